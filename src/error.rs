@@ -1,0 +1,98 @@
+//! The one error type of the crate. It knows what went wrong, not how HTTP says it: `api::error`
+//! maps each case once to the catalogue of the endpoint.
+
+/// What went wrong, anywhere between the request's bytes and the GPU.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The request breaks a rule of the endpoint.
+    #[error("{message}")]
+    Request {
+        /// Which rule.
+        fault: RequestFault,
+        /// The offending field, if one can be named.
+        param: Option<String>,
+        /// For humans; names the field and the value, never a whole prompt.
+        message: String,
+    },
+    /// The model file is damaged or hostile; the text names the offence.
+    #[error("invalid model file: {0}")]
+    InvalidModelFile(String),
+    /// The model file is sound, but this build cannot run it; the text names what it misses.
+    #[error("unsupported model: {0}")]
+    UnsupportedModel(String),
+    /// Bytes of the model could not be read (network, file, storage).
+    #[error("cannot read the model: {0}")]
+    Read(String),
+    /// There is no usable GPU here.
+    #[error("no usable WebGPU device: {0}")]
+    NoDevice(String),
+    /// More requests wait than `maxQueue` allows.
+    #[error("the queue is full: {max_queue} requests are waiting")]
+    QueueFull {
+        /// The configured limit.
+        max_queue: usize,
+    },
+    /// GPU or wasm memory ran out.
+    #[error("out of memory: {0}")]
+    OutOfMemory(String),
+    /// The GPU device was lost.
+    #[error("the GPU device was lost: {0}")]
+    DeviceLost(String),
+    /// The logits hold NaN or +inf, or nothing finite.
+    #[error("the model produced invalid logits at position {position}")]
+    InvalidLogits {
+        /// Index of the token that was to be sampled.
+        position: usize,
+    },
+    /// The caller aborted.
+    #[error("aborted")]
+    Aborted,
+    /// A fault of inpage itself.
+    #[error("internal error: {0}")]
+    Internal(String),
+}
+
+/// The rules a request can break (API.md section 2.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RequestFault {
+    /// The body is not JSON.
+    InvalidJson,
+    /// JSON, but not an object.
+    InvalidBody,
+    /// `model` or `prompt` is absent.
+    MissingRequiredParameter,
+    /// Wrong JSON type.
+    InvalidType,
+    /// A number or token id outside its range.
+    OutOfRange,
+    /// A bad enum, an empty stop string, an empty array, ...
+    InvalidValue,
+    /// Two fields exclude each other.
+    ConflictingParameters,
+    /// A valid field that this model or build cannot honour.
+    UnsupportedParameter,
+    /// Only with `unknownFields: "error"`.
+    UnknownParameter,
+    /// The prompt and `max_tokens` do not fit the context.
+    ContextLengthExceeded,
+    /// `Authorization` is missing or wrong.
+    InvalidApiKey,
+    /// No such model.
+    ModelNotFound,
+    /// No such route.
+    UnknownUrl,
+    /// The route exists, the method does not.
+    MethodNotAllowed,
+    /// The body is larger than `maxBodyBytes`.
+    RequestTooLarge,
+    /// The content type is not JSON.
+    UnsupportedMediaType,
+    /// The model is still loading.
+    ModelLoading,
+    /// The model is registered but not loaded, or its load failed.
+    ModelNotLoaded,
+}
+
+/// `std::result::Result` with the crate's [`enum@Error`].
+pub type Result<T, E = Error> = std::result::Result<T, E>;

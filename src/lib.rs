@@ -1,0 +1,23 @@
+//! inpage: OpenAI's `POST /v1/completions`, answered inside the web page.
+//!
+//! The modules stand in the order in which a request passes them; that list is the map.
+//! A module may use the ones below it as ARCHITECTURE.md allows, never the ones above.
+
+#[cfg(target_arch = "wasm32")]
+pub mod web;
+
+pub mod api;
+pub mod text;
+
+pub mod engine;
+pub mod sample;
+
+pub mod model;
+pub mod weights;
+
+pub mod ops;
+
+pub mod device;
+
+mod error;
+pub use error::{Error, RequestFault, Result};

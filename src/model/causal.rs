@@ -1,0 +1,44 @@
+//! What a causal language model offers: token ids in, logits or greedy ids out. The transformer
+//! implements it for the engine, and a fake does in the engine's tests.
+
+use crate::Result;
+
+/// The KV memory of one sequence: a block table and how much of it is filled.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SequenceKv {
+    /// Page ids in order; position p lives in `pages[p / page_tokens]`.
+    pub pages: Vec<u32>,
+    /// Tokens whose keys and values are in the pages. Rolling back is lowering this number.
+    pub len_tokens: usize,
+}
+
+/// A causal language model with paged KV memory. One step runs at a time.
+#[allow(async_fn_in_trait)]
+pub trait CausalModel {
+    /// Length of a logits row.
+    fn vocab_size(&self) -> usize;
+    /// Longest sequence it can run, in tokens.
+    fn context_tokens(&self) -> usize;
+    /// Tokens per KV page.
+    fn page_tokens(&self) -> usize;
+    /// KV pages there are.
+    fn page_count(&self) -> usize;
+
+    /// Feeds `tokens` (at least one) after `kv.len_tokens` and returns the f32 logits
+    /// `[vocab_size]` after the last one. `kv.pages` must already cover the new length; on
+    /// success `kv.len_tokens` has grown by `tokens.len()`.
+    async fn feed(&mut self, kv: &mut SequenceKv, tokens: &[u32]) -> Result<Vec<f32>>;
+
+    /// Feeds `tokens` (at least one), then lets the device choose `steps` (at least one) tokens
+    /// greedily (argmax, lowest id on ties), feeding each back; returns the chosen ids. The last
+    /// chosen id is not fed: `kv.len_tokens` grows by `tokens.len() + steps - 1`, and the caller
+    /// feeds the last id next, or lowers `len_tokens` past a stop.
+    ///
+    /// Invalid logits (NaN, +inf, nothing finite) are [`crate::Error::InvalidLogits`].
+    async fn feed_greedy(
+        &mut self,
+        kv: &mut SequenceKv,
+        tokens: &[u32],
+        steps: usize,
+    ) -> Result<Vec<u32>>;
+}
