@@ -218,3 +218,6 @@ pub fn ggml_type_name(id: u32) -> Option<&'static str> {
     };
     Some(name)
 }
+
+#[cfg(test)]
+mod tests;
