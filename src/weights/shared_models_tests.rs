@@ -65,8 +65,7 @@ fn every_file_reads_or_names_its_unsupported_type() {
                 println!("    {what}");
                 assert!(what.contains("has the tensor type Q"), "{name}: {what}");
                 assert!(what.contains("_K (ggml type 1"), "{name}: {what}");
-                // llama.cpp keeps embeddings of its Q4_0 files in Q6_K.
-                assert!(name.contains("_K") || name.contains("Q4_0"), "{name}");
+                assert!(name.contains("Q4_K_M"), "{name}");
                 continue;
             }
             Err(error) => panic!("{name}: {error}"),
@@ -141,11 +140,27 @@ fn q4_0_is_ggmls() {
     let Some(dir) = models_dir("q4_0_is_ggmls") else {
         return;
     };
-    let stories = dir.join("stories260K");
+    for (from, to) in [
+        (
+            "stories260K/stories260K-F32.gguf",
+            "stories260K/stories260K-Q4_0.gguf",
+        ),
+        ("ts4m/ts4m-F16.gguf", "ts4m/ts4m-Q4_0.gguf"),
+    ] {
+        assert_quantizes_like(&dir.join(from), &dir.join(to), TensorType::Q4_0);
+    }
+}
+
+#[test]
+fn q6_k_is_ggmls() {
+    let Some(dir) = models_dir("q6_k_is_ggmls") else {
+        return;
+    };
+    let ts4m = dir.join("ts4m");
     assert_quantizes_like(
-        &stories.join("stories260K-F32.gguf"),
-        &stories.join("stories260K-Q4_0.gguf"),
-        TensorType::Q4_0,
+        &ts4m.join("ts4m-F16.gguf"),
+        &ts4m.join("ts4m-Q6_K.gguf"),
+        TensorType::Q6_K,
     );
 }
 
@@ -156,7 +171,7 @@ fn a_rewritten_file_is_the_same() {
     };
     for name in [
         "stories260K/stories260K-Q8_0.gguf",
-        "ts4m/ts4m-F16.gguf",
+        "ts4m/ts4m-Q4_0.gguf",
         "vocab/ggml-vocab-gpt-2.gguf",
     ] {
         let path = dir.join(name);

@@ -26,6 +26,7 @@ fn ids_and_names_are_ggmls() {
             (30, "BF16", 1, 2),
             (8, "Q8_0", 32, 34),
             (2, "Q4_0", 32, 18),
+            (14, "Q6_K", 256, 210),
         ]
     );
     for &ty in TensorType::ALL {
@@ -37,8 +38,8 @@ fn ids_and_names_are_ggmls() {
             ty.block_bytes()
         );
     }
-    assert_eq!(TensorType::from_gguf_id(14), None);
-    assert_eq!(ggml_type_name(14), Some("Q6_K"));
+    assert_eq!(TensorType::from_gguf_id(12), None);
+    assert_eq!(ggml_type_name(12), Some("Q4_K"));
     assert_eq!(ggml_type_name(1000), None);
 }
 
@@ -109,10 +110,34 @@ fn q4_0_block() {
 }
 
 #[test]
+fn q6_k_block() {
+    // d * scale = 1 in the first group, -0.5 in the last; each element has its own place.
+    let mut bytes = [0u8; 210];
+    bytes[208..].copy_from_slice(&f16::from_f32(0.25).to_le_bytes());
+    bytes[192] = 4;
+    bytes[207] = -2i8 as u8;
+    // Element 0: q = 0b11_0101. Element 1: q = 0.
+    bytes[0] = 0x05;
+    bytes[128] = 0b11;
+    // Element 255: last run of the second half, upper nibble, topmost bits: q = 0b10_1110.
+    bytes[127] = 0xE0;
+    bytes[191] = 0b10 << 6;
+    let values = dequantized(TensorType::Q6_K, &bytes);
+    assert_eq!(values[..2], [21.0, -32.0]);
+    assert_eq!(values[255], -0.5 * 14.0);
+    assert_eq!(values[254], -0.5 * -32.0);
+    assert_eq!(values[100], 0.0);
+
+    let (mut quants, mut scales) = (Vec::new(), Vec::new());
+    split_blocks(TensorType::Q6_K, &bytes, &mut quants, &mut scales);
+    assert_eq!((&quants[..], &scales[..]), (&bytes[..192], &bytes[192..]));
+}
+
+#[test]
 fn blocks_of_zeros_stay_zero() {
     for &ty in TensorType::ALL {
-        let back = dequantized(ty, &quantize(ty, &[0.0; 64]));
-        assert_eq!(back, [0.0; 64], "{ty}");
+        let back = dequantized(ty, &quantize(ty, &[0.0; 512]));
+        assert_eq!(back, [0.0; 512], "{ty}");
     }
 }
 
@@ -149,7 +174,7 @@ fn a_part_of_a_block_is_refused() {
 
 proptest! {
     #[test]
-    fn quantization_error_is_bounded(values in prop::collection::vec(-100.0f32..100.0, 32)) {
+    fn quantization_error_is_bounded(values in prop::collection::vec(-100.0f32..100.0, 256)) {
         let extreme = values.iter().fold(0.0f32, |e, x| e.max(x.abs()));
         for &ty in TensorType::ALL {
             // Half a step; Q4_0's range is lopsided, so the far end may be a whole step off.
@@ -160,8 +185,11 @@ proptest! {
                 TensorType::BF16 => 1.0 / 256.0,
                 TensorType::Q8_0 => 0.5 / 127.0 + 1.0 / 1024.0,
                 TensorType::Q4_0 => 1.0 / 8.0 + 1.0 / 1024.0,
+                // As Q4_0 with 32 steps, and group scales are rounded to 1/128 of the largest.
+                TensorType::Q6_K => 1.0 / 32.0 + 1.0 / 128.0,
             };
             let back = dequantized(ty, &quantize(ty, &values));
+            prop_assert_eq!(back.len(), values.len());
             for (value, back) in values.iter().zip(back) {
                 prop_assert!((value - back).abs() <= bound, "{ty}: {value} became {back}");
             }

@@ -35,9 +35,9 @@ fn what_is_written_reads_back() {
     metadata.insert("b.string", tokens);
 
     let mut writer = GgufWriter::new(metadata.clone()).unwrap();
-    let values: Vec<f32> = (0..96).map(|i| i as f32 / 7.0 - 5.0).collect();
+    let values: Vec<f32> = (0..768).map(|i| i as f32 / 7.0 - 50.0).collect();
     for (index, &ty) in TensorType::ALL.iter().enumerate() {
-        writer.tensor(format!("t{index}"), &[32, 3], ty).unwrap();
+        writer.tensor(format!("t{index}"), &[256, 3], ty).unwrap();
     }
     let mut data = writer.start(Vec::new()).unwrap();
     while let Some(tensor) = data.current() {
@@ -55,12 +55,12 @@ fn what_is_written_reads_back() {
     assert_eq!(gguf.tensors.len(), TensorType::ALL.len());
     for (index, &ty) in TensorType::ALL.iter().enumerate() {
         let tensor = gguf.tensor(&format!("t{index}")).unwrap();
-        assert_eq!((tensor.ty, tensor.shape.as_slice()), (ty, &[32, 3][..]));
+        assert_eq!((tensor.ty, tensor.shape.as_slice()), (ty, &[256, 3][..]));
         assert_eq!(tensor.offset_bytes % 32, 0);
         let start = tensor.offset_bytes as usize;
         let bytes = &file[start..start + tensor.size_bytes as usize];
         assert_eq!(bytes, quantize(ty, &values));
-        assert_eq!((tensor.element_count(), tensor.row_count()), (96, 3));
+        assert_eq!((tensor.element_count(), tensor.row_count()), (768, 3));
         assert_eq!(tensor.row_bytes() * 3, tensor.size_bytes);
     }
     assert!(gguf.tensor("t9").is_none());
