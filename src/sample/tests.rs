@@ -219,11 +219,11 @@ fn any_logits() -> impl Strategy<Value = Vec<f32>> {
 /// The rules of section 5.3 word for word, in f64 with a full sort.
 fn reference(z: &[f32], params: &SamplingParams) -> Vec<(u32, f64)> {
     let t = f64::from(params.temperature);
-    let weight = |&z: &f32| (f64::from(z) / t).exp();
-    let mut all: Vec<(u32, f64)> = (0u32..)
-        .zip(z.iter().map(weight))
-        .filter(|c| c.1 > 0.0)
-        .collect();
+    let z_max = z.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    // Below this f32 knows no probability (`exp::MIN_ARGUMENT`).
+    let reachable = |c: &(u32, &f32)| (c.1 - z_max) / params.temperature >= -87.0;
+    let weight = |(id, &z)| (id, (f64::from(z) / t).exp());
+    let mut all: Vec<(u32, f64)> = (0u32..).zip(z).filter(reachable).map(weight).collect();
     all.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
     all.truncate(params.top_k.unwrap_or(usize::MAX));
     let renormalise = |all: &mut Vec<(u32, f64)>| {

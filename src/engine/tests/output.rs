@@ -115,7 +115,6 @@ fn tokens_past_a_stop_are_rolled_back() {
         let step = sequence.next_step().unwrap();
         let end = sequence.kv.len_tokens + step.kv_tokens();
         let reason = pollster::block_on(sequence.run(&mut model, step)).unwrap();
-        assert!(sequence.kv.len_tokens <= history.len() - 1);
         if reason.is_some() {
             ran_past |= end > history.len() - 1;
             break;

@@ -156,7 +156,7 @@ fn readers_and_engine_wake_each_other() {
         };
         let bench = Bench::new(FakeModel::new(64, 32, 4), limits);
         bench.controls.suspensions.set(suspensions);
-        let found: Rc<RefCell<Vec<(u32, Vec<Event>)>>> = Rc::default();
+        let found = Rc::new(RefCell::new(Vec::<(u32, Vec<Event>)>::new()));
         // Each task is polled only when it is woken itself.
         let tasks = FuturesUnordered::<Pin<Box<dyn Future<Output = ()>>>>::new();
         for owner in 0..8 {
