@@ -72,7 +72,7 @@ export async function generate({ model, request, json }) {
   }
   const server = await serve({
     mounts: { "/dist/": join(root, "www/dist/"), ...(isUrl ? {} : { "/model.gguf": model }) },
-    pages: { "/": "<!doctype html><title>inpage</title>" },
+    pages: { "/": '<!doctype html><title>inpage</title><link rel="icon" href="data:,">' },
   });
   const browser = await launchChromium();
   try {

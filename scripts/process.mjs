@@ -114,6 +114,8 @@ export function npmProgram(name) {
 
 /** Calls `main`, and ends the process with a clear message when it throws. */
 export async function main(work) {
+  // A reader that leaves (`| head`) ends the program quietly.
+  process.stdout.on("error", (error) => process.exit(error.code === "EPIPE" ? 0 : 1));
   try {
     process.exitCode = (await work(process.argv.slice(2))) ?? 0;
   } catch (error) {
