@@ -5,12 +5,15 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { delimiter, join } from "node:path";
 import { capture, root, run, say, which, Remediable } from "../process.mjs";
+import { readStamp, writeStamp } from "../stamp.mjs";
 import { installPackages, isDebian } from "./apt.mjs";
 
 const TARGET = "wasm32-unknown-unknown";
 const DEBIAN_RUSTC = "/usr/bin/rustc";
 const DEBIAN_STD_SOURCE = "/usr/lib/rustlib/src/rust/library/std/Cargo.toml";
 const RUSTUP_LIMIT_MS = 120_000;
+// After rustup failed, Debian's Rust is taken without asking again for a day: a second run starts in seconds.
+const RUSTUP_RETRY_MS = 24 * 3_600_000;
 
 const INSTALL_RUST =
   process.platform === "win32"
@@ -44,6 +47,8 @@ export function requireRust() {
   }
   return version;
 }
+
+const failedLately = () => Date.now() - (readStamp("rustup-failed") ?? 0) < RUSTUP_RETRY_MS;
 
 function hasWasmTarget(rustc) {
   const sysroot = capture(rustc, ["--print", "sysroot"]);
@@ -121,7 +126,7 @@ export async function provideWasmToolchain() {
     clippy: true,
   };
   if (hasWasmTarget("rustc")) return ready;
-  if (which("rustup")) {
+  if (which("rustup") && !(failedLately() && isDebianRustReady())) {
     say(`set-up: the wasm target (rustup target add ${TARGET})`);
     const status = await run("rustup", ["target", "add", TARGET], {
       env: { RUSTUP_MAX_RETRIES: "1" },
@@ -129,9 +134,10 @@ export async function provideWasmToolchain() {
     });
     if (status === 0 && hasWasmTarget("rustc")) return ready;
     say("  rustup could not provide it");
+    writeStamp("rustup-failed", Date.now());
   }
   if (wanted !== "rustup" && isDebian()) {
-    say("set-up: the wasm target from Debian's own Rust (standard library built from source)");
+    if (!isDebianRustReady()) say("set-up: the wasm target from Debian's own Rust");
     return debianToolchain();
   }
   throw new Remediable(
