@@ -1,8 +1,8 @@
 //! The wasm-bindgen program at the very version that Cargo.lock has: any other refuses our module.
 
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { capture, mustRun, root, say, which, windows } from "../process.mjs";
+import { capture, Remediable, root, run, say, which, windows } from "../process.mjs";
 import { targetFolder } from "./target.mjs";
 
 function lockedVersion() {
@@ -23,20 +23,32 @@ export async function provideBindgen() {
     )
       return program;
   }
-  say(`set-up: wasm-bindgen ${version} (built once with cargo, about two minutes)`);
-  const args = ["install", "wasm-bindgen-cli", "--version", version, "--locked", "--root", tools];
-  await mustRun(
-    "cargo",
-    [...args, "--no-default-features", "--bin", "wasm-bindgen", "--force", "--quiet"],
-    {
-      // It runs for a second per build: compile it quickly rather than well.
-      env: {
-        CARGO_PROFILE_RELEASE_OPT_LEVEL: "1",
-        CARGO_PROFILE_RELEASE_LTO: "off",
-        CARGO_TARGET_DIR: join(tools, "build"),
+  say(`set-up: wasm-bindgen ${version} (built once with cargo, a few minutes)`);
+  const install = (...more) => {
+    const args = ["install", "wasm-bindgen-cli", "--version", version, "--root", tools];
+    return run(
+      "cargo",
+      [...args, "--no-default-features", "--bin", "wasm-bindgen", "--force", "--quiet", ...more],
+      {
+        // It runs for a second per build: compile it quickly rather than well.
+        env: {
+          CARGO_PROFILE_RELEASE_OPT_LEVEL: "1",
+          CARGO_PROFILE_RELEASE_LTO: "off",
+          CARGO_TARGET_DIR: join(tools, "build"),
+        },
       },
-      remedy: `Is crates.io reachable? Try by hand:\n    cargo ${args.join(" ")}`,
-    },
-  );
+    );
+  };
+  // Its lock file may name a crate that the registry at hand does not have (yet, or any more).
+  if ((await install("--locked")) !== 0) {
+    say("  not with its own lock file; once more with the newest dependencies");
+    if ((await install()) !== 0) {
+      throw new Remediable(
+        `wasm-bindgen ${version} could not be built`,
+        `Is crates.io reachable? Try by hand:\n    cargo install wasm-bindgen-cli --version ${version}`,
+      );
+    }
+  }
+  rmSync(join(tools, "build"), { recursive: true, force: true });
   return built;
 }
