@@ -61,11 +61,11 @@ fn ids(values: &[u32], device: &Device) -> Tensor<1, Int> {
 }
 
 fn values<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
-    block_on(tensor.into_data_async()).expect("readable").into_vec().expect("f32")
+    block_on(tensor.into_data_async()).expect("readable").try_into_vec().expect("f32")
 }
 
 fn words(tensor: Tensor<1, Int>) -> Vec<u32> {
-    block_on(tensor.into_data_async()).expect("readable").into_vec().expect("u32")
+    block_on(tensor.into_data_async()).expect("readable").try_into_vec().expect("u32")
 }
 
 /// A matrix of random words with sane scales and values, the same on both devices.
@@ -113,7 +113,7 @@ fn assert_close(what: &str, gpu: &[f32], cpu: &[f32], tolerance: f32) {
 
 /// Rows and columns that fill no tile, no workgroup and (unquantized) no block.
 fn sizes(format: Format) -> Vec<(usize, usize)> {
-    let mut sizes = vec![(1, 32), (37, 96), (130, 1056), (37, 172)];
+    let mut sizes: Vec<(usize, usize)> = vec![(1, 32), (37, 96), (130, 1056), (37, 172)];
     for (_, cols) in &mut sizes {
         *cols = cols.next_multiple_of(format.row_multiple());
     }
@@ -153,7 +153,8 @@ fn matvec_equals_its_twin() {
                 let [on_gpu, on_cpu] = matrices(format, rows, cols, &mut noise, [gpu.device(), &cpu]);
                 let (x, norm) = (noise.floats(cols), noise.floats(cols));
                 let (bias, residual) = (noise.floats(rows), noise.floats(rows));
-                for extras in 0..8 {
+                // Every combination at one size, all at once at the others: pipelines take time.
+                for extras in if rows == 130 && format == Format::Q8_0 { 0..8 } else { 7..8 } {
                     let run = |device: &Device, weights: &Matrix| {
                         let norm = (extras & 1 != 0).then(|| (tensor(&norm, [cols], device), 1e-5));
                         let bias = (extras & 2 != 0).then(|| tensor(&bias, [rows], device));
@@ -193,11 +194,11 @@ fn matmul_equals_its_twin() {
     let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(5));
     for format in Format::ALL {
         for (rows, cols) in sizes(format) {
-            for tokens in [2, 33, 64] {
+            for tokens in if rows == 37 { vec![2, 33, 64] } else { vec![33] } {
                 let [on_gpu, on_cpu] = matrices(format, rows, cols, &mut noise, [gpu.device(), &cpu]);
                 let x = noise.floats(tokens * cols);
                 let (bias, residual) = (noise.floats(rows), noise.floats(tokens * rows));
-                for extras in 0..4 {
+                for extras in if tokens == 33 && format == Format::Q4_0 { 0..4 } else { 3..4 } {
                     let run = |device: &Device, weights: &Matrix| {
                         let bias = (extras & 1 != 0).then(|| tensor(&bias, [rows], device));
                         let residual = (extras & 2 != 0).then(|| tensor(&residual, [tokens, rows], device));

@@ -71,7 +71,7 @@ fn every_kernel_is_valid() {
         let wgsl = kernel.wgsl();
         let module = naga::front::wgsl::parse_str(&wgsl)
             .unwrap_or_else(|e| panic!("{}: {}\n{wgsl}", kernel.name(), e.emit_to_string(&wgsl)));
-        let capabilities = Capabilities::SUBGROUP;
+        let capabilities = Capabilities::SUBGROUP | Capabilities::SHADER_FLOAT16_IN_FLOAT32;
         Validator::new(ValidationFlags::all(), capabilities)
             .validate(&module)
             .unwrap_or_else(|e| panic!("{}: {}", kernel.name(), e.emit_to_string(&wgsl)));

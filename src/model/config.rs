@@ -22,8 +22,10 @@ pub struct LlamaConfig {
     pub kv_heads: usize,
     /// Elements of a head.
     pub head_dim: usize,
-    /// Token ids.
+    /// Rows of the embedding table.
     pub vocab: usize,
+    /// Token ids of the tokenizer: the table may be padded beyond them.
+    pub token_ids: usize,
     /// Longest sequence the model was made for, in tokens.
     pub context_tokens: usize,
     /// Epsilon of the norms.
@@ -71,6 +73,10 @@ impl LlamaConfig {
             .tensor("token_embd.weight")
             .and_then(|tensor| tensor.shape.get(1).copied())
             .ok_or_else(|| missing("token_embd.weight"))? as usize;
+        let token_ids = match metadata.strings("tokenizer.ggml.tokens")? {
+            Some(tokens) => tokens.len().min(vocab),
+            None => vocab,
+        };
         let scaling = metadata.str(&keys.name("rope.scaling.type"))?.unwrap_or("none");
         let rope_scale = match scaling {
             "none" => 1.0,
@@ -100,6 +106,7 @@ impl LlamaConfig {
             kv_heads,
             head_dim,
             vocab,
+            token_ids,
             context_tokens: keys.size("context_length")?,
             norm_eps: keys.float("attention.layer_norm_rms_epsilon")?,
             rope_base: keys.float_or("rope.freq_base", 10_000.0)?,

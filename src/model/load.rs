@@ -121,10 +121,12 @@ struct Loader<'a, S> {
 impl<S: ByteSource> Loader<'_, S> {
     async fn llama(&mut self, config: &LlamaConfig) -> Result<Llama> {
         let token_embd = self.matrix(&["token_embd.weight"]).await?;
-        let output = match self.gguf.tensor("output.weight") {
+        let mut output = match self.gguf.tensor("output.weight") {
             Some(_) => self.matrix(&["output.weight"]).await?,
             None => token_embd.clone(),
         };
+        // Rows that stand for no token get no logits.
+        output.shape.rows = config.token_ids;
         let mut blocks = Vec::with_capacity(config.layers);
         for layer in 0..config.layers {
             blocks.push(self.block(&format!("blk.{layer}"), config).await?);

@@ -181,7 +181,7 @@ impl Transformer {
     /// # Errors
     /// As [`CausalModel::feed`].
     pub async fn feed_all(&mut self, kv: &mut SequenceKv, tokens: &[u32]) -> Result<Vec<f32>> {
-        let mut logits = Vec::with_capacity(tokens.len() * self.config.vocab);
+        let mut logits = Vec::with_capacity(tokens.len() * self.config.token_ids);
         for chunk in tokens.chunks(CHUNK_TOKENS[3]) {
             self.check(kv, chunk.len())?;
             self.step.set(kv.len_tokens, chunk.len(), &kv.pages);
@@ -300,13 +300,13 @@ impl Transformer {
 
     async fn floats(&self, tensor: Tensor<2>) -> Result<Vec<f32>> {
         let data = tensor.into_data_async().await.map_err(|e| self.compute.failure(format!("{e:?}")))?;
-        data.into_vec().map_err(|e| Error::Internal(format!("{e:?}")))
+        data.try_into_vec().map_err(|e| Error::Internal(format!("{e:?}")))
     }
 }
 
 impl CausalModel for Transformer {
     fn vocab_size(&self) -> usize {
-        self.config.vocab
+        self.config.token_ids
     }
 
     fn context_tokens(&self) -> usize {
@@ -349,7 +349,7 @@ impl CausalModel for Transformer {
                 .into_data_async()
                 .await
                 .map_err(|e| self.compute.failure(format!("{e:?}")))?;
-            let ids: Vec<u32> = ring.into_vec().map_err(|e| Error::Internal(format!("{e:?}")))?;
+            let ids: Vec<u32> = ring.try_into_vec().map_err(|e| Error::Internal(format!("{e:?}")))?;
             chosen.extend(&ids[..count]);
             feed = vec![ids[count - 1]];
         }

@@ -97,7 +97,7 @@ async fn outputs(device: &Device, format: Format, variant: Variant) -> Result<Ve
     let mut values = Vec::with_capacity(2 * ROWS);
     for tensor in [plain, gated] {
         let data = tensor.into_data_async().await.map_err(|e| Error::Internal(format!("{e:?}")))?;
-        values.extend(data.into_vec::<f32>().map_err(|e| Error::Internal(format!("{e:?}")))?);
+        values.extend(data.try_into_vec::<f32>().map_err(|e| Error::Internal(format!("{e:?}")))?);
     }
     Ok(values)
 }
