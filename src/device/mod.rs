@@ -1,1 +1,204 @@
-//! (being built)
+//! The GPU: asks for an adapter and a device with what inpage needs, hands it to burn, reports what
+//! it got, and records graphs. Knows nothing of kernels or models.
+
+mod graph;
+
+use std::sync::{Arc, Mutex};
+
+use burn::{backend::CubeDevice, cubecl::prelude::Client, tensor::Device};
+use burn_wgpu::{MemoryConfiguration, RuntimeOptions, WgpuSetup, try_init_device};
+use serde::Serialize;
+
+use crate::{Error, Result};
+pub use graph::Graph;
+
+/// What to ask for.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct GpuOptions {
+    /// Leave subgroup operations out even where the device has them.
+    pub without_subgroups: bool,
+}
+
+/// What was found, for `engine.info()` and for bug reports.
+#[derive(Debug, Clone, Serialize)]
+pub struct GpuReport {
+    /// The adapter's own description.
+    pub adapter: String,
+    /// The API underneath: `BrowserWebGpu`, `Vulkan`, ...
+    pub backend: String,
+    /// The adapter computes on the CPU (SwiftShader, lavapipe, WARP).
+    pub software_adapter: bool,
+    /// The device has subgroup operations.
+    pub subgroups: bool,
+    /// Smallest subgroup of the device, in lanes (0: unknown).
+    pub subgroup_min_lanes: u32,
+    /// Largest buffer, in bytes.
+    pub max_buffer_bytes: u64,
+    /// Largest part of a buffer that a kernel can see, in bytes.
+    pub max_binding_bytes: u64,
+    /// Storage buffers a kernel can have.
+    pub max_storage_buffers: u32,
+    /// Lanes a workgroup can have.
+    pub max_workgroup_lanes: u32,
+}
+
+/// A GPU device, shared with burn.
+#[derive(Clone)]
+pub struct Gpu {
+    device: Device,
+    client: Client,
+    wgpu: wgpu::Device,
+    report: GpuReport,
+    lost: Arc<Mutex<Option<String>>>,
+}
+
+impl Gpu {
+    /// Asks for the fastest adapter and a device with all of its limits.
+    ///
+    /// # Errors
+    /// [`Error::NoDevice`] if there is no adapter or the device is refused.
+    pub async fn request(options: GpuOptions) -> Result<Gpu> {
+        let instance = wgpu::Instance::new(wgpu::InstanceDescriptor {
+            backends: wgpu::Backends::PRIMARY,
+            ..wgpu::InstanceDescriptor::new_without_display_handle()
+        });
+        let adapter = instance
+            .request_adapter(&wgpu::RequestAdapterOptions {
+                power_preference: wgpu::PowerPreference::HighPerformance,
+                ..Default::default()
+            })
+            .await
+            .map_err(|error| Error::NoDevice(error.to_string()))?;
+        let info = adapter.get_info();
+        let web = info.backend == wgpu::Backend::BrowserWebGpu;
+        let features = if options.without_subgroups {
+            wgpu::Features::empty()
+        } else {
+            adapter.features() & wgpu::Features::SUBGROUP
+        };
+        let limits = adapter.limits();
+        let (device, queue) = adapter
+            .request_device(&wgpu::DeviceDescriptor {
+                label: Some("inpage"),
+                required_features: features,
+                required_limits: limits.clone(),
+                memory_hints: wgpu::MemoryHints::MemoryUsage,
+                ..Default::default()
+            })
+            .await
+            .map_err(|error| Error::NoDevice(error.to_string()))?;
+        // wgpu does not know the web's subgroups feature; the worker's JavaScript adds it to the
+        // device request, and the adapter's reported sizes say that it is there.
+        let subgroups = !options.without_subgroups
+            && (features.contains(wgpu::Features::SUBGROUP)
+                || (web && web_subgroups(&device, info.subgroup_min_size)));
+        let report = GpuReport {
+            adapter: if info.name.is_empty() { "unnamed adapter".into() } else { info.name.clone() },
+            backend: format!("{:?}", info.backend),
+            software_adapter: info.device_type == wgpu::DeviceType::Cpu
+                || ["swiftshader", "llvmpipe", "warp", "basic render"]
+                    .iter()
+                    .any(|name| info.name.to_lowercase().contains(name)),
+            subgroups,
+            subgroup_min_lanes: if subgroups { info.subgroup_min_size } else { 0 },
+            max_buffer_bytes: limits.max_buffer_size,
+            max_binding_bytes: limits.max_storage_buffer_binding_size,
+            max_storage_buffers: limits.max_storage_buffers_per_shader_stage,
+            max_workgroup_lanes: limits.max_compute_invocations_per_workgroup,
+        };
+        let lost = Arc::new(Mutex::new(None));
+        let seen = lost.clone();
+        device.set_device_lost_callback(move |reason, message| {
+            // Dropping the device is not a loss.
+            if reason != wgpu::DeviceLostReason::Destroyed {
+                *seen.lock().unwrap_or_else(|e| e.into_inner()) = Some(message);
+            }
+        });
+        let setup = WgpuSetup {
+            instance,
+            adapter,
+            device: device.clone(),
+            queue,
+            backend: info.backend,
+        };
+        let options = RuntimeOptions {
+            // One submit holds several decode steps; the default of 32 would split each of them.
+            tasks_max: 4096,
+            // A buffer per tensor: kernels declare their inputs read-only, and WebGPU forbids one
+            // buffer to be read-only and writable in the same dispatch.
+            memory_config: MemoryConfiguration::ExclusivePages,
+        };
+        let cube = CubeDevice::Wgpu(
+            try_init_device(setup, options).map_err(|error| Error::NoDevice(error.to_string()))?,
+        );
+        Ok(Gpu {
+            client: cube.client(),
+            device: Device::from(cube),
+            wgpu: device,
+            report,
+            lost,
+        })
+    }
+
+    /// The device for burn's tensors.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// What was found.
+    pub fn report(&self) -> &GpuReport {
+        &self.report
+    }
+
+    /// Why the device was lost, if it was.
+    pub fn lost(&self) -> Option<String> {
+        self.lost.lock().unwrap_or_else(|e| e.into_inner()).clone()
+    }
+
+    /// Loses the device on purpose: what follows must fail cleanly.
+    pub fn destroy(&self) {
+        *self.lost.lock().unwrap_or_else(|e| e.into_inner()) = Some("destroyed".into());
+        self.wgpu.destroy();
+    }
+
+    /// Waits until all submitted work is done.
+    ///
+    /// # Errors
+    /// [`Error::DeviceLost`] or [`Error::Internal`] if the work failed.
+    pub async fn sync(&self) -> Result<()> {
+        let done = self.client.sync().await;
+        done.map_err(|error| self.failure(error))
+    }
+
+    /// Classifies a failure of the runtime: a lost device explains every other error.
+    pub fn failure(&self, error: impl std::fmt::Display) -> Error {
+        if let Some(why) = self.lost() {
+            return Error::DeviceLost(why);
+        }
+        let text = error.to_string();
+        let lower = text.to_lowercase();
+        if lower.contains("out of memory") || lower.contains("outofmemory") {
+            Error::OutOfMemory(text)
+        } else if lower.contains("device") && lower.contains("lost") {
+            Error::DeviceLost(text)
+        } else {
+            Error::Internal(text)
+        }
+    }
+}
+
+/// Whether the browser's device was given subgroups. Told by the size the adapter reports: it is
+/// only set where the feature exists, and the worker requests it wherever it exists.
+fn web_subgroups(_device: &wgpu::Device, min_lanes: u32) -> bool {
+    #[cfg(target_arch = "wasm32")]
+    {
+        // Set by the worker's wrapper around `requestDevice` (www/src/webgpu_features.ts).
+        let granted = js_sys::Reflect::get(&js_sys::global(), &"inpageSubgroups".into());
+        granted.is_ok_and(|value| value.is_truthy()) && min_lanes > 0
+    }
+    #[cfg(not(target_arch = "wasm32"))]
+    {
+        let _ = min_lanes;
+        false
+    }
+}

@@ -1,1 +1,22 @@
-//! (being built)
+//! The ops of the transformer, one file each: a WGSL launch and its CPU twin under one name. Ops
+//! know tensors, never what a layer is.
+
+mod backend;
+mod kernel;
+pub mod shader;
+
+pub mod matrix;
+pub mod step;
+
+pub mod argmax;
+pub mod attention;
+pub mod embedding;
+pub mod gated_matmul;
+pub mod gated_matvec;
+pub mod last_row;
+pub mod matmul;
+pub mod matvec;
+pub mod rms_norm;
+pub mod rope_kv;
+
+pub use kernel::{Kernel, Variant};

@@ -1,0 +1,113 @@
+//! Runs one completion through the public package in headless Chromium and writes it to the terminal.
+
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { launchChromium } from "./chromium.mjs";
+import { root, say, Remediable } from "./process.mjs";
+import { serve } from "./server.mjs";
+
+/**
+ * Runs in the page. Streams pieces of text through `window.inpageText` and resolves with the result, or with
+ * `{ error }`, because an exception would lose its fields on the way out of the page.
+ */
+async function completeInPage({ modelUrl, request }) {
+  let engine;
+  try {
+    const { createEngine } = await import("/dist/index.js");
+    const start = performance.now();
+    engine = await createEngine({ model: modelUrl });
+    const load_ms = performance.now() - start;
+
+    const asked = performance.now();
+    let first;
+    let last;
+    let text = "";
+    let finish_reason = null;
+    let usage;
+    const body = { ...request, stream: true, stream_options: { include_usage: true } };
+    for await (const chunk of await engine.completions.create(body)) {
+      if (chunk.usage) usage = chunk.usage;
+      for (const choice of chunk.choices) {
+        if (choice.text !== "") {
+          last = performance.now();
+          first ??= last;
+          text += choice.text;
+          window.inpageText(choice.text);
+        }
+        finish_reason = choice.finish_reason ?? finish_reason;
+      }
+    }
+    const ended = performance.now();
+    // The first token ends the prefill; the others are decoded. A single token leaves nothing to time.
+    const perSecond = (tokens, ms) =>
+      tokens > 0 && ms > 0 ? Math.round((tokens / ms) * 10_000) / 10 : null;
+    return {
+      text,
+      finish_reason,
+      usage,
+      load_ms: Math.round(load_ms),
+      prefill_tokens_per_s: perSecond(usage?.prompt_tokens, (first ?? ended) - asked),
+      decode_tokens_per_s: perSecond(
+        (usage?.completion_tokens ?? 0) - 1,
+        (last ?? ended) - (first ?? ended),
+      ),
+      info: await engine.info(),
+    };
+  } catch (error) {
+    const { name, message, status, type, code, param } = error ?? {};
+    return { error: { name, message: message ?? String(error), status, type, code, param } };
+  } finally {
+    await engine?.dispose();
+  }
+}
+
+/** Prints the completion; with `json` nothing but the JSON line. Resolves with the exit status. */
+export async function generate({ model, request, json }) {
+  const isUrl = /^https?:\/\//.test(model);
+  if (!isUrl && !existsSync(model)) {
+    throw new Remediable(
+      `the embedded model is missing (${model})`,
+      "Name a model with --model FILE.gguf.",
+    );
+  }
+  const server = await serve({
+    mounts: { "/dist/": join(root, "www/dist/"), ...(isUrl ? {} : { "/model.gguf": model }) },
+    pages: { "/": '<!doctype html><title>inpage</title><link rel="icon" href="data:,">' },
+  });
+  const browser = await launchChromium();
+  try {
+    const page = await browser.newPage();
+    const shows = !json;
+    if (shows && process.stdout.isTTY) process.stdout.write(`\x1b[2m${request.prompt}\x1b[22m`);
+    await page.exposeFunction("inpageText", (text) => {
+      if (shows) process.stdout.write(text);
+    });
+    const faults = [];
+    page.on("pageerror", (error) => faults.push(error.message));
+    page.on("console", (message) => {
+      if (message.type() === "error") faults.push(message.text());
+    });
+    await page.goto(`${server.origin}/`);
+    const modelUrl = isUrl ? model : `${server.origin}/model.gguf`;
+    const result = await page.evaluate(completeInPage, { modelUrl, request });
+    if (shows) process.stdout.write("\n");
+    if (result.error) {
+      const { status, type, code, param, name, message } = result.error;
+      const kind = [status, type ?? name, code, param].filter((part) => part != null).join(" ");
+      say(`inpage: ${kind ? `${kind}: ` : ""}${message}`);
+      for (const fault of faults) say(`  browser: ${fault}`);
+      return 1;
+    }
+    const { info, ...line } = result;
+    Object.assign(line, {
+      adapter: info.adapter,
+      software_adapter: info.software_adapter,
+      variant: info.variant,
+    });
+    process.stdout.write(`${JSON.stringify(line)}\n`);
+    return 0;
+  } finally {
+    await browser.close();
+    await server.close();
+  }
+}

@@ -1,0 +1,127 @@
+//! Runs other programs: with their output on our stderr, captured, or inherited; finds programs on PATH.
+//! stdout belongs to the caller's result, so nothing here writes to it. Knows nothing of what it runs.
+
+import { spawn, spawnSync } from "node:child_process";
+import { accessSync, constants, realpathSync, statSync } from "node:fs";
+import { delimiter, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+export const root = fileURLToPath(new URL("..", import.meta.url));
+export const windows = process.platform === "win32";
+
+/** Something the reader can mend: shown without a stack trace, `remedy` on lines of its own. */
+export class Remediable extends Error {
+  constructor(message, remedy) {
+    super(message);
+    this.remedy = remedy;
+  }
+}
+
+/** One line of progress on stderr. */
+export function say(text) {
+  process.stderr.write(`${text}\n`);
+}
+
+/** The first executable of that name on `path`, or undefined. */
+export function which(name, path = process.env.PATH ?? "") {
+  const suffixes = windows ? ["", ".exe", ".cmd"] : [""];
+  for (const folder of path.split(delimiter)) {
+    for (const suffix of suffixes) {
+      const file = join(folder, name + suffix);
+      try {
+        accessSync(file, constants.X_OK);
+        if (statSync(file).isFile()) return file;
+      } catch {
+        // Not here.
+      }
+    }
+  }
+  return undefined;
+}
+
+/** stdout of a quick program, trimmed; undefined when it is missing or fails. */
+export function capture(program, args, options = {}) {
+  const done = spawnSync(program, args, {
+    cwd: root,
+    encoding: "utf8",
+    timeout: 20_000,
+    ...options,
+  });
+  return done.status === 0 ? done.stdout.trim() : undefined;
+}
+
+/**
+ * Runs a program to its end. Its stdout and stderr both go to our stderr, or through `onOutput(text)`.
+ * Resolves with the exit status (124 when `timeout_ms` passed, 127 when it could not start).
+ */
+export function run(program, args, { env, cwd = root, timeout_ms, onOutput } = {}) {
+  return new Promise((resolve) => {
+    // npm and its kind are .cmd files on Windows, which only a shell starts.
+    const shell = windows && /\.cmd$|^npm$|^npx$/.test(program);
+    const child = spawn(program, args, {
+      cwd,
+      env: { ...process.env, ...env },
+      shell,
+      stdio: ["ignore", onOutput ? "pipe" : 2, onOutput ? "pipe" : 2],
+    });
+    let timedOut = false;
+    const timer = timeout_ms
+      ? setTimeout(() => {
+          timedOut = true;
+          child.kill("SIGTERM");
+        }, timeout_ms)
+      : undefined;
+    if (onOutput) {
+      for (const stream of [child.stdout, child.stderr]) {
+        stream.setEncoding("utf8");
+        stream.on("data", onOutput);
+      }
+    }
+    child.on("error", () => {
+      clearTimeout(timer);
+      resolve(127);
+    });
+    child.on("close", (status, signal) => {
+      clearTimeout(timer);
+      resolve(timedOut ? 124 : (status ?? (signal ? 128 : 1)));
+    });
+  });
+}
+
+/** Runs a program that must succeed. */
+export async function mustRun(program, args, { remedy, ...options } = {}) {
+  const status = await run(program, args, options);
+  if (status !== 0) {
+    throw new Remediable(
+      `\`${[program, ...args].join(" ")}\` failed (exit status ${status})`,
+      remedy,
+    );
+  }
+}
+
+/** True when the module with this `import.meta.url` is the program node was started with. */
+export function isProgram(url) {
+  return (
+    process.argv[1] !== undefined &&
+    realpathSync(process.argv[1]) === realpathSync(fileURLToPath(url))
+  );
+}
+
+/** A program that an npm dependency brings. */
+export function npmProgram(name) {
+  return join(root, "node_modules", ".bin", windows ? `${name}.cmd` : name);
+}
+
+/** Calls `main`, and ends the process with a clear message when it throws. */
+export async function main(work) {
+  // A reader that leaves (`| head`) ends the program quietly.
+  process.stdout.on("error", (error) => process.exit(error.code === "EPIPE" ? 0 : 1));
+  try {
+    process.exitCode = (await work(process.argv.slice(2))) ?? 0;
+  } catch (error) {
+    say("");
+    say(`inpage: ${error instanceof Remediable ? error.message : (error.stack ?? error)}`);
+    if (error.remedy) say(`\n${error.remedy}`);
+    process.exitCode = error.exitStatus ?? 1;
+  }
+}

@@ -1,0 +1,54 @@
+//! The wasm-bindgen program at the very version that Cargo.lock has: any other refuses our module.
+
+import { existsSync, readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { capture, Remediable, root, run, say, which, windows } from "../process.mjs";
+import { targetFolder } from "./target.mjs";
+
+function lockedVersion() {
+  const lock = readFileSync(join(root, "Cargo.lock"), "utf8");
+  return /name = "wasm-bindgen"\r?\nversion = "([^"]+)"/.exec(lock)[1];
+}
+
+/** Path of a matching wasm-bindgen, built with cargo when there is none. */
+export async function provideBindgen() {
+  const version = lockedVersion();
+  const tools = join(targetFolder(), "tools");
+  const built = join(tools, "bin", windows ? "wasm-bindgen.exe" : "wasm-bindgen");
+  for (const program of [built, which("wasm-bindgen")]) {
+    if (
+      program &&
+      existsSync(program) &&
+      capture(program, ["--version"])?.split(" ")[1] === version
+    )
+      return program;
+  }
+  say(`set-up: wasm-bindgen ${version} (built once with cargo, a few minutes)`);
+  const install = (...more) => {
+    const args = ["install", "wasm-bindgen-cli", "--version", version, "--root", tools];
+    return run(
+      "cargo",
+      [...args, "--no-default-features", "--bin", "wasm-bindgen", "--force", "--quiet", ...more],
+      {
+        // It runs for a second per build: compile it quickly rather than well.
+        env: {
+          CARGO_PROFILE_RELEASE_OPT_LEVEL: "1",
+          CARGO_PROFILE_RELEASE_LTO: "off",
+          CARGO_TARGET_DIR: join(tools, "build"),
+        },
+      },
+    );
+  };
+  // Its lock file may name a crate that the registry at hand does not have (yet, or any more).
+  if ((await install("--locked")) !== 0) {
+    say("  not with its own lock file; once more with the newest dependencies");
+    if ((await install()) !== 0) {
+      throw new Remediable(
+        `wasm-bindgen ${version} could not be built`,
+        `Is crates.io reachable? Try by hand:\n    cargo install wasm-bindgen-cli --version ${version}`,
+      );
+    }
+  }
+  rmSync(join(tools, "build"), { recursive: true, force: true });
+  return built;
+}

@@ -1,0 +1,70 @@
+//! A Chromium to run in: CHROMIUM, an installed one, or Debian's. Never downloads a browser build.
+
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { say, which, Remediable } from "../process.mjs";
+import { installPackages, isDebian } from "./apt.mjs";
+
+const NAMES = [
+  "google-chrome-stable",
+  "google-chrome",
+  "chromium",
+  "chromium-browser",
+  "microsoft-edge-stable",
+  "microsoft-edge",
+];
+
+function installedFiles() {
+  if (process.platform === "darwin") {
+    const apps = ["Google Chrome", "Chromium", "Microsoft Edge"];
+    return ["/Applications", join(process.env.HOME ?? "", "Applications")].flatMap((folder) =>
+      apps.map((app) => join(folder, `${app}.app`, "Contents", "MacOS", app)),
+    );
+  }
+  if (process.platform === "win32") {
+    const roots = [
+      process.env.PROGRAMFILES,
+      process.env["PROGRAMFILES(X86)"],
+      process.env.LOCALAPPDATA,
+    ];
+    return roots
+      .filter(Boolean)
+      .flatMap((folder) => [
+        join(folder, "Google", "Chrome", "Application", "chrome.exe"),
+        join(folder, "Chromium", "Application", "chrome.exe"),
+        join(folder, "Microsoft", "Edge", "Application", "msedge.exe"),
+      ]);
+  }
+  return NAMES.map((name) => which(name)).filter(Boolean);
+}
+
+/** Path of a Chromium-family browser that is there already, or undefined. */
+export function findBrowser() {
+  const named = process.env.CHROMIUM;
+  if (named) {
+    const file = existsSync(named) ? named : which(named);
+    if (!file)
+      throw new Remediable(
+        `CHROMIUM names ${named}, which does not exist`,
+        "Unset CHROMIUM or correct it.",
+      );
+    return file;
+  }
+  return installedFiles().find((file) => existsSync(file));
+}
+
+/** Path of a Chromium-family browser; installs Debian's when there is none. */
+export async function provideBrowser() {
+  const found = findBrowser();
+  if (found) return found;
+  if (isDebian()) {
+    say("set-up: a browser");
+    await installPackages(["chromium"], "a browser with WebGPU (chromium)");
+    const installed = findBrowser();
+    if (installed) return installed;
+  }
+  throw new Remediable(
+    "no Chrome, Chromium or Edge found",
+    "Install Chrome (https://www.google.com/chrome) or set CHROMIUM to the browser's program file.",
+  );
+}

@@ -1,0 +1,47 @@
+//! Brotli sizes of what a page downloads: the wasm module and each script. Fails above the limit.
+
+import { readFileSync } from "node:fs";
+import { join, relative } from "node:path";
+import { brotliCompressSync, constants } from "node:zlib";
+import { main, root, Remediable } from "./process.mjs";
+import { filesUnder } from "./stamp.mjs";
+
+export const LIMIT_BYTES = 3_000_000;
+
+function brotliBytes(file) {
+  const content = readFileSync(file);
+  return brotliCompressSync(content, {
+    params: {
+      [constants.BROTLI_PARAM_QUALITY]: constants.BROTLI_MAX_QUALITY,
+      [constants.BROTLI_PARAM_LGWIN]: constants.BROTLI_MAX_WINDOW_BITS,
+      [constants.BROTLI_PARAM_SIZE_HINT]: content.length,
+    },
+  }).length;
+}
+
+await main(async (args) => {
+  const dist = join(root, "www/dist");
+  const parts = filesUnder(dist)
+    .filter((file) => file.endsWith(".wasm") || file.endsWith(".js"))
+    .map((file) => ({
+      part: relative(dist, file),
+      bytes: readFileSync(file).length,
+      brotli_bytes: brotliBytes(file),
+    }));
+  if (!parts.some(({ part }) => part.endsWith(".wasm")))
+    throw new Remediable("www/dist has no wasm module", "Run: npm run build");
+  const total = parts.reduce((sum, { brotli_bytes }) => sum + brotli_bytes, 0);
+  if (args.includes("--json")) {
+    process.stdout.write(
+      `${JSON.stringify({ parts, brotli_bytes: total, limit_bytes: LIMIT_BYTES })}\n`,
+    );
+  } else {
+    for (const { part, bytes, brotli_bytes } of parts) {
+      process.stdout.write(
+        `${String(brotli_bytes).padStart(9)} brotli ${String(bytes).padStart(9)} raw  ${part}\n`,
+      );
+    }
+    process.stdout.write(`${String(total).padStart(9)} brotli of ${LIMIT_BYTES} allowed\n`);
+  }
+  return total <= LIMIT_BYTES ? 0 : 1;
+});

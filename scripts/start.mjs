@@ -1,0 +1,130 @@
+//! `npm start`: sets up, builds, and serves the demo; with --prompt it writes a completion to the terminal instead.
+
+import { spawn } from "node:child_process";
+import { existsSync, statSync } from "node:fs";
+import { resolve } from "node:path";
+import { parseArgs } from "node:util";
+import { build } from "./build.mjs";
+import { main, Remediable, root, which } from "./process.mjs";
+import { serve } from "./server.mjs";
+import { setUpForBuild } from "./setup.mjs";
+
+const USAGE = `npm start                                 serves the demo page
+npm start -- --prompt TEXT [options]      writes a completion in headless Chromium
+    --model FILE.gguf     a local file or an http(s) URL; the embedded model when left out
+    --max-tokens N        at most N tokens (128)
+    --temperature T  --top-p P  --top-k K  --min-p P  --seed S  --stop TEXT
+    --json                only one JSON line on standard output
+    --port N              of the demo page (8017)
+    --open                opens the demo page in the browser
+    --dev                 builds the wasm module quicker, for development`;
+
+const OPTIONS = {
+  prompt: { type: "string" },
+  model: { type: "string" },
+  "max-tokens": { type: "string" },
+  temperature: { type: "string" },
+  "top-p": { type: "string" },
+  "top-k": { type: "string" },
+  "min-p": { type: "string" },
+  seed: { type: "string" },
+  stop: { type: "string" },
+  json: { type: "boolean" },
+  port: { type: "string" },
+  open: { type: "boolean" },
+  dev: { type: "boolean" },
+  help: { type: "boolean" },
+};
+
+const NUMBERS = ["max-tokens", "temperature", "top-p", "top-k", "min-p", "seed"];
+const EMBEDDED_MODEL = "www/models/tales.gguf";
+
+function parse(args) {
+  try {
+    return parseArgs({ args, options: OPTIONS, strict: true }).values;
+  } catch (error) {
+    throw Object.assign(new Remediable(error.message, USAGE), { exitStatus: 2 });
+  }
+}
+
+/** The request's fields: what was given, nothing else, so that the endpoint's own defaults hold. */
+function requestOf(values) {
+  const body = { prompt: values.prompt, max_tokens: 128 };
+  for (const name of NUMBERS) {
+    if (values[name] === undefined) continue;
+    const number = Number(values[name]);
+    if (values[name].trim() === "" || !Number.isFinite(number)) {
+      throw Object.assign(
+        new Remediable(`--${name} takes a number, not "${values[name]}"`, USAGE),
+        { exitStatus: 2 },
+      );
+    }
+    body[name.replaceAll("-", "_")] = number;
+  }
+  if (values.stop !== undefined) body.stop = values.stop;
+  return body;
+}
+
+/** The model's file or URL, checked before anything is built. */
+function modelOf(values) {
+  if (values.model === undefined) return resolve(root, EMBEDDED_MODEL);
+  if (/^https?:\/\//.test(values.model)) return values.model;
+  // npm runs scripts in the repository's folder; INIT_CWD is where the user stands.
+  const file = [process.env.INIT_CWD, process.cwd()]
+    .filter(Boolean)
+    .map((folder) => resolve(folder, values.model))
+    .find((path) => existsSync(path) && statSync(path).isFile());
+  if (!file)
+    throw new Remediable(
+      `there is no model file ${values.model}`,
+      "--model takes a GGUF file or an http(s) URL.",
+    );
+  return file;
+}
+
+function openInBrowser(url) {
+  const [program, ...args] = { darwin: ["open", url], win32: ["cmd", "/c", "start", "", url] }[
+    process.platform
+  ] ?? ["xdg-open", url];
+  if (process.platform === "linux" && !which(program)) return;
+  spawn(program, args, { stdio: "ignore", detached: true }).unref();
+}
+
+async function serveDemo({ port = "8017", open }) {
+  const www = resolve(root, "www");
+  const pages = {
+    "/": '<!doctype html><meta http-equiv="refresh" content="0; url=/demo/"><a href="/demo/">inpage</a>',
+  };
+  // The service worker may stand at the root of the origin, as a host would put it.
+  const mounts = { "/": `${www}/`, "/sw.js": resolve(www, "dist/sw.js") };
+  const server = await serve({ mounts, pages, port: Number(port) });
+  const url = `${server.origin}/demo/`;
+  process.stdout.write(`inpage demo: ${url}   (Ctrl-C ends it)\n`);
+  if (
+    open ||
+    (process.stdout.isTTY &&
+      (process.env.DISPLAY || process.env.WAYLAND_DISPLAY || process.platform !== "linux"))
+  ) {
+    openInBrowser(url);
+  }
+  await new Promise((end) => {
+    process.once("SIGINT", end);
+    process.once("SIGTERM", end);
+  });
+  await server.close();
+}
+
+await main(async (args) => {
+  const values = parse(args);
+  if (values.help) {
+    process.stdout.write(`${USAGE}\n`);
+    return 0;
+  }
+  const isDemo = values.prompt === undefined;
+  const model = isDemo ? undefined : modelOf(values);
+  const request = isDemo ? undefined : requestOf(values);
+  await build(await setUpForBuild(), { dev: values.dev });
+  if (isDemo) return serveDemo(values);
+  const { generate } = await import("./generate.mjs");
+  return generate({ model, request, json: values.json });
+});

@@ -1,0 +1,209 @@
+//! `npm test`: every tier of tests, or those named (`npm test -- rust browser`). Ends with one line
+//! "N passed, N failed" and fails when anything failed. What a test checks is in the tests, not here.
+
+import { readdirSync } from "node:fs";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { buildTypeScript, buildWasm } from "./build.mjs";
+import { main, npmProgram, Remediable, root, run, say } from "./process.mjs";
+import { provideBrowser } from "./setup/browser.mjs";
+import { provideNpmPackages } from "./setup/npm.mjs";
+import { requireRust } from "./setup/rust.mjs";
+import { provideVulkan } from "./setup/vulkan.mjs";
+import { requireNode, setUpForBuild } from "./setup.mjs";
+
+/** Counts of one tier; `skipped` are tests that said so themselves. */
+class Tally {
+  passed = 0;
+  failed = 0;
+  skipped = 0;
+  failures = [];
+
+  fail(name) {
+    this.failed += 1;
+    this.failures.push(name);
+  }
+
+  /** A check that is one program: it passes when the program does. */
+  async check(name, program, args, options = {}) {
+    say(`\n--- ${name}`);
+    if ((await run(program, args, options)) === 0) this.passed += 1;
+    else this.fail(name);
+  }
+
+  /**
+   * A program that prints its own counts: `patterns` find them in its output. A program that fails without
+   * counting a failure (it did not compile, it crashed) counts as one.
+   */
+  async count(name, program, args, patterns, options = {}) {
+    say(`\n--- ${name}`);
+    let output = "";
+    const status = await run(program, args, {
+      ...options,
+      onOutput(text) {
+        output += text;
+        process.stderr.write(text);
+      },
+    });
+    const sum = (pattern) =>
+      [...output.matchAll(pattern)].reduce((total, match) => total + Number(match[1]), 0);
+    const [passed, failed] = [sum(patterns.passed), sum(patterns.failed)];
+    this.passed += passed;
+    this.skipped += sum(patterns.skipped);
+    if (status !== 0 || failed > 0) {
+      this.failures.push(name);
+      this.failed += Math.max(failed, 1);
+    } else if (passed === 0 && !options.mayBeEmpty) {
+      say(`${name}: no test ran`);
+      this.fail(`${name} (no test ran)`);
+    }
+  }
+}
+
+const CARGO_COUNTS = {
+  passed: /^test result: .*? (\d+) passed/gm,
+  failed: /^test result: .*? (\d+) failed/gm,
+  skipped: /^test result: .*? (\d+) ignored/gm,
+};
+const NODE_COUNTS = {
+  passed: /^# pass (\d+)/gm,
+  failed: /^# fail (\d+)/gm,
+  skipped: /^# skipped (\d+)/gm,
+};
+
+const filesIn = (folder, suffix) =>
+  existsSync(join(root, folder))
+    ? readdirSync(join(root, folder))
+        .filter((name) => name.endsWith(suffix))
+        .sort()
+    : [];
+
+const rustTestNames = () => filesIn("tests", ".rs").map((name) => name.slice(0, -".rs".length));
+
+const cargoTest = (tally, name, args, env) =>
+  tally.count(name, "cargo", ["test", "--locked", ...args], CARGO_COUNTS, { env });
+
+async function nodeTests(tally, folder, env) {
+  const files = filesIn(folder, ".test.mjs").map((name) => `${folder}/${name}`);
+  if (files.length === 0) {
+    tally.fail(`${folder} (no test files)`);
+    return;
+  }
+  // One file at a time: each has a browser, and a software GPU keeps all cores busy.
+  const args = ["--test", "--test-concurrency=1", "--test-reporter=tap", ...files];
+  await tally.count(`node --test ${folder}`, process.execPath, args, NODE_COUNTS, { env });
+}
+
+let vulkanEnv;
+async function gpuEnv() {
+  vulkanEnv ??= await provideVulkan(await provideBrowser());
+  return vulkanEnv;
+}
+
+// Each tier: what it is, and a function that runs it into a tally.
+const TIERS = {
+  lint: async (tally) => {
+    requireNode();
+    await provideNpmPackages();
+    await tally.check("biome", npmProgram("biome"), ["ci", "--error-on-warnings"]);
+    await tally.check("cargo fmt", "cargo", ["fmt", "--check"]);
+  },
+  rust: async (tally) => {
+    requireRust();
+    const env = await gpuEnv();
+    const integration = rustTestNames()
+      .filter((name) => name !== "shaders")
+      .flatMap((name) => ["--test", name]);
+    await cargoTest(tally, "cargo test", ["--lib", "--examples", ...integration], env);
+    await tally.check("clippy", "cargo", [
+      "clippy",
+      "--locked",
+      "--all-targets",
+      "--",
+      "-D",
+      "warnings",
+    ]);
+    await tally.check("cargo doc", "cargo", ["doc", "--locked", "--no-deps"], {
+      env: { RUSTDOCFLAGS: "-D warnings" },
+    });
+  },
+  shaders: async (tally) => {
+    requireRust();
+    await cargoTest(tally, "shaders compose and validate", ["--test", "shaders"]);
+  },
+  wasm: async (tally) => {
+    const tools = await setUpForBuild();
+    const { cargo, args, env, clippy } = tools.toolchain;
+    await buildWasm(tools);
+    tally.passed += 1;
+    if (clippy) {
+      const check = [
+        "clippy",
+        "--locked",
+        "--lib",
+        "--profile",
+        "web",
+        ...args,
+        "--",
+        "-D",
+        "warnings",
+      ];
+      await tally.check("clippy for wasm", cargo, check, { env });
+    }
+    await buildTypeScript();
+    tally.passed += 1;
+    await tally.check("download size", process.execPath, ["scripts/size.mjs"]);
+  },
+  browser: async (tally) => {
+    await provideBuild();
+    const env = { CHROMIUM: await provideBrowser() };
+    await nodeTests(tally, "tests/browser", env);
+  },
+  package: async (tally) => {
+    await provideBuild();
+    const env = { CHROMIUM: await provideBrowser() };
+    await nodeTests(tally, "tests/package", env);
+  },
+};
+
+async function provideBuild() {
+  await buildWasm(await setUpForBuild());
+  await buildTypeScript();
+}
+
+await main(async (names) => {
+  for (const name of names) {
+    if (!(name in TIERS)) {
+      throw new Remediable(`there is no tier "${name}"`, `Tiers: ${Object.keys(TIERS).join(", ")}`);
+    }
+  }
+  const rows = [];
+  for (const name of names.length > 0 ? names : Object.keys(TIERS)) {
+    say(`\n=== ${name}`);
+    const tally = new Tally();
+    const start = performance.now();
+    try {
+      await TIERS[name](tally);
+    } catch (error) {
+      // What a tier lacks fails that tier; the others still run.
+      if (!(error instanceof Remediable)) throw error;
+      say(`${name}: ${error.message}${error.remedy ? `\n${error.remedy}` : ""}`);
+      tally.fail(error.message);
+    }
+    rows.push({ name, tally, seconds: (performance.now() - start) / 1000 });
+  }
+  const sum = (field) => rows.reduce((total, { tally }) => total + tally[field], 0);
+  const print = (line) => process.stdout.write(`${line}\n`);
+  print("\ntier       passed failed skipped   seconds");
+  for (const { name, tally, seconds } of rows) {
+    const counts = [tally.passed, tally.failed, tally.skipped].map((n) => String(n).padStart(6));
+    print(`${name.padEnd(10)} ${counts.join(" ")}   ${seconds.toFixed(1).padStart(9)}`);
+    for (const failure of tally.failures) print(`  failed: ${failure}`);
+  }
+  const skipped = sum("skipped");
+  print("");
+  print(
+    `${sum("passed")} passed, ${sum("failed")} failed${skipped > 0 ? `, ${skipped} skipped` : ""}`,
+  );
+  return sum("failed") === 0 ? 0 : 1;
+});

@@ -1,0 +1,19 @@
+// The input vector as it is.
+@group(0) @binding(B_x) var<storage, read> x: array<vec4<f32>>; // [COLS / 4]
+
+// Loads the 32 inputs of a block (zero past COLS); returns their share of the sum of squares.
+fn load_input(block: u32, out: ptr<function, array<vec4<f32>, 8>>) -> f32 {
+    for (var i = 0u; i < 8u; i++) {
+        let at = block * 8u + i;
+        if (COLS % 32u == 0u || at < COLS / 4u) {
+            (*out)[i] = x[at];
+        } else {
+            (*out)[i] = vec4<f32>(0.0);
+        }
+    }
+    return 0.0;
+}
+
+fn input_scale(sum_of_squares: f32) -> f32 {
+    return 1.0;
+}

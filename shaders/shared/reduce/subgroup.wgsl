@@ -1,0 +1,11 @@
+// Sums over the LANES neighbouring lanes that share a row, without a barrier. LANES is a power of
+// two and at most the smallest subgroup size, so the butterfly never leaves a subgroup.
+fn reduce_lanes(sums: ptr<function, array<f32, SUMS>>, local: u32) {
+    for (var i = 0u; i < SUMS; i++) {
+        var value = (*sums)[i];
+        for (var mask = LANES / 2u; mask > 0u; mask = mask / 2u) {
+            value += subgroupShuffleXor(value, mask);
+        }
+        (*sums)[i] = value;
+    }
+}

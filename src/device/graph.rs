@@ -1,0 +1,50 @@
+//! Captured graphs: a sequence of launches resolved once (pipelines, bind groups) and replayed with
+//! nothing but dispatches.
+
+use super::Gpu;
+use crate::Result;
+
+/// A recorded sequence of launches and the tensors it reads and writes.
+///
+/// Whoever holds a graph holds its tensors too (`output`), so a replay never meets a freed buffer;
+/// inputs that the caller owns must live as long as the graph.
+pub struct Graph<T> {
+    recorded: burn::cubecl::prelude::Graph,
+    output: T,
+}
+
+impl<T> Graph<T> {
+    /// Runs `launches` once for real (pipelines are compiled, memory is allocated), then records it.
+    ///
+    /// # Errors
+    /// When a launch fails or the recording is refused.
+    pub async fn record(gpu: &Gpu, mut launches: impl FnMut() -> T) -> Result<Graph<T>> {
+        let client = &gpu.client;
+        client.graph_prepare().map_err(|e| gpu.failure(e))?;
+        let warm = launches();
+        gpu.sync().await?;
+        drop(warm);
+        client.start_capture().map_err(|e| gpu.failure(e))?;
+        let output = launches();
+        let recorded = client.stop_capture().map_err(|e| gpu.failure(e))?;
+        Ok(Graph { recorded, output })
+    }
+
+    /// Enqueues the recorded launches again.
+    ///
+    /// # Errors
+    /// When the device refuses them.
+    ///
+    /// # Safety
+    /// Every tensor that the recorded closure captured from outside is still alive and is not
+    /// being used from another thread.
+    pub unsafe fn replay(&self, gpu: &Gpu) -> Result<()> {
+        // SAFETY: forwarded to the caller.
+        unsafe { self.recorded.replay() }.map_err(|e| gpu.failure(e))
+    }
+
+    /// What the closure returned: the tensors that every replay overwrites.
+    pub fn output(&self) -> &T {
+        &self.output
+    }
+}

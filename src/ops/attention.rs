@@ -1,0 +1,107 @@
+//! Causal grouped-query attention over the paged KV memory, for decode and prefill
+//! (Vaswani et al. 2017; Ainslie et al. 2023, <https://arxiv.org/abs/2305.13245>).
+
+use burn::{
+    backend::{Dispatch, TensorMetadata},
+    tensor::Tensor,
+};
+use burn_flex::FlexTensor;
+use burn_wgpu::CubeTensor;
+
+use super::{
+    backend::{Ops, output, twin_output},
+    kernel::Kernel,
+    shader,
+    step::{self, Step},
+};
+
+const WORKGROUP: usize = 64;
+
+/// Sizes of the attention.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct AttentionShape {
+    /// Query heads; a multiple of `kv_heads`.
+    pub heads: usize,
+    /// Key and value heads.
+    pub kv_heads: usize,
+    /// Elements of a head; a multiple of 4, at most 256.
+    pub head_dim: usize,
+}
+
+/// Attends with rotated, scaled queries `[tokens, heads * head_dim]` to all tokens of the sequence
+/// up to each query's own; gives the same shape.
+pub fn attention(q: Tensor<2>, kv: &Tensor<1>, step: &Step, shape: AttentionShape) -> Tensor<2> {
+    Tensor::from_dispatch(Dispatch::attention(
+        q.into_dispatch(),
+        kv.clone().into_dispatch(),
+        step.words.clone().into_dispatch(),
+        shape,
+    ))
+}
+
+/// The composed kernel.
+pub fn kernel(shape: AttentionShape) -> Kernel {
+    Kernel::new("attention")
+        .binding("q")
+        .binding("kv")
+        .binding("out")
+        .binding("step")
+        .constant("HEADS", shape.heads)
+        .constant("KV_HEADS", shape.kv_heads)
+        .constant("HEAD_DIM", shape.head_dim)
+        .constant("Q_DIM", shape.heads * shape.head_dim)
+        .constant("KV_DIM", shape.kv_heads * shape.head_dim)
+        .constant("STEP_PAGES", step::PAGES)
+        .constant("PAGE_TOKENS", step::PAGE_TOKENS)
+        .constant("WORKGROUP", WORKGROUP)
+        .module(shader::STEP)
+        .module(shader::kernel::ATTENTION)
+}
+
+pub(super) fn launch(
+    q: CubeTensor,
+    kv: CubeTensor,
+    step: CubeTensor,
+    shape: AttentionShape,
+) -> CubeTensor {
+    let [tokens, dim] = q.shape().dims();
+    let out = output(&q, [tokens, dim]);
+    let grid = [shape.heads as u32, tokens as u32, 1];
+    kernel(shape).launch(&[&q, &kv, &out, &step], grid);
+    out
+}
+
+pub(super) fn twin(
+    q: FlexTensor,
+    kv: FlexTensor,
+    step: FlexTensor,
+    shape: AttentionShape,
+) -> FlexTensor {
+    let [tokens, dim] = q.shape().dims();
+    let (q, memory, words) = (q.storage::<f32>(), kv.storage::<f32>(), step.storage::<u32>());
+    let position = words[step::POSITION] as usize;
+    let kv_dim = shape.kv_heads * shape.head_dim;
+    let mut out = vec![0.0; tokens * dim];
+    for token in 0..(words[step::TOKENS] as usize).min(tokens) {
+        for head in 0..shape.heads {
+            let at = token * dim + head * shape.head_dim;
+            let query = &q[at..at + shape.head_dim];
+            let kv_at = head / (shape.heads / shape.kv_heads) * shape.head_dim;
+            let vector = |past: usize, value: usize| {
+                &memory[step::kv_row(words, past, value, kv_dim) + kv_at..][..shape.head_dim]
+            };
+            let scores: Vec<f32> = (0..=position + token)
+                .map(|past| query.iter().zip(vector(past, 0)).map(|(a, b)| a * b).sum())
+                .collect();
+            let peak = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+            let weights: Vec<f32> = scores.iter().map(|score| (score - peak).exp()).collect();
+            let total: f32 = weights.iter().sum();
+            for (past, weight) in weights.iter().enumerate() {
+                for (o, v) in out[at..at + shape.head_dim].iter_mut().zip(vector(past, 1)) {
+                    *o += weight / total * v;
+                }
+            }
+        }
+    }
+    twin_output(out, [tokens, dim])
+}

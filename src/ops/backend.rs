@@ -1,0 +1,272 @@
+//! The ops as an extension of burn's backends: WGSL kernels on wgpu, their CPU twins on flex. Only
+//! routing; each op's launch and twin stand together in the op's file.
+
+use burn::{
+    backend::{
+        Backend, Cube, Dispatch, ExtensionType, Flex, backend_extension,
+        tensor::{FloatTensor, IntTensor},
+    },
+    tensor::{Int, Tensor},
+};
+use burn_wgpu::CubeTensor;
+use burn_flex::FlexTensor;
+
+use super::{
+    Variant, argmax, attention, attention::AttentionShape, embedding, gated_matmul, gated_matvec,
+    last_row, matmul, matrix::MatrixShape, matvec, rms_norm, rope_kv, rope_kv::RopeShape,
+};
+
+/// An input that an op can do without.
+#[derive(ExtensionType)]
+pub enum Maybe<B: Backend> {
+    /// Given.
+    Some(FloatTensor<B>),
+    /// Left out.
+    None,
+}
+
+impl<B: Backend> Maybe<B> {
+    pub(super) fn as_ref(&self) -> Option<&FloatTensor<B>> {
+        match self {
+            Maybe::Some(tensor) => Some(tensor),
+            Maybe::None => None,
+        }
+    }
+}
+
+/// Wraps an optional high-level tensor for dispatch.
+pub(super) fn maybe<const D: usize>(tensor: Option<Tensor<D>>) -> Maybe<Dispatch> {
+    match tensor {
+        Some(tensor) => Maybe::Some(tensor.into_dispatch()),
+        None => Maybe::None,
+    }
+}
+
+/// A weight matrix's buffers as the backend sees them.
+#[derive(ExtensionType)]
+pub struct MatrixTensors<B: Backend> {
+    /// Quant words.
+    pub quants: IntTensor<B>,
+    /// Scale words.
+    pub scales: IntTensor<B>,
+    /// Format and size.
+    pub shape: MatrixShape,
+}
+
+impl super::matrix::Matrix {
+    pub(super) fn to_dispatch(&self) -> MatrixTensors<Dispatch> {
+        MatrixTensors {
+            quants: self.quants.clone().into_dispatch(),
+            scales: self.scales.clone().into_dispatch(),
+            shape: self.shape,
+        }
+    }
+}
+
+/// inpage's ops; each is documented in the file of its name.
+#[backend_extension(Cube, Flex)]
+#[allow(missing_docs)]
+pub trait Ops: Backend {
+    fn write_words(tensor: IntTensor<Self>, at: usize, words: Vec<u32>) -> IntTensor<Self>;
+
+    fn embedding(
+        ids: IntTensor<Self>,
+        #[extension_type] table: MatrixTensors<Self>,
+    ) -> FloatTensor<Self>;
+
+    fn rms_norm(x: FloatTensor<Self>, norm: FloatTensor<Self>, eps: f32) -> FloatTensor<Self>;
+
+    fn matvec(
+        x: FloatTensor<Self>,
+        #[extension_type] norm: Maybe<Self>,
+        eps: f32,
+        #[extension_type] weights: MatrixTensors<Self>,
+        #[extension_type] bias: Maybe<Self>,
+        #[extension_type] residual: Maybe<Self>,
+        variant: Variant,
+    ) -> FloatTensor<Self>;
+
+    fn matmul(
+        x: FloatTensor<Self>,
+        #[extension_type] weights: MatrixTensors<Self>,
+        #[extension_type] bias: Maybe<Self>,
+        #[extension_type] residual: Maybe<Self>,
+    ) -> FloatTensor<Self>;
+
+    fn gated_matvec(
+        x: FloatTensor<Self>,
+        norm: FloatTensor<Self>,
+        eps: f32,
+        #[extension_type] gate: MatrixTensors<Self>,
+        #[extension_type] up: MatrixTensors<Self>,
+        variant: Variant,
+    ) -> FloatTensor<Self>;
+
+    fn gated_matmul(
+        x: FloatTensor<Self>,
+        #[extension_type] gate: MatrixTensors<Self>,
+        #[extension_type] up: MatrixTensors<Self>,
+    ) -> FloatTensor<Self>;
+
+    #[allow(clippy::too_many_arguments)]
+    fn rope_kv(
+        q: FloatTensor<Self>,
+        k: FloatTensor<Self>,
+        v: FloatTensor<Self>,
+        freqs: FloatTensor<Self>,
+        kv: FloatTensor<Self>,
+        step: IntTensor<Self>,
+        shape: RopeShape,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>);
+
+    fn attention(
+        q: FloatTensor<Self>,
+        kv: FloatTensor<Self>,
+        step: IntTensor<Self>,
+        shape: AttentionShape,
+    ) -> FloatTensor<Self>;
+
+    fn last_row(x: FloatTensor<Self>, step: IntTensor<Self>) -> FloatTensor<Self>;
+
+    fn argmax(
+        logits: FloatTensor<Self>,
+        ids: IntTensor<Self>,
+        step: IntTensor<Self>,
+        chosen: IntTensor<Self>,
+    ) -> (IntTensor<Self>, IntTensor<Self>, IntTensor<Self>);
+}
+
+macro_rules! route {
+    ($backend:ty, $tensor:ty, $side:ident) => {
+        impl Ops for $backend {
+            fn write_words(tensor: $tensor, at: usize, words: Vec<u32>) -> $tensor {
+                words::$side(tensor, at, words)
+            }
+            fn embedding(ids: $tensor, table: MatrixTensors<Self>) -> $tensor {
+                embedding::$side(ids, table)
+            }
+            fn rms_norm(x: $tensor, norm: $tensor, eps: f32) -> $tensor {
+                rms_norm::$side(x, norm, eps)
+            }
+            fn matvec(
+                x: $tensor,
+                norm: Maybe<Self>,
+                eps: f32,
+                weights: MatrixTensors<Self>,
+                bias: Maybe<Self>,
+                residual: Maybe<Self>,
+                variant: Variant,
+            ) -> $tensor {
+                matvec::$side(x, norm, eps, weights, bias, residual, variant)
+            }
+            fn matmul(
+                x: $tensor,
+                weights: MatrixTensors<Self>,
+                bias: Maybe<Self>,
+                residual: Maybe<Self>,
+            ) -> $tensor {
+                matmul::$side(x, weights, bias, residual)
+            }
+            fn gated_matvec(
+                x: $tensor,
+                norm: $tensor,
+                eps: f32,
+                gate: MatrixTensors<Self>,
+                up: MatrixTensors<Self>,
+                variant: Variant,
+            ) -> $tensor {
+                gated_matvec::$side(x, norm, eps, gate, up, variant)
+            }
+            fn gated_matmul(
+                x: $tensor,
+                gate: MatrixTensors<Self>,
+                up: MatrixTensors<Self>,
+            ) -> $tensor {
+                gated_matmul::$side(x, gate, up)
+            }
+            fn rope_kv(
+                q: $tensor,
+                k: $tensor,
+                v: $tensor,
+                freqs: $tensor,
+                kv: $tensor,
+                step: $tensor,
+                shape: RopeShape,
+            ) -> ($tensor, $tensor) {
+                rope_kv::$side(q, k, v, freqs, kv, step, shape)
+            }
+            fn attention(
+                q: $tensor,
+                kv: $tensor,
+                step: $tensor,
+                shape: AttentionShape,
+            ) -> $tensor {
+                attention::$side(q, kv, step, shape)
+            }
+            fn last_row(x: $tensor, step: $tensor) -> $tensor {
+                last_row::$side(x, step)
+            }
+            fn argmax(
+                logits: $tensor,
+                ids: $tensor,
+                step: $tensor,
+                chosen: $tensor,
+            ) -> ($tensor, $tensor, $tensor) {
+                argmax::$side(logits, ids, step, chosen)
+            }
+        }
+    };
+}
+
+route!(Cube, CubeTensor, launch);
+route!(Flex, FlexTensor, twin);
+
+/// Overwrites words of an unsigned integer tensor in place, from word `at` on.
+pub fn write_words(tensor: &mut Tensor<1, Int>, at: usize, words: Vec<u32>) {
+    // The twin writes in place only while nothing else holds the tensor, so it travels by value.
+    let owned = std::mem::replace(tensor, Tensor::empty([1], (&tensor.device(), burn::tensor::DType::U32)));
+    *tensor = Tensor::from_dispatch(Dispatch::write_words(owned.into_dispatch(), at, words));
+}
+
+mod words {
+    //! Uploads into a part of a tensor.
+    use super::*;
+    use burn::backend::TensorMetadata;
+    use burn::tensor::Bytes;
+
+    pub(super) fn launch(tensor: CubeTensor, at: usize, words: Vec<u32>) -> CubeTensor {
+        let total = tensor.shape().num_elements();
+        assert!(at + words.len() <= total, "upload outside its tensor");
+        let end = total - at - words.len();
+        let part = tensor
+            .handle
+            .clone()
+            .offset_start(at as u64 * 4)
+            .offset_end(end as u64 * 4);
+        tensor.client.write(&part, Bytes::from_elems(words));
+        tensor
+    }
+
+    pub(super) fn twin(mut tensor: FlexTensor, at: usize, words: Vec<u32>) -> FlexTensor {
+        tensor.storage_mut::<u32>()[at..at + words.len()].copy_from_slice(&words);
+        tensor
+    }
+}
+
+/// An f32 output tensor on the GPU.
+pub(super) fn output(like: &CubeTensor, shape: impl Into<burn::tensor::Shape>) -> CubeTensor {
+    let shape = shape.into();
+    let handle = like.client.empty(shape.num_elements() * 4);
+    CubeTensor::new_contiguous(
+        like.client.clone(),
+        like.device.clone(),
+        shape,
+        handle,
+        burn::tensor::DType::F32,
+    )
+}
+
+/// An f32 output tensor of a CPU twin.
+pub(super) fn twin_output(values: Vec<f32>, shape: impl Into<burn::tensor::Shape>) -> FlexTensor {
+    FlexTensor::from_data(burn::tensor::TensorData::new(values, shape.into()))
+}

@@ -1,0 +1,69 @@
+//! Rows of a (quantized) table by token id: `out[token] = table[ids[token]]`.
+
+use burn::{
+    backend::{Cube, Dispatch, Flex, TensorMetadata},
+    tensor::{Int, Tensor},
+};
+use burn_flex::FlexTensor;
+use burn_wgpu::CubeTensor;
+
+use super::{
+    backend::{MatrixTensors, Ops, output, twin_output},
+    kernel::{Kernel, grid},
+    matrix::{BLOCK_COLS, Matrix, MatrixShape},
+    shader,
+};
+
+const WORKGROUP: usize = 64;
+
+/// `[tokens]` ids to `[tokens, cols]` rows of `table`.
+pub fn embedding(ids: Tensor<1, Int>, table: &Matrix) -> Tensor<2> {
+    Tensor::from_dispatch(Dispatch::embedding(ids.into_dispatch(), table.to_dispatch()))
+}
+
+/// The composed kernel.
+pub fn kernel(tokens: usize, table: MatrixShape) -> Kernel {
+    let kernel = Kernel::new(format!("embedding_{}", table.format.name()))
+        .binding("ids")
+        .binding("out")
+        .binding("weights_quants");
+    let kernel = if table.format.has_scales() { kernel.binding("weights_scales") } else { kernel };
+    kernel
+        .constant("TOKENS", tokens)
+        .constant("ROWS", table.rows)
+        .constant("COLS", table.cols)
+        .constant("BLOCKS", table.row_blocks())
+        .constant("WORKGROUP", WORKGROUP)
+        .module(table.format.wgsl())
+        .module(shader::kernel::EMBEDDING)
+}
+
+pub(super) fn launch(ids: CubeTensor, table: MatrixTensors<Cube>) -> CubeTensor {
+    let tokens = ids.shape().num_elements();
+    let shape = table.shape;
+    let out = output(&ids, [tokens, shape.cols]);
+    let mut buffers = vec![&ids, &out, &table.quants];
+    if shape.format.has_scales() {
+        buffers.push(&table.scales);
+    }
+    let workgroups = (tokens * shape.row_blocks()).div_ceil(WORKGROUP);
+    kernel(tokens, shape).launch(&buffers, grid(workgroups));
+    out
+}
+
+pub(super) fn twin(ids: FlexTensor, table: MatrixTensors<Flex>) -> FlexTensor {
+    let shape = table.shape;
+    let (quants, scales) = (table.quants.storage::<u32>(), table.scales.storage::<u32>());
+    let mut out = Vec::with_capacity(ids.shape().num_elements() * shape.cols);
+    for &id in ids.storage::<u32>() {
+        let row = (id as usize).min(shape.rows - 1);
+        let from = out.len();
+        for block in 0..shape.row_blocks() {
+            out.extend(shape.format.decode(quants, scales, row * shape.row_blocks() + block));
+        }
+        debug_assert_eq!(out.len() - from, shape.row_blocks() * BLOCK_COLS);
+        out.truncate(from + shape.cols);
+    }
+    let tokens = ids.shape().num_elements();
+    twin_output(out, [tokens, shape.cols])
+}

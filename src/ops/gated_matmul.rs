@@ -1,0 +1,95 @@
+//! The gated half of a feed-forward layer for many tokens: `silu(x * gate^T) * (x * up^T)`.
+
+use burn::{
+    backend::{Cube, Dispatch, Flex, TensorMetadata},
+    tensor::Tensor,
+};
+use burn_flex::FlexTensor;
+use burn_wgpu::CubeTensor;
+
+use super::{
+    backend::{MatrixTensors, Ops, output, twin_output},
+    kernel::Kernel,
+    matmul,
+    matrix::{Matrix, MatrixShape},
+    shader,
+};
+
+/// `x` is `[tokens, cols]`; gives `[tokens, rows]`.
+pub fn gated_matmul(x: Tensor<2>, gate: &Matrix, up: &Matrix) -> Tensor<2> {
+    Tensor::from_dispatch(Dispatch::gated_matmul(
+        x.into_dispatch(),
+        gate.to_dispatch(),
+        up.to_dispatch(),
+    ))
+}
+
+/// The composed kernel; `gate` and `up` have equal sizes, formats may differ.
+pub fn kernel(tokens: usize, gate: MatrixShape, up: MatrixShape) -> Kernel {
+    let kernel = Kernel::new(format!("gated_matmul_{}", gate.format.name()))
+        .binding("x")
+        .binding("out")
+        .constant("TOKENS", tokens)
+        .constant("ROWS", gate.rows)
+        .constant("COLS", gate.cols)
+        .constant("BLOCKS", gate.row_blocks());
+    matrices(kernel, gate, up)
+        .module(shader::store::PLAIN)
+        .module(shader::SILU)
+        .module(shader::kernel::GATED_MATMUL)
+}
+
+/// Declares the bindings of both matrices and adds their modules.
+pub(super) fn matrices(mut kernel: Kernel, gate: MatrixShape, up: MatrixShape) -> Kernel {
+    for (shape, name) in [(gate, "gate"), (up, "up")] {
+        kernel = kernel.binding(&format!("{name}_quants"));
+        if shape.format.has_scales() {
+            kernel = kernel.binding(&format!("{name}_scales"));
+        }
+        kernel = kernel.instance(shape.format.wgsl(), name);
+    }
+    kernel
+}
+
+/// Appends the buffers of both matrices in the order of [`matrices`].
+pub(super) fn push_matrices<'a>(
+    buffers: &mut Vec<&'a CubeTensor>,
+    gate: &'a MatrixTensors<Cube>,
+    up: &'a MatrixTensors<Cube>,
+) {
+    for matrix in [gate, up] {
+        buffers.push(&matrix.quants);
+        if matrix.shape.format.has_scales() {
+            buffers.push(&matrix.scales);
+        }
+    }
+}
+
+pub(super) fn launch(
+    x: CubeTensor,
+    gate: MatrixTensors<Cube>,
+    up: MatrixTensors<Cube>,
+) -> CubeTensor {
+    let [tokens, _] = x.shape().dims();
+    let rows = gate.shape.rows;
+    let out = output(&x, [tokens, rows]);
+    let mut buffers = vec![&x, &out];
+    push_matrices(&mut buffers, &gate, &up);
+    let tiles = [rows.div_ceil(16) as u32, tokens.div_ceil(32) as u32, 1];
+    kernel(tokens, gate.shape, up.shape).launch(&buffers, tiles);
+    out
+}
+
+pub(super) fn twin(
+    x: FlexTensor,
+    gate: MatrixTensors<Flex>,
+    up: MatrixTensors<Flex>,
+) -> FlexTensor {
+    let [tokens, _] = x.shape().dims();
+    let mut out = matmul::products(x.storage(), &gate);
+    let ups = matmul::products(x.storage(), &up);
+    out.iter_mut()
+        .zip(ups)
+        .for_each(|(gate, up)| *gate = *gate / (1.0 + (-*gate).exp()) * up);
+    twin_output(out, [tokens, gate.shape.rows])
+}

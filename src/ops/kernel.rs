@@ -1,0 +1,193 @@
+//! Composes WGSL modules of `shaders/` into one kernel and launches it. Knows nothing of what a
+//! kernel computes.
+
+use burn::cubecl::{
+    CubeCount, CubeDim,
+    prelude::KernelId,
+    server::{Handle, KernelArguments},
+};
+use burn_wgpu::{CubeTensor, KernelSource, SourceKernel, SourceTemplate};
+
+/// Which form of the kernels a device runs, chosen and proven at start-up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Variant {
+    /// Lanes reduce with subgroup operations instead of workgroup memory.
+    pub subgroups: bool,
+    /// The WGSL compiler wants `enable subgroups;` (browsers do, naga refuses it).
+    pub enable_directives: bool,
+    /// Lanes that share the rows of a matvec; with subgroups at most the smallest subgroup size.
+    pub lanes_per_row: u32,
+    /// Rows that one group of lanes computes in a matvec.
+    pub rows_per_group: u32,
+    /// Lanes of a matvec's workgroup.
+    pub workgroup: u32,
+}
+
+impl Variant {
+    /// Works on every WebGPU device.
+    pub const PORTABLE: Variant = Variant {
+        subgroups: false,
+        enable_directives: false,
+        lanes_per_row: 8,
+        rows_per_group: 2,
+        workgroup: 64,
+    };
+}
+
+/// A composed kernel: WGSL text and what identifies it.
+#[derive(Debug, Clone)]
+pub struct Kernel {
+    name: String,
+    constants: String,
+    modules: Vec<Module>,
+    bindings: u32,
+    directives: &'static str,
+}
+
+#[derive(Debug, Clone, Hash, PartialEq, Eq)]
+struct Module {
+    source: &'static str,
+    /// `weights_` in the source becomes this prefix, if given.
+    instance: Option<&'static str>,
+}
+
+impl Kernel {
+    /// A kernel called `<op>_<format>` after its shader file.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            constants: String::new(),
+            modules: Vec::new(),
+            bindings: 0,
+            directives: "",
+        }
+    }
+
+    /// Declares the next storage binding; the shader finds its number as `B_<name>`. The order of
+    /// these calls is the order of buffers at launch.
+    pub fn binding(mut self, name: &str) -> Self {
+        let number = self.bindings;
+        self.bindings += 1;
+        self.constants
+            .push_str(&format!("const B_{name}: u32 = {number}u;\n"));
+        self
+    }
+
+    /// Declares `const NAME: u32`.
+    pub fn constant(mut self, name: &str, value: usize) -> Self {
+        let value = u32::try_from(value).expect("shader constants fit 32 bits");
+        self.constants
+            .push_str(&format!("const {name}: u32 = {value}u;\n"));
+        self
+    }
+
+    /// Declares `const NAME: f32`.
+    pub fn constant_f32(mut self, name: &str, value: f32) -> Self {
+        self.constants
+            .push_str(&format!("const {name}: f32 = {value:e};\n"));
+        self
+    }
+
+    /// Declares `const NAME: bool`.
+    pub fn constant_bool(mut self, name: &str, value: bool) -> Self {
+        self.constants
+            .push_str(&format!("const {name}: bool = {value};\n"));
+        self
+    }
+
+    /// Appends a module.
+    pub fn module(mut self, source: &'static str) -> Self {
+        self.modules.push(Module {
+            source,
+            instance: None,
+        });
+        self
+    }
+
+    /// Appends a module written for the name `weights`, under another name.
+    pub fn instance(mut self, source: &'static str, name: &'static str) -> Self {
+        self.modules.push(Module {
+            source,
+            instance: Some(name),
+        });
+        self
+    }
+
+    /// Turns on what the variant's modules need.
+    pub fn variant(mut self, variant: Variant) -> Self {
+        if variant.subgroups && variant.enable_directives {
+            self.directives = "enable subgroups;\n";
+        }
+        self
+    }
+
+    /// The name, `<op>_<format>`.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The whole WGSL text.
+    pub fn wgsl(&self) -> String {
+        let mut text = format!("{}// {}\n{}", self.directives, self.name, self.constants);
+        for module in &self.modules {
+            text.push('\n');
+            match module.instance {
+                Some(name) => text.push_str(&module.source.replace("weights_", &format!("{name}_"))),
+                None => text.push_str(module.source),
+            }
+        }
+        text
+    }
+
+    /// Launches on the buffers of `tensors`, in the order of the declared bindings, over a grid of
+    /// workgroups.
+    pub(super) fn launch(self, tensors: &[&CubeTensor], grid: [u32; 3]) {
+        debug_assert_eq!(tensors.len(), self.bindings as usize, "{}", self.name);
+        let client = tensors[0].client.clone();
+        let mut arguments = KernelArguments::new();
+        for tensor in tensors {
+            let handle: Handle = tensor.handle.clone();
+            arguments = arguments.with_buffer(handle.binding());
+        }
+        // The workgroup size is a constant of the shader; cubecl's copy of it is not looked at.
+        let dim = CubeDim::new_1d(1);
+        client.launch(
+            Box::new(SourceKernel::new(self, dim)),
+            CubeCount::Static(grid[0], grid[1], grid[2]),
+            arguments,
+        );
+    }
+}
+
+impl KernelSource for Kernel {
+    fn source(&self) -> SourceTemplate {
+        SourceTemplate::new(self.wgsl())
+    }
+
+    fn id(&self) -> KernelId {
+        // Modules are static files: their addresses tell them apart without hashing their text.
+        let modules: Vec<(usize, Option<&'static str>)> = self
+            .modules
+            .iter()
+            .map(|module| (module.source.as_ptr() as usize, module.instance))
+            .collect();
+        KernelId::new::<Self>().info((
+            self.name.clone(),
+            self.constants.clone(),
+            modules,
+            self.directives,
+        ))
+    }
+
+    fn lang(&self) -> &'static str {
+        "wgsl"
+    }
+}
+
+/// Spreads `count` workgroups over x and y so that neither exceeds the limit of WebGPU.
+pub(super) fn grid(count: usize) -> [u32; 3] {
+    const LIMIT: usize = 65_535;
+    let y = count.div_ceil(LIMIT).max(1);
+    let x = count.div_ceil(y).max(1);
+    [x as u32, y as u32, 1]
+}

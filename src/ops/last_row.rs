@@ -1,0 +1,53 @@
+//! The row of a step's last token: the only one whose logits are wanted.
+
+use burn::{
+    backend::{Dispatch, TensorMetadata},
+    tensor::Tensor,
+};
+use burn_flex::FlexTensor;
+use burn_wgpu::CubeTensor;
+
+use super::{
+    backend::{Ops, output, twin_output},
+    kernel::{Kernel, grid},
+    shader,
+    step::{self, Step},
+};
+
+const WORKGROUP: usize = 64;
+
+/// `[tokens, cols]` to `[1, cols]`.
+pub fn last_row(x: Tensor<2>, step: &Step) -> Tensor<2> {
+    Tensor::from_dispatch(Dispatch::last_row(
+        x.into_dispatch(),
+        step.words.clone().into_dispatch(),
+    ))
+}
+
+/// The composed kernel.
+pub fn kernel(cols: usize) -> Kernel {
+    Kernel::new("last_row")
+        .binding("x")
+        .binding("out")
+        .binding("step")
+        .constant("COLS", cols)
+        .constant("KV_DIM", 1)
+        .constant("STEP_PAGES", step::PAGES)
+        .constant("PAGE_TOKENS", step::PAGE_TOKENS)
+        .constant("WORKGROUP", WORKGROUP)
+        .module(shader::STEP)
+        .module(shader::kernel::LAST_ROW)
+}
+
+pub(super) fn launch(x: CubeTensor, step: CubeTensor) -> CubeTensor {
+    let [_, cols] = x.shape().dims();
+    let out = output(&x, [1, cols]);
+    kernel(cols).launch(&[&x, &out, &step], grid((cols / 4).div_ceil(WORKGROUP)));
+    out
+}
+
+pub(super) fn twin(x: FlexTensor, step: FlexTensor) -> FlexTensor {
+    let [_, cols] = x.shape().dims();
+    let row = step.storage::<u32>()[step::TOKENS] as usize - 1;
+    twin_output(x.storage::<f32>()[row * cols..][..cols].to_vec(), [1, cols])
+}

@@ -1,0 +1,127 @@
+//! Matrix times many tokens' vectors, for prefill: `out = x * weights^T + bias + residual`.
+
+use burn::{
+    backend::{Cube, Dispatch, Flex, TensorMetadata},
+    tensor::Tensor,
+};
+use burn_flex::FlexTensor;
+use burn_wgpu::CubeTensor;
+
+use super::{
+    backend::{Maybe, MatrixTensors, Ops, maybe, output, twin_output},
+    kernel::Kernel,
+    matrix::{BLOCK_COLS, Matrix, MatrixShape},
+    shader,
+};
+
+/// `x` is `[tokens, cols]`, `bias` `[rows]`, `residual` `[tokens, rows]`; gives `[tokens, rows]`.
+pub fn matmul(
+    x: Tensor<2>,
+    weights: &Matrix,
+    bias: Option<Tensor<1>>,
+    residual: Option<Tensor<2>>,
+) -> Tensor<2> {
+    Tensor::from_dispatch(Dispatch::matmul(
+        x.into_dispatch(),
+        weights.to_dispatch(),
+        maybe(bias),
+        maybe(residual),
+    ))
+}
+
+/// The composed kernel.
+pub fn kernel(tokens: usize, weights: MatrixShape, bias: bool, residual: bool) -> Kernel {
+    let mut kernel = Kernel::new(format!("matmul_{}", weights.format.name()))
+        .binding("x")
+        .binding("out")
+        .binding("weights_quants");
+    if weights.format.has_scales() {
+        kernel = kernel.binding("weights_scales");
+    }
+    if bias {
+        kernel = kernel.binding("bias");
+    }
+    if residual {
+        kernel = kernel.binding("residual");
+    }
+    kernel
+        .constant("TOKENS", tokens)
+        .constant("ROWS", weights.rows)
+        .constant("COLS", weights.cols)
+        .constant("BLOCKS", weights.row_blocks())
+        .module(weights.format.wgsl())
+        .module(store_module(bias, residual))
+        .module(shader::kernel::MATMUL)
+}
+
+/// What happens to a result, as a module.
+pub(super) fn store_module(bias: bool, residual: bool) -> &'static str {
+    match (bias, residual) {
+        (false, false) => shader::store::PLAIN,
+        (true, false) => shader::store::BIAS,
+        (false, true) => shader::store::RESIDUAL,
+        (true, true) => shader::store::BIAS_RESIDUAL,
+    }
+}
+
+pub(super) fn launch(
+    x: CubeTensor,
+    weights: MatrixTensors<Cube>,
+    bias: Maybe<Cube>,
+    residual: Maybe<Cube>,
+) -> CubeTensor {
+    let [tokens, _] = x.shape().dims();
+    let shape = weights.shape;
+    let out = output(&x, [tokens, shape.rows]);
+    let (bias, residual) = (bias.as_ref(), residual.as_ref());
+    let mut buffers = vec![&x, &out, &weights.quants];
+    if shape.format.has_scales() {
+        buffers.push(&weights.scales);
+    }
+    buffers.extend(bias.into_iter().chain(residual));
+    let tiles = [shape.rows.div_ceil(32) as u32, tokens.div_ceil(32) as u32, 1];
+    kernel(tokens, shape, bias.is_some(), residual.is_some()).launch(&buffers, tiles);
+    out
+}
+
+pub(super) fn twin(
+    x: FlexTensor,
+    weights: MatrixTensors<Flex>,
+    bias: Maybe<Flex>,
+    residual: Maybe<Flex>,
+) -> FlexTensor {
+    let [tokens, _] = x.shape().dims();
+    let rows = weights.shape.rows;
+    let mut out = products(x.storage(), &weights);
+    if let Some(bias) = bias.as_ref() {
+        for row in out.chunks_exact_mut(rows) {
+            row.iter_mut().zip(bias.storage::<f32>()).for_each(|(o, b)| *o += b);
+        }
+    }
+    if let Some(residual) = residual.as_ref() {
+        out.iter_mut().zip(residual.storage::<f32>()).for_each(|(o, r)| *o += r);
+    }
+    twin_output(out, [tokens, rows])
+}
+
+/// `[tokens, rows]` dot products of every token with every row, each block decoded once.
+pub(super) fn products(x: &[f32], weights: &MatrixTensors<Flex>) -> Vec<f32> {
+    let MatrixShape { format, rows, cols } = weights.shape;
+    let blocks = weights.shape.row_blocks();
+    let (quants, scales) = (weights.quants.storage::<u32>(), weights.scales.storage::<u32>());
+    let tokens = x.len() / cols;
+    let mut out = vec![0.0; tokens * rows];
+    for row in 0..rows {
+        for block in 0..blocks {
+            let values = format.decode(quants, scales, row * blocks + block);
+            let from = block * BLOCK_COLS;
+            let to = (from + BLOCK_COLS).min(cols);
+            for token in 0..tokens {
+                let inputs = &x[token * cols + from..token * cols + to];
+                out[token * rows + row] +=
+                    inputs.iter().zip(&values).map(|(a, b)| a * b).sum::<f32>();
+            }
+        }
+    }
+    out
+}

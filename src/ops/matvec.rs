@@ -1,0 +1,150 @@
+//! Matrix times one token's vector, for decode: `out = weights * norm(x) + bias + residual`, where
+//! norm, bias and residual are optional and cost no dispatch of their own.
+
+use burn::{
+    backend::{Cube, Dispatch, Flex, TensorMetadata},
+    tensor::Tensor,
+};
+use burn_flex::FlexTensor;
+use burn_wgpu::CubeTensor;
+
+use super::{
+    Variant,
+    backend::{Maybe, MatrixTensors, Ops, maybe, output},
+    kernel::{Kernel, grid},
+    matmul,
+    matrix::{Matrix, MatrixShape},
+    rms_norm, shader,
+};
+
+/// `x` is `[1, cols]`, `norm` `[cols]`, `bias` `[rows]`, `residual` `[1, rows]`; gives `[1, rows]`.
+pub fn matvec(
+    x: Tensor<2>,
+    norm: Option<(Tensor<1>, f32)>,
+    weights: &Matrix,
+    bias: Option<Tensor<1>>,
+    residual: Option<Tensor<2>>,
+    variant: Variant,
+) -> Tensor<2> {
+    let (norm, eps) = norm.map_or((None, 0.0), |(norm, eps)| (Some(norm), eps));
+    Tensor::from_dispatch(Dispatch::matvec(
+        x.into_dispatch(),
+        maybe(norm),
+        eps,
+        weights.to_dispatch(),
+        maybe(bias),
+        maybe(residual),
+        variant,
+    ))
+}
+
+/// The composed kernel.
+pub fn kernel(
+    weights: MatrixShape,
+    norm_eps: Option<f32>,
+    bias: bool,
+    residual: bool,
+    variant: Variant,
+) -> Kernel {
+    let mut kernel = Kernel::new(format!("matvec_{}", weights.format.name()))
+        .variant(variant)
+        .binding("x")
+        .binding("out")
+        .binding("weights_quants");
+    if weights.format.has_scales() {
+        kernel = kernel.binding("weights_scales");
+    }
+    let input = match norm_eps {
+        Some(eps) => {
+            kernel = kernel.binding("norm").constant_f32("EPS", eps);
+            shader::matvec_input::RMS_NORM
+        }
+        None => shader::matvec_input::PLAIN,
+    };
+    if bias {
+        kernel = kernel.binding("bias");
+    }
+    if residual {
+        kernel = kernel.binding("residual");
+    }
+    lanes(kernel, weights, variant, 1)
+        .module(weights.format.wgsl())
+        .module(input)
+        .module(matmul::store_module(bias, residual))
+        .module(shader::kernel::MATVEC)
+}
+
+/// The constants and the reduction that matvec kernels share; `matrices` are summed per row.
+pub(super) fn lanes(
+    kernel: Kernel,
+    weights: MatrixShape,
+    variant: Variant,
+    matrices: usize,
+) -> Kernel {
+    let rows_per_group = variant.rows_per_group as usize;
+    kernel
+        .constant("ROWS", weights.rows)
+        .constant("COLS", weights.cols)
+        .constant("BLOCKS", weights.row_blocks())
+        .constant("WORKGROUP", variant.workgroup as usize)
+        .constant("LANES", variant.lanes_per_row as usize)
+        .constant("ROWS_PER_GROUP", rows_per_group)
+        .constant("SUMS", matrices * rows_per_group + 1)
+        .module(if variant.subgroups {
+            shader::reduce::SUBGROUP
+        } else {
+            shader::reduce::WORKGROUP
+        })
+}
+
+/// Workgroups of a matvec over `rows` rows.
+pub(super) fn workgroups(rows: usize, variant: Variant) -> [u32; 3] {
+    let rows_per_workgroup =
+        (variant.workgroup / variant.lanes_per_row * variant.rows_per_group) as usize;
+    grid(rows.div_ceil(rows_per_workgroup))
+}
+
+pub(super) fn launch(
+    x: CubeTensor,
+    norm: Maybe<Cube>,
+    eps: f32,
+    weights: MatrixTensors<Cube>,
+    bias: Maybe<Cube>,
+    residual: Maybe<Cube>,
+    variant: Variant,
+) -> CubeTensor {
+    let shape = weights.shape;
+    let out = output(&x, [1, shape.rows]);
+    let (norm, bias, residual) = (norm.as_ref(), bias.as_ref(), residual.as_ref());
+    let kernel = kernel(
+        shape,
+        norm.map(|_| eps),
+        bias.is_some(),
+        residual.is_some(),
+        variant,
+    );
+    let mut buffers = vec![&x, &out, &weights.quants];
+    if shape.format.has_scales() {
+        buffers.push(&weights.scales);
+    }
+    buffers.extend(norm.into_iter().chain(bias).chain(residual));
+    kernel.launch(&buffers, workgroups(shape.rows, variant));
+    out
+}
+
+pub(super) fn twin(
+    x: FlexTensor,
+    norm: Maybe<Flex>,
+    eps: f32,
+    weights: MatrixTensors<Flex>,
+    bias: Maybe<Flex>,
+    residual: Maybe<Flex>,
+    _variant: Variant,
+) -> FlexTensor {
+    let x = match norm {
+        Maybe::Some(norm) => rms_norm::twin(x, norm, eps),
+        Maybe::None => x,
+    };
+    debug_assert_eq!(x.shape().dims::<2>()[0], 1);
+    matmul::twin(x, weights, bias, residual)
+}

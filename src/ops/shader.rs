@@ -1,0 +1,72 @@
+//! The files of `shaders/`, by name. Knows nothing of how they are combined.
+
+/// Kernels, one per file.
+pub mod kernel {
+    /// `shaders/argmax.wgsl`
+    pub const ARGMAX: &str = include_str!("../../shaders/argmax.wgsl");
+    /// `shaders/attention.wgsl`
+    pub const ATTENTION: &str = include_str!("../../shaders/attention.wgsl");
+    /// `shaders/embedding.wgsl`
+    pub const EMBEDDING: &str = include_str!("../../shaders/embedding.wgsl");
+    /// `shaders/gated_matmul.wgsl`
+    pub const GATED_MATMUL: &str = include_str!("../../shaders/gated_matmul.wgsl");
+    /// `shaders/gated_matvec.wgsl`
+    pub const GATED_MATVEC: &str = include_str!("../../shaders/gated_matvec.wgsl");
+    /// `shaders/last_row.wgsl`
+    pub const LAST_ROW: &str = include_str!("../../shaders/last_row.wgsl");
+    /// `shaders/matmul.wgsl`
+    pub const MATMUL: &str = include_str!("../../shaders/matmul.wgsl");
+    /// `shaders/matvec.wgsl`
+    pub const MATVEC: &str = include_str!("../../shaders/matvec.wgsl");
+    /// `shaders/rms_norm.wgsl`
+    pub const RMS_NORM: &str = include_str!("../../shaders/rms_norm.wgsl");
+    /// `shaders/rope_kv.wgsl`
+    pub const ROPE_KV: &str = include_str!("../../shaders/rope_kv.wgsl");
+}
+
+/// What a matvec reads.
+pub mod matvec_input {
+    /// The input as it is.
+    pub const PLAIN: &str = include_str!("../../shaders/shared/matvec_input/plain.wgsl");
+    /// The input, normalized on the way in.
+    pub const RMS_NORM: &str = include_str!("../../shaders/shared/matvec_input/rms_norm.wgsl");
+}
+
+/// Sums over the lanes of a row.
+pub mod reduce {
+    /// With subgroup shuffles.
+    pub const SUBGROUP: &str = include_str!("../../shaders/shared/reduce/subgroup.wgsl");
+    /// Through workgroup memory.
+    pub const WORKGROUP: &str = include_str!("../../shaders/shared/reduce/workgroup.wgsl");
+}
+
+/// What happens to a result.
+pub mod store {
+    /// Nothing.
+    pub const PLAIN: &str = include_str!("../../shaders/shared/store/plain.wgsl");
+    /// Plus a bias.
+    pub const BIAS: &str = include_str!("../../shaders/shared/store/bias.wgsl");
+    /// Plus the residual stream.
+    pub const RESIDUAL: &str = include_str!("../../shaders/shared/store/residual.wgsl");
+    /// Plus both.
+    pub const BIAS_RESIDUAL: &str = include_str!("../../shaders/shared/store/bias_residual.wgsl");
+}
+
+/// Matrices of each tensor type.
+pub mod weights {
+    /// `BF16`
+    pub const BF16: &str = include_str!("../../shaders/shared/weights/bf16.wgsl");
+    /// `F16`
+    pub const F16: &str = include_str!("../../shaders/shared/weights/f16.wgsl");
+    /// `F32`
+    pub const F32: &str = include_str!("../../shaders/shared/weights/f32.wgsl");
+    /// `Q4_0`
+    pub const Q4_0: &str = include_str!("../../shaders/shared/weights/q4_0.wgsl");
+    /// `Q8_0`
+    pub const Q8_0: &str = include_str!("../../shaders/shared/weights/q8_0.wgsl");
+}
+
+/// SiLU.
+pub const SILU: &str = include_str!("../../shaders/shared/silu.wgsl");
+/// The state of a step and the KV memory's layout.
+pub const STEP: &str = include_str!("../../shaders/shared/step.wgsl");
