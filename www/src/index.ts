@@ -13,4 +13,5 @@ export { type Engine, type EngineInfo, type EngineOptions, createEngine } from "
 export { type ErrorObject, InpageError } from "./inpage_error.js";
 export type { LoadProgress } from "./protocol.js";
 export { type ServeOptions, type Serving, serveFromPage } from "./serve_from_page.js";
+export { servedFetch } from "./served_fetch.js";
 export type { EngineSwitches } from "./switches.js";

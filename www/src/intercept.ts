@@ -6,9 +6,11 @@ import { EngineFailure, failureResponse } from "./error_response.js";
 import { toWireRequest } from "./fetch_door.js";
 import { findEngine } from "./find_engine.js";
 import {
+  CANCEL,
   CLAIM,
   DEFAULT_BASE_PATHS,
   type PageToServiceWorker,
+  REQUEST_ID_HEADER,
   type WireRequest,
 } from "./protocol.js";
 import { LostBeforeHead, exchange } from "./requester.js";
@@ -49,9 +51,10 @@ export function intercept({
     (event as ExtendableEvent).waitUntil(scope.clients.claim()),
   );
   scope.addEventListener("message", (event) => {
-    const message = (event as ExtendableMessageEvent).data as Partial<PageToServiceWorker> | null;
+    const message = (event as ExtendableMessageEvent).data as PageToServiceWorker | null;
     // KEEP_ALIVE needs no answer: that an event came is all it is for.
     if (message?.type === CLAIM) (event as ExtendableEvent).waitUntil(scope.clients.claim());
+    if (message?.type === CANCEL) cancellable.get(message.id)?.abort(callerGone());
   });
   scope.addEventListener("fetch", (event) => {
     const fetchEvent = event as FetchEvent;
@@ -65,46 +68,68 @@ export function intercept({
   });
 }
 
+/** Requests whose head is awaited, by the id that their page gave them. */
+const cancellable = new Map<string, AbortController>();
+
+const callerGone = () => new DOMException("the page that asked is gone", "AbortError");
+
 async function relay(
   scope: ServiceWorkerScope,
   { request, clientId }: FetchEvent,
   onEnd: () => void,
 ): Promise<Response> {
-  let wire: WireRequest;
+  const id = request.headers.get(REQUEST_ID_HEADER);
+  const cancelled = new AbortController();
+  if (id !== null) cancellable.set(id, cancelled);
   try {
-    wire = await toWireRequest(request);
-  } catch (error) {
+    const signal = AbortSignal.any([request.signal, cancelled.signal]);
+    return await answerFromTab(scope, await toWireRequest(request), clientId, signal, onEnd);
+  } catch (reason) {
     onEnd();
-    throw error;
+    if (reason instanceof EngineFailure) return failureResponse(reason);
+    throw reason;
+  } finally {
+    if (id !== null) cancellable.delete(id);
   }
+}
+
+/**
+ * The answer of the first tab that stays long enough to give one.
+ *
+ * @throws EngineFailure when there is none
+ */
+async function answerFromTab(
+  scope: ServiceWorkerScope,
+  wire: WireRequest,
+  callerId: string,
+  signal: AbortSignal,
+  onEnd: () => void,
+): Promise<Response> {
   for (let attempt = 1; ; attempt++) {
-    const owner = await findEngine(scope.clients, clientId);
+    const owner = await findEngine(scope.clients, callerId);
     if (owner === undefined) {
-      onEnd();
-      return failureResponse(
-        new EngineFailure("engine_unavailable", "no open tab of this site runs an inpage engine"),
+      throw new EngineFailure(
+        "engine_unavailable",
+        "no open tab of this site runs an inpage engine",
       );
     }
-    const watch = watchClients(scope, owner.clientId, clientId);
+    const watch = watchClients(scope, owner.clientId, callerId);
     try {
-      return await exchange(owner.port, wire, {
+      const response = await exchange(owner.port, wire, {
         lost: watch.ownerLost,
-        signal: AbortSignal.any([request.signal, watch.callerLost]),
+        signal: AbortSignal.any([signal, watch.callerLost]),
         onEnd: () => {
           watch.stop();
-          // A failed attempt is not the end of the event: another may follow.
-          if (watch.hadHead) onEnd();
+          // Without an answer it was only an attempt, and the caller of this function goes on.
+          if (watch.answered) onEnd();
         },
-      }).then((response) => {
-        watch.hadHead = true;
-        return response;
       });
+      watch.answered = true;
+      if (response.body === null) onEnd();
+      return response;
     } catch (reason) {
-      watch.stop();
-      if (reason instanceof LostBeforeHead && attempt < MAX_ATTEMPTS) continue;
-      onEnd();
-      if (reason instanceof LostBeforeHead) return failureResponse(reason.failure);
-      throw reason;
+      if (!(reason instanceof LostBeforeHead)) throw reason;
+      if (attempt === MAX_ATTEMPTS) throw reason.failure;
     }
   }
 }
@@ -122,13 +147,13 @@ function watchClients(scope: ServiceWorkerScope, ownerId: string, callerId: stri
         new EngineFailure("engine_unavailable", "the tab that ran the engine was closed"),
       );
     } else if (callerId !== "" && !(await scope.clients.get(callerId))) {
-      caller.abort(new DOMException("the page that asked is gone", "AbortError"));
+      caller.abort(callerGone());
     }
   }, LIVENESS_INTERVAL_MS);
   return {
     ownerLost: owner.signal,
     callerLost: caller.signal,
-    hadHead: false,
+    answered: false,
     stop: () => clearInterval(timer),
   };
 }

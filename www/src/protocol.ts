@@ -108,11 +108,17 @@ export type PageToServiceWorker =
   /** Take control of pages that you do not control yet (first load, forced reload). */
   | { type: typeof CLAIM }
   /** Something of mine is under way: being sent this keeps a service worker from idling out. */
-  | { type: typeof KEEP_ALIVE };
+  | { type: typeof KEEP_ALIVE }
+  /** The caller of the request with this id gave up before its head. */
+  | { type: typeof CANCEL; id: string };
 
 export const CONNECT = "inpage:connect";
 export const CLAIM = "inpage:claim";
 export const KEEP_ALIVE = "inpage:keep-alive";
+export const CANCEL = "inpage:cancel";
+
+/** Names a request for [`CANCEL`]; from page to service worker only. */
+export const REQUEST_ID_HEADER = "x-inpage-request-id";
 
 /** Base paths when none are configured (API.md section 1.2). */
 export const DEFAULT_BASE_PATHS: readonly string[] = ["/v1", "/openai/v1"];
