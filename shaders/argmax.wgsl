@@ -1,5 +1,5 @@
 // Chooses the token with the largest logit (the lowest id on ties), feeds it to the next step and
-// advances the step: ids[0], step[0] and the list of chosen ids. One workgroup. A NaN, a +inf or a
+// advances the step (position, tokens) and the list of chosen ids. One workgroup. A NaN, a +inf or a
 // row without any finite logit chooses INVALID_TOKEN instead.
 @group(0) @binding(B_logits) var<storage, read> logits: array<f32>; // [VOCAB]
 @group(0) @binding(B_ids) var<storage, read_write> ids: array<u32>; // [1]
@@ -49,7 +49,9 @@ fn main(@builtin(local_invocation_index) local: u32) {
             best_id = INVALID_TOKEN;
         }
         ids[0] = best_id;
-        step[0] += 1u;
+        // The tokens of this step are in the sequence now; the next one feeds the chosen id.
+        step[0] += step[1];
+        step[1] = 1u;
         chosen[step[2] % CHOSEN] = best_id;
         step[2] += 1u;
     }

@@ -1,3 +1,16 @@
 //! The transformer as burn modules. Knows layers and weights' names, not requests or text.
 
+mod attention;
 pub mod causal;
+mod config;
+mod feed_forward;
+mod linear;
+pub mod llama;
+mod load;
+mod rope;
+mod transformer;
+
+pub use causal::{CausalModel, SequenceKv};
+pub use config::LlamaConfig;
+pub use load::{LoadOptions, load};
+pub use transformer::{Compute, Transformer};

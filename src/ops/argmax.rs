@@ -5,7 +5,7 @@ use burn::{
     backend::{Dispatch, TensorMetadata},
     tensor::{Int, Tensor},
 };
-use burn_flex::FlexTensor;
+use burn::backend::flex::FlexTensor;
 use burn_wgpu::CubeTensor;
 
 use super::{
@@ -21,22 +21,26 @@ const WORKGROUP: usize = 256;
 pub const INVALID_TOKEN: u32 = u32::MAX;
 
 /// Chooses the largest of `logits` `[1, vocab]` (lowest id on ties): writes it to `ids[0]`, appends
-/// it to `chosen` (a ring) and advances `step` by one token. All three change in place.
+/// it to `chosen` (a ring) and moves `step` on to the next, single token. All three change in place.
 pub fn argmax(
     logits: Tensor<2>,
-    ids: &mut Tensor<1, Int>,
+    ids: &mut Option<Tensor<1, Int>>,
     step: &mut Step,
-    chosen: &mut Tensor<1, Int>,
+    chosen: &mut Option<Tensor<1, Int>>,
 ) {
     let (new_ids, new_step, new_chosen) = Dispatch::argmax(
         logits.into_dispatch(),
-        ids.clone().into_dispatch(),
-        step.words.clone().into_dispatch(),
-        chosen.clone().into_dispatch(),
+        take(ids).into_dispatch(),
+        step.take().into_dispatch(),
+        take(chosen).into_dispatch(),
     );
-    *ids = Tensor::from_dispatch(new_ids);
-    step.words = Tensor::from_dispatch(new_step);
-    *chosen = Tensor::from_dispatch(new_chosen);
+    *ids = Some(Tensor::from_dispatch(new_ids));
+    step.put(Tensor::from_dispatch(new_step));
+    *chosen = Some(Tensor::from_dispatch(new_chosen));
+}
+
+fn take(tensor: &mut Option<Tensor<1, Int>>) -> Tensor<1, Int> {
+    tensor.take().expect("put back by every op that takes it")
 }
 
 /// The composed kernel.
@@ -74,7 +78,8 @@ pub(super) fn twin(
     let id = largest(logits.storage()).unwrap_or(INVALID_TOKEN);
     ids.storage_mut::<u32>()[0] = id;
     let words = step.storage_mut::<u32>();
-    words[step::POSITION] += 1;
+    words[step::POSITION] += words[step::TOKENS];
+    words[step::TOKENS] = 1;
     let count = words[step::CHOSEN] as usize;
     words[step::CHOSEN] += 1;
     let ring = chosen.storage_mut::<u32>();

@@ -5,14 +5,14 @@ use burn::{
     backend::{Dispatch, TensorMetadata},
     tensor::Tensor,
 };
-use burn_flex::FlexTensor;
+use burn::backend::flex::FlexTensor;
 use burn_wgpu::CubeTensor;
 
 use super::{
     backend::{Ops, output, twin_output},
     kernel::Kernel,
     shader,
-    step::{self, Step},
+    step::{self, KvMemory, Step},
 };
 
 const WORKGROUP: usize = 64;
@@ -30,11 +30,11 @@ pub struct AttentionShape {
 
 /// Attends with rotated, scaled queries `[tokens, heads * head_dim]` to all tokens of the sequence
 /// up to each query's own; gives the same shape.
-pub fn attention(q: Tensor<2>, kv: &Tensor<1>, step: &Step, shape: AttentionShape) -> Tensor<2> {
+pub fn attention(q: Tensor<2>, kv: &KvMemory, step: &Step, shape: AttentionShape) -> Tensor<2> {
     Tensor::from_dispatch(Dispatch::attention(
         q.into_dispatch(),
-        kv.clone().into_dispatch(),
-        step.words.clone().into_dispatch(),
+        kv.memory().into_dispatch(),
+        step.words().into_dispatch(),
         shape,
     ))
 }

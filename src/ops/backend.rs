@@ -9,7 +9,7 @@ use burn::{
     tensor::{Int, Tensor},
 };
 use burn_wgpu::CubeTensor;
-use burn_flex::FlexTensor;
+use burn::backend::flex::FlexTensor;
 
 use super::{
     Variant, argmax, attention, attention::AttentionShape, embedding, gated_matmul, gated_matvec,
@@ -221,11 +221,10 @@ macro_rules! route {
 route!(Cube, CubeTensor, launch);
 route!(Flex, FlexTensor, twin);
 
-/// Overwrites words of an unsigned integer tensor in place, from word `at` on.
-pub fn write_words(tensor: &mut Tensor<1, Int>, at: usize, words: Vec<u32>) {
-    // The twin writes in place only while nothing else holds the tensor, so it travels by value.
-    let owned = std::mem::replace(tensor, Tensor::empty([1], (&tensor.device(), burn::tensor::DType::U32)));
-    *tensor = Tensor::from_dispatch(Dispatch::write_words(owned.into_dispatch(), at, words));
+/// Overwrites words of an unsigned integer tensor in place, from word `at` on. By value: the twin
+/// writes in place only while nothing else holds the tensor.
+pub fn write_words(tensor: Tensor<1, Int>, at: usize, words: Vec<u32>) -> Tensor<1, Int> {
+    Tensor::from_dispatch(Dispatch::write_words(tensor.into_dispatch(), at, words))
 }
 
 mod words {

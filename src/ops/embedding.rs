@@ -4,7 +4,7 @@ use burn::{
     backend::{Cube, Dispatch, Flex, TensorMetadata},
     tensor::{Int, Tensor},
 };
-use burn_flex::FlexTensor;
+use burn::backend::flex::FlexTensor;
 use burn_wgpu::CubeTensor;
 
 use super::{

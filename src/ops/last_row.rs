@@ -4,7 +4,7 @@ use burn::{
     backend::{Dispatch, TensorMetadata},
     tensor::Tensor,
 };
-use burn_flex::FlexTensor;
+use burn::backend::flex::FlexTensor;
 use burn_wgpu::CubeTensor;
 
 use super::{
@@ -20,7 +20,7 @@ const WORKGROUP: usize = 64;
 pub fn last_row(x: Tensor<2>, step: &Step) -> Tensor<2> {
     Tensor::from_dispatch(Dispatch::last_row(
         x.into_dispatch(),
-        step.words.clone().into_dispatch(),
+        step.words().into_dispatch(),
     ))
 }
 

@@ -164,10 +164,17 @@ impl Matrix {
     }
 
     /// Overwrites quant words from `quants_at` on and scale words from `scales_at` on.
-    pub fn write(&mut self, quants_at: usize, quants: Vec<u32>, scales_at: usize, scales: Vec<u32>) {
-        backend::write_words(&mut self.quants, quants_at, quants);
+    pub fn write(
+        mut self,
+        quants_at: usize,
+        quants: Vec<u32>,
+        scales_at: usize,
+        scales: Vec<u32>,
+    ) -> Self {
+        self.quants = backend::write_words(self.quants, quants_at, quants);
         if !scales.is_empty() {
-            backend::write_words(&mut self.scales, scales_at, scales);
+            self.scales = backend::write_words(self.scales, scales_at, scales);
         }
+        self
     }
 }

@@ -18,5 +18,7 @@ pub mod matmul;
 pub mod matvec;
 pub mod rms_norm;
 pub mod rope_kv;
+pub mod self_test;
 
+pub use backend::write_words;
 pub use kernel::{Kernel, Variant};

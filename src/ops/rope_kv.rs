@@ -5,14 +5,14 @@ use burn::{
     backend::{Dispatch, TensorMetadata},
     tensor::Tensor,
 };
-use burn_flex::FlexTensor;
+use burn::backend::flex::FlexTensor;
 use burn_wgpu::CubeTensor;
 
 use super::{
     backend::{Ops, output, twin_output},
     kernel::{Kernel, grid},
     shader,
-    step::{self, Step},
+    step::{self, KvMemory, Step},
 };
 
 const WORKGROUP: usize = 64;
@@ -52,23 +52,21 @@ impl RopeShape {
 pub fn rope_kv(
     qkv: [Tensor<2>; 3],
     freqs: Tensor<1>,
-    kv: &mut Tensor<1>,
+    kv: &mut KvMemory,
     step: &Step,
     shape: RopeShape,
 ) -> Tensor<2> {
     let [q, k, v] = qkv.map(Tensor::into_dispatch);
-    // By value, so that the twin can write in place.
-    let memory = std::mem::replace(kv, Tensor::empty([1], &kv.device()));
     let (q, memory) = Dispatch::rope_kv(
         q,
         k,
         v,
         freqs.into_dispatch(),
-        memory.into_dispatch(),
-        step.words.clone().into_dispatch(),
+        kv.take().into_dispatch(),
+        step.words().into_dispatch(),
         shape,
     );
-    *kv = Tensor::from_dispatch(memory);
+    kv.put(Tensor::from_dispatch(memory));
     Tensor::from_dispatch(q)
 }
 

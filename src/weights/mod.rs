@@ -10,3 +10,6 @@ pub use gguf::{Gguf, GgufWriter, Metadata, MetadataArray, MetadataValue, TensorI
 #[cfg(not(target_arch = "wasm32"))]
 pub use source::FileSource;
 pub use source::{ByteSource, BytesSource};
+
+#[cfg(test)]
+mod shared_models_tests;

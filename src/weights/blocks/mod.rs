@@ -7,6 +7,7 @@ mod bf16;
 mod f16;
 mod f32;
 mod q4_0;
+mod q6_k;
 mod q8_0;
 
 use std::fmt;
@@ -56,6 +57,7 @@ tensor_types! {
     BF16 = bf16,
     Q8_0 = q8_0,
     Q4_0 = q4_0,
+    Q6_K = q6_k,
 }
 
 impl TensorType {
@@ -138,6 +140,7 @@ pub fn quantize(ty: TensorType, values: &[f32]) -> Vec<u8> {
 /// |---|---|---|
 /// | Q8_0 | 32 i8 in element order | one f16 |
 /// | Q4_0 | ggml's 16 bytes: byte j holds element j low, element j+16 high, each plus 8 | one f16 |
+/// | Q6_K | ggml's 128 bytes of low nibbles and 64 of upper bits | 16 i8, one f16 |
 /// | F32, F16, BF16 | the bytes of the file | none |
 ///
 /// All little-endian.
@@ -187,7 +190,6 @@ pub fn ggml_type_name(id: u32) -> Option<&'static str> {
         11 => "Q3_K",
         12 => "Q4_K",
         13 => "Q5_K",
-        14 => "Q6_K",
         15 => "Q8_K",
         16 => "IQ2_XXS",
         17 => "IQ2_XS",
@@ -218,3 +220,6 @@ pub fn ggml_type_name(id: u32) -> Option<&'static str> {
     };
     Some(name)
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,7 +4,6 @@
 mod header;
 mod metadata;
 mod tensor;
-mod value_type;
 mod writer;
 
 pub use metadata::{Metadata, MetadataArray, MetadataValue};
@@ -20,6 +19,8 @@ use crate::{Error, Result};
 const MAGIC: [u8; 4] = *b"GGUF";
 /// Alignment of tensor data where `general.alignment` does not say otherwise.
 const DEFAULT_ALIGNMENT_BYTES: u64 = 32;
+/// Largest alignment accepted; real files have at most a memory page.
+const MAX_ALIGNMENT_BYTES: u32 = 1 << 20;
 /// The key that sets the alignment of tensor data.
 const ALIGNMENT_KEY: &str = "general.alignment";
 
@@ -61,9 +62,9 @@ impl Gguf {
 fn alignment_bytes(metadata: &Metadata) -> Result<u64> {
     match metadata.u32(ALIGNMENT_KEY)? {
         None => Ok(DEFAULT_ALIGNMENT_BYTES),
-        Some(alignment) if alignment.is_power_of_two() => Ok(alignment.into()),
-        Some(alignment) => Err(Error::InvalidModelFile(format!(
-            "{ALIGNMENT_KEY} is {alignment}, not a power of two"
+        Some(bytes) if bytes.is_power_of_two() && bytes <= MAX_ALIGNMENT_BYTES => Ok(bytes.into()),
+        Some(bytes) => Err(Error::InvalidModelFile(format!(
+            "{ALIGNMENT_KEY} is {bytes}, not a power of two up to {MAX_ALIGNMENT_BYTES}"
         ))),
     }
 }
@@ -77,3 +78,6 @@ fn quoted(name: &str) -> String {
     }
     format!("{shown:?}")
 }
+
+#[cfg(test)]
+mod hostile_tests;

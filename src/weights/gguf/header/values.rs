@@ -2,7 +2,7 @@
 
 use super::cursor::Cursor;
 use super::invalid;
-use crate::weights::gguf::value_type::ValueType;
+use crate::weights::gguf::metadata::{ValueType, with_number_types};
 use crate::weights::{ByteSource, MetadataArray, MetadataValue};
 use crate::{Error, Result};
 
@@ -15,21 +15,19 @@ const MAX_ELEMENTS: u64 = 1 << 22;
 const PIECE_ELEMENTS: u64 = 1 << 15;
 
 pub(super) async fn read_value<S: ByteSource>(cursor: &mut Cursor<'_, S>) -> Result<MetadataValue> {
-    Ok(match read_type(cursor).await? {
-        ValueType::U8 => MetadataValue::U8(u8::from_le_bytes(cursor.array().await?)),
-        ValueType::I8 => MetadataValue::I8(i8::from_le_bytes(cursor.array().await?)),
-        ValueType::U16 => MetadataValue::U16(u16::from_le_bytes(cursor.array().await?)),
-        ValueType::I16 => MetadataValue::I16(i16::from_le_bytes(cursor.array().await?)),
-        ValueType::U32 => MetadataValue::U32(u32::from_le_bytes(cursor.array().await?)),
-        ValueType::I32 => MetadataValue::I32(i32::from_le_bytes(cursor.array().await?)),
-        ValueType::U64 => MetadataValue::U64(u64::from_le_bytes(cursor.array().await?)),
-        ValueType::I64 => MetadataValue::I64(i64::from_le_bytes(cursor.array().await?)),
-        ValueType::F32 => MetadataValue::F32(f32::from_le_bytes(cursor.array().await?)),
-        ValueType::F64 => MetadataValue::F64(f64::from_le_bytes(cursor.array().await?)),
-        ValueType::Bool => MetadataValue::Bool(decode_bool(cursor.array().await?)?),
-        ValueType::String => MetadataValue::String(cursor.string(MAX_STRING_BYTES).await?),
-        ValueType::Array => MetadataValue::Array(read_array(cursor).await?),
-    })
+    macro_rules! read {
+        ($($variant:ident($number:ty)),*) => {
+            match read_type(cursor).await? {
+                $(ValueType::$variant => {
+                    MetadataValue::$variant(<$number>::from_le_bytes(cursor.array().await?))
+                })*
+                ValueType::Bool => MetadataValue::Bool(decode_bool(cursor.array().await?)?),
+                ValueType::String => MetadataValue::String(cursor.string(MAX_STRING_BYTES).await?),
+                ValueType::Array => MetadataValue::Array(read_array(cursor).await?),
+            }
+        };
+    }
+    Ok(with_number_types!(read))
 }
 
 async fn read_type<S: ByteSource>(cursor: &mut Cursor<'_, S>) -> Result<ValueType> {
@@ -40,40 +38,24 @@ async fn read_type<S: ByteSource>(cursor: &mut Cursor<'_, S>) -> Result<ValueTyp
 async fn read_array<S: ByteSource>(cursor: &mut Cursor<'_, S>) -> Result<MetadataArray> {
     let element_type = read_type(cursor).await?;
     let count = cursor.u64().await?;
-    Ok(match element_type {
-        ValueType::U8 => MetadataArray::U8(read_numbers(cursor, count, u8::from_le_bytes).await?),
-        ValueType::I8 => MetadataArray::I8(read_numbers(cursor, count, i8::from_le_bytes).await?),
-        ValueType::U16 => {
-            MetadataArray::U16(read_numbers(cursor, count, u16::from_le_bytes).await?)
-        }
-        ValueType::I16 => {
-            MetadataArray::I16(read_numbers(cursor, count, i16::from_le_bytes).await?)
-        }
-        ValueType::U32 => {
-            MetadataArray::U32(read_numbers(cursor, count, u32::from_le_bytes).await?)
-        }
-        ValueType::I32 => {
-            MetadataArray::I32(read_numbers(cursor, count, i32::from_le_bytes).await?)
-        }
-        ValueType::U64 => {
-            MetadataArray::U64(read_numbers(cursor, count, u64::from_le_bytes).await?)
-        }
-        ValueType::I64 => {
-            MetadataArray::I64(read_numbers(cursor, count, i64::from_le_bytes).await?)
-        }
-        ValueType::F32 => {
-            MetadataArray::F32(read_numbers(cursor, count, f32::from_le_bytes).await?)
-        }
-        ValueType::F64 => {
-            MetadataArray::F64(read_numbers(cursor, count, f64::from_le_bytes).await?)
-        }
-        ValueType::Bool => {
-            let bytes = read_numbers(cursor, count, |byte: [u8; 1]| byte).await?;
-            MetadataArray::Bool(bytes.into_iter().map(decode_bool).collect::<Result<_>>()?)
-        }
-        ValueType::String => MetadataArray::String(read_strings(cursor, count).await?),
-        ValueType::Array => return Err(Error::UnsupportedModel("an array of arrays".into())),
-    })
+    macro_rules! read {
+        ($($variant:ident($number:ty)),*) => {
+            match element_type {
+                $(ValueType::$variant => MetadataArray::$variant(
+                    read_numbers(cursor, count, <$number>::from_le_bytes).await?,
+                ),)*
+                ValueType::Bool => {
+                    let bytes = read_numbers(cursor, count, |byte: [u8; 1]| byte).await?;
+                    MetadataArray::Bool(bytes.into_iter().map(decode_bool).collect::<Result<_>>()?)
+                }
+                ValueType::String => MetadataArray::String(read_strings(cursor, count).await?),
+                ValueType::Array => {
+                    return Err(Error::UnsupportedModel("an array of arrays".into()));
+                }
+            }
+        };
+    }
+    Ok(with_number_types!(read))
 }
 
 async fn read_numbers<S: ByteSource, T, const N: usize>(

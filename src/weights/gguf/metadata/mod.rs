@@ -1,139 +1,15 @@
 //! The keys and values of a GGUF header, ordered, with typed access. Knows no particular key.
 
+mod value;
+mod value_type;
+
+pub use value::{MetadataArray, MetadataValue};
+pub(super) use value_type::{ValueType, with_number_types};
+
 use std::collections::HashMap;
 
 use super::quoted;
-use super::value_type::ValueType;
 use crate::{Error, Result};
-
-/// One metadata value.
-#[derive(Debug, Clone, PartialEq)]
-#[allow(missing_docs)] // each variant is the GGUF type of its name
-pub enum MetadataValue {
-    U8(u8),
-    I8(i8),
-    U16(u16),
-    I16(i16),
-    U32(u32),
-    I32(i32),
-    U64(u64),
-    I64(i64),
-    F32(f32),
-    F64(f64),
-    Bool(bool),
-    String(String),
-    Array(MetadataArray),
-}
-
-/// An array of values of one type.
-#[derive(Debug, Clone, PartialEq)]
-#[allow(missing_docs)] // each variant is the GGUF type of its name
-pub enum MetadataArray {
-    U8(Vec<u8>),
-    I8(Vec<i8>),
-    U16(Vec<u16>),
-    I16(Vec<i16>),
-    U32(Vec<u32>),
-    I32(Vec<i32>),
-    U64(Vec<u64>),
-    I64(Vec<i64>),
-    F32(Vec<f32>),
-    F64(Vec<f64>),
-    Bool(Vec<bool>),
-    String(Vec<String>),
-}
-
-impl MetadataArray {
-    pub(super) fn element_type(&self) -> ValueType {
-        match self {
-            Self::U8(_) => ValueType::U8,
-            Self::I8(_) => ValueType::I8,
-            Self::U16(_) => ValueType::U16,
-            Self::I16(_) => ValueType::I16,
-            Self::U32(_) => ValueType::U32,
-            Self::I32(_) => ValueType::I32,
-            Self::U64(_) => ValueType::U64,
-            Self::I64(_) => ValueType::I64,
-            Self::F32(_) => ValueType::F32,
-            Self::F64(_) => ValueType::F64,
-            Self::Bool(_) => ValueType::Bool,
-            Self::String(_) => ValueType::String,
-        }
-    }
-
-    /// Number of elements.
-    pub fn len(&self) -> usize {
-        match self {
-            Self::U8(v) => v.len(),
-            Self::I8(v) => v.len(),
-            Self::U16(v) => v.len(),
-            Self::I16(v) => v.len(),
-            Self::U32(v) => v.len(),
-            Self::I32(v) => v.len(),
-            Self::U64(v) => v.len(),
-            Self::I64(v) => v.len(),
-            Self::F32(v) => v.len(),
-            Self::F64(v) => v.len(),
-            Self::Bool(v) => v.len(),
-            Self::String(v) => v.len(),
-        }
-    }
-
-    /// Whether there are no elements.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-}
-
-impl MetadataValue {
-    pub(super) fn value_type(&self) -> ValueType {
-        match self {
-            Self::U8(_) => ValueType::U8,
-            Self::I8(_) => ValueType::I8,
-            Self::U16(_) => ValueType::U16,
-            Self::I16(_) => ValueType::I16,
-            Self::U32(_) => ValueType::U32,
-            Self::I32(_) => ValueType::I32,
-            Self::U64(_) => ValueType::U64,
-            Self::I64(_) => ValueType::I64,
-            Self::F32(_) => ValueType::F32,
-            Self::F64(_) => ValueType::F64,
-            Self::Bool(_) => ValueType::Bool,
-            Self::String(_) => ValueType::String,
-            Self::Array(_) => ValueType::Array,
-        }
-    }
-
-    /// The integer, of whichever width and sign.
-    fn integer(&self) -> Option<i128> {
-        Some(match *self {
-            Self::U8(v) => v.into(),
-            Self::I8(v) => v.into(),
-            Self::U16(v) => v.into(),
-            Self::I16(v) => v.into(),
-            Self::U32(v) => v.into(),
-            Self::I32(v) => v.into(),
-            Self::U64(v) => v.into(),
-            Self::I64(v) => v.into(),
-            _ => return None,
-        })
-    }
-
-    /// For messages: `u32 7`, `string`, `array of 3 i32`.
-    fn described(&self) -> String {
-        match (self, self.integer()) {
-            (Self::Array(array), _) => {
-                format!(
-                    "an array of {} {}",
-                    array.len(),
-                    array.element_type().name()
-                )
-            }
-            (_, Some(integer)) => format!("{} {integer}", self.value_type().name()),
-            _ => self.value_type().name().to_owned(),
-        }
-    }
-}
 
 /// The metadata of a model file, in the file's order.
 ///
@@ -301,33 +177,76 @@ impl Metadata {
     }
 }
 
-macro_rules! value_from {
-    ($($source:ty => $variant:ident),* $(,)?) => {$(
-        impl From<$source> for MetadataValue {
-            fn from(value: $source) -> Self { MetadataValue::$variant(value) }
-        }
-        impl From<Vec<$source>> for MetadataArray {
-            fn from(values: Vec<$source>) -> Self { MetadataArray::$variant(values) }
-        }
-        impl From<Vec<$source>> for MetadataValue {
-            fn from(values: Vec<$source>) -> Self { MetadataValue::Array(values.into()) }
-        }
-    )*};
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-value_from! {
-    u8 => U8, i8 => I8, u16 => U16, i16 => I16, u32 => U32, i32 => I32, u64 => U64, i64 => I64,
-    f32 => F32, f64 => F64, bool => Bool, String => String,
-}
-
-impl From<&str> for MetadataValue {
-    fn from(value: &str) -> Self {
-        MetadataValue::String(value.to_owned())
+    fn sample() -> Metadata {
+        let mut metadata = Metadata::new();
+        metadata.insert("int", 7i8);
+        metadata.insert("negative", -1i64);
+        metadata.insert("large", 1u64 << 40);
+        metadata.insert("float", 0.5f32);
+        metadata.insert("double", 0.25f64);
+        metadata.insert("flag", true);
+        metadata.insert("text", "hello");
+        metadata.insert("texts", vec!["a".to_owned()]);
+        metadata.insert("floats", vec![1.0f32]);
+        metadata.insert("ints", vec![3i32]);
+        metadata
     }
-}
 
-impl From<MetadataArray> for MetadataValue {
-    fn from(array: MetadataArray) -> Self {
-        MetadataValue::Array(array)
+    #[test]
+    fn typed_access() {
+        let m = sample();
+        assert_eq!(m.u32("int"), Ok(Some(7)));
+        assert_eq!(m.usize("int"), Ok(Some(7)));
+        assert_eq!(m.f32("float"), Ok(Some(0.5)));
+        assert_eq!(m.f32("double"), Ok(Some(0.25)));
+        assert_eq!(m.bool("flag"), Ok(Some(true)));
+        assert_eq!(m.str("text"), Ok(Some("hello")));
+        assert_eq!(m.strings("texts"), Ok(Some(&["a".to_owned()][..])));
+        assert_eq!(m.f32s("floats"), Ok(Some(&[1.0][..])));
+        assert_eq!(m.i32s("ints"), Ok(Some(&[3][..])));
+        assert_eq!(m.u32("absent"), Ok(None));
+        assert_eq!(m.strings("absent"), Ok(None));
+    }
+
+    #[test]
+    fn a_wrong_type_names_the_key_and_both_types() {
+        let m = sample();
+        let says = |error: Error| error.to_string();
+        let text = says(m.u32("text").unwrap_err());
+        assert_eq!(
+            text,
+            "invalid model file: metadata key \"text\" must be a u32, not string"
+        );
+        let negative = says(m.u32("negative").unwrap_err());
+        assert!(
+            negative.ends_with("\"negative\" must be a u32, not i64 -1"),
+            "{negative}"
+        );
+        assert!(m.u32("large").is_err());
+        assert!(m.usize("negative").is_err());
+        assert!(m.f32("int").is_err());
+        assert!(m.bool("int").is_err());
+        assert!(m.str("texts").is_err());
+        let floats = says(m.i32s("floats").unwrap_err());
+        assert!(
+            floats.ends_with("must be an array of i32, not an array of 1 f32"),
+            "{floats}"
+        );
+        assert!(m.strings("text").is_err());
+        assert!(m.f32s("ints").is_err());
+    }
+
+    #[test]
+    fn insert_replaces_in_place_and_keeps_order() {
+        let mut m = sample();
+        let former = m.insert("text", "bye");
+        assert_eq!(former, Some("hello".into()));
+        assert_eq!(m.len(), 10);
+        assert_eq!(m.iter().nth(6), Some(("text", &"bye".into())));
+        assert_eq!(m.iter().next(), Some(("int", &7i8.into())));
     }
 }

@@ -1,0 +1,117 @@
+//! Writes the logits of a model after given token ids as a NumPy file:
+//! `cargo run --release --example logits -- --model FILE.gguf --ids 1,2,3 [--device cpu|gpu] [--all]
+//! --out F.npy`
+
+use std::{io::Write, process::ExitCode};
+
+use inpage::{
+    device::{Gpu, GpuOptions},
+    model::{CausalModel, Compute, LoadOptions, SequenceKv, load},
+    ops::self_test,
+    weights::{FileSource, Gguf},
+};
+
+const USAGE: &str = "usage: logits --model FILE.gguf --ids 1,2,3 [--device cpu|gpu] [--all] --out F.npy";
+
+struct Arguments {
+    model: String,
+    ids: Vec<u32>,
+    gpu: bool,
+    all: bool,
+    out: String,
+}
+
+fn parse() -> Result<Arguments, String> {
+    let (mut model, mut ids, mut out) = (None, None, None);
+    let (mut gpu, mut all) = (true, false);
+    let mut arguments = std::env::args().skip(1);
+    while let Some(name) = arguments.next() {
+        let mut value = || arguments.next().ok_or(format!("{name} wants a value"));
+        match name.as_str() {
+            "--model" => model = Some(value()?),
+            "--out" => out = Some(value()?),
+            "--all" => all = true,
+            "--device" => {
+                gpu = match value()?.as_str() {
+                    "gpu" => true,
+                    "cpu" => false,
+                    other => return Err(format!("--device is cpu or gpu, not {other}")),
+                }
+            }
+            "--ids" => {
+                let parsed: Result<Vec<u32>, _> =
+                    value()?.split(',').map(|id| id.trim().parse()).collect();
+                ids = Some(parsed.map_err(|e| format!("--ids: {e}"))?);
+            }
+            other => return Err(format!("unknown option {other}")),
+        }
+    }
+    Ok(Arguments {
+        model: model.ok_or("--model is missing")?,
+        ids: ids.filter(|ids| !ids.is_empty()).ok_or("--ids is missing")?,
+        out: out.ok_or("--out is missing")?,
+        gpu,
+        all,
+    })
+}
+
+async fn run(arguments: Arguments) -> Result<(), Box<dyn std::error::Error>> {
+    let source = FileSource::open(&arguments.model)?;
+    let gguf = Gguf::read(&source).await?;
+    let compute = if arguments.gpu {
+        let gpu = Gpu::request(GpuOptions::default()).await?;
+        let variant = self_test::choose(&gpu, &self_test::candidates(&gpu)).await?;
+        Compute::Gpu { gpu, variant }
+    } else {
+        Compute::cpu()
+    };
+    let options = LoadOptions { context_tokens: Some(arguments.ids.len()) };
+    let mut model = load(compute, &gguf, &source, options, |_, _| ()).await?;
+    if let Some(id) = arguments.ids.iter().find(|id| **id as usize >= model.vocab_size()) {
+        return Err(format!("id {id} is outside the vocabulary of {}", model.vocab_size()).into());
+    }
+    if arguments.ids.len() > model.context_tokens() {
+        return Err(format!("{} ids exceed the context of {}", arguments.ids.len(), model.context_tokens()).into());
+    }
+    let mut kv = SequenceKv { pages: (0..model.page_count() as u32).collect(), len_tokens: 0 };
+    let vocab = model.vocab_size();
+    let (logits, shape) = if arguments.all {
+        let logits = model.feed_all(&mut kv, &arguments.ids).await?;
+        (logits, format!("({}, {vocab})", arguments.ids.len()))
+    } else {
+        (model.feed(&mut kv, &arguments.ids).await?, format!("({vocab},)"))
+    };
+    write_npy(&arguments.out, &logits, &shape)?;
+    Ok(())
+}
+
+/// NumPy's format 1.0: magic, header padded to 64 bytes, little-endian f32.
+fn write_npy(path: &str, values: &[f32], shape: &str) -> std::io::Result<()> {
+    let mut header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}");
+    let length = (10 + header.len() + 1).next_multiple_of(64) - 10;
+    header.push_str(&" ".repeat(length - header.len() - 1));
+    header.push('\n');
+    let mut file = std::io::BufWriter::new(std::fs::File::create(path)?);
+    file.write_all(b"\x93NUMPY\x01\x00")?;
+    file.write_all(&(length as u16).to_le_bytes())?;
+    file.write_all(header.as_bytes())?;
+    file.write_all(bytemuck::cast_slice(values))?;
+    file.flush()
+}
+
+fn main() -> ExitCode {
+    let arguments = match parse() {
+        Ok(arguments) => arguments,
+        Err(message) => {
+            eprintln!("{message}\n{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match pollster::block_on(run(arguments)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}

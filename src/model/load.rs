@@ -1,0 +1,329 @@
+//! Streams a GGUF file's tensors into the modules of a Llama, a few MiB at a time, repacked into
+//! the kernels' layout on the way. Knows the checkpoint's names.
+
+use burn::tensor::{Device, Tensor, TensorData};
+
+use super::{
+    LlamaConfig, Transformer,
+    attention::{Attention, Qkv},
+    feed_forward::FeedForward,
+    linear::{Linear, Norm},
+    llama::{Block, Llama},
+    rope,
+    transformer::Compute,
+};
+use crate::{
+    Error, Result,
+    ops::{
+        Variant,
+        matrix::{BLOCK_COLS, Format, Matrix, MatrixShape},
+    },
+    weights::{ByteSource, Gguf, TensorInfo, TensorType, dequantize, split_blocks},
+};
+
+/// Bytes of a tensor read at a time.
+const CHUNK_BYTES: usize = 4 << 20;
+
+/// What a load may choose.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct LoadOptions {
+    /// Longest sequence to reserve KV memory for, in tokens; the model's own context, at most
+    /// 4096, if `None`.
+    pub context_tokens: Option<usize>,
+}
+
+/// Loads the model that `gguf` describes from `source` onto `compute`. `progress` is told the
+/// number of tensor bytes read so far and in all.
+///
+/// # Errors
+/// [`Error::UnsupportedModel`] and [`Error::InvalidModelFile`] before any tensor is read;
+/// [`Error::Read`] from `source`; [`Error::OutOfMemory`] if the device cannot hold the model.
+pub async fn load<S: ByteSource>(
+    compute: Compute,
+    gguf: &Gguf,
+    source: &S,
+    options: LoadOptions,
+    mut progress: impl FnMut(u64, u64),
+) -> Result<Transformer> {
+    let config = LlamaConfig::from_gguf(gguf)?;
+    check_tensors(gguf, &config, &compute)?;
+    let total_bytes = gguf.tensors.iter().map(|tensor| tensor.size_bytes).sum();
+    let mut loader = Loader {
+        gguf,
+        source,
+        device: compute.device(),
+        variant: compute.variant(),
+        eps: config.norm_eps,
+        progress: &mut |bytes| progress(bytes, total_bytes),
+        read_bytes: 0,
+    };
+    let llama = loader.llama(&config).await?;
+    compute.sync().await?;
+    Transformer::new(compute, llama, config, options.context_tokens)
+}
+
+/// Names and shapes of all tensors, before a byte of them is fetched.
+fn check_tensors(gguf: &Gguf, config: &LlamaConfig, compute: &Compute) -> Result<()> {
+    let (dim, ffn, q, kv) = (config.dim, config.ffn_dim, config.q_dim(), config.kv_dim());
+    let mut wanted = vec![
+        ("token_embd.weight".to_string(), vec![dim, config.vocab]),
+        ("output_norm.weight".to_string(), vec![dim]),
+    ];
+    if gguf.tensor("output.weight").is_some() {
+        wanted.push(("output.weight".to_string(), vec![dim, config.vocab]));
+    }
+    for layer in 0..config.layers {
+        let block = [
+            ("attn_norm", vec![dim]),
+            ("attn_q", vec![dim, q]),
+            ("attn_k", vec![dim, kv]),
+            ("attn_v", vec![dim, kv]),
+            ("attn_output", vec![q, dim]),
+            ("ffn_norm", vec![dim]),
+            ("ffn_gate", vec![dim, ffn]),
+            ("ffn_up", vec![dim, ffn]),
+            ("ffn_down", vec![ffn, dim]),
+        ];
+        wanted.extend(block.map(|(name, shape)| (format!("blk.{layer}.{name}.weight"), shape)));
+    }
+    for (name, shape) in wanted {
+        let tensor = gguf
+            .tensor(&name)
+            .ok_or_else(|| Error::InvalidModelFile(format!("tensor {name} is missing")))?;
+        let shape: Vec<u64> = shape.iter().map(|&n| n as u64).collect();
+        if tensor.shape != shape {
+            return Err(Error::InvalidModelFile(format!(
+                "tensor {name} has shape {:?}, not {shape:?}",
+                tensor.shape
+            )));
+        }
+        let limit = compute.max_binding_bytes();
+        if tensor.size_bytes > limit {
+            return Err(Error::UnsupportedModel(format!(
+                "tensor {name} has {} bytes, and this device's kernels see {limit} at most",
+                tensor.size_bytes
+            )));
+        }
+    }
+    Ok(())
+}
+
+struct Loader<'a, S> {
+    gguf: &'a Gguf,
+    source: &'a S,
+    device: &'a Device,
+    variant: Variant,
+    eps: f32,
+    progress: &'a mut dyn FnMut(u64),
+    read_bytes: u64,
+}
+
+impl<S: ByteSource> Loader<'_, S> {
+    async fn llama(&mut self, config: &LlamaConfig) -> Result<Llama> {
+        let token_embd = self.matrix(&["token_embd.weight"]).await?;
+        let output = match self.gguf.tensor("output.weight") {
+            Some(_) => self.matrix(&["output.weight"]).await?,
+            None => token_embd.clone(),
+        };
+        let mut blocks = Vec::with_capacity(config.layers);
+        for layer in 0..config.layers {
+            blocks.push(self.block(&format!("blk.{layer}"), config).await?);
+        }
+        let factors = match self.gguf.tensor("rope_freqs.weight") {
+            Some(tensor) if tensor.element_count() as usize == config.head_dim / 2 => {
+                Some(self.floats(&tensor.clone()).await?)
+            }
+            Some(tensor) => {
+                return Err(Error::InvalidModelFile(format!(
+                    "tensor rope_freqs.weight has shape {:?}, not [{}]",
+                    tensor.shape,
+                    config.head_dim / 2
+                )));
+            }
+            None => None,
+        };
+        Ok(Llama {
+            token_embd,
+            blocks,
+            output_norm: self.norm("output_norm").await?,
+            output: self.linear_of(output, None),
+            rope_freqs: self.vector(rope::frequencies(config, factors.as_deref())),
+        })
+    }
+
+    async fn block(&mut self, name: &str, config: &LlamaConfig) -> Result<Block> {
+        let attention = Attention {
+            attn_norm: self.norm(&format!("{name}.attn_norm")).await?,
+            attn_qkv: self.qkv(name).await?,
+            attn_output: self.linear(&format!("{name}.attn_output")).await?,
+            heads: config.heads,
+            kv_heads: config.kv_heads,
+            head_dim: config.head_dim,
+            neox: config.rope_neox,
+        };
+        let feed_forward = FeedForward {
+            ffn_norm: self.norm(&format!("{name}.ffn_norm")).await?,
+            ffn_gate: self.matrix(&[&format!("{name}.ffn_gate.weight")]).await?,
+            ffn_up: self.matrix(&[&format!("{name}.ffn_up.weight")]).await?,
+            ffn_down: self.linear(&format!("{name}.ffn_down")).await?,
+            variant: self.variant,
+        };
+        Ok(Block { attention, feed_forward })
+    }
+
+    async fn qkv(&mut self, block: &str) -> Result<Qkv> {
+        let names = ["attn_q", "attn_k", "attn_v"].map(|part| format!("{block}.{part}"));
+        let weights = names.each_ref().map(|name| format!("{name}.weight"));
+        let tensors = weights.each_ref().map(|name| self.gguf.tensor(name));
+        let first = tensors[0].map(|tensor| tensor.ty);
+        // Scales are packed two to a word: a matrix of an odd number of blocks cannot be followed.
+        let joinable = tensors.iter().flatten().all(|tensor| {
+            let shape = matrix_shape(tensor);
+            Some(tensor.ty) == first && (shape.rows * shape.row_blocks()).is_multiple_of(2)
+        });
+        let mut biases = Vec::new();
+        for name in &names {
+            biases.push(self.bias(name).await?);
+        }
+        let same_biases = biases.iter().all(|bias| bias.is_some() == biases[0].is_some());
+        if joinable && same_biases {
+            let weight = self.matrix(&weights.each_ref().map(String::as_str)).await?;
+            let bias: Option<Vec<Vec<f32>>> = biases.into_iter().collect();
+            let bias = bias.map(|parts| self.vector(parts.concat()));
+            return Ok(Qkv::Fused(self.linear_of(weight, bias)));
+        }
+        let mut linears = Vec::new();
+        for (weight, bias) in weights.iter().zip(biases) {
+            let weight = self.matrix(&[weight]).await?;
+            let bias = bias.map(|bias| self.vector(bias));
+            linears.push(self.linear_of(weight, bias));
+        }
+        let linears = linears.try_into().unwrap_or_else(|_| unreachable!("three names"));
+        Ok(Qkv::Split(linears))
+    }
+
+    async fn linear(&mut self, name: &str) -> Result<Linear> {
+        let weight = self.matrix(&[&format!("{name}.weight")]).await?;
+        let bias = self.bias(name).await?.map(|bias| self.vector(bias));
+        Ok(self.linear_of(weight, bias))
+    }
+
+    fn linear_of(&self, weight: Matrix, bias: Option<Tensor<1>>) -> Linear {
+        Linear { weight, bias, variant: self.variant }
+    }
+
+    async fn norm(&mut self, name: &str) -> Result<Norm> {
+        let tensor = self.tensor(&format!("{name}.weight"))?;
+        let weight = self.floats(&tensor).await?;
+        Ok(Norm { weight: self.vector(weight), eps: self.eps })
+    }
+
+    async fn bias(&mut self, name: &str) -> Result<Option<Vec<f32>>> {
+        match self.gguf.tensor(&format!("{name}.bias")) {
+            Some(tensor) => Ok(Some(self.floats(&tensor.clone()).await?)),
+            None => Ok(None),
+        }
+    }
+
+    fn vector(&self, values: Vec<f32>) -> Tensor<1> {
+        let len = values.len();
+        Tensor::from_data(TensorData::new(values, [len]), self.device)
+    }
+
+    fn tensor(&self, name: &str) -> Result<TensorInfo> {
+        let tensor = self.gguf.tensor(name).cloned();
+        tensor.ok_or_else(|| Error::InvalidModelFile(format!("tensor {name} is missing")))
+    }
+
+    /// All elements of a small tensor as f32.
+    async fn floats(&mut self, tensor: &TensorInfo) -> Result<Vec<f32>> {
+        let mut bytes = vec![0; tensor.size_bytes as usize];
+        self.read(tensor.offset_bytes, &mut bytes).await?;
+        let mut values = vec![0.0; tensor.element_count() as usize];
+        dequantize(tensor.ty, &bytes, &mut values);
+        Ok(values)
+    }
+
+    /// The rows of one or more tensors of one type and row length, one below the other.
+    async fn matrix(&mut self, names: &[&str]) -> Result<Matrix> {
+        let mut tensors = Vec::new();
+        for name in names {
+            tensors.push(self.tensor(name)?);
+        }
+        let mut shape = matrix_shape(&tensors[0]);
+        shape.rows = tensors.iter().map(|tensor| tensor.row_count() as usize).sum();
+        let mut matrix = Matrix::reserve(shape, self.device);
+        let mut first_block = 0;
+        for tensor in &tensors {
+            let row_bytes = tensor.row_bytes() as usize;
+            // An even number of rows: chunks of scales start at whole words.
+            let chunk_rows = (CHUNK_BYTES / row_bytes / 2 * 2).max(2);
+            let mut row = 0;
+            let rows = tensor.row_count() as usize;
+            let mut bytes = Vec::new();
+            while row < rows {
+                let count = chunk_rows.min(rows - row);
+                bytes.resize(count * row_bytes, 0);
+                let offset = tensor.offset_bytes + (row * row_bytes) as u64;
+                self.read(offset, &mut bytes).await?;
+                let (quants, scales) = repack(tensor.ty, shape, &bytes);
+                let block = first_block + row * shape.row_blocks();
+                let quants_at = block * shape.format.block_words();
+                matrix = matrix.write(quants_at, quants, block / 2, scales);
+                row += count;
+            }
+            first_block += rows * shape.row_blocks();
+        }
+        Ok(matrix)
+    }
+
+    async fn read(&mut self, offset_bytes: u64, buf: &mut [u8]) -> Result<()> {
+        self.source.read_at(offset_bytes, buf).await?;
+        self.read_bytes += buf.len() as u64;
+        (self.progress)(self.read_bytes);
+        Ok(())
+    }
+}
+
+fn matrix_shape(tensor: &TensorInfo) -> MatrixShape {
+    MatrixShape {
+        format: format_of(tensor.ty),
+        rows: tensor.row_count() as usize,
+        cols: tensor.shape[0] as usize,
+    }
+}
+
+fn format_of(ty: TensorType) -> Format {
+    match ty {
+        TensorType::F32 => Format::F32,
+        TensorType::F16 => Format::F16,
+        TensorType::BF16 => Format::Bf16,
+        TensorType::Q8_0 => Format::Q8_0,
+        TensorType::Q4_0 => Format::Q4_0,
+    }
+}
+
+/// Whole rows of a file as words of the kernels' layout; unquantized rows are padded with zeros to
+/// whole blocks.
+fn repack(ty: TensorType, shape: MatrixShape, bytes: &[u8]) -> (Vec<u32>, Vec<u32>) {
+    let (mut quants, mut scales) = (Vec::new(), Vec::new());
+    if shape.cols.is_multiple_of(BLOCK_COLS) {
+        split_blocks(ty, bytes, &mut quants, &mut scales);
+    } else {
+        let padded = shape.row_blocks() * shape.format.block_words() * 4;
+        for row in bytes.chunks_exact(ty.block_bytes() * shape.cols / ty.block_len()) {
+            quants.extend_from_slice(row);
+            quants.resize(quants.len().next_multiple_of(padded), 0);
+        }
+    }
+    (words(quants), words(scales))
+}
+
+/// Little-endian bytes as words, the last one padded with zeros.
+fn words(mut bytes: Vec<u8>) -> Vec<u32> {
+    bytes.resize(bytes.len().next_multiple_of(4), 0);
+    bytes
+        .chunks_exact(4)
+        .map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]))
+        .collect()
+}

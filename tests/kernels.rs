@@ -1,0 +1,309 @@
+//! Every kernel against its CPU twin at awkward sizes, on the machine's Vulkan, Metal or D3D12
+//! device. A missing device fails the test: a driver is part of the set-up.
+
+use burn::tensor::{DType, Device, Int, Tensor, TensorData};
+use inpage::{
+    device::{Gpu, GpuOptions},
+    ops::{
+        Variant,
+        argmax::{INVALID_TOKEN, argmax},
+        attention::{AttentionShape, attention},
+        embedding::embedding,
+        gated_matmul::gated_matmul,
+        gated_matvec::gated_matvec,
+        last_row::last_row,
+        matmul::matmul,
+        matrix::{Format, Matrix, MatrixShape},
+        matvec::matvec,
+        rms_norm::rms_norm,
+        rope_kv::{RopeShape, rope_kv},
+        step::{KvMemory, Step},
+    },
+};
+use pollster::block_on;
+
+/// Deterministic values in [-1, 1).
+struct Noise(u64);
+
+impl Noise {
+    fn next(&mut self) -> f32 {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        ((self.0 >> 40) as f32) / (1u64 << 23) as f32 - 1.0
+    }
+
+    fn floats(&mut self, n: usize) -> Vec<f32> {
+        (0..n).map(|_| self.next()).collect()
+    }
+}
+
+fn gpu() -> Gpu {
+    block_on(Gpu::request(GpuOptions::default())).expect("a GPU device (a Vulkan driver, perhaps lavapipe)")
+}
+
+fn variants(gpu: &Gpu) -> Vec<Variant> {
+    let mut variants = vec![Variant::PORTABLE];
+    variants.push(Variant { lanes_per_row: 32, rows_per_group: 4, workgroup: 128, ..Variant::PORTABLE });
+    if gpu.report().subgroups {
+        let lanes_per_row = gpu.report().subgroup_min_lanes.min(32);
+        for rows_per_group in [1, 4] {
+            variants.push(Variant { subgroups: true, lanes_per_row, rows_per_group, ..Variant::PORTABLE });
+        }
+    }
+    variants
+}
+
+fn tensor<const D: usize>(values: &[f32], shape: [usize; D], device: &Device) -> Tensor<D> {
+    Tensor::from_data(TensorData::new(values.to_vec(), shape), device)
+}
+
+fn ids(values: &[u32], device: &Device) -> Tensor<1, Int> {
+    Tensor::from_data(TensorData::new(values.to_vec(), [values.len()]), (device, DType::U32))
+}
+
+fn values<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
+    block_on(tensor.into_data_async()).expect("readable").into_vec().expect("f32")
+}
+
+fn words(tensor: Tensor<1, Int>) -> Vec<u32> {
+    block_on(tensor.into_data_async()).expect("readable").into_vec().expect("u32")
+}
+
+/// A matrix of random words with sane scales and values, the same on both devices.
+fn matrices(format: Format, rows: usize, cols: usize, noise: &mut Noise, devices: [&Device; 2]) -> [Matrix; 2] {
+    let shape = MatrixShape { format, rows, cols };
+    let half_word = |a: f32, b: f32, bf: bool| {
+        let bits = |v: f32| if bf { half::bf16::from_f32(v).to_bits() } else { half::f16::from_f32(v).to_bits() };
+        u32::from(bits(a)) | u32::from(bits(b)) << 16
+    };
+    let row_words = shape.row_blocks() * format.block_words();
+    let quants: Vec<u32> = (0..shape.quant_words())
+        .map(|i| {
+            let element = i % row_words * (32 / format.block_words());
+            let mut value = || if element < cols { noise.next() } else { 0.0 };
+            match format {
+                Format::F32 => value().to_bits(),
+                Format::F16 => half_word(value(), value(), false),
+                Format::Bf16 => half_word(value(), value(), true),
+                Format::Q8_0 | Format::Q4_0 => (noise.next() * 2e9) as i32 as u32,
+            }
+        })
+        .collect();
+    let scale = if format == Format::Q8_0 { 1.0 / 127.0 } else { 0.125 };
+    let scales: Vec<u32> = if format.has_scales() {
+        (0..shape.scale_words()).map(|_| half_word(noise.next() * scale, noise.next() * scale, false)).collect()
+    } else {
+        Vec::new()
+    };
+    devices.map(|device| Matrix::reserve(shape, device).write(0, quants.clone(), 0, scales.clone()))
+}
+
+fn assert_close(what: &str, gpu: &[f32], cpu: &[f32], tolerance: f32) {
+    assert_eq!(gpu.len(), cpu.len(), "{what}");
+    assert!(cpu.iter().any(|v| *v != 0.0), "{what}: the twin is all zeros");
+    for (i, (a, b)) in gpu.iter().zip(cpu).enumerate() {
+        assert!((a - b).abs() <= tolerance * (1.0 + b.abs()), "{what}[{i}]: {a} on the GPU, {b} on the CPU");
+    }
+}
+
+/// Rows and columns that fill no tile, no workgroup and (unquantized) no block.
+fn sizes(format: Format) -> Vec<(usize, usize)> {
+    let mut sizes = vec![(1, 32), (37, 96), (130, 1056)];
+    if !format.has_scales() {
+        sizes.push((37, 172));
+    }
+    sizes
+}
+
+#[test]
+fn embedding_equals_its_twin() {
+    let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(1));
+    for format in Format::ALL {
+        for (rows, cols) in sizes(format) {
+            let [on_gpu, on_cpu] = matrices(format, rows, cols, &mut noise, [gpu.device(), &cpu]);
+            let wanted = [0, rows as u32 - 1, rows as u32 / 2, 0, 0];
+            let a = values(embedding(ids(&wanted, gpu.device()), &on_gpu));
+            let b = values(embedding(ids(&wanted, &cpu), &on_cpu));
+            assert_close(&format!("embedding {format:?} {rows}x{cols}"), &a, &b, 1e-6);
+        }
+    }
+}
+
+#[test]
+fn rms_norm_equals_its_twin() {
+    let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(2));
+    for (tokens, cols) in [(1, 4), (3, 172), (5, 260), (2, 2048)] {
+        let (x, norm) = (noise.floats(tokens * cols), noise.floats(cols));
+        let run = |device: &Device| values(rms_norm(tensor(&x, [tokens, cols], device), tensor(&norm, [cols], device), 1e-5));
+        assert_close("rms_norm", &run(gpu.device()), &run(&cpu), 1e-5);
+    }
+}
+
+#[test]
+fn matvec_equals_its_twin() {
+    let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(3));
+    for variant in variants(&gpu) {
+        for format in Format::ALL {
+            for (rows, cols) in sizes(format) {
+                let [on_gpu, on_cpu] = matrices(format, rows, cols, &mut noise, [gpu.device(), &cpu]);
+                let (x, norm) = (noise.floats(cols), noise.floats(cols));
+                let (bias, residual) = (noise.floats(rows), noise.floats(rows));
+                for extras in 0..8 {
+                    let run = |device: &Device, weights: &Matrix| {
+                        let norm = (extras & 1 != 0).then(|| (tensor(&norm, [cols], device), 1e-5));
+                        let bias = (extras & 2 != 0).then(|| tensor(&bias, [rows], device));
+                        let residual = (extras & 4 != 0).then(|| tensor(&residual, [1, rows], device));
+                        values(matvec(tensor(&x, [1, cols], device), norm, weights, bias, residual, variant))
+                    };
+                    let what = format!("matvec {format:?} {rows}x{cols} extras {extras} {variant:?}");
+                    assert_close(&what, &run(gpu.device(), &on_gpu), &run(&cpu, &on_cpu), 1e-4);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn gated_matvec_equals_its_twin() {
+    let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(4));
+    for variant in variants(&gpu) {
+        for format in Format::ALL {
+            for (rows, cols) in sizes(format) {
+                let [gate_gpu, gate_cpu] = matrices(format, rows, cols, &mut noise, [gpu.device(), &cpu]);
+                let [up_gpu, up_cpu] = matrices(format, rows, cols, &mut noise, [gpu.device(), &cpu]);
+                let (x, norm) = (noise.floats(cols), noise.floats(cols));
+                let run = |device: &Device, gate: &Matrix, up: &Matrix| {
+                    let norm = (tensor(&norm, [cols], device), 1e-5);
+                    values(gated_matvec(tensor(&x, [1, cols], device), norm, gate, up, variant))
+                };
+                let (a, b) = (run(gpu.device(), &gate_gpu, &up_gpu), run(&cpu, &gate_cpu, &up_cpu));
+                assert_close(&format!("gated_matvec {format:?} {rows}x{cols}"), &a, &b, 2e-4);
+            }
+        }
+    }
+}
+
+#[test]
+fn matmul_equals_its_twin() {
+    let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(5));
+    for format in Format::ALL {
+        for (rows, cols) in sizes(format) {
+            for tokens in [2, 33, 64] {
+                let [on_gpu, on_cpu] = matrices(format, rows, cols, &mut noise, [gpu.device(), &cpu]);
+                let x = noise.floats(tokens * cols);
+                let (bias, residual) = (noise.floats(rows), noise.floats(tokens * rows));
+                for extras in 0..4 {
+                    let run = |device: &Device, weights: &Matrix| {
+                        let bias = (extras & 1 != 0).then(|| tensor(&bias, [rows], device));
+                        let residual = (extras & 2 != 0).then(|| tensor(&residual, [tokens, rows], device));
+                        values(matmul(tensor(&x, [tokens, cols], device), weights, bias, residual))
+                    };
+                    let what = format!("matmul {format:?} {tokens}x{rows}x{cols} extras {extras}");
+                    assert_close(&what, &run(gpu.device(), &on_gpu), &run(&cpu, &on_cpu), 1e-4);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn gated_matmul_equals_its_twin() {
+    let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(6));
+    for format in Format::ALL {
+        for (rows, cols) in sizes(format) {
+            let tokens = 33;
+            let [gate_gpu, gate_cpu] = matrices(format, rows, cols, &mut noise, [gpu.device(), &cpu]);
+            let [up_gpu, up_cpu] = matrices(Format::Q8_0, rows, cols.next_multiple_of(32), &mut noise, [gpu.device(), &cpu]);
+            // Formats of the two may differ where both can hold the columns.
+            let (up_gpu, up_cpu) = if cols.is_multiple_of(32) { (up_gpu, up_cpu) } else { (gate_gpu.clone(), gate_cpu.clone()) };
+            let x = noise.floats(tokens * cols);
+            let run = |device: &Device, gate: &Matrix, up: &Matrix| values(gated_matmul(tensor(&x, [tokens, cols], device), gate, up));
+            let (a, b) = (run(gpu.device(), &gate_gpu, &up_gpu), run(&cpu, &gate_cpu, &up_cpu));
+            assert_close(&format!("gated_matmul {format:?} {rows}x{cols}"), &a, &b, 2e-4);
+        }
+    }
+}
+
+/// rope_kv and attention over several steps, with pages out of order and a padded chunk.
+#[test]
+fn attention_equals_its_twin() {
+    let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(7));
+    for (heads, kv_heads, head_dim, neox) in [(8, 4, 8, false), (6, 2, 64, true), (4, 1, 96, false), (2, 2, 256, true)] {
+        let (q_dim, kv_dim) = (heads * head_dim, kv_heads * head_dim);
+        let stride = q_dim + 2 * kv_dim;
+        let rope = RopeShape { heads, kv_heads, head_dim, neox, at: [0, q_dim, q_dim + kv_dim], stride: [stride; 3] };
+        let shape = AttentionShape { heads, kv_heads, head_dim };
+        let freqs: Vec<f32> = (0..head_dim / 2).map(|i| 10_000f32.powf(-2.0 * i as f32 / head_dim as f32)).collect();
+        // Tokens fed and rows of each step: a chunk, a padded chunk, single tokens, over a page's end.
+        let steps = [(61, 61), (5, 16), (1, 1), (100, 128), (1, 1)];
+        let inputs: Vec<Vec<f32>> = steps.iter().map(|(_, rows)| noise.floats(rows * stride)).collect();
+        let run = |device: &Device| {
+            let (mut kv, mut step) = (KvMemory::new(4, kv_dim, device), Step::new(8, device));
+            let (mut position, mut outputs) = (0, Vec::new());
+            for ((tokens, rows), input) in steps.iter().zip(&inputs) {
+                step.set(position, *tokens, &[2, 0, 3]);
+                let qkv = tensor(input, [*rows, stride], device);
+                let q = rope_kv([qkv.clone(), qkv.clone(), qkv], tensor(&freqs, [freqs.len()], device), &mut kv, &step, rope);
+                let attended = attention(q.clone(), &kv, &step, shape);
+                outputs.extend_from_slice(&values(q)[..tokens * q_dim]);
+                outputs.extend_from_slice(&values(attended)[..tokens * q_dim]);
+                position += tokens;
+            }
+            outputs
+        };
+        assert_close(&format!("attention {heads}/{kv_heads}x{head_dim}"), &run(gpu.device()), &run(&cpu), 2e-4);
+    }
+}
+
+#[test]
+fn last_row_equals_its_twin() {
+    let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(8));
+    for (rows, tokens, cols) in [(16, 16, 64), (16, 3, 172), (64, 1, 260)] {
+        let x = noise.floats(rows * cols);
+        let run = |device: &Device| {
+            let mut step = Step::new(2, device);
+            step.set(7, tokens, &[0]);
+            values(last_row(tensor(&x, [rows, cols], device), &step))
+        };
+        assert_eq!(run(gpu.device()), run(&cpu));
+        assert_eq!(run(&cpu), x[(tokens - 1) * cols..tokens * cols]);
+    }
+}
+
+#[test]
+fn argmax_equals_its_twin() {
+    let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(9));
+    let mut rows: Vec<(Vec<f32>, Option<u32>)> = Vec::new();
+    for vocab in [1, 255, 4097] {
+        rows.push((noise.floats(vocab), None));
+    }
+    let mut tied = vec![-1.0; 1000];
+    tied[997] = 2.5;
+    tied[301] = 2.5;
+    rows.push((tied.clone(), Some(301)));
+    rows.push((vec![f32::NEG_INFINITY; 300], Some(INVALID_TOKEN)));
+    for bad in [f32::NAN, f32::INFINITY] {
+        tied[640] = bad;
+        rows.push((tied.clone(), Some(INVALID_TOKEN)));
+    }
+    tied[640] = f32::NEG_INFINITY;
+    rows.push((tied, Some(301)));
+    for (logits, expected) in rows {
+        let run = |device: &Device| {
+            let mut step = Step::new(2, device);
+            step.set(40, 3, &[1]);
+            let mut chosen = Some(ids(&[9; 4], device));
+            let mut next = Some(ids(&[7], device));
+            for _ in 0..5 {
+                argmax(tensor(&logits, [1, logits.len()], device), &mut next, &mut step, &mut chosen);
+            }
+            let state = words(step.read());
+            (words(next.unwrap()), words(chosen.unwrap()), state)
+        };
+        let (on_gpu, on_cpu) = (run(gpu.device()), run(&cpu));
+        assert_eq!(on_gpu, on_cpu);
+        assert_eq!(on_gpu.2[..3], [40 + 3 + 4, 1, 5], "position, tokens, chosen");
+        if let Some(expected) = expected {
+            assert_eq!(on_gpu.0, [expected]);
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Every kernel, composed for every format and variant, is valid WGSL (naga), without a GPU.
+
+use inpage::ops::{
+    Kernel, Variant, argmax,
+    attention::{self, AttentionShape},
+    embedding, gated_matmul, gated_matvec, last_row, matmul,
+    matrix::{Format, MatrixShape},
+    matvec, rms_norm,
+    rope_kv::{self, RopeShape},
+};
+use naga::valid::{Capabilities, ValidationFlags, Validator};
+
+/// Bindings per shader stage that every WebGPU device has.
+const BASE_STORAGE_BUFFERS: usize = 8;
+
+fn variants() -> Vec<Variant> {
+    let mut variants = vec![Variant::PORTABLE];
+    for lanes_per_row in [4, 8, 32] {
+        variants.push(Variant {
+            subgroups: true,
+            lanes_per_row,
+            rows_per_group: 4,
+            ..Variant::PORTABLE
+        });
+    }
+    variants
+}
+
+fn kernels() -> Vec<Kernel> {
+    let mut kernels = vec![
+        argmax::kernel(512, 64),
+        last_row::kernel(172),
+        rms_norm::kernel(64, 1e-5),
+    ];
+    for neox in [false, true] {
+        kernels.push(rope_kv::kernel(RopeShape {
+            heads: 8,
+            kv_heads: 4,
+            head_dim: 8,
+            neox,
+            at: [0, 64, 96],
+            stride: [128; 3],
+        }));
+    }
+    for head_dim in [8, 64, 96, 128, 256] {
+        kernels.push(attention::kernel(AttentionShape { heads: 8, kv_heads: 2, head_dim }));
+    }
+    for format in Format::ALL {
+        let shape = MatrixShape { format, rows: 33, cols: if format.has_scales() { 96 } else { 172 } };
+        kernels.push(embedding::kernel(3, shape));
+        kernels.push(gated_matmul::kernel(16, shape, shape));
+        for (bias, residual) in [(false, false), (true, false), (false, true), (true, true)] {
+            kernels.push(matmul::kernel(16, shape, bias, residual));
+            for variant in variants() {
+                kernels.push(matvec::kernel(shape, None, bias, residual, variant));
+                kernels.push(matvec::kernel(shape, Some(1e-5), bias, residual, variant));
+            }
+        }
+        for variant in variants() {
+            kernels.push(gated_matvec::kernel(shape, shape, 1e-5, variant));
+        }
+    }
+    kernels
+}
+
+#[test]
+fn every_kernel_is_valid() {
+    let kernels = kernels();
+    assert!(kernels.len() > 150);
+    for kernel in kernels {
+        let wgsl = kernel.wgsl();
+        let module = naga::front::wgsl::parse_str(&wgsl)
+            .unwrap_or_else(|e| panic!("{}: {}\n{wgsl}", kernel.name(), e.emit_to_string(&wgsl)));
+        let capabilities = Capabilities::SUBGROUP;
+        Validator::new(ValidationFlags::all(), capabilities)
+            .validate(&module)
+            .unwrap_or_else(|e| panic!("{}: {}", kernel.name(), e.emit_to_string(&wgsl)));
+        let buffers = module
+            .global_variables
+            .iter()
+            .filter(|(_, variable)| variable.binding.is_some())
+            .count();
+        assert!(buffers <= BASE_STORAGE_BUFFERS, "{} has {buffers} buffers", kernel.name());
+    }
+}
+
+/// tint (the WGSL compiler of Chromium) where it is installed: what one compiler accepts the other
+/// may refuse.
+#[test]
+fn every_kernel_is_valid_for_tint() {
+    let directory = std::env::temp_dir().join(format!("inpage-shaders-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).expect("a folder for shaders");
+    if std::process::Command::new("tint").arg("--version").output().is_err() {
+        println!("skipped: tint is not installed");
+        return;
+    }
+    for (i, kernel) in kernels().into_iter().enumerate() {
+        let text = kernel.wgsl();
+        let directive = if text.contains("subgroupShuffleXor") { "enable subgroups;\n" } else { "" };
+        let file = directory.join(format!("{i}.wgsl"));
+        std::fs::write(&file, format!("{directive}{text}")).expect("a shader file");
+        let output = std::process::Command::new("tint")
+            .args(["--format", "wgsl", "-o", "/dev/null"])
+            .arg(&file)
+            .output()
+            .expect("tint runs");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{}: {said}\n{text}", kernel.name());
+    }
+    std::fs::remove_dir_all(&directory).expect("the folder is ours");
+}

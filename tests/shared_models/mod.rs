@@ -1,0 +1,15 @@
+//! Finds the data that tests share (real models, references): `INPAGE_MODELS`, or `shared/models`
+//! beside the repository.
+
+use std::path::PathBuf;
+
+/// The folder, or `None` with a word on what is skipped.
+pub fn folder() -> Option<PathBuf> {
+    let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../shared/models");
+    let folder = std::env::var_os("INPAGE_MODELS").map_or_else(|| beside.into(), PathBuf::from);
+    if folder.is_dir() {
+        return Some(folder);
+    }
+    println!("skipped: no shared models at {} (set INPAGE_MODELS)", folder.display());
+    None
+}
