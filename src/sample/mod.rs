@@ -1,18 +1,41 @@
 //! The sampler chain of API.md section 5 on the CPU: the specification the GPU must reproduce.
+//! It knows one row of logits at a time; nothing of models, sequences or text.
+//!
+//! One file per stage, in the order in which [`Sampler`] runs them:
+//!
+//! | file | stage of section 5 |
+//! |---|---|
+//! | `check` | bad numerics are an error |
+//! | `greedy` | 6: argmax, and stop there |
+//! | `temperature` | 7: logits to weights |
+//! | `candidates` | 5.3: the order p descending, id ascending |
+//! | `top_k`, `top_p`, `min_p` | 8b: truncation |
+//! | `philox`, `draw` | 5.4: the uniform number and the walk |
+//!
+//! Stages 1 to 5 (bias, penalties, DRY, mask) change the logits in place and belong between
+//! `check` and `greedy`; mirostat stands where the truncation does.
+//!
+//! # Arithmetic
+//! Everything is f32. A *weight* is `exp((z - z_max) / T)`: the probability without the common
+//! factor, which every stage can do without. Sums run in blocks of 256 (`running_sum`), so that
+//! they lose nothing over a large vocabulary and a workgroup can reproduce them.
 
-/// How one token is chosen from logits; ranges as in API.md section 4.5, already validated.
-#[derive(Debug, Clone, PartialEq)]
-pub struct SamplingParams {
-    /// Below 1e-5 means greedy.
-    pub temperature: f32,
-    /// 1 is off.
-    pub top_p: f32,
-    /// `None` is off.
-    pub top_k: Option<usize>,
-    /// 0 is off.
-    pub min_p: f32,
-    /// Key of the counter-based generator.
-    pub seed: i64,
-    /// Candidate index within the prompt: the generator's second key.
-    pub candidate: u32,
-}
+mod candidates;
+mod check;
+mod draw;
+mod exp;
+mod greedy;
+mod min_p;
+mod params;
+pub mod philox;
+mod running_sum;
+mod sampler;
+mod temperature;
+mod top_k;
+mod top_p;
+
+#[cfg(test)]
+mod tests;
+
+pub use params::SamplingParams;
+pub use sampler::Sampler;

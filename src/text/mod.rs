@@ -1,1 +1,21 @@
 //! Between text and token ids: tokenizer, byte-exact detokenizer, stop strings.
+
+mod bpe;
+mod byte_level;
+mod detokenizer;
+mod pre_tokenizers;
+mod sentencepiece;
+mod special_tokens;
+mod stop;
+mod tokenizer;
+mod utf8;
+mod vocabulary;
+
+pub use detokenizer::Detokenizer;
+pub use stop::{StopMatcher, StopOutcome};
+pub use tokenizer::Tokenizer;
+
+#[cfg(test)]
+mod shared_models_tests;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,155 @@
+//! The bounded way of events from the engine to one reader. Knows no scheduling: it says whether
+//! there is room, whether the reader is gone, and wakes whoever waits.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::fmt;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+use futures_core::Stream;
+
+use super::event::Event;
+use super::shared::Shared;
+use crate::Error;
+
+struct Channel {
+    unread: VecDeque<Event>,
+    max_unread: usize,
+    reader: Option<Waker>,
+    /// A last event was sent, or the reader is gone: nothing may follow.
+    closed: bool,
+}
+
+impl Channel {
+    /// Tokens that may be sent; one place stays free for the last event.
+    fn room(&self) -> usize {
+        (self.max_unread - 1).saturating_sub(self.unread.len())
+    }
+}
+
+/// The events of one choice, in order; ends after `Finished` or `Failed`.
+///
+/// Dropping it cancels the choice within one step of the engine. While 256 events
+/// ([`super::EngineLimits::max_unread_events`]) are unread, generation pauses.
+pub struct Events {
+    channel: Rc<RefCell<Channel>>,
+    shared: Rc<Shared>,
+}
+
+/// The engine's end of [`Events`]; dropping it unfinished fails the choice.
+pub(super) struct EventSender {
+    channel: Rc<RefCell<Channel>>,
+    shared: Rc<Shared>,
+}
+
+/// A channel for one choice, which counts as active until it is closed.
+pub(super) fn channel(shared: &Rc<Shared>, max_unread: usize) -> (EventSender, Events) {
+    let channel = Rc::new(RefCell::new(Channel {
+        unread: VecDeque::new(),
+        max_unread,
+        reader: None,
+        closed: false,
+    }));
+    shared.active.set(shared.active.get() + 1);
+    (
+        EventSender {
+            channel: channel.clone(),
+            shared: shared.clone(),
+        },
+        Events {
+            channel,
+            shared: shared.clone(),
+        },
+    )
+}
+
+fn close(channel: &mut Channel, shared: &Shared) {
+    if !channel.closed {
+        channel.closed = true;
+        shared.active.set(shared.active.get() - 1);
+    }
+}
+
+impl EventSender {
+    /// Sends an event, which may be the last one; in vain once the channel is closed.
+    pub(super) fn send(&self, event: Event) {
+        let mut channel = self.channel.borrow_mut();
+        if channel.closed {
+            return;
+        }
+        if !matches!(event, Event::Token { .. }) {
+            close(&mut channel, &self.shared);
+        }
+        channel.unread.push_back(event);
+        let reader = channel.reader.take();
+        drop(channel);
+        if let Some(reader) = reader {
+            reader.wake();
+        }
+    }
+
+    /// Tokens the reader has room for; 0 pauses the choice.
+    pub(super) fn room(&self) -> usize {
+        self.channel.borrow().room()
+    }
+
+    /// Whether the reader is gone or the choice has ended.
+    pub(super) fn is_closed(&self) -> bool {
+        self.channel.borrow().closed
+    }
+}
+
+impl Drop for EventSender {
+    fn drop(&mut self) {
+        self.send(Event::Failed(Error::Internal(
+            "the engine was stopped".into(),
+        )));
+    }
+}
+
+impl fmt::Debug for Events {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let channel = self.channel.borrow();
+        f.debug_struct("Events")
+            .field("unread", &channel.unread)
+            .field("closed", &channel.closed)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Stream for Events {
+    type Item = Event;
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Event>> {
+        let mut channel = self.channel.borrow_mut();
+        let was_full = channel.room() == 0;
+        match channel.unread.pop_front() {
+            Some(event) => {
+                let resumes = was_full && channel.room() > 0;
+                drop(channel);
+                if resumes {
+                    self.shared.wake.raise();
+                }
+                Poll::Ready(Some(event))
+            }
+            None if channel.closed => Poll::Ready(None),
+            None => {
+                channel.reader = Some(context.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl Drop for Events {
+    fn drop(&mut self) {
+        let mut channel = self.channel.borrow_mut();
+        close(&mut channel, &self.shared);
+        channel.unread.clear();
+        channel.reader = None;
+        drop(channel);
+        self.shared.wake.raise();
+    }
+}

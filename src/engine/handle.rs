@@ -1,0 +1,147 @@
+//! The door to the engine: submitting choices and asking how busy it is. Knows no scheduling.
+
+use std::fmt;
+use std::rc::Rc;
+
+use super::EngineLimits;
+use super::event::{Event, FinishReason};
+use super::events::{self, Events};
+use super::generation::Generation;
+use super::shared::{Shared, Waiting};
+use crate::{Error, RequestFault, Result};
+
+/// A cheap reference to an engine. When the last one is dropped, the engine ends after its work.
+#[derive(Clone)]
+pub struct EngineHandle {
+    inner: Rc<Inner>,
+}
+
+struct Inner {
+    shared: Rc<Shared>,
+    limits: EngineLimits,
+    vocab_size: usize,
+    context_tokens: usize,
+}
+
+impl fmt::Debug for EngineHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EngineHandle")
+            .field("active_generations", &self.active_generations())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.shared.abandoned.set(true);
+        self.shared.wake.raise();
+    }
+}
+
+impl EngineHandle {
+    pub(super) fn new(
+        shared: Rc<Shared>,
+        limits: EngineLimits,
+        vocab_size: usize,
+        context_tokens: usize,
+    ) -> Self {
+        Self {
+            inner: Rc::new(Inner {
+                shared,
+                limits,
+                vocab_size,
+                context_tokens,
+            }),
+        }
+    }
+
+    /// Queues a choice and returns its events; dropping them cancels it.
+    ///
+    /// # Errors
+    /// [`Error::Request`] for a prompt that is empty, holds an id outside the vocabulary or does
+    /// not fit the context; [`Error::QueueFull`]; after the loss of the device,
+    /// [`Error::DeviceLost`].
+    pub fn submit(&self, generation: Generation) -> Result<Events> {
+        let Inner { shared, limits, .. } = &*self.inner;
+        if let Some(error) = &*shared.down.borrow() {
+            return Err(error.clone());
+        }
+        self.check(&generation)?;
+        if generation.max_tokens == 0 {
+            let (sender, events) = events::channel(shared, limits.max_unread_events);
+            sender.send(Event::Finished {
+                reason: FinishReason::Length,
+            });
+            return Ok(events);
+        }
+        shared.purge_queue();
+        // An idle engine has a place beside the queue; it only has not looked yet.
+        let place = usize::from(shared.running.get() == 0);
+        if shared.queue.borrow().len() >= limits.max_queue.saturating_add(place) {
+            return Err(Error::QueueFull {
+                max_queue: limits.max_queue,
+            });
+        }
+        let (sender, events) = events::channel(shared, limits.max_unread_events);
+        shared.queue.borrow_mut().push_back(Waiting {
+            generation,
+            events: sender,
+        });
+        shared.wake.raise();
+        Ok(events)
+    }
+
+    /// Longest sequence in tokens: the model's context, or what its pages hold if that is less.
+    pub fn context_tokens(&self) -> usize {
+        self.inner.context_tokens
+    }
+
+    /// Length of a logits row; every token id is below it.
+    pub fn vocab_size(&self) -> usize {
+        self.inner.vocab_size
+    }
+
+    /// Choices that wait or run: neither ended nor cancelled.
+    pub fn active_generations(&self) -> usize {
+        self.inner.shared.active.get()
+    }
+
+    /// KV pages that no sequence holds.
+    pub fn free_pages(&self) -> usize {
+        self.inner.shared.free_pages.get()
+    }
+
+    fn check(&self, generation: &Generation) -> Result<()> {
+        let Inner {
+            vocab_size,
+            context_tokens,
+            ..
+        } = *self.inner;
+        let refuse = |fault, message| {
+            Err(Error::Request {
+                fault,
+                param: Some("prompt".into()),
+                message,
+            })
+        };
+        let prompt = &generation.prompt;
+        if prompt.is_empty() {
+            return refuse(RequestFault::InvalidValue, "prompt has no tokens".into());
+        }
+        if let Some(id) = prompt.iter().find(|&&id| id as usize >= vocab_size) {
+            let message = format!("prompt: token id {id} is not below {vocab_size}");
+            return refuse(RequestFault::OutOfRange, message);
+        }
+        // One generated token needs a place too.
+        let needed = prompt.len() + usize::from(generation.max_tokens > 0);
+        if needed > context_tokens {
+            let message = format!(
+                "prompt has {} tokens and max_tokens is {}; the context holds {context_tokens}",
+                prompt.len(),
+                generation.max_tokens
+            );
+            return refuse(RequestFault::ContextLengthExceeded, message);
+        }
+        Ok(())
+    }
+}

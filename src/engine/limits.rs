@@ -1,0 +1,37 @@
+//! The engine's fixed limits. Knows nothing of the model's own (context, pages).
+
+/// Limits of an engine; the defaults are those of API.md where it names one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EngineLimits {
+    /// Choices that may wait; a running one does not count.
+    pub max_queue: usize,
+    /// Unread events of one choice at which its generation pauses; at least 2.
+    pub max_unread_events: usize,
+    /// Prompt tokens fed in one step; at least 1. Bounds how long a cancel may take.
+    pub prefill_chunk_tokens: usize,
+    /// Tokens a greedy choice may be generated ahead in one step; at least 1.
+    pub max_run_ahead_tokens: usize,
+}
+
+impl Default for EngineLimits {
+    fn default() -> Self {
+        Self {
+            max_queue: 16,
+            max_unread_events: 256,
+            prefill_chunk_tokens: 512,
+            max_run_ahead_tokens: 16,
+        }
+    }
+}
+
+impl EngineLimits {
+    /// The same with every limit raised to its least value.
+    pub(super) fn at_least_minimal(self) -> Self {
+        Self {
+            max_queue: self.max_queue,
+            max_unread_events: self.max_unread_events.max(2),
+            prefill_chunk_tokens: self.prefill_chunk_tokens.max(1),
+            max_run_ahead_tokens: self.max_run_ahead_tokens.max(1),
+        }
+    }
+}

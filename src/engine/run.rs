@@ -1,0 +1,74 @@
+//! The engine's loop: takes steps from the scheduler to the model, one at a time. Knows neither
+//! how a step is chosen nor what a model computes.
+
+use std::rc::Rc;
+
+use super::pages::PagePool;
+use super::scheduler::Scheduler;
+use super::shared::Shared;
+use super::wake::yield_now;
+use super::{EngineHandle, EngineLimits};
+use crate::model::causal::CausalModel;
+use crate::{Error, Result};
+
+/// Runs submitted choices on one model. Single-threaded: [`Engine::run`] is a task beside those
+/// that submit through an [`EngineHandle`] and read [`super::Events`].
+pub struct Engine<M: CausalModel> {
+    model: M,
+    scheduler: Scheduler,
+}
+
+impl<M: CausalModel> Engine<M> {
+    /// An engine and its first handle; nothing happens until [`Engine::run`] is polled.
+    pub fn new(model: M, limits: EngineLimits) -> (Self, EngineHandle) {
+        let limits = limits.at_least_minimal();
+        let shared = Rc::new(Shared::default());
+        let pages = PagePool::new(model.page_count(), model.page_tokens());
+        let held_tokens = model.page_count().saturating_mul(model.page_tokens());
+        let context_tokens = model.context_tokens().min(held_tokens);
+        let handle = EngineHandle::new(
+            shared.clone(),
+            limits.clone(),
+            model.vocab_size(),
+            context_tokens,
+        );
+        let scheduler = Scheduler::new(shared, limits, context_tokens, pages);
+        (Self { model, scheduler }, handle)
+    }
+
+    /// Works until all handles are dropped and nothing is left to do. Dropping the future stops the
+    /// engine: what runs or waits fails, as does every later submit.
+    ///
+    /// # Errors
+    /// [`Error::DeviceLost`]: the device is gone, everything has failed.
+    pub async fn run(mut self) -> Result<()> {
+        loop {
+            self.scheduler.purge();
+            let Some((index, step)) = self.scheduler.next() else {
+                if self.scheduler.is_done() {
+                    return Ok(());
+                }
+                let shared = self.scheduler.shared().clone();
+                shared.wake.raised().await;
+                continue;
+            };
+            match self
+                .scheduler
+                .sequence(index)
+                .run(&mut self.model, step)
+                .await
+            {
+                Ok(None) => {}
+                Ok(Some(reason)) => self.scheduler.finish(index, reason),
+                Err(error @ Error::DeviceLost(_)) => {
+                    self.scheduler.shut_down(&error);
+                    return Err(error);
+                }
+                Err(error) => self.scheduler.fail(index, error),
+            }
+            // Pages of a choice cancelled during the step are free before anyone else runs.
+            self.scheduler.purge();
+            yield_now().await;
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! How many greedy tokens to ask of the model in one step. Knows nothing of sequences.
+
+/// Grows from one token, so that the first comes promptly, by doubling up to a limit.
+#[derive(Debug)]
+pub(super) struct RunAhead {
+    next: usize,
+    limit: usize,
+}
+
+impl RunAhead {
+    pub(super) fn new(limit: usize) -> Self {
+        Self {
+            next: 1,
+            limit: limit.max(1),
+        }
+    }
+
+    /// Steps for the next call.
+    pub(super) fn steps(&self) -> usize {
+        self.next
+    }
+
+    /// A call went well.
+    pub(super) fn grow(&mut self) {
+        self.next = (self.next * 2).min(self.limit);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::RunAhead;
+
+    #[test]
+    fn doubles_up_to_the_limit() {
+        let mut run_ahead = RunAhead::new(12);
+        let mut seen = vec![];
+        for _ in 0..6 {
+            seen.push(run_ahead.steps());
+            run_ahead.grow();
+        }
+        assert_eq!(seen, [1, 2, 4, 8, 12, 12]);
+    }
+}

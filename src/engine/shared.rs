@@ -1,0 +1,42 @@
+//! What handles, readers and the engine's task share. Knows no model and no page.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+
+use super::events::EventSender;
+use super::generation::Generation;
+use super::wake::WakeFlag;
+use crate::Error;
+
+/// A choice that waits for its turn.
+pub(super) struct Waiting {
+    pub(super) generation: Generation,
+    pub(super) events: EventSender,
+}
+
+/// State shared on one thread; no borrow of it outlives a call.
+#[derive(Default)]
+pub(super) struct Shared {
+    /// First come, first served; cancelled ones lie here until the next look.
+    pub(super) queue: RefCell<VecDeque<Waiting>>,
+    /// Choices neither ended nor cancelled.
+    pub(super) active: Cell<usize>,
+    /// Choices the engine has taken from the queue and not ended.
+    pub(super) running: Cell<usize>,
+    pub(super) free_pages: Cell<usize>,
+    /// All handles are gone.
+    pub(super) abandoned: Cell<bool>,
+    /// Set once the device is lost or the engine stopped: nothing runs any more.
+    pub(super) down: RefCell<Option<Error>>,
+    /// Raised by whatever may give the engine work.
+    pub(super) wake: WakeFlag,
+}
+
+impl Shared {
+    /// Removes cancelled choices from the queue.
+    pub(super) fn purge_queue(&self) {
+        self.queue
+            .borrow_mut()
+            .retain(|waiting| !waiting.events.is_closed());
+    }
+}

@@ -1,0 +1,149 @@
+//! The engine with a fake model: a bench that runs it step by step, and what must hold.
+
+mod cancel;
+mod failure;
+mod fake_model;
+mod output;
+mod random;
+mod scheduling;
+
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+
+use futures_util::{FutureExt, StreamExt};
+
+use super::event::{Event, FinishReason};
+use super::generation::Generation;
+use super::{Engine, EngineHandle, EngineLimits, Events};
+use crate::Result;
+use crate::sample::SamplingParams;
+use fake_model::{Call, Controls, FakeModel, expected};
+
+/// An engine whose task is polled by hand.
+struct Bench {
+    run: Option<Pin<Box<dyn Future<Output = Result<()>>>>>,
+    handle: EngineHandle,
+    controls: Rc<Controls>,
+    page_count: usize,
+}
+
+impl Bench {
+    fn new(model: FakeModel, limits: EngineLimits) -> Self {
+        use crate::model::causal::CausalModel;
+        let controls = model.controls.clone();
+        let page_count = model.page_count();
+        let (engine, handle) = Engine::new(model, limits);
+        Self {
+            run: Some(Box::pin(engine.run())),
+            handle,
+            controls,
+            page_count,
+        }
+    }
+
+    fn submit(&self, generation: &Generation) -> Events {
+        self.handle.submit(generation.clone()).unwrap()
+    }
+
+    /// Polls the engine's task once: one step of the model, unless it suspends.
+    fn step(&mut self) -> Poll<Result<()>> {
+        let mut context = Context::from_waker(Waker::noop());
+        self.run.as_mut().unwrap().as_mut().poll(&mut context)
+    }
+
+    /// Polls the engine's task as long as it wants to go on.
+    fn settle(&mut self) -> Poll<Result<()>> {
+        run_until_stalled(self.run.as_mut().unwrap().as_mut())
+    }
+
+    fn calls(&self) -> Vec<Call> {
+        self.controls.calls.borrow().clone()
+    }
+
+    fn all_pages_are_free(&self) -> bool {
+        self.handle.free_pages() == self.page_count
+    }
+}
+
+struct WakeNote(AtomicBool);
+
+impl Wake for WakeNote {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Polls a future until it is ready or nothing has woken it: then it would sleep.
+fn run_until_stalled<F: Future + ?Sized>(mut future: Pin<&mut F>) -> Poll<F::Output> {
+    let note = Arc::new(WakeNote(AtomicBool::new(true)));
+    let waker = Waker::from(note.clone());
+    while note.0.swap(false, Ordering::Relaxed) {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            return Poll::Ready(output);
+        }
+    }
+    Poll::Pending
+}
+
+/// Reads what lies ready, at most `limit` events.
+fn read(events: &mut Events, limit: usize) -> Vec<Event> {
+    (0..limit)
+        .map_while(|_| events.next().now_or_never().flatten())
+        .collect()
+}
+
+fn read_all(events: &mut Events) -> Vec<Event> {
+    read(events, usize::MAX)
+}
+
+fn greedy() -> SamplingParams {
+    SamplingParams {
+        temperature: 0.0,
+        ..sampled(0)
+    }
+}
+
+fn sampled(seed: i64) -> SamplingParams {
+    SamplingParams {
+        temperature: 0.8,
+        top_p: 0.9,
+        top_k: Some(20),
+        min_p: 0.0,
+        seed,
+        candidate: 0,
+    }
+}
+
+/// A greedy choice whose prompt has `prompt_tokens` tokens and starts with `owner`.
+fn generation(owner: u32, prompt_tokens: usize, max_tokens: usize) -> Generation {
+    let rest = (1..prompt_tokens as u32).map(|i| (i * 7 + owner) % fake_model::VOCAB as u32);
+    Generation {
+        prompt: std::iter::once(owner).chain(rest).collect(),
+        max_tokens,
+        sampling: greedy(),
+        stop_ids: vec![],
+    }
+}
+
+/// The events a choice must have, in a context of `context_tokens`.
+fn expected_events(generation: &Generation, context_tokens: usize) -> Vec<Event> {
+    let Generation {
+        prompt,
+        max_tokens,
+        sampling,
+        stop_ids,
+    } = generation;
+    let max_tokens = (*max_tokens).min(context_tokens - prompt.len());
+    let (ids, stopped) = expected(prompt, max_tokens, sampling, stop_ids);
+    let reason = if stopped {
+        FinishReason::Stop
+    } else {
+        FinishReason::Length
+    };
+    let tokens = ids.into_iter().map(|id| Event::Token { id });
+    tokens.chain([Event::Finished { reason }]).collect()
+}

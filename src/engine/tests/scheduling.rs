@@ -1,0 +1,209 @@
+//! Who runs when: order, queue, back-pressure, scarce pages, waking and ending.
+
+use super::*;
+use crate::Error;
+use futures_util::stream::FuturesUnordered;
+use std::cell::RefCell;
+
+fn owners(bench: &Bench) -> Vec<u32> {
+    let mut owners: Vec<u32> = bench.calls().iter().map(|call| call.owner).collect();
+    owners.dedup();
+    owners
+}
+
+#[test]
+fn first_come_first_served() {
+    let mut bench = Bench::new(FakeModel::new(64, 64, 4), EngineLimits::default());
+    let generations = [3, 1, 2].map(|owner| generation(owner, 6, 20));
+    let mut events = generations
+        .each_ref()
+        .map(|generation| bench.submit(generation));
+    assert_eq!(bench.handle.active_generations(), 3);
+    assert!(bench.settle().is_pending());
+    assert_eq!(owners(&bench), [3, 1, 2]);
+    for (events, generation) in events.iter_mut().zip(&generations) {
+        assert_eq!(read_all(events), expected_events(generation, 64));
+    }
+}
+
+#[test]
+fn the_queue_is_bounded_and_the_running_one_does_not_count() {
+    let limits = EngineLimits {
+        max_queue: 2,
+        ..EngineLimits::default()
+    };
+    let mut bench = Bench::new(FakeModel::new(64, 64, 4), limits);
+    let full = Err(Error::QueueFull { max_queue: 2 });
+    // Before the engine's first look and after it: one runs, two wait.
+    let mut kept: Vec<Events> = (0..3)
+        .map(|owner| bench.submit(&generation(owner, 6, 20)))
+        .collect();
+    assert_eq!(bench.handle.submit(generation(9, 6, 20)).map(drop), full);
+    assert!(bench.step().is_pending());
+    assert_eq!(bench.handle.submit(generation(9, 6, 20)).map(drop), full);
+    assert!(bench.settle().is_pending());
+    kept.push(bench.submit(&generation(9, 6, 20)));
+    assert!(bench.settle().is_pending());
+    for (mut events, owner) in kept.into_iter().zip([0, 1, 2, 9]) {
+        assert_eq!(
+            read_all(&mut events),
+            expected_events(&generation(owner, 6, 20), 64)
+        );
+    }
+}
+
+#[test]
+fn no_queue_at_all_still_runs_one() {
+    let limits = EngineLimits {
+        max_queue: 0,
+        ..EngineLimits::default()
+    };
+    let mut bench = Bench::new(FakeModel::new(64, 64, 4), limits);
+    let mut events = bench.submit(&generation(1, 6, 20));
+    assert_eq!(
+        bench.handle.submit(generation(2, 6, 20)).unwrap_err(),
+        Error::QueueFull { max_queue: 0 }
+    );
+    assert!(bench.settle().is_pending());
+    assert_eq!(
+        read_all(&mut events),
+        expected_events(&generation(1, 6, 20), 64)
+    );
+}
+
+#[test]
+fn a_lagging_reader_pauses_its_choice_and_lets_others_run() {
+    for sampling in [greedy(), sampled(4)] {
+        let mut bench = Bench::new(FakeModel::new(1024, 256, 4), EngineLimits::default());
+        let lagging = Generation {
+            sampling,
+            ..generation(1, 6, 600)
+        };
+        let mut slow = bench.submit(&lagging);
+        let other = generation(2, 6, 100);
+        let mut quick = bench.submit(&other);
+        assert!(bench.settle().is_pending());
+        assert_eq!(owners(&bench), [1, 2]);
+        assert_eq!(read_all(&mut quick), expected_events(&other, 1024));
+        // 255 tokens lie there and a place for the last event.
+        let mut found = read(&mut slow, 255);
+        assert_eq!(found.len(), 255);
+        assert!(read_all(&mut slow).is_empty());
+        assert!(!bench.all_pages_are_free());
+        while found.len() < 601 {
+            assert!(bench.settle().is_pending());
+            let more = read_all(&mut slow);
+            assert!((1..=256).contains(&more.len()));
+            found.extend(more);
+        }
+        assert_eq!(found, expected_events(&lagging, 1024));
+        assert!(bench.all_pages_are_free());
+    }
+}
+
+#[test]
+fn one_read_event_resumes_one_token() {
+    let limits = EngineLimits {
+        max_unread_events: 5,
+        ..EngineLimits::default()
+    };
+    let mut bench = Bench::new(FakeModel::new(64, 64, 4), limits);
+    let mut events = bench.submit(&generation(1, 6, 20));
+    assert!(bench.settle().is_pending());
+    let mut found = vec![];
+    for _ in 0..16 {
+        found.extend(read(&mut events, 1));
+        assert!(bench.settle().is_pending());
+    }
+    found.extend(read_all(&mut events));
+    assert_eq!(found, expected_events(&generation(1, 6, 20), 64));
+}
+
+#[test]
+fn scarce_pages_make_the_later_wait_and_block_nobody_for_good() {
+    // Nine pages of four; each needs up to seven: (10 + 18 - 1) tokens.
+    let limits = EngineLimits {
+        max_unread_events: 4,
+        prefill_chunk_tokens: 5,
+        ..EngineLimits::default()
+    };
+    let mut bench = Bench::new(FakeModel::new(36, 9, 4), limits);
+    let generations: Vec<_> = (0..6).map(|owner| generation(owner, 10, 18)).collect();
+    let mut streams: Vec<_> = generations
+        .iter()
+        .map(|g| (bench.submit(g), vec![]))
+        .collect();
+    for _ in 0..200 {
+        assert!(bench.settle().is_pending());
+        for (events, found) in &mut streams {
+            found.extend(read(events, 1));
+        }
+    }
+    for ((_, found), generation) in streams.iter().zip(&generations) {
+        assert_eq!(found, &expected_events(generation, 36));
+    }
+    // They did overlap: some owner came back after another.
+    assert!(owners(&bench).len() > 6);
+    assert!(bench.all_pages_are_free());
+}
+
+#[test]
+fn readers_and_engine_wake_each_other() {
+    for (max_unread_events, suspensions) in [(2, 0), (3, 2), (256, 1)] {
+        let limits = EngineLimits {
+            max_unread_events,
+            ..EngineLimits::default()
+        };
+        let bench = Bench::new(FakeModel::new(64, 32, 4), limits);
+        bench.controls.suspensions.set(suspensions);
+        let found = Rc::new(RefCell::new(Vec::<(u32, Vec<Event>)>::new()));
+        // Each task is polled only when it is woken itself.
+        let tasks = FuturesUnordered::<Pin<Box<dyn Future<Output = ()>>>>::new();
+        for owner in 0..8 {
+            let events = bench.submit(&generation(owner, 6, 20));
+            let found = found.clone();
+            tasks.push(Box::pin(async move {
+                let events = events.collect().await;
+                found.borrow_mut().push((owner, events));
+            }));
+        }
+        let Bench { run, handle, .. } = bench;
+        tasks.push(Box::pin(async move { run.unwrap().await.unwrap() }));
+        tasks.push(Box::pin(async move { drop(handle) }));
+        let mut all = std::pin::pin!(tasks.collect::<()>());
+        assert!(
+            run_until_stalled(all.as_mut()).is_ready(),
+            "somebody was not woken"
+        );
+        assert_eq!(found.borrow().len(), 8);
+        for (owner, events) in &*found.borrow() {
+            assert_eq!(events, &expected_events(&generation(*owner, 6, 20), 64));
+        }
+    }
+}
+
+#[test]
+fn the_engine_ends_with_its_last_handle_and_its_last_choice() {
+    let bench = Bench::new(FakeModel::new(512, 128, 4), EngineLimits::default());
+    let second = bench.handle.clone();
+    let mut events = bench.submit(&generation(1, 6, 400));
+    let Bench { run, handle, .. } = bench;
+    let mut run = run.unwrap();
+    drop(handle);
+    assert!(run_until_stalled(run.as_mut()).is_pending());
+    drop(second);
+    assert!(
+        run_until_stalled(run.as_mut()).is_pending(),
+        "a paused choice is still to be read"
+    );
+    let mut found = read_all(&mut events);
+    loop {
+        match run_until_stalled(run.as_mut()) {
+            Poll::Pending => found.extend(read_all(&mut events)),
+            Poll::Ready(ended) => break assert_eq!(ended, Ok(())),
+        }
+        assert!(found.len() < 401, "read to the end, and still not ended");
+    }
+    found.extend(read_all(&mut events));
+    assert_eq!(found, expected_events(&generation(1, 6, 400), 512));
+}

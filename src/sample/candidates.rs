@@ -1,0 +1,174 @@
+//! The tokens still in the race, in the order of API.md section 5.3, sorted only as far as someone
+//! looks. Knows no truncation rule.
+
+use super::running_sum::RunningSum;
+use super::temperature::Weigher;
+
+/// First part to be sorted; each further one is eight times longer.
+const FIRST_SORTED: usize = 128;
+
+/// Candidates ordered by p descending, then id ascending.
+///
+/// p grows strictly with the logit, so the order is that of the logits: exact, before any rounding
+/// of `exp`. Tokens of weight 0 are left out; they can never be drawn.
+#[derive(Debug, Default)]
+pub(super) struct Candidates {
+    /// [`key`] of each candidate; ascending in `..sorted`, all others are larger.
+    keys: Vec<u64>,
+    sorted: usize,
+    /// Weights of the candidates in `..weights.len()`, at most `sorted` of them.
+    weights: Vec<f32>,
+    weigher: Option<Weigher>,
+    /// Weight of all candidates together.
+    total: f32,
+}
+
+impl Candidates {
+    /// Starts over with a row of logits. The scratch memory stays allocated.
+    pub(super) fn reset(&mut self, logits: &[f32], weigher: Weigher) {
+        self.keys.clear();
+        self.keys.extend(
+            (0u32..)
+                .zip(logits)
+                .filter(|&(_, &z)| weigher.reaches(z))
+                .map(|(id, &z)| key(z, id)),
+        );
+        self.sorted = 0;
+        self.weights.clear();
+        self.weigher = Some(weigher);
+        self.total = weigher.total(logits);
+    }
+
+    /// How many there are; at least one.
+    pub(super) fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// The id at `rank`, 0 being the most likely.
+    pub(super) fn id(&mut self, rank: usize) -> u32 {
+        self.sort(rank + 1);
+        self.keys[rank] as u32
+    }
+
+    /// The weight at `rank`; never rises with the rank.
+    pub(super) fn weight(&mut self, rank: usize) -> f32 {
+        self.sort(rank + 1);
+        if let Some(weigher) = self.weigher {
+            while self.weights.len() <= rank {
+                let weight = weigher.weight(logit(self.keys[self.weights.len()]));
+                // `exp` rounds; the order must survive it.
+                let bound = self.weights.last().copied().unwrap_or(1.0);
+                self.weights.push(weight.min(bound));
+            }
+        }
+        self.weights[rank]
+    }
+
+    /// Weight of all candidates together: summed by id until something was cut, by rank after.
+    pub(super) fn total(&self) -> f32 {
+        self.total
+    }
+
+    /// Cuts to the first `len` candidates, at least one.
+    pub(super) fn keep_first(&mut self, len: usize) {
+        let len = len.clamp(1, self.len());
+        let mut sum = RunningSum::default();
+        self.sort_exactly(len);
+        for rank in 0..len {
+            sum.add(self.weight(rank));
+        }
+        self.total = sum.value();
+        self.keys.truncate(len);
+        self.weights.truncate(len);
+        self.sorted = len;
+    }
+
+    /// Sorts at least the first `len`, with room to spare.
+    fn sort(&mut self, len: usize) {
+        while self.sorted < len {
+            self.sort_exactly((self.sorted * 8).max(FIRST_SORTED));
+        }
+    }
+
+    fn sort_exactly(&mut self, len: usize) {
+        let len = len.min(self.len());
+        if len <= self.sorted {
+            return;
+        }
+        let rest = &mut self.keys[self.sorted..];
+        let wanted = len - self.sorted;
+        if wanted < rest.len() {
+            rest.select_nth_unstable(wanted);
+        }
+        rest[..wanted].sort_unstable();
+        self.sorted = len;
+    }
+}
+
+/// A number that orders by logit descending, then id ascending.
+fn key(z: f32, id: u32) -> u64 {
+    let bits = (z + 0.0).to_bits(); // -0 becomes +0: they tie
+    let ascending = if bits >> 31 == 1 {
+        !bits
+    } else {
+        bits | 1 << 31
+    };
+    u64::from(!ascending) << 32 | u64::from(id)
+}
+
+/// The logit in a [`key`].
+fn logit(key: u64) -> f32 {
+    let ascending = !((key >> 32) as u32);
+    let bits = if ascending >> 31 == 1 {
+        ascending ^ 1 << 31
+    } else {
+        !ascending
+    };
+    f32::from_bits(bits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_key_holds_its_logit(z in proptest::num::f32::NORMAL | proptest::num::f32::ZERO, id: u32) {
+            prop_assert_eq!(logit(key(z, id)), z);
+            prop_assert_eq!(key(z, id) as u32, id);
+        }
+
+        #[test]
+        fn lazy_order_is_the_full_order(
+            z in prop::collection::vec(-3i8..3, 1..2000),
+            looks in prop::collection::vec(0usize..2000, 1..6),
+        ) {
+            let logits: Vec<f32> = z.iter().map(|&z| f32::from(z)).collect();
+            let mut expected: Vec<u32> = (0..logits.len() as u32).collect();
+            expected.sort_by(|&a, &b| {
+                logits[b as usize].partial_cmp(&logits[a as usize]).unwrap().then(a.cmp(&b))
+            });
+            let z_max = logits[expected[0] as usize];
+            let mut candidates = Candidates::default();
+            candidates.reset(&logits, Weigher { z_max, temperature: 1.0 });
+            for look in looks {
+                let rank = look % logits.len();
+                prop_assert_eq!(candidates.id(rank), expected[rank]);
+            }
+        }
+    }
+
+    #[test]
+    fn signed_zeros_tie() {
+        let mut candidates = Candidates::default();
+        candidates.reset(
+            &[-0.0, 0.0],
+            Weigher {
+                z_max: 0.0,
+                temperature: 1.0,
+            },
+        );
+        assert_eq!([candidates.id(0), candidates.id(1)], [0, 1]);
+    }
+}

@@ -1,0 +1,20 @@
+//! Stage 8b, second part: keep the nucleus, the candidates before which less than `top_p` of the
+//! remaining mass stands.
+
+use super::candidates::Candidates;
+use super::running_sum::RunningSum;
+
+/// 1 is off; 0 keeps the first candidate alone.
+pub(super) fn apply(candidates: &mut Candidates, top_p: f32) {
+    if top_p >= 1.0 {
+        return;
+    }
+    let mass = top_p * candidates.total();
+    let mut before = RunningSum::default();
+    let mut kept = 0;
+    while kept < candidates.len() && (kept == 0 || before.value() < mass) {
+        before.add(candidates.weight(kept));
+        kept += 1;
+    }
+    candidates.keep_first(kept);
+}

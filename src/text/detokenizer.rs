@@ -1,0 +1,82 @@
+//! Token ids to text as they arrive (API.md 6.5). Knows nothing of stop strings.
+
+use std::rc::Rc;
+
+use super::tokenizer::Tokenizer;
+use super::utf8::Utf8Stream;
+
+/// Turns a running choice's ids into text: whole characters only.
+///
+/// The joined bytes of the tokens are decoded with the WHATWG rule; what is not yet a whole
+/// character waits. All pushes and [`finish`](Self::finish) joined are the lossy decoding of the
+/// joined bytes.
+#[derive(Debug, Clone)]
+pub struct Detokenizer {
+    tokenizer: Rc<Tokenizer>,
+    decoder: TokenDecoder,
+}
+
+impl Detokenizer {
+    /// A detokenizer for what follows `prompt`. With a prompt a leading space stays; without one
+    /// the text begins here, and a space that the tokenizer's prefix rule put there is dropped.
+    /// `skip_special` hides special tokens, else they give their literal text.
+    pub fn new(tokenizer: Rc<Tokenizer>, prompt: &[u32], skip_special: bool) -> Detokenizer {
+        let at_start = prompt.is_empty();
+        let decoder = TokenDecoder::new(&tokenizer, at_start, skip_special);
+        Detokenizer { tokenizer, decoder }
+    }
+
+    /// Takes the next id and returns the text it settles, often none.
+    pub fn push(&mut self, id: u32) -> String {
+        let mut out = String::new();
+        self.decoder.push(&self.tokenizer, id, &mut out);
+        out
+    }
+
+    /// Ends the text: an unfinished character becomes one U+FFFD.
+    pub fn finish(&mut self) -> String {
+        let mut out = String::new();
+        self.decoder.finish(&mut out);
+        out
+    }
+
+    /// Bytes that wait for the rest of their character.
+    pub fn pending_bytes(&self) -> usize {
+        self.decoder.stream.pending_bytes()
+    }
+}
+
+/// The state of a [`Detokenizer`], apart from the tokenizer.
+#[derive(Debug, Clone)]
+pub(super) struct TokenDecoder {
+    stream: Utf8Stream,
+    skip_special: bool,
+    /// Drop one space before the first visible byte.
+    drop_space: bool,
+}
+
+impl TokenDecoder {
+    pub(super) fn new(tokenizer: &Tokenizer, at_start: bool, skip_special: bool) -> TokenDecoder {
+        TokenDecoder {
+            stream: Utf8Stream::default(),
+            skip_special,
+            drop_space: at_start && tokenizer.adds_space_prefix(),
+        }
+    }
+
+    pub(super) fn push(&mut self, tokenizer: &Tokenizer, id: u32, out: &mut String) {
+        if self.skip_special && tokenizer.is_special(id) {
+            return;
+        }
+        let mut bytes = tokenizer.token_bytes(id);
+        if self.drop_space && !bytes.is_empty() {
+            bytes = bytes.strip_prefix(b" ").unwrap_or(bytes);
+            self.drop_space = false;
+        }
+        self.stream.push(bytes, out);
+    }
+
+    pub(super) fn finish(&mut self, out: &mut String) {
+        self.stream.finish(out);
+    }
+}

@@ -1,0 +1,336 @@
+//! SentencePiece BPE: merges adjacent symbols by the score of the token they make. Special tokens
+//! and the space prefix are not its business.
+
+use std::collections::BinaryHeap;
+use std::hash::{BuildHasher, RandomState};
+
+use super::vocabulary::{Vocabulary, token_texts};
+use crate::weights::Metadata;
+use crate::{Error, Result};
+
+/// A SentencePiece BPE encoder.
+///
+/// Equals llama.cpp's: any two neighbours whose joined text is a token may merge, the highest
+/// score first, the leftmost among equals; characters that end as no token become bytes. (The
+/// `tokenizers` crate ranks pairs, not tokens, so ties come out differently there.)
+#[derive(Debug)]
+pub struct SentencePieceBpe {
+    tokens: TextIndex,
+    scores: Vec<f32>,
+    /// What each byte without a covering token becomes.
+    byte_ids: Vec<u32>,
+}
+
+const SCORES_KEY: &str = "tokenizer.ggml.scores";
+
+impl SentencePieceBpe {
+    /// Builds the encoder from the file's tokens and scores.
+    ///
+    /// # Errors
+    /// [`Error::InvalidModelFile`] if scores are missing or do not fit the tokens, or if a byte
+    /// has no token and there is no unknown token.
+    pub fn from_gguf(metadata: &Metadata, vocabulary: &Vocabulary) -> Result<SentencePieceBpe> {
+        let texts = token_texts(metadata)?;
+        let scores = metadata
+            .f32s(SCORES_KEY)?
+            .ok_or_else(|| Error::InvalidModelFile(format!("{SCORES_KEY} is missing")))?;
+        if scores.len() != texts.len() {
+            return Err(Error::InvalidModelFile(format!(
+                "{SCORES_KEY} has {} entries for {} tokens",
+                scores.len(),
+                texts.len()
+            )));
+        }
+        let tokens = TextIndex::new(texts);
+        let byte_ids = (0..=255u8)
+            .map(|byte| {
+                tokens
+                    .get(format!("<0x{byte:02X}>").as_bytes())
+                    .or_else(|| tokens.get(&[byte]))
+                    .or(vocabulary.unknown_id)
+                    .ok_or_else(|| {
+                        Error::InvalidModelFile(format!(
+                            "no token for byte 0x{byte:02X} and no unknown token"
+                        ))
+                    })
+            })
+            .collect::<Result<_>>()?;
+        // Adding zero turns -0 into 0: they tie.
+        let scores = scores.iter().map(|score| score + 0.0).collect();
+        Ok(SentencePieceBpe {
+            tokens,
+            scores,
+            byte_ids,
+        })
+    }
+
+    /// Appends the ids of `text`, in which spaces are still spaces.
+    pub fn encode(&self, text: &str, ids: &mut Vec<u32>) {
+        let text = text.replace(' ', "▁");
+        let mut symbols = Symbols::new(&text);
+        let mut merges = BinaryHeap::new();
+        for left in 1..symbols.list.len() {
+            merges.extend(self.merge_at(&symbols, left - 1));
+        }
+        while let Some(merge) = merges.pop() {
+            if !symbols.apply(&merge) {
+                continue;
+            }
+            let previous = symbols.list[merge.left].previous;
+            if previous != NONE {
+                merges.extend(self.merge_at(&symbols, previous));
+            }
+            merges.extend(self.merge_at(&symbols, merge.left));
+        }
+        let mut at = if symbols.list.is_empty() { NONE } else { 0 };
+        while at != NONE {
+            let piece = symbols.bytes(at);
+            match self.tokens.get(piece) {
+                Some(id) => ids.push(id),
+                None => ids.extend(piece.iter().map(|&byte| self.byte_ids[usize::from(byte)])),
+            }
+            at = symbols.list[at].next;
+        }
+    }
+
+    /// The merge of symbol `left` with its right neighbour, if that makes a token.
+    fn merge_at(&self, symbols: &Symbols, left: usize) -> Option<Merge> {
+        let symbol = &symbols.list[left];
+        let right = symbol.next;
+        if right == NONE {
+            return None;
+        }
+        let joined_bytes = symbol.len_bytes + symbols.list[right].len_bytes;
+        let joined = &symbols.text.as_bytes()[symbol.start..symbol.start + joined_bytes];
+        let score = self.scores[self.tokens.get(joined)? as usize];
+        Some(Merge {
+            score,
+            left,
+            right,
+            joined_bytes,
+        })
+    }
+}
+
+/// No neighbour.
+const NONE: usize = usize::MAX;
+
+/// The symbols of a text: a linked list over a vector, at first one per character.
+struct Symbols<'t> {
+    text: &'t str,
+    list: Vec<Symbol>,
+}
+
+struct Symbol {
+    start: usize,
+    /// 0 once merged into its left neighbour.
+    len_bytes: usize,
+    previous: usize,
+    next: usize,
+}
+
+impl<'t> Symbols<'t> {
+    fn new(text: &'t str) -> Symbols<'t> {
+        let mut list: Vec<Symbol> = text
+            .char_indices()
+            .enumerate()
+            .map(|(index, (start, character))| Symbol {
+                start,
+                len_bytes: character.len_utf8(),
+                previous: index.checked_sub(1).unwrap_or(NONE),
+                next: index + 1,
+            })
+            .collect();
+        if let Some(last) = list.last_mut() {
+            last.next = NONE;
+        }
+        Symbols { text, list }
+    }
+
+    fn bytes(&self, index: usize) -> &'t [u8] {
+        let symbol = &self.list[index];
+        &self.text.as_bytes()[symbol.start..symbol.start + symbol.len_bytes]
+    }
+
+    /// Merges, unless one of the two has merged otherwise since the merge was noted.
+    fn apply(&mut self, merge: &Merge) -> bool {
+        let left_bytes = self.list[merge.left].len_bytes;
+        let right_bytes = self.list[merge.right].len_bytes;
+        if left_bytes == 0 || right_bytes == 0 || left_bytes + right_bytes != merge.joined_bytes {
+            return false;
+        }
+        let next = self.list[merge.right].next;
+        self.list[merge.right].len_bytes = 0;
+        self.list[merge.left].len_bytes = merge.joined_bytes;
+        self.list[merge.left].next = next;
+        if next != NONE {
+            self.list[next].previous = merge.left;
+        }
+        true
+    }
+}
+
+/// A possible merge; the greatest is done first.
+struct Merge {
+    score: f32,
+    left: usize,
+    right: usize,
+    joined_bytes: usize,
+}
+
+impl Ord for Merge {
+    fn cmp(&self, other: &Merge) -> std::cmp::Ordering {
+        self.score
+            .total_cmp(&other.score)
+            .then(other.left.cmp(&self.left))
+    }
+}
+
+impl PartialOrd for Merge {
+    fn partial_cmp(&self, other: &Merge) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Merge {
+    fn eq(&self, other: &Merge) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Merge {}
+
+/// From a token's text to its id. One copy of the texts and an open-addressed table: a third of
+/// the memory of a map of strings, which counts in a browser.
+#[derive(Debug)]
+struct TextIndex {
+    bytes: Vec<u8>,
+    /// Token `id` is `ends[id - 1]..ends[id]` of `bytes`.
+    ends: Vec<usize>,
+    /// Ids, or [`FREE`]; the length is a power of two and at least a third more than the tokens.
+    slots: Vec<u32>,
+    hasher: RandomState,
+}
+
+const FREE: u32 = u32::MAX;
+
+impl TextIndex {
+    /// Of equal texts the first keeps its id. `texts` are at most `u32::MAX`.
+    fn new(texts: &[String]) -> TextIndex {
+        let mut index = TextIndex {
+            bytes: Vec::with_capacity(texts.iter().map(String::len).sum()),
+            ends: Vec::with_capacity(texts.len()),
+            slots: vec![FREE; (texts.len() * 4 / 3 + 1).next_power_of_two()],
+            hasher: RandomState::new(),
+        };
+        for (id, text) in texts.iter().enumerate() {
+            index.bytes.extend_from_slice(text.as_bytes());
+            index.ends.push(index.bytes.len());
+            let slot = index.slot_of(text.as_bytes());
+            if index.slots[slot] == FREE {
+                index.slots[slot] = id as u32;
+            }
+        }
+        index
+    }
+
+    fn get(&self, text: &[u8]) -> Option<u32> {
+        Some(self.slots[self.slot_of(text)]).filter(|&id| id != FREE)
+    }
+
+    /// The slot that holds `text`, or the free one where it belongs.
+    fn slot_of(&self, text: &[u8]) -> usize {
+        let mask = self.slots.len() - 1;
+        let mut slot = self.hasher.hash_one(text) as usize & mask;
+        while self.slots[slot] != FREE && self.text(self.slots[slot]) != text {
+            slot = (slot + 1) & mask;
+        }
+        slot
+    }
+
+    fn text(&self, id: u32) -> &[u8] {
+        let id = id as usize;
+        let start = if id == 0 { 0 } else { self.ends[id - 1] };
+        &self.bytes[start..self.ends[id]]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::vocabulary::TokenSpelling;
+    use proptest::prelude::*;
+
+    fn encoder(tokens: &[(&str, f32)]) -> SentencePieceBpe {
+        let mut metadata = Metadata::new();
+        let texts: Vec<String> = tokens.iter().map(|token| token.0.to_owned()).collect();
+        let scores: Vec<f32> = tokens.iter().map(|token| token.1).collect();
+        let mut types = vec![1i32; texts.len()];
+        types[0] = 2;
+        metadata.insert("tokenizer.ggml.tokens", texts);
+        metadata.insert("tokenizer.ggml.scores", scores);
+        metadata.insert("tokenizer.ggml.token_type", types);
+        let vocabulary = Vocabulary::from_gguf(&metadata, TokenSpelling::SentencePiece).unwrap();
+        SentencePieceBpe::from_gguf(&metadata, &vocabulary).unwrap()
+    }
+
+    /// The rule read literally: rescan all neighbours after every merge.
+    fn naive(tokens: &[(&str, f32)], text: &str) -> Vec<u32> {
+        let find = |text: &str| tokens.iter().position(|token| token.0 == text);
+        let mut pieces: Vec<String> = text.chars().map(String::from).collect();
+        loop {
+            let mut best: Option<(f32, usize)> = None;
+            for left in 0..pieces.len().saturating_sub(1) {
+                if let Some(id) = find(&(pieces[left].clone() + &pieces[left + 1])) {
+                    let score = tokens[id].1;
+                    if best.is_none_or(|(highest, _)| score > highest) {
+                        best = Some((score, left));
+                    }
+                }
+            }
+            let Some((_, left)) = best else { break };
+            let right = pieces.remove(left + 1);
+            pieces[left] += &right;
+        }
+        pieces
+            .iter()
+            .flat_map(|piece| match find(piece) {
+                Some(id) => vec![id as u32],
+                None => vec![0; piece.len()],
+            })
+            .collect()
+    }
+
+    #[test]
+    fn merges_by_score_and_leftmost_on_ties() {
+        let tokens = [
+            ("?", 0.0),
+            ("a", -9.0),
+            ("aa", -1.0),
+            ("▁", -9.0),
+            ("▁a", -1.0),
+        ];
+        let encoder = encoder(&tokens);
+        let mut ids = Vec::new();
+        encoder.encode(" aaaé", &mut ids);
+        assert_eq!(ids, [4, 2, 0, 0]);
+    }
+
+    proptest! {
+        #[test]
+        fn equals_rescanning_after_every_merge(
+            tokens in prop::collection::vec(("[abc]{1,5}", -4i32..0), 1..24),
+            text in "[abcd]{0,40}",
+        ) {
+            let mut unique: Vec<(&str, f32)> = vec![("?", 0.0)];
+            for (token, score) in &tokens {
+                if unique.iter().all(|known| known.0 != token) {
+                    unique.push((token, *score as f32));
+                }
+            }
+            let mut ids = Vec::new();
+            encoder(&unique).encode(&text, &mut ids);
+            prop_assert_eq!(ids, naive(&unique, &text));
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! Tokenizer parity on the model files of `INPAGE_MODELS`, else of `../shared/models` next to the
+//! repository. Without them each test says so and passes.
+
+use std::path::{Path, PathBuf};
+
+use super::*;
+use crate::weights::{FileSource, Gguf, Metadata};
+
+fn models_dir(test: &str) -> Option<PathBuf> {
+    let dir = std::env::var_os("INPAGE_MODELS").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/models"),
+        PathBuf::from,
+    );
+    if !dir.is_dir() {
+        println!("skipped: {test}: no model files in {}", dir.display());
+        return None;
+    }
+    Some(dir)
+}
+
+fn metadata(path: &Path) -> Metadata {
+    let source = FileSource::open(path).unwrap();
+    pollster::block_on(Gguf::read(&source)).unwrap().metadata
+}
+
+fn tokenizer(path: &Path) -> Tokenizer {
+    Tokenizer::from_gguf(&metadata(path)).unwrap()
+}
+
+fn json(path: &Path) -> serde_json::Value {
+    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+fn ids(value: &serde_json::Value) -> Vec<u32> {
+    serde_json::from_value(value.clone()).unwrap()
+}
+
+#[test]
+fn every_vocabulary_reproduces_its_vectors_and_gives_the_text_back() {
+    let Some(dir) = models_dir("every_vocabulary_reproduces_its_vectors_and_gives_the_text_back")
+    else {
+        return;
+    };
+    for name in ["gpt-2", "llama-bpe", "llama-spm", "qwen2", "phi-3"] {
+        let path = dir.join(format!("vocab/ggml-vocab-{name}.gguf"));
+        let read = |extension: &str| {
+            let path = format!("{}.{extension}", path.display());
+            std::fs::read_to_string(path).unwrap()
+        };
+        let (input, output) = (read("inp"), read("out"));
+        let texts: Vec<&str> = input.split_terminator("\n__ggml_vocab_test__\n").collect();
+        let lines: Vec<&str> = output.lines().collect();
+        assert_eq!(texts.len(), lines.len(), "{name}");
+        assert!(texts.len() > 40, "{name}");
+        let tokenizer = tokenizer(&path);
+        for (text, line) in texts.iter().zip(lines) {
+            let expected: Vec<u32> = line
+                .split_whitespace()
+                .map(|id| id.parse().unwrap())
+                .collect();
+            let ids = tokenizer.encode(text, false).unwrap();
+            assert_eq!(ids, expected, "{name}: {text:?}");
+            assert_eq!(tokenizer.decode(&ids, true), *text, "{name}");
+        }
+    }
+}
+
+#[test]
+fn reference_prompts_give_the_reference_ids_and_back() {
+    let Some(dir) = models_dir("reference_prompts_give_the_reference_ids_and_back") else {
+        return;
+    };
+    for (model, reference) in [
+        ("ts4m/ts4m-F16.gguf", "ts4m-hf/ref.json"),
+        ("stories260K/stories260K-F32.gguf", "stories260K/ref.json"),
+    ] {
+        let tokenizer = tokenizer(&dir.join(model));
+        let reference = json(&dir.join(reference));
+        let prompt = reference["prompt"].as_str().unwrap();
+        let expected = ids(&reference["ids"]);
+        assert_eq!(tokenizer.encode(prompt, true).unwrap(), expected, "{model}");
+        let all = ids(&reference["greedy_ids"]);
+        assert_eq!(
+            tokenizer.decode(&all, true),
+            reference["text"].as_str().unwrap(),
+            "{model}"
+        );
+    }
+}
+
+#[test]
+fn the_first_generated_word_keeps_its_space() {
+    let Some(dir) = models_dir("the_first_generated_word_keeps_its_space") else {
+        return;
+    };
+    let tokenizer = tokenizer(&dir.join("stories260K/stories260K-F32.gguf"));
+    let reference = json(&dir.join("stories260K/ref.json"));
+    let prompt = ids(&reference["ids"]);
+    let all = ids(&reference["greedy_ids"]);
+    let tokenizer = std::rc::Rc::new(tokenizer);
+    let mut detokenizer = Detokenizer::new(tokenizer, &prompt, true);
+    let mut text = reference["prompt"].as_str().unwrap().to_owned();
+    for &id in &all[prompt.len()..] {
+        text += &detokenizer.push(id);
+    }
+    text += &detokenizer.finish();
+    assert_eq!(text, reference["text"].as_str().unwrap());
+    assert!(text.contains("cat named"), "{text}");
+}
+
+#[test]
+fn special_tokens_and_start_of_text_follow_each_file() {
+    let Some(dir) = models_dir("special_tokens_and_start_of_text_follow_each_file") else {
+        return;
+    };
+    let llama3 = tokenizer(&dir.join("vocab/ggml-vocab-llama-bpe.gguf"));
+    assert!(llama3.adds_bos(), "the default of its pre-tokenizer");
+    assert_eq!(llama3.encode("", true).unwrap(), [128_000]);
+    assert_eq!(llama3.eos_ids(), [128_001, 128_009]);
+    assert_eq!(llama3.special_id("<|eot_id|>"), Some(128_009));
+    assert_eq!(
+        llama3
+            .encode("<|start_header_id|>Hello<|eot_id|>", false)
+            .unwrap(),
+        [128_006, 9906, 128_009]
+    );
+
+    let ts4m = tokenizer(&dir.join("ts4m/ts4m-F16.gguf"));
+    assert!(!ts4m.adds_bos());
+    assert!(ts4m.encode("", true).unwrap().is_empty());
+    assert_eq!(ts4m.document_start_id(), Some(4093));
+    assert_eq!(ts4m.eos_ids(), [4095, 4093]);
+    assert_eq!(ts4m.vocab_size(), 4096);
+
+    let gpt2 = tokenizer(&dir.join("vocab/ggml-vocab-gpt-2.gguf"));
+    assert_eq!(gpt2.bos_id(), Some(50_256));
+    assert!(!gpt2.adds_bos());
+
+    let spm = tokenizer(&dir.join("vocab/ggml-vocab-llama-spm.gguf"));
+    assert_eq!(spm.encode("Hello", true).unwrap(), [1, 15_043]);
+    // The word after a special token is given its space too.
+    assert_eq!(spm.encode("</s>Hello", true).unwrap(), [1, 2, 15_043]);
+    assert_eq!(spm.eos_ids(), [2]);
+
+    let phi3 = tokenizer(&dir.join("vocab/ggml-vocab-phi-3.gguf"));
+    assert_eq!(
+        phi3.encode("<|user|>\n Hello<|end|>\n", false).unwrap(),
+        [32_010, 15_043, 32_007],
+        "white space after its special tokens is dropped"
+    );
+    assert_eq!(phi3.eos_ids(), [32_000, 32_007, 2]);
+    assert!(phi3.is_special(2));
+
+    let gemma = tokenizer(&dir.join("tiny/gemma3-F16.gguf"));
+    let hello = gemma.encode("Hello Hello", false).unwrap();
+    assert_eq!(gemma.decode(&hello, true), "Hello Hello");
+    assert_eq!(
+        gemma.decode(&hello[..1], true),
+        "Hello",
+        "no space is added or dropped"
+    );
+    assert_eq!(gemma.eos_ids(), [2, 8389]);
+
+    let smollm = tokenizer(&dir.join("tiny/smolvlm-F16.gguf"));
+    let text = "It is 2024 <image> isn't it?";
+    let ids = smollm.encode(text, true).unwrap();
+    assert!(ids.contains(&smollm.special_id("<image>").unwrap()));
+    assert_eq!(smollm.decode(&ids, false), text);
+}
+
+/// The texts of `tiny/refs` are not given; their ids must survive decoding and encoding.
+#[test]
+fn reference_ids_of_every_architecture_survive_a_round_trip() {
+    let Some(dir) = models_dir("reference_ids_of_every_architecture_survive_a_round_trip") else {
+        return;
+    };
+    for (name, file) in [
+        ("llama3", "llama3-F16"),
+        ("qwen2", "qwen2-Q8_0"),
+        ("qwen3", "qwen3-F16"),
+        ("gemma3", "gemma3-F16"),
+        ("phi3", "phi3-Q8_0"),
+    ] {
+        let tokenizer = tokenizer(&dir.join(format!("tiny/{file}.gguf")));
+        let reference = json(&dir.join(format!("tiny/refs/{name}.json")));
+        let expected = ids(&reference["ids"]);
+        let text = tokenizer.decode(&expected, true);
+        assert_eq!(
+            tokenizer.encode(&text, true).unwrap(),
+            expected,
+            "{name}: {text:?}"
+        );
+    }
+}
+
+#[test]
+fn whole_books_come_back() {
+    let Some(dir) = models_dir("whole_books_come_back") else {
+        return;
+    };
+    let book = std::fs::read_to_string(dir.join("text/tinyshakespeare.txt")).unwrap();
+    for name in ["qwen2", "llama-spm"] {
+        let tokenizer = tokenizer(&dir.join(format!("vocab/ggml-vocab-{name}.gguf")));
+        let started = std::time::Instant::now();
+        let ids = tokenizer.encode(&book, false).unwrap();
+        println!(
+            "{name}: {} tokens in {} ms",
+            ids.len(),
+            started.elapsed().as_millis()
+        );
+        assert_eq!(tokenizer.decode(&ids, true), book, "{name}");
+    }
+}
+
+#[test]
+fn large_vocabularies_build_quickly() {
+    let Some(dir) = models_dir("large_vocabularies_build_quickly") else {
+        return;
+    };
+    for name in ["qwen2", "llama-bpe", "llama-spm"] {
+        let metadata = metadata(&dir.join(format!("vocab/ggml-vocab-{name}.gguf")));
+        let started = std::time::Instant::now();
+        let tokenizer = Tokenizer::from_gguf(&metadata).unwrap();
+        let elapsed = started.elapsed();
+        println!(
+            "{name}: {} tokens in {} ms",
+            tokenizer.vocab_size(),
+            elapsed.as_millis()
+        );
+        // A quadratic build would take minutes; the bound leaves room for a busy machine.
+        assert!(elapsed.as_secs() < 20, "{name}: {elapsed:?}");
+    }
+}

@@ -1,0 +1,202 @@
+//! Finds the literal texts of special tokens in a prompt. Knows nothing of how the rest is cut.
+
+/// The special tokens of a vocabulary, sorted by their text.
+#[derive(Debug, Default)]
+pub struct SpecialTokens {
+    /// Sorted by `text`, unique, none empty.
+    tokens: Vec<SpecialToken>,
+    /// Which bytes some text starts with.
+    starts: Vec<bool>,
+}
+
+/// One token whose literal text is recognised.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SpecialToken {
+    /// As it stands in a prompt.
+    pub text: Box<str>,
+    /// Its id.
+    pub id: u32,
+    /// White space after it is dropped.
+    pub strips_following_space: bool,
+}
+
+/// A part of a prompt.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Segment<'t> {
+    /// Ordinary text, never empty.
+    Text(&'t str),
+    /// A special token.
+    Special(u32),
+}
+
+impl SpecialTokens {
+    /// Collects the tokens. Empty texts are left out; of equal texts the first stays.
+    pub fn new(mut tokens: Vec<SpecialToken>) -> SpecialTokens {
+        tokens.retain(|token| !token.text.is_empty());
+        tokens.sort_by(|a, b| a.text.as_bytes().cmp(b.text.as_bytes()));
+        tokens.dedup_by(|later, first| later.text == first.text);
+        let mut starts = vec![false; 256];
+        for token in &tokens {
+            starts[usize::from(token.text.as_bytes()[0])] = true;
+        }
+        SpecialTokens { tokens, starts }
+    }
+
+    /// The token with exactly this text.
+    pub fn get(&self, text: &str) -> Option<&SpecialToken> {
+        let index = self
+            .tokens
+            .binary_search_by(|token| token.text.as_bytes().cmp(text.as_bytes()));
+        Some(&self.tokens[index.ok()?])
+    }
+
+    /// Calls `visit` with the segments of `text` in order: leftmost special token first, the
+    /// longest where several start.
+    pub fn split<'t, E>(
+        &self,
+        text: &'t str,
+        mut visit: impl FnMut(Segment<'t>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let bytes = text.as_bytes();
+        let mut done = 0;
+        let mut at = 0;
+        while at < bytes.len() {
+            let found = if self.starts[usize::from(bytes[at])] {
+                self.longest_prefix_of(&bytes[at..])
+            } else {
+                None
+            };
+            let Some(token) = found else {
+                at += 1;
+                continue;
+            };
+            if done < at {
+                visit(Segment::Text(&text[done..at]))?;
+            }
+            visit(Segment::Special(token.id))?;
+            at += token.text.len();
+            if token.strips_following_space {
+                // The white space of C's isspace.
+                while at < bytes.len() && matches!(bytes[at], b' ' | b'\t'..=b'\r') {
+                    at += 1;
+                }
+            }
+            done = at;
+        }
+        if done < bytes.len() {
+            visit(Segment::Text(&text[done..]))?;
+        }
+        Ok(())
+    }
+
+    /// The longest token text that `bytes` starts with: narrows the sorted range of texts that
+    /// share the first `length` bytes, byte by byte.
+    fn longest_prefix_of(&self, bytes: &[u8]) -> Option<&SpecialToken> {
+        let mut candidates = &self.tokens[..];
+        let mut best = None;
+        for (length, &byte) in bytes.iter().enumerate() {
+            // Sorted, so a text of exactly `length` bytes is the first of those sharing them.
+            if let Some((first, rest)) = candidates.split_first()
+                && first.text.len() == length
+            {
+                best = Some(first);
+                candidates = rest;
+            }
+            let byte_at = |token: &SpecialToken| token.text.as_bytes()[length];
+            let low = candidates.partition_point(|token| byte_at(token) < byte);
+            let high = candidates.partition_point(|token| byte_at(token) <= byte);
+            candidates = &candidates[low..high];
+            if candidates.is_empty() {
+                return best;
+            }
+        }
+        candidates
+            .first()
+            .filter(|token| token.text.len() == bytes.len())
+            .or(best)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn tokens(texts: &[&str]) -> SpecialTokens {
+        SpecialTokens::new(
+            texts
+                .iter()
+                .enumerate()
+                .map(|(id, &text)| SpecialToken {
+                    text: text.into(),
+                    id: id as u32,
+                    strips_following_space: text.ends_with('~'),
+                })
+                .collect(),
+        )
+    }
+
+    fn split<'t>(special: &SpecialTokens, text: &'t str) -> Vec<Segment<'t>> {
+        let mut segments = Vec::new();
+        special
+            .split(text, |segment| {
+                segments.push(segment);
+                Ok::<(), ()>(())
+            })
+            .unwrap();
+        segments
+    }
+
+    #[test]
+    fn finds_the_leftmost_longest() {
+        let special = tokens(&["<s>", "<s><s>!", "", "é~", "<"]);
+        assert_eq!(
+            split(&special, "a<s><s>b<s><s>!é~ \n c<"),
+            [
+                Segment::Text("a"),
+                Segment::Special(0),
+                Segment::Special(0),
+                Segment::Text("b"),
+                Segment::Special(1),
+                Segment::Special(3),
+                Segment::Text("c"),
+                Segment::Special(4),
+            ]
+        );
+        assert_eq!(split(&special, ""), []);
+        assert_eq!(special.get("<s>").unwrap().id, 0);
+        assert_eq!(special.get("<s"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn equals_trying_every_token_at_every_place(
+            texts in prop::collection::vec("[ab]{1,4}", 0..6),
+            text in "[abc]{0,24}",
+        ) {
+            let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+            let special = tokens(&texts);
+            let mut expected = Vec::new();
+            let (mut done, mut at) = (0, 0);
+            while at < text.len() {
+                let best = (0..texts.len())
+                    .filter(|&i| text[at..].starts_with(texts[i]))
+                    .max_by_key(|&i| (texts[i].len(), std::cmp::Reverse(i)));
+                if let Some(i) = best {
+                    if done < at {
+                        expected.push(Segment::Text(&text[done..at]));
+                    }
+                    expected.push(Segment::Special(i as u32));
+                    at += texts[i].len();
+                    done = at;
+                } else {
+                    at += 1;
+                }
+            }
+            if done < at {
+                expected.push(Segment::Text(&text[done..]));
+            }
+            prop_assert_eq!(split(&special, &text), expected);
+        }
+    }
+}

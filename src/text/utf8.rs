@@ -1,0 +1,128 @@
+//! Bytes in any cutting to whole characters. Knows nothing of tokens.
+
+/// Decodes a stream of byte pieces with the WHATWG rule ("maximal subpart": each longest prefix of
+/// a valid sequence that cannot go on becomes one U+FFFD), which is what
+/// [`String::from_utf8_lossy`] does to the pieces joined.
+///
+/// Only whole characters leave it: a sequence that later bytes may still complete stays inside.
+#[derive(Debug, Clone, Default)]
+pub struct Utf8Stream {
+    /// The start of an unfinished sequence: always a proper prefix of a valid one, so at most 3.
+    tail: Vec<u8>,
+}
+
+impl Utf8Stream {
+    /// Takes the next bytes and appends what they settle to `out`.
+    pub fn push(&mut self, bytes: &[u8], out: &mut String) {
+        if self.tail.is_empty() {
+            self.decode(bytes, out);
+        } else {
+            let mut joined = std::mem::take(&mut self.tail);
+            joined.extend_from_slice(bytes);
+            self.decode(&joined, out);
+        }
+    }
+
+    /// Ends the stream: an unfinished tail becomes one U+FFFD.
+    pub fn finish(&mut self, out: &mut String) {
+        if !self.tail.is_empty() {
+            self.tail.clear();
+            out.push(char::REPLACEMENT_CHARACTER);
+        }
+    }
+
+    /// Bytes that wait for the rest of their character.
+    pub fn pending_bytes(&self) -> usize {
+        self.tail.len()
+    }
+
+    fn decode(&mut self, mut bytes: &[u8], out: &mut String) {
+        loop {
+            match std::str::from_utf8(bytes) {
+                Ok(text) => {
+                    out.push_str(text);
+                    return;
+                }
+                Err(error) => {
+                    let (valid, rest) = bytes.split_at(error.valid_up_to());
+                    // Checked by from_utf8 just now; lossy decoding of valid text copies it.
+                    out.push_str(&String::from_utf8_lossy(valid));
+                    match error.error_len() {
+                        Some(bad) => {
+                            out.push(char::REPLACEMENT_CHARACTER);
+                            bytes = &rest[bad..];
+                        }
+                        // The input ends inside a sequence that is valid so far.
+                        None => {
+                            self.tail = rest.to_vec();
+                            return;
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn decode_in_pieces(pieces: &[Vec<u8>]) -> String {
+        let mut stream = Utf8Stream::default();
+        let mut out = String::new();
+        for piece in pieces {
+            stream.push(piece, &mut out);
+            assert!(stream.pending_bytes() <= 3);
+        }
+        stream.finish(&mut out);
+        assert_eq!(stream.pending_bytes(), 0);
+        out
+    }
+
+    #[test]
+    fn holds_half_a_character_back() {
+        let mut stream = Utf8Stream::default();
+        let mut out = String::new();
+        stream.push(&[0xF0, 0x9F, 0x98], &mut out);
+        assert_eq!(out, "");
+        stream.push(&[0x80, b'!'], &mut out);
+        assert_eq!(out, "😀!");
+    }
+
+    #[test]
+    fn an_unfinished_tail_is_one_replacement_character() {
+        assert_eq!(
+            decode_in_pieces(&[vec![b'a', 0xF0, 0x9F, 0x98]]),
+            "a\u{FFFD}"
+        );
+        // A surrogate is no prefix of anything valid: one replacement per byte.
+        assert_eq!(
+            decode_in_pieces(&[vec![0xED, 0xA0, 0x80]]),
+            "\u{FFFD}\u{FFFD}\u{FFFD}"
+        );
+    }
+
+    /// Bytes that meet the interesting cases often: leads, continuations, surrogates, text.
+    fn awkward_byte() -> impl Strategy<Value = u8> {
+        prop_oneof![
+            any::<u8>(),
+            0x80u8..=0xBF,
+            0xC0u8..=0xFF,
+            prop::sample::select(vec![
+                0xE2, 0x82, 0xAC, 0xF0, 0x9F, 0x98, 0x80, 0xED, 0xA0, b'a'
+            ]),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn equals_lossy_decoding_of_the_whole(
+            pieces in prop::collection::vec(prop::collection::vec(awkward_byte(), 0..6), 0..20)
+        ) {
+            let joined = pieces.concat();
+            prop_assert_eq!(decode_in_pieces(&pieces), String::from_utf8_lossy(&joined));
+        }
+    }
+}
