@@ -10,7 +10,7 @@ const FIRST_SORTED: usize = 128;
 /// Candidates ordered by p descending, then id ascending.
 ///
 /// p grows strictly with the logit, so the order is that of the logits: exact, before any rounding
-/// of `exp`. Tokens of weight 0 are left out; they can never be drawn.
+/// of `exp`. Tokens whose weight f32 cannot hold are left out; they can never be drawn.
 #[derive(Debug, Default)]
 pub(super) struct Candidates {
     /// [`key`] of each candidate; ascending in `..sorted`, all others are larger.
@@ -27,12 +27,9 @@ impl Candidates {
     /// Starts over with a row of logits. The scratch memory stays allocated.
     pub(super) fn reset(&mut self, logits: &[f32], weigher: Weigher) {
         self.keys.clear();
-        self.keys.extend(
-            (0u32..)
-                .zip(logits)
-                .filter(|&(_, &z)| weigher.reaches(z))
-                .map(|(id, &z)| key(z, id)),
-        );
+        let lowest = weigher.lowest_in_reach();
+        let in_reach = (0u32..).zip(logits).filter(|&(_, &z)| z >= lowest);
+        self.keys.extend(in_reach.map(|(id, &z)| key(z, id)));
         self.sorted = 0;
         self.weights.clear();
         self.weigher = Some(weigher);

@@ -2,18 +2,32 @@
 
 use crate::{Error, Result};
 
+/// Maxima kept side by side, so that the compiler can use vector registers.
+const LANES: usize = 16;
+
 /// The largest logit. `-inf` is a legal logit: a forbidden or padded row.
 ///
 /// # Errors
 /// [`Error::InvalidLogits`] for NaN, `+inf`, or when nothing is finite.
 pub(super) fn finite_max(logits: &[f32], position: usize) -> Result<f32> {
-    let mut valid = true;
-    let mut max = f32::NEG_INFINITY;
-    for &z in logits {
-        valid &= z < f32::INFINITY; // false for NaN too
-        max = if z > max { z } else { max };
+    let mut invalid = [0u32; LANES];
+    let mut max = [f32::NEG_INFINITY; LANES];
+    let mut look = |lane: usize, z: f32| {
+        let valid = z < f32::INFINITY; // false for NaN too
+        invalid[lane] |= u32::from(!valid);
+        max[lane] = if z > max[lane] { z } else { max[lane] };
+    };
+    let mut rows = logits.chunks_exact(LANES);
+    for row in &mut rows {
+        for (lane, &z) in row.iter().enumerate() {
+            look(lane, z);
+        }
     }
-    if valid && max > f32::NEG_INFINITY {
+    for (lane, &z) in rows.remainder().iter().enumerate() {
+        look(lane, z);
+    }
+    let max = max.into_iter().fold(f32::NEG_INFINITY, f32::max);
+    if invalid == [0; LANES] && max > f32::NEG_INFINITY {
         Ok(max)
     } else {
         Err(Error::InvalidLogits { position })
@@ -27,13 +41,19 @@ mod tests {
     #[test]
     fn accepts_masked_rows() {
         assert_eq!(finite_max(&[f32::NEG_INFINITY, -2.0, -3.0], 0), Ok(-2.0));
+        for at in 0..40 {
+            let mut z = [-9.0; 40];
+            z[at] = 4.0;
+            assert_eq!(finite_max(&z, 0), Ok(4.0));
+        }
     }
 
     #[test]
     fn refuses_bad_numerics_wherever_they_stand() {
         for bad in [f32::NAN, -f32::NAN, f32::INFINITY] {
-            for at in 0..3 {
-                let mut z = [1.0, 2.0, f32::NEG_INFINITY];
+            for at in 0..40 {
+                let mut z = [1.0; 40];
+                z[39] = f32::NEG_INFINITY;
                 z[at] = bad;
                 assert_eq!(finite_max(&z, 7), Err(Error::InvalidLogits { position: 7 }));
             }

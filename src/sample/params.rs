@@ -23,6 +23,7 @@ impl SamplingParams {
 
     /// Whether the token is the argmax, with no randomness.
     pub fn is_greedy(&self) -> bool {
-        self.temperature < Self::GREEDY_BELOW
+        // NaN, which validation keeps out, would be greedy too.
+        self.temperature < Self::GREEDY_BELOW || self.temperature.is_nan()
     }
 }

@@ -29,7 +29,7 @@ impl Sampler {
     pub fn sample(&mut self, logits: &mut [f32], position: usize) -> Result<u32> {
         let z_max = check::finite_max(logits, position)?;
         if self.params.is_greedy() {
-            return Ok(greedy::argmax(logits));
+            return Ok(greedy::argmax(logits, z_max));
         }
         self.truncate(logits, z_max);
         let u = philox::uniform(self.params.seed, self.params.candidate, position as u64);
@@ -44,7 +44,7 @@ impl Sampler {
     pub fn survivors(&mut self, logits: &mut [f32]) -> Result<Vec<(u32, f32)>> {
         let z_max = check::finite_max(logits, 0)?;
         if self.params.is_greedy() {
-            return Ok(vec![(greedy::argmax(logits), 1.0)]);
+            return Ok(vec![(greedy::argmax(logits, z_max), 1.0)]);
         }
         self.truncate(logits, z_max);
         let total = self.candidates.total();

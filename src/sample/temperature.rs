@@ -18,9 +18,9 @@ impl Weigher {
         exp(self.argument(z))
     }
 
-    /// Whether the logit's weight is above 0: only such tokens can be drawn.
-    pub(super) fn reaches(self, z: f32) -> bool {
-        self.argument(z) >= exp::MIN_ARGUMENT
+    /// The logit from which on weights are above 0, within rounding: no other token can be drawn.
+    pub(super) fn lowest_in_reach(self) -> f32 {
+        self.z_max + exp::MIN_ARGUMENT * self.temperature
     }
 
     fn argument(self, z: f32) -> f32 {
@@ -80,6 +80,6 @@ mod tests {
         };
         assert_eq!(weigher.weight(f32::MAX), 1.0);
         assert_eq!(weigher.weight(f32::MIN), 0.0);
-        assert!(!weigher.reaches(f32::NEG_INFINITY));
+        assert!(weigher.lowest_in_reach() > f32::NEG_INFINITY);
     }
 }
