@@ -120,9 +120,8 @@ export function hostEngine(scope: WorkerScope, createEngine: EngineFactory): voi
       post({ type: "ready" });
     } catch (error) {
       failureOf(error);
-      if (dead.signal.aborted) return;
-      const code = disposed.signal.aborted ? "aborted" : "model_not_loaded";
-      post({ type: "load-failed", failure: { code, message: messageOf(error) } });
+      if (dead.signal.aborted || disposed.signal.aborted) return;
+      post({ type: "load-failed", failure: { code: codeOf(error), message: messageOf(error) } });
     }
   };
 
@@ -176,6 +175,12 @@ function latest(report: (progress: LoadProgress) => void): (progress: LoadProgre
     phase = progress.phase;
     report(progress);
   };
+}
+
+/** What the Rust side says a load failed of; bytes that could not be had have no code. */
+function codeOf(error: unknown): string {
+  const { code } = (error ?? {}) as { code?: unknown };
+  return typeof code === "string" ? code : "model_not_loaded";
 }
 
 /** After one of these the wasm module is in an unknown state: a trap, or its stack overflowed. */
