@@ -296,6 +296,21 @@ test("without any engine the answer is 503 within the time limit", async () => {
   assert.ok(result.ms < 4000, `${result.ms} ms`);
 });
 
+test("a service worker that is ended in mid-stream does not leave the generation hanging", async () => {
+  await serve();
+  const stream = readStream(page, "count:100000:5").catch(() => {});
+  await page.waitForFunction(() => window.streaming);
+  const session = await harness.browser.newBrowserCDPSession();
+  const { targetInfos } = await session.send("Target.getTargets");
+  for (const { type, targetId } of targetInfos) {
+    if (type === "service_worker") await session.send("Target.closeTarget", { targetId });
+  }
+  await stream;
+  await page.evaluate(() =>
+    until(async () => (await engine.info()).active === 0, "the generation stopped", 20_000),
+  );
+});
+
 test("a service worker that was stopped finds the engine again", async () => {
   await serve();
   const browserSession = await harness.browser.newBrowserCDPSession();

@@ -81,7 +81,8 @@ export class Completions {
 
   constructor(fetchDoor: typeof fetch, basePath: string, apiKey: string | undefined) {
     this.#fetch = fetchDoor;
-    this.#url = new URL(`${basePath}/completions`, location.origin).href;
+    // The fetch door goes by the path; the page's own origin may be opaque.
+    this.#url = new URL(`${basePath}/completions`, "http://inpage.invalid").href;
     this.#headers = { "content-type": "application/json" };
     // Who holds the engine configured the key.
     if (apiKey !== undefined) this.#headers.authorization = `Bearer ${apiKey}`;

@@ -11,6 +11,7 @@ export type {
 } from "./completions.js";
 export { type Engine, type EngineInfo, type EngineOptions, createEngine } from "./engine.js";
 export { type ErrorObject, InpageError } from "./inpage_error.js";
+export type { ModelOption, ModelPlace, ModelWithId } from "./model_option.js";
 export type { LoadProgress } from "./protocol.js";
 export { type ServeOptions, type Serving, serveFromPage } from "./serve_from_page.js";
 export { servedFetch } from "./served_fetch.js";

@@ -117,6 +117,7 @@ async function answerFromTab(
     try {
       const response = await exchange(owner.port, wire, {
         lost: watch.ownerLost,
+        heartbeat: true,
         signal: AbortSignal.any([signal, watch.callerLost]),
         onEnd: () => {
           watch.stop();

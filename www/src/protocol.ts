@@ -21,7 +21,9 @@ export interface WireRequest {
 
 /** Requester to engine worker, on the exchange's port. */
 export type RequesterMessage =
-  | { type: "request"; request: WireRequest; transport: BodyTransport }
+  | { type: "request"; request: WireRequest; transport: BodyTransport; heartbeat: boolean }
+  /** Sent every few seconds where `heartbeat` was announced: no port tells that its end is gone. */
+  | { type: "alive" }
   /** The requester can take `chunks` more pieces (transport "chunks" only). */
   | { type: "credit"; chunks: number }
   /** Nobody reads any more; also sent for an exchange that never got its request. */

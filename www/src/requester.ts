@@ -12,6 +12,8 @@ import type {
   WireRequest,
 } from "./protocol.js";
 
+const HEARTBEAT_MS = 2000;
+
 /** How an exchange is watched while it runs. */
 export interface ExchangeOptions {
   /** Aborts when the other end is gone; its reason says so (an [`EngineFailure`] or an error). */
@@ -19,6 +21,8 @@ export interface ExchangeOptions {
   /** The caller's abort: cancels the generation, rejects with the signal's reason. */
   signal?: AbortSignal | undefined;
   transport?: BodyTransport | undefined;
+  /** For a requester that may end while the engine lives on: its silence cancels the exchange. */
+  heartbeat?: boolean;
   /** Called once when nothing more will come over this port. */
   onEnd?: () => void;
 }
@@ -39,13 +43,15 @@ export class LostBeforeHead extends Error {
 export async function exchange(
   port: MessagePort,
   request: WireRequest,
-  { lost, signal, transport = bestTransport(), onEnd }: ExchangeOptions,
+  { lost, signal, transport = bestTransport(), heartbeat = false, onEnd }: ExchangeOptions,
 ): Promise<Response> {
   const post = (message: RequesterMessage) => port.postMessage(message);
+  const beat = heartbeat ? setInterval(() => post({ type: "alive" }), HEARTBEAT_MS) : undefined;
   let ended = false;
   const end = () => {
     if (ended) return;
     ended = true;
+    clearInterval(beat);
     signal?.removeEventListener("abort", onAbort);
     port.onmessage = null;
     // What was posted before still arrives.
@@ -66,7 +72,7 @@ export async function exchange(
       }
     };
   });
-  post({ type: "request", request, transport });
+  post({ type: "request", request, transport, heartbeat });
 
   let answer: Extract<ResponderMessage, { type: "head" }>;
   try {

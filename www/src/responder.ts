@@ -9,6 +9,13 @@ import type { EngineResponse, HostedEngine } from "./worker_host.js";
 
 type Bytes = Uint8Array<ArrayBuffer>;
 
+/** How long a line may stay without its request. */
+const UNUSED_LINE_MS = 30_000;
+
+/** A requester that announced heartbeats and is silent for this long is gone. */
+const PULSE_TICK_MS = 3000;
+const MAX_SILENT_TICKS = 4;
+
 /** What the worker knows of its engine's health. */
 export interface EngineLife {
   /** Aborts when the engine can answer no more. */
@@ -29,15 +36,27 @@ export async function respond(
   const sender = new ChunkSender();
   cancelled.signal.addEventListener("abort", () => sender.stop());
 
+  let silentTicks = 0;
+  let pulse: ReturnType<typeof setInterval> | undefined;
   const asked = new Promise<Extract<RequesterMessage, { type: "request" }>>((resolve) => {
     port.onmessage = ({ data }: MessageEvent<RequesterMessage>) => {
+      silentTicks = 0;
       if (data.type === "request") resolve(data);
       else if (data.type === "credit") sender.grant(data.chunks);
-      else cancelled.abort();
+      else if (data.type === "cancel") cancelled.abort();
     };
   });
+  // A requester may end between asking for the line and using it (service workers do).
+  const patience = setTimeout(() => cancelled.abort(), UNUSED_LINE_MS);
   try {
-    const { request, transport } = await orAborted(asked, cancelled.signal);
+    const { request, transport, heartbeat } = await orAborted(asked, cancelled.signal);
+    clearTimeout(patience);
+    if (heartbeat) {
+      pulse = setInterval(() => {
+        // Ticks, not time: a machine that slept wakes both ends at once.
+        if (++silentTicks === MAX_SILENT_TICKS) cancelled.abort();
+      }, PULSE_TICK_MS);
+    }
     const { status, headers, body, ended } = await answer(request, engine, life, cancelled.signal);
     if (transport === "transfer") {
       post({ type: "head", status, headers, stream: body }, [body as unknown as Transferable]);
@@ -52,6 +71,8 @@ export async function respond(
     // Cancelled before the head: nobody waits for one.
     if (!cancelled.signal.aborted) throw error;
   } finally {
+    clearTimeout(patience);
+    clearInterval(pulse);
     port.onmessage = null;
     port.close();
   }
