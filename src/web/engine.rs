@@ -63,6 +63,7 @@ impl InpageEngine {
     /// Asks for the GPU device, reads the model from `source`, makes it ready.
     /// `on_progress(loadedBytes, totalBytes)` is told how far that is.
     pub async fn load(&self, source: ModelSource, on_progress: Function) -> Result<(), JsValue> {
+        self.loaded.borrow_mut().take();
         self.handler.set_model(&self.model_id, ModelState::Loading);
         let progress = move |loaded_bytes: u64, total_bytes: u64| {
             let (loaded_bytes, total_bytes) = (loaded_bytes as f64, total_bytes as f64);

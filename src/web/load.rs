@@ -76,6 +76,7 @@ pub(super) async fn load<S: ByteSource>(
     };
     let fingerprint = system_fingerprint(&[
         env!("CARGO_PKG_VERSION"),
+        gguf.metadata.str("general.name")?.unwrap_or_default(),
         &report.architecture,
         &format!("{:?}", gguf.tensors.iter().map(|t| (t.ty, t.size_bytes)).collect::<Vec<_>>()),
         &report.file_bytes.to_string(),

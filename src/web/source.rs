@@ -4,7 +4,8 @@ use js_sys::Uint8Array;
 use wasm_bindgen::prelude::*;
 
 use super::errors::message_of;
-use crate::weights::{ByteSource, check_range};
+use crate::weights::ByteSource;
+use crate::weights::source::check_range;
 use crate::{Error, Result};
 
 #[wasm_bindgen]

@@ -60,11 +60,9 @@ export function intercept({
     const fetchEvent = event as FetchEvent;
     const url = new URL(fetchEvent.request.url);
     if (!ownOrigins.has(url.origin) || !isBelowBasePath(url, basePaths)) return;
-    const ended = new Promise<void>((resolve) => {
-      fetchEvent.respondWith(relay(scope, fetchEvent, resolve));
-    });
-    // Responded is not finished: the body still runs through here.
-    fetchEvent.waitUntil(ended);
+    // Not held with waitUntil until the body ends: browsers end an event, and with it the worker,
+    // after five minutes. The body runs on while the page's keep-alive messages keep the worker up.
+    fetchEvent.respondWith(relay(scope, fetchEvent, () => {}));
   });
 }
 
