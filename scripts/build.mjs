@@ -71,9 +71,19 @@ export async function buildWasm({ toolchain, bindgen }, dev) {
   say(
     `build: wasm module (${toolchain.name}, profile ${profile}; the first time takes about ten minutes)`,
   );
+  // Named alone, because cargo does no link-time optimization for a library that is an rlib as well.
   await mustRun(
     toolchain.cargo,
-    ["build", "--lib", "--locked", "--profile", profile, ...toolchain.args],
+    [
+      "rustc",
+      "--lib",
+      "--crate-type",
+      "cdylib",
+      "--locked",
+      "--profile",
+      profile,
+      ...toolchain.args,
+    ],
     {
       env: toolchain.env,
       remedy:

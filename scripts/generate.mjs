@@ -1,21 +1,20 @@
 //! Runs one completion through the public package in headless Chromium and writes it to the terminal.
 
-import { existsSync } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { launchChromium } from "./chromium.mjs";
-import { root, say, Remediable } from "./process.mjs";
+import { root, say } from "./process.mjs";
 import { serve } from "./server.mjs";
 
 /**
  * Runs in the page. Streams pieces of text through `window.inpageText` and resolves with the result, or with
  * `{ error }`, because an exception would lose its fields on the way out of the page.
  */
-async function completeInPage({ modelUrl, request }) {
+async function completeInPage({ model, request }) {
   let engine;
   try {
     const { createEngine } = await import("/dist/index.js");
     const start = performance.now();
-    engine = await createEngine({ model: modelUrl });
+    engine = await createEngine(model === undefined ? {} : { model });
     const load_ms = performance.now() - start;
 
     const asked = performance.now();
@@ -24,6 +23,7 @@ async function completeInPage({ modelUrl, request }) {
     let text = "";
     let finish_reason = null;
     let usage;
+    let shown;
     const body = { ...request, stream: true, stream_options: { include_usage: true } };
     for await (const chunk of await engine.completions.create(body)) {
       if (chunk.usage) usage = chunk.usage;
@@ -32,12 +32,13 @@ async function completeInPage({ modelUrl, request }) {
           last = performance.now();
           first ??= last;
           text += choice.text;
-          window.inpageText(choice.text);
+          shown = window.inpageText(choice.text);
         }
         finish_reason = choice.finish_reason ?? finish_reason;
       }
     }
     const ended = performance.now();
+    await shown;
     // The first token ends the prefill; the others are decoded. A single token leaves nothing to time.
     const perSecond = (tokens, ms) =>
       tokens > 0 && ms > 0 ? Math.round((tokens / ms) * 10_000) / 10 : null;
@@ -61,17 +62,23 @@ async function completeInPage({ modelUrl, request }) {
   }
 }
 
-/** Prints the completion; with `json` nothing but the JSON line. Resolves with the exit status. */
+/**
+ * Prints the completion; with `json` nothing but the JSON line. `model` is `{ file }`, `{ url }` or undefined for
+ * the embedded one. Resolves with the exit status.
+ */
 export async function generate({ model, request, json }) {
-  const isUrl = /^https?:\/\//.test(model);
-  if (!isUrl && !existsSync(model)) {
-    throw new Remediable(
-      `the embedded model is missing (${model})`,
-      "Name a model with --model FILE.gguf.",
-    );
+  const mounts = { "/dist/": join(root, "www/dist/"), "/models/": join(root, "www/models/") };
+  let source;
+  if (model?.url) {
+    source = { url: model.url };
+  } else if (model?.file) {
+    const path = `/local/${encodeURIComponent(basename(model.file))}`;
+    mounts[decodeURIComponent(path)] = model.file;
+    // The browser's profile goes away with this run: nothing is worth keeping in it.
+    source = { url: path, cache: false };
   }
   const server = await serve({
-    mounts: { "/dist/": join(root, "www/dist/"), ...(isUrl ? {} : { "/model.gguf": model }) },
+    mounts,
     pages: { "/": '<!doctype html><title>inpage</title><link rel="icon" href="data:,">' },
   });
   const browser = await launchChromium();
@@ -88,8 +95,7 @@ export async function generate({ model, request, json }) {
       if (message.type() === "error") faults.push(message.text());
     });
     await page.goto(`${server.origin}/`);
-    const modelUrl = isUrl ? model : `${server.origin}/model.gguf`;
-    const result = await page.evaluate(completeInPage, { modelUrl, request });
+    const result = await page.evaluate(completeInPage, { model: source, request });
     if (shows) process.stdout.write("\n");
     if (result.error) {
       const { status, type, code, param, name, message } = result.error;

@@ -65,10 +65,16 @@ function requestOf(values) {
   return body;
 }
 
-/** The model's file or URL, checked before anything is built. */
+/** `{ file }`, `{ url }`, or undefined for the embedded model; checked before anything is built. */
 function modelOf(values) {
-  if (values.model === undefined) return resolve(root, EMBEDDED_MODEL);
-  if (/^https?:\/\//.test(values.model)) return values.model;
+  if (values.model === undefined) {
+    if (existsSync(resolve(root, EMBEDDED_MODEL))) return undefined;
+    throw new Remediable(
+      `the embedded model ${EMBEDDED_MODEL} is missing`,
+      "Name a model with --model FILE.gguf.",
+    );
+  }
+  if (/^https?:\/\//.test(values.model)) return { url: values.model };
   // npm runs scripts in the repository's folder; INIT_CWD is where the user stands.
   const file = [process.env.INIT_CWD, process.cwd()]
     .filter(Boolean)
@@ -79,7 +85,7 @@ function modelOf(values) {
       `there is no model file ${values.model}`,
       "--model takes a GGUF file or an http(s) URL.",
     );
-  return file;
+  return { file };
 }
 
 function openInBrowser(url) {

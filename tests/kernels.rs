@@ -84,13 +84,19 @@ fn matrices(format: Format, rows: usize, cols: usize, noise: &mut Noise, devices
                 Format::F32 => value().to_bits(),
                 Format::F16 => half_word(value(), value(), false),
                 Format::Bf16 => half_word(value(), value(), true),
-                Format::Q8_0 | Format::Q4_0 => (noise.next() * 2e9) as i32 as u32,
+                Format::Q8_0 | Format::Q4_0 | Format::Q6K => (noise.next() * 2e9) as i32 as u32,
             }
         })
         .collect();
     let scale = if format == Format::Q8_0 { 1.0 / 127.0 } else { 0.125 };
     let scales: Vec<u32> = if format.has_scales() {
-        (0..shape.scale_words()).map(|_| half_word(noise.next() * scale, noise.next() * scale, false)).collect()
+        (0..shape.scale_words())
+            .map(|i| match format {
+                Format::Q6K if i % 5 != 4 => (noise.next() * 2e9) as i32 as u32,
+                Format::Q6K => half_word(noise.next() / 2048.0, 0.0, false),
+                _ => half_word(noise.next() * scale, noise.next() * scale, false),
+            })
+            .collect()
     } else {
         Vec::new()
     };
@@ -107,9 +113,9 @@ fn assert_close(what: &str, gpu: &[f32], cpu: &[f32], tolerance: f32) {
 
 /// Rows and columns that fill no tile, no workgroup and (unquantized) no block.
 fn sizes(format: Format) -> Vec<(usize, usize)> {
-    let mut sizes = vec![(1, 32), (37, 96), (130, 1056)];
-    if !format.has_scales() {
-        sizes.push((37, 172));
+    let mut sizes = vec![(1, 32), (37, 96), (130, 1056), (37, 172)];
+    for (_, cols) in &mut sizes {
+        *cols = cols.next_multiple_of(format.row_multiple());
     }
     sizes
 }

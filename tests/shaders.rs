@@ -46,7 +46,7 @@ fn kernels() -> Vec<Kernel> {
         kernels.push(attention::kernel(AttentionShape { heads: 8, kv_heads: 2, head_dim }));
     }
     for format in Format::ALL {
-        let shape = MatrixShape { format, rows: 33, cols: if format.has_scales() { 96 } else { 172 } };
+        let shape = MatrixShape { format, rows: 33, cols: 172usize.next_multiple_of(format.row_multiple()) };
         kernels.push(embedding::kernel(3, shape));
         kernels.push(gated_matmul::kernel(16, shape, shape));
         for (bias, residual) in [(false, false), (true, false), (false, true), (true, true)] {

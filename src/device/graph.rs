@@ -9,7 +9,7 @@ use crate::Result;
 /// Whoever holds a graph holds its tensors too (`output`), so a replay never meets a freed buffer;
 /// inputs that the caller owns must live as long as the graph.
 pub struct Graph<T> {
-    recorded: burn::cubecl::prelude::Graph,
+    recorded: burn::cubecl::client::Graph,
     output: T,
 }
 

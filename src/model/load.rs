@@ -269,7 +269,8 @@ impl<S: ByteSource> Loader<'_, S> {
                 let (quants, scales) = repack(tensor.ty, shape, &bytes);
                 let block = first_block + row * shape.row_blocks();
                 let quants_at = block * shape.format.block_words();
-                matrix = matrix.write(quants_at, quants, block / 2, scales);
+                let scales_at = shape.scale_word_at(block);
+                matrix = matrix.write(quants_at, quants, scales_at, scales);
                 row += count;
             }
             first_block += rows * shape.row_blocks();
@@ -300,6 +301,7 @@ fn format_of(ty: TensorType) -> Format {
         TensorType::BF16 => Format::Bf16,
         TensorType::Q8_0 => Format::Q8_0,
         TensorType::Q4_0 => Format::Q4_0,
+        TensorType::Q6_K => Format::Q6K,
     }
 }
 
@@ -315,6 +317,11 @@ fn repack(ty: TensorType, shape: MatrixShape, bytes: &[u8]) -> (Vec<u32>, Vec<u3
             quants.extend_from_slice(row);
             quants.resize(quants.len().next_multiple_of(padded), 0);
         }
+    }
+    if shape.format == Format::Q6K {
+        // 16 scales and an f16: padded to whole words.
+        let padded = scales.chunks_exact(18).flat_map(|s| s.iter().copied().chain([0, 0]));
+        scales = padded.collect();
     }
     (words(quants), words(scales))
 }

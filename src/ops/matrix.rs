@@ -26,16 +26,20 @@ pub enum Format {
     Q8_0,
     /// 32 nibbles and an f16 scale; byte j holds elements j (low) and j + 16 (high), minus 8.
     Q4_0,
+    /// Super-blocks of 256: 6-bit quants as in the file (48 words); 16 i8 scales, an f16 and two
+    /// bytes of padding (5 words).
+    Q6K,
 }
 
 impl Format {
     /// All formats, for tests.
-    pub const ALL: [Format; 5] = [
+    pub const ALL: [Format; 6] = [
         Format::F32,
         Format::F16,
         Format::Bf16,
         Format::Q8_0,
         Format::Q4_0,
+        Format::Q6K,
     ];
 
     /// The name in kernels' names.
@@ -46,6 +50,7 @@ impl Format {
             Format::Bf16 => "bf16",
             Format::Q8_0 => "q8_0",
             Format::Q4_0 => "q4_0",
+            Format::Q6K => "q6_k",
         }
     }
 
@@ -56,12 +61,22 @@ impl Format {
             Format::F16 | Format::Bf16 => 16,
             Format::Q8_0 => 8,
             Format::Q4_0 => 4,
+            Format::Q6K => 6,
         }
     }
 
-    /// Whether blocks carry an f16 scale in a buffer of their own.
+    /// Columns that a row has a multiple of (unquantized rows are padded to whole blocks).
+    pub fn row_multiple(self) -> usize {
+        match self {
+            Format::F32 | Format::F16 | Format::Bf16 => 4,
+            Format::Q8_0 | Format::Q4_0 => BLOCK_COLS,
+            Format::Q6K => 256,
+        }
+    }
+
+    /// Whether blocks carry scales in a buffer of their own.
     pub fn has_scales(self) -> bool {
-        matches!(self, Format::Q8_0 | Format::Q4_0)
+        matches!(self, Format::Q8_0 | Format::Q4_0 | Format::Q6K)
     }
 
     pub(super) fn wgsl(self) -> &'static str {
@@ -71,11 +86,15 @@ impl Format {
             Format::Bf16 => shader::weights::BF16,
             Format::Q8_0 => shader::weights::Q8_0,
             Format::Q4_0 => shader::weights::Q4_0,
+            Format::Q6K => shader::weights::Q6_K,
         }
     }
 
     /// Decodes one block: the CPU twin of `weights_load`.
     pub fn decode(self, quants: &[u32], scales: &[u32], block: usize) -> [f32; BLOCK_COLS] {
+        if self == Format::Q6K {
+            return decode_q6_k(quants, scales, block);
+        }
         let words = &quants[block * self.block_words()..][..self.block_words()];
         let bytes: &[u8] = bytemuck::cast_slice(words);
         let scale = || {
@@ -98,8 +117,23 @@ impl Format {
                     d * (f32::from(nibble) - 8.0)
                 })
             }
+            Format::Q6K => unreachable!("decoded above, by super-blocks"),
         }
     }
+}
+
+/// One run of 32 elements of a Q6_K super-block; see `shaders/shared/weights/q6_k.wgsl`.
+fn decode_q6_k(quants: &[u32], scales: &[u32], block: usize) -> [f32; BLOCK_COLS] {
+    let (superblock, run, half) = (block / 8, block % 4, block % 8 / 4);
+    let quants: &[u8] = bytemuck::cast_slice(&quants[superblock * 48..][..48]);
+    let scales: &[u8] = bytemuck::cast_slice(&scales[superblock * 5..][..5]);
+    let d = f16::from_le_bytes([scales[16], scales[17]]).to_f32();
+    std::array::from_fn(|i| {
+        let low = quants[half * 64 + run % 2 * 32 + i] >> (run / 2 * 4) & 15;
+        let high = quants[128 + half * 32 + i] >> (run * 2) & 3;
+        let scale = scales[block % 8 * 2 + i / 16] as i8;
+        d * f32::from(scale) * (f32::from(low | high << 4) - 32.0)
+    })
 }
 
 /// Format and size of a matrix.
@@ -124,12 +158,17 @@ impl MatrixShape {
         self.rows * self.row_blocks() * self.format.block_words()
     }
 
-    /// Words of the scales buffer: two f16 a word, at least one word.
+    /// Words of the scales buffer: at least one.
     pub fn scale_words(self) -> usize {
-        if self.format.has_scales() {
-            (self.rows * self.row_blocks()).div_ceil(2).max(1)
-        } else {
-            1
+        self.scale_word_at(self.rows * self.row_blocks() + 1).max(1)
+    }
+
+    /// Scale word at which block `block` starts; only blocks at whole words start there.
+    pub fn scale_word_at(self, block: usize) -> usize {
+        match self.format {
+            Format::F32 | Format::F16 | Format::Bf16 => 0,
+            Format::Q8_0 | Format::Q4_0 => block / 2,
+            Format::Q6K => block / 8 * 5,
         }
     }
 

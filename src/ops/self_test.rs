@@ -11,9 +11,8 @@ use super::{
 };
 use crate::{Error, Result, device::Gpu};
 
-/// Sizes that fill neither a workgroup nor the lanes of a row.
+/// Rows that fill no workgroup.
 const ROWS: usize = 37;
-const COLS: usize = 160;
 
 /// The variants worth trying on a device, best first; the last works everywhere.
 pub fn candidates(gpu: &Gpu) -> Vec<Variant> {
@@ -69,11 +68,13 @@ async fn prove(gpu: &Gpu, variant: Variant) -> Result<()> {
 }
 
 async fn outputs(device: &Device, format: Format, variant: Variant) -> Result<Vec<f32>> {
+    // Columns that leave some lanes of a row idle.
+    let cols = 160usize.next_multiple_of(format.row_multiple());
     let wave = |n: usize, step: f32| -> Vec<f32> {
         (0..n).map(|i| (i as f32 * step).sin()).collect()
     };
     let matrix = || {
-        let shape = MatrixShape { format, rows: ROWS, cols: COLS };
+        let shape = MatrixShape { format, rows: ROWS, cols };
         let quants = (0..shape.quant_words()).map(|i| word(format, i)).collect();
         // Two f16 of 1/64 a word.
         let scales = if format.has_scales() { vec![0x2400_2400; shape.scale_words()] } else { vec![] };
@@ -81,7 +82,7 @@ async fn outputs(device: &Device, format: Format, variant: Variant) -> Result<Ve
     };
     let vector = |n, step| Tensor::<1>::from_data(TensorData::new(wave(n, step), [n]), device);
     let row = |n: usize, step| Tensor::<2>::from_data(TensorData::new(wave(n, step), [1, n]), device);
-    let (x, norm) = (row(COLS, 0.3), vector(COLS, 0.7));
+    let (x, norm) = (row(cols, 0.3), vector(cols, 0.7));
     let (bias, residual) = (vector(ROWS, 1.1), row(ROWS, 1.3));
     let weights = matrix();
     let plain = matvec(
@@ -108,6 +109,6 @@ fn word(format: Format, i: usize) -> u32 {
         Format::F32 => value.to_bits(),
         Format::F16 => 0x1_0001 * u32::from(half::f16::from_f32(value).to_bits()),
         Format::Bf16 => 0x1_0001 * u32::from(half::bf16::from_f32(value).to_bits()),
-        Format::Q8_0 | Format::Q4_0 => (i as u32).wrapping_mul(0x9e37_79b9),
+        Format::Q8_0 | Format::Q4_0 | Format::Q6K => (i as u32).wrapping_mul(0x9e37_79b9),
     }
 }

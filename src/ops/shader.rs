@@ -62,6 +62,8 @@ pub mod weights {
     pub const F32: &str = include_str!("../../shaders/shared/weights/f32.wgsl");
     /// `Q4_0`
     pub const Q4_0: &str = include_str!("../../shaders/shared/weights/q4_0.wgsl");
+    /// `Q6_K`
+    pub const Q6_K: &str = include_str!("../../shaders/shared/weights/q6_k.wgsl");
     /// `Q8_0`
     pub const Q8_0: &str = include_str!("../../shaders/shared/weights/q8_0.wgsl");
 }

@@ -7,6 +7,7 @@ mod pre_tokenizers;
 mod sentencepiece;
 mod special_tokens;
 mod stop;
+mod text_index;
 mod tokenizer;
 mod utf8;
 mod vocabulary;

@@ -27,8 +27,6 @@ pub(super) fn to_js(error: &Error) -> JsValue {
 pub(super) fn message_of(thrown: &JsValue) -> String {
     match thrown.dyn_ref::<js_sys::Error>() {
         Some(error) => String::from(error.message()),
-        None => thrown
-            .as_string()
-            .unwrap_or_else(|| format!("{thrown:?}")),
+        None => thrown.as_string().unwrap_or_else(|| format!("{thrown:?}")),
     }
 }

@@ -78,7 +78,13 @@ pub(super) async fn load<S: ByteSource>(
         env!("CARGO_PKG_VERSION"),
         gguf.metadata.str("general.name")?.unwrap_or_default(),
         &report.architecture,
-        &format!("{:?}", gguf.tensors.iter().map(|t| (t.ty, t.size_bytes)).collect::<Vec<_>>()),
+        &format!(
+            "{:?}",
+            gguf.tensors
+                .iter()
+                .map(|t| (t.ty, t.size_bytes))
+                .collect::<Vec<_>>()
+        ),
         &report.file_bytes.to_string(),
         &report.gpu.adapter,
         &report.variant,

@@ -12,9 +12,8 @@ import { serve } from "../../scripts/server.mjs";
 
 const MAIN = `
 import { createEngine } from "inpage";
-import modelUrl from "inpage/models/tales.gguf?url";
 
-const engine = await createEngine({ model: modelUrl });
+const engine = await createEngine();
 const completion = await engine.completions.create({ prompt: "Once upon a time", max_tokens: 8, temperature: 0 });
 window.completion = completion;
 await engine.dispose();
