@@ -62,7 +62,7 @@ export function intercept({
     if (!ownOrigins.has(url.origin) || !isBelowBasePath(url, basePaths)) return;
     // Not held with waitUntil until the body ends: browsers end an event, and with it the worker,
     // after five minutes. The body runs on while the page's keep-alive messages keep the worker up.
-    fetchEvent.respondWith(relay(scope, fetchEvent, () => {}));
+    fetchEvent.respondWith(relay(scope, fetchEvent));
   });
 }
 
@@ -74,16 +74,14 @@ const callerGone = () => new DOMException("the page that asked is gone", "AbortE
 async function relay(
   scope: ServiceWorkerScope,
   { request, clientId }: FetchEvent,
-  onEnd: () => void,
 ): Promise<Response> {
   const id = request.headers.get(REQUEST_ID_HEADER);
   const cancelled = new AbortController();
   if (id !== null) cancellable.set(id, cancelled);
   try {
     const signal = AbortSignal.any([request.signal, cancelled.signal]);
-    return await answerFromTab(scope, await toWireRequest(request), clientId, signal, onEnd);
+    return await answerFromTab(scope, await toWireRequest(request), clientId, signal);
   } catch (reason) {
-    onEnd();
     if (reason instanceof EngineFailure) return failureResponse(reason);
     throw reason;
   } finally {
@@ -101,7 +99,6 @@ async function answerFromTab(
   wire: WireRequest,
   callerId: string,
   signal: AbortSignal,
-  onEnd: () => void,
 ): Promise<Response> {
   for (let attempt = 1; ; attempt++) {
     const owner = await findEngine(scope.clients, callerId);
@@ -113,19 +110,12 @@ async function answerFromTab(
     }
     const watch = watchClients(scope, owner.clientId, callerId);
     try {
-      const response = await exchange(owner.port, wire, {
+      return await exchange(owner.port, wire, {
         lost: watch.ownerLost,
         heartbeat: true,
         signal: AbortSignal.any([signal, watch.callerLost]),
-        onEnd: () => {
-          watch.stop();
-          // Without an answer it was only an attempt, and the caller of this function goes on.
-          if (watch.answered) onEnd();
-        },
+        onEnd: watch.stop,
       });
-      watch.answered = true;
-      if (response.body === null) onEnd();
-      return response;
     } catch (reason) {
       if (!(reason instanceof LostBeforeHead)) throw reason;
       if (attempt === MAX_ATTEMPTS) throw reason.failure;
@@ -152,7 +142,6 @@ function watchClients(scope: ServiceWorkerScope, ownerId: string, callerId: stri
   return {
     ownerLost: owner.signal,
     callerLost: caller.signal,
-    answered: false,
     stop: () => clearInterval(timer),
   };
 }
