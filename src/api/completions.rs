@@ -184,12 +184,12 @@ fn chunks(
     continuous_usage: bool,
 ) -> impl futures_core::Stream<Item = Vec<u8>> {
     enum Phase {
-        Text(Answer),
+        Text(Box<Answer>),
         Usage(Head, Usage),
         Done,
         Closed,
     }
-    stream::unfold(Phase::Text(answer), move |phase| async move {
+    stream::unfold(Phase::Text(Box::new(answer)), move |phase| async move {
         match phase {
             Phase::Text(mut answer) => match answer.next_piece().await {
                 Ok(piece) => {

@@ -117,7 +117,9 @@ mod tests {
             let end_ms = self.now_ms.get() + u64::from(duration_ms);
             let old = self.timer.borrow_mut().replace((end_ms, sender));
             assert!(old.is_none(), "one timer at a time");
-            Box::pin(async { drop(receiver.await) })
+            Box::pin(async {
+                let _ = receiver.await;
+            })
         }
         fn warn(&self, _: &str) {}
     }

@@ -11,7 +11,8 @@ mod sampling;
 pub(super) use input::Prompt;
 pub(super) use length::Length;
 pub(super) use output::Output;
-pub(super) use sampling::{Sampling, SamplingDefaults};
+pub(super) use sampling::Sampling;
+pub use sampling::SamplingDefaults;
 
 use fields::Fields;
 
