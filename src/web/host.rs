@@ -3,6 +3,9 @@
 use std::future::Future;
 use std::pin::Pin;
 
+use futures_channel::oneshot;
+use gloo::timers::callback::Timeout;
+
 use crate::api::Host;
 
 /// The browser.
@@ -14,7 +17,16 @@ impl Host for BrowserHost {
     }
 
     fn sleep_ms(&self, duration_ms: u32) -> Pin<Box<dyn Future<Output = ()>>> {
-        Box::pin(gloo::timers::future::TimeoutFuture::new(duration_ms))
+        let (sender, receiver) = oneshot::channel();
+        let timer = Timeout::new(duration_ms, move || {
+            // Nobody waits any more: the future is being dropped.
+            let _ = sender.send(());
+        });
+        Box::pin(async move {
+            // Dropping the future takes the timer back.
+            let _timer = timer;
+            let _ = receiver.await;
+        })
     }
 
     fn warn(&self, message: &str) {
