@@ -74,6 +74,10 @@ pub enum RequestFault {
     UnsupportedParameter,
     /// Only with `unknownFields: "error"`.
     UnknownParameter,
+    /// A grammar does not compile.
+    InvalidGrammar,
+    /// A JSON schema is malformed or uses something unsupported.
+    InvalidSchema,
     /// The prompt and `max_tokens` do not fit the context.
     ContextLengthExceeded,
     /// `Authorization` is missing or wrong.

@@ -1,1 +1,22 @@
-//! (being built)
+//! The wasm edge: bytes of requests in, bytes of responses out. The only code that knows
+//! JavaScript; what an HTTP request means is `api`'s business.
+//!
+//! | file | part |
+//! |---|---|
+//! | `start` | what runs once: constructors, the panic hook |
+//! | `engine`, `response` | the exported classes |
+//! | `load` | from a model's bytes to a model that answers: the one place that joins all parts |
+//! | `source` | the model's bytes |
+//! | `host`, `errors` | time and log; errors as JavaScript sees them |
+
+mod engine;
+mod errors;
+mod host;
+mod load;
+mod response;
+mod source;
+mod start;
+
+pub use engine::InpageEngine;
+pub use response::InpageResponse;
+pub use source::ModelSource;

@@ -1,0 +1,83 @@
+//! The `Authorization` check of API.md section 1.3. Knows one key, no users.
+
+use crate::{RequestFault, Result};
+
+use super::error::fault_without_param;
+use super::http::Request;
+
+/// Demands `Bearer <api_key>` if a key is configured; without one the header is never looked at.
+pub(super) fn check(request: &Request, api_key: Option<&str>) -> Result<()> {
+    let Some(api_key) = api_key else {
+        return Ok(());
+    };
+    let given = request.header("authorization").and_then(bearer_token);
+    if given.is_some_and(|given| equal_in_constant_time(given.as_bytes(), api_key.as_bytes())) {
+        return Ok(());
+    }
+    Err(fault_without_param(
+        RequestFault::InvalidApiKey,
+        "the Authorization header must be \"Bearer <key>\" with the configured key",
+    ))
+}
+
+fn bearer_token(header: &str) -> Option<&str> {
+    let (scheme, token) = header.trim().split_once(' ')?;
+    scheme
+        .eq_ignore_ascii_case("bearer")
+        .then_some(token.trim_start())
+}
+
+/// Compares without telling by its duration where the first difference is: the time depends on
+/// the length of `given` alone.
+fn equal_in_constant_time(given: &[u8], secret: &[u8]) -> bool {
+    let mut difference = given.len() ^ secret.len();
+    for (index, byte) in given.iter().enumerate() {
+        let expected = secret.get(index).copied().unwrap_or(0);
+        difference |= std::hint::black_box(usize::from(byte ^ expected));
+    }
+    std::hint::black_box(difference) == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn allowed(authorization: Option<&str>, key: Option<&str>) -> bool {
+        let headers = authorization
+            .map(|value| ("authorization".to_owned(), value.to_owned()))
+            .into_iter()
+            .collect();
+        let request = Request {
+            headers,
+            ..Request::default()
+        };
+        check(&request, key).is_ok()
+    }
+
+    #[test]
+    fn without_a_key_everyone_may() {
+        for header in [None, Some(""), Some("Bearer x"), Some("Basic zzz")] {
+            assert!(allowed(header, None));
+        }
+    }
+
+    #[test]
+    fn with_a_key_only_its_bearer_may() {
+        assert!(allowed(Some("Bearer k1"), Some("k1")));
+        assert!(allowed(Some("bearer  k1"), Some("k1")));
+        for header in [
+            None,
+            Some(""),
+            Some("Bearer"),
+            Some("Bearer "),
+            Some("Bearer k2"),
+            Some("Bearer k"),
+            Some("Bearer k12"),
+            Some("Bearer k1\0"),
+            Some("k1"),
+            Some("Basic k1"),
+        ] {
+            assert!(!allowed(header, Some("k1")), "{header:?}");
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! The error catalogue of API.md section 2.2: the one place where a [`crate::Error`] becomes a
+//! status, a type, a code and a parameter. Knows nothing of where errors come from.
+
+use serde::Serialize;
+
+use crate::{Error, RequestFault};
+
+/// An error as the client sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// The HTTP status.
+    pub status: u16,
+    /// `error.type`.
+    pub kind: &'static str,
+    /// `error.code`.
+    pub code: &'static str,
+    /// `error.param`.
+    pub param: Option<String>,
+    /// `error.message`, never empty.
+    pub message: String,
+    /// `Retry-After` in seconds, for statuses 429 and 503.
+    pub retry_after_s: Option<u32>,
+    /// Sends `x-should-retry: false`: the SDK would otherwise repeat what must fail again.
+    pub fails_again: bool,
+}
+
+const INVALID_REQUEST: &str = "invalid_request_error";
+const RATE_LIMIT: &str = "rate_limit_error";
+const SERVER: &str = "server_error";
+
+/// One row of the catalogue: status, type, code, `Retry-After`, fails again.
+type Row = (u16, &'static str, &'static str, Option<u32>, bool);
+
+fn request_row(fault: RequestFault) -> Row {
+    use RequestFault as F;
+    let (status, code) = match fault {
+        F::InvalidJson => (400, "invalid_json"),
+        F::InvalidBody => (400, "invalid_body"),
+        F::MissingRequiredParameter => (400, "missing_required_parameter"),
+        F::InvalidType => (400, "invalid_type"),
+        F::OutOfRange => (400, "out_of_range"),
+        F::InvalidValue => (400, "invalid_value"),
+        F::ConflictingParameters => (400, "conflicting_parameters"),
+        F::UnsupportedParameter => (400, "unsupported_parameter"),
+        F::UnknownParameter => (400, "unknown_parameter"),
+        F::InvalidGrammar => (400, "invalid_grammar"),
+        F::InvalidSchema => (400, "invalid_schema"),
+        F::ContextLengthExceeded => (400, "context_length_exceeded"),
+        F::InvalidApiKey => (401, "invalid_api_key"),
+        F::ModelNotFound => (404, "model_not_found"),
+        F::UnknownUrl => (404, "unknown_url"),
+        F::MethodNotAllowed => (405, "method_not_allowed"),
+        F::RequestTooLarge => (413, "request_too_large"),
+        F::UnsupportedMediaType => (415, "unsupported_media_type"),
+        F::ModelLoading => return (503, SERVER, "model_loading", Some(5), false),
+        // Somebody has to load the model first: repeating the request alone cannot help.
+        F::ModelNotLoaded => return (503, SERVER, "model_not_loaded", Some(60), true),
+    };
+    (status, INVALID_REQUEST, code, None, false)
+}
+
+fn row(error: &Error) -> Row {
+    match error {
+        Error::Request { fault, .. } => request_row(*fault),
+        Error::QueueFull { .. } => (429, RATE_LIMIT, "queue_full", Some(1), false),
+        Error::OutOfMemory(_) => (500, SERVER, "out_of_memory", None, true),
+        Error::DeviceLost(_) => (500, SERVER, "device_lost", None, true),
+        Error::InvalidLogits { .. } => (500, SERVER, "invalid_logits", None, true),
+        Error::InvalidModelFile(_)
+        | Error::UnsupportedModel(_)
+        | Error::Read(_)
+        | Error::NoDevice(_)
+        | Error::Aborted
+        | Error::Internal(_) => (500, SERVER, "internal_error", None, true),
+    }
+}
+
+impl From<&Error> for Failure {
+    fn from(error: &Error) -> Failure {
+        let (status, kind, code, retry_after_s, fails_again) = row(error);
+        let param = match error {
+            Error::Request { param, .. } => param.clone(),
+            _ => None,
+        };
+        let message = match error.to_string() {
+            text if text.is_empty() => code.to_owned(),
+            text => text,
+        };
+        Failure {
+            status,
+            kind,
+            code,
+            param,
+            message,
+            retry_after_s,
+            fails_again,
+        }
+    }
+}
+
+impl Failure {
+    /// The body `{"error":{message,type,param,code}}`.
+    pub fn body(&self) -> Vec<u8> {
+        #[derive(Serialize)]
+        struct Envelope<'a> {
+            error: Members<'a>,
+        }
+        #[derive(Serialize)]
+        struct Members<'a> {
+            message: &'a str,
+            #[serde(rename = "type")]
+            kind: &'a str,
+            param: Option<&'a str>,
+            code: &'a str,
+        }
+        super::response::to_json(&Envelope {
+            error: Members {
+                message: &self.message,
+                kind: self.kind,
+                param: self.param.as_deref(),
+                code: self.code,
+            },
+        })
+    }
+}
+
+/// A broken rule about the field `param`.
+pub(super) fn fault(fault: RequestFault, param: &str, message: impl Into<String>) -> Error {
+    Error::Request {
+        fault,
+        param: Some(param.to_owned()),
+        message: message.into(),
+    }
+}
+
+/// A broken rule about no particular field.
+pub(super) fn fault_without_param(fault: RequestFault, message: impl Into<String>) -> Error {
+    Error::Request {
+        fault,
+        param: None,
+        message: message.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn body_has_exactly_four_members() {
+        let error = fault(RequestFault::OutOfRange, "temperature", "too \"hot\"");
+        let failure = Failure::from(&error);
+        assert_eq!(
+            String::from_utf8(failure.body()).unwrap(),
+            r#"{"error":{"message":"too \"hot\"","type":"invalid_request_error","param":"temperature","code":"out_of_range"}}"#
+        );
+        let failure = Failure::from(&Error::DeviceLost("gone".into()));
+        assert!(
+            String::from_utf8(failure.body())
+                .unwrap()
+                .contains(r#""param":null,"code":"device_lost""#)
+        );
+    }
+
+    #[test]
+    fn retry_headers_follow_the_status() {
+        let errors = [
+            Error::QueueFull { max_queue: 1 },
+            Error::OutOfMemory("x".into()),
+            Error::InvalidLogits { position: 3 },
+            Error::Internal("x".into()),
+            fault(RequestFault::ModelLoading, "model", "x"),
+            fault(RequestFault::ModelNotLoaded, "model", "x"),
+            fault_without_param(RequestFault::InvalidApiKey, "x"),
+        ];
+        for error in errors {
+            let failure = Failure::from(&error);
+            let retries = matches!(failure.status, 429 | 503);
+            assert_eq!(failure.retry_after_s.is_some(), retries, "{error}");
+            assert!(failure.retry_after_s.unwrap_or(1) <= 60);
+            if failure.status == 500 {
+                assert!(failure.fails_again, "{error}");
+            }
+        }
+    }
+
+    #[test]
+    fn message_is_never_empty() {
+        let failure = Failure::from(&fault(RequestFault::InvalidType, "x", ""));
+        assert_eq!(failure.message, "invalid_type");
+    }
+}

@@ -1,0 +1,90 @@
+//! How long a completion gets and what ends it (API.md sections 4.3, 6 and 11): limits, stop
+//! strings, context rules. Does not apply them.
+
+use serde_json::Value;
+
+use super::fields::{Fields, invalid_type, invalid_value, out_of_range};
+use crate::api::error::fault;
+use crate::api::switches::{ContextLengthExceededBehavior, Switches};
+use crate::{RequestFault, Result};
+
+pub(super) const FIELDS: &[&str] = &[
+    "max_tokens",
+    "max_completion_tokens",
+    "stop",
+    "include_stop_str_in_output",
+    "skip_special_tokens",
+    "ignore_eos",
+    "context_length_exceeded_behavior",
+    "truncate_sequence",
+];
+
+/// The fields of this group.
+#[derive(Debug, Clone)]
+pub(in crate::api) struct Length {
+    /// `None`: the switch `defaultMaxTokens` decides.
+    pub max_tokens: Option<usize>,
+    /// None of them empty.
+    pub stop: Vec<String>,
+    pub include_stop: bool,
+    pub skip_special_tokens: bool,
+    pub ignore_eos: bool,
+    pub exceeded_behavior: ContextLengthExceededBehavior,
+    /// Shorten a prompt that is too long from its start.
+    pub truncate_sequence: bool,
+}
+
+pub(super) fn read(fields: &Fields, switches: &Switches) -> Result<Length> {
+    let behavior = fields.word("context_length_exceeded_behavior", &["truncate", "error"])?;
+    Ok(Length {
+        stop: stop(fields, switches)?,
+        include_stop: fields
+            .boolean("include_stop_str_in_output")?
+            .unwrap_or(switches.stop_text_included),
+        skip_special_tokens: fields.boolean("skip_special_tokens")?.unwrap_or(true),
+        ignore_eos: fields.boolean("ignore_eos")?.unwrap_or(false),
+        exceeded_behavior: match behavior {
+            None => switches.context_length_exceeded_behavior,
+            Some("error") => ContextLengthExceededBehavior::Error,
+            Some(_) => ContextLengthExceededBehavior::Truncate,
+        },
+        truncate_sequence: fields.boolean("truncate_sequence")?.unwrap_or(false),
+        max_tokens: max_tokens(fields)?,
+    })
+}
+
+fn max_tokens(fields: &Fields) -> Result<Option<usize>> {
+    let max_tokens = fields.count("max_tokens")?;
+    let alias = fields.count("max_completion_tokens")?;
+    match (max_tokens, alias) {
+        (Some(one), Some(other)) if one != other => Err(fault(
+            RequestFault::ConflictingParameters,
+            "max_completion_tokens",
+            format!("max_completion_tokens is {other}, but max_tokens is {one}"),
+        )),
+        (one, other) => Ok(one.or(other)),
+    }
+}
+
+fn stop(fields: &Fields, switches: &Switches) -> Result<Vec<String>> {
+    let stops = match fields.get("stop") {
+        None => Vec::new(),
+        Some(Value::String(text)) => vec![text.clone()],
+        Some(Value::Array(elements)) => elements
+            .iter()
+            .map(|element| match element {
+                Value::String(text) => Ok(text.clone()),
+                other => Err(invalid_type("stop", "made of strings", other)),
+            })
+            .collect::<Result<_>>()?,
+        Some(other) => return Err(invalid_type("stop", "a string or an array", other)),
+    };
+    if stops.len() > switches.max_stop_sequences {
+        let bounds = format!("at most {} strings", switches.max_stop_sequences);
+        return Err(out_of_range("stop", &bounds, stops.len()));
+    }
+    if stops.iter().any(String::is_empty) {
+        return Err(invalid_value("stop", "a stop string must not be empty"));
+    }
+    Ok(stops)
+}

@@ -1,0 +1,135 @@
+//! What comes back and how (API.md sections 4.3, 4.4 and 8): streaming, usage, echo, number of
+//! choices, logprobs. Knows nothing of framing.
+
+use super::fields::{Fields, invalid_type, out_of_range};
+use super::report_unknown;
+use crate::api::error::fault;
+use crate::api::switches::Switches;
+use crate::{RequestFault, Result};
+
+pub(super) const FIELDS: &[&str] = &[
+    "stream",
+    "stream_options",
+    "echo",
+    "n",
+    "best_of",
+    "logprobs",
+    "logprobs_mode",
+    "return_tokens_as_token_ids",
+];
+
+/// The fields of this group.
+#[derive(Debug, Clone)]
+pub(in crate::api) struct Output {
+    pub stream: bool,
+    /// Close the stream with a usage chunk.
+    pub include_usage: bool,
+    /// Running totals in every chunk; only with `include_usage`.
+    pub continuous_usage: bool,
+    /// Put the prompt's text before the completion.
+    pub echo: bool,
+    /// Choices generated per prompt: max(n, best_of).
+    pub candidates: usize,
+}
+
+pub(super) fn read(
+    fields: &Fields,
+    switches: &Switches,
+    unknown_field: &mut impl FnMut(&str),
+) -> Result<Output> {
+    let stream = fields.boolean("stream")?.unwrap_or(false);
+    let options = stream_options(fields, switches, stream, unknown_field)?;
+    let candidates = candidates(fields, switches, stream)?;
+    check_logprobs(fields, switches)?;
+    Ok(Output {
+        stream,
+        include_usage: options.include_usage || switches.always_include_usage,
+        continuous_usage: options.continuous_usage,
+        echo: fields.boolean("echo")?.unwrap_or(false),
+        candidates,
+    })
+}
+
+#[derive(Default)]
+struct StreamOptions {
+    include_usage: bool,
+    continuous_usage: bool,
+}
+
+fn stream_options(
+    fields: &Fields,
+    switches: &Switches,
+    stream: bool,
+    unknown_field: &mut impl FnMut(&str),
+) -> Result<StreamOptions> {
+    let mut options = StreamOptions::default();
+    let Some(members) = fields.object("stream_options")? else {
+        return Ok(options);
+    };
+    for (name, value) in members {
+        let mut ignored = false;
+        let target = match name.as_str() {
+            "include_usage" => &mut options.include_usage,
+            "continuous_usage_stats" => &mut options.continuous_usage,
+            "include_obfuscation" => &mut ignored,
+            other => {
+                report_unknown(&format!("stream_options.{other}"), switches, unknown_field)?;
+                continue;
+            }
+        };
+        *target = match value {
+            serde_json::Value::Null => false,
+            serde_json::Value::Bool(boolean) => *boolean,
+            other => {
+                let expected = format!("an object whose {name} is a boolean");
+                return Err(invalid_type("stream_options", &expected, other));
+            }
+        };
+    }
+    if !stream {
+        return Err(fault(
+            RequestFault::InvalidValue,
+            "stream_options",
+            "stream_options is only allowed with stream: true",
+        ));
+    }
+    Ok(options)
+}
+
+/// Reads `n` and `best_of`; more than one candidate is not built yet.
+fn candidates(fields: &Fields, switches: &Switches, stream: bool) -> Result<usize> {
+    let n = fields.integer("n", 1..=switches.max_n.into())?.unwrap_or(1);
+    let best_of = fields.integer("best_of", 0..=switches.max_best_of.into())?;
+    let candidates = best_of.unwrap_or(n);
+    if candidates < n {
+        let bounds = format!("at least n = {n}");
+        return Err(out_of_range("best_of", &bounds, candidates));
+    }
+    if stream && candidates > n {
+        return Err(fault(
+            RequestFault::ConflictingParameters,
+            "best_of",
+            format!("best_of {candidates} cannot be streamed: it is greater than n = {n}"),
+        ));
+    }
+    if n > 1 {
+        fields.refuse("n");
+    }
+    if candidates > 1 {
+        fields.refuse("best_of");
+    }
+    Ok(usize::try_from(candidates).unwrap_or(usize::MAX))
+}
+
+fn check_logprobs(fields: &Fields, switches: &Switches) -> Result<()> {
+    let range = 0..=switches.max_logprobs.into();
+    if fields.integer("logprobs", range)?.is_some() {
+        fields.refuse("logprobs");
+    }
+    // Says which logprobs; without any it has nothing to say.
+    fields.word("logprobs_mode", &["raw", "processed"])?;
+    if fields.boolean("return_tokens_as_token_ids")? == Some(true) {
+        fields.refuse("return_tokens_as_token_ids");
+    }
+    Ok(())
+}

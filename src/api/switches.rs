@@ -1,0 +1,330 @@
+//! The engine's switches and their presets (API.md section 14), as far as their fields are built.
+//! Knows no request.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::{Error, Result};
+
+/// How the endpoint behaves where vendors differ. The JSON form has camelCase names.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Switches {
+    /// Whether a matched stop string is returned when the request does not say.
+    pub stop_text_included: bool,
+    /// What happens when prompt and `max_tokens` exceed the context and the request does not say.
+    pub context_length_exceeded_behavior: ContextLengthExceededBehavior,
+    /// `max_tokens` of a request without it.
+    pub default_max_tokens: DefaultMaxTokens,
+    /// What happens to fields nobody knows.
+    pub unknown_fields: UnknownFields,
+    /// As if every streaming request set `stream_options.include_usage`.
+    pub always_include_usage: bool,
+    /// Unit of `mirostat_target`.
+    pub mirostat_target_unit: MirostatTargetUnit,
+    /// Largest `logprobs`.
+    pub max_logprobs: u32,
+    /// Most stop strings.
+    pub max_stop_sequences: usize,
+    /// Largest `n`.
+    pub max_n: u32,
+    /// Largest `best_of`.
+    pub max_best_of: u32,
+    /// Most prompts in one request.
+    pub max_prompts: usize,
+    /// Most candidates of one request over all its prompts.
+    pub max_sequences: usize,
+    /// Whether the model's own sampling defaults fill what the request leaves out.
+    pub use_model_generation_defaults: bool,
+    /// Whether a request without `model` means `"default"`.
+    pub allow_missing_model: bool,
+    /// What a request gets while its model loads.
+    pub when_model_not_ready: WhenModelNotReady,
+    /// If set, every route but `OPTIONS` demands `Bearer <key>`.
+    pub api_key: Option<String>,
+    /// Cross-origin access.
+    pub cors: Cors,
+    /// Where the routes hang.
+    pub base_paths: Vec<String>,
+    /// Largest request body.
+    pub max_body_bytes: usize,
+    /// Most waiting requests; the engine enforces it.
+    pub max_queue: usize,
+    /// Silence on a stream after which a comment is sent; 0 sends none.
+    pub keep_alive_ms: u32,
+    /// If set, responses open with `"$schema"`.
+    pub schema_url: Option<String>,
+    /// Longest time a request may take to answer; none by default.
+    pub request_timeout_ms: Option<u32>,
+    /// What the alias `default` means when several models are ready.
+    pub default_model: Option<String>,
+}
+
+/// `contextLengthExceededBehavior`
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ContextLengthExceededBehavior {
+    /// Generate what fits.
+    Truncate,
+    /// Refuse the request.
+    Error,
+}
+
+/// `defaultMaxTokens`
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum DefaultMaxTokens {
+    /// So many.
+    Tokens(usize),
+    /// The string `"context"`.
+    Context(ContextWord),
+}
+
+/// The word `"context"`: until the context is full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ContextWord {
+    /// Until the context is full.
+    Context,
+}
+
+/// `unknownFields`
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum UnknownFields {
+    /// Warn once per name, go on.
+    Ignore,
+    /// Refuse the request.
+    Error,
+}
+
+/// `mirostatTargetUnit`
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum MirostatTargetUnit {
+    /// The target is a perplexity, at least 1.
+    Perplexity,
+    /// The target is a surprise in bits, above 0.
+    Bits,
+}
+
+/// `whenModelNotReady`
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WhenModelNotReady {
+    /// 503 at once.
+    Error,
+    /// While the model loads the request waits.
+    Wait,
+}
+
+/// `cors`
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Cors {
+    /// `Access-Control-Allow-Origin`.
+    pub allow_origin: String,
+}
+
+/// One column of the table in API.md section 14: what differs between vendors.
+struct Profile {
+    /// The values of `profile` that choose it.
+    names: &'static [&'static str],
+    stop_text_included: bool,
+    context_length_exceeded: ContextLengthExceededBehavior,
+    default_max_tokens: DefaultMaxTokens,
+    unknown_fields: UnknownFields,
+    always_include_usage: bool,
+    max_logprobs: u32,
+    max_stop_sequences: usize,
+    use_model_generation_defaults: bool,
+    allow_missing_model: bool,
+}
+
+const DEFAULT: Profile = Profile {
+    names: &["default"],
+    stop_text_included: false,
+    context_length_exceeded: ContextLengthExceededBehavior::Truncate,
+    default_max_tokens: DefaultMaxTokens::Tokens(16),
+    unknown_fields: UnknownFields::Ignore,
+    always_include_usage: false,
+    max_logprobs: 5,
+    max_stop_sequences: 4,
+    use_model_generation_defaults: false,
+    allow_missing_model: false,
+};
+
+const PROFILES: &[Profile] = &[
+    DEFAULT,
+    Profile {
+        names: &["openai", "openai-strict"],
+        context_length_exceeded: ContextLengthExceededBehavior::Error,
+        unknown_fields: UnknownFields::Error,
+        ..DEFAULT
+    },
+    Profile {
+        names: &["jiekou", "tokensmind"],
+        stop_text_included: true,
+        context_length_exceeded: ContextLengthExceededBehavior::Error,
+        ..DEFAULT
+    },
+    Profile {
+        names: &["fireworks"],
+        stop_text_included: true,
+        unknown_fields: UnknownFields::Error,
+        always_include_usage: true,
+        ..DEFAULT
+    },
+    Profile {
+        names: &["vllm"],
+        context_length_exceeded: ContextLengthExceededBehavior::Error,
+        max_logprobs: 20,
+        max_stop_sequences: 64,
+        use_model_generation_defaults: true,
+        ..DEFAULT
+    },
+    Profile {
+        names: &["mistralrs", "mistral.rs"],
+        default_max_tokens: DefaultMaxTokens::Context(ContextWord::Context),
+        max_logprobs: 20,
+        max_stop_sequences: 64,
+        use_model_generation_defaults: true,
+        allow_missing_model: true,
+        ..DEFAULT
+    },
+];
+
+impl Profile {
+    fn switches(&self) -> Switches {
+        Switches {
+            stop_text_included: self.stop_text_included,
+            context_length_exceeded_behavior: self.context_length_exceeded,
+            default_max_tokens: self.default_max_tokens,
+            unknown_fields: self.unknown_fields,
+            always_include_usage: self.always_include_usage,
+            mirostat_target_unit: MirostatTargetUnit::Perplexity,
+            max_logprobs: self.max_logprobs,
+            max_stop_sequences: self.max_stop_sequences,
+            max_n: 128,
+            max_best_of: 20,
+            max_prompts: 128,
+            max_sequences: 128,
+            use_model_generation_defaults: self.use_model_generation_defaults,
+            allow_missing_model: self.allow_missing_model,
+            when_model_not_ready: WhenModelNotReady::Error,
+            api_key: None,
+            cors: Cors {
+                allow_origin: "*".to_owned(),
+            },
+            base_paths: vec!["/v1".to_owned(), "/openai/v1".to_owned()],
+            max_body_bytes: 33_554_432,
+            max_queue: 16,
+            keep_alive_ms: 10_000,
+            schema_url: None,
+            request_timeout_ms: None,
+            default_model: None,
+        }
+    }
+}
+
+impl Default for Switches {
+    fn default() -> Switches {
+        DEFAULT.switches()
+    }
+}
+
+impl Switches {
+    /// The preset called `name` (`"fireworks"`, `"vllm"`, ...), if there is one.
+    pub fn profile(name: &str) -> Option<Switches> {
+        PROFILES
+            .iter()
+            .find(|profile| profile.names.contains(&name))
+            .map(Profile::switches)
+    }
+
+    /// Reads a JSON object of switches; its member `profile` names the preset that the other
+    /// members override.
+    ///
+    /// # Errors
+    /// [`Error::Internal`] naming the switch that is unknown or has a wrong value. It is a fault
+    /// of the page's set-up, no request can cause it.
+    pub fn from_json(json: &str) -> Result<Switches> {
+        let wrong = |reason: String| Error::Internal(format!("invalid switches: {reason}"));
+        let mut given: Map<String, Value> =
+            serde_json::from_str(json).map_err(|error| wrong(error.to_string()))?;
+        let preset = match given.remove("profile") {
+            None | Some(Value::Null) => Switches::default(),
+            Some(Value::String(name)) => {
+                Switches::profile(&name).ok_or_else(|| wrong(format!("no profile \"{name}\"")))?
+            }
+            Some(other) => return Err(wrong(format!("profile must be a string, not {other}"))),
+        };
+        let Ok(Value::Object(mut merged)) = serde_json::to_value(preset) else {
+            return Err(wrong("the preset has no JSON form".to_owned()));
+        };
+        merged.extend(given.into_iter().filter(|(_, value)| !value.is_null()));
+        let switches: Switches = serde_json::from_value(Value::Object(merged))
+            .map_err(|error| wrong(error.to_string()))?;
+        if switches.api_key.as_deref() == Some("") {
+            return Err(wrong("apiKey must not be empty".to_owned()));
+        }
+        Ok(switches)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn defaults_are_the_default_column() {
+        assert_eq!(Switches::from_json("{}").unwrap(), Switches::default());
+        let switches = Switches::default();
+        assert_eq!(switches.default_max_tokens, DefaultMaxTokens::Tokens(16));
+        assert_eq!(switches.max_body_bytes, 32 * 1024 * 1024);
+    }
+
+    #[test]
+    fn single_switches_override_the_profile() {
+        let switches = Switches::from_json(
+            r#"{"profile":"fireworks","alwaysIncludeUsage":false,"cors":{"allowOrigin":"x"},
+                "defaultMaxTokens":"context","basePaths":["/api"],"apiKey":null}"#,
+        )
+        .unwrap();
+        assert!(switches.stop_text_included);
+        assert!(!switches.always_include_usage);
+        assert_eq!(switches.unknown_fields, UnknownFields::Error);
+        assert_eq!(
+            switches.default_max_tokens,
+            DefaultMaxTokens::Context(ContextWord::Context)
+        );
+        assert_eq!(switches.base_paths, ["/api"]);
+        assert_eq!(switches.cors.allow_origin, "x");
+    }
+
+    #[test]
+    fn every_profile_is_found_by_each_name() {
+        for profile in PROFILES {
+            for name in profile.names {
+                assert_eq!(Switches::profile(name), Some(profile.switches()));
+            }
+        }
+        assert!(Switches::profile("mistralrs").unwrap().allow_missing_model);
+        assert_eq!(Switches::profile("vllm").unwrap().max_stop_sequences, 64);
+    }
+
+    #[test]
+    fn wrong_switches_are_named() {
+        for (json, named) in [
+            (r#"{"stopText":true}"#, "stopText"),
+            (r#"{"profile":"acme"}"#, "acme"),
+            (r#"{"profile":1}"#, "profile"),
+            (r#"{"unknownFields":"warn"}"#, "warn"),
+            (r#"{"apiKey":""}"#, "apiKey"),
+            ("[]", "invalid switches"),
+        ] {
+            let error = Switches::from_json(json).unwrap_err().to_string();
+            assert!(error.contains(named), "{json}: {error}");
+        }
+    }
+}

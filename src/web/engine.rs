@@ -1,0 +1,160 @@
+//! The exported engine: the endpoint with one model. Joins promises and futures; decides nothing.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use futures_util::future::{AbortHandle, Abortable};
+use js_sys::Function;
+use serde::Serialize;
+use wasm_bindgen::prelude::*;
+use web_sys::AbortSignal;
+
+use super::errors::{message_of, to_js};
+use super::host::BrowserHost;
+use super::load::{LoadReport, load};
+use super::response::InpageResponse;
+use super::source::ModelSource;
+use super::start::set_on_panic;
+use crate::Error;
+use crate::api::{Handler, ModelState, Request, Switches};
+
+/// The endpoint, and the model once it is loaded.
+#[wasm_bindgen]
+pub struct InpageEngine {
+    model_id: String,
+    handler: Rc<Handler>,
+    loaded: Rc<RefCell<Option<Loaded>>>,
+}
+
+struct Loaded {
+    engine: crate::engine::EngineHandle,
+    report: LoadReport,
+}
+
+#[derive(Serialize)]
+struct Info<'a> {
+    version: &'static str,
+    model: &'a str,
+    active_generations: usize,
+    #[serde(flatten)]
+    report: Option<&'a LoadReport>,
+}
+
+#[wasm_bindgen]
+impl InpageEngine {
+    /// The endpoint, with the model registered as loading. `on_panic(message)` is called when the
+    /// module panics; nothing of it may be called afterwards.
+    pub fn create(
+        model_id: String,
+        switches_json: &str,
+        on_panic: Function,
+    ) -> Result<InpageEngine, JsValue> {
+        set_on_panic(on_panic);
+        let switches = Switches::from_json(switches_json).map_err(|error| to_js(&error))?;
+        let handler = Rc::new(Handler::new(switches, Rc::new(BrowserHost)));
+        handler.set_model(&model_id, ModelState::Loading);
+        Ok(InpageEngine {
+            model_id,
+            handler,
+            loaded: Rc::default(),
+        })
+    }
+
+    /// Asks for the GPU device, reads the model from `source`, makes it ready.
+    /// `on_progress(loadedBytes, totalBytes)` is told how far that is.
+    pub async fn load(&self, source: ModelSource, on_progress: Function) -> Result<(), JsValue> {
+        self.loaded.borrow_mut().take();
+        self.handler.set_model(&self.model_id, ModelState::Loading);
+        let progress = move |loaded_bytes: u64, total_bytes: u64| {
+            let (loaded_bytes, total_bytes) = (loaded_bytes as f64, total_bytes as f64);
+            // What the page does with it is its own business, and so is its failure.
+            let _ = on_progress.call2(
+                &JsValue::UNDEFINED,
+                &loaded_bytes.into(),
+                &total_bytes.into(),
+            );
+        };
+        let (handler, id) = (self.handler.clone(), self.model_id.clone());
+        let on_end =
+            move |error: Error| handler.set_model(&id, ModelState::Failed(error.to_string()));
+        let max_queue = self.handler.switches().max_queue;
+        match load(&source, max_queue, progress, on_end).await {
+            Ok(super::load::Loaded { ready, report }) => {
+                *self.loaded.borrow_mut() = Some(Loaded {
+                    engine: ready.engine.clone(),
+                    report,
+                });
+                self.handler
+                    .set_model(&self.model_id, ModelState::Ready(ready));
+                Ok(())
+            }
+            Err(error) => {
+                self.handler
+                    .set_model(&self.model_id, ModelState::Failed(error.to_string()));
+                Err(to_js(&error))
+            }
+        }
+    }
+
+    /// Tells the endpoint that the model's bytes could not even be opened.
+    #[wasm_bindgen(js_name = loadFailed)]
+    pub fn load_failed(&self, message: String) {
+        self.handler
+            .set_model(&self.model_id, ModelState::Failed(message));
+    }
+
+    /// Answers one request. `headers` is `[name, value][]`; `signal` cancels it until the answer's
+    /// head is there, the response's own `cancel()` afterwards.
+    pub async fn handle(
+        &self,
+        method: String,
+        url: String,
+        headers: JsValue,
+        body: Vec<u8>,
+        signal: AbortSignal,
+    ) -> Result<InpageResponse, JsValue> {
+        let request = Request {
+            method,
+            url,
+            headers: serde_wasm_bindgen::from_value(headers)?,
+            body,
+        };
+        let (abort, registration) = AbortHandle::new_pair();
+        let on_abort = Closure::<dyn Fn()>::new(move || abort.abort());
+        if signal.aborted() {
+            return Err(to_js(&Error::Aborted));
+        }
+        signal.set_onabort(Some(on_abort.as_ref().unchecked_ref()));
+        // Aborting drops the handler's future, and with it what it generates.
+        let response = Abortable::new(self.handler.handle(request), registration).await;
+        signal.set_onabort(None);
+        match response {
+            Ok(response) => Ok(InpageResponse::new(response)),
+            Err(_) => Err(to_js(&Error::Aborted)),
+        }
+    }
+
+    /// Adapter, kernel variant, model.
+    pub fn info(&self) -> Result<JsValue, JsValue> {
+        let loaded = self.loaded.borrow();
+        let info = Info {
+            version: env!("CARGO_PKG_VERSION"),
+            model: &self.model_id,
+            active_generations: self.active_generations(),
+            report: loaded.as_ref().map(|loaded| &loaded.report),
+        };
+        // Flattened members come as a map, which JavaScript wants as an object.
+        let serializer = serde_wasm_bindgen::Serializer::json_compatible();
+        info.serialize(&serializer)
+            .map_err(|error| JsValue::from(message_of(&error.into())))
+    }
+
+    /// Choices that wait or run.
+    #[wasm_bindgen(js_name = activeGenerations)]
+    pub fn active_generations(&self) -> usize {
+        self.loaded
+            .borrow()
+            .as_ref()
+            .map_or(0, |loaded| loaded.engine.active_generations())
+    }
+}

@@ -1,0 +1,35 @@
+//! The browser's clock, timers and console for the endpoint.
+
+use std::future::Future;
+use std::pin::Pin;
+
+use futures_channel::oneshot;
+use gloo::timers::callback::Timeout;
+
+use crate::api::Host;
+
+/// The browser.
+pub(super) struct BrowserHost;
+
+impl Host for BrowserHost {
+    fn now_ms(&self) -> u64 {
+        js_sys::Date::now() as u64
+    }
+
+    fn sleep_ms(&self, duration_ms: u32) -> Pin<Box<dyn Future<Output = ()>>> {
+        let (sender, receiver) = oneshot::channel();
+        let timer = Timeout::new(duration_ms, move || {
+            // Nobody waits any more: the future is being dropped.
+            let _ = sender.send(());
+        });
+        Box::pin(async move {
+            // Dropping the future takes the timer back.
+            let _timer = timer;
+            let _ = receiver.await;
+        })
+    }
+
+    fn warn(&self, message: &str) {
+        gloo::console::warn!(message);
+    }
+}

@@ -1,0 +1,118 @@
+//! From a model's bytes to a model that answers: GPU, file, tokenizer, weights, engine. The one
+//! place that joins all parts; each of them knows nothing of the others.
+
+use std::rc::Rc;
+
+use serde::Serialize;
+use wasm_bindgen_futures::spawn_local;
+
+use crate::api::{ReadyModel, SamplingDefaults, system_fingerprint};
+use crate::device::{Gpu, GpuOptions, GpuReport};
+use crate::engine::{Engine, EngineLimits};
+use crate::model::{self, CausalModel, Compute, LoadOptions};
+use crate::ops::self_test;
+use crate::text::Tokenizer;
+use crate::weights::{ByteSource, Gguf};
+use crate::{Error, Result};
+
+/// What was loaded, for `engine.info()`.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct LoadReport {
+    #[serde(flatten)]
+    gpu: GpuReport,
+    /// The form of the kernels that was proven on the GPU.
+    variant: String,
+    architecture: String,
+    layers: usize,
+    file_bytes: u64,
+    context_tokens: usize,
+    vocab_size: usize,
+    /// Dispatches of one greedy decode step.
+    decode_dispatches: usize,
+}
+
+/// What a load gives.
+pub(super) struct Loaded {
+    pub ready: ReadyModel,
+    pub report: LoadReport,
+}
+
+/// Loads the model in `source` and starts its engine; `progress` is told the tensor bytes read so
+/// far and in all. `on_end` is told the error if the engine ends by itself.
+pub(super) async fn load<S: ByteSource>(
+    source: &S,
+    max_queue: usize,
+    progress: impl FnMut(u64, u64),
+    on_end: impl FnOnce(Error) + 'static,
+) -> Result<Loaded> {
+    // The header first: a file that is none should not cost a GPU device.
+    let gguf = Gguf::read(source).await?;
+    let tokenizer = Rc::new(Tokenizer::from_gguf(&gguf.metadata)?);
+
+    let gpu = Gpu::request(GpuOptions::default()).await?;
+    let variant = self_test::choose(&gpu, &self_test::candidates(&gpu)).await?;
+    let report = gpu.report().clone();
+    let compute = Compute::Gpu { gpu, variant };
+    let mut model = model::load(compute, &gguf, source, LoadOptions::default(), progress).await?;
+    model.warm_up().await?;
+    if tokenizer.vocab_size() > model.vocab_size() {
+        return Err(Error::InvalidModelFile(format!(
+            "the tokenizer has {} tokens, the embedding table only {}",
+            tokenizer.vocab_size(),
+            model.vocab_size()
+        )));
+    }
+
+    let variant = variant_name(&variant);
+    let report = LoadReport {
+        architecture: model.config().architecture.clone(),
+        layers: model.config().layers,
+        file_bytes: source.size_bytes(),
+        context_tokens: model.context_tokens(),
+        vocab_size: model.vocab_size(),
+        decode_dispatches: model.decode_dispatches(),
+        gpu: report,
+        variant,
+    };
+    let fingerprint = system_fingerprint(&[
+        env!("CARGO_PKG_VERSION"),
+        gguf.metadata.str("general.name")?.unwrap_or_default(),
+        &report.architecture,
+        &format!(
+            "{:?}",
+            gguf.tensors
+                .iter()
+                .map(|t| (t.ty, t.size_bytes))
+                .collect::<Vec<_>>()
+        ),
+        &report.file_bytes.to_string(),
+        &report.gpu.adapter,
+        &report.variant,
+    ]);
+    let limits = EngineLimits {
+        max_queue,
+        ..EngineLimits::default()
+    };
+    let (engine, handle) = Engine::new(model, limits);
+    spawn_local(async move {
+        if let Err(error) = engine.run().await {
+            on_end(error);
+        }
+    });
+    let ready = ReadyModel {
+        engine: handle,
+        tokenizer,
+        fingerprint,
+        sampling_defaults: SamplingDefaults::default(),
+    };
+    Ok(Loaded { ready, report })
+}
+
+/// The variant in a word, as reports show it.
+fn variant_name(variant: &crate::ops::Variant) -> String {
+    if variant.subgroups {
+        format!("subgroups of {}", variant.lanes_per_row)
+    } else {
+        "portable".into()
+    }
+}

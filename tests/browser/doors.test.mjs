@@ -1,0 +1,334 @@
+//! The JavaScript door and the fetch door, with a fake engine behind the real worker host.
+
+import assert from "node:assert/strict";
+import { after, afterEach, before, beforeEach, describe, test } from "node:test";
+import { startHarness } from "./harness.mjs";
+
+let harness;
+let page;
+before(async () => {
+  harness = await startHarness();
+});
+after(() => harness?.close());
+
+for (const bodyTransport of ["transfer", "chunks"]) {
+  describe(`bodies by ${bodyTransport}`, () => {
+    beforeEach(async () => {
+      page = await harness.open();
+      await page.evaluate(async (transport) => {
+        window.engine = await startFake({ bodyTransport: transport });
+      }, bodyTransport);
+    });
+    afterEach(() => page.context().close());
+
+    test("create gives the parsed object", async () => {
+      const completion = await page.evaluate(() =>
+        engine.completions.create({ model: "fake", prompt: "count:3" }),
+      );
+      assert.equal(completion.object, "text_completion");
+      assert.equal(completion.choices[0].text, "é0 é1 é2 ");
+    });
+
+    test("create with stream gives chunks, and ends", async () => {
+      const texts = await page.evaluate(async () => {
+        const texts = [];
+        const body = { model: "fake", prompt: "count:40:0", stream: true };
+        for await (const chunk of await engine.completions.create(body)) {
+          texts.push(chunk.choices[0].text);
+        }
+        return texts;
+      });
+      assert.equal(texts.length, 40);
+      assert.equal(texts[39], "é39 ");
+    });
+
+    test("break stops the generation, and the next request works", async () => {
+      const { active, text } = await page.evaluate(async () => {
+        const body = { model: "fake", prompt: "count:5000:2", stream: true };
+        for await (const _ of await engine.completions.create(body)) break;
+        await until(async () => (await engine.info()).active === 0, "the generation stopped");
+        const next = await engine.completions.create({ model: "fake", prompt: "count:1" });
+        return { active: (await engine.info()).active, text: next.choices[0].text };
+      });
+      assert.equal(active, 0);
+      assert.equal(text, "é0 ");
+    });
+
+    test("cancel() of a stream ends its loop without an error", async () => {
+      const count = await page.evaluate(async () => {
+        const body = { model: "fake", prompt: "count:5000:2", stream: true };
+        const stream = await engine.completions.create(body);
+        let count = 0;
+        for await (const _ of stream) if (++count === 3) stream.cancel();
+        await until(async () => (await engine.info()).active === 0, "the generation stopped");
+        return count;
+      });
+      assert.ok(count >= 3 && count < 100, `${count} chunks`);
+    });
+
+    test("an aborted stream rejects with AbortError and stops the generation", async () => {
+      const result = await page.evaluate(async () => {
+        const controller = new AbortController();
+        const result = await caught(async () => {
+          const body = { model: "fake", prompt: "count:5000:2", stream: true };
+          const stream = await engine.completions.create(body, { signal: controller.signal });
+          let count = 0;
+          for await (const _ of stream) if (++count === 3) controller.abort();
+        });
+        await until(async () => (await engine.info()).active === 0, "the generation stopped");
+        return result;
+      });
+      assert.equal(result.name, "AbortError");
+    });
+
+    test("an aborted plain request rejects with AbortError and stops the generation", async () => {
+      const result = await page.evaluate(async () => {
+        const signal = AbortSignal.timeout(100);
+        const result = await caught(() =>
+          engine.completions.create({ model: "fake", prompt: "count:5000:2" }, { signal }),
+        );
+        await until(async () => (await engine.info()).active === 0, "the generation stopped");
+        return result;
+      });
+      assert.equal(result.name, "AbortError");
+    });
+
+    test("a signal that is aborted already asks nothing", async () => {
+      const result = await page.evaluate(async () => ({
+        ...(await caught(() =>
+          engine.completions.create(
+            { model: "fake", prompt: "count:1" },
+            { signal: AbortSignal.abort() },
+          ),
+        )),
+        produced: (await engine.info()).produced,
+      }));
+      assert.equal(result.name, "AbortError");
+      assert.equal(result.produced, 0);
+    });
+
+    test("an unread stream holds the engine back", async () => {
+      const produced = await page.evaluate(async () => {
+        const body = { model: "fake", prompt: "count:5000:0", stream: true };
+        const stream = await engine.completions.create(body);
+        await new Promise((resolve) => setTimeout(resolve, 500));
+        const { produced } = await engine.info();
+        await stream.cancel();
+        return produced;
+      });
+      assert.ok(produced < 64, `${produced} chunks ran ahead of the reader`);
+    });
+
+    test("an error event inside a stream is thrown", async () => {
+      const result = await page.evaluate(() =>
+        caught(async () => {
+          const body = { model: "fake", prompt: "error-after:9", stream: true };
+          for await (const _ of await engine.completions.create(body));
+        }),
+      );
+      assert.equal(result.className, "InpageError");
+      assert.equal(result.code, "invalid_logits");
+    });
+
+    test("many requests at once keep apart", async () => {
+      const texts = await page.evaluate(() =>
+        Promise.all(
+          Array.from({ length: 20 }, async (_, index) => {
+            const body = { model: "fake", prompt: `count:${index + 1}:1`, stream: true };
+            let text = "";
+            for await (const chunk of await engine.completions.create(body)) {
+              text += chunk.choices[0].text;
+            }
+            return text;
+          }),
+        ),
+      );
+      texts.forEach((text, index) => {
+        assert.equal(text.split(" ").length - 1, index + 1);
+      });
+      const open = await page.evaluate(() =>
+        until(() => engine.openExchanges === 0, "no exchange is open").then(() => 0),
+      );
+      assert.equal(open, 0);
+    });
+
+    test("the openai SDK works with engine.fetch", async () => {
+      const result = await page.evaluate(async () => {
+        const openai = client({ fetch: engine.fetch });
+        const plain = await openai.completions.create({ model: "fake", prompt: "count:4" });
+        let streamed = "";
+        const stream = await openai.completions.create({
+          model: "fake",
+          prompt: "count:4",
+          stream: true,
+        });
+        for await (const chunk of stream) streamed += chunk.choices[0].text;
+        const models = [];
+        for await (const model of openai.models.list()) models.push(model.id);
+        return { plain: plain.choices[0].text, id: plain._request_id, streamed, models };
+      });
+      assert.deepEqual(result, {
+        plain: "é0 é1 é2 é3 ",
+        id: "req_fake",
+        streamed: "é0 é1 é2 é3 ",
+        models: ["fake"],
+      });
+    });
+
+    test("the openai SDK maps errors to its classes", async () => {
+      const [bad, unknown, inside] = await page.evaluate(async () => {
+        const openai = client({ fetch: engine.fetch });
+        const create = (body) =>
+          caught(() => openai.completions.create({ model: "fake", ...body }));
+        return [
+          await create({ prompt: "count:1", temperature: 3 }),
+          await create({ prompt: "count:1", model: "absent" }),
+          await caught(async () => {
+            const body = { model: "fake", prompt: "error-after:9", stream: true };
+            for await (const _ of await openai.completions.create(body));
+          }),
+        ];
+      });
+      assert.equal(bad.className, "BadRequestError");
+      assert.deepEqual([bad.status, bad.code, bad.param], [400, "out_of_range", "temperature"]);
+      assert.equal(unknown.className, "NotFoundError");
+      assert.deepEqual([unknown.code, unknown.param], ["model_not_found", "model"]);
+      assert.equal(inside.className, "APIError");
+      assert.equal(inside.code, "invalid_logits");
+    });
+
+    test("break and abort of the openai SDK stop the generation", async () => {
+      const abort = await page.evaluate(async () => {
+        const openai = client({ fetch: engine.fetch });
+        const body = { model: "fake", prompt: "count:5000:2", stream: true };
+        const idle = () => until(async () => (await engine.info()).active === 0, "it stopped");
+        for await (const _ of await openai.completions.create(body)) break;
+        await idle();
+        const controller = new AbortController();
+        const abort = caught(() =>
+          openai.completions.create({ ...body, stream: false }, { signal: controller.signal }),
+        );
+        setTimeout(() => controller.abort(), 100);
+        await idle();
+        return abort;
+      });
+      assert.equal(abort.className, "APIUserAbortError");
+    });
+  });
+}
+
+describe("details", () => {
+  beforeEach(async () => {
+    page = await harness.open();
+    await page.evaluate(async () => {
+      window.engine = await startFake();
+    });
+  });
+  afterEach(() => page.context().close());
+
+  test("an error answer becomes an InpageError with all its fields", async () => {
+    const result = await page.evaluate(() =>
+      caught(() => engine.completions.create({ model: "fake", prompt: "x", temperature: 3 })),
+    );
+    assert.equal(result.className, "InpageError");
+    assert.deepEqual(
+      [result.status, result.code, result.param, result.type],
+      [400, "out_of_range", "temperature", "invalid_request_error"],
+    );
+    assert.match(result.message, /at most 2/);
+  });
+
+  test("numbers that JSON cannot say arrive as a wrong type, big integers whole", async () => {
+    const text = await page.evaluate(async () => {
+      const body = {
+        model: "fake",
+        prompt: "raw",
+        temperature: Number.NaN,
+        top_p: Number.POSITIVE_INFINITY,
+        seed: 9007199254740993n,
+        logit_bias: { 5: Number.NaN },
+        min_p: null,
+        user: undefined,
+        stop: ["\u2028", '"'],
+        max_tokens: 5,
+      };
+      return (await engine.completions.create(body)).choices[0].text;
+    });
+    assert.equal(
+      text,
+      '{"model":"fake","prompt":"raw","temperature":[[[]]],"top_p":[[[]]],"seed":9007199254740993,' +
+        '"logit_bias":{"5":[[[]]]},"min_p":null,"stop":["\u2028","\\""],"max_tokens":5}',
+    );
+  });
+
+  test("a body without a JSON form is refused before anything is sent", async () => {
+    const results = await page.evaluate(async () => {
+      const cyclic = { model: "fake", prompt: "raw" };
+      cyclic.self = cyclic;
+      return [
+        await caught(() => engine.completions.create(cyclic)),
+        await caught(() => engine.completions.create(undefined)),
+      ];
+    });
+    assert.deepEqual(
+      results.map(({ name }) => name),
+      ["TypeError", "TypeError"],
+    );
+  });
+
+  test("engine.fetch leaves other paths to the network and takes a Request", async () => {
+    const result = await page.evaluate(async () => {
+      const network = await engine.fetch("/plain");
+      const request = new Request("/openai/v1/models", { headers: { "x-a": "b" } });
+      const models = await (await engine.fetch(request)).json();
+      const below = await engine.fetch("/v1/nonsense");
+      const beside = await engine.fetch("/v1x");
+      const text = await engine.fetch("/v1/completions", { method: "POST", body: "{}" });
+      return {
+        network: [network.status, (await network.text()).slice(0, 15)],
+        models: models.data[0].id,
+        below: [below.status, (await below.json()).error.code],
+        beside: beside.headers.get("content-type"),
+        text: text.status,
+      };
+    });
+    assert.deepEqual(result, {
+      network: [200, "<!doctype html>"],
+      models: "fake",
+      below: [404, "unknown_url"],
+      beside: "text/plain",
+      text: 415,
+    });
+  });
+
+  test("after dispose every door says engine_unavailable", async () => {
+    const result = await page.evaluate(async () => {
+      const running = caught(() =>
+        engine.completions.create({ model: "fake", prompt: "count:5000:2" }),
+      );
+      await until(async () => (await engine.info()).active === 1, "it runs");
+      await engine.dispose();
+      const response = await engine.fetch("/v1/models");
+      return {
+        running: await running,
+        status: response.status,
+        retryAfter: response.headers.get("retry-after"),
+        type: response.headers.get("content-type"),
+        id: response.headers.get("x-request-id"),
+        body: await response.json(),
+      };
+    });
+    assert.equal(result.running.code, "engine_unavailable");
+    assert.equal(result.status, 503);
+    assert.equal(result.retryAfter, "1");
+    assert.equal(result.type, "application/json; charset=utf-8");
+    assert.match(result.id, /^req_[a-z0-9]{24}$/);
+    const { error } = result.body;
+    assert.deepEqual(Object.keys(error), ["message", "type", "param", "code"]);
+    assert.deepEqual(
+      [error.type, error.param, error.code],
+      ["server_error", null, "engine_unavailable"],
+    );
+    assert.ok(error.message.length > 0);
+  });
+});

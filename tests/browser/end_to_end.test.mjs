@@ -1,0 +1,271 @@
+//! The real engine: wasm on WebGPU in Chromium, through all three doors, with the real `openai` SDK.
+
+import assert from "node:assert/strict";
+import { existsSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { after, before, beforeEach, describe, test } from "node:test";
+import { root } from "../../scripts/process.mjs";
+import { startHarness, wasmIsBuilt } from "./harness.mjs";
+
+const MODELS = process.env.INPAGE_MODELS ?? resolve(root, "../shared/models");
+const STORIES = join(MODELS, "stories260K/stories260K-F32.gguf");
+const PROMPT = "Once upon a time";
+const STORY = ", there was a little girl named Lily. She loved to play outside in the park.";
+
+const skip = !wasmIsBuilt
+  ? "skipped: the wasm module is not built"
+  : !existsSync(STORIES) && `skipped: ${STORIES} is not there`;
+
+describe("the real engine", { skip }, () => {
+  let harness;
+  let page;
+
+  before(async () => {
+    harness = await startHarness({ mounts: { "/stories.gguf": STORIES } });
+    page = await harness.open();
+    const failure = await page.evaluate(() =>
+      caught(async () => {
+        window.progress = [];
+        window.engine = await inpage.createEngine({
+          model: { url: "/stories.gguf", id: "stories" },
+          onProgress: (event) => progress.push(event),
+        });
+        window.idle = () =>
+          until(async () => (await engine.info()).active_generations === 0, "it stopped", 10_000);
+      }),
+    );
+    assert.equal(failure.message, undefined);
+  });
+  after(() => harness?.close());
+  beforeEach((context) => {
+    if (process.env.INPAGE_VERBOSE) console.error(`  test: ${context.name}`);
+  });
+
+  const greedy = { model: "stories", prompt: PROMPT, temperature: 0, max_tokens: 30 };
+
+  test("says what it runs on, and how far it was while loading", async () => {
+    const { info, progress } = await page.evaluate(async () => ({
+      info: await engine.info(),
+      progress,
+    }));
+    assert.equal(typeof info.adapter, "string");
+    assert.equal(typeof info.software_adapter, "boolean");
+    assert.equal(typeof info.variant, "string");
+    assert.equal(info.vocab_size, 512);
+    assert.deepEqual(
+      [...new Set(progress.map(({ phase }) => phase))],
+      ["download", "load", "ready"],
+    );
+  });
+
+  describe("completions.create", () => {
+    test("continues the story", async () => {
+      const completion = await page.evaluate((body) => engine.completions.create(body), greedy);
+      assert.ok(completion.choices[0].text.startsWith(STORY), completion.choices[0].text);
+      assert.equal(completion.choices[0].finish_reason, "length");
+      assert.equal(completion.model, "stories");
+      assert.equal(completion.usage.completion_tokens, 30);
+    });
+
+    test("streams the same text", async () => {
+      const { text, reasons, usage } = await page.evaluate(async (body) => {
+        let text = "";
+        const reasons = [];
+        let usage;
+        const streamed = { ...body, stream: true, stream_options: { include_usage: true } };
+        for await (const chunk of await engine.completions.create(streamed)) {
+          usage = chunk.usage ?? usage;
+          for (const choice of chunk.choices) {
+            text += choice.text;
+            if (choice.finish_reason) reasons.push(choice.finish_reason);
+          }
+        }
+        return { text, reasons, usage };
+      }, greedy);
+      assert.ok(text.startsWith(STORY), text);
+      assert.deepEqual(reasons, ["length"]);
+      assert.equal(usage.completion_tokens, 30);
+    });
+
+    test("draws the same text from the same seed, given as a bigint", async () => {
+      const [a, b, c] = await page.evaluate(async (prompt) => {
+        const create = async (seed) => {
+          const body = { model: "default", prompt, max_tokens: 24, temperature: 1, seed };
+          return (await engine.completions.create(body)).choices[0].text;
+        };
+        return [
+          await create(9007199254740993n),
+          await create(9007199254740993n),
+          await create(9007199254740992n),
+        ];
+      }, PROMPT);
+      assert.equal(a, b);
+      assert.notEqual(a, c, "the seed lost its last bit");
+    });
+
+    test("stops at a stop string", async () => {
+      const { text, finish_reason } = await page.evaluate(
+        async (body) => (await engine.completions.create({ ...body, stop: "Lily" })).choices[0],
+        greedy,
+      );
+      assert.equal(text, ", there was a little girl named ");
+      assert.equal(finish_reason, "stop");
+    });
+
+    test("refuses what JSON cannot say and what is out of range, by name", async () => {
+      const results = await page.evaluate(
+        (body) =>
+          Promise.all(
+            [
+              { temperature: Number.NaN },
+              { max_tokens: Number.POSITIVE_INFINITY },
+              { prompt: Number.NaN },
+              { stop: Number.NaN },
+              { stream: Number.NaN },
+              { user: Number.NaN },
+              { stream: true, stream_options: Number.NaN },
+              { temperature: 3 },
+              { model: "absent" },
+              { logit_bias: { 5: 1 } },
+            ].map((fields) => caught(() => engine.completions.create({ ...body, ...fields }))),
+          ),
+        greedy,
+      );
+      assert.deepEqual(
+        results.map(({ status, code, param }) => [status, code, param]),
+        [
+          [400, "invalid_type", "temperature"],
+          [400, "invalid_type", "max_tokens"],
+          [400, "invalid_type", "prompt"],
+          [400, "invalid_type", "stop"],
+          [400, "invalid_type", "stream"],
+          [400, "invalid_type", "user"],
+          [400, "invalid_type", "stream_options"],
+          [400, "out_of_range", "temperature"],
+          [404, "model_not_found", "model"],
+          [400, "unsupported_parameter", "logit_bias"],
+        ],
+      );
+    });
+
+    test("abort and break stop the generation, and the next request works", async () => {
+      const { names, text } = await page.evaluate(async (body) => {
+        const names = [];
+        for (const stream of [true, false]) {
+          const controller = new AbortController();
+          const long = { ...body, max_tokens: 400, stream };
+          const running = caught(async () => {
+            const answer = await engine.completions.create(long, { signal: controller.signal });
+            if (stream) for await (const _ of answer) controller.abort();
+          });
+          if (!stream) setTimeout(() => controller.abort(), 100);
+          names.push((await running).name);
+          await idle();
+        }
+        const long = { ...body, max_tokens: 400, stream: true };
+        for await (const _ of await engine.completions.create(long)) break;
+        await idle();
+        return { names, text: (await engine.completions.create(body)).choices[0].text };
+      }, greedy);
+      assert.deepEqual(names, ["AbortError", "AbortError"]);
+      assert.ok(text.startsWith(STORY), text);
+    });
+  });
+
+  for (const door of ["engine.fetch", "the service worker"]) {
+    describe(`the openai SDK through ${door}`, () => {
+      before(() =>
+        page.evaluate(async (door) => {
+          if (door === "engine.fetch") {
+            window.openai = client({ fetch: engine.fetch });
+          } else {
+            window.serving = inpage.serveFromPage(engine);
+            await serving.ready;
+            window.openai = client({ fetch: inpage.servedFetch });
+          }
+        }, door),
+      );
+
+      test("completes, plain and streamed", async () => {
+        const [plain, streamed] = await page.evaluate(async (body) => {
+          const plain = (await openai.completions.create(body)).choices[0].text;
+          let streamed = "";
+          for await (const chunk of await openai.completions.create({ ...body, stream: true })) {
+            streamed += chunk.choices[0].text;
+          }
+          return [plain, streamed];
+        }, greedy);
+        assert.ok(plain.startsWith(STORY), plain);
+        assert.equal(streamed, plain);
+      });
+
+      test("lists the model", async () => {
+        const [ids, one] = await page.evaluate(async () => {
+          const ids = [];
+          for await (const model of openai.models.list()) ids.push(model.id);
+          return [ids, (await openai.models.retrieve("stories")).id];
+        });
+        assert.deepEqual(ids, ["stories"]);
+        assert.equal(one, "stories");
+      });
+
+      test("maps errors, of streams too", async () => {
+        const results = await page.evaluate(
+          (body) =>
+            Promise.all(
+              [
+                { temperature: -1 },
+                { temperature: -1, stream: true },
+                { prompt: 7 },
+                { model: "absent" },
+              ].map((fields) => caught(() => openai.completions.create({ ...body, ...fields }))),
+            ),
+          greedy,
+        );
+        assert.deepEqual(
+          results.map(({ className, code, param }) => [className, code, param]),
+          [
+            ["BadRequestError", "out_of_range", "temperature"],
+            ["BadRequestError", "out_of_range", "temperature"],
+            ["BadRequestError", "invalid_type", "prompt"],
+            ["NotFoundError", "model_not_found", "model"],
+          ],
+        );
+      });
+
+      test("abort and break stop the generation", async () => {
+        const className = await page.evaluate(async (body) => {
+          const long = { ...body, max_tokens: 400 };
+          for await (const _ of await openai.completions.create({ ...long, stream: true })) break;
+          await idle();
+          const controller = new AbortController();
+          const running = caught(() =>
+            openai.completions.create(long, { signal: controller.signal }),
+          );
+          setTimeout(() => controller.abort(), 100);
+          const { className } = await running;
+          await idle();
+          return className;
+        }, greedy);
+        assert.equal(className, "APIUserAbortError");
+      });
+    });
+  }
+
+  test("a file that is no model is refused by name", async () => {
+    const results = await page.evaluate(async () => [
+      await caught(() => inpage.createEngine({ model: new Blob(["not a model at all"]) })),
+      await caught(() => inpage.createEngine({ model: new Blob([]) })),
+    ]);
+    for (const { className, code } of results) {
+      assert.deepEqual([className, code], ["InpageError", "invalid_model_file"]);
+    }
+  });
+
+  test("a switch that does not exist is refused by name", async () => {
+    const { message } = await page.evaluate(() =>
+      caught(() => inpage.createEngine({ model: new Blob([]), noSuchSwitch: 1 })),
+    );
+    assert.match(message, /noSuchSwitch/);
+  });
+});

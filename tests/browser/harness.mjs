@@ -1,0 +1,103 @@
+//! What the browser tests share: a server with the built package, the real `openai` SDK bundled for
+//! the page, and Chromium. Knows no test.
+
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { build } from "esbuild";
+import { launchChromium } from "../../scripts/chromium.mjs";
+import { root } from "../../scripts/process.mjs";
+import { serve } from "../../scripts/server.mjs";
+
+const PAGE = `<!doctype html><meta charset="utf-8"><title>inpage test</title>
+<link rel="icon" href="data:,">
+<script type="module">
+import * as inpage from "/dist/index.js";
+import OpenAI, * as sdk from "/openai.js";
+// What tests in the page use; the fake engine loads three bytes instead of a model.
+Object.assign(window, {
+  inpage, OpenAI, sdk,
+  startFake: (options) => inpage.createEngine({
+    workerUrl: "/fixtures/fake_worker.mjs",
+    model: { file: new Blob(["abc"]), id: "fake" },
+    ...options,
+  }),
+  client: (options) => new OpenAI({
+    baseURL: location.origin + "/v1", apiKey: "x", dangerouslyAllowBrowser: true, ...options,
+  }),
+  until: async (condition, what, limit_ms = 4000) => {
+    const end = performance.now() + limit_ms;
+    for (;;) {
+      const value = await condition();
+      if (value) return value;
+      if (performance.now() > end) throw new Error("waited in vain until " + what);
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  },
+  // An error as plain data: it has to leave the page.
+  caught: async (run) => {
+    try {
+      return { value: await run() };
+    } catch (error) {
+      const { name, message, status, code, param, type } = error;
+      return { className: error.constructor.name, name, message, status, code, param, type };
+    }
+  },
+});
+window.loaded = true;
+</script>`;
+
+/** True once the wasm module is built; without it only the fake engine can be tested. */
+export const wasmIsBuilt = existsSync(join(root, "www/dist/wasm/inpage_bg.wasm"));
+
+/**
+ * A server and a browser. `open()` gives a page with nothing stored; `open(context)` another tab of
+ * the same profile. `mounts` are served besides.
+ */
+export async function startHarness({ mounts = {}, args = [] } = {}) {
+  const folder = mkdtempSync(join(tmpdir(), "inpage-browser-"));
+  await build({
+    stdin: {
+      contents: 'export * from "openai"; export { default } from "openai";',
+      resolveDir: root,
+    },
+    bundle: true,
+    format: "esm",
+    platform: "browser",
+    // The tests look at names of classes, which bundling would change.
+    keepNames: true,
+    outfile: join(folder, "openai.js"),
+    logLevel: "error",
+  });
+  const server = await serve({
+    mounts: {
+      "/dist/": join(root, "www/dist/"),
+      "/models/": join(root, "www/models/"),
+      "/fixtures/": join(root, "tests/browser/fixtures/"),
+      "/sw.js": join(root, "www/dist/sw.js"),
+      "/openai.js": join(folder, "openai.js"),
+      ...mounts,
+    },
+    pages: { "/": PAGE, "/plain": '<!doctype html><link rel="icon" href="data:,">' },
+  });
+  const browser = await launchChromium({ args });
+  return {
+    origin: server.origin,
+    browser,
+    async open(context, path = "/") {
+      const page = await (context ?? (await browser.newContext())).newPage();
+      if (process.env.INPAGE_VERBOSE) {
+        page.on("console", (message) => console.error(`  page: ${message.text()}`));
+        page.on("pageerror", (error) => console.error(`  page: ${error.stack}`));
+      }
+      await page.goto(server.origin + path);
+      if (path === "/") await page.waitForFunction(() => window.loaded);
+      return page;
+    },
+    async close() {
+      await browser.close();
+      await server.close();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}

@@ -1,0 +1,231 @@
+//! Where the model's bytes come from: files, ranges, the cache and its resumption. The fake engine
+//! reads the whole source, in small and large pieces, and reports the digest of what it read.
+
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { after, afterEach, before, beforeEach, describe, test } from "node:test";
+import { startHarness } from "./harness.mjs";
+import { modelBytes, startModelServer } from "./model_server.mjs";
+
+const MIB = 1 << 20;
+const SIZE = 21 * MIB + 12345;
+const FIRST = modelBytes(SIZE, 1);
+const SECOND = modelBytes(SIZE, 2);
+const digestOf = (bytes) =>
+  [...createHash("sha256").update(bytes).digest()].map((b) => b.toString(16)).join(",");
+
+let harness;
+let page;
+let server;
+let state;
+
+before(async () => {
+  harness = await startHarness();
+});
+after(() => harness?.close());
+beforeEach(async () => {
+  page = await harness.open();
+  state = { bytes: FIRST, etag: '"one"' };
+  server = await startModelServer(state);
+});
+afterEach(async () => {
+  await page.context().close();
+  await server.close();
+});
+
+/** Loads the URL; gives the digest of what the engine read, or the error, and all progress. */
+const load = (options = {}, tab = page) =>
+  tab.evaluate(
+    async ({ url, cache, ...options }) => {
+      const progress = [];
+      const result = await caught(async () => {
+        const engine = await startFake({
+          model: { url, ...(cache === undefined ? {} : { cache }) },
+          onProgress: (event) => progress.push(event),
+          ...options,
+        });
+        const info = await engine.info();
+        const { data } = await (await engine.fetch("/v1/models")).json();
+        await engine.dispose();
+        return { digest: info.sourceDigest, id: data[0].id };
+      });
+      return { ...result, ...result.value, progress };
+    },
+    { url: server.url, ...options },
+  );
+
+describe("a URL", () => {
+  test("is downloaded once, with progress, and named by its file", async () => {
+    const first = await load();
+    assert.equal(first.digest, digestOf(FIRST), first.message);
+    assert.equal(first.id, "test model");
+    const phases = [...new Set(first.progress.map(({ phase }) => phase))];
+    assert.deepEqual(phases, ["download", "load", "ready"]);
+    for (const phase of ["download", "load"]) {
+      const last = first.progress.filter((event) => event.phase === phase).at(-1);
+      assert.deepEqual([last.loadedBytes, last.totalBytes], [SIZE, SIZE]);
+    }
+    const sentOnce = state.sentBytes;
+    const second = await load();
+    assert.equal(second.digest, digestOf(FIRST));
+    assert.ok(!second.progress.some(({ phase }) => phase === "download"), "downloaded again");
+    assert.ok(state.sentBytes - sentOnce < SIZE / 2, "transferred again");
+  });
+
+  test("works offline after the first visit", async () => {
+    await load();
+    await server.close();
+    const { digest, message } = await load();
+    assert.equal(digest, digestOf(FIRST), message);
+  });
+
+  test("is kept although the server has forgotten it", async () => {
+    await load();
+    state.status = 404;
+    assert.equal((await load()).digest, digestOf(FIRST));
+  });
+
+  test("does not wait long for a network that does not answer", async () => {
+    await load();
+    state.stallAfter = 0;
+    state.hideLength = true;
+    const start = performance.now();
+    assert.equal((await load()).digest, digestOf(FIRST));
+    assert.ok(performance.now() - start < 9000);
+  });
+
+  test("is downloaded anew when the server has another version", async () => {
+    await load();
+    Object.assign(state, { bytes: SECOND, etag: '"two"' });
+    assert.equal((await load()).digest, digestOf(SECOND));
+    assert.equal((await load()).digest, digestOf(SECOND));
+  });
+
+  test("goes on where a broken download stopped", async () => {
+    state.cutAfter = 9 * MIB;
+    const broken = await load();
+    assert.equal(broken.digest, undefined);
+    assert.ok(broken.code, "an InpageError");
+    delete state.cutAfter;
+    state.requests.length = 0;
+    const whole = await load();
+    assert.equal(whole.digest, digestOf(FIRST), whole.message);
+    assert.equal(state.requests.length, 1);
+    const from = Number(/^bytes=(\d+)-$/.exec(state.requests[0])[1]);
+    assert.ok(from >= 4 * MIB && from <= 9 * MIB, state.requests[0]);
+  });
+
+  test("does not join halves of two versions", async () => {
+    state.cutAfter = 9 * MIB;
+    await load();
+    delete state.cutAfter;
+    Object.assign(state, { bytes: SECOND, etag: '"two"' });
+    assert.equal((await load()).digest, digestOf(SECOND));
+  });
+
+  test("does not join halves that nothing proves to fit", async () => {
+    delete state.etag;
+    state.cutAfter = 9 * MIB;
+    await load();
+    delete state.cutAfter;
+    state.bytes = SECOND;
+    assert.equal((await load()).digest, digestOf(SECOND));
+  });
+
+  test("goes on by Last-Modified", async () => {
+    delete state.etag;
+    state.lastModified = "Sat, 21 Nov 2026 00:00:00 GMT";
+    state.cutAfter = 9 * MIB;
+    await load();
+    delete state.cutAfter;
+    state.requests.length = 0;
+    assert.equal((await load()).digest, digestOf(FIRST));
+    assert.notEqual(state.requests[0], "bytes=0-");
+  });
+
+  test("works from servers without ranges and without a length", async () => {
+    Object.assign(state, { ranges: false, hideLength: true });
+    const { digest, progress } = await load();
+    assert.equal(digest, digestOf(FIRST));
+    assert.equal(progress[0].totalBytes, undefined);
+    assert.equal((await load()).digest, digestOf(FIRST));
+  });
+
+  test("works from another origin that hides its headers", async () => {
+    state.exposeHeaders = false;
+    assert.equal((await load()).digest, digestOf(FIRST));
+  });
+
+  test("is read by ranges, in few large pieces, when it is not to be kept", async () => {
+    assert.equal((await load({ cache: false })).digest, digestOf(FIRST));
+    const lengths = state.requests.slice(1).map((range) => {
+      const [, start, end] = /^bytes=(\d+)-(\d+)$/.exec(range);
+      return end - start + 1;
+    });
+    assert.ok(lengths.length >= 3 && lengths.length <= 8, state.requests.join(" "));
+  });
+
+  test("is kept by the browser when it can neither be stored nor read by ranges", async () => {
+    state.ranges = false;
+    assert.equal((await load({ cache: false })).digest, digestOf(FIRST));
+    assert.equal(state.requests.length, 1);
+  });
+
+  test("an error status is told with the URL", async () => {
+    state.status = 403;
+    const { code, message } = await load();
+    assert.equal(code, "model_not_loaded");
+    assert.match(message, /test%20model\.gguf.* answered 403/);
+  });
+
+  test("two tabs share one download", async () => {
+    const second = await harness.open(page.context());
+    const results = await Promise.all([load({}, page), load({}, second)]);
+    for (const { digest } of results) assert.equal(digest, digestOf(FIRST));
+    assert.equal(results.filter(({ progress }) => progress[0].phase === "download").length, 1);
+  });
+
+  test("an abort during the download rejects with AbortError, and the next load goes on", async () => {
+    state.stallAfter = 9 * MIB;
+    const result = await page.evaluate(
+      (url) =>
+        caught(() => {
+          const controller = new AbortController();
+          return startFake({
+            model: url,
+            signal: controller.signal,
+            onProgress: ({ loadedBytes }) => {
+              if (loadedBytes >= 8 << 20) controller.abort();
+            },
+          });
+        }),
+      server.url,
+    );
+    assert.equal(result.name, "AbortError");
+    delete state.stallAfter;
+    state.requests.length = 0;
+    assert.equal((await load()).digest, digestOf(FIRST));
+    assert.notEqual(state.requests[0], "bytes=0-");
+  });
+});
+
+describe("a local file", () => {
+  const loadFile = (name) =>
+    page.evaluate(async (name) => {
+      const bytes = new Uint8Array(9_000_001).map((_, i) => i % 251);
+      const file = name ? new File([bytes], name) : new Blob([bytes]);
+      const engine = await startFake({ model: file });
+      const digest = await crypto.subtle.digest("SHA-256", bytes);
+      const expected = Array.from(new Uint8Array(digest), (b) => b.toString(16)).join(",");
+      const { data } = await (await engine.fetch("/v1/models")).json();
+      return { same: (await engine.info()).sourceDigest === expected, id: data[0].id };
+    }, name);
+
+  test("is read by slices and named by its name", async () => {
+    assert.deepEqual(await loadFile("My Model.Q8_0.gguf"), { same: true, id: "My Model.Q8_0" });
+  });
+
+  test("a Blob has a name of its own", async () => {
+    assert.deepEqual(await loadFile(undefined), { same: true, id: "local" });
+  });
+});

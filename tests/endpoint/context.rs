@@ -1,0 +1,103 @@
+//! Context rules over the wire (API.md section 11; cases 113 and 114).
+
+use serde_json::json;
+
+use crate::fixture::*;
+
+/// A prompt of `count` ids.
+fn prompt(count: usize) -> Vec<u32> {
+    bytes(&"abcdefghij".repeat(count / 10 + 1))[..count].to_vec()
+}
+
+#[test]
+fn case_113_the_completion_does_not_fit() {
+    serve_default(async |server| {
+        let base = || {
+            json!({
+                "prompt": prompt(CONTEXT - 4),
+                "max_tokens": 50,
+                "ignore_eos": true,
+                "temperature": 0,
+            })
+        };
+        let mut texts = Vec::new();
+        for (behavior, truncate) in [
+            (None, false),
+            (Some("truncate"), false),
+            (Some("truncate"), true),
+        ] {
+            let mut members = base();
+            members["context_length_exceeded_behavior"] = json!(behavior);
+            members["truncate_sequence"] = json!(truncate);
+            let object = server.ok(members).await;
+            assert_eq!(object["usage"]["completion_tokens"], 4);
+            assert_eq!(finish_of(&object), "length");
+            texts.push(text_of(&object).to_owned());
+        }
+        assert!(texts.iter().all(|text| *text == texts[0]));
+        let mut members = base();
+        members["context_length_exceeded_behavior"] = json!("error");
+        let error = server.complete(members).await.error();
+        let param = Some("max_tokens".to_owned());
+        assert_eq!(error, (400, "context_length_exceeded".into(), param));
+    });
+}
+
+#[test]
+fn case_114_the_prompt_does_not_fit() {
+    serve_default(async |server| {
+        for (length, max_tokens, behavior) in [
+            (CONTEXT + 10, 8, json!(null)),
+            (CONTEXT + 10, 8, json!("truncate")),
+            (CONTEXT + 10, 8, json!("error")),
+            (CONTEXT, 1, json!(null)),
+        ] {
+            let members = json!({
+                "prompt": prompt(length),
+                "max_tokens": max_tokens,
+                "context_length_exceeded_behavior": behavior,
+            });
+            let error = server.complete(members).await.error();
+            let param = Some("prompt".to_owned());
+            assert_eq!(error, (400, "context_length_exceeded".into(), param));
+        }
+        let members = json!({"prompt": prompt(CONTEXT), "max_tokens": 0, "echo": true});
+        let object = server.ok(members).await;
+        assert_eq!(object["usage"]["prompt_tokens"], CONTEXT);
+        assert_eq!(text_of(&object).len(), CONTEXT);
+    });
+}
+
+#[test]
+fn truncate_sequence_keeps_the_end_and_says_so() {
+    serve_default(async |server| {
+        let text: String = ('a'..='z').cycle().take(CONTEXT + 10).collect();
+        let members = json!({
+            "prompt": text,
+            "max_tokens": 8,
+            "truncate_sequence": true,
+            "echo": true,
+            "temperature": 0,
+        });
+        let reply = server.complete(members).await;
+        let object = reply.json();
+        let kept = CONTEXT - 8;
+        // The automatic start token is dropped as well.
+        let dropped = text.len() + 1 - kept;
+        assert_eq!(
+            reply.header("x-prompt-truncated"),
+            Some(&*dropped.to_string())
+        );
+        assert_eq!(object["usage"]["prompt_tokens"], kept);
+        assert!(text_of(&object).starts_with(&text[text.len() - kept..]));
+        assert_eq!(text_of(&object).len(), CONTEXT);
+        // What the model sees is what a request with the kept ids alone gives it.
+        let ids = bytes(&text[text.len() - kept..]);
+        let alone = server
+            .text(json!({"prompt": ids, "max_tokens": 8, "temperature": 0}))
+            .await;
+        assert!(text_of(&object).ends_with(&alone));
+        let reply = server.complete(json!({"truncate_sequence": true})).await;
+        assert_eq!(reply.header("x-prompt-truncated"), None);
+    });
+}

@@ -1,0 +1,13 @@
+//! The endpoint through its one door, `Handler::handle`, with a real engine and tokenizer and a
+//! model without weights. Tests carry the numbers of the conformance cases they check.
+
+mod fixture;
+
+mod context;
+mod fields;
+mod http;
+mod lifecycle;
+mod objects;
+mod sampling;
+mod streaming;
+mod text;

@@ -1,0 +1,9 @@
+//! Which URLs are ours. The routes below a base path are Rust's business.
+
+/** True if `url` lies at or below one of `basePaths`. */
+export function isBelowBasePath(url: URL, basePaths: readonly string[]): boolean {
+  return basePaths.some((base) => {
+    const path = base.replace(/\/+$/, "");
+    return url.pathname === path || url.pathname.startsWith(`${path}/`);
+  });
+}

@@ -1,0 +1,189 @@
+//! Response bodies across a MessagePort: one transferred stream where the browser can, else pieces
+//! on credit (Safari cannot transfer streams). Knows nothing of HTTP or of the engine.
+
+import { orAborted } from "./abort.js";
+import type { BodyTransport, RequesterMessage, ResponderMessage } from "./protocol.js";
+
+type Bytes = Uint8Array<ArrayBuffer>;
+
+/** Pieces the receiver lets the sender run ahead. */
+const CREDIT_CHUNKS = 16;
+
+let transport: BodyTransport | undefined;
+
+/** What this browser can do; found out once by trying. */
+export function bestTransport(): BodyTransport {
+  if (transport === undefined) {
+    const { port1, port2 } = new MessageChannel();
+    try {
+      const stream = new ReadableStream();
+      port1.postMessage(stream, [stream as unknown as Transferable]);
+      transport = "transfer";
+    } catch {
+      transport = "chunks";
+    }
+    port1.close();
+    port2.close();
+  }
+  return transport;
+}
+
+/**
+ * Sends `body` piece by piece, never more than the receiver has granted. Resolves when the body
+ * has ended; `onMessage` must be fed every message of the port until then.
+ */
+export class ChunkSender {
+  #credit = 0;
+  #wake: (() => void) | undefined;
+  #stopped = false;
+
+  grant(chunks: number): void {
+    this.#credit += chunks;
+    this.#wake?.();
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    this.#wake?.();
+  }
+
+  async send(
+    body: ReadableStream<Bytes>,
+    post: (message: ResponderMessage) => void,
+  ): Promise<void> {
+    const reader = body.getReader();
+    try {
+      for (;;) {
+        while (this.#credit === 0 && !this.#stopped) {
+          await new Promise<void>((resolve) => {
+            this.#wake = resolve;
+          });
+        }
+        if (this.#stopped) return;
+        const { done, value } = await reader.read();
+        if (this.#stopped) return;
+        if (done) {
+          post({ type: "end" });
+          return;
+        }
+        this.#credit -= 1;
+        post({ type: "chunk", bytes: value });
+      }
+    } catch (error) {
+      post({ type: "error", message: error instanceof Error ? error.message : String(error) });
+    } finally {
+      // Does nothing once the body has ended; else it is how the engine learns that nobody reads.
+      await reader.cancel().catch(() => {});
+    }
+  }
+}
+
+/** The receiving end of a [`ChunkSender`]: feed it the port's messages, read its `stream`. */
+export class ChunkReceiver {
+  readonly stream: ReadableStream<Bytes>;
+  #controller!: ReadableStreamDefaultController<Bytes>;
+  #post: (message: RequesterMessage) => void;
+  #onEnd: () => void;
+  #granted = 0;
+  #ended = false;
+
+  constructor(post: (message: RequesterMessage) => void, onEnd: () => void) {
+    this.#post = post;
+    this.#onEnd = onEnd;
+    this.stream = new ReadableStream<Bytes>(
+      {
+        start: (controller) => {
+          this.#controller = controller;
+        },
+        pull: () => this.#grant(),
+        cancel: () => {
+          post({ type: "cancel" });
+          this.#end();
+        },
+      },
+      { highWaterMark: CREDIT_CHUNKS },
+    );
+  }
+
+  /** Takes the message if it is one of a body. */
+  accept(message: ResponderMessage): void {
+    if (this.#ended) return;
+    if (message.type === "chunk") {
+      this.#granted -= 1;
+      this.#controller.enqueue(message.bytes);
+    } else if (message.type === "end") {
+      this.#end();
+      this.#controller.close();
+    } else if (message.type === "error") {
+      this.#end();
+      this.#controller.error(new TypeError(message.message));
+    }
+  }
+
+  #grant(): void {
+    const chunks = (this.#controller.desiredSize ?? 0) - this.#granted;
+    if (this.#ended || chunks <= 0) return;
+    this.#granted += chunks;
+    this.#post({ type: "credit", chunks });
+  }
+
+  #end(): void {
+    this.#ended = true;
+    this.#onEnd();
+  }
+}
+
+/**
+ * `body`, which ends with `lastWords(reason)` when `lost` aborts: a body whose sender is gone would
+ * otherwise never end. `undefined` from `lastWords` breaks the stream instead.
+ *
+ * @param onEnd called once, however it ends.
+ */
+export function endedWhenLost(
+  body: ReadableStream<Bytes>,
+  lost: AbortSignal,
+  lastWords: (reason: unknown, midEvent: boolean) => string | undefined,
+  onEnd: () => void,
+): ReadableStream<Bytes> {
+  const reader = body.getReader();
+  let tail: Bytes = new Uint8Array();
+  return new ReadableStream<Bytes>(
+    {
+      async pull(controller) {
+        let piece: ReadableStreamReadResult<Bytes>;
+        try {
+          piece = await orAborted(reader.read(), lost);
+        } catch (reason) {
+          // First the cancel, then the end: the end closes the port that the cancel travels on.
+          reader.cancel(reason).catch(() => {});
+          onEnd();
+          if (!lost.aborted) throw reason;
+          const words = lastWords(reason, tail.length > 0 && !endsEvent(tail));
+          if (words === undefined) throw reason;
+          controller.enqueue(new TextEncoder().encode(words));
+          controller.close();
+          return;
+        }
+        if (piece.done) {
+          onEnd();
+          controller.close();
+        } else {
+          tail = piece.value.slice(-2);
+          controller.enqueue(piece.value);
+        }
+      },
+      cancel(reason) {
+        const cancelled = reader.cancel(reason);
+        onEnd();
+        return cancelled;
+      },
+    },
+    // Ask upstream only when someone asks us: what is not read must hold the engine back.
+    { highWaterMark: 0 },
+  );
+}
+
+/** An event ends with an empty line. */
+function endsEvent(tail: Uint8Array): boolean {
+  return tail.length === 2 && tail[0] === 10 && tail[1] === 10;
+}

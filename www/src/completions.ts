@@ -1,0 +1,179 @@
+//! `engine.completions.create`: the JavaScript door. Turns a body into a request for the fetch door
+//! and the answer into objects; every rule of the endpoint stays in Rust.
+
+import { abortError } from "./abort.js";
+import { eventData } from "./event_stream.js";
+import { InpageError } from "./inpage_error.js";
+import { encodeBody } from "./json_body.js";
+
+/** Token counts of a request (API.md section 10.6). */
+export interface Usage {
+  prompt_tokens: number;
+  completion_tokens: number;
+  total_tokens: number;
+  prompt_tokens_details?: { cached_tokens?: number };
+}
+
+/** One choice; in a chunk, the part of it that is new. */
+export interface CompletionChoice {
+  index: number;
+  text: string;
+  logprobs: Logprobs | null;
+  /** In a chunk null until the choice's last one. */
+  finish_reason: "stop" | "length" | null;
+}
+
+/** Legacy log probabilities: parallel arrays, one entry a token. */
+export interface Logprobs {
+  tokens: string[];
+  token_logprobs: (number | null)[];
+  top_logprobs: (Record<string, number> | null)[] | null;
+  text_offset: number[];
+}
+
+/** The answer, and each chunk of a streamed one. */
+export interface Completion {
+  id: string;
+  object: "text_completion";
+  created: number;
+  model: string;
+  system_fingerprint?: string;
+  choices: CompletionChoice[];
+  usage?: Usage | null;
+}
+
+/** What the endpoint takes. Fields not named here are passed on as they are. */
+export interface CompletionRequest {
+  model: string;
+  prompt: string | string[] | ArrayLike<number> | ArrayLike<number>[];
+  max_tokens?: number | null;
+  temperature?: number | null;
+  top_p?: number | null;
+  top_k?: number | null;
+  min_p?: number | null;
+  /** A 64-bit integer: a `bigint` keeps what a `number` cannot hold. */
+  seed?: number | bigint | null;
+  stop?: string | string[] | null;
+  stream?: boolean | null;
+  stream_options?: { include_usage?: boolean } | null;
+  echo?: boolean | null;
+  n?: number | null;
+  user?: string | null;
+  [field: string]: unknown;
+}
+
+/** How a call can be given up. */
+export interface CallOptions {
+  signal?: AbortSignal | undefined;
+}
+
+/** A streamed answer: iterate it once. Leaving the loop, or `cancel()`, stops the generation. */
+export interface CompletionStream extends AsyncIterable<Completion> {
+  /** Stops the generation; a loop that runs ends. */
+  cancel(): Promise<void>;
+}
+
+/** The door; `fetchDoor` must answer below `basePath`. */
+export class Completions {
+  readonly #fetch: typeof fetch;
+  readonly #url: string;
+  readonly #headers: Record<string, string>;
+
+  constructor(fetchDoor: typeof fetch, basePath: string, apiKey: string | undefined) {
+    this.#fetch = fetchDoor;
+    // The fetch door goes by the path; the page's own origin may be opaque.
+    this.#url = new URL(`${basePath}/completions`, "http://inpage.invalid").href;
+    this.#headers = { "content-type": "application/json" };
+    // Who holds the engine configured the key.
+    if (apiKey !== undefined) this.#headers.authorization = `Bearer ${apiKey}`;
+  }
+
+  /**
+   * Asks for a completion.
+   *
+   * @throws InpageError for every answer of the endpoint that is an error
+   * @throws DOMException named `AbortError` when `signal` aborts; from the iterator too
+   */
+  create(
+    body: CompletionRequest & { stream: true },
+    options?: CallOptions,
+  ): Promise<CompletionStream>;
+  create(
+    body: CompletionRequest & { stream?: false | null },
+    options?: CallOptions,
+  ): Promise<Completion>;
+  create(body: CompletionRequest, options?: CallOptions): Promise<Completion | CompletionStream>;
+  async create(
+    body: CompletionRequest,
+    { signal }: CallOptions = {},
+  ): Promise<Completion | CompletionStream> {
+    // An own controller, so that `cancel()` of the stream and the caller's signal are one.
+    const controller = new AbortController();
+    const follow = () => controller.abort(abortError(signal?.reason));
+    if (signal?.aborted) follow();
+    signal?.addEventListener("abort", follow, { once: true });
+    const unfollow = () => signal?.removeEventListener("abort", follow);
+    try {
+      const response = await this.#fetch(this.#url, {
+        method: "POST",
+        headers: this.#headers,
+        body: encodeBody(body),
+        signal: controller.signal,
+      });
+      const isStream = response.headers.get("content-type")?.startsWith("text/event-stream");
+      if (response.ok && isStream && response.body) {
+        return new ChunkStream(response.body, controller, unfollow);
+      }
+      const text = await response.text();
+      unfollow();
+      if (!response.ok) throw InpageError.fromAnswer(response.status, text);
+      return JSON.parse(text) as Completion;
+    } catch (error) {
+      unfollow();
+      throw error;
+    }
+  }
+}
+
+class ChunkStream implements CompletionStream {
+  readonly #body: ReadableStream<Uint8Array>;
+  readonly #controller: AbortController;
+  readonly #onEnd: () => void;
+  #started = false;
+  #cancelled = false;
+
+  constructor(body: ReadableStream<Uint8Array>, controller: AbortController, onEnd: () => void) {
+    this.#body = body;
+    this.#controller = controller;
+    this.#onEnd = onEnd;
+  }
+
+  async cancel(): Promise<void> {
+    this.#cancelled = true;
+    this.#controller.abort(abortError(undefined));
+    this.#onEnd();
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<Completion, void> {
+    if (this.#started) throw new TypeError("a completion stream can be read only once");
+    this.#started = true;
+    try {
+      for await (const data of eventData(this.#body)) {
+        if (data === "[DONE]") return;
+        const chunk = JSON.parse(data);
+        if (chunk.error) throw InpageError.fromErrorObject(undefined, chunk.error);
+        yield chunk;
+      }
+      throw new InpageError(undefined, {
+        message: "the stream ended before it was complete",
+        type: "server_error",
+        param: null,
+        code: "engine_unavailable",
+      });
+    } catch (error) {
+      if (!this.#cancelled) throw error;
+    } finally {
+      this.#onEnd();
+    }
+  }
+}

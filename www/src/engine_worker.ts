@@ -1,0 +1,143 @@
+//! One engine worker from start to end, seen from the page. A failed worker is not mended: the
+//! engine starts another.
+
+import { deferred } from "./abort.js";
+import type { EngineInfo } from "./engine.js";
+import { EngineFailure, messageOf } from "./error_response.js";
+import { InpageError } from "./inpage_error.js";
+import type { LoadProgress, PageToWorker, StartOptions, WorkerToPage } from "./protocol.js";
+
+/** How long a worker may take to say good-bye before it is ended. */
+const DISPOSE_TIMEOUT_MS = 1000;
+
+export class EngineWorker {
+  #worker: Worker;
+  #ready = deferred<void>();
+  #lost = new AbortController();
+  #disposed = deferred<void>();
+  #infoCalls = new Map<number, (info: EngineInfo) => void>();
+  #calls = 0;
+  #onProgress: (progress: LoadProgress) => void;
+
+  /** True when it can answer no more. */
+  failed = false;
+  /** Requests that it is answering. */
+  openExchanges = 0;
+
+  constructor(
+    scriptUrl: string | URL | undefined,
+    options: StartOptions,
+    onProgress: (progress: LoadProgress) => void,
+  ) {
+    this.#onProgress = onProgress;
+    this.#worker =
+      scriptUrl === undefined
+        ? // In one piece, for bundlers to recognise.
+          new Worker(new URL("./worker.js", import.meta.url), { type: "module", name: "inpage" })
+        : new Worker(scriptUrl, { type: "module", name: "inpage" });
+    this.#worker.onmessage = ({ data }: MessageEvent<WorkerToPage>) => this.#take(data);
+    this.#worker.onerror = (event) => {
+      event.preventDefault();
+      const message = event.message || "its script could not be loaded";
+      this.fail(new EngineFailure("internal_error", `the engine worker failed: ${message}`));
+      this.#end();
+    };
+    this.#post({ type: "start", options });
+  }
+
+  /** Resolves when the model is loaded. */
+  get ready(): Promise<void> {
+    return this.#ready.promise;
+  }
+
+  /** Aborts when no more answers can come out of it. */
+  get lost(): AbortSignal {
+    return this.#lost.signal;
+  }
+
+  connect(port: MessagePort): void {
+    this.#post({ type: "connect" }, [port]);
+  }
+
+  /** Like `connect`, once the load is over, however it ended. */
+  connectWhenLoaded(port: MessagePort): void {
+    const connect = () => this.connect(port);
+    this.#ready.promise.then(connect, connect);
+  }
+
+  info(): Promise<EngineInfo> {
+    if (this.failed) return Promise.resolve({});
+    return new Promise((resolve) => {
+      const call = this.#calls++;
+      this.#infoCalls.set(call, resolve);
+      this.#post({ type: "info", call });
+    });
+  }
+
+  /** Lets it finish its answers with an error each, then ends it. */
+  async dispose(): Promise<void> {
+    this.#ready.reject(new DOMException("the engine was disposed", "AbortError"));
+    if (this.#lost.signal.aborted) return;
+    this.#post({ type: "dispose" });
+    const timer = setTimeout(() => this.#disposed.resolve(), DISPOSE_TIMEOUT_MS);
+    await this.#disposed.promise;
+    clearTimeout(timer);
+    this.failed = true;
+    this.#end();
+  }
+
+  /** Rejects `ready`; for a loss during the load. */
+  fail(reason: unknown): void {
+    this.failed = true;
+    this.#ready.reject(
+      reason instanceof EngineFailure ? InpageError.local(reason.code, reason.message) : reason,
+    );
+  }
+
+  #take(message: WorkerToPage): void {
+    switch (message.type) {
+      case "progress":
+        this.#onProgress(message.progress);
+        break;
+      case "ready":
+        this.#ready.resolve();
+        break;
+      case "load-failed":
+        this.#ready.reject(InpageError.local(message.failure.code, message.failure.message));
+        break;
+      case "failed":
+        this.fail(InpageError.local(message.failure.code, message.failure.message));
+        // Its last answers are on their way; what it still holds of the GPU can go.
+        setTimeout(() => this.#end(), DISPOSE_TIMEOUT_MS);
+        break;
+      case "info":
+        this.#infoCalls.get(message.call)?.((message.info ?? {}) as EngineInfo);
+        this.#infoCalls.delete(message.call);
+        break;
+      case "open-exchanges":
+        this.openExchanges = message.count;
+        break;
+      case "disposed":
+        this.#disposed.resolve();
+        break;
+      case "listening":
+        break;
+    }
+  }
+
+  #end(): void {
+    this.#worker.terminate();
+    this.openExchanges = 0;
+    for (const resolve of this.#infoCalls.values()) resolve({});
+    this.#infoCalls.clear();
+    this.#lost.abort(new EngineFailure("engine_unavailable", "the engine was ended"));
+  }
+
+  #post(message: PageToWorker, transfer: Transferable[] = []): void {
+    try {
+      this.#worker.postMessage(message, transfer);
+    } catch (error) {
+      this.fail(new EngineFailure("internal_error", messageOf(error)));
+    }
+  }
+}

@@ -1,0 +1,75 @@
+//! The few answers that JavaScript must give because Rust cannot: the engine is dead, or out of
+//! reach. Same form as every error of the endpoint (API.md sections 1.4, 1.5, 2.1).
+
+import type { HeaderList } from "./protocol.js";
+
+/** Why the engine itself gives no answer; `code` is one of API.md section 2.2. */
+export class EngineFailure extends Error {
+  override readonly name = "EngineFailure";
+  constructor(
+    readonly code: "engine_unavailable" | "internal_error" | "device_lost" | "out_of_memory",
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+/** `reason` as an [`EngineFailure`]; anything unknown is an `internal_error`. */
+export function toEngineFailure(reason: unknown): EngineFailure {
+  if (reason instanceof EngineFailure) return reason;
+  return new EngineFailure("internal_error", messageOf(reason));
+}
+
+/** Text of anything thrown; never empty. */
+export function messageOf(reason: unknown): string {
+  const text = reason instanceof Error ? reason.message : String(reason);
+  return text || "unknown error";
+}
+
+/** The whole answer, for a request whose head is not sent yet. */
+export function failureAnswer(failure: EngineFailure): {
+  status: number;
+  headers: HeaderList;
+  body: string;
+} {
+  const unavailable = failure.code === "engine_unavailable";
+  const headers: HeaderList = [
+    ["content-type", "application/json; charset=utf-8"],
+    ["cache-control", "no-store"],
+    ["x-request-id", requestId()],
+    ["access-control-allow-origin", "*"],
+    ["access-control-expose-headers", "x-request-id, retry-after, x-should-retry"],
+    // An engine out of reach may be back in a second; a dead one would die again.
+    unavailable ? ["retry-after", "1"] : ["x-should-retry", "false"],
+  ];
+  return { status: unavailable ? 503 : 500, headers, body: JSON.stringify(errorObject(failure)) };
+}
+
+/** The same answer as a `Response`. */
+export function failureResponse(failure: EngineFailure): Response {
+  const { status, headers, body } = failureAnswer(failure);
+  return new Response(body, { status, headers });
+}
+
+/** What ends an event stream after its head (API.md section 10.7). */
+export function failureEvents(failure: EngineFailure): string {
+  return `data: ${JSON.stringify(errorObject(failure))}\n\ndata: [DONE]\n\n`;
+}
+
+function errorObject(failure: EngineFailure) {
+  return {
+    error: { message: failure.message, type: "server_error", param: null, code: failure.code },
+  };
+}
+
+/** `req_` and 24 of `[a-z0-9]`. */
+function requestId(): string {
+  const alphabet = "abcdefghijklmnopqrstuvwxyz0123456789";
+  let id = "req_";
+  while (id.length < 28) {
+    const [byte = 255] = crypto.getRandomValues(new Uint8Array(1));
+    // 252 = 7 * 36: the bytes above would favour the first letters.
+    if (byte < 252) id += alphabet[byte % 36];
+  }
+  return id;
+}

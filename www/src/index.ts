@@ -1,0 +1,18 @@
+//! The public API of the package.
+
+export type {
+  CallOptions,
+  Completion,
+  CompletionChoice,
+  CompletionRequest,
+  CompletionStream,
+  Logprobs,
+  Usage,
+} from "./completions.js";
+export { type Engine, type EngineInfo, type EngineOptions, createEngine } from "./engine.js";
+export { type ErrorObject, InpageError } from "./inpage_error.js";
+export type { ModelOption, ModelPlace, ModelWithId } from "./model_option.js";
+export type { LoadProgress } from "./protocol.js";
+export { type ServeOptions, type Serving, serveFromPage } from "./serve_from_page.js";
+export { servedFetch } from "./served_fetch.js";
+export type { EngineSwitches } from "./switches.js";

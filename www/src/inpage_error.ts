@@ -1,0 +1,53 @@
+//! The error class of the public API. Knows the error object of API.md section 2.1, not its causes.
+
+/** The error object of the endpoint. */
+export interface ErrorObject {
+  message: string;
+  type: string;
+  param: string | null;
+  code: string | null;
+}
+
+/** An error answer of the endpoint, or a failure to start the engine. */
+export class InpageError extends Error {
+  override readonly name = "InpageError";
+  /** HTTP status; undefined for an error that came inside a stream or before any request. */
+  readonly status: number | undefined;
+  /** The error object as it was sent. */
+  readonly error: ErrorObject;
+  readonly code: string | null;
+  readonly param: string | null;
+  readonly type: string;
+
+  constructor(status: number | undefined, error: ErrorObject) {
+    super(error.message);
+    this.status = status;
+    this.error = error;
+    this.code = error.code;
+    this.param = error.param;
+    this.type = error.type;
+  }
+
+  /** From the answer's status and body. */
+  static fromAnswer(status: number, body: string): InpageError {
+    try {
+      const { error } = JSON.parse(body);
+      if (typeof error?.message === "string") return InpageError.fromErrorObject(status, error);
+    } catch {
+      // Not JSON: told below.
+    }
+    const message = `status ${status} without an error object`;
+    return new InpageError(status, { message, type: "server_error", param: null, code: null });
+  }
+
+  /** From an error object that was parsed already. */
+  static fromErrorObject(status: number | undefined, error: Partial<ErrorObject>): InpageError {
+    const { message = "unknown error", type = "server_error", param = null, code = null } = error;
+    return new InpageError(status, { message, type, param, code });
+  }
+
+  /** Before any request: the engine could not start, the page is not controlled, ... */
+  static local(code: string, message: string): InpageError {
+    return new InpageError(undefined, { message, type: "server_error", param: null, code });
+  }
+}

@@ -1,0 +1,119 @@
+//! Downloads kept in the origin's private file system (OPFS), one file and one note per URL. Knows
+//! how far a download got and which version it is; does not know the network.
+
+import type { SyncAccessFile, SyncAccessHandle } from "../worker_scopes.js";
+import type { FileVersion } from "./http.js";
+
+/** The note beside a cached file. */
+export interface CacheNote extends FileVersion {
+  url: string;
+  /** Bytes from the start that are safely stored. */
+  storedBytes: number;
+  complete: boolean;
+}
+
+const FOLDER = "inpage-models";
+
+/** What is kept of one URL. */
+export class CacheEntry {
+  private constructor(
+    private readonly folder: FileSystemDirectoryHandle,
+    private readonly name: string,
+    private readonly url: string,
+  ) {}
+
+  /** `undefined` where the origin has no private file system (private windows, old browsers). */
+  static async open(url: string): Promise<CacheEntry | undefined> {
+    try {
+      const root = await navigator.storage.getDirectory();
+      const folder = await root.getDirectoryHandle(FOLDER, { create: true });
+      const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(url));
+      const name = Array.from(new Uint8Array(digest).slice(0, 16), (byte) =>
+        byte.toString(16).padStart(2, "0"),
+      ).join("");
+      return new CacheEntry(folder, name, url);
+    } catch {
+      return undefined;
+    }
+  }
+
+  /** `undefined` if nothing usable is stored. */
+  async note(): Promise<CacheNote | undefined> {
+    try {
+      const handle = await this.folder.getFileHandle(`${this.name}.json`);
+      const note = JSON.parse(await (await handle.getFile()).text()) as CacheNote;
+      const file = await this.file();
+      if (note.url !== this.url || !(note.storedBytes <= file.size)) return undefined;
+      return { ...note, sizeBytes: note.sizeBytes ?? undefined };
+    } catch {
+      return undefined;
+    }
+  }
+
+  /** The stored bytes; any number of tabs may read them. */
+  async file(): Promise<File> {
+    return (await this.folder.getFileHandle(`${this.name}.gguf`)).getFile();
+  }
+
+  /** Opens the file to go on after `storedBytes`; what lay behind is dropped. */
+  async writer(storedBytes: number): Promise<CacheWriter> {
+    const options = { create: true };
+    const data = (await this.folder.getFileHandle(`${this.name}.gguf`, options)) as SyncAccessFile;
+    const note = (await this.folder.getFileHandle(`${this.name}.json`, options)) as SyncAccessFile;
+    const dataAccess = await data.createSyncAccessHandle();
+    try {
+      dataAccess.truncate(storedBytes);
+      return new CacheWriter(dataAccess, await note.createSyncAccessHandle(), storedBytes);
+    } catch (error) {
+      dataAccess.close();
+      throw error;
+    }
+  }
+
+  async remove(): Promise<void> {
+    for (const name of [`${this.name}.json`, `${this.name}.gguf`]) {
+      await this.folder.removeEntry(name).catch(() => {});
+    }
+  }
+}
+
+/** Appends to a cached file. The note never claims more than was flushed. */
+export class CacheWriter {
+  constructor(
+    private readonly data: SyncAccessHandle,
+    private readonly noteFile: SyncAccessHandle,
+    /** Bytes written so far, flushed or not. */
+    public writtenBytes: number,
+  ) {}
+
+  /** @throws DOMException named `QuotaExceededError` when the storage is full */
+  append(bytes: Uint8Array<ArrayBuffer>): void {
+    if (this.data.write(bytes, { at: this.writtenBytes }) !== bytes.length) {
+      throw new DOMException("the origin's storage is full", "QuotaExceededError");
+    }
+    this.writtenBytes += bytes.length;
+  }
+
+  /** Makes what was written survive, and notes it. */
+  commit(url: string, version: FileVersion, complete: boolean): void {
+    this.data.flush();
+    const { etag, lastModified, sizeBytes } = version;
+    const note: CacheNote = {
+      url,
+      etag,
+      lastModified,
+      sizeBytes,
+      storedBytes: this.writtenBytes,
+      complete,
+    };
+    const bytes = new TextEncoder().encode(JSON.stringify(note));
+    this.noteFile.truncate(0);
+    this.noteFile.write(bytes, { at: 0 });
+    this.noteFile.flush();
+  }
+
+  close(): void {
+    this.data.close();
+    this.noteFile.close();
+  }
+}

@@ -1,0 +1,29 @@
+//! For pages that the service worker serves: a `fetch` whose abort reaches a plain (not streamed)
+//! generation. Browsers do not tell a service worker that its caller gave up before the answer.
+
+import { CANCEL, type PageToServiceWorker, REQUEST_ID_HEADER } from "./protocol.js";
+
+/**
+ * The page's `fetch`, except that an abort is also sent to the service worker. An aborted stream
+ * needs no help, nor does `engine.fetch`.
+ */
+export const servedFetch: typeof fetch = async (input, init) => {
+  const signal = init?.signal ?? (input instanceof Request ? input.signal : undefined);
+  const worker = navigator.serviceWorker?.controller;
+  if (!signal || !worker) return fetch(input, init);
+  const request = new Request(input, init);
+  const id = crypto.randomUUID();
+  const headers = new Headers(request.headers);
+  headers.set(REQUEST_ID_HEADER, id);
+  const cancel = () => {
+    const message: PageToServiceWorker = { type: CANCEL, id };
+    worker.postMessage(message);
+  };
+  signal.addEventListener("abort", cancel, { once: true });
+  try {
+    return await fetch(request, { headers, signal });
+  } finally {
+    // From the head on, the body's own cancellation says it.
+    signal.removeEventListener("abort", cancel);
+  }
+};

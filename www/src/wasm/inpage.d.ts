@@ -1,0 +1,53 @@
+//! What `src/web` exports, written by hand: the build puts the module itself beside the compiled
+//! files. The browser tests start the real module through these types.
+
+import type { HeaderList } from "../protocol.js";
+import type { ModelSource } from "../model_source/source.js";
+
+/** Compiles and starts the module; its start function runs once. */
+export default function init(options?: {
+  module_or_path?: string | URL | undefined;
+}): Promise<unknown>;
+
+/** One answer of the engine. */
+export class InpageResponse {
+  readonly status: number;
+  readonly headers: HeaderList;
+  /** The next piece of the body; `undefined` at its end and after `cancel()`. */
+  next(): Promise<Uint8Array<ArrayBuffer> | undefined>;
+  /** Stops the generation behind the body. */
+  cancel(): void;
+  free(): void;
+}
+
+/** The engine: the endpoint, and the model once it is loaded. */
+export class InpageEngine {
+  /**
+   * The endpoint, with the model registered as `loading`. `onPanic` is called with a message when
+   * the module panics; nothing of it may be called afterwards.
+   *
+   * @throws Error naming the switch that is unknown or has a wrong value
+   */
+  static create(
+    modelId: string,
+    switchesJson: string,
+    onPanic: (message: string) => void,
+  ): InpageEngine;
+  /** Asks for the GPU device, reads the model from `source`, makes it ready. */
+  load(
+    source: ModelSource,
+    onProgress: (loadedBytes: number, totalBytes: number) => void,
+  ): Promise<void>;
+  /** Tells the endpoint that the load failed before `load` was called (download, file). */
+  loadFailed(message: string): void;
+  handle(
+    method: string,
+    url: string,
+    headers: HeaderList,
+    body: Uint8Array,
+    signal: AbortSignal,
+  ): Promise<InpageResponse>;
+  info(): object;
+  activeGenerations(): number;
+  free(): void;
+}

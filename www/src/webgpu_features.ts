@@ -1,0 +1,27 @@
+//! Asks for WebGPU features that wgpu does not know on the web, and listens for a lost device.
+//! Must run before the engine requests its device.
+
+/**
+ * Wraps `GPUAdapter.prototype.requestDevice`: adds `subgroups` wherever the adapter has them and
+ * says so in the global `inpageSubgroups`, which the Rust side reads. `onLost` is called when a
+ * device is lost for any reason but being destroyed.
+ */
+export function extendDeviceRequests(onLost: (message: string) => void): void {
+  // No WebGPU here: the engine itself says so, in its own words.
+  if (typeof GPUAdapter === "undefined") return;
+  const requestDevice = GPUAdapter.prototype.requestDevice;
+  GPUAdapter.prototype.requestDevice = async function (descriptor = {}) {
+    const subgroups = this.features.has("subgroups");
+    const requiredFeatures = new Set(descriptor.requiredFeatures ?? []);
+    if (subgroups) requiredFeatures.add("subgroups");
+    const device = await requestDevice.call(this, {
+      ...descriptor,
+      requiredFeatures: [...requiredFeatures],
+    });
+    Object.assign(globalThis, { inpageSubgroups: device.features.has("subgroups") });
+    void device.lost.then(({ reason, message }) => {
+      if (reason !== "destroyed") onLost(message || "no reason given");
+    });
+    return device;
+  };
+}

@@ -1,0 +1,18 @@
+//! The dedicated worker that owns the wasm engine. Joins the two; what it does is in
+//! `worker_host.ts`.
+
+import { EngineFailure } from "./error_response.js";
+import init, { InpageEngine } from "./wasm/inpage.js";
+import { extendDeviceRequests } from "./webgpu_features.js";
+import { hostEngine } from "./worker_host.js";
+import type { WorkerScope } from "./worker_scopes.js";
+
+hostEngine(self as unknown as WorkerScope, async ({ modelId, switches, wasmUrl }, onDeath) => {
+  extendDeviceRequests((message) =>
+    onDeath(new EngineFailure("device_lost", `the GPU device was lost: ${message}`)),
+  );
+  await init(wasmUrl === undefined ? undefined : { module_or_path: wasmUrl });
+  return InpageEngine.create(modelId, JSON.stringify(switches), (message) =>
+    onDeath(new EngineFailure("internal_error", message)),
+  );
+});

@@ -1,0 +1,192 @@
+//! What the engine worker does apart from being wasm: exchanges over ports, the model's bytes, and
+//! an orderly end when the engine dies. Knows the engine only as an interface, so that a fake one
+//! can stand in for it in tests.
+
+import { deferred, orAborted } from "./abort.js";
+import { EngineFailure, messageOf, toEngineFailure } from "./error_response.js";
+import { openModel } from "./model_source/open.js";
+import type { ModelSource } from "./model_source/source.js";
+import type {
+  HeaderList,
+  LoadProgress,
+  PageToWorker,
+  StartOptions,
+  WorkerToPage,
+} from "./protocol.js";
+import { respond } from "./responder.js";
+import type { WorkerScope } from "./worker_scopes.js";
+
+/** One answer of the engine (see `wasm/inpage.d.ts`). */
+export interface EngineResponse {
+  readonly status: number;
+  readonly headers: HeaderList;
+  next(): Promise<Uint8Array<ArrayBuffer> | undefined>;
+  cancel(): void;
+  free(): void;
+}
+
+/** The engine as the worker uses it (see `wasm/inpage.d.ts`). */
+export interface HostedEngine {
+  load(
+    source: ModelSource,
+    onProgress: (loadedBytes: number, totalBytes: number) => void,
+  ): Promise<void>;
+  loadFailed(message: string): void;
+  handle(
+    method: string,
+    url: string,
+    headers: HeaderList,
+    body: Uint8Array,
+    signal: AbortSignal,
+  ): Promise<EngineResponse>;
+  info(): object;
+  activeGenerations(): number;
+}
+
+/** Makes the engine; `onDeath` is to be called at most once, when it can answer no more. */
+export type EngineFactory = (
+  options: StartOptions,
+  onDeath: (failure: EngineFailure) => void,
+) => Promise<HostedEngine>;
+
+/** Time for the last answers to leave the worker before the page ends it. */
+const FAREWELL_MS = 50;
+
+/** Serves `scope`'s page until the page ends the worker. */
+export function hostEngine(scope: WorkerScope, createEngine: EngineFactory): void {
+  const post = (message: WorkerToPage) => scope.postMessage(message);
+  const engine = deferred<HostedEngine>();
+  // Aborts when the engine is dead; the reason is its EngineFailure.
+  const dead = new AbortController();
+  // Aborts when the page gives up: downloads stop and are noted.
+  const disposed = new AbortController();
+  let options: StartOptions | undefined;
+  let openExchanges = 0;
+
+  const die = (failure: EngineFailure) => {
+    if (dead.signal.aborted) return;
+    dead.abort(failure);
+    engine.reject(failure);
+    if (!disposed.signal.aborted) {
+      post({ type: "failed", failure: { code: failure.code, message: failure.message } });
+    }
+  };
+  const failureOf = (reason: unknown): EngineFailure => {
+    if (isTrap(reason)) {
+      die(new EngineFailure("internal_error", `the engine stopped: ${messageOf(reason)}`));
+    }
+    return toEngineFailure(dead.signal.aborted ? dead.signal.reason : reason);
+  };
+  // A trap in a spawned task surfaces here and nowhere else; so does running out of memory.
+  const onUncaught = (event: Event, reason: unknown) => {
+    if (!isTrap(reason)) return;
+    event.preventDefault();
+    failureOf(reason);
+  };
+  scope.addEventListener("error", (event) => onUncaught(event, (event as ErrorEvent).error));
+  scope.addEventListener("unhandledrejection", (event) =>
+    onUncaught(event, (event as PromiseRejectionEvent).reason),
+  );
+
+  const start = async (given: StartOptions) => {
+    options = given;
+    try {
+      engine.resolve(await createEngine(given, die));
+      post({ type: "listening" });
+    } catch (error) {
+      die(toEngineFailure(error));
+      return;
+    }
+    await load();
+  };
+
+  const load = async () => {
+    const { model } = options as StartOptions;
+    const signal = AbortSignal.any([dead.signal, disposed.signal]);
+    const report = latest((progress: LoadProgress) => post({ type: "progress", progress }));
+    try {
+      const hosted = await engine.promise;
+      let source: ModelSource;
+      try {
+        source = await openModel(model, report, signal);
+      } catch (error) {
+        hosted.loadFailed(messageOf(error));
+        throw error;
+      }
+      const onProgress = (loadedBytes: number, totalBytes: number) =>
+        report({ phase: "load", loadedBytes, totalBytes });
+      await orAborted(hosted.load(source, onProgress), signal);
+      report({ phase: "ready", loadedBytes: source.size, totalBytes: source.size });
+      post({ type: "ready" });
+    } catch (error) {
+      failureOf(error);
+      if (dead.signal.aborted || disposed.signal.aborted) return;
+      post({ type: "load-failed", failure: { code: codeOf(error), message: messageOf(error) } });
+    }
+  };
+
+  const serve = async (port: MessagePort) => {
+    post({ type: "open-exchanges", count: ++openExchanges });
+    await respond(port, engine.promise, { dead: dead.signal, failureOf });
+    post({ type: "open-exchanges", count: --openExchanges });
+  };
+
+  const dispose = async () => {
+    disposed.abort(new DOMException("the engine was disposed", "AbortError"));
+    die(new EngineFailure("engine_unavailable", "the engine was disposed"));
+    await new Promise((resolve) => setTimeout(resolve, FAREWELL_MS));
+    post({ type: "disposed" });
+  };
+
+  scope.addEventListener("message", (event) => {
+    const { data, ports } = event as MessageEvent<PageToWorker>;
+    switch (data.type) {
+      case "start":
+        void start(data.options);
+        break;
+      case "connect":
+        if (ports[0]) void serve(ports[0]);
+        break;
+      case "info":
+        engine.promise
+          .then((hosted) => hosted.info())
+          .catch(() => undefined)
+          .then((info) => post({ type: "info", call: data.call, info }));
+        break;
+      case "reload":
+        void load();
+        break;
+      case "dispose":
+        void dispose();
+        break;
+    }
+  });
+}
+
+/** `report`, at most every 50 ms but never missing the end of a phase. */
+function latest(report: (progress: LoadProgress) => void): (progress: LoadProgress) => void {
+  let reportedAt = 0;
+  let phase = "";
+  return (progress) => {
+    const now = performance.now();
+    const boundary = progress.phase !== phase || progress.loadedBytes === progress.totalBytes;
+    if (!boundary && now - reportedAt < 50) return;
+    reportedAt = now;
+    phase = progress.phase;
+    report(progress);
+  };
+}
+
+/** What the Rust side says a load failed of; bytes that could not be had have no code. */
+function codeOf(error: unknown): string {
+  const { code } = (error ?? {}) as { code?: unknown };
+  return typeof code === "string" ? code : "model_not_loaded";
+}
+
+/** After one of these the wasm module is in an unknown state: a trap, or its stack overflowed. */
+function isTrap(reason: unknown): boolean {
+  return (
+    reason instanceof WebAssembly.RuntimeError ||
+    (reason instanceof RangeError && /call stack/i.test(reason.message))
+  );
+}

@@ -1,0 +1,50 @@
+//! The few worker-only types used here: TypeScript's DOM and worker libraries exclude each other.
+
+/** Only in dedicated workers. */
+export interface SyncAccessHandle {
+  write(buffer: Uint8Array<ArrayBuffer>, options: { at: number }): number;
+  truncate(newSize: number): void;
+  getSize(): number;
+  flush(): void;
+  close(): void;
+}
+
+export type SyncAccessFile = FileSystemFileHandle & {
+  createSyncAccessHandle(): Promise<SyncAccessHandle>;
+};
+
+/** What the engine worker uses of its global scope. */
+export interface WorkerScope extends EventTarget {
+  postMessage(message: unknown, transfer?: Transferable[]): void;
+}
+
+export interface ServiceWorkerScope extends EventTarget {
+  readonly location: { readonly origin: string };
+  readonly clients: Clients;
+  skipWaiting(): Promise<void>;
+}
+
+export interface Clients {
+  get(id: string): Promise<Client | undefined>;
+  matchAll(options: { type: "window"; includeUncontrolled: boolean }): Promise<readonly Client[]>;
+  claim(): Promise<void>;
+}
+
+export interface Client {
+  readonly id: string;
+  postMessage(message: unknown, transfer?: Transferable[]): void;
+}
+
+export interface ExtendableEvent extends Event {
+  waitUntil(promise: Promise<unknown>): void;
+}
+
+export interface FetchEvent extends ExtendableEvent {
+  readonly request: Request;
+  readonly clientId: string;
+  respondWith(response: Promise<Response>): void;
+}
+
+export interface ExtendableMessageEvent extends ExtendableEvent {
+  readonly data: unknown;
+}
