@@ -1,6 +1,6 @@
 //! What one choice asks of the engine, in token ids. Knows nothing of text or JSON.
 
-use crate::sample::SamplingParams;
+pub use crate::sample::SamplingParams;
 
 /// One choice to generate.
 #[derive(Debug, Clone, PartialEq)]

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::fields::{Fields, describe, invalid_type, invalid_value, out_of_range};
 use crate::api::switches::{MirostatTargetUnit, Switches};
-use crate::sample::SamplingParams;
+use crate::engine::generation::SamplingParams;
 use crate::{Error, Result};
 
 pub(super) const FIELDS: &[&str] = &[
