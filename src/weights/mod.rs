@@ -1,4 +1,15 @@
 //! Model files: byte sources, the GGUF container, quantized blocks. Knows nothing of layers or of
 //! the GPU.
 
+pub mod blocks;
+pub mod gguf;
 pub mod source;
+
+pub use blocks::{TensorType, dequantize, quantize, split_blocks};
+pub use gguf::{Gguf, GgufWriter, Metadata, MetadataArray, MetadataValue, TensorInfo};
+#[cfg(not(target_arch = "wasm32"))]
+pub use source::FileSource;
+pub use source::{ByteSource, BytesSource};
+
+#[cfg(test)]
+mod shared_models_tests;

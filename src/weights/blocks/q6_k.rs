@@ -1,0 +1,142 @@
+//! Q6_K: super-blocks of 256 elements in 16 groups, value = d * scale * (q - 32) with an f16 d, an
+//! i8 scale per group and 6-bit quants q. Knows no other type.
+
+use half::f16;
+
+use super::Codec;
+
+/// Elements per block.
+const LEN: usize = 256;
+/// Elements that share a scale.
+const GROUP: usize = 16;
+/// Parts of a block: low nibbles, upper two bits, group scales; the f16 d follows.
+const LOW_BYTES: usize = LEN / 2;
+const HIGH_BYTES: usize = LEN / 4;
+const QUANTS_BYTES: usize = LOW_BYTES + HIGH_BYTES;
+const SCALES_BYTES: usize = LEN / GROUP;
+const BYTES: usize = QUANTS_BYTES + SCALES_BYTES + 2;
+/// A group whose largest magnitude is below this counts as zero, as in ggml.
+const EPSILON: f32 = 1e-15;
+
+pub(super) const CODEC: Codec = Codec {
+    name: "Q6_K",
+    gguf_id: 14,
+    block_len: LEN,
+    block_bytes: BYTES,
+    scales_bytes: SCALES_BYTES + 2,
+    dequantize,
+    quantize,
+    split_blocks,
+};
+
+/// Where the six bits of element `i` are: (byte of the low nibbles, its shift, byte of the upper
+/// bits, its shift). Each half of a block has 64 low and 32 high bytes; within it, four runs of 32
+/// elements share the high bytes, and the last two runs are the upper nibbles of the first two.
+fn place(i: usize) -> (usize, usize, usize, usize) {
+    let (half, within) = (i / 128, i % 128);
+    let run = within / 32;
+    let low = half * 64 + within % 64;
+    let high = half * 32 + within % 32;
+    (low, run / 2 * 4, LOW_BYTES + high, run * 2)
+}
+
+fn d_of(block: &[u8; BYTES]) -> f32 {
+    f16::from_le_bytes([block[BYTES - 2], block[BYTES - 1]]).to_f32()
+}
+
+fn dequantize(bytes: &[u8], out: &mut [f32]) {
+    let blocks = bytes.as_chunks::<BYTES>().0;
+    for (values, block) in out.as_chunks_mut::<LEN>().0.iter_mut().zip(blocks) {
+        let d = d_of(block);
+        for (i, value) in values.iter_mut().enumerate() {
+            let (low, low_shift, high, high_shift) = place(i);
+            let q = block[low] >> low_shift & 0xF | (block[high] >> high_shift & 3) << 4;
+            let scale = block[QUANTS_BYTES + i / GROUP] as i8;
+            *value = d * f32::from(scale) * f32::from(q as i8 - 32);
+        }
+    }
+}
+
+fn split_blocks(bytes: &[u8], quants: &mut Vec<u8>, scales: &mut Vec<u8>) {
+    for block in bytes.as_chunks::<BYTES>().0 {
+        quants.extend_from_slice(&block[..QUANTS_BYTES]);
+        scales.extend_from_slice(&block[QUANTS_BYTES..]);
+    }
+}
+
+/// ggml's `quantize_row_q6_K_ref`: the best scale of each group, these scales in units of d, then
+/// the quants for the scales as rounded.
+fn quantize(values: &[f32], out: &mut Vec<u8>) {
+    for x in values.as_chunks::<LEN>().0 {
+        let mut block = [0u8; BYTES];
+        let groups = x.as_chunks::<GROUP>().0;
+        let best: Vec<(f32, [i8; GROUP])> = groups.iter().map(best_scale).collect();
+        let extreme = best
+            .iter()
+            .fold(0.0f32, |e, &(s, _)| if s.abs() > e.abs() { s } else { e });
+        if extreme.abs() >= EPSILON {
+            let inverse = -128.0 / extreme;
+            let d = f16::from_f32(1.0 / inverse);
+            block[BYTES - 2..].copy_from_slice(&d.to_le_bytes());
+            for (g, &(scale, quants)) in best.iter().enumerate() {
+                let scale = nearest(inverse * scale).min(127) as i8;
+                block[QUANTS_BYTES + g] = scale as u8;
+                let step = d.to_f32() * f32::from(scale);
+                for (j, &q) in quants.iter().enumerate() {
+                    // A group without a scale keeps the quants of the search.
+                    let q = if step == 0.0 {
+                        q
+                    } else {
+                        nearest(groups[g][j] / step).clamp(-32, 31) as i8
+                    };
+                    let q = (q + 32) as u8;
+                    let (low, low_shift, high, high_shift) = place(g * GROUP + j);
+                    block[low] |= (q & 0xF) << low_shift;
+                    block[high] |= (q >> 4) << high_shift;
+                }
+            }
+        }
+        out.extend_from_slice(&block);
+    }
+}
+
+/// ggml's `make_qx_quants` for 6 bits: of 19 scales near extreme / -32 the one whose least-squares
+/// fit, weighted by x², explains most. Gives the fitted scale and its quants in -32..32.
+fn best_scale(x: &[f32; GROUP]) -> (f32, [i8; GROUP]) {
+    let extreme = x
+        .iter()
+        .fold(0.0f32, |e, &x| if x.abs() > e.abs() { x } else { e });
+    if extreme.abs() < EPSILON {
+        // As if q - 32 of zero were stored.
+        return (0.0, [-32; GROUP]);
+    }
+    let quantized = |inverse: f32| x.map(|x| nearest(inverse * x).clamp(-32, 31) as i8);
+    let fit = |quants: &[i8; GROUP]| {
+        let (mut xq, mut qq) = (0.0f32, 0.0f32);
+        for (&x, &q) in x.iter().zip(quants) {
+            let (weight, q) = (x * x, f32::from(q));
+            xq += weight * x * q;
+            qq += weight * q * q;
+        }
+        (xq, qq)
+    };
+    let mut quants = quantized(-32.0 / extreme);
+    let (xq, qq) = fit(&quants);
+    let mut scale = if qq == 0.0 { 0.0 } else { xq / qq };
+    let mut explained = scale * xq;
+    for tenths in (-9i8..=9).filter(|&tenths| tenths != 0) {
+        let candidate = quantized(-(32.0 + 0.1 * f32::from(tenths)) / extreme);
+        let (xq, qq) = fit(&candidate);
+        if qq > 0.0 && xq * xq > explained * qq {
+            quants = candidate;
+            scale = xq / qq;
+            explained = scale * xq;
+        }
+    }
+    (scale, quants)
+}
+
+/// Rounds to nearest, ties to even.
+fn nearest(x: f32) -> i32 {
+    x.round_ties_even() as i32
+}

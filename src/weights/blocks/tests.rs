@@ -1,0 +1,198 @@
+//! The codecs against blocks computed by hand and against their error bounds; that they equal
+//! ggml's, `shared_models_tests` checks.
+
+use half::f16;
+use proptest::prelude::*;
+
+use super::*;
+
+fn dequantized(ty: TensorType, bytes: &[u8]) -> Vec<f32> {
+    let mut out = vec![f32::NAN; bytes.len() / ty.block_bytes() * ty.block_len()];
+    dequantize(ty, bytes, &mut out);
+    out
+}
+
+#[test]
+fn ids_and_names_are_ggmls() {
+    let table: Vec<_> = TensorType::ALL
+        .iter()
+        .map(|ty| (ty.gguf_id(), ty.name(), ty.block_len(), ty.block_bytes()))
+        .collect();
+    assert_eq!(
+        table,
+        [
+            (0, "F32", 1, 4),
+            (1, "F16", 1, 2),
+            (30, "BF16", 1, 2),
+            (8, "Q8_0", 32, 34),
+            (2, "Q4_0", 32, 18),
+            (14, "Q6_K", 256, 210),
+        ]
+    );
+    for &ty in TensorType::ALL {
+        assert_eq!(TensorType::from_gguf_id(ty.gguf_id()), Some(ty));
+        assert_eq!(ggml_type_name(ty.gguf_id()), Some(ty.name()));
+        assert_eq!(format!("{ty:?}"), ty.name());
+        assert_eq!(
+            ty.quants_bytes_per_block() + ty.scales_bytes_per_block(),
+            ty.block_bytes()
+        );
+    }
+    assert_eq!(TensorType::from_gguf_id(12), None);
+    assert_eq!(ggml_type_name(12), Some("Q4_K"));
+    assert_eq!(ggml_type_name(1000), None);
+}
+
+#[test]
+fn floats_round_to_nearest_even() {
+    // 1 + 2^-11 is halfway between two f16, 1 + 3 * 2^-11 too.
+    let values = [1.0 + 2f32.powi(-11), 1.0 + 3.0 * 2f32.powi(-11), 70_000.0];
+    let f16s = dequantized(TensorType::F16, &quantize(TensorType::F16, &values));
+    assert_eq!(f16s, [1.0, 1.0 + 2f32.powi(-9), f32::INFINITY]);
+    let values = [1.0 + 2f32.powi(-8), 1.0 + 3.0 * 2f32.powi(-8), -3e38];
+    let bf16s = dequantized(TensorType::BF16, &quantize(TensorType::BF16, &values));
+    assert_eq!(bf16s[..2], [1.0, 1.0 + 2f32.powi(-6)]);
+    assert!((bf16s[2] / -3e38 - 1.0).abs() < 1.0 / 256.0);
+    let values = [0.1, -0.0, f32::MIN_POSITIVE];
+    let f32s = dequantized(TensorType::F32, &quantize(TensorType::F32, &values));
+    assert_eq!(f32s.map_bits(), values.to_vec().map_bits());
+}
+
+trait MapBits {
+    fn map_bits(&self) -> Vec<u32>;
+}
+
+impl MapBits for Vec<f32> {
+    fn map_bits(&self) -> Vec<u32> {
+        self.iter().map(|value| value.to_bits()).collect()
+    }
+}
+
+#[test]
+fn q8_0_block() {
+    let mut values = [0.0f32; 32];
+    // d = 1: rounding half away from zero shows.
+    values[..6].copy_from_slice(&[127.0, -127.0, 2.5, -2.5, 0.4, -3.6]);
+    let bytes = quantize(TensorType::Q8_0, &values);
+    assert_eq!(bytes.len(), 34);
+    assert_eq!(bytes[..2], f16::from_f32(1.0).to_le_bytes());
+    assert_eq!(
+        bytes[2..8],
+        [127, -127i8 as u8, 3, -3i8 as u8, 0, -4i8 as u8]
+    );
+    let back = dequantized(TensorType::Q8_0, &bytes);
+    assert_eq!(back[..6], [127.0, -127.0, 3.0, -3.0, 0.0, -4.0]);
+}
+
+#[test]
+fn q4_0_block() {
+    let mut values = [0.0f32; 32];
+    // The extreme is negative: d = 1, and 8 itself would need q = 16.
+    values[0] = -8.0;
+    values[1] = 7.9;
+    values[16] = 3.4;
+    values[17] = -2.6;
+    let bytes = quantize(TensorType::Q4_0, &values);
+    assert_eq!(bytes.len(), 18);
+    assert_eq!(bytes[..2], f16::from_f32(1.0).to_le_bytes());
+    // Element j low, element j + 16 high.
+    assert_eq!(bytes[2..5], [0xB0, 0x5F, 0x88]);
+    let back = dequantized(TensorType::Q4_0, &bytes);
+    assert_eq!(
+        (back[0], back[1], back[2], back[16], back[17]),
+        (-8.0, 7.0, 0.0, 3.0, -3.0)
+    );
+    // A positive extreme makes d negative.
+    values[0] = 16.0;
+    let bytes = quantize(TensorType::Q4_0, &values);
+    assert_eq!(bytes[..2], f16::from_f32(-2.0).to_le_bytes());
+    assert_eq!(dequantized(TensorType::Q4_0, &bytes)[0], 16.0);
+}
+
+#[test]
+fn q6_k_block() {
+    // d * scale = 1 in the first group, -0.5 in the last; each element has its own place.
+    let mut bytes = [0u8; 210];
+    bytes[208..].copy_from_slice(&f16::from_f32(0.25).to_le_bytes());
+    bytes[192] = 4;
+    bytes[207] = -2i8 as u8;
+    // Element 0: q = 0b11_0101. Element 1: q = 0.
+    bytes[0] = 0x05;
+    bytes[128] = 0b11;
+    // Element 255: last run of the second half, upper nibble, topmost bits: q = 0b10_1110.
+    bytes[127] = 0xE0;
+    bytes[191] = 0b10 << 6;
+    let values = dequantized(TensorType::Q6_K, &bytes);
+    assert_eq!(values[..2], [21.0, -32.0]);
+    assert_eq!(values[255], -0.5 * 14.0);
+    assert_eq!(values[254], -0.5 * -32.0);
+    assert_eq!(values[100], 0.0);
+
+    let (mut quants, mut scales) = (Vec::new(), Vec::new());
+    split_blocks(TensorType::Q6_K, &bytes, &mut quants, &mut scales);
+    assert_eq!((&quants[..], &scales[..]), (&bytes[..192], &bytes[192..]));
+}
+
+#[test]
+fn blocks_of_zeros_stay_zero() {
+    for &ty in TensorType::ALL {
+        let back = dequantized(ty, &quantize(ty, &[0.0; 512]));
+        assert_eq!(back, [0.0; 512], "{ty}");
+    }
+}
+
+#[test]
+fn blocks_split_into_the_kernels_layout() {
+    let bytes: Vec<u8> = (0..68).collect();
+    let split = |ty, bytes: &[u8]| {
+        let (mut quants, mut scales) = (vec![99], vec![98]);
+        split_blocks(ty, bytes, &mut quants, &mut scales);
+        (quants, scales)
+    };
+    let (quants, scales) = split(TensorType::Q8_0, &bytes);
+    assert_eq!(scales, [98, 0, 1, 34, 35]);
+    assert_eq!(quants[..3], [99, 2, 3]);
+    assert_eq!(quants[32..35], [33, 36, 37]);
+    assert_eq!(quants.len(), 65);
+
+    let (quants, scales) = split(TensorType::Q4_0, &bytes[..36]);
+    assert_eq!(scales, [98, 0, 1, 18, 19]);
+    assert_eq!(quants[16..19], [17, 20, 21]);
+    assert_eq!(quants.len(), 33);
+
+    for ty in [TensorType::F32, TensorType::F16, TensorType::BF16] {
+        let (quants, scales) = split(ty, &bytes);
+        assert_eq!((&quants[1..], &scales[..]), (&bytes[..], &[98][..]));
+    }
+}
+
+#[test]
+#[should_panic(expected = "Q8_0 has blocks of 34 bytes")]
+fn a_part_of_a_block_is_refused() {
+    dequantize(TensorType::Q8_0, &[0; 35], &mut [0.0; 32]);
+}
+
+proptest! {
+    #[test]
+    fn quantization_error_is_bounded(values in prop::collection::vec(-100.0f32..100.0, 256)) {
+        let extreme = values.iter().fold(0.0f32, |e, x| e.max(x.abs()));
+        for &ty in TensorType::ALL {
+            // Half a step; Q4_0's range is lopsided, so the far end may be a whole step off.
+            // The scale itself is rounded to f16.
+            let bound = extreme * match ty {
+                TensorType::F32 => 0.0,
+                TensorType::F16 => 1.0 / 2048.0,
+                TensorType::BF16 => 1.0 / 256.0,
+                TensorType::Q8_0 => 0.5 / 127.0 + 1.0 / 1024.0,
+                TensorType::Q4_0 => 1.0 / 8.0 + 1.0 / 1024.0,
+                // As Q4_0 with 32 steps, and group scales are rounded to 1/128 of the largest.
+                TensorType::Q6_K => 1.0 / 32.0 + 1.0 / 128.0,
+            };
+            let back = dequantized(ty, &quantize(ty, &values));
+            prop_assert_eq!(back.len(), values.len());
+            for (value, back) in values.iter().zip(back) {
+                prop_assert!((value - back).abs() <= bound, "{ty}: {value} became {back}");
+            }
+        }
+    }
+}
