@@ -8,6 +8,8 @@ mod batches;
 mod bpe;
 #[path = "train/corpus/mod.rs"]
 mod corpus;
+#[path = "train/export.rs"]
+mod export;
 #[path = "train/learn.rs"]
 mod learn;
 #[path = "train/model.rs"]
@@ -25,6 +27,10 @@ use options::Options;
 /// Documents that the vocabulary is learned from.
 const VOCABULARY_DOCUMENTS: usize = 20_000;
 
+/// Batches of held-out documents that the last perplexities are measured on.
+const MEASURED_BATCHES: usize = 20;
+
+/// Beginnings to show what was learned; none of the stories comes from the corpus.
 const PROMPTS: &[&str] = &[
     "Once upon a time",
     "Lily found a red ball",
@@ -41,7 +47,11 @@ const PROMPTS: &[&str] = &[
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let options = Options::parse(std::env::args().skip(1))?;
     std::fs::create_dir_all(&options.work)?;
-    let device = if options.gpu { Device::default() } else { Device::flex() };
+    let device = if options.gpu {
+        Device::default()
+    } else {
+        Device::flex()
+    };
     let shape = Shape {
         vocab: options.vocab,
         dim: 256,
@@ -60,8 +70,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     } else {
         learn::run(&options, &shape, &bpe, &device)?
     };
-    let loss = learn::held_out_loss(&model, &shape, &bpe, 20, &device);
-    println!("held-out perplexity {:.4}", loss.exp());
+    let bytes = export::write(&options.out, &model, &shape, &bpe)?;
+    println!("{}: {bytes} bytes", options.out.display());
+
+    let perplexity =
+        |model: &Llama| learn::held_out_loss(model, &shape, &bpe, MEASURED_BATCHES, &device).exp();
+    println!("held-out perplexity {:.4}", perplexity(&model));
+    let model = export::through_q8_0(model, &device);
+    println!("held-out perplexity {:.4} as Q8_0", perplexity(&model));
     for text in sample::continue_texts(&model, &shape, &bpe, PROMPTS, [0.8, 150.0], &device) {
         println!("---\n{text}");
     }

@@ -32,8 +32,10 @@ pub fn draw(
         ids.extend_from_slice(&window[..tokens]);
         targets.extend_from_slice(&window[1..=tokens]);
     }
-    let tensor = |values: Vec<i32>| {
-        Tensor::from_data(TensorData::new(values, [rows * tokens]), device)
-    };
-    Batch { ids: tensor(ids), targets: tensor(targets) }
+    let tensor =
+        |values: Vec<i32>| Tensor::from_data(TensorData::new(values, [rows * tokens]), device);
+    Batch {
+        ids: tensor(ids),
+        targets: tensor(targets),
+    }
 }

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use tokenizers::decoders::byte_level::ByteLevel as ByteLevelDecoder;
 use tokenizers::models::bpe::{BPE, BpeTrainer};
 use tokenizers::pre_tokenizers::byte_level::ByteLevel;
-use tokenizers::{AddedToken, Model, TokenizerImpl};
+use tokenizers::{AddedToken, TokenizerImpl};
 
 use super::corpus::random::Random;
 use super::corpus::{Part, document};
@@ -37,8 +37,9 @@ impl Bpe {
     /// Learns `vocab` tokens (separator and 256 bytes included) from `documents` documents.
     pub fn train(vocab: usize, documents: usize, seed: u64) -> Self {
         let mut random = Random::new(seed);
-        let texts: Vec<String> =
-            (0..documents).map(|_| document(&mut random, Part::Training)).collect();
+        let texts: Vec<String> = (0..documents)
+            .map(|_| document(&mut random, Part::Training))
+            .collect();
         let mut trainer = BpeTrainer::builder()
             .vocab_size(vocab)
             .min_frequency(2)
@@ -50,10 +51,15 @@ impl Bpe {
         let mut pipeline: Pipeline = TokenizerImpl::new(BPE::default());
         pipeline.with_pre_tokenizer(Some(ByteLevel::new(false, true, true)));
         pipeline.with_decoder(Some(ByteLevelDecoder::default()));
-        pipeline.train(&mut trainer, texts.iter()).expect("the corpus trains a vocabulary");
+        pipeline
+            .train(&mut trainer, texts.iter())
+            .expect("the corpus trains a vocabulary");
 
         let model = serde_json::to_value(pipeline.get_model()).expect("a BPE model serializes");
-        let merges = model["merges"].as_array().expect("merges are a list").iter();
+        let merges = model["merges"]
+            .as_array()
+            .expect("merges are a list")
+            .iter();
         let merges = merges
             .map(|merge| match merge.as_array() {
                 Some(pair) => {
@@ -63,14 +69,22 @@ impl Bpe {
                 None => merge.as_str().expect("a merge").to_string(),
             })
             .collect();
-        let by_text: HashMap<String, u32> = pipeline.get_model().get_vocab().into_iter().collect();
+        let by_text: HashMap<String, u32> = pipeline.get_vocab(true).into_iter().collect();
         let mut tokens = vec![String::new(); by_text.len()];
         for (text, id) in by_text {
             tokens[id as usize] = text;
         }
-        assert_eq!(tokens.len(), vocab, "the corpus is large enough for the vocabulary");
+        assert_eq!(
+            tokens.len(),
+            vocab,
+            "the corpus is large enough for the vocabulary"
+        );
         assert_eq!(tokens[SEPARATOR_ID as usize], SEPARATOR);
-        Self { pipeline, tokens, merges }
+        Self {
+            pipeline,
+            tokens,
+            merges,
+        }
     }
 
     /// Ids of `text`, without separator.

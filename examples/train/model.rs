@@ -147,7 +147,11 @@ impl Block {
             ffn_norm: ones(),
             gate: normal(shape.dim, shape.ffn, inward),
             up: normal(shape.dim, shape.ffn, inward),
-            down: normal(shape.ffn, shape.dim, (shape.ffn as f64).powf(-0.5) * residual),
+            down: normal(
+                shape.ffn,
+                shape.dim,
+                (shape.ffn as f64).powf(-0.5) * residual,
+            ),
         }
     }
 
@@ -165,7 +169,9 @@ impl Block {
             .swap_dims(1, 2)
             .reshape([batch, kv, tokens, shared, width].map(|n| n as i64));
         let q: Tensor<5> = q;
-        let q = q.swap_dims(2, 3).reshape([batch, kv, shared * tokens, width]);
+        let q = q
+            .swap_dims(2, 3)
+            .reshape([batch, kv, shared * tokens, width]);
         let scores = q.matmul(k.permute([0, 2, 3, 1])) + at.mask.clone();
         let highest = scores.clone().detach().max_dim(3);
         let weights = (scores - highest).exp();
@@ -197,7 +203,9 @@ impl Llama {
                 Distribution::Normal(0.0, 0.02),
                 device,
             )),
-            blocks: (0..shape.layers).map(|_| Block::new(shape, device)).collect(),
+            blocks: (0..shape.layers)
+                .map(|_| Block::new(shape, device))
+                .collect(),
             output_norm: Param::from_tensor(Tensor::ones([shape.dim], device)),
         }
     }
@@ -219,4 +227,63 @@ pub fn cross_entropy(logits: Tensor<2>, targets: Tensor<1, Int>) -> Tensor<1> {
     let total = shifted.clone().exp().sum_dim(1).log();
     let picked = shifted.gather(1, targets.unsqueeze_dim(1));
     (total - picked).mean()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SMALL: Shape = Shape {
+        vocab: 32,
+        dim: 32,
+        ffn: 64,
+        layers: 2,
+        heads: 4,
+        kv_heads: 2,
+        head_dim: 8,
+        rope_theta: 10_000.0,
+        norm_eps: 1e-5,
+    };
+
+    fn logits(ids: &[i32]) -> Vec<f32> {
+        let device = Device::flex();
+        device.seed(3);
+        let model = Llama::new(&SMALL, &device);
+        let input = Tensor::from_data(TensorData::new(ids.to_vec(), [ids.len()]), &device);
+        let positions = Positions::new(&SMALL, ids.len(), &device);
+        model
+            .forward(input, &SMALL, &positions)
+            .try_into_vec_as()
+            .expect("f32")
+    }
+
+    #[test]
+    fn a_position_sees_nothing_after_it() {
+        let (one, other) = (logits(&[1, 2, 3, 4]), logits(&[1, 2, 9, 8]));
+        assert_eq!(one[..2 * SMALL.vocab], other[..2 * SMALL.vocab]);
+        assert_ne!(one[2 * SMALL.vocab..], other[2 * SMALL.vocab..]);
+    }
+
+    #[test]
+    fn rotation_turns_neighbouring_pairs() {
+        let device = Device::flex();
+        let positions = Positions::new(&SMALL, 3, &device);
+        // Position 2, pair 0 turns by 2 radians; pair 1 by 2 * 10000^(-2/8).
+        let x = Tensor::<2>::ones([3, 8], &device);
+        let turned: Vec<f32> = positions.rotate(x, 1).try_into_vec_as().expect("f32");
+        for pair in 0..4 {
+            let angle = 2.0 * 10_000f32.powf(-(2.0 * pair as f32) / 8.0);
+            let at = 2 * 8 + 2 * pair;
+            assert!((turned[at] - (angle.cos() - angle.sin())).abs() < 1e-5);
+            assert!((turned[at + 1] - (angle.cos() + angle.sin())).abs() < 1e-5);
+        }
+    }
+
+    #[test]
+    fn equal_logits_cost_the_logarithm_of_the_vocabulary() {
+        let device = Device::flex();
+        let targets = Tensor::from_data(TensorData::new(vec![0i32, 7], [2]), &device);
+        let loss = cross_entropy(Tensor::zeros([2, 16], &device), targets);
+        assert!((loss.into_scalar::<f32>() - 16f32.ln()).abs() < 1e-5);
+    }
 }

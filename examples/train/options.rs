@@ -31,10 +31,10 @@ impl Default for Options {
         Self {
             steps: 5000,
             seed: 1,
-            vocab: 1024,
-            layers: 4,
+            vocab: 1536,
+            layers: 3,
             ffn: 512,
-            rows: 8,
+            rows: 4,
             window_tokens: 128,
             learning_rate: 2e-3,
             gpu: false,
@@ -65,7 +65,9 @@ impl Options {
                 options.export_only = true;
                 continue;
             }
-            let value = arguments.next().ok_or_else(|| format!("{name}: no value; {USAGE}"))?;
+            let value = arguments
+                .next()
+                .ok_or_else(|| format!("{name}: no value; {USAGE}"))?;
             let bad = |_| format!("{name}: {value} is not a number");
             match name.as_str() {
                 "--steps" => options.steps = value.parse().map_err(bad)?,
@@ -76,8 +78,9 @@ impl Options {
                 "--rows" => options.rows = value.parse().map_err(bad)?,
                 "--window" => options.window_tokens = value.parse().map_err(bad)?,
                 "--lr" => {
-                    options.learning_rate =
-                        value.parse().map_err(|_| format!("--lr: {value} is not a number"))?;
+                    options.learning_rate = value
+                        .parse()
+                        .map_err(|_| format!("--lr: {value} is not a number"))?;
                 }
                 "--device" => {
                     options.gpu = match value.as_str() {

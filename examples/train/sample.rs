@@ -41,12 +41,17 @@ pub fn continue_texts(
             .collect();
         let ids = Tensor::from_data(TensorData::new(ids, [rows.len() * tokens]), device);
         let logits = model.forward(ids, shape, &Positions::new(shape, tokens, device));
-        let logits: Vec<f32> =
-            logits.try_into_vec_as().expect("logits are f32 on the device they came from");
+        let logits: Vec<f32> = logits
+            .try_into_vec_as()
+            .expect("logits are f32 on the device they came from");
         for (at, row) in rows.iter_mut().enumerate() {
             if open(row) {
                 let from = (at * tokens + row.len() - 1) * shape.vocab;
-                row.push(pick(&logits[from..from + shape.vocab], temperature, &mut random));
+                row.push(pick(
+                    &logits[from..from + shape.vocab],
+                    temperature,
+                    &mut random,
+                ));
             }
         }
     }
@@ -55,8 +60,10 @@ pub fn continue_texts(
 
 fn pick(logits: &[f32], temperature: f32, random: &mut Random) -> u32 {
     let highest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    let weights: Vec<f32> =
-        logits.iter().map(|logit| ((logit - highest) / temperature).exp()).collect();
+    let weights: Vec<f32> = logits
+        .iter()
+        .map(|logit| ((logit - highest) / temperature).exp())
+        .collect();
     let mut rest = random.unit() as f32 * weights.iter().sum::<f32>();
     for (id, weight) in weights.iter().enumerate() {
         rest -= weight;

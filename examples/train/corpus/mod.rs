@@ -51,7 +51,11 @@ fn part_of(world: &World, plot: &str) -> Part {
     for byte in plot.bytes().chain(world.key().bytes()) {
         hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     }
-    if (hash >> 32) % 40 == 0 { Part::HeldOut } else { Part::Training }
+    if (hash >> 32) % 40 == 0 {
+        Part::HeldOut
+    } else {
+        Part::Training
+    }
 }
 
 /// Three to six sentences: an opening with the plot's start, its steps, perhaps a close.
@@ -97,38 +101,122 @@ fn opening(random: &mut Random, world: &World, plot: &Plot, start: &str) -> (Str
         None => "a {temper} {kind}".to_string(),
     };
     let day = match (plot.weather, random.below(6)) {
+        (Some("dark"), _) => "One [dark |quiet |]night,",
         (Some(_), _) | (None, 0) => "One {weather} [day|morning],",
         (None, 1) => "One [morning|evening],",
         (None, 2) => "Yesterday,",
         _ => "One day,",
     };
-    let rest = start.strip_prefix("{S} ").expect("a start begins with its subject");
+    let rest = start
+        .strip_prefix("{S} ")
+        .expect("a start begins with its subject");
     let pair = rest.starts_with("and ");
-    let later = if pair || !named { "{A}" } else { random.pick(&["{he}", "{he}", "{A}"]) };
+    let later = if pair || !named {
+        "{A}"
+    } else {
+        random.pick(&["{he}", "{he}", "{A}"])
+    };
     let (text, sentences) = match random.below(if plot.meets_stranger() { 14 } else { 15 }) {
         0..3 => (format!("{{A}} {rest}."), 1),
         3..6 => (format!("{day} {{A}} {rest}."), 1),
-        6..8 if !pair => {
-            (format!("[Once upon a time,|Once upon a time,|Long ago,] there was {who} who {rest}."), 1)
-        }
-        8 => (format!("[Once upon a time,|Once,|A long time ago,] {who} {rest}."), 1),
+        6..8 if !pair => (
+            format!("[Once upon a time,|Once upon a time,|Long ago,] there was {who} who {rest}."),
+            1,
+        ),
+        8 => (
+            format!("[Once upon a time,|Once,|A long time ago,] {who} {rest}."),
+            1,
+        ),
         9..11 => (
             format!("Once upon a time, [there was|there lived] {who}. {day} {later} {rest}."),
             2,
         ),
-        11 => (format!("There [once ||]was {who}. {day} {later} {rest}."), 2),
-        12 if named => {
-            let name = world.hero.name.unwrap_or_default();
-            (format!("{name} was a {{temper}} {{kind}}. {day} {later} {rest}."), 2)
-        }
-        13 => (
-            format!("[In a small village,|In a little house,|Near the {{place}},] there lived {who}. {day} {later} {rest}."),
+        11 => (
+            format!("There [once ||]was {who}. {day} {later} {rest}."),
             2,
         ),
-        14 if !pair => {
-            (format!("{{A}} and {{B}} were [good|best] friends. {day} {{A}} {rest}."), 2)
+        12 if named => {
+            let name = world.hero.name.unwrap_or_default();
+            (
+                format!("{name} was a {{temper}} {{kind}}. {day} {later} {rest}."),
+                2,
+            )
         }
-        _ => (format!("It was a {{weather}} [day|morning]. {{A}} {rest}."), 2),
+        13 => (
+            format!(
+                "[In a small village,|In a little house,|Near the {{place}},] there lived {who}. {day} {later} {rest}."
+            ),
+            2,
+        ),
+        14 if !pair => (
+            format!("{{A}} and {{B}} were [good|best] friends. {day} {{A}} {rest}."),
+            2,
+        ),
+        _ => {
+            let time = if plot.weather == Some("dark") {
+                "night"
+            } else {
+                "[day|morning]"
+            };
+            (format!("It was a {{weather}} {time}. {{A}} {rest}."), 2)
+        }
     };
     (text, sentences)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_document_is_plain_closed_text() {
+        let mut random = Random::new(11);
+        for _ in 0..20_000 {
+            let text = document(&mut random, Part::Training);
+            assert!(!text.contains(['{', '}', '[', ']', '|']), "{text}");
+            assert!(!text.contains("  ") && !text.contains(".."), "{text}");
+            assert!(text.ends_with(['.', '!', '?', '"']), "{text}");
+            for article in [" a a", " a e", " a i", " a o", " a u"] {
+                assert!(!text.contains(article), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_seed_gives_the_same_documents() {
+        let draw = |seed| {
+            let mut random = Random::new(seed);
+            [(); 20].map(|()| document(&mut random, Part::Training))
+        };
+        assert_eq!(draw(3), draw(3));
+        assert_ne!(draw(3), draw(4));
+    }
+
+    #[test]
+    fn stories_keep_who_has_what_where() {
+        let mut random = Random::new(5);
+        for _ in 0..200 {
+            let mut world = World::draw(&mut random);
+            let hero = world.tell(&mut random, "{A}");
+            assert!(
+                hero.to_lowercase()
+                    .contains(&world.hero.kind().to_lowercase())
+                    || world.hero.name.is_some_and(|name| hero.contains(name))
+            );
+            let [first, second] =
+                [(); 2].map(|()| world.tell(&mut random, "{o} {at} {spot} {P} {him}"));
+            assert_eq!(first, second);
+        }
+    }
+
+    #[test]
+    fn held_out_combinations_are_few_and_apart() {
+        let mut random = Random::new(9);
+        let mut held_out = 0;
+        for _ in 0..4000 {
+            let world = World::draw(&mut random);
+            held_out += usize::from(part_of(&world, "a race") == Part::HeldOut);
+        }
+        assert!((60..140).contains(&held_out), "{held_out} of 4000");
+    }
 }

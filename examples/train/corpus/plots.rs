@@ -15,6 +15,7 @@ pub enum Hero {
 pub struct Plot {
     pub name: &'static str,
     pub hero: Hero,
+    /// The weather it needs; "dark" for a story of the night.
     pub weather: Option<&'static str>,
     pub starts: &'static [&'static str],
     pub steps: &'static [&'static str],
@@ -30,7 +31,14 @@ const fn plot(
     steps: &'static [&'static str],
     close: &'static str,
 ) -> Plot {
-    Plot { name, hero, weather, starts, steps, close }
+    Plot {
+        name,
+        hero,
+        weather,
+        starts,
+        steps,
+        close,
+    }
 }
 
 use Hero::{Animal, Anyone, Child};
@@ -40,7 +48,9 @@ const HAPPY: &str = "[{A} was [very|so] happy|{A} felt [very happy|proud|so happ
 
 pub const PLOTS: &[Plot] = &[
     plot(
-        "lost and found", Anyone, None,
+        "lost and found",
+        Anyone,
+        None,
         &[
             "{S} lost {his} {ao} {at}",
             "{S} could not find {his} {ao}",
@@ -56,7 +66,9 @@ pub const PLOTS: &[Plot] = &[
         "[From that day on, {A} took good care of {his} {o}|After that, {A} never left {his} {o} behind again|{A} held the {o} tight all the way home].",
     ),
     plot(
-        "finding something", Anyone, None,
+        "finding something",
+        Anyone,
+        None,
         &[
             "{S} found a {ao} {spot} {at}",
             "{S} found a {ao} {at}",
@@ -72,7 +84,9 @@ pub const PLOTS: &[Plot] = &[
         FRIENDS,
     ),
     plot(
-        "keeping a find", Anyone, None,
+        "keeping a find",
+        Anyone,
+        None,
         &[
             "{S} found a {ao} {spot} {at}",
             "{S} found a {ao} {roomspot} {inroom}",
@@ -87,7 +101,9 @@ pub const PLOTS: &[Plot] = &[
         HAPPY,
     ),
     plot(
-        "sharing food", Anyone, None,
+        "sharing food",
+        Anyone,
+        None,
         &[
             "{S} had {food} for lunch",
             "{S} was sitting {at} with {food}",
@@ -103,7 +119,9 @@ pub const PLOTS: &[Plot] = &[
         "[{A} learned that sharing makes everyone happy|{A} and {B} became good friends|It is good to share with others].",
     ),
     plot(
-        "hungry", Animal, None,
+        "hungry",
+        Animal,
+        None,
         &[
             "{S} was [very|so] hungry",
             "{S} was hungry and had nothing to eat",
@@ -119,7 +137,9 @@ pub const PLOTS: &[Plot] = &[
         "[{A} was not hungry anymore|After that, {A} and {B} ate together every day|{A} was happy to have such a kind friend].",
     ),
     plot(
-        "sharing a toy", Child, None,
+        "sharing a toy",
+        Child,
+        None,
         &[
             "{S} and {B} were playing {at}, and both wanted the {ao}",
             "{S} had a {ao}, and {B} wanted to {use} it too",
@@ -134,7 +154,9 @@ pub const PLOTS: &[Plot] = &[
         "[They had a lot of fun together|{A} learned that it is more fun to share|They smiled and played together all day].",
     ),
     plot(
-        "afraid of the dark", Anyone, None,
+        "afraid of the dark",
+        Anyone,
+        Some("dark"),
         &[
             "{S} was afraid of the dark",
             "{S} could not sleep because it was dark",
@@ -150,7 +172,9 @@ pub const PLOTS: &[Plot] = &[
         "[{He} slept well all night|After that, {A} was not afraid of the dark|{A} dreamed of [the stars|a big {color} balloon|the moon]].",
     ),
     plot(
-        "afraid of water", Anyone, None,
+        "afraid of water",
+        Anyone,
+        None,
         &[
             "{S} was afraid of the water",
             "{S} went to the lake, but {he} was afraid to swim",
@@ -165,7 +189,9 @@ pub const PLOTS: &[Plot] = &[
         "[{A} was proud of {himself}|{A} was not afraid of the water anymore|Being brave felt very good].",
     ),
     plot(
-        "afraid of thunder", Anyone, Some("rainy"),
+        "afraid of thunder",
+        Anyone,
+        Some("rainy"),
         &[
             "{S} was afraid of the thunder",
             "{S} heard loud thunder and ran inside",
@@ -180,7 +206,9 @@ pub const PLOTS: &[Plot] = &[
         "[{A} was not afraid of thunder anymore|{A} thanked {B} for being so kind|{A} was happy to have such a good friend].",
     ),
     plot(
-        "a small accident", Anyone, None,
+        "a small accident",
+        Anyone,
+        None,
         &[
             "{S} was running {at} and fell down",
             "{S} climbed a tree {at} and fell",
@@ -196,7 +224,9 @@ pub const PLOTS: &[Plot] = &[
         "[After that, {A} was more careful|From that day on, {A} was always careful|{A} never did that again].",
     ),
     plot(
-        "helping a hurt one", Anyone, None,
+        "helping a hurt one",
+        Anyone,
+        None,
         &[
             "{S} saw {B} {at}, who could not walk",
             "{S} heard someone cry {spot} {at}",
@@ -211,7 +241,9 @@ pub const PLOTS: &[Plot] = &[
         FRIENDS,
     ),
     plot(
-        "building", Child, None,
+        "building",
+        Child,
+        None,
         &[
             "{S} wanted to build a [tree house|big tower|little house|boat|bird house]",
             "{S} was building a tower with blocks {inroom}",
@@ -226,7 +258,9 @@ pub const PLOTS: &[Plot] = &[
         "[They played with it until it was dark|{A} learned that it is easier to work together|{A} and {B} smiled at each other].",
     ),
     plot(
-        "a snowman", Child, Some("snowy"),
+        "a snowman",
+        Child,
+        Some("snowy"),
         &[
             "{S} wanted to build a snowman",
             "{S} went out to play in the snow",
@@ -241,7 +275,9 @@ pub const PLOTS: &[Plot] = &[
         "[They waved to the snowman from the window|{A} hoped that the snow would stay|They were tired but very happy].",
     ),
     plot(
-        "making a friend", Anyone, None,
+        "making a friend",
+        Anyone,
+        None,
         &[
             "{S} was lonely and had no one to play with",
             "{S} was sad because {he} had no friends",
@@ -249,7 +285,7 @@ pub const PLOTS: &[Plot] = &[
             "{S} sat alone {at}",
         ],
         &[
-            "[{He} went to the {place} and saw {B}|Then {B} came to the {place}|One morning, {he} met {B} {at}].",
+            "[{He} looked up and saw {B}|Then {B} came to the {place}|One morning, {he} met {B} {at}].",
             "[\"Hello, do you want to play with me?\" asked {A}|\"Hi, can I play with you?\" asked {B}|{A} was shy, but {he} said hello|{B} smiled and said, \"Hello! What is your name?\"]",
             "[They ran after a {color} ball and laughed|They played with a {ao} and laughed a lot|They ran and jumped and played all day].",
             "[\"Will you be my friend?\" asked {A}. \"Yes!\" said {B}|\"You are my friend now,\" said {B}|When it was time to go home, they said, \"See you tomorrow!\"]",
@@ -257,7 +293,9 @@ pub const PLOTS: &[Plot] = &[
         "[{A} was not lonely anymore|From that day on, they played together every day|Now {A} had a real friend].",
     ),
     plot(
-        "not listening", Child, None,
+        "not listening",
+        Child,
+        Some("cold"),
         &[
             "{S} wanted to play outside, but it was cold",
             "{S} did not want to wear {his} coat",
@@ -272,7 +310,9 @@ pub const PLOTS: &[Plot] = &[
         "[After that, {A} always listened to {P}|{A} learned to listen|The next day, {A} put on {his} coat before going out].",
     ),
     plot(
-        "too much", Anyone, None,
+        "too much",
+        Anyone,
+        None,
         &[
             "{S} ate too many cookies",
             "{S} saw a big cake on the table and ate it all",
@@ -287,7 +327,9 @@ pub const PLOTS: &[Plot] = &[
         "[{A} learned that too much is not good|From that day on, {A} ate only a little|After that, {A} always shared {his} food].",
     ),
     plot(
-        "a gift", Anyone, None,
+        "a gift",
+        Anyone,
+        None,
         &[
             "{S} wanted to make a gift for {P}",
             "{S} knew that it was {P_s} birthday",
@@ -302,7 +344,9 @@ pub const PLOTS: &[Plot] = &[
         "[{A} felt warm and happy inside|They ate cake together|{A} was proud of the gift].",
     ),
     plot(
-        "stuck", Anyone, None,
+        "stuck",
+        Anyone,
+        None,
         &[
             "{S} heard a cry for help {at}",
             "{S} saw that {B} was stuck {stuck} {at}",
@@ -317,7 +361,9 @@ pub const PLOTS: &[Plot] = &[
         FRIENDS,
     ),
     plot(
-        "learning to do it", Anyone, None,
+        "learning to do it",
+        Anyone,
+        None,
         &[
             "{S} wanted to learn to [swim|sing|dance|jump far|whistle]",
             "{S} tried to learn a new song",
@@ -332,8 +378,14 @@ pub const PLOTS: &[Plot] = &[
         "[{A} was very proud|{B} clapped and cheered|{A} learned to never give up].",
     ),
     plot(
-        "riding a bike", Child, None,
-        &["{S} got a {color} bike", "{S} wanted to ride {his} {color} bike", "{S} could not ride a bike yet"],
+        "riding a bike",
+        Child,
+        None,
+        &[
+            "{S} got a {color} bike",
+            "{S} wanted to ride {his} {color} bike",
+            "{S} could not ride a bike yet",
+        ],
         &[
             "[The first time, {he} fell off and hurt {his} knee|{He} was scared to fall|It was hard, and the bike fell over].",
             "[{His} {parent} held the bike and said, \"I am here.\"|\"Try again, I will hold you,\" said {P}|{B} said, \"You can do it!\"]",
@@ -343,7 +395,9 @@ pub const PLOTS: &[Plot] = &[
         "[{A} was so proud|Now {he} rides {his} bike every day|{His} {parent} clapped and smiled].",
     ),
     plot(
-        "rain", Anyone, Some("rainy"),
+        "rain",
+        Anyone,
+        Some("rainy"),
         &[
             "{S} was playing {at} when it started to rain",
             "{S} wanted to go out, but it was raining",
@@ -358,7 +412,9 @@ pub const PLOTS: &[Plot] = &[
         HAPPY,
     ),
     plot(
-        "planting", Anyone, None,
+        "planting",
+        Anyone,
+        None,
         &[
             "{S} planted a seed in the garden",
             "{S} found a tiny seed {at}",
@@ -373,7 +429,9 @@ pub const PLOTS: &[Plot] = &[
         "[{A} learned to be patient|{A} showed it to everyone|{A} shared the joy with {B}].",
     ),
     plot(
-        "telling the truth", Child, None,
+        "telling the truth",
+        Child,
+        None,
         &[
             "{S} broke a cup in the kitchen",
             "{S} was playing with a ball inside and broke a {color} cup",
@@ -388,7 +446,9 @@ pub const PLOTS: &[Plot] = &[
         "[{A} felt much better|{A} learned that it is good to tell the truth|After that, {A} always told the truth].",
     ),
     plot(
-        "baking", Child, None,
+        "baking",
+        Child,
+        None,
         &[
             "{S} wanted to bake a cake with {P}",
             "{S} and {P} were baking [cookies|a cake|a pie|bread]",
@@ -403,7 +463,9 @@ pub const PLOTS: &[Plot] = &[
         HAPPY,
     ),
     plot(
-        "a race", Animal, None,
+        "a race",
+        Animal,
+        None,
         &[
             "{S} wanted to race with {B}",
             "{S} said that {he} was faster than {B}",
@@ -418,14 +480,16 @@ pub const PLOTS: &[Plot] = &[
         "[Being friends was better than winning|{A} learned that winning is not everything|After the race, they ate together].",
     ),
     plot(
-        "a secret box", Anyone, None,
+        "a secret box",
+        Anyone,
+        None,
         &[
             "{S} found a small key {spot} {at}",
             "{S} found an old box {roomspot} {inroom}",
             "{S} found an old map {roomspot} {inroom}",
         ],
         &[
-            "[{He} showed it to {B}, and they were very curious|\"What could it be?\" asked {B}|{He} wanted to know what it was for].",
+            "[{He} showed it to {B}, and they were very curious|\"What could it be?\" asked {B}|{He} asked {B} what it was for].",
             "[They went to the {place} and looked {spot}|They looked everywhere and found a little door|Together they opened it slowly].",
             "[Inside, there was a {ao}|There they found a {ao}|They opened it and saw a {ao}].",
             "[\"We can share it,\" said {A}|{A} let {B} {use} it first|They {used} it together and laughed].",
@@ -433,7 +497,9 @@ pub const PLOTS: &[Plot] = &[
         "[It was their secret|It was a great adventure|They were happy all day].",
     ),
     plot(
-        "helping with work", Anyone, None,
+        "helping with work",
+        Anyone,
+        None,
         &[
             "{S} saw {B} [at work|with a lot to carry] {at}",
             "{S} saw that {B} had a lot of work to do",
@@ -441,14 +507,16 @@ pub const PLOTS: &[Plot] = &[
         ],
         &[
             "[There was a heavy basket that had to go up the hill|There was a lot to carry, and it was very heavy|\"This is too heavy,\" said {B}].",
-            "[\"I can help you,\" said {A}|{A} took one side of the basket|{A} was small but strong, and {he} helped].",
+            "[\"I can help you,\" said {A}|{A} took one side of a heavy basket|{A} was small but strong, and {he} helped].",
             "[They worked until everything was done|Together they carried everything away|Step by step, they did it together].",
             "[As a thank you, {A} got {food}|\"You are a great help,\" said {B} and gave {him} {food}|{A} got {food} and a warm smile].",
         ],
         "[{A} was tired but happy|{A} learned that helping feels good|{A} came back to help the next day].",
     ),
     plot(
-        "lost the way", Anyone, None,
+        "lost the way",
+        Anyone,
+        None,
         &[
             "{S} went into the forest and lost {his} way",
             "{S} walked too far from home",
@@ -463,7 +531,9 @@ pub const PLOTS: &[Plot] = &[
         "[After that, {A} never went so far alone|{A} was happy to be home|{A} and {B} became friends].",
     ),
     plot(
-        "the wind takes it", Anyone, Some("windy"),
+        "the wind takes it",
+        Anyone,
+        Some("windy"),
         &[
             "{S} was playing with a {color} [kite|balloon] {at}",
             "{S} got a {color} balloon from {P}",
@@ -478,7 +548,9 @@ pub const PLOTS: &[Plot] = &[
         "[After that, {A} held it very tight|They laughed in the wind|It was a wonderful day].",
     ),
     plot(
-        "playing together", Anyone, None,
+        "playing together",
+        Anyone,
+        None,
         &[
             "{S} and {B} were playing with a {color} ball {at}",
             "{S} and {B} went to the {place} to play",
@@ -494,11 +566,13 @@ pub const PLOTS: &[Plot] = &[
         "[It was a wonderful day|{A} and {B} were very happy|They walked home together].",
     ),
     plot(
-        "cheering up", Anyone, None,
+        "cheering up",
+        Anyone,
+        None,
         &[
             "{S} was [very|so] sad",
             "{S} was sad because {his} {o} was broken",
-            "{S} was sad because it was a {weather} day",
+            "{S} was sad because {he} had a bad day",
             "{S} saw that {B} was sad",
         ],
         &[
@@ -510,7 +584,9 @@ pub const PLOTS: &[Plot] = &[
         "[A good friend can make every day better|{A} was happy again|They shared {food} and went home].",
     ),
     plot(
-        "a birthday", Anyone, None,
+        "a birthday",
+        Anyone,
+        None,
         &[
             "{S} was happy because it was {his} birthday",
             "{S} was very excited because it was {his} birthday",
@@ -518,14 +594,152 @@ pub const PLOTS: &[Plot] = &[
         ],
         &[
             "[{His} {parent} made a big cake with candles|{He} waited for {his} friends to come|There was a big cake on the table].",
-            "[{B} came with a big box|{B} came and said, \"Happy birthday!\"|Then {B} came with a gift in a {color} box].",
+            "[{B} came with a big box|{B} came and said, \"Happy birthday! This is for you.\"|Then {B} came with a gift in a {color} box].",
             "[{A} opened it and found a {ao}|In the box, there was a {ao}|It was a {ao}].",
             "[\"Thank you! I love it!\" said {A}|\"It is just what I wanted,\" said {A}|{A} gave {B} a hug and a big piece of cake].",
         ],
         "[They danced and played until night|It was the best birthday ever|{A} {used} it all day].",
     ),
     plot(
-        "angry", Anyone, None,
+        "a wish",
+        Anyone,
+        Some("dark"),
+        &[
+            "{S} saw a falling star and made a wish",
+            "{S} looked at the moon and made a wish",
+            "{S} could not sleep and looked at the stars",
+        ],
+        &[
+            "[{He} wished for a {ao}|\"I wish I had a friend,\" {he} said|{He} wished that {he} could fly to the moon].",
+            "[In the morning, {he} went to the {place}|The next day, {he} woke up early and ran outside|{He} told {P} about it, and {P} smiled].",
+            "[There stood {B} with a {ao}|{B} was there and gave {him} a {ao}|Then {B} came to the door with a {ao}].",
+            "[\"Do you want to {use} it with me?\" asked {B}|\"This is for you,\" said {B}|\"It is like my wish!\" said {A}].",
+        ],
+        "[{A} knew that wishes can come true|{A} looked up at the sky and said thank you|It was like magic].",
+    ),
+    plot(
+        "a baby bird",
+        Child,
+        None,
+        &[
+            "{S} found a baby bird {spot} {at}",
+            "{S} saw that a baby bird had fallen out of its nest",
+            "{S} heard a small bird cry {at}",
+        ],
+        &[
+            "[It was too small to fly|The little bird was cold and scared|It was all alone and very hungry].",
+            "[{A} called {P}, and they looked for the nest|{A} picked it up with soft hands|\"We have to help it,\" {he} said to {B}].",
+            "[{B} held the ladder while {A} climbed up|They gave it some water and some seeds|{A} put it in a small box with warm hay].",
+            "[Then {he} put the bird back into its nest|Soon its mother came, and the bird was safe|After some days, the bird could fly and sang for {him}].",
+        ],
+        "[{A} waved and smiled|Every morning, the bird sang at the window|{A} was happy that the bird was safe].",
+    ),
+    plot(
+        "music",
+        Anyone,
+        None,
+        &[
+            "{S} wanted to make music",
+            "{S} heard music {at}",
+            "{S} got a {color} [drum|flute|bell] and played it all day",
+        ],
+        &[
+            "[But it was too loud, and everyone covered their ears|At first it did not sound good|{He} did not know how to play].",
+            "[{B} liked the music and began to dance|\"May I play with you?\" asked {B}|{B} said, \"Play it slowly.\"]",
+            "[{A} played, and {B} sang a happy song|They practiced together every day|Together it sounded very nice].",
+            "[Soon all the animals came to listen|Everyone clapped and asked for more|In the evening, they played for everyone {at}].",
+        ],
+        "[{A} and {B} were very proud|It was the best music ever|They played until the moon came up].",
+    ),
+    plot(
+        "at the market",
+        Child,
+        None,
+        &[
+            "{S} went to the market with {P}",
+            "{S} had one coin and went to the market",
+            "{S} wanted to buy a {ao} at the market",
+        ],
+        &[
+            "[There were so many nice things|{He} saw a {ao} and wanted to have it|{He} looked at the toys and the sweet cakes].",
+            "[But {he} did not have enough money|Then {he} saw {B}, who was crying because {he2} had no food|{He} thought for a long time about what to buy].",
+            "[{A} bought some bread and shared it with {B}|{A} helped the baker to carry the bread and got a coin|{A} gave {his} coin to {B}].",
+            "[The baker saw it and gave {him} a sweet cake|\"You have a good heart,\" said {P}|{A} went home with {food}].",
+        ],
+        HAPPY,
+    ),
+    plot(
+        "a new pet",
+        Child,
+        None,
+        &[
+            "{S} wanted to have a [puppy|kitten|rabbit]",
+            "{S} asked {P} for a pet",
+            "{S} saw a lonely puppy {at}",
+        ],
+        &[
+            "[\"A pet needs food and love,\" said {P}|\"You have to take care of it,\" said {P}|{His} {parent} thought about it for a long time].",
+            "[One day, there was a box with a {color} ribbon at the door|The next day, {P} came home with a big box|{A} promised to take good care of it].",
+            "[Inside was a small [white|brown|black] puppy|A little kitten jumped out of it|{A} opened it and saw two big eyes].",
+            "[{A} gave it water and a soft bed|It ran to {him} and licked {his} face|\"You are my best friend,\" said {A}].",
+        ],
+        "[They played together every day|{A} loved it very much|At night, it slept next to {his} bed].",
+    ),
+    plot(
+        "painting",
+        Anyone,
+        None,
+        &[
+            "{S} wanted to paint a picture of {B}",
+            "{S} was painting a picture {at}",
+            "{S} got new paint and a brush",
+        ],
+        &[
+            "[But the {color} paint fell on the floor|{He} was very happy, but then {color} paint fell on the picture|{B} came by and knocked over the {color} paint].",
+            "[\"Oh no, my picture!\" cried {A}|There was a big {color} spot on the picture|{A} was sad because it did not look good].",
+            "[{B} looked at it and said, \"It looks like a {color} flower.\"|{B} had an idea and added two wings to the spot|\"We can make something new,\" said {B}].",
+            "[Together they made a big {color} butterfly|{A} smiled and painted a whole garden of flowers|In the end, it was more beautiful than before].",
+        ],
+        "[{His} {parent} put it on the wall|{A} learned that a mistake can become something good|They were proud of their picture].",
+    ),
+    plot(
+        "hide and seek",
+        Anyone,
+        None,
+        &[
+            "{S} and {B} played hide and seek {at}",
+            "{S} was playing hide and seek with {B} {at}",
+            "{S} wanted to play hide and seek with {B} {at}",
+        ],
+        &[
+            "[{A} counted to ten, and {B} ran away to hide|{B} closed {his2} eyes and counted to ten|\"One, two, three,\" counted {A}].",
+            "[Then they looked everywhere, but it was not easy|It was very quiet|A bird sang, and the wind moved the leaves].",
+            "[At last, someone laughed {spot}|There was a small noise {spot}|Then something moved {spot}].",
+            "[\"I found you!\" they both shouted|They laughed so hard that they fell down|\"That was fun, let us play again,\" said {A}].",
+        ],
+        "[They played until it was time for dinner|It was the best game ever|They went home tired and happy].",
+    ),
+    plot(
+        "the sick friend",
+        Anyone,
+        None,
+        &[
+            "{S} heard that {B} was sick",
+            "{S} wanted to visit {B}, who was sick",
+            "{S} missed {B}, who was sick and had to stay in bed",
+        ],
+        &[
+            "[{He} made a pot of hot soup|{He} picked some {color} flowers {at}|{He} took {his} {ao} and {food}].",
+            "[\"I brought you something,\" said {A}|{He} went to see {B} and sat by the bed|{B} was very happy to see {him}].",
+            "[{A} told a funny story, and {B} laughed|They talked and played a quiet game|{A} read a book to {B}].",
+            "[The next day, {B} felt much better|\"I feel better now, thank you,\" said {B}|Soon {B} was well and came out to play].",
+        ],
+        "[A friend is the best medicine|{A} was glad to help|They were happy to be together].",
+    ),
+    plot(
+        "angry",
+        Anyone,
+        None,
         &[
             "{S} was angry with {B}",
             "{S} was angry because {B} took {his} {ao}",
@@ -540,7 +754,9 @@ pub const PLOTS: &[Plot] = &[
         "[{A} was not angry anymore|{A} learned that friends can forgive|They played together all day].",
     ),
     plot(
-        "tired", Anyone, None,
+        "tired",
+        Anyone,
+        Some("dark"),
         &[
             "{S} was very tired",
             "{S} was tired after a long day",
@@ -555,7 +771,9 @@ pub const PLOTS: &[Plot] = &[
         "[{He} dreamed of a {ao}|{He} dreamed that {he} could fly|In the morning, {A} felt fresh and happy].",
     ),
     plot(
-        "a trip", Child, None,
+        "a trip",
+        Child,
+        None,
         &[
             "{S} went to the {place} with {P}",
             "{S} and {P} went to the {place}",
@@ -575,8 +793,14 @@ impl Plot {
     /// Whether hero and friend meet for the first time here.
     pub fn meets_stranger(&self) -> bool {
         const STRANGERS: &[&str] = &[
-            "finding something", "sharing food", "hungry", "helping a hurt one", "making a friend",
-            "stuck", "lost the way",
+            "finding something",
+            "sharing food",
+            "hungry",
+            "helping a hurt one",
+            "making a friend",
+            "stuck",
+            "lost the way",
+            "a wish",
         ];
         STRANGERS.contains(&self.name)
     }
@@ -584,9 +808,31 @@ impl Plot {
     /// Whether the later steps still make sense without the first.
     pub fn may_skip_first_step(&self) -> bool {
         const NEEDED: &[&str] = &[
-            "helping a hurt one", "stuck", "a trip", "telling the truth", "building", "a snowman",
-            "learning to do it", "riding a bike", "making a friend", "angry", "helping with work",
-            "a secret box", "the wind takes it", "tired", "a race",
+            "helping a hurt one",
+            "stuck",
+            "a trip",
+            "telling the truth",
+            "building",
+            "a snowman",
+            "learning to do it",
+            "riding a bike",
+            "making a friend",
+            "angry",
+            "helping with work",
+            "a secret box",
+            "the wind takes it",
+            "tired",
+            "a race",
+            "playing together",
+            "a birthday",
+            "a wish",
+            "a baby bird",
+            "at the market",
+            "a new pet",
+            "painting",
+            "hide and seek",
+            "the sick friend",
+            "cheering up",
         ];
         !NEEDED.contains(&self.name)
     }

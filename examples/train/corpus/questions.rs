@@ -23,30 +23,73 @@ const FACTS: &[(&str, &str)] = &[
     ("Where do cows live?", "Cows live on a farm."),
     ("When do we sleep?", "We sleep at night."),
     ("When does the sun shine?", "The sun shines in the day."),
-    ("When can we see the stars?", "We can see the stars at night."),
+    (
+        "When can we see the stars?",
+        "We can see the stars at night.",
+    ),
     ("What do we do when it rains?", "We take an umbrella."),
     ("What do we wear when it is cold?", "We wear a warm coat."),
     ("What do we say when we get a gift?", "We say thank you."),
-    ("What do we say when we did something wrong?", "We say sorry."),
+    (
+        "What do we say when we did something wrong?",
+        "We say sorry.",
+    ),
     ("What do plants need to grow?", "Plants need water and sun."),
-    ("What falls from the sky in winter?", "Snow falls from the sky in winter."),
-    ("What comes after the rain?", "After the rain comes a rainbow."),
+    (
+        "What falls from the sky in winter?",
+        "Snow falls from the sky in winter.",
+    ),
+    (
+        "What comes after the rain?",
+        "After the rain comes a rainbow.",
+    ),
     ("Who bakes the bread?", "The baker bakes the bread."),
     ("Who works on a farm?", "The farmer works on a farm."),
-    ("What is the opposite of big?", "The opposite of big is small."),
-    ("What is the opposite of hot?", "The opposite of hot is cold."),
-    ("What is the opposite of happy?", "The opposite of happy is sad."),
-    ("What is the opposite of fast?", "The opposite of fast is slow."),
-    ("What is the opposite of day?", "The opposite of day is night."),
+    (
+        "What is the opposite of big?",
+        "The opposite of big is small.",
+    ),
+    (
+        "What is the opposite of hot?",
+        "The opposite of hot is cold.",
+    ),
+    (
+        "What is the opposite of happy?",
+        "The opposite of happy is sad.",
+    ),
+    (
+        "What is the opposite of fast?",
+        "The opposite of fast is slow.",
+    ),
+    (
+        "What is the opposite of day?",
+        "The opposite of day is night.",
+    ),
     ("Why should we share?", "Sharing makes everyone happy."),
-    ("Why do we tell the truth?", "When we tell the truth, others can trust us."),
-    ("Why do we eat?", "We eat because we are hungry and want to grow."),
-    ("How can I make a friend?", "Say hello, be kind, and play together."),
-    ("What can I do when I am sad?", "You can tell a friend, and the friend will help you."),
-    ("What can I do when I am afraid?", "Take a deep breath and ask someone for help."),
+    (
+        "Why do we tell the truth?",
+        "When we tell the truth, others can trust us.",
+    ),
+    (
+        "Why do we eat?",
+        "We eat because we are hungry and want to grow.",
+    ),
+    (
+        "How can I make a friend?",
+        "Say hello, be kind, and play together.",
+    ),
+    (
+        "What can I do when I am sad?",
+        "You can tell a friend, and the friend will help you.",
+    ),
+    (
+        "What can I do when I am afraid?",
+        "Take a deep breath and ask someone for help.",
+    ),
 ];
-const NUMBERS: &[&str] =
-    &["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"];
+const NUMBERS: &[&str] = &[
+    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
+];
 
 fn form(random: &mut Random, question: &str, answer: &str) -> String {
     match random.below(3) {
@@ -76,16 +119,36 @@ pub fn document(random: &mut Random, world: &mut World) -> String {
         4 => {
             let animal = random.pick(ANIMALS);
             let question = format!("What does a {} like to eat?", animal.kind);
-            let answer = format!("A {} likes to eat {}.", animal.kind, animal.food.trim_start_matches("some "));
-            form(random, &question.replace("a elephant", "an elephant").replace("a owl", "an owl"),
-                &answer.replace("A elephant", "An elephant").replace("A owl", "An owl"))
+            let answer = format!(
+                "A {} likes to eat {}.",
+                animal.kind,
+                animal.food.trim_start_matches("some ")
+            );
+            form(
+                random,
+                &question
+                    .replace("a elephant", "an elephant")
+                    .replace("a owl", "an owl"),
+                &answer
+                    .replace("A elephant", "An elephant")
+                    .replace("A owl", "An owl"),
+            )
         }
         5 => {
             let (first, second) = (random.pick(COLORS), random.pick(OUTSIDE));
-            let question = world.tell(random, &format!("Who found the {first} {{o}} {}?", second.at));
+            let question = world.tell(
+                random,
+                &format!("Who found the {first} {{o}} {}?", second.at),
+            );
             world.hero_mentioned();
-            let answer = world.tell(random, &format!("{{A}} found the {first} {{o}} {}.", second.at));
-            let scene = world.tell(random, &format!("{{A}} found a {first} {{o}} {}.", second.at));
+            let answer = world.tell(
+                random,
+                &format!("{{A}} found the {first} {{o}} {}.", second.at),
+            );
+            let scene = world.tell(
+                random,
+                &format!("{{A}} found a {first} {{o}} {}.", second.at),
+            );
             format!("{scene}\n{}", form(random, &question, &answer))
         }
         kind => {

@@ -14,6 +14,8 @@ pub struct Character {
     /// None for a child.
     pub animal: Option<Animal>,
     pub female: bool,
+    /// A child of a fairy tale's king.
+    royal: bool,
     pub temper: &'static str,
     /// Whether the text has introduced the character yet.
     mentioned: bool,
@@ -25,17 +27,35 @@ impl Character {
         let temper = random.pick(TEMPERS);
         if random.chance(animal_chance) {
             let animal = random.pick(ANIMALS);
-            let name = random.chance(named_chance).then(|| random.pick(animal.names));
-            return Self { name, animal: Some(animal), female, temper, mentioned: false };
+            let name = random
+                .chance(named_chance)
+                .then(|| random.pick(animal.names));
+            return Self {
+                name,
+                animal: Some(animal),
+                female,
+                royal: false,
+                temper,
+                mentioned: false,
+            };
         }
         let name = Some(random.pick(if female { GIRLS } else { BOYS }));
-        Self { name, animal: None, female, temper, mentioned: false }
+        Self {
+            name,
+            animal: None,
+            female,
+            royal: random.chance(0.06),
+            temper,
+            mentioned: false,
+        }
     }
 
-    /// "dog", "girl" or "boy".
+    /// "dog", "girl", "prince".
     pub fn kind(&self) -> &'static str {
         match (self.animal, self.female) {
             (Some(animal), _) => animal.kind,
+            (None, true) if self.royal => "princess",
+            (None, false) if self.royal => "prince",
             (None, true) => "girl",
             (None, false) => "boy",
         }
@@ -94,9 +114,16 @@ impl World {
             parent: random.pick::<&str>(if hero.animal.is_some() {
                 &["mother", "father", "mother", "big sister", "big brother"]
             } else {
-                &["mom", "dad", "grandma", "grandpa", "sister", "brother", "mom"]
+                &[
+                    "mom", "dad", "grandma", "grandpa", "sister", "brother", "mom",
+                ]
             }),
-            trap: random.pick(&["in the mud", "in a deep hole", "in a net", "between two rocks"]),
+            trap: random.pick(&[
+                "in the mud",
+                "in a deep hole",
+                "in a net",
+                "between two rocks",
+            ]),
             strangers: false,
             hero,
             friend,
@@ -108,7 +135,12 @@ impl World {
 
     /// What held-out stories are chosen by, with the name of the plot.
     pub fn key(&self) -> String {
-        format!("{} {} {}", self.hero.key(), self.thing.name, self.outside.name)
+        format!(
+            "{} {} {}",
+            self.hero.key(),
+            self.thing.name,
+            self.outside.name
+        )
     }
 
     /// Marks the hero as introduced, for openings that name the hero themselves.
@@ -135,9 +167,8 @@ impl World {
 
     fn slot(&mut self, random: &mut Random, slot: &str) -> String {
         let hero_female = self.hero.female;
-        let pronoun = |female: bool, hers: &str, his: &str| {
-            String::from(if female { hers } else { his })
-        };
+        let pronoun =
+            |female: bool, hers: &str, his: &str| String::from(if female { hers } else { his });
         let friend_female = self.friend.female;
         match slot {
             "A" => self.refer_hero(random),
@@ -159,8 +190,12 @@ impl World {
             "temper" => self.hero.temper.into(),
             "o" => self.thing.name.into(),
             "ao" => {
-                let word = if random.chance(0.7) { self.color } else { self.look };
-                format!("{word} {}", self.thing.name)
+                let name = self.thing.name;
+                match random.below(10) {
+                    0..6 => format!("{} {name}", self.color),
+                    6..8 => format!("{} {name}", self.look),
+                    _ => format!("{} {} {name}", self.look, self.color),
+                }
             }
             "color" => self.color.into(),
             "use" => self.thing.verb.into(),
@@ -175,7 +210,11 @@ impl World {
             "roomspot" => self.inside_spot.into(),
             "weather" => self.weather.into(),
             "limb" => self.hero.animal.map_or("knee", |animal| animal.limb).into(),
-            "limb2" => self.friend.animal.map_or("knee", |animal| animal.limb).into(),
+            "limb2" => self
+                .friend
+                .animal
+                .map_or("knee", |animal| animal.limb)
+                .into(),
             other => panic!("no slot named {other}"),
         }
     }
@@ -202,7 +241,11 @@ impl World {
         match (self.friend.name, self.friend.animal) {
             (Some(name), Some(_)) if first => format!("{name} the {kind}"),
             (Some(name), None) if first && !self.strangers => {
-                if random.chance(0.6) { format!("{his} friend {name}") } else { name.into() }
+                if random.chance(0.6) {
+                    format!("{his} friend {name}")
+                } else {
+                    name.into()
+                }
             }
             (Some(name), None) if first => format!("a {kind} named {name}"),
             (Some(name), _) => name.into(),
@@ -214,7 +257,9 @@ impl World {
 
 /// "an apple", "some bread" as something already spoken of.
 fn definite(food: &str) -> String {
-    let bare = ["an ", "a ", "some "].iter().find_map(|article| food.strip_prefix(article));
+    let bare = ["an ", "a ", "some "]
+        .iter()
+        .find_map(|article| food.strip_prefix(article));
     format!("the {}", bare.unwrap_or(food))
 }
 
@@ -246,7 +291,10 @@ fn choose(random: &mut Random, template: &str) -> String {
                 _ => {}
             }
         }
-        assert!(end < rest.len(), "alternatives are not closed in {template}");
+        assert!(
+            end < rest.len(),
+            "alternatives are not closed in {template}"
+        );
         let part = random.pick(&parts);
         text.push_str(&choose(random, part));
         rest = &rest[end + 1..];
@@ -259,9 +307,15 @@ fn articles(text: &str) -> String {
     let words: Vec<&str> = text.split(' ').collect();
     let mut result = Vec::with_capacity(words.len());
     for (at, word) in words.iter().enumerate() {
-        let vowel = words.get(at + 1).is_some_and(|next| next.starts_with(['a', 'e', 'i', 'o', 'u']));
+        let vowel = words
+            .get(at + 1)
+            .is_some_and(|next| next.starts_with(['a', 'e', 'i', 'o', 'u']));
         let article = matches!(*word, "a" | "\"a");
-        result.push(if article && vowel { format!("{word}n") } else { (*word).to_string() });
+        result.push(if article && vowel {
+            format!("{word}n")
+        } else {
+            (*word).to_string()
+        });
     }
     result.join(" ")
 }
