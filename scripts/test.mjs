@@ -1,8 +1,7 @@
 //! `npm test`: every tier of tests, or those named (`npm test -- rust browser`). Ends with one line
 //! "N passed, N failed" and fails when anything failed. What a test checks is in the tests, not here.
 
-import { readdirSync } from "node:fs";
-import { existsSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { buildTypeScript, buildWasm } from "./build.mjs";
 import { main, npmProgram, Remediable, root, run, say } from "./process.mjs";
@@ -11,6 +10,10 @@ import { provideNpmPackages } from "./setup/npm.mjs";
 import { requireRust } from "./setup/rust.mjs";
 import { provideVulkan } from "./setup/vulkan.mjs";
 import { requireNode, setUpForBuild } from "./setup.mjs";
+
+/** Nothing hangs for ever; the longest step is a first build on a slow machine. */
+const PROGRAM_LIMIT_MS = 40 * 60_000;
+const NODE_TEST_LIMIT_MS = 5 * 60_000;
 
 /** Counts of one tier; `skipped` are tests that said so themselves. */
 class Tally {
@@ -27,8 +30,11 @@ class Tally {
   /** A check that is one program: it passes when the program does. */
   async check(name, program, args, options = {}) {
     say(`\n--- ${name}`);
-    if ((await run(program, args, options)) === 0) this.passed += 1;
-    else this.fail(name);
+    if ((await run(program, args, { timeout_ms: PROGRAM_LIMIT_MS, ...options })) === 0) {
+      this.passed += 1;
+    } else {
+      this.fail(name);
+    }
   }
 
   /**
@@ -39,6 +45,7 @@ class Tally {
     say(`\n--- ${name}`);
     let output = "";
     const status = await run(program, args, {
+      timeout_ms: PROGRAM_LIMIT_MS,
       ...options,
       onOutput(text) {
         output += text;
@@ -90,7 +97,13 @@ async function nodeTests(tally, folder, env) {
     return;
   }
   // One file at a time: each has a browser, and a software GPU keeps all cores busy.
-  const args = ["--test", "--test-concurrency=1", "--test-reporter=tap", ...files];
+  const args = [
+    "--test",
+    "--test-concurrency=1",
+    `--test-timeout=${NODE_TEST_LIMIT_MS}`,
+    "--test-reporter=tap",
+    ...files,
+  ];
   await tally.count(`node --test ${folder}`, process.execPath, args, NODE_COUNTS, { env });
 }
 
@@ -115,6 +128,9 @@ const TIERS = {
       .filter((name) => name !== "shaders")
       .flatMap((name) => ["--test", name]);
     await cargoTest(tally, "cargo test", ["--lib", "--examples", ...integration], env);
+    await tally.count("documentation tests", "cargo", ["test", "--locked", "--doc"], CARGO_COUNTS, {
+      mayBeEmpty: true,
+    });
     await tally.check("clippy", "cargo", [
       "clippy",
       "--locked",
