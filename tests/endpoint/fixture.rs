@@ -166,6 +166,10 @@ impl CausalModel for FakeModel {
         4 * CONTEXT / 16
     }
 
+    async fn prefill(&mut self, kv: &mut SequenceKv, tokens: &[u32]) -> Result<()> {
+        self.take(kv, tokens).await
+    }
+
     async fn feed(&mut self, kv: &mut SequenceKv, tokens: &[u32]) -> Result<Vec<f32>> {
         self.take(kv, tokens).await?;
         self.logits(tokens[tokens.len() - 1], kv.len_tokens - 1)
