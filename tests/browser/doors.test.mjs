@@ -256,8 +256,8 @@ describe("details", () => {
     });
     assert.equal(
       text,
-      '{"model":"fake","prompt":"raw","temperature":[[[]]],"top_p":[[[]]],"seed":9007199254740993,' +
-        '"logit_bias":{"5":[[[]]]},"min_p":null,"stop":["\u2028","\\""],"max_tokens":5}',
+      '{"model":"fake","prompt":"raw","temperature":[false],"top_p":[false],"seed":9007199254740993,' +
+        '"logit_bias":{"5":[false]},"min_p":null,"stop":["\u2028","\\""],"max_tokens":5}',
     );
   });
 

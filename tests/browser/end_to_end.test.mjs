@@ -252,6 +252,30 @@ describe("the real engine", { skip }, () => {
     });
   }
 
+  test("a crashed GPU process ends what runs with device_lost; the next request works", async () => {
+    const session = await harness.browser.newBrowserCDPSession();
+    const running = page.evaluate(
+      (body) =>
+        caught(async () => {
+          const long = { ...body, max_tokens: 400, stream: true };
+          for await (const _ of await engine.completions.create(long)) window.streaming = true;
+        }),
+      greedy,
+    );
+    await page.waitForFunction(() => window.streaming);
+    await session.send("Browser.crashGpuProcess").catch(() => {});
+    const { code } = await running;
+    assert.equal(code, "device_lost");
+    const { text, message } = await page.evaluate(
+      async (body) =>
+        caught(async () => (await engine.completions.create(body)).choices[0].text).then(
+          ({ value, message }) => ({ text: value, message }),
+        ),
+      greedy,
+    );
+    assert.ok(text?.startsWith(STORY), text ?? message);
+  });
+
   test("a file that is no model is refused by name", async () => {
     const results = await page.evaluate(async () => [
       await caught(() => inpage.createEngine({ model: new Blob(["not a model at all"]) })),
@@ -268,4 +292,19 @@ describe("the real engine", { skip }, () => {
     );
     assert.match(message, /noSuchSwitch/);
   });
+});
+
+test("without WebGPU the reason is told", { skip }, async () => {
+  const harness = await startHarness({ mounts: { "/stories.gguf": STORIES } });
+  try {
+    const page = await harness.open();
+    const result = await page.evaluate(() =>
+      caught(() =>
+        inpage.createEngine({ model: "/stories.gguf", workerUrl: "/fixtures/no_gpu_worker.mjs" }),
+      ),
+    );
+    assert.deepEqual([result.className, result.code], ["InpageError", "no_webgpu_device"]);
+  } finally {
+    await harness.close();
+  }
 });

@@ -3,10 +3,10 @@
 //! say does not turn into `null`, which the endpoint would take for "absent".
 
 /**
- * What stands for NaN and the infinities. No field of the endpoint takes an array of arrays of
- * arrays, alone, as an element or as a map's value: so it is an `invalid_type` wherever it stands.
+ * What stands for NaN and the infinities. No field of the endpoint takes a boolean in an array, nor
+ * has elements or map values that are arrays of booleans: an `invalid_type` wherever it stands.
  */
-const NOT_A_JSON_NUMBER = "[[[]]]";
+const NOT_A_JSON_NUMBER = "[false]";
 
 /** @throws TypeError for a cyclic value or a top level that JSON has no form for */
 export function encodeBody(body: unknown): string {
