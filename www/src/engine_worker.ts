@@ -17,6 +17,8 @@ export class EngineWorker {
   #disposed = deferred<void>();
   #infoCalls = new Map<number, (info: EngineInfo) => void>();
   #calls = 0;
+  /** What waits until the script listens; `undefined` from then on. */
+  #unsent: [PageToWorker, Transferable[]][] | undefined = [];
   #onProgress: (progress: LoadProgress) => void;
 
   /** True when it can answer no more. */
@@ -120,6 +122,12 @@ export class EngineWorker {
       case "disposed":
         this.#disposed.resolve();
         break;
+      case "here": {
+        const unsent = this.#unsent ?? [];
+        this.#unsent = undefined;
+        for (const [waiting, transfer] of unsent) this.#post(waiting, transfer);
+        break;
+      }
       case "listening":
         break;
     }
@@ -134,6 +142,10 @@ export class EngineWorker {
   }
 
   #post(message: PageToWorker, transfer: Transferable[] = []): void {
+    if (this.#unsent) {
+      this.#unsent.push([message, transfer]);
+      return;
+    }
     try {
       this.#worker.postMessage(message, transfer);
     } catch (error) {

@@ -88,6 +88,8 @@ export type PageToWorker =
 
 /** Engine worker to page. */
 export type WorkerToPage =
+  /** The script listens; what is sent before may be lost (a bundler may load scripts late). */
+  | { type: "here" }
   /** The wasm module runs and answers requests; the model may still be loading. */
   | { type: "listening" }
   | { type: "progress"; progress: LoadProgress }

@@ -161,6 +161,7 @@ export function hostEngine(scope: WorkerScope, createEngine: EngineFactory): voi
         break;
     }
   });
+  post({ type: "here" });
 }
 
 /** `report`, at most every 50 ms but never missing the end of a phase. */
