@@ -11,8 +11,8 @@ export function setUpSampling() {
   const form = byId("sampling", HTMLFormElement);
   const showValues = () => {
     for (const input of form.querySelectorAll('input[type="range"]')) {
-      const output = input.parentElement?.querySelector("output");
-      if (output && input instanceof HTMLInputElement) output.value = input.value;
+      const shown = input.parentElement?.querySelector(".value");
+      if (shown && input instanceof HTMLInputElement) shown.textContent = input.value;
     }
   };
   const keep = () => {

@@ -28,6 +28,7 @@ export function rateInWords(rate) {
 
 /** What to do about an error, by its code. */
 const REMEDIES = new Map([
+  ["no_webgpu_device", "Is hardware acceleration switched on in the browser's settings?"],
   ["invalid_model_file", "Is it a whole GGUF file? A download may have been cut short."],
   ["unsupported_model", "inpage runs GGUF models of the Llama family; this one needs more."],
   ["out_of_memory", "Close other tabs, or take a smaller model or a shorter prompt."],
@@ -47,7 +48,7 @@ export function errorInWords(error) {
   if (!(error instanceof Error)) return String(error);
   const { code, param } = /** @type {Partial<InpageError>} */ (error);
   const what = capitalized(error.message || error.name);
-  const where = param && !what.includes(param) ? ` (${param})` : "";
+  const where = param && !what.toLowerCase().includes(param) ? ` (${param})` : "";
   const remedy = (code && REMEDIES.get(code)) ?? networkRemedy(error.message);
   return `${what}${where}${/[.!?]$/.test(what) ? "" : "."}${remedy ? ` ${remedy}` : ""}`;
 }

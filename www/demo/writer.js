@@ -87,6 +87,8 @@ export class Writer {
     showText(this.#error, undefined);
     this.#show(undefined);
     this.refresh();
+    // On a phone it lies below the edge.
+    this.#state.scrollIntoView({ block: "nearest" });
     try {
       const fields = { ...this.#fields(), prompt: this.#prompt.value };
       let begun = false;
@@ -130,7 +132,6 @@ export class Writer {
       button.addEventListener("click", () => {
         this.#prompt.value = example;
         remember("prompt", example);
-        this.#prompt.focus();
       });
       byId("examples", HTMLElement).append(button);
     }
