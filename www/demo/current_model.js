@@ -48,6 +48,7 @@ export class CurrentModel {
     try {
       const engine = await createEngine({
         model: option,
+        workerUrl: new URL("./engine_worker.js", import.meta.url),
         signal: loading.signal,
         onProgress: (progress) => {
           if (this.#loading === loading) this.#tell({ kind: "loading", name, progress });

@@ -17,38 +17,24 @@ let serving;
  */
 export async function serve(engine, say) {
   await serving?.stop();
-  const options = {
+  const attempt = serveFromPage(engine, {
     serviceWorkerUrl: new URL("./sw.js", import.meta.url),
-    type: /** @type {const} */ ("module"),
-  };
-  // The engine worker lies in ../dist: only with it in the scope can that script be kept. A host
-  // must allow the wider scope by a header (`Service-Worker-Allowed`); else this folder has to do.
-  const scopes = [new URL("../", import.meta.url), new URL("./", import.meta.url)];
-  for (const [index, { pathname: scope }] of scopes.entries()) {
-    const attempt = serveFromPage(engine, { ...options, scope });
-    serving = attempt;
-    try {
-      await attempt.ready;
-      break;
-    } catch (error) {
-      await attempt.stop();
-      // Another engine took over.
-      if (serving !== attempt) return;
-      if (index < scopes.length - 1 && isNotAllowed(error)) continue;
-      say(`No service worker: ${errorInWords(error)}`);
-      return;
-    }
+    type: "module",
+  });
+  serving = attempt;
+  try {
+    await attempt.ready;
+  } catch (error) {
+    // Unless another engine took over.
+    if (serving === attempt) say(errorInWords(error));
+    return;
   }
-  say('fetch("/v1/completions") is answered by this tab.');
+  const served = 'fetch("/v1/completions") is answered by this tab.';
+  say(served);
   const kept = await keepForOffline();
   say(
-    `fetch("/v1/completions") is answered by this tab. ${kept ? "The page works offline from now on." : "The page could not be kept for offline use."}`,
+    `${served} ${kept ? "The page works offline from now on." : "The page could not be kept for offline use."}`,
   );
-}
-
-/** @param {unknown} error */
-function isNotAllowed(error) {
-  return /** @type {{ code?: string }} */ (error).code === "service_worker_unavailable";
 }
 
 /** @returns {Promise<boolean>} whether the page is kept */

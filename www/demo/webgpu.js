@@ -17,7 +17,7 @@ export async function missingWebGpu() {
   );
   if (gpu === undefined) {
     return {
-      what: "This browser has no WebGPU, which the engine computes on.",
+      what: "This browser has no WebGPU, which the engine computes on. These have it:",
       remedies: [
         "Chrome or Edge 113 or newer on Windows, macOS or ChromeOS; 121 or newer on Android 12 or newer.",
         "Safari 26 or newer on macOS, iOS, iPadOS and visionOS.",

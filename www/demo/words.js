@@ -36,7 +36,7 @@ const REMEDIES = new Map([
   ["context_length_exceeded", "Shorten the prompt or lower the number of tokens."],
   ["model_not_loaded", "Load a model again."],
   ["engine_unavailable", "The engine was ended. The next request starts it again."],
-  ["internal_error", "This is a fault of inpage. The next request starts the engine again."],
+  ["internal_error", "This is a fault of inpage. Another try starts the engine anew."],
 ]);
 
 /**
