@@ -2,7 +2,9 @@
 //! where the wasm module is built, with the real one. Leaves screenshots in a temporary folder.
 
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { after, afterEach, before, beforeEach, describe, test } from "node:test";
@@ -68,6 +70,7 @@ describe("the demo with a fake engine", () => {
   let mounts;
   let harness;
   let page;
+  let faults;
 
   before(async () => {
     folder = mkdtempSync(join(tmpdir(), "inpage-demo-fake-"));
@@ -91,9 +94,14 @@ describe("the demo with a fake engine", () => {
   });
   beforeEach(async () => {
     page = await harness.open(undefined, "/demo/");
+    faults = [];
+    page.on("pageerror", (error) => faults.push(error.message));
     await ready(page);
   });
-  afterEach(() => page.context().close());
+  afterEach(async () => {
+    await page.context().close();
+    assert.deepEqual(faults, []);
+  });
 
   test("an example is generated, with its speed", async () => {
     await page.click("#examples button >> nth=1");
@@ -214,6 +222,27 @@ describe("the demo with a fake engine", () => {
     await page.fill("#prompt", "count:1");
     await page.click("#generate");
     await says(page, "#run-state", /^Done/);
+  });
+
+  test("a load can be given up, and replaced by another", async () => {
+    // A server that never answers.
+    const silent = createServer(() => {}).listen(0, "127.0.0.1");
+    await once(silent, "listening");
+    await page.check("input[value=url]");
+    await page.fill("#model-url", `http://127.0.0.1:${silent.address().port}/slow.gguf`);
+    await page.click("#load");
+    await says(page, "#model-state", /^is being loaded$/);
+    await page.click("#cancel-load");
+    await ready(page);
+    assert.equal(await page.locator("#model-name").textContent(), "tales");
+    await page.click("#load");
+    await says(page, "#model-name", /^slow\.gguf$/);
+    await page.check("input[value=embedded]");
+    await page.click("#load");
+    await says(page, "#model-name", /^tales$/);
+    await ready(page);
+    silent.closeAllConnections();
+    silent.close();
   });
 
   test("the service worker answers plain fetch", async () => {

@@ -43,16 +43,20 @@ export class CurrentModel {
     this.#loading?.abort();
     const loading = new AbortController();
     this.#loading = loading;
+    const isLarge = Number(this.#info.file_bytes ?? 0) > STAYS_BYTES;
+    const gone = isLarge ? this.#letGo() : undefined;
     this.#tell({ kind: "loading", name, progress: undefined });
-    if (Number(this.#info.file_bytes ?? 0) > STAYS_BYTES) await this.#letGo();
+    await gone;
+    /** @type {Engine | undefined} */
+    let engine;
     try {
-      const engine = await createEngine({
+      engine = await createEngine({
         model: option,
         workerUrl: new URL("./engine_worker.js", import.meta.url),
         signal: loading.signal,
         onProgress: (progress) => {
           if (this.#loading === loading) this.#tell({ kind: "loading", name, progress });
-          else if (this.engine === engine) this.#reloading(progress);
+          else if (engine && engine === this.engine) this.#reloading(progress);
         },
       });
       const info = await engine.info();

@@ -26,7 +26,11 @@ setUpPicker((choice) => {
   writer.stop();
   void model.load(choice);
 });
-byId("cancel-load", HTMLButtonElement).addEventListener("click", () => model.cancel());
+byId("cancel-load", HTMLButtonElement).addEventListener("click", () => {
+  model.cancel();
+  // The button goes; whoever is at the keyboard should not start at the top again.
+  byId("load", HTMLButtonElement).focus();
+});
 copyOnClick(
   byId("copy-code", HTMLButtonElement),
   () => byId("code", HTMLElement).textContent ?? "",

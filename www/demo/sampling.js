@@ -33,12 +33,25 @@ export function setUpSampling() {
  * @param {string | undefined} json
  */
 function restore(form, json) {
-  if (json === undefined) return;
-  for (const [name, value] of Object.entries(JSON.parse(json))) {
+  for (const [name, value] of Object.entries(parsed(json))) {
     const control = form.elements.namedItem(name);
     if (control instanceof HTMLInputElement || control instanceof HTMLTextAreaElement) {
       control.value = String(value);
     }
+  }
+}
+
+/**
+ * What is no JSON object counts as nothing kept.
+ *
+ * @param {string | undefined} json
+ * @returns {object}
+ */
+function parsed(json) {
+  try {
+    return Object(JSON.parse(json ?? "{}"));
+  } catch {
+    return {};
   }
 }
 

@@ -77,7 +77,11 @@ export class Writer {
   /** Asks for a completion of the prompt and shows it. */
   async generate() {
     const engine = this.#engine();
-    if (engine === undefined || this.#running) return;
+    if (this.#running) return;
+    if (engine === undefined) {
+      this.#state.textContent = "Not yet: there is no model that could answer.";
+      return;
+    }
     const running = new AbortController();
     this.#running = running;
     this.#given.textContent = this.#prompt.value;
