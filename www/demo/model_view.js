@@ -14,7 +14,9 @@ export function showModel(state) {
   byId("model-name", HTMLElement).textContent = "name" in state ? state.name : "";
   byId("loading", HTMLElement).hidden = state.kind !== "loading";
   if (state.kind === "loading") showProgress(state.progress);
-  showText(byId("notice-model", HTMLElement), failure(state));
+  const notice = byId("notice-model", HTMLElement);
+  showText(notice, failure(state));
+  if (state.kind === "failed") notice.scrollIntoView({ block: "nearest" });
   const words = byId("model-state", HTMLElement);
   // Told to screen readers with every change, so only when it does change.
   if (words.textContent !== inWords(state)) words.textContent = inWords(state);
@@ -38,7 +40,7 @@ function inWords(state) {
 /** @param {State} state */
 function failure(state) {
   if (state.kind !== "failed") return undefined;
-  const remains = state.remains ? ` ${state.remains} goes on answering.` : "";
+  const remains = state.remains ? ` Meanwhile, ${state.remains} goes on answering.` : "";
   return errorInWords(state.error) + remains;
 }
 
