@@ -218,7 +218,10 @@ describe("the demo with a fake engine", () => {
     await page.fill("#model-url", `${harness.origin}/absent.gguf`);
     await page.click("#load");
     const words = await says(page, "#notice-model", /./);
-    assert.match(words, /absent\.gguf answered 404 Not Found\. Load a model again\. Meanwhile, tales goes on/);
+    assert.match(
+      words,
+      /absent\.gguf answered 404 Not Found\. Load a model again\. Meanwhile, tales goes on/,
+    );
     await page.fill("#prompt", "count:1");
     await page.click("#generate");
     await says(page, "#run-state", /^Done/);
