@@ -93,7 +93,9 @@ async fn measure(
         let gated = |pair: &[Matrix]| {
             gated_matvec(x.clone(), (norm.clone(), 1e-5), &pair[0], &pair[1], variant)
         };
-        matrices.chunks_exact(2).map(gated).last()
+        matrices
+            .chunks_exact(2)
+            .fold(None, |_, pair| Some(gated(pair)))
     };
     let taken = median_seconds(machine, pass).await?;
     let pairs = matrices.len() / 2;
