@@ -11,7 +11,8 @@ use inpage::{
     weights::{FileSource, Gguf},
 };
 
-const USAGE: &str = "usage: logits --model FILE.gguf --ids 1,2,3 [--device cpu|gpu] [--all] --out F.npy";
+const USAGE: &str =
+    "usage: logits --model FILE.gguf --ids 1,2,3 [--device cpu|gpu] [--all] --out F.npy";
 
 struct Arguments {
     model: String,
@@ -48,7 +49,9 @@ fn parse() -> Result<Arguments, String> {
     }
     Ok(Arguments {
         model: model.ok_or("--model is missing")?,
-        ids: ids.filter(|ids| !ids.is_empty()).ok_or("--ids is missing")?,
+        ids: ids
+            .filter(|ids| !ids.is_empty())
+            .ok_or("--ids is missing")?,
         out: out.ok_or("--out is missing")?,
         gpu,
         all,
@@ -65,21 +68,42 @@ async fn run(arguments: Arguments) -> Result<(), Box<dyn std::error::Error>> {
     } else {
         Compute::cpu()
     };
-    let options = LoadOptions { context_tokens: Some(arguments.ids.len()) };
+    let options = LoadOptions {
+        context_tokens: Some(arguments.ids.len()),
+    };
     let mut model = load(compute, &gguf, &source, options, |_, _| ()).await?;
-    if let Some(id) = arguments.ids.iter().find(|id| **id as usize >= model.vocab_size()) {
-        return Err(format!("id {id} is outside the vocabulary of {}", model.vocab_size()).into());
+    if let Some(id) = arguments
+        .ids
+        .iter()
+        .find(|id| **id as usize >= model.vocab_size())
+    {
+        return Err(format!(
+            "id {id} is outside the vocabulary of {}",
+            model.vocab_size()
+        )
+        .into());
     }
     if arguments.ids.len() > model.context_tokens() {
-        return Err(format!("{} ids exceed the context of {}", arguments.ids.len(), model.context_tokens()).into());
+        return Err(format!(
+            "{} ids exceed the context of {}",
+            arguments.ids.len(),
+            model.context_tokens()
+        )
+        .into());
     }
-    let mut kv = SequenceKv { pages: (0..model.page_count() as u32).collect(), len_tokens: 0 };
+    let mut kv = SequenceKv {
+        pages: (0..model.page_count() as u32).collect(),
+        len_tokens: 0,
+    };
     let vocab = model.vocab_size();
     let (logits, shape) = if arguments.all {
         let logits = model.feed_all(&mut kv, &arguments.ids).await?;
         (logits, format!("({}, {vocab})", arguments.ids.len()))
     } else {
-        (model.feed(&mut kv, &arguments.ids).await?, format!("({vocab},)"))
+        (
+            model.feed(&mut kv, &arguments.ids).await?,
+            format!("({vocab},)"),
+        )
     };
     write_npy(&arguments.out, &logits, &shape)?;
     Ok(())

@@ -27,7 +27,10 @@ struct Noise(u64);
 
 impl Noise {
     fn next(&mut self) -> f32 {
-        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        self.0 = self
+            .0
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
         ((self.0 >> 40) as f32) / (1u64 << 23) as f32 - 1.0
     }
 
@@ -37,16 +40,27 @@ impl Noise {
 }
 
 fn gpu() -> Gpu {
-    block_on(Gpu::request(GpuOptions::default())).expect("a GPU device (a Vulkan driver, perhaps lavapipe)")
+    block_on(Gpu::request(GpuOptions::default()))
+        .expect("a GPU device (a Vulkan driver, perhaps lavapipe)")
 }
 
 fn variants(gpu: &Gpu) -> Vec<Variant> {
     let mut variants = vec![Variant::PORTABLE];
-    variants.push(Variant { lanes_per_row: 32, rows_per_group: 4, workgroup: 128, ..Variant::PORTABLE });
+    variants.push(Variant {
+        lanes_per_row: 32,
+        rows_per_group: 4,
+        workgroup: 128,
+        ..Variant::PORTABLE
+    });
     if gpu.report().subgroups {
         let lanes_per_row = gpu.report().subgroup_min_lanes.min(32);
         for rows_per_group in [1, 4] {
-            variants.push(Variant { subgroups: true, lanes_per_row, rows_per_group, ..Variant::PORTABLE });
+            variants.push(Variant {
+                subgroups: true,
+                lanes_per_row,
+                rows_per_group,
+                ..Variant::PORTABLE
+            });
         }
     }
     variants
@@ -57,22 +71,43 @@ fn tensor<const D: usize>(values: &[f32], shape: [usize; D], device: &Device) ->
 }
 
 fn ids(values: &[u32], device: &Device) -> Tensor<1, Int> {
-    Tensor::from_data(TensorData::new(values.to_vec(), [values.len()]), (device, DType::U32))
+    Tensor::from_data(
+        TensorData::new(values.to_vec(), [values.len()]),
+        (device, DType::U32),
+    )
 }
 
 fn values<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
-    block_on(tensor.into_data_async()).expect("readable").try_into_vec().expect("f32")
+    block_on(tensor.into_data_async())
+        .expect("readable")
+        .try_into_vec()
+        .expect("f32")
 }
 
 fn words(tensor: Tensor<1, Int>) -> Vec<u32> {
-    block_on(tensor.into_data_async()).expect("readable").try_into_vec().expect("u32")
+    block_on(tensor.into_data_async())
+        .expect("readable")
+        .try_into_vec()
+        .expect("u32")
 }
 
 /// A matrix of random words with sane scales and values, the same on both devices.
-fn matrices(format: Format, rows: usize, cols: usize, noise: &mut Noise, devices: [&Device; 2]) -> [Matrix; 2] {
+fn matrices(
+    format: Format,
+    rows: usize,
+    cols: usize,
+    noise: &mut Noise,
+    devices: [&Device; 2],
+) -> [Matrix; 2] {
     let shape = MatrixShape { format, rows, cols };
     let half_word = |a: f32, b: f32, bf: bool| {
-        let bits = |v: f32| if bf { half::bf16::from_f32(v).to_bits() } else { half::f16::from_f32(v).to_bits() };
+        let bits = |v: f32| {
+            if bf {
+                half::bf16::from_f32(v).to_bits()
+            } else {
+                half::f16::from_f32(v).to_bits()
+            }
+        };
         u32::from(bits(a)) | u32::from(bits(b)) << 16
     };
     let row_words = shape.row_blocks() * format.block_words();
@@ -88,7 +123,11 @@ fn matrices(format: Format, rows: usize, cols: usize, noise: &mut Noise, devices
             }
         })
         .collect();
-    let scale = if format == Format::Q8_0 { 1.0 / 127.0 } else { 0.125 };
+    let scale = if format == Format::Q8_0 {
+        1.0 / 127.0
+    } else {
+        0.125
+    };
     let scales: Vec<u32> = if format.has_scales() {
         (0..shape.scale_words())
             .map(|i| match format {
@@ -105,9 +144,15 @@ fn matrices(format: Format, rows: usize, cols: usize, noise: &mut Noise, devices
 
 fn assert_close(what: &str, gpu: &[f32], cpu: &[f32], tolerance: f32) {
     assert_eq!(gpu.len(), cpu.len(), "{what}");
-    assert!(cpu.iter().any(|v| *v != 0.0), "{what}: the twin is all zeros");
+    assert!(
+        cpu.iter().any(|v| *v != 0.0),
+        "{what}: the twin is all zeros"
+    );
     for (i, (a, b)) in gpu.iter().zip(cpu).enumerate() {
-        assert!((a - b).abs() <= tolerance * (1.0 + b.abs()), "{what}[{i}]: {a} on the GPU, {b} on the CPU");
+        assert!(
+            (a - b).abs() <= tolerance * (1.0 + b.abs()),
+            "{what}[{i}]: {a} on the GPU, {b} on the CPU"
+        );
     }
 }
 
@@ -139,7 +184,13 @@ fn rms_norm_equals_its_twin() {
     let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(2));
     for (tokens, cols) in [(1, 4), (3, 172), (5, 260), (2, 2048)] {
         let (x, norm) = (noise.floats(tokens * cols), noise.floats(cols));
-        let run = |device: &Device| values(rms_norm(tensor(&x, [tokens, cols], device), tensor(&norm, [cols], device), 1e-5));
+        let run = |device: &Device| {
+            values(rms_norm(
+                tensor(&x, [tokens, cols], device),
+                tensor(&norm, [cols], device),
+                1e-5,
+            ))
+        };
         assert_close("rms_norm", &run(gpu.device()), &run(&cpu), 1e-5);
     }
 }
@@ -150,19 +201,38 @@ fn matvec_equals_its_twin() {
     for variant in variants(&gpu) {
         for format in Format::ALL {
             for (rows, cols) in sizes(format) {
-                let [on_gpu, on_cpu] = matrices(format, rows, cols, &mut noise, [gpu.device(), &cpu]);
+                let [on_gpu, on_cpu] =
+                    matrices(format, rows, cols, &mut noise, [gpu.device(), &cpu]);
                 let (x, norm) = (noise.floats(cols), noise.floats(cols));
                 let (bias, residual) = (noise.floats(rows), noise.floats(rows));
                 // Every combination at one size, all at once at the others: pipelines take time.
-                for extras in if rows == 130 && format == Format::Q8_0 { 0..8 } else { 7..8 } {
+                for extras in if rows == 130 && format == Format::Q8_0 {
+                    0..8
+                } else {
+                    7..8
+                } {
                     let run = |device: &Device, weights: &Matrix| {
                         let norm = (extras & 1 != 0).then(|| (tensor(&norm, [cols], device), 1e-5));
                         let bias = (extras & 2 != 0).then(|| tensor(&bias, [rows], device));
-                        let residual = (extras & 4 != 0).then(|| tensor(&residual, [1, rows], device));
-                        values(matvec(tensor(&x, [1, cols], device), norm, weights, bias, residual, variant))
+                        let residual =
+                            (extras & 4 != 0).then(|| tensor(&residual, [1, rows], device));
+                        values(matvec(
+                            tensor(&x, [1, cols], device),
+                            norm,
+                            weights,
+                            bias,
+                            residual,
+                            variant,
+                        ))
                     };
-                    let what = format!("matvec {format:?} {rows}x{cols} extras {extras} {variant:?}");
-                    assert_close(&what, &run(gpu.device(), &on_gpu), &run(&cpu, &on_cpu), 1e-4);
+                    let what =
+                        format!("matvec {format:?} {rows}x{cols} extras {extras} {variant:?}");
+                    assert_close(
+                        &what,
+                        &run(gpu.device(), &on_gpu),
+                        &run(&cpu, &on_cpu),
+                        1e-4,
+                    );
                 }
             }
         }
@@ -175,15 +245,31 @@ fn gated_matvec_equals_its_twin() {
     for variant in variants(&gpu) {
         for format in Format::ALL {
             for (rows, cols) in sizes(format) {
-                let [gate_gpu, gate_cpu] = matrices(format, rows, cols, &mut noise, [gpu.device(), &cpu]);
-                let [up_gpu, up_cpu] = matrices(format, rows, cols, &mut noise, [gpu.device(), &cpu]);
+                let [gate_gpu, gate_cpu] =
+                    matrices(format, rows, cols, &mut noise, [gpu.device(), &cpu]);
+                let [up_gpu, up_cpu] =
+                    matrices(format, rows, cols, &mut noise, [gpu.device(), &cpu]);
                 let (x, norm) = (noise.floats(cols), noise.floats(cols));
                 let run = |device: &Device, gate: &Matrix, up: &Matrix| {
                     let norm = (tensor(&norm, [cols], device), 1e-5);
-                    values(gated_matvec(tensor(&x, [1, cols], device), norm, gate, up, variant))
+                    values(gated_matvec(
+                        tensor(&x, [1, cols], device),
+                        norm,
+                        gate,
+                        up,
+                        variant,
+                    ))
                 };
-                let (a, b) = (run(gpu.device(), &gate_gpu, &up_gpu), run(&cpu, &gate_cpu, &up_cpu));
-                assert_close(&format!("gated_matvec {format:?} {rows}x{cols}"), &a, &b, 2e-4);
+                let (a, b) = (
+                    run(gpu.device(), &gate_gpu, &up_gpu),
+                    run(&cpu, &gate_cpu, &up_cpu),
+                );
+                assert_close(
+                    &format!("gated_matvec {format:?} {rows}x{cols}"),
+                    &a,
+                    &b,
+                    2e-4,
+                );
             }
         }
     }
@@ -194,18 +280,38 @@ fn matmul_equals_its_twin() {
     let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(5));
     for format in Format::ALL {
         for (rows, cols) in sizes(format) {
-            for tokens in if rows == 37 { vec![2, 33, 64] } else { vec![33] } {
-                let [on_gpu, on_cpu] = matrices(format, rows, cols, &mut noise, [gpu.device(), &cpu]);
+            for tokens in if rows == 37 {
+                vec![2, 33, 64]
+            } else {
+                vec![33]
+            } {
+                let [on_gpu, on_cpu] =
+                    matrices(format, rows, cols, &mut noise, [gpu.device(), &cpu]);
                 let x = noise.floats(tokens * cols);
                 let (bias, residual) = (noise.floats(rows), noise.floats(tokens * rows));
-                for extras in if tokens == 33 && format == Format::Q4_0 { 0..4 } else { 3..4 } {
+                for extras in if tokens == 33 && format == Format::Q4_0 {
+                    0..4
+                } else {
+                    3..4
+                } {
                     let run = |device: &Device, weights: &Matrix| {
                         let bias = (extras & 1 != 0).then(|| tensor(&bias, [rows], device));
-                        let residual = (extras & 2 != 0).then(|| tensor(&residual, [tokens, rows], device));
-                        values(matmul(tensor(&x, [tokens, cols], device), weights, bias, residual))
+                        let residual =
+                            (extras & 2 != 0).then(|| tensor(&residual, [tokens, rows], device));
+                        values(matmul(
+                            tensor(&x, [tokens, cols], device),
+                            weights,
+                            bias,
+                            residual,
+                        ))
                     };
                     let what = format!("matmul {format:?} {tokens}x{rows}x{cols} extras {extras}");
-                    assert_close(&what, &run(gpu.device(), &on_gpu), &run(&cpu, &on_cpu), 1e-4);
+                    assert_close(
+                        &what,
+                        &run(gpu.device(), &on_gpu),
+                        &run(&cpu, &on_cpu),
+                        1e-4,
+                    );
                 }
             }
         }
@@ -218,14 +324,35 @@ fn gated_matmul_equals_its_twin() {
     for format in Format::ALL {
         for (rows, cols) in sizes(format) {
             let tokens = 33;
-            let [gate_gpu, gate_cpu] = matrices(format, rows, cols, &mut noise, [gpu.device(), &cpu]);
-            let [up_gpu, up_cpu] = matrices(Format::Q8_0, rows, cols.next_multiple_of(32), &mut noise, [gpu.device(), &cpu]);
+            let [gate_gpu, gate_cpu] =
+                matrices(format, rows, cols, &mut noise, [gpu.device(), &cpu]);
+            let [up_gpu, up_cpu] = matrices(
+                Format::Q8_0,
+                rows,
+                cols.next_multiple_of(32),
+                &mut noise,
+                [gpu.device(), &cpu],
+            );
             // Formats of the two may differ where both can hold the columns.
-            let (up_gpu, up_cpu) = if cols.is_multiple_of(32) { (up_gpu, up_cpu) } else { (gate_gpu.clone(), gate_cpu.clone()) };
+            let (up_gpu, up_cpu) = if cols.is_multiple_of(32) {
+                (up_gpu, up_cpu)
+            } else {
+                (gate_gpu.clone(), gate_cpu.clone())
+            };
             let x = noise.floats(tokens * cols);
-            let run = |device: &Device, gate: &Matrix, up: &Matrix| values(gated_matmul(tensor(&x, [tokens, cols], device), gate, up));
-            let (a, b) = (run(gpu.device(), &gate_gpu, &up_gpu), run(&cpu, &gate_cpu, &up_cpu));
-            assert_close(&format!("gated_matmul {format:?} {rows}x{cols}"), &a, &b, 2e-4);
+            let run = |device: &Device, gate: &Matrix, up: &Matrix| {
+                values(gated_matmul(tensor(&x, [tokens, cols], device), gate, up))
+            };
+            let (a, b) = (
+                run(gpu.device(), &gate_gpu, &up_gpu),
+                run(&cpu, &gate_cpu, &up_cpu),
+            );
+            assert_close(
+                &format!("gated_matmul {format:?} {rows}x{cols}"),
+                &a,
+                &b,
+                2e-4,
+            );
         }
     }
 }
@@ -234,22 +361,49 @@ fn gated_matmul_equals_its_twin() {
 #[test]
 fn attention_equals_its_twin() {
     let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(7));
-    for (heads, kv_heads, head_dim, neox) in [(8, 4, 8, false), (6, 2, 64, true), (4, 1, 96, false), (2, 2, 256, true)] {
+    for (heads, kv_heads, head_dim, neox) in [
+        (8, 4, 8, false),
+        (6, 2, 64, true),
+        (4, 1, 96, false),
+        (2, 2, 256, true),
+    ] {
         let (q_dim, kv_dim) = (heads * head_dim, kv_heads * head_dim);
         let stride = q_dim + 2 * kv_dim;
-        let rope = RopeShape { heads, kv_heads, head_dim, neox, at: [0, q_dim, q_dim + kv_dim], stride: [stride; 3] };
-        let shape = AttentionShape { heads, kv_heads, head_dim };
-        let freqs: Vec<f32> = (0..head_dim / 2).map(|i| 10_000f32.powf(-2.0 * i as f32 / head_dim as f32)).collect();
+        let rope = RopeShape {
+            heads,
+            kv_heads,
+            head_dim,
+            neox,
+            at: [0, q_dim, q_dim + kv_dim],
+            stride: [stride; 3],
+        };
+        let shape = AttentionShape {
+            heads,
+            kv_heads,
+            head_dim,
+        };
+        let freqs: Vec<f32> = (0..head_dim / 2)
+            .map(|i| 10_000f32.powf(-2.0 * i as f32 / head_dim as f32))
+            .collect();
         // Tokens fed and rows of each step: a chunk, a padded chunk, single tokens, over a page's end.
         let steps = [(61, 61), (5, 16), (1, 1), (100, 128), (1, 1)];
-        let inputs: Vec<Vec<f32>> = steps.iter().map(|(_, rows)| noise.floats(rows * stride)).collect();
+        let inputs: Vec<Vec<f32>> = steps
+            .iter()
+            .map(|(_, rows)| noise.floats(rows * stride))
+            .collect();
         let run = |device: &Device| {
             let (mut kv, mut step) = (KvMemory::new(4, kv_dim, device), Step::new(8, device));
             let (mut position, mut outputs) = (0, Vec::new());
             for ((tokens, rows), input) in steps.iter().zip(&inputs) {
                 step.set(position, *tokens, &[2, 0, 3]);
                 let qkv = tensor(input, [*rows, stride], device);
-                let q = rope_kv([qkv.clone(), qkv.clone(), qkv], tensor(&freqs, [freqs.len()], device), &mut kv, &step, rope);
+                let q = rope_kv(
+                    [qkv.clone(), qkv.clone(), qkv],
+                    tensor(&freqs, [freqs.len()], device),
+                    &mut kv,
+                    &step,
+                    rope,
+                );
                 let attended = attention(q.clone(), &kv, &step, shape);
                 outputs.extend_from_slice(&values(q)[..tokens * q_dim]);
                 outputs.extend_from_slice(&values(attended)[..tokens * q_dim]);
@@ -257,7 +411,12 @@ fn attention_equals_its_twin() {
             }
             outputs
         };
-        assert_close(&format!("attention {heads}/{kv_heads}x{head_dim}"), &run(gpu.device()), &run(&cpu), 2e-4);
+        assert_close(
+            &format!("attention {heads}/{kv_heads}x{head_dim}"),
+            &run(gpu.device()),
+            &run(&cpu),
+            2e-4,
+        );
     }
 }
 
@@ -301,14 +460,23 @@ fn argmax_equals_its_twin() {
             let mut chosen = Some(ids(&[9; 4], device));
             let mut next = Some(ids(&[7], device));
             for _ in 0..5 {
-                argmax(tensor(&logits, [1, logits.len()], device), &mut next, &mut step, &mut chosen);
+                argmax(
+                    tensor(&logits, [1, logits.len()], device),
+                    &mut next,
+                    &mut step,
+                    &mut chosen,
+                );
             }
             let state = words(step.read());
             (words(next.unwrap()), words(chosen.unwrap()), state)
         };
         let (on_gpu, on_cpu) = (run(gpu.device()), run(&cpu));
         assert_eq!(on_gpu, on_cpu);
-        assert_eq!(on_gpu.2[..3], [40 + 3 + 4, 1, 5], "position, tokens, chosen");
+        assert_eq!(
+            on_gpu.2[..3],
+            [40 + 3 + 4, 1, 5],
+            "position, tokens, chosen"
+        );
         if let Some(expected) = expected {
             assert_eq!(on_gpu.0, [expected]);
         }

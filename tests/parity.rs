@@ -18,7 +18,10 @@ fn npy(path: &Path) -> Vec<f32> {
     let bytes = std::fs::read(path).expect("a reference");
     assert_eq!(&bytes[..6], b"\x93NUMPY");
     let header = 10 + usize::from(u16::from_le_bytes([bytes[8], bytes[9]]));
-    bytes[header..].chunks_exact(4).map(|b| f32::from_le_bytes(b.try_into().unwrap())).collect()
+    bytes[header..]
+        .chunks_exact(4)
+        .map(|b| f32::from_le_bytes(b.try_into().unwrap()))
+        .collect()
 }
 
 fn json(path: &Path) -> serde_json::Value {
@@ -26,33 +29,55 @@ fn json(path: &Path) -> serde_json::Value {
 }
 
 fn ids(value: &serde_json::Value) -> Vec<u32> {
-    value.as_array().unwrap().iter().map(|id| id.as_u64().unwrap() as u32).collect()
+    value
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|id| id.as_u64().unwrap() as u32)
+        .collect()
 }
 
 fn computes() -> Vec<(&'static str, Compute)> {
     let gpu = block_on(Gpu::request(GpuOptions::default())).expect("a GPU device");
-    let variant = block_on(self_test::choose(&gpu, &self_test::candidates(&gpu))).expect("a variant");
-    vec![("CPU", Compute::cpu()), ("GPU", Compute::Gpu { gpu, variant })]
+    let variant =
+        block_on(self_test::choose(&gpu, &self_test::candidates(&gpu))).expect("a variant");
+    vec![
+        ("CPU", Compute::cpu()),
+        ("GPU", Compute::Gpu { gpu, variant }),
+    ]
 }
 
 fn model(compute: &Compute, path: &Path) -> Transformer {
     let source = FileSource::open(path).expect("a model");
     let gguf = block_on(Gguf::read(&source)).expect("a GGUF");
-    let options = LoadOptions { context_tokens: Some(512) };
+    let options = LoadOptions {
+        context_tokens: Some(512),
+    };
     block_on(load(compute.clone(), &gguf, &source, options, |_, _| ())).expect("a model that runs")
 }
 
 fn sequence(model: &Transformer) -> SequenceKv {
     // Out of order: the block table counts.
-    SequenceKv { pages: (0..model.page_count() as u32).rev().collect(), len_tokens: 0 }
+    SequenceKv {
+        pages: (0..model.page_count() as u32).rev().collect(),
+        len_tokens: 0,
+    }
 }
 
 /// `models/README.md`: within `tolerance`, and the same argmax where the best two are further apart.
 fn assert_parity(what: &str, logits: &[f32], reference: &[f32], tolerance: f32) {
     assert_eq!(logits.len(), reference.len(), "{what}");
-    let worst = logits.iter().zip(reference).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+    let worst = logits
+        .iter()
+        .zip(reference)
+        .map(|(a, b)| (a - b).abs())
+        .fold(0.0, f32::max);
     assert!(worst <= tolerance, "{what}: off by {worst}");
-    let best = |row: &[f32]| (0..row.len()).max_by(|a, b| row[*a].total_cmp(&row[*b])).unwrap();
+    let best = |row: &[f32]| {
+        (0..row.len())
+            .max_by(|a, b| row[*a].total_cmp(&row[*b]))
+            .unwrap()
+    };
     let mut sorted = reference.to_vec();
     sorted.sort_by(|a, b| b.total_cmp(a));
     if sorted[0] - sorted[1] > tolerance {
@@ -61,7 +86,14 @@ fn assert_parity(what: &str, logits: &[f32], reference: &[f32], tolerance: f32) 
 }
 
 /// Last logits in one prefill, in chunks, and token by token.
-fn assert_last_logits(name: &str, compute: &Compute, path: &Path, ids: &[u32], reference: &[f32], tolerance: f32) {
+fn assert_last_logits(
+    name: &str,
+    compute: &Compute,
+    path: &Path,
+    ids: &[u32],
+    reference: &[f32],
+    tolerance: f32,
+) {
     let mut model = model(compute, path);
     let mut kv = sequence(&model);
     let logits = block_on(model.feed(&mut kv, ids)).unwrap();
@@ -72,7 +104,12 @@ fn assert_last_logits(name: &str, compute: &Compute, path: &Path, ids: &[u32], r
     for chunk in ids.chunks(7) {
         logits = block_on(model.feed(&mut kv, chunk)).unwrap();
     }
-    assert_parity(&format!("{name}, chunks of 7"), &logits, reference, tolerance);
+    assert_parity(
+        &format!("{name}, chunks of 7"),
+        &logits,
+        reference,
+        tolerance,
+    );
     let mut kv = sequence(&model);
     for id in ids {
         logits = block_on(model.feed(&mut kv, &[*id])).unwrap();
@@ -82,14 +119,23 @@ fn assert_last_logits(name: &str, compute: &Compute, path: &Path, ids: &[u32], r
 
 #[test]
 fn tiny_llama3_meets_its_references() {
-    let Some(folder) = shared_models::folder() else { return };
+    let Some(folder) = shared_models::folder() else {
+        return;
+    };
     let reference = json(&folder.join("tiny/refs/llama3.json"));
     let prompt = ids(&reference["ids"]);
     for (device, compute) in computes() {
         for (ty, tolerance) in [("F16", 0.02), ("Q8_0", 0.02), ("Q4_0", 0.05)] {
             let logits = npy(&folder.join(format!("tiny/refs/llama3-{ty}.last_logits.npy")));
             let path = folder.join(format!("tiny/llama3-{ty}.gguf"));
-            assert_last_logits(&format!("llama3 {ty} on the {device}"), &compute, &path, &prompt, &logits, tolerance);
+            assert_last_logits(
+                &format!("llama3 {ty} on the {device}"),
+                &compute,
+                &path,
+                &prompt,
+                &logits,
+                tolerance,
+            );
             // Every position's argmax.
             let mut model = model(&compute, &path);
             let mut kv = sequence(&model);
@@ -110,21 +156,36 @@ fn tiny_llama3_meets_its_references() {
 
 #[test]
 fn tiny_qwen2_meets_its_reference() {
-    let Some(folder) = shared_models::folder() else { return };
+    let Some(folder) = shared_models::folder() else {
+        return;
+    };
     let prompt = ids(&json(&folder.join("tiny/refs/qwen2.json"))["ids"]);
     let logits = npy(&folder.join("tiny/refs/qwen2-Q8_0.last_logits.npy"));
     for (device, compute) in computes() {
         let path = folder.join("tiny/qwen2-Q8_0.gguf");
-        assert_last_logits(&format!("qwen2 Q8_0 on the {device}"), &compute, &path, &prompt, &logits, 0.02);
+        assert_last_logits(
+            &format!("qwen2 Q8_0 on the {device}"),
+            &compute,
+            &path,
+            &prompt,
+            &logits,
+            0.02,
+        );
     }
 }
 
 /// All prompt positions of real models, and their greedy continuations.
 #[test]
 fn real_models_meet_their_references() {
-    let Some(folder) = shared_models::folder() else { return };
+    let Some(folder) = shared_models::folder() else {
+        return;
+    };
     for (name, file, reference) in [
-        ("stories260K F32", "stories260K/stories260K-F32.gguf", "stories260K"),
+        (
+            "stories260K F32",
+            "stories260K/stories260K-F32.gguf",
+            "stories260K",
+        ),
         ("ts4m F16", "ts4m/ts4m-F16.gguf", "ts4m-hf"),
     ] {
         let json = json(&folder.join(reference).join("ref.json"));
@@ -137,11 +198,16 @@ fn real_models_meet_their_references() {
             let mut kv = sequence(&model);
             let all = block_on(model.feed_all(&mut kv, &prompt)).unwrap();
             assert_eq!(all.len(), logits.len(), "{what}");
-            for (i, (row, want)) in all.chunks_exact(vocab).zip(logits.chunks_exact(vocab)).enumerate() {
+            for (i, (row, want)) in all
+                .chunks_exact(vocab)
+                .zip(logits.chunks_exact(vocab))
+                .enumerate()
+            {
                 assert_parity(&format!("{what}, position {i}"), row, want, 0.02);
             }
             let mut kv = sequence(&model);
-            let chosen = block_on(model.feed_greedy(&mut kv, &prompt, greedy.len() - prompt.len())).unwrap();
+            let chosen =
+                block_on(model.feed_greedy(&mut kv, &prompt, greedy.len() - prompt.len())).unwrap();
             assert_eq!(chosen, greedy[prompt.len()..], "{what}: greedy ids");
             assert_eq!(kv.len_tokens, greedy.len() - 1);
         }
@@ -151,7 +217,9 @@ fn real_models_meet_their_references() {
 /// The quantized files of the real models: GPU against CPU, prefill and decode.
 #[test]
 fn quantized_real_models_agree_across_devices() {
-    let Some(folder) = shared_models::folder() else { return };
+    let Some(folder) = shared_models::folder() else {
+        return;
+    };
     let computes = computes();
     for (file, reference) in [
         ("stories260K/stories260K-Q8_0.gguf", "stories260K"),
@@ -163,16 +231,29 @@ fn quantized_real_models_agree_across_devices() {
         let mut on_cpu = model(&computes[0].1, &folder.join(file));
         let mut kv = sequence(&on_cpu);
         let logits = block_on(on_cpu.feed(&mut kv, &prompt)).unwrap();
-        assert_last_logits(file, &computes[1].1, &folder.join(file), &prompt, &logits, 0.02);
+        assert_last_logits(
+            file,
+            &computes[1].1,
+            &folder.join(file),
+            &prompt,
+            &logits,
+            0.02,
+        );
     }
 }
 
 /// Perplexity on the 60 stories, as `models/README.md` lists it (context 256): within 1 %.
 #[test]
 fn perplexity_is_the_listed_one() {
-    let Some(folder) = shared_models::folder() else { return };
+    let Some(folder) = shared_models::folder() else {
+        return;
+    };
     let text = std::fs::read_to_string(folder.join("text/tinystories_heldout_60.txt")).unwrap();
-    for (file, listed) in [("ts4m/ts4m-F16.gguf", 22.57), ("ts4m/ts4m-Q8_0.gguf", 22.56), ("ts4m/ts4m-Q4_0.gguf", 22.80)] {
+    for (file, listed) in [
+        ("ts4m/ts4m-F16.gguf", 22.57),
+        ("ts4m/ts4m-Q8_0.gguf", 22.56),
+        ("ts4m/ts4m-Q4_0.gguf", 22.80),
+    ] {
         let path = folder.join(file);
         let gguf = block_on(Gguf::read(&FileSource::open(&path).unwrap())).unwrap();
         let tokenizer = inpage::text::Tokenizer::from_gguf(&gguf.metadata).unwrap();
@@ -194,6 +275,9 @@ fn perplexity_is_the_listed_one() {
             }
         }
         let perplexity = (sum / f64::from(count)).exp();
-        assert!((perplexity / listed - 1.0).abs() < 0.01, "{file}: {perplexity}, listed {listed}");
+        assert!(
+            (perplexity / listed - 1.0).abs() < 0.01,
+            "{file}: {perplexity}, listed {listed}"
+        );
     }
 }

@@ -43,10 +43,18 @@ fn kernels() -> Vec<Kernel> {
         }));
     }
     for head_dim in [8, 64, 96, 128, 256] {
-        kernels.push(attention::kernel(AttentionShape { heads: 8, kv_heads: 2, head_dim }));
+        kernels.push(attention::kernel(AttentionShape {
+            heads: 8,
+            kv_heads: 2,
+            head_dim,
+        }));
     }
     for format in Format::ALL {
-        let shape = MatrixShape { format, rows: 33, cols: 172usize.next_multiple_of(format.row_multiple()) };
+        let shape = MatrixShape {
+            format,
+            rows: 33,
+            cols: 172usize.next_multiple_of(format.row_multiple()),
+        };
         kernels.push(embedding::kernel(3, shape));
         kernels.push(gated_matmul::kernel(16, shape, shape));
         for (bias, residual) in [(false, false), (true, false), (false, true), (true, true)] {
@@ -80,7 +88,11 @@ fn every_kernel_is_valid() {
             .iter()
             .filter(|(_, variable)| variable.binding.is_some())
             .count();
-        assert!(buffers <= BASE_STORAGE_BUFFERS, "{} has {buffers} buffers", kernel.name());
+        assert!(
+            buffers <= BASE_STORAGE_BUFFERS,
+            "{} has {buffers} buffers",
+            kernel.name()
+        );
     }
 }
 
@@ -90,13 +102,21 @@ fn every_kernel_is_valid() {
 fn every_kernel_is_valid_for_tint() {
     let directory = std::env::temp_dir().join(format!("inpage-shaders-{}", std::process::id()));
     std::fs::create_dir_all(&directory).expect("a folder for shaders");
-    if std::process::Command::new("tint").arg("--version").output().is_err() {
+    if std::process::Command::new("tint")
+        .arg("--version")
+        .output()
+        .is_err()
+    {
         println!("skipped: tint is not installed");
         return;
     }
     for (i, kernel) in kernels().into_iter().enumerate() {
         let text = kernel.wgsl();
-        let directive = if text.contains("subgroupShuffleXor") { "enable subgroups;\n" } else { "" };
+        let directive = if text.contains("subgroupShuffleXor") {
+            "enable subgroups;\n"
+        } else {
+            ""
+        };
         let file = directory.join(format!("{i}.wgsl"));
         std::fs::write(&file, format!("{directive}{text}")).expect("a shader file");
         let output = std::process::Command::new("tint")

@@ -93,7 +93,11 @@ impl Gpu {
             && (features.contains(wgpu::Features::SUBGROUP)
                 || (web && web_subgroups(&device, info.subgroup_min_size)));
         let report = GpuReport {
-            adapter: if info.name.is_empty() { "unnamed adapter".into() } else { info.name.clone() },
+            adapter: if info.name.is_empty() {
+                "unnamed adapter".into()
+            } else {
+                info.name.clone()
+            },
             backend: format!("{:?}", info.backend),
             software_adapter: info.device_type == wgpu::DeviceType::Cpu
                 || ["swiftshader", "llvmpipe", "warp", "basic render"]

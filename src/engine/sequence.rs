@@ -138,7 +138,7 @@ impl Sequence {
         let mut outcome = None;
         match step.choice {
             Choice::Nothing => {
-                model.feed(&mut self.kv, tokens).await?;
+                model.prefill(&mut self.kv, tokens).await?;
                 self.expect_kv(fed_tokens + step.kv_tokens())?;
             }
             Choice::Sampled => {

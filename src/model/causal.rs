@@ -24,6 +24,10 @@ pub trait CausalModel {
     /// KV pages there are.
     fn page_count(&self) -> usize;
 
+    /// Feeds `tokens` (at least one) after `kv.len_tokens`, as [`feed`](Self::feed), for a prompt
+    /// that goes on: no logits are computed.
+    async fn prefill(&mut self, kv: &mut SequenceKv, tokens: &[u32]) -> Result<()>;
+
     /// Feeds `tokens` (at least one) after `kv.len_tokens` and returns the f32 logits
     /// `[vocab_size]` after the last one. `kv.pages` must already cover the new length; on
     /// success `kv.len_tokens` has grown by `tokens.len()`.

@@ -62,7 +62,10 @@ impl LlamaConfig {
                 known.join(", ")
             )));
         };
-        let keys = Keys { metadata, architecture: &architecture };
+        let keys = Keys {
+            metadata,
+            architecture: &architecture,
+        };
         let dim = keys.size("embedding_length")?;
         let heads = keys.size("attention.head_count")?;
         let kv_heads = keys.size_or("attention.head_count_kv", heads)?;
@@ -77,7 +80,9 @@ impl LlamaConfig {
             Some(tokens) => tokens.len().min(vocab),
             None => vocab,
         };
-        let scaling = metadata.str(&keys.name("rope.scaling.type"))?.unwrap_or("none");
+        let scaling = metadata
+            .str(&keys.name("rope.scaling.type"))?
+            .unwrap_or("none");
         let rope_scale = match scaling {
             "none" => 1.0,
             "linear" => keys.float_or("rope.scaling.factor", 1.0)?,
@@ -88,15 +93,26 @@ impl LlamaConfig {
             }
         };
         let unsupported = [
-            (heads % kv_heads != 0, "a number of heads that is no multiple of the KV heads"),
-            (value_dim != head_dim, "heads of different key and value lengths"),
+            (
+                heads % kv_heads != 0,
+                "a number of heads that is no multiple of the KV heads",
+            ),
+            (
+                value_dim != head_dim,
+                "heads of different key and value lengths",
+            ),
             (rotated != head_dim, "rope on a part of each head"),
-            (head_dim % 4 != 0 || head_dim > 256, "a head length that is no multiple of 4 up to 256"),
+            (
+                head_dim % 4 != 0 || head_dim > 256,
+                "a head length that is no multiple of 4 up to 256",
+            ),
             (dim % 4 != 0, "an embedding length that is no multiple of 4"),
             (keys.size_or("expert_count", 0).unwrap_or(0) > 0, "experts"),
         ];
         if let Some((_, what)) = unsupported.iter().find(|(yes, _)| *yes) {
-            return Err(Error::UnsupportedModel(format!("{architecture} with {what}")));
+            return Err(Error::UnsupportedModel(format!(
+                "{architecture} with {what}"
+            )));
         }
         Ok(LlamaConfig {
             dim,

@@ -55,7 +55,11 @@ impl Llama {
 
     /// Logits `[1, vocab]` after the step's last token.
     pub fn last_logits(&self, x: Tensor<2>, step: &Step) -> Tensor<2> {
-        let last = if x.dims()[0] == 1 { x } else { last_row(x, step) };
+        let last = if x.dims()[0] == 1 {
+            x
+        } else {
+            last_row(x, step)
+        };
         self.output.normed(last, &self.output_norm)
     }
 

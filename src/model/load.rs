@@ -170,7 +170,10 @@ impl<S: ByteSource> Loader<'_, S> {
             ffn_down: self.linear(&format!("{name}.ffn_down")).await?,
             variant: self.variant,
         };
-        Ok(Block { attention, feed_forward })
+        Ok(Block {
+            attention,
+            feed_forward,
+        })
     }
 
     async fn qkv(&mut self, block: &str) -> Result<Qkv> {
@@ -187,7 +190,9 @@ impl<S: ByteSource> Loader<'_, S> {
         for name in &names {
             biases.push(self.bias(name).await?);
         }
-        let same_biases = biases.iter().all(|bias| bias.is_some() == biases[0].is_some());
+        let same_biases = biases
+            .iter()
+            .all(|bias| bias.is_some() == biases[0].is_some());
         if joinable && same_biases {
             let weight = self.matrix(&weights.each_ref().map(String::as_str)).await?;
             let bias: Option<Vec<Vec<f32>>> = biases.into_iter().collect();
@@ -200,7 +205,9 @@ impl<S: ByteSource> Loader<'_, S> {
             let bias = bias.map(|bias| self.vector(bias));
             linears.push(self.linear_of(weight, bias));
         }
-        let linears = linears.try_into().unwrap_or_else(|_| unreachable!("three names"));
+        let linears = linears
+            .try_into()
+            .unwrap_or_else(|_| unreachable!("three names"));
         Ok(Qkv::Split(linears))
     }
 
@@ -211,13 +218,20 @@ impl<S: ByteSource> Loader<'_, S> {
     }
 
     fn linear_of(&self, weight: Matrix, bias: Option<Tensor<1>>) -> Linear {
-        Linear { weight, bias, variant: self.variant }
+        Linear {
+            weight,
+            bias,
+            variant: self.variant,
+        }
     }
 
     async fn norm(&mut self, name: &str) -> Result<Norm> {
         let tensor = self.tensor(&format!("{name}.weight"))?;
         let weight = self.floats(&tensor).await?;
-        Ok(Norm { weight: self.vector(weight), eps: self.eps })
+        Ok(Norm {
+            weight: self.vector(weight),
+            eps: self.eps,
+        })
     }
 
     async fn bias(&mut self, name: &str) -> Result<Option<Vec<f32>>> {
@@ -253,7 +267,10 @@ impl<S: ByteSource> Loader<'_, S> {
             tensors.push(self.tensor(name)?);
         }
         let mut shape = matrix_shape(&tensors[0]);
-        shape.rows = tensors.iter().map(|tensor| tensor.row_count() as usize).sum();
+        shape.rows = tensors
+            .iter()
+            .map(|tensor| tensor.row_count() as usize)
+            .sum();
         let mut matrix = Matrix::reserve(shape, self.device);
         let mut first_block = 0;
         for tensor in &tensors {
@@ -322,7 +339,9 @@ fn repack(ty: TensorType, shape: MatrixShape, bytes: &[u8]) -> (Vec<u32>, Vec<u3
     }
     if shape.format == Format::Q6K {
         // 16 scales and an f16: padded to whole words.
-        let padded = scales.chunks_exact(18).flat_map(|s| s.iter().copied().chain([0, 0]));
+        let padded = scales
+            .chunks_exact(18)
+            .flat_map(|s| s.iter().copied().chain([0, 0]));
         scales = padded.collect();
     }
     (words(quants), words(scales))

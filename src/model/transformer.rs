@@ -204,30 +204,13 @@ impl Transformer {
         Ok(logits)
     }
 
-    /// Enqueues `steps` (at least one) greedy decode steps from `token` on, without waiting for
-    /// what they choose: what that takes until [`Compute::flush`] is through is the CPU's share of
-    /// decoding, for benchmarks. On the CPU backend the steps are done when it returns.
-    ///
-    /// # Errors
-    /// As [`CausalModel::feed`].
-    pub async fn enqueue_greedy(
+    /// Feeds all tokens; gives the chunk size and logits tensor of the last step, if wanted.
+    async fn run(
         &mut self,
         kv: &mut SequenceKv,
-        token: u32,
-        steps: usize,
-    ) -> Result<()> {
-        self.check(kv, steps)?;
-        let (size, logits) = self.run(kv, &[token]).await?;
-        self.choose(size, logits)?;
-        for _ in 1..steps {
-            let logits = self.next_step(kv)?;
-            self.choose(CHUNK_TOKENS[0], logits)?;
-        }
-        Ok(())
-    }
-
-    /// Feeds all tokens; gives the chunk size and logits tensor of the last step.
-    async fn run(&mut self, kv: &mut SequenceKv, tokens: &[u32]) -> Result<(usize, Tensor<2>)> {
+        tokens: &[u32],
+        want_logits: bool,
+    ) -> Result<Option<(usize, Tensor<2>)>> {
         let mut last = None;
         let chunks = tokens.len().div_ceil(CHUNK_TOKENS[3]);
         for (i, chunk) in tokens.chunks(CHUNK_TOKENS[3]).enumerate() {
@@ -239,7 +222,7 @@ impl Transformer {
             self.record(size).await?;
             self.set_ids(size, chunk);
             self.step.set(kv.len_tokens, chunk.len(), &kv.pages);
-            let with_logits = i + 1 == chunks;
+            let with_logits = want_logits && i + 1 == chunks;
             match &self.compute {
                 Compute::Gpu { gpu, .. } => {
                     let graphs = &self.graphs[&size];
@@ -261,6 +244,16 @@ impl Transformer {
             }
             kv.len_tokens += chunk.len();
         }
+        Ok(last)
+    }
+
+    /// Feeds all tokens; gives the chunk size and logits tensor of the last step.
+    async fn run_to_logits(
+        &mut self,
+        kv: &mut SequenceKv,
+        tokens: &[u32],
+    ) -> Result<(usize, Tensor<2>)> {
+        let last = self.run(kv, tokens, true).await?;
         last.ok_or_else(|| Error::Internal("a step without tokens".into()))
     }
 
@@ -291,7 +284,10 @@ impl Transformer {
         let spare = self.context_tokens.div_ceil(PAGE_TOKENS) as u32;
         self.step.set(0, 1, &[spare]);
         let device = gpu.device();
-        let ids = self.ids.entry(size).or_insert_with(|| Some(zeros(size, device)));
+        let ids = self
+            .ids
+            .entry(size)
+            .or_insert_with(|| Some(zeros(size, device)));
         let ids = ids.clone().expect("put back by every op that takes it");
         let (llama, step) = (&self.llama, &self.step);
         let body = Graph::record(gpu, || {
@@ -305,7 +301,12 @@ impl Transformer {
         let next = one_token_ids(&mut self.ids, device).clone();
         let choose = Graph::record(gpu, || {
             let (mut ids, mut step) = (next.clone(), step.clone());
-            argmax(logits.clone(), &mut ids, &mut step, &mut self.chosen.clone());
+            argmax(
+                logits.clone(),
+                &mut ids,
+                &mut step,
+                &mut self.chosen.clone(),
+            );
         })
         .await?;
         self.graphs.insert(size, ChunkGraphs { body, head, choose });
@@ -314,7 +315,10 @@ impl Transformer {
 
     fn set_ids(&mut self, size: usize, tokens: &[u32]) {
         let device = self.compute.device();
-        let ids = self.ids.entry(size).or_insert_with(|| Some(zeros(size, device)));
+        let ids = self
+            .ids
+            .entry(size)
+            .or_insert_with(|| Some(zeros(size, device)));
         let taken = ids.take().expect("put back by every op that takes it");
         *ids = Some(write_words(taken, 0, tokens.to_vec()));
     }
@@ -332,8 +336,12 @@ impl Transformer {
     }
 
     async fn floats(&self, tensor: Tensor<2>) -> Result<Vec<f32>> {
-        let data = tensor.into_data_async().await.map_err(|e| self.compute.failure(format!("{e:?}")))?;
-        data.try_into_vec().map_err(|e| Error::Internal(format!("{e:?}")))
+        let data = tensor
+            .into_data_async()
+            .await
+            .map_err(|e| self.compute.failure(format!("{e:?}")))?;
+        data.try_into_vec()
+            .map_err(|e| Error::Internal(format!("{e:?}")))
     }
 }
 
@@ -354,8 +362,12 @@ impl CausalModel for Transformer {
         self.context_tokens.div_ceil(PAGE_TOKENS)
     }
 
+    async fn prefill(&mut self, kv: &mut SequenceKv, tokens: &[u32]) -> Result<()> {
+        self.run(kv, tokens, false).await.map(|_| ())
+    }
+
     async fn feed(&mut self, kv: &mut SequenceKv, tokens: &[u32]) -> Result<Vec<f32>> {
-        let (_, logits) = self.run(kv, tokens).await?;
+        let (_, logits) = self.run_to_logits(kv, tokens).await?;
         self.floats(logits).await
     }
 
@@ -370,19 +382,24 @@ impl CausalModel for Transformer {
         let mut feed = tokens.to_vec();
         while chosen.len() < steps {
             let count = (steps - chosen.len()).min(CHOSEN_IDS);
-            let (size, logits) = self.run(kv, &feed).await?;
+            let (size, logits) = self.run_to_logits(kv, &feed).await?;
             self.check(kv, count - 1)?;
             self.choose(size, logits)?;
             for _ in 1..count {
                 let logits = self.next_step(kv)?;
                 self.choose(CHUNK_TOKENS[0], logits)?;
             }
-            let ring = self.chosen.clone().expect("put back by every op that takes it");
+            let ring = self
+                .chosen
+                .clone()
+                .expect("put back by every op that takes it");
             let ring = ring
                 .into_data_async()
                 .await
                 .map_err(|e| self.compute.failure(format!("{e:?}")))?;
-            let ids: Vec<u32> = ring.try_into_vec().map_err(|e| Error::Internal(format!("{e:?}")))?;
+            let ids: Vec<u32> = ring
+                .try_into_vec()
+                .map_err(|e| Error::Internal(format!("{e:?}")))?;
             chosen.extend(&ids[..count]);
             feed = vec![ids[count - 1]];
         }
@@ -394,6 +411,28 @@ impl CausalModel for Transformer {
 }
 
 impl Transformer {
+    /// Enqueues `steps` (at least one) greedy decode steps from `token` on, without waiting for
+    /// what they choose: what that takes until [`Compute::flush`] is through is the CPU's share of
+    /// decoding, for benchmarks. On the CPU backend the steps are done when it returns.
+    ///
+    /// # Errors
+    /// As [`CausalModel::feed`].
+    pub async fn enqueue_greedy(
+        &mut self,
+        kv: &mut SequenceKv,
+        token: u32,
+        steps: usize,
+    ) -> Result<()> {
+        self.check(kv, steps)?;
+        let (size, logits) = self.run_to_logits(kv, &[token]).await?;
+        self.choose(size, logits)?;
+        for _ in 1..steps {
+            let logits = self.next_step(kv)?;
+            self.choose(CHUNK_TOKENS[0], logits)?;
+        }
+        Ok(())
+    }
+
     /// One decode step on what the last choice left on the device; nothing is uploaded.
     fn next_step(&mut self, kv: &mut SequenceKv) -> Result<Tensor<2>> {
         kv.len_tokens += 1;
@@ -408,7 +447,9 @@ impl Transformer {
                 Ok(graphs.head.output().clone())
             }
             Compute::Cpu(_) => {
-                let ids = self.ids[&1].clone().expect("put back by every op that takes it");
+                let ids = self.ids[&1]
+                    .clone()
+                    .expect("put back by every op that takes it");
                 let x = self.llama.forward(ids, &mut self.kv, &self.step);
                 Ok(self.llama.last_logits(x, &self.step))
             }
@@ -426,7 +467,8 @@ fn one_token_ids<'a>(
     ids: &'a mut BTreeMap<usize, Option<Tensor<1, Int>>>,
     device: &Device,
 ) -> &'a mut Option<Tensor<1, Int>> {
-    ids.entry(CHUNK_TOKENS[0]).or_insert_with(|| Some(zeros(1, device)))
+    ids.entry(CHUNK_TOKENS[0])
+        .or_insert_with(|| Some(zeros(1, device)))
 }
 
 fn zeros(len: usize, device: &Device) -> Tensor<1, Int> {

@@ -1,11 +1,11 @@
 //! The greedy choice, made on the device and fed to its next step, so that several steps run
 //! before the host reads an id.
 
+use burn::backend::flex::FlexTensor;
 use burn::{
     backend::{Dispatch, TensorMetadata},
     tensor::{Int, Tensor},
 };
-use burn::backend::flex::FlexTensor;
 use burn_wgpu::CubeTensor;
 
 use super::{

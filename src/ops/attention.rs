@@ -1,11 +1,11 @@
 //! Causal grouped-query attention over the paged KV memory, for decode and prefill
 //! (Vaswani et al. 2017; Ainslie et al. 2023, <https://arxiv.org/abs/2305.13245>).
 
+use burn::backend::flex::FlexTensor;
 use burn::{
     backend::{Dispatch, TensorMetadata},
     tensor::Tensor,
 };
-use burn::backend::flex::FlexTensor;
 use burn_wgpu::CubeTensor;
 
 use super::{
@@ -78,7 +78,11 @@ pub(super) fn twin(
     shape: AttentionShape,
 ) -> FlexTensor {
     let [tokens, dim] = q.shape().dims();
-    let (q, memory, words) = (q.storage::<f32>(), kv.storage::<f32>(), step.storage::<u32>());
+    let (q, memory, words) = (
+        q.storage::<f32>(),
+        kv.storage::<f32>(),
+        step.storage::<u32>(),
+    );
     let position = words[step::POSITION] as usize;
     let kv_dim = shape.kv_heads * shape.head_dim;
     let mut out = vec![0.0; tokens * dim];

@@ -1,6 +1,7 @@
 //! The ops as an extension of burn's backends: WGSL kernels on wgpu, their CPU twins on flex. Only
 //! routing; each op's launch and twin stand together in the op's file.
 
+use burn::backend::flex::FlexTensor;
 use burn::{
     backend::{
         Backend, Cube, Dispatch, ExtensionType, Flex, backend_extension,
@@ -9,7 +10,6 @@ use burn::{
     tensor::{Int, Tensor},
 };
 use burn_wgpu::CubeTensor;
-use burn::backend::flex::FlexTensor;
 
 use super::{
     Variant, argmax, attention, attention::AttentionShape, embedding, gated_matmul, gated_matvec,
@@ -195,12 +195,7 @@ macro_rules! route {
             ) -> ($tensor, $tensor) {
                 rope_kv::$side(q, k, v, freqs, kv, step, shape)
             }
-            fn attention(
-                q: $tensor,
-                kv: $tensor,
-                step: $tensor,
-                shape: AttentionShape,
-            ) -> $tensor {
+            fn attention(q: $tensor, kv: $tensor, step: $tensor, shape: AttentionShape) -> $tensor {
                 attention::$side(q, kv, step, shape)
             }
             fn last_row(x: $tensor, step: $tensor) -> $tensor {

@@ -1,10 +1,10 @@
 //! Rows of a (quantized) table by token id: `out[token] = table[ids[token]]`.
 
+use burn::backend::flex::FlexTensor;
 use burn::{
     backend::{Cube, Dispatch, Flex, TensorMetadata},
     tensor::{Int, Tensor},
 };
-use burn::backend::flex::FlexTensor;
 use burn_wgpu::CubeTensor;
 
 use super::{
@@ -18,7 +18,10 @@ const WORKGROUP: usize = 64;
 
 /// `[tokens]` ids to `[tokens, cols]` rows of `table`.
 pub fn embedding(ids: Tensor<1, Int>, table: &Matrix) -> Tensor<2> {
-    Tensor::from_dispatch(Dispatch::embedding(ids.into_dispatch(), table.to_dispatch()))
+    Tensor::from_dispatch(Dispatch::embedding(
+        ids.into_dispatch(),
+        table.to_dispatch(),
+    ))
 }
 
 /// The composed kernel.
@@ -27,7 +30,11 @@ pub fn kernel(tokens: usize, table: MatrixShape) -> Kernel {
         .binding("ids")
         .binding("out")
         .binding("weights_quants");
-    let kernel = if table.format.has_scales() { kernel.binding("weights_scales") } else { kernel };
+    let kernel = if table.format.has_scales() {
+        kernel.binding("weights_scales")
+    } else {
+        kernel
+    };
     kernel
         .constant("TOKENS", tokens)
         .constant("ROWS", table.rows)
@@ -59,7 +66,11 @@ pub(super) fn twin(ids: FlexTensor, table: MatrixTensors<Flex>) -> FlexTensor {
         let row = (id as usize).min(shape.rows - 1);
         let from = out.len();
         for block in 0..shape.row_blocks() {
-            out.extend(shape.format.decode(quants, scales, row * shape.row_blocks() + block));
+            out.extend(
+                shape
+                    .format
+                    .decode(quants, scales, row * shape.row_blocks() + block),
+            );
         }
         debug_assert_eq!(out.len() - from, shape.row_blocks() * BLOCK_COLS);
         out.truncate(from + shape.cols);

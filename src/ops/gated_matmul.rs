@@ -1,10 +1,10 @@
 //! The gated half of a feed-forward layer for many tokens: `silu(x * gate^T) * (x * up^T)`.
 
+use burn::backend::flex::FlexTensor;
 use burn::{
     backend::{Cube, Dispatch, Flex, TensorMetadata},
     tensor::Tensor,
 };
-use burn::backend::flex::FlexTensor;
 use burn_wgpu::CubeTensor;
 
 use super::{

@@ -1,11 +1,11 @@
 //! The gated half of a feed-forward layer for one token: `silu(gate * norm(x)) * (up * norm(x))`
 //! (Shazeer 2020, <https://arxiv.org/abs/2002.05202>).
 
+use burn::backend::flex::FlexTensor;
 use burn::{
     backend::{Cube, Dispatch, Flex},
     tensor::Tensor,
 };
-use burn::backend::flex::FlexTensor;
 use burn_wgpu::CubeTensor;
 
 use super::{

@@ -144,7 +144,9 @@ impl Kernel {
         for module in &self.modules {
             text.push('\n');
             match module.instance {
-                Some(name) => text.push_str(&module.source.replace("weights_", &format!("{name}_"))),
+                Some(name) => {
+                    text.push_str(&module.source.replace("weights_", &format!("{name}_")))
+                }
                 None => text.push_str(module.source),
             }
         }

@@ -1,10 +1,10 @@
 //! The row of a step's last token: the only one whose logits are wanted.
 
+use burn::backend::flex::FlexTensor;
 use burn::{
     backend::{Dispatch, TensorMetadata},
     tensor::Tensor,
 };
-use burn::backend::flex::FlexTensor;
 use burn_wgpu::CubeTensor;
 
 use super::{

@@ -1,14 +1,14 @@
 //! Matrix times many tokens' vectors, for prefill: `out = x * weights^T + bias + residual`.
 
+use burn::backend::flex::FlexTensor;
 use burn::{
     backend::{Cube, Dispatch, Flex, TensorMetadata},
     tensor::Tensor,
 };
-use burn::backend::flex::FlexTensor;
 use burn_wgpu::CubeTensor;
 
 use super::{
-    backend::{Maybe, MatrixTensors, Ops, maybe, output, twin_output},
+    backend::{MatrixTensors, Maybe, Ops, maybe, output, twin_output},
     kernel::Kernel,
     matrix::{BLOCK_COLS, Matrix, MatrixShape},
     shader,
@@ -79,7 +79,11 @@ pub(super) fn launch(
         buffers.push(&weights.scales);
     }
     buffers.extend(bias.into_iter().chain(residual));
-    let tiles = [shape.rows.div_ceil(32) as u32, tokens.div_ceil(32) as u32, 1];
+    let tiles = [
+        shape.rows.div_ceil(32) as u32,
+        tokens.div_ceil(32) as u32,
+        1,
+    ];
     kernel(tokens, shape, bias.is_some(), residual.is_some()).launch(&buffers, tiles);
     out
 }
@@ -95,11 +99,15 @@ pub(super) fn twin(
     let mut out = products(x.storage(), &weights);
     if let Some(bias) = bias.as_ref() {
         for row in out.chunks_exact_mut(rows) {
-            row.iter_mut().zip(bias.storage::<f32>()).for_each(|(o, b)| *o += b);
+            row.iter_mut()
+                .zip(bias.storage::<f32>())
+                .for_each(|(o, b)| *o += b);
         }
     }
     if let Some(residual) = residual.as_ref() {
-        out.iter_mut().zip(residual.storage::<f32>()).for_each(|(o, r)| *o += r);
+        out.iter_mut()
+            .zip(residual.storage::<f32>())
+            .for_each(|(o, r)| *o += r);
     }
     twin_output(out, [tokens, rows])
 }
@@ -108,7 +116,10 @@ pub(super) fn twin(
 pub(super) fn products(x: &[f32], weights: &MatrixTensors<Flex>) -> Vec<f32> {
     let MatrixShape { format, rows, cols } = weights.shape;
     let blocks = weights.shape.row_blocks();
-    let (quants, scales) = (weights.quants.storage::<u32>(), weights.scales.storage::<u32>());
+    let (quants, scales) = (
+        weights.quants.storage::<u32>(),
+        weights.scales.storage::<u32>(),
+    );
     let tokens = x.len() / cols;
     let mut out = vec![0.0; tokens * rows];
     for row in 0..rows {

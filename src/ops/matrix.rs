@@ -113,7 +113,11 @@ impl Format {
             Format::Q4_0 => {
                 let d = scale();
                 std::array::from_fn(|i| {
-                    let nibble = if i < 16 { bytes[i] & 15 } else { bytes[i - 16] >> 4 };
+                    let nibble = if i < 16 {
+                        bytes[i] & 15
+                    } else {
+                        bytes[i - 16] >> 4
+                    };
                     d * (f32::from(nibble) - 8.0)
                 })
             }
@@ -174,7 +178,11 @@ impl MatrixShape {
 
     /// Bytes that one pass over the matrix reads.
     pub fn read_bytes(self) -> usize {
-        let scales = if self.format.has_scales() { self.scale_words() } else { 0 };
+        let scales = if self.format.has_scales() {
+            self.scale_words()
+        } else {
+            0
+        };
         4 * (self.quant_words() + scales)
     }
 }

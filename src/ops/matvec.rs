@@ -1,16 +1,16 @@
 //! Matrix times one token's vector, for decode: `out = weights * norm(x) + bias + residual`, where
 //! norm, bias and residual are optional and cost no dispatch of their own.
 
+use burn::backend::flex::FlexTensor;
 use burn::{
     backend::{Cube, Dispatch, Flex, TensorMetadata},
     tensor::Tensor,
 };
-use burn::backend::flex::FlexTensor;
 use burn_wgpu::CubeTensor;
 
 use super::{
     Variant,
-    backend::{Maybe, MatrixTensors, Ops, maybe, output},
+    backend::{MatrixTensors, Maybe, Ops, maybe, output},
     kernel::{Kernel, grid},
     matmul,
     matrix::{Matrix, MatrixShape},

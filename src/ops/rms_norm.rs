@@ -1,11 +1,11 @@
 //! Root-mean-square normalization: `out = x / sqrt(mean(x^2) + eps) * norm`
 //! (Zhang and Sennrich 2019, <https://arxiv.org/abs/1910.07467>).
 
+use burn::backend::flex::FlexTensor;
 use burn::{
     backend::{Dispatch, TensorMetadata},
     tensor::Tensor,
 };
-use burn::backend::flex::FlexTensor;
 use burn_wgpu::CubeTensor;
 
 use super::{
@@ -18,7 +18,11 @@ const WORKGROUP: usize = 64;
 
 /// Normalizes each row of `x` `[tokens, cols]` and scales it by `norm` `[cols]`.
 pub fn rms_norm(x: Tensor<2>, norm: Tensor<1>, eps: f32) -> Tensor<2> {
-    Tensor::from_dispatch(Dispatch::rms_norm(x.into_dispatch(), norm.into_dispatch(), eps))
+    Tensor::from_dispatch(Dispatch::rms_norm(
+        x.into_dispatch(),
+        norm.into_dispatch(),
+        eps,
+    ))
 }
 
 /// The composed kernel.

@@ -1,11 +1,11 @@
 //! Rotary position embedding of queries and keys (Su et al. 2021, <https://arxiv.org/abs/2104.09864>)
 //! and the write of keys and values to the KV memory, in one pass.
 
+use burn::backend::flex::FlexTensor;
 use burn::{
     backend::{Dispatch, TensorMetadata},
     tensor::Tensor,
 };
-use burn::backend::flex::FlexTensor;
 use burn_wgpu::CubeTensor;
 
 use super::{
@@ -139,7 +139,10 @@ pub(super) fn twin(
             let (a, b) = if shape.neox {
                 (head * shape.head_dim + i, head * shape.head_dim + i + half)
             } else {
-                (head * shape.head_dim + 2 * i, head * shape.head_dim + 2 * i + 1)
+                (
+                    head * shape.head_dim + 2 * i,
+                    head * shape.head_dim + 2 * i + 1,
+                )
             };
             let (sin, cos) = (position as f32 * freqs[i]).sin_cos();
             to[a] = (from[a] * cos - from[b] * sin) * scale;

@@ -45,14 +45,19 @@ pub async fn choose(gpu: &Gpu, candidates: &[Variant]) -> Result<Variant> {
             Err(fault) => faults.push(format!("{variant:?}: {fault}")),
         }
     }
-    Err(Error::NoDevice(format!("no kernel variant computes rightly: {}", faults.join("; "))))
+    Err(Error::NoDevice(format!(
+        "no kernel variant computes rightly: {}",
+        faults.join("; ")
+    )))
 }
 
 /// Compares the variant's kernels with their twins.
 async fn prove(gpu: &Gpu, variant: Variant) -> Result<()> {
     let cpu = Device::flex();
     for format in Format::ALL {
-        let on_gpu = outputs(gpu.device(), format, variant).await.map_err(|e| gpu.failure(e))?;
+        let on_gpu = outputs(gpu.device(), format, variant)
+            .await
+            .map_err(|e| gpu.failure(e))?;
         let on_cpu = outputs(&cpu, format, variant).await?;
         for (i, (a, b)) in on_gpu.iter().zip(&on_cpu).enumerate() {
             // NaN fails too.
@@ -70,18 +75,26 @@ async fn prove(gpu: &Gpu, variant: Variant) -> Result<()> {
 async fn outputs(device: &Device, format: Format, variant: Variant) -> Result<Vec<f32>> {
     // Columns that leave some lanes of a row idle.
     let cols = 160usize.next_multiple_of(format.row_multiple());
-    let wave = |n: usize, step: f32| -> Vec<f32> {
-        (0..n).map(|i| (i as f32 * step).sin()).collect()
-    };
+    let wave =
+        |n: usize, step: f32| -> Vec<f32> { (0..n).map(|i| (i as f32 * step).sin()).collect() };
     let matrix = || {
-        let shape = MatrixShape { format, rows: ROWS, cols };
+        let shape = MatrixShape {
+            format,
+            rows: ROWS,
+            cols,
+        };
         let quants = (0..shape.quant_words()).map(|i| word(format, i)).collect();
         // Two f16 of 1/64 a word.
-        let scales = if format.has_scales() { vec![0x2400_2400; shape.scale_words()] } else { vec![] };
+        let scales = if format.has_scales() {
+            vec![0x2400_2400; shape.scale_words()]
+        } else {
+            vec![]
+        };
         Matrix::reserve(shape, device).write(0, quants, 0, scales)
     };
     let vector = |n, step| Tensor::<1>::from_data(TensorData::new(wave(n, step), [n]), device);
-    let row = |n: usize, step| Tensor::<2>::from_data(TensorData::new(wave(n, step), [1, n]), device);
+    let row =
+        |n: usize, step| Tensor::<2>::from_data(TensorData::new(wave(n, step), [1, n]), device);
     let (x, norm) = (row(cols, 0.3), vector(cols, 0.7));
     let (bias, residual) = (vector(ROWS, 1.1), row(ROWS, 1.3));
     let weights = matrix();
@@ -96,8 +109,14 @@ async fn outputs(device: &Device, format: Format, variant: Variant) -> Result<Ve
     let gated = gated_matvec(x, (norm, 1e-5), &weights, &matrix(), variant);
     let mut values = Vec::with_capacity(2 * ROWS);
     for tensor in [plain, gated] {
-        let data = tensor.into_data_async().await.map_err(|e| Error::Internal(format!("{e:?}")))?;
-        values.extend(data.try_into_vec::<f32>().map_err(|e| Error::Internal(format!("{e:?}")))?);
+        let data = tensor
+            .into_data_async()
+            .await
+            .map_err(|e| Error::Internal(format!("{e:?}")))?;
+        values.extend(
+            data.try_into_vec::<f32>()
+                .map_err(|e| Error::Internal(format!("{e:?}")))?,
+        );
     }
     Ok(values)
 }

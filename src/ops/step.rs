@@ -63,7 +63,10 @@ pub struct KvMemory(Option<Tensor<1>>);
 impl KvMemory {
     /// Memory for `pages` pages.
     pub fn new(pages: usize, kv_dim: usize, device: &Device) -> Self {
-        Self(Some(Tensor::empty([pages * 2 * PAGE_TOKENS * kv_dim], device)))
+        Self(Some(Tensor::empty(
+            [pages * 2 * PAGE_TOKENS * kv_dim],
+            device,
+        )))
     }
 
     /// The memory, to be read.

@@ -95,8 +95,8 @@ pub fn pieces(text: &str) -> Vec<u32> {
 pub struct Plan {
     /// The tokens it wants to say, wherever the prompt ends; `None`: pseudo-random ASCII letters.
     script: RefCell<Option<Vec<u32>>>,
-    /// How long each step takes.
-    pub delay_ms: Cell<u32>,
+    /// While true, no step begins.
+    pub held: Cell<bool>,
     /// The error of the step that would choose the token with this index.
     pub failure: RefCell<Option<(usize, Error)>>,
 }
@@ -117,9 +117,9 @@ struct FakeModel {
 impl FakeModel {
     /// Feeds without choosing.
     async fn take(&mut self, kv: &mut SequenceKv, tokens: &[u32]) -> Result<()> {
-        match self.plan.delay_ms.get() {
-            0 => yield_now().await,
-            delay_ms => SystemHost.sleep_ms(delay_ms).await,
+        yield_now().await;
+        while self.plan.held.get() {
+            SystemHost.sleep_ms(1).await;
         }
         if kv.len_tokens == 0 {
             self.prompt_tokens = tokens.len();
@@ -164,6 +164,10 @@ impl CausalModel for FakeModel {
     }
     fn page_count(&self) -> usize {
         4 * CONTEXT / 16
+    }
+
+    async fn prefill(&mut self, kv: &mut SequenceKv, tokens: &[u32]) -> Result<()> {
+        self.take(kv, tokens).await
     }
 
     async fn feed(&mut self, kv: &mut SequenceKv, tokens: &[u32]) -> Result<Vec<f32>> {

@@ -110,8 +110,7 @@ fn case_119_a_full_queue() {
 #[test]
 fn a_time_limit_ends_both_kinds_of_answers() {
     serve(json!({"requestTimeoutMs": 30}), async |server| {
-        server.ok(json!({})).await;
-        server.plan.delay_ms.set(200);
+        server.plan.held.set(true);
         let slow = || json!({"seed": 1, "max_tokens": 30});
         let (reply, chunks) = join(server.complete(slow()), server.stream(slow())).await;
         assert_eq!(reply.error(), (500, "internal_error".into(), None));

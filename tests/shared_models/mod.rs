@@ -10,6 +10,9 @@ pub fn folder() -> Option<PathBuf> {
     if folder.is_dir() {
         return Some(folder);
     }
-    println!("skipped: no shared models at {} (set INPAGE_MODELS)", folder.display());
+    println!(
+        "skipped: no shared models at {} (set INPAGE_MODELS)",
+        folder.display()
+    );
     None
 }

@@ -115,6 +115,10 @@ impl CausalModel for FakeModel {
         self.pages.len()
     }
 
+    async fn prefill(&mut self, kv: &mut SequenceKv, tokens: &[u32]) -> Result<()> {
+        self.feed(kv, tokens).await.map(|_| ())
+    }
+
     async fn feed(&mut self, kv: &mut SequenceKv, tokens: &[u32]) -> Result<Vec<f32>> {
         let call = self.enter(kv, tokens, None).await?;
         for &token in tokens {
