@@ -111,6 +111,7 @@ async function measureInPage({ url, tokens, promptTokens, rounds }) {
         last = performance.now();
         first ??= last;
       }
+      if (first === undefined) throw new Error("a completion without any text cannot be timed");
       // The first token ends the prefill; the others are decoded.
       return { first_ms: first - asked, decode_ms: last - first, usage };
     };
