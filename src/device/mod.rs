@@ -174,6 +174,14 @@ impl Gpu {
         done.map_err(|error| self.failure(error))
     }
 
+    /// Hands everything enqueued to the device, without waiting for it.
+    ///
+    /// # Errors
+    /// As [`Gpu::sync`].
+    pub fn flush(&self) -> Result<()> {
+        self.client.flush().map_err(|error| self.failure(error))
+    }
+
     /// Classifies a failure of the runtime: a lost device explains every other error.
     pub fn failure(&self, error: impl std::fmt::Display) -> Error {
         if let Some(why) = self.lost() {

@@ -79,6 +79,17 @@ impl Compute {
         }
     }
 
+    /// Hands everything enqueued to the device, without waiting for it.
+    ///
+    /// # Errors
+    /// When the device failed.
+    pub fn flush(&self) -> Result<()> {
+        match self {
+            Compute::Gpu { gpu, .. } => gpu.flush(),
+            Compute::Cpu(_) => Ok(()),
+        }
+    }
+
     fn failure(&self, error: impl std::fmt::Display) -> Error {
         match self {
             Compute::Gpu { gpu, .. } => gpu.failure(error),
@@ -400,6 +411,28 @@ impl CausalModel for Transformer {
 }
 
 impl Transformer {
+    /// Enqueues `steps` (at least one) greedy decode steps from `token` on, without waiting for
+    /// what they choose: what that takes until [`Compute::flush`] is through is the CPU's share of
+    /// decoding, for benchmarks. On the CPU backend the steps are done when it returns.
+    ///
+    /// # Errors
+    /// As [`CausalModel::feed`].
+    pub async fn enqueue_greedy(
+        &mut self,
+        kv: &mut SequenceKv,
+        token: u32,
+        steps: usize,
+    ) -> Result<()> {
+        self.check(kv, steps)?;
+        let (size, logits) = self.run_to_logits(kv, &[token]).await?;
+        self.choose(size, logits)?;
+        for _ in 1..steps {
+            let logits = self.next_step(kv)?;
+            self.choose(CHUNK_TOKENS[0], logits)?;
+        }
+        Ok(())
+    }
+
     /// One decode step on what the last choice left on the device; nothing is uploaded.
     fn next_step(&mut self, kv: &mut SequenceKv) -> Result<Tensor<2>> {
         kv.len_tokens += 1;

@@ -109,7 +109,7 @@ pub(super) async fn load<S: ByteSource>(
 }
 
 /// The variant in a word, as reports show it.
-fn variant_name(variant: &crate::ops::Variant) -> String {
+pub(super) fn variant_name(variant: &crate::ops::Variant) -> String {
     if variant.subgroups {
         format!("subgroups of {}", variant.lanes_per_row)
     } else {
