@@ -16,8 +16,12 @@ const DEMO = { "/demo/": join(root, "www/demo/") };
 const SHOTS = process.env.INPAGE_SCREENSHOTS ?? mkdtempSync(join(tmpdir(), "inpage-demo-"));
 mkdirSync(SHOTS, { recursive: true });
 
-const shot = (page, name) =>
-  page.screenshot({ path: join(SHOTS, `${name}.png`), fullPage: true, animations: "disabled" });
+/** A picture of the whole page, for people to look at. */
+async function shot(page, name) {
+  // What sticks to the top would stand in the middle.
+  await page.evaluate(() => scrollTo(0, 0));
+  await page.screenshot({ path: join(SHOTS, `${name}.png`), fullPage: true });
+}
 
 /** Waits until the element's whole text matches; fails with what it says instead. */
 async function says(page, selector, pattern, timeout_ms = 20_000) {
@@ -220,7 +224,7 @@ describe("the demo with a fake engine", () => {
     const words = await says(page, "#notice-model", /./);
     assert.match(
       words,
-      /absent\.gguf answered 404 Not Found\. Load a model again\. Meanwhile, tales goes on/,
+      /absent\.gguf answered 404 Not Found\. Is the address right\? Meanwhile, tales goes on/,
     );
     await page.fill("#prompt", "count:1");
     await page.click("#generate");

@@ -34,7 +34,6 @@ const REMEDIES = new Map([
   ["out_of_memory", "Close other tabs, or take a smaller model or a shorter prompt."],
   ["device_lost", "The GPU was taken away. The next request starts the engine again."],
   ["context_length_exceeded", "Shorten the prompt or lower the number of tokens."],
-  ["model_not_loaded", "Load a model again."],
   ["engine_unavailable", "The engine was ended. The next request starts it again."],
   ["internal_error", "This is a fault of inpage. Another try starts the engine anew."],
 ]);
@@ -59,10 +58,17 @@ export function errorInWords(error) {
  * @param {string} message
  */
 function networkRemedy(message) {
+  if (/ answered \d{3}/.test(message)) return "Is the address right?";
   return /failed to fetch|networkerror|load failed/i.test(message)
     ? "Is the address right, is there a connection, and does that server allow other sites to read it (CORS)?"
     : "";
 }
 
-/** @param {string} text */
-const capitalized = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+/**
+ * Addresses and names of fields stay as they are.
+ *
+ * @param {string} text
+ */
+function capitalized(text) {
+  return text.replace(/^[a-z]+(?=[,:]? |$)/, (word) => word[0]?.toUpperCase() + word.slice(1));
+}
