@@ -5,9 +5,9 @@ use serde::Serialize;
 use wasm_bindgen::prelude::*;
 
 use super::errors::{message_of, to_js};
-use super::load::variant_name;
+use super::load::{gpu_options, variant_name};
 use super::source::ModelSource;
-use crate::device::{Gpu, GpuOptions, GpuReport};
+use crate::device::{Gpu, GpuReport};
 use crate::model::{self, CausalModel, Compute, LoadOptions, SequenceKv};
 use crate::ops::{launches, self_test};
 use crate::weights::Gguf;
@@ -55,7 +55,7 @@ pub async fn measure_replay(
 
 async fn measure(source: &ModelSource, steps: usize, rounds: usize) -> Result<ReplayReport> {
     let gguf = Gguf::read(source).await?;
-    let gpu = Gpu::request(GpuOptions::default()).await?;
+    let gpu = Gpu::request(gpu_options()).await?;
     let variant = self_test::choose(&gpu, &self_test::candidates(&gpu)).await?;
     let report = gpu.report().clone();
     let compute = Compute::Gpu { gpu, variant };
