@@ -24,7 +24,12 @@ async function completeInPage({ model, request }) {
     let finish_reason = null;
     let usage;
     let shown;
-    const body = { ...request, stream: true, stream_options: { include_usage: true } };
+    const body = {
+      model: "default",
+      ...request,
+      stream: true,
+      stream_options: { include_usage: true },
+    };
     for await (const chunk of await engine.completions.create(body)) {
       if (chunk.usage) usage = chunk.usage;
       for (const choice of chunk.choices) {

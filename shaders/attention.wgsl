@@ -1,8 +1,8 @@
 // Causal attention of one query head of one token over the paged KV memory, with an online softmax
 // over blocks of WORKGROUP tokens. Queries come scaled. Serves decode and prefill.
-@group(0) @binding(B_q) var<storage, read> q: array<vec4<f32>>; // [TOKENS, Q_DIM / 4]
+@group(0) @binding(B_q) var<storage, read> q: array<vec4<f32>>; // [tokens, Q_DIM / 4]
 @group(0) @binding(B_kv) var<storage, read> kv: array<vec4<f32>>; // [page, k|v, page token, KV_DIM / 4]
-@group(0) @binding(B_out) var<storage, read_write> out: array<vec4<f32>>; // [TOKENS, Q_DIM / 4]
+@group(0) @binding(B_out) var<storage, read_write> out: array<vec4<f32>>; // [tokens, Q_DIM / 4]
 
 const VECTORS: u32 = HEAD_DIM / 4u; // of one head
 const PARTS: u32 = max(WORKGROUP / VECTORS, 1u); // lanes that share one vector of the output

@@ -1,12 +1,12 @@
 // out[token] = the row of a (quantized) table for each token id; one lane per block of 32.
-@group(0) @binding(B_ids) var<storage, read> ids: array<u32>; // [TOKENS]
-@group(0) @binding(B_out) var<storage, read_write> out: array<vec4<f32>>; // [TOKENS, COLS / 4]
+@group(0) @binding(B_ids) var<storage, read> ids: array<u32>; // [tokens]
+@group(0) @binding(B_out) var<storage, read_write> out: array<vec4<f32>>; // [tokens, COLS / 4]
 
 @compute @workgroup_size(WORKGROUP)
 fn main(@builtin(global_invocation_id) global: vec3<u32>) {
     let token = global.x / BLOCKS;
     let block = global.x % BLOCKS;
-    if (token >= TOKENS) {
+    if (token >= arrayLength(&ids)) {
         return;
     }
     // Padding rows may hold any id.

@@ -1,6 +1,6 @@
 // out[token, row] = silu(dot(gate[row], x[token])) * dot(up[row], x[token]); tiles as in matmul.wgsl,
 // 32 tokens by 16 rows of each matrix.
-@group(0) @binding(B_x) var<storage, read> x: array<vec4<f32>>; // [TOKENS, COLS / 4]
+@group(0) @binding(B_x) var<storage, read> x: array<vec4<f32>>; // [tokens, COLS / 4]
 
 var<workgroup> x_tile: array<vec4<f32>, 256>; // [32 columns / 4, 32 tokens]
 var<workgroup> w_tile: array<vec4<f32>, 256>; // [32 columns / 4, 16 gate rows then 16 up rows]
@@ -10,6 +10,8 @@ fn main(
     @builtin(workgroup_id) workgroup: vec3<u32>,
     @builtin(local_invocation_index) local: u32,
 ) {
+    // Not a constant: steps of all chunk sizes share one pipeline.
+    let tokens = arrayLength(&out) / ROWS;
     let first_row = workgroup.x * 16u;
     let first_token = workgroup.y * 32u;
     let my_row = (local % 8u) * 2u;
@@ -30,7 +32,7 @@ fn main(
                 w_tile[i * 32u + line] = values[i];
             }
         } else {
-            let token = min(first_token + line, TOKENS - 1u);
+            let token = min(first_token + line, arrayLength(&x) / (COLS / 4u) - 1u);
             for (var i = 0u; i < 8u; i++) {
                 let column = block * 8u + i;
                 var value = vec4<f32>(0.0);
@@ -56,7 +58,7 @@ fn main(
         for (var r = 0u; r < 2u; r++) {
             let token = first_token + my_token + t;
             let row = first_row + my_row + r;
-            if (token < TOKENS && row < ROWS) {
+            if (token < tokens && row < ROWS) {
                 store(token * ROWS + row, row, silu(gates[t][r]) * ups[t][r]);
             }
         }

@@ -1,5 +1,5 @@
 // out = the row of the step's last token.
-@group(0) @binding(B_x) var<storage, read> x: array<vec4<f32>>; // [TOKENS, COLS / 4]
+@group(0) @binding(B_x) var<storage, read> x: array<vec4<f32>>; // [tokens, COLS / 4]
 @group(0) @binding(B_out) var<storage, read_write> out: array<vec4<f32>>; // [COLS / 4]
 
 @compute @workgroup_size(WORKGROUP)

@@ -1,10 +1,10 @@
 // Rotates queries and keys by their position and writes keys and values to the KV memory. Queries
 // leave scaled by 1 / sqrt(HEAD_DIM). One lane per pair of elements of q, k or v of one token.
-@group(0) @binding(B_q) var<storage, read> q: array<f32>; // [TOKENS, Q_STRIDE], from column Q_AT on
-@group(0) @binding(B_k) var<storage, read> k: array<f32>; // [TOKENS, K_STRIDE], from column K_AT on
-@group(0) @binding(B_v) var<storage, read> v: array<f32>; // [TOKENS, V_STRIDE], from column V_AT on
+@group(0) @binding(B_q) var<storage, read> q: array<f32>; // [tokens, Q_STRIDE], from column Q_AT on
+@group(0) @binding(B_k) var<storage, read> k: array<f32>; // [tokens, K_STRIDE], from column K_AT on
+@group(0) @binding(B_v) var<storage, read> v: array<f32>; // [tokens, V_STRIDE], from column V_AT on
 @group(0) @binding(B_freqs) var<storage, read> freqs: array<f32>; // [HEAD_DIM / 2], radians per position
-@group(0) @binding(B_out) var<storage, read_write> out: array<f32>; // [TOKENS, Q_DIM]
+@group(0) @binding(B_out) var<storage, read_write> out: array<f32>; // [tokens, Q_DIM]
 @group(0) @binding(B_kv) var<storage, read_write> kv: array<f32>; // [page, k|v, page token, KV_DIM]
 
 const TAU: f32 = 6.2831853;

@@ -55,10 +55,10 @@ fn kernels() -> Vec<Kernel> {
             rows: 33,
             cols: 172usize.next_multiple_of(format.row_multiple()),
         };
-        kernels.push(embedding::kernel(3, shape));
-        kernels.push(gated_matmul::kernel(16, shape, shape));
+        kernels.push(embedding::kernel(shape));
+        kernels.push(gated_matmul::kernel(shape, shape));
         for (bias, residual) in [(false, false), (true, false), (false, true), (true, true)] {
-            kernels.push(matmul::kernel(16, shape, bias, residual));
+            kernels.push(matmul::kernel(shape, bias, residual));
             for variant in variants() {
                 kernels.push(matvec::kernel(shape, None, bias, residual, variant));
                 kernels.push(matvec::kernel(shape, Some(1e-5), bias, residual, variant));

@@ -25,11 +25,25 @@ const WARM_UP_STEPS: usize = 150;
 
 type Failure = Box<dyn std::error::Error>;
 
-/// Rises, stays, and falls to nothing over the last three tenths, all linearly. A run that is
-/// resumed before the fall with another number of steps equals one started with that number.
+/// In every stage the rate rises, stays, and falls to nothing over the last three tenths, all
+/// linearly. `stages` are the steps at which stages end, rising. A run resumed before a fall with
+/// another end of that stage equals one started with it.
 fn learning_rate(step: usize, options: &Options) -> f64 {
-    let rise = (step + 1) as f64 / WARM_UP_STEPS as f64;
-    let fall = (options.steps - step) as f64 / (0.3 * options.steps as f64);
+    let start = options
+        .stages
+        .iter()
+        .copied()
+        .filter(|&end| end <= step)
+        .max()
+        .unwrap_or(0);
+    let end = options
+        .stages
+        .iter()
+        .copied()
+        .find(|&end| end > step)
+        .unwrap_or(step + 1);
+    let rise = (step - start + 1) as f64 / WARM_UP_STEPS as f64;
+    let fall = (end - step) as f64 / (0.3 * (end - start) as f64);
     options.learning_rate * rise.min(fall).min(1.0)
 }
 
@@ -57,7 +71,7 @@ fn optimizer() -> ModuleOptimizer {
         .init()
 }
 
-/// Trains, or continues to train, for `options.steps` steps; returns the model without autodiff.
+/// Trains, or continues to train, to the end of the last stage; returns the model without autodiff.
 ///
 /// # Errors
 /// When a checkpoint or the log cannot be read or written.
@@ -90,7 +104,8 @@ pub fn run(options: &Options, shape: &Shape, bpe: &Bpe, device: &Device) -> Resu
         .truncate(!options.resume)
         .open(options.work.join("loss.tsv"))?;
     let (mut recent, mut recent_steps, mut since) = (0.0, 0, Instant::now());
-    for step in first..options.steps {
+    let steps = options.steps();
+    for step in first..steps {
         let long = usize::from(step % 4 == 3);
         let mut random = Random::new(options.seed.wrapping_mul(1_000_003) + step as u64);
         let Batch { ids, targets } =
@@ -102,14 +117,14 @@ pub fn run(options: &Options, shape: &Shape, bpe: &Bpe, device: &Device) -> Resu
         model = optimizer.step(learning_rate(step, options), model, gradients);
 
         let done = step + 1;
-        if done % 50 == 0 || done == options.steps {
+        if done % 50 == 0 || done == steps {
             let tokens = recent_steps * options.rows * options.window_tokens;
             let rate = tokens as f64 / since.elapsed().as_secs_f64();
             let loss = recent / recent_steps as f64;
             writeln!(log, "{done}\ttrain\t{loss:.4}\t{rate:.0} tokens/s")?;
             (recent, recent_steps, since) = (0.0, 0, Instant::now());
         }
-        if done % MEASURE_STEPS == 0 || done == options.steps {
+        if done % MEASURE_STEPS == 0 || done == steps {
             let loss = held_out_loss(&model.valid(), shape, bpe, 4, &device.clone().inner());
             writeln!(
                 log,
@@ -118,7 +133,7 @@ pub fn run(options: &Options, shape: &Shape, bpe: &Bpe, device: &Device) -> Resu
             )?;
             since = Instant::now();
         }
-        if done % CHECKPOINT_STEPS == 0 || done == options.steps {
+        if done % CHECKPOINT_STEPS == 0 || done == steps {
             save(&model, &optimizer, done, &options.work, &checkpoint)?;
         }
     }
@@ -138,4 +153,34 @@ fn save(
     optimizer.save(checkpoint.with_extension("optimizer.bpk"))?;
     fs::write(work.join("step"), step.to_string())?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rate_rises_stays_and_falls_in_every_stage() {
+        let options = Options {
+            stages: vec![1000, 3000],
+            learning_rate: 1.0,
+            ..Options::default()
+        };
+        let rates = [0, 74, 500, 850, 999, 1000, 2000, 2700, 2999]
+            .map(|step| learning_rate(step, &options));
+        let expected = [
+            1.0 / 150.0,
+            0.5,
+            1.0,
+            0.5,
+            1.0 / 300.0,
+            1.0 / 150.0,
+            1.0,
+            0.5,
+            1.0 / 600.0,
+        ];
+        for (rate, expected) in rates.iter().zip(expected) {
+            assert!((rate - expected).abs() < 1e-9, "{rates:?}");
+        }
+    }
 }

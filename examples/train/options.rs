@@ -5,7 +5,8 @@ use std::path::PathBuf;
 /// What to train and where to put it; the defaults reproduce the embedded model.
 #[derive(Clone, Debug)]
 pub struct Options {
-    pub steps: usize,
+    /// The steps at which the learning rate has fallen to nothing; the last one ends training.
+    pub stages: Vec<usize>,
     pub seed: u64,
     pub vocab: usize,
     pub layers: usize,
@@ -29,7 +30,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Self {
-            steps: 5000,
+            stages: vec![4200, 6600],
             seed: 1,
             vocab: 1536,
             layers: 3,
@@ -46,10 +47,15 @@ impl Default for Options {
     }
 }
 
-const USAGE: &str = "options: --steps N --seed N --vocab N --layers N --ffn N --rows N \
+const USAGE: &str = "options: --stages N,N… --seed N --vocab N --layers N --ffn N --rows N \
     --window N --lr X --device cpu|wgpu --resume --export-only --work DIR --out FILE";
 
 impl Options {
+    /// Steps of the whole run.
+    pub fn steps(&self) -> usize {
+        self.stages.last().copied().unwrap_or(0)
+    }
+
     /// Reads the arguments behind the program's name.
     ///
     /// # Errors
@@ -70,7 +76,16 @@ impl Options {
                 .ok_or_else(|| format!("{name}: no value; {USAGE}"))?;
             let bad = |_| format!("{name}: {value} is not a number");
             match name.as_str() {
-                "--steps" => options.steps = value.parse().map_err(bad)?,
+                "--stages" => {
+                    options.stages = value
+                        .split(',')
+                        .map(str::parse)
+                        .collect::<Result<_, _>>()
+                        .map_err(bad)?;
+                    if !options.stages.is_sorted_by(|one, next| one < next) {
+                        return Err(format!("--stages: {value} does not rise"));
+                    }
+                }
                 "--seed" => options.seed = value.parse().map_err(bad)?,
                 "--vocab" => options.vocab = value.parse().map_err(bad)?,
                 "--layers" => options.layers = value.parse().map_err(bad)?,

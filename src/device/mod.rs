@@ -17,6 +17,17 @@ pub use graph::Graph;
 pub struct GpuOptions {
     /// Leave subgroup operations out even where the device has them.
     pub without_subgroups: bool,
+    /// On the web: asked, once the device is there, for what wgpu does not tell.
+    pub browser: Option<fn() -> BrowserDevice>,
+}
+
+/// What the browser tells JavaScript of a device, but wgpu does not tell Rust.
+#[derive(Debug, Clone, Default)]
+pub struct BrowserDevice {
+    /// The adapter in words; may be empty.
+    pub adapter: String,
+    /// The device was given subgroup operations (wgpu neither asks for them nor reports them).
+    pub subgroups: bool,
 }
 
 /// What was found, for `engine.info()` and for bug reports.
@@ -70,7 +81,6 @@ impl Gpu {
             .await
             .map_err(|error| Error::NoDevice(error.to_string()))?;
         let info = adapter.get_info();
-        let web = info.backend == wgpu::Backend::BrowserWebGpu;
         let features = if options.without_subgroups {
             wgpu::Features::empty()
         } else {
@@ -87,22 +97,20 @@ impl Gpu {
             })
             .await
             .map_err(|error| Error::NoDevice(error.to_string()))?;
-        // wgpu does not know the web's subgroups feature; the worker's JavaScript adds it to the
-        // device request, and the adapter's reported sizes say that it is there.
+        let browser = options.browser.map(|ask| ask()).unwrap_or_default();
         let subgroups = !options.without_subgroups
-            && (features.contains(wgpu::Features::SUBGROUP)
-                || (web && web_subgroups(&device, info.subgroup_min_size)));
+            && info.subgroup_min_size > 0
+            && (features.contains(wgpu::Features::SUBGROUP) || browser.subgroups);
+        let names = [browser.adapter, info.name.clone()];
+        let name = names.into_iter().find(|name| !name.is_empty());
+        let name = name.unwrap_or_else(|| "unnamed adapter".into());
         let report = GpuReport {
-            adapter: if info.name.is_empty() {
-                "unnamed adapter".into()
-            } else {
-                info.name.clone()
-            },
+            adapter: name.clone(),
             backend: format!("{:?}", info.backend),
             software_adapter: info.device_type == wgpu::DeviceType::Cpu
                 || ["swiftshader", "llvmpipe", "warp", "basic render"]
                     .iter()
-                    .any(|name| info.name.to_lowercase().contains(name)),
+                    .any(|software| name.to_lowercase().contains(software)),
             subgroups,
             subgroup_min_lanes: if subgroups { info.subgroup_min_size } else { 0 },
             max_buffer_bytes: limits.max_buffer_size,
@@ -174,6 +182,14 @@ impl Gpu {
         done.map_err(|error| self.failure(error))
     }
 
+    /// Hands everything enqueued to the device, without waiting for it.
+    ///
+    /// # Errors
+    /// As [`Gpu::sync`].
+    pub fn flush(&self) -> Result<()> {
+        self.client.flush().map_err(|error| self.failure(error))
+    }
+
     /// Classifies a failure of the runtime: a lost device explains every other error.
     pub fn failure(&self, error: impl std::fmt::Display) -> Error {
         if let Some(why) = self.lost() {
@@ -188,21 +204,5 @@ impl Gpu {
         } else {
             Error::Internal(text)
         }
-    }
-}
-
-/// Whether the browser's device was given subgroups. Told by the size the adapter reports: it is
-/// only set where the feature exists, and the worker requests it wherever it exists.
-fn web_subgroups(_device: &wgpu::Device, min_lanes: u32) -> bool {
-    #[cfg(target_arch = "wasm32")]
-    {
-        // Set by the worker's wrapper around `requestDevice` (www/src/webgpu_features.ts).
-        let granted = js_sys::Reflect::get(&js_sys::global(), &"inpageSubgroups".into());
-        granted.is_ok_and(|value| value.is_truthy()) && min_lanes > 0
-    }
-    #[cfg(not(target_arch = "wasm32"))]
-    {
-        let _ = min_lanes;
-        false
     }
 }

@@ -10,12 +10,23 @@ use crate::ops::{
 };
 
 /// The projections to queries, keys and values.
+#[allow(clippy::large_enum_variant)] // One per layer; an indirection would buy nothing.
 #[derive(Module, Debug)]
 pub enum Qkv {
     /// One matrix with the rows of all three: one dispatch.
     Fused(Linear),
     /// Three, where their formats differ.
     Split([Linear; 3]),
+}
+
+impl Qkv {
+    /// Dispatches it takes.
+    pub fn count(&self) -> usize {
+        match self {
+            Qkv::Fused(_) => 1,
+            Qkv::Split(_) => 3,
+        }
+    }
 }
 
 /// `x + attn_output(attention(attn_qkv(norm(x))))`

@@ -25,6 +25,7 @@ const CHOSEN_IDS: usize = 64;
 const DEFAULT_CONTEXT_TOKENS: usize = 4096;
 
 /// Where a model computes.
+#[allow(clippy::large_enum_variant)] // A handful per program.
 #[derive(Clone)]
 pub enum Compute {
     /// WGSL kernels.
@@ -79,6 +80,17 @@ impl Compute {
         }
     }
 
+    /// Hands everything enqueued to the device, without waiting for it.
+    ///
+    /// # Errors
+    /// When the device failed.
+    pub fn flush(&self) -> Result<()> {
+        match self {
+            Compute::Gpu { gpu, .. } => gpu.flush(),
+            Compute::Cpu(_) => Ok(()),
+        }
+    }
+
     fn failure(&self, error: impl std::fmt::Display) -> Error {
         match self {
             Compute::Gpu { gpu, .. } => gpu.failure(error),
@@ -110,6 +122,8 @@ pub struct Transformer {
     /// Ids chosen by greedy steps, a ring.
     chosen: Option<Tensor<1, Int>>,
     graphs: BTreeMap<usize, ChunkGraphs>,
+    /// A whole greedy step: body, head and choice of one token.
+    greedy: Option<Graph<()>>,
 }
 
 impl Transformer {
@@ -145,6 +159,7 @@ impl Transformer {
             ids: BTreeMap::new(),
             chosen: Some(zeros(CHOSEN_IDS, device)),
             graphs: BTreeMap::new(),
+            greedy: None,
             llama,
             config,
             context_tokens,
@@ -164,16 +179,22 @@ impl Transformer {
 
     /// Dispatches of one greedy decode step.
     pub fn decode_dispatches(&self) -> usize {
-        // Embedding, six per layer, output projection, argmax.
-        6 * self.config.layers + 3
+        let blocks = self.llama.blocks.iter();
+        let layers: usize = blocks
+            .map(|block| 5 + block.attention.attn_qkv.count())
+            .sum();
+        // Embedding, output projection, argmax.
+        layers + 3
     }
 
-    /// Compiles and records the steps of one token, so that the first request does not wait.
+    /// Compiles all pipelines, so that the first request does not wait: larger chunks run those of
+    /// the smallest one.
     ///
     /// # Errors
     /// When a kernel is refused.
     pub async fn warm_up(&mut self) -> Result<()> {
-        self.record(CHUNK_TOKENS[0]).await
+        self.record(CHUNK_TOKENS[0]).await?;
+        self.record(CHUNK_TOKENS[1]).await
     }
 
     /// Logits `[tokens.len(), vocab]` after every token, for scoring and tests.
@@ -298,6 +319,15 @@ impl Transformer {
             );
         })
         .await?;
+        if size == CHUNK_TOKENS[0] {
+            let greedy = Graph::record(gpu, || {
+                let (mut kv, mut ids, mut step) = (self.kv.clone(), next.clone(), step.clone());
+                let x = llama.forward(ids.clone().expect("just cloned"), &mut kv, &step);
+                let logits = llama.last_logits(x, &step);
+                argmax(logits, &mut ids, &mut step, &mut self.chosen.clone());
+            });
+            self.greedy = Some(greedy.await?);
+        }
         self.graphs.insert(size, ChunkGraphs { body, head, choose });
         Ok(())
     }
@@ -375,8 +405,7 @@ impl CausalModel for Transformer {
             self.check(kv, count - 1)?;
             self.choose(size, logits)?;
             for _ in 1..count {
-                let logits = self.next_step(kv)?;
-                self.choose(CHUNK_TOKENS[0], logits)?;
+                self.greedy_step(kv)?;
             }
             let ring = self
                 .chosen
@@ -400,25 +429,45 @@ impl CausalModel for Transformer {
 }
 
 impl Transformer {
-    /// One decode step on what the last choice left on the device; nothing is uploaded.
-    fn next_step(&mut self, kv: &mut SequenceKv) -> Result<Tensor<2>> {
+    /// Enqueues `steps` (at least one) greedy decode steps from `token` on, without waiting for
+    /// what they choose: what that takes until [`Compute::flush`] is through is the CPU's share of
+    /// decoding, for benchmarks. On the CPU backend the steps are done when it returns.
+    ///
+    /// # Errors
+    /// As [`CausalModel::feed`].
+    pub async fn enqueue_greedy(
+        &mut self,
+        kv: &mut SequenceKv,
+        token: u32,
+        steps: usize,
+    ) -> Result<()> {
+        self.check(kv, steps)?;
+        let (size, logits) = self.run_to_logits(kv, &[token]).await?;
+        self.choose(size, logits)?;
+        for _ in 1..steps {
+            self.greedy_step(kv)?;
+        }
+        Ok(())
+    }
+
+    /// One greedy step on what the last choice left on the device; nothing is uploaded.
+    fn greedy_step(&mut self, kv: &mut SequenceKv) -> Result<()> {
         kv.len_tokens += 1;
-        match &self.compute {
-            Compute::Gpu { gpu, .. } => {
-                let graphs = &self.graphs[&CHUNK_TOKENS[0]];
-                // SAFETY: `self` owns every tensor the graphs were recorded with.
-                unsafe {
-                    graphs.body.replay(gpu)?;
-                    graphs.head.replay(gpu)?;
-                }
-                Ok(graphs.head.output().clone())
+        match (&self.compute, &self.greedy) {
+            (Compute::Gpu { gpu, .. }, Some(greedy)) => {
+                // SAFETY: `self` owns every tensor the graph was recorded with.
+                unsafe { greedy.replay(gpu) }
             }
-            Compute::Cpu(_) => {
-                let ids = self.ids[&1]
-                    .clone()
-                    .expect("put back by every op that takes it");
-                let x = self.llama.forward(ids, &mut self.kv, &self.step);
-                Ok(self.llama.last_logits(x, &self.step))
+            (Compute::Gpu { .. }, None) => {
+                Err(Error::Internal("a greedy step before its graph".into()))
+            }
+            (Compute::Cpu(device), _) => {
+                let ids = one_token_ids(&mut self.ids, device);
+                let fed = ids.clone().expect("put back by every op that takes it");
+                let x = self.llama.forward(fed, &mut self.kv, &self.step);
+                let logits = self.llama.last_logits(x, &self.step);
+                argmax(logits, ids, &mut self.step, &mut self.chosen);
+                Ok(())
             }
         }
     }

@@ -25,7 +25,7 @@ pub fn embedding(ids: Tensor<1, Int>, table: &Matrix) -> Tensor<2> {
 }
 
 /// The composed kernel.
-pub fn kernel(tokens: usize, table: MatrixShape) -> Kernel {
+pub fn kernel(table: MatrixShape) -> Kernel {
     let kernel = Kernel::new(format!("embedding_{}", table.format.name()))
         .binding("ids")
         .binding("out")
@@ -36,7 +36,6 @@ pub fn kernel(tokens: usize, table: MatrixShape) -> Kernel {
         kernel
     };
     kernel
-        .constant("TOKENS", tokens)
         .constant("ROWS", table.rows)
         .constant("COLS", table.cols)
         .constant("BLOCKS", table.row_blocks())
@@ -54,7 +53,7 @@ pub(super) fn launch(ids: CubeTensor, table: MatrixTensors<Cube>) -> CubeTensor 
         buffers.push(&table.scales);
     }
     let workgroups = (tokens * shape.row_blocks()).div_ceil(WORKGROUP);
-    kernel(tokens, shape).launch(&buffers, grid(workgroups));
+    kernel(shape).launch(&buffers, grid(workgroups));
     out
 }
 

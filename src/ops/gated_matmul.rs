@@ -25,11 +25,10 @@ pub fn gated_matmul(x: Tensor<2>, gate: &Matrix, up: &Matrix) -> Tensor<2> {
 }
 
 /// The composed kernel; `gate` and `up` have equal sizes, formats may differ.
-pub fn kernel(tokens: usize, gate: MatrixShape, up: MatrixShape) -> Kernel {
+pub fn kernel(gate: MatrixShape, up: MatrixShape) -> Kernel {
     let kernel = Kernel::new(format!("gated_matmul_{}", gate.format.name()))
         .binding("x")
         .binding("out")
-        .constant("TOKENS", tokens)
         .constant("ROWS", gate.rows)
         .constant("COLS", gate.cols)
         .constant("BLOCKS", gate.row_blocks());
@@ -76,7 +75,7 @@ pub(super) fn launch(
     let mut buffers = vec![&x, &out];
     push_matrices(&mut buffers, &gate, &up);
     let tiles = [rows.div_ceil(16) as u32, tokens.div_ceil(32) as u32, 1];
-    kernel(tokens, gate.shape, up.shape).launch(&buffers, tiles);
+    kernel(gate.shape, up.shape).launch(&buffers, tiles);
     out
 }
 

@@ -1,12 +1,24 @@
 //! Composes WGSL modules of `shaders/` into one kernel and launches it. Knows nothing of what a
 //! kernel computes.
 
+use std::cell::Cell;
+
 use burn::cubecl::{
     CubeCount, CubeDim,
     prelude::KernelId,
     server::{Handle, KernelArguments},
 };
 use burn_wgpu::{CubeTensor, KernelSource, SourceKernel, SourceTemplate};
+
+thread_local! {
+    static LAUNCHES: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Kernels this thread has launched so far, for benchmarks: what is replayed from a captured graph
+/// was counted when it was recorded.
+pub fn launches() -> u64 {
+    LAUNCHES.get()
+}
 
 /// Which form of the kernels a device runs, chosen and proven at start-up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -153,6 +165,7 @@ impl Kernel {
         }
         // The workgroup size is a constant of the shader; cubecl's copy of it is not looked at.
         let dim = CubeDim::new_1d(1);
+        LAUNCHES.set(LAUNCHES.get() + 1);
         client.launch(
             Box::new(SourceKernel::new(self, dim)),
             CubeCount::Static(grid[0], grid[1], grid[2]),

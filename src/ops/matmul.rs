@@ -30,7 +30,7 @@ pub fn matmul(
 }
 
 /// The composed kernel.
-pub fn kernel(tokens: usize, weights: MatrixShape, bias: bool, residual: bool) -> Kernel {
+pub fn kernel(weights: MatrixShape, bias: bool, residual: bool) -> Kernel {
     let mut kernel = Kernel::new(format!("matmul_{}", weights.format.name()))
         .binding("x")
         .binding("out")
@@ -45,7 +45,6 @@ pub fn kernel(tokens: usize, weights: MatrixShape, bias: bool, residual: bool) -
         kernel = kernel.binding("residual");
     }
     kernel
-        .constant("TOKENS", tokens)
         .constant("ROWS", weights.rows)
         .constant("COLS", weights.cols)
         .constant("BLOCKS", weights.row_blocks())
@@ -84,7 +83,7 @@ pub(super) fn launch(
         tokens.div_ceil(32) as u32,
         1,
     ];
-    kernel(tokens, shape, bias.is_some(), residual.is_some()).launch(&buffers, tiles);
+    kernel(shape, bias.is_some(), residual.is_some()).launch(&buffers, tiles);
     out
 }
 

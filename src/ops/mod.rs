@@ -21,4 +21,4 @@ pub mod rope_kv;
 pub mod self_test;
 
 pub use backend::write_words;
-pub use kernel::{Kernel, Variant};
+pub use kernel::{Kernel, Variant, launches};

@@ -60,8 +60,9 @@ async fn prove(gpu: &Gpu, variant: Variant) -> Result<()> {
             .map_err(|e| gpu.failure(e))?;
         let on_cpu = outputs(&cpu, format, variant).await?;
         for (i, (a, b)) in on_gpu.iter().zip(&on_cpu).enumerate() {
-            // NaN fails too.
-            if !((a - b).abs() <= 1e-3 * (1.0 + b.abs())) {
+            // False for NaN too.
+            let close = (a - b).abs() <= 1e-3 * (1.0 + b.abs());
+            if !close {
                 return Err(Error::Internal(format!(
                     "output {i} of matvec_{} is {a}, not {b}",
                     format.name()

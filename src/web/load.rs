@@ -7,7 +7,7 @@ use serde::Serialize;
 use wasm_bindgen_futures::spawn_local;
 
 use crate::api::{ReadyModel, SamplingDefaults, system_fingerprint};
-use crate::device::{Gpu, GpuOptions, GpuReport};
+use crate::device::{BrowserDevice, Gpu, GpuOptions, GpuReport};
 use crate::engine::{Engine, EngineLimits};
 use crate::model::{self, CausalModel, Compute, LoadOptions};
 use crate::ops::self_test;
@@ -49,7 +49,7 @@ pub(super) async fn load<S: ByteSource>(
     let gguf = Gguf::read(source).await?;
     let tokenizer = Rc::new(Tokenizer::from_gguf(&gguf.metadata)?);
 
-    let gpu = Gpu::request(GpuOptions::default()).await?;
+    let gpu = Gpu::request(gpu_options()).await?;
     let variant = self_test::choose(&gpu, &self_test::candidates(&gpu)).await?;
     let report = gpu.report().clone();
     let compute = Compute::Gpu { gpu, variant };
@@ -109,10 +109,29 @@ pub(super) async fn load<S: ByteSource>(
 }
 
 /// The variant in a word, as reports show it.
-fn variant_name(variant: &crate::ops::Variant) -> String {
+pub(super) fn variant_name(variant: &crate::ops::Variant) -> String {
     if variant.subgroups {
         format!("subgroups of {}", variant.lanes_per_row)
     } else {
         "portable".into()
+    }
+}
+
+/// Asks for the device with what the worker's wrapper around `requestDevice`
+/// (www/src/webgpu_features.ts) says of it in two globals.
+pub(super) fn gpu_options() -> GpuOptions {
+    GpuOptions {
+        browser: Some(browser_device),
+        ..GpuOptions::default()
+    }
+}
+
+fn browser_device() -> BrowserDevice {
+    let global = |name: &str| js_sys::Reflect::get(&js_sys::global(), &name.into()).ok();
+    BrowserDevice {
+        adapter: global("inpageAdapter")
+            .and_then(|name| name.as_string())
+            .unwrap_or_default(),
+        subgroups: global("inpageSubgroups").is_some_and(|value| value.is_truthy()),
     }
 }

@@ -7,16 +7,19 @@
 //! | `engine`, `response` | the exported classes |
 //! | `load` | from a model's bytes to a model that answers: the one place that joins all parts |
 //! | `source` | the model's bytes |
+//! | `measure` | what a decode step costs the CPU, for benchmarks |
 //! | `host`, `errors` | time and log; errors as JavaScript sees them |
 
 mod engine;
 mod errors;
 mod host;
 mod load;
+mod measure;
 mod response;
 mod source;
 mod start;
 
 pub use engine::InpageEngine;
+pub use measure::measure_replay;
 pub use response::InpageResponse;
 pub use source::ModelSource;

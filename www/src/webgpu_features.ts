@@ -3,7 +3,8 @@
 
 /**
  * Wraps `GPUAdapter.prototype.requestDevice`: adds `subgroups` wherever the adapter has them and
- * says so in the global `inpageSubgroups`, which the Rust side reads. `onLost` is called when a
+ * says so in the global `inpageSubgroups`, which the Rust side reads, as it reads the adapter's name in
+ * `inpageAdapter`: wgpu passes on only `description`, which browsers leave empty. `onLost` is called when a
  * device is lost for any reason but being destroyed.
  */
 export function extendDeviceRequests(onLost: (message: string) => void): void {
@@ -18,7 +19,11 @@ export function extendDeviceRequests(onLost: (message: string) => void): void {
       ...descriptor,
       requiredFeatures: [...requiredFeatures],
     });
-    Object.assign(globalThis, { inpageSubgroups: device.features.has("subgroups") });
+    const { description, vendor, architecture } = this.info;
+    Object.assign(globalThis, {
+      inpageSubgroups: device.features.has("subgroups"),
+      inpageAdapter: description || [vendor, architecture].filter(Boolean).join(" "),
+    });
     void device.lost.then(({ reason, message }) => {
       if (reason !== "destroyed") onLost(message || "no reason given");
     });

@@ -1,0 +1,66 @@
+//! Measures inpage on this machine: what a launch costs the CPU, what the kernels reach of the
+//! memory's bandwidth, what a model reaches of that floor. Prints a line for each measure.
+//!
+//! `cargo run --release --example bench -- [launch|kernels|model] [--model FILE.gguf]
+//! [--device cpu|gpu] [--size small|large] [--tokens N] [--json]`
+
+#[path = "bench/kernels.rs"]
+mod kernels;
+#[path = "bench/launch.rs"]
+mod launch;
+#[path = "bench/machine.rs"]
+mod machine;
+#[path = "bench/model.rs"]
+mod model;
+#[path = "bench/options.rs"]
+mod options;
+#[path = "bench/raw.rs"]
+mod raw;
+#[path = "bench/timing.rs"]
+mod timing;
+
+use std::process::ExitCode;
+
+use machine::Machine;
+use options::{Bench, Options, USAGE};
+
+type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
+
+async fn run(options: &Options) -> Outcome<()> {
+    let machine = Machine::find(options).await?;
+    machine.introduce();
+    let bandwidth = match options.wants(Bench::Kernels) || options.wants(Bench::Model) {
+        true => machine.copy_bandwidth().await?,
+        false => 0.0,
+    };
+    if options.wants(Bench::Launch) {
+        launch::run(&machine).await?;
+    }
+    if options.wants(Bench::Kernels) {
+        kernels::run(&machine, bandwidth).await?;
+    }
+    if options.wants(Bench::Model) {
+        match &options.model {
+            Some(path) => model::run(&machine, path, options.tokens, bandwidth).await?,
+            None => eprintln!("model: left out, because there is no --model FILE.gguf"),
+        }
+    }
+    Ok(())
+}
+
+fn main() -> ExitCode {
+    let options = match Options::parse(std::env::args().skip(1)) {
+        Ok(options) => options,
+        Err(message) => {
+            eprintln!("{message}\n{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match pollster::block_on(run(&options)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! What the matrix kernels reach: bytes per second for one token, operations per second for many.
+//! Each pass goes over as many matrices as no cache holds.
+
+use std::time::{Duration, Instant};
+
+use burn::tensor::{Device, Tensor};
+use half::{bf16, f16};
+use inpage::{
+    device::Graph,
+    model::Compute,
+    ops::{
+        gated_matvec::gated_matvec,
+        matmul::matmul,
+        matrix::{Format, Matrix, MatrixShape},
+        matvec::matvec,
+    },
+};
+use serde_json::json;
+
+use crate::{
+    Outcome,
+    machine::{Machine, round},
+    options::Size,
+    timing::{ROUNDS, median, repeats, seconds},
+};
+
+/// Rows and columns of the matrices.
+const SMALL: [[usize; 2]; 2] = [[1024, 1024], [2048, 2048]];
+const LARGE: [[usize; 2]; 4] = [[2048, 2048], [4096, 4096], [4096, 14336], [14336, 4096]];
+
+/// `bandwidth` is what a copy reaches, in bytes per second.
+pub async fn run(machine: &Machine, bandwidth: f64) -> Outcome<()> {
+    let (sizes, tokens): (&[[usize; 2]], usize) = match machine.size {
+        Size::Small => (&SMALL, 32),
+        Size::Large => (&LARGE, 256),
+    };
+    for &[rows, cols] in sizes {
+        for format in Format::ALL
+            .into_iter()
+            .filter(|&format| format != Format::F32)
+        {
+            let shape = MatrixShape { format, rows, cols };
+            if (4 * shape.quant_words()) as u64 > machine.compute.max_binding_bytes() {
+                eprintln!(
+                    "{rows}x{cols} {}: more than this device's kernels see",
+                    format.name()
+                );
+                continue;
+            }
+            measure(machine, bandwidth, shape, tokens).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn measure(
+    machine: &Machine,
+    bandwidth: f64,
+    shape: MatrixShape,
+    tokens: usize,
+) -> Outcome<()> {
+    let MatrixShape { format, rows, cols } = shape;
+    let device = machine.compute.device();
+    let variant = machine.compute.variant();
+    let matrices = matrices(machine, shape);
+    let label = |op: &str| format!("{op}_{}", format.name());
+    let size = format!("{rows}x{cols}");
+    let ones = |tokens: usize, n: usize| Tensor::<2>::ones([tokens, n], device);
+    let print_bytes = |op: &str, launches: usize, matrices: usize, seconds: f64| {
+        let rate = (matrices * shape.read_bytes()) as f64 / seconds;
+        let values = json!({
+            "shape": size,
+            "gb_per_s": round(rate / 1e9),
+            "share_of_copy": round(rate / bandwidth),
+            "us_per_launch": round(seconds * 1e6 / launches as f64),
+            "launches": launches,
+        });
+        machine.print("kernels", &label(op), values);
+    };
+
+    let (x, start) = (ones(1, cols), ones(1, rows));
+    let pass = || {
+        // Each launch adds to the one before, as layers do: none starts before the last ended.
+        matrices.iter().fold(start.clone(), |sum, matrix| {
+            matvec(x.clone(), None, matrix, None, Some(sum), variant)
+        })
+    };
+    let taken = median_seconds(machine, pass).await?;
+    print_bytes("matvec", matrices.len(), matrices.len(), taken);
+
+    let norm = Tensor::<1>::ones([cols], device);
+    let pass = || {
+        let gated = |pair: &[Matrix]| {
+            gated_matvec(x.clone(), (norm.clone(), 1e-5), &pair[0], &pair[1], variant)
+        };
+        matrices
+            .chunks_exact(2)
+            .fold(None, |_, pair| Some(gated(pair)))
+    };
+    let taken = median_seconds(machine, pass).await?;
+    let pairs = matrices.len() / 2;
+    print_bytes("gated_matvec", pairs, 2 * pairs, taken);
+
+    // Arithmetic is the bound here, and caches may hold what they can.
+    let few = &matrices[..if machine.size == Size::Large {
+        4.min(matrices.len())
+    } else {
+        1
+    }];
+    let (x, start) = (ones(tokens, cols), ones(tokens, rows));
+    let pass = || {
+        few.iter().fold(start.clone(), |sum, matrix| {
+            matmul(x.clone(), matrix, None, Some(sum))
+        })
+    };
+    let taken = median_seconds(machine, pass).await?;
+    let operations = (2 * tokens * rows * cols * few.len()) as f64;
+    let values = json!({
+        "shape": size,
+        "tokens": tokens,
+        "gflop_per_s": round(operations / taken / 1e9),
+        "us_per_launch": round(taken * 1e6 / few.len() as f64),
+    });
+    machine.print("kernels", &label("matmul"), values);
+    Ok(())
+}
+
+/// Median seconds of a pass: a captured graph on a GPU, the ops themselves on the CPU.
+async fn median_seconds<T>(machine: &Machine, pass: impl Fn() -> T) -> Outcome<f64> {
+    let graph = match &machine.compute {
+        Compute::Gpu { gpu, .. } => Some((gpu, Graph::record(gpu, &pass).await?)),
+        Compute::Cpu(_) => None,
+    };
+    let mut count = 1;
+    let mut rounds = Vec::new();
+    for i in 0..=ROUNDS {
+        machine.compute.sync().await?;
+        let start = Instant::now();
+        for _ in 0..count {
+            match &graph {
+                // SAFETY: what `pass` borrows outlives the graph; there is only this thread.
+                Some((gpu, graph)) => unsafe { graph.replay(gpu)? },
+                None => drop(pass()),
+            }
+        }
+        machine.compute.sync().await?;
+        if i == 0 {
+            count = repeats(start.elapsed(), Duration::from_millis(50));
+        } else {
+            rounds.push(seconds(start) / count as f64);
+        }
+    }
+    Ok(median(rounds))
+}
+
+/// So many matrices that a pass over them meets none of them in a cache.
+fn matrices(machine: &Machine, shape: MatrixShape) -> Vec<Matrix> {
+    let bytes = if machine.size == Size::Large {
+        256 << 20
+    } else {
+        32 << 20
+    };
+    let count = usize::div_ceil(bytes, shape.read_bytes()).clamp(2, 128);
+    (0..count)
+        .map(|_| matrix(shape, machine.compute.device()))
+        .collect()
+}
+
+/// Small finite values, in every format.
+fn matrix(shape: MatrixShape, device: &Device) -> Matrix {
+    let varied = |i: usize| (i as u32).wrapping_mul(0x9e37_79b9);
+    let element = |i: usize| (varied(i) >> 16) as f32 / 65536.0 - 0.5;
+    let words = 0..shape.quant_words();
+    let quants = match shape.format {
+        Format::F32 => words.map(|i| element(i).to_bits()).collect(),
+        Format::F16 => words
+            .map(|i| 0x1_0001 * u32::from(f16::from_f32(element(i)).to_bits()))
+            .collect(),
+        Format::Bf16 => words
+            .map(|i| 0x1_0001 * u32::from(bf16::from_f32(element(i)).to_bits()))
+            .collect(),
+        _ => words.map(varied).collect(),
+    };
+    // Read as two f16 of 1/64, or as small integers.
+    let scales = match shape.format.has_scales() {
+        true => vec![0x2400_2400; shape.scale_words()],
+        false => Vec::new(),
+    };
+    Matrix::reserve(shape, device).write(0, quants, 0, scales)
+}

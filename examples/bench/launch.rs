@@ -1,0 +1,102 @@
+//! What one launch costs the CPU, from bare wgpu up to a tensor op: time until everything is
+//! enqueued and submitted, with the device idle at the start and not waited for.
+
+use std::time::Instant;
+
+use burn::tensor::Tensor;
+use inpage::{
+    device::{Gpu, Graph},
+    ops::{launches, rms_norm::rms_norm},
+};
+use serde_json::json;
+
+use crate::{
+    Outcome,
+    machine::{Machine, round},
+    raw::RawGpu,
+    timing::{ROUNDS, median, seconds},
+};
+
+/// Dispatches of a round. One graph holds them all: handing a replay over to the runtime's thread
+/// costs more than the dispatches do when other programs are using the cores.
+const DISPATCHES: usize = 1024;
+/// Elements of the tensors: little enough for the CPU's share to be all.
+const ELEMENTS: usize = 64;
+
+pub async fn run(machine: &Machine) -> Outcome<()> {
+    let Some(gpu) = machine.gpu() else {
+        return Ok(());
+    };
+    let raw = RawGpu::request().await?;
+    let mut rounds = Vec::new();
+    for _ in 0..=ROUNDS {
+        rounds.push(raw.launch_seconds(DISPATCHES)?);
+    }
+    report(machine, "raw_wgpu", rounds);
+
+    let x = Tensor::<2>::ones([1, ELEMENTS], gpu.device());
+    let add = || {
+        for _ in 0..DISPATCHES {
+            drop(x.clone() + 1.0);
+        }
+        Ok(())
+    };
+    report(machine, "burn_tensor_op", timed(gpu, add).await?);
+
+    let norm = Tensor::<1>::ones([ELEMENTS], gpu.device());
+    let before = launches();
+    let normalize = || {
+        for _ in 0..DISPATCHES {
+            drop(rms_norm(x.clone(), norm.clone(), 1e-5));
+        }
+        Ok(())
+    };
+    report(machine, "source_kernel", timed(gpu, normalize).await?);
+    let launched = launches() - before;
+    if launched != ((ROUNDS + 1) * DISPATCHES) as u64 {
+        return Err(format!("{launched} launches instead of {DISPATCHES} a round").into());
+    }
+
+    let graph = Graph::record(gpu, || {
+        // Kept to the end: as in a model, every launch has an output of its own.
+        (0..DISPATCHES)
+            .map(|_| rms_norm(x.clone(), norm.clone(), 1e-5))
+            .collect::<Vec<_>>()
+    })
+    .await?;
+    let replay = || {
+        // SAFETY: `x` and `norm` outlive the graph; there is only this thread.
+        unsafe { graph.replay(gpu) }
+    };
+    report(machine, "graph_replay", timed(gpu, replay).await?);
+    Ok(())
+}
+
+/// Seconds of each round; the first one warms up.
+async fn timed(gpu: &Gpu, work: impl Fn() -> inpage::Result<()>) -> Outcome<Vec<f64>> {
+    let mut rounds = Vec::new();
+    for _ in 0..=ROUNDS {
+        gpu.sync().await?;
+        let start = Instant::now();
+        work()?;
+        gpu.flush()?;
+        rounds.push(seconds(start));
+    }
+    gpu.sync().await?;
+    Ok(rounds)
+}
+
+fn report(machine: &Machine, name: &str, rounds: Vec<f64>) {
+    let per_dispatch: Vec<f64> = rounds[1..]
+        .iter()
+        .map(|s| s * 1e6 / DISPATCHES as f64)
+        .collect();
+    let least = per_dispatch.iter().copied().fold(f64::INFINITY, f64::min);
+    let values = json!({
+        "us_per_dispatch": round(median(per_dispatch)),
+        "least_us_per_dispatch": round(least),
+        "dispatches": DISPATCHES,
+        "rounds": ROUNDS,
+    });
+    machine.print("launch", name, values);
+}

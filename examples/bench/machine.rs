@@ -1,0 +1,155 @@
+//! Where it is measured, and the lines that say what was measured there.
+
+use inpage::{
+    device::{Gpu, GpuOptions, GpuReport},
+    model::Compute,
+    ops::{Variant, self_test},
+};
+use serde_json::{Map, Value, json};
+
+use crate::{
+    Outcome,
+    options::{Options, Size},
+    raw::RawGpu,
+    timing::{ROUNDS, median, seconds},
+};
+
+/// The device under measurement and how to print.
+pub struct Machine {
+    pub compute: Compute,
+    pub size: Size,
+    facts: Map<String, Value>,
+    json: bool,
+}
+
+impl Machine {
+    pub async fn find(options: &Options) -> Outcome<Machine> {
+        let (compute, report) = if options.gpu {
+            let gpu = Gpu::request(GpuOptions::default()).await?;
+            let variant = self_test::choose(&gpu, &self_test::candidates(&gpu)).await?;
+            let report = gpu.report().clone();
+            (Compute::Gpu { gpu, variant }, Some(report))
+        } else {
+            (Compute::cpu(), None)
+        };
+        let emulated = report.as_ref().is_none_or(|report| report.software_adapter);
+        let size = options
+            .size
+            .unwrap_or(if emulated { Size::Small } else { Size::Large });
+        let facts = facts(report.as_ref(), compute.variant());
+        Ok(Machine {
+            compute,
+            size,
+            facts,
+            json: options.json,
+        })
+    }
+
+    /// The GPU, where it is measured.
+    pub fn gpu(&self) -> Option<&Gpu> {
+        match &self.compute {
+            Compute::Gpu { gpu, .. } => Some(gpu),
+            Compute::Cpu(_) => None,
+        }
+    }
+
+    /// Says once, for humans, what each JSON line repeats.
+    pub fn introduce(&self) {
+        if cfg!(debug_assertions) {
+            eprintln!("not a release build: what the CPU does is measured too slow");
+        }
+        if !self.json {
+            println!("machine  {}", pairs(&self.facts));
+        }
+    }
+
+    /// Prints one measure; `values` is an object.
+    pub fn print(&self, bench: &str, name: &str, values: Value) {
+        let Value::Object(values) = values else {
+            unreachable!("measures are objects");
+        };
+        if self.json {
+            let mut line = Map::new();
+            line.insert("bench".into(), bench.into());
+            line.insert("name".into(), name.into());
+            line.extend(values);
+            line.extend(self.facts.clone());
+            println!("{}", Value::Object(line));
+        } else {
+            println!("{:<8} {name:<22} {}", bench, pairs(&values));
+        }
+    }
+
+    /// Bytes per second that a plain copy reads and writes: what memory gives to whoever does
+    /// nothing else. The better of the device's own copy and a copying kernel.
+    pub async fn copy_bandwidth(&self) -> Outcome<f64> {
+        let mebibytes = if self.size == Size::Large { 256 } else { 32 };
+        let bytes = mebibytes << 20;
+        let best = match self.gpu() {
+            Some(_) => {
+                let raw = RawGpu::request().await?;
+                let (command, kernel) = raw.copy_bandwidths(bytes)?;
+                self.print(
+                    "copy",
+                    "buffer_to_buffer",
+                    json!({ "gb_per_s": round(command / 1e9) }),
+                );
+                self.print("copy", "kernel", json!({ "gb_per_s": round(kernel / 1e9) }));
+                command.max(kernel)
+            }
+            None => {
+                let (from, mut to) = (vec![1u8; bytes], vec![0u8; bytes]);
+                let times = (0..ROUNDS).map(|_| {
+                    let start = std::time::Instant::now();
+                    to.copy_from_slice(std::hint::black_box(&from));
+                    std::hint::black_box(&mut to);
+                    seconds(start)
+                });
+                let rate = 2.0 * bytes as f64 / median(times.collect());
+                self.print("copy", "memory", json!({ "gb_per_s": round(rate / 1e9) }));
+                rate
+            }
+        };
+        Ok(best)
+    }
+}
+
+fn facts(report: Option<&GpuReport>, variant: Variant) -> Map<String, Value> {
+    let facts = json!({
+        "device": if report.is_some() { "gpu" } else { "cpu" },
+        "adapter": report.map(|report| &report.adapter),
+        "backend": report.map(|report| &report.backend),
+        "software_adapter": report.map(|report| report.software_adapter),
+        "variant": report.map(|_| if variant.subgroups {
+            format!("subgroups of {}", variant.lanes_per_row)
+        } else {
+            "portable".into()
+        }),
+        "os": std::env::consts::OS,
+        "arch": std::env::consts::ARCH,
+        "version": env!("CARGO_PKG_VERSION"),
+        "release": !cfg!(debug_assertions),
+    });
+    let Value::Object(facts) = facts else {
+        unreachable!("written as an object");
+    };
+    facts
+}
+
+fn pairs(values: &Map<String, Value>) -> String {
+    let text = |value: &Value| {
+        value
+            .as_str()
+            .map_or_else(|| value.to_string(), String::from)
+    };
+    let shown = values.iter().filter(|(_, value)| !value.is_null());
+    let pairs: Vec<String> = shown
+        .map(|(name, value)| format!("{name}={}", text(value)))
+        .collect();
+    pairs.join("  ")
+}
+
+/// Three digits after the point.
+pub fn round(value: f64) -> f64 {
+    (value * 1e3).round() / 1e3
+}

@@ -1,0 +1,134 @@
+//! The command line. Knows nothing of what is measured.
+
+use std::path::PathBuf;
+
+pub const USAGE: &str = "usage: bench [launch|kernels|model]... [--model FILE.gguf] \
+                         [--device cpu|gpu] [--size small|large] [--tokens N] [--json]";
+
+/// What to measure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bench {
+    Launch,
+    Kernels,
+    Model,
+}
+
+/// Sizes of matrices: small ones for adapters that compute on the CPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Size {
+    Small,
+    Large,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub struct Options {
+    /// All, if empty.
+    benches: Vec<Bench>,
+    pub model: Option<PathBuf>,
+    pub gpu: bool,
+    /// By the adapter, if `None`.
+    pub size: Option<Size>,
+    /// Tokens to decode.
+    pub tokens: usize,
+    pub json: bool,
+}
+
+impl Options {
+    /// # Errors
+    /// What is wrong, for humans.
+    pub fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Options, String> {
+        let mut options = Options {
+            benches: Vec::new(),
+            model: None,
+            gpu: true,
+            size: None,
+            tokens: 64,
+            json: false,
+        };
+        while let Some(name) = arguments.next() {
+            let mut value = || arguments.next().ok_or(format!("{name} wants a value"));
+            match name.as_str() {
+                "launch" => options.benches.push(Bench::Launch),
+                "kernels" => options.benches.push(Bench::Kernels),
+                "model" => options.benches.push(Bench::Model),
+                "--model" => options.model = Some(value()?.into()),
+                "--device" => {
+                    options.gpu = choice(&name, &value()?, [("gpu", true), ("cpu", false)])?
+                }
+                "--size" => {
+                    let sizes = [("small", Size::Small), ("large", Size::Large)];
+                    options.size = Some(choice(&name, &value()?, sizes)?);
+                }
+                "--tokens" => {
+                    let tokens = value()?.parse().ok().filter(|&tokens| tokens > 0);
+                    options.tokens = tokens.ok_or("--tokens takes a number from 1 on")?;
+                }
+                "--json" => options.json = true,
+                other => return Err(format!("unknown argument {other}")),
+            }
+        }
+        if !options.gpu && options.benches.contains(&Bench::Launch) {
+            return Err("launch measures a GPU's launches; --device cpu has none".into());
+        }
+        if options.model.is_none() && options.benches.contains(&Bench::Model) {
+            return Err("model wants --model FILE.gguf".into());
+        }
+        Ok(options)
+    }
+
+    pub fn wants(&self, bench: Bench) -> bool {
+        if self.benches.is_empty() {
+            return self.gpu || bench != Bench::Launch;
+        }
+        self.benches.contains(&bench)
+    }
+}
+
+fn choice<T: Copy, const N: usize>(
+    name: &str,
+    given: &str,
+    choices: [(&str, T); N],
+) -> Result<T, String> {
+    let found = choices.iter().find(|(choice, _)| *choice == given);
+    found.map(|&(_, value)| value).ok_or_else(|| {
+        let names = choices.map(|(choice, _)| choice);
+        format!("{name} is {}, not {given}", names.join(" or "))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<Options, String> {
+        Options::parse(line.split_whitespace().map(String::from))
+    }
+
+    #[test]
+    fn everything_is_measured_unless_something_is_named() {
+        let all = parse("--json").unwrap();
+        assert!(
+            [Bench::Launch, Bench::Kernels, Bench::Model]
+                .iter()
+                .all(|b| all.wants(*b))
+        );
+        let cpu = parse("--device cpu").unwrap();
+        assert!(!cpu.wants(Bench::Launch) && cpu.wants(Bench::Kernels));
+        let one = parse("launch").unwrap();
+        assert!(one.wants(Bench::Launch) && !one.wants(Bench::Kernels));
+    }
+
+    #[test]
+    fn wrong_arguments_are_named() {
+        for (line, part) in [
+            ("--device tpu", "gpu or cpu"),
+            ("--tokens 0", "--tokens"),
+            ("--size", "wants a value"),
+            ("model", "--model"),
+            ("launch --device cpu", "launch"),
+            ("lunch", "lunch"),
+        ] {
+            assert!(parse(line).unwrap_err().contains(part), "{line}");
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! `npm run bench`: what a page gets in headless Chromium, through the public package: loading, first token, prefill
+//! and decode; and what replaying a decode step costs the CPU there. Rust's own are `cargo run --release --example bench`.
+
+import { existsSync, statSync } from "node:fs";
+import { basename, join, resolve } from "node:path";
+import { parseArgs } from "node:util";
+import { build } from "./build.mjs";
+import { launchChromium } from "./chromium.mjs";
+import { main, Remediable, root } from "./process.mjs";
+import { serve } from "./server.mjs";
+import { setUpForBuild } from "./setup.mjs";
+
+const USAGE = `npm run bench [-- options]   measures in headless Chromium
+    --model FILE.gguf      the embedded model when left out
+    --tokens N             tokens to decode (64)
+    --prompt-tokens N      tokens of the prompt (128)
+    --json                 JSON lines
+    --dev                  builds the wasm module quicker; what the CPU does is then measured too slow`;
+
+const OPTIONS = {
+  model: { type: "string" },
+  tokens: { type: "string", default: "64" },
+  "prompt-tokens": { type: "string", default: "128" },
+  json: { type: "boolean" },
+  dev: { type: "boolean" },
+  help: { type: "boolean" },
+};
+
+const EMBEDDED_MODEL = "www/models/tales.gguf";
+const ROUNDS = 3;
+const REPLAY_ROUNDS = 9;
+const REPLAY_STEPS = 32;
+/** What replaying may cost a decode step in Chromium, and how many dispatches one may have. */
+const MAX_REPLAY_US_PER_DISPATCH = 1.5;
+const MAX_DISPATCHES_PER_LAYER = 8;
+
+const wrong = (message) => Object.assign(new Remediable(message, USAGE), { exitStatus: 2 });
+
+function parse(args) {
+  let values;
+  try {
+    values = parseArgs({ args, options: OPTIONS, strict: true }).values;
+  } catch (error) {
+    throw wrong(error.message);
+  }
+  for (const name of ["tokens", "prompt-tokens"]) {
+    if (!/^[1-9]\d{0,5}$/.test(values[name])) throw wrong(`--${name} takes a number from 1 on`);
+    values[name] = Number(values[name]);
+  }
+  return values;
+}
+
+/** The model's file, checked before anything is built. */
+function modelFile(name) {
+  if (name === undefined) {
+    const embedded = resolve(root, EMBEDDED_MODEL);
+    if (existsSync(embedded)) return embedded;
+    throw new Remediable(
+      `the embedded model ${EMBEDDED_MODEL} is missing`,
+      "Name a model with --model FILE.gguf.",
+    );
+  }
+  // npm runs scripts in the repository's folder; INIT_CWD is where the user stands.
+  const file = [process.env.INIT_CWD, process.cwd()]
+    .filter(Boolean)
+    .map((folder) => resolve(folder, name))
+    .find((path) => existsSync(path) && statSync(path).isFile());
+  if (!file) throw new Remediable(`there is no model file ${name}`, "--model takes a GGUF file.");
+  return file;
+}
+
+/** Runs in the page. Resolves with raw times in ms, or `{ error }`. */
+async function measureInPage({ url, tokens, promptTokens, rounds }) {
+  let engine;
+  try {
+    const { createEngine } = await import("/dist/index.js");
+    const timed = async (work) => {
+      const start = performance.now();
+      const value = await work();
+      return [performance.now() - start, value];
+    };
+    const load = () => timed(() => createEngine({ model: { url } }));
+    let load_ms;
+    const loads = [];
+    // The first one downloads and compiles, the second one finds the file stored.
+    for (let i = 0; i < 2; i++) {
+      await engine?.dispose();
+      [load_ms, engine] = await load();
+      loads.push(load_ms);
+    }
+    const info = await engine.info();
+    const decoded = Math.min(tokens, Math.floor(info.context_tokens / 2));
+    const prompted = Math.min(promptTokens, info.context_tokens - decoded);
+
+    const complete = async (fields) => {
+      // Another prompt each time: nothing computed before is of use.
+      const prompt = Array.from({ length: prompted }, () =>
+        Math.floor(Math.random() * info.vocab_size),
+      );
+      const body = {
+        ...{ model: "default", prompt, max_tokens: decoded, ignore_eos: true, seed: 1 },
+        ...{ stream: true, stream_options: { include_usage: true }, ...fields },
+      };
+      const asked = performance.now();
+      let first;
+      let last;
+      let usage;
+      for await (const chunk of await engine.completions.create(body)) {
+        usage = chunk.usage ?? usage;
+        if (chunk.choices.length === 0) continue;
+        last = performance.now();
+        first ??= last;
+      }
+      if (first === undefined) throw new Error("a completion without any text cannot be timed");
+      // The first token ends the prefill; the others are decoded.
+      return { first_ms: first - asked, decode_ms: last - first, usage };
+    };
+    const samples = {};
+    for (const [name, temperature] of Object.entries({ greedy: 0, sampled: 1 })) {
+      await complete({ temperature });
+      samples[name] = [];
+      for (let i = 0; i < rounds; i++) samples[name].push(await complete({ temperature }));
+    }
+    return { loads, info, samples };
+  } catch (error) {
+    return { error: error?.message ?? String(error) };
+  } finally {
+    await engine?.dispose();
+  }
+}
+
+/** Runs in the page; resolves with the module's report, or `{ error }`. */
+function replayInPage({ url, steps, rounds }) {
+  return new Promise((resolve) => {
+    const worker = new Worker("/bench/replay_worker.js", { type: "module" });
+    worker.onmessage = ({ data }) => {
+      worker.terminate();
+      resolve(data);
+    };
+    worker.onerror = (event) => {
+      worker.terminate();
+      resolve({ error: event.message || "the worker's script could not be loaded" });
+    };
+    worker.postMessage({ url, steps, rounds });
+  });
+}
+
+const rounded = (value) => Math.round(value * 1000) / 1000;
+
+function median(values) {
+  const sorted = [...values].sort((a, b) => a - b);
+  return (sorted[(sorted.length - 1) >> 1] + sorted[sorted.length >> 1]) / 2;
+}
+
+function completionLine(samples) {
+  const { usage } = samples[0];
+  const { prompt_tokens, completion_tokens } = usage;
+  const first_ms = median(samples.map((sample) => sample.first_ms));
+  const decode_ms = median(samples.map((sample) => sample.decode_ms));
+  const decoded = completion_tokens - 1;
+  return {
+    prompt_tokens,
+    completion_tokens,
+    first_token_ms: rounded(first_ms),
+    prefill_tokens_per_s: rounded((prompt_tokens / first_ms) * 1000),
+    decode_tokens_per_s: decoded > 0 ? rounded((decoded / decode_ms) * 1000) : null,
+    decode_ms_per_token: decoded > 0 ? rounded(decode_ms / decoded) : null,
+  };
+}
+
+function replayLine({ round_ms, steps, dispatches_per_step, layers }) {
+  // The first round grows what later ones find grown.
+  const perDispatch = round_ms.slice(1).map((ms) => (ms * 1000) / (steps * dispatches_per_step));
+  const us_per_dispatch = median(perDispatch);
+  const dispatches_per_layer = dispatches_per_step / layers;
+  return {
+    us_per_dispatch: rounded(us_per_dispatch),
+    least_us_per_dispatch: rounded(Math.min(...perDispatch)),
+    max_us_per_dispatch: MAX_REPLAY_US_PER_DISPATCH,
+    dispatches_per_step,
+    layers,
+    dispatches_per_layer: rounded(dispatches_per_layer),
+    max_dispatches_per_layer: MAX_DISPATCHES_PER_LAYER,
+    within_limits:
+      us_per_dispatch <= MAX_REPLAY_US_PER_DISPATCH &&
+      dispatches_per_layer <= MAX_DISPATCHES_PER_LAYER,
+  };
+}
+
+function print(json, facts, name, values) {
+  if (json) {
+    process.stdout.write(`${JSON.stringify({ bench: "chromium", name, ...values, ...facts })}\n`);
+    return;
+  }
+  const pairs = Object.entries(values).map(([key, value]) => `${key}=${value}`);
+  process.stdout.write(`${name.padEnd(8)} ${pairs.join("  ")}\n`);
+}
+
+await main(async (args) => {
+  const values = parse(args);
+  if (values.help) {
+    process.stdout.write(`${USAGE}\n`);
+    return 0;
+  }
+  const file = modelFile(values.model);
+  await build(await setUpForBuild(), { dev: values.dev });
+
+  const model = basename(file);
+  const url = `/local/${encodeURIComponent(model)}`;
+  const mounts = {
+    "/dist/": join(root, "www/dist/"),
+    "/bench/": join(root, "www/bench/"),
+    [`/local/${model}`]: file,
+  };
+  const pages = { "/": '<!doctype html><title>inpage</title><link rel="icon" href="data:,">' };
+  const server = await serve({ mounts, pages });
+  const browser = await launchChromium();
+  try {
+    const page = await browser.newPage();
+    await page.goto(`${server.origin}/`);
+    const measured = await page.evaluate(measureInPage, {
+      url,
+      tokens: values.tokens,
+      promptTokens: values["prompt-tokens"],
+      rounds: ROUNDS,
+    });
+    if (measured.error) throw new Remediable(measured.error);
+    const { adapter, backend, software_adapter, variant } = measured.info;
+    const facts = {
+      ...{ model, adapter, backend, software_adapter, variant, release: !values.dev },
+      ...{ browser: `Chromium ${browser.version()}`, os: process.platform, arch: process.arch },
+    };
+    if (!values.json) print(false, facts, "machine", facts);
+    const [first_ms, second_ms] = measured.loads;
+    print(values.json, facts, "load", {
+      first_load_ms: rounded(first_ms),
+      second_load_ms: rounded(second_ms),
+    });
+    for (const [name, samples] of Object.entries(measured.samples)) {
+      print(values.json, facts, name, completionLine(samples));
+    }
+    const steps = Math.min(REPLAY_STEPS, measured.info.context_tokens);
+    const replay = await page.evaluate(replayInPage, { url, steps, rounds: REPLAY_ROUNDS });
+    if (replay.error) throw new Remediable(`replay: ${replay.error}`);
+    print(values.json, facts, "replay", replayLine(replay.report));
+    return 0;
+  } finally {
+    await browser.close();
+    await server.close();
+  }
+});

@@ -1,0 +1,408 @@
+//! The demo page as a visitor uses it: first with a fake engine behind the package's own code, then,
+//! where the wasm module is built, with the real one. Leaves screenshots in a temporary folder.
+
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { after, afterEach, before, beforeEach, describe, test } from "node:test";
+import { root } from "../../scripts/process.mjs";
+import { serve } from "../../scripts/server.mjs";
+import { startHarness, wasmIsBuilt } from "./harness.mjs";
+
+const DEMO = { "/demo/": join(root, "www/demo/") };
+const SHOTS = process.env.INPAGE_SCREENSHOTS ?? mkdtempSync(join(tmpdir(), "inpage-demo-"));
+mkdirSync(SHOTS, { recursive: true });
+
+/** A picture of the whole page, for people to look at. */
+async function shot(page, name) {
+  // What sticks to the top would stand in the middle.
+  await page.evaluate(() => scrollTo(0, 0));
+  await page.screenshot({ path: join(SHOTS, `${name}.png`), fullPage: true });
+}
+
+/** Waits until the element's whole text matches; fails with what it says instead. */
+async function says(page, selector, pattern, timeout_ms = 20_000) {
+  const end = Date.now() + timeout_ms;
+  for (;;) {
+    const text = await page.locator(selector).textContent();
+    if (pattern.test(text)) return text;
+    if (Date.now() > end) assert.fail(`${selector} says "${text}" and not ${pattern}`);
+    await page.waitForTimeout(30);
+  }
+}
+
+/** Drops a file on the page, as a visitor does from a file manager. */
+async function drop(page, name, bytes) {
+  const dataTransfer = await page.evaluateHandle(
+    ({ name, bytes }) => {
+      const data = new DataTransfer();
+      data.items.add(new File([new Uint8Array(bytes)], name));
+      return data;
+    },
+    { name, bytes: [...bytes] },
+  );
+  await page.dispatchEvent("body", "dragover", { dataTransfer });
+  await page.dispatchEvent("body", "drop", { dataTransfer });
+}
+
+/** Opens the demo once, then again when its server is gone and the browser offline. */
+async function revisitWithoutNetwork(browser, mounts) {
+  const server = await serve({ mounts });
+  const page = await (await browser.newContext()).newPage();
+  try {
+    await page.goto(`${server.origin}/demo/`);
+    await ready(page);
+    await kept(page);
+  } finally {
+    await server.close();
+  }
+  await page.context().setOffline(true);
+  await page.reload();
+  await ready(page);
+  return page;
+}
+
+const ready = (page) => says(page, "#model-state", /^is ready$/, 120_000);
+const kept = (page) => says(page, "#serving", /works offline/, 60_000);
+const written = (page) => page.locator("#written").textContent();
+
+describe("the demo with a fake engine", () => {
+  let folder;
+  let mounts;
+  let harness;
+  let page;
+  let faults;
+
+  before(async () => {
+    folder = mkdtempSync(join(tmpdir(), "inpage-demo-fake-"));
+    const fake = readFileSync(join(root, "tests/browser/fixtures/fake_worker.mjs"), "utf8");
+    // Its imports as the package's own are: relative, so that they are found and kept.
+    writeFileSync(join(folder, "worker.js"), fake.replaceAll('"/dist/', '"./'));
+    writeFileSync(join(folder, "empty.wasm"), "");
+    writeFileSync(join(folder, "tales.gguf"), Buffer.alloc(100_000, 7));
+    mounts = {
+      ...DEMO,
+      "/dist/": join(root, "www/dist/"),
+      "/dist/worker.js": join(folder, "worker.js"),
+      "/dist/wasm/inpage_bg.wasm": join(folder, "empty.wasm"),
+      "/models/tales.gguf": join(folder, "tales.gguf"),
+    };
+    harness = await startHarness({ mounts });
+  });
+  after(async () => {
+    await harness?.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+  beforeEach(async () => {
+    page = await harness.open(undefined, "/demo/");
+    faults = [];
+    page.on("pageerror", (error) => faults.push(error.message));
+    await ready(page);
+  });
+  afterEach(async () => {
+    await page.context().close();
+    assert.deepEqual(faults, []);
+  });
+
+  test("an example is generated, with its speed", async () => {
+    await page.click("#examples button >> nth=1");
+    const prompt = await page.inputValue("#prompt");
+    await page.click("#generate");
+    await says(page, "#run-state", /^Done/);
+    assert.equal(await page.locator("#given").textContent(), prompt);
+    assert.equal(await written(page), "é0 é1 é2 ");
+    assert.match(await page.locator("#first-token").textContent(), /^\d+ ms$/);
+    assert.equal(await page.inputValue("#prompt"), prompt);
+  });
+
+  test("the keyboard generates and stops; what was written stays", async () => {
+    await page.fill("#prompt", "count:5000:5");
+    await page.press("#prompt", "Control+Enter");
+    await says(page, "#written", /é9 /);
+    assert.equal(await page.isEnabled("#stop"), true);
+    await page.keyboard.press("Escape");
+    await says(page, "#run-state", /^Stopped\.$/);
+    const text = await written(page);
+    assert.match(text, /^é0 .*é9 /);
+    await page.waitForTimeout(100);
+    assert.equal(await written(page), text, "the generation went on");
+    assert.equal(await page.isEnabled("#stop"), false);
+    assert.equal(await page.isVisible("#run-error"), false);
+  });
+
+  test("stop gives the focus back, and another run works", async () => {
+    await page.fill("#prompt", "count:5000:5");
+    await page.click("#generate");
+    await says(page, "#written", /é3 /);
+    await page.click("#stop");
+    await says(page, "#run-state", /^Stopped\.$/);
+    assert.equal(await page.evaluate(() => document.activeElement.id), "generate");
+    await page.fill("#prompt", "count:2:1");
+    await page.click("#generate");
+    await says(page, "#run-state", /^Done/);
+    assert.equal(await written(page), "é0 é1 ");
+  });
+
+  test("an error is said in words; prompt and text stay", async () => {
+    await page.fill("#prompt", "error-after:9");
+    await page.click("#generate");
+    assert.match(await says(page, "#run-error", /./), /^Bad\./);
+    assert.equal(await written(page), "é0 é1 ");
+    assert.equal(await page.inputValue("#prompt"), "error-after:9");
+    // A crash of the whole engine: said too, and the next run finds a fresh one.
+    await page.fill("#prompt", "panic-after:9");
+    await page.click("#generate");
+    await says(page, "#run-error", /fake engine panicked/);
+    assert.equal(await page.inputValue("#prompt"), "panic-after:9");
+    await page.fill("#prompt", "count:1");
+    await page.click("#generate");
+    await says(page, "#run-state", /^Done/);
+    assert.equal(await written(page), "é0 ");
+  });
+
+  test("the controls become the fields of the request", async () => {
+    await page.fill("[name=temperature]", "0");
+    await page.fill("[name=top_k]", "40");
+    await page.fill("[name=max_tokens]", "7");
+    await page.fill("[name=seed]", "9007199254740993");
+    await page.fill("[name=stop]", "The end\n\\n\\n");
+    await page.fill("#prompt", "count:1");
+    const sent = await page.evaluate(() => {
+      const { postMessage } = MessagePort.prototype;
+      const body = new Promise((resolve) => {
+        MessagePort.prototype.postMessage = function (message, ...rest) {
+          if (message.type === "request") resolve(new TextDecoder().decode(message.request.body));
+          return postMessage.call(this, message, ...rest);
+        };
+      });
+      document.querySelector("#generate").click();
+      return body;
+    });
+    // The seed has more digits than a number of JavaScript.
+    assert.match(sent, /"seed":9007199254740993[,}]/);
+    const { seed: _, ...fields } = JSON.parse(sent);
+    assert.deepEqual(fields, {
+      temperature: 0,
+      top_p: 0.95,
+      min_p: 0.05,
+      top_k: 40,
+      max_tokens: 7,
+      stop: ["The end", "\n\n"],
+      prompt: "count:1",
+      model: "default",
+      stream: true,
+      stream_options: { include_usage: true, continuous_usage_stats: true },
+    });
+    await page.reload();
+    assert.equal(await page.inputValue("[name=seed]"), "9007199254740993");
+    assert.equal(await page.inputValue("#prompt"), "count:1");
+  });
+
+  test("a dropped file is loaded and answers", async () => {
+    await drop(page, "mine.gguf", Buffer.from("abc"));
+    await says(page, "#model-name", /^mine\.gguf$/);
+    await ready(page);
+    assert.equal(await page.isVisible("#drop"), false);
+    assert.equal(await page.isChecked("input[value=file]"), true);
+    await page.fill("#prompt", "count:2");
+    await page.click("#generate");
+    await says(page, "#run-state", /^Done/);
+    const models = await page.evaluate(async () => (await fetch("/v1/models")).json());
+    assert.deepEqual(
+      models.data.map(({ id }) => id),
+      ["mine"],
+    );
+  });
+
+  test("a URL that is not there is said, and the old model goes on", async () => {
+    await page.check("input[value=url]");
+    await page.fill("#model-url", `${harness.origin}/absent.gguf`);
+    await page.click("#load");
+    const words = await says(page, "#notice-model", /./);
+    assert.match(
+      words,
+      /absent\.gguf answered 404 Not Found\. Is the address right\? Meanwhile, tales goes on/,
+    );
+    await page.fill("#prompt", "count:1");
+    await page.click("#generate");
+    await says(page, "#run-state", /^Done/);
+  });
+
+  test("a load can be given up, and replaced by another", async () => {
+    // A server that never answers.
+    const silent = createServer(() => {}).listen(0, "127.0.0.1");
+    await once(silent, "listening");
+    await page.check("input[value=url]");
+    await page.fill("#model-url", `http://127.0.0.1:${silent.address().port}/slow.gguf`);
+    await page.click("#load");
+    await says(page, "#model-state", /^is being loaded$/);
+    await page.click("#cancel-load");
+    await ready(page);
+    assert.equal(await page.locator("#model-name").textContent(), "tales");
+    await page.click("#load");
+    await says(page, "#model-name", /^slow\.gguf$/);
+    await page.check("input[value=embedded]");
+    await page.click("#load");
+    await says(page, "#model-name", /^tales$/);
+    await ready(page);
+    silent.closeAllConnections();
+    silent.close();
+  });
+
+  test("the service worker answers plain fetch", async () => {
+    await says(page, "#serving", /answered by this tab/);
+    const models = await page.evaluate(async () => (await fetch("/v1/models")).json());
+    assert.equal(models.data[0].id, "tales");
+  });
+
+  test("a second visit needs no network", async () => {
+    const again = await revisitWithoutNetwork(harness.browser, mounts);
+    await again.fill("#prompt", "count:3");
+    await again.click("#generate");
+    await says(again, "#run-state", /^Done/);
+    assert.equal(await written(again), "é0 é1 é2 ");
+    await kept(again);
+    await again.context().close();
+  });
+
+  for (const [width, colorScheme] of [
+    [320, "light"],
+    [320, "dark"],
+    [1200, "light"],
+    [1200, "dark"],
+  ]) {
+    test(`${width} px wide and ${colorScheme}: nothing sticks out, all is named`, async () => {
+      await page.emulateMedia({ colorScheme });
+      await page.setViewportSize({ width, height: 800 });
+      await page.evaluate(() => {
+        document.querySelector("#sampling-card").open = true;
+      });
+      await page.check("input[value=url]");
+      await page.fill("#prompt", "count:60:1");
+      await page.click("#generate");
+      await says(page, "#run-state", /^Done/);
+      await shot(page, `${width}-${colorScheme}`);
+      const { wide, nameless } = await page.evaluate(() => ({
+        wide: [...document.querySelectorAll("body *")]
+          .filter((element) => !element.closest(".scroll, .skip"))
+          .filter((element) => element.getBoundingClientRect().right > innerWidth + 0.5)
+          .map((element) => element.outerHTML.slice(0, 80)),
+        nameless: [...document.querySelectorAll("button, input, textarea, progress")]
+          .filter((element) => !element.labels?.length && !element.ariaLabel)
+          .filter((element) => element.textContent.trim() === "")
+          .map((element) => element.outerHTML.slice(0, 80)),
+      }));
+      assert.deepEqual(wide, []);
+      assert.deepEqual(nameless, []);
+    });
+  }
+});
+
+describe("the demo where no engine can run", () => {
+  let harness;
+  before(async () => {
+    harness = await startHarness({ mounts: DEMO });
+  });
+  after(() => harness?.close());
+
+  for (const [what, gpu, pattern] of [
+    ["no WebGPU", "undefined", /no WebGPU.*Chrome or Edge 113.*Safari 26.*Firefox 141/],
+    ["no adapter", "{ requestAdapter: async () => null }", /found no GPU.*hardware acceleration/],
+  ]) {
+    test(`${what}: it is said, with what to do`, async () => {
+      const context = await harness.browser.newContext();
+      await context.addInitScript(
+        `Object.defineProperty(Navigator.prototype, "gpu", { get: () => (${gpu}) })`,
+      );
+      const page = await harness.open(context, "/demo/");
+      await says(page, "#notice-webgpu", pattern);
+      await says(page, "#model-state", /^No model is loaded\.$/);
+      assert.equal(await page.getAttribute("#generate", "aria-disabled"), "true");
+      await shot(page, what.replaceAll(" ", "-"));
+      await context.close();
+    });
+  }
+});
+
+// The embedded model is the demo's; where it is not there, another real one stands in for it.
+const MODELS = process.env.INPAGE_MODELS ?? resolve(root, "../shared/models");
+const STORIES = join(MODELS, "stories260K/stories260K-Q8_0.gguf");
+const TALES = join(root, "www/models/tales.gguf");
+const model = [TALES, STORIES].find((path) => existsSync(path));
+const skip = !wasmIsBuilt
+  ? "skipped: the wasm module is not built"
+  : !model && `skipped: neither ${TALES} nor ${STORIES} is there`;
+
+describe("the demo with the real engine", { skip }, () => {
+  const mounts = { ...DEMO, "/dist/": join(root, "www/dist/"), "/models/tales.gguf": model };
+  let harness;
+  let page;
+  before(async () => {
+    harness = await startHarness({ mounts });
+    page = await harness.open(undefined, "/demo/");
+    await ready(page);
+  });
+  after(() => harness?.close());
+
+  const generate = async (maxTokens, on = page) => {
+    await on.evaluate(() => {
+      document.querySelector("#sampling-card").open = true;
+    });
+    await on.fill("[name=temperature]", "0");
+    await on.fill("[name=max_tokens]", String(maxTokens));
+    await on.click("#examples button >> nth=0");
+    await on.click("#generate");
+  };
+  let text;
+
+  test("an example at temperature 0 gives text and tokens/s", async () => {
+    await generate(24);
+    await says(page, "#run-state", /^Done/, 120_000);
+    text = await written(page);
+    assert.match(text, /[a-z]{3}/);
+    for (const id of ["prefill", "decode"]) {
+      assert.match(await page.locator(`#${id}`).textContent(), /^[\d.]+ tokens\/s$/);
+    }
+    assert.match(await page.locator("#tokens").textContent(), /^\d+ \+ \d+$/);
+  });
+
+  test("the device is named, and a software adapter is called one", async () => {
+    const device = await page.locator("#device").textContent();
+    assert.match(device, /^Adapter.+Kernels.+Model/);
+    const noticed = await page.isVisible("#notice-software");
+    assert.equal(noticed, device.includes("(software)"));
+    await shot(page, "real");
+  });
+
+  test("stop ends a longer one", async () => {
+    await generate(400);
+    await says(page, "#written", /./, 120_000);
+    await page.click("#stop");
+    await says(page, "#run-state", /^(Stopped|Done)/);
+    assert.equal(await page.isVisible("#run-error"), false);
+  });
+
+  test("a dropped model answers; a file that is none is refused, and nothing is lost", async () => {
+    await drop(page, "dropped.gguf", readFileSync(model));
+    await says(page, "#model-name", /^dropped\.gguf$/);
+    await ready(page);
+    await generate(24);
+    await says(page, "#run-state", /^Done/, 120_000);
+    assert.equal(await written(page), text);
+    await drop(page, "notes.txt", Buffer.from("no model at all"));
+    await says(page, "#notice-model", /invalid model file.*dropped\.gguf goes on answering/i);
+    assert.equal(await written(page), text);
+  });
+
+  test("a second visit needs no network and writes the same", async () => {
+    const again = await revisitWithoutNetwork(harness.browser, mounts);
+    await generate(24, again);
+    await says(again, "#run-state", /^Done/, 120_000);
+    assert.equal(await written(again), text);
+  });
+});
+
+after(() => console.log(`# screenshots: ${SHOTS}`));

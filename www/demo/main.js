@@ -1,0 +1,47 @@
+//! The demo: an app on the public package. This file only joins the parts.
+
+import { CurrentModel } from "./current_model.js";
+import { byId, copyOnClick } from "./dom.js";
+import { EMBEDDED, setUpPicker } from "./model_picker.js";
+import { showModel } from "./model_view.js";
+import { setUpSampling } from "./sampling.js";
+import { serve } from "./serving.js";
+import { missingWebGpu, showMissing } from "./webgpu.js";
+import { Writer } from "./writer.js";
+
+const sampling = setUpSampling();
+const model = new CurrentModel((state) => {
+  showModel(state);
+  writer.refresh();
+  if (state.kind === "ready") {
+    const say = byId("serving", HTMLElement);
+    void serve(state.engine, (text) => {
+      say.textContent = text;
+    });
+  }
+});
+const writer = new Writer(() => model.engine, sampling.fields);
+
+setUpPicker((choice) => {
+  writer.stop();
+  void model.load(choice);
+});
+byId("cancel-load", HTMLButtonElement).addEventListener("click", () => {
+  model.cancel();
+  // The button goes; whoever is at the keyboard should not start at the top again.
+  byId("load", HTMLButtonElement).focus();
+});
+copyOnClick(
+  byId("copy-code", HTMLButtonElement),
+  () => byId("code", HTMLElement).textContent ?? "",
+);
+// On a phone the text comes first.
+byId("sampling-card", HTMLDetailsElement).open = matchMedia("(min-width: 56rem)").matches;
+
+const missing = await missingWebGpu();
+if (missing) {
+  showModel({ kind: "none" });
+  showMissing(byId("notice-webgpu", HTMLElement), missing);
+} else {
+  await model.load(EMBEDDED);
+}

@@ -1,0 +1,86 @@
+//! Where a model comes from: the package, a local file (picked or dropped on the page), a URL.
+//! Knows nothing of engines.
+
+import { byId } from "./dom.js";
+import { recall, remember } from "./memory.js";
+
+/** @import { Choice } from "./current_model.js" */
+
+/** @type {Choice} */
+export const EMBEDDED = { name: "tales", option: "embedded" };
+
+/** @param {(choice: Choice) => void} choose called with each model that the visitor asks for */
+export function setUpPicker(choose) {
+  const form = byId("picker", HTMLFormElement);
+  const file = byId("model-file", HTMLInputElement);
+  const url = byId("model-url", HTMLInputElement);
+  const source = () => String(new FormData(form).get("source"));
+
+  const showInputs = () => {
+    file.hidden = source() !== "file";
+    url.hidden = source() !== "url";
+    url.required = source() === "url";
+  };
+  /** @param {File | undefined} chosen */
+  const chooseFile = (chosen) => {
+    if (chosen) choose({ name: chosen.name, option: chosen });
+  };
+
+  form.addEventListener("change", showInputs);
+  file.addEventListener("change", () => chooseFile(file.files?.[0]));
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    if (source() === "embedded") choose(EMBEDDED);
+    else if (source() === "url") {
+      remember("model-url", url.value);
+      choose({ name: nameOf(url.value), option: { url: url.value } });
+    } else if (file.files?.[0]) chooseFile(file.files[0]);
+    else file.showPicker();
+  });
+  url.value = recall("model-url") ?? "";
+
+  acceptDrops((files) => {
+    // The form shows what was done; a file input can hold only what the visitor or a drop gave.
+    const chosen = [...files].find(({ name }) => /\.gguf$/i.test(name)) ?? files[0];
+    const list = new DataTransfer();
+    if (chosen) list.items.add(chosen);
+    file.files = list.files;
+    const radio = form.querySelector('input[value="file"]');
+    if (radio instanceof HTMLInputElement) radio.checked = true;
+    showInputs();
+    chooseFile(chosen);
+  });
+  showInputs();
+}
+
+/** @param {(files: FileList) => void} take */
+function acceptDrops(take) {
+  const overlay = byId("drop", HTMLElement);
+  /** @param {DragEvent} event */
+  const hasFiles = (event) => event.dataTransfer?.types.includes("Files") ?? false;
+  addEventListener("dragover", (event) => {
+    if (!hasFiles(event)) return;
+    // Without this the browser would leave the page for the file.
+    event.preventDefault();
+    overlay.hidden = false;
+  });
+  addEventListener("dragleave", (event) => {
+    if (event.relatedTarget === null) overlay.hidden = true;
+  });
+  addEventListener("drop", (event) => {
+    overlay.hidden = true;
+    if (!hasFiles(event) || !event.dataTransfer) return;
+    event.preventDefault();
+    take(event.dataTransfer.files);
+  });
+}
+
+/**
+ * The last part of a URL's path.
+ *
+ * @param {string} url
+ */
+function nameOf(url) {
+  const { pathname, host } = new URL(url, location.href);
+  return pathname.split("/").filter(Boolean).at(-1) ?? host;
+}

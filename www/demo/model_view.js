@@ -1,0 +1,92 @@
+//! Shows the state of the model and the device that it runs on.
+
+import { byId, showText } from "./dom.js";
+import { bytesInWords, errorInWords } from "./words.js";
+
+/**
+ * @import { EngineInfo, LoadProgress } from "../dist/index.js"
+ * @import { State } from "./current_model.js"
+ */
+
+/** @param {State} state */
+export function showModel(state) {
+  byId("model-dot", HTMLElement).className = `dot ${state.kind}`;
+  byId("model-name", HTMLElement).textContent = "name" in state ? state.name : "";
+  byId("loading", HTMLElement).hidden = state.kind !== "loading";
+  if (state.kind === "loading") showProgress(state.progress);
+  const notice = byId("notice-model", HTMLElement);
+  showText(notice, failure(state));
+  if (state.kind === "failed") notice.scrollIntoView({ block: "nearest" });
+  const words = byId("model-state", HTMLElement);
+  // Told to screen readers with every change, so only when it does change.
+  if (words.textContent !== inWords(state)) words.textContent = inWords(state);
+  if (state.kind === "ready") showDevice(state.info);
+}
+
+/** @param {State} state */
+function inWords(state) {
+  switch (state.kind) {
+    case "loading":
+      return "is being loaded";
+    case "ready":
+      return "is ready";
+    case "failed":
+      return "could not be loaded";
+    case "none":
+      return "No model is loaded.";
+  }
+}
+
+/** @param {State} state */
+function failure(state) {
+  if (state.kind !== "failed") return undefined;
+  const remains = state.remains ? ` Meanwhile, ${state.remains} goes on answering.` : "";
+  return errorInWords(state.error) + remains;
+}
+
+/** @param {LoadProgress | undefined} progress */
+function showProgress(progress) {
+  const bar = byId("progress", HTMLProgressElement);
+  const { phase = "start", loadedBytes = 0, totalBytes } = progress ?? {};
+  // A bar without a value moves to and fro.
+  if (totalBytes) bar.value = loadedBytes / totalBytes;
+  else bar.removeAttribute("value");
+  const amount =
+    totalBytes === undefined
+      ? bytesInWords(loadedBytes)
+      : `${bytesInWords(loadedBytes)} of ${bytesInWords(totalBytes)}`;
+  const words = {
+    start: "starting the engine",
+    download: `downloading: ${amount}`,
+    load: loadedBytes === totalBytes ? "warming up" : `onto the GPU: ${amount}`,
+    ready: "ready",
+  };
+  byId("progress-text", HTMLElement).textContent = words[phase];
+}
+
+/** @param {EngineInfo} info */
+function showDevice(info) {
+  byId("notice-software", HTMLElement).hidden = info.software_adapter !== true;
+  const { file_bytes, layers, context_tokens, architecture } = info;
+  const facts = [
+    ["Adapter", `${info.adapter ?? "unknown"}${info.software_adapter ? " (software)" : ""}`],
+    ["Kernels", info.variant],
+    [
+      "Model",
+      architecture &&
+        `${architecture}, ${layers} layers, ${bytesInWords(Number(file_bytes))}, context ${context_tokens}`,
+    ],
+  ];
+  const list = byId("device", HTMLElement);
+  list.replaceChildren();
+  for (const [name, value] of facts) {
+    if (!value) continue;
+    const row = document.createElement("div");
+    const term = document.createElement("dt");
+    const detail = document.createElement("dd");
+    term.textContent = String(name);
+    detail.textContent = String(value);
+    row.append(term, detail);
+    list.append(row);
+  }
+}

@@ -1,0 +1,79 @@
+//! The sampling controls as fields of a request. Checks nothing: the endpoint knows the rules, and
+//! says them.
+
+import { byId } from "./dom.js";
+import { recall, remember } from "./memory.js";
+
+const KEY = "sampling";
+
+/** @returns {{ fields: () => Record<string, unknown> }} */
+export function setUpSampling() {
+  const form = byId("sampling", HTMLFormElement);
+  const showValues = () => {
+    for (const input of form.querySelectorAll('input[type="range"]')) {
+      const shown = input.parentElement?.querySelector(".value");
+      if (shown && input instanceof HTMLInputElement) shown.textContent = input.value;
+    }
+  };
+  const keep = () => {
+    showValues();
+    remember(KEY, JSON.stringify(Object.fromEntries(new FormData(form))));
+  };
+  restore(form, recall(KEY));
+  form.addEventListener("input", keep);
+  form.addEventListener("submit", (event) => event.preventDefault());
+  // The fields have their defaults only after the event.
+  form.addEventListener("reset", () => setTimeout(keep));
+  showValues();
+  return { fields: () => requestFields(new FormData(form)) };
+}
+
+/**
+ * @param {HTMLFormElement} form
+ * @param {string | undefined} json
+ */
+function restore(form, json) {
+  for (const [name, value] of Object.entries(parsed(json))) {
+    const control = form.elements.namedItem(name);
+    if (control instanceof HTMLInputElement || control instanceof HTMLTextAreaElement) {
+      control.value = String(value);
+    }
+  }
+}
+
+/**
+ * What is no JSON object counts as nothing kept.
+ *
+ * @param {string | undefined} json
+ * @returns {object}
+ */
+function parsed(json) {
+  try {
+    return Object(JSON.parse(json ?? "{}"));
+  } catch {
+    return {};
+  }
+}
+
+/**
+ * Empty controls are left out, so that the endpoint's own defaults hold.
+ *
+ * @param {FormData} data
+ */
+function requestFields(data) {
+  /** @type {Record<string, unknown>} */
+  const fields = {};
+  for (const name of ["temperature", "top_p", "min_p", "top_k", "max_tokens"]) {
+    const text = String(data.get(name) ?? "");
+    if (text !== "") fields[name] = Number(text);
+  }
+  const seed = String(data.get("seed") ?? "").trim();
+  // 64 bits do not fit into a number. What is no integer goes as it is, to be refused by name.
+  if (seed !== "") fields.seed = /^-?\d+$/.test(seed) ? BigInt(seed) : seed;
+  const stop = String(data.get("stop") ?? "")
+    .split(/\r?\n/)
+    .filter((line) => line !== "")
+    .map((line) => line.replaceAll("\\n", "\n"));
+  if (stop.length > 0) fields.stop = stop;
+  return fields;
+}

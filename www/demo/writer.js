@@ -1,0 +1,143 @@
+//! Prompt and text: generates, stops, shows what comes and how fast. The prompt and what was
+//! written are never taken away.
+
+import { complete } from "./completion.js";
+import { byId, copyOnClick, showText } from "./dom.js";
+import { recall, remember } from "./memory.js";
+import { durationInWords, errorInWords, rateInWords } from "./words.js";
+
+/**
+ * @import { Engine } from "../dist/index.js"
+ * @import { Measures } from "./completion.js"
+ */
+
+const EXAMPLES = [
+  "Once upon a time, there was a little fox who",
+  "One rainy morning, Lily found a kite",
+  "Tom and his dog were best friends. One day,",
+  "Question: What does a cow say?\nAnswer:",
+];
+
+export class Writer {
+  /** @type {() => Engine | undefined} */
+  #engine;
+  /** @type {() => Record<string, unknown>} */
+  #fields;
+  /** @type {AbortController | undefined} */
+  #running;
+
+  #prompt = byId("prompt", HTMLTextAreaElement);
+  #generate = byId("generate", HTMLButtonElement);
+  #stop = byId("stop", HTMLButtonElement);
+  #output = byId("output", HTMLElement);
+  #given = byId("given", HTMLElement);
+  #written = byId("written", HTMLElement);
+  #copy = byId("copy-output", HTMLButtonElement);
+  #state = byId("run-state", HTMLElement);
+  #error = byId("run-error", HTMLElement);
+
+  /**
+   * @param {() => Engine | undefined} engine what answers now
+   * @param {() => Record<string, unknown>} fields of the request besides the prompt
+   */
+  constructor(engine, fields) {
+    this.#engine = engine;
+    this.#fields = fields;
+    this.#prompt.value = recall("prompt") ?? this.#prompt.value;
+    this.#prompt.addEventListener("input", () => remember("prompt", this.#prompt.value));
+    byId("writer", HTMLFormElement).addEventListener("submit", (event) => {
+      event.preventDefault();
+      void this.generate();
+    });
+    this.#stop.addEventListener("click", () => this.stop());
+    addEventListener("keydown", (event) => {
+      if (event.key === "Escape") this.stop();
+      if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
+      event.preventDefault();
+      void this.generate();
+    });
+    copyOnClick(this.#copy, () => this.#output.textContent ?? "");
+    this.#addExamples();
+  }
+
+  /** To be called when an engine came or went. */
+  refresh() {
+    // Not `disabled`: that would take the focus away from under the visitor.
+    const idle = this.#running === undefined;
+    this.#generate.setAttribute("aria-disabled", String(!(idle && this.#engine())));
+    if (idle && document.activeElement === this.#stop) this.#generate.focus();
+    this.#stop.disabled = idle;
+    this.#output.classList.toggle("writing", !idle);
+  }
+
+  stop() {
+    this.#running?.abort();
+  }
+
+  /** Asks for a completion of the prompt and shows it. */
+  async generate() {
+    const engine = this.#engine();
+    if (this.#running) return;
+    if (engine === undefined) {
+      this.#state.textContent = "Not yet: there is no model that could answer.";
+      return;
+    }
+    const running = new AbortController();
+    this.#running = running;
+    this.#given.textContent = this.#prompt.value;
+    this.#written.textContent = "";
+    this.#state.textContent = "Reading the prompt…";
+    this.#copy.hidden = false;
+    showText(this.#error, undefined);
+    this.#show(undefined);
+    this.refresh();
+    // On a phone it lies below the edge.
+    this.#state.scrollIntoView({ block: "nearest" });
+    try {
+      const fields = { ...this.#fields(), prompt: this.#prompt.value };
+      let begun = false;
+      const end = await complete(engine, fields, running.signal, (text, measures) => {
+        if (!begun) this.#state.textContent = "Writing…";
+        begun = true;
+        this.#written.append(text);
+        this.#show(measures);
+      });
+      this.#show(end);
+      this.#state.textContent =
+        end.finishReason === "length" ? "Done: the number of tokens is reached." : "Done.";
+    } catch (error) {
+      const stopped = running.signal.aborted;
+      this.#state.textContent = stopped ? "Stopped." : "Not finished.";
+      if (!stopped) showText(this.#error, errorInWords(error));
+    } finally {
+      this.#running = undefined;
+      this.refresh();
+    }
+  }
+
+  /** @param {Measures | undefined} measures */
+  #show(measures) {
+    const usage = measures?.usage;
+    const numbers = {
+      "first-token": durationInWords(measures?.firstTokenMs),
+      prefill: rateInWords(measures?.prefillRate),
+      decode: rateInWords(measures?.decodeRate),
+      tokens: usage ? `${usage.prompt_tokens} + ${usage.completion_tokens}` : "–",
+    };
+    for (const [id, text] of Object.entries(numbers)) byId(id, HTMLElement).textContent = text;
+  }
+
+  #addExamples() {
+    for (const example of EXAMPLES) {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.className = "small";
+      button.textContent = example.split("\n")[0] ?? example;
+      button.addEventListener("click", () => {
+        this.#prompt.value = example;
+        remember("prompt", example);
+      });
+      byId("examples", HTMLElement).append(button);
+    }
+  }
+}
