@@ -51,7 +51,7 @@ fn part_of(world: &World, plot: &str) -> Part {
     for byte in plot.bytes().chain(world.key().bytes()) {
         hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     }
-    if (hash >> 32) % 40 == 0 {
+    if (hash >> 32).is_multiple_of(40) {
         Part::HeldOut
     } else {
         Part::Training
