@@ -186,7 +186,7 @@ describe("a URL", () => {
   });
 
   test("an abort during the download rejects with AbortError, and the next load goes on", async () => {
-    state.stallAfter = 9 * MIB;
+    state.stallAfter = 16 * MIB;
     const result = await page.evaluate(
       (url) =>
         caught(() => {
