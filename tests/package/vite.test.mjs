@@ -14,7 +14,7 @@ const MAIN = `
 import { createEngine } from "inpage";
 
 const engine = await createEngine();
-const completion = await engine.completions.create({ prompt: "Once upon a time", max_tokens: 8, temperature: 0 });
+const completion = await engine.completions.create({ model: "default", prompt: "Once upon a time", max_tokens: 8, temperature: 0 });
 window.completion = completion;
 await engine.dispose();
 `;
