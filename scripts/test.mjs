@@ -85,7 +85,11 @@ const filesIn = (folder, suffix) =>
         .sort()
     : [];
 
-const rustTestNames = () => filesIn("tests", ".rs").map((name) => name.slice(0, -".rs".length));
+// A test is a file `tests/NAME.rs` or a folder `tests/NAME` with a main.rs.
+const rustTestNames = () => [
+  ...filesIn("tests", ".rs").map((name) => name.slice(0, -".rs".length)),
+  ...filesIn("tests", "").filter((name) => existsSync(join(root, "tests", name, "main.rs"))),
+];
 
 const cargoTest = (tally, name, args, env) =>
   tally.count(name, "cargo", ["test", "--locked", ...args], CARGO_COUNTS, { env });
@@ -168,6 +172,7 @@ const TIERS = {
     }
     await buildTypeScript();
     tally.passed += 1;
+    await tally.check("types of the demo", npmProgram("tsc"), ["-p", "www/demo"]);
     await tally.check("download size", process.execPath, ["scripts/size.mjs"]);
   },
   browser: async (tally) => {

@@ -30,7 +30,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Self {
-            stages: vec![4200, 6600],
+            stages: vec![4200, 7600, 9600],
             seed: 1,
             vocab: 1536,
             layers: 3,
