@@ -4,13 +4,12 @@
 use burn::tensor::{Device, Tensor, TensorData};
 
 use super::{
-    LlamaConfig, Transformer,
+    Compute, LlamaConfig, Transformer,
     attention::{Attention, Qkv},
     feed_forward::FeedForward,
     linear::{Linear, Norm},
     llama::{Block, Llama},
     rope,
-    transformer::Compute,
 };
 use crate::{
     Error, Result,

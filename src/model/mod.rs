@@ -2,6 +2,7 @@
 
 mod attention;
 pub mod causal;
+mod compute;
 mod config;
 mod feed_forward;
 mod linear;
@@ -11,6 +12,7 @@ mod rope;
 mod transformer;
 
 pub use causal::{CausalModel, SequenceKv};
+pub use compute::Compute;
 pub use config::LlamaConfig;
 pub use load::{LoadOptions, load};
-pub use transformer::{Compute, Transformer};
+pub use transformer::Transformer;

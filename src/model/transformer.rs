@@ -5,12 +5,11 @@ use std::collections::BTreeMap;
 
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 
-use super::{CausalModel, LlamaConfig, SequenceKv, llama::Llama};
+use super::{CausalModel, Compute, LlamaConfig, SequenceKv, llama::Llama};
 use crate::{
     Error, Result,
-    device::{Gpu, Graph},
+    device::Graph,
     ops::{
-        Variant,
         argmax::{INVALID_TOKEN, argmax},
         step::{KvMemory, PAGE_TOKENS, Step},
         write_words,
@@ -23,81 +22,6 @@ const CHUNK_TOKENS: [usize; 4] = [1, 16, 64, 256];
 const CHOSEN_IDS: usize = 64;
 /// Context reserved where the caller does not say, in tokens.
 const DEFAULT_CONTEXT_TOKENS: usize = 4096;
-
-/// Where a model computes.
-#[allow(clippy::large_enum_variant)] // A handful per program.
-#[derive(Clone)]
-pub enum Compute {
-    /// WGSL kernels.
-    Gpu {
-        /// The device.
-        gpu: Gpu,
-        /// The form of the kernels that was proven on it.
-        variant: Variant,
-    },
-    /// The ops' CPU twins.
-    Cpu(Device),
-}
-
-impl Compute {
-    /// The reference on the CPU.
-    pub fn cpu() -> Compute {
-        Compute::Cpu(Device::flex())
-    }
-
-    /// The device of the tensors.
-    pub fn device(&self) -> &Device {
-        match self {
-            Compute::Gpu { gpu, .. } => gpu.device(),
-            Compute::Cpu(device) => device,
-        }
-    }
-
-    /// The form of the kernels.
-    pub fn variant(&self) -> Variant {
-        match self {
-            Compute::Gpu { variant, .. } => *variant,
-            Compute::Cpu(_) => Variant::PORTABLE,
-        }
-    }
-
-    /// Largest tensor a kernel can see, in bytes.
-    pub fn max_binding_bytes(&self) -> u64 {
-        match self {
-            Compute::Gpu { gpu, .. } => gpu.report().max_binding_bytes,
-            Compute::Cpu(_) => u64::MAX,
-        }
-    }
-
-    /// Waits for all work.
-    ///
-    /// # Errors
-    /// When the device failed.
-    pub async fn sync(&self) -> Result<()> {
-        match self {
-            Compute::Gpu { gpu, .. } => gpu.sync().await,
-            Compute::Cpu(_) => Ok(()),
-        }
-    }
-
-    /// Hands everything enqueued to the device, without waiting for it.
-    ///
-    /// # Errors
-    /// When the device failed.
-    pub fn flush(&self) -> Result<()> {
-        match self {
-            Compute::Gpu { gpu, .. } => gpu.flush(),
-            Compute::Cpu(_) => Ok(()),
-        }
-    }
-
-    fn failure(&self, error: impl std::fmt::Display) -> Error {
-        match self {
-            Compute::Gpu { gpu, .. } => gpu.failure(error),
-            Compute::Cpu(_) => Error::Internal(error.to_string()),
-        }
-    }
-}
 
 /// The captured steps of one chunk size.
 struct ChunkGraphs {
