@@ -15,8 +15,6 @@ pub use graph::Graph;
 /// What to ask for.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct GpuOptions {
-    /// Leave subgroup operations out even where the device has them.
-    pub without_subgroups: bool,
     /// On the web: asked, once the device is there, for what wgpu does not tell.
     pub browser: Option<fn() -> BrowserDevice>,
 }
@@ -81,11 +79,7 @@ impl Gpu {
             .await
             .map_err(|error| Error::NoDevice(error.to_string()))?;
         let info = adapter.get_info();
-        let features = if options.without_subgroups {
-            wgpu::Features::empty()
-        } else {
-            adapter.features() & wgpu::Features::SUBGROUP
-        };
+        let features = adapter.features() & wgpu::Features::SUBGROUP;
         let limits = adapter.limits();
         let (device, queue) = adapter
             .request_device(&wgpu::DeviceDescriptor {
@@ -98,8 +92,7 @@ impl Gpu {
             .await
             .map_err(|error| Error::NoDevice(error.to_string()))?;
         let browser = options.browser.map(|ask| ask()).unwrap_or_default();
-        let subgroups = !options.without_subgroups
-            && info.subgroup_min_size > 0
+        let subgroups = info.subgroup_min_size > 0
             && (features.contains(wgpu::Features::SUBGROUP) || browser.subgroups);
         let names = [browser.adapter, info.name.clone()];
         let name = names.into_iter().find(|name| !name.is_empty());

@@ -76,10 +76,14 @@ impl LlamaConfig {
             .tensor("token_embd.weight")
             .and_then(|tensor| tensor.shape.get(1).copied())
             .ok_or_else(|| missing("token_embd.weight"))? as usize;
-        let token_ids = match metadata.strings("tokenizer.ggml.tokens")? {
-            Some(tokens) => tokens.len().min(vocab),
-            None => vocab,
-        };
+        let token_ids = metadata
+            .strings("tokenizer.ggml.tokens")?
+            .map_or(vocab, <[String]>::len);
+        if token_ids > vocab {
+            return Err(Error::InvalidModelFile(format!(
+                "the tokenizer has {token_ids} tokens, the embedding table only {vocab}"
+            )));
+        }
         let scaling = metadata
             .str(&keys.name("rope.scaling.type"))?
             .unwrap_or("none");

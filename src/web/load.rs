@@ -55,14 +55,6 @@ pub(super) async fn load<S: ByteSource>(
     let compute = Compute::Gpu { gpu, variant };
     let mut model = model::load(compute, &gguf, source, LoadOptions::default(), progress).await?;
     model.warm_up().await?;
-    if tokenizer.vocab_size() > model.vocab_size() {
-        return Err(Error::InvalidModelFile(format!(
-            "the tokenizer has {} tokens, the embedding table only {}",
-            tokenizer.vocab_size(),
-            model.vocab_size()
-        )));
-    }
-
     let variant = variant_name(&variant);
     let report = LoadReport {
         architecture: model.config().architecture.clone(),
@@ -122,7 +114,6 @@ pub(super) fn variant_name(variant: &crate::ops::Variant) -> String {
 pub(super) fn gpu_options() -> GpuOptions {
     GpuOptions {
         browser: Some(browser_device),
-        ..GpuOptions::default()
     }
 }
 
