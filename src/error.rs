@@ -45,6 +45,12 @@ pub enum Error {
         /// Index of the token that was to be sampled.
         position: usize,
     },
+    /// A constraint allows no token, yet the completion is not over.
+    #[error("the grammar allows no token at position {position}")]
+    GrammarDeadEnd {
+        /// Index of the token that was to be sampled.
+        position: usize,
+    },
     /// The caller aborted.
     #[error("aborted")]
     Aborted,

@@ -7,10 +7,11 @@
 pub mod web;
 
 pub mod api;
-pub mod text;
 
 pub mod engine;
+pub mod grammar;
 pub mod sample;
+pub mod text;
 
 pub mod model;
 pub mod weights;

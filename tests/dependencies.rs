@@ -4,16 +4,17 @@
 use std::{fs, path::Path};
 
 /// Each module and what it may use, besides itself and the crate's error type.
-const ALLOWED: [(&str, &[&str]); 9] = [
+const ALLOWED: [(&str, &[&str]); 10] = [
     (
         "web",
         &["api", "text", "engine", "model", "weights", "ops", "device"],
     ),
-    ("api", &["text", "engine"]),
+    ("api", &["text", "engine", "grammar"]),
     ("text", &["weights"]),
-    ("engine", &["sample", "model"]),
+    ("engine", &["sample", "grammar", "model"]),
+    ("grammar", &["sample", "text"]),
     ("sample", &[]),
-    ("model", &["ops", "weights", "device"]),
+    ("model", &["sample", "ops", "weights", "device"]),
     ("weights", &[]),
     ("ops", &["device"]),
     ("device", &[]),

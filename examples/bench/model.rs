@@ -194,21 +194,17 @@ async fn sampled_seconds(
     tokens: usize,
 ) -> Outcome<f64> {
     let params = SamplingParams {
-        temperature: 1.0,
-        top_p: 1.0,
-        top_k: None,
-        min_p: 0.0,
         seed: 1,
-        candidate: 0,
+        ..SamplingParams::default()
     };
     let mut rounds = Vec::new();
     for _ in 0..=ROUNDS {
         kv.len_tokens = 0;
-        let mut sampler = Sampler::new(&params);
+        let mut sampler = Sampler::new(&params, 0, prompt);
         let mut logits = model.feed(kv, prompt).await?;
         let start = Instant::now();
-        for position in 0..tokens {
-            let token = sampler.sample(&mut logits, position)?;
+        for _ in 0..tokens {
+            let token = sampler.sample(&mut logits, None, None)?.id;
             logits = model.feed(kv, &[token]).await?;
         }
         rounds.push(seconds(start));

@@ -146,17 +146,18 @@ impl Choice {
 
     fn ends_choice(&self, event: &Event) -> bool {
         match event {
-            Event::Token { id } => self.stop_ids.contains(*id),
+            Event::Token { id, .. } => self.stop_ids.contains(*id),
             Event::Finished { .. } => true,
-            Event::Failed(_) => false,
+            Event::Failed(_) | Event::Prompt { .. } => false,
         }
     }
 
     /// Takes one event. The order of its checks is that of section 6.1.
     fn settle(&mut self, event: Event) -> Result<Piece> {
         let id = match event {
-            Event::Token { id } => id,
+            Event::Token { id, .. } => id,
             Event::Finished { reason } => return Ok(self.end(reason)),
+            Event::Prompt { .. } => return Ok(Piece::default()),
             Event::Failed(error) => return Err(error),
         };
         self.completion_tokens += 1;

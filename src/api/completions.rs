@@ -27,7 +27,7 @@ pub(super) async fn complete(handler: &Handler, body: &[u8]) -> Result<Response>
     let ready = handler.models.ready(&request.model, switches);
     let (model_id, model) = deadline.limit(ready).await?;
 
-    let mut prompt = tokenise(&request.prompt, &model)?;
+    let mut prompt = tokenise(&request.prompts[0], &model)?;
     let fit = context::fit(
         prompt.len(),
         model.engine.context_tokens(),
@@ -38,7 +38,7 @@ pub(super) async fn complete(handler: &Handler, body: &[u8]) -> Result<Response>
     let echo = request
         .output
         .echo
-        .then(|| echo_text(&request.prompt, &dropped, &prompt, &model.tokenizer));
+        .then(|| echo_text(&request.prompts[0], &dropped, &prompt, &model.tokenizer));
     let stop_ids = StopIds::new(&model.tokenizer, &request.length);
     let model_defaults = match switches.use_model_generation_defaults {
         true => model.sampling_defaults,
@@ -46,12 +46,22 @@ pub(super) async fn complete(handler: &Handler, body: &[u8]) -> Result<Response>
     };
     let events = match fit.max_tokens {
         0 => None,
-        max_tokens => Some(model.engine.submit(Generation {
-            prompt: prompt.clone(),
-            max_tokens,
-            sampling: request.sampling.params(&model_defaults, 0)?,
-            stop_ids: stop_ids.ids(),
-        })?),
+        max_tokens => Some(
+            model
+                .engine
+                .submit(vec![Generation {
+                    prompt: prompt.clone(),
+                    max_tokens,
+                    candidates: 1,
+                    sampling: request.sampling.params(&model_defaults)?,
+                    constraint: None,
+                    scores: None,
+                    prompt_scores: None,
+                    stop_ids: stop_ids.ids(),
+                }])?
+                .remove(0)
+                .remove(0),
+        ),
     };
     let answer = Answer {
         head: Head {

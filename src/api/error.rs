@@ -66,6 +66,7 @@ fn row(error: &Error) -> Row {
         Error::OutOfMemory(_) => (500, SERVER, "out_of_memory", None, true),
         Error::DeviceLost(_) => (500, SERVER, "device_lost", None, true),
         Error::InvalidLogits { .. } => (500, SERVER, "invalid_logits", None, true),
+        Error::GrammarDeadEnd { .. } => (500, SERVER, "grammar_dead_end", None, true),
         Error::InvalidModelFile(_)
         | Error::UnsupportedModel(_)
         | Error::Read(_)

@@ -1,28 +1,39 @@
-//! What the engine tells of a running choice. Knows nothing of text or JSON.
+//! What the engine tells of a candidate. Knows nothing of text or JSON.
+
+use std::rc::Rc;
 
 use crate::Error;
+use crate::sample::TokenScore;
 
-/// One event of a choice. After `Finished` or `Failed` nothing follows.
+/// One event of a candidate. After `Finished` or `Failed` nothing follows.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
+    /// The prompt's scores, first of all and only if they were asked for: one per prompt token
+    /// from the second on. Every candidate of the prompt gets the same.
+    Prompt {
+        /// `scores[i]` is of `prompt[i + 1]`.
+        scores: Rc<[TokenScore]>,
+    },
     /// A token was chosen; the one that ends the choice (a stop id) is reported too.
     Token {
         /// Its id.
         id: u32,
+        /// If it was asked for.
+        score: Option<Box<TokenScore>>,
     },
-    /// The choice ended.
+    /// The candidate ended.
     Finished {
         /// Why.
         reason: FinishReason,
     },
-    /// The choice failed; others go on.
+    /// The candidate failed; others go on.
     Failed(Error),
 }
 
-/// Why a choice ended (API.md section 6.1).
+/// Why a candidate ended (API.md section 6.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FinishReason {
-    /// A stop id.
+    /// A stop id, or a constraint after which nothing may follow.
     Stop,
     /// `max_tokens` reached or the context is full.
     Length,

@@ -1,17 +1,30 @@
-//! What one choice asks of the engine, in token ids. Knows nothing of text or JSON.
+//! What one prompt asks of the engine, in token ids. Knows nothing of text or JSON.
 
-pub use crate::sample::SamplingParams;
+pub use crate::sample::{
+    DryParams, LogprobsMode, MirostatParams, SamplingParams, ScoreRequest, TokenScore,
+};
 
-/// One choice to generate.
-#[derive(Debug, Clone, PartialEq)]
+use crate::grammar::Grammar;
+
+/// One prompt and the candidates to generate for it, which share its prefill.
+#[derive(Debug, Clone)]
 pub struct Generation {
     /// The prompt's token ids, at least one, all below the vocabulary size.
     pub prompt: Vec<u32>,
-    /// Upper bound on generated tokens; already shortened to what the context can hold.
+    /// Most tokens a candidate may get, already shortened to what the context can hold; 0 generates
+    /// nothing.
     pub max_tokens: usize,
+    /// How many candidates, at least one. Candidate `i` draws with `(seed, i)`.
+    pub candidates: u32,
     /// How to choose each token.
     pub sampling: SamplingParams,
-    /// Ids that end the choice with [`super::event::FinishReason::Stop`]: the model's end-of-text
+    /// What the candidates must be; each has its own state.
+    pub constraint: Option<Grammar>,
+    /// What to tell of each generated token.
+    pub scores: Option<ScoreRequest>,
+    /// Score the prompt too, with so many best tokens per position (raw mode).
+    pub prompt_scores: Option<usize>,
+    /// Ids that end a candidate with [`super::event::FinishReason::Stop`]: the model's end-of-text
     /// ids (unless `ignore_eos`) and single-token stop strings.
     pub stop_ids: Vec<u32>,
 }

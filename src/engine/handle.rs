@@ -55,13 +55,15 @@ impl EngineHandle {
         }
     }
 
-    /// Queues a choice and returns its events; dropping them cancels it.
+    /// Queues the prompts of one request, as one place in the queue, and returns the events per
+    /// prompt and candidate; dropping a candidate's events cancels it.
     ///
     /// # Errors
     /// [`Error::Request`] for a prompt that is empty, holds an id outside the vocabulary or does
     /// not fit the context; [`Error::QueueFull`]; after the loss of the device,
     /// [`Error::DeviceLost`].
-    pub fn submit(&self, generation: Generation) -> Result<Events> {
+    pub fn submit(&self, mut generations: Vec<Generation>) -> Result<Vec<Vec<Events>>> {
+        let generation = generations.remove(0);
         let Inner { shared, limits, .. } = &*self.inner;
         if let Some(error) = &*shared.down.borrow() {
             return Err(error.clone());
@@ -72,7 +74,7 @@ impl EngineHandle {
             sender.send(Event::Finished {
                 reason: FinishReason::Length,
             });
-            return Ok(events);
+            return Ok(vec![vec![events]]);
         }
         shared.purge_queue();
         // An idle engine has a place beside the queue; it only has not looked yet.
@@ -88,7 +90,7 @@ impl EngineHandle {
             events: sender,
         });
         shared.wake.raise();
-        Ok(events)
+        Ok(vec![vec![events]])
     }
 
     /// Longest sequence in tokens: the model's context, or what its pages hold if that is less.

@@ -88,9 +88,9 @@ impl Sequence {
         Self {
             prompt_tokens,
             max_tokens: generation.max_tokens.min(context_tokens - prompt_tokens),
+            sampler: Sampler::new(&generation.sampling, 0, &generation.prompt),
             history: generation.prompt,
             stop_ids: generation.stop_ids,
-            sampler: Sampler::new(&generation.sampling),
             greedy: generation.sampling.is_greedy(),
             run_ahead: RunAhead::new(limits.max_run_ahead_tokens),
             prefill_chunk_tokens: limits.prefill_chunk_tokens,
@@ -145,8 +145,8 @@ impl Sequence {
                 let mut logits = model.feed(&mut self.kv, tokens).await?;
                 self.expect_kv(fed_tokens + step.kv_tokens())?;
                 expect("logits", logits.len(), model.vocab_size())?;
-                let id = self.sampler.sample(&mut logits, self.generated())?;
-                outcome = self.accept(id);
+                let chosen = self.sampler.sample(&mut logits, None, None)?;
+                outcome = self.accept(chosen.id);
             }
             Choice::Greedy { steps } => {
                 let ids = model.feed_greedy(&mut self.kv, tokens, steps).await?;
@@ -173,7 +173,7 @@ impl Sequence {
     /// text, in their order.
     fn accept(&mut self, id: u32) -> Option<FinishReason> {
         self.history.push(id);
-        self.events.send(Event::Token { id });
+        self.events.send(Event::Token { id, score: None });
         if self.stop_ids.contains(&id) {
             Some(FinishReason::Stop)
         } else if self.generated() == self.max_tokens {

@@ -1,7 +1,8 @@
 //! What a causal language model offers: token ids in, logits or greedy ids out. The transformer
 //! implements it for the engine, and a fake does in the engine's tests.
 
-use crate::Result;
+use crate::sample::TokenScore;
+use crate::{Error, Result};
 
 /// The KV memory of one sequence: a block table and how much of it is filled.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -23,6 +24,10 @@ pub trait CausalModel {
     fn page_tokens(&self) -> usize;
     /// KV pages there are.
     fn page_count(&self) -> usize;
+    /// Most sequences one [`feed_batch`](Self::feed_batch) takes; at least 1.
+    fn max_batch(&self) -> usize {
+        1
+    }
 
     /// Feeds `tokens` (at least one) after `kv.len_tokens`, as [`feed`](Self::feed), for a prompt
     /// that goes on: no logits are computed.
@@ -32,6 +37,39 @@ pub trait CausalModel {
     /// `[vocab_size]` after the last one. `kv.pages` must already cover the new length; on
     /// success `kv.len_tokens` has grown by `tokens.len()`.
     async fn feed(&mut self, kv: &mut SequenceKv, tokens: &[u32]) -> Result<Vec<f32>>;
+
+    /// Feeds one token to each of several sequences (at least one, at most
+    /// [`max_batch`](Self::max_batch)); returns the logits `[vocab_size]` after each. Sequences may
+    /// share full pages, never the one that is written. A row's logits do not depend on the others
+    /// and are those that [`feed`](Self::feed) of that one token gives.
+    ///
+    /// The device's work is submitted before the future first suspends, so that the caller can
+    /// compute while it runs.
+    async fn feed_batch(&mut self, rows: &mut [(&mut SequenceKv, u32)]) -> Result<Vec<Vec<f32>>> {
+        let mut logits = Vec::with_capacity(rows.len());
+        for (kv, token) in rows {
+            logits.push(self.feed(kv, &[*token]).await?);
+        }
+        Ok(logits)
+    }
+
+    /// Feeds `tokens` (at least one) after `kv.len_tokens` and scores what follows each of them:
+    /// `next[i]` is the token after `tokens[i]`, and result `i` its raw log-probability and the
+    /// `top` best tokens there. `next` is as long as `tokens`.
+    async fn score(
+        &mut self,
+        _kv: &mut SequenceKv,
+        _tokens: &[u32],
+        _next: &[u32],
+        _top: usize,
+    ) -> Result<Vec<TokenScore>> {
+        Err(Error::Internal("scoring is not built yet".into()))
+    }
+
+    /// Copies the keys and values of a whole page to another, after what was fed so far.
+    fn copy_page(&mut self, _from: u32, _to: u32) -> Result<()> {
+        Err(Error::Internal("copying is not built yet".into()))
+    }
 
     /// Feeds `tokens` (at least one), then lets the device choose `steps` (at least one) tokens
     /// greedily (argmax, lowest id on ties), feeding each back; returns the chosen ids. The last

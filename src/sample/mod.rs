@@ -25,11 +25,13 @@ mod check;
 mod draw;
 mod exp;
 mod greedy;
+mod mask;
 mod min_p;
 mod params;
 pub mod philox;
 mod running_sum;
 mod sampler;
+mod score;
 mod temperature;
 mod top_k;
 mod top_p;
@@ -37,5 +39,7 @@ mod top_p;
 #[cfg(test)]
 mod tests;
 
-pub use params::SamplingParams;
-pub use sampler::Sampler;
+pub use mask::TokenMask;
+pub use params::{DryParams, MirostatParams, SamplingParams};
+pub use sampler::{Sampled, Sampler};
+pub use score::{LogprobsMode, ScoreRequest, TokenScore};

@@ -2,38 +2,62 @@
 
 use super::candidates::Candidates;
 use super::temperature::Weigher;
-use super::{SamplingParams, check, draw, greedy, min_p, philox, top_k, top_p};
+use super::{SamplingParams, ScoreRequest, TokenMask, TokenScore, check, draw, greedy, min_p, philox, top_k, top_p};
 use crate::Result;
+
+/// A chosen token.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sampled {
+    /// Its id.
+    pub id: u32,
+    /// What was asked about it.
+    pub score: Option<TokenScore>,
+}
 
 /// Chooses the tokens of one choice; keeps scratch memory from token to token.
 #[derive(Debug)]
 pub struct Sampler {
     pub(super) params: SamplingParams,
+    candidate: u32,
+    /// Tokens generated so far.
+    position: usize,
     pub(super) candidates: Candidates,
 }
 
 impl Sampler {
-    /// A sampler for one choice.
-    pub fn new(params: &SamplingParams) -> Self {
+    /// A sampler for candidate `candidate` of `prompt`.
+    pub fn new(params: &SamplingParams, candidate: u32, _prompt: &[u32]) -> Self {
         Self {
             params: params.clone(),
+            candidate,
+            position: 0,
             candidates: Candidates::default(),
         }
     }
 
-    /// Chooses a token from the logits; later stages may change them in place. `position` counts
-    /// the tokens generated before this one.
+    /// Chooses the next token from the logits, which the stages may change in place, and takes it
+    /// into its own account of what was generated. With `mask` only allowed tokens are chosen.
     ///
     /// # Errors
-    /// [`crate::Error::InvalidLogits`] for NaN, `+inf`, or when nothing is finite.
-    pub fn sample(&mut self, logits: &mut [f32], position: usize) -> Result<u32> {
+    /// [`crate::Error::InvalidLogits`] for NaN, `+inf`, or when nothing is finite;
+    /// [`crate::Error::GrammarDeadEnd`] if the mask leaves nothing.
+    pub fn sample(
+        &mut self,
+        logits: &mut [f32],
+        _mask: Option<&TokenMask>,
+        _score: Option<ScoreRequest>,
+    ) -> Result<Sampled> {
+        let position = self.position;
         let z_max = check::finite_max(logits, position)?;
-        if self.params.is_greedy() {
-            return Ok(greedy::argmax(logits, z_max));
-        }
-        self.truncate(logits, z_max);
-        let u = philox::uniform(self.params.seed, self.params.candidate, position as u64);
-        Ok(draw::draw(&mut self.candidates, u))
+        let id = if self.params.is_greedy() {
+            greedy::argmax(logits, z_max)
+        } else {
+            self.truncate(logits, z_max);
+            let u = philox::uniform(self.params.seed, self.candidate, position as u64);
+            draw::draw(&mut self.candidates, u)
+        };
+        self.position += 1;
+        Ok(Sampled { id, score: None })
     }
 
     /// What [`Self::sample`] draws from: ids and their renormalised probabilities in draw order.

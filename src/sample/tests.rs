@@ -14,7 +14,6 @@ fn params() -> SamplingParams {
         top_k: None,
         min_p: 0.0,
         seed: 0,
-        candidate: 0,
     }
 }
 

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use super::fields::{Fields, describe, invalid_type, invalid_value};
 use crate::api::error::fault;
+use crate::grammar::{GrammarSource, Tool};
 use crate::{Error, RequestFault, Result};
 
 pub(super) const FIELDS: &[&str] = &["response_format", "grammar", "tools", "tool_choice"];
@@ -23,6 +24,31 @@ const HOSTED_TOOLS: &[&str] = &[
     "web_search",
     "web_search_preview",
 ];
+
+/// What the fields of this group come to.
+#[derive(Debug, Clone, PartialEq)]
+pub(in crate::api) enum Constraint {
+    /// Anything goes.
+    None,
+    /// The completion must be this; `param` names the field that says so, `is_schema` whether a
+    /// fault is `invalid_schema` rather than `invalid_grammar`.
+    Grammar {
+        source: GrammarSource,
+        param: &'static str,
+        is_schema: bool,
+    },
+    /// The completion is or may be a tool call.
+    Tools(ToolCalls),
+}
+
+/// Declared tools and how far the model is held to them. Only usable tools are listed: those that
+/// `tool_choice` allows.
+#[derive(Debug, Clone, PartialEq)]
+pub(in crate::api) struct ToolCalls {
+    pub tools: Vec<Tool>,
+    /// One call from the first token on; otherwise only once the text begins like a call.
+    pub is_forced: bool,
+}
 
 pub(super) fn check(fields: &Fields) -> Result<()> {
     let formatted = check_response_format(fields)?;

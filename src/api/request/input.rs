@@ -18,6 +18,17 @@ pub(in crate::api) enum Prompt {
     Tokens(Vec<u32>),
 }
 
+/// What `suffix` and `suffix_mode` come to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::api) enum Suffix {
+    /// Nothing.
+    None,
+    /// Goes after the text of every choice, as it is.
+    Append(String),
+    /// What the model writes goes between the prompt and this.
+    FillInMiddle(String),
+}
+
 pub(super) fn model(fields: &Fields, switches: &Switches) -> Result<String> {
     match fields.string("model")? {
         Some(model) if !model.is_empty() => Ok(model.to_owned()),

@@ -8,7 +8,8 @@ mod length;
 mod output;
 mod sampling;
 
-pub(super) use input::Prompt;
+pub(super) use constraints::{Constraint, ToolCalls};
+pub(super) use input::{Prompt, Suffix};
 pub(super) use length::Length;
 pub(super) use output::Output;
 pub(super) use sampling::Sampling;
@@ -25,10 +26,13 @@ use crate::{RequestFault, Result};
 pub(super) struct CompletionRequest {
     /// A model id or the alias `default`.
     pub model: String,
-    pub prompt: Prompt,
+    /// At least one.
+    pub prompts: Vec<Prompt>,
+    pub suffix: Suffix,
     pub length: Length,
     pub output: Output,
     pub sampling: Sampling,
+    pub constraint: Constraint,
 }
 
 impl CompletionRequest {
@@ -49,29 +53,28 @@ impl CompletionRequest {
         let output = output::read(&fields, switches, &mut unknown_field)?;
         let sampling = sampling::read(&fields, switches)?;
         constraints::check(&fields)?;
-        if prompts.len().saturating_mul(output.candidates) > switches.max_sequences {
+        if prompts.len().saturating_mul(output.best_of) > switches.max_sequences {
             return Err(fields::out_of_range(
                 "prompt",
                 &format!(
                     "at most {} candidates over all prompts",
                     switches.max_sequences
                 ),
-                format!("{} prompts of {} each", prompts.len(), output.candidates),
+                format!("{} prompts of {} each", prompts.len(), output.best_of),
             ));
         }
         if prompts.len() > 1 {
             fields.refuse("prompt");
         }
         fields.check_refused()?;
-        let Some(prompt) = prompts.into_iter().next() else {
-            return Err(fields::invalid_value("prompt", "must not be empty"));
-        };
         Ok(CompletionRequest {
             model,
-            prompt,
+            prompts,
+            suffix: Suffix::None,
             length,
             output,
             sampling,
+            constraint: Constraint::None,
         })
     }
 }

@@ -5,6 +5,7 @@ use super::fields::{Fields, invalid_type, out_of_range};
 use super::report_unknown;
 use crate::api::error::fault;
 use crate::api::switches::Switches;
+use crate::engine::generation::LogprobsMode;
 use crate::{RequestFault, Result};
 
 pub(super) const FIELDS: &[&str] = &[
@@ -28,8 +29,15 @@ pub(in crate::api) struct Output {
     pub continuous_usage: bool,
     /// Put the prompt's text before the completion.
     pub echo: bool,
-    /// Choices generated per prompt: max(n, best_of).
-    pub candidates: usize,
+    /// Choices returned per prompt.
+    pub n: usize,
+    /// Candidates generated per prompt, at least `n`.
+    pub best_of: usize,
+    /// Best tokens listed per token; `None`: no log-probabilities at all.
+    pub logprobs: Option<usize>,
+    pub logprobs_mode: LogprobsMode,
+    /// `return_tokens_as_token_ids`.
+    pub tokens_as_ids: bool,
 }
 
 pub(super) fn read(
@@ -46,7 +54,11 @@ pub(super) fn read(
         include_usage: options.include_usage || switches.always_include_usage,
         continuous_usage: options.continuous_usage,
         echo: fields.boolean("echo")?.unwrap_or(false),
-        candidates,
+        n: candidates,
+        best_of: candidates,
+        logprobs: None,
+        logprobs_mode: LogprobsMode::Raw,
+        tokens_as_ids: false,
     })
 }
 

@@ -49,13 +49,9 @@ pub struct SamplingDefaults {
 }
 
 impl Sampling {
-    /// The parameters of candidate `candidate`; `model` fills what the request leaves out. A
-    /// request without a seed gets a random one.
-    pub(in crate::api) fn params(
-        &self,
-        model: &SamplingDefaults,
-        candidate: u32,
-    ) -> Result<SamplingParams> {
+    /// The parameters for the sampler; `model` fills what the request leaves out. A request
+    /// without a seed gets a random one.
+    pub(in crate::api) fn params(&self, model: &SamplingDefaults) -> Result<SamplingParams> {
         let seed = match self.seed {
             Some(seed) => seed,
             None => random_seed()?,
@@ -71,7 +67,7 @@ impl Sampling {
                 .map(|top_k| usize::try_from(top_k).unwrap_or(usize::MAX)),
             min_p: given.min_p.or(model.min_p).unwrap_or(0.0),
             seed,
-            candidate,
+            ..SamplingParams::default()
         })
     }
 }

@@ -519,14 +519,14 @@ fn sampling_defaults_fill_what_is_left_out() {
         top_k: Some(40),
         ..SamplingDefaults::default()
     };
-    let params = ok(r#""temperature":0,"seed":3"#).sampling.params(&model, 2);
+    let params = ok(r#""temperature":0,"seed":3"#).sampling.params(&model);
     let params = params.unwrap();
     assert_eq!(params.temperature, 0.0);
     assert_eq!(params.top_k, Some(40));
     assert_eq!((params.top_p, params.min_p), (1.0, 0.0));
-    assert_eq!((params.seed, params.candidate), (3, 2));
+    assert_eq!(params.seed, 3);
     let none = SamplingDefaults::default();
-    let random = || ok("").sampling.params(&none, 0).unwrap();
+    let random = || ok("").sampling.params(&none).unwrap();
     assert_eq!(random().temperature, 1.0);
     assert_ne!(random().seed, random().seed);
 }

@@ -72,7 +72,7 @@ fn while_it_waits() {
         bench.submit(&generation(2, 20, 10)),
         bench.submit(&generation(3, 20, 10)),
     ];
-    assert!(bench.handle.submit(generation(4, 20, 10)).is_err());
+    assert!(bench.handle.submit(vec![generation(4, 20, 10)]).is_err());
     assert_eq!(bench.handle.active_generations(), 3);
     drop(waiting);
     assert_eq!(bench.handle.active_generations(), 1);

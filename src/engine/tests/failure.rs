@@ -81,7 +81,7 @@ fn a_lost_device_fails_everything_and_later_submits() {
     );
     assert_eq!(read_all(&mut waiting), [Event::Failed(error.clone())]);
     assert_eq!(
-        bench.handle.submit(generation(3, 5, 20)).unwrap_err(),
+        bench.handle.submit(vec![generation(3, 5, 20)]).unwrap_err(),
         error
     );
     assert_eq!(bench.handle.active_generations(), 0);
@@ -99,7 +99,7 @@ fn dropping_the_engine_fails_everything() {
     assert_eq!(read_all(&mut running).pop(), Some(stopped.clone()));
     assert_eq!(read_all(&mut waiting), [stopped]);
     assert!(matches!(
-        bench.handle.submit(generation(3, 5, 20)),
+        bench.handle.submit(vec![generation(3, 5, 20)]),
         Err(Error::Internal(_))
     ));
 }
@@ -107,7 +107,7 @@ fn dropping_the_engine_fails_everything() {
 #[test]
 fn prompts_that_cannot_run_are_refused() {
     let bench = bench();
-    let fault_of = |generation: Generation| match bench.handle.submit(generation) {
+    let fault_of = |generation: Generation| match bench.handle.submit(vec![generation]) {
         Err(Error::Request { fault, .. }) => fault,
         other => panic!("{other:?}"),
     };

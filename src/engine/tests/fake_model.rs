@@ -187,10 +187,10 @@ pub(super) fn expected(
     sampling: &SamplingParams,
     stop_ids: &[u32],
 ) -> (Vec<u32>, bool) {
-    let mut sampler = Sampler::new(sampling);
+    let mut sampler = Sampler::new(sampling, 0, prompt);
     let mut history = prompt.to_vec();
-    for position in 0..max_tokens {
-        let id = sampler.sample(&mut logits(&history), position).unwrap();
+    for _ in 0..max_tokens {
+        let id = sampler.sample(&mut logits(&history), None, None).unwrap().id;
         history.push(id);
         if stop_ids.contains(&id) {
             return (history.split_off(prompt.len()), true);

@@ -46,7 +46,8 @@ impl Bench {
     }
 
     fn submit(&self, generation: &Generation) -> Events {
-        self.handle.submit(generation.clone()).unwrap()
+        let mut events = self.handle.submit(vec![generation.clone()]).unwrap();
+        events.remove(0).remove(0)
     }
 
     /// Polls the engine's task once: one step of the model, unless it suspends.
@@ -112,9 +113,8 @@ fn sampled(seed: i64) -> SamplingParams {
         temperature: 0.8,
         top_p: 0.9,
         top_k: Some(20),
-        min_p: 0.0,
         seed,
-        candidate: 0,
+        ..SamplingParams::default()
     }
 }
 
@@ -125,6 +125,10 @@ fn generation(owner: u32, prompt_tokens: usize, max_tokens: usize) -> Generation
         prompt: std::iter::once(owner).chain(rest).collect(),
         max_tokens,
         sampling: greedy(),
+        candidates: 1,
+        constraint: None,
+        scores: None,
+        prompt_scores: None,
         stop_ids: vec![],
     }
 }
@@ -144,6 +148,6 @@ fn expected_events(generation: &Generation, context_tokens: usize) -> Vec<Event>
     } else {
         FinishReason::Length
     };
-    let tokens = ids.into_iter().map(|id| Event::Token { id });
+    let tokens = ids.into_iter().map(|id| Event::Token { id, score: None });
     tokens.chain([Event::Finished { reason }]).collect()
 }

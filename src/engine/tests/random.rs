@@ -56,7 +56,7 @@ proptest! {
         for act in acts {
             match act {
                 Act::Submit(generation) => {
-                    if let Ok(events) = bench.handle.submit(generation.clone()) {
+                    if let Ok(events) = bench.handle.submit(vec![generation.clone()]) {
                         streams.push((generation, events, vec![]));
                     }
                 }

@@ -38,9 +38,9 @@ fn the_queue_is_bounded_and_the_running_one_does_not_count() {
     let mut kept: Vec<Events> = (0..3)
         .map(|owner| bench.submit(&generation(owner, 6, 20)))
         .collect();
-    assert_eq!(bench.handle.submit(generation(9, 6, 20)).map(drop), full);
+    assert_eq!(bench.handle.submit(vec![generation(9, 6, 20)]).map(drop), full);
     assert!(bench.step().is_pending());
-    assert_eq!(bench.handle.submit(generation(9, 6, 20)).map(drop), full);
+    assert_eq!(bench.handle.submit(vec![generation(9, 6, 20)]).map(drop), full);
     assert!(bench.settle().is_pending());
     kept.push(bench.submit(&generation(9, 6, 20)));
     assert!(bench.settle().is_pending());
@@ -61,7 +61,7 @@ fn no_queue_at_all_still_runs_one() {
     let mut bench = Bench::new(FakeModel::new(64, 64, 4), limits);
     let mut events = bench.submit(&generation(1, 6, 20));
     assert_eq!(
-        bench.handle.submit(generation(2, 6, 20)).unwrap_err(),
+        bench.handle.submit(vec![generation(2, 6, 20)]).unwrap_err(),
         Error::QueueFull { max_queue: 0 }
     );
     assert!(bench.settle().is_pending());

@@ -1,0 +1,11 @@
+//! Constrained output (API.md section 9): what a completion must be, as masks over token ids.
+//! Compiles regular expressions, JSON schemas, Lark grammars and tool calls with llguidance; knows
+//! nothing of requests, models or logits.
+
+mod compiler;
+mod matcher;
+mod tools;
+
+pub use compiler::{Compiler, Grammar, GrammarError, GrammarSource};
+pub use matcher::{Matcher, Next};
+pub use tools::{CallFormat, Tool, ToolCall};
