@@ -36,9 +36,6 @@ mod temperature;
 mod top_k;
 mod top_p;
 
-#[cfg(test)]
-mod tests;
-
 pub use mask::TokenMask;
 pub use params::{DryParams, MirostatParams, SamplingParams};
 pub use sampler::{Sampled, Sampler};

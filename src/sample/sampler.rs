@@ -2,7 +2,10 @@
 
 use super::candidates::Candidates;
 use super::temperature::Weigher;
-use super::{SamplingParams, ScoreRequest, TokenMask, TokenScore, check, draw, greedy, min_p, philox, top_k, top_p};
+use super::{
+    SamplingParams, ScoreRequest, TokenMask, TokenScore, check, draw, greedy, min_p, philox, top_k,
+    top_p,
+};
 use crate::Result;
 
 /// A chosen token.
