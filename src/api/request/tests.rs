@@ -236,7 +236,7 @@ fn case_019_the_edges_of_ranges() {
         (r#""top_k":null"#, None),
         (r#""top_k":7"#, Some(7)),
     ] {
-        assert_eq!(ok(members).sampling.params(&off, 0).unwrap().top_k, top_k);
+        assert_eq!(ok(members).sampling.params(&off).unwrap().top_k, top_k);
     }
 }
 
@@ -371,7 +371,7 @@ fn case_038_prompt_shapes() {
     fails_at(OutOfRange, "prompt", &many);
     fails_at(OutOfRange, "prompt", r#""n":65,"prompt":["a","b"]"#);
 
-    let prompt = |members: &str| ok(members).prompt;
+    let prompt = |members: &str| ok(members).prompts.remove(0);
     let text = |text: &str| Prompt::Text(text.to_owned());
     assert_eq!(prompt(r#""prompt":null"#), text(""));
     assert_eq!(prompt(r#""prompt":"""#), text(""));

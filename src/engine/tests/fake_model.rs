@@ -190,7 +190,10 @@ pub(super) fn expected(
     let mut sampler = Sampler::new(sampling, 0, prompt);
     let mut history = prompt.to_vec();
     for _ in 0..max_tokens {
-        let id = sampler.sample(&mut logits(&history), None, None).unwrap().id;
+        let id = sampler
+            .sample(&mut logits(&history), None, None)
+            .unwrap()
+            .id;
         history.push(id);
         if stop_ids.contains(&id) {
             return (history.split_off(prompt.len()), true);

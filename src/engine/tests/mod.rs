@@ -140,6 +140,7 @@ fn expected_events(generation: &Generation, context_tokens: usize) -> Vec<Event>
         max_tokens,
         sampling,
         stop_ids,
+        ..
     } = generation;
     let max_tokens = (*max_tokens).min(context_tokens - prompt.len());
     let (ids, stopped) = expected(prompt, max_tokens, sampling, stop_ids);

@@ -22,7 +22,11 @@ fn any_generation() -> impl Strategy<Value = Generation> {
         Generation {
             prompt,
             max_tokens,
+            candidates: 1,
             sampling,
+            constraint: None,
+            scores: None,
+            prompt_scores: None,
             stop_ids,
         }
     })
@@ -56,7 +60,8 @@ proptest! {
         for act in acts {
             match act {
                 Act::Submit(generation) => {
-                    if let Ok(events) = bench.handle.submit(vec![generation.clone()]) {
+                    if let Ok(mut events) = bench.handle.submit(vec![generation.clone()]) {
+                        let events = events.remove(0).remove(0);
                         streams.push((generation, events, vec![]));
                     }
                 }

@@ -38,9 +38,15 @@ fn the_queue_is_bounded_and_the_running_one_does_not_count() {
     let mut kept: Vec<Events> = (0..3)
         .map(|owner| bench.submit(&generation(owner, 6, 20)))
         .collect();
-    assert_eq!(bench.handle.submit(vec![generation(9, 6, 20)]).map(drop), full);
+    assert_eq!(
+        bench.handle.submit(vec![generation(9, 6, 20)]).map(drop),
+        full
+    );
     assert!(bench.step().is_pending());
-    assert_eq!(bench.handle.submit(vec![generation(9, 6, 20)]).map(drop), full);
+    assert_eq!(
+        bench.handle.submit(vec![generation(9, 6, 20)]).map(drop),
+        full
+    );
     assert!(bench.settle().is_pending());
     kept.push(bench.submit(&generation(9, 6, 20)));
     assert!(bench.settle().is_pending());
