@@ -49,10 +49,10 @@ prop_compose! {
         penalties in exact_penalties(vocabulary),
         temperature in prop_oneof![
             1 => Just(0.0f32), 1 => Just(9e-6f32), 2 => Just(1.0f32), 6 => 0.05f32..2.0],
-        mirostat in prop::option::of((0.1f32..6.0, 0.01f32..1.0)),
-        top_k in prop::option::of(1usize..12),
-        top_p in prop_oneof![Just(1.0f32), Just(0.0f32), 0.0f32..1.0],
-        min_p in prop_oneof![Just(0.0f32), Just(1.0f32), 0.0f32..1.0],
+        mirostat in prop::option::weighted(0.3, (0.1f32..6.0, 0.01f32..1.0)),
+        top_k in prop::option::weighted(0.4, 1usize..12),
+        top_p in prop_oneof![4 => Just(1.0f32), 1 => Just(0.0f32), 5 => 0.0f32..1.0],
+        min_p in prop_oneof![5 => Just(0.0f32), 1 => Just(1.0f32), 4 => 0.0f32..1.0],
         seed: i64,
     ) -> SamplingParams {
         let mirostat = mirostat.map(|(target_bits, learning_rate)| MirostatParams {
@@ -65,7 +65,7 @@ prop_compose! {
 
 /// One position: the logits, the first finite, and perhaps a mask that allows some finite one.
 fn any_row(vocabulary: u32) -> impl Strategy<Value = (Vec<f32>, Option<TokenMask>)> {
-    let z = prop_oneof![8 => eighths(-40..40), 1 => Just(f32::NEG_INFINITY)];
+    let z = prop_oneof![8 => eighths(-20..20), 1 => Just(f32::NEG_INFINITY)];
     let row = prop::collection::vec(z, vocabulary as usize);
     let allowed = prop::collection::btree_set(0..vocabulary + 3, 0..12);
     (row, prop::option::of(allowed)).prop_map(|(mut row, allowed)| {
