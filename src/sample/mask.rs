@@ -49,11 +49,21 @@ mod tests {
     use super::TokenMask;
     use proptest::prelude::*;
 
+    fn any_word() -> impl Strategy<Value = u32> {
+        let bit = (0..32u32).prop_map(|bit| 1 << bit);
+        prop_oneof![
+            Just(0),
+            Just(u32::MAX),
+            bit.clone(),
+            bit.prop_map(|bit: u32| !bit),
+            any::<u32>()
+        ]
+    }
+
     proptest! {
         #[test]
         fn what_is_allowed_stays_and_all_else_goes(
-            words in prop::collection::vec(
-                prop_oneof![Just(0), Just(u32::MAX), any::<u32>()], 0..6),
+            words in prop::collection::vec(any_word(), 0..6),
             row in 0usize..200,
         ) {
             let mask = TokenMask::from_words(words);

@@ -23,9 +23,10 @@
 //! and a stage that is off keeps and costs nothing.
 //!
 //! # Arithmetic
-//! Everything that chooses is f32; only log-probabilities are computed in f64. A *weight* is `exp((z - z_max) / T)`: the probability without the common
-//! factor, which every stage can do without. Sums run in blocks of 256 (`running_sum`), so that
-//! they lose nothing over a large vocabulary and a workgroup can reproduce them.
+//! What chooses is f32; only log-probabilities, which nothing is chosen by, are computed in f64. A
+//! *weight* is `exp((z - z_max) / T)`: the probability without the common factor, which every stage
+//! can do without. Sums run in blocks of 256 (`running_sum`), so that they lose nothing over a large
+//! vocabulary and a workgroup can reproduce them.
 
 mod candidates;
 mod check;

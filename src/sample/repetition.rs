@@ -13,8 +13,7 @@ impl Repetition {
     /// `None` if `penalty` is 1.
     pub(super) fn new(penalty: f32, prompt: &[u32]) -> Option<Self> {
         (penalty != 1.0).then(|| Self {
-            // The endpoint's least legal value may be 0 in f32.
-            penalty: penalty.max(f32::MIN_POSITIVE),
+            penalty,
             seen: prompt.iter().copied().collect(),
         })
     }
@@ -24,8 +23,8 @@ impl Repetition {
         self.seen.insert(id);
     }
 
-    /// Divides positive and multiplies negative logits. What was finite stays finite: a penalty
-    /// makes a token unlikely or likely, it neither forbids nor forces it.
+    /// Divides positive and multiplies negative logits. What was finite stays finite, even where the
+    /// smallest legal penalty is 0 in f32: a penalty neither forbids a token nor forces it.
     pub(super) fn apply(&self, logits: &mut [f32]) {
         for &id in &self.seen {
             let Some(z) = logits.get_mut(id as usize).filter(|z| z.is_finite()) else {

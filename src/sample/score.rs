@@ -84,8 +84,7 @@ impl<'a> LogSoftmax<'a> {
     }
 
     fn of_logit(&self, z: f32) -> f32 {
-        let logprob = (f64::from(z) - self.z_max) / self.temperature - self.ln_total;
-        logprob as f32 + 0.0 // never -0
+        ((f64::from(z) - self.z_max) / self.temperature - self.ln_total) as f32
     }
 
     /// The best `n` ids.
