@@ -28,6 +28,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_sum_must_exceed_u() {
+        let weigher = Weigher {
+            z_max: 0.0,
+            temperature: 1.0,
+        };
+        let mut candidates = Candidates::default();
+        candidates.reset(&[0.0; 4], weigher);
+        for (u, rank) in [(0.0, 0), (0.249, 0), (0.25, 1), (0.5, 2), (0.75, 3)] {
+            assert_eq!(draw(&mut candidates, u), rank, "u = {u}");
+        }
+    }
+
+    #[test]
     fn the_largest_u_draws_no_weightless_candidate() {
         let row = [0.0, -1.0, -80.0, -86.0];
         let weigher = Weigher {

@@ -109,7 +109,7 @@ fn any_run() -> impl Strategy<Value = Run> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1000))]
+    #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
     fn tokens_are_those_of_the_reference(run in any_run()) {
@@ -289,6 +289,20 @@ fn mirostat_replaces_the_truncation() {
     };
     let survivors = sampler(&params, &[], &[]).survivors(&mut [2.0, 1.0, 0.0], None);
     assert_eq!(survivors.unwrap().len(), 3);
+}
+
+#[test]
+fn mirostat_keeps_what_lies_on_its_limit() {
+    let params = SamplingParams {
+        mirostat: Some(MirostatParams {
+            target_bits: 0.5,
+            learning_rate: 0.1,
+        }),
+        ..params()
+    };
+    // One bit each, and the limit is one bit.
+    let survivors = sampler(&params, &[], &[]).survivors(&mut [0.0, 0.0], None);
+    assert_eq!(survivors, Ok(vec![(0, 0.5), (1, 0.5)]));
 }
 
 #[test]
