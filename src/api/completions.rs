@@ -28,6 +28,9 @@ pub(super) async fn complete(handler: &Handler, body: &[u8]) -> Result<Response>
     let (model_id, model) = deadline.limit(ready).await?;
 
     let mut prompt = tokenise(&request.prompts[0], &model)?;
+    request
+        .sampling
+        .check_vocabulary(model.tokenizer.vocab_size())?;
     let fit = context::fit(
         prompt.len(),
         model.engine.context_tokens(),
@@ -53,7 +56,7 @@ pub(super) async fn complete(handler: &Handler, body: &[u8]) -> Result<Response>
                     prompt: prompt.clone(),
                     max_tokens,
                     candidates: 1,
-                    sampling: request.sampling.params(&model_defaults)?,
+                    sampling: request.sampling.params(&model_defaults, &model.tokenizer)?,
                     constraint: None,
                     scores: None,
                     prompt_scores: None,
