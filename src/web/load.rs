@@ -6,7 +6,7 @@ use std::rc::Rc;
 use serde::Serialize;
 use wasm_bindgen_futures::spawn_local;
 
-use crate::api::{ReadyModel, SamplingDefaults, system_fingerprint};
+use crate::api::{CallFormat, LazyCompiler, ReadyModel, SamplingDefaults, system_fingerprint};
 use crate::device::{BrowserDevice, Gpu, GpuOptions, GpuReport};
 use crate::engine::{Engine, EngineLimits};
 use crate::model::{self, CausalModel, Compute, LoadOptions};
@@ -96,6 +96,8 @@ pub(super) async fn load<S: ByteSource>(
         tokenizer,
         fingerprint,
         sampling_defaults: SamplingDefaults::default(),
+        call_format: CallFormat::Bare,
+        compiler: LazyCompiler::default(),
     };
     Ok(Loaded { ready, report })
 }
