@@ -16,27 +16,26 @@ use super::merge::Pieces;
 use super::models::ReadyModel;
 use super::prompt::{FittedPrompt, Wanted};
 use super::ranking;
-use super::request::{CompletionRequest, Output, SamplingDefaults, Suffix};
+use super::request::{CompletionRequest, Output, Prompt, SamplingDefaults, Suffix};
 use super::response::{self, Head, Members, Usage};
 use super::sse::{self, KeepAlive};
 use super::stop_ids::StopIds;
-use super::switches::Switches;
+use super::switches::{Switches, TextOffsetBase};
 use crate::Result;
 use crate::engine::generation::{Generation, ScoreRequest};
-
-/// Whether offsets of a choice without echo count the prompt (API.md 7.1, `textOffsetBase`).
-const OFFSETS_COUNT_PROMPT: bool = false;
 
 /// Answers the request in `body`; every check is made before the response's head.
 pub(super) async fn complete(handler: &Handler, body: &[u8]) -> Result<Response> {
     let switches = &handler.switches;
-    let request = CompletionRequest::parse(body, switches, |name| handler.warn_unknown(name))?;
+    let mut request = CompletionRequest::parse(body, switches, |name| handler.warn_unknown(name))?;
     let mut deadline = Deadline::new(&*handler.host, switches.request_timeout_ms);
     let ready = handler.models.ready(&request.model, switches);
     let (model_id, model) = deadline.limit(ready).await?;
 
-    let prompts = fit_prompts(&request, &model, switches)?;
-    let form = Rc::new(form(&request, &model));
+    let prompts = std::mem::take(&mut request.prompts);
+    let prompts = fit_prompts(prompts, &request, &model, switches)?;
+    request.sampling.check_vocabulary(model.vocab_size())?;
+    let form = Rc::new(form(&request, &model, switches));
     let generations = generations(&request, &model, switches, &prompts, &form)?;
     let events = model.engine.submit(generations)?;
 
@@ -87,6 +86,7 @@ pub(super) async fn complete(handler: &Handler, body: &[u8]) -> Result<Response>
 
 /// All prompts as the model gets them; the first that does not fit fails the request.
 fn fit_prompts(
+    prompts: Vec<Prompt>,
     request: &CompletionRequest,
     model: &ReadyModel,
     switches: &Switches,
@@ -94,18 +94,18 @@ fn fit_prompts(
     let echo = request.output.echo;
     let has_logprobs = request.output.logprobs.is_some();
     let wanted = Wanted {
-        text: echo || (has_logprobs && OFFSETS_COUNT_PROMPT),
+        text: echo || (has_logprobs && switches.text_offset_base == TextOffsetBase::Prompt),
         places: echo && has_logprobs,
     };
     let default_max_tokens = switches.default_max_tokens;
-    let fitted = request.prompts.iter().map(|prompt| {
+    let fitted = prompts.into_iter().map(|prompt| {
         FittedPrompt::new(prompt, request, model, default_max_tokens, wanted).map(Rc::new)
     });
     fitted.collect()
 }
 
 /// What all choices of the request have in common.
-fn form(request: &CompletionRequest, model: &ReadyModel) -> Form {
+fn form(request: &CompletionRequest, model: &ReadyModel, switches: &Switches) -> Form {
     Form {
         tokenizer: model.tokenizer.clone(),
         length: request.length.clone(),
@@ -117,7 +117,7 @@ fn form(request: &CompletionRequest, model: &ReadyModel) -> Form {
         },
         listing: Listing::new(&model.tokenizer, &request.output),
         wants_ids: request.output.tokens_as_ids,
-        offsets_count_prompt: OFFSETS_COUNT_PROMPT,
+        offsets_count_prompt: switches.text_offset_base == TextOffsetBase::Prompt,
         calls: CallReader::new(&request.constraint, &model.call_format),
     }
 }
@@ -142,7 +142,8 @@ fn generations(
         true => model.sampling_defaults,
         false => SamplingDefaults::default(),
     };
-    let sampling = request.sampling.params(&model_defaults)?;
+    let tokenizer = &model.tokenizer;
+    let sampling = request.sampling.params(&model_defaults, tokenizer)?;
     let constraint = constraint::compile(&request.constraint, model)?;
     let is_ranked = best_of > n;
     let scores = (logprobs.is_some() || is_ranked).then(|| ScoreRequest {

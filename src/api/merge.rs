@@ -10,17 +10,20 @@ use futures_util::stream::{SelectAll, select_all};
 use super::choice::{Choice, Piece};
 use crate::Result;
 
+/// The pieces of one choice, each with its index.
+type Numbered = dyn Stream<Item = (usize, Result<Piece>)>;
+
 /// Pieces, each with the index of its choice; the pieces of one choice keep their order. Dropping
 /// it cancels all choices.
 pub(super) struct Pieces {
-    choices: SelectAll<Pin<Box<dyn Stream<Item = (usize, Result<Piece>)>>>>,
+    choices: SelectAll<Pin<Box<Numbered>>>,
 }
 
 impl Pieces {
     pub(super) fn new(choices: Vec<Choice>) -> Pieces {
         let numbered = choices.into_iter().enumerate().map(|(index, choice)| {
             let pieces = choice.pieces().map(move |piece| (index, piece));
-            Box::pin(pieces) as Pin<Box<dyn Stream<Item = _>>>
+            Box::pin(pieces) as Pin<Box<Numbered>>
         });
         Pieces {
             choices: select_all(numbered),

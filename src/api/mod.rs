@@ -51,7 +51,7 @@ pub use models::{ModelState, ReadyModel, system_fingerprint};
 pub use request::SamplingDefaults;
 pub use switches::{
     ContextLengthExceededBehavior, ContextWord, Cors, DefaultMaxTokens, MirostatTargetUnit,
-    Switches, UnknownFields, WhenModelNotReady,
+    SuffixMode, Switches, TextOffsetBase, UnknownFields, WhenModelNotReady,
 };
 
 use crate::{RequestFault, Result};

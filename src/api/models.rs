@@ -48,6 +48,13 @@ pub struct ReadyModel {
     pub compiler: LazyCompiler,
 }
 
+impl ReadyModel {
+    /// Every token id is below it: a matrix may be padded beyond the vocabulary, or end before it.
+    pub(super) fn vocab_size(&self) -> usize {
+        self.tokenizer.vocab_size().min(self.engine.vocab_size())
+    }
+}
+
 /// `fp_` and 10 hex digits (FNV-1a) of what the output depends on: version of the runtime,
 /// weights, quantisation, class of device, version of the sampler.
 pub fn system_fingerprint(parts: &[&str]) -> String {

@@ -40,16 +40,22 @@ type Tokens = (Vec<u32>, Vec<Place>);
 impl FittedPrompt {
     /// Tokenises `prompt` and applies the context rules.
     pub(super) fn new(
-        prompt: &Prompt,
+        prompt: Prompt,
         request: &CompletionRequest,
         model: &ReadyModel,
         default_max_tokens: DefaultMaxTokens,
         wanted: Wanted,
     ) -> Result<FittedPrompt> {
-        let (mut ids, places) = match (prompt, &request.suffix) {
-            (_, Suffix::FillInMiddle(suffix)) => tokenise_around(prompt, suffix, model)?,
-            (Prompt::Text(text), _) => tokenise(text, model, wanted)?,
-            (Prompt::Tokens(ids), _) => (checked(ids, model)?, Vec::new()),
+        let (text, (mut ids, places)) = match (prompt, &request.suffix) {
+            (Prompt::Text(text), Suffix::FillInMiddle(suffix)) => {
+                let tokens = tokenise_around(&text, suffix, model)?;
+                (Some(text), tokens)
+            }
+            (Prompt::Text(text), _) => {
+                let tokens = tokenise(&text, model, wanted)?;
+                (Some(text), tokens)
+            }
+            (Prompt::Tokens(ids), _) => (None, (checked(ids, model)?, Vec::new())),
         };
         let context_tokens = model.engine.context_tokens();
         let Fit {
@@ -62,11 +68,11 @@ impl FittedPrompt {
             default_max_tokens,
         )?;
         let dropped: Vec<u32> = ids.drain(..ids.len() - kept_tokens).collect();
-        let (text, places) = match prompt {
+        let (text, places) = match text {
             _ if !wanted.text => Default::default(),
-            Prompt::Text(text) if dropped.is_empty() => (text.clone(), places),
+            Some(text) if dropped.is_empty() => (text, places),
             // The rest of a shortened prompt goes on in the middle of a text.
-            Prompt::Text(_) | Prompt::Tokens(_) => decode(&ids, &dropped, &model.tokenizer),
+            _ => decode(&ids, &dropped, &model.tokenizer),
         };
         Ok(FittedPrompt {
             ids,
@@ -98,22 +104,22 @@ fn tokenise(text: &str, model: &ReadyModel, wanted: Wanted) -> Result<Tokens> {
 }
 
 /// The model's own prompt for what lies between `prompt` and `suffix`.
-fn tokenise_around(prompt: &Prompt, suffix: &str, model: &ReadyModel) -> Result<Tokens> {
-    let unsupported = |message| fault(RequestFault::UnsupportedParameter, "suffix", message);
-    let Prompt::Text(text) = prompt else {
-        return Err(unsupported(
-            "suffix: a prompt of token ids cannot be filled in the middle",
-        ));
-    };
+fn tokenise_around(text: &str, suffix: &str, model: &ReadyModel) -> Result<Tokens> {
     let around = model.tokenizer.encode_around(text, suffix)?;
-    around.ok_or_else(|| unsupported("suffix: the model has no tokens for filling in the middle"))
+    around.ok_or_else(|| {
+        fault(
+            RequestFault::UnsupportedParameter,
+            "suffix",
+            "suffix: the model has no tokens for filling in the middle",
+        )
+    })
 }
 
 /// `ids`, if the vocabulary has them all.
-fn checked(ids: &[u32], model: &ReadyModel) -> Result<Vec<u32>> {
-    let vocab_size = model.tokenizer.vocab_size().min(model.engine.vocab_size());
+fn checked(ids: Vec<u32>, model: &ReadyModel) -> Result<Vec<u32>> {
+    let vocab_size = model.vocab_size();
     match ids.iter().find(|id| **id as usize >= vocab_size) {
-        None => Ok(ids.to_vec()),
+        None => Ok(ids),
         Some(id) => Err(fault(
             RequestFault::OutOfRange,
             "prompt",

@@ -1,9 +1,9 @@
-//! The engine's switches and their presets (API.md section 14), as far as their fields are built.
-//! Knows no request.
+//! The engine's switches and their presets (API.md section 14). Knows no request.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::engine::generation::LogprobsMode;
 use crate::{Error, Result};
 
 /// How the endpoint behaves where vendors differ. The JSON form has camelCase names.
@@ -16,12 +16,19 @@ pub struct Switches {
     pub context_length_exceeded_behavior: ContextLengthExceededBehavior,
     /// `max_tokens` of a request without it.
     pub default_max_tokens: DefaultMaxTokens,
+    /// What `suffix` means when the request does not say.
+    pub suffix_mode: SuffixMode,
     /// What happens to fields nobody knows.
     pub unknown_fields: UnknownFields,
     /// As if every streaming request set `stream_options.include_usage`.
     pub always_include_usage: bool,
     /// Unit of `mirostat_target`.
     pub mirostat_target_unit: MirostatTargetUnit,
+    /// Which distribution log-probabilities describe when the request does not say.
+    #[serde(with = "LogprobsModeName")]
+    pub logprobs_mode: LogprobsMode,
+    /// What `text_offset` counts from when the prompt is not echoed.
+    pub text_offset_base: TextOffsetBase,
     /// Largest `logprobs`.
     pub max_logprobs: u32,
     /// Most stop strings.
@@ -52,7 +59,7 @@ pub struct Switches {
     pub max_queue: usize,
     /// Silence on a stream after which a comment is sent; 0 sends none.
     pub keep_alive_ms: u32,
-    /// If set, responses open with `"$schema"`.
+    /// If set, responses open with `"$schema"`; an absolute URL.
     pub schema_url: Option<String>,
     /// Longest time a request may take to answer; none by default.
     pub request_timeout_ms: Option<u32>,
@@ -86,6 +93,36 @@ pub enum DefaultMaxTokens {
 pub enum ContextWord {
     /// Until the context is full.
     Context,
+}
+
+/// `suffixMode`
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SuffixMode {
+    /// It follows the text of every choice.
+    Append,
+    /// The model fills in what goes between the prompt and it.
+    Fim,
+    /// Refuse the request.
+    Reject,
+}
+
+/// The words of `logprobsMode`.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "LogprobsMode", rename_all = "lowercase")]
+enum LogprobsModeName {
+    Raw,
+    Processed,
+}
+
+/// `textOffsetBase`
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TextOffsetBase {
+    /// The start of the choice's text.
+    Text,
+    /// The start of the prompt, be it echoed or not.
+    Prompt,
 }
 
 /// `unknownFields`
@@ -133,12 +170,16 @@ struct Profile {
     stop_text_included: bool,
     context_length_exceeded: ContextLengthExceededBehavior,
     default_max_tokens: DefaultMaxTokens,
+    suffix_mode: SuffixMode,
     unknown_fields: UnknownFields,
     always_include_usage: bool,
+    logprobs_mode: LogprobsMode,
+    text_offset_base: TextOffsetBase,
     max_logprobs: u32,
     max_stop_sequences: usize,
     use_model_generation_defaults: bool,
     allow_missing_model: bool,
+    schema_url: Option<&'static str>,
 }
 
 const DEFAULT: Profile = Profile {
@@ -146,12 +187,16 @@ const DEFAULT: Profile = Profile {
     stop_text_included: false,
     context_length_exceeded: ContextLengthExceededBehavior::Truncate,
     default_max_tokens: DefaultMaxTokens::Tokens(16),
+    suffix_mode: SuffixMode::Append,
     unknown_fields: UnknownFields::Ignore,
     always_include_usage: false,
+    logprobs_mode: LogprobsMode::Raw,
+    text_offset_base: TextOffsetBase::Text,
     max_logprobs: 5,
     max_stop_sequences: 4,
     use_model_generation_defaults: false,
     allow_missing_model: false,
+    schema_url: None,
 };
 
 const PROFILES: &[Profile] = &[
@@ -159,18 +204,22 @@ const PROFILES: &[Profile] = &[
     Profile {
         names: &["openai", "openai-strict"],
         context_length_exceeded: ContextLengthExceededBehavior::Error,
+        suffix_mode: SuffixMode::Fim,
         unknown_fields: UnknownFields::Error,
+        text_offset_base: TextOffsetBase::Prompt,
         ..DEFAULT
     },
     Profile {
         names: &["jiekou", "tokensmind"],
         stop_text_included: true,
         context_length_exceeded: ContextLengthExceededBehavior::Error,
+        suffix_mode: SuffixMode::Reject,
         ..DEFAULT
     },
     Profile {
         names: &["fireworks"],
         stop_text_included: true,
+        suffix_mode: SuffixMode::Reject,
         unknown_fields: UnknownFields::Error,
         always_include_usage: true,
         ..DEFAULT
@@ -178,14 +227,18 @@ const PROFILES: &[Profile] = &[
     Profile {
         names: &["vllm"],
         context_length_exceeded: ContextLengthExceededBehavior::Error,
+        suffix_mode: SuffixMode::Reject,
         max_logprobs: 20,
         max_stop_sequences: 64,
         use_model_generation_defaults: true,
+        // The vendor's own is unknown to us; nothing is ever fetched from this one.
+        schema_url: Some("https://inpage.invalid/schemas/completion.json"),
         ..DEFAULT
     },
     Profile {
         names: &["mistralrs", "mistral.rs"],
         default_max_tokens: DefaultMaxTokens::Context(ContextWord::Context),
+        logprobs_mode: LogprobsMode::Processed,
         max_logprobs: 20,
         max_stop_sequences: 64,
         use_model_generation_defaults: true,
@@ -200,9 +253,12 @@ impl Profile {
             stop_text_included: self.stop_text_included,
             context_length_exceeded_behavior: self.context_length_exceeded,
             default_max_tokens: self.default_max_tokens,
+            suffix_mode: self.suffix_mode,
             unknown_fields: self.unknown_fields,
             always_include_usage: self.always_include_usage,
             mirostat_target_unit: MirostatTargetUnit::Perplexity,
+            logprobs_mode: self.logprobs_mode,
+            text_offset_base: self.text_offset_base,
             max_logprobs: self.max_logprobs,
             max_stop_sequences: self.max_stop_sequences,
             max_n: 128,
@@ -220,7 +276,7 @@ impl Profile {
             max_body_bytes: 33_554_432,
             max_queue: 16,
             keep_alive_ms: 10_000,
-            schema_url: None,
+            schema_url: self.schema_url.map(str::to_owned),
             request_timeout_ms: None,
             default_model: None,
         }
@@ -268,8 +324,27 @@ impl Switches {
         if switches.api_key.as_deref() == Some("") {
             return Err(wrong("apiKey must not be empty".to_owned()));
         }
+        if let Some(url) = switches
+            .schema_url
+            .as_deref()
+            .filter(|url| !is_absolute(url))
+        {
+            return Err(wrong(format!(
+                "schemaUrl must be an absolute URL, not {url}"
+            )));
+        }
         Ok(switches)
     }
+}
+
+/// Whether `url` begins with a scheme (RFC 3986) and goes on after it.
+fn is_absolute(url: &str) -> bool {
+    let is_legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
+    url.split_once(':').is_some_and(|(scheme, rest)| {
+        scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+            && scheme.chars().all(is_legal)
+            && !rest.is_empty()
+    })
 }
 
 #[cfg(test)]
@@ -288,9 +363,15 @@ mod tests {
     fn single_switches_override_the_profile() {
         let switches = Switches::from_json(
             r#"{"profile":"fireworks","alwaysIncludeUsage":false,"cors":{"allowOrigin":"x"},
-                "defaultMaxTokens":"context","basePaths":["/api"],"apiKey":null}"#,
+                "defaultMaxTokens":"context","basePaths":["/api"],"apiKey":null,
+                "suffixMode":"fim","logprobsMode":"processed","textOffsetBase":"prompt",
+                "schemaUrl":"https://a.example/x"}"#,
         )
         .unwrap();
+        assert_eq!(switches.suffix_mode, SuffixMode::Fim);
+        assert_eq!(switches.logprobs_mode, LogprobsMode::Processed);
+        assert_eq!(switches.text_offset_base, TextOffsetBase::Prompt);
+        assert_eq!(switches.schema_url.as_deref(), Some("https://a.example/x"));
         assert!(switches.stop_text_included);
         assert!(!switches.always_include_usage);
         assert_eq!(switches.unknown_fields, UnknownFields::Error);
@@ -313,6 +394,79 @@ mod tests {
         assert_eq!(Switches::profile("vllm").unwrap().max_stop_sequences, 64);
     }
 
+    /// The table of API.md section 14, row by row.
+    #[test]
+    fn the_columns_are_those_of_the_table() {
+        let expected = [
+            // stop, exceeded, max_tokens, suffix, unknown, usage, logprobs, offset, 5/4, gen, model
+            (
+                "default",
+                "false truncate 16 append ignore false raw text 5/4 false false",
+            ),
+            (
+                "openai",
+                "false error 16 fim error false raw prompt 5/4 false false",
+            ),
+            (
+                "jiekou",
+                "true error 16 reject ignore false raw text 5/4 false false",
+            ),
+            (
+                "fireworks",
+                "true truncate 16 reject error true raw text 5/4 false false",
+            ),
+            (
+                "vllm",
+                "false error 16 reject ignore false raw text 20/64 true false",
+            ),
+            (
+                "mistralrs",
+                "false truncate context append ignore false processed text 20/64 true true",
+            ),
+        ];
+        for (name, expected) in expected {
+            let switches = Switches::profile(name).unwrap();
+            assert_eq!(switches.schema_url.is_some(), name == "vllm");
+            let json = serde_json::to_value(&switches).unwrap();
+            let word = |key: &str| match &json[key] {
+                Value::String(word) => word.clone(),
+                other => other.to_string(),
+            };
+            let row = [
+                word("stopTextIncluded"),
+                word("contextLengthExceededBehavior"),
+                word("defaultMaxTokens"),
+                word("suffixMode"),
+                word("unknownFields"),
+                word("alwaysIncludeUsage"),
+                word("logprobsMode"),
+                word("textOffsetBase"),
+                format!("{}/{}", word("maxLogprobs"), word("maxStopSequences")),
+                word("useModelGenerationDefaults"),
+                word("allowMissingModel"),
+            ];
+            assert_eq!(row.join(" "), expected, "{name}");
+            // The rows that do not differ.
+            for (key, value) in [
+                ("mirostatTargetUnit", "perplexity"),
+                ("maxN", "128"),
+                ("maxBestOf", "20"),
+                ("maxPrompts", "128"),
+                ("maxSequences", "128"),
+                ("whenModelNotReady", "error"),
+                ("apiKey", "null"),
+                ("cors", r#"{"allowOrigin":"*"}"#),
+                ("basePaths", r#"["/v1","/openai/v1"]"#),
+                ("maxBodyBytes", "33554432"),
+                ("maxQueue", "16"),
+                ("keepAliveMs", "10000"),
+                ("requestTimeoutMs", "null"),
+            ] {
+                assert_eq!(word(key), value, "{name}: {key}");
+            }
+        }
+    }
+
     #[test]
     fn wrong_switches_are_named() {
         for (json, named) in [
@@ -321,6 +475,10 @@ mod tests {
             (r#"{"profile":1}"#, "profile"),
             (r#"{"unknownFields":"warn"}"#, "warn"),
             (r#"{"apiKey":""}"#, "apiKey"),
+            (r#"{"schemaUrl":"/completion.json"}"#, "schemaUrl"),
+            (r#"{"suffixMode":"prepend"}"#, "prepend"),
+            (r#"{"logprobsMode":"cooked"}"#, "cooked"),
+            (r#"{"textOffsetBase":"start"}"#, "start"),
             ("[]", "invalid switches"),
         ] {
             let error = Switches::from_json(json).unwrap_err().to_string();

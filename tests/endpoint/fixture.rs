@@ -10,9 +10,10 @@ use std::task::Poll;
 use futures_util::StreamExt;
 use futures_util::future::{Either, select};
 use inpage::api::{
-    Body, Handler, Host, ModelState, ReadyModel, Request, Response, SamplingDefaults, Switches,
-    SystemHost, system_fingerprint,
+    Body, CallFormat, Handler, Host, LazyCompiler, ModelState, ReadyModel, Request, Response,
+    SamplingDefaults, Switches, SystemHost, system_fingerprint,
 };
+use inpage::engine::generation::TokenScore;
 use inpage::engine::{Engine, EngineHandle, EngineLimits};
 use inpage::model::causal::{CausalModel, SequenceKv};
 use inpage::text::Tokenizer;
@@ -93,62 +94,139 @@ pub fn pieces(text: &str) -> Vec<u32> {
 /// What the model does; tests change it between requests.
 #[derive(Default)]
 pub struct Plan {
-    /// The tokens it wants to say, wherever the prompt ends; `None`: pseudo-random ASCII letters.
-    script: RefCell<Option<Vec<u32>>>,
+    voice: RefCell<Voice>,
     /// While true, no step begins.
     pub held: Cell<bool>,
-    /// The error of the step that would choose the token with this index.
+    /// The error of every step after this many tokens of a sequence, the prompt included.
     pub failure: RefCell<Option<(usize, Error)>>,
+}
+
+/// What the model wants to say.
+#[derive(Default)]
+enum Voice {
+    /// Pseudo-random ASCII letters.
+    #[default]
+    Letters,
+    /// Pseudo-random tokens of all kinds: bytes of characters, several characters, special ones.
+    Babble,
+    /// These tokens, and then the end-of-text token for ever.
+    Script(Vec<u32>),
 }
 
 impl Plan {
     /// From now on the model says `ids` and then the end-of-text token for ever.
     pub fn say(&self, ids: Vec<u32>) {
-        *self.script.borrow_mut() = Some(ids);
+        *self.voice.borrow_mut() = Voice::Script(ids);
+    }
+
+    /// From now on the model says anything that is awkward to show.
+    pub fn babble(&self) {
+        *self.voice.borrow_mut() = Voice::Babble;
+    }
+
+    /// From now on the model says letters.
+    pub fn spell(&self) {
+        *self.voice.borrow_mut() = Voice::Letters;
     }
 }
 
+const PAGE_TOKENS: usize = 16;
+const PAGES: usize = 8 * CONTEXT / PAGE_TOKENS;
+
+/// Its pages hold the tokens themselves, so what it says follows from what a block table shows.
 struct FakeModel {
     plan: Rc<Plan>,
-    /// Tokens of the prompt of the running sequence: one sequence runs at a time here.
-    prompt_tokens: usize,
+    pages: Vec<[u32; PAGE_TOKENS]>,
 }
 
 impl FakeModel {
     /// Feeds without choosing.
-    async fn take(&mut self, kv: &mut SequenceKv, tokens: &[u32]) -> Result<()> {
+    async fn take(&mut self, kv: &mut SequenceKv, tokens: &[u32]) {
         yield_now().await;
         while self.plan.held.get() {
             SystemHost.sleep_ms(1).await;
         }
-        if kv.len_tokens == 0 {
-            self.prompt_tokens = tokens.len();
+        for token in tokens {
+            self.write(kv, *token);
         }
-        kv.len_tokens += tokens.len();
-        Ok(())
     }
 
-    /// The logits after `last`, the token at `position`.
-    fn logits(&self, last: u32, position: usize) -> Result<Vec<f32>> {
-        let index = position + 1 - self.prompt_tokens;
+    fn write(&mut self, kv: &mut SequenceKv, token: u32) {
+        let page = kv.pages[kv.len_tokens / PAGE_TOKENS] as usize;
+        self.pages[page][kv.len_tokens % PAGE_TOKENS] = token;
+        kv.len_tokens += 1;
+    }
+
+    /// The first `len_tokens` tokens of a sequence.
+    fn history(&self, kv: &SequenceKv, len_tokens: usize) -> Vec<u32> {
+        let token = |at: usize| self.pages[kv.pages[at / PAGE_TOKENS] as usize][at % PAGE_TOKENS];
+        (0..len_tokens).map(token).collect()
+    }
+
+    /// The logits after the first `len_tokens` tokens of a sequence.
+    fn logits(&self, kv: &SequenceKv, len_tokens: usize) -> Result<Vec<f32>> {
+        let history = self.history(kv, len_tokens);
         if let Some((at, error)) = &*self.plan.failure.borrow()
-            && index >= *at
+            && history.len() >= *at
         {
             return Err(error.clone());
         }
         let mut logits = vec![-30.0; VOCAB as usize];
-        match &*self.plan.script.borrow() {
-            Some(script) => logits[*script.get(index).unwrap_or(&EOS) as usize] = 30.0,
-            None => {
-                for letter in 'a'..='z' {
-                    let id = bytes(&letter.to_string())[0];
-                    let hash = (u64::from(last) * 31 + position as u64) * 131 + u64::from(id);
-                    let hash = hash.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 54;
-                    logits[id as usize] = hash as f32 / 256.0;
-                }
+        let mut hashed = |ids: &[u32]| {
+            let last = u64::from(history[history.len() - 1]);
+            for id in ids {
+                let hash = (last * 31 + history.len() as u64 - 1) * 131 + u64::from(*id);
+                let hash = hash.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 54;
+                logits[*id as usize] = hash as f32 / 256.0;
             }
+        };
+        match &*self.plan.voice.borrow() {
+            Voice::Letters => hashed(&bytes("abcdefghijklmnopqrstuvwxyz")),
+            Voice::Babble => {
+                let awkward = [
+                    bytes("🎉é a\n\""),
+                    pieces(" quown faaa the"),
+                    vec![SEP, EOS],
+                ];
+                hashed(&awkward.concat());
+            }
+            Voice::Script(script) => logits[next_of(script, &history) as usize] = 30.0,
         }
         Ok(logits)
+    }
+}
+
+/// What follows `history` in the script: as much of the script as it ends with was said already.
+fn next_of(script: &[u32], history: &[u32]) -> u32 {
+    let without_end = history
+        .iter()
+        .rposition(|id| *id != EOS)
+        .map_or(0, |last| last + 1);
+    let said = &history[..without_end];
+    if without_end < history.len() && said.ends_with(script) {
+        return EOS;
+    }
+    let said = (0..=script.len())
+        .rev()
+        .find(|count| history.ends_with(&script[..*count]));
+    *script.get(said.unwrap_or(0)).unwrap_or(&EOS)
+}
+
+/// The raw score of `id` after which the logits are `logits`.
+fn score(logits: &[f32], id: u32, top: usize) -> TokenScore {
+    let total: f64 = logits.iter().map(|logit| f64::from(*logit).exp()).sum();
+    let logprob = |id: u32| (f64::from(logits[id as usize]) - total.ln()) as f32;
+    let mut best: Vec<u32> = (0..logits.len() as u32).collect();
+    best.sort_by(|a, b| logits[*b as usize].total_cmp(&logits[*a as usize]));
+    TokenScore {
+        id,
+        logprob: logprob(id),
+        raw_logprob: logprob(id),
+        top: best
+            .into_iter()
+            .take(top)
+            .map(|id| (id, logprob(id)))
+            .collect(),
     }
 }
 
@@ -160,19 +238,50 @@ impl CausalModel for FakeModel {
         CONTEXT
     }
     fn page_tokens(&self) -> usize {
-        16
+        PAGE_TOKENS
     }
     fn page_count(&self) -> usize {
-        4 * CONTEXT / 16
+        PAGES
+    }
+    fn max_batch(&self) -> usize {
+        4
     }
 
     async fn prefill(&mut self, kv: &mut SequenceKv, tokens: &[u32]) -> Result<()> {
-        self.take(kv, tokens).await
+        self.take(kv, tokens).await;
+        Ok(())
     }
 
     async fn feed(&mut self, kv: &mut SequenceKv, tokens: &[u32]) -> Result<Vec<f32>> {
-        self.take(kv, tokens).await?;
-        self.logits(tokens[tokens.len() - 1], kv.len_tokens - 1)
+        self.take(kv, tokens).await;
+        self.logits(kv, kv.len_tokens)
+    }
+
+    async fn feed_batch(&mut self, rows: &mut [(&mut SequenceKv, u32)]) -> Result<Vec<Vec<f32>>> {
+        let mut logits = Vec::new();
+        for (kv, token) in rows {
+            logits.push(self.feed(kv, &[*token]).await?);
+        }
+        Ok(logits)
+    }
+
+    async fn score(
+        &mut self,
+        kv: &mut SequenceKv,
+        tokens: &[u32],
+        next: &[u32],
+        top: usize,
+    ) -> Result<Vec<TokenScore>> {
+        let begin = kv.len_tokens;
+        self.take(kv, tokens).await;
+        let next = next.iter().zip(begin + 1..);
+        next.map(|(id, len_tokens)| Ok(score(&self.logits(kv, len_tokens)?, *id, top)))
+            .collect()
+    }
+
+    fn copy_page(&mut self, from: u32, to: u32) -> Result<()> {
+        self.pages[to as usize] = self.pages[from as usize];
+        Ok(())
     }
 
     async fn feed_greedy(
@@ -181,17 +290,17 @@ impl CausalModel for FakeModel {
         tokens: &[u32],
         steps: usize,
     ) -> Result<Vec<u32>> {
-        self.take(kv, tokens).await?;
-        let mut last = tokens[tokens.len() - 1];
+        self.take(kv, tokens).await;
         let mut ids = Vec::new();
         for step in 0..steps {
-            kv.len_tokens += usize::from(step > 0);
-            let logits = self.logits(last, kv.len_tokens - 1)?;
+            if step > 0 {
+                self.write(kv, ids[step - 1]);
+            }
+            let logits = self.logits(kv, kv.len_tokens)?;
             let best = (0..logits.len())
                 .rev()
                 .max_by(|a, b| logits[*a].total_cmp(&logits[*b]));
-            last = best.unwrap() as u32;
-            ids.push(last);
+            ids.push(best.unwrap() as u32);
         }
         Ok(ids)
     }
@@ -242,7 +351,7 @@ pub fn serve(switches: Value, test: impl AsyncFnOnce(&Server)) {
     let plan = Rc::new(Plan::default());
     let model = FakeModel {
         plan: plan.clone(),
-        prompt_tokens: 0,
+        pages: vec![[0; PAGE_TOKENS]; PAGES],
     };
     let limits = EngineLimits {
         max_queue: switches.max_queue,
@@ -288,6 +397,8 @@ impl Server {
                 temperature: Some(0.0),
                 ..SamplingDefaults::default()
             },
+            call_format: CallFormat::Bare,
+            compiler: LazyCompiler::default(),
         })
     }
 

@@ -42,23 +42,112 @@ export interface Completion {
   usage?: Usage | null;
 }
 
-/** What the endpoint takes. Fields not named here are passed on as they are. */
+/** A function the model may call. */
+export interface FunctionTool {
+  type: "function";
+  function: {
+    name: string;
+    description?: string | null;
+    /** A JSON schema of an object. */
+    parameters?: Record<string, unknown> | null;
+    /** Whether the arguments must satisfy `parameters`. */
+    strict?: boolean | null;
+  };
+}
+
+/** A tool of `tools`, by name. */
+export type ToolName =
+  | { type: "function"; name: string }
+  | { type: "function"; function: { name: string } };
+
+/** Whether and which tools the model must or may call. */
+export type ToolChoice =
+  | "none"
+  | "auto"
+  | "required"
+  | ToolName
+  | { type: "allowed_tools"; mode: "auto" | "required"; tools: ToolName[] };
+
+/** A JSON schema. */
+export type JsonSchema = Record<string, unknown> | boolean;
+
+/** What the whole completion must be. */
+export type Grammar =
+  | { type: "regex" | "lark"; value: string }
+  | { type: "json_schema"; value: JsonSchema }
+  | { type: "llguidance"; value: { grammars: Record<string, unknown>[]; max_tokens?: number } };
+
+/** Whether the completion must be JSON. */
+export type ResponseFormat =
+  | { type: "text" }
+  | { type: "json_object"; schema?: JsonSchema | null }
+  | {
+      type: "json_schema";
+      /** The schema, or OpenAI's form with the schema inside. */
+      json_schema:
+        | JsonSchema
+        | {
+            schema: JsonSchema;
+            name?: string | null;
+            description?: string | null;
+            strict?: boolean | null;
+          };
+    };
+
+/** What the endpoint takes; `docs/api.md` says what each field means. Others are passed on. */
 export interface CompletionRequest {
   model: string;
   prompt: string | string[] | ArrayLike<number> | ArrayLike<number>[];
+  suffix?: string | null;
+  suffix_mode?: "append" | "fim" | "reject" | null;
+  /** `data:` URLs, or one list of them per prompt. */
+  images?: string[] | string[][] | null;
+  user?: string | null;
+
   max_tokens?: number | null;
+  max_completion_tokens?: number | null;
+  stop?: string | string[] | null;
+  include_stop_str_in_output?: boolean | null;
+  skip_special_tokens?: boolean | null;
+  ignore_eos?: boolean | null;
+  context_length_exceeded_behavior?: "truncate" | "error" | null;
+  truncate_sequence?: boolean | null;
+
+  stream?: boolean | null;
+  stream_options?: {
+    include_usage?: boolean | null;
+    continuous_usage_stats?: boolean | null;
+    include_obfuscation?: boolean | null;
+  } | null;
+  n?: number | null;
+  best_of?: number | null;
+  echo?: boolean | null;
+  logprobs?: number | null;
+  logprobs_mode?: "raw" | "processed" | null;
+  return_tokens_as_token_ids?: boolean | null;
+
   temperature?: number | null;
   top_p?: number | null;
   top_k?: number | null;
   min_p?: number | null;
+  frequency_penalty?: number | null;
+  presence_penalty?: number | null;
+  repetition_penalty?: number | null;
+  /** Token ids, and what is added to their logits. */
+  logit_bias?: Record<string, number> | null;
   /** A 64-bit integer: a `bigint` keeps what a `number` cannot hold. */
   seed?: number | bigint | null;
-  stop?: string | string[] | null;
-  stream?: boolean | null;
-  stream_options?: { include_usage?: boolean } | null;
-  echo?: boolean | null;
-  n?: number | null;
-  user?: string | null;
+  mirostat_target?: number | null;
+  mirostat_lr?: number | null;
+  dry_multiplier?: number | null;
+  dry_base?: number | null;
+  dry_allowed_length?: number | null;
+  dry_sequence_breakers?: string[] | null;
+
+  response_format?: ResponseFormat | null;
+  grammar?: Grammar | null;
+  tools?: FunctionTool[] | null;
+  tool_choice?: ToolChoice | null;
   [field: string]: unknown;
 }
 

@@ -6,7 +6,13 @@ export type {
   CompletionChoice,
   CompletionRequest,
   CompletionStream,
+  FunctionTool,
+  Grammar,
+  JsonSchema,
   Logprobs,
+  ResponseFormat,
+  ToolChoice,
+  ToolName,
   Usage,
 } from "./completions.js";
 export { type Engine, type EngineInfo, type EngineOptions, createEngine } from "./engine.js";

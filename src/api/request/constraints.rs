@@ -1,31 +1,20 @@
-//! Constrained output (API.md section 9): validates response_format, grammar, tools and
-//! tool_choice. None of them is built yet, so whatever would constrain is refused; nothing is
-//! compiled here.
+//! What the output must be (API.md section 9): `response_format`, `grammar`, and which of them and
+//! of the tools holds. Compiles nothing.
 
 use serde_json::{Map, Value};
 
-use super::fields::{Fields, describe, invalid_type, invalid_value};
+use super::fields::{Fields, describe, invalid_type, invalid_value, shorten};
+use super::tools::{self, ToolCalls};
 use crate::api::error::fault;
-use crate::grammar::{GrammarSource, Tool};
+use crate::grammar::GrammarSource;
 use crate::{Error, RequestFault, Result};
 
-pub(super) const FIELDS: &[&str] = &["response_format", "grammar", "tools", "tool_choice"];
+pub(super) const FIELDS: &[&str] = &["response_format", "grammar"];
 
-const MAX_TOOL_NAME_BYTES: usize = 64;
+const FORMAT: &str = "response_format";
+const GRAMMAR: &str = "grammar";
 
-/// Tool types that OpenAI runs on its own servers.
-const HOSTED_TOOLS: &[&str] = &[
-    "code_interpreter",
-    "computer_use_preview",
-    "file_search",
-    "image_generation",
-    "local_shell",
-    "mcp",
-    "web_search",
-    "web_search_preview",
-];
-
-/// What the fields of this group come to.
+/// What the fields of section 9 come to.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::api) enum Constraint {
     /// Anything goes.
@@ -41,274 +30,137 @@ pub(in crate::api) enum Constraint {
     Tools(ToolCalls),
 }
 
-/// Declared tools and how far the model is held to them. Only usable tools are listed: those that
-/// `tool_choice` allows.
-#[derive(Debug, Clone, PartialEq)]
-pub(in crate::api) struct ToolCalls {
-    pub tools: Vec<Tool>,
-    /// One call from the first token on; otherwise only once the text begins like a call.
-    pub is_forced: bool,
-}
-
-pub(super) fn check(fields: &Fields) -> Result<()> {
-    let formatted = check_response_format(fields)?;
-    let grammar = check_grammar(fields)?;
-    let names = tool_names(fields)?;
-    let choice = tool_choice(fields, &names)?;
-    let forced = choice == ToolChoice::Forced;
-    let mut constraints = Vec::new();
-    constraints.extend(formatted.then_some("response_format"));
-    constraints.extend(grammar.then_some("grammar"));
-    constraints.extend(forced.then_some("tool_choice"));
-    if let [first, later, ..] = constraints[..] {
+pub(super) fn read(fields: &Fields) -> Result<Constraint> {
+    let format = response_format(fields)?;
+    let grammar = grammar(fields)?;
+    let tools = tools::read(fields)?;
+    let is_forced = tools.as_ref().is_some_and(|tools| tools.is_forced);
+    let given: Vec<&str> = [
+        (format.is_some(), FORMAT),
+        (grammar.is_some(), GRAMMAR),
+        (is_forced, "tool_choice"),
+    ]
+    .into_iter()
+    .filter_map(|(is_given, name)| is_given.then_some(name))
+    .collect();
+    if let [first, later, ..] = given[..] {
         return Err(fault(
             RequestFault::ConflictingParameters,
             later,
             format!("{later} and {first} exclude each other"),
         ));
     }
-    for name in constraints {
-        fields.refuse(name);
-    }
-    if !names.is_empty() && choice != ToolChoice::None {
-        fields.refuse("tools");
-    }
-    Ok(())
+    Ok(match (format, grammar, tools) {
+        (Some(source), _, _) => Constraint::Grammar {
+            source,
+            param: FORMAT,
+            is_schema: true,
+        },
+        (None, Some(source), _) => Constraint::Grammar {
+            source,
+            param: GRAMMAR,
+            is_schema: false,
+        },
+        // Beside a format or a grammar, tools that may be called leave nothing to constrain.
+        (None, None, Some(tools)) => Constraint::Tools(tools),
+        (None, None, None) => Constraint::None,
+    })
 }
 
-/// Whether the output has to be JSON.
-fn check_response_format(fields: &Fields) -> Result<bool> {
-    let name = "response_format";
-    let Some(format) = fields.object(name)? else {
-        return Ok(false);
+fn response_format(fields: &Fields) -> Result<Option<GrammarSource>> {
+    let Some(format) = fields.object(FORMAT)? else {
+        return Ok(None);
     };
-    match member(format, "type").ok_or_else(|| missing(name, "type"))? {
-        Value::String(kind) if kind == "text" => return Ok(false),
-        Value::String(kind) if kind == "json_object" => {
-            if let Some(schema) = member(format, "schema") {
-                check_schema(name, schema)?;
+    match kind(FORMAT, format)? {
+        "text" => Ok(None),
+        "json_object" => match member(format, "schema") {
+            None => Ok(Some(GrammarSource::JsonObject)),
+            Some(schema) => format_schema(schema).map(Some),
+        },
+        "json_schema" => {
+            let given =
+                member(format, "json_schema").ok_or_else(|| missing(FORMAT, "json_schema"))?;
+            // OpenAI nests the schema, Fireworks does not.
+            match given.as_object() {
+                Some(outer) if outer.contains_key("schema") => {
+                    check_nested(outer)?;
+                    let schema = member(outer, "schema");
+                    format_schema(schema.ok_or_else(|| missing(FORMAT, "schema"))?).map(Some)
+                }
+                _ => format_schema(given).map(Some),
             }
         }
-        Value::String(kind) if kind == "json_schema" => {
-            let schema =
-                member(format, "json_schema").ok_or_else(|| missing(name, "json_schema"))?;
-            // OpenAI nests the schema, Fireworks does not.
-            let nested = schema.as_object().and_then(|outer| outer.get("schema"));
-            check_schema(name, nested.unwrap_or(schema))?;
-        }
-        Value::String(kind) => return Err(unknown_type(name, kind)),
-        other => {
-            return Err(invalid_type(
-                name,
-                "an object whose type is a string",
-                other,
-            ));
-        }
+        other => Err(unknown_type(FORMAT, other)),
     }
-    Ok(true)
 }
 
-fn check_schema(name: &str, schema: &Value) -> Result<()> {
+fn format_schema(schema: &Value) -> Result<GrammarSource> {
     match schema {
-        Value::Object(_) | Value::Bool(_) => Ok(()),
+        Value::Object(_) | Value::Bool(_) => Ok(GrammarSource::JsonSchema(schema.clone())),
         other => Err(fault(
             RequestFault::InvalidSchema,
-            name,
+            FORMAT,
             format!(
-                "{name}: a schema must be an object or a boolean, not {}",
+                "{FORMAT}: a schema must be an object or a boolean, not {}",
                 describe(other)
             ),
         )),
     }
 }
 
-/// Whether there is a grammar.
-fn check_grammar(fields: &Fields) -> Result<bool> {
-    let name = "grammar";
-    let Some(grammar) = fields.object(name)? else {
-        return Ok(false);
-    };
-    let kind = match member(grammar, "type").ok_or_else(|| missing(name, "type"))? {
-        Value::String(kind) => kind.as_str(),
-        other => {
-            return Err(invalid_type(
-                name,
-                "an object whose type is a string",
-                other,
-            ));
-        }
-    };
-    let value = member(grammar, "value");
-    let is_legal: fn(&Value) -> bool = match kind {
-        "regex" | "lark" => Value::is_string,
-        "json_schema" => |value| value.is_object() || value.is_boolean(),
-        "llguidance" => Value::is_object,
-        other => return Err(unknown_type(name, other)),
-    };
-    let value = value.ok_or_else(|| missing(name, "value"))?;
-    if is_legal(value) {
-        Ok(true)
-    } else {
-        let expected = format!("an object with a value that fits the type {kind}");
-        Err(invalid_type(name, &expected, value))
-    }
-}
-
-/// The names of the declared functions.
-fn tool_names(fields: &Fields) -> Result<Vec<&str>> {
-    let name = "tools";
-    let mut names = Vec::new();
-    for tool in fields.array(name)?.unwrap_or_default() {
-        let tool = tool
-            .as_object()
-            .ok_or_else(|| invalid_type(name, "an array of objects", tool))?;
-        match member(tool, "type") {
-            Some(Value::String(kind)) if kind == "function" => {}
-            Some(Value::String(kind)) if HOSTED_TOOLS.contains(&kind.as_str()) => {
-                return Err(fault(
-                    RequestFault::UnsupportedParameter,
-                    name,
-                    format!("tools of type \"{kind}\" run on a vendor's servers"),
-                ));
-            }
-            Some(Value::String(kind)) => return Err(unknown_type(name, kind)),
-            Some(other) => return Err(invalid_type(name, "objects whose type is a string", other)),
-            None => return Err(invalid_value(name, "a tool needs the type \"function\"")),
-        }
-        let function_name = function_name(tool)?;
-        if names.contains(&function_name) {
-            let message = format!("two tools are called \"{function_name}\"");
-            return Err(invalid_value(name, message));
-        }
-        names.push(function_name);
-    }
-    Ok(names)
-}
-
-/// Validates the function of one tool and returns its name.
-fn function_name(tool: &Map<String, Value>) -> Result<&str> {
-    let name = "tools";
-    let function = match member(tool, "function") {
-        Some(Value::Object(function)) => function,
-        Some(other) => {
-            let expected = "objects whose function is an object";
-            return Err(invalid_type(name, expected, other));
-        }
-        None => return Err(invalid_value(name, "a tool needs a function")),
-    };
-    let function_name = member(function, "name")
-        .and_then(Value::as_str)
-        .unwrap_or_default();
-    let legal = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
-    if function_name.is_empty()
-        || function_name.len() > MAX_TOOL_NAME_BYTES
-        || !function_name.bytes().all(legal)
-    {
-        let message =
-            format!("a function needs a name of 1 to {MAX_TOOL_NAME_BYTES} of [A-Za-z0-9_-]");
-        return Err(invalid_value(name, message));
-    }
-    for (key, is_legal, fault_kind) in [
-        (
-            "description",
-            Value::is_string as fn(&Value) -> bool,
-            RequestFault::InvalidType,
-        ),
-        ("strict", Value::is_boolean, RequestFault::InvalidType),
-        ("parameters", Value::is_object, RequestFault::InvalidSchema),
+/// Checks what stands beside a nested schema: the output is held to the schema whatever it says.
+fn check_nested(outer: &Map<String, Value>) -> Result<()> {
+    for (name, expected, is_legal) in [
+        ("name", "a string", Value::is_string as fn(&Value) -> bool),
+        ("description", "a string", Value::is_string),
+        ("strict", "a boolean", Value::is_boolean),
     ] {
-        if let Some(value) = member(function, key).filter(|value| !is_legal(value)) {
-            let message = format!(
-                "tools: {key} of \"{function_name}\" must not be {}",
-                describe(value)
-            );
-            return Err(fault(fault_kind, name, message));
+        if let Some(value) = member(outer, name).filter(|value| !is_legal(value)) {
+            let expected = format!("an object whose json_schema.{name} is {expected}");
+            return Err(invalid_type(FORMAT, &expected, value));
         }
     }
-    Ok(function_name)
+    Ok(())
 }
 
-/// What `tool_choice` comes to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ToolChoice {
-    None,
-    Auto,
-    /// Some call has to be made.
-    Forced,
-}
-
-fn tool_choice(fields: &Fields, names: &[&str]) -> Result<ToolChoice> {
-    let field = "tool_choice";
-    let require = |usable: bool| {
-        if usable {
-            Ok(ToolChoice::Forced)
-        } else {
-            Err(invalid_value(field, "asks for a tool, but there is none"))
-        }
+fn grammar(fields: &Fields) -> Result<Option<GrammarSource>> {
+    let Some(grammar) = fields.object(GRAMMAR)? else {
+        return Ok(None);
     };
-    let choice = match fields.get(field) {
-        None => return Ok(ToolChoice::Auto),
-        Some(Value::String(word)) => {
-            return match word.as_str() {
-                "none" => Ok(ToolChoice::None),
-                "auto" => Ok(ToolChoice::Auto),
-                "required" => require(!names.is_empty()),
-                other => Err(unknown_type(field, other)),
-            };
-        }
-        Some(Value::Object(choice)) => choice,
-        Some(other) => return Err(invalid_type(field, "a string or an object", other)),
-    };
-    match member(choice, "type").and_then(Value::as_str) {
-        Some("function") => {
-            check_declared(choice, names)?;
-            Ok(ToolChoice::Forced)
-        }
-        Some("allowed_tools") => {
-            let allowed = match member(choice, "tools") {
-                Some(Value::Array(allowed)) => allowed.as_slice(),
-                Some(other) => return Err(invalid_type(field, "an object with tools", other)),
-                None => &[],
-            };
-            for tool in allowed {
-                let tool = tool
-                    .as_object()
-                    .ok_or_else(|| invalid_type(field, "made of tools that are objects", tool))?;
-                check_declared(tool, names)?;
-            }
-            match member(choice, "mode").and_then(Value::as_str) {
-                Some("auto") => Ok(ToolChoice::Auto),
-                Some("required") => require(!allowed.is_empty()),
-                _ => Err(invalid_value(
-                    field,
-                    "mode must be \"auto\" or \"required\"",
-                )),
-            }
-        }
-        Some(other) => Err(unknown_type(field, other)),
-        None => Err(invalid_value(field, "needs a type")),
+    let kind = kind(GRAMMAR, grammar)?;
+    if !["regex", "json_schema", "lark", "llguidance"].contains(&kind) {
+        return Err(unknown_type(GRAMMAR, kind));
     }
+    let value = member(grammar, "value").ok_or_else(|| missing(GRAMMAR, "value"))?;
+    Ok(Some(match (kind, value) {
+        ("regex", Value::String(regex)) => GrammarSource::Regex(regex.clone()),
+        ("lark", Value::String(lark)) => GrammarSource::Lark(lark.clone()),
+        ("json_schema", Value::Object(_) | Value::Bool(_)) => {
+            GrammarSource::JsonSchema(value.clone())
+        }
+        ("llguidance", Value::Object(_)) => GrammarSource::LlGuidance(value.clone()),
+        _ => {
+            let expected = format!("an object with a value that fits the type {kind}");
+            return Err(invalid_type(GRAMMAR, &expected, value));
+        }
+    }))
 }
 
-/// Whether `choice` names a declared tool, as `{"function":{"name"}}` or as `{"name"}`.
-fn check_declared(choice: &Map<String, Value>, names: &[&str]) -> Result<()> {
-    let nested = member(choice, "function").and_then(Value::as_object);
-    let name = member(nested.unwrap_or(choice), "name").and_then(Value::as_str);
-    match name {
-        Some(name) if names.contains(&name) => Ok(()),
-        Some(name) => Err(invalid_value(
-            "tool_choice",
-            format!(
-                "names the undeclared tool \"{}\"",
-                super::fields::shorten(name)
-            ),
+/// The member `type` of a field.
+fn kind<'a>(name: &str, object: &'a Map<String, Value>) -> Result<&'a str> {
+    match member(object, "type") {
+        Some(Value::String(kind)) => Ok(kind),
+        Some(other) => Err(invalid_type(
+            name,
+            "an object whose type is a string",
+            other,
         )),
-        None => Err(invalid_value("tool_choice", "names no tool")),
+        None => Err(missing(name, "type")),
     }
 }
 
 /// A member of a nested object, unless absent or null.
-fn member<'a>(object: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
+pub(super) fn member<'a>(object: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
     object.get(name).filter(|value| !value.is_null())
 }
 
@@ -320,7 +172,6 @@ fn missing(name: &str, member: &str) -> Error {
     )
 }
 
-fn unknown_type(name: &str, given: &str) -> Error {
-    let given = super::fields::shorten(given);
-    invalid_value(name, format!("\"{given}\" is not a known type"))
+pub(super) fn unknown_type(name: &str, given: &str) -> Error {
+    invalid_value(name, format!("\"{}\" is not a known type", shorten(given)))
 }

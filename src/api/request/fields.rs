@@ -1,38 +1,21 @@
-//! Typed reading of a JSON object's members (API.md sections 1.6 and 3): null is absent, nothing
-//! is coerced, integral numbers are integers. Knows no field by name.
+//! Typed reading of a JSON object's members (API.md section 3): null is absent, nothing is coerced,
+//! integral numbers are integers. Knows no field by name.
 
-use std::cell::Cell;
 use std::ops::RangeInclusive;
 
 use serde_json::{Map, Value};
 
-use crate::api::error::{fault, fault_without_param};
+use crate::api::error::fault;
 use crate::{RequestFault, Result};
 
 /// The members of a request's body.
 pub(super) struct Fields {
     members: Map<String, Value>,
-    /// The first field that is valid but not built yet.
-    refused: Cell<Option<&'static str>>,
 }
 
 impl Fields {
-    /// Parses a body. A repeated key counts with its last value.
-    pub(super) fn parse(body: &[u8]) -> Result<Fields> {
-        let value: Value = serde_json::from_slice(body).map_err(|error| {
-            let message = format!("the body is not valid JSON: {error}");
-            fault_without_param(RequestFault::InvalidJson, message)
-        })?;
-        match value {
-            Value::Object(members) => Ok(Fields {
-                members,
-                refused: Cell::new(None),
-            }),
-            other => Err(fault_without_param(
-                RequestFault::InvalidBody,
-                format!("the body must be a JSON object, not {}", describe(&other)),
-            )),
-        }
+    pub(super) fn new(members: Map<String, Value>) -> Fields {
+        Fields { members }
     }
 
     /// The names of all members.
@@ -40,19 +23,9 @@ impl Fields {
         self.members.keys().map(String::as_str)
     }
 
-    /// Whether the member is there at all, be it null.
-    pub(super) fn contains(&self, name: &str) -> bool {
-        self.members.contains_key(name)
-    }
-
     /// The member, unless absent or null.
     pub(super) fn get(&self, name: &str) -> Option<&Value> {
         self.members.get(name).filter(|value| !value.is_null())
-    }
-
-    /// Moves the member out; null and absent are both `Null`.
-    pub(super) fn take(&mut self, name: &str) -> Value {
-        self.members.remove(name).unwrap_or(Value::Null)
     }
 
     pub(super) fn string(&self, name: &str) -> Result<Option<&str>> {
@@ -140,25 +113,6 @@ impl Fields {
         })
     }
 
-    /// Notes that a valid field asks for something this build does not have.
-    pub(super) fn refuse(&self, name: &'static str) {
-        if self.refused.get().is_none() {
-            self.refused.set(Some(name));
-        }
-    }
-
-    /// Fails if a field was refused. Called last: a field's own faults are told first.
-    pub(super) fn check_refused(&self) -> Result<()> {
-        match self.refused.get() {
-            None => Ok(()),
-            Some(name) => Err(fault(
-                RequestFault::UnsupportedParameter,
-                name,
-                format!("{name} with this value is not supported by this build or model"),
-            )),
-        }
-    }
-
     fn typed<'a, T: 'a>(
         &'a self,
         name: &str,
@@ -241,7 +195,7 @@ mod tests {
     use crate::Error;
 
     fn fields(body: &str) -> Fields {
-        Fields::parse(body.as_bytes()).unwrap()
+        Fields::new(serde_json::from_str(body).unwrap())
     }
 
     fn code(result: Result<impl Sized>) -> Option<RequestFault> {
@@ -249,49 +203,6 @@ mod tests {
             Error::Request { fault, .. } => Some(fault),
             other => panic!("{other}"),
         }
-    }
-
-    #[test]
-    fn what_is_not_json() {
-        let bodies: [&[u8]; 9] = [
-            b"",
-            b"{",
-            b"{\"a\":1,}",
-            b"{\"a\":NaN}",
-            b"{} x",
-            b"{\"a\":\"\xff\"}",
-            b"\xff",
-            b"{'a':1}",
-            b"{\"a\":\"\n\"}",
-        ];
-        for body in bodies {
-            assert_eq!(
-                code(Fields::parse(body)),
-                Some(RequestFault::InvalidJson),
-                "{body:?}"
-            );
-        }
-        let deep = "[".repeat(1_000_000);
-        assert_eq!(
-            code(Fields::parse(deep.as_bytes())),
-            Some(RequestFault::InvalidJson)
-        );
-    }
-
-    #[test]
-    fn what_is_no_object() {
-        for body in ["[]", "\"x\"", "null", "3"] {
-            assert_eq!(
-                code(Fields::parse(body.as_bytes())),
-                Some(RequestFault::InvalidBody)
-            );
-        }
-    }
-
-    #[test]
-    fn the_last_of_a_repeated_key_wins() {
-        let fields = fields(r#"{"a":"x","a":2}"#);
-        assert_eq!(fields.count("a"), Ok(Some(2)));
     }
 
     #[test]

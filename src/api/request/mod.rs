@@ -1,21 +1,28 @@
 //! From a body's bytes to a validated [`CompletionRequest`] (API.md sections 3 and 4). One file
 //! per group of fields; none of them knows a model, so token ids are checked later.
 
+mod body;
+mod breakers;
 mod constraints;
 mod fields;
+mod images;
 mod input;
 mod length;
 mod output;
+mod prompt;
 mod sampling;
+mod tools;
 
-pub(super) use constraints::{Constraint, ToolCalls};
-pub(super) use input::{Prompt, Suffix};
+pub(super) use constraints::Constraint;
+pub(super) use input::Suffix;
 pub(super) use length::Length;
 pub(super) use output::Output;
+pub(super) use prompt::Prompt;
 pub(super) use sampling::Sampling;
 pub use sampling::SamplingDefaults;
+pub(super) use tools::ToolCalls;
 
-use fields::Fields;
+use body::Body;
 
 use super::error::fault;
 use super::switches::{Switches, UnknownFields};
@@ -42,17 +49,22 @@ impl CompletionRequest {
         switches: &Switches,
         mut unknown_field: impl FnMut(&str),
     ) -> Result<CompletionRequest> {
-        let mut fields = Fields::parse(body)?;
-        for name in fields.names().filter(|name| !is_known(name)) {
+        let Body { fields, prompts } = Body::parse(body, switches.max_prompts)?;
+        for name in fields
+            .names()
+            .filter(|name| known_fields().all(|known| known != *name))
+        {
             report_unknown(name, switches, &mut unknown_field)?;
         }
         let model = input::model(&fields, switches)?;
-        let prompts = input::prompts(&mut fields, switches)?;
-        input::check_unused(&fields)?;
+        let prompts = prompts.ok_or_else(|| input::missing("prompt"))??;
+        let suffix = input::suffix(&fields, switches, &prompts)?;
+        input::check_user(&fields)?;
+        images::check(&fields)?;
         let length = length::read(&fields, switches)?;
         let output = output::read(&fields, switches, &mut unknown_field)?;
         let sampling = sampling::read(&fields, switches)?;
-        constraints::check(&fields)?;
+        let constraint = constraints::read(&fields)?;
         if prompts.len().saturating_mul(output.best_of) > switches.max_sequences {
             return Err(fields::out_of_range(
                 "prompt",
@@ -63,18 +75,14 @@ impl CompletionRequest {
                 format!("{} prompts of {} each", prompts.len(), output.best_of),
             ));
         }
-        if prompts.len() > 1 {
-            fields.refuse("prompt");
-        }
-        fields.check_refused()?;
         Ok(CompletionRequest {
             model,
             prompts,
-            suffix: Suffix::None,
+            suffix,
             length,
             output,
             sampling,
-            constraint: Constraint::None,
+            constraint,
         })
     }
 }
@@ -98,16 +106,17 @@ fn report_unknown(
     }
 }
 
-fn is_known(name: &str) -> bool {
-    [
+/// The names of all fields of API.md section 4.
+fn known_fields() -> impl Iterator<Item = &'static str> {
+    let groups = [
         input::FIELDS,
         length::FIELDS,
         output::FIELDS,
         sampling::FIELDS,
         constraints::FIELDS,
-    ]
-    .iter()
-    .any(|group| group.contains(&name))
+        tools::FIELDS,
+    ];
+    groups.into_iter().flatten().copied()
 }
 
 #[cfg(test)]

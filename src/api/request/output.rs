@@ -47,18 +47,25 @@ pub(super) fn read(
 ) -> Result<Output> {
     let stream = fields.boolean("stream")?.unwrap_or(false);
     let options = stream_options(fields, switches, stream, unknown_field)?;
-    let candidates = candidates(fields, switches, stream)?;
-    check_logprobs(fields, switches)?;
+    let (n, best_of) = candidates(fields, switches, stream)?;
+    let logprobs = fields.integer("logprobs", 0..=switches.max_logprobs.into())?;
+    let logprobs_mode = fields.word("logprobs_mode", &["raw", "processed"])?;
     Ok(Output {
         stream,
         include_usage: options.include_usage || switches.always_include_usage,
         continuous_usage: options.continuous_usage,
         echo: fields.boolean("echo")?.unwrap_or(false),
-        n: candidates,
-        best_of: candidates,
-        logprobs: None,
-        logprobs_mode: LogprobsMode::Raw,
-        tokens_as_ids: false,
+        n,
+        best_of,
+        logprobs: logprobs.map(|best| best as usize),
+        logprobs_mode: match logprobs_mode {
+            None => switches.logprobs_mode,
+            Some("raw") => LogprobsMode::Raw,
+            Some(_) => LogprobsMode::Processed,
+        },
+        tokens_as_ids: fields
+            .boolean("return_tokens_as_token_ids")?
+            .unwrap_or(false),
     })
 }
 
@@ -108,40 +115,23 @@ fn stream_options(
     Ok(options)
 }
 
-/// Reads `n` and `best_of`; more than one candidate is not built yet.
-fn candidates(fields: &Fields, switches: &Switches, stream: bool) -> Result<usize> {
+/// Reads `n` and `best_of`.
+fn candidates(fields: &Fields, switches: &Switches, stream: bool) -> Result<(usize, usize)> {
     let n = fields.integer("n", 1..=switches.max_n.into())?.unwrap_or(1);
+    // The limit of best_of is not one of n.
     let best_of = fields.integer("best_of", 0..=switches.max_best_of.into())?;
-    let candidates = best_of.unwrap_or(n);
-    if candidates < n {
+    let best_of = best_of.unwrap_or(n);
+    if best_of < n {
         let bounds = format!("at least n = {n}");
-        return Err(out_of_range("best_of", &bounds, candidates));
+        return Err(out_of_range("best_of", &bounds, best_of));
     }
-    if stream && candidates > n {
+    if stream && best_of > n {
         return Err(fault(
             RequestFault::ConflictingParameters,
             "best_of",
-            format!("best_of {candidates} cannot be streamed: it is greater than n = {n}"),
+            format!("best_of {best_of} cannot be streamed: it is greater than n = {n}"),
         ));
     }
-    if n > 1 {
-        fields.refuse("n");
-    }
-    if candidates > 1 {
-        fields.refuse("best_of");
-    }
-    Ok(usize::try_from(candidates).unwrap_or(usize::MAX))
-}
-
-fn check_logprobs(fields: &Fields, switches: &Switches) -> Result<()> {
-    let range = 0..=switches.max_logprobs.into();
-    if fields.integer("logprobs", range)?.is_some() {
-        fields.refuse("logprobs");
-    }
-    // Says which logprobs; without any it has nothing to say.
-    fields.word("logprobs_mode", &["raw", "processed"])?;
-    if fields.boolean("return_tokens_as_token_ids")? == Some(true) {
-        fields.refuse("return_tokens_as_token_ids");
-    }
-    Ok(())
+    // Both are bounded by switches of 32 bits.
+    Ok((n as usize, best_of as usize))
 }

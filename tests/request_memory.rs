@@ -1,0 +1,82 @@
+//! A prompt of millions of token ids takes memory in proportion to its ids, not to a tree of JSON
+//! values. A test program of its own, because it counts every allocation.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::rc::Rc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use inpage::api::{Body, Handler, Request, Switches, SystemHost};
+
+/// The system's allocator, with the bytes in use and their highest number.
+struct Counting;
+
+static IN_USE_BYTES: AtomicUsize = AtomicUsize::new(0);
+static PEAK_BYTES: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: hands everything to `System`; `alloc_zeroed` and `realloc` are the default ones, which
+// call these two.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let in_use = IN_USE_BYTES.fetch_add(layout.size(), Relaxed) + layout.size();
+        PEAK_BYTES.fetch_max(in_use, Relaxed);
+        // SAFETY: the caller keeps the contract of `alloc`.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        IN_USE_BYTES.fetch_sub(layout.size(), Relaxed);
+        // SAFETY: the caller keeps the contract of `dealloc`.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Sends a prompt to an endpoint without models and gives the error's code and the bytes that its
+/// reading took at most, the body itself not counted.
+fn post(prompt: &str) -> (String, usize) {
+    let body = format!(r#"{{"model":"m","prompt":{prompt}}}"#);
+    let handler = Handler::new(Switches::default(), Rc::new(SystemHost));
+    let request = Request {
+        method: "POST".to_owned(),
+        url: "/v1/completions".to_owned(),
+        headers: vec![("content-type".to_owned(), "application/json".to_owned())],
+        body: body.into_bytes(),
+    };
+    let before = IN_USE_BYTES.load(Relaxed);
+    PEAK_BYTES.store(before, Relaxed);
+    // The request itself goes with the answer.
+    let response = pollster::block_on(handler.handle(request));
+    let taken_bytes = PEAK_BYTES.load(Relaxed) - before;
+    let Body::Full(bytes) = response.body else {
+        panic!("an error is a whole body");
+    };
+    let answer: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
+    let code = answer["error"]["code"].as_str().unwrap().to_owned();
+    (code, taken_bytes)
+}
+
+/// One test, so that nothing else allocates meanwhile.
+#[test]
+fn prompts_take_memory_in_proportion_to_their_ids() {
+    const COUNT: usize = 4_000_000;
+    let ids = vec!["7"; COUNT].join(",");
+    // Four bytes an id, in a vector that doubles: half as much is in use while it grows.
+    let bound_bytes = 3 * 4 * COUNT.next_power_of_two() / 2 + (1 << 20);
+    for prompt in [format!("[{ids}]"), format!("[[{ids}]]")] {
+        let (code, taken_bytes) = post(&prompt);
+        assert_eq!(code, "model_not_found");
+        assert!(taken_bytes <= bound_bytes, "{taken_bytes} bytes");
+    }
+    // Refused shapes are not kept: the prompts beyond the limit, what follows a wrong element.
+    for (element, code) in [("[7]", "out_of_range"), (r#""7""#, "out_of_range")] {
+        let many = vec![element; COUNT / 4].join(",");
+        let (given, taken_bytes) = post(&format!("[{many}]"));
+        assert_eq!(given, code);
+        assert!(taken_bytes < 1 << 20, "{taken_bytes} bytes");
+    }
+    let (code, taken_bytes) = post(&format!("[null,{ids}]"));
+    assert_eq!(code, "invalid_type");
+    assert!(taken_bytes < 1 << 20, "{taken_bytes} bytes");
+}
