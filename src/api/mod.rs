@@ -20,6 +20,8 @@ use std::rc::Rc;
 
 mod auth;
 mod choice;
+#[cfg(test)]
+mod choice_tests;
 mod completions;
 mod constraint;
 mod context;
