@@ -13,11 +13,18 @@ use crate::text::Tokenizer;
 /// Costs a pass over the texts of the vocabulary, hardly more for many breakers.
 pub(super) fn ids(breakers: &[String], tokenizer: &Tokenizer) -> Result<Rc<[u32]>> {
     let breakers = without_prefixed(breakers);
+    let mut begins_breaker = [false; 256];
+    for first in breakers.iter().filter_map(|breaker| breaker.bytes().next()) {
+        begins_breaker[usize::from(first)] = true;
+    }
     let mut is_contained = vec![false; breakers.len()];
     let mut ids = BTreeSet::new();
     for id in 0..tokenizer.vocab_size() as u32 {
         let bytes = tokenizer.token_bytes(id);
-        for start in 0..bytes.len() {
+        for (start, byte) in bytes.iter().enumerate() {
+            if !begins_breaker[usize::from(*byte)] {
+                continue;
+            }
             let rest = &bytes[start..];
             // No breaker begins with another, so only the greatest one up to `rest` can begin it.
             let below = breakers.partition_point(|breaker| breaker.as_bytes() <= rest);

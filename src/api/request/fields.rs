@@ -142,7 +142,7 @@ pub(super) fn integer(value: &Value) -> Option<i128> {
     // An integer literal that i64 holds came through above, so a float at the very edge was
     // rounded from a literal below it.
     let below_i64 = number <= i64::MIN as f64;
-    (number.fract() == 0.0).then_some((number as i128) - i128::from(below_i64))
+    (number.fract() == 0.0).then_some((number as i128).saturating_sub(below_i64.into()))
 }
 
 pub(super) fn invalid_type(name: &str, expected: &str, value: &Value) -> crate::Error {
@@ -209,7 +209,8 @@ mod tests {
     fn integers_are_exact_and_integral() {
         let fields = fields(
             r#"{"a":5.0,"b":5e0,"c":1.5,"d":9223372036854775807,"e":9223372036854775808,
-                "f":-9223372036854775808,"g":1e300,"h":true,"i":"1","j":-0.0,"k":null}"#,
+                "f":-9223372036854775808,"g":1e300,"h":true,"i":"1","j":-0.0,"k":null,
+                "l":-9223372036854775809,"m":-1e300}"#,
         );
         let int64 = i128::from(i64::MIN)..=i128::from(i64::MAX);
         for (name, expected) in [
@@ -228,11 +229,12 @@ mod tests {
             let result = fields.integer(name, int64.clone());
             assert_eq!(code(result), Some(RequestFault::InvalidType), "{name}");
         }
-        for name in ["e", "g"] {
+        for name in ["e", "g", "l", "m"] {
             let result = fields.integer(name, int64.clone());
             assert_eq!(code(result), Some(RequestFault::OutOfRange), "{name}");
         }
         assert_eq!(fields.count("g"), Ok(Some(usize::MAX)));
+        assert_eq!(code(fields.count("m")), Some(RequestFault::OutOfRange));
     }
 
     #[test]

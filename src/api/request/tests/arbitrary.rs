@@ -1,9 +1,13 @@
 //! Whatever the body: parsing ends, does not panic, and its answer keeps the promises of the types
 //! or is a fault of the catalogue. `INPAGE_FUZZ_CASES` sets the number of bodies per property.
 
+use std::collections::BTreeSet;
+
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
 
 use super::*;
 use crate::api::Failure;
@@ -22,113 +26,85 @@ fn field_names() -> Vec<&'static str> {
     known_fields().collect()
 }
 
-/// Numbers on both sides of every bound, and those that JSON readers stumble over.
+/// Numbers on both sides of every bound.
+#[rustfmt::skip]
 const NUMBERS: &[&str] = &[
-    "0",
-    "-0",
-    "-0.0",
-    "1",
-    "1.0",
-    "1e0",
-    "2",
-    "3",
-    "4",
-    "5",
-    "6",
-    "7",
-    "19",
-    "20",
-    "21",
-    "64",
-    "65",
-    "127",
-    "128",
-    "129",
-    "-1",
-    "-2",
-    "-2.0001",
-    "2.0001",
-    "0.5",
-    "0.0001",
-    "1e-6",
-    "1e-45",
-    "1e-320",
-    "1e-999",
-    "100",
-    "100.01",
-    "-100",
-    "-100.01",
-    "1023",
-    "1024",
-    "1025",
-    "4294967295",
-    "4294967296",
-    "9007199254740993",
-    "9223372036854775807",
-    "9223372036854775808",
-    "-9223372036854775808",
-    "-9223372036854775809",
-    "18446744073709551615",
-    "18446744073709551616",
-    "1e18",
-    "1e19",
-    "1e38",
-    "3.5e38",
-    "1e300",
-    "1.7976931348623157e308",
-    "1e309",
-    "-1e400",
+    "0", "-0", "-0.0", "1", "1.0", "1e0", "2", "3", "4", "5", "6", "7", "19", "20", "21", "64",
+    "65", "127", "128", "129", "-1", "-2", "-2.0001", "2.0001", "0.5", "0.0001", "1e-6", "1e-45",
+    "1e-320", "1e-999", "100", "100.01", "-100", "-100.01", "1023", "1024", "1025", "4294967295",
+    "4294967296", "9007199254740993", "9223372036854775807", "9223372036854775808",
+    "-9223372036854775808", "-9223372036854775809", "18446744073709551615",
+    "18446744073709551616", "1e18", "1e19", "1e38", "3.5e38", "1e300", "-1e300", "1.7976931348623157e308",
     "123456789012345678901234567890123456789012345678901234567890",
-    "00",
-    "1.",
-    ".5",
-    "+1",
-    "0x10",
-    "NaN",
-    "Infinity",
-    "1e",
-    "--1",
 ];
 
+/// What looks like JSON.
+#[rustfmt::skip]
+const BROKEN: &[&str] = &[
+    "1e309", "-1e400", "00", "1.", ".5", "+1", "0x10", "NaN", "Infinity", "1e", "--1", "nul", "'x'",
+    r#""\ud800""#, r#""\udc00x""#, r#""\ud83c\ud83c""#, r#""\uD8""#, r#""\x""#, "\"\u{0}\"",
+    "\"\n\"", r#""x"#, "[1,]", r#"{"a"}"#,
+];
+
+#[rustfmt::skip]
 const STRINGS: &[&str] = &[
-    r#""""#,
-    r#""x""#,
-    r#""1""#,
-    r#""true""#,
-    r#""\u0000""#,
-    r#""\ud800""#,
-    r#""\udc00x""#,
-    r#""\ud83c\udf89""#,
-    r#""\ud83c\ud83c""#,
-    r#""\uD8""#,
-    r#""\x""#,
-    r#""a\nb\t\"\\\/""#,
-    r#""é終👩‍👩‍👧""#,
-    "\"\u{0}\"",
-    "\"\n\"",
-    "\"\u{feff}\u{202e}\"",
-    r#""truncate""#,
-    r#""error""#,
-    r#""append""#,
-    r#""fim""#,
-    r#""reject""#,
-    r#""raw""#,
-    r#""processed""#,
-    r#""none""#,
-    r#""auto""#,
-    r#""required""#,
-    r#""text""#,
-    r#""json_object""#,
-    r#""json_schema""#,
-    r#""regex""#,
-    r#""lark""#,
-    r#""llguidance""#,
-    r#""function""#,
-    r#""allowed_tools""#,
-    r#""web_search""#,
-    r#""data:image/png;base64,AAAA""#,
-    r#""data:image/png;base64,é""#,
-    r#""datä""#,
+    r#""""#, r#""x""#, r#""1""#, r#""true""#, r#""\u0000""#, r#""\ud83c\udf89""#,
+    r#""a\nb\t\"\\\/""#, r#""é終👩‍👩‍👧""#, "\"\u{feff}\u{202e}\"", r#""truncate""#,
+    r#""error""#, r#""append""#, r#""fim""#, r#""reject""#, r#""raw""#, r#""processed""#,
+    r#""none""#, r#""auto""#, r#""required""#, r#""text""#, r#""json_object""#,
+    r#""json_schema""#, r#""regex""#, r#""lark""#, r#""llguidance""#, r#""function""#,
+    r#""allowed_tools""#, r#""web_search""#, r#""data:image/png;base64,AAAA""#,
+    r#""data:image/png;base64,é""#, r#""datä""#,
+];
+
+/// Members that are right by themselves or nearly so, and exclude one another.
+const MEMBERS: &[(&str, &str)] = &[
+    ("model", r#""""#),
+    ("model", "null"),
+    ("prompt", r#"["a","b"]"#),
+    ("prompt", "[1,2,3]"),
+    ("prompt", "[[1],[2,3]]"),
+    ("prompt", "null"),
+    ("suffix", r#""x""#),
+    ("suffix_mode", r#""fim""#),
+    ("suffix_mode", r#""append""#),
+    ("images", r#"["data:image/png;base64,AAAA"]"#),
+    ("max_tokens", "4"),
+    ("max_completion_tokens", "5"),
+    ("n", "2"),
+    ("n", "65"),
+    ("best_of", "3"),
+    ("stream", "true"),
+    ("stream_options", r#"{"include_usage":true,"x":1}"#),
+    ("stop", r#"["a","b"]"#),
+    ("logit_bias", r#"{"7":100,"8":-100}"#),
+    ("mirostat_target", "1.5"),
+    ("dry_multiplier", "1e-300"),
+    ("dry_sequence_breakers", r#"["a","ab","\n"]"#),
+    ("response_format", r#"{"type":"json_object"}"#),
+    ("response_format", r#"{"type":"json_object","schema":3}"#),
+    ("response_format", r#"{"type":"json_schema"}"#),
+    (
+        "response_format",
+        r#"{"type":"json_schema","json_schema":{"schema":{}}}"#,
+    ),
+    ("grammar", r#"{"type":"regex","value":"a+"}"#),
+    ("grammar", r#"{"type":"lark"}"#),
+    (
+        "tools",
+        r#"[{"type":"function","function":{"name":"f","strict":true}}]"#,
+    ),
+    (
+        "tools",
+        r#"[{"type":"function","function":{"name":"f","parameters":[]}}]"#,
+    ),
+    ("tools", r#"[{"type":"web_search"}]"#),
+    ("tool_choice", r#""required""#),
+    ("tool_choice", r#"{"type":"function","name":"f"}"#),
+    (
+        "tool_choice",
+        r#"{"type":"allowed_tools","mode":"auto","tools":[{"type":"function","name":"f"}]}"#,
+    ),
 ];
 
 /// Member names of nested objects.
@@ -151,30 +127,7 @@ const KEYS: &[&str] = &[
     r#""4294967295""#,
     r#""99999999999999999999""#,
     r#""""#,
-    r#""\ud800""#,
     r#""\u0000""#,
-];
-
-/// Whole values that some field accepts or almost accepts.
-const SHAPES: &[&str] = &[
-    r#"[1,2,3]"#,
-    r#"[[1],[2,3]]"#,
-    r#"["a","b"]"#,
-    r#"["a",""]"#,
-    r#"[1,"a"]"#,
-    r#"[[]]"#,
-    r#"{"7":100,"8":-100}"#,
-    r#"{"include_usage":true}"#,
-    r#"{"type":"json_object"}"#,
-    r#"{"type":"json_schema","json_schema":{"name":"x","schema":{"type":"object"}}}"#,
-    r#"{"type":"regex","value":"a+"}"#,
-    r#"{"type":"lark","value":"start: \"a\""}"#,
-    r#"[{"type":"function","function":{"name":"f","parameters":{"type":"object"},"strict":true}}]"#,
-    r#"{"type":"function","name":"f"}"#,
-    r#"{"type":"function","function":{"name":"f"}}"#,
-    r#"{"type":"allowed_tools","mode":"auto","tools":[{"type":"function","name":"f"}]}"#,
-    r#"["data:image/png;base64,AAAA"]"#,
-    r#"[["data:image/png;base64,AA=="],[]]"#,
 ];
 
 fn words(words: &'static [&'static str]) -> impl Strategy<Value = String> + Clone {
@@ -186,8 +139,9 @@ fn value() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![
         4 => words(NUMBERS),
         3 => words(STRINGS),
-        2 => words(SHAPES),
-        2 => words(&["null", "true", "false", "nul", "{}", "[]"]),
+        2 => select(MEMBERS).prop_map(|(_, value)| value.to_owned()),
+        2 => words(&["null", "true", "false", "{}", "[]"]),
+        1 => words(BROKEN),
         1 => any::<f64>().prop_map(|number| number.to_string()),
         1 => any::<i64>().prop_map(|number| number.to_string()),
         1 => any::<String>().prop_map(|text| serde_json::to_string(&text).unwrap()),
@@ -217,15 +171,17 @@ fn object(members: &[(String, String)]) -> String {
 
 /// A body of known and a few unknown fields; most have a model and a prompt.
 fn body() -> impl Strategy<Value = String> {
-    let name = prop_oneof![
-        12 => select(field_names()).prop_map(|name| format!("\"{name}\"")),
-        1 => words(KEYS),
+    let quoted = |name: &str| format!("\"{name}\"");
+    let member = prop_oneof![
+        4 => select(MEMBERS).prop_map(move |(name, value)| (quoted(name), value.to_owned())),
+        4 => (select(field_names()).prop_map(quoted), value()),
+        1 => (words(KEYS), value()),
     ];
     let required = vec![
         ("\"model\"".to_owned(), "\"m\"".to_owned()),
         ("\"prompt\"".to_owned(), "\"p\"".to_owned()),
     ];
-    (vec((name, value()), 0..5), 0..8_u8).prop_map(move |(mut members, leave_out)| {
+    (vec(member, 0..6), 0..8_u8).prop_map(move |(mut members, leave_out)| {
         if leave_out > 0 {
             members.splice(0..0, required.clone());
         }
@@ -387,4 +343,33 @@ proptest! {
     fn arbitrary_bytes(body in vec(any::<u8>(), 0..200)) {
         check(&body, &Switches::default());
     }
+}
+
+/// What is generated meets every answer.
+#[test]
+fn generated_bodies_reach_every_answer() {
+    let mut runner = TestRunner::deterministic();
+    let bodies = body();
+    let mut accepted = 0;
+    let mut codes = BTreeSet::new();
+    for _ in 0..2000 {
+        let body = bodies.new_tree(&mut runner).unwrap().current();
+        match CompletionRequest::parse(body.as_bytes(), &profile("openai"), |_| {}) {
+            Ok(_) => accepted += 1,
+            Err(error) => drop(codes.insert(Failure::from(&error).code)),
+        }
+    }
+    assert!(accepted > 200, "{accepted}");
+    let expected = [
+        "conflicting_parameters",
+        "invalid_json",
+        "invalid_schema",
+        "invalid_type",
+        "invalid_value",
+        "missing_required_parameter",
+        "out_of_range",
+        "unknown_parameter",
+        "unsupported_parameter",
+    ];
+    assert_eq!(Vec::from_iter(codes), expected);
 }

@@ -105,7 +105,7 @@ fn the_number_of_prompts_is_bounded() {
 fn the_number_of_candidates_is_bounded() {
     ok(r#""n":64,"prompt":["a","b"]"#);
     fails_at(OutOfRange, "prompt", r#""n":65,"prompt":["a","b"]"#);
-    let many = format!(r#""prompt":[{}]"#, vec!["[1]"; 7].join(","));
+    let many = format!(r#""prompt":[{}]"#, ["[1]"; 7].join(","));
     fails_at(OutOfRange, "prompt", &format!(r#"{many},"best_of":19"#));
     ok(&format!(r#"{many},"best_of":18"#));
     let switches = Switches {
