@@ -1,5 +1,5 @@
 // Chooses the token with the largest logit (the lowest id on ties), feeds it to the next step and
-// advances the step (position, tokens) and the list of chosen ids. One workgroup. A NaN, a +inf or a
+// moves the step on to the next, single token and lengthens the list of chosen ids. One workgroup. A NaN, a +inf or a
 // row without any finite logit chooses INVALID_TOKEN instead.
 @group(0) @binding(B_logits) var<storage, read> logits: array<f32>; // [VOCAB]
 @group(0) @binding(B_ids) var<storage, read_write> ids: array<u32>; // [1]
@@ -50,9 +50,11 @@ fn main(@builtin(local_invocation_index) local: u32) {
         }
         ids[0] = best_id;
         // The tokens of this step are in the sequence now; the next one feeds the chosen id.
-        step[0] += step[1];
-        step[1] = 1u;
-        chosen[step[2] % CHOSEN] = best_id;
-        step[2] += 1u;
+        let last = STEP_ROWS + (step[STEP_TOKENS] - 1u) * ROW_WORDS;
+        step[STEP_ROWS] = step[last] + 1u;
+        step[STEP_ROWS + 1u] = step[last + 1u];
+        step[STEP_TOKENS] = 1u;
+        chosen[step[STEP_CHOSEN] % CHOSEN] = best_id;
+        step[STEP_CHOSEN] += 1u;
     }
 }

@@ -1,5 +1,5 @@
-// Causal attention of one query head of one token over the paged KV memory, with an online softmax
-// over blocks of WORKGROUP tokens. Queries come scaled. Serves decode and prefill.
+// Causal attention of one query head of one token over the paged KV memory of its sequence, with an
+// online softmax over blocks of WORKGROUP tokens. Queries come scaled. Serves decode and prefill.
 @group(0) @binding(B_q) var<storage, read> q: array<vec4<f32>>; // [tokens, Q_DIM / 4]
 @group(0) @binding(B_kv) var<storage, read> kv: array<vec4<f32>>; // [page, k|v, page token, KV_DIM / 4]
 @group(0) @binding(B_out) var<storage, read_write> out: array<vec4<f32>>; // [tokens, Q_DIM / 4]
@@ -21,7 +21,8 @@ fn main(
     if (token >= step_tokens()) {
         return;
     }
-    let length = step_position() + token + 1u;
+    let length = row_position(token) + 1u;
+    let table = row_table(token);
     let kv_head = head / (HEADS / KV_HEADS);
     let q_at = token * (Q_DIM / 4u) + head * VECTORS;
     for (var i = local; i < VECTORS; i += WORKGROUP) {
@@ -37,7 +38,7 @@ fn main(
         let count = min(WORKGROUP, length - base);
         var score = -3.0e38;
         if (local < count) {
-            let at = kv_row(base + local, 0u) / 4u + kv_head * VECTORS;
+            let at = kv_row(table, base + local, 0u) / 4u + kv_head * VECTORS;
             score = 0.0;
             for (var i = 0u; i < VECTORS; i++) {
                 score += dot(query[i], kv[at + i]);
@@ -61,7 +62,7 @@ fn main(
         }
         if (part < PARTS) {
             for (var i = part; i < count; i += PARTS) {
-                let at = kv_row(base + i, 1u) / 4u + kv_head * VECTORS;
+                let at = kv_row(table, base + i, 1u) / 4u + kv_head * VECTORS;
                 sum += scores[i] * kv[at + vector];
             }
         }

@@ -35,7 +35,8 @@ fn main(@builtin(global_invocation_id) global: vec3<u32>) {
     if (token >= step_tokens()) {
         return;
     }
-    let position = step_position() + token;
+    let position = row_position(token);
+    let table = row_table(token);
     var pair = global.x % pairs;
     if (pair < Q_DIM / 2u) {
         let e = pair_elements(pair);
@@ -50,14 +51,14 @@ fn main(@builtin(global_invocation_id) global: vec3<u32>) {
         let e = pair_elements(pair);
         let row = token * K_STRIDE + K_AT;
         let rotated = rotate(k[row + e.x], k[row + e.y], pair, position);
-        let at = kv_row(position, 0u);
+        let at = kv_row(table, position, 0u);
         kv[at + e.x] = rotated.x;
         kv[at + e.y] = rotated.y;
         return;
     }
     pair -= KV_DIM / 2u;
     let row = token * V_STRIDE + V_AT;
-    let at = kv_row(position, 1u);
+    let at = kv_row(table, position, 1u);
     kv[at + 2u * pair] = v[row + 2u * pair];
     kv[at + 2u * pair + 1u] = v[row + 2u * pair + 1u];
 }

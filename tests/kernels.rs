@@ -8,16 +8,19 @@ use inpage::{
         Variant,
         argmax::{INVALID_TOKEN, argmax},
         attention::{AttentionShape, attention},
+        copy_page::copy_page,
         embedding::embedding,
         gated_matmul::gated_matmul,
         gated_matvec::gated_matvec,
         last_row::last_row,
         matmul::matmul,
         matrix::{Format, Matrix, MatrixShape},
-        matvec::matvec,
+        matvec::{MAX_TOKENS, matvec},
         rms_norm::rms_norm,
         rope_kv::{RopeShape, rope_kv},
-        step::{KvMemory, Step},
+        rows::{ROW_MULTIPLE, rows},
+        score::{RowScore, parse, score, score_words},
+        step::{self, KvMemory, PAGE_TOKENS, Segment, Step},
     },
 };
 use pollster::block_on;
@@ -84,11 +87,19 @@ fn values<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
         .expect("f32")
 }
 
-fn words(tensor: Tensor<1, Int>) -> Vec<u32> {
+fn words<const D: usize>(tensor: Tensor<D, Int>) -> Vec<u32> {
     block_on(tensor.into_data_async())
         .expect("readable")
         .try_into_vec()
         .expect("u32")
+}
+
+fn segment(position: usize, tokens: usize, pages: &[u32]) -> Segment<'_> {
+    Segment {
+        position,
+        tokens,
+        pages,
+    }
 }
 
 /// A matrix of random words with sane scales and values, the same on both devices.
@@ -275,6 +286,54 @@ fn gated_matvec_equals_its_twin() {
     }
 }
 
+/// A few tokens at once: as the twins say, and for each token what it gets alone, to the last bit.
+#[test]
+fn matvec_gives_a_token_the_same_in_any_company() {
+    let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(10));
+    let variants = variants(&gpu);
+    for (i, format) in Format::ALL.into_iter().enumerate() {
+        for (rows, cols) in sizes(format).into_iter().skip(1) {
+            // All variants and formats, but not each with each: pipelines take time.
+            let variant = variants[i % variants.len()];
+            let [gate_gpu, gate_cpu] =
+                matrices(format, rows, cols, &mut noise, [gpu.device(), &cpu]);
+            let [up_gpu, up_cpu] = matrices(format, rows, cols, &mut noise, [gpu.device(), &cpu]);
+            let (x, norm) = (noise.floats(MAX_TOKENS * cols), noise.floats(cols));
+            let (bias, residual) = (noise.floats(rows), noise.floats(MAX_TOKENS * rows));
+            let run = |device: &Device, [gate, up]: [&Matrix; 2], from: usize, tokens: usize| {
+                let part = |values: &[f32], width: usize| {
+                    let values = &values[from * width..(from + tokens) * width];
+                    tensor(values, [tokens, width], device)
+                };
+                let norm = (tensor(&norm, [cols], device), 1e-5);
+                let bias = Some(tensor(&bias, [rows], device));
+                let residual = Some(part(&residual, rows));
+                let x = part(&x, cols);
+                let plain = matvec(x.clone(), Some(norm.clone()), gate, bias, residual, variant);
+                [
+                    values(plain),
+                    values(gated_matvec(x, norm, gate, up, variant)),
+                ]
+            };
+            let on_gpu = |from, tokens| run(gpu.device(), [&gate_gpu, &up_gpu], from, tokens);
+            let on_cpu = |from, tokens| run(&cpu, [&gate_cpu, &up_cpu], from, tokens);
+            for tokens in [2, 5, MAX_TOKENS] {
+                let what = format!("{tokens} tokens, {format:?} {rows}x{cols} {variant:?}");
+                let (a, b) = (on_gpu(0, tokens), on_cpu(0, tokens));
+                assert_close(&format!("matvec, {what}"), &a[0], &b[0], 1e-4);
+                assert_close(&format!("gated_matvec, {what}"), &a[1], &b[1], 2e-4);
+                for token in [0, tokens / 2, tokens - 1] {
+                    for (many, alone) in [(&a, on_gpu(token, 1)), (&b, on_cpu(token, 1))] {
+                        for (many, alone) in many.iter().zip(&alone) {
+                            assert_eq!(many[token * rows..][..rows], *alone, "{token} of {what}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn matmul_equals_its_twin() {
     let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(5));
@@ -392,10 +451,10 @@ fn attention_equals_its_twin() {
             .map(|(_, rows)| noise.floats(rows * stride))
             .collect();
         let run = |device: &Device| {
-            let (mut kv, mut step) = (KvMemory::new(4, kv_dim, device), Step::new(8, device));
+            let (mut kv, mut step) = (KvMemory::new(4, kv_dim, device), Step::new(128, 8, device));
             let (mut position, mut outputs) = (0, Vec::new());
             for ((tokens, rows), input) in steps.iter().zip(&inputs) {
-                step.set(position, *tokens, &[2, 0, 3]);
+                step.set(&[segment(position, *tokens, &[2, 0, 3])]);
                 let qkv = tensor(input, [*rows, stride], device);
                 let q = rope_kv(
                     [qkv.clone(), qkv.clone(), qkv],
@@ -420,14 +479,222 @@ fn attention_equals_its_twin() {
     }
 }
 
+/// Batches: rows of several sequences that share a page, and padding that must leave no trace.
+#[test]
+fn batched_attention_equals_its_twin() {
+    let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(11));
+    let (heads, kv_heads, head_dim) = (6, 2, 12);
+    let (q_dim, kv_dim) = (heads * head_dim, kv_heads * head_dim);
+    let stride = q_dim + 2 * kv_dim;
+    let rope = RopeShape {
+        heads,
+        kv_heads,
+        head_dim,
+        neox: false,
+        at: [0, q_dim, q_dim + kv_dim],
+        stride: [stride; 3],
+    };
+    let shape = AttentionShape {
+        heads,
+        kv_heads,
+        head_dim,
+    };
+    let freqs = noise.floats(head_dim / 2);
+    // A prompt of 70 tokens whose first page three sequences share; then steps of a token each in
+    // tensors of more rows; then a chunk beside them.
+    let tables: [&[u32]; 3] = [&[4, 1], &[4, 0], &[3, 2]];
+    let steps: Vec<(Vec<Segment>, usize)> = vec![
+        (vec![segment(0, 70, tables[0])], 70),
+        (vec![segment(0, 2, tables[2])], 8),
+        (
+            vec![
+                segment(64, 1, tables[1]),
+                segment(70, 1, tables[0]),
+                segment(2, 1, tables[2]),
+            ],
+            4,
+        ),
+        (
+            vec![segment(71, 1, tables[0]), segment(65, 1, tables[1])],
+            8,
+        ),
+        (
+            vec![segment(3, 60, tables[2]), segment(66, 1, tables[1])],
+            64,
+        ),
+    ];
+    let inputs: Vec<Vec<f32>> = steps
+        .iter()
+        .map(|(_, rows)| noise.floats(rows * stride))
+        .collect();
+    let run = |device: &Device| {
+        let mut kv = KvMemory::new(5, kv_dim, device);
+        let mut step = Step::new(128, 16, device);
+        let mut outputs = Vec::new();
+        for ((segments, rows), input) in steps.iter().zip(&inputs) {
+            step.set(segments);
+            let live: usize = segments.iter().map(|segment| segment.tokens).sum();
+            let qkv = tensor(input, [*rows, stride], device);
+            let q = rope_kv(
+                [qkv.clone(), qkv.clone(), qkv],
+                tensor(&freqs, [freqs.len()], device),
+                &mut kv,
+                &step,
+                rope,
+            );
+            let attended = attention(q, &kv, &step, shape);
+            outputs.extend_from_slice(&values(attended)[..live * q_dim]);
+        }
+        (outputs, values(kv.read()))
+    };
+    let (on_gpu, on_cpu) = (run(gpu.device()), run(&cpu));
+    assert_close("attention", &on_gpu.0, &on_cpu.0, 2e-4);
+    // Whole pages, the unwritten rests included: padding wrote nothing.
+    assert_close("KV memory", &on_gpu.1, &on_cpu.1, 2e-4);
+}
+
+#[test]
+fn copy_page_equals_its_twin() {
+    let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(12));
+    let kv_dim = 12;
+    let page = 2 * PAGE_TOKENS * kv_dim;
+    let rope = RopeShape {
+        heads: 1,
+        kv_heads: 1,
+        head_dim: kv_dim,
+        neox: true,
+        at: [0; 3],
+        stride: [kv_dim; 3],
+    };
+    let (x, freqs) = (noise.floats(PAGE_TOKENS * kv_dim), noise.floats(kv_dim / 2));
+    let run = |device: &Device| {
+        let (mut kv, mut step) = (KvMemory::new(4, kv_dim, device), Step::new(64, 1, device));
+        step.set(&[segment(0, PAGE_TOKENS, &[2])]);
+        let x = tensor(&x, [PAGE_TOKENS, kv_dim], device);
+        let freqs = tensor(&freqs, [freqs.len()], device);
+        rope_kv([x.clone(), x.clone(), x], freqs, &mut kv, &step, rope);
+        copy_page(&mut kv, ids(&[2, 1], device), kv_dim);
+        values(kv.read())
+    };
+    for memory in [run(gpu.device()), run(&cpu)] {
+        let pages: Vec<&[f32]> = memory.chunks_exact(page).collect();
+        assert!(pages[2].iter().any(|value| *value != 0.0));
+        assert_eq!(pages[1], pages[2]);
+        for untouched in [0, 3] {
+            assert!(pages[untouched].iter().all(|value| *value == 0.0));
+        }
+    }
+}
+
+#[test]
+fn rows_equals_its_twin() {
+    let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(13));
+    for (tokens, cols, first, count) in [(8, 172, 0, 3), (64, 4, 16, 48), (48, 172, 32, 1)] {
+        assert_eq!(first % ROW_MULTIPLE, 0);
+        let (x, norm) = (noise.floats(tokens * cols), vec![1.0; cols]);
+        let run = |device: &Device| {
+            let view = rows(tensor(&x, [tokens, cols], device), first, count);
+            // Read back, and read by a kernel.
+            let norm = tensor(&norm, [cols], device);
+            (values(view.clone()), values(rms_norm(view, norm, 1e-5)))
+        };
+        let (on_gpu, on_cpu) = (run(gpu.device()), run(&cpu));
+        assert_eq!(on_gpu.0, x[first * cols..(first + count) * cols]);
+        assert_eq!(on_gpu.0, on_cpu.0);
+        assert_close("rms_norm of rows", &on_gpu.1, &on_cpu.1, 1e-5);
+    }
+}
+
+/// The definition, in f64.
+fn expected_score(logits: &[f32], next: u32, top: usize) -> Option<RowScore> {
+    let finite = logits.iter().any(|logit| logit.is_finite());
+    if !finite || logits.iter().any(|l| l.is_nan() || *l == f32::INFINITY) {
+        return None;
+    }
+    let sum: f64 = logits.iter().map(|l| f64::from(*l).exp()).sum();
+    let logprob = |id: u32| (f64::from(logits[id as usize]) - sum.ln()) as f32;
+    let mut order: Vec<u32> = (0..logits.len() as u32).collect();
+    order.sort_by(|a, b| {
+        let (x, y) = (logits[*a as usize], logits[*b as usize]);
+        y.partial_cmp(&x).unwrap().then(a.cmp(b))
+    });
+    order.truncate(top);
+    Some(RowScore {
+        logprob: logprob(next),
+        top: order.into_iter().map(|id| (id, logprob(id))).collect(),
+    })
+}
+
+#[test]
+fn score_equals_its_twin_and_the_definition() {
+    let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(14));
+    let infinite = f32::NEG_INFINITY;
+    let mut cases: Vec<(usize, usize, Vec<f32>, Vec<u32>)> = Vec::new();
+    for (vocab, tokens, top) in [(1, 2, 1), (255, 3, 0), (257, 9, 20), (4097, 33, 5)] {
+        let logits = noise
+            .floats(tokens * vocab)
+            .iter()
+            .map(|v| v * 20.0)
+            .collect();
+        let next = (0..tokens).map(|i| (i * 131 % vocab) as u32).collect();
+        cases.push((vocab, top, logits, next));
+    }
+    // Ties, at zero of either sign too; -inf among the best; rows that are invalid.
+    let mut tied = vec![-3.0; 300];
+    (tied[299], tied[7], tied[280]) = (1.5, 1.5, 1.5);
+    (tied[100], tied[20]) = (0.0, -0.0);
+    let mut few = vec![infinite; 300];
+    (few[40], few[200]) = (-7.0, 90.0);
+    let mut rows_of = vec![tied.clone(), few.clone(), vec![infinite; 300]];
+    for bad in [f32::NAN, -f32::NAN, f32::INFINITY] {
+        rows_of.push(few.clone());
+        rows_of.last_mut().unwrap()[299] = bad;
+    }
+    rows_of.push(tied);
+    cases.push((300, 7, rows_of.concat(), vec![280, 3, 0, 40, 40, 40, 20]));
+    for (vocab, top, logits, next) in cases {
+        let tokens = next.len();
+        let run = |device: &Device| -> Vec<Option<RowScore>> {
+            let logits = tensor(&logits, [tokens, vocab], device);
+            let words = words(score(logits, ids(&next, device), top));
+            words.chunks_exact(score_words(top)).map(parse).collect()
+        };
+        let (on_gpu, on_cpu) = (run(gpu.device()), run(&cpu));
+        for (i, &next) in next.iter().enumerate() {
+            let row = &logits[i * vocab..][..vocab];
+            let expected = expected_score(row, next, top);
+            for (device, got) in [("GPU", &on_gpu[i]), ("CPU", &on_cpu[i])] {
+                let what = format!("row {i} of {tokens}x{vocab} on the {device}");
+                assert_eq!(got.is_some(), expected.is_some(), "{what}: {got:?}");
+                let (Some(got), Some(expected)) = (got, &expected) else {
+                    continue;
+                };
+                let close = |a: f32, b: f32| a == b || (a - b).abs() < 1e-4;
+                assert!(
+                    got.logprob <= 0.0 && close(got.logprob, expected.logprob),
+                    "{what}"
+                );
+                assert_eq!(got.top.len(), expected.top.len(), "{what}");
+                for (a, b) in got.top.iter().zip(&expected.top) {
+                    assert_eq!(a.0, b.0, "{what}: {got:?}");
+                    assert!(a.1 <= 0.0 && close(a.1, b.1), "{what}: {a:?}, not {b:?}");
+                    if a.0 == next {
+                        assert_eq!(a.1.to_bits(), got.logprob.to_bits(), "{what}");
+                    }
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn last_row_equals_its_twin() {
     let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(8));
     for (rows, tokens, cols) in [(16, 16, 64), (16, 3, 172), (64, 1, 260)] {
         let x = noise.floats(rows * cols);
         let run = |device: &Device| {
-            let mut step = Step::new(2, device);
-            step.set(7, tokens, &[0]);
+            let mut step = Step::new(rows, 2, device);
+            step.set(&[segment(7, tokens, &[0])]);
             values(last_row(tensor(&x, [rows, cols], device), &step))
         };
         assert_eq!(run(gpu.device()), run(&cpu));
@@ -455,8 +722,8 @@ fn argmax_equals_its_twin() {
     rows.push((tied, Some(301)));
     for (logits, expected) in rows {
         let run = |device: &Device| {
-            let mut step = Step::new(2, device);
-            step.set(40, 3, &[1]);
+            let mut step = Step::new(3, 2, device);
+            step.set(&[segment(40, 3, &[6, 1])]);
             let mut chosen = Some(ids(&[9; 4], device));
             let mut next = Some(ids(&[7], device));
             for _ in 0..5 {
@@ -472,11 +739,11 @@ fn argmax_equals_its_twin() {
         };
         let (on_gpu, on_cpu) = (run(gpu.device()), run(&cpu));
         assert_eq!(on_gpu, on_cpu);
-        assert_eq!(
-            on_gpu.2[..3],
-            [40 + 3 + 4, 1, 5],
-            "position, tokens, chosen"
-        );
+        let row = &on_gpu.2[step::ROWS..];
+        assert_eq!(row[0], 40 + 3 + 4, "position");
+        assert_eq!(on_gpu.2[row[1] as usize..][..2], [6, 1], "block table");
+        assert_eq!(on_gpu.2[step::TOKENS], 1);
+        assert_eq!(on_gpu.2[step::CHOSEN], 5);
         if let Some(expected) = expected {
             assert_eq!(on_gpu.0, [expected]);
         }

@@ -3,10 +3,11 @@
 use inpage::ops::{
     Kernel, Variant, argmax,
     attention::{self, AttentionShape},
-    embedding, gated_matmul, gated_matvec, last_row, matmul,
+    copy_page, embedding, gated_matmul, gated_matvec, last_row, matmul,
     matrix::{Format, MatrixShape},
     matvec, rms_norm,
     rope_kv::{self, RopeShape},
+    score,
 };
 use naga::valid::{Capabilities, ValidationFlags, Validator};
 
@@ -29,8 +30,11 @@ fn variants() -> Vec<Variant> {
 fn kernels() -> Vec<Kernel> {
     let mut kernels = vec![
         argmax::kernel(512, 64),
+        copy_page::kernel(128 * 8),
         last_row::kernel(172),
         rms_norm::kernel(64, 1e-5),
+        score::kernel(517, 0),
+        score::kernel(517, 20),
     ];
     for neox in [false, true] {
         kernels.push(rope_kv::kernel(RopeShape {
@@ -60,12 +64,22 @@ fn kernels() -> Vec<Kernel> {
         for (bias, residual) in [(false, false), (true, false), (false, true), (true, true)] {
             kernels.push(matmul::kernel(shape, bias, residual));
             for variant in variants() {
-                kernels.push(matvec::kernel(shape, None, bias, residual, variant));
-                kernels.push(matvec::kernel(shape, Some(1e-5), bias, residual, variant));
+                for norm_eps in [None, Some(1e-5)] {
+                    let tokens = if bias == residual {
+                        1
+                    } else {
+                        matvec::MAX_TOKENS
+                    };
+                    kernels.push(matvec::kernel(
+                        shape, tokens, norm_eps, bias, residual, variant,
+                    ));
+                }
             }
         }
         for variant in variants() {
-            kernels.push(gated_matvec::kernel(shape, shape, 1e-5, variant));
+            for tokens in [1, matvec::MAX_TOKENS] {
+                kernels.push(gated_matvec::kernel(shape, shape, tokens, 1e-5, variant));
+            }
         }
     }
     kernels

@@ -5,7 +5,7 @@ use burn::{module::Module, tensor::Tensor};
 use super::linear::{Linear, Norm};
 use crate::ops::{
     Variant, gated_matmul::gated_matmul, gated_matvec::gated_matvec, matrix::Matrix,
-    rms_norm::rms_norm,
+    matvec::MAX_TOKENS, rms_norm::rms_norm,
 };
 
 /// `x + ffn_down(silu(ffn_gate(norm(x))) * ffn_up(norm(x)))`
@@ -27,7 +27,7 @@ impl FeedForward {
     /// `x` `[tokens, dim]`.
     pub fn forward(&self, x: Tensor<2>) -> Tensor<2> {
         let norm = &self.ffn_norm;
-        let hidden = if x.dims()[0] == 1 {
+        let hidden = if x.dims()[0] <= MAX_TOKENS {
             let norm = (norm.weight.clone(), norm.eps);
             gated_matvec(x.clone(), norm, &self.ffn_gate, &self.ffn_up, self.variant)
         } else {

@@ -1,8 +1,14 @@
-//! A linear layer: one op whether a step feeds one token or many.
+//! A linear layer: one op whether a step feeds a few tokens or many.
 
 use burn::{module::Module, tensor::Tensor};
 
-use crate::ops::{Variant, matmul::matmul, matrix::Matrix, matvec::matvec, rms_norm::rms_norm};
+use crate::ops::{
+    Variant,
+    matmul::matmul,
+    matrix::Matrix,
+    matvec::{MAX_TOKENS, matvec},
+    rms_norm::rms_norm,
+};
 
 /// A root-mean-square norm's weight.
 #[derive(Module, Debug)]
@@ -28,7 +34,7 @@ pub struct Linear {
 impl Linear {
     /// `weight * norm(x) + bias`, `x` `[tokens, cols]`.
     pub fn normed(&self, x: Tensor<2>, norm: &Norm) -> Tensor<2> {
-        if x.dims()[0] == 1 {
+        if x.dims()[0] <= MAX_TOKENS {
             let norm = Some((norm.weight.clone(), norm.eps));
             return matvec(x, norm, &self.weight, self.bias.clone(), None, self.variant);
         }
@@ -39,7 +45,7 @@ impl Linear {
     /// `residual + weight * x + bias`, `x` `[tokens, cols]`, `residual` `[tokens, rows]`.
     pub fn onto(&self, residual: Tensor<2>, x: Tensor<2>) -> Tensor<2> {
         let (bias, residual) = (self.bias.clone(), Some(residual));
-        if x.dims()[0] == 1 {
+        if x.dims()[0] <= MAX_TOKENS {
             return matvec(x, None, &self.weight, bias, residual, self.variant);
         }
         matmul(x, &self.weight, bias, residual)

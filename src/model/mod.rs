@@ -9,6 +9,7 @@ mod linear;
 pub mod llama;
 mod load;
 mod rope;
+mod steps;
 mod transformer;
 
 pub use causal::{CausalModel, SequenceKv};

@@ -45,7 +45,7 @@ fn take(tensor: &mut Option<Tensor<1, Int>>) -> Tensor<1, Int> {
 
 /// The composed kernel.
 pub fn kernel(vocab: usize, chosen: usize) -> Kernel {
-    Kernel::new("argmax")
+    let kernel = Kernel::new("argmax")
         .binding("logits")
         .binding("ids")
         .binding("step")
@@ -53,8 +53,8 @@ pub fn kernel(vocab: usize, chosen: usize) -> Kernel {
         .constant("VOCAB", vocab)
         .constant("CHOSEN", chosen)
         .constant("INVALID_TOKEN", INVALID_TOKEN as usize)
-        .constant("WORKGROUP", WORKGROUP)
-        .module(shader::kernel::ARGMAX)
+        .constant("WORKGROUP", WORKGROUP);
+    step::layout(kernel).module(shader::kernel::ARGMAX)
 }
 
 pub(super) fn launch(
@@ -78,8 +78,7 @@ pub(super) fn twin(
     let id = largest(logits.storage()).unwrap_or(INVALID_TOKEN);
     ids.storage_mut::<u32>()[0] = id;
     let words = step.storage_mut::<u32>();
-    words[step::POSITION] += words[step::TOKENS];
-    words[step::TOKENS] = 1;
+    step::advance(words);
     let count = words[step::CHOSEN] as usize;
     words[step::CHOSEN] += 1;
     let ring = chosen.storage_mut::<u32>();

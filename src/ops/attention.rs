@@ -28,8 +28,8 @@ pub struct AttentionShape {
     pub head_dim: usize,
 }
 
-/// Attends with rotated, scaled queries `[tokens, heads * head_dim]` to all tokens of the sequence
-/// up to each query's own; gives the same shape.
+/// Attends with rotated, scaled queries `[tokens, heads * head_dim]` to all tokens of each query's
+/// sequence up to its own; gives the same shape. Rows of padding are left as they are.
 pub fn attention(q: Tensor<2>, kv: &KvMemory, step: &Step, shape: AttentionShape) -> Tensor<2> {
     Tensor::from_dispatch(Dispatch::attention(
         q.into_dispatch(),
@@ -41,7 +41,7 @@ pub fn attention(q: Tensor<2>, kv: &KvMemory, step: &Step, shape: AttentionShape
 
 /// The composed kernel.
 pub fn kernel(shape: AttentionShape) -> Kernel {
-    Kernel::new("attention")
+    let kernel = Kernel::new("attention")
         .binding("q")
         .binding("kv")
         .binding("out")
@@ -51,9 +51,8 @@ pub fn kernel(shape: AttentionShape) -> Kernel {
         .constant("HEAD_DIM", shape.head_dim)
         .constant("Q_DIM", shape.heads * shape.head_dim)
         .constant("KV_DIM", shape.kv_heads * shape.head_dim)
-        .constant("STEP_PAGES", step::PAGES)
-        .constant("PAGE_TOKENS", step::PAGE_TOKENS)
-        .constant("WORKGROUP", WORKGROUP)
+        .constant("WORKGROUP", WORKGROUP);
+    step::layout(kernel)
         .module(shader::STEP)
         .module(shader::kernel::ATTENTION)
 }
@@ -83,18 +82,19 @@ pub(super) fn twin(
         kv.storage::<f32>(),
         step.storage::<u32>(),
     );
-    let position = words[step::POSITION] as usize;
     let kv_dim = shape.kv_heads * shape.head_dim;
     let mut out = vec![0.0; tokens * dim];
     for token in 0..(words[step::TOKENS] as usize).min(tokens) {
+        let position = step::row_position(words, token);
+        let table = step::row_table(words, token);
         for head in 0..shape.heads {
             let at = token * dim + head * shape.head_dim;
             let query = &q[at..at + shape.head_dim];
             let kv_at = head / (shape.heads / shape.kv_heads) * shape.head_dim;
             let vector = |past: usize, value: usize| {
-                &memory[step::kv_row(words, past, value, kv_dim) + kv_at..][..shape.head_dim]
+                &memory[step::kv_row(words, table, past, value, kv_dim) + kv_at..][..shape.head_dim]
             };
-            let scores: Vec<f32> = (0..=position + token)
+            let scores: Vec<f32> = (0..=position)
                 .map(|past| query.iter().zip(vector(past, 0)).map(|(a, b)| a * b).sum())
                 .collect();
             let peak = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);

@@ -7,13 +7,14 @@ use burn::{
         Backend, Cube, Dispatch, ExtensionType, Flex, backend_extension,
         tensor::{FloatTensor, IntTensor},
     },
-    tensor::{Int, Tensor},
+    tensor::{DType, Int, Shape, Tensor, TensorData},
 };
 use burn_wgpu::CubeTensor;
 
 use super::{
-    Variant, argmax, attention, attention::AttentionShape, embedding, gated_matmul, gated_matvec,
-    last_row, matmul, matrix::MatrixShape, matvec, rms_norm, rope_kv, rope_kv::RopeShape,
+    Variant, argmax, attention, attention::AttentionShape, copy_page, embedding, gated_matmul,
+    gated_matvec, last_row, matmul, matrix::MatrixShape, matvec, rms_norm, rope_kv,
+    rope_kv::RopeShape, rows, score,
 };
 
 /// An input that an op can do without.
@@ -128,6 +129,16 @@ pub trait Ops: Backend {
 
     fn last_row(x: FloatTensor<Self>, step: IntTensor<Self>) -> FloatTensor<Self>;
 
+    fn rows(x: FloatTensor<Self>, first: usize, count: usize) -> FloatTensor<Self>;
+
+    fn score(logits: FloatTensor<Self>, next: IntTensor<Self>, top: usize) -> IntTensor<Self>;
+
+    fn copy_page(
+        kv: FloatTensor<Self>,
+        pages: IntTensor<Self>,
+        elements: usize,
+    ) -> FloatTensor<Self>;
+
     fn argmax(
         logits: FloatTensor<Self>,
         ids: IntTensor<Self>,
@@ -201,6 +212,15 @@ macro_rules! route {
             fn last_row(x: $tensor, step: $tensor) -> $tensor {
                 last_row::$side(x, step)
             }
+            fn rows(x: $tensor, first: usize, count: usize) -> $tensor {
+                rows::$side(x, first, count)
+            }
+            fn score(logits: $tensor, next: $tensor, top: usize) -> $tensor {
+                score::$side(logits, next, top)
+            }
+            fn copy_page(kv: $tensor, pages: $tensor, elements: usize) -> $tensor {
+                copy_page::$side(kv, pages, elements)
+            }
             fn argmax(
                 logits: $tensor,
                 ids: $tensor,
@@ -248,19 +268,32 @@ mod words {
 }
 
 /// An f32 output tensor on the GPU.
-pub(super) fn output(like: &CubeTensor, shape: impl Into<burn::tensor::Shape>) -> CubeTensor {
-    let shape = shape.into();
+pub(super) fn output(like: &CubeTensor, shape: impl Into<Shape>) -> CubeTensor {
+    reserve(like, shape.into(), DType::F32)
+}
+
+/// A u32 output tensor on the GPU.
+pub(super) fn output_words(like: &CubeTensor, shape: impl Into<Shape>) -> CubeTensor {
+    reserve(like, shape.into(), DType::U32)
+}
+
+fn reserve(like: &CubeTensor, shape: Shape, dtype: DType) -> CubeTensor {
     let handle = like.client.empty(shape.num_elements() * 4);
     CubeTensor::new_contiguous(
         like.client.clone(),
         like.device.clone(),
         shape,
         handle,
-        burn::tensor::DType::F32,
+        dtype,
     )
 }
 
 /// An f32 output tensor of a CPU twin.
-pub(super) fn twin_output(values: Vec<f32>, shape: impl Into<burn::tensor::Shape>) -> FlexTensor {
-    FlexTensor::from_data(burn::tensor::TensorData::new(values, shape.into()))
+pub(super) fn twin_output(values: Vec<f32>, shape: impl Into<Shape>) -> FlexTensor {
+    FlexTensor::from_data(TensorData::new(values, shape.into()))
+}
+
+/// A u32 output tensor of a CPU twin.
+pub(super) fn twin_output_words(words: Vec<u32>, shape: impl Into<Shape>) -> FlexTensor {
+    FlexTensor::from_data(TensorData::new(words, shape.into()))
 }

@@ -1,9 +1,10 @@
-//! The gated half of a feed-forward layer for one token: `silu(gate * norm(x)) * (up * norm(x))`
-//! (Shazeer 2020, <https://arxiv.org/abs/2002.05202>).
+//! The gated half of a feed-forward layer for a few tokens: `silu(gate * norm(x)) * (up * norm(x))`
+//! (Shazeer 2020, <https://arxiv.org/abs/2002.05202>). Tokens do not depend on each other, as in
+//! `matvec`.
 
 use burn::backend::flex::FlexTensor;
 use burn::{
-    backend::{Cube, Dispatch, Flex},
+    backend::{Cube, Dispatch, Flex, TensorMetadata},
     tensor::Tensor,
 };
 use burn_wgpu::CubeTensor;
@@ -17,7 +18,8 @@ use super::{
     matvec, rms_norm, shader,
 };
 
-/// `x` is `[1, cols]`, `norm` `[cols]`; gives `[1, rows]`.
+/// `x` is `[tokens, cols]` with at most [`matvec::MAX_TOKENS`], `norm` `[cols]`; gives
+/// `[tokens, rows]`.
 pub fn gated_matvec(
     x: Tensor<2>,
     norm: (Tensor<1>, f32),
@@ -25,6 +27,10 @@ pub fn gated_matvec(
     up: &Matrix,
     variant: Variant,
 ) -> Tensor<2> {
+    assert!(
+        x.dims()[0] <= matvec::MAX_TOKENS,
+        "a matvec of too many tokens"
+    );
     Tensor::from_dispatch(Dispatch::gated_matvec(
         x.into_dispatch(),
         norm.0.into_dispatch(),
@@ -36,7 +42,13 @@ pub fn gated_matvec(
 }
 
 /// The composed kernel; `gate` and `up` have equal sizes, formats may differ.
-pub fn kernel(gate: MatrixShape, up: MatrixShape, eps: f32, variant: Variant) -> Kernel {
+pub fn kernel(
+    gate: MatrixShape,
+    up: MatrixShape,
+    tokens: usize,
+    eps: f32,
+    variant: Variant,
+) -> Kernel {
     let kernel = Kernel::new(format!("gated_matvec_{}", gate.format.name()))
         .variant(variant)
         .binding("x")
@@ -44,7 +56,7 @@ pub fn kernel(gate: MatrixShape, up: MatrixShape, eps: f32, variant: Variant) ->
         .binding("out")
         .constant_f32("EPS", eps);
     let kernel = gated_matmul::matrices(kernel, gate, up);
-    matvec::lanes(kernel, gate, variant, 2)
+    matvec::lanes(kernel, gate, tokens, variant, 2)
         .module(shader::matvec_input::RMS_NORM)
         .module(shader::store::PLAIN)
         .module(shader::SILU)
@@ -59,10 +71,11 @@ pub(super) fn launch(
     up: MatrixTensors<Cube>,
     variant: Variant,
 ) -> CubeTensor {
-    let out = output(&x, [1, gate.shape.rows]);
+    let [tokens, _] = x.shape().dims();
+    let out = output(&x, [tokens, gate.shape.rows]);
     let mut buffers = vec![&x, &norm, &out];
     gated_matmul::push_matrices(&mut buffers, &gate, &up);
-    kernel(gate.shape, up.shape, eps, variant)
+    kernel(gate.shape, up.shape, tokens, eps, variant)
         .launch(&buffers, matvec::workgroups(gate.shape.rows, variant));
     out
 }

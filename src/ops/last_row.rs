@@ -26,15 +26,14 @@ pub fn last_row(x: Tensor<2>, step: &Step) -> Tensor<2> {
 
 /// The composed kernel.
 pub fn kernel(cols: usize) -> Kernel {
-    Kernel::new("last_row")
+    let kernel = Kernel::new("last_row")
         .binding("x")
         .binding("out")
         .binding("step")
         .constant("COLS", cols)
         .constant("KV_DIM", 1)
-        .constant("STEP_PAGES", step::PAGES)
-        .constant("PAGE_TOKENS", step::PAGE_TOKENS)
-        .constant("WORKGROUP", WORKGROUP)
+        .constant("WORKGROUP", WORKGROUP);
+    step::layout(kernel)
         .module(shader::STEP)
         .module(shader::kernel::LAST_ROW)
 }

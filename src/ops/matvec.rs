@@ -1,5 +1,6 @@
-//! Matrix times one token's vector, for decode: `out = weights * norm(x) + bias + residual`, where
-//! norm, bias and residual are optional and cost no dispatch of their own.
+//! Matrix times the vectors of a few tokens, for decode: `out = weights * norm(x) + bias + residual`,
+//! where norm, bias and residual are optional and cost no dispatch of their own. What a token gets
+//! does not depend on how many there are, to the last bit.
 
 use burn::backend::flex::FlexTensor;
 use burn::{
@@ -17,7 +18,11 @@ use super::{
     rms_norm, shader,
 };
 
-/// `x` is `[1, cols]`, `norm` `[cols]`, `bias` `[rows]`, `residual` `[1, rows]`; gives `[1, rows]`.
+/// Most tokens of one launch.
+pub const MAX_TOKENS: usize = 8;
+
+/// `x` is `[tokens, cols]` with at most [`MAX_TOKENS`], `norm` `[cols]`, `bias` `[rows]`, `residual`
+/// `[tokens, rows]`; gives `[tokens, rows]`.
 pub fn matvec(
     x: Tensor<2>,
     norm: Option<(Tensor<1>, f32)>,
@@ -26,6 +31,7 @@ pub fn matvec(
     residual: Option<Tensor<2>>,
     variant: Variant,
 ) -> Tensor<2> {
+    assert!(x.dims()[0] <= MAX_TOKENS, "a matvec of too many tokens");
     let (norm, eps) = norm.map_or((None, 0.0), |(norm, eps)| (Some(norm), eps));
     Tensor::from_dispatch(Dispatch::matvec(
         x.into_dispatch(),
@@ -41,6 +47,7 @@ pub fn matvec(
 /// The composed kernel.
 pub fn kernel(
     weights: MatrixShape,
+    tokens: usize,
     norm_eps: Option<f32>,
     bias: bool,
     residual: bool,
@@ -67,7 +74,7 @@ pub fn kernel(
     if residual {
         kernel = kernel.binding("residual");
     }
-    lanes(kernel, weights, variant, 1)
+    lanes(kernel, weights, tokens, variant, 1)
         .module(weights.format.wgsl())
         .module(input)
         .module(matmul::store_module(bias, residual))
@@ -78,11 +85,13 @@ pub fn kernel(
 pub(super) fn lanes(
     kernel: Kernel,
     weights: MatrixShape,
+    tokens: usize,
     variant: Variant,
     matrices: usize,
 ) -> Kernel {
     let rows_per_group = variant.rows_per_group as usize;
     kernel
+        .constant("TOKENS", tokens)
         .constant("ROWS", weights.rows)
         .constant("COLS", weights.cols)
         .constant("BLOCKS", weights.row_blocks())
@@ -113,11 +122,13 @@ pub(super) fn launch(
     residual: Maybe<Cube>,
     variant: Variant,
 ) -> CubeTensor {
+    let [tokens, _] = x.shape().dims();
     let shape = weights.shape;
-    let out = output(&x, [1, shape.rows]);
+    let out = output(&x, [tokens, shape.rows]);
     let (norm, bias, residual) = (norm.as_ref(), bias.as_ref(), residual.as_ref());
     let kernel = kernel(
         shape,
+        tokens,
         norm.map(|_| eps),
         bias.is_some(),
         residual.is_some(),
@@ -145,6 +156,5 @@ pub(super) fn twin(
         Maybe::Some(norm) => rms_norm::twin(x, norm, eps),
         Maybe::None => x,
     };
-    debug_assert_eq!(x.shape().dims::<2>()[0], 1);
     matmul::twin(x, weights, bias, residual)
 }

@@ -10,6 +10,7 @@ pub mod step;
 
 pub mod argmax;
 pub mod attention;
+pub mod copy_page;
 pub mod embedding;
 pub mod gated_matmul;
 pub mod gated_matvec;
@@ -18,6 +19,8 @@ pub mod matmul;
 pub mod matvec;
 pub mod rms_norm;
 pub mod rope_kv;
+pub mod rows;
+pub mod score;
 pub mod self_test;
 
 pub use backend::write_words;

@@ -48,7 +48,7 @@ impl RopeShape {
 
 /// Rotates q and k `[tokens, stride]` by position, writes k and v to `kv` in place, and returns the
 /// rotated queries `[tokens, heads * head_dim]`, scaled by `1 / sqrt(head_dim)`. `freqs`
-/// `[head_dim / 2]` are radians per position.
+/// `[head_dim / 2]` are radians per position. Rows of padding write nothing.
 pub fn rope_kv(
     qkv: [Tensor<2>; 3],
     freqs: Tensor<1>,
@@ -72,7 +72,7 @@ pub fn rope_kv(
 
 /// The composed kernel.
 pub fn kernel(shape: RopeShape) -> Kernel {
-    Kernel::new("rope_kv")
+    let kernel = Kernel::new("rope_kv")
         .binding("q")
         .binding("k")
         .binding("v")
@@ -90,9 +90,8 @@ pub fn kernel(shape: RopeShape) -> Kernel {
         .constant("Q_STRIDE", shape.stride[0])
         .constant("K_STRIDE", shape.stride[1])
         .constant("V_STRIDE", shape.stride[2])
-        .constant("STEP_PAGES", step::PAGES)
-        .constant("PAGE_TOKENS", step::PAGE_TOKENS)
-        .constant("WORKGROUP", WORKGROUP)
+        .constant("WORKGROUP", WORKGROUP);
+    step::layout(kernel)
         .module(shader::STEP)
         .module(shader::kernel::ROPE_KV)
 }
@@ -129,7 +128,6 @@ pub(super) fn twin(
 ) -> (FlexTensor, FlexTensor) {
     let [tokens, _] = q.shape().dims();
     let (words, freqs) = (step.storage::<u32>(), freqs.storage::<f32>());
-    let position = words[step::POSITION] as usize;
     let memory = kv.storage_mut::<f32>();
     let mut out = vec![0.0; tokens * shape.q_dim()];
     let half = shape.head_dim / 2;
@@ -154,21 +152,22 @@ pub(super) fn twin(
         tensor.storage::<f32>()[at..at + len].to_vec()
     };
     for token in 0..(words[step::TOKENS] as usize).min(tokens) {
-        let position = position + token;
+        let position = step::row_position(words, token);
+        let table = step::row_table(words, token);
         rotate(
             &part(&q, token, 0, shape.q_dim()),
             &mut out[token * shape.q_dim()..][..shape.q_dim()],
             position,
             (shape.head_dim as f32).sqrt().recip(),
         );
-        let at = step::kv_row(words, position, 0, shape.kv_dim());
+        let at = step::kv_row(words, table, position, 0, shape.kv_dim());
         rotate(
             &part(&k, token, 1, shape.kv_dim()),
             &mut memory[at..at + shape.kv_dim()],
             position,
             1.0,
         );
-        let at = step::kv_row(words, position, 1, shape.kv_dim());
+        let at = step::kv_row(words, table, position, 1, shape.kv_dim());
         memory[at..at + shape.kv_dim()].copy_from_slice(&part(&v, token, 2, shape.kv_dim()));
     }
     (twin_output(out, [tokens, shape.q_dim()]), kv)

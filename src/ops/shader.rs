@@ -6,6 +6,8 @@ pub mod kernel {
     pub const ARGMAX: &str = include_str!("../../shaders/argmax.wgsl");
     /// `shaders/attention.wgsl`
     pub const ATTENTION: &str = include_str!("../../shaders/attention.wgsl");
+    /// `shaders/copy_page.wgsl`
+    pub const COPY_PAGE: &str = include_str!("../../shaders/copy_page.wgsl");
     /// `shaders/embedding.wgsl`
     pub const EMBEDDING: &str = include_str!("../../shaders/embedding.wgsl");
     /// `shaders/gated_matmul.wgsl`
@@ -22,13 +24,15 @@ pub mod kernel {
     pub const RMS_NORM: &str = include_str!("../../shaders/rms_norm.wgsl");
     /// `shaders/rope_kv.wgsl`
     pub const ROPE_KV: &str = include_str!("../../shaders/rope_kv.wgsl");
+    /// `shaders/score.wgsl`
+    pub const SCORE: &str = include_str!("../../shaders/score.wgsl");
 }
 
 /// What a matvec reads.
 pub mod matvec_input {
-    /// The input as it is.
+    /// The inputs as they are.
     pub const PLAIN: &str = include_str!("../../shaders/shared/matvec_input/plain.wgsl");
-    /// The input, normalized on the way in.
+    /// The inputs, normalized on the way in.
     pub const RMS_NORM: &str = include_str!("../../shaders/shared/matvec_input/rms_norm.wgsl");
 }
 

@@ -3,34 +3,55 @@
 
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 
-use super::backend;
+use super::{backend, kernel::Kernel};
 
-/// Word of the position: tokens in the sequence before the step.
-pub const POSITION: usize = 0;
-/// Word of the number of tokens the step feeds.
-pub const TOKENS: usize = 1;
+/// Word of the number of tokens the step feeds: its first rows; further rows are padding.
+pub const TOKENS: usize = 0;
 /// Word that counts the ids chosen by `argmax` since the last upload.
-pub const CHOSEN: usize = 2;
-/// First word of the block table.
-pub const PAGES: usize = 4;
+pub const CHOSEN: usize = 1;
+/// First word of the rows: of each, its position and the word at which its block table starts.
+pub const ROWS: usize = 2;
+const ROW_WORDS: usize = 2;
 /// Tokens per KV page.
 pub const PAGE_TOKENS: usize = 64;
+
+/// Consecutive tokens of one sequence, one row of a step each.
+#[derive(Debug, Clone, Copy)]
+pub struct Segment<'a> {
+    /// Tokens in the sequence before them.
+    pub position: usize,
+    /// How many.
+    pub tokens: usize,
+    /// The sequence's block table; covers `position + tokens`.
+    pub pages: &'a [u32],
+}
 
 /// The step state on a device.
 #[derive(Debug, Clone)]
 pub struct Step(Option<Tensor<1, Int>>);
 
 impl Step {
-    /// A step state with room for a block table of `pages` entries.
-    pub fn new(pages: usize, device: &Device) -> Self {
-        let words = TensorData::new(vec![0u32; PAGES + pages], [PAGES + pages]);
+    /// A step state with room for `tokens` tokens and block tables of `pages` entries in all.
+    pub fn new(tokens: usize, pages: usize, device: &Device) -> Self {
+        let len = ROWS + ROW_WORDS * tokens + pages;
+        let words = TensorData::new(vec![0u32; len], [len]);
         Self(Some(Tensor::from_data(words, (device, DType::U32))))
     }
 
-    /// Sets everything for the next step; `pages` covers `position + tokens`.
-    pub fn set(&mut self, position: usize, tokens: usize, pages: &[u32]) {
-        let mut words = vec![position as u32, tokens as u32, 0, 0];
-        words.extend_from_slice(pages);
+    /// Sets everything for the next step: the rows of the segments, one segment after the other.
+    pub fn set(&mut self, segments: &[Segment]) {
+        let tokens: usize = segments.iter().map(|segment| segment.tokens).sum();
+        let mut words = vec![tokens as u32, 0];
+        let mut table = ROWS + ROW_WORDS * tokens;
+        for segment in segments {
+            for position in segment.position..segment.position + segment.tokens {
+                words.extend([position as u32, table as u32]);
+            }
+            table += segment.pages.len();
+        }
+        for segment in segments {
+            words.extend_from_slice(segment.pages);
+        }
         let written = backend::write_words(self.take(), 0, words);
         self.put(written);
     }
@@ -63,10 +84,12 @@ pub struct KvMemory(Option<Tensor<1>>);
 impl KvMemory {
     /// Memory for `pages` pages.
     pub fn new(pages: usize, kv_dim: usize, device: &Device) -> Self {
-        Self(Some(Tensor::empty(
-            [pages * 2 * PAGE_TOKENS * kv_dim],
-            device,
-        )))
+        Self(Some(Tensor::empty([pages * page_elements(kv_dim)], device)))
+    }
+
+    /// The keys and values, for whoever wants to look at them.
+    pub fn read(&self) -> Tensor<1> {
+        self.memory()
     }
 
     /// The memory, to be read.
@@ -84,9 +107,48 @@ impl KvMemory {
     }
 }
 
-/// Index of the first element of a token's key (`value == 0`) or value (`1`) vector in the KV
-/// memory `[page, k|v, page token, kv_dim]`: the twin of `kv_row`.
-pub(super) fn kv_row(step: &[u32], token: usize, value: usize, kv_dim: usize) -> usize {
-    let page = step[PAGES + token / PAGE_TOKENS] as usize;
-    ((page * 2 + value) * PAGE_TOKENS + token % PAGE_TOKENS) * kv_dim
+/// Elements of a page: the keys and values of one layer.
+pub(super) fn page_elements(kv_dim: usize) -> usize {
+    2 * PAGE_TOKENS * kv_dim
+}
+
+/// Adds the constants of the layout, for kernels that read or change the state.
+pub(super) fn layout(kernel: Kernel) -> Kernel {
+    kernel
+        .constant("STEP_TOKENS", TOKENS)
+        .constant("STEP_CHOSEN", CHOSEN)
+        .constant("STEP_ROWS", ROWS)
+        .constant("ROW_WORDS", ROW_WORDS)
+        .constant("PAGE_TOKENS", PAGE_TOKENS)
+}
+
+/// Tokens in a row's sequence before the row's own: the twin of `row_position`.
+pub(super) fn row_position(step: &[u32], row: usize) -> usize {
+    step[ROWS + ROW_WORDS * row] as usize
+}
+
+/// Word at which a row's block table starts: the twin of `row_table`.
+pub(super) fn row_table(step: &[u32], row: usize) -> usize {
+    step[ROWS + ROW_WORDS * row + 1] as usize
+}
+
+/// Makes the single row of the next step follow the last of this one.
+pub(super) fn advance(step: &mut [u32]) {
+    let last = step[TOKENS] as usize - 1;
+    let next = [row_position(step, last) + 1, row_table(step, last)].map(|word| word as u32);
+    step[ROWS..ROWS + ROW_WORDS].copy_from_slice(&next);
+    step[TOKENS] = 1;
+}
+
+/// Index of the first element of the key (`value == 0`) or value (`1`) vector of the token at
+/// `position` in the KV memory `[page, k|v, page token, kv_dim]`: the twin of `kv_row`.
+pub(super) fn kv_row(
+    step: &[u32],
+    table: usize,
+    position: usize,
+    value: usize,
+    kv_dim: usize,
+) -> usize {
+    let page = step[table + position / PAGE_TOKENS] as usize;
+    ((page * 2 + value) * PAGE_TOKENS + position % PAGE_TOKENS) * kv_dim
 }

@@ -1,12 +1,12 @@
-// The input vector as it is.
-@group(0) @binding(B_x) var<storage, read> x: array<vec4<f32>>; // [COLS / 4]
+// The input vectors as they are.
+@group(0) @binding(B_x) var<storage, read> x: array<vec4<f32>>; // [TOKENS, COLS / 4]
 
-// Loads the 32 inputs of a block (zero past COLS); returns their share of the sum of squares.
-fn load_input(block: u32, out: ptr<function, array<vec4<f32>, 8>>) -> f32 {
+// Loads a token's 32 inputs of a block (zero past COLS); returns their share of its sum of squares.
+fn load_input(token: u32, block: u32, out: ptr<function, array<vec4<f32>, 8>>) -> f32 {
     for (var i = 0u; i < 8u; i++) {
         let at = block * 8u + i;
         if (COLS % 32u == 0u || at < COLS / 4u) {
-            (*out)[i] = x[at];
+            (*out)[i] = x[token * (COLS / 4u) + at];
         } else {
             (*out)[i] = vec4<f32>(0.0);
         }

@@ -1,15 +1,15 @@
-// The input vector, normalized by its root mean square on the way in. The lanes of a row read all
-// of x between them, so the sum of squares falls out of the same pass; the scale comes last.
-@group(0) @binding(B_x) var<storage, read> x: array<vec4<f32>>; // [COLS / 4]
+// The input vectors, normalized by their root mean squares on the way in. The lanes of a row read
+// all of x between them, so the sum of squares falls out of the same pass; the scale comes last.
+@group(0) @binding(B_x) var<storage, read> x: array<vec4<f32>>; // [TOKENS, COLS / 4]
 @group(0) @binding(B_norm) var<storage, read> norm: array<vec4<f32>>; // [COLS / 4]
 
-// Loads the 32 inputs of a block (zero past COLS); returns their share of the sum of squares.
-fn load_input(block: u32, out: ptr<function, array<vec4<f32>, 8>>) -> f32 {
+// Loads a token's 32 inputs of a block (zero past COLS); returns their share of its sum of squares.
+fn load_input(token: u32, block: u32, out: ptr<function, array<vec4<f32>, 8>>) -> f32 {
     var sum_of_squares = 0.0;
     for (var i = 0u; i < 8u; i++) {
         let at = block * 8u + i;
         if (COLS % 32u == 0u || at < COLS / 4u) {
-            let value = x[at];
+            let value = x[token * (COLS / 4u) + at];
             sum_of_squares += dot(value, value);
             (*out)[i] = value * norm[at];
         } else {

@@ -1,5 +1,5 @@
-// Sums over the LANES neighbouring lanes that share a row, through workgroup memory: one barrier.
-// Only lane 0 of each row gets the sum.
+// Sums over the LANES neighbouring lanes that share a row, through workgroup memory: one barrier,
+// and one between the calls for several TOKENS. Only lane 0 of each row gets the sum.
 var<workgroup> partial_sums: array<f32, WORKGROUP * SUMS>;
 
 fn reduce_lanes(sums: ptr<function, array<f32, SUMS>>, local: u32) {
@@ -15,5 +15,8 @@ fn reduce_lanes(sums: ptr<function, array<f32, SUMS>>, local: u32) {
             }
             (*sums)[i] = value;
         }
+    }
+    if (TOKENS > 1u) {
+        workgroupBarrier();
     }
 }

@@ -1,68 +1,17 @@
-//! Logits of real and of random models against references, on the CPU and on the GPU, in prefill
-//! and in decode.
-
-mod shared_models;
+//! Logits and greedy choices against references, in prefill and in decode; perplexity.
 
 use std::path::Path;
 
 use inpage::{
-    device::{Gpu, GpuOptions},
-    model::{CausalModel, Compute, LoadOptions, SequenceKv, Transformer, load},
-    ops::self_test,
+    model::{CausalModel, Compute},
     weights::{FileSource, Gguf},
 };
 use pollster::block_on;
 
-/// f32 values of a NumPy file.
-fn npy(path: &Path) -> Vec<f32> {
-    let bytes = std::fs::read(path).expect("a reference");
-    assert_eq!(&bytes[..6], b"\x93NUMPY");
-    let header = 10 + usize::from(u16::from_le_bytes([bytes[8], bytes[9]]));
-    bytes[header..]
-        .chunks_exact(4)
-        .map(|b| f32::from_le_bytes(b.try_into().unwrap()))
-        .collect()
-}
-
-fn json(path: &Path) -> serde_json::Value {
-    serde_json::from_slice(&std::fs::read(path).expect("a reference")).expect("JSON")
-}
-
-fn ids(value: &serde_json::Value) -> Vec<u32> {
-    value
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|id| id.as_u64().unwrap() as u32)
-        .collect()
-}
-
-fn computes() -> Vec<(&'static str, Compute)> {
-    let gpu = block_on(Gpu::request(GpuOptions::default())).expect("a GPU device");
-    let variant =
-        block_on(self_test::choose(&gpu, &self_test::candidates(&gpu))).expect("a variant");
-    vec![
-        ("CPU", Compute::cpu()),
-        ("GPU", Compute::Gpu { gpu, variant }),
-    ]
-}
-
-fn model(compute: &Compute, path: &Path) -> Transformer {
-    let source = FileSource::open(path).expect("a model");
-    let gguf = block_on(Gguf::read(&source)).expect("a GGUF");
-    let options = LoadOptions {
-        context_tokens: Some(512),
-    };
-    block_on(load(compute.clone(), &gguf, &source, options, |_, _| ())).expect("a model that runs")
-}
-
-fn sequence(model: &Transformer) -> SequenceKv {
-    // Out of order: the block table counts.
-    SequenceKv {
-        pages: (0..model.page_count() as u32).rev().collect(),
-        len_tokens: 0,
-    }
-}
+use crate::{
+    fixture::{computes, ids, json, model, npy, sequence},
+    shared_models,
+};
 
 /// `models/README.md`: within `tolerance`, and the same argmax where the best two are further apart.
 fn assert_parity(what: &str, logits: &[f32], reference: &[f32], tolerance: f32) {
@@ -260,17 +209,14 @@ fn perplexity_is_the_listed_one() {
         let tokens = tokenizer.encode(&text, true).unwrap();
         let (_, compute) = computes().remove(1);
         let mut model = model(&compute, &path);
-        let vocab = model.vocab_size();
         let (mut sum, mut count) = (0.0, 0);
         // As llama.cpp measures: windows of 256, the second half of each counts.
         for window in tokens.chunks_exact(256) {
             let mut kv = sequence(&model);
-            let logits = block_on(model.feed_all(&mut kv, window)).unwrap();
-            for i in 128..255 {
-                let row = &logits[i * vocab..][..vocab];
-                let peak = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-                let total: f64 = row.iter().map(|v| f64::from(v - peak).exp()).sum();
-                sum += total.ln() - f64::from(row[window[i + 1] as usize] - peak);
+            let (tokens, next) = (&window[..255], &window[1..]);
+            let scores = block_on(model.score(&mut kv, tokens, next, 0)).unwrap();
+            for score in &scores[128..] {
+                sum -= f64::from(score.logprob);
                 count += 1;
             }
         }

@@ -1,0 +1,47 @@
+//! Some neighbouring rows of a tensor: a view of the same memory on the GPU, without a dispatch.
+
+use burn::backend::flex::FlexTensor;
+use burn::{
+    backend::{Dispatch, TensorMetadata},
+    tensor::Tensor,
+};
+use burn_wgpu::CubeTensor;
+
+use super::backend::{Ops, twin_output};
+
+/// The first row of a view is a multiple of this: kernels can look into a buffer only at every 256
+/// bytes, and `cols` is a multiple of 4.
+pub const ROW_MULTIPLE: usize = 16;
+
+/// Rows `first..first + count` of `x` `[tokens, cols]`, to be read only.
+pub fn rows(x: Tensor<2>, first: usize, count: usize) -> Tensor<2> {
+    assert!(
+        first.is_multiple_of(ROW_MULTIPLE),
+        "a view from row {first}"
+    );
+    assert!(first + count <= x.dims()[0], "a view past the last row");
+    Tensor::from_dispatch(Dispatch::rows(x.into_dispatch(), first, count))
+}
+
+pub(super) fn launch(x: CubeTensor, first: usize, count: usize) -> CubeTensor {
+    let [tokens, cols] = x.shape().dims();
+    let bytes = |rows: usize| (rows * cols * x.dtype().size()) as u64;
+    let handle = x
+        .handle
+        .clone()
+        .offset_start(bytes(first))
+        .offset_end(bytes(tokens - first - count));
+    CubeTensor::new_contiguous(
+        x.client.clone(),
+        x.device.clone(),
+        [count, cols].into(),
+        handle,
+        x.dtype(),
+    )
+}
+
+pub(super) fn twin(x: FlexTensor, first: usize, count: usize) -> FlexTensor {
+    let [_, cols] = x.shape().dims();
+    let values = &x.storage::<f32>()[first * cols..][..count * cols];
+    twin_output(values.to_vec(), [count, cols])
+}

@@ -1,0 +1,159 @@
+//! Several sequences in one step: each gets what it gets alone.
+
+use inpage::{
+    model::{CausalModel, SequenceKv, Transformer},
+    ops::launches,
+};
+use pollster::block_on;
+
+use crate::{
+    fixture::{computes, ids, json, model, sequence},
+    shared_models,
+};
+
+/// A file, and the folder of its reference.
+const MODELS: [(&str, &str); 3] = [
+    ("stories260K/stories260K-F32.gguf", "stories260K"),
+    ("ts4m/ts4m-F16.gguf", "ts4m-hf"),
+    ("ts4m/ts4m-Q4_0.gguf", "ts4m-hf"),
+];
+
+/// Feeds one token to each sequence, for as many steps as there are rows of tokens.
+fn batched(model: &mut Transformer, kvs: &mut [SequenceKv], steps: &[Vec<u32>]) -> Vec<Vec<f32>> {
+    let mut logits = Vec::new();
+    for tokens in steps {
+        let mut rows: Vec<(&mut SequenceKv, u32)> =
+            kvs.iter_mut().zip(tokens.iter().copied()).collect();
+        logits.extend(block_on(model.feed_batch(&mut rows)).unwrap());
+    }
+    logits
+}
+
+/// The same, one sequence at a time.
+fn alone(model: &mut Transformer, kvs: &mut [SequenceKv], steps: &[Vec<u32>]) -> Vec<Vec<f32>> {
+    let mut logits = Vec::new();
+    for tokens in steps {
+        for (kv, token) in kvs.iter_mut().zip(tokens) {
+            logits.push(block_on(model.feed(kv, &[*token])).unwrap());
+        }
+    }
+    logits
+}
+
+#[test]
+fn a_batch_equals_single_feeds_bit_for_bit() {
+    let Some(folder) = shared_models::folder() else {
+        return;
+    };
+    for (file, reference) in MODELS {
+        let story = ids(&json(&folder.join(reference).join("ref.json"))["greedy_ids"]);
+        for (device, compute) in computes() {
+            let mut model = model(&compute, &folder.join(file));
+            let prompt = &story[..10];
+            let mut kv = sequence(&model);
+            let greedy = block_on(model.feed_greedy(&mut kv, prompt, 6)).unwrap();
+            // A page each, and histories of different lengths and beginnings.
+            for sequences in [1, 2, 3, 8] {
+                let what = format!("{sequences} sequences of {file} on the {device}");
+                let mut kvs = Vec::new();
+                for i in 0..sequences {
+                    let mut kv = SequenceKv {
+                        pages: vec![i as u32],
+                        len_tokens: 0,
+                    };
+                    let history = &story[i..i * 5 + 1];
+                    block_on(model.prefill(&mut kv, history)).unwrap();
+                    kvs.push(kv);
+                }
+                let steps: Vec<Vec<u32>> = (0..3)
+                    .map(|step| (0..sequences).map(|i| story[i * 7 + step]).collect())
+                    .collect();
+                let (mut first, mut second) = (kvs.clone(), kvs.clone());
+                let single = alone(&mut model, &mut first, &steps);
+                // Rolled back: the batch writes the same places again.
+                let batch = batched(&mut model, &mut second, &steps);
+                assert_eq!(first, second, "{what}");
+                assert!(single[0].iter().all(|logit| logit.is_finite()), "{what}");
+                for (i, (a, b)) in batch.iter().zip(&single).enumerate() {
+                    let differing = a
+                        .iter()
+                        .zip(b)
+                        .position(|(a, b)| a.to_bits() != b.to_bits());
+                    assert_eq!(differing, None, "{what}: row {i}");
+                }
+            }
+            // Batches leave nothing behind that a single sequence's steps would read.
+            let mut kv = sequence(&model);
+            let again = block_on(model.feed_greedy(&mut kv, prompt, 6)).unwrap();
+            assert_eq!(again, greedy, "{file} on the {device}");
+        }
+    }
+}
+
+/// Sequences that share a full page, and one that goes its own way after a copy of a page.
+#[test]
+fn sequences_share_pages_and_part_by_copies() {
+    let Some(folder) = shared_models::folder() else {
+        return;
+    };
+    let (file, reference) = MODELS[0];
+    let story = ids(&json(&folder.join(reference).join("ref.json"))["greedy_ids"]);
+    assert!(story.len() >= 70);
+    for (device, compute) in computes() {
+        let mut model = model(&compute, &folder.join(file));
+        let mut kv = SequenceKv {
+            pages: vec![5, 3],
+            len_tokens: 0,
+        };
+        block_on(model.prefill(&mut kv, &story[..70])).unwrap();
+        let mut copied = SequenceKv {
+            pages: vec![5, 1],
+            ..kv.clone()
+        };
+        model.copy_page(3, 1).unwrap();
+        let ways = [[story[1], story[2]], [story[3], story[4]]];
+        let expected = ways.map(|way| {
+            let mut alone = kv.clone();
+            way.map(|token| block_on(model.feed(&mut alone, &[token])).unwrap())
+        });
+        assert_ne!(expected[0], expected[1], "on the {device}");
+        for step in 0..2 {
+            let mut rows = [(&mut kv, ways[0][step]), (&mut copied, ways[1][step])];
+            let logits = block_on(model.feed_batch(&mut rows)).unwrap();
+            assert_eq!(logits[0], expected[0][step], "original on the {device}");
+            assert_eq!(logits[1], expected[1][step], "copy on the {device}");
+        }
+        assert!(model.copy_page(0, model.page_count() as u32).is_err());
+    }
+}
+
+#[test]
+fn batches_of_no_size_are_refused() {
+    let Some(folder) = shared_models::folder() else {
+        return;
+    };
+    let (_, compute) = computes().remove(0);
+    let mut model = model(&compute, &folder.join(MODELS[0].0));
+    assert!(block_on(model.feed_batch(&mut [])).is_err());
+    let mut kvs = vec![sequence(&model); model.max_batch() + 1];
+    let mut rows: Vec<_> = kvs.iter_mut().map(|kv| (kv, 1)).collect();
+    assert!(block_on(model.feed_batch(&mut rows)).is_err());
+    assert!(kvs.iter().all(|kv| kv.len_tokens == 0));
+}
+
+/// Six per layer and three, as ARCHITECTURE.md says.
+#[test]
+fn a_greedy_step_takes_six_dispatches_per_layer() {
+    let Some(folder) = shared_models::folder() else {
+        return;
+    };
+    let (_, compute) = computes().remove(1);
+    let mut model = model(&compute, &folder.join(MODELS[0].0));
+    let mut kv = sequence(&model);
+    let before = launches();
+    // Not from a graph: each of its launches counts. The choice of the token is one more.
+    block_on(model.feed_all(&mut kv, &[1])).unwrap();
+    let counted = (launches() - before + 1) as usize;
+    assert_eq!(counted, 6 * model.config().layers + 3);
+    assert_eq!(counted, model.decode_dispatches());
+}

@@ -1,0 +1,11 @@
+//! Whole models, real and random, on the CPU and on the GPU: against references, and one way of
+//! feeding tokens against another.
+
+#[path = "../shared_models/mod.rs"]
+mod shared_models;
+
+mod fixture;
+
+mod batches;
+mod references;
+mod scores;
