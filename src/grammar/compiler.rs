@@ -1,9 +1,24 @@
 //! From the source of a constraint to a compiled grammar.
 
-use serde_json::Value;
+use std::rc::Rc;
 
-use super::{CallFormat, Matcher, Tool};
+use llguidance::api::{GrammarWithLexer, TopLevelGrammar};
+use llguidance::toktrie::{InferenceCapabilities, TokTrie};
+use llguidance::{Instant, ParserFactory, TokenParser};
+use serde_json::{Map, Value, json};
+
+use super::{CallFormat, Matcher, Tool, lark, regex, schema, token_trie, tools};
+use crate::sample::TokenMask;
 use crate::text::Tokenizer;
+
+/// Longest source.
+const MAX_SOURCE_BYTES: usize = 1 << 20;
+/// Longest compilation. llguidance cannot be interrupted: its own limits and the checks of
+/// [`lark`] and [`schema`] keep hostile sources near it.
+const MAX_COMPILE_SECONDS: f64 = 2.0;
+/// Tokens that consist of what may stand in a JSON string are decided on as one. Each slice costs
+/// memory in the order of the vocabulary.
+const SLICES: [&str; 2] = [r#"[^"\\\x00-\x1F\x7F]{1,30}"#, r#"[^"\\\x00-\x1F\x7F]+"#];
 
 /// What the whole completion must be.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,35 +49,261 @@ pub enum GrammarSource {
 pub struct GrammarError {
     /// For humans.
     pub message: String,
+    /// The source may be right, but takes more than 1 MiB or 2 s: `invalid_grammar` even for a
+    /// schema.
+    pub is_over_budget: bool,
 }
 
-/// Compiles constraints for one model's vocabulary.
-pub struct Compiler {}
+impl GrammarError {
+    fn invalid(message: impl Into<String>) -> GrammarError {
+        GrammarError {
+            message: message.into(),
+            is_over_budget: false,
+        }
+    }
+
+    fn over_budget(message: impl Into<String>) -> GrammarError {
+        GrammarError {
+            message: message.into(),
+            is_over_budget: true,
+        }
+    }
+}
+
+/// Compiles constraints for one model's vocabulary. Building it takes a time and a memory in the
+/// order of the vocabulary: once per model, when the first constraint is asked for.
+pub struct Compiler {
+    factory: ParserFactory,
+    /// The end-of-text ids.
+    ends: Rc<TokenMask>,
+}
 
 impl Compiler {
-    /// A compiler for logits of `vocab_size` over the ids of `tokenizer`.
-    pub fn new(_tokenizer: &Tokenizer, _vocab_size: usize) -> Compiler {
-        Compiler {}
+    /// A compiler for logits of `vocab_size` over the ids of `tokenizer`; ids that only one of them
+    /// has are never allowed.
+    pub fn new(tokenizer: &Tokenizer, vocab_size: usize) -> Compiler {
+        let tokens = token_trie::build(tokenizer, vocab_size);
+        let ends = tokens.tok_trie().eos_token_set();
+        let slices = SLICES.map(str::to_owned);
+        let mut factory = ParserFactory::new(&tokens, InferenceCapabilities::default(), &slices)
+            .expect("the slices are regular expressions");
+        factory.quiet();
+        factory.limits_mut().verbose_errors = false;
+        Compiler {
+            factory,
+            ends: Rc::new(TokenMask::from_words(ends.as_slice().to_vec())),
+        }
     }
 
     /// Compiles a constraint.
     ///
     /// # Errors
     /// What the source does wrong, or that it exceeds the budget.
-    pub fn compile(&self, _source: &GrammarSource) -> Result<Grammar, GrammarError> {
-        Err(GrammarError {
-            message: "not built yet".to_owned(),
+    pub fn compile(&self, source: &GrammarSource) -> Result<Grammar, GrammarError> {
+        let size = source.size();
+        if size > MAX_SOURCE_BYTES {
+            return Err(GrammarError::over_budget(format!(
+                "{size} bytes are more than the {MAX_SOURCE_BYTES} that a grammar may have"
+            )));
+        }
+        let started = Instant::now();
+        let prepared = self.prepare(source).map_err(GrammarError::invalid)?;
+        let parser = self.parser(prepared.grammar)?;
+        let seconds = started.elapsed().as_secs_f64();
+        if seconds > MAX_COMPILE_SECONDS {
+            return Err(GrammarError::over_budget(format!(
+                "compiling took {seconds:.1} s; {MAX_COMPILE_SECONDS} s are allowed"
+            )));
+        }
+        Ok(Grammar(Rc::new(Compiled {
+            parser,
+            opener: prepared.opener,
+            ends: self.ends.clone(),
+            max_tokens: prepared.max_tokens,
+        })))
+    }
+
+    /// The parser at the start of a completion, after a first mask: what cannot match anything, or
+    /// is too complex to begin with, shows here.
+    fn parser(&self, grammar: TopLevelGrammar) -> Result<TokenParser, GrammarError> {
+        let refused = |error: &dyn std::fmt::Display| GrammarError::invalid(error.to_string());
+        let parser = self.factory.create_parser(grammar);
+        let mut parser = parser.map_err(|error| refused(&format!("{error:#}")))?;
+        parser.start_without_prompt();
+        let mut probe = parser.clone();
+        match probe.compute_mask() {
+            Ok(_) => Ok(parser),
+            Err(_) if probe.error_message().is_none() && parser.is_accepting() => Ok(parser),
+            Err(_) if probe.error_message().is_none() => Err(GrammarError::invalid(
+                "no sequence of the model's tokens satisfies this",
+            )),
+            Err(error) => Err(refused(&error)),
+        }
+    }
+
+    fn trie(&self) -> &TokTrie {
+        self.factory.tok_env().tok_trie()
+    }
+
+    fn prepare(&self, source: &GrammarSource) -> Result<Prepared, String> {
+        let grammar = match source {
+            GrammarSource::Regex(expression) => {
+                if regex::has_stop_group(expression) {
+                    return Err(regex::STOP_GROUP.to_owned());
+                }
+                GrammarWithLexer::from_lark(regex::to_lark(expression))
+            }
+            GrammarSource::JsonObject => {
+                GrammarWithLexer::from_json_schema(schema::prepare(&json!({ "type": "object" }))?)
+            }
+            GrammarSource::JsonSchema(value) => {
+                GrammarWithLexer::from_json_schema(schema::prepare(value)?)
+            }
+            GrammarSource::Lark(text) => {
+                GrammarWithLexer::from_lark(lark::prepare(text, self.trie())?)
+            }
+            GrammarSource::LlGuidance(value) => return self.prepare_llguidance(value),
+            GrammarSource::Tools {
+                tools,
+                is_forced,
+                format,
+            } => {
+                let call = tools::Call::new(*format, self.factory.tok_env().clone());
+                return Ok(Prepared {
+                    grammar: TopLevelGrammar {
+                        grammars: call.grammars(tools)?,
+                        max_tokens: None,
+                    },
+                    opener: (!is_forced).then(|| call.opener()),
+                    max_tokens: None,
+                });
+            }
+        };
+        Ok(Prepared {
+            grammar: TopLevelGrammar::from_grammar(grammar),
+            opener: None,
+            max_tokens: None,
+        })
+    }
+
+    fn prepare_llguidance(&self, value: &Value) -> Result<Prepared, String> {
+        let members = members(value, "the grammar", &["grammars", "max_tokens"])?;
+        let max_tokens = match members.get("max_tokens") {
+            None | Some(Value::Null) => None,
+            Some(value) => match value.as_u64() {
+                Some(count) => Some(usize::try_from(count).unwrap_or(usize::MAX)),
+                None => return Err("\"max_tokens\" must be a non-negative integer".to_owned()),
+            },
+        };
+        let entries = match members.get("grammars") {
+            Some(Value::Array(entries)) if !entries.is_empty() => entries,
+            _ => return Err("\"grammars\" must be an array of at least one grammar".to_owned()),
+        };
+        if entries.len() > lark::MAX_GRAMMARS {
+            return Err(format!("more than {} grammars", lark::MAX_GRAMMARS));
+        }
+        let grammars = entries.iter().map(|entry| self.prepare_entry(entry));
+        Ok(Prepared {
+            grammar: TopLevelGrammar {
+                grammars: grammars.collect::<Result<_, _>>()?,
+                max_tokens: None,
+            },
+            opener: None,
+            max_tokens,
+        })
+    }
+
+    fn prepare_entry(&self, entry: &Value) -> Result<GrammarWithLexer, String> {
+        let known = ["name", "json_schema", "lark_grammar"];
+        let members = members(entry, "an entry of \"grammars\"", &known)?;
+        let text = |key: &str| match members.get(key) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text.as_str())),
+            Some(_) => Err(format!("{key:?} must be a string")),
+        };
+        let json_schema = members.get("json_schema").filter(|value| !value.is_null());
+        Ok(GrammarWithLexer {
+            name: text("name")?.map(str::to_owned),
+            json_schema: json_schema.map(schema::prepare).transpose()?,
+            lark_grammar: match text("lark_grammar")? {
+                Some(text) => Some(lark::prepare(text, self.trie())?),
+                None => None,
+            },
         })
     }
 }
 
+/// The members of an object that has only known ones.
+fn members<'v>(
+    value: &'v Value,
+    what: &str,
+    known: &[&str],
+) -> Result<&'v Map<String, Value>, String> {
+    let Value::Object(members) = value else {
+        return Err(format!("{what} must be an object"));
+    };
+    match members.keys().find(|key| !known.contains(&key.as_str())) {
+        Some(key) => Err(format!("{what} has an unknown member {key:?}")),
+        None => Ok(members),
+    }
+}
+
+/// A source as llguidance takes it.
+struct Prepared {
+    grammar: TopLevelGrammar,
+    opener: Option<tools::Opener>,
+    max_tokens: Option<usize>,
+}
+
+impl GrammarSource {
+    /// Bytes of source text.
+    fn size(&self) -> usize {
+        match self {
+            GrammarSource::Regex(text) | GrammarSource::Lark(text) => text.len(),
+            GrammarSource::JsonObject => 0,
+            GrammarSource::JsonSchema(value) | GrammarSource::LlGuidance(value) => {
+                value.to_string().len()
+            }
+            GrammarSource::Tools { tools, .. } => {
+                let parameters = tools.iter().flat_map(|tool| &tool.parameters);
+                parameters.map(|value| value.to_string().len()).sum()
+            }
+        }
+    }
+}
+
 /// A compiled constraint; cheap to clone.
-#[derive(Debug, Clone)]
-pub struct Grammar {}
+#[derive(Clone)]
+pub struct Grammar(Rc<Compiled>);
+
+struct Compiled {
+    /// At the start of a completion.
+    parser: TokenParser,
+    /// The constraint holds only once the completion began with this.
+    opener: Option<tools::Opener>,
+    ends: Rc<TokenMask>,
+    max_tokens: Option<usize>,
+}
 
 impl Grammar {
     /// The state at the start of a completion.
     pub fn matcher(&self) -> Matcher {
-        Matcher {}
+        let Compiled { parser, opener, .. } = &*self.0;
+        Matcher::new(parser.clone(), opener.clone(), self.0.ends.clone())
+    }
+
+    /// Most tokens that the grammar itself allows (`max_tokens` of llguidance). The caller's to
+    /// honour, as it honours its own limit: a completion cut by it ends with `length`.
+    pub fn max_tokens(&self) -> Option<usize> {
+        self.0.max_tokens
+    }
+}
+
+impl std::fmt::Debug for Grammar {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Grammar")
+            .field("opener", &self.0.opener)
+            .field("max_tokens", &self.0.max_tokens)
+            .finish_non_exhaustive()
     }
 }

@@ -3,9 +3,16 @@
 //! nothing of requests, models or logits.
 
 mod compiler;
+mod lark;
 mod matcher;
+mod regex;
+mod schema;
+mod token_trie;
 mod tools;
 
 pub use compiler::{Compiler, Grammar, GrammarError, GrammarSource};
 pub use matcher::{Matcher, Next};
 pub use tools::{CallFormat, Tool, ToolCall};
+
+#[cfg(test)]
+mod tests;

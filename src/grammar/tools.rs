@@ -1,6 +1,14 @@
-//! Tool calls in a completion (API.md section 9.4): their grammar and their parsing.
+//! Tool calls in a completion (API.md section 9.4): how model families write them, their grammar and
+//! their parsing.
 
-use serde_json::Value;
+use llguidance::api::GrammarWithLexer;
+use llguidance::toktrie::TokEnv;
+use serde::de::IgnoredAny;
+use serde_json::{Deserializer, Value, json};
+
+use super::matcher::Progress;
+use super::{schema, token_trie};
+use crate::text::Tokenizer;
 
 /// A function the model may call.
 #[derive(Debug, Clone, PartialEq)]
@@ -14,10 +22,19 @@ pub struct Tool {
 }
 
 /// How a model family writes a call.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallFormat {
     /// `{"name": ..., "arguments": {...}}` alone.
     Bare,
+    /// `{"name": ..., "parameters": {...}}` alone, as Llama 3 writes it.
+    Llama3,
+    /// `<tool_call>\n{"name": ..., "arguments": {...}}\n</tool_call>`, as Hermes and Qwen write it.
+    Hermes {
+        /// The tags are special tokens, which may be hidden from text.
+        has_special_tags: bool,
+    },
+    /// `[TOOL_CALLS] [{"name": ..., "arguments": {...}}]`, as Mistral models up to Nemo write it.
+    Mistral,
 }
 
 /// A call found in a completion.
@@ -29,9 +46,286 @@ pub struct ToolCall {
     pub arguments: String,
 }
 
+/// The text around the JSON object of a call.
+struct Frame {
+    opener: &'static str,
+    before: &'static str,
+    after: &'static str,
+    closer: &'static str,
+    /// The member that holds the arguments.
+    arguments: &'static str,
+}
+
 impl CallFormat {
+    /// How the model of this tokenizer writes calls, as far as its chat template tells.
+    pub fn of(tokenizer: &Tokenizer) -> CallFormat {
+        let template = tokenizer.chat_template().unwrap_or_default();
+        let is_token = |text| tokenizer.special_id(text).is_some();
+        if template.contains("<tool_call>") && template.contains("\"arguments\"") {
+            CallFormat::Hermes {
+                has_special_tags: is_token("<tool_call>"),
+            }
+        } else if is_token("[TOOL_CALLS]") && template.contains("[TOOL_CALLS]") {
+            // Later models write `[TOOL_CALLS]name[ARGS]{...}`.
+            if template.contains("[ARGS]") {
+                CallFormat::Bare
+            } else {
+                CallFormat::Mistral
+            }
+        } else if is_token("<|python_tag|>") && template.contains("\"parameters\"") {
+            CallFormat::Llama3
+        } else {
+            CallFormat::Bare
+        }
+    }
+
+    fn frame(self) -> Frame {
+        let (opener, before, after, closer) = match self {
+            CallFormat::Bare | CallFormat::Llama3 => ("", "", "", ""),
+            CallFormat::Hermes { .. } => ("<tool_call>", "", "", "</tool_call>"),
+            CallFormat::Mistral => ("[TOOL_CALLS]", "[", "]", ""),
+        };
+        Frame {
+            opener,
+            before,
+            after,
+            closer,
+            arguments: match self {
+                CallFormat::Llama3 => "parameters",
+                _ => "arguments",
+            },
+        }
+    }
+
     /// The call that is the whole of `text`, if it is complete.
-    pub fn parse(&self, _text: &str) -> Option<ToolCall> {
-        None
+    pub fn parse(&self, text: &str) -> Option<ToolCall> {
+        let frame = self.frame();
+        let may_hide_tags = match self {
+            CallFormat::Hermes { has_special_tags } => *has_special_tags,
+            _ => true,
+        };
+        let mut rest = text.trim();
+        let opened = rest.strip_prefix(frame.opener);
+        if opened.is_none() && !may_hide_tags {
+            return None;
+        }
+        rest = opened.unwrap_or(rest).trim_start();
+        let closed = rest.strip_suffix(frame.closer);
+        if closed.is_none() && !may_hide_tags {
+            return None;
+        }
+        rest = closed.unwrap_or(rest).trim_end();
+        rest = rest.strip_prefix(frame.before)?;
+        rest = rest.strip_suffix(frame.after)?;
+        parse_object(rest.trim(), frame.arguments)
+    }
+}
+
+/// `{"name": ..., ARGUMENTS: {...}}` and nothing else.
+fn parse_object(text: &str, arguments: &str) -> Option<ToolCall> {
+    let rest = text.strip_prefix('{')?;
+    let rest = member(rest, "name")?;
+    let (name, rest) = json_prefix(rest)?;
+    let name = serde_json::from_str::<String>(name).ok()?;
+    let rest = member(rest.trim_start().strip_prefix(',')?, arguments)?;
+    let (arguments, rest) = json_prefix(rest)?;
+    let is_object = arguments.starts_with('{') && rest.trim_start() == "}";
+    is_object.then(|| ToolCall {
+        name,
+        arguments: arguments.to_owned(),
+    })
+}
+
+/// What follows `"key":`.
+fn member<'t>(text: &'t str, key: &str) -> Option<&'t str> {
+    let (found, rest) = json_prefix(text)?;
+    let found = serde_json::from_str::<String>(found).ok()?;
+    let rest = rest.trim_start().strip_prefix(':')?;
+    (found == key).then_some(rest)
+}
+
+/// The JSON value that the text begins with, as it stands there, and the rest.
+fn json_prefix(text: &str) -> Option<(&str, &str)> {
+    let text = text.trim_start();
+    let mut values = Deserializer::from_str(text).into_iter::<IgnoredAny>();
+    values.next()?.ok()?;
+    Some(text.split_at(values.byte_offset()))
+}
+
+/// A way of writing calls, for one vocabulary.
+pub(super) struct Call {
+    frame: Frame,
+    opener_id: Option<u32>,
+    closer_id: Option<u32>,
+    tokens: TokEnv,
+}
+
+impl Call {
+    pub(super) fn new(format: CallFormat, tokens: TokEnv) -> Call {
+        let frame = format.frame();
+        let special = |text| token_trie::special_id(tokens.tok_trie(), text);
+        Call {
+            opener_id: special(frame.opener),
+            closer_id: special(frame.closer),
+            frame,
+            tokens,
+        }
+    }
+
+    /// What a completion begins with that holds a call.
+    pub(super) fn opener(&self) -> Opener {
+        Opener {
+            text: self.frame.opener,
+            id: self.opener_id,
+            tokens: self.tokens.clone(),
+        }
+    }
+
+    /// The language of one call of one of `tools`, start first.
+    ///
+    /// # Errors
+    /// Which parameters cannot be honoured.
+    pub(super) fn grammars(&self, tools: &[Tool]) -> Result<Vec<GrammarWithLexer>, String> {
+        let mut schemas = vec![grammar(ANY_OBJECT, &json!({ "type": "object" }))?];
+        let mut calls = Vec::new();
+        for (index, tool) in tools.iter().enumerate() {
+            let arguments = match (&tool.parameters, tool.strict) {
+                (Some(parameters), true) => {
+                    let name = format!("arguments-{index}");
+                    let schema = object_schema(parameters)
+                        .and_then(|schema| grammar(&name, &schema))
+                        .map_err(|error| format!("parameters of {:?}: {error}", tool.name))?;
+                    schemas.push(schema);
+                    name
+                }
+                _ => ANY_OBJECT.to_owned(),
+            };
+            calls.push(format!(
+                "{} s \",\" s {} s \":\" s @{arguments}",
+                literal(&literal(&tool.name)),
+                literal(&literal(self.frame.arguments)),
+            ));
+        }
+        let Frame { before, after, .. } = self.frame;
+        let parts = [
+            tag(self.frame.opener, self.opener_id),
+            literal(before),
+            "call".to_owned(),
+            literal(after),
+            tag(self.frame.closer, self.closer_id),
+        ];
+        let parts: Vec<String> = parts.into_iter().filter(|part| part != "\"\"").collect();
+        let lark = format!(
+            "start: {}\ncall: \"{{\" s {} s \":\" s tool s \"}}\"\ntool: {}\ns: SPACE?\nSPACE: / |\\n {{0,16}}/",
+            parts.join(" s "),
+            literal(&literal("name")),
+            calls.join("\n | "),
+        );
+        schemas.insert(0, GrammarWithLexer::from_lark(lark));
+        Ok(schemas)
+    }
+}
+
+/// The grammar of arguments that need not satisfy anything.
+const ANY_OBJECT: &str = "arguments";
+
+fn grammar(name: &str, schema: &Value) -> Result<GrammarWithLexer, String> {
+    Ok(GrammarWithLexer {
+        name: Some(name.to_owned()),
+        json_schema: Some(schema::prepare(schema)?),
+        lark_grammar: None,
+    })
+}
+
+/// Arguments are an object, whether the schema says so or not.
+fn object_schema(parameters: &Value) -> Result<Value, String> {
+    let Value::Object(members) = parameters else {
+        return Err("must be an object".to_owned());
+    };
+    let allows_objects = match members.get("type") {
+        None => true,
+        Some(Value::Array(types)) => types.iter().any(|name| name == "object"),
+        Some(name) => name == "object",
+    };
+    if !allows_objects {
+        return Err("\"type\" must be \"object\"".to_owned());
+    }
+    let mut members = members.clone();
+    members.insert("type".to_owned(), "object".into());
+    Ok(Value::Object(members))
+}
+
+/// A text in quotes, for JSON and Lark alike.
+fn literal(text: &str) -> String {
+    json!(text).to_string()
+}
+
+fn tag(text: &str, id: Option<u32>) -> String {
+    id.map_or_else(|| literal(text), |id| format!("<[{id}]>"))
+}
+
+/// What a completion begins with that holds a call.
+#[derive(Clone)]
+pub(super) struct Opener {
+    text: &'static str,
+    /// If it is a special token.
+    id: Option<u32>,
+    tokens: TokEnv,
+}
+
+impl Opener {
+    /// Whether there is one.
+    pub(super) fn can_be_seen(&self) -> bool {
+        !self.text.is_empty()
+    }
+
+    /// The words of a mask of all tokens but those that complete the opener after `seen`; `None` if
+    /// none of those goes on beyond it.
+    pub(super) fn tokens_not_passing_it(&self, seen: &[u8]) -> Option<Vec<u32>> {
+        if self.id.is_some() {
+            return None;
+        }
+        let trie = self.tokens.tok_trie();
+        let missing = &self.text.as_bytes()[seen.len()..];
+        let mut mask = trie.alloc_token_set();
+        mask.set_all(true);
+        let mut is_passed = false;
+        for id in 0..trie.vocab_size() as u32 {
+            let bytes = trie.token(id);
+            if bytes.starts_with(missing) {
+                mask.disallow_token(id);
+                is_passed |= bytes.len() > missing.len();
+            }
+        }
+        is_passed.then(|| mask.as_slice().to_vec())
+    }
+
+    /// What `id` makes of `seen`, the part of the opener that is there.
+    pub(super) fn progress(&self, seen: &mut Vec<u8>, id: u32) -> Progress {
+        if self.id.is_some() {
+            return match self.id == Some(id) {
+                true => Progress::Passed,
+                false => Progress::Elsewhere,
+            };
+        }
+        let trie = self.tokens.tok_trie();
+        if id as usize >= trie.vocab_size() || trie.token(id).is_empty() {
+            return Progress::Elsewhere;
+        }
+        seen.extend(trie.token(id));
+        let opener = self.text.as_bytes();
+        if seen.starts_with(opener) {
+            Progress::Passed
+        } else if opener.starts_with(seen) {
+            Progress::Begun
+        } else {
+            Progress::Elsewhere
+        }
+    }
+}
+
+impl std::fmt::Debug for Opener {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Opener").field(&self.text).finish()
     }
 }

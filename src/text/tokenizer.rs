@@ -20,6 +20,7 @@ pub struct Tokenizer {
     adds_eos: bool,
     adds_space_prefix: bool,
     middle_tokens: Option<MiddleTokens>,
+    chat_template: Option<Box<str>>,
 }
 
 enum Encoder {
@@ -74,6 +75,7 @@ impl Tokenizer {
             adds_bos: said("tokenizer.ggml.add_bos_token", vocabulary.bos_id, adds_bos)?,
             adds_eos: said("tokenizer.ggml.add_eos_token", vocabulary.eos_id, false)?,
             adds_space_prefix,
+            chat_template: metadata.str("tokenizer.chat_template")?.map(Box::from),
             special: special_tokens(metadata, &vocabulary)?,
             middle_tokens: MiddleTokens::from_gguf(metadata, &vocabulary)?,
             vocabulary,
@@ -258,6 +260,12 @@ impl Tokenizer {
     /// Whether text that begins, or follows a special token, is given a leading space.
     pub fn adds_space_prefix(&self) -> bool {
         self.adds_space_prefix
+    }
+
+    /// The file's template of conversations, if it has one. Never rendered here: it tells how the
+    /// model was taught to write.
+    pub fn chat_template(&self) -> Option<&str> {
+        self.chat_template.as_deref()
     }
 }
 

@@ -1,0 +1,262 @@
+//! What a Lark grammar may be before llguidance compiles it: everything whose cost it does not bound
+//! itself is refused here. Reads only as much of the syntax as that takes.
+
+use std::collections::{HashMap, HashSet};
+
+use llguidance::toktrie::TokTrie;
+use serde_json::{Deserializer, Value};
+
+use super::{regex, schema, token_trie};
+
+/// Rules within groups within rules, references followed. llguidance recurses once per level, and
+/// the stack of a wasm module is small.
+const MAX_DEPTH: usize = 96;
+/// Names, strings and expressions in all: llguidance compares each new one with all before.
+const MAX_PARTS: usize = 10_000;
+/// `%lark`, `%json` and named grammars: llguidance counts them in a byte.
+pub const MAX_GRAMMARS: usize = 128;
+
+/// `grammar` with the options of this crate in its `%json` schemas, if llguidance can compile it in
+/// bounded time and stack.
+///
+/// # Errors
+/// What cannot be compiled, for humans.
+pub fn prepare(grammar: &str, trie: &TokTrie) -> Result<String, String> {
+    let mut reader = Reader {
+        rest: grammar,
+        prepared: String::with_capacity(grammar.len()),
+        rules: Vec::new(),
+        last_name: None,
+        group_depth: 0,
+        outer_depths: Vec::new(),
+        parts: 0,
+        grammars: 0,
+    };
+    while !reader.rest.is_empty() {
+        reader.step(trie)?;
+    }
+    check_depth(&reader.rules)?;
+    Ok(reader.prepared)
+}
+
+/// A rule or terminal.
+struct Rule<'g> {
+    name: &'g str,
+    /// The names in its definition in their order, and how many groups each stands in.
+    uses: Vec<(&'g str, usize)>,
+}
+
+struct Reader<'g> {
+    rest: &'g str,
+    /// What was read, schemas replaced.
+    prepared: String,
+    rules: Vec<Rule<'g>>,
+    /// The last name outside of groups, and how many uses its rule had before it: what a colon
+    /// would define.
+    last_name: Option<(&'g str, usize)>,
+    /// Open `(` and `[`.
+    group_depth: usize,
+    /// The group depths around each open `{`.
+    outer_depths: Vec<usize>,
+    parts: usize,
+    grammars: usize,
+}
+
+impl<'g> Reader<'g> {
+    fn step(&mut self, trie: &TokTrie) -> Result<(), String> {
+        let rest = self.rest;
+        let first = rest.chars().next().unwrap_or_default();
+        let length = match first {
+            '#' => line_length(rest),
+            '/' if rest.starts_with("//") => line_length(rest),
+            '"' | '/' => {
+                self.count()?;
+                let length = quoted_length(rest, first);
+                if first == '/' && regex::has_stop_group(&rest[..length]) {
+                    return Err(regex::STOP_GROUP.to_owned());
+                }
+                length
+            }
+            '<' => {
+                self.count()?;
+                let length = rest.find('>').map_or(1, |end| end + 1);
+                check_special_token(&rest[..length], trie)?;
+                length
+            }
+            '%' => return self.directive(),
+            ':' if rest.starts_with("::") => 2,
+            ':' => {
+                self.define();
+                1
+            }
+            '(' | '[' => {
+                self.group_depth += 1;
+                1
+            }
+            ')' | ']' => {
+                self.group_depth = self.group_depth.saturating_sub(1);
+                1
+            }
+            '{' => {
+                self.outer_depths.push(self.group_depth);
+                self.group_depth = 0;
+                1
+            }
+            '}' => {
+                self.group_depth = self.outer_depths.pop().unwrap_or_default();
+                1
+            }
+            _ if first.is_ascii_alphabetic() || first == '_' => {
+                self.count()?;
+                let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+                let length = rest.find(|c| !is_name(c)).unwrap_or(rest.len());
+                self.name(&rest[..length]);
+                length
+            }
+            other => other.len_utf8(),
+        };
+        self.take(length);
+        Ok(())
+    }
+
+    fn take(&mut self, length: usize) {
+        self.prepared.push_str(&self.rest[..length]);
+        self.rest = &self.rest[length..];
+    }
+
+    fn name(&mut self, name: &'g str) {
+        let uses = self.rules.last_mut().map(|rule| &mut rule.uses);
+        if self.group_depth == 0 {
+            self.last_name = Some((name, uses.as_ref().map_or(0, |uses| uses.len())));
+        }
+        if let Some(uses) = uses {
+            uses.push((name, self.group_depth));
+        }
+    }
+
+    fn define(&mut self) {
+        let Some((name, used_before)) = self.last_name.take() else {
+            return;
+        };
+        // The name and its attributes were no uses.
+        if let Some(rule) = self.rules.last_mut() {
+            rule.uses.truncate(used_before);
+        }
+        self.rules.push(Rule {
+            name,
+            uses: Vec::new(),
+        });
+    }
+
+    fn directive(&mut self) -> Result<(), String> {
+        let length = self.rest[1..]
+            .find(|c: char| !c.is_ascii_alphabetic())
+            .map_or(self.rest.len(), |end| end + 1);
+        let directive = &self.rest[..length];
+        self.count()?;
+        self.take(length);
+        match directive {
+            "%json" => {
+                self.count_grammar()?;
+                let (value, length) = json_prefix(self.rest)?;
+                self.prepared.push(' ');
+                self.prepared
+                    .push_str(&schema::prepare(&value)?.to_string());
+                self.prepared.push(' ');
+                self.rest = &self.rest[length..];
+            }
+            "%llguidance" | "%regex" => {
+                let (_, length) = json_prefix(self.rest)?;
+                self.take(length);
+            }
+            "%lark" => self.count_grammar()?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn count(&mut self) -> Result<(), String> {
+        self.parts += 1;
+        if self.parts > MAX_PARTS {
+            return Err(format!("the grammar has more than {MAX_PARTS} parts"));
+        }
+        Ok(())
+    }
+
+    fn count_grammar(&mut self) -> Result<(), String> {
+        self.grammars += 1;
+        if self.grammars > MAX_GRAMMARS {
+            return Err(format!(
+                "the grammar has more than {MAX_GRAMMARS} grammars in it"
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Follows the rules as llguidance does: depth first, each name once.
+fn check_depth(rules: &[Rule<'_>]) -> Result<(), String> {
+    let mut by_name: HashMap<&str, Vec<&Rule<'_>>> = HashMap::new();
+    for rule in rules {
+        by_name.entry(rule.name).or_default().push(rule);
+    }
+    let mut visited = HashSet::new();
+    visit("start", 0, &by_name, &mut visited)
+}
+
+fn visit<'g>(
+    name: &'g str,
+    depth: usize,
+    by_name: &HashMap<&str, Vec<&Rule<'g>>>,
+    visited: &mut HashSet<&'g str>,
+) -> Result<(), String> {
+    if !visited.insert(name) {
+        return Ok(());
+    }
+    if depth > MAX_DEPTH {
+        return Err(format!("the rules nest deeper than {MAX_DEPTH} levels"));
+    }
+    for rule in by_name.get(name).map(Vec::as_slice).unwrap_or_default() {
+        for (used, groups) in &rule.uses {
+            visit(used, depth + 1 + groups, by_name, visited)?;
+        }
+    }
+    Ok(())
+}
+
+/// Up to the end of the line.
+fn line_length(text: &str) -> usize {
+    text.find('\n').unwrap_or(text.len())
+}
+
+/// Up to the closing quote, or to the end.
+fn quoted_length(text: &str, quote: char) -> usize {
+    let mut is_escaped = false;
+    for (at, character) in text.char_indices().skip(1) {
+        if character == quote && !is_escaped {
+            return at + 1;
+        }
+        is_escaped = character == '\\' && !is_escaped;
+    }
+    text.len()
+}
+
+/// The JSON value that `text` begins with, and its length.
+fn json_prefix(text: &str) -> Result<(Value, usize), String> {
+    let mut values = Deserializer::from_str(text).into_iter::<Value>();
+    match values.next() {
+        Some(Ok(value)) => Ok((value, values.byte_offset())),
+        Some(Err(error)) => Err(format!("invalid JSON in the grammar: {error}")),
+        None => Err("JSON is missing in the grammar".to_owned()),
+    }
+}
+
+/// `<name>` must be a special token; ranges of ids are llguidance's business.
+fn check_special_token(name: &str, trie: &TokTrie) -> Result<(), String> {
+    let is_range = name.starts_with("<[") && name.ends_with("]>");
+    let is_name = name.len() > 2 && !name.contains(char::is_whitespace);
+    if is_range || !is_name || token_trie::special_id(trie, name).is_some() {
+        return Ok(());
+    }
+    Err(format!("unknown special token: {name:?}"))
+}

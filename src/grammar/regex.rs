@@ -1,0 +1,28 @@
+//! Regular expressions as llguidance takes them. Knows nothing of tokens.
+
+/// Why [`has_stop_group`] matters.
+pub const STOP_GROUP: &str = "a group named \"stop\" is not supported in a regular expression";
+
+/// Whether the expression may have a group named `stop`: llguidance takes that for a look-ahead.
+pub fn has_stop_group(expression: &str) -> bool {
+    expression.contains("(?P<stop>") || expression.contains("(?<stop>")
+}
+
+/// The Lark grammar of what matches `expression` from end to end.
+pub fn to_lark(expression: &str) -> String {
+    if expression.is_empty() {
+        return "start: \"\"".to_owned();
+    }
+    let mut lark = String::with_capacity(expression.len() + 16);
+    lark.push_str("start: /");
+    let mut is_escaped = false;
+    for character in expression.chars() {
+        if character == '/' && !is_escaped {
+            lark.push('\\');
+        }
+        is_escaped = character == '\\' && !is_escaped;
+        lark.push(character);
+    }
+    lark.push('/');
+    lark
+}

@@ -1,0 +1,338 @@
+//! What a JSON schema may be before llguidance compiles it: everything whose cost it does not bound
+//! itself, or that it would get wrong, is refused here. Knows nothing of tokens.
+
+use std::collections::HashSet;
+
+use serde_json::{Map, Value, json};
+
+/// Subschemas within subschemas, references followed. llguidance recurses once per level, and the
+/// stack of a wasm module is small.
+const MAX_DEPTH: usize = 64;
+/// Properties of one object: llguidance recurses once per property.
+const MAX_PROPERTIES: usize = 512;
+/// Subschemas, property names and values of `enum` and `const` in all.
+const MAX_NODES: usize = 20_000;
+/// Steps of the estimate below; about 2 s of llguidance's time at the worst.
+const MAX_WORK: usize = 2_000_000;
+/// What a pattern counts in it.
+const PATTERN_WORK: usize = 2_000;
+
+/// `schema` as llguidance takes it, with the options of this crate: JSON's white space between
+/// tokens, but never much of it.
+///
+/// # Errors
+/// Why llguidance could not compile it exactly and in bounded time and stack, as far as it does not
+/// find out itself; for humans.
+pub fn prepare(schema: &Value) -> Result<Value, String> {
+    check(schema)?;
+    let options = json!({ "whitespace_flexible": true, "whitespace_pattern": r" |\n {0,16}" });
+    Ok(match schema {
+        Value::Object(members) => {
+            let mut members = members.clone();
+            members.insert("x-guidance".to_owned(), options);
+            Value::Object(members)
+        }
+        Value::Bool(true) => json!({ "x-guidance": options }),
+        other => other.clone(),
+    })
+}
+
+fn check(schema: &Value) -> Result<(), String> {
+    let mut check = Check {
+        root: schema,
+        followed: HashSet::new(),
+        nodes: 0,
+        work: 0,
+        multiples: Vec::new(),
+        has_reference: false,
+        has_inner_id: false,
+    };
+    check.schema(schema, 0)?;
+    if check.has_reference && check.has_inner_id {
+        return Err("\"$id\" below the root is not supported together with \"$ref\"".to_owned());
+    }
+    check.multiples()
+}
+
+struct Check<'s> {
+    root: &'s Value,
+    /// References whose target was visited.
+    followed: HashSet<&'s str>,
+    nodes: usize,
+    work: usize,
+    /// All values of `multipleOf`: coefficient and decimal places.
+    multiples: Vec<(u64, u32)>,
+    has_reference: bool,
+    has_inner_id: bool,
+}
+
+impl<'s> Check<'s> {
+    fn schema(&mut self, schema: &'s Value, depth: usize) -> Result<(), String> {
+        if depth > MAX_DEPTH {
+            return Err(format!("the schema is deeper than {MAX_DEPTH} levels"));
+        }
+        self.count(1)?;
+        let members = match schema {
+            Value::Bool(_) => return Ok(()),
+            Value::Object(members) => members,
+            _ => return Err("schema must be an object or boolean".to_owned()),
+        };
+        let nodes_before = self.nodes;
+        let mut alternatives = 0;
+        for (keyword, value) in members {
+            alternatives += self.keyword(keyword, value, depth)?;
+        }
+        self.count_properties(members)?;
+        // An alternative is intersected with what stands beside it, which is copied for each.
+        if members.len() > 1 {
+            self.spend((self.nodes - nodes_before).saturating_mul(alternatives))?;
+        }
+        Ok(())
+    }
+
+    /// Checks one keyword; returns how many alternatives it brings.
+    fn keyword(
+        &mut self,
+        keyword: &'s str,
+        value: &'s Value,
+        depth: usize,
+    ) -> Result<usize, String> {
+        let expect = |right: bool, what: &str| match right {
+            true => Ok(()),
+            false => Err(format!("{keyword:?} must be {what}")),
+        };
+        match keyword {
+            "properties" => {
+                expect(value.is_object(), "an object")?;
+                for property in value.as_object().into_iter().flat_map(Map::values) {
+                    self.schema(property, depth + 1)?;
+                }
+            }
+            "patternProperties" => {
+                expect(value.is_object(), "an object")?;
+                let patterns = value.as_object().into_iter().flatten();
+                let mut count = 0usize;
+                for (pattern, property) in patterns {
+                    self.pattern(pattern)?;
+                    self.schema(property, depth + 1)?;
+                    count += 1;
+                }
+                // Each is compared with each.
+                self.spend(count * count * PATTERN_WORK)?;
+            }
+            "items" if !value.is_array() => self.schema(value, depth + 1)?,
+            "additionalItems" | "additionalProperties" => self.schema(value, depth + 1)?,
+            "items" | "prefixItems" | "anyOf" | "allOf" | "oneOf" => {
+                let schemas = value.as_array();
+                expect(schemas.is_some(), "an array")?;
+                let schemas = schemas.map(Vec::as_slice).unwrap_or_default();
+                for schema in schemas {
+                    self.schema(schema, depth + 1)?;
+                }
+                if keyword == "oneOf" {
+                    self.spend(schemas.len() * schemas.len())?;
+                }
+                if keyword.ends_with("Of") {
+                    return Ok(schemas.len());
+                }
+            }
+            "$ref" => {
+                expect(value.is_string(), "a string")?;
+                self.reference(value.as_str().unwrap_or_default(), depth)?;
+                return Ok(1);
+            }
+            "enum" => {
+                expect(value.is_array(), "an array")?;
+                let values = value.as_array().map(Vec::as_slice).unwrap_or_default();
+                for value in values {
+                    self.constant(value, depth + 1)?;
+                }
+                return Ok(values.len());
+            }
+            "const" => {
+                self.constant(value, depth + 1)?;
+                return Ok(1);
+            }
+            "multipleOf" => self.multiple(value)?,
+            "minimum" | "maximum" => self.number(keyword, value)?,
+            "exclusiveMinimum" | "exclusiveMaximum" if !value.is_boolean() => {
+                self.number(keyword, value)?;
+            }
+            "minLength" | "maxLength" | "minItems" | "maxItems" | "minProperties"
+            | "maxProperties" => expect(value.is_u64(), "a non-negative integer")?,
+            "pattern" => {
+                expect(value.is_string(), "a string")?;
+                self.pattern(value.as_str().unwrap_or_default())?;
+            }
+            "format" => {
+                expect(value.is_string(), "a string")?;
+                self.spend(PATTERN_WORK)?;
+            }
+            "required" => {
+                let names = value.as_array();
+                expect(
+                    names.is_some_and(|names| names.iter().all(Value::is_string)),
+                    "an array of strings",
+                )?;
+            }
+            "$id" if depth > 0 => self.has_inner_id = true,
+            _ => {}
+        }
+        Ok(0)
+    }
+
+    /// A value that the document must equal.
+    fn constant(&mut self, value: &'s Value, depth: usize) -> Result<(), String> {
+        if depth > MAX_DEPTH {
+            return Err(format!("a constant is deeper than {MAX_DEPTH} levels"));
+        }
+        self.count(1)?;
+        match value {
+            Value::Number(_) => self.number("enum or const", value),
+            Value::Array(items) => items
+                .iter()
+                .try_for_each(|item| self.constant(item, depth + 1)),
+            Value::Object(members) => {
+                if members.len() > MAX_PROPERTIES {
+                    return Err(too_many_properties());
+                }
+                members
+                    .values()
+                    .try_for_each(|member| self.constant(member, depth + 1))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// llguidance computes with f64 and, for integers, i64.
+    fn number(&self, keyword: &str, value: &Value) -> Result<(), String> {
+        let Value::Number(number) = value else {
+            return Err(format!("{keyword:?} must be a number"));
+        };
+        let exact = match (number.as_i64(), number.as_u64(), number.as_f64()) {
+            // The largest i64 is a usual way to say "any", and rounding up cuts back to it.
+            (Some(i64::MAX), ..) => true,
+            (Some(integer), _, Some(float)) => {
+                float as i128 == i128::from(integer) && integer > i64::MIN
+            }
+            (None, Some(integer), Some(float)) => float as i128 == i128::from(integer),
+            (None, None, Some(float)) => float.abs() < 9.2e18,
+            _ => false,
+        };
+        if exact {
+            Ok(())
+        } else {
+            Err(format!(
+                "{keyword}: {number} has too many digits to be honoured exactly"
+            ))
+        }
+    }
+
+    fn multiple(&mut self, value: &Value) -> Result<(), String> {
+        let mut number = value.as_f64().unwrap_or_default();
+        if !value.is_number() || number <= 0.0 {
+            return Err("\"multipleOf\" must be a number greater than 0".to_owned());
+        }
+        // As llguidance finds the decimal places.
+        let mut places = 0;
+        while number.fract() != 0.0 {
+            number *= 10.0;
+            places += 1;
+        }
+        if number > MAX_MULTIPLE as f64 || places > 8 {
+            return Err(format!("multipleOf: {value} has too many digits"));
+        }
+        self.multiples.push((number as u64, places));
+        Ok(())
+    }
+
+    /// Several may meet in one number, which is then a multiple of all.
+    fn multiples(&mut self) -> Result<(), String> {
+        self.multiples.sort_unstable();
+        self.multiples.dedup();
+        if self.multiples.len() < 2 {
+            return Ok(());
+        }
+        let places = self.multiples.iter().map(|multiple| multiple.1).max();
+        let places = places.unwrap_or_default();
+        let mut common = 1u64;
+        for &(coefficient, own) in &self.multiples {
+            let scaled = coefficient * 10u64.pow(places - own);
+            // llguidance multiplies in u32 before it divides.
+            let product = common.saturating_mul(scaled);
+            common = product / greatest_common_divisor(common, scaled);
+            if product > u64::from(u32::MAX) || common > MAX_MULTIPLE {
+                return Err("the values of \"multipleOf\" have too many digits together".to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    fn reference(&mut self, reference: &'s str, depth: usize) -> Result<(), String> {
+        self.has_reference = true;
+        if !self.followed.insert(reference) {
+            return Ok(());
+        }
+        if reference.contains(['~', '%']) {
+            return Err(format!("$ref {reference:?}: escapes are not supported"));
+        }
+        let Some(path) = reference.strip_prefix('#') else {
+            return Err(format!("$ref {reference:?} leaves the schema"));
+        };
+        if path.is_empty() || path == "/" {
+            return Ok(());
+        }
+        match self.root.pointer(path) {
+            Some(target) => self.schema(target, depth + 1),
+            None => Err(format!("$ref {reference:?} leads nowhere")),
+        }
+    }
+
+    fn pattern(&mut self, pattern: &str) -> Result<(), String> {
+        if super::regex::has_stop_group(pattern) {
+            return Err(super::regex::STOP_GROUP.to_owned());
+        }
+        self.spend(PATTERN_WORK)
+    }
+
+    fn count_properties(&mut self, members: &Map<String, Value>) -> Result<(), String> {
+        let properties = members.get("properties").and_then(Value::as_object);
+        let required = members.get("required").and_then(Value::as_array);
+        let count = properties.map_or(0, Map::len) + required.map_or(0, Vec::len);
+        if count > 2 * MAX_PROPERTIES || properties.map_or(0, Map::len) > MAX_PROPERTIES {
+            return Err(too_many_properties());
+        }
+        self.count(count)
+    }
+
+    fn count(&mut self, nodes: usize) -> Result<(), String> {
+        self.nodes += nodes;
+        if self.nodes > MAX_NODES {
+            return Err(format!("the schema has more than {MAX_NODES} parts"));
+        }
+        Ok(())
+    }
+
+    fn spend(&mut self, work: usize) -> Result<(), String> {
+        self.work = self.work.saturating_add(work);
+        if self.work > MAX_WORK {
+            return Err("the schema combines too many alternatives or patterns".to_owned());
+        }
+        Ok(())
+    }
+}
+
+/// The largest divisor with which llguidance's remainders stay in u32.
+const MAX_MULTIPLE: u64 = 100_000_000;
+
+fn too_many_properties() -> String {
+    format!("an object has more than {MAX_PROPERTIES} properties")
+}
+
+fn greatest_common_divisor(a: u64, b: u64) -> u64 {
+    if b == 0 {
+        a
+    } else {
+        greatest_common_divisor(b, a % b)
+    }
+}

@@ -1,0 +1,350 @@
+//! Constraints on real and made vocabularies, judged by others: `regex`, `jsonschema`, `serde_json`.
+
+mod forms;
+mod hostile;
+mod tools;
+mod walks;
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::*;
+use crate::Result;
+use crate::text::Tokenizer;
+use crate::weights::{FileSource, Gguf, Metadata};
+
+/// A vocabulary and its compiler.
+struct Model {
+    name: &'static str,
+    tokenizer: Tokenizer,
+    compiler: Compiler,
+}
+
+impl Model {
+    fn new(name: &'static str, tokenizer: Tokenizer) -> Model {
+        let compiler = Compiler::new(&tokenizer, tokenizer.vocab_size());
+        Model {
+            name,
+            tokenizer,
+            compiler,
+        }
+    }
+
+    /// Every byte, pieces that straddle JSON's and regular expressions' parts, duplicates, special
+    /// tokens of every kind, two ends.
+    fn made() -> Model {
+        const CONTROL: i32 = 3;
+        const USER_DEFINED: i32 = 4;
+        const UNUSED: i32 = 5;
+        const BYTE: i32 = 6;
+        let mut tokens = vec![
+            ("<unk>".to_owned(), 2),
+            ("<s>".to_owned(), CONTROL),
+            ("</s>".to_owned(), CONTROL),
+        ];
+        tokens.extend((0..=255u8).map(|byte| (format!("<0x{byte:02X}>"), BYTE)));
+        let pieces = [
+            "a",
+            "b",
+            "\"",
+            "{",
+            "}",
+            "[",
+            "]",
+            "▁",
+            "▁▁",
+            "▁\"",
+            "\"▁",
+            "\":",
+            "\":▁",
+            "\",",
+            "\",▁\"",
+            "{\"",
+            "\"}",
+            "}}",
+            "},",
+            "]}",
+            "],",
+            "true",
+            "false",
+            "null",
+            "▁true",
+            "yes",
+            "no",
+            "12",
+            "0.",
+            "1-",
+            "-3",
+            "é",
+            "日",
+            "name",
+            "\"name\"",
+            "{\"name\":",
+            ">\n",
+            ">\n{\"",
+            "<tool",
+            "_call>",
+            "</tool_call",
+            ">x",
+            "\n",
+            "\n▁▁",
+            "example",
+            "exam",
+            "ples",
+        ];
+        tokens.extend(pieces.map(|text| (text.to_owned(), 1)));
+        tokens.push(("<tool_call>".to_owned(), USER_DEFINED));
+        tokens.push(("</tool_call>".to_owned(), USER_DEFINED));
+        tokens.push(("[TOOL_CALLS]".to_owned(), CONTROL));
+        tokens.push(("<|im_end|>".to_owned(), CONTROL));
+        tokens.push(("<|think|>".to_owned(), CONTROL));
+        tokens.push(("[PAD]7".to_owned(), UNUSED));
+        let mut metadata = Metadata::new();
+        let texts: Vec<String> = tokens.iter().map(|token| token.0.clone()).collect();
+        let kinds: Vec<i32> = tokens.iter().map(|token| token.1).collect();
+        metadata.insert("tokenizer.ggml.model", "llama");
+        metadata.insert("tokenizer.ggml.scores", vec![-1.0f32; texts.len()]);
+        metadata.insert("tokenizer.ggml.tokens", texts);
+        metadata.insert("tokenizer.ggml.token_type", kinds);
+        Model::new("made", Tokenizer::from_gguf(&metadata).unwrap())
+    }
+
+    fn read(name: &'static str, path: &Path) -> Model {
+        let source = FileSource::open(path).unwrap();
+        let metadata = pollster::block_on(Gguf::read(&source)).unwrap().metadata;
+        Model::new(name, Tokenizer::from_gguf(&metadata).unwrap())
+    }
+
+    /// The made one, and real ones where they are shared.
+    fn all() -> Vec<Model> {
+        let mut models = vec![Model::made()];
+        let folder = std::env::var_os("INPAGE_MODELS").map_or_else(
+            || Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/models"),
+            PathBuf::from,
+        );
+        if !folder.is_dir() {
+            println!("skipped: no real vocabularies in {}", folder.display());
+            return models;
+        }
+        for (name, path) in [
+            ("stories260K", "stories260K/stories260K-Q4_0.gguf"),
+            ("llama-spm", "vocab/ggml-vocab-llama-spm.gguf"),
+            ("gpt-2", "vocab/ggml-vocab-gpt-2.gguf"),
+            ("qwen2", "vocab/ggml-vocab-qwen2.gguf"),
+        ] {
+            models.push(Model::read(name, &folder.join(path)));
+        }
+        models
+    }
+
+    fn grammar(&self, source: &GrammarSource) -> Grammar {
+        self.compiler
+            .compile(source)
+            .unwrap_or_else(|error| panic!("{}: {source:?}: {error:?}", self.name))
+    }
+
+    fn refusal(&self, source: &GrammarSource) -> String {
+        match self.compiler.compile(source) {
+            Ok(_) => panic!("{}: compiles: {source:?}", self.name),
+            Err(error) => {
+                assert!(!error.message.starts_with("panic"), "{source:?}: {error:?}");
+                error.message
+            }
+        }
+    }
+
+    fn special(&self, text: &str) -> u32 {
+        self.tokenizer.special_id(text).unwrap()
+    }
+
+    /// Whether `text`, byte by byte, is a whole completion.
+    fn accepts(&self, grammar: &Grammar, text: &str) -> bool {
+        let mut matcher = grammar.matcher();
+        text.bytes().all(|byte| {
+            let id = self.byte(byte);
+            allows(&mut matcher, id).unwrap() && matcher.accept(id).is_ok()
+        }) && self.may_end(&mut matcher)
+    }
+
+    /// The first token that is this byte alone.
+    fn byte(&self, byte: u8) -> u32 {
+        (0..self.tokenizer.vocab_size() as u32)
+            .find(|&id| self.tokenizer.token_bytes(id) == [byte])
+            .unwrap()
+    }
+
+    fn may_end(&self, matcher: &mut Matcher) -> bool {
+        match matcher.next().unwrap() {
+            Next::Free | Next::Finished => true,
+            Next::OneOf(mask) => self.tokenizer.eos_ids().iter().any(|&id| mask.allows(id)),
+        }
+    }
+
+    /// Draws allowed tokens, at random for `free_tokens` steps and then towards an end.
+    fn walk(&self, grammar: &Grammar, random: &mut Random, free_tokens: usize) -> Result<Walk> {
+        let mut matcher = grammar.matcher();
+        let mut ids = Vec::new();
+        while ids.len() < MAX_TOKENS {
+            let mask = match matcher.next()? {
+                Next::Finished => return Ok(self.ended(ids, true)),
+                Next::Free => panic!("{}: unconstrained", self.name),
+                Next::OneOf(mask) => mask.clone(),
+            };
+            let allowed: Vec<u32> = (0..self.tokenizer.vocab_size() as u32)
+                .filter(|&id| mask.allows(id))
+                .collect();
+            assert!(!allowed.is_empty());
+            if random.below(16) == 0 {
+                self.mask_is_what_accept_takes(grammar, &ids, &mask, random);
+            }
+            let id = if ids.len() < free_tokens {
+                allowed[random.below(allowed.len())]
+            } else {
+                *allowed
+                    .iter()
+                    .min_by_key(|&&id| (self.distance_to_end(id), random.below(1 << 20)))
+                    .unwrap()
+            };
+            if self.tokenizer.eos_ids().contains(&id) {
+                matcher.accept(id)?;
+                assert_eq!(matcher.next()?, Next::Finished);
+                return Ok(self.ended(ids, true));
+            }
+            matcher.accept(id)?;
+            ids.push(id);
+        }
+        Ok(self.ended(ids, false))
+    }
+
+    fn ended(&self, ids: Vec<u32>, is_finished: bool) -> Walk {
+        let bytes: Vec<u8> = ids
+            .iter()
+            .flat_map(|&id| self.tokenizer.token_bytes(id).to_vec())
+            .collect();
+        Walk {
+            text: String::from_utf8_lossy(&bytes).into_owned(),
+            is_finished,
+        }
+    }
+
+    /// Small for tokens that close something.
+    fn distance_to_end(&self, id: u32) -> usize {
+        if self.tokenizer.eos_ids().contains(&id) {
+            return 0;
+        }
+        match self.tokenizer.token_bytes(id) {
+            b"}" | b"]" => 1,
+            b"\"" => 2,
+            b"," | b":" | b"null" | b"true" => 3,
+            [b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z'] => 4,
+            bytes if bytes.iter().any(|byte| b"{[ \n\r\t\\".contains(byte)) => 6,
+            bytes if bytes.len() < 6 => 5,
+            _ => 6,
+        }
+    }
+
+    fn mask_is_what_accept_takes(
+        &self,
+        grammar: &Grammar,
+        ids: &[u32],
+        mask: &crate::sample::TokenMask,
+        random: &mut Random,
+    ) {
+        let vocab_size = self.tokenizer.vocab_size();
+        for _ in 0..4 {
+            let id = random.below(vocab_size) as u32;
+            let mut matcher = grammar.matcher();
+            ids.iter().for_each(|&id| matcher.accept(id).unwrap());
+            let label = self.tokenizer.token_label(id);
+            let is_taken = matcher.accept(id).is_ok();
+            assert_eq!(
+                is_taken,
+                mask.allows(id),
+                "{}: {:?} then {id} {label:?}",
+                self.name,
+                self.ended(ids.to_vec(), false).text
+            );
+        }
+    }
+}
+
+const MAX_TOKENS: usize = 500;
+
+struct Walk {
+    text: String,
+    is_finished: bool,
+}
+
+fn allows(matcher: &mut Matcher, id: u32) -> Result<bool> {
+    Ok(match matcher.next()? {
+        Next::Free => true,
+        Next::OneOf(mask) => mask.allows(id),
+        Next::Finished => false,
+    })
+}
+
+/// SplitMix64.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, bound: usize) -> usize {
+        (self.next() % bound as u64) as usize
+    }
+
+    fn one_in(&mut self, odds: usize) -> bool {
+        self.below(odds) == 0
+    }
+
+    fn pick<'t, T>(&mut self, from: &'t [T]) -> &'t T {
+        &from[self.below(from.len())]
+    }
+}
+
+fn regex(expression: &str) -> GrammarSource {
+    GrammarSource::Regex(expression.to_owned())
+}
+
+fn lark(text: &str) -> GrammarSource {
+    GrammarSource::Lark(text.to_owned())
+}
+
+fn schema(value: Value) -> GrammarSource {
+    GrammarSource::JsonSchema(value)
+}
+
+/// The longest run of white space outside of strings, and whether it is of the kind that JSON
+/// constraints allow.
+fn white_space_is_limited(json: &str) -> bool {
+    let mut is_inside = false;
+    let mut is_escaped = false;
+    let mut runs = vec![String::new()];
+    for character in json.chars() {
+        if is_inside {
+            is_inside = is_escaped || character != '"';
+            is_escaped = character == '\\' && !is_escaped;
+        } else if character.is_whitespace() {
+            runs.last_mut().unwrap().push(character);
+            continue;
+        } else {
+            is_inside = character == '"';
+        }
+        runs.push(String::new());
+    }
+    json.trim() == json
+        && runs.iter().all(|run| {
+            let spaces = run.strip_prefix('\n');
+            run.len() <= 1 && run != "\t" && run != "\r"
+                || spaces.is_some_and(|spaces| {
+                    spaces.len() <= 16 && spaces.bytes().all(|byte| byte == b' ')
+                })
+        })
+}

@@ -1,0 +1,312 @@
+//! Tool calls (API.md 9.4, case 110).
+
+use serde_json::json;
+
+use super::*;
+
+const HERMES: CallFormat = CallFormat::Hermes {
+    has_special_tags: false,
+};
+
+fn some_tools() -> Vec<Tool> {
+    vec![
+        Tool {
+            name: "get_weather".to_owned(),
+            parameters: Some(json!({
+                "type": "object",
+                "properties": { "city": { "$ref": "#/$defs/city" } },
+                "required": ["city"],
+                "additionalProperties": false,
+                "$defs": { "city": { "type": "string" } }
+            })),
+            strict: true,
+        },
+        Tool {
+            name: "add".to_owned(),
+            parameters: Some(json!({ "properties": { "a": { "type": "integer" } } })),
+            strict: false,
+        },
+        Tool {
+            name: "now".to_owned(),
+            parameters: None,
+            strict: true,
+        },
+    ]
+}
+
+fn source(format: CallFormat, is_forced: bool) -> GrammarSource {
+    GrammarSource::Tools {
+        tools: some_tools(),
+        is_forced,
+        format,
+    }
+}
+
+#[test]
+fn a_forced_call_is_one_call_of_a_listed_tool() {
+    let model = Model::made();
+    let bare = model.grammar(&source(CallFormat::Bare, true));
+    for right in [
+        r#"{"name":"get_weather","arguments":{"city":"Oslo"}}"#,
+        r#"{"name": "add", "arguments": {"a": "not an integer"}}"#,
+        "{\n  \"name\": \"now\",\n  \"arguments\": {}\n}",
+    ] {
+        assert!(model.accepts(&bare, right), "{right}");
+        let call = CallFormat::Bare.parse(right).unwrap();
+        assert!(some_tools().iter().any(|tool| tool.name == call.name));
+    }
+    for wrong in [
+        "text",
+        r#"{"name":"get_weather","arguments":{"city":5}}"#,
+        r#"{"name":"get_weather","arguments":{}}"#,
+        r#"{"name":"nope","arguments":{}}"#,
+        r#"{"name":"now","arguments":[]}"#,
+        r#"{"name":"now","arguments":{},"id":1}"#,
+        r#"{"name":"now","arguments":{}}{}"#,
+        r#"{"name":"now","arguments":{}  }"#,
+        r#"{"arguments":{},"name":"now"}"#,
+        r#" {"name":"now","arguments":{}}"#,
+    ] {
+        assert!(!model.accepts(&bare, wrong), "{wrong}");
+    }
+    let llama = model.grammar(&source(CallFormat::Llama3, true));
+    let text = r#"{"name": "now", "parameters": {"x": 1.50}}"#;
+    assert!(model.accepts(&llama, text));
+    assert_eq!(
+        CallFormat::Llama3.parse(text),
+        Some(ToolCall {
+            name: "now".to_owned(),
+            arguments: r#"{"x": 1.50}"#.to_owned(),
+        })
+    );
+    let hermes = model.grammar(&source(HERMES, true));
+    let text = "<tool_call>\n{\"name\": \"now\", \"arguments\": {}}\n</tool_call>";
+    assert!(model.accepts(&hermes, text));
+    assert!(!model.accepts(&hermes, &text[..text.len() - 1]));
+    assert_eq!(HERMES.parse(text).unwrap().name, "now");
+}
+
+#[test]
+fn forced_walks_parse_and_satisfy_strict_parameters() {
+    let mut random = Random(7);
+    let tools = some_tools();
+    let strict = jsonschema::validator_for(tools[0].parameters.as_ref().unwrap()).unwrap();
+    for model in Model::all() {
+        let mut seen = std::collections::HashSet::new();
+        for format in [CallFormat::Bare, CallFormat::Llama3, HERMES] {
+            let grammar = model.grammar(&source(format, true));
+            let mut finished = 0;
+            for _ in 0..6 {
+                let walk = model.walk(&grammar, &mut random, 30).unwrap();
+                if !walk.is_finished {
+                    continue;
+                }
+                finished += 1;
+                let call = format
+                    .parse(&walk.text)
+                    .unwrap_or_else(|| panic!("{}: {:?}", model.name, walk.text));
+                let arguments: Value = serde_json::from_str(&call.arguments).unwrap();
+                assert!(arguments.is_object());
+                assert!(white_space_is_limited(&walk.text), "{:?}", walk.text);
+                if call.name == "get_weather" {
+                    assert!(strict.is_valid(&arguments), "{}", walk.text);
+                }
+                seen.insert(call.name);
+            }
+            assert!(finished > 3, "{}: {format:?}: {finished}", model.name);
+        }
+        assert!(seen.len() > 1, "{}: {seen:?}", model.name);
+    }
+}
+
+#[test]
+fn a_strict_tool_with_an_unsupported_schema_is_refused_by_name() {
+    let model = Model::made();
+    for parameters in [json!({ "not": {} }), json!({ "type": "string" }), json!(5)] {
+        let tool = |strict| Tool {
+            name: "odd".to_owned(),
+            parameters: Some(parameters.clone()),
+            strict,
+        };
+        let source = |strict| GrammarSource::Tools {
+            tools: vec![tool(strict)],
+            is_forced: true,
+            format: CallFormat::Bare,
+        };
+        let message = model.refusal(&source(true));
+        assert!(
+            message.contains("odd") || message.contains("not"),
+            "{message}"
+        );
+        model.grammar(&source(false));
+    }
+}
+
+fn feed(model: &Model, matcher: &mut Matcher, pieces: &[&str]) {
+    for piece in pieces {
+        let id = (0..model.tokenizer.vocab_size() as u32)
+            .find(|&id| model.tokenizer.token_bytes(id) == piece.as_bytes())
+            .unwrap_or_else(|| panic!("no token {piece:?}"));
+        assert!(allows(matcher, id).unwrap(), "{piece:?}");
+        matcher.accept(id).unwrap();
+    }
+}
+
+#[test]
+fn text_is_free_until_it_begins_with_the_opener() {
+    let model = Model::made();
+    let grammar = model.grammar(&source(HERMES, false));
+    // Text.
+    let mut matcher = grammar.matcher();
+    assert_eq!(matcher.next().unwrap(), Next::Free);
+    feed(&model, &mut matcher, &["a", "<tool_call>", "b", "}}"]);
+    assert_eq!(matcher.next().unwrap(), Next::Free);
+    matcher.accept(model.special("</s>")).unwrap();
+    assert_eq!(matcher.next().unwrap(), Next::Free);
+    // The opener as one token, and in pieces of which the last may hold more.
+    for pieces in [
+        &["<tool_call>"][..],
+        &["<tool", "_call>"][..],
+        &["<tool", "_", "c", "a", "l", "l", ">"][..],
+    ] {
+        let mut matcher = grammar.matcher();
+        feed(&model, &mut matcher, pieces);
+        assert!(matches!(matcher.next().unwrap(), Next::OneOf(_)));
+        assert!(!allows(&mut matcher, model.byte(b'a')).unwrap());
+        feed(&model, &mut matcher, &["\n", "{\"name\":", "\"", "n"]);
+        assert!(!allows(&mut matcher, model.byte(b'a')).unwrap());
+        feed(&model, &mut matcher, &["o", "w", "\",", "\"", "a"]);
+        for byte in *b"rguments\":{}}</tool_call>" {
+            matcher.accept(model.byte(byte)).unwrap();
+        }
+        assert_eq!(matcher.next().unwrap(), Next::Finished);
+    }
+    // A token beyond the opener must fit the call, any other is free.
+    let mut matcher = grammar.matcher();
+    feed(&model, &mut matcher, &["<tool", "_", "c", "a", "l", "l"]);
+    let id = |text: &str| {
+        (0..model.tokenizer.vocab_size() as u32)
+            .find(|&id| model.tokenizer.token_bytes(id) == text.as_bytes())
+            .unwrap()
+    };
+    assert!(allows(&mut matcher, id(">\n{\"")).unwrap());
+    assert!(!allows(&mut matcher, id(">x")).unwrap());
+    assert!(allows(&mut matcher, id("日")).unwrap());
+    assert!(allows(&mut matcher, model.special("</s>")).unwrap());
+    let mut other = grammar.matcher();
+    feed(&model, &mut other, &["<tool", "_", "a"]);
+    assert_eq!(other.next().unwrap(), Next::Free);
+    feed(&model, &mut matcher, &[">\n{\"", "name"]);
+    assert!(!allows(&mut matcher, model.byte(b'}')).unwrap());
+    // What has no opener is never constrained.
+    for format in [CallFormat::Bare, CallFormat::Llama3] {
+        let mut matcher = model.grammar(&source(format, false)).matcher();
+        feed(&model, &mut matcher, &["{", "{"]);
+        assert_eq!(matcher.next().unwrap(), Next::Free);
+    }
+}
+
+#[test]
+fn an_opener_that_is_a_special_token_counts_only_as_such() {
+    let model = Model::made();
+    let grammar = model.grammar(&source(CallFormat::Mistral, false));
+    let opener = model.special("[TOOL_CALLS]");
+    let mut spelled = grammar.matcher();
+    "[TOOL_CALLS]"
+        .bytes()
+        .for_each(|byte| spelled.accept(model.byte(byte)).unwrap());
+    assert_eq!(spelled.next().unwrap(), Next::Free);
+    let mut late = grammar.matcher();
+    feed(&model, &mut late, &["a"]);
+    late.accept(opener).unwrap();
+    assert_eq!(late.next().unwrap(), Next::Free);
+    let forced = model.grammar(&source(CallFormat::Mistral, true));
+    assert!(!allows(&mut forced.matcher(), model.byte(b'[')).unwrap());
+    for grammar in [grammar, forced] {
+        let mut matcher = grammar.matcher();
+        assert!(allows(&mut matcher, opener).unwrap());
+        matcher.accept(opener).unwrap();
+        let text = " [{\"name\": \"now\", \"arguments\": {}}]";
+        for byte in text.bytes() {
+            assert!(allows(&mut matcher, model.byte(byte)).unwrap());
+            matcher.accept(model.byte(byte)).unwrap();
+        }
+        assert_eq!(matcher.next().unwrap(), Next::Finished);
+        // The tag itself is hidden from text, or not.
+        assert_eq!(CallFormat::Mistral.parse(text).unwrap().name, "now");
+        let shown = format!("[TOOL_CALLS]{text}");
+        assert_eq!(CallFormat::Mistral.parse(&shown).unwrap().name, "now");
+    }
+}
+
+#[test]
+fn only_whole_calls_are_parsed() {
+    let whole = r#"{"name": "f", "arguments": {"n": 12345678901234567890123, "s": "}"}}"#;
+    let call = CallFormat::Bare.parse(whole).unwrap();
+    assert_eq!(
+        call.arguments,
+        r#"{"n": 12345678901234567890123, "s": "}"}"#
+    );
+    for cut in 0..whole.len() {
+        assert_eq!(CallFormat::Bare.parse(&whole[..cut]), None, "{cut}");
+    }
+    let tagged = format!("<tool_call>\n{whole}\n</tool_call>");
+    assert_eq!(HERMES.parse(&tagged), Some(call.clone()));
+    assert_eq!(HERMES.parse(whole), None);
+    assert_eq!(HERMES.parse(&tagged[..tagged.len() - 12]), None);
+    let hidden = CallFormat::Hermes {
+        has_special_tags: true,
+    };
+    assert_eq!(hidden.parse(&format!("\n{whole}\n")), Some(call.clone()));
+    assert_eq!(hidden.parse(&tagged), Some(call));
+    for wrong in [
+        "",
+        "text",
+        r#"{"name": "f", "arguments": "{}"}"#,
+        r#"{"name": 5, "arguments": {}}"#,
+        r#"{"name": "f", "arguments": {}} and more"#,
+        r#"{"name": "f", "parameters": {}}"#,
+        "é",
+    ] {
+        assert_eq!(CallFormat::Bare.parse(wrong), None, "{wrong}");
+    }
+}
+
+#[test]
+fn the_format_is_read_from_the_chat_template() {
+    let with_template = |template: &str, special: &str, kind: i32| {
+        let mut metadata = Metadata::new();
+        let texts = ["<unk>", "<s>", "</s>", special]
+            .map(str::to_owned)
+            .to_vec();
+        metadata.insert("tokenizer.ggml.model", "llama");
+        metadata.insert("tokenizer.ggml.scores", vec![-1.0f32; texts.len()]);
+        metadata.insert("tokenizer.ggml.token_type", vec![2, 3, 3, kind]);
+        metadata.insert("tokenizer.ggml.tokens", texts);
+        metadata.insert("tokenizer.chat_template", template);
+        CallFormat::of(&Tokenizer::from_gguf(&metadata).unwrap())
+    };
+    let hermes = "<tool_call>\n{\"name\": <n>, \"arguments\": <a>}\n</tool_call>";
+    assert_eq!(with_template(hermes, "<tool_call>", 4), HERMES);
+    assert_eq!(
+        with_template(hermes, "<tool_call>", 3),
+        CallFormat::Hermes {
+            has_special_tags: true
+        }
+    );
+    let mistral = "{{ '[TOOL_CALLS] [' }}";
+    assert_eq!(
+        with_template(mistral, "[TOOL_CALLS]", 3),
+        CallFormat::Mistral
+    );
+    assert_eq!(with_template(mistral, "x", 1), CallFormat::Bare);
+    let later = "[TOOL_CALLS]name[ARGS]{}";
+    assert_eq!(with_template(later, "[TOOL_CALLS]", 3), CallFormat::Bare);
+    let llama = "<|python_tag|> {\"name\": n, \"parameters\": p}";
+    assert_eq!(
+        with_template(llama, "<|python_tag|>", 3),
+        CallFormat::Llama3
+    );
+    assert_eq!(with_template("{{ text }}", "x", 1), CallFormat::Bare);
+    assert_eq!(CallFormat::of(&Model::made().tokenizer), CallFormat::Bare);
+}
