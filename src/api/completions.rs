@@ -23,6 +23,7 @@ use super::stop_ids::StopIds;
 use super::switches::{Switches, TextOffsetBase};
 use crate::Result;
 use crate::engine::generation::{Generation, ScoreRequest};
+use crate::grammar::Grammar;
 
 /// Answers the request in `body`; every check is made before the response's head.
 pub(super) async fn complete(handler: &Handler, body: &[u8]) -> Result<Response> {
@@ -33,10 +34,17 @@ pub(super) async fn complete(handler: &Handler, body: &[u8]) -> Result<Response>
     let (model_id, model) = deadline.limit(ready).await?;
 
     let prompts = std::mem::take(&mut request.prompts);
-    let prompts = fit_prompts(prompts, &request, &model, switches)?;
+    let mut prompts = fit_prompts(prompts, &request, &model, switches)?;
     request.sampling.check_vocabulary(model.vocab_size())?;
+    let constraint = constraint::compile(&request.constraint, &model)?;
+    if let Some(most) = constraint.as_ref().and_then(Grammar::max_tokens) {
+        for prompt in &mut prompts {
+            prompt.max_tokens = prompt.max_tokens.min(most);
+        }
+    }
+    let prompts: Vec<Rc<FittedPrompt>> = prompts.into_iter().map(Rc::new).collect();
     let form = Rc::new(form(&request, &model, switches));
-    let generations = generations(&request, &model, switches, &prompts, &form)?;
+    let generations = generations(&request, &model, switches, &prompts, constraint, &form)?;
     let events = model.engine.submit(generations)?;
 
     let choices = prompts.iter().zip(events).flat_map(|(prompt, candidates)| {
@@ -90,7 +98,7 @@ fn fit_prompts(
     request: &CompletionRequest,
     model: &ReadyModel,
     switches: &Switches,
-) -> Result<Vec<Rc<FittedPrompt>>> {
+) -> Result<Vec<FittedPrompt>> {
     let echo = request.output.echo;
     let has_logprobs = request.output.logprobs.is_some();
     let wanted = Wanted {
@@ -98,9 +106,9 @@ fn fit_prompts(
         places: echo && has_logprobs,
     };
     let default_max_tokens = switches.default_max_tokens;
-    let fitted = prompts.into_iter().map(|prompt| {
-        FittedPrompt::new(prompt, request, model, default_max_tokens, wanted).map(Rc::new)
-    });
+    let fitted = prompts
+        .into_iter()
+        .map(|prompt| FittedPrompt::new(prompt, request, model, default_max_tokens, wanted));
     fitted.collect()
 }
 
@@ -118,7 +126,7 @@ fn form(request: &CompletionRequest, model: &ReadyModel, switches: &Switches) ->
         listing: Listing::new(&model.tokenizer, &request.output),
         wants_ids: request.output.tokens_as_ids,
         offsets_count_prompt: switches.text_offset_base == TextOffsetBase::Prompt,
-        calls: CallReader::new(&request.constraint, &model.call_format),
+        calls: CallReader::new(&request.constraint, model.call_format),
     }
 }
 
@@ -128,6 +136,7 @@ fn generations(
     model: &ReadyModel,
     switches: &Switches,
     prompts: &[Rc<FittedPrompt>],
+    constraint: Option<Grammar>,
     form: &Form,
 ) -> Result<Vec<Generation>> {
     let Output {
@@ -144,7 +153,6 @@ fn generations(
     };
     let tokenizer = &model.tokenizer;
     let sampling = request.sampling.params(&model_defaults, tokenizer)?;
-    let constraint = constraint::compile(&request.constraint, model)?;
     let is_ranked = best_of > n;
     let scores = (logprobs.is_some() || is_ranked).then(|| ScoreRequest {
         top: logprobs.unwrap_or(0),

@@ -37,7 +37,7 @@ pub(super) fn compile(constraint: &Constraint, model: &ReadyModel) -> Result<Opt
             let source = GrammarSource::Tools {
                 tools: tools.clone(),
                 is_forced: *is_forced,
-                format: model.call_format.clone(),
+                format: model.call_format,
             };
             // Only a tool's parameters can be at fault.
             (source, "tools", true)
@@ -49,7 +49,7 @@ pub(super) fn compile(constraint: &Constraint, model: &ReadyModel) -> Result<Opt
     match compiler.compile(&source) {
         Ok(grammar) => Ok(Some(grammar)),
         Err(error) => {
-            let kind = match is_schema {
+            let kind = match is_schema && !error.is_over_budget {
                 true => RequestFault::InvalidSchema,
                 false => RequestFault::InvalidGrammar,
             };
@@ -67,13 +67,13 @@ pub(super) struct CallReader {
 
 impl CallReader {
     /// `None` if the request declares no tools.
-    pub(super) fn new(constraint: &Constraint, format: &CallFormat) -> Option<CallReader> {
+    pub(super) fn new(constraint: &Constraint, format: CallFormat) -> Option<CallReader> {
         let Constraint::Tools(calls) = constraint else {
             return None;
         };
         let name = |tool: &crate::grammar::Tool| tool.name.clone();
         Some(CallReader {
-            format: format.clone(),
+            format,
             names: calls.tools.iter().map(name).collect(),
         })
     }

@@ -91,12 +91,13 @@ pub(super) async fn load<S: ByteSource>(
             on_end(error);
         }
     });
+    let call_format = CallFormat::of(&tokenizer);
     let ready = ReadyModel {
         engine: handle,
         tokenizer,
         fingerprint,
         sampling_defaults: SamplingDefaults::default(),
-        call_format: CallFormat::Bare,
+        call_format,
         compiler: LazyCompiler::default(),
     };
     Ok(Loaded { ready, report })

@@ -2,6 +2,7 @@
 //! wants. The vocabulary is SentencePiece with byte fallback, made here.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::rc::Rc;
@@ -34,9 +35,13 @@ pub const SEP: u32 = 3;
 const BYTE_0: u32 = 4;
 /// Tokens of several characters; "▁" is a space.
 const PIECES: [&str; 6] = ["▁", "▁qu", "own▁f", "aaa", "c▁e", "▁the"];
-pub const VOCAB: u32 = BYTE_0 + 256 + PIECES.len() as u32;
+/// The control tokens around prefix, suffix and middle.
+const AROUND: [&str; 3] = ["<PRE>", "<SUF>", "<MID>"];
+pub const PRE: u32 = BYTE_0 + 256 + PIECES.len() as u32;
+pub const VOCAB: u32 = PRE + AROUND.len() as u32;
 
-fn metadata() -> Metadata {
+/// With `around` the model can fill in the middle.
+fn metadata(around: [&str; 3]) -> Metadata {
     const NORMAL: i32 = 1;
     const UNKNOWN: i32 = 2;
     const CONTROL: i32 = 3;
@@ -49,6 +54,7 @@ fn metadata() -> Metadata {
     ];
     tokens.extend((0..=255_u8).map(|byte| (format!("<0x{byte:02X}>"), BYTE)));
     tokens.extend(PIECES.map(|piece| (piece.to_owned(), NORMAL)));
+    tokens.extend(around.map(|text| (text.to_owned(), CONTROL)));
     let (texts, types): (Vec<String>, Vec<i32>) = tokens.into_iter().unzip();
     let mut metadata = Metadata::new();
     metadata.insert("tokenizer.ggml.model", "llama");
@@ -99,6 +105,8 @@ pub struct Plan {
     pub held: Cell<bool>,
     /// The error of every step after this many tokens of a sequence, the prompt included.
     pub failure: RefCell<Option<(usize, Error)>>,
+    /// After this token the logits are not a number.
+    pub poison: Cell<Option<u32>>,
 }
 
 /// What the model wants to say.
@@ -122,11 +130,6 @@ impl Plan {
     /// From now on the model says anything that is awkward to show.
     pub fn babble(&self) {
         *self.voice.borrow_mut() = Voice::Babble;
-    }
-
-    /// From now on the model says letters.
-    pub fn spell(&self) {
-        *self.voice.borrow_mut() = Voice::Letters;
     }
 }
 
@@ -170,6 +173,9 @@ impl FakeModel {
             && history.len() >= *at
         {
             return Err(error.clone());
+        }
+        if self.plan.poison.get() == history.last().copied() {
+            return Ok(vec![f32::NAN; VOCAB as usize]);
         }
         let mut logits = vec![-30.0; VOCAB as usize];
         let mut hashed = |ids: &[u32]| {
@@ -363,7 +369,7 @@ pub fn serve(switches: Value, test: impl AsyncFnOnce(&Server)) {
         handler: Handler::new(switches, host.clone()),
         plan,
         engine: handle,
-        tokenizer: Rc::new(Tokenizer::from_gguf(&metadata()).unwrap()),
+        tokenizer: Rc::new(Tokenizer::from_gguf(&metadata(AROUND)).unwrap()),
         host,
     };
     server.handler.set_model(MODEL_ID, server.ready());
@@ -389,9 +395,19 @@ pub struct Reply {
 
 impl Server {
     pub fn ready(&self) -> ModelState {
+        self.ready_with(self.tokenizer.clone())
+    }
+
+    /// A model that cannot fill in the middle.
+    pub fn ready_without_middle(&self) -> ModelState {
+        let metadata = metadata(["<A>", "<B>", "<C>"]);
+        self.ready_with(Rc::new(Tokenizer::from_gguf(&metadata).unwrap()))
+    }
+
+    fn ready_with(&self, tokenizer: Rc<Tokenizer>) -> ModelState {
         ModelState::Ready(ReadyModel {
             engine: self.engine.clone(),
-            tokenizer: self.tokenizer.clone(),
+            tokenizer,
             fingerprint: system_fingerprint(&["test"]),
             sampling_defaults: SamplingDefaults {
                 temperature: Some(0.0),
@@ -574,6 +590,72 @@ pub fn text_of(object: &Value) -> &str {
 
 pub fn finish_of(object: &Value) -> &str {
     object["choices"][0]["finish_reason"].as_str().unwrap()
+}
+
+/// The choices that a stream's chunks make up, by index, in the form of a whole answer. The chunks
+/// are checked: one choice each, none of them empty, nothing for a choice after its end.
+#[track_caller]
+pub fn joined_choices(chunks: &[Value]) -> Vec<Value> {
+    let mut choices: BTreeMap<u64, Value> = BTreeMap::new();
+    for chunk in chunks {
+        let [choice] = &chunk["choices"].as_array().unwrap()[..] else {
+            assert_eq!(chunk["choices"], json!([]));
+            continue;
+        };
+        let entries = choice["logprobs"]["tokens"].as_array().map_or(0, Vec::len);
+        let ends = !choice["finish_reason"].is_null();
+        assert!(choice["text"] != "" || entries > 0 || ends, "{chunk}");
+        assert_eq!(ends, choice.get("stop_reason").is_some());
+        let index = choice["index"].as_u64().unwrap();
+        let Some(whole) = choices.get_mut(&index) else {
+            choices.insert(index, choice.clone());
+            continue;
+        };
+        assert!(whole["finish_reason"].is_null(), "{chunk} after the end");
+        let text = [&whole["text"], &choice["text"]].map(|text| text.as_str().unwrap());
+        whole["text"] = json!(text.concat());
+        if let Some(arrays) = choice["logprobs"].as_object() {
+            for (name, array) in arrays {
+                extend(&mut whole["logprobs"][name], array);
+            }
+        }
+        if let Some(ids) = choice.get("token_ids") {
+            extend(&mut whole["token_ids"], ids);
+        }
+        for key in ["finish_reason", "stop_reason", "tool_calls"] {
+            if let Some(value) = choice.get(key) {
+                whole[key] = value.clone();
+            }
+        }
+    }
+    choices.into_values().collect()
+}
+
+fn extend(array: &mut Value, more: &Value) {
+    let more = more.as_array().unwrap().iter().cloned();
+    array.as_array_mut().unwrap().extend(more);
+}
+
+/// The choices of a whole answer.
+pub fn choices(object: &Value) -> &[Value] {
+    object["choices"].as_array().unwrap()
+}
+
+/// The texts of all choices.
+pub fn texts(object: &Value) -> Vec<&str> {
+    choices(object)
+        .iter()
+        .map(|choice| choice["text"].as_str().unwrap())
+        .collect()
+}
+
+/// The numbers under `token_logprobs` of a choice; null is NaN.
+pub fn logprobs_of(choice: &Value) -> Vec<f64> {
+    let logprobs = choice["logprobs"]["token_logprobs"].as_array().unwrap();
+    logprobs
+        .iter()
+        .map(|logprob| logprob.as_f64().unwrap_or(f64::NAN))
+        .collect()
 }
 
 /// The joined text of a stream's chunks.
