@@ -1,6 +1,6 @@
-// out[token, row] = silu(dot(gate[row], input[token])) * dot(up[row], input[token]) for TOKENS
-// tokens. Lanes share rows and tokens take turns as in matvec.wgsl; SUMS = 2 * ROWS_PER_GROUP + 1:
-// gates, ups, the sum of squares.
+// out[token, row] = silu(dot(gate[row], input[token])) * dot(up[row], input[token]) for at most
+// TOKENS tokens. Lanes share rows and tokens take turns as in matvec.wgsl;
+// SUMS = 2 * ROWS_PER_GROUP + 1: gates, ups, the sum of squares.
 @compute @workgroup_size(WORKGROUP)
 fn main(
     @builtin(workgroup_id) workgroup: vec3<u32>,
@@ -9,10 +9,11 @@ fn main(
 ) {
     let group = (workgroup.y * workgroups.x + workgroup.x) * (WORKGROUP / LANES) + local / LANES;
     let first_row = group * ROWS_PER_GROUP;
+    let tokens = input_tokens();
     var sums: array<array<f32, SUMS>, TOKENS>;
     var inputs: array<vec4<f32>, 8>;
     for (var block = local % LANES; block < BLOCKS; block += LANES) {
-        for (var token = 0u; token < TOKENS; token++) {
+        for (var token = 0u; token < tokens; token++) {
             sums[token][SUMS - 1u] += load_input(token, block, &inputs);
             for (var r = 0u; r < ROWS_PER_GROUP; r++) {
                 let row = min(first_row + r, ROWS - 1u);
@@ -21,7 +22,7 @@ fn main(
             }
         }
     }
-    for (var token = 0u; token < TOKENS; token++) {
+    for (var token = 0u; token < tokens; token++) {
         var token_sums = sums[token];
         reduce_lanes(&token_sums, local);
         if (local % LANES == 0u) {

@@ -1,4 +1,4 @@
-// out[token, row] = dot(weights[row], input[token]) for TOKENS tokens. LANES lanes share
+// out[token, row] = dot(weights[row], input[token]) for at most TOKENS tokens. LANES lanes share
 // ROWS_PER_GROUP rows; lane l takes blocks l, l + LANES, ... of each. A block meets one token after
 // the other, so that its weights come from the cache for all but the first, and no token's sum
 // depends on how many there are. SUMS = ROWS_PER_GROUP + 1: the last is the sum of squares.
@@ -10,10 +10,11 @@ fn main(
 ) {
     let group = (workgroup.y * workgroups.x + workgroup.x) * (WORKGROUP / LANES) + local / LANES;
     let first_row = group * ROWS_PER_GROUP;
+    let tokens = input_tokens();
     var sums: array<array<f32, SUMS>, TOKENS>;
     var inputs: array<vec4<f32>, 8>;
     for (var block = local % LANES; block < BLOCKS; block += LANES) {
-        for (var token = 0u; token < TOKENS; token++) {
+        for (var token = 0u; token < tokens; token++) {
             sums[token][ROWS_PER_GROUP] += load_input(token, block, &inputs);
             for (var r = 0u; r < ROWS_PER_GROUP; r++) {
                 let row = min(first_row + r, ROWS - 1u);
@@ -21,7 +22,7 @@ fn main(
             }
         }
     }
-    for (var token = 0u; token < TOKENS; token++) {
+    for (var token = 0u; token < tokens; token++) {
         var token_sums = sums[token];
         reduce_lanes(&token_sums, local);
         if (local % LANES == 0u) {

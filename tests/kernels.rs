@@ -292,7 +292,7 @@ fn matvec_gives_a_token_the_same_in_any_company() {
     let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(10));
     let variants = variants(&gpu);
     for (i, format) in Format::ALL.into_iter().enumerate() {
-        for (rows, cols) in sizes(format).into_iter().skip(1) {
+        for (rows, cols) in [sizes(format)[1], sizes(format)[3]] {
             // All variants and formats, but not each with each: pipelines take time.
             let variant = variants[i % variants.len()];
             let [gate_gpu, gate_cpu] =
@@ -317,12 +317,12 @@ fn matvec_gives_a_token_the_same_in_any_company() {
             };
             let on_gpu = |from, tokens| run(gpu.device(), [&gate_gpu, &up_gpu], from, tokens);
             let on_cpu = |from, tokens| run(&cpu, [&gate_cpu, &up_cpu], from, tokens);
-            for tokens in [2, 5, MAX_TOKENS] {
+            for tokens in [3, MAX_TOKENS] {
                 let what = format!("{tokens} tokens, {format:?} {rows}x{cols} {variant:?}");
                 let (a, b) = (on_gpu(0, tokens), on_cpu(0, tokens));
                 assert_close(&format!("matvec, {what}"), &a[0], &b[0], 1e-4);
                 assert_close(&format!("gated_matvec, {what}"), &a[1], &b[1], 2e-4);
-                for token in [0, tokens / 2, tokens - 1] {
+                for token in [0, tokens - 1] {
                     for (many, alone) in [(&a, on_gpu(token, 1)), (&b, on_cpu(token, 1))] {
                         for (many, alone) in many.iter().zip(&alone) {
                             assert_eq!(many[token * rows..][..rows], *alone, "{token} of {what}");
@@ -630,7 +630,13 @@ fn score_equals_its_twin_and_the_definition() {
     let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(14));
     let infinite = f32::NEG_INFINITY;
     let mut cases: Vec<(usize, usize, Vec<f32>, Vec<u32>)> = Vec::new();
-    for (vocab, tokens, top) in [(1, 2, 1), (255, 3, 0), (257, 9, 20), (4097, 33, 5)] {
+    for (vocab, tokens, top) in [
+        (1, 2, 1),
+        (255, 3, 0),
+        (257, 9, 20),
+        (300, 2, 300),
+        (4097, 33, 5),
+    ] {
         let logits = noise
             .floats(tokens * vocab)
             .iter()

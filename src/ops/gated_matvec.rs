@@ -41,7 +41,7 @@ pub fn gated_matvec(
     ))
 }
 
-/// The composed kernel; `gate` and `up` have equal sizes, formats may differ.
+/// The composed kernel, as in `matvec`; `gate` and `up` have equal sizes, formats may differ.
 pub fn kernel(
     gate: MatrixShape,
     up: MatrixShape,

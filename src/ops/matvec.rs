@@ -44,7 +44,7 @@ pub fn matvec(
     ))
 }
 
-/// The composed kernel.
+/// The composed kernel: one for a single token, one for all other numbers of `tokens`.
 pub fn kernel(
     weights: MatrixShape,
     tokens: usize,
@@ -91,7 +91,7 @@ pub(super) fn lanes(
 ) -> Kernel {
     let rows_per_group = variant.rows_per_group as usize;
     kernel
-        .constant("TOKENS", tokens)
+        .constant("TOKENS", if tokens == 1 { 1 } else { MAX_TOKENS })
         .constant("ROWS", weights.rows)
         .constant("COLS", weights.cols)
         .constant("BLOCKS", weights.row_blocks())

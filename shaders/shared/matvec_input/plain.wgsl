@@ -1,5 +1,14 @@
 // The input vectors as they are.
-@group(0) @binding(B_x) var<storage, read> x: array<vec4<f32>>; // [TOKENS, COLS / 4]
+@group(0) @binding(B_x) var<storage, read> x: array<vec4<f32>>; // [tokens, COLS / 4]
+
+// How many tokens there are. No constant but for one: steps of all sizes up to TOKENS share a
+// pipeline, and compilers do not write the loop out token by token.
+fn input_tokens() -> u32 {
+    if (TOKENS == 1u) {
+        return 1u;
+    }
+    return min(arrayLength(&x) / (COLS / 4u), TOKENS);
+}
 
 // Loads a token's 32 inputs of a block (zero past COLS); returns their share of its sum of squares.
 fn load_input(token: u32, block: u32, out: ptr<function, array<vec4<f32>, 8>>) -> f32 {

@@ -1,7 +1,16 @@
 // The input vectors, normalized by their root mean squares on the way in. The lanes of a row read
 // all of x between them, so the sum of squares falls out of the same pass; the scale comes last.
-@group(0) @binding(B_x) var<storage, read> x: array<vec4<f32>>; // [TOKENS, COLS / 4]
+@group(0) @binding(B_x) var<storage, read> x: array<vec4<f32>>; // [tokens, COLS / 4]
 @group(0) @binding(B_norm) var<storage, read> norm: array<vec4<f32>>; // [COLS / 4]
+
+// How many tokens there are. No constant but for one: steps of all sizes up to TOKENS share a
+// pipeline, and compilers do not write the loop out token by token.
+fn input_tokens() -> u32 {
+    if (TOKENS == 1u) {
+        return 1u;
+    }
+    return min(arrayLength(&x) / (COLS / 4u), TOKENS);
+}
 
 // Loads a token's 32 inputs of a block (zero past COLS); returns their share of its sum of squares.
 fn load_input(token: u32, block: u32, out: ptr<function, array<vec4<f32>, 8>>) -> f32 {
