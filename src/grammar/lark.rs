@@ -12,7 +12,7 @@ use super::{regex, schema, token_trie};
 /// the stack of a wasm module is small.
 const MAX_DEPTH: usize = 96;
 /// Names, strings and expressions in all: llguidance compares each new one with all before.
-const MAX_PARTS: usize = 10_000;
+const MAX_PARTS: usize = 6_000;
 /// `%lark`, `%json` and named grammars: llguidance counts them in a byte.
 pub const MAX_GRAMMARS: usize = 128;
 

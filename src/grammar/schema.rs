@@ -11,11 +11,14 @@ const MAX_DEPTH: usize = 64;
 /// Properties of one object: llguidance recurses once per property.
 const MAX_PROPERTIES: usize = 512;
 /// Subschemas, property names and values of `enum` and `const` in all.
-const MAX_NODES: usize = 20_000;
+const MAX_NODES: usize = 10_000;
 /// Steps of the estimate below; about 2 s of llguidance's time at the worst.
 const MAX_WORK: usize = 2_000_000;
 /// What a pattern counts in it.
 const PATTERN_WORK: usize = 2_000;
+/// What each state of a division counts in it: there is one per remainder, and with bounds one per
+/// remainder and digit.
+const REMAINDER_WORK: u64 = 200;
 
 /// `schema` as llguidance takes it, with the options of this crate: JSON's white space between
 /// tokens, but never much of it.
@@ -243,7 +246,19 @@ impl<'s> Check<'s> {
             return Err(format!("multipleOf: {value} has too many digits"));
         }
         self.multiples.push((number as u64, places));
-        Ok(())
+        self.spend_division(number as u64)
+    }
+
+    fn spend_division(&mut self, divisor: u64) -> Result<(), String> {
+        // Factors of ten show in the last digits alone.
+        let mut remainders = divisor;
+        for factor in [2, 5] {
+            while remainders.is_multiple_of(factor) {
+                remainders /= factor;
+            }
+        }
+        let work = usize::try_from(remainders * REMAINDER_WORK);
+        self.spend(work.unwrap_or(usize::MAX))
     }
 
     /// Several may meet in one number, which is then a multiple of all.
@@ -265,7 +280,7 @@ impl<'s> Check<'s> {
                 return Err("the values of \"multipleOf\" have too many digits together".to_owned());
             }
         }
-        Ok(())
+        self.spend_division(common)
     }
 
     fn reference(&mut self, reference: &'s str, depth: usize) -> Result<(), String> {
@@ -316,7 +331,7 @@ impl<'s> Check<'s> {
     fn spend(&mut self, work: usize) -> Result<(), String> {
         self.work = self.work.saturating_add(work);
         if self.work > MAX_WORK {
-            return Err("the schema combines too many alternatives or patterns".to_owned());
+            return Err("the schema combines too many alternatives, patterns or digits".to_owned());
         }
         Ok(())
     }

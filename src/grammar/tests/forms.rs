@@ -340,9 +340,28 @@ fn llguidances_own_form() {
 }
 
 #[test]
+fn candidates_do_not_disturb_each_other() {
+    let model = Model::made();
+    let grammar = model.grammar(&regex("(ab|ba)*c"));
+    let mut one = grammar.clone().matcher();
+    let mut other = grammar.matcher();
+    for _ in 0..3 {
+        one.accept(model.byte(b'a')).unwrap();
+        other.accept(model.byte(b'b')).unwrap();
+        assert!(!allows(&mut one, model.byte(b'a')).unwrap());
+        assert!(!allows(&mut other, model.byte(b'b')).unwrap());
+        one.accept(model.byte(b'b')).unwrap();
+        other.accept(model.byte(b'a')).unwrap();
+    }
+    one.accept(model.byte(b'c')).unwrap();
+    assert_eq!(one.next().unwrap(), Next::Finished);
+    assert!(allows(&mut other, model.byte(b'c')).unwrap());
+}
+
+#[test]
 fn a_dead_end_says_where() {
     let model = Model::made();
-    // No token is the byte 0x80 alone that is also text, so cut the vocabulary before the bytes.
+    // A vocabulary that ends with the letter b.
     let compiler = Compiler::new(&model.tokenizer, 3 + usize::from(b'b') + 1);
     let grammar = compiler.compile(&regex("a(b|c)?(c|d)")).unwrap();
     let mut matcher = grammar.matcher();

@@ -116,8 +116,8 @@ impl Model {
         Model::new(name, Tokenizer::from_gguf(&metadata).unwrap())
     }
 
-    /// The made one, and real ones where they are shared.
-    fn all() -> Vec<Model> {
+    /// The made one, and those of the real ones that are shared.
+    fn made_and(names: &[&'static str]) -> Vec<Model> {
         let mut models = vec![Model::made()];
         let folder = std::env::var_os("INPAGE_MODELS").map_or_else(
             || Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/models"),
@@ -127,12 +127,11 @@ impl Model {
             println!("skipped: no real vocabularies in {}", folder.display());
             return models;
         }
-        for (name, path) in [
-            ("stories260K", "stories260K/stories260K-Q4_0.gguf"),
-            ("llama-spm", "vocab/ggml-vocab-llama-spm.gguf"),
-            ("gpt-2", "vocab/ggml-vocab-gpt-2.gguf"),
-            ("qwen2", "vocab/ggml-vocab-qwen2.gguf"),
-        ] {
+        for name in names {
+            let path = match *name {
+                "stories260K" => "stories260K/stories260K-Q4_0.gguf".to_owned(),
+                name => format!("vocab/ggml-vocab-{name}.gguf"),
+            };
             models.push(Model::read(name, &folder.join(path)));
         }
         models
@@ -185,6 +184,7 @@ impl Model {
     fn walk(&self, grammar: &Grammar, random: &mut Random, free_tokens: usize) -> Result<Walk> {
         let mut matcher = grammar.matcher();
         let mut ids = Vec::new();
+        let mut text = Vec::new();
         while ids.len() < MAX_TOKENS {
             let mask = match matcher.next()? {
                 Next::Finished => return Ok(self.ended(ids, true)),
@@ -198,13 +198,14 @@ impl Model {
             if random.below(16) == 0 {
                 self.mask_is_what_accept_takes(grammar, &ids, &mask, random);
             }
-            let id = if ids.len() < free_tokens {
+            let is_free = ids.len() < free_tokens || random.one_in(8);
+            let is_inside = is_inside_string(&text);
+            let id = if is_free {
                 allowed[random.below(allowed.len())]
             } else {
-                *allowed
-                    .iter()
-                    .min_by_key(|&&id| (self.distance_to_end(id), random.below(1 << 20)))
-                    .unwrap()
+                let rank =
+                    |&&id: &&u32| (self.distance_to_end(id, is_inside), random.below(1 << 20));
+                *allowed.iter().min_by_key(rank).unwrap()
             };
             if self.tokenizer.eos_ids().contains(&id) {
                 matcher.accept(id)?;
@@ -212,6 +213,7 @@ impl Model {
                 return Ok(self.ended(ids, true));
             }
             matcher.accept(id)?;
+            text.extend(self.tokenizer.token_bytes(id));
             ids.push(id);
         }
         Ok(self.ended(ids, false))
@@ -228,19 +230,18 @@ impl Model {
         }
     }
 
-    /// Small for tokens that close something.
-    fn distance_to_end(&self, id: u32) -> usize {
+    /// Small for tokens that close something in JSON.
+    fn distance_to_end(&self, id: u32, is_inside_string: bool) -> usize {
         if self.tokenizer.eos_ids().contains(&id) {
             return 0;
         }
         match self.tokenizer.token_bytes(id) {
-            b"}" | b"]" => 1,
-            b"\"" => 2,
-            b"," | b":" | b"null" | b"true" => 3,
-            [b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z'] => 4,
-            bytes if bytes.iter().any(|byte| b"{[ \n\r\t\\".contains(byte)) => 6,
-            bytes if bytes.len() < 6 => 5,
-            _ => 6,
+            b"\"" if is_inside_string => 1,
+            b"}" | b"]" if !is_inside_string => 1,
+            b"," | b":" | b"\"" | b"null" | b"true" => 2,
+            [b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z'] => 3,
+            [byte] if !b"{[ \n\r\t\\".contains(byte) => 4,
+            _ => 5,
         }
     }
 
@@ -282,6 +283,16 @@ fn allows(matcher: &mut Matcher, id: u32) -> Result<bool> {
         Next::OneOf(mask) => mask.allows(id),
         Next::Finished => false,
     })
+}
+
+fn is_inside_string(json: &[u8]) -> bool {
+    let mut is_inside = false;
+    let mut is_escaped = false;
+    for &byte in json {
+        is_inside ^= byte == b'"' && !is_escaped;
+        is_escaped = byte == b'\\' && !is_escaped;
+    }
+    is_inside
 }
 
 /// SplitMix64.
