@@ -21,6 +21,18 @@ export interface CompletionChoice {
   logprobs: Logprobs | null;
   /** In a chunk null until the choice's last one. */
   finish_reason: "stop" | "length" | null;
+  /** With `return_tokens_as_token_ids`: the generated ids. */
+  token_ids?: number[];
+  /** A complete call of one of the request's tools; in a stream in the choice's last chunk. */
+  tool_calls?: ToolCall[];
+}
+
+/** A call the model has written. */
+export interface ToolCall {
+  id: string;
+  type: "function";
+  /** `arguments` is JSON text. */
+  function: { name: string; arguments: string };
 }
 
 /** Legacy log probabilities: parallel arrays, one entry a token. */

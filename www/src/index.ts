@@ -11,6 +11,7 @@ export type {
   JsonSchema,
   Logprobs,
   ResponseFormat,
+  ToolCall,
   ToolChoice,
   ToolName,
   Usage,
