@@ -7,7 +7,9 @@
 //! | `request/` | the body, validated field by field |
 //! | `models` | which models there are and whether they answer |
 //! | `completions` | the order of a completion, from the body to the answer |
-//! | `context`, `choice`, `deadline` | what fits; tokens as text; how long it may take |
+//! | `prompt`, `context`, `constraint` | prompts as ids that fit; what a completion must be |
+//! | `choice`, `stop_ids`, `logprobs` | a candidate's tokens as text; what ends it; how they are listed |
+//! | `merge`, `ranking`, `deadline` | several candidates; the best of them; how long it may take |
 //! | `response`, `sse` | the wire forms |
 //! | `error` | the error catalogue |
 //! | `switches`, `host` | settings; time and log |
@@ -18,20 +20,30 @@ use std::rc::Rc;
 
 mod auth;
 mod choice;
+#[cfg(test)]
+mod choice_tests;
 mod completions;
+mod constraint;
 mod context;
 mod deadline;
 mod error;
 mod host;
 mod http;
+mod logprobs;
+mod merge;
 mod models;
+mod prompt;
 mod random_id;
+mod ranking;
 mod request;
 mod response;
 mod route;
 mod sse;
+mod stop_ids;
 mod switches;
 
+pub use crate::grammar::CallFormat;
+pub use constraint::LazyCompiler;
 pub use error::Failure;
 pub use host::Host;
 #[cfg(not(target_arch = "wasm32"))]

@@ -6,10 +6,12 @@ use std::rc::Rc;
 use futures_channel::oneshot;
 use serde::Serialize;
 
+use super::constraint::LazyCompiler;
 use super::error::fault;
 use super::request::SamplingDefaults;
 use super::switches::{Switches, WhenModelNotReady};
 use crate::engine::EngineHandle;
+use crate::grammar::CallFormat;
 use crate::text::Tokenizer;
 use crate::{RequestFault, Result};
 
@@ -40,6 +42,17 @@ pub struct ReadyModel {
     pub fingerprint: String,
     /// Its own sampling defaults, for the switch `useModelGenerationDefaults`.
     pub sampling_defaults: SamplingDefaults,
+    /// How it writes tool calls.
+    pub call_format: CallFormat,
+    /// For constrained completions; starts empty.
+    pub compiler: LazyCompiler,
+}
+
+impl ReadyModel {
+    /// Every token id is below it: a matrix may be padded beyond the vocabulary, or end before it.
+    pub(super) fn vocab_size(&self) -> usize {
+        self.tokenizer.vocab_size().min(self.engine.vocab_size())
+    }
 }
 
 /// `fp_` and 10 hex digits (FNV-1a) of what the output depends on: version of the runtime,

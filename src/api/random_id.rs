@@ -15,6 +15,11 @@ pub(super) fn completion_id() -> String {
     random_id("cmpl-", ALPHABET.len())
 }
 
+/// `call_` and 24 of `[A-Za-z0-9]`.
+pub(super) fn tool_call_id() -> String {
+    random_id("call_", ALPHABET.len())
+}
+
 fn random_id(prefix: &str, alphabet_len: usize) -> String {
     let mut id = prefix.to_owned();
     // Two bytes per character make the bias of the remainder negligible. Should the system have
@@ -47,5 +52,7 @@ mod tests {
         let random = id.strip_prefix("cmpl-").unwrap();
         assert!(random.len() == 24 && random.bytes().all(|b| b.is_ascii_alphanumeric()));
         assert_ne!(id, completion_id());
+        assert_eq!(tool_call_id().len(), "call_".len() + 24);
+        assert_ne!(tool_call_id(), tool_call_id());
     }
 }

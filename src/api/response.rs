@@ -3,7 +3,11 @@
 
 use serde::{Serialize, Serializer};
 
+use super::choice::{Piece, StopReason};
+use super::logprobs::Entry;
+use super::random_id;
 use crate::engine::event::FinishReason;
+use crate::grammar::ToolCall;
 
 /// What a whole answer and each of its chunks have in common.
 #[derive(Debug, Clone)]
@@ -20,12 +24,104 @@ pub(super) struct Head {
 /// `choices[i]`
 #[derive(Debug, Serialize)]
 pub(super) struct Choice<'a> {
-    pub index: u32,
-    pub text: &'a str,
-    /// Always null so far; the key is part of the shape.
-    pub logprobs: (),
+    index: usize,
+    text: &'a str,
+    /// `None` is null: they were not asked for.
+    logprobs: Option<Logprobs<'a>>,
+    /// Ours; only if asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    token_ids: Option<&'a [u32]>,
     #[serde(serialize_with = "finish_reason")]
-    pub finish_reason: Option<FinishReason>,
+    finish_reason: Option<FinishReason>,
+    /// Ours; only where the choice ends.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stop_reason: Option<Option<&'a StopReason>>,
+    /// Ours; only if a call was found.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_calls: Option<[Call<'a>; 1]>,
+}
+
+/// `logprobs`: four arrays of equal length.
+#[derive(Debug, Serialize)]
+struct Logprobs<'a> {
+    tokens: Vec<&'a str>,
+    token_logprobs: Vec<Option<f32>>,
+    top_logprobs: Vec<Option<Top<'a>>>,
+    text_offset: Vec<usize>,
+}
+
+/// A map from names to log-probabilities; clients rely on its order, best first.
+#[derive(Debug)]
+struct Top<'a>(&'a [(String, f32)]);
+
+impl Serialize for Top<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, logprob)| (name, logprob)))
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct Call<'a> {
+    id: String,
+    #[serde(rename = "type")]
+    kind: &'a str,
+    function: Function<'a>,
+}
+
+#[derive(Debug, Serialize)]
+struct Function<'a> {
+    name: &'a str,
+    arguments: &'a str,
+}
+
+/// Which of a choice's optional members there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Members {
+    pub logprobs: bool,
+    pub token_ids: bool,
+}
+
+impl<'a> Choice<'a> {
+    /// A whole choice, or what a chunk tells of it.
+    pub(super) fn new(index: usize, piece: &'a Piece, members: Members) -> Choice<'a> {
+        let finish = piece.finish.as_ref();
+        Choice {
+            index,
+            text: &piece.text,
+            logprobs: members.logprobs.then(|| Logprobs::new(&piece.entries)),
+            token_ids: members.token_ids.then_some(&piece.token_ids),
+            finish_reason: finish.map(|finish| finish.reason),
+            stop_reason: finish.map(|finish| finish.stop_reason.as_ref()),
+            tool_calls: finish
+                .and_then(|finish| finish.tool_call.as_ref())
+                .map(|call| [Call::new(call)]),
+        }
+    }
+}
+
+impl<'a> Logprobs<'a> {
+    fn new(entries: &'a [Entry]) -> Logprobs<'a> {
+        let top = |entry: &'a Entry| entry.top.as_deref().map(Top);
+        Logprobs {
+            tokens: entries.iter().map(|entry| &*entry.token).collect(),
+            token_logprobs: entries.iter().map(|entry| entry.logprob).collect(),
+            top_logprobs: entries.iter().map(top).collect(),
+            text_offset: entries.iter().map(|entry| entry.text_offset).collect(),
+        }
+    }
+}
+
+impl<'a> Call<'a> {
+    fn new(call: &'a ToolCall) -> Call<'a> {
+        Call {
+            id: random_id::tool_call_id(),
+            kind: "function",
+            function: Function {
+                name: &call.name,
+                arguments: &call.arguments,
+            },
+        }
+    }
 }
 
 /// `usage`
@@ -99,6 +195,7 @@ fn finish_reason<S: Serializer>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::choice::Finish;
 
     fn head(schema_url: Option<&str>) -> Head {
         Head {
@@ -110,22 +207,89 @@ mod tests {
         }
     }
 
+    const NONE: Members = Members {
+        logprobs: false,
+        token_ids: false,
+    };
+
+    fn finish(reason: FinishReason) -> Finish {
+        Finish {
+            reason,
+            stop_reason: None,
+            tool_call: None,
+            mean_logprob: None,
+        }
+    }
+
     fn text(body: Vec<u8>) -> String {
         String::from_utf8(body).unwrap()
     }
 
     #[test]
     fn keys_and_their_order() {
-        let choice = Choice {
-            index: 0,
-            text: "a\n",
-            logprobs: (),
-            finish_reason: Some(FinishReason::Length),
+        let piece = Piece {
+            text: "a\n".into(),
+            finish: Some(finish(FinishReason::Length)),
+            ..Piece::default()
         };
+        let choice = Choice::new(0, &piece, NONE);
         let usage = Some(Some(Usage::new(2, 3)));
         assert_eq!(
             text(completion(&head(None), &[choice], usage)),
-            r#"{"id":"cmpl-1","object":"text_completion","created":7,"model":"m","system_fingerprint":"fp_0","choices":[{"index":0,"text":"a\n","logprobs":null,"finish_reason":"length"}],"usage":{"prompt_tokens":2,"completion_tokens":3,"total_tokens":5}}"#
+            r#"{"id":"cmpl-1","object":"text_completion","created":7,"model":"m","system_fingerprint":"fp_0","choices":[{"index":0,"text":"a\n","logprobs":null,"finish_reason":"length","stop_reason":null}],"usage":{"prompt_tokens":2,"completion_tokens":3,"total_tokens":5}}"#
+        );
+    }
+
+    #[test]
+    fn optional_members() {
+        let mut piece = Piece {
+            entries: vec![
+                Entry {
+                    token: "a".into(),
+                    logprob: None,
+                    top: None,
+                    text_offset: 0,
+                },
+                Entry {
+                    token: "b".into(),
+                    logprob: Some(-0.1),
+                    top: Some(vec![("z".into(), -0.05), ("b".into(), -0.1)]),
+                    text_offset: 1,
+                },
+            ],
+            token_ids: vec![7],
+            ..Piece::default()
+        };
+        let all = Members {
+            logprobs: true,
+            token_ids: true,
+        };
+        assert_eq!(
+            text(to_json(&Choice::new(3, &piece, all))),
+            r#"{"index":3,"text":"","logprobs":{"tokens":["a","b"],"token_logprobs":[null,-0.1],"top_logprobs":[null,{"z":-0.05,"b":-0.1}],"text_offset":[0,1]},"token_ids":[7],"finish_reason":null}"#
+        );
+        piece.finish = Some(Finish {
+            stop_reason: Some(StopReason::Id(2)),
+            ..finish(FinishReason::Stop)
+        });
+        let choice = text(to_json(&Choice::new(3, &piece, NONE)));
+        assert!(choice.ends_with(r#""finish_reason":"stop","stop_reason":2}"#));
+        piece.finish = Some(Finish {
+            stop_reason: Some(StopReason::Text("x\"".into())),
+            tool_call: Some(ToolCall {
+                name: "f".into(),
+                arguments: r#"{"a":1}"#.into(),
+            }),
+            ..finish(FinishReason::Stop)
+        });
+        let choice = text(to_json(&Choice::new(3, &piece, NONE)));
+        let (before, call) = choice.split_once(r#","tool_calls":[{"id":"call_"#).unwrap();
+        assert!(before.ends_with(r#""stop_reason":"x\"""#));
+        let (id, function) = call.split_once('"').unwrap();
+        assert!(id.len() >= 16 && id.bytes().all(|byte| byte.is_ascii_alphanumeric()));
+        assert_eq!(
+            function,
+            r#","type":"function","function":{"name":"f","arguments":"{\"a\":1}"}}]}"#
         );
     }
 

@@ -14,6 +14,8 @@ use super::utf8::Utf8Stream;
 pub struct Detokenizer {
     tokenizer: Rc<Tokenizer>,
     decoder: TokenDecoder,
+    /// Code points of the text that was returned.
+    returned_chars: usize,
 }
 
 impl Detokenizer {
@@ -23,13 +25,40 @@ impl Detokenizer {
     pub fn new(tokenizer: Rc<Tokenizer>, prompt: &[u32], skip_special: bool) -> Detokenizer {
         let at_start = prompt.is_empty();
         let decoder = TokenDecoder::new(&tokenizer, at_start, skip_special);
-        Detokenizer { tokenizer, decoder }
+        Detokenizer {
+            tokenizer,
+            decoder,
+            returned_chars: 0,
+        }
+    }
+
+    /// Where the text of `id` begins if it comes next, in code points; inside of a character, where
+    /// that character begins. A token without text begins where its text would have been.
+    pub fn start_of(&self, id: u32) -> usize {
+        let stream = &self.decoder.stream;
+        let is_cut_off = match self.decoder.visible_bytes(&self.tokenizer, id).first() {
+            Some(&byte) => stream.pending_bytes() > 0 && !stream.continues(byte),
+            None => false,
+        };
+        // What waits and cannot become a character any more is one U+FFFD.
+        self.returned_chars + usize::from(is_cut_off)
+    }
+
+    /// Where the text so far ends, in code points; a character that waits for its rest counts.
+    pub fn end(&self) -> usize {
+        self.returned_chars + usize::from(self.pending_bytes() > 0)
+    }
+
+    /// Whether the next visible token loses a leading space.
+    pub fn drops_space(&self) -> bool {
+        self.decoder.drop_space
     }
 
     /// Takes the next id and returns the text it settles, often none.
     pub fn push(&mut self, id: u32) -> String {
         let mut out = String::new();
         self.decoder.push(&self.tokenizer, id, &mut out);
+        self.returned_chars += out.chars().count();
         out
     }
 
@@ -37,6 +66,7 @@ impl Detokenizer {
     pub fn finish(&mut self) -> String {
         let mut out = String::new();
         self.decoder.finish(&mut out);
+        self.returned_chars += out.chars().count();
         out
     }
 
@@ -68,12 +98,20 @@ impl TokenDecoder {
         if self.skip_special && tokenizer.is_special(id) {
             return;
         }
-        let mut bytes = tokenizer.token_bytes(id);
-        if self.drop_space && !bytes.is_empty() {
-            bytes = bytes.strip_prefix(b" ").unwrap_or(bytes);
-            self.drop_space = false;
+        self.stream.push(self.visible_bytes(tokenizer, id), out);
+        self.drop_space &= tokenizer.token_bytes(id).is_empty();
+    }
+
+    /// What the token adds to the text if it comes next.
+    fn visible_bytes<'t>(&self, tokenizer: &'t Tokenizer, id: u32) -> &'t [u8] {
+        if self.skip_special && tokenizer.is_special(id) {
+            return &[];
         }
-        self.stream.push(bytes, out);
+        let bytes = tokenizer.token_bytes(id);
+        match self.drop_space {
+            true => bytes.strip_prefix(b" ").unwrap_or(bytes),
+            false => bytes,
+        }
     }
 
     pub(super) fn finish(&mut self, out: &mut String) {

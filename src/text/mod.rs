@@ -3,6 +3,8 @@
 mod bpe;
 mod byte_level;
 mod detokenizer;
+mod fill_in_middle;
+mod placement;
 mod pre_tokenizers;
 mod sentencepiece;
 mod special_tokens;
@@ -13,9 +15,12 @@ mod utf8;
 mod vocabulary;
 
 pub use detokenizer::Detokenizer;
+pub use placement::Place;
 pub use stop::{StopMatcher, StopOutcome};
 pub use tokenizer::Tokenizer;
 
+#[cfg(test)]
+mod placement_tests;
 #[cfg(test)]
 mod shared_models_tests;
 #[cfg(test)]

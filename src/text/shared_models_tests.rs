@@ -66,6 +66,37 @@ fn every_vocabulary_reproduces_its_vectors_and_gives_the_text_back() {
 }
 
 #[test]
+fn every_token_lies_where_its_text_is() {
+    let Some(dir) = models_dir("every_token_lies_where_its_text_is") else {
+        return;
+    };
+    for name in ["gpt-2", "llama-bpe", "llama-spm", "qwen2", "phi-3"] {
+        let path = dir.join(format!("vocab/ggml-vocab-{name}.gguf"));
+        let tokenizer = tokenizer(&path);
+        let input = std::fs::read_to_string(format!("{}.inp", path.display())).unwrap();
+        let special = "<s>a</s> <|endoftext|>b<|end|>\n c<|eot_id|> é";
+        let texts = input.split("\n__ggml_vocab_test__\n").chain([special]);
+        for text in texts {
+            let (ids, places) = tokenizer.encode_placed(text, true).unwrap();
+            let mut end = 0;
+            for (id, place) in ids.iter().zip(&places).skip(tokenizer.adds_bos().into()) {
+                let label = tokenizer.token_label(*id);
+                let label = match place.drops_space {
+                    true => label.strip_prefix(' ').unwrap_or(&label),
+                    false => &label,
+                };
+                assert!(place.start >= end, "{name}: {id} in {text:?}");
+                if !label.starts_with("bytes:") {
+                    let rest: String = text.chars().skip(place.start).collect();
+                    assert!(rest.starts_with(label), "{name}: {label:?} in {rest:?}");
+                    end = place.start + label.chars().count();
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn reference_prompts_give_the_reference_ids_and_back() {
     let Some(dir) = models_dir("reference_prompts_give_the_reference_ids_and_back") else {
         return;

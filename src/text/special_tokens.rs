@@ -50,12 +50,12 @@ impl SpecialTokens {
         Some(&self.tokens[index.ok()?])
     }
 
-    /// Calls `visit` with the segments of `text` in order: leftmost special token first, the
-    /// longest where several start.
+    /// Calls `visit` with the segments of `text` in order and the byte at which each begins:
+    /// leftmost special token first, the longest where several start.
     pub fn split<'t, E>(
         &self,
         text: &'t str,
-        mut visit: impl FnMut(Segment<'t>) -> Result<(), E>,
+        mut visit: impl FnMut(usize, Segment<'t>) -> Result<(), E>,
     ) -> Result<(), E> {
         let bytes = text.as_bytes();
         let mut done = 0;
@@ -71,9 +71,9 @@ impl SpecialTokens {
                 continue;
             };
             if done < at {
-                visit(Segment::Text(&text[done..at]))?;
+                visit(done, Segment::Text(&text[done..at]))?;
             }
-            visit(Segment::Special(token.id))?;
+            visit(at, Segment::Special(token.id))?;
             at += token.text.len();
             if token.strips_following_space {
                 // The white space of C's isspace.
@@ -84,7 +84,7 @@ impl SpecialTokens {
             done = at;
         }
         if done < bytes.len() {
-            visit(Segment::Text(&text[done..]))?;
+            visit(done, Segment::Text(&text[done..]))?;
         }
         Ok(())
     }
@@ -139,7 +139,10 @@ mod tests {
     fn split<'t>(special: &SpecialTokens, text: &'t str) -> Vec<Segment<'t>> {
         let mut segments = Vec::new();
         special
-            .split(text, |segment| {
+            .split(text, |start, segment| {
+                if let Segment::Text(part) = segment {
+                    assert!(text[start..].starts_with(part));
+                }
                 segments.push(segment);
                 Ok::<(), ()>(())
             })

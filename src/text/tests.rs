@@ -15,7 +15,7 @@ const USER_DEFINED: i32 = 4;
 const UNUSED: i32 = 5;
 const BYTE: i32 = 6;
 
-fn with_tokens(model: &str, tokens: &[(String, i32)]) -> Metadata {
+pub(super) fn with_tokens(model: &str, tokens: &[(String, i32)]) -> Metadata {
     let mut metadata = Metadata::new();
     let texts: Vec<String> = tokens.iter().map(|token| token.0.clone()).collect();
     let types: Vec<i32> = tokens.iter().map(|token| token.1).collect();
@@ -27,7 +27,7 @@ fn with_tokens(model: &str, tokens: &[(String, i32)]) -> Metadata {
 }
 
 /// Ids 0..=255 are the bytes, then "he", "hé" cut after its first byte, and special tokens.
-fn byte_level_metadata() -> Metadata {
+pub(super) fn byte_level_metadata() -> Metadata {
     let mut tokens: Vec<(String, i32)> = CHAR_OF_BYTE
         .iter()
         .map(|&character| (character.to_string(), NORMAL))
@@ -48,7 +48,7 @@ const END: u32 = 258;
 const THINK: u32 = 259;
 const PAD: u32 = 260;
 
-fn sentencepiece_metadata() -> Metadata {
+pub(super) fn sentencepiece_metadata() -> Metadata {
     let mut tokens = vec![
         ("<unk>".to_owned(), 2),
         ("<s>".to_owned(), CONTROL),
@@ -59,7 +59,7 @@ fn sentencepiece_metadata() -> Metadata {
     with_tokens("llama", &tokens)
 }
 
-fn build(metadata: &Metadata) -> Rc<Tokenizer> {
+pub(super) fn build(metadata: &Metadata) -> Rc<Tokenizer> {
     Rc::new(Tokenizer::from_gguf(metadata).unwrap())
 }
 

@@ -3,6 +3,8 @@
 
 use super::bpe::ByteLevelBpe;
 use super::detokenizer::TokenDecoder;
+use super::fill_in_middle::MiddleTokens;
+use super::placement::{self, Place, PlacedSegment};
 use super::sentencepiece::SentencePieceBpe;
 use super::special_tokens::{Segment, SpecialToken, SpecialTokens};
 use super::vocabulary::{TokenKind, TokenSpelling, Vocabulary, token_texts};
@@ -17,6 +19,7 @@ pub struct Tokenizer {
     adds_bos: bool,
     adds_eos: bool,
     adds_space_prefix: bool,
+    middle_tokens: Option<MiddleTokens>,
     chat_template: Option<Box<str>>,
 }
 
@@ -74,6 +77,7 @@ impl Tokenizer {
             adds_space_prefix,
             chat_template: metadata.str("tokenizer.chat_template")?.map(Box::from),
             special: special_tokens(metadata, &vocabulary)?,
+            middle_tokens: MiddleTokens::from_gguf(metadata, &vocabulary)?,
             vocabulary,
             encoder,
         })
@@ -85,6 +89,28 @@ impl Tokenizer {
     /// # Errors
     /// [`Error::Internal`] if the BPE library fails.
     pub fn encode(&self, text: &str, add_special: bool) -> Result<Vec<u32>> {
+        self.encode_segments(text, add_special, |_| ())
+    }
+
+    /// [`Self::encode`], and where each token lies in `text`. Tokens that no text stands for have
+    /// no width.
+    ///
+    /// # Errors
+    /// As [`Self::encode`].
+    pub fn encode_placed(&self, text: &str, add_special: bool) -> Result<(Vec<u32>, Vec<Place>)> {
+        let mut segments = Vec::new();
+        let ids = self.encode_segments(text, add_special, |segment| segments.push(segment))?;
+        let places = placement::place(self, text, &ids, &segments);
+        Ok((ids, places))
+    }
+
+    /// Encodes and calls `visit` with each segment that the text was cut into.
+    fn encode_segments(
+        &self,
+        text: &str,
+        add_special: bool,
+        mut visit: impl FnMut(PlacedSegment),
+    ) -> Result<Vec<u32>> {
         let mut ids = Vec::new();
         if add_special && self.adds_bos {
             ids.extend(self.vocabulary.bos_id);
@@ -92,7 +118,9 @@ impl Tokenizer {
         // SentencePiece models saw words with their space; text that begins, or follows a special
         // token, is given one.
         let mut takes_prefix = self.adds_space_prefix;
-        self.special.split(text, |segment| {
+        self.special.split(text, |start_byte, segment| {
+            let first = ids.len();
+            let mut drops_space = false;
             match segment {
                 Segment::Special(id) => {
                     ids.push(id);
@@ -103,16 +131,58 @@ impl Tokenizer {
                     Encoder::SentencePiece(bpe) if takes_prefix => {
                         bpe.encode(&format!(" {text}"), &mut ids);
                         takes_prefix = false;
+                        drops_space = true;
                     }
                     Encoder::SentencePiece(bpe) => bpe.encode(text, &mut ids),
                 },
             }
+            visit(PlacedSegment {
+                tokens: first..ids.len(),
+                start_byte,
+                drops_space,
+            });
             Ok::<(), Error>(())
         })?;
         if add_special && self.adds_eos {
             ids.extend(self.vocabulary.eos_id);
         }
         Ok(ids)
+    }
+
+    /// The prompt that asks for what stands between `prefix` and `suffix`, and where its tokens lie
+    /// in `prefix`; `None` if the model was not made for it. What follows the prefix lies at its end
+    /// without width.
+    ///
+    /// # Errors
+    /// As [`Self::encode`].
+    pub fn encode_around(
+        &self,
+        prefix: &str,
+        suffix: &str,
+    ) -> Result<Option<(Vec<u32>, Vec<Place>)>> {
+        let Some(MiddleTokens {
+            prefix: prefix_id,
+            suffix: suffix_id,
+            middle: middle_id,
+        }) = self.middle_tokens
+        else {
+            return Ok(None);
+        };
+        let bos_id = self.bos_id().filter(|_| self.adds_bos);
+        let mut ids: Vec<u32> = bos_id.into_iter().chain([prefix_id]).collect();
+        let mut places = vec![Place::default(); ids.len()];
+        let (prefix_ids, prefix_places) = self.encode_placed(prefix, false)?;
+        ids.extend(prefix_ids);
+        places.extend(prefix_places);
+        ids.push(suffix_id);
+        ids.extend(self.encode(suffix, false)?);
+        ids.push(middle_id);
+        let end = Place {
+            start: prefix.chars().count(),
+            drops_space: false,
+        };
+        places.resize(ids.len(), end);
+        Ok(Some((ids, places)))
     }
 
     /// The text of `ids` from its beginning on, an unfinished character as one U+FFFD.

@@ -31,6 +31,17 @@ impl Utf8Stream {
         }
     }
 
+    /// Whether `byte` goes on with, or completes, the character that waits. False if none waits.
+    pub fn continues(&self, byte: u8) -> bool {
+        if self.tail.is_empty() {
+            return false;
+        }
+        let mut joined = self.tail.clone();
+        joined.push(byte);
+        // With the byte the sequence is valid, or still the start of a valid one.
+        std::str::from_utf8(&joined).map_or_else(|error| error.error_len().is_none(), |_| true)
+    }
+
     /// Bytes that wait for the rest of their character.
     pub fn pending_bytes(&self) -> usize {
         self.tail.len()
@@ -89,6 +100,20 @@ mod tests {
         assert_eq!(out, "");
         stream.push(&[0x80, b'!'], &mut out);
         assert_eq!(out, "😀!");
+    }
+
+    #[test]
+    fn knows_what_a_character_goes_on_with() {
+        let mut stream = Utf8Stream::default();
+        let mut out = String::new();
+        assert!(!stream.continues(0x80) && !stream.continues(b'a'));
+        stream.push(&[0xF0, 0x9F], &mut out);
+        assert!(stream.continues(0x98));
+        assert!(!stream.continues(b'a') && !stream.continues(0xF0));
+        stream.push(&[0x98], &mut out);
+        assert!(stream.continues(0x80));
+        stream.push(&[0x80], &mut out);
+        assert!(!stream.continues(0x80));
     }
 
     #[test]

@@ -168,7 +168,7 @@ impl Vocabulary {
 
     /// The id under `key`, else `default`. An id outside the vocabulary names nothing: converters
     /// write -1, signed or not, for "none".
-    fn named_id(
+    pub fn named_id(
         &self,
         metadata: &Metadata,
         key: &str,

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use serde::Serialize;
 use wasm_bindgen_futures::spawn_local;
 
-use crate::api::{ReadyModel, SamplingDefaults, system_fingerprint};
+use crate::api::{CallFormat, LazyCompiler, ReadyModel, SamplingDefaults, system_fingerprint};
 use crate::device::{BrowserDevice, Gpu, GpuOptions, GpuReport};
 use crate::engine::{Engine, EngineLimits};
 use crate::model::{self, CausalModel, Compute, LoadOptions};
@@ -91,11 +91,14 @@ pub(super) async fn load<S: ByteSource>(
             on_end(error);
         }
     });
+    let call_format = CallFormat::of(&tokenizer);
     let ready = ReadyModel {
         engine: handle,
         tokenizer,
         fingerprint,
         sampling_defaults: SamplingDefaults::default(),
+        call_format,
+        compiler: LazyCompiler::default(),
     };
     Ok(Loaded { ready, report })
 }

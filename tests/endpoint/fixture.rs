@@ -2,6 +2,7 @@
 //! wants. The vocabulary is SentencePiece with byte fallback, made here.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::rc::Rc;
@@ -10,9 +11,10 @@ use std::task::Poll;
 use futures_util::StreamExt;
 use futures_util::future::{Either, select};
 use inpage::api::{
-    Body, Handler, Host, ModelState, ReadyModel, Request, Response, SamplingDefaults, Switches,
-    SystemHost, system_fingerprint,
+    Body, CallFormat, Handler, Host, LazyCompiler, ModelState, ReadyModel, Request, Response,
+    SamplingDefaults, Switches, SystemHost, system_fingerprint,
 };
+use inpage::engine::generation::TokenScore;
 use inpage::engine::{Engine, EngineHandle, EngineLimits};
 use inpage::model::causal::{CausalModel, SequenceKv};
 use inpage::text::Tokenizer;
@@ -33,9 +35,13 @@ pub const SEP: u32 = 3;
 const BYTE_0: u32 = 4;
 /// Tokens of several characters; "▁" is a space.
 const PIECES: [&str; 6] = ["▁", "▁qu", "own▁f", "aaa", "c▁e", "▁the"];
-pub const VOCAB: u32 = BYTE_0 + 256 + PIECES.len() as u32;
+/// The control tokens around prefix, suffix and middle.
+const AROUND: [&str; 3] = ["<PRE>", "<SUF>", "<MID>"];
+pub const PRE: u32 = BYTE_0 + 256 + PIECES.len() as u32;
+pub const VOCAB: u32 = PRE + AROUND.len() as u32;
 
-fn metadata() -> Metadata {
+/// With `around` the model can fill in the middle.
+fn metadata(around: [&str; 3]) -> Metadata {
     const NORMAL: i32 = 1;
     const UNKNOWN: i32 = 2;
     const CONTROL: i32 = 3;
@@ -48,6 +54,7 @@ fn metadata() -> Metadata {
     ];
     tokens.extend((0..=255_u8).map(|byte| (format!("<0x{byte:02X}>"), BYTE)));
     tokens.extend(PIECES.map(|piece| (piece.to_owned(), NORMAL)));
+    tokens.extend(around.map(|text| (text.to_owned(), CONTROL)));
     let (texts, types): (Vec<String>, Vec<i32>) = tokens.into_iter().unzip();
     let mut metadata = Metadata::new();
     metadata.insert("tokenizer.ggml.model", "llama");
@@ -93,62 +100,139 @@ pub fn pieces(text: &str) -> Vec<u32> {
 /// What the model does; tests change it between requests.
 #[derive(Default)]
 pub struct Plan {
-    /// The tokens it wants to say, wherever the prompt ends; `None`: pseudo-random ASCII letters.
-    script: RefCell<Option<Vec<u32>>>,
+    voice: RefCell<Voice>,
     /// While true, no step begins.
     pub held: Cell<bool>,
-    /// The error of the step that would choose the token with this index.
+    /// The error of every step after this many tokens of a sequence, the prompt included.
     pub failure: RefCell<Option<(usize, Error)>>,
+    /// After this token the logits are not a number.
+    pub poison: Cell<Option<u32>>,
+}
+
+/// What the model wants to say.
+#[derive(Default)]
+enum Voice {
+    /// Pseudo-random ASCII letters.
+    #[default]
+    Letters,
+    /// Pseudo-random tokens of all kinds: bytes of characters, several characters, special ones.
+    Babble,
+    /// These tokens, and then the end-of-text token for ever.
+    Script(Vec<u32>),
 }
 
 impl Plan {
     /// From now on the model says `ids` and then the end-of-text token for ever.
     pub fn say(&self, ids: Vec<u32>) {
-        *self.script.borrow_mut() = Some(ids);
+        *self.voice.borrow_mut() = Voice::Script(ids);
+    }
+
+    /// From now on the model says anything that is awkward to show.
+    pub fn babble(&self) {
+        *self.voice.borrow_mut() = Voice::Babble;
     }
 }
 
+const PAGE_TOKENS: usize = 16;
+const PAGES: usize = 8 * CONTEXT / PAGE_TOKENS;
+
+/// Its pages hold the tokens themselves, so what it says follows from what a block table shows.
 struct FakeModel {
     plan: Rc<Plan>,
-    /// Tokens of the prompt of the running sequence: one sequence runs at a time here.
-    prompt_tokens: usize,
+    pages: Vec<[u32; PAGE_TOKENS]>,
 }
 
 impl FakeModel {
     /// Feeds without choosing.
-    async fn take(&mut self, kv: &mut SequenceKv, tokens: &[u32]) -> Result<()> {
+    async fn take(&mut self, kv: &mut SequenceKv, tokens: &[u32]) {
         yield_now().await;
         while self.plan.held.get() {
             SystemHost.sleep_ms(1).await;
         }
-        if kv.len_tokens == 0 {
-            self.prompt_tokens = tokens.len();
+        for token in tokens {
+            self.write(kv, *token);
         }
-        kv.len_tokens += tokens.len();
-        Ok(())
     }
 
-    /// The logits after `last`, the token at `position`.
-    fn logits(&self, last: u32, position: usize) -> Result<Vec<f32>> {
-        let index = position + 1 - self.prompt_tokens;
+    fn write(&mut self, kv: &mut SequenceKv, token: u32) {
+        let page = kv.pages[kv.len_tokens / PAGE_TOKENS] as usize;
+        self.pages[page][kv.len_tokens % PAGE_TOKENS] = token;
+        kv.len_tokens += 1;
+    }
+
+    /// The first `len_tokens` tokens of a sequence.
+    fn history(&self, kv: &SequenceKv, len_tokens: usize) -> Vec<u32> {
+        let token = |at: usize| self.pages[kv.pages[at / PAGE_TOKENS] as usize][at % PAGE_TOKENS];
+        (0..len_tokens).map(token).collect()
+    }
+
+    /// The logits after the first `len_tokens` tokens of a sequence.
+    fn logits(&self, kv: &SequenceKv, len_tokens: usize) -> Result<Vec<f32>> {
+        let history = self.history(kv, len_tokens);
         if let Some((at, error)) = &*self.plan.failure.borrow()
-            && index >= *at
+            && history.len() >= *at
         {
             return Err(error.clone());
         }
+        if self.plan.poison.get() == history.last().copied() {
+            return Ok(vec![f32::NAN; VOCAB as usize]);
+        }
         let mut logits = vec![-30.0; VOCAB as usize];
-        match &*self.plan.script.borrow() {
-            Some(script) => logits[*script.get(index).unwrap_or(&EOS) as usize] = 30.0,
-            None => {
-                for letter in 'a'..='z' {
-                    let id = bytes(&letter.to_string())[0];
-                    let hash = (u64::from(last) * 31 + position as u64) * 131 + u64::from(id);
-                    let hash = hash.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 54;
-                    logits[id as usize] = hash as f32 / 256.0;
-                }
+        let mut hashed = |ids: &[u32]| {
+            let last = u64::from(history[history.len() - 1]);
+            for id in ids {
+                let hash = (last * 31 + history.len() as u64 - 1) * 131 + u64::from(*id);
+                let hash = hash.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 54;
+                logits[*id as usize] = hash as f32 / 256.0;
             }
+        };
+        match &*self.plan.voice.borrow() {
+            Voice::Letters => hashed(&bytes("abcdefghijklmnopqrstuvwxyz")),
+            Voice::Babble => {
+                let awkward = [
+                    bytes("🎉é a\n\""),
+                    pieces(" quown faaa the"),
+                    vec![SEP, EOS],
+                ];
+                hashed(&awkward.concat());
+            }
+            Voice::Script(script) => logits[next_of(script, &history) as usize] = 30.0,
         }
         Ok(logits)
+    }
+}
+
+/// What follows `history` in the script: as much of the script as it ends with was said already.
+fn next_of(script: &[u32], history: &[u32]) -> u32 {
+    let without_end = history
+        .iter()
+        .rposition(|id| *id != EOS)
+        .map_or(0, |last| last + 1);
+    let said = &history[..without_end];
+    if without_end < history.len() && said.ends_with(script) {
+        return EOS;
+    }
+    let said = (0..=script.len())
+        .rev()
+        .find(|count| history.ends_with(&script[..*count]));
+    *script.get(said.unwrap_or(0)).unwrap_or(&EOS)
+}
+
+/// The raw score of `id` after which the logits are `logits`.
+fn score(logits: &[f32], id: u32, top: usize) -> TokenScore {
+    let total: f64 = logits.iter().map(|logit| f64::from(*logit).exp()).sum();
+    let logprob = |id: u32| (f64::from(logits[id as usize]) - total.ln()) as f32;
+    let mut best: Vec<u32> = (0..logits.len() as u32).collect();
+    best.sort_by(|a, b| logits[*b as usize].total_cmp(&logits[*a as usize]));
+    TokenScore {
+        id,
+        logprob: logprob(id),
+        raw_logprob: logprob(id),
+        top: best
+            .into_iter()
+            .take(top)
+            .map(|id| (id, logprob(id)))
+            .collect(),
     }
 }
 
@@ -160,19 +244,50 @@ impl CausalModel for FakeModel {
         CONTEXT
     }
     fn page_tokens(&self) -> usize {
-        16
+        PAGE_TOKENS
     }
     fn page_count(&self) -> usize {
-        4 * CONTEXT / 16
+        PAGES
+    }
+    fn max_batch(&self) -> usize {
+        4
     }
 
     async fn prefill(&mut self, kv: &mut SequenceKv, tokens: &[u32]) -> Result<()> {
-        self.take(kv, tokens).await
+        self.take(kv, tokens).await;
+        Ok(())
     }
 
     async fn feed(&mut self, kv: &mut SequenceKv, tokens: &[u32]) -> Result<Vec<f32>> {
-        self.take(kv, tokens).await?;
-        self.logits(tokens[tokens.len() - 1], kv.len_tokens - 1)
+        self.take(kv, tokens).await;
+        self.logits(kv, kv.len_tokens)
+    }
+
+    async fn feed_batch(&mut self, rows: &mut [(&mut SequenceKv, u32)]) -> Result<Vec<Vec<f32>>> {
+        let mut logits = Vec::new();
+        for (kv, token) in rows {
+            logits.push(self.feed(kv, &[*token]).await?);
+        }
+        Ok(logits)
+    }
+
+    async fn score(
+        &mut self,
+        kv: &mut SequenceKv,
+        tokens: &[u32],
+        next: &[u32],
+        top: usize,
+    ) -> Result<Vec<TokenScore>> {
+        let begin = kv.len_tokens;
+        self.take(kv, tokens).await;
+        let next = next.iter().zip(begin + 1..);
+        next.map(|(id, len_tokens)| Ok(score(&self.logits(kv, len_tokens)?, *id, top)))
+            .collect()
+    }
+
+    fn copy_page(&mut self, from: u32, to: u32) -> Result<()> {
+        self.pages[to as usize] = self.pages[from as usize];
+        Ok(())
     }
 
     async fn feed_greedy(
@@ -181,17 +296,17 @@ impl CausalModel for FakeModel {
         tokens: &[u32],
         steps: usize,
     ) -> Result<Vec<u32>> {
-        self.take(kv, tokens).await?;
-        let mut last = tokens[tokens.len() - 1];
+        self.take(kv, tokens).await;
         let mut ids = Vec::new();
         for step in 0..steps {
-            kv.len_tokens += usize::from(step > 0);
-            let logits = self.logits(last, kv.len_tokens - 1)?;
+            if step > 0 {
+                self.write(kv, ids[step - 1]);
+            }
+            let logits = self.logits(kv, kv.len_tokens)?;
             let best = (0..logits.len())
                 .rev()
                 .max_by(|a, b| logits[*a].total_cmp(&logits[*b]));
-            last = best.unwrap() as u32;
-            ids.push(last);
+            ids.push(best.unwrap() as u32);
         }
         Ok(ids)
     }
@@ -242,7 +357,7 @@ pub fn serve(switches: Value, test: impl AsyncFnOnce(&Server)) {
     let plan = Rc::new(Plan::default());
     let model = FakeModel {
         plan: plan.clone(),
-        prompt_tokens: 0,
+        pages: vec![[0; PAGE_TOKENS]; PAGES],
     };
     let limits = EngineLimits {
         max_queue: switches.max_queue,
@@ -254,7 +369,7 @@ pub fn serve(switches: Value, test: impl AsyncFnOnce(&Server)) {
         handler: Handler::new(switches, host.clone()),
         plan,
         engine: handle,
-        tokenizer: Rc::new(Tokenizer::from_gguf(&metadata()).unwrap()),
+        tokenizer: Rc::new(Tokenizer::from_gguf(&metadata(AROUND)).unwrap()),
         host,
     };
     server.handler.set_model(MODEL_ID, server.ready());
@@ -280,14 +395,26 @@ pub struct Reply {
 
 impl Server {
     pub fn ready(&self) -> ModelState {
+        self.ready_with(self.tokenizer.clone())
+    }
+
+    /// A model that cannot fill in the middle.
+    pub fn ready_without_middle(&self) -> ModelState {
+        let metadata = metadata(["<A>", "<B>", "<C>"]);
+        self.ready_with(Rc::new(Tokenizer::from_gguf(&metadata).unwrap()))
+    }
+
+    fn ready_with(&self, tokenizer: Rc<Tokenizer>) -> ModelState {
         ModelState::Ready(ReadyModel {
             engine: self.engine.clone(),
-            tokenizer: self.tokenizer.clone(),
+            tokenizer,
             fingerprint: system_fingerprint(&["test"]),
             sampling_defaults: SamplingDefaults {
                 temperature: Some(0.0),
                 ..SamplingDefaults::default()
             },
+            call_format: CallFormat::Bare,
+            compiler: LazyCompiler::default(),
         })
     }
 
@@ -463,6 +590,72 @@ pub fn text_of(object: &Value) -> &str {
 
 pub fn finish_of(object: &Value) -> &str {
     object["choices"][0]["finish_reason"].as_str().unwrap()
+}
+
+/// The choices that a stream's chunks make up, by index, in the form of a whole answer. The chunks
+/// are checked: one choice each, none of them empty, nothing for a choice after its end.
+#[track_caller]
+pub fn joined_choices(chunks: &[Value]) -> Vec<Value> {
+    let mut choices: BTreeMap<u64, Value> = BTreeMap::new();
+    for chunk in chunks {
+        let [choice] = &chunk["choices"].as_array().unwrap()[..] else {
+            assert_eq!(chunk["choices"], json!([]));
+            continue;
+        };
+        let entries = choice["logprobs"]["tokens"].as_array().map_or(0, Vec::len);
+        let ends = !choice["finish_reason"].is_null();
+        assert!(choice["text"] != "" || entries > 0 || ends, "{chunk}");
+        assert_eq!(ends, choice.get("stop_reason").is_some());
+        let index = choice["index"].as_u64().unwrap();
+        let Some(whole) = choices.get_mut(&index) else {
+            choices.insert(index, choice.clone());
+            continue;
+        };
+        assert!(whole["finish_reason"].is_null(), "{chunk} after the end");
+        let text = [&whole["text"], &choice["text"]].map(|text| text.as_str().unwrap());
+        whole["text"] = json!(text.concat());
+        if let Some(arrays) = choice["logprobs"].as_object() {
+            for (name, array) in arrays {
+                extend(&mut whole["logprobs"][name], array);
+            }
+        }
+        if let Some(ids) = choice.get("token_ids") {
+            extend(&mut whole["token_ids"], ids);
+        }
+        for key in ["finish_reason", "stop_reason", "tool_calls"] {
+            if let Some(value) = choice.get(key) {
+                whole[key] = value.clone();
+            }
+        }
+    }
+    choices.into_values().collect()
+}
+
+fn extend(array: &mut Value, more: &Value) {
+    let more = more.as_array().unwrap().iter().cloned();
+    array.as_array_mut().unwrap().extend(more);
+}
+
+/// The choices of a whole answer.
+pub fn choices(object: &Value) -> &[Value] {
+    object["choices"].as_array().unwrap()
+}
+
+/// The texts of all choices.
+pub fn texts(object: &Value) -> Vec<&str> {
+    choices(object)
+        .iter()
+        .map(|choice| choice["text"].as_str().unwrap())
+        .collect()
+}
+
+/// The numbers under `token_logprobs` of a choice; null is NaN.
+pub fn logprobs_of(choice: &Value) -> Vec<f64> {
+    let logprobs = choice["logprobs"]["token_logprobs"].as_array().unwrap();
+    logprobs
+        .iter()
+        .map(|logprob| logprob.as_f64().unwrap_or(f64::NAN))
+        .collect()
 }
 
 /// The joined text of a stream's chunks.

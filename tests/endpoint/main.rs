@@ -3,11 +3,16 @@
 
 mod fixture;
 
+mod constrained;
 mod context;
 mod fields;
 mod http;
 mod lifecycle;
+mod logprobs;
+mod matrix;
 mod objects;
 mod sampling;
+mod several;
 mod streaming;
+mod suffix;
 mod text;

@@ -20,14 +20,13 @@ fn case_028_the_object() {
         let (first, second) = (server.ok(json!({})).await, server.ok(json!({})).await);
         assert_ne!(first["id"], second["id"]);
         assert_eq!(first["system_fingerprint"], second["system_fingerprint"]);
-        // serde_json's map sorts.
         let expected = [
-            "choices",
-            "created",
             "id",
-            "model",
             "object",
+            "created",
+            "model",
             "system_fingerprint",
+            "choices",
             "usage",
         ];
         assert_eq!(keys(&first), expected);
@@ -38,10 +37,12 @@ fn case_028_the_object() {
         assert!(age_s < 10);
         assert_eq!(first["model"], MODEL_ID);
         let choice = &first["choices"][0];
-        assert_eq!(keys(choice), ["finish_reason", "index", "logprobs", "text"]);
+        let expected = ["index", "text", "logprobs", "finish_reason", "stop_reason"];
+        assert_eq!(keys(choice), expected);
         assert_eq!(choice["index"], 0);
         assert_eq!(choice["logprobs"], Value::Null);
         assert_eq!(choice["finish_reason"], "length");
+        assert_eq!(choice["stop_reason"], Value::Null);
         let prompt_tokens = server.ids(PROMPT).len();
         let usage = json!({
             "prompt_tokens": prompt_tokens,
@@ -138,6 +139,14 @@ fn case_039_empty_prompts() {
             assert_eq!(object["usage"]["prompt_tokens"], 1);
             assert_eq!(text_of(&object), "");
         }
+        let object = server
+            .ok(json!({"prompt": ["", "hello"], "echo": true, "temperature": 0}))
+            .await;
+        let [first, second] = choices(&object) else {
+            panic!("{object}");
+        };
+        assert!(!first["text"].as_str().unwrap().starts_with("hello"));
+        assert!(second["text"].as_str().unwrap().starts_with("hello"));
     });
 }
 

@@ -120,7 +120,7 @@ fn case_100_a_silent_stream_is_kept_alive() {
 fn a_failure_after_the_head_is_an_event() {
     serve_default(async |server| {
         let error = Error::InvalidLogits { position: 3 };
-        *server.plan.failure.borrow_mut() = Some((3, error));
+        *server.plan.failure.borrow_mut() = Some((server.ids(PROMPT).len() + 3, error));
         for members in [json!({"seed": 1}), json!({"temperature": 0})] {
             let mut streamed = members.clone();
             streamed["stream_options"] = json!({"include_usage": true});

@@ -1,0 +1,83 @@
+//! Log-probabilities in the legacy shape (API.md section 7): how tokens are named, which are listed,
+//! where their text begins. Knows nothing of how a choice comes about.
+
+use std::rc::Rc;
+
+use super::request::Output;
+use crate::engine::generation::TokenScore;
+use crate::text::{Place, Tokenizer};
+
+/// What stands for a probability of zero: JSON has no infinity.
+const LOWEST: f32 = -9999.0;
+
+/// One token as the four arrays list it.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Entry {
+    pub token: String,
+    /// `None` for the first token of a prompt, which nothing predicts.
+    pub logprob: Option<f32>,
+    /// The best tokens and the token itself, best first, no name twice; `None` as `logprob`.
+    pub top: Option<Vec<(String, f32)>>,
+    /// Code points before it.
+    pub text_offset: usize,
+}
+
+/// How the tokens of a request are listed.
+#[derive(Debug, Clone)]
+pub(super) struct Listing {
+    tokenizer: Rc<Tokenizer>,
+    tokens_as_ids: bool,
+}
+
+impl Listing {
+    /// As `output` wants it; `None` if it wants no log-probabilities.
+    pub(super) fn new(tokenizer: &Rc<Tokenizer>, output: &Output) -> Option<Listing> {
+        output.logprobs.is_some().then(|| Listing {
+            tokenizer: tokenizer.clone(),
+            tokens_as_ids: output.tokens_as_ids,
+        })
+    }
+
+    /// The token `id` at `place`. `score` tells as many best tokens as the request wants; none is
+    /// there for the first token of a prompt.
+    pub(super) fn entry(&self, id: u32, place: Place, score: Option<&TokenScore>) -> Entry {
+        let name = |id| self.name(id, place.drops_space);
+        let top = score.map(|score| {
+            let mut top: Vec<(String, f32)> = Vec::with_capacity(score.top.len() + 1);
+            let is_listed = score.top.iter().any(|(best, _)| *best == id);
+            let itself = (!is_listed).then_some((id, score.logprob));
+            for (id, logprob) in score.top.iter().copied().chain(itself) {
+                let name = name(id);
+                // The best come first, so of equal names the larger value is already there.
+                if top.iter().all(|(known, _)| *known != name) {
+                    top.push((name, finite(logprob)));
+                }
+            }
+            top
+        });
+        Entry {
+            token: name(id),
+            logprob: score.map(|score| finite(score.logprob)),
+            top,
+            text_offset: place.start,
+        }
+    }
+
+    fn name(&self, id: u32, drops_space: bool) -> String {
+        if self.tokens_as_ids {
+            return format!("token_id:{id}");
+        }
+        let label = self.tokenizer.token_label(id);
+        match label.strip_prefix(' ') {
+            Some(rest) if drops_space => rest.to_owned(),
+            _ => label,
+        }
+    }
+}
+
+fn finite(logprob: f32) -> f32 {
+    match logprob.is_finite() {
+        true => logprob,
+        false => LOWEST,
+    }
+}

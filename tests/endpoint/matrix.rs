@@ -1,0 +1,115 @@
+//! Streamed and plain answers are the same answers: every combination of the fields that shape a
+//! choice (API.md sections 7.3 and 10.3; cases 046, 092, 093 and 096).
+
+use serde_json::{Value, json};
+
+use crate::fixture::*;
+
+/// What a stop string of a combination is and whether it is returned.
+const STOPS: [Option<(&str, bool)>; 5] = [
+    None,
+    Some(("a ", false)),
+    Some(("a ", true)),
+    Some(("é", false)),
+    Some(("zz", false)),
+];
+
+#[test]
+fn streams_and_whole_answers_agree_in_every_combination() {
+    serve_default(async |server| {
+        let mut seen = Seen::default();
+        for logprobs in [None, Some(0), Some(2)] {
+            for (echo, n, has_suffix) in all() {
+                for (two_prompts, tokens_as_ids, greedy) in all() {
+                    for stop in STOPS {
+                        let mut members = json!({
+                            "logprobs": logprobs,
+                            "echo": echo,
+                            "n": if n { 2 } else { 1 },
+                            "prompt": if two_prompts { json!([bytes("é a"), [5, 200, 3]]) } else { json!("é a") },
+                            "return_tokens_as_token_ids": tokens_as_ids,
+                            "temperature": if greedy { 0.0 } else { 1.3 },
+                            "seed": 5,
+                            "max_tokens": 12,
+                        });
+                        if has_suffix {
+                            members["suffix"] = json!("é.");
+                        }
+                        if let Some((stop, include)) = stop {
+                            members["stop"] = json!([stop]);
+                            members["include_stop_str_in_output"] = json!(include);
+                        }
+                        server.plan.babble();
+                        compare(server, members, &mut seen).await;
+                    }
+                }
+            }
+        }
+        seen.check();
+    });
+}
+
+/// All triples.
+fn all() -> impl Iterator<Item = (bool, bool, bool)> {
+    (0..8).map(|bits| (bits & 1 > 0, bits & 2 > 0, bits & 4 > 0))
+}
+
+/// Whether the combinations met what they are there for.
+#[derive(Default)]
+struct Seen {
+    stopped: usize,
+    ended_by_token: usize,
+    cut: usize,
+    interleaved: usize,
+    parts_of_characters: usize,
+}
+
+impl Seen {
+    fn check(&self) {
+        for count in [
+            self.stopped,
+            self.ended_by_token,
+            self.cut,
+            self.interleaved,
+            self.parts_of_characters,
+        ] {
+            assert!(count > 20, "{count}");
+        }
+    }
+}
+
+async fn compare(server: &Server, members: Value, seen: &mut Seen) {
+    let whole = server.ok(members.clone()).await;
+    let mut streamed = members.clone();
+    streamed["stream_options"] = json!({"include_usage": true});
+    let chunks = server.stream(streamed).await;
+    let usage = &chunks.last().unwrap()["usage"];
+    assert_eq!(usage.to_string(), whole["usage"].to_string(), "{members}");
+    let joined = joined_choices(&chunks);
+    assert_eq!(joined.len(), choices(&whole).len(), "{members}");
+    for (index, (joined, choice)) in joined.iter().zip(choices(&whole)).enumerate() {
+        assert_eq!(choice["index"], index);
+        // As text: the order of members and the digits of numbers are compared too.
+        assert_eq!(joined.to_string(), choice.to_string(), "{members}");
+        if choice["stop_reason"].is_string() {
+            seen.stopped += 1;
+        } else if choice["finish_reason"] == "stop" {
+            seen.ended_by_token += 1;
+        } else {
+            seen.cut += 1;
+        }
+        let shown = choice.to_string();
+        seen.parts_of_characters += usize::from(shown.contains("bytes:"));
+        let rest = choice["text"].as_str().unwrap();
+        assert!(
+            members["suffix"].is_null() || rest.ends_with("é."),
+            "{members}"
+        );
+    }
+    let indices = chunks.iter().map(|chunk| &chunk["choices"][0]["index"]);
+    seen.interleaved += usize::from(
+        !indices
+            .take(chunks.len() - 1)
+            .is_sorted_by_key(|index| index.as_u64()),
+    );
+}
