@@ -47,6 +47,13 @@ function checkError(reply) {
   }
 }
 
+function checkStatus({ status, text }, expected, body) {
+  if (status === expected) return;
+  fail(
+    `status: expected ${expected}, seen ${status}\n    asked ${show(body)}\n    answer ${text.slice(0, 300)}`,
+  );
+}
+
 export class Context {
   #door;
   #ordinary;
@@ -131,7 +138,7 @@ export class Context {
   /** A completion that has to succeed: the object. */
   async completion(body, init) {
     const reply = await this.post(body, init);
-    equal(reply.status, 200, `${show(body)} → ${reply.text.slice(0, 200)}\n    status`);
+    checkStatus(reply, 200, body);
     return reply.body;
   }
 
@@ -147,13 +154,13 @@ export class Context {
     return (await this.choice(members)).text;
   }
 
-  /** A request that has to be refused; null means "not checked", an undefined param any. */
+  /** A request that has to be refused; a null code and an undefined param may be any. */
   async refused(body, status, code, param, init) {
     const reply = await this.post(body, init);
-    const asked = typeof body === "string" ? body : show(body);
-    equal(reply.status, status, `${asked} → ${reply.text.slice(0, 200)}\n    status`);
-    if (code !== null) equal(reply.body.error.code, code, `${asked}\n    error.code`);
-    if (param !== undefined) equal(reply.body.error.param, param, `${asked}\n    error.param`);
+    checkStatus(reply, status, body);
+    const { error } = reply.body;
+    if (code !== null) equal(error.code, code, `error.code of ${show(body)}`);
+    if (param !== undefined) equal(error.param, param, `error.param of ${show(body)}`);
     return reply;
   }
 
