@@ -103,7 +103,7 @@ impl Candidates {
 }
 
 /// A number that orders by logit descending, then id ascending.
-fn key(z: f32, id: u32) -> u64 {
+pub(super) fn key(z: f32, id: u32) -> u64 {
     let bits = (z + 0.0).to_bits(); // -0 becomes +0: they tie
     let ascending = if bits >> 31 == 1 {
         !bits
@@ -114,7 +114,7 @@ fn key(z: f32, id: u32) -> u64 {
 }
 
 /// The logit in a [`key`].
-fn logit(key: u64) -> f32 {
+pub(super) fn logit(key: u64) -> f32 {
     let ascending = !((key >> 32) as u32);
     let bits = if ascending >> 31 == 1 {
         ascending ^ 1 << 31

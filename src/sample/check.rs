@@ -5,11 +5,24 @@ use crate::{Error, Result};
 /// Maxima kept side by side, so that the compiler can use vector registers.
 const LANES: usize = 16;
 
+/// The largest logit of a row that holds no NaN.
+pub(super) fn largest(logits: &[f32]) -> f32 {
+    scan(logits).0
+}
+
 /// The largest logit. `-inf` is a legal logit: a forbidden or padded row.
 ///
 /// # Errors
 /// [`Error::InvalidLogits`] for NaN, `+inf`, or when nothing is finite.
 pub(super) fn finite_max(logits: &[f32], position: usize) -> Result<f32> {
+    match scan(logits) {
+        (max, true) if max > f32::NEG_INFINITY => Ok(max),
+        _ => Err(Error::InvalidLogits { position }),
+    }
+}
+
+/// The largest logit, and whether all are numbers below `+inf`.
+fn scan(logits: &[f32]) -> (f32, bool) {
     let mut invalid = [0u32; LANES];
     let mut max = [f32::NEG_INFINITY; LANES];
     let mut look = |lane: usize, z: f32| {
@@ -27,11 +40,7 @@ pub(super) fn finite_max(logits: &[f32], position: usize) -> Result<f32> {
         look(lane, z);
     }
     let max = max.into_iter().fold(f32::NEG_INFINITY, f32::max);
-    if invalid == [0; LANES] && max > f32::NEG_INFINITY {
-        Ok(max)
-    } else {
-        Err(Error::InvalidLogits { position })
-    }
+    (max, invalid == [0; LANES])
 }
 
 #[cfg(test)]

@@ -3,16 +3,42 @@
 use super::candidates::Candidates;
 use super::running_sum::RunningSum;
 
-/// The first candidate whose cumulative probability exceeds `u`, for `u` in [0, 1).
-pub(super) fn draw(candidates: &mut Candidates, u: f32) -> u32 {
+/// Rank of the first candidate whose cumulative probability exceeds `u`, for `u` in [0, 1).
+pub(super) fn draw(candidates: &mut Candidates, u: f32) -> usize {
     let target = u * candidates.total();
     let mut cumulative = RunningSum::default();
+    let (mut reached, mut last) = (0.0, 0);
     for rank in 0..candidates.len() {
         cumulative.add(candidates.weight(rank));
         if cumulative.value() > target {
-            return candidates.id(rank);
+            return rank;
+        }
+        if cumulative.value() > reached {
+            (reached, last) = (cumulative.value(), rank);
         }
     }
-    // The total was summed in another order and may exceed this sum by some ulp.
-    candidates.id(candidates.len() - 1)
+    // The total was summed in another order and may exceed this sum by some ulp. A candidate too
+    // light to raise the sum has no share in it and must not profit.
+    last
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::temperature::Weigher;
+    use super::*;
+
+    #[test]
+    fn the_largest_u_draws_no_weightless_candidate() {
+        let row = [0.0, -1.0, -80.0, -86.0];
+        let weigher = Weigher {
+            z_max: 0.0,
+            temperature: 1.0,
+        };
+        let mut candidates = Candidates::default();
+        for u in [0.999_999_94, 1.0] {
+            candidates.reset(&row, weigher);
+            assert_eq!(candidates.len(), 4);
+            assert_eq!(draw(&mut candidates, u), 1);
+        }
+    }
 }

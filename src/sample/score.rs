@@ -1,4 +1,10 @@
-//! What is told of a token's probability (API.md section 7). Natural logarithms; nothing of text.
+//! Stages 0 and 7b: what is told of a token's probability (API.md section 7). Natural logarithms;
+//! nothing of text.
+
+use super::candidates;
+use super::check;
+use super::temperature::Weigher;
+use std::collections::BinaryHeap;
 
 /// The probability of one token at its position, and the best others.
 #[derive(Debug, Clone, PartialEq)]
@@ -9,8 +15,9 @@ pub struct TokenScore {
     pub logprob: f32,
     /// Its log-probability in the raw distribution (stage 0), by which best_of ranks.
     pub raw_logprob: f32,
-    /// The best tokens of the wanted distribution, descending, lower ids first on ties. As many as
-    /// were asked for; the token itself only if it is one of them, then with the same number.
+    /// The best tokens of the wanted distribution, descending, lower ids first where logits tie. As
+    /// many as were asked for; the token itself only if it is one of them, then with the same
+    /// number.
     pub top: Vec<(u32, f32)>,
 }
 
@@ -31,4 +38,73 @@ pub struct ScoreRequest {
     pub top: usize,
     /// Of which distribution.
     pub mode: LogprobsMode,
+}
+
+/// The raw score of `id` in a row of logits, with the `top` best tokens. The row holds something
+/// finite, no NaN and no `+inf`; an id beyond it has the probability 0.
+pub fn score(logits: &[f32], id: u32, top: usize) -> TokenScore {
+    let raw = LogSoftmax::new(logits, 1.0);
+    TokenScore {
+        id,
+        logprob: raw.of(id),
+        raw_logprob: raw.of(id),
+        top: raw.top(top),
+    }
+}
+
+/// `log_softmax(logits / T)`, computed where someone looks.
+pub(super) struct LogSoftmax<'a> {
+    logits: &'a [f32],
+    z_max: f64,
+    temperature: f64,
+    /// ln of the sum of `exp((z - z_max) / T)`, at least 0.
+    ln_total: f64,
+}
+
+impl<'a> LogSoftmax<'a> {
+    pub(super) fn new(logits: &'a [f32], temperature: f32) -> Self {
+        let z_max = check::largest(logits);
+        // In f64: a logarithm is told to more digits than a sum of 150,000 f32 weights has.
+        let mut total = 0.0;
+        Weigher { z_max, temperature }.each_block(logits, |weights| {
+            total += weights.iter().copied().map(f64::from).sum::<f64>();
+        });
+        Self {
+            logits,
+            z_max: f64::from(z_max),
+            temperature: f64::from(temperature),
+            ln_total: total.ln(),
+        }
+    }
+
+    /// The log-probability of an id.
+    pub(super) fn of(&self, id: u32) -> f32 {
+        let z = self.logits.get(id as usize);
+        self.of_logit(z.copied().unwrap_or(f32::NEG_INFINITY))
+    }
+
+    fn of_logit(&self, z: f32) -> f32 {
+        ((f64::from(z) - self.z_max) / self.temperature - self.ln_total) as f32
+    }
+
+    /// The best `n` ids.
+    pub(super) fn top(&self, n: usize) -> Vec<(u32, f32)> {
+        let n = n.min(self.logits.len());
+        let (first, rest) = self.logits.split_at(n);
+        let keys = (0u32..).zip(first).map(|(id, &z)| candidates::key(z, id));
+        // The worst of the best so far is on top.
+        let mut best: BinaryHeap<u64> = keys.collect();
+        for (id, &z) in (n as u32..).zip(rest) {
+            let Some(mut worst) = best.peek_mut() else {
+                break;
+            };
+            // An equal logit has the higher id here and loses.
+            if z > candidates::logit(*worst) {
+                *worst = candidates::key(z, id);
+            }
+        }
+        let best = best.into_sorted_vec().into_iter();
+        best.map(|key| (key as u32, self.of_logit(candidates::logit(key))))
+            .collect()
+    }
 }

@@ -30,15 +30,20 @@ impl Weigher {
     /// The weight of the whole row, summed in the order of ids: the softmax's denominator.
     pub(super) fn total(self, logits: &[f32]) -> f32 {
         let mut total = 0.0;
+        // In the order of `RunningSum`.
+        self.each_block(logits, |weights| total += weights.iter().sum::<f32>());
+        total
+    }
+
+    /// Hands the weights of the row to `sum`, block by block: exponentials vectorize apart from it.
+    pub(super) fn each_block(self, logits: &[f32], mut sum: impl FnMut(&[f32])) {
         let mut weights = [0.0f32; BLOCK];
-        // In the order of `RunningSum`, with the exponentials apart so that they vectorize.
         for block in logits.chunks(BLOCK) {
             for (weight, &z) in weights.iter_mut().zip(block) {
                 *weight = self.weight(z);
             }
-            total += weights[..block.len()].iter().sum::<f32>();
+            sum(&weights[..block.len()]);
         }
-        total
     }
 }
 

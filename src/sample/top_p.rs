@@ -12,7 +12,7 @@ pub(super) fn apply(candidates: &mut Candidates, top_p: f32) {
     let mass = top_p * candidates.total();
     let mut before = RunningSum::default();
     let mut kept = 0;
-    while kept < candidates.len() && (kept == 0 || before.value() < mass) {
+    while kept < candidates.len() && before.value() < mass {
         before.add(candidates.weight(kept));
         kept += 1;
     }

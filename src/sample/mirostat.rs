@@ -1,0 +1,48 @@
+//! Stage 8a: Mirostat 2.0 (API.md section 5.2). Keeps the surprise of the text near a target by
+//! moving the limit on the surprise of single tokens.
+
+use super::MirostatParams;
+use super::candidates::Candidates;
+
+/// The parameters and the limit.
+#[derive(Debug)]
+pub(super) struct Mirostat {
+    params: MirostatParams,
+    /// μ: the most surprise a token may have, in bits.
+    mu: f32,
+}
+
+impl Mirostat {
+    /// `None` without parameters.
+    pub(super) fn new(params: Option<MirostatParams>) -> Option<Self> {
+        params.map(|params| Self {
+            params,
+            mu: 2.0 * params.target_bits,
+        })
+    }
+
+    /// μ, in bits.
+    pub(super) fn mu(&self) -> f32 {
+        self.mu
+    }
+
+    /// Keeps the candidates whose surprise is at most μ, or the first alone.
+    pub(super) fn truncate(&self, candidates: &mut Candidates) {
+        let total = candidates.total();
+        let mut kept = 0;
+        while kept < candidates.len() && surprise(candidates.weight(kept) / total) <= self.mu {
+            kept += 1;
+        }
+        candidates.keep_first(kept);
+    }
+
+    /// Moves μ after a token was drawn whose probability, before the truncation, was `p`.
+    pub(super) fn update(&mut self, p: f32) {
+        self.mu -= self.params.learning_rate * (surprise(p) - self.params.target_bits);
+    }
+}
+
+/// In bits.
+fn surprise(p: f32) -> f32 {
+    -p.log2()
+}
