@@ -58,26 +58,37 @@ struct Mirostat {
 }
 
 impl Question {
-    /// `survivors`: `[id, probability]` in draw order; `u`: the number of this position; `sampled`:
-    /// the id that it draws.
+    /// `adjusted`: the logits after stages 1 to 5, `null` for a forbidden token; `survivors`:
+    /// `[id, probability]` in draw order; `u`: the number of this position; `sampled`: the id that
+    /// it draws; `mirostatMu`: the limit after that.
     pub(super) fn answer(self) -> Result<Value> {
         let vocab_size = self.logits.len();
-        let known = |ids: &[u32]| ids.iter().all(|id| (*id as usize) < vocab_size);
-        if !known(&self.generated) || !self.mask.as_deref().is_none_or(known) {
+        let params = self.params.into_sampling();
+        let biased = params.logit_bias.iter().map(|(id, _)| id);
+        let mut ids = biased
+            .chain(&self.prompt)
+            .chain(&self.generated)
+            .chain(self.mask.iter().flatten());
+        if ids.any(|id| *id as usize >= vocab_size) {
             return Err(Error::Internal("an id lies beyond the logits".into()));
         }
-        let params = self.params.into_sampling();
-        let mut sampler = Sampler::new(&params, 0, &self.prompt);
-        // The only way into the sampler's account of what was generated is to generate it.
-        for id in &self.generated {
-            let only = allow(&[*id], vocab_size);
-            sampler.sample(&mut vec![0.0; vocab_size], Some(&only), None)?;
-        }
         let mask = self.mask.map(|ids| allow(&ids, vocab_size));
-        let survivors = sampler.survivors(&mut self.logits.clone())?;
+        let mut sampler = Sampler::new(&params, 0, &self.prompt);
+        for id in &self.generated {
+            sampler.push(*id);
+        }
+        let mut adjusted = self.logits.clone();
+        sampler.adjusted(&mut adjusted, mask.as_ref())?;
+        let survivors = sampler.survivors(&mut self.logits.clone(), mask.as_ref())?;
         let u = philox::uniform(params.seed, 0, self.generated.len() as u64);
         let sampled = sampler.sample(&mut self.logits.clone(), mask.as_ref(), None)?;
-        Ok(json!({ "survivors": survivors, "u": u, "sampled": sampled.id }))
+        Ok(json!({
+            "adjusted": adjusted,
+            "survivors": survivors,
+            "u": u,
+            "sampled": sampled.id,
+            "mirostatMu": sampler.mirostat_mu(),
+        }))
     }
 }
 
