@@ -78,6 +78,12 @@ const NODE_COUNTS = {
   skipped: /^# skipped (\d+)/gm,
 };
 
+const CONFORMANCE_COUNTS = {
+  passed: /^(\d+) passed, \d+ failed$/gm,
+  failed: /^\d+ passed, (\d+) failed$/gm,
+  skipped: /^(\d+) skipped$/gm,
+};
+
 const filesIn = (folder, suffix) =>
   existsSync(join(root, folder))
     ? readdirSync(join(root, folder))
@@ -180,12 +186,29 @@ const TIERS = {
     const env = { CHROMIUM: await provideBrowser() };
     await nodeTests(tally, "tests/browser", env);
   },
+  conformance: async (tally) => {
+    await buildServer(tally);
+    const args = ["scripts/conformance.mjs"];
+    await tally.count("conformance", process.execPath, args, CONFORMANCE_COUNTS);
+  },
+  clients: async (tally) => {
+    await buildServer(tally);
+    await nodeTests(tally, "tests/clients");
+  },
   package: async (tally) => {
     await provideBuild();
     const env = { CHROMIUM: await provideBrowser() };
     await nodeTests(tally, "tests/package", env);
   },
 };
+
+/** The native server with hooks; built here, because the tests' own limit is shorter than a first build. */
+async function buildServer(tally) {
+  requireRust();
+  await provideNpmPackages();
+  const args = ["build", "--locked", "--example", "serve", "--features", "test-hooks"];
+  await tally.check("the native server", "cargo", args);
+}
 
 async function provideBuild() {
   await buildWasm(await setUpForBuild());

@@ -103,11 +103,12 @@ impl Hooks {
                 *self.handler.borrow_mut() = Rc::new(handler);
                 self.set_state(State::Ready);
             }
-            Command::ActiveGenerations(_) => {
+            Command::ActiveGenerations(true) => {
                 return Ok(json!(self.model.engine.active_generations()));
             }
+            Command::ModelInfo(true) => return Ok(self.model_info()),
+            Command::ActiveGenerations(false) | Command::ModelInfo(false) => {}
             Command::Sampler(question) => return question.answer(),
-            Command::ModelInfo(_) => return Ok(self.model_info()),
         }
         Ok(Value::Null)
     }
