@@ -238,10 +238,10 @@ await main(async (names) => {
   }
   const sum = (field) => rows.reduce((total, { tally }) => total + tally[field], 0);
   const print = (line) => process.stdout.write(`${line}\n`);
-  print("\ntier       passed failed skipped   seconds");
+  print("\ntier         passed failed skipped   seconds");
   for (const { name, tally, seconds } of rows) {
     const counts = [tally.passed, tally.failed, tally.skipped].map((n) => String(n).padStart(6));
-    print(`${name.padEnd(10)} ${counts.join(" ")}   ${seconds.toFixed(1).padStart(9)}`);
+    print(`${name.padEnd(12)} ${counts.join(" ")}   ${seconds.toFixed(1).padStart(9)}`);
     for (const failure of tally.failures) print(`  failed: ${failure}`);
   }
   const skipped = sum("skipped");
