@@ -23,28 +23,28 @@ struct Channel {
 }
 
 impl Channel {
-    /// Tokens that may be sent; one place stays free for the last event.
+    /// Events that may be sent; one place stays free for the last one.
     fn room(&self) -> usize {
         (self.max_unread - 1).saturating_sub(self.unread.len())
     }
 }
 
-/// The events of one choice, in order; ends after `Finished` or `Failed`.
+/// The events of one candidate, in order; ends after `Finished` or `Failed`.
 ///
-/// Dropping it cancels the choice within one step of the engine. While 256 events
+/// Dropping it cancels the candidate within one step of the engine. While 256 events
 /// ([`super::EngineLimits::max_unread_events`]) are unread, generation pauses.
 pub struct Events {
     channel: Rc<RefCell<Channel>>,
     shared: Rc<Shared>,
 }
 
-/// The engine's end of [`Events`]; dropping it unfinished fails the choice.
+/// The engine's end of [`Events`]; dropping it unfinished fails the candidate.
 pub(super) struct EventSender {
     channel: Rc<RefCell<Channel>>,
     shared: Rc<Shared>,
 }
 
-/// A channel for one choice, which counts as active until it is closed.
+/// A channel for one candidate, which counts as active until it is closed.
 pub(super) fn channel(shared: &Rc<Shared>, max_unread: usize) -> (EventSender, Events) {
     let channel = Rc::new(RefCell::new(Channel {
         unread: VecDeque::new(),
@@ -79,7 +79,7 @@ impl EventSender {
         if channel.closed {
             return;
         }
-        if !matches!(event, Event::Token { .. }) {
+        if matches!(event, Event::Finished { .. } | Event::Failed(_)) {
             close(&mut channel, &self.shared);
         }
         channel.unread.push_back(event);
@@ -90,12 +90,12 @@ impl EventSender {
         }
     }
 
-    /// Tokens the reader has room for; 0 pauses the choice.
+    /// Events the reader has room for, the last one not counted; 0 pauses the candidate.
     pub(super) fn room(&self) -> usize {
         self.channel.borrow().room()
     }
 
-    /// Whether the reader is gone or the choice has ended.
+    /// Whether the reader is gone or the candidate has ended.
     pub(super) fn is_closed(&self) -> bool {
         self.channel.borrow().closed
     }

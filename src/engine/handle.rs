@@ -1,4 +1,4 @@
-//! The door to the engine: submitting choices and asking how busy it is. Knows no scheduling.
+//! The door to the engine: submitting requests and asking how busy it is. Knows no scheduling.
 
 use std::cell::Cell;
 use std::fmt;
@@ -6,9 +6,10 @@ use std::rc::Rc;
 
 use super::EngineLimits;
 use super::event::{Event, FinishReason};
-use super::events::{self, Events};
+use super::events::{self, EventSender, Events};
 use super::generation::Generation;
-use super::shared::{Shared, Waiting};
+use super::job::Job;
+use super::shared::Shared;
 use crate::{Error, RequestFault, Result};
 
 /// A cheap reference to an engine. When the last one is dropped, the engine ends after its work.
@@ -61,38 +62,56 @@ impl EngineHandle {
     /// Queues the prompts of one request, as one place in the queue, and returns the events per
     /// prompt and candidate; dropping a candidate's events cancels it.
     ///
+    /// The candidates of a request may wait for each other's pages: read all of them, as they come.
+    ///
     /// # Errors
     /// [`Error::Request`] for a prompt that is empty, holds an id outside the vocabulary or does
     /// not fit the context; [`Error::QueueFull`]; after the loss of the device,
-    /// [`Error::DeviceLost`].
-    pub fn submit(&self, mut generations: Vec<Generation>) -> Result<Vec<Vec<Events>>> {
-        let generation = generations.remove(0);
+    /// [`Error::DeviceLost`]; [`Error::Internal`] without any prompt or candidate.
+    pub fn submit(&self, generations: Vec<Generation>) -> Result<Vec<Vec<Events>>> {
         let Inner { shared, limits, .. } = &*self.inner;
         if let Some(error) = &*shared.down.borrow() {
             return Err(error.clone());
         }
-        self.check(&generation)?;
-        if generation.max_tokens == 0 {
-            let (sender, events) = events::channel(shared, limits.max_unread_events);
-            sender.send(Event::Finished {
-                reason: FinishReason::Length,
-            });
-            return Ok(vec![vec![events]]);
+        if generations.is_empty() {
+            return Err(Error::Internal("a request without prompts".into()));
         }
-        shared.purge_queue();
-        // An idle engine has a place beside the queue; it only has not looked yet.
-        let place = usize::from(shared.running.get() == 0);
-        let max_queue = self.inner.max_queue.get();
-        if shared.queue.borrow().len() >= max_queue.saturating_add(place) {
-            return Err(Error::QueueFull { max_queue });
+        for generation in &generations {
+            self.check(generation)?;
         }
-        let (sender, events) = events::channel(shared, limits.max_unread_events);
-        shared.queue.borrow_mut().push_back(Waiting {
-            generation,
-            events: sender,
-        });
-        shared.wake.raise();
-        Ok(vec![vec![events]])
+        if generations.iter().any(needs_model) {
+            shared.purge_queue();
+            // An idle engine has a place beside the queue; it only has not looked yet.
+            let place = usize::from(shared.running.get() == 0);
+            let max_queue = self.inner.max_queue.get();
+            if shared.queue.borrow().len() >= max_queue.saturating_add(place) {
+                return Err(Error::QueueFull { max_queue });
+            }
+        }
+        let is_lone = matches!(&*generations, [only] if only.candidates == 1);
+        let mut prompts = Vec::with_capacity(generations.len());
+        let mut readers = Vec::with_capacity(generations.len());
+        for mut generation in generations {
+            let room = self.inner.context_tokens - generation.prompt.len();
+            generation.max_tokens = generation.max_tokens.min(room);
+            let channel = |_| events::channel(shared, limits.max_unread_events);
+            let (senders, events): (Vec<_>, Vec<_>) =
+                (0..generation.candidates).map(channel).unzip();
+            readers.push(events);
+            begin(&generation, &senders);
+            if needs_model(&generation) {
+                prompts.push((generation, senders));
+            }
+        }
+        if !prompts.is_empty() {
+            let run_ahead = is_lone.then_some(limits.max_run_ahead_tokens);
+            shared
+                .queue
+                .borrow_mut()
+                .push_back(Job::new(prompts, run_ahead));
+            shared.wake.raise();
+        }
+        Ok(readers)
     }
 
     /// Longest sequence in tokens: the model's context, or what its pages hold if that is less.
@@ -105,12 +124,12 @@ impl EngineHandle {
         self.inner.vocab_size
     }
 
-    /// Choices that wait or run: neither ended nor cancelled.
+    /// Candidates that wait or run: neither ended nor cancelled.
     pub fn active_generations(&self) -> usize {
         self.inner.shared.active.get()
     }
 
-    /// Changes how many may wait from now on.
+    /// Changes how many requests may wait from now on.
     #[cfg(feature = "test-hooks")]
     pub fn set_max_queue(&self, max_queue: usize) {
         self.inner.max_queue.set(max_queue);
@@ -134,6 +153,9 @@ impl EngineHandle {
                 message,
             })
         };
+        if generation.candidates == 0 {
+            return Err(Error::Internal("a prompt without candidates".into()));
+        }
         let prompt = &generation.prompt;
         if prompt.is_empty() {
             return refuse(RequestFault::InvalidValue, "prompt has no tokens".into());
@@ -153,5 +175,26 @@ impl EngineHandle {
             return refuse(RequestFault::ContextLengthExceeded, message);
         }
         Ok(())
+    }
+}
+
+/// Whether anything of the prompt has to be fed.
+fn needs_model(generation: &Generation) -> bool {
+    let is_scored = generation.prompt_scores.is_some() && generation.prompt.len() > 1;
+    generation.max_tokens > 0 || is_scored
+}
+
+/// Sends what is known without the model: a prompt of one token has no scores, and without scores
+/// and tokens nothing is left to do.
+fn begin(generation: &Generation, candidates: &[EventSender]) {
+    for candidate in candidates {
+        if generation.prompt_scores.is_some() && generation.prompt.len() == 1 {
+            candidate.send(Event::Prompt { scores: [].into() });
+        }
+        if !needs_model(generation) {
+            candidate.send(Event::Finished {
+                reason: FinishReason::Length,
+            });
+        }
     }
 }

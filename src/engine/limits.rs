@@ -3,13 +3,13 @@
 /// Limits of an engine; the defaults are those of API.md where it names one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EngineLimits {
-    /// Choices that may wait; a running one does not count.
+    /// Requests that may wait; a running one does not count.
     pub max_queue: usize,
-    /// Unread events of one choice at which its generation pauses; at least 2.
+    /// Unread events of one candidate at which its generation pauses; at least 2.
     pub max_unread_events: usize,
     /// Prompt tokens fed in one step; at least 1. Bounds how long a cancel may take.
     pub prefill_chunk_tokens: usize,
-    /// Tokens a greedy choice may be generated ahead in one step; at least 1.
+    /// Tokens that a greedy request of one candidate may be generated ahead in one step; at least 1.
     pub max_run_ahead_tokens: usize,
 }
 

@@ -6,21 +6,32 @@
 //! | `handle`, `events` | the door: submit, and the bounded stream of events to one reader |
 //! | `shared`, `wake` | what both sides of the door share; sleeping and giving way |
 //! | `run` | the loop: one step of the model at a time |
-//! | `scheduler`, `pages` | who runs next, and with which KV pages |
-//! | `sequence`, `run_ahead` | one running choice and its next step |
+//! | `scheduler`, `pages` | which request runs next; the KV pages |
+//! | `job`, `plan`, `step` | one request; what it does next; doing it |
+//! | `prompt` | feeding a prompt, once for all its candidates |
+//! | `sequence`, `choice` | one candidate: its pages; its tokens, constraint, end and events |
+//! | `lone`, `run_ahead` | a request of one candidate |
+//! | `contract` | what the model must return |
 
 pub mod event;
 pub mod generation;
 
+mod choice;
+mod contract;
 mod events;
 mod handle;
+mod job;
 mod limits;
+mod lone;
 mod pages;
+mod plan;
+mod prompt;
 mod run;
 mod run_ahead;
 mod scheduler;
 mod sequence;
 mod shared;
+mod step;
 mod wake;
 
 #[cfg(test)]

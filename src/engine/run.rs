@@ -4,14 +4,15 @@
 use std::rc::Rc;
 
 use super::pages::PagePool;
+use super::plan::StepLimits;
 use super::scheduler::Scheduler;
 use super::shared::Shared;
 use super::wake::yield_now;
 use super::{EngineHandle, EngineLimits};
+use crate::Result;
 use crate::model::causal::CausalModel;
-use crate::{Error, Result};
 
-/// Runs submitted choices on one model. Single-threaded: [`Engine::run`] is a task beside those
+/// Runs submitted requests on one model. Single-threaded: [`Engine::run`] is a task beside those
 /// that submit through an [`EngineHandle`] and read [`super::Events`].
 pub struct Engine<M: CausalModel> {
     model: M,
@@ -26,13 +27,12 @@ impl<M: CausalModel> Engine<M> {
         let pages = PagePool::new(model.page_count(), model.page_tokens());
         let held_tokens = model.page_count().saturating_mul(model.page_tokens());
         let context_tokens = model.context_tokens().min(held_tokens);
-        let handle = EngineHandle::new(
-            shared.clone(),
-            limits.clone(),
-            model.vocab_size(),
-            context_tokens,
-        );
-        let scheduler = Scheduler::new(shared, limits, context_tokens, pages);
+        let step_limits = StepLimits {
+            prefill_chunk_tokens: limits.prefill_chunk_tokens,
+            max_batch: model.max_batch().max(1),
+        };
+        let handle = EngineHandle::new(shared.clone(), limits, model.vocab_size(), context_tokens);
+        let scheduler = Scheduler::new(shared, step_limits, pages);
         (Self { model, scheduler }, handle)
     }
 
@@ -40,7 +40,7 @@ impl<M: CausalModel> Engine<M> {
     /// engine: what runs or waits fails, as does every later submit.
     ///
     /// # Errors
-    /// [`Error::DeviceLost`]: the device is gone, everything has failed.
+    /// [`crate::Error::DeviceLost`]: the device is gone, everything has failed.
     pub async fn run(mut self) -> Result<()> {
         loop {
             self.scheduler.purge();
@@ -52,21 +52,12 @@ impl<M: CausalModel> Engine<M> {
                 shared.wake.raised().await;
                 continue;
             };
-            match self
-                .scheduler
-                .sequence(index)
-                .run(&mut self.model, step)
-                .await
-            {
-                Ok(None) => {}
-                Ok(Some(reason)) => self.scheduler.finish(index, reason),
-                Err(error @ Error::DeviceLost(_)) => {
-                    self.scheduler.shut_down(&error);
-                    return Err(error);
-                }
-                Err(error) => self.scheduler.fail(index, error),
+            let job = self.scheduler.job(index);
+            if let Err(error) = job.run(&mut self.model, step).await {
+                self.scheduler.shut_down(&error);
+                return Err(error);
             }
-            // Pages of a choice cancelled during the step are free before anyone else runs.
+            // Pages of what ended or was cancelled in the step are free before anyone else runs.
             self.scheduler.purge();
             yield_now().await;
         }

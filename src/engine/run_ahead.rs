@@ -24,6 +24,12 @@ impl RunAhead {
     pub(super) fn grow(&mut self) {
         self.next = (self.next * 2).min(self.limit);
     }
+
+    /// From now on one token at a time.
+    pub(super) fn stop(&mut self) {
+        self.next = 1;
+        self.limit = 1;
+    }
 }
 
 #[cfg(test)]
@@ -39,5 +45,8 @@ mod tests {
             run_ahead.grow();
         }
         assert_eq!(seen, [1, 2, 4, 8, 12, 12]);
+        run_ahead.stop();
+        run_ahead.grow();
+        assert_eq!(run_ahead.steps(), 1);
     }
 }

@@ -1,203 +1,54 @@
-//! One running choice: its tokens, its KV pages, and what it does next. Knows no other sequence.
+//! One candidate of a request: its choice of tokens and its KV pages. Knows no other sequence.
 
-use super::EngineLimits;
-use super::event::{Event, FinishReason};
+use std::rc::Rc;
+
+use super::choice::Choice;
 use super::events::EventSender;
-use super::run_ahead::RunAhead;
-use super::shared::Waiting;
-use crate::model::causal::{CausalModel, SequenceKv};
-use crate::sample::Sampler;
-use crate::{Error, Result};
+use super::generation::Generation;
+use crate::model::causal::SequenceKv;
 
-/// A running choice.
+/// A candidate that waits for its start or runs.
 ///
-/// Between steps the pages hold the keys and values of `history[..kv.len_tokens]`, and at least
-/// one token is still to be fed: the rest of the prompt, or the token chosen last.
+/// While it runs, between steps, at least one token is still to be fed: the rest of the prompt, or
+/// the token chosen last.
 pub(super) struct Sequence {
-    /// The prompt, then what was generated.
-    history: Vec<u32>,
-    prompt_tokens: usize,
-    /// At least 1; prompt and generated tokens together fit the context.
-    max_tokens: usize,
-    stop_ids: Vec<u32>,
-    sampler: Sampler,
-    greedy: bool,
-    run_ahead: RunAhead,
-    prefill_chunk_tokens: usize,
+    /// Index of its prompt in the request.
+    pub(super) prompt: usize,
+    /// Empty until it starts.
     pub(super) kv: SequenceKv,
-    pub(super) events: EventSender,
-}
-
-/// What a sequence asks of the model next.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Step {
-    /// How many tokens of the history to feed.
-    feed_tokens: usize,
-    choice: Choice,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Choice {
-    /// None yet: more of the prompt follows.
-    Nothing,
-    /// One token, by the sampler chain.
-    Sampled,
-    /// This many tokens, by the device.
-    Greedy { steps: usize },
-}
-
-impl Step {
-    /// By how much the step lengthens what the pages hold.
-    pub(super) fn kv_tokens(self) -> usize {
-        match self.choice {
-            Choice::Nothing | Choice::Sampled => self.feed_tokens,
-            Choice::Greedy { steps } => self.feed_tokens + steps - 1,
-        }
-    }
-
-    /// The same step running less far ahead, if it can.
-    pub(super) fn shorter(self) -> Option<Self> {
-        match self.choice {
-            Choice::Greedy { steps } if steps > 1 => Some(Self {
-                choice: Choice::Greedy { steps: steps / 2 },
-                ..self
-            }),
-            _ => None,
-        }
-    }
-}
-
-/// Tokens `prompt` and its continuation can come to hold in pages: the last one is never fed.
-pub(super) fn most_kv_tokens(prompt: usize, max_tokens: usize, context_tokens: usize) -> usize {
-    prompt
-        .saturating_add(max_tokens)
-        .min(context_tokens)
-        .saturating_sub(1)
-}
-
-/// Tokens of the first step for a prompt.
-pub(super) fn first_step_tokens(prompt: usize, limits: &EngineLimits) -> usize {
-    prompt.min(limits.prefill_chunk_tokens)
+    pub(super) choice: Choice,
+    pub(super) is_started: bool,
+    /// The batch it was in last; those that waited longest come first.
+    pub(super) last_batch: u64,
 }
 
 impl Sequence {
-    /// Starts a choice; the prompt and one more token fit the context.
-    pub(super) fn new(waiting: Waiting, limits: &EngineLimits, context_tokens: usize) -> Self {
-        let Waiting { generation, events } = waiting;
-        let prompt_tokens = generation.prompt.len();
+    pub(super) fn new(
+        prompt: usize,
+        generation: Rc<Generation>,
+        candidate: u32,
+        events: EventSender,
+    ) -> Self {
         Self {
-            prompt_tokens,
-            max_tokens: generation.max_tokens.min(context_tokens - prompt_tokens),
-            sampler: Sampler::new(&generation.sampling, 0, &generation.prompt),
-            history: generation.prompt,
-            stop_ids: generation.stop_ids,
-            greedy: generation.sampling.is_greedy(),
-            run_ahead: RunAhead::new(limits.max_run_ahead_tokens),
-            prefill_chunk_tokens: limits.prefill_chunk_tokens,
+            prompt,
             kv: SequenceKv::default(),
-            events,
+            choice: Choice::new(generation, candidate, events),
+            is_started: false,
+            last_batch: 0,
         }
     }
 
-    /// Most tokens the pages will have to hold.
-    pub(super) fn most_kv_tokens(&self) -> usize {
-        most_kv_tokens(self.prompt_tokens, self.max_tokens, usize::MAX)
+    /// Tokens known and not in the pages.
+    pub(super) fn unfed_tokens(&self) -> usize {
+        let known = self.choice.generation().prompt.len() + self.choice.generated();
+        known - self.kv.len_tokens
     }
 
-    /// What comes next; `None` while the reader lags.
-    pub(super) fn next_step(&self) -> Option<Step> {
-        let room = self.events.room();
-        if room == 0 {
-            return None;
-        }
-        let unfed = self.history.len() - self.kv.len_tokens;
-        let choice = if unfed > self.prefill_chunk_tokens {
-            Choice::Nothing
-        } else if self.greedy {
-            let left = self.max_tokens - self.generated();
-            Choice::Greedy {
-                steps: self.run_ahead.steps().min(left).min(room),
-            }
-        } else {
-            Choice::Sampled
-        };
-        Some(Step {
-            feed_tokens: unfed.min(self.prefill_chunk_tokens),
-            choice,
-        })
-    }
-
-    /// Runs a step whose tokens the pages cover; says why the choice ended, if it did.
-    pub(super) async fn run<M: CausalModel>(
-        &mut self,
-        model: &mut M,
-        step: Step,
-    ) -> Result<Option<FinishReason>> {
-        let fed_tokens = self.kv.len_tokens;
-        let tokens = &self.history[fed_tokens..fed_tokens + step.feed_tokens];
-        let mut outcome = None;
-        match step.choice {
-            Choice::Nothing => {
-                model.prefill(&mut self.kv, tokens).await?;
-                self.expect_kv(fed_tokens + step.kv_tokens())?;
-            }
-            Choice::Sampled => {
-                let mut logits = model.feed(&mut self.kv, tokens).await?;
-                self.expect_kv(fed_tokens + step.kv_tokens())?;
-                expect("logits", logits.len(), model.vocab_size())?;
-                let chosen = self.sampler.sample(&mut logits, None, None)?;
-                outcome = self.accept(chosen.id);
-            }
-            Choice::Greedy { steps } => {
-                let ids = model.feed_greedy(&mut self.kv, tokens, steps).await?;
-                self.expect_kv(fed_tokens + step.kv_tokens())?;
-                expect("greedy ids", ids.len(), steps)?;
-                for id in ids {
-                    if id as usize >= model.vocab_size() {
-                        return Err(Error::Internal(format!("the model chose token id {id}")));
-                    }
-                    outcome = self.accept(id);
-                    if outcome.is_some() {
-                        break;
-                    }
-                }
-                // Roll back what was run ahead past the end.
-                self.kv.len_tokens = self.history.len() - 1;
-                self.run_ahead.grow();
-            }
-        }
-        Ok(outcome)
-    }
-
-    /// Takes a chosen token in and tells the reader; the checks of API.md section 6.1 that need no
-    /// text, in their order.
-    fn accept(&mut self, id: u32) -> Option<FinishReason> {
-        self.history.push(id);
-        self.events.send(Event::Token { id, score: None });
-        if self.stop_ids.contains(&id) {
-            Some(FinishReason::Stop)
-        } else if self.generated() == self.max_tokens {
-            Some(FinishReason::Length)
-        } else {
-            None
+    /// The first `count` of them.
+    pub(super) fn unfed(&self, count: usize) -> Vec<u32> {
+        match self.choice.last() {
+            Some(last) => vec![last],
+            None => self.choice.generation().prompt[self.kv.len_tokens..][..count].to_vec(),
         }
     }
-
-    fn generated(&self) -> usize {
-        self.history.len() - self.prompt_tokens
-    }
-
-    fn expect_kv(&self, len_tokens: usize) -> Result<()> {
-        expect("KV tokens", self.kv.len_tokens, len_tokens)
-    }
-}
-
-/// Holds the model to its contract.
-fn expect(what: &str, found: usize, wanted: usize) -> Result<()> {
-    if found == wanted {
-        return Ok(());
-    }
-    Err(Error::Internal(format!(
-        "the model returned {found} {what} instead of {wanted}"
-    )))
 }

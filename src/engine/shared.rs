@@ -1,27 +1,20 @@
-//! What handles, readers and the engine's task share. Knows no model and no page.
+//! What handles, readers and the engine's task share. Knows no model.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 
-use super::events::EventSender;
-use super::generation::Generation;
+use super::job::Job;
 use super::wake::WakeFlag;
 use crate::Error;
-
-/// A choice that waits for its turn.
-pub(super) struct Waiting {
-    pub(super) generation: Generation,
-    pub(super) events: EventSender,
-}
 
 /// State shared on one thread; no borrow of it outlives a call.
 #[derive(Default)]
 pub(super) struct Shared {
     /// First come, first served; cancelled ones lie here until the next look.
-    pub(super) queue: RefCell<VecDeque<Waiting>>,
-    /// Choices neither ended nor cancelled.
+    pub(super) queue: RefCell<VecDeque<Job>>,
+    /// Candidates neither ended nor cancelled.
     pub(super) active: Cell<usize>,
-    /// Choices the engine has taken from the queue and not ended.
+    /// Requests the engine has taken from the queue and not ended.
     pub(super) running: Cell<usize>,
     pub(super) free_pages: Cell<usize>,
     /// All handles are gone.
@@ -33,10 +26,8 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// Removes cancelled choices from the queue.
+    /// Removes cancelled requests from the queue.
     pub(super) fn purge_queue(&self) {
-        self.queue
-            .borrow_mut()
-            .retain(|waiting| !waiting.events.is_closed());
+        self.queue.borrow_mut().retain(|job| !job.is_over());
     }
 }

@@ -40,7 +40,7 @@ fn in_the_middle_of_the_answer() {
     drop(cancelled);
     let calls = bench.calls().len();
     assert!(bench.settle().is_pending());
-    assert!(bench.calls()[calls..].iter().all(|call| call.owner == 2));
+    assert!(bench.calls()[calls..].iter().all(|call| call.owners == [2]));
     assert_eq!(read_all(&mut events), expected_events(&other, 256));
     assert!(bench.all_pages_are_free());
 }
@@ -82,7 +82,7 @@ fn while_it_waits() {
         bench
             .calls()
             .iter()
-            .all(|call| call.owner == 1 || call.owner == 4)
+            .all(|call| call.owners == [1] || call.owners == [4])
     );
     assert_eq!(read_all(&mut events), expected_events(&first, 256));
     assert_eq!(
@@ -104,4 +104,100 @@ fn while_it_pauses_it_wakes_the_engine() {
     drop((paused, paused_too));
     assert!(bench.settle().is_pending());
     assert!(bench.all_pages_are_free());
+}
+
+/// A request of two prompts, with candidates 0 to 2 each.
+fn several() -> [Generation; 2] {
+    [1, 2].map(|owner| Generation {
+        sampling: sampled(7),
+        candidates: 3,
+        ..generation(owner, 22, 30)
+    })
+}
+
+/// Reads to the end what is kept and compares it.
+fn expect_the_rest(bench: &mut Bench, kept: Vec<(usize, usize, Events)>) {
+    let expected = expected_all(&several(), 256);
+    let (places, events): (Vec<_>, Vec<_>) =
+        kept.into_iter().map(|(p, c, it)| ((p, c), it)).unzip();
+    let found = bench.read_to_end(&mut [events]).remove(0);
+    for ((prompt, candidate), found) in places.into_iter().zip(found) {
+        // What was read before is missing.
+        let whole = &expected[prompt][candidate];
+        assert!(!found.is_empty());
+        assert_eq!(found, whole[whole.len() - found.len()..]);
+    }
+    assert!(bench.all_pages_are_free());
+    assert_eq!(bench.handle.active_generations(), 0);
+}
+
+/// All events with their places.
+fn placed(events: Vec<Vec<Events>>) -> Vec<(usize, usize, Events)> {
+    let prompts = events.into_iter().enumerate();
+    let all = prompts.flat_map(|(prompt, events)| {
+        let candidates = events.into_iter().enumerate();
+        candidates.map(move |(candidate, events)| (prompt, candidate, events))
+    });
+    all.collect()
+}
+
+#[test]
+fn whole_requests_in_every_phase() {
+    let mut phases = 0;
+    // Prompts take three steps each, then come batches; the last steps are past the end.
+    for steps in 0..90 {
+        for suspensions in [0, 2] {
+            let mut bench = bench();
+            bench.controls.suspensions.set(suspensions);
+            let mut events = bench.submit_all(&several());
+            for _ in 0..steps {
+                assert!(bench.step().is_pending());
+            }
+            let calls = bench.calls().len();
+            phases = phases.max(calls);
+            for events in events.iter_mut().flatten() {
+                read_all(events);
+            }
+            drop(events);
+            assert_eq!(bench.handle.active_generations(), 0);
+            assert!(bench.settle().is_pending());
+            assert!(bench.calls().len() <= calls + 1, "a call under way may end");
+            assert!(bench.all_pages_are_free());
+        }
+    }
+    assert!(phases > 50, "the whole request was gone through");
+}
+
+#[test]
+fn half_of_the_candidates_in_every_phase() {
+    // All of them run for 39 steps.
+    for steps in 0..36 {
+        let mut bench = bench();
+        let mut kept = placed(bench.submit_all(&several()));
+        for _ in 0..steps {
+            assert!(bench.step().is_pending());
+        }
+        let free = bench.handle.free_pages();
+        kept.retain(|(prompt, candidate, _)| (prompt + candidate) % 2 == 1);
+        assert_eq!(bench.handle.active_generations(), 3);
+        let pages_held = free < 64;
+        assert!(bench.step().is_pending());
+        if pages_held && steps > 20 {
+            assert!(bench.handle.free_pages() > free, "free within a step");
+        }
+        expect_the_rest(&mut bench, kept);
+    }
+}
+
+#[test]
+fn a_prompt_nobody_waits_for_is_not_fed() {
+    let mut bench = bench();
+    let mut events = bench.submit_all(&several());
+    drop(events.remove(0));
+    let kept = placed(events).into_iter();
+    let kept = kept
+        .map(|(_, candidate, events)| (1, candidate, events))
+        .collect();
+    expect_the_rest(&mut bench, kept);
+    assert!(bench.calls().iter().all(|call| call.owners[0] == 2));
 }

@@ -49,19 +49,139 @@ fn a_model_that_breaks_its_contract_is_an_internal_error() {
 
 #[test]
 fn invalid_logits_name_the_position() {
+    for sampling in [greedy(), sampled(1)] {
+        let generation = Generation {
+            sampling,
+            ..generation(1, 5, 20)
+        };
+        let ids = ids_of(&expected_events(&generation, 64));
+        for position in [0, 4] {
+            let mut bench = bench();
+            let history = [&generation.prompt[..], &ids[..position]].concat();
+            *bench.controls.poison.borrow_mut() = Poison::After(history);
+            let mut events = bench.submit(&generation);
+            assert!(bench.settle().is_pending());
+            let found = read_all(&mut events);
+            assert_eq!(ids_of(&found), ids[..position]);
+            let failure = Event::Failed(Error::InvalidLogits { position });
+            assert_eq!(found[position..], [failure]);
+        }
+    }
+}
+
+#[test]
+fn invalid_logits_past_the_end_do_not_count() {
+    let mut generation = generation(2, 5, 60);
+    let ids = ids_of(&expected_events(&generation, 64));
+    // The eleventh lies inside a run of eight (tokens 8 to 15).
+    let end = ids.iter().position(|id| *id == ids[10]).unwrap();
+    assert!(end > 7);
+    generation.stop_ids = vec![ids[end]];
     let mut bench = bench();
-    bench.controls.nan_at.set(Some(4));
-    let mut events = bench.submit(&Generation {
-        sampling: sampled(1),
-        ..generation(1, 5, 20)
-    });
+    let history = [&generation.prompt[..], &ids[..=end]].concat();
+    *bench.controls.poison.borrow_mut() = Poison::After(history);
+    let mut events = bench.submit(&generation);
     assert!(bench.settle().is_pending());
-    let found = read_all(&mut events);
-    assert_eq!(found.len(), 5);
+    assert_eq!(read_all(&mut events), expected_events(&generation, 64));
+}
+
+#[test]
+fn a_failing_candidate_fails_alone() {
+    let generation = Generation {
+        sampling: sampled(3),
+        candidates: 8,
+        ..generation(1, 5, 20)
+    };
+    let poison = Poison::OneIn(30);
+    let mut bench = bench();
+    *bench.controls.poison.borrow_mut() = poison.clone();
+    let mut events = bench.submit_all(std::slice::from_ref(&generation));
+    let found = bench.read_to_end(&mut events).remove(0);
+    for (found, candidate) in found.iter().zip(0..) {
+        assert_eq!(found, &expected(&generation, candidate, 64, &poison));
+    }
+    let has_failed = |events: &&Vec<Event>| matches!(events.last(), Some(Event::Failed(_)));
+    assert!((1..8).contains(&found.iter().filter(has_failed).count()));
+    assert!(bench.all_pages_are_free());
+}
+
+#[test]
+fn a_failing_batch_fails_those_in_it() {
+    let generation = Generation {
+        candidates: 6,
+        ..generation(1, 5, 8)
+    };
+    let mut bench = bench();
+    let error = Error::OutOfMemory("no more".into());
+    // The prompt is call 0; four candidates fill a batch.
+    *bench.controls.fail_at.borrow_mut() = Some((3, error.clone()));
+    let mut events = bench.submit_all(std::slice::from_ref(&generation));
+    let found = bench.read_to_end(&mut events).remove(0);
+    let whole = expected_events(&generation, 64);
+    for (candidate, found) in found.iter().enumerate() {
+        if candidate < 4 {
+            assert_eq!(found[..3], whole[..3]);
+            assert_eq!(found[3..], [Event::Failed(error.clone())]);
+        } else {
+            assert_eq!(found, &whole);
+        }
+    }
+    assert!(bench.all_pages_are_free());
+}
+
+#[test]
+fn a_failing_prompt_fails_its_candidates() {
+    let mut bench = bench();
+    let error = Error::OutOfMemory("no more".into());
+    *bench.controls.fail_at.borrow_mut() = Some((0, error.clone()));
+    let both = [1, 2].map(|owner| Generation {
+        candidates: 3,
+        ..generation(owner, 5, 8)
+    });
+    let mut events = bench.submit_all(&both);
+    let found = bench.read_to_end(&mut events);
+    assert_eq!(found[0], vec![vec![Event::Failed(error)]; 3]);
+    assert_eq!(found[1], expected_all(&both, 64)[1]);
+    assert!(bench.all_pages_are_free());
+}
+
+#[test]
+fn a_failing_copy_fails_one_candidate() {
+    let mut bench = bench();
+    bench.controls.copies_fail.set(true);
+    let generation = Generation {
+        candidates: 2,
+        ..generation(1, 5, 8)
+    };
+    let mut events = bench.submit_all(std::slice::from_ref(&generation));
+    let found = bench.read_to_end(&mut events).remove(0);
+    assert_eq!(found[0], expected_events(&generation, 64));
     assert_eq!(
-        found[4],
-        Event::Failed(Error::InvalidLogits { position: 4 })
+        found[1],
+        [Event::Failed(Error::OutOfMemory("no copy".into()))]
     );
+    assert!(bench.all_pages_are_free());
+}
+
+#[test]
+fn a_batch_that_breaks_the_contract_is_an_internal_error() {
+    // The prompt, its scores, a batch.
+    for call in 0..3 {
+        let mut bench = bench();
+        bench.controls.cheat_at.set(Some(call));
+        let mut events = bench.submit_all(&[Generation {
+            prompt_scores: Some(0),
+            candidates: 2,
+            ..generation(1, 5, 20)
+        }]);
+        for found in bench.read_to_end(&mut events).remove(0) {
+            let last = found.last();
+            assert!(
+                matches!(last, Some(Event::Failed(Error::Internal(_)))),
+                "{last:?}"
+            );
+        }
+    }
 }
 
 #[test]
@@ -129,5 +249,19 @@ fn prompts_that_cannot_run_are_refused() {
         fault_of(generation(1, 65, 0)),
         RequestFault::ContextLengthExceeded
     );
+    assert_eq!(bench.handle.active_generations(), 0);
+}
+
+#[test]
+fn a_request_of_nothing_is_an_internal_error() {
+    let bench = bench();
+    let none = Generation {
+        candidates: 0,
+        ..generation(1, 5, 5)
+    };
+    for request in [vec![], vec![generation(2, 5, 5), none]] {
+        let submitted = bench.handle.submit(request);
+        assert!(matches!(submitted, Err(Error::Internal(_))));
+    }
     assert_eq!(bench.handle.active_generations(), 0);
 }

@@ -4,38 +4,73 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+use super::super::event::{Event, FinishReason};
+use super::super::generation::{Generation, TokenScore};
 use super::super::wake::yield_now;
 use crate::model::causal::{CausalModel, SequenceKv};
-use crate::sample::{Sampler, SamplingParams};
+use crate::sample::Sampler;
 use crate::{Error, Result};
 
 pub(super) const VOCAB: usize = 50;
 
-/// One call of the model. `owner` is the first token of the sequence's history.
+/// One call of the model. `owners` are the first tokens of the sequences' histories.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Call {
-    pub(super) owner: u32,
+    pub(super) kind: Kind,
+    pub(super) owners: Vec<u32>,
+    /// Tokens of each sequence.
     pub(super) fed: usize,
-    /// Greedy steps; `None` for `feed`.
-    pub(super) steps: Option<usize>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Kind {
+    Prefill,
+    Feed,
+    Batch,
+    Score,
+    Greedy { steps: usize },
+}
+
+impl Call {
+    /// Greedy steps.
+    pub(super) fn steps(&self) -> Option<usize> {
+        match self.kind {
+            Kind::Greedy { steps } => Some(steps),
+            _ => None,
+        }
+    }
+}
+
+/// Histories after which the logits hold NaN.
+#[derive(Debug, Clone, Default)]
+pub(super) enum Poison {
+    #[default]
+    None,
+    After(Vec<u32>),
+    /// One history in so many.
+    OneIn(u64),
 }
 
 /// What a test sees of the model and does to it while the engine owns it.
 #[derive(Default)]
 pub(super) struct Controls {
     pub(super) calls: RefCell<Vec<Call>>,
+    /// Pages copied.
+    pub(super) copies: Cell<usize>,
     /// Error of the call with this index.
     pub(super) fail_at: RefCell<Option<(usize, Error)>>,
+    /// Every copy fails.
+    pub(super) copies_fail: Cell<bool>,
     /// The call with this index says too little.
     pub(super) cheat_at: Cell<Option<usize>>,
-    /// The logits of the call with this index hold NaN.
-    pub(super) nan_at: Cell<Option<usize>>,
+    pub(super) poison: RefCell<Poison>,
     /// How often each call gives way before it answers.
     pub(super) suspensions: Cell<usize>,
 }
 
 pub(super) struct FakeModel {
     pub(super) context_tokens: usize,
+    pub(super) max_batch: usize,
     pages: Vec<Vec<Option<u32>>>,
     pub(super) controls: Rc<Controls>,
 }
@@ -44,34 +79,30 @@ impl FakeModel {
     pub(super) fn new(context_tokens: usize, page_count: usize, page_tokens: usize) -> Self {
         Self {
             context_tokens,
+            max_batch: 4,
             pages: vec![vec![None; page_tokens]; page_count],
             controls: Rc::default(),
         }
     }
 
-    /// Counts the call, suspends it, and fails it if the test wants so.
-    async fn enter(&self, kv: &SequenceKv, tokens: &[u32], steps: Option<usize>) -> Result<usize> {
+    /// Counts the call, suspends it, and fails it if the test wants so; says whether to cheat.
+    async fn enter(&self, kind: Kind, rows: &[(&SequenceKv, &[u32])]) -> Result<bool> {
         for _ in 0..self.controls.suspensions.get() {
             yield_now().await;
         }
-        assert!(
-            !tokens.is_empty() && steps != Some(0),
-            "the trait asks for at least one"
-        );
-        let owner = if kv.len_tokens == 0 {
-            tokens[0]
-        } else {
-            self.read(kv, 1)[0]
+        let fed = rows[0].1.len();
+        assert!(fed > 0, "the trait asks for at least one");
+        let owner = |(kv, tokens): &(&SequenceKv, &[u32])| match kv.len_tokens {
+            0 => tokens[0],
+            _ => self.read(kv, 1)[0],
         };
+        let owners = rows.iter().map(owner).collect();
         let mut calls = self.controls.calls.borrow_mut();
-        calls.push(Call {
-            owner,
-            fed: tokens.len(),
-            steps,
-        });
+        calls.push(Call { kind, owners, fed });
+        let call = calls.len() - 1;
         match &*self.controls.fail_at.borrow() {
-            Some((call, error)) if *call == calls.len() - 1 => Err(error.clone()),
-            _ => Ok(calls.len() - 1),
+            Some((at, error)) if *at == call => Err(error.clone()),
+            _ => Ok(self.controls.cheat_at.get() == Some(call)),
         }
     }
 
@@ -94,7 +125,8 @@ impl FakeModel {
     }
 
     fn logits(&self, kv: &SequenceKv) -> Vec<f32> {
-        logits(&self.read(kv, kv.len_tokens))
+        let history = self.read(kv, kv.len_tokens);
+        logits(&history, &self.controls.poison.borrow())
     }
 }
 
@@ -115,23 +147,83 @@ impl CausalModel for FakeModel {
         self.pages.len()
     }
 
+    fn max_batch(&self) -> usize {
+        self.max_batch
+    }
+
     async fn prefill(&mut self, kv: &mut SequenceKv, tokens: &[u32]) -> Result<()> {
-        self.feed(kv, tokens).await.map(|_| ())
+        self.enter(Kind::Prefill, &[(kv, tokens)]).await?;
+        for &token in tokens {
+            self.write(kv, token);
+        }
+        Ok(())
     }
 
     async fn feed(&mut self, kv: &mut SequenceKv, tokens: &[u32]) -> Result<Vec<f32>> {
-        let call = self.enter(kv, tokens, None).await?;
+        let cheats = self.enter(Kind::Feed, &[(kv, tokens)]).await?;
         for &token in tokens {
             self.write(kv, token);
         }
         let mut logits = self.logits(kv);
-        if self.controls.cheat_at.get() == Some(call) {
+        if cheats {
             logits.pop();
         }
-        if self.controls.nan_at.get() == Some(call) {
-            logits[7] = f32::NAN;
+        Ok(logits)
+    }
+
+    async fn feed_batch(&mut self, rows: &mut [(&mut SequenceKv, u32)]) -> Result<Vec<Vec<f32>>> {
+        assert!((1..=self.max_batch).contains(&rows.len()));
+        let seen: Vec<_> = rows
+            .iter()
+            .map(|(kv, token)| (&**kv, std::slice::from_ref(token)))
+            .collect();
+        let cheats = self.enter(Kind::Batch, &seen).await?;
+        for (at, (kv, _)) in seen.iter().enumerate() {
+            let written = kv.pages[kv.len_tokens / self.page_tokens()];
+            let mut others = seen.iter().enumerate().filter(|&(other, _)| other != at);
+            assert!(
+                others.all(|(_, (other, _))| !other.pages.contains(&written)),
+                "a page that is written belongs to one sequence"
+            );
+        }
+        let mut logits = vec![];
+        for (kv, token) in rows {
+            self.write(kv, *token);
+            logits.push(self.logits(kv));
+        }
+        if cheats {
+            logits.pop();
         }
         Ok(logits)
+    }
+
+    async fn score(
+        &mut self,
+        kv: &mut SequenceKv,
+        tokens: &[u32],
+        next: &[u32],
+        top: usize,
+    ) -> Result<Vec<TokenScore>> {
+        let cheats = self.enter(Kind::Score, &[(kv, tokens)]).await?;
+        assert_eq!(tokens.len(), next.len());
+        let mut scores = vec![];
+        for (&token, &next) in tokens.iter().zip(next) {
+            self.write(kv, token);
+            scores.push(score(&self.read(kv, kv.len_tokens), next, top));
+        }
+        if cheats {
+            scores.pop();
+        }
+        Ok(scores)
+    }
+
+    fn copy_page(&mut self, from: u32, to: u32) -> Result<()> {
+        if self.controls.copies_fail.get() {
+            return Err(Error::OutOfMemory("no copy".into()));
+        }
+        self.controls.copies.set(self.controls.copies.get() + 1);
+        self.pages[to as usize] = self.pages[from as usize].clone();
+        Ok(())
     }
 
     async fn feed_greedy(
@@ -140,18 +232,27 @@ impl CausalModel for FakeModel {
         tokens: &[u32],
         steps: usize,
     ) -> Result<Vec<u32>> {
-        let call = self.enter(kv, tokens, Some(steps)).await?;
+        assert!(steps > 0, "the trait asks for at least one");
+        let cheats = self.enter(Kind::Greedy { steps }, &[(kv, tokens)]).await?;
         for &token in tokens {
             self.write(kv, token);
         }
         let mut ids = vec![];
-        for _ in 0..steps {
+        let mut invalid = None;
+        for position in 0..steps {
             if let Some(&id) = ids.last() {
                 self.write(kv, id);
             }
-            ids.push(argmax(&self.logits(kv)));
+            let logits = self.logits(kv);
+            if logits.iter().any(|z| z.is_nan()) {
+                invalid.get_or_insert(position);
+            }
+            ids.push(argmax(&logits));
         }
-        if self.controls.cheat_at.get() == Some(call) {
+        if let Some(position) = invalid {
+            return Err(Error::InvalidLogits { position });
+        }
+        if cheats {
             ids.pop();
         }
         Ok(ids)
@@ -165,39 +266,84 @@ fn argmax(logits: &[f32]) -> u32 {
         .unwrap() as u32
 }
 
-/// Logits in [-4, 4) that depend on every token of the history and its place.
-pub(super) fn logits(history: &[u32]) -> Vec<f32> {
-    let mix = |hash: u64, value: u64| {
-        let mixed = (hash ^ value).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        mixed ^ mixed >> 29
-    };
-    let hash = history
-        .iter()
-        .fold(1, |hash, &token| mix(hash, u64::from(token) + 1));
-    (0..VOCAB as u64)
-        .map(|id| (mix(mix(hash, id), 77) % 1024) as f32 / 128.0 - 4.0)
-        .collect()
+fn mix(hash: u64, value: u64) -> u64 {
+    let mixed = (hash ^ value).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    mixed ^ mixed >> 29
 }
 
-/// What a choice must become, computed without engine, pages or chunks: the ids, and whether the
-/// last one is a stop id.
+fn hash(history: &[u32]) -> u64 {
+    let tokens = history.iter();
+    tokens.fold(1, |hash, &token| mix(hash, u64::from(token) + 1))
+}
+
+/// Logits in [-4, 4) that depend on every token of the history and its place.
+fn logits(history: &[u32], poison: &Poison) -> Vec<f32> {
+    let hash = hash(history);
+    let mut logits: Vec<f32> = (0..VOCAB as u64)
+        .map(|id| (mix(mix(hash, id), 77) % 1024) as f32 / 128.0 - 4.0)
+        .collect();
+    let is_poisoned = match poison {
+        Poison::None => false,
+        Poison::After(poisoned) => poisoned == history,
+        Poison::OneIn(count) => mix(hash, 78).is_multiple_of(*count),
+    };
+    if is_poisoned {
+        logits[7] = f32::NAN;
+    }
+    logits
+}
+
+/// A score that depends on the history, the token and what was asked.
+fn score(history: &[u32], id: u32, top: usize) -> TokenScore {
+    let logits = logits(history, &Poison::None);
+    let logprob = logits[id as usize] - 10.0;
+    let top = logits[..top].iter().zip(0..);
+    TokenScore {
+        id,
+        logprob,
+        raw_logprob: logprob,
+        top: top.map(|(&z, id)| (id, z)).collect(),
+    }
+}
+
+/// What a candidate must tell, computed without engine, pages, chunks or batches.
 pub(super) fn expected(
-    prompt: &[u32],
-    max_tokens: usize,
-    sampling: &SamplingParams,
-    stop_ids: &[u32],
-) -> (Vec<u32>, bool) {
-    let mut sampler = Sampler::new(sampling, 0, prompt);
+    generation: &Generation,
+    candidate: u32,
+    context_tokens: usize,
+    poison: &Poison,
+) -> Vec<Event> {
+    let Generation {
+        prompt, max_tokens, ..
+    } = generation;
+    let mut events = vec![];
+    if let Some(top) = generation.prompt_scores {
+        let scores = (1..prompt.len()).map(|at| score(&prompt[..at], prompt[at], top));
+        let scores = scores.collect();
+        events.push(Event::Prompt { scores });
+    }
+    let mut sampler = Sampler::new(&generation.sampling, candidate, prompt);
     let mut history = prompt.to_vec();
-    for _ in 0..max_tokens {
-        let id = sampler
-            .sample(&mut logits(&history), None, None)
-            .unwrap()
-            .id;
+    for _ in 0..(*max_tokens).min(context_tokens - prompt.len()) {
+        let mut logits = logits(&history, poison);
+        let sampled = match sampler.sample(&mut logits, None, generation.scores) {
+            Ok(sampled) => sampled,
+            Err(error) => {
+                events.push(Event::Failed(error));
+                return events;
+            }
+        };
+        let id = sampled.id;
         history.push(id);
-        if stop_ids.contains(&id) {
-            return (history.split_off(prompt.len()), true);
+        let score = sampled.score.map(Box::new);
+        events.push(Event::Token { id, score });
+        if generation.stop_ids.contains(&id) {
+            let reason = FinishReason::Stop;
+            events.push(Event::Finished { reason });
+            return events;
         }
     }
-    (history.split_off(prompt.len()), false)
+    let reason = FinishReason::Length;
+    events.push(Event::Finished { reason });
+    events
 }

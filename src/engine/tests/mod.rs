@@ -1,11 +1,14 @@
 //! The engine with a fake model: a bench that runs it step by step, and what must hold.
 
 mod cancel;
+mod candidates;
 mod failure;
 mod fake_model;
 mod output;
+mod prompts;
 mod random;
 mod scheduling;
+mod scores;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -21,7 +24,7 @@ use super::generation::Generation;
 use super::{Engine, EngineHandle, EngineLimits, Events};
 use crate::Result;
 use crate::sample::SamplingParams;
-use fake_model::{Call, Controls, FakeModel, expected};
+use fake_model::{Call, Controls, FakeModel, Kind, Poison, expected};
 
 /// An engine whose task is polled by hand.
 struct Bench {
@@ -48,6 +51,29 @@ impl Bench {
     fn submit(&self, generation: &Generation) -> Events {
         let mut events = self.handle.submit(vec![generation.clone()]).unwrap();
         events.remove(0).remove(0)
+    }
+
+    fn submit_all(&self, generations: &[Generation]) -> Vec<Vec<Events>> {
+        self.handle.submit(generations.to_vec()).unwrap()
+    }
+
+    /// Runs on and reads everything until nothing more comes.
+    fn read_to_end(&mut self, events: &mut [Vec<Events>]) -> Vec<Vec<Vec<Event>>> {
+        let mut found: Vec<Vec<Vec<Event>>> =
+            events.iter().map(|it| vec![vec![]; it.len()]).collect();
+        loop {
+            assert!(self.settle().is_pending());
+            let mut news = 0;
+            let readers = events.iter_mut().flatten();
+            for (events, found) in readers.zip(found.iter_mut().flatten()) {
+                let more = read_all(events);
+                news += more.len();
+                found.extend(more);
+            }
+            if news == 0 {
+                return found;
+            }
+        }
     }
 
     /// Polls the engine's task once: one step of the model, unless it suspends.
@@ -133,22 +159,26 @@ fn generation(owner: u32, prompt_tokens: usize, max_tokens: usize) -> Generation
     }
 }
 
-/// The events a choice must have, in a context of `context_tokens`.
+/// The events of the only candidate, in a context of `context_tokens`.
 fn expected_events(generation: &Generation, context_tokens: usize) -> Vec<Event> {
-    let Generation {
-        prompt,
-        max_tokens,
-        sampling,
-        stop_ids,
-        ..
-    } = generation;
-    let max_tokens = (*max_tokens).min(context_tokens - prompt.len());
-    let (ids, stopped) = expected(prompt, max_tokens, sampling, stop_ids);
-    let reason = if stopped {
-        FinishReason::Stop
-    } else {
-        FinishReason::Length
+    expected(generation, 0, context_tokens, &Poison::None)
+}
+
+/// The events of each prompt and candidate.
+fn expected_all(generations: &[Generation], context_tokens: usize) -> Vec<Vec<Vec<Event>>> {
+    let of = |generation: &Generation| {
+        let candidates = 0..generation.candidates;
+        let events = candidates.map(|it| expected(generation, it, context_tokens, &Poison::None));
+        events.collect()
     };
-    let tokens = ids.into_iter().map(|id| Event::Token { id, score: None });
-    tokens.chain([Event::Finished { reason }]).collect()
+    generations.iter().map(of).collect()
+}
+
+/// The ids among events.
+fn ids_of(events: &[Event]) -> Vec<u32> {
+    let id = |event: &Event| match event {
+        Event::Token { id, .. } => Some(*id),
+        _ => None,
+    };
+    events.iter().filter_map(id).collect()
 }

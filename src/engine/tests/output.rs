@@ -1,8 +1,9 @@
 //! What comes out is what the model and the sampler say, whatever chunks, pages and run-ahead do.
 
 use super::super::events::channel;
+use super::super::run_ahead::RunAhead;
 use super::super::sequence::Sequence;
-use super::super::shared::{Shared, Waiting};
+use super::super::shared::Shared;
 use super::*;
 
 fn run_alone(
@@ -59,22 +60,22 @@ fn greedy_on_the_device_equals_greedy_on_the_host() {
     let (device_events, device_calls) = run_alone(&on_device, EngineLimits::default(), 8);
     let (host_events, host_calls) = run_alone(&on_host, EngineLimits::default(), 8);
     assert_eq!(device_events, host_events);
-    assert!(device_calls.iter().all(|call| call.steps.is_some()));
-    assert!(host_calls.iter().all(|call| call.steps.is_none()));
+    assert!(device_calls.iter().all(|call| call.steps().is_some()));
+    assert!(host_calls.iter().all(|call| call.steps().is_none()));
 }
 
 #[test]
 fn the_first_token_comes_alone_then_the_run_ahead_doubles() {
     let (events, calls) = run_alone(&generation(4, 10, 40), EngineLimits::default(), 8);
     assert_eq!(events.len(), 41);
-    let steps: Vec<_> = calls.iter().filter_map(|call| call.steps).collect();
+    let steps: Vec<_> = calls.iter().filter_map(Call::steps).collect();
     assert_eq!(steps, [1, 2, 4, 8, 16, 9]);
 }
 
 #[test]
 fn tokens_past_a_stop_are_discarded() {
     let mut generation = generation(2, 5, 60);
-    let (ids, _) = expected(&generation.prompt, 60, &greedy(), &[]);
+    let ids = ids_of(&expected_events(&generation, 128));
     // The eleventh lies inside a run of eight (tokens 8 to 15).
     generation.stop_ids = vec![ids[10]];
     let end = ids.iter().position(|id| *id == ids[10]).unwrap();
@@ -93,7 +94,7 @@ fn tokens_past_a_stop_are_discarded() {
 fn tokens_past_a_stop_are_rolled_back() {
     let mut model = FakeModel::new(128, 16, 8);
     let mut generation = generation(2, 5, 60);
-    let (ids, _) = expected(&generation.prompt, 60, &greedy(), &[]);
+    let ids = ids_of(&expected_events(&generation, 128));
     generation.stop_ids = vec![ids[10]];
     let first = ids.iter().position(|id| *id == ids[10]).unwrap();
     let limits = EngineLimits::default();
@@ -101,24 +102,15 @@ fn tokens_past_a_stop_are_rolled_back() {
     let (sender, _events) = channel(&shared, limits.max_unread_events);
     let mut history = generation.prompt.clone();
     history.extend(&ids[..=first]);
-    let mut sequence = Sequence::new(
-        Waiting {
-            generation,
-            events: sender,
-        },
-        &limits,
-        128,
-    );
+    let mut sequence = Sequence::new(0, Rc::new(generation), 0, sender);
+    let mut run_ahead = RunAhead::new(limits.max_run_ahead_tokens);
     sequence.kv.pages = vec![3, 1, 4, 15, 9, 2, 6, 5];
     let mut ran_past = false;
-    loop {
-        let step = sequence.next_step().unwrap();
-        let end = sequence.kv.len_tokens + step.kv_tokens();
-        let reason = pollster::block_on(sequence.run(&mut model, step)).unwrap();
-        if reason.is_some() {
-            ran_past |= end > history.len() - 1;
-            break;
-        }
+    while !sequence.choice.is_closed() {
+        let step = sequence.lone_step(&run_ahead).unwrap();
+        ran_past = sequence.kv.len_tokens + step.kv_tokens() > history.len() - 1;
+        let run = sequence.run_lone(&mut model, step, &mut run_ahead);
+        pollster::block_on(run).unwrap();
     }
     assert!(ran_past, "the model had run further");
     assert_eq!(
@@ -137,7 +129,7 @@ fn a_stop_id_on_the_last_allowed_token_is_a_stop() {
             sampling,
             ..generation(2, 5, 60)
         };
-        let (ids, _) = expected(&generation.prompt, 60, &generation.sampling, &[]);
+        let ids = ids_of(&expected_events(&generation, 128));
         let last = (0..60)
             .find(|&at| at >= 5 && !ids[..at].contains(&ids[at]))
             .unwrap();

@@ -1,4 +1,4 @@
-//! Thousands of random submits, reads and cancels: no page leaks, no answer differs.
+//! Thousands of random submits, reads, cancels and failures: no page leaks, no answer differs.
 
 use super::*;
 use proptest::prelude::*;
@@ -7,37 +7,70 @@ const CONTEXT: usize = 48;
 
 #[derive(Debug, Clone)]
 enum Act {
-    Submit(Generation),
+    Submit(Vec<Generation>),
     Step,
     /// Reads up to so many events of one of the streams.
     Read(prop::sample::Index, usize),
     Cancel(prop::sample::Index),
+    /// Cancels what is left of a whole request.
+    CancelRequest(prop::sample::Index),
+}
+
+/// What a reader has seen of a candidate.
+struct Reader {
+    request: usize,
+    generation: Generation,
+    candidate: u32,
+    events: Events,
+    found: Vec<Event>,
 }
 
 fn any_generation() -> impl Strategy<Value = Generation> {
     let prompt = prop::collection::vec(0..fake_model::VOCAB as u32, 1..CONTEXT);
     let sampling = prop_oneof![Just(greedy()), any::<i64>().prop_map(sampled)];
     let stop_ids = prop::collection::vec(0..fake_model::VOCAB as u32, 0..3);
-    (prompt, 0..60usize, sampling, stop_ids).prop_map(|(prompt, max_tokens, sampling, stop_ids)| {
-        Generation {
-            prompt,
-            max_tokens,
+    let prompt_scores = prop::option::weighted(0.3, 0..3usize);
+    (
+        prompt,
+        0..60usize,
+        sampling,
+        stop_ids,
+        1..6u32,
+        prompt_scores,
+    )
+        .prop_map(
+            |(prompt, max_tokens, sampling, stop_ids, candidates, prompt_scores)| Generation {
+                prompt,
+                max_tokens,
+                candidates,
+                sampling,
+                constraint: None,
+                scores: None,
+                prompt_scores,
+                stop_ids,
+            },
+        )
+}
+
+/// One choice, or prompts with candidates.
+fn any_request() -> impl Strategy<Value = Vec<Generation>> {
+    let alone = any_generation().prop_map(|generation| {
+        vec![Generation {
             candidates: 1,
-            sampling,
-            constraint: None,
-            scores: None,
-            prompt_scores: None,
-            stop_ids,
-        }
-    })
+            ..generation
+        }]
+    });
+    prop_oneof![alone, prop::collection::vec(any_generation(), 1..5)]
 }
 
 fn any_act() -> impl Strategy<Value = Act> {
+    let index = any::<prop::sample::Index>;
     prop_oneof![
-        2 => any_generation().prop_map(Act::Submit),
-        6 => Just(Act::Step),
-        3 => (any::<prop::sample::Index>(), 1..12usize).prop_map(|(at, n)| Act::Read(at, n)),
-        1 => any::<prop::sample::Index>().prop_map(Act::Cancel),
+        2 => any_request().prop_map(Act::Submit),
+        8 => Just(Act::Step),
+        6 => (index(), 1..12usize).prop_map(|(at, n)| Act::Read(at, n)),
+        2 => index().prop_map(Act::Cancel),
+        1 => index().prop_map(Act::CancelRequest),
     ]
 }
 
@@ -47,42 +80,60 @@ proptest! {
     #[test]
     fn nothing_leaks_and_nothing_differs(
         acts in prop::collection::vec(any_act(), 1..250),
-        page_count in 12usize..30,
+        page_count in 12usize..40,
+        max_batch in 1usize..7,
         prefill_chunk_tokens in 1usize..30,
         max_run_ahead_tokens in 1usize..20,
         max_unread_events in 2usize..20,
         suspensions in 0usize..3,
+        poison in prop_oneof![Just(Poison::None), Just(Poison::OneIn(100))],
     ) {
         let limits = EngineLimits { max_queue: 5, max_unread_events, prefill_chunk_tokens, max_run_ahead_tokens };
-        let mut bench = Bench::new(FakeModel::new(CONTEXT, page_count, 4), limits);
+        let mut model = FakeModel::new(CONTEXT, page_count, 4);
+        model.max_batch = max_batch;
+        let mut bench = Bench::new(model, limits);
         bench.controls.suspensions.set(suspensions);
-        let mut streams: Vec<(Generation, Events, Vec<Event>)> = vec![];
-        for act in acts {
+        *bench.controls.poison.borrow_mut() = poison.clone();
+        let mut readers: Vec<Reader> = vec![];
+        for (request, act) in acts.into_iter().enumerate() {
             match act {
-                Act::Submit(generation) => {
-                    if let Ok(mut events) = bench.handle.submit(vec![generation.clone()]) {
-                        let events = events.remove(0).remove(0);
-                        streams.push((generation, events, vec![]));
+                Act::Submit(generations) => {
+                    let Ok(events) = bench.handle.submit(generations.clone()) else {
+                        continue;
+                    };
+                    for (generation, events) in generations.into_iter().zip(events) {
+                        prop_assert_eq!(events.len(), generation.candidates as usize);
+                        readers.extend(events.into_iter().zip(0..).map(|(events, candidate)| Reader {
+                            request,
+                            generation: generation.clone(),
+                            candidate,
+                            events,
+                            found: vec![],
+                        }));
                     }
                 }
                 Act::Step => prop_assert!(bench.step().is_pending()),
-                Act::Read(at, limit) if !streams.is_empty() => {
-                    let (_, events, found) = at.get_mut(&mut streams);
+                Act::Read(at, limit) if !readers.is_empty() => {
+                    let Reader { events, found, .. } = at.get_mut(&mut readers);
                     let more = read(events, limit);
                     prop_assert!(more.len() <= max_unread_events);
                     found.extend(more);
                 }
-                Act::Cancel(at) if !streams.is_empty() => {
-                    streams.swap_remove(at.index(streams.len()));
+                Act::Cancel(at) if !readers.is_empty() => {
+                    readers.swap_remove(at.index(readers.len()));
                 }
-                Act::Read(..) | Act::Cancel(_) => {}
+                Act::CancelRequest(at) if !readers.is_empty() => {
+                    let request = at.get(&readers).request;
+                    readers.retain(|reader| reader.request != request);
+                }
+                Act::Read(..) | Act::Cancel(_) | Act::CancelRequest(_) => {}
             }
         }
         // Now everyone reads to the end; each round at least one event comes, or all have ended.
         loop {
             prop_assert!(bench.settle().is_pending());
             let mut news = 0;
-            for (_, events, found) in &mut streams {
+            for Reader { events, found, .. } in &mut readers {
                 let more = read_all(events);
                 news += more.len();
                 found.extend(more);
@@ -91,8 +142,8 @@ proptest! {
                 break;
             }
         }
-        for (generation, _, found) in &streams {
-            prop_assert_eq!(found, &expected_events(generation, CONTEXT));
+        for Reader { generation, candidate, found, .. } in &readers {
+            prop_assert_eq!(found, &expected(generation, *candidate, CONTEXT, &poison));
         }
         prop_assert!(bench.all_pages_are_free());
         prop_assert_eq!(bench.handle.active_generations(), 0);

@@ -6,7 +6,7 @@ use futures_util::stream::FuturesUnordered;
 use std::cell::RefCell;
 
 fn owners(bench: &Bench) -> Vec<u32> {
-    let mut owners: Vec<u32> = bench.calls().iter().map(|call| call.owner).collect();
+    let mut owners: Vec<u32> = bench.calls().iter().map(|call| call.owners[0]).collect();
     owners.dedup();
     owners
 }
@@ -212,4 +212,100 @@ fn the_engine_ends_with_its_last_handle_and_its_last_choice() {
     }
     found.extend(read_all(&mut events));
     assert_eq!(found, expected_events(&generation(1, 6, 400), 512));
+}
+
+#[test]
+fn a_request_takes_one_place_in_the_queue() {
+    let limits = EngineLimits {
+        max_queue: 1,
+        ..EngineLimits::default()
+    };
+    let bench = Bench::new(FakeModel::new(64, 64, 4), limits);
+    let requests = [0, 10].map(|first| {
+        let prompts = (first..first + 5).map(|owner| Generation {
+            candidates: 3,
+            ..generation(owner, 6, 20)
+        });
+        prompts.collect::<Vec<_>>()
+    });
+    let kept = requests.each_ref().map(|request| bench.submit_all(request));
+    assert_eq!(bench.handle.active_generations(), 30);
+    assert_eq!(
+        bench.handle.submit(vec![generation(9, 6, 20)]).map(drop),
+        Err(Error::QueueFull { max_queue: 1 })
+    );
+    drop(kept);
+    assert_eq!(bench.handle.active_generations(), 0);
+}
+
+#[test]
+fn requests_run_one_after_another() {
+    let mut bench = Bench::new(FakeModel::new(64, 64, 4), EngineLimits::default());
+    let first = [1, 2].map(|owner| Generation {
+        candidates: 3,
+        ..generation(owner, 6, 20)
+    });
+    let mut events = bench.submit_all(&first);
+    let mut second = bench.submit(&generation(3, 6, 20));
+    assert!(bench.settle().is_pending());
+    let calls = bench.calls();
+    let begin = calls.iter().position(|call| call.owners == [3]).unwrap();
+    assert!(calls[begin..].iter().all(|call| call.owners == [3]));
+    assert_eq!(bench.read_to_end(&mut events), expected_all(&first, 64));
+    assert_eq!(
+        read_all(&mut second),
+        expected_events(&generation(3, 6, 20), 64)
+    );
+}
+
+#[test]
+fn a_lagging_reader_pauses_its_candidate_alone() {
+    let limits = EngineLimits {
+        max_unread_events: 6,
+        ..EngineLimits::default()
+    };
+    let mut bench = Bench::new(FakeModel::new(64, 64, 4), limits);
+    let request = Generation {
+        candidates: 3,
+        sampling: sampled(2),
+        ..generation(1, 6, 20)
+    };
+    let mut events = bench.submit_all(std::slice::from_ref(&request)).remove(0);
+    let mut lagging = vec![events.remove(1)];
+    let found = bench.read_to_end(&mut [events]).remove(0);
+    let expected = expected_all(std::slice::from_ref(&request), 64).remove(0);
+    assert_eq!(found, [expected[0].clone(), expected[2].clone()]);
+    assert_eq!(bench.handle.active_generations(), 1);
+    let waiting = read(&mut lagging[0], 5);
+    assert_eq!(waiting, expected[1][..5]);
+    let rest = bench.read_to_end(&mut [lagging]).remove(0).remove(0);
+    assert_eq!(rest, expected[1][5..]);
+    assert!(bench.all_pages_are_free());
+}
+
+#[test]
+fn a_batch_takes_those_that_waited_longest() {
+    let limits = EngineLimits {
+        max_unread_events: 5,
+        ..EngineLimits::default()
+    };
+    let mut model = FakeModel::new(64, 96, 4);
+    model.max_batch = 2;
+    let mut bench = Bench::new(model, limits);
+    let request = Generation {
+        candidates: 6,
+        ..generation(1, 6, 40)
+    };
+    let mut events = bench.submit_all(&[request]).remove(0);
+    assert!(bench.settle().is_pending());
+    // All are paused; reading wakes all of them.
+    for events in &mut events {
+        assert_eq!(read_all(events).len(), 4);
+    }
+    for _ in 0..6 {
+        assert!(bench.step().is_pending());
+    }
+    for events in &mut events {
+        assert_eq!(read_all(events).len(), 2);
+    }
 }

@@ -1,0 +1,183 @@
+//! One candidate's choice of tokens: sampler, constraint, the checks that end it, and what its
+//! reader is told. Knows no page and no model.
+
+use std::rc::Rc;
+
+use super::event::{Event, FinishReason};
+use super::events::EventSender;
+use super::generation::{Generation, TokenScore};
+use crate::grammar::{Grammar, Matcher, Next};
+use crate::sample::{Sampler, TokenMask};
+use crate::{Error, Result};
+
+/// What a constraint says of the next token.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Allowed {
+    Any,
+    OneOf(TokenMask),
+    /// The completion is over.
+    Nothing,
+}
+
+impl Allowed {
+    /// What may begin a completion.
+    pub(super) fn first(constraint: Option<&Grammar>) -> Result<Self> {
+        constraint.map_or(Ok(Self::Any), |grammar| Self::next(&mut grammar.matcher()))
+    }
+
+    fn next(matcher: &mut Matcher) -> Result<Self> {
+        Ok(match matcher.next()? {
+            Next::Free => Self::Any,
+            // The copy is small beside a row of logits, and frees the matcher.
+            Next::OneOf(mask) => Self::OneOf(mask.clone()),
+            Next::Finished => Self::Nothing,
+        })
+    }
+}
+
+/// A candidate. Once its last event is sent, or its reader is gone, it is closed.
+pub(super) struct Choice {
+    generation: Rc<Generation>,
+    candidate: u32,
+    events: EventSender,
+    /// Made for the first token: candidates may wait long.
+    sampler: Option<Sampler>,
+    matcher: Option<Matcher>,
+    generated: usize,
+    last: Option<u32>,
+}
+
+impl Choice {
+    pub(super) fn new(generation: Rc<Generation>, candidate: u32, events: EventSender) -> Self {
+        Self {
+            generation,
+            candidate,
+            events,
+            sampler: None,
+            matcher: None,
+            generated: 0,
+            last: None,
+        }
+    }
+
+    pub(super) fn generation(&self) -> &Generation {
+        &self.generation
+    }
+
+    /// Tokens chosen so far.
+    pub(super) fn generated(&self) -> usize {
+        self.generated
+    }
+
+    /// The token chosen last.
+    pub(super) fn last(&self) -> Option<u32> {
+        self.last
+    }
+
+    /// Events the reader has room for; 0 pauses the candidate.
+    pub(super) fn room(&self) -> usize {
+        self.events.room()
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.events.is_closed()
+    }
+
+    /// Tells the prompt's scores.
+    pub(super) fn tell_scores(&self, scores: Rc<[TokenScore]>) {
+        self.events.send(Event::Prompt { scores });
+    }
+
+    pub(super) fn finish(&self, reason: FinishReason) {
+        self.events.send(Event::Finished { reason });
+    }
+
+    pub(super) fn fail(&self, error: Error) {
+        self.events.send(Event::Failed(error));
+    }
+
+    /// What the constraint allows next. Costs time: meant to run while the device computes.
+    pub(super) fn allowed(&mut self) -> Result<Allowed> {
+        self.matcher().map_or(Ok(Allowed::Any), Allowed::next)
+    }
+
+    /// Chooses a token from its logits and tells the reader, also of the end if this is it.
+    pub(super) fn choose(&mut self, logits: &mut [f32], allowed: &Result<Allowed>) {
+        if self.is_closed() {
+            return;
+        }
+        let position = self.generated;
+        match self.try_choose(logits, allowed) {
+            Ok(None) => {}
+            Ok(Some(reason)) => self.finish(reason),
+            Err(error) => self.fail(at_position(error, position)),
+        }
+    }
+
+    fn try_choose(
+        &mut self,
+        logits: &mut [f32],
+        allowed: &Result<Allowed>,
+    ) -> Result<Option<FinishReason>> {
+        let mask = match allowed {
+            Err(error) => return Err(error.clone()),
+            Ok(Allowed::Nothing) => return Ok(Some(FinishReason::Stop)),
+            Ok(Allowed::Any) => None,
+            Ok(Allowed::OneOf(mask)) => Some(mask),
+        };
+        let Self {
+            generation,
+            candidate,
+            sampler,
+            ..
+        } = self;
+        let sampler = sampler.get_or_insert_with(|| {
+            Sampler::new(&generation.sampling, *candidate, &generation.prompt)
+        });
+        let sampled = sampler.sample(logits, mask, generation.scores)?;
+        self.accept(sampled.id, sampled.score)
+    }
+
+    /// Takes a chosen token in and tells the reader; the checks of API.md section 6.1 that need no
+    /// text, in their order.
+    ///
+    /// Whether the constraint is finished shows before the next token is sampled; only behind the
+    /// last one it is asked at once, to tell the reason.
+    pub(super) fn accept(
+        &mut self,
+        id: u32,
+        score: Option<TokenScore>,
+    ) -> Result<Option<FinishReason>> {
+        self.last = Some(id);
+        self.generated += 1;
+        let score = score.map(Box::new);
+        self.events.send(Event::Token { id, score });
+        if self.generation.stop_ids.contains(&id) {
+            return Ok(Some(FinishReason::Stop));
+        }
+        if let Some(matcher) = self.matcher() {
+            matcher.accept(id)?;
+        }
+        if self.generated < self.generation.max_tokens {
+            return Ok(None);
+        }
+        Ok(Some(match self.allowed()? {
+            Allowed::Nothing => FinishReason::Stop,
+            _ => FinishReason::Length,
+        }))
+    }
+
+    fn matcher(&mut self) -> Option<&mut Matcher> {
+        let grammar = self.generation.constraint.as_ref()?;
+        Some(self.matcher.get_or_insert_with(|| grammar.matcher()))
+    }
+}
+
+/// The error with the index of the token that was to be chosen.
+pub(super) fn at_position(error: Error, position: usize) -> Error {
+    match error {
+        Error::InvalidLogits { .. } => Error::InvalidLogits { position },
+        Error::GrammarDeadEnd { .. } => Error::GrammarDeadEnd { position },
+        error => error,
+    }
+}
