@@ -137,18 +137,18 @@ const TIERS = {
     const integration = rustTestNames()
       .filter((name) => name !== "shaders")
       .flatMap((name) => ["--test", name]);
-    await cargoTest(tally, "cargo test", ["--lib", "--examples", ...integration], env);
+    const hooks = ["--features", "test-hooks"];
+    await cargoTest(tally, "cargo test", [...hooks, "--lib", "--examples", ...integration], env);
     await tally.count("documentation tests", "cargo", ["test", "--locked", "--doc"], CARGO_COUNTS, {
       mayBeEmpty: true,
     });
-    await tally.check("clippy", "cargo", [
-      "clippy",
-      "--locked",
-      "--all-targets",
-      "--",
-      "-D",
-      "warnings",
-    ]);
+    for (const [name, features] of [
+      ["clippy", []],
+      ["clippy with test hooks", hooks],
+    ]) {
+      const args = ["clippy", "--locked", "--all-targets", ...features, "--", "-D", "warnings"];
+      await tally.check(name, "cargo", args);
+    }
     await tally.check("cargo doc", "cargo", ["doc", "--locked", "--no-deps"], {
       env: { RUSTDOCFLAGS: "-D warnings" },
     });

@@ -40,10 +40,11 @@ export async function runInBrowser({ door, ids, model, onResult }) {
     if (process.env.INPAGE_VERBOSE) {
       page.on("console", (message) => console.error(`  page: ${message.text()}`));
     }
-    page.on("pageerror", (error) => console.error(`  page: ${error.stack}`));
+    const broken = new Promise((_, reject) => page.once("pageerror", reject));
+    broken.catch(() => {});
     await page.exposeFunction("report", onResult);
     await page.goto(`${server.origin}/conformance/page.html`);
-    await page.waitForFunction(() => window.loaded);
+    await Promise.race([page.waitForFunction(() => window.loaded), broken]);
     await page.evaluate(([door, ids]) => window.runConformance(door, ids), [door, ids]);
   } finally {
     await browser?.close();
