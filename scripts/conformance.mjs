@@ -37,8 +37,7 @@ function parse(args) {
   } catch (error) {
     throw wrong(error.message);
   }
-  if (!DOORS.includes(values.door))
-    throw wrong(`--door is ${DOORS.join(", ")}, not ${values.door}`);
+  if (!DOORS.includes(values.door)) throw wrong(`--door is native, page or sw, not ${values.door}`);
   if (values.cpu && values.door !== "native") throw wrong("--cpu is for the native door alone");
   return values;
 }
