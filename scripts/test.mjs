@@ -78,6 +78,12 @@ const NODE_COUNTS = {
   skipped: /^# skipped (\d+)/gm,
 };
 
+const CONFORMANCE_COUNTS = {
+  passed: /^(\d+) passed, \d+ failed$/gm,
+  failed: /^\d+ passed, (\d+) failed$/gm,
+  skipped: /^(\d+) skipped$/gm,
+};
+
 const filesIn = (folder, suffix) =>
   existsSync(join(root, folder))
     ? readdirSync(join(root, folder))
@@ -131,18 +137,18 @@ const TIERS = {
     const integration = rustTestNames()
       .filter((name) => name !== "shaders")
       .flatMap((name) => ["--test", name]);
-    await cargoTest(tally, "cargo test", ["--lib", "--examples", ...integration], env);
+    const hooks = ["--features", "test-hooks"];
+    await cargoTest(tally, "cargo test", [...hooks, "--lib", "--examples", ...integration], env);
     await tally.count("documentation tests", "cargo", ["test", "--locked", "--doc"], CARGO_COUNTS, {
       mayBeEmpty: true,
     });
-    await tally.check("clippy", "cargo", [
-      "clippy",
-      "--locked",
-      "--all-targets",
-      "--",
-      "-D",
-      "warnings",
-    ]);
+    for (const [name, features] of [
+      ["clippy", []],
+      ["clippy with test hooks", hooks],
+    ]) {
+      const args = ["clippy", "--locked", "--all-targets", ...features, "--", "-D", "warnings"];
+      await tally.check(name, "cargo", args);
+    }
     await tally.check("cargo doc", "cargo", ["doc", "--locked", "--no-deps"], {
       env: { RUSTDOCFLAGS: "-D warnings" },
     });
@@ -180,12 +186,29 @@ const TIERS = {
     const env = { CHROMIUM: await provideBrowser() };
     await nodeTests(tally, "tests/browser", env);
   },
+  conformance: async (tally) => {
+    await buildServer(tally);
+    const args = ["scripts/conformance.mjs"];
+    await tally.count("conformance", process.execPath, args, CONFORMANCE_COUNTS);
+  },
+  clients: async (tally) => {
+    await buildServer(tally);
+    await nodeTests(tally, "tests/clients");
+  },
   package: async (tally) => {
     await provideBuild();
     const env = { CHROMIUM: await provideBrowser() };
     await nodeTests(tally, "tests/package", env);
   },
 };
+
+/** The native server with hooks; built here, because the tests' own limit is shorter than a first build. */
+async function buildServer(tally) {
+  requireRust();
+  await provideNpmPackages();
+  const args = ["build", "--locked", "--example", "serve", "--features", "test-hooks"];
+  await tally.check("the native server", "cargo", args);
+}
 
 async function provideBuild() {
   await buildWasm(await setUpForBuild());
@@ -215,10 +238,10 @@ await main(async (names) => {
   }
   const sum = (field) => rows.reduce((total, { tally }) => total + tally[field], 0);
   const print = (line) => process.stdout.write(`${line}\n`);
-  print("\ntier       passed failed skipped   seconds");
+  print("\ntier         passed failed skipped   seconds");
   for (const { name, tally, seconds } of rows) {
     const counts = [tally.passed, tally.failed, tally.skipped].map((n) => String(n).padStart(6));
-    print(`${name.padEnd(10)} ${counts.join(" ")}   ${seconds.toFixed(1).padStart(9)}`);
+    print(`${name.padEnd(12)} ${counts.join(" ")}   ${seconds.toFixed(1).padStart(9)}`);
     for (const failure of tally.failures) print(`  failed: ${failure}`);
   }
   const skipped = sum("skipped");

@@ -6,6 +6,9 @@
 #[cfg(target_arch = "wasm32")]
 pub mod web;
 
+#[cfg(feature = "test-hooks")]
+pub mod test_hooks;
+
 pub mod api;
 
 pub mod engine;

@@ -1,5 +1,6 @@
 //! The door to the engine: submitting requests and asking how busy it is. Knows no scheduling.
 
+use std::cell::Cell;
 use std::fmt;
 use std::rc::Rc;
 
@@ -20,6 +21,7 @@ pub struct EngineHandle {
 struct Inner {
     shared: Rc<Shared>,
     limits: EngineLimits,
+    max_queue: Cell<usize>,
     vocab_size: usize,
     context_tokens: usize,
 }
@@ -49,6 +51,7 @@ impl EngineHandle {
         Self {
             inner: Rc::new(Inner {
                 shared,
+                max_queue: Cell::new(limits.max_queue),
                 limits,
                 vocab_size,
                 context_tokens,
@@ -80,10 +83,9 @@ impl EngineHandle {
             shared.purge_queue();
             // An idle engine has a place beside the queue; it only has not looked yet.
             let place = usize::from(shared.running.get() == 0);
-            if shared.queue.borrow().len() >= limits.max_queue.saturating_add(place) {
-                return Err(Error::QueueFull {
-                    max_queue: limits.max_queue,
-                });
+            let max_queue = self.inner.max_queue.get();
+            if shared.queue.borrow().len() >= max_queue.saturating_add(place) {
+                return Err(Error::QueueFull { max_queue });
             }
         }
         let is_lone = matches!(&*generations, [only] if only.candidates == 1);
@@ -125,6 +127,12 @@ impl EngineHandle {
     /// Candidates that wait or run: neither ended nor cancelled.
     pub fn active_generations(&self) -> usize {
         self.inner.shared.active.get()
+    }
+
+    /// Changes how many requests may wait from now on.
+    #[cfg(feature = "test-hooks")]
+    pub fn set_max_queue(&self, max_queue: usize) {
+        self.inner.max_queue.set(max_queue);
     }
 
     /// KV pages that no sequence holds.

@@ -50,13 +50,9 @@ window.loaded = true;
 /** True once the wasm module is built; without it only the fake engine can be tested. */
 export const wasmIsBuilt = existsSync(join(root, "www/dist/wasm/inpage_bg.wasm"));
 
-/**
- * A server and a browser. `open()` gives a page with nothing stored; `open(context)` another tab of
- * the same profile. `mounts` are served besides.
- */
-export async function startHarness({ mounts = {}, args = [] } = {}) {
-  const folder = mkdtempSync(join(tmpdir(), "inpage-browser-"));
-  await build({
+/** The real `openai` SDK as one module for pages. */
+export const bundleSdk = (outfile) =>
+  build({
     stdin: {
       contents: 'export * from "openai"; export { default } from "openai";',
       resolveDir: root,
@@ -66,9 +62,17 @@ export async function startHarness({ mounts = {}, args = [] } = {}) {
     platform: "browser",
     // The tests look at names of classes, which bundling would change.
     keepNames: true,
-    outfile: join(folder, "openai.js"),
+    outfile,
     logLevel: "error",
   });
+
+/**
+ * A server and a browser. `open()` gives a page with nothing stored; `open(context)` another tab of
+ * the same profile. `mounts` are served besides.
+ */
+export async function startHarness({ mounts = {}, args = [] } = {}) {
+  const folder = mkdtempSync(join(tmpdir(), "inpage-browser-"));
+  await bundleSdk(join(folder, "openai.js"));
   const server = await serve({
     mounts: {
       "/dist/": join(root, "www/dist/"),

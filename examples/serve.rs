@@ -1,0 +1,88 @@
+//! A native HTTP server with one model: the same endpoint that pages get, behind a real port.
+//!
+//! `cargo run --release --example serve -- --model FILE.gguf`, then `POST /v1/completions` there.
+
+#[path = "serve/load.rs"]
+mod load;
+#[path = "serve/options.rs"]
+mod options;
+#[path = "serve/server.rs"]
+mod server;
+
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+use std::rc::Rc;
+
+use inpage::api::ModelState;
+use options::{Options, USAGE};
+use tokio::net::TcpListener;
+use tokio::runtime;
+use tokio::task::{LocalSet, spawn_local};
+
+type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
+
+async fn run(options: Options) -> Outcome<()> {
+    // The port first: it costs nothing, and a model may take minutes.
+    let listener = TcpListener::bind(("127.0.0.1", options.port))
+        .await
+        .map_err(|error| {
+            format!(
+                "port {}: {error}; choose another with --port (0 takes any free one)",
+                options.port
+            )
+        })?;
+    let address = listener.local_addr()?;
+    let load::Loaded { engine, endpoint } = load::load(&options).await?;
+    let endpoint = Rc::new(endpoint);
+    spawn_local(server::accept(listener, Rc::clone(&endpoint)));
+
+    println!("listening on http://{address}");
+    std::io::stdout().flush()?;
+    if std::io::stderr().is_terminal() {
+        eprintln!(
+            "try it:  curl http://{address}/v1/completions -H 'content-type: application/json' \\\n\
+             \x20        -d '{{\"model\":\"default\",\"prompt\":\"Once upon a time\",\"stream\":true}}'\n\
+             Ctrl-C stops."
+        );
+    }
+    // The engine is polled here, beside the server's tasks, and not as one of them: between two
+    // steps of the model the runtime then looks at its sockets, and sees who came and who left.
+    tokio::select! {
+        interrupted = tokio::signal::ctrl_c() => return Ok(interrupted?),
+        ended = engine.run() => if let Err(error) = ended {
+            eprintln!("{error}");
+            let state = ModelState::Failed(error.to_string());
+            endpoint.handler().set_model(&options.model_id, state);
+        }
+    }
+    // Without its engine the endpoint still says why it does not answer.
+    Ok(tokio::signal::ctrl_c().await?)
+}
+
+fn main() -> ExitCode {
+    let options = match Options::parse(std::env::args().skip(1)) {
+        Ok(Some(options)) => options,
+        Ok(None) => {
+            println!("{USAGE}");
+            return ExitCode::SUCCESS;
+        }
+        Err(message) => {
+            eprintln!("{message}\n\n{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    let runtime = match runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("{error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    match LocalSet::new().block_on(&runtime, run(options)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}

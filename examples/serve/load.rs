@@ -1,0 +1,108 @@
+//! From a model's file to an endpoint that answers with it.
+
+use std::rc::Rc;
+
+use inpage::api::{Handler, ReadyModel, SamplingDefaults, SystemHost, system_fingerprint};
+use inpage::device::{Gpu, GpuOptions};
+use inpage::engine::{Engine, EngineLimits};
+use inpage::model::{self, Compute, LoadOptions, Transformer};
+use inpage::ops::self_test;
+use inpage::text::Tokenizer;
+use inpage::weights::{FileSource, Gguf};
+
+use crate::Outcome;
+use crate::options::Options;
+
+#[cfg(not(feature = "test-hooks"))]
+type ServedModel = Transformer;
+#[cfg(feature = "test-hooks")]
+type ServedModel = inpage::test_hooks::HookedModel<Transformer>;
+
+/// What a load gives.
+pub struct Loaded {
+    /// Answers nothing until it is run.
+    pub engine: Engine<ServedModel>,
+    pub endpoint: Endpoint,
+}
+
+/// The handler, or what tests exchange it with.
+pub struct Endpoint {
+    #[cfg(not(feature = "test-hooks"))]
+    handler: Rc<Handler>,
+    #[cfg(feature = "test-hooks")]
+    pub hooks: inpage::test_hooks::Hooks,
+}
+
+impl Endpoint {
+    /// Who answers the next request.
+    pub fn handler(&self) -> Rc<Handler> {
+        #[cfg(not(feature = "test-hooks"))]
+        return Rc::clone(&self.handler);
+        #[cfg(feature = "test-hooks")]
+        self.hooks.handler()
+    }
+}
+
+/// Loads the model and says on standard error what it is and where it computes.
+pub async fn load(options: &Options) -> Outcome<Loaded> {
+    let source = FileSource::open(&options.model)?;
+    let gguf = Gguf::read(&source).await?;
+    let tokenizer = Rc::new(Tokenizer::from_gguf(&gguf.metadata)?);
+    let (compute, place) = compute(options).await?;
+    let load_options = LoadOptions {
+        context_tokens: options.context_tokens,
+    };
+    let mut model = model::load(compute, &gguf, &source, load_options, |_, _| ()).await?;
+    model.warm_up().await?;
+    eprintln!("{} on {place}", options.model);
+
+    let tensors = gguf.tensors.iter().map(|t| (t.ty, t.size_bytes));
+    let fingerprint = system_fingerprint(&[
+        env!("CARGO_PKG_VERSION"),
+        gguf.metadata.str("general.name")?.unwrap_or_default(),
+        &model.config().architecture,
+        &format!("{:?}", tensors.collect::<Vec<_>>()),
+        &place,
+    ]);
+    let host = Rc::new(SystemHost);
+    #[cfg(feature = "test-hooks")]
+    let (model, controls) = inpage::test_hooks::HookedModel::new(model, host.clone());
+    let limits = EngineLimits {
+        max_queue: options.switches.max_queue,
+        ..EngineLimits::default()
+    };
+    let (engine, handle) = Engine::new(model, limits);
+    let ready = ReadyModel {
+        engine: handle,
+        tokenizer,
+        fingerprint,
+        sampling_defaults: SamplingDefaults::default(),
+    };
+    let (switches, id) = (options.switches.clone(), &*options.model_id);
+    #[cfg(not(feature = "test-hooks"))]
+    let endpoint = {
+        let handler = Handler::new(switches, host);
+        handler.set_model(id, inpage::api::ModelState::Ready(ready));
+        Endpoint {
+            handler: Rc::new(handler),
+        }
+    };
+    #[cfg(feature = "test-hooks")]
+    let endpoint = Endpoint {
+        hooks: inpage::test_hooks::Hooks::new(switches, host, id, ready, controls),
+    };
+    Ok(Loaded { engine, endpoint })
+}
+
+/// Where to compute, and its name.
+async fn compute(options: &Options) -> Outcome<(Compute, String)> {
+    if options.cpu {
+        return Ok((Compute::cpu(), "the CPU".to_owned()));
+    }
+    let gpu = Gpu::request(GpuOptions::default())
+        .await
+        .map_err(|error| format!("{error}\n--cpu needs none"))?;
+    let variant = self_test::choose(&gpu, &self_test::candidates(&gpu)).await?;
+    let place = gpu.report().adapter.clone();
+    Ok((Compute::Gpu { gpu, variant }, place))
+}

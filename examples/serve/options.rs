@@ -1,0 +1,82 @@
+//! The command line.
+
+use std::path::Path;
+
+use inpage::api::Switches;
+
+pub const USAGE: &str = "\
+usage: serve [--model FILE.gguf] [options]
+
+  --model FILE.gguf   the model; the one in the package if left out
+  --id NAME           what requests may call it besides \"default\"; the file's name if left out
+  --port N            8080 if left out; 0 takes any free port
+  --cpu               compute on the CPU: slow, but needs no GPU
+  --context N         longest sequence in tokens; the model's own context, at most 4096, if left out
+  --switches JSON     the endpoint's switches, such as '{\"apiKey\":\"secret\",\"maxN\":4}'
+  --help              this text
+
+A build with `--features test-hooks` obeys commands at POST /_hooks; it is for tests alone.";
+
+const EMBEDDED_MODEL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/www/models/tales.gguf");
+
+pub struct Options {
+    pub model: String,
+    pub model_id: String,
+    pub port: u16,
+    pub cpu: bool,
+    pub context_tokens: Option<usize>,
+    pub switches: Switches,
+}
+
+impl Options {
+    /// `None` if help was asked for.
+    pub fn parse(arguments: impl Iterator<Item = String>) -> Result<Option<Options>, String> {
+        let mut arguments = arguments;
+        let mut model_id = None;
+        let mut options = Options {
+            model: EMBEDDED_MODEL.to_owned(),
+            model_id: String::new(),
+            port: 8080,
+            cpu: false,
+            context_tokens: None,
+            switches: Switches::default(),
+        };
+        while let Some(name) = arguments.next() {
+            let mut value = || arguments.next().ok_or(format!("{name} wants a value"));
+            match name.as_str() {
+                "--help" | "-h" => return Ok(None),
+                "--model" => options.model = value()?,
+                "--id" => model_id = Some(value()?),
+                "--port" => {
+                    let port = value()?;
+                    let wrong = |_| format!("--port is a number up to 65535, not {port}");
+                    options.port = port.parse().map_err(wrong)?;
+                }
+                "--cpu" => options.cpu = true,
+                "--context" => {
+                    let tokens = value()?;
+                    options.context_tokens = match tokens.parse() {
+                        Ok(0) | Err(_) => {
+                            return Err(format!("--context is a number from 1 on, not {tokens}"));
+                        }
+                        Ok(tokens) => Some(tokens),
+                    };
+                }
+                "--switches" => {
+                    options.switches = Switches::from_json(&value()?)
+                        .map_err(|error| format!("--switches: {error}"))?;
+                }
+                other => return Err(format!("unknown option {other}")),
+            }
+        }
+        if !Path::new(&options.model).is_file() {
+            return Err(format!("there is no model file {}", options.model));
+        }
+        let stem = Path::new(&options.model).file_stem();
+        options.model_id = model_id
+            .or_else(|| stem.map(|stem| stem.to_string_lossy().into_owned()))
+            .filter(|id| !id.is_empty())
+            .ok_or("the model needs a name: --id NAME")?;
+        Ok(Some(options))
+    }
+}

@@ -1,0 +1,119 @@
+//! `npm run conformance`: the cases of tests/conformance against a real model, through the native server or a page
+//! in Chromium. One line per case, last line "N passed, N failed". What a case checks is in tests/conformance/cases.
+
+import { existsSync, statSync } from "node:fs";
+import { resolve } from "node:path";
+import { parseArgs } from "node:util";
+import { isProgram, main, Remediable, root } from "./process.mjs";
+import { provideNpmPackages } from "./setup/npm.mjs";
+import { requireRust } from "./setup/rust.mjs";
+import { provideVulkan } from "./setup/vulkan.mjs";
+import { requireNode } from "./setup.mjs";
+
+const USAGE = `npm run conformance [-- options]   asks every case of tests/conformance
+    --door native|page|sw  a native server (default), engine.fetch in Chromium, the service worker in Chromium
+    --case 042             only this case; may be repeated, and may list several: 042,043
+    --model FILE.gguf      the embedded model when left out
+    --cpu                  native door: compute on the CPU, without a GPU
+    --json                 one JSON document`;
+
+const OPTIONS = {
+  door: { type: "string", default: "native" },
+  case: { type: "string", multiple: true, default: [] },
+  model: { type: "string" },
+  cpu: { type: "boolean" },
+  json: { type: "boolean" },
+  help: { type: "boolean" },
+};
+const DOORS = ["native", "page", "sw"];
+const EMBEDDED_MODEL = "www/models/tales.gguf";
+
+const wrong = (message) => Object.assign(new Remediable(message, USAGE), { exitStatus: 2 });
+
+function parse(args) {
+  let values;
+  try {
+    values = parseArgs({ args, options: OPTIONS, strict: true }).values;
+  } catch (error) {
+    throw wrong(error.message);
+  }
+  if (!DOORS.includes(values.door)) throw wrong(`--door is native, page or sw, not ${values.door}`);
+  if (values.cpu && values.door !== "native") throw wrong("--cpu is for the native door alone");
+  return values;
+}
+
+/** The model's file, found from where the user stands. */
+function modelFile(name = resolve(root, EMBEDDED_MODEL)) {
+  const file = [process.env.INIT_CWD, process.cwd()]
+    .filter(Boolean)
+    .map((folder) => resolve(folder, name))
+    .find((path) => existsSync(path) && statSync(path).isFile());
+  if (!file) throw new Remediable(`there is no model file ${name}`, "--model takes a GGUF file.");
+  return file;
+}
+
+/** The cases that were asked for and that the door can be asked. */
+function choose(cases, wanted, door) {
+  const ids = wanted.flatMap((list) => list.split(",")).map((id) => id.padStart(3, "0"));
+  for (const id of ids) {
+    const found = cases.find((entry) => entry.id === id);
+    if (!found) throw wrong(`there is no case ${id}`);
+    if (!found.doors.includes(door)) {
+      throw wrong(`case ${id} is for ${found.doors.join(" and ")}, not for the door ${door}`);
+    }
+  }
+  const known = cases.filter(({ doors }) => doors.includes(door));
+  return ids.length > 0 ? known.filter(({ id }) => ids.includes(id)) : known;
+}
+
+/** Runs cases and returns their results; `onResult` gets each as soon as it is there. */
+async function runDoor({ door, chosen, model, cpu, onResult }) {
+  if (door !== "native") {
+    const { buildPackage, runInBrowser } = await import("../tests/conformance/browser.mjs");
+    await buildPackage();
+    await runInBrowser({ door, ids: chosen.map(({ id }) => id), model, onResult });
+    return;
+  }
+  requireRust();
+  const { buildServer, nativeDoor, startServer } = await import("../tests/conformance/native.mjs");
+  const { runCases } = await import("../tests/conformance/run.mjs");
+  const env = cpu ? {} : await provideVulkan();
+  const server = await startServer(await buildServer(), { model, cpu, env });
+  try {
+    for await (const result of runCases(chosen, nativeDoor(server.origin))) onResult(result);
+  } finally {
+    await server.close();
+  }
+}
+
+function line({ id, title, ok, reason, ms }) {
+  const seconds = `${(ms / 1000).toFixed(1)} s`;
+  return ok ? `ok ${id} ${title} (${seconds})` : `not ok ${id} ${title} (${seconds}): ${reason}`;
+}
+
+if (isProgram(import.meta.url)) {
+  await main(async (args) => {
+    const { door, case: wanted, model: name, cpu, json, help } = parse(args);
+    if (help) {
+      process.stdout.write(`${USAGE}\n`);
+      return 0;
+    }
+    requireNode();
+    const model = modelFile(name);
+    await provideNpmPackages();
+    const { cases } = await import("../tests/conformance/cases/index.mjs");
+    const chosen = choose(cases, wanted, door);
+    const results = [];
+    const onResult = (result) => {
+      results.push(result);
+      if (!json) process.stdout.write(`${line(result)}\n`);
+    };
+    await runDoor({ door, chosen, model, cpu, onResult });
+    const failed = results.filter(({ ok }) => !ok).length;
+    const passed = results.length - failed;
+    if (json) process.stdout.write(`${JSON.stringify({ door, model, passed, failed, results })}\n`);
+    else process.stdout.write(`${passed} passed, ${failed} failed\n`);
+    // A page that reports less than it was asked has not passed.
+    return failed === 0 && results.length === chosen.length ? 0 : 1;
+  });
+}

@@ -1,0 +1,35 @@
+//! What the client tests share: the native server with hooks and the embedded model. Knows no client.
+
+import { join } from "node:path";
+import { root } from "../../scripts/process.mjs";
+import { buildServer, nativeDoor, startServer } from "../conformance/native.mjs";
+
+export const PROMPT = "Once upon a time";
+
+/** `{ origin, hooks(command), reset(), idle(), close() }`. */
+export async function startEndpoint() {
+  const model = join(root, "www/models/tales.gguf");
+  // Clients do not care where it computes, and the CPU is everywhere.
+  const { origin, close } = await startServer(await buildServer(), { model, cpu: true });
+  const { hooks } = nativeDoor(origin);
+  return {
+    origin,
+    hooks,
+    close,
+    /** Takes back what a test did to the endpoint. */
+    async reset() {
+      await hooks({ failAfterTokens: null });
+      await hooks({ delayPrefillMs: 0 });
+      await hooks({ delayStepMs: 0 });
+      await hooks({ switches: {} });
+    },
+    /** Waits until nothing is generated any more. */
+    async idle(limit_ms = 2000) {
+      const end = performance.now() + limit_ms;
+      while ((await hooks({ activeGenerations: true })) > 0) {
+        if (performance.now() > end) throw new Error(`it still runs after ${limit_ms} ms`);
+        await new Promise((resolve) => setTimeout(resolve, 20));
+      }
+    },
+  };
+}

@@ -1,0 +1,132 @@
+"""The official Python client against a server with hooks: python openai_client.py ORIGIN"""
+
+import json
+import sys
+import time
+import urllib.request
+
+import openai
+
+ORIGIN = sys.argv[1]
+GREEDY = {
+    "model": "default",
+    "prompt": "Once upon a time",
+    "temperature": 0,
+    "max_tokens": 12,
+}
+LONG = {"temperature": 1, "max_tokens": 400, "extra_body": {"ignore_eos": True}}
+
+
+def hooks(command):
+    body = json.dumps(command).encode()
+    with urllib.request.urlopen(f"{ORIGIN}/_hooks", data=body) as response:
+        return json.load(response)
+
+
+def client(**options):
+    return openai.OpenAI(base_url=f"{ORIGIN}/v1", api_key="x", **options)
+
+
+def raised(kind, call):
+    """The error of that class which `call` raises."""
+    try:
+        call()
+    except kind as error:
+        return error
+    raise AssertionError(f"no {kind.__name__} was raised")
+
+
+def completes_plain_and_streamed():
+    plain = client().completions.create(**GREEDY)
+    assert plain.usage.completion_tokens == 12, plain.usage
+    assert plain.choices[0].finish_reason == "length"
+    chunks = client().completions.create(
+        **GREEDY, stream=True, stream_options={"include_usage": True}
+    )
+    text, usage = "", None
+    for chunk in chunks:
+        text += chunk.choices[0].text if chunk.choices else ""
+        usage = chunk.usage or usage
+    assert text == plain.choices[0].text, text
+    assert usage == plain.usage, usage
+
+
+def lists_and_finds_the_model():
+    assert [model.id for model in client().models.list()] == ["inpage/tales"]
+    assert client().models.retrieve("inpage/tales").id == "inpage/tales"
+
+
+def maps_errors():
+    for stream in (False, True):
+        wrong = {**GREEDY, "top_p": 2, "stream": stream}
+        error = raised(
+            openai.BadRequestError, lambda: client().completions.create(**wrong)
+        )
+        assert (error.code, error.param) == ("out_of_range", "top_p"), error
+        absent = {**GREEDY, "model": "absent", "stream": stream}
+        error = raised(
+            openai.NotFoundError, lambda: client().completions.create(**absent)
+        )
+        assert (error.code, error.param) == ("model_not_found", "model"), error
+
+
+def does_not_repeat_what_would_fail_again():
+    hooks({"failAfterTokens": 3})
+    start = time.monotonic()
+    error = raised(
+        openai.InternalServerError,
+        # The failure strikes once: a second attempt would succeed.
+        lambda: client(max_retries=2).completions.create(**{**GREEDY, **LONG}),
+    )
+    assert error.code == "internal_error", error
+    assert time.monotonic() - start < 10
+
+
+def raises_when_a_stream_fails_after_its_head():
+    hooks({"failAfterTokens": 3})
+    seen = []
+
+    def read():
+        for chunk in client().completions.create(**{**GREEDY, **LONG}, stream=True):
+            seen.append(chunk)
+
+    error = raised(openai.APIError, read)
+    assert error.code == "internal_error", error
+    assert seen, "the text before the failure came"
+
+
+def says_when_to_come_back_while_the_model_loads():
+    hooks({"modelState": "loading"})
+    error = raised(
+        openai.InternalServerError,
+        lambda: client(max_retries=0).completions.create(**GREEDY),
+    )
+    assert (error.status_code, error.code) == (503, "model_loading"), error
+    assert 1 <= int(error.response.headers["retry-after"]) <= 60
+    hooks({"modelState": "ready"})
+
+
+def leaving_the_loop_stops_the_generation():
+    hooks({"delayStepMs": 20})
+    with client().completions.create(**{**GREEDY, **LONG}, stream=True) as stream:
+        for _ in stream:
+            assert hooks({"activeGenerations": True}) == 1
+            break
+    end = time.monotonic() + 2
+    while hooks({"activeGenerations": True}) > 0:
+        assert time.monotonic() < end, "it still runs"
+        time.sleep(0.02)
+    hooks({"delayStepMs": 0})
+
+
+for check in (
+    completes_plain_and_streamed,
+    lists_and_finds_the_model,
+    maps_errors,
+    does_not_repeat_what_would_fail_again,
+    raises_when_a_stream_fails_after_its_head,
+    says_when_to_come_back_while_the_model_loads,
+    leaving_the_loop_stops_the_generation,
+):
+    check()
+    print(f"ok {check.__name__}")

@@ -1,0 +1,54 @@
+//! The doors of a page, driven in Chromium: serves the package built with hooks and the cases, and
+//! hands on what the page reports.
+
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { launchChromium } from "../../scripts/chromium.mjs";
+import { mustRun, Remediable, root } from "../../scripts/process.mjs";
+import { serve } from "../../scripts/server.mjs";
+import { bundleSdk } from "../browser/harness.mjs";
+
+const DIST = "www/dist-test";
+
+/** Builds the package with hooks into a folder of its own. */
+export async function buildPackage() {
+  await mustRun(process.execPath, [join(root, "scripts/build.mjs"), "--test-hooks"]);
+  if (!existsSync(join(root, DIST, "index.js"))) {
+    throw new Remediable(`${DIST} is missing after the build with --test-hooks`);
+  }
+}
+
+/** Runs the cases with these ids through `door` ("page" or "sw"); `onResult` gets each result. */
+export async function runInBrowser({ door, ids, model, onResult }) {
+  const folder = mkdtempSync(join(tmpdir(), "inpage-conformance-"));
+  let server;
+  let browser;
+  try {
+    await bundleSdk(join(folder, "openai.js"));
+    server = await serve({
+      mounts: {
+        "/dist/": join(root, DIST, "/"),
+        "/sw.js": join(root, DIST, "sw.js"),
+        "/conformance/": join(root, "tests/conformance/"),
+        "/openai.js": join(folder, "openai.js"),
+        "/model.gguf": model,
+      },
+    });
+    browser = await launchChromium();
+    const page = await browser.newPage();
+    if (process.env.INPAGE_VERBOSE) {
+      page.on("console", (message) => console.error(`  page: ${message.text()}`));
+    }
+    const broken = new Promise((_, reject) => page.once("pageerror", reject));
+    broken.catch(() => {});
+    await page.exposeFunction("report", onResult);
+    await page.goto(`${server.origin}/conformance/page.html`);
+    await Promise.race([page.waitForFunction(() => window.loaded), broken]);
+    await page.evaluate(([door, ids]) => window.runConformance(door, ids), [door, ids]);
+  } finally {
+    await browser?.close();
+    await server?.close();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}

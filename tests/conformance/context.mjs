@@ -1,0 +1,253 @@
+//! What a case gets: requests through one door, with rule E checked on every error, and the file's
+//! abbreviations (R, IDS, FORCE, BIAS, SCORE). Runs in Node and in pages; a door is
+//! `{ name, origin, fetch, hooks(command), OpenAI, complete?, plainFetch? }`.
+
+import { equal, fail, matches, ok, show } from "./check.mjs";
+import { EventParser, merge } from "./events.mjs";
+
+export const P = "The capital of France is";
+
+const JSON_TYPE = { "content-type": "application/json" };
+const RESERVED = /[\\.+*?()|[\]{}^$#&~-]/g;
+
+/** A regular expression that matches exactly `text`. */
+export const escapeRegex = (text) => text.replace(RESERVED, "\\$&");
+
+/** The completion is exactly `text`. */
+export const FORCE = (text) => ({
+  grammar: { type: "regex", value: escapeRegex(text) },
+  temperature: 0,
+  max_tokens: 200,
+});
+
+/** Every generated token is `id`. */
+export const BIAS = (id) => ({ logit_bias: { [id]: 100 }, temperature: 0 });
+
+/** Members of a body that scores `prompt`. */
+export const SCORE = (prompt) => ({ prompt, echo: true, max_tokens: 0, logprobs: 1 });
+
+/** The base request with `members` added or replaced; `undefined` takes one away. */
+export const R = (members = {}) => ({ model: "default", prompt: P, max_tokens: 8, ...members });
+
+const idOf = (label) => Number(/^token_id:(\d+)$/.exec(label)?.[1] ?? fail(`no id: ${label}`));
+
+/** Rule E. */
+function checkError(reply) {
+  const what = `error ${reply.status}`;
+  matches(reply.headers.get("content-type") ?? "", /^application\/json\b/, `${what}, content type`);
+  ok(reply.headers.get("x-request-id"), `${what} without x-request-id`);
+  equal(Object.keys(reply.body ?? {}), ["error"], `${what}, members of the body`);
+  const names = Object.keys(reply.body.error).sort();
+  equal(names, ["code", "message", "param", "type"], `${what}, members of error`);
+  const { message, type, param, code } = reply.body.error;
+  ok(typeof message === "string" && message !== "", `${what} without a message`, message);
+  ok(typeof type === "string", `${what} without a type`, type);
+  for (const value of [param, code]) {
+    ok(value === null || typeof value === "string", `${what}: param and code`, value);
+  }
+}
+
+function checkStatus({ status, text }, expected, body) {
+  if (status === expected) return;
+  fail(
+    `status: expected ${expected}, seen ${status}\n    asked ${show(body)}\n    answer ${text.slice(0, 300)}`,
+  );
+}
+
+export class Context {
+  #door;
+  #ordinary;
+
+  /** `info` is the answer to the command `modelInfo`. */
+  constructor(door, info) {
+    this.#door = door;
+    this.info = info;
+  }
+
+  /** `native`, `page` or `sw`. */
+  get door() {
+    return this.#door.name;
+  }
+
+  /** End-of-text id. */
+  get EOS() {
+    return this.info.eosIds[0];
+  }
+
+  hooks(command) {
+    return this.#door.hooks(command);
+  }
+
+  /** The endpoint's switches until the case ends. */
+  switches(switches) {
+    return this.hooks({ switches });
+  }
+
+  /** The JS function door; only pages have it. */
+  complete(body, options) {
+    return this.#door.complete(body, options);
+  }
+
+  /** The page's own `fetch`. */
+  plainFetch(url, init) {
+    return this.#door.plainFetch(url, init);
+  }
+
+  fetch(path, init) {
+    return this.#door.fetch(new URL(path, this.#door.origin).href, init);
+  }
+
+  /** The official client. It does not retry unless asked: the first answer is what counts. */
+  client(options = {}) {
+    const { OpenAI, origin, fetch } = this.#door;
+    return new OpenAI({
+      baseURL: `${origin}/v1`,
+      apiKey: "x",
+      dangerouslyAllowBrowser: true,
+      maxRetries: 0,
+      fetch,
+      ...options,
+    });
+  }
+
+  /** Any request: `{ status, headers, text, body }`, the body parsed if it is JSON. */
+  async request(path, init) {
+    const response = await this.fetch(path, init);
+    const text = await response.text();
+    const isJson = response.headers.get("content-type")?.startsWith("application/json");
+    const reply = {
+      status: response.status,
+      headers: response.headers,
+      text,
+      body: isJson ? JSON.parse(text) : undefined,
+    };
+    if (!response.ok) checkError(reply);
+    return reply;
+  }
+
+  /** A completion request; a string body is sent as it is. */
+  post(body, init = {}) {
+    return this.request("/v1/completions", {
+      method: "POST",
+      headers: JSON_TYPE,
+      body: typeof body === "string" ? body : JSON.stringify(body),
+      ...init,
+    });
+  }
+
+  /** A completion that has to succeed: the object. */
+  async completion(body, init) {
+    const reply = await this.post(body, init);
+    checkStatus(reply, 200, body);
+    return reply.body;
+  }
+
+  /** The only choice of a completion of R + `members`. */
+  async choice(members) {
+    const { choices } = await this.completion(R(members));
+    equal(choices.length, 1, "choices");
+    return choices[0];
+  }
+
+  /** The text of R + `members`. */
+  async text(members) {
+    return (await this.choice(members)).text;
+  }
+
+  /** A request that has to be refused; a null code and an undefined param may be any. */
+  async refused(body, status, code, param, init) {
+    const reply = await this.post(body, init);
+    checkStatus(reply, status, body);
+    const { error } = reply.body;
+    if (code !== null) equal(error.code, code, `error.code of ${show(body)}`);
+    if (param !== undefined) equal(error.param, param, `error.param of ${show(body)}`);
+    return reply;
+  }
+
+  /**
+   * A stream that has to succeed, read to its end: `{ response, text, data, comments, chunks,
+   * choices, usage }`. `onChunk(chunk, choices so far)` sees each chunk when it comes.
+   */
+  async stream(body, { onChunk, signal, headers } = {}) {
+    const response = await this.fetch("/v1/completions", {
+      method: "POST",
+      headers: { ...JSON_TYPE, ...headers },
+      body: JSON.stringify({ ...body, stream: true }),
+      ...(signal ? { signal } : {}),
+    });
+    const type = response.headers.get("content-type");
+    if (response.status !== 200 || !type?.startsWith("text/event-stream")) {
+      fail(`${show(body)}: expected a stream, seen ${response.status} ${await response.text()}`);
+    }
+    const parser = new EventParser();
+    const chunks = [];
+    const reader = response.body.getReader();
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) break;
+      for (const chunk of parser.push(value)) {
+        if (chunk.error) fail(`${show(body)}: an error in the stream: ${show(chunk.error)}`);
+        chunks.push(chunk);
+        onChunk?.(chunk, chunks);
+      }
+    }
+    equal(parser.data.at(-1), "[DONE]", `${show(body)}: last event`);
+    const { text, data, comments, leadingComments } = parser;
+    return {
+      ...{ response, text, data, comments, leadingComments, chunks },
+      choices: merge(chunks),
+      usage: chunks.at(-1)?.usage,
+    };
+  }
+
+  /** The ids of a text as a prompt, an automatic start of text included. */
+  async IDS(prompt) {
+    const body = { model: "default", prompt, echo: true, max_tokens: 0, logprobs: 0 };
+    const { choices } = await this.completion({ ...body, return_tokens_as_token_ids: true });
+    return choices[0].logprobs.tokens.map(idOf);
+  }
+
+  /** The log-probabilities of a prompt's tokens. */
+  async SCORE(prompt) {
+    const { choices } = await this.completion({ model: "default", ...SCORE(prompt) });
+    return choices[0].logprobs.token_logprobs;
+  }
+
+  /** X and Y: two ids of ordinary words, neither of which is in P. */
+  async ordinary() {
+    this.#ordinary ??= await this.#findOrdinary();
+    return this.#ordinary;
+  }
+
+  async #findOrdinary() {
+    const inP = new Set(await this.IDS(P));
+    const prompt = "Once upon a time there was a little dog and he ran home";
+    const ids = await this.IDS(prompt);
+    const { choices } = await this.completion({ model: "default", ...SCORE(prompt) });
+    const found = new Set();
+    choices[0].logprobs.tokens.forEach((label, i) => {
+      if (/^ ?[a-z]{2,}$/i.test(label) && !inP.has(ids[i])) found.add(ids[i]);
+    });
+    ok(found.size >= 2, "the model has two ordinary tokens", [...found]);
+    return [...found].slice(0, 2);
+  }
+
+  /** `length` ordinary token ids. */
+  async longPrompt(length) {
+    const ids = (await this.IDS("Once upon a time there was a little dog and he ran home")).slice(
+      1,
+    );
+    return Array.from({ length }, (_, i) => ids[i % ids.length]);
+  }
+
+  /** Waits until nothing runs any more; fails after `limit_ms`. */
+  async idle(limit_ms = 2000) {
+    const end = performance.now() + limit_ms;
+    for (;;) {
+      const active = await this.hooks({ activeGenerations: true });
+      if (active === 0) return;
+      if (performance.now() > end) fail(`active generations after ${limit_ms} ms: ${active}`);
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  }
+}

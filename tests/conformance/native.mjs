@@ -1,0 +1,70 @@
+//! The native door: `examples/serve.rs` with hooks, built and started. Knows no case.
+
+import { spawn } from "node:child_process";
+import { join } from "node:path";
+import OpenAI from "openai";
+import { mustRun, Remediable, root, windows } from "../../scripts/process.mjs";
+import { targetFolder } from "../../scripts/setup/target.mjs";
+
+/** Long enough for every case, short enough for a software GPU. */
+const CONTEXT_TOKENS = 512;
+
+/** Builds the server; returns its program. */
+export async function buildServer() {
+  const args = ["build", "--locked", "--example", "serve", "--features", "test-hooks"];
+  await mustRun("cargo", args, { remedy: "The compiler's messages stand above." });
+  return join(targetFolder(), "debug", "examples", windows ? "serve.exe" : "serve");
+}
+
+/** Starts the server on a free port: `{ origin, close() }`. */
+export async function startServer(program, { model, cpu = false, env = {} }) {
+  const name = model.replace(/^.*[\\/]|\.gguf$/g, "");
+  const args = ["--port", "0", "--model", model, "--id", `inpage/${name}`];
+  args.push("--context", String(CONTEXT_TOKENS), ...(cpu ? ["--cpu"] : []));
+  const server = spawn(program, args, {
+    cwd: root,
+    env: { ...process.env, ...env },
+    stdio: ["ignore", "pipe", 2],
+  });
+  // A crash of this program must not leave the server behind.
+  const kill = () => server.kill();
+  process.once("exit", kill);
+  const close = () =>
+    new Promise((resolve) => {
+      process.off("exit", kill);
+      if (server.exitCode !== null || server.signalCode !== null) resolve();
+      server.once("exit", resolve);
+      kill();
+    });
+  const origin = await new Promise((resolve, reject) => {
+    let output = "";
+    server.stdout.on("data", (text) => {
+      output += text;
+      const match = /^listening on (http:\S+)$/m.exec(output);
+      if (match) resolve(match[1]);
+    });
+    server.once("error", reject);
+    server.once("exit", (status) => {
+      const remedy = "Its messages stand above. --cpu computes without a GPU.";
+      reject(new Remediable(`the server ended with status ${status}`, remedy));
+    });
+  });
+  return { origin, close };
+}
+
+/** The server as cases see it. */
+export function nativeDoor(origin) {
+  return {
+    name: "native",
+    origin,
+    fetch: (url, init) => fetch(url, init),
+    OpenAI,
+    async hooks(command) {
+      const init = { method: "POST", body: JSON.stringify(command) };
+      const response = await fetch(`${origin}/_hooks`, init);
+      const text = await response.text();
+      if (!response.ok) throw new Error(`${JSON.stringify(command).slice(0, 100)}: ${text}`);
+      return JSON.parse(text);
+    },
+  };
+}

@@ -1,0 +1,33 @@
+//! Runs cases inside of a page: through `engine.fetch` or through the service worker. Wants the
+//! package built with hooks at /dist/, a model at /model.gguf, and `report(result)` in the page.
+
+import * as inpage from "/dist/index.js";
+import OpenAI from "/openai.js";
+import { cases } from "./cases/index.mjs";
+import { runCases } from "./run.mjs";
+
+async function openDoor(name) {
+  const engine = await inpage.createEngine({ model: { url: "/model.gguf", id: "inpage/model" } });
+  const door = {
+    name,
+    origin: location.origin,
+    fetch: engine.fetch,
+    plainFetch: (url, init) => fetch(url, init),
+    OpenAI,
+    hooks: async (command) => JSON.parse(await engine.testHooks(JSON.stringify(command))),
+    complete: (body, options) => engine.completions.create(body, options),
+  };
+  if (name === "sw") {
+    await inpage.serveFromPage(engine).ready;
+    door.fetch = inpage.servedFetch;
+  }
+  return door;
+}
+
+/** Runs the cases with these ids; each result goes to `report`. */
+window.runConformance = async (name, ids) => {
+  const door = await openDoor(name);
+  const chosen = cases.filter(({ id }) => ids.includes(id));
+  for await (const result of runCases(chosen, door)) await window.report(result);
+};
+window.loaded = true;
