@@ -1,5 +1,6 @@
 //! Builds the npm package into www/dist: the wasm module, its glue, the TypeScript and the service worker.
-//! Each step is skipped while its inputs are what they were. `npm run build`; `-- --dev` compiles quicker, runs slower.
+//! Each step is skipped while its inputs are what they were. `npm run build`; `-- --dev` compiles quicker, runs slower;
+//! `-- --test-hooks` builds what conformance cases need into www/dist-test, which is never shipped.
 
 import { cpSync, existsSync, mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
@@ -9,8 +10,9 @@ import { targetFolder } from "./setup/target.mjs";
 import { digest, dropStamp, isFresh, writeStamp } from "./stamp.mjs";
 
 const DIST = "www/dist";
-const WASM = `${DIST}/wasm/inpage_bg.wasm`;
-const GLUE = `${DIST}/wasm/inpage.js`;
+const TEST_DIST = "www/dist-test";
+const WASM = "wasm/inpage_bg.wasm";
+const GLUE = "wasm/inpage.js";
 const RUST_INPUTS = [
   "Cargo.toml",
   "Cargo.lock",
@@ -54,8 +56,10 @@ async function optimize(from, to) {
   cpSync(from, to);
 }
 
-export async function buildWasm({ toolchain, bindgen }, dev) {
+export async function buildWasm({ toolchain, bindgen }, { dev = false, testHooks = false } = {}) {
   const profile = dev ? "web-dev" : "web";
+  const [name, dist] = testHooks ? ["wasm-test", TEST_DIST] : ["wasm", DIST];
+  const [wasm, glue] = [`${dist}/${WASM}`, `${dist}/${GLUE}`];
   const inputs = digest(
     RUST_INPUTS,
     toolchain.name,
@@ -64,8 +68,8 @@ export async function buildWasm({ toolchain, bindgen }, dev) {
     OPTIMIZE_LEVEL,
     bindgen,
   );
-  if (isFresh("wasm", inputs, [WASM, GLUE])) return;
-  dropStamp("wasm");
+  if (isFresh(name, inputs, [wasm, glue])) return;
+  dropStamp(name);
   let start = performance.now();
   say(
     `build: wasm module (${toolchain.name}, profile ${profile}; the first time takes about ten minutes)`,
@@ -81,6 +85,7 @@ export async function buildWasm({ toolchain, bindgen }, dev) {
       "--locked",
       "--profile",
       profile,
+      ...(testHooks ? ["--features", "test-hooks"] : []),
       ...toolchain.args,
     ],
     {
@@ -108,12 +113,12 @@ export async function buildWasm({ toolchain, bindgen }, dev) {
   say(`  wasm-bindgen ${seconds(start)}`);
 
   const from = join(work, "inpage_bg.wasm");
-  mkdirSync(join(root, DIST, "wasm"), { recursive: true });
-  if (dev) cpSync(from, join(root, WASM));
-  else await optimize(from, join(root, WASM));
-  cpSync(join(work, "inpage.js"), join(root, GLUE));
-  say(`  ${WASM} ${mebibytes(WASM)}`);
-  writeStamp("wasm", inputs);
+  mkdirSync(join(root, dist, "wasm"), { recursive: true });
+  if (dev || testHooks) cpSync(from, join(root, wasm));
+  else await optimize(from, join(root, wasm));
+  cpSync(join(work, "inpage.js"), join(root, glue));
+  say(`  ${wasm} ${mebibytes(wasm)}`);
+  writeStamp(name, inputs);
 }
 
 function removeScripts() {
@@ -149,18 +154,32 @@ export async function buildTypeScript() {
   writeStamp("typescript", inputs);
 }
 
+/** The package with hooks: the wasm module of the test build, everything else as it is shipped. */
+function copyPackageForTests() {
+  for (const entry of readdirSync(join(root, DIST))) {
+    if (entry === "wasm") continue;
+    cpSync(join(root, DIST, entry), join(root, TEST_DIST, entry), { recursive: true });
+  }
+}
+
 /** Builds what is out of date; `tools` comes from `setUpForBuild`. */
-export async function build(tools, { dev = false } = {}) {
+export async function build(tools, { dev = false, testHooks = false } = {}) {
   if (!existsSync(join(root, "www/src/index.ts"))) {
     throw new Remediable(
       "www/src/index.ts is missing",
       "This folder is not a whole checkout of the repository.",
     );
   }
-  await buildWasm(tools, dev);
+  await buildWasm(tools, { dev, testHooks });
   await buildTypeScript();
+  if (testHooks) copyPackageForTests();
 }
 
 if (isProgram(import.meta.url)) {
-  await main(async (args) => build(await setUpForBuild(), { dev: args.includes("--dev") }));
+  await main(async (args) =>
+    build(await setUpForBuild(), {
+      dev: args.includes("--dev"),
+      testHooks: args.includes("--test-hooks"),
+    }),
+  );
 }

@@ -2,7 +2,9 @@
 
 use std::rc::Rc;
 
-use inpage::api::{Handler, ReadyModel, SamplingDefaults, SystemHost, system_fingerprint};
+use inpage::api::{
+    CallFormat, Handler, LazyCompiler, ReadyModel, SamplingDefaults, SystemHost, system_fingerprint,
+};
 use inpage::device::{Gpu, GpuOptions};
 use inpage::engine::{Engine, EngineLimits};
 use inpage::model::{self, Compute, LoadOptions, Transformer};
@@ -74,6 +76,8 @@ pub async fn load(options: &Options) -> Outcome<Loaded> {
     let (engine, handle) = Engine::new(model, limits);
     let ready = ReadyModel {
         engine: handle,
+        call_format: CallFormat::of(&tokenizer),
+        compiler: LazyCompiler::default(),
         tokenizer,
         fingerprint,
         sampling_defaults: SamplingDefaults::default(),

@@ -29,6 +29,8 @@ pub struct InpageEngine {
 struct Loaded {
     engine: crate::engine::EngineHandle,
     report: LoadReport,
+    #[cfg(feature = "test-hooks")]
+    hooks: crate::test_hooks::Hooks,
 }
 
 #[derive(Serialize)]
@@ -79,10 +81,19 @@ impl InpageEngine {
             move |error: Error| handler.set_model(&id, ModelState::Failed(error.to_string()));
         let max_queue = self.handler.switches().max_queue;
         match load(&source, max_queue, progress, on_end).await {
-            Ok(super::load::Loaded { ready, report }) => {
+            Ok(loaded) => {
+                let (ready, report) = (loaded.ready, loaded.report);
                 *self.loaded.borrow_mut() = Some(Loaded {
                     engine: ready.engine.clone(),
                     report,
+                    #[cfg(feature = "test-hooks")]
+                    hooks: crate::test_hooks::Hooks::new(
+                        self.handler.switches().clone(),
+                        Rc::new(BrowserHost),
+                        &self.model_id,
+                        ready.clone(),
+                        loaded.controls,
+                    ),
                 });
                 self.handler
                     .set_model(&self.model_id, ModelState::Ready(ready));
@@ -119,6 +130,11 @@ impl InpageEngine {
             headers: serde_wasm_bindgen::from_value(headers)?,
             body,
         };
+        #[cfg(feature = "test-hooks")]
+        if let Some(answer) = self.command(&request) {
+            return Ok(InpageResponse::new(answer));
+        }
+        let handler = self.handler();
         let (abort, registration) = AbortHandle::new_pair();
         let on_abort = Closure::<dyn Fn()>::new(move || abort.abort());
         if signal.aborted() {
@@ -126,7 +142,7 @@ impl InpageEngine {
         }
         signal.set_onabort(Some(on_abort.as_ref().unchecked_ref()));
         // Aborting drops the handler's future, and with it what it generates.
-        let response = Abortable::new(self.handler.handle(request), registration).await;
+        let response = Abortable::new(handler.handle(request), registration).await;
         signal.set_onabort(None);
         match response {
             Ok(response) => Ok(InpageResponse::new(response)),
@@ -156,5 +172,40 @@ impl InpageEngine {
             .borrow()
             .as_ref()
             .map_or(0, |loaded| loaded.engine.active_generations())
+    }
+}
+
+impl InpageEngine {
+    #[cfg(not(feature = "test-hooks"))]
+    fn handler(&self) -> Rc<Handler> {
+        self.handler.clone()
+    }
+
+    /// The endpoint as the last command of a test left it.
+    #[cfg(feature = "test-hooks")]
+    fn handler(&self) -> Rc<Handler> {
+        let loaded = self.loaded.borrow();
+        loaded
+            .as_ref()
+            .map_or_else(|| self.handler.clone(), |loaded| loaded.hooks.handler())
+    }
+
+    /// Obeys a request to `_hooks`, through whichever door it came.
+    #[cfg(feature = "test-hooks")]
+    fn command(&self, request: &Request) -> Option<crate::api::Response> {
+        if !request.url.ends_with("/_hooks") {
+            return None;
+        }
+        let loaded = self.loaded.borrow();
+        let command = String::from_utf8_lossy(&request.body);
+        let (status, body) = match loaded.as_ref()?.hooks.command(&command) {
+            Ok(answer) => (200, answer),
+            Err(error) => (400, error.to_string()),
+        };
+        Some(crate::api::Response {
+            status,
+            headers: vec![("content-type".to_owned(), "application/json".to_owned())],
+            body: crate::api::Body::Full(body.into_bytes()),
+        })
     }
 }

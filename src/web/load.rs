@@ -35,6 +35,8 @@ pub(super) struct LoadReport {
 pub(super) struct Loaded {
     pub ready: ReadyModel,
     pub report: LoadReport,
+    #[cfg(feature = "test-hooks")]
+    pub controls: Rc<crate::test_hooks::Controls>,
 }
 
 /// Loads the model in `source` and starts its engine; `progress` is told the tensor bytes read so
@@ -85,6 +87,9 @@ pub(super) async fn load<S: ByteSource>(
         max_queue,
         ..EngineLimits::default()
     };
+    #[cfg(feature = "test-hooks")]
+    let (model, controls) =
+        crate::test_hooks::HookedModel::new(model, Rc::new(super::host::BrowserHost));
     let (engine, handle) = Engine::new(model, limits);
     spawn_local(async move {
         if let Err(error) = engine.run().await {
@@ -100,7 +105,12 @@ pub(super) async fn load<S: ByteSource>(
         call_format,
         compiler: LazyCompiler::default(),
     };
-    Ok(Loaded { ready, report })
+    Ok(Loaded {
+        ready,
+        report,
+        #[cfg(feature = "test-hooks")]
+        controls,
+    })
 }
 
 /// The variant in a word, as reports show it.
