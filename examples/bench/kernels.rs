@@ -128,7 +128,7 @@ async fn measure(
 /// Median seconds of a pass: a captured graph on a GPU, the ops themselves on the CPU.
 async fn median_seconds<T>(machine: &Machine, pass: impl Fn() -> T) -> Outcome<f64> {
     let graph = match &machine.compute {
-        Compute::Gpu { gpu, .. } => Some((gpu, Graph::record(gpu, &pass).await?)),
+        Compute::Gpu { gpu, .. } => Some((gpu, Graph::record(gpu, &[], &pass).await?)),
         Compute::Cpu(_) => None,
     };
     let mut count = 1;

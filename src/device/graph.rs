@@ -1,6 +1,8 @@
 //! Captured graphs: a sequence of launches resolved once (pipelines, bind groups) and replayed with
 //! nothing but dispatches.
 
+use burn::cubecl::server::Handle;
+
 use super::Gpu;
 use crate::Result;
 
@@ -13,17 +15,32 @@ pub struct Graph<T> {
     output: T,
 }
 
+/// Most tensors that recorded launches have alive at a time, besides those they were given.
+const ALIVE: usize = 6;
+
 impl<T> Graph<T> {
-    /// Runs `launches` once for real (pipelines are compiled, memory is allocated), then records it.
+    /// Runs `launches` once for real (pipelines are compiled), then records it. `sizes_bytes` are
+    /// the sizes of the tensors that it makes.
+    ///
+    /// A recording cannot allocate, and the pool gives a small tensor any page that is large
+    /// enough: so there is room for as many of each size as can be alive at a time.
     ///
     /// # Errors
     /// When a launch fails or the recording is refused.
-    pub async fn record(gpu: &Gpu, mut launches: impl FnMut() -> T) -> Result<Graph<T>> {
+    pub async fn record(
+        gpu: &Gpu,
+        sizes_bytes: &[usize],
+        mut launches: impl FnMut() -> T,
+    ) -> Result<Graph<T>> {
         let client = &gpu.client;
         client.graph_prepare().map_err(|e| gpu.failure(e))?;
         let warm = launches();
         gpu.sync().await?;
         drop(warm);
+        let sizes = sizes_bytes.iter().flat_map(|&bytes| [bytes; ALIVE]);
+        let room: Vec<Handle> = sizes.map(|bytes| client.empty(bytes)).collect();
+        gpu.sync().await?;
+        drop(room);
         client.start_capture().map_err(|e| gpu.failure(e))?;
         let output = launches();
         let recorded = client.stop_capture().map_err(|e| gpu.failure(e))?;

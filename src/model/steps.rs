@@ -57,6 +57,9 @@ pub(super) struct Steps {
     llama: Llama,
     kv: Vec<KvMemory>,
     kv_dim: usize,
+    /// Elements of a row of each of the step's tensors but the logits.
+    widths: [usize; 5],
+    vocab: usize,
     /// A page that no sequence owns: graphs are recorded against it.
     spare_page: u32,
     step: Step,
@@ -78,6 +81,14 @@ impl Steps {
         Steps {
             kv: kv.collect(),
             kv_dim,
+            widths: [
+                config.dim,
+                config.q_dim(),
+                kv_dim,
+                config.q_dim() + 2 * kv_dim,
+                config.ffn_dim,
+            ],
+            vocab: config.token_ids,
             spare_page: pages as u32,
             step: Step::new(MAX_TOKENS, MAX_BATCH * (pages + 1), device),
             ids: BTreeMap::new(),
@@ -303,20 +314,26 @@ impl Steps {
         let ids = ids_of(&mut self.ids, rows, device).clone();
         let ids = ids.expect("put back by every op that takes it");
         let (llama, step) = (&self.llama, &self.step);
-        let body = Graph::record(gpu, || {
+        let body_sizes = self.widths.map(|width| 4 * rows * width);
+        let logits_sizes = |rows: usize| [4 * rows * self.widths[0], 4 * rows * self.vocab];
+        let body = Graph::record(gpu, &body_sizes, || {
             let mut kv = self.kv.clone();
             llama.forward(ids.clone(), &mut kv, step)
         })
         .await?;
         let x = body.output().clone();
-        let last = Graph::record(gpu, || llama.last_logits(x.clone(), step)).await?;
+        let last =
+            Graph::record(gpu, &logits_sizes(1), || llama.last_logits(x.clone(), step)).await?;
         let every = match BATCH_ROWS.contains(&rows) {
-            true => Some(Graph::record(gpu, || llama.all_logits(x.clone())).await?),
+            true => {
+                let sizes = logits_sizes(rows);
+                Some(Graph::record(gpu, &sizes, || llama.all_logits(x.clone())).await?)
+            }
             false => None,
         };
         let logits = last.output().clone();
         let next = ids_of(&mut self.ids, 1, device).clone();
-        let choose = Graph::record(gpu, || {
+        let choose = Graph::record(gpu, &[], || {
             let (mut ids, mut step) = (next.clone(), step.clone());
             argmax(
                 logits.clone(),
@@ -327,7 +344,8 @@ impl Steps {
         })
         .await?;
         if rows == 1 {
-            let greedy = Graph::record(gpu, || {
+            let sizes = [&body_sizes[..], &logits_sizes(1)].concat();
+            let greedy = Graph::record(gpu, &sizes, || {
                 let (mut kv, mut ids, mut step) = (self.kv.clone(), next.clone(), step.clone());
                 let x = llama.forward(ids.clone().expect("just cloned"), &mut kv, &step);
                 let logits = llama.last_logits(x, &step);
