@@ -106,11 +106,10 @@ impl Choice {
         if self.is_closed() {
             return;
         }
-        let position = self.generated;
         match self.try_choose(logits, allowed) {
             Ok(None) => {}
             Ok(Some(reason)) => self.finish(reason),
-            Err(error) => self.fail(at_position(error, position)),
+            Err(error) => self.fail(at_position(error, self.generated)),
         }
     }
 

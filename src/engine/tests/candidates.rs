@@ -101,6 +101,23 @@ fn one_token_each_needs_no_pages_of_their_own() {
 }
 
 #[test]
+fn one_token_each_does_not_wait_for_a_page() {
+    let limits = EngineLimits {
+        max_unread_events: 24,
+        ..EngineLimits::default()
+    };
+    let mut bench = Bench::new(FakeModel::new(64, 16, 4), limits);
+    // It pauses before its last token, with all the six pages it comes to need.
+    let _paused = bench.submit(&generation(1, 1, 24));
+    assert!(bench.settle().is_pending());
+    assert_eq!(bench.handle.free_pages(), 10);
+    // The prompt fills the other ten.
+    let request = [request(40, 1, 3)];
+    let mut events = bench.submit_all(&request);
+    assert_eq!(bench.read_to_end(&mut events), expected_all(&request, 64));
+}
+
+#[test]
 fn they_come_in_waves_where_pages_are_few() {
     // A candidate may need all 16 pages, so that two at a time are the exception.
     for (prompt_tokens, page_count) in [(30, 16), (32, 16), (30, 17), (30, 24)] {

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use super::super::event::{Event, FinishReason};
 use super::super::generation::{Generation, TokenScore};
 use super::super::wake::yield_now;
+use crate::grammar::{Grammar, Matcher, Next};
 use crate::model::causal::{CausalModel, SequenceKv};
 use crate::sample::Sampler;
 use crate::{Error, Result};
@@ -323,10 +324,21 @@ pub(super) fn expected(
         events.push(Event::Prompt { scores });
     }
     let mut sampler = Sampler::new(&generation.sampling, candidate, prompt);
+    let mut matcher = generation.constraint.as_ref().map(Grammar::matcher);
     let mut history = prompt.to_vec();
-    for _ in 0..(*max_tokens).min(context_tokens - prompt.len()) {
+    for position in 0..(*max_tokens).min(context_tokens - prompt.len()) {
+        let mask = match matcher.as_mut().map_or(Ok(Next::Free), Matcher::next) {
+            Ok(Next::Free) => None,
+            Ok(Next::OneOf(mask)) => Some(mask.clone()),
+            Ok(Next::Finished) => break,
+            Err(Error::GrammarDeadEnd { .. }) => {
+                events.push(Event::Failed(Error::GrammarDeadEnd { position }));
+                return events;
+            }
+            Err(error) => panic!("{error}"),
+        };
         let mut logits = logits(&history, poison);
-        let sampled = match sampler.sample(&mut logits, None, generation.scores) {
+        let sampled = match sampler.sample(&mut logits, mask.as_ref(), generation.scores) {
             Ok(sampled) => sampled,
             Err(error) => {
                 events.push(Event::Failed(error));
@@ -342,8 +354,16 @@ pub(super) fn expected(
             events.push(Event::Finished { reason });
             return events;
         }
+        if let Some(matcher) = &mut matcher {
+            matcher.accept(id).unwrap();
+        }
     }
-    let reason = FinishReason::Length;
+    let is_over = matcher.is_some_and(|mut matcher| matcher.next() == Ok(Next::Finished));
+    let reason = if is_over {
+        FinishReason::Stop
+    } else {
+        FinishReason::Length
+    };
     events.push(Event::Finished { reason });
     events
 }

@@ -2,6 +2,7 @@
 
 mod cancel;
 mod candidates;
+mod constraint;
 mod failure;
 mod fake_model;
 mod output;

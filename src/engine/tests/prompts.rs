@@ -99,3 +99,56 @@ fn no_tokens_wanted_of_some_prompts() {
     assert_eq!(bench.read_to_end(&mut events), expected_all(&request, 64));
     assert!(bench.calls().iter().all(|call| call.owners[0] != 1));
 }
+
+#[test]
+fn candidates_that_lack_pages_come_before_further_prompts() {
+    let mut bench = bench_of(4, 16);
+    // Each of the first prompt's candidates may need all pages: they run one by one.
+    let first = Generation {
+        candidates: 3,
+        ..generation(1, 30, 34)
+    };
+    let request = [first, generation(2, 4, 4)];
+    let mut events = bench.submit_all(&request);
+    assert_eq!(bench.read_to_end(&mut events), expected_all(&request, 64));
+    let calls = bench.calls();
+    let second = calls.iter().position(|call| call.owners.contains(&2));
+    // One call for the first prompt, and 33 for each of two candidates.
+    assert_eq!(second, Some(1 + 2 * 33));
+}
+
+#[test]
+fn a_prompt_that_holds_pages_goes_on_though_candidates_lack_them() {
+    let limits = EngineLimits {
+        prefill_chunk_tokens: 4,
+        max_unread_events: 2,
+        ..EngineLimits::default()
+    };
+    let mut bench = Bench::new(FakeModel::new(64, 9, 4), limits);
+    // Two pages of prompt, up to four of its own for each candidate.
+    let first = Generation {
+        candidates: 2,
+        prompt_scores: Some(0),
+        ..generation(1, 8, 17)
+    };
+    // Up to seven pages: all the others.
+    let request = [first, generation(2, 24, 5)];
+    let mut events = bench.submit_all(&request);
+    // The first prompt's scores fill its readers' places, so that the second one is begun.
+    for _ in 0..7 {
+        assert!(bench.step().is_pending());
+    }
+    assert_eq!(bench.handle.free_pages(), 2);
+    assert_eq!(bench.calls().last().unwrap().owners, [2]);
+    // Now they could start, but with one page less neither prompt's candidates could end.
+    let expected = expected_all(&request, 36);
+    for (events, expected) in events[0].iter_mut().zip(&expected[0]) {
+        assert_eq!(read(events, 1), expected[..1]);
+    }
+    let found = bench.read_to_end(&mut events);
+    for (found, expected) in found[0].iter().zip(&expected[0]) {
+        assert_eq!(found, &expected[1..]);
+    }
+    assert_eq!(found[1], expected[1]);
+    assert!(bench.all_pages_are_free());
+}
