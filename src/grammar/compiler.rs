@@ -7,14 +7,15 @@ use llguidance::toktrie::{InferenceCapabilities, TokTrie};
 use llguidance::{Instant, ParserFactory, TokenParser};
 use serde_json::{Map, Value, json};
 
+use super::budget::Budget;
 use super::{CallFormat, Matcher, Tool, lark, regex, schema, token_trie, tools};
 use crate::sample::TokenMask;
 use crate::text::Tokenizer;
 
 /// Longest source.
 const MAX_SOURCE_BYTES: usize = 1 << 20;
-/// Longest compilation. llguidance cannot be interrupted: its own limits and the checks of
-/// [`lark`] and [`schema`] keep hostile sources near it.
+/// Longest compilation. llguidance cannot be interrupted: its own limits and [`Budget`] keep hostile
+/// sources near it.
 const MAX_COMPILE_SECONDS: f64 = 2.0;
 /// Tokens that consist of what may stand in a JSON string are decided on as one. Each slice costs
 /// memory in the order of the vocabulary.
@@ -88,7 +89,11 @@ impl Compiler {
         let mut factory = ParserFactory::new(&tokens, InferenceCapabilities::default(), &slices)
             .expect("the slices are regular expressions");
         factory.quiet();
-        factory.limits_mut().verbose_errors = false;
+        let limits = factory.limits_mut();
+        limits.verbose_errors = false;
+        // For objects of hundreds of optional properties. Still some 10 ms per mask natively.
+        limits.max_items_in_row = 10_000;
+        limits.step_max_items = 200_000;
         Compiler {
             factory,
             ends: Rc::new(TokenMask::from_words(ends.as_slice().to_vec())),
@@ -146,6 +151,7 @@ impl Compiler {
     }
 
     fn prepare(&self, source: &GrammarSource) -> Result<Prepared, String> {
+        let budget = &mut Budget::default();
         let grammar = match source {
             GrammarSource::Regex(expression) => {
                 if regex::has_stop_group(expression) {
@@ -153,16 +159,17 @@ impl Compiler {
                 }
                 GrammarWithLexer::from_lark(regex::to_lark(expression))
             }
-            GrammarSource::JsonObject => {
-                GrammarWithLexer::from_json_schema(schema::prepare(&json!({ "type": "object" }))?)
-            }
+            GrammarSource::JsonObject => GrammarWithLexer::from_json_schema(schema::prepare(
+                &json!({ "type": "object" }),
+                budget,
+            )?),
             GrammarSource::JsonSchema(value) => {
-                GrammarWithLexer::from_json_schema(schema::prepare(value)?)
+                GrammarWithLexer::from_json_schema(schema::prepare(value, budget)?)
             }
             GrammarSource::Lark(text) => {
-                GrammarWithLexer::from_lark(lark::prepare(text, self.trie())?)
+                GrammarWithLexer::from_lark(lark::prepare(text, self.trie(), budget)?)
             }
-            GrammarSource::LlGuidance(value) => return self.prepare_llguidance(value),
+            GrammarSource::LlGuidance(value) => return self.prepare_llguidance(value, budget),
             GrammarSource::Tools {
                 tools,
                 is_forced,
@@ -171,7 +178,7 @@ impl Compiler {
                 let call = tools::Call::new(*format, self.factory.tok_env().clone());
                 return Ok(Prepared {
                     grammar: TopLevelGrammar {
-                        grammars: call.grammars(tools)?,
+                        grammars: call.grammars(tools, budget)?,
                         max_tokens: None,
                     },
                     opener: (!is_forced).then(|| call.opener()),
@@ -186,7 +193,7 @@ impl Compiler {
         })
     }
 
-    fn prepare_llguidance(&self, value: &Value) -> Result<Prepared, String> {
+    fn prepare_llguidance(&self, value: &Value, budget: &mut Budget) -> Result<Prepared, String> {
         let members = members(value, "the grammar", &["grammars", "max_tokens"])?;
         let max_tokens = match members.get("max_tokens") {
             None | Some(Value::Null) => None,
@@ -199,10 +206,9 @@ impl Compiler {
             Some(Value::Array(entries)) if !entries.is_empty() => entries,
             _ => return Err("\"grammars\" must be an array of at least one grammar".to_owned()),
         };
-        if entries.len() > lark::MAX_GRAMMARS {
-            return Err(format!("more than {} grammars", lark::MAX_GRAMMARS));
-        }
-        let grammars = entries.iter().map(|entry| self.prepare_entry(entry));
+        let grammars = entries
+            .iter()
+            .map(|entry| self.prepare_entry(entry, budget));
         Ok(Prepared {
             grammar: TopLevelGrammar {
                 grammars: grammars.collect::<Result<_, _>>()?,
@@ -213,7 +219,12 @@ impl Compiler {
         })
     }
 
-    fn prepare_entry(&self, entry: &Value) -> Result<GrammarWithLexer, String> {
+    fn prepare_entry(
+        &self,
+        entry: &Value,
+        budget: &mut Budget,
+    ) -> Result<GrammarWithLexer, String> {
+        budget.count_grammar()?;
         let known = ["name", "json_schema", "lark_grammar"];
         let members = members(entry, "an entry of \"grammars\"", &known)?;
         let text = |key: &str| match members.get(key) {
@@ -224,9 +235,12 @@ impl Compiler {
         let json_schema = members.get("json_schema").filter(|value| !value.is_null());
         Ok(GrammarWithLexer {
             name: text("name")?.map(str::to_owned),
-            json_schema: json_schema.map(schema::prepare).transpose()?,
+            json_schema: match json_schema {
+                Some(value) => Some(schema::prepare(value, budget)?),
+                None => None,
+            },
             lark_grammar: match text("lark_grammar")? {
-                Some(text) => Some(lark::prepare(text, self.trie())?),
+                Some(text) => Some(lark::prepare(text, self.trie(), budget)?),
                 None => None,
             },
         })

@@ -6,22 +6,18 @@ use std::collections::{HashMap, HashSet};
 use llguidance::toktrie::TokTrie;
 use serde_json::{Deserializer, Value};
 
+use super::budget::Budget;
 use super::{regex, schema, token_trie};
 
 /// Rules within groups within rules, references followed. llguidance recurses once per level, and
 /// the stack of a wasm module is small.
 const MAX_DEPTH: usize = 96;
-/// Names, strings and expressions in all: llguidance compares each new one with all before.
-const MAX_PARTS: usize = 6_000;
-/// `%lark`, `%json` and named grammars: llguidance counts them in a byte.
-pub const MAX_GRAMMARS: usize = 128;
-
 /// `grammar` with the options of this crate in its `%json` schemas, if llguidance can compile it in
 /// bounded time and stack.
 ///
 /// # Errors
 /// What cannot be compiled, for humans.
-pub fn prepare(grammar: &str, trie: &TokTrie) -> Result<String, String> {
+pub fn prepare(grammar: &str, trie: &TokTrie, budget: &mut Budget) -> Result<String, String> {
     let mut reader = Reader {
         rest: grammar,
         prepared: String::with_capacity(grammar.len()),
@@ -29,8 +25,7 @@ pub fn prepare(grammar: &str, trie: &TokTrie) -> Result<String, String> {
         last_name: None,
         group_depth: 0,
         outer_depths: Vec::new(),
-        parts: 0,
-        grammars: 0,
+        budget,
     };
     while !reader.rest.is_empty() {
         reader.step(trie)?;
@@ -46,7 +41,7 @@ struct Rule<'g> {
     uses: Vec<(&'g str, usize)>,
 }
 
-struct Reader<'g> {
+struct Reader<'g, 'b> {
     rest: &'g str,
     /// What was read, schemas replaced.
     prepared: String,
@@ -58,11 +53,10 @@ struct Reader<'g> {
     group_depth: usize,
     /// The group depths around each open `{`.
     outer_depths: Vec<usize>,
-    parts: usize,
-    grammars: usize,
+    budget: &'b mut Budget,
 }
 
-impl<'g> Reader<'g> {
+impl<'g> Reader<'g, '_> {
     fn step(&mut self, trie: &TokTrie) -> Result<(), String> {
         let rest = self.rest;
         let first = rest.chars().next().unwrap_or_default();
@@ -70,7 +64,7 @@ impl<'g> Reader<'g> {
             '#' => line_length(rest),
             '/' if rest.starts_with("//") => line_length(rest),
             '"' | '/' => {
-                self.count()?;
+                self.budget.count(1)?;
                 let length = quoted_length(rest, first);
                 if first == '/' && regex::has_stop_group(&rest[..length]) {
                     return Err(regex::STOP_GROUP.to_owned());
@@ -78,12 +72,15 @@ impl<'g> Reader<'g> {
                 length
             }
             '<' => {
-                self.count()?;
+                self.budget.count(1)?;
                 let length = rest.find('>').map_or(1, |end| end + 1);
                 check_special_token(&rest[..length], trie)?;
                 length
             }
             '%' => return self.directive(),
+            '=' if self.prepared.trim_end().ends_with("temperature") => {
+                return Err("\"temperature=\" is not supported".to_owned());
+            }
             ':' if rest.starts_with("::") => 2,
             ':' => {
                 self.define();
@@ -107,10 +104,13 @@ impl<'g> Reader<'g> {
                 1
             }
             _ if first.is_ascii_alphabetic() || first == '_' => {
-                self.count()?;
+                self.budget.count(1)?;
                 let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
                 let length = rest.find(|c| !is_name(c)).unwrap_or(rest.len());
-                self.name(&rest[..length]);
+                // Without a letter it stands for a parameter.
+                if rest[..length].contains(|c: char| c.is_ascii_alphabetic()) {
+                    self.name(&rest[..length]);
+                }
                 length
             }
             other => other.len_utf8(),
@@ -149,19 +149,19 @@ impl<'g> Reader<'g> {
     }
 
     fn directive(&mut self) -> Result<(), String> {
-        let length = self.rest[1..]
-            .find(|c: char| !c.is_ascii_alphabetic())
-            .map_or(self.rest.len(), |end| end + 1);
-        let directive = &self.rest[..length];
-        self.count()?;
-        self.take(length);
+        let with_a_value = ["%json", "%llguidance", "%regex", "%lark"];
+        let mut with_a_value = with_a_value.into_iter();
+        let directive = with_a_value.find(|directive| self.rest.starts_with(directive));
+        let directive = directive.unwrap_or("%");
+        self.budget.count(1)?;
+        self.take(directive.len());
         match directive {
             "%json" => {
-                self.count_grammar()?;
+                self.budget.count_grammar()?;
                 let (value, length) = json_prefix(self.rest)?;
                 self.prepared.push(' ');
                 self.prepared
-                    .push_str(&schema::prepare(&value)?.to_string());
+                    .push_str(&schema::prepare(&value, self.budget)?.to_string());
                 self.prepared.push(' ');
                 self.rest = &self.rest[length..];
             }
@@ -169,26 +169,8 @@ impl<'g> Reader<'g> {
                 let (_, length) = json_prefix(self.rest)?;
                 self.take(length);
             }
-            "%lark" => self.count_grammar()?,
+            "%lark" => self.budget.count_grammar()?,
             _ => {}
-        }
-        Ok(())
-    }
-
-    fn count(&mut self) -> Result<(), String> {
-        self.parts += 1;
-        if self.parts > MAX_PARTS {
-            return Err(format!("the grammar has more than {MAX_PARTS} parts"));
-        }
-        Ok(())
-    }
-
-    fn count_grammar(&mut self) -> Result<(), String> {
-        self.grammars += 1;
-        if self.grammars > MAX_GRAMMARS {
-            return Err(format!(
-                "the grammar has more than {MAX_GRAMMARS} grammars in it"
-            ));
         }
         Ok(())
     }

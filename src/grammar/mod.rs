@@ -2,6 +2,7 @@
 //! Compiles regular expressions, JSON schemas, Lark grammars and tool calls with llguidance; knows
 //! nothing of requests, models or logits.
 
+mod budget;
 mod compiler;
 mod lark;
 mod matcher;

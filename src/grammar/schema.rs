@@ -5,18 +5,17 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value, json};
 
+use super::budget::Budget;
+use super::regex;
+
 /// Subschemas within subschemas, references followed. llguidance recurses once per level, and the
 /// stack of a wasm module is small.
 const MAX_DEPTH: usize = 64;
 /// Properties of one object: llguidance recurses once per property.
 const MAX_PROPERTIES: usize = 512;
-/// Subschemas, property names and values of `enum` and `const` in all.
-const MAX_NODES: usize = 10_000;
-/// Steps of the estimate below; about 2 s of llguidance's time at the worst.
-const MAX_WORK: usize = 2_000_000;
-/// What a pattern counts in it.
+/// The work of a pattern.
 const PATTERN_WORK: usize = 2_000;
-/// What each state of a division counts in it: there is one per remainder, and with bounds one per
+/// The work of each state of a division: there is one per remainder, and with bounds one per
 /// remainder and digit.
 const REMAINDER_WORK: u64 = 200;
 
@@ -26,8 +25,8 @@ const REMAINDER_WORK: u64 = 200;
 /// # Errors
 /// Why llguidance could not compile it exactly and in bounded time and stack, as far as it does not
 /// find out itself; for humans.
-pub fn prepare(schema: &Value) -> Result<Value, String> {
-    check(schema)?;
+pub fn prepare(schema: &Value, budget: &mut Budget) -> Result<Value, String> {
+    check(schema, budget)?;
     let options = json!({ "whitespace_flexible": true, "whitespace_pattern": r" |\n {0,16}" });
     Ok(match schema {
         Value::Object(members) => {
@@ -40,12 +39,11 @@ pub fn prepare(schema: &Value) -> Result<Value, String> {
     })
 }
 
-fn check(schema: &Value) -> Result<(), String> {
+fn check(schema: &Value, budget: &mut Budget) -> Result<(), String> {
     let mut check = Check {
         root: schema,
         followed: HashSet::new(),
-        nodes: 0,
-        work: 0,
+        budget,
         multiples: Vec::new(),
         has_reference: false,
         has_inner_id: false,
@@ -57,30 +55,29 @@ fn check(schema: &Value) -> Result<(), String> {
     check.multiples()
 }
 
-struct Check<'s> {
+struct Check<'s, 'b> {
     root: &'s Value,
     /// References whose target was visited.
     followed: HashSet<&'s str>,
-    nodes: usize,
-    work: usize,
+    budget: &'b mut Budget,
     /// All values of `multipleOf`: coefficient and decimal places.
     multiples: Vec<(u64, u32)>,
     has_reference: bool,
     has_inner_id: bool,
 }
 
-impl<'s> Check<'s> {
+impl<'s> Check<'s, '_> {
     fn schema(&mut self, schema: &'s Value, depth: usize) -> Result<(), String> {
         if depth > MAX_DEPTH {
             return Err(format!("the schema is deeper than {MAX_DEPTH} levels"));
         }
-        self.count(1)?;
+        self.budget.count(1)?;
         let members = match schema {
             Value::Bool(_) => return Ok(()),
             Value::Object(members) => members,
             _ => return Err("schema must be an object or boolean".to_owned()),
         };
-        let nodes_before = self.nodes;
+        let parts_before = self.budget.parts();
         let mut alternatives = 0;
         for (keyword, value) in members {
             alternatives += self.keyword(keyword, value, depth)?;
@@ -88,7 +85,8 @@ impl<'s> Check<'s> {
         self.count_properties(members)?;
         // An alternative is intersected with what stands beside it, which is copied for each.
         if members.len() > 1 {
-            self.spend((self.nodes - nodes_before).saturating_mul(alternatives))?;
+            self.budget
+                .spend((self.budget.parts() - parts_before).saturating_mul(alternatives))?;
         }
         Ok(())
     }
@@ -121,7 +119,7 @@ impl<'s> Check<'s> {
                     count += 1;
                 }
                 // Each is compared with each.
-                self.spend(count * count * PATTERN_WORK)?;
+                self.budget.spend(count * count * PATTERN_WORK)?;
             }
             "items" if !value.is_array() => self.schema(value, depth + 1)?,
             "additionalItems" | "additionalProperties" => self.schema(value, depth + 1)?,
@@ -133,7 +131,7 @@ impl<'s> Check<'s> {
                     self.schema(schema, depth + 1)?;
                 }
                 if keyword == "oneOf" {
-                    self.spend(schemas.len() * schemas.len())?;
+                    self.budget.spend(schemas.len() * schemas.len())?;
                 }
                 if keyword.ends_with("Of") {
                     return Ok(schemas.len());
@@ -169,7 +167,7 @@ impl<'s> Check<'s> {
             }
             "format" => {
                 expect(value.is_string(), "a string")?;
-                self.spend(PATTERN_WORK)?;
+                self.budget.spend(PATTERN_WORK)?;
             }
             "required" => {
                 let names = value.as_array();
@@ -189,7 +187,7 @@ impl<'s> Check<'s> {
         if depth > MAX_DEPTH {
             return Err(format!("a constant is deeper than {MAX_DEPTH} levels"));
         }
-        self.count(1)?;
+        self.budget.count(1)?;
         match value {
             Value::Number(_) => self.number("enum or const", value),
             Value::Array(items) => items
@@ -258,7 +256,7 @@ impl<'s> Check<'s> {
             }
         }
         let work = usize::try_from(remainders * REMAINDER_WORK);
-        self.spend(work.unwrap_or(usize::MAX))
+        self.budget.spend(work.unwrap_or(usize::MAX))
     }
 
     /// Several may meet in one number, which is then a multiple of all.
@@ -304,10 +302,10 @@ impl<'s> Check<'s> {
     }
 
     fn pattern(&mut self, pattern: &str) -> Result<(), String> {
-        if super::regex::has_stop_group(pattern) {
-            return Err(super::regex::STOP_GROUP.to_owned());
+        if regex::has_stop_group(pattern) {
+            return Err(regex::STOP_GROUP.to_owned());
         }
-        self.spend(PATTERN_WORK)
+        self.budget.spend(PATTERN_WORK)
     }
 
     fn count_properties(&mut self, members: &Map<String, Value>) -> Result<(), String> {
@@ -317,23 +315,7 @@ impl<'s> Check<'s> {
         if count > 2 * MAX_PROPERTIES || properties.map_or(0, Map::len) > MAX_PROPERTIES {
             return Err(too_many_properties());
         }
-        self.count(count)
-    }
-
-    fn count(&mut self, nodes: usize) -> Result<(), String> {
-        self.nodes += nodes;
-        if self.nodes > MAX_NODES {
-            return Err(format!("the schema has more than {MAX_NODES} parts"));
-        }
-        Ok(())
-    }
-
-    fn spend(&mut self, work: usize) -> Result<(), String> {
-        self.work = self.work.saturating_add(work);
-        if self.work > MAX_WORK {
-            return Err("the schema combines too many alternatives, patterns or digits".to_owned());
-        }
-        Ok(())
+        self.budget.count(count)
     }
 }
 

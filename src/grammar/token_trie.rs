@@ -9,14 +9,15 @@ use crate::text::Tokenizer;
 
 /// Longer tokens are never allowed: the trie counts depth in ten bits.
 const MAX_TOKEN_BYTES: usize = 1000;
-/// Tokens past this sum of bytes are never allowed: the trie counts nodes in 22 bits.
+/// Tokens past this sum of bytes, or from this id on, are never allowed: the trie counts nodes in 22
+/// bits.
 const MAX_TOTAL_BYTES: usize = (1 << 22) - 1;
 
 /// The trie of `tokenizer`. Special and end-of-text tokens lie below a byte that no text has, so
 /// only a grammar that names them allows them; unused ids and those from `vocab_size` on are not in
 /// it.
 pub fn build(tokenizer: &Tokenizer, vocab_size: usize) -> TokEnv {
-    let vocab_size = tokenizer.vocab_size().min(vocab_size) as u32;
+    let vocab_size = tokenizer.vocab_size().min(vocab_size).min(MAX_TOTAL_BYTES) as u32;
     let mut left = MAX_TOTAL_BYTES;
     let words: Vec<Vec<u8>> = (0..vocab_size)
         .map(|id| {

@@ -6,6 +6,7 @@ use llguidance::toktrie::TokEnv;
 use serde::de::IgnoredAny;
 use serde_json::{Deserializer, Value, json};
 
+use super::budget::Budget;
 use super::matcher::Progress;
 use super::{schema, token_trie};
 use crate::text::Tokenizer;
@@ -60,19 +61,18 @@ impl CallFormat {
     /// How the model of this tokenizer writes calls, as far as its chat template tells.
     pub fn of(tokenizer: &Tokenizer) -> CallFormat {
         let template = tokenizer.chat_template().unwrap_or_default();
+        let has = |text| template.contains(text);
         let is_token = |text| tokenizer.special_id(text).is_some();
-        if template.contains("<tool_call>") && template.contains("\"arguments\"") {
+        // Some families put other things than JSON between these tags.
+        let is_hermes = has("<tool_call>") && has("arguments");
+        if is_hermes && !has("<function=") && !has("<arg_key>") {
             CallFormat::Hermes {
                 has_special_tags: is_token("<tool_call>"),
             }
-        } else if is_token("[TOOL_CALLS]") && template.contains("[TOOL_CALLS]") {
-            // Later models write `[TOOL_CALLS]name[ARGS]{...}`.
-            if template.contains("[ARGS]") {
-                CallFormat::Bare
-            } else {
-                CallFormat::Mistral
-            }
-        } else if is_token("<|python_tag|>") && template.contains("\"parameters\"") {
+        // Later models write `[TOOL_CALLS]name[ARGS]{...}`.
+        } else if is_token("[TOOL_CALLS]") && has("[TOOL_CALLS]") && !has("[ARGS]") {
+            CallFormat::Mistral
+        } else if is_token("<|python_tag|>") && has("parameters") {
             CallFormat::Llama3
         } else {
             CallFormat::Bare
@@ -185,15 +185,21 @@ impl Call {
     ///
     /// # Errors
     /// Which parameters cannot be honoured.
-    pub(super) fn grammars(&self, tools: &[Tool]) -> Result<Vec<GrammarWithLexer>, String> {
-        let mut schemas = vec![grammar(ANY_OBJECT, &json!({ "type": "object" }))?];
+    pub(super) fn grammars(
+        &self,
+        tools: &[Tool],
+        budget: &mut Budget,
+    ) -> Result<Vec<GrammarWithLexer>, String> {
+        let any_object = json!({ "type": "object" });
+        let mut schemas = vec![grammar(ANY_OBJECT, &any_object, budget)?];
         let mut calls = Vec::new();
         for (index, tool) in tools.iter().enumerate() {
+            budget.count(1)?;
             let arguments = match (&tool.parameters, tool.strict) {
                 (Some(parameters), true) => {
                     let name = format!("arguments-{index}");
                     let schema = object_schema(parameters)
-                        .and_then(|schema| grammar(&name, &schema))
+                        .and_then(|schema| grammar(&name, &schema, budget))
                         .map_err(|error| format!("parameters of {:?}: {error}", tool.name))?;
                     schemas.push(schema);
                     name
@@ -229,10 +235,10 @@ impl Call {
 /// The grammar of arguments that need not satisfy anything.
 const ANY_OBJECT: &str = "arguments";
 
-fn grammar(name: &str, schema: &Value) -> Result<GrammarWithLexer, String> {
+fn grammar(name: &str, schema: &Value, budget: &mut Budget) -> Result<GrammarWithLexer, String> {
     Ok(GrammarWithLexer {
         name: Some(name.to_owned()),
-        json_schema: Some(schema::prepare(schema)?),
+        json_schema: Some(schema::prepare(schema, budget)?),
         lark_grammar: None,
     })
 }

@@ -284,6 +284,7 @@ fn lark_in_llguidances_dialect() {
         ("start: \"a", "lexer error"),
         ("start: /(?=a)a/", "look-around"),
         ("start: %json {\"not\": {}}", "not"),
+        ("start[temperature=1]: /a/", "temperature"),
         ("start: %json", "JSON"),
         ("", "start"),
     ] {

@@ -10,7 +10,7 @@ use super::*;
 /// The stack of a wasm module is 1 MiB, and native frames are no smaller.
 const STACK_BYTES: usize = 1 << 19;
 
-/// Compiles on a small stack; what compiles also gives a few masks.
+/// Compiles on a small stack; what compiles also gives masks.
 fn survives(source: GrammarSource) -> Duration {
     let thread = std::thread::Builder::new().stack_size(STACK_BYTES);
     let run = move || {
@@ -19,7 +19,7 @@ fn survives(source: GrammarSource) -> Duration {
         match model.compiler.compile(&source) {
             Err(error) => assert!(!error.message.starts_with("panic"), "{error:?}"),
             Ok(grammar) => {
-                // Within llguidance's limits, or refused by them.
+                // Or llguidance's limits show in a mask.
                 let _ = model.walk(&grammar, &mut Random(1), 20);
             }
         }
@@ -184,7 +184,7 @@ fn lark_grammars_of_every_kind_are_bounded() {
             "\n}".repeat(500)
         ),
         "start: %json {} ".to_owned() + &"%json {} ".repeat(300),
-        (0..9000).fold("start: ".to_owned(), |text, index| {
+        (0..7900).fold("start: ".to_owned(), |text, index| {
             text + &format!("\"w{index}\" ")
         }),
         "start: \"a\"{1,2000000000}".to_owned(),
@@ -227,6 +227,7 @@ fn lark_grammars_of_every_kind_are_bounded() {
         "start: %json 5".to_owned(),
         "start: %json {\"a\"".to_owned(),
         "start: \"a\"i \"b\"i".to_owned(),
+        "start: %jsontrue".to_owned(),
         "\0".to_owned(),
         ":".repeat(1000),
         "start: ".repeat(1000),
@@ -236,6 +237,9 @@ fn lark_grammars_of_every_kind_are_bounded() {
         sources.push(chain(length, "T", ""));
         sources.push(chain(length, "r", "\"y\" |"));
         sources.push(chain(length, "r", "\"y\" (((( \"z\" ))))"));
+        sources.push(chain(length, "r", "\"y\" [").replace('\n', "]\n"));
+        sources.push(chain(length, "r", "\"y\" (([(").replace('\n', "))])\n"));
+        sources.push(chain(length, "r", "\"y\" |").replace(':', "::_:"));
     }
     for text in sources {
         let time = survives(lark(&text));
@@ -243,6 +247,73 @@ fn lark_grammars_of_every_kind_are_bounded() {
         println!("{text:?}: {time:?}");
         assert!(time < PATIENCE, "{text}: {time:?}");
     }
+}
+
+#[test]
+fn grammars_that_name_each_other_are_bounded() {
+    let lark = |name: &str, text: &str| json!({ "name": name, "lark_grammar": text });
+    for grammars in [
+        json!([lark("a", "start: @a")]),
+        json!([lark("a", "start: @b"), lark("b", "start: @a")]),
+        json!([
+            lark("a", "start: \"x\" @b | \"\""),
+            lark("b", "start: \"y\" @a")
+        ]),
+        json!([lark("a", "start: \"x\""), lark("a", "start: \"y\"")]),
+        // Many in each.
+        (0..100)
+            .map(|index| {
+                let one = format!("%lark {{\n%ignore /{index}/\nstart: \"x\"\n}}\n");
+                lark(&format!("g{index}"), &format!("start: {}", one.repeat(4)))
+            })
+            .collect(),
+        (0..100)
+            .map(|index| {
+                let words = (0..1000).map(|word| format!("\"{index}-{word}\""));
+                let words = words.collect::<Vec<_>>().join(" ");
+                lark(&format!("g{index}"), &format!("start: {words}"))
+            })
+            .collect(),
+        json!([lark("a", "start: @a1"), lark("a1", "start: @5")]),
+        (0..400)
+            .map(|index| lark(&format!("g{index}"), &format!("start: @g{}", index + 1)))
+            .collect(),
+        (0..120)
+            .map(|index| match index {
+                119 => lark("g119", "start: \"x\""),
+                _ => lark(
+                    &format!("g{index}"),
+                    &format!("%ignore /{index}/\nstart[max_tokens=9]: @g{}", index + 1),
+                ),
+            })
+            .collect(),
+    ] {
+        let time = survives(GrammarSource::LlGuidance(json!({ "grammars": grammars })));
+        assert!(time < PATIENCE, "{grammars}: {time:?}");
+    }
+}
+
+#[test]
+fn a_vocabulary_of_odd_tokens_is_no_trap() {
+    let mut metadata = Metadata::new();
+    let texts = ["<0xFF>", "</s>", "[5]", "a", "a", ""].map(str::to_owned);
+    let texts = [texts.to_vec(), vec!["b".repeat(5000), "ab".to_owned()]].concat();
+    metadata.insert("tokenizer.ggml.model", "llama");
+    metadata.insert("tokenizer.ggml.scores", vec![-1.0f32; texts.len()]);
+    metadata.insert("tokenizer.ggml.token_type", vec![6, 3, 3, 1, 1, 3, 1, 1]);
+    metadata.insert("tokenizer.ggml.tokens", texts);
+    metadata.insert("tokenizer.ggml.eos_token_id", 1u32);
+    let model = Model::new("odd", Tokenizer::from_gguf(&metadata).unwrap());
+    let grammar = model.grammar(&lark("start: /[ab]*/ <[2]>"));
+    let mut matcher = grammar.matcher();
+    let allowed: Vec<bool> = (0..8).map(|id| allows(&mut matcher, id).unwrap()).collect();
+    assert_eq!(
+        allowed,
+        [false, false, true, true, true, false, false, true]
+    );
+    matcher.accept(4).unwrap();
+    matcher.accept(2).unwrap();
+    assert_eq!(matcher.next().unwrap(), Next::Finished);
 }
 
 #[test]

@@ -286,7 +286,8 @@ fn the_format_is_read_from_the_chat_template() {
         metadata.insert("tokenizer.chat_template", template);
         CallFormat::of(&Tokenizer::from_gguf(&metadata).unwrap())
     };
-    let hermes = "<tool_call>\n{\"name\": <n>, \"arguments\": <a>}\n</tool_call>";
+    // As Jinja escapes it.
+    let hermes = r#"<tool_call>\n{\"name\": <n>, \"arguments\": <a>}\n</tool_call>"#;
     assert_eq!(with_template(hermes, "<tool_call>", 4), HERMES);
     assert_eq!(
         with_template(hermes, "<tool_call>", 3),
@@ -294,6 +295,8 @@ fn the_format_is_read_from_the_chat_template() {
             has_special_tags: true
         }
     );
+    let coder = "<tool_call>\n<function=f>\n arguments";
+    assert_eq!(with_template(coder, "<tool_call>", 4), CallFormat::Bare);
     let mistral = "{{ '[TOOL_CALLS] [' }}";
     assert_eq!(
         with_template(mistral, "[TOOL_CALLS]", 3),

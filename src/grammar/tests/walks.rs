@@ -274,6 +274,26 @@ fn random_array(random: &mut Random, depth: usize) -> Value {
 }
 
 #[test]
+fn an_object_may_have_hundreds_of_optional_properties() {
+    let properties: Map<String, Value> = (0..500)
+        .map(|index| (format!("property {index}"), json!({ "type": "boolean" })))
+        .collect();
+    let value = json!({ "type": "object", "properties": properties });
+    let judge = jsonschema::validator_for(&value).unwrap();
+    let model = Model::made();
+    let grammar = model.grammar(&schema(value));
+    let mut random = Random(6);
+    let mut most = 0;
+    for _ in 0..4 {
+        let walk = model.walk(&grammar, &mut random, 60).unwrap();
+        let document: Value = serde_json::from_str(&walk.text).unwrap();
+        assert!(judge.is_valid(&document), "{document}");
+        most = most.max(document.as_object().unwrap().len());
+    }
+    assert!(most > 1, "{most}");
+}
+
+#[test]
 fn references_are_followed() {
     let mut random = Random(5);
     let value = json!({

@@ -1,0 +1,61 @@
+//! What one source may make llguidance do, which can be neither interrupted nor given less stack.
+//! The counts are of the whole source, however many grammars and schemas are in it. Knows nothing of
+//! what is counted.
+
+/// Names, strings, subschemas and the like: llguidance compares each new one with all before.
+const MAX_PARTS: usize = 8_000;
+/// Steps of an estimate, about 1 µs each.
+const MAX_WORK: usize = 2_000_000;
+/// Grammars that may have limits of their own: llguidance numbers them with a byte.
+const MAX_GRAMMARS: usize = 128;
+
+/// What is spent.
+#[derive(Debug, Default)]
+pub struct Budget {
+    parts: usize,
+    work: usize,
+    grammars: usize,
+}
+
+impl Budget {
+    /// Counts parts.
+    ///
+    /// # Errors
+    /// There are too many, for humans; the same below.
+    pub fn count(&mut self, parts: usize) -> Result<(), String> {
+        self.parts = self.parts.saturating_add(parts);
+        if self.parts > MAX_PARTS {
+            return Err(format!("this has more than {MAX_PARTS} parts"));
+        }
+        Ok(())
+    }
+
+    /// Parts counted so far.
+    pub fn parts(&self) -> usize {
+        self.parts
+    }
+
+    /// Counts estimated work.
+    ///
+    /// # Errors
+    /// It is too much.
+    pub fn spend(&mut self, work: usize) -> Result<(), String> {
+        self.work = self.work.saturating_add(work);
+        if self.work > MAX_WORK {
+            return Err("this combines too many alternatives, patterns or digits".to_owned());
+        }
+        Ok(())
+    }
+
+    /// Counts a grammar.
+    ///
+    /// # Errors
+    /// There are too many.
+    pub fn count_grammar(&mut self) -> Result<(), String> {
+        self.grammars += 1;
+        if self.grammars > MAX_GRAMMARS {
+            return Err(format!("this has more than {MAX_GRAMMARS} grammars in it"));
+        }
+        self.count(1)
+    }
+}
