@@ -87,8 +87,7 @@ pub(super) struct Form {
 pub(super) struct Choice {
     form: Rc<Form>,
     prompt: Rc<FittedPrompt>,
-    /// Ends early once a stop is found: what is still computed is not wanted.
-    events: Option<Pin<Box<dyn Stream<Item = Event>>>>,
+    events: Pin<Box<dyn Stream<Item = Event>>>,
     /// An event that was looked at too early.
     next: Option<Event>,
     detokenizer: Detokenizer,
@@ -141,7 +140,7 @@ impl Choice {
             matcher: StopMatcher::new(stop, *include_stop),
             form,
             prompt,
-            events: Some(Box::pin(events)),
+            events: Box::pin(events),
             next: None,
             prompt_scores: None,
             is_begun: false,
@@ -155,7 +154,8 @@ impl Choice {
         }
     }
 
-    /// The pieces up to the last one, or to an error.
+    /// The pieces up to the last one, or to an error. The choice is dropped with it: what is still
+    /// computed is not wanted.
     pub(super) fn pieces(self) -> impl Stream<Item = Result<Piece>> {
         stream::unfold(Some(self), |choice| async {
             let mut choice = choice?;
@@ -202,10 +202,7 @@ impl Choice {
         if let Some(event) = self.next.take() {
             return event;
         }
-        let event = match &mut self.events {
-            Some(events) => events.next().await,
-            None => None,
-        };
+        let event = self.events.next().await;
         event.unwrap_or_else(|| Event::Failed(Error::Internal("the engine went away".to_owned())))
     }
 
@@ -285,7 +282,6 @@ impl Choice {
 
     /// Closes the choice; a stop string that was matched is the reason before any other.
     fn finish(&mut self, reason: FinishReason, stop_reason: Option<StopReason>, piece: &mut Piece) {
-        self.events = None;
         let matched = self.matcher.matched();
         let stop = |index: usize| StopReason::Text(self.form.length.stop[index].clone());
         let calls = self.form.calls.as_ref();

@@ -38,13 +38,13 @@ fn case_077_the_suffix_is_appended() {
 fn the_model_fills_in_the_middle() {
     serve_default(async |server| {
         let members = json!({
-            "prompt": "ab", "suffix": "yz", "suffix_mode": "fim", "temperature": 0,
+            "prompt": "né", "suffix": "yz", "suffix_mode": "fim", "temperature": 0,
             "echo": true, "logprobs": 0,
         });
         let object = server.ok(members.clone()).await;
         let ids = [
             vec![BOS, PRE],
-            bytes("ab"),
+            bytes("né"),
             vec![PRE + 1],
             bytes("yz"),
             vec![PRE + 2],
@@ -53,11 +53,11 @@ fn the_model_fills_in_the_middle() {
         assert_eq!(object["usage"]["prompt_tokens"], ids.len());
         // The text is the prompt and the middle.
         let alone = server.text(json!({"prompt": ids, "temperature": 0})).await;
-        assert_eq!(text_of(&object), format!("ab{alone}"));
+        assert_eq!(text_of(&object), format!("né{alone}"));
         let offsets = object["choices"][0]["logprobs"]["text_offset"]
             .as_array()
             .unwrap();
-        assert_eq!(json!(offsets[..9]), json!([0, 0, 0, 1, 2, 2, 2, 2, 2]));
+        assert_eq!(json!(offsets[..10]), json!([0, 0, 0, 1, 1, 2, 2, 2, 2, 2]));
         let chunks = server.stream(members).await;
         assert_eq!(joined_choices(&chunks), choices(&object));
 
