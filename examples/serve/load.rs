@@ -2,9 +2,7 @@
 
 use std::rc::Rc;
 
-use inpage::api::{
-    CallFormat, Handler, LazyCompiler, ReadyModel, SamplingDefaults, SystemHost, system_fingerprint,
-};
+use inpage::api::{CallFormat, Handler, LazyCompiler, ReadyModel, SystemHost, system_fingerprint};
 use inpage::device::{Gpu, GpuOptions};
 use inpage::engine::{Engine, EngineLimits};
 use inpage::model::{self, Compute, LoadOptions, Transformer};
@@ -80,7 +78,7 @@ pub async fn load(options: &Options) -> Outcome<Loaded> {
         compiler: LazyCompiler::default(),
         tokenizer,
         fingerprint,
-        sampling_defaults: SamplingDefaults::default(),
+        sampling_defaults: model::sampling_defaults(&gguf.metadata),
     };
     let (switches, id) = (options.switches.clone(), &*options.model_id);
     #[cfg(not(feature = "test-hooks"))]

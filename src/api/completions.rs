@@ -16,13 +16,13 @@ use super::merge::Pieces;
 use super::models::ReadyModel;
 use super::prompt::{FittedPrompt, Wanted};
 use super::ranking;
-use super::request::{CompletionRequest, Output, Prompt, SamplingDefaults, Suffix};
+use super::request::{CompletionRequest, Output, Prompt, Suffix};
 use super::response::{self, Head, Members, Usage};
 use super::sse::{self, KeepAlive};
 use super::stop_ids::StopIds;
 use super::switches::{Switches, TextOffsetBase};
 use crate::Result;
-use crate::engine::generation::{Generation, ScoreRequest};
+use crate::engine::generation::{Generation, SamplingDefaults, ScoreRequest};
 use crate::grammar::Grammar;
 
 /// Answers the request in `body`; every check is made before the response's head.

@@ -42,6 +42,7 @@ mod sse;
 mod stop_ids;
 mod switches;
 
+pub use crate::engine::generation::SamplingDefaults;
 pub use crate::grammar::CallFormat;
 pub use constraint::LazyCompiler;
 pub use error::Failure;
@@ -50,7 +51,6 @@ pub use host::Host;
 pub use host::SystemHost;
 pub use http::{Body, Request, Response};
 pub use models::{ModelState, ReadyModel, system_fingerprint};
-pub use request::SamplingDefaults;
 pub use switches::{
     ContextLengthExceededBehavior, ContextWord, Cors, DefaultMaxTokens, MirostatTargetUnit,
     SuffixMode, Switches, TextOffsetBase, UnknownFields, WhenModelNotReady,

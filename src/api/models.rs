@@ -8,9 +8,9 @@ use serde::Serialize;
 
 use super::constraint::LazyCompiler;
 use super::error::fault;
-use super::request::SamplingDefaults;
 use super::switches::{Switches, WhenModelNotReady};
 use crate::engine::EngineHandle;
+use crate::engine::generation::SamplingDefaults;
 use crate::grammar::CallFormat;
 use crate::text::Tokenizer;
 use crate::{RequestFault, Result};

@@ -1,7 +1,8 @@
 //! What one prompt asks of the engine, in token ids. Knows nothing of text or JSON.
 
 pub use crate::sample::{
-    DryParams, LogprobsMode, MirostatParams, SamplingParams, ScoreRequest, TokenScore,
+    DryParams, LogprobsMode, MirostatParams, SamplingDefaults, SamplingParams, ScoreRequest,
+    TokenScore,
 };
 
 use crate::grammar::Grammar;

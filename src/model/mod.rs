@@ -9,6 +9,7 @@ mod linear;
 pub mod llama;
 mod load;
 mod rope;
+mod sampling_defaults;
 mod steps;
 mod transformer;
 
@@ -16,4 +17,5 @@ pub use causal::{CausalModel, SequenceKv};
 pub use compute::Compute;
 pub use config::LlamaConfig;
 pub use load::{LoadOptions, load};
+pub use sampling_defaults::sampling_defaults;
 pub use transformer::Transformer;

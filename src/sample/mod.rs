@@ -30,6 +30,7 @@
 
 mod candidates;
 mod check;
+mod defaults;
 mod draw;
 mod dry;
 mod exp;
@@ -52,6 +53,7 @@ mod top_p;
 #[cfg(test)]
 mod tests;
 
+pub use defaults::SamplingDefaults;
 pub use mask::TokenMask;
 pub use params::{DryParams, MirostatParams, SamplingParams};
 pub use sampler::{Sampled, Sampler};

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use serde::Serialize;
 use wasm_bindgen_futures::spawn_local;
 
-use crate::api::{CallFormat, LazyCompiler, ReadyModel, SamplingDefaults, system_fingerprint};
+use crate::api::{CallFormat, LazyCompiler, ReadyModel, system_fingerprint};
 use crate::device::{BrowserDevice, Gpu, GpuOptions, GpuReport};
 use crate::engine::{Engine, EngineLimits};
 use crate::model::{self, CausalModel, Compute, LoadOptions};
@@ -101,7 +101,7 @@ pub(super) async fn load<S: ByteSource>(
         engine: handle,
         tokenizer,
         fingerprint,
-        sampling_defaults: SamplingDefaults::default(),
+        sampling_defaults: model::sampling_defaults(&gguf.metadata),
         call_format,
         compiler: LazyCompiler::default(),
     };

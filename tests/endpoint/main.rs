@@ -5,6 +5,7 @@ mod fixture;
 
 mod constrained;
 mod context;
+mod documentation;
 mod fields;
 mod http;
 mod lifecycle;

@@ -19,7 +19,6 @@ pub(super) use length::Length;
 pub(super) use output::Output;
 pub(super) use prompt::Prompt;
 pub(super) use sampling::Sampling;
-pub use sampling::SamplingDefaults;
 pub(super) use tools::ToolCalls;
 
 use body::Body;

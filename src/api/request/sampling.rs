@@ -6,6 +6,7 @@ use serde_json::Value;
 use super::breakers;
 use super::fields::{Fields, describe, invalid_type, invalid_value, out_of_range};
 use crate::api::switches::{MirostatTargetUnit, Switches};
+use crate::engine::generation::SamplingDefaults;
 use crate::engine::generation::{DryParams, MirostatParams, SamplingParams};
 use crate::text::Tokenizer;
 use crate::{Error, Result};
@@ -55,21 +56,6 @@ struct Dry {
     base: f32,
     allowed_length: usize,
     breakers: Vec<String>,
-}
-
-/// Values for sampling fields; `None` leaves a field at the endpoint's own default.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct SamplingDefaults {
-    /// 0 to 2.
-    pub temperature: Option<f32>,
-    /// 0 to 1.
-    pub top_p: Option<f32>,
-    /// −1 and 0 are off.
-    pub top_k: Option<i64>,
-    /// 0 to 1.
-    pub min_p: Option<f32>,
-    /// Above 0, at most 2.
-    pub repetition_penalty: Option<f32>,
 }
 
 impl Sampling {

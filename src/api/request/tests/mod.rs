@@ -10,6 +10,7 @@ mod tools;
 
 use super::*;
 use crate::Error;
+use crate::engine::generation::SamplingDefaults;
 use RequestFault::{
     ConflictingParameters, InvalidSchema, InvalidType, InvalidValue, MissingRequiredParameter,
     OutOfRange, UnknownParameter, UnsupportedParameter,

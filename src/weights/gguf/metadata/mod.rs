@@ -90,6 +90,14 @@ impl Metadata {
         })
     }
 
+    /// An integer.
+    ///
+    /// # Errors
+    /// If the value is no integer or does not fit.
+    pub fn i64(&self, key: &str) -> Result<Option<i64>> {
+        self.typed(key, "an i64", |value| value.integer()?.try_into().ok())
+    }
+
     /// A float; an f64 is rounded.
     ///
     /// # Errors

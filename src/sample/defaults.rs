@@ -1,0 +1,16 @@
+//! Sampling values that a model's publisher recommends. Knows neither files nor requests.
+
+/// Values for sampling fields; `None` leaves a field at its usual default.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct SamplingDefaults {
+    /// 0 to 2.
+    pub temperature: Option<f32>,
+    /// 0 to 1.
+    pub top_p: Option<f32>,
+    /// −1 and 0 are off.
+    pub top_k: Option<i64>,
+    /// 0 to 1.
+    pub min_p: Option<f32>,
+    /// Above 0, at most 2.
+    pub repetition_penalty: Option<f32>,
+}

@@ -1,0 +1,50 @@
+//! The examples of docs/api.md, sent as they stand there: each gets the answer the page promises.
+
+use crate::fixture::*;
+
+/// The tagged blocks: line, promised error code if any, body.
+fn examples() -> Vec<(usize, Option<String>, String)> {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/api.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let mut examples = Vec::new();
+    let mut open: Option<(usize, Option<String>, String)> = None;
+    for (index, line) in page.lines().enumerate() {
+        match (&mut open, line.strip_prefix("```")) {
+            (Some(_), Some(_)) => examples.extend(open.take()),
+            (Some((_, _, body)), None) => {
+                body.push_str(line);
+                body.push('\n');
+            }
+            (None, Some("json request")) => open = Some((index + 1, None, String::new())),
+            (None, Some(tag)) => {
+                let code = tag.strip_prefix("json error ").map(str::to_owned);
+                open = code.map(|code| (index + 1, Some(code), String::new()));
+            }
+            (None, None) => {}
+        }
+    }
+    examples
+}
+
+#[test]
+fn every_example_of_the_page_gets_the_answer_it_promises() {
+    let examples = examples();
+    assert!(examples.len() > 30, "{} examples found", examples.len());
+    serve_default(async |server| {
+        for (line, code, body) in &examples {
+            let reply = server.post(body).await;
+            match code {
+                None => {
+                    assert_eq!(reply.status, 200, "line {line}: {}", reply.text());
+                    // A stream tells of its failure within.
+                    assert!(!reply.text().contains("\"error\""), "line {line}");
+                }
+                Some(code) => {
+                    let (status, found, _) = reply.error();
+                    assert!(status >= 400, "line {line}: {status}");
+                    assert_eq!(&found, code, "line {line}");
+                }
+            }
+        }
+    });
+}
