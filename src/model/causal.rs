@@ -1,8 +1,8 @@
 //! What a causal language model offers: token ids in, logits or greedy ids out. The transformer
 //! implements it for the engine, and a fake does in the engine's tests.
 
+use crate::Result;
 use crate::sample::TokenScore;
-use crate::{Error, Result};
 
 /// The KV memory of one sequence: a block table and how much of it is filled.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -25,9 +25,7 @@ pub trait CausalModel {
     /// KV pages there are.
     fn page_count(&self) -> usize;
     /// Most sequences one [`feed_batch`](Self::feed_batch) takes; at least 1.
-    fn max_batch(&self) -> usize {
-        1
-    }
+    fn max_batch(&self) -> usize;
 
     /// Feeds `tokens` (at least one) after `kv.len_tokens`, as [`feed`](Self::feed), for a prompt
     /// that goes on: no logits are computed.
@@ -45,31 +43,23 @@ pub trait CausalModel {
     ///
     /// The device's work is submitted before the future first suspends, so that the caller can
     /// compute while it runs.
-    async fn feed_batch(&mut self, rows: &mut [(&mut SequenceKv, u32)]) -> Result<Vec<Vec<f32>>> {
-        let mut logits = Vec::with_capacity(rows.len());
-        for (kv, token) in rows {
-            logits.push(self.feed(kv, &[*token]).await?);
-        }
-        Ok(logits)
-    }
+    async fn feed_batch(&mut self, rows: &mut [(&mut SequenceKv, u32)]) -> Result<Vec<Vec<f32>>>;
 
     /// Feeds `tokens` (at least one) after `kv.len_tokens` and scores what follows each of them:
     /// `next[i]` is the token after `tokens[i]`, and result `i` its raw log-probability and the
-    /// `top` best tokens there. `next` is as long as `tokens`.
+    /// `top` best tokens there (all, if there are fewer). `next` is as long as `tokens`.
+    ///
+    /// Invalid logits (NaN, +inf, nothing finite) are [`crate::Error::InvalidLogits`].
     async fn score(
         &mut self,
-        _kv: &mut SequenceKv,
-        _tokens: &[u32],
-        _next: &[u32],
-        _top: usize,
-    ) -> Result<Vec<TokenScore>> {
-        Err(Error::Internal("scoring is not built yet".into()))
-    }
+        kv: &mut SequenceKv,
+        tokens: &[u32],
+        next: &[u32],
+        top: usize,
+    ) -> Result<Vec<TokenScore>>;
 
     /// Copies the keys and values of a whole page to another, after what was fed so far.
-    fn copy_page(&mut self, _from: u32, _to: u32) -> Result<()> {
-        Err(Error::Internal("copying is not built yet".into()))
-    }
+    fn copy_page(&mut self, from: u32, to: u32) -> Result<()>;
 
     /// Feeds `tokens` (at least one), then lets the device choose `steps` (at least one) tokens
     /// greedily (argmax, lowest id on ties), feeding each back; returns the chosen ids. The last

@@ -8,6 +8,7 @@ use std::rc::Rc;
 use super::HookedModel;
 use crate::api::Host;
 use crate::model::{CausalModel, SequenceKv};
+use crate::sample::TokenScore;
 use crate::{Error, Result};
 
 #[derive(Default)]
@@ -49,6 +50,10 @@ impl CausalModel for Steps {
         1
     }
 
+    fn max_batch(&self) -> usize {
+        1
+    }
+
     async fn prefill(&mut self, kv: &mut SequenceKv, tokens: &[u32]) -> Result<()> {
         self.feed(kv, tokens).await.map(|_| ())
     }
@@ -57,6 +62,32 @@ impl CausalModel for Steps {
         self.0.set(self.0.get() + 1);
         kv.len_tokens += tokens.len();
         Ok(vec![0.0; 2])
+    }
+
+    async fn feed_batch(&mut self, rows: &mut [(&mut SequenceKv, u32)]) -> Result<Vec<Vec<f32>>> {
+        self.0.set(self.0.get() + 1);
+        Ok(vec![vec![0.0; 2]; rows.len()])
+    }
+
+    async fn score(
+        &mut self,
+        kv: &mut SequenceKv,
+        tokens: &[u32],
+        next: &[u32],
+        _top: usize,
+    ) -> Result<Vec<TokenScore>> {
+        self.feed(kv, tokens).await?;
+        let scores = next.iter().map(|&id| TokenScore {
+            id,
+            logprob: 0.0,
+            raw_logprob: 0.0,
+            top: Vec::new(),
+        });
+        Ok(scores.collect())
+    }
+
+    fn copy_page(&mut self, _from: u32, _to: u32) -> Result<()> {
+        Ok(())
     }
 
     async fn feed_greedy(

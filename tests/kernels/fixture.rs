@@ -1,0 +1,163 @@
+//! Random inputs on both devices, and the comparison.
+
+use burn::tensor::{DType, Device, Int, Tensor, TensorData};
+use inpage::{
+    device::{Gpu, GpuOptions},
+    ops::{
+        Variant,
+        matrix::{Format, Matrix, MatrixShape},
+        step::Segment,
+    },
+};
+use pollster::block_on;
+
+/// Deterministic values in [-1, 1).
+pub struct Noise(pub u64);
+
+impl Noise {
+    pub fn next(&mut self) -> f32 {
+        self.0 = self
+            .0
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
+        ((self.0 >> 40) as f32) / (1u64 << 23) as f32 - 1.0
+    }
+
+    pub fn floats(&mut self, n: usize) -> Vec<f32> {
+        (0..n).map(|_| self.next()).collect()
+    }
+}
+
+pub fn gpu() -> Gpu {
+    block_on(Gpu::request(GpuOptions::default()))
+        .expect("a GPU device (a Vulkan driver, perhaps lavapipe)")
+}
+
+pub fn variants(gpu: &Gpu) -> Vec<Variant> {
+    let mut variants = vec![Variant::PORTABLE];
+    variants.push(Variant {
+        lanes_per_row: 32,
+        rows_per_group: 4,
+        workgroup: 128,
+        ..Variant::PORTABLE
+    });
+    if gpu.report().subgroups {
+        let lanes_per_row = gpu.report().subgroup_min_lanes.min(32);
+        for rows_per_group in [1, 4] {
+            variants.push(Variant {
+                subgroups: true,
+                lanes_per_row,
+                rows_per_group,
+                ..Variant::PORTABLE
+            });
+        }
+    }
+    variants
+}
+
+pub fn tensor<const D: usize>(values: &[f32], shape: [usize; D], device: &Device) -> Tensor<D> {
+    Tensor::from_data(TensorData::new(values.to_vec(), shape), device)
+}
+
+pub fn ids(values: &[u32], device: &Device) -> Tensor<1, Int> {
+    Tensor::from_data(
+        TensorData::new(values.to_vec(), [values.len()]),
+        (device, DType::U32),
+    )
+}
+
+pub fn values<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
+    block_on(tensor.into_data_async())
+        .expect("readable")
+        .try_into_vec()
+        .expect("f32")
+}
+
+pub fn words<const D: usize>(tensor: Tensor<D, Int>) -> Vec<u32> {
+    block_on(tensor.into_data_async())
+        .expect("readable")
+        .try_into_vec()
+        .expect("u32")
+}
+
+pub fn segment(position: usize, tokens: usize, pages: &[u32]) -> Segment<'_> {
+    Segment {
+        position,
+        tokens,
+        pages,
+    }
+}
+
+/// A matrix of random words with sane scales and values, the same on both devices.
+pub fn matrices(
+    format: Format,
+    rows: usize,
+    cols: usize,
+    noise: &mut Noise,
+    devices: [&Device; 2],
+) -> [Matrix; 2] {
+    let shape = MatrixShape { format, rows, cols };
+    let half_word = |a: f32, b: f32, bf: bool| {
+        let bits = |v: f32| {
+            if bf {
+                half::bf16::from_f32(v).to_bits()
+            } else {
+                half::f16::from_f32(v).to_bits()
+            }
+        };
+        u32::from(bits(a)) | u32::from(bits(b)) << 16
+    };
+    let row_words = shape.row_blocks() * format.block_words();
+    let quants: Vec<u32> = (0..shape.quant_words())
+        .map(|i| {
+            let element = i % row_words * (32 / format.block_words());
+            let mut value = || if element < cols { noise.next() } else { 0.0 };
+            match format {
+                Format::F32 => value().to_bits(),
+                Format::F16 => half_word(value(), value(), false),
+                Format::Bf16 => half_word(value(), value(), true),
+                Format::Q8_0 | Format::Q4_0 | Format::Q6K => (noise.next() * 2e9) as i32 as u32,
+            }
+        })
+        .collect();
+    let scale = if format == Format::Q8_0 {
+        1.0 / 127.0
+    } else {
+        0.125
+    };
+    let scales: Vec<u32> = if format.has_scales() {
+        (0..shape.scale_words())
+            .map(|i| match format {
+                Format::Q6K if i % 5 != 4 => (noise.next() * 2e9) as i32 as u32,
+                Format::Q6K => half_word(noise.next() / 2048.0, 0.0, false),
+                _ => half_word(noise.next() * scale, noise.next() * scale, false),
+            })
+            .collect()
+    } else {
+        Vec::new()
+    };
+    devices.map(|device| Matrix::reserve(shape, device).write(0, quants.clone(), 0, scales.clone()))
+}
+
+pub fn assert_close(what: &str, gpu: &[f32], cpu: &[f32], tolerance: f32) {
+    assert_eq!(gpu.len(), cpu.len(), "{what}");
+    assert!(
+        cpu.iter().any(|v| *v != 0.0),
+        "{what}: the twin is all zeros"
+    );
+    for (i, (a, b)) in gpu.iter().zip(cpu).enumerate() {
+        assert!(
+            (a - b).abs() <= tolerance * (1.0 + b.abs()),
+            "{what}[{i}]: {a} on the GPU, {b} on the CPU"
+        );
+    }
+}
+
+/// Rows and columns that fill no tile, no workgroup and (unquantized) no block.
+pub fn sizes(format: Format) -> Vec<(usize, usize)> {
+    let mut sizes: Vec<(usize, usize)> = vec![(1, 32), (37, 96), (130, 1056), (37, 172)];
+    for (_, cols) in &mut sizes {
+        *cols = cols.next_multiple_of(format.row_multiple());
+    }
+    sizes
+}

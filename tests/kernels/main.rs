@@ -1,0 +1,8 @@
+//! Every kernel against its CPU twin at awkward sizes, on the machine's Vulkan, Metal or D3D12
+//! device. A missing device fails the test: a driver is part of the set-up.
+
+mod fixture;
+
+mod logits;
+mod sequences;
+mod weights;

@@ -1,0 +1,218 @@
+//! Ops on the rows of steps and on the KV memory.
+
+use burn::tensor::Device;
+use inpage::ops::{
+    attention::{AttentionShape, attention},
+    copy_page::copy_page,
+    last_row::last_row,
+    rms_norm::rms_norm,
+    rope_kv::{RopeShape, rope_kv},
+    rows::{ROW_MULTIPLE, rows},
+    step::{KvMemory, PAGE_TOKENS, Segment, Step},
+};
+
+use crate::fixture::{Noise, assert_close, gpu, ids, segment, tensor, values};
+
+/// rope_kv and attention over several steps, with pages out of order and a padded chunk.
+#[test]
+fn attention_equals_its_twin() {
+    let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(7));
+    for (heads, kv_heads, head_dim, neox) in [
+        (8, 4, 8, false),
+        (6, 2, 64, true),
+        (4, 1, 96, false),
+        (2, 2, 256, true),
+    ] {
+        let (q_dim, kv_dim) = (heads * head_dim, kv_heads * head_dim);
+        let stride = q_dim + 2 * kv_dim;
+        let rope = RopeShape {
+            heads,
+            kv_heads,
+            head_dim,
+            neox,
+            at: [0, q_dim, q_dim + kv_dim],
+            stride: [stride; 3],
+        };
+        let shape = AttentionShape {
+            heads,
+            kv_heads,
+            head_dim,
+        };
+        let freqs: Vec<f32> = (0..head_dim / 2)
+            .map(|i| 10_000f32.powf(-2.0 * i as f32 / head_dim as f32))
+            .collect();
+        // Tokens fed and rows of each step: a chunk, a padded chunk, single tokens, over a page's end.
+        let steps = [(61, 61), (5, 16), (1, 1), (100, 128), (1, 1)];
+        let inputs: Vec<Vec<f32>> = steps
+            .iter()
+            .map(|(_, rows)| noise.floats(rows * stride))
+            .collect();
+        let run = |device: &Device| {
+            let (mut kv, mut step) = (KvMemory::new(4, kv_dim, device), Step::new(128, 8, device));
+            let (mut position, mut outputs) = (0, Vec::new());
+            for ((tokens, rows), input) in steps.iter().zip(&inputs) {
+                step.set(&[segment(position, *tokens, &[2, 0, 3])]);
+                let qkv = tensor(input, [*rows, stride], device);
+                let q = rope_kv(
+                    [qkv.clone(), qkv.clone(), qkv],
+                    tensor(&freqs, [freqs.len()], device),
+                    &mut kv,
+                    &step,
+                    rope,
+                );
+                let attended = attention(q.clone(), &kv, &step, shape);
+                outputs.extend_from_slice(&values(q)[..tokens * q_dim]);
+                outputs.extend_from_slice(&values(attended)[..tokens * q_dim]);
+                position += tokens;
+            }
+            outputs
+        };
+        assert_close(
+            &format!("attention {heads}/{kv_heads}x{head_dim}"),
+            &run(gpu.device()),
+            &run(&cpu),
+            2e-4,
+        );
+    }
+}
+
+/// Batches: rows of several sequences that share a page, and padding that must leave no trace.
+#[test]
+fn batched_attention_equals_its_twin() {
+    let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(11));
+    let (heads, kv_heads, head_dim) = (6, 2, 12);
+    let (q_dim, kv_dim) = (heads * head_dim, kv_heads * head_dim);
+    let stride = q_dim + 2 * kv_dim;
+    let rope = RopeShape {
+        heads,
+        kv_heads,
+        head_dim,
+        neox: false,
+        at: [0, q_dim, q_dim + kv_dim],
+        stride: [stride; 3],
+    };
+    let shape = AttentionShape {
+        heads,
+        kv_heads,
+        head_dim,
+    };
+    let freqs = noise.floats(head_dim / 2);
+    // A prompt of 70 tokens whose first page three sequences share; then steps of a token each in
+    // tensors of more rows; then a chunk beside them.
+    let tables: [&[u32]; 3] = [&[4, 1], &[4, 0], &[3, 2]];
+    let steps: Vec<(Vec<Segment>, usize)> = vec![
+        (vec![segment(0, 70, tables[0])], 70),
+        (vec![segment(0, 2, tables[2])], 8),
+        (
+            vec![
+                segment(64, 1, tables[1]),
+                segment(70, 1, tables[0]),
+                segment(2, 1, tables[2]),
+            ],
+            4,
+        ),
+        (
+            vec![segment(71, 1, tables[0]), segment(65, 1, tables[1])],
+            8,
+        ),
+        (
+            vec![segment(3, 60, tables[2]), segment(66, 1, tables[1])],
+            64,
+        ),
+    ];
+    let inputs: Vec<Vec<f32>> = steps
+        .iter()
+        .map(|(_, rows)| noise.floats(rows * stride))
+        .collect();
+    let run = |device: &Device| {
+        let mut kv = KvMemory::new(5, kv_dim, device);
+        let mut step = Step::new(128, 16, device);
+        let mut outputs = Vec::new();
+        for ((segments, rows), input) in steps.iter().zip(&inputs) {
+            step.set(segments);
+            let live: usize = segments.iter().map(|segment| segment.tokens).sum();
+            let qkv = tensor(input, [*rows, stride], device);
+            let q = rope_kv(
+                [qkv.clone(), qkv.clone(), qkv],
+                tensor(&freqs, [freqs.len()], device),
+                &mut kv,
+                &step,
+                rope,
+            );
+            let attended = attention(q, &kv, &step, shape);
+            outputs.extend_from_slice(&values(attended)[..live * q_dim]);
+        }
+        (outputs, values(kv.read()))
+    };
+    let (on_gpu, on_cpu) = (run(gpu.device()), run(&cpu));
+    assert_close("attention", &on_gpu.0, &on_cpu.0, 2e-4);
+    // Whole pages, the unwritten rests included: padding wrote nothing.
+    assert_close("KV memory", &on_gpu.1, &on_cpu.1, 2e-4);
+}
+
+#[test]
+fn copy_page_equals_its_twin() {
+    let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(12));
+    let kv_dim = 12;
+    let page = 2 * PAGE_TOKENS * kv_dim;
+    let rope = RopeShape {
+        heads: 1,
+        kv_heads: 1,
+        head_dim: kv_dim,
+        neox: true,
+        at: [0; 3],
+        stride: [kv_dim; 3],
+    };
+    let (x, freqs) = (noise.floats(PAGE_TOKENS * kv_dim), noise.floats(kv_dim / 2));
+    let run = |device: &Device| {
+        let (mut kv, mut step) = (KvMemory::new(4, kv_dim, device), Step::new(64, 1, device));
+        step.set(&[segment(0, PAGE_TOKENS, &[2])]);
+        let x = tensor(&x, [PAGE_TOKENS, kv_dim], device);
+        let freqs = tensor(&freqs, [freqs.len()], device);
+        rope_kv([x.clone(), x.clone(), x], freqs, &mut kv, &step, rope);
+        copy_page(&mut kv, ids(&[2, 1], device), kv_dim);
+        values(kv.read())
+    };
+    for memory in [run(gpu.device()), run(&cpu)] {
+        let pages: Vec<&[f32]> = memory.chunks_exact(page).collect();
+        assert!(pages[2].iter().any(|value| *value != 0.0));
+        assert_eq!(pages[1], pages[2]);
+        for untouched in [0, 3] {
+            assert!(pages[untouched].iter().all(|value| *value == 0.0));
+        }
+    }
+}
+
+#[test]
+fn rows_equals_its_twin() {
+    let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(13));
+    for (tokens, cols, first, count) in [(8, 172, 0, 3), (64, 4, 16, 48), (48, 172, 32, 1)] {
+        assert_eq!(first % ROW_MULTIPLE, 0);
+        let (x, norm) = (noise.floats(tokens * cols), vec![1.0; cols]);
+        let run = |device: &Device| {
+            let view = rows(tensor(&x, [tokens, cols], device), first, count);
+            // Read back, and read by a kernel.
+            let norm = tensor(&norm, [cols], device);
+            (values(view.clone()), values(rms_norm(view, norm, 1e-5)))
+        };
+        let (on_gpu, on_cpu) = (run(gpu.device()), run(&cpu));
+        assert_eq!(on_gpu.0, x[first * cols..(first + count) * cols]);
+        assert_eq!(on_gpu.0, on_cpu.0);
+        assert_close("rms_norm of rows", &on_gpu.1, &on_cpu.1, 1e-5);
+    }
+}
+
+#[test]
+fn last_row_equals_its_twin() {
+    let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(8));
+    for (rows, tokens, cols) in [(16, 16, 64), (16, 3, 172), (64, 1, 260)] {
+        let x = noise.floats(rows * cols);
+        let run = |device: &Device| {
+            let mut step = Step::new(rows, 2, device);
+            step.set(&[segment(7, tokens, &[0])]);
+            values(last_row(tensor(&x, [rows, cols], device), &step))
+        };
+        assert_eq!(run(gpu.device()), run(&cpu));
+        assert_eq!(run(&cpu), x[(tokens - 1) * cols..tokens * cols]);
+    }
+}

@@ -1,0 +1,254 @@
+//! Ops with weights.
+
+use burn::tensor::Device;
+use inpage::ops::{
+    embedding::embedding,
+    gated_matmul::gated_matmul,
+    gated_matvec::gated_matvec,
+    matmul::matmul,
+    matrix::{Format, Matrix},
+    matvec::{MAX_TOKENS, matvec},
+    rms_norm::rms_norm,
+};
+
+use crate::fixture::{Noise, assert_close, gpu, ids, matrices, sizes, tensor, values, variants};
+
+#[test]
+fn embedding_equals_its_twin() {
+    let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(1));
+    for format in Format::ALL {
+        for (rows, cols) in sizes(format) {
+            let [on_gpu, on_cpu] = matrices(format, rows, cols, &mut noise, [gpu.device(), &cpu]);
+            let wanted = [0, rows as u32 - 1, rows as u32 / 2, 0, 0];
+            let a = values(embedding(ids(&wanted, gpu.device()), &on_gpu));
+            let b = values(embedding(ids(&wanted, &cpu), &on_cpu));
+            assert_close(&format!("embedding {format:?} {rows}x{cols}"), &a, &b, 1e-6);
+        }
+    }
+}
+
+#[test]
+fn rms_norm_equals_its_twin() {
+    let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(2));
+    for (tokens, cols) in [(1, 4), (3, 172), (5, 260), (2, 2048)] {
+        let (x, norm) = (noise.floats(tokens * cols), noise.floats(cols));
+        let run = |device: &Device| {
+            values(rms_norm(
+                tensor(&x, [tokens, cols], device),
+                tensor(&norm, [cols], device),
+                1e-5,
+            ))
+        };
+        assert_close("rms_norm", &run(gpu.device()), &run(&cpu), 1e-5);
+    }
+}
+
+#[test]
+fn matvec_equals_its_twin() {
+    let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(3));
+    for variant in variants(&gpu) {
+        for format in Format::ALL {
+            for (rows, cols) in sizes(format) {
+                let [on_gpu, on_cpu] =
+                    matrices(format, rows, cols, &mut noise, [gpu.device(), &cpu]);
+                let (x, norm) = (noise.floats(cols), noise.floats(cols));
+                let (bias, residual) = (noise.floats(rows), noise.floats(rows));
+                // Every combination at one size, all at once at the others: pipelines take time.
+                for extras in if rows == 130 && format == Format::Q8_0 {
+                    0..8
+                } else {
+                    7..8
+                } {
+                    let run = |device: &Device, weights: &Matrix| {
+                        let norm = (extras & 1 != 0).then(|| (tensor(&norm, [cols], device), 1e-5));
+                        let bias = (extras & 2 != 0).then(|| tensor(&bias, [rows], device));
+                        let residual =
+                            (extras & 4 != 0).then(|| tensor(&residual, [1, rows], device));
+                        values(matvec(
+                            tensor(&x, [1, cols], device),
+                            norm,
+                            weights,
+                            bias,
+                            residual,
+                            variant,
+                        ))
+                    };
+                    let what =
+                        format!("matvec {format:?} {rows}x{cols} extras {extras} {variant:?}");
+                    assert_close(
+                        &what,
+                        &run(gpu.device(), &on_gpu),
+                        &run(&cpu, &on_cpu),
+                        1e-4,
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn gated_matvec_equals_its_twin() {
+    let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(4));
+    for variant in variants(&gpu) {
+        for format in Format::ALL {
+            for (rows, cols) in sizes(format) {
+                let [gate_gpu, gate_cpu] =
+                    matrices(format, rows, cols, &mut noise, [gpu.device(), &cpu]);
+                let [up_gpu, up_cpu] =
+                    matrices(format, rows, cols, &mut noise, [gpu.device(), &cpu]);
+                let (x, norm) = (noise.floats(cols), noise.floats(cols));
+                let run = |device: &Device, gate: &Matrix, up: &Matrix| {
+                    let norm = (tensor(&norm, [cols], device), 1e-5);
+                    values(gated_matvec(
+                        tensor(&x, [1, cols], device),
+                        norm,
+                        gate,
+                        up,
+                        variant,
+                    ))
+                };
+                let (a, b) = (
+                    run(gpu.device(), &gate_gpu, &up_gpu),
+                    run(&cpu, &gate_cpu, &up_cpu),
+                );
+                assert_close(
+                    &format!("gated_matvec {format:?} {rows}x{cols}"),
+                    &a,
+                    &b,
+                    2e-4,
+                );
+            }
+        }
+    }
+}
+
+/// A few tokens at once: as the twins say, and for each token what it gets alone, to the last bit.
+#[test]
+fn matvec_gives_a_token_the_same_in_any_company() {
+    let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(10));
+    let variants = variants(&gpu);
+    for (i, format) in Format::ALL.into_iter().enumerate() {
+        for (rows, cols) in [sizes(format)[1], sizes(format)[3]] {
+            // All variants and formats, but not each with each: pipelines take time.
+            let variant = variants[i % variants.len()];
+            let [gate_gpu, gate_cpu] =
+                matrices(format, rows, cols, &mut noise, [gpu.device(), &cpu]);
+            let [up_gpu, up_cpu] = matrices(format, rows, cols, &mut noise, [gpu.device(), &cpu]);
+            let (x, norm) = (noise.floats(MAX_TOKENS * cols), noise.floats(cols));
+            let (bias, residual) = (noise.floats(rows), noise.floats(MAX_TOKENS * rows));
+            let run = |device: &Device, [gate, up]: [&Matrix; 2], from: usize, tokens: usize| {
+                let part = |values: &[f32], width: usize| {
+                    let values = &values[from * width..(from + tokens) * width];
+                    tensor(values, [tokens, width], device)
+                };
+                let norm = (tensor(&norm, [cols], device), 1e-5);
+                let bias = Some(tensor(&bias, [rows], device));
+                let residual = Some(part(&residual, rows));
+                let x = part(&x, cols);
+                let plain = matvec(x.clone(), Some(norm.clone()), gate, bias, residual, variant);
+                [
+                    values(plain),
+                    values(gated_matvec(x, norm, gate, up, variant)),
+                ]
+            };
+            let on_gpu = |from, tokens| run(gpu.device(), [&gate_gpu, &up_gpu], from, tokens);
+            let on_cpu = |from, tokens| run(&cpu, [&gate_cpu, &up_cpu], from, tokens);
+            for tokens in [3, MAX_TOKENS] {
+                let what = format!("{tokens} tokens, {format:?} {rows}x{cols} {variant:?}");
+                let (a, b) = (on_gpu(0, tokens), on_cpu(0, tokens));
+                assert_close(&format!("matvec, {what}"), &a[0], &b[0], 1e-4);
+                assert_close(&format!("gated_matvec, {what}"), &a[1], &b[1], 2e-4);
+                for token in [0, tokens - 1] {
+                    for (many, alone) in [(&a, on_gpu(token, 1)), (&b, on_cpu(token, 1))] {
+                        for (many, alone) in many.iter().zip(&alone) {
+                            assert_eq!(many[token * rows..][..rows], *alone, "{token} of {what}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn matmul_equals_its_twin() {
+    let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(5));
+    for format in Format::ALL {
+        for (rows, cols) in sizes(format) {
+            for tokens in if rows == 37 {
+                vec![2, 33, 64]
+            } else {
+                vec![33]
+            } {
+                let [on_gpu, on_cpu] =
+                    matrices(format, rows, cols, &mut noise, [gpu.device(), &cpu]);
+                let x = noise.floats(tokens * cols);
+                let (bias, residual) = (noise.floats(rows), noise.floats(tokens * rows));
+                for extras in if tokens == 33 && format == Format::Q4_0 {
+                    0..4
+                } else {
+                    3..4
+                } {
+                    let run = |device: &Device, weights: &Matrix| {
+                        let bias = (extras & 1 != 0).then(|| tensor(&bias, [rows], device));
+                        let residual =
+                            (extras & 2 != 0).then(|| tensor(&residual, [tokens, rows], device));
+                        values(matmul(
+                            tensor(&x, [tokens, cols], device),
+                            weights,
+                            bias,
+                            residual,
+                        ))
+                    };
+                    let what = format!("matmul {format:?} {tokens}x{rows}x{cols} extras {extras}");
+                    assert_close(
+                        &what,
+                        &run(gpu.device(), &on_gpu),
+                        &run(&cpu, &on_cpu),
+                        1e-4,
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn gated_matmul_equals_its_twin() {
+    let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(6));
+    for format in Format::ALL {
+        for (rows, cols) in sizes(format) {
+            let tokens = 33;
+            let [gate_gpu, gate_cpu] =
+                matrices(format, rows, cols, &mut noise, [gpu.device(), &cpu]);
+            let [up_gpu, up_cpu] = matrices(
+                Format::Q8_0,
+                rows,
+                cols.next_multiple_of(32),
+                &mut noise,
+                [gpu.device(), &cpu],
+            );
+            // Formats of the two may differ where both can hold the columns.
+            let (up_gpu, up_cpu) = if cols.is_multiple_of(32) {
+                (up_gpu, up_cpu)
+            } else {
+                (gate_gpu.clone(), gate_cpu.clone())
+            };
+            let x = noise.floats(tokens * cols);
+            let run = |device: &Device, gate: &Matrix, up: &Matrix| {
+                values(gated_matmul(tensor(&x, [tokens, cols], device), gate, up))
+            };
+            let (a, b) = (
+                run(gpu.device(), &gate_gpu, &up_gpu),
+                run(&cpu, &gate_cpu, &up_cpu),
+            );
+            assert_close(
+                &format!("gated_matmul {format:?} {rows}x{cols}"),
+                &a,
+                &b,
+                2e-4,
+            );
+        }
+    }
+}
