@@ -5,6 +5,7 @@ mod fixture;
 
 mod constrained;
 mod context;
+mod cuts;
 mod documentation;
 mod fields;
 mod http;
