@@ -188,8 +188,21 @@ const TIERS = {
   },
   conformance: async (tally) => {
     await buildServer(tally);
-    const args = ["scripts/conformance.mjs"];
-    await tally.count("conformance", process.execPath, args, CONFORMANCE_COUNTS);
+    const ask = (name, args) =>
+      tally.count(
+        `conformance: ${name}`,
+        process.execPath,
+        ["scripts/conformance.mjs", ...args],
+        CONFORMANCE_COUNTS,
+      );
+    await ask("embedded model, native", []);
+    const models = process.env.INPAGE_MODELS ?? join(root, "../shared/models");
+    const ts4m = join(models, "ts4m/ts4m-Q4_0.gguf");
+    if (existsSync(ts4m)) await ask("ts4m, native", ["--model", ts4m]);
+    else say("conformance: skipped ts4m, which is not here");
+    await provideBrowser();
+    await ask("embedded model, in the page", ["--door", "page"]);
+    await ask("embedded model, through the service worker", ["--door", "sw"]);
   },
   clients: async (tally) => {
     await buildServer(tally);
