@@ -46,6 +46,11 @@ impl FittedPrompt {
         default_max_tokens: DefaultMaxTokens,
         wanted: Wanted,
     ) -> Result<FittedPrompt> {
+        if let Prompt::Text(text) = &prompt
+            && !request.length.truncate_sequence
+        {
+            check_size(text, model)?;
+        }
         let (text, (mut ids, places)) = match (prompt, &request.suffix) {
             (Prompt::Text(text), Suffix::FillInMiddle(suffix)) => {
                 let tokens = tokenise_around(&text, suffix, model)?;
@@ -82,6 +87,29 @@ impl FittedPrompt {
             places,
         })
     }
+}
+
+/// Refuses a text that exceeds the context whatever its tokens: megabytes of it would block the page
+/// for many seconds only to be refused then.
+fn check_size(text: &str, model: &ReadyModel) -> Result<()> {
+    const WORTH_A_LOOK_BYTES: usize = 1 << 16;
+    if text.len() < WORTH_A_LOOK_BYTES {
+        return Ok(());
+    }
+    let context_tokens = model.engine.context_tokens();
+    let prompt_tokens = model.tokenizer.fewest_tokens(text.len());
+    if prompt_tokens <= context_tokens {
+        return Ok(());
+    }
+    Err(fault(
+        RequestFault::ContextLengthExceeded,
+        "prompt",
+        format!(
+            "prompt: {} bytes of text are more than {prompt_tokens} tokens, but the context holds \
+             {context_tokens} tokens",
+            text.len()
+        ),
+    ))
 }
 
 fn tokenise(text: &str, model: &ReadyModel, wanted: Wanted) -> Result<Tokens> {

@@ -242,6 +242,15 @@ proptest! {
     }
 
     #[test]
+    fn no_text_has_fewer_tokens_than_said(text in "(?s)[sa é🦙]{1,9}|.{1,9}", times in 1usize..200) {
+        let text = text.repeat(times);
+        for tokenizer in [build(&byte_level_metadata()), build(&sentencepiece_metadata())] {
+            let ids = tokenizer.encode(&text, false).unwrap();
+            prop_assert!(tokenizer.fewest_tokens(text.len()) <= ids.len());
+        }
+    }
+
+    #[test]
     fn any_text_comes_back(text in "(?s)[<>|sa é▁🦙\\n]{0,30}|.{0,30}") {
         let byte_level = build(&byte_level_metadata());
         let ids = byte_level.encode(&text, true).unwrap();

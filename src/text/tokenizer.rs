@@ -225,6 +225,15 @@ impl Tokenizer {
         )
     }
 
+    /// A lower bound on the tokens that `text_bytes` of text take, whatever the text.
+    pub fn fewest_tokens(&self, text_bytes: usize) -> usize {
+        let ids = 0..u32::try_from(self.vocab_size()).unwrap_or(u32::MAX);
+        let longest = ids.map(|id| self.token_bytes(id).len()).max().unwrap_or(0);
+        // An unknown character is one token, and a normalizer may compose three characters into
+        // one: at most that much shorter does a text become.
+        text_bytes / (longest.max(4) * 4)
+    }
+
     /// The bytes this token contributes in running text; of a special token its literal text.
     /// None for ids outside the vocabulary.
     pub fn token_bytes(&self, id: u32) -> &[u8] {

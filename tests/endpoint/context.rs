@@ -101,3 +101,20 @@ fn truncate_sequence_keeps_the_end_and_says_so() {
         assert_eq!(reply.header("x-prompt-truncated"), None);
     });
 }
+
+#[test]
+fn a_text_far_beyond_the_context_is_refused_unread() {
+    serve_default(async |server| {
+        let text = "own fable ".repeat(30_000);
+        let reply = server.complete(json!({"prompt": ["x", text]})).await;
+        let expected = (
+            "context_length_exceeded".to_owned(),
+            Some("prompt".to_owned()),
+        );
+        assert_eq!(error_of(&reply.json()), expected);
+        assert!(reply.text().contains("300000 bytes"), "{}", reply.text());
+        // Shortening it is still possible.
+        let members = json!({"prompt": text, "truncate_sequence": true, "max_tokens": 2});
+        assert_eq!(server.complete(members).await.status, 200);
+    });
+}

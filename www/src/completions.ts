@@ -21,6 +21,8 @@ export interface CompletionChoice {
   logprobs: Logprobs | null;
   /** In a chunk null until the choice's last one. */
   finish_reason: "stop" | "length" | null;
+  /** On a finished choice: the stop string or stop id that ended it, null for any other end. */
+  stop_reason?: string | number | null;
   /** With `return_tokens_as_token_ids`: the generated ids. */
   token_ids?: number[];
   /** A complete call of one of the request's tools; in a stream in the choice's last chunk. */
