@@ -126,7 +126,8 @@ describe("the real engine", { skip }, () => {
               { stream: true, stream_options: Number.NaN },
               { temperature: 3 },
               { model: "absent" },
-              { logit_bias: { 5: 1 } },
+              { logit_bias: { 5: Number.NaN } },
+              { images: ["data:image/png;base64,AAAA"] },
             ].map((fields) => caught(() => engine.completions.create({ ...body, ...fields }))),
           ),
         greedy,
@@ -143,7 +144,8 @@ describe("the real engine", { skip }, () => {
           [400, "invalid_type", "stream_options"],
           [400, "out_of_range", "temperature"],
           [404, "model_not_found", "model"],
-          [400, "unsupported_parameter", "logit_bias"],
+          [400, "invalid_type", "logit_bias"],
+          [400, "unsupported_parameter", "images"],
         ],
       );
     });
