@@ -63,7 +63,7 @@ async fn run(arguments: Arguments) -> Result<(), Box<dyn std::error::Error>> {
     let gguf = Gguf::read(&source).await?;
     let compute = if arguments.gpu {
         let gpu = Gpu::request(GpuOptions::default()).await?;
-        let variant = self_test::choose(&gpu, &self_test::candidates(&gpu)).await?;
+        let variant = self_test::best_variant(&gpu).await?;
         Compute::Gpu { gpu, variant }
     } else {
         Compute::cpu()

@@ -1,7 +1,6 @@
-// out[token, row] = dot(weights[row], input[token]) for at most TOKENS tokens. LANES lanes share
-// ROWS_PER_GROUP rows; lane l takes blocks l, l + LANES, ... of each. A block meets one token after
-// the other, so that its weights come from the cache for all but the first, and no token's sum
-// depends on how many there are. SUMS = ROWS_PER_GROUP + 1: the last is the sum of squares.
+// out[row] = dot(weights[row], input) for one token. LANES lanes share ROWS_PER_GROUP rows; lane l
+// takes blocks l, l + LANES, ... of each. SUMS = ROWS_PER_GROUP + 1: the last is the sum of squares.
+
 @compute @workgroup_size(WORKGROUP)
 fn main(
     @builtin(workgroup_id) workgroup: vec3<u32>,
@@ -10,28 +9,21 @@ fn main(
 ) {
     let group = (workgroup.y * workgroups.x + workgroup.x) * (WORKGROUP / LANES) + local / LANES;
     let first_row = group * ROWS_PER_GROUP;
-    let tokens = input_tokens();
-    var sums: array<array<f32, SUMS>, TOKENS>;
+    var sums: array<f32, SUMS>;
     var inputs: array<vec4<f32>, 8>;
     for (var block = local % LANES; block < BLOCKS; block += LANES) {
-        for (var token = 0u; token < tokens; token++) {
-            sums[token][ROWS_PER_GROUP] += load_input(token, block, &inputs);
-            for (var r = 0u; r < ROWS_PER_GROUP; r++) {
-                let row = min(first_row + r, ROWS - 1u);
-                sums[token][r] += weights_dot(row * BLOCKS + block, &inputs);
-            }
+        sums[SUMS - 1u] += load_input(0u, block, &inputs);
+        for (var r = 0u; r < ROWS_PER_GROUP; r++) {
+            let row = min(first_row + r, ROWS - 1u);
+            sums[r] += weights_dot(row * BLOCKS + block, &inputs);
         }
     }
-    for (var token = 0u; token < tokens; token++) {
-        var token_sums = sums[token];
-        reduce_lanes(&token_sums, local);
-        if (local % LANES == 0u) {
-            let scale = input_scale(token_sums[ROWS_PER_GROUP]);
-            for (var r = 0u; r < ROWS_PER_GROUP; r++) {
-                let row = first_row + r;
-                if (row < ROWS) {
-                    store(token * ROWS + row, row, token_sums[r] * scale);
-                }
+    reduce_lanes(&sums, local);
+    if (local % LANES == 0u) {
+        let scale = input_scale(sums[SUMS - 1u]);
+        for (var r = 0u; r < ROWS_PER_GROUP; r++) {
+            if (first_row + r < ROWS) {
+                store(first_row + r, first_row + r, sums[r] * scale);
             }
         }
     }

@@ -3,7 +3,7 @@
 use inpage::ops::{
     Kernel, Variant, argmax,
     attention::{self, AttentionShape},
-    copy_page, embedding, gated_matmul, gated_matvec, last_row, matmul,
+    barriers, copy_page, embedding, gated_matmul, gated_matvec, last_row, matmul,
     matrix::{Format, MatrixShape},
     matvec, rms_norm,
     rope_kv::{self, RopeShape},
@@ -21,6 +21,7 @@ fn variants() -> Vec<Variant> {
             subgroups: true,
             lanes_per_row,
             rows_per_group: 4,
+            barrier_free: lanes_per_row < 32,
             ..Variant::PORTABLE
         });
     }
@@ -30,6 +31,7 @@ fn variants() -> Vec<Variant> {
 fn kernels() -> Vec<Kernel> {
     let mut kernels = vec![
         argmax::kernel(512, 64),
+        barriers::kernel(65),
         copy_page::kernel(128 * 8),
         last_row::kernel(172),
         rms_norm::kernel(64, 1e-5),
@@ -47,11 +49,14 @@ fn kernels() -> Vec<Kernel> {
         }));
     }
     for head_dim in [8, 64, 96, 128, 256] {
-        kernels.push(attention::kernel(AttentionShape {
-            heads: 8,
-            kv_heads: 2,
-            head_dim,
-        }));
+        for variant in variants() {
+            let shape = AttentionShape {
+                heads: 8,
+                kv_heads: 2,
+                head_dim,
+            };
+            kernels.push(attention::kernel(shape, variant));
+        }
     }
     for format in Format::ALL {
         let shape = MatrixShape {
@@ -60,10 +65,9 @@ fn kernels() -> Vec<Kernel> {
             cols: 172usize.next_multiple_of(format.row_multiple()),
         };
         kernels.push(embedding::kernel(shape));
-        kernels.push(gated_matmul::kernel(shape, shape));
         for (bias, residual) in [(false, false), (true, false), (false, true), (true, true)] {
-            kernels.push(matmul::kernel(shape, bias, residual));
             for variant in variants() {
+                kernels.push(matmul::kernel(shape, bias, residual, variant));
                 for norm_eps in [None, Some(1e-5)] {
                     let tokens = if bias == residual {
                         1
@@ -77,6 +81,7 @@ fn kernels() -> Vec<Kernel> {
             }
         }
         for variant in variants() {
+            kernels.push(gated_matmul::kernel(shape, shape, variant));
             for tokens in [1, matvec::MAX_TOKENS] {
                 kernels.push(gated_matvec::kernel(shape, shape, tokens, 1e-5, variant));
             }
@@ -126,7 +131,7 @@ fn every_kernel_is_valid_for_tint() {
     }
     for (i, kernel) in kernels().into_iter().enumerate() {
         let text = kernel.wgsl();
-        let directive = if text.contains("subgroupShuffleXor") {
+        let directive = if text.contains("subgroupShuffleXor") || text.contains("quadBroadcast") {
             "enable subgroups;\n"
         } else {
             ""

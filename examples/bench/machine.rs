@@ -26,7 +26,7 @@ impl Machine {
     pub async fn find(options: &Options) -> Outcome<Machine> {
         let (compute, report) = if options.gpu {
             let gpu = Gpu::request(GpuOptions::default()).await?;
-            let variant = self_test::choose(&gpu, &self_test::candidates(&gpu)).await?;
+            let variant = self_test::best_variant(&gpu).await?;
             let report = gpu.report().clone();
             (Compute::Gpu { gpu, variant }, Some(report))
         } else {
@@ -120,11 +120,7 @@ fn facts(report: Option<&GpuReport>, variant: Variant) -> Map<String, Value> {
         "adapter": report.map(|report| &report.adapter),
         "backend": report.map(|report| &report.backend),
         "software_adapter": report.map(|report| report.software_adapter),
-        "variant": report.map(|_| if variant.subgroups {
-            format!("subgroups of {}", variant.lanes_per_row)
-        } else {
-            "portable".into()
-        }),
+        "variant": report.map(|_| variant.name()),
         "os": std::env::consts::OS,
         "arch": std::env::consts::ARCH,
         "version": env!("CARGO_PKG_VERSION"),

@@ -104,7 +104,7 @@ async fn compute(options: &Options) -> Outcome<(Compute, String)> {
     let gpu = Gpu::request(GpuOptions::default())
         .await
         .map_err(|error| format!("{error}\n--cpu needs none"))?;
-    let variant = self_test::choose(&gpu, &self_test::candidates(&gpu)).await?;
+    let variant = self_test::best_variant(&gpu).await?;
     let place = gpu.report().adapter.clone();
     Ok((Compute::Gpu { gpu, variant }, place))
 }

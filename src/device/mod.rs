@@ -13,10 +13,27 @@ use crate::{Error, Result};
 pub use graph::Graph;
 
 /// What to ask for.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub struct GpuOptions {
     /// On the web: asked, once the device is there, for what wgpu does not tell.
     pub browser: Option<fn() -> BrowserDevice>,
+    /// Milliseconds of a monotonic clock.
+    pub now_ms: fn() -> f64,
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+impl Default for GpuOptions {
+    fn default() -> Self {
+        fn now_ms() -> f64 {
+            static START: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();
+            let start = START.get_or_init(std::time::Instant::now);
+            start.elapsed().as_secs_f64() * 1e3
+        }
+        GpuOptions {
+            browser: None,
+            now_ms,
+        }
+    }
 }
 
 /// What the browser tells JavaScript of a device, but wgpu does not tell Rust.
@@ -59,6 +76,7 @@ pub struct Gpu {
     wgpu: wgpu::Device,
     report: GpuReport,
     lost: Arc<Mutex<Option<String>>>,
+    now_ms: fn() -> f64,
 }
 
 impl Gpu {
@@ -126,7 +144,7 @@ impl Gpu {
             queue,
             backend: info.backend,
         };
-        let options = RuntimeOptions {
+        let runtime = RuntimeOptions {
             // One submit holds several decode steps; the default of 32 would split each of them.
             tasks_max: 4096,
             // A buffer per tensor: kernels declare their inputs read-only, and WebGPU forbids one
@@ -134,7 +152,7 @@ impl Gpu {
             memory_config: MemoryConfiguration::ExclusivePages,
         };
         let cube = CubeDevice::Wgpu(
-            try_init_device(setup, options).map_err(|error| Error::NoDevice(error.to_string()))?,
+            try_init_device(setup, runtime).map_err(|error| Error::NoDevice(error.to_string()))?,
         );
         Ok(Gpu {
             client: cube.client(),
@@ -142,12 +160,18 @@ impl Gpu {
             wgpu: device,
             report,
             lost,
+            now_ms: options.now_ms,
         })
     }
 
     /// The device for burn's tensors.
     pub fn device(&self) -> &Device {
         &self.device
+    }
+
+    /// Milliseconds of a monotonic clock, for measuring the device.
+    pub fn now_ms(&self) -> f64 {
+        (self.now_ms)()
     }
 
     /// What was found.

@@ -72,7 +72,7 @@ impl Attention {
             kv_heads: self.kv_heads,
             head_dim: self.head_dim,
         };
-        let attended = attention(q, kv, step, shape);
+        let attended = attention(q, kv, step, shape, self.attn_output.variant);
         self.attn_output.onto(x, attended)
     }
 

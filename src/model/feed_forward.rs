@@ -32,7 +32,7 @@ impl FeedForward {
             gated_matvec(x.clone(), norm, &self.ffn_gate, &self.ffn_up, self.variant)
         } else {
             let normed = rms_norm(x.clone(), norm.weight.clone(), norm.eps);
-            gated_matmul(normed, &self.ffn_gate, &self.ffn_up)
+            gated_matmul(normed, &self.ffn_gate, &self.ffn_up, self.variant)
         };
         self.ffn_down.onto(x, hidden)
     }

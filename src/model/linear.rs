@@ -39,7 +39,7 @@ impl Linear {
             return matvec(x, norm, &self.weight, self.bias.clone(), None, self.variant);
         }
         let x = rms_norm(x, norm.weight.clone(), norm.eps);
-        matmul(x, &self.weight, self.bias.clone(), None)
+        matmul(x, &self.weight, self.bias.clone(), None, self.variant)
     }
 
     /// `residual + weight * x + bias`, `x` `[tokens, cols]`, `residual` `[tokens, rows]`.
@@ -48,6 +48,6 @@ impl Linear {
         if x.dims()[0] <= MAX_TOKENS {
             return matvec(x, None, &self.weight, bias, residual, self.variant);
         }
-        matmul(x, &self.weight, bias, residual)
+        matmul(x, &self.weight, bias, residual, self.variant)
     }
 }

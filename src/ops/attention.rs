@@ -9,6 +9,7 @@ use burn::{
 use burn_wgpu::CubeTensor;
 
 use super::{
+    Variant,
     backend::{Ops, output, twin_output},
     kernel::Kernel,
     shader,
@@ -30,17 +31,24 @@ pub struct AttentionShape {
 
 /// Attends with rotated, scaled queries `[tokens, heads * head_dim]` to all tokens of each query's
 /// sequence up to its own; gives the same shape. Rows of padding are left as they are.
-pub fn attention(q: Tensor<2>, kv: &KvMemory, step: &Step, shape: AttentionShape) -> Tensor<2> {
+pub fn attention(
+    q: Tensor<2>,
+    kv: &KvMemory,
+    step: &Step,
+    shape: AttentionShape,
+    variant: Variant,
+) -> Tensor<2> {
     Tensor::from_dispatch(Dispatch::attention(
         q.into_dispatch(),
         kv.memory().into_dispatch(),
         step.words().into_dispatch(),
         shape,
+        variant,
     ))
 }
 
 /// The composed kernel.
-pub fn kernel(shape: AttentionShape) -> Kernel {
+pub fn kernel(shape: AttentionShape, variant: Variant) -> Kernel {
     let kernel = Kernel::new("attention")
         .binding("q")
         .binding("kv")
@@ -50,11 +58,20 @@ pub fn kernel(shape: AttentionShape) -> Kernel {
         .constant("KV_HEADS", shape.kv_heads)
         .constant("HEAD_DIM", shape.head_dim)
         .constant("Q_DIM", shape.heads * shape.head_dim)
-        .constant("KV_DIM", shape.kv_heads * shape.head_dim)
-        .constant("WORKGROUP", WORKGROUP);
-    step::layout(kernel)
-        .module(shader::STEP)
-        .module(shader::kernel::ATTENTION)
+        .constant("KV_DIM", shape.kv_heads * shape.head_dim);
+    let kernel = step::layout(kernel).module(shader::STEP);
+    if variant.barrier_free {
+        let lanes = variant.lanes_per_row as usize;
+        kernel
+            .variant(variant)
+            .constant("LANES", lanes)
+            .constant("LANE_VECTORS", (shape.head_dim / 4).div_ceil(lanes))
+            .module(shader::kernel::ATTENTION_LANES)
+    } else {
+        kernel
+            .constant("WORKGROUP", WORKGROUP)
+            .module(shader::kernel::ATTENTION)
+    }
 }
 
 pub(super) fn launch(
@@ -62,11 +79,12 @@ pub(super) fn launch(
     kv: CubeTensor,
     step: CubeTensor,
     shape: AttentionShape,
+    variant: Variant,
 ) -> CubeTensor {
     let [tokens, dim] = q.shape().dims();
     let out = output(&q, [tokens, dim]);
     let grid = [shape.heads as u32, tokens as u32, 1];
-    kernel(shape).launch(&[&q, &kv, &out, &step], grid);
+    kernel(shape, variant).launch(&[&q, &kv, &out, &step], grid);
     out
 }
 
@@ -75,6 +93,7 @@ pub(super) fn twin(
     kv: FlexTensor,
     step: FlexTensor,
     shape: AttentionShape,
+    _variant: Variant,
 ) -> FlexTensor {
     let [tokens, dim] = q.shape().dims();
     let (q, memory, words) = (

@@ -12,8 +12,8 @@ use burn::{
 use burn_wgpu::CubeTensor;
 
 use super::{
-    Variant, argmax, attention, attention::AttentionShape, copy_page, embedding, gated_matmul,
-    gated_matvec, last_row, matmul, matrix::MatrixShape, matvec, rms_norm, rope_kv,
+    Variant, argmax, attention, attention::AttentionShape, barriers, copy_page, embedding,
+    gated_matmul, gated_matvec, last_row, matmul, matrix::MatrixShape, matvec, rms_norm, rope_kv,
     rope_kv::RopeShape, rows, score,
 };
 
@@ -68,6 +68,8 @@ impl super::matrix::Matrix {
 #[backend_extension(Cube, Flex)]
 #[allow(missing_docs)]
 pub trait Ops: Backend {
+    fn barriers(out: IntTensor<Self>, count: usize) -> IntTensor<Self>;
+
     fn write_words(tensor: IntTensor<Self>, at: usize, words: Vec<u32>) -> IntTensor<Self>;
 
     fn embedding(
@@ -92,6 +94,7 @@ pub trait Ops: Backend {
         #[extension_type] weights: MatrixTensors<Self>,
         #[extension_type] bias: Maybe<Self>,
         #[extension_type] residual: Maybe<Self>,
+        variant: Variant,
     ) -> FloatTensor<Self>;
 
     fn gated_matvec(
@@ -107,6 +110,7 @@ pub trait Ops: Backend {
         x: FloatTensor<Self>,
         #[extension_type] gate: MatrixTensors<Self>,
         #[extension_type] up: MatrixTensors<Self>,
+        variant: Variant,
     ) -> FloatTensor<Self>;
 
     #[allow(clippy::too_many_arguments)]
@@ -125,6 +129,7 @@ pub trait Ops: Backend {
         kv: FloatTensor<Self>,
         step: IntTensor<Self>,
         shape: AttentionShape,
+        variant: Variant,
     ) -> FloatTensor<Self>;
 
     fn last_row(x: FloatTensor<Self>, step: IntTensor<Self>) -> FloatTensor<Self>;
@@ -150,6 +155,9 @@ pub trait Ops: Backend {
 macro_rules! route {
     ($backend:ty, $tensor:ty, $side:ident) => {
         impl Ops for $backend {
+            fn barriers(out: $tensor, count: usize) -> $tensor {
+                barriers::$side(out, count)
+            }
             fn write_words(tensor: $tensor, at: usize, words: Vec<u32>) -> $tensor {
                 words::$side(tensor, at, words)
             }
@@ -175,8 +183,9 @@ macro_rules! route {
                 weights: MatrixTensors<Self>,
                 bias: Maybe<Self>,
                 residual: Maybe<Self>,
+                variant: Variant,
             ) -> $tensor {
-                matmul::$side(x, weights, bias, residual)
+                matmul::$side(x, weights, bias, residual, variant)
             }
             fn gated_matvec(
                 x: $tensor,
@@ -192,8 +201,9 @@ macro_rules! route {
                 x: $tensor,
                 gate: MatrixTensors<Self>,
                 up: MatrixTensors<Self>,
+                variant: Variant,
             ) -> $tensor {
-                gated_matmul::$side(x, gate, up)
+                gated_matmul::$side(x, gate, up, variant)
             }
             fn rope_kv(
                 q: $tensor,
@@ -206,8 +216,14 @@ macro_rules! route {
             ) -> ($tensor, $tensor) {
                 rope_kv::$side(q, k, v, freqs, kv, step, shape)
             }
-            fn attention(q: $tensor, kv: $tensor, step: $tensor, shape: AttentionShape) -> $tensor {
-                attention::$side(q, kv, step, shape)
+            fn attention(
+                q: $tensor,
+                kv: $tensor,
+                step: $tensor,
+                shape: AttentionShape,
+                variant: Variant,
+            ) -> $tensor {
+                attention::$side(q, kv, step, shape, variant)
             }
             fn last_row(x: $tensor, step: $tensor) -> $tensor {
                 last_row::$side(x, step)

@@ -8,6 +8,7 @@ use burn::{
 use burn_wgpu::CubeTensor;
 
 use super::{
+    Variant,
     backend::{MatrixTensors, Ops, output, twin_output},
     kernel::Kernel,
     matmul,
@@ -16,26 +17,31 @@ use super::{
 };
 
 /// `x` is `[tokens, cols]`; gives `[tokens, rows]`.
-pub fn gated_matmul(x: Tensor<2>, gate: &Matrix, up: &Matrix) -> Tensor<2> {
+pub fn gated_matmul(x: Tensor<2>, gate: &Matrix, up: &Matrix, variant: Variant) -> Tensor<2> {
     Tensor::from_dispatch(Dispatch::gated_matmul(
         x.into_dispatch(),
         gate.to_dispatch(),
         up.to_dispatch(),
+        variant,
     ))
 }
 
 /// The composed kernel; `gate` and `up` have equal sizes, formats may differ.
-pub fn kernel(gate: MatrixShape, up: MatrixShape) -> Kernel {
+pub fn kernel(gate: MatrixShape, up: MatrixShape, variant: Variant) -> Kernel {
     let kernel = Kernel::new(format!("gated_matmul_{}", gate.format.name()))
         .binding("x")
         .binding("out")
         .constant("ROWS", gate.rows)
         .constant("COLS", gate.cols)
         .constant("BLOCKS", gate.row_blocks());
-    matrices(kernel, gate, up)
+    let kernel = matrices(kernel, gate, up)
         .module(shader::store::PLAIN)
-        .module(shader::SILU)
-        .module(shader::kernel::GATED_MATMUL)
+        .module(shader::SILU);
+    if variant.barrier_free {
+        matmul::lane_tiles(kernel, variant).module(shader::kernel::GATED_MATMUL_LANES)
+    } else {
+        kernel.module(shader::kernel::GATED_MATMUL)
+    }
 }
 
 /// Declares the bindings of both matrices and adds their modules.
@@ -68,14 +74,15 @@ pub(super) fn launch(
     x: CubeTensor,
     gate: MatrixTensors<Cube>,
     up: MatrixTensors<Cube>,
+    variant: Variant,
 ) -> CubeTensor {
     let [tokens, _] = x.shape().dims();
     let rows = gate.shape.rows;
     let out = output(&x, [tokens, rows]);
     let mut buffers = vec![&x, &out];
     push_matrices(&mut buffers, &gate, &up);
-    let tiles = [rows.div_ceil(16) as u32, tokens.div_ceil(32) as u32, 1];
-    kernel(gate.shape, up.shape).launch(&buffers, tiles);
+    kernel(gate.shape, up.shape, variant)
+        .launch(&buffers, matmul::workgroups(tokens, 2 * rows, variant));
     out
 }
 
@@ -83,6 +90,7 @@ pub(super) fn twin(
     x: FlexTensor,
     gate: MatrixTensors<Flex>,
     up: MatrixTensors<Flex>,
+    _variant: Variant,
 ) -> FlexTensor {
     let [tokens, _] = x.shape().dims();
     let mut out = matmul::products(x.storage(), &gate);

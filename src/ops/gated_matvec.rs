@@ -60,7 +60,11 @@ pub fn kernel(
         .module(shader::matvec_input::RMS_NORM)
         .module(shader::store::PLAIN)
         .module(shader::SILU)
-        .module(shader::kernel::GATED_MATVEC)
+        .module(if tokens == 1 {
+            shader::kernel::GATED_MATVEC
+        } else {
+            shader::kernel::GATED_MATVEC_BATCH
+        })
 }
 
 pub(super) fn launch(
@@ -86,7 +90,7 @@ pub(super) fn twin(
     eps: f32,
     gate: MatrixTensors<Flex>,
     up: MatrixTensors<Flex>,
-    _variant: Variant,
+    variant: Variant,
 ) -> FlexTensor {
-    gated_matmul::twin(rms_norm::twin(x, norm, eps), gate, up)
+    gated_matmul::twin(rms_norm::twin(x, norm, eps), gate, up, variant)
 }

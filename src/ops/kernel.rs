@@ -10,6 +10,8 @@ use burn::cubecl::{
 };
 use burn_wgpu::{CubeTensor, KernelSource, SourceKernel, SourceTemplate};
 
+use super::unroll::unroll;
+
 thread_local! {
     static LAUNCHES: Cell<u64> = const { Cell::new(0) };
 }
@@ -33,6 +35,9 @@ pub struct Variant {
     pub rows_per_group: u32,
     /// Lanes of a matvec's workgroup.
     pub workgroup: u32,
+    /// Tiles of a matmul lie in the registers of single lanes and a few lanes of a subgroup attend for
+    /// a query head, without workgroup memory; needs subgroups.
+    pub barrier_free: bool,
 }
 
 impl Variant {
@@ -43,7 +48,22 @@ impl Variant {
         lanes_per_row: 8,
         rows_per_group: 2,
         workgroup: 64,
+        barrier_free: false,
     };
+
+    /// In a few words, as reports show it.
+    pub fn name(&self) -> String {
+        let reductions = match self.subgroups {
+            true => format!("subgroups of {}", self.lanes_per_row),
+            false => "portable".into(),
+        };
+        reductions
+            + if self.barrier_free {
+                ", no barriers"
+            } else {
+                ""
+            }
+    }
 }
 
 /// A composed kernel: WGSL text and what identifies it.
@@ -150,7 +170,16 @@ impl Kernel {
                 None => text.push_str(module.source),
             }
         }
-        text
+        unroll(&text, &|name| self.value(name))
+    }
+
+    /// The value of a declared `const NAME: u32`.
+    fn value(&self, name: &str) -> Option<u32> {
+        let declared = self.constants.lines().find_map(|line| {
+            let (declared, value) = line.strip_prefix("const ")?.split_once(": u32 = ")?;
+            (declared == name).then_some(value)
+        });
+        declared?.strip_suffix("u;")?.parse().ok()
     }
 
     /// Launches on the buffers of `tensors`, in the order of the declared bindings, over a grid of

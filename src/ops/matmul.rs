@@ -1,4 +1,5 @@
-//! Matrix times many tokens' vectors, for prefill: `out = x * weights^T + bias + residual`.
+//! Matrix times many tokens' vectors, for prefill: `out = x * weights^T + bias + residual`. Tiles lie
+//! in workgroup memory or, where barriers are dear, in the registers of single lanes.
 
 use burn::backend::flex::FlexTensor;
 use burn::{
@@ -8,6 +9,7 @@ use burn::{
 use burn_wgpu::CubeTensor;
 
 use super::{
+    Variant,
     backend::{MatrixTensors, Maybe, Ops, maybe, output, twin_output},
     kernel::Kernel,
     matrix::{BLOCK_COLS, Matrix, MatrixShape},
@@ -20,17 +22,19 @@ pub fn matmul(
     weights: &Matrix,
     bias: Option<Tensor<1>>,
     residual: Option<Tensor<2>>,
+    variant: Variant,
 ) -> Tensor<2> {
     Tensor::from_dispatch(Dispatch::matmul(
         x.into_dispatch(),
         weights.to_dispatch(),
         maybe(bias),
         maybe(residual),
+        variant,
     ))
 }
 
 /// The composed kernel.
-pub fn kernel(weights: MatrixShape, bias: bool, residual: bool) -> Kernel {
+pub fn kernel(weights: MatrixShape, bias: bool, residual: bool, variant: Variant) -> Kernel {
     let mut kernel = Kernel::new(format!("matmul_{}", weights.format.name()))
         .binding("x")
         .binding("out")
@@ -44,13 +48,42 @@ pub fn kernel(weights: MatrixShape, bias: bool, residual: bool) -> Kernel {
     if residual {
         kernel = kernel.binding("residual");
     }
-    kernel
+    let kernel = kernel
         .constant("ROWS", weights.rows)
         .constant("COLS", weights.cols)
         .constant("BLOCKS", weights.row_blocks())
         .module(weights.format.wgsl())
-        .module(store_module(bias, residual))
-        .module(shader::kernel::MATMUL)
+        .module(store_module(bias, residual));
+    if variant.barrier_free {
+        lane_tiles(kernel, variant).module(shader::kernel::MATMUL_LANES)
+    } else {
+        kernel.module(shader::kernel::MATMUL)
+    }
+}
+
+/// Lanes of a workgroup whose lanes have tiles of their own.
+const TILE_LANES: usize = 16;
+/// Tokens and rows of a tile: of a lane, and of a workgroup.
+const LANE_TILE: [usize; 2] = [16, 8];
+const WORKGROUP_TILE: [usize; 2] = [32, 32];
+
+/// What kernels with a tile per lane share.
+pub(super) fn lane_tiles(kernel: Kernel, variant: Variant) -> Kernel {
+    kernel
+        .variant(variant)
+        .constant("WORKGROUP", TILE_LANES)
+        .module(shader::LANE_TILE)
+}
+
+/// Workgroups of a matmul of `tokens` by `rows`, counting the rows of all its matrices.
+pub(super) fn workgroups(tokens: usize, rows: usize, variant: Variant) -> [u32; 3] {
+    let [tile_tokens, tile_rows] = if variant.barrier_free {
+        [LANE_TILE[0], LANE_TILE[1] * TILE_LANES]
+    } else {
+        WORKGROUP_TILE
+    };
+    let (x, y) = (rows.div_ceil(tile_rows), tokens.div_ceil(tile_tokens));
+    [x as u32, y as u32, 1]
 }
 
 /// What happens to a result, as a module.
@@ -68,6 +101,7 @@ pub(super) fn launch(
     weights: MatrixTensors<Cube>,
     bias: Maybe<Cube>,
     residual: Maybe<Cube>,
+    variant: Variant,
 ) -> CubeTensor {
     let [tokens, _] = x.shape().dims();
     let shape = weights.shape;
@@ -78,12 +112,8 @@ pub(super) fn launch(
         buffers.push(&weights.scales);
     }
     buffers.extend(bias.into_iter().chain(residual));
-    let tiles = [
-        shape.rows.div_ceil(32) as u32,
-        tokens.div_ceil(32) as u32,
-        1,
-    ];
-    kernel(shape, bias.is_some(), residual.is_some()).launch(&buffers, tiles);
+    kernel(shape, bias.is_some(), residual.is_some(), variant)
+        .launch(&buffers, workgroups(tokens, shape.rows, variant));
     out
 }
 
@@ -92,6 +122,7 @@ pub(super) fn twin(
     weights: MatrixTensors<Flex>,
     bias: Maybe<Flex>,
     residual: Maybe<Flex>,
+    _variant: Variant,
 ) -> FlexTensor {
     let [tokens, _] = x.shape().dims();
     let rows = weights.shape.rows;

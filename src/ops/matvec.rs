@@ -78,7 +78,11 @@ pub fn kernel(
         .module(weights.format.wgsl())
         .module(input)
         .module(matmul::store_module(bias, residual))
-        .module(shader::kernel::MATVEC)
+        .module(if tokens == 1 {
+            shader::kernel::MATVEC
+        } else {
+            shader::kernel::MATVEC_BATCH
+        })
 }
 
 /// The constants and the reduction that matvec kernels share; `matrices` are summed per row.
@@ -150,11 +154,11 @@ pub(super) fn twin(
     weights: MatrixTensors<Flex>,
     bias: Maybe<Flex>,
     residual: Maybe<Flex>,
-    _variant: Variant,
+    variant: Variant,
 ) -> FlexTensor {
     let x = match norm {
         Maybe::Some(norm) => rms_norm::twin(x, norm, eps),
         Maybe::None => x,
     };
-    matmul::twin(x, weights, bias, residual)
+    matmul::twin(x, weights, bias, residual, variant)
 }

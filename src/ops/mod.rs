@@ -7,9 +7,11 @@ pub mod shader;
 
 pub mod matrix;
 pub mod step;
+mod unroll;
 
 pub mod argmax;
 pub mod attention;
+pub mod barriers;
 pub mod copy_page;
 pub mod embedding;
 pub mod gated_matmul;

@@ -5,28 +5,55 @@ use burn::tensor::{Device, Tensor, TensorData};
 
 use super::{
     Variant,
+    attention::{AttentionShape, attention},
+    barriers::barrier_us,
+    gated_matmul::gated_matmul,
     gated_matvec::gated_matvec,
+    matmul::matmul,
     matrix::{Format, Matrix, MatrixShape},
     matvec::{MAX_TOKENS, matvec},
+    step::{KvMemory, PAGE_TOKENS, Segment, Step},
 };
 use crate::{Error, Result, device::Gpu};
 
 /// Rows that fill no workgroup.
 const ROWS: usize = 37;
 
+/// A barrier that costs more than this decides for kernels without: a GPU's costs some nanoseconds.
+const DEAR_BARRIER_US: f64 = 0.2;
+
+/// The best variant that computes rightly on the device.
+///
+/// # Errors
+/// [`Error::NoDevice`] if none does.
+pub async fn best_variant(gpu: &Gpu) -> Result<Variant> {
+    let barriers_are_dear = barrier_us(gpu).await? > DEAR_BARRIER_US;
+    choose(gpu, &candidates(gpu, barriers_are_dear)).await
+}
+
 /// The variants worth trying on a device, best first; the last works everywhere.
-pub fn candidates(gpu: &Gpu) -> Vec<Variant> {
+pub fn candidates(gpu: &Gpu, barriers_are_dear: bool) -> Vec<Variant> {
     let report = gpu.report();
     let portable = Variant::PORTABLE;
     let mut candidates = Vec::new();
     if report.subgroups && report.subgroup_min_lanes.is_power_of_two() {
-        candidates.push(Variant {
+        let with_subgroups = Variant {
             subgroups: true,
             enable_directives: report.backend == "BrowserWebGpu",
             lanes_per_row: report.subgroup_min_lanes.min(32),
             rows_per_group: 4,
             ..portable
-        });
+        };
+        // Emulated lanes are few and each load is dear: inputs serve more rows.
+        if barriers_are_dear && report.subgroup_min_lanes >= 4 {
+            candidates.push(Variant {
+                barrier_free: true,
+                rows_per_group: 16,
+                workgroup: with_subgroups.lanes_per_row.max(16),
+                ..with_subgroups
+            });
+        }
+        candidates.push(with_subgroups);
     }
     candidates.push(portable);
     candidates
@@ -56,27 +83,75 @@ async fn prove(gpu: &Gpu, variant: Variant) -> Result<()> {
     let cpu = Device::flex();
     // Several tokens once: what differs then lies outside the formats' modules.
     let mut cases = Format::ALL.map(|format| (format, 1)).to_vec();
-    cases.push((Format::Q8_0, MAX_TOKENS));
+    cases.extend([(Format::Q8_0, MAX_TOKENS), (Format::Q8_0, 2 * ROWS)]);
     for (format, tokens) in cases {
-        let on_gpu = outputs(gpu.device(), format, tokens, variant)
-            .await
-            .map_err(|e| gpu.failure(e))?;
-        let on_cpu = outputs(&cpu, format, tokens, variant).await?;
-        for (i, (a, b)) in on_gpu.iter().zip(&on_cpu).enumerate() {
-            // False for NaN too.
-            let close = (a - b).abs() <= 1e-3 * (1.0 + b.abs());
-            if !close {
-                return Err(Error::Internal(format!(
-                    "output {i} of matvec_{} of {tokens} tokens is {a}, not {b}",
-                    format.name()
-                )));
-            }
+        let on_gpu = products(gpu.device(), format, tokens, variant).await;
+        let on_cpu = products(&cpu, format, tokens, variant).await?;
+        let what = format!("{} of {tokens} tokens", format.name());
+        compare(&what, &on_gpu.map_err(|e| gpu.failure(e))?, &on_cpu)?;
+    }
+    let on_gpu = attended(gpu.device(), variant).await;
+    let on_cpu = attended(&cpu, variant).await?;
+    compare("attention", &on_gpu.map_err(|e| gpu.failure(e))?, &on_cpu)
+}
+
+fn compare(what: &str, on_gpu: &[f32], on_cpu: &[f32]) -> Result<()> {
+    for (i, (a, b)) in on_gpu.iter().zip(on_cpu).enumerate() {
+        // False for NaN too.
+        let close = (a - b).abs() <= 1e-3 * (1.0 + b.abs());
+        if !close {
+            return Err(Error::Internal(format!(
+                "output {i} of {what} is {a}, not {b}"
+            )));
         }
     }
     Ok(())
 }
 
-async fn outputs(
+/// Attention of queries amid their sequence.
+async fn attended(device: &Device, variant: Variant) -> Result<Vec<f32>> {
+    let shape = AttentionShape {
+        heads: 4,
+        kv_heads: 2,
+        head_dim: 40,
+    };
+    let (position, tokens, pages) = (PAGE_TOKENS + 5, 3, [1, 0]);
+    let kv_dim = shape.kv_heads * shape.head_dim;
+    let kv_len = pages.len() * 2 * PAGE_TOKENS * kv_dim;
+    let mut kv = KvMemory::new(pages.len(), kv_dim, device);
+    kv.put(Tensor::from_data(
+        TensorData::new(wave(kv_len, 0.7), [kv_len]),
+        device,
+    ));
+    let mut step = Step::new(tokens, pages.len(), device);
+    step.set(&[Segment {
+        position,
+        tokens,
+        pages: &pages,
+    }]);
+    let q_dim = shape.heads * shape.head_dim;
+    let q = rows(tokens, q_dim, 0.3, device);
+    floats(attention(q, &kv, &step, shape, variant)).await
+}
+
+fn wave(n: usize, step: f32) -> Vec<f32> {
+    (0..n).map(|i| (i as f32 * step).sin()).collect()
+}
+
+fn rows(tokens: usize, n: usize, step: f32, device: &Device) -> Tensor<2> {
+    let values = TensorData::new(wave(tokens * n, step), [tokens, n]);
+    Tensor::from_data(values, device)
+}
+
+async fn floats(tensor: Tensor<2>) -> Result<Vec<f32>> {
+    let data = tensor.into_data_async().await;
+    let data = data.map_err(|e| Error::Internal(format!("{e:?}")))?;
+    data.try_into_vec()
+        .map_err(|e| Error::Internal(format!("{e:?}")))
+}
+
+/// Plain and gated products of `tokens` inputs, by the kernels for so many.
+async fn products(
     device: &Device,
     format: Format,
     tokens: usize,
@@ -84,8 +159,6 @@ async fn outputs(
 ) -> Result<Vec<f32>> {
     // Columns that leave some lanes of a row idle.
     let cols = 160usize.next_multiple_of(format.row_multiple());
-    let wave =
-        |n: usize, step: f32| -> Vec<f32> { (0..n).map(|i| (i as f32 * step).sin()).collect() };
     let matrix = || {
         let shape = MatrixShape {
             format,
@@ -102,32 +175,31 @@ async fn outputs(
         Matrix::reserve(shape, device).write(0, quants, 0, scales)
     };
     let vector = |n, step| Tensor::<1>::from_data(TensorData::new(wave(n, step), [n]), device);
-    let rows = |n: usize, step| {
-        Tensor::<2>::from_data(TensorData::new(wave(tokens * n, step), [tokens, n]), device)
+    let (x, norm) = (rows(tokens, cols, 0.3, device), vector(cols, 0.7));
+    let (bias, residual) = (vector(ROWS, 1.1), rows(tokens, ROWS, 1.3, device));
+    let (bias, residual) = (Some(bias), Some(residual));
+    let (weights, up) = (matrix(), matrix());
+    let [plain, gated] = if tokens <= MAX_TOKENS {
+        let norm = (norm, 1e-5);
+        [
+            matvec(
+                x.clone(),
+                Some(norm.clone()),
+                &weights,
+                bias,
+                residual,
+                variant,
+            ),
+            gated_matvec(x, norm, &weights, &up, variant),
+        ]
+    } else {
+        [
+            matmul(x.clone(), &weights, bias, residual, variant),
+            gated_matmul(x, &weights, &up, variant),
+        ]
     };
-    let (x, norm) = (rows(cols, 0.3), vector(cols, 0.7));
-    let (bias, residual) = (vector(ROWS, 1.1), rows(ROWS, 1.3));
-    let weights = matrix();
-    let plain = matvec(
-        x.clone(),
-        Some((norm.clone(), 1e-5)),
-        &weights,
-        Some(bias),
-        Some(residual),
-        variant,
-    );
-    let gated = gated_matvec(x, (norm, 1e-5), &weights, &matrix(), variant);
-    let mut values = Vec::with_capacity(2 * tokens * ROWS);
-    for tensor in [plain, gated] {
-        let data = tensor
-            .into_data_async()
-            .await
-            .map_err(|e| Error::Internal(format!("{e:?}")))?;
-        values.extend(
-            data.try_into_vec::<f32>()
-                .map_err(|e| Error::Internal(format!("{e:?}")))?,
-        );
-    }
+    let mut values = floats(plain).await?;
+    values.extend(floats(gated).await?);
     Ok(values)
 }
 

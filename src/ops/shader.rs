@@ -6,20 +6,32 @@ pub mod kernel {
     pub const ARGMAX: &str = include_str!("../../shaders/argmax.wgsl");
     /// `shaders/attention.wgsl`
     pub const ATTENTION: &str = include_str!("../../shaders/attention.wgsl");
+    /// `shaders/attention_lanes.wgsl`
+    pub const ATTENTION_LANES: &str = include_str!("../../shaders/attention_lanes.wgsl");
+    /// `shaders/barriers.wgsl`
+    pub const BARRIERS: &str = include_str!("../../shaders/barriers.wgsl");
     /// `shaders/copy_page.wgsl`
     pub const COPY_PAGE: &str = include_str!("../../shaders/copy_page.wgsl");
     /// `shaders/embedding.wgsl`
     pub const EMBEDDING: &str = include_str!("../../shaders/embedding.wgsl");
     /// `shaders/gated_matmul.wgsl`
     pub const GATED_MATMUL: &str = include_str!("../../shaders/gated_matmul.wgsl");
+    /// `shaders/gated_matmul_lanes.wgsl`
+    pub const GATED_MATMUL_LANES: &str = include_str!("../../shaders/gated_matmul_lanes.wgsl");
     /// `shaders/gated_matvec.wgsl`
     pub const GATED_MATVEC: &str = include_str!("../../shaders/gated_matvec.wgsl");
+    /// `shaders/gated_matvec_batch.wgsl`
+    pub const GATED_MATVEC_BATCH: &str = include_str!("../../shaders/gated_matvec_batch.wgsl");
     /// `shaders/last_row.wgsl`
     pub const LAST_ROW: &str = include_str!("../../shaders/last_row.wgsl");
     /// `shaders/matmul.wgsl`
     pub const MATMUL: &str = include_str!("../../shaders/matmul.wgsl");
+    /// `shaders/matmul_lanes.wgsl`
+    pub const MATMUL_LANES: &str = include_str!("../../shaders/matmul_lanes.wgsl");
     /// `shaders/matvec.wgsl`
     pub const MATVEC: &str = include_str!("../../shaders/matvec.wgsl");
+    /// `shaders/matvec_batch.wgsl`
+    pub const MATVEC_BATCH: &str = include_str!("../../shaders/matvec_batch.wgsl");
     /// `shaders/rms_norm.wgsl`
     pub const RMS_NORM: &str = include_str!("../../shaders/rms_norm.wgsl");
     /// `shaders/rope_kv.wgsl`
@@ -72,6 +84,8 @@ pub mod weights {
     pub const Q8_0: &str = include_str!("../../shaders/shared/weights/q8_0.wgsl");
 }
 
+/// A tile of a matmul in the registers of a lane.
+pub const LANE_TILE: &str = include_str!("../../shaders/shared/lane_tile.wgsl");
 /// SiLU.
 pub const SILU: &str = include_str!("../../shaders/shared/silu.wgsl");
 /// The state of a step and the KV memory's layout.

@@ -6,7 +6,16 @@ use std::pin::Pin;
 use futures_channel::oneshot;
 use gloo::timers::callback::Timeout;
 
+use wasm_bindgen::prelude::*;
+
 use crate::api::Host;
+
+#[wasm_bindgen]
+extern "C" {
+    /// Milliseconds on the browser's monotonic clock.
+    #[wasm_bindgen(js_namespace = performance, js_name = now)]
+    pub(super) fn now_ms() -> f64;
+}
 
 /// The browser.
 pub(super) struct BrowserHost;

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use serde::Serialize;
 use wasm_bindgen_futures::spawn_local;
 
+use super::host::now_ms;
 use crate::api::{CallFormat, LazyCompiler, ReadyModel, system_fingerprint};
 use crate::device::{BrowserDevice, Gpu, GpuOptions, GpuReport};
 use crate::engine::{Engine, EngineLimits};
@@ -52,12 +53,12 @@ pub(super) async fn load<S: ByteSource>(
     let tokenizer = Rc::new(Tokenizer::from_gguf(&gguf.metadata)?);
 
     let gpu = Gpu::request(gpu_options()).await?;
-    let variant = self_test::choose(&gpu, &self_test::candidates(&gpu)).await?;
+    let variant = self_test::best_variant(&gpu).await?;
     let report = gpu.report().clone();
     let compute = Compute::Gpu { gpu, variant };
     let mut model = model::load(compute, &gguf, source, LoadOptions::default(), progress).await?;
     model.warm_up().await?;
-    let variant = variant_name(&variant);
+    let variant = variant.name();
     let report = LoadReport {
         architecture: model.config().architecture.clone(),
         layers: model.config().layers,
@@ -113,20 +114,12 @@ pub(super) async fn load<S: ByteSource>(
     })
 }
 
-/// The variant in a word, as reports show it.
-pub(super) fn variant_name(variant: &crate::ops::Variant) -> String {
-    if variant.subgroups {
-        format!("subgroups of {}", variant.lanes_per_row)
-    } else {
-        "portable".into()
-    }
-}
-
 /// Asks for the device with what the worker's wrapper around `requestDevice`
 /// (www/src/webgpu_features.ts) says of it in two globals.
 pub(super) fn gpu_options() -> GpuOptions {
     GpuOptions {
         browser: Some(browser_device),
+        now_ms,
     }
 }
 

@@ -5,20 +5,14 @@ use serde::Serialize;
 use wasm_bindgen::prelude::*;
 
 use super::errors::{message_of, to_js};
-use super::load::{gpu_options, variant_name};
+use super::host::now_ms;
+use super::load::gpu_options;
 use super::source::ModelSource;
 use crate::device::{Gpu, GpuReport};
 use crate::model::{self, CausalModel, Compute, LoadOptions, SequenceKv};
 use crate::ops::{launches, self_test};
 use crate::weights::Gguf;
 use crate::{Error, Result};
-
-#[wasm_bindgen]
-extern "C" {
-    /// Milliseconds on the browser's monotonic clock.
-    #[wasm_bindgen(js_namespace = performance, js_name = now)]
-    fn now_ms() -> f64;
-}
 
 #[derive(Serialize)]
 struct ReplayReport {
@@ -56,7 +50,7 @@ pub async fn measure_replay(
 async fn measure(source: &ModelSource, steps: usize, rounds: usize) -> Result<ReplayReport> {
     let gguf = Gguf::read(source).await?;
     let gpu = Gpu::request(gpu_options()).await?;
-    let variant = self_test::choose(&gpu, &self_test::candidates(&gpu)).await?;
+    let variant = self_test::best_variant(&gpu).await?;
     let report = gpu.report().clone();
     let compute = Compute::Gpu { gpu, variant };
     let options = LoadOptions {
@@ -90,7 +84,7 @@ async fn measure(source: &ModelSource, steps: usize, rounds: usize) -> Result<Re
     model.compute().sync().await?;
     Ok(ReplayReport {
         gpu: report,
-        variant: variant_name(&variant),
+        variant: variant.name(),
         layers: model.config().layers,
         dispatches_per_step,
         steps,

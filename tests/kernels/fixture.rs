@@ -43,15 +43,27 @@ pub fn variants(gpu: &Gpu) -> Vec<Variant> {
     });
     if gpu.report().subgroups {
         let lanes_per_row = gpu.report().subgroup_min_lanes.min(32);
-        for rows_per_group in [1, 4] {
+        for (rows_per_group, workgroup, barrier_free) in
+            [(1, 64, false), (4, 64, false), (16, 16, true)]
+        {
             variants.push(Variant {
                 subgroups: true,
                 lanes_per_row,
                 rows_per_group,
+                workgroup,
+                barrier_free,
                 ..Variant::PORTABLE
             });
         }
     }
+    variants
+}
+
+/// A variant whose matmul and attention go through workgroup memory, and one where they do not.
+pub fn tilings(gpu: &Gpu) -> Vec<Variant> {
+    let mut variants = variants(gpu);
+    variants.reverse();
+    variants.dedup_by_key(|variant| variant.barrier_free);
     variants
 }
 

@@ -4,5 +4,6 @@
 mod fixture;
 
 mod logits;
+mod self_test;
 mod sequences;
 mod weights;

@@ -2,6 +2,7 @@
 
 use burn::tensor::Device;
 use inpage::ops::{
+    Variant,
     attention::{AttentionShape, attention},
     copy_page::copy_page,
     last_row::last_row,
@@ -11,7 +12,7 @@ use inpage::ops::{
     step::{KvMemory, PAGE_TOKENS, Segment, Step},
 };
 
-use crate::fixture::{Noise, assert_close, gpu, ids, segment, tensor, values};
+use crate::fixture::{Noise, assert_close, gpu, ids, segment, tensor, tilings, values};
 
 /// rope_kv and attention over several steps, with pages out of order and a padded chunk.
 #[test]
@@ -47,32 +48,38 @@ fn attention_equals_its_twin() {
             .iter()
             .map(|(_, rows)| noise.floats(rows * stride))
             .collect();
-        let run = |device: &Device| {
+        let run = |device: &Device, variant: Variant| {
             let (mut kv, mut step) = (KvMemory::new(4, kv_dim, device), Step::new(128, 8, device));
             let (mut position, mut outputs) = (0, Vec::new());
+            // What lies past a sequence's end may be anything.
+            step.set(&[segment(0, 128, &[2, 0, 3])]);
+            let junk = tensor(&vec![f32::NAN; 128 * stride], [128, stride], device);
+            let freqs = tensor(&freqs, [freqs.len()], device);
+            let qkv = [junk.clone(), junk.clone(), junk];
+            rope_kv(qkv, freqs.clone(), &mut kv, &step, rope);
             for ((tokens, rows), input) in steps.iter().zip(&inputs) {
                 step.set(&[segment(position, *tokens, &[2, 0, 3])]);
                 let qkv = tensor(input, [*rows, stride], device);
                 let q = rope_kv(
                     [qkv.clone(), qkv.clone(), qkv],
-                    tensor(&freqs, [freqs.len()], device),
+                    freqs.clone(),
                     &mut kv,
                     &step,
                     rope,
                 );
-                let attended = attention(q.clone(), &kv, &step, shape);
+                let attended = attention(q.clone(), &kv, &step, shape, variant);
                 outputs.extend_from_slice(&values(q)[..tokens * q_dim]);
                 outputs.extend_from_slice(&values(attended)[..tokens * q_dim]);
                 position += tokens;
             }
             outputs
         };
-        assert_close(
-            &format!("attention {heads}/{kv_heads}x{head_dim}"),
-            &run(gpu.device()),
-            &run(&cpu),
-            2e-4,
-        );
+        let on_cpu = run(&cpu, Variant::PORTABLE);
+        for variant in tilings(&gpu) {
+            let on_gpu = run(gpu.device(), variant);
+            let what = format!("attention {heads}/{kv_heads}x{head_dim} {variant:?}");
+            assert_close(&what, &on_gpu, &on_cpu, 2e-4);
+        }
     }
 }
 
@@ -124,7 +131,7 @@ fn batched_attention_equals_its_twin() {
         .iter()
         .map(|(_, rows)| noise.floats(rows * stride))
         .collect();
-    let run = |device: &Device| {
+    let run = |device: &Device, variant: Variant| {
         let mut kv = KvMemory::new(5, kv_dim, device);
         let mut step = Step::new(128, 16, device);
         let mut outputs = Vec::new();
@@ -139,15 +146,18 @@ fn batched_attention_equals_its_twin() {
                 &step,
                 rope,
             );
-            let attended = attention(q, &kv, &step, shape);
+            let attended = attention(q, &kv, &step, shape, variant);
             outputs.extend_from_slice(&values(attended)[..live * q_dim]);
         }
         (outputs, values(kv.read()))
     };
-    let (on_gpu, on_cpu) = (run(gpu.device()), run(&cpu));
-    assert_close("attention", &on_gpu.0, &on_cpu.0, 2e-4);
-    // Whole pages, the unwritten rests included: padding wrote nothing.
-    assert_close("KV memory", &on_gpu.1, &on_cpu.1, 2e-4);
+    let on_cpu = run(&cpu, Variant::PORTABLE);
+    for variant in tilings(&gpu) {
+        let on_gpu = run(gpu.device(), variant);
+        assert_close("attention", &on_gpu.0, &on_cpu.0, 2e-4);
+        // Whole pages, the unwritten rests included: padding wrote nothing.
+        assert_close("KV memory", &on_gpu.1, &on_cpu.1, 2e-4);
+    }
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! Ops with weights.
 
 use burn::tensor::Device;
+use inpage::device::Gpu;
 use inpage::ops::{
+    Variant,
     embedding::embedding,
     gated_matmul::gated_matmul,
     gated_matvec::gated_matvec,
@@ -11,7 +13,9 @@ use inpage::ops::{
     rms_norm::rms_norm,
 };
 
-use crate::fixture::{Noise, assert_close, gpu, ids, matrices, sizes, tensor, values, variants};
+use crate::fixture::{
+    Noise, assert_close, gpu, ids, matrices, sizes, tensor, tilings, values, variants,
+};
 
 #[test]
 fn embedding_equals_its_twin() {
@@ -171,10 +175,15 @@ fn matvec_gives_a_token_the_same_in_any_company() {
     }
 }
 
+fn each_tiling(gpu: &Gpu) -> impl Iterator<Item = (Variant, Format)> {
+    let formats = |variant| Format::ALL.into_iter().map(move |format| (variant, format));
+    tilings(gpu).into_iter().flat_map(formats)
+}
+
 #[test]
 fn matmul_equals_its_twin() {
     let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(5));
-    for format in Format::ALL {
+    for (variant, format) in each_tiling(&gpu) {
         for (rows, cols) in sizes(format) {
             for tokens in if rows == 37 {
                 vec![2, 33, 64]
@@ -199,9 +208,12 @@ fn matmul_equals_its_twin() {
                             weights,
                             bias,
                             residual,
+                            variant,
                         ))
                     };
-                    let what = format!("matmul {format:?} {tokens}x{rows}x{cols} extras {extras}");
+                    let what = format!(
+                        "matmul {format:?} {tokens}x{rows}x{cols} extras {extras} {variant:?}"
+                    );
                     assert_close(
                         &what,
                         &run(gpu.device(), &on_gpu),
@@ -217,7 +229,7 @@ fn matmul_equals_its_twin() {
 #[test]
 fn gated_matmul_equals_its_twin() {
     let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(6));
-    for format in Format::ALL {
+    for (variant, format) in each_tiling(&gpu) {
         for (rows, cols) in sizes(format) {
             let tokens = 33;
             let [gate_gpu, gate_cpu] =
@@ -237,14 +249,19 @@ fn gated_matmul_equals_its_twin() {
             };
             let x = noise.floats(tokens * cols);
             let run = |device: &Device, gate: &Matrix, up: &Matrix| {
-                values(gated_matmul(tensor(&x, [tokens, cols], device), gate, up))
+                values(gated_matmul(
+                    tensor(&x, [tokens, cols], device),
+                    gate,
+                    up,
+                    variant,
+                ))
             };
             let (a, b) = (
                 run(gpu.device(), &gate_gpu, &up_gpu),
                 run(&cpu, &gate_cpu, &up_cpu),
             );
             assert_close(
-                &format!("gated_matmul {format:?} {rows}x{cols}"),
+                &format!("gated_matmul {format:?} {rows}x{cols} {variant:?}"),
                 &a,
                 &b,
                 2e-4,

@@ -14,43 +14,42 @@ fn weights_factor(block: u32, group: u32) -> f32 {
     return d * f32(unpack4xI8(weights_scales[at + scale / 4u])[scale % 4u]);
 }
 
-// Quants of 16 elements of a run of 32, minus 32.
-fn weights_quants_of(block: u32, group: u32) -> array<vec4<f32>, 4> {
+// The bytes of a word, minus 32; one by one as in q4_0.wgsl.
+fn weights_sixes(q: u32) -> vec4<f32> {
+    let a = vec4<i32>(i32(q & 63u), i32((q >> 8u) & 63u), i32((q >> 16u) & 63u), i32(q >> 24u));
+    return vec4<f32>(a) - 32.0;
+}
+
+// Quants of 16 elements of a run of 32, a byte each.
+fn weights_quants_of(block: u32, group: u32) -> vec4<u32> {
     let run = block % 4u;
     let half = (block % 8u) / 4u;
     let at = block / 8u * 12u;
     let low = weights_quants[at + half * 4u + (run % 2u) * 2u + group] >> vec4<u32>(run / 2u * 4u);
     let high = weights_quants[at + 8u + half * 2u + group] >> vec4<u32>(run * 2u);
-    let q = (low & vec4<u32>(0x0f0f0f0fu)) | ((high & vec4<u32>(0x03030303u)) << vec4<u32>(4u));
-    return array<vec4<f32>, 4>(
-        vec4<f32>(unpack4xU8(q.x)) - 32.0,
-        vec4<f32>(unpack4xU8(q.y)) - 32.0,
-        vec4<f32>(unpack4xU8(q.z)) - 32.0,
-        vec4<f32>(unpack4xU8(q.w)) - 32.0,
-    );
+    return (low & vec4<u32>(0x0f0f0f0fu)) | ((high & vec4<u32>(0x03030303u)) << vec4<u32>(4u));
 }
 
 // The 32 weights of a run, as eight vectors in element order.
 fn weights_load(block: u32, out: ptr<function, array<vec4<f32>, 8>>) {
-    for (var group = 0u; group < 2u; group++) {
+    for (var group = 0u; group < 2u; group++) { // unrolled
         let factor = weights_factor(block, group);
         let q = weights_quants_of(block, group);
-        (*out)[group * 4u] = factor * q[0];
-        (*out)[group * 4u + 1u] = factor * q[1];
-        (*out)[group * 4u + 2u] = factor * q[2];
-        (*out)[group * 4u + 3u] = factor * q[3];
+        for (var i = 0u; i < 4u; i++) { // unrolled
+            (*out)[group * 4u + i] = factor * weights_sixes(q[i]);
+        }
     }
 }
 
 // Dot product of a run with 32 inputs.
 fn weights_dot(block: u32, x: ptr<function, array<vec4<f32>, 8>>) -> f32 {
     var sum = 0.0;
-    for (var group = 0u; group < 2u; group++) {
+    for (var group = 0u; group < 2u; group++) { // unrolled
         let q = weights_quants_of(block, group);
-        var part = dot(q[0], (*x)[group * 4u]);
-        part += dot(q[1], (*x)[group * 4u + 1u]);
-        part += dot(q[2], (*x)[group * 4u + 2u]);
-        part += dot(q[3], (*x)[group * 4u + 3u]);
+        var part = 0.0;
+        for (var i = 0u; i < 4u; i++) { // unrolled
+            part += dot(weights_sixes(q[i]), (*x)[group * 4u + i]);
+        }
         sum += weights_factor(block, group) * part;
     }
     return sum;

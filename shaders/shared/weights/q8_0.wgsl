@@ -7,14 +7,20 @@ fn weights_scale(block: u32) -> f32 {
     return unpack2x16float(weights_scales[block >> 1u])[block & 1u];
 }
 
+// The signed bytes of a word, one by one: quicker than unpack4xI8 on software adapters.
+fn weights_bytes(q: u32) -> vec4<f32> {
+    let a = vec4<i32>(i32(q << 24u), i32(q << 16u), i32(q << 8u), i32(q));
+    return vec4<f32>(a >> vec4<u32>(24u));
+}
+
 // The 32 weights of a block, as eight vectors in element order.
 fn weights_load(block: u32, out: ptr<function, array<vec4<f32>, 8>>) {
     let d = weights_scale(block);
-    for (var half = 0u; half < 2u; half++) {
-        let q = weights_quants[block * 2u + half];
-        for (var i = 0u; i < 4u; i++) {
-            (*out)[half * 4u + i] = d * vec4<f32>(unpack4xI8(q[i]));
-        }
+    let q0 = weights_quants[block * 2u];
+    let q1 = weights_quants[block * 2u + 1u];
+    for (var i = 0u; i < 4u; i++) { // unrolled
+        (*out)[i] = d * weights_bytes(q0[i]);
+        (*out)[i + 4u] = d * weights_bytes(q1[i]);
     }
 }
 
@@ -22,13 +28,10 @@ fn weights_load(block: u32, out: ptr<function, array<vec4<f32>, 8>>) {
 fn weights_dot(block: u32, x: ptr<function, array<vec4<f32>, 8>>) -> f32 {
     let q0 = weights_quants[block * 2u];
     let q1 = weights_quants[block * 2u + 1u];
-    var sum = dot(vec4<f32>(unpack4xI8(q0.x)), (*x)[0]);
-    sum += dot(vec4<f32>(unpack4xI8(q0.y)), (*x)[1]);
-    sum += dot(vec4<f32>(unpack4xI8(q0.z)), (*x)[2]);
-    sum += dot(vec4<f32>(unpack4xI8(q0.w)), (*x)[3]);
-    sum += dot(vec4<f32>(unpack4xI8(q1.x)), (*x)[4]);
-    sum += dot(vec4<f32>(unpack4xI8(q1.y)), (*x)[5]);
-    sum += dot(vec4<f32>(unpack4xI8(q1.z)), (*x)[6]);
-    sum += dot(vec4<f32>(unpack4xI8(q1.w)), (*x)[7]);
+    var sum = 0.0;
+    for (var i = 0u; i < 4u; i++) { // unrolled
+        sum += dot(weights_bytes(q0[i]), (*x)[i]);
+        sum += dot(weights_bytes(q1[i]), (*x)[i + 4u]);
+    }
     return weights_scale(block) * sum;
 }

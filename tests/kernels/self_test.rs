@@ -1,0 +1,41 @@
+//! The start-up proof: what computes wrongly on a device is not used.
+
+use inpage::ops::{
+    Variant,
+    barriers::{barrier_us, barriers},
+    self_test::{best_variant, choose},
+};
+use pollster::block_on;
+
+use crate::fixture::{gpu, ids, words};
+
+#[test]
+fn a_variant_that_computes_wrongly_is_passed_over() {
+    let gpu = gpu();
+    // Reductions over more lanes than a subgroup has mix nothing in from beyond it.
+    let broken = Variant {
+        subgroups: true,
+        lanes_per_row: 64,
+        ..Variant::PORTABLE
+    };
+    let chosen = block_on(choose(&gpu, &[broken, Variant::PORTABLE]));
+    assert_eq!(chosen.expect("the next one"), Variant::PORTABLE);
+    let error = block_on(choose(&gpu, &[broken])).expect_err("nothing is left");
+    assert!(error.to_string().contains("computes rightly"), "{error}");
+}
+
+#[test]
+fn the_best_variant_of_this_device_is_proven() {
+    let gpu = gpu();
+    let variant = block_on(best_variant(&gpu)).expect("a variant");
+    assert!(variant.subgroups || !gpu.report().subgroups, "{variant:?}");
+}
+
+#[test]
+fn barriers_are_counted_and_cost_something() {
+    let gpu = gpu();
+    let counted = words(barriers(ids(&[7; 5], gpu.device()), 70));
+    assert_eq!(counted, [70; 5]);
+    let barrier_us = block_on(barrier_us(&gpu)).expect("measured");
+    assert!((0.0..1e3).contains(&barrier_us), "{barrier_us}");
+}
