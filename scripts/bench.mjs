@@ -6,8 +6,10 @@ import { basename, join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { build } from "./build.mjs";
 import { launchChromium } from "./chromium.mjs";
+import { measurePeers, parsePeer } from "./peers.mjs";
 import { main, Remediable, root } from "./process.mjs";
 import { serve } from "./server.mjs";
+import { provideBrowser } from "./setup/browser.mjs";
 import { setUpForBuild } from "./setup.mjs";
 
 const USAGE = `npm run bench [-- options]   measures in headless Chromium
@@ -15,6 +17,9 @@ const USAGE = `npm run bench [-- options]   measures in headless Chromium
     --tokens N             tokens to decode (64)
     --prompt-tokens N      tokens of the prompt (128)
     --json                 JSON lines
+    --peers FOLDER         the harness of other runtimes, run afterwards in the same browser
+    --peer NAME=MODEL      one of them (transformers, webllm, wllama) and its form of the model; may be repeated
+    --peer-models FOLDER   where these models lie (FOLDER/../models)
     --dev                  builds the wasm module quicker; what the CPU does is then measured too slow`;
 
 const OPTIONS = {
@@ -22,6 +27,9 @@ const OPTIONS = {
   tokens: { type: "string", default: "64" },
   "prompt-tokens": { type: "string", default: "128" },
   json: { type: "boolean" },
+  peers: { type: "string" },
+  peer: { type: "string", multiple: true, default: [] },
+  "peer-models": { type: "string" },
   dev: { type: "boolean" },
   help: { type: "boolean" },
 };
@@ -47,8 +55,20 @@ function parse(args) {
     if (!/^[1-9]\d{0,5}$/.test(values[name])) throw wrong(`--${name} takes a number from 1 on`);
     values[name] = Number(values[name]);
   }
-  return values;
+  const peers = values.peer.map((text) => {
+    const peer = parsePeer(text);
+    if (!peer) throw wrong(`--peer takes NAME=MODEL, not ${text}`);
+    return peer;
+  });
+  if (peers.length > 0 && values.peers === undefined) throw wrong("--peer needs --peers FOLDER");
+  return {
+    ...values,
+    peers: peers.length > 0 ? { folder: fromUser(values.peers), peers } : undefined,
+  };
 }
+
+/** A path as the user means it: npm runs scripts in the repository's folder; INIT_CWD is where the user stands. */
+const fromUser = (path) => resolve(process.env.INIT_CWD ?? process.cwd(), path);
 
 /** The model's file, checked before anything is built. */
 function modelFile(name) {
@@ -196,6 +216,25 @@ function print(json, facts, name, values) {
   process.stdout.write(`${name.padEnd(8)} ${pairs.join("  ")}\n`);
 }
 
+/** The peers on the same adapter, and how many times as fast ours is. */
+async function printPeers(values, { facts, greedy }) {
+  const { folder, peers } = values.peers;
+  const lines = measurePeers({
+    ...{ folder, peers, tokens: values.tokens, promptTokens: values["prompt-tokens"] },
+    models: values["peer-models"] ? fromUser(values["peer-models"]) : join(folder, "../models"),
+    chromium: await provideBrowser(),
+    adapter: facts.software_adapter ? "swiftshader" : "",
+  });
+  for await (const line of lines) {
+    const times = (field) => (line[field] ? rounded(greedy[field] / line[field]) : undefined);
+    const ratios = {
+      prefill_ratio: times("prefill_tokens_per_s"),
+      decode_ratio: times("decode_tokens_per_s"),
+    };
+    print(values.json, facts, "peer", JSON.parse(JSON.stringify({ ...line, ...ratios })));
+  }
+}
+
 await main(async (args) => {
   const values = parse(args);
   if (values.help) {
@@ -215,6 +254,7 @@ await main(async (args) => {
   const pages = { "/": '<!doctype html><title>inpage</title><link rel="icon" href="data:,">' };
   const server = await serve({ mounts, pages });
   const browser = await launchChromium();
+  let ours;
   try {
     const page = await browser.newPage();
     await page.goto(`${server.origin}/`);
@@ -243,9 +283,11 @@ await main(async (args) => {
     const replay = await page.evaluate(replayInPage, { url, steps, rounds: REPLAY_ROUNDS });
     if (replay.error) throw new Remediable(`replay: ${replay.error}`);
     print(values.json, facts, "replay", replayLine(replay.report));
-    return 0;
+    ours = { facts, greedy: completionLine(measured.samples.greedy) };
   } finally {
     await browser.close();
     await server.close();
   }
+  if (values.peers) await printPeers(values, ours);
+  return 0;
 });

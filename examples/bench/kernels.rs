@@ -110,7 +110,7 @@ async fn measure(
     let (x, start) = (ones(tokens, cols), ones(tokens, rows));
     let pass = || {
         few.iter().fold(start.clone(), |sum, matrix| {
-            matmul(x.clone(), matrix, None, Some(sum))
+            matmul(x.clone(), matrix, None, Some(sum), variant)
         })
     };
     let taken = median_seconds(machine, pass).await?;

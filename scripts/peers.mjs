@@ -1,0 +1,92 @@
+//! Measures other runtimes of models in browsers with their harness (a folder with run.mjs), in the same run and the
+//! same browser as ours. Knows how to install and to ask it; what it measures is its own.
+
+import { createHash } from "node:crypto";
+import { cpSync, existsSync, readFileSync } from "node:fs";
+import { availableParallelism, tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { Remediable, run, say } from "./process.mjs";
+
+/** A peer that takes longer is too slow to be worth the wait. */
+const PEER_LIMIT_MS = 40 * 60_000;
+
+/** What a peer computes on, as its harness says it. */
+const DEVICES = { transformers: "webgpu", webllm: "webgpu", wllama: "cpu" };
+
+/**
+ * The harness, installed in a folder of its own: the one given is left as it is.
+ */
+async function install(folder) {
+  const lock = join(folder, "package-lock.json");
+  if (!existsSync(join(folder, "run.mjs")) || !existsSync(lock)) {
+    throw new Remediable(
+      `${folder} is no harness of peers`,
+      "--peers names the folder with run.mjs.",
+    );
+  }
+  const version = createHash("sha256").update(readFileSync(lock)).digest("hex").slice(0, 16);
+  const installed = join(tmpdir(), `inpage-peers-${version}`);
+  cpSync(folder, installed, {
+    recursive: true,
+    filter: (path) => !path.includes("node_modules"),
+  });
+  if (!existsSync(join(installed, "node_modules/.package-lock.json"))) {
+    say("peers: npm ci --ignore-scripts");
+    const args = ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
+    if ((await run("npm", args, { cwd: installed })) !== 0) {
+      throw new Remediable("the peers' packages could not be installed");
+    }
+  }
+  return installed;
+}
+
+/** `NAME=MODEL` as given on the command line. */
+export function parsePeer(text) {
+  const [name, ...model] = text.split("=");
+  if (!(name in DEVICES) || model.length === 0) return undefined;
+  return { name, model: model.join("="), device: DEVICES[name] };
+}
+
+/**
+ * Runs each peer on its model, which lies in `models`. Yields `{ peer, device, model, prefill_tokens_per_s,
+ * decode_tokens_per_s, ... }`, or `{ peer, device, model, error }` for one that fails.
+ */
+export async function* measurePeers({
+  folder,
+  models,
+  peers,
+  tokens,
+  promptTokens,
+  chromium,
+  adapter,
+}) {
+  const installed = await install(resolve(folder));
+  for (const { name, model, device } of peers) {
+    let output = "";
+    const options = { models: resolve(models), model, device, prompt: promptTokens, gen: tokens };
+    const threads = { threads: availableParallelism(), timeout: PEER_LIMIT_MS / 1000 };
+    const args = Object.entries({ ...options, ...threads }).flatMap(([key, value]) => [
+      `--${key}`,
+      String(value),
+    ]);
+    await run(process.execPath, ["run.mjs", name, ...args], {
+      cwd: installed,
+      env: { CHROMIUM: chromium, GPU_ADAPTER: adapter },
+      timeout_ms: PEER_LIMIT_MS,
+      onOutput: (text) => {
+        output += text;
+      },
+    });
+    const line = output.split("\n").find((text) => text.startsWith("{"));
+    const said = line ? JSON.parse(line) : { error: output.trim().split("\n").at(-1) };
+    yield said.error
+      ? { peer: name, device, model, error: said.error }
+      : {
+          ...{ peer: name, device, model },
+          prefill_tokens_per_s: said.prefill_tps.median,
+          decode_tokens_per_s: said.decode_tps.median,
+          load_ms: said.load_ms,
+          busy_before: said.cpu_busy_before,
+        };
+  }
+}

@@ -1,0 +1,70 @@
+//! What decoding asks of WebGPU, counted and not timed: dispatches, submits, reads, and nothing that costs
+//! memory or validation per token.
+
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { startHarness, wasmIsBuilt } from "./harness.mjs";
+
+const TOKENS = 64;
+
+describe("a decode step", { skip: !wasmIsBuilt && "skipped: the wasm module is not built" }, () => {
+  let harness;
+  let page;
+  let info;
+
+  before(async () => {
+    harness = await startHarness();
+    page = await harness.open();
+    info = await page.evaluate(async () => {
+      window.engine = await inpage.createEngine({
+        model: "embedded",
+        workerUrl: "/fixtures/counting_worker.mjs",
+      });
+      const channel = new BroadcastChannel("webgpu-counts");
+      window.counts = () =>
+        new Promise((resolve) => {
+          channel.onmessage = ({ data }) => resolve(data);
+          channel.postMessage("count");
+        });
+      return engine.info();
+    });
+  });
+  after(() => harness?.close());
+
+  /** Counts of generating TOKENS tokens less those of generating one: what the steps between cost. */
+  const countSteps = (fields) =>
+    page.evaluate(
+      async ([fields, tokens]) => {
+        const generate = async (max_tokens) => {
+          const before = await counts();
+          const body = { model: "default", prompt: "One day", ignore_eos: true, seed: 1 };
+          const answer = await engine.completions.create({ ...body, ...fields, max_tokens });
+          if (answer.usage.completion_tokens !== max_tokens * (fields.n ?? 1)) {
+            throw new Error(`${answer.usage.completion_tokens} tokens`);
+          }
+          const after = await counts();
+          return Object.fromEntries(Object.entries(after).map(([k, n]) => [k, n - before[k]]));
+        };
+        // Graphs are recorded when they are first needed.
+        await generate(tokens);
+        const [one, all] = [await generate(1), await generate(tokens)];
+        return Object.fromEntries(Object.entries(all).map(([k, n]) => [k, n - one[k]]));
+      },
+      [fields, TOKENS],
+    );
+
+  const steps = TOKENS - 1;
+
+  test("is few dispatches, and nothing is made for it", async () => {
+    const counted = await countSteps({ temperature: 0 });
+    assert.ok(counted.dispatches <= (steps + 1) * (6 * info.layers + 6), JSON.stringify(counted));
+    assert.ok(counted.dispatches >= steps * 5 * info.layers, JSON.stringify(counted));
+    assert.ok(counted.submits <= steps, JSON.stringify(counted));
+    assert.ok(counted.reads <= steps / 4, JSON.stringify(counted));
+    const { bindGroups, pipelines, buffers } = counted;
+    assert.deepEqual(
+      { bindGroups, pipelines, buffers },
+      { bindGroups: 0, pipelines: 0, buffers: 0 },
+    );
+  });
+});
