@@ -6,7 +6,7 @@ use std::{io::Write, process::ExitCode};
 
 use inpage::{
     device::{Gpu, GpuOptions},
-    model::{CausalModel, Compute, LoadOptions, SequenceKv, load},
+    model::{CausalModel, Compute, LoadOptions, SequenceKv, formats, load},
     ops::self_test,
     weights::{FileSource, Gguf},
 };
@@ -63,7 +63,7 @@ async fn run(arguments: Arguments) -> Result<(), Box<dyn std::error::Error>> {
     let gguf = Gguf::read(&source).await?;
     let compute = if arguments.gpu {
         let gpu = Gpu::request(GpuOptions::default()).await?;
-        let variant = self_test::best_variant(&gpu).await?;
+        let variant = self_test::best_variant(&gpu, &formats(&gguf)).await?;
         Compute::Gpu { gpu, variant }
     } else {
         Compute::cpu()

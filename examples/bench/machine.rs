@@ -3,7 +3,7 @@
 use inpage::{
     device::{Gpu, GpuOptions, GpuReport},
     model::Compute,
-    ops::{Variant, self_test},
+    ops::{Variant, matrix::Format, self_test},
 };
 use serde_json::{Map, Value, json};
 
@@ -26,7 +26,7 @@ impl Machine {
     pub async fn find(options: &Options) -> Outcome<Machine> {
         let (compute, report) = if options.gpu {
             let gpu = Gpu::request(GpuOptions::default()).await?;
-            let variant = self_test::best_variant(&gpu).await?;
+            let variant = self_test::best_variant(&gpu, &Format::ALL).await?;
             let report = gpu.report().clone();
             (Compute::Gpu { gpu, variant }, Some(report))
         } else {

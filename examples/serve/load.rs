@@ -48,7 +48,7 @@ pub async fn load(options: &Options) -> Outcome<Loaded> {
     let source = FileSource::open(&options.model)?;
     let gguf = Gguf::read(&source).await?;
     let tokenizer = Rc::new(Tokenizer::from_gguf(&gguf.metadata)?);
-    let (compute, place) = compute(options).await?;
+    let (compute, place) = compute(options, &gguf).await?;
     let load_options = LoadOptions {
         context_tokens: options.context_tokens,
     };
@@ -97,14 +97,14 @@ pub async fn load(options: &Options) -> Outcome<Loaded> {
 }
 
 /// Where to compute, and its name.
-async fn compute(options: &Options) -> Outcome<(Compute, String)> {
+async fn compute(options: &Options, gguf: &Gguf) -> Outcome<(Compute, String)> {
     if options.cpu {
         return Ok((Compute::cpu(), "the CPU".to_owned()));
     }
     let gpu = Gpu::request(GpuOptions::default())
         .await
         .map_err(|error| format!("{error}\n--cpu needs none"))?;
-    let variant = self_test::best_variant(&gpu).await?;
+    let variant = self_test::best_variant(&gpu, &model::formats(gguf)).await?;
     let place = gpu.report().adapter.clone();
     Ok((Compute::Gpu { gpu, variant }, place))
 }

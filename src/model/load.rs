@@ -61,6 +61,17 @@ pub async fn load<S: ByteSource>(
     Transformer::new(compute, llama, config, options.context_tokens)
 }
 
+/// The formats of a file's matrices, the most frequent first.
+pub fn formats(gguf: &Gguf) -> Vec<Format> {
+    let matrices = gguf.tensors.iter().filter(|tensor| tensor.shape.len() > 1);
+    let of_matrices: Vec<Format> = matrices.map(|tensor| format_of(tensor.ty)).collect();
+    let count = |format: &Format| of_matrices.iter().filter(|of| *of == format).count();
+    let mut formats = Format::ALL.to_vec();
+    formats.retain(|format| count(format) > 0);
+    formats.sort_by_key(|format| std::cmp::Reverse(count(format)));
+    formats
+}
+
 /// Names and shapes of all tensors, before a byte of them is fetched.
 fn check_tensors(gguf: &Gguf, config: &LlamaConfig, compute: &Compute) -> Result<()> {
     let (dim, ffn, q, kv) = (config.dim, config.ffn_dim, config.q_dim(), config.kv_dim());

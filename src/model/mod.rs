@@ -16,6 +16,6 @@ mod transformer;
 pub use causal::{CausalModel, SequenceKv};
 pub use compute::Compute;
 pub use config::LlamaConfig;
-pub use load::{LoadOptions, load};
+pub use load::{LoadOptions, formats, load};
 pub use sampling_defaults::sampling_defaults;
 pub use transformer::Transformer;

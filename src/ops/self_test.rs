@@ -22,13 +22,13 @@ const ROWS: usize = 37;
 /// A barrier that costs more than this decides for kernels without: a GPU's costs some nanoseconds.
 const DEAR_BARRIER_US: f64 = 0.2;
 
-/// The best variant that computes rightly on the device.
+/// The best variant that computes rightly on the device, on matrices of `formats` (at least one).
 ///
 /// # Errors
 /// [`Error::NoDevice`] if none does.
-pub async fn best_variant(gpu: &Gpu) -> Result<Variant> {
+pub async fn best_variant(gpu: &Gpu, formats: &[Format]) -> Result<Variant> {
     let barriers_are_dear = barrier_us(gpu).await? > DEAR_BARRIER_US;
-    choose(gpu, &candidates(gpu, barriers_are_dear)).await
+    choose(gpu, &candidates(gpu, barriers_are_dear), formats).await
 }
 
 /// The variants worth trying on a device, best first; the last works everywhere.
@@ -63,10 +63,10 @@ pub fn candidates(gpu: &Gpu, barriers_are_dear: bool) -> Vec<Variant> {
 ///
 /// # Errors
 /// [`Error::NoDevice`] if none does, with what each got wrong.
-pub async fn choose(gpu: &Gpu, candidates: &[Variant]) -> Result<Variant> {
+pub async fn choose(gpu: &Gpu, candidates: &[Variant], formats: &[Format]) -> Result<Variant> {
     let mut faults = Vec::new();
     for &variant in candidates {
-        match prove(gpu, variant).await {
+        match prove(gpu, variant, formats).await {
             Ok(()) => return Ok(variant),
             Err(Error::DeviceLost(why)) => return Err(Error::DeviceLost(why)),
             Err(fault) => faults.push(format!("{variant:?}: {fault}")),
@@ -79,11 +79,13 @@ pub async fn choose(gpu: &Gpu, candidates: &[Variant]) -> Result<Variant> {
 }
 
 /// Compares the variant's kernels with their twins.
-async fn prove(gpu: &Gpu, variant: Variant) -> Result<()> {
+async fn prove(gpu: &Gpu, variant: Variant, formats: &[Format]) -> Result<()> {
     let cpu = Device::flex();
     // Several tokens once: what differs then lies outside the formats' modules.
-    let mut cases = Format::ALL.map(|format| (format, 1)).to_vec();
-    cases.extend([(Format::Q8_0, MAX_TOKENS), (Format::Q8_0, 2 * ROWS)]);
+    let mut cases: Vec<_> = formats.iter().map(|&format| (format, 1)).collect();
+    if let Some(&first) = formats.first() {
+        cases.extend([(first, MAX_TOKENS), (first, 2 * ROWS)]);
+    }
     for (format, tokens) in cases {
         let on_gpu = products(gpu.device(), format, tokens, variant).await;
         let on_cpu = products(&cpu, format, tokens, variant).await?;

@@ -53,7 +53,7 @@ pub(super) async fn load<S: ByteSource>(
     let tokenizer = Rc::new(Tokenizer::from_gguf(&gguf.metadata)?);
 
     let gpu = Gpu::request(gpu_options()).await?;
-    let variant = self_test::best_variant(&gpu).await?;
+    let variant = self_test::best_variant(&gpu, &model::formats(&gguf)).await?;
     let report = gpu.report().clone();
     let compute = Compute::Gpu { gpu, variant };
     let mut model = model::load(compute, &gguf, source, LoadOptions::default(), progress).await?;

@@ -50,7 +50,7 @@ pub async fn measure_replay(
 async fn measure(source: &ModelSource, steps: usize, rounds: usize) -> Result<ReplayReport> {
     let gguf = Gguf::read(source).await?;
     let gpu = Gpu::request(gpu_options()).await?;
-    let variant = self_test::best_variant(&gpu).await?;
+    let variant = self_test::best_variant(&gpu, &model::formats(&gguf)).await?;
     let report = gpu.report().clone();
     let compute = Compute::Gpu { gpu, variant };
     let options = LoadOptions {

@@ -3,6 +3,7 @@
 use inpage::ops::{
     Variant,
     barriers::{barrier_us, barriers},
+    matrix::Format,
     self_test::{best_variant, choose},
 };
 use pollster::block_on;
@@ -18,16 +19,17 @@ fn a_variant_that_computes_wrongly_is_passed_over() {
         lanes_per_row: 64,
         ..Variant::PORTABLE
     };
-    let chosen = block_on(choose(&gpu, &[broken, Variant::PORTABLE]));
+    let formats = [Format::Q4_0];
+    let chosen = block_on(choose(&gpu, &[broken, Variant::PORTABLE], &formats));
     assert_eq!(chosen.expect("the next one"), Variant::PORTABLE);
-    let error = block_on(choose(&gpu, &[broken])).expect_err("nothing is left");
+    let error = block_on(choose(&gpu, &[broken], &formats)).expect_err("nothing is left");
     assert!(error.to_string().contains("computes rightly"), "{error}");
 }
 
 #[test]
 fn the_best_variant_of_this_device_is_proven() {
     let gpu = gpu();
-    let variant = block_on(best_variant(&gpu)).expect("a variant");
+    let variant = block_on(best_variant(&gpu, &Format::ALL)).expect("a variant");
     assert!(variant.subgroups || !gpu.report().subgroups, "{variant:?}");
 }
 

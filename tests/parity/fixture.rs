@@ -5,7 +5,7 @@ use std::path::Path;
 use inpage::{
     device::{Gpu, GpuOptions},
     model::{CausalModel, Compute, LoadOptions, SequenceKv, Transformer, load},
-    ops::self_test,
+    ops::{matrix::Format, self_test},
     weights::{FileSource, Gguf},
 };
 use pollster::block_on;
@@ -36,7 +36,7 @@ pub fn ids(value: &serde_json::Value) -> Vec<u32> {
 
 pub fn computes() -> Vec<(&'static str, Compute)> {
     let gpu = block_on(Gpu::request(GpuOptions::default())).expect("a GPU device");
-    let variant = block_on(self_test::best_variant(&gpu)).expect("a variant");
+    let variant = block_on(self_test::best_variant(&gpu, &Format::ALL)).expect("a variant");
     vec![
         ("CPU", Compute::cpu()),
         ("GPU", Compute::Gpu { gpu, variant }),
