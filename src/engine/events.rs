@@ -20,6 +20,7 @@ struct Channel {
     reader: Option<Waker>,
     /// A last event was sent, or the reader is gone: nothing may follow.
     closed: bool,
+    cached_tokens: usize,
 }
 
 impl Channel {
@@ -51,6 +52,7 @@ pub(super) fn channel(shared: &Rc<Shared>, max_unread: usize) -> (EventSender, E
         max_unread,
         reader: None,
         closed: false,
+        cached_tokens: 0,
     }));
     shared.active.set(shared.active.get() + 1);
     (
@@ -95,9 +97,22 @@ impl EventSender {
         self.channel.borrow().room()
     }
 
+    /// Notes how many tokens of the prompt were not fed again.
+    pub(super) fn note_cached(&self, prompt_tokens: usize) {
+        self.channel.borrow_mut().cached_tokens = prompt_tokens;
+    }
+
     /// Whether the reader is gone or the candidate has ended.
     pub(super) fn is_closed(&self) -> bool {
         self.channel.borrow().closed
+    }
+}
+
+impl Events {
+    /// Tokens of the prompt that were found in pages of earlier requests and not fed again; known
+    /// once the first token has come.
+    pub fn cached_prompt_tokens(&self) -> usize {
+        self.channel.borrow().cached_tokens
     }
 }
 

@@ -253,6 +253,10 @@ impl CausalModel for FakeModel {
         4
     }
 
+    fn few_tokens(&self) -> usize {
+        0
+    }
+
     async fn prefill(&mut self, kv: &mut SequenceKv, tokens: &[u32]) -> Result<()> {
         self.take(kv, tokens).await;
         Ok(())
