@@ -1,7 +1,7 @@
 //! The bounded way of events from the engine to one reader. Knows no scheduling: it says whether
 //! there is room, whether the reader is gone, and wakes whoever waits.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::fmt;
 use std::pin::Pin;
@@ -20,7 +20,7 @@ struct Channel {
     reader: Option<Waker>,
     /// A last event was sent, or the reader is gone: nothing may follow.
     closed: bool,
-    cached_tokens: usize,
+    cached_tokens: Rc<Cell<usize>>,
 }
 
 impl Channel {
@@ -52,7 +52,7 @@ pub(super) fn channel(shared: &Rc<Shared>, max_unread: usize) -> (EventSender, E
         max_unread,
         reader: None,
         closed: false,
-        cached_tokens: 0,
+        cached_tokens: Rc::default(),
     }));
     shared.active.set(shared.active.get() + 1);
     (
@@ -99,7 +99,7 @@ impl EventSender {
 
     /// Notes how many tokens of the prompt were not fed again.
     pub(super) fn note_cached(&self, prompt_tokens: usize) {
-        self.channel.borrow_mut().cached_tokens = prompt_tokens;
+        self.channel.borrow().cached_tokens.set(prompt_tokens);
     }
 
     /// Whether the reader is gone or the candidate has ended.
@@ -109,10 +109,10 @@ impl EventSender {
 }
 
 impl Events {
-    /// Tokens of the prompt that were found in pages of earlier requests and not fed again; known
-    /// once the first token has come.
-    pub fn cached_prompt_tokens(&self) -> usize {
-        self.channel.borrow().cached_tokens
+    /// Tokens of the prompt that were found in pages of earlier requests and not fed again; settled
+    /// once the first token has come. It outlives the events.
+    pub fn cached_prompt_tokens(&self) -> Rc<Cell<usize>> {
+        self.channel.borrow().cached_tokens.clone()
     }
 }
 

@@ -27,7 +27,12 @@ fn with_prompt(prompt: Vec<u32>, max_tokens: usize) -> Generation {
     }
 }
 
-/// Runs a request to its end; gives its events and the tokens of its prompt that were fed.
+fn cached(events: &Events) -> usize {
+    events.cached_prompt_tokens().get()
+}
+
+/// Runs a request to its end; gives its events, the tokens of its prompt that were fed, and those
+/// that were not.
 fn run(bench: &mut Bench, request: &Generation) -> (Vec<Event>, usize, usize) {
     let before = bench.calls().len();
     let mut events = bench.submit(request);
@@ -42,7 +47,7 @@ fn run(bench: &mut Bench, request: &Generation) -> (Vec<Event>, usize, usize) {
         .skip(1)
         .map(|call| call.fed)
         .sum();
-    (found, fed - generated, events.cached_prompt_tokens())
+    (found, fed - generated, cached(&events))
 }
 
 #[test]
@@ -216,8 +221,7 @@ fn running_requests_share_pages() {
     }
     assert_eq!(bench.handle.free_pages(), 16 - 5 - 3);
     assert!(bench.settle().is_pending());
-    let cached = events.each_ref().map(Events::cached_prompt_tokens);
-    assert_eq!(cached, [0, 40, 40]);
+    assert_eq!(events.each_ref().map(cached), [0, 40, 40]);
     let expected = alone(model(16), EngineLimits::default(), &requests);
     for (events, expected) in events.iter_mut().zip(&expected) {
         assert_eq!(read_all(events), expected[0]);
@@ -235,11 +239,11 @@ fn candidates_and_arrays_share_what_was_kept() {
         ..with_prompt(prompt(40, first, 5), 20)
     });
     let expected = alone(model(24), EngineLimits::default(), &request);
-    for second_cached in [40, 40] {
+    for _ in 0..2 {
         let mut events = bench.submit_all(&request);
         assert_eq!(bench.read_to_end(&mut events), expected);
-        let cached: Vec<_> = events[1].iter().map(Events::cached_prompt_tokens).collect();
-        assert_eq!(cached, [second_cached; 3]);
+        let second: Vec<_> = events[1].iter().map(cached).collect();
+        assert_eq!(second, [40; 3]);
         assert!(bench.all_pages_are_free());
     }
     let fed = bench.calls().into_iter().filter(|call| call.fed > 1);
