@@ -147,7 +147,11 @@ fn what_is_scored_is_fed() {
     assert_eq!((fed, cached), (51, 0));
     assert_eq!(
         found,
-        alone(model(16), EngineLimits::default(), &[scored.clone()])[0][0]
+        alone(
+            model(16),
+            EngineLimits::default(),
+            std::slice::from_ref(&scored)
+        )[0][0]
     );
     // What it fed serves others, but for the page that its last token fills.
     let mut bench = Bench::new(model(16), EngineLimits::default());

@@ -96,6 +96,7 @@ proptest! {
         max_cached_pages in prop_oneof![Just(0), 1..10usize, Just(usize::MAX)],
         reuse_generated in any::<bool>(),
         few_tokens in 0usize..4,
+        failing_calls in prop::collection::vec(0usize..300, 0..4),
         poison in prop_oneof![Just(Poison::None), Just(Poison::OneIn(100))],
     ) {
         let limits = EngineLimits { max_queue: 5, max_unread_events, prefill_chunk_tokens, max_run_ahead_tokens, max_cached_pages, reuse_generated };
@@ -110,6 +111,9 @@ proptest! {
         };
         let mut bench = Bench::new(model(), limits.clone());
         bench.controls.suspensions.set(suspensions);
+        let failure = crate::Error::OutOfMemory("no more".into());
+        let failures = failing_calls.into_iter().map(|call| (call, failure.clone()));
+        bench.controls.fail_at.borrow_mut().extend(failures);
         let mut readers: Vec<Reader> = vec![];
         for (request, act) in acts.into_iter().enumerate() {
             match act {
@@ -159,11 +163,18 @@ proptest! {
             }
         }
         for Reader { generation, candidate, found, .. } in &readers {
-            if few_tokens == 0 {
-                prop_assert_eq!(found, &expected(generation, *candidate, CONTEXT, &poison));
+            let whole = if few_tokens == 0 {
+                expected(generation, *candidate, CONTEXT, &poison)
             } else {
                 let alone = alone(model(), limits.clone(), std::slice::from_ref(generation));
-                prop_assert_eq!(found, &alone[0][*candidate as usize]);
+                alone[0][*candidate as usize].clone()
+            };
+            match found.split_last() {
+                // What it had told until then was right.
+                Some((Event::Failed(error), told)) if *error == failure => {
+                    prop_assert_eq!(told, &whole[..told.len()]);
+                }
+                _ => prop_assert_eq!(found, &whole),
             }
         }
         prop_assert!(bench.all_pages_are_free());
