@@ -1,6 +1,7 @@
 //! `POST /completions`: from a validated request to the answer, whole or in chunks (API.md
 //! sections 2.3, 8, 10 and 12). Knows the order of things; each thing is another file's.
 
+use std::cell::Cell;
 use std::rc::Rc;
 
 use futures_util::stream;
@@ -22,6 +23,7 @@ use super::sse::{self, KeepAlive};
 use super::stop_ids::StopIds;
 use super::switches::{Switches, TextOffsetBase};
 use crate::Result;
+use crate::engine::Events;
 use crate::engine::generation::{Generation, SamplingDefaults, ScoreRequest};
 use crate::grammar::Grammar;
 
@@ -46,6 +48,8 @@ pub(super) async fn complete(handler: &Handler, body: &[u8]) -> Result<Response>
     let form = Rc::new(form(&request, &model, switches));
     let generations = generations(&request, &model, switches, &prompts, constraint, &form)?;
     let events = model.engine.submit(generations)?;
+    let first = events.iter().filter_map(|candidates| candidates.first());
+    let cached_tokens = first.map(Events::cached_prompt_tokens).collect();
 
     let choices = prompts.iter().zip(events).flat_map(|(prompt, candidates)| {
         let choice = |events| Choice::new(events, prompt.clone(), form.clone());
@@ -62,6 +66,7 @@ pub(super) async fn complete(handler: &Handler, body: &[u8]) -> Result<Response>
         pieces: Pieces::new(choices.collect()),
         completion_tokens: vec![0; prompts.len() * request.output.best_of],
         prompt_tokens: prompts.iter().map(|prompt| prompt.ids.len()).collect(),
+        cached_tokens,
         n: request.output.n,
         best_of: request.output.best_of,
         members: Members {
@@ -180,6 +185,8 @@ struct Answer {
     completion_tokens: Vec<usize>,
     /// Of each prompt.
     prompt_tokens: Vec<usize>,
+    /// Those of each prompt that earlier requests had left in the cache.
+    cached_tokens: Vec<Rc<Cell<usize>>>,
     /// Choices returned per prompt.
     n: usize,
     /// Candidates generated per prompt.
@@ -201,14 +208,17 @@ impl Answer {
     fn usage(&self) -> Usage {
         Usage::new(
             self.prompt_tokens.iter().sum(),
+            self.cached_tokens.iter().map(|tokens| tokens.get()).sum(),
             self.completion_tokens.iter().sum(),
         )
     }
 
     /// Of one candidate so far.
     fn candidate_usage(&self, candidate: usize) -> Usage {
+        let prompt = candidate / self.best_of;
         Usage::new(
-            self.prompt_tokens[candidate / self.best_of],
+            self.prompt_tokens[prompt],
+            self.cached_tokens[prompt].get(),
             self.completion_tokens[candidate],
         )
     }

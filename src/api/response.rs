@@ -130,14 +130,29 @@ pub(super) struct Usage {
     pub prompt_tokens: usize,
     pub completion_tokens: usize,
     pub total_tokens: usize,
+    /// Only where there is something to tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prompt_tokens_details: Option<PromptTokensDetails>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub(super) struct PromptTokensDetails {
+    pub cached_tokens: usize,
 }
 
 impl Usage {
-    pub(super) fn new(prompt_tokens: usize, completion_tokens: usize) -> Usage {
+    /// `cached_tokens` are among `prompt_tokens`.
+    pub(super) fn new(
+        prompt_tokens: usize,
+        cached_tokens: usize,
+        completion_tokens: usize,
+    ) -> Usage {
         Usage {
             prompt_tokens,
             completion_tokens,
             total_tokens: prompt_tokens + completion_tokens,
+            prompt_tokens_details: (cached_tokens > 0)
+                .then_some(PromptTokensDetails { cached_tokens }),
         }
     }
 }
@@ -233,7 +248,7 @@ mod tests {
             ..Piece::default()
         };
         let choice = Choice::new(0, &piece, NONE);
-        let usage = Some(Some(Usage::new(2, 3)));
+        let usage = Some(Some(Usage::new(2, 0, 3)));
         assert_eq!(
             text(completion(&head(None), &[choice], usage)),
             r#"{"id":"cmpl-1","object":"text_completion","created":7,"model":"m","system_fingerprint":"fp_0","choices":[{"index":0,"text":"a\n","logprobs":null,"finish_reason":"length","stop_reason":null}],"usage":{"prompt_tokens":2,"completion_tokens":3,"total_tokens":5}}"#

@@ -1,6 +1,7 @@
 //! One candidate's choice of tokens: sampler, constraint, the checks that end it, and what its
 //! reader is told. Knows no page and no model.
 
+use std::cell::Cell;
 use std::rc::Rc;
 
 use super::event::{Event, FinishReason};
@@ -43,8 +44,8 @@ pub(super) struct Choice {
     /// Made for the first token: candidates may wait long.
     sampler: Option<Sampler>,
     matcher: Option<Matcher>,
-    generated: usize,
-    last: Option<u32>,
+    chosen: Vec<u32>,
+    is_finished: Cell<bool>,
 }
 
 impl Choice {
@@ -55,8 +56,8 @@ impl Choice {
             events,
             sampler: None,
             matcher: None,
-            generated: 0,
-            last: None,
+            chosen: Vec::new(),
+            is_finished: Cell::new(false),
         }
     }
 
@@ -65,13 +66,8 @@ impl Choice {
     }
 
     /// Tokens chosen so far.
-    pub(super) fn generated(&self) -> usize {
-        self.generated
-    }
-
-    /// The token chosen last.
-    pub(super) fn last(&self) -> Option<u32> {
-        self.last
+    pub(super) fn chosen(&self) -> &[u32] {
+        &self.chosen
     }
 
     /// Events the reader has room for; 0 pauses the candidate.
@@ -83,12 +79,23 @@ impl Choice {
         self.events.is_closed()
     }
 
+    /// Whether it has come to its end, neither failed nor cancelled.
+    pub(super) fn is_finished(&self) -> bool {
+        self.is_finished.get()
+    }
+
+    /// Notes how many tokens of the prompt were not fed again.
+    pub(super) fn note_cached(&self, prompt_tokens: usize) {
+        self.events.note_cached(prompt_tokens);
+    }
+
     /// Tells the prompt's scores.
     pub(super) fn tell_scores(&self, scores: Rc<[TokenScore]>) {
         self.events.send(Event::Prompt { scores });
     }
 
     pub(super) fn finish(&self, reason: FinishReason) {
+        self.is_finished.set(true);
         self.events.send(Event::Finished { reason });
     }
 
@@ -109,7 +116,7 @@ impl Choice {
         match self.try_choose(logits, allowed) {
             Ok(None) => {}
             Ok(Some(reason)) => self.finish(reason),
-            Err(error) => self.fail(at_position(error, self.generated)),
+            Err(error) => self.fail(at_position(error, self.chosen.len())),
         }
     }
 
@@ -147,8 +154,7 @@ impl Choice {
         id: u32,
         score: Option<TokenScore>,
     ) -> Result<Option<FinishReason>> {
-        self.last = Some(id);
-        self.generated += 1;
+        self.chosen.push(id);
         let score = score.map(Box::new);
         self.events.send(Event::Token { id, score });
         if self.generation.stop_ids.contains(&id) {
@@ -157,7 +163,7 @@ impl Choice {
         if let Some(matcher) = self.matcher() {
             matcher.accept(id)?;
         }
-        if self.generated < self.generation.max_tokens {
+        if self.chosen.len() < self.generation.max_tokens {
             return Ok(None);
         }
         Ok(Some(match self.allowed()? {

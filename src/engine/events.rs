@@ -1,7 +1,7 @@
 //! The bounded way of events from the engine to one reader. Knows no scheduling: it says whether
 //! there is room, whether the reader is gone, and wakes whoever waits.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::fmt;
 use std::pin::Pin;
@@ -20,6 +20,7 @@ struct Channel {
     reader: Option<Waker>,
     /// A last event was sent, or the reader is gone: nothing may follow.
     closed: bool,
+    cached_tokens: Rc<Cell<usize>>,
 }
 
 impl Channel {
@@ -51,6 +52,7 @@ pub(super) fn channel(shared: &Rc<Shared>, max_unread: usize) -> (EventSender, E
         max_unread,
         reader: None,
         closed: false,
+        cached_tokens: Rc::default(),
     }));
     shared.active.set(shared.active.get() + 1);
     (
@@ -95,9 +97,22 @@ impl EventSender {
         self.channel.borrow().room()
     }
 
+    /// Notes how many tokens of the prompt were not fed again.
+    pub(super) fn note_cached(&self, prompt_tokens: usize) {
+        self.channel.borrow().cached_tokens.set(prompt_tokens);
+    }
+
     /// Whether the reader is gone or the candidate has ended.
     pub(super) fn is_closed(&self) -> bool {
         self.channel.borrow().closed
+    }
+}
+
+impl Events {
+    /// Tokens of the prompt that were found in pages of earlier requests and not fed again; settled
+    /// once the first token has come. It outlives the events.
+    pub fn cached_prompt_tokens(&self) -> Rc<Cell<usize>> {
+        self.channel.borrow().cached_tokens.clone()
     }
 }
 

@@ -81,14 +81,14 @@ impl EngineHandle {
         }
         if generations.iter().any(needs_model) {
             shared.purge_queue();
-            // An idle engine has a place beside the queue; it only has not looked yet.
+            // An idle engine has a place beside the queue; it only has not looked yet. A running
+            // one takes in who has come before its next prompt: until then they wait.
             let place = usize::from(shared.running.get() == 0);
             let max_queue = self.inner.max_queue.get();
             if shared.queue.borrow().len() >= max_queue.saturating_add(place) {
                 return Err(Error::QueueFull { max_queue });
             }
         }
-        let is_lone = matches!(&*generations, [only] if only.candidates == 1);
         let mut prompts = Vec::with_capacity(generations.len());
         let mut readers = Vec::with_capacity(generations.len());
         for mut generation in generations {
@@ -104,11 +104,8 @@ impl EngineHandle {
             }
         }
         if !prompts.is_empty() {
-            let run_ahead = is_lone.then_some(limits.max_run_ahead_tokens);
-            shared
-                .queue
-                .borrow_mut()
-                .push_back(Job::new(prompts, run_ahead));
+            let job = Job::new(prompts, limits.max_run_ahead_tokens);
+            shared.queue.borrow_mut().push_back(job);
             shared.wake.raise();
         }
         Ok(readers)
@@ -135,7 +132,7 @@ impl EngineHandle {
         self.inner.max_queue.set(max_queue);
     }
 
-    /// KV pages that no sequence holds.
+    /// KV pages that no sequence holds, kept ones included.
     pub fn free_pages(&self) -> usize {
         self.inner.shared.free_pages.get()
     }

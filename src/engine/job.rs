@@ -1,11 +1,12 @@
-//! One submitted request: its prompts and their candidates. Knows neither other requests nor when
-//! it runs; `plan` says what it does next, `step` does it.
+//! One submitted request: its prompts and their candidates, and the pages they hold. Knows neither
+//! other requests nor when it runs; `plan` says what is done next, `step` does it.
 
 use std::rc::Rc;
 
 use super::events::EventSender;
 use super::generation::Generation;
 use super::pages::{Claim, GroupClaim, PagePool};
+use super::plan::StepLimits;
 use super::prompt::Prompt;
 use super::run_ahead::RunAhead;
 use super::sequence::Sequence;
@@ -16,31 +17,26 @@ pub(super) struct Job {
     pub(super) prompts: Vec<Prompt>,
     /// The candidates that have neither ended nor lost their reader, by prompt and candidate.
     pub(super) sequences: Vec<Sequence>,
-    /// Only where the request is one sequence: how far that runs ahead. Others are batched to the
-    /// last, so that no result depends on which sequences happen to be left.
-    pub(super) lone: Option<RunAhead>,
-    /// Batches run so far.
-    pub(super) batches: u64,
 }
 
 impl Job {
-    /// A request of these prompts, each with its candidates; `max_run_ahead_tokens` if it is a
-    /// single sequence. Every prompt and its `max_tokens` fit the context and need the model.
+    /// A request of these prompts, each with its candidates. Every prompt and its `max_tokens` fit
+    /// the context and need the model.
     pub(super) fn new(
         prompts: Vec<(Generation, Vec<EventSender>)>,
-        max_run_ahead_tokens: Option<usize>,
+        max_run_ahead_tokens: usize,
     ) -> Self {
+        let run_ahead = RunAhead::new(max_run_ahead_tokens);
         let mut job = Self {
             prompts: Vec::with_capacity(prompts.len()),
             sequences: Vec::new(),
-            lone: max_run_ahead_tokens.map(RunAhead::new),
-            batches: 0,
         };
         for (index, (generation, senders)) in prompts.into_iter().enumerate() {
             let generation = Rc::new(generation);
             for (candidate, sender) in senders.into_iter().enumerate() {
                 let generation = generation.clone();
-                let sequence = Sequence::new(index, generation, candidate as u32, sender);
+                let candidate = candidate as u32;
+                let sequence = Sequence::new(index, generation, candidate, sender, run_ahead);
                 job.sequences.push(sequence);
             }
             job.prompts.push(Prompt::new(generation));
@@ -54,14 +50,36 @@ impl Job {
     }
 
     /// Lets go of candidates that have ended or lost their reader, and of prompts that nobody waits
-    /// for; their pages are free at once.
-    pub(super) fn purge(&mut self, pool: &mut PagePool) {
-        self.sequences.retain_mut(|sequence| {
-            let stays = !sequence.choice.is_closed();
-            if !stays {
+    /// for; their pages are free at once, or kept for others.
+    pub(super) fn purge(&mut self, pool: &mut PagePool, limits: &StepLimits) {
+        let Self { prompts, sequences } = self;
+        sequences.retain_mut(|sequence| {
+            let prompt = &mut prompts[sequence.prompt];
+            // Once there was a token the pages hold what they should.
+            let is_proven = !sequence.choice.chosen().is_empty();
+            let is_closed = sequence.choice.is_closed();
+            // Again at the end: they were used until now.
+            if is_proven && (is_closed || !prompt.is_kept) {
+                let known = prompt.whole_pages(limits);
+                let table = match sequence.kv.pages.is_empty() {
+                    true => &prompt.kv.pages,
+                    false => &sequence.kv.pages,
+                };
+                pool.keep(table, known);
+                prompt.shared_pages = prompt.shared_pages.max(known.len() / limits.page_tokens);
+                prompt.is_kept = true;
+            }
+            if is_closed {
+                // The next candidate may write on in the prompt's last page.
+                let is_lent = prompt
+                    .tail()
+                    .is_some_and(|tail| sequence.kv.pages.contains(&tail));
+                if limits.reuse_generated && sequence.choice.is_finished() && !is_lent {
+                    pool.keep(&sequence.kv.pages, &sequence.fed());
+                }
                 pool.release(&mut sequence.kv.pages);
             }
-            stays
+            !is_closed
         });
         for (index, prompt) in self.prompts.iter_mut().enumerate() {
             let is_waited_for = |it: &Sequence| it.prompt == index && !it.is_started;
@@ -92,14 +110,19 @@ impl Job {
                 most: prompt.most_pages(pool).saturating_sub(shared),
             };
             let sequences = || self.sequences.iter().filter(|it| it.prompt == index);
-            let own = sequences()
-                .map(|it| it.kv.pages.len())
-                .filter(|&held| held > 0);
-            let mut members: Vec<Claim> = own.map(claim).collect();
+            let tables = || {
+                sequences()
+                    .map(|it| &it.kv.pages)
+                    .filter(|it| !it.is_empty())
+            };
+            let mut members: Vec<Claim> = tables().map(|it| claim(it.len())).collect();
             if sequences().any(|it| it.kv.pages.is_empty()) {
                 let is_lent = prompt.tail().is_some_and(|tail| pool.is_shared(tail));
                 members.push(claim(prompt.kv.pages.len() - usize::from(is_lent)));
             }
+            // All of them list the same ones.
+            let table = tables().next().unwrap_or(&prompt.kv.pages);
+            let shared = table.iter().take(shared).copied().collect();
             GroupClaim { shared, members }
         });
         groups.filter(|group| !group.members.is_empty()).collect()

@@ -7,10 +7,18 @@ pub struct EngineLimits {
     pub max_queue: usize,
     /// Unread events of one candidate at which its generation pauses; at least 2.
     pub max_unread_events: usize,
-    /// Prompt tokens fed in one step; at least 1. Bounds how long a cancel may take.
+    /// Prompt tokens fed in one step, in whole pages, at least one. Bounds how long a cancel may take
+    /// and how long a prompt holds up those who generate.
     pub prefill_chunk_tokens: usize,
-    /// Tokens that a greedy request of one candidate may be generated ahead in one step; at least 1.
+    /// Tokens that a greedy candidate may be generated ahead in one step while no other runs; at
+    /// least 1.
     pub max_run_ahead_tokens: usize,
+    /// KV pages kept for prompts that begin alike when no sequence holds them.
+    pub max_cached_pages: usize,
+    /// Keep pages of generated tokens too. What was generated was computed by other kernels than a
+    /// prompt is, so that answers to prompts that hold earlier answers may then depend, by rounding
+    /// alone, on whether these were still there. Without it nothing depends on what was kept.
+    pub reuse_generated: bool,
 }
 
 impl Default for EngineLimits {
@@ -20,6 +28,8 @@ impl Default for EngineLimits {
             max_unread_events: 256,
             prefill_chunk_tokens: 512,
             max_run_ahead_tokens: 16,
+            max_cached_pages: usize::MAX,
+            reuse_generated: false,
         }
     }
 }
@@ -28,10 +38,10 @@ impl EngineLimits {
     /// The same with every limit raised to its least value.
     pub(super) fn at_least_minimal(self) -> Self {
         Self {
-            max_queue: self.max_queue,
             max_unread_events: self.max_unread_events.max(2),
             prefill_chunk_tokens: self.prefill_chunk_tokens.max(1),
             max_run_ahead_tokens: self.max_run_ahead_tokens.max(1),
+            ..self
         }
     }
 }

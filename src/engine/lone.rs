@@ -1,11 +1,10 @@
-//! The only sequence of a request: sampled token by token, or run ahead where the device chooses.
-//! Knows no batch.
+//! A sequence by itself: the end of its prompt, or its next tokens, sampled one by one or run ahead
+//! where the device chooses. Knows no batch: its logits are those of a batch, bit for bit.
 
 use futures_util::future::join;
 
 use super::choice::at_position;
 use super::contract::expect;
-use super::run_ahead::RunAhead;
 use super::sequence::Sequence;
 use crate::model::causal::CausalModel;
 use crate::{Error, Result};
@@ -48,27 +47,33 @@ impl LoneStep {
 }
 
 impl Sequence {
-    /// What comes next; `None` while the reader lags.
-    pub(super) fn lone_step(&self, run_ahead: &RunAhead) -> Option<LoneStep> {
-        let room = self.choice.room();
-        if room == 0 {
-            return None;
-        }
-        let generation = self.choice.generation();
-        let is_plain = generation.sampling.is_plain_greedy()
-            && generation.constraint.is_none()
-            && generation.scores.is_none();
-        let left = generation.max_tokens - self.choice.generated();
-        Some(LoneStep {
+    /// One token after all that is unfed.
+    pub(super) fn next_token(&self) -> LoneStep {
+        LoneStep {
             feed_tokens: self.unfed_tokens(),
-            chooser: if is_plain {
-                Chooser::Device {
-                    steps: run_ahead.steps().min(left).min(room),
-                }
+            chooser: if self.is_chosen_on_device() {
+                Chooser::Device { steps: 1 }
             } else {
                 Chooser::Sampler
             },
-        })
+        }
+    }
+
+    /// The same, and as many more as it may be run ahead.
+    pub(super) fn next_tokens(&self) -> LoneStep {
+        let mut step = self.next_token();
+        if let Chooser::Device { steps } = &mut step.chooser {
+            let left = self.choice.generation().max_tokens - self.choice.chosen().len();
+            *steps = self.run_ahead.steps().min(left).min(self.choice.room());
+        }
+        step
+    }
+
+    fn is_chosen_on_device(&self) -> bool {
+        let generation = self.choice.generation();
+        generation.sampling.is_plain_greedy()
+            && generation.constraint.is_none()
+            && generation.scores.is_none()
     }
 
     /// Runs a step whose tokens the pages cover.
@@ -76,7 +81,6 @@ impl Sequence {
         &mut self,
         model: &mut M,
         step: LoneStep,
-        run_ahead: &mut RunAhead,
     ) -> Result<()> {
         let tokens = self.unfed(step.feed_tokens);
         let kv_tokens = self.kv.len_tokens + step.kv_tokens();
@@ -97,17 +101,17 @@ impl Sequence {
                     Ok(ids) => {
                         expect("KV tokens", self.kv.len_tokens, kv_tokens)?;
                         expect("greedy ids", ids.len(), steps)?;
-                        run_ahead.grow();
+                        self.run_ahead.grow();
                         self.take(&ids, model.vocab_size())
                     }
                     // Perhaps past the end of the choice, which would not count: come there step
                     // by step.
                     Err(Error::InvalidLogits { .. }) if steps > 1 => {
                         self.kv.len_tokens = fed_tokens;
-                        run_ahead.stop();
+                        self.run_ahead.stop();
                         Ok(())
                     }
-                    Err(error) => Err(at_position(error, self.choice.generated())),
+                    Err(error) => Err(at_position(error, self.choice.chosen().len())),
                 }
             }
         }
@@ -125,7 +129,7 @@ impl Sequence {
             }
         }
         // Roll back what was run ahead past the end.
-        self.kv.len_tokens = self.choice.generation().prompt.len() + self.choice.generated() - 1;
+        self.kv.len_tokens = self.known_tokens() - 1;
         Ok(())
     }
 }

@@ -6,11 +6,12 @@
 //! | `handle`, `events` | the door: submit, and the bounded stream of events to one reader |
 //! | `shared`, `wake` | what both sides of the door share; sleeping and giving way |
 //! | `run` | the loop: one step of the model at a time |
-//! | `scheduler`, `pages` | which request runs next; the KV pages |
-//! | `job`, `plan`, `step` | one request; what it does next; doing it |
+//! | `scheduler`, `job` | the running requests; one of them |
+//! | `pages`, `prefix_cache` | the KV pages; what those hold that are kept for prompts to come |
+//! | `plan`, `step` | what is done next, for one request or several at once; doing it |
 //! | `prompt` | feeding a prompt, once for all its candidates |
 //! | `sequence`, `choice` | one candidate: its pages; its tokens, constraint, end and events |
-//! | `lone`, `run_ahead` | a request of one candidate |
+//! | `lone`, `run_ahead` | a candidate by itself |
 //! | `contract` | what the model must return |
 
 pub mod event;
@@ -25,6 +26,7 @@ mod limits;
 mod lone;
 mod pages;
 mod plan;
+mod prefix_cache;
 mod prompt;
 mod run;
 mod run_ahead;

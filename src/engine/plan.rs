@@ -1,34 +1,46 @@
-//! What a request does next, and the pages that takes. Synchronous; never touches the model.
+//! What is done next, and the pages that takes. Synchronous; never touches the model.
 //!
-//! A request of one sequence feeds its prompt in chunks and then runs alone. Of several sequences,
-//! those that can go on make the next batch, the ones that waited longest first. While they do not
-//! fill it, more are brought up before it runs: a candidate whose prompt is fed starts, or else the
-//! next prompt is fed. So a first token never waits for prompts after its own, a second token for
-//! no more of them than fill a batch, and later prompts hold no pages while a batch is full.
+//! The sequences that can go on, whichever request they are of, make the next batch, those that
+//! waited longest first. While they do not fill it, more are brought up before it runs, oldest
+//! request first: a candidate whose prompt is fed starts, or else the next prompt is fed, of the
+//! last running request's or of the first waiting one's. So a first token never waits for prompts
+//! after its own, and a second one for no more prompts of its own request than fill a batch; a
+//! request's prompts hold up another one's sequences for a chunk at a time. A sequence that
+//! nobody could join runs ahead by itself.
 //!
-//! Candidates that lack pages wait, and prompts behind them with them, unless these hold pages
-//! already: what has begun goes on, so that it ends.
+//! What lacks pages waits, and what comes behind it too, unless that holds pages already: what has
+//! begun goes on, so that it ends. Only where nobody generates do later requests go first: who
+//! holds the pages waits for its reader, perhaps for long.
 
 use super::job::Job;
 use super::lone::LoneStep;
-use super::pages::Grants;
+use super::pages::{GroupClaim, held, is_safe};
 use super::prompt::{Feed, Wanted};
+use super::scheduler::Scheduler;
 use super::sequence::Sequence;
 
-/// One step of a request; its pages are in the block tables.
+/// One step of the model; its pages are in the block tables. `job` is an index of a running request.
 #[derive(Debug, PartialEq)]
 pub(super) enum Step {
     /// Feeds a chunk of a prompt.
-    Feed { prompt: usize, feed: Feed },
-    /// Chooses a candidate's first token, without the model.
-    Start {
-        sequence: usize,
-        copy: Option<PageCopy>,
+    Feed {
+        job: usize,
+        prompt: usize,
+        feed: Feed,
     },
+    /// Chooses a candidate's first token, without the model.
+    Start { at: Place, copy: Option<PageCopy> },
     /// Feeds and chooses one token for each of these sequences.
-    Batch { sequences: Vec<usize> },
-    /// A step of the only sequence.
-    Lone(LoneStep),
+    Batch { rows: Vec<Place> },
+    /// A step of one sequence.
+    Lone { at: Place, step: LoneStep },
+}
+
+/// Where a sequence is: index of its request among the running ones, index of the sequence there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place {
+    pub(super) job: usize,
+    pub(super) sequence: usize,
 }
 
 /// A page to copy before the candidate writes its own.
@@ -38,165 +50,267 @@ pub(super) struct PageCopy {
     pub(super) to: u32,
 }
 
-/// How large steps may be.
+/// How large steps may be, and where prompts are cut.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct StepLimits {
-    pub(super) prefill_chunk_tokens: usize,
+    pub(super) page_tokens: usize,
+    /// Whole pages.
+    pub(super) chunk_tokens: usize,
+    /// Tokens of a step that may round differently than a larger one.
+    pub(super) few_tokens: usize,
     /// Sequences in a batch.
     pub(super) max_batch: usize,
+    pub(super) reuse_generated: bool,
+}
+
+impl StepLimits {
+    /// Where the page begins that holds the last of `tokens` (at least one).
+    pub(super) fn last_page(&self, tokens: usize) -> usize {
+        (tokens - 1) / self.page_tokens * self.page_tokens
+    }
+
+    /// Whether a step of those on that page alone would be one of few tokens.
+    pub(super) fn ends_shortly(&self, tokens: usize) -> bool {
+        tokens - self.last_page(tokens) <= self.few_tokens
+    }
 }
 
 /// Whose block table grows.
 #[derive(Clone, Copy)]
 enum Holder {
-    Prompt(usize),
-    Sequence(usize),
+    Prompt { job: usize, prompt: usize },
+    Sequence(Place),
 }
 
-impl Job {
+/// What a request has to be brought up.
+enum BringUp {
+    Step(Step),
+    LacksPages,
+    Nothing,
+}
+
+impl Scheduler {
     /// The next step; `None` while readers lag or pages are missing.
-    pub(super) fn next_step(
-        &mut self,
-        grants: &mut Grants<'_>,
-        limits: StepLimits,
-    ) -> Option<Step> {
-        if self.lone.is_some() {
-            return self.lone_step(grants, limits.prefill_chunk_tokens);
-        }
-        let sequences = self.next_batch(grants, limits.max_batch);
-        if sequences.len() < limits.max_batch {
-            let more = self.bring_up(grants, limits.prefill_chunk_tokens);
+    pub(super) fn plan(&mut self) -> Option<Step> {
+        let rows = self.next_rows();
+        let decode_is_due = std::mem::take(&mut self.decode_is_due) && !rows.is_empty();
+        if rows.len() < self.limits.max_batch && !decode_is_due {
+            let more = self.bring_up(&rows);
             if more.is_some() {
                 return more;
             }
         }
-        (!sequences.is_empty()).then_some(Step::Batch { sequences })
+        self.turns += 1;
+        for &Place { job, sequence } in &rows {
+            self.running[job].sequences[sequence].last_turn = self.turns;
+        }
+        match rows[..] {
+            [] => None,
+            [at] => Some(self.lone(at, decode_is_due)),
+            _ => Some(Step::Batch { rows }),
+        }
     }
 
-    fn lone_step(&mut self, grants: &mut Grants<'_>, chunk_tokens: usize) -> Option<Step> {
-        let sequence = self.sequences.first_mut()?;
-        if !sequence.is_started {
-            match self.prompts[0].next_feed(chunk_tokens)? {
-                // The end of the prompt is fed with the first token's step.
-                feed if feed.wanted == Wanted::Logits => {
-                    sequence.kv = std::mem::take(&mut self.prompts[0].kv);
-                    sequence.is_started = true;
+    /// The running sequences that can go on by one token, with their pages.
+    fn next_rows(&mut self) -> Vec<Place> {
+        let mut turns = Vec::new();
+        for (job, it) in self.running.iter().enumerate() {
+            for (sequence, it) in it.sequences.iter().enumerate() {
+                if it.is_started && it.choice.room() > 0 {
+                    turns.push((it.last_turn, Place { job, sequence }));
                 }
-                feed => return self.feed(grants, 0, feed),
             }
         }
-        let mut step = self.sequences[0].lone_step(self.lone.as_ref()?)?;
-        loop {
-            let kv_tokens = self.sequences[0].kv.len_tokens + step.kv_tokens();
-            if self.hold(grants, Holder::Sequence(0), kv_tokens) {
-                return Some(Step::Lone(step));
-            }
-            step = step.shorter()?;
-        }
-    }
-
-    /// The running sequences that can go on, with their pages.
-    fn next_batch(&mut self, grants: &mut Grants<'_>, max_batch: usize) -> Vec<usize> {
-        let sequences = self.sequences.iter().enumerate();
-        let ready = sequences.filter(|(_, it)| it.is_started && it.choice.room() > 0);
-        let mut turns: Vec<(u64, usize)> = ready.map(|(at, it)| (it.last_batch, at)).collect();
         turns.sort_unstable();
-        let mut batch = Vec::with_capacity(max_batch);
+        let mut rows = Vec::with_capacity(self.limits.max_batch);
         for (_, at) in turns {
-            let kv_tokens = self.sequences[at].kv.len_tokens + 1;
-            if self.hold(grants, Holder::Sequence(at), kv_tokens) {
-                batch.push(at);
-            }
-            if batch.len() == max_batch {
-                break;
+            let kv_tokens = self.sequence(at).kv.len_tokens + 1;
+            if rows.len() < self.limits.max_batch && self.hold(Holder::Sequence(at), kv_tokens) {
+                rows.push(at);
             }
         }
-        batch
+        rows
     }
 
-    /// Starts a candidate or feeds a prompt.
-    fn bring_up(&mut self, grants: &mut Grants<'_>, chunk_tokens: usize) -> Option<Step> {
-        let mut some_lack_pages = false;
-        for prompt in 0..self.prompts.len() {
+    /// A step of the only sequence that can go on; a single token if others are being brought up.
+    fn lone(&mut self, at: Place, is_single: bool) -> Step {
+        let sequence = self.sequence(at);
+        let mut step = match is_single {
+            true => sequence.next_token(),
+            false => sequence.next_tokens(),
+        };
+        let fed_tokens = sequence.kv.len_tokens;
+        while !self.hold(Holder::Sequence(at), fed_tokens + step.kv_tokens()) {
+            // The place of a single token is there.
+            match step.shorter() {
+                Some(shorter) => step = shorter,
+                None => break,
+            }
+        }
+        Step::Lone { at, step }
+    }
+
+    /// Starts a candidate or feeds a prompt, beside `rows` that could go on.
+    fn bring_up(&mut self, rows: &[Place]) -> Option<Step> {
+        let mut job = 0;
+        loop {
+            let is_new = job == self.running.len();
+            if is_new && !self.admit() {
+                return None;
+            }
+            match self.bring_up_of(job) {
+                BringUp::Step(step) => {
+                    let feeds = !matches!(step, Step::Start { .. });
+                    self.decode_is_due = feeds && rows.iter().any(|row| row.job != job);
+                    return Some(step);
+                }
+                _ if is_new => {
+                    self.dismiss();
+                    return None;
+                }
+                BringUp::LacksPages if !rows.is_empty() => return None,
+                BringUp::LacksPages | BringUp::Nothing => job += 1,
+            }
+        }
+    }
+
+    fn bring_up_of(&mut self, job: usize) -> BringUp {
+        let mut lacks_pages = false;
+        for prompt in 0..self.running[job].prompts.len() {
+            let sequences = &self.running[job].sequences;
             let waits =
                 |it: &Sequence| it.prompt == prompt && !it.is_started && it.choice.room() > 0;
-            let Some(first) = self.sequences.iter().position(waits) else {
+            let Some(first) = sequences.iter().position(waits) else {
                 continue;
             };
-            if some_lack_pages && self.prompts[prompt].kv.pages.is_empty() {
+            if lacks_pages && self.running[job].prompts[prompt].kv.pages.is_empty() {
                 continue;
             }
-            let step = match self.prompts[prompt].next_feed(chunk_tokens) {
-                Some(feed) => self.feed(grants, prompt, feed),
-                None => self.start(grants, first),
+            let at = Place {
+                job,
+                sequence: first,
             };
-            if step.is_some() {
-                return step;
+            let step = match self.running[job].prompts[prompt].outcome {
+                None => self.feed(at, prompt),
+                Some(_) => self.start(at),
+            };
+            match step {
+                Some(step) => return BringUp::Step(step),
+                None => lacks_pages = true,
             }
-            some_lack_pages = true;
         }
-        None
+        match lacks_pages {
+            true => BringUp::LacksPages,
+            false => BringUp::Nothing,
+        }
     }
 
-    fn feed(&mut self, grants: &mut Grants<'_>, prompt: usize, feed: Feed) -> Option<Step> {
-        let kv_tokens = self.prompts[prompt].kv.len_tokens + feed.tokens;
-        let granted = self.hold(grants, Holder::Prompt(prompt), kv_tokens);
-        granted.then_some(Step::Feed { prompt, feed })
+    /// Feeds more of a prompt; its end with the first token of the candidate `at`, if that is the
+    /// only one: then the pages are its own.
+    fn feed(&mut self, at: Place, prompt: usize) -> Option<Step> {
+        let Self {
+            running,
+            pages,
+            limits,
+            ..
+        } = self;
+        let job = at.job;
+        let it = &mut running[job].prompts[prompt];
+        let has_adopted = it.kv.pages.is_empty() && it.adopt(pages, limits);
+        let cached_tokens = it.kv.len_tokens;
+        let feed = it.next_feed(limits);
+        let kv_tokens = it.kv.len_tokens + feed.tokens;
+        if !self.hold(Holder::Prompt { job, prompt }, kv_tokens) {
+            if has_adopted {
+                self.running[job].prompts[prompt].abandon(&mut self.pages);
+            }
+            return None;
+        }
+        let job = &mut self.running[job];
+        let mut candidates = job.sequences.iter().filter(|it| it.prompt == prompt);
+        if has_adopted {
+            let candidates = candidates.clone();
+            candidates.for_each(|it| it.choice.note_cached(cached_tokens));
+        }
+        let is_only = candidates.nth(1).is_none();
+        if feed.wanted == Wanted::Logits && is_only {
+            let sequence = &mut job.sequences[at.sequence];
+            sequence.kv = std::mem::take(&mut job.prompts[prompt].kv);
+            sequence.is_started = true;
+            let step = sequence.next_token();
+            return Some(Step::Lone { at, step });
+        }
+        let job = at.job;
+        Some(Step::Feed { job, prompt, feed })
     }
 
     /// Gives a candidate the pages of its prompt and a place for its first token. The full pages
     /// are shared. In the partly filled last one a single candidate at a time writes on, behind
     /// the prompt; whoever starts meanwhile gets a copy.
-    fn start(&mut self, grants: &mut Grants<'_>, at: usize) -> Option<Step> {
-        let sequence = &mut self.sequences[at];
-        let prompt = &self.prompts[sequence.prompt];
+    fn start(&mut self, at: Place) -> Option<Step> {
+        let job = &mut self.running[at.job];
+        let sequence = &mut job.sequences[at.sequence];
+        let prompt = &job.prompts[sequence.prompt];
         let mut copy = None;
         if prompt.is_continued() {
             let shared = prompt.shared_pages;
             let fed_tokens = prompt.kv.len_tokens;
             let table = &mut sequence.kv.pages;
             for &page in &prompt.kv.pages[..shared] {
-                grants.pool.share(table, page);
+                self.pages.share(table, page);
             }
             let tail = prompt.tail();
-            let lent_tail = tail.filter(|&tail| grants.pool.is_shared(tail));
+            let lent_tail = tail.filter(|&tail| self.pages.is_shared(tail));
             if let (Some(tail), None) = (tail, lent_tail) {
-                grants.pool.share(table, tail);
+                self.pages.share(table, tail);
             }
-            if !self.hold(grants, Holder::Sequence(at), fed_tokens + 1) {
-                grants.pool.release(&mut self.sequences[at].kv.pages);
+            let granted = self.hold(Holder::Sequence(at), fed_tokens + 1);
+            let kv = &mut self.running[at.job].sequences[at.sequence].kv;
+            if !granted {
+                self.pages.release(&mut kv.pages);
                 return None;
             }
-            let kv = &mut self.sequences[at].kv;
             kv.len_tokens = fed_tokens;
             let to = kv.pages[shared];
             copy = lent_tail.map(|from| PageCopy { from, to });
         }
-        Some(Step::Start { sequence: at, copy })
+        Some(Step::Start { at, copy })
     }
 
     /// Lengthens a block table to what `kv_tokens` need, if the pages are free and everyone can
     /// still end afterwards.
-    fn hold(&mut self, grants: &mut Grants<'_>, holder: Holder, kv_tokens: usize) -> bool {
-        let count = grants.pool.pages_for(kv_tokens);
-        let before = self.table(holder).len();
+    fn hold(&mut self, holder: Holder, kv_tokens: usize) -> bool {
+        let Self { running, pages, .. } = self;
+        let count = pages.pages_for(kv_tokens);
+        let table = table_of(running, holder);
+        let before = table.len();
         if count <= before {
             return true;
         }
-        if !grants.pool.grow(self.table(holder), count) {
+        if !pages.grow(table, count) {
             return false;
         }
-        let is_safe = grants.is_safe(&self.claims(grants.pool));
+        let claims: Vec<GroupClaim> = running.iter().flat_map(|job| job.claims(pages)).collect();
+        debug_assert_eq!(
+            pages.free_count() + held(&claims),
+            pages.count(),
+            "every page is free or claimed once"
+        );
+        let is_safe = is_safe(pages.free_count(), &claims);
         if !is_safe {
-            grants.pool.shrink(self.table(holder), before);
+            pages.shrink(table_of(running, holder), before);
         }
         is_safe
     }
 
-    fn table(&mut self, holder: Holder) -> &mut Vec<u32> {
-        match holder {
-            Holder::Prompt(at) => &mut self.prompts[at].kv.pages,
-            Holder::Sequence(at) => &mut self.sequences[at].kv.pages,
-        }
+    fn sequence(&self, at: Place) -> &Sequence {
+        &self.running[at.job].sequences[at.sequence]
+    }
+}
+
+fn table_of(running: &mut [Job], holder: Holder) -> &mut Vec<u32> {
+    match holder {
+        Holder::Prompt { job, prompt } => &mut running[job].prompts[prompt].kv.pages,
+        Holder::Sequence(Place { job, sequence }) => &mut running[job].sequences[sequence].kv.pages,
     }
 }

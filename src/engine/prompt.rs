@@ -8,6 +8,7 @@ use super::choice::Allowed;
 use super::contract::expect;
 use super::generation::{Generation, TokenScore};
 use super::pages::PagePool;
+use super::plan::StepLimits;
 use crate::Result;
 use crate::model::causal::{CausalModel, SequenceKv};
 
@@ -17,8 +18,11 @@ pub(super) struct Prompt {
     /// Its pages, until the last candidate has started (or is given them).
     pub(super) kv: SequenceKv,
     scores: Vec<TokenScore>,
-    /// Full pages that the candidates share; 0 until the prompt is fed.
+    /// The first pages, those that others may hold too: found in or left to the pool, and once it is
+    /// fed for several candidates all full ones.
     pub(super) shared_pages: usize,
+    /// Its pages have been left to the pool.
+    pub(super) is_kept: bool,
     /// Once the prompt is fed, until the last candidate has started.
     pub(super) outcome: Option<Outcome>,
 }
@@ -54,6 +58,7 @@ impl Prompt {
             kv: SequenceKv::default(),
             scores: Vec::new(),
             shared_pages: 0,
+            is_kept: false,
             outcome: None,
         }
     }
@@ -77,27 +82,73 @@ impl Prompt {
         self.generation.max_tokens > 1
     }
 
-    /// What to feed next, at most `chunk_tokens`; `None` once it is fed.
-    pub(super) fn next_feed(&self, chunk_tokens: usize) -> Option<Feed> {
-        if self.outcome.is_some() {
-            return None;
-        }
-        let left = self.generation.prompt.len() - self.kv.len_tokens;
-        Some(match self.generation.prompt_scores {
+    /// Takes over the pages of an earlier prompt that begins alike, of which it feeds only the rest;
+    /// says whether there are any. What is to be scored has to be fed.
+    pub(super) fn adopt(&mut self, pool: &mut PagePool, limits: &StepLimits) -> bool {
+        let Generation {
+            prompt,
+            prompt_scores: None,
+            ..
+        } = &*self.generation
+        else {
+            return false;
+        };
+        // At least one token is fed, to have logits.
+        pool.adopt(&mut self.kv.pages, &prompt[..prompt.len() - 1]);
+        self.shared_pages = self.kv.pages.len();
+        self.kv.len_tokens = self.shared_pages * limits.page_tokens;
+        self.shared_pages > 0
+    }
+
+    /// Gives back what was adopted.
+    pub(super) fn abandon(&mut self, pool: &mut PagePool) {
+        pool.release(&mut self.kv.pages);
+        self.kv.len_tokens = 0;
+        self.shared_pages = 0;
+    }
+
+    /// The tokens whose pages may serve others: whole pages, fed in steps that round alike however
+    /// the prompt was cut (see [`Prompt::next_feed`]).
+    pub(super) fn whole_pages(&self, limits: &StepLimits) -> &[u32] {
+        let prompt = &self.generation.prompt;
+        let len = match self.generation.prompt_scores {
+            Some(_) => prompt.len() - 1,
+            None if limits.ends_shortly(prompt.len()) => limits.last_page(prompt.len()),
+            None => prompt.len(),
+        };
+        &prompt[..len / limits.page_tokens * limits.page_tokens]
+    }
+
+    /// What to feed next of a prompt that is not fed yet.
+    ///
+    /// Models may compute a few tokens with other kernels than many, which round differently. So
+    /// that a prompt of which some pages are there already comes to the same bits as one fed from
+    /// the beginning, every token is computed by the same kind of step in both: the cuts are
+    /// between pages, and a few tokens behind the last whole page are a step of their own.
+    pub(super) fn next_feed(&self, limits: &StepLimits) -> Feed {
+        let begin = self.kv.len_tokens;
+        let end = self.generation.prompt.len();
+        let left = end - begin;
+        match self.generation.prompt_scores {
             // The last token predicts nothing of the prompt.
             Some(top) if left > 1 => Feed {
-                tokens: chunk_tokens.min(left - 1),
+                tokens: limits.chunk_tokens.min(left - 1),
                 wanted: Wanted::Scores { top },
             },
-            _ => Feed {
-                tokens: chunk_tokens.min(left),
-                wanted: if left > chunk_tokens {
-                    Wanted::Nothing
-                } else {
-                    Wanted::Logits
-                },
-            },
-        })
+            _ => {
+                let last_page = limits.last_page(end);
+                let stop = match limits.ends_shortly(end) && begin < last_page {
+                    true => last_page,
+                    false => end,
+                };
+                let tokens = limits.chunk_tokens.min(stop - begin);
+                let wanted = match begin + tokens < end {
+                    true => Wanted::Nothing,
+                    false => Wanted::Logits,
+                };
+                Feed { tokens, wanted }
+            }
+        }
     }
 
     /// Feeds tokens that the pages cover; returns the prompt's scores once they are complete.

@@ -24,12 +24,20 @@ impl<M: CausalModel> Engine<M> {
     pub fn new(model: M, limits: EngineLimits) -> (Self, EngineHandle) {
         let limits = limits.at_least_minimal();
         let shared = Rc::new(Shared::default());
-        let pages = PagePool::new(model.page_count(), model.page_tokens());
+        let pages = PagePool::new(
+            model.page_count(),
+            model.page_tokens(),
+            limits.max_cached_pages,
+        );
         let held_tokens = model.page_count().saturating_mul(model.page_tokens());
         let context_tokens = model.context_tokens().min(held_tokens);
+        let page_tokens = model.page_tokens().max(1);
         let step_limits = StepLimits {
-            prefill_chunk_tokens: limits.prefill_chunk_tokens,
+            page_tokens,
+            chunk_tokens: (limits.prefill_chunk_tokens / page_tokens).max(1) * page_tokens,
+            few_tokens: model.few_tokens(),
             max_batch: model.max_batch().max(1),
+            reuse_generated: limits.reuse_generated,
         };
         let handle = EngineHandle::new(shared.clone(), limits, model.vocab_size(), context_tokens);
         let scheduler = Scheduler::new(shared, step_limits, pages);
@@ -44,7 +52,7 @@ impl<M: CausalModel> Engine<M> {
     pub async fn run(mut self) -> Result<()> {
         loop {
             self.scheduler.purge();
-            let Some((index, step)) = self.scheduler.next() else {
+            let Some(step) = self.scheduler.next() else {
                 if self.scheduler.is_done() {
                     return Ok(());
                 }
@@ -52,8 +60,8 @@ impl<M: CausalModel> Engine<M> {
                 shared.wake.raised().await;
                 continue;
             };
-            let job = self.scheduler.job(index);
-            if let Err(error) = job.run(&mut self.model, step).await {
+            let jobs = self.scheduler.jobs();
+            if let Err(error) = step.run(&mut self.model, jobs).await {
                 self.scheduler.shut_down(&error);
                 return Err(error);
             }

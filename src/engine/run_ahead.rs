@@ -1,7 +1,7 @@
 //! How many greedy tokens to ask of the model in one step. Knows nothing of sequences.
 
 /// Grows from one token, so that the first comes promptly, by doubling up to a limit.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct RunAhead {
     next: usize,
     limit: usize,

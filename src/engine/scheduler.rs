@@ -1,20 +1,24 @@
-//! Which request runs next, and who holds the pages. Synchronous; never touches the model.
+//! The running requests and the pages; who is let in and let go. Synchronous; never touches the
+//! model.
 
 use std::rc::Rc;
 
 use super::job::Job;
-use super::pages::{Grants, PagePool};
+use super::pages::PagePool;
 use super::plan::{Step, StepLimits};
 use super::shared::Shared;
 use crate::Error;
 
-/// The running requests, oldest first, and the pages. The oldest that can run does; a waiting one
-/// is admitted when none of them can: their readers lag, or they wait for pages.
+/// The running requests, oldest first, and the pages; `plan` says what they do next.
 pub(super) struct Scheduler {
-    shared: Rc<Shared>,
-    limits: StepLimits,
-    pages: PagePool,
-    running: Vec<Job>,
+    pub(super) shared: Rc<Shared>,
+    pub(super) limits: StepLimits,
+    pub(super) pages: PagePool,
+    pub(super) running: Vec<Job>,
+    /// Turns to generate so far.
+    pub(super) turns: u64,
+    /// The last step fed a prompt while sequences of other requests could go on.
+    pub(super) decode_is_due: bool,
 }
 
 impl Scheduler {
@@ -25,6 +29,8 @@ impl Scheduler {
             limits,
             pages,
             running: Vec::new(),
+            turns: 0,
+            decode_is_due: false,
         };
         scheduler.publish();
         scheduler
@@ -44,25 +50,28 @@ impl Scheduler {
     /// Lets go of what has ended or was cancelled; its pages are free.
     pub(super) fn purge(&mut self) {
         self.shared.purge_queue();
-        let Self { running, pages, .. } = self;
+        let Self {
+            running,
+            pages,
+            limits,
+            ..
+        } = self;
         running.retain_mut(|job| {
-            job.purge(pages);
+            job.purge(pages, limits);
             !job.is_over()
         });
         self.publish();
     }
 
-    /// The next step and the request to run it on, the pages already in its block tables; `None` if
-    /// all have to wait.
-    pub(super) fn next(&mut self) -> Option<(usize, Step)> {
-        let planned = (0..self.running.len()).find_map(|at| Some((at, self.plan(at)?)));
-        let planned = planned.or_else(|| self.admit());
+    /// The next step, the pages already in its block tables; `None` if all have to wait.
+    pub(super) fn next(&mut self) -> Option<Step> {
+        let planned = self.plan();
         self.publish();
         planned
     }
 
-    pub(super) fn job(&mut self, index: usize) -> &mut Job {
-        &mut self.running[index]
+    pub(super) fn jobs(&mut self) -> &mut [Job] {
+        &mut self.running
     }
 
     /// Fails everything that runs or waits, and every later submit.
@@ -79,33 +88,22 @@ impl Scheduler {
         self.purge();
     }
 
-    fn plan(&mut self, index: usize) -> Option<Step> {
-        let others = self.running.iter().enumerate();
-        let others = others.filter(|&(other, _)| other != index);
-        let others = others
-            .flat_map(|(_, job)| job.claims(&self.pages))
-            .collect();
-        let mut grants = Grants {
-            pool: &mut self.pages,
-            others,
+    /// Takes the first waiting request in, if there is one.
+    pub(super) fn admit(&mut self) -> bool {
+        let Some(mut job) = self.shared.queue.borrow_mut().pop_front() else {
+            return false;
         };
-        self.running[index].next_step(&mut grants, self.limits)
+        // Some of its candidates may have been cancelled.
+        job.purge(&mut self.pages, &self.limits);
+        self.running.push(job);
+        true
     }
 
-    /// Takes the first waiting request in if it can run.
-    fn admit(&mut self) -> Option<(usize, Step)> {
-        let mut job = self.shared.queue.borrow_mut().pop_front()?;
-        // Some of its candidates may have been cancelled.
-        job.purge(&mut self.pages);
-        let index = self.running.len();
-        self.running.push(job);
-        let step = self.plan(index);
-        if step.is_none() {
-            // It holds nothing yet.
-            let job = self.running.pop()?;
+    /// Puts the request that was taken in last back; it holds nothing yet.
+    pub(super) fn dismiss(&mut self) {
+        if let Some(job) = self.running.pop() {
             self.shared.queue.borrow_mut().push_front(job);
         }
-        Some((index, step?))
     }
 
     fn publish(&self) {

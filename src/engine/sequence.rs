@@ -5,6 +5,7 @@ use std::rc::Rc;
 use super::choice::Choice;
 use super::events::EventSender;
 use super::generation::Generation;
+use super::run_ahead::RunAhead;
 use crate::model::causal::SequenceKv;
 
 /// A candidate that waits for its start or runs.
@@ -18,8 +19,9 @@ pub(super) struct Sequence {
     pub(super) kv: SequenceKv,
     pub(super) choice: Choice,
     pub(super) is_started: bool,
-    /// The batch it was in last; those that waited longest come first.
-    pub(super) last_batch: u64,
+    /// Its last turn to generate; those that waited longest come first.
+    pub(super) last_turn: u64,
+    pub(super) run_ahead: RunAhead,
 }
 
 impl Sequence {
@@ -28,27 +30,40 @@ impl Sequence {
         generation: Rc<Generation>,
         candidate: u32,
         events: EventSender,
+        run_ahead: RunAhead,
     ) -> Self {
         Self {
             prompt,
             kv: SequenceKv::default(),
             choice: Choice::new(generation, candidate, events),
             is_started: false,
-            last_batch: 0,
+            last_turn: 0,
+            run_ahead,
         }
+    }
+
+    /// Tokens of the prompt and those chosen.
+    pub(super) fn known_tokens(&self) -> usize {
+        self.choice.generation().prompt.len() + self.choice.chosen().len()
     }
 
     /// Tokens known and not in the pages.
     pub(super) fn unfed_tokens(&self) -> usize {
-        let known = self.choice.generation().prompt.len() + self.choice.generated();
-        known - self.kv.len_tokens
+        self.known_tokens() - self.kv.len_tokens
     }
 
     /// The first `count` of them.
     pub(super) fn unfed(&self, count: usize) -> Vec<u32> {
-        match self.choice.last() {
-            Some(last) => vec![last],
+        match self.choice.chosen().last() {
+            Some(&last) => vec![last],
             None => self.choice.generation().prompt[self.kv.len_tokens..][..count].to_vec(),
         }
+    }
+
+    /// The tokens whose keys and values its pages hold.
+    pub(super) fn fed(&self) -> Vec<u32> {
+        let prompt = &self.choice.generation().prompt;
+        let known = prompt.iter().chain(self.choice.chosen());
+        known.take(self.kv.len_tokens).copied().collect()
     }
 }

@@ -1,49 +1,46 @@
-//! Does what `plan` says: one step of a request on the model. A candidate that fails does so alone;
-//! only a lost device is an error here.
+//! Does what `plan` says: one step on the model. A candidate that fails does so alone; only a lost
+//! device is an error here.
 
 use futures_util::future::join;
 
+use super::choice::Allowed;
 use super::contract::expect;
 use super::event::FinishReason;
 use super::job::Job;
-use super::plan::{PageCopy, Step};
+use super::plan::{PageCopy, Place, Step};
 use super::prompt::Feed;
 use super::sequence::Sequence;
 use crate::model::causal::CausalModel;
 use crate::{Error, Result};
 
-impl Job {
-    /// Runs a step that was just planned.
+impl Step {
+    /// Runs the step that was just planned for these running requests.
     ///
     /// # Errors
     /// [`Error::DeviceLost`]; what else goes wrong is told to the candidates it concerns.
-    pub(super) async fn run<M: CausalModel>(&mut self, model: &mut M, step: Step) -> Result<()> {
-        match step {
-            Step::Feed { prompt, feed } => self.feed_prompt(model, prompt, feed).await,
-            Step::Start { sequence, copy } => self.start_sequence(model, sequence, copy),
-            Step::Batch { sequences } => {
-                self.batches += 1;
-                let all = self.sequences.iter_mut().enumerate();
-                let chosen = all.filter(|(at, _)| sequences.contains(at));
+    pub(super) async fn run<M: CausalModel>(self, model: &mut M, jobs: &mut [Job]) -> Result<()> {
+        match self {
+            Step::Feed { job, prompt, feed } => jobs[job].feed_prompt(model, prompt, feed).await,
+            Step::Start { at, copy } => jobs[at.job].start_sequence(model, at.sequence, copy),
+            Step::Batch { rows } => {
+                let all = jobs.iter_mut().enumerate().flat_map(|(job, it)| {
+                    let sequences = it.sequences.iter_mut().enumerate();
+                    sequences.map(move |(sequence, it)| (Place { job, sequence }, it))
+                });
+                let chosen = all.filter(|(at, _)| rows.contains(at));
                 let mut rows: Vec<&mut Sequence> = chosen.map(|(_, sequence)| sequence).collect();
-                for row in &mut rows {
-                    row.last_batch = self.batches;
-                }
-                let result = run_batch(model, &mut rows).await;
-                tell(result, rows.iter().map(|row| &**row))
+                run_batch(model, &mut rows).await
             }
-            Step::Lone(step) => {
-                let (Some(run_ahead), Some(sequence)) =
-                    (&mut self.lone, self.sequences.first_mut())
-                else {
-                    return Ok(());
-                };
-                let result = sequence.run_lone(model, step, run_ahead).await;
+            Step::Lone { at, step } => {
+                let sequence = &mut jobs[at.job].sequences[at.sequence];
+                let result = sequence.run_lone(model, step).await;
                 tell(result, [&*sequence])
             }
         }
     }
+}
 
+impl Job {
     async fn feed_prompt<M: CausalModel>(
         &mut self,
         model: &mut M,
@@ -90,37 +87,55 @@ impl Job {
     }
 }
 
-/// One token for each of several sequences; what their constraints allow next is found out while
-/// the device computes.
+/// One token for each of several sequences. Where the model fails them together, perhaps for one
+/// of them or for their number, each gets its chance alone.
 async fn run_batch<M: CausalModel>(model: &mut M, rows: &mut [&mut Sequence]) -> Result<()> {
+    let (logits, allowed) = match feed_batch(model, rows).await {
+        Ok(fed) => fed,
+        Err(error @ Error::DeviceLost(_)) => return Err(error),
+        Err(_) => {
+            for row in rows {
+                row.kv.len_tokens = row.known_tokens() - 1;
+                let step = row.next_token();
+                let result = row.run_lone(model, step).await;
+                tell(result, [&**row])?;
+            }
+            return Ok(());
+        }
+    };
+    if let Err(error) = expect("rows of logits", logits.len(), rows.len()) {
+        return tell(Err(error), rows.iter().map(|row| &**row));
+    }
+    for ((row, mut logits), allowed) in rows.iter_mut().zip(logits).zip(&allowed) {
+        let kv_tokens = row.known_tokens();
+        let kept = expect("logits", logits.len(), model.vocab_size());
+        match kept.and_then(|()| expect("KV tokens", row.kv.len_tokens, kv_tokens)) {
+            Ok(()) => row.choice.choose(&mut logits, allowed),
+            Err(error) => row.choice.fail(error),
+        }
+    }
+    Ok(())
+}
+
+/// Feeds one token to each row; what their constraints allow next is found out while the device
+/// computes.
+async fn feed_batch<M: CausalModel>(
+    model: &mut M,
+    rows: &mut [&mut Sequence],
+) -> Result<(Vec<Vec<f32>>, Vec<Result<Allowed>>)> {
     let mut inputs = Vec::with_capacity(rows.len());
     let mut choices = Vec::with_capacity(rows.len());
-    let mut kv_tokens = Vec::with_capacity(rows.len());
     for row in rows {
         let token = row.unfed(1)[0];
-        kv_tokens.push(row.kv.len_tokens + 1);
         inputs.push((&mut row.kv, token));
         choices.push(&mut row.choice);
     }
     let allowed = async {
-        choices
-            .iter_mut()
-            .map(|it| it.allowed())
-            .collect::<Vec<_>>()
+        let choices = choices.iter_mut();
+        choices.map(|it| it.allowed()).collect()
     };
     let (logits, allowed) = join(model.feed_batch(&mut inputs), allowed).await;
-    let logits = logits?;
-    expect("rows of logits", logits.len(), inputs.len())?;
-    for ((kv, _), wanted) in inputs.iter().zip(kv_tokens) {
-        expect("KV tokens", kv.len_tokens, wanted)?;
-    }
-    for ((choice, mut logits), allowed) in choices.into_iter().zip(logits).zip(&allowed) {
-        match expect("logits", logits.len(), model.vocab_size()) {
-            Ok(()) => choice.choose(&mut logits, allowed),
-            Err(error) => choice.fail(error),
-        }
-    }
-    Ok(())
+    Ok((logits?, allowed))
 }
 
 /// Tells a failure to those it concerns; a lost device concerns everyone.

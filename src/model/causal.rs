@@ -26,6 +26,10 @@ pub trait CausalModel {
     fn page_count(&self) -> usize;
     /// Most sequences one [`feed_batch`](Self::feed_batch) takes; at least 1.
     fn max_batch(&self) -> usize;
+    /// Most tokens of a step that may round differently than larger ones; 0 if all round alike. The
+    /// keys, values and logits of a token depend, to the last bit, on its history and on which of
+    /// the two kinds its step is, not on how many tokens that feeds.
+    fn few_tokens(&self) -> usize;
 
     /// Feeds `tokens` (at least one) after `kv.len_tokens`, as [`feed`](Self::feed), for a prompt
     /// that goes on: no logits are computed.

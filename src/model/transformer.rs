@@ -12,6 +12,7 @@ use crate::{
     Error, Result,
     ops::{
         argmax::INVALID_TOKEN,
+        matvec,
         score::{parse, score_words},
         step::{PAGE_TOKENS, Segment},
     },
@@ -128,7 +129,7 @@ impl Transformer {
     /// Feeds all tokens; gives the last step.
     async fn feed_chunks(&mut self, kv: &mut SequenceKv, tokens: &[u32]) -> Result<Fed> {
         let mut fed = None;
-        for chunk in tokens.chunks(MAX_TOKENS) {
+        for chunk in chunks(tokens) {
             self.check(kv, chunk.len())?;
             let segment = segment(kv, chunk.len());
             fed = Some(self.steps.feed_chunk(segment, chunk).await?);
@@ -169,6 +170,10 @@ impl CausalModel for Transformer {
 
     fn max_batch(&self) -> usize {
         MAX_BATCH
+    }
+
+    fn few_tokens(&self) -> usize {
+        matvec::MAX_TOKENS
     }
 
     async fn prefill(&mut self, kv: &mut SequenceKv, tokens: &[u32]) -> Result<()> {
@@ -214,7 +219,7 @@ impl CausalModel for Transformer {
         let top = top.min(vocab);
         let first = kv.len_tokens;
         let mut parts = Transaction::default();
-        for (tokens, next) in tokens.chunks(MAX_TOKENS).zip(next.chunks(MAX_TOKENS)) {
+        for (tokens, next) in chunks(tokens).zip(chunks(next)) {
             let fed = self.feed_chunks(kv, tokens).await?;
             for part in self.steps.scores(&fed, next, top) {
                 parts = parts.register(part);
@@ -274,11 +279,51 @@ impl CausalModel for Transformer {
     }
 }
 
+/// Tokens in steps of at most [`MAX_TOKENS`]. What is left behind full steps is not so little that
+/// it would round differently than they do: the one before leaves it some of its own.
+fn chunks<T>(mut tokens: &[T]) -> impl Iterator<Item = &[T]> {
+    std::iter::from_fn(move || {
+        let few = MAX_TOKENS + 1..=MAX_TOKENS + matvec::MAX_TOKENS;
+        let count = match few.contains(&tokens.len()) {
+            true => MAX_TOKENS - PAGE_TOKENS,
+            false => tokens.len().min(MAX_TOKENS),
+        };
+        let (chunk, rest) = tokens.split_at(count);
+        tokens = rest;
+        (!chunk.is_empty()).then_some(chunk)
+    })
+}
+
 /// The next `tokens` tokens of a sequence.
 fn segment(kv: &SequenceKv, tokens: usize) -> Segment<'_> {
     Segment {
         position: kv.len_tokens,
         tokens,
         pages: &kv.pages,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::chunks;
+
+    #[test]
+    fn steps_are_full_or_neither_small_nor_empty() {
+        for (tokens, steps) in [
+            (0, &[][..]),
+            (1, &[1]),
+            (8, &[8]),
+            (256, &[256]),
+            (257, &[192, 65]),
+            (264, &[192, 72]),
+            (265, &[256, 9]),
+            (513, &[256, 192, 65]),
+            (700, &[256, 256, 188]),
+        ] {
+            let tokens: Vec<u32> = (0..tokens).collect();
+            let cut: Vec<&[u32]> = chunks(&tokens).collect();
+            assert_eq!(cut.iter().map(|step| step.len()).collect::<Vec<_>>(), steps);
+            assert_eq!(cut.concat(), tokens);
+        }
     }
 }

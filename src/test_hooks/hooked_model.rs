@@ -88,6 +88,10 @@ impl<M: CausalModel> CausalModel for HookedModel<M> {
         self.model.max_batch()
     }
 
+    fn few_tokens(&self) -> usize {
+        self.model.few_tokens()
+    }
+
     async fn prefill(&mut self, kv: &mut SequenceKv, tokens: &[u32]) -> Result<()> {
         self.enter(true, 0).await?;
         self.model.prefill(kv, tokens).await

@@ -54,6 +54,10 @@ impl CausalModel for Steps {
         1
     }
 
+    fn few_tokens(&self) -> usize {
+        0
+    }
+
     async fn prefill(&mut self, kv: &mut SequenceKv, tokens: &[u32]) -> Result<()> {
         self.feed(kv, tokens).await.map(|_| ())
     }

@@ -133,7 +133,8 @@ impl Plan {
     }
 }
 
-const PAGE_TOKENS: usize = 16;
+/// More than most tests' prompts have, so that these repeat without traces in `usage`.
+const PAGE_TOKENS: usize = 32;
 const PAGES: usize = 8 * CONTEXT / PAGE_TOKENS;
 
 /// Its pages hold the tokens themselves, so what it says follows from what a block table shows.
@@ -251,6 +252,10 @@ impl CausalModel for FakeModel {
     }
     fn max_batch(&self) -> usize {
         4
+    }
+
+    fn few_tokens(&self) -> usize {
+        0
     }
 
     async fn prefill(&mut self, kv: &mut SequenceKv, tokens: &[u32]) -> Result<()> {

@@ -186,3 +186,42 @@ fn the_schema_url_comes_first() {
         },
     );
 }
+
+#[test]
+fn usage_tells_what_earlier_requests_left_in_the_cache() {
+    serve_default(async |server| {
+        let ids: Vec<u32> = server.ids("one two three four five six seven eight nine ten eleven");
+        assert!(ids.len() > 33);
+        let members = json!({"prompt": ids[..34], "max_tokens": 4, "temperature": 0});
+        let first = server.ok(members.clone()).await;
+        let second = server.ok(members.clone()).await;
+        assert_eq!(second["choices"], first["choices"]);
+        let usage = |cached_tokens: Option<usize>| {
+            let mut usage = json!({
+                "prompt_tokens": 34,
+                "completion_tokens": 4,
+                "total_tokens": 38,
+            });
+            if let Some(cached_tokens) = cached_tokens {
+                usage["prompt_tokens_details"] = json!({"cached_tokens": cached_tokens});
+            }
+            usage
+        };
+        assert_eq!(first["usage"], usage(None));
+        // A whole page.
+        assert_eq!(second["usage"], usage(Some(32)));
+        let mut streamed = members.clone();
+        streamed["stream_options"] = json!({"include_usage": true});
+        let chunks = server.stream(streamed).await;
+        assert_eq!(chunks.last().unwrap()["usage"], usage(Some(32)));
+        // Each prompt once, whatever the number of its candidates; what is scored is fed.
+        let both = json!({"prompt": [ids[..34], ids[..33]], "n": 2, "max_tokens": 4, "seed": 1});
+        let details = |object: &Value| object["usage"]["prompt_tokens_details"].clone();
+        let found = details(&server.ok(both).await);
+        assert_eq!(found, json!({"cached_tokens": 64}));
+        let mut scored = members;
+        scored["echo"] = json!(true);
+        scored["logprobs"] = json!(1);
+        assert_eq!(details(&server.ok(scored).await), Value::Null);
+    });
+}

@@ -7,5 +7,6 @@ mod shared_models;
 mod fixture;
 
 mod batches;
+mod prefixes;
 mod references;
 mod scores;

@@ -4,7 +4,7 @@ use super::*;
 
 fn bench() -> Bench {
     let limits = EngineLimits {
-        prefill_chunk_tokens: 10,
+        prefill_chunk_tokens: 8,
         max_queue: 2,
         ..EngineLimits::default()
     };
@@ -19,7 +19,7 @@ fn in_the_middle_of_the_prompt() {
         assert!(bench.step().is_pending());
     }
     assert_eq!(bench.calls().len(), 3);
-    assert_eq!(bench.handle.free_pages(), 64 - 8);
+    assert_eq!(bench.handle.free_pages(), 64 - 6);
     drop(events);
     assert_eq!(bench.handle.active_generations(), 0);
     assert!(bench.settle().is_pending());
@@ -82,7 +82,7 @@ fn while_it_waits() {
         bench
             .calls()
             .iter()
-            .all(|call| call.owners == [1] || call.owners == [4])
+            .all(|call| call.owners.iter().all(|owner| [1, 4].contains(owner)))
     );
     assert_eq!(read_all(&mut events), expected_events(&first, 256));
     assert_eq!(

@@ -124,13 +124,13 @@ fn they_come_in_waves_where_pages_are_few() {
         let mut bench = Bench::new(FakeModel::new(64, page_count, 4), limits(7));
         run(&mut bench, &request(prompt_tokens, 34, 7));
         let calls = bench.calls();
-        let fed = calls.iter().filter(|call| call.kind != Kind::Batch);
+        let fed = calls.iter().filter(|call| call.fed > 1);
         assert_eq!(fed.map(|call| call.fed).sum::<usize>(), prompt_tokens);
     }
 }
 
 #[test]
-fn the_last_one_left_is_still_batched() {
+fn the_last_one_left_runs_ahead() {
     let mut bench = Bench::new(FakeModel::new(64, 64, 4), EngineLimits::default());
     let request = Generation {
         candidates: 2,
@@ -145,6 +145,9 @@ fn the_last_one_left_is_still_batched() {
     let found = bench.read_to_end(&mut [vec![left]]);
     assert_eq!(found[0][0], expected_events(&request, 64));
     let calls = bench.calls();
-    assert!(calls[1..].iter().all(|call| call.kind == Kind::Batch));
-    assert_eq!(calls.last().unwrap().owners.len(), 1);
+    let steps: Vec<_> = calls[1..].iter().map(Call::steps).collect();
+    assert_eq!(
+        steps,
+        [None, None, None, Some(1), Some(2), Some(4), Some(1)]
+    );
 }

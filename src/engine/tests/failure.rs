@@ -12,18 +12,26 @@ fn a_failing_step_fails_one_choice() {
     for (call, sampling) in [(0, greedy()), (2, greedy()), (3, sampled(1))] {
         let mut bench = bench();
         let error = Error::OutOfMemory("no more".into());
-        *bench.controls.fail_at.borrow_mut() = Some((call, error.clone()));
+        bench
+            .controls
+            .fail_at
+            .borrow_mut()
+            .push((call, error.clone()));
         let failing = Generation {
             sampling,
             ..generation(1, 5, 20)
         };
         let other = generation(2, 5, 20);
-        let (mut events, mut others) = (bench.submit(&failing), bench.submit(&other));
+        let mut events = bench.submit(&failing);
+        // For a failing first step the other one waits.
+        let waiting = (call == 0).then(|| bench.submit(&other));
         assert!(bench.settle().is_pending());
         let found = read_all(&mut events);
         let sent = found.len() - 1;
         assert_eq!(found[..sent], expected_events(&failing, 64)[..sent]);
         assert_eq!(found[sent], Event::Failed(error));
+        let mut others = waiting.unwrap_or_else(|| bench.submit(&other));
+        assert!(bench.settle().is_pending());
         assert_eq!(read_all(&mut others), expected_events(&other, 64));
         assert!(bench.all_pages_are_free());
     }
@@ -106,34 +114,40 @@ fn a_failing_candidate_fails_alone() {
 }
 
 #[test]
-fn a_failing_batch_fails_those_in_it() {
-    let generation = Generation {
-        candidates: 6,
-        ..generation(1, 5, 8)
-    };
-    let mut bench = bench();
+fn a_row_that_fails_alone_too_fails_alone() {
+    let requests = [1, 2, 3, 4].map(|owner| Generation {
+        sampling: sampled(3),
+        ..generation(owner, 5, 8)
+    });
     let error = Error::OutOfMemory("no more".into());
-    // The prompt is call 0; four candidates fill a batch.
-    *bench.controls.fail_at.borrow_mut() = Some((3, error.clone()));
-    let mut events = bench.submit_all(std::slice::from_ref(&generation));
-    let found = bench.read_to_end(&mut events).remove(0);
-    let whole = expected_events(&generation, 64);
-    for (candidate, found) in found.iter().enumerate() {
-        if candidate < 4 {
-            assert_eq!(found[..3], whole[..3]);
-            assert_eq!(found[3..], [Event::Failed(error.clone())]);
-        } else {
-            assert_eq!(found, &whole);
+    // After four prompts comes a batch of all; then its rows one by one.
+    for (failing, fails) in [(vec![4], None), (vec![4, 7], Some(2))] {
+        let mut bench = bench();
+        let failures = failing.into_iter().map(|call| (call, error.clone()));
+        bench.controls.fail_at.borrow_mut().extend(failures);
+        let mut events = bench.submit_all(&requests);
+        let found = bench.read_to_end(&mut events);
+        let mut expected = expected_all(&requests, 64);
+        if let Some(at) = fails {
+            expected[at][0].truncate(1);
+            expected[at][0].push(Event::Failed(error.clone()));
         }
+        assert_eq!(found, expected);
+        let calls = bench.calls();
+        assert_eq!(calls[4].owners, [1, 2, 3, 4]);
+        for (owner, call) in (1..).zip(&calls[5..9]) {
+            assert_eq!((call.kind, &*call.owners), (Kind::Feed, &[owner][..]));
+        }
+        assert_eq!(calls[9].kind, Kind::Batch);
+        assert!(bench.all_pages_are_free());
     }
-    assert!(bench.all_pages_are_free());
 }
 
 #[test]
 fn a_failing_prompt_fails_its_candidates() {
     let mut bench = bench();
     let error = Error::OutOfMemory("no more".into());
-    *bench.controls.fail_at.borrow_mut() = Some((0, error.clone()));
+    bench.controls.fail_at.borrow_mut().push((0, error.clone()));
     let both = [1, 2].map(|owner| Generation {
         candidates: 3,
         ..generation(owner, 5, 8)
@@ -192,7 +206,7 @@ fn a_lost_device_fails_everything_and_later_submits() {
         sampling: sampled(1),
         ..generation(1, 5, 20)
     });
-    *bench.controls.fail_at.borrow_mut() = Some((2, error.clone()));
+    bench.controls.fail_at.borrow_mut().push((1, error.clone()));
     let mut waiting = bench.submit(&generation(2, 5, 20));
     assert_eq!(bench.settle(), Poll::Ready(Err(error.clone())));
     assert_eq!(

@@ -1,5 +1,6 @@
 //! A model without weights: its logits are a hash of the history it reads back from its pages, so
-//! a wrong block table, a page in two hands or a wrong rollback changes what it says.
+//! a wrong block table, a page in two hands or a wrong rollback changes what it says. So does the
+//! kind of step that fed a token, if the test wants it: a small one or not.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -13,6 +14,8 @@ use crate::sample::Sampler;
 use crate::{Error, Result};
 
 pub(super) const VOCAB: usize = 50;
+/// Added to a token in the pages that a small step fed.
+const FED_BY_FEW: u32 = 1000;
 
 /// One call of the model. `owners` are the first tokens of the sequences' histories.
 #[derive(Debug, Clone, PartialEq)]
@@ -58,8 +61,8 @@ pub(super) struct Controls {
     pub(super) calls: RefCell<Vec<Call>>,
     /// Pages copied.
     pub(super) copies: Cell<usize>,
-    /// Error of the call with this index.
-    pub(super) fail_at: RefCell<Option<(usize, Error)>>,
+    /// Errors of the calls with these indices.
+    pub(super) fail_at: RefCell<Vec<(usize, Error)>>,
     /// Every copy fails.
     pub(super) copies_fail: Cell<bool>,
     /// The call with this index says too little.
@@ -72,6 +75,7 @@ pub(super) struct Controls {
 pub(super) struct FakeModel {
     pub(super) context_tokens: usize,
     pub(super) max_batch: usize,
+    pub(super) few_tokens: usize,
     pages: Vec<Vec<Option<u32>>>,
     pub(super) controls: Rc<Controls>,
 }
@@ -81,6 +85,7 @@ impl FakeModel {
         Self {
             context_tokens,
             max_batch: 4,
+            few_tokens: 0,
             pages: vec![vec![None; page_tokens]; page_count],
             controls: Rc::default(),
         }
@@ -95,19 +100,25 @@ impl FakeModel {
         assert!(fed > 0, "the trait asks for at least one");
         let owner = |(kv, tokens): &(&SequenceKv, &[u32])| match kv.len_tokens {
             0 => tokens[0],
-            _ => self.read(kv, 1)[0],
+            _ => self.read(kv, 1)[0] % FED_BY_FEW,
         };
         let owners = rows.iter().map(owner).collect();
         let mut calls = self.controls.calls.borrow_mut();
         calls.push(Call { kind, owners, fed });
         let call = calls.len() - 1;
-        match &*self.controls.fail_at.borrow() {
-            Some((at, error)) if *at == call => Err(error.clone()),
-            _ => Ok(self.controls.cheat_at.get() == Some(call)),
+        let failures = self.controls.fail_at.borrow();
+        match failures.iter().find(|(at, _)| *at == call) {
+            Some((_, error)) => Err(error.clone()),
+            None => Ok(self.controls.cheat_at.get() == Some(call)),
         }
     }
 
-    fn write(&mut self, kv: &mut SequenceKv, token: u32) {
+    /// Writes tokens of a step of `fed`.
+    fn write(&mut self, kv: &mut SequenceKv, token: u32, fed: usize) {
+        let token = match fed <= self.few_tokens {
+            true => token + FED_BY_FEW,
+            false => token,
+        };
         let page_tokens = self.page_tokens();
         let page = kv.pages[kv.len_tokens / page_tokens] as usize;
         self.pages[page][kv.len_tokens % page_tokens] = Some(token);
@@ -152,10 +163,14 @@ impl CausalModel for FakeModel {
         self.max_batch
     }
 
+    fn few_tokens(&self) -> usize {
+        self.few_tokens
+    }
+
     async fn prefill(&mut self, kv: &mut SequenceKv, tokens: &[u32]) -> Result<()> {
         self.enter(Kind::Prefill, &[(kv, tokens)]).await?;
         for &token in tokens {
-            self.write(kv, token);
+            self.write(kv, token, tokens.len());
         }
         Ok(())
     }
@@ -163,7 +178,7 @@ impl CausalModel for FakeModel {
     async fn feed(&mut self, kv: &mut SequenceKv, tokens: &[u32]) -> Result<Vec<f32>> {
         let cheats = self.enter(Kind::Feed, &[(kv, tokens)]).await?;
         for &token in tokens {
-            self.write(kv, token);
+            self.write(kv, token, tokens.len());
         }
         let mut logits = self.logits(kv);
         if cheats {
@@ -189,7 +204,7 @@ impl CausalModel for FakeModel {
         }
         let mut logits = vec![];
         for (kv, token) in rows {
-            self.write(kv, *token);
+            self.write(kv, *token, 1);
             logits.push(self.logits(kv));
         }
         if cheats {
@@ -209,7 +224,7 @@ impl CausalModel for FakeModel {
         assert_eq!(tokens.len(), next.len());
         let mut scores = vec![];
         for (&token, &next) in tokens.iter().zip(next) {
-            self.write(kv, token);
+            self.write(kv, token, tokens.len());
             scores.push(score(&self.read(kv, kv.len_tokens), next, top));
         }
         if cheats {
@@ -236,13 +251,13 @@ impl CausalModel for FakeModel {
         assert!(steps > 0, "the trait asks for at least one");
         let cheats = self.enter(Kind::Greedy { steps }, &[(kv, tokens)]).await?;
         for &token in tokens {
-            self.write(kv, token);
+            self.write(kv, token, tokens.len());
         }
         let mut ids = vec![];
         let mut invalid = None;
         for position in 0..steps {
             if let Some(&id) = ids.last() {
-                self.write(kv, id);
+                self.write(kv, id, 1);
             }
             let logits = self.logits(kv);
             if logits.iter().any(|z| z.is_nan()) {

@@ -5,7 +5,9 @@ mod candidates;
 mod constraint;
 mod failure;
 mod fake_model;
+mod joining;
 mod output;
+mod prefixes;
 mod prompts;
 mod random;
 mod scheduling;
@@ -173,6 +175,22 @@ fn expected_all(generations: &[Generation], context_tokens: usize) -> Vec<Vec<Ve
         events.collect()
     };
     generations.iter().map(of).collect()
+}
+
+/// The events per prompt and candidate of an engine that does nothing else and keeps no pages.
+fn alone(model: FakeModel, limits: EngineLimits, request: &[Generation]) -> Vec<Vec<Vec<Event>>> {
+    let limits = EngineLimits {
+        max_cached_pages: 0,
+        max_queue: request.len(),
+        max_unread_events: 256,
+        ..limits
+    };
+    let mut bench = Bench::new(model, limits);
+    let one_by_one = request.iter().map(|generation| {
+        let mut events = bench.submit_all(std::slice::from_ref(generation));
+        bench.read_to_end(&mut events).remove(0)
+    });
+    one_by_one.collect()
 }
 
 /// The ids among events.

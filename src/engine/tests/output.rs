@@ -102,14 +102,14 @@ fn tokens_past_a_stop_are_rolled_back() {
     let (sender, _events) = channel(&shared, limits.max_unread_events);
     let mut history = generation.prompt.clone();
     history.extend(&ids[..=first]);
-    let mut sequence = Sequence::new(0, Rc::new(generation), 0, sender);
-    let mut run_ahead = RunAhead::new(limits.max_run_ahead_tokens);
+    let run_ahead = RunAhead::new(limits.max_run_ahead_tokens);
+    let mut sequence = Sequence::new(0, Rc::new(generation), 0, sender, run_ahead);
     sequence.kv.pages = vec![3, 1, 4, 15, 9, 2, 6, 5];
     let mut ran_past = false;
     while !sequence.choice.is_closed() {
-        let step = sequence.lone_step(&run_ahead).unwrap();
+        let step = sequence.next_tokens();
         ran_past = sequence.kv.len_tokens + step.kv_tokens() > history.len() - 1;
-        let run = sequence.run_lone(&mut model, step, &mut run_ahead);
+        let run = sequence.run_lone(&mut model, step);
         pollster::block_on(run).unwrap();
     }
     assert!(ran_past, "the model had run further");

@@ -105,6 +105,7 @@ fn candidates_that_lack_pages_come_before_further_prompts() {
     let mut bench = bench_of(4, 16);
     // Each of the first prompt's candidates may need all pages: they run one by one.
     let first = Generation {
+        sampling: sampled(11),
         candidates: 3,
         ..generation(1, 30, 34)
     };

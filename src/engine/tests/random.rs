@@ -26,7 +26,14 @@ struct Reader {
 }
 
 fn any_generation() -> impl Strategy<Value = Generation> {
-    let prompt = prop::collection::vec(0..fake_model::VOCAB as u32, 1..CONTEXT);
+    // Half of them begin as others do.
+    let tokens = |len| prop::collection::vec(0..fake_model::VOCAB as u32, len);
+    let begin = (0..CONTEXT / 2, prop_oneof![Just(3u32), Just(5)]);
+    let alike = (begin, tokens(1..CONTEXT / 2)).prop_map(|((len, factor), own)| {
+        let begin = (0..len as u32).map(|i| i * factor % fake_model::VOCAB as u32);
+        begin.chain(own).collect::<Vec<u32>>()
+    });
+    let prompt = prop_oneof![tokens(1..CONTEXT), alike];
     let sampling = prop_oneof![Just(greedy()), any::<i64>().prop_map(sampled)];
     let stop_ids = prop::collection::vec(0..fake_model::VOCAB as u32, 0..3);
     let prompt_scores = prop::option::weighted(0.3, 0..3usize);
@@ -86,14 +93,27 @@ proptest! {
         max_run_ahead_tokens in 1usize..20,
         max_unread_events in 2usize..20,
         suspensions in 0usize..3,
+        max_cached_pages in prop_oneof![Just(0), 1..10usize, Just(usize::MAX)],
+        reuse_generated in any::<bool>(),
+        few_tokens in 0usize..4,
+        failing_calls in prop::collection::vec(0usize..300, 0..4),
         poison in prop_oneof![Just(Poison::None), Just(Poison::OneIn(100))],
     ) {
-        let limits = EngineLimits { max_queue: 5, max_unread_events, prefill_chunk_tokens, max_run_ahead_tokens };
-        let mut model = FakeModel::new(CONTEXT, page_count, 4);
-        model.max_batch = max_batch;
-        let mut bench = Bench::new(model, limits);
+        let limits = EngineLimits { max_queue: 5, max_unread_events, prefill_chunk_tokens, max_run_ahead_tokens, max_cached_pages, reuse_generated };
+        // What was generated is fed by small steps: only where these round alike it may be kept.
+        let few_tokens = if reuse_generated { 0 } else { few_tokens };
+        let model = || {
+            let mut model = FakeModel::new(CONTEXT, page_count, 4);
+            model.max_batch = max_batch;
+            model.few_tokens = few_tokens;
+            *model.controls.poison.borrow_mut() = poison.clone();
+            model
+        };
+        let mut bench = Bench::new(model(), limits.clone());
         bench.controls.suspensions.set(suspensions);
-        *bench.controls.poison.borrow_mut() = poison.clone();
+        let failure = crate::Error::OutOfMemory("no more".into());
+        let failures = failing_calls.into_iter().map(|call| (call, failure.clone()));
+        bench.controls.fail_at.borrow_mut().extend(failures);
         let mut readers: Vec<Reader> = vec![];
         for (request, act) in acts.into_iter().enumerate() {
             match act {
@@ -143,7 +163,19 @@ proptest! {
             }
         }
         for Reader { generation, candidate, found, .. } in &readers {
-            prop_assert_eq!(found, &expected(generation, *candidate, CONTEXT, &poison));
+            let whole = if few_tokens == 0 {
+                expected(generation, *candidate, CONTEXT, &poison)
+            } else {
+                let alone = alone(model(), limits.clone(), std::slice::from_ref(generation));
+                alone[0][*candidate as usize].clone()
+            };
+            match found.split_last() {
+                // What it had told until then was right.
+                Some((Event::Failed(error), told)) if *error == failure => {
+                    prop_assert_eq!(told, &whole[..told.len()]);
+                }
+                _ => prop_assert_eq!(found, &whole),
+            }
         }
         prop_assert!(bench.all_pages_are_free());
         prop_assert_eq!(bench.handle.active_generations(), 0);

@@ -1,0 +1,177 @@
+//! Which page holds which tokens after which: a tree of whole pages, for prompts that begin alike.
+//! Knows neither who holds a page nor how many there are.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// Pages by their tokens.
+type Pages = BTreeMap<Rc<[u32]>, u32>;
+
+/// A page's place in the tree: the path from the root spells all tokens up to its end, so that
+/// equal paths are equal prefixes, compared id by id.
+#[derive(Debug)]
+struct Node {
+    parent: Option<u32>,
+    tokens: Rc<[u32]>,
+    children: Pages,
+    /// Later than that of everything below it used no later.
+    last_used: u64,
+}
+
+/// The pages whose tokens are known.
+#[derive(Debug)]
+pub(super) struct PrefixCache {
+    page_tokens: usize,
+    /// Pages that begin a sequence.
+    roots: Pages,
+    /// By page id.
+    nodes: Vec<Option<Node>>,
+    clock: u64,
+}
+
+impl PrefixCache {
+    pub(super) fn new(page_count: usize, page_tokens: usize) -> Self {
+        Self {
+            page_tokens,
+            roots: Pages::new(),
+            nodes: (0..page_count).map(|_| None).collect(),
+            clock: 0,
+        }
+    }
+
+    pub(super) fn contains(&self, page: u32) -> bool {
+        self.nodes[page as usize].is_some()
+    }
+
+    /// The pages of the longest known prefix of `tokens`.
+    pub(super) fn find(&mut self, tokens: &[u32]) -> Vec<u32> {
+        let mut path = Vec::new();
+        for run in tokens.chunks_exact(self.page_tokens) {
+            let Some(&page) = self.children(path.last().copied()).get(run) else {
+                break;
+            };
+            path.push(page);
+        }
+        self.touch(&path);
+        path
+    }
+
+    /// Remembers what `pages` hold: the first whole pages of `tokens`. Where the tokens are known
+    /// already, the page known to hold them stays.
+    pub(super) fn insert(&mut self, tokens: &[u32], pages: &[u32]) {
+        let mut path = Vec::with_capacity(pages.len());
+        for (run, &page) in tokens.chunks_exact(self.page_tokens).zip(pages) {
+            let parent = path.last().copied();
+            let known = self.children(parent).get(run).copied();
+            path.push(known.unwrap_or_else(|| self.add(parent, run, page)));
+        }
+        self.touch(&path);
+    }
+
+    /// Forgets the page used longest ago among those that may go, and all that continue it, which
+    /// nobody could find any more; returns them.
+    pub(super) fn evict(&mut self, may_go: impl Fn(u32) -> bool) -> Vec<u32> {
+        let pages = self.nodes.iter().zip(0..);
+        let candidates = pages.filter_map(|(node, page)| Some((node.as_ref()?.last_used, page)));
+        let oldest = candidates.filter(|&(_, page)| may_go(page)).min();
+        let Some((_, oldest)) = oldest else {
+            return Vec::new();
+        };
+        let mut gone = vec![oldest];
+        let mut at = 0;
+        while let Some(&page) = gone.get(at) {
+            if let Some(node) = self.nodes[page as usize].take() {
+                gone.extend(node.children.values());
+                if at == 0 {
+                    self.children_mut(node.parent).remove(&node.tokens);
+                }
+            }
+            at += 1;
+        }
+        gone
+    }
+
+    fn add(&mut self, parent: Option<u32>, run: &[u32], page: u32) -> u32 {
+        let tokens: Rc<[u32]> = run.into();
+        self.children_mut(parent).insert(tokens.clone(), page);
+        self.nodes[page as usize] = Some(Node {
+            parent,
+            tokens,
+            children: Pages::new(),
+            last_used: 0,
+        });
+        page
+    }
+
+    /// The last page first: a page is never older than what continues it.
+    fn touch(&mut self, path: &[u32]) {
+        for &page in path.iter().rev() {
+            self.clock += 1;
+            if let Some(node) = &mut self.nodes[page as usize] {
+                node.last_used = self.clock;
+            }
+        }
+    }
+
+    fn children(&self, parent: Option<u32>) -> &Pages {
+        let node = parent.and_then(|page| self.nodes[page as usize].as_ref());
+        node.map_or(&self.roots, |node| &node.children)
+    }
+
+    fn children_mut(&mut self, parent: Option<u32>) -> &mut Pages {
+        let node = parent.and_then(|page| self.nodes[page as usize].as_mut());
+        node.map_or(&mut self.roots, |node| &mut node.children)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::PrefixCache;
+
+    fn cache() -> PrefixCache {
+        let mut cache = PrefixCache::new(8, 2);
+        cache.insert(&[1, 2, 3, 4, 5, 6], &[7, 0, 3]);
+        cache.insert(&[1, 2, 3, 5], &[6, 1]);
+        cache
+    }
+
+    #[test]
+    fn the_longest_prefix_of_whole_pages_is_found() {
+        let mut cache = cache();
+        assert_eq!(cache.find(&[1, 2, 3, 4, 5, 6, 7, 8]), [7, 0, 3]);
+        assert_eq!(cache.find(&[1, 2, 3, 4, 5]), [7, 0]);
+        assert_eq!(cache.find(&[1, 2, 3, 5, 9, 9]), [7, 1]);
+        assert!(cache.find(&[3, 4]).is_empty(), "not what it begins with");
+        assert!(cache.find(&[1]).is_empty());
+    }
+
+    #[test]
+    fn a_page_whose_tokens_are_known_is_not_needed() {
+        let cache = cache();
+        assert_eq!([6, 7].map(|page| cache.contains(page)), [false, true]);
+    }
+
+    #[test]
+    fn the_page_used_longest_ago_goes_first() {
+        let mut cache = cache();
+        cache.find(&[1, 2, 3, 4]);
+        let mut order = vec![];
+        while let [page] = cache.evict(|_| true)[..] {
+            order.push(page);
+        }
+        assert_eq!(order, [3, 1, 0, 7]);
+        assert!(cache.evict(|_| true).is_empty());
+    }
+
+    #[test]
+    fn what_continues_a_page_goes_with_it() {
+        let mut cache = cache();
+        let mut gone = cache.evict(|page| page == 0);
+        gone.sort_unstable();
+        assert_eq!(gone, [0, 3]);
+        assert_eq!(cache.find(&[1, 2, 3, 4, 5, 6]), [7]);
+        assert_eq!(cache.find(&[1, 2, 3, 5]), [7, 1]);
+        cache.insert(&[1, 2, 3, 4], &[7, 5]);
+        assert_eq!(cache.find(&[1, 2, 3, 4, 5, 6]), [7, 5]);
+    }
+}
