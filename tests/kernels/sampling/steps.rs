@@ -1,0 +1,193 @@
+//! Many steps without the host, and rows that fail.
+
+use inpage::{
+    Error,
+    ops::step::{ROWS, TOKENS},
+    sample::{DryParams, MirostatParams, Sampler, SamplingParams, TokenMask},
+};
+
+use super::bench_of_rows::Bench;
+use super::random::{Dice, MARGIN, close};
+use crate::fixture::{Noise, gpu};
+use crate::reference::Reference;
+
+/// Eight samplers that remember different things.
+fn all_kinds() -> Vec<SamplingParams> {
+    let plain = SamplingParams::default();
+    let dry = Some(DryParams {
+        multiplier: 1.5,
+        base: 1.3,
+        allowed_length: 1,
+        breakers: [3, 30].into(),
+    });
+    let mirostat = Some(MirostatParams {
+        target_bits: 2.5,
+        learning_rate: 0.3,
+    });
+    let counting = SamplingParams {
+        repetition_penalty: 1.3,
+        frequency_penalty: 0.4,
+        presence_penalty: -0.2,
+        ..plain.clone()
+    };
+    vec![
+        plain.clone(),
+        SamplingParams {
+            temperature: 0.0,
+            ..counting.clone()
+        },
+        SamplingParams {
+            dry: dry.clone(),
+            temperature: 0.7,
+            ..plain.clone()
+        },
+        SamplingParams {
+            mirostat,
+            ..plain.clone()
+        },
+        SamplingParams {
+            mirostat,
+            dry: dry.clone(),
+            ..counting.clone()
+        },
+        SamplingParams {
+            frequency_penalty: 0.7,
+            top_p: 0.9,
+            ..plain.clone()
+        },
+        SamplingParams {
+            repetition_penalty: 0.6,
+            top_k: Some(9),
+            ..plain.clone()
+        },
+        SamplingParams {
+            dry,
+            temperature: 0.0,
+            logit_bias: vec![(5, 2.0)],
+            ..plain
+        },
+    ]
+}
+
+/// Counts, histories, limits, positions: what the device remembers is what the CPU remembers.
+#[test]
+fn fifty_steps_without_the_host() {
+    const STEPS: usize = 50;
+    const VOCAB: usize = 33;
+    let (gpu, mut dice) = (gpu(), Dice(Noise(77)));
+    let prompt = [1, 2, 3, 1, 2];
+    let samplers = all_kinds().into_iter().enumerate();
+    let samplers = samplers.map(|(i, params)| (Sampler::new(&params, i as u32, &prompt), params));
+    let mut samplers: Vec<_> = samplers
+        .enumerate()
+        .map(|(i, (sampler, params))| (sampler, Reference::new(&params, i as u32, &prompt)))
+        .collect();
+    let rows = samplers.len();
+    let mut bench = Bench::new(rows, VOCAB, gpu.device());
+    for (slot, (sampler, _)) in samplers.iter().enumerate() {
+        bench.load(slot, sampler);
+    }
+    let none = (vec![None; rows], vec![None; rows]);
+    // Rows of which a threshold decided by a hair go another way from there on.
+    let mut is_lost = vec![false; rows];
+    for first in (0..STEPS).step_by(25) {
+        let all_logits: Vec<Vec<Vec<f32>>> = (0..25)
+            .map(|_| {
+                let mut row = || dice.0.floats(VOCAB).iter().map(|z| z * 2.5).collect();
+                (0..rows).map(|_| row()).collect()
+            })
+            .collect();
+        for logits in &all_logits {
+            bench.sample(&logits.concat(), &none.0, &none.1);
+        }
+        let wanted = (0..25).flat_map(|i| (0..rows).map(move |slot| (slot, first + i, None)));
+        let mut found = bench.results(wanted).into_iter();
+        for logits in &all_logits {
+            for (slot, row) in logits.iter().enumerate() {
+                let (found, mu) = found.next().unwrap().unwrap();
+                let (sampler, reference) = &mut samplers[slot];
+                if is_lost[slot] {
+                    continue;
+                }
+                let clear = reference.sample(row, None, MARGIN);
+                let expected = sampler.sample(&mut row.clone(), None, None).unwrap().id;
+                if found.id != expected {
+                    assert_eq!(clear, None, "row {slot} at {}", sampler.position());
+                    is_lost[slot] = true;
+                } else if let Some(limit) = sampler.mirostat_mu() {
+                    assert!(close(mu, limit), "{mu} {limit}");
+                }
+            }
+        }
+    }
+    assert!(is_lost.iter().filter(|is_lost| **is_lost).count() <= 1);
+    let (ids, step) = bench.next();
+    assert_eq!(step[TOKENS], rows as u32);
+    for (slot, (_, reference)) in samplers.iter().enumerate() {
+        assert_eq!(step[ROWS + 2 * slot], 40 + STEPS as u32);
+        if !is_lost[slot] {
+            assert_eq!(ids[slot], *reference.generated.last().unwrap());
+        }
+    }
+}
+
+/// A row fails alone, keeps its first failure, and tells an invalid row from a dead end.
+#[test]
+fn rows_fail_alone() {
+    const VOCAB: usize = 100;
+    let gpu = gpu();
+    let sound = vec![0.5; VOCAB];
+    let with = |id: usize, z: f32| {
+        let mut row = sound.clone();
+        row[id] = z;
+        row
+    };
+    let mut gap = vec![f32::NEG_INFINITY; VOCAB];
+    gap[70] = -3.0;
+    let only = |id: u32| {
+        let mut words = vec![0; 4];
+        words[id as usize / 32] = 1 << (id % 32);
+        Some(TokenMask::from_words(words))
+    };
+    let invalid = Error::InvalidLogits { position: 0 };
+    let dead_end = Error::GrammarDeadEnd { position: 0 };
+    let cases = [
+        (sound.clone(), None, None),
+        (with(99, f32::NAN), None, Some(&invalid)),
+        (with(0, -f32::NAN), None, Some(&invalid)),
+        (with(64, f32::INFINITY), only(3), Some(&invalid)),
+        (vec![f32::NEG_INFINITY; VOCAB], None, Some(&invalid)),
+        (gap.clone(), only(71), Some(&dead_end)),
+        (
+            gap.clone(),
+            Some(TokenMask::from_words(vec![])),
+            Some(&dead_end),
+        ),
+        (gap, only(70), None),
+    ];
+    for temperature in [0.0, 1.0] {
+        let params = SamplingParams {
+            temperature,
+            frequency_penalty: 0.5,
+            ..SamplingParams::default()
+        };
+        let mut bench = Bench::new(cases.len(), VOCAB, gpu.device());
+        for slot in 0..cases.len() {
+            bench.load(slot, &Sampler::new(&params, 0, &[]));
+        }
+        let logits: Vec<f32> = cases.iter().flat_map(|case| case.0.clone()).collect();
+        let masks: Vec<_> = cases.iter().map(|case| case.1.clone()).collect();
+        let none = vec![None; cases.len()];
+        bench.sample(&logits, &masks, &none);
+        // All rows are sound now; what failed has failed.
+        bench.sample(&sound.repeat(cases.len()), &vec![None; cases.len()], &none);
+        let wanted = (0..cases.len()).map(|slot| (slot, 0, None));
+        let found = bench.results(wanted);
+        for (slot, (found, (row, mask, failure))) in found.into_iter().zip(&cases).enumerate() {
+            let mut sampler = Sampler::new(&params, 0, &[]);
+            let expected = sampler.sample(&mut row.clone(), mask.as_ref(), None);
+            assert_eq!(expected.as_ref().err(), *failure);
+            assert_eq!(found.map(|it| it.0), expected, "row {slot}");
+        }
+    }
+}
