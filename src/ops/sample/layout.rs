@@ -303,8 +303,10 @@ pub(super) fn account_pieces(sampler: &Sampler, shape: SamplerShape) -> Vec<(usi
     let mut words = vec![0; HISTORY];
     words[POSITION] = state.position as u32;
     words[MU] = state.mu.unwrap_or(0.0).to_bits();
-    words[LEN] = state.history.len() as u32;
-    words.extend(&state.history);
+    let skipped = state.history.len().saturating_sub(shape.history_tokens);
+    let history = &state.history[skipped..];
+    words[LEN] = history.len() as u32;
+    words.extend(history);
     let mut pieces = vec![(0, words)];
     let is_counted = params.frequency_penalty != 0.0 || params.presence_penalty != 0.0;
     if is_counted || params.repetition_penalty != 1.0 {

@@ -6,7 +6,7 @@ use inpage::sample::{
     DryParams, LogprobsMode, MirostatParams, Sampler, SamplingParams, ScoreRequest, TokenMask,
 };
 
-use super::bench_of_rows::Bench;
+use super::device_rows::DeviceRows;
 use crate::fixture::{Noise, gpu};
 use crate::reference::Reference;
 
@@ -179,20 +179,20 @@ pub fn close(a: f32, b: f32) -> bool {
 
 /// Samples `batches` times `rows` random cases; gives how many tokens differed, each of them excused.
 fn compare(device: &Device, vocab: usize, rows: usize, batches: usize, dice: &mut Dice) -> usize {
-    let mut bench = Bench::new(rows, vocab, device);
+    let mut rows = DeviceRows::new(rows, vocab, device);
     let mut differing = 0;
     for _ in 0..batches {
         let mut cases: Vec<Case> = (0..rows).map(|_| case(dice, vocab)).collect();
         let positions: Vec<usize> = cases.iter().map(|case| case.sampler.position()).collect();
         for (slot, case) in cases.iter().enumerate() {
-            bench.load(slot, &case.sampler);
+            rows.load(slot, &case.sampler);
         }
         let logits: Vec<f32> = cases.iter().flat_map(|case| case.row.clone()).collect();
         let masks: Vec<_> = cases.iter().map(|case| case.mask.clone()).collect();
         let scores: Vec<_> = cases.iter().map(|case| case.score).collect();
-        bench.sample(&logits, &masks, &scores);
+        rows.sample(&logits, &masks, &scores);
         let wanted = (0..rows).map(|slot| (slot, positions[slot], scores[slot]));
-        let found = bench.results(wanted);
+        let found = rows.results(wanted);
         for (found, case) in found.into_iter().zip(&mut cases) {
             let mask = case.mask.as_ref();
             let expected = case.sampler.sample(&mut case.row.clone(), mask, case.score);

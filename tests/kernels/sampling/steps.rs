@@ -6,7 +6,7 @@ use inpage::{
     sample::{DryParams, MirostatParams, Sampler, SamplingParams, TokenMask},
 };
 
-use super::bench_of_rows::Bench;
+use super::device_rows::DeviceRows;
 use super::random::{Dice, MARGIN, close};
 use crate::fixture::{Noise, gpu};
 use crate::reference::Reference;
@@ -82,26 +82,26 @@ fn fifty_steps_without_the_host() {
         .enumerate()
         .map(|(i, (sampler, params))| (sampler, Reference::new(&params, i as u32, &prompt)))
         .collect();
-    let rows = samplers.len();
-    let mut bench = Bench::new(rows, VOCAB, gpu.device());
+    let count = samplers.len();
+    let mut rows = DeviceRows::new(count, VOCAB, gpu.device());
     for (slot, (sampler, _)) in samplers.iter().enumerate() {
-        bench.load(slot, sampler);
+        rows.load(slot, sampler);
     }
-    let none = (vec![None; rows], vec![None; rows]);
+    let none = (vec![None; count], vec![None; count]);
     // Rows of which a threshold decided by a hair go another way from there on.
-    let mut is_lost = vec![false; rows];
+    let mut is_lost = vec![false; count];
     for first in (0..STEPS).step_by(25) {
         let all_logits: Vec<Vec<Vec<f32>>> = (0..25)
             .map(|_| {
                 let mut row = || dice.0.floats(VOCAB).iter().map(|z| z * 2.5).collect();
-                (0..rows).map(|_| row()).collect()
+                (0..count).map(|_| row()).collect()
             })
             .collect();
         for logits in &all_logits {
-            bench.sample(&logits.concat(), &none.0, &none.1);
+            rows.sample(&logits.concat(), &none.0, &none.1);
         }
-        let wanted = (0..25).flat_map(|i| (0..rows).map(move |slot| (slot, first + i, None)));
-        let mut found = bench.results(wanted).into_iter();
+        let wanted = (0..25).flat_map(|i| (0..count).map(move |slot| (slot, first + i, None)));
+        let mut found = rows.results(wanted).into_iter();
         for logits in &all_logits {
             for (slot, row) in logits.iter().enumerate() {
                 let (found, mu) = found.next().unwrap().unwrap();
@@ -121,8 +121,8 @@ fn fifty_steps_without_the_host() {
         }
     }
     assert!(is_lost.iter().filter(|is_lost| **is_lost).count() <= 1);
-    let (ids, step) = bench.next();
-    assert_eq!(step[TOKENS], rows as u32);
+    let (ids, step) = rows.next();
+    assert_eq!(step[TOKENS], count as u32);
     for (slot, (_, reference)) in samplers.iter().enumerate() {
         assert_eq!(step[ROWS + 2 * slot], 40 + STEPS as u32);
         if !is_lost[slot] {
@@ -171,18 +171,18 @@ fn rows_fail_alone() {
             frequency_penalty: 0.5,
             ..SamplingParams::default()
         };
-        let mut bench = Bench::new(cases.len(), VOCAB, gpu.device());
+        let mut rows = DeviceRows::new(cases.len(), VOCAB, gpu.device());
         for slot in 0..cases.len() {
-            bench.load(slot, &Sampler::new(&params, 0, &[]));
+            rows.load(slot, &Sampler::new(&params, 0, &[]));
         }
         let logits: Vec<f32> = cases.iter().flat_map(|case| case.0.clone()).collect();
         let masks: Vec<_> = cases.iter().map(|case| case.1.clone()).collect();
         let none = vec![None; cases.len()];
-        bench.sample(&logits, &masks, &none);
+        rows.sample(&logits, &masks, &none);
         // All rows are sound now; what failed has failed.
-        bench.sample(&sound.repeat(cases.len()), &vec![None; cases.len()], &none);
+        rows.sample(&sound.repeat(cases.len()), &vec![None; cases.len()], &none);
         let wanted = (0..cases.len()).map(|slot| (slot, 0, None));
-        let found = bench.results(wanted);
+        let found = rows.results(wanted);
         for (slot, (found, (row, mask, failure))) in found.into_iter().zip(&cases).enumerate() {
             let mut sampler = Sampler::new(&params, 0, &[]);
             let expected = sampler.sample(&mut row.clone(), mask.as_ref(), None);

@@ -1,14 +1,11 @@
 //! The vectors of API.md section 16 by their names, through the kernels.
 
-use inpage::{
-    device::Gpu,
-    sample::{
-        DryParams, LogprobsMode, MirostatParams, Sampler, SamplingParams, ScoreRequest, TokenMask,
-        philox,
-    },
+use inpage::sample::{
+    DryParams, LogprobsMode, MirostatParams, Sampler, SamplingParams, ScoreRequest, TokenMask,
+    philox,
 };
 
-use super::bench_of_rows::Bench;
+use super::device_rows::DeviceRows;
 use crate::fixture::gpu;
 
 const Z: [f32; 6] = [3.0, 2.5, 2.0, 1.0, 0.0, -1.0];
@@ -54,15 +51,14 @@ impl Case<'_> {
 
     /// Draws with many seeds; checks that the numbers fall to the survivors as their probabilities
     /// say. Gives mirostat's limit after each survivor.
-    fn draws(&self, gpu: &Gpu, survivors: &[(u32, f32)]) -> Vec<f32> {
-        let mut bench = Bench::new(SEEDS, VOCAB, gpu.device());
+    fn draws(&self, rows: &mut DeviceRows, survivors: &[(u32, f32)]) -> Vec<f32> {
         for seed in 0..SEEDS {
-            bench.load(seed, &self.sampler(seed as i64));
+            rows.load(seed, &self.sampler(seed as i64));
         }
         let masks = vec![self.mask(); SEEDS];
-        bench.sample(&self.row().repeat(SEEDS), &masks, &[None; SEEDS]);
+        rows.sample(&self.row().repeat(SEEDS), &masks, &[None; SEEDS]);
         let position = self.generated.len();
-        let found = bench.results((0..SEEDS).map(|slot| (slot, position, None)));
+        let found = rows.results((0..SEEDS).map(|slot| (slot, position, None)));
         let mut limits = vec![None; survivors.len()];
         for (seed, found) in found.into_iter().enumerate() {
             let u = philox::uniform(seed as i64, 0, position as u64);
@@ -83,20 +79,19 @@ impl Case<'_> {
     }
 
     /// Log-probabilities of all of at most five allowed tokens, after all stages.
-    fn processed(&self, gpu: &Gpu) -> Vec<(u32, f32)> {
-        let mut bench = Bench::new(1, VOCAB, gpu.device());
-        bench.load(0, &self.sampler(0));
+    fn processed(&self, rows: &mut DeviceRows) -> Vec<(u32, f32)> {
+        rows.load(0, &self.sampler(0));
         let score = Some(ScoreRequest {
             top: 5,
             mode: LogprobsMode::Processed,
         });
-        bench.sample(&self.row(), &[self.mask()], &[score]);
-        let found = bench.results([(0, self.generated.len(), score)]).remove(0);
+        rows.sample(&self.row(), &[self.mask()], &[score]);
+        let found = rows.results([(0, self.generated.len(), score)]).remove(0);
         found.unwrap().0.score.unwrap().top
     }
 
     /// Checks the logits after stage 5 by their differences to that of `known`.
-    fn adjusts_to(&self, gpu: &Gpu, known: u32, expected: &[f32]) {
+    fn adjusts_to(&self, rows: &mut DeviceRows, known: u32, expected: &[f32]) {
         for id in (0..self.z.len() as u32).filter(|id| *id != known) {
             let pair = [known, id];
             let mask = Some(&pair[..]);
@@ -104,7 +99,7 @@ impl Case<'_> {
                 mask,
                 ..self.clone()
             }
-            .processed(gpu);
+            .processed(rows);
             let of = |id| scores.iter().find(|score| score.0 == id).unwrap().1;
             let found = expected[known as usize] + of(id) - of(known);
             let expected = expected[id as usize];
@@ -142,20 +137,20 @@ fn v1_case() -> Case<'static> {
     }
 }
 
-/// On one device: each compiles its pipelines anew.
+/// On one device, which compiles its pipelines once.
 #[test]
 fn all_vectors() {
-    let gpu = gpu();
-    v1_to_v3(&gpu);
-    v4_to_v9(&gpu);
-    v10_to_v12(&gpu);
-    v13_to_v15(&gpu);
-    v16_to_v18(&gpu);
-    v19_and_v20(&gpu);
+    let mut rows = DeviceRows::new(SEEDS, VOCAB, gpu().device());
+    v1_to_v3(&mut rows);
+    v4_to_v9(&mut rows);
+    v10_to_v12(&mut rows);
+    v13_to_v15(&mut rows);
+    v16_to_v18(&mut rows);
+    v19_and_v20(&mut rows);
 }
 
-fn v1_to_v3(gpu: &Gpu) {
-    v1_case().adjusts_to(gpu, 2, &[2.5, 0.683333, 2.0, 2.5, 0.0, -1.0]);
+fn v1_to_v3(rows: &mut DeviceRows) {
+    v1_case().adjusts_to(rows, 2, &[2.5, 0.683333, 2.0, 2.5, 0.0, -1.0]);
     let mut v2 = v1_case();
     v2.params = SamplingParams {
         temperature: 0.8,
@@ -164,7 +159,7 @@ fn v1_to_v3(gpu: &Gpu) {
         min_p: 0.2,
         ..v2.params
     };
-    v2.draws(gpu, &[(0, 0.394437), (3, 0.394437), (2, 0.211127)]);
+    v2.draws(rows, &[(0, 0.394437), (3, 0.394437), (2, 0.211127)]);
     let v3 = SamplingParams {
         repetition_penalty: 1.5,
         ..params()
@@ -173,38 +168,38 @@ fn v1_to_v3(gpu: &Gpu) {
         prompt: &[5],
         ..z(v3)
     };
-    v3.adjusts_to(gpu, 0, &[3.0, 2.5, 2.0, 1.0, 0.0, -1.5]);
+    v3.adjusts_to(rows, 0, &[3.0, 2.5, 2.0, 1.0, 0.0, -1.5]);
 }
 
-fn v4_to_v9(gpu: &Gpu) {
+fn v4_to_v9(rows: &mut DeviceRows) {
     let p = params;
-    z(SamplingParams { top_p: 0.0, ..p() }).draws(gpu, &[(0, 1.0)]);
+    z(SamplingParams { top_p: 0.0, ..p() }).draws(rows, &[(0, 1.0)]);
     let three = [(0, 0.506480), (1, 0.307196), (2, 0.186324)];
-    z(SamplingParams { top_p: 0.8, ..p() }).draws(gpu, &three);
+    z(SamplingParams { top_p: 0.8, ..p() }).draws(rows, &three);
     z(SamplingParams {
         top_k: Some(2),
         top_p: 0.62,
         ..p()
     })
-    .draws(gpu, &[(0, 1.0)]);
+    .draws(rows, &[(0, 1.0)]);
     let two = [(0, 0.622459), (1, 0.377541)];
     z(SamplingParams {
         top_p: 0.6,
         min_p: 0.5,
         ..p()
     })
-    .draws(gpu, &two);
+    .draws(rows, &two);
     let three = [(0, 0.419229), (1, 0.326496), (2, 0.254275)];
     z(SamplingParams {
         temperature: 2.0,
         top_p: 0.73,
         ..p()
     })
-    .draws(gpu, &three);
-    z(SamplingParams { min_p: 1.0, ..p() }).draws(gpu, &[(0, 1.0)]);
+    .draws(rows, &three);
+    z(SamplingParams { min_p: 1.0, ..p() }).draws(rows, &[(0, 1.0)]);
 }
 
-fn v10_to_v12(gpu: &Gpu) {
+fn v10_to_v12(rows: &mut DeviceRows) {
     let v10 = SamplingParams {
         top_k: Some(1),
         ..params()
@@ -213,7 +208,7 @@ fn v10_to_v12(gpu: &Gpu) {
         mask: Some(&[2, 4]),
         ..z(v10)
     }
-    .draws(gpu, &[(2, 1.0)]);
+    .draws(rows, &[(2, 1.0)]);
     let greedy = SamplingParams {
         temperature: 0.0,
         ..params()
@@ -222,21 +217,21 @@ fn v10_to_v12(gpu: &Gpu) {
         logit_bias: vec![(5, 100.0)],
         ..greedy.clone()
     };
-    z(v11).draws(gpu, &[(5, 1.0)]);
+    z(v11).draws(rows, &[(5, 1.0)]);
     let v12 = SamplingParams {
         top_k: Some(2),
         ..params()
     };
     let row = &[1.0, 1.0, 1.0, 0.0];
-    Case { z: row, ..z(v12) }.draws(gpu, &[(0, 0.5), (1, 0.5)]);
+    Case { z: row, ..z(v12) }.draws(rows, &[(0, 0.5), (1, 0.5)]);
     Case {
         z: row,
         ..z(greedy)
     }
-    .draws(gpu, &[(0, 1.0)]);
+    .draws(rows, &[(0, 1.0)]);
 }
 
-fn v13_to_v15(gpu: &Gpu) {
+fn v13_to_v15(rows: &mut DeviceRows) {
     let penalties = SamplingParams {
         repetition_penalty: 2.0,
         presence_penalty: 0.4,
@@ -247,7 +242,7 @@ fn v13_to_v15(gpu: &Gpu) {
         generated: &[0],
         ..z(penalties)
     };
-    v13.adjusts_to(gpu, 1, &[-0.25, 0.0]);
+    v13.adjusts_to(rows, 1, &[-0.25, 0.0]);
     let biased = SamplingParams {
         logit_bias: vec![(0, 1.0)],
         repetition_penalty: 2.0,
@@ -258,7 +253,7 @@ fn v13_to_v15(gpu: &Gpu) {
         prompt: &[0],
         ..z(biased)
     }
-    .adjusts_to(gpu, 1, &[1.0, 0.0]);
+    .adjusts_to(rows, 1, &[1.0, 0.0]);
     let counted = SamplingParams {
         frequency_penalty: 0.3,
         presence_penalty: 0.2,
@@ -274,15 +269,15 @@ fn v13_to_v15(gpu: &Gpu) {
         prompt: history,
         ..v15.clone()
     }
-    .adjusts_to(gpu, 2, row);
+    .adjusts_to(rows, 2, row);
     Case {
         generated: history,
         ..v15
     }
-    .adjusts_to(gpu, 2, &[0.2, 0.0, 0.2]);
+    .adjusts_to(rows, 2, &[0.2, 0.0, 0.2]);
 }
 
-fn v16_to_v18(gpu: &Gpu) {
+fn v16_to_v18(rows: &mut DeviceRows) {
     let history = [0, 1, 2, 2, 1, 2, 9, 0, 1, 2];
     let cases: [(usize, &[u32], &[(u32, f32)]); 5] = [
         (2, &[], &[(2, 1.4), (9, 0.8)]),
@@ -312,11 +307,11 @@ fn v16_to_v18(gpu: &Gpu) {
             generated,
             ..z(dry)
         };
-        case.adjusts_to(gpu, 3, &expected);
+        case.adjusts_to(rows, 3, &expected);
     }
 }
 
-fn v19_and_v20(gpu: &Gpu) {
+fn v19_and_v20(rows: &mut DeviceRows) {
     let mirostat = |target_perplexity: f32| SamplingParams {
         mirostat: Some(MirostatParams {
             target_bits: target_perplexity.log2(),
@@ -326,8 +321,8 @@ fn v19_and_v20(gpu: &Gpu) {
     };
     let close = |a: f32, b: f32| (a - b).abs() < 1e-5;
     let three = [(0, 0.506480), (1, 0.307196), (2, 0.186324)];
-    let limits = z(mirostat(4.0)).draws(gpu, &three);
+    let limits = z(mirostat(4.0)).draws(rows, &three);
     assert!(close(limits[1], 4.015575), "{limits:?}");
-    let limits = z(mirostat(1.5)).draws(gpu, &[(0, 1.0)]);
+    let limits = z(mirostat(1.5)).draws(rows, &[(0, 1.0)]);
     assert!(close(limits[0], 1.116131), "{limits:?}");
 }

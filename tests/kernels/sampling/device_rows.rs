@@ -13,7 +13,7 @@ use inpage::{
 use crate::fixture::{ids, segment, tensor, words};
 
 /// Samplers on a device, slot `i` for row `i`, and what their steps read.
-pub struct Bench {
+pub struct DeviceRows {
     memory: SamplerMemory,
     step: Step,
     ids: Option<Tensor<1, Int>>,
@@ -21,8 +21,8 @@ pub struct Bench {
     device: Device,
 }
 
-impl Bench {
-    pub fn new(rows: usize, vocab: usize, device: &Device) -> Bench {
+impl DeviceRows {
+    pub fn new(rows: usize, vocab: usize, device: &Device) -> DeviceRows {
         let shape = SamplerShape {
             slots: rows,
             vocab,
@@ -30,7 +30,7 @@ impl Bench {
         };
         let mut step = Step::new(rows, rows, device);
         step.set(&vec![segment(40, 1, &[3]); rows]);
-        Bench {
+        DeviceRows {
             memory: SamplerMemory::new(shape, device),
             step,
             ids: Some(ids(&vec![7; rows], device)),
