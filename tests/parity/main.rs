@@ -8,4 +8,5 @@ mod fixture;
 
 mod batches;
 mod references;
+mod sampling;
 mod scores;
