@@ -107,15 +107,27 @@ fn main(
     let end = min(tile * TILE + TILE, VOCAB);
     var raw = 0u;
     var best = vec2<u32>(0u);
-    for (var id = tile * TILE + local; id < end; id += WORKGROUP) {
-        let bits = logits[row * VOCAB + id];
-        raw = max(raw, key_of(bits));
-        let changed = adjust(row, slot, id, bits);
-        adjusted[row * VOCAB + id] = changed;
-        let key = key_of(changed);
-        if (key > best.x) {
-            best = vec2<u32>(key, id);
+    if (slot_has(slot, STAGES_ADJUSTING) || (row_options(row) & ROW_MASKED) != 0u) {
+        for (var id = tile * TILE + local; id < end; id += WORKGROUP) {
+            let bits = logits[row * VOCAB + id];
+            raw = max(raw, key_of(bits));
+            let changed = adjust(row, slot, id, bits);
+            adjusted[row * VOCAB + id] = changed;
+            let key = key_of(changed);
+            if (key > best.x) {
+                best = vec2<u32>(key, id);
+            }
         }
+    } else {
+        for (var id = tile * TILE + local; id < end; id += WORKGROUP) {
+            let bits = logits[row * VOCAB + id];
+            adjusted[row * VOCAB + id] = bits;
+            let key = key_of(bits);
+            if (key > best.x) {
+                best = vec2<u32>(key, id);
+            }
+        }
+        raw = best.x;
     }
     atomicMax(&raw_key, raw);
     atomicMax(&best_key, best.x);

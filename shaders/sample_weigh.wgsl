@@ -7,6 +7,12 @@ var<workgroup> peak_key: atomic<u32>;
 // Of each bin: count, weight's low word, weight's high word.
 var<workgroup> bins: array<atomic<u32>, 3u * BINS>;
 
+fn add_to_bin(bin: u32, count: u32, weight: vec2<u32>) {
+    atomicAdd(&bins[3u * bin], count);
+    let low = atomicAdd(&bins[3u * bin + 1u], weight.x);
+    atomicAdd(&bins[3u * bin + 2u], weight.y + select(0u, 1u, low + weight.x < low));
+}
+
 @compute @workgroup_size(WORKGROUP)
 fn main(
     @builtin(workgroup_id) workgroup: vec3<u32>,
@@ -39,16 +45,24 @@ fn main(
     if (is_finite_key(key)) {
         let scale = scale_of(slot, bitcast<f32>(bits_of(key)));
         let end = min(workgroup.x * PART + PART, VOCAB);
+        var tail = 0u;
+        var tail_weight = vec2<u32>(0u);
         for (var id = workgroup.x * PART + local; id < end; id += WORKGROUP) {
             let bits = adjusted[row * VOCAB + id];
             if (in_reach(bits, scale)) {
                 let z = bitcast<f32>(bits);
-                let at = 3u * bin_of(distance_of(z, scale));
+                let distance = distance_of(z, scale);
                 let weight = fixed(weight_of(z, scale));
-                atomicAdd(&bins[at], 1u);
-                let low = atomicAdd(&bins[at + 1u], weight.x);
-                atomicAdd(&bins[at + 2u], weight.y + select(0u, 1u, low + weight.x < low));
+                if (distance < TAIL) {
+                    add_to_bin(bin_of(distance), 1u, weight);
+                } else {
+                    tail++;
+                    tail_weight = wide_add(tail_weight, weight);
+                }
             }
+        }
+        if (tail > 0u) {
+            add_to_bin(BINS - 1u, tail, tail_weight);
         }
     }
     workgroupBarrier();

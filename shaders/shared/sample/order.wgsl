@@ -7,14 +7,10 @@ const KEY_INVALID: u32 = 0xff800000u;
 
 // A number that is larger for larger logits.
 fn key_of(bits: u32) -> u32 {
-    if ((bits & 0x7f800000u) == 0x7f800000u && bits != NEGATIVE_INFINITY) {
-        return KEY_INVALID;
-    }
-    if ((bits & 0x80000000u) == 0u) {
-        return bits | 0x80000000u;
-    }
+    let key = bits ^ select(0x80000000u, 0xffffffffu, (bits & 0x80000000u) != 0u);
     // Zero has two signs but one place.
-    return select(~bits, 0x80000000u, bits == 0x80000000u);
+    let ordered = select(key, 0x80000000u, bits == 0x80000000u);
+    return select(ordered, KEY_INVALID, (bits & 0x7fffffffu) >= 0x7f800000u && bits != NEGATIVE_INFINITY);
 }
 
 fn bits_of(key: u32) -> u32 {

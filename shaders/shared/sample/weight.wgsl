@@ -12,6 +12,8 @@ const MIN_ARGUMENT: f32 = -87.0;
 // Distances below this one share bin 0; from here on a bin is a part of 32 of an octave.
 const FIRST_BIN_END: f32 = 0.015625;
 const BIN_SHIFT: u32 = 18u;
+// From here on all share the last bin: most tokens, but little weight.
+const TAIL: f32 = 12.0;
 
 fn scale_of(slot: u32, peak: f32) -> Scale {
     let temperature = slot_float(slot, SLOT_TEMPERATURE);
@@ -68,17 +70,17 @@ fn distance_of(z: f32, scale: Scale) -> f32 {
 
 // The bin of a distance: rises with it.
 fn bin_of(distance: f32) -> u32 {
-    if (distance < FIRST_BIN_END) {
-        return 0u;
-    }
-    let octaves = (bitcast<u32>(distance) - bitcast<u32>(FIRST_BIN_END)) >> BIN_SHIFT;
-    return min(octaves + 1u, BINS - 1u);
+    let bin = ((bitcast<u32>(distance) - bitcast<u32>(FIRST_BIN_END)) >> BIN_SHIFT) + 1u;
+    return select(select(bin, 0u, distance < FIRST_BIN_END), BINS - 1u, distance >= TAIL);
 }
 
-// A finer place within the bin, below 256.
+// A finer place within the bin, below 256: rises with the distance.
 fn part_of_bin(distance: f32) -> u32 {
     if (distance < FIRST_BIN_END) {
         return min(u32(distance / FIRST_BIN_END * 256.0), 255u);
+    }
+    if (distance >= TAIL) {
+        return min((bitcast<u32>(distance) - bitcast<u32>(TAIL)) >> (BIN_SHIFT - 1u), 255u);
     }
     return (bitcast<u32>(distance) >> (BIN_SHIFT - 8u)) & 255u;
 }

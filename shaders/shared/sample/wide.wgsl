@@ -1,4 +1,17 @@
 // Whole numbers of 64 bits: low word, high word.
+
+// Low and high word of a product.
+fn multiply(a: u32, b: u32) -> vec2<u32> {
+    let a0 = a & 0xffffu;
+    let a1 = a >> 16u;
+    let b0 = b & 0xffffu;
+    let b1 = b >> 16u;
+    let low = a0 * b0;
+    let middle = a1 * b0 + (low >> 16u);
+    let other = a0 * b1 + (middle & 0xffffu);
+    return vec2<u32>((other << 16u) | (low & 0xffffu), a1 * b1 + (middle >> 16u) + (other >> 16u));
+}
+
 fn wide_add(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {
     let low = a.x + b.x;
     return vec2<u32>(low, a.y + b.y + select(0u, 1u, low < a.x));

@@ -60,6 +60,9 @@ const STAGE_TOP_K: u32 = 64;
 const STAGE_TOP_P: u32 = 128;
 const STAGE_MIN_P: u32 = 256;
 
+/// Stages that change logits.
+const STAGES_ADJUSTING: u32 = STAGE_BIAS | STAGE_REPETITION | STAGE_COUNTS | STAGE_DRY;
+
 // Words of an account.
 const POSITION: usize = 0;
 const MU: usize = 1;
@@ -180,6 +183,7 @@ pub(super) fn constants(kernel: Kernel, shape: SamplerShape) -> Kernel {
         ("STAGE_TOP_K", STAGE_TOP_K as usize),
         ("STAGE_TOP_P", STAGE_TOP_P as usize),
         ("STAGE_MIN_P", STAGE_MIN_P as usize),
+        ("STAGES_ADJUSTING", STAGES_ADJUSTING as usize),
         ("ACCOUNT_WORDS", shape.account_words()),
         ("ACCOUNT_POSITION", POSITION),
         ("ACCOUNT_MU", MU),

@@ -34,8 +34,8 @@ const WEIGH_WORKGROUP: usize = 256;
 const WEIGH_PART: usize = 4096;
 /// Tokens of a bin that are compared pair by pair.
 const GATHER: usize = 256;
-/// Bins of weights: enough for distances up to 87 temperatures; a multiple of 8.
-const BINS: usize = 400;
+/// Bins of weights: enough for distances up to 12 temperatures, and one for the rest; a multiple of 8.
+const BINS: usize = 312;
 /// Logits whose best the choice knows beforehand.
 const TILE: usize = 1024;
 const TILE_WORDS: usize = 4;
@@ -130,6 +130,7 @@ pub fn kernels(shape: SamplerShape) -> [Kernel; 4] {
             .constant("PART", WEIGH_PART)
             .module(shader::sample::ORDER)
             .module(shader::sample::WEIGHT)
+            .module(shader::sample::WIDE)
             .module(shader::kernel::SAMPLE_WEIGH),
         choose
             .constant("CHUNKS", BINS / 8)
@@ -141,8 +142,8 @@ pub fn kernels(shape: SamplerShape) -> [Kernel; 4] {
             .constant("DEAD_END", DEAD_END as usize)
             .module(shader::sample::ORDER)
             .module(shader::sample::WEIGHT)
-            .module(shader::sample::PHILOX)
             .module(shader::sample::WIDE)
+            .module(shader::sample::PHILOX)
             .module(shader::sample::LOCATE)
             .module(shader::kernel::SAMPLE_CHOOSE),
     ]
