@@ -279,7 +279,8 @@ fn v13_to_v15(rows: &mut DeviceRows) {
 
 fn v16_to_v18(rows: &mut DeviceRows) {
     let history = [0, 1, 2, 2, 1, 2, 9, 0, 1, 2];
-    let cases: [(usize, &[u32], &[(u32, f32)]); 5] = [
+    type Penalties<'a> = &'a [(u32, f32)];
+    let cases: [(usize, &[u32], Penalties); 5] = [
         (2, &[], &[(2, 1.4), (9, 0.8)]),
         (2, &[2], &[]),
         (2, &[1], &[]),
