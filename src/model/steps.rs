@@ -16,6 +16,7 @@ use crate::{
         rows::rows,
         sample::{sample, scratch_bytes},
         score::score,
+        self_test,
         step::{KvMemory, PAGE_TOKENS, Segment, Step},
         write_words,
     },
@@ -72,8 +73,8 @@ pub(super) struct Steps {
     /// A whole greedy step: body, logits and choice of one token.
     greedy: Option<Graph<()>>,
     context_tokens: usize,
-    /// Samplers on the device, made when first needed.
-    slots: Option<Slots>,
+    /// Samplers on the device, made when first needed; none if its kernels choose wrongly.
+    slots: Option<Option<Slots>>,
     /// Per number of rows: samples from the logits after every token and prepares the next step.
     sampled: BTreeMap<usize, Graph<()>>,
 }
@@ -264,15 +265,24 @@ impl Steps {
             .ok_or_else(|| Error::Internal("no ids were read".into()))
     }
 
+    /// Whether [`sample`](Self::sample) chooses rightly; asks the device when first asked.
+    pub async fn can_sample(&mut self) -> Result<bool> {
+        if let Some(slots) = &self.slots {
+            return Ok(slots.is_some());
+        }
+        let slots = Slots::new(self.vocab, self.context_tokens, self.compute.device());
+        let can = match &self.compute {
+            Compute::Gpu { gpu, .. } => self_test::samples(gpu, slots.memory.shape()).await?,
+            Compute::Cpu(_) => true,
+        };
+        self.slots = Some(can.then_some(slots));
+        Ok(can)
+    }
+
     /// Makes ready for [`sample`](Self::sample) after batches of so many sequences.
     pub async fn prepare_sampled(&mut self, sequences: usize) -> Result<()> {
-        let (vocab, tokens) = (self.vocab, self.context_tokens);
-        let device = self.compute.device();
-        let slots = self
-            .slots
-            .get_or_insert_with(|| Slots::new(vocab, tokens, device));
         // Recording runs the kernels for real: no row has a sampler then.
-        slots.memory.set_rows(&[]);
+        self.slots()?.memory.set_rows(&[]);
         let rows = BATCH_ROWS.iter().find(|rows| **rows >= sequences);
         let (Compute::Gpu { .. }, Some(&rows)) = (&self.compute, rows) else {
             return Ok(());
@@ -281,14 +291,14 @@ impl Steps {
         if self.sampled.contains_key(&rows) {
             return Ok(());
         }
-        let (Compute::Gpu { gpu, .. }, Some(slots)) = (&self.compute, &self.slots) else {
+        let (Compute::Gpu { gpu, .. }, Some(Some(slots))) = (&self.compute, &self.slots) else {
             return Ok(());
         };
         let every = self.graphs[&rows].every.as_ref();
         let every = every.ok_or_else(|| Error::Internal("logits of no batch".into()))?;
         let logits = every.output().clone();
         let ids = ids_of(&mut self.ids, rows, gpu.device()).clone();
-        let sizes = scratch_bytes(rows, vocab);
+        let sizes = scratch_bytes(rows, self.vocab);
         let graph = Graph::record(gpu, &sizes, || {
             let (mut ids, mut step) = (ids.clone(), self.step.clone());
             sample(
@@ -305,8 +315,8 @@ impl Steps {
 
     /// The samplers on the device.
     pub fn slots(&mut self) -> Result<&mut Slots> {
-        let slots = self.slots.as_mut();
-        slots.ok_or_else(|| Error::Internal("samplers before they were prepared".into()))
+        let slots = self.slots.as_mut().and_then(Option::as_mut);
+        slots.ok_or_else(|| Error::Internal("samplers on a device that has none".into()))
     }
 
     /// Chooses by the rows' samplers from the `logits` after a batch of `rows` rows; the next step
@@ -320,7 +330,7 @@ impl Steps {
             (Compute::Gpu { .. }, None) => Err(Error::Internal("a choice before its graph".into())),
             (Compute::Cpu(device), _) => {
                 let ids = ids_of(&mut self.ids, rows, device);
-                let slots = self.slots.as_mut();
+                let slots = self.slots.as_mut().and_then(Option::as_mut);
                 let slots = slots.ok_or_else(|| Error::Internal("no samplers".into()))?;
                 sample(logits, &mut slots.memory, ids, &mut self.step);
                 Ok(())

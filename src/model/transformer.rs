@@ -283,7 +283,7 @@ impl CausalModel for Transformer {
     ) -> Result<Vec<Vec<Result<Sampled>>>> {
         let vocab = self.config.token_ids;
         let is_accepted = |row: &SampledRow| accepts(row.sampler.params(), row.score, vocab);
-        if !rows.iter().all(is_accepted) {
+        if !rows.iter().all(is_accepted) || !self.steps.can_sample().await? {
             return feed_sampled_on_host(self, rows, steps, masks).await;
         }
         if rows.is_empty() || rows.len() > MAX_BATCH {

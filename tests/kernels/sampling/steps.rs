@@ -2,9 +2,14 @@
 
 use inpage::{
     Error,
-    ops::step::{ROWS, TOKENS},
+    ops::{
+        sample::SamplerShape,
+        self_test,
+        step::{ROWS, TOKENS},
+    },
     sample::{DryParams, MirostatParams, Sampler, SamplingParams, TokenMask},
 };
+use pollster::block_on;
 
 use super::device_rows::DeviceRows;
 use super::random::{Dice, MARGIN, close};
@@ -189,5 +194,19 @@ fn rows_fail_alone() {
             assert_eq!(expected.as_ref().err(), *failure);
             assert_eq!(found.map(|it| it.0), expected, "row {slot}");
         }
+    }
+}
+
+/// What a model asks before it samples on a device.
+#[test]
+fn the_self_test_is_content() {
+    let gpu = gpu();
+    for vocab in [1, 300] {
+        let shape = SamplerShape {
+            slots: 8,
+            vocab,
+            history_tokens: 64,
+        };
+        assert_eq!(block_on(self_test::samples(&gpu, shape)), Ok(true));
     }
 }
