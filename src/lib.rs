@@ -13,13 +13,13 @@ pub mod api;
 
 pub mod engine;
 pub mod grammar;
-pub mod sample;
 pub mod text;
 
 pub mod model;
 pub mod weights;
 
 pub mod ops;
+pub mod sample;
 
 pub mod device;
 

@@ -26,7 +26,7 @@ const ALLOWED: [(&str, &[&str]); 11] = [
     ("sample", &[]),
     ("model", &["sample", "ops", "weights", "device"]),
     ("weights", &[]),
-    ("ops", &["device"]),
+    ("ops", &["sample", "device"]),
     ("device", &[]),
 ];
 

@@ -7,6 +7,7 @@ use inpage::ops::{
     matrix::{Format, MatrixShape},
     matvec, rms_norm,
     rope_kv::{self, RopeShape},
+    sample::{self, SamplerShape},
     score,
 };
 use naga::valid::{Capabilities, ValidationFlags, Validator};
@@ -38,6 +39,13 @@ fn kernels() -> Vec<Kernel> {
         score::kernel(517, 0),
         score::kernel(517, 20),
     ];
+    for vocab in [33, 152_064] {
+        kernels.extend(sample::kernels(SamplerShape {
+            slots: 8,
+            vocab,
+            history_tokens: 4096,
+        }));
+    }
     for neox in [false, true] {
         kernels.push(rope_kv::kernel(RopeShape {
             heads: 8,

@@ -1,8 +1,10 @@
 //! What a causal language model offers: token ids in, logits or greedy ids out. The transformer
 //! implements it for the engine, and a fake does in the engine's tests.
 
+use futures_util::future::join;
+
 use crate::Result;
-use crate::sample::TokenScore;
+use crate::sample::{Sampled, Sampler, ScoreRequest, TokenMask, TokenScore};
 
 /// The KV memory of one sequence: a block table and how much of it is filled.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -11,6 +13,18 @@ pub struct SequenceKv {
     pub pages: Vec<u32>,
     /// Tokens whose keys and values are in the pages. Rolling back is lowering this number.
     pub len_tokens: usize,
+}
+
+/// A sequence of which [`CausalModel::feed_sampled`] chooses tokens.
+pub struct SampledRow<'a> {
+    /// Its keys and values.
+    pub kv: &'a mut SequenceKv,
+    /// Its last token, not fed yet.
+    pub token: u32,
+    /// Chooses; takes in what is chosen, and nobody else may meanwhile.
+    pub sampler: &'a mut Sampler,
+    /// What to tell of every token.
+    pub score: Option<ScoreRequest>,
 }
 
 /// A causal language model with paged KV memory. One step runs at a time.
@@ -77,4 +91,65 @@ pub trait CausalModel {
         tokens: &[u32],
         steps: usize,
     ) -> Result<Vec<u32>>;
+
+    /// Feeds one token to each of several sequences, as [`feed_batch`](Self::feed_batch), lets each
+    /// row's sampler choose the next one, and feeds that, until each has chosen `steps` (at least
+    /// one). The last ones are not fed: every `kv.len_tokens` grows by `steps`, and the caller
+    /// feeds the last token next, or lowers `len_tokens` past a stop.
+    ///
+    /// `masks` is asked once, after the device's work was submitted, and says what each row may
+    /// choose; rows without a mask, and rows beyond the list, may choose anything. A mask holds for
+    /// one token: with several steps there is none.
+    ///
+    /// A row whose logits are invalid, or whose mask leaves nothing, ends with that error, and its
+    /// sampler stays as it was before it; the other rows go on.
+    ///
+    /// This implementation chooses on the host.
+    async fn feed_sampled(
+        &mut self,
+        rows: &mut [SampledRow<'_>],
+        steps: usize,
+        masks: impl FnOnce() -> Vec<Option<TokenMask>>,
+    ) -> Result<Vec<Vec<Result<Sampled>>>>
+    where
+        Self: Sized,
+    {
+        feed_sampled_on_host(self, rows, steps, masks).await
+    }
+}
+
+/// [`CausalModel::feed_sampled`] by reading all logits.
+pub(super) async fn feed_sampled_on_host<M: CausalModel>(
+    model: &mut M,
+    rows: &mut [SampledRow<'_>],
+    steps: usize,
+    masks: impl FnOnce() -> Vec<Option<TokenMask>>,
+) -> Result<Vec<Vec<Result<Sampled>>>> {
+    let mut chosen: Vec<Vec<Result<Sampled>>> = rows.iter().map(|_| Vec::new()).collect();
+    let mut masks = Some(masks);
+    for _ in 0..steps {
+        let inputs = rows.iter_mut().zip(&chosen).map(|(row, chosen)| {
+            let token = chosen.last().map_or(row.token, |last| match last {
+                Ok(sampled) => sampled.id,
+                // It has ended: what it is fed means nothing.
+                Err(_) => row.token,
+            });
+            (&mut *row.kv, token)
+        });
+        let mut inputs: Vec<(&mut SequenceKv, u32)> = inputs.collect();
+        let masks = masks.take();
+        let masks = async { masks.map(|masks| masks()).unwrap_or_default() };
+        let (logits, masks) = join(model.feed_batch(&mut inputs), masks).await;
+        let masks = masks
+            .iter()
+            .map(Option::as_ref)
+            .chain(std::iter::repeat(None));
+        let rows = rows.iter_mut().zip(logits?).zip(masks);
+        for (((row, mut logits), mask), chosen) in rows.zip(&mut chosen) {
+            if chosen.last().is_none_or(Result::is_ok) {
+                chosen.push(row.sampler.sample(&mut logits, mask, row.score));
+            }
+        }
+    }
+    Ok(chosen)
 }

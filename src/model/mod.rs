@@ -10,10 +10,11 @@ pub mod llama;
 mod load;
 mod rope;
 mod sampling_defaults;
+mod slots;
 mod steps;
 mod transformer;
 
-pub use causal::{CausalModel, SequenceKv};
+pub use causal::{CausalModel, SampledRow, SequenceKv};
 pub use compute::Compute;
 pub use config::LlamaConfig;
 pub use load::{LoadOptions, formats, load};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use burn::tensor::{DType, Device, Int, Tensor, TensorData, Transaction};
 
-use super::{Compute, LlamaConfig, llama::Llama};
+use super::{Compute, LlamaConfig, llama::Llama, slots::Slots};
 use crate::{
     Error, Result,
     device::Graph,
@@ -14,8 +14,10 @@ use crate::{
         copy_page::copy_page,
         matvec,
         rows::rows,
+        sample::{sample, scratch_bytes},
         score::score,
-        step::{KvMemory, Segment, Step},
+        self_test,
+        step::{KvMemory, PAGE_TOKENS, Segment, Step},
         write_words,
     },
 };
@@ -47,7 +49,7 @@ struct StepGraphs {
 
 /// A step that was fed: its rows, and the residual stream `[rows, dim]` after them.
 pub(super) struct Fed {
-    rows: usize,
+    pub(super) rows: usize,
     x: Tensor<2>,
 }
 
@@ -70,6 +72,11 @@ pub(super) struct Steps {
     graphs: BTreeMap<usize, StepGraphs>,
     /// A whole greedy step: body, logits and choice of one token.
     greedy: Option<Graph<()>>,
+    context_tokens: usize,
+    /// Samplers on the device, made when first needed; none if its kernels choose wrongly.
+    slots: Option<Option<Slots>>,
+    /// Per number of rows: samples from the logits after every token and prepares the next step.
+    sampled: BTreeMap<usize, Graph<()>>,
 }
 
 impl Steps {
@@ -95,6 +102,9 @@ impl Steps {
             chosen: Some(upload(&[0; CHOSEN_IDS], device)),
             graphs: BTreeMap::new(),
             greedy: None,
+            context_tokens: pages * PAGE_TOKENS,
+            slots: None,
+            sampled: BTreeMap::new(),
             llama,
             compute,
         }
@@ -147,19 +157,7 @@ impl Steps {
         let taken = ids.take().expect("put back by every op that takes it");
         *ids = Some(write_words(taken, 0, tokens.to_vec()));
         self.step.set(segments);
-        let x = match &self.compute {
-            Compute::Gpu { gpu, .. } => {
-                let body = &self.graphs[&rows].body;
-                // SAFETY: `self` owns every tensor the graph was recorded with.
-                unsafe { body.replay(gpu)? };
-                body.output().clone()
-            }
-            Compute::Cpu(_) => {
-                let ids = self.ids[&rows].clone().expect("set above");
-                self.llama.forward(ids, &mut self.kv, &self.step)
-            }
-        };
-        Ok(Fed { rows, x })
+        self.feed_ready(rows)
     }
 
     /// Feeds tokens of one sequence without a graph; gives the logits `[tokens, vocab]` after each.
@@ -265,6 +263,97 @@ impl Steps {
             .into_iter()
             .next()
             .ok_or_else(|| Error::Internal("no ids were read".into()))
+    }
+
+    /// Whether [`sample`](Self::sample) chooses rightly; asks the device when first asked.
+    pub async fn can_sample(&mut self) -> Result<bool> {
+        if let Some(slots) = &self.slots {
+            return Ok(slots.is_some());
+        }
+        let slots = Slots::new(self.vocab, self.context_tokens, self.compute.device());
+        let can = match &self.compute {
+            Compute::Gpu { gpu, .. } => self_test::samples(gpu, slots.memory.shape()).await?,
+            Compute::Cpu(_) => true,
+        };
+        self.slots = Some(can.then_some(slots));
+        Ok(can)
+    }
+
+    /// Makes ready for [`sample`](Self::sample) after batches of so many sequences.
+    pub async fn prepare_sampled(&mut self, sequences: usize) -> Result<()> {
+        // Recording runs the kernels for real: no row has a sampler then.
+        self.slots()?.memory.set_rows(&[]);
+        let rows = BATCH_ROWS.iter().find(|rows| **rows >= sequences);
+        let (Compute::Gpu { .. }, Some(&rows)) = (&self.compute, rows) else {
+            return Ok(());
+        };
+        self.record(rows).await?;
+        if self.sampled.contains_key(&rows) {
+            return Ok(());
+        }
+        let (Compute::Gpu { gpu, .. }, Some(Some(slots))) = (&self.compute, &self.slots) else {
+            return Ok(());
+        };
+        let every = self.graphs[&rows].every.as_ref();
+        let every = every.ok_or_else(|| Error::Internal("logits of no batch".into()))?;
+        let logits = every.output().clone();
+        let ids = ids_of(&mut self.ids, rows, gpu.device()).clone();
+        let sizes = scratch_bytes(rows, self.vocab);
+        let graph = Graph::record(gpu, &sizes, || {
+            let (mut ids, mut step) = (ids.clone(), self.step.clone());
+            sample(
+                logits.clone(),
+                &mut slots.memory.clone(),
+                &mut ids,
+                &mut step,
+            );
+        });
+        let graph = graph.await?;
+        self.sampled.insert(rows, graph);
+        Ok(())
+    }
+
+    /// The samplers on the device.
+    pub fn slots(&mut self) -> Result<&mut Slots> {
+        let slots = self.slots.as_mut().and_then(Option::as_mut);
+        slots.ok_or_else(|| Error::Internal("samplers on a device that has none".into()))
+    }
+
+    /// Chooses by the rows' samplers from the `logits` after a batch of `rows` rows; the next step
+    /// of the batch is ready then.
+    pub fn sample(&mut self, rows: usize, logits: Tensor<2>) -> Result<()> {
+        match (&self.compute, self.sampled.get(&rows)) {
+            (Compute::Gpu { gpu, .. }, Some(sampled)) => {
+                // SAFETY: `self` owns every tensor the graph was recorded with.
+                unsafe { sampled.replay(gpu) }
+            }
+            (Compute::Gpu { .. }, None) => Err(Error::Internal("a choice before its graph".into())),
+            (Compute::Cpu(device), _) => {
+                let ids = ids_of(&mut self.ids, rows, device);
+                let slots = self.slots.as_mut().and_then(Option::as_mut);
+                let slots = slots.ok_or_else(|| Error::Internal("no samplers".into()))?;
+                sample(logits, &mut slots.memory, ids, &mut self.step);
+                Ok(())
+            }
+        }
+    }
+
+    /// Feeds the rows that lie ready on the device: set, or chosen by [`sample`](Self::sample).
+    pub fn feed_ready(&mut self, rows: usize) -> Result<Fed> {
+        let x = match &self.compute {
+            Compute::Gpu { gpu, .. } => {
+                let body = &self.graphs[&rows].body;
+                // SAFETY: `self` owns every tensor the graph was recorded with.
+                unsafe { body.replay(gpu)? };
+                body.output().clone()
+            }
+            Compute::Cpu(device) => {
+                let ids = ids_of(&mut self.ids, rows, device).clone();
+                let ids = ids.expect("put back by every op that takes it");
+                self.llama.forward(ids, &mut self.kv, &self.step)
+            }
+        };
+        Ok(Fed { rows, x })
     }
 
     /// Copies a page of every layer.

@@ -14,7 +14,7 @@ use burn_wgpu::CubeTensor;
 use super::{
     Variant, argmax, attention, attention::AttentionShape, barriers, copy_page, embedding,
     gated_matmul, gated_matvec, last_row, matmul, matrix::MatrixShape, matvec, rms_norm, rope_kv,
-    rope_kv::RopeShape, rows, score,
+    rope_kv::RopeShape, rows, sample, sample::SamplerShape, score,
 };
 
 /// An input that an op can do without.
@@ -150,6 +150,22 @@ pub trait Ops: Backend {
         step: IntTensor<Self>,
         chosen: IntTensor<Self>,
     ) -> (IntTensor<Self>, IntTensor<Self>, IntTensor<Self>);
+
+    #[allow(clippy::too_many_arguments, clippy::type_complexity)]
+    fn sample(
+        logits: FloatTensor<Self>,
+        params: IntTensor<Self>,
+        accounts: IntTensor<Self>,
+        results: IntTensor<Self>,
+        ids: IntTensor<Self>,
+        step: IntTensor<Self>,
+        shape: SamplerShape,
+    ) -> (
+        IntTensor<Self>,
+        IntTensor<Self>,
+        IntTensor<Self>,
+        IntTensor<Self>,
+    );
 }
 
 macro_rules! route {
@@ -244,6 +260,17 @@ macro_rules! route {
                 chosen: $tensor,
             ) -> ($tensor, $tensor, $tensor) {
                 argmax::$side(logits, ids, step, chosen)
+            }
+            fn sample(
+                logits: $tensor,
+                params: $tensor,
+                accounts: $tensor,
+                results: $tensor,
+                ids: $tensor,
+                step: $tensor,
+                shape: SamplerShape,
+            ) -> ($tensor, $tensor, $tensor, $tensor) {
+                sample::$side(logits, params, accounts, results, ids, step, shape)
             }
         }
     };

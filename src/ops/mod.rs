@@ -22,6 +22,7 @@ pub mod matvec;
 pub mod rms_norm;
 pub mod rope_kv;
 pub mod rows;
+pub mod sample;
 pub mod score;
 pub mod self_test;
 

@@ -36,6 +36,14 @@ pub mod kernel {
     pub const RMS_NORM: &str = include_str!("../../shaders/rms_norm.wgsl");
     /// `shaders/rope_kv.wgsl`
     pub const ROPE_KV: &str = include_str!("../../shaders/rope_kv.wgsl");
+    /// `shaders/sample_adjust.wgsl`
+    pub const SAMPLE_ADJUST: &str = include_str!("../../shaders/sample_adjust.wgsl");
+    /// `shaders/sample_choose.wgsl`
+    pub const SAMPLE_CHOOSE: &str = include_str!("../../shaders/sample_choose.wgsl");
+    /// `shaders/sample_dry.wgsl`
+    pub const SAMPLE_DRY: &str = include_str!("../../shaders/sample_dry.wgsl");
+    /// `shaders/sample_weigh.wgsl`
+    pub const SAMPLE_WEIGH: &str = include_str!("../../shaders/sample_weigh.wgsl");
     /// `shaders/score.wgsl`
     pub const SCORE: &str = include_str!("../../shaders/score.wgsl");
 }
@@ -54,6 +62,22 @@ pub mod reduce {
     pub const SUBGROUP: &str = include_str!("../../shaders/shared/reduce/subgroup.wgsl");
     /// Through workgroup memory.
     pub const WORKGROUP: &str = include_str!("../../shaders/shared/reduce/workgroup.wgsl");
+}
+
+/// Parts of the sampler chain.
+pub mod sample {
+    /// Places in the order of a row.
+    pub const LOCATE: &str = include_str!("../../shaders/shared/sample/locate.wgsl");
+    /// The order of tokens.
+    pub const ORDER: &str = include_str!("../../shaders/shared/sample/order.wgsl");
+    /// Uniform numbers.
+    pub const PHILOX: &str = include_str!("../../shaders/shared/sample/philox.wgsl");
+    /// What the host says of rows and slots.
+    pub const SLOT: &str = include_str!("../../shaders/shared/sample/slot.wgsl");
+    /// Weights and bins.
+    pub const WEIGHT: &str = include_str!("../../shaders/shared/sample/weight.wgsl");
+    /// Whole numbers of 64 bits.
+    pub const WIDE: &str = include_str!("../../shaders/shared/sample/wide.wgsl");
 }
 
 /// What happens to a result.

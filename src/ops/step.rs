@@ -140,6 +140,11 @@ pub(super) fn advance(step: &mut [u32]) {
     step[TOKENS] = 1;
 }
 
+/// Makes a row's next token follow this one.
+pub(super) fn advance_row(step: &mut [u32], row: usize) {
+    step[ROWS + ROW_WORDS * row] += 1;
+}
+
 /// Index of the first element of the key (`value == 0`) or value (`1`) vector of the token at
 /// `position` in the KV memory `[page, k|v, page token, kv_dim]`: the twin of `kv_row`.
 pub(super) fn kv_row(

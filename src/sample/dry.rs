@@ -4,14 +4,22 @@
 use super::DryParams;
 
 /// Repetitions longer than this count as this long.
-const MAX_LENGTH: usize = 50;
+pub const MAX_LENGTH: usize = 50;
+
+impl DryParams {
+    /// What a token loses that would continue a repetition of `length` tokens; `None` if nothing.
+    pub fn penalty(&self, length: usize) -> Option<f32> {
+        let excess = length.checked_sub(self.allowed_length)?;
+        Some(self.multiplier * self.base.powi(excess as i32))
+    }
+}
 
 /// The DRY penalty and the text so far.
 #[derive(Debug)]
 pub(super) struct Dry {
     params: DryParams,
     /// Prompt and completion.
-    history: Vec<u32>,
+    pub(super) history: Vec<u32>,
     /// What [`Self::apply`] found: a token and the length of a repetition it would continue.
     continuations: Vec<(u32, usize)>,
 }
@@ -35,21 +43,11 @@ impl Dry {
     /// finite logit stays finite: a penalty does not forbid.
     pub(super) fn apply(&mut self, logits: &mut [f32]) {
         self.find_continuations();
-        let DryParams {
-            multiplier,
-            base,
-            allowed_length,
-            ..
-        } = self.params;
         for &(id, length) in &self.continuations {
-            let (Some(z), Some(excess)) = (
-                logits.get_mut(id as usize).filter(|z| z.is_finite()),
-                length.checked_sub(allowed_length),
-            ) else {
-                continue;
-            };
-            let penalty = multiplier * base.powi(excess as i32);
-            *z = (*z - penalty).max(f32::MIN);
+            let z = logits.get_mut(id as usize).filter(|z| z.is_finite());
+            if let (Some(z), Some(penalty)) = (z, self.params.penalty(length)) {
+                *z = (*z - penalty).max(f32::MIN);
+            }
         }
     }
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 pub(super) struct FrequencyPresence {
     frequency: f32,
     presence: f32,
-    counts: BTreeMap<u32, u32>,
+    pub(super) counts: BTreeMap<u32, u32>,
 }
 
 impl FrequencyPresence {

@@ -9,7 +9,7 @@ use super::candidates::Candidates;
 pub(super) struct Mirostat {
     params: MirostatParams,
     /// μ: the most surprise a token may have, in bits.
-    mu: f32,
+    pub(super) mu: f32,
 }
 
 impl Mirostat {

@@ -54,7 +54,8 @@ mod top_p;
 mod tests;
 
 pub use defaults::SamplingDefaults;
+pub use dry::MAX_LENGTH as DRY_MAX_LENGTH;
 pub use mask::TokenMask;
 pub use params::{DryParams, MirostatParams, SamplingParams};
-pub use sampler::{Sampled, Sampler};
+pub use sampler::{Sampled, Sampler, SamplerState};
 pub use score::{LogprobsMode, ScoreRequest, TokenScore, score};

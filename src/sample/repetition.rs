@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 #[derive(Debug)]
 pub(super) struct Repetition {
     penalty: f32,
-    seen: BTreeSet<u32>,
+    pub(super) seen: BTreeSet<u32>,
 }
 
 impl Repetition {

@@ -10,6 +10,12 @@ use super::temperature::Weigher;
 use super::{LogprobsMode, SamplingParams, ScoreRequest, TokenMask, TokenScore};
 use super::{check, draw, greedy, logit_bias, min_p, philox, top_k, top_p};
 use crate::{Error, Result};
+use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet};
+
+thread_local! {
+    static SAMPLERS: Cell<u64> = const { Cell::new(0) };
+}
 
 /// A chosen token.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,10 +26,26 @@ pub struct Sampled {
     pub score: Option<TokenScore>,
 }
 
+/// All that a sampler remembers of the tokens so far. What belongs to a stage that is off is empty.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct SamplerState {
+    /// Tokens generated so far.
+    pub position: usize,
+    /// Ids that the repetition penalty touches.
+    pub seen: BTreeSet<u32>,
+    /// How often each id was generated, for the frequency and presence penalties.
+    pub counts: BTreeMap<u32, u32>,
+    /// Prompt and completion, for DRY.
+    pub history: Vec<u32>,
+    /// Mirostat's limit on the surprise of the next token, in bits.
+    pub mu: Option<f32>,
+}
+
 /// Chooses the tokens of one choice. Keeps the account of what was generated, as far as a stage
 /// that is on needs it, and scratch memory from token to token.
 #[derive(Debug)]
 pub struct Sampler {
+    identity: u64,
     params: SamplingParams,
     candidate: u32,
     /// Tokens generated so far.
@@ -41,6 +63,7 @@ impl Sampler {
     /// A sampler for candidate `candidate` of `prompt`.
     pub fn new(params: &SamplingParams, candidate: u32, prompt: &[u32]) -> Self {
         Self {
+            identity: SAMPLERS.replace(SAMPLERS.get() + 1),
             params: params.clone(),
             candidate,
             position: 0,
@@ -53,6 +76,73 @@ impl Sampler {
             mirostat: Mirostat::new(params.mirostat),
             candidates: Candidates::default(),
             raw: Vec::new(),
+        }
+    }
+
+    /// A sampler that goes on where another was.
+    pub fn resume(params: &SamplingParams, candidate: u32, state: SamplerState) -> Self {
+        let mut sampler = Self::new(params, candidate, &[]);
+        sampler.position = state.position;
+        if let Some(stage) = &mut sampler.repetition {
+            stage.seen = state.seen;
+        }
+        if let Some(stage) = &mut sampler.frequency_presence {
+            stage.counts = state.counts;
+        }
+        if let Some(stage) = &mut sampler.dry {
+            stage.history = state.history;
+        }
+        if let (Some(stage), Some(mu)) = (&mut sampler.mirostat, state.mu) {
+            stage.mu = mu;
+        }
+        sampler
+    }
+
+    /// What it remembers.
+    pub fn state(&self) -> SamplerState {
+        let (repetition, counted) = (&self.repetition, &self.frequency_presence);
+        SamplerState {
+            position: self.position,
+            seen: repetition
+                .as_ref()
+                .map_or_else(BTreeSet::new, |stage| stage.seen.clone()),
+            counts: counted
+                .as_ref()
+                .map_or_else(BTreeMap::new, |stage| stage.counts.clone()),
+            history: self
+                .dry
+                .as_ref()
+                .map_or_else(Vec::new, |stage| stage.history.clone()),
+            mu: self.mirostat_mu(),
+        }
+    }
+
+    /// A number that no other sampler of this thread has.
+    pub fn identity(&self) -> u64 {
+        self.identity
+    }
+
+    /// How it chooses.
+    pub fn params(&self) -> &SamplingParams {
+        &self.params
+    }
+
+    /// Which candidate of its prompt it serves.
+    pub fn candidate(&self) -> u32 {
+        self.candidate
+    }
+
+    /// Tokens taken in so far.
+    pub fn position(&self) -> usize {
+        self.position
+    }
+
+    /// Takes in a token that was chosen elsewhere as [`Self::sample`] would, and mirostat's limit
+    /// after it.
+    pub fn follow(&mut self, id: u32, mu: f32) {
+        self.push(id);
+        if let Some(stage) = &mut self.mirostat {
+            stage.mu = mu;
         }
     }
 

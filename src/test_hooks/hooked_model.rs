@@ -4,8 +4,8 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use crate::api::Host;
-use crate::model::{CausalModel, SequenceKv};
-use crate::sample::TokenScore;
+use crate::model::{CausalModel, SampledRow, SequenceKv};
+use crate::sample::{Sampled, TokenMask, TokenScore};
 use crate::{Error, Result};
 
 /// What a [`HookedModel`] does beside its work; all off at first.
@@ -130,5 +130,15 @@ impl<M: CausalModel> CausalModel for HookedModel<M> {
     ) -> Result<Vec<u32>> {
         self.enter(is_prefill(kv, tokens), steps).await?;
         self.model.feed_greedy(kv, tokens, steps).await
+    }
+
+    async fn feed_sampled(
+        &mut self,
+        rows: &mut [SampledRow<'_>],
+        steps: usize,
+        masks: impl FnOnce() -> Vec<Option<TokenMask>>,
+    ) -> Result<Vec<Vec<Result<Sampled>>>> {
+        self.enter(false, rows.len() * steps).await?;
+        self.model.feed_sampled(rows, steps, masks).await
     }
 }

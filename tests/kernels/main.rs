@@ -4,6 +4,14 @@
 mod fixture;
 
 mod logits;
+mod sampling;
 mod self_test;
 mod sequences;
 mod weights;
+
+/// The naive sampler, which knows how near its decisions were.
+#[path = "../../src/sample/tests/reference.rs"]
+mod reference;
+
+/// By the path that `reference` knows.
+use inpage::sample;

@@ -9,4 +9,5 @@ mod fixture;
 mod batches;
 mod prefixes;
 mod references;
+mod sampling;
 mod scores;

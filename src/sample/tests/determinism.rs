@@ -2,7 +2,7 @@
 
 use super::{dry, greedy, params, sampler};
 use crate::Error;
-use crate::sample::{Sampler, SamplingParams};
+use crate::sample::{MirostatParams, Sampler, SamplingParams};
 
 /// Many stages on, so that each one's state could leak.
 fn busy(seed: i64) -> SamplingParams {
@@ -126,5 +126,34 @@ fn invalid_logits_are_an_error_in_every_mode() {
         assert!(sampler.sample(&mut [0.0, 1.0], None, None).is_ok());
         let error = Err(Error::InvalidLogits { position: 4 });
         assert_eq!(sampler.sample(&mut [f32::NAN], None, None), error);
+    }
+}
+
+#[test]
+fn a_resumed_sampler_and_one_that_follows_go_on_alike() {
+    let mirostat = Some(MirostatParams {
+        target_bits: 2.0,
+        learning_rate: 0.5,
+    });
+    for params in [
+        busy(5),
+        SamplingParams {
+            mirostat,
+            ..busy(6)
+        },
+        greedy(),
+    ] {
+        let mut first = Sampler::new(&params, 2, &[5, 6, 5]);
+        let mut follower = Sampler::new(&params, 2, &[5, 6, 5]);
+        assert_ne!(first.identity(), follower.identity());
+        for len in 0..12 {
+            let mut resumed = Sampler::resume(&params, 2, first.state());
+            let id = first.sample(&mut row(len), None, None).unwrap().id;
+            let again = resumed.sample(&mut row(len), None, None).unwrap().id;
+            assert_eq!((id, first.state()), (again, resumed.state()));
+            follower.follow(id, first.mirostat_mu().unwrap_or_default());
+            assert_eq!(follower.state(), first.state());
+        }
+        assert_eq!(first.position(), 12);
     }
 }

@@ -1,0 +1,97 @@
+//! Which sampler lies in which slot of the device's memory. What a sampler remembers stays with its
+//! owner on the host; a slot is a copy that the device keeps up to date while it chooses.
+
+use burn::tensor::Device;
+
+use super::steps::MAX_BATCH;
+use crate::ops::sample::{SamplerMemory, SamplerShape};
+use crate::sample::Sampler;
+
+/// The copy in a slot.
+#[derive(Debug, Clone, Copy)]
+struct Resident {
+    sampler: u64,
+    /// Tokens that it knows of.
+    position: usize,
+    /// The call that used it last.
+    used: u64,
+}
+
+/// A slot for each row of the largest batch.
+pub(super) struct Slots {
+    pub(super) memory: SamplerMemory,
+    residents: [Option<Resident>; MAX_BATCH],
+    calls: u64,
+}
+
+impl Slots {
+    /// Slots for rows of `vocab` logits and sequences of `context_tokens`.
+    pub(super) fn new(vocab: usize, context_tokens: usize, device: &Device) -> Self {
+        let shape = SamplerShape {
+            slots: MAX_BATCH,
+            vocab,
+            // The last token of a full context is chosen, but never fed.
+            history_tokens: context_tokens + 1,
+        };
+        Self {
+            memory: SamplerMemory::new(shape, device),
+            residents: [None; MAX_BATCH],
+            calls: 0,
+        }
+    }
+
+    /// The slots of samplers, at most as many as there are: loads those that the device does not know
+    /// or knows as they were before.
+    pub(super) fn place<'a>(&mut self, samplers: impl Iterator<Item = &'a Sampler>) -> Vec<usize> {
+        self.calls += 1;
+        let samplers: Vec<&Sampler> = samplers.collect();
+        let is_of = |resident: &Option<Resident>, sampler: &Sampler| {
+            resident.is_some_and(|it| it.sampler == sampler.identity())
+        };
+        let known = samplers.iter().map(|sampler| {
+            let mut residents = self.residents.iter();
+            residents.position(|resident| is_of(resident, sampler))
+        });
+        let known: Vec<Option<usize>> = known.collect();
+        for slot in known.iter().flatten() {
+            if let Some(resident) = &mut self.residents[*slot] {
+                resident.used = self.calls;
+            }
+        }
+        let rows = samplers.into_iter().zip(known);
+        rows.map(|(sampler, known)| {
+            let slot = known.unwrap_or_else(|| self.least_used());
+            let (identity, position) = (sampler.identity(), sampler.position());
+            let is_current = self.residents[slot]
+                .is_some_and(|it| it.sampler == identity && it.position == position);
+            if !is_current {
+                self.memory.load(slot, sampler);
+            }
+            self.residents[slot] = Some(Resident {
+                sampler: identity,
+                position,
+                used: self.calls,
+            });
+            slot
+        })
+        .collect()
+    }
+
+    /// The copy in a slot now knows `tokens` more.
+    pub(super) fn advance(&mut self, slot: usize, tokens: usize) {
+        if let Some(resident) = &mut self.residents[slot] {
+            resident.position += tokens;
+        }
+    }
+
+    /// The copy in a slot is of no more use.
+    pub(super) fn forget(&mut self, slot: usize) {
+        self.residents[slot] = None;
+    }
+
+    fn least_used(&self) -> usize {
+        let slots = 0..self.residents.len();
+        let used = |slot: &usize| self.residents[*slot].map_or(0, |it| it.used);
+        slots.min_by_key(used).expect("there are slots")
+    }
+}

@@ -1,0 +1,218 @@
+//! The sampler chain of `crate::sample` on the device, for every row of a step: the tokens it
+//! chooses feed the next step, so that several steps run before the host reads an id. The twin is
+//! the chain itself.
+
+mod layout;
+mod memory;
+mod result;
+
+use burn::backend::flex::FlexTensor;
+use burn::{
+    backend::{Dispatch, TensorMetadata},
+    tensor::{Int, Tensor},
+};
+use burn_wgpu::CubeTensor;
+
+use super::{
+    backend::{Ops, output_words},
+    kernel::Kernel,
+    shader,
+    step::{self, Step},
+};
+pub use layout::{MAX_BIASES, NO_SLOT, RING, RowChoice, SamplerShape, TOP, accepts};
+pub use memory::SamplerMemory;
+pub use result::{DEAD_END, parse};
+use result::{RESULT_WORDS, write};
+
+use super::argmax::INVALID_TOKEN;
+
+const ADJUST_WORKGROUP: usize = 64;
+const DRY_WORKGROUP: usize = 64;
+const DRY_WORKGROUPS: u32 = 4;
+const WEIGH_WORKGROUP: usize = 256;
+/// Logits per workgroup of the kernel that weighs.
+const WEIGH_PART: usize = 4096;
+/// Tokens of a bin that are compared pair by pair.
+const GATHER: usize = 256;
+/// Bins of weights: enough for distances up to 12 temperatures, and one for the rest; a multiple of 8.
+const BINS: usize = 312;
+/// Logits whose best the choice knows beforehand.
+const TILE: usize = 1024;
+const TILE_WORDS: usize = 4;
+
+/// Chooses a token for each row of `logits` `[rows, vocab]` whose [`RowChoice`] in `memory` names a
+/// slot, takes it into the slot's account, writes a result, and makes the row feed it next: `ids`
+/// `[rows]` and the positions of `step` change in place, as `memory` does.
+pub fn sample(
+    logits: Tensor<2>,
+    memory: &mut SamplerMemory,
+    ids: &mut Option<Tensor<1, Int>>,
+    step: &mut Step,
+) {
+    let (params, accounts, results) = memory.take();
+    let taken = ids.take().expect("put back by every op that takes it");
+    let (new_accounts, new_results, new_ids, new_step) = Dispatch::sample(
+        logits.into_dispatch(),
+        params.clone().into_dispatch(),
+        accounts.into_dispatch(),
+        results.into_dispatch(),
+        taken.into_dispatch(),
+        step.take().into_dispatch(),
+        memory.shape(),
+    );
+    memory.put(
+        params,
+        Tensor::from_dispatch(new_accounts),
+        Tensor::from_dispatch(new_results),
+    );
+    *ids = Some(Tensor::from_dispatch(new_ids));
+    step.put(Tensor::from_dispatch(new_step));
+}
+
+/// Sizes in bytes of the tensors that a launch for `rows` rows makes.
+pub fn scratch_bytes(rows: usize, vocab: usize) -> [usize; 2] {
+    [4 * rows * vocab, 4 * rows * scratch_words(vocab)]
+}
+
+fn tiles(vocab: usize) -> usize {
+    vocab.div_ceil(TILE)
+}
+
+fn scratch_words(vocab: usize) -> usize {
+    tiles(vocab) * TILE_WORDS + 3 * BINS
+}
+
+/// Small vocabularies take small workgroups, whose barriers cost less on software adapters.
+fn choose_workgroup(vocab: usize) -> usize {
+    if vocab <= 8192 { 64 } else { 256 }
+}
+
+/// The composed kernels, in the order of their launches.
+pub fn kernels(shape: SamplerShape) -> [Kernel; 4] {
+    let common = |name: &str, bindings: &[&str], workgroup: usize| {
+        let kernel = bindings
+            .iter()
+            .fold(Kernel::new(name), |kernel, binding| kernel.binding(binding));
+        let kernel = layout::constants(step::layout(kernel), shape)
+            .constant("TILE", TILE)
+            .constant("TILES", tiles(shape.vocab))
+            .constant("TILE_WORDS", TILE_WORDS)
+            .constant("SCRATCH_BINS", tiles(shape.vocab) * TILE_WORDS)
+            .constant("SCRATCH_WORDS", scratch_words(shape.vocab))
+            .constant("BINS", BINS)
+            .constant("WORKGROUP", workgroup);
+        kernel.module(shader::sample::SLOT)
+    };
+    let dry = common("sample_dry", &["params", "accounts"], DRY_WORKGROUP);
+    let adjust = common(
+        "sample_adjust",
+        &["params", "logits", "accounts", "adjusted", "scratch"],
+        ADJUST_WORKGROUP,
+    );
+    let weigh = common(
+        "sample_weigh",
+        &["params", "adjusted", "scratch"],
+        WEIGH_WORKGROUP,
+    );
+    let choose = common(
+        "sample_choose",
+        &[
+            "params", "logits", "adjusted", "scratch", "accounts", "ids", "step", "results",
+        ],
+        choose_workgroup(shape.vocab),
+    );
+    [
+        dry.module(shader::kernel::SAMPLE_DRY),
+        adjust
+            .module(shader::sample::ORDER)
+            .module(shader::kernel::SAMPLE_ADJUST),
+        weigh
+            .constant("PART", WEIGH_PART)
+            .module(shader::sample::ORDER)
+            .module(shader::sample::WEIGHT)
+            .module(shader::sample::WIDE)
+            .module(shader::kernel::SAMPLE_WEIGH),
+        choose
+            .constant("CHUNKS", BINS / 8)
+            .constant("GATHER", GATHER)
+            .constant("RESULT_WORDS", RESULT_WORDS)
+            .constant("RING", RING)
+            .constant("TOP", TOP)
+            .constant("INVALID_TOKEN", INVALID_TOKEN as usize)
+            .constant("DEAD_END", DEAD_END as usize)
+            .module(shader::sample::ORDER)
+            .module(shader::sample::WEIGHT)
+            .module(shader::sample::WIDE)
+            .module(shader::sample::PHILOX)
+            .module(shader::sample::LOCATE)
+            .module(shader::kernel::SAMPLE_CHOOSE),
+    ]
+}
+
+pub(super) fn launch(
+    logits: CubeTensor,
+    params: CubeTensor,
+    accounts: CubeTensor,
+    results: CubeTensor,
+    ids: CubeTensor,
+    step: CubeTensor,
+    shape: SamplerShape,
+) -> (CubeTensor, CubeTensor, CubeTensor, CubeTensor) {
+    let [rows, vocab] = logits.shape().dims();
+    let adjusted = output_words(&logits, [rows, vocab]);
+    let scratch = output_words(&logits, [rows, scratch_words(vocab)]);
+    let (y, parts) = (rows as u32, vocab.div_ceil(WEIGH_PART) as u32);
+    let [dry, adjust, weigh, choose] = kernels(shape);
+    dry.launch(&[&params, &accounts], [DRY_WORKGROUPS, y, 1]);
+    let buffers = [&params, &logits, &accounts, &adjusted, &scratch];
+    adjust.launch(&buffers, [tiles(vocab) as u32, y, 1]);
+    weigh.launch(&[&params, &adjusted, &scratch], [parts, y, 1]);
+    let buffers = [
+        &params, &logits, &adjusted, &scratch, &accounts, &ids, &step, &results,
+    ];
+    choose.launch(&buffers, [y, 1, 1]);
+    (accounts, results, ids, step)
+}
+
+pub(super) fn twin(
+    logits: FlexTensor,
+    params: FlexTensor,
+    mut accounts: FlexTensor,
+    mut results: FlexTensor,
+    mut ids: FlexTensor,
+    mut step: FlexTensor,
+    shape: SamplerShape,
+) -> (FlexTensor, FlexTensor, FlexTensor, FlexTensor) {
+    let [_, vocab] = logits.shape().dims();
+    let params_words = params.storage::<u32>();
+    for (row, logits) in logits.storage::<f32>().chunks_exact(vocab).enumerate() {
+        let Some(choice) = layout::read_row(params_words, row) else {
+            continue;
+        };
+        let account = layout::account_mut(accounts.storage_mut::<u32>(), choice.slot, shape);
+        let mut sampler = layout::read_sampler(params_words, account, choice.slot, shape);
+        let mask = choice
+            .is_masked
+            .then(|| layout::read_mask(params_words, choice.slot, shape));
+        let position = sampler.position();
+        let sampled = sampler.sample(&mut logits.to_vec(), mask.as_ref(), choice.score);
+        if !layout::has_failed(account) {
+            write(
+                results.storage_mut(),
+                choice.slot,
+                position,
+                &sampled,
+                &sampler,
+            );
+            layout::take_in(
+                account,
+                sampled.as_ref().ok().map(|it| it.id),
+                &sampler,
+                shape,
+            );
+        }
+        ids.storage_mut::<u32>()[row] = sampled.map_or(0, |sampled| sampled.id);
+        step::advance_row(step.storage_mut(), row);
+    }
+    (accounts, results, ids, step)
+}

@@ -1,0 +1,233 @@
+//! Tokens that the device chooses and feeds itself are those that the CPU's sampler chooses from the
+//! logits that are read back.
+
+use inpage::{
+    Error, Result,
+    model::{CausalModel, SampledRow, SequenceKv, Transformer},
+    sample::{
+        DryParams, MirostatParams, Sampled, Sampler, SamplingParams, ScoreRequest, TokenMask,
+    },
+};
+use pollster::block_on;
+
+use crate::{
+    fixture::{computes, ids, json, model},
+    shared_models,
+};
+
+const MODEL: &str = "ts4m/ts4m-F16.gguf";
+
+/// One that draws, one that is greedy, and what else a batch may mix.
+fn kinds() -> Vec<SamplingParams> {
+    let plain = SamplingParams {
+        seed: 42,
+        ..SamplingParams::default()
+    };
+    let dry = Some(DryParams {
+        multiplier: 0.8,
+        base: 1.75,
+        allowed_length: 2,
+        breakers: [13, 199].into(),
+    });
+    let mirostat = Some(MirostatParams {
+        target_bits: 3.0,
+        learning_rate: 0.1,
+    });
+    vec![
+        SamplingParams {
+            top_p: 0.95,
+            temperature: 0.9,
+            ..plain.clone()
+        },
+        SamplingParams {
+            temperature: 0.0,
+            frequency_penalty: 0.3,
+            ..plain.clone()
+        },
+        SamplingParams {
+            dry,
+            top_k: Some(40),
+            repetition_penalty: 1.1,
+            ..plain.clone()
+        },
+        SamplingParams {
+            mirostat,
+            ..plain.clone()
+        },
+        SamplingParams {
+            min_p: 0.05,
+            logit_bias: vec![(13, 1.5), (7, -2.0)],
+            presence_penalty: 0.5,
+            ..plain
+        },
+    ]
+}
+
+struct Row {
+    kv: SequenceKv,
+    sampler: Sampler,
+    score: Option<ScoreRequest>,
+    token: u32,
+}
+
+/// A row per sampler, its prompt fed up to the last token.
+fn rows(model: &mut Transformer, story: &[u32], kinds: &[SamplingParams]) -> Vec<Row> {
+    let start = |(i, params): (usize, &SamplingParams)| {
+        // With 60 tokens more they fill a page.
+        let prompt = &story[i..i + 3 + i % 2];
+        let mut kv = SequenceKv {
+            pages: vec![i as u32],
+            len_tokens: 0,
+        };
+        let (&token, fed) = prompt.split_last().unwrap();
+        block_on(model.prefill(&mut kv, fed)).unwrap();
+        Row {
+            kv,
+            sampler: Sampler::new(params, i as u32, prompt),
+            score: (i % 2 == 1).then_some(ScoreRequest {
+                top: i,
+                ..ScoreRequest::default()
+            }),
+            token,
+        }
+    };
+    kinds.iter().enumerate().map(start).collect()
+}
+
+/// Chooses `steps` tokens for each row on the device.
+fn on_device(
+    model: &mut Transformer,
+    rows: &mut [Row],
+    steps: usize,
+    masks: Vec<Option<TokenMask>>,
+) -> Vec<Vec<Result<Sampled>>> {
+    let mut sampled: Vec<SampledRow> = rows
+        .iter_mut()
+        .map(|row| SampledRow {
+            kv: &mut row.kv,
+            token: row.token,
+            sampler: &mut row.sampler,
+            score: row.score,
+        })
+        .collect();
+    let chosen = block_on(model.feed_sampled(&mut sampled, steps, || masks)).unwrap();
+    for (row, chosen) in rows.iter_mut().zip(&chosen) {
+        if let Some(Ok(last)) = chosen.last() {
+            row.token = last.id;
+        }
+    }
+    chosen
+}
+
+/// The same, from logits that are read back.
+fn on_host(model: &mut Transformer, rows: &mut [Row], steps: usize) -> Vec<Vec<Sampled>> {
+    let mut chosen = vec![Vec::new(); rows.len()];
+    for _ in 0..steps {
+        let inputs = rows.iter_mut().map(|row| (&mut row.kv, row.token));
+        let mut inputs: Vec<(&mut SequenceKv, u32)> = inputs.collect();
+        let logits = block_on(model.feed_batch(&mut inputs)).unwrap();
+        for ((row, mut logits), chosen) in rows.iter_mut().zip(logits).zip(&mut chosen) {
+            let sampled = row.sampler.sample(&mut logits, None, row.score).unwrap();
+            row.token = sampled.id;
+            chosen.push(sampled);
+        }
+    }
+    chosen
+}
+
+fn assert_same(found: &[Vec<Result<Sampled>>], expected: &[Vec<Sampled>], what: &str) {
+    assert_eq!(found.len(), expected.len());
+    for (row, (found, expected)) in found.iter().zip(expected).enumerate() {
+        let what = format!("row {row} of {} {what}", expected.len());
+        let found: Vec<&Sampled> = found.iter().map(|it| it.as_ref().unwrap()).collect();
+        let of = |it: &Sampled| it.id;
+        let found_ids: Vec<u32> = found.iter().map(|it| of(it)).collect();
+        let expected_ids: Vec<u32> = expected.iter().map(of).collect();
+        assert_eq!(found_ids, expected_ids, "{what}");
+        for (found, expected) in found.iter().zip(expected) {
+            assert_eq!(found.score.is_some(), expected.score.is_some());
+            let (Some(a), Some(b)) = (&found.score, &expected.score) else {
+                continue;
+            };
+            let close = |a: f32, b: f32| (a - b).abs() < 1e-4;
+            assert!(close(a.logprob, b.logprob), "{what}: {a:?} {b:?}");
+            assert_eq!(a.top.len(), b.top.len());
+            let mut tops = a.top.iter().zip(&b.top);
+            assert!(tops.all(|(a, b)| a.0 == b.0 && close(a.1, b.1)), "{what}");
+        }
+    }
+}
+
+#[test]
+fn sampled_on_the_device_as_on_the_cpu() {
+    let Some(folder) = shared_models::folder() else {
+        return;
+    };
+    let story = ids(&json(&folder.join("ts4m-hf/ref.json"))["greedy_ids"]);
+    for (device, compute) in computes() {
+        let mut model = model(&compute, &folder.join(MODEL));
+        for kinds in [&kinds()[..1], &kinds()[..]] {
+            let mut host = rows(&mut model, &story, kinds);
+            let expected = on_host(&mut model, &mut host, 60);
+            let mut rows = rows(&mut model, &story, kinds);
+            let mut found: Vec<Vec<Result<Sampled>>> = vec![Vec::new(); kinds.len()];
+            // More than the ring holds; then step by step; then from a sampler that went on alone.
+            for (round, steps) in [40, 1, 1, 8].into_iter().enumerate() {
+                let chosen = on_device(&mut model, &mut rows, steps, vec![]);
+                found
+                    .iter_mut()
+                    .zip(chosen)
+                    .for_each(|(all, new)| all.extend(new));
+                if round == 1 {
+                    let alone = on_host(&mut model, &mut rows, 10);
+                    for (found, alone) in found.iter_mut().zip(alone) {
+                        found.extend(alone.into_iter().map(Ok));
+                    }
+                }
+            }
+            assert_same(&found, &expected, &format!("on the {device}"));
+            for (row, host) in rows.iter().zip(&host) {
+                assert_eq!(row.kv, host.kv);
+                assert_eq!(row.sampler.position(), 60);
+            }
+        }
+    }
+}
+
+/// Masks are for one token; a dead end is its row's own; what a device cannot do the host does.
+#[test]
+fn masks_dead_ends_and_what_the_device_cannot_do() {
+    let Some(folder) = shared_models::folder() else {
+        return;
+    };
+    let story = ids(&json(&folder.join("ts4m-hf/ref.json"))["greedy_ids"]);
+    let only = |id: u32| {
+        let mut words = vec![0; id as usize / 32 + 1];
+        words[id as usize / 32] = 1 << (id % 32);
+        Some(TokenMask::from_words(words))
+    };
+    for (device, compute) in computes() {
+        let mut model = model(&compute, &folder.join(MODEL));
+        let mut rows = rows(&mut model, &story, &kinds()[..3]);
+        let masks = vec![only(77), Some(TokenMask::default())];
+        let chosen = on_device(&mut model, &mut rows, 1, masks);
+        assert_eq!(chosen[0][0].as_ref().unwrap().id, 77, "on the {device}");
+        assert_eq!(chosen[1], [Err(Error::GrammarDeadEnd { position: 0 })]);
+        assert!(chosen[2][0].is_ok());
+        let positions: Vec<usize> = rows.iter().map(|row| row.sampler.position()).collect();
+        assert_eq!(positions, [1, 0, 1]);
+        let lengths: Vec<usize> = rows.iter().map(|row| row.kv.len_tokens).collect();
+        assert_eq!(lengths, [3, 4, 3]);
+        // All go on without masks, also what failed.
+        let chosen = on_device(&mut model, &mut rows, 2, vec![]);
+        assert!(chosen.iter().flatten().all(Result::is_ok));
+        // Ten best tokens are more than the device tells.
+        rows[0].score = Some(ScoreRequest {
+            top: 10,
+            ..ScoreRequest::default()
+        });
+        let chosen = on_device(&mut model, &mut rows, 2, vec![]);
+        let score = chosen[0][1].as_ref().unwrap().score.as_ref();
+        assert_eq!(score.unwrap().top.len(), 10, "on the {device}");
+    }
+}
