@@ -61,32 +61,32 @@ impl Slots {
         let rows = samplers.into_iter().zip(known);
         rows.map(|(sampler, known)| {
             let slot = known.unwrap_or_else(|| self.least_used());
-            let (identity, position) = (sampler.identity(), sampler.position());
-            let is_current = self.residents[slot]
-                .is_some_and(|it| it.sampler == identity && it.position == position);
+            let is_current = self.residents[slot].is_some_and(|it| {
+                it.sampler == sampler.identity() && it.position == sampler.position()
+            });
             if !is_current {
                 self.memory.load(slot, sampler);
             }
-            self.residents[slot] = Some(Resident {
-                sampler: identity,
-                position,
-                used: self.calls,
-            });
+            self.keep(slot, sampler);
             slot
         })
         .collect()
     }
 
-    /// The copy in a slot now knows `tokens` more.
-    pub(super) fn advance(&mut self, slot: usize, tokens: usize) {
-        if let Some(resident) = &mut self.residents[slot] {
-            resident.position += tokens;
-        }
+    /// The device chose in a slot all that `sampler` has taken in since.
+    pub(super) fn keep(&mut self, slot: usize, sampler: &Sampler) {
+        self.residents[slot] = Some(Resident {
+            sampler: sampler.identity(),
+            position: sampler.position(),
+            used: self.calls,
+        });
     }
 
-    /// The copy in a slot is of no more use.
-    pub(super) fn forget(&mut self, slot: usize) {
-        self.residents[slot] = None;
+    /// The copies in slots may know more than their samplers.
+    pub(super) fn forget(&mut self, slots: &[usize]) {
+        for slot in slots {
+            self.residents[*slot] = None;
+        }
     }
 
     fn least_used(&self) -> usize {

@@ -307,15 +307,17 @@ impl CausalModel for Transformer {
             let slots = self
                 .enqueue_sampled(rows, &chosen, count, steps, masks)
                 .await?;
-            let results = self.steps.slots()?.memory.results();
+            let on_device = self.steps.slots()?;
+            // Should this call fail or be dropped, samplers do not learn what was chosen.
+            on_device.forget(&slots);
+            let results = on_device.memory.results();
             let words = Transaction::default().register(results);
             let words = self.steps.words(words).await?.remove(0);
             for ((row, chosen), slot) in rows.iter_mut().zip(&mut chosen).zip(slots) {
                 row.kv.len_tokens += count;
                 take_in(row, chosen, &words, slot, count);
-                match chosen.last() {
-                    Some(Ok(_)) => self.steps.slots()?.advance(slot, count),
-                    _ => self.steps.slots()?.forget(slot),
+                if chosen.last().is_some_and(Result::is_ok) {
+                    self.steps.slots()?.keep(slot, row.sampler);
                 }
             }
         }

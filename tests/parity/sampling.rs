@@ -15,7 +15,13 @@ use crate::{
     shared_models,
 };
 
-const MODEL: &str = "ts4m/ts4m-F16.gguf";
+/// The file for a device, and the folder of its reference: the CPU gets the smaller one.
+fn file(device: &str) -> [&'static str; 2] {
+    match device {
+        "CPU" => ["stories260K/stories260K-F32.gguf", "stories260K"],
+        _ => ["ts4m/ts4m-F16.gguf", "ts4m-hf"],
+    }
+}
 
 /// One that draws, one that is greedy, and what else a batch may mix.
 fn kinds() -> Vec<SamplingParams> {
@@ -163,9 +169,10 @@ fn sampled_on_the_device_as_on_the_cpu() {
     let Some(folder) = shared_models::folder() else {
         return;
     };
-    let story = ids(&json(&folder.join("ts4m-hf/ref.json"))["greedy_ids"]);
     for (device, compute) in computes() {
-        let mut model = model(&compute, &folder.join(MODEL));
+        let [file, reference] = file(device);
+        let story = ids(&json(&folder.join(reference).join("ref.json"))["greedy_ids"]);
+        let mut model = model(&compute, &folder.join(file));
         for kinds in [&kinds()[..1], &kinds()[..]] {
             let mut host = rows(&mut model, &story, kinds);
             let expected = on_host(&mut model, &mut host, 60);
@@ -200,14 +207,15 @@ fn masks_dead_ends_and_what_the_device_cannot_do() {
     let Some(folder) = shared_models::folder() else {
         return;
     };
-    let story = ids(&json(&folder.join("ts4m-hf/ref.json"))["greedy_ids"]);
     let only = |id: u32| {
         let mut words = vec![0; id as usize / 32 + 1];
         words[id as usize / 32] = 1 << (id % 32);
         Some(TokenMask::from_words(words))
     };
     for (device, compute) in computes() {
-        let mut model = model(&compute, &folder.join(MODEL));
+        let [file, reference] = file(device);
+        let story = ids(&json(&folder.join(reference).join("ref.json"))["greedy_ids"]);
+        let mut model = model(&compute, &folder.join(file));
         let mut rows = rows(&mut model, &story, &kinds()[..3]);
         let masks = vec![only(77), Some(TokenMask::default())];
         let chosen = on_device(&mut model, &mut rows, 1, masks);
