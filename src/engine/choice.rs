@@ -8,7 +8,7 @@ use super::event::{Event, FinishReason};
 use super::events::EventSender;
 use super::generation::{Generation, TokenScore};
 use crate::grammar::{Grammar, Matcher, Next};
-use crate::sample::{Sampler, TokenMask};
+use crate::sample::{Sampled, Sampler, TokenMask};
 use crate::{Error, Result};
 
 /// What a constraint says of the next token.
@@ -26,7 +26,7 @@ impl Allowed {
         constraint.map_or(Ok(Self::Any), |grammar| Self::next(&mut grammar.matcher()))
     }
 
-    fn next(matcher: &mut Matcher) -> Result<Self> {
+    pub(super) fn next(matcher: &mut Matcher) -> Result<Self> {
         Ok(match matcher.next()? {
             Next::Free => Self::Any,
             // The copy is small beside a row of logits, and frees the matcher.
@@ -131,17 +131,58 @@ impl Choice {
             Ok(Allowed::Any) => None,
             Ok(Allowed::OneOf(mask)) => Some(mask),
         };
+        let scores = self.generation.scores;
+        let sampled = self.parts().0.sample(logits, mask, scores)?;
+        self.accept(sampled.id, sampled.score)
+    }
+
+    /// The sampler, and the constraint's state: each may be used while the other is.
+    pub(super) fn parts(&mut self) -> (&mut Sampler, Option<&mut Matcher>) {
         let Self {
             generation,
             candidate,
             sampler,
+            matcher,
             ..
         } = self;
         let sampler = sampler.get_or_insert_with(|| {
             Sampler::new(&generation.sampling, *candidate, &generation.prompt)
         });
-        let sampled = sampler.sample(logits, mask, generation.scores)?;
-        self.accept(sampled.id, sampled.score)
+        let grammar = generation.constraint.as_ref();
+        let matcher = grammar.map(|grammar| matcher.get_or_insert_with(|| grammar.matcher()));
+        (sampler, matcher)
+    }
+
+    /// Takes in what the sampler chose elsewhere, up to the end of the completion, and tells the
+    /// reader. `allowed` is what the constraint said of the first token.
+    pub(super) fn take(&mut self, sampled: Vec<Result<Sampled>>, allowed: &Result<Allowed>) {
+        if self.is_closed() {
+            return;
+        }
+        match self.try_take(sampled, allowed) {
+            Ok(None) => {}
+            Ok(Some(reason)) => self.finish(reason),
+            Err(error) => self.fail(at_position(error, self.chosen.len())),
+        }
+    }
+
+    fn try_take(
+        &mut self,
+        sampled: Vec<Result<Sampled>>,
+        allowed: &Result<Allowed>,
+    ) -> Result<Option<FinishReason>> {
+        match allowed {
+            Err(error) => return Err(error.clone()),
+            Ok(Allowed::Nothing) => return Ok(Some(FinishReason::Stop)),
+            Ok(Allowed::Any | Allowed::OneOf(_)) => {}
+        }
+        for sampled in sampled {
+            let Sampled { id, score } = sampled?;
+            if let Some(reason) = self.accept(id, score)? {
+                return Ok(Some(reason));
+            }
+        }
+        Ok(None)
     }
 
     /// Takes a chosen token in and tells the reader; the checks of API.md section 6.1 that need no

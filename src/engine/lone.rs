@@ -1,5 +1,5 @@
-//! A sequence by itself: the end of its prompt, or its next tokens, sampled one by one or run ahead
-//! where the device chooses. Knows no batch: its logits are those of a batch, bit for bit.
+//! A sequence by itself: the end of its prompt, or its next tokens, run ahead where the largest
+//! logit is all that counts. Knows no batch: its logits are those of a batch, bit for bit.
 
 use futures_util::future::join;
 
@@ -63,10 +63,14 @@ impl Sequence {
     pub(super) fn next_tokens(&self) -> LoneStep {
         let mut step = self.next_token();
         if let Chooser::Device { steps } = &mut step.chooser {
-            let left = self.choice.generation().max_tokens - self.choice.chosen().len();
-            *steps = self.run_ahead.steps().min(left).min(self.choice.room());
+            *steps = self.steps_ahead();
         }
         step
+    }
+
+    /// Whether it is one for this file: the end of a prompt, or what the device chooses by itself.
+    pub(super) fn is_lone(&self) -> bool {
+        self.unfed_tokens() > 1 || self.is_chosen_on_device()
     }
 
     fn is_chosen_on_device(&self) -> bool {
@@ -101,7 +105,7 @@ impl Sequence {
                     Ok(ids) => {
                         expect("KV tokens", self.kv.len_tokens, kv_tokens)?;
                         expect("greedy ids", ids.len(), steps)?;
-                        self.run_ahead.grow();
+                        self.run_ahead.grow(model.run_ahead_steps());
                         self.take(&ids, model.vocab_size())
                     }
                     // Perhaps past the end of the choice, which would not count: come there step

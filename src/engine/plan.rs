@@ -30,9 +30,9 @@ pub(super) enum Step {
     },
     /// Chooses a candidate's first token, without the model.
     Start { at: Place, copy: Option<PageCopy> },
-    /// Feeds and chooses one token for each of these sequences.
-    Batch { rows: Vec<Place> },
-    /// A step of one sequence.
+    /// Feeds and chooses `steps` tokens for each of these sequences.
+    Batch { rows: Vec<Place>, steps: usize },
+    /// A step of one sequence by itself.
     Lone { at: Place, step: LoneStep },
 }
 
@@ -106,8 +106,14 @@ impl Scheduler {
         }
         match rows[..] {
             [] => None,
-            [at] => Some(self.lone(at, decode_is_due)),
-            _ => Some(Step::Batch { rows }),
+            [at] if self.sequence(at).is_lone() => Some(self.lone(at, decode_is_due)),
+            _ => {
+                let steps = match decode_is_due {
+                    true => 1,
+                    false => self.steps_ahead(&rows),
+                };
+                Some(Step::Batch { rows, steps })
+            }
         }
     }
 
@@ -148,6 +154,22 @@ impl Scheduler {
             }
         }
         Step::Lone { at, step }
+    }
+
+    /// How many tokens all of `rows` can be run ahead, with their pages; at least one.
+    fn steps_ahead(&mut self, rows: &[Place]) -> usize {
+        let steps = rows.iter().map(|&at| self.sequence(at).steps_ahead());
+        let mut steps = steps.min().unwrap_or(1).max(1);
+        let mut held = 0;
+        while held < rows.len() && steps > 1 {
+            let kv_tokens = self.sequence(rows[held]).kv.len_tokens + steps;
+            match self.hold(Holder::Sequence(rows[held]), kv_tokens) {
+                true => held += 1,
+                // What is held for more tokens does for fewer.
+                false => steps /= 2,
+            }
+        }
+        steps
     }
 
     /// Starts a candidate or feeds a prompt, beside `rows` that could go on.

@@ -1,4 +1,4 @@
-//! How many greedy tokens to ask of the model in one step. Knows nothing of sequences.
+//! How many tokens to ask of the model in one step. Knows nothing of sequences.
 
 /// Grows from one token, so that the first comes promptly, by doubling up to a limit.
 #[derive(Debug, Clone, Copy)]
@@ -20,9 +20,9 @@ impl RunAhead {
         self.next
     }
 
-    /// A call went well.
-    pub(super) fn grow(&mut self) {
-        self.next = (self.next * 2).min(self.limit);
+    /// A call went well; `most` is what the model finds worth while.
+    pub(super) fn grow(&mut self, most: usize) {
+        self.next = (self.next * 2).min(self.limit).min(most.max(1));
     }
 
     /// From now on one token at a time.
@@ -42,11 +42,15 @@ mod tests {
         let mut seen = vec![];
         for _ in 0..6 {
             seen.push(run_ahead.steps());
-            run_ahead.grow();
+            run_ahead.grow(100);
         }
         assert_eq!(seen, [1, 2, 4, 8, 12, 12]);
+        run_ahead.grow(5);
+        assert_eq!(run_ahead.steps(), 5);
+        run_ahead.grow(0);
+        assert_eq!(run_ahead.steps(), 1);
         run_ahead.stop();
-        run_ahead.grow();
+        run_ahead.grow(100);
         assert_eq!(run_ahead.steps(), 1);
     }
 }

@@ -60,6 +60,19 @@ impl Sequence {
         }
     }
 
+    /// Tokens that may be chosen before its reader sees the first of them: a constraint has to see
+    /// each.
+    pub(super) fn steps_ahead(&self) -> usize {
+        let generation = self.choice.generation();
+        match generation.constraint {
+            Some(_) => 1,
+            None => {
+                let left = generation.max_tokens - self.choice.chosen().len();
+                self.run_ahead.steps().min(left).min(self.choice.room())
+            }
+        }
+    }
+
     /// The tokens whose keys and values its pages hold.
     pub(super) fn fed(&self) -> Vec<u32> {
         let prompt = &self.choice.generation().prompt;

@@ -1,8 +1,6 @@
 //! Does what `plan` says: one step on the model. A candidate that fails does so alone; only a lost
 //! device is an error here.
 
-use futures_util::future::join;
-
 use super::choice::Allowed;
 use super::contract::expect;
 use super::event::FinishReason;
@@ -10,7 +8,8 @@ use super::job::Job;
 use super::plan::{PageCopy, Place, Step};
 use super::prompt::Feed;
 use super::sequence::Sequence;
-use crate::model::causal::CausalModel;
+use crate::model::causal::{CausalModel, SampledRow};
+use crate::sample::Sampled;
 use crate::{Error, Result};
 
 impl Step {
@@ -22,14 +21,14 @@ impl Step {
         match self {
             Step::Feed { job, prompt, feed } => jobs[job].feed_prompt(model, prompt, feed).await,
             Step::Start { at, copy } => jobs[at.job].start_sequence(model, at.sequence, copy),
-            Step::Batch { rows } => {
+            Step::Batch { rows, steps } => {
                 let all = jobs.iter_mut().enumerate().flat_map(|(job, it)| {
                     let sequences = it.sequences.iter_mut().enumerate();
                     sequences.map(move |(sequence, it)| (Place { job, sequence }, it))
                 });
                 let chosen = all.filter(|(at, _)| rows.contains(at));
-                let mut rows: Vec<&mut Sequence> = chosen.map(|(_, sequence)| sequence).collect();
-                run_batch(model, &mut rows).await
+                let rows: Vec<&mut Sequence> = chosen.map(|(_, sequence)| sequence).collect();
+                run_batch(model, rows, steps).await
             }
             Step::Lone { at, step } => {
                 let sequence = &mut jobs[at.job].sequences[at.sequence];
@@ -87,55 +86,104 @@ impl Job {
     }
 }
 
-/// One token for each of several sequences. Where the model fails them together, perhaps for one
-/// of them or for their number, each gets its chance alone.
-async fn run_batch<M: CausalModel>(model: &mut M, rows: &mut [&mut Sequence]) -> Result<()> {
-    let (logits, allowed) = match feed_batch(model, rows).await {
-        Ok(fed) => fed,
-        Err(error @ Error::DeviceLost(_)) => return Err(error),
-        Err(_) => {
-            for row in rows {
-                row.kv.len_tokens = row.known_tokens() - 1;
-                let step = row.next_token();
-                let result = row.run_lone(model, step).await;
-                tell(result, [&**row])?;
-            }
-            return Ok(());
-        }
+/// `steps` tokens for each of several sequences; one where the host chooses. Who chooses depends on
+/// the sequence alone.
+async fn run_batch<M: CausalModel>(
+    model: &mut M,
+    rows: Vec<&mut Sequence>,
+    steps: usize,
+) -> Result<()> {
+    let by_device = |row: &&mut Sequence| {
+        let generation = row.choice.generation();
+        model.chooses(&generation.sampling, generation.scores)
     };
-    if let Err(error) = expect("rows of logits", logits.len(), rows.len()) {
-        return tell(Err(error), rows.iter().map(|row| &**row));
-    }
-    for ((row, mut logits), allowed) in rows.iter_mut().zip(logits).zip(&allowed) {
-        let kv_tokens = row.known_tokens();
-        let kept = expect("logits", logits.len(), model.vocab_size());
-        match kept.and_then(|()| expect("KV tokens", row.kv.len_tokens, kv_tokens)) {
-            Ok(()) => row.choice.choose(&mut logits, allowed),
-            Err(error) => row.choice.fail(error),
+    let (mut on_device, mut on_host): (Vec<_>, Vec<_>) = rows.into_iter().partition(by_device);
+    if !on_device.is_empty() {
+        choose_for(model, &mut on_device, steps).await?;
+        for row in on_device {
+            row.run_ahead.grow(model.run_ahead_steps());
         }
+    }
+    if !on_host.is_empty() {
+        choose_for(model, &mut on_host, 1).await?;
     }
     Ok(())
 }
 
-/// Feeds one token to each row; what their constraints allow next is found out while the device
-/// computes.
-async fn feed_batch<M: CausalModel>(
+/// Where the model fails sequences together, perhaps for one of them or for their number, each gets
+/// its chance alone.
+async fn choose_for<M: CausalModel>(
     model: &mut M,
     rows: &mut [&mut Sequence],
-) -> Result<(Vec<Vec<f32>>, Vec<Result<Allowed>>)> {
+    steps: usize,
+) -> Result<()> {
+    let (sampled, allowed) = match feed_sampled(model, rows, steps).await {
+        Ok(fed) => fed,
+        Err(error @ Error::DeviceLost(_)) => return Err(error),
+        Err(error) if rows.len() == 1 => return tell(Err(error), [&*rows[0]]),
+        Err(_) => {
+            for row in rows {
+                row.kv.len_tokens = row.known_tokens() - 1;
+                Box::pin(choose_for(model, &mut [row], 1)).await?;
+            }
+            return Ok(());
+        }
+    };
+    if let Err(error) = expect("rows of choices", sampled.len(), rows.len()) {
+        return tell(Err(error), rows.iter().map(|row| &**row));
+    }
+    for ((row, sampled), allowed) in rows.iter_mut().zip(sampled).zip(&allowed) {
+        let kv_tokens = row.known_tokens() - 1 + steps;
+        let kept = expect("KV tokens", row.kv.len_tokens, kv_tokens).and_then(|()| {
+            let has_failed = sampled.last().is_some_and(Result::is_err);
+            expect(
+                "choices",
+                sampled.len(),
+                if has_failed { sampled.len() } else { steps },
+            )
+        });
+        match kept {
+            Ok(()) => row.choice.take(sampled, allowed),
+            Err(error) => row.choice.fail(error),
+        }
+        // Roll back what was run ahead past the end.
+        row.kv.len_tokens = row.kv.len_tokens.min(row.known_tokens() - 1);
+    }
+    Ok(())
+}
+
+/// Feeds and chooses; what the constraints allow next is found out while the device computes.
+async fn feed_sampled<M: CausalModel>(
+    model: &mut M,
+    rows: &mut [&mut Sequence],
+    steps: usize,
+) -> Result<(Vec<Vec<Result<Sampled>>>, Vec<Result<Allowed>>)> {
     let mut inputs = Vec::with_capacity(rows.len());
-    let mut choices = Vec::with_capacity(rows.len());
+    let mut matchers = Vec::with_capacity(rows.len());
     for row in rows {
         let token = row.unfed(1)[0];
-        inputs.push((&mut row.kv, token));
-        choices.push(&mut row.choice);
+        let score = row.choice.generation().scores;
+        let (sampler, matcher) = row.choice.parts();
+        inputs.push(SampledRow {
+            kv: &mut row.kv,
+            token,
+            sampler,
+            score,
+        });
+        matchers.push(matcher);
     }
-    let allowed = async {
-        let choices = choices.iter_mut();
-        choices.map(|it| it.allowed()).collect()
+    let mut allowed = Vec::new();
+    let masks = || {
+        let matchers = matchers.into_iter();
+        allowed.extend(matchers.map(|it| it.map_or(Ok(Allowed::Any), Allowed::next)));
+        let masks = allowed.iter().map(|allowed| match allowed {
+            Ok(Allowed::OneOf(mask)) => Some(mask.clone()),
+            _ => None,
+        });
+        masks.collect()
     };
-    let (logits, allowed) = join(model.feed_batch(&mut inputs), allowed).await;
-    Ok((logits?, allowed))
+    let sampled = model.feed_sampled(&mut inputs, steps, masks).await?;
+    Ok((sampled, allowed))
 }
 
 /// Tells a failure to those it concerns; a lost device concerns everyone.

@@ -4,7 +4,7 @@
 use futures_util::future::join;
 
 use crate::Result;
-use crate::sample::{Sampled, Sampler, ScoreRequest, TokenMask, TokenScore};
+use crate::sample::{Sampled, Sampler, SamplingParams, ScoreRequest, TokenMask, TokenScore};
 
 /// The KV memory of one sequence: a block table and how much of it is filled.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -44,6 +44,17 @@ pub trait CausalModel {
     /// keys, values and logits of a token depend, to the last bit, on its history and on which of
     /// the two kinds its step is, not on how many tokens that feeds.
     fn few_tokens(&self) -> usize;
+
+    /// Whether [`feed_sampled`](Self::feed_sampled) chooses on the device for rows with such
+    /// parameters: only then is it worth running ahead with them. The same answer every time.
+    fn chooses(&self, _params: &SamplingParams, _score: Option<ScoreRequest>) -> bool {
+        false
+    }
+
+    /// Most steps to choose on the device at once: more would keep readers waiting.
+    fn run_ahead_steps(&self) -> usize {
+        usize::MAX
+    }
 
     /// Feeds `tokens` (at least one) after `kv.len_tokens`, as [`feed`](Self::feed), for a prompt
     /// that goes on: no logits are computed.
@@ -99,7 +110,8 @@ pub trait CausalModel {
     ///
     /// `masks` is asked once, after the device's work was submitted, and says what each row may
     /// choose; rows without a mask, and rows beyond the list, may choose anything. A mask holds for
-    /// one token: with several steps there is none.
+    /// one token: with several steps there is none. Rows of one call are either all chosen for on
+    /// the device or all on the host: a row's result must not depend on the others.
     ///
     /// A row whose logits are invalid, or whose mask leaves nothing, ends with that error, and its
     /// sampler stays as it was before it; the other rows go on.

@@ -50,6 +50,14 @@ impl Compute {
         }
     }
 
+    /// Milliseconds of a monotonic clock; the CPU backend has none, and nothing runs ahead there.
+    pub fn now_ms(&self) -> f64 {
+        match self {
+            Compute::Gpu { gpu, .. } => gpu.now_ms(),
+            Compute::Cpu(_) => 0.0,
+        }
+    }
+
     /// Waits for all work.
     ///
     /// # Errors

@@ -73,8 +73,8 @@ pub(super) struct Steps {
     /// A whole greedy step: body, logits and choice of one token.
     greedy: Option<Graph<()>>,
     context_tokens: usize,
-    /// Samplers on the device, made when first needed; none if its kernels choose wrongly.
-    slots: Option<Option<Slots>>,
+    /// Samplers on the device; none if the host chooses.
+    slots: Option<Slots>,
     /// Per number of rows: samples from the logits after every token and prepares the next step.
     sampled: BTreeMap<usize, Graph<()>>,
 }
@@ -123,7 +123,18 @@ impl Steps {
         for rows in &CHUNK_ROWS[..3] {
             self.record(*rows).await?;
         }
-        Ok(())
+        // Where barriers are dear the host chooses more quickly.
+        let on_device =
+            matches!(&self.compute, Compute::Gpu { variant, .. } if !variant.barrier_free);
+        match on_device {
+            true => self.choose_on_device().await,
+            false => Ok(()),
+        }
+    }
+
+    /// Whether there are samplers on the device.
+    pub fn samples(&self) -> bool {
+        self.slots.is_some()
     }
 
     /// Feeds tokens of one sequence, at most [`MAX_TOKENS`].
@@ -265,18 +276,18 @@ impl Steps {
             .ok_or_else(|| Error::Internal("no ids were read".into()))
     }
 
-    /// Whether [`sample`](Self::sample) chooses rightly; asks the device when first asked.
-    pub async fn can_sample(&mut self) -> Result<bool> {
-        if let Some(slots) = &self.slots {
-            return Ok(slots.is_some());
-        }
+    /// Makes samplers on the device, if [`sample`](Self::sample) proves to choose rightly there.
+    pub async fn choose_on_device(&mut self) -> Result<()> {
         let slots = Slots::new(self.vocab, self.context_tokens, self.compute.device());
-        let can = match &self.compute {
+        let is_right = match &self.compute {
             Compute::Gpu { gpu, .. } => self_test::samples(gpu, slots.memory.shape()).await?,
             Compute::Cpu(_) => true,
         };
-        self.slots = Some(can.then_some(slots));
-        Ok(can)
+        self.slots = is_right.then_some(slots);
+        match is_right {
+            true => self.prepare_sampled(1).await,
+            false => Ok(()),
+        }
     }
 
     /// Makes ready for [`sample`](Self::sample) after batches of so many sequences.
@@ -291,7 +302,7 @@ impl Steps {
         if self.sampled.contains_key(&rows) {
             return Ok(());
         }
-        let (Compute::Gpu { gpu, .. }, Some(Some(slots))) = (&self.compute, &self.slots) else {
+        let (Compute::Gpu { gpu, .. }, Some(slots)) = (&self.compute, &self.slots) else {
             return Ok(());
         };
         let every = self.graphs[&rows].every.as_ref();
@@ -315,7 +326,7 @@ impl Steps {
 
     /// The samplers on the device.
     pub fn slots(&mut self) -> Result<&mut Slots> {
-        let slots = self.slots.as_mut().and_then(Option::as_mut);
+        let slots = self.slots.as_mut();
         slots.ok_or_else(|| Error::Internal("samplers on a device that has none".into()))
     }
 
@@ -330,7 +341,7 @@ impl Steps {
             (Compute::Gpu { .. }, None) => Err(Error::Internal("a choice before its graph".into())),
             (Compute::Cpu(device), _) => {
                 let ids = ids_of(&mut self.ids, rows, device);
-                let slots = self.slots.as_mut().and_then(Option::as_mut);
+                let slots = self.slots.as_mut();
                 let slots = slots.ok_or_else(|| Error::Internal("no samplers".into()))?;
                 sample(logits, &mut slots.memory, ids, &mut self.step);
                 Ok(())

@@ -18,9 +18,11 @@ use crate::{
         score::{parse, score_words},
         step::{PAGE_TOKENS, Segment},
     },
-    sample::{Sampled, TokenMask, TokenScore},
+    sample::{Sampled, SamplingParams, ScoreRequest, TokenMask, TokenScore},
 };
 
+/// Readers do not wait longer than this for tokens that are there.
+const RUN_AHEAD_MS: f64 = 50.0;
 /// Context reserved where the caller does not say, in tokens.
 const DEFAULT_CONTEXT_TOKENS: usize = 4096;
 
@@ -29,6 +31,8 @@ pub struct Transformer {
     steps: Steps,
     config: LlamaConfig,
     context_tokens: usize,
+    /// What a step took that chose on the device; 0 before the first.
+    step_ms: f64,
 }
 
 impl Transformer {
@@ -58,6 +62,7 @@ impl Transformer {
             steps: Steps::new(compute, llama, &config, pages),
             config,
             context_tokens,
+            step_ms: 0.0,
         })
     }
 
@@ -88,6 +93,15 @@ impl Transformer {
     /// When a kernel is refused.
     pub async fn warm_up(&mut self) -> Result<()> {
         self.steps.warm_up().await
+    }
+
+    /// Lets the device choose tokens, if it proves to choose rightly: what [`warm_up`](Self::warm_up)
+    /// does unless the host is quicker.
+    ///
+    /// # Errors
+    /// When a kernel is refused.
+    pub async fn choose_on_device(&mut self) -> Result<()> {
+        self.steps.choose_on_device().await
     }
 
     /// Logits `[tokens.len(), vocab]` after every token, for comparisons.
@@ -178,6 +192,15 @@ impl CausalModel for Transformer {
         matvec::MAX_TOKENS
     }
 
+    fn chooses(&self, params: &SamplingParams, score: Option<ScoreRequest>) -> bool {
+        self.steps.samples() && accepts(params, score, self.config.token_ids)
+    }
+
+    fn run_ahead_steps(&self) -> usize {
+        // Before the first step was timed this is infinite, which becomes the largest number.
+        (RUN_AHEAD_MS / self.step_ms) as usize
+    }
+
     async fn prefill(&mut self, kv: &mut SequenceKv, tokens: &[u32]) -> Result<()> {
         self.feed_chunks(kv, tokens).await.map(|_| ())
     }
@@ -259,6 +282,7 @@ impl CausalModel for Transformer {
         steps: usize,
     ) -> Result<Vec<u32>> {
         self.steps.prepare_greedy().await?;
+        let start_ms = self.steps.compute().now_ms();
         let mut chosen = Vec::with_capacity(steps);
         let mut feed = tokens.to_vec();
         while chosen.len() < steps {
@@ -274,6 +298,7 @@ impl CausalModel for Transformer {
             chosen.extend(&ids[..count]);
             feed = vec![ids[count - 1]];
         }
+        self.step_ms = (self.steps.compute().now_ms() - start_ms) / steps as f64;
         if let Some(at) = chosen.iter().position(|&id| id == INVALID_TOKEN) {
             return Err(Error::InvalidLogits { position: at });
         }
@@ -288,7 +313,7 @@ impl CausalModel for Transformer {
     ) -> Result<Vec<Vec<Result<Sampled>>>> {
         let vocab = self.config.token_ids;
         let is_accepted = |row: &SampledRow| accepts(row.sampler.params(), row.score, vocab);
-        if !rows.iter().all(is_accepted) || !self.steps.can_sample().await? {
+        if !self.steps.samples() || !rows.iter().all(is_accepted) {
             return feed_sampled_on_host(self, rows, steps, masks).await;
         }
         if rows.is_empty() || rows.len() > MAX_BATCH {
@@ -298,6 +323,7 @@ impl CausalModel for Transformer {
             self.check(row.kv, steps)?;
         }
         let mut chosen: Vec<Vec<Result<Sampled>>> = rows.iter().map(|_| Vec::new()).collect();
+        let start_ms = self.steps.compute().now_ms();
         let mut masks = Some(masks);
         let mut left = steps;
         while left > 0 {
@@ -321,6 +347,7 @@ impl CausalModel for Transformer {
                 }
             }
         }
+        self.step_ms = (self.steps.compute().now_ms() - start_ms) / steps as f64;
         Ok(chosen)
     }
 }

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use crate::api::Host;
 use crate::model::{CausalModel, SampledRow, SequenceKv};
-use crate::sample::{Sampled, TokenMask, TokenScore};
+use crate::sample::{Sampled, SamplingParams, ScoreRequest, TokenMask, TokenScore};
 use crate::{Error, Result};
 
 /// What a [`HookedModel`] does beside its work; all off at first.
@@ -90,6 +90,14 @@ impl<M: CausalModel> CausalModel for HookedModel<M> {
 
     fn few_tokens(&self) -> usize {
         self.model.few_tokens()
+    }
+
+    fn chooses(&self, params: &SamplingParams, score: Option<ScoreRequest>) -> bool {
+        self.model.chooses(params, score)
+    }
+
+    fn run_ahead_steps(&self) -> usize {
+        self.model.run_ahead_steps()
     }
 
     async fn prefill(&mut self, kv: &mut SequenceKv, tokens: &[u32]) -> Result<()> {

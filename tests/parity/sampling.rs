@@ -173,6 +173,7 @@ fn sampled_on_the_device_as_on_the_cpu() {
         let [file, reference] = file(device);
         let story = ids(&json(&folder.join(reference).join("ref.json"))["greedy_ids"]);
         let mut model = model(&compute, &folder.join(file));
+        block_on(model.choose_on_device()).expect("kernels that choose");
         for kinds in [&kinds()[..1], &kinds()[..]] {
             let mut host = rows(&mut model, &story, kinds);
             let expected = on_host(&mut model, &mut host, 60);
@@ -216,6 +217,7 @@ fn masks_dead_ends_and_what_the_device_cannot_do() {
         let [file, reference] = file(device);
         let story = ids(&json(&folder.join(reference).join("ref.json"))["greedy_ids"]);
         let mut model = model(&compute, &folder.join(file));
+        block_on(model.choose_on_device()).expect("kernels that choose");
         let mut rows = rows(&mut model, &story, &kinds()[..3]);
         let masks = vec![only(77), Some(TokenMask::default())];
         let chosen = on_device(&mut model, &mut rows, 1, masks);
