@@ -131,7 +131,7 @@ pub trait CausalModel {
 }
 
 /// [`CausalModel::feed_sampled`] by reading all logits.
-pub(super) async fn feed_sampled_on_host<M: CausalModel>(
+pub(crate) async fn feed_sampled_on_host<M: CausalModel>(
     model: &mut M,
     rows: &mut [SampledRow<'_>],
     steps: usize,
@@ -156,7 +156,13 @@ pub(super) async fn feed_sampled_on_host<M: CausalModel>(
             .iter()
             .map(Option::as_ref)
             .chain(std::iter::repeat(None));
-        let rows = rows.iter_mut().zip(logits?).zip(masks);
+        let logits = logits?;
+        if logits.len() != rows.len() {
+            // The caller sees that results are missing.
+            chosen.truncate(logits.len());
+            return Ok(chosen);
+        }
+        let rows = rows.iter_mut().zip(logits).zip(masks);
         for (((row, mut logits), mask), chosen) in rows.zip(&mut chosen) {
             if chosen.last().is_none_or(Result::is_ok) {
                 chosen.push(row.sampler.sample(&mut logits, mask, row.score));

@@ -88,7 +88,7 @@ fn a_single_candidate_takes_the_pages_over() {
     let mut bench = Bench::new(FakeModel::new(64, 16, 4), limits(8));
     run(&mut bench, &request(37, 10, 1));
     assert_eq!(bench.controls.copies.get(), 0);
-    assert!(bench.calls().iter().all(|call| call.kind != Kind::Batch));
+    assert!(bench.calls().iter().all(|call| call.owners.len() == 1));
 }
 
 #[test]
@@ -150,4 +150,42 @@ fn the_last_one_left_runs_ahead() {
         steps,
         [None, None, None, Some(1), Some(2), Some(4), Some(1)]
     );
+}
+
+/// Sampled candidates are chosen for by the device, several tokens at a time and all together; what
+/// has to see each token, or asks more than the device tells, is not.
+#[test]
+fn a_device_runs_a_batch_ahead() {
+    let mut model = FakeModel::new(64, 64, 4);
+    model.chooses = true;
+    let mut bench = Bench::new(model, limits(8));
+    let request = Generation {
+        sampling: sampled(7),
+        ..request(5, 20, 3)
+    };
+    let mut events = bench.submit_all(std::slice::from_ref(&request));
+    let found = bench.read_to_end(&mut events);
+    assert_eq!(found, expected_all(std::slice::from_ref(&request), 64));
+    let calls = bench.calls();
+    let steps: Vec<_> = calls.iter().filter_map(Call::steps).collect();
+    assert_eq!(steps.iter().sum::<usize>(), 19, "{steps:?}");
+    assert!(steps.len() < 8, "{steps:?}");
+    assert!(calls.iter().all(|call| call.kind != Kind::Batch));
+
+    let asks_much = Generation {
+        scores: Some(crate::sample::ScoreRequest {
+            top: 3,
+            ..Default::default()
+        }),
+        ..request
+    };
+    let before = bench.calls().len();
+    let mut events = bench.submit_all(&[asks_much]);
+    bench.read_to_end(&mut events);
+    let steps = bench.calls()[before..]
+        .iter()
+        .filter_map(Call::steps)
+        .count();
+    assert_eq!(steps, 0);
+    assert!(bench.all_pages_are_free());
 }

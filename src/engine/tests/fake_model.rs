@@ -9,8 +9,8 @@ use super::super::event::{Event, FinishReason};
 use super::super::generation::{Generation, TokenScore};
 use super::super::wake::yield_now;
 use crate::grammar::{Grammar, Matcher, Next};
-use crate::model::causal::{CausalModel, SequenceKv};
-use crate::sample::Sampler;
+use crate::model::causal::{CausalModel, SampledRow, SequenceKv, feed_sampled_on_host};
+use crate::sample::{Sampled, Sampler, SamplingParams, ScoreRequest, TokenMask};
 use crate::{Error, Result};
 
 pub(super) const VOCAB: usize = 50;
@@ -33,13 +33,14 @@ pub(super) enum Kind {
     Batch,
     Score,
     Greedy { steps: usize },
+    Sampled { steps: usize },
 }
 
 impl Call {
-    /// Greedy steps.
+    /// Tokens that the model chose for each sequence.
     pub(super) fn steps(&self) -> Option<usize> {
         match self.kind {
-            Kind::Greedy { steps } => Some(steps),
+            Kind::Greedy { steps } | Kind::Sampled { steps } => Some(steps),
             _ => None,
         }
     }
@@ -76,6 +77,8 @@ pub(super) struct FakeModel {
     pub(super) context_tokens: usize,
     pub(super) max_batch: usize,
     pub(super) few_tokens: usize,
+    /// It chooses by itself, as a device does, for those of which no more than two best are asked.
+    pub(super) chooses: bool,
     pages: Vec<Vec<Option<u32>>>,
     pub(super) controls: Rc<Controls>,
 }
@@ -86,6 +89,7 @@ impl FakeModel {
             context_tokens,
             max_batch: 4,
             few_tokens: 0,
+            chooses: false,
             pages: vec![vec![None; page_tokens]; page_count],
             controls: Rc::default(),
         }
@@ -167,6 +171,10 @@ impl CausalModel for FakeModel {
         self.few_tokens
     }
 
+    fn chooses(&self, _: &SamplingParams, score: Option<ScoreRequest>) -> bool {
+        self.chooses && score.is_none_or(|score| score.top <= 2)
+    }
+
     async fn prefill(&mut self, kv: &mut SequenceKv, tokens: &[u32]) -> Result<()> {
         self.enter(Kind::Prefill, &[(kv, tokens)]).await?;
         for &token in tokens {
@@ -240,6 +248,47 @@ impl CausalModel for FakeModel {
         self.controls.copies.set(self.controls.copies.get() + 1);
         self.pages[to as usize] = self.pages[from as usize].clone();
         Ok(())
+    }
+
+    async fn feed_sampled(
+        &mut self,
+        rows: &mut [SampledRow<'_>],
+        steps: usize,
+        masks: impl FnOnce() -> Vec<Option<TokenMask>>,
+    ) -> Result<Vec<Vec<Result<Sampled>>>> {
+        let by_itself = |row: &SampledRow| self.chooses(row.sampler.params(), row.score);
+        if !rows.iter().all(by_itself) {
+            assert!(!rows.iter().any(by_itself), "rows are alike");
+            assert_eq!(steps, 1, "the host does not run ahead");
+            return feed_sampled_on_host(self, rows, steps, masks).await;
+        }
+        assert!((1..=self.max_batch).contains(&rows.len()) && steps > 0);
+        let seen: Vec<_> = rows
+            .iter()
+            .map(|row| (&*row.kv, std::slice::from_ref(&row.token)))
+            .collect();
+        let cheats = self.enter(Kind::Sampled { steps }, &seen).await?;
+        let masks = masks();
+        assert!(steps == 1 || masks.iter().all(Option::is_none));
+        let masks = masks.iter().map(Option::as_ref);
+        let mut chosen = vec![];
+        for (row, mask) in rows.iter_mut().zip(masks.chain(std::iter::repeat(None))) {
+            let (mut results, mut token) = (vec![], row.token);
+            for _ in 0..steps {
+                self.write(row.kv, token, 1);
+                if results.last().is_none_or(Result::is_ok) {
+                    let mut logits = self.logits(row.kv);
+                    let sampled = row.sampler.sample(&mut logits, mask, row.score);
+                    token = sampled.as_ref().map_or(token, |sampled| sampled.id);
+                    results.push(sampled);
+                }
+            }
+            chosen.push(results);
+        }
+        if cheats {
+            chosen.pop();
+        }
+        Ok(chosen)
     }
 
     async fn feed_greedy(

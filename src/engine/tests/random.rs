@@ -1,6 +1,7 @@
 //! Thousands of random submits, reads, cancels and failures: no page leaks, no answer differs.
 
 use super::*;
+use crate::sample::ScoreRequest;
 use proptest::prelude::*;
 
 const CONTEXT: usize = 48;
@@ -37,6 +38,7 @@ fn any_generation() -> impl Strategy<Value = Generation> {
     let sampling = prop_oneof![Just(greedy()), any::<i64>().prop_map(sampled)];
     let stop_ids = prop::collection::vec(0..fake_model::VOCAB as u32, 0..3);
     let prompt_scores = prop::option::weighted(0.3, 0..3usize);
+    let scores = prop::option::weighted(0.3, 0..5usize);
     (
         prompt,
         0..60usize,
@@ -44,17 +46,23 @@ fn any_generation() -> impl Strategy<Value = Generation> {
         stop_ids,
         1..6u32,
         prompt_scores,
+        scores,
     )
         .prop_map(
-            |(prompt, max_tokens, sampling, stop_ids, candidates, prompt_scores)| Generation {
-                prompt,
-                max_tokens,
-                candidates,
-                sampling,
-                constraint: None,
-                scores: None,
-                prompt_scores,
-                stop_ids,
+            |(prompt, max_tokens, sampling, stop_ids, candidates, prompt_scores, scores)| {
+                Generation {
+                    prompt,
+                    max_tokens,
+                    candidates,
+                    sampling,
+                    constraint: None,
+                    scores: scores.map(|top| ScoreRequest {
+                        top,
+                        ..ScoreRequest::default()
+                    }),
+                    prompt_scores,
+                    stop_ids,
+                }
             },
         )
 }
@@ -96,6 +104,7 @@ proptest! {
         max_cached_pages in prop_oneof![Just(0), 1..10usize, Just(usize::MAX)],
         reuse_generated in any::<bool>(),
         few_tokens in 0usize..4,
+        chooses in any::<bool>(),
         failing_calls in prop::collection::vec(0usize..300, 0..4),
         poison in prop_oneof![Just(Poison::None), Just(Poison::OneIn(100))],
     ) {
@@ -106,6 +115,7 @@ proptest! {
             let mut model = FakeModel::new(CONTEXT, page_count, 4);
             model.max_batch = max_batch;
             model.few_tokens = few_tokens;
+            model.chooses = chooses;
             *model.controls.poison.borrow_mut() = poison.clone();
             model
         };
