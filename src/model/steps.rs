@@ -8,7 +8,7 @@ use burn::tensor::{DType, Device, Int, Tensor, TensorData, Transaction};
 use super::{Compute, LlamaConfig, llama::Llama, slots::Slots};
 use crate::{
     Error, Result,
-    device::Graph,
+    device::{Gpu, Graph},
     ops::{
         argmax::argmax,
         copy_page::copy_page,
@@ -47,6 +47,48 @@ struct StepGraphs {
     choose: Graph<()>,
 }
 
+/// Decode steps of one captured graph: each replay is a submit, which costs as much as many
+/// dispatches.
+const GRAPH_STEPS: usize = 4;
+
+/// Whole decode steps, from the ids and positions that the last choice left on the device.
+struct DecodeGraphs {
+    one: Graph<()>,
+    several: Graph<()>,
+}
+
+impl DecodeGraphs {
+    async fn record(gpu: &Gpu, sizes_bytes: &[usize], mut step: impl FnMut()) -> Result<Self> {
+        let one = Graph::record(gpu, sizes_bytes, &mut step).await?;
+        let several = || (0..GRAPH_STEPS).for_each(|_| step());
+        let several = Graph::record(gpu, sizes_bytes, several).await?;
+        Ok(Self { one, several })
+    }
+
+    /// # Safety
+    /// As [`Graph::replay`].
+    unsafe fn replay(&self, gpu: &Gpu, steps: usize) -> Result<()> {
+        for _ in 0..steps / GRAPH_STEPS {
+            // SAFETY: forwarded to the caller.
+            unsafe { self.several.replay(gpu)? };
+        }
+        for _ in 0..steps % GRAPH_STEPS {
+            // SAFETY: forwarded to the caller.
+            unsafe { self.one.replay(gpu)? };
+        }
+        Ok(())
+    }
+}
+
+/// What the last greedy choice left on the device: a step that is ready to run.
+struct Ready {
+    pages: Vec<u32>,
+    position: usize,
+    id: u32,
+    /// Ids in the ring since it was last begun.
+    chosen: usize,
+}
+
 /// A step that was fed: its rows, and the residual stream `[rows, dim]` after them.
 pub(super) struct Fed {
     pub(super) rows: usize,
@@ -70,13 +112,16 @@ pub(super) struct Steps {
     /// Ids chosen by greedy steps, a ring.
     chosen: Option<Tensor<1, Int>>,
     graphs: BTreeMap<usize, StepGraphs>,
-    /// A whole greedy step: body, logits and choice of one token.
-    greedy: Option<Graph<()>>,
+    /// Whole greedy steps of one token.
+    greedy: Option<DecodeGraphs>,
+    ready: Option<Ready>,
     context_tokens: usize,
     /// Samplers on the device; none if the host chooses.
     slots: Option<Slots>,
     /// Per number of rows: samples from the logits after every token and prepares the next step.
     sampled: BTreeMap<usize, Graph<()>>,
+    /// Per number of rows: whole sampled steps.
+    sampled_steps: BTreeMap<usize, DecodeGraphs>,
 }
 
 impl Steps {
@@ -102,9 +147,11 @@ impl Steps {
             chosen: Some(upload(&[0; CHOSEN_IDS], device)),
             graphs: BTreeMap::new(),
             greedy: None,
+            ready: None,
             context_tokens: pages * PAGE_TOKENS,
             slots: None,
             sampled: BTreeMap::new(),
+            sampled_steps: BTreeMap::new(),
             llama,
             compute,
         }
@@ -167,13 +214,13 @@ impl Steps {
         let ids = ids_of(&mut self.ids, rows, self.compute.device());
         let taken = ids.take().expect("put back by every op that takes it");
         *ids = Some(write_words(taken, 0, tokens.to_vec()));
-        self.step.set(segments);
+        self.set_step(segments);
         self.feed_ready(rows)
     }
 
     /// Feeds tokens of one sequence without a graph; gives the logits `[tokens, vocab]` after each.
     pub fn launch(&mut self, segment: Segment<'_>, tokens: &[u32]) -> Tensor<2> {
-        self.step.set(&[segment]);
+        self.set_step(&[segment]);
         let ids = upload(tokens, self.compute.device());
         let x = self.llama.forward(ids, &mut self.kv, &self.step);
         self.llama.all_logits(x)
@@ -239,25 +286,62 @@ impl Steps {
         }
     }
 
-    /// One greedy step on what the last choice left on the device; nothing is uploaded.
-    pub fn greedy(&mut self) -> Result<()> {
+    /// Greedy steps on what the last choice left on the device; nothing is uploaded.
+    pub fn greedy(&mut self, steps: usize) -> Result<()> {
         match (&self.compute, &self.greedy) {
             (Compute::Gpu { gpu, .. }, Some(greedy)) => {
-                // SAFETY: `self` owns every tensor the graph was recorded with.
-                unsafe { greedy.replay(gpu) }
+                // SAFETY: `self` owns every tensor the graphs were recorded with.
+                unsafe { greedy.replay(gpu, steps) }
             }
             (Compute::Gpu { .. }, None) => {
                 Err(Error::Internal("a greedy step before its graph".into()))
             }
             (Compute::Cpu(device), _) => {
-                let ids = ids_of(&mut self.ids, 1, device);
-                let fed = ids.clone().expect("put back by every op that takes it");
-                let x = self.llama.forward(fed, &mut self.kv, &self.step);
-                let logits = self.llama.last_logits(x, &self.step);
-                argmax(logits, ids, &mut self.step, &mut self.chosen);
+                for _ in 0..steps {
+                    let ids = ids_of(&mut self.ids, 1, device);
+                    let fed = ids.clone().expect("put back by every op that takes it");
+                    let x = self.llama.forward(fed, &mut self.kv, &self.step);
+                    let logits = self.llama.last_logits(x, &self.step);
+                    argmax(logits, ids, &mut self.step, &mut self.chosen);
+                }
                 Ok(())
             }
         }
+    }
+
+    /// Notes that `id` at the segment's position was chosen by the last greedy step, and that the
+    /// ring holds so many ids.
+    pub fn note_ready(&mut self, segment: Segment<'_>, id: u32, chosen: usize) {
+        self.ready = Some(Ready {
+            pages: segment.pages.to_vec(),
+            position: segment.position,
+            id,
+            chosen,
+        });
+    }
+
+    /// Whether the device is ready to feed `id` to that sequence: then how many ids are in the ring.
+    /// What was noted is forgotten: the caller goes on from it, perhaps not to the end.
+    pub fn take_ready(&mut self, segment: Segment<'_>, id: u32) -> Option<usize> {
+        let ready = self.ready.take().filter(|ready| {
+            ready.id == id && ready.position == segment.position && ready.pages == segment.pages
+        });
+        ready.map(|ready| ready.chosen)
+    }
+
+    fn set_step(&mut self, segments: &[Segment<'_>]) {
+        self.ready = None;
+        self.step.set(segments);
+    }
+
+    /// A step that harms nobody: recording runs it for real.
+    fn set_spare_step(&mut self) {
+        let pages = [self.spare_page];
+        self.set_step(&[Segment {
+            position: 0,
+            tokens: 1,
+            pages: &pages,
+        }]);
     }
 
     /// Records what greedy steps replay.
@@ -302,6 +386,7 @@ impl Steps {
         if self.sampled.contains_key(&rows) {
             return Ok(());
         }
+        self.set_spare_step();
         let (Compute::Gpu { gpu, .. }, Some(slots)) = (&self.compute, &self.slots) else {
             return Ok(());
         };
@@ -309,18 +394,21 @@ impl Steps {
         let every = every.ok_or_else(|| Error::Internal("logits of no batch".into()))?;
         let logits = every.output().clone();
         let ids = ids_of(&mut self.ids, rows, gpu.device()).clone();
-        let sizes = scratch_bytes(rows, self.vocab);
-        let graph = Graph::record(gpu, &sizes, || {
+        let sample = |logits: Tensor<2>| {
             let (mut ids, mut step) = (ids.clone(), self.step.clone());
-            sample(
-                logits.clone(),
-                &mut slots.memory.clone(),
-                &mut ids,
-                &mut step,
-            );
+            sample(logits, &mut slots.memory.clone(), &mut ids, &mut step);
+        };
+        let scratch = scratch_bytes(rows, self.vocab);
+        let graph = Graph::record(gpu, &scratch, || sample(logits.clone())).await?;
+        let sizes = [&self.step_sizes(rows)[..], &scratch].concat();
+        let steps = DecodeGraphs::record(gpu, &sizes, || {
+            let fed = ids.clone().expect("put back by every op that takes it");
+            let x = self.llama.forward(fed, &mut self.kv.clone(), &self.step);
+            sample(self.llama.all_logits(x));
         });
-        let graph = graph.await?;
+        let steps = steps.await?;
         self.sampled.insert(rows, graph);
+        self.sampled_steps.insert(rows, steps);
         Ok(())
     }
 
@@ -349,8 +437,35 @@ impl Steps {
         }
     }
 
+    /// Whole sampled steps on what [`sample`](Self::sample) left on the device.
+    pub fn sampled_steps(&mut self, rows: usize, steps: usize) -> Result<()> {
+        match (&self.compute, self.sampled_steps.get(&rows)) {
+            (Compute::Gpu { gpu, .. }, Some(graphs)) => {
+                // SAFETY: `self` owns every tensor the graphs were recorded with.
+                unsafe { graphs.replay(gpu, steps) }
+            }
+            (Compute::Gpu { .. }, None) => {
+                Err(Error::Internal("a sampled step before its graph".into()))
+            }
+            (Compute::Cpu(_), _) => {
+                for _ in 0..steps {
+                    let fed = self.feed_ready(rows)?;
+                    let logits = self.llama.all_logits(fed.x);
+                    self.sample(rows, logits)?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Sizes in bytes of the tensors of a step with logits after every token.
+    fn step_sizes(&self, rows: usize) -> Vec<usize> {
+        let widths = self.widths.iter().chain([&self.vocab]);
+        widths.map(|width| 4 * rows * width).collect()
+    }
+
     /// Feeds the rows that lie ready on the device: set, or chosen by [`sample`](Self::sample).
-    pub fn feed_ready(&mut self, rows: usize) -> Result<Fed> {
+    fn feed_ready(&mut self, rows: usize) -> Result<Fed> {
         let x = match &self.compute {
             Compute::Gpu { gpu, .. } => {
                 let body = &self.graphs[&rows].body;
@@ -398,18 +513,13 @@ impl Steps {
 
     /// Records the graphs of a number of rows, once.
     async fn record(&mut self, rows: usize) -> Result<()> {
+        if matches!(self.compute, Compute::Cpu(_)) || self.graphs.contains_key(&rows) {
+            return Ok(());
+        }
+        self.set_spare_step();
         let Compute::Gpu { gpu, .. } = &self.compute else {
             return Ok(());
         };
-        if self.graphs.contains_key(&rows) {
-            return Ok(());
-        }
-        // Recording runs the step for real: against the spare page, where it harms nobody.
-        self.step.set(&[Segment {
-            position: 0,
-            tokens: 1,
-            pages: &[self.spare_page],
-        }]);
         let device = gpu.device();
         let ids = ids_of(&mut self.ids, rows, device).clone();
         let ids = ids.expect("put back by every op that takes it");
@@ -444,8 +554,8 @@ impl Steps {
         })
         .await?;
         if rows == 1 {
-            let sizes = [&body_sizes[..], &logits_sizes(1)].concat();
-            let greedy = Graph::record(gpu, &sizes, || {
+            let sizes = self.step_sizes(1);
+            let greedy = DecodeGraphs::record(gpu, &sizes, || {
                 let (mut kv, mut ids, mut step) = (self.kv.clone(), next.clone(), step.clone());
                 let x = llama.forward(ids.clone().expect("just cloned"), &mut kv, &step);
                 let logits = llama.last_logits(x, &step);

@@ -135,10 +135,8 @@ impl Transformer {
         self.steps.prepare_greedy().await?;
         let fed = self.feed_chunks(kv, &[token]).await?;
         self.steps.choose(fed)?;
-        for _ in 1..steps {
-            self.steps.greedy()?;
-            kv.len_tokens += 1;
-        }
+        self.steps.greedy(steps - 1)?;
+        kv.len_tokens += steps - 1;
         Ok(())
     }
 
@@ -287,16 +285,31 @@ impl CausalModel for Transformer {
         let mut feed = tokens.to_vec();
         while chosen.len() < steps {
             let count = (steps - chosen.len()).min(CHOSEN_IDS);
-            let fed = self.feed_chunks(kv, &feed).await?;
-            self.check(kv, count - 1)?;
-            self.steps.choose(fed)?;
-            for _ in 1..count {
-                self.steps.greedy()?;
-                kv.len_tokens += 1;
-            }
-            let ids = self.steps.chosen().await?;
-            chosen.extend(&ids[..count]);
-            feed = vec![ids[count - 1]];
+            let ready = match feed[..] {
+                [id] => self.steps.take_ready(segment(kv, 1), id),
+                _ => None,
+            };
+            let before = match ready {
+                Some(before) => {
+                    self.check(kv, count)?;
+                    self.steps.greedy(count)?;
+                    kv.len_tokens += count;
+                    before
+                }
+                None => {
+                    let fed = self.feed_chunks(kv, &feed).await?;
+                    self.check(kv, count - 1)?;
+                    self.steps.choose(fed)?;
+                    self.steps.greedy(count - 1)?;
+                    kv.len_tokens += count - 1;
+                    0
+                }
+            };
+            let ring = self.steps.chosen().await?;
+            chosen.extend((before..before + count).map(|at| ring[at % CHOSEN_IDS]));
+            let last = chosen[chosen.len() - 1];
+            self.steps.note_ready(segment(kv, 1), last, before + count);
+            feed = vec![last];
         }
         self.step_ms = (self.steps.compute().now_ms() - start_ms) / steps as f64;
         if let Some(at) = chosen.iter().position(|&id| id == INVALID_TOKEN) {
@@ -401,11 +414,7 @@ impl Transformer {
         let choices: Vec<RowChoice> = choices.collect();
         slots.memory.set_rows(&choices);
         self.steps.sample(size, logits)?;
-        for _ in 1..count {
-            let fed = self.steps.feed_ready(size)?;
-            let logits = self.steps.batch_logits(fed, rows.len())?;
-            self.steps.sample(size, logits)?;
-        }
+        self.steps.sampled_steps(size, count - 1)?;
         Ok(placed)
     }
 }
