@@ -92,6 +92,12 @@ function modelFile(name) {
 /** Runs in the page. Resolves with raw times in ms, or `{ error }`. */
 async function measureInPage({ url, tokens, promptTokens, rounds }) {
   let engine;
+  // Tasks of the page's own thread that would drop frames: the engine lives in a worker.
+  const long_tasks_ms = [];
+  const observer = new PerformanceObserver((list) => {
+    long_tasks_ms.push(...list.getEntries().map(({ duration }) => duration));
+  });
+  observer.observe({ type: "longtask" });
   try {
     const { createEngine } = await import("/dist/index.js");
     const timed = async (work) => {
@@ -112,13 +118,13 @@ async function measureInPage({ url, tokens, promptTokens, rounds }) {
     const decoded = Math.min(tokens, Math.floor(info.context_tokens / 2));
     const prompted = Math.min(promptTokens, info.context_tokens - decoded);
 
+    const randomIds = (length) =>
+      Array.from({ length }, () => Math.floor(Math.random() * info.vocab_size));
     const complete = async (fields) => {
-      // Another prompt each time: nothing computed before is of use.
-      const prompt = Array.from({ length: prompted }, () =>
-        Math.floor(Math.random() * info.vocab_size),
-      );
       const body = {
-        ...{ model: "default", prompt, max_tokens: decoded, ignore_eos: true, seed: 1 },
+        // Another prompt each time: nothing computed before is of use.
+        ...{ model: "default", prompt: randomIds(prompted), max_tokens: decoded },
+        ...{ ignore_eos: true, seed: 1 },
         ...{ stream: true, stream_options: { include_usage: true }, ...fields },
       };
       const asked = performance.now();
@@ -141,7 +147,21 @@ async function measureInPage({ url, tokens, promptTokens, rounds }) {
       samples[name] = [];
       for (let i = 0; i < rounds; i++) samples[name].push(await complete({ temperature }));
     }
-    return { loads, info, samples };
+    // A long prompt, and another that differs in its last tokens only.
+    const long = randomIds(Math.min(1000, info.context_tokens - 16));
+    const first = async (prompt) => (await complete({ prompt, max_tokens: 1 })).first_ms;
+    const repeated = {
+      prompt_tokens: long.length,
+      first_ms: await first(long),
+      again_ms: await first([...long.slice(0, -4), ...randomIds(4)]),
+    };
+    const batches = [];
+    for (const n of [1, 4, 8]) {
+      await complete({ n, temperature: 1, max_tokens: 2 });
+      const { decode_ms, usage } = await complete({ n, temperature: 1 });
+      batches.push({ n, decode_ms, tokens: usage.completion_tokens });
+    }
+    return { loads, info, samples, repeated, batches, long_tasks_ms };
   } catch (error) {
     return { error: error?.message ?? String(error) };
   } finally {
@@ -279,6 +299,20 @@ await main(async (args) => {
     for (const [name, samples] of Object.entries(measured.samples)) {
       print(values.json, facts, name, completionLine(samples));
     }
+    const { repeated, batches } = measured;
+    print(values.json, facts, "repeated", {
+      prompt_tokens: repeated.prompt_tokens,
+      first_token_ms: rounded(repeated.first_ms),
+      again_first_token_ms: rounded(repeated.again_ms),
+      saved_share: rounded(1 - repeated.again_ms / repeated.first_ms),
+    });
+    for (const { n, decode_ms, tokens } of batches) {
+      const tokens_per_s = rounded((tokens / decode_ms) * 1000);
+      print(values.json, facts, "batch", { sequences: n, tokens_per_s });
+    }
+    print(values.json, facts, "page", {
+      longest_task_ms: rounded(Math.max(0, ...measured.long_tasks_ms)),
+    });
     const steps = Math.min(REPLAY_STEPS, measured.info.context_tokens);
     const replay = await page.evaluate(replayInPage, { url, steps, rounds: REPLAY_ROUNDS });
     if (replay.error) throw new Remediable(`replay: ${replay.error}`);

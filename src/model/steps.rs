@@ -30,7 +30,7 @@ pub(super) const MAX_BATCH: usize = matvec::MAX_TOKENS;
 pub(super) const CHOSEN_IDS: usize = 64;
 /// Rows of captured steps. One sequence's chunk takes the first that holds it: a size that is not
 /// among them would only cost pipelines.
-const CHUNK_ROWS: [usize; 5] = [1, 8, 16, 64, MAX_TOKENS];
+const CHUNK_ROWS: [usize; 7] = [1, 8, 16, 32, 64, 128, MAX_TOKENS];
 const BATCH_ROWS: [usize; 4] = [1, 2, 4, MAX_BATCH];
 /// Tokens whose logits are there at once while a prompt is scored.
 const SCORE_TOKENS: usize = 32;
