@@ -1,6 +1,7 @@
 // As attention.wgsl, for devices where barriers cost more than arithmetic: the LANES lanes of a
-// workgroup share a query head of a token and keep its output in registers, four past tokens at a
-// time.
+// workgroup share a query head of GROUP_TOKENS tokens and keep their outputs in registers, four past
+// tokens at a time. Several tokens are of one sequence and load its keys and values once; what each
+// gets does not depend on how many they are.
 
 @group(0) @binding(B_q) var<storage, read> q: array<vec4<f32>>; // [tokens, Q_DIM / 4]
 @group(0) @binding(B_kv) var<storage, read> kv: array<vec4<f32>>; // [page, k|v, page token, KV_DIM / 4]
@@ -22,62 +23,83 @@ fn main(
     @builtin(local_invocation_index) lane: u32,
 ) {
     let head = workgroup.x;
-    let token = workgroup.y;
-    if (token >= step_tokens()) {
+    let first_token = workgroup.y * GROUP_TOKENS;
+    if (first_token >= step_tokens()) {
         return;
     }
-    let length = row_position(token) + 1u;
-    let table = row_table(token);
+    let last_token = min(first_token + GROUP_TOKENS, step_tokens()) - 1u;
+    let table = row_table(first_token);
     let kv_head = head / (HEADS / KV_HEADS);
-    let q_at = token * (Q_DIM / 4u) + head * VECTORS + lane;
-    var query: array<vec4<f32>, LANE_VECTORS>;
-    var sums: array<vec4<f32>, LANE_VECTORS>;
-    for (var i = 0u; i < LANE_VECTORS; i++) { // unrolled
-        if (VECTORS % LANES == 0u || i * LANES + lane < VECTORS) {
-            query[i] = q[q_at + i * LANES];
+    var lengths: array<u32, GROUP_TOKENS>;
+    var query: array<array<vec4<f32>, LANE_VECTORS>, GROUP_TOKENS>;
+    var sums: array<array<vec4<f32>, LANE_VECTORS>, GROUP_TOKENS>;
+    var peaks: array<f32, GROUP_TOKENS>;
+    var totals: array<f32, GROUP_TOKENS>;
+    for (var t = 0u; t < GROUP_TOKENS; t++) { // unrolled
+        // Tokens that are missing do as the last one does.
+        let token = min(first_token + t, last_token);
+        lengths[t] = row_position(token) + 1u;
+        peaks[t] = -3.0e38;
+        for (var i = 0u; i < LANE_VECTORS; i++) { // unrolled
+            if (VECTORS % LANES == 0u || i * LANES + lane < VECTORS) {
+                query[t][i] = q[token * (Q_DIM / 4u) + head * VECTORS + lane + i * LANES];
+            }
         }
     }
-    var peak = -3.0e38;
-    var total = 0.0;
+    let length = row_position(last_token) + 1u;
     // Four tokens never straddle a page. Past the end the last one stands in, without weight: what
     // lies there may be anything.
     for (var base = 0u; base < length; base += 4u) {
-        let past = min(vec4<u32>(base, base + 1u, base + 2u, base + 3u), vec4<u32>(length - 1u));
+        let places = vec4<u32>(base, base + 1u, base + 2u, base + 3u);
+        let past = min(places, vec4<u32>(length - 1u));
         let first = kv_row(table, base, 0u) / 4u + kv_head * VECTORS + lane;
         let keys = vec4<u32>(first) + (past - vec4<u32>(base)) * (KV_DIM / 4u);
-        var products = vec4<f32>(0.0);
+        // Not left to the declaration: Chromium 156 sets such a variable to zero once, not in each turn.
+        var products = array<vec4<f32>, GROUP_TOKENS>();
         for (var i = 0u; i < LANE_VECTORS; i++) { // unrolled
             if (VECTORS % LANES == 0u || i * LANES + lane < VECTORS) {
-                products += vec4<f32>(
-                    dot(query[i], kv[keys.x + i * LANES]),
-                    dot(query[i], kv[keys.y + i * LANES]),
-                    dot(query[i], kv[keys.z + i * LANES]),
-                    dot(query[i], kv[keys.w + i * LANES]),
-                );
+                let a = kv[keys.x + i * LANES];
+                let b = kv[keys.y + i * LANES];
+                let c = kv[keys.z + i * LANES];
+                let d = kv[keys.w + i * LANES];
+                for (var t = 0u; t < GROUP_TOKENS; t++) { // unrolled
+                    let x = query[t][i];
+                    products[t] += vec4<f32>(dot(x, a), dot(x, b), dot(x, c), dot(x, d));
+                }
             }
         }
-        let is_past = vec4<u32>(base, base + 1u, base + 2u, base + 3u) < vec4<u32>(length);
-        let scores = select(vec4<f32>(-3.0e38), sum_lanes(products), is_past);
-        let highest = max(max(scores.x, scores.y), max(scores.z, scores.w));
-        let new_peak = max(peak, highest);
-        let correction = exp(peak - new_peak);
-        let weights = select(vec4<f32>(0.0), exp(scores - new_peak), is_past);
-        peak = new_peak;
-        total = total * correction + dot(weights, vec4<f32>(1.0));
+        var weights: array<vec4<f32>, GROUP_TOKENS>;
+        var corrections: array<f32, GROUP_TOKENS>;
+        for (var t = 0u; t < GROUP_TOKENS; t++) { // unrolled
+            let is_past = places < vec4<u32>(lengths[t]);
+            let scores = select(vec4<f32>(-3.0e38), sum_lanes(products[t]), is_past);
+            let highest = max(max(scores.x, scores.y), max(scores.z, scores.w));
+            let peak = max(peaks[t], highest);
+            corrections[t] = exp(peaks[t] - peak);
+            weights[t] = select(vec4<f32>(0.0), exp(scores - peak), is_past);
+            peaks[t] = peak;
+            totals[t] = totals[t] * corrections[t] + dot(weights[t], vec4<f32>(1.0));
+        }
         let values = keys + vec4<u32>(PAGE_TOKENS * KV_DIM / 4u);
         for (var i = 0u; i < LANE_VECTORS; i++) { // unrolled
             if (VECTORS % LANES == 0u || i * LANES + lane < VECTORS) {
-                var sum = sums[i] * correction;
-                sum += weights.x * kv[values.x + i * LANES];
-                sum += weights.y * kv[values.y + i * LANES];
-                sum += weights.z * kv[values.z + i * LANES];
-                sums[i] = sum + weights.w * kv[values.w + i * LANES];
+                let a = kv[values.x + i * LANES];
+                let b = kv[values.y + i * LANES];
+                let c = kv[values.z + i * LANES];
+                let d = kv[values.w + i * LANES];
+                for (var t = 0u; t < GROUP_TOKENS; t++) { // unrolled
+                    let w = weights[t];
+                    sums[t][i] = sums[t][i] * corrections[t] + w.x * a + w.y * b + w.z * c + w.w * d;
+                }
             }
         }
     }
-    for (var i = 0u; i < LANE_VECTORS; i++) { // unrolled
-        if (VECTORS % LANES == 0u || i * LANES + lane < VECTORS) {
-            out[q_at + i * LANES] = sums[i] / total;
+    for (var t = 0u; t < GROUP_TOKENS; t++) { // unrolled
+        let token = min(first_token + t, last_token);
+        for (var i = 0u; i < LANE_VECTORS; i++) { // unrolled
+            if (VECTORS % LANES == 0u || i * LANES + lane < VECTORS) {
+                out[token * (Q_DIM / 4u) + head * VECTORS + lane + i * LANES] = sums[t][i] / totals[t];
+            }
         }
     }
 }

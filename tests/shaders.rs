@@ -63,7 +63,9 @@ fn kernels() -> Vec<Kernel> {
                 kv_heads: 2,
                 head_dim,
             };
-            kernels.push(attention::kernel(shape, variant));
+            for tokens in [1, 16] {
+                kernels.push(attention::kernel(shape, tokens, variant));
+            }
         }
     }
     for format in Format::ALL {

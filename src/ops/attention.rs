@@ -12,7 +12,7 @@ use super::{
     Variant,
     backend::{Ops, output, twin_output},
     kernel::Kernel,
-    shader,
+    matvec, shader,
     step::{self, KvMemory, Step},
 };
 
@@ -30,7 +30,8 @@ pub struct AttentionShape {
 }
 
 /// Attends with rotated, scaled queries `[tokens, heads * head_dim]` to all tokens of each query's
-/// sequence up to its own; gives the same shape. Rows of padding are left as they are.
+/// sequence up to its own; gives the same shape. Rows of padding are left as they are. In a step of
+/// more rows than a batch has all tokens are of one sequence, one after the other.
 pub fn attention(
     q: Tensor<2>,
     kv: &KvMemory,
@@ -47,8 +48,16 @@ pub fn attention(
     ))
 }
 
-/// The composed kernel.
-pub fn kernel(shape: AttentionShape, variant: Variant) -> Kernel {
+/// Tokens that share a load of keys and values: those of a step of more than a batch are one sequence's.
+fn group_tokens(tokens: usize, variant: Variant) -> usize {
+    match variant.barrier_free && tokens > matvec::MAX_TOKENS {
+        true => 4,
+        false => 1,
+    }
+}
+
+/// The composed kernel for a step of `tokens`: one for batches, one for longer steps.
+pub fn kernel(shape: AttentionShape, tokens: usize, variant: Variant) -> Kernel {
     let kernel = Kernel::new("attention")
         .binding("q")
         .binding("kv")
@@ -65,6 +74,7 @@ pub fn kernel(shape: AttentionShape, variant: Variant) -> Kernel {
         kernel
             .variant(variant)
             .constant("LANES", lanes)
+            .constant("GROUP_TOKENS", group_tokens(tokens, variant))
             .constant("LANE_VECTORS", (shape.head_dim / 4).div_ceil(lanes))
             .module(shader::kernel::ATTENTION_LANES)
     } else {
@@ -83,8 +93,9 @@ pub(super) fn launch(
 ) -> CubeTensor {
     let [tokens, dim] = q.shape().dims();
     let out = output(&q, [tokens, dim]);
-    let grid = [shape.heads as u32, tokens as u32, 1];
-    kernel(shape, variant).launch(&[&q, &kv, &out, &step], grid);
+    let groups = tokens.div_ceil(group_tokens(tokens, variant));
+    let grid = [shape.heads as u32, groups as u32, 1];
+    kernel(shape, tokens, variant).launch(&[&q, &kv, &out, &step], grid);
     out
 }
 
