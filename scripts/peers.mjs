@@ -48,8 +48,8 @@ export function parsePeer(text) {
 }
 
 /**
- * Runs each peer on its model, which lies in `models`. Yields `{ peer, device, model, prefill_tokens_per_s,
- * decode_tokens_per_s, ... }`, or `{ peer, device, model, error }` for one that fails.
+ * Runs each peer on its model, which lies in `models`. Yields `{ peer, device, peer_model, prefill_tokens_per_s,
+ * decode_tokens_per_s, ... }`, or `{ peer, device, peer_model, error }` for one that fails.
  */
 export async function* measurePeers({
   folder,
@@ -80,9 +80,9 @@ export async function* measurePeers({
     const line = output.split("\n").find((text) => text.startsWith("{"));
     const said = line ? JSON.parse(line) : { error: output.trim().split("\n").at(-1) };
     yield said.error
-      ? { peer: name, device, model, error: said.error }
+      ? { peer: name, device, peer_model: model, error: said.error }
       : {
-          ...{ peer: name, device, model },
+          ...{ peer: name, device, peer_model: model },
           prefill_tokens_per_s: said.prefill_tps.median,
           decode_tokens_per_s: said.decode_tps.median,
           load_ms: said.load_ms,
