@@ -109,6 +109,7 @@ function plot(model) {
 <text x="${(left + length + 6).toFixed(1)}" y="${y + 15}">${number(value)}</text>`;
   });
   return `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${50 + bars.length * height}" font-family="sans-serif" font-size="13">
+<title>${model.name}: decode speed in tokens per second</title>
 <rect width="100%" height="100%" fill="#fff"/>
 <text x="10" y="22" font-weight="bold">${model.name}: decode, tokens/s</text>
 ${rows.join("\n")}

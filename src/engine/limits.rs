@@ -10,7 +10,7 @@ pub struct EngineLimits {
     /// Prompt tokens fed in one step, in whole pages, at least one. Bounds how long a cancel may take
     /// and how long a prompt holds up those who generate.
     pub prefill_chunk_tokens: usize,
-    /// Tokens that a greedy candidate may be generated ahead in one step while no other runs; at
+    /// Tokens that may be chosen ahead in one step, before a reader sees the first of them; at
     /// least 1.
     pub max_run_ahead_tokens: usize,
     /// KV pages kept for prompts that begin alike when no sequence holds them.

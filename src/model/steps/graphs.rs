@@ -1,0 +1,141 @@
+//! Records the captured graphs of steps. Recording runs a step for real, against a page that no
+//! sequence owns.
+
+use burn::tensor::Tensor;
+
+use super::{BATCH_ROWS, Steps, ids_of};
+use crate::{
+    Result,
+    device::{Gpu, Graph},
+    model::Compute,
+    ops::{argmax::argmax, step::Segment},
+};
+
+/// The captured steps of one number of rows.
+pub(super) struct StepGraphs {
+    /// Feeds the rows; gives the residual stream.
+    pub(super) body: Graph<Tensor<2>>,
+    /// Logits after the step's last token.
+    pub(super) last: Graph<Tensor<2>>,
+    /// Logits after every token, for sizes that batches have.
+    pub(super) every: Option<Graph<Tensor<2>>>,
+    /// Chooses from `last`'s logits and prepares the next one-token step.
+    pub(super) choose: Graph<()>,
+}
+
+/// Decode steps of one captured graph: each replay is a submit, which costs as much as many
+/// dispatches.
+const GRAPH_STEPS: usize = 4;
+
+/// Whole decode steps, from the ids and positions that the last choice left on the device.
+pub(super) struct DecodeGraphs {
+    one: Graph<()>,
+    several: Graph<()>,
+}
+
+impl DecodeGraphs {
+    pub(super) async fn record(
+        gpu: &Gpu,
+        sizes_bytes: &[usize],
+        mut step: impl FnMut(),
+    ) -> Result<Self> {
+        let one = Graph::record(gpu, sizes_bytes, &mut step).await?;
+        let several = || (0..GRAPH_STEPS).for_each(|_| step());
+        let several = Graph::record(gpu, sizes_bytes, several).await?;
+        Ok(Self { one, several })
+    }
+
+    /// # Safety
+    /// As [`Graph::replay`].
+    pub(super) unsafe fn replay(&self, gpu: &Gpu, steps: usize) -> Result<()> {
+        for _ in 0..steps / GRAPH_STEPS {
+            // SAFETY: forwarded to the caller.
+            unsafe { self.several.replay(gpu)? };
+        }
+        for _ in 0..steps % GRAPH_STEPS {
+            // SAFETY: forwarded to the caller.
+            unsafe { self.one.replay(gpu)? };
+        }
+        Ok(())
+    }
+}
+
+impl Steps {
+    /// A step that harms nobody: recording runs it for real.
+    pub(super) fn set_spare_step(&mut self) {
+        let pages = [self.spare_page];
+        self.set_step(&[Segment {
+            position: 0,
+            tokens: 1,
+            pages: &pages,
+        }]);
+    }
+
+    /// Records the graphs of a number of rows, once.
+    pub(super) async fn record(&mut self, rows: usize) -> Result<()> {
+        if matches!(self.compute, Compute::Cpu(_)) || self.graphs.contains_key(&rows) {
+            return Ok(());
+        }
+        self.set_spare_step();
+        let Compute::Gpu { gpu, .. } = &self.compute else {
+            return Ok(());
+        };
+        let device = gpu.device();
+        let ids = ids_of(&mut self.ids, rows, device).clone();
+        let ids = ids.expect("put back by every op that takes it");
+        let (llama, step) = (&self.llama, &self.step);
+        let body_sizes = self.widths.map(|width| 4 * rows * width);
+        let logits_sizes = |rows: usize| [4 * rows * self.widths[0], 4 * rows * self.vocab];
+        let body = Graph::record(gpu, &body_sizes, || {
+            let mut kv = self.kv.clone();
+            llama.forward(ids.clone(), &mut kv, step)
+        })
+        .await?;
+        let x = body.output().clone();
+        let last =
+            Graph::record(gpu, &logits_sizes(1), || llama.last_logits(x.clone(), step)).await?;
+        let every = match BATCH_ROWS.contains(&rows) {
+            true => {
+                let sizes = logits_sizes(rows);
+                Some(Graph::record(gpu, &sizes, || llama.all_logits(x.clone())).await?)
+            }
+            false => None,
+        };
+        let logits = last.output().clone();
+        let next = ids_of(&mut self.ids, 1, device).clone();
+        let choose = Graph::record(gpu, &[], || {
+            let (mut ids, mut step) = (next.clone(), step.clone());
+            argmax(
+                logits.clone(),
+                &mut ids,
+                &mut step,
+                &mut self.chosen.clone(),
+            );
+        })
+        .await?;
+        if rows == 1 {
+            let sizes = self.step_sizes(1);
+            let greedy = DecodeGraphs::record(gpu, &sizes, || {
+                let (mut kv, mut ids, mut step) = (self.kv.clone(), next.clone(), step.clone());
+                let x = llama.forward(ids.clone().expect("just cloned"), &mut kv, &step);
+                let logits = llama.last_logits(x, &step);
+                argmax(logits, &mut ids, &mut step, &mut self.chosen.clone());
+            });
+            self.greedy = Some(greedy.await?);
+        }
+        let graphs = StepGraphs {
+            body,
+            last,
+            every,
+            choose,
+        };
+        self.graphs.insert(rows, graphs);
+        Ok(())
+    }
+
+    /// Sizes in bytes of the tensors of a step with logits after every token.
+    pub(super) fn step_sizes(&self, rows: usize) -> Vec<usize> {
+        let widths = self.widths.iter().chain([&self.vocab]);
+        widths.map(|width| 4 * rows * width).collect()
+    }
+}

@@ -1,0 +1,97 @@
+//! Steps whose largest logit is the next token, chosen and fed on the device.
+
+use burn::tensor::Transaction;
+
+use super::{Fed, Steps, ids_of};
+use crate::{
+    Error, Result,
+    model::Compute,
+    ops::{argmax::argmax, step::Segment},
+};
+
+/// What the last greedy choice left on the device: a step that is ready to run.
+pub(super) struct Ready {
+    pages: Vec<u32>,
+    position: usize,
+    id: u32,
+    /// Ids in the ring since it was last begun.
+    chosen: usize,
+}
+
+impl Steps {
+    /// Chooses greedily after the step just fed; the next one-token step is ready then.
+    pub fn choose(&mut self, fed: Fed) -> Result<()> {
+        let rows = fed.rows;
+        let logits = self.last_logits(fed)?;
+        match &self.compute {
+            Compute::Gpu { gpu, .. } => {
+                // SAFETY: `self` owns every tensor the graph was recorded with.
+                unsafe { self.graphs[&rows].choose.replay(gpu) }
+            }
+            Compute::Cpu(device) => {
+                let ids = ids_of(&mut self.ids, 1, device);
+                argmax(logits, ids, &mut self.step, &mut self.chosen);
+                Ok(())
+            }
+        }
+    }
+
+    /// Greedy steps on what the last choice left on the device; nothing is uploaded.
+    pub fn greedy(&mut self, steps: usize) -> Result<()> {
+        match (&self.compute, &self.greedy) {
+            (Compute::Gpu { gpu, .. }, Some(greedy)) => {
+                // SAFETY: `self` owns every tensor the graphs were recorded with.
+                unsafe { greedy.replay(gpu, steps) }
+            }
+            (Compute::Gpu { .. }, None) => {
+                Err(Error::Internal("a greedy step before its graph".into()))
+            }
+            (Compute::Cpu(device), _) => {
+                for _ in 0..steps {
+                    let ids = ids_of(&mut self.ids, 1, device);
+                    let fed = ids.clone().expect("put back by every op that takes it");
+                    let x = self.llama.forward(fed, &mut self.kv, &self.step);
+                    let logits = self.llama.last_logits(x, &self.step);
+                    argmax(logits, ids, &mut self.step, &mut self.chosen);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Records what greedy steps replay.
+    pub async fn prepare_greedy(&mut self) -> Result<()> {
+        self.record(1).await
+    }
+
+    /// Notes that `id` at the segment's position was chosen by the last greedy step, and that the
+    /// ring holds so many ids.
+    pub fn note_ready(&mut self, segment: Segment<'_>, id: u32, chosen: usize) {
+        self.ready = Some(Ready {
+            pages: segment.pages.to_vec(),
+            position: segment.position,
+            id,
+            chosen,
+        });
+    }
+
+    /// Whether the device is ready to feed `id` to that sequence: then how many ids are in the ring.
+    /// What was noted is forgotten: the caller goes on from it, perhaps not to the end.
+    pub fn take_ready(&mut self, segment: Segment<'_>, id: u32) -> Option<usize> {
+        let ready = self.ready.take().filter(|ready| {
+            ready.id == id && ready.position == segment.position && ready.pages == segment.pages
+        });
+        ready.map(|ready| ready.chosen)
+    }
+
+    /// The ring of ids that were chosen since the last feed.
+    pub async fn chosen(&self) -> Result<Vec<u32>> {
+        let ring = self.chosen.clone();
+        let ring = ring.expect("put back by every op that takes it");
+        let words = self.words(Transaction::default().register(ring)).await?;
+        words
+            .into_iter()
+            .next()
+            .ok_or_else(|| Error::Internal("no ids were read".into()))
+    }
+}

@@ -1,0 +1,284 @@
+//! Runs single steps of a Llama: on the GPU as captured graphs, on the CPU directly. Owns the KV
+//! memory and what steps read; knows neither sequences' lengths nor why a step is due.
+
+mod graphs;
+mod greedy;
+mod sampled;
+
+use std::collections::BTreeMap;
+
+use burn::tensor::{DType, Device, Int, Tensor, TensorData, Transaction};
+
+use self::{
+    graphs::{DecodeGraphs, StepGraphs},
+    greedy::Ready,
+};
+use super::{Compute, LlamaConfig, llama::Llama, slots::Slots};
+use crate::{
+    Error, Result,
+    device::Graph,
+    ops::{
+        copy_page::copy_page,
+        matvec,
+        rows::rows,
+        score::score,
+        step::{KvMemory, PAGE_TOKENS, Segment, Step},
+        write_words,
+    },
+};
+
+/// Most tokens of a step.
+pub(super) const MAX_TOKENS: usize = 256;
+/// Most sequences of a batch.
+pub(super) const MAX_BATCH: usize = matvec::MAX_TOKENS;
+/// Ids that greedy steps collect on the device before the host reads them.
+pub(super) const CHOSEN_IDS: usize = 64;
+/// Rows of captured steps. One sequence's chunk takes the first that holds it: a size that is not
+/// among them would only cost pipelines.
+const CHUNK_ROWS: [usize; 7] = [1, 8, 16, 32, 64, 128, MAX_TOKENS];
+const BATCH_ROWS: [usize; 4] = [1, 2, 4, MAX_BATCH];
+/// Tokens whose logits are there at once while a prompt is scored.
+const SCORE_TOKENS: usize = 32;
+
+/// A step that was fed: its rows, and the residual stream `[rows, dim]` after them.
+pub(super) struct Fed {
+    pub(super) rows: usize,
+    x: Tensor<2>,
+}
+
+/// A model and all that its steps read and write.
+pub(super) struct Steps {
+    compute: Compute,
+    llama: Llama,
+    kv: Vec<KvMemory>,
+    kv_dim: usize,
+    /// Elements of a row of each of the step's tensors but the logits.
+    widths: [usize; 5],
+    vocab: usize,
+    /// A page that no sequence owns: graphs are recorded against it.
+    spare_page: u32,
+    step: Step,
+    /// Token ids of a step, per number of rows: what its graph reads.
+    ids: BTreeMap<usize, Option<Tensor<1, Int>>>,
+    /// Ids chosen by greedy steps, a ring.
+    chosen: Option<Tensor<1, Int>>,
+    graphs: BTreeMap<usize, StepGraphs>,
+    /// Whole greedy steps of one token.
+    greedy: Option<DecodeGraphs>,
+    ready: Option<Ready>,
+    context_tokens: usize,
+    /// Samplers on the device; none if the host chooses.
+    slots: Option<Slots>,
+    /// Per number of rows: samples from the logits after every token and prepares the next step.
+    sampled: BTreeMap<usize, Graph<()>>,
+    /// Per number of rows: whole sampled steps.
+    sampled_steps: BTreeMap<usize, DecodeGraphs>,
+}
+
+impl Steps {
+    /// Reserves KV memory of `pages` pages, and one more.
+    pub fn new(compute: Compute, llama: Llama, config: &LlamaConfig, pages: usize) -> Steps {
+        let device = compute.device();
+        let kv_dim = config.kv_dim();
+        let kv = (0..config.layers).map(|_| KvMemory::new(pages + 1, kv_dim, device));
+        Steps {
+            kv: kv.collect(),
+            kv_dim,
+            widths: [
+                config.dim,
+                config.q_dim(),
+                kv_dim,
+                config.q_dim() + 2 * kv_dim,
+                config.ffn_dim,
+            ],
+            vocab: config.token_ids,
+            spare_page: pages as u32,
+            step: Step::new(MAX_TOKENS, MAX_BATCH * (pages + 1), device),
+            ids: BTreeMap::new(),
+            chosen: Some(upload(&[0; CHOSEN_IDS], device)),
+            graphs: BTreeMap::new(),
+            greedy: None,
+            ready: None,
+            context_tokens: pages * PAGE_TOKENS,
+            slots: None,
+            sampled: BTreeMap::new(),
+            sampled_steps: BTreeMap::new(),
+            llama,
+            compute,
+        }
+    }
+
+    pub fn compute(&self) -> &Compute {
+        &self.compute
+    }
+
+    pub fn llama(&self) -> &Llama {
+        &self.llama
+    }
+
+    /// Compiles the pipelines of one sequence's steps: larger chunks run those of the third size.
+    pub async fn warm_up(&mut self) -> Result<()> {
+        for rows in &CHUNK_ROWS[..3] {
+            self.record(*rows).await?;
+        }
+        // Where barriers are dear the host chooses more quickly.
+        let on_device =
+            matches!(&self.compute, Compute::Gpu { variant, .. } if !variant.barrier_free);
+        match on_device {
+            true => self.choose_on_device().await,
+            false => Ok(()),
+        }
+    }
+
+    /// Feeds tokens of one sequence, at most [`MAX_TOKENS`].
+    pub async fn feed_chunk(&mut self, segment: Segment<'_>, tokens: &[u32]) -> Result<Fed> {
+        self.feed(&CHUNK_ROWS, &[segment], tokens).await
+    }
+
+    /// Feeds a token of each of several sequences, at most [`MAX_BATCH`].
+    pub async fn feed_batch(&mut self, segments: &[Segment<'_>], tokens: &[u32]) -> Result<Fed> {
+        self.feed(&BATCH_ROWS, segments, tokens).await
+    }
+
+    /// Feeds the rows of `segments` in the smallest of `sizes` that holds them. Suspends only to
+    /// record a size for the first time.
+    async fn feed(
+        &mut self,
+        sizes: &[usize],
+        segments: &[Segment<'_>],
+        tokens: &[u32],
+    ) -> Result<Fed> {
+        let fits = sizes.iter().find(|size| **size >= tokens.len());
+        let rows = match (&self.compute, fits) {
+            (Compute::Gpu { .. }, Some(&size)) => size,
+            (Compute::Gpu { .. }, None) => {
+                return Err(Error::Internal(format!("a step of {}", tokens.len())));
+            }
+            (Compute::Cpu(_), _) => tokens.len(),
+        };
+        self.record(rows).await?;
+        let ids = ids_of(&mut self.ids, rows, self.compute.device());
+        let taken = ids.take().expect("put back by every op that takes it");
+        *ids = Some(write_words(taken, 0, tokens.to_vec()));
+        self.set_step(segments);
+        self.feed_ready(rows)
+    }
+
+    /// Feeds tokens of one sequence without a graph; gives the logits `[tokens, vocab]` after each.
+    pub fn launch(&mut self, segment: Segment<'_>, tokens: &[u32]) -> Tensor<2> {
+        self.set_step(&[segment]);
+        let ids = upload(tokens, self.compute.device());
+        let x = self.llama.forward(ids, &mut self.kv, &self.step);
+        self.llama.all_logits(x)
+    }
+
+    /// Logits `[1, vocab]` after the last token of the step just fed.
+    pub fn last_logits(&self, fed: Fed) -> Result<Tensor<2>> {
+        match &self.compute {
+            Compute::Gpu { gpu, .. } => {
+                let last = &self.graphs[&fed.rows].last;
+                // SAFETY: `self` owns every tensor the graph was recorded with.
+                unsafe { last.replay(gpu)? };
+                Ok(last.output().clone())
+            }
+            Compute::Cpu(_) => Ok(self.llama.last_logits(fed.x, &self.step)),
+        }
+    }
+
+    /// Logits `[sequences, vocab]` after each token of the batch just fed.
+    pub fn batch_logits(&self, fed: Fed, sequences: usize) -> Result<Tensor<2>> {
+        let logits = match &self.compute {
+            Compute::Gpu { gpu, .. } => {
+                let every = self.graphs[&fed.rows].every.as_ref();
+                let every = every.ok_or_else(|| Error::Internal("logits of no batch".into()))?;
+                // SAFETY: `self` owns every tensor the graph was recorded with.
+                unsafe { every.replay(gpu)? };
+                every.output().clone()
+            }
+            Compute::Cpu(_) => self.llama.all_logits(fed.x),
+        };
+        Ok(rows(logits, 0, sequences))
+    }
+
+    /// Scores of the tokens `next` that follow those of the step just fed, one each, with the `top`
+    /// best: parts of `ops::score` rows, padded at the end. The logits of [`SCORE_TOKENS`] tokens
+    /// are there at a time.
+    pub fn scores(&self, fed: &Fed, next: &[u32], top: usize) -> Vec<Tensor<2, Int>> {
+        let parts = next.chunks(SCORE_TOKENS).enumerate().map(|(i, next)| {
+            let first = i * SCORE_TOKENS;
+            let count = (fed.rows - first).min(SCORE_TOKENS);
+            let logits = self.llama.all_logits(rows(fed.x.clone(), first, count));
+            let mut next = next.to_vec();
+            next.resize(count, 0);
+            score(logits, upload(&next, self.compute.device()), top)
+        });
+        parts.collect()
+    }
+
+    fn set_step(&mut self, segments: &[Segment<'_>]) {
+        self.ready = None;
+        self.step.set(segments);
+    }
+
+    /// Feeds the rows that lie ready on the device: set, or chosen by [`sample`](Self::sample).
+    fn feed_ready(&mut self, rows: usize) -> Result<Fed> {
+        let x = match &self.compute {
+            Compute::Gpu { gpu, .. } => {
+                let body = &self.graphs[&rows].body;
+                // SAFETY: `self` owns every tensor the graph was recorded with.
+                unsafe { body.replay(gpu)? };
+                body.output().clone()
+            }
+            Compute::Cpu(device) => {
+                let ids = ids_of(&mut self.ids, rows, device).clone();
+                let ids = ids.expect("put back by every op that takes it");
+                self.llama.forward(ids, &mut self.kv, &self.step)
+            }
+        };
+        Ok(Fed { rows, x })
+    }
+
+    /// Copies a page of every layer.
+    pub fn copy_page(&mut self, from: u32, to: u32) {
+        let pages = upload(&[from, to], self.compute.device());
+        for kv in &mut self.kv {
+            copy_page(kv, pages.clone(), self.kv_dim);
+        }
+    }
+
+    /// Reads floats back.
+    pub async fn floats(&self, tensor: Tensor<2>) -> Result<Vec<f32>> {
+        let data = tensor
+            .into_data_async()
+            .await
+            .map_err(|e| self.compute.failure(format!("{e:?}")))?;
+        data.try_into_vec()
+            .map_err(|e| Error::Internal(format!("{e:?}")))
+    }
+
+    /// Reads several tensors of words back at once.
+    pub async fn words(&self, tensors: Transaction) -> Result<Vec<Vec<u32>>> {
+        let read = tensors.execute_async().await;
+        let read = read.map_err(|e| self.compute.failure(format!("{e:?}")))?;
+        let words = read.into_iter().map(|data| {
+            data.try_into_vec()
+                .map_err(|e| Error::Internal(format!("{e:?}")))
+        });
+        words.collect()
+    }
+}
+
+/// The ids that steps of a number of rows read.
+fn ids_of<'a>(
+    ids: &'a mut BTreeMap<usize, Option<Tensor<1, Int>>>,
+    rows: usize,
+    device: &Device,
+) -> &'a mut Option<Tensor<1, Int>> {
+    ids.entry(rows)
+        .or_insert_with(|| Some(upload(&vec![0; rows], device)))
+}
+
+fn upload(words: &[u32], device: &Device) -> Tensor<1, Int> {
+    let data = TensorData::new(words.to_vec(), [words.len()]);
+    Tensor::from_data(data, (device, DType::U32))
+}

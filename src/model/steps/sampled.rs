@@ -1,0 +1,119 @@
+//! Batches of which samplers on the device choose the next tokens and feed them.
+
+use burn::tensor::Tensor;
+
+use super::{BATCH_ROWS, Steps, graphs::DecodeGraphs, ids_of};
+use crate::{
+    Error, Result,
+    device::Graph,
+    model::{Compute, slots::Slots},
+    ops::{
+        sample::{sample, scratch_bytes},
+        self_test,
+    },
+};
+
+impl Steps {
+    /// Whether there are samplers on the device.
+    pub fn samples(&self) -> bool {
+        self.slots.is_some()
+    }
+
+    /// Makes samplers on the device, if [`sample`](Self::sample) proves to choose rightly there.
+    pub async fn choose_on_device(&mut self) -> Result<()> {
+        let slots = Slots::new(self.vocab, self.context_tokens, self.compute.device());
+        let is_right = match &self.compute {
+            Compute::Gpu { gpu, .. } => self_test::samples(gpu, slots.memory.shape()).await?,
+            Compute::Cpu(_) => true,
+        };
+        self.slots = is_right.then_some(slots);
+        match is_right {
+            true => self.prepare_sampled(1).await,
+            false => Ok(()),
+        }
+    }
+
+    /// Makes ready for [`sample`](Self::sample) after batches of so many sequences.
+    pub async fn prepare_sampled(&mut self, sequences: usize) -> Result<()> {
+        // Recording runs the kernels for real: no row has a sampler then.
+        self.slots()?.memory.set_rows(&[]);
+        let rows = BATCH_ROWS.iter().find(|rows| **rows >= sequences);
+        let (Compute::Gpu { .. }, Some(&rows)) = (&self.compute, rows) else {
+            return Ok(());
+        };
+        self.record(rows).await?;
+        if self.sampled.contains_key(&rows) {
+            return Ok(());
+        }
+        self.set_spare_step();
+        let (Compute::Gpu { gpu, .. }, Some(slots)) = (&self.compute, &self.slots) else {
+            return Ok(());
+        };
+        let every = self.graphs[&rows].every.as_ref();
+        let every = every.ok_or_else(|| Error::Internal("logits of no batch".into()))?;
+        let logits = every.output().clone();
+        let ids = ids_of(&mut self.ids, rows, gpu.device()).clone();
+        let sample = |logits: Tensor<2>| {
+            let (mut ids, mut step) = (ids.clone(), self.step.clone());
+            sample(logits, &mut slots.memory.clone(), &mut ids, &mut step);
+        };
+        let scratch = scratch_bytes(rows, self.vocab);
+        let graph = Graph::record(gpu, &scratch, || sample(logits.clone())).await?;
+        let sizes = [&self.step_sizes(rows)[..], &scratch].concat();
+        let steps = DecodeGraphs::record(gpu, &sizes, || {
+            let fed = ids.clone().expect("put back by every op that takes it");
+            let x = self.llama.forward(fed, &mut self.kv.clone(), &self.step);
+            sample(self.llama.all_logits(x));
+        });
+        let steps = steps.await?;
+        self.sampled.insert(rows, graph);
+        self.sampled_steps.insert(rows, steps);
+        Ok(())
+    }
+
+    /// The samplers on the device.
+    pub fn slots(&mut self) -> Result<&mut Slots> {
+        let slots = self.slots.as_mut();
+        slots.ok_or_else(|| Error::Internal("samplers on a device that has none".into()))
+    }
+
+    /// Chooses by the rows' samplers from the `logits` after a batch of `rows` rows; the next step
+    /// of the batch is ready then.
+    pub fn sample(&mut self, rows: usize, logits: Tensor<2>) -> Result<()> {
+        match (&self.compute, self.sampled.get(&rows)) {
+            (Compute::Gpu { gpu, .. }, Some(sampled)) => {
+                // SAFETY: `self` owns every tensor the graph was recorded with.
+                unsafe { sampled.replay(gpu) }
+            }
+            (Compute::Gpu { .. }, None) => Err(Error::Internal("a choice before its graph".into())),
+            (Compute::Cpu(device), _) => {
+                let ids = ids_of(&mut self.ids, rows, device);
+                let slots = self.slots.as_mut();
+                let slots = slots.ok_or_else(|| Error::Internal("no samplers".into()))?;
+                sample(logits, &mut slots.memory, ids, &mut self.step);
+                Ok(())
+            }
+        }
+    }
+
+    /// Whole sampled steps on what [`sample`](Self::sample) left on the device.
+    pub fn sampled_steps(&mut self, rows: usize, steps: usize) -> Result<()> {
+        match (&self.compute, self.sampled_steps.get(&rows)) {
+            (Compute::Gpu { gpu, .. }, Some(graphs)) => {
+                // SAFETY: `self` owns every tensor the graphs were recorded with.
+                unsafe { graphs.replay(gpu, steps) }
+            }
+            (Compute::Gpu { .. }, None) => {
+                Err(Error::Internal("a sampled step before its graph".into()))
+            }
+            (Compute::Cpu(_), _) => {
+                for _ in 0..steps {
+                    let fed = self.feed_ready(rows)?;
+                    let logits = self.llama.all_logits(fed.x);
+                    self.sample(rows, logits)?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
