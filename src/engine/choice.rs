@@ -1,7 +1,6 @@
 //! One candidate's choice of tokens: sampler, constraint, the checks that end it, and what its
 //! reader is told. Knows no page and no model.
 
-use std::cell::Cell;
 use std::rc::Rc;
 
 use super::event::{Event, FinishReason};
@@ -45,7 +44,6 @@ pub(super) struct Choice {
     sampler: Option<Sampler>,
     matcher: Option<Matcher>,
     chosen: Vec<u32>,
-    is_finished: Cell<bool>,
 }
 
 impl Choice {
@@ -57,7 +55,6 @@ impl Choice {
             sampler: None,
             matcher: None,
             chosen: Vec::new(),
-            is_finished: Cell::new(false),
         }
     }
 
@@ -79,11 +76,6 @@ impl Choice {
         self.events.is_closed()
     }
 
-    /// Whether it has come to its end, neither failed nor cancelled.
-    pub(super) fn is_finished(&self) -> bool {
-        self.is_finished.get()
-    }
-
     /// Notes how many tokens of the prompt were not fed again.
     pub(super) fn note_cached(&self, prompt_tokens: usize) {
         self.events.note_cached(prompt_tokens);
@@ -95,7 +87,6 @@ impl Choice {
     }
 
     pub(super) fn finish(&self, reason: FinishReason) {
-        self.is_finished.set(true);
         self.events.send(Event::Finished { reason });
     }
 

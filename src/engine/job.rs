@@ -70,13 +70,6 @@ impl Job {
                 prompt.is_kept = true;
             }
             if is_closed {
-                // The next candidate may write on in the prompt's last page.
-                let is_lent = prompt
-                    .tail()
-                    .is_some_and(|tail| sequence.kv.pages.contains(&tail));
-                if limits.reuse_generated && sequence.choice.is_finished() && !is_lent {
-                    pool.keep(&sequence.kv.pages, &sequence.fed());
-                }
                 pool.release(&mut sequence.kv.pages);
             }
             !is_closed

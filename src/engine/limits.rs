@@ -15,10 +15,6 @@ pub struct EngineLimits {
     pub max_run_ahead_tokens: usize,
     /// KV pages kept for prompts that begin alike when no sequence holds them.
     pub max_cached_pages: usize,
-    /// Keep pages of generated tokens too. What was generated was computed by other kernels than a
-    /// prompt is, so that answers to prompts that hold earlier answers may then depend, by rounding
-    /// alone, on whether these were still there. Without it nothing depends on what was kept.
-    pub reuse_generated: bool,
 }
 
 impl Default for EngineLimits {
@@ -29,7 +25,6 @@ impl Default for EngineLimits {
             prefill_chunk_tokens: 512,
             max_run_ahead_tokens: 16,
             max_cached_pages: usize::MAX,
-            reuse_generated: false,
         }
     }
 }

@@ -60,7 +60,6 @@ pub(super) struct StepLimits {
     pub(super) few_tokens: usize,
     /// Sequences in a batch.
     pub(super) max_batch: usize,
-    pub(super) reuse_generated: bool,
 }
 
 impl StepLimits {

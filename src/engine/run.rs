@@ -37,7 +37,6 @@ impl<M: CausalModel> Engine<M> {
             chunk_tokens: (limits.prefill_chunk_tokens / page_tokens).max(1) * page_tokens,
             few_tokens: model.few_tokens(),
             max_batch: model.max_batch().max(1),
-            reuse_generated: limits.reuse_generated,
         };
         let handle = EngineHandle::new(shared.clone(), limits, model.vocab_size(), context_tokens);
         let scheduler = Scheduler::new(shared, step_limits, pages);

@@ -72,11 +72,4 @@ impl Sequence {
             }
         }
     }
-
-    /// The tokens whose keys and values its pages hold.
-    pub(super) fn fed(&self) -> Vec<u32> {
-        let prompt = &self.choice.generation().prompt;
-        let known = prompt.iter().chain(self.choice.chosen());
-        known.take(self.kv.len_tokens).copied().collect()
-    }
 }

@@ -8,6 +8,7 @@ mod feed_forward;
 mod linear;
 pub mod llama;
 mod load;
+mod pace;
 mod rope;
 mod sampling_defaults;
 mod slots;

@@ -7,6 +7,7 @@ use super::{
     CausalModel, Compute, LlamaConfig, SampledRow, SequenceKv,
     causal::feed_sampled_on_host,
     llama::Llama,
+    pace::Pace,
     steps::{CHOSEN_IDS, Fed, MAX_BATCH, MAX_TOKENS, Steps},
 };
 use crate::{
@@ -21,8 +22,8 @@ use crate::{
     sample::{Sampled, SamplingParams, ScoreRequest, TokenMask, TokenScore},
 };
 
-/// Readers do not wait longer than this for tokens that are there.
-const RUN_AHEAD_MS: f64 = 50.0;
+/// Reads that are timed while nothing else runs.
+const READS: usize = 3;
 /// Context reserved where the caller does not say, in tokens.
 const DEFAULT_CONTEXT_TOKENS: usize = 4096;
 
@@ -31,8 +32,7 @@ pub struct Transformer {
     steps: Steps,
     config: LlamaConfig,
     context_tokens: usize,
-    /// What a step took that chose on the device; 0 before the first.
-    step_ms: f64,
+    pace: Pace,
 }
 
 impl Transformer {
@@ -62,7 +62,7 @@ impl Transformer {
             steps: Steps::new(compute, llama, &config, pages),
             config,
             context_tokens,
-            step_ms: 0.0,
+            pace: Pace::default(),
         })
     }
 
@@ -92,7 +92,15 @@ impl Transformer {
     /// # Errors
     /// When a kernel is refused.
     pub async fn warm_up(&mut self) -> Result<()> {
-        self.steps.warm_up().await
+        self.steps.warm_up().await?;
+        self.compute().sync().await?;
+        for _ in 0..READS {
+            let start_ms = self.compute().now_ms();
+            self.steps.chosen().await?;
+            let read_ms = self.compute().now_ms() - start_ms;
+            self.pace.note_read(read_ms);
+        }
+        Ok(())
     }
 
     /// Lets the device choose tokens, if it proves to choose rightly: what [`warm_up`](Self::warm_up)
@@ -195,8 +203,7 @@ impl CausalModel for Transformer {
     }
 
     fn run_ahead_steps(&self) -> usize {
-        // Before the first step was timed this is infinite, which becomes the largest number.
-        (RUN_AHEAD_MS / self.step_ms) as usize
+        self.pace.run_ahead_steps()
     }
 
     async fn prefill(&mut self, kv: &mut SequenceKv, tokens: &[u32]) -> Result<()> {
@@ -280,7 +287,7 @@ impl CausalModel for Transformer {
         steps: usize,
     ) -> Result<Vec<u32>> {
         self.steps.prepare_greedy().await?;
-        let start_ms = self.steps.compute().now_ms();
+        let start_ms = self.compute().now_ms();
         let mut chosen = Vec::with_capacity(steps);
         let mut feed = tokens.to_vec();
         while chosen.len() < steps {
@@ -311,7 +318,11 @@ impl CausalModel for Transformer {
             self.steps.note_ready(segment(kv, 1), last, before + count);
             feed = vec![last];
         }
-        self.step_ms = (self.steps.compute().now_ms() - start_ms) / steps as f64;
+        // What fed a prompt says nothing of a step.
+        if tokens.len() == 1 {
+            let ms = self.compute().now_ms() - start_ms;
+            self.pace.note_steps(ms, steps);
+        }
         if let Some(at) = chosen.iter().position(|&id| id == INVALID_TOKEN) {
             return Err(Error::InvalidLogits { position: at });
         }
@@ -336,7 +347,7 @@ impl CausalModel for Transformer {
             self.check(row.kv, steps)?;
         }
         let mut chosen: Vec<Vec<Result<Sampled>>> = rows.iter().map(|_| Vec::new()).collect();
-        let start_ms = self.steps.compute().now_ms();
+        let start_ms = self.compute().now_ms();
         let mut masks = Some(masks);
         let mut left = steps;
         while left > 0 {
@@ -360,7 +371,8 @@ impl CausalModel for Transformer {
                 }
             }
         }
-        self.step_ms = (self.steps.compute().now_ms() - start_ms) / steps as f64;
+        let ms = self.compute().now_ms() - start_ms;
+        self.pace.note_steps(ms, steps);
         Ok(chosen)
     }
 }

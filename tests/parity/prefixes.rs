@@ -175,31 +175,3 @@ fn what_was_kept_and_who_runs_beside_does_not_show() {
         }
     }
 }
-
-/// On the CPU steps of any size round alike, so that generated pages come to the same too.
-#[test]
-fn generated_pages_serve_the_next_turn() {
-    let Some(folder) = shared_models::folder() else {
-        return;
-    };
-    let (_, compute) = computes().remove(0);
-    let first = generation(story(&folder, 100), Some(1));
-    let run = |reuse_generated, max_cached_pages, requests: &[Generation]| {
-        let limits = EngineLimits {
-            reuse_generated,
-            max_cached_pages,
-            ..EngineLimits::default()
-        };
-        run(&compute, &folder, limits, requests, false)
-    };
-    let answer = run(false, 0, std::slice::from_ref(&first)).remove(0).0;
-    let turns = [first.prompt.clone(), answer, story(&folder, 20)].concat();
-    let both = [first, generation(turns, Some(2))];
-    let expected = run(false, 0, &both);
-    let found = run(true, usize::MAX, &both);
-    assert_eq!(found[1].1, 128);
-    assert_eq!(
-        found.iter().map(|it| &it.0).collect::<Vec<_>>(),
-        expected.iter().map(|it| &it.0).collect::<Vec<_>>()
-    );
-}

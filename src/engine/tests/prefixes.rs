@@ -163,50 +163,27 @@ fn what_is_scored_is_fed() {
     assert_eq!(run(&mut bench, &with_prompt(prompt(48, 1, 9), 4)).2, 40);
 }
 
+/// What was generated was computed by other kernels than a prompt is.
 #[test]
-fn generated_pages_serve_who_wants_them() {
-    for (reuse_generated, expected) in [(false, 40), (true, 64)] {
-        let limits = EngineLimits {
-            reuse_generated,
-            ..EngineLimits::default()
-        };
-        let mut plain = model(24);
-        plain.few_tokens = 0;
-        let mut bench = Bench::new(plain, limits);
-        let first = with_prompt(prompt(45, 1, 0), 26);
-        let (found, ..) = run(&mut bench, &first);
-        let conversation = [&first.prompt[..], &ids_of(&found), &[1, 2, 3]].concat();
-        let second = with_prompt(conversation, 9);
-        let (found, _, cached) = run(&mut bench, &second);
-        assert_eq!(cached, expected);
-        assert_eq!(found, expected_events(&second, 192));
-    }
+fn generated_tokens_are_fed_again() {
+    let mut bench = Bench::new(model(24), EngineLimits::default());
+    let first = with_prompt(prompt(45, 1, 0), 26);
+    let (found, ..) = run(&mut bench, &first);
+    let conversation = [&first.prompt[..], &ids_of(&found), &[1, 2, 3]].concat();
+    let second = with_prompt(conversation, 9);
+    assert_eq!(run(&mut bench, &second).2, 40);
 }
 
 #[test]
-fn what_was_rolled_back_or_failed_is_not_kept() {
-    let limits = EngineLimits {
-        reuse_generated: true,
-        ..EngineLimits::default()
-    };
+fn what_failed_is_not_kept() {
     let mut plain = model(24);
     plain.few_tokens = 0;
-    let mut bench = Bench::new(plain, limits);
-    let mut first = with_prompt(prompt(6, 1, 0), 60);
-    let ids = ids_of(&expected_events(&first, 192));
-    first.stop_ids = vec![ids[20]];
-    let end = ids.iter().position(|id| *id == ids[20]).unwrap();
-    run(&mut bench, &first);
-    let beyond = [&first.prompt[..], &ids[..50]].concat();
-    let (_, _, cached) = run(&mut bench, &with_prompt(beyond, 2));
-    assert_eq!(cached, (6 + end) / PAGE_TOKENS * PAGE_TOKENS);
-
+    let mut bench = Bench::new(plain, EngineLimits::default());
     let failing = with_prompt(prompt(40, 1, 3), 5);
     *bench.controls.poison.borrow_mut() = Poison::After(failing.prompt.clone());
     for _ in 0..2 {
         let (found, fed, cached) = run(&mut bench, &failing);
         assert!(matches!(found[..], [Event::Failed(_)]));
-        // The shared beginning is the first request's.
         assert_eq!((fed, cached), (43, 0));
     }
 }

@@ -102,15 +102,12 @@ proptest! {
         max_unread_events in 2usize..20,
         suspensions in 0usize..3,
         max_cached_pages in prop_oneof![Just(0), 1..10usize, Just(usize::MAX)],
-        reuse_generated in any::<bool>(),
         few_tokens in 0usize..4,
         chooses in any::<bool>(),
         failing_calls in prop::collection::vec(0usize..300, 0..4),
         poison in prop_oneof![Just(Poison::None), Just(Poison::OneIn(100))],
     ) {
-        let limits = EngineLimits { max_queue: 5, max_unread_events, prefill_chunk_tokens, max_run_ahead_tokens, max_cached_pages, reuse_generated };
-        // What was generated is fed by small steps: only where these round alike it may be kept.
-        let few_tokens = if reuse_generated { 0 } else { few_tokens };
+        let limits = EngineLimits { max_queue: 5, max_unread_events, prefill_chunk_tokens, max_run_ahead_tokens, max_cached_pages };
         let model = || {
             let mut model = FakeModel::new(CONTEXT, page_count, 4);
             model.max_batch = max_batch;

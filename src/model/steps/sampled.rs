@@ -35,8 +35,6 @@ impl Steps {
 
     /// Makes ready for [`sample`](Self::sample) after batches of so many sequences.
     pub async fn prepare_sampled(&mut self, sequences: usize) -> Result<()> {
-        // Recording runs the kernels for real: no row has a sampler then.
-        self.slots()?.memory.set_rows(&[]);
         let rows = BATCH_ROWS.iter().find(|rows| **rows >= sequences);
         let (Compute::Gpu { .. }, Some(&rows)) = (&self.compute, rows) else {
             return Ok(());
@@ -45,6 +43,8 @@ impl Steps {
         if self.sampled.contains_key(&rows) {
             return Ok(());
         }
+        // Recording runs the kernels for real: no row has a sampler then.
+        self.slots()?.memory.set_rows(&[]);
         self.set_spare_step();
         let (Compute::Gpu { gpu, .. }, Some(slots)) = (&self.compute, &self.slots) else {
             return Ok(());

@@ -1,0 +1,63 @@
+//! How many steps are worth choosing on the device before their tokens are read. Knows only times.
+
+/// Readers do not wait longer than this for tokens that are there.
+const RUN_AHEAD_MS: f64 = 50.0;
+
+/// What reading costs whatever is read, and what a step takes.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Pace {
+    read_ms: f64,
+    step_ms: f64,
+}
+
+impl Pace {
+    /// A read of a device with nothing else to do took `ms`: from a quarter of a millisecond to a
+    /// tenth of a second, depending on the browser. The least of several counts.
+    pub fn note_read(&mut self, ms: f64) {
+        self.read_ms = match self.read_ms > 0.0 {
+            true => self.read_ms.min(ms),
+            false => ms,
+        };
+    }
+
+    /// `steps` (at least one) of one token and the read of what they chose took `ms`.
+    pub fn note_steps(&mut self, ms: f64, steps: usize) {
+        self.step_ms = (ms - self.read_ms).max(0.0) / steps as f64;
+    }
+
+    /// Steps that keep a reader waiting no longer than the read itself, or than is not noticed;
+    /// without a measurement as many as there may be.
+    pub fn run_ahead_steps(&self) -> usize {
+        (self.read_ms.max(RUN_AHEAD_MS) / self.step_ms) as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Pace;
+
+    fn steps(read_ms: f64, ms: f64, steps: usize) -> usize {
+        let mut pace = Pace::default();
+        pace.note_read(3.0 * read_ms);
+        pace.note_read(read_ms);
+        pace.note_steps(ms, steps);
+        pace.run_ahead_steps()
+    }
+
+    #[test]
+    fn slow_reads_do_not_pass_for_slow_steps() {
+        assert_eq!(steps(100.0, 102.0, 1), 50);
+        assert_eq!(steps(100.0, 99.0, 1), usize::MAX);
+    }
+
+    #[test]
+    fn slow_steps_are_read_one_by_one() {
+        assert_eq!(steps(1.0, 221.0, 1), 0);
+        assert_eq!(steps(1.0, 81.0, 8), 5);
+    }
+
+    #[test]
+    fn nothing_is_held_back_before_it_was_measured() {
+        assert_eq!(Pace::default().run_ahead_steps(), usize::MAX);
+    }
+}
