@@ -1,9 +1,11 @@
 //! Measures inpage on this machine: what a launch costs the CPU, what the kernels reach of the
-//! memory's bandwidth, what a model reaches of that floor. Prints a line for each measure.
+//! memory's bandwidth and of the arithmetic, what a model reaches of that floor. Prints a line for each measure.
 //!
 //! `cargo run --release --example bench -- [launch|kernels|model] [--model FILE.gguf]
-//! [--device cpu|gpu] [--size small|large] [--tokens N] [--json]`
+//! [--device cpu|gpu] [--size small|large] [--tokens N] [--contexts N,N,...] [--batches N,N,...] [--json]`
 
+#[path = "bench/decode.rs"]
+mod decode;
 #[path = "bench/kernels.rs"]
 mod kernels;
 #[path = "bench/launch.rs"]
@@ -29,19 +31,19 @@ type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 async fn run(options: &Options) -> Outcome<()> {
     let machine = Machine::find(options).await?;
     machine.introduce();
-    let bandwidth = match options.wants(Bench::Kernels) || options.wants(Bench::Model) {
-        true => machine.copy_bandwidth().await?,
-        false => 0.0,
-    };
     if options.wants(Bench::Launch) {
         launch::run(&machine).await?;
     }
+    if !options.wants(Bench::Kernels) && !options.wants(Bench::Model) {
+        return Ok(());
+    }
+    let yardsticks = machine.yardsticks().await?;
     if options.wants(Bench::Kernels) {
-        kernels::run(&machine, bandwidth).await?;
+        kernels::run(&machine, yardsticks).await?;
     }
     if options.wants(Bench::Model) {
         match &options.model {
-            Some(path) => model::run(&machine, path, options.tokens, bandwidth).await?,
+            Some(path) => model::run(&machine, path, options, yardsticks).await?,
             None => eprintln!("model: left out, because there is no --model FILE.gguf"),
         }
     }

@@ -29,9 +29,10 @@ function modelsOf(lines) {
   for (const line of lines.filter(({ bench }) => bench === "chromium")) {
     // A peer's own name of the model differs: it belongs to the run it stands in.
     const name = line.name === "peer" ? [...models.keys()].at(-1) : line.model;
-    const model = models.get(name) ?? { name, peers: [], batches: [], facts: line };
+    const model = models.get(name) ?? { name, peers: [], batches: [], contexts: [], facts: line };
     if (line.name === "peer") model.peers.push(line);
     else if (line.name === "batch") model.batches.push(line);
+    else if (line.name === "context") model.contexts.push(line);
     else model[line.name] = line;
     models.set(name, model);
   }
@@ -76,6 +77,8 @@ function section(model) {
       `Load ${number(load.first_load_ms)} ms, from the cache ${number(load.second_load_ms)} ms.`,
     repeated &&
       `A prompt of ${repeated.prompt_tokens} tokens: first token after ${number(repeated.first_token_ms)} ms, after ${number(repeated.again_first_token_ms)} ms when all but its end was known (${number(repeated.saved_share * 100)} % saved).`,
+    model.contexts.length > 0 &&
+      `By context: ${model.contexts.map((line) => `${line.prompt_tokens} tokens: prefill ${number(line.prefill_tokens_per_s)}, decode ${number(line.decode_tokens_per_s)} tokens/s`).join("; ")}.`,
     model.batches.length > 0 &&
       `Sequences together: ${model.batches.map((line) => `${line.sequences}: ${number(line.tokens_per_s)} tokens/s`).join(", ")}.`,
     page && `Longest task of the page's thread: ${page.longest_task_ms || "under 50"} ms.`,

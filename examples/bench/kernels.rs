@@ -19,7 +19,7 @@ use serde_json::json;
 
 use crate::{
     Outcome,
-    machine::{Machine, round},
+    machine::{Machine, Yardsticks, round},
     options::Size,
     timing::{ROUNDS, median, repeats, seconds},
 };
@@ -28,8 +28,8 @@ use crate::{
 const SMALL: [[usize; 2]; 2] = [[1024, 1024], [2048, 2048]];
 const LARGE: [[usize; 2]; 4] = [[2048, 2048], [4096, 4096], [4096, 14336], [14336, 4096]];
 
-/// `bandwidth` is what a copy reaches, in bytes per second.
-pub async fn run(machine: &Machine, bandwidth: f64) -> Outcome<()> {
+/// Measures every format in every size.
+pub async fn run(machine: &Machine, yardsticks: Yardsticks) -> Outcome<()> {
     let (sizes, tokens): (&[[usize; 2]], usize) = match machine.size {
         Size::Small => (&SMALL, 32),
         Size::Large => (&LARGE, 256),
@@ -47,7 +47,7 @@ pub async fn run(machine: &Machine, bandwidth: f64) -> Outcome<()> {
                 );
                 continue;
             }
-            measure(machine, bandwidth, shape, tokens).await?;
+            measure(machine, yardsticks, shape, tokens).await?;
         }
     }
     Ok(())
@@ -55,7 +55,7 @@ pub async fn run(machine: &Machine, bandwidth: f64) -> Outcome<()> {
 
 async fn measure(
     machine: &Machine,
-    bandwidth: f64,
+    yardsticks: Yardsticks,
     shape: MatrixShape,
     tokens: usize,
 ) -> Outcome<()> {
@@ -71,7 +71,7 @@ async fn measure(
         let values = json!({
             "shape": size,
             "gb_per_s": round(rate / 1e9),
-            "share_of_copy": round(rate / bandwidth),
+            "share_of_copy": round(rate / yardsticks.bytes_per_s),
             "us_per_launch": round(seconds * 1e6 / launches as f64),
             "launches": launches,
         });
@@ -119,6 +119,7 @@ async fn measure(
         "shape": size,
         "tokens": tokens,
         "gflop_per_s": round(operations / taken / 1e9),
+        "share_of_fma": yardsticks.flop_per_s.map(|peak| round(operations / taken / peak)),
         "us_per_launch": round(taken * 1e6 / few.len() as f64),
     });
     machine.print("kernels", &label("matmul"), values);
@@ -126,7 +127,7 @@ async fn measure(
 }
 
 /// Median seconds of a pass: a captured graph on a GPU, the ops themselves on the CPU.
-async fn median_seconds<T>(machine: &Machine, pass: impl Fn() -> T) -> Outcome<f64> {
+pub async fn median_seconds<T>(machine: &Machine, pass: impl Fn() -> T) -> Outcome<f64> {
     let graph = match &machine.compute {
         Compute::Gpu { gpu, .. } => Some((gpu, Graph::record(gpu, &[], &pass).await?)),
         Compute::Cpu(_) => None,

@@ -14,6 +14,15 @@ use crate::{
     timing::{ROUNDS, median, seconds},
 };
 
+/// What a machine gives at best, in the run at hand.
+#[derive(Debug, Clone, Copy)]
+pub struct Yardsticks {
+    /// Bytes that a plain copy reads and writes.
+    pub bytes_per_s: f64,
+    /// Floating point operations of a kernel; `None` on the CPU.
+    pub flop_per_s: Option<f64>,
+}
+
 /// The device under measurement and how to print.
 pub struct Machine {
     pub compute: Compute,
@@ -80,37 +89,39 @@ impl Machine {
         }
     }
 
-    /// Bytes per second that a plain copy reads and writes: what memory gives to whoever does
-    /// nothing else. The better of the device's own copy and a copying kernel.
-    pub async fn copy_bandwidth(&self) -> Outcome<f64> {
+    /// What this machine gives to whoever does nothing else: the better of the device's own copy and
+    /// a copying kernel; products and sums in registers.
+    pub async fn yardsticks(&self) -> Outcome<Yardsticks> {
         let mebibytes = if self.size == Size::Large { 256 } else { 32 };
         let bytes = mebibytes << 20;
-        let best = match self.gpu() {
-            Some(_) => {
-                let raw = RawGpu::request().await?;
-                let (command, kernel) = raw.copy_bandwidths(bytes)?;
-                self.print(
-                    "copy",
-                    "buffer_to_buffer",
-                    json!({ "gb_per_s": round(command / 1e9) }),
-                );
-                self.print("copy", "kernel", json!({ "gb_per_s": round(kernel / 1e9) }));
-                command.max(kernel)
-            }
-            None => {
-                let (from, mut to) = (vec![1u8; bytes], vec![0u8; bytes]);
-                let times = (0..ROUNDS).map(|_| {
-                    let start = std::time::Instant::now();
-                    to.copy_from_slice(std::hint::black_box(&from));
-                    std::hint::black_box(&mut to);
-                    seconds(start)
-                });
-                let rate = 2.0 * bytes as f64 / median(times.collect());
-                self.print("copy", "memory", json!({ "gb_per_s": round(rate / 1e9) }));
-                rate
-            }
-        };
-        Ok(best)
+        if self.gpu().is_none() {
+            let (from, mut to) = (vec![1u8; bytes], vec![0u8; bytes]);
+            let times = (0..ROUNDS).map(|_| {
+                let start = std::time::Instant::now();
+                to.copy_from_slice(std::hint::black_box(&from));
+                std::hint::black_box(&mut to);
+                seconds(start)
+            });
+            let rate = 2.0 * bytes as f64 / median(times.collect());
+            self.print("copy", "memory", json!({ "gb_per_s": round(rate / 1e9) }));
+            return Ok(Yardsticks {
+                bytes_per_s: rate,
+                flop_per_s: None,
+            });
+        }
+        let raw = RawGpu::request().await?;
+        let (command, kernel) = raw.copy_bandwidths(bytes)?;
+        let gb = |rate: f64| json!({ "gb_per_s": round(rate / 1e9) });
+        self.print("copy", "buffer_to_buffer", gb(command));
+        self.print("copy", "kernel", gb(kernel));
+        let workgroups = if self.size == Size::Large { 8192 } else { 64 };
+        let flop_per_s = raw.fma_peak(workgroups)?;
+        let gflop = json!({ "gflop_per_s": round(flop_per_s / 1e9) });
+        self.print("fma", "kernel", gflop);
+        Ok(Yardsticks {
+            bytes_per_s: command.max(kernel),
+            flop_per_s: Some(flop_per_s),
+        })
     }
 }
 

@@ -6,47 +6,31 @@ use std::{path::Path, time::Instant};
 use inpage::{
     model::{CausalModel, LoadOptions, SequenceKv, Transformer, load},
     ops::launches,
-    sample::{Sampler, SamplingParams},
     weights::{FileSource, Gguf},
 };
 use serde_json::{Value, json};
 
 use crate::{
     Outcome,
-    machine::{Machine, round},
+    decode::{enqueue_seconds, greedy_seconds, only_sequence, sampled_seconds},
+    machine::{Machine, Yardsticks, round},
+    options::{Options, Size},
     timing::{median, seconds},
 };
 
 const PROMPT_TOKENS: usize = 128;
 const ROUNDS: usize = 3;
+/// Room for each sequence of a batch, in tokens.
+const BATCH_TOKENS: usize = 128;
 
-/// `bandwidth` is what a copy reaches, in bytes per second.
-pub async fn run(machine: &Machine, path: &Path, tokens: usize, bandwidth: f64) -> Outcome<()> {
-    let start = Instant::now();
-    let source = FileSource::open(path)?;
-    let gguf = Gguf::read(&source).await?;
-    let options = LoadOptions {
-        context_tokens: Some(PROMPT_TOKENS + tokens),
-    };
-    let compute = machine.compute.clone();
-    let mut model = load(compute, &gguf, &source, options, |_, _| ()).await?;
-    let load_ms = seconds(start) * 1e3;
-    let start = Instant::now();
-    model.warm_up().await?;
-    model.compute().sync().await?;
-    let warm_up_ms = seconds(start) * 1e3;
-
-    // A model made for less gets a shorter prompt.
-    let tokens = tokens.min(model.context_tokens() / 2);
-    let prompt = random_ids(
-        PROMPT_TOKENS.min(model.context_tokens() - tokens),
-        model.vocab_size(),
-    );
-    let name = path
-        .file_name()
-        .unwrap_or(path.as_os_str())
-        .to_string_lossy()
-        .into_owned();
+pub async fn run(
+    machine: &Machine,
+    path: &Path,
+    options: &Options,
+    yardsticks: Yardsticks,
+) -> Outcome<()> {
+    let name = path.file_name().unwrap_or(path.as_os_str());
+    let name = name.to_string_lossy().into_owned();
     let print = |measure: &str, values: Value| {
         let mut line = json!({ "model": name });
         if let (Value::Object(line), Value::Object(values)) = (&mut line, values) {
@@ -54,39 +38,80 @@ pub async fn run(machine: &Machine, path: &Path, tokens: usize, bandwidth: f64) 
         }
         machine.print("model", measure, line);
     };
+    let wanted = match (&options.contexts[..], machine.size) {
+        ([], Size::Small) => vec![128],
+        ([], Size::Large) => vec![128, 1024, 4096],
+        (given, _) => given.to_vec(),
+    };
+    let longest = wanted.iter().copied().max().unwrap_or(0).max(PROMPT_TOKENS) + options.tokens;
+    // A batch shares the context's memory.
+    let together = options.batches.iter().copied().max().unwrap_or(0) * BATCH_TOKENS;
+    let load_options = LoadOptions {
+        context_tokens: Some(longest.max(together)),
+    };
+    let start = Instant::now();
+    let source = FileSource::open(path)?;
+    let gguf = Gguf::read(&source).await?;
+    let compute = machine.compute.clone();
+    let mut model = load(compute, &gguf, &source, load_options, |_, _| ()).await?;
+    let load_ms = seconds(start) * 1e3;
+    let start = Instant::now();
+    model.warm_up().await?;
+    model.compute().sync().await?;
+    let warm_up_ms = seconds(start) * 1e3;
     let loaded = json!({ "load_ms": round(load_ms), "warm_up_ms": round(warm_up_ms) });
     print("load", loaded);
 
-    let mut kv = SequenceKv {
-        pages: (0..model.page_count() as u32).collect(),
-        len_tokens: 0,
-    };
-    let mut rounds = Vec::new();
-    for _ in 0..=ROUNDS {
-        kv.len_tokens = 0;
-        let start = Instant::now();
-        model.feed(&mut kv, &prompt).await?;
-        rounds.push(seconds(start));
-    }
-    let taken = median(rounds.split_off(1));
-    let values = json!({
-        "prompt_tokens": prompt.len(),
-        "tokens_per_s": round(prompt.len() as f64 / taken),
-    });
-    print("prefill", values);
-
-    let floor = Floor::of(&gguf, &model, prompt.len() + tokens / 2, bandwidth);
+    // A model made for less gets shorter ones.
+    let tokens = options.tokens.min(model.context_tokens() / 2);
+    let fits = |length: usize| length.min(model.context_tokens() - tokens);
+    let contexts: Vec<usize> = wanted.into_iter().map(fits).collect();
+    let prompt_tokens = fits(PROMPT_TOKENS);
     let dispatches = count_dispatches(machine, &mut model).await?;
-    let greedy = greedy_seconds(&mut model, &mut kv, &prompt, tokens).await?;
-    print(
-        "decode_greedy",
-        floor.compare(&model, tokens, greedy, dispatches),
-    );
-    let sampled = sampled_seconds(&mut model, &mut kv, &prompt, tokens).await?;
+    let floor =
+        |model: &Transformer, position| Floor::of(&gguf, model, position, yardsticks.bytes_per_s);
+
+    let mut kv = only_sequence(&model);
+    // The pipelines and graphs of all sizes of chunks.
+    feed(&mut model, &mut kv, prompt_tokens).await?;
+    for context in contexts {
+        let mut rounds = Vec::new();
+        for _ in 0..ROUNDS {
+            rounds.push(feed(&mut model, &mut kv, context).await?);
+        }
+        let prefill = json!({
+            "prompt_tokens": context,
+            "tokens_per_s": round(context as f64 / median(rounds)),
+        });
+        print("prefill", prefill);
+        let greedy = greedy_seconds(&mut model, &mut kv, tokens).await?;
+        let floor = floor(&model, context + tokens / 2);
+        print(
+            "decode_greedy",
+            floor.compare(&model, tokens, greedy, dispatches),
+        );
+    }
+    let sampled = sampled_seconds(&mut model, 1, tokens).await?;
+    let floor = floor(&model, tokens / 2);
     print(
         "decode_sampled",
         floor.compare(&model, tokens, sampled, dispatches),
     );
+    for &sequences in &options.batches {
+        if sequences > model.max_batch() || model.page_count() < sequences {
+            eprintln!("{sequences} sequences: more than this model's memory takes");
+            continue;
+        }
+        let pages_each = model.page_count() / sequences;
+        let tokens = tokens.min(pages_each * model.page_tokens() / 2);
+        let taken = sampled_seconds(&mut model, sequences, tokens).await?;
+        let values = json!({
+            "sequences": sequences,
+            "tokens": tokens,
+            "tokens_per_s": round((sequences * tokens) as f64 / taken),
+        });
+        print("batch", values);
+    }
 
     if let Some(dispatches) = dispatches {
         let rounds = enqueue_seconds(&mut model, &mut kv, tokens).await?;
@@ -102,16 +127,26 @@ pub async fn run(machine: &Machine, path: &Path, tokens: usize, bandwidth: f64) 
     Ok(())
 }
 
+/// Fills an empty sequence with a random prompt; seconds until its logits are there.
+async fn feed(model: &mut Transformer, kv: &mut SequenceKv, tokens: usize) -> Outcome<f64> {
+    let prompt = random_ids(tokens, model.vocab_size());
+    kv.len_tokens = 0;
+    let start = Instant::now();
+    model.feed(kv, &prompt).await?;
+    Ok(seconds(start))
+}
+
 /// What memory alone allows.
 struct Floor {
+    position: usize,
     bytes: f64,
-    bandwidth: f64,
+    bytes_per_s: f64,
 }
 
 impl Floor {
     /// A step reads every weight once, of the embedding a row; and the keys and values of the
     /// `position` tokens before, 4 bytes an element.
-    fn of(gguf: &Gguf, model: &Transformer, position: usize, bandwidth: f64) -> Floor {
+    fn of(gguf: &Gguf, model: &Transformer, position: usize, bytes_per_s: f64) -> Floor {
         let tied = gguf.tensor("output.weight").is_none();
         let weights =
             gguf.tensors
@@ -124,7 +159,8 @@ impl Floor {
         let kv = 2 * 4 * config.layers * config.kv_dim() * position;
         Floor {
             bytes: (weights.sum::<u64>() + kv as u64) as f64,
-            bandwidth,
+            position,
+            bytes_per_s,
         }
     }
 
@@ -137,9 +173,10 @@ impl Floor {
         dispatches: Option<u64>,
     ) -> Value {
         let ms = seconds * 1e3 / tokens as f64;
-        let floor_ms = self.bytes / self.bandwidth * 1e3;
+        let floor_ms = self.bytes / self.bytes_per_s * 1e3;
         let layers = model.config().layers as f64;
         json!({
+            "context_tokens": self.position,
             "tokens": tokens,
             "tokens_per_s": round(1e3 / ms),
             "ms_per_token": round(ms),
@@ -165,71 +202,6 @@ async fn count_dispatches(machine: &Machine, model: &mut Transformer) -> Outcome
     let before = launches();
     model.feed_all(&mut kv, &[0]).await?;
     Ok(Some(launches() - before + 1))
-}
-
-/// The way of greedy requests: chosen on the device, read many at a time.
-async fn greedy_seconds(
-    model: &mut Transformer,
-    kv: &mut SequenceKv,
-    prompt: &[u32],
-    tokens: usize,
-) -> Outcome<f64> {
-    let mut rounds = Vec::new();
-    for _ in 0..=ROUNDS {
-        kv.len_tokens = 0;
-        let first = model.feed_greedy(kv, prompt, 1).await?;
-        let start = Instant::now();
-        let chosen = model.feed_greedy(kv, &first, tokens).await?;
-        rounds.push(seconds(start));
-        debug_assert_eq!(chosen.len(), tokens);
-    }
-    Ok(median(rounds.split_off(1)))
-}
-
-/// The way of sampled requests: logits read, a token drawn and fed, one at a time.
-async fn sampled_seconds(
-    model: &mut Transformer,
-    kv: &mut SequenceKv,
-    prompt: &[u32],
-    tokens: usize,
-) -> Outcome<f64> {
-    let params = SamplingParams {
-        seed: 1,
-        ..SamplingParams::default()
-    };
-    let mut rounds = Vec::new();
-    for _ in 0..=ROUNDS {
-        kv.len_tokens = 0;
-        let mut sampler = Sampler::new(&params, 0, prompt);
-        let mut logits = model.feed(kv, prompt).await?;
-        let start = Instant::now();
-        for _ in 0..tokens {
-            let token = sampler.sample(&mut logits, None, None)?.id;
-            logits = model.feed(kv, &[token]).await?;
-        }
-        rounds.push(seconds(start));
-    }
-    Ok(median(rounds.split_off(1)))
-}
-
-/// Seconds of each round until `tokens` steps are submitted. Natively the runtime has a thread of its own, and on
-/// a busy machine this waits for it to get its turn: then the browser's number is the better one.
-async fn enqueue_seconds(
-    model: &mut Transformer,
-    kv: &mut SequenceKv,
-    tokens: usize,
-) -> Outcome<Vec<f64>> {
-    let mut rounds = Vec::new();
-    for _ in 0..=ROUNDS {
-        kv.len_tokens = 0;
-        model.compute().sync().await?;
-        let start = Instant::now();
-        model.enqueue_greedy(kv, 0, tokens).await?;
-        model.compute().flush()?;
-        rounds.push(seconds(start));
-    }
-    model.compute().sync().await?;
-    Ok(rounds.split_off(1))
 }
 
 fn random_ids(count: usize, vocab: usize) -> Vec<u32> {

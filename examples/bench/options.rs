@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 pub const USAGE: &str = "usage: bench [launch|kernels|model]... [--model FILE.gguf] \
-                         [--device cpu|gpu] [--size small|large] [--tokens N] [--json]";
+                         [--device cpu|gpu] [--size small|large] [--tokens N] \
+                         [--contexts N,N,...] [--batches N,N,...] [--json]";
 
 /// What to measure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +31,10 @@ pub struct Options {
     pub size: Option<Size>,
     /// Tokens to decode.
     pub tokens: usize,
+    /// Lengths of context to decode after; by the size, if empty.
+    pub contexts: Vec<usize>,
+    /// Sequences to decode together.
+    pub batches: Vec<usize>,
     pub json: bool,
 }
 
@@ -43,6 +48,8 @@ impl Options {
             gpu: true,
             size: None,
             tokens: 64,
+            contexts: Vec::new(),
+            batches: vec![1, 4, 8],
             json: false,
         };
         while let Some(name) = arguments.next() {
@@ -63,6 +70,8 @@ impl Options {
                     let tokens = value()?.parse().ok().filter(|&tokens| tokens > 0);
                     options.tokens = tokens.ok_or("--tokens takes a number from 1 on")?;
                 }
+                "--contexts" => options.contexts = numbers(&name, &value()?)?,
+                "--batches" => options.batches = numbers(&name, &value()?)?,
                 "--json" => options.json = true,
                 other => return Err(format!("unknown argument {other}")),
             }
@@ -82,6 +91,14 @@ impl Options {
         }
         self.benches.contains(&bench)
     }
+}
+
+fn numbers(name: &str, given: &str) -> Result<Vec<usize>, String> {
+    let numbers = given.split(',').map(|part| {
+        let number = part.parse().ok().filter(|&number| number > 0);
+        number.ok_or_else(|| format!("{name} takes numbers from 1 on, not {part}"))
+    });
+    numbers.collect()
 }
 
 fn choice<T: Copy, const N: usize>(
@@ -123,6 +140,8 @@ mod tests {
         for (line, part) in [
             ("--device tpu", "gpu or cpu"),
             ("--tokens 0", "--tokens"),
+            ("--contexts 128,0", "--contexts"),
+            ("--batches 1,x", "not x"),
             ("--size", "wants a value"),
             ("model", "--model"),
             ("launch --device cpu", "launch"),

@@ -1,4 +1,4 @@
-//! wgpu without anything above it: the yardstick for launches and for memory. Has a device of its
+//! wgpu without anything above it: the yardstick for launches, memory and arithmetic. Has a device of its
 //! own on the adapter that inpage chooses.
 
 use std::time::Instant;
@@ -23,11 +23,42 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) c
 }
 ";
 
+/// Products and sums of vectors in registers; each depends on the one four before it.
+const FMA: &str = "
+@group(0) @binding(0) var<storage, read> from_: array<vec4<f32>>;
+@group(0) @binding(1) var<storage, read_write> to_: array<vec4<f32>>;
+@compute @workgroup_size(256)
+fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+    let x = from_[0] + vec4<f32>(f32(id.x));
+    let y = from_[1];
+    var a = x;
+    var b = x + 1.0;
+    var c = x + 2.0;
+    var d = x + 3.0;
+    for (var i = 0u; i < 64u; i++) {
+        a = a * y + x;
+        b = b * y + x;
+        c = c * y + x;
+        d = d * y + x;
+        a = a * y + x;
+        b = b * y + x;
+        c = c * y + x;
+        d = d * y + x;
+    }
+    if (a.x + b.x + c.x + d.x == 1.5) {
+        to_[0] = a + b + c + d;
+    }
+}
+";
+/// Operations of an invocation: rounds, statements, lanes of a vector, a product and a sum.
+const FMA_OPERATIONS: usize = 64 * 8 * 4 * 2;
+
 /// A bare device.
 pub struct RawGpu {
     device: wgpu::Device,
     queue: wgpu::Queue,
     copy: wgpu::ComputePipeline,
+    fma: wgpu::ComputePipeline,
 }
 
 impl RawGpu {
@@ -48,22 +79,25 @@ impl RawGpu {
                 ..Default::default()
             })
             .await?;
-        let module = device.create_shader_module(wgpu::ShaderModuleDescriptor {
-            label: Some("copy"),
-            source: wgpu::ShaderSource::Wgsl(COPY.into()),
-        });
-        let copy = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
-            label: Some("copy"),
-            layout: None,
-            module: &module,
-            entry_point: Some("main"),
-            compilation_options: Default::default(),
-            cache: None,
-        });
+        let pipeline = |label, source: &str| {
+            let module = device.create_shader_module(wgpu::ShaderModuleDescriptor {
+                label: Some(label),
+                source: wgpu::ShaderSource::Wgsl(source.into()),
+            });
+            device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+                label: Some(label),
+                layout: None,
+                module: &module,
+                entry_point: Some("main"),
+                compilation_options: Default::default(),
+                cache: None,
+            })
+        };
         Ok(RawGpu {
+            copy: pipeline("copy", COPY),
+            fma: pipeline("fma", FMA),
             device,
             queue,
-            copy,
         })
     }
 
@@ -78,14 +112,19 @@ impl RawGpu {
         })
     }
 
-    fn bind(&self, from: &wgpu::Buffer, to: &wgpu::Buffer) -> wgpu::BindGroup {
+    fn bind(
+        &self,
+        pipeline: &wgpu::ComputePipeline,
+        from: &wgpu::Buffer,
+        to: &wgpu::Buffer,
+    ) -> wgpu::BindGroup {
         let entries = [(0, from), (1, to)].map(|(binding, buffer)| wgpu::BindGroupEntry {
             binding,
             resource: buffer.as_entire_binding(),
         });
         self.device.create_bind_group(&wgpu::BindGroupDescriptor {
             label: None,
-            layout: &self.copy.get_bind_group_layout(0),
+            layout: &pipeline.get_bind_group_layout(0),
             entries: &entries,
         })
     }
@@ -98,20 +137,26 @@ impl RawGpu {
     /// Encodes and submits one pass of `dispatches` with everything ready; gives seconds of CPU.
     pub fn launch_seconds(&self, dispatches: usize) -> Outcome<f64> {
         let (a, b) = (self.buffer(256), self.buffer(256));
-        let groups = [self.bind(&a, &b), self.bind(&b, &a)];
+        let groups = [self.bind(&self.copy, &a, &b), self.bind(&self.copy, &b, &a)];
         self.wait()?;
         let start = Instant::now();
-        self.pass(dispatches, &groups, 1);
+        self.pass(&self.copy, dispatches, &groups, 1);
         let taken = seconds(start);
         self.wait()?;
         Ok(taken)
     }
 
     /// One submitted pass; each dispatch depends on the one before.
-    fn pass(&self, dispatches: usize, groups: &[wgpu::BindGroup; 2], workgroups: u32) {
+    fn pass(
+        &self,
+        pipeline: &wgpu::ComputePipeline,
+        dispatches: usize,
+        groups: &[wgpu::BindGroup; 2],
+        workgroups: u32,
+    ) {
         let mut encoder = self.device.create_command_encoder(&Default::default());
         let mut pass = encoder.begin_compute_pass(&Default::default());
-        pass.set_pipeline(&self.copy);
+        pass.set_pipeline(pipeline);
         for i in 0..dispatches {
             pass.set_bind_group(0, &groups[i % 2], &[]);
             pass.dispatch_workgroups(workgroups, 1, 1);
@@ -123,9 +168,9 @@ impl RawGpu {
     /// Bytes per second, read and written, of copies of `bytes`: by command, by kernel.
     pub fn copy_bandwidths(&self, bytes: usize) -> Outcome<(f64, f64)> {
         let (a, b) = (self.buffer(bytes), self.buffer(bytes));
-        let groups = [self.bind(&a, &b), self.bind(&b, &a)];
+        let groups = [self.bind(&self.copy, &a, &b), self.bind(&self.copy, &b, &a)];
         let workgroups = bytes.div_ceil((16 * WORKGROUP * PER_INVOCATION) as usize) as u32;
-        let command = self.bandwidth(bytes, |count| {
+        let command = self.rate(2 * bytes, |count| {
             let mut encoder = self.device.create_command_encoder(&Default::default());
             for i in 0..count {
                 let (from, to) = if i % 2 == 0 { (&a, &b) } else { (&b, &a) };
@@ -133,14 +178,27 @@ impl RawGpu {
             }
             self.queue.submit([encoder.finish()]);
         })?;
-        let kernel = self.bandwidth(bytes, |count| self.pass(count, &groups, workgroups))?;
+        let kernel = self.rate(2 * bytes, |count| {
+            self.pass(&self.copy, count, &groups, workgroups)
+        })?;
         Ok((command, kernel))
     }
 
-    fn bandwidth(&self, bytes: usize, copy: impl Fn(usize)) -> Outcome<f64> {
+    /// Floating point operations per second of a kernel that does nothing else.
+    pub fn fma_peak(&self, workgroups: u32) -> Outcome<f64> {
+        let (a, b) = (self.buffer(256), self.buffer(256));
+        let groups = [self.bind(&self.fma, &a, &b), self.bind(&self.fma, &b, &a)];
+        let operations = (workgroups * WORKGROUP) as usize * FMA_OPERATIONS;
+        self.rate(operations, |count| {
+            self.pass(&self.fma, count, &groups, workgroups)
+        })
+    }
+
+    /// What `work`, done so many times, does per second, where once is `amount`.
+    fn rate(&self, amount: usize, work: impl Fn(usize)) -> Outcome<f64> {
         let timed = |count| -> Outcome<f64> {
             let start = Instant::now();
-            copy(count);
+            work(count);
             self.wait()?;
             Ok(seconds(start))
         };
@@ -150,7 +208,7 @@ impl RawGpu {
         let count = repeats(once, std::time::Duration::from_millis(50));
         let mut rates = Vec::new();
         for _ in 0..ROUNDS {
-            rates.push((2 * bytes * count) as f64 / timed(count)?);
+            rates.push((amount * count) as f64 / timed(count)?);
         }
         Ok(median(rates))
     }

@@ -5,7 +5,7 @@ import { createHash } from "node:crypto";
 import { cpSync, existsSync, readFileSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { Remediable, run, say } from "./process.mjs";
+import { Remediable, run, say } from "../process.mjs";
 
 /** A peer that takes longer is too slow to be worth the wait. */
 const PEER_LIMIT_MS = 40 * 60_000;

@@ -1,0 +1,43 @@
+//! The model that is measured: a file, or random weights in a published shape, written once and kept with what cargo
+//! builds. Knows nothing of measuring.
+
+import { existsSync, mkdirSync, renameSync, statSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { mustRun, Remediable, root, say } from "../process.mjs";
+import { targetFolder } from "../setup/target.mjs";
+import { fromUser } from "./options.mjs";
+
+const EMBEDDED_MODEL = "www/models/tales.gguf";
+
+function existing(name) {
+  if (name === undefined) {
+    const embedded = resolve(root, EMBEDDED_MODEL);
+    if (existsSync(embedded)) return embedded;
+    throw new Remediable(
+      `the embedded model ${EMBEDDED_MODEL} is missing`,
+      "Name a model with --model FILE.gguf.",
+    );
+  }
+  const file = [fromUser(name), resolve(name)].find(
+    (path) => existsSync(path) && statSync(path).isFile(),
+  );
+  if (!file) throw new Remediable(`there is no model file ${name}`, "--model takes a GGUF file.");
+  return file;
+}
+
+async function synthesized(shape, type) {
+  const folder = join(targetFolder(), "bench");
+  const file = join(folder, `${shape}-${type}.gguf`);
+  if (existsSync(file)) return file;
+  mkdirSync(folder, { recursive: true });
+  say(`bench: random weights of ${shape} in ${type}`);
+  const part = `${file}.part`;
+  const options = ["--shape", shape, "--type", type, "--out", part];
+  await mustRun("cargo", ["run", "--locked", "--quiet", "--example", "synth", "--", ...options]);
+  renameSync(part, file);
+  return file;
+}
+
+/** The file, checked or written before anything else is built. */
+export const modelFile = ({ model, shape, type = "q4_0" }) =>
+  shape === undefined ? existing(model) : synthesized(shape, type.toLowerCase());

@@ -1,0 +1,73 @@
+//! The command line of `npm run bench`. Knows nothing of what is measured.
+
+import { resolve } from "node:path";
+import { parseArgs } from "node:util";
+import { Remediable } from "../process.mjs";
+import { parsePeer } from "./peers.mjs";
+
+export const USAGE = `npm run bench [-- options]   measures in headless Chromium
+    --model FILE.gguf      the embedded model when left out
+    --shape NAME           instead: random weights in the shape of smollm2-135m, qwen3-0.6b, llama-1b or llama-8b
+    --type NAME            of the shape's weights (q4_0)
+    --tokens N             tokens to decode (64)
+    --prompt-tokens N      tokens of the prompt (128)
+    --contexts N,N,...     lengths of context to decode after (128,1024,4096; 128,1024 on software adapters)
+    --batches N,N,...      sequences to decode together (1,4,8)
+    --json                 JSON lines
+    --peers FOLDER         the harness of other runtimes, run afterwards in the same browser
+    --peer NAME=MODEL      one of them (transformers, webllm, wllama) and its form of the model; may be repeated
+    --peer-models FOLDER   where these models lie (FOLDER/../models)
+    --dev                  builds the wasm module quicker; what the CPU does is then measured too slow`;
+
+const OPTIONS = {
+  model: { type: "string" },
+  shape: { type: "string" },
+  type: { type: "string" },
+  tokens: { type: "string", default: "64" },
+  "prompt-tokens": { type: "string", default: "128" },
+  contexts: { type: "string" },
+  batches: { type: "string", default: "1,4,8" },
+  json: { type: "boolean" },
+  peers: { type: "string" },
+  peer: { type: "string", multiple: true, default: [] },
+  "peer-models": { type: "string" },
+  dev: { type: "boolean" },
+  help: { type: "boolean" },
+};
+
+const wrong = (message) => Object.assign(new Remediable(message, USAGE), { exitStatus: 2 });
+
+/** A path as the user means it: npm runs scripts in the repository's folder; INIT_CWD is where the user stands. */
+export const fromUser = (path) => resolve(process.env.INIT_CWD ?? process.cwd(), path);
+
+/** The options, numbers as numbers; throws what is wrong with them. */
+export function parseOptions(args) {
+  let values;
+  try {
+    values = parseArgs({ args, options: OPTIONS, strict: true }).values;
+  } catch (error) {
+    throw wrong(error.message);
+  }
+  const number = (name, text) => {
+    if (!/^[1-9]\d{0,5}$/.test(text)) throw wrong(`--${name} takes numbers from 1 on, not ${text}`);
+    return Number(text);
+  };
+  for (const name of ["tokens", "prompt-tokens"]) values[name] = number(name, values[name]);
+  for (const name of ["contexts", "batches"]) {
+    values[name] = values[name]?.split(",").map((text) => number(name, text));
+  }
+  if (values.model !== undefined && values.shape !== undefined) {
+    throw wrong("--model and --shape exclude each other");
+  }
+  if (values.type !== undefined && values.shape === undefined) throw wrong("--type needs --shape");
+  const peers = values.peer.map((text) => {
+    const peer = parsePeer(text);
+    if (!peer) throw wrong(`--peer takes NAME=MODEL, not ${text}`);
+    return peer;
+  });
+  if (peers.length > 0 && values.peers === undefined) throw wrong("--peer needs --peers FOLDER");
+  return {
+    ...values,
+    peers: peers.length > 0 ? { folder: fromUser(values.peers), peers } : undefined,
+  };
+}

@@ -1,0 +1,113 @@
+//! What `npm run bench` runs inside the page: it goes there as text, so each function stands alone. Gives raw times in
+//! ms; knows nothing of rates.
+
+/** Runs in the page. Resolves with raw times in ms, or `{ error }`. */
+export async function measureInPage({
+  url,
+  tokens,
+  promptTokens,
+  contexts,
+  contextsDefault,
+  contextsEmulated,
+  batchSizes,
+  rounds,
+}) {
+  let engine;
+  // Tasks of the page's own thread that would drop frames: the engine lives in a worker.
+  const long_tasks_ms = [];
+  const observer = new PerformanceObserver((list) => {
+    long_tasks_ms.push(...list.getEntries().map(({ duration }) => duration));
+  });
+  observer.observe({ type: "longtask" });
+  try {
+    const { createEngine } = await import("/dist/index.js");
+    const timed = async (work) => {
+      const start = performance.now();
+      const value = await work();
+      return [performance.now() - start, value];
+    };
+    const load = () => timed(() => createEngine({ model: { url } }));
+    let load_ms;
+    const loads = [];
+    // The first one downloads and compiles, the second one finds the file stored.
+    for (let i = 0; i < 2; i++) {
+      await engine?.dispose();
+      [load_ms, engine] = await load();
+      loads.push(load_ms);
+    }
+    const info = await engine.info();
+    const decoded = Math.min(tokens, Math.floor(info.context_tokens / 2));
+    const prompted = Math.min(promptTokens, info.context_tokens - decoded);
+
+    const randomIds = (length) =>
+      Array.from({ length }, () => Math.floor(Math.random() * info.vocab_size));
+    const complete = async (fields) => {
+      const body = {
+        // Another prompt each time: nothing computed before is of use.
+        ...{ model: "default", prompt: randomIds(prompted), max_tokens: decoded },
+        ...{ ignore_eos: true, seed: 1 },
+        ...{ stream: true, stream_options: { include_usage: true }, ...fields },
+      };
+      const asked = performance.now();
+      let first;
+      let last;
+      let usage;
+      for await (const chunk of await engine.completions.create(body)) {
+        usage = chunk.usage ?? usage;
+        if (chunk.choices.length === 0) continue;
+        last = performance.now();
+        first ??= last;
+      }
+      if (first === undefined) throw new Error("a completion without any text cannot be timed");
+      // The first token ends the prefill; the others are decoded.
+      return { first_ms: first - asked, decode_ms: last - first, usage };
+    };
+    const samples = {};
+    for (const [name, temperature] of Object.entries({ greedy: 0, sampled: 1 })) {
+      await complete({ temperature });
+      samples[name] = [];
+      for (let i = 0; i < rounds; i++) samples[name].push(await complete({ temperature }));
+    }
+    // A long prompt, and another that differs in its last tokens only.
+    const long = randomIds(Math.min(1000, info.context_tokens - 16));
+    const first = async (prompt) => (await complete({ prompt, max_tokens: 1 })).first_ms;
+    const repeated = {
+      prompt_tokens: long.length,
+      first_ms: await first(long),
+      again_ms: await first([...long.slice(0, -4), ...randomIds(4)]),
+    };
+    const lengths = contexts ?? (info.software_adapter ? contextsEmulated : contextsDefault);
+    const after = [];
+    for (const length of lengths.filter((length) => length <= info.context_tokens)) {
+      const prompt = randomIds(Math.min(length, info.context_tokens - decoded));
+      after.push(await complete({ prompt, temperature: 0 }));
+    }
+    const batches = [];
+    for (const n of batchSizes) {
+      await complete({ n, temperature: 1, max_tokens: 2 });
+      const { decode_ms, usage } = await complete({ n, temperature: 1 });
+      batches.push({ n, decode_ms, tokens: usage.completion_tokens });
+    }
+    return { loads, info, samples, repeated, after, batches, long_tasks_ms };
+  } catch (error) {
+    return { error: error?.message ?? String(error) };
+  } finally {
+    await engine?.dispose();
+  }
+}
+
+/** Runs in the page; resolves with the module's report, or `{ error }`. */
+export function replayInPage({ url, steps, rounds }) {
+  return new Promise((resolve) => {
+    const worker = new Worker("/bench/replay_worker.js", { type: "module" });
+    worker.onmessage = ({ data }) => {
+      worker.terminate();
+      resolve(data);
+    };
+    worker.onerror = (event) => {
+      worker.terminate();
+      resolve({ error: event.message || "the worker's script could not be loaded" });
+    };
+    worker.postMessage({ url, steps, rounds });
+  });
+}

@@ -1,0 +1,56 @@
+//! Lines of `npm run bench`: rates from raw times. Knows nothing of where the times come from.
+
+/** What replaying may cost a decode step in Chromium, and how many dispatches one may have. */
+const MAX_REPLAY_US_PER_DISPATCH = 1.5;
+const MAX_DISPATCHES_PER_LAYER = 8;
+
+export const rounded = (value) => Math.round(value * 1000) / 1000;
+
+function median(values) {
+  const sorted = [...values].sort((a, b) => a - b);
+  return (sorted[(sorted.length - 1) >> 1] + sorted[sorted.length >> 1]) / 2;
+}
+
+export function completionLine(samples) {
+  const { usage } = samples[0];
+  const { prompt_tokens, completion_tokens } = usage;
+  const first_ms = median(samples.map((sample) => sample.first_ms));
+  const decode_ms = median(samples.map((sample) => sample.decode_ms));
+  const decoded = completion_tokens - 1;
+  return {
+    prompt_tokens,
+    completion_tokens,
+    first_token_ms: rounded(first_ms),
+    prefill_tokens_per_s: rounded((prompt_tokens / first_ms) * 1000),
+    decode_tokens_per_s: decoded > 0 ? rounded((decoded / decode_ms) * 1000) : null,
+    decode_ms_per_token: decoded > 0 ? rounded(decode_ms / decoded) : null,
+  };
+}
+
+export function replayLine({ round_ms, steps, dispatches_per_step, layers }) {
+  // The first round grows what later ones find grown.
+  const perDispatch = round_ms.slice(1).map((ms) => (ms * 1000) / (steps * dispatches_per_step));
+  const us_per_dispatch = median(perDispatch);
+  const dispatches_per_layer = dispatches_per_step / layers;
+  return {
+    us_per_dispatch: rounded(us_per_dispatch),
+    least_us_per_dispatch: rounded(Math.min(...perDispatch)),
+    max_us_per_dispatch: MAX_REPLAY_US_PER_DISPATCH,
+    dispatches_per_step,
+    layers,
+    dispatches_per_layer: rounded(dispatches_per_layer),
+    max_dispatches_per_layer: MAX_DISPATCHES_PER_LAYER,
+    within_limits:
+      us_per_dispatch <= MAX_REPLAY_US_PER_DISPATCH &&
+      dispatches_per_layer <= MAX_DISPATCHES_PER_LAYER,
+  };
+}
+
+export function print(json, facts, name, values) {
+  if (json) {
+    process.stdout.write(`${JSON.stringify({ bench: "chromium", name, ...values, ...facts })}\n`);
+    return;
+  }
+  const pairs = Object.entries(values).map(([key, value]) => `${key}=${value}`);
+  process.stdout.write(`${name.padEnd(8)} ${pairs.join("  ")}\n`);
+}
