@@ -1,7 +1,6 @@
-// out[token] = x[token] / rms(x[token]) * norm; one workgroup per token.
+// x[token] / rms(x[token]) * norm, as it is or onto the residual stream; one workgroup per token.
 @group(0) @binding(B_x) var<storage, read> x: array<vec4<f32>>; // [tokens, COLS / 4]
 @group(0) @binding(B_norm) var<storage, read> norm: array<vec4<f32>>; // [COLS / 4]
-@group(0) @binding(B_out) var<storage, read_write> out: array<vec4<f32>>; // [tokens, COLS / 4]
 
 var<workgroup> partial_sums: array<f32, WORKGROUP>;
 
@@ -25,6 +24,6 @@ fn main(
     }
     let scale = inverseSqrt(sum / f32(COLS) + EPS);
     for (var i = local; i < COLS / 4u; i += WORKGROUP) {
-        out[first + i] = x[first + i] * scale * norm[i];
+        store_vector(first + i, x[first + i] * scale * norm[i]);
     }
 }

@@ -1,9 +1,9 @@
 //! Every kernel, composed for every format and variant, is valid WGSL (naga), without a GPU.
 
 use inpage::ops::{
-    Kernel, Variant, argmax,
+    Kernel, Variant, add_positions, argmax,
     attention::{self, AttentionShape},
-    barriers, copy_page, embedding, gated_matmul, gated_matvec, last_row, matmul,
+    barriers, copy_page, embedding, gated_matmul, gated_matvec, last_row, layer_norm, matmul,
     matrix::{Format, MatrixShape},
     matvec, rms_norm,
     rope_kv::{self, RopeShape},
@@ -35,7 +35,9 @@ fn kernels() -> Vec<Kernel> {
         barriers::kernel(65),
         copy_page::kernel(128 * 8),
         last_row::kernel(172),
-        rms_norm::kernel(64, 1e-5),
+        rms_norm::kernel(64, 1e-5, false),
+        rms_norm::kernel(64, 1e-5, true),
+        layer_norm::kernel(172, 1e-5),
         score::kernel(517, 0),
         score::kernel(517, 20),
     ];
@@ -75,6 +77,7 @@ fn kernels() -> Vec<Kernel> {
             cols: 172usize.next_multiple_of(format.row_multiple()),
         };
         kernels.push(embedding::kernel(shape));
+        kernels.push(add_positions::kernel(shape));
         for (bias, residual) in [(false, false), (true, false), (false, true), (true, true)] {
             for variant in variants() {
                 kernels.push(matmul::kernel(shape, bias, residual, variant));

@@ -156,7 +156,7 @@ impl Floor {
                     false => tensor.size_bytes,
                 });
         let config = model.config();
-        let kv = 2 * 4 * config.layers * config.kv_dim() * position;
+        let kv = 2 * 4 * config.layers.len() * config.kv_dim() * position;
         Floor {
             bytes: (weights.sum::<u64>() + kv as u64) as f64,
             position,
@@ -174,7 +174,7 @@ impl Floor {
     ) -> Value {
         let ms = seconds * 1e3 / tokens as f64;
         let floor_ms = self.bytes / self.bytes_per_s * 1e3;
-        let layers = model.config().layers as f64;
+        let layers = model.config().layers.len() as f64;
         json!({
             "context_tokens": self.position,
             "tokens": tokens,

@@ -31,7 +31,7 @@ impl FeedForward {
             let norm = (norm.weight.clone(), norm.eps);
             gated_matvec(x.clone(), norm, &self.ffn_gate, &self.ffn_up, self.variant)
         } else {
-            let normed = rms_norm(x.clone(), norm.weight.clone(), norm.eps);
+            let normed = rms_norm(x.clone(), norm.weight.clone(), norm.eps, None);
             gated_matmul(normed, &self.ffn_gate, &self.ffn_up, self.variant)
         };
         self.ffn_down.onto(x, hidden)

@@ -38,7 +38,7 @@ impl Linear {
             let norm = Some((norm.weight.clone(), norm.eps));
             return matvec(x, norm, &self.weight, self.bias.clone(), None, self.variant);
         }
-        let x = rms_norm(x, norm.weight.clone(), norm.eps);
+        let x = rms_norm(x, norm.weight.clone(), norm.eps, None);
         matmul(x, &self.weight, self.bias.clone(), None, self.variant)
     }
 

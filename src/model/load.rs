@@ -4,12 +4,11 @@
 use burn::tensor::{Device, Tensor, TensorData};
 
 use super::{
-    Compute, LlamaConfig, Transformer,
+    Compute, ModelConfig, Transformer,
     attention::{Attention, Qkv},
     feed_forward::FeedForward,
     linear::{Linear, Norm},
     llama::{Block, Llama},
-    rope,
 };
 use crate::{
     Error, Result,
@@ -44,7 +43,7 @@ pub async fn load<S: ByteSource>(
     options: LoadOptions,
     mut progress: impl FnMut(u64, u64),
 ) -> Result<Transformer> {
-    let config = LlamaConfig::from_gguf(gguf)?;
+    let config = ModelConfig::from_gguf(gguf)?;
     check_tensors(gguf, &config, &compute)?;
     let total_bytes = gguf.tensors.iter().map(|tensor| tensor.size_bytes).sum();
     let mut loader = Loader {
@@ -73,7 +72,7 @@ pub fn formats(gguf: &Gguf) -> Vec<Format> {
 }
 
 /// Names and shapes of all tensors, before a byte of them is fetched.
-fn check_tensors(gguf: &Gguf, config: &LlamaConfig, compute: &Compute) -> Result<()> {
+fn check_tensors(gguf: &Gguf, config: &ModelConfig, compute: &Compute) -> Result<()> {
     let (dim, ffn, q, kv) = (config.dim, config.ffn_dim, config.q_dim(), config.kv_dim());
     let mut wanted = vec![
         ("token_embd.weight".to_string(), vec![dim, config.vocab]),
@@ -82,7 +81,7 @@ fn check_tensors(gguf: &Gguf, config: &LlamaConfig, compute: &Compute) -> Result
     if gguf.tensor("output.weight").is_some() {
         wanted.push(("output.weight".to_string(), vec![dim, config.vocab]));
     }
-    for layer in 0..config.layers {
+    for layer in 0..config.layers.len() {
         let block = [
             ("attn_norm", vec![dim]),
             ("attn_q", vec![dim, q]),
@@ -129,7 +128,7 @@ struct Loader<'a, S> {
 }
 
 impl<S: ByteSource> Loader<'_, S> {
-    async fn llama(&mut self, config: &LlamaConfig) -> Result<Llama> {
+    async fn llama(&mut self, config: &ModelConfig) -> Result<Llama> {
         let token_embd = self.matrix(&["token_embd.weight"]).await?;
         let mut output = match self.gguf.tensor("output.weight") {
             Some(_) => self.matrix(&["output.weight"]).await?,
@@ -137,10 +136,13 @@ impl<S: ByteSource> Loader<'_, S> {
         };
         // Rows that stand for no token get no logits.
         output.shape.rows = config.token_ids;
-        let mut blocks = Vec::with_capacity(config.layers);
-        for layer in 0..config.layers {
+        let mut blocks = Vec::with_capacity(config.layers.len());
+        for layer in 0..config.layers.len() {
             blocks.push(self.block(&format!("blk.{layer}"), config).await?);
         }
+        let rope = config
+            .rope()
+            .ok_or_else(|| Error::Internal("no rope".into()))?;
         let factors = match self.gguf.tensor("rope_freqs.weight") {
             Some(tensor) if tensor.element_count() as usize == config.head_dim / 2 => {
                 Some(self.floats(&tensor.clone()).await?)
@@ -159,11 +161,11 @@ impl<S: ByteSource> Loader<'_, S> {
             blocks,
             output_norm: self.norm("output_norm").await?,
             output: self.linear_of(output, None),
-            rope_freqs: self.vector(rope::frequencies(config, factors.as_deref())),
+            rope_freqs: self.vector(rope.frequencies(factors.as_deref()).radians),
         })
     }
 
-    async fn block(&mut self, name: &str, config: &LlamaConfig) -> Result<Block> {
+    async fn block(&mut self, name: &str, config: &ModelConfig) -> Result<Block> {
         let attention = Attention {
             attn_norm: self.norm(&format!("{name}.attn_norm")).await?,
             attn_qkv: self.qkv(name).await?,
@@ -171,7 +173,7 @@ impl<S: ByteSource> Loader<'_, S> {
             heads: config.heads,
             kv_heads: config.kv_heads,
             head_dim: config.head_dim,
-            neox: config.rope_neox,
+            neox: config.rope().is_some_and(|rope| rope.neox),
         };
         let feed_forward = FeedForward {
             ffn_norm: self.norm(&format!("{name}.ffn_norm")).await?,

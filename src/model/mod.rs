@@ -1,15 +1,15 @@
 //! The transformer as burn modules. Knows layers and weights' names, not requests or text.
 
+mod architectures;
 mod attention;
 pub mod causal;
 mod compute;
-mod config;
+pub mod config;
 mod feed_forward;
 mod linear;
 pub mod llama;
 mod load;
 mod pace;
-mod rope;
 mod sampling_defaults;
 mod slots;
 mod steps;
@@ -17,7 +17,7 @@ mod transformer;
 
 pub use causal::{CausalModel, SampledRow, SequenceKv};
 pub use compute::Compute;
-pub use config::LlamaConfig;
+pub use config::ModelConfig;
 pub use load::{LoadOptions, formats, load};
 pub use sampling_defaults::sampling_defaults;
 pub use transformer::Transformer;

@@ -4,7 +4,7 @@
 use burn::tensor::Transaction;
 
 use super::{
-    CausalModel, Compute, LlamaConfig, SampledRow, SequenceKv,
+    CausalModel, Compute, ModelConfig, SampledRow, SequenceKv,
     causal::feed_sampled_on_host,
     llama::Llama,
     pace::Pace,
@@ -30,7 +30,7 @@ const DEFAULT_CONTEXT_TOKENS: usize = 4096;
 /// A model with its KV memory, ready to run.
 pub struct Transformer {
     steps: Steps,
-    config: LlamaConfig,
+    config: ModelConfig,
     context_tokens: usize,
     pace: Pace,
 }
@@ -43,7 +43,7 @@ impl Transformer {
     pub fn new(
         compute: Compute,
         llama: Llama,
-        config: LlamaConfig,
+        config: ModelConfig,
         context_tokens: Option<usize>,
     ) -> Result<Transformer> {
         let wanted = context_tokens.unwrap_or(DEFAULT_CONTEXT_TOKENS);
@@ -67,7 +67,7 @@ impl Transformer {
     }
 
     /// The hyperparameters.
-    pub fn config(&self) -> &LlamaConfig {
+    pub fn config(&self) -> &ModelConfig {
         &self.config
     }
 

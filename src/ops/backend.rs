@@ -12,9 +12,9 @@ use burn::{
 use burn_wgpu::CubeTensor;
 
 use super::{
-    Variant, argmax, attention, attention::AttentionShape, barriers, copy_page, embedding,
-    gated_matmul, gated_matvec, last_row, matmul, matrix::MatrixShape, matvec, rms_norm, rope_kv,
-    rope_kv::RopeShape, rows, sample, sample::SamplerShape, score,
+    Variant, add_positions, argmax, attention, attention::AttentionShape, barriers, copy_page,
+    embedding, gated_matmul, gated_matvec, last_row, layer_norm, matmul, matrix::MatrixShape,
+    matvec, rms_norm, rope_kv, rope_kv::RopeShape, rows, sample, sample::SamplerShape, score,
 };
 
 /// An input that an op can do without.
@@ -77,7 +77,25 @@ pub trait Ops: Backend {
         #[extension_type] table: MatrixTensors<Self>,
     ) -> FloatTensor<Self>;
 
-    fn rms_norm(x: FloatTensor<Self>, norm: FloatTensor<Self>, eps: f32) -> FloatTensor<Self>;
+    fn add_positions(
+        x: FloatTensor<Self>,
+        #[extension_type] table: MatrixTensors<Self>,
+        step: IntTensor<Self>,
+    ) -> FloatTensor<Self>;
+
+    fn layer_norm(
+        x: FloatTensor<Self>,
+        norm: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+        eps: f32,
+    ) -> FloatTensor<Self>;
+
+    fn rms_norm(
+        x: FloatTensor<Self>,
+        norm: FloatTensor<Self>,
+        eps: f32,
+        #[extension_type] residual: Maybe<Self>,
+    ) -> FloatTensor<Self>;
 
     fn matvec(
         x: FloatTensor<Self>,
@@ -180,8 +198,14 @@ macro_rules! route {
             fn embedding(ids: $tensor, table: MatrixTensors<Self>) -> $tensor {
                 embedding::$side(ids, table)
             }
-            fn rms_norm(x: $tensor, norm: $tensor, eps: f32) -> $tensor {
-                rms_norm::$side(x, norm, eps)
+            fn add_positions(x: $tensor, table: MatrixTensors<Self>, step: $tensor) -> $tensor {
+                add_positions::$side(x, table, step)
+            }
+            fn layer_norm(x: $tensor, norm: $tensor, bias: $tensor, eps: f32) -> $tensor {
+                layer_norm::$side(x, norm, bias, eps)
+            }
+            fn rms_norm(x: $tensor, norm: $tensor, eps: f32, residual: Maybe<Self>) -> $tensor {
+                rms_norm::$side(x, norm, eps, residual)
             }
             fn matvec(
                 x: $tensor,

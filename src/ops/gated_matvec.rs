@@ -11,7 +11,7 @@ use burn_wgpu::CubeTensor;
 
 use super::{
     Variant,
-    backend::{MatrixTensors, Ops, output},
+    backend::{MatrixTensors, Maybe, Ops, output},
     gated_matmul,
     kernel::Kernel,
     matrix::{Matrix, MatrixShape},
@@ -92,5 +92,5 @@ pub(super) fn twin(
     up: MatrixTensors<Flex>,
     variant: Variant,
 ) -> FlexTensor {
-    gated_matmul::twin(rms_norm::twin(x, norm, eps), gate, up, variant)
+    gated_matmul::twin(rms_norm::twin(x, norm, eps, Maybe::None), gate, up, variant)
 }

@@ -157,7 +157,7 @@ pub(super) fn twin(
     variant: Variant,
 ) -> FlexTensor {
     let x = match norm {
-        Maybe::Some(norm) => rms_norm::twin(x, norm, eps),
+        Maybe::Some(norm) => rms_norm::twin(x, norm, eps, Maybe::None),
         Maybe::None => x,
     };
     matmul::twin(x, weights, bias, residual, variant)

@@ -9,6 +9,7 @@ pub mod matrix;
 pub mod step;
 mod unroll;
 
+pub mod add_positions;
 pub mod argmax;
 pub mod attention;
 pub mod barriers;
@@ -17,6 +18,7 @@ pub mod embedding;
 pub mod gated_matmul;
 pub mod gated_matvec;
 pub mod last_row;
+pub mod layer_norm;
 pub mod matmul;
 pub mod matvec;
 pub mod rms_norm;

@@ -2,6 +2,8 @@
 
 /// Kernels, one per file.
 pub mod kernel {
+    /// `shaders/add_positions.wgsl`
+    pub const ADD_POSITIONS: &str = include_str!("../../shaders/add_positions.wgsl");
     /// `shaders/argmax.wgsl`
     pub const ARGMAX: &str = include_str!("../../shaders/argmax.wgsl");
     /// `shaders/attention.wgsl`
@@ -24,6 +26,8 @@ pub mod kernel {
     pub const GATED_MATVEC_BATCH: &str = include_str!("../../shaders/gated_matvec_batch.wgsl");
     /// `shaders/last_row.wgsl`
     pub const LAST_ROW: &str = include_str!("../../shaders/last_row.wgsl");
+    /// `shaders/layer_norm.wgsl`
+    pub const LAYER_NORM: &str = include_str!("../../shaders/layer_norm.wgsl");
     /// `shaders/matmul.wgsl`
     pub const MATMUL: &str = include_str!("../../shaders/matmul.wgsl");
     /// `shaders/matmul_lanes.wgsl`
@@ -54,6 +58,14 @@ pub mod matvec_input {
     pub const PLAIN: &str = include_str!("../../shaders/shared/matvec_input/plain.wgsl");
     /// The inputs, normalized on the way in.
     pub const RMS_NORM: &str = include_str!("../../shaders/shared/matvec_input/rms_norm.wgsl");
+}
+
+/// What happens to a normalized vector.
+pub mod norm_store {
+    /// Nothing.
+    pub const PLAIN: &str = include_str!("../../shaders/shared/norm_store/plain.wgsl");
+    /// Plus the residual stream.
+    pub const RESIDUAL: &str = include_str!("../../shaders/shared/norm_store/residual.wgsl");
 }
 
 /// Sums over the lanes of a row.

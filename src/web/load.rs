@@ -61,7 +61,7 @@ pub(super) async fn load<S: ByteSource>(
     let variant = variant.name();
     let report = LoadReport {
         architecture: model.config().architecture.clone(),
-        layers: model.config().layers,
+        layers: model.config().layers.len(),
         file_bytes: source.size_bytes(),
         context_tokens: model.context_tokens(),
         vocab_size: model.vocab_size(),

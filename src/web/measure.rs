@@ -85,7 +85,7 @@ async fn measure(source: &ModelSource, steps: usize, rounds: usize) -> Result<Re
     Ok(ReplayReport {
         gpu: report,
         variant: variant.name(),
-        layers: model.config().layers,
+        layers: model.config().layers.len(),
         dispatches_per_step,
         steps,
         round_ms,

@@ -4,6 +4,7 @@
 mod fixture;
 
 mod logits;
+mod norms;
 mod sampling;
 mod self_test;
 mod sequences;

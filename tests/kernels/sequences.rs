@@ -203,7 +203,10 @@ fn rows_equals_its_twin() {
             let view = rows(tensor(&x, [tokens, cols], device), first, count);
             // Read back, and read by a kernel.
             let norm = tensor(&norm, [cols], device);
-            (values(view.clone()), values(rms_norm(view, norm, 1e-5)))
+            (
+                values(view.clone()),
+                values(rms_norm(view, norm, 1e-5, None)),
+            )
         };
         let (on_gpu, on_cpu) = (run(gpu.device()), run(&cpu));
         assert_eq!(on_gpu.0, x[first * cols..(first + count) * cols]);

@@ -10,7 +10,6 @@ use inpage::ops::{
     matmul::matmul,
     matrix::{Format, Matrix},
     matvec::{MAX_TOKENS, matvec},
-    rms_norm::rms_norm,
 };
 
 use crate::fixture::{
@@ -28,22 +27,6 @@ fn embedding_equals_its_twin() {
             let b = values(embedding(ids(&wanted, &cpu), &on_cpu));
             assert_close(&format!("embedding {format:?} {rows}x{cols}"), &a, &b, 1e-6);
         }
-    }
-}
-
-#[test]
-fn rms_norm_equals_its_twin() {
-    let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(2));
-    for (tokens, cols) in [(1, 4), (3, 172), (5, 260), (2, 2048)] {
-        let (x, norm) = (noise.floats(tokens * cols), noise.floats(cols));
-        let run = |device: &Device| {
-            values(rms_norm(
-                tensor(&x, [tokens, cols], device),
-                tensor(&norm, [cols], device),
-                1e-5,
-            ))
-        };
-        assert_close("rms_norm", &run(gpu.device()), &run(&cpu), 1e-5);
     }
 }
 

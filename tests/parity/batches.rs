@@ -154,6 +154,6 @@ fn a_greedy_step_takes_six_dispatches_per_layer() {
     // Not from a graph: each of its launches counts. The choice of the token is one more.
     block_on(model.feed_all(&mut kv, &[1])).unwrap();
     let counted = (launches() - before + 1) as usize;
-    assert_eq!(counted, 6 * model.config().layers + 3);
+    assert_eq!(counted, 6 * model.config().layers.len() + 3);
     assert_eq!(counted, model.decode_dispatches());
 }

@@ -13,7 +13,7 @@ use self::{
     graphs::{DecodeGraphs, StepGraphs},
     greedy::Ready,
 };
-use super::{Compute, LlamaConfig, llama::Llama, slots::Slots};
+use super::{Compute, ModelConfig, llama::Llama, slots::Slots};
 use crate::{
     Error, Result,
     device::Graph,
@@ -77,10 +77,13 @@ pub(super) struct Steps {
 
 impl Steps {
     /// Reserves KV memory of `pages` pages, and one more.
-    pub fn new(compute: Compute, llama: Llama, config: &LlamaConfig, pages: usize) -> Steps {
+    pub fn new(compute: Compute, llama: Llama, config: &ModelConfig, pages: usize) -> Steps {
         let device = compute.device();
         let kv_dim = config.kv_dim();
-        let kv = (0..config.layers).map(|_| KvMemory::new(pages + 1, kv_dim, device));
+        let kv = config
+            .layers
+            .iter()
+            .map(|_| KvMemory::new(pages + 1, kv_dim, device));
         Steps {
             kv: kv.collect(),
             kv_dim,

@@ -1,0 +1,17 @@
+//! Llama (Touvron et al. 2023, <https://arxiv.org/abs/2302.13971>) and what is converted as one:
+//! Mistral, Mixtral, SmolLM2.
+
+use super::{Keys, ModelConfig, experts};
+use crate::Result;
+
+pub(super) fn configure(keys: &Keys, config: &mut ModelConfig) -> Result<()> {
+    // Converters reorder the rows of queries and keys, so that pairs are neighbours.
+    if let Some(rope) = config.rope_mut() {
+        rope.neox = false;
+    }
+    if keys.size_or_zero("expert_count")?.is_some() {
+        config.feed_forward = experts(keys, true)?;
+    }
+    config.set_windows(keys.size_or_zero("attention.sliding_window")?, |_| true);
+    Ok(())
+}

@@ -1,0 +1,176 @@
+use super::*;
+use crate::{
+    model::config::{Activation, NormKind, Positions, QkNorm, Rotation, Scaling},
+    weights::{BytesSource, Gguf, GgufWriter, Metadata, MetadataValue, TensorType},
+};
+
+/// A model of `layers` layers, 64 wide with four heads, in a file without weights but an embedding.
+fn read(name: &str, layers: u32, keys: &[(&str, MetadataValue)]) -> Result<ModelConfig> {
+    let mut metadata = Metadata::new();
+    metadata.insert("general.architecture", name);
+    let key = |key: &str| format!("{name}.{key}");
+    for (size, value) in [
+        ("block_count", layers),
+        ("context_length", 4096),
+        ("embedding_length", 64),
+        ("feed_forward_length", 128),
+        ("attention.head_count", 4),
+        ("attention.head_count_kv", 2),
+    ] {
+        metadata.insert(key(size), value);
+    }
+    metadata.insert(key("attention.layer_norm_rms_epsilon"), 1e-6f32);
+    for (name, value) in keys {
+        metadata.insert(key(name), value.clone());
+    }
+    let mut writer = GgufWriter::new(metadata)?;
+    writer.tensor("token_embd.weight", &[64, 3], TensorType::F32)?;
+    let mut data = writer.start(Vec::new()).unwrap();
+    data.write(&[0; 64 * 3 * 4]).unwrap();
+    let file = data.finish().unwrap();
+    ModelConfig::from_gguf(&pollster::block_on(Gguf::read(&BytesSource(&file[..])))?)
+}
+
+fn refusal(result: Result<ModelConfig>) -> String {
+    result.unwrap_err().to_string()
+}
+
+#[test]
+fn a_llama_is_what_the_others_differ_from() {
+    let config = read("llama", 2, &[]).unwrap();
+    assert_eq!(
+        (config.head_dim, config.q_dim(), config.kv_dim()),
+        (16, 64, 32)
+    );
+    assert_eq!((config.vocab, config.layers.len()), (3, 2));
+    let rope = config.rope().unwrap();
+    assert!(!rope.neox && rope.dims == 16 && rope.scaling == Scaling::None);
+    assert!(read("qwen2", 2, &[]).unwrap().rope().unwrap().neox);
+}
+
+#[test]
+fn unknown_architectures_and_keys_are_named() {
+    let text = refusal(read("mamba", 2, &[]));
+    assert!(
+        text.contains("\"mamba\"") && text.contains("qwen3moe"),
+        "{text}"
+    );
+    let text = refusal(read("llama", 2, &[("rope.scaling.type", "su".into())]));
+    assert!(text.contains("rope scaling \"su\""), "{text}");
+    let text = refusal(read("llama", 2, &[("rope.freq_base", f32::NAN.into())]));
+    assert!(text.contains("llama.rope.freq_base"), "{text}");
+    let text = refusal(read(
+        "llama",
+        2,
+        &[("attention.head_count_kv", 3u32.into())],
+    ));
+    assert!(text.contains("no multiple of the KV heads"), "{text}");
+}
+
+#[test]
+fn windows_and_rotations_follow_their_patterns() {
+    let window = [("attention.sliding_window", 32u32.into())];
+    let local = |config: &ModelConfig| -> Vec<bool> {
+        let layers = config.layers.iter();
+        layers.map(|layer| layer.window == Some(32)).collect()
+    };
+    let gemma2 = read("gemma2", 4, &window).unwrap();
+    assert_eq!(local(&gemma2), [true, false, true, false]);
+    assert_eq!(
+        (gemma2.attention_soft_cap, gemma2.logit_soft_cap),
+        (Some(50.0), Some(30.0))
+    );
+    let gemma3 = read("gemma3", 7, &window).unwrap();
+    assert_eq!(local(&gemma3), [true, true, true, true, true, false, true]);
+    for layer in &gemma3.layers {
+        let is_local = layer.rotation == Rotation::Local;
+        assert_eq!(is_local, layer.window.is_some());
+    }
+    assert_eq!(gemma3.rope().unwrap().local_base, Some(10_000.0));
+    assert_eq!(
+        (gemma3.embedding_scale, gemma3.qk_norm),
+        (8.0, QkNorm::Heads)
+    );
+    let smollm3 = read("smollm3", 5, &[]).unwrap();
+    let rotates: Vec<bool> = smollm3
+        .layers
+        .iter()
+        .map(|l| l.rotation != Rotation::None)
+        .collect();
+    assert_eq!(rotates, [true, true, true, false, true]);
+    // Zero is how some converters say that there is none.
+    let none = read("llama", 1, &[("attention.sliding_window", 0u32.into())]).unwrap();
+    assert_eq!(none.layers[0].window, None);
+}
+
+#[test]
+fn experts_are_counted_and_their_width_is_their_own() {
+    let keys = [
+        ("expert_count", 8u32.into()),
+        ("expert_used_count", 2u32.into()),
+        ("expert_feed_forward_length", 48u32.into()),
+    ];
+    let normalized = |config: &ModelConfig| match config.feed_forward {
+        FeedForwardKind::Experts(experts) => {
+            assert_eq!((experts.count, experts.used, config.ffn_dim), (8, 2, 48));
+            experts.normalized
+        }
+        other => panic!("{other:?}"),
+    };
+    assert!(normalized(&read("qwen3moe", 1, &keys).unwrap()));
+    assert!(!normalized(&read("olmoe", 1, &keys).unwrap()));
+    let text = refusal(read(
+        "qwen3moe",
+        1,
+        &[("expert_count", 1u32.into()), keys[1].clone()],
+    ));
+    assert!(text.contains("2 of 1 experts"), "{text}");
+}
+
+#[test]
+fn older_models_have_layer_norms_and_no_gates() {
+    let gpt2 = read("gpt2", 1, &[]).unwrap();
+    assert_eq!(
+        (gpt2.norm, &gpt2.positions),
+        (NormKind::Layer, &Positions::Learned)
+    );
+    assert_eq!(gpt2.feed_forward, FeedForwardKind::Plain(Activation::Gelu));
+    assert!(gpt2.rope().is_none());
+    assert!(read("starcoder2", 1, &[]).unwrap().rope().is_some());
+}
+
+#[test]
+fn scalings_are_read_where_they_are_written() {
+    let yarn = [
+        ("rope.scaling.type", "yarn".into()),
+        ("rope.scaling.factor", 4.0f32.into()),
+        ("rope.scaling.original_context_length", 1024u32.into()),
+    ];
+    match read("qwen2", 1, &yarn).unwrap().rope().unwrap().scaling {
+        Scaling::Yarn {
+            original_tokens,
+            magnitude,
+            ..
+        } => {
+            assert_eq!(original_tokens, 1024);
+            assert!((magnitude - 1.138_63).abs() < 1e-5);
+        }
+        other => panic!("{other:?}"),
+    }
+    let original = |tokens: u32| [("rope.scaling.original_context_length", tokens.into())];
+    let phi3 = |tokens| {
+        read("phi3", 1, &original(tokens))
+            .unwrap()
+            .rope()
+            .unwrap()
+            .scaling
+    };
+    assert_eq!(phi3(4096), Scaling::None);
+    let long = Scaling::Long {
+        original_tokens: 2048,
+        magnitude: 1.0,
+    };
+    assert_eq!(phi3(2048), long);
+    let granite = read("granite", 1, &[("logit_scale", 8.0f32.into())]).unwrap();
+    assert_eq!(granite.logit_scale, 0.125);
+}

@@ -1,0 +1,82 @@
+//! Norms, and learned positions.
+
+use burn::tensor::Device;
+use inpage::ops::{
+    add_positions::add_positions, layer_norm::layer_norm, matrix::Format, rms_norm::rms_norm,
+    step::Step,
+};
+
+use crate::fixture::{Noise, assert_close, gpu, matrices, segment, tensor, values};
+
+const SIZES: [(usize, usize); 4] = [(1, 4), (3, 172), (5, 260), (2, 2048)];
+
+#[test]
+fn rms_norm_equals_its_twin() {
+    let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(2));
+    for (tokens, cols) in SIZES {
+        let (x, norm) = (noise.floats(tokens * cols), noise.floats(cols));
+        let residual = noise.floats(tokens * cols);
+        for onto in [false, true] {
+            let run = |device: &Device| {
+                values(rms_norm(
+                    tensor(&x, [tokens, cols], device),
+                    tensor(&norm, [cols], device),
+                    1e-5,
+                    onto.then(|| tensor(&residual, [tokens, cols], device)),
+                ))
+            };
+            assert_close("rms_norm", &run(gpu.device()), &run(&cpu), 1e-5);
+        }
+    }
+}
+
+#[test]
+fn layer_norm_equals_its_twin_and_the_formula() {
+    let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(3));
+    for (tokens, cols) in SIZES {
+        // Far from zero: the variance must not come from a difference of squares.
+        let x: Vec<f32> = noise
+            .floats(tokens * cols)
+            .iter()
+            .map(|v| v + 100.0)
+            .collect();
+        let (norm, bias) = (noise.floats(cols), noise.floats(cols));
+        let run = |device: &Device| {
+            values(layer_norm(
+                tensor(&x, [tokens, cols], device),
+                tensor(&norm, [cols], device),
+                tensor(&bias, [cols], device),
+                1e-5,
+            ))
+        };
+        let on_cpu = run(&cpu);
+        assert_close("layer_norm", &run(gpu.device()), &on_cpu, 1e-3);
+        for (row, out) in x.chunks(cols).zip(on_cpu.chunks(cols)) {
+            let row: Vec<f64> = row.iter().map(|v| f64::from(*v)).collect();
+            let mean = row.iter().sum::<f64>() / cols as f64;
+            let variance = row.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / cols as f64;
+            for (i, out) in out.iter().enumerate() {
+                let wanted = (row[i] - mean) / (variance + 1e-5).sqrt() * f64::from(norm[i]);
+                assert!((f64::from(*out - bias[i]) - wanted).abs() < 1e-3);
+            }
+        }
+    }
+}
+
+#[test]
+fn positions_are_added_by_the_sequence_of_each_row() {
+    let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(4));
+    for (format, cols) in [(Format::F32, 172), (Format::F16, 68), (Format::Q8_0, 96)] {
+        let [on_gpu, on_cpu] = matrices(format, 20, cols, &mut noise, [gpu.device(), &cpu]);
+        let x = noise.floats(5 * cols);
+        let run = |device: &Device, table| {
+            let mut step = Step::new(8, 4, device);
+            // Rows of two sequences, then one of padding.
+            step.set(&[segment(17, 3, &[0]), segment(0, 1, &[1])]);
+            values(add_positions(tensor(&x, [5, cols], device), table, &step))
+        };
+        let (a, b) = (run(gpu.device(), &on_gpu), run(&cpu, &on_cpu));
+        assert_close("add_positions", &a[..4 * cols], &b[..4 * cols], 1e-6);
+        assert_ne!(b[..cols], x[..cols]);
+    }
+}
