@@ -4,7 +4,7 @@
 // gets does not depend on how many they are.
 
 @group(0) @binding(B_q) var<storage, read> q: array<vec4<f32>>; // [tokens, Q_DIM / 4]
-@group(0) @binding(B_kv) var<storage, read> kv: array<vec4<f32>>; // [page, k|v, page token, KV_DIM / 4]
+@group(0) @binding(B_kv) var<storage, read> kv: array<KvWord>;
 @group(0) @binding(B_out) var<storage, read_write> out: array<vec4<f32>>; // [tokens, Q_DIM / 4]
 
 const VECTORS: u32 = HEAD_DIM / 4u; // of one head; lane l has l, l + LANES, ...
@@ -58,10 +58,10 @@ fn main(
         var products = array<vec4<f32>, GROUP_TOKENS>();
         for (var i = 0u; i < LANE_VECTORS; i++) { // unrolled
             if (VECTORS % LANES == 0u || i * LANES + lane < VECTORS) {
-                let a = kv[keys.x + i * LANES];
-                let b = kv[keys.y + i * LANES];
-                let c = kv[keys.z + i * LANES];
-                let d = kv[keys.w + i * LANES];
+                let a = kv_load(keys.x + i * LANES);
+                let b = kv_load(keys.y + i * LANES);
+                let c = kv_load(keys.z + i * LANES);
+                let d = kv_load(keys.w + i * LANES);
                 for (var t = 0u; t < GROUP_TOKENS; t++) { // unrolled
                     let x = query[t][i];
                     products[t] += vec4<f32>(dot(x, a), dot(x, b), dot(x, c), dot(x, d));
@@ -83,10 +83,10 @@ fn main(
         let values = keys + vec4<u32>(PAGE_TOKENS * KV_DIM / 4u);
         for (var i = 0u; i < LANE_VECTORS; i++) { // unrolled
             if (VECTORS % LANES == 0u || i * LANES + lane < VECTORS) {
-                let a = kv[values.x + i * LANES];
-                let b = kv[values.y + i * LANES];
-                let c = kv[values.z + i * LANES];
-                let d = kv[values.w + i * LANES];
+                let a = kv_load(values.x + i * LANES);
+                let b = kv_load(values.y + i * LANES);
+                let c = kv_load(values.z + i * LANES);
+                let d = kv_load(values.w + i * LANES);
                 for (var t = 0u; t < GROUP_TOKENS; t++) { // unrolled
                     let w = weights[t];
                     sums[t][i] = sums[t][i] * corrections[t] + w.x * a + w.y * b + w.z * c + w.w * d;

@@ -68,7 +68,9 @@ pub fn kernel(shape: AttentionShape, tokens: usize, variant: Variant) -> Kernel 
         .constant("HEAD_DIM", shape.head_dim)
         .constant("Q_DIM", shape.heads * shape.head_dim)
         .constant("KV_DIM", shape.kv_heads * shape.head_dim);
-    let kernel = step::layout(kernel).module(shader::STEP);
+    let kernel = step::layout(kernel)
+        .module(shader::STEP)
+        .module(shader::kv::F32);
     if variant.barrier_free {
         let lanes = variant.lanes_per_row as usize;
         kernel

@@ -24,13 +24,13 @@ pub struct RopeShape {
     pub heads: usize,
     /// Key and value heads.
     pub kv_heads: usize,
-    /// Elements of a head; even.
+    /// Elements of a head; a multiple of 4.
     pub head_dim: usize,
     /// Pairs are halves of a head apart (GPT-NeoX), not neighbours.
     pub neox: bool,
-    /// First column of q, k and v in their rows.
+    /// First column of q, k and v in their rows; multiples of 4.
     pub at: [usize; 3],
-    /// Row length of the tensors that hold q, k and v.
+    /// Row length of the tensors that hold q, k and v; multiples of 4.
     pub stride: [usize; 3],
 }
 
@@ -80,7 +80,8 @@ pub fn kernel(shape: RopeShape) -> Kernel {
         .binding("out")
         .binding("kv")
         .binding("step")
-        .constant("Q_DIM", shape.q_dim())
+        .constant("HEADS", shape.heads)
+        .constant("KV_HEADS", shape.kv_heads)
         .constant("KV_DIM", shape.kv_dim())
         .constant("HEAD_DIM", shape.head_dim)
         .constant_bool("NEOX", shape.neox)
@@ -93,6 +94,9 @@ pub fn kernel(shape: RopeShape) -> Kernel {
         .constant("WORKGROUP", WORKGROUP);
     step::layout(kernel)
         .module(shader::STEP)
+        .module(shader::kv::F32)
+        .module(shader::kv::F32_STORE)
+        .module(shader::ROPE)
         .module(shader::kernel::ROPE_KV)
 }
 
@@ -108,10 +112,10 @@ pub(super) fn launch(
 ) -> (CubeTensor, CubeTensor) {
     let [tokens, _] = q.shape().dims();
     let out = output(&q, [tokens, shape.q_dim()]);
-    let pairs = shape.q_dim() / 2 + shape.kv_dim();
+    let vectors = (shape.q_dim() + 2 * shape.kv_dim()) / 4;
     kernel(shape).launch(
         &[&q, &k, &v, &freqs, &out, &kv, &step],
-        grid((tokens * pairs).div_ceil(WORKGROUP)),
+        grid((tokens * vectors).div_ceil(WORKGROUP)),
     );
     (out, kv)
 }

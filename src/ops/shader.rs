@@ -64,6 +64,14 @@ pub mod reduce {
     pub const WORKGROUP: &str = include_str!("../../shaders/shared/reduce/workgroup.wgsl");
 }
 
+/// Vectors of the KV memory, by the format it is kept in.
+pub mod kv {
+    /// Reads of f32.
+    pub const F32: &str = include_str!("../../shaders/shared/kv/f32.wgsl");
+    /// Writes of f32.
+    pub const F32_STORE: &str = include_str!("../../shaders/shared/kv/f32_store.wgsl");
+}
+
 /// Parts of the sampler chain.
 pub mod sample {
     /// Places in the order of a row.
@@ -110,6 +118,8 @@ pub mod weights {
 
 /// A tile of a matmul in the registers of a lane.
 pub const LANE_TILE: &str = include_str!("../../shaders/shared/lane_tile.wgsl");
+/// The heads of a step's tokens, rotated.
+pub const ROPE: &str = include_str!("../../shaders/shared/rope.wgsl");
 /// SiLU.
 pub const SILU: &str = include_str!("../../shaders/shared/silu.wgsl");
 /// The state of a step and the KV memory's layout.
