@@ -1,5 +1,5 @@
 // Rotates queries and keys by their position and writes keys and values to the KV memory. Queries
-// leave scaled by 1 / sqrt(HEAD_DIM). One lane per vector of q, k or v of one token.
+// leave scaled. One lane per vector of q, k or v of one token.
 @group(0) @binding(B_out) var<storage, read_write> out: array<vec4<f32>>; // [tokens, HEADS, VECTORS]
 @group(0) @binding(B_kv) var<storage, read_write> kv: array<KvWord>;
 
@@ -15,7 +15,7 @@ fn main(@builtin(global_invocation_id) global: vec3<u32>) {
     let vector = global.x % VECTORS;
     if (head < HEADS) {
         let rotated = head_rotated(token, head, vector, position);
-        out[(token * HEADS + head) * VECTORS + vector] = rotated * inverseSqrt(f32(HEAD_DIM));
+        out[(token * HEADS + head) * VECTORS + vector] = rotated * Q_SCALE;
         return;
     }
     let table = row_table(token);
