@@ -1,7 +1,7 @@
 // Causal attention of one query head of one token over the paged KV memory of its sequence, with an
 // online softmax over blocks of WORKGROUP tokens. Queries come scaled. Serves decode and prefill.
 @group(0) @binding(B_q) var<storage, read> q: array<vec4<f32>>; // [tokens, Q_DIM / 4]
-@group(0) @binding(B_kv) var<storage, read> kv: array<vec4<f32>>; // [page, k|v, page token, KV_DIM / 4]
+@group(0) @binding(B_kv) var<storage, read> kv: array<KvWord>;
 @group(0) @binding(B_out) var<storage, read_write> out: array<vec4<f32>>; // [tokens, Q_DIM / 4]
 
 const VECTORS: u32 = HEAD_DIM / 4u; // of one head
@@ -22,6 +22,7 @@ fn main(
         return;
     }
     let length = row_position(token) + 1u;
+    let first = length - min(length, WINDOW);
     let table = row_table(token);
     let kv_head = head / (HEADS / KV_HEADS);
     let q_at = token * (Q_DIM / 4u) + head * VECTORS;
@@ -34,15 +35,16 @@ fn main(
     var total = 0.0;
     var sum = vec4<f32>(0.0);
     workgroupBarrier();
-    for (var base = 0u; base < length; base += WORKGROUP) {
+    for (var base = first; base < length; base += WORKGROUP) {
         let count = min(WORKGROUP, length - base);
         var score = -3.0e38;
         if (local < count) {
             let at = kv_row(table, base + local, 0u) / 4u + kv_head * VECTORS;
             score = 0.0;
             for (var i = 0u; i < VECTORS; i++) {
-                score += dot(query[i], kv[at + i]);
+                score += dot(query[i], kv_load(at + i));
             }
+            score = soft_capped(score);
         }
         scores[local] = score;
         workgroupBarrier();
@@ -63,7 +65,7 @@ fn main(
         if (part < PARTS) {
             for (var i = part; i < count; i += PARTS) {
                 let at = kv_row(table, base + i, 1u) / 4u + kv_head * VECTORS;
-                sum += scores[i] * kv[at + vector];
+                sum += scores[i] * kv_load(at + vector);
             }
         }
         workgroupBarrier();

@@ -3,7 +3,8 @@
 use inpage::ops::{
     Kernel, Variant, add_positions, argmax,
     attention::{self, AttentionShape},
-    barriers, copy_page, embedding, gated_matmul, gated_matvec, last_row, layer_norm, matmul,
+    attention_split, barriers, copy_page, embedding, gated_matmul, gated_matvec, last_row,
+    layer_norm, matmul,
     matrix::{Format, MatrixShape},
     matvec, rms_norm,
     rope_kv::{self, RopeShape},
@@ -48,25 +49,39 @@ fn kernels() -> Vec<Kernel> {
             history_tokens: 4096,
         }));
     }
-    for neox in [false, true] {
-        kernels.push(rope_kv::kernel(RopeShape {
+    for (head_dim, rope_dims, neox) in [
+        (8, 8, false),
+        (64, 64, true),
+        (80, 20, true),
+        (96, 0, false),
+        (128, 128, true),
+        (256, 256, true),
+    ] {
+        let rope = RopeShape {
             heads: 8,
-            kv_heads: 4,
-            head_dim: 8,
+            kv_heads: 2,
+            head_dim,
             neox,
-            at: [0, 64, 96],
-            stride: [128; 3],
-        }));
-    }
-    for head_dim in [8, 64, 96, 128, 256] {
-        for variant in variants() {
+            rope_dims,
+            q_scale: 0.1,
+            at: [0, 8 * head_dim, 10 * head_dim],
+            stride: [12 * head_dim; 3],
+        };
+        for (window, soft_cap, norm_eps) in [(None, None, None), (Some(70), Some(50.0), Some(1e-6))]
+        {
             let shape = AttentionShape {
                 heads: 8,
                 kv_heads: 2,
                 head_dim,
+                window,
+                soft_cap,
             };
-            for tokens in [1, 16] {
-                kernels.push(attention::kernel(shape, tokens, variant));
+            kernels.push(rope_kv::kernel(rope, norm_eps));
+            kernels.extend(attention_split::kernels(rope, shape, norm_eps, 4096));
+            for variant in variants() {
+                for tokens in [1, 16] {
+                    kernels.push(attention::kernel(shape, tokens, variant));
+                }
             }
         }
     }

@@ -5,7 +5,7 @@ use burn::tensor::{Device, Tensor, TensorData};
 
 use super::{
     Compute, ModelConfig, Transformer,
-    attention::{Attention, Qkv},
+    attention::{Attention, Qkv, Rotation},
     feed_forward::FeedForward,
     linear::{Linear, Norm},
     llama::{Block, Llama},
@@ -14,6 +14,7 @@ use crate::{
     Error, Result,
     ops::{
         Variant,
+        attention::AttentionShape,
         matrix::{BLOCK_COLS, Format, Matrix, MatrixShape},
     },
     weights::{ByteSource, Gguf, TensorInfo, TensorType, dequantize, split_blocks},
@@ -170,10 +171,19 @@ impl<S: ByteSource> Loader<'_, S> {
             attn_norm: self.norm(&format!("{name}.attn_norm")).await?,
             attn_qkv: self.qkv(name).await?,
             attn_output: self.linear(&format!("{name}.attn_output")).await?,
-            heads: config.heads,
-            kv_heads: config.kv_heads,
-            head_dim: config.head_dim,
-            neox: config.rope().is_some_and(|rope| rope.neox),
+            head_norm: None,
+            shape: AttentionShape {
+                heads: config.heads,
+                kv_heads: config.kv_heads,
+                head_dim: config.head_dim,
+                window: None,
+                soft_cap: None,
+            },
+            rotation: Rotation {
+                neox: config.rope().is_some_and(|rope| rope.neox),
+                rope_dims: config.head_dim,
+                q_scale: (config.head_dim as f32).sqrt().recip(),
+            },
         };
         let feed_forward = FeedForward {
             ffn_norm: self.norm(&format!("{name}.ffn_norm")).await?,

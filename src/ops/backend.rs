@@ -12,9 +12,10 @@ use burn::{
 use burn_wgpu::CubeTensor;
 
 use super::{
-    Variant, add_positions, argmax, attention, attention::AttentionShape, barriers, copy_page,
-    embedding, gated_matmul, gated_matvec, last_row, layer_norm, matmul, matrix::MatrixShape,
-    matvec, rms_norm, rope_kv, rope_kv::RopeShape, rows, sample, sample::SamplerShape, score,
+    Variant, add_positions, argmax, attention, attention::AttentionShape, attention_split,
+    barriers, copy_page, embedding, gated_matmul, gated_matvec, last_row, layer_norm, matmul,
+    matrix::MatrixShape, matvec, rms_norm, rope_kv, rope_kv::RopeShape, rows, sample,
+    sample::SamplerShape, score,
 };
 
 /// An input that an op can do without.
@@ -136,10 +137,27 @@ pub trait Ops: Backend {
         q: FloatTensor<Self>,
         k: FloatTensor<Self>,
         v: FloatTensor<Self>,
+        #[extension_type] norm: Maybe<Self>,
+        eps: f32,
         freqs: FloatTensor<Self>,
         kv: FloatTensor<Self>,
         step: IntTensor<Self>,
         shape: RopeShape,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>);
+
+    #[allow(clippy::too_many_arguments)]
+    fn attention_split(
+        q: FloatTensor<Self>,
+        k: FloatTensor<Self>,
+        v: FloatTensor<Self>,
+        #[extension_type] norm: Maybe<Self>,
+        eps: f32,
+        freqs: FloatTensor<Self>,
+        kv: FloatTensor<Self>,
+        step: IntTensor<Self>,
+        rope: RopeShape,
+        shape: AttentionShape,
+        context_tokens: usize,
     ) -> (FloatTensor<Self>, FloatTensor<Self>);
 
     fn attention(
@@ -249,12 +267,39 @@ macro_rules! route {
                 q: $tensor,
                 k: $tensor,
                 v: $tensor,
+                norm: Maybe<Self>,
+                eps: f32,
                 freqs: $tensor,
                 kv: $tensor,
                 step: $tensor,
                 shape: RopeShape,
             ) -> ($tensor, $tensor) {
-                rope_kv::$side(q, k, v, freqs, kv, step, shape)
+                rope_kv::$side(q, k, v, norm, eps, freqs, kv, step, shape)
+            }
+            fn attention_split(
+                q: $tensor,
+                k: $tensor,
+                v: $tensor,
+                norm: Maybe<Self>,
+                eps: f32,
+                freqs: $tensor,
+                kv: $tensor,
+                step: $tensor,
+                rope: RopeShape,
+                shape: AttentionShape,
+                context_tokens: usize,
+            ) -> ($tensor, $tensor) {
+                attention_split::$side(
+                    [q, k, v],
+                    norm,
+                    eps,
+                    freqs,
+                    kv,
+                    step,
+                    rope,
+                    shape,
+                    context_tokens,
+                )
             }
             fn attention(
                 q: $tensor,

@@ -6,12 +6,14 @@ use burn::tensor::{DType, Device, Tensor, TensorData};
 use super::{
     Variant,
     attention::{AttentionShape, attention},
+    attention_split::{self, attention_split},
     barriers::barrier_us,
     gated_matmul::gated_matmul,
     gated_matvec::gated_matvec,
     matmul::matmul,
     matrix::{Format, Matrix, MatrixShape},
     matvec::{MAX_TOKENS, matvec},
+    rope_kv::RopeShape,
     sample::{RowChoice, SamplerMemory, SamplerShape, parse, sample},
     step::{KvMemory, PAGE_TOKENS, Segment, Step},
 };
@@ -94,9 +96,15 @@ async fn prove(gpu: &Gpu, variant: Variant, formats: &[Format]) -> Result<()> {
         let what = format!("{} of {tokens} tokens", format.name());
         compare(&what, &on_gpu.map_err(|e| gpu.failure(e))?, &on_cpu)?;
     }
-    let on_gpu = attended(gpu.device(), variant).await;
-    let on_cpu = attended(&cpu, variant).await?;
-    compare("attention", &on_gpu.map_err(|e| gpu.failure(e))?, &on_cpu)
+    // Without barriers few tokens and many take the same module.
+    let tokens = [3, 2 * MAX_TOKENS];
+    for &tokens in &tokens[..if variant.barrier_free { 1 } else { 2 }] {
+        let on_gpu = attended(gpu.device(), tokens, variant).await;
+        let on_cpu = attended(&cpu, tokens, variant).await?;
+        let what = format!("attention of {tokens} tokens");
+        compare(&what, &on_gpu.map_err(|e| gpu.failure(e))?, &on_cpu)?;
+    }
+    Ok(())
 }
 
 fn compare(what: &str, on_gpu: &[f32], on_cpu: &[f32]) -> Result<()> {
@@ -112,15 +120,17 @@ fn compare(what: &str, on_gpu: &[f32], on_cpu: &[f32]) -> Result<()> {
     Ok(())
 }
 
-/// Attention of queries amid their sequence.
-async fn attended(device: &Device, variant: Variant) -> Result<Vec<f32>> {
+/// Attention of queries amid their sequence, by the kernels for so many.
+async fn attended(device: &Device, tokens: usize, variant: Variant) -> Result<Vec<f32>> {
     let shape = AttentionShape {
         heads: 4,
         kv_heads: 2,
         head_dim: 40,
+        window: None,
+        soft_cap: None,
     };
-    let (position, tokens, pages) = (PAGE_TOKENS + 5, 3, [1, 0]);
-    let kv_dim = shape.kv_heads * shape.head_dim;
+    let (position, pages) = (2 * PAGE_TOKENS + 5, [1, 2, 0]);
+    let kv_dim = shape.kv_dim();
     let kv_len = pages.len() * 2 * PAGE_TOKENS * kv_dim;
     let mut kv = KvMemory::new(pages.len(), kv_dim, device);
     kv.put(Tensor::from_data(
@@ -133,9 +143,29 @@ async fn attended(device: &Device, variant: Variant) -> Result<Vec<f32>> {
         tokens,
         pages: &pages,
     }]);
-    let q_dim = shape.heads * shape.head_dim;
-    let q = rows(tokens, q_dim, 0.3, device);
-    floats(attention(q, &kv, &step, shape, variant)).await
+    if !attention_split::serves(tokens, variant) {
+        let q = rows(tokens, shape.q_dim(), 0.3, device);
+        return floats(attention(q, &kv, &step, shape, variant)).await;
+    }
+    let (q_dim, stride) = (shape.q_dim(), shape.q_dim() + 2 * kv_dim);
+    let rope = RopeShape {
+        heads: shape.heads,
+        kv_heads: shape.kv_heads,
+        head_dim: shape.head_dim,
+        neox: true,
+        rope_dims: shape.head_dim,
+        q_scale: 1.0,
+        at: [0, q_dim, q_dim + kv_dim],
+        stride: [stride; 3],
+    };
+    let qkv = rows(tokens, stride, 0.3, device);
+    let qkv = [qkv.clone(), qkv.clone(), qkv];
+    let freqs = wave(shape.head_dim / 2, 0.1);
+    let freqs = Tensor::from_data(TensorData::new(freqs, [shape.head_dim / 2]), device);
+    floats(attention_split(
+        qkv, None, freqs, &mut kv, &step, rope, shape,
+    ))
+    .await
 }
 
 fn wave(n: usize, step: f32) -> Vec<f32> {

@@ -87,6 +87,11 @@ impl KvMemory {
         Self(Some(Tensor::empty([pages * page_elements(kv_dim)], device)))
     }
 
+    /// Tokens that there is room for.
+    pub(crate) fn tokens(&self, kv_dim: usize) -> usize {
+        self.memory().dims()[0] / page_elements(kv_dim) * PAGE_TOKENS
+    }
+
     /// The keys and values, for whoever wants to look at them.
     pub fn read(&self) -> Tensor<1> {
         self.memory()

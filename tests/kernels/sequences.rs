@@ -31,6 +31,8 @@ fn attention_equals_its_twin() {
             kv_heads,
             head_dim,
             neox,
+            rope_dims: head_dim,
+            q_scale: (head_dim as f32).sqrt().recip(),
             at: [0, q_dim, q_dim + kv_dim],
             stride: [stride; 3],
         };
@@ -38,6 +40,8 @@ fn attention_equals_its_twin() {
             heads,
             kv_heads,
             head_dim,
+            window: None,
+            soft_cap: None,
         };
         let freqs: Vec<f32> = (0..head_dim / 2)
             .map(|i| 10_000f32.powf(-2.0 * i as f32 / head_dim as f32))
@@ -56,12 +60,13 @@ fn attention_equals_its_twin() {
             let junk = tensor(&vec![f32::NAN; 128 * stride], [128, stride], device);
             let freqs = tensor(&freqs, [freqs.len()], device);
             let qkv = [junk.clone(), junk.clone(), junk];
-            rope_kv(qkv, freqs.clone(), &mut kv, &step, rope);
+            rope_kv(qkv, None, freqs.clone(), &mut kv, &step, rope);
             for ((tokens, rows), input) in steps.iter().zip(&inputs) {
                 step.set(&[segment(position, *tokens, &[2, 0, 3])]);
                 let qkv = tensor(input, [*rows, stride], device);
                 let q = rope_kv(
                     [qkv.clone(), qkv.clone(), qkv],
+                    None,
                     freqs.clone(),
                     &mut kv,
                     &step,
@@ -95,6 +100,8 @@ fn batched_attention_equals_its_twin() {
         kv_heads,
         head_dim,
         neox: false,
+        rope_dims: head_dim,
+        q_scale: (head_dim as f32).sqrt().recip(),
         at: [0, q_dim, q_dim + kv_dim],
         stride: [stride; 3],
     };
@@ -102,6 +109,8 @@ fn batched_attention_equals_its_twin() {
         heads,
         kv_heads,
         head_dim,
+        window: None,
+        soft_cap: None,
     };
     let freqs = noise.floats(head_dim / 2);
     // A prompt of 70 tokens whose first page three sequences share; then steps of a token each in
@@ -141,6 +150,7 @@ fn batched_attention_equals_its_twin() {
             let qkv = tensor(input, [*rows, stride], device);
             let q = rope_kv(
                 [qkv.clone(), qkv.clone(), qkv],
+                None,
                 tensor(&freqs, [freqs.len()], device),
                 &mut kv,
                 &step,
@@ -170,6 +180,8 @@ fn copy_page_equals_its_twin() {
         kv_heads: 1,
         head_dim: kv_dim,
         neox: true,
+        rope_dims: kv_dim,
+        q_scale: (kv_dim as f32).sqrt().recip(),
         at: [0; 3],
         stride: [kv_dim; 3],
     };
@@ -179,7 +191,7 @@ fn copy_page_equals_its_twin() {
         step.set(&[segment(0, PAGE_TOKENS, &[2])]);
         let x = tensor(&x, [PAGE_TOKENS, kv_dim], device);
         let freqs = tensor(&freqs, [freqs.len()], device);
-        rope_kv([x.clone(), x.clone(), x], freqs, &mut kv, &step, rope);
+        rope_kv([x.clone(), x.clone(), x], None, freqs, &mut kv, &step, rope);
         copy_page(&mut kv, ids(&[2, 1], device), kv_dim);
         values(kv.read())
     };

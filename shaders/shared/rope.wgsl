@@ -1,0 +1,59 @@
+// Query, key and value heads of a step's tokens: normalized as the module for head_scale does, the
+// first ROPE_DIMS elements rotated by the token's position. Heads count on: those of the queries, of the
+// keys, of the values. A vector is four elements of a head.
+@group(0) @binding(B_q) var<storage, read> q: array<vec4<f32>>; // [tokens, Q_STRIDE / 4], from Q_AT on
+@group(0) @binding(B_k) var<storage, read> k: array<vec4<f32>>; // [tokens, K_STRIDE / 4], from K_AT on
+@group(0) @binding(B_v) var<storage, read> v: array<vec4<f32>>; // [tokens, V_STRIDE / 4], from V_AT on
+@group(0) @binding(B_freqs) var<storage, read> freqs: array<f32>; // [ROPE_DIMS / 2], radians per position
+
+const TAU: f32 = 6.2831853;
+const VECTORS: u32 = HEAD_DIM / 4u; // of one head
+// What is rotated. Not 0 where nothing is: compilers look at a remainder that is never taken, too.
+const TURNED: u32 = max(ROPE_DIMS, 4u);
+const HALF: u32 = TURNED / 2u;
+
+// A head's vector as it came.
+fn head_load(token: u32, head: u32, vector: u32) -> vec4<f32> {
+    if (head < HEADS) {
+        return q[(token * Q_STRIDE + Q_AT) / 4u + head * VECTORS + vector];
+    }
+    if (head < HEADS + KV_HEADS) {
+        return k[(token * K_STRIDE + K_AT) / 4u + (head - HEADS) * VECTORS + vector];
+    }
+    return v[(token * V_STRIDE + V_AT) / 4u + (head - HEADS - KV_HEADS) * VECTORS + vector];
+}
+
+fn head_normed(token: u32, head: u32, vector: u32, scale: f32) -> vec4<f32> {
+    return head_load(token, head, vector) * scale * head_weight(head, vector);
+}
+
+// A query's or key's vector, normalized and rotated.
+fn head_rotated(token: u32, head: u32, vector: u32, position: u32) -> vec4<f32> {
+    let scale = head_scale(token, head);
+    let own = head_normed(token, head, vector, scale);
+    if (vector * 4u >= ROPE_DIMS) {
+        return own;
+    }
+    // The other elements of the pairs: neighbours, or half of what is rotated away (NEOX).
+    var partners = own.yxwz;
+    if (NEOX && HALF % 4u == 0u) {
+        partners = head_normed(token, head, (vector + HALF / 4u) % (TURNED / 4u), scale);
+    } else if (NEOX) {
+        for (var i = 0u; i < 4u; i++) {
+            let element = (vector * 4u + i + HALF) % TURNED;
+            partners[i] = head_normed(token, head, element / 4u, scale)[element % 4u];
+        }
+    }
+    var radians: vec4<f32>;
+    var signs: vec4<f32>;
+    for (var i = 0u; i < 4u; i++) { // unrolled
+        let element = vector * 4u + i;
+        let pair = select(element / 2u, element % HALF, NEOX);
+        let is_second = select(element % 2u == 1u, element >= HALF, NEOX);
+        radians[i] = f32(position) * freqs[pair];
+        signs[i] = select(-1.0, 1.0, is_second);
+    }
+    // Reduced to one turn: sin and cos of large arguments are imprecise on many GPUs.
+    let angle = radians - TAU * floor(radians / TAU);
+    return own * cos(angle) + signs * partners * sin(angle);
+}
