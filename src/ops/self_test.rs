@@ -2,11 +2,13 @@
 //! compared with their CPU twins at start-up, and those that sample before they first do.
 
 use burn::tensor::{DType, Device, Tensor, TensorData};
+use futures_util::future::join;
 
 use super::{
-    Variant,
+    Kernel, Variant,
     attention::{AttentionShape, attention},
     barriers::barrier_us,
+    collect,
     gated_matmul::gated_matmul,
     gated_matvec::gated_matvec,
     matmul::matmul,
@@ -29,8 +31,21 @@ const DEAR_BARRIER_US: f64 = 0.2;
 /// # Errors
 /// [`Error::NoDevice`] if none does.
 pub async fn best_variant(gpu: &Gpu, formats: &[Format]) -> Result<Variant> {
+    best_variant_with(gpu, formats, |_| Vec::new()).await
+}
+
+/// As [`best_variant`], and compiles the kernels that `own` says a variant will launch later beside
+/// those of the proof.
+///
+/// # Errors
+/// As [`best_variant`].
+pub async fn best_variant_with(
+    gpu: &Gpu,
+    formats: &[Format],
+    own: impl Fn(Variant) -> Vec<Kernel>,
+) -> Result<Variant> {
     let barriers_are_dear = barrier_us(gpu).await? > DEAR_BARRIER_US;
-    choose(gpu, &candidates(gpu, barriers_are_dear), formats).await
+    choose_with(gpu, &candidates(gpu, barriers_are_dear), formats, own).await
 }
 
 /// The variants worth trying on a device, best first; the last works everywhere.
@@ -66,9 +81,26 @@ pub fn candidates(gpu: &Gpu, barriers_are_dear: bool) -> Vec<Variant> {
 /// # Errors
 /// [`Error::NoDevice`] if none does, with what each got wrong.
 pub async fn choose(gpu: &Gpu, candidates: &[Variant], formats: &[Format]) -> Result<Variant> {
+    choose_with(gpu, candidates, formats, |_| Vec::new()).await
+}
+
+async fn choose_with(
+    gpu: &Gpu,
+    candidates: &[Variant],
+    formats: &[Format],
+    own: impl Fn(Variant) -> Vec<Kernel>,
+) -> Result<Variant> {
     let mut faults = Vec::new();
     for &variant in candidates {
-        match prove(gpu, variant, formats).await {
+        // The proof's come first: it runs while the others are compiled.
+        let wgsl = |kernels: Vec<Kernel>| kernels.iter().map(Kernel::wgsl).collect();
+        let proof_compiled = gpu.compile_ahead(wgsl(kernels(gpu.device(), variant, formats)));
+        let own_compiled = gpu.compile_ahead(wgsl(own(variant)));
+        let proven = async {
+            proof_compiled.await;
+            prove(gpu, variant, formats).await
+        };
+        match join(proven, own_compiled).await.0 {
             Ok(()) => return Ok(variant),
             Err(Error::DeviceLost(why)) => return Err(Error::DeviceLost(why)),
             Err(fault) => faults.push(format!("{variant:?}: {fault}")),
@@ -80,22 +112,37 @@ pub async fn choose(gpu: &Gpu, candidates: &[Variant], formats: &[Format]) -> Re
     )))
 }
 
-/// Compares the variant's kernels with their twins.
-async fn prove(gpu: &Gpu, variant: Variant, formats: &[Format]) -> Result<()> {
-    let cpu = Device::flex();
+/// Formats and numbers of tokens to compare products of.
+fn cases(formats: &[Format]) -> Vec<(Format, usize)> {
     // Several tokens once: what differs then lies outside the formats' modules.
     let mut cases: Vec<_> = formats.iter().map(|&format| (format, 1)).collect();
     if let Some(&first) = formats.first() {
         cases.extend([(first, MAX_TOKENS), (first, 2 * ROWS)]);
     }
-    for (format, tokens) in cases {
-        let on_gpu = products(gpu.device(), format, tokens, variant).await;
-        let on_cpu = products(&cpu, format, tokens, variant).await?;
+    cases
+}
+
+/// What [`prove`] launches.
+fn kernels(device: &Device, variant: Variant, formats: &[Format]) -> Vec<Kernel> {
+    collect(|| {
+        for (format, tokens) in cases(formats) {
+            products(device, format, tokens, variant);
+        }
+        attended(device, variant);
+    })
+}
+
+/// Compares the variant's kernels with their twins.
+async fn prove(gpu: &Gpu, variant: Variant, formats: &[Format]) -> Result<()> {
+    let cpu = Device::flex();
+    for (format, tokens) in cases(formats) {
+        let on_gpu = all_floats(products(gpu.device(), format, tokens, variant)).await;
+        let on_cpu = all_floats(products(&cpu, format, tokens, variant)).await?;
         let what = format!("{} of {tokens} tokens", format.name());
         compare(&what, &on_gpu.map_err(|e| gpu.failure(e))?, &on_cpu)?;
     }
-    let on_gpu = attended(gpu.device(), variant).await;
-    let on_cpu = attended(&cpu, variant).await?;
+    let on_gpu = floats(attended(gpu.device(), variant)).await;
+    let on_cpu = floats(attended(&cpu, variant)).await?;
     compare("attention", &on_gpu.map_err(|e| gpu.failure(e))?, &on_cpu)
 }
 
@@ -113,7 +160,7 @@ fn compare(what: &str, on_gpu: &[f32], on_cpu: &[f32]) -> Result<()> {
 }
 
 /// Attention of queries amid their sequence.
-async fn attended(device: &Device, variant: Variant) -> Result<Vec<f32>> {
+fn attended(device: &Device, variant: Variant) -> Tensor<2> {
     let shape = AttentionShape {
         heads: 4,
         kv_heads: 2,
@@ -135,7 +182,7 @@ async fn attended(device: &Device, variant: Variant) -> Result<Vec<f32>> {
     }]);
     let q_dim = shape.heads * shape.head_dim;
     let q = rows(tokens, q_dim, 0.3, device);
-    floats(attention(q, &kv, &step, shape, variant)).await
+    attention(q, &kv, &step, shape, variant)
 }
 
 fn wave(n: usize, step: f32) -> Vec<f32> {
@@ -154,13 +201,16 @@ async fn floats(tensor: Tensor<2>) -> Result<Vec<f32>> {
         .map_err(|e| Error::Internal(format!("{e:?}")))
 }
 
+async fn all_floats(tensors: [Tensor<2>; 2]) -> Result<Vec<f32>> {
+    let mut values = Vec::new();
+    for tensor in tensors {
+        values.extend(floats(tensor).await?);
+    }
+    Ok(values)
+}
+
 /// Plain and gated products of `tokens` inputs, by the kernels for so many.
-async fn products(
-    device: &Device,
-    format: Format,
-    tokens: usize,
-    variant: Variant,
-) -> Result<Vec<f32>> {
+fn products(device: &Device, format: Format, tokens: usize, variant: Variant) -> [Tensor<2>; 2] {
     // Columns that leave some lanes of a row idle.
     let cols = 160usize.next_multiple_of(format.row_multiple());
     let matrix = || {
@@ -183,7 +233,7 @@ async fn products(
     let (bias, residual) = (vector(ROWS, 1.1), rows(tokens, ROWS, 1.3, device));
     let (bias, residual) = (Some(bias), Some(residual));
     let (weights, up) = (matrix(), matrix());
-    let [plain, gated] = if tokens <= MAX_TOKENS {
+    if tokens <= MAX_TOKENS {
         let norm = (norm, 1e-5);
         [
             matvec(
@@ -201,10 +251,7 @@ async fn products(
             matmul(x.clone(), &weights, bias, residual, variant),
             gated_matmul(x, &weights, &up, variant),
         ]
-    };
-    let mut values = floats(plain).await?;
-    values.extend(floats(gated).await?);
-    Ok(values)
+    }
 }
 
 /// Whether the sampler kernels, in the shape in which they will run, choose as their twin does.
