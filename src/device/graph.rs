@@ -1,5 +1,5 @@
-//! Captured graphs: a sequence of launches resolved once (pipelines, bind groups) and replayed with
-//! nothing but dispatches.
+//! Captured graphs: a sequence of launches resolved once (pipelines, bind groups), without running it,
+//! and replayed with nothing but dispatches.
 
 use burn::cubecl::server::Handle;
 
@@ -19,8 +19,8 @@ pub struct Graph<T> {
 const ALIVE: usize = 6;
 
 impl<T> Graph<T> {
-    /// Runs `launches` once for real (pipelines are compiled), then records it. `sizes_bytes` are
-    /// the sizes of the tensors that it makes.
+    /// Records `launches`, which compiles their pipelines and runs nothing. `sizes_bytes` are the
+    /// sizes of the tensors that it makes.
     ///
     /// A recording cannot allocate, and the pool gives a small tensor any page that is large
     /// enough: so there is room for as many of each size as can be alive at a time.
@@ -30,13 +30,10 @@ impl<T> Graph<T> {
     pub async fn record(
         gpu: &Gpu,
         sizes_bytes: &[usize],
-        mut launches: impl FnMut() -> T,
+        launches: impl FnOnce() -> T,
     ) -> Result<Graph<T>> {
         let client = &gpu.client;
         client.graph_prepare().map_err(|e| gpu.failure(e))?;
-        let warm = launches();
-        gpu.sync().await?;
-        drop(warm);
         let sizes = sizes_bytes.iter().flat_map(|&bytes| [bytes; ALIVE]);
         let room: Vec<Handle> = sizes.map(|bytes| client.empty(bytes)).collect();
         gpu.sync().await?;

@@ -3,6 +3,8 @@
 
 mod graph;
 
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 
 use burn::{backend::CubeDevice, cubecl::prelude::Client, tensor::Device};
@@ -12,11 +14,17 @@ use serde::Serialize;
 use crate::{Error, Result};
 pub use graph::Graph;
 
+/// What is still to come of work that was begun.
+pub type Begun = Pin<Box<dyn Future<Output = ()>>>;
+
 /// What to ask for.
 #[derive(Debug, Clone, Copy)]
 pub struct GpuOptions {
     /// On the web: asked, once the device is there, for what wgpu does not tell.
     pub browser: Option<fn() -> BrowserDevice>,
+    /// On the web: begins to compile WGSL texts for pipelines that will be asked for, all at once and
+    /// beside whatever the device does; done when all are compiled or refused.
+    pub compile_ahead: Option<fn(Vec<String>) -> Begun>,
     /// Milliseconds of a monotonic clock.
     pub now_ms: fn() -> f64,
 }
@@ -31,6 +39,7 @@ impl Default for GpuOptions {
         }
         GpuOptions {
             browser: None,
+            compile_ahead: None,
             now_ms,
         }
     }
@@ -76,6 +85,7 @@ pub struct Gpu {
     wgpu: wgpu::Device,
     report: GpuReport,
     lost: Arc<Mutex<Option<String>>>,
+    compile_ahead: Option<fn(Vec<String>) -> Begun>,
     now_ms: fn() -> f64,
 }
 
@@ -160,6 +170,7 @@ impl Gpu {
             wgpu: device,
             report,
             lost,
+            compile_ahead: options.compile_ahead,
             now_ms: options.now_ms,
         })
     }
@@ -167,6 +178,16 @@ impl Gpu {
     /// The device for burn's tensors.
     pub fn device(&self) -> &Device {
         &self.device
+    }
+
+    /// Begins at once to compile kernels, given as WGSL texts, before they are first launched, where
+    /// the platform can do that without holding up the device. A kernel that is refused is refused
+    /// again, with an error, when it is launched.
+    pub fn compile_ahead(&self, kernels: Vec<String>) -> Begun {
+        match self.compile_ahead {
+            Some(compile_ahead) => compile_ahead(kernels),
+            None => Box::pin(std::future::ready(())),
+        }
     }
 
     /// Milliseconds of a monotonic clock, for measuring the device.

@@ -7,11 +7,12 @@ use burn::{
 };
 
 use super::{
-    attention::Attention,
+    attention::{Attention, Qkv},
     feed_forward::FeedForward,
     linear::{Linear, Norm},
 };
 use crate::ops::{
+    Variant,
     embedding::embedding,
     last_row::last_row,
     matrix::Matrix,
@@ -43,6 +44,24 @@ pub struct Llama {
 }
 
 impl Llama {
+    /// Computes by kernels of another form from now on.
+    pub fn set_variant(&mut self, variant: Variant) {
+        for Block {
+            attention,
+            feed_forward,
+        } in &mut self.blocks
+        {
+            match &mut attention.attn_qkv {
+                Qkv::Fused(linear) => linear.variant = variant,
+                Qkv::Split(linears) => linears.iter_mut().for_each(|it| it.variant = variant),
+            }
+            attention.attn_output.variant = variant;
+            feed_forward.variant = variant;
+            feed_forward.ffn_down.variant = variant;
+        }
+        self.output.variant = variant;
+    }
+
     /// Feeds the step's tokens, `ids` `[tokens]`; gives the residual stream `[tokens, dim]`.
     pub fn forward(&self, ids: Tensor<1, Int>, kv: &mut [KvMemory], step: &Step) -> Tensor<2> {
         let mut x = embedding(ids, &self.token_embd);

@@ -17,7 +17,7 @@ use crate::{
         attention::AttentionShape,
         matrix::{BLOCK_COLS, Format, Matrix, MatrixShape},
     },
-    weights::{ByteSource, Gguf, TensorInfo, TensorType, dequantize, split_blocks},
+    weights::{ByteSource, BytesSource, Gguf, TensorInfo, TensorType, dequantize, split_blocks},
 };
 
 /// Bytes of a tensor read at a time.
@@ -42,23 +42,54 @@ pub async fn load<S: ByteSource>(
     gguf: &Gguf,
     source: &S,
     options: LoadOptions,
-    mut progress: impl FnMut(u64, u64),
+    progress: impl FnMut(u64, u64),
 ) -> Result<Transformer> {
+    let config = checked_config(gguf, compute.max_binding_bytes())?;
+    let mut llama = weights(compute.device(), gguf, source, &config, progress).await?;
+    llama.set_variant(compute.variant());
+    compute.sync().await?;
+    Transformer::new(compute, llama, config, options.context_tokens)
+}
+
+/// The hyperparameters of a file whose tensors are all there, in the right shapes and each small
+/// enough for kernels that see `max_binding_bytes`.
+pub(super) fn checked_config(gguf: &Gguf, max_binding_bytes: u64) -> Result<ModelConfig> {
     let config = ModelConfig::from_gguf(gguf)?;
-    check_tensors(gguf, &config, &compute)?;
+    check_tensors(gguf, &config, max_binding_bytes)?;
+    Ok(config)
+}
+
+/// Streams the weights to a device, for kernels of the portable form.
+pub(super) async fn weights<S: ByteSource>(
+    device: &Device,
+    gguf: &Gguf,
+    source: &S,
+    config: &ModelConfig,
+    mut progress: impl FnMut(u64, u64),
+) -> Result<Llama> {
     let total_bytes = gguf.tensors.iter().map(|tensor| tensor.size_bytes).sum();
     let mut loader = Loader {
         gguf,
-        source,
-        device: compute.device(),
-        variant: compute.variant(),
+        source: Some(source),
+        device,
         eps: config.norm_eps,
         progress: &mut |bytes| progress(bytes, total_bytes),
         read_bytes: 0,
     };
-    let llama = loader.llama(&config).await?;
-    compute.sync().await?;
-    Transformer::new(compute, llama, config, options.context_tokens)
+    loader.llama(config).await
+}
+
+/// The form of a model without its weights: enough to tell which kernels it launches.
+pub(super) async fn outline(device: &Device, gguf: &Gguf, config: &ModelConfig) -> Result<Llama> {
+    let mut loader = Loader {
+        gguf,
+        source: None::<&BytesSource<Vec<u8>>>,
+        device,
+        eps: config.norm_eps,
+        progress: &mut |_| (),
+        read_bytes: 0,
+    };
+    loader.llama(config).await
 }
 
 /// The formats of a file's matrices, the most frequent first.
@@ -73,7 +104,7 @@ pub fn formats(gguf: &Gguf) -> Vec<Format> {
 }
 
 /// Names and shapes of all tensors, before a byte of them is fetched.
-fn check_tensors(gguf: &Gguf, config: &ModelConfig, compute: &Compute) -> Result<()> {
+fn check_tensors(gguf: &Gguf, config: &ModelConfig, limit: u64) -> Result<()> {
     let (dim, ffn, q, kv) = (config.dim, config.ffn_dim, config.q_dim(), config.kv_dim());
     let mut wanted = vec![
         ("token_embd.weight".to_string(), vec![dim, config.vocab]),
@@ -107,7 +138,6 @@ fn check_tensors(gguf: &Gguf, config: &ModelConfig, compute: &Compute) -> Result
                 tensor.shape
             )));
         }
-        let limit = compute.max_binding_bytes();
         if tensor.size_bytes > limit {
             return Err(Error::UnsupportedModel(format!(
                 "tensor {name} has {} bytes, and this device's kernels see {limit} at most",
@@ -120,9 +150,9 @@ fn check_tensors(gguf: &Gguf, config: &ModelConfig, compute: &Compute) -> Result
 
 struct Loader<'a, S> {
     gguf: &'a Gguf,
-    source: &'a S,
+    /// None: the form alone is of interest.
+    source: Option<&'a S>,
     device: &'a Device,
-    variant: Variant,
     eps: f32,
     progress: &'a mut dyn FnMut(u64),
     read_bytes: u64,
@@ -190,7 +220,7 @@ impl<S: ByteSource> Loader<'_, S> {
             ffn_gate: self.matrix(&[&format!("{name}.ffn_gate.weight")]).await?,
             ffn_up: self.matrix(&[&format!("{name}.ffn_up.weight")]).await?,
             ffn_down: self.linear(&format!("{name}.ffn_down")).await?,
-            variant: self.variant,
+            variant: Variant::PORTABLE,
         };
         Ok(Block {
             attention,
@@ -243,7 +273,7 @@ impl<S: ByteSource> Loader<'_, S> {
         Linear {
             weight,
             bias,
-            variant: self.variant,
+            variant: Variant::PORTABLE,
         }
     }
 
@@ -293,6 +323,9 @@ impl<S: ByteSource> Loader<'_, S> {
             .iter()
             .map(|tensor| tensor.row_count() as usize)
             .sum();
+        if self.source.is_none() {
+            return Ok(Matrix::outline(shape, self.device));
+        }
         let mut matrix = Matrix::reserve(shape, self.device);
         let mut first_block = 0;
         for tensor in &tensors {
@@ -320,7 +353,10 @@ impl<S: ByteSource> Loader<'_, S> {
     }
 
     async fn read(&mut self, offset_bytes: u64, buf: &mut [u8]) -> Result<()> {
-        self.source.read_at(offset_bytes, buf).await?;
+        let Some(source) = self.source else {
+            return Ok(());
+        };
+        source.read_at(offset_bytes, buf).await?;
         self.read_bytes += buf.len() as u64;
         (self.progress)(self.read_bytes);
         Ok(())

@@ -12,6 +12,7 @@ mod load;
 mod pace;
 mod sampling_defaults;
 mod slots;
+mod start;
 mod steps;
 mod transformer;
 
@@ -20,4 +21,5 @@ pub use compute::Compute;
 pub use config::ModelConfig;
 pub use load::{LoadOptions, formats, load};
 pub use sampling_defaults::sampling_defaults;
+pub use start::{StartTimes, start};
 pub use transformer::Transformer;

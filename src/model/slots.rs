@@ -27,16 +27,20 @@ pub(super) struct Slots {
 impl Slots {
     /// Slots for rows of `vocab` logits and sequences of `context_tokens`.
     pub(super) fn new(vocab: usize, context_tokens: usize, device: &Device) -> Self {
-        let shape = SamplerShape {
+        Self {
+            memory: SamplerMemory::new(Self::shape(vocab, context_tokens), device),
+            residents: [None; MAX_BATCH],
+            calls: 0,
+        }
+    }
+
+    /// The sizes that [`Slots::new`] chooses.
+    pub(super) fn shape(vocab: usize, context_tokens: usize) -> SamplerShape {
+        SamplerShape {
             slots: MAX_BATCH,
             vocab,
             // The last token of a full context is chosen, but never fed.
             history_tokens: context_tokens + 1,
-        };
-        Self {
-            memory: SamplerMemory::new(shape, device),
-            residents: [None; MAX_BATCH],
-            calls: 0,
         }
     }
 

@@ -8,14 +8,17 @@ use super::{
     causal::feed_sampled_on_host,
     llama::Llama,
     pace::Pace,
-    steps::{CHOSEN_IDS, Fed, MAX_BATCH, MAX_TOKENS, Steps},
+    slots::Slots,
+    steps::{CHOSEN_IDS, Fed, MAX_BATCH, MAX_TOKENS, Steps, chooses_on_device, first_kernels},
 };
 use crate::{
     Error, Result,
+    device::Gpu,
     ops::{
+        Kernel, Variant,
         argmax::INVALID_TOKEN,
         matvec,
-        sample::{RING, RowChoice, accepts, parse as parse_sampled},
+        sample::{self, RING, RowChoice, accepts, parse as parse_sampled},
         score::{parse, score_words},
         step::{PAGE_TOKENS, Segment},
     },
@@ -46,11 +49,9 @@ impl Transformer {
         config: ModelConfig,
         context_tokens: Option<usize>,
     ) -> Result<Transformer> {
-        let wanted = context_tokens.unwrap_or(DEFAULT_CONTEXT_TOKENS);
-        let context_tokens = wanted.min(config.context_tokens).max(1);
+        let context_tokens = context_of(&config, context_tokens);
         let pages = context_tokens.div_ceil(PAGE_TOKENS);
-        // One page more: graphs are recorded against it, so that no sequence's memory changes.
-        let layer_bytes = ((pages + 1) * 2 * PAGE_TOKENS * config.kv_dim() * 4) as u64;
+        let layer_bytes = (pages * 2 * PAGE_TOKENS * config.kv_dim() * 4) as u64;
         if layer_bytes > compute.max_binding_bytes() {
             return Err(Error::OutOfMemory(format!(
                 "a context of {context_tokens} tokens needs {layer_bytes} bytes per layer, and \
@@ -64,6 +65,24 @@ impl Transformer {
             context_tokens,
             pace: Pace::default(),
         })
+    }
+
+    /// The kernels of [`warm_up`](Self::warm_up) on a model of the form of `llama`, to be compiled
+    /// before its weights are there.
+    pub(super) fn first_kernels(
+        llama: &Llama,
+        config: &ModelConfig,
+        context_tokens: Option<usize>,
+        gpu: &Gpu,
+        variant: Variant,
+    ) -> Vec<Kernel> {
+        let pages = context_of(config, context_tokens).div_ceil(PAGE_TOKENS);
+        let mut kernels = first_kernels(llama, config, pages, gpu.device());
+        if chooses_on_device(variant) {
+            let shape = Slots::shape(config.token_ids, pages * PAGE_TOKENS);
+            kernels.extend(sample::kernels(shape));
+        }
+        kernels
     }
 
     /// The hyperparameters.
@@ -87,8 +106,8 @@ impl Transformer {
         layers + 3
     }
 
-    /// Compiles the pipelines of a single sequence's steps, so that the first request does not
-    /// wait. Those of batches follow with the first batch of their size.
+    /// Records a single sequence's steps, which compiles their pipelines, so that the first request
+    /// does not wait. Those of batches follow with the first batch of their size.
     ///
     /// # Errors
     /// When a kernel is refused.
@@ -452,6 +471,12 @@ fn take_in(
             Err(error) => chosen.push(Err(error)),
         }
     }
+}
+
+/// Tokens of the longest sequence, where `wanted` are asked for.
+fn context_of(config: &ModelConfig, wanted: Option<usize>) -> usize {
+    let wanted = wanted.unwrap_or(DEFAULT_CONTEXT_TOKENS);
+    wanted.min(config.context_tokens).max(1)
 }
 
 /// Tokens in steps of at most [`MAX_TOKENS`]. What is left behind full steps is not so little that

@@ -1,7 +1,7 @@
 //! Composes WGSL modules of `shaders/` into one kernel and launches it. Knows nothing of what a
 //! kernel computes.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 
 use burn::cubecl::{
     CubeCount, CubeDim,
@@ -14,12 +14,25 @@ use super::unroll::unroll;
 
 thread_local! {
     static LAUNCHES: Cell<u64> = const { Cell::new(0) };
+    /// Kernels that were to be launched while [`collect`] listens.
+    static COLLECTED: RefCell<Option<Vec<Kernel>>> = const { RefCell::new(None) };
 }
 
 /// Kernels this thread has launched so far, for benchmarks: what is replayed from a captured graph
 /// was counted when it was recorded.
 pub fn launches() -> u64 {
     LAUNCHES.get()
+}
+
+/// The kernels that `launches` would launch, each once; none of them runs, so nothing may be read of
+/// the tensors that come out.
+pub fn collect(launches: impl FnOnce()) -> Vec<Kernel> {
+    COLLECTED.set(Some(Vec::new()));
+    launches();
+    let mut kernels = COLLECTED.take().unwrap_or_default();
+    let mut seen = std::collections::HashSet::new();
+    kernels.retain(|kernel| seen.insert(kernel.id()));
+    kernels
 }
 
 /// Which form of the kernels a device runs, chosen and proven at start-up.
@@ -186,6 +199,16 @@ impl Kernel {
     /// workgroups.
     pub(super) fn launch(self, tensors: &[&CubeTensor], grid: [u32; 3]) {
         debug_assert_eq!(tensors.len(), self.bindings as usize, "{}", self.name);
+        let launched = COLLECTED.with_borrow_mut(|kernels| match kernels {
+            Some(kernels) => {
+                kernels.push(self);
+                None
+            }
+            None => Some(self),
+        });
+        let Some(kernel) = launched else {
+            return;
+        };
         let client = tensors[0].client.clone();
         let mut arguments = KernelArguments::new();
         for tensor in tensors {
@@ -196,7 +219,7 @@ impl Kernel {
         let dim = CubeDim::new_1d(1);
         LAUNCHES.set(LAUNCHES.get() + 1);
         client.launch(
-            Box::new(SourceKernel::new(self, dim)),
+            Box::new(SourceKernel::new(kernel, dim)),
             CubeCount::Static(grid[0], grid[1], grid[2]),
             arguments,
         );

@@ -210,6 +210,16 @@ impl Matrix {
         }
     }
 
+    /// Format and size alone, with no memory behind: enough to tell which kernels it takes.
+    pub fn outline(shape: MatrixShape, device: &Device) -> Self {
+        let word = || Tensor::empty([1], (device, DType::U32));
+        Self {
+            quants: word(),
+            scales: word(),
+            shape,
+        }
+    }
+
     /// Overwrites quant words from `quants_at` on and scale words from `scales_at` on.
     pub fn write(
         mut self,

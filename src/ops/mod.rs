@@ -30,4 +30,4 @@ pub mod score;
 pub mod self_test;
 
 pub use backend::write_words;
-pub use kernel::{Kernel, Variant, launches};
+pub use kernel::{Kernel, Variant, collect, launches};

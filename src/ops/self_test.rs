@@ -2,12 +2,14 @@
 //! compared with their CPU twins at start-up, and those that sample before they first do.
 
 use burn::tensor::{DType, Device, Tensor, TensorData};
+use futures_util::future::join;
 
 use super::{
-    Variant,
+    Kernel, Variant,
     attention::{AttentionShape, attention},
     attention_split::{self, attention_split},
     barriers::barrier_us,
+    collect,
     gated_matmul::gated_matmul,
     gated_matvec::gated_matvec,
     matmul::matmul,
@@ -31,8 +33,21 @@ const DEAR_BARRIER_US: f64 = 0.2;
 /// # Errors
 /// [`Error::NoDevice`] if none does.
 pub async fn best_variant(gpu: &Gpu, formats: &[Format]) -> Result<Variant> {
+    best_variant_with(gpu, formats, |_| Vec::new()).await
+}
+
+/// As [`best_variant`], and compiles the kernels that `own` says a variant will launch later beside
+/// those of the proof.
+///
+/// # Errors
+/// As [`best_variant`].
+pub async fn best_variant_with(
+    gpu: &Gpu,
+    formats: &[Format],
+    own: impl Fn(Variant) -> Vec<Kernel>,
+) -> Result<Variant> {
     let barriers_are_dear = barrier_us(gpu).await? > DEAR_BARRIER_US;
-    choose(gpu, &candidates(gpu, barriers_are_dear), formats).await
+    choose_with(gpu, &candidates(gpu, barriers_are_dear), formats, own).await
 }
 
 /// The variants worth trying on a device, best first; the last works everywhere.
@@ -68,9 +83,26 @@ pub fn candidates(gpu: &Gpu, barriers_are_dear: bool) -> Vec<Variant> {
 /// # Errors
 /// [`Error::NoDevice`] if none does, with what each got wrong.
 pub async fn choose(gpu: &Gpu, candidates: &[Variant], formats: &[Format]) -> Result<Variant> {
+    choose_with(gpu, candidates, formats, |_| Vec::new()).await
+}
+
+async fn choose_with(
+    gpu: &Gpu,
+    candidates: &[Variant],
+    formats: &[Format],
+    own: impl Fn(Variant) -> Vec<Kernel>,
+) -> Result<Variant> {
     let mut faults = Vec::new();
     for &variant in candidates {
-        match prove(gpu, variant, formats).await {
+        // The proof's come first: it runs while the others are compiled.
+        let wgsl = |kernels: Vec<Kernel>| kernels.iter().map(Kernel::wgsl).collect();
+        let proof_compiled = gpu.compile_ahead(wgsl(kernels(gpu.device(), variant, formats)));
+        let own_compiled = gpu.compile_ahead(wgsl(own(variant)));
+        let proven = async {
+            proof_compiled.await;
+            prove(gpu, variant, formats).await
+        };
+        match join(proven, own_compiled).await.0 {
             Ok(()) => return Ok(variant),
             Err(Error::DeviceLost(why)) => return Err(Error::DeviceLost(why)),
             Err(fault) => faults.push(format!("{variant:?}: {fault}")),
@@ -82,25 +114,40 @@ pub async fn choose(gpu: &Gpu, candidates: &[Variant], formats: &[Format]) -> Re
     )))
 }
 
-/// Compares the variant's kernels with their twins.
-async fn prove(gpu: &Gpu, variant: Variant, formats: &[Format]) -> Result<()> {
-    let cpu = Device::flex();
+/// Formats and numbers of tokens to compare products of.
+fn cases(formats: &[Format]) -> Vec<(Format, usize)> {
     // Several tokens once: what differs then lies outside the formats' modules.
     let mut cases: Vec<_> = formats.iter().map(|&format| (format, 1)).collect();
     if let Some(&first) = formats.first() {
         cases.extend([(first, MAX_TOKENS), (first, 2 * ROWS)]);
     }
-    for (format, tokens) in cases {
-        let on_gpu = products(gpu.device(), format, tokens, variant).await;
-        let on_cpu = products(&cpu, format, tokens, variant).await?;
+    cases
+}
+
+/// What [`prove`] launches.
+fn kernels(device: &Device, variant: Variant, formats: &[Format]) -> Vec<Kernel> {
+    collect(|| {
+        for (format, tokens) in cases(formats) {
+            products(device, format, tokens, variant);
+        }
+        for &tokens in attended_tokens(variant) {
+            attended(device, tokens, variant);
+        }
+    })
+}
+
+/// Compares the variant's kernels with their twins.
+async fn prove(gpu: &Gpu, variant: Variant, formats: &[Format]) -> Result<()> {
+    let cpu = Device::flex();
+    for (format, tokens) in cases(formats) {
+        let on_gpu = all_floats(products(gpu.device(), format, tokens, variant)).await;
+        let on_cpu = all_floats(products(&cpu, format, tokens, variant)).await?;
         let what = format!("{} of {tokens} tokens", format.name());
         compare(&what, &on_gpu.map_err(|e| gpu.failure(e))?, &on_cpu)?;
     }
-    // Without barriers few tokens and many take the same module.
-    let tokens = [3, 2 * MAX_TOKENS];
-    for &tokens in &tokens[..if variant.barrier_free { 1 } else { 2 }] {
-        let on_gpu = attended(gpu.device(), tokens, variant).await;
-        let on_cpu = attended(&cpu, tokens, variant).await?;
+    for &tokens in attended_tokens(variant) {
+        let on_gpu = floats(attended(gpu.device(), tokens, variant)).await;
+        let on_cpu = floats(attended(&cpu, tokens, variant)).await?;
         let what = format!("attention of {tokens} tokens");
         compare(&what, &on_gpu.map_err(|e| gpu.failure(e))?, &on_cpu)?;
     }
@@ -120,8 +167,17 @@ fn compare(what: &str, on_gpu: &[f32], on_cpu: &[f32]) -> Result<()> {
     Ok(())
 }
 
+/// Numbers of tokens to compare attention of.
+fn attended_tokens(variant: Variant) -> &'static [usize] {
+    // Without barriers few tokens and many take the same module.
+    match variant.barrier_free {
+        true => &[3],
+        false => &[3, 2 * MAX_TOKENS],
+    }
+}
+
 /// Attention of queries amid their sequence, by the kernels for so many.
-async fn attended(device: &Device, tokens: usize, variant: Variant) -> Result<Vec<f32>> {
+fn attended(device: &Device, tokens: usize, variant: Variant) -> Tensor<2> {
     let shape = AttentionShape {
         heads: 4,
         kv_heads: 2,
@@ -145,7 +201,7 @@ async fn attended(device: &Device, tokens: usize, variant: Variant) -> Result<Ve
     }]);
     if !attention_split::serves(tokens, variant) {
         let q = rows(tokens, shape.q_dim(), 0.3, device);
-        return floats(attention(q, &kv, &step, shape, variant)).await;
+        return attention(q, &kv, &step, shape, variant);
     }
     let (q_dim, stride) = (shape.q_dim(), shape.q_dim() + 2 * kv_dim);
     let rope = RopeShape {
@@ -162,10 +218,7 @@ async fn attended(device: &Device, tokens: usize, variant: Variant) -> Result<Ve
     let qkv = [qkv.clone(), qkv.clone(), qkv];
     let freqs = wave(shape.head_dim / 2, 0.1);
     let freqs = Tensor::from_data(TensorData::new(freqs, [shape.head_dim / 2]), device);
-    floats(attention_split(
-        qkv, None, freqs, &mut kv, &step, rope, shape,
-    ))
-    .await
+    attention_split(qkv, None, freqs, &mut kv, &step, rope, shape)
 }
 
 fn wave(n: usize, step: f32) -> Vec<f32> {
@@ -184,13 +237,16 @@ async fn floats(tensor: Tensor<2>) -> Result<Vec<f32>> {
         .map_err(|e| Error::Internal(format!("{e:?}")))
 }
 
+async fn all_floats(tensors: [Tensor<2>; 2]) -> Result<Vec<f32>> {
+    let mut values = Vec::new();
+    for tensor in tensors {
+        values.extend(floats(tensor).await?);
+    }
+    Ok(values)
+}
+
 /// Plain and gated products of `tokens` inputs, by the kernels for so many.
-async fn products(
-    device: &Device,
-    format: Format,
-    tokens: usize,
-    variant: Variant,
-) -> Result<Vec<f32>> {
+fn products(device: &Device, format: Format, tokens: usize, variant: Variant) -> [Tensor<2>; 2] {
     // Columns that leave some lanes of a row idle.
     let cols = 160usize.next_multiple_of(format.row_multiple());
     let matrix = || {
@@ -213,7 +269,7 @@ async fn products(
     let (bias, residual) = (vector(ROWS, 1.1), rows(tokens, ROWS, 1.3, device));
     let (bias, residual) = (Some(bias), Some(residual));
     let (weights, up) = (matrix(), matrix());
-    let [plain, gated] = if tokens <= MAX_TOKENS {
+    if tokens <= MAX_TOKENS {
         let norm = (norm, 1e-5);
         [
             matvec(
@@ -231,10 +287,7 @@ async fn products(
             matmul(x.clone(), &weights, bias, residual, variant),
             gated_matmul(x, &weights, &up, variant),
         ]
-    };
-    let mut values = floats(plain).await?;
-    values.extend(floats(gated).await?);
-    Ok(values)
+    }
 }
 
 /// Whether the sampler kernels, in the shape in which they will run, choose as their twin does.

@@ -3,15 +3,16 @@
 
 use std::rc::Rc;
 
+use js_sys::{Function, Promise, Reflect};
 use serde::Serialize;
-use wasm_bindgen_futures::spawn_local;
+use wasm_bindgen::{JsCast, JsValue};
+use wasm_bindgen_futures::{JsFuture, spawn_local};
 
 use super::host::now_ms;
 use crate::api::{CallFormat, LazyCompiler, ReadyModel, system_fingerprint};
-use crate::device::{BrowserDevice, Gpu, GpuOptions, GpuReport};
+use crate::device::{Begun, BrowserDevice, Gpu, GpuOptions, GpuReport};
 use crate::engine::{Engine, EngineLimits};
-use crate::model::{self, CausalModel, Compute, LoadOptions};
-use crate::ops::self_test;
+use crate::model::{self, CausalModel, LoadOptions, StartTimes};
 use crate::text::Tokenizer;
 use crate::weights::{ByteSource, Gguf};
 use crate::{Error, Result};
@@ -30,6 +31,20 @@ pub(super) struct LoadReport {
     vocab_size: usize,
     /// Dispatches of one greedy decode step.
     decode_dispatches: usize,
+    load_ms: LoadTimes,
+}
+
+/// How long the parts of a load took, in milliseconds.
+#[derive(Debug, Clone, Serialize)]
+struct LoadTimes {
+    /// From the worker's start until its script and the wasm module ran and the source was open.
+    worker: f64,
+    /// Reading the file's header, and the tokenizer's tables out of it.
+    header: f64,
+    /// Asking for the GPU device.
+    device: f64,
+    #[serde(flatten)]
+    start: StartTimes,
 }
 
 /// What a load gives.
@@ -48,17 +63,18 @@ pub(super) async fn load<S: ByteSource>(
     progress: impl FnMut(u64, u64),
     on_end: impl FnOnce(Error) + 'static,
 ) -> Result<Loaded> {
+    // The clock of a worker starts with it.
+    let began_ms = now_ms();
     // The header first: a file that is none should not cost a GPU device.
     let gguf = Gguf::read(source).await?;
     let tokenizer = Rc::new(Tokenizer::from_gguf(&gguf.metadata)?);
 
+    let read_ms = now_ms();
     let gpu = Gpu::request(gpu_options()).await?;
-    let variant = self_test::best_variant(&gpu, &model::formats(&gguf)).await?;
+    let given_ms = now_ms();
     let report = gpu.report().clone();
-    let compute = Compute::Gpu { gpu, variant };
-    let mut model = model::load(compute, &gguf, source, LoadOptions::default(), progress).await?;
-    model.warm_up().await?;
-    let variant = variant.name();
+    let (model, start) = model::start(gpu, &gguf, source, LoadOptions::default(), progress).await?;
+    let variant = model.compute().variant().name();
     let report = LoadReport {
         architecture: model.config().architecture.clone(),
         layers: model.config().layers.len(),
@@ -68,6 +84,12 @@ pub(super) async fn load<S: ByteSource>(
         decode_dispatches: model.decode_dispatches(),
         gpu: report,
         variant,
+        load_ms: LoadTimes {
+            worker: began_ms,
+            header: read_ms - began_ms,
+            device: given_ms - read_ms,
+            start,
+        },
     };
     let fingerprint = system_fingerprint(&[
         env!("CARGO_PKG_VERSION"),
@@ -115,20 +137,39 @@ pub(super) async fn load<S: ByteSource>(
 }
 
 /// Asks for the device with what the worker's wrapper around `requestDevice`
-/// (www/src/webgpu_features.ts) says of it in two globals.
+/// (www/src/webgpu_features.ts) says of it in globals.
 pub(super) fn gpu_options() -> GpuOptions {
     GpuOptions {
         browser: Some(browser_device),
+        compile_ahead: Some(compile_ahead),
         now_ms,
     }
 }
 
 fn browser_device() -> BrowserDevice {
-    let global = |name: &str| js_sys::Reflect::get(&js_sys::global(), &name.into()).ok();
     BrowserDevice {
         adapter: global("inpageAdapter")
             .and_then(|name| name.as_string())
             .unwrap_or_default(),
         subgroups: global("inpageSubgroups").is_some_and(|value| value.is_truthy()),
     }
+}
+
+/// What `www/src/compile_ahead.ts` does for the device; nothing where it does not stand by.
+fn compile_ahead(wgsl: Vec<String>) -> Begun {
+    let texts = js_sys::Array::from_iter(wgsl.iter().map(JsValue::from));
+    let begun = global("inpageCompileAhead")
+        .and_then(|it| it.dyn_into::<Function>().ok())
+        .and_then(|it| it.call1(&JsValue::UNDEFINED, &texts).ok())
+        .and_then(|it| it.dyn_into::<Promise>().ok());
+    Box::pin(async move {
+        if let Some(begun) = begun {
+            // What was refused will be asked for again, and told then.
+            let _ = JsFuture::from(begun).await;
+        }
+    })
+}
+
+fn global(name: &str) -> Option<JsValue> {
+    Reflect::get(&js_sys::global(), &name.into()).ok()
 }

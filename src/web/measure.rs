@@ -9,8 +9,8 @@ use super::host::now_ms;
 use super::load::gpu_options;
 use super::source::ModelSource;
 use crate::device::{Gpu, GpuReport};
-use crate::model::{self, CausalModel, Compute, LoadOptions, SequenceKv};
-use crate::ops::{launches, self_test};
+use crate::model::{self, CausalModel, LoadOptions, SequenceKv};
+use crate::ops::launches;
 use crate::weights::Gguf;
 use crate::{Error, Result};
 
@@ -50,20 +50,17 @@ pub async fn measure_replay(
 async fn measure(source: &ModelSource, steps: usize, rounds: usize) -> Result<ReplayReport> {
     let gguf = Gguf::read(source).await?;
     let gpu = Gpu::request(gpu_options()).await?;
-    let variant = self_test::best_variant(&gpu, &model::formats(&gguf)).await?;
     let report = gpu.report().clone();
-    let compute = Compute::Gpu { gpu, variant };
     let options = LoadOptions {
         context_tokens: Some(steps.max(1)),
     };
-    let mut model = model::load(compute, &gguf, source, options, |_, _| ()).await?;
+    let (mut model, _) = model::start(gpu, &gguf, source, options, |_, _| ()).await?;
     if steps == 0 || steps > model.context_tokens() {
         return Err(Error::Internal(format!(
             "{steps} steps do not fit a context of {} tokens",
             model.context_tokens()
         )));
     }
-    model.warm_up().await?;
     let mut kv = SequenceKv {
         pages: (0..model.page_count() as u32).collect(),
         len_tokens: 0,
@@ -84,7 +81,7 @@ async fn measure(source: &ModelSource, steps: usize, rounds: usize) -> Result<Re
     model.compute().sync().await?;
     Ok(ReplayReport {
         gpu: report,
-        variant: variant.name(),
+        variant: model.compute().variant().name(),
         layers: model.config().layers.len(),
         dispatches_per_step,
         steps,

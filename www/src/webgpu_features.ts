@@ -1,10 +1,13 @@
 //! Asks for WebGPU features that wgpu does not know on the web, and listens for a lost device.
 //! Must run before the engine requests its device.
 
+import { compileAheadOn } from "./compile_ahead.js";
+
 /**
  * Wraps `GPUAdapter.prototype.requestDevice`: adds `subgroups` wherever the adapter has them and
  * says so in the global `inpageSubgroups`, which the Rust side reads, as it reads the adapter's name in
- * `inpageAdapter`: wgpu passes on only `description`, which browsers leave empty. `onLost` is called when a
+ * `inpageAdapter` (wgpu passes on only `description`, which browsers leave empty) and calls
+ * `inpageCompileAhead` of `compile_ahead.ts`. `onLost` is called when a
  * device is lost for any reason but being destroyed.
  */
 export function extendDeviceRequests(onLost: (message: string) => void): void {
@@ -21,6 +24,7 @@ export function extendDeviceRequests(onLost: (message: string) => void): void {
     });
     const { description, vendor, architecture } = this.info;
     Object.assign(globalThis, {
+      inpageCompileAhead: compileAheadOn(device),
       inpageSubgroups: device.features.has("subgroups"),
       inpageAdapter: description || [vendor, architecture].filter(Boolean).join(" "),
     });

@@ -104,17 +104,24 @@ export function hostEngine(scope: WorkerScope, createEngine: EngineFactory): voi
     const { model } = options as StartOptions;
     const signal = AbortSignal.any([dead.signal, disposed.signal]);
     const report = latest((progress: LoadProgress) => post({ type: "progress", progress }));
+    let isDownloading = false;
+    const onDownload = (progress: LoadProgress) => {
+      isDownloading = (progress.totalBytes ?? progress.loadedBytes) !== progress.loadedBytes;
+      report(progress);
+    };
     try {
       const hosted = await engine.promise;
       let source: ModelSource;
       try {
-        source = await openModel(model, report, signal);
+        source = await openModel(model, onDownload, signal);
       } catch (error) {
         hosted.loadFailed(messageOf(error));
         throw error;
       }
-      const onProgress = (loadedBytes: number, totalBytes: number) =>
-        report({ phase: "load", loadedBytes, totalBytes });
+      // What arrives is loaded at once: while it does, the download is what is waited for.
+      const onProgress = (loadedBytes: number, totalBytes: number) => {
+        if (!isDownloading) report({ phase: "load", loadedBytes, totalBytes });
+      };
       await orAborted(hosted.load(source, onProgress), signal);
       report({ phase: "ready", loadedBytes: source.size, totalBytes: source.size });
       post({ type: "ready" });

@@ -3,6 +3,7 @@
 /** Only in dedicated workers. */
 export interface SyncAccessHandle {
   write(buffer: Uint8Array<ArrayBuffer>, options: { at: number }): number;
+  read(buffer: Uint8Array<ArrayBuffer>, options: { at: number }): number;
   truncate(newSize: number): void;
   getSize(): number;
   flush(): void;

@@ -1,21 +1,48 @@
-//! Records the captured graphs of steps. Recording runs a step for real, against a page that no
-//! sequence owns.
+//! Records the captured graphs of steps, and tells beforehand which kernels that takes.
 
 use std::collections::BTreeSet;
 
-use burn::tensor::Tensor;
+use burn::tensor::{Device, Tensor};
 
-use super::{BATCH_ROWS, Steps, ids_of};
+use super::{BATCH_ROWS, CHOSEN_IDS, Steps, WARM_ROWS, ids_of, upload};
 use crate::{
     Result,
     device::{Gpu, Graph},
-    model::Compute,
+    model::{Compute, ModelConfig, llama::Llama},
     ops::{
+        Kernel,
         argmax::argmax,
         attention_split::{self, partial_elements},
-        step::Segment,
+        collect,
+        step::{KvMemory, Step},
     },
 };
+
+/// The kernels that the first graphs of a model of the form of `llama` launch, whatever its weights
+/// hold. KV memories have `pages` pages.
+pub fn first_kernels(
+    llama: &Llama,
+    config: &ModelConfig,
+    pages: usize,
+    device: &Device,
+) -> Vec<Kernel> {
+    // Nothing runs: all layers may share one.
+    let kv = KvMemory::new(pages, config.kv_dim(), device);
+    let mut kv = vec![kv; config.layers.len()];
+    let mut step = Step::new(1, 1, device);
+    let mut chosen = Some(upload(&[0; CHOSEN_IDS], device));
+    collect(|| {
+        for rows in WARM_ROWS {
+            let mut ids = Some(upload(&vec![0; rows], device));
+            let x = llama.forward(upload(&vec![0; rows], device), &mut kv, &step);
+            let logits = llama.last_logits(x.clone(), &step);
+            if BATCH_ROWS.contains(&rows) {
+                llama.all_logits(x);
+            }
+            argmax(logits, &mut ids, &mut step, &mut chosen);
+        }
+    })
+}
 
 /// The captured steps of one number of rows.
 pub(super) struct StepGraphs {
@@ -67,22 +94,11 @@ impl DecodeGraphs {
 }
 
 impl Steps {
-    /// A step that harms nobody: recording runs it for real.
-    pub(super) fn set_spare_step(&mut self) {
-        let pages = [self.spare_page];
-        self.set_step(&[Segment {
-            position: 0,
-            tokens: 1,
-            pages: &pages,
-        }]);
-    }
-
     /// Records the graphs of a number of rows, once.
     pub(super) async fn record(&mut self, rows: usize) -> Result<()> {
         if matches!(self.compute, Compute::Cpu(_)) || self.graphs.contains_key(&rows) {
             return Ok(());
         }
-        self.set_spare_step();
         let Compute::Gpu { gpu, .. } = &self.compute else {
             return Ok(());
         };

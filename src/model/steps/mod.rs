@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 use burn::tensor::{DType, Device, Int, Tensor, TensorData, Transaction};
 
+pub(super) use self::graphs::first_kernels;
 use self::{
     graphs::{DecodeGraphs, StepGraphs},
     greedy::Ready,
@@ -18,6 +19,7 @@ use crate::{
     Error, Result,
     device::Graph,
     ops::{
+        Variant,
         copy_page::copy_page,
         matvec,
         rows::rows,
@@ -37,6 +39,8 @@ pub(super) const CHOSEN_IDS: usize = 64;
 /// among them would only cost pipelines.
 const CHUNK_ROWS: [usize; 7] = [1, 8, 16, 32, 64, 128, MAX_TOKENS];
 const BATCH_ROWS: [usize; 4] = [1, 2, 4, MAX_BATCH];
+/// Rows of the steps that are recorded at once: larger chunks run the last one's pipelines.
+const WARM_ROWS: [usize; 3] = [1, 8, 16];
 /// Tokens whose logits are there at once while a prompt is scored.
 const SCORE_TOKENS: usize = 32;
 
@@ -55,8 +59,6 @@ pub(super) struct Steps {
     /// Elements of a row of each of the step's tensors but the logits.
     widths: [usize; 5],
     vocab: usize,
-    /// A page that no sequence owns: graphs are recorded against it.
-    spare_page: u32,
     step: Step,
     /// Token ids of a step, per number of rows: what its graph reads.
     ids: BTreeMap<usize, Option<Tensor<1, Int>>>,
@@ -76,14 +78,12 @@ pub(super) struct Steps {
 }
 
 impl Steps {
-    /// Reserves KV memory of `pages` pages, and one more.
+    /// Reserves KV memory of `pages` pages.
     pub fn new(compute: Compute, llama: Llama, config: &ModelConfig, pages: usize) -> Steps {
         let device = compute.device();
         let kv_dim = config.kv_dim();
-        let kv = config
-            .layers
-            .iter()
-            .map(|_| KvMemory::new(pages + 1, kv_dim, device));
+        let layers = config.layers.iter();
+        let kv = layers.map(|_| KvMemory::new(pages, kv_dim, device));
         Steps {
             kv: kv.collect(),
             kv_dim,
@@ -95,8 +95,7 @@ impl Steps {
                 config.ffn_dim,
             ],
             vocab: config.token_ids,
-            spare_page: pages as u32,
-            step: Step::new(MAX_TOKENS, MAX_BATCH * (pages + 1), device),
+            step: Step::new(MAX_TOKENS, MAX_BATCH * pages, device),
             ids: BTreeMap::new(),
             chosen: Some(upload(&[0; CHOSEN_IDS], device)),
             graphs: BTreeMap::new(),
@@ -119,14 +118,13 @@ impl Steps {
         &self.llama
     }
 
-    /// Compiles the pipelines of one sequence's steps: larger chunks run those of the third size.
+    /// Records one sequence's steps.
     pub async fn warm_up(&mut self) -> Result<()> {
-        for rows in &CHUNK_ROWS[..3] {
-            self.record(*rows).await?;
+        for rows in WARM_ROWS {
+            self.record(rows).await?;
         }
-        // Where barriers are dear the host chooses more quickly.
         let on_device =
-            matches!(&self.compute, Compute::Gpu { variant, .. } if !variant.barrier_free);
+            matches!(&self.compute, Compute::Gpu { variant, .. } if chooses_on_device(*variant));
         match on_device {
             true => self.choose_on_device().await,
             false => Ok(()),
@@ -269,6 +267,11 @@ impl Steps {
         });
         words.collect()
     }
+}
+
+/// Whether the device chooses tokens that are sampled: where barriers are dear the host is quicker.
+pub(super) fn chooses_on_device(variant: Variant) -> bool {
+    !variant.barrier_free
 }
 
 /// The ids that steps of a number of rows read.

@@ -43,9 +43,6 @@ impl Steps {
         if self.sampled.contains_key(&rows) {
             return Ok(());
         }
-        // Recording runs the kernels for real: no row has a sampler then.
-        self.slots()?.memory.set_rows(&[]);
-        self.set_spare_step();
         let (Compute::Gpu { gpu, .. }, Some(slots)) = (&self.compute, &self.slots) else {
             return Ok(());
         };

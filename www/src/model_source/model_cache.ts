@@ -77,7 +77,7 @@ export class CacheEntry {
   }
 }
 
-/** Appends to a cached file. The note never claims more than was flushed. */
+/** Appends to a cached file and reads what it appended. The note never claims more than was flushed. */
 export class CacheWriter {
   constructor(
     private readonly data: SyncAccessHandle,
@@ -92,6 +92,15 @@ export class CacheWriter {
       throw new DOMException("the origin's storage is full", "QuotaExceededError");
     }
     this.writtenBytes += bytes.length;
+  }
+
+  /** Bytes that were written, flushed or not. */
+  read(offset: number, length: number): Uint8Array<ArrayBuffer> {
+    const bytes = new Uint8Array(length);
+    if (this.data.read(bytes, { at: offset }) !== length) {
+      throw new DOMException("the origin's storage lost what was written", "InvalidStateError");
+    }
+    return bytes;
   }
 
   /** Makes what was written survive, and notes it. */

@@ -15,5 +15,5 @@ export async function openModel(
   if (location.kind === "blob") return readAhead(blobSource(location.blob));
   const onBytes = (loadedBytes: number, totalBytes: number | undefined) =>
     onProgress({ phase: "download", loadedBytes, totalBytes });
-  return readAhead(await urlSource(location.url, location.cache, onBytes, signal));
+  return urlSource(location.url, location.cache, onBytes, signal);
 }

@@ -1,10 +1,13 @@
 //! A model behind a URL: from the cache if it is there and still valid (or the network is not),
-//! else downloaded into the cache, going on where an interrupted download stopped. Without a cache:
-//! by HTTP ranges, or whole into a Blob that the browser keeps outside of wasm memory.
+//! else downloaded into the cache, going on where an interrupted download stopped, and read while it
+//! arrives. Without a cache: by HTTP ranges, or whole into a Blob that the browser keeps outside of
+//! wasm memory.
 
 import { blobSource } from "./blob_source.js";
+import { GrowingSource } from "./growing_source.js";
 import { type Download, type FileVersion, download, rangeSource, sameVersion } from "./http.js";
-import { CacheEntry, type CacheNote } from "./model_cache.js";
+import { CacheEntry, type CacheNote, type CacheWriter } from "./model_cache.js";
+import { readAhead } from "./read_ahead.js";
 import type { ModelSource, OnBytes } from "./source.js";
 
 /** Between two notes on how far a download is; at most this much is fetched again. */
@@ -23,22 +26,31 @@ export async function urlSource(
   signal: AbortSignal,
 ): Promise<ModelSource> {
   const entry = useCache ? await CacheEntry.open(url) : undefined;
-  if (entry === undefined) return uncachedSource(url, onBytes, signal);
+  if (entry === undefined) return uncachedSource(url, undefined, onBytes, signal);
   // One tab downloads; another that wants the same file waits and then finds it stored.
-  return navigator.locks.request(`inpage-model ${url}`, { signal }, () =>
-    cachedSource(url, entry, onBytes, signal),
-  );
+  return new Promise((resolve, reject) => {
+    navigator.locks
+      .request(`inpage-model ${url}`, { signal }, () =>
+        cachedSource(url, entry, { onBytes, onSource: resolve }, signal),
+      )
+      // What fails once there is a source fails its reads.
+      .catch(reject);
+  });
 }
 
+/** Gives `onSource` the source as soon as it can be read from (perhaps again); resolves when it is stored. */
 async function cachedSource(
   url: string,
   entry: CacheEntry,
-  onBytes: OnBytes,
+  { onBytes, onSource }: { onBytes: OnBytes; onSource: (source: ModelSource) => void },
   signal: AbortSignal,
-): Promise<ModelSource> {
+): Promise<void> {
+  const stored = async () => readAhead(blobSource(await entry.file()));
   const note = await entry.note();
-  if (note?.complete && (await isCurrent(url, note, signal))) return blobSource(await entry.file());
-
+  if (note?.complete && (await isCurrent(url, note, signal))) {
+    onSource(await stored());
+    return;
+  }
   const resumable = note !== undefined && !note.complete && isVerifiable(note) ? note : undefined;
   let answer = await download(url, resumable?.storedBytes ?? 0, resumable, signal);
   if (answer.startBytes > 0 && !(resumable && sameVersion(resumable, answer))) {
@@ -46,14 +58,27 @@ async function cachedSource(
     await answer.body.cancel();
     answer = await download(url, 0, undefined, signal);
   }
-  try {
-    await storeDownload(url, entry, answer, onBytes);
-    return blobSource(await entry.file());
-  } catch (error) {
-    if (signal.aborted || !isStorageFailure(error)) throw error;
-    await entry.remove();
-    return uncachedSource(url, onBytes, signal);
-  }
+  let growing: GrowingSource | undefined;
+  const onWritten = (writer: CacheWriter) => {
+    onBytes(writer.writtenBytes, answer.sizeBytes);
+    // A file of unknown size can be read only when it is whole.
+    if (growing === undefined && answer.sizeBytes !== undefined) {
+      const readArrived = (offset: number, length: number) => writer.read(offset, length);
+      growing = new GrowingSource(answer.sizeBytes, readArrived);
+      onSource(growing);
+    }
+    growing?.grow(writer.writtenBytes);
+  };
+  const onClose = () => growing?.settle(source);
+  const source = storeDownload(url, entry, answer, { onWritten, onClose }).then(
+    stored,
+    async (error: unknown) => {
+      if (signal.aborted || !isStorageFailure(error)) throw error;
+      await entry.remove();
+      return uncachedSource(url, growing && answer, onBytes, signal);
+    },
+  );
+  onSource(await source);
 }
 
 /** True if the server still has this version, or cannot be asked: then it is as good as ever. */
@@ -79,20 +104,20 @@ async function storeDownload(
   url: string,
   entry: CacheEntry,
   answer: Download,
-  onBytes: OnBytes,
+  { onWritten, onClose }: { onWritten: (writer: CacheWriter) => void; onClose: () => void },
 ): Promise<void> {
   const writer = await entry.writer(answer.startBytes);
   const version: FileVersion = answer;
   try {
     let committedBytes = writer.writtenBytes;
-    onBytes(writer.writtenBytes, version.sizeBytes);
+    onWritten(writer);
     for await (const bytes of piecesOf(answer.body)) {
       writer.append(bytes);
       if (writer.writtenBytes - committedBytes >= COMMIT_BYTES) {
         writer.commit(url, version, false);
         committedBytes = writer.writtenBytes;
       }
-      onBytes(writer.writtenBytes, version.sizeBytes);
+      onWritten(writer);
     }
     const complete = version.sizeBytes === undefined || version.sizeBytes === writer.writtenBytes;
     if (!complete) {
@@ -105,19 +130,26 @@ async function storeDownload(
     if (!isStorageFailure(error)) writer.commit(url, version, false);
     throw error;
   } finally {
+    onClose();
     writer.close();
   }
 }
 
+/** `begun` is the version of which bytes have been read already. */
 async function uncachedSource(
   url: string,
+  begun: FileVersion | undefined,
   onBytes: OnBytes,
   signal: AbortSignal,
 ): Promise<ModelSource> {
   const answer = await download(url, 0, undefined, signal);
+  if (begun && !sameVersion(begun, answer)) {
+    await answer.body.cancel();
+    throw new TypeError(`${url} changed while it was being read`);
+  }
   if (answer.ranges && answer.sizeBytes !== undefined) {
     await answer.body.cancel();
-    return rangeSource(url, answer, signal);
+    return readAhead(rangeSource(url, answer, signal));
   }
   const blobs: Blob[] = [];
   let piece: Uint8Array<ArrayBuffer>[] = [];
@@ -134,7 +166,7 @@ async function uncachedSource(
     }
     onBytes(loadedBytes, answer.sizeBytes);
   }
-  return blobSource(new Blob([...blobs, ...piece]));
+  return readAhead(blobSource(new Blob([...blobs, ...piece])));
 }
 
 /** What a body delivers; Safari's streams are not async iterable. */
