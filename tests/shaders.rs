@@ -77,7 +77,9 @@ fn kernels() -> Vec<Kernel> {
         kernels.push(embedding::kernel(shape));
         for (bias, residual) in [(false, false), (true, false), (false, true), (true, true)] {
             for variant in variants() {
-                kernels.push(matmul::kernel(shape, bias, residual, variant));
+                for tokens in [16, 256] {
+                    kernels.push(matmul::kernel(shape, tokens, bias, residual, variant));
+                }
                 for norm_eps in [None, Some(1e-5)] {
                     let tokens = if bias == residual {
                         1
@@ -91,7 +93,9 @@ fn kernels() -> Vec<Kernel> {
             }
         }
         for variant in variants() {
-            kernels.push(gated_matmul::kernel(shape, shape, variant));
+            for tokens in [16, 256] {
+                kernels.push(gated_matmul::kernel(shape, shape, tokens, variant));
+            }
             for tokens in [1, matvec::MAX_TOKENS] {
                 kernels.push(gated_matvec::kernel(shape, shape, tokens, 1e-5, variant));
             }

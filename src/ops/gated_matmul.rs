@@ -14,6 +14,7 @@ use super::{
     matmul,
     matrix::{Matrix, MatrixShape},
     shader,
+    tile::{tiles, workgroups},
 };
 
 /// `x` is `[tokens, cols]`; gives `[tokens, rows]`.
@@ -26,8 +27,8 @@ pub fn gated_matmul(x: Tensor<2>, gate: &Matrix, up: &Matrix, variant: Variant) 
     ))
 }
 
-/// The composed kernel; `gate` and `up` have equal sizes, formats may differ.
-pub fn kernel(gate: MatrixShape, up: MatrixShape, variant: Variant) -> Kernel {
+/// The composed kernel for steps of `tokens`; `gate` and `up` have equal sizes, formats may differ.
+pub fn kernel(gate: MatrixShape, up: MatrixShape, tokens: usize, variant: Variant) -> Kernel {
     let kernel = Kernel::new(format!("gated_matmul_{}", gate.format.name()))
         .binding("x")
         .binding("out")
@@ -37,11 +38,11 @@ pub fn kernel(gate: MatrixShape, up: MatrixShape, variant: Variant) -> Kernel {
     let kernel = matrices(kernel, gate, up)
         .module(shader::store::PLAIN)
         .module(shader::SILU);
-    if variant.barrier_free {
-        matmul::lane_tiles(kernel, variant).module(shader::kernel::GATED_MATMUL_LANES)
+    tiles(kernel, tokens, variant).module(if variant.barrier_free {
+        shader::kernel::GATED_MATMUL_LANES
     } else {
-        kernel.module(shader::kernel::GATED_MATMUL)
-    }
+        shader::kernel::GATED_MATMUL
+    })
 }
 
 /// Declares the bindings of both matrices and adds their modules.
@@ -81,8 +82,8 @@ pub(super) fn launch(
     let out = output(&x, [tokens, rows]);
     let mut buffers = vec![&x, &out];
     push_matrices(&mut buffers, &gate, &up);
-    kernel(gate.shape, up.shape, variant)
-        .launch(&buffers, matmul::workgroups(tokens, 2 * rows, variant));
+    kernel(gate.shape, up.shape, tokens, variant)
+        .launch(&buffers, workgroups(tokens, 2 * rows, variant));
     out
 }
 

@@ -10,7 +10,7 @@ use burn::cubecl::{
 };
 use burn_wgpu::{CubeTensor, KernelSource, SourceKernel, SourceTemplate};
 
-use super::unroll::unroll;
+use super::unroll::{replace_word, unroll};
 
 thread_local! {
     static LAUNCHES: Cell<u64> = const { Cell::new(0) };
@@ -74,6 +74,7 @@ pub struct Kernel {
     modules: Vec<Module>,
     bindings: u32,
     directives: &'static str,
+    aliases: Vec<(&'static str, &'static str)>,
 }
 
 #[derive(Debug, Clone, Hash, PartialEq, Eq)]
@@ -92,6 +93,7 @@ impl Kernel {
             modules: Vec::new(),
             bindings: 0,
             directives: "",
+            aliases: Vec::new(),
         }
     }
 
@@ -124,6 +126,13 @@ impl Kernel {
     pub fn constant_bool(mut self, name: &str, value: bool) -> Self {
         self.constants
             .push_str(&format!("const {name}: bool = {value};\n"));
+        self
+    }
+
+    /// Lets modules say `name` for a type. Written out in the text: naga takes a WGSL alias of an
+    /// array for a type of its own.
+    pub fn alias(mut self, name: &'static str, ty: &'static str) -> Self {
+        self.aliases.push((name, ty));
         self
     }
 
@@ -169,6 +178,9 @@ impl Kernel {
                 }
                 None => text.push_str(module.source),
             }
+        }
+        for (name, ty) in &self.aliases {
+            text = replace_word(&text, name, ty);
         }
         unroll(&text, &|name| self.value(name))
     }
@@ -220,6 +232,7 @@ impl KernelSource for Kernel {
             self.constants.clone(),
             modules,
             self.directives,
+            self.aliases.clone(),
         ))
     }
 

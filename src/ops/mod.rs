@@ -25,6 +25,8 @@ pub mod rows;
 pub mod sample;
 pub mod score;
 pub mod self_test;
+mod tile;
 
 pub use backend::write_words;
 pub use kernel::{Kernel, Variant, launches};
+pub use tile::MAX_SMALL_TOKENS;

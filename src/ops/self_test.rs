@@ -94,9 +94,32 @@ async fn prove(gpu: &Gpu, variant: Variant, formats: &[Format]) -> Result<()> {
         let what = format!("{} of {tokens} tokens", format.name());
         compare(&what, &on_gpu.map_err(|e| gpu.failure(e))?, &on_cpu)?;
     }
+    if let Some(&first) = formats.first() {
+        any_tile(gpu, first, variant).await?;
+    }
     let on_gpu = attended(gpu.device(), variant).await;
     let on_cpu = attended(&cpu, variant).await?;
     compare("attention", &on_gpu.map_err(|e| gpu.failure(e))?, &on_cpu)
+}
+
+/// Small and large tiles must give a token the same, to the last bit: a compiler may reorder sums.
+async fn any_tile(gpu: &Gpu, format: Format, variant: Variant) -> Result<()> {
+    let (few, many) = (MAX_TOKENS + 1, 2 * ROWS);
+    let small = products(gpu.device(), format, few, variant).await;
+    let large = products(gpu.device(), format, many, variant).await;
+    let [small, large] = [small, large].map(|of| of.map_err(|e| gpu.failure(e)));
+    let (small, large) = (small?, large?);
+    // Plain products, then gated ones.
+    for (small, large) in small.chunks(few * ROWS).zip(large.chunks(many * ROWS)) {
+        if small
+            .iter()
+            .zip(large)
+            .any(|(a, b)| a.to_bits() != b.to_bits())
+        {
+            return Err(Error::Internal("a token depends on its tile".into()));
+        }
+    }
+    Ok(())
 }
 
 fn compare(what: &str, on_gpu: &[f32], on_cpu: &[f32]) -> Result<()> {

@@ -92,6 +92,14 @@ pub mod store {
     pub const BIAS_RESIDUAL: &str = include_str!("../../shaders/shared/store/bias_residual.wgsl");
 }
 
+/// The sums of a tile of a matmul.
+pub mod tile {
+    /// A workgroup's, through workgroup memory in f32.
+    pub const F32: &str = include_str!("../../shaders/shared/tile/f32.wgsl");
+    /// A lane's own, in its registers.
+    pub const LANE: &str = include_str!("../../shaders/shared/tile/lane.wgsl");
+}
+
 /// Matrices of each tensor type.
 pub mod weights {
     /// `BF16`
@@ -108,8 +116,6 @@ pub mod weights {
     pub const Q8_0: &str = include_str!("../../shaders/shared/weights/q8_0.wgsl");
 }
 
-/// A tile of a matmul in the registers of a lane.
-pub const LANE_TILE: &str = include_str!("../../shaders/shared/lane_tile.wgsl");
 /// SiLU.
 pub const SILU: &str = include_str!("../../shaders/shared/silu.wgsl");
 /// The state of a step and the KV memory's layout.

@@ -3,7 +3,7 @@
 use burn::tensor::Device;
 use inpage::device::Gpu;
 use inpage::ops::{
-    Variant,
+    MAX_SMALL_TOKENS, Variant,
     embedding::embedding,
     gated_matmul::gated_matmul,
     gated_matvec::gated_matvec,
@@ -186,7 +186,7 @@ fn matmul_equals_its_twin() {
     for (variant, format) in each_tiling(&gpu) {
         for (rows, cols) in sizes(format) {
             for tokens in if rows == 37 {
-                vec![2, 33, 64]
+                vec![2, 33, 70]
             } else {
                 vec![33]
             } {
@@ -226,12 +226,36 @@ fn matmul_equals_its_twin() {
     }
 }
 
+/// Small and large tiles add up columns in the same order: to the last bit.
+#[test]
+fn matmul_gives_a_token_the_same_in_any_tile() {
+    let (gpu, mut noise) = (gpu(), Noise(15));
+    let device = gpu.device();
+    let (few, many) = (MAX_SMALL_TOKENS, MAX_SMALL_TOKENS + 9);
+    for variant in tilings(&gpu) {
+        for format in [Format::Q4_0, Format::Bf16] {
+            let (rows, cols) = sizes(format)[3];
+            let [gate, up] = matrices(format, rows, cols, &mut noise, [device, device]);
+            let x = noise.floats(many * cols);
+            let run = |tokens: usize| {
+                let x = tensor(&x[..tokens * cols], [tokens, cols], device);
+                let plain = matmul(x.clone(), &gate, None, None, variant);
+                [plain, gated_matmul(x, &gate, &up, variant)].map(values)
+            };
+            for (small, large) in run(few).iter().zip(run(many)) {
+                assert_eq!(*small, large[..few * rows], "{format:?} {variant:?}");
+            }
+        }
+    }
+}
+
 #[test]
 fn gated_matmul_equals_its_twin() {
     let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(6));
     for (variant, format) in each_tiling(&gpu) {
         for (rows, cols) in sizes(format) {
-            let tokens = 33;
+            // Some of a small tile or of a large one.
+            let tokens = if rows == 37 { 33 } else { 7 };
             let [gate_gpu, gate_cpu] =
                 matrices(format, rows, cols, &mut noise, [gpu.device(), &cpu]);
             let [up_gpu, up_cpu] = matrices(

@@ -18,6 +18,7 @@ use crate::{
     Error, Result,
     device::Graph,
     ops::{
+        MAX_SMALL_TOKENS,
         copy_page::copy_page,
         matvec,
         rows::rows,
@@ -116,18 +117,21 @@ impl Steps {
         &self.llama
     }
 
-    /// Compiles the pipelines of one sequence's steps: larger chunks run those of the third size.
+    /// Compiles the pipelines of one sequence's steps: a small and a large chunk stand for the rest.
     pub async fn warm_up(&mut self) -> Result<()> {
         for rows in &CHUNK_ROWS[..3] {
             self.record(*rows).await?;
         }
-        // Where barriers are dear the host chooses more quickly.
-        let on_device =
-            matches!(&self.compute, Compute::Gpu { variant, .. } if !variant.barrier_free);
-        match on_device {
-            true => self.choose_on_device().await,
-            false => Ok(()),
+        let barrier_free =
+            matches!(&self.compute, Compute::Gpu { variant, .. } if variant.barrier_free);
+        // Where barriers are dear, chunks of all sizes have the same tiles, and the host chooses
+        // more quickly.
+        if matches!(&self.compute, Compute::Cpu(_)) || barrier_free {
+            return Ok(());
         }
+        let large = CHUNK_ROWS.iter().find(|rows| **rows > MAX_SMALL_TOKENS);
+        self.record(*large.expect("large chunks")).await?;
+        self.choose_on_device().await
     }
 
     /// Feeds tokens of one sequence, at most [`MAX_TOKENS`].
