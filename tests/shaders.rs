@@ -1,7 +1,7 @@
 //! Every kernel, composed for every format and variant, is valid WGSL (naga), without a GPU.
 
 use inpage::ops::{
-    Kernel, Variant, argmax,
+    Arithmetic, Kernel, Variant, argmax,
     attention::{self, AttentionShape},
     barriers, copy_page, embedding, gated_matmul, gated_matvec, last_row, matmul,
     matrix::{Format, MatrixShape},
@@ -23,6 +23,13 @@ fn variants() -> Vec<Variant> {
             lanes_per_row,
             rows_per_group: 4,
             barrier_free: lanes_per_row < 32,
+            ..Variant::PORTABLE
+        });
+    }
+    for matmul in [Arithmetic::F16, Arithmetic::I8] {
+        variants.push(Variant {
+            matvec: Arithmetic::I8,
+            matmul,
             ..Variant::PORTABLE
         });
     }
@@ -112,7 +119,9 @@ fn every_kernel_is_valid() {
         let wgsl = kernel.wgsl();
         let module = naga::front::wgsl::parse_str(&wgsl)
             .unwrap_or_else(|e| panic!("{}: {}\n{wgsl}", kernel.name(), e.emit_to_string(&wgsl)));
-        let capabilities = Capabilities::SUBGROUP | Capabilities::SHADER_FLOAT16_IN_FLOAT32;
+        let capabilities = Capabilities::SUBGROUP
+            | Capabilities::SHADER_FLOAT16
+            | Capabilities::SHADER_FLOAT16_IN_FLOAT32;
         Validator::new(ValidationFlags::all(), capabilities)
             .validate(&module)
             .unwrap_or_else(|e| panic!("{}: {}", kernel.name(), e.emit_to_string(&wgsl)));

@@ -1,7 +1,7 @@
 //! How a product of many tokens is cut into tiles, one per workgroup or one per lane. Knows nothing
 //! of what a tile's sums are for.
 
-use super::{Variant, kernel::Kernel, shader};
+use super::{Arithmetic, Variant, kernel::Kernel, matrix::Format, shader};
 
 /// Most tokens of a step for which tiles are small.
 pub const MAX_SMALL_TOKENS: usize = 32;
@@ -42,8 +42,22 @@ fn tile(tokens: usize) -> Tile {
     }
 }
 
-/// Appends the module that sums up a tile for a step of `tokens`, and its constants.
-pub(super) fn tiles(kernel: Kernel, tokens: usize, variant: Variant) -> Kernel {
+/// The arithmetic of tiles of matrices of `formats`.
+pub(super) fn arithmetic(formats: &[Format], variant: Variant) -> Arithmetic {
+    if variant.barrier_free {
+        Arithmetic::F32
+    } else {
+        variant.matmul.on(formats)
+    }
+}
+
+/// Appends the modules that sum up a tile for a step of `tokens`, and its constants.
+pub(super) fn tiles(
+    kernel: Kernel,
+    tokens: usize,
+    arithmetic: Arithmetic,
+    variant: Variant,
+) -> Kernel {
     if variant.barrier_free {
         return kernel
             .variant(variant)
@@ -51,12 +65,20 @@ pub(super) fn tiles(kernel: Kernel, tokens: usize, variant: Variant) -> Kernel {
             .module(shader::tile::LANE);
     }
     let tile = tile(tokens);
-    kernel
-        .alias("Block", "array<vec4<f32>, 8>")
+    let kernel = arithmetic
+        .blocks(kernel)
         .constant("TILE_TOKENS", tile.tokens)
         .constant("TILE_ROWS", tile.rows)
         .constant("LANE_TOKENS", tile.lane_tokens)
-        .module(shader::tile::F32)
+        .module(match arithmetic {
+            Arithmetic::F32 => shader::tile::F32,
+            Arithmetic::F16 => shader::tile::F16,
+            Arithmetic::I8 => shader::tile::I8,
+        });
+    match arithmetic {
+        Arithmetic::F32 => kernel,
+        Arithmetic::F16 | Arithmetic::I8 => kernel.module(shader::tile::X_BLOCK),
+    }
 }
 
 /// Workgroups of a matmul of `tokens` by `rows`, counting the rows of all its matrices.
