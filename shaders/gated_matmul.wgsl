@@ -1,65 +1,34 @@
-// out[token, row] = silu(dot(gate[row], x[token])) * dot(up[row], x[token]); tiles as in matmul.wgsl,
-// 32 tokens by 16 rows of each matrix.
-@group(0) @binding(B_x) var<storage, read> x: array<vec4<f32>>; // [tokens, COLS / 4]
+// out[token, row] = silu(dot(gate[row], x[token])) * dot(up[row], x[token]), a tile of both per
+// workgroup: its first half of rows are the gate's, the other the same rows of up.
 
-var<workgroup> x_tile: array<vec4<f32>, 256>; // [32 columns / 4, 32 tokens]
-var<workgroup> w_tile: array<vec4<f32>, 256>; // [32 columns / 4, 16 gate rows then 16 up rows]
+const HALF: u32 = TILE_ROWS / 2u;
 
-@compute @workgroup_size(64)
+fn load_row(first_row: u32, line: u32, block: u32, out: ptr<function, Block>) {
+    let at = min(first_row + line % HALF, ROWS - 1u) * BLOCKS + block;
+    if (line < HALF) {
+        gate_load(at, out);
+    } else {
+        up_load(at, out);
+    }
+}
+
+@compute @workgroup_size(WORKGROUP)
 fn main(
     @builtin(workgroup_id) workgroup: vec3<u32>,
     @builtin(local_invocation_index) local: u32,
 ) {
+    let first_row = workgroup.x * HALF;
+    let first_token = workgroup.y * TILE_TOKENS;
+    var sums: array<vec4<f32>, LANE_TOKENS>;
+    multiply_tiles(first_row, first_token, local, &sums);
     // Not a constant: steps of all chunk sizes share one pipeline.
     let tokens = arrayLength(&out) / ROWS;
-    let first_row = workgroup.x * 16u;
-    let first_token = workgroup.y * 32u;
-    let my_row = (local % 8u) * 2u;
-    let my_token = (local / 8u) * 4u;
-    var gates: array<array<f32, 2>, 4>;
-    var ups: array<array<f32, 2>, 4>;
-    var values: array<vec4<f32>, 8>;
-    for (var block = 0u; block < BLOCKS; block++) {
-        let line = local % 32u;
-        if (local < 32u) {
-            let at = min(first_row + line % 16u, ROWS - 1u) * BLOCKS + block;
-            if (line < 16u) {
-                gate_load(at, &values);
-            } else {
-                up_load(at, &values);
-            }
-            for (var i = 0u; i < 8u; i++) {
-                w_tile[i * 32u + line] = values[i];
-            }
-        } else {
-            let token = min(first_token + line, arrayLength(&x) / (COLS / 4u) - 1u);
-            for (var i = 0u; i < 8u; i++) {
-                let column = block * 8u + i;
-                var value = vec4<f32>(0.0);
-                if (COLS % 32u == 0u || column < COLS / 4u) {
-                    value = x[token * (COLS / 4u) + column];
-                }
-                x_tile[i * 32u + line] = value;
-            }
-        }
-        workgroupBarrier();
-        for (var i = 0u; i < 8u; i++) {
-            for (var t = 0u; t < 4u; t++) {
-                let value = x_tile[i * 32u + my_token + t];
-                for (var r = 0u; r < 2u; r++) {
-                    gates[t][r] += dot(value, w_tile[i * 32u + my_row + r]);
-                    ups[t][r] += dot(value, w_tile[i * 32u + 16u + my_row + r]);
-                }
-            }
-        }
-        workgroupBarrier();
-    }
-    for (var t = 0u; t < 4u; t++) {
-        for (var r = 0u; r < 2u; r++) {
-            let token = first_token + my_token + t;
-            let row = first_row + my_row + r;
+    for (var t = 0u; t < LANE_TOKENS; t++) { // unrolled
+        let token = first_token + t * TOKEN_LANES + local / ROW_LANES;
+        for (var r = 0u; r < 2u; r++) { // unrolled
+            let row = first_row + r * ROW_LANES + local % ROW_LANES;
             if (token < tokens && row < ROWS) {
-                store(token * ROWS + row, row, silu(gates[t][r]) * ups[t][r]);
+                store(token * ROWS + row, row, silu(sums[t][r]) * sums[t][r + 2u]);
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Every kernel, composed for every format and variant, is valid WGSL (naga), without a GPU.
 
 use inpage::ops::{
-    Kernel, Variant, add_positions, argmax,
+    Arithmetic, Kernel, Variant, add_positions, argmax,
     attention::{self, AttentionShape},
     attention_split, barriers, copy_page, embedding, gated_matmul, gated_matvec, last_row,
     layer_norm, matmul,
@@ -24,6 +24,13 @@ fn variants() -> Vec<Variant> {
             lanes_per_row,
             rows_per_group: 4,
             barrier_free: lanes_per_row < 32,
+            ..Variant::PORTABLE
+        });
+    }
+    for matmul in [Arithmetic::F16, Arithmetic::I8] {
+        variants.push(Variant {
+            matvec: Arithmetic::I8,
+            matmul,
             ..Variant::PORTABLE
         });
     }
@@ -95,7 +102,9 @@ fn kernels() -> Vec<Kernel> {
         kernels.push(add_positions::kernel(shape));
         for (bias, residual) in [(false, false), (true, false), (false, true), (true, true)] {
             for variant in variants() {
-                kernels.push(matmul::kernel(shape, bias, residual, variant));
+                for tokens in [16, 256] {
+                    kernels.push(matmul::kernel(shape, tokens, bias, residual, variant));
+                }
                 for norm_eps in [None, Some(1e-5)] {
                     let tokens = if bias == residual {
                         1
@@ -109,7 +118,9 @@ fn kernels() -> Vec<Kernel> {
             }
         }
         for variant in variants() {
-            kernels.push(gated_matmul::kernel(shape, shape, variant));
+            for tokens in [16, 256] {
+                kernels.push(gated_matmul::kernel(shape, shape, tokens, variant));
+            }
             for tokens in [1, matvec::MAX_TOKENS] {
                 kernels.push(gated_matvec::kernel(shape, shape, tokens, 1e-5, variant));
             }
@@ -126,7 +137,9 @@ fn every_kernel_is_valid() {
         let wgsl = kernel.wgsl();
         let module = naga::front::wgsl::parse_str(&wgsl)
             .unwrap_or_else(|e| panic!("{}: {}\n{wgsl}", kernel.name(), e.emit_to_string(&wgsl)));
-        let capabilities = Capabilities::SUBGROUP | Capabilities::SHADER_FLOAT16_IN_FLOAT32;
+        let capabilities = Capabilities::SUBGROUP
+            | Capabilities::SHADER_FLOAT16
+            | Capabilities::SHADER_FLOAT16_IN_FLOAT32;
         Validator::new(ValidationFlags::all(), capabilities)
             .validate(&module)
             .unwrap_or_else(|e| panic!("{}: {}", kernel.name(), e.emit_to_string(&wgsl)));

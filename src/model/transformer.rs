@@ -77,7 +77,7 @@ impl Transformer {
         variant: Variant,
     ) -> Vec<Kernel> {
         let pages = context_of(config, context_tokens).div_ceil(PAGE_TOKENS);
-        let mut kernels = first_kernels(llama, config, pages, gpu.device());
+        let mut kernels = first_kernels(llama, config, pages, variant, gpu.device());
         if chooses_on_device(variant) {
             let shape = Slots::shape(config.token_ids, pages * PAGE_TOKENS);
             kernels.extend(sample::kernels(shape));

@@ -8,12 +8,13 @@ use burn::{
 use burn_wgpu::CubeTensor;
 
 use super::{
-    Variant,
+    Arithmetic, Variant,
     backend::{MatrixTensors, Ops, output, twin_output},
     kernel::Kernel,
     matmul,
     matrix::{Matrix, MatrixShape},
     shader,
+    tile::{arithmetic, tiles, workgroups},
 };
 
 /// `x` is `[tokens, cols]`; gives `[tokens, rows]`.
@@ -26,32 +27,38 @@ pub fn gated_matmul(x: Tensor<2>, gate: &Matrix, up: &Matrix, variant: Variant) 
     ))
 }
 
-/// The composed kernel; `gate` and `up` have equal sizes, formats may differ.
-pub fn kernel(gate: MatrixShape, up: MatrixShape, variant: Variant) -> Kernel {
+/// The composed kernel for steps of `tokens`; `gate` and `up` have equal sizes, formats may differ.
+pub fn kernel(gate: MatrixShape, up: MatrixShape, tokens: usize, variant: Variant) -> Kernel {
     let kernel = Kernel::new(format!("gated_matmul_{}", gate.format.name()))
         .binding("x")
         .binding("out")
         .constant("ROWS", gate.rows)
         .constant("COLS", gate.cols)
         .constant("BLOCKS", gate.row_blocks());
-    let kernel = matrices(kernel, gate, up)
+    let arithmetic = arithmetic(&[gate.format, up.format], variant);
+    let kernel = matrices(kernel, gate, up, arithmetic)
         .module(shader::store::PLAIN)
         .module(shader::SILU);
-    if variant.barrier_free {
-        matmul::lane_tiles(kernel, variant).module(shader::kernel::GATED_MATMUL_LANES)
+    tiles(kernel, tokens, arithmetic, variant).module(if variant.barrier_free {
+        shader::kernel::GATED_MATMUL_LANES
     } else {
-        kernel.module(shader::kernel::GATED_MATMUL)
-    }
+        shader::kernel::GATED_MATMUL
+    })
 }
 
 /// Declares the bindings of both matrices and adds their modules.
-pub(super) fn matrices(mut kernel: Kernel, gate: MatrixShape, up: MatrixShape) -> Kernel {
+pub(super) fn matrices(
+    mut kernel: Kernel,
+    gate: MatrixShape,
+    up: MatrixShape,
+    arithmetic: Arithmetic,
+) -> Kernel {
     for (shape, name) in [(gate, "gate"), (up, "up")] {
         kernel = kernel.binding(&format!("{name}_quants"));
         if shape.format.has_scales() {
             kernel = kernel.binding(&format!("{name}_scales"));
         }
-        kernel = kernel.instance(shape.format.wgsl(), name);
+        kernel = kernel.instance(arithmetic.weights(shape.format), name);
     }
     kernel
 }
@@ -81,8 +88,8 @@ pub(super) fn launch(
     let out = output(&x, [tokens, rows]);
     let mut buffers = vec![&x, &out];
     push_matrices(&mut buffers, &gate, &up);
-    kernel(gate.shape, up.shape, variant)
-        .launch(&buffers, matmul::workgroups(tokens, 2 * rows, variant));
+    kernel(gate.shape, up.shape, tokens, variant)
+        .launch(&buffers, workgroups(tokens, 2 * rows, variant));
     out
 }
 
@@ -90,11 +97,23 @@ pub(super) fn twin(
     x: FlexTensor,
     gate: MatrixTensors<Flex>,
     up: MatrixTensors<Flex>,
-    _variant: Variant,
+    variant: Variant,
 ) -> FlexTensor {
-    let [tokens, _] = x.shape().dims();
-    let mut out = matmul::products(x.storage(), &gate);
-    let ups = matmul::products(x.storage(), &up);
+    let arithmetic = arithmetic(&[gate.shape.format, up.shape.format], variant);
+    sums(x, &gate, &up, arithmetic)
+}
+
+/// The twin in a given arithmetic.
+pub(super) fn sums(
+    x: FlexTensor,
+    gate: &MatrixTensors<Flex>,
+    up: &MatrixTensors<Flex>,
+    arithmetic: Arithmetic,
+) -> FlexTensor {
+    let [tokens, cols] = x.shape().dims();
+    let x = arithmetic.rounded(x.storage(), cols);
+    let mut out = matmul::products(&x, gate);
+    let ups = matmul::products(&x, up);
     out.iter_mut()
         .zip(ups)
         .for_each(|(gate, up)| *gate = *gate / (1.0 + (-*gate).exp()) * up);

@@ -10,7 +10,8 @@ use burn::cubecl::{
 };
 use burn_wgpu::{CubeTensor, KernelSource, SourceKernel, SourceTemplate};
 
-use super::unroll::unroll;
+use super::Arithmetic;
+use super::unroll::{replace_word, unroll};
 
 thread_local! {
     static LAUNCHES: Cell<u64> = const { Cell::new(0) };
@@ -51,6 +52,10 @@ pub struct Variant {
     /// Tiles of a matmul lie in the registers of single lanes and a few lanes of a subgroup attend for
     /// a query head, without workgroup memory; needs subgroups.
     pub barrier_free: bool,
+    /// Arithmetic for a few tokens: F32 or I8.
+    pub matvec: Arithmetic,
+    /// Arithmetic for many tokens; F32 where tiles lie in single lanes.
+    pub matmul: Arithmetic,
 }
 
 impl Variant {
@@ -62,6 +67,8 @@ impl Variant {
         rows_per_group: 2,
         workgroup: 64,
         barrier_free: false,
+        matvec: Arithmetic::F32,
+        matmul: Arithmetic::F32,
     };
 
     /// In a few words, as reports show it.
@@ -70,12 +77,16 @@ impl Variant {
             true => format!("subgroups of {}", self.lanes_per_row),
             false => "portable".into(),
         };
-        reductions
-            + if self.barrier_free {
-                ", no barriers"
-            } else {
-                ""
+        let mut name = reductions;
+        if self.barrier_free {
+            name.push_str(", no barriers");
+        }
+        for (op, arithmetic) in [("matvec", self.matvec), ("matmul", self.matmul)] {
+            if arithmetic != Arithmetic::F32 {
+                name.push_str(&format!(", {op} in {}", arithmetic.name()));
             }
+        }
+        name
     }
 }
 
@@ -86,7 +97,8 @@ pub struct Kernel {
     constants: String,
     modules: Vec<Module>,
     bindings: u32,
-    directives: &'static str,
+    directives: Vec<&'static str>,
+    aliases: Vec<(&'static str, &'static str)>,
 }
 
 #[derive(Debug, Clone, Hash, PartialEq, Eq)]
@@ -104,7 +116,8 @@ impl Kernel {
             constants: String::new(),
             modules: Vec::new(),
             bindings: 0,
-            directives: "",
+            directives: Vec::new(),
+            aliases: Vec::new(),
         }
     }
 
@@ -140,6 +153,13 @@ impl Kernel {
         self
     }
 
+    /// Lets modules say `name` for a type. Written out in the text: naga takes a WGSL alias of an
+    /// array for a type of its own.
+    pub fn alias(mut self, name: &'static str, ty: &'static str) -> Self {
+        self.aliases.push((name, ty));
+        self
+    }
+
     /// Appends a module.
     pub fn module(mut self, source: &'static str) -> Self {
         self.modules.push(Module {
@@ -159,10 +179,16 @@ impl Kernel {
     }
 
     /// Turns on what the variant's modules need.
-    pub fn variant(mut self, variant: Variant) -> Self {
+    pub fn variant(self, variant: Variant) -> Self {
         if variant.subgroups && variant.enable_directives {
-            self.directives = "enable subgroups;\n";
+            return self.directive("enable subgroups;\n");
         }
+        self
+    }
+
+    /// Puts a line before everything else.
+    pub fn directive(mut self, line: &'static str) -> Self {
+        self.directives.push(line);
         self
     }
 
@@ -173,7 +199,12 @@ impl Kernel {
 
     /// The whole WGSL text.
     pub fn wgsl(&self) -> String {
-        let mut text = format!("{}// {}\n{}", self.directives, self.name, self.constants);
+        let mut text = format!(
+            "{}// {}\n{}",
+            self.directives.concat(),
+            self.name,
+            self.constants
+        );
         for module in &self.modules {
             text.push('\n');
             match module.instance {
@@ -182,6 +213,9 @@ impl Kernel {
                 }
                 None => text.push_str(module.source),
             }
+        }
+        for (name, ty) in &self.aliases {
+            text = replace_word(&text, name, ty);
         }
         unroll(&text, &|name| self.value(name))
     }
@@ -242,7 +276,8 @@ impl KernelSource for Kernel {
             self.name.clone(),
             self.constants.clone(),
             modules,
-            self.directives,
+            self.directives.clone(),
+            self.aliases.clone(),
         ))
     }
 

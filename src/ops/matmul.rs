@@ -9,11 +9,12 @@ use burn::{
 use burn_wgpu::CubeTensor;
 
 use super::{
-    Variant,
+    Arithmetic, Variant,
     backend::{MatrixTensors, Maybe, Ops, maybe, output, twin_output},
     kernel::Kernel,
     matrix::{BLOCK_COLS, Matrix, MatrixShape},
     shader,
+    tile::{arithmetic, tiles, workgroups},
 };
 
 /// `x` is `[tokens, cols]`, `bias` `[rows]`, `residual` `[tokens, rows]`; gives `[tokens, rows]`.
@@ -33,8 +34,15 @@ pub fn matmul(
     ))
 }
 
-/// The composed kernel.
-pub fn kernel(weights: MatrixShape, bias: bool, residual: bool, variant: Variant) -> Kernel {
+/// The composed kernel for steps of `tokens`.
+pub fn kernel(
+    weights: MatrixShape,
+    tokens: usize,
+    bias: bool,
+    residual: bool,
+    variant: Variant,
+) -> Kernel {
+    let arithmetic = arithmetic(&[weights.format], variant);
     let mut kernel = Kernel::new(format!("matmul_{}", weights.format.name()))
         .binding("x")
         .binding("out")
@@ -52,38 +60,13 @@ pub fn kernel(weights: MatrixShape, bias: bool, residual: bool, variant: Variant
         .constant("ROWS", weights.rows)
         .constant("COLS", weights.cols)
         .constant("BLOCKS", weights.row_blocks())
-        .module(weights.format.wgsl())
+        .module(arithmetic.weights(weights.format))
         .module(store_module(bias, residual));
-    if variant.barrier_free {
-        lane_tiles(kernel, variant).module(shader::kernel::MATMUL_LANES)
+    tiles(kernel, tokens, arithmetic, variant).module(if variant.barrier_free {
+        shader::kernel::MATMUL_LANES
     } else {
-        kernel.module(shader::kernel::MATMUL)
-    }
-}
-
-/// Lanes of a workgroup whose lanes have tiles of their own.
-const TILE_LANES: usize = 16;
-/// Tokens and rows of a tile: of a lane, and of a workgroup.
-const LANE_TILE: [usize; 2] = [16, 8];
-const WORKGROUP_TILE: [usize; 2] = [32, 32];
-
-/// What kernels with a tile per lane share.
-pub(super) fn lane_tiles(kernel: Kernel, variant: Variant) -> Kernel {
-    kernel
-        .variant(variant)
-        .constant("WORKGROUP", TILE_LANES)
-        .module(shader::LANE_TILE)
-}
-
-/// Workgroups of a matmul of `tokens` by `rows`, counting the rows of all its matrices.
-pub(super) fn workgroups(tokens: usize, rows: usize, variant: Variant) -> [u32; 3] {
-    let [tile_tokens, tile_rows] = if variant.barrier_free {
-        [LANE_TILE[0], LANE_TILE[1] * TILE_LANES]
-    } else {
-        WORKGROUP_TILE
-    };
-    let (x, y) = (rows.div_ceil(tile_rows), tokens.div_ceil(tile_tokens));
-    [x as u32, y as u32, 1]
+        shader::kernel::MATMUL
+    })
 }
 
 /// What happens to a result, as a module.
@@ -112,7 +95,7 @@ pub(super) fn launch(
         buffers.push(&weights.scales);
     }
     buffers.extend(bias.into_iter().chain(residual));
-    kernel(shape, bias.is_some(), residual.is_some(), variant)
+    kernel(shape, tokens, bias.is_some(), residual.is_some(), variant)
         .launch(&buffers, workgroups(tokens, shape.rows, variant));
     out
 }
@@ -122,11 +105,23 @@ pub(super) fn twin(
     weights: MatrixTensors<Flex>,
     bias: Maybe<Flex>,
     residual: Maybe<Flex>,
-    _variant: Variant,
+    variant: Variant,
 ) -> FlexTensor {
-    let [tokens, _] = x.shape().dims();
+    let arithmetic = arithmetic(&[weights.shape.format], variant);
+    sums(x, &weights, bias, residual, arithmetic)
+}
+
+/// The twin in a given arithmetic.
+pub(super) fn sums(
+    x: FlexTensor,
+    weights: &MatrixTensors<Flex>,
+    bias: Maybe<Flex>,
+    residual: Maybe<Flex>,
+    arithmetic: Arithmetic,
+) -> FlexTensor {
+    let [tokens, cols] = x.shape().dims();
     let rows = weights.shape.rows;
-    let mut out = products(x.storage(), &weights);
+    let mut out = products(&arithmetic.rounded(x.storage(), cols), weights);
     if let Some(bias) = bias.as_ref() {
         for row in out.chunks_exact_mut(rows) {
             row.iter_mut()

@@ -5,7 +5,7 @@ use burn::tensor::{DType, Device, Tensor, TensorData};
 use futures_util::future::join;
 
 use super::{
-    Kernel, Variant,
+    Arithmetic, Kernel, Variant,
     attention::{AttentionShape, attention},
     attention_split::{self, attention_split},
     barriers::barrier_us,
@@ -15,6 +15,7 @@ use super::{
     matmul::matmul,
     matrix::{Format, Matrix, MatrixShape},
     matvec::{MAX_TOKENS, matvec},
+    quickest::quickest,
     rope_kv::RopeShape,
     sample::{RowChoice, SamplerMemory, SamplerShape, parse, sample},
     step::{KvMemory, PAGE_TOKENS, Segment, Step},
@@ -28,7 +29,8 @@ const ROWS: usize = 37;
 /// A barrier that costs more than this decides for kernels without: a GPU's costs some nanoseconds.
 const DEAR_BARRIER_US: f64 = 0.2;
 
-/// The best variant that computes rightly on the device, on matrices of `formats` (at least one).
+/// The best variant that computes rightly on the device, on matrices of `formats` (at least one, the
+/// most frequent first), in the quickest arithmetic.
 ///
 /// # Errors
 /// [`Error::NoDevice`] if none does.
@@ -47,7 +49,38 @@ pub async fn best_variant_with(
     own: impl Fn(Variant) -> Vec<Kernel>,
 ) -> Result<Variant> {
     let barriers_are_dear = barrier_us(gpu).await? > DEAR_BARRIER_US;
-    choose_with(gpu, &candidates(gpu, barriers_are_dear), formats, own).await
+    let candidates = candidates(gpu, barriers_are_dear);
+    let variant = choose_with(gpu, &candidates, formats, &own).await?;
+    if barriers_are_dear {
+        return Ok(variant);
+    }
+    let quickest = quickest(gpu, variant, formats).await?;
+    if quickest != variant {
+        gpu.compile_ahead(texts(&own(quickest))).await;
+    }
+    Ok(quickest)
+}
+
+/// As [`best_variant`], but in f32.
+///
+/// # Errors
+/// [`Error::NoDevice`] if none computes rightly.
+pub async fn exact_variant(gpu: &Gpu, formats: &[Format]) -> Result<Variant> {
+    exact_variant_with(gpu, formats, |_| Vec::new()).await
+}
+
+/// As [`best_variant_with`], but in f32.
+///
+/// # Errors
+/// [`Error::NoDevice`] if none computes rightly.
+pub async fn exact_variant_with(
+    gpu: &Gpu,
+    formats: &[Format],
+    own: impl Fn(Variant) -> Vec<Kernel>,
+) -> Result<Variant> {
+    let barriers_are_dear = barrier_us(gpu).await? > DEAR_BARRIER_US;
+    let candidates = candidates(gpu, barriers_are_dear);
+    choose_with(gpu, &candidates, formats, &own).await
 }
 
 /// The variants worth trying on a device, best first; the last works everywhere.
@@ -83,21 +116,20 @@ pub fn candidates(gpu: &Gpu, barriers_are_dear: bool) -> Vec<Variant> {
 /// # Errors
 /// [`Error::NoDevice`] if none does, with what each got wrong.
 pub async fn choose(gpu: &Gpu, candidates: &[Variant], formats: &[Format]) -> Result<Variant> {
-    choose_with(gpu, candidates, formats, |_| Vec::new()).await
+    choose_with(gpu, candidates, formats, &|_| Vec::new()).await
 }
 
 async fn choose_with(
     gpu: &Gpu,
     candidates: &[Variant],
     formats: &[Format],
-    own: impl Fn(Variant) -> Vec<Kernel>,
+    own: &impl Fn(Variant) -> Vec<Kernel>,
 ) -> Result<Variant> {
     let mut faults = Vec::new();
     for &variant in candidates {
         // The proof's come first: it runs while the others are compiled.
-        let wgsl = |kernels: Vec<Kernel>| kernels.iter().map(Kernel::wgsl).collect();
-        let proof_compiled = gpu.compile_ahead(wgsl(kernels(gpu.device(), variant, formats)));
-        let own_compiled = gpu.compile_ahead(wgsl(own(variant)));
+        let proof_compiled = gpu.compile_ahead(texts(&kernels(gpu.device(), variant, formats)));
+        let own_compiled = gpu.compile_ahead(texts(&own(variant)));
         let proven = async {
             proof_compiled.await;
             prove(gpu, variant, formats).await
@@ -112,6 +144,10 @@ async fn choose_with(
         "no kernel variant computes rightly: {}",
         faults.join("; ")
     )))
+}
+
+fn texts(kernels: &[Kernel]) -> Vec<String> {
+    kernels.iter().map(Kernel::wgsl).collect()
 }
 
 /// Formats and numbers of tokens to compare products of.
@@ -130,6 +166,9 @@ fn kernels(device: &Device, variant: Variant, formats: &[Format]) -> Vec<Kernel>
         for (format, tokens) in cases(formats) {
             products(device, format, tokens, variant);
         }
+        if let Some(&first) = formats.first() {
+            products(device, first, MAX_TOKENS + 1, variant);
+        }
         for &tokens in attended_tokens(variant) {
             attended(device, tokens, variant);
         }
@@ -138,26 +177,95 @@ fn kernels(device: &Device, variant: Variant, formats: &[Format]) -> Vec<Kernel>
 
 /// Compares the variant's kernels with their twins.
 async fn prove(gpu: &Gpu, variant: Variant, formats: &[Format]) -> Result<()> {
-    let cpu = Device::flex();
     for (format, tokens) in cases(formats) {
-        let on_gpu = all_floats(products(gpu.device(), format, tokens, variant)).await;
-        let on_cpu = all_floats(products(&cpu, format, tokens, variant)).await?;
-        let what = format!("{} of {tokens} tokens", format.name());
-        compare(&what, &on_gpu.map_err(|e| gpu.failure(e))?, &on_cpu)?;
+        prove_products(gpu, variant, format, tokens).await?;
+    }
+    if let Some(&first) = formats.first() {
+        any_tile(gpu, first, variant).await?;
     }
     for &tokens in attended_tokens(variant) {
         let on_gpu = floats(attended(gpu.device(), tokens, variant)).await;
-        let on_cpu = floats(attended(&cpu, tokens, variant)).await?;
+        let on_cpu = floats(attended(&Device::flex(), tokens, variant)).await?;
+        let on_gpu = on_gpu.map_err(|e| gpu.failure(e))?;
         let what = format!("attention of {tokens} tokens");
-        compare(&what, &on_gpu.map_err(|e| gpu.failure(e))?, &on_cpu)?;
+        compare(&what, &on_gpu, &on_cpu, Arithmetic::F32)?;
     }
     Ok(())
 }
 
-fn compare(what: &str, on_gpu: &[f32], on_cpu: &[f32]) -> Result<()> {
+/// Compares only the products for a few or for `many` tokens with their twins, on formats on which
+/// the variant's arithmetic differs from f32: what the rest of the variant is was proven before.
+///
+/// # Errors
+/// When an output is wrong, or the device fails.
+pub(super) async fn agrees(
+    gpu: &Gpu,
+    variant: Variant,
+    formats: &[Format],
+    many: bool,
+) -> Result<()> {
+    let (arithmetic, tokens) = if many {
+        (variant.matmul, [MAX_TOKENS + 1, 2 * ROWS])
+    } else {
+        (variant.matvec, [1, MAX_TOKENS])
+    };
+    let formats = formats
+        .iter()
+        .filter(|format| arithmetic.on(&[**format]) == arithmetic);
+    for (i, &format) in formats.enumerate() {
+        // Several tokens once, as in `prove`.
+        let tokens = if i == 0 { &tokens[..] } else { &tokens[..1] };
+        for &tokens in tokens {
+            prove_products(gpu, variant, format, tokens).await?;
+        }
+        if many && i == 0 {
+            any_tile(gpu, format, variant).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn prove_products(gpu: &Gpu, variant: Variant, format: Format, tokens: usize) -> Result<()> {
+    let arithmetic = if tokens <= MAX_TOKENS {
+        variant.matvec
+    } else {
+        variant.matmul
+    };
+    let on_gpu = all_floats(products(gpu.device(), format, tokens, variant)).await;
+    let on_cpu = all_floats(products(&Device::flex(), format, tokens, variant)).await?;
+    let what = format!("{} of {tokens} tokens", format.name());
+    let on_gpu = on_gpu.map_err(|e| gpu.failure(e))?;
+    compare(&what, &on_gpu, &on_cpu, arithmetic)
+}
+
+/// Small and large tiles must give a token the same, to the last bit: a compiler may reorder sums.
+async fn any_tile(gpu: &Gpu, format: Format, variant: Variant) -> Result<()> {
+    let (few, many) = (MAX_TOKENS + 1, 2 * ROWS);
+    let small = all_floats(products(gpu.device(), format, few, variant)).await;
+    let large = all_floats(products(gpu.device(), format, many, variant)).await;
+    let [small, large] = [small, large].map(|of| of.map_err(|e| gpu.failure(e)));
+    let (small, large) = (small?, large?);
+    // Plain products, then gated ones.
+    for (small, large) in small.chunks(few * ROWS).zip(large.chunks(many * ROWS)) {
+        if small
+            .iter()
+            .zip(large)
+            .any(|(a, b)| a.to_bits() != b.to_bits())
+        {
+            return Err(Error::Internal("a token depends on its tile".into()));
+        }
+    }
+    Ok(())
+}
+
+fn compare(what: &str, on_gpu: &[f32], on_cpu: &[f32], arithmetic: Arithmetic) -> Result<()> {
+    let tolerance = match arithmetic {
+        Arithmetic::F32 => 1e-3,
+        Arithmetic::F16 | Arithmetic::I8 => 5e-2,
+    };
     for (i, (a, b)) in on_gpu.iter().zip(on_cpu).enumerate() {
         // False for NaN too.
-        let close = (a - b).abs() <= 1e-3 * (1.0 + b.abs());
+        let close = (a - b).abs() <= tolerance * (1.0 + b.abs());
         if !close {
             return Err(Error::Internal(format!(
                 "output {i} of {what} is {a}, not {b}"

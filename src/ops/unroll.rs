@@ -26,7 +26,7 @@ pub(super) fn unroll(wgsl: &str, constant: &impl Fn(&str) -> Option<u32>) -> Str
     let mut text = wgsl[..start].to_owned();
     for i in 0..count {
         text.push_str("{\n");
-        push_with(&mut text, &body, variable, &format!("{i}u"));
+        text.push_str(&replace_word(&body, variable, &format!("{i}u")));
         text.push_str("}\n");
     }
     text.push_str(&unroll(&wgsl[end + 1..], constant));
@@ -56,19 +56,21 @@ fn closing_brace(text: &str) -> usize {
     panic!("a loop to be unrolled has no end")
 }
 
-/// Appends `body` with each word `variable` replaced.
-fn push_with(text: &mut String, body: &str, variable: &str, value: &str) {
+/// `text` with each word `word` replaced.
+pub(super) fn replace_word(text: &str, word: &str, with: &str) -> String {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
-    let mut rest = body;
-    while let Some(at) = rest.find(variable) {
-        let (before, after) = (&rest[..at], &rest[at + variable.len()..]);
+    let mut replaced = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(word) {
+        let (before, after) = (&rest[..at], &rest[at + word.len()..]);
         let is_word = !before.ends_with(is_part)
             && !after.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
-        text.push_str(before);
-        text.push_str(if is_word { value } else { variable });
+        replaced.push_str(before);
+        replaced.push_str(if is_word { with } else { word });
         rest = after;
     }
-    text.push_str(rest);
+    replaced.push_str(rest);
+    replaced
 }
 
 #[cfg(test)]

@@ -152,6 +152,7 @@ fn browser_device() -> BrowserDevice {
             .and_then(|name| name.as_string())
             .unwrap_or_default(),
         subgroups: global("inpageSubgroups").is_some_and(|value| value.is_truthy()),
+        packed_dot: global("inpagePackedDot").is_some_and(|value| value.is_truthy()),
     }
 }
 

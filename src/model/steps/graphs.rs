@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 
 use burn::tensor::{Device, Tensor};
 
-use super::{BATCH_ROWS, CHOSEN_IDS, Steps, WARM_ROWS, ids_of, upload};
+use super::{BATCH_ROWS, CHOSEN_IDS, Steps, ids_of, upload, warm_rows};
 use crate::{
     Result,
     device::{Gpu, Graph},
     model::{Compute, ModelConfig, llama::Llama},
     ops::{
-        Kernel,
+        Kernel, Variant,
         argmax::argmax,
         attention_split::{self, partial_elements},
         collect,
@@ -24,6 +24,7 @@ pub fn first_kernels(
     llama: &Llama,
     config: &ModelConfig,
     pages: usize,
+    variant: Variant,
     device: &Device,
 ) -> Vec<Kernel> {
     // Nothing runs: all layers may share one.
@@ -32,7 +33,7 @@ pub fn first_kernels(
     let mut step = Step::new(1, 1, device);
     let mut chosen = Some(upload(&[0; CHOSEN_IDS], device));
     collect(|| {
-        for rows in WARM_ROWS {
+        for &rows in warm_rows(variant) {
             let mut ids = Some(upload(&vec![0; rows], device));
             let x = llama.forward(upload(&vec![0; rows], device), &mut kv, &step);
             let logits = llama.last_logits(x.clone(), &step);

@@ -19,7 +19,7 @@ use crate::{
     Error, Result,
     device::Graph,
     ops::{
-        Variant,
+        MAX_SMALL_TOKENS, Variant,
         copy_page::copy_page,
         matvec,
         rows::rows,
@@ -39,8 +39,6 @@ pub(super) const CHOSEN_IDS: usize = 64;
 /// among them would only cost pipelines.
 const CHUNK_ROWS: [usize; 7] = [1, 8, 16, 32, 64, 128, MAX_TOKENS];
 const BATCH_ROWS: [usize; 4] = [1, 2, 4, MAX_BATCH];
-/// Rows of the steps that are recorded at once: larger chunks run the last one's pipelines.
-const WARM_ROWS: [usize; 3] = [1, 8, 16];
 /// Tokens whose logits are there at once while a prompt is scored.
 const SCORE_TOKENS: usize = 32;
 
@@ -120,14 +118,13 @@ impl Steps {
 
     /// Records one sequence's steps.
     pub async fn warm_up(&mut self) -> Result<()> {
-        for rows in WARM_ROWS {
+        let variant = self.compute.variant();
+        for &rows in warm_rows(variant) {
             self.record(rows).await?;
         }
-        let on_device =
-            matches!(&self.compute, Compute::Gpu { variant, .. } if chooses_on_device(*variant));
-        match on_device {
-            true => self.choose_on_device().await,
-            false => Ok(()),
+        match &self.compute {
+            Compute::Gpu { .. } if chooses_on_device(variant) => self.choose_on_device().await,
+            _ => Ok(()),
         }
     }
 
@@ -266,6 +263,16 @@ impl Steps {
                 .map_err(|e| Error::Internal(format!("{e:?}")))
         });
         words.collect()
+    }
+}
+
+/// Rows of the steps that are recorded at once: other chunks run the pipelines of the last ones. Tiles
+/// of many tokens differ from those of some, unless they lie in single lanes.
+pub(super) fn warm_rows(variant: Variant) -> &'static [usize] {
+    const ROWS: [usize; 4] = [1, 8, 16, 2 * MAX_SMALL_TOKENS];
+    match variant.barrier_free {
+        true => &ROWS[..3],
+        false => &ROWS,
     }
 }
 
