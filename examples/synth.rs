@@ -158,10 +158,10 @@ fn find_shape(name: &str) -> Result<Shape, String> {
 }
 
 fn find_type(name: &str) -> Result<TensorType, String> {
-    let all = TensorType::ALL;
-    let found = all.iter().find(|ty| ty.name().eq_ignore_ascii_case(name));
+    let all = TensorType::ALL.iter().filter(|ty| ty.is_quantizable());
+    let found = all.clone().find(|ty| ty.name().eq_ignore_ascii_case(name));
     found.copied().ok_or_else(|| {
-        let names: Vec<_> = all.iter().map(|ty| ty.name().to_lowercase()).collect();
+        let names: Vec<_> = all.map(|ty| ty.name().to_lowercase()).collect();
         format!("no type {name}; there are {}", names.join(", "))
     })
 }
@@ -298,7 +298,10 @@ fn file_type(ty: TensorType) -> Option<u32> {
         TensorType::F32 => 0,
         TensorType::F16 => 1,
         TensorType::Q4_0 => 2,
+        TensorType::Q4_1 => 3,
         TensorType::Q8_0 => 7,
+        TensorType::Q5_0 => 8,
+        TensorType::Q5_1 => 9,
         TensorType::Q6_K => 18,
         TensorType::BF16 => 32,
         _ => return None,

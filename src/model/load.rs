@@ -233,11 +233,10 @@ impl<S: ByteSource> Loader<'_, S> {
         let weights = names.each_ref().map(|name| format!("{name}.weight"));
         let tensors = weights.each_ref().map(|name| self.gguf.tensor(name));
         let first = tensors[0].map(|tensor| tensor.ty);
-        // Scales are packed two to a word: a matrix of an odd number of blocks cannot be followed.
-        let joinable = tensors.iter().flatten().all(|tensor| {
-            let shape = matrix_shape(tensor);
-            Some(tensor.ty) == first && (shape.rows * shape.row_blocks()).is_multiple_of(2)
-        });
+        let joinable = tensors
+            .iter()
+            .flatten()
+            .all(|tensor| Some(tensor.ty) == first);
         let mut biases = Vec::new();
         for name in &names {
             biases.push(self.bias(name).await?);
@@ -327,11 +326,13 @@ impl<S: ByteSource> Loader<'_, S> {
             return Ok(Matrix::outline(shape, self.device));
         }
         let mut matrix = Matrix::reserve(shape, self.device);
-        let mut first_block = 0;
-        for tensor in &tensors {
+        let (mut quants_at, mut scales_at) = (0, 0);
+        // Scales that do not fill a word yet wait for the next rows.
+        let mut scales = Vec::new();
+        let last = tensors.len() - 1;
+        for (i, tensor) in tensors.iter().enumerate() {
             let row_bytes = tensor.row_bytes() as usize;
-            // An even number of rows: chunks of scales start at whole words.
-            let chunk_rows = (CHUNK_BYTES / row_bytes / 2 * 2).max(2);
+            let chunk_rows = (CHUNK_BYTES / row_bytes).max(1);
             let mut row = 0;
             let rows = tensor.row_count() as usize;
             let mut bytes = Vec::new();
@@ -340,14 +341,17 @@ impl<S: ByteSource> Loader<'_, S> {
                 bytes.resize(count * row_bytes, 0);
                 let offset = tensor.offset_bytes + (row * row_bytes) as u64;
                 self.read(offset, &mut bytes).await?;
-                let (quants, scales) = repack(tensor.ty, shape, &bytes);
-                let block = first_block + row * shape.row_blocks();
-                let quants_at = block * shape.format.block_words();
-                let scales_at = shape.scale_word_at(block);
-                matrix = matrix.write(quants_at, quants, scales_at, scales);
                 row += count;
+                let quants = words(&repack(tensor.ty, shape, &bytes, &mut scales));
+                if i == last && row == rows {
+                    scales.resize(scales.len().next_multiple_of(4), 0);
+                }
+                let whole: Vec<u8> = scales.drain(..scales.len() / 4 * 4).collect();
+                let (quant_words, scale_words) = (quants.len(), whole.len() / 4);
+                matrix = matrix.write(quants_at, quants, scales_at, words(&whole));
+                quants_at += quant_words;
+                scales_at += scale_words;
             }
-            first_block += rows * shape.row_blocks();
         }
         Ok(matrix)
     }
@@ -378,16 +382,26 @@ fn format_of(ty: TensorType) -> Format {
         TensorType::BF16 => Format::Bf16,
         TensorType::Q8_0 => Format::Q8_0,
         TensorType::Q4_0 => Format::Q4_0,
+        TensorType::Q4_1 => Format::Q4_1,
+        TensorType::Q5_0 => Format::Q5_0,
+        TensorType::Q5_1 => Format::Q5_1,
+        TensorType::Q2_K => Format::Q2K,
+        TensorType::Q3_K => Format::Q3K,
+        TensorType::Q4_K => Format::Q4K,
+        TensorType::Q5_K => Format::Q5K,
         TensorType::Q6_K => Format::Q6K,
+        TensorType::IQ4_NL => Format::Iq4Nl,
+        TensorType::IQ4_XS => Format::Iq4Xs,
+        TensorType::MXFP4 => Format::Mxfp4,
     }
 }
 
-/// Whole rows of a file as words of the kernels' layout; unquantized rows are padded with zeros to
-/// whole blocks.
-fn repack(ty: TensorType, shape: MatrixShape, bytes: &[u8]) -> (Vec<u32>, Vec<u32>) {
-    let (mut quants, mut scales) = (Vec::new(), Vec::new());
+/// The quants of whole rows of a file in the kernels' layout, unquantized rows padded with zeros to
+/// whole blocks; appends their scales to `scales`.
+fn repack(ty: TensorType, shape: MatrixShape, bytes: &[u8], scales: &mut Vec<u8>) -> Vec<u8> {
+    let mut quants = Vec::new();
     if shape.cols.is_multiple_of(BLOCK_COLS) {
-        split_blocks(ty, bytes, &mut quants, &mut scales);
+        split_blocks(ty, bytes, &mut quants, scales);
     } else {
         let padded = shape.row_blocks() * shape.format.block_words() * 4;
         for row in bytes.chunks_exact(ty.block_bytes() * shape.cols / ty.block_len()) {
@@ -395,21 +409,40 @@ fn repack(ty: TensorType, shape: MatrixShape, bytes: &[u8]) -> (Vec<u32>, Vec<u3
             quants.resize(quants.len().next_multiple_of(padded), 0);
         }
     }
-    if shape.format == Format::Q6K {
-        // 16 scales and an f16: padded to whole words.
-        let padded = scales
-            .chunks_exact(18)
-            .flat_map(|s| s.iter().copied().chain([0, 0]));
-        scales = padded.collect();
-    }
-    (words(quants), words(scales))
+    quants
 }
 
-/// Little-endian bytes as words, the last one padded with zeros.
-fn words(mut bytes: Vec<u8>) -> Vec<u32> {
-    bytes.resize(bytes.len().next_multiple_of(4), 0);
-    bytes
-        .chunks_exact(4)
-        .map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]))
-        .collect()
+/// Whole words of little-endian bytes.
+fn words(bytes: &[u8]) -> Vec<u32> {
+    let words = bytes.as_chunks().0.iter();
+    words.map(|&word| u32::from_le_bytes(word)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::weights::blocks::vectors;
+
+    /// What the kernels see of a block of a file is what the file means by it.
+    #[test]
+    fn every_type_decodes_the_same_from_the_kernels_layout() {
+        for vectors in vectors::decoded() {
+            let ty = vectors.ty;
+            let format = format_of(ty);
+            assert_eq!(format.name(), ty.name().to_lowercase());
+            let (rows, cols) = (1, vectors.values.len());
+            let shape = MatrixShape { format, rows, cols };
+            let mut scales = Vec::new();
+            let quants = words(&repack(ty, shape, &vectors.bytes, &mut scales));
+            scales.resize(scales.len().next_multiple_of(4).max(4), 0);
+            let scales = words(&scales);
+            assert_eq!(quants.len(), shape.quant_words(), "{ty}");
+            assert_eq!(scales.len(), shape.scale_words(), "{ty}");
+            let blocks = 0..shape.row_blocks();
+            let decoded: Vec<f32> = blocks
+                .flat_map(|block| format.decode(&quants, &scales, block))
+                .collect();
+            assert_eq!(decoded, vectors.values, "{ty}");
+        }
+    }
 }

@@ -13,7 +13,7 @@ use super::{
     gated_matmul::gated_matmul,
     gated_matvec::gated_matvec,
     matmul::matmul,
-    matrix::{Format, Matrix, MatrixShape},
+    matrix::{Format, Matrix, MatrixShape, ScaleWord},
     matvec::{MAX_TOKENS, matvec},
     quickest::quickest,
     rope_kv::RopeShape,
@@ -364,11 +364,9 @@ fn products(device: &Device, format: Format, tokens: usize, variant: Variant) ->
             cols,
         };
         let quants = (0..shape.quant_words()).map(|i| word(format, i)).collect();
-        // Two f16 of 1/64 a word.
-        let scales = if format.has_scales() {
-            vec![0x2400_2400; shape.scale_words()]
-        } else {
-            vec![]
+        let scales = match format.has_scales() {
+            true => (0..shape.scale_words()).map(|i| scale(format, i)).collect(),
+            false => vec![],
         };
         Matrix::reserve(shape, device).write(0, quants, 0, scales)
     };
@@ -498,6 +496,23 @@ fn word(format: Format, i: usize) -> u32 {
         Format::F32 => value.to_bits(),
         Format::F16 => 0x1_0001 * u32::from(half::f16::from_f32(value).to_bits()),
         Format::Bf16 => 0x1_0001 * u32::from(half::bf16::from_f32(value).to_bits()),
-        Format::Q8_0 | Format::Q4_0 | Format::Q6K => (i as u32).wrapping_mul(0x9e37_79b9),
+        _ => (i as u32).wrapping_mul(0x9e37_79b9),
+    }
+}
+
+/// Contents of a scale word that keep weights near one: f16 of 1/64, or of 1/1024 where a scale of more
+/// bits multiplies them, exponents of 1/8.
+fn scale(format: Format, i: usize) -> u32 {
+    let bits = (i as u32 + 1).wrapping_mul(0x9e37_79b9);
+    let half = match format.row_multiple() {
+        256 => 0x1400,
+        _ => 0x2400,
+    };
+    match format.scale_word(i) {
+        ScaleWord::Halves => half << 16 | half,
+        ScaleWord::LowerHalf => bits & 0xffff_0000 | half,
+        ScaleWord::UpperHalf => half << 16 | bits & 0xffff,
+        ScaleWord::Bits => bits,
+        ScaleWord::Exponents => 0x7c7c_7c7c,
     }
 }

@@ -1,56 +1,31 @@
-// Q6_K matrix: super-blocks of 256 elements in groups of 16, value = d * scale * (q - 32).
-// Quants as in the file: 128 bytes of low nibbles, then 64 of upper bits; within each half of a
-// super-block four runs of 32 elements share the upper bits' bytes, and the last two runs are the
-// upper nibbles of the first two. Scales: 16 signed bytes, then an f16 d, five words in all.
+// Q6_K matrix: super-blocks of eight blocks in groups of 16 elements, value = d * scale * (q - 32) with
+// 6-bit quants q. Quants: the nibbles of eight blocks, byte j with element j low and j + 16 high, then
+// the upper bits of each in two words: bits 2 * i of byte j of word k are element 16 * k + 4 * i + j.
+// Scales: 16 signed bytes, an f16 d and two bytes of padding.
 // Written for the name `weights`; instantiated under each matrix's name.
 @group(0) @binding(B_weights_quants) var<storage, read> weights_quants: array<vec4<u32>>; // [super-blocks, 12]
 @group(0) @binding(B_weights_scales) var<storage, read> weights_scales: array<u32>; // [super-blocks, 5]
 
-// Factor of one group of 16: `group` 0 or 1 of a run of 32.
-fn weights_factor(block: u32, group: u32) -> f32 {
-    let at = block / 8u * 5u;
-    let scale = (block % 8u) * 2u + group;
-    let d = unpack2x16float(weights_scales[at + 4u]).x;
-    return d * f32(unpack4xI8(weights_scales[at + scale / 4u])[scale % 4u]);
+struct weights_Block {
+    low: vec4<u32>,
+    high: vec2<u32>,
+    factors: vec2<f32>,
 }
 
-// The bytes of a word, minus 32; one by one as in q4_0.wgsl.
-fn weights_sixes(q: u32) -> vec4<f32> {
-    let a = vec4<i32>(i32(q & 63u), i32((q >> 8u) & 63u), i32((q >> 16u) & 63u), i32(q >> 24u));
-    return vec4<f32>(a) - 32.0;
+fn weights_open(block: u32) -> weights_Block {
+    let superblock = block / 8u;
+    let run = block % 8u;
+    let scales = bitcast<i32>(weights_scales[superblock * 5u + run / 2u] << (16u - run % 2u * 16u));
+    let d = unpack2x16float(weights_scales[superblock * 5u + 4u]).x;
+    let low = weights_quants[superblock * 12u + run];
+    let highs = weights_quants[superblock * 12u + 8u + run / 2u];
+    let high = select(highs.xy, highs.zw, run % 2u == 1u);
+    return weights_Block(low, high, d * vec2<f32>(vec2<i32>((scales << 8u) >> 24u, scales >> 24u)));
 }
 
-// Quants of 16 elements of a run of 32, a byte each.
-fn weights_quants_of(block: u32, group: u32) -> vec4<u32> {
-    let run = block % 4u;
-    let half = (block % 8u) / 4u;
-    let at = block / 8u * 12u;
-    let low = weights_quants[at + half * 4u + (run % 2u) * 2u + group] >> vec4<u32>(run / 2u * 4u);
-    let high = weights_quants[at + 8u + half * 2u + group] >> vec4<u32>(run * 2u);
-    return (low & vec4<u32>(0x0f0f0f0fu)) | ((high & vec4<u32>(0x03030303u)) << vec4<u32>(4u));
-}
-
-// The 32 weights of a run, as eight vectors in element order.
-fn weights_load(block: u32, out: ptr<function, array<vec4<f32>, 8>>) {
-    for (var group = 0u; group < 2u; group++) { // unrolled
-        let factor = weights_factor(block, group);
-        let q = weights_quants_of(block, group);
-        for (var i = 0u; i < 4u; i++) { // unrolled
-            (*out)[group * 4u + i] = factor * weights_sixes(q[i]);
-        }
-    }
-}
-
-// Dot product of a run with 32 inputs.
-fn weights_dot(block: u32, x: ptr<function, array<vec4<f32>, 8>>) -> f32 {
-    var sum = 0.0;
-    for (var group = 0u; group < 2u; group++) { // unrolled
-        let q = weights_quants_of(block, group);
-        var part = 0.0;
-        for (var i = 0u; i < 4u; i++) { // unrolled
-            part += dot(weights_sixes(q[i]), (*x)[group * 4u + i]);
-        }
-        sum += weights_factor(block, group) * part;
-    }
-    return sum;
+// Weights 4 * i to 4 * i + 3.
+fn weights_four(block: weights_Block, i: u32) -> vec4<f32> {
+    let low = (block.low[i % 4u] >> (i / 4u * 4u)) & 0x0f0f0f0fu;
+    let high = ((block.high[i / 4u] >> (i % 4u * 2u)) & 0x03030303u) << 4u;
+    return block.factors[i / 4u] * (weights_bytes(low | high) - 32.0);
 }

@@ -10,9 +10,10 @@ pub(super) const CODEC: Codec = Codec {
     gguf_id: 30,
     block_len: 1,
     block_bytes: 2,
+    quants_bytes: 2,
     scales_bytes: 0,
     dequantize,
-    quantize,
+    quantize: Some(quantize),
     split_blocks: all_quants,
 };
 

@@ -7,9 +7,10 @@ pub(super) const CODEC: Codec = Codec {
     gguf_id: 0,
     block_len: 1,
     block_bytes: 4,
+    quants_bytes: 4,
     scales_bytes: 0,
     dequantize,
-    quantize,
+    quantize: Some(quantize),
     split_blocks: all_quants,
 };
 

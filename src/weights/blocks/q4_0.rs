@@ -3,7 +3,7 @@
 
 use half::f16;
 
-use super::{Codec, f16_scale_first};
+use super::{Codec, scales_first};
 
 /// Elements per block.
 const LEN: usize = 32;
@@ -15,10 +15,11 @@ pub(super) const CODEC: Codec = Codec {
     gguf_id: 2,
     block_len: LEN,
     block_bytes: BYTES,
+    quants_bytes: 16,
     scales_bytes: 2,
     dequantize,
-    quantize,
-    split_blocks: f16_scale_first::<BYTES>,
+    quantize: Some(quantize),
+    split_blocks: scales_first::<BYTES, 2>,
 };
 
 fn dequantize(bytes: &[u8], out: &mut [f32]) {

@@ -3,7 +3,7 @@
 
 use half::f16;
 
-use super::Codec;
+use super::{Codec, order};
 
 /// Elements per block.
 const LEN: usize = 256;
@@ -23,9 +23,10 @@ pub(super) const CODEC: Codec = Codec {
     gguf_id: 14,
     block_len: LEN,
     block_bytes: BYTES,
-    scales_bytes: SCALES_BYTES + 2,
+    quants_bytes: QUANTS_BYTES,
+    scales_bytes: SCALES_BYTES + 4,
     dequantize,
-    quantize,
+    quantize: Some(quantize),
     split_blocks,
 };
 
@@ -40,6 +41,11 @@ fn place(i: usize) -> (usize, usize, usize, usize) {
     (low, run / 2 * 4, LOW_BYTES + high, run * 2)
 }
 
+fn quant(block: &[u8; BYTES], i: usize) -> u8 {
+    let (low, low_shift, high, high_shift) = place(i);
+    block[low] >> low_shift & 0xF | (block[high] >> high_shift & 3) << 4
+}
+
 fn d_of(block: &[u8; BYTES]) -> f32 {
     f16::from_le_bytes([block[BYTES - 2], block[BYTES - 1]]).to_f32()
 }
@@ -49,18 +55,22 @@ fn dequantize(bytes: &[u8], out: &mut [f32]) {
     for (values, block) in out.as_chunks_mut::<LEN>().0.iter_mut().zip(blocks) {
         let d = d_of(block);
         for (i, value) in values.iter_mut().enumerate() {
-            let (low, low_shift, high, high_shift) = place(i);
-            let q = block[low] >> low_shift & 0xF | (block[high] >> high_shift & 3) << 4;
             let scale = block[QUANTS_BYTES + i / GROUP] as i8;
-            *value = d * f32::from(scale) * f32::from(q as i8 - 32);
+            *value = d * f32::from(scale) * f32::from(quant(block, i) as i8 - 32);
         }
     }
 }
 
 fn split_blocks(bytes: &[u8], quants: &mut Vec<u8>, scales: &mut Vec<u8>) {
     for block in bytes.as_chunks::<BYTES>().0 {
-        quants.extend_from_slice(&block[..QUANTS_BYTES]);
+        for first in (0..LEN).step_by(order::LEN) {
+            order::push_nibbles(quants, |i| quant(block, first + i));
+        }
+        for first in (0..LEN).step_by(order::LEN) {
+            order::push_pairs(quants, |i| quant(block, first + i) >> 4);
+        }
         scales.extend_from_slice(&block[QUANTS_BYTES..]);
+        scales.extend([0; 2]);
     }
 }
 

@@ -26,20 +26,31 @@ fn ids_and_names_are_ggmls() {
             (30, "BF16", 1, 2),
             (8, "Q8_0", 32, 34),
             (2, "Q4_0", 32, 18),
+            (3, "Q4_1", 32, 20),
+            (6, "Q5_0", 32, 22),
+            (7, "Q5_1", 32, 24),
+            (10, "Q2_K", 256, 84),
+            (11, "Q3_K", 256, 110),
+            (12, "Q4_K", 256, 144),
+            (13, "Q5_K", 256, 176),
             (14, "Q6_K", 256, 210),
+            (20, "IQ4_NL", 32, 18),
+            (23, "IQ4_XS", 256, 136),
+            (39, "MXFP4", 32, 17),
         ]
     );
     for &ty in TensorType::ALL {
         assert_eq!(TensorType::from_gguf_id(ty.gguf_id()), Some(ty));
         assert_eq!(ggml_type_name(ty.gguf_id()), Some(ty.name()));
         assert_eq!(format!("{ty:?}"), ty.name());
+        let padding = usize::from(matches!(ty, TensorType::Q3_K | TensorType::Q6_K)) * 2;
         assert_eq!(
             ty.quants_bytes_per_block() + ty.scales_bytes_per_block(),
-            ty.block_bytes()
+            ty.block_bytes() + padding
         );
     }
-    assert_eq!(TensorType::from_gguf_id(12), None);
-    assert_eq!(ggml_type_name(12), Some("Q4_K"));
+    assert_eq!(TensorType::from_gguf_id(19), None);
+    assert_eq!(ggml_type_name(19), Some("IQ1_S"));
     assert_eq!(ggml_type_name(1000), None);
 }
 
@@ -130,12 +141,37 @@ fn q6_k_block() {
 
     let (mut quants, mut scales) = (Vec::new(), Vec::new());
     split_blocks(TensorType::Q6_K, &bytes, &mut quants, &mut scales);
-    assert_eq!((&quants[..], &scales[..]), (&bytes[..192], &bytes[192..]));
+    // Element 255 is the upper nibble of the last of 128 bytes, and the upper bits of the last of 64.
+    assert_eq!((quants[0], quants[127], quants.len()), (0x05, 0xE0, 192));
+    assert_eq!((quants[128], quants[191]), (0b11, 0b10 << 6));
+    assert_eq!((&scales[..18], &scales[18..]), (&bytes[192..], &[0; 2][..]));
+}
+
+/// Bit by bit: the formulas are rounded in the same order.
+#[test]
+fn blocks_mean_what_another_implementation_says() {
+    let vectors = vectors::decoded();
+    let types: Vec<_> = vectors.iter().map(|vectors| vectors.ty).collect();
+    assert_eq!(types, TensorType::ALL[3..]);
+    for vectors in vectors {
+        let values = dequantized(vectors.ty, &vectors.bytes);
+        assert_eq!(values, vectors.values, "{}", vectors.ty);
+    }
+}
+
+#[test]
+fn values_become_the_blocks_that_another_implementation_makes() {
+    let vectors = vectors::encoded();
+    assert_eq!(vectors.len(), 5);
+    for vectors in vectors {
+        let bytes = quantize(vectors.ty, &vectors.values);
+        assert_eq!(bytes, vectors.bytes, "{}", vectors.ty);
+    }
 }
 
 #[test]
 fn blocks_of_zeros_stay_zero() {
-    for &ty in TensorType::ALL {
+    for &ty in TensorType::ALL.iter().filter(|ty| ty.is_quantizable()) {
         let back = dequantized(ty, &quantize(ty, &[0.0; 512]));
         assert_eq!(back, [0.0; 512], "{ty}");
     }
@@ -167,6 +203,12 @@ fn blocks_split_into_the_kernels_layout() {
 }
 
 #[test]
+#[should_panic(expected = "IQ4_XS is only read")]
+fn a_type_that_is_only_read_is_not_written() {
+    quantize(TensorType::IQ4_XS, &[0.0; 256]);
+}
+
+#[test]
 #[should_panic(expected = "Q8_0 has blocks of 34 bytes")]
 fn a_part_of_a_block_is_refused() {
     dequantize(TensorType::Q8_0, &[0; 35], &mut [0.0; 32]);
@@ -176,7 +218,7 @@ proptest! {
     #[test]
     fn quantization_error_is_bounded(values in prop::collection::vec(-100.0f32..100.0, 256)) {
         let extreme = values.iter().fold(0.0f32, |e, x| e.max(x.abs()));
-        for &ty in TensorType::ALL {
+        for &ty in TensorType::ALL.iter().filter(|ty| ty.is_quantizable()) {
             // Half a step; Q4_0's range is lopsided, so the far end may be a whole step off.
             // The scale itself is rounded to f16.
             let bound = extreme * match ty {
@@ -187,6 +229,11 @@ proptest! {
                 TensorType::Q4_0 => 1.0 / 8.0 + 1.0 / 1024.0,
                 // As Q4_0 with 32 steps, and group scales are rounded to 1/128 of the largest.
                 TensorType::Q6_K => 1.0 / 32.0 + 1.0 / 128.0,
+                // Half a step of a range of twice the extreme; scale and minimum are rounded.
+                TensorType::Q4_1 => 1.0 / 15.0 + 3.0 / 1024.0,
+                TensorType::Q5_0 => 1.0 / 16.0 + 1.0 / 1024.0,
+                TensorType::Q5_1 => 1.0 / 31.0 + 3.0 / 1024.0,
+                ty => panic!("{ty} is not encoded"),
             };
             let back = dequantized(ty, &quantize(ty, &values));
             prop_assert_eq!(back.len(), values.len());

@@ -36,7 +36,11 @@ fn what_is_written_reads_back() {
 
     let mut writer = GgufWriter::new(metadata.clone()).unwrap();
     let values: Vec<f32> = (0..768).map(|i| i as f32 / 7.0 - 50.0).collect();
-    for (index, &ty) in TensorType::ALL.iter().enumerate() {
+    let types: Vec<_> = TensorType::ALL
+        .iter()
+        .filter(|ty| ty.is_quantizable())
+        .collect();
+    for (index, &&ty) in types.iter().enumerate() {
         writer.tensor(format!("t{index}"), &[256, 3], ty).unwrap();
     }
     let mut data = writer.start(Vec::new()).unwrap();
@@ -52,8 +56,8 @@ fn what_is_written_reads_back() {
     assert_eq!(gguf.version, 3);
     assert_eq!(gguf.metadata, metadata);
     assert_eq!(gguf.alignment_bytes, 32);
-    assert_eq!(gguf.tensors.len(), TensorType::ALL.len());
-    for (index, &ty) in TensorType::ALL.iter().enumerate() {
+    assert_eq!(gguf.tensors.len(), types.len());
+    for (index, &&ty) in types.iter().enumerate() {
         let tensor = gguf.tensor(&format!("t{index}")).unwrap();
         assert_eq!((tensor.ty, tensor.shape.as_slice()), (ty, &[256, 3][..]));
         assert_eq!(tensor.offset_bytes % 32, 0);
@@ -63,7 +67,7 @@ fn what_is_written_reads_back() {
         assert_eq!((tensor.element_count(), tensor.row_count()), (768, 3));
         assert_eq!(tensor.row_bytes() * 3, tensor.size_bytes);
     }
-    assert!(gguf.tensor("t9").is_none());
+    assert!(gguf.tensor("t99").is_none());
 }
 
 #[test]

@@ -1,0 +1,70 @@
+"""Writes src/weights/blocks/vectors.txt: blocks of every quantized tensor type and what they mean, as
+the `gguf` package from PyPI decodes them (pip install gguf==0.19.0; python3 scripts/vectors/block_vectors.py).
+Blocks are random bytes with chosen f16 scales: common ones, subnormal, the largest, negative, zero.
+"""
+
+import pathlib
+
+import gguf
+import numpy as np
+from gguf.constants import GGMLQuantizationType as Type
+
+# Where a block has f16 values, by type.
+HALVES = {
+    Type.Q8_0: [0],
+    Type.Q4_0: [0],
+    Type.Q4_1: [0, 2],
+    Type.Q5_0: [0],
+    Type.Q5_1: [0, 2],
+    Type.Q2_K: [80, 82],
+    Type.Q3_K: [108],
+    Type.Q4_K: [0, 2],
+    Type.Q5_K: [0, 2],
+    Type.Q6_K: [208],
+    Type.IQ4_NL: [0],
+    Type.IQ4_XS: [0],
+    Type.MXFP4: [],
+}
+# f16 bits that blocks begin with in turn: 0.013, -0.21, the least and greatest subnormal (negative),
+# the greatest, zero.
+SCALES = [0x22A8, 0xB2B8, 0x0001, 0x83FF, 0x7BFF, 0x0000]
+# From subnormal scales to the greatest whose values are finite.
+EXPONENTS = [0, 1, 2, 120, 127, 252]
+# Types that both can encode.
+ENCODED = [Type.Q8_0, Type.Q4_0, Type.Q4_1, Type.Q5_0, Type.Q5_1]
+
+
+def little_endian(values):
+    return np.ascontiguousarray(values).astype("<f4").tobytes().hex()
+
+
+def main():
+    random = np.random.default_rng(5)
+    lines = []
+    for ty, halves in HALVES.items():
+        block_len, block_bytes = gguf.GGML_QUANT_SIZES[ty]
+        # An odd number of blocks of 32.
+        turns = [0, 1, 2, 3, 4, 5, 0] if block_len == 32 else [0, 1, 2, 4]
+        blocks = random.integers(0, 256, (len(turns), block_bytes), dtype=np.uint8)
+        for turn, block in zip(turns, blocks):
+            for place, at in enumerate(halves):
+                scale = SCALES[(turn + 3 * place) % len(SCALES)]
+                block[at : at + 2] = np.frombuffer(scale.to_bytes(2, "little"), np.uint8)
+            if ty == Type.MXFP4:
+                block[0] = EXPONENTS[turn]
+        values = gguf.quants.dequantize(blocks, ty)
+        assert np.isfinite(values).all(), ty
+        lines.append(f"decode {ty.name} {blocks.tobytes().hex()} {little_endian(values)}")
+    for ty in ENCODED:
+        values = random.normal(0, 1, (4, 32)).astype(np.float32)
+        values[1] = 0
+        values[2] = np.abs(values[2]) * 1e-6
+        values[3, 5] = 3e4
+        encoded = gguf.quants.quantize(values, ty)
+        lines.append(f"encode {ty.name} {little_endian(values)} {encoded.tobytes().hex()}")
+    root = pathlib.Path(__file__).resolve().parents[2]
+    path = root / "src/weights/blocks/vectors.txt"
+    path.write_text("\n".join(lines) + "\n")
+
+
+main()

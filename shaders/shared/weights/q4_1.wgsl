@@ -1,0 +1,9 @@
+// Q4_1 matrix: value = d * q + m with 32 nibbles q, an f16 d and an f16 m per block.
+// Written for the name `weights`; instantiated under each matrix's name.
+@group(0) @binding(B_weights_quants) var<storage, read> weights_quants: array<vec4<u32>>; // [rows * blocks]
+@group(0) @binding(B_weights_scales) var<storage, read> weights_scales: array<u32>; // [rows * blocks], d and m
+
+fn weights_open(block: u32) -> weights_Block {
+    let affine = unpack2x16float(weights_scales[block]);
+    return weights_Block(weights_quants[block], affine.x, affine.y);
+}

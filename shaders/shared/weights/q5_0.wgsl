@@ -1,0 +1,15 @@
+// Q5_0 matrix: value = d * (q - 16) with 5-bit quants q and an f16 d per block. Scales: a word of
+// upper bits and d, six bytes per block, so that two blocks share three words.
+// Written for the name `weights`; instantiated under each matrix's name.
+@group(0) @binding(B_weights_quants) var<storage, read> weights_quants: array<vec4<u32>>; // [rows * blocks]
+@group(0) @binding(B_weights_scales) var<storage, read> weights_scales: array<u32>; // [rows * blocks * 3 / 2]
+
+fn weights_open(block: u32) -> weights_Block {
+    let at = block / 2u * 3u + block % 2u;
+    let first = weights_scales[at];
+    let second = weights_scales[at + 1u];
+    let odd = block % 2u == 1u;
+    let high = select(first, (first >> 16u) | (second << 16u), odd);
+    let d = unpack2x16float(select(second, second >> 16u, odd)).x;
+    return weights_Block(weights_quants[block], high, d, -16.0 * d);
+}

@@ -1,0 +1,106 @@
+//! Weight matrices in their file's bits, in blocks of 32 columns, quants and scales apart. Knows
+//! nothing of files: whoever fills a matrix lays the words out as `Format` says.
+
+mod decode;
+mod format;
+
+pub use format::{Format, ScaleWord};
+
+use burn::{
+    module::Module,
+    tensor::{DType, Device, Int, Tensor},
+};
+
+use super::backend;
+
+/// Columns of a block, whatever the format.
+pub const BLOCK_COLS: usize = 32;
+
+/// Format and size of a matrix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct MatrixShape {
+    /// How elements are encoded.
+    pub format: Format,
+    /// Outputs.
+    pub rows: usize,
+    /// Inputs; a multiple of 4. Rows are padded with zeros to whole blocks.
+    pub cols: usize,
+}
+
+impl MatrixShape {
+    /// Blocks of one row.
+    pub fn row_blocks(self) -> usize {
+        self.cols.div_ceil(BLOCK_COLS)
+    }
+
+    /// Words of the quants buffer.
+    pub fn quant_words(self) -> usize {
+        self.rows * self.row_blocks() * self.format.block_words()
+    }
+
+    /// Words of the scales buffer: at least one.
+    pub fn scale_words(self) -> usize {
+        let (bytes, blocks) = self.format.scale_bytes();
+        let bytes = (self.rows * self.row_blocks()).div_ceil(blocks) * bytes;
+        bytes.div_ceil(4).max(1)
+    }
+
+    /// Bytes that one pass over the matrix reads.
+    pub fn read_bytes(self) -> usize {
+        let scales = if self.format.has_scales() {
+            self.scale_words()
+        } else {
+            0
+        };
+        4 * (self.quant_words() + scales)
+    }
+}
+
+/// A weight matrix `[rows, cols]` on a device.
+#[derive(Module, Debug)]
+pub struct Matrix {
+    /// Quant words, row after row.
+    pub quants: Tensor<1, Int>,
+    /// Scale words (a single unused word for formats without scales).
+    pub scales: Tensor<1, Int>,
+    /// Format and size.
+    #[module(skip)]
+    pub shape: MatrixShape,
+}
+
+impl Matrix {
+    /// Reserves the memory of a matrix; fill it with [`Matrix::write`].
+    pub fn reserve(shape: MatrixShape, device: &Device) -> Self {
+        let words = |n: usize| Tensor::empty([n], (device, DType::U32));
+        Self {
+            quants: words(shape.quant_words()),
+            scales: words(shape.scale_words()),
+            shape,
+        }
+    }
+
+    /// Format and size alone, with no memory behind: enough to tell which kernels it takes.
+    pub fn outline(shape: MatrixShape, device: &Device) -> Self {
+        let word = || Tensor::empty([1], (device, DType::U32));
+        Self {
+            quants: word(),
+            scales: word(),
+            shape,
+        }
+    }
+
+    /// Overwrites quant words from `quants_at` on and scale words from `scales_at` on.
+    pub fn write(
+        mut self,
+        quants_at: usize,
+        quants: Vec<u32>,
+        scales_at: usize,
+        scales: Vec<u32>,
+    ) -> Self {
+        self.quants = backend::write_words(self.quants, quants_at, quants);
+        if !scales.is_empty() {
+            self.scales = backend::write_words(self.scales, scales_at, scales);
+        }
+        self
+    }
+}
