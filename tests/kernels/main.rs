@@ -3,6 +3,7 @@
 
 mod fixture;
 
+mod experts;
 mod logits;
 mod sampling;
 mod self_test;
