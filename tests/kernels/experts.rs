@@ -2,6 +2,7 @@
 
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 use inpage::{
+    device::Gpu,
     model::{ExpertFeedForward, Norm},
     ops::{
         Variant,
@@ -174,24 +175,26 @@ struct Halves {
     down: Vec<f32>,
 }
 
-/// All formats with each tiling, the other variants in turn: pipelines take time.
-fn cases(variants: &[Variant], tilings: &[Variant]) -> Vec<(Format, Variant)> {
+/// Each format with one of the variants for few tokens, whose tilings do not matter, and with the
+/// tilings for many, whose lanes of a row do not: pipelines take time.
+fn cases(gpu: &Gpu) -> Vec<(Format, Variant, Vec<usize>)> {
+    let (variants, tilings) = (variants(gpu), tilings(gpu));
     let mut cases = Vec::new();
     for (i, format) in Format::ALL.into_iter().enumerate() {
-        cases.push((format, variants[i % variants.len()]));
-        cases.extend(tilings.iter().map(|&variant| (format, variant)));
+        let variant = variants[i % variants.len()];
+        cases.push((format, variant, vec![1, 3, MAX_TOKENS]));
+        cases.extend(tilings.iter().map(|&tiling| (format, tiling, vec![9, 50])));
     }
-    cases.dedup();
     cases
 }
 
 #[test]
 fn experts_equal_their_twins() {
     let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(22));
-    for (format, variant) in cases(&variants(&gpu), &tilings(&gpu)) {
+    for (format, variant, token_counts) in cases(&gpu) {
         let layer = Matrices::new(format, &mut noise, [gpu.device(), &cpu]);
         let (dim, ffn_dim) = (layer.dim, layer.ffn_dim);
-        for tokens in [1, 3, MAX_TOKENS, 9, 50] {
+        for tokens in token_counts {
             let (x, norm) = (noise.floats(tokens * dim), noise.floats(dim));
             let inner = noise.floats(tokens * USED * ffn_dim);
             let shares = noise.floats(tokens * USED);
@@ -275,10 +278,15 @@ fn the_layer_equals_the_formula() {
             for tokens in [1, MAX_TOKENS, 9, 50] {
                 let x = noise.floats(tokens * experts.dim);
                 let exact = formula(&layers[1], &x);
+                // Sums lose what cancels out: errors count against the largest output.
+                let largest = exact.iter().fold(0.0f32, |max, v| max.max(v.abs()));
+                let scaled =
+                    |values: Vec<f32>| values.iter().map(|v| v / largest).collect::<Vec<_>>();
+                let exact = scaled(exact);
                 for (layer, device) in layers.iter().zip(devices) {
                     let x = tensor(&x, [tokens, experts.dim], device);
                     let what = format!("{tokens} tokens, {format:?}, {renormalize}, {device:?}");
-                    assert_close(&what, &values(layer.forward(x)), &exact, 1e-4);
+                    assert_close(&what, &scaled(values(layer.forward(x))), &exact, 1e-5);
                 }
             }
         }
