@@ -3,13 +3,15 @@
 use inpage::ops::{
     Arithmetic, Kernel, Variant, add_positions, argmax,
     attention::{self, AttentionShape},
-    attention_split, barriers, copy_page, embedding, gated_matmul, gated_matvec, last_row,
-    layer_norm, matmul,
+    attention_split, barriers, copy_page, embedding, expert_gated_matmul, expert_gated_matvec,
+    expert_matmul, expert_matvec, gated_matmul, gated_matvec, group_experts, last_row, layer_norm,
+    matmul,
     matrix::{Format, MatrixShape},
     matvec, rms_norm,
     rope_kv::{self, RopeShape},
+    route_experts::{self, MAX_EXPERTS, MAX_USED, RouteShape},
     sample::{self, SamplerShape},
-    score,
+    score, sum_experts,
 };
 use naga::valid::{Capabilities, ValidationFlags, Validator};
 
@@ -42,13 +44,22 @@ fn kernels() -> Vec<Kernel> {
         argmax::kernel(512, 64),
         barriers::kernel(65),
         copy_page::kernel(128 * 8),
+        group_experts::kernel(MAX_EXPERTS),
         last_row::kernel(172),
         rms_norm::kernel(64, 1e-5, false),
         rms_norm::kernel(64, 1e-5, true),
         layer_norm::kernel(172, 1e-5),
         score::kernel(517, 0),
         score::kernel(517, 20),
+        sum_experts::kernel(172, 8),
     ];
+    for renormalize in [false, true] {
+        kernels.push(route_experts::kernel(RouteShape {
+            experts: MAX_EXPERTS,
+            used: MAX_USED,
+            renormalize,
+        }));
+    }
     for vocab in [33, 152_064] {
         kernels.extend(sample::kernels(SamplerShape {
             slots: 8,
@@ -121,6 +132,10 @@ fn kernels() -> Vec<Kernel> {
             for tokens in [16, 256] {
                 kernels.push(gated_matmul::kernel(shape, shape, tokens, variant));
             }
+            kernels.push(expert_gated_matmul::kernel(shape, shape, 8, variant));
+            kernels.push(expert_gated_matvec::kernel(shape, shape, 8, 1e-5, variant));
+            kernels.push(expert_matmul::kernel(shape, variant));
+            kernels.push(expert_matvec::kernel(shape, 8, variant));
             for tokens in [1, matvec::MAX_TOKENS] {
                 kernels.push(gated_matvec::kernel(shape, shape, tokens, 1e-5, variant));
             }

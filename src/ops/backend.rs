@@ -13,9 +13,10 @@ use burn_wgpu::CubeTensor;
 
 use super::{
     Variant, add_positions, argmax, attention, attention::AttentionShape, attention_split,
-    barriers, copy_page, embedding, gated_matmul, gated_matvec, last_row, layer_norm, matmul,
-    matrix::MatrixShape, matvec, rms_norm, rope_kv, rope_kv::RopeShape, rows, sample,
-    sample::SamplerShape, score,
+    barriers, copy_page, embedding, expert_gated_matmul, expert_gated_matvec, expert_matmul,
+    expert_matvec, gated_matmul, gated_matvec, group_experts, last_row, layer_norm, matmul,
+    matrix::MatrixShape, matvec, rms_norm, rope_kv, rope_kv::RopeShape, route_experts,
+    route_experts::RouteShape, rows, sample, sample::SamplerShape, score, sum_experts,
 };
 
 /// An input that an op can do without.
@@ -130,6 +131,58 @@ pub trait Ops: Backend {
         #[extension_type] gate: MatrixTensors<Self>,
         #[extension_type] up: MatrixTensors<Self>,
         variant: Variant,
+    ) -> FloatTensor<Self>;
+
+    fn route_experts(
+        logits: FloatTensor<Self>,
+        shape: RouteShape,
+    ) -> (IntTensor<Self>, FloatTensor<Self>);
+
+    fn group_experts(experts: IntTensor<Self>, count: usize) -> IntTensor<Self>;
+
+    #[allow(clippy::too_many_arguments)]
+    fn expert_gated_matvec(
+        x: FloatTensor<Self>,
+        norm: FloatTensor<Self>,
+        eps: f32,
+        #[extension_type] gate: MatrixTensors<Self>,
+        #[extension_type] up: MatrixTensors<Self>,
+        rows: usize,
+        experts: IntTensor<Self>,
+        variant: Variant,
+    ) -> FloatTensor<Self>;
+
+    fn expert_matvec(
+        x: FloatTensor<Self>,
+        #[extension_type] weights: MatrixTensors<Self>,
+        experts: IntTensor<Self>,
+        shares: FloatTensor<Self>,
+        residual: FloatTensor<Self>,
+        variant: Variant,
+    ) -> FloatTensor<Self>;
+
+    fn expert_gated_matmul(
+        x: FloatTensor<Self>,
+        #[extension_type] gate: MatrixTensors<Self>,
+        #[extension_type] up: MatrixTensors<Self>,
+        rows: usize,
+        used: usize,
+        groups: IntTensor<Self>,
+        variant: Variant,
+    ) -> FloatTensor<Self>;
+
+    fn expert_matmul(
+        x: FloatTensor<Self>,
+        #[extension_type] weights: MatrixTensors<Self>,
+        rows: usize,
+        groups: IntTensor<Self>,
+        variant: Variant,
+    ) -> FloatTensor<Self>;
+
+    fn sum_experts(
+        products: FloatTensor<Self>,
+        shares: FloatTensor<Self>,
+        residual: FloatTensor<Self>,
     ) -> FloatTensor<Self>;
 
     #[allow(clippy::too_many_arguments)]
@@ -262,6 +315,57 @@ macro_rules! route {
                 variant: Variant,
             ) -> $tensor {
                 gated_matmul::$side(x, gate, up, variant)
+            }
+            fn route_experts(logits: $tensor, shape: RouteShape) -> ($tensor, $tensor) {
+                route_experts::$side(logits, shape)
+            }
+            fn group_experts(experts: $tensor, count: usize) -> $tensor {
+                group_experts::$side(experts, count)
+            }
+            fn expert_gated_matvec(
+                x: $tensor,
+                norm: $tensor,
+                eps: f32,
+                gate: MatrixTensors<Self>,
+                up: MatrixTensors<Self>,
+                rows: usize,
+                experts: $tensor,
+                variant: Variant,
+            ) -> $tensor {
+                expert_gated_matvec::$side(x, norm, eps, gate, up, rows, experts, variant)
+            }
+            fn expert_matvec(
+                x: $tensor,
+                weights: MatrixTensors<Self>,
+                experts: $tensor,
+                shares: $tensor,
+                residual: $tensor,
+                variant: Variant,
+            ) -> $tensor {
+                expert_matvec::$side(x, weights, experts, shares, residual, variant)
+            }
+            fn expert_gated_matmul(
+                x: $tensor,
+                gate: MatrixTensors<Self>,
+                up: MatrixTensors<Self>,
+                rows: usize,
+                used: usize,
+                groups: $tensor,
+                variant: Variant,
+            ) -> $tensor {
+                expert_gated_matmul::$side(x, gate, up, rows, used, groups, variant)
+            }
+            fn expert_matmul(
+                x: $tensor,
+                weights: MatrixTensors<Self>,
+                rows: usize,
+                groups: $tensor,
+                variant: Variant,
+            ) -> $tensor {
+                expert_matmul::$side(x, weights, rows, groups, variant)
+            }
+            fn sum_experts(products: $tensor, shares: $tensor, residual: $tensor) -> $tensor {
+                sum_experts::$side(products, shares, residual)
             }
             fn rope_kv(
                 q: $tensor,

@@ -20,6 +20,19 @@ pub mod kernel {
     pub const COPY_PAGE: &str = include_str!("../../shaders/copy_page.wgsl");
     /// `shaders/embedding.wgsl`
     pub const EMBEDDING: &str = include_str!("../../shaders/embedding.wgsl");
+    /// `shaders/expert_gated_matmul.wgsl`
+    pub const EXPERT_GATED_MATMUL: &str = include_str!("../../shaders/expert_gated_matmul.wgsl");
+    /// `shaders/expert_gated_matmul_lanes.wgsl`
+    pub const EXPERT_GATED_MATMUL_LANES: &str =
+        include_str!("../../shaders/expert_gated_matmul_lanes.wgsl");
+    /// `shaders/expert_gated_matvec.wgsl`
+    pub const EXPERT_GATED_MATVEC: &str = include_str!("../../shaders/expert_gated_matvec.wgsl");
+    /// `shaders/expert_matmul.wgsl`
+    pub const EXPERT_MATMUL: &str = include_str!("../../shaders/expert_matmul.wgsl");
+    /// `shaders/expert_matmul_lanes.wgsl`
+    pub const EXPERT_MATMUL_LANES: &str = include_str!("../../shaders/expert_matmul_lanes.wgsl");
+    /// `shaders/expert_matvec.wgsl`
+    pub const EXPERT_MATVEC: &str = include_str!("../../shaders/expert_matvec.wgsl");
     /// `shaders/gated_matmul.wgsl`
     pub const GATED_MATMUL: &str = include_str!("../../shaders/gated_matmul.wgsl");
     /// `shaders/gated_matmul_lanes.wgsl`
@@ -28,6 +41,8 @@ pub mod kernel {
     pub const GATED_MATVEC: &str = include_str!("../../shaders/gated_matvec.wgsl");
     /// `shaders/gated_matvec_batch.wgsl`
     pub const GATED_MATVEC_BATCH: &str = include_str!("../../shaders/gated_matvec_batch.wgsl");
+    /// `shaders/group_experts.wgsl`
+    pub const GROUP_EXPERTS: &str = include_str!("../../shaders/group_experts.wgsl");
     /// `shaders/last_row.wgsl`
     pub const LAST_ROW: &str = include_str!("../../shaders/last_row.wgsl");
     /// `shaders/layer_norm.wgsl`
@@ -44,6 +59,8 @@ pub mod kernel {
     pub const RMS_NORM: &str = include_str!("../../shaders/rms_norm.wgsl");
     /// `shaders/rope_kv.wgsl`
     pub const ROPE_KV: &str = include_str!("../../shaders/rope_kv.wgsl");
+    /// `shaders/route_experts.wgsl`
+    pub const ROUTE_EXPERTS: &str = include_str!("../../shaders/route_experts.wgsl");
     /// `shaders/sample_adjust.wgsl`
     pub const SAMPLE_ADJUST: &str = include_str!("../../shaders/sample_adjust.wgsl");
     /// `shaders/sample_choose.wgsl`
@@ -54,6 +71,18 @@ pub mod kernel {
     pub const SAMPLE_WEIGH: &str = include_str!("../../shaders/sample_weigh.wgsl");
     /// `shaders/score.wgsl`
     pub const SCORE: &str = include_str!("../../shaders/score.wgsl");
+    /// `shaders/sum_experts.wgsl`
+    pub const SUM_EXPERTS: &str = include_str!("../../shaders/sum_experts.wgsl");
+}
+
+/// Tiles of pairs of a token and an expert.
+pub mod expert_tile {
+    /// In the registers of single lanes.
+    pub const LANES: &str = include_str!("../../shaders/shared/expert_tile/lanes.wgsl");
+    /// Which pairs a tile has.
+    pub const PAIRS: &str = include_str!("../../shaders/shared/expert_tile/pairs.wgsl");
+    /// In workgroup memory.
+    pub const WORKGROUP: &str = include_str!("../../shaders/shared/expert_tile/workgroup.wgsl");
 }
 
 /// What a matvec reads.

@@ -4,6 +4,7 @@
 mod fixture;
 
 mod attention;
+mod experts;
 mod logits;
 mod norms;
 mod sampling;

@@ -1,0 +1,69 @@
+// The USED largest of a token's logits (the lower id on ties, NaN last) and what the softmax gives
+// them, over all experts or, with RENORMALIZE, over the chosen ones. One workgroup per token.
+@group(0) @binding(B_logits) var<storage, read> logits: array<u32>; // [tokens, EXPERTS], bits of f32
+@group(0) @binding(B_experts) var<storage, read_write> experts: array<u32>; // [tokens, USED]
+@group(0) @binding(B_shares) var<storage, read_write> shares: array<f32>; // [tokens, USED]
+
+var<workgroup> orders: array<u32, EXPERTS>;
+var<workgroup> powers: array<f32, EXPERTS>; // exp(logit - largest logit)
+var<workgroup> chosen: array<u32, USED>;
+
+// Grows with the number of these bits; 0 for NaN. Compilers may assume that there are no NaN, so
+// only whole numbers are compared.
+fn order_of(bits: u32) -> u32 {
+    if ((bits & 0x7fffffffu) > 0x7f800000u) {
+        return 0u;
+    }
+    // Both zeros are one number.
+    let negative = bits > 0x80000000u;
+    return select(bits | 0x80000000u, ~bits, negative);
+}
+
+// The number at a place in that order; NaN stays NaN.
+fn value_of(order: u32) -> f32 {
+    return bitcast<f32>(select(~order, order & 0x7fffffffu, order >= 0x80000000u));
+}
+
+@compute @workgroup_size(WORKGROUP)
+fn main(
+    @builtin(workgroup_id) workgroup: vec3<u32>,
+    @builtin(local_invocation_index) local: u32,
+) {
+    let token = workgroup.x;
+    for (var expert = local; expert < EXPERTS; expert += WORKGROUP) {
+        orders[expert] = order_of(logits[token * EXPERTS + expert]);
+    }
+    workgroupBarrier();
+    var largest = 0u;
+    for (var expert = 0u; expert < EXPERTS; expert++) {
+        largest = max(largest, orders[expert]);
+    }
+    for (var expert = local; expert < EXPERTS; expert += WORKGROUP) {
+        let order = orders[expert];
+        powers[expert] = exp(value_of(order) - value_of(largest));
+        // Ranks are a permutation, whatever the logits: every slot gets one expert.
+        var rank = 0u;
+        for (var other = 0u; other < EXPERTS; other++) {
+            let before = orders[other] > order || (orders[other] == order && other < expert);
+            rank += select(0u, 1u, before);
+        }
+        if (rank < USED) {
+            chosen[rank] = expert;
+        }
+    }
+    workgroupBarrier();
+    for (var slot = local; slot < USED; slot += WORKGROUP) {
+        var sum = 0.0;
+        if (RENORMALIZE) {
+            for (var i = 0u; i < USED; i++) {
+                sum += powers[chosen[i]];
+            }
+        } else {
+            for (var expert = 0u; expert < EXPERTS; expert++) {
+                sum += powers[expert];
+            }
+        }
+        experts[token * USED + slot] = chosen[slot];
+        shares[token * USED + slot] = powers[chosen[slot]] / sum;
+    }
+}

@@ -1,0 +1,111 @@
+//! The feed-forward layer as a mixture of experts: a router sends each token to a few of many gated
+//! feed-forwards (Shazeer et al. 2017, <https://arxiv.org/abs/1701.06538>).
+
+use burn::{module::Module, tensor::Tensor};
+
+use super::linear::Norm;
+use crate::ops::{
+    Variant,
+    expert_gated_matmul::expert_gated_matmul,
+    expert_gated_matvec::expert_gated_matvec,
+    expert_matmul::expert_matmul,
+    expert_matvec::expert_matvec,
+    group_experts::group_experts,
+    matmul::matmul,
+    matrix::Matrix,
+    matvec::{MAX_TOKENS, matvec},
+    rms_norm::rms_norm,
+    route_experts::{RouteShape, Routes, route_experts},
+    sum_experts::sum_experts,
+};
+
+/// `x + sum(share * ffn_down(silu(ffn_gate(norm(x))) * ffn_up(norm(x))))` over the experts that
+/// `ffn_gate_inp(norm(x))` chooses. An expert's rows follow the previous one's.
+#[derive(Module, Debug)]
+pub struct ExpertFeedForward {
+    /// `ffn_norm`
+    pub ffn_norm: Norm,
+    /// `ffn_gate_inp`, the router, `[experts, dim]`
+    pub ffn_gate_inp: Matrix,
+    /// `ffn_gate_exps`, `[experts * ffn_dim, dim]`
+    pub ffn_gate_exps: Matrix,
+    /// `ffn_up_exps`, `[experts * ffn_dim, dim]`
+    pub ffn_up_exps: Matrix,
+    /// `ffn_down_exps`, `[experts * dim, ffn_dim]`
+    pub ffn_down_exps: Matrix,
+    /// Experts of a token.
+    #[module(skip)]
+    pub used: usize,
+    /// Whether shares are a softmax over the chosen experts (Mixtral, Qwen3) or over all (OLMoE).
+    #[module(skip)]
+    pub renormalize: bool,
+    #[module(skip)]
+    pub variant: Variant,
+}
+
+impl ExpertFeedForward {
+    /// `x` `[tokens, dim]`.
+    pub fn forward(&self, x: Tensor<2>) -> Tensor<2> {
+        if x.dims()[0] <= MAX_TOKENS {
+            self.few(x)
+        } else {
+            self.many(x)
+        }
+    }
+
+    fn few(&self, x: Tensor<2>) -> Tensor<2> {
+        let norm = (self.ffn_norm.weight.clone(), self.ffn_norm.eps);
+        let router = &self.ffn_gate_inp;
+        let router_norm = Some(norm.clone());
+        let logits = matvec(x.clone(), router_norm, router, None, None, self.variant);
+        let routes = self.route(logits);
+        let hidden = expert_gated_matvec(
+            x.clone(),
+            norm,
+            &self.ffn_gate_exps,
+            &self.ffn_up_exps,
+            self.ffn_dim(),
+            routes.experts.clone(),
+            self.variant,
+        );
+        expert_matvec(hidden, &self.ffn_down_exps, routes, x, self.variant)
+    }
+
+    fn many(&self, x: Tensor<2>) -> Tensor<2> {
+        let [_, dim] = x.dims();
+        let normed = rms_norm(
+            x.clone(),
+            self.ffn_norm.weight.clone(),
+            self.ffn_norm.eps,
+            None,
+        );
+        let router = &self.ffn_gate_inp;
+        let logits = matmul(normed.clone(), router, None, None, self.variant);
+        let routes = self.route(logits);
+        let groups = group_experts(routes.experts, self.ffn_gate_inp.shape.rows);
+        let hidden = expert_gated_matmul(
+            normed,
+            &self.ffn_gate_exps,
+            &self.ffn_up_exps,
+            self.ffn_dim(),
+            self.used,
+            groups.clone(),
+            self.variant,
+        );
+        let products = expert_matmul(hidden, &self.ffn_down_exps, dim, groups, self.variant);
+        sum_experts(products, routes.shares, x)
+    }
+
+    fn route(&self, logits: Tensor<2>) -> Routes {
+        let shape = RouteShape {
+            experts: self.ffn_gate_inp.shape.rows,
+            used: self.used,
+            renormalize: self.renormalize,
+        };
+        route_experts(logits, shape)
+    }
+
+    fn ffn_dim(&self) -> usize {
+        self.ffn_down_exps.shape.cols
+    }
+}

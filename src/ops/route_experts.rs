@@ -1,0 +1,107 @@
+//! Which experts of a mixture (Shazeer et al. 2017, <https://arxiv.org/abs/1701.06538>) each token
+//! goes to, and with what shares. A token and one of its experts are a pair, numbered
+//! `token * used + slot`.
+
+use burn::backend::flex::FlexTensor;
+use burn::{
+    backend::{Dispatch, TensorMetadata},
+    tensor::{Int, Tensor},
+};
+use burn_wgpu::CubeTensor;
+
+use super::{
+    backend::{Ops, output, output_words, twin_output, twin_output_words},
+    kernel::Kernel,
+    shader,
+};
+
+/// Most experts of a layer.
+pub const MAX_EXPERTS: usize = 256;
+/// Most experts of a token.
+pub const MAX_USED: usize = 16;
+
+const WORKGROUP: usize = 64;
+
+/// The experts of some tokens.
+#[derive(Debug, Clone)]
+pub struct Routes {
+    /// `[tokens, used]`, the largest logit first.
+    pub experts: Tensor<2, Int>,
+    /// What each expert's output is multiplied by, `[tokens, used]`.
+    pub shares: Tensor<2>,
+}
+
+/// The sizes and the softmax of a routing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct RouteShape {
+    /// Experts to choose from, at most [`MAX_EXPERTS`].
+    pub experts: usize,
+    /// Experts of a token, at most [`MAX_USED`].
+    pub used: usize,
+    /// Shares are a softmax over the chosen experts, and sum up to 1, instead of one over all.
+    pub renormalize: bool,
+}
+
+/// Chooses the experts with the largest of `logits` `[tokens, experts]`: of equal ones the lower
+/// number, NaN after everything else. NaN makes NaN shares, never a wrong number of an expert.
+pub fn route_experts(logits: Tensor<2>, shape: RouteShape) -> Routes {
+    assert!(shape.experts <= MAX_EXPERTS, "too many experts");
+    assert!(
+        (1..=shape.experts.min(MAX_USED)).contains(&shape.used),
+        "a wrong number of experts per token"
+    );
+    assert_eq!(logits.dims()[1], shape.experts, "logits of other experts");
+    let (experts, shares) = Dispatch::route_experts(logits.into_dispatch(), shape);
+    Routes {
+        experts: Tensor::from_dispatch(experts),
+        shares: Tensor::from_dispatch(shares),
+    }
+}
+
+/// The composed kernel.
+pub fn kernel(shape: RouteShape) -> Kernel {
+    Kernel::new("route_experts")
+        .binding("logits")
+        .binding("experts")
+        .binding("shares")
+        .constant("EXPERTS", shape.experts)
+        .constant("USED", shape.used)
+        .constant_bool("RENORMALIZE", shape.renormalize)
+        .constant("WORKGROUP", WORKGROUP)
+        .module(shader::kernel::ROUTE_EXPERTS)
+}
+
+pub(super) fn launch(logits: CubeTensor, shape: RouteShape) -> (CubeTensor, CubeTensor) {
+    let [tokens, _] = logits.shape().dims();
+    let experts = output_words(&logits, [tokens, shape.used]);
+    let shares = output(&logits, [tokens, shape.used]);
+    kernel(shape).launch(&[&logits, &experts, &shares], [tokens as u32, 1, 1]);
+    (experts, shares)
+}
+
+pub(super) fn twin(logits: FlexTensor, shape: RouteShape) -> (FlexTensor, FlexTensor) {
+    let [tokens, _] = logits.shape().dims();
+    let (mut experts, mut shares) = (Vec::new(), Vec::new());
+    for row in logits.storage::<f32>().chunks_exact(shape.experts) {
+        // NaN sorts as if it were less than everything.
+        let place = |expert: usize| (!row[expert].is_nan(), row[expert]);
+        let mut order: Vec<usize> = (0..row.len()).collect();
+        order.sort_by(|&a, &b| {
+            let by_logit = place(b).partial_cmp(&place(a));
+            by_logit.unwrap_or(std::cmp::Ordering::Equal)
+        });
+        let power = |expert: usize| (row[expert] - row[order[0]]).exp();
+        let chosen = &order[..shape.used];
+        let sum: f32 = if shape.renormalize {
+            chosen.iter().map(|&expert| power(expert)).sum()
+        } else {
+            (0..shape.experts).map(power).sum()
+        };
+        experts.extend(chosen.iter().map(|&expert| expert as u32));
+        shares.extend(chosen.iter().map(|&expert| power(expert) / sum));
+    }
+    (
+        twin_output_words(experts, [tokens, shape.used]),
+        twin_output(shares, [tokens, shape.used]),
+    )
+}

@@ -1,0 +1,392 @@
+//! Mixtures of experts: each op against its twin, and the layer against the plain formula.
+
+use burn::tensor::{DType, Device, Int, Tensor, TensorData};
+use inpage::{
+    device::Gpu,
+    model::{ExpertFeedForward, Norm},
+    ops::{
+        Variant,
+        expert_gated_matmul::expert_gated_matmul,
+        expert_gated_matvec::expert_gated_matvec,
+        expert_matmul::expert_matmul,
+        expert_matvec::expert_matvec,
+        group_experts::{NONE, TILE_PAIRS, group_experts},
+        matrix::{Format, Matrix},
+        matvec::MAX_TOKENS,
+        route_experts::{RouteShape, Routes, route_experts},
+        sum_experts::sum_experts,
+    },
+};
+
+use crate::fixture::{
+    Noise, assert_close, gpu, matrices, tensor, tilings, values, variants, words,
+};
+
+const EXPERTS: usize = 5;
+const USED: usize = 3;
+const EPS: f32 = 1e-5;
+
+fn experts_of(values: &[u32], used: usize, device: &Device) -> Tensor<2, Int> {
+    let shape = [values.len() / used, used];
+    Tensor::from_data(
+        TensorData::new(values.to_vec(), shape),
+        (device, DType::U32),
+    )
+}
+
+#[test]
+fn routes_equal_their_twin_and_the_formula() {
+    let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(20));
+    for (experts, used, tokens) in [(5, 3, 1), (1, 1, 2), (64, 8, 50), (128, 8, 9), (256, 16, 3)] {
+        for renormalize in [false, true] {
+            // Few different numbers, zeros of both signs among them: many are equal.
+            let logits = noise.floats(tokens * experts);
+            let logits: Vec<f32> = logits.iter().map(|v| (v * 8.0).round() / 2.0).collect();
+            let shape = RouteShape {
+                experts,
+                used,
+                renormalize,
+            };
+            let run = |device: &Device| {
+                let routes = route_experts(tensor(&logits, [tokens, experts], device), shape);
+                (words(routes.experts), values(routes.shares))
+            };
+            let (on_gpu, on_cpu) = (run(gpu.device()), run(&cpu));
+            assert_eq!(on_gpu.0, on_cpu.0, "{shape:?}");
+            assert_close(&format!("{shape:?}"), &on_gpu.1, &on_cpu.1, 1e-5);
+            for (token, logits) in logits.chunks_exact(experts).enumerate() {
+                let (chosen, shares) = routed(logits, shape);
+                assert_eq!(on_cpu.0[token * used..][..used], chosen, "{shape:?}");
+                for (share, exact) in on_cpu.1[token * used..].iter().zip(shares) {
+                    assert!((f64::from(*share) - exact).abs() < 1e-6, "{shape:?}");
+                }
+            }
+        }
+    }
+}
+
+/// The formula: repeatedly the first largest of what is left, and a softmax.
+fn routed(logits: &[f32], shape: RouteShape) -> (Vec<u32>, Vec<f64>) {
+    let mut chosen: Vec<u32> = Vec::new();
+    while chosen.len() < shape.used {
+        let mut best: Option<u32> = None;
+        for expert in (0..shape.experts as u32).filter(|expert| !chosen.contains(expert)) {
+            if best.is_none_or(|best| logits[expert as usize] > logits[best as usize]) {
+                best = Some(expert);
+            }
+        }
+        chosen.extend(best);
+    }
+    let power = |expert: u32| f64::from(logits[expert as usize]).exp();
+    let sum: f64 = if shape.renormalize {
+        chosen.iter().map(|&expert| power(expert)).sum()
+    } else {
+        (0..shape.experts as u32).map(power).sum()
+    };
+    let shares = chosen.iter().map(|&expert| power(expert) / sum).collect();
+    (chosen, shares)
+}
+
+#[test]
+fn routes_of_broken_logits_are_experts_all_the_same() {
+    let (gpu, cpu) = (gpu(), Device::flex());
+    let (nan, inf) = (f32::NAN, f32::INFINITY);
+    let rows = [
+        ([nan, nan, nan, nan, nan], [0, 1, 2]),
+        ([nan, 1.0, -nan, 2.0, nan], [3, 1, 0]),
+        ([-inf, nan, -inf, -inf, -1.0], [4, 0, 2]),
+        ([inf, -inf, nan, inf, 0.0], [0, 3, 4]),
+        ([-inf; 5], [0, 1, 2]),
+    ];
+    let logits = rows.map(|(logits, _)| logits).concat();
+    for renormalize in [false, true] {
+        for device in [gpu.device(), &cpu] {
+            let shape = RouteShape {
+                experts: EXPERTS,
+                used: USED,
+                renormalize,
+            };
+            let routes = route_experts(tensor(&logits, [rows.len(), EXPERTS], device), shape);
+            let wanted = rows.map(|(_, wanted)| wanted).concat();
+            assert_eq!(words(routes.experts), wanted, "{device:?}");
+        }
+    }
+}
+
+/// Experts of `tokens`: chosen at random, each with all but the last, and all on one.
+fn patterns(tokens: usize, noise: &mut Noise) -> Vec<Vec<u32>> {
+    let mut random = Vec::new();
+    for _ in 0..tokens {
+        let first = (noise.next().abs() * EXPERTS as f32) as u32;
+        random.extend((0..USED as u32).map(|i| (first + i) % EXPERTS as u32));
+    }
+    let pairs = tokens * USED;
+    let uneven = (0..pairs as u32).map(|i| i % (EXPERTS as u32 - 1));
+    vec![random, uneven.collect(), vec![3; pairs]]
+}
+
+#[test]
+fn groups_equal_their_twin_and_hold_every_pair_once() {
+    let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(21));
+    for tokens in [9, 16, 50] {
+        for experts in patterns(tokens, &mut noise) {
+            let run = |device| words(group_experts(experts_of(&experts, USED, device), EXPERTS));
+            let groups = run(gpu.device());
+            assert_eq!(groups, run(&cpu), "{tokens} tokens");
+            let mut found = vec![0; experts.len()];
+            for tile in groups.chunks_exact(1 + TILE_PAIRS) {
+                for &pair in tile[1..].iter().filter(|&&pair| pair != NONE) {
+                    assert_eq!(experts[pair as usize], tile[0], "pair {pair} of {tokens}");
+                    found[pair as usize] += 1;
+                }
+            }
+            assert!(found.iter().all(|&count| count == 1), "{tokens} tokens");
+        }
+    }
+}
+
+/// The three matrices of a layer's experts, on two devices.
+struct Matrices {
+    gate: [Matrix; 2],
+    up: [Matrix; 2],
+    down: [Matrix; 2],
+    dim: usize,
+    ffn_dim: usize,
+}
+
+impl Matrices {
+    /// Sizes that fill no tile, nor (unquantized) a block.
+    fn new(format: Format, noise: &mut Noise, devices: [&Device; 2]) -> Self {
+        let multiple = |n: usize| n.next_multiple_of(format.row_multiple());
+        let (dim, ffn_dim) = (multiple(172), multiple(24));
+        Self {
+            gate: matrices(format, EXPERTS * ffn_dim, dim, noise, devices),
+            up: matrices(format, EXPERTS * ffn_dim, dim, noise, devices),
+            down: matrices(format, EXPERTS * dim, ffn_dim, noise, devices),
+            dim,
+            ffn_dim,
+        }
+    }
+}
+
+/// Outputs of both halves by the kernels for so many tokens.
+struct Halves {
+    gated: Vec<f32>,
+    down: Vec<f32>,
+}
+
+/// Each format with one of the variants for few tokens, whose tilings do not matter, and with the
+/// tilings for many, whose lanes of a row do not: pipelines take time.
+fn cases(gpu: &Gpu) -> Vec<(Format, Variant, Vec<usize>)> {
+    let (variants, tilings) = (variants(gpu), tilings(gpu));
+    let mut cases = Vec::new();
+    for (i, format) in Format::ALL.into_iter().enumerate() {
+        let variant = variants[i % variants.len()];
+        cases.push((format, variant, vec![1, 3, MAX_TOKENS]));
+        cases.extend(tilings.iter().map(|&tiling| (format, tiling, vec![9, 50])));
+    }
+    cases
+}
+
+#[test]
+fn experts_equal_their_twins() {
+    let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(22));
+    for (format, variant, token_counts) in cases(&gpu) {
+        let layer = Matrices::new(format, &mut noise, [gpu.device(), &cpu]);
+        let (dim, ffn_dim) = (layer.dim, layer.ffn_dim);
+        for tokens in token_counts {
+            let (x, norm) = (noise.floats(tokens * dim), noise.floats(dim));
+            let inner = noise.floats(tokens * USED * ffn_dim);
+            let shares = noise.floats(tokens * USED);
+            for experts in patterns(tokens, &mut noise) {
+                let run = |device: &Device, i: usize| {
+                    let (gate, up, down) = (&layer.gate[i], &layer.up[i], &layer.down[i]);
+                    let x = tensor(&x, [tokens, dim], device);
+                    let experts = experts_of(&experts, USED, device);
+                    let inner = tensor(&inner, [tokens * USED, ffn_dim], device);
+                    let shares = tensor(&shares, [tokens, USED], device);
+                    if tokens <= MAX_TOKENS {
+                        let norm = (tensor(&norm, [dim], device), EPS);
+                        let to = experts.clone();
+                        let gated =
+                            expert_gated_matvec(x.clone(), norm, gate, up, ffn_dim, to, variant);
+                        let routes = Routes { experts, shares };
+                        Halves {
+                            gated: values(gated),
+                            down: values(expert_matvec(inner, down, routes, x, variant)),
+                        }
+                    } else {
+                        let groups = group_experts(experts, EXPERTS);
+                        let to = groups.clone();
+                        let gated =
+                            expert_gated_matmul(x.clone(), gate, up, ffn_dim, USED, to, variant);
+                        let products = expert_matmul(inner, down, dim, groups, variant);
+                        Halves {
+                            gated: values(gated),
+                            down: values(sum_experts(products, shares, x)),
+                        }
+                    }
+                };
+                let what = format!("{format:?}, {tokens} tokens, {variant:?}, {experts:?}");
+                let (a, b) = (run(gpu.device(), 0), run(&cpu, 1));
+                assert_close(&format!("gated, {what}"), &a.gated, &b.gated, 2e-4);
+                assert_close(&format!("down, {what}"), &a.down, &b.down, 1e-4);
+            }
+        }
+    }
+}
+
+/// A layer with a router of its own, its inputs' norm and the same on the other device.
+fn layers(
+    experts: &Matrices,
+    renormalize: bool,
+    variant: Variant,
+    noise: &mut Noise,
+    devices: [&Device; 2],
+) -> [ExpertFeedForward; 2] {
+    let dim = experts.dim;
+    let norm = noise.floats(dim);
+    let router = matrices(Format::F32, EXPERTS, dim, noise, devices);
+    [0, 1].map(|i| ExpertFeedForward {
+        ffn_norm: Norm {
+            weight: tensor(&norm, [dim], devices[i]),
+            eps: EPS,
+        },
+        ffn_gate_inp: router[i].clone(),
+        ffn_gate_exps: experts.gate[i].clone(),
+        ffn_up_exps: experts.up[i].clone(),
+        ffn_down_exps: experts.down[i].clone(),
+        used: USED,
+        renormalize,
+        variant,
+    })
+}
+
+#[test]
+fn the_layer_equals_the_formula() {
+    let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(23));
+    let variants = variants(&gpu);
+    for (i, format) in [Format::F32, Format::Q4_0, Format::Q6K]
+        .into_iter()
+        .enumerate()
+    {
+        let devices = [gpu.device(), &cpu];
+        let experts = Matrices::new(format, &mut noise, devices);
+        let variant = variants[variants.len() - 1 - i];
+        for renormalize in [false, true] {
+            let layers = layers(&experts, renormalize, variant, &mut noise, devices);
+            for tokens in [1, MAX_TOKENS, 9, 50] {
+                let x = noise.floats(tokens * experts.dim);
+                let exact = formula(&layers[1], &x);
+                // Sums lose what cancels out: errors count against the largest output.
+                let largest = exact.iter().fold(0.0f32, |max, v| max.max(v.abs()));
+                let scaled =
+                    |values: Vec<f32>| values.iter().map(|v| v / largest).collect::<Vec<_>>();
+                let exact = scaled(exact);
+                for (layer, device) in layers.iter().zip(devices) {
+                    let x = tensor(&x, [tokens, experts.dim], device);
+                    let what = format!("{tokens} tokens, {format:?}, {renormalize}, {device:?}");
+                    assert_close(&what, &scaled(values(layer.forward(x))), &exact, 1e-5);
+                }
+            }
+        }
+    }
+}
+
+/// The layer in f64, one token and one expert after the other.
+fn formula(layer: &ExpertFeedForward, x: &[f32]) -> Vec<f32> {
+    let norm = values(layer.ffn_norm.weight.clone());
+    let (dim, ffn_dim) = (norm.len(), layer.ffn_down_exps.shape.cols);
+    let router = dense(&layer.ffn_gate_inp);
+    let (gate, up) = (dense(&layer.ffn_gate_exps), dense(&layer.ffn_up_exps));
+    let down = dense(&layer.ffn_down_exps);
+    let shape = RouteShape {
+        experts: EXPERTS,
+        used: layer.used,
+        renormalize: layer.renormalize,
+    };
+    let mut out = Vec::new();
+    for x in x.chunks_exact(dim) {
+        let square = x.iter().map(|v| f64::from(*v).powi(2)).sum::<f64>() / dim as f64;
+        let scale = 1.0 / (square + f64::from(EPS)).sqrt();
+        let normed = x.iter().zip(&norm);
+        let normed: Vec<f64> = normed
+            .map(|(v, n)| f64::from(*v) * f64::from(*n) * scale)
+            .collect();
+        let logits = product(&router, &normed);
+        let logits: Vec<f32> = logits.iter().map(|v| *v as f32).collect();
+        let (chosen, shares) = routed(&logits, shape);
+        let mut sum: Vec<f64> = x.iter().map(|v| f64::from(*v)).collect();
+        for (expert, share) in chosen.into_iter().zip(shares) {
+            let expert = expert as usize;
+            let size = dim * ffn_dim;
+            let gates = product(&gate[expert * size..][..size], &normed);
+            let ups = product(&up[expert * size..][..size], &normed);
+            let hidden = gates.iter().zip(ups);
+            let hidden: Vec<f64> = hidden.map(|(g, u)| g / (1.0 + (-g).exp()) * u).collect();
+            let outputs = product(&down[expert * size..][..size], &hidden);
+            sum.iter_mut()
+                .zip(outputs)
+                .for_each(|(sum, output)| *sum += share * output);
+        }
+        out.extend(sum.iter().map(|v| *v as f32));
+    }
+    out
+}
+
+fn product(matrix: &[f64], x: &[f64]) -> Vec<f64> {
+    let dot = |row: &[f64]| row.iter().zip(x).map(|(a, b)| a * b).sum();
+    matrix.chunks_exact(x.len()).map(dot).collect()
+}
+
+/// All elements, row after row.
+fn dense(matrix: &Matrix) -> Vec<f64> {
+    let shape = matrix.shape;
+    let (quants, scales) = (words(matrix.quants.clone()), words(matrix.scales.clone()));
+    let mut elements = Vec::new();
+    for row in 0..shape.rows {
+        let blocks = row * shape.row_blocks()..(row + 1) * shape.row_blocks();
+        let row = blocks.flat_map(|block| shape.format.decode(&quants, &scales, block));
+        elements.extend(row.take(shape.cols).map(f64::from));
+    }
+    elements
+}
+
+/// What a token gets does not depend on those beside it, who share its experts and tiles or not.
+#[test]
+fn a_token_gets_the_same_from_experts_in_any_company() {
+    let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(24));
+    let devices = [gpu.device(), &cpu];
+    for (format, variant) in [Format::Q4_0, Format::F16].into_iter().zip(tilings(&gpu)) {
+        let experts = Matrices::new(format, &mut noise, devices);
+        let dim = experts.dim;
+        for layer in layers(&experts, true, variant, &mut noise, devices) {
+            let device = layer.ffn_gate_exps.quants.device();
+            let x = noise.floats(50 * dim);
+            let run = |order: &[usize]| {
+                let rows = order.iter().map(|&token| &x[token * dim..][..dim]);
+                let rows: Vec<f32> = rows.flatten().copied().collect();
+                values(layer.forward(tensor(&rows, [order.len(), dim], &device)))
+            };
+            let all: Vec<usize> = (0..50).collect();
+            let backwards: Vec<usize> = (0..50).rev().collect();
+            for (company, others) in [
+                (&all[..], &backwards[..]),
+                (&all, &all[17..26]),
+                (&all[..8], &all[5..6]),
+                (&all[..8], &all[2..5]),
+            ] {
+                let (many, few) = (run(company), run(others));
+                for (at, token) in others.iter().enumerate() {
+                    let there = company.iter().position(|other| other == token);
+                    let there = there.expect("in both companies");
+                    assert_eq!(
+                        few[at * dim..][..dim],
+                        many[there * dim..][..dim],
+                        "token {token} of {company:?} and of {others:?}, {variant:?}, {device:?}"
+                    );
+                }
+            }
+        }
+    }
+}
