@@ -11,3 +11,4 @@ mod prefixes;
 mod references;
 mod sampling;
 mod scores;
+mod types;
