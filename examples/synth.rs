@@ -302,6 +302,8 @@ fn file_type(ty: TensorType) -> Option<u32> {
         TensorType::Q8_0 => 7,
         TensorType::Q5_0 => 8,
         TensorType::Q5_1 => 9,
+        TensorType::Q4_K => 14,
+        TensorType::Q5_K => 16,
         TensorType::Q6_K => 18,
         TensorType::BF16 => 32,
         _ => return None,

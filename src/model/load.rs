@@ -326,11 +326,8 @@ impl<S: ByteSource> Loader<'_, S> {
             return Ok(Matrix::outline(shape, self.device));
         }
         let mut matrix = Matrix::reserve(shape, self.device);
-        let (mut quants_at, mut scales_at) = (0, 0);
-        // Scales that do not fill a word yet wait for the next rows.
-        let mut scales = Vec::new();
-        let last = tensors.len() - 1;
-        for (i, tensor) in tensors.iter().enumerate() {
+        let mut layout = Layout::new(shape);
+        for tensor in &tensors {
             let row_bytes = tensor.row_bytes() as usize;
             let chunk_rows = (CHUNK_BYTES / row_bytes).max(1);
             let mut row = 0;
@@ -342,18 +339,10 @@ impl<S: ByteSource> Loader<'_, S> {
                 let offset = tensor.offset_bytes + (row * row_bytes) as u64;
                 self.read(offset, &mut bytes).await?;
                 row += count;
-                let quants = words(&repack(tensor.ty, shape, &bytes, &mut scales));
-                if i == last && row == rows {
-                    scales.resize(scales.len().next_multiple_of(4), 0);
-                }
-                let whole: Vec<u8> = scales.drain(..scales.len() / 4 * 4).collect();
-                let (quant_words, scale_words) = (quants.len(), whole.len() / 4);
-                matrix = matrix.write(quants_at, quants, scales_at, words(&whole));
-                quants_at += quant_words;
-                scales_at += scale_words;
+                matrix = layout.add(tensor.ty, &bytes).write(matrix);
             }
         }
-        Ok(matrix)
+        Ok(layout.rest().write(matrix))
     }
 
     async fn read(&mut self, offset_bytes: u64, buf: &mut [u8]) -> Result<()> {
@@ -396,20 +385,75 @@ fn format_of(ty: TensorType) -> Format {
     }
 }
 
-/// The quants of whole rows of a file in the kernels' layout, unquantized rows padded with zeros to
-/// whole blocks; appends their scales to `scales`.
-fn repack(ty: TensorType, shape: MatrixShape, bytes: &[u8], scales: &mut Vec<u8>) -> Vec<u8> {
-    let mut quants = Vec::new();
-    if shape.cols.is_multiple_of(BLOCK_COLS) {
-        split_blocks(ty, bytes, &mut quants, scales);
-    } else {
-        let padded = shape.row_blocks() * shape.format.block_words() * 4;
-        for row in bytes.chunks_exact(ty.block_bytes() * shape.cols / ty.block_len()) {
-            quants.extend_from_slice(row);
-            quants.resize(quants.len().next_multiple_of(padded), 0);
+/// Lays rows of a file out for the kernels, a part at a time.
+struct Layout {
+    shape: MatrixShape,
+    quants_at: usize,
+    scales_at: usize,
+    /// Scales that do not fill a word yet wait for the next rows.
+    scales: Vec<u8>,
+}
+
+/// Words of a matrix and where they belong.
+struct Part {
+    quants_at: usize,
+    quants: Vec<u32>,
+    scales_at: usize,
+    scales: Vec<u32>,
+}
+
+impl Part {
+    fn write(self, matrix: Matrix) -> Matrix {
+        matrix.write(self.quants_at, self.quants, self.scales_at, self.scales)
+    }
+}
+
+impl Layout {
+    fn new(shape: MatrixShape) -> Self {
+        Self {
+            shape,
+            quants_at: 0,
+            scales_at: 0,
+            scales: Vec::new(),
         }
     }
-    quants
+
+    /// The next rows; unquantized ones are padded with zeros to whole blocks.
+    fn add(&mut self, ty: TensorType, bytes: &[u8]) -> Part {
+        let shape = self.shape;
+        let mut quants = Vec::new();
+        if shape.cols.is_multiple_of(BLOCK_COLS) {
+            split_blocks(ty, bytes, &mut quants, &mut self.scales);
+        } else {
+            let padded = shape.row_blocks() * shape.format.block_words() * 4;
+            for row in bytes.chunks_exact(ty.block_bytes() * shape.cols / ty.block_len()) {
+                quants.extend_from_slice(row);
+                quants.resize(quants.len().next_multiple_of(padded), 0);
+            }
+        }
+        self.part(&quants)
+    }
+
+    /// What is left after the last rows.
+    fn rest(mut self) -> Part {
+        let whole = self.scales.len().next_multiple_of(4);
+        self.scales.resize(whole, 0);
+        self.part(&[])
+    }
+
+    fn part(&mut self, quants: &[u8]) -> Part {
+        let whole = self.scales.len() / 4 * 4;
+        let part = Part {
+            quants_at: self.quants_at,
+            quants: words(quants),
+            scales_at: self.scales_at,
+            scales: words(&self.scales[..whole]),
+        };
+        self.scales.drain(..whole);
+        self.quants_at += part.quants.len();
+        self.scales_at += part.scales.len();
+        part
+    }
 }
 
 /// Whole words of little-endian bytes.
@@ -423,26 +467,41 @@ mod tests {
     use super::*;
     use crate::weights::blocks::vectors;
 
-    /// What the kernels see of a block of a file is what the file means by it.
+    /// What the kernels see of a file's blocks is what the file means by them, however few blocks come
+    /// at a time.
     #[test]
     fn every_type_decodes_the_same_from_the_kernels_layout() {
         for vectors in vectors::decoded() {
             let ty = vectors.ty;
             let format = format_of(ty);
             assert_eq!(format.name(), ty.name().to_lowercase());
-            let (rows, cols) = (1, vectors.values.len());
-            let shape = MatrixShape { format, rows, cols };
-            let mut scales = Vec::new();
-            let quants = words(&repack(ty, shape, &vectors.bytes, &mut scales));
-            scales.resize(scales.len().next_multiple_of(4).max(4), 0);
-            let scales = words(&scales);
-            assert_eq!(quants.len(), shape.quant_words(), "{ty}");
-            assert_eq!(scales.len(), shape.scale_words(), "{ty}");
-            let blocks = 0..shape.row_blocks();
-            let decoded: Vec<f32> = blocks
-                .flat_map(|block| format.decode(&quants, &scales, block))
-                .collect();
-            assert_eq!(decoded, vectors.values, "{ty}");
+            let shape = MatrixShape {
+                format,
+                rows: vectors.values.len() / ty.block_len(),
+                cols: ty.block_len(),
+            };
+            for rows in 1..=shape.rows {
+                let mut layout = Layout::new(shape);
+                let parts = vectors.bytes.chunks(rows * ty.block_bytes());
+                let mut parts: Vec<Part> = parts.map(|bytes| layout.add(ty, bytes)).collect();
+                parts.push(layout.rest());
+                let (mut quants, mut scales) = (Vec::new(), Vec::new());
+                for part in parts {
+                    assert_eq!(
+                        (part.quants_at, part.scales_at),
+                        (quants.len(), scales.len())
+                    );
+                    quants.extend(part.quants);
+                    scales.extend(part.scales);
+                }
+                assert_eq!(quants.len(), shape.quant_words(), "{ty}");
+                assert_eq!(scales.len(), shape.scale_words(), "{ty}");
+                let blocks = 0..shape.rows * shape.row_blocks();
+                let decoded: Vec<f32> = blocks
+                    .flat_map(|block| format.decode(&quants, &scales, block))
+                    .collect();
+                assert_eq!(decoded, vectors.values, "{ty}, {rows} rows at a time");
+            }
         }
     }
 }

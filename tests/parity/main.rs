@@ -12,3 +12,4 @@ mod prefixes;
 mod references;
 mod sampling;
 mod scores;
+mod types;

@@ -74,7 +74,13 @@ fn tiny_llama3_meets_its_references() {
     let reference = json(&folder.join("tiny/refs/llama3.json"));
     let prompt = ids(&reference["ids"]);
     for (device, compute) in computes() {
-        for (ty, tolerance) in [("F16", 0.02), ("Q8_0", 0.02), ("Q4_0", 0.05)] {
+        for (ty, tolerance) in [
+            ("F16", 0.02),
+            ("Q8_0", 0.02),
+            ("Q4_0", 0.05),
+            ("Q6_K", 0.05),
+            ("Q4_K_M", 0.05),
+        ] {
             let logits = npy(&folder.join(format!("tiny/refs/llama3-{ty}.last_logits.npy")));
             let path = folder.join(format!("tiny/llama3-{ty}.gguf"));
             assert_last_logits(
@@ -104,22 +110,24 @@ fn tiny_llama3_meets_its_references() {
 }
 
 #[test]
-fn tiny_qwen2_meets_its_reference() {
+fn tiny_qwen2_meets_its_references() {
     let Some(folder) = shared_models::folder() else {
         return;
     };
     let prompt = ids(&json(&folder.join("tiny/refs/qwen2.json"))["ids"]);
-    let logits = npy(&folder.join("tiny/refs/qwen2-Q8_0.last_logits.npy"));
     for (device, compute) in computes() {
-        let path = folder.join("tiny/qwen2-Q8_0.gguf");
-        assert_last_logits(
-            &format!("qwen2 Q8_0 on the {device}"),
-            &compute,
-            &path,
-            &prompt,
-            &logits,
-            0.02,
-        );
+        for (ty, tolerance) in [("Q8_0", 0.02), ("Q4_K_M", 0.05)] {
+            let logits = npy(&folder.join(format!("tiny/refs/qwen2-{ty}.last_logits.npy")));
+            let path = folder.join(format!("tiny/qwen2-{ty}.gguf"));
+            assert_last_logits(
+                &format!("qwen2 {ty} on the {device}"),
+                &compute,
+                &path,
+                &prompt,
+                &logits,
+                tolerance,
+            );
+        }
     }
 }
 
@@ -175,6 +183,7 @@ fn quantized_real_models_agree_across_devices() {
         ("stories260K/stories260K-Q4_0.gguf", "stories260K"),
         ("ts4m/ts4m-Q8_0.gguf", "ts4m-hf"),
         ("ts4m/ts4m-Q4_0.gguf", "ts4m-hf"),
+        ("ts4m/ts4m-Q4_K_M.gguf", "ts4m-hf"),
     ] {
         let prompt = ids(&json(&folder.join(reference).join("ref.json"))["ids"]);
         let mut on_cpu = model(&computes[0].1, &folder.join(file));
@@ -201,6 +210,8 @@ fn perplexity_is_the_listed_one() {
     for (file, listed) in [
         ("ts4m/ts4m-F16.gguf", 22.57),
         ("ts4m/ts4m-Q8_0.gguf", 22.56),
+        ("ts4m/ts4m-Q6_K.gguf", 22.57),
+        ("ts4m/ts4m-Q4_K_M.gguf", 22.67),
         ("ts4m/ts4m-Q4_0.gguf", 22.80),
     ] {
         let path = folder.join(file);

@@ -97,7 +97,9 @@ impl Matrix {
         scales_at: usize,
         scales: Vec<u32>,
     ) -> Self {
-        self.quants = backend::write_words(self.quants, quants_at, quants);
+        if !quants.is_empty() {
+            self.quants = backend::write_words(self.quants, quants_at, quants);
+        }
         if !scales.is_empty() {
             self.scales = backend::write_words(self.scales, scales_at, scales);
         }

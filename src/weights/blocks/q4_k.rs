@@ -1,7 +1,11 @@
 //! Q4_K: super-blocks of 256 elements in runs of 32, value = d * scale * q - dmin * minimum with f16 d
 //! and dmin, 6-bit scales and minima per run and 4-bit quants q. Knows no other type.
 
-use super::{Codec, k_scales, order};
+use super::{
+    Codec,
+    k_scales::{self, Search},
+    order,
+};
 
 /// Elements per block.
 const LEN: usize = 256;
@@ -16,7 +20,7 @@ pub(super) const CODEC: Codec = Codec {
     quants_bytes: LEN / 2,
     scales_bytes: k_scales::BYTES,
     dequantize,
-    quantize: None,
+    quantize: Some(quantize),
     split_blocks,
 };
 
@@ -41,5 +45,23 @@ fn split_blocks(bytes: &[u8], quants: &mut Vec<u8>, scales: &mut Vec<u8>) {
             order::push_nibbles(quants, |i| quant(block, first + i));
         }
         scales.extend_from_slice(&block[..k_scales::BYTES]);
+    }
+}
+
+/// As ggml's `quantize_row_q4_K_ref` searches.
+const SEARCH: Search = Search {
+    greatest: 15,
+    first: -1.0,
+    steps: 20,
+};
+
+fn quantize(values: &[f32], out: &mut Vec<u8>) {
+    for x in values.as_chunks::<LEN>().0 {
+        let (scales, quants) = k_scales::quantize(x, &SEARCH);
+        out.extend(scales);
+        for runs in quants.chunks_exact(64) {
+            let (low, high) = runs.split_at(32);
+            out.extend(low.iter().zip(high).map(|(low, high)| low | high << 4));
+        }
     }
 }

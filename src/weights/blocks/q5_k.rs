@@ -1,7 +1,11 @@
 //! Q5_K: super-blocks of 256 elements in runs of 32, value = d * scale * q - dmin * minimum with f16 d
 //! and dmin, 6-bit scales and minima per run and 5-bit quants q. Knows no other type.
 
-use super::{Codec, k_scales, order};
+use super::{
+    Codec,
+    k_scales::{self, Search},
+    order,
+};
 
 /// Elements per block.
 const LEN: usize = 256;
@@ -19,7 +23,7 @@ pub(super) const CODEC: Codec = Codec {
     quants_bytes: LEN / 2 + LEN / 8,
     scales_bytes: k_scales::BYTES,
     dequantize,
-    quantize: None,
+    quantize: Some(quantize),
     split_blocks,
 };
 
@@ -48,5 +52,26 @@ fn split_blocks(bytes: &[u8], quants: &mut Vec<u8>, scales: &mut Vec<u8>) {
             order::push_bits(quants, |i| quant(block, first + i) >> 4);
         }
         scales.extend_from_slice(&block[..k_scales::BYTES]);
+    }
+}
+
+/// As ggml's `quantize_row_q5_K_ref` searches.
+const SEARCH: Search = Search {
+    greatest: 31,
+    first: -0.5,
+    steps: 15,
+};
+
+fn quantize(values: &[f32], out: &mut Vec<u8>) {
+    for x in values.as_chunks::<LEN>().0 {
+        let (scales, quants) = k_scales::quantize(x, &SEARCH);
+        out.extend(scales);
+        for i in 0..32 {
+            out.push((0..8).fold(0, |bits, run| bits | quants[run * 32 + i] >> 4 << run));
+        }
+        for runs in quants.chunks_exact(64) {
+            let (low, high) = runs.split_at(32);
+            out.extend(low.iter().zip(high).map(|(low, high)| low & 15 | high << 4));
+        }
     }
 }

@@ -147,7 +147,7 @@ fn q6_k_block() {
     assert_eq!((&scales[..18], &scales[18..]), (&bytes[192..], &[0; 2][..]));
 }
 
-/// Bit by bit: the formulas are rounded in the same order.
+/// Exactly: the formulas are rounded in the same order.
 #[test]
 fn blocks_mean_what_another_implementation_says() {
     let vectors = vectors::decoded();
@@ -233,6 +233,9 @@ proptest! {
                 TensorType::Q4_1 => 1.0 / 15.0 + 3.0 / 1024.0,
                 TensorType::Q5_0 => 1.0 / 16.0 + 1.0 / 1024.0,
                 TensorType::Q5_1 => 1.0 / 31.0 + 3.0 / 1024.0,
+                // A step of such a range; scales and minima are rounded to 1/63 of the largest.
+                TensorType::Q4_K => 2.0 / 15.0 + 1.0 / 63.0,
+                TensorType::Q5_K => 2.0 / 31.0 + 1.0 / 63.0,
                 ty => panic!("{ty} is not encoded"),
             };
             let back = dequantized(ty, &quantize(ty, &values));

@@ -256,7 +256,20 @@ fn shapes() {
 
 #[test]
 fn types() {
-    with_tensor("w", &[256], 12, 0).is_unsupported("\"w\" has the tensor type Q4_K (ggml type 12)");
+    with_tensor("w", &[256], 19, 0)
+        .is_unsupported("\"w\" has the tensor type IQ1_S (ggml type 19)");
+    for (id, name) in [
+        (9, "Q8_1"),
+        (16, "IQ2_XXS"),
+        (24, "I8"),
+        (25, "I16"),
+        (26, "I32"),
+        (28, "F64"),
+        (34, "TQ1_0"),
+    ] {
+        let what = format!("has the tensor type {name} (ggml type {id})");
+        with_tensor("w", &[256], id, 0).is_unsupported(&what);
+    }
     with_tensor("w", &[256], 4, 0).is_unsupported("Q4_2 (ggml type 4)");
     with_tensor("w", &[256], 999, 0).is_unsupported("unknown (ggml type 999)");
     with_tensor("w", &[256], u32::MAX, 0).is_unsupported("unknown (ggml type 4294967295)");
