@@ -3,7 +3,9 @@
 use inpage::ops::{
     Kernel, Variant, argmax,
     attention::{self, AttentionShape},
-    barriers, copy_page, embedding, gated_matmul, gated_matvec, last_row, matmul,
+    barriers, copy_page, embedding, gated_matmul, gated_matvec,
+    kv_memory::KvFormat,
+    last_row, matmul,
     matrix::{Format, MatrixShape},
     matvec, rms_norm,
     rope_kv::{self, RopeShape},
@@ -46,15 +48,19 @@ fn kernels() -> Vec<Kernel> {
             history_tokens: 4096,
         }));
     }
-    for neox in [false, true] {
-        kernels.push(rope_kv::kernel(RopeShape {
+    for (neox, format) in [false, true]
+        .into_iter()
+        .flat_map(|neox| KvFormat::ALL.map(|format| (neox, format)))
+    {
+        let shape = RopeShape {
             heads: 8,
             kv_heads: 4,
             head_dim: 8,
             neox,
             at: [0, 64, 96],
             stride: [128; 3],
-        }));
+        };
+        kernels.push(rope_kv::kernel(shape, format));
     }
     for head_dim in [8, 64, 96, 128, 256] {
         for variant in variants() {
@@ -63,8 +69,11 @@ fn kernels() -> Vec<Kernel> {
                 kv_heads: 2,
                 head_dim,
             };
-            for tokens in [1, 16] {
-                kernels.push(attention::kernel(shape, tokens, variant));
+            for (tokens, format) in [1, 16]
+                .into_iter()
+                .flat_map(|tokens| KvFormat::ALL.map(|format| (tokens, format)))
+            {
+                kernels.push(attention::kernel(shape, tokens, format, variant));
             }
         }
     }

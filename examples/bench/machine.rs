@@ -3,7 +3,7 @@
 use inpage::{
     device::{Gpu, GpuOptions, GpuReport},
     model::Compute,
-    ops::{Variant, matrix::Format, self_test},
+    ops::{Variant, kv_memory::KvFormat, matrix::Format, self_test},
 };
 use serde_json::{Map, Value, json};
 
@@ -18,6 +18,8 @@ use crate::{
 pub struct Machine {
     pub compute: Compute,
     pub size: Size,
+    /// How a model keeps keys and values.
+    pub kv_format: KvFormat,
     facts: Map<String, Value>,
     json: bool,
 }
@@ -26,7 +28,7 @@ impl Machine {
     pub async fn find(options: &Options) -> Outcome<Machine> {
         let (compute, report) = if options.gpu {
             let gpu = Gpu::request(GpuOptions::default()).await?;
-            let variant = self_test::best_variant(&gpu, &Format::ALL).await?;
+            let variant = self_test::best_variant(&gpu, &Format::ALL, options.kv_format).await?;
             let report = gpu.report().clone();
             (Compute::Gpu { gpu, variant }, Some(report))
         } else {
@@ -40,6 +42,7 @@ impl Machine {
         Ok(Machine {
             compute,
             size,
+            kv_format: options.kv_format,
             facts,
             json: options.json,
         })

@@ -5,7 +5,7 @@ use std::{path::Path, time::Instant};
 
 use inpage::{
     model::{CausalModel, LoadOptions, SequenceKv, Transformer, load},
-    ops::launches,
+    ops::{launches, step::PAGE_TOKENS},
     sample::{Sampler, SamplingParams},
     weights::{FileSource, Gguf},
 };
@@ -27,6 +27,8 @@ pub async fn run(machine: &Machine, path: &Path, tokens: usize, bandwidth: f64) 
     let gguf = Gguf::read(&source).await?;
     let options = LoadOptions {
         context_tokens: Some(PROMPT_TOKENS + tokens),
+        kv_format: machine.kv_format,
+        kv_pool_tokens: Some(PROMPT_TOKENS + tokens),
     };
     let compute = machine.compute.clone();
     let mut model = load(compute, &gguf, &source, options, |_, _| ()).await?;
@@ -54,7 +56,11 @@ pub async fn run(machine: &Machine, path: &Path, tokens: usize, bandwidth: f64) 
         }
         machine.print("model", measure, line);
     };
-    let loaded = json!({ "load_ms": round(load_ms), "warm_up_ms": round(warm_up_ms) });
+    let loaded = json!({
+        "load_ms": round(load_ms),
+        "warm_up_ms": round(warm_up_ms),
+        "kv_format": model.kv_format().name(),
+    });
     print("load", loaded);
 
     let mut kv = SequenceKv {
@@ -110,7 +116,7 @@ struct Floor {
 
 impl Floor {
     /// A step reads every weight once, of the embedding a row; and the keys and values of the
-    /// `position` tokens before, 4 bytes an element.
+    /// `position` tokens before.
     fn of(gguf: &Gguf, model: &Transformer, position: usize, bandwidth: f64) -> Floor {
         let tied = gguf.tensor("output.weight").is_none();
         let weights =
@@ -121,7 +127,8 @@ impl Floor {
                     false => tensor.size_bytes,
                 });
         let config = model.config();
-        let kv = 2 * 4 * config.layers * config.kv_dim() * position;
+        let page_bytes = 4 * model.kv_format().page_words(config.kv_dim());
+        let kv = config.layers * page_bytes * position / PAGE_TOKENS;
         Floor {
             bytes: (weights.sum::<u64>() + kv as u64) as f64,
             bandwidth,

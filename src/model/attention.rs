@@ -5,8 +5,9 @@ use burn::{module::Module, tensor::Tensor};
 use super::linear::{Linear, Norm};
 use crate::ops::{
     attention::{AttentionShape, attention},
+    kv_memory::KvMemory,
     rope_kv::{RopeShape, rope_kv},
-    step::{KvMemory, Step},
+    step::Step,
 };
 
 /// The projections to queries, keys and values.

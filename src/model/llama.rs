@@ -12,10 +12,7 @@ use super::{
     linear::{Linear, Norm},
 };
 use crate::ops::{
-    embedding::embedding,
-    last_row::last_row,
-    matrix::Matrix,
-    step::{KvMemory, Step},
+    embedding::embedding, kv_memory::KvMemory, last_row::last_row, matrix::Matrix, step::Step,
 };
 
 /// One layer.

@@ -5,6 +5,7 @@ pub mod causal;
 mod compute;
 mod config;
 mod feed_forward;
+mod kv_reservation;
 mod linear;
 pub mod llama;
 mod load;

@@ -6,6 +6,7 @@ use burn::tensor::Transaction;
 use super::{
     CausalModel, Compute, LlamaConfig, SampledRow, SequenceKv,
     causal::feed_sampled_on_host,
+    kv_reservation::KvReservation,
     llama::Llama,
     pace::Pace,
     steps::{CHOSEN_IDS, Fed, MAX_BATCH, MAX_TOKENS, Steps},
@@ -14,6 +15,7 @@ use crate::{
     Error, Result,
     ops::{
         argmax::INVALID_TOKEN,
+        kv_memory::KvFormat,
         matvec,
         sample::{RING, RowChoice, accepts, parse as parse_sampled},
         score::{parse, score_words},
@@ -24,46 +26,29 @@ use crate::{
 
 /// Reads that are timed while nothing else runs.
 const READS: usize = 3;
-/// Context reserved where the caller does not say, in tokens.
-const DEFAULT_CONTEXT_TOKENS: usize = 4096;
 
 /// A model with its KV memory, ready to run.
 pub struct Transformer {
     steps: Steps,
     config: LlamaConfig,
-    context_tokens: usize,
+    reservation: KvReservation,
     pace: Pace,
 }
 
 impl Transformer {
-    /// Reserves KV memory for `context_tokens` tokens.
-    ///
-    /// # Errors
-    /// [`Error::OutOfMemory`] if a layer's KV memory exceeds what a kernel can see.
-    pub fn new(
+    /// Reserves its KV memory.
+    pub(super) fn new(
         compute: Compute,
         llama: Llama,
         config: LlamaConfig,
-        context_tokens: Option<usize>,
-    ) -> Result<Transformer> {
-        let wanted = context_tokens.unwrap_or(DEFAULT_CONTEXT_TOKENS);
-        let context_tokens = wanted.min(config.context_tokens).max(1);
-        let pages = context_tokens.div_ceil(PAGE_TOKENS);
-        // One page more: graphs are recorded against it, so that no sequence's memory changes.
-        let layer_bytes = ((pages + 1) * 2 * PAGE_TOKENS * config.kv_dim() * 4) as u64;
-        if layer_bytes > compute.max_binding_bytes() {
-            return Err(Error::OutOfMemory(format!(
-                "a context of {context_tokens} tokens needs {layer_bytes} bytes per layer, and \
-                 this device's kernels see {} at most",
-                compute.max_binding_bytes()
-            )));
-        }
-        Ok(Transformer {
-            steps: Steps::new(compute, llama, &config, pages),
+        reservation: KvReservation,
+    ) -> Transformer {
+        Transformer {
+            steps: Steps::new(compute, llama, &config, reservation),
             config,
-            context_tokens,
+            reservation,
             pace: Pace::default(),
-        })
+        }
     }
 
     /// The hyperparameters.
@@ -74,6 +59,16 @@ impl Transformer {
     /// Where it computes.
     pub fn compute(&self) -> &Compute {
         self.steps.compute()
+    }
+
+    /// How keys and values are kept.
+    pub fn kv_format(&self) -> KvFormat {
+        self.reservation.format
+    }
+
+    /// Bytes of KV memory in all layers.
+    pub fn kv_bytes(&self) -> u64 {
+        self.reservation.bytes()
     }
 
     /// Dispatches of one greedy decode step.
@@ -162,11 +157,11 @@ impl Transformer {
 
     fn check(&self, kv: &SequenceKv, tokens: usize) -> Result<()> {
         let end = kv.len_tokens + tokens;
-        if end > self.context_tokens || end > kv.pages.len() * PAGE_TOKENS {
+        if end > self.context_tokens() || end > kv.pages.len() * PAGE_TOKENS {
             return Err(Error::Internal(format!(
                 "a step to {end} tokens with {} pages and a context of {}",
                 kv.pages.len(),
-                self.context_tokens
+                self.context_tokens()
             )));
         }
         Ok(())
@@ -179,7 +174,7 @@ impl CausalModel for Transformer {
     }
 
     fn context_tokens(&self) -> usize {
-        self.context_tokens
+        self.reservation.context_tokens
     }
 
     fn page_tokens(&self) -> usize {
@@ -187,7 +182,7 @@ impl CausalModel for Transformer {
     }
 
     fn page_count(&self) -> usize {
-        self.context_tokens.div_ceil(PAGE_TOKENS)
+        self.reservation.pages
     }
 
     fn max_batch(&self) -> usize {

@@ -13,8 +13,8 @@ use burn_wgpu::CubeTensor;
 
 use super::{
     Variant, argmax, attention, attention::AttentionShape, barriers, copy_page, embedding,
-    gated_matmul, gated_matvec, last_row, matmul, matrix::MatrixShape, matvec, rms_norm, rope_kv,
-    rope_kv::RopeShape, rows, sample, sample::SamplerShape, score,
+    gated_matmul, gated_matvec, kv_memory::KvFormat, last_row, matmul, matrix::MatrixShape, matvec,
+    rms_norm, rope_kv, rope_kv::RopeShape, rows, sample, sample::SamplerShape, score,
 };
 
 /// An input that an op can do without.
@@ -119,16 +119,18 @@ pub trait Ops: Backend {
         k: FloatTensor<Self>,
         v: FloatTensor<Self>,
         freqs: FloatTensor<Self>,
-        kv: FloatTensor<Self>,
+        kv: IntTensor<Self>,
         step: IntTensor<Self>,
         shape: RopeShape,
-    ) -> (FloatTensor<Self>, FloatTensor<Self>);
+        format: KvFormat,
+    ) -> (FloatTensor<Self>, IntTensor<Self>);
 
     fn attention(
         q: FloatTensor<Self>,
-        kv: FloatTensor<Self>,
+        kv: IntTensor<Self>,
         step: IntTensor<Self>,
         shape: AttentionShape,
+        format: KvFormat,
         variant: Variant,
     ) -> FloatTensor<Self>;
 
@@ -138,11 +140,7 @@ pub trait Ops: Backend {
 
     fn score(logits: FloatTensor<Self>, next: IntTensor<Self>, top: usize) -> IntTensor<Self>;
 
-    fn copy_page(
-        kv: FloatTensor<Self>,
-        pages: IntTensor<Self>,
-        elements: usize,
-    ) -> FloatTensor<Self>;
+    fn copy_page(kv: IntTensor<Self>, pages: IntTensor<Self>, words: usize) -> IntTensor<Self>;
 
     fn argmax(
         logits: FloatTensor<Self>,
@@ -229,17 +227,19 @@ macro_rules! route {
                 kv: $tensor,
                 step: $tensor,
                 shape: RopeShape,
+                format: KvFormat,
             ) -> ($tensor, $tensor) {
-                rope_kv::$side(q, k, v, freqs, kv, step, shape)
+                rope_kv::$side(q, k, v, freqs, kv, step, shape, format)
             }
             fn attention(
                 q: $tensor,
                 kv: $tensor,
                 step: $tensor,
                 shape: AttentionShape,
+                format: KvFormat,
                 variant: Variant,
             ) -> $tensor {
-                attention::$side(q, kv, step, shape, variant)
+                attention::$side(q, kv, step, shape, format, variant)
             }
             fn last_row(x: $tensor, step: $tensor) -> $tensor {
                 last_row::$side(x, step)
@@ -250,8 +250,8 @@ macro_rules! route {
             fn score(logits: $tensor, next: $tensor, top: usize) -> $tensor {
                 score::$side(logits, next, top)
             }
-            fn copy_page(kv: $tensor, pages: $tensor, elements: usize) -> $tensor {
-                copy_page::$side(kv, pages, elements)
+            fn copy_page(kv: $tensor, pages: $tensor, words: usize) -> $tensor {
+                copy_page::$side(kv, pages, words)
             }
             fn argmax(
                 logits: $tensor,

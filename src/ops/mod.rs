@@ -5,6 +5,7 @@ mod backend;
 mod kernel;
 pub mod shader;
 
+pub mod kv_memory;
 pub mod matrix;
 pub mod step;
 mod unroll;

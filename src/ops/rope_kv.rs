@@ -11,8 +11,9 @@ use burn_wgpu::CubeTensor;
 use super::{
     backend::{Ops, output, twin_output},
     kernel::{Kernel, grid},
+    kv_memory::{KvFormat, KvMemory},
     shader,
-    step::{self, KvMemory, Step},
+    step::{self, Step},
 };
 
 const WORKGROUP: usize = 64;
@@ -56,6 +57,7 @@ pub fn rope_kv(
     step: &Step,
     shape: RopeShape,
 ) -> Tensor<2> {
+    let format = kv.format();
     let [q, k, v] = qkv.map(Tensor::into_dispatch);
     let (q, memory) = Dispatch::rope_kv(
         q,
@@ -65,14 +67,15 @@ pub fn rope_kv(
         kv.take().into_dispatch(),
         step.words().into_dispatch(),
         shape,
+        format,
     );
     kv.put(Tensor::from_dispatch(memory));
     Tensor::from_dispatch(q)
 }
 
 /// The composed kernel.
-pub fn kernel(shape: RopeShape) -> Kernel {
-    let kernel = Kernel::new("rope_kv")
+pub fn kernel(shape: RopeShape, format: KvFormat) -> Kernel {
+    let kernel = Kernel::new(format!("rope_kv_{}", format.name()))
         .binding("q")
         .binding("k")
         .binding("v")
@@ -91,11 +94,12 @@ pub fn kernel(shape: RopeShape) -> Kernel {
         .constant("Q_STRIDE", shape.stride[0])
         .constant("K_STRIDE", shape.stride[1])
         .constant("V_STRIDE", shape.stride[2])
+        .constant("STORE_VECTORS", format.store_vectors())
         .constant("WORKGROUP", WORKGROUP);
     step::layout(kernel)
         .module(shader::STEP)
-        .module(shader::kv::F32)
-        .module(shader::kv::F32_STORE)
+        .module(format.load_wgsl())
+        .module(format.store_wgsl())
         .module(shader::ROPE)
         .module(shader::kernel::ROPE_KV)
 }
@@ -109,13 +113,14 @@ pub(super) fn launch(
     kv: CubeTensor,
     step: CubeTensor,
     shape: RopeShape,
+    format: KvFormat,
 ) -> (CubeTensor, CubeTensor) {
     let [tokens, _] = q.shape().dims();
     let out = output(&q, [tokens, shape.q_dim()]);
-    let vectors = (shape.q_dim() + 2 * shape.kv_dim()) / 4;
-    kernel(shape).launch(
+    let lanes = shape.q_dim() / 4 + 2 * shape.kv_dim() / (4 * format.store_vectors());
+    kernel(shape, format).launch(
         &[&q, &k, &v, &freqs, &out, &kv, &step],
-        grid((tokens * vectors).div_ceil(WORKGROUP)),
+        grid((tokens * lanes).div_ceil(WORKGROUP)),
     );
     (out, kv)
 }
@@ -129,10 +134,12 @@ pub(super) fn twin(
     mut kv: FlexTensor,
     step: FlexTensor,
     shape: RopeShape,
+    format: KvFormat,
 ) -> (FlexTensor, FlexTensor) {
     let [tokens, _] = q.shape().dims();
     let (words, freqs) = (step.storage::<u32>(), freqs.storage::<f32>());
-    let memory = kv.storage_mut::<f32>();
+    let memory = kv.storage_mut::<u32>();
+    let mut keys = vec![0.0; shape.kv_dim()];
     let mut out = vec![0.0; tokens * shape.q_dim()];
     let half = shape.head_dim / 2;
     let rotate = |from: &[f32], to: &mut [f32], position: usize, scale: f32| {
@@ -167,12 +174,13 @@ pub(super) fn twin(
         let at = step::kv_row(words, table, position, 0, shape.kv_dim());
         rotate(
             &part(&k, token, 1, shape.kv_dim()),
-            &mut memory[at..at + shape.kv_dim()],
+            &mut keys,
             position,
             1.0,
         );
+        format.store(memory, at, &keys);
         let at = step::kv_row(words, table, position, 1, shape.kv_dim());
-        memory[at..at + shape.kv_dim()].copy_from_slice(&part(&v, token, 2, shape.kv_dim()));
+        format.store(memory, at, &part(&v, token, 2, shape.kv_dim()));
     }
     (twin_output(out, [tokens, shape.q_dim()]), kv)
 }

@@ -9,11 +9,12 @@ use super::{
     barriers::barrier_us,
     gated_matmul::gated_matmul,
     gated_matvec::gated_matvec,
+    kv_memory::{KvFormat, KvMemory},
     matmul::matmul,
     matrix::{Format, Matrix, MatrixShape},
     matvec::{MAX_TOKENS, matvec},
     sample::{RowChoice, SamplerMemory, SamplerShape, parse, sample},
-    step::{KvMemory, PAGE_TOKENS, Segment, Step},
+    step::{PAGE_TOKENS, Segment, Step},
 };
 use crate::sample::{DryParams, MirostatParams, Sampler, SamplingParams};
 use crate::{Error, Result, device::Gpu};
@@ -24,13 +25,14 @@ const ROWS: usize = 37;
 /// A barrier that costs more than this decides for kernels without: a GPU's costs some nanoseconds.
 const DEAR_BARRIER_US: f64 = 0.2;
 
-/// The best variant that computes rightly on the device, on matrices of `formats` (at least one).
+/// The best variant that computes rightly on the device, on matrices of `formats` (at least one) and
+/// with keys and values kept as `kv_format`.
 ///
 /// # Errors
 /// [`Error::NoDevice`] if none does.
-pub async fn best_variant(gpu: &Gpu, formats: &[Format]) -> Result<Variant> {
+pub async fn best_variant(gpu: &Gpu, formats: &[Format], kv_format: KvFormat) -> Result<Variant> {
     let barriers_are_dear = barrier_us(gpu).await? > DEAR_BARRIER_US;
-    choose(gpu, &candidates(gpu, barriers_are_dear), formats).await
+    choose(gpu, &candidates(gpu, barriers_are_dear), formats, kv_format).await
 }
 
 /// The variants worth trying on a device, best first; the last works everywhere.
@@ -65,10 +67,15 @@ pub fn candidates(gpu: &Gpu, barriers_are_dear: bool) -> Vec<Variant> {
 ///
 /// # Errors
 /// [`Error::NoDevice`] if none does, with what each got wrong.
-pub async fn choose(gpu: &Gpu, candidates: &[Variant], formats: &[Format]) -> Result<Variant> {
+pub async fn choose(
+    gpu: &Gpu,
+    candidates: &[Variant],
+    formats: &[Format],
+    kv_format: KvFormat,
+) -> Result<Variant> {
     let mut faults = Vec::new();
     for &variant in candidates {
-        match prove(gpu, variant, formats).await {
+        match prove(gpu, variant, formats, kv_format).await {
             Ok(()) => return Ok(variant),
             Err(Error::DeviceLost(why)) => return Err(Error::DeviceLost(why)),
             Err(fault) => faults.push(format!("{variant:?}: {fault}")),
@@ -81,7 +88,7 @@ pub async fn choose(gpu: &Gpu, candidates: &[Variant], formats: &[Format]) -> Re
 }
 
 /// Compares the variant's kernels with their twins.
-async fn prove(gpu: &Gpu, variant: Variant, formats: &[Format]) -> Result<()> {
+async fn prove(gpu: &Gpu, variant: Variant, formats: &[Format], kv_format: KvFormat) -> Result<()> {
     let cpu = Device::flex();
     // Several tokens once: what differs then lies outside the formats' modules.
     let mut cases: Vec<_> = formats.iter().map(|&format| (format, 1)).collect();
@@ -94,9 +101,10 @@ async fn prove(gpu: &Gpu, variant: Variant, formats: &[Format]) -> Result<()> {
         let what = format!("{} of {tokens} tokens", format.name());
         compare(&what, &on_gpu.map_err(|e| gpu.failure(e))?, &on_cpu)?;
     }
-    let on_gpu = attended(gpu.device(), variant).await;
-    let on_cpu = attended(&cpu, variant).await?;
-    compare("attention", &on_gpu.map_err(|e| gpu.failure(e))?, &on_cpu)
+    let on_gpu = attended(gpu.device(), kv_format, variant).await;
+    let on_cpu = attended(&cpu, kv_format, variant).await?;
+    let what = format!("attention to {} keys and values", kv_format.name());
+    compare(&what, &on_gpu.map_err(|e| gpu.failure(e))?, &on_cpu)
 }
 
 fn compare(what: &str, on_gpu: &[f32], on_cpu: &[f32]) -> Result<()> {
@@ -113,20 +121,17 @@ fn compare(what: &str, on_gpu: &[f32], on_cpu: &[f32]) -> Result<()> {
 }
 
 /// Attention of queries amid their sequence.
-async fn attended(device: &Device, variant: Variant) -> Result<Vec<f32>> {
+async fn attended(device: &Device, format: KvFormat, variant: Variant) -> Result<Vec<f32>> {
+    // Rows of whole blocks in every format.
     let shape = AttentionShape {
-        heads: 4,
-        kv_heads: 2,
+        heads: 8,
+        kv_heads: 4,
         head_dim: 40,
     };
     let (position, tokens, pages) = (PAGE_TOKENS + 5, 3, [1, 0]);
     let kv_dim = shape.kv_heads * shape.head_dim;
-    let kv_len = pages.len() * 2 * PAGE_TOKENS * kv_dim;
-    let mut kv = KvMemory::new(pages.len(), kv_dim, device);
-    kv.put(Tensor::from_data(
-        TensorData::new(wave(kv_len, 0.7), [kv_len]),
-        device,
-    ));
+    let kv_rows = wave(pages.len() * 2 * PAGE_TOKENS * kv_dim, 0.7);
+    let kv = KvMemory::of(&kv_rows, kv_dim, format, device);
     let mut step = Step::new(tokens, pages.len(), device);
     step.set(&[Segment {
         position,

@@ -11,7 +11,7 @@ use crate::api::{CallFormat, LazyCompiler, ReadyModel, system_fingerprint};
 use crate::device::{BrowserDevice, Gpu, GpuOptions, GpuReport};
 use crate::engine::{Engine, EngineLimits};
 use crate::model::{self, CausalModel, Compute, LoadOptions};
-use crate::ops::self_test;
+use crate::ops::{kv_memory::KvFormat, self_test};
 use crate::text::Tokenizer;
 use crate::weights::{ByteSource, Gguf};
 use crate::{Error, Result};
@@ -27,6 +27,12 @@ pub(super) struct LoadReport {
     layers: usize,
     file_bytes: u64,
     context_tokens: usize,
+    /// How keys and values are kept.
+    kv_format: KvFormat,
+    /// Tokens of keys and values that all sequences share.
+    kv_pool_tokens: usize,
+    /// What they take in all layers.
+    kv_bytes: u64,
     vocab_size: usize,
     /// Dispatches of one greedy decode step.
     decode_dispatches: usize,
@@ -44,6 +50,7 @@ pub(super) struct Loaded {
 /// far and in all. `on_end` is told the error if the engine ends by itself.
 pub(super) async fn load<S: ByteSource>(
     source: &S,
+    options: LoadOptions,
     max_queue: usize,
     progress: impl FnMut(u64, u64),
     on_end: impl FnOnce(Error) + 'static,
@@ -53,10 +60,11 @@ pub(super) async fn load<S: ByteSource>(
     let tokenizer = Rc::new(Tokenizer::from_gguf(&gguf.metadata)?);
 
     let gpu = Gpu::request(gpu_options()).await?;
-    let variant = self_test::best_variant(&gpu, &model::formats(&gguf)).await?;
+    let formats = model::formats(&gguf);
+    let variant = self_test::best_variant(&gpu, &formats, options.kv_format).await?;
     let report = gpu.report().clone();
     let compute = Compute::Gpu { gpu, variant };
-    let mut model = model::load(compute, &gguf, source, LoadOptions::default(), progress).await?;
+    let mut model = model::load(compute, &gguf, source, options, progress).await?;
     model.warm_up().await?;
     let variant = variant.name();
     let report = LoadReport {
@@ -64,6 +72,9 @@ pub(super) async fn load<S: ByteSource>(
         layers: model.config().layers,
         file_bytes: source.size_bytes(),
         context_tokens: model.context_tokens(),
+        kv_format: model.kv_format(),
+        kv_pool_tokens: model.page_count() * model.page_tokens(),
+        kv_bytes: model.kv_bytes(),
         vocab_size: model.vocab_size(),
         decode_dispatches: model.decode_dispatches(),
         gpu: report,
@@ -83,6 +94,7 @@ pub(super) async fn load<S: ByteSource>(
         &report.file_bytes.to_string(),
         &report.gpu.adapter,
         &report.variant,
+        report.kv_format.name(),
     ]);
     let limits = EngineLimits {
         max_queue,

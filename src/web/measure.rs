@@ -10,7 +10,7 @@ use super::load::gpu_options;
 use super::source::ModelSource;
 use crate::device::{Gpu, GpuReport};
 use crate::model::{self, CausalModel, Compute, LoadOptions, SequenceKv};
-use crate::ops::{launches, self_test};
+use crate::ops::{kv_memory::KvFormat, launches, self_test};
 use crate::weights::Gguf;
 use crate::{Error, Result};
 
@@ -50,11 +50,14 @@ pub async fn measure_replay(
 async fn measure(source: &ModelSource, steps: usize, rounds: usize) -> Result<ReplayReport> {
     let gguf = Gguf::read(source).await?;
     let gpu = Gpu::request(gpu_options()).await?;
-    let variant = self_test::best_variant(&gpu, &model::formats(&gguf)).await?;
+    let kv_format = KvFormat::default();
+    let variant = self_test::best_variant(&gpu, &model::formats(&gguf), kv_format).await?;
     let report = gpu.report().clone();
     let compute = Compute::Gpu { gpu, variant };
     let options = LoadOptions {
         context_tokens: Some(steps.max(1)),
+        kv_format,
+        kv_pool_tokens: Some(steps.max(1)),
     };
     let mut model = model::load(compute, &gguf, source, options, |_, _| ()).await?;
     if steps == 0 || steps > model.context_tokens() {

@@ -5,7 +5,7 @@ use std::path::Path;
 use inpage::{
     device::{Gpu, GpuOptions},
     model::{CausalModel, Compute, LoadOptions, SequenceKv, Transformer, load},
-    ops::{matrix::Format, self_test},
+    ops::{kv_memory::KvFormat, matrix::Format, self_test},
     weights::{FileSource, Gguf},
 };
 use pollster::block_on;
@@ -36,18 +36,30 @@ pub fn ids(value: &serde_json::Value) -> Vec<u32> {
 
 pub fn computes() -> Vec<(&'static str, Compute)> {
     let gpu = block_on(Gpu::request(GpuOptions::default())).expect("a GPU device");
-    let variant = block_on(self_test::best_variant(&gpu, &Format::ALL)).expect("a variant");
+    let variant = block_on(self_test::best_variant(
+        &gpu,
+        &Format::ALL,
+        KvFormat::default(),
+    ))
+    .expect("a variant");
     vec![
         ("CPU", Compute::cpu()),
         ("GPU", Compute::Gpu { gpu, variant }),
     ]
 }
 
+/// A model as most users run it.
 pub fn model(compute: &Compute, path: &Path) -> Transformer {
+    model_with(compute, path, KvFormat::default())
+}
+
+pub fn model_with(compute: &Compute, path: &Path, kv_format: KvFormat) -> Transformer {
     let source = FileSource::open(path).expect("a model");
     let gguf = block_on(Gguf::read(&source)).expect("a GGUF");
     let options = LoadOptions {
         context_tokens: Some(512),
+        kv_format,
+        ..LoadOptions::default()
     };
     block_on(load(compute.clone(), &gguf, &source, options, |_, _| ())).expect("a model that runs")
 }

@@ -13,16 +13,17 @@ use self::{
     graphs::{DecodeGraphs, StepGraphs},
     greedy::Ready,
 };
-use super::{Compute, LlamaConfig, llama::Llama, slots::Slots};
+use super::{Compute, LlamaConfig, kv_reservation::KvReservation, llama::Llama, slots::Slots};
 use crate::{
     Error, Result,
     device::Graph,
     ops::{
         copy_page::copy_page,
+        kv_memory::KvMemory,
         matvec,
         rows::rows,
         score::score,
-        step::{KvMemory, PAGE_TOKENS, Segment, Step},
+        step::{Segment, Step},
         write_words,
     },
 };
@@ -51,7 +52,6 @@ pub(super) struct Steps {
     compute: Compute,
     llama: Llama,
     kv: Vec<KvMemory>,
-    kv_dim: usize,
     /// Elements of a row of each of the step's tensors but the logits.
     widths: [usize; 5],
     vocab: usize,
@@ -76,14 +76,18 @@ pub(super) struct Steps {
 }
 
 impl Steps {
-    /// Reserves KV memory of `pages` pages, and one more.
-    pub fn new(compute: Compute, llama: Llama, config: &LlamaConfig, pages: usize) -> Steps {
+    /// Reserves the KV memory and all that does not depend on the size of a step.
+    pub fn new(
+        compute: Compute,
+        llama: Llama,
+        config: &LlamaConfig,
+        reservation: KvReservation,
+    ) -> Steps {
         let device = compute.device();
-        let kv_dim = config.kv_dim();
-        let kv = (0..config.layers).map(|_| KvMemory::new(pages + 1, kv_dim, device));
+        let (kv_dim, all_pages) = (config.kv_dim(), reservation.all_pages());
+        let kv = |_| KvMemory::new(all_pages, kv_dim, reservation.format, device);
         Steps {
-            kv: kv.collect(),
-            kv_dim,
+            kv: (0..config.layers).map(kv).collect(),
             widths: [
                 config.dim,
                 config.q_dim(),
@@ -92,14 +96,14 @@ impl Steps {
                 config.ffn_dim,
             ],
             vocab: config.token_ids,
-            spare_page: pages as u32,
-            step: Step::new(MAX_TOKENS, MAX_BATCH * (pages + 1), device),
+            spare_page: reservation.pages as u32,
+            step: Step::new(MAX_TOKENS, MAX_BATCH * all_pages, device),
             ids: BTreeMap::new(),
             chosen: Some(upload(&[0; CHOSEN_IDS], device)),
             graphs: BTreeMap::new(),
             greedy: None,
             ready: None,
-            context_tokens: pages * PAGE_TOKENS,
+            context_tokens: reservation.context_tokens,
             slots: None,
             sampled: BTreeMap::new(),
             sampled_steps: BTreeMap::new(),
@@ -242,7 +246,7 @@ impl Steps {
     pub fn copy_page(&mut self, from: u32, to: u32) {
         let pages = upload(&[from, to], self.compute.device());
         for kv in &mut self.kv {
-            copy_page(kv, pages.clone(), self.kv_dim);
+            copy_page(kv, pages.clone());
         }
     }
 
