@@ -22,6 +22,7 @@ fn main(
         return;
     }
     let length = row_position(token) + 1u;
+    let first = length - min(length, WINDOW);
     let table = row_table(token);
     let kv_head = head / (HEADS / KV_HEADS);
     let q_at = token * (Q_DIM / 4u) + head * VECTORS;
@@ -34,7 +35,7 @@ fn main(
     var total = 0.0;
     var sum = vec4<f32>(0.0);
     workgroupBarrier();
-    for (var base = 0u; base < length; base += WORKGROUP) {
+    for (var base = first; base < length; base += WORKGROUP) {
         let count = min(WORKGROUP, length - base);
         var score = -3.0e38;
         if (local < count) {
@@ -43,6 +44,7 @@ fn main(
             for (var i = 0u; i < VECTORS; i++) {
                 score += dot(query[i], kv_load(at + i));
             }
+            score = soft_capped(score);
         }
         scores[local] = score;
         workgroupBarrier();

@@ -30,6 +30,7 @@ fn main(
     let last_token = min(first_token + GROUP_TOKENS, step_tokens()) - 1u;
     let table = row_table(first_token);
     let kv_head = head / (HEADS / KV_HEADS);
+    var firsts: array<u32, GROUP_TOKENS>;
     var lengths: array<u32, GROUP_TOKENS>;
     var query: array<array<vec4<f32>, LANE_VECTORS>, GROUP_TOKENS>;
     var sums: array<array<vec4<f32>, LANE_VECTORS>, GROUP_TOKENS>;
@@ -39,6 +40,7 @@ fn main(
         // Tokens that are missing do as the last one does.
         let token = min(first_token + t, last_token);
         lengths[t] = row_position(token) + 1u;
+        firsts[t] = lengths[t] - min(lengths[t], WINDOW);
         peaks[t] = -3.0e38;
         for (var i = 0u; i < LANE_VECTORS; i++) { // unrolled
             if (VECTORS % LANES == 0u || i * LANES + lane < VECTORS) {
@@ -49,7 +51,7 @@ fn main(
     let length = row_position(last_token) + 1u;
     // Four tokens never straddle a page. Past the end the last one stands in, without weight: what
     // lies there may be anything.
-    for (var base = 0u; base < length; base += 4u) {
+    for (var base = firsts[0u] / 4u * 4u; base < length; base += 4u) {
         let places = vec4<u32>(base, base + 1u, base + 2u, base + 3u);
         let past = min(places, vec4<u32>(length - 1u));
         let first = kv_row(table, base, 0u) / 4u + kv_head * VECTORS + lane;
@@ -71,8 +73,12 @@ fn main(
         var weights: array<vec4<f32>, GROUP_TOKENS>;
         var corrections: array<f32, GROUP_TOKENS>;
         for (var t = 0u; t < GROUP_TOKENS; t++) { // unrolled
-            let is_past = places < vec4<u32>(lengths[t]);
-            let scores = select(vec4<f32>(-3.0e38), sum_lanes(products[t]), is_past);
+            let is_past = (places < vec4<u32>(lengths[t])) & (places >= vec4<u32>(firsts[t]));
+            let summed = sum_lanes(products[t]);
+            let capped = vec4<f32>(
+                soft_capped(summed.x), soft_capped(summed.y), soft_capped(summed.z), soft_capped(summed.w),
+            );
+            let scores = select(vec4<f32>(-3.0e38), capped, is_past);
             let highest = max(max(scores.x, scores.y), max(scores.z, scores.w));
             let peak = max(peaks[t], highest);
             corrections[t] = exp(peaks[t] - peak);

@@ -1,6 +1,5 @@
 // Rotates queries and keys by their position and writes keys and values to the KV memory. Queries
-// leave scaled by 1 / sqrt(HEAD_DIM). One lane per query vector of a token, and per STORE_VECTORS
-// vectors of its keys or values.
+// leave scaled. One lane per query vector of a token, and per STORE_VECTORS vectors of its keys or values.
 @group(0) @binding(B_out) var<storage, read_write> out: array<vec4<f32>>; // [tokens, HEADS, VECTORS]
 @group(0) @binding(B_kv) var<storage, read_write> kv: array<KvWord>;
 
@@ -17,7 +16,7 @@ fn main(@builtin(global_invocation_id) global: vec3<u32>) {
     let lane = global.x % lanes;
     if (lane < queries) {
         let rotated = head_rotated(token, lane / VECTORS, lane % VECTORS, position);
-        out[token * queries + lane] = rotated * inverseSqrt(f32(HEAD_DIM));
+        out[token * queries + lane] = rotated * Q_SCALE;
         return;
     }
     let value = (lane - queries) / stores;

@@ -3,7 +3,7 @@
 use inpage::ops::{
     Kernel, Variant, argmax,
     attention::{self, AttentionShape},
-    barriers, copy_page, embedding, gated_matmul, gated_matvec,
+    attention_split, barriers, copy_page, embedding, gated_matmul, gated_matvec,
     kv_memory::KvFormat,
     last_row, matmul,
     matrix::{Format, MatrixShape},
@@ -48,32 +48,44 @@ fn kernels() -> Vec<Kernel> {
             history_tokens: 4096,
         }));
     }
-    for (neox, format) in [false, true]
-        .into_iter()
-        .flat_map(|neox| KvFormat::ALL.map(|format| (neox, format)))
-    {
-        let shape = RopeShape {
+    for (head_dim, rope_dims, neox) in [
+        (8, 8, false),
+        (64, 64, true),
+        (80, 20, true),
+        (96, 0, false),
+        (128, 128, true),
+        (256, 256, true),
+    ] {
+        let rope = RopeShape {
             heads: 8,
-            kv_heads: 4,
-            head_dim: 8,
+            kv_heads: 2,
+            head_dim,
             neox,
-            at: [0, 64, 96],
-            stride: [128; 3],
+            rope_dims,
+            q_scale: 0.1,
+            at: [0, 8 * head_dim, 10 * head_dim],
+            stride: [12 * head_dim; 3],
         };
-        kernels.push(rope_kv::kernel(shape, format));
-    }
-    for head_dim in [8, 64, 96, 128, 256] {
-        for variant in variants() {
+        for (window, soft_cap, norm_eps) in [(None, None, None), (Some(70), Some(50.0), Some(1e-6))]
+        {
             let shape = AttentionShape {
                 heads: 8,
                 kv_heads: 2,
                 head_dim,
+                window,
+                soft_cap,
             };
-            for (tokens, format) in [1, 16]
-                .into_iter()
-                .flat_map(|tokens| KvFormat::ALL.map(|format| (tokens, format)))
-            {
-                kernels.push(attention::kernel(shape, tokens, format, variant));
+            let suits = |format: &KvFormat| head_dim % format.head_multiple() == 0;
+            for format in KvFormat::ALL.into_iter().filter(suits) {
+                kernels.push(rope_kv::kernel(rope, format, norm_eps));
+                kernels.extend(attention_split::kernels(
+                    rope, shape, norm_eps, format, 4096,
+                ));
+                for variant in variants() {
+                    for tokens in [1, 16] {
+                        kernels.push(attention::kernel(shape, tokens, format, variant));
+                    }
+                }
             }
         }
     }

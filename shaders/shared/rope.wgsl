@@ -1,13 +1,16 @@
-// Query, key and value heads of a step's tokens, rotated by their positions. Heads count on: those of
-// the queries, of the keys, of the values. A vector is four elements of a head.
+// Query, key and value heads of a step's tokens: normalized as the module for head_scale does, the
+// first ROPE_DIMS elements rotated by the token's position. Heads count on: those of the queries, of the
+// keys, of the values. A vector is four elements of a head.
 @group(0) @binding(B_q) var<storage, read> q: array<vec4<f32>>; // [tokens, Q_STRIDE / 4], from Q_AT on
 @group(0) @binding(B_k) var<storage, read> k: array<vec4<f32>>; // [tokens, K_STRIDE / 4], from K_AT on
 @group(0) @binding(B_v) var<storage, read> v: array<vec4<f32>>; // [tokens, V_STRIDE / 4], from V_AT on
-@group(0) @binding(B_freqs) var<storage, read> freqs: array<f32>; // [HEAD_DIM / 2], radians per position
+@group(0) @binding(B_freqs) var<storage, read> freqs: array<f32>; // [ROPE_DIMS / 2], radians per position
 
 const TAU: f32 = 6.2831853;
-const HALF: u32 = HEAD_DIM / 2u;
 const VECTORS: u32 = HEAD_DIM / 4u; // of one head
+// What is rotated. Not 0 where nothing is: compilers look at a remainder that is never taken, too.
+const TURNED: u32 = max(ROPE_DIMS, 4u);
+const HALF: u32 = TURNED / 2u;
 
 // A head's vector as it came.
 fn head_load(token: u32, head: u32, vector: u32) -> vec4<f32> {
@@ -20,26 +23,27 @@ fn head_load(token: u32, head: u32, vector: u32) -> vec4<f32> {
     return v[(token * V_STRIDE + V_AT) / 4u + (head - HEADS - KV_HEADS) * VECTORS + vector];
 }
 
-// The other elements of the pairs of a vector's elements: half a head away (NEOX), or neighbours.
-fn head_partners(token: u32, head: u32, vector: u32, own: vec4<f32>) -> vec4<f32> {
-    if (!NEOX) {
-        return own.yxwz;
-    }
-    if (HALF % 4u == 0u) {
-        return head_load(token, head, (vector + HALF / 4u) % VECTORS);
-    }
-    var partners: vec4<f32>;
-    for (var i = 0u; i < 4u; i++) {
-        let element = (vector * 4u + i + HALF) % HEAD_DIM;
-        partners[i] = head_load(token, head, element / 4u)[element % 4u];
-    }
-    return partners;
+fn head_normed(token: u32, head: u32, vector: u32, scale: f32) -> vec4<f32> {
+    return head_load(token, head, vector) * scale * head_weight(head, vector);
 }
 
-// A query's or key's vector, rotated.
+// A query's or key's vector, normalized and rotated.
 fn head_rotated(token: u32, head: u32, vector: u32, position: u32) -> vec4<f32> {
-    let own = head_load(token, head, vector);
-    let partners = head_partners(token, head, vector, own);
+    let scale = head_scale(token, head);
+    let own = head_normed(token, head, vector, scale);
+    if (vector * 4u >= ROPE_DIMS) {
+        return own;
+    }
+    // The other elements of the pairs: neighbours, or half of what is rotated away (NEOX).
+    var partners = own.yxwz;
+    if (NEOX && HALF % 4u == 0u) {
+        partners = head_normed(token, head, (vector + HALF / 4u) % (TURNED / 4u), scale);
+    } else if (NEOX) {
+        for (var i = 0u; i < 4u; i++) {
+            let element = (vector * 4u + i + HALF) % TURNED;
+            partners[i] = head_normed(token, head, element / 4u, scale)[element % 4u];
+        }
+    }
     var radians: vec4<f32>;
     var signs: vec4<f32>;
     for (var i = 0u; i < 4u; i++) { // unrolled

@@ -5,6 +5,7 @@ use burn::{module::Module, tensor::Tensor};
 use super::linear::{Linear, Norm};
 use crate::ops::{
     attention::{AttentionShape, attention},
+    attention_split::{self, attention_split},
     kv_memory::KvMemory,
     rope_kv::{RopeShape, rope_kv},
     step::Step,
@@ -39,14 +40,23 @@ pub struct Attention {
     pub attn_qkv: Qkv,
     /// `attn_output`
     pub attn_output: Linear,
+    /// `attn_q_norm` and, behind it, `attn_k_norm`, where each head is normalized: `[2 * head_dim]`.
+    pub head_norm: Option<Norm>,
     #[module(skip)]
-    pub heads: usize,
+    pub shape: AttentionShape,
     #[module(skip)]
-    pub kv_heads: usize,
-    #[module(skip)]
-    pub head_dim: usize,
-    #[module(skip)]
+    pub rotation: Rotation,
+}
+
+/// How a layer rotates and scales its queries and keys.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Rotation {
+    /// Pairs are halves of what is rotated apart, not neighbours.
     pub neox: bool,
+    /// Elements of a head that are rotated, its first; a multiple of 4, 0 for none.
+    pub rope_dims: usize,
+    /// What queries are multiplied with; most models have `1 / sqrt(head_dim)`.
+    pub q_scale: f32,
 }
 
 impl Attention {
@@ -59,27 +69,38 @@ impl Attention {
         step: &Step,
     ) -> Tensor<2> {
         let (qkv, at, stride) = self.project(x.clone());
+        let (shape, variant) = (self.shape, self.attn_output.variant);
         let rope = RopeShape {
-            heads: self.heads,
-            kv_heads: self.kv_heads,
-            head_dim: self.head_dim,
-            neox: self.neox,
+            heads: shape.heads,
+            kv_heads: shape.kv_heads,
+            head_dim: shape.head_dim,
+            neox: self.rotation.neox,
+            rope_dims: self.rotation.rope_dims,
+            q_scale: self.rotation.q_scale,
             at,
             stride,
         };
-        let q = rope_kv(qkv, rope_freqs.clone(), kv, step, rope);
-        let shape = AttentionShape {
-            heads: self.heads,
-            kv_heads: self.kv_heads,
-            head_dim: self.head_dim,
+        let norm = self.head_norm.as_ref();
+        let norm = norm.map(|norm| (norm.weight.clone(), norm.eps));
+        let freqs = rope_freqs.clone();
+        let attended = if attention_split::serves(x.dims()[0], variant) {
+            attention_split(qkv, norm, freqs, kv, step, rope, shape)
+        } else {
+            let q = rope_kv(qkv, norm, freqs, kv, step, rope);
+            attention(q, kv, step, shape, variant)
         };
-        let attended = attention(q, kv, step, shape, self.attn_output.variant);
         self.attn_output.onto(x, attended)
+    }
+
+    /// Dispatches of a decode step: the projections, rotation and attention or their two halves, and
+    /// the output.
+    pub fn decode_dispatches(&self) -> usize {
+        self.attn_qkv.count() + 3
     }
 
     /// Queries, keys and values, each with its first column and the length of its rows.
     fn project(&self, x: Tensor<2>) -> ([Tensor<2>; 3], [usize; 3], [usize; 3]) {
-        let (q_dim, kv_dim) = (self.heads * self.head_dim, self.kv_heads * self.head_dim);
+        let (q_dim, kv_dim) = (self.shape.q_dim(), self.shape.kv_dim());
         match &self.attn_qkv {
             Qkv::Fused(linear) => {
                 let qkv = linear.normed(x, &self.attn_norm);

@@ -26,26 +26,27 @@ pub(super) struct KvReservation {
 }
 
 impl KvReservation {
-    /// What `options` ask for, of a model made for `model_tokens` with `layers` of rows of `kv_dim`
-    /// elements, on a device whose kernels see `max_bytes` of a buffer.
+    /// What `options` ask for, of a model made for `model_tokens` with `layers` of `kv_heads` of
+    /// `head_dim` elements, on a device whose kernels see `max_bytes` of a buffer.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`] if a layer's KV memory exceeds that, [`Error::UnsupportedModel`] if
-    /// the model's rows do not suit the format.
+    /// the model's heads do not suit the format.
     pub(super) fn new(
         options: LoadOptions,
         model_tokens: usize,
-        kv_dim: usize,
+        [kv_heads, head_dim]: [usize; 2],
         layers: usize,
         max_bytes: u64,
     ) -> Result<KvReservation> {
-        let format = options.kv_format;
-        if !kv_dim.is_multiple_of(format.row_multiple()) {
+        let (format, kv_dim) = (options.kv_format, kv_heads * head_dim);
+        let suits = |format: KvFormat| head_dim.is_multiple_of(format.head_multiple());
+        if !suits(format) {
             return Err(Error::UnsupportedModel(format!(
-                "keys and values as {} come in blocks of {}, and this model's have {kv_dim} \
+                "keys and values as {} come in blocks of {}, and this model's heads have {head_dim} \
                  elements: f16 suits them",
                 format.name(),
-                format.row_multiple()
+                format.head_multiple()
             )));
         }
         let wanted = options.context_tokens.unwrap_or(DEFAULT_TOKENS);
@@ -62,8 +63,7 @@ impl KvReservation {
         let bytes = reservation.layer_bytes();
         if bytes > max_bytes {
             let fitting = KvFormat::ALL.into_iter().filter(|format| {
-                format.page_words(kv_dim) <= reservation.format.page_words(kv_dim)
-                    && kv_dim.is_multiple_of(format.row_multiple())
+                suits(*format) && format.page_words(kv_dim) <= reservation.format.page_words(kv_dim)
             });
             let fitting = fitting.map(|format| {
                 let page_bytes = 4 * format.page_words(kv_dim) as u64;
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     fn reserve(options: LoadOptions, model_tokens: usize, max_bytes: u64) -> Result<KvReservation> {
-        KvReservation::new(options, model_tokens, 64, 3, max_bytes)
+        KvReservation::new(options, model_tokens, [2, 32], 3, max_bytes)
     }
 
     #[test]
@@ -149,12 +149,12 @@ mod tests {
     }
 
     #[test]
-    fn rows_that_are_no_blocks_are_refused() {
+    fn heads_that_are_no_blocks_are_refused() {
         let options = LoadOptions {
             kv_format: KvFormat::Q8_0,
             ..LoadOptions::default()
         };
-        let error = KvReservation::new(options, 512, 48, 2, u64::MAX).unwrap_err();
+        let error = KvReservation::new(options, 512, [2, 48], 2, u64::MAX).unwrap_err();
         assert!(error.to_string().contains("blocks of 32"), "{error}");
     }
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, de::Error as _};
 
 use super::{
     Compute, LlamaConfig, Transformer,
-    attention::{Attention, Qkv},
+    attention::{Attention, Qkv, Rotation},
     feed_forward::FeedForward,
     kv_reservation::KvReservation,
     linear::{Linear, Norm},
@@ -17,6 +17,7 @@ use crate::{
     Error, Result,
     ops::{
         Variant,
+        attention::AttentionShape,
         kv_memory::KvFormat,
         matrix::{BLOCK_COLS, Format, Matrix, MatrixShape},
     },
@@ -68,7 +69,7 @@ pub async fn load<S: ByteSource>(
     let reservation = KvReservation::new(
         options,
         config.context_tokens,
-        config.kv_dim(),
+        [config.kv_heads, config.head_dim],
         config.layers,
         compute.max_binding_bytes(),
     )?;
@@ -194,10 +195,19 @@ impl<S: ByteSource> Loader<'_, S> {
             attn_norm: self.norm(&format!("{name}.attn_norm")).await?,
             attn_qkv: self.qkv(name).await?,
             attn_output: self.linear(&format!("{name}.attn_output")).await?,
-            heads: config.heads,
-            kv_heads: config.kv_heads,
-            head_dim: config.head_dim,
-            neox: config.rope_neox,
+            head_norm: None,
+            shape: AttentionShape {
+                heads: config.heads,
+                kv_heads: config.kv_heads,
+                head_dim: config.head_dim,
+                window: None,
+                soft_cap: None,
+            },
+            rotation: Rotation {
+                neox: config.rope_neox,
+                rope_dims: config.head_dim,
+                q_scale: (config.head_dim as f32).sqrt().recip(),
+            },
         };
         let feed_forward = FeedForward {
             ffn_norm: self.norm(&format!("{name}.ffn_norm")).await?,

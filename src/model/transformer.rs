@@ -74,8 +74,9 @@ impl Transformer {
     /// Dispatches of one greedy decode step.
     pub fn decode_dispatches(&self) -> usize {
         let blocks = self.steps.llama().blocks.iter();
+        // Gate and up, down.
         let layers: usize = blocks
-            .map(|block| 5 + block.attention.attn_qkv.count())
+            .map(|block| block.attention.decode_dispatches() + 2)
             .sum();
         // Embedding, output projection, argmax.
         layers + 3

@@ -20,7 +20,7 @@ use super::{
 const WORKGROUP: usize = 64;
 
 /// Sizes of the attention.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AttentionShape {
     /// Query heads; a multiple of `kv_heads`.
     pub heads: usize,
@@ -28,6 +28,29 @@ pub struct AttentionShape {
     pub kv_heads: usize,
     /// Elements of a head; a multiple of 4, at most 256.
     pub head_dim: usize,
+    /// Tokens that a query sees at most, its own included: a sliding window (Beltagy et al. 2020,
+    /// <https://arxiv.org/abs/2004.05150>).
+    pub window: Option<usize>,
+    /// Scores `s` become `cap * tanh(s / cap)` (Gemma 2, <https://arxiv.org/abs/2408.00118>).
+    pub soft_cap: Option<f32>,
+}
+
+impl AttentionShape {
+    /// Elements of all query heads.
+    pub fn q_dim(self) -> usize {
+        self.heads * self.head_dim
+    }
+
+    /// Elements of all key heads.
+    pub fn kv_dim(self) -> usize {
+        self.kv_heads * self.head_dim
+    }
+
+    /// The first token that a query at `position` sees.
+    pub(super) fn window_begin(self, position: usize) -> usize {
+        let length = position + 1;
+        length - self.window.map_or(length, |window| window.min(length))
+    }
 }
 
 /// Attends with rotated, scaled queries `[tokens, heads * head_dim]` to all tokens of each query's
@@ -68,11 +91,12 @@ pub fn kernel(shape: AttentionShape, tokens: usize, format: KvFormat, variant: V
         .constant("HEADS", shape.heads)
         .constant("KV_HEADS", shape.kv_heads)
         .constant("HEAD_DIM", shape.head_dim)
-        .constant("Q_DIM", shape.heads * shape.head_dim)
-        .constant("KV_DIM", shape.kv_heads * shape.head_dim);
-    let kernel = step::layout(kernel)
+        .constant("Q_DIM", shape.q_dim())
+        .constant("KV_DIM", shape.kv_dim());
+    let kernel = step::layout(sight(kernel, shape))
         .module(shader::STEP)
-        .module(format.load_wgsl());
+        .module(format.load_wgsl())
+        .module(shader::SOFT_CAP);
     if variant.barrier_free {
         let lanes = variant.lanes_per_row as usize;
         kernel
@@ -86,6 +110,13 @@ pub fn kernel(shape: AttentionShape, tokens: usize, format: KvFormat, variant: V
             .constant("WORKGROUP", WORKGROUP)
             .module(shader::kernel::ATTENTION)
     }
+}
+
+/// The constants of what a query sees, and how.
+pub(super) fn sight(kernel: Kernel, shape: AttentionShape) -> Kernel {
+    kernel
+        .constant("WINDOW", shape.window.unwrap_or(u32::MAX as usize))
+        .constant_f32("SOFT_CAP", shape.soft_cap.unwrap_or(0.0))
 }
 
 pub(super) fn launch(
@@ -118,7 +149,11 @@ pub(super) fn twin(
         kv.storage::<u32>(),
         step.storage::<u32>(),
     );
-    let kv_dim = shape.kv_heads * shape.head_dim;
+    let kv_dim = shape.kv_dim();
+    let soft_capped = |score: f32| match shape.soft_cap {
+        Some(cap) => cap * (score / cap).tanh(),
+        None => score,
+    };
     let mut out = vec![0.0; tokens * dim];
     for token in 0..(words[step::TOKENS] as usize).min(tokens) {
         let position = step::row_position(words, token);
@@ -132,16 +167,17 @@ pub(super) fn twin(
                 let at = step::kv_row(words, table, past, value, kv_dim) + kv_at;
                 format.load(memory, at, vector);
             };
-            let scores: Vec<f32> = (0..=position)
-                .map(|past| {
-                    load(past, 0, &mut vector);
-                    query.iter().zip(&vector).map(|(a, b)| a * b).sum()
-                })
-                .collect();
+            let seen = shape.window_begin(position)..=position;
+            let scores = seen.clone().map(|past| {
+                load(past, 0, &mut vector);
+                let products = query.iter().zip(&vector).map(|(a, b)| a * b);
+                soft_capped(products.sum())
+            });
+            let scores: Vec<f32> = scores.collect();
             let peak = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
             let weights: Vec<f32> = scores.iter().map(|score| (score - peak).exp()).collect();
             let total: f32 = weights.iter().sum();
-            for (past, weight) in weights.iter().enumerate() {
+            for (past, weight) in seen.zip(&weights) {
                 load(past, 1, &mut vector);
                 for (o, v) in out[at..at + shape.head_dim].iter_mut().zip(&vector) {
                     *o += weight / total * v;

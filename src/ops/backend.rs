@@ -12,9 +12,10 @@ use burn::{
 use burn_wgpu::CubeTensor;
 
 use super::{
-    Variant, argmax, attention, attention::AttentionShape, barriers, copy_page, embedding,
-    gated_matmul, gated_matvec, kv_memory::KvFormat, last_row, matmul, matrix::MatrixShape, matvec,
-    rms_norm, rope_kv, rope_kv::RopeShape, rows, sample, sample::SamplerShape, score,
+    Variant, argmax, attention, attention::AttentionShape, attention_split, barriers, copy_page,
+    embedding, gated_matmul, gated_matvec, kv_memory::KvFormat, last_row, matmul,
+    matrix::MatrixShape, matvec, rms_norm, rope_kv, rope_kv::RopeShape, rows, sample,
+    sample::SamplerShape, score,
 };
 
 /// An input that an op can do without.
@@ -118,11 +119,29 @@ pub trait Ops: Backend {
         q: FloatTensor<Self>,
         k: FloatTensor<Self>,
         v: FloatTensor<Self>,
+        #[extension_type] norm: Maybe<Self>,
+        eps: f32,
         freqs: FloatTensor<Self>,
         kv: IntTensor<Self>,
         step: IntTensor<Self>,
         shape: RopeShape,
         format: KvFormat,
+    ) -> (FloatTensor<Self>, IntTensor<Self>);
+
+    #[allow(clippy::too_many_arguments)]
+    fn attention_split(
+        q: FloatTensor<Self>,
+        k: FloatTensor<Self>,
+        v: FloatTensor<Self>,
+        #[extension_type] norm: Maybe<Self>,
+        eps: f32,
+        freqs: FloatTensor<Self>,
+        kv: IntTensor<Self>,
+        step: IntTensor<Self>,
+        rope: RopeShape,
+        shape: AttentionShape,
+        format: KvFormat,
+        context_tokens: usize,
     ) -> (FloatTensor<Self>, IntTensor<Self>);
 
     fn attention(
@@ -223,13 +242,42 @@ macro_rules! route {
                 q: $tensor,
                 k: $tensor,
                 v: $tensor,
+                norm: Maybe<Self>,
+                eps: f32,
                 freqs: $tensor,
                 kv: $tensor,
                 step: $tensor,
                 shape: RopeShape,
                 format: KvFormat,
             ) -> ($tensor, $tensor) {
-                rope_kv::$side(q, k, v, freqs, kv, step, shape, format)
+                rope_kv::$side(q, k, v, norm, eps, freqs, kv, step, shape, format)
+            }
+            fn attention_split(
+                q: $tensor,
+                k: $tensor,
+                v: $tensor,
+                norm: Maybe<Self>,
+                eps: f32,
+                freqs: $tensor,
+                kv: $tensor,
+                step: $tensor,
+                rope: RopeShape,
+                shape: AttentionShape,
+                format: KvFormat,
+                context_tokens: usize,
+            ) -> ($tensor, $tensor) {
+                attention_split::$side(
+                    [q, k, v],
+                    norm,
+                    eps,
+                    freqs,
+                    kv,
+                    step,
+                    rope,
+                    shape,
+                    format,
+                    context_tokens,
+                )
             }
             fn attention(
                 q: $tensor,

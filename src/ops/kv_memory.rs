@@ -21,7 +21,7 @@ pub enum KvFormat {
     /// IEEE half elements; what is beyond ±65504 is kept as that.
     #[default]
     F16,
-    /// Blocks of 32 elements of a row: an f32 scale, then 32 i8, each the element over the scale.
+    /// Blocks of 32 elements of a head: an f32 scale, then 32 i8, each the element over the scale.
     Q8_0,
 }
 
@@ -44,8 +44,8 @@ impl KvFormat {
         formats.find(|format| format.name() == name)
     }
 
-    /// Elements that a row has a multiple of.
-    pub fn row_multiple(self) -> usize {
+    /// Elements that a head has a multiple of.
+    pub fn head_multiple(self) -> usize {
         match self {
             KvFormat::F32 | KvFormat::F16 => 4,
             KvFormat::Q8_0 => BLOCK,
@@ -59,7 +59,7 @@ impl KvFormat {
 
     /// Vectors of four elements that one lane stores.
     pub(super) fn store_vectors(self) -> usize {
-        self.row_multiple() / 4
+        self.head_multiple() / 4
     }
 
     /// Word at which element `element` starts, or the block it lies in.
@@ -150,19 +150,21 @@ pub struct KvMemory {
     words: Option<Tensor<1, Int>>,
     format: KvFormat,
     page_words: usize,
+    context_tokens: usize,
 }
 
 impl KvMemory {
-    /// Memory for `pages` pages in rows of `kv_dim` elements, a multiple of the format's
-    /// [`row_multiple`](KvFormat::row_multiple).
+    /// Memory for `pages` pages in rows of `kv_dim` elements; each head's are a multiple of the
+    /// format's [`head_multiple`](KvFormat::head_multiple).
     pub fn new(pages: usize, kv_dim: usize, format: KvFormat, device: &Device) -> Self {
-        debug_assert!(kv_dim.is_multiple_of(format.row_multiple()));
+        debug_assert!(kv_dim.is_multiple_of(format.head_multiple()));
         let page_words = format.page_words(kv_dim);
         let words = Tensor::empty([pages * page_words], (device, DType::U32));
         Self {
             words: Some(words),
             format,
             page_words,
+            context_tokens: pages * PAGE_TOKENS,
         }
     }
 
@@ -177,7 +179,21 @@ impl KvMemory {
             words: Some(Tensor::from_data(words, (device, DType::U32))),
             format,
             page_words: format.page_words(kv_dim),
+            context_tokens: rows.len() / (2 * kv_dim),
         }
+    }
+
+    /// Promises that no sequence is longer than `tokens`: kernels are made for as many.
+    pub fn with_context(self, tokens: usize) -> Self {
+        Self {
+            context_tokens: tokens,
+            ..self
+        }
+    }
+
+    /// Most tokens of a sequence.
+    pub fn context_tokens(&self) -> usize {
+        self.context_tokens
     }
 
     /// How it is kept.

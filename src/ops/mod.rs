@@ -12,6 +12,7 @@ mod unroll;
 
 pub mod argmax;
 pub mod attention;
+pub mod attention_split;
 pub mod barriers;
 pub mod copy_page;
 pub mod embedding;

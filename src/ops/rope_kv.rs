@@ -1,15 +1,16 @@
 //! Rotary position embedding of queries and keys (Su et al. 2021, <https://arxiv.org/abs/2104.09864>)
-//! and the write of keys and values to the KV memory, in one pass.
+//! and the write of keys and values to the KV memory, in one pass; before them, where a model has it,
+//! the norm of each query's and key's head (Henry et al. 2020, <https://arxiv.org/abs/2010.04245>).
 
 use burn::backend::flex::FlexTensor;
 use burn::{
-    backend::{Dispatch, TensorMetadata},
+    backend::{Cube, Dispatch, Flex, TensorMetadata},
     tensor::Tensor,
 };
 use burn_wgpu::CubeTensor;
 
 use super::{
-    backend::{Ops, output, twin_output},
+    backend::{Maybe, Ops, maybe, output, twin_output},
     kernel::{Kernel, grid},
     kv_memory::{KvFormat, KvMemory},
     shader,
@@ -19,7 +20,7 @@ use super::{
 const WORKGROUP: usize = 64;
 
 /// Sizes of the rotation; where q, k and v lie in the rows they come in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RopeShape {
     /// Query heads.
     pub heads: usize,
@@ -27,8 +28,12 @@ pub struct RopeShape {
     pub kv_heads: usize,
     /// Elements of a head; a multiple of 4.
     pub head_dim: usize,
-    /// Pairs are halves of a head apart (GPT-NeoX), not neighbours.
+    /// Pairs are halves of what is rotated apart (GPT-NeoX), not neighbours.
     pub neox: bool,
+    /// Elements of a head that are rotated, its first; a multiple of 4, 0 for none.
+    pub rope_dims: usize,
+    /// What queries are multiplied with in the end; most models have `1 / sqrt(head_dim)`.
+    pub q_scale: f32,
     /// First column of q, k and v in their rows; multiples of 4.
     pub at: [usize; 3],
     /// Row length of the tensors that hold q, k and v; multiples of 4.
@@ -48,10 +53,13 @@ impl RopeShape {
 }
 
 /// Rotates q and k `[tokens, stride]` by position, writes k and v to `kv` in place, and returns the
-/// rotated queries `[tokens, heads * head_dim]`, scaled by `1 / sqrt(head_dim)`. `freqs`
-/// `[head_dim / 2]` are radians per position. Rows of padding write nothing.
+/// rotated and scaled queries `[tokens, heads * head_dim]`. `freqs` `[rope_dims / 2]` are radians
+/// per position, anything where nothing is rotated. `norm` are the weights of the heads' norm,
+/// `[2 * head_dim]` for queries and keys, and what it adds to the mean square. Rows of padding write
+/// nothing.
 pub fn rope_kv(
     qkv: [Tensor<2>; 3],
+    norm: Option<(Tensor<1>, f32)>,
     freqs: Tensor<1>,
     kv: &mut KvMemory,
     step: &Step,
@@ -59,10 +67,13 @@ pub fn rope_kv(
 ) -> Tensor<2> {
     let format = kv.format();
     let [q, k, v] = qkv.map(Tensor::into_dispatch);
+    let (norm, eps) = norm.map_or((None, 0.0), |(norm, eps)| (Some(norm), eps));
     let (q, memory) = Dispatch::rope_kv(
         q,
         k,
         v,
+        maybe(norm),
+        eps,
         freqs.into_dispatch(),
         kv.take().into_dispatch(),
         step.words().into_dispatch(),
@@ -73,35 +84,49 @@ pub fn rope_kv(
     Tensor::from_dispatch(q)
 }
 
-/// The composed kernel.
-pub fn kernel(shape: RopeShape, format: KvFormat) -> Kernel {
+/// The composed kernel; `norm_eps` if heads are normalized.
+pub fn kernel(shape: RopeShape, format: KvFormat, norm_eps: Option<f32>) -> Kernel {
     let kernel = Kernel::new(format!("rope_kv_{}", format.name()))
+        .binding("out")
+        .binding("kv")
+        .binding("step")
+        .constant("STORE_VECTORS", format.store_vectors())
+        .constant("WORKGROUP", WORKGROUP);
+    rotation(step::layout(kernel), shape, norm_eps)
+        .module(shader::STEP)
+        .module(format.load_wgsl())
+        .module(format.store_wgsl())
+        .module(shader::kernel::ROPE_KV)
+}
+
+/// The bindings of q, k, v, the frequencies and, if heads are normalized, the norm, and what rotates.
+pub(super) fn rotation(kernel: Kernel, shape: RopeShape, norm_eps: Option<f32>) -> Kernel {
+    let mut kernel = kernel
         .binding("q")
         .binding("k")
         .binding("v")
         .binding("freqs")
-        .binding("out")
-        .binding("kv")
-        .binding("step")
         .constant("HEADS", shape.heads)
         .constant("KV_HEADS", shape.kv_heads)
         .constant("KV_DIM", shape.kv_dim())
         .constant("HEAD_DIM", shape.head_dim)
         .constant_bool("NEOX", shape.neox)
+        .constant("ROPE_DIMS", shape.rope_dims)
+        .constant_f32("Q_SCALE", shape.q_scale)
         .constant("Q_AT", shape.at[0])
         .constant("K_AT", shape.at[1])
         .constant("V_AT", shape.at[2])
         .constant("Q_STRIDE", shape.stride[0])
         .constant("K_STRIDE", shape.stride[1])
         .constant("V_STRIDE", shape.stride[2])
-        .constant("STORE_VECTORS", format.store_vectors())
-        .constant("WORKGROUP", WORKGROUP);
-    step::layout(kernel)
-        .module(shader::STEP)
-        .module(format.load_wgsl())
-        .module(format.store_wgsl())
-        .module(shader::ROPE)
-        .module(shader::kernel::ROPE_KV)
+        .module(shader::ROPE);
+    if let Some(eps) = norm_eps {
+        kernel = kernel.binding("norm").constant_f32("EPS", eps);
+    }
+    kernel.module(match norm_eps {
+        Some(_) => shader::head_norm::RMS_NORM,
+        None => shader::head_norm::PLAIN,
+    })
 }
 
 #[allow(clippy::too_many_arguments)]
@@ -109,6 +134,8 @@ pub(super) fn launch(
     q: CubeTensor,
     k: CubeTensor,
     v: CubeTensor,
+    norm: Maybe<Cube>,
+    eps: f32,
     freqs: CubeTensor,
     kv: CubeTensor,
     step: CubeTensor,
@@ -118,10 +145,11 @@ pub(super) fn launch(
     let [tokens, _] = q.shape().dims();
     let out = output(&q, [tokens, shape.q_dim()]);
     let lanes = shape.q_dim() / 4 + 2 * shape.kv_dim() / (4 * format.store_vectors());
-    kernel(shape, format).launch(
-        &[&q, &k, &v, &freqs, &out, &kv, &step],
-        grid((tokens * lanes).div_ceil(WORKGROUP)),
-    );
+    let norm = norm.as_ref();
+    let mut tensors = vec![&out, &kv, &step, &q, &k, &v, &freqs];
+    tensors.extend(norm);
+    let grid = grid((tokens * lanes).div_ceil(WORKGROUP));
+    kernel(shape, format, norm.map(|_| eps)).launch(&tensors, grid);
     (out, kv)
 }
 
@@ -130,6 +158,8 @@ pub(super) fn twin(
     q: FlexTensor,
     k: FlexTensor,
     v: FlexTensor,
+    norm: Maybe<Flex>,
+    eps: f32,
     freqs: FlexTensor,
     mut kv: FlexTensor,
     step: FlexTensor,
@@ -141,21 +171,33 @@ pub(super) fn twin(
     let memory = kv.storage_mut::<u32>();
     let mut keys = vec![0.0; shape.kv_dim()];
     let mut out = vec![0.0; tokens * shape.q_dim()];
-    let half = shape.head_dim / 2;
-    let rotate = |from: &[f32], to: &mut [f32], position: usize, scale: f32| {
-        for pair in 0..from.len() / 2 {
-            let (head, i) = (pair / half, pair % half);
-            let (a, b) = if shape.neox {
-                (head * shape.head_dim + i, head * shape.head_dim + i + half)
-            } else {
-                (
-                    head * shape.head_dim + 2 * i,
-                    head * shape.head_dim + 2 * i + 1,
-                )
-            };
-            let (sin, cos) = (position as f32 * freqs[i]).sin_cos();
-            to[a] = (from[a] * cos - from[b] * sin) * scale;
-            to[b] = (from[a] * sin + from[b] * cos) * scale;
+    let half = shape.rope_dims / 2;
+    let normed = |head: &[f32], which: usize| -> Vec<f32> {
+        let Some(norm) = norm.as_ref() else {
+            return head.to_vec();
+        };
+        let weights = &norm.storage::<f32>()[which * shape.head_dim..];
+        let mean = head.iter().map(|v| v * v).sum::<f32>() / shape.head_dim as f32;
+        let scale = (mean + eps).sqrt().recip();
+        let scaled = head.iter().zip(weights).map(|(v, w)| v * scale * w);
+        scaled.collect()
+    };
+    let rotate = |from: &[f32], which: usize, to: &mut [f32], position: usize, scale: f32| {
+        let heads = from.chunks_exact(shape.head_dim);
+        for (head, to) in heads.zip(to.chunks_exact_mut(shape.head_dim)) {
+            let head = normed(head, which);
+            for (to, from) in to.iter_mut().zip(&head) {
+                *to = from * scale;
+            }
+            for i in 0..half {
+                let (a, b) = match shape.neox {
+                    true => (i, i + half),
+                    false => (2 * i, 2 * i + 1),
+                };
+                let (sin, cos) = (position as f32 * freqs[i]).sin_cos();
+                to[a] = (head[a] * cos - head[b] * sin) * scale;
+                to[b] = (head[a] * sin + head[b] * cos) * scale;
+            }
         }
     };
     let part = |tensor: &FlexTensor, token: usize, which: usize, len: usize| {
@@ -167,13 +209,15 @@ pub(super) fn twin(
         let table = step::row_table(words, token);
         rotate(
             &part(&q, token, 0, shape.q_dim()),
+            0,
             &mut out[token * shape.q_dim()..][..shape.q_dim()],
             position,
-            (shape.head_dim as f32).sqrt().recip(),
+            shape.q_scale,
         );
         let at = step::kv_row(words, table, position, 0, shape.kv_dim());
         rotate(
             &part(&k, token, 1, shape.kv_dim()),
+            1,
             &mut keys,
             position,
             1.0,

@@ -6,6 +6,10 @@ pub mod kernel {
     pub const ARGMAX: &str = include_str!("../../shaders/argmax.wgsl");
     /// `shaders/attention.wgsl`
     pub const ATTENTION: &str = include_str!("../../shaders/attention.wgsl");
+    /// `shaders/attention_merge.wgsl`
+    pub const ATTENTION_MERGE: &str = include_str!("../../shaders/attention_merge.wgsl");
+    /// `shaders/attention_split.wgsl`
+    pub const ATTENTION_SPLIT: &str = include_str!("../../shaders/attention_split.wgsl");
     /// `shaders/attention_lanes.wgsl`
     pub const ATTENTION_LANES: &str = include_str!("../../shaders/attention_lanes.wgsl");
     /// `shaders/barriers.wgsl`
@@ -62,6 +66,14 @@ pub mod reduce {
     pub const SUBGROUP: &str = include_str!("../../shaders/shared/reduce/subgroup.wgsl");
     /// Through workgroup memory.
     pub const WORKGROUP: &str = include_str!("../../shaders/shared/reduce/workgroup.wgsl");
+}
+
+/// What is done to a query's or key's head before its rotation.
+pub mod head_norm {
+    /// Nothing.
+    pub const PLAIN: &str = include_str!("../../shaders/shared/head_norm/plain.wgsl");
+    /// Normalization.
+    pub const RMS_NORM: &str = include_str!("../../shaders/shared/head_norm/rms_norm.wgsl");
 }
 
 /// Vectors of the KV memory, by the format it is kept in.
@@ -130,5 +142,7 @@ pub const LANE_TILE: &str = include_str!("../../shaders/shared/lane_tile.wgsl");
 pub const ROPE: &str = include_str!("../../shaders/shared/rope.wgsl");
 /// SiLU.
 pub const SILU: &str = include_str!("../../shaders/shared/silu.wgsl");
+/// Bounds of attention scores.
+pub const SOFT_CAP: &str = include_str!("../../shaders/shared/soft_cap.wgsl");
 /// The state of a step and the KV memory's layout.
 pub const STEP: &str = include_str!("../../shaders/shared/step.wgsl");

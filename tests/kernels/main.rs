@@ -3,6 +3,7 @@
 
 mod fixture;
 
+mod attention;
 mod logits;
 mod sampling;
 mod self_test;

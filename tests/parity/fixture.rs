@@ -72,6 +72,34 @@ pub fn sequence(model: &Transformer) -> SequenceKv {
     }
 }
 
+/// The 60 stories in a model's tokens.
+pub fn stories(folder: &Path, model: &Path) -> Vec<u32> {
+    let text = std::fs::read_to_string(folder.join("text/tinystories_heldout_60.txt")).unwrap();
+    let gguf = block_on(Gguf::read(&FileSource::open(model).unwrap())).unwrap();
+    let tokenizer = inpage::text::Tokenizer::from_gguf(&gguf.metadata).unwrap();
+    tokenizer.encode(&text, true).unwrap()
+}
+
+/// What llama.cpp measures perplexities on.
+pub fn windows(tokens: &[u32]) -> impl Iterator<Item = &[u32]> {
+    tokens.chunks_exact(256)
+}
+
+/// The perplexity of the second halves of `windows`.
+pub fn perplexity<'a>(model: &mut Transformer, windows: impl Iterator<Item = &'a [u32]>) -> f64 {
+    let (mut sum, mut count) = (0.0, 0);
+    for window in windows {
+        let mut kv = sequence(model);
+        let (tokens, next) = (&window[..255], &window[1..]);
+        let scores = block_on(model.score(&mut kv, tokens, next, 0)).unwrap();
+        for score in &scores[128..] {
+            sum -= f64::from(score.logprob);
+            count += 1;
+        }
+    }
+    (sum / f64::from(count)).exp()
+}
+
 /// `log(softmax(logits))`, in f64.
 pub fn log_softmax(logits: &[f32]) -> Vec<f32> {
     let peak = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);

@@ -7,6 +7,7 @@ mod shared_models;
 mod fixture;
 
 mod batches;
+mod kv_formats;
 mod prefixes;
 mod references;
 mod sampling;

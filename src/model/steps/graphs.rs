@@ -1,6 +1,8 @@
 //! Records the captured graphs of steps. Recording runs a step for real, against a page that no
 //! sequence owns.
 
+use std::collections::BTreeSet;
+
 use burn::tensor::Tensor;
 
 use super::{BATCH_ROWS, Steps, ids_of};
@@ -8,7 +10,11 @@ use crate::{
     Result,
     device::{Gpu, Graph},
     model::Compute,
-    ops::{argmax::argmax, step::Segment},
+    ops::{
+        argmax::argmax,
+        attention_split::{self, partial_elements},
+        step::Segment,
+    },
 };
 
 /// The captured steps of one number of rows.
@@ -84,7 +90,7 @@ impl Steps {
         let ids = ids_of(&mut self.ids, rows, device).clone();
         let ids = ids.expect("put back by every op that takes it");
         let (llama, step) = (&self.llama, &self.step);
-        let body_sizes = self.widths.map(|width| 4 * rows * width);
+        let body_sizes = self.body_sizes(rows);
         let logits_sizes = |rows: usize| [4 * rows * self.widths[0], 4 * rows * self.vocab];
         let body = Graph::record(gpu, &body_sizes, || {
             let mut kv = self.kv.clone();
@@ -135,7 +141,22 @@ impl Steps {
 
     /// Sizes in bytes of the tensors of a step with logits after every token.
     pub(super) fn step_sizes(&self, rows: usize) -> Vec<usize> {
-        let widths = self.widths.iter().chain([&self.vocab]);
-        widths.map(|width| 4 * rows * width).collect()
+        let mut sizes = self.body_sizes(rows);
+        sizes.push(4 * rows * self.vocab);
+        sizes
+    }
+
+    /// Sizes in bytes of the tensors of a step without logits.
+    fn body_sizes(&self, rows: usize) -> Vec<usize> {
+        let mut sizes = self.widths.map(|width| 4 * rows * width).to_vec();
+        if attention_split::serves(rows, self.compute.variant()) {
+            let partials = self.llama.blocks.iter().zip(&self.kv).map(|(block, kv)| {
+                let shape = block.attention.shape;
+                4 * rows * partial_elements(shape, kv.context_tokens())
+            });
+            let partials: BTreeSet<usize> = partials.collect();
+            sizes.extend(partials);
+        }
+        sizes
     }
 }

@@ -85,7 +85,10 @@ impl Steps {
     ) -> Steps {
         let device = compute.device();
         let (kv_dim, all_pages) = (config.kv_dim(), reservation.all_pages());
-        let kv = |_| KvMemory::new(all_pages, kv_dim, reservation.format, device);
+        let kv = |_| {
+            KvMemory::new(all_pages, kv_dim, reservation.format, device)
+                .with_context(reservation.context_tokens)
+        };
         Steps {
             kv: (0..config.layers).map(kv).collect(),
             widths: [

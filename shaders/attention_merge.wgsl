@@ -1,0 +1,32 @@
+// Joins what attention_split.wgsl found: sums over splits, each weighed by its own peak. One lane per
+// vector of the output.
+@group(0) @binding(B_partials) var<storage, read> partials: array<vec4<f32>>; // [tokens, SPLITS, HEADS, VECTORS + 1]
+@group(0) @binding(B_out) var<storage, read_write> out: array<vec4<f32>>; // [tokens, HEADS, VECTORS]
+
+const VECTORS: u32 = HEAD_DIM / 4u; // of one head
+
+@compute @workgroup_size(WORKGROUP)
+fn main(@builtin(global_invocation_id) global: vec3<u32>) {
+    let token = global.y;
+    if (token >= step_tokens() || global.x >= HEADS * VECTORS) {
+        return;
+    }
+    let length = row_position(token) + 1u;
+    let first_split = (length - min(length, WINDOW)) / SPLIT_TOKENS;
+    let splits = (length - 1u) / SPLIT_TOKENS - first_split + 1u;
+    let head_at = (token * SPLITS * HEADS + global.x / VECTORS) * (VECTORS + 1u);
+    let split_vectors = HEADS * (VECTORS + 1u);
+    var peak = -3.0e38;
+    for (var i = 0u; i < splits; i++) {
+        peak = max(peak, partials[head_at + i * split_vectors + VECTORS].x);
+    }
+    var total = 0.0;
+    var sum = vec4<f32>(0.0);
+    for (var i = 0u; i < splits; i++) {
+        let at = head_at + i * split_vectors;
+        let weight = exp(partials[at + VECTORS].x - peak);
+        total += weight * partials[at + VECTORS].y;
+        sum += weight * partials[at + global.x % VECTORS];
+    }
+    out[token * HEADS * VECTORS + global.x] = sum / total;
+}

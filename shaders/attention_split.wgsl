@@ -1,0 +1,180 @@
+// Attention of a few tokens, straight from the projections: each workgroup attends for GROUP query heads
+// of one key head of one token over a split, SPLIT_TOKENS tokens of its sequence; attention_merge.wgsl
+// joins the splits. The workgroup of the token's own split writes its key and value to the KV memory.
+// Tokens of a step that precede it in its sequence are computed here again, as memory would give them:
+// what this step writes there is not read in it.
+@group(0) @binding(B_partials) var<storage, read_write> partials: array<vec4<f32>>; // [tokens, SPLITS, HEADS, VECTORS + 1]
+@group(0) @binding(B_kv) var<storage, read_write> kv: array<KvWord>;
+
+const PARTS: u32 = SPLIT_TOKENS / VECTORS; // lanes that share one vector of the output
+const STORES: u32 = VECTORS / STORE_VECTORS; // of a token's key, and of its value
+const STRIPES: u32 = 8u; // lanes that share the scores of a query
+
+var<workgroup> queries: array<vec4<f32>, GROUP * VECTORS>;
+var<workgroup> fresh_keys: array<vec4<f32>, FRESH_TOKENS * VECTORS>;
+var<workgroup> scores: array<f32, GROUP * SPLIT_TOKENS>;
+var<workgroup> stripes: array<f32, GROUP * STRIPES>;
+var<workgroup> peaks: array<f32, GROUP>;
+var<workgroup> partial_sums: array<vec4<f32>, SPLIT_TOKENS>;
+
+// STORE_VECTORS vectors of a token's key, from `first` on.
+fn key_vectors(token: u32, kv_head: u32, first: u32, position: u32) -> array<vec4<f32>, STORE_VECTORS> {
+    var vectors: array<vec4<f32>, STORE_VECTORS>;
+    for (var i = 0u; i < STORE_VECTORS; i++) { // unrolled
+        vectors[i] = head_rotated(token, HEADS + kv_head, first + i, position);
+    }
+    return vectors;
+}
+
+// The same of its value.
+fn value_vectors(token: u32, kv_head: u32, first: u32) -> array<vec4<f32>, STORE_VECTORS> {
+    var vectors: array<vec4<f32>, STORE_VECTORS>;
+    for (var i = 0u; i < STORE_VECTORS; i++) { // unrolled
+        vectors[i] = head_load(token, HEADS + KV_HEADS + kv_head, first + i);
+    }
+    return vectors;
+}
+
+@compute @workgroup_size(SPLIT_TOKENS)
+fn main(
+    @builtin(workgroup_id) workgroup: vec3<u32>,
+    @builtin(local_invocation_index) local: u32,
+) {
+    let first_head = workgroup.x * GROUP;
+    let token = workgroup.z;
+    if (token >= step_tokens()) {
+        return;
+    }
+    let position = row_position(token);
+    let table = row_table(token);
+    let window_begin = position + 1u - min(position + 1u, WINDOW);
+    let split = window_begin / SPLIT_TOKENS + workgroup.y;
+    let begin = max(split * SPLIT_TOKENS, window_begin);
+    if (begin > position) {
+        return;
+    }
+    let end = min((split + 1u) * SPLIT_TOKENS, position + 1u);
+    let count = end - begin;
+    let kv_head = first_head / (HEADS / KV_HEADS);
+
+    // Tokens of this step just before this one in its sequence.
+    var before = 0u;
+    while (before < token && row_table(token - 1u - before) == table) {
+        before++;
+    }
+    let fresh_begin = position - before;
+    for (var i = local; i < GROUP * VECTORS; i += SPLIT_TOKENS) {
+        queries[i] = head_rotated(token, first_head + i / VECTORS, i % VECTORS, position) * Q_SCALE;
+    }
+    if (end > fresh_begin) {
+        for (var i = local; i < (before + 1u) * STORES; i += SPLIT_TOKENS) {
+            let row = i / STORES;
+            let first = i % STORES * STORE_VECTORS;
+            let vectors =
+                kv_kept(key_vectors(token - before + row, kv_head, first, fresh_begin + row));
+            for (var j = 0u; j < STORE_VECTORS; j++) { // unrolled
+                fresh_keys[row * VECTORS + first + j] = vectors[j];
+            }
+        }
+    }
+    workgroupBarrier();
+    if (end == position + 1u && first_head % (HEADS / KV_HEADS) == 0u && local < STORES) {
+        let first = local * STORE_VECTORS;
+        let key_at = kv_row(table, position, 0u) / 4u + kv_head * VECTORS + first;
+        let value_at = kv_row(table, position, 1u) / 4u + kv_head * VECTORS + first;
+        kv_store(key_at, key_vectors(token, kv_head, first, position));
+        kv_store(value_at, value_vectors(token, kv_head, first));
+    }
+
+    // A lane has a token of the split.
+    var products = array<f32, GROUP>();
+    if (local < count) {
+        let past = begin + local;
+        let is_fresh = past >= fresh_begin;
+        let at = kv_row(table, past, 0u) / 4u + kv_head * VECTORS;
+        for (var i = 0u; i < VECTORS; i++) {
+            var key: vec4<f32>;
+            if (is_fresh) {
+                key = fresh_keys[(past - fresh_begin) * VECTORS + i];
+            } else {
+                key = kv_load(at + i);
+            }
+            for (var g = 0u; g < GROUP; g++) { // unrolled
+                products[g] += dot(queries[g * VECTORS + i], key);
+            }
+        }
+        for (var g = 0u; g < GROUP; g++) { // unrolled
+            products[g] = soft_capped(products[g]);
+            scores[g * SPLIT_TOKENS + local] = products[g];
+        }
+    }
+    workgroupBarrier();
+    if (local < GROUP * STRIPES) {
+        var peak = -3.0e38;
+        for (var i = local % STRIPES; i < count; i += STRIPES) {
+            peak = max(peak, scores[local / STRIPES * SPLIT_TOKENS + i]);
+        }
+        stripes[local] = peak;
+    }
+    workgroupBarrier();
+    for (var g = 0u; g < GROUP; g++) { // unrolled
+        var peak = stripes[g * STRIPES];
+        for (var i = 1u; i < STRIPES; i++) {
+            peak = max(peak, stripes[g * STRIPES + i]);
+        }
+        if (local == 0u) {
+            peaks[g] = peak;
+        }
+        if (local < count) {
+            scores[g * SPLIT_TOKENS + local] = exp(products[g] - peak);
+        }
+    }
+    workgroupBarrier();
+    if (local < GROUP * STRIPES) {
+        var total = 0.0;
+        for (var i = local % STRIPES; i < count; i += STRIPES) {
+            total += scores[local / STRIPES * SPLIT_TOKENS + i];
+        }
+        stripes[local] = total;
+    }
+
+    // PARTS lanes have a vector of the values.
+    let vector = local % VECTORS;
+    var sums = array<vec4<f32>, GROUP>();
+    if (local < PARTS * VECTORS) {
+        for (var i = local / VECTORS; i < count; i += PARTS) {
+            let past = begin + i;
+            var value: vec4<f32>;
+            if (past >= fresh_begin) {
+                let first = vector / STORE_VECTORS * STORE_VECTORS;
+                var vectors = kv_kept(value_vectors(token - (position - past), kv_head, first));
+                value = vectors[vector - first];
+            } else {
+                value = kv_load(kv_row(table, past, 1u) / 4u + kv_head * VECTORS + vector);
+            }
+            for (var g = 0u; g < GROUP; g++) { // unrolled
+                sums[g] += scores[g * SPLIT_TOKENS + i] * value;
+            }
+        }
+    }
+    let out_at = ((token * SPLITS + workgroup.y) * HEADS + first_head) * (VECTORS + 1u);
+    for (var g = 0u; g < GROUP; g++) { // unrolled
+        partial_sums[local] = sums[g];
+        workgroupBarrier();
+        if (local < VECTORS) {
+            var sum = partial_sums[local];
+            for (var i = 1u; i < PARTS; i++) {
+                sum += partial_sums[i * VECTORS + local];
+            }
+            partials[out_at + g * (VECTORS + 1u) + local] = sum;
+        }
+        workgroupBarrier();
+    }
+    if (local < GROUP) {
+        var total = 0.0;
+        for (var i = 0u; i < STRIPES; i++) {
+            total += stripes[local * STRIPES + i];
+        }
+        partials[out_at + local * (VECTORS + 1u) + VECTORS] = vec4<f32>(peaks[local], total, 0.0, 0.0);
+    }
+}

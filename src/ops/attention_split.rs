@@ -1,0 +1,179 @@
+//! Rotation, write to the KV memory and attention for a few tokens at once, split over the context so
+//! that one token keeps a whole GPU busy (flash decoding, Dao et al. 2023,
+//! <https://crfm.stanford.edu/2023/10/12/flashdecoding.html>).
+
+use burn::backend::flex::FlexTensor;
+use burn::{
+    backend::{Cube, Dispatch, Flex, TensorMetadata},
+    tensor::Tensor,
+};
+use burn_wgpu::CubeTensor;
+
+use super::{
+    Variant,
+    attention::{self, AttentionShape},
+    backend::{Maybe, Ops, maybe, output},
+    kernel::Kernel,
+    kv_memory::{KvFormat, KvMemory},
+    matvec, rope_kv,
+    rope_kv::RopeShape,
+    shader,
+    step::{self, Step},
+};
+
+/// Tokens of a split, and lanes of its workgroup.
+const SPLIT_TOKENS: usize = 128;
+/// Lanes of the workgroup that joins splits.
+const WORKGROUP: usize = 64;
+/// Elements of the queries that a workgroup holds: what memory every device has.
+const GROUP_ELEMENTS: usize = 1024;
+/// Query heads that a workgroup attends for at most: their outputs are in its lanes' registers.
+const MAX_GROUP: usize = 8;
+
+/// Whether it serves steps of `tokens` rows: not where barriers are dear, nor more rows than a batch has.
+pub fn serves(tokens: usize, variant: Variant) -> bool {
+    tokens <= matvec::MAX_TOKENS && !variant.barrier_free
+}
+
+/// What [`rope_kv`](rope_kv::rope_kv) and then [`attention`](attention::attention) do, for steps that
+/// it [`serves`].
+pub fn attention_split(
+    qkv: [Tensor<2>; 3],
+    norm: Option<(Tensor<1>, f32)>,
+    freqs: Tensor<1>,
+    kv: &mut KvMemory,
+    step: &Step,
+    rope: RopeShape,
+    shape: AttentionShape,
+) -> Tensor<2> {
+    assert!(
+        qkv[0].dims()[0] <= matvec::MAX_TOKENS,
+        "too many tokens for split attention"
+    );
+    let (format, context_tokens) = (kv.format(), kv.context_tokens());
+    let [q, k, v] = qkv.map(Tensor::into_dispatch);
+    let (norm, eps) = norm.map_or((None, 0.0), |(norm, eps)| (Some(norm), eps));
+    let (out, memory) = Dispatch::attention_split(
+        q,
+        k,
+        v,
+        maybe(norm),
+        eps,
+        freqs.into_dispatch(),
+        kv.take().into_dispatch(),
+        step.words().into_dispatch(),
+        rope,
+        shape,
+        format,
+        context_tokens,
+    );
+    kv.put(Tensor::from_dispatch(memory));
+    Tensor::from_dispatch(out)
+}
+
+/// Splits that a query of a sequence of at most `context_tokens` can see.
+fn splits(shape: AttentionShape, context_tokens: usize) -> usize {
+    let all = context_tokens.div_ceil(SPLIT_TOKENS);
+    // The window's ends may each lie in the middle of a split.
+    let seen = shape
+        .window
+        .map_or(all, |window| (window + SPLIT_TOKENS - 2) / SPLIT_TOKENS + 1);
+    seen.min(all).max(1)
+}
+
+/// Elements that a token's splits leave to be joined.
+pub fn partial_elements(shape: AttentionShape, context_tokens: usize) -> usize {
+    splits(shape, context_tokens) * shape.heads * (shape.head_dim + 4)
+}
+
+/// Query heads of one key head that share a workgroup, and its loads.
+fn group(shape: AttentionShape) -> usize {
+    let most = (GROUP_ELEMENTS / shape.head_dim).clamp(1, MAX_GROUP);
+    let per_kv_head = shape.heads / shape.kv_heads;
+    let divisors = (1..=most).filter(|group| per_kv_head.is_multiple_of(*group));
+    divisors.max().unwrap_or(1)
+}
+
+/// The composed kernels: one for splits, one that joins them.
+pub fn kernels(
+    rope: RopeShape,
+    shape: AttentionShape,
+    norm_eps: Option<f32>,
+    format: KvFormat,
+    context_tokens: usize,
+) -> [Kernel; 2] {
+    let layout = |kernel: Kernel| {
+        let kernel = kernel
+            .binding("step")
+            .constant("SPLIT_TOKENS", SPLIT_TOKENS)
+            .constant("SPLITS", splits(shape, context_tokens));
+        step::layout(attention::sight(kernel, shape)).module(shader::STEP)
+    };
+    let split = Kernel::new(format!("attention_split_{}", format.name()))
+        .binding("partials")
+        .binding("kv")
+        .constant("GROUP", group(shape))
+        .constant("FRESH_TOKENS", matvec::MAX_TOKENS)
+        .constant("STORE_VECTORS", format.store_vectors());
+    let split = rope_kv::rotation(layout(split), rope, norm_eps)
+        .module(format.load_wgsl())
+        .module(format.store_wgsl())
+        .module(shader::SOFT_CAP)
+        .module(shader::kernel::ATTENTION_SPLIT);
+    let merge = Kernel::new("attention_merge")
+        .binding("partials")
+        .binding("out")
+        .constant("HEADS", shape.heads)
+        .constant("KV_DIM", shape.kv_dim())
+        .constant("HEAD_DIM", shape.head_dim)
+        .constant("WORKGROUP", WORKGROUP);
+    let merge = layout(merge).module(shader::kernel::ATTENTION_MERGE);
+    [split, merge]
+}
+
+#[allow(clippy::too_many_arguments)]
+pub(super) fn launch(
+    [q, k, v]: [CubeTensor; 3],
+    norm: Maybe<Cube>,
+    eps: f32,
+    freqs: CubeTensor,
+    kv: CubeTensor,
+    step: CubeTensor,
+    rope: RopeShape,
+    shape: AttentionShape,
+    format: KvFormat,
+    context_tokens: usize,
+) -> (CubeTensor, CubeTensor) {
+    let [tokens, _] = q.shape().dims();
+    let norm = norm.as_ref();
+    let [split, merge] = kernels(rope, shape, norm.map(|_| eps), format, context_tokens);
+    let partials = output(&q, [tokens, partial_elements(shape, context_tokens)]);
+    let mut tensors = vec![&partials, &kv, &step, &q, &k, &v, &freqs];
+    tensors.extend(norm);
+    let groups = shape.heads / group(shape);
+    let grid = [groups, splits(shape, context_tokens), tokens].map(|n| n as u32);
+    split.launch(&tensors, grid);
+    let out = output(&q, [tokens, shape.q_dim()]);
+    let workgroups = (shape.q_dim() / 4).div_ceil(WORKGROUP);
+    let grid = [workgroups as u32, tokens as u32, 1];
+    merge.launch(&[&partials, &out, &step], grid);
+    (out, kv)
+}
+
+#[allow(clippy::too_many_arguments)]
+pub(super) fn twin(
+    [q, k, v]: [FlexTensor; 3],
+    norm: Maybe<Flex>,
+    eps: f32,
+    freqs: FlexTensor,
+    kv: FlexTensor,
+    step: FlexTensor,
+    rope: RopeShape,
+    shape: AttentionShape,
+    format: KvFormat,
+    _context_tokens: usize,
+) -> (FlexTensor, FlexTensor) {
+    let (q, kv) = rope_kv::twin(q, k, v, norm, eps, freqs, kv, step.clone(), rope, format);
+    let out = attention::twin(q, kv.clone(), step, shape, format, Variant::PORTABLE);
+    (out, kv)
+}

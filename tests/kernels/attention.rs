@@ -1,0 +1,419 @@
+//! Attention of every kind of layer, on both devices and by every kernel, against the formula as
+//! papers write it.
+
+use burn::tensor::Device;
+use inpage::ops::{
+    Variant,
+    attention::{AttentionShape, attention},
+    attention_split::{self, attention_split},
+    kv_memory::{KvFormat, KvMemory},
+    rope_kv::{RopeShape, rope_kv},
+    step::{PAGE_TOKENS, Segment, Step},
+};
+
+use crate::fixture::{Noise, assert_close, gpu, segment, tensor, tilings, tolerance, values};
+
+const NORM_EPS: f32 = 1e-6;
+
+/// A layer's attention.
+#[derive(Debug, Clone, Copy)]
+struct Layer {
+    heads: usize,
+    kv_heads: usize,
+    head_dim: usize,
+    neox: bool,
+    rope_dims: usize,
+    window: Option<usize>,
+    soft_cap: Option<f32>,
+    has_norm: bool,
+}
+
+const PLAIN: Layer = Layer {
+    heads: 8,
+    kv_heads: 4,
+    head_dim: 8,
+    neox: false,
+    rope_dims: 8,
+    window: None,
+    soft_cap: None,
+    has_norm: false,
+};
+
+/// Groups of one, two, three, four (of eight) and seven query heads; pairs that fill no vector.
+const LAYERS: [Layer; 6] = [
+    PLAIN,
+    Layer {
+        heads: 14,
+        kv_heads: 2,
+        head_dim: 64,
+        neox: true,
+        rope_dims: 64,
+        ..PLAIN
+    },
+    Layer {
+        heads: 6,
+        kv_heads: 2,
+        head_dim: 80,
+        neox: true,
+        rope_dims: 20,
+        window: Some(70),
+        soft_cap: Some(0.5),
+        ..PLAIN
+    },
+    Layer {
+        heads: 3,
+        kv_heads: 3,
+        head_dim: 12,
+        rope_dims: 8,
+        window: Some(129),
+        has_norm: true,
+        ..PLAIN
+    },
+    Layer {
+        heads: 8,
+        kv_heads: 1,
+        head_dim: 256,
+        neox: true,
+        rope_dims: 256,
+        window: Some(3),
+        soft_cap: Some(30.0),
+        has_norm: true,
+    },
+    Layer {
+        heads: 4,
+        kv_heads: 2,
+        head_dim: 96,
+        rope_dims: 0,
+        ..PLAIN
+    },
+];
+
+impl Layer {
+    fn q_dim(self) -> usize {
+        self.heads * self.head_dim
+    }
+
+    fn kv_dim(self) -> usize {
+        self.kv_heads * self.head_dim
+    }
+
+    fn stride(self) -> usize {
+        self.q_dim() + 2 * self.kv_dim()
+    }
+
+    fn q_scale(self) -> f32 {
+        0.7 / (self.head_dim as f32).sqrt()
+    }
+
+    fn shape(self) -> AttentionShape {
+        AttentionShape {
+            heads: self.heads,
+            kv_heads: self.kv_heads,
+            head_dim: self.head_dim,
+            window: self.window,
+            soft_cap: self.soft_cap,
+        }
+    }
+
+    fn rope(self) -> RopeShape {
+        RopeShape {
+            heads: self.heads,
+            kv_heads: self.kv_heads,
+            head_dim: self.head_dim,
+            neox: self.neox,
+            rope_dims: self.rope_dims,
+            q_scale: self.q_scale(),
+            at: [0, self.q_dim(), self.q_dim() + self.kv_dim()],
+            stride: [self.stride(); 3],
+        }
+    }
+
+    /// Radians per position; a layer without rope has some that nothing reads.
+    fn freqs(self) -> Vec<f32> {
+        let pairs = (self.rope_dims / 2).max(1);
+        let exponent = |i: usize| -2.0 * i as f32 / self.rope_dims.max(1) as f32;
+        (0..pairs).map(|i| 10_000f32.powf(exponent(i))).collect()
+    }
+
+    /// A query's or key's head of a projection, normalized and rotated; `which` is 0 or 1.
+    fn rotated(self, head: &[f32], norm: &[f32], which: usize, position: usize) -> Vec<f64> {
+        let mut head: Vec<f64> = head.iter().map(|v| f64::from(*v)).collect();
+        if self.has_norm {
+            let square: f64 = head.iter().map(|v| v * v).sum();
+            let rms = (square / self.head_dim as f64 + f64::from(NORM_EPS)).sqrt();
+            for (i, v) in head.iter_mut().enumerate() {
+                *v *= f64::from(norm[which * self.head_dim + i]) / rms;
+            }
+        }
+        let mut rotated = head.clone();
+        for (i, radians) in self
+            .freqs()
+            .into_iter()
+            .take(self.rope_dims / 2)
+            .enumerate()
+        {
+            let (a, b) = match self.neox {
+                true => (i, i + self.rope_dims / 2),
+                false => (2 * i, 2 * i + 1),
+            };
+            let angle = position as f64 * f64::from(radians);
+            rotated[a] = head[a] * angle.cos() - head[b] * angle.sin();
+            rotated[b] = head[b] * angle.cos() + head[a] * angle.sin();
+        }
+        rotated
+    }
+
+    /// What every token of a sequence gets, from the rows of its projections.
+    fn naive(self, rows: &[f32], norm: &[f32]) -> Vec<Vec<f32>> {
+        let rows: Vec<&[f32]> = rows.chunks_exact(self.stride()).collect();
+        let head = |row: usize, at: usize| &rows[row][at * self.head_dim..][..self.head_dim];
+        let keys = |past: usize| {
+            let of = |i| self.rotated(head(past, self.heads + i), norm, 1, past);
+            (0..self.kv_heads).map(of).collect::<Vec<_>>()
+        };
+        let keys: Vec<Vec<Vec<f64>>> = (0..rows.len()).map(keys).collect();
+        let attended = |position: usize, h: usize| {
+            let kv_head = h * self.kv_heads / self.heads;
+            let query = self.rotated(head(position, h), norm, 0, position);
+            let sees = |past: &usize| self.window.is_none_or(|w| position - past < w);
+            let seen: Vec<usize> = (0..=position).filter(sees).collect();
+            let weights = seen.iter().map(|&past| {
+                let products = query.iter().zip(&keys[past][kv_head]).map(|(a, b)| a * b);
+                let score = products.sum::<f64>() * f64::from(self.q_scale());
+                let cap = self.soft_cap.map(f64::from);
+                cap.map_or(score, |cap| cap * (score / cap).tanh()).exp()
+            });
+            let weights: Vec<f64> = weights.collect();
+            let total: f64 = weights.iter().sum();
+            let element = |i: usize| {
+                let value = |past: usize| head(past, self.heads + self.kv_heads + kv_head)[i];
+                let terms = seen.iter().zip(&weights);
+                let sum: f64 = terms.map(|(&past, w)| w * f64::from(value(past))).sum();
+                (sum / total) as f32
+            };
+            (0..self.head_dim).map(element).collect::<Vec<f32>>()
+        };
+        let of = |position| {
+            (0..self.heads)
+                .flat_map(|h| attended(position, h))
+                .collect()
+        };
+        (0..rows.len()).map(of).collect()
+    }
+}
+
+/// Sequences of tokens to come, each with its pages.
+struct Sequences {
+    layer: Layer,
+    format: KvFormat,
+    /// Rows of projections of each sequence.
+    rows: Vec<Vec<f32>>,
+    norm: Vec<f32>,
+}
+
+/// The next tokens of some sequences, and rows of the step.
+type Fed<'a> = (&'a [(usize, usize)], usize);
+
+const PAGES: usize = 5;
+
+impl Sequences {
+    fn new(layer: Layer, format: KvFormat, tokens: &[usize], noise: &mut Noise) -> Self {
+        let rows = tokens.iter().map(|n| noise.floats(n * layer.stride()));
+        Self {
+            layer,
+            format,
+            rows: rows.collect(),
+            norm: noise.floats(2 * layer.head_dim),
+        }
+    }
+
+    /// Feeds the steps as a model does; gives what each token of each sequence gets.
+    fn fed(&self, steps: &[Fed], device: &Device, variant: Variant) -> Vec<Vec<f32>> {
+        let (layer, count) = (self.layer, self.rows.len());
+        // Out of order: the block tables count.
+        let pages = |i: usize| (0..PAGES).map(move |page| (page * count + count - 1 - i) as u32);
+        let pages: Vec<Vec<u32>> = (0..count).map(|i| pages(i).collect()).collect();
+        let mut kv = KvMemory::new(count * PAGES, layer.kv_dim(), self.format, device)
+            .with_context(PAGES * PAGE_TOKENS);
+        let mut step = Step::new(128, count * PAGES, device);
+        let freqs = tensor(&layer.freqs(), [layer.freqs().len()], device);
+        let norm = tensor(&self.norm, [self.norm.len()], device);
+        let norm = layer.has_norm.then_some((norm, NORM_EPS));
+        // What lies past a sequence's end may be anything.
+        let junk = vec![f32::NAN; 64 * layer.stride()];
+        for page in 0..PAGES {
+            step.set(&[segment(page * PAGE_TOKENS, PAGE_TOKENS, &pages[0])]);
+            let qkv = tensor(&junk, [64, layer.stride()], device);
+            let qkv = [qkv.clone(), qkv.clone(), qkv];
+            rope_kv(
+                qkv,
+                norm.clone(),
+                freqs.clone(),
+                &mut kv,
+                &step,
+                layer.rope(),
+            );
+        }
+        let (mut fed, mut outputs) = (vec![0; count], vec![Vec::new(); count]);
+        for (segments, rows) in steps {
+            let mut input = Vec::new();
+            let mut placed: Vec<Segment> = Vec::new();
+            for &(i, tokens) in *segments {
+                input.extend_from_slice(
+                    &self.rows[i][fed[i] * layer.stride()..][..tokens * layer.stride()],
+                );
+                placed.push(segment(fed[i], tokens, &pages[i]));
+                fed[i] += tokens;
+            }
+            step.set(&placed);
+            input.resize(rows * layer.stride(), 0.5);
+            let qkv = tensor(&input, [*rows, layer.stride()], device);
+            let (qkv, norm) = ([qkv.clone(), qkv.clone(), qkv], norm.clone());
+            let (freqs, rope, shape) = (freqs.clone(), layer.rope(), layer.shape());
+            let attended = if attention_split::serves(*rows, variant) {
+                attention_split(qkv, norm, freqs, &mut kv, &step, rope, shape)
+            } else {
+                let q = rope_kv(qkv, norm, freqs, &mut kv, &step, rope);
+                attention(q, &kv, &step, shape, variant)
+            };
+            let attended = values(attended);
+            let mut attended = attended.chunks_exact(layer.q_dim());
+            for &(i, tokens) in *segments {
+                let of = attended.by_ref().take(tokens);
+                outputs[i].extend(of.flatten());
+            }
+        }
+        outputs
+    }
+
+    /// Feeds the steps on every device and compares with the formula; devices that round what they
+    /// keep, with the twin, which rounds likewise.
+    fn check(&self, steps: &[Fed]) {
+        let expected = self.rows.iter().map(|rows| {
+            let naive = self.layer.naive(rows, &self.norm);
+            naive.concat()
+        });
+        let mut expected: Vec<Vec<f32>> = expected.collect();
+        let on_cpu = self.fed(steps, &Device::flex(), Variant::PORTABLE);
+        let gpu = gpu();
+        let mut runs = vec![];
+        match self.format {
+            KvFormat::F32 => runs.push((on_cpu, "CPU".into())),
+            _ => expected = on_cpu,
+        }
+        for variant in tilings(&gpu) {
+            runs.push((self.fed(steps, gpu.device(), variant), variant.name()));
+        }
+        for (outputs, device) in runs {
+            for (i, (found, expected)) in outputs.iter().zip(&expected).enumerate() {
+                let what = format!(
+                    "sequence {i} of {:?} on {device}",
+                    (self.layer, self.format)
+                );
+                assert_close(
+                    &what,
+                    found,
+                    &expected[..found.len()],
+                    tolerance(self.format),
+                );
+            }
+        }
+    }
+}
+
+/// One sequence in chunks and single tokens, padded and over the ends of pages, splits and windows.
+#[test]
+fn attention_of_every_kind_follows_its_formula() {
+    let steps: [Fed; 9] = [
+        (&[(0, 100)], 128),
+        (&[(0, 26)], 32),
+        (&[(0, 1)], 1),
+        (&[(0, 1)], 1),
+        (&[(0, 5)], 8),
+        (&[(0, 120)], 128),
+        (&[(0, 8)], 8),
+        (&[(0, 1)], 4),
+        (&[(0, 30)], 32),
+    ];
+    let mut noise = Noise(21);
+    for layer in LAYERS {
+        Sequences::new(layer, KvFormat::F32, &[292], &mut noise).check(&steps);
+    }
+    for (layer, format) in [
+        (LAYERS[1], KvFormat::F16),
+        (LAYERS[3], KvFormat::F16),
+        (LAYERS[4], KvFormat::Q8_0),
+        (LAYERS[5], KvFormat::Q8_0),
+    ] {
+        Sequences::new(layer, format, &[292], &mut noise).check(&steps);
+    }
+}
+
+/// Batches of sequences of all lengths, and a few tokens of several at once.
+#[test]
+fn batches_of_every_kind_follow_their_formula() {
+    let lengths = [1, 5, 126, 127, 128, 129, 200, 256];
+    let prompts: Vec<Vec<(usize, usize)>> = lengths
+        .iter()
+        .enumerate()
+        .flat_map(|(i, length)| {
+            let chunks = (0..*length).step_by(120);
+            chunks.map(move |first| vec![(i, (length - first).min(120))])
+        })
+        .collect();
+    let batch: Vec<(usize, usize)> = (0..lengths.len()).map(|i| (i, 1)).collect();
+    let mut steps: Vec<Fed> = prompts.iter().map(|prompt| (&prompt[..], 128)).collect();
+    steps.extend([
+        (&batch[..], 8),
+        (&[(7, 2), (0, 1), (4, 3)], 8),
+        (&batch[2..5], 4),
+    ]);
+    let mut noise = Noise(22);
+    for (layer, format) in [
+        (LAYERS[1], KvFormat::F32),
+        (LAYERS[3], KvFormat::F32),
+        (LAYERS[3], KvFormat::F16),
+        (LAYERS[1], KvFormat::Q8_0),
+    ] {
+        let tokens = lengths.map(|length| length + 5);
+        Sequences::new(layer, format, &tokens, &mut noise).check(&steps);
+    }
+}
+
+/// What a token gets does not depend on how many tokens of its sequence a few-token step feeds.
+#[test]
+fn few_tokens_at_once_get_the_bits_of_single_ones() {
+    for (layer, format) in [
+        (LAYERS[2], KvFormat::F32),
+        (LAYERS[2], KvFormat::F16),
+        (LAYERS[5], KvFormat::Q8_0),
+    ] {
+        let sequences = Sequences::new(layer, format, &[133], &mut Noise(23));
+        sequences.check_few_tokens();
+    }
+}
+
+impl Sequences {
+    fn check_few_tokens(&self) {
+        let gpu = gpu();
+        let single: [Fed; 9] = [
+            (&[(0, 125)], 128),
+            (&[(0, 1)], 1),
+            (&[(0, 1)], 1),
+            (&[(0, 1)], 2),
+            (&[(0, 1)], 8),
+            (&[(0, 1)], 1),
+            (&[(0, 1)], 1),
+            (&[(0, 1)], 1),
+            (&[(0, 1)], 1),
+        ];
+        let at_once: [Fed; 2] = [(&[(0, 125)], 128), (&[(0, 8)], 8)];
+        let bits =
+            |outputs: Vec<Vec<f32>>| outputs[0].iter().map(|v| v.to_bits()).collect::<Vec<_>>();
+        for variant in tilings(&gpu) {
+            let single = bits(self.fed(&single, gpu.device(), variant));
+            let at_once = bits(self.fed(&at_once, gpu.device(), variant));
+            assert!(single == at_once, "{:?} {}", self.format, variant.name());
+        }
+    }
+}
