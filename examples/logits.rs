@@ -1,30 +1,32 @@
 //! Writes the logits of a model after given token ids as a NumPy file:
-//! `cargo run --release --example logits -- --model FILE.gguf --ids 1,2,3 [--device cpu|gpu] [--all]
-//! --out F.npy`
+//! `cargo run --release --example logits -- --model FILE.gguf --ids 1,2,3 [--device cpu|gpu]
+//! [--kv-format f16|f32|q8_0] [--all] --out F.npy`
 
 use std::{io::Write, process::ExitCode};
 
 use inpage::{
     device::{Gpu, GpuOptions},
     model::{CausalModel, Compute, LoadOptions, SequenceKv, formats, load},
-    ops::self_test,
+    ops::{kv_memory::KvFormat, self_test},
     weights::{FileSource, Gguf},
 };
 
-const USAGE: &str =
-    "usage: logits --model FILE.gguf --ids 1,2,3 [--device cpu|gpu] [--all] --out F.npy";
+const USAGE: &str = "usage: logits --model FILE.gguf --ids 1,2,3 [--device cpu|gpu] [--kv-format f16|f32|q8_0] \
+     [--all] --out F.npy";
 
 struct Arguments {
     model: String,
     ids: Vec<u32>,
     gpu: bool,
     all: bool,
+    kv_format: KvFormat,
     out: String,
 }
 
 fn parse() -> Result<Arguments, String> {
     let (mut model, mut ids, mut out) = (None, None, None);
     let (mut gpu, mut all) = (true, false);
+    let mut kv_format = KvFormat::default();
     let mut arguments = std::env::args().skip(1);
     while let Some(name) = arguments.next() {
         let mut value = || arguments.next().ok_or(format!("{name} wants a value"));
@@ -38,6 +40,11 @@ fn parse() -> Result<Arguments, String> {
                     "cpu" => false,
                     other => return Err(format!("--device is cpu or gpu, not {other}")),
                 }
+            }
+            "--kv-format" => {
+                let format = value()?;
+                kv_format = KvFormat::from_name(&format)
+                    .ok_or(format!("--kv-format is f16, f32 or q8_0, not {format}"))?;
             }
             "--ids" => {
                 let parsed: Result<Vec<u32>, _> =
@@ -55,6 +62,7 @@ fn parse() -> Result<Arguments, String> {
         out: out.ok_or("--out is missing")?,
         gpu,
         all,
+        kv_format,
     })
 }
 
@@ -63,13 +71,15 @@ async fn run(arguments: Arguments) -> Result<(), Box<dyn std::error::Error>> {
     let gguf = Gguf::read(&source).await?;
     let compute = if arguments.gpu {
         let gpu = Gpu::request(GpuOptions::default()).await?;
-        let variant = self_test::best_variant(&gpu, &formats(&gguf)).await?;
+        let variant = self_test::best_variant(&gpu, &formats(&gguf), arguments.kv_format).await?;
         Compute::Gpu { gpu, variant }
     } else {
         Compute::cpu()
     };
     let options = LoadOptions {
         context_tokens: Some(arguments.ids.len()),
+        kv_format: arguments.kv_format,
+        kv_pool_tokens: Some(arguments.ids.len()),
     };
     let mut model = load(compute, &gguf, &source, options, |_, _| ()).await?;
     if let Some(id) = arguments

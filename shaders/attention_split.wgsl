@@ -1,12 +1,13 @@
 // Attention of a few tokens, straight from the projections: each workgroup attends for GROUP query heads
 // of one key head of one token over a split, SPLIT_TOKENS tokens of its sequence; attention_merge.wgsl
 // joins the splits. The workgroup of the token's own split writes its key and value to the KV memory.
-// Tokens of a step that precede it in its sequence are computed here again: what this step writes to
-// memory is not read in it.
+// Tokens of a step that precede it in its sequence are computed here again, as memory would give them:
+// what this step writes there is not read in it.
 @group(0) @binding(B_partials) var<storage, read_write> partials: array<vec4<f32>>; // [tokens, SPLITS, HEADS, VECTORS + 1]
 @group(0) @binding(B_kv) var<storage, read_write> kv: array<KvWord>;
 
 const PARTS: u32 = SPLIT_TOKENS / VECTORS; // lanes that share one vector of the output
+const STORES: u32 = VECTORS / STORE_VECTORS; // of a token's key, and of its value
 const STRIPES: u32 = 8u; // lanes that share the scores of a query
 
 var<workgroup> queries: array<vec4<f32>, GROUP * VECTORS>;
@@ -15,6 +16,24 @@ var<workgroup> scores: array<f32, GROUP * SPLIT_TOKENS>;
 var<workgroup> stripes: array<f32, GROUP * STRIPES>;
 var<workgroup> peaks: array<f32, GROUP>;
 var<workgroup> partial_sums: array<vec4<f32>, SPLIT_TOKENS>;
+
+// STORE_VECTORS vectors of a token's key, from `first` on.
+fn key_vectors(token: u32, kv_head: u32, first: u32, position: u32) -> array<vec4<f32>, STORE_VECTORS> {
+    var vectors: array<vec4<f32>, STORE_VECTORS>;
+    for (var i = 0u; i < STORE_VECTORS; i++) { // unrolled
+        vectors[i] = head_rotated(token, HEADS + kv_head, first + i, position);
+    }
+    return vectors;
+}
+
+// The same of its value.
+fn value_vectors(token: u32, kv_head: u32, first: u32) -> array<vec4<f32>, STORE_VECTORS> {
+    var vectors: array<vec4<f32>, STORE_VECTORS>;
+    for (var i = 0u; i < STORE_VECTORS; i++) { // unrolled
+        vectors[i] = head_load(token, HEADS + KV_HEADS + kv_head, first + i);
+    }
+    return vectors;
+}
 
 @compute @workgroup_size(SPLIT_TOKENS)
 fn main(
@@ -48,18 +67,23 @@ fn main(
         queries[i] = head_rotated(token, first_head + i / VECTORS, i % VECTORS, position) * Q_SCALE;
     }
     if (end > fresh_begin) {
-        for (var i = local; i < (before + 1u) * VECTORS; i += SPLIT_TOKENS) {
-            let row = i / VECTORS;
-            fresh_keys[i] =
-                head_rotated(token - before + row, HEADS + kv_head, i % VECTORS, fresh_begin + row);
+        for (var i = local; i < (before + 1u) * STORES; i += SPLIT_TOKENS) {
+            let row = i / STORES;
+            let first = i % STORES * STORE_VECTORS;
+            let vectors =
+                kv_kept(key_vectors(token - before + row, kv_head, first, fresh_begin + row));
+            for (var j = 0u; j < STORE_VECTORS; j++) { // unrolled
+                fresh_keys[row * VECTORS + first + j] = vectors[j];
+            }
         }
     }
     workgroupBarrier();
-    if (end == position + 1u && first_head % (HEADS / KV_HEADS) == 0u && local < VECTORS) {
-        let key_at = kv_row(table, position, 0u) / 4u + kv_head * VECTORS + local;
-        let value_at = kv_row(table, position, 1u) / 4u + kv_head * VECTORS + local;
-        kv_store(key_at, fresh_keys[before * VECTORS + local]);
-        kv_store(value_at, head_load(token, HEADS + KV_HEADS + kv_head, local));
+    if (end == position + 1u && first_head % (HEADS / KV_HEADS) == 0u && local < STORES) {
+        let first = local * STORE_VECTORS;
+        let key_at = kv_row(table, position, 0u) / 4u + kv_head * VECTORS + first;
+        let value_at = kv_row(table, position, 1u) / 4u + kv_head * VECTORS + first;
+        kv_store(key_at, key_vectors(token, kv_head, first, position));
+        kv_store(value_at, value_vectors(token, kv_head, first));
     }
 
     // A lane has a token of the split.
@@ -122,7 +146,9 @@ fn main(
             let past = begin + i;
             var value: vec4<f32>;
             if (past >= fresh_begin) {
-                value = head_load(token - (position - past), HEADS + KV_HEADS + kv_head, vector);
+                let first = vector / STORE_VECTORS * STORE_VECTORS;
+                var vectors = kv_kept(value_vectors(token - (position - past), kv_head, first));
+                value = vectors[vector - first];
             } else {
                 value = kv_load(kv_row(table, past, 1u) / 4u + kv_head * VECTORS + vector);
             }

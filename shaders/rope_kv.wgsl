@@ -1,29 +1,35 @@
 // Rotates queries and keys by their position and writes keys and values to the KV memory. Queries
-// leave scaled. One lane per vector of q, k or v of one token.
+// leave scaled. One lane per query vector of a token, and per STORE_VECTORS vectors of its keys or values.
 @group(0) @binding(B_out) var<storage, read_write> out: array<vec4<f32>>; // [tokens, HEADS, VECTORS]
 @group(0) @binding(B_kv) var<storage, read_write> kv: array<KvWord>;
 
 @compute @workgroup_size(WORKGROUP)
 fn main(@builtin(global_invocation_id) global: vec3<u32>) {
-    let vectors = (HEADS + 2u * KV_HEADS) * VECTORS;
-    let token = global.x / vectors;
+    let queries = HEADS * VECTORS;
+    let stores = KV_HEADS * VECTORS / STORE_VECTORS; // of the keys, and of the values
+    let lanes = queries + 2u * stores;
+    let token = global.x / lanes;
     if (token >= step_tokens()) {
         return;
     }
     let position = row_position(token);
-    let head = global.x % vectors / VECTORS;
-    let vector = global.x % VECTORS;
-    if (head < HEADS) {
-        let rotated = head_rotated(token, head, vector, position);
-        out[(token * HEADS + head) * VECTORS + vector] = rotated * Q_SCALE;
+    let lane = global.x % lanes;
+    if (lane < queries) {
+        let rotated = head_rotated(token, lane / VECTORS, lane % VECTORS, position);
+        out[token * queries + lane] = rotated * Q_SCALE;
         return;
     }
-    let table = row_table(token);
-    if (head < HEADS + KV_HEADS) {
-        let at = kv_row(table, position, 0u) / 4u + (head - HEADS) * VECTORS;
-        kv_store(at + vector, head_rotated(token, head, vector, position));
-        return;
+    let value = (lane - queries) / stores;
+    let first = (lane - queries) % stores * STORE_VECTORS;
+    var values: array<vec4<f32>, STORE_VECTORS>;
+    for (var i = 0u; i < STORE_VECTORS; i++) { // unrolled
+        let head = HEADS + value * KV_HEADS + (first + i) / VECTORS;
+        let vector = (first + i) % VECTORS;
+        if (value == 0u) {
+            values[i] = head_rotated(token, head, vector, position);
+        } else {
+            values[i] = head_load(token, head, vector);
+        }
     }
-    let at = kv_row(table, position, 1u) / 4u + (head - HEADS - KV_HEADS) * VECTORS;
-    kv_store(at + vector, head_load(token, head, vector));
+    kv_store(kv_row(row_table(token), position, value) / 4u + first, values);
 }

@@ -4,8 +4,9 @@ use inpage::ops::{
     Arithmetic, Kernel, Variant, add_positions, argmax,
     attention::{self, AttentionShape},
     attention_split, barriers, copy_page, embedding, expert_gated_matmul, expert_gated_matvec,
-    expert_matmul, expert_matvec, gated_matmul, gated_matvec, group_experts, last_row, layer_norm,
-    matmul,
+    expert_matmul, expert_matvec, gated_matmul, gated_matvec, group_experts,
+    kv_memory::KvFormat,
+    last_row, layer_norm, matmul,
     matrix::{Format, MatrixShape},
     matvec, rms_norm,
     rope_kv::{self, RopeShape},
@@ -94,11 +95,16 @@ fn kernels() -> Vec<Kernel> {
                 window,
                 soft_cap,
             };
-            kernels.push(rope_kv::kernel(rope, norm_eps));
-            kernels.extend(attention_split::kernels(rope, shape, norm_eps, 4096));
-            for variant in variants() {
-                for tokens in [1, 16] {
-                    kernels.push(attention::kernel(shape, tokens, variant));
+            let suits = |format: &KvFormat| head_dim % format.head_multiple() == 0;
+            for format in KvFormat::ALL.into_iter().filter(suits) {
+                kernels.push(rope_kv::kernel(rope, format, norm_eps));
+                kernels.extend(attention_split::kernels(
+                    rope, shape, norm_eps, format, 4096,
+                ));
+                for variant in variants() {
+                    for tokens in [1, 16] {
+                        kernels.push(attention::kernel(shape, tokens, format, variant));
+                    }
                 }
             }
         }

@@ -3,7 +3,7 @@
 use inpage::{
     device::{Gpu, GpuOptions, GpuReport},
     model::Compute,
-    ops::{Variant, matrix::Format, self_test},
+    ops::{Variant, kv_memory::KvFormat, matrix::Format, self_test},
 };
 use serde_json::{Map, Value, json};
 
@@ -27,6 +27,8 @@ pub struct Yardsticks {
 pub struct Machine {
     pub compute: Compute,
     pub size: Size,
+    /// How a model keeps keys and values.
+    pub kv_format: KvFormat,
     facts: Map<String, Value>,
     json: bool,
 }
@@ -35,7 +37,7 @@ impl Machine {
     pub async fn find(options: &Options) -> Outcome<Machine> {
         let (compute, report) = if options.gpu {
             let gpu = Gpu::request(GpuOptions::default()).await?;
-            let variant = self_test::best_variant(&gpu, &Format::ALL).await?;
+            let variant = self_test::best_variant(&gpu, &Format::ALL, options.kv_format).await?;
             let report = gpu.report().clone();
             (Compute::Gpu { gpu, variant }, Some(report))
         } else {
@@ -49,6 +51,7 @@ impl Machine {
         Ok(Machine {
             compute,
             size,
+            kv_format: options.kv_format,
             facts,
             json: options.json,
         })

@@ -5,7 +5,7 @@ use std::{path::Path, time::Instant};
 
 use inpage::{
     model::{CausalModel, LoadOptions, SequenceKv, Transformer, load},
-    ops::launches,
+    ops::{launches, step::PAGE_TOKENS},
     weights::{FileSource, Gguf},
 };
 use serde_json::{Value, json};
@@ -44,10 +44,11 @@ pub async fn run(
         (given, _) => given.to_vec(),
     };
     let longest = wanted.iter().copied().max().unwrap_or(0).max(PROMPT_TOKENS) + options.tokens;
-    // A batch shares the context's memory.
     let together = options.batches.iter().copied().max().unwrap_or(0) * BATCH_TOKENS;
     let load_options = LoadOptions {
-        context_tokens: Some(longest.max(together)),
+        context_tokens: Some(longest),
+        kv_format: machine.kv_format,
+        kv_pool_tokens: Some(together),
     };
     let start = Instant::now();
     let source = FileSource::open(path)?;
@@ -59,7 +60,11 @@ pub async fn run(
     model.warm_up().await?;
     model.compute().sync().await?;
     let warm_up_ms = seconds(start) * 1e3;
-    let loaded = json!({ "load_ms": round(load_ms), "warm_up_ms": round(warm_up_ms) });
+    let loaded = json!({
+        "load_ms": round(load_ms),
+        "warm_up_ms": round(warm_up_ms),
+        "kv_format": model.kv_format().name(),
+    });
     print("load", loaded);
 
     // A model made for less gets shorter ones.
@@ -145,7 +150,7 @@ struct Floor {
 
 impl Floor {
     /// A step reads every weight once, of the embedding a row; and the keys and values of the
-    /// `position` tokens before, 4 bytes an element.
+    /// `position` tokens before.
     fn of(gguf: &Gguf, model: &Transformer, position: usize, bytes_per_s: f64) -> Floor {
         let tied = gguf.tensor("output.weight").is_none();
         let weights =
@@ -156,7 +161,8 @@ impl Floor {
                     false => tensor.size_bytes,
                 });
         let config = model.config();
-        let kv = 2 * 4 * config.layers.len() * config.kv_dim() * position;
+        let page_bytes = 4 * model.kv_format().page_words(config.kv_dim());
+        let kv = config.layers.len() * page_bytes * position / PAGE_TOKENS;
         Floor {
             bytes: (weights.sum::<u64>() + kv as u64) as f64,
             position,

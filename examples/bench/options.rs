@@ -2,9 +2,11 @@
 
 use std::path::PathBuf;
 
+use inpage::ops::kv_memory::KvFormat;
+
 pub const USAGE: &str = "usage: bench [launch|kernels|model]... [--model FILE.gguf] \
-                         [--device cpu|gpu] [--size small|large] [--tokens N] \
-                         [--contexts N,N,...] [--batches N,N,...] [--json]";
+                         [--device cpu|gpu] [--kv-format f16|f32|q8_0] [--size small|large] \
+                         [--tokens N] [--contexts N,N,...] [--batches N,N,...] [--json]";
 
 /// What to measure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +29,8 @@ pub struct Options {
     benches: Vec<Bench>,
     pub model: Option<PathBuf>,
     pub gpu: bool,
+    /// How a model keeps keys and values.
+    pub kv_format: KvFormat,
     /// By the adapter, if `None`.
     pub size: Option<Size>,
     /// Tokens to decode.
@@ -46,6 +50,7 @@ impl Options {
             benches: Vec::new(),
             model: None,
             gpu: true,
+            kv_format: KvFormat::default(),
             size: None,
             tokens: 64,
             contexts: Vec::new(),
@@ -61,6 +66,10 @@ impl Options {
                 "--model" => options.model = Some(value()?.into()),
                 "--device" => {
                     options.gpu = choice(&name, &value()?, [("gpu", true), ("cpu", false)])?
+                }
+                "--kv-format" => {
+                    let formats = KvFormat::ALL.map(|format| (format.name(), format));
+                    options.kv_format = choice(&name, &value()?, formats)?;
                 }
                 "--size" => {
                     let sizes = [("small", Size::Small), ("large", Size::Large)];
@@ -139,6 +148,7 @@ mod tests {
     fn wrong_arguments_are_named() {
         for (line, part) in [
             ("--device tpu", "gpu or cpu"),
+            ("--kv-format f64", "f16"),
             ("--tokens 0", "--tokens"),
             ("--contexts 128,0", "--contexts"),
             ("--batches 1,x", "not x"),

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use inpage::api::{CallFormat, Handler, LazyCompiler, ReadyModel, SystemHost, system_fingerprint};
 use inpage::device::{Gpu, GpuOptions};
 use inpage::engine::{Engine, EngineLimits};
-use inpage::model::{self, Compute, LoadOptions, Transformer};
+use inpage::model::{self, Compute, Transformer};
 use inpage::ops::self_test;
 use inpage::text::Tokenizer;
 use inpage::weights::{FileSource, Gguf};
@@ -49,12 +49,14 @@ pub async fn load(options: &Options) -> Outcome<Loaded> {
     let gguf = Gguf::read(&source).await?;
     let tokenizer = Rc::new(Tokenizer::from_gguf(&gguf.metadata)?);
     let (compute, place) = compute(options, &gguf).await?;
-    let load_options = LoadOptions {
-        context_tokens: options.context_tokens,
-    };
-    let mut model = model::load(compute, &gguf, &source, load_options, |_, _| ()).await?;
+    let mut model = model::load(compute, &gguf, &source, options.load, |_, _| ()).await?;
     model.warm_up().await?;
-    eprintln!("{} on {place}", options.model);
+    eprintln!(
+        "{} on {place}, keys and values as {}: {} bytes",
+        options.model,
+        model.kv_format().name(),
+        model.kv_bytes()
+    );
 
     let tensors = gguf.tensors.iter().map(|t| (t.ty, t.size_bytes));
     let fingerprint = system_fingerprint(&[
@@ -63,6 +65,7 @@ pub async fn load(options: &Options) -> Outcome<Loaded> {
         &model.config().architecture,
         &format!("{:?}", tensors.collect::<Vec<_>>()),
         &place,
+        model.kv_format().name(),
     ]);
     let host = Rc::new(SystemHost);
     #[cfg(feature = "test-hooks")]
@@ -104,7 +107,8 @@ async fn compute(options: &Options, gguf: &Gguf) -> Outcome<(Compute, String)> {
     let gpu = Gpu::request(GpuOptions::default())
         .await
         .map_err(|error| format!("{error}\n--cpu needs none"))?;
-    let variant = self_test::best_variant(&gpu, &model::formats(gguf)).await?;
+    let variant =
+        self_test::best_variant(&gpu, &model::formats(gguf), options.load.kv_format).await?;
     let place = gpu.report().adapter.clone();
     Ok((Compute::Gpu { gpu, variant }, place))
 }

@@ -3,6 +3,8 @@
 use std::path::Path;
 
 use inpage::api::Switches;
+use inpage::model::LoadOptions;
+use inpage::ops::kv_memory::KvFormat;
 
 pub const USAGE: &str = "\
 usage: serve [--model FILE.gguf] [options]
@@ -12,6 +14,9 @@ usage: serve [--model FILE.gguf] [options]
   --port N            8080 if left out; 0 takes any free port
   --cpu               compute on the CPU: slow, but needs no GPU
   --context N         longest sequence in tokens; the model's own context, at most 4096, if left out
+  --kv-format NAME    how keys and values are kept: f16 if left out, f32 or q8_0
+  --kv-pool N         tokens of KV memory that all sequences share; 4096 if left out, and never less
+                      than the longest sequence
   --switches JSON     the endpoint's switches, such as '{\"apiKey\":\"secret\",\"maxN\":4}'
   --help              this text
 
@@ -24,7 +29,7 @@ pub struct Options {
     pub model_id: String,
     pub port: u16,
     pub cpu: bool,
-    pub context_tokens: Option<usize>,
+    pub load: LoadOptions,
     pub switches: Switches,
 }
 
@@ -38,7 +43,7 @@ impl Options {
             model_id: String::new(),
             port: 8080,
             cpu: false,
-            context_tokens: None,
+            load: LoadOptions::default(),
             switches: Switches::default(),
         };
         while let Some(name) = arguments.next() {
@@ -53,14 +58,12 @@ impl Options {
                     options.port = port.parse().map_err(wrong)?;
                 }
                 "--cpu" => options.cpu = true,
-                "--context" => {
-                    let tokens = value()?;
-                    options.context_tokens = match tokens.parse() {
-                        Ok(0) | Err(_) => {
-                            return Err(format!("--context is a number from 1 on, not {tokens}"));
-                        }
-                        Ok(tokens) => Some(tokens),
-                    };
+                "--context" => options.load.context_tokens = Some(tokens(&name, &value()?)?),
+                "--kv-pool" => options.load.kv_pool_tokens = Some(tokens(&name, &value()?)?),
+                "--kv-format" => {
+                    let format = value()?;
+                    options.load.kv_format = KvFormat::from_name(&format)
+                        .ok_or(format!("--kv-format is f32, f16 or q8_0, not {format}"))?;
                 }
                 "--switches" => {
                     options.switches = Switches::from_json(&value()?)
@@ -79,4 +82,9 @@ impl Options {
             .ok_or("the model needs a name: --id NAME")?;
         Ok(Some(options))
     }
+}
+
+fn tokens(name: &str, given: &str) -> Result<usize, String> {
+    let tokens = given.parse().ok().filter(|&tokens| tokens > 0);
+    tokens.ok_or_else(|| format!("{name} is a number from 1 on, not {given}"))
 }

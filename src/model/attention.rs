@@ -6,8 +6,9 @@ use super::linear::{Linear, Norm};
 use crate::ops::{
     attention::{AttentionShape, attention},
     attention_split::{self, attention_split},
+    kv_memory::KvMemory,
     rope_kv::{RopeShape, rope_kv},
-    step::{KvMemory, Step},
+    step::Step,
 };
 
 /// The projections to queries, keys and values.

@@ -12,11 +12,8 @@ use super::{
     linear::{Linear, Norm},
 };
 use crate::ops::{
-    Variant,
-    embedding::embedding,
-    last_row::last_row,
-    matrix::Matrix,
-    step::{KvMemory, Step},
+    Variant, embedding::embedding, kv_memory::KvMemory, last_row::last_row, matrix::Matrix,
+    step::Step,
 };
 
 /// One layer.

@@ -2,11 +2,13 @@
 //! the kernels' layout on the way. Knows the checkpoint's names.
 
 use burn::tensor::{Device, Tensor, TensorData};
+use serde::{Deserialize, Deserializer, de::Error as _};
 
 use super::{
     Compute, ModelConfig, Transformer,
     attention::{Attention, Qkv, Rotation},
     feed_forward::FeedForward,
+    kv_reservation::KvReservation,
     linear::{Linear, Norm},
     llama::{Block, Llama},
 };
@@ -15,6 +17,7 @@ use crate::{
     ops::{
         Variant,
         attention::AttentionShape,
+        kv_memory::KvFormat,
         matrix::{BLOCK_COLS, Format, Matrix, MatrixShape},
     },
     weights::{ByteSource, BytesSource, Gguf, TensorInfo, TensorType, dequantize, split_blocks},
@@ -23,20 +26,36 @@ use crate::{
 /// Bytes of a tensor read at a time.
 const CHUNK_BYTES: usize = 4 << 20;
 
-/// What a load may choose.
-#[derive(Debug, Clone, Copy, Default)]
+/// What a load may choose. As an object its members have camelCase names.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct LoadOptions {
     /// Longest sequence to reserve KV memory for, in tokens; the model's own context, at most
     /// 4096, if `None`.
+    #[serde(deserialize_with = "at_least_one")]
     pub context_tokens: Option<usize>,
+    /// How keys and values are kept.
+    pub kv_format: KvFormat,
+    /// Tokens of KV memory that all sequences share; 4096 if `None`, and never less than one
+    /// sequence may need.
+    #[serde(deserialize_with = "at_least_one")]
+    pub kv_pool_tokens: Option<usize>,
+}
+
+fn at_least_one<'de, D: Deserializer<'de>>(value: D) -> Result<Option<usize>, D::Error> {
+    match Option::deserialize(value)? {
+        Some(0) => Err(D::Error::custom("a number of tokens is at least 1")),
+        tokens => Ok(tokens),
+    }
 }
 
 /// Loads the model that `gguf` describes from `source` onto `compute`. `progress` is told the
 /// number of tensor bytes read so far and in all.
 ///
 /// # Errors
-/// [`Error::UnsupportedModel`] and [`Error::InvalidModelFile`] before any tensor is read;
-/// [`Error::Read`] from `source`; [`Error::OutOfMemory`] if the device cannot hold the model.
+/// [`Error::UnsupportedModel`], [`Error::InvalidModelFile`] and, if a layer's KV memory exceeds what
+/// a kernel can see, [`Error::OutOfMemory`] before any tensor is read; [`Error::Read`] from
+/// `source`; [`Error::OutOfMemory`] if the device cannot hold the model.
 pub async fn load<S: ByteSource>(
     compute: Compute,
     gguf: &Gguf,
@@ -45,10 +64,11 @@ pub async fn load<S: ByteSource>(
     progress: impl FnMut(u64, u64),
 ) -> Result<Transformer> {
     let config = checked_config(gguf, compute.max_binding_bytes())?;
+    let reservation = KvReservation::new(options, &config, compute.max_binding_bytes())?;
     let mut llama = weights(compute.device(), gguf, source, &config, progress).await?;
     llama.set_variant(compute.variant());
     compute.sync().await?;
-    Transformer::new(compute, llama, config, options.context_tokens)
+    Ok(Transformer::new(compute, llama, config, reservation))
 }
 
 /// The hyperparameters of a file whose tensors are all there, in the right shapes and each small
@@ -502,6 +522,28 @@ mod tests {
                     .collect();
                 assert_eq!(decoded, vectors.values, "{ty}, {rows} rows at a time");
             }
+        }
+    }
+
+    #[test]
+    fn options_are_read_and_wrong_ones_named() {
+        let read = |json: &str| serde_json::from_str::<LoadOptions>(json);
+        assert_eq!(read("{}").unwrap(), LoadOptions::default());
+        let options = r#"{"contextTokens":7,"kvFormat":"q8_0","kvPoolTokens":9}"#;
+        let expected = LoadOptions {
+            context_tokens: Some(7),
+            kv_format: KvFormat::Q8_0,
+            kv_pool_tokens: Some(9),
+        };
+        assert_eq!(read(options).unwrap(), expected);
+        for (json, part) in [
+            (r#"{"kvFormat":"q4_0"}"#, "q4_0"),
+            (r#"{"contextTokens":0}"#, "at least 1"),
+            (r#"{"kvPoolTokens":-1}"#, "-1"),
+            (r#"{"context":1}"#, "context"),
+        ] {
+            let error = read(json).unwrap_err().to_string();
+            assert!(error.contains(part), "{json}: {error}");
         }
     }
 }

@@ -7,6 +7,7 @@ mod compute;
 pub mod config;
 mod experts;
 mod feed_forward;
+mod kv_reservation;
 mod linear;
 pub mod llama;
 mod load;

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::{
     Compute, LoadOptions, Transformer, formats,
+    kv_reservation::KvReservation,
     load::{checked_config, outline, weights},
 };
 use crate::{
@@ -39,16 +40,17 @@ pub async fn start<S: ByteSource>(
     options: LoadOptions,
     progress: impl FnMut(u64, u64),
 ) -> Result<(Transformer, StartTimes)> {
-    let config = checked_config(gguf, gpu.report().max_binding_bytes)?;
+    let max_binding_bytes = gpu.report().max_binding_bytes;
+    let config = checked_config(gguf, max_binding_bytes)?;
+    let reservation = KvReservation::new(options, &config, max_binding_bytes)?;
     let outline = outline(gpu.device(), gguf, &config).await?;
     let begun_ms = gpu.now_ms();
     let proven = async {
         let formats = formats(gguf);
-        let variant = best_variant_with(&gpu, &formats, |variant| {
+        let variant = best_variant_with(&gpu, &formats, options.kv_format, |variant| {
             let mut outline = outline.clone();
             outline.set_variant(variant);
-            let context_tokens = options.context_tokens;
-            Transformer::first_kernels(&outline, &config, context_tokens, &gpu, variant)
+            Transformer::first_kernels(&outline, &config, reservation, &gpu, variant)
         });
         Ok((variant.await?, gpu.now_ms() - begun_ms))
     };
@@ -63,7 +65,7 @@ pub async fn start<S: ByteSource>(
         gpu: gpu.clone(),
         variant,
     };
-    let mut model = Transformer::new(compute, llama, config, options.context_tokens)?;
+    let mut model = Transformer::new(compute, llama, config, reservation);
     let begun_ms = gpu.now_ms();
     model.warm_up().await?;
     let times = StartTimes {

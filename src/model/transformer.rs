@@ -6,6 +6,7 @@ use burn::tensor::Transaction;
 use super::{
     CausalModel, Compute, ModelConfig, SampledRow, SequenceKv,
     causal::feed_sampled_on_host,
+    kv_reservation::KvReservation,
     llama::Llama,
     pace::Pace,
     slots::Slots,
@@ -17,6 +18,7 @@ use crate::{
     ops::{
         Kernel, Variant,
         argmax::INVALID_TOKEN,
+        kv_memory::KvFormat,
         matvec,
         sample::{self, RING, RowChoice, accepts, parse as parse_sampled},
         score::{parse, score_words},
@@ -27,44 +29,29 @@ use crate::{
 
 /// Reads that are timed while nothing else runs.
 const READS: usize = 3;
-/// Context reserved where the caller does not say, in tokens.
-const DEFAULT_CONTEXT_TOKENS: usize = 4096;
 
 /// A model with its KV memory, ready to run.
 pub struct Transformer {
     steps: Steps,
     config: ModelConfig,
-    context_tokens: usize,
+    reservation: KvReservation,
     pace: Pace,
 }
 
 impl Transformer {
-    /// Reserves KV memory for `context_tokens` tokens.
-    ///
-    /// # Errors
-    /// [`Error::OutOfMemory`] if a layer's KV memory exceeds what a kernel can see.
-    pub fn new(
+    /// Reserves its KV memory.
+    pub(super) fn new(
         compute: Compute,
         llama: Llama,
         config: ModelConfig,
-        context_tokens: Option<usize>,
-    ) -> Result<Transformer> {
-        let context_tokens = context_of(&config, context_tokens);
-        let pages = context_tokens.div_ceil(PAGE_TOKENS);
-        let layer_bytes = (pages * 2 * PAGE_TOKENS * config.kv_dim() * 4) as u64;
-        if layer_bytes > compute.max_binding_bytes() {
-            return Err(Error::OutOfMemory(format!(
-                "a context of {context_tokens} tokens needs {layer_bytes} bytes per layer, and \
-                 this device's kernels see {} at most",
-                compute.max_binding_bytes()
-            )));
-        }
-        Ok(Transformer {
-            steps: Steps::new(compute, llama, &config, pages),
+        reservation: KvReservation,
+    ) -> Transformer {
+        Transformer {
+            steps: Steps::new(compute, llama, &config, reservation),
             config,
-            context_tokens,
+            reservation,
             pace: Pace::default(),
-        })
+        }
     }
 
     /// The kernels of [`warm_up`](Self::warm_up) on a model of the form of `llama`, to be compiled
@@ -72,14 +59,13 @@ impl Transformer {
     pub(super) fn first_kernels(
         llama: &Llama,
         config: &ModelConfig,
-        context_tokens: Option<usize>,
+        reservation: KvReservation,
         gpu: &Gpu,
         variant: Variant,
     ) -> Vec<Kernel> {
-        let pages = context_of(config, context_tokens).div_ceil(PAGE_TOKENS);
-        let mut kernels = first_kernels(llama, config, pages, variant, gpu.device());
+        let mut kernels = first_kernels(llama, config, reservation, variant, gpu.device());
         if chooses_on_device(variant) {
-            let shape = Slots::shape(config.token_ids, pages * PAGE_TOKENS);
+            let shape = Slots::shape(config.token_ids, reservation.context_tokens);
             kernels.extend(sample::kernels(shape));
         }
         kernels
@@ -93,6 +79,16 @@ impl Transformer {
     /// Where it computes.
     pub fn compute(&self) -> &Compute {
         self.steps.compute()
+    }
+
+    /// How keys and values are kept.
+    pub fn kv_format(&self) -> KvFormat {
+        self.reservation.format
+    }
+
+    /// Bytes of KV memory in all layers.
+    pub fn kv_bytes(&self) -> u64 {
+        self.reservation.bytes()
     }
 
     /// Dispatches of one greedy decode step.
@@ -182,11 +178,11 @@ impl Transformer {
 
     fn check(&self, kv: &SequenceKv, tokens: usize) -> Result<()> {
         let end = kv.len_tokens + tokens;
-        if end > self.context_tokens || end > kv.pages.len() * PAGE_TOKENS {
+        if end > self.context_tokens() || end > kv.pages.len() * PAGE_TOKENS {
             return Err(Error::Internal(format!(
                 "a step to {end} tokens with {} pages and a context of {}",
                 kv.pages.len(),
-                self.context_tokens
+                self.context_tokens()
             )));
         }
         Ok(())
@@ -199,7 +195,7 @@ impl CausalModel for Transformer {
     }
 
     fn context_tokens(&self) -> usize {
-        self.context_tokens
+        self.reservation.context_tokens
     }
 
     fn page_tokens(&self) -> usize {
@@ -207,7 +203,7 @@ impl CausalModel for Transformer {
     }
 
     fn page_count(&self) -> usize {
-        self.context_tokens.div_ceil(PAGE_TOKENS)
+        self.reservation.pages
     }
 
     fn max_batch(&self) -> usize {
@@ -471,12 +467,6 @@ fn take_in(
             Err(error) => chosen.push(Err(error)),
         }
     }
-}
-
-/// Tokens of the longest sequence, where `wanted` are asked for.
-fn context_of(config: &ModelConfig, wanted: Option<usize>) -> usize {
-    let wanted = wanted.unwrap_or(DEFAULT_CONTEXT_TOKENS);
-    wanted.min(config.context_tokens).max(1)
 }
 
 /// Tokens in steps of at most [`MAX_TOKENS`]. What is left behind full steps is not so little that

@@ -12,8 +12,9 @@ use super::{
     Variant,
     backend::{Ops, output, twin_output},
     kernel::Kernel,
+    kv_memory::{KvFormat, KvMemory},
     matvec, shader,
-    step::{self, KvMemory, Step},
+    step::{self, Step},
 };
 
 const WORKGROUP: usize = 64;
@@ -64,9 +65,10 @@ pub fn attention(
 ) -> Tensor<2> {
     Tensor::from_dispatch(Dispatch::attention(
         q.into_dispatch(),
-        kv.memory().into_dispatch(),
+        kv.words().into_dispatch(),
         step.words().into_dispatch(),
         shape,
+        kv.format(),
         variant,
     ))
 }
@@ -80,8 +82,8 @@ fn group_tokens(tokens: usize, variant: Variant) -> usize {
 }
 
 /// The composed kernel for a step of `tokens`: one for batches, one for longer steps.
-pub fn kernel(shape: AttentionShape, tokens: usize, variant: Variant) -> Kernel {
-    let kernel = Kernel::new("attention")
+pub fn kernel(shape: AttentionShape, tokens: usize, format: KvFormat, variant: Variant) -> Kernel {
+    let kernel = Kernel::new(format!("attention_{}", format.name()))
         .binding("q")
         .binding("kv")
         .binding("out")
@@ -93,7 +95,7 @@ pub fn kernel(shape: AttentionShape, tokens: usize, variant: Variant) -> Kernel 
         .constant("KV_DIM", shape.kv_dim());
     let kernel = step::layout(sight(kernel, shape))
         .module(shader::STEP)
-        .module(shader::kv::F32)
+        .module(format.load_wgsl())
         .module(shader::SOFT_CAP);
     if variant.barrier_free {
         let lanes = variant.lanes_per_row as usize;
@@ -122,13 +124,14 @@ pub(super) fn launch(
     kv: CubeTensor,
     step: CubeTensor,
     shape: AttentionShape,
+    format: KvFormat,
     variant: Variant,
 ) -> CubeTensor {
     let [tokens, dim] = q.shape().dims();
     let out = output(&q, [tokens, dim]);
     let groups = tokens.div_ceil(group_tokens(tokens, variant));
     let grid = [shape.heads as u32, groups as u32, 1];
-    kernel(shape, tokens, variant).launch(&[&q, &kv, &out, &step], grid);
+    kernel(shape, tokens, format, variant).launch(&[&q, &kv, &out, &step], grid);
     out
 }
 
@@ -137,12 +140,13 @@ pub(super) fn twin(
     kv: FlexTensor,
     step: FlexTensor,
     shape: AttentionShape,
+    format: KvFormat,
     _variant: Variant,
 ) -> FlexTensor {
     let [tokens, dim] = q.shape().dims();
     let (q, memory, words) = (
         q.storage::<f32>(),
-        kv.storage::<f32>(),
+        kv.storage::<u32>(),
         step.storage::<u32>(),
     );
     let kv_dim = shape.kv_dim();
@@ -158,12 +162,15 @@ pub(super) fn twin(
             let at = token * dim + head * shape.head_dim;
             let query = &q[at..at + shape.head_dim];
             let kv_at = head / (shape.heads / shape.kv_heads) * shape.head_dim;
-            let vector = |past: usize, value: usize| {
-                &memory[step::kv_row(words, table, past, value, kv_dim) + kv_at..][..shape.head_dim]
+            let mut vector = vec![0.0; shape.head_dim];
+            let load = |past: usize, value: usize, vector: &mut [f32]| {
+                let at = step::kv_row(words, table, past, value, kv_dim) + kv_at;
+                format.load(memory, at, vector);
             };
             let seen = shape.window_begin(position)..=position;
             let scores = seen.clone().map(|past| {
-                let products = query.iter().zip(vector(past, 0)).map(|(a, b)| a * b);
+                load(past, 0, &mut vector);
+                let products = query.iter().zip(&vector).map(|(a, b)| a * b);
                 soft_capped(products.sum())
             });
             let scores: Vec<f32> = scores.collect();
@@ -171,7 +178,8 @@ pub(super) fn twin(
             let weights: Vec<f32> = scores.iter().map(|score| (score - peak).exp()).collect();
             let total: f32 = weights.iter().sum();
             for (past, weight) in seen.zip(&weights) {
-                for (o, v) in out[at..at + shape.head_dim].iter_mut().zip(vector(past, 1)) {
+                load(past, 1, &mut vector);
+                for (o, v) in out[at..at + shape.head_dim].iter_mut().zip(&vector) {
                     *o += weight / total * v;
                 }
             }

@@ -14,10 +14,11 @@ use super::{
     attention::{self, AttentionShape},
     backend::{Maybe, Ops, maybe, output},
     kernel::Kernel,
+    kv_memory::{KvFormat, KvMemory},
     matvec, rope_kv,
     rope_kv::RopeShape,
     shader,
-    step::{self, KvMemory, Step},
+    step::{self, Step},
 };
 
 /// Tokens of a split, and lanes of its workgroup.
@@ -49,7 +50,7 @@ pub fn attention_split(
         qkv[0].dims()[0] <= matvec::MAX_TOKENS,
         "too many tokens for split attention"
     );
-    let context_tokens = kv.tokens(shape.kv_dim());
+    let (format, context_tokens) = (kv.format(), kv.context_tokens());
     let [q, k, v] = qkv.map(Tensor::into_dispatch);
     let (norm, eps) = norm.map_or((None, 0.0), |(norm, eps)| (Some(norm), eps));
     let (out, memory) = Dispatch::attention_split(
@@ -63,6 +64,7 @@ pub fn attention_split(
         step.words().into_dispatch(),
         rope,
         shape,
+        format,
         context_tokens,
     );
     kv.put(Tensor::from_dispatch(memory));
@@ -97,6 +99,7 @@ pub fn kernels(
     rope: RopeShape,
     shape: AttentionShape,
     norm_eps: Option<f32>,
+    format: KvFormat,
     context_tokens: usize,
 ) -> [Kernel; 2] {
     let layout = |kernel: Kernel| {
@@ -106,14 +109,15 @@ pub fn kernels(
             .constant("SPLITS", splits(shape, context_tokens));
         step::layout(attention::sight(kernel, shape)).module(shader::STEP)
     };
-    let split = Kernel::new("attention_split")
+    let split = Kernel::new(format!("attention_split_{}", format.name()))
         .binding("partials")
         .binding("kv")
         .constant("GROUP", group(shape))
-        .constant("FRESH_TOKENS", matvec::MAX_TOKENS);
+        .constant("FRESH_TOKENS", matvec::MAX_TOKENS)
+        .constant("STORE_VECTORS", format.store_vectors());
     let split = rope_kv::rotation(layout(split), rope, norm_eps)
-        .module(shader::kv::F32)
-        .module(shader::kv::F32_STORE)
+        .module(format.load_wgsl())
+        .module(format.store_wgsl())
         .module(shader::SOFT_CAP)
         .module(shader::kernel::ATTENTION_SPLIT);
     let merge = Kernel::new("attention_merge")
@@ -137,11 +141,12 @@ pub(super) fn launch(
     step: CubeTensor,
     rope: RopeShape,
     shape: AttentionShape,
+    format: KvFormat,
     context_tokens: usize,
 ) -> (CubeTensor, CubeTensor) {
     let [tokens, _] = q.shape().dims();
     let norm = norm.as_ref();
-    let [split, merge] = kernels(rope, shape, norm.map(|_| eps), context_tokens);
+    let [split, merge] = kernels(rope, shape, norm.map(|_| eps), format, context_tokens);
     let partials = output(&q, [tokens, partial_elements(shape, context_tokens)]);
     let mut tensors = vec![&partials, &kv, &step, &q, &k, &v, &freqs];
     tensors.extend(norm);
@@ -165,9 +170,10 @@ pub(super) fn twin(
     step: FlexTensor,
     rope: RopeShape,
     shape: AttentionShape,
+    format: KvFormat,
     _context_tokens: usize,
 ) -> (FlexTensor, FlexTensor) {
-    let (q, kv) = rope_kv::twin(q, k, v, norm, eps, freqs, kv, step.clone(), rope);
-    let out = attention::twin(q, kv.clone(), step, shape, Variant::PORTABLE);
+    let (q, kv) = rope_kv::twin(q, k, v, norm, eps, freqs, kv, step.clone(), rope, format);
+    let out = attention::twin(q, kv.clone(), step, shape, format, Variant::PORTABLE);
     (out, kv)
 }

@@ -14,9 +14,10 @@ use burn_wgpu::CubeTensor;
 use super::{
     Variant, add_positions, argmax, attention, attention::AttentionShape, attention_split,
     barriers, copy_page, embedding, expert_gated_matmul, expert_gated_matvec, expert_matmul,
-    expert_matvec, gated_matmul, gated_matvec, group_experts, last_row, layer_norm, matmul,
-    matrix::MatrixShape, matvec, rms_norm, rope_kv, rope_kv::RopeShape, route_experts,
-    route_experts::RouteShape, rows, sample, sample::SamplerShape, score, sum_experts,
+    expert_matvec, gated_matmul, gated_matvec, group_experts, kv_memory::KvFormat, last_row,
+    layer_norm, matmul, matrix::MatrixShape, matvec, rms_norm, rope_kv, rope_kv::RopeShape,
+    route_experts, route_experts::RouteShape, rows, sample, sample::SamplerShape, score,
+    sum_experts,
 };
 
 /// An input that an op can do without.
@@ -193,10 +194,11 @@ pub trait Ops: Backend {
         #[extension_type] norm: Maybe<Self>,
         eps: f32,
         freqs: FloatTensor<Self>,
-        kv: FloatTensor<Self>,
+        kv: IntTensor<Self>,
         step: IntTensor<Self>,
         shape: RopeShape,
-    ) -> (FloatTensor<Self>, FloatTensor<Self>);
+        format: KvFormat,
+    ) -> (FloatTensor<Self>, IntTensor<Self>);
 
     #[allow(clippy::too_many_arguments)]
     fn attention_split(
@@ -206,18 +208,20 @@ pub trait Ops: Backend {
         #[extension_type] norm: Maybe<Self>,
         eps: f32,
         freqs: FloatTensor<Self>,
-        kv: FloatTensor<Self>,
+        kv: IntTensor<Self>,
         step: IntTensor<Self>,
         rope: RopeShape,
         shape: AttentionShape,
+        format: KvFormat,
         context_tokens: usize,
-    ) -> (FloatTensor<Self>, FloatTensor<Self>);
+    ) -> (FloatTensor<Self>, IntTensor<Self>);
 
     fn attention(
         q: FloatTensor<Self>,
-        kv: FloatTensor<Self>,
+        kv: IntTensor<Self>,
         step: IntTensor<Self>,
         shape: AttentionShape,
+        format: KvFormat,
         variant: Variant,
     ) -> FloatTensor<Self>;
 
@@ -227,11 +231,7 @@ pub trait Ops: Backend {
 
     fn score(logits: FloatTensor<Self>, next: IntTensor<Self>, top: usize) -> IntTensor<Self>;
 
-    fn copy_page(
-        kv: FloatTensor<Self>,
-        pages: IntTensor<Self>,
-        elements: usize,
-    ) -> FloatTensor<Self>;
+    fn copy_page(kv: IntTensor<Self>, pages: IntTensor<Self>, words: usize) -> IntTensor<Self>;
 
     fn argmax(
         logits: FloatTensor<Self>,
@@ -377,8 +377,9 @@ macro_rules! route {
                 kv: $tensor,
                 step: $tensor,
                 shape: RopeShape,
+                format: KvFormat,
             ) -> ($tensor, $tensor) {
-                rope_kv::$side(q, k, v, norm, eps, freqs, kv, step, shape)
+                rope_kv::$side(q, k, v, norm, eps, freqs, kv, step, shape, format)
             }
             fn attention_split(
                 q: $tensor,
@@ -391,6 +392,7 @@ macro_rules! route {
                 step: $tensor,
                 rope: RopeShape,
                 shape: AttentionShape,
+                format: KvFormat,
                 context_tokens: usize,
             ) -> ($tensor, $tensor) {
                 attention_split::$side(
@@ -402,6 +404,7 @@ macro_rules! route {
                     step,
                     rope,
                     shape,
+                    format,
                     context_tokens,
                 )
             }
@@ -410,9 +413,10 @@ macro_rules! route {
                 kv: $tensor,
                 step: $tensor,
                 shape: AttentionShape,
+                format: KvFormat,
                 variant: Variant,
             ) -> $tensor {
-                attention::$side(q, kv, step, shape, variant)
+                attention::$side(q, kv, step, shape, format, variant)
             }
             fn last_row(x: $tensor, step: $tensor) -> $tensor {
                 last_row::$side(x, step)
@@ -423,8 +427,8 @@ macro_rules! route {
             fn score(logits: $tensor, next: $tensor, top: usize) -> $tensor {
                 score::$side(logits, next, top)
             }
-            fn copy_page(kv: $tensor, pages: $tensor, elements: usize) -> $tensor {
-                copy_page::$side(kv, pages, elements)
+            fn copy_page(kv: $tensor, pages: $tensor, words: usize) -> $tensor {
+                copy_page::$side(kv, pages, words)
             }
             fn argmax(
                 logits: $tensor,

@@ -6,6 +6,7 @@ mod backend;
 mod kernel;
 pub mod shader;
 
+pub mod kv_memory;
 pub mod matrix;
 pub mod step;
 mod unroll;

@@ -12,8 +12,9 @@ use burn_wgpu::CubeTensor;
 use super::{
     backend::{Maybe, Ops, maybe, output, twin_output},
     kernel::{Kernel, grid},
+    kv_memory::{KvFormat, KvMemory},
     shader,
-    step::{self, KvMemory, Step},
+    step::{self, Step},
 };
 
 const WORKGROUP: usize = 64;
@@ -64,6 +65,7 @@ pub fn rope_kv(
     step: &Step,
     shape: RopeShape,
 ) -> Tensor<2> {
+    let format = kv.format();
     let [q, k, v] = qkv.map(Tensor::into_dispatch);
     let (norm, eps) = norm.map_or((None, 0.0), |(norm, eps)| (Some(norm), eps));
     let (q, memory) = Dispatch::rope_kv(
@@ -76,22 +78,24 @@ pub fn rope_kv(
         kv.take().into_dispatch(),
         step.words().into_dispatch(),
         shape,
+        format,
     );
     kv.put(Tensor::from_dispatch(memory));
     Tensor::from_dispatch(q)
 }
 
 /// The composed kernel; `norm_eps` if heads are normalized.
-pub fn kernel(shape: RopeShape, norm_eps: Option<f32>) -> Kernel {
-    let kernel = Kernel::new("rope_kv")
+pub fn kernel(shape: RopeShape, format: KvFormat, norm_eps: Option<f32>) -> Kernel {
+    let kernel = Kernel::new(format!("rope_kv_{}", format.name()))
         .binding("out")
         .binding("kv")
         .binding("step")
+        .constant("STORE_VECTORS", format.store_vectors())
         .constant("WORKGROUP", WORKGROUP);
     rotation(step::layout(kernel), shape, norm_eps)
         .module(shader::STEP)
-        .module(shader::kv::F32)
-        .module(shader::kv::F32_STORE)
+        .module(format.load_wgsl())
+        .module(format.store_wgsl())
         .module(shader::kernel::ROPE_KV)
 }
 
@@ -136,14 +140,16 @@ pub(super) fn launch(
     kv: CubeTensor,
     step: CubeTensor,
     shape: RopeShape,
+    format: KvFormat,
 ) -> (CubeTensor, CubeTensor) {
     let [tokens, _] = q.shape().dims();
     let out = output(&q, [tokens, shape.q_dim()]);
-    let vectors = (shape.q_dim() + 2 * shape.kv_dim()) / 4;
+    let lanes = shape.q_dim() / 4 + 2 * shape.kv_dim() / (4 * format.store_vectors());
     let norm = norm.as_ref();
     let mut tensors = vec![&out, &kv, &step, &q, &k, &v, &freqs];
     tensors.extend(norm);
-    kernel(shape, norm.map(|_| eps)).launch(&tensors, grid((tokens * vectors).div_ceil(WORKGROUP)));
+    let grid = grid((tokens * lanes).div_ceil(WORKGROUP));
+    kernel(shape, format, norm.map(|_| eps)).launch(&tensors, grid);
     (out, kv)
 }
 
@@ -158,10 +164,12 @@ pub(super) fn twin(
     mut kv: FlexTensor,
     step: FlexTensor,
     shape: RopeShape,
+    format: KvFormat,
 ) -> (FlexTensor, FlexTensor) {
     let [tokens, _] = q.shape().dims();
     let (words, freqs) = (step.storage::<u32>(), freqs.storage::<f32>());
-    let memory = kv.storage_mut::<f32>();
+    let memory = kv.storage_mut::<u32>();
+    let mut keys = vec![0.0; shape.kv_dim()];
     let mut out = vec![0.0; tokens * shape.q_dim()];
     let half = shape.rope_dims / 2;
     let normed = |head: &[f32], which: usize| -> Vec<f32> {
@@ -210,12 +218,13 @@ pub(super) fn twin(
         rotate(
             &part(&k, token, 1, shape.kv_dim()),
             1,
-            &mut memory[at..at + shape.kv_dim()],
+            &mut keys,
             position,
             1.0,
         );
+        format.store(memory, at, &keys);
         let at = step::kv_row(words, table, position, 1, shape.kv_dim());
-        memory[at..at + shape.kv_dim()].copy_from_slice(&part(&v, token, 2, shape.kv_dim()));
+        format.store(memory, at, &part(&v, token, 2, shape.kv_dim()));
     }
     (twin_output(out, [tokens, shape.q_dim()]), kv)
 }

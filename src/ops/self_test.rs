@@ -12,13 +12,14 @@ use super::{
     collect,
     gated_matmul::gated_matmul,
     gated_matvec::gated_matvec,
+    kv_memory::{KvFormat, KvMemory},
     matmul::matmul,
     matrix::{Format, Matrix, MatrixShape, ScaleWord},
     matvec::{MAX_TOKENS, matvec},
     quickest::quickest,
     rope_kv::RopeShape,
     sample::{RowChoice, SamplerMemory, SamplerShape, parse, sample},
-    step::{KvMemory, PAGE_TOKENS, Segment, Step},
+    step::{PAGE_TOKENS, Segment, Step},
 };
 use crate::sample::{DryParams, MirostatParams, Sampler, SamplingParams};
 use crate::{Error, Result, device::Gpu};
@@ -30,12 +31,12 @@ const ROWS: usize = 37;
 const DEAR_BARRIER_US: f64 = 0.2;
 
 /// The best variant that computes rightly on the device, on matrices of `formats` (at least one, the
-/// most frequent first), in the quickest arithmetic.
+/// most frequent first) and with keys and values kept as `kv_format`, in the quickest arithmetic.
 ///
 /// # Errors
 /// [`Error::NoDevice`] if none does.
-pub async fn best_variant(gpu: &Gpu, formats: &[Format]) -> Result<Variant> {
-    best_variant_with(gpu, formats, |_| Vec::new()).await
+pub async fn best_variant(gpu: &Gpu, formats: &[Format], kv_format: KvFormat) -> Result<Variant> {
+    best_variant_with(gpu, formats, kv_format, |_| Vec::new()).await
 }
 
 /// As [`best_variant`], and compiles the kernels that `own` says a variant will launch later beside
@@ -46,11 +47,12 @@ pub async fn best_variant(gpu: &Gpu, formats: &[Format]) -> Result<Variant> {
 pub async fn best_variant_with(
     gpu: &Gpu,
     formats: &[Format],
+    kv_format: KvFormat,
     own: impl Fn(Variant) -> Vec<Kernel>,
 ) -> Result<Variant> {
     let barriers_are_dear = barrier_us(gpu).await? > DEAR_BARRIER_US;
     let candidates = candidates(gpu, barriers_are_dear);
-    let variant = choose_with(gpu, &candidates, formats, &own).await?;
+    let variant = choose_with(gpu, &candidates, formats, kv_format, &own).await?;
     if barriers_are_dear {
         return Ok(variant);
     }
@@ -65,8 +67,8 @@ pub async fn best_variant_with(
 ///
 /// # Errors
 /// [`Error::NoDevice`] if none computes rightly.
-pub async fn exact_variant(gpu: &Gpu, formats: &[Format]) -> Result<Variant> {
-    exact_variant_with(gpu, formats, |_| Vec::new()).await
+pub async fn exact_variant(gpu: &Gpu, formats: &[Format], kv_format: KvFormat) -> Result<Variant> {
+    exact_variant_with(gpu, formats, kv_format, |_| Vec::new()).await
 }
 
 /// As [`best_variant_with`], but in f32.
@@ -76,11 +78,12 @@ pub async fn exact_variant(gpu: &Gpu, formats: &[Format]) -> Result<Variant> {
 pub async fn exact_variant_with(
     gpu: &Gpu,
     formats: &[Format],
+    kv_format: KvFormat,
     own: impl Fn(Variant) -> Vec<Kernel>,
 ) -> Result<Variant> {
     let barriers_are_dear = barrier_us(gpu).await? > DEAR_BARRIER_US;
     let candidates = candidates(gpu, barriers_are_dear);
-    choose_with(gpu, &candidates, formats, &own).await
+    choose_with(gpu, &candidates, formats, kv_format, &own).await
 }
 
 /// The variants worth trying on a device, best first; the last works everywhere.
@@ -115,24 +118,31 @@ pub fn candidates(gpu: &Gpu, barriers_are_dear: bool) -> Vec<Variant> {
 ///
 /// # Errors
 /// [`Error::NoDevice`] if none does, with what each got wrong.
-pub async fn choose(gpu: &Gpu, candidates: &[Variant], formats: &[Format]) -> Result<Variant> {
-    choose_with(gpu, candidates, formats, &|_| Vec::new()).await
+pub async fn choose(
+    gpu: &Gpu,
+    candidates: &[Variant],
+    formats: &[Format],
+    kv_format: KvFormat,
+) -> Result<Variant> {
+    choose_with(gpu, candidates, formats, kv_format, &|_| Vec::new()).await
 }
 
 async fn choose_with(
     gpu: &Gpu,
     candidates: &[Variant],
     formats: &[Format],
+    kv_format: KvFormat,
     own: &impl Fn(Variant) -> Vec<Kernel>,
 ) -> Result<Variant> {
     let mut faults = Vec::new();
     for &variant in candidates {
         // The proof's come first: it runs while the others are compiled.
-        let proof_compiled = gpu.compile_ahead(texts(&kernels(gpu.device(), variant, formats)));
+        let proof_compiled =
+            gpu.compile_ahead(texts(&kernels(gpu.device(), variant, formats, kv_format)));
         let own_compiled = gpu.compile_ahead(texts(&own(variant)));
         let proven = async {
             proof_compiled.await;
-            prove(gpu, variant, formats).await
+            prove(gpu, variant, formats, kv_format).await
         };
         match join(proven, own_compiled).await.0 {
             Ok(()) => return Ok(variant),
@@ -161,7 +171,12 @@ fn cases(formats: &[Format]) -> Vec<(Format, usize)> {
 }
 
 /// What [`prove`] launches.
-fn kernels(device: &Device, variant: Variant, formats: &[Format]) -> Vec<Kernel> {
+fn kernels(
+    device: &Device,
+    variant: Variant,
+    formats: &[Format],
+    kv_format: KvFormat,
+) -> Vec<Kernel> {
     collect(|| {
         for (format, tokens) in cases(formats) {
             products(device, format, tokens, variant);
@@ -170,25 +185,31 @@ fn kernels(device: &Device, variant: Variant, formats: &[Format]) -> Vec<Kernel>
             products(device, first, MAX_TOKENS + 1, variant);
         }
         for &tokens in attended_tokens(variant) {
-            attended(device, tokens, variant);
+            attended(device, tokens, kv_format, variant);
         }
     })
 }
 
 /// Compares the variant's kernels with their twins.
-async fn prove(gpu: &Gpu, variant: Variant, formats: &[Format]) -> Result<()> {
+async fn prove(gpu: &Gpu, variant: Variant, formats: &[Format], kv_format: KvFormat) -> Result<()> {
     for (format, tokens) in cases(formats) {
         prove_products(gpu, variant, format, tokens).await?;
     }
     if let Some(&first) = formats.first() {
         any_tile(gpu, first, variant).await?;
     }
+    // What is kept of a key may be rounded to either side.
+    let tolerance = match kv_format {
+        KvFormat::F32 => 1e-3,
+        KvFormat::F16 => 4e-3,
+        KvFormat::Q8_0 => 3e-2,
+    };
     for &tokens in attended_tokens(variant) {
-        let on_gpu = floats(attended(gpu.device(), tokens, variant)).await;
-        let on_cpu = floats(attended(&Device::flex(), tokens, variant)).await?;
+        let on_gpu = floats(attended(gpu.device(), tokens, kv_format, variant)).await;
+        let on_cpu = floats(attended(&Device::flex(), tokens, kv_format, variant)).await?;
         let on_gpu = on_gpu.map_err(|e| gpu.failure(e))?;
-        let what = format!("attention of {tokens} tokens");
-        compare(&what, &on_gpu, &on_cpu, Arithmetic::F32)?;
+        let what = format!("attention of {tokens} tokens to {} keys", kv_format.name());
+        compare(&what, &on_gpu, &on_cpu, tolerance)?;
     }
     Ok(())
 }
@@ -235,7 +256,11 @@ async fn prove_products(gpu: &Gpu, variant: Variant, format: Format, tokens: usi
     let on_cpu = all_floats(products(&Device::flex(), format, tokens, variant)).await?;
     let what = format!("{} of {tokens} tokens", format.name());
     let on_gpu = on_gpu.map_err(|e| gpu.failure(e))?;
-    compare(&what, &on_gpu, &on_cpu, arithmetic)
+    let tolerance = match arithmetic {
+        Arithmetic::F32 => 1e-3,
+        Arithmetic::F16 | Arithmetic::I8 => 5e-2,
+    };
+    compare(&what, &on_gpu, &on_cpu, tolerance)
 }
 
 /// Small and large tiles must give a token the same, to the last bit: a compiler may reorder sums.
@@ -258,11 +283,7 @@ async fn any_tile(gpu: &Gpu, format: Format, variant: Variant) -> Result<()> {
     Ok(())
 }
 
-fn compare(what: &str, on_gpu: &[f32], on_cpu: &[f32], arithmetic: Arithmetic) -> Result<()> {
-    let tolerance = match arithmetic {
-        Arithmetic::F32 => 1e-3,
-        Arithmetic::F16 | Arithmetic::I8 => 5e-2,
-    };
+fn compare(what: &str, on_gpu: &[f32], on_cpu: &[f32], tolerance: f32) -> Result<()> {
     for (i, (a, b)) in on_gpu.iter().zip(on_cpu).enumerate() {
         // False for NaN too.
         let close = (a - b).abs() <= tolerance * (1.0 + b.abs());
@@ -285,22 +306,18 @@ fn attended_tokens(variant: Variant) -> &'static [usize] {
 }
 
 /// Attention of queries amid their sequence, by the kernels for so many.
-fn attended(device: &Device, tokens: usize, variant: Variant) -> Tensor<2> {
+fn attended(device: &Device, tokens: usize, format: KvFormat, variant: Variant) -> Tensor<2> {
     let shape = AttentionShape {
         heads: 4,
         kv_heads: 2,
-        head_dim: 40,
+        head_dim: 40usize.next_multiple_of(format.head_multiple()),
         window: None,
         soft_cap: None,
     };
     let (position, pages) = (2 * PAGE_TOKENS + 5, [1, 2, 0]);
     let kv_dim = shape.kv_dim();
-    let kv_len = pages.len() * 2 * PAGE_TOKENS * kv_dim;
-    let mut kv = KvMemory::new(pages.len(), kv_dim, device);
-    kv.put(Tensor::from_data(
-        TensorData::new(wave(kv_len, 0.7), [kv_len]),
-        device,
-    ));
+    let kv_rows = wave(pages.len() * 2 * PAGE_TOKENS * kv_dim, 0.7);
+    let mut kv = KvMemory::of(&kv_rows, kv_dim, format, device);
     let mut step = Step::new(tokens, pages.len(), device);
     step.set(&[Segment {
         position,

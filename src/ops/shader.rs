@@ -127,6 +127,14 @@ pub mod kv {
     pub const F32: &str = include_str!("../../shaders/shared/kv/f32.wgsl");
     /// Writes of f32.
     pub const F32_STORE: &str = include_str!("../../shaders/shared/kv/f32_store.wgsl");
+    /// Reads of f16.
+    pub const F16: &str = include_str!("../../shaders/shared/kv/f16.wgsl");
+    /// Writes of f16.
+    pub const F16_STORE: &str = include_str!("../../shaders/shared/kv/f16_store.wgsl");
+    /// Reads of blocks of bytes.
+    pub const Q8_0: &str = include_str!("../../shaders/shared/kv/q8_0.wgsl");
+    /// Writes of blocks of bytes.
+    pub const Q8_0_STORE: &str = include_str!("../../shaders/shared/kv/q8_0_store.wgsl");
 }
 
 /// Parts of the sampler chain.

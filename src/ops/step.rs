@@ -76,47 +76,6 @@ impl Step {
     }
 }
 
-/// The keys and values of one layer: `[page, k|v, page token, kv_dim]`. A clone on the GPU is the
-/// same memory.
-#[derive(Debug, Clone)]
-pub struct KvMemory(Option<Tensor<1>>);
-
-impl KvMemory {
-    /// Memory for `pages` pages.
-    pub fn new(pages: usize, kv_dim: usize, device: &Device) -> Self {
-        Self(Some(Tensor::empty([pages * page_elements(kv_dim)], device)))
-    }
-
-    /// Tokens that there is room for.
-    pub(crate) fn tokens(&self, kv_dim: usize) -> usize {
-        self.memory().dims()[0] / page_elements(kv_dim) * PAGE_TOKENS
-    }
-
-    /// The keys and values, for whoever wants to look at them.
-    pub fn read(&self) -> Tensor<1> {
-        self.memory()
-    }
-
-    /// The memory, to be read.
-    pub(super) fn memory(&self) -> Tensor<1> {
-        self.0.clone().expect("put back by every op that takes it")
-    }
-
-    /// The memory, to be changed in place and [`put`](Self::put) back.
-    pub(super) fn take(&mut self) -> Tensor<1> {
-        self.0.take().expect("put back by every op that takes it")
-    }
-
-    pub(super) fn put(&mut self, memory: Tensor<1>) {
-        self.0 = Some(memory);
-    }
-}
-
-/// Elements of a page: the keys and values of one layer.
-pub(super) fn page_elements(kv_dim: usize) -> usize {
-    2 * PAGE_TOKENS * kv_dim
-}
-
 /// Adds the constants of the layout, for kernels that read or change the state.
 pub(super) fn layout(kernel: Kernel) -> Kernel {
     kernel

@@ -17,11 +17,13 @@ use super::source::ModelSource;
 use super::start::set_on_panic;
 use crate::Error;
 use crate::api::{Handler, ModelState, Request, Switches};
+use crate::model::LoadOptions;
 
 /// The endpoint, and the model once it is loaded.
 #[wasm_bindgen]
 pub struct InpageEngine {
     model_id: String,
+    load_options: LoadOptions,
     handler: Rc<Handler>,
     loaded: Rc<RefCell<Option<Loaded>>>,
 }
@@ -44,19 +46,24 @@ struct Info<'a> {
 
 #[wasm_bindgen]
 impl InpageEngine {
-    /// The endpoint, with the model registered as loading. `on_panic(message)` is called when the
+    /// The endpoint, with the model registered as loading, to be loaded as `load_options_json` says
+    /// (an object of [`LoadOptions`]). `on_panic(message)` is called when the
     /// module panics; nothing of it may be called afterwards.
     pub fn create(
         model_id: String,
         switches_json: &str,
+        load_options_json: &str,
         on_panic: Function,
     ) -> Result<InpageEngine, JsValue> {
         set_on_panic(on_panic);
         let switches = Switches::from_json(switches_json).map_err(|error| to_js(&error))?;
+        let load_options = serde_json::from_str(load_options_json)
+            .map_err(|error| to_js(&Error::Internal(format!("invalid load options: {error}"))))?;
         let handler = Rc::new(Handler::new(switches, Rc::new(BrowserHost)));
         handler.set_model(&model_id, ModelState::Loading);
         Ok(InpageEngine {
             model_id,
+            load_options,
             handler,
             loaded: Rc::default(),
         })
@@ -80,7 +87,7 @@ impl InpageEngine {
         let on_end =
             move |error: Error| handler.set_model(&id, ModelState::Failed(error.to_string()));
         let max_queue = self.handler.switches().max_queue;
-        match load(&source, max_queue, progress, on_end).await {
+        match load(&source, self.load_options, max_queue, progress, on_end).await {
             Ok(loaded) => {
                 let (ready, report) = (loaded.ready, loaded.report);
                 *self.loaded.borrow_mut() = Some(Loaded {

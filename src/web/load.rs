@@ -13,6 +13,7 @@ use crate::api::{CallFormat, LazyCompiler, ReadyModel, system_fingerprint};
 use crate::device::{Begun, BrowserDevice, Gpu, GpuOptions, GpuReport};
 use crate::engine::{Engine, EngineLimits};
 use crate::model::{self, CausalModel, LoadOptions, StartTimes};
+use crate::ops::kv_memory::KvFormat;
 use crate::text::Tokenizer;
 use crate::weights::{ByteSource, Gguf};
 use crate::{Error, Result};
@@ -28,6 +29,12 @@ pub(super) struct LoadReport {
     layers: usize,
     file_bytes: u64,
     context_tokens: usize,
+    /// How keys and values are kept.
+    kv_format: KvFormat,
+    /// Tokens of keys and values that all sequences share.
+    kv_pool_tokens: usize,
+    /// What they take in all layers.
+    kv_bytes: u64,
     vocab_size: usize,
     /// Dispatches of one greedy decode step.
     decode_dispatches: usize,
@@ -59,6 +66,7 @@ pub(super) struct Loaded {
 /// far and in all. `on_end` is told the error if the engine ends by itself.
 pub(super) async fn load<S: ByteSource>(
     source: &S,
+    options: LoadOptions,
     max_queue: usize,
     progress: impl FnMut(u64, u64),
     on_end: impl FnOnce(Error) + 'static,
@@ -73,13 +81,16 @@ pub(super) async fn load<S: ByteSource>(
     let gpu = Gpu::request(gpu_options()).await?;
     let given_ms = now_ms();
     let report = gpu.report().clone();
-    let (model, start) = model::start(gpu, &gguf, source, LoadOptions::default(), progress).await?;
+    let (model, start) = model::start(gpu, &gguf, source, options, progress).await?;
     let variant = model.compute().variant().name();
     let report = LoadReport {
         architecture: model.config().architecture.clone(),
         layers: model.config().layers.len(),
         file_bytes: source.size_bytes(),
         context_tokens: model.context_tokens(),
+        kv_format: model.kv_format(),
+        kv_pool_tokens: model.page_count() * model.page_tokens(),
+        kv_bytes: model.kv_bytes(),
         vocab_size: model.vocab_size(),
         decode_dispatches: model.decode_dispatches(),
         gpu: report,
@@ -105,6 +116,7 @@ pub(super) async fn load<S: ByteSource>(
         &report.file_bytes.to_string(),
         &report.gpu.adapter,
         &report.variant,
+        report.kv_format.name(),
     ]);
     let limits = EngineLimits {
         max_queue,

@@ -10,7 +10,7 @@ use super::load::gpu_options;
 use super::source::ModelSource;
 use crate::device::{Gpu, GpuReport};
 use crate::model::{self, CausalModel, LoadOptions, SequenceKv};
-use crate::ops::launches;
+use crate::ops::{kv_memory::KvFormat, launches};
 use crate::weights::Gguf;
 use crate::{Error, Result};
 
@@ -53,6 +53,8 @@ async fn measure(source: &ModelSource, steps: usize, rounds: usize) -> Result<Re
     let report = gpu.report().clone();
     let options = LoadOptions {
         context_tokens: Some(steps.max(1)),
+        kv_format: KvFormat::default(),
+        kv_pool_tokens: Some(steps.max(1)),
     };
     let (mut model, _) = model::start(gpu, &gguf, source, options, |_, _| ()).await?;
     if steps == 0 || steps > model.context_tokens() {

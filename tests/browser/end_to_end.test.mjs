@@ -28,6 +28,7 @@ describe("the real engine", { skip }, () => {
         window.progress = [];
         window.engine = await inpage.createEngine({
           model: { url: "/stories.gguf", id: "stories" },
+          load: { kvPoolTokens: 1000 },
           onProgress: (event) => progress.push(event),
         });
         window.idle = () =>
@@ -52,10 +53,21 @@ describe("the real engine", { skip }, () => {
     assert.equal(typeof info.software_adapter, "boolean");
     assert.equal(typeof info.variant, "string");
     assert.equal(info.vocab_size, 512);
+    // Whole pages of 64; one more is the engine's own.
+    assert.equal(info.kv_format, "f16");
+    assert.equal(info.kv_pool_tokens, 1024);
+    assert.equal(info.kv_bytes, 5 * 17 * 64 * 2 * 32 * 2);
     assert.deepEqual(
       [...new Set(progress.map(({ phase }) => phase))],
       ["download", "load", "ready"],
     );
+  });
+
+  test("names a load option that is wrong", async () => {
+    const failure = await page.evaluate(() =>
+      caught(() => inpage.createEngine({ model: "/stories.gguf", load: { kvFormat: "q4_0" } })),
+    );
+    assert.match(failure.message, /load options.*q4_0.*q8_0/);
   });
 
   describe("completions.create", () => {

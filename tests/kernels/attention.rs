@@ -6,11 +6,12 @@ use inpage::ops::{
     Variant,
     attention::{AttentionShape, attention},
     attention_split::{self, attention_split},
+    kv_memory::{KvFormat, KvMemory},
     rope_kv::{RopeShape, rope_kv},
-    step::{KvMemory, PAGE_TOKENS, Segment, Step},
+    step::{PAGE_TOKENS, Segment, Step},
 };
 
-use crate::fixture::{Noise, assert_close, gpu, segment, tensor, tilings, values};
+use crate::fixture::{Noise, assert_close, gpu, segment, tensor, tilings, tolerance, values};
 
 const NORM_EPS: f32 = 1e-6;
 
@@ -204,6 +205,7 @@ impl Layer {
 /// Sequences of tokens to come, each with its pages.
 struct Sequences {
     layer: Layer,
+    format: KvFormat,
     /// Rows of projections of each sequence.
     rows: Vec<Vec<f32>>,
     norm: Vec<f32>,
@@ -215,10 +217,11 @@ type Fed<'a> = (&'a [(usize, usize)], usize);
 const PAGES: usize = 5;
 
 impl Sequences {
-    fn new(layer: Layer, tokens: &[usize], noise: &mut Noise) -> Self {
+    fn new(layer: Layer, format: KvFormat, tokens: &[usize], noise: &mut Noise) -> Self {
         let rows = tokens.iter().map(|n| noise.floats(n * layer.stride()));
         Self {
             layer,
+            format,
             rows: rows.collect(),
             norm: noise.floats(2 * layer.head_dim),
         }
@@ -230,7 +233,8 @@ impl Sequences {
         // Out of order: the block tables count.
         let pages = |i: usize| (0..PAGES).map(move |page| (page * count + count - 1 - i) as u32);
         let pages: Vec<Vec<u32>> = (0..count).map(|i| pages(i).collect()).collect();
-        let mut kv = KvMemory::new(count * PAGES, layer.kv_dim(), device);
+        let mut kv = KvMemory::new(count * PAGES, layer.kv_dim(), self.format, device)
+            .with_context(PAGES * PAGE_TOKENS);
         let mut step = Step::new(128, count * PAGES, device);
         let freqs = tensor(&layer.freqs(), [layer.freqs().len()], device);
         let norm = tensor(&self.norm, [self.norm.len()], device);
@@ -282,25 +286,36 @@ impl Sequences {
         outputs
     }
 
-    /// Feeds the steps on every device and compares with the formula.
+    /// Feeds the steps on every device and compares with the formula; devices that round what they
+    /// keep, with the twin, which rounds likewise.
     fn check(&self, steps: &[Fed]) {
         let expected = self.rows.iter().map(|rows| {
             let naive = self.layer.naive(rows, &self.norm);
             naive.concat()
         });
-        let expected: Vec<Vec<f32>> = expected.collect();
+        let mut expected: Vec<Vec<f32>> = expected.collect();
+        let on_cpu = self.fed(steps, &Device::flex(), Variant::PORTABLE);
         let gpu = gpu();
-        let mut runs = vec![(
-            self.fed(steps, &Device::flex(), Variant::PORTABLE),
-            "CPU".into(),
-        )];
+        let mut runs = vec![];
+        match self.format {
+            KvFormat::F32 => runs.push((on_cpu, "CPU".into())),
+            _ => expected = on_cpu,
+        }
         for variant in tilings(&gpu) {
             runs.push((self.fed(steps, gpu.device(), variant), variant.name()));
         }
         for (outputs, device) in runs {
             for (i, (found, expected)) in outputs.iter().zip(&expected).enumerate() {
-                let what = format!("sequence {i} of {:?} on {device}", self.layer);
-                assert_close(&what, found, &expected[..found.len()], 2e-4);
+                let what = format!(
+                    "sequence {i} of {:?} on {device}",
+                    (self.layer, self.format)
+                );
+                assert_close(
+                    &what,
+                    found,
+                    &expected[..found.len()],
+                    tolerance(self.format),
+                );
             }
         }
     }
@@ -322,7 +337,15 @@ fn attention_of_every_kind_follows_its_formula() {
     ];
     let mut noise = Noise(21);
     for layer in LAYERS {
-        Sequences::new(layer, &[292], &mut noise).check(&steps);
+        Sequences::new(layer, KvFormat::F32, &[292], &mut noise).check(&steps);
+    }
+    for (layer, format) in [
+        (LAYERS[1], KvFormat::F16),
+        (LAYERS[3], KvFormat::F16),
+        (LAYERS[4], KvFormat::Q8_0),
+        (LAYERS[5], KvFormat::Q8_0),
+    ] {
+        Sequences::new(layer, format, &[292], &mut noise).check(&steps);
     }
 }
 
@@ -346,33 +369,51 @@ fn batches_of_every_kind_follow_their_formula() {
         (&batch[2..5], 4),
     ]);
     let mut noise = Noise(22);
-    for layer in [LAYERS[1], LAYERS[3]] {
+    for (layer, format) in [
+        (LAYERS[1], KvFormat::F32),
+        (LAYERS[3], KvFormat::F32),
+        (LAYERS[3], KvFormat::F16),
+        (LAYERS[1], KvFormat::Q8_0),
+    ] {
         let tokens = lengths.map(|length| length + 5);
-        Sequences::new(layer, &tokens, &mut noise).check(&steps);
+        Sequences::new(layer, format, &tokens, &mut noise).check(&steps);
     }
 }
 
 /// What a token gets does not depend on how many tokens of its sequence a few-token step feeds.
 #[test]
 fn few_tokens_at_once_get_the_bits_of_single_ones() {
-    let (gpu, mut noise) = (gpu(), Noise(23));
-    let sequences = Sequences::new(LAYERS[2], &[133], &mut noise);
-    let single: [Fed; 9] = [
-        (&[(0, 125)], 128),
-        (&[(0, 1)], 1),
-        (&[(0, 1)], 1),
-        (&[(0, 1)], 2),
-        (&[(0, 1)], 8),
-        (&[(0, 1)], 1),
-        (&[(0, 1)], 1),
-        (&[(0, 1)], 1),
-        (&[(0, 1)], 1),
-    ];
-    let at_once: [Fed; 2] = [(&[(0, 125)], 128), (&[(0, 8)], 8)];
-    let bits = |outputs: Vec<Vec<f32>>| outputs[0].iter().map(|v| v.to_bits()).collect::<Vec<_>>();
-    for variant in tilings(&gpu) {
-        let single = bits(sequences.fed(&single, gpu.device(), variant));
-        let at_once = bits(sequences.fed(&at_once, gpu.device(), variant));
-        assert!(single == at_once, "{}", variant.name());
+    for (layer, format) in [
+        (LAYERS[2], KvFormat::F32),
+        (LAYERS[2], KvFormat::F16),
+        (LAYERS[5], KvFormat::Q8_0),
+    ] {
+        let sequences = Sequences::new(layer, format, &[133], &mut Noise(23));
+        sequences.check_few_tokens();
+    }
+}
+
+impl Sequences {
+    fn check_few_tokens(&self) {
+        let gpu = gpu();
+        let single: [Fed; 9] = [
+            (&[(0, 125)], 128),
+            (&[(0, 1)], 1),
+            (&[(0, 1)], 1),
+            (&[(0, 1)], 2),
+            (&[(0, 1)], 8),
+            (&[(0, 1)], 1),
+            (&[(0, 1)], 1),
+            (&[(0, 1)], 1),
+            (&[(0, 1)], 1),
+        ];
+        let at_once: [Fed; 2] = [(&[(0, 125)], 128), (&[(0, 8)], 8)];
+        let bits =
+            |outputs: Vec<Vec<f32>>| outputs[0].iter().map(|v| v.to_bits()).collect::<Vec<_>>();
+        for variant in tilings(&gpu) {
+            let single = bits(self.fed(&single, gpu.device(), variant));
+            let at_once = bits(self.fed(&at_once, gpu.device(), variant));
+            assert!(single == at_once, "{:?} {}", self.format, variant.name());
+        }
     }
 }

@@ -5,6 +5,7 @@ use inpage::{
     device::{Gpu, GpuOptions},
     ops::{
         Arithmetic, Variant,
+        kv_memory::KvFormat,
         matrix::{Format, Matrix, MatrixShape, ScaleWord},
         step::Segment,
     },
@@ -189,6 +190,15 @@ pub fn matrices(
         Vec::new()
     };
     devices.map(|device| Matrix::reserve(shape, device).write(0, quants.clone(), 0, scales.clone()))
+}
+
+/// How far apart attention may be: devices may round what they keep to either side.
+pub fn tolerance(format: KvFormat) -> f32 {
+    match format {
+        KvFormat::F32 => 2e-4,
+        KvFormat::F16 => 1e-3,
+        KvFormat::Q8_0 => 1e-2,
+    }
 }
 
 pub fn assert_close(what: &str, gpu: &[f32], cpu: &[f32], tolerance: f32) {

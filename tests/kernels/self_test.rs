@@ -3,6 +3,7 @@
 use inpage::ops::{
     Arithmetic, Variant,
     barriers::{barrier_us, barriers},
+    kv_memory::KvFormat,
     matrix::Format,
     quickest::quickest,
     self_test::{best_variant, choose},
@@ -21,17 +22,21 @@ fn a_variant_that_computes_wrongly_is_passed_over() {
         ..Variant::PORTABLE
     };
     let formats = [Format::Q4_0];
-    let chosen = block_on(choose(&gpu, &[broken, Variant::PORTABLE], &formats));
+    let choose =
+        |candidates: &[Variant]| block_on(choose(&gpu, candidates, &formats, KvFormat::default()));
+    let chosen = choose(&[broken, Variant::PORTABLE]);
     assert_eq!(chosen.expect("the next one"), Variant::PORTABLE);
-    let error = block_on(choose(&gpu, &[broken], &formats)).expect_err("nothing is left");
+    let error = choose(&[broken]).expect_err("nothing is left");
     assert!(error.to_string().contains("computes rightly"), "{error}");
 }
 
 #[test]
 fn the_best_variant_of_this_device_is_proven() {
     let gpu = gpu();
-    let variant = block_on(best_variant(&gpu, &Format::ALL)).expect("a variant");
-    assert!(variant.subgroups || !gpu.report().subgroups, "{variant:?}");
+    for kv_format in KvFormat::ALL {
+        let variant = block_on(best_variant(&gpu, &Format::ALL, kv_format)).expect("a variant");
+        assert!(variant.subgroups || !gpu.report().subgroups, "{variant:?}");
+    }
 }
 
 #[test]

@@ -5,24 +5,35 @@ use inpage::ops::{
     Variant,
     attention::{AttentionShape, attention},
     copy_page::copy_page,
+    kv_memory::{KvFormat, KvMemory},
     last_row::last_row,
     rms_norm::rms_norm,
     rope_kv::{RopeShape, rope_kv},
     rows::{ROW_MULTIPLE, rows},
-    step::{KvMemory, PAGE_TOKENS, Segment, Step},
+    step::{PAGE_TOKENS, Segment, Step},
 };
 
-use crate::fixture::{Noise, assert_close, gpu, ids, segment, tensor, tilings, values};
+use crate::fixture::{
+    Noise, assert_close, gpu, ids, segment, tensor, tilings, tolerance, values, words,
+};
+
+/// All elements of `pages` pages.
+fn kept(kv: &KvMemory, pages: usize, kv_dim: usize) -> Vec<f32> {
+    let mut elements = vec![0.0; pages * 2 * PAGE_TOKENS * kv_dim];
+    kv.format().load(&words(kv.read()), 0, &mut elements);
+    elements
+}
 
 /// rope_kv and attention over several steps, with pages out of order and a padded chunk.
 #[test]
 fn attention_equals_its_twin() {
     let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(7));
-    for (heads, kv_heads, head_dim, neox) in [
-        (8, 4, 8, false),
-        (6, 2, 64, true),
-        (4, 1, 96, false),
-        (2, 2, 256, true),
+    use KvFormat::{F16, F32, Q8_0};
+    for (heads, kv_heads, head_dim, neox, formats) in [
+        (8, 4, 8, false, &[F32, F16][..]),
+        (6, 2, 64, true, &[F32, F16]),
+        (4, 1, 96, false, &[F32, Q8_0]),
+        (2, 2, 256, true, &[F16]),
     ] {
         let (q_dim, kv_dim) = (heads * head_dim, kv_heads * head_dim);
         let stride = q_dim + 2 * kv_dim;
@@ -52,8 +63,9 @@ fn attention_equals_its_twin() {
             .iter()
             .map(|(_, rows)| noise.floats(rows * stride))
             .collect();
-        let run = |device: &Device, variant: Variant| {
-            let (mut kv, mut step) = (KvMemory::new(4, kv_dim, device), Step::new(128, 8, device));
+        let run = |device: &Device, format: KvFormat, variant: Variant| {
+            let mut kv = KvMemory::new(4, kv_dim, format, device);
+            let mut step = Step::new(128, 8, device);
             let (mut position, mut outputs) = (0, Vec::new());
             // What lies past a sequence's end may be anything.
             step.set(&[segment(0, 128, &[2, 0, 3])]);
@@ -79,11 +91,13 @@ fn attention_equals_its_twin() {
             }
             outputs
         };
-        let on_cpu = run(&cpu, Variant::PORTABLE);
-        for variant in tilings(&gpu) {
-            let on_gpu = run(gpu.device(), variant);
-            let what = format!("attention {heads}/{kv_heads}x{head_dim} {variant:?}");
-            assert_close(&what, &on_gpu, &on_cpu, 2e-4);
+        for &format in formats {
+            let on_cpu = run(&cpu, format, Variant::PORTABLE);
+            for variant in tilings(&gpu) {
+                let on_gpu = run(gpu.device(), format, variant);
+                let what = format!("{format:?} {heads}/{kv_heads}x{head_dim} {variant:?}");
+                assert_close(&what, &on_gpu, &on_cpu, tolerance(format));
+            }
         }
     }
 }
@@ -91,8 +105,18 @@ fn attention_equals_its_twin() {
 /// Batches: rows of several sequences that share a page, and padding that must leave no trace.
 #[test]
 fn batched_attention_equals_its_twin() {
-    let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(11));
-    let (heads, kv_heads, head_dim) = (6, 2, 12);
+    for (head_dim, format) in [
+        (12, KvFormat::F32),
+        (12, KvFormat::F16),
+        (96, KvFormat::Q8_0),
+    ] {
+        batched_attention(head_dim, format);
+    }
+}
+
+fn batched_attention(head_dim: usize, format: KvFormat) {
+    let (cpu, mut noise) = (Device::flex(), Noise(11));
+    let (heads, kv_heads) = (6, 2);
     let (q_dim, kv_dim) = (heads * head_dim, kv_heads * head_dim);
     let stride = q_dim + 2 * kv_dim;
     let rope = RopeShape {
@@ -141,7 +165,7 @@ fn batched_attention_equals_its_twin() {
         .map(|(_, rows)| noise.floats(rows * stride))
         .collect();
     let run = |device: &Device, variant: Variant| {
-        let mut kv = KvMemory::new(5, kv_dim, device);
+        let mut kv = KvMemory::new(5, kv_dim, format, device);
         let mut step = Step::new(128, 16, device);
         let mut outputs = Vec::new();
         for ((segments, rows), input) in steps.iter().zip(&inputs) {
@@ -159,49 +183,89 @@ fn batched_attention_equals_its_twin() {
             let attended = attention(q, &kv, &step, shape, variant);
             outputs.extend_from_slice(&values(attended)[..live * q_dim]);
         }
-        (outputs, values(kv.read()))
+        (outputs, kept(&kv, 5, kv_dim))
     };
     let on_cpu = run(&cpu, Variant::PORTABLE);
-    for variant in tilings(&gpu) {
+    for variant in tilings(&gpu()) {
+        // Its memory is zero: nobody used it before.
+        let gpu = gpu();
         let on_gpu = run(gpu.device(), variant);
-        assert_close("attention", &on_gpu.0, &on_cpu.0, 2e-4);
+        let what = format!("{format:?} {variant:?}");
+        assert_close(&what, &on_gpu.0, &on_cpu.0, tolerance(format));
         // Whole pages, the unwritten rests included: padding wrote nothing.
-        assert_close("KV memory", &on_gpu.1, &on_cpu.1, 2e-4);
+        assert_close(&what, &on_gpu.1, &on_cpu.1, tolerance(format));
     }
 }
 
 #[test]
 fn copy_page_equals_its_twin() {
-    let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(12));
-    let kv_dim = 12;
-    let page = 2 * PAGE_TOKENS * kv_dim;
+    let (cpu, mut noise) = (Device::flex(), Noise(12));
+    for (kv_dim, format) in [
+        (12, KvFormat::F32),
+        (12, KvFormat::F16),
+        (96, KvFormat::Q8_0),
+    ] {
+        // Its memory is zero: nobody used it before.
+        let gpu = gpu();
+        let rope = RopeShape {
+            heads: 1,
+            kv_heads: 1,
+            head_dim: kv_dim,
+            neox: true,
+            rope_dims: kv_dim,
+            q_scale: (kv_dim as f32).sqrt().recip(),
+            at: [0; 3],
+            stride: [kv_dim; 3],
+        };
+        let (x, freqs) = (noise.floats(PAGE_TOKENS * kv_dim), noise.floats(kv_dim / 2));
+        let run = |device: &Device| {
+            let mut kv = KvMemory::new(4, kv_dim, format, device);
+            let mut step = Step::new(64, 1, device);
+            step.set(&[segment(0, PAGE_TOKENS, &[2])]);
+            let x = tensor(&x, [PAGE_TOKENS, kv_dim], device);
+            let freqs = tensor(&freqs, [freqs.len()], device);
+            rope_kv([x.clone(), x.clone(), x], None, freqs, &mut kv, &step, rope);
+            copy_page(&mut kv, ids(&[2, 1], device));
+            words(kv.read())
+        };
+        for memory in [run(gpu.device()), run(&cpu)] {
+            let pages: Vec<&[u32]> = memory.chunks_exact(format.page_words(kv_dim)).collect();
+            assert_eq!(pages.len(), 4);
+            assert!(pages[2].iter().any(|word| *word != 0));
+            assert_eq!(pages[1], pages[2]);
+            for untouched in [0, 3] {
+                assert!(pages[untouched].iter().all(|word| *word == 0));
+            }
+        }
+    }
+}
+
+/// What half elements cannot hold is kept as the largest that they can.
+#[test]
+fn keys_and_values_stay_finite() {
+    let (gpu, cpu) = (gpu(), Device::flex());
     let rope = RopeShape {
         heads: 1,
         kv_heads: 1,
-        head_dim: kv_dim,
-        neox: true,
-        rope_dims: kv_dim,
-        q_scale: (kv_dim as f32).sqrt().recip(),
+        head_dim: 4,
+        neox: false,
+        rope_dims: 4,
+        q_scale: 0.5,
         at: [0; 3],
-        stride: [kv_dim; 3],
+        stride: [4; 3],
     };
-    let (x, freqs) = (noise.floats(PAGE_TOKENS * kv_dim), noise.floats(kv_dim / 2));
-    let run = |device: &Device| {
-        let (mut kv, mut step) = (KvMemory::new(4, kv_dim, device), Step::new(64, 1, device));
-        step.set(&[segment(0, PAGE_TOKENS, &[2])]);
-        let x = tensor(&x, [PAGE_TOKENS, kv_dim], device);
-        let freqs = tensor(&freqs, [freqs.len()], device);
+    for device in [gpu.device(), &cpu] {
+        let mut kv = KvMemory::new(1, 4, KvFormat::F16, device);
+        let mut step = Step::new(1, 1, device);
+        step.set(&[segment(0, 1, &[0])]);
+        let x = tensor(&[65536.0, -3e38, 65504.0, 1.5], [1, 4], device);
+        let freqs = tensor(&[1.0, 0.1], [2], device);
         rope_kv([x.clone(), x.clone(), x], None, freqs, &mut kv, &step, rope);
-        copy_page(&mut kv, ids(&[2, 1], device), kv_dim);
-        values(kv.read())
-    };
-    for memory in [run(gpu.device()), run(&cpu)] {
-        let pages: Vec<&[f32]> = memory.chunks_exact(page).collect();
-        assert!(pages[2].iter().any(|value| *value != 0.0));
-        assert_eq!(pages[1], pages[2]);
-        for untouched in [0, 3] {
-            assert!(pages[untouched].iter().all(|value| *value == 0.0));
-        }
+        let elements = kept(&kv, 1, 4);
+        // Position 0 turns nothing.
+        let expected = [65504.0, -65504.0, 65504.0, 1.5];
+        assert_eq!(elements[..4], expected);
+        assert_eq!(elements[PAGE_TOKENS * 4..][..4], expected);
     }
 }
 

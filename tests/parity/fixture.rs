@@ -5,7 +5,7 @@ use std::path::Path;
 use inpage::{
     device::{Gpu, GpuOptions},
     model::{CausalModel, Compute, LoadOptions, SequenceKv, Transformer, load},
-    ops::{matrix::Format, self_test},
+    ops::{kv_memory::KvFormat, matrix::Format, self_test},
     weights::{FileSource, Gguf},
 };
 use pollster::block_on;
@@ -37,18 +37,30 @@ pub fn ids(value: &serde_json::Value) -> Vec<u32> {
 pub fn computes() -> Vec<(&'static str, Compute)> {
     let gpu = block_on(Gpu::request(GpuOptions::default())).expect("a GPU device");
     // That all formats compute rightly, `tests/kernels` shows.
-    let variant = block_on(self_test::exact_variant(&gpu, &[Format::Q4_0])).expect("a variant");
+    let variant = block_on(self_test::exact_variant(
+        &gpu,
+        &[Format::Q4_0],
+        KvFormat::default(),
+    ))
+    .expect("a variant");
     vec![
         ("CPU", Compute::cpu()),
         ("GPU", Compute::Gpu { gpu, variant }),
     ]
 }
 
+/// A model as most users run it.
 pub fn model(compute: &Compute, path: &Path) -> Transformer {
+    model_with(compute, path, KvFormat::default())
+}
+
+pub fn model_with(compute: &Compute, path: &Path, kv_format: KvFormat) -> Transformer {
     let source = FileSource::open(path).expect("a model");
     let gguf = block_on(Gguf::read(&source)).expect("a GGUF");
     let options = LoadOptions {
         context_tokens: Some(512),
+        kv_format,
+        ..LoadOptions::default()
     };
     block_on(load(compute.clone(), &gguf, &source, options, |_, _| ())).expect("a model that runs")
 }
@@ -59,6 +71,34 @@ pub fn sequence(model: &Transformer) -> SequenceKv {
         pages: (0..model.page_count() as u32).rev().collect(),
         len_tokens: 0,
     }
+}
+
+/// The 60 stories in a model's tokens.
+pub fn stories(folder: &Path, model: &Path) -> Vec<u32> {
+    let text = std::fs::read_to_string(folder.join("text/tinystories_heldout_60.txt")).unwrap();
+    let gguf = block_on(Gguf::read(&FileSource::open(model).unwrap())).unwrap();
+    let tokenizer = inpage::text::Tokenizer::from_gguf(&gguf.metadata).unwrap();
+    tokenizer.encode(&text, true).unwrap()
+}
+
+/// What llama.cpp measures perplexities on.
+pub fn windows(tokens: &[u32]) -> impl Iterator<Item = &[u32]> {
+    tokens.chunks_exact(256)
+}
+
+/// The perplexity of the second halves of `windows`.
+pub fn perplexity<'a>(model: &mut Transformer, windows: impl Iterator<Item = &'a [u32]>) -> f64 {
+    let (mut sum, mut count) = (0.0, 0);
+    for window in windows {
+        let mut kv = sequence(model);
+        let (tokens, next) = (&window[..255], &window[1..]);
+        let scores = block_on(model.score(&mut kv, tokens, next, 0)).unwrap();
+        for score in &scores[128..] {
+            sum -= f64::from(score.logprob);
+            count += 1;
+        }
+    }
+    (sum / f64::from(count)).exp()
 }
 
 /// `log(softmax(logits))`, in f64.

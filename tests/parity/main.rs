@@ -8,6 +8,7 @@ mod fixture;
 
 mod arithmetic;
 mod batches;
+mod kv_formats;
 mod prefixes;
 mod references;
 mod sampling;

@@ -4,12 +4,14 @@ use std::path::Path;
 
 use inpage::{
     model::{CausalModel, Compute},
-    weights::{FileSource, Gguf},
+    ops::kv_memory::KvFormat,
 };
 use pollster::block_on;
 
 use crate::{
-    fixture::{computes, ids, json, model, npy, sequence},
+    fixture::{
+        computes, ids, json, model, model_with, npy, perplexity, sequence, stories, windows,
+    },
     shared_models,
 };
 
@@ -34,7 +36,7 @@ fn assert_parity(what: &str, logits: &[f32], reference: &[f32], tolerance: f32) 
     }
 }
 
-/// Last logits in one prefill, in chunks, and token by token.
+/// Last logits in one prefill, in chunks, and token by token, with exact keys and values.
 fn assert_last_logits(
     name: &str,
     compute: &Compute,
@@ -43,7 +45,7 @@ fn assert_last_logits(
     reference: &[f32],
     tolerance: f32,
 ) {
-    let mut model = model(compute, path);
+    let mut model = model_with(compute, path, KvFormat::F32);
     let mut kv = sequence(&model);
     let logits = block_on(model.feed(&mut kv, ids)).unwrap();
     assert_eq!(kv.len_tokens, ids.len());
@@ -92,7 +94,7 @@ fn tiny_llama3_meets_its_references() {
                 tolerance,
             );
             // Every position's argmax.
-            let mut model = model(&compute, &path);
+            let mut model = model_with(&compute, &path, KvFormat::F32);
             let mut kv = sequence(&model);
             let all = block_on(model.feed_all(&mut kv, &prompt)).unwrap();
             let greedy = ids(&reference["quants"][ty]["greedy_next"]);
@@ -150,7 +152,7 @@ fn real_models_meet_their_references() {
         let (prompt, greedy) = (ids(&json["ids"]), ids(&json["greedy_ids"]));
         for (device, compute) in computes() {
             let what = format!("{name} on the {device}");
-            let mut model = model(&compute, &folder.join(file));
+            let mut model = model_with(&compute, &folder.join(file), KvFormat::F32);
             let vocab = model.vocab_size();
             let mut kv = sequence(&model);
             let all = block_on(model.feed_all(&mut kv, &prompt)).unwrap();
@@ -186,7 +188,7 @@ fn quantized_real_models_agree_across_devices() {
         ("ts4m/ts4m-Q4_K_M.gguf", "ts4m-hf"),
     ] {
         let prompt = ids(&json(&folder.join(reference).join("ref.json"))["ids"]);
-        let mut on_cpu = model(&computes[0].1, &folder.join(file));
+        let mut on_cpu = model_with(&computes[0].1, &folder.join(file), KvFormat::F32);
         let mut kv = sequence(&on_cpu);
         let logits = block_on(on_cpu.feed(&mut kv, &prompt)).unwrap();
         assert_last_logits(
@@ -206,7 +208,6 @@ fn perplexity_is_the_listed_one() {
     let Some(folder) = shared_models::folder() else {
         return;
     };
-    let text = std::fs::read_to_string(folder.join("text/tinystories_heldout_60.txt")).unwrap();
     for (file, listed) in [
         ("ts4m/ts4m-F16.gguf", 22.57),
         ("ts4m/ts4m-Q8_0.gguf", 22.56),
@@ -215,23 +216,10 @@ fn perplexity_is_the_listed_one() {
         ("ts4m/ts4m-Q4_0.gguf", 22.80),
     ] {
         let path = folder.join(file);
-        let gguf = block_on(Gguf::read(&FileSource::open(&path).unwrap())).unwrap();
-        let tokenizer = inpage::text::Tokenizer::from_gguf(&gguf.metadata).unwrap();
-        let tokens = tokenizer.encode(&text, true).unwrap();
+        let tokens = stories(&folder, &path);
         let (_, compute) = computes().remove(1);
         let mut model = model(&compute, &path);
-        let (mut sum, mut count) = (0.0, 0);
-        // As llama.cpp measures: windows of 256, the second half of each counts.
-        for window in tokens.chunks_exact(256) {
-            let mut kv = sequence(&model);
-            let (tokens, next) = (&window[..255], &window[1..]);
-            let scores = block_on(model.score(&mut kv, tokens, next, 0)).unwrap();
-            for score in &scores[128..] {
-                sum -= f64::from(score.logprob);
-                count += 1;
-            }
-        }
-        let perplexity = (sum / f64::from(count)).exp();
+        let perplexity = perplexity(&mut model, windows(&tokens));
         assert!(
             (perplexity / listed - 1.0).abs() < 0.01,
             "{file}: {perplexity}, listed {listed}"

@@ -2,6 +2,7 @@
 
 use inpage::{
     model::{CausalModel, Compute, LoadOptions, load},
+    ops::kv_memory::KvFormat,
     weights::{BytesSource, Gguf, GgufWriter, Metadata, TensorType, dequantize},
 };
 use pollster::block_on;
@@ -114,6 +115,8 @@ fn logits(compute: &Compute, file: &[u8]) -> Vec<f32> {
     let gguf = block_on(Gguf::read(&source)).expect("a GGUF");
     let options = LoadOptions {
         context_tokens: Some(128),
+        kv_format: KvFormat::F32,
+        ..LoadOptions::default()
     };
     let model = load(compute.clone(), &gguf, &source, options, |_, _| ());
     let mut model = block_on(model).expect("a model that runs");

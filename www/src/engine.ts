@@ -5,6 +5,7 @@ import { Completions } from "./completions.js";
 import { EngineWorker } from "./engine_worker.js";
 import { EngineFailure } from "./error_response.js";
 import { type Line, createFetchDoor } from "./fetch_door.js";
+import type { LoadOptions } from "./load_options.js";
 import { type ModelOption, resolveModel } from "./model_option.js";
 import { type BodyTransport, DEFAULT_BASE_PATHS, type LoadProgress } from "./protocol.js";
 import type { EngineSwitches } from "./switches.js";
@@ -16,6 +17,8 @@ export interface EngineOptions extends EngineSwitches {
    * or one of these with the `id` that requests name it by.
    */
   model?: ModelOption;
+  /** Context and memory. */
+  load?: LoadOptions;
   onProgress?: (progress: LoadProgress) => void;
   /** Gives the load up. */
   signal?: AbortSignal;
@@ -37,6 +40,12 @@ export interface EngineInfo {
   software_adapter?: boolean;
   /** The kernel variant in use. */
   variant?: string;
+  /** Longest sequence, in tokens. */
+  context_tokens?: number;
+  /** How keys and values are kept, for how many tokens of all sequences, and the bytes they take. */
+  kv_format?: "f32" | "f16" | "q8_0";
+  kv_pool_tokens?: number;
+  kv_bytes?: number;
   [name: string]: unknown;
 }
 
@@ -75,6 +84,7 @@ export class Engine {
   constructor(options: EngineOptions) {
     const {
       model,
+      load,
       onProgress,
       signal,
       background,
@@ -94,6 +104,7 @@ export class Engine {
         {
           modelId: resolved.id,
           model: resolved.location,
+          load: { ...load },
           wasmUrl: wasmUrl === undefined ? undefined : absolute(wasmUrl),
           switches: { ...switches },
         },

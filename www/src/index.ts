@@ -22,4 +22,5 @@ export type { ModelOption, ModelPlace, ModelWithId } from "./model_option.js";
 export type { LoadProgress } from "./protocol.js";
 export { type ServeOptions, type Serving, serveFromPage } from "./serve_from_page.js";
 export { servedFetch } from "./served_fetch.js";
+export type { LoadOptions } from "./load_options.js";
 export type { EngineSwitches } from "./switches.js";

@@ -1,6 +1,8 @@
 //! Every message between page, engine worker and service worker, in one place.
 //! Only types and a few constants: nothing here knows how a message is sent or answered.
 
+import type { LoadOptions } from "./load_options.js";
+
 /** Header lines in order; an array because it survives structured clone and keeps duplicates. */
 export type HeaderList = [name: string, value: string][];
 
@@ -54,6 +56,8 @@ export type ModelLocation =
 export interface StartOptions {
   modelId: string;
   model: ModelLocation;
+  /** As given; Rust validates them. */
+  load: LoadOptions;
   wasmUrl: string | undefined;
   /** The engine switches of API.md section 14, as given; Rust validates them. */
   switches: Record<string, unknown>;

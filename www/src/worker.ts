@@ -7,12 +7,13 @@ import { extendDeviceRequests } from "./webgpu_features.js";
 import { hostEngine } from "./worker_host.js";
 import type { WorkerScope } from "./worker_scopes.js";
 
-hostEngine(self as unknown as WorkerScope, async ({ modelId, switches, wasmUrl }, onDeath) => {
+hostEngine(self as unknown as WorkerScope, async (options, onDeath) => {
   extendDeviceRequests((message) =>
     onDeath(new EngineFailure("device_lost", `the GPU device was lost: ${message}`)),
   );
+  const { modelId, switches, load, wasmUrl } = options;
   await init(wasmUrl === undefined ? undefined : { module_or_path: wasmUrl });
-  return InpageEngine.create(modelId, JSON.stringify(switches), (message) =>
+  return InpageEngine.create(modelId, JSON.stringify(switches), JSON.stringify(load), (message) =>
     onDeath(new EngineFailure("internal_error", message)),
   );
 });

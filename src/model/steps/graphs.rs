@@ -8,27 +8,27 @@ use super::{BATCH_ROWS, CHOSEN_IDS, Steps, ids_of, upload, warm_rows};
 use crate::{
     Result,
     device::{Gpu, Graph},
-    model::{Compute, ModelConfig, llama::Llama},
+    model::{Compute, ModelConfig, kv_reservation::KvReservation, llama::Llama},
     ops::{
         Kernel, Variant,
         argmax::argmax,
         attention_split::{self, partial_elements},
         collect,
-        step::{KvMemory, Step},
+        step::Step,
     },
 };
 
 /// The kernels that the first graphs of a model of the form of `llama` launch, whatever its weights
-/// hold. KV memories have `pages` pages.
+/// hold. KV memories are as `reservation` says.
 pub fn first_kernels(
     llama: &Llama,
     config: &ModelConfig,
-    pages: usize,
+    reservation: KvReservation,
     variant: Variant,
     device: &Device,
 ) -> Vec<Kernel> {
     // Nothing runs: all layers may share one.
-    let kv = KvMemory::new(pages, config.kv_dim(), device);
+    let kv = reservation.memory(device);
     let mut kv = vec![kv; config.layers.len()];
     let mut step = Step::new(1, 1, device);
     let mut chosen = Some(upload(&[0; CHOSEN_IDS], device));
@@ -169,7 +169,7 @@ impl Steps {
         if attention_split::serves(rows, self.compute.variant()) {
             let partials = self.llama.blocks.iter().zip(&self.kv).map(|(block, kv)| {
                 let shape = block.attention.shape;
-                4 * rows * partial_elements(shape, kv.tokens(shape.kv_dim()))
+                4 * rows * partial_elements(shape, kv.context_tokens())
             });
             let partials: BTreeSet<usize> = partials.collect();
             sizes.extend(partials);

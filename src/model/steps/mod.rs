@@ -14,17 +14,18 @@ use self::{
     graphs::{DecodeGraphs, StepGraphs},
     greedy::Ready,
 };
-use super::{Compute, ModelConfig, llama::Llama, slots::Slots};
+use super::{Compute, ModelConfig, kv_reservation::KvReservation, llama::Llama, slots::Slots};
 use crate::{
     Error, Result,
     device::Graph,
     ops::{
         MAX_SMALL_TOKENS, Variant,
         copy_page::copy_page,
+        kv_memory::KvMemory,
         matvec,
         rows::rows,
         score::score,
-        step::{KvMemory, PAGE_TOKENS, Segment, Step},
+        step::{Segment, Step},
         write_words,
     },
 };
@@ -53,7 +54,6 @@ pub(super) struct Steps {
     compute: Compute,
     llama: Llama,
     kv: Vec<KvMemory>,
-    kv_dim: usize,
     /// Elements of a row of each of the step's tensors but the logits.
     widths: [usize; 5],
     vocab: usize,
@@ -76,15 +76,18 @@ pub(super) struct Steps {
 }
 
 impl Steps {
-    /// Reserves KV memory of `pages` pages.
-    pub fn new(compute: Compute, llama: Llama, config: &ModelConfig, pages: usize) -> Steps {
+    /// Reserves the KV memory and all that does not depend on the size of a step.
+    pub fn new(
+        compute: Compute,
+        llama: Llama,
+        config: &ModelConfig,
+        reservation: KvReservation,
+    ) -> Steps {
         let device = compute.device();
-        let kv_dim = config.kv_dim();
-        let layers = config.layers.iter();
-        let kv = layers.map(|_| KvMemory::new(pages, kv_dim, device));
+        let (kv_dim, pages) = (config.kv_dim(), reservation.pages);
+        let kv = |_| reservation.memory(device);
         Steps {
-            kv: kv.collect(),
-            kv_dim,
+            kv: config.layers.iter().map(kv).collect(),
             widths: [
                 config.dim,
                 config.q_dim(),
@@ -99,7 +102,7 @@ impl Steps {
             graphs: BTreeMap::new(),
             greedy: None,
             ready: None,
-            context_tokens: pages * PAGE_TOKENS,
+            context_tokens: reservation.context_tokens,
             slots: None,
             sampled: BTreeMap::new(),
             sampled_steps: BTreeMap::new(),
@@ -240,7 +243,7 @@ impl Steps {
     pub fn copy_page(&mut self, from: u32, to: u32) {
         let pages = upload(&[from, to], self.compute.device());
         for kv in &mut self.kv {
-            copy_page(kv, pages.clone(), self.kv_dim);
+            copy_page(kv, pages.clone());
         }
     }
 

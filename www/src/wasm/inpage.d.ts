@@ -23,14 +23,15 @@ export class InpageResponse {
 /** The engine: the endpoint, and the model once it is loaded. */
 export class InpageEngine {
   /**
-   * The endpoint, with the model registered as `loading`. `onPanic` is called with a message when
+   * The endpoint, with the model registered as `loading`; the options say how to load it. `onPanic` is called with a message when
    * the module panics; nothing of it may be called afterwards.
    *
-   * @throws Error naming the switch that is unknown or has a wrong value
+   * @throws Error naming the switch or option that is unknown or has a wrong value
    */
   static create(
     modelId: string,
     switchesJson: string,
+    loadOptionsJson: string,
     onPanic: (message: string) => void,
   ): InpageEngine;
   /** Asks for the GPU device, reads the model from `source`, makes it ready. */

@@ -1,0 +1,305 @@
+//! The keys and values of a layer in pages, and the formats they are kept in. Knows no attention.
+
+use burn::tensor::{DType, Device, Int, Tensor, TensorData};
+use half::f16;
+use serde::{Deserialize, Serialize};
+
+use super::{shader, step::PAGE_TOKENS};
+
+/// Elements of a block of [`KvFormat::Q8_0`].
+const BLOCK: usize = 32;
+/// Words of a block of [`KvFormat::Q8_0`].
+const BLOCK_WORDS: usize = 1 + BLOCK / 4;
+
+/// How keys and values are kept: the words of a row, the keys or the values of one token. A new
+/// format is an arm in each match below and its files in `shaders/shared/kv`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum KvFormat {
+    /// f32 elements: exact.
+    F32,
+    /// IEEE half elements; what is beyond ±65504 is kept as that.
+    #[default]
+    F16,
+    /// Blocks of 32 elements of a head: an f32 scale, then 32 i8, each the element over the scale.
+    Q8_0,
+}
+
+impl KvFormat {
+    /// All formats, for tests.
+    pub const ALL: [KvFormat; 3] = [KvFormat::F32, KvFormat::F16, KvFormat::Q8_0];
+
+    /// The name, in options and kernels' names.
+    pub fn name(self) -> &'static str {
+        match self {
+            KvFormat::F32 => "f32",
+            KvFormat::F16 => "f16",
+            KvFormat::Q8_0 => "q8_0",
+        }
+    }
+
+    /// The format of a name.
+    pub fn from_name(name: &str) -> Option<KvFormat> {
+        let mut formats = KvFormat::ALL.into_iter();
+        formats.find(|format| format.name() == name)
+    }
+
+    /// Elements that a head has a multiple of.
+    pub fn head_multiple(self) -> usize {
+        match self {
+            KvFormat::F32 | KvFormat::F16 => 4,
+            KvFormat::Q8_0 => BLOCK,
+        }
+    }
+
+    /// Words of the keys and values of a page of one layer, in rows of `kv_dim` elements.
+    pub fn page_words(self, kv_dim: usize) -> usize {
+        2 * PAGE_TOKENS * self.word_at(kv_dim)
+    }
+
+    /// Vectors of four elements that one lane stores.
+    pub(super) fn store_vectors(self) -> usize {
+        self.head_multiple() / 4
+    }
+
+    /// Word at which element `element` starts, or the block it lies in.
+    fn word_at(self, element: usize) -> usize {
+        match self {
+            KvFormat::F32 => element,
+            KvFormat::F16 => element / 2,
+            KvFormat::Q8_0 => element / BLOCK * BLOCK_WORDS,
+        }
+    }
+
+    /// Decodes elements of the memory from `first`, a multiple of 4, on: the twin of `kv_load`.
+    pub fn load(self, words: &[u32], first: usize, out: &mut [f32]) {
+        let words = &words[self.word_at(first)..];
+        match self {
+            KvFormat::F32 => out.copy_from_slice(bytemuck::cast_slice(&words[..out.len()])),
+            KvFormat::F16 => {
+                for (i, element) in out.iter_mut().enumerate() {
+                    let bits = (words[i / 2] >> (16 * (i % 2))) as u16;
+                    *element = f16::from_bits(bits).to_f32();
+                }
+            }
+            KvFormat::Q8_0 => {
+                for (i, element) in out.iter_mut().enumerate() {
+                    let i = first % BLOCK + i;
+                    let block = &words[i / BLOCK * BLOCK_WORDS..][..BLOCK_WORDS];
+                    let quant = (block[1 + i % BLOCK / 4] >> (8 * (i % 4))) as i8;
+                    *element = f32::from(quant) * f32::from_bits(block[0]);
+                }
+            }
+        }
+    }
+
+    /// Encodes a row of the memory, whose first element is `first`: the twin of `kv_store`.
+    pub(super) fn store(self, words: &mut [u32], first: usize, row: &[f32]) {
+        let words = &mut words[self.word_at(first)..][..self.word_at(row.len())];
+        match self {
+            KvFormat::F32 => words.copy_from_slice(bytemuck::cast_slice(row)),
+            KvFormat::F16 => {
+                let bits = |value: f32| {
+                    let most = f16::MAX.to_f32();
+                    u32::from(f16::from_f32(value.clamp(-most, most)).to_bits())
+                };
+                for (word, pair) in words.iter_mut().zip(row.chunks_exact(2)) {
+                    *word = bits(pair[0]) | bits(pair[1]) << 16;
+                }
+            }
+            KvFormat::Q8_0 => {
+                let blocks = words.chunks_exact_mut(BLOCK_WORDS);
+                for (block, values) in blocks.zip(row.chunks_exact(BLOCK)) {
+                    let peak = values
+                        .iter()
+                        .fold(0f32, |peak, value| peak.max(value.abs()));
+                    let per_quant = if peak > 0.0 { 127.0 / peak } else { 0.0 };
+                    let quant = |value: &f32| (value * per_quant + 0.5).floor() as i8 as u8;
+                    block[0] = (peak / 127.0).to_bits();
+                    for (word, four) in block[1..].iter_mut().zip(values.chunks_exact(4)) {
+                        *word = u32::from_le_bytes(std::array::from_fn(|i| quant(&four[i])));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Reads vectors of the memory.
+    pub(super) fn load_wgsl(self) -> &'static str {
+        match self {
+            KvFormat::F32 => shader::kv::F32,
+            KvFormat::F16 => shader::kv::F16,
+            KvFormat::Q8_0 => shader::kv::Q8_0,
+        }
+    }
+
+    /// Writes vectors of the memory, beside [`load_wgsl`](Self::load_wgsl).
+    pub(super) fn store_wgsl(self) -> &'static str {
+        match self {
+            KvFormat::F32 => shader::kv::F32_STORE,
+            KvFormat::F16 => shader::kv::F16_STORE,
+            KvFormat::Q8_0 => shader::kv::Q8_0_STORE,
+        }
+    }
+}
+
+/// The keys and values of one layer: `[page, k|v, page token, kv_dim]`. A clone on the GPU is the
+/// same memory.
+#[derive(Debug, Clone)]
+pub struct KvMemory {
+    words: Option<Tensor<1, Int>>,
+    format: KvFormat,
+    page_words: usize,
+    context_tokens: usize,
+}
+
+impl KvMemory {
+    /// Memory for `pages` pages in rows of `kv_dim` elements; each head's are a multiple of the
+    /// format's [`head_multiple`](KvFormat::head_multiple).
+    pub fn new(pages: usize, kv_dim: usize, format: KvFormat, device: &Device) -> Self {
+        debug_assert!(kv_dim.is_multiple_of(format.head_multiple()));
+        let page_words = format.page_words(kv_dim);
+        let words = Tensor::empty([pages * page_words], (device, DType::U32));
+        Self {
+            words: Some(words),
+            format,
+            page_words,
+            context_tokens: pages * PAGE_TOKENS,
+        }
+    }
+
+    /// Whole pages of rows `[page, k|v, page token, kv_dim]`.
+    pub(super) fn of(rows: &[f32], kv_dim: usize, format: KvFormat, device: &Device) -> Self {
+        let mut words = vec![0; format.word_at(rows.len())];
+        for (i, row) in rows.chunks_exact(kv_dim).enumerate() {
+            format.store(&mut words, i * kv_dim, row);
+        }
+        let words = TensorData::new(words, [format.word_at(rows.len())]);
+        Self {
+            words: Some(Tensor::from_data(words, (device, DType::U32))),
+            format,
+            page_words: format.page_words(kv_dim),
+            context_tokens: rows.len() / (2 * kv_dim),
+        }
+    }
+
+    /// Promises that no sequence is longer than `tokens`: kernels are made for as many.
+    pub fn with_context(self, tokens: usize) -> Self {
+        Self {
+            context_tokens: tokens,
+            ..self
+        }
+    }
+
+    /// Most tokens of a sequence.
+    pub fn context_tokens(&self) -> usize {
+        self.context_tokens
+    }
+
+    /// How it is kept.
+    pub fn format(&self) -> KvFormat {
+        self.format
+    }
+
+    /// The words, for whoever wants to look at them.
+    pub fn read(&self) -> Tensor<1, Int> {
+        self.words()
+    }
+
+    /// Words of a page.
+    pub(super) fn page_words(&self) -> usize {
+        self.page_words
+    }
+
+    /// The words, to be read.
+    pub(super) fn words(&self) -> Tensor<1, Int> {
+        self.words
+            .clone()
+            .expect("put back by every op that takes it")
+    }
+
+    /// The words, to be changed in place and [`put`](Self::put) back.
+    pub(super) fn take(&mut self) -> Tensor<1, Int> {
+        self.words
+            .take()
+            .expect("put back by every op that takes it")
+    }
+
+    pub(super) fn put(&mut self, words: Tensor<1, Int>) {
+        self.words = Some(words);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A row stored behind another one, and loaded in parts.
+    fn kept(format: KvFormat, row: &[f32]) -> Vec<f32> {
+        let mut words = vec![0; format.word_at(2 * row.len())];
+        format.store(&mut words, row.len(), row);
+        assert!(
+            words[..format.word_at(row.len())]
+                .iter()
+                .all(|word| *word == 0)
+        );
+        let mut out = vec![f32::NAN; row.len()];
+        let (head, tail) = out.split_at_mut(12.min(row.len()));
+        format.load(&words, row.len(), head);
+        format.load(&words, row.len() + head.len(), tail);
+        out
+    }
+
+    fn rows() -> Vec<Vec<f32>> {
+        let wave = |n: usize| (0..n).map(|i| (i as f32 * 0.7).sin() * 3.0).collect();
+        vec![wave(32), wave(96), vec![0.0; 32]]
+    }
+
+    #[test]
+    fn what_is_kept_is_near_what_was_stored() {
+        for row in rows() {
+            assert_eq!(kept(KvFormat::F32, &row), row);
+            for (a, b) in kept(KvFormat::F16, &row).iter().zip(&row) {
+                assert!((a - b).abs() <= b.abs() / 2048.0, "{a} for {b}");
+            }
+            // Half a quant of the largest element.
+            for (a, b) in kept(KvFormat::Q8_0, &row).iter().zip(&row) {
+                assert!((a - b).abs() <= 3.0 / 127.0 / 2.0 + 1e-6, "{a} for {b}");
+            }
+        }
+        assert_eq!(
+            kept(KvFormat::F16, &[0.5, -1.0, 2.0, 6e-8]),
+            [0.5, -1.0, 2.0, 5.9604645e-8]
+        );
+        let mut row = [0.0; 32];
+        (row[0], row[5], row[31]) = (-127.0, 64.4, 3.0);
+        let mut quants = row;
+        quants[5] = 64.0;
+        assert_eq!(kept(KvFormat::Q8_0, &row), quants);
+    }
+
+    #[test]
+    fn half_elements_never_become_infinite() {
+        let huge = [65504.0, 65520.0, 1e30, -f32::INFINITY];
+        assert_eq!(
+            kept(KvFormat::F16, &huge),
+            [65504.0, 65504.0, 65504.0, -65504.0]
+        );
+    }
+
+    #[test]
+    fn pages_take_the_bytes_of_their_format() {
+        let words = KvFormat::ALL.map(|format| format.page_words(64));
+        assert_eq!(words, [2 * 64 * 64, 2 * 64 * 32, 2 * 64 * 18]);
+    }
+
+    #[test]
+    fn formats_have_one_name() {
+        for format in KvFormat::ALL {
+            assert_eq!(KvFormat::from_name(format.name()), Some(format));
+            let json = serde_json::to_value(format).unwrap();
+            assert_eq!(json, format.name());
+        }
+        assert_eq!(KvFormat::from_name("q4_0"), None);
+    }
+}

@@ -1,0 +1,131 @@
+//! Keys and values in fewer bits: how far they move what a real model says.
+
+use inpage::{
+    Error,
+    model::{CausalModel, Compute, LoadOptions, load},
+    ops::kv_memory::KvFormat,
+    weights::{FileSource, Gguf},
+};
+use pollster::block_on;
+
+use crate::{
+    fixture::{
+        computes, ids, json, log_softmax, model_with, npy, perplexity, sequence, stories, windows,
+    },
+    shared_models,
+};
+
+const FILE: &str = "ts4m/ts4m-F16.gguf";
+
+/// Kullback-Leibler divergence of the distribution of `logits` from that of `reference`, in nats.
+fn divergence(reference: &[f32], logits: &[f32]) -> f64 {
+    let (p, q) = (log_softmax(reference), log_softmax(logits));
+    let terms = p.iter().zip(&q).map(|(p, q)| {
+        let (p, q) = (f64::from(*p), f64::from(*q));
+        p.exp() * (p - q)
+    });
+    terms.sum()
+}
+
+/// `models/README.md`: at most 0.02 at every position, in a prompt and token by token.
+#[test]
+fn distributions_stay_near_the_reference() {
+    let Some(folder) = shared_models::folder() else {
+        return;
+    };
+    let prompt = ids(&json(&folder.join("ts4m-hf/ref.json"))["ids"]);
+    let reference = npy(&folder.join("ts4m-hf/ref_logits_f32.npy"));
+    for (device, compute) in computes() {
+        for format in [KvFormat::F16, KvFormat::Q8_0] {
+            let mut model = model_with(&compute, &folder.join(FILE), format);
+            let mut kv = sequence(&model);
+            let fed = block_on(model.feed_all(&mut kv, &prompt)).unwrap();
+            let mut kv = sequence(&model);
+            let mut decoded = Vec::new();
+            for id in &prompt {
+                decoded.extend(block_on(model.feed(&mut kv, &[*id])).unwrap());
+            }
+            for logits in [fed, decoded] {
+                assert_eq!(logits.len(), reference.len());
+                let vocab = model.vocab_size();
+                let rows = reference
+                    .chunks_exact(vocab)
+                    .zip(logits.chunks_exact(vocab));
+                let worst = rows.map(|(a, b)| divergence(a, b)).fold(0.0, f64::max);
+                // Equal bits would mean that the format is not in use.
+                assert!(
+                    worst > 0.0 && worst <= 0.02,
+                    "{format:?} on the {device}: {worst}"
+                );
+                println!("{format:?} on the {device}: {worst:e}");
+            }
+        }
+    }
+}
+
+/// Within 1 % of exact keys and values; on a part of the stories, the same for all.
+#[test]
+fn perplexity_stays_that_of_exact_keys_and_values() {
+    let Some(folder) = shared_models::folder() else {
+        return;
+    };
+    let path = folder.join(FILE);
+    let tokens = stories(&folder, &path);
+    let (_, compute) = computes().remove(1);
+    let [exact, f16, q8_0] = KvFormat::ALL.map(|format| {
+        let mut model = model_with(&compute, &path, format);
+        perplexity(&mut model, windows(&tokens).step_by(6))
+    });
+    println!("{exact} {f16} {q8_0}");
+    for (format, found) in [(KvFormat::F16, f16), (KvFormat::Q8_0, q8_0)] {
+        assert!(
+            (found / exact - 1.0).abs() < 0.01,
+            "{format:?}: {found}, exact {exact}"
+        );
+    }
+}
+
+#[test]
+fn heads_that_are_no_blocks_are_refused() {
+    let Some(folder) = shared_models::folder() else {
+        return;
+    };
+    let source = FileSource::open(folder.join("stories260K/stories260K-F32.gguf")).unwrap();
+    let gguf = block_on(Gguf::read(&source)).unwrap();
+    let options = LoadOptions {
+        kv_format: KvFormat::Q8_0,
+        ..LoadOptions::default()
+    };
+    let loaded = block_on(load(Compute::cpu(), &gguf, &source, options, |_, _| ()));
+    let error = loaded.err().expect("heads of 8 elements");
+    assert!(matches!(error, Error::UnsupportedModel(_)), "{error}");
+}
+
+/// More memory than the longest sequence needs: others find room beside it.
+#[test]
+fn a_pool_may_hold_several_contexts() {
+    let Some(folder) = shared_models::folder() else {
+        return;
+    };
+    let source = FileSource::open(folder.join("stories260K/stories260K-F32.gguf")).unwrap();
+    let gguf = block_on(Gguf::read(&source)).unwrap();
+    let options = LoadOptions {
+        context_tokens: Some(100),
+        kv_pool_tokens: Some(1000),
+        ..LoadOptions::default()
+    };
+    for (device, compute) in computes() {
+        let loaded = block_on(load(compute, &gguf, &source, options, |_, _| ()));
+        let mut model = loaded.unwrap();
+        assert_eq!((model.context_tokens(), model.page_count()), (100, 16));
+        // The same pages at either end of the memory, and one sequence up to its very end.
+        let answers = [[0, 1], [15, 14]].map(|pages| {
+            let mut kv = sequence(&model);
+            kv.pages = pages.to_vec();
+            block_on(model.feed_greedy(&mut kv, &[1], 100)).unwrap()
+        });
+        assert_eq!(answers[0], answers[1], "on the {device}");
+        let mut kv = sequence(&model);
+        assert!(block_on(model.feed_greedy(&mut kv, &[1], 101)).is_err());
+    }
+}
