@@ -57,7 +57,6 @@ fn distributions_stay_near_the_reference() {
                     worst > 0.0 && worst <= 0.02,
                     "{format:?} on the {device}: {worst}"
                 );
-                println!("{format:?} on the {device}: {worst:e}");
             }
         }
     }
@@ -76,7 +75,6 @@ fn perplexity_stays_that_of_exact_keys_and_values() {
         let mut model = model_with(&compute, &path, format);
         perplexity(&mut model, windows(&tokens).step_by(6))
     });
-    println!("{exact} {f16} {q8_0}");
     for (format, found) in [(KvFormat::F16, f16), (KvFormat::Q8_0, q8_0)] {
         assert!(
             (found / exact - 1.0).abs() < 0.01,
