@@ -29,8 +29,9 @@ pub fn group_experts(experts: Tensor<2, Int>, count: usize) -> Tensor<2, Int> {
     Tensor::from_dispatch(Dispatch::group_experts(experts.into_dispatch(), count))
 }
 
-/// Tiles that `pairs` fill at worst: when every expert has one pair more than fills its tiles.
-fn tiles(pairs: usize, experts: usize) -> usize {
+/// Tiles that `pairs` of so many `experts` fill at worst: when each has one pair more than fills its
+/// tiles.
+pub fn tiles(pairs: usize, experts: usize) -> usize {
     (pairs + pairs.min(experts) * (TILE_PAIRS - 1)) / TILE_PAIRS
 }
 

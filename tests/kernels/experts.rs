@@ -2,10 +2,11 @@
 
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 use inpage::{
-    device::Gpu,
+    device::{Gpu, Graph},
     model::{ExpertFeedForward, Norm},
     ops::{
         Variant,
+        embedding::embedding,
         expert_gated_matmul::expert_gated_matmul,
         expert_gated_matvec::expert_gated_matvec,
         expert_matmul::expert_matmul,
@@ -15,11 +16,14 @@ use inpage::{
         matvec::MAX_TOKENS,
         route_experts::{RouteShape, Routes, route_experts},
         sum_experts::sum_experts,
+        write_words,
     },
 };
 
+use pollster::block_on;
+
 use crate::fixture::{
-    Noise, assert_close, gpu, matrices, tensor, tilings, values, variants, words,
+    Noise, assert_close, gpu, ids, matrices, tensor, tilings, values, variants, words,
 };
 
 const EXPERTS: usize = 5;
@@ -387,6 +391,31 @@ fn a_token_gets_the_same_from_experts_in_any_company() {
                     );
                 }
             }
+        }
+    }
+}
+
+/// Other tokens go to other experts, though nothing but a buffer changes.
+#[test]
+fn a_captured_layer_routes_anew_at_every_replay() {
+    let (gpu, mut noise) = (gpu(), Noise(25));
+    let device = gpu.device();
+    let experts = Matrices::new(Format::Q8_0, &mut noise, [device; 2]);
+    let [layer, _] = layers(&experts, false, Variant::PORTABLE, &mut noise, [device; 2]);
+    let [table, _] = matrices(Format::F32, 23, experts.dim, &mut noise, [device; 2]);
+    for tokens in [1, 33] {
+        let row = ids(&vec![0; tokens], device);
+        let sizes = layer.sizes_bytes(tokens);
+        let forward = || layer.forward(embedding(row.clone(), &table));
+        let graph = block_on(Graph::record(&gpu, &sizes, forward)).expect("a recording");
+        for first in [3, 11] {
+            let wanted: Vec<u32> = (0..tokens as u32).map(|i| (first + i * i) % 23).collect();
+            write_words(row.clone(), 0, wanted.clone());
+            // SAFETY: the layer, the table and the ids outlive the graph, on this thread.
+            unsafe { graph.replay(&gpu) }.expect("a replay");
+            let replayed = values(graph.output().clone());
+            let direct = values(layer.forward(embedding(ids(&wanted, device), &table)));
+            assert_eq!(replayed, direct, "{tokens} tokens from {first}");
         }
     }
 }
