@@ -61,10 +61,10 @@ describe("a decode step", { skip: !wasmIsBuilt && "skipped: the wasm module is n
     assert.ok(counted.dispatches >= steps * 5 * info.layers, JSON.stringify(counted));
     assert.ok(counted.submits <= steps, JSON.stringify(counted));
     assert.ok(counted.reads <= steps / 4, JSON.stringify(counted));
-    const { bindGroups, pipelines, buffers } = counted;
+    const { bindGroups, pipelines, pipelinesAhead, buffers } = counted;
     assert.deepEqual(
-      { bindGroups, pipelines, buffers },
-      { bindGroups: 0, pipelines: 0, buffers: 0 },
+      { bindGroups, pipelines, pipelinesAhead, buffers },
+      { bindGroups: 0, pipelines: 0, pipelinesAhead: 0, buffers: 0 },
     );
   });
 });

@@ -14,7 +14,8 @@ export function modelBytes(size, seed = 1) {
 /**
  * `state` may be changed at any time: `bytes`, `etag`, `lastModified`, `ranges`, `hideLength`,
  * `exposeHeaders`, `status`, `cutAfter` (bytes sent before the connection breaks), `stallAfter`
- * (bytes sent before the answer stops for good). `requests` lists the Range headers.
+ * (bytes sent before the answer stops for good), `holdAfter` (bytes sent before the answer waits until
+ * that is taken back). `requests` lists the Range headers.
  */
 export async function startModelServer(state) {
   Object.assign(state, { ranges: true, exposeHeaders: true, requests: [], sentBytes: 0, ...state });
@@ -70,6 +71,9 @@ async function send(state, response, bytes) {
       return;
     }
     if (state.stallAfter !== undefined && offset >= state.stallAfter) return;
+    while (offset >= (state.holdAfter ?? bytes.length) && !response.destroyed) {
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
     const part = bytes.subarray(offset, offset + piece);
     state.sentBytes += part.length;
     if (!response.write(part)) await Promise.race([once(response, "drain"), closed]);

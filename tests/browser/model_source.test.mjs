@@ -171,6 +171,23 @@ describe("a URL", () => {
     assert.equal(state.requests.length, 1);
   });
 
+  const inFullStorage = { workerUrl: "/fixtures/full_storage_worker.mjs" };
+
+  test("is read on by ranges where the storage is full", async () => {
+    const { digest, message } = await load(inFullStorage);
+    assert.equal(digest, digestOf(FIRST), message);
+    assert.match(state.requests.at(-1), /^bytes=\d+-\d+$/);
+  });
+
+  test("is not joined of two versions where the storage is full", async () => {
+    state.holdAfter = 7 * MIB;
+    const result = load(inFullStorage);
+    while (state.sentBytes < 7 * MIB) await new Promise((resolve) => setTimeout(resolve, 10));
+    Object.assign(state, { bytes: SECOND, etag: '"two"' });
+    delete state.holdAfter;
+    assert.match((await result).message, /changed while it was being read/);
+  });
+
   test("an error status is told with the URL", async () => {
     state.status = 403;
     const { code, message } = await load();
