@@ -1,111 +1,104 @@
-//! Byte-level BPE: pieces of text to token ids by ranked merges. The merging is that of the
-//! `tokenizers` crate; special tokens are not its business.
+//! BPE by ranked merges: pieces of text to token ids. The merging is that of the `tokenizers` crate;
+//! special tokens and how text is cut into pieces are not its business.
 
 use tokenizers::Model;
 use tokenizers::models::bpe::{BPE, Vocab};
 
 use super::byte_level;
-use super::pre_tokenizers::PreTokenizer;
-use super::vocabulary::{Vocabulary, token_texts};
-use crate::weights::Metadata;
+use super::description::Merges;
+use super::vocabulary::TokenSpelling;
 use crate::{Error, Result};
 
-/// A byte-level BPE encoder.
-pub struct ByteLevelBpe {
-    pre_tokenizer: PreTokenizer,
+/// A BPE encoder.
+pub struct RankedBpe {
+    spelling: TokenSpelling,
     model: BPE,
 }
 
-const MERGES_KEY: &str = "tokenizer.ggml.merges";
-
-impl ByteLevelBpe {
-    /// Builds the encoder from the file's tokens and merges.
+impl RankedBpe {
+    /// Builds the encoder from tokens and merges.
     ///
     /// # Errors
-    /// [`Error::UnsupportedModel`] for an unknown pre-tokenizer, [`Error::InvalidModelFile`] for
-    /// merges that are missing, malformed or name tokens that do not exist.
-    pub fn from_gguf(metadata: &Metadata, vocabulary: &Vocabulary) -> Result<ByteLevelBpe> {
-        let pre = metadata
-            .str("tokenizer.ggml.pre")?
-            .filter(|name| !name.is_empty());
-        let pre_tokenizer = PreTokenizer::named(pre.unwrap_or("default"))?;
-
-        let texts = token_texts(metadata)?;
+    /// [`Error::InvalidModelFile`] for a merge that names tokens or makes one that does not exist.
+    pub fn new(
+        texts: &[String],
+        spelling: TokenSpelling,
+        merges: Merges,
+        unknown_id: Option<u32>,
+    ) -> Result<RankedBpe> {
         let mut ids = Vocab::default();
         ids.reserve(texts.len());
         for (id, text) in texts.iter().enumerate() {
             // Padding may repeat a text; the first id keeps it.
             ids.entry(text.clone()).or_insert(id as u32);
         }
+        // The crate joins the two in a buffer as long as the longest token.
         let longest_bytes = texts.iter().map(String::len).max().unwrap_or(0);
-        let merges = metadata
-            .strings(MERGES_KEY)?
-            .ok_or_else(|| Error::InvalidModelFile(format!("{MERGES_KEY} is missing")))?
-            .iter()
-            .map(|merge| parse_merge(merge, longest_bytes))
-            .collect::<Result<Vec<_>>>()?;
-
+        let too_long = |pair: &&(String, String)| pair.0.len() + pair.1.len() > longest_bytes;
+        if let Some((left, right)) = merges.pairs.iter().find(too_long) {
+            let shown: String = left.chars().chain(right.chars()).take(80).collect();
+            return Err(Error::InvalidModelFile(format!(
+                "merges: {shown:?} makes no token"
+            )));
+        }
         // No cache: the crate's is thread-local and outlives the model.
         let mut builder = BPE::builder()
-            .vocab_and_merges(ids, merges)
-            .ignore_merges(pre_tokenizer.ignore_merges)
+            .vocab_and_merges(ids, merges.pairs)
+            .ignore_merges(merges.ignore_merges)
+            .byte_fallback(merges.byte_fallback)
+            .fuse_unk(merges.fuse_unknown)
             .cache_capacity(0);
-        if let Some(unknown) = vocabulary.unknown_id {
+        if let Some(unknown) = unknown_id {
             builder = builder.unk_token(texts[unknown as usize].clone());
         }
         let model = builder
             .build()
-            .map_err(|error| Error::InvalidModelFile(format!("{MERGES_KEY}: {error}")))?;
-        Ok(ByteLevelBpe {
-            pre_tokenizer,
-            model,
-        })
+            .map_err(|error| Error::InvalidModelFile(format!("merges: {error}")))?;
+        Ok(RankedBpe { spelling, model })
     }
 
-    /// Whether a start-of-text token is added when the file does not say.
-    pub fn adds_bos(&self) -> bool {
-        self.pre_tokenizer.adds_bos
-    }
-
-    /// Appends the ids of `text`. A byte without a token of its own becomes the unknown token; a
-    /// vocabulary without one drops it, as llama.cpp does.
+    /// Appends the ids of a piece, in which spaces are still spaces. A character (of a byte-level
+    /// vocabulary: a byte) without a token becomes the unknown token; a vocabulary without one
+    /// drops it, as llama.cpp does.
     ///
     /// # Errors
     /// [`Error::Internal`] if the `tokenizers` crate fails.
-    pub fn encode(&self, text: &str, ids: &mut Vec<u32>) -> Result<()> {
-        let mut stand_ins = String::new();
-        self.pre_tokenizer.split(text, &mut |piece| {
-            stand_ins.clear();
-            byte_level::encode(piece.as_bytes(), &mut stand_ins);
-            let tokens = self
-                .model
-                .tokenize(&stand_ins)
-                .map_err(|error| Error::Internal(format!("byte-level BPE: {error}")))?;
-            ids.extend(tokens.iter().map(|token| token.id));
-            Ok(())
+    pub fn encode(&self, piece: &str, ids: &mut Vec<u32>) -> Result<()> {
+        let spelled = match self.spelling {
+            TokenSpelling::ByteLevel => {
+                let mut stand_ins = String::with_capacity(2 * piece.len());
+                byte_level::encode(piece.as_bytes(), &mut stand_ins);
+                stand_ins
+            }
+            TokenSpelling::SentencePiece => piece.replace(' ', "▁"),
+        };
+        let tokens = self
+            .model
+            .tokenize(&spelled)
+            .map_err(|error| Error::Internal(format!("BPE: {error}")))?;
+        ids.extend(tokens.iter().map(|token| token.id));
+        Ok(())
+    }
+}
+
+/// The two tokens of a merge written "left right"; a part may start with a space but not contain
+/// another.
+///
+/// # Errors
+/// [`Error::InvalidModelFile`] if it is not two.
+pub fn parse_merge(merge: &str) -> Result<(String, String)> {
+    let first_bytes = merge.chars().next().map_or(0, char::len_utf8);
+    merge[first_bytes..]
+        .split_once(' ')
+        .map(|(left, right)| {
+            (
+                merge[..first_bytes + left.len()].to_owned(),
+                right.to_owned(),
+            )
         })
-    }
-}
-
-/// "left right"; a part may start with a space but not contain another.
-fn parse_merge(merge: &str, longest_bytes: usize) -> Result<(String, String)> {
-    let space = merge
-        .bytes()
-        .skip(1)
-        .position(|byte| byte == b' ')
-        .map(|index| index + 1);
-    let (left, right) = space
-        .map(|space| (&merge[..space], &merge[space + 1..]))
         .filter(|(_, right)| !right.is_empty())
-        .ok_or_else(|| invalid_merge(merge, "is not two tokens"))?;
-    // The crate joins the two in a buffer as long as the longest token.
-    if left.len() + right.len() > longest_bytes {
-        return Err(invalid_merge(merge, "makes no token"));
-    }
-    Ok((left.to_owned(), right.to_owned()))
-}
-
-fn invalid_merge(merge: &str, fault: &str) -> Error {
-    let shown: String = merge.chars().take(80).collect();
-    Error::InvalidModelFile(format!("{MERGES_KEY}: {shown:?} {fault}"))
+        .ok_or_else(|| {
+            let shown: String = merge.chars().take(80).collect();
+            Error::InvalidModelFile(format!("merges: {shown:?} is not two tokens"))
+        })
 }

@@ -90,7 +90,7 @@ impl TokenDecoder {
         TokenDecoder {
             stream: Utf8Stream::default(),
             skip_special,
-            drop_space: at_start && tokenizer.adds_space_prefix(),
+            drop_space: at_start && tokenizer.drops_first_space(),
         }
     }
 

@@ -1,20 +1,29 @@
 //! Between text and token ids: tokenizer, byte-exact detokenizer, stop strings.
 
 mod bpe;
+mod byte_fallback;
 mod byte_level;
+mod charsmap;
+mod description;
 mod detokenizer;
 mod fill_in_middle;
+mod from_gguf;
+mod from_hugging_face;
+mod normalizer;
 mod placement;
 mod pre_tokenizers;
 mod sentencepiece;
 mod special_tokens;
+mod splitter;
 mod stop;
 mod text_index;
 mod tokenizer;
+mod unigram;
 mod utf8;
 mod vocabulary;
 
 pub use detokenizer::Detokenizer;
+pub use from_hugging_face::HuggingFaceFiles;
 pub use placement::Place;
 pub use stop::{StopMatcher, StopOutcome};
 pub use tokenizer::Tokenizer;

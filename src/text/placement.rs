@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use super::normalizer::Normalized;
 use super::tokenizer::Tokenizer;
 
 /// Where a token lies in the text it was made from.
@@ -16,11 +17,13 @@ pub struct Place {
 
 /// A part of the text that was tokenised on its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PlacedSegment {
+pub struct PlacedSegment<'t> {
     /// Which of the ids came of it.
     pub tokens: Range<usize>,
     /// Where it begins in the text.
     pub start_byte: usize,
+    /// The text that its tokens spell.
+    pub normalized: Normalized<'t>,
     /// Its first token begins with a space that is not in the text.
     pub drops_space: bool,
 }
@@ -31,35 +34,76 @@ pub fn place(
     tokenizer: &Tokenizer,
     text: &str,
     ids: &[u32],
-    segments: &[PlacedSegment],
+    segments: &[PlacedSegment<'_>],
 ) -> Vec<Place> {
     let mut cursor = Cursor::default();
     let mut places = Vec::with_capacity(ids.len());
     for segment in segments {
         places.resize(segment.tokens.start, cursor.place(text));
-        cursor.move_to(text, segment.start_byte);
+        let spelled = &*segment.normalized.text;
+        let mut at = 0;
+        let mut after_unknown = false;
         for index in segment.tokens.clone() {
-            let mut bytes = tokenizer.token_bytes(ids[index]);
-            let mut place = cursor.place(text);
-            if segment.drops_space && index == segment.tokens.start {
-                place.drops_space = true;
-                bytes = bytes.strip_prefix(b" ").unwrap_or(bytes);
-            }
-            places.push(place);
-            let rest = &text.as_bytes()[cursor.byte..];
-            let width = match rest.starts_with(bytes) {
-                true => bytes.len(),
-                // The unknown token stands for a byte.
-                false if tokenizer.is_special(ids[index]) => usize::from(!rest.is_empty()),
-                // SentencePiece reads ▁ as a space.
-                false => text.get(cursor.byte..).map_or(0, first_char_bytes),
+            let bytes = tokenizer.token_bytes(ids[index]);
+            let is_unknown = tokenizer.is_special(ids[index]);
+            let drops_space = segment.drops_space && index == segment.tokens.start;
+            let bytes = match drops_space {
+                true => bytes.strip_prefix(b" ").unwrap_or(bytes),
+                false => bytes,
             };
-            cursor.move_to(text, cursor.byte + width);
+            if !is_unknown {
+                at += skipped_bytes(spelled, at, bytes, after_unknown);
+            }
+            after_unknown = is_unknown;
+            let origin = segment.normalized.origin(at);
+            cursor.move_to(
+                text,
+                segment.start_byte.saturating_add(origin).min(text.len()),
+            );
+            places.push(Place {
+                drops_space,
+                ..cursor.place(text)
+            });
+            let rest = &spelled.as_bytes()[at..];
+            at += match spelled_bytes(rest, bytes) {
+                Some(width) => width,
+                // The unknown token stands for a byte.
+                None if is_unknown => usize::from(!rest.is_empty()),
+                None => spelled.get(at..).map_or(0, first_char_bytes),
+            };
         }
+        let end = segment.normalized.origin(at);
+        cursor.move_to(text, segment.start_byte.saturating_add(end).min(text.len()));
     }
     cursor.move_to(text, text.len());
     places.resize(ids.len(), cursor.place(text));
     places
+}
+
+/// How far behind `at` the token begins, if it does not there: behind white space that is in no
+/// piece, behind characters that became one unknown token.
+fn skipped_bytes(spelled: &str, at: usize, token: &[u8], after_unknown: bool) -> usize {
+    const REACH_BYTES: usize = 256;
+    let rest = &spelled.as_bytes()[at..];
+    let reach = match after_unknown {
+        true => rest.len(),
+        false => rest.len() - rest.trim_ascii_start().len(),
+    };
+    (0..=reach.min(REACH_BYTES))
+        .filter(|skipped| spelled.is_char_boundary(at + skipped))
+        .find(|&skipped| spelled_bytes(&rest[skipped..], token).is_some())
+        .unwrap_or(0)
+}
+
+/// How many bytes of `rest` the token spells, if it does. SentencePiece reads ▁ as a space.
+fn spelled_bytes(rest: &[u8], token: &[u8]) -> Option<usize> {
+    token.iter().try_fold(0, |at, &byte| {
+        if rest.get(at) == Some(&byte) {
+            return Some(at + 1);
+        }
+        let sign = "▁".as_bytes();
+        (byte == b' ' && rest[at..].starts_with(sign)).then_some(at + sign.len())
+    })
 }
 
 fn first_char_bytes(text: &str) -> usize {

@@ -4,8 +4,6 @@
 use std::collections::BinaryHeap;
 
 use super::text_index::TextIndex;
-use super::vocabulary::{Vocabulary, token_texts};
-use crate::weights::Metadata;
 use crate::{Error, Result};
 
 /// A SentencePiece BPE encoder.
@@ -24,33 +22,23 @@ pub struct SentencePieceBpe {
     words_stand_apart: bool,
 }
 
-const SCORES_KEY: &str = "tokenizer.ggml.scores";
-
 impl SentencePieceBpe {
-    /// Builds the encoder from the file's tokens and scores.
+    /// Builds the encoder from tokens and their scores, of which there are as many.
     ///
     /// # Errors
-    /// [`Error::InvalidModelFile`] if scores are missing or do not fit the tokens, or if a byte
-    /// has no token and there is no unknown token.
-    pub fn from_gguf(metadata: &Metadata, vocabulary: &Vocabulary) -> Result<SentencePieceBpe> {
-        let texts = token_texts(metadata)?;
-        let scores = metadata
-            .f32s(SCORES_KEY)?
-            .ok_or_else(|| Error::InvalidModelFile(format!("{SCORES_KEY} is missing")))?;
-        if scores.len() != texts.len() {
-            return Err(Error::InvalidModelFile(format!(
-                "{SCORES_KEY} has {} entries for {} tokens",
-                scores.len(),
-                texts.len()
-            )));
-        }
+    /// [`Error::InvalidModelFile`] if a byte has no token and there is no unknown token.
+    pub fn new(
+        texts: &[String],
+        scores: &[f32],
+        unknown_id: Option<u32>,
+    ) -> Result<SentencePieceBpe> {
         let tokens = TextIndex::new(texts);
         let byte_ids = (0..=255u8)
             .map(|byte| {
                 tokens
                     .get(format!("<0x{byte:02X}>").as_bytes())
                     .or_else(|| tokens.get(&[byte]))
-                    .or(vocabulary.unknown_id)
+                    .or(unknown_id)
                     .ok_or_else(|| {
                         Error::InvalidModelFile(format!(
                             "no token for byte 0x{byte:02X} and no unknown token"
@@ -225,20 +213,12 @@ impl Eq for Merge {}
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::vocabulary::TokenSpelling;
     use proptest::prelude::*;
 
     fn encoder(tokens: &[(&str, f32)]) -> SentencePieceBpe {
-        let mut metadata = Metadata::new();
         let texts: Vec<String> = tokens.iter().map(|token| token.0.to_owned()).collect();
         let scores: Vec<f32> = tokens.iter().map(|token| token.1).collect();
-        let mut types = vec![1i32; texts.len()];
-        types[0] = 2;
-        metadata.insert("tokenizer.ggml.tokens", texts);
-        metadata.insert("tokenizer.ggml.scores", scores);
-        metadata.insert("tokenizer.ggml.token_type", types);
-        let vocabulary = Vocabulary::from_gguf(&metadata, TokenSpelling::SentencePiece).unwrap();
-        SentencePieceBpe::from_gguf(&metadata, &vocabulary).unwrap()
+        SentencePieceBpe::new(&texts, &scores, Some(0)).unwrap()
     }
 
     /// The rule read literally: rescan all neighbours after every merge.

@@ -16,8 +16,25 @@ pub struct SpecialToken {
     pub text: Box<str>,
     /// Its id.
     pub id: u32,
+    /// White space before it is dropped.
+    pub strips_preceding_space: bool,
     /// White space after it is dropped.
     pub strips_following_space: bool,
+    /// It is no token where a letter or digit stands next to it.
+    pub stands_alone: bool,
+}
+
+impl SpecialToken {
+    /// A token that leaves alone what stands around it.
+    pub fn new(text: &str, id: u32) -> SpecialToken {
+        SpecialToken {
+            text: text.into(),
+            id,
+            strips_preceding_space: false,
+            strips_following_space: false,
+            stands_alone: false,
+        }
+    }
 }
 
 /// A part of a prompt.
@@ -50,6 +67,12 @@ impl SpecialTokens {
         Some(&self.tokens[index.ok()?])
     }
 
+    /// Whether white space next to some token is dropped.
+    pub fn drops_text(&self) -> bool {
+        let mut tokens = self.tokens.iter();
+        tokens.any(|token| token.strips_preceding_space || token.strips_following_space)
+    }
+
     /// Calls `visit` with the segments of `text` in order and the byte at which each begins:
     /// leftmost special token first, the longest where several start.
     pub fn split<'t, E>(
@@ -70,16 +93,24 @@ impl SpecialTokens {
                 at += 1;
                 continue;
             };
-            if done < at {
-                visit(done, Segment::Text(&text[done..at]))?;
+            let end = at + token.text.len();
+            if token.stands_alone
+                && (text[..at].ends_with(is_word) || text[end..].starts_with(is_word))
+            {
+                at = end;
+                continue;
+            }
+            let mut before = &text[done..at];
+            if token.strips_preceding_space {
+                before = before.trim_end();
+            }
+            if !before.is_empty() {
+                visit(done, Segment::Text(before))?;
             }
             visit(at, Segment::Special(token.id))?;
-            at += token.text.len();
+            at = end;
             if token.strips_following_space {
-                // The white space of C's isspace.
-                while at < bytes.len() && matches!(bytes[at], b' ' | b'\t'..=b'\r') {
-                    at += 1;
-                }
+                at = text.len() - text[end..].trim_start().len();
             }
             done = at;
         }
@@ -117,6 +148,10 @@ impl SpecialTokens {
     }
 }
 
+fn is_word(character: char) -> bool {
+    character.is_alphanumeric() || character == '_'
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -128,9 +163,10 @@ mod tests {
                 .iter()
                 .enumerate()
                 .map(|(id, &text)| SpecialToken {
-                    text: text.into(),
-                    id: id as u32,
+                    strips_preceding_space: text.starts_with('~'),
                     strips_following_space: text.ends_with('~'),
+                    stands_alone: text.starts_with('@'),
+                    ..SpecialToken::new(text, id as u32)
                 })
                 .collect(),
         )
@@ -169,6 +205,28 @@ mod tests {
         assert_eq!(split(&special, ""), []);
         assert_eq!(special.get("<s>").unwrap().id, 0);
         assert_eq!(special.get("<s"), None);
+    }
+
+    #[test]
+    fn white_space_and_words_around_a_token_count_where_it_says_so() {
+        let special = tokens(&["~x", "@"]);
+        assert_eq!(
+            split(&special, " \u{3000}~x a \n~x ~x"),
+            [
+                Segment::Special(0),
+                Segment::Text(" a"),
+                Segment::Special(0),
+                Segment::Special(0)
+            ]
+        );
+        assert_eq!(
+            split(&special, "a@ @ @b"),
+            [
+                Segment::Text("a@ "),
+                Segment::Special(1),
+                Segment::Text(" @b")
+            ]
+        );
     }
 
     proptest! {

@@ -1,13 +1,21 @@
-//! Text to token ids and back, built from the metadata of a GGUF file (API.md 4.2, 6.3, 6.5).
-//! Knows nothing of requests, streams or models.
+//! Text to token ids and back, as a file describes it (API.md 4.2, 6.3, 6.5). Knows nothing of
+//! requests, streams or models.
 
-use super::bpe::ByteLevelBpe;
+use std::borrow::Cow;
+
+use super::bpe::RankedBpe;
+use super::description::{Algorithm, Description, SpacePrefix};
 use super::detokenizer::TokenDecoder;
 use super::fill_in_middle::MiddleTokens;
+use super::from_gguf;
+use super::from_hugging_face::{self, HuggingFaceFiles};
+use super::normalizer::{Normalized, Normalizer, Step};
 use super::placement::{self, Place, PlacedSegment};
 use super::sentencepiece::SentencePieceBpe;
-use super::special_tokens::{Segment, SpecialToken, SpecialTokens};
-use super::vocabulary::{TokenKind, TokenSpelling, Vocabulary, token_texts};
+use super::special_tokens::{Segment, SpecialTokens};
+use super::splitter::Splitter;
+use super::unigram::Unigram;
+use super::vocabulary::{TokenKind, TokenSpelling, Vocabulary};
 use crate::weights::Metadata;
 use crate::{Error, Result};
 
@@ -15,71 +23,87 @@ use crate::{Error, Result};
 pub struct Tokenizer {
     vocabulary: Vocabulary,
     special: SpecialTokens,
+    normalizer: Normalizer,
+    space_prefix: SpacePrefix,
+    splitter: Splitter,
     encoder: Encoder,
     adds_bos: bool,
     adds_eos: bool,
-    adds_space_prefix: bool,
+    /// Decoding from the beginning drops the space that encoding put there.
+    drops_first_space: bool,
+    /// No text becomes shorter than its characters put together: none is dropped, none fused.
+    keeps_text: bool,
     middle_tokens: Option<MiddleTokens>,
     chat_template: Option<Box<str>>,
 }
 
 enum Encoder {
-    ByteLevel(ByteLevelBpe),
-    SentencePiece(SentencePieceBpe),
+    Ranked(RankedBpe),
+    Scored(SentencePieceBpe),
+    Unigram(Unigram),
 }
 
 impl Tokenizer {
-    /// Builds the tokenizer that the file describes.
+    /// Builds the tokenizer that the metadata of a GGUF file describe.
     ///
     /// # Errors
     /// [`Error::UnsupportedModel`] for a tokenizer or pre-tokenizer this build does not know,
     /// [`Error::InvalidModelFile`] for metadata that is missing or contradicts itself.
     pub fn from_gguf(metadata: &Metadata) -> Result<Tokenizer> {
-        let model = metadata
-            .str("tokenizer.ggml.model")?
-            .ok_or_else(|| Error::InvalidModelFile("tokenizer.ggml.model is missing".to_owned()))?;
-        let spelling = match model {
-            "gpt2" => TokenSpelling::ByteLevel,
-            "llama" => TokenSpelling::SentencePiece,
-            other => {
-                let other: String = other.chars().take(64).collect();
-                return Err(Error::UnsupportedModel(format!(
-                    "tokenizer {other:?} (tokenizer.ggml.model)"
-                )));
+        Tokenizer::new(from_gguf::describe(metadata)?)
+    }
+
+    /// Builds the tokenizer that the files of a Hugging Face folder describe.
+    ///
+    /// # Errors
+    /// [`Error::UnsupportedModel`] naming a part of a tokenizer that this build does not know,
+    /// [`Error::InvalidModelFile`] for files that are no JSON or contradict themselves.
+    pub fn from_hugging_face(files: &HuggingFaceFiles<'_>) -> Result<Tokenizer> {
+        Tokenizer::new(from_hugging_face::describe(files)?)
+    }
+
+    fn new(description: Description<'_>) -> Result<Tokenizer> {
+        let Description {
+            texts,
+            kinds,
+            spelling,
+            roles,
+            ..
+        } = description;
+        let mut fuses = false;
+        let encoder = match description.algorithm {
+            Algorithm::Merges(merges) => {
+                fuses = merges.fuse_unknown;
+                Encoder::Ranked(RankedBpe::new(&texts, spelling, merges, roles.unknown_id)?)
+            }
+            Algorithm::Scores(scores) => {
+                Encoder::Scored(SentencePieceBpe::new(&texts, &scores, roles.unknown_id)?)
+            }
+            Algorithm::Unigram { scores } => {
+                fuses = true;
+                Encoder::Unigram(Unigram::new(&texts, &kinds, scores, roles.unknown_id)?)
             }
         };
-        let vocabulary = Vocabulary::from_gguf(metadata, spelling)?;
-        // What holds when the file does not say: (start of text, space prefix).
-        let (encoder, adds_bos, adds_space_prefix) = match spelling {
-            TokenSpelling::ByteLevel => {
-                let bpe = ByteLevelBpe::from_gguf(metadata, &vocabulary)?;
-                let adds_bos = bpe.adds_bos() && vocabulary.bos_id.is_some();
-                (Encoder::ByteLevel(bpe), adds_bos, false)
-            }
-            TokenSpelling::SentencePiece => {
-                let bpe = SentencePieceBpe::from_gguf(metadata, &vocabulary)?;
-                let adds_bos = vocabulary.bos_id.is_some();
-                let prefix = metadata
-                    .bool("tokenizer.ggml.add_space_prefix")?
-                    .unwrap_or(true);
-                (Encoder::SentencePiece(bpe), adds_bos, prefix)
-            }
-        };
-        let said = |key: &str, id: Option<u32>, default| match metadata.bool(key)? {
-            Some(true) if id.is_none() => Err(Error::InvalidModelFile(format!(
-                "{key} is true, but there is no such token"
-            ))),
-            said => Ok(said.unwrap_or(default)),
-        };
+        let special = SpecialTokens::new(description.special);
+        let mut steps = description.normalizer.steps.iter();
+        let keeps_text = !(fuses
+            || special.drops_text()
+            || description.splitter.drops_text()
+            || steps.any(Step::drops_text));
         Ok(Tokenizer {
-            adds_bos: said("tokenizer.ggml.add_bos_token", vocabulary.bos_id, adds_bos)?,
-            adds_eos: said("tokenizer.ggml.add_eos_token", vocabulary.eos_id, false)?,
-            adds_space_prefix,
-            chat_template: metadata.str("tokenizer.chat_template")?.map(Box::from),
-            special: special_tokens(metadata, &vocabulary)?,
-            middle_tokens: MiddleTokens::from_gguf(metadata, &vocabulary)?,
-            vocabulary,
+            vocabulary: Vocabulary::new(&texts, kinds, spelling, &roles)?,
+            special,
+            normalizer: description.normalizer,
+            space_prefix: description.space_prefix,
+            splitter: description.splitter,
             encoder,
+            adds_bos: description.adds_bos,
+            adds_eos: description.adds_eos,
+            drops_first_space: description.space_prefix != SpacePrefix::Never
+                && spelling == TokenSpelling::SentencePiece,
+            keeps_text,
+            middle_tokens: description.middle_tokens,
+            chat_template: description.chat_template,
         })
     }
 
@@ -105,40 +129,40 @@ impl Tokenizer {
     }
 
     /// Encodes and calls `visit` with each segment that the text was cut into.
-    fn encode_segments(
+    fn encode_segments<'t>(
         &self,
-        text: &str,
+        text: &'t str,
         add_special: bool,
-        mut visit: impl FnMut(PlacedSegment),
+        mut visit: impl FnMut(PlacedSegment<'t>),
     ) -> Result<Vec<u32>> {
         let mut ids = Vec::new();
         if add_special && self.adds_bos {
             ids.extend(self.vocabulary.bos_id);
         }
-        // SentencePiece models saw words with their space; text that begins, or follows a special
-        // token, is given one.
-        let mut takes_prefix = self.adds_space_prefix;
         self.special.split(text, |start_byte, segment| {
             let first = ids.len();
             let mut drops_space = false;
-            match segment {
+            let normalized = match segment {
                 Segment::Special(id) => {
                     ids.push(id);
-                    takes_prefix = self.adds_space_prefix;
+                    Normalized::default()
                 }
-                Segment::Text(text) => match &self.encoder {
-                    Encoder::ByteLevel(bpe) => bpe.encode(text, &mut ids)?,
-                    Encoder::SentencePiece(bpe) if takes_prefix => {
-                        bpe.encode(&format!(" {text}"), &mut ids);
-                        takes_prefix = false;
-                        drops_space = true;
-                    }
-                    Encoder::SentencePiece(bpe) => bpe.encode(text, &mut ids),
-                },
-            }
+                Segment::Text(text) => {
+                    let normalized = self.normalizer.normalize(text);
+                    let text = &normalized.text;
+                    drops_space = self.space_prefix.applies(start_byte, text);
+                    let spelled = match drops_space {
+                        true => Cow::Owned(format!(" {text}")),
+                        false => Cow::Borrowed(&**text),
+                    };
+                    self.encode_text(&spelled, &mut ids)?;
+                    normalized
+                }
+            };
             visit(PlacedSegment {
                 tokens: first..ids.len(),
                 start_byte,
+                normalized,
                 drops_space,
             });
             Ok::<(), Error>(())
@@ -147,6 +171,17 @@ impl Tokenizer {
             ids.extend(self.vocabulary.eos_id);
         }
         Ok(ids)
+    }
+
+    fn encode_text(&self, text: &str, ids: &mut Vec<u32>) -> Result<()> {
+        self.splitter.split(text, &mut |piece| {
+            match &self.encoder {
+                Encoder::Ranked(bpe) => bpe.encode(piece, ids)?,
+                Encoder::Scored(bpe) => bpe.encode(piece, ids),
+                Encoder::Unigram(unigram) => unigram.encode(piece, ids),
+            }
+            Ok(())
+        })
     }
 
     /// The prompt that asks for what stands between `prefix` and `suffix`, and where its tokens lie
@@ -227,6 +262,9 @@ impl Tokenizer {
 
     /// A lower bound on the tokens that `text_bytes` of text take, whatever the text.
     pub fn fewest_tokens(&self, text_bytes: usize) -> usize {
+        if !self.keeps_text {
+            return 0;
+        }
         let ids = 0..u32::try_from(self.vocab_size()).unwrap_or(u32::MAX);
         let longest = ids.map(|id| self.token_bytes(id).len()).max().unwrap_or(0);
         // An unknown character is one token, and a normalizer may compose three characters into
@@ -266,9 +304,9 @@ impl Tokenizer {
             .or_else(|| self.eos_ids().first().copied())
     }
 
-    /// Whether text that begins, or follows a special token, is given a leading space.
-    pub fn adds_space_prefix(&self) -> bool {
-        self.adds_space_prefix
+    /// Whether a text decoded from its beginning loses a leading space, which encoding put there.
+    pub fn drops_first_space(&self) -> bool {
+        self.drops_first_space
     }
 
     /// The file's template of conversations, if it has one. Never rendered here: it tells how the
@@ -286,31 +324,4 @@ impl std::fmt::Debug for Tokenizer {
             .field("eos_ids", &self.eos_ids())
             .finish_non_exhaustive()
     }
-}
-
-/// The tokens whose literal text is recognised in a prompt.
-fn special_tokens(metadata: &Metadata, vocabulary: &Vocabulary) -> Result<SpecialTokens> {
-    // GGUF has no field for it; llama.cpp goes by the name as well.
-    let name = metadata
-        .str("general.name")?
-        .unwrap_or_default()
-        .to_lowercase();
-    let is_phi3 = name.contains("phi-3") || name.contains("phi3");
-    let tokens = token_texts(metadata)?
-        .iter()
-        .zip(0u32..)
-        .filter(|&(_, id)| {
-            matches!(
-                vocabulary.kind(id),
-                TokenKind::Control | TokenKind::Unknown | TokenKind::UserDefined
-            )
-        })
-        .map(|(text, id)| SpecialToken {
-            text: text.as_str().into(),
-            id,
-            strips_following_space: is_phi3
-                && !matches!(text.as_str(), "<unk>" | "<s>" | "<|endoftext|>"),
-        })
-        .collect();
-    Ok(SpecialTokens::new(tokens))
 }

@@ -1,8 +1,9 @@
-//! The tokens of a GGUF file: what each is, which bytes it stands for, which ids mean start and
-//! end of text. Knows nothing of how text becomes tokens.
+//! The tokens of a model: what each is, which bytes it stands for, which ids mean start and end of
+//! text. Knows nothing of files or of how text becomes tokens.
 
+use super::byte_fallback::byte_of;
 use super::byte_level;
-use crate::weights::{Metadata, MetadataValue};
+use super::description::Roles;
 use crate::{Error, Result};
 
 /// How the texts of ordinary tokens are written.
@@ -14,7 +15,7 @@ pub enum TokenSpelling {
     SentencePiece,
 }
 
-/// What a token is (`tokenizer.ggml.token_type`).
+/// What a token is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TokenKind {
     /// Ordinary text.
@@ -42,8 +43,6 @@ pub struct Vocabulary {
     pub bos_id: Option<u32>,
     /// End of text.
     pub eos_id: Option<u32>,
-    /// What stands for text that no token covers.
-    pub unknown_id: Option<u32>,
     /// All ids that end a generation, `eos_id` first.
     pub end_ids: Vec<u32>,
 }
@@ -69,6 +68,9 @@ const END_TEXTS: &[&str] = &[
     "<|end_of_text|>",
     "<end_of_utterance>",
     "<eos>",
+    "<turn|>",
+    "<|tool_response>",
+    "[e~[",
     "<｜end▁of▁sentence｜>",
     // Padding and separators of code models: past these the file being written is over.
     "<|fim_pad|>",
@@ -84,17 +86,22 @@ const END_TEXTS: &[&str] = &[
     "<|file_sep|>",
 ];
 
-const TOKENS_KEY: &str = "tokenizer.ggml.tokens";
-
 impl Vocabulary {
-    /// Reads the tokens.
+    /// The tokens with these texts and kinds, of which there are as many; kinds as
+    /// [`settle_kinds`] leaves them.
     ///
     /// # Errors
-    /// [`Error::InvalidModelFile`] if the token list is missing, contradicts the list of types, or
-    /// a byte token does not spell a byte.
-    pub fn from_gguf(metadata: &Metadata, spelling: TokenSpelling) -> Result<Vocabulary> {
-        let texts = token_texts(metadata)?;
-        let kinds = token_kinds(metadata, texts)?;
+    /// [`Error::InvalidModelFile`] if there are none, or a byte token does not spell a byte.
+    pub fn new(
+        texts: &[String],
+        kinds: Vec<TokenKind>,
+        spelling: TokenSpelling,
+        roles: &Roles,
+    ) -> Result<Vocabulary> {
+        if texts.is_empty() || u32::try_from(texts.len()).is_err() {
+            let count = texts.len();
+            return Err(Error::InvalidModelFile(format!("{count} tokens")));
+        }
         let total_bytes: usize = texts.iter().map(String::len).sum();
         let mut bytes = Vec::with_capacity(total_bytes);
         let mut ends = Vec::with_capacity(texts.len());
@@ -106,40 +113,15 @@ impl Vocabulary {
             ends.push(end);
         }
         bytes.shrink_to_fit();
-        let mut vocabulary = Vocabulary {
+        let named_ends = roles.eos_id.iter().chain(&roles.end_ids).copied();
+        Ok(Vocabulary {
             kinds,
             bytes,
             ends,
-            bos_id: None,
-            eos_id: None,
-            unknown_id: None,
-            end_ids: Vec::new(),
-        };
-        // llama.cpp's defaults where the file names no id. The byte-level ones are Falcon's, so
-        // they count only where that id is a control token.
-        let (bos, eos, unknown) = match spelling {
-            TokenSpelling::SentencePiece => (Some(1), Some(2), Some(0)),
-            TokenSpelling::ByteLevel if vocabulary.kind(11) == TokenKind::Control => {
-                (Some(11), Some(11), None)
-            }
-            TokenSpelling::ByteLevel => (None, None, None),
-        };
-        let named = |key: &str, default| vocabulary.named_id(metadata, key, default);
-        let bos_id = named("tokenizer.ggml.bos_token_id", bos)?;
-        let eos_id = named("tokenizer.ggml.eos_token_id", eos)?;
-        let unknown_id = named("tokenizer.ggml.unknown_token_id", unknown)?;
-        let turn_ends = [
-            named("tokenizer.ggml.eot_token_id", None)?,
-            named("tokenizer.ggml.eom_token_id", None)?,
-        ];
-        vocabulary.bos_id = bos_id;
-        vocabulary.eos_id = eos_id;
-        vocabulary.unknown_id = unknown_id;
-        vocabulary.end_ids = end_ids(
-            texts,
-            eos_id.into_iter().chain(turn_ends.into_iter().flatten()),
-        );
-        Ok(vocabulary)
+            bos_id: roles.bos_id,
+            eos_id: roles.eos_id,
+            end_ids: end_ids(texts, named_ends),
+        })
     }
 
     /// Number of tokens.
@@ -165,76 +147,16 @@ impl Vocabulary {
         };
         &self.bytes[start as usize..end as usize]
     }
-
-    /// The id under `key`, else `default`. An id outside the vocabulary names nothing: converters
-    /// write -1, signed or not, for "none".
-    pub fn named_id(
-        &self,
-        metadata: &Metadata,
-        key: &str,
-        default: Option<u32>,
-    ) -> Result<Option<u32>> {
-        let named = match metadata.get(key) {
-            Some(MetadataValue::I32(-1) | MetadataValue::I64(-1)) => None,
-            _ => metadata.u32(key)?,
-        };
-        let exists = |id: &u32| (*id as usize) < self.len();
-        Ok(named.filter(exists).or(default.filter(exists)))
-    }
 }
 
-/// The tokens' texts as the file writes them.
-///
-/// # Errors
-/// [`Error::InvalidModelFile`] if there are none.
-pub fn token_texts(metadata: &Metadata) -> Result<&[String]> {
-    let texts = metadata.strings(TOKENS_KEY)?.unwrap_or_default();
-    if texts.is_empty() {
-        return Err(Error::InvalidModelFile(format!(
-            "{TOKENS_KEY} is missing or empty"
-        )));
+/// Makes control tokens of those that end texts. Converters sometimes call them normal or
+/// user-defined; shown as text they would leak.
+pub fn settle_kinds(texts: &[String], kinds: &mut [TokenKind]) {
+    for (text, kind) in texts.iter().zip(kinds) {
+        if end_text_index(text).is_some() {
+            *kind = TokenKind::Control;
+        }
     }
-    if u32::try_from(texts.len()).is_err() {
-        return Err(Error::InvalidModelFile(format!(
-            "{TOKENS_KEY} has {} tokens",
-            texts.len()
-        )));
-    }
-    Ok(texts)
-}
-
-fn token_kinds(metadata: &Metadata, texts: &[String]) -> Result<Vec<TokenKind>> {
-    let Some(types) = metadata.i32s("tokenizer.ggml.token_type")? else {
-        return Ok(texts
-            .iter()
-            .map(|text| known_end(text).unwrap_or(TokenKind::Normal))
-            .collect());
-    };
-    if types.len() != texts.len() {
-        return Err(Error::InvalidModelFile(format!(
-            "tokenizer.ggml.token_type has {} entries for {} tokens",
-            types.len(),
-            texts.len()
-        )));
-    }
-    let kinds = types.iter().zip(texts).map(|(&token_type, text)| {
-        let kind = match token_type {
-            2 => TokenKind::Unknown,
-            3 => TokenKind::Control,
-            4 => TokenKind::UserDefined,
-            5 => TokenKind::Unused,
-            6 => TokenKind::Byte,
-            // 1 is normal, 0 undefined; llama.cpp takes others for undefined as well.
-            _ => TokenKind::Normal,
-        };
-        known_end(text).unwrap_or(kind)
-    });
-    Ok(kinds.collect())
-}
-
-/// Converters sometimes call end tokens normal or user-defined; shown as text they would leak.
-fn known_end(text: &str) -> Option<TokenKind> {
-    end_text_index(text).map(|_| TokenKind::Control)
 }
 
 fn end_text_index(text: &str) -> Option<usize> {
@@ -267,10 +189,12 @@ fn end_ids(texts: &[String], named: impl Iterator<Item = u32>) -> Vec<u32> {
     } else {
         None
     };
+    // Gemma 4 has a `</s>` that is a tag of its texts.
+    let tag = id_of("<|tool_response>").and(id_of("</s>"));
     by_text
         .into_iter()
         .flatten()
-        .filter(|&id| Some(id) != inner_end)
+        .filter(|&id| Some(id) != inner_end && Some(id) != tag)
         .for_each(push);
     ids
 }
@@ -283,8 +207,9 @@ fn push_bytes(
 ) -> Result<()> {
     match (kind, spelling) {
         (TokenKind::Unused, _) => {}
-        (TokenKind::Byte, _) => out.push(spelled_byte(text).ok_or_else(|| {
-            Error::InvalidModelFile(format!("{TOKENS_KEY}: byte token {text:?} is not <0xHH>"))
+        (TokenKind::Byte, _) => out.push(byte_of(text).ok_or_else(|| {
+            let shown: String = text.chars().take(80).collect();
+            Error::InvalidModelFile(format!("byte token {shown:?} is not <0xHH>"))
         })?),
         (TokenKind::Normal, TokenSpelling::ByteLevel) => byte_level::decode(text, out),
         (TokenKind::Normal, TokenSpelling::SentencePiece) => {
@@ -300,12 +225,4 @@ fn push_bytes(
         }
     }
     Ok(())
-}
-
-fn spelled_byte(text: &str) -> Option<u8> {
-    let digits = text.strip_prefix("<0x")?.strip_suffix('>')?;
-    if digits.len() != 2 || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
-        return None;
-    }
-    u8::from_str_radix(digits, 16).ok()
 }

@@ -1,0 +1,72 @@
+//! Token ids of texts, and the texts back: reads JSON strings from standard input, one a line, and
+//! writes `{"ids":[...],"text":"..."}` for each:
+//! `cargo run --example tokenize -- FILE.gguf | FOLDER [--special]`
+//!
+//! A folder holds `tokenizer.json` and what belongs to it. With `--special` the model's own start-
+//! and end-of-text tokens are added.
+
+use std::{
+    fs,
+    io::{BufRead, Write},
+    path::Path,
+    process::ExitCode,
+};
+
+use inpage::{
+    text::{HuggingFaceFiles, Tokenizer},
+    weights::{FileSource, Gguf},
+};
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), Box<dyn std::error::Error>> {
+    let (mut path, mut add_special) = (None, false);
+    for argument in std::env::args().skip(1) {
+        match argument.as_str() {
+            "--special" => add_special = true,
+            _ => path = Some(argument),
+        }
+    }
+    let path = path.ok_or("usage: tokenize FILE.gguf | FOLDER [--special] < lines.jsonl")?;
+    let tokenizer = load(Path::new(&path))?;
+    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    for line in std::io::stdin().lock().lines() {
+        let text: String = serde_json::from_str(&line?)?;
+        let ids = tokenizer.encode(&text, add_special)?;
+        let text = tokenizer.decode(&ids, false);
+        serde_json::to_writer(&mut out, &serde_json::json!({ "ids": ids, "text": text }))?;
+        out.write_all(b"\n")?;
+    }
+    Ok(out.flush()?)
+}
+
+fn load(path: &Path) -> Result<Tokenizer, Box<dyn std::error::Error>> {
+    if !path.is_dir() {
+        let gguf = pollster::block_on(Gguf::read(&FileSource::open(path)?))?;
+        return Ok(Tokenizer::from_gguf(&gguf.metadata)?);
+    }
+    let optional = |name: &str| fs::read(path.join(name)).ok();
+    let (config, map) = (
+        optional("tokenizer_config.json"),
+        optional("special_tokens_map.json"),
+    );
+    let (generation, template) = (
+        optional("generation_config.json"),
+        optional("chat_template.jinja"),
+    );
+    Ok(Tokenizer::from_hugging_face(&HuggingFaceFiles {
+        tokenizer: &fs::read(path.join("tokenizer.json"))?,
+        tokenizer_config: config.as_deref(),
+        special_tokens_map: map.as_deref(),
+        generation_config: generation.as_deref(),
+        chat_template: template.as_deref(),
+    })?)
+}

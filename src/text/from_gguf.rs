@@ -1,0 +1,312 @@
+//! What the metadata of a GGUF file say of its tokenizer. Encodes nothing.
+
+use std::borrow::Cow;
+
+use super::bpe::parse_merge;
+use super::charsmap::Charsmap;
+use super::description::{Algorithm, Description, Merges, Roles, SpacePrefix};
+use super::fill_in_middle::MiddleTokens;
+use super::normalizer::{Form, Normalizer, Step};
+use super::pre_tokenizers::PreTokenizer;
+use super::special_tokens::SpecialToken;
+use super::splitter::Splitter;
+use super::vocabulary::{TokenKind, TokenSpelling, settle_kinds};
+use crate::weights::{Metadata, MetadataArray, MetadataValue};
+use crate::{Error, Result};
+
+const TOKENS: &str = "tokenizer.ggml.tokens";
+const TOKEN_TYPES: &str = "tokenizer.ggml.token_type";
+const SCORES: &str = "tokenizer.ggml.scores";
+const MERGES: &str = "tokenizer.ggml.merges";
+const CHARSMAP: &str = "tokenizer.ggml.precompiled_charsmap";
+
+/// Names of the tokens of a fill-in-the-middle task: the present ones, then those of older
+/// converters.
+const MIDDLE_TOKENS: [[&str; 3]; 2] = [
+    [
+        "tokenizer.ggml.fim_pre_token_id",
+        "tokenizer.ggml.fim_suf_token_id",
+        "tokenizer.ggml.fim_mid_token_id",
+    ],
+    [
+        "tokenizer.ggml.prefix_token_id",
+        "tokenizer.ggml.suffix_token_id",
+        "tokenizer.ggml.middle_token_id",
+    ],
+];
+
+/// What a kind of tokenizer brings along where the file says nothing. Source:
+/// `llama_vocab::impl::load` of llama.cpp.
+struct Family {
+    spelling: TokenSpelling,
+    normalizer: Normalizer,
+    splitter: Splitter,
+    space_prefix: SpacePrefix,
+    algorithm: Algorithm,
+    adds_bos: bool,
+    adds_eos: bool,
+    bos_id: Option<u32>,
+    eos_id: Option<u32>,
+    unknown_id: Option<u32>,
+}
+
+/// Reads the description of the file's tokenizer.
+///
+/// # Errors
+/// [`Error::UnsupportedModel`] for a tokenizer or pre-tokenizer this build does not know,
+/// [`Error::InvalidModelFile`] for metadata that is missing or contradicts itself.
+pub fn describe(metadata: &Metadata) -> Result<Description<'_>> {
+    let model = metadata
+        .str("tokenizer.ggml.model")?
+        .ok_or_else(|| invalid("tokenizer.ggml.model", "is missing"))?;
+    let pre = metadata
+        .str("tokenizer.ggml.pre")?
+        .filter(|name| !name.is_empty());
+    let texts = metadata.strings(TOKENS)?.unwrap_or_default();
+    if texts.is_empty() {
+        return Err(invalid(TOKENS, "is missing or empty"));
+    }
+    let kinds = kinds(metadata, texts)?;
+    let family = match model {
+        "gpt2" => ranked_bpe(metadata, pre.unwrap_or("default"), &kinds)?,
+        "gemma4" => ranked_bpe(metadata, "gemma4", &kinds)?,
+        "llama" => scored_bpe(metadata, texts)?,
+        "t5" => unigram(metadata, texts)?,
+        other => {
+            let other: String = other.chars().take(64).collect();
+            return Err(Error::UnsupportedModel(format!(
+                "tokenizer {other:?} (tokenizer.ggml.model)"
+            )));
+        }
+    };
+    let named = |key: &str, default: Option<u32>| named_id(metadata, key, default, texts.len());
+    let turn_ends = [
+        named("tokenizer.ggml.eot_token_id", None)?,
+        named("tokenizer.ggml.eom_token_id", None)?,
+    ];
+    let roles = Roles {
+        bos_id: named("tokenizer.ggml.bos_token_id", family.bos_id)?,
+        eos_id: named("tokenizer.ggml.eos_token_id", family.eos_id)?,
+        unknown_id: named("tokenizer.ggml.unknown_token_id", family.unknown_id)?,
+        end_ids: turn_ends.into_iter().flatten().collect(),
+    };
+    let adds = |key: &str, id: Option<u32>, default: bool| match metadata.bool(key)? {
+        Some(true) if id.is_none() => Err(invalid(key, "is true, but there is no such token")),
+        said => Ok(said.unwrap_or(default && id.is_some())),
+    };
+    let mut middle_tokens = None;
+    for keys in MIDDLE_TOKENS.iter().rev() {
+        let mut ids = [None; 3];
+        for (id, key) in ids.iter_mut().zip(keys) {
+            *id = named(key, None)?;
+        }
+        middle_tokens = MiddleTokens::of(ids).or(middle_tokens);
+    }
+    Ok(Description {
+        adds_bos: adds(
+            "tokenizer.ggml.add_bos_token",
+            roles.bos_id,
+            family.adds_bos,
+        )?,
+        adds_eos: adds(
+            "tokenizer.ggml.add_eos_token",
+            roles.eos_id,
+            family.adds_eos,
+        )?,
+        special: special_tokens(metadata, texts, &kinds)?,
+        middle_tokens: middle_tokens.or_else(|| MiddleTokens::by_text(texts)),
+        chat_template: metadata.str("tokenizer.chat_template")?.map(Box::from),
+        texts: Cow::Borrowed(texts),
+        kinds,
+        spelling: family.spelling,
+        roles,
+        normalizer: family.normalizer,
+        space_prefix: family.space_prefix,
+        splitter: family.splitter,
+        algorithm: family.algorithm,
+    })
+}
+
+fn invalid(key: &str, fault: &str) -> Error {
+    Error::InvalidModelFile(format!("{key} {fault}"))
+}
+
+fn ranked_bpe(metadata: &Metadata, pre: &str, kinds: &[TokenKind]) -> Result<Family> {
+    let pre = PreTokenizer::named(pre)?;
+    let pairs = metadata
+        .strings(MERGES)?
+        .ok_or_else(|| invalid(MERGES, "is missing"))?
+        .iter()
+        .map(|merge| parse_merge(merge))
+        .collect::<Result<Vec<_>>>()?;
+    let spelling = match pre.is_sentencepiece {
+        true => TokenSpelling::SentencePiece,
+        false => TokenSpelling::ByteLevel,
+    };
+    // The default is Falcon's, so it counts only where that id is a control token.
+    let falcon = (spelling == TokenSpelling::ByteLevel
+        && kinds.get(11) == Some(&TokenKind::Control))
+    .then_some(11);
+    let form = pre.is_nfc.then_some(Step::Form(Form::Nfc));
+    Ok(Family {
+        spelling,
+        normalizer: Normalizer {
+            steps: form.into_iter().collect(),
+        },
+        splitter: pre.splitter()?,
+        space_prefix: SpacePrefix::Never,
+        algorithm: Algorithm::Merges(Merges {
+            pairs,
+            ignore_merges: pre.ignore_merges,
+            byte_fallback: pre.is_sentencepiece,
+            fuse_unknown: pre.is_sentencepiece,
+        }),
+        adds_bos: pre.adds_bos,
+        adds_eos: false,
+        bos_id: falcon,
+        eos_id: falcon,
+        unknown_id: None,
+    })
+}
+
+fn scored_bpe(metadata: &Metadata, texts: &[String]) -> Result<Family> {
+    Ok(Family {
+        spelling: TokenSpelling::SentencePiece,
+        normalizer: Normalizer::default(),
+        splitter: Splitter::default(),
+        space_prefix: space_prefix(metadata, true)?,
+        algorithm: Algorithm::Scores(scores(metadata, texts)?),
+        adds_bos: true,
+        adds_eos: false,
+        bos_id: Some(1),
+        eos_id: Some(2),
+        unknown_id: Some(0),
+    })
+}
+
+fn unigram(metadata: &Metadata, texts: &[String]) -> Result<Family> {
+    let mut steps = Vec::new();
+    let charsmap = match metadata.get(CHARSMAP) {
+        None => None,
+        Some(MetadataValue::Array(MetadataArray::U8(bytes))) => Some(Charsmap::new(bytes)?),
+        Some(MetadataValue::Array(MetadataArray::I8(bytes))) => {
+            let bytes: Vec<u8> = bytes.iter().map(|byte| byte.cast_unsigned()).collect();
+            Some(Charsmap::new(&bytes)?)
+        }
+        Some(_) => return Err(invalid(CHARSMAP, "is no array of bytes")),
+    };
+    steps.extend(charsmap.map(Step::Charsmap));
+    if metadata
+        .bool("tokenizer.ggml.remove_extra_whitespaces")?
+        .unwrap_or(false)
+    {
+        steps.push(Step::replace("^ +| +$", "")?);
+        steps.push(Step::replace(" {2,}", " ")?);
+    }
+    Ok(Family {
+        spelling: TokenSpelling::SentencePiece,
+        normalizer: Normalizer { steps },
+        splitter: Splitter::default(),
+        space_prefix: space_prefix(metadata, false)?,
+        algorithm: Algorithm::Unigram {
+            scores: scores(metadata, texts)?,
+        },
+        adds_bos: false,
+        adds_eos: true,
+        bos_id: None,
+        eos_id: Some(1),
+        unknown_id: Some(2),
+    })
+}
+
+fn space_prefix(metadata: &Metadata, default: bool) -> Result<SpacePrefix> {
+    let adds = metadata.bool("tokenizer.ggml.add_space_prefix")?;
+    Ok(match adds.unwrap_or(default) {
+        true => SpacePrefix::Always,
+        false => SpacePrefix::Never,
+    })
+}
+
+fn scores(metadata: &Metadata, texts: &[String]) -> Result<Vec<f32>> {
+    let scores = metadata
+        .f32s(SCORES)?
+        .ok_or_else(|| invalid(SCORES, "is missing"))?;
+    same_length(SCORES, scores.len(), texts)?;
+    Ok(scores.to_vec())
+}
+
+fn kinds(metadata: &Metadata, texts: &[String]) -> Result<Vec<TokenKind>> {
+    let mut kinds = match metadata.i32s(TOKEN_TYPES)? {
+        None => vec![TokenKind::Normal; texts.len()],
+        Some(types) => {
+            same_length(TOKEN_TYPES, types.len(), texts)?;
+            types.iter().map(|&token_type| kind(token_type)).collect()
+        }
+    };
+    settle_kinds(texts, &mut kinds);
+    Ok(kinds)
+}
+
+fn kind(token_type: i32) -> TokenKind {
+    match token_type {
+        2 => TokenKind::Unknown,
+        3 => TokenKind::Control,
+        4 => TokenKind::UserDefined,
+        5 => TokenKind::Unused,
+        6 => TokenKind::Byte,
+        // 1 is normal, 0 undefined; llama.cpp takes others for undefined as well.
+        _ => TokenKind::Normal,
+    }
+}
+
+fn same_length(key: &str, entries: usize, texts: &[String]) -> Result<()> {
+    if entries == texts.len() {
+        return Ok(());
+    }
+    let fault = format!("has {entries} entries for {} tokens", texts.len());
+    Err(invalid(key, &fault))
+}
+
+/// The id under `key`, else `default`. An id outside the vocabulary names nothing: converters write
+/// -1, signed or not, for "none".
+fn named_id(
+    metadata: &Metadata,
+    key: &str,
+    default: Option<u32>,
+    tokens: usize,
+) -> Result<Option<u32>> {
+    let named = match metadata.get(key) {
+        Some(MetadataValue::I32(-1) | MetadataValue::I64(-1)) => None,
+        _ => metadata.u32(key)?,
+    };
+    let exists = |id: &u32| (*id as usize) < tokens;
+    Ok(named.filter(exists).or(default.filter(exists)))
+}
+
+fn special_tokens(
+    metadata: &Metadata,
+    texts: &[String],
+    kinds: &[TokenKind],
+) -> Result<Vec<SpecialToken>> {
+    // GGUF has no field for it; llama.cpp goes by the name as well.
+    let name = metadata
+        .str("general.name")?
+        .unwrap_or_default()
+        .to_lowercase();
+    let is_phi3 = name.contains("phi-3") || name.contains("phi3");
+    let is_special = |kind: TokenKind| {
+        matches!(
+            kind,
+            TokenKind::Control | TokenKind::Unknown | TokenKind::UserDefined
+        )
+    };
+    Ok((0u32..)
+        .zip(texts.iter().zip(kinds))
+        .filter(|(_, (_, kind))| is_special(**kind))
+        .map(|(id, (text, _))| SpecialToken {
+            strips_following_space: is_phi3
+                && !matches!(text.as_str(), "<unk>" | "<s>" | "<|endoftext|>"),
+            ..SpecialToken::new(text, id)
+        })
+        .collect())
+}

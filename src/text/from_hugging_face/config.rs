@@ -1,0 +1,96 @@
+//! What the small files next to `tokenizer.json` say. Knows nothing of that file.
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::HuggingFaceFiles;
+use super::json::{AddedToken, parse};
+use crate::Result;
+
+/// The small files, read and joined.
+#[derive(Default)]
+pub struct Config {
+    /// Texts of tokens.
+    pub bos_token: Option<String>,
+    pub eos_token: Option<String>,
+    /// What overrides the post-processor.
+    pub add_bos_token: Option<bool>,
+    pub add_eos_token: Option<bool>,
+    /// Tokens that `tokenizer.json` may lack.
+    pub added_tokens: Vec<AddedToken>,
+    /// All ids that end a generation, if the folder lists them.
+    pub end_ids: Vec<u32>,
+    pub chat_template: Option<Box<str>>,
+}
+
+impl Config {
+    /// Reads the files that are there.
+    pub fn read(files: &HuggingFaceFiles<'_>) -> Result<Config> {
+        let object = |name: &str, bytes: Option<&[u8]>| match bytes {
+            None => Ok(Map::new()),
+            Some(bytes) => parse::<Map<String, Value>>(name, bytes),
+        };
+        let mut main = object("tokenizer_config.json", files.tokenizer_config)?;
+        let map = object("special_tokens_map.json", files.special_tokens_map)?;
+        let generation = object("generation_config.json", files.generation_config)?;
+        let token = |key: &str| {
+            let text = |value: &Value| {
+                value
+                    .get("content")
+                    .unwrap_or(value)
+                    .as_str()
+                    .map(str::to_owned)
+            };
+            [&main, &map]
+                .iter()
+                .find_map(|file| file.get(key).and_then(text))
+        };
+        let flag = |key: &str| main.get(key).and_then(Value::as_bool);
+        let end_ids = match generation.get("eos_token_id") {
+            Some(Value::Array(ids)) => ids.iter().filter_map(id).collect(),
+            Some(value) => id(value).into_iter().collect(),
+            None => Vec::new(),
+        };
+        let template = match files.chat_template {
+            Some(bytes) => Some(String::from_utf8_lossy(bytes).into()),
+            None => main.get("chat_template").and_then(template).map(Box::from),
+        };
+        Ok(Config {
+            bos_token: token("bos_token"),
+            eos_token: token("eos_token"),
+            add_bos_token: flag("add_bos_token"),
+            add_eos_token: flag("add_eos_token"),
+            end_ids,
+            chat_template: template,
+            added_tokens: added_tokens(main.remove("added_tokens_decoder"))?,
+        })
+    }
+}
+
+fn id(value: &Value) -> Option<u32> {
+    value.as_u64().and_then(|id| u32::try_from(id).ok())
+}
+
+/// The template, or of several the one called "default".
+fn template(value: &Value) -> Option<&str> {
+    if let Some(text) = value.as_str() {
+        return Some(text);
+    }
+    let named = value
+        .as_array()?
+        .iter()
+        .find(|entry| entry["name"] == "default");
+    named?.get("template")?.as_str()
+}
+
+fn added_tokens(decoder: Option<Value>) -> Result<Vec<AddedToken>> {
+    let Some(Value::Object(tokens)) = decoder else {
+        return Ok(Vec::new());
+    };
+    let numbered = tokens.into_iter().filter_map(|(id, token)| {
+        let mut token = AddedToken::deserialize(token).ok()?;
+        token.id = id.parse().ok()?;
+        Some(token)
+    });
+    Ok(numbered.collect())
+}
