@@ -29,7 +29,7 @@ def add_to_gguf(writer, architecture, config):
     if architecture == "phi3":
         add_phi3(writer, config)
     else:
-        add_rope_scaling(writer, config.rope_scaling)
+        add_rope_scaling(writer, getattr(config, "rope_scaling", None))
         if head_dim := getattr(config, "head_dim", None):
             writer.add_key_length(head_dim)
             writer.add_value_length(head_dim)

@@ -17,13 +17,23 @@ use crate::{
 
 /// Models this build refuses, and the part of the refusal that says why. To be emptied.
 const REFUSED: &[(&str, &str)] = &[
+    ("gemma", "architecture \"gemma\""),
+    ("gemma2", "architecture \"gemma2\""),
     ("gemma3", "architecture \"gemma3\""),
     ("gemma3-linear-Q8_0", "architecture \"gemma3\""),
+    ("gpt2", "architecture \"gpt2\""),
+    ("granite", "architecture \"granite\""),
+    ("llama-yarn-Q8_0", "rope scaling \"yarn\""),
+    ("olmo2", "architecture \"olmo2\""),
+    ("olmoe", "architecture \"olmoe\""),
     ("phi3", "architecture \"phi3\""),
     ("phi3-longrope-long", "architecture \"phi3\""),
     ("phi3-longrope-short", "architecture \"phi3\""),
     ("qwen3", "architecture \"qwen3\""),
     ("qwen3-Q4_0", "architecture \"qwen3\""),
+    ("qwen3moe-Q8_0", "architecture \"qwen3moe\""),
+    ("smollm3-Q8_0", "architecture \"smollm3\""),
+    ("starcoder2", "architecture \"starcoder2\""),
 ];
 
 /// All models: names and files.
