@@ -34,6 +34,11 @@ pub fn ids(value: &serde_json::Value) -> Vec<u32> {
         .collect()
 }
 
+pub fn floats(value: &serde_json::Value) -> Vec<f32> {
+    let values = value.as_array().unwrap().iter();
+    values.map(|float| float.as_f64().unwrap() as f32).collect()
+}
+
 pub fn computes() -> Vec<(&'static str, Compute)> {
     let gpu = block_on(Gpu::request(GpuOptions::default())).expect("a GPU device");
     // That all formats compute rightly, `tests/kernels` shows.

@@ -6,6 +6,7 @@ mod shared_models;
 
 mod fixture;
 
+mod architectures;
 mod arithmetic;
 mod batches;
 mod kv_formats;

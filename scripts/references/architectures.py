@@ -1,0 +1,181 @@
+"""The tiny models: one line of the table is one file. Knows nothing of files.
+
+All have rows of 64, four heads of 16 and a vocabulary of 320 where the architecture lets them, so
+that kernels compiled for one model serve the next.
+"""
+
+from dataclasses import dataclass, field
+
+from transformers import (
+    Gemma2Config,
+    Gemma3TextConfig,
+    GemmaConfig,
+    GPT2Config,
+    GraniteConfig,
+    LlamaConfig,
+    MistralConfig,
+    Olmo2Config,
+    OlmoeConfig,
+    Phi3Config,
+    Qwen2Config,
+    Qwen3Config,
+    Qwen3MoeConfig,
+    SmolLM3Config,
+    Starcoder2Config,
+)
+
+from tiny_tokenizer import VOCAB_SIZE
+
+# Kind, special tokens, start, end, whether the start is added.
+LLAMA3 = ("llama-bpe", ["<|begin_of_text|>", "<|eot_id|>"], "<|begin_of_text|>", "<|eot_id|>", True)
+QWEN2 = ("qwen2", ["<|endoftext|>", "<|im_start|>", "<|im_end|>"], None, "<|im_end|>", False)
+GPT2 = ("gpt-2", ["<|endoftext|>"], "<|endoftext|>", "<|endoftext|>", False)
+TEKKEN = ("tekken", ["<unk>", "<s>", "</s>"], "<s>", "</s>", True)
+STARCODER = ("starcoder", ["<|endoftext|>"], "<|endoftext|>", "<|endoftext|>", False)
+REFACT = ("refact", ["<|end_of_text|>"], "<|end_of_text|>", "<|end_of_text|>", False)
+DBRX = ("dbrx", ["<|endoftext|>"], "<|endoftext|>", "<|endoftext|>", False)
+OLMO = ("olmo", ["<|endoftext|>"], None, "<|endoftext|>", False)
+GEMMA = ("spm", ["<pad>", "<eos>", "<bos>"], "<bos>", "<eos>", True)
+PHI3 = ("spm", ["<s>", "<|end|>"], "<s>", "<|end|>", True)
+
+SIZES = {
+    "vocab_size": VOCAB_SIZE,
+    "hidden_size": 64,
+    "intermediate_size": 128,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 128,
+    "bos_token_id": None,
+    "eos_token_id": None,
+    "pad_token_id": None,
+}
+LONGROPE = {
+    "type": "longrope",
+    "short_factor": [1.0, 1.05, 1.1, 1.2, 1.3, 1.5, 1.8, 2.0],
+    "long_factor": [1.0, 1.2, 1.6, 2.2, 3.0, 5.0, 7.0, 8.0],
+}
+
+
+@dataclass
+class TinyModel:
+    """A model, and how its file is written."""
+
+    name: str
+    # `general.architecture`
+    architecture: str
+    config: object
+    tokenizer: tuple
+    file_type: str = "F16"
+    prompt_tokens: int = 80
+    # Config changes each of which must show in the logits, or the model would prove nothing.
+    without: list = field(default_factory=list)
+
+
+def llama(**changes):
+    return LlamaConfig(**SIZES, head_dim=16, rms_norm_eps=1e-5, **changes)
+
+
+def phi3(**changes):
+    sizes = {**SIZES, "pad_token_id": 0}
+    return Phi3Config(**{**sizes, "rms_norm_eps": 1e-5, "partial_rotary_factor": 1.0, **changes})
+
+
+MODELS = [
+    TinyModel("llama", "llama", llama(), LLAMA3, without=[{"rope_theta": 1e6}]),
+    TinyModel("qwen2", "qwen2", Qwen2Config(**SIZES, tie_word_embeddings=True, rope_theta=1e6),
+              QWEN2, without=[{"rope_theta": 1e4}]),
+    TinyModel("qwen3", "qwen3",
+              Qwen3Config(**SIZES, head_dim=32, tie_word_embeddings=True, rope_theta=1e6), QWEN2),
+    TinyModel("qwen3-Q4_0", "qwen3",
+              Qwen3Config(**SIZES, head_dim=32, tie_word_embeddings=True, rope_theta=1e6), QWEN2,
+              file_type="Q4_0"),
+    # llama.cpp knows Gemma 3's pattern by heart: every sixth layer is global, so six it must be.
+    # Both it and transformers scale scores by query_pre_attn_scalar^-0.5, except that files do not
+    # name the scalar: it has to be the head length (llama.cpp's special case is the 27B model).
+    TinyModel("gemma3", "gemma3",
+              Gemma3TextConfig(**{**SIZES, "num_hidden_layers": 6, "intermediate_size": 96},
+                               head_dim=16, query_pre_attn_scalar=16, sliding_window=24),
+              GEMMA, without=[{"sliding_window": 128}, {"rope_theta": 1e4},
+                              {"rope_local_base_freq": 1e6}]),
+    # As the larger ones are: the global layers' positions are scaled, the local ones' are not.
+    TinyModel("gemma3-linear-Q8_0", "gemma3",
+              Gemma3TextConfig(**{**SIZES, "num_hidden_layers": 6, "intermediate_size": 96},
+                               head_dim=16, query_pre_attn_scalar=16, sliding_window=24,
+                               rope_scaling={"rope_type": "linear", "factor": 8.0}),
+              GEMMA, file_type="Q8_0", without=[{"rope_scaling": None}]),
+    # The window is applied by transformers, not by llama.cpp.
+    TinyModel("phi3", "phi3", phi3(sliding_window=24), PHI3, without=[{"sliding_window": None}]),
+    # Which factors count depends on the length of the sequence in transformers, on the context that
+    # was asked for in llama.cpp. Here both agree if 256 to 512 tokens of context are asked for.
+    TinyModel("phi3-longrope-short", "phi3",
+              phi3(max_position_embeddings=2048, original_max_position_embeddings=512,
+                   rope_scaling=LONGROPE),
+              PHI3, file_type="Q8_0", without=[{"rope_scaling": None}]),
+    TinyModel("phi3-longrope-long", "phi3",
+              phi3(max_position_embeddings=512, original_max_position_embeddings=64,
+                   rope_scaling=LONGROPE),
+              PHI3, file_type="Q8_0",
+              without=[{"rope_scaling": None}, {"original_max_position_embeddings": 128}]),
+    TinyModel("llama-linear-Q8_0", "llama",
+              llama(rope_scaling={"rope_type": "linear", "factor": 4.0}), LLAMA3,
+              file_type="Q8_0", without=[{"rope_scaling": None}]),
+    # llama.cpp multiplies cos and sin by 1 + 0.1 ln(factor) too, unless a file says otherwise.
+    TinyModel("llama-yarn-Q8_0", "llama",
+              llama(rope_scaling={"rope_type": "yarn", "factor": 4.0,
+                                  "original_max_position_embeddings": 32}), LLAMA3,
+              file_type="Q8_0",
+              without=[{"rope_scaling": None},
+                       {"rope_scaling": {"rope_type": "linear", "factor": 4.0}}]),
+    TinyModel("llama-llama3-Q8_0", "llama",
+              llama(rope_scaling={"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0,
+                                  "high_freq_factor": 4.0,
+                                  "original_max_position_embeddings": 32}), LLAMA3,
+              file_type="Q8_0",
+              without=[{"rope_scaling": None},
+                       {"rope_scaling": {"rope_type": "linear", "factor": 8.0}}]),
+    # Files of this architecture cannot name a window, so the whole context counts. Heads are wider
+    # than dim / heads, as Mistral Nemo's are.
+    TinyModel("mistral-Q4_0", "llama",
+              MistralConfig(**SIZES, head_dim=32, rms_norm_eps=1e-5, rope_theta=1e6,
+                            sliding_window=None),
+              TEKKEN, file_type="Q4_0"),
+    TinyModel("gemma", "gemma",
+              GemmaConfig(**{**SIZES, "num_key_value_heads": 1}, head_dim=32,
+                          hidden_activation="gelu_pytorch_tanh"), GEMMA),
+    # Even layers are local. Caps so low that they bend.
+    TinyModel("gemma2", "gemma2",
+              Gemma2Config(**SIZES, head_dim=16, query_pre_attn_scalar=16, sliding_window=24,
+                           attn_logit_softcapping=3.0, final_logit_softcapping=4.0), GEMMA,
+              without=[{"sliding_window": 128}, {"attn_logit_softcapping": None},
+                       {"final_logit_softcapping": None}]),
+    TinyModel("olmo2", "olmo2", Olmo2Config(**SIZES, rms_norm_eps=1e-6, rope_theta=5e5), DBRX,
+              without=[{"rope_theta": 1e4}]),
+    # llama.cpp knows by heart that every fourth layer is without rope.
+    TinyModel("smollm3-Q8_0", "smollm3",
+              SmolLM3Config(**{**SIZES, "num_hidden_layers": 4}, rope_theta=2e6,
+                            no_rope_layer_interval=4, tie_word_embeddings=True), LLAMA3,
+              file_type="Q8_0", without=[{"no_rope_layers": [1, 1, 1, 1]}]),
+    TinyModel("gpt2", "gpt2",
+              GPT2Config(vocab_size=VOCAB_SIZE, n_positions=128, n_embd=64, n_layer=2, n_head=4,
+                         bos_token_id=None, eos_token_id=None), GPT2),
+    TinyModel("starcoder2", "starcoder2",
+              Starcoder2Config(**SIZES, rope_theta=1e5, tie_word_embeddings=True,
+                               sliding_window=None), STARCODER),
+    TinyModel("granite", "granite",
+              GraniteConfig(**SIZES, embedding_multiplier=6.0, attention_multiplier=0.15,
+                            residual_multiplier=0.6, logits_scaling=0.5, rms_norm_eps=1e-5,
+                            tie_word_embeddings=True), REFACT,
+              without=[{"embedding_multiplier": 1.0}, {"attention_multiplier": 0.25},
+                       {"residual_multiplier": 1.0}, {"logits_scaling": 1.0}]),
+    # The weights of the chosen experts sum to 1 here and do not in OLMoE.
+    TinyModel("qwen3moe-Q8_0", "qwen3moe",
+              Qwen3MoeConfig(**SIZES, head_dim=32, moe_intermediate_size=32, num_experts=8,
+                             num_experts_per_tok=2, norm_topk_prob=True, rope_theta=1e6,
+                             tie_word_embeddings=True), QWEN2, file_type="Q8_0",
+              without=[{"norm_topk_prob": False}]),
+    TinyModel("olmoe", "olmoe",
+              OlmoeConfig(**{**SIZES, "intermediate_size": 32}, num_experts=8,
+                          num_experts_per_tok=2, norm_topk_prob=False, rms_norm_eps=1e-5), OLMO,
+              without=[{"norm_topk_prob": True}]),
+]  # fmt: skip

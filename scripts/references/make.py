@@ -1,0 +1,146 @@
+"""Makes tests/parity/models: tiny random models of each architecture as GGUF files, as llama.cpp's
+converter would write them, and what transformers computes in float32 from the weights the files
+really hold.
+
+    python3 -m venv VENV && VENV/bin/pip install -r scripts/references/requirements.txt
+    VENV/bin/python scripts/references/make.py [NAME ...]
+
+Each NAME.gguf gets a NAME.json: `ids` (the prompt), `last_logits` (after its last token) and
+`greedy_next` (the argmax after each token). The same names give the same bytes.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+
+import gguf  # noqa: E402
+import numpy as np  # noqa: E402
+import torch  # noqa: E402
+from transformers import AutoModelForCausalLM  # noqa: E402
+
+import metadata  # noqa: E402
+import names  # noqa: E402
+import random_weights  # noqa: E402
+import tiny_tokenizer  # noqa: E402
+from architectures import MODELS  # noqa: E402
+
+FOLDER = Path(__file__).parents[2] / "tests/parity/models"
+
+
+def random_model(tiny):
+    """The model with random weights."""
+    model = build(tiny.config)
+    random_weights.fill(model, tiny.name)
+    return model
+
+
+def build(config):
+    config._attn_implementation = "eager"
+    return AutoModelForCausalLM.from_config(config, dtype=torch.float32).eval()
+
+
+def weights(model):
+    """The checkpoint's arrays by name."""
+    return {name: tensor.numpy() for name, tensor in model.state_dict().items()}
+
+
+def write(path, tiny, tensors):
+    """Writes the file."""
+    writer = gguf.GGUFWriter(path, tiny.architecture)
+    writer.add_type(gguf.GGUFType.MODEL)
+    writer.add_name(tiny.name)
+    writer.add_file_type(gguf.LlamaFileType[f"MOSTLY_{tiny.file_type}"])
+    writer.add_quantization_version(gguf.GGML_QUANT_VERSION)
+    metadata.add_to_gguf(writer, tiny.architecture, tiny.config)
+    tiny_tokenizer.add_to_gguf(writer, tiny.tokenizer)
+    for name, array in tensors.items():
+        array = array.astype(np.float32)
+        kind = names.stored_type(name, array, tiny.file_type)
+        writer.add_tensor(name, gguf.quants.quantize(array, kind), raw_dtype=kind)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+def read(path):
+    """The file's tensors as float32."""
+    tensors = {}
+    for tensor in gguf.GGUFReader(path).tensors:
+        array = gguf.quants.dequantize(tensor.data, tensor.tensor_type)
+        tensors[tensor.name] = np.asarray(array, np.float32)
+    return tensors
+
+
+def load(model, architecture, tensors):
+    """Gives `model` the weights of a file; every one but the tied output must be there."""
+    config = model.config
+    wanted = [name for name in model.state_dict() if names.place(architecture, config, name)]
+    state = names.from_gguf(architecture, config, tensors, wanted)
+    state = {name: torch.from_numpy(np.array(array)) for name, array in state.items()}
+    missing, unexpected = model.load_state_dict(state, strict=False)
+    tied = {"lm_head.weight"} if config.tie_word_embeddings else set()
+    assert set(missing) <= tied and not unexpected, (missing, unexpected)
+    model.tie_weights()
+
+
+def logits(model, ids):
+    """Logits after each of `ids`: `[tokens, vocabulary]`."""
+    with torch.no_grad():
+        return model(torch.tensor([ids]), use_cache=False).logits[0].numpy()
+
+
+def prompt(tiny):
+    """Random ids, the same for every model of that length."""
+    generator = np.random.default_rng(tiny.prompt_tokens)
+    return generator.integers(0, tiny_tokenizer.VOCAB_SIZE, tiny.prompt_tokens).tolist()
+
+
+def reference(rows, ids):
+    return {
+        "ids": ids,
+        "last_logits": [float(f"{value:.6g}") for value in rows[-1]],
+        "greedy_next": rows.argmax(axis=1).tolist(),
+    }
+
+
+def assert_sensitive(tiny, tensors, ids, rows):
+    """What the model is there for shows in its logits: each change moves them by far more than
+    the tests' bounds."""
+    for change in tiny.without:
+        config = type(tiny.config)(**{**tiny.config.to_dict(), **change})
+        model = build(config)
+        load(model, tiny.architecture, tensors)
+        moved = np.abs(logits(model, ids)[-1] - rows[-1]).max()
+        assert moved > 0.3, f"{tiny.name} without {change}: {moved}"
+
+
+def make(tiny):
+    path = FOLDER / f"{tiny.name}.gguf"
+    model = random_model(tiny)
+    tensors = names.to_gguf(tiny.architecture, tiny.config, weights(model))
+    tensors |= metadata.rope_tensors(tiny.config)
+    write(path, tiny, tensors)
+    tensors = read(path)
+    load(model, tiny.architecture, tensors)
+    ids = prompt(tiny)
+    rows = logits(model, ids)
+    assert_sensitive(tiny, tensors, ids, rows)
+    text = json.dumps(reference(rows, ids), separators=(",", ":"))
+    path.with_suffix(".json").write_text(text + "\n")
+    spread = rows.std()
+    print(f"{tiny.name}: {path.stat().st_size} bytes, logits spread by {spread:.2f}")
+
+
+def main(wanted):
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    torch.set_num_threads(1)
+    for tiny in MODELS:
+        if not wanted or tiny.name in wanted:
+            make(tiny)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
