@@ -12,8 +12,8 @@ fn main(@builtin(global_invocation_id) global: vec3<u32>) {
         return;
     }
     let length = row_position(token) + 1u;
-    let first_split = (length - min(length, WINDOW)) / SPLIT_TOKENS;
-    let splits = (length - 1u) / SPLIT_TOKENS - first_split + 1u;
+    let first_block = (length - min(length, WINDOW)) / BLOCK_TOKENS;
+    let splits = min((length - 1u) / BLOCK_TOKENS - first_block + 1u, SPLITS);
     let head_at = (token * SPLITS * HEADS + global.x / VECTORS) * (VECTORS + 1u);
     let split_vectors = HEADS * (VECTORS + 1u);
     var peak = -3.0e38;

@@ -1,21 +1,21 @@
 // Attention of a few tokens, straight from the projections: each workgroup attends for GROUP query heads
-// of one key head of one token over a split, SPLIT_TOKENS tokens of its sequence; attention_merge.wgsl
-// joins the splits. The workgroup of the token's own split writes its key and value to the KV memory.
+// of one key head of one token over a split, every SPLITS-th block of BLOCK_TOKENS tokens of its sequence;
+// attention_merge.wgsl joins the splits. Which they are depends on the token's position alone. The
+// workgroup of the token's own block writes its key and value to the KV memory.
 // Tokens of a step that precede it in its sequence are computed here again, as memory would give them:
 // what this step writes there is not read in it.
 @group(0) @binding(B_partials) var<storage, read_write> partials: array<vec4<f32>>; // [tokens, SPLITS, HEADS, VECTORS + 1]
 @group(0) @binding(B_kv) var<storage, read_write> kv: array<KvWord>;
 
-const PARTS: u32 = SPLIT_TOKENS / VECTORS; // lanes that share one vector of the output
+const PARTS: u32 = BLOCK_TOKENS / VECTORS; // lanes that share one vector of the output
 const STORES: u32 = VECTORS / STORE_VECTORS; // of a token's key, and of its value
 const STRIPES: u32 = 8u; // lanes that share the scores of a query
 
 var<workgroup> queries: array<vec4<f32>, GROUP * VECTORS>;
 var<workgroup> fresh_keys: array<vec4<f32>, FRESH_TOKENS * VECTORS>;
-var<workgroup> scores: array<f32, GROUP * SPLIT_TOKENS>;
+var<workgroup> scores: array<f32, GROUP * BLOCK_TOKENS>;
 var<workgroup> stripes: array<f32, GROUP * STRIPES>;
-var<workgroup> peaks: array<f32, GROUP>;
-var<workgroup> partial_sums: array<vec4<f32>, SPLIT_TOKENS>;
+var<workgroup> partial_sums: array<vec4<f32>, BLOCK_TOKENS>;
 
 // STORE_VECTORS vectors of a token's key, from `first` on.
 fn key_vectors(token: u32, kv_head: u32, first: u32, position: u32) -> array<vec4<f32>, STORE_VECTORS> {
@@ -35,7 +35,7 @@ fn value_vectors(token: u32, kv_head: u32, first: u32) -> array<vec4<f32>, STORE
     return vectors;
 }
 
-@compute @workgroup_size(SPLIT_TOKENS)
+@compute @workgroup_size(BLOCK_TOKENS)
 fn main(
     @builtin(workgroup_id) workgroup: vec3<u32>,
     @builtin(local_invocation_index) local: u32,
@@ -46,15 +46,13 @@ fn main(
         return;
     }
     let position = row_position(token);
-    let table = row_table(token);
     let window_begin = position + 1u - min(position + 1u, WINDOW);
-    let split = window_begin / SPLIT_TOKENS + workgroup.y;
-    let begin = max(split * SPLIT_TOKENS, window_begin);
-    if (begin > position) {
+    let first_block = window_begin / BLOCK_TOKENS;
+    let last_block = position / BLOCK_TOKENS;
+    if (first_block + workgroup.y > last_block) {
         return;
     }
-    let end = min((split + 1u) * SPLIT_TOKENS, position + 1u);
-    let count = end - begin;
+    let table = row_table(token);
     let kv_head = first_head / (HEADS / KV_HEADS);
 
     // Tokens of this step just before this one in its sequence.
@@ -63,11 +61,14 @@ fn main(
         before++;
     }
     let fresh_begin = position - before;
-    for (var i = local; i < GROUP * VECTORS; i += SPLIT_TOKENS) {
+    let fresh_block = max(fresh_begin, window_begin) / BLOCK_TOKENS;
+    let has_last = (last_block - first_block) % SPLITS == workgroup.y;
+    let has_fresh = has_last || (fresh_block - first_block) % SPLITS == workgroup.y;
+    for (var i = local; i < GROUP * VECTORS; i += BLOCK_TOKENS) {
         queries[i] = head_rotated(token, first_head + i / VECTORS, i % VECTORS, position) * Q_SCALE;
     }
-    if (end > fresh_begin) {
-        for (var i = local; i < (before + 1u) * STORES; i += SPLIT_TOKENS) {
+    if (has_fresh) {
+        for (var i = local; i < (before + 1u) * STORES; i += BLOCK_TOKENS) {
             let row = i / STORES;
             let first = i % STORES * STORE_VECTORS;
             let vectors =
@@ -77,85 +78,98 @@ fn main(
             }
         }
     }
-    workgroupBarrier();
-    if (end == position + 1u && first_head % (HEADS / KV_HEADS) == 0u && local < STORES) {
+    if (has_last && first_head % (HEADS / KV_HEADS) == 0u && local < STORES) {
         let first = local * STORE_VECTORS;
         let key_at = kv_row(table, position, 0u) / 4u + kv_head * VECTORS + first;
         let value_at = kv_row(table, position, 1u) / 4u + kv_head * VECTORS + first;
         kv_store(key_at, key_vectors(token, kv_head, first, position));
         kv_store(value_at, value_vectors(token, kv_head, first));
     }
+    workgroupBarrier();
 
-    // A lane has a token of the split.
-    var products = array<f32, GROUP>();
-    if (local < count) {
-        let past = begin + local;
-        let is_fresh = past >= fresh_begin;
-        let at = kv_row(table, past, 0u) / 4u + kv_head * VECTORS;
-        for (var i = 0u; i < VECTORS; i++) {
-            var key: vec4<f32>;
-            if (is_fresh) {
-                key = fresh_keys[(past - fresh_begin) * VECTORS + i];
-            } else {
-                key = kv_load(at + i);
-            }
-            for (var g = 0u; g < GROUP; g++) { // unrolled
-                products[g] += dot(queries[g * VECTORS + i], key);
-            }
-        }
-        for (var g = 0u; g < GROUP; g++) { // unrolled
-            products[g] = soft_capped(products[g]);
-            scores[g * SPLIT_TOKENS + local] = products[g];
-        }
-    }
-    workgroupBarrier();
-    if (local < GROUP * STRIPES) {
-        var peak = -3.0e38;
-        for (var i = local % STRIPES; i < count; i += STRIPES) {
-            peak = max(peak, scores[local / STRIPES * SPLIT_TOKENS + i]);
-        }
-        stripes[local] = peak;
-    }
-    workgroupBarrier();
-    for (var g = 0u; g < GROUP; g++) { // unrolled
-        var peak = stripes[g * STRIPES];
-        for (var i = 1u; i < STRIPES; i++) {
-            peak = max(peak, stripes[g * STRIPES + i]);
-        }
-        if (local == 0u) {
-            peaks[g] = peak;
-        }
-        if (local < count) {
-            scores[g * SPLIT_TOKENS + local] = exp(products[g] - peak);
-        }
-    }
-    workgroupBarrier();
-    if (local < GROUP * STRIPES) {
-        var total = 0.0;
-        for (var i = local % STRIPES; i < count; i += STRIPES) {
-            total += scores[local / STRIPES * SPLIT_TOKENS + i];
-        }
-        stripes[local] = total;
-    }
-
-    // PARTS lanes have a vector of the values.
     let vector = local % VECTORS;
     var sums = array<vec4<f32>, GROUP>();
-    if (local < PARTS * VECTORS) {
-        for (var i = local / VECTORS; i < count; i += PARTS) {
-            let past = begin + i;
-            var value: vec4<f32>;
-            if (past >= fresh_begin) {
-                let first = vector / STORE_VECTORS * STORE_VECTORS;
-                var vectors = kv_kept(value_vectors(token - (position - past), kv_head, first));
-                value = vectors[vector - first];
-            } else {
-                value = kv_load(kv_row(table, past, 1u) / 4u + kv_head * VECTORS + vector);
+    var peaks: array<f32, GROUP>;
+    for (var g = 0u; g < GROUP; g++) { // unrolled
+        peaks[g] = -3.0e38;
+    }
+    var total = 0.0; // of a lane's stripe
+    for (var block = first_block + workgroup.y; block <= last_block; block += SPLITS) {
+        let begin = max(block * BLOCK_TOKENS, window_begin);
+        let count = min((block + 1u) * BLOCK_TOKENS, position + 1u) - begin;
+        // A lane has a token of the block.
+        var products = array<f32, GROUP>();
+        if (local < count) {
+            let past = begin + local;
+            let is_fresh = past >= fresh_begin;
+            let at = kv_row(table, past, 0u) / 4u + kv_head * VECTORS;
+            for (var i = 0u; i < VECTORS; i++) {
+                var key: vec4<f32>;
+                if (is_fresh) {
+                    key = fresh_keys[(past - fresh_begin) * VECTORS + i];
+                } else {
+                    key = kv_load(at + i);
+                }
+                for (var g = 0u; g < GROUP; g++) { // unrolled
+                    products[g] += dot(queries[g * VECTORS + i], key);
+                }
             }
             for (var g = 0u; g < GROUP; g++) { // unrolled
-                sums[g] += scores[g * SPLIT_TOKENS + i] * value;
+                products[g] = soft_capped(products[g]);
+                scores[g * BLOCK_TOKENS + local] = products[g];
             }
         }
+        workgroupBarrier();
+        if (local < GROUP * STRIPES) {
+            var peak = -3.0e38;
+            for (var i = local % STRIPES; i < count; i += STRIPES) {
+                peak = max(peak, scores[local / STRIPES * BLOCK_TOKENS + i]);
+            }
+            stripes[local] = peak;
+        }
+        workgroupBarrier();
+        for (var g = 0u; g < GROUP; g++) { // unrolled
+            var peak = peaks[g];
+            for (var i = 0u; i < STRIPES; i++) {
+                peak = max(peak, stripes[g * STRIPES + i]);
+            }
+            let correction = exp(peaks[g] - peak);
+            peaks[g] = peak;
+            sums[g] *= correction;
+            if (local / STRIPES == g) {
+                total *= correction;
+            }
+            if (local < count) {
+                scores[g * BLOCK_TOKENS + local] = exp(products[g] - peak);
+            }
+        }
+        workgroupBarrier();
+        if (local < GROUP * STRIPES) {
+            for (var i = local % STRIPES; i < count; i += STRIPES) {
+                total += scores[local / STRIPES * BLOCK_TOKENS + i];
+            }
+        }
+        // PARTS lanes have a vector of the values.
+        if (local < PARTS * VECTORS) {
+            for (var i = local / VECTORS; i < count; i += PARTS) {
+                let past = begin + i;
+                var value: vec4<f32>;
+                if (past >= fresh_begin) {
+                    let first = vector / STORE_VECTORS * STORE_VECTORS;
+                    var vectors = kv_kept(value_vectors(token - (position - past), kv_head, first));
+                    value = vectors[vector - first];
+                } else {
+                    value = kv_load(kv_row(table, past, 1u) / 4u + kv_head * VECTORS + vector);
+                }
+                for (var g = 0u; g < GROUP; g++) { // unrolled
+                    sums[g] += scores[g * BLOCK_TOKENS + i] * value;
+                }
+            }
+        }
+        workgroupBarrier();
+    }
+    if (local < GROUP * STRIPES) {
+        stripes[local] = total;
     }
     let out_at = ((token * SPLITS + workgroup.y) * HEADS + first_head) * (VECTORS + 1u);
     for (var g = 0u; g < GROUP; g++) { // unrolled
@@ -168,13 +182,13 @@ fn main(
             }
             partials[out_at + g * (VECTORS + 1u) + local] = sum;
         }
-        workgroupBarrier();
-    }
-    if (local < GROUP) {
-        var total = 0.0;
-        for (var i = 0u; i < STRIPES; i++) {
-            total += stripes[local * STRIPES + i];
+        if (local == 0u) {
+            var all = 0.0;
+            for (var i = 0u; i < STRIPES; i++) {
+                all += stripes[g * STRIPES + i];
+            }
+            partials[out_at + g * (VECTORS + 1u) + VECTORS] = vec4<f32>(peaks[g], all, 0.0, 0.0);
         }
-        partials[out_at + local * (VECTORS + 1u) + VECTORS] = vec4<f32>(peaks[local], total, 0.0, 0.0);
+        workgroupBarrier();
     }
 }

@@ -21,8 +21,12 @@ use super::{
     step::{self, Step},
 };
 
-/// Tokens of a split, and lanes of its workgroup.
-const SPLIT_TOKENS: usize = 128;
+/// Tokens that a workgroup attends to at a time, and its lanes.
+const BLOCK_TOKENS: usize = 128;
+/// Workgroups that keep a GPU busy for one token; more only cost where the context is short.
+const BUSY_WORKGROUPS: usize = 256;
+/// Splits of a long context, few where many heads keep the GPU busy.
+const MAX_SPLITS: std::ops::RangeInclusive<usize> = 16..=64;
 /// Lanes of the workgroup that joins splits.
 const WORKGROUP: usize = 64;
 /// Elements of the queries that a workgroup holds: what memory every device has.
@@ -71,14 +75,17 @@ pub fn attention_split(
     Tensor::from_dispatch(out)
 }
 
-/// Splits that a query of a sequence of at most `context_tokens` can see.
+/// Splits of what a query of a sequence of at most `context_tokens` sees: a block each, up to a number
+/// that depends on the heads.
 fn splits(shape: AttentionShape, context_tokens: usize) -> usize {
-    let all = context_tokens.div_ceil(SPLIT_TOKENS);
-    // The window's ends may each lie in the middle of a split.
+    let all = context_tokens.div_ceil(BLOCK_TOKENS);
+    // The window's ends may each lie in the middle of a block.
     let seen = shape
         .window
-        .map_or(all, |window| (window + SPLIT_TOKENS - 2) / SPLIT_TOKENS + 1);
-    seen.min(all).max(1)
+        .map_or(all, |window| (window + BLOCK_TOKENS - 2) / BLOCK_TOKENS + 1);
+    let groups = shape.heads / group(shape);
+    let most = (BUSY_WORKGROUPS / groups).clamp(*MAX_SPLITS.start(), *MAX_SPLITS.end());
+    seen.min(all).clamp(1, most)
 }
 
 /// Elements that a token's splits leave to be joined.
@@ -105,7 +112,7 @@ pub fn kernels(
     let layout = |kernel: Kernel| {
         let kernel = kernel
             .binding("step")
-            .constant("SPLIT_TOKENS", SPLIT_TOKENS)
+            .constant("BLOCK_TOKENS", BLOCK_TOKENS)
             .constant("SPLITS", splits(shape, context_tokens));
         step::layout(attention::sight(kernel, shape)).module(shader::STEP)
     };

@@ -163,8 +163,8 @@ impl Layer {
         rotated
     }
 
-    /// What every token of a sequence gets, from the rows of its projections.
-    fn naive(self, rows: &[f32], norm: &[f32]) -> Vec<Vec<f32>> {
+    /// What the tokens of a sequence get from `first` on, from the rows of its projections.
+    fn naive(self, rows: &[f32], norm: &[f32], first: usize) -> Vec<Vec<f32>> {
         let rows: Vec<&[f32]> = rows.chunks_exact(self.stride()).collect();
         let head = |row: usize, at: usize| &rows[row][at * self.head_dim..][..self.head_dim];
         let keys = |past: usize| {
@@ -198,7 +198,7 @@ impl Layer {
                 .flat_map(|h| attended(position, h))
                 .collect()
         };
-        (0..rows.len()).map(of).collect()
+        (first..rows.len()).map(of).collect()
     }
 }
 
@@ -209,12 +209,12 @@ struct Sequences {
     /// Rows of projections of each sequence.
     rows: Vec<Vec<f32>>,
     norm: Vec<f32>,
+    /// Tokens of each sequence whose keys and values are in memory from the start.
+    known: usize,
 }
 
 /// The next tokens of some sequences, and rows of the step.
 type Fed<'a> = (&'a [(usize, usize)], usize);
-
-const PAGES: usize = 5;
 
 impl Sequences {
     fn new(layer: Layer, format: KvFormat, tokens: &[usize], noise: &mut Noise) -> Self {
@@ -224,6 +224,7 @@ impl Sequences {
             format,
             rows: rows.collect(),
             norm: noise.floats(2 * layer.head_dim),
+            known: 0,
         }
     }
 
@@ -231,19 +232,28 @@ impl Sequences {
     fn fed(&self, steps: &[Fed], device: &Device, variant: Variant) -> Vec<Vec<f32>> {
         let (layer, count) = (self.layer, self.rows.len());
         // Out of order: the block tables count.
-        let pages = |i: usize| (0..PAGES).map(move |page| (page * count + count - 1 - i) as u32);
+        let longest = self.rows.iter().map(|rows| rows.len() / layer.stride());
+        let page_count = longest.max().unwrap_or(0).div_ceil(PAGE_TOKENS);
+        let pages =
+            |i: usize| (0..page_count).map(move |page| (page * count + count - 1 - i) as u32);
         let pages: Vec<Vec<u32>> = (0..count).map(|i| pages(i).collect()).collect();
-        let mut kv = KvMemory::new(count * PAGES, layer.kv_dim(), self.format, device)
-            .with_context(PAGES * PAGE_TOKENS);
-        let mut step = Step::new(128, count * PAGES, device);
+        let mut kv = KvMemory::new(count * page_count, layer.kv_dim(), self.format, device)
+            .with_context(page_count * PAGE_TOKENS);
+        let mut step = Step::new(128, count * page_count, device);
         let freqs = tensor(&layer.freqs(), [layer.freqs().len()], device);
         let norm = tensor(&self.norm, [self.norm.len()], device);
         let norm = layer.has_norm.then_some((norm, NORM_EPS));
         // What lies past a sequence's end may be anything.
-        let junk = vec![f32::NAN; 64 * layer.stride()];
-        for page in 0..PAGES {
-            step.set(&[segment(page * PAGE_TOKENS, PAGE_TOKENS, &pages[0])]);
-            let qkv = tensor(&junk, [64, layer.stride()], device);
+        let junk = vec![f32::NAN; PAGE_TOKENS * layer.stride()];
+        let page_rows = (0..page_count).map(|page| (0, page, PAGE_TOKENS, &junk[..]));
+        let known = (0..count).flat_map(|i| {
+            let rows = self.rows[i][..self.known * layer.stride()].chunks(junk.len());
+            let page_of = move |(page, rows)| (i, page, <[f32]>::len(rows) / layer.stride(), rows);
+            rows.enumerate().map(page_of)
+        });
+        for (i, page, tokens, rows) in page_rows.chain(known) {
+            step.set(&[segment(page * PAGE_TOKENS, tokens, &pages[i])]);
+            let qkv = tensor(rows, [tokens, layer.stride()], device);
             let qkv = [qkv.clone(), qkv.clone(), qkv];
             rope_kv(
                 qkv,
@@ -254,7 +264,7 @@ impl Sequences {
                 layer.rope(),
             );
         }
-        let (mut fed, mut outputs) = (vec![0; count], vec![Vec::new(); count]);
+        let (mut fed, mut outputs) = (vec![self.known; count], vec![Vec::new(); count]);
         for (segments, rows) in steps {
             let mut input = Vec::new();
             let mut placed: Vec<Segment> = Vec::new();
@@ -290,7 +300,7 @@ impl Sequences {
     /// keep, with the twin, which rounds likewise.
     fn check(&self, steps: &[Fed]) {
         let expected = self.rows.iter().map(|rows| {
-            let naive = self.layer.naive(rows, &self.norm);
+            let naive = self.layer.naive(rows, &self.norm, self.known);
             naive.concat()
         });
         let mut expected: Vec<Vec<f32>> = expected.collect();
@@ -377,6 +387,30 @@ fn batches_of_every_kind_follow_their_formula() {
     ] {
         let tokens = lengths.map(|length| length + 5);
         Sequences::new(layer, format, &tokens, &mut noise).check(&steps);
+    }
+}
+
+/// More blocks of the context than splits.
+#[test]
+fn long_contexts_follow_their_formula() {
+    let steps: [Fed; 4] = [
+        (&[(0, 1)], 1),
+        (&[(0, 7), (1, 1)], 8),
+        (&[(1, 8)], 8),
+        (&[(0, 1), (1, 1)], 2),
+    ];
+    let mut noise = Noise(24);
+    for window in [None, Some(2055)] {
+        let layer = Layer {
+            heads: 16,
+            kv_heads: 16,
+            neox: true,
+            window,
+            ..PLAIN
+        };
+        let sequences = Sequences::new(layer, KvFormat::F32, &[2183, 2183], &mut noise);
+        let known = 2170;
+        Sequences { known, ..sequences }.check(&steps);
     }
 }
 

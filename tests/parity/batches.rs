@@ -7,7 +7,7 @@ use inpage::{
 use pollster::block_on;
 
 use crate::{
-    fixture::{computes, ids, json, model, sequence},
+    fixture::{computes, computes_of_every_tiling, ids, json, model, sequence},
     shared_models,
 };
 
@@ -47,7 +47,7 @@ fn a_batch_equals_single_feeds_bit_for_bit() {
     };
     for (file, reference) in MODELS {
         let story = ids(&json(&folder.join(reference).join("ref.json"))["greedy_ids"]);
-        for (device, compute) in computes() {
+        for (device, compute) in computes_of_every_tiling() {
             let mut model = model(&compute, &folder.join(file));
             let prompt = &story[..10];
             let mut kv = sequence(&model);

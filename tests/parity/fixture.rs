@@ -54,6 +54,22 @@ pub fn computes() -> Vec<(&'static str, Compute)> {
     ]
 }
 
+/// As [`computes`], and the GPU with each way to tile and to attend: which is the best is measured.
+pub fn computes_of_every_tiling() -> Vec<(String, Compute)> {
+    let gpu = block_on(Gpu::request(GpuOptions::default())).expect("a GPU device");
+    let mut variants = self_test::candidates(&gpu, true);
+    variants.dedup_by_key(|variant| variant.barrier_free);
+    let mut computes = vec![("CPU".into(), Compute::cpu())];
+    for variant in variants {
+        let gpu = gpu.clone();
+        computes.push((
+            format!("GPU, {}", variant.name()),
+            Compute::Gpu { gpu, variant },
+        ));
+    }
+    computes
+}
+
 /// A model as most users run it.
 pub fn model(compute: &Compute, path: &Path) -> Transformer {
     model_with(compute, path, KvFormat::default())
