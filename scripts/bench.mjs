@@ -106,15 +106,19 @@ async function measureInPage({ url, tokens, promptTokens, rounds }) {
       return [performance.now() - start, value];
     };
     const load = () => timed(() => createEngine({ model: { url } }));
-    let load_ms;
+    let info;
     const loads = [];
     // The first one downloads and compiles, the second one finds the file stored.
     for (let i = 0; i < 2; i++) {
       await engine?.dispose();
-      [load_ms, engine] = await load();
-      loads.push(load_ms);
+      let whole_ms;
+      [whole_ms, engine] = await load();
+      const answer = () =>
+        engine.completions.create({ model: "default", prompt: "One", max_tokens: 1 });
+      const [first_token_ms] = await timed(answer);
+      info = await engine.info();
+      loads.push({ whole_ms, first_token_ms, ...info.load_ms });
     }
-    const info = await engine.info();
     const decoded = Math.min(tokens, Math.floor(info.context_tokens / 2));
     const prompted = Math.min(promptTokens, info.context_tokens - decoded);
 
@@ -291,11 +295,15 @@ await main(async (args) => {
       ...{ browser: `Chromium ${browser.version()}`, os: process.platform, arch: process.arch },
     };
     if (!values.json) print(false, facts, "machine", facts);
-    const [first_ms, second_ms] = measured.loads;
+    const [first, second] = measured.loads;
     print(values.json, facts, "load", {
-      first_load_ms: rounded(first_ms),
-      second_load_ms: rounded(second_ms),
+      first_load_ms: rounded(first.whole_ms),
+      second_load_ms: rounded(second.whole_ms),
     });
+    for (const [name, times] of Object.entries({ first, second })) {
+      const parts = Object.entries(times).map(([part, ms]) => [part, rounded(ms)]);
+      print(values.json, facts, "load_parts", { load: name, ...Object.fromEntries(parts) });
+    }
     for (const [name, samples] of Object.entries(measured.samples)) {
       print(values.json, facts, name, completionLine(samples));
     }

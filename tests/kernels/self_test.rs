@@ -3,6 +3,7 @@
 use inpage::ops::{
     Variant,
     barriers::{barrier_us, barriers},
+    collect, launches,
     matrix::Format,
     self_test::{best_variant, choose},
 };
@@ -40,4 +41,20 @@ fn barriers_are_counted_and_cost_something() {
     assert_eq!(counted, [70; 5]);
     let barrier_us = block_on(barrier_us(&gpu)).expect("measured");
     assert!((0.0..1e3).contains(&barrier_us), "{barrier_us}");
+}
+
+#[test]
+fn kernels_are_collected_once_each_and_not_launched() {
+    let gpu = gpu();
+    let launched = launches();
+    let kernels = collect(|| {
+        for count in [3, 5, 3] {
+            barriers(ids(&[7; 5], gpu.device()), count);
+        }
+    });
+    let texts: Vec<String> = kernels.iter().map(|kernel| kernel.wgsl()).collect();
+    assert_eq!(texts.len(), 2);
+    assert!(texts[0].contains("BARRIERS: u32 = 3u") && texts[1].contains("BARRIERS: u32 = 5u"));
+    assert_eq!(launches(), launched);
+    assert_eq!(words(barriers(ids(&[7; 5], gpu.device()), 3)), [3; 5]);
 }

@@ -37,6 +37,8 @@ export interface EngineInfo {
   software_adapter?: boolean;
   /** The kernel variant in use. */
   variant?: string;
+  /** What loading took, part by part, in milliseconds; `kernels` and `weights` ran side by side. */
+  load_ms?: Record<string, number>;
   [name: string]: unknown;
 }
 
