@@ -80,11 +80,15 @@ await main(async (args) => {
       ...{ browser: `Chromium ${browser.version()}`, os: process.platform, arch: process.arch },
     };
     if (!values.json) print(false, facts, "machine", facts);
-    const [first_ms, second_ms] = measured.loads;
+    const [first, second] = measured.loads;
     print(values.json, facts, "load", {
-      first_load_ms: rounded(first_ms),
-      second_load_ms: rounded(second_ms),
+      first_load_ms: rounded(first.whole_ms),
+      second_load_ms: rounded(second.whole_ms),
     });
+    for (const [name, times] of Object.entries({ first, second })) {
+      const parts = Object.entries(times).map(([part, ms]) => [part, rounded(ms)]);
+      print(values.json, facts, "load_parts", { load: name, ...Object.fromEntries(parts) });
+    }
     for (const [name, samples] of Object.entries(measured.samples)) {
       print(values.json, facts, name, completionLine(samples));
     }

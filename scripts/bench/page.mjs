@@ -27,15 +27,19 @@ export async function measureInPage({
       return [performance.now() - start, value];
     };
     const load = () => timed(() => createEngine({ model: { url } }));
-    let load_ms;
+    let info;
     const loads = [];
     // The first one downloads and compiles, the second one finds the file stored.
     for (let i = 0; i < 2; i++) {
       await engine?.dispose();
-      [load_ms, engine] = await load();
-      loads.push(load_ms);
+      let whole_ms;
+      [whole_ms, engine] = await load();
+      const answer = () =>
+        engine.completions.create({ model: "default", prompt: "One", max_tokens: 1 });
+      const [first_token_ms] = await timed(answer);
+      info = await engine.info();
+      loads.push({ whole_ms, first_token_ms, ...info.load_ms });
     }
-    const info = await engine.info();
     const decoded = Math.min(tokens, Math.floor(info.context_tokens / 2));
     const prompted = Math.min(promptTokens, info.context_tokens - decoded);
 

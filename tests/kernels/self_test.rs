@@ -3,7 +3,9 @@
 use inpage::ops::{
     Arithmetic, Variant,
     barriers::{barrier_us, barriers},
+    collect,
     kv_memory::KvFormat,
+    launches,
     matrix::Format,
     quickest::quickest,
     self_test::{best_variant, choose},
@@ -68,4 +70,20 @@ fn the_quickest_arithmetic_is_one_that_the_device_has() {
     };
     let chosen = block_on(quickest(&gpu, barrier_free, &[Format::Q8_0])).expect("a variant");
     assert_eq!(chosen, barrier_free);
+}
+
+#[test]
+fn kernels_are_collected_once_each_and_not_launched() {
+    let gpu = gpu();
+    let launched = launches();
+    let kernels = collect(|| {
+        for count in [3, 5, 3] {
+            barriers(ids(&[7; 5], gpu.device()), count);
+        }
+    });
+    let texts: Vec<String> = kernels.iter().map(|kernel| kernel.wgsl()).collect();
+    assert_eq!(texts.len(), 2);
+    assert!(texts[0].contains("BARRIERS: u32 = 3u") && texts[1].contains("BARRIERS: u32 = 5u"));
+    assert_eq!(launches(), launched);
+    assert_eq!(words(barriers(ids(&[7; 5], gpu.device()), 3)), [3; 5]);
 }

@@ -46,6 +46,8 @@ export interface EngineInfo {
   kv_format?: "f32" | "f16" | "q8_0";
   kv_pool_tokens?: number;
   kv_bytes?: number;
+  /** What loading took, part by part, in milliseconds; `kernels` and `weights` ran side by side. */
+  load_ms?: Record<string, number>;
   [name: string]: unknown;
 }
 

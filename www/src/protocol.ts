@@ -65,7 +65,10 @@ export interface StartOptions {
 
 /** How far a model is. */
 export interface LoadProgress {
-  /** `download`: bytes into the cache. `load`: bytes through the engine onto the GPU. */
+  /**
+   * `download`: bytes into the cache (and, as they come, through the engine). `load`: bytes through the
+   * engine onto the GPU, once nothing is downloaded any more.
+   */
   phase: "download" | "load" | "ready";
   loadedBytes: number;
   /** Unknown while a server does not tell. */

@@ -102,7 +102,9 @@ export function hostEngine(scope: WorkerScope, createEngine: EngineFactory): voi
 
   const load = async () => {
     const { model } = options as StartOptions;
-    const signal = AbortSignal.any([dead.signal, disposed.signal]);
+    // A download goes on beside the load: where that fails, nobody wants the rest.
+    const failed = new AbortController();
+    const signal = AbortSignal.any([dead.signal, disposed.signal, failed.signal]);
     const report = latest((progress: LoadProgress) => post({ type: "progress", progress }));
     let isDownloading = false;
     const onDownload = (progress: LoadProgress) => {
@@ -126,6 +128,7 @@ export function hostEngine(scope: WorkerScope, createEngine: EngineFactory): voi
       report({ phase: "ready", loadedBytes: source.size, totalBytes: source.size });
       post({ type: "ready" });
     } catch (error) {
+      failed.abort(error);
       failureOf(error);
       if (dead.signal.aborted || disposed.signal.aborted) return;
       post({ type: "load-failed", failure: { code: codeOf(error), message: messageOf(error) } });
