@@ -29,6 +29,12 @@ fn variants() -> Vec<Variant> {
     variants
 }
 
+/// Whether a format's module is made of parts that it shares with Q4_0 or Q6_K.
+fn is_of_parts(format: Format) -> bool {
+    use Format::*;
+    !matches!(format, F32 | F16 | Bf16 | Q8_0 | Q4_0 | Q6K)
+}
+
 fn kernels() -> Vec<Kernel> {
     let mut kernels = vec![
         argmax::kernel(512, 64),
@@ -75,8 +81,17 @@ fn kernels() -> Vec<Kernel> {
             cols: 172usize.next_multiple_of(format.row_multiple()),
         };
         kernels.push(embedding::kernel(shape));
-        for (bias, residual) in [(false, false), (true, false), (false, true), (true, true)] {
-            for variant in variants() {
+        // Every combination for the formats whose modules stand alone; those of shared parts meet both
+        // tilings once.
+        let (variants, extras) = match is_of_parts(format) {
+            false => (
+                variants(),
+                [(false, false), (true, false), (false, true), (true, true)].to_vec(),
+            ),
+            true => (variants().drain(..2).collect(), vec![(true, true)]),
+        };
+        for (bias, residual) in extras {
+            for &variant in &variants {
                 kernels.push(matmul::kernel(shape, bias, residual, variant));
                 for norm_eps in [None, Some(1e-5)] {
                     let tokens = if bias == residual {
@@ -90,7 +105,7 @@ fn kernels() -> Vec<Kernel> {
                 }
             }
         }
-        for variant in variants() {
+        for variant in variants {
             kernels.push(gated_matmul::kernel(shape, shape, variant));
             for tokens in [1, matvec::MAX_TOKENS] {
                 kernels.push(gated_matvec::kernel(shape, shape, tokens, 1e-5, variant));
