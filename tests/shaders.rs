@@ -40,6 +40,12 @@ fn variants() -> Vec<Variant> {
     variants
 }
 
+/// Whether a format's module is made of parts that it shares with Q4_0 or Q6_K.
+fn is_of_parts(format: Format) -> bool {
+    use Format::*;
+    !matches!(format, F32 | F16 | Bf16 | Q8_0 | Q4_0 | Q6K)
+}
+
 fn kernels() -> Vec<Kernel> {
     let mut kernels = vec![
         argmax::kernel(512, 64),
@@ -117,8 +123,17 @@ fn kernels() -> Vec<Kernel> {
         };
         kernels.push(embedding::kernel(shape));
         kernels.push(add_positions::kernel(shape));
-        for (bias, residual) in [(false, false), (true, false), (false, true), (true, true)] {
-            for variant in variants() {
+        // Every combination for the formats whose modules stand alone; those of shared parts meet both
+        // tilings once.
+        let (variants, extras) = match is_of_parts(format) {
+            false => (
+                variants(),
+                [(false, false), (true, false), (false, true), (true, true)].to_vec(),
+            ),
+            true => (variants().drain(..2).collect(), vec![(true, true)]),
+        };
+        for (bias, residual) in extras {
+            for &variant in &variants {
                 for tokens in [16, 256] {
                     kernels.push(matmul::kernel(shape, tokens, bias, residual, variant));
                 }
@@ -134,7 +149,7 @@ fn kernels() -> Vec<Kernel> {
                 }
             }
         }
-        for variant in variants() {
+        for variant in variants {
             for tokens in [16, 256] {
                 kernels.push(gated_matmul::kernel(shape, shape, tokens, variant));
             }
