@@ -160,13 +160,14 @@ struct Matrices {
 
 impl Matrices {
     /// Sizes that fill no tile, nor (unquantized) a block.
-    fn new(format: Format, noise: &mut Noise, devices: [&Device; 2]) -> Self {
-        let multiple = |n: usize| n.next_multiple_of(format.row_multiple());
-        let (dim, ffn_dim) = (multiple(172), multiple(24));
+    fn new([gate, up, down]: [Format; 3], noise: &mut Noise, devices: [&Device; 2]) -> Self {
+        let input_multiple = gate.row_multiple().max(up.row_multiple());
+        let dim = 172usize.next_multiple_of(input_multiple);
+        let ffn_dim = 24usize.next_multiple_of(down.row_multiple());
         Self {
-            gate: matrices(format, EXPERTS * ffn_dim, dim, noise, devices),
-            up: matrices(format, EXPERTS * ffn_dim, dim, noise, devices),
-            down: matrices(format, EXPERTS * dim, ffn_dim, noise, devices),
+            gate: matrices(gate, EXPERTS * ffn_dim, dim, noise, devices),
+            up: matrices(up, EXPERTS * ffn_dim, dim, noise, devices),
+            down: matrices(down, EXPERTS * dim, ffn_dim, noise, devices),
             dim,
             ffn_dim,
         }
@@ -196,7 +197,7 @@ fn cases(gpu: &Gpu) -> Vec<(Format, Variant, Vec<usize>)> {
 fn experts_equal_their_twins() {
     let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(22));
     for (format, variant, token_counts) in cases(&gpu) {
-        let layer = Matrices::new(format, &mut noise, [gpu.device(), &cpu]);
+        let layer = Matrices::new([format; 3], &mut noise, [gpu.device(), &cpu]);
         let (dim, ffn_dim) = (layer.dim, layer.ffn_dim);
         for tokens in token_counts {
             let (x, norm) = (noise.floats(tokens * dim), noise.floats(dim));
@@ -270,12 +271,14 @@ fn layers(
 fn the_layer_equals_the_formula() {
     let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(23));
     let variants = variants(&gpu);
-    for (i, format) in [Format::F32, Format::Q4_0, Format::Q6K]
-        .into_iter()
-        .enumerate()
-    {
+    let of_files = [
+        [Format::F32; 3],
+        [Format::Q8_0; 3],
+        [Format::Q4_0, Format::F16, Format::Q6K],
+    ];
+    for (i, formats) in of_files.into_iter().enumerate() {
         let devices = [gpu.device(), &cpu];
-        let experts = Matrices::new(format, &mut noise, devices);
+        let experts = Matrices::new(formats, &mut noise, devices);
         let variant = variants[variants.len() - 1 - i];
         for renormalize in [false, true] {
             let layers = layers(&experts, renormalize, variant, &mut noise, devices);
@@ -289,7 +292,7 @@ fn the_layer_equals_the_formula() {
                 let exact = scaled(exact);
                 for (layer, device) in layers.iter().zip(devices) {
                     let x = tensor(&x, [tokens, experts.dim], device);
-                    let what = format!("{tokens} tokens, {format:?}, {renormalize}, {device:?}");
+                    let what = format!("{tokens} tokens, {formats:?}, {renormalize}, {device:?}");
                     assert_close(&what, &scaled(values(layer.forward(x))), &exact, 1e-5);
                 }
             }
@@ -362,7 +365,7 @@ fn a_token_gets_the_same_from_experts_in_any_company() {
     let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(24));
     let devices = [gpu.device(), &cpu];
     for (format, variant) in [Format::Q4_0, Format::F16].into_iter().zip(tilings(&gpu)) {
-        let experts = Matrices::new(format, &mut noise, devices);
+        let experts = Matrices::new([format; 3], &mut noise, devices);
         let dim = experts.dim;
         for layer in layers(&experts, true, variant, &mut noise, devices) {
             let device = layer.ffn_gate_exps.quants.device();
@@ -400,7 +403,7 @@ fn a_token_gets_the_same_from_experts_in_any_company() {
 fn a_captured_layer_routes_anew_at_every_replay() {
     let (gpu, mut noise) = (gpu(), Noise(25));
     let device = gpu.device();
-    let experts = Matrices::new(Format::Q8_0, &mut noise, [device; 2]);
+    let experts = Matrices::new([Format::Q8_0; 3], &mut noise, [device; 2]);
     let [layer, _] = layers(&experts, false, Variant::PORTABLE, &mut noise, [device; 2]);
     let [table, _] = matrices(Format::F32, 23, experts.dim, &mut noise, [device; 2]);
     for tokens in [1, 33] {
