@@ -1,4 +1,4 @@
-// out[token] = the row of a (quantized) table for each token id; one lane per block of 32.
+// out[token] = SCALE * the row of a (quantized) table for each token id; one lane per block of 32.
 @group(0) @binding(B_ids) var<storage, read> ids: array<u32>; // [tokens]
 @group(0) @binding(B_out) var<storage, read_write> out: array<vec4<f32>>; // [tokens, COLS / 4]
 
@@ -16,7 +16,7 @@ fn main(@builtin(global_invocation_id) global: vec3<u32>) {
     for (var i = 0u; i < 8u; i++) {
         let column = block * 8u + i;
         if (COLS % 32u == 0u || column < COLS / 4u) {
-            out[token * (COLS / 4u) + column] = values[i];
+            out[token * (COLS / 4u) + column] = SCALE * values[i];
         }
     }
 }

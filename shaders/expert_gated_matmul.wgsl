@@ -1,4 +1,4 @@
-// out[pair, row] = silu(dot(gate[row], x[token])) * dot(up[row], x[token]) with the matrices of the
+// out[pair, row] = act(dot(gate[row], x[token])) * dot(up[row], x[token]) with the matrices of the
 // pair's expert, for a tile of 16 pairs of one expert by 32 rows of each matrix per workgroup.
 
 @compute @workgroup_size(64)
@@ -39,7 +39,7 @@ fn main(
         for (var r = 0u; r < 2u; r++) {
             let row = first_row + my_line + r * 16u;
             if (pair != NONE && row < ROWS) {
-                store(pair * ROWS + row, row, silu(sums[p][r]) * sums[p][r + 2u]);
+                store(pair * ROWS + row, row, activate(sums[p][r]) * sums[p][r + 2u]);
             }
         }
     }

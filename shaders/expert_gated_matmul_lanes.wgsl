@@ -34,7 +34,7 @@ fn main(
         if (pair != NONE) {
             for (var row = first_row; row < min(first_row + 4u, ROWS); row++) {
                 let gate = results[p * 2u][row - first_row];
-                store(pair * ROWS + row, row, silu(gate) * results[p * 2u + 1u][row - first_row]);
+                store(pair * ROWS + row, row, activate(gate) * results[p * 2u + 1u][row - first_row]);
             }
         }
     }

@@ -1,4 +1,4 @@
-// out[pair, row] = silu(dot(gate[row], input)) * dot(up[row], input) with the matrices of the pair's
+// out[pair, row] = act(dot(gate[row], input)) * dot(up[row], input) with the matrices of the pair's
 // expert and the input of its token. Lanes share rows as in matvec.wgsl; SUMS = 2 * ROWS_PER_GROUP + 1:
 // gates, ups, the sum of squares.
 @group(0) @binding(B_experts) var<storage, read> experts: array<u32>; // [tokens, USED]
@@ -28,7 +28,7 @@ fn main(
             let row = first_row + r;
             if (row < ROWS) {
                 let up = sums[ROWS_PER_GROUP + r] * scale;
-                store(pair * ROWS + row, row, silu(sums[r] * scale) * up);
+                store(pair * ROWS + row, row, activate(sums[r] * scale) * up);
             }
         }
     }

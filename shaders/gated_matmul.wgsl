@@ -1,4 +1,4 @@
-// out[token, row] = silu(dot(gate[row], x[token])) * dot(up[row], x[token]), a tile of both per
+// out[token, row] = act(dot(gate[row], x[token])) * dot(up[row], x[token]), a tile of both per
 // workgroup: its first half of rows are the gate's, the other the same rows of up.
 
 const HALF: u32 = TILE_ROWS / 2u;
@@ -28,7 +28,7 @@ fn main(
         for (var r = 0u; r < 2u; r++) { // unrolled
             let row = first_row + r * ROW_LANES + local % ROW_LANES;
             if (token < tokens && row < ROWS) {
-                store(token * ROWS + row, row, silu(sums[t][r]) * sums[t][r + 2u]);
+                store(token * ROWS + row, row, activate(sums[t][r]) * sums[t][r + 2u]);
             }
         }
     }

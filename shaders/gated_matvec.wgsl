@@ -1,4 +1,4 @@
-// out[row] = silu(dot(gate[row], input)) * dot(up[row], input) for one token. Lanes share rows as in
+// out[row] = act(dot(gate[row], input)) * dot(up[row], input) for one token. Lanes share rows as in
 // matvec.wgsl; SUMS = 2 * ROWS_PER_GROUP + 1: gates, ups, the sum of squares.
 
 @compute @workgroup_size(WORKGROUP)
@@ -25,7 +25,7 @@ fn main(
         for (var r = 0u; r < ROWS_PER_GROUP; r++) {
             if (first_row + r < ROWS) {
                 let up = sums[ROWS_PER_GROUP + r] * scale;
-                store(first_row + r, first_row + r, silu(sums[r] * scale) * up);
+                store(first_row + r, first_row + r, activate(sums[r] * scale) * up);
             }
         }
     }

@@ -1,4 +1,4 @@
-// out[token, row] = silu(dot(gate[row], input[token])) * dot(up[row], input[token]) for at most
+// out[token, row] = act(dot(gate[row], input[token])) * dot(up[row], input[token]) for at most
 // TOKENS tokens, each to the last bit as gated_matvec.wgsl has it; tokens take turns as in
 // matvec_batch.wgsl.
 
@@ -32,7 +32,7 @@ fn main(
                 let row = first_row + r;
                 if (row < ROWS) {
                     let up = token_sums[ROWS_PER_GROUP + r] * scale;
-                    store(token * ROWS + row, row, silu(token_sums[r] * scale) * up);
+                    store(token * ROWS + row, row, activate(token_sums[r] * scale) * up);
                 }
             }
         }

@@ -1,7 +1,7 @@
 //! Every kernel, composed for every format and variant, is valid WGSL (naga), without a GPU.
 
 use inpage::ops::{
-    Arithmetic, Kernel, Variant, add_positions, argmax,
+    Activation, Arithmetic, Finish, Kernel, Variant, add_positions, argmax,
     attention::{self, AttentionShape},
     attention_split, barriers, copy_page, embedding, expert_gated_matmul, expert_gated_matvec,
     expert_matmul, expert_matvec, gated_matmul, gated_matvec, group_experts,
@@ -12,7 +12,9 @@ use inpage::ops::{
     rope_kv::{self, RopeShape},
     route_experts::{self, MAX_EXPERTS, MAX_USED, RouteShape},
     sample::{self, SamplerShape},
-    score, sum_experts,
+    score,
+    store::Store,
+    sum_experts,
 };
 use naga::valid::{Capabilities, ValidationFlags, Validator};
 
@@ -88,6 +90,7 @@ fn kernels() -> Vec<Kernel> {
             head_dim,
             neox,
             rope_dims,
+            magnitude: 1.0,
             q_scale: 0.1,
             at: [0, 8 * head_dim, 10 * head_dim],
             stride: [12 * head_dim; 3],
@@ -121,7 +124,7 @@ fn kernels() -> Vec<Kernel> {
             rows: 33,
             cols: 172usize.next_multiple_of(format.row_multiple()),
         };
-        kernels.push(embedding::kernel(shape));
+        kernels.push(embedding::kernel(shape, 1.0));
         kernels.push(add_positions::kernel(shape));
         // Every combination for the formats whose modules stand alone; those of shared parts meet both
         // tilings once.
@@ -133,9 +136,22 @@ fn kernels() -> Vec<Kernel> {
             true => (variants().drain(..2).collect(), vec![(true, true)]),
         };
         for (bias, residual) in extras {
+            let store = Store {
+                bias,
+                finish: match (bias, residual) {
+                    (false, false) => Finish::SoftCap {
+                        scale: 1.0,
+                        cap: 30.0,
+                    },
+                    (true, false) => Finish::Activation(Activation::Gelu),
+                    (false, true) => Finish::Scale(0.5),
+                    (true, true) => Finish::Plain,
+                },
+                residual,
+            };
             for &variant in &variants {
                 for tokens in [16, 256] {
-                    kernels.push(matmul::kernel(shape, tokens, bias, residual, variant));
+                    kernels.push(matmul::kernel(shape, tokens, store, variant));
                 }
                 for norm_eps in [None, Some(1e-5)] {
                     let tokens = if bias == residual {
@@ -143,22 +159,29 @@ fn kernels() -> Vec<Kernel> {
                     } else {
                         matvec::MAX_TOKENS
                     };
-                    kernels.push(matvec::kernel(
-                        shape, tokens, norm_eps, bias, residual, variant,
-                    ));
+                    kernels.push(matvec::kernel(shape, tokens, norm_eps, store, variant));
                 }
             }
         }
         for variant in variants {
             for tokens in [16, 256] {
-                kernels.push(gated_matmul::kernel(shape, shape, tokens, variant));
+                let activation = Activation::Gelu;
+                kernels.push(gated_matmul::kernel(
+                    shape, shape, activation, tokens, variant,
+                ));
             }
             kernels.push(expert_gated_matmul::kernel(shape, shape, 8, variant));
             kernels.push(expert_gated_matvec::kernel(shape, shape, 8, 1e-5, variant));
             kernels.push(expert_matmul::kernel(shape, variant));
             kernels.push(expert_matvec::kernel(shape, 8, variant));
             for tokens in [1, matvec::MAX_TOKENS] {
-                kernels.push(gated_matvec::kernel(shape, shape, tokens, 1e-5, variant));
+                let (activation, norm_eps) = match tokens {
+                    1 => (Activation::Silu, Some(1e-5)),
+                    _ => (Activation::Gelu, None),
+                };
+                kernels.push(gated_matvec::kernel(
+                    shape, shape, activation, tokens, norm_eps, variant,
+                ));
             }
         }
     }

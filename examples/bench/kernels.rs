@@ -9,6 +9,7 @@ use inpage::{
     device::Graph,
     model::Compute,
     ops::{
+        Activation, Finish,
         gated_matvec::gated_matvec,
         matmul::matmul,
         matrix::{Format, Matrix, MatrixShape},
@@ -82,7 +83,15 @@ async fn measure(
     let pass = || {
         // Each launch adds to the one before, as layers do: none starts before the last ended.
         matrices.iter().fold(start.clone(), |sum, matrix| {
-            matvec(x.clone(), None, matrix, None, Some(sum), variant)
+            matvec(
+                x.clone(),
+                None,
+                matrix,
+                None,
+                Finish::Plain,
+                Some(sum),
+                variant,
+            )
         })
     };
     let taken = median_seconds(machine, pass).await?;
@@ -91,7 +100,14 @@ async fn measure(
     let norm = Tensor::<1>::ones([cols], device);
     let pass = || {
         let gated = |pair: &[Matrix]| {
-            gated_matvec(x.clone(), (norm.clone(), 1e-5), &pair[0], &pair[1], variant)
+            gated_matvec(
+                x.clone(),
+                Some((norm.clone(), 1e-5)),
+                &pair[0],
+                &pair[1],
+                Activation::Silu,
+                variant,
+            )
         };
         matrices
             .chunks_exact(2)
@@ -110,7 +126,7 @@ async fn measure(
     let (x, start) = (ones(tokens, cols), ones(tokens, rows));
     let pass = || {
         few.iter().fold(start.clone(), |sum, matrix| {
-            matmul(x.clone(), matrix, None, Some(sum), variant)
+            matmul(x.clone(), matrix, None, Finish::Plain, Some(sum), variant)
         })
     };
     let taken = median_seconds(machine, pass).await?;

@@ -55,5 +55,5 @@ fn head_rotated(token: u32, head: u32, vector: u32, position: u32) -> vec4<f32> 
     }
     // Reduced to one turn: sin and cos of large arguments are imprecise on many GPUs.
     let angle = radians - TAU * floor(radians / TAU);
-    return own * cos(angle) + signs * partners * sin(angle);
+    return MAGNITUDE * (own * cos(angle) + signs * partners * sin(angle));
 }

@@ -1,9 +1,10 @@
-//! Causal self-attention with grouped queries and rotary positions.
+//! Causal self-attention with grouped queries.
 
 use burn::{module::Module, tensor::Tensor};
 
-use super::linear::{Linear, Norm};
+use super::linear::{Join, Linear, Norm};
 use crate::ops::{
+    Finish, Variant,
     attention::{AttentionShape, attention},
     attention_split::{self, attention_split},
     kv_memory::KvMemory,
@@ -17,31 +18,28 @@ use crate::ops::{
 pub enum Qkv {
     /// One matrix with the rows of all three: one dispatch.
     Fused(Linear),
-    /// Three, where their formats differ.
+    /// Three, where their formats differ or rows are normalized.
     Split([Linear; 3]),
-}
-
-impl Qkv {
-    /// Dispatches it takes.
-    pub fn count(&self) -> usize {
-        match self {
-            Qkv::Fused(_) => 1,
-            Qkv::Split(_) => 3,
-        }
-    }
 }
 
 /// `x + attn_output(attention(attn_qkv(norm(x))))`
 #[derive(Module, Debug)]
 pub struct Attention {
     /// `attn_norm`
-    pub attn_norm: Norm,
+    pub attn_norm: Option<Norm>,
     /// `attn_q`, `attn_k`, `attn_v`
     pub attn_qkv: Qkv,
     /// `attn_output`
     pub attn_output: Linear,
+    /// With `post_attention_norm`.
+    pub join: Join,
     /// `attn_q_norm` and, behind it, `attn_k_norm`, where each head is normalized: `[2 * head_dim]`.
     pub head_norm: Option<Norm>,
+    /// `attn_q_norm` and `attn_k_norm`, where all heads are normalized at once: `[heads * head_dim]`.
+    /// Projections are split then.
+    pub row_norms: Option<[Norm; 2]>,
+    /// Radians per position, `[rope_dims / 2]`.
+    pub rope_freqs: Tensor<1>,
     #[module(skip)]
     pub shape: AttentionShape,
     #[module(skip)]
@@ -55,19 +53,15 @@ pub struct Rotation {
     pub neox: bool,
     /// Elements of a head that are rotated, its first; a multiple of 4, 0 for none.
     pub rope_dims: usize,
+    /// What rotated elements are multiplied with.
+    pub magnitude: f32,
     /// What queries are multiplied with; most models have `1 / sqrt(head_dim)`.
     pub q_scale: f32,
 }
 
 impl Attention {
     /// `x` `[tokens, dim]`; writes this step's keys and values to `kv`.
-    pub fn forward(
-        &self,
-        x: Tensor<2>,
-        rope_freqs: &Tensor<1>,
-        kv: &mut KvMemory,
-        step: &Step,
-    ) -> Tensor<2> {
+    pub fn forward(&self, x: Tensor<2>, kv: &mut KvMemory, step: &Step) -> Tensor<2> {
         let (qkv, at, stride) = self.project(x.clone());
         let (shape, variant) = (self.shape, self.attn_output.variant);
         let rope = RopeShape {
@@ -76,40 +70,54 @@ impl Attention {
             head_dim: shape.head_dim,
             neox: self.rotation.neox,
             rope_dims: self.rotation.rope_dims,
+            magnitude: self.rotation.magnitude,
             q_scale: self.rotation.q_scale,
             at,
             stride,
         };
         let norm = self.head_norm.as_ref();
         let norm = norm.map(|norm| (norm.weight.clone(), norm.eps));
-        let freqs = rope_freqs.clone();
+        let freqs = self.rope_freqs.clone();
         let attended = if attention_split::serves(x.dims()[0], variant) {
             attention_split(qkv, norm, freqs, kv, step, rope, shape)
         } else {
             let q = rope_kv(qkv, norm, freqs, kv, step, rope);
             attention(q, kv, step, shape, variant)
         };
-        self.attn_output.onto(x, attended)
+        self.join.onto(x, &self.attn_output, attended)
     }
 
-    /// Dispatches of a decode step: the projections, rotation and attention or their two halves, and
-    /// the output.
-    pub fn decode_dispatches(&self) -> usize {
-        self.attn_qkv.count() + 3
+    /// Computes by kernels of another form from now on.
+    pub fn set_variant(&mut self, variant: Variant) {
+        match &mut self.attn_qkv {
+            Qkv::Fused(linear) => linear.variant = variant,
+            Qkv::Split(linears) => linears.iter_mut().for_each(|it| it.variant = variant),
+        }
+        self.attn_output.variant = variant;
     }
 
     /// Queries, keys and values, each with its first column and the length of its rows.
     fn project(&self, x: Tensor<2>) -> ([Tensor<2>; 3], [usize; 3], [usize; 3]) {
         let (q_dim, kv_dim) = (self.shape.q_dim(), self.shape.kv_dim());
+        let norm = self.attn_norm.as_ref();
         match &self.attn_qkv {
             Qkv::Fused(linear) => {
-                let qkv = linear.normed(x, &self.attn_norm);
+                let qkv = linear.normed(x, norm, Finish::Plain);
                 let at = [0, q_dim, q_dim + kv_dim];
                 ([qkv.clone(), qkv.clone(), qkv], at, [q_dim + 2 * kv_dim; 3])
             }
             Qkv::Split(linears) => {
-                let qkv = std::array::from_fn(|i| linears[i].normed(x.clone(), &self.attn_norm));
-                (qkv, [0; 3], [q_dim, kv_dim, kv_dim])
+                // Once for all three, if it takes a dispatch.
+                let (x, norm) = match norm {
+                    Some(norm) if norm.bias.is_some() => (norm.apply(x), None),
+                    norm => (x, norm),
+                };
+                let project = |i: usize| linears[i].normed(x.clone(), norm, Finish::Plain);
+                let [mut q, mut k, v] = std::array::from_fn(project);
+                if let Some([q_norm, k_norm]) = &self.row_norms {
+                    (q, k) = (q_norm.apply(q), k_norm.apply(k));
+                }
+                ([q, k, v], [0; 3], [q_dim, kv_dim, kv_dim])
             }
         }
     }

@@ -5,7 +5,7 @@ use burn::{module::Module, tensor::Tensor};
 
 use super::linear::Norm;
 use crate::ops::{
-    Variant,
+    Finish, Variant,
     expert_gated_matmul::expert_gated_matmul,
     expert_gated_matvec::expert_gated_matvec,
     expert_matmul::expert_matmul,
@@ -14,7 +14,6 @@ use crate::ops::{
     matmul::matmul,
     matrix::Matrix,
     matvec::{MAX_TOKENS, matvec},
-    rms_norm::rms_norm,
     route_experts::{RouteShape, Routes, route_experts},
     sum_experts::sum_experts,
 };
@@ -75,7 +74,15 @@ impl ExpertFeedForward {
         let norm = (self.ffn_norm.weight.clone(), self.ffn_norm.eps);
         let router = &self.ffn_gate_inp;
         let router_norm = Some(norm.clone());
-        let logits = matvec(x.clone(), router_norm, router, None, None, self.variant);
+        let logits = matvec(
+            x.clone(),
+            router_norm,
+            router,
+            None,
+            Finish::Plain,
+            None,
+            self.variant,
+        );
         let routes = self.route(logits);
         let hidden = expert_gated_matvec(
             x.clone(),
@@ -91,14 +98,16 @@ impl ExpertFeedForward {
 
     fn many(&self, x: Tensor<2>) -> Tensor<2> {
         let [_, dim] = x.dims();
-        let normed = rms_norm(
-            x.clone(),
-            self.ffn_norm.weight.clone(),
-            self.ffn_norm.eps,
-            None,
-        );
+        let normed = self.ffn_norm.apply(x.clone());
         let router = &self.ffn_gate_inp;
-        let logits = matmul(normed.clone(), router, None, None, self.variant);
+        let logits = matmul(
+            normed.clone(),
+            router,
+            None,
+            Finish::Plain,
+            None,
+            self.variant,
+        );
         let routes = self.route(logits);
         let groups = group_experts(routes.experts, self.ffn_gate_inp.shape.rows);
         let hidden = expert_gated_matmul(

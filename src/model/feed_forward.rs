@@ -1,39 +1,118 @@
-//! The gated feed-forward layer.
+//! The feed-forward layers, with their norms and residuals.
 
 use burn::{module::Module, tensor::Tensor};
 
-use super::linear::{Linear, Norm};
+use super::{
+    experts::ExpertFeedForward,
+    linear::{Join, Linear, Norm},
+};
 use crate::ops::{
-    Variant, gated_matmul::gated_matmul, gated_matvec::gated_matvec, matrix::Matrix,
-    matvec::MAX_TOKENS, rms_norm::rms_norm,
+    Activation, Finish, Variant, gated_matmul::gated_matmul, gated_matvec::gated_matvec,
+    matrix::Matrix, matvec::MAX_TOKENS,
 };
 
-/// `x + ffn_down(silu(ffn_gate(norm(x))) * ffn_up(norm(x)))`
+/// A feed-forward layer of one of the kinds.
+#[allow(clippy::large_enum_variant)] // One per layer; an indirection would buy nothing.
 #[derive(Module, Debug)]
-pub struct FeedForward {
+pub enum FeedForward {
+    /// With a gate.
+    Gated(GatedFeedForward),
+    /// Without.
+    Plain(PlainFeedForward),
+    /// Of experts.
+    Experts(ExpertFeedForward),
+}
+
+impl FeedForward {
+    /// `x` `[tokens, dim]`.
+    pub fn forward(&self, x: Tensor<2>) -> Tensor<2> {
+        match self {
+            FeedForward::Gated(layer) => layer.forward(x),
+            FeedForward::Plain(layer) => layer.forward(x),
+            FeedForward::Experts(layer) => layer.forward(x),
+        }
+    }
+
+    /// Computes by kernels of another form from now on.
+    pub fn set_variant(&mut self, variant: Variant) {
+        match self {
+            FeedForward::Gated(layer) => {
+                layer.variant = variant;
+                layer.ffn_down.variant = variant;
+            }
+            FeedForward::Plain(layer) => {
+                layer.ffn_up.variant = variant;
+                layer.ffn_down.variant = variant;
+            }
+            FeedForward::Experts(layer) => layer.variant = variant,
+        }
+    }
+
+    /// Sizes of the tensors that a step of `tokens` makes, besides those of the residual stream's and
+    /// the inner layer's width, in bytes.
+    pub fn sizes_bytes(&self, tokens: usize) -> Vec<usize> {
+        match self {
+            FeedForward::Experts(layer) => layer.sizes_bytes(tokens),
+            FeedForward::Gated(_) | FeedForward::Plain(_) => Vec::new(),
+        }
+    }
+}
+
+/// `x + ffn_down(act(ffn_gate(norm(x))) * ffn_up(norm(x)))`
+#[derive(Module, Debug)]
+pub struct GatedFeedForward {
     /// `ffn_norm`
-    pub ffn_norm: Norm,
+    pub ffn_norm: Option<Norm>,
     /// `ffn_gate`, `[ffn_dim, dim]`
     pub ffn_gate: Matrix,
     /// `ffn_up`, `[ffn_dim, dim]`
     pub ffn_up: Matrix,
     /// `ffn_down`, `[dim, ffn_dim]`
     pub ffn_down: Linear,
+    /// With `post_ffw_norm`.
+    pub join: Join,
+    #[module(skip)]
+    pub activation: Activation,
     #[module(skip)]
     pub variant: Variant,
 }
 
-impl FeedForward {
-    /// `x` `[tokens, dim]`.
-    pub fn forward(&self, x: Tensor<2>) -> Tensor<2> {
-        let norm = &self.ffn_norm;
+impl GatedFeedForward {
+    fn forward(&self, x: Tensor<2>) -> Tensor<2> {
+        let (gate, up) = (&self.ffn_gate, &self.ffn_up);
+        let (activation, variant) = (self.activation, self.variant);
+        let norm = self.ffn_norm.as_ref();
         let hidden = if x.dims()[0] <= MAX_TOKENS {
-            let norm = (norm.weight.clone(), norm.eps);
-            gated_matvec(x.clone(), norm, &self.ffn_gate, &self.ffn_up, self.variant)
+            let norm = norm.map(|norm| (norm.weight.clone(), norm.eps));
+            gated_matvec(x.clone(), norm, gate, up, activation, variant)
         } else {
-            let normed = rms_norm(x.clone(), norm.weight.clone(), norm.eps, None);
-            gated_matmul(normed, &self.ffn_gate, &self.ffn_up, self.variant)
+            let normed = norm.map_or_else(|| x.clone(), |norm| norm.apply(x.clone()));
+            gated_matmul(normed, gate, up, activation, variant)
         };
-        self.ffn_down.onto(x, hidden)
+        self.join.onto(x, &self.ffn_down, hidden)
+    }
+}
+
+/// `x + ffn_down(act(ffn_up(norm(x))))`
+#[derive(Module, Debug)]
+pub struct PlainFeedForward {
+    /// `ffn_norm`
+    pub ffn_norm: Option<Norm>,
+    /// `ffn_up`, `[ffn_dim, dim]`
+    pub ffn_up: Linear,
+    /// `ffn_down`, `[dim, ffn_dim]`
+    pub ffn_down: Linear,
+    /// With `post_ffw_norm`.
+    pub join: Join,
+    #[module(skip)]
+    pub activation: Activation,
+}
+
+impl PlainFeedForward {
+    fn forward(&self, x: Tensor<2>) -> Tensor<2> {
+        let finish = Finish::Activation(self.activation);
+        let norm = self.ffn_norm.as_ref();
+        let hidden = self.ffn_up.normed(x.clone(), norm, finish);
+        self.join.onto(x, &self.ffn_down, hidden)
     }
 }

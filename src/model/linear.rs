@@ -1,23 +1,36 @@
-//! A linear layer: one op whether a step feeds a few tokens or many.
+//! Norms and linear layers: one op whether a step feeds a few tokens or many.
 
 use burn::{module::Module, tensor::Tensor};
 
 use crate::ops::{
-    Variant,
+    Finish, Variant,
+    layer_norm::layer_norm,
     matmul::matmul,
     matrix::Matrix,
     matvec::{MAX_TOKENS, matvec},
     rms_norm::rms_norm,
 };
 
-/// A root-mean-square norm's weight.
+/// A norm of the residual stream or of what joins it.
 #[derive(Module, Debug)]
 pub struct Norm {
     /// `[dim]`
     pub weight: Tensor<1>,
-    /// Added to the mean square.
+    /// `[dim]`, of layer norms; others are by the root of the mean square.
+    pub bias: Option<Tensor<1>>,
+    /// Added to the mean square or the variance.
     #[module(skip)]
     pub eps: f32,
+}
+
+impl Norm {
+    /// `norm(x)`, `x` `[tokens, dim]`.
+    pub fn apply(&self, x: Tensor<2>) -> Tensor<2> {
+        match &self.bias {
+            Some(bias) => layer_norm(x, self.weight.clone(), bias.clone(), self.eps),
+            None => rms_norm(x, self.weight.clone(), self.eps, None),
+        }
+    }
 }
 
 /// `weight * x + bias`.
@@ -32,22 +45,53 @@ pub struct Linear {
 }
 
 impl Linear {
-    /// `weight * norm(x) + bias`, `x` `[tokens, cols]`.
-    pub fn normed(&self, x: Tensor<2>, norm: &Norm) -> Tensor<2> {
-        if x.dims()[0] <= MAX_TOKENS {
-            let norm = Some((norm.weight.clone(), norm.eps));
-            return matvec(x, norm, &self.weight, self.bias.clone(), None, self.variant);
+    /// `finish(weight * norm(x) + bias)`, `x` `[tokens, cols]`.
+    pub fn normed(&self, x: Tensor<2>, norm: Option<&Norm>, finish: Finish) -> Tensor<2> {
+        match norm {
+            // Such a norm costs nothing on the way in.
+            Some(norm) if norm.bias.is_none() && x.dims()[0] <= MAX_TOKENS => {
+                let norm = Some((norm.weight.clone(), norm.eps));
+                let bias = self.bias.clone();
+                matvec(x, norm, &self.weight, bias, finish, None, self.variant)
+            }
+            Some(norm) => self.of(norm.apply(x), finish, None),
+            None => self.of(x, finish, None),
         }
-        let x = rms_norm(x, norm.weight.clone(), norm.eps, None);
-        matmul(x, &self.weight, self.bias.clone(), None, self.variant)
     }
 
-    /// `residual + weight * x + bias`, `x` `[tokens, cols]`, `residual` `[tokens, rows]`.
-    pub fn onto(&self, residual: Tensor<2>, x: Tensor<2>) -> Tensor<2> {
-        let (bias, residual) = (self.bias.clone(), Some(residual));
+    /// `finish(weight * x + bias) + residual`, `x` `[tokens, cols]`.
+    fn of(&self, x: Tensor<2>, finish: Finish, residual: Option<Tensor<2>>) -> Tensor<2> {
+        let bias = self.bias.clone();
         if x.dims()[0] <= MAX_TOKENS {
-            return matvec(x, None, &self.weight, bias, residual, self.variant);
+            return matvec(x, None, &self.weight, bias, finish, residual, self.variant);
         }
-        matmul(x, &self.weight, bias, residual, self.variant)
+        matmul(x, &self.weight, bias, finish, residual, self.variant)
+    }
+}
+
+/// How a result joins the residual stream.
+#[derive(Module, Debug)]
+pub struct Join {
+    /// Of the result, before it joins.
+    pub norm: Option<Norm>,
+    /// What a result without norm is multiplied by.
+    #[module(skip)]
+    pub scale: f32,
+}
+
+impl Join {
+    /// `residual + norm(linear(x))`, `x` `[tokens, cols]`, `residual` `[tokens, rows]`.
+    pub fn onto(&self, residual: Tensor<2>, linear: &Linear, x: Tensor<2>) -> Tensor<2> {
+        let finish = match self.scale {
+            1.0 => Finish::Plain,
+            scale => Finish::Scale(scale),
+        };
+        match &self.norm {
+            Some(norm) => {
+                let result = linear.of(x, finish, None);
+                rms_norm(result, norm.weight.clone(), norm.eps, Some(residual))
+            }
+            None => linear.of(x, finish, Some(residual)),
+        }
     }
 }

@@ -6,8 +6,7 @@ use serde::Serialize;
 
 use super::{
     Compute, LoadOptions, Transformer, formats,
-    kv_reservation::KvReservation,
-    load::{checked_config, outline, weights},
+    load::{outline, plan, weights},
 };
 use crate::{
     Result,
@@ -40,32 +39,30 @@ pub async fn start<S: ByteSource>(
     options: LoadOptions,
     progress: impl FnMut(u64, u64),
 ) -> Result<(Transformer, StartTimes)> {
-    let max_binding_bytes = gpu.report().max_binding_bytes;
-    let config = checked_config(gguf, max_binding_bytes)?;
-    let reservation = KvReservation::new(options, &config, max_binding_bytes)?;
-    let outline = outline(gpu.device(), gguf, &config).await?;
+    let plan = plan(gguf, options, gpu.report().max_binding_bytes)?;
+    let outline = outline(gpu.device(), gguf, &plan).await?;
     let begun_ms = gpu.now_ms();
     let proven = async {
         let formats = formats(gguf);
         let variant = best_variant_with(&gpu, &formats, options.kv_format, |variant| {
             let mut outline = outline.clone();
             outline.set_variant(variant);
-            Transformer::first_kernels(&outline, &config, reservation, &gpu, variant)
+            Transformer::first_kernels(&outline, &plan, &gpu, variant)
         });
         Ok((variant.await?, gpu.now_ms() - begun_ms))
     };
     let loaded = async {
-        let llama = weights(gpu.device(), gguf, source, &config, progress).await?;
+        let decoder = weights(gpu.device(), gguf, source, &plan, progress).await?;
         gpu.sync().await?;
-        Ok((llama, gpu.now_ms() - begun_ms))
+        Ok((decoder, gpu.now_ms() - begun_ms))
     };
-    let ((variant, kernels), (mut llama, weights)) = try_join(proven, loaded).await?;
-    llama.set_variant(variant);
+    let ((variant, kernels), (mut decoder, weights)) = try_join(proven, loaded).await?;
+    decoder.set_variant(variant);
     let compute = Compute::Gpu {
         gpu: gpu.clone(),
         variant,
     };
-    let mut model = Transformer::new(compute, llama, config, reservation);
+    let mut model = Transformer::new(compute, decoder, plan);
     let begun_ms = gpu.now_ms();
     model.warm_up().await?;
     let times = StartTimes {

@@ -1,4 +1,4 @@
-//! A Llama for the engine: sequences in pages, cut into the steps that the device runs. Knows
+//! A Decoder for the engine: sequences in pages, cut into the steps that the device runs. Knows
 //! pages, not who uses them.
 
 use burn::tensor::Transaction;
@@ -6,8 +6,9 @@ use burn::tensor::Transaction;
 use super::{
     CausalModel, Compute, ModelConfig, SampledRow, SequenceKv,
     causal::feed_sampled_on_host,
+    decoder::Decoder,
     kv_reservation::KvReservation,
-    llama::Llama,
+    load::Plan,
     pace::Pace,
     slots::Slots,
     steps::{CHOSEN_IDS, Fed, MAX_BATCH, MAX_TOKENS, Steps, chooses_on_device, first_kernels},
@@ -40,32 +41,30 @@ pub struct Transformer {
 
 impl Transformer {
     /// Reserves its KV memory.
-    pub(super) fn new(
-        compute: Compute,
-        llama: Llama,
-        config: ModelConfig,
-        reservation: KvReservation,
-    ) -> Transformer {
+    pub(super) fn new(compute: Compute, decoder: Decoder, plan: Plan) -> Transformer {
+        let Plan {
+            config,
+            reservation,
+        } = plan;
         Transformer {
-            steps: Steps::new(compute, llama, &config, reservation),
+            steps: Steps::new(compute, decoder, &config, reservation),
             config,
             reservation,
             pace: Pace::default(),
         }
     }
 
-    /// The kernels of [`warm_up`](Self::warm_up) on a model of the form of `llama`, to be compiled
+    /// The kernels of [`warm_up`](Self::warm_up) on a model of the form of `decoder`, to be compiled
     /// before its weights are there.
     pub(super) fn first_kernels(
-        llama: &Llama,
-        config: &ModelConfig,
-        reservation: KvReservation,
+        decoder: &Decoder,
+        plan: &Plan,
         gpu: &Gpu,
         variant: Variant,
     ) -> Vec<Kernel> {
-        let mut kernels = first_kernels(llama, config, reservation, variant, gpu.device());
+        let mut kernels = first_kernels(decoder, plan, variant, gpu.device());
         if chooses_on_device(variant) {
-            let shape = Slots::shape(config.token_ids, reservation.context_tokens);
+            let shape = Slots::shape(plan.config.token_ids, plan.reservation.context_tokens);
             kernels.extend(sample::kernels(shape));
         }
         kernels
@@ -91,15 +90,9 @@ impl Transformer {
         self.reservation.bytes()
     }
 
-    /// Dispatches of one greedy decode step.
+    /// Dispatches of one greedy decode step, once it is recorded; the CPU has none.
     pub fn decode_dispatches(&self) -> usize {
-        let blocks = self.steps.llama().blocks.iter();
-        // Gate and up, down.
-        let layers: usize = blocks
-            .map(|block| block.attention.decode_dispatches() + 2)
-            .sum();
-        // Embedding, output projection, argmax.
-        layers + 3
+        self.steps.greedy_dispatches()
     }
 
     /// Records a single sequence's steps, which compiles their pipelines, so that the first request

@@ -12,12 +12,12 @@ use burn::{
 use burn_wgpu::CubeTensor;
 
 use super::{
-    Variant, add_positions, argmax, attention, attention::AttentionShape, attention_split,
-    barriers, copy_page, embedding, expert_gated_matmul, expert_gated_matvec, expert_matmul,
-    expert_matvec, gated_matmul, gated_matvec, group_experts, kv_memory::KvFormat, last_row,
-    layer_norm, matmul, matrix::MatrixShape, matvec, rms_norm, rope_kv, rope_kv::RopeShape,
-    route_experts, route_experts::RouteShape, rows, sample, sample::SamplerShape, score,
-    sum_experts,
+    Activation, Finish, Variant, add_positions, argmax, attention, attention::AttentionShape,
+    attention_split, barriers, copy_page, embedding, expert_gated_matmul, expert_gated_matvec,
+    expert_matmul, expert_matvec, gated_matmul, gated_matvec, group_experts, kv_memory::KvFormat,
+    last_row, layer_norm, matmul, matrix::MatrixShape, matvec, rms_norm, rope_kv,
+    rope_kv::RopeShape, route_experts, route_experts::RouteShape, rows, sample,
+    sample::SamplerShape, score, sum_experts,
 };
 
 /// An input that an op can do without.
@@ -78,6 +78,7 @@ pub trait Ops: Backend {
     fn embedding(
         ids: IntTensor<Self>,
         #[extension_type] table: MatrixTensors<Self>,
+        scale: f32,
     ) -> FloatTensor<Self>;
 
     fn add_positions(
@@ -100,12 +101,14 @@ pub trait Ops: Backend {
         #[extension_type] residual: Maybe<Self>,
     ) -> FloatTensor<Self>;
 
+    #[allow(clippy::too_many_arguments)]
     fn matvec(
         x: FloatTensor<Self>,
         #[extension_type] norm: Maybe<Self>,
         eps: f32,
         #[extension_type] weights: MatrixTensors<Self>,
         #[extension_type] bias: Maybe<Self>,
+        finish: Finish,
         #[extension_type] residual: Maybe<Self>,
         variant: Variant,
     ) -> FloatTensor<Self>;
@@ -114,16 +117,18 @@ pub trait Ops: Backend {
         x: FloatTensor<Self>,
         #[extension_type] weights: MatrixTensors<Self>,
         #[extension_type] bias: Maybe<Self>,
+        finish: Finish,
         #[extension_type] residual: Maybe<Self>,
         variant: Variant,
     ) -> FloatTensor<Self>;
 
     fn gated_matvec(
         x: FloatTensor<Self>,
-        norm: FloatTensor<Self>,
+        #[extension_type] norm: Maybe<Self>,
         eps: f32,
         #[extension_type] gate: MatrixTensors<Self>,
         #[extension_type] up: MatrixTensors<Self>,
+        activation: Activation,
         variant: Variant,
     ) -> FloatTensor<Self>;
 
@@ -131,6 +136,7 @@ pub trait Ops: Backend {
         x: FloatTensor<Self>,
         #[extension_type] gate: MatrixTensors<Self>,
         #[extension_type] up: MatrixTensors<Self>,
+        activation: Activation,
         variant: Variant,
     ) -> FloatTensor<Self>;
 
@@ -266,8 +272,8 @@ macro_rules! route {
             fn write_words(tensor: $tensor, at: usize, words: Vec<u32>) -> $tensor {
                 words::$side(tensor, at, words)
             }
-            fn embedding(ids: $tensor, table: MatrixTensors<Self>) -> $tensor {
-                embedding::$side(ids, table)
+            fn embedding(ids: $tensor, table: MatrixTensors<Self>, scale: f32) -> $tensor {
+                embedding::$side(ids, table, scale)
             }
             fn add_positions(x: $tensor, table: MatrixTensors<Self>, step: $tensor) -> $tensor {
                 add_positions::$side(x, table, step)
@@ -284,37 +290,41 @@ macro_rules! route {
                 eps: f32,
                 weights: MatrixTensors<Self>,
                 bias: Maybe<Self>,
+                finish: Finish,
                 residual: Maybe<Self>,
                 variant: Variant,
             ) -> $tensor {
-                matvec::$side(x, norm, eps, weights, bias, residual, variant)
+                matvec::$side(x, norm, eps, weights, bias, finish, residual, variant)
             }
             fn matmul(
                 x: $tensor,
                 weights: MatrixTensors<Self>,
                 bias: Maybe<Self>,
+                finish: Finish,
                 residual: Maybe<Self>,
                 variant: Variant,
             ) -> $tensor {
-                matmul::$side(x, weights, bias, residual, variant)
+                matmul::$side(x, weights, bias, finish, residual, variant)
             }
             fn gated_matvec(
                 x: $tensor,
-                norm: $tensor,
+                norm: Maybe<Self>,
                 eps: f32,
                 gate: MatrixTensors<Self>,
                 up: MatrixTensors<Self>,
+                activation: Activation,
                 variant: Variant,
             ) -> $tensor {
-                gated_matvec::$side(x, norm, eps, gate, up, variant)
+                gated_matvec::$side(x, norm, eps, gate, up, activation, variant)
             }
             fn gated_matmul(
                 x: $tensor,
                 gate: MatrixTensors<Self>,
                 up: MatrixTensors<Self>,
+                activation: Activation,
                 variant: Variant,
             ) -> $tensor {
-                gated_matmul::$side(x, gate, up, variant)
+                gated_matmul::$side(x, gate, up, activation, variant)
             }
             fn route_experts(logits: $tensor, shape: RouteShape) -> ($tensor, $tensor) {
                 route_experts::$side(logits, shape)

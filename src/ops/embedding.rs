@@ -1,4 +1,4 @@
-//! Rows of a (quantized) table by token id: `out[token] = table[ids[token]]`.
+//! Rows of a (quantized) table by token id: `out[token] = scale * table[ids[token]]`.
 
 use burn::backend::flex::FlexTensor;
 use burn::{
@@ -16,16 +16,17 @@ use super::{
 
 const WORKGROUP: usize = 64;
 
-/// `[tokens]` ids to `[tokens, cols]` rows of `table`.
-pub fn embedding(ids: Tensor<1, Int>, table: &Matrix) -> Tensor<2> {
+/// `[tokens]` ids to `[tokens, cols]` rows of `table`, times `scale`.
+pub fn embedding(ids: Tensor<1, Int>, table: &Matrix, scale: f32) -> Tensor<2> {
     Tensor::from_dispatch(Dispatch::embedding(
         ids.into_dispatch(),
         table.to_dispatch(),
+        scale,
     ))
 }
 
 /// The composed kernel.
-pub fn kernel(table: MatrixShape) -> Kernel {
+pub fn kernel(table: MatrixShape, scale: f32) -> Kernel {
     let kernel = Kernel::new(format!("embedding_{}", table.format.name()))
         .binding("ids")
         .binding("out")
@@ -36,6 +37,7 @@ pub fn kernel(table: MatrixShape) -> Kernel {
         kernel
     };
     kernel
+        .constant_f32("SCALE", scale)
         .constant("ROWS", table.rows)
         .constant("COLS", table.cols)
         .constant("BLOCKS", table.row_blocks())
@@ -44,7 +46,7 @@ pub fn kernel(table: MatrixShape) -> Kernel {
         .module(shader::kernel::EMBEDDING)
 }
 
-pub(super) fn launch(ids: CubeTensor, table: MatrixTensors<Cube>) -> CubeTensor {
+pub(super) fn launch(ids: CubeTensor, table: MatrixTensors<Cube>, scale: f32) -> CubeTensor {
     let tokens = ids.shape().num_elements();
     let shape = table.shape;
     let out = output(&ids, [tokens, shape.cols]);
@@ -53,11 +55,11 @@ pub(super) fn launch(ids: CubeTensor, table: MatrixTensors<Cube>) -> CubeTensor 
         buffers.push(&table.scales);
     }
     let workgroups = (tokens * shape.row_blocks()).div_ceil(WORKGROUP);
-    kernel(shape).launch(&buffers, grid(workgroups));
+    kernel(shape, scale).launch(&buffers, grid(workgroups));
     out
 }
 
-pub(super) fn twin(ids: FlexTensor, table: MatrixTensors<Flex>) -> FlexTensor {
+pub(super) fn twin(ids: FlexTensor, table: MatrixTensors<Flex>, scale: f32) -> FlexTensor {
     let shape = table.shape;
     let (quants, scales) = (table.quants.storage::<u32>(), table.scales.storage::<u32>());
     let mut out = Vec::with_capacity(ids.shape().num_elements() * shape.cols);
@@ -74,6 +76,7 @@ pub(super) fn twin(ids: FlexTensor, table: MatrixTensors<Flex>) -> FlexTensor {
         debug_assert_eq!(out.len() - from, shape.row_blocks() * BLOCK_COLS);
         out.truncate(from + shape.cols);
     }
+    out.iter_mut().for_each(|value| *value *= scale);
     let tokens = ids.shape().num_elements();
     twin_output(out, [tokens, shape.cols])
 }

@@ -47,8 +47,9 @@ pub fn kernel(gate: MatrixShape, up: MatrixShape, used: usize, variant: Variant)
         .constant("BLOCKS", gate.row_blocks());
     let kernel = group_experts::tile_modules(kernel, used, variant).binding("out");
     gated_matmul::matrices(kernel, gate, up, Arithmetic::F32)
+        .module(shader::finish::PLAIN)
         .module(shader::store::PLAIN)
-        .module(shader::SILU)
+        .module(shader::activation::SILU)
         .module(if variant.barrier_free {
             shader::kernel::EXPERT_GATED_MATMUL_LANES
         } else {

@@ -64,8 +64,9 @@ pub fn kernel(
     let kernel = gated_matmul::matrices(kernel, gate, up, Arithmetic::F32);
     matvec::lanes(kernel, gate, 1, Arithmetic::F32, variant, 2)
         .module(shader::matvec_input::RMS_NORM)
+        .module(shader::finish::PLAIN)
         .module(shader::store::PLAIN)
-        .module(shader::SILU)
+        .module(shader::activation::SILU)
         .module(shader::kernel::EXPERT_GATED_MATVEC)
 }
 

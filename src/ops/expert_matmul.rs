@@ -49,6 +49,7 @@ pub fn kernel(weights: MatrixShape, variant: Variant) -> Kernel {
     }
     kernel
         .module(weights.format.wgsl())
+        .module(shader::finish::PLAIN)
         .module(shader::store::PLAIN)
         .module(if variant.barrier_free {
             shader::kernel::EXPERT_MATMUL_LANES

@@ -1,4 +1,4 @@
-//! The gated half of a feed-forward layer for many tokens: `silu(x * gate^T) * (x * up^T)`.
+//! The gated half of a feed-forward layer for many tokens: `act(x * gate^T) * (x * up^T)`.
 
 use burn::backend::flex::FlexTensor;
 use burn::{
@@ -8,7 +8,7 @@ use burn::{
 use burn_wgpu::CubeTensor;
 
 use super::{
-    Arithmetic, Variant,
+    Activation, Arithmetic, Variant,
     backend::{MatrixTensors, Ops, output, twin_output},
     kernel::Kernel,
     matmul,
@@ -18,17 +18,30 @@ use super::{
 };
 
 /// `x` is `[tokens, cols]`; gives `[tokens, rows]`.
-pub fn gated_matmul(x: Tensor<2>, gate: &Matrix, up: &Matrix, variant: Variant) -> Tensor<2> {
+pub fn gated_matmul(
+    x: Tensor<2>,
+    gate: &Matrix,
+    up: &Matrix,
+    activation: Activation,
+    variant: Variant,
+) -> Tensor<2> {
     Tensor::from_dispatch(Dispatch::gated_matmul(
         x.into_dispatch(),
         gate.to_dispatch(),
         up.to_dispatch(),
+        activation,
         variant,
     ))
 }
 
 /// The composed kernel for steps of `tokens`; `gate` and `up` have equal sizes, formats may differ.
-pub fn kernel(gate: MatrixShape, up: MatrixShape, tokens: usize, variant: Variant) -> Kernel {
+pub fn kernel(
+    gate: MatrixShape,
+    up: MatrixShape,
+    activation: Activation,
+    tokens: usize,
+    variant: Variant,
+) -> Kernel {
     let kernel = Kernel::new(format!("gated_matmul_{}", gate.format.name()))
         .binding("x")
         .binding("out")
@@ -37,8 +50,9 @@ pub fn kernel(gate: MatrixShape, up: MatrixShape, tokens: usize, variant: Varian
         .constant("BLOCKS", gate.row_blocks());
     let arithmetic = arithmetic(&[gate.format, up.format], variant);
     let kernel = matrices(kernel, gate, up, arithmetic)
+        .module(shader::finish::PLAIN)
         .module(shader::store::PLAIN)
-        .module(shader::SILU);
+        .module(activation.wgsl());
     tiles(kernel, tokens, arithmetic, variant).module(if variant.barrier_free {
         shader::kernel::GATED_MATMUL_LANES
     } else {
@@ -81,6 +95,7 @@ pub(super) fn launch(
     x: CubeTensor,
     gate: MatrixTensors<Cube>,
     up: MatrixTensors<Cube>,
+    activation: Activation,
     variant: Variant,
 ) -> CubeTensor {
     let [tokens, _] = x.shape().dims();
@@ -88,7 +103,7 @@ pub(super) fn launch(
     let out = output(&x, [tokens, rows]);
     let mut buffers = vec![&x, &out];
     push_matrices(&mut buffers, &gate, &up);
-    kernel(gate.shape, up.shape, tokens, variant)
+    kernel(gate.shape, up.shape, activation, tokens, variant)
         .launch(&buffers, workgroups(tokens, 2 * rows, variant));
     out
 }
@@ -97,10 +112,11 @@ pub(super) fn twin(
     x: FlexTensor,
     gate: MatrixTensors<Flex>,
     up: MatrixTensors<Flex>,
+    activation: Activation,
     variant: Variant,
 ) -> FlexTensor {
     let arithmetic = arithmetic(&[gate.shape.format, up.shape.format], variant);
-    sums(x, &gate, &up, arithmetic)
+    sums(x, &gate, &up, activation, arithmetic)
 }
 
 /// The twin in a given arithmetic.
@@ -108,6 +124,7 @@ pub(super) fn sums(
     x: FlexTensor,
     gate: &MatrixTensors<Flex>,
     up: &MatrixTensors<Flex>,
+    activation: Activation,
     arithmetic: Arithmetic,
 ) -> FlexTensor {
     let [tokens, cols] = x.shape().dims();
@@ -116,6 +133,6 @@ pub(super) fn sums(
     let ups = matmul::products(&x, up);
     out.iter_mut()
         .zip(ups)
-        .for_each(|(gate, up)| *gate = *gate / (1.0 + (-*gate).exp()) * up);
+        .for_each(|(gate, up)| *gate = activation.apply(*gate) * up);
     twin_output(out, [tokens, gate.shape.rows])
 }

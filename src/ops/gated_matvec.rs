@@ -1,4 +1,4 @@
-//! The gated half of a feed-forward layer for a few tokens: `silu(gate * norm(x)) * (up * norm(x))`
+//! The gated half of a feed-forward layer for a few tokens: `act(gate * norm(x)) * (up * norm(x))`
 //! (Shazeer 2020, <https://arxiv.org/abs/2002.05202>). Tokens do not depend on each other, as in
 //! `matvec`.
 
@@ -10,33 +10,37 @@ use burn::{
 use burn_wgpu::CubeTensor;
 
 use super::{
-    Variant,
-    backend::{MatrixTensors, Maybe, Ops, output},
+    Activation, Variant,
+    backend::{MatrixTensors, Maybe, Ops, maybe, output},
     gated_matmul,
     kernel::Kernel,
     matrix::{Matrix, MatrixShape},
     matvec, rms_norm, shader,
 };
 
-/// `x` is `[tokens, cols]` with at most [`matvec::MAX_TOKENS`], `norm` `[cols]`; gives
+/// `x` is `[tokens, cols]` with at most [`matvec::MAX_TOKENS`], `norm` `[cols]` (none, if it is
+/// normalized already); gives
 /// `[tokens, rows]`.
 pub fn gated_matvec(
     x: Tensor<2>,
-    norm: (Tensor<1>, f32),
+    norm: Option<(Tensor<1>, f32)>,
     gate: &Matrix,
     up: &Matrix,
+    activation: Activation,
     variant: Variant,
 ) -> Tensor<2> {
     assert!(
         x.dims()[0] <= matvec::MAX_TOKENS,
         "a matvec of too many tokens"
     );
+    let (norm, eps) = norm.map_or((None, 0.0), |(norm, eps)| (Some(norm), eps));
     Tensor::from_dispatch(Dispatch::gated_matvec(
         x.into_dispatch(),
-        norm.0.into_dispatch(),
-        norm.1,
+        maybe(norm),
+        eps,
         gate.to_dispatch(),
         up.to_dispatch(),
+        activation,
         variant,
     ))
 }
@@ -45,22 +49,29 @@ pub fn gated_matvec(
 pub fn kernel(
     gate: MatrixShape,
     up: MatrixShape,
+    activation: Activation,
     tokens: usize,
-    eps: f32,
+    norm_eps: Option<f32>,
     variant: Variant,
 ) -> Kernel {
     let kernel = Kernel::new(format!("gated_matvec_{}", gate.format.name()))
         .variant(variant)
         .binding("x")
-        .binding("norm")
-        .binding("out")
-        .constant_f32("EPS", eps);
+        .binding("out");
+    let (kernel, input) = match norm_eps {
+        Some(eps) => (
+            kernel.binding("norm").constant_f32("EPS", eps),
+            shader::matvec_input::RMS_NORM,
+        ),
+        None => (kernel, shader::matvec_input::PLAIN),
+    };
     let arithmetic = variant.matvec.on(&[gate.format, up.format]);
     let kernel = gated_matmul::matrices(kernel, gate, up, arithmetic);
     matvec::lanes(kernel, gate, tokens, arithmetic, variant, 2)
-        .module(shader::matvec_input::RMS_NORM)
+        .module(input)
+        .module(shader::finish::PLAIN)
         .module(shader::store::PLAIN)
-        .module(shader::SILU)
+        .module(activation.wgsl())
         .module(if tokens == 1 {
             shader::kernel::GATED_MATVEC
         } else {
@@ -68,32 +79,48 @@ pub fn kernel(
         })
 }
 
+#[allow(clippy::too_many_arguments)]
 pub(super) fn launch(
     x: CubeTensor,
-    norm: CubeTensor,
+    norm: Maybe<Cube>,
     eps: f32,
     gate: MatrixTensors<Cube>,
     up: MatrixTensors<Cube>,
+    activation: Activation,
     variant: Variant,
 ) -> CubeTensor {
     let [tokens, _] = x.shape().dims();
     let out = output(&x, [tokens, gate.shape.rows]);
-    let mut buffers = vec![&x, &norm, &out];
+    let norm = norm.as_ref();
+    let mut buffers = vec![&x, &out];
+    buffers.extend(norm);
     gated_matmul::push_matrices(&mut buffers, &gate, &up);
-    kernel(gate.shape, up.shape, tokens, eps, variant)
-        .launch(&buffers, matvec::workgroups(gate.shape.rows, variant));
+    kernel(
+        gate.shape,
+        up.shape,
+        activation,
+        tokens,
+        norm.map(|_| eps),
+        variant,
+    )
+    .launch(&buffers, matvec::workgroups(gate.shape.rows, variant));
     out
 }
 
+#[allow(clippy::too_many_arguments)]
 pub(super) fn twin(
     x: FlexTensor,
-    norm: FlexTensor,
+    norm: Maybe<Flex>,
     eps: f32,
     gate: MatrixTensors<Flex>,
     up: MatrixTensors<Flex>,
+    activation: Activation,
     variant: Variant,
 ) -> FlexTensor {
     let arithmetic = variant.matvec.on(&[gate.shape.format, up.shape.format]);
-    let x = rms_norm::twin(x, norm, eps, Maybe::None);
-    gated_matmul::sums(x, &gate, &up, arithmetic)
+    let x = match norm {
+        Maybe::Some(norm) => rms_norm::twin(x, norm, eps, Maybe::None),
+        Maybe::None => x,
+    };
+    gated_matmul::sums(x, &gate, &up, activation, arithmetic)
 }

@@ -1,4 +1,4 @@
-//! Matrix times many tokens' vectors, for prefill: `out = x * weights^T + bias + residual`. Tiles lie
+//! Matrix times many tokens' vectors, for prefill: `out = finish(x * weights^T + bias) + residual`. Tiles lie
 //! in workgroup memory or, where barriers are dear, in the registers of single lanes.
 
 use burn::backend::flex::FlexTensor;
@@ -14,6 +14,7 @@ use super::{
     kernel::Kernel,
     matrix::{BLOCK_COLS, Matrix, MatrixShape},
     shader,
+    store::{Finish, Store},
     tile::{arithmetic, tiles, workgroups},
 };
 
@@ -22,6 +23,7 @@ pub fn matmul(
     x: Tensor<2>,
     weights: &Matrix,
     bias: Option<Tensor<1>>,
+    finish: Finish,
     residual: Option<Tensor<2>>,
     variant: Variant,
 ) -> Tensor<2> {
@@ -29,19 +31,14 @@ pub fn matmul(
         x.into_dispatch(),
         weights.to_dispatch(),
         maybe(bias),
+        finish,
         maybe(residual),
         variant,
     ))
 }
 
 /// The composed kernel for steps of `tokens`.
-pub fn kernel(
-    weights: MatrixShape,
-    tokens: usize,
-    bias: bool,
-    residual: bool,
-    variant: Variant,
-) -> Kernel {
+pub fn kernel(weights: MatrixShape, tokens: usize, store: Store, variant: Variant) -> Kernel {
     let arithmetic = arithmetic(&[weights.format], variant);
     let mut kernel = Kernel::new(format!("matmul_{}", weights.format.name()))
         .binding("x")
@@ -50,18 +47,12 @@ pub fn kernel(
     if weights.format.has_scales() {
         kernel = kernel.binding("weights_scales");
     }
-    if bias {
-        kernel = kernel.binding("bias");
-    }
-    if residual {
-        kernel = kernel.binding("residual");
-    }
-    let kernel = kernel
+    let kernel = store
+        .modules(kernel)
         .constant("ROWS", weights.rows)
         .constant("COLS", weights.cols)
         .constant("BLOCKS", weights.row_blocks())
-        .module(arithmetic.weights(weights.format))
-        .module(store_module(bias, residual));
+        .module(arithmetic.weights(weights.format));
     tiles(kernel, tokens, arithmetic, variant).module(if variant.barrier_free {
         shader::kernel::MATMUL_LANES
     } else {
@@ -69,20 +60,11 @@ pub fn kernel(
     })
 }
 
-/// What happens to a result, as a module.
-pub(super) fn store_module(bias: bool, residual: bool) -> &'static str {
-    match (bias, residual) {
-        (false, false) => shader::store::PLAIN,
-        (true, false) => shader::store::BIAS,
-        (false, true) => shader::store::RESIDUAL,
-        (true, true) => shader::store::BIAS_RESIDUAL,
-    }
-}
-
 pub(super) fn launch(
     x: CubeTensor,
     weights: MatrixTensors<Cube>,
     bias: Maybe<Cube>,
+    finish: Finish,
     residual: Maybe<Cube>,
     variant: Variant,
 ) -> CubeTensor {
@@ -95,8 +77,12 @@ pub(super) fn launch(
         buffers.push(&weights.scales);
     }
     buffers.extend(bias.into_iter().chain(residual));
-    kernel(shape, tokens, bias.is_some(), residual.is_some(), variant)
-        .launch(&buffers, workgroups(tokens, shape.rows, variant));
+    let store = Store {
+        bias: bias.is_some(),
+        finish,
+        residual: residual.is_some(),
+    };
+    kernel(shape, tokens, store, variant).launch(&buffers, workgroups(tokens, shape.rows, variant));
     out
 }
 
@@ -104,11 +90,12 @@ pub(super) fn twin(
     x: FlexTensor,
     weights: MatrixTensors<Flex>,
     bias: Maybe<Flex>,
+    finish: Finish,
     residual: Maybe<Flex>,
     variant: Variant,
 ) -> FlexTensor {
     let arithmetic = arithmetic(&[weights.shape.format], variant);
-    sums(x, &weights, bias, residual, arithmetic)
+    sums(x, &weights, bias, finish, residual, arithmetic)
 }
 
 /// The twin in a given arithmetic.
@@ -116,6 +103,7 @@ pub(super) fn sums(
     x: FlexTensor,
     weights: &MatrixTensors<Flex>,
     bias: Maybe<Flex>,
+    finish: Finish,
     residual: Maybe<Flex>,
     arithmetic: Arithmetic,
 ) -> FlexTensor {
@@ -129,6 +117,7 @@ pub(super) fn sums(
                 .for_each(|(o, b)| *o += b);
         }
     }
+    out.iter_mut().for_each(|o| *o = finish.apply(*o));
     if let Some(residual) = residual.as_ref() {
         out.iter_mut()
             .zip(residual.storage::<f32>())

@@ -1,5 +1,6 @@
-//! Matrix times the vectors of a few tokens, for decode: `out = weights * norm(x) + bias + residual`,
-//! where norm, bias and residual are optional and cost no dispatch of their own. What a token gets
+//! Matrix times the vectors of a few tokens, for decode:
+//! `out = finish(weights * norm(x) + bias) + residual`, where norm, bias and residual are optional and
+//! nothing costs a dispatch of its own. What a token gets
 //! does not depend on how many there are, to the last bit.
 
 use burn::backend::flex::FlexTensor;
@@ -16,6 +17,7 @@ use super::{
     matmul,
     matrix::{Matrix, MatrixShape},
     rms_norm, shader,
+    store::{Finish, Store},
 };
 
 /// Most tokens of one launch.
@@ -28,6 +30,7 @@ pub fn matvec(
     norm: Option<(Tensor<1>, f32)>,
     weights: &Matrix,
     bias: Option<Tensor<1>>,
+    finish: Finish,
     residual: Option<Tensor<2>>,
     variant: Variant,
 ) -> Tensor<2> {
@@ -39,6 +42,7 @@ pub fn matvec(
         eps,
         weights.to_dispatch(),
         maybe(bias),
+        finish,
         maybe(residual),
         variant,
     ))
@@ -49,8 +53,7 @@ pub fn kernel(
     weights: MatrixShape,
     tokens: usize,
     norm_eps: Option<f32>,
-    bias: bool,
-    residual: bool,
+    store: Store,
     variant: Variant,
 ) -> Kernel {
     let mut kernel = Kernel::new(format!("matvec_{}", weights.format.name()))
@@ -68,17 +71,11 @@ pub fn kernel(
         }
         None => shader::matvec_input::PLAIN,
     };
-    if bias {
-        kernel = kernel.binding("bias");
-    }
-    if residual {
-        kernel = kernel.binding("residual");
-    }
+    let kernel = store.modules(kernel);
     let arithmetic = variant.matvec.on(&[weights.format]);
     lanes(kernel, weights, tokens, arithmetic, variant, 1)
         .module(arithmetic.weights(weights.format))
         .module(input)
-        .module(matmul::store_module(bias, residual))
         .module(if tokens == 1 {
             shader::kernel::MATVEC
         } else {
@@ -125,12 +122,14 @@ pub(super) fn workgroups(rows: usize, variant: Variant) -> [u32; 3] {
     grid(rows.div_ceil(rows_per_workgroup))
 }
 
+#[allow(clippy::too_many_arguments)]
 pub(super) fn launch(
     x: CubeTensor,
     norm: Maybe<Cube>,
     eps: f32,
     weights: MatrixTensors<Cube>,
     bias: Maybe<Cube>,
+    finish: Finish,
     residual: Maybe<Cube>,
     variant: Variant,
 ) -> CubeTensor {
@@ -138,14 +137,12 @@ pub(super) fn launch(
     let shape = weights.shape;
     let out = output(&x, [tokens, shape.rows]);
     let (norm, bias, residual) = (norm.as_ref(), bias.as_ref(), residual.as_ref());
-    let kernel = kernel(
-        shape,
-        tokens,
-        norm.map(|_| eps),
-        bias.is_some(),
-        residual.is_some(),
-        variant,
-    );
+    let store = Store {
+        bias: bias.is_some(),
+        finish,
+        residual: residual.is_some(),
+    };
+    let kernel = kernel(shape, tokens, norm.map(|_| eps), store, variant);
     let mut buffers = vec![&x, &out, &weights.quants];
     if shape.format.has_scales() {
         buffers.push(&weights.scales);
@@ -155,12 +152,14 @@ pub(super) fn launch(
     out
 }
 
+#[allow(clippy::too_many_arguments)]
 pub(super) fn twin(
     x: FlexTensor,
     norm: Maybe<Flex>,
     eps: f32,
     weights: MatrixTensors<Flex>,
     bias: Maybe<Flex>,
+    finish: Finish,
     residual: Maybe<Flex>,
     variant: Variant,
 ) -> FlexTensor {
@@ -169,5 +168,5 @@ pub(super) fn twin(
         Maybe::None => x,
     };
     let arithmetic = variant.matvec.on(&[weights.shape.format]);
-    matmul::sums(x, &weights, bias, residual, arithmetic)
+    matmul::sums(x, &weights, bias, finish, residual, arithmetic)
 }

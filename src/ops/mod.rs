@@ -11,6 +11,7 @@ pub mod matrix;
 pub mod step;
 mod unroll;
 
+pub mod activation;
 pub mod add_positions;
 pub mod argmax;
 pub mod attention;
@@ -37,10 +38,13 @@ pub mod rows;
 pub mod sample;
 pub mod score;
 pub mod self_test;
+pub mod store;
 pub mod sum_experts;
 mod tile;
 
+pub use activation::Activation;
 pub use arithmetic::Arithmetic;
 pub use backend::write_words;
 pub use kernel::{Kernel, Variant, collect, launches};
+pub use store::Finish;
 pub use tile::MAX_SMALL_TOKENS;

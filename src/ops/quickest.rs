@@ -4,7 +4,7 @@
 use burn::tensor::{DType, Tensor};
 
 use super::{
-    Arithmetic, Variant,
+    Arithmetic, Finish, Variant,
     matmul::matmul,
     matrix::{Format, Matrix, MatrixShape},
     matvec::{MAX_TOKENS, matvec},
@@ -121,17 +121,18 @@ async fn launch_ms(
 ) -> Result<f64> {
     let MatrixShape { rows, cols, .. } = matrix.shape;
     let x = Tensor::<2>::ones([tokens, cols], gpu.device());
-    let (launches, product): (_, fn(_, _, _, _, _) -> _) = if tokens <= MAX_TOKENS {
-        (MATVEC_LAUNCHES, |x, matrix, bias, residual, variant| {
-            matvec(x, None, matrix, bias, residual, variant)
-        })
-    } else {
-        (MATMUL_LAUNCHES, matmul)
+    let product = || match tokens <= MAX_TOKENS {
+        true => matvec(x.clone(), None, matrix, None, Finish::Plain, None, variant),
+        false => matmul(x.clone(), matrix, None, Finish::Plain, None, variant),
+    };
+    let launches = match tokens <= MAX_TOKENS {
+        true => MATVEC_LAUNCHES,
+        false => MATMUL_LAUNCHES,
     };
     let sizes_bytes = [tokens * rows * 4];
     let graph = Graph::record(gpu, &sizes_bytes, || {
         for _ in 0..launches {
-            product(x.clone(), matrix, None, None, variant);
+            product();
         }
     });
     let graph = graph.await?;

@@ -32,6 +32,8 @@ pub struct RopeShape {
     pub neox: bool,
     /// Elements of a head that are rotated, its first; a multiple of 4, 0 for none.
     pub rope_dims: usize,
+    /// What rotated elements are multiplied with: some scalings to longer contexts do that.
+    pub magnitude: f32,
     /// What queries are multiplied with in the end; most models have `1 / sqrt(head_dim)`.
     pub q_scale: f32,
     /// First column of q, k and v in their rows; multiples of 4.
@@ -112,6 +114,7 @@ pub(super) fn rotation(kernel: Kernel, shape: RopeShape, norm_eps: Option<f32>) 
         .constant("HEAD_DIM", shape.head_dim)
         .constant_bool("NEOX", shape.neox)
         .constant("ROPE_DIMS", shape.rope_dims)
+        .constant_f32("MAGNITUDE", shape.magnitude)
         .constant_f32("Q_SCALE", shape.q_scale)
         .constant("Q_AT", shape.at[0])
         .constant("K_AT", shape.at[1])
@@ -195,6 +198,7 @@ pub(super) fn twin(
                     false => (2 * i, 2 * i + 1),
                 };
                 let (sin, cos) = (position as f32 * freqs[i]).sin_cos();
+                let scale = scale * shape.magnitude;
                 to[a] = (head[a] * cos - head[b] * sin) * scale;
                 to[b] = (head[a] * sin + head[b] * cos) * scale;
             }

@@ -5,7 +5,7 @@ use burn::tensor::{DType, Device, Tensor, TensorData};
 use futures_util::future::join;
 
 use super::{
-    Arithmetic, Kernel, Variant,
+    Activation, Arithmetic, Finish, Kernel, Variant,
     attention::{AttentionShape, attention},
     attention_split::{self, attention_split},
     barriers::barrier_us,
@@ -335,6 +335,7 @@ fn attended(device: &Device, tokens: usize, format: KvFormat, variant: Variant) 
         head_dim: shape.head_dim,
         neox: true,
         rope_dims: shape.head_dim,
+        magnitude: 1.0,
         q_scale: 1.0,
         at: [0, q_dim, q_dim + kv_dim],
         stride: [stride; 3],
@@ -400,15 +401,16 @@ fn products(device: &Device, format: Format, tokens: usize, variant: Variant) ->
                 Some(norm.clone()),
                 &weights,
                 bias,
+                Finish::Plain,
                 residual,
                 variant,
             ),
-            gated_matvec(x, norm, &weights, &up, variant),
+            gated_matvec(x, Some(norm), &weights, &up, Activation::Silu, variant),
         ]
     } else {
         [
-            matmul(x.clone(), &weights, bias, residual, variant),
-            gated_matmul(x, &weights, &up, variant),
+            matmul(x.clone(), &weights, bias, Finish::Plain, residual, variant),
+            gated_matmul(x, &weights, &up, Activation::Silu, variant),
         ]
     }
 }

@@ -85,6 +85,26 @@ pub mod expert_tile {
     pub const WORKGROUP: &str = include_str!("../../shaders/shared/expert_tile/workgroup.wgsl");
 }
 
+/// Functions between the two halves of a feed-forward layer.
+pub mod activation {
+    /// GELU.
+    pub const GELU: &str = include_str!("../../shaders/shared/activation/gelu.wgsl");
+    /// SiLU.
+    pub const SILU: &str = include_str!("../../shaders/shared/activation/silu.wgsl");
+}
+
+/// What happens to a product before the residual stream is added.
+pub mod finish {
+    /// It is activated.
+    pub const ACTIVATION: &str = include_str!("../../shaders/shared/finish/activation.wgsl");
+    /// Nothing.
+    pub const PLAIN: &str = include_str!("../../shaders/shared/finish/plain.wgsl");
+    /// It is multiplied.
+    pub const SCALE: &str = include_str!("../../shaders/shared/finish/scale.wgsl");
+    /// It is multiplied and bounded.
+    pub const SOFT_CAP: &str = include_str!("../../shaders/shared/finish/soft_cap.wgsl");
+}
+
 /// What a matvec reads.
 pub mod matvec_input {
     /// The inputs as they are.
@@ -231,8 +251,6 @@ pub const I8_BLOCK: &str = include_str!("../../shaders/shared/i8_block.wgsl");
 pub const PEAK: &str = include_str!("../../shaders/shared/peak.wgsl");
 /// The heads of a step's tokens, rotated.
 pub const ROPE: &str = include_str!("../../shaders/shared/rope.wgsl");
-/// SiLU.
-pub const SILU: &str = include_str!("../../shaders/shared/silu.wgsl");
 /// Bounds of attention scores.
 pub const SOFT_CAP: &str = include_str!("../../shaders/shared/soft_cap.wgsl");
 /// The state of a step and the KV memory's layout.

@@ -122,6 +122,7 @@ impl Layer {
             head_dim: self.head_dim,
             neox: self.neox,
             rope_dims: self.rope_dims,
+            magnitude: 1.0,
             q_scale: self.q_scale(),
             at: [0, self.q_dim(), self.q_dim() + self.kv_dim()],
             stride: [self.stride(); 3],

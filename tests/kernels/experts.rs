@@ -255,6 +255,7 @@ fn layers(
     [0, 1].map(|i| ExpertFeedForward {
         ffn_norm: Norm {
             weight: tensor(&norm, [dim], devices[i]),
+            bias: None,
             eps: EPS,
         },
         ffn_gate_inp: router[i].clone(),
@@ -409,7 +410,7 @@ fn a_captured_layer_routes_anew_at_every_replay() {
     for tokens in [1, 33] {
         let row = ids(&vec![0; tokens], device);
         let sizes = layer.sizes_bytes(tokens);
-        let forward = || layer.forward(embedding(row.clone(), &table));
+        let forward = || layer.forward(embedding(row.clone(), &table, 1.0));
         let graph = block_on(Graph::record(&gpu, &sizes, forward)).expect("a recording");
         for first in [3, 11] {
             let wanted: Vec<u32> = (0..tokens as u32).map(|i| (first + i * i) % 23).collect();
@@ -417,7 +418,7 @@ fn a_captured_layer_routes_anew_at_every_replay() {
             // SAFETY: the layer, the table and the ids outlive the graph, on this thread.
             unsafe { graph.replay(&gpu) }.expect("a replay");
             let replayed = values(graph.output().clone());
-            let direct = values(layer.forward(embedding(ids(&wanted, device), &table)));
+            let direct = values(layer.forward(embedding(ids(&wanted, device), &table, 1.0)));
             assert_eq!(replayed, direct, "{tokens} tokens from {first}");
         }
     }

@@ -2,7 +2,7 @@
 
 use burn::tensor::Device;
 use inpage::ops::{
-    MAX_SMALL_TOKENS,
+    Activation, Finish, MAX_SMALL_TOKENS,
     embedding::embedding,
     gated_matmul::gated_matmul,
     gated_matvec::gated_matvec,
@@ -23,10 +23,29 @@ fn embedding_equals_its_twin() {
         for (rows, cols) in sizes(format) {
             let [on_gpu, on_cpu] = matrices(format, rows, cols, &mut noise, [gpu.device(), &cpu]);
             let wanted = [0, rows as u32 - 1, rows as u32 / 2, 0, 0];
-            let a = values(embedding(ids(&wanted, gpu.device()), &on_gpu));
-            let b = values(embedding(ids(&wanted, &cpu), &on_cpu));
+            let a = values(embedding(ids(&wanted, gpu.device()), &on_gpu, 1.5));
+            let b = values(embedding(ids(&wanted, &cpu), &on_cpu, 1.5));
             assert_close(&format!("embedding {format:?} {rows}x{cols}"), &a, &b, 1e-6);
         }
+    }
+}
+
+/// What happens to a product: something else for each combination of the extras but all at once.
+fn finish(extras: usize) -> Finish {
+    let (scale, cap) = (0.7, 3.0);
+    match extras % 4 {
+        0 => Finish::Scale(scale),
+        1 => Finish::SoftCap { scale, cap },
+        2 => Finish::Activation(Activation::Gelu),
+        _ => Finish::Plain,
+    }
+}
+
+/// Both, on thorough formats.
+fn activation(format: Format) -> Activation {
+    match format {
+        Format::F32 | Format::Q4_0 => Activation::Gelu,
+        _ => Activation::Silu,
     }
 }
 
@@ -57,6 +76,7 @@ fn matvec_equals_its_twin() {
                             norm,
                             weights,
                             bias,
+                            finish(extras),
                             residual,
                             variant,
                         ))
@@ -92,9 +112,10 @@ fn gated_matvec_equals_its_twin() {
                     let norm = (tensor(&norm, [cols], device), 1e-5);
                     values(gated_matvec(
                         tensor(&x, [1, cols], device),
-                        norm,
+                        Some(norm),
                         gate,
                         up,
+                        activation(format),
                         variant,
                     ))
                 };
@@ -141,10 +162,25 @@ fn matvec_gives_a_token_the_same_in_any_company() {
                 let bias = Some(tensor(&bias, [rows], device));
                 let residual = Some(part(&residual, rows));
                 let x = part(&x, cols);
-                let plain = matvec(x.clone(), Some(norm.clone()), gate, bias, residual, variant);
+                let plain = matvec(
+                    x.clone(),
+                    Some(norm.clone()),
+                    gate,
+                    bias,
+                    Finish::Plain,
+                    residual,
+                    variant,
+                );
                 [
                     values(plain),
-                    values(gated_matvec(x, norm, gate, up, variant)),
+                    values(gated_matvec(
+                        x,
+                        Some(norm),
+                        gate,
+                        up,
+                        Activation::Silu,
+                        variant,
+                    )),
                 ]
             };
             let on_gpu = |from, tokens| run(gpu.device(), [&gate_gpu, &up_gpu], from, tokens);
@@ -205,6 +241,7 @@ fn matmul_equals_its_twin() {
                             tensor(&x, [tokens, cols], device),
                             weights,
                             bias,
+                            finish(extras),
                             residual,
                             variant,
                         ))
@@ -238,8 +275,12 @@ fn matmul_gives_a_token_the_same_in_any_tile() {
             let x = noise.floats(many * cols);
             let run = |tokens: usize| {
                 let x = tensor(&x[..tokens * cols], [tokens, cols], device);
-                let plain = matmul(x.clone(), &gate, None, None, variant);
-                [plain, gated_matmul(x, &gate, &up, variant)].map(values)
+                let plain = matmul(x.clone(), &gate, None, Finish::Plain, None, variant);
+                [
+                    plain,
+                    gated_matmul(x, &gate, &up, Activation::Silu, variant),
+                ]
+                .map(values)
             };
             for (small, large) in run(few).iter().zip(run(many)) {
                 assert_eq!(*small, large[..few * rows], "{format:?} {variant:?}");
@@ -276,6 +317,7 @@ fn gated_matmul_equals_its_twin() {
                     tensor(&x, [tokens, cols], device),
                     gate,
                     up,
+                    activation(format),
                     variant,
                 ))
             };

@@ -3,5 +3,5 @@
 @group(0) @binding(B_bias) var<storage, read> bias: array<f32>; // [ROWS]
 
 fn store(at: u32, row: u32, value: f32) {
-    out[at] = value + bias[row];
+    out[at] = finish(value + bias[row]);
 }

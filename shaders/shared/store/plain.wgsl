@@ -2,5 +2,5 @@
 @group(0) @binding(B_out) var<storage, read_write> out: array<f32>;
 
 fn store(at: u32, row: u32, value: f32) {
-    out[at] = value;
+    out[at] = finish(value);
 }

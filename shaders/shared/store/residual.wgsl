@@ -3,5 +3,5 @@
 @group(0) @binding(B_residual) var<storage, read> residual: array<f32>;
 
 fn store(at: u32, row: u32, value: f32) {
-    out[at] = value + residual[at];
+    out[at] = finish(value) + residual[at];
 }

@@ -8,6 +8,7 @@ pub use keys::Keys;
 pub use rope::{Rope, Scaling};
 
 use super::architectures;
+pub use crate::ops::Activation;
 use crate::{Error, Result, weights::Gguf};
 use keys::missing;
 
@@ -117,15 +118,6 @@ pub enum Positions {
     Rotary(Rope),
     /// A learned vector is added to each embedding: `position_embd`.
     Learned,
-}
-
-/// What stands between the two halves of a feed-forward layer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Activation {
-    /// `x * sigmoid(x)`
-    Silu,
-    /// `x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))`
-    Gelu,
 }
 
 /// The kind of feed-forward layers.

@@ -8,37 +8,36 @@ use super::{BATCH_ROWS, CHOSEN_IDS, Steps, ids_of, upload, warm_rows};
 use crate::{
     Result,
     device::{Gpu, Graph},
-    model::{Compute, ModelConfig, kv_reservation::KvReservation, llama::Llama},
+    model::{Compute, decoder::Decoder, load::Plan},
     ops::{
         Kernel, Variant,
         argmax::argmax,
         attention_split::{self, partial_elements},
-        collect,
+        collect, launches,
         step::Step,
     },
 };
 
-/// The kernels that the first graphs of a model of the form of `llama` launch, whatever its weights
-/// hold. KV memories are as `reservation` says.
+/// The kernels that the first graphs of a model of the form of `decoder` launch, whatever its weights
+/// hold.
 pub fn first_kernels(
-    llama: &Llama,
-    config: &ModelConfig,
-    reservation: KvReservation,
+    decoder: &Decoder,
+    plan: &Plan,
     variant: Variant,
     device: &Device,
 ) -> Vec<Kernel> {
     // Nothing runs: all layers may share one.
-    let kv = reservation.memory(device);
-    let mut kv = vec![kv; config.layers.len()];
+    let kv = plan.reservation.memory(device);
+    let mut kv = vec![kv; decoder.blocks.len()];
     let mut step = Step::new(1, 1, device);
     let mut chosen = Some(upload(&[0; CHOSEN_IDS], device));
     collect(|| {
         for &rows in warm_rows(variant) {
             let mut ids = Some(upload(&vec![0; rows], device));
-            let x = llama.forward(upload(&vec![0; rows], device), &mut kv, &step);
-            let logits = llama.last_logits(x.clone(), &step);
+            let x = decoder.forward(upload(&vec![0; rows], device), &mut kv, &step);
+            let logits = decoder.last_logits(x.clone(), &step);
             if BATCH_ROWS.contains(&rows) {
-                llama.all_logits(x);
+                decoder.all_logits(x);
             }
             argmax(logits, &mut ids, &mut step, &mut chosen);
         }
@@ -63,6 +62,8 @@ const GRAPH_STEPS: usize = 4;
 
 /// Whole decode steps, from the ids and positions that the last choice left on the device.
 pub(super) struct DecodeGraphs {
+    /// Of one step.
+    pub(super) dispatches: usize,
     one: Graph<()>,
     several: Graph<()>,
 }
@@ -73,10 +74,16 @@ impl DecodeGraphs {
         sizes_bytes: &[usize],
         mut step: impl FnMut(),
     ) -> Result<Self> {
+        let before = launches();
         let one = Graph::record(gpu, sizes_bytes, &mut step).await?;
+        let dispatches = (launches() - before) as usize;
         let several = || (0..GRAPH_STEPS).for_each(|_| step());
         let several = Graph::record(gpu, sizes_bytes, several).await?;
-        Ok(Self { one, several })
+        Ok(Self {
+            dispatches,
+            one,
+            several,
+        })
     }
 
     /// # Safety
@@ -106,21 +113,23 @@ impl Steps {
         let device = gpu.device();
         let ids = ids_of(&mut self.ids, rows, device).clone();
         let ids = ids.expect("put back by every op that takes it");
-        let (llama, step) = (&self.llama, &self.step);
+        let (decoder, step) = (&self.decoder, &self.step);
         let body_sizes = self.body_sizes(rows);
         let logits_sizes = |rows: usize| [4 * rows * self.widths[0], 4 * rows * self.vocab];
         let body = Graph::record(gpu, &body_sizes, || {
             let mut kv = self.kv.clone();
-            llama.forward(ids.clone(), &mut kv, step)
+            decoder.forward(ids.clone(), &mut kv, step)
         })
         .await?;
         let x = body.output().clone();
-        let last =
-            Graph::record(gpu, &logits_sizes(1), || llama.last_logits(x.clone(), step)).await?;
+        let last = Graph::record(gpu, &logits_sizes(1), || {
+            decoder.last_logits(x.clone(), step)
+        })
+        .await?;
         let every = match BATCH_ROWS.contains(&rows) {
             true => {
                 let sizes = logits_sizes(rows);
-                Some(Graph::record(gpu, &sizes, || llama.all_logits(x.clone())).await?)
+                Some(Graph::record(gpu, &sizes, || decoder.all_logits(x.clone())).await?)
             }
             false => None,
         };
@@ -140,8 +149,8 @@ impl Steps {
             let sizes = self.step_sizes(1);
             let greedy = DecodeGraphs::record(gpu, &sizes, || {
                 let (mut kv, mut ids, mut step) = (self.kv.clone(), next.clone(), step.clone());
-                let x = llama.forward(ids.clone().expect("just cloned"), &mut kv, &step);
-                let logits = llama.last_logits(x, &step);
+                let x = decoder.forward(ids.clone().expect("just cloned"), &mut kv, &step);
+                let logits = decoder.last_logits(x, &step);
                 argmax(logits, &mut ids, &mut step, &mut self.chosen.clone());
             });
             self.greedy = Some(greedy.await?);
@@ -166,8 +175,11 @@ impl Steps {
     /// Sizes in bytes of the tensors of a step without logits.
     fn body_sizes(&self, rows: usize) -> Vec<usize> {
         let mut sizes = self.widths.map(|width| 4 * rows * width).to_vec();
+        let inner = self.decoder.blocks.iter();
+        let inner = inner.flat_map(|block| block.feed_forward.sizes_bytes(rows));
+        sizes.extend(inner.collect::<BTreeSet<usize>>());
         if attention_split::serves(rows, self.compute.variant()) {
-            let partials = self.llama.blocks.iter().zip(&self.kv).map(|(block, kv)| {
+            let partials = self.decoder.blocks.iter().zip(&self.kv).map(|(block, kv)| {
                 let shape = block.attention.shape;
                 4 * rows * partial_elements(shape, kv.context_tokens())
             });

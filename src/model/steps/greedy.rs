@@ -50,8 +50,8 @@ impl Steps {
                 for _ in 0..steps {
                     let ids = ids_of(&mut self.ids, 1, device);
                     let fed = ids.clone().expect("put back by every op that takes it");
-                    let x = self.llama.forward(fed, &mut self.kv, &self.step);
-                    let logits = self.llama.last_logits(x, &self.step);
+                    let x = self.decoder.forward(fed, &mut self.kv, &self.step);
+                    let logits = self.decoder.last_logits(x, &self.step);
                     argmax(logits, ids, &mut self.step, &mut self.chosen);
                 }
                 Ok(())

@@ -1,4 +1,4 @@
-//! Runs single steps of a Llama: on the GPU as captured graphs, on the CPU directly. Owns the KV
+//! Runs single steps of a Decoder: on the GPU as captured graphs, on the CPU directly. Owns the KV
 //! memory and what steps read; knows neither sequences' lengths nor why a step is due.
 
 mod graphs;
@@ -14,7 +14,7 @@ use self::{
     graphs::{DecodeGraphs, StepGraphs},
     greedy::Ready,
 };
-use super::{Compute, ModelConfig, kv_reservation::KvReservation, llama::Llama, slots::Slots};
+use super::{Compute, ModelConfig, decoder::Decoder, kv_reservation::KvReservation, slots::Slots};
 use crate::{
     Error, Result,
     device::Graph,
@@ -52,7 +52,7 @@ pub(super) struct Fed {
 /// A model and all that its steps read and write.
 pub(super) struct Steps {
     compute: Compute,
-    llama: Llama,
+    decoder: Decoder,
     kv: Vec<KvMemory>,
     /// Elements of a row of each of the step's tensors but the logits.
     widths: [usize; 5],
@@ -79,7 +79,7 @@ impl Steps {
     /// Reserves the KV memory and all that does not depend on the size of a step.
     pub fn new(
         compute: Compute,
-        llama: Llama,
+        decoder: Decoder,
         config: &ModelConfig,
         reservation: KvReservation,
     ) -> Steps {
@@ -106,7 +106,7 @@ impl Steps {
             slots: None,
             sampled: BTreeMap::new(),
             sampled_steps: BTreeMap::new(),
-            llama,
+            decoder,
             compute,
         }
     }
@@ -115,8 +115,9 @@ impl Steps {
         &self.compute
     }
 
-    pub fn llama(&self) -> &Llama {
-        &self.llama
+    /// Dispatches of a greedy step; 0 before it is recorded.
+    pub fn greedy_dispatches(&self) -> usize {
+        self.greedy.as_ref().map_or(0, |graphs| graphs.dispatches)
     }
 
     /// Records one sequence's steps.
@@ -169,8 +170,8 @@ impl Steps {
     pub fn launch(&mut self, segment: Segment<'_>, tokens: &[u32]) -> Tensor<2> {
         self.set_step(&[segment]);
         let ids = upload(tokens, self.compute.device());
-        let x = self.llama.forward(ids, &mut self.kv, &self.step);
-        self.llama.all_logits(x)
+        let x = self.decoder.forward(ids, &mut self.kv, &self.step);
+        self.decoder.all_logits(x)
     }
 
     /// Logits `[1, vocab]` after the last token of the step just fed.
@@ -182,7 +183,7 @@ impl Steps {
                 unsafe { last.replay(gpu)? };
                 Ok(last.output().clone())
             }
-            Compute::Cpu(_) => Ok(self.llama.last_logits(fed.x, &self.step)),
+            Compute::Cpu(_) => Ok(self.decoder.last_logits(fed.x, &self.step)),
         }
     }
 
@@ -196,7 +197,7 @@ impl Steps {
                 unsafe { every.replay(gpu)? };
                 every.output().clone()
             }
-            Compute::Cpu(_) => self.llama.all_logits(fed.x),
+            Compute::Cpu(_) => self.decoder.all_logits(fed.x),
         };
         Ok(rows(logits, 0, sequences))
     }
@@ -208,7 +209,7 @@ impl Steps {
         let parts = next.chunks(SCORE_TOKENS).enumerate().map(|(i, next)| {
             let first = i * SCORE_TOKENS;
             let count = (fed.rows - first).min(SCORE_TOKENS);
-            let logits = self.llama.all_logits(rows(fed.x.clone(), first, count));
+            let logits = self.decoder.all_logits(rows(fed.x.clone(), first, count));
             let mut next = next.to_vec();
             next.resize(count, 0);
             score(logits, upload(&next, self.compute.device()), top)
@@ -233,7 +234,7 @@ impl Steps {
             Compute::Cpu(device) => {
                 let ids = ids_of(&mut self.ids, rows, device).clone();
                 let ids = ids.expect("put back by every op that takes it");
-                self.llama.forward(ids, &mut self.kv, &self.step)
+                self.decoder.forward(ids, &mut self.kv, &self.step)
             }
         };
         Ok(Fed { rows, x })

@@ -59,8 +59,8 @@ impl Steps {
         let sizes = [&self.step_sizes(rows)[..], &scratch].concat();
         let steps = DecodeGraphs::record(gpu, &sizes, || {
             let fed = ids.clone().expect("put back by every op that takes it");
-            let x = self.llama.forward(fed, &mut self.kv.clone(), &self.step);
-            sample(self.llama.all_logits(x));
+            let x = self.decoder.forward(fed, &mut self.kv.clone(), &self.step);
+            sample(self.decoder.all_logits(x));
         });
         let steps = steps.await?;
         self.sampled.insert(rows, graph);
@@ -106,7 +106,7 @@ impl Steps {
             (Compute::Cpu(_), _) => {
                 for _ in 0..steps {
                     let fed = self.feed_ready(rows)?;
-                    let logits = self.llama.all_logits(fed.x);
+                    let logits = self.decoder.all_logits(fed.x);
                     self.sample(rows, logits)?;
                 }
                 Ok(())

@@ -1,5 +1,4 @@
-//! Llama (Touvron et al. 2023, <https://arxiv.org/abs/2302.13971>): embedding, blocks of attention
-//! and gated feed-forward, norm, output projection.
+//! A decoder of text: embedding, blocks of attention and feed-forward, norm, output projection.
 
 use burn::{
     module::Module,
@@ -7,63 +6,63 @@ use burn::{
 };
 
 use super::{
-    attention::{Attention, Qkv},
+    attention::Attention,
     feed_forward::FeedForward,
     linear::{Linear, Norm},
 };
 use crate::ops::{
-    Variant, embedding::embedding, kv_memory::KvMemory, last_row::last_row, matrix::Matrix,
-    step::Step,
+    Finish, Variant, add_positions::add_positions, embedding::embedding, kv_memory::KvMemory,
+    last_row::last_row, matrix::Matrix, step::Step,
 };
 
 /// One layer.
 #[derive(Module, Debug)]
 pub struct Block {
-    /// Attention, with its norm and residual.
+    /// Attention, with its norms and residual.
     pub attention: Attention,
-    /// Feed-forward, with its norm and residual.
+    /// Feed-forward, with its norms and residual.
     pub feed_forward: FeedForward,
 }
 
 /// The whole model.
 #[derive(Module, Debug)]
-pub struct Llama {
+pub struct Decoder {
     /// `token_embd`, `[vocab, dim]`
     pub token_embd: Matrix,
+    /// What embeddings are multiplied by.
+    #[module(skip)]
+    pub embedding_scale: f32,
+    /// `position_embd`, `[positions, dim]`, where positions are learned.
+    pub position_embd: Option<Matrix>,
     /// `blk.N`
     pub blocks: Vec<Block>,
     /// `output_norm`
     pub output_norm: Norm,
     /// `output`, `[vocab, dim]`; a tied model's is `token_embd` again.
     pub output: Linear,
-    /// Radians per position, `[head_dim / 2]`.
-    pub rope_freqs: Tensor<1>,
+    /// What happens to logits.
+    #[module(skip)]
+    pub logits: Finish,
 }
 
-impl Llama {
+impl Decoder {
     /// Computes by kernels of another form from now on.
     pub fn set_variant(&mut self, variant: Variant) {
-        for Block {
-            attention,
-            feed_forward,
-        } in &mut self.blocks
-        {
-            match &mut attention.attn_qkv {
-                Qkv::Fused(linear) => linear.variant = variant,
-                Qkv::Split(linears) => linears.iter_mut().for_each(|it| it.variant = variant),
-            }
-            attention.attn_output.variant = variant;
-            feed_forward.variant = variant;
-            feed_forward.ffn_down.variant = variant;
+        for block in &mut self.blocks {
+            block.attention.set_variant(variant);
+            block.feed_forward.set_variant(variant);
         }
         self.output.variant = variant;
     }
 
     /// Feeds the step's tokens, `ids` `[tokens]`; gives the residual stream `[tokens, dim]`.
     pub fn forward(&self, ids: Tensor<1, Int>, kv: &mut [KvMemory], step: &Step) -> Tensor<2> {
-        let mut x = embedding(ids, &self.token_embd);
+        let mut x = embedding(ids, &self.token_embd, self.embedding_scale);
+        if let Some(table) = &self.position_embd {
+            x = add_positions(x, table, step);
+        }
         for (block, kv) in self.blocks.iter().zip(kv) {
-            x = block.attention.forward(x, &self.rope_freqs, kv, step);
+            x = block.attention.forward(x, kv, step);
             x = block.feed_forward.forward(x);
         }
         x
@@ -76,11 +75,11 @@ impl Llama {
         } else {
             last_row(x, step)
         };
-        self.output.normed(last, &self.output_norm)
+        self.all_logits(last)
     }
 
     /// Logits `[tokens, vocab]` after every token.
     pub fn all_logits(&self, x: Tensor<2>) -> Tensor<2> {
-        self.output.normed(x, &self.output_norm)
+        self.output.normed(x, Some(&self.output_norm), self.logits)
     }
 }

@@ -1,4 +1,4 @@
 // SiLU, x * sigmoid(x).
-fn silu(x: f32) -> f32 {
+fn activate(x: f32) -> f32 {
     return x / (1.0 + exp(-x));
 }

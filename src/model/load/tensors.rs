@@ -1,0 +1,186 @@
+//! The tensors that a model of some configuration has: names and shapes, compared with a file's before
+//! a byte of them is fetched. Knows nothing of their data.
+
+use std::collections::HashSet;
+
+use crate::{
+    Error, Result,
+    model::config::{FeedForwardKind, ModelConfig, NormKind, Positions, QkNorm, Scaling},
+    weights::Gguf,
+};
+
+/// Tensors that some converters write and nobody needs.
+const IGNORED: [&str; 1] = ["attn_rot_embd.weight"];
+
+/// Names and shapes of all tensors, before a byte of them is fetched: what is needed is there, and
+/// nothing is there that is not needed. None is larger than `limit` bytes.
+pub(super) fn check_tensors(gguf: &Gguf, config: &ModelConfig, limit: u64) -> Result<()> {
+    let mut check = Check {
+        gguf,
+        config,
+        known: HashSet::new(),
+    };
+    check.outer()?;
+    for layer in 0..config.layers.len() {
+        check.attention(layer)?;
+        check.feed_forward(layer)?;
+    }
+    for tensor in &gguf.tensors {
+        let name = &tensor.name;
+        let is_ignored = IGNORED.iter().any(|ignored| name.ends_with(ignored));
+        if !check.known.contains(name) && !is_ignored {
+            return Err(Error::UnsupportedModel(format!(
+                "{} with a tensor {name:?}",
+                config.architecture
+            )));
+        }
+        if tensor.size_bytes > limit {
+            return Err(Error::UnsupportedModel(format!(
+                "tensor {name} has {} bytes, and this device's kernels see {limit} at most",
+                tensor.size_bytes
+            )));
+        }
+    }
+    Ok(())
+}
+
+struct Check<'a> {
+    gguf: &'a Gguf,
+    config: &'a ModelConfig,
+    /// Names of the tensors that are of use.
+    known: HashSet<String>,
+}
+
+impl Check<'_> {
+    fn outer(&mut self) -> Result<()> {
+        let (dim, vocab) = (self.config.dim, self.config.vocab);
+        self.needed("token_embd.weight", &[dim, vocab])?;
+        self.possible("output.weight", &[dim, vocab])?;
+        self.norm("output_norm", dim)?;
+        match &self.config.positions {
+            Positions::Learned => {
+                let positions = self.config.context_tokens;
+                self.needed("position_embd.weight", &[dim, positions])?;
+            }
+            Positions::Rotary(rope) => {
+                let pairs = rope.dims / 2;
+                self.possible("rope_freqs.weight", &[pairs])?;
+                for name in ["rope_factors_long.weight", "rope_factors_short.weight"] {
+                    match rope.scaling {
+                        Scaling::Long { .. } => self.needed(name, &[pairs])?,
+                        // Some files have factors that are all one.
+                        _ => self.possible(name, &[pairs])?,
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn attention(&mut self, layer: usize) -> Result<()> {
+        let config = self.config;
+        let (dim, q, kv) = (config.dim, config.q_dim(), config.kv_dim());
+        let name = |part: &str| format!("blk.{layer}.{part}");
+        if config.norm_places.before {
+            self.norm(&name("attn_norm"), dim)?;
+        }
+        if self.is_there(&name("attn_qkv.weight")) {
+            self.linear(&name("attn_qkv"), [dim, q + 2 * kv])?;
+        } else {
+            self.linear(&name("attn_q"), [dim, q])?;
+            self.linear(&name("attn_k"), [dim, kv])?;
+            self.linear(&name("attn_v"), [dim, kv])?;
+        }
+        let normed = match config.qk_norm {
+            QkNorm::None => None,
+            QkNorm::Heads => Some([config.head_dim; 2]),
+            QkNorm::Rows => Some([q, kv]),
+        };
+        if let Some([q, k]) = normed {
+            self.needed(&name("attn_q_norm.weight"), &[q])?;
+            self.needed(&name("attn_k_norm.weight"), &[k])?;
+        }
+        self.linear(&name("attn_output"), [q, dim])?;
+        if config.norm_places.after {
+            self.norm(&name("post_attention_norm"), dim)?;
+        }
+        Ok(())
+    }
+
+    fn feed_forward(&mut self, layer: usize) -> Result<()> {
+        let config = self.config;
+        let (dim, ffn) = (config.dim, config.ffn_dim);
+        let name = |part: &str| format!("blk.{layer}.{part}");
+        if config.norm_places.before {
+            self.norm(&name("ffn_norm"), dim)?;
+        }
+        match config.feed_forward {
+            FeedForwardKind::Gated(_) if self.is_there(&name("ffn_gate.weight")) => {
+                self.needed(&name("ffn_gate.weight"), &[dim, ffn])?;
+                self.needed(&name("ffn_up.weight"), &[dim, ffn])?;
+                self.linear(&name("ffn_down"), [ffn, dim])?;
+            }
+            FeedForwardKind::Gated(_) => {
+                // The gate's rows, then those of the other half.
+                self.needed(&name("ffn_up.weight"), &[dim, 2 * ffn])?;
+                self.linear(&name("ffn_down"), [ffn, dim])?;
+            }
+            FeedForwardKind::Plain(_) => {
+                self.linear(&name("ffn_up"), [dim, ffn])?;
+                self.linear(&name("ffn_down"), [ffn, dim])?;
+            }
+            FeedForwardKind::Experts(experts) => {
+                let count = experts.count;
+                self.needed(&name("ffn_gate_inp.weight"), &[dim, count])?;
+                self.needed(&name("ffn_gate_exps.weight"), &[dim, ffn, count])?;
+                self.needed(&name("ffn_up_exps.weight"), &[dim, ffn, count])?;
+                self.needed(&name("ffn_down_exps.weight"), &[ffn, dim, count])?;
+            }
+        }
+        if config.norm_places.after {
+            self.norm(&name("post_ffw_norm"), dim)?;
+        }
+        Ok(())
+    }
+
+    fn norm(&mut self, name: &str, len: usize) -> Result<()> {
+        self.needed(&format!("{name}.weight"), &[len])?;
+        match self.config.norm {
+            NormKind::Rms => Ok(()),
+            NormKind::Layer => self.needed(&format!("{name}.bias"), &[len]),
+        }
+    }
+
+    /// A matrix, and a bias if there is one.
+    fn linear(&mut self, name: &str, shape: [usize; 2]) -> Result<()> {
+        self.needed(&format!("{name}.weight"), &shape)?;
+        self.possible(&format!("{name}.bias"), &shape[1..])
+    }
+
+    fn is_there(&self, name: &str) -> bool {
+        self.gguf.tensor(name).is_some()
+    }
+
+    fn possible(&mut self, name: &str, shape: &[usize]) -> Result<()> {
+        match self.is_there(name) {
+            true => self.needed(name, shape),
+            false => Ok(()),
+        }
+    }
+
+    fn needed(&mut self, name: &str, shape: &[usize]) -> Result<()> {
+        let tensor = self
+            .gguf
+            .tensor(name)
+            .ok_or_else(|| Error::InvalidModelFile(format!("tensor {name} is missing")))?;
+        let shape: Vec<u64> = shape.iter().map(|&n| n as u64).collect();
+        if tensor.shape != shape {
+            return Err(Error::InvalidModelFile(format!(
+                "tensor {name} has shape {:?}, not {shape:?}",
+                tensor.shape
+            )));
+        }
+        self.known.insert(name.to_string());
+        Ok(())
+    }
+}

@@ -1,0 +1,33 @@
+//! Functions between the two halves of a feed-forward layer.
+
+use super::shader;
+
+/// An activation function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Activation {
+    /// `x * sigmoid(x)` (Elfwing et al. 2017, <https://arxiv.org/abs/1702.03118>).
+    Silu,
+    /// `x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))` (Hendrycks and Gimpel 2016,
+    /// <https://arxiv.org/abs/1606.08415>).
+    Gelu,
+}
+
+impl Activation {
+    pub(super) fn wgsl(self) -> &'static str {
+        match self {
+            Activation::Silu => shader::activation::SILU,
+            Activation::Gelu => shader::activation::GELU,
+        }
+    }
+
+    /// The twin of `activate`.
+    pub(super) fn apply(self, x: f32) -> f32 {
+        match self {
+            Activation::Silu => x / (1.0 + (-x).exp()),
+            Activation::Gelu => {
+                let y = (2.0 / std::f32::consts::PI).sqrt() * (x + 0.044_715 * x * x * x);
+                0.5 * x * (1.0 + y.tanh())
+            }
+        }
+    }
+}
