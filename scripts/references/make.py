@@ -4,8 +4,9 @@ really hold.
 
     VENV/bin/python scripts/references/make.py [NAME ...]
 
-A NAME ending in -hf is a folder as Hugging Face has it. Each gets a NAME.json: `ids` (the prompt), `last_logits` (after its last token) and
-`greedy_next` (the argmax after each token). The same names give the same bytes.
+A NAME ending in -hf is a folder as Hugging Face has it. Each gets a NAME.json: `ids` (the prompt),
+`last_logits` (after its last token) and `greedy_next` (the argmax after each token). The same names
+give the same bytes.
 """
 
 import json
