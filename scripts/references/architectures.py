@@ -72,6 +72,21 @@ class TinyModel:
     without: list = field(default_factory=list)
 
 
+@dataclass
+class TinyFolder:
+    """A model in the form of a Hugging Face checkpoint."""
+
+    name: str
+    config: object
+    # Where text is cut before byte-level BPE, the special tokens, start and end.
+    tokenizer: tuple
+    dtype: str
+    # Bytes of a shard; one file without an index if `None`.
+    shard_bytes: int | None = None
+    prompt_tokens: int = 80
+    without: list = field(default_factory=list)
+
+
 def llama(**changes):
     return LlamaConfig(**SIZES, head_dim=16, rms_norm_eps=1e-5, **changes)
 
@@ -140,9 +155,9 @@ MODELS = [
               MistralConfig(**SIZES, head_dim=32, rms_norm_eps=1e-5, rope_theta=1e6,
                             sliding_window=None),
               TEKKEN, file_type="Q4_0"),
-    TinyModel("gemma", "gemma",
+    TinyModel("gemma-Q8_0", "gemma",
               GemmaConfig(**{**SIZES, "num_key_value_heads": 1}, head_dim=32,
-                          hidden_activation="gelu_pytorch_tanh"), GEMMA),
+                          hidden_activation="gelu_pytorch_tanh"), GEMMA, file_type="Q8_0"),
     # Even layers are local. Caps so low that they bend.
     TinyModel("gemma2", "gemma2",
               Gemma2Config(**SIZES, head_dim=16, query_pre_attn_scalar=16, sliding_window=24,
@@ -174,8 +189,32 @@ MODELS = [
                              num_experts_per_tok=2, norm_topk_prob=True, rope_theta=1e6,
                              tie_word_embeddings=True), QWEN2, file_type="Q8_0",
               without=[{"norm_topk_prob": False}]),
-    TinyModel("olmoe", "olmoe",
+    TinyModel("olmoe-Q8_0", "olmoe",
               OlmoeConfig(**{**SIZES, "intermediate_size": 32}, num_experts=8,
-                          num_experts_per_tok=2, norm_topk_prob=False, rms_norm_eps=1e-5), OLMO,
+                          num_experts_per_tok=2, norm_topk_prob=False, rms_norm_eps=1e-5), OLMO, file_type="Q8_0",
               without=[{"norm_topk_prob": True}]),
+]  # fmt: skip
+
+CASED_WORDS = (
+    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+"
+    r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*"
+    r"|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+WORDS = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}"
+    r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+
+FOLDERS = [
+    # Here the window is named, and transformers applies it.
+    TinyFolder("mistral-hf",
+               MistralConfig(**{**SIZES, "bos_token_id": 282, "eos_token_id": 283}, head_dim=16,
+                             rms_norm_eps=1e-5, rope_theta=1e6, sliding_window=24),
+               (CASED_WORDS, ["<unk>", "<s>", "</s>"], "<s>", "</s>"), "float16",
+               without=[{"sliding_window": None}]),
+    TinyFolder("qwen3-hf",
+               Qwen3Config(**{**SIZES, "eos_token_id": 283}, head_dim=32, rope_theta=1e6,
+                           tie_word_embeddings=True),
+               (WORDS, ["<|endoftext|>", "<|im_start|>", "<|im_end|>"], None, "<|im_end|>"),
+               "bfloat16", shard_bytes=150_000),
 ]  # fmt: skip

@@ -2,14 +2,15 @@
 converter would write them, and what transformers computes in float32 from the weights the files
 really hold.
 
-    python3 -m venv VENV && VENV/bin/pip install -r scripts/references/requirements.txt
     VENV/bin/python scripts/references/make.py [NAME ...]
 
-Each NAME.gguf gets a NAME.json: `ids` (the prompt), `last_logits` (after its last token) and
-`greedy_next` (the argmax after each token). The same names give the same bytes.
+A NAME ending in -hf is a folder as Hugging Face has it. Each gets a NAME.json: `ids` (the prompt),
+`last_logits` (after its last token) and `greedy_next` (the argmax after each token). The same names
+give the same bytes.
 """
 
 import json
+import shutil
 import sys
 from pathlib import Path
 
@@ -24,7 +25,7 @@ import metadata  # noqa: E402
 import names  # noqa: E402
 import random_weights  # noqa: E402
 import tiny_tokenizer  # noqa: E402
-from architectures import MODELS  # noqa: E402
+from architectures import FOLDERS, MODELS  # noqa: E402
 
 FOLDER = Path(__file__).parents[2] / "tests/parity/models"
 
@@ -106,13 +107,13 @@ def reference(rows, ids):
     }
 
 
-def assert_sensitive(tiny, tensors, ids, rows):
+def assert_sensitive(tiny, state, ids, rows):
     """What the model is there for shows in its logits: each change moves them by far more than
     the tests' bounds."""
     for change in tiny.without:
         config = type(tiny.config)(**{**tiny.config.to_dict(), **change})
         model = build(config)
-        load(model, tiny.architecture, tensors)
+        model.load_state_dict(state)
         moved = np.abs(logits(model, ids)[-1] - rows[-1]).max()
         assert moved > 0.3, f"{tiny.name} without {change}: {moved}"
 
@@ -125,13 +126,28 @@ def make(tiny):
     write(path, tiny, tensors)
     tensors = read(path)
     load(model, tiny.architecture, tensors)
+    refer(tiny, model)
+
+
+def make_folder(tiny):
+    folder = FOLDER / tiny.name
+    shutil.rmtree(folder, ignore_errors=True)
+    model = random_model(tiny).to(getattr(torch, tiny.dtype))
+    shards = {"max_shard_size": tiny.shard_bytes} if tiny.shard_bytes else {}
+    model.save_pretrained(folder, **shards)
+    (folder / "generation_config.json").unlink()
+    tiny_tokenizer.write_json(folder, *tiny.tokenizer)
+    refer(tiny, model.float())
+
+
+def refer(tiny, model):
+    """Writes the references of `model`, which has the weights of the file."""
     ids = prompt(tiny)
     rows = logits(model, ids)
-    assert_sensitive(tiny, tensors, ids, rows)
+    assert_sensitive(tiny, model.state_dict(), ids, rows)
     text = json.dumps(reference(rows, ids), separators=(",", ":"))
-    path.with_suffix(".json").write_text(text + "\n")
-    spread = rows.std()
-    print(f"{tiny.name}: {path.stat().st_size} bytes, logits spread by {spread:.2f}")
+    (FOLDER / f"{tiny.name}.json").write_text(text + "\n")
+    print(f"{tiny.name}: logits spread by {rows.std():.2f}")
 
 
 def main(wanted):
@@ -140,6 +156,9 @@ def main(wanted):
     for tiny in MODELS:
         if not wanted or tiny.name in wanted:
             make(tiny)
+    for tiny in FOLDERS:
+        if not wanted or tiny.name in wanted:
+            make_folder(tiny)
 
 
 if __name__ == "__main__":

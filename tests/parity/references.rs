@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// `models/README.md`: within `tolerance`, and the same argmax where the best two are further apart.
-fn assert_parity(what: &str, logits: &[f32], reference: &[f32], tolerance: f32) {
+pub fn assert_parity(what: &str, logits: &[f32], reference: &[f32], tolerance: f32) {
     assert_eq!(logits.len(), reference.len(), "{what}");
     let worst = logits
         .iter()
