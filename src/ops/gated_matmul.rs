@@ -53,7 +53,7 @@ pub fn kernel(
         .module(shader::finish::PLAIN)
         .module(shader::store::PLAIN)
         .module(activation.wgsl());
-    tiles(kernel, tokens, arithmetic, variant).module(if variant.barrier_free {
+    tiles(kernel, [tokens, 2 * gate.rows], arithmetic, variant).module(if variant.barrier_free {
         shader::kernel::GATED_MATMUL_LANES
     } else {
         shader::kernel::GATED_MATMUL

@@ -52,6 +52,9 @@ pub struct Variant {
     /// Tiles of a matmul lie in the registers of single lanes and a few lanes of a subgroup attend for
     /// a query head, without workgroup memory; needs subgroups.
     pub barrier_free: bool,
+    /// Large tiles that a product has at least to be cut into such; small ones otherwise. A device
+    /// that computes many workgroups side by side would stand idle over a few large ones.
+    pub large_tiles_from: u32,
     /// Arithmetic for a few tokens: F32 or I8.
     pub matvec: Arithmetic,
     /// Arithmetic for many tokens; F32 where tiles lie in single lanes.
@@ -67,6 +70,7 @@ impl Variant {
         rows_per_group: 2,
         workgroup: 64,
         barrier_free: false,
+        large_tiles_from: 1,
         matvec: Arithmetic::F32,
         matmul: Arithmetic::F32,
     };

@@ -53,7 +53,7 @@ pub fn kernel(weights: MatrixShape, tokens: usize, store: Store, variant: Varian
         .constant("COLS", weights.cols)
         .constant("BLOCKS", weights.row_blocks())
         .module(arithmetic.weights(weights.format));
-    tiles(kernel, tokens, arithmetic, variant).module(if variant.barrier_free {
+    tiles(kernel, [tokens, weights.rows], arithmetic, variant).module(if variant.barrier_free {
         shader::kernel::MATMUL_LANES
     } else {
         shader::kernel::MATMUL

@@ -1,5 +1,5 @@
-//! The choice of arithmetic for a device: what is clearly quicker there than f32 and computes rightly.
-//! Knows no models: one matrix stands for all.
+//! The choice by the clock: arithmetic that is clearly quicker on a device than f32 and computes
+//! rightly, and sizes of tiles. Knows no models: one matrix stands for all.
 
 use burn::tensor::{DType, Tensor};
 
@@ -22,6 +22,12 @@ const MATMUL_TOKENS: usize = 128;
 /// Launches of one replay: enough of them to be measured beside the wait for the device.
 const MATVEC_LAUNCHES: usize = 32;
 const MATMUL_LAUNCHES: usize = 2;
+/// Tokens with which the measured matrix makes so many large tiles.
+const TILES_TOKENS: usize = 64;
+const TILES: u32 = 64;
+/// Where small tiles are quicker than [`TILES`] large ones, and where they are not.
+const WIDE: u32 = 96;
+const NARROW: u32 = 24;
 /// Another arithmetic than f32 serves where it takes at most this share of f32's time: less is not
 /// worth its rounding.
 const GAIN: f64 = 0.85;
@@ -32,7 +38,8 @@ const ROUND_MS: f64 = 3.0;
 const ROUNDS: usize = 3;
 
 /// `variant`, which computes rightly in f32, with the quickest arithmetic for matrices of `formats`,
-/// the most frequent first. Where lanes compute without barriers f32 stays.
+/// the most frequent first, and the quicker size of tiles. Where lanes compute without barriers it
+/// stays as it is.
 ///
 /// # Errors
 /// When the device fails.
@@ -41,59 +48,44 @@ pub async fn quickest(gpu: &Gpu, variant: Variant, formats: &[Format]) -> Result
         return Ok(variant);
     };
     let report = gpu.report();
-    let mut left_ms = BUDGET_MS;
-    let matrix = matrix(gpu, format);
-    let i8 = (report.packed_dot && Arithmetic::I8.on(&[format]) == Arithmetic::I8)
-        .then_some(Arithmetic::I8);
+    let i8 = report.packed_dot && Arithmetic::I8.on(&[format]) == Arithmetic::I8;
+    let i8 = i8.then_some(Arithmetic::I8);
     let f16 = report.shader_f16.then_some(Arithmetic::F16);
-    let with_matvec = |matvec| Variant { matvec, ..variant };
-    let variants: Vec<_> = i8.into_iter().map(with_matvec).collect();
-    let tokens = MATVEC_TOKENS;
-    let matvec = best(
+    let mut bench = Bench {
         gpu,
-        variant,
-        &variants,
-        formats,
-        &matrix,
-        tokens,
-        &mut left_ms,
-    )
-    .await?;
-    let with_matmul = |matmul| Variant { matmul, ..matvec };
-    let variants: Vec<_> = f16.into_iter().chain(i8).map(with_matmul).collect();
-    let tokens = MATMUL_TOKENS;
-    best(
-        gpu,
-        matvec,
-        &variants,
-        formats,
-        &matrix,
-        tokens,
-        &mut left_ms,
-    )
-    .await
+        matrix: matrix(gpu, format),
+        left_ms: BUDGET_MS,
+    };
+    let with = i8.map(|matvec| Variant { matvec, ..variant });
+    let others: Vec<_> = with.into_iter().collect();
+    let variant = best(&mut bench, variant, &others, formats, MATVEC_TOKENS).await?;
+    let with = |matmul| Variant { matmul, ..variant };
+    let others: Vec<_> = f16.into_iter().chain(i8).map(with).collect();
+    let variant = best(&mut bench, variant, &others, formats, MATMUL_TOKENS).await?;
+    Ok(Variant {
+        large_tiles_from: large_tiles_from(&mut bench, variant).await?,
+        ..variant
+    })
 }
 
-/// The quickest of `variants` that computes rightly if it is clearly quicker than `f32`, else `f32`.
+/// The quickest of `others` that computes rightly if it is clearly quicker than `f32`, else `f32`.
 async fn best(
-    gpu: &Gpu,
+    bench: &mut Bench<'_>,
     f32: Variant,
-    variants: &[Variant],
+    others: &[Variant],
     formats: &[Format],
-    matrix: &Matrix,
     tokens: usize,
-    left_ms: &mut f64,
 ) -> Result<Variant> {
-    if variants.is_empty() {
+    if others.is_empty() {
         return Ok(f32);
     }
-    let f32_ms = launch_ms(gpu, f32, matrix, tokens, left_ms).await?;
+    let f32_ms = bench.launch_ms(f32, tokens).await?;
     let mut quicker = Vec::new();
-    for &variant in variants {
-        if *left_ms <= 0.0 {
+    for &variant in others {
+        if bench.left_ms <= 0.0 {
             break;
         }
-        match launch_ms(gpu, variant, matrix, tokens, left_ms).await {
+        match bench.launch_ms(variant, tokens).await {
             Ok(ms) if ms < GAIN * f32_ms => quicker.push((ms, variant)),
             Err(Error::DeviceLost(why)) => return Err(Error::DeviceLost(why)),
             // What does not compile or run is no candidate.
@@ -102,7 +94,7 @@ async fn best(
     }
     quicker.sort_by(|(a, _), (b, _)| a.total_cmp(b));
     for (_, variant) in quicker {
-        match agrees(gpu, variant, formats, tokens > MAX_TOKENS).await {
+        match agrees(bench.gpu, variant, formats, tokens > MAX_TOKENS).await {
             Ok(()) => return Ok(variant),
             Err(Error::DeviceLost(why)) => return Err(Error::DeviceLost(why)),
             Err(_) => {}
@@ -111,52 +103,70 @@ async fn best(
     Ok(f32)
 }
 
-/// Milliseconds of one product of `tokens` inputs. Takes what measuring took off `left_ms`.
-async fn launch_ms(
-    gpu: &Gpu,
-    variant: Variant,
-    matrix: &Matrix,
-    tokens: usize,
-    left_ms: &mut f64,
-) -> Result<f64> {
-    let MatrixShape { rows, cols, .. } = matrix.shape;
-    let x = Tensor::<2>::ones([tokens, cols], gpu.device());
-    let product = || match tokens <= MAX_TOKENS {
-        true => matvec(x.clone(), None, matrix, None, Finish::Plain, None, variant),
-        false => matmul(x.clone(), matrix, None, Finish::Plain, None, variant),
+/// How many large tiles a product must have for the device: whether [`TILES`] of them keep it busier
+/// than small ones tells wide devices from narrow ones.
+async fn large_tiles_from(bench: &mut Bench<'_>, variant: Variant) -> Result<u32> {
+    let from = |large_tiles_from| Variant {
+        large_tiles_from,
+        ..variant
     };
-    let launches = match tokens <= MAX_TOKENS {
-        true => MATVEC_LAUNCHES,
-        false => MATMUL_LAUNCHES,
-    };
-    let sizes_bytes = [tokens * rows * 4];
-    let graph = Graph::record(gpu, &sizes_bytes, || {
-        for _ in 0..launches {
-            product();
-        }
-    });
-    let graph = graph.await?;
-    let start_ms = gpu.now_ms();
-    let mut replays = 1;
-    let mut best_ms = f64::INFINITY;
-    let mut rounds = 0;
-    while rounds < ROUNDS && (rounds == 0 || gpu.now_ms() - start_ms < *left_ms) {
-        let round_ms = gpu.now_ms();
-        for _ in 0..replays {
-            // SAFETY: `x` and `matrix` outlive the graph, and nothing else uses them meanwhile.
-            unsafe { graph.replay(gpu)? };
-        }
-        gpu.sync().await?;
-        let round_ms = gpu.now_ms() - round_ms;
-        if round_ms < ROUND_MS && rounds == 0 {
-            replays *= 2;
-            continue;
-        }
-        best_ms = best_ms.min(round_ms);
-        rounds += 1;
+    let large_ms = bench.launch_ms(from(TILES), TILES_TOKENS).await?;
+    if bench.left_ms <= 0.0 {
+        return Ok(NARROW);
     }
-    *left_ms -= gpu.now_ms() - start_ms;
-    Ok(best_ms / (replays * launches) as f64)
+    let small_ms = bench.launch_ms(from(TILES + 1), TILES_TOKENS).await?;
+    Ok(if small_ms < large_ms { WIDE } else { NARROW })
+}
+
+/// What is measured, and the time that is left for it.
+struct Bench<'a> {
+    gpu: &'a Gpu,
+    matrix: Matrix,
+    left_ms: f64,
+}
+
+impl Bench<'_> {
+    /// Milliseconds of one product of `tokens` inputs.
+    async fn launch_ms(&mut self, variant: Variant, tokens: usize) -> Result<f64> {
+        let (gpu, matrix) = (self.gpu, &self.matrix);
+        let MatrixShape { rows, cols, .. } = matrix.shape;
+        let x = Tensor::<2>::ones([tokens, cols], gpu.device());
+        let launches = if tokens <= MAX_TOKENS {
+            MATVEC_LAUNCHES
+        } else {
+            MATMUL_LAUNCHES
+        };
+        let sizes_bytes = [tokens * rows * 4];
+        let graph = Graph::record(gpu, &sizes_bytes, || {
+            for _ in 0..launches {
+                if tokens <= MAX_TOKENS {
+                    matvec(x.clone(), None, matrix, None, Finish::Plain, None, variant);
+                } else {
+                    matmul(x.clone(), matrix, None, Finish::Plain, None, variant);
+                }
+            }
+        });
+        let graph = graph.await?;
+        let start_ms = gpu.now_ms();
+        let (mut replays, mut rounds, mut best_ms) = (1, 0, f64::INFINITY);
+        while rounds < ROUNDS && (rounds == 0 || gpu.now_ms() - start_ms < self.left_ms) {
+            let round_start_ms = gpu.now_ms();
+            for _ in 0..replays {
+                // SAFETY: `x` and `matrix` outlive the graph, and nothing else uses them meanwhile.
+                unsafe { graph.replay(gpu)? };
+            }
+            gpu.sync().await?;
+            let round_ms = gpu.now_ms() - round_start_ms;
+            if rounds == 0 && round_ms < ROUND_MS {
+                replays *= 2;
+                continue;
+            }
+            best_ms = best_ms.min(round_ms);
+            rounds += 1;
+        }
+        self.left_ms -= gpu.now_ms() - start_ms;
+        Ok(best_ms / (replays * launches) as f64)
+    }
 }
 
 /// A matrix of zeros: how long products take does not depend on what they are of.

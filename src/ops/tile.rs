@@ -22,7 +22,8 @@ const LARGE: Tile = Tile {
     rows: 64,
     lane_tokens: 8,
 };
-/// For steps that would fill the large tile by half at most: more workgroups, each with less to do.
+/// For steps that would fill the large tile by half at most, and for few large tiles: more workgroups,
+/// each with less to do.
 const SMALL: Tile = Tile {
     tokens: 16,
     rows: 32,
@@ -34,8 +35,9 @@ const LANE_TILE: [usize; 2] = [16, 8];
 const TILE_LANES: usize = 16;
 
 /// The sizes differ in speed alone: every tile adds a token's columns in the same order.
-fn tile(tokens: usize) -> Tile {
-    if tokens <= MAX_SMALL_TOKENS {
+fn tile(tokens: usize, rows: usize, variant: Variant) -> Tile {
+    let large_tiles = tokens.div_ceil(LARGE.tokens) * rows.div_ceil(LARGE.rows);
+    if tokens <= MAX_SMALL_TOKENS || large_tiles < variant.large_tiles_from as usize {
         SMALL
     } else {
         LARGE
@@ -51,10 +53,11 @@ pub(super) fn arithmetic(formats: &[Format], variant: Variant) -> Arithmetic {
     }
 }
 
-/// Appends the modules that sum up a tile for a step of `tokens`, and its constants.
+/// Appends the modules that sum up a tile of `tokens` by `rows`, counting the rows of all matrices, and
+/// their constants.
 pub(super) fn tiles(
     kernel: Kernel,
-    tokens: usize,
+    [tokens, rows]: [usize; 2],
     arithmetic: Arithmetic,
     variant: Variant,
 ) -> Kernel {
@@ -64,7 +67,7 @@ pub(super) fn tiles(
             .constant("WORKGROUP", TILE_LANES)
             .module(shader::tile::LANE);
     }
-    let tile = tile(tokens);
+    let tile = tile(tokens, rows, variant);
     let kernel = arithmetic
         .blocks(kernel)
         .constant("TILE_TOKENS", tile.tokens)
@@ -86,7 +89,8 @@ pub(super) fn workgroups(tokens: usize, rows: usize, variant: Variant) -> [u32; 
     let [tile_tokens, tile_rows] = if variant.barrier_free {
         [LANE_TILE[0], LANE_TILE[1] * TILE_LANES]
     } else {
-        [tile(tokens).tokens, tile(tokens).rows]
+        let tile = tile(tokens, rows, variant);
+        [tile.tokens, tile.rows]
     };
     let (x, y) = (rows.div_ceil(tile_rows), tokens.div_ceil(tile_tokens));
     [x as u32, y as u32, 1]

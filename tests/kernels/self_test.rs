@@ -58,7 +58,9 @@ fn the_quickest_arithmetic_is_one_that_the_device_has() {
     let chosen = block_on(quickest(&gpu, variant, &[Format::Q8_0])).expect("a variant");
     assert_ne!(chosen.matvec, Arithmetic::F16);
     assert!(chosen.matmul != Arithmetic::F16 || gpu.report().shader_f16);
+    assert!(chosen.large_tiles_from > 1);
     let rest = Variant {
+        large_tiles_from: variant.large_tiles_from,
         matvec: variant.matvec,
         matmul: variant.matmul,
         ..chosen

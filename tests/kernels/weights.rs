@@ -2,7 +2,7 @@
 
 use burn::tensor::Device;
 use inpage::ops::{
-    Activation, Finish, MAX_SMALL_TOKENS,
+    Activation, Finish, MAX_SMALL_TOKENS, Variant,
     embedding::embedding,
     gated_matmul::gated_matmul,
     gated_matvec::gated_matvec,
@@ -268,12 +268,12 @@ fn matmul_gives_a_token_the_same_in_any_tile() {
     let (gpu, mut noise) = (gpu(), Noise(15));
     let device = gpu.device();
     let (few, many) = (MAX_SMALL_TOKENS, MAX_SMALL_TOKENS + 9);
-    for (variant, format) in matmuls(&gpu) {
+    for (mut variant, format) in matmuls(&gpu) {
         if matches!(format, Format::Q4_0 | Format::Bf16) {
             let (rows, cols) = sizes(format)[3];
             let [gate, up] = matrices(format, rows, cols, &mut noise, [device, device]);
             let x = noise.floats(many * cols);
-            let run = |tokens: usize| {
+            let run = |tokens: usize, variant: Variant| {
                 let x = tensor(&x[..tokens * cols], [tokens, cols], device);
                 let plain = matmul(x.clone(), &gate, None, Finish::Plain, None, variant);
                 [
@@ -282,9 +282,12 @@ fn matmul_gives_a_token_the_same_in_any_tile() {
                 ]
                 .map(values)
             };
-            for (small, large) in run(few).iter().zip(run(many)) {
+            let large = run(many, variant);
+            for (small, large) in run(few, variant).iter().zip(&large) {
                 assert_eq!(*small, large[..few * rows], "{format:?} {variant:?}");
             }
+            variant.large_tiles_from = u32::MAX;
+            assert_eq!(run(many, variant), large, "{format:?} {variant:?}");
         }
     }
 }

@@ -3,38 +3,13 @@
 
 use std::path::{Path, PathBuf};
 
-use inpage::{
-    Error,
-    model::{CausalModel, Compute, LoadOptions, load},
-    weights::{FileSource, Gguf},
-};
+use inpage::model::CausalModel;
 use pollster::block_on;
 
 use crate::{
     fixture::{computes, floats, ids, json, model, sequence},
     references::{assert_greedy, assert_parity},
 };
-
-/// Models this build refuses, and the part of the refusal that says why. To be emptied.
-const REFUSED: &[(&str, &str)] = &[
-    ("gemma-Q8_0", "architecture \"gemma\""),
-    ("gemma2", "architecture \"gemma2\""),
-    ("gemma3", "architecture \"gemma3\""),
-    ("gemma3-linear-Q8_0", "architecture \"gemma3\""),
-    ("gpt2", "architecture \"gpt2\""),
-    ("granite", "architecture \"granite\""),
-    ("llama-yarn-Q8_0", "rope scaling \"yarn\""),
-    ("olmo2", "architecture \"olmo2\""),
-    ("olmoe-Q8_0", "architecture \"olmoe\""),
-    ("phi3", "architecture \"phi3\""),
-    ("phi3-longrope-long", "architecture \"phi3\""),
-    ("phi3-longrope-short", "architecture \"phi3\""),
-    ("qwen3", "architecture \"qwen3\""),
-    ("qwen3-Q4_0", "architecture \"qwen3\""),
-    ("qwen3moe-Q8_0", "architecture \"qwen3moe\""),
-    ("smollm3-Q8_0", "architecture \"smollm3\""),
-    ("starcoder2", "architecture \"starcoder2\""),
-];
 
 /// All models: names and files.
 fn models() -> Vec<(String, PathBuf)> {
@@ -47,11 +22,6 @@ fn models() -> Vec<(String, PathBuf)> {
         .collect();
     models.sort();
     models
-}
-
-fn refusal(name: &str) -> Option<&'static str> {
-    let found = REFUSED.iter().find(|(refused, _)| *refused == name);
-    found.map(|(_, reason)| *reason)
 }
 
 /// `models/README.md`: activations of these grow large, types of few bits round their sums.
@@ -69,9 +39,6 @@ fn tolerance(name: &str) -> f32 {
 fn every_architecture_meets_its_references() {
     for (device, compute) in computes() {
         for (name, path) in models() {
-            if refusal(&name).is_some() {
-                continue;
-            }
             let reference = json(&path.with_extension("json"));
             let prompt = ids(&reference["ids"]);
             let what = format!("{name} on the {device}");
@@ -92,28 +59,6 @@ fn every_architecture_meets_its_references() {
                 let what = format!("{what}, {tokens} at a time");
                 assert_parity(&what, &row, &last, tolerance);
             }
-        }
-    }
-}
-
-/// What cannot run is refused by name, before a tensor is read.
-#[test]
-fn other_models_are_refused_by_name() {
-    let models = models();
-    for (name, reason) in REFUSED {
-        let found = models.iter().find(|(model, _)| model == name);
-        let (_, path) = found.unwrap_or_else(|| panic!("no model {name}"));
-        let source = FileSource::open(path).unwrap();
-        let gguf = block_on(Gguf::read(&source)).unwrap();
-        let (compute, options) = (Compute::cpu(), LoadOptions::default());
-        let loaded = block_on(load(compute, &gguf, &source, options, |_, _| {
-            panic!("{name}: a tensor was read")
-        }));
-        match loaded.err() {
-            Some(Error::UnsupportedModel(message)) => {
-                assert!(message.contains(reason), "{name}: {message}");
-            }
-            other => panic!("{name}: {other:?}"),
         }
     }
 }

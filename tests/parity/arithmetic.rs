@@ -83,23 +83,26 @@ fn distributions_stay_close_to_the_reference() {
         };
         let mut model = model(&compute, &path);
         let vocab = model.vocab_size();
-        for logits in logits(&mut model, &prompt) {
+        let variant = compute.variant();
+        let arithmetics = [variant.matmul, variant.matvec];
+        for (logits, arithmetic) in logits(&mut model, &prompt).iter().zip(arithmetics) {
             let rows = reference
                 .chunks_exact(vocab)
                 .zip(logits.chunks_exact(vocab));
             let worst = rows
                 .map(|(reference, row)| divergence(reference, row))
                 .fold(0.0, f64::max);
-            let what = format!("{ty} {}", compute.variant().name());
-            println!("{what}: divergence {worst:.6}");
+            let what = format!("{ty} in {}", arithmetic.name());
+            println!("{what}: divergence {worst:.1e}");
             assert!(worst <= MAX_DIVERGENCE, "{what}: {worst}");
-            assert!(worst > 0.0, "{what}: nothing was rounded");
+            let rounded = arithmetic != Arithmetic::F32;
+            assert!(worst > 1e-7 || !rounded, "{what}: nothing was rounded");
         }
     }
 }
 
-/// Negative log-likelihoods of the second halves of windows of 256: fed in chunks, and of one window
-/// token by token.
+/// Mean negative log-likelihoods: of the second halves of windows of 256 fed in chunks, and of 128
+/// tokens fed one by one.
 fn losses(model: &mut Transformer, tokens: &[u32]) -> [f64; 2] {
     let mut together = 0.0;
     for window in tokens.chunks_exact(256) {
@@ -110,16 +113,16 @@ fn losses(model: &mut Transformer, tokens: &[u32]) -> [f64; 2] {
     }
     let mut alone = 0.0;
     let mut kv = sequence(model);
-    for pair in tokens[..256].windows(2) {
+    for pair in tokens[..129].windows(2) {
         let logits = block_on(model.feed(&mut kv, &pair[..1])).unwrap();
-        alone -= f64::from(log_softmax(&logits)[pair[1] as usize]) / 255.0;
+        alone -= f64::from(log_softmax(&logits)[pair[1] as usize]) / 128.0;
     }
     [together / (tokens.len() / 256) as f64, alone]
 }
 
 #[test]
 fn perplexities_stay_close_to_those_in_f32() {
-    const WINDOWS: usize = 4;
+    const WINDOWS: usize = 2;
     let Some(folder) = shared_models::folder() else {
         return;
     };
@@ -136,7 +139,7 @@ fn perplexities_stay_close_to_those_in_f32() {
         let (exact, quick) = (losses_of(&gpu, &path), losses_of(&compute, &path));
         for (exact, quick) in exact.iter().zip(quick) {
             let change = (quick - exact).exp() - 1.0;
-            let what = format!("{ty} {}", compute.variant().name());
+            let what = format!("{ty}, {}", compute.variant().name());
             println!("{what}: perplexity {:.4}, change {change:.6}", exact.exp());
             assert!(change.abs() <= MAX_PERPLEXITY_CHANGE, "{what}: {change}");
         }

@@ -26,7 +26,7 @@ export function extendDeviceRequests(onLost: (message: string) => void): void {
     Object.assign(globalThis, {
       inpageCompileAhead: compileAheadOn(device),
       inpageSubgroups: device.features.has("subgroups"),
-      inpagePackedDot: navigator.gpu.wgslLanguageFeatures.has("packed_4x8_integer_dot_product"),
+      inpagePackedDot: navigator.gpu.wgslLanguageFeatures?.has("packed_4x8_integer_dot_product"),
       inpageAdapter: description || [vendor, architecture].filter(Boolean).join(" "),
     });
     void device.lost.then(({ reason, message }) => {

@@ -6,6 +6,7 @@
 const ROW_LANES: u32 = TILE_ROWS / 4u;
 const TOKEN_LANES: u32 = TILE_TOKENS / LANE_TOKENS;
 const WORKGROUP: u32 = ROW_LANES * TOKEN_LANES;
+const_assert TILE_TOKENS <= WORKGROUP - TILE_ROWS;
 
 var<workgroup> w_tile: array<vec4<f16>, 8u * TILE_ROWS>; // [32 columns / 4, rows]
 var<workgroup> x_tile: array<vec4<f16>, 8u * TILE_TOKENS>; // [32 columns / 4, tokens]

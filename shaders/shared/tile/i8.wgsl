@@ -7,6 +7,8 @@
 const ROW_LANES: u32 = TILE_ROWS / 4u;
 const TOKEN_LANES: u32 = TILE_TOKENS / LANE_TOKENS;
 const WORKGROUP: u32 = ROW_LANES * TOKEN_LANES;
+const_assert WORKGROUP == 2u * TILE_ROWS;
+const_assert TILE_TOKENS <= TILE_ROWS;
 
 // [2 blocks, 32 columns / 16, rows or tokens], and a scale per block.
 var<workgroup> w_tile: array<vec4<u32>, 4u * TILE_ROWS>;

@@ -19,7 +19,7 @@ use crate::{
     Error, Result,
     device::Graph,
     ops::{
-        MAX_SMALL_TOKENS, Variant,
+        Variant,
         copy_page::copy_page,
         kv_memory::KvMemory,
         matvec,
@@ -273,7 +273,7 @@ impl Steps {
 /// Rows of the steps that are recorded at once: other chunks run the pipelines of the last ones. Tiles
 /// of many tokens differ from those of some, unless they lie in single lanes.
 pub(super) fn warm_rows(variant: Variant) -> &'static [usize] {
-    const ROWS: [usize; 4] = [1, 8, 16, 2 * MAX_SMALL_TOKENS];
+    const ROWS: [usize; 4] = [1, 8, 16, MAX_TOKENS];
     match variant.barrier_free {
         true => &ROWS[..3],
         false => &ROWS,
