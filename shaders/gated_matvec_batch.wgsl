@@ -12,10 +12,10 @@ fn main(
     let first_row = group * ROWS_PER_GROUP;
     let tokens = input_tokens();
     var sums: array<array<f32, SUMS>, TOKENS>;
-    var inputs: array<vec4<f32>, 8>;
+    var inputs: Block;
     for (var block = local % LANES; block < BLOCKS; block += LANES) {
         for (var token = 0u; token < tokens; token++) {
-            sums[token][SUMS - 1u] += load_input(token, block, &inputs);
+            sums[token][SUMS - 1u] += load_block(token, block, &inputs);
             for (var r = 0u; r < ROWS_PER_GROUP; r++) {
                 let row = min(first_row + r, ROWS - 1u);
                 sums[token][r] += gate_dot(row * BLOCKS + block, &inputs);

@@ -10,9 +10,9 @@ fn main(
     let group = (workgroup.y * workgroups.x + workgroup.x) * (WORKGROUP / LANES) + local / LANES;
     let first_row = group * ROWS_PER_GROUP;
     var sums: array<f32, SUMS>;
-    var inputs: array<vec4<f32>, 8>;
+    var inputs: Block;
     for (var block = local % LANES; block < BLOCKS; block += LANES) {
-        sums[SUMS - 1u] += load_input(0u, block, &inputs);
+        sums[SUMS - 1u] += load_block(0u, block, &inputs);
         for (var r = 0u; r < ROWS_PER_GROUP; r++) {
             let row = min(first_row + r, ROWS - 1u);
             sums[r] += weights_dot(row * BLOCKS + block, &inputs);

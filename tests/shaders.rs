@@ -1,7 +1,9 @@
 //! Every kernel, composed for every format and variant, is valid WGSL (naga), without a GPU.
 
+use std::collections::HashSet;
+
 use inpage::ops::{
-    Kernel, Variant, argmax,
+    Arithmetic, Kernel, Variant, argmax,
     attention::{self, AttentionShape},
     barriers, copy_page, embedding, gated_matmul, gated_matvec, last_row, matmul,
     matrix::{Format, MatrixShape},
@@ -10,6 +12,7 @@ use inpage::ops::{
     sample::{self, SamplerShape},
     score,
 };
+use naga::AddressSpace;
 use naga::valid::{Capabilities, ValidationFlags, Validator};
 
 /// Bindings per shader stage that every WebGPU device has.
@@ -23,6 +26,13 @@ fn variants() -> Vec<Variant> {
             lanes_per_row,
             rows_per_group: 4,
             barrier_free: lanes_per_row < 32,
+            ..Variant::PORTABLE
+        });
+    }
+    for matmul in [Arithmetic::F16, Arithmetic::I8] {
+        variants.push(Variant {
+            matvec: Arithmetic::I8,
+            matmul,
             ..Variant::PORTABLE
         });
     }
@@ -101,8 +111,14 @@ fn kernels() -> Vec<Kernel> {
             }
         }
     }
+    // Not every variant changes every kernel.
+    let mut seen = HashSet::new();
+    kernels.retain(|kernel| seen.insert(kernel.wgsl()));
     kernels
 }
+
+/// Bytes of workgroup memory that every WebGPU device has.
+const BASE_WORKGROUP_BYTES: u32 = 16_384;
 
 #[test]
 fn every_kernel_is_valid() {
@@ -112,7 +128,9 @@ fn every_kernel_is_valid() {
         let wgsl = kernel.wgsl();
         let module = naga::front::wgsl::parse_str(&wgsl)
             .unwrap_or_else(|e| panic!("{}: {}\n{wgsl}", kernel.name(), e.emit_to_string(&wgsl)));
-        let capabilities = Capabilities::SUBGROUP | Capabilities::SHADER_FLOAT16_IN_FLOAT32;
+        let capabilities = Capabilities::SUBGROUP
+            | Capabilities::SHADER_FLOAT16
+            | Capabilities::SHADER_FLOAT16_IN_FLOAT32;
         Validator::new(ValidationFlags::all(), capabilities)
             .validate(&module)
             .unwrap_or_else(|e| panic!("{}: {}", kernel.name(), e.emit_to_string(&wgsl)));
@@ -124,6 +142,17 @@ fn every_kernel_is_valid() {
         assert!(
             buffers <= BASE_STORAGE_BUFFERS,
             "{} has {buffers} buffers",
+            kernel.name()
+        );
+        let workgroup_bytes: u32 = module
+            .global_variables
+            .iter()
+            .filter(|(_, variable)| variable.space == AddressSpace::WorkGroup)
+            .map(|(_, variable)| module.types[variable.ty].inner.size(module.to_ctx()))
+            .sum();
+        assert!(
+            workgroup_bytes <= BASE_WORKGROUP_BYTES,
+            "{} has {workgroup_bytes} bytes of workgroup memory",
             kernel.name()
         );
     }

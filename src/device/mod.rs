@@ -43,6 +43,8 @@ pub struct BrowserDevice {
     pub adapter: String,
     /// The device was given subgroup operations (wgpu neither asks for them nor reports them).
     pub subgroups: bool,
+    /// The WGSL language feature `packed_4x8_integer_dot_product` is there.
+    pub packed_dot: bool,
 }
 
 /// What was found, for `engine.info()` and for bug reports.
@@ -56,6 +58,10 @@ pub struct GpuReport {
     pub software_adapter: bool,
     /// The device has subgroup operations.
     pub subgroups: bool,
+    /// Shaders can compute in f16.
+    pub shader_f16: bool,
+    /// Shaders can multiply four bytes at once (a language feature; in some browsers missing).
+    pub packed_dot: bool,
     /// Smallest subgroup of the device, in lanes (0: unknown).
     pub subgroup_min_lanes: u32,
     /// Largest buffer, in bytes.
@@ -97,7 +103,7 @@ impl Gpu {
             .await
             .map_err(|error| Error::NoDevice(error.to_string()))?;
         let info = adapter.get_info();
-        let features = adapter.features() & wgpu::Features::SUBGROUP;
+        let features = adapter.features() & (wgpu::Features::SUBGROUP | wgpu::Features::SHADER_F16);
         let limits = adapter.limits();
         let (device, queue) = adapter
             .request_device(&wgpu::DeviceDescriptor {
@@ -123,6 +129,8 @@ impl Gpu {
                     .iter()
                     .any(|software| name.to_lowercase().contains(software)),
             subgroups,
+            shader_f16: features.contains(wgpu::Features::SHADER_F16),
+            packed_dot: options.browser.is_none() || browser.packed_dot,
             subgroup_min_lanes: if subgroups { info.subgroup_min_size } else { 0 },
             max_buffer_bytes: limits.max_buffer_size,
             max_binding_bytes: limits.max_storage_buffer_binding_size,

@@ -8,13 +8,13 @@ use burn::{
 use burn_wgpu::CubeTensor;
 
 use super::{
-    Variant,
+    Arithmetic, Variant,
     backend::{MatrixTensors, Ops, output, twin_output},
     kernel::Kernel,
     matmul,
     matrix::{Matrix, MatrixShape},
     shader,
-    tile::{tiles, workgroups},
+    tile::{arithmetic, tiles, workgroups},
 };
 
 /// `x` is `[tokens, cols]`; gives `[tokens, rows]`.
@@ -35,10 +35,11 @@ pub fn kernel(gate: MatrixShape, up: MatrixShape, tokens: usize, variant: Varian
         .constant("ROWS", gate.rows)
         .constant("COLS", gate.cols)
         .constant("BLOCKS", gate.row_blocks());
-    let kernel = matrices(kernel, gate, up)
+    let arithmetic = arithmetic(&[gate.format, up.format], variant);
+    let kernel = matrices(kernel, gate, up, arithmetic)
         .module(shader::store::PLAIN)
         .module(shader::SILU);
-    tiles(kernel, tokens, variant).module(if variant.barrier_free {
+    tiles(kernel, [tokens, 2 * gate.rows], arithmetic, variant).module(if variant.barrier_free {
         shader::kernel::GATED_MATMUL_LANES
     } else {
         shader::kernel::GATED_MATMUL
@@ -46,13 +47,18 @@ pub fn kernel(gate: MatrixShape, up: MatrixShape, tokens: usize, variant: Varian
 }
 
 /// Declares the bindings of both matrices and adds their modules.
-pub(super) fn matrices(mut kernel: Kernel, gate: MatrixShape, up: MatrixShape) -> Kernel {
+pub(super) fn matrices(
+    mut kernel: Kernel,
+    gate: MatrixShape,
+    up: MatrixShape,
+    arithmetic: Arithmetic,
+) -> Kernel {
     for (shape, name) in [(gate, "gate"), (up, "up")] {
         kernel = kernel.binding(&format!("{name}_quants"));
         if shape.format.has_scales() {
             kernel = kernel.binding(&format!("{name}_scales"));
         }
-        kernel = kernel.instance(shape.format.wgsl(), name);
+        kernel = kernel.instance(arithmetic.weights(shape.format), name);
     }
     kernel
 }
@@ -91,11 +97,23 @@ pub(super) fn twin(
     x: FlexTensor,
     gate: MatrixTensors<Flex>,
     up: MatrixTensors<Flex>,
-    _variant: Variant,
+    variant: Variant,
 ) -> FlexTensor {
-    let [tokens, _] = x.shape().dims();
-    let mut out = matmul::products(x.storage(), &gate);
-    let ups = matmul::products(x.storage(), &up);
+    let arithmetic = arithmetic(&[gate.shape.format, up.shape.format], variant);
+    sums(x, &gate, &up, arithmetic)
+}
+
+/// The twin in a given arithmetic.
+pub(super) fn sums(
+    x: FlexTensor,
+    gate: &MatrixTensors<Flex>,
+    up: &MatrixTensors<Flex>,
+    arithmetic: Arithmetic,
+) -> FlexTensor {
+    let [tokens, cols] = x.shape().dims();
+    let x = arithmetic.rounded(x.storage(), cols);
+    let mut out = matmul::products(&x, gate);
+    let ups = matmul::products(&x, up);
     out.iter_mut()
         .zip(ups)
         .for_each(|(gate, up)| *gate = *gate / (1.0 + (-*gate).exp()) * up);

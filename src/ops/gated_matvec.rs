@@ -55,8 +55,9 @@ pub fn kernel(
         .binding("norm")
         .binding("out")
         .constant_f32("EPS", eps);
-    let kernel = gated_matmul::matrices(kernel, gate, up);
-    matvec::lanes(kernel, gate, tokens, variant, 2)
+    let arithmetic = variant.matvec.on(&[gate.format, up.format]);
+    let kernel = gated_matmul::matrices(kernel, gate, up, arithmetic);
+    matvec::lanes(kernel, gate, tokens, arithmetic, variant, 2)
         .module(shader::matvec_input::RMS_NORM)
         .module(shader::store::PLAIN)
         .module(shader::SILU)
@@ -92,5 +93,6 @@ pub(super) fn twin(
     up: MatrixTensors<Flex>,
     variant: Variant,
 ) -> FlexTensor {
-    gated_matmul::twin(rms_norm::twin(x, norm, eps), gate, up, variant)
+    let arithmetic = variant.matvec.on(&[gate.shape.format, up.shape.format]);
+    gated_matmul::sums(rms_norm::twin(x, norm, eps), &gate, &up, arithmetic)
 }

@@ -10,6 +10,7 @@ use burn::cubecl::{
 };
 use burn_wgpu::{CubeTensor, KernelSource, SourceKernel, SourceTemplate};
 
+use super::Arithmetic;
 use super::unroll::{replace_word, unroll};
 
 thread_local! {
@@ -38,6 +39,13 @@ pub struct Variant {
     /// Tiles of a matmul lie in the registers of single lanes and a few lanes of a subgroup attend for
     /// a query head, without workgroup memory; needs subgroups.
     pub barrier_free: bool,
+    /// Large tiles that a product has at least to be cut into such; small ones otherwise. A device
+    /// that computes many workgroups side by side would stand idle over a few large ones.
+    pub large_tiles_from: u32,
+    /// Arithmetic for a few tokens: F32 or I8.
+    pub matvec: Arithmetic,
+    /// Arithmetic for many tokens; F32 where tiles lie in single lanes.
+    pub matmul: Arithmetic,
 }
 
 impl Variant {
@@ -49,6 +57,9 @@ impl Variant {
         rows_per_group: 2,
         workgroup: 64,
         barrier_free: false,
+        large_tiles_from: 1,
+        matvec: Arithmetic::F32,
+        matmul: Arithmetic::F32,
     };
 
     /// In a few words, as reports show it.
@@ -57,12 +68,16 @@ impl Variant {
             true => format!("subgroups of {}", self.lanes_per_row),
             false => "portable".into(),
         };
-        reductions
-            + if self.barrier_free {
-                ", no barriers"
-            } else {
-                ""
+        let mut name = reductions;
+        if self.barrier_free {
+            name.push_str(", no barriers");
+        }
+        for (op, arithmetic) in [("matvec", self.matvec), ("matmul", self.matmul)] {
+            if arithmetic != Arithmetic::F32 {
+                name.push_str(&format!(", {op} in {}", arithmetic.name()));
             }
+        }
+        name
     }
 }
 
@@ -73,7 +88,7 @@ pub struct Kernel {
     constants: String,
     modules: Vec<Module>,
     bindings: u32,
-    directives: &'static str,
+    directives: Vec<&'static str>,
     aliases: Vec<(&'static str, &'static str)>,
 }
 
@@ -92,7 +107,7 @@ impl Kernel {
             constants: String::new(),
             modules: Vec::new(),
             bindings: 0,
-            directives: "",
+            directives: Vec::new(),
             aliases: Vec::new(),
         }
     }
@@ -155,10 +170,16 @@ impl Kernel {
     }
 
     /// Turns on what the variant's modules need.
-    pub fn variant(mut self, variant: Variant) -> Self {
+    pub fn variant(self, variant: Variant) -> Self {
         if variant.subgroups && variant.enable_directives {
-            self.directives = "enable subgroups;\n";
+            return self.directive("enable subgroups;\n");
         }
+        self
+    }
+
+    /// Puts a line before everything else.
+    pub fn directive(mut self, line: &'static str) -> Self {
+        self.directives.push(line);
         self
     }
 
@@ -169,7 +190,12 @@ impl Kernel {
 
     /// The whole WGSL text.
     pub fn wgsl(&self) -> String {
-        let mut text = format!("{}// {}\n{}", self.directives, self.name, self.constants);
+        let mut text = format!(
+            "{}// {}\n{}",
+            self.directives.concat(),
+            self.name,
+            self.constants
+        );
         for module in &self.modules {
             text.push('\n');
             match module.instance {
@@ -231,7 +257,7 @@ impl KernelSource for Kernel {
             self.name.clone(),
             self.constants.clone(),
             modules,
-            self.directives,
+            self.directives.clone(),
             self.aliases.clone(),
         ))
     }

@@ -9,12 +9,12 @@ use burn::{
 use burn_wgpu::CubeTensor;
 
 use super::{
-    Variant,
+    Arithmetic, Variant,
     backend::{MatrixTensors, Maybe, Ops, maybe, output, twin_output},
     kernel::Kernel,
     matrix::{BLOCK_COLS, Matrix, MatrixShape},
     shader,
-    tile::{tiles, workgroups},
+    tile::{arithmetic, tiles, workgroups},
 };
 
 /// `x` is `[tokens, cols]`, `bias` `[rows]`, `residual` `[tokens, rows]`; gives `[tokens, rows]`.
@@ -42,6 +42,7 @@ pub fn kernel(
     residual: bool,
     variant: Variant,
 ) -> Kernel {
+    let arithmetic = arithmetic(&[weights.format], variant);
     let mut kernel = Kernel::new(format!("matmul_{}", weights.format.name()))
         .binding("x")
         .binding("out")
@@ -59,9 +60,9 @@ pub fn kernel(
         .constant("ROWS", weights.rows)
         .constant("COLS", weights.cols)
         .constant("BLOCKS", weights.row_blocks())
-        .module(weights.format.wgsl())
+        .module(arithmetic.weights(weights.format))
         .module(store_module(bias, residual));
-    tiles(kernel, tokens, variant).module(if variant.barrier_free {
+    tiles(kernel, [tokens, weights.rows], arithmetic, variant).module(if variant.barrier_free {
         shader::kernel::MATMUL_LANES
     } else {
         shader::kernel::MATMUL
@@ -104,11 +105,23 @@ pub(super) fn twin(
     weights: MatrixTensors<Flex>,
     bias: Maybe<Flex>,
     residual: Maybe<Flex>,
-    _variant: Variant,
+    variant: Variant,
 ) -> FlexTensor {
-    let [tokens, _] = x.shape().dims();
+    let arithmetic = arithmetic(&[weights.shape.format], variant);
+    sums(x, &weights, bias, residual, arithmetic)
+}
+
+/// The twin in a given arithmetic.
+pub(super) fn sums(
+    x: FlexTensor,
+    weights: &MatrixTensors<Flex>,
+    bias: Maybe<Flex>,
+    residual: Maybe<Flex>,
+    arithmetic: Arithmetic,
+) -> FlexTensor {
+    let [tokens, cols] = x.shape().dims();
     let rows = weights.shape.rows;
-    let mut out = products(x.storage(), &weights);
+    let mut out = products(&arithmetic.rounded(x.storage(), cols), weights);
     if let Some(bias) = bias.as_ref() {
         for row in out.chunks_exact_mut(rows) {
             row.iter_mut()

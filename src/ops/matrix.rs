@@ -90,6 +90,15 @@ impl Format {
         }
     }
 
+    /// The module for products of bytes, where the format has one.
+    pub(super) fn i8_wgsl(self) -> Option<&'static str> {
+        match self {
+            Format::Q8_0 => Some(shader::weights::I8_Q8_0),
+            Format::Q4_0 => Some(shader::weights::I8_Q4_0),
+            _ => None,
+        }
+    }
+
     /// Decodes one block: the CPU twin of `weights_load`.
     pub fn decode(self, quants: &[u32], scales: &[u32], block: usize) -> [f32; BLOCK_COLS] {
         if self == Format::Q6K {

@@ -10,7 +10,7 @@ use burn::{
 use burn_wgpu::CubeTensor;
 
 use super::{
-    Variant,
+    Arithmetic, Variant,
     backend::{MatrixTensors, Maybe, Ops, maybe, output},
     kernel::{Kernel, grid},
     matmul,
@@ -74,8 +74,9 @@ pub fn kernel(
     if residual {
         kernel = kernel.binding("residual");
     }
-    lanes(kernel, weights, tokens, variant, 1)
-        .module(weights.format.wgsl())
+    let arithmetic = variant.matvec.on(&[weights.format]);
+    lanes(kernel, weights, tokens, arithmetic, variant, 1)
+        .module(arithmetic.weights(weights.format))
         .module(input)
         .module(matmul::store_module(bias, residual))
         .module(if tokens == 1 {
@@ -90,11 +91,18 @@ pub(super) fn lanes(
     kernel: Kernel,
     weights: MatrixShape,
     tokens: usize,
+    arithmetic: Arithmetic,
     variant: Variant,
     matrices: usize,
 ) -> Kernel {
     let rows_per_group = variant.rows_per_group as usize;
-    kernel
+    arithmetic
+        .blocks(kernel)
+        .module(match arithmetic {
+            Arithmetic::F32 => shader::matvec_input::BLOCK_F32,
+            Arithmetic::F16 => unreachable!("no matvec is in f16"),
+            Arithmetic::I8 => shader::matvec_input::BLOCK_I8,
+        })
         .constant("TOKENS", if tokens == 1 { 1 } else { MAX_TOKENS })
         .constant("ROWS", weights.rows)
         .constant("COLS", weights.cols)
@@ -160,5 +168,6 @@ pub(super) fn twin(
         Maybe::Some(norm) => rms_norm::twin(x, norm, eps),
         Maybe::None => x,
     };
-    matmul::twin(x, weights, bias, residual, variant)
+    let arithmetic = variant.matvec.on(&[weights.shape.format]);
+    matmul::sums(x, &weights, bias, residual, arithmetic)
 }

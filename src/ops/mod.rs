@@ -1,6 +1,7 @@
 //! The ops of the transformer, one file each: a WGSL launch and its CPU twin under one name. Ops
 //! know tensors, never what a layer is.
 
+mod arithmetic;
 mod backend;
 mod kernel;
 pub mod shader;
@@ -19,6 +20,7 @@ pub mod gated_matvec;
 pub mod last_row;
 pub mod matmul;
 pub mod matvec;
+pub mod quickest;
 pub mod rms_norm;
 pub mod rope_kv;
 pub mod rows;
@@ -27,6 +29,7 @@ pub mod score;
 pub mod self_test;
 mod tile;
 
+pub use arithmetic::Arithmetic;
 pub use backend::write_words;
 pub use kernel::{Kernel, Variant, launches};
 pub use tile::MAX_SMALL_TOKENS;

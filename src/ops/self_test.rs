@@ -4,7 +4,7 @@
 use burn::tensor::{DType, Device, Tensor, TensorData};
 
 use super::{
-    Variant,
+    Arithmetic, Variant,
     attention::{AttentionShape, attention},
     barriers::barrier_us,
     gated_matmul::gated_matmul,
@@ -12,6 +12,7 @@ use super::{
     matmul::matmul,
     matrix::{Format, Matrix, MatrixShape},
     matvec::{MAX_TOKENS, matvec},
+    quickest::quickest,
     sample::{RowChoice, SamplerMemory, SamplerShape, parse, sample},
     step::{KvMemory, PAGE_TOKENS, Segment, Step},
 };
@@ -24,11 +25,25 @@ const ROWS: usize = 37;
 /// A barrier that costs more than this decides for kernels without: a GPU's costs some nanoseconds.
 const DEAR_BARRIER_US: f64 = 0.2;
 
-/// The best variant that computes rightly on the device, on matrices of `formats` (at least one).
+/// The best variant that computes rightly on the device, on matrices of `formats` (at least one, the
+/// most frequent first), in the quickest arithmetic.
 ///
 /// # Errors
 /// [`Error::NoDevice`] if none does.
 pub async fn best_variant(gpu: &Gpu, formats: &[Format]) -> Result<Variant> {
+    let barriers_are_dear = barrier_us(gpu).await? > DEAR_BARRIER_US;
+    let variant = choose(gpu, &candidates(gpu, barriers_are_dear), formats).await?;
+    if barriers_are_dear {
+        return Ok(variant);
+    }
+    quickest(gpu, variant, formats).await
+}
+
+/// As [`best_variant`], but in f32.
+///
+/// # Errors
+/// [`Error::NoDevice`] if none computes rightly.
+pub async fn exact_variant(gpu: &Gpu, formats: &[Format]) -> Result<Variant> {
     let barriers_are_dear = barrier_us(gpu).await? > DEAR_BARRIER_US;
     choose(gpu, &candidates(gpu, barriers_are_dear), formats).await
 }
@@ -82,24 +97,66 @@ pub async fn choose(gpu: &Gpu, candidates: &[Variant], formats: &[Format]) -> Re
 
 /// Compares the variant's kernels with their twins.
 async fn prove(gpu: &Gpu, variant: Variant, formats: &[Format]) -> Result<()> {
-    let cpu = Device::flex();
     // Several tokens once: what differs then lies outside the formats' modules.
     let mut cases: Vec<_> = formats.iter().map(|&format| (format, 1)).collect();
     if let Some(&first) = formats.first() {
         cases.extend([(first, MAX_TOKENS), (first, 2 * ROWS)]);
     }
     for (format, tokens) in cases {
-        let on_gpu = products(gpu.device(), format, tokens, variant).await;
-        let on_cpu = products(&cpu, format, tokens, variant).await?;
-        let what = format!("{} of {tokens} tokens", format.name());
-        compare(&what, &on_gpu.map_err(|e| gpu.failure(e))?, &on_cpu)?;
+        prove_products(gpu, variant, format, tokens).await?;
     }
     if let Some(&first) = formats.first() {
         any_tile(gpu, first, variant).await?;
     }
     let on_gpu = attended(gpu.device(), variant).await;
-    let on_cpu = attended(&cpu, variant).await?;
-    compare("attention", &on_gpu.map_err(|e| gpu.failure(e))?, &on_cpu)
+    let on_cpu = attended(&Device::flex(), variant).await?;
+    let on_gpu = on_gpu.map_err(|e| gpu.failure(e))?;
+    compare("attention", &on_gpu, &on_cpu, Arithmetic::F32)
+}
+
+/// Compares only the products for a few or for `many` tokens with their twins, on formats on which
+/// the variant's arithmetic differs from f32: what the rest of the variant is was proven before.
+///
+/// # Errors
+/// When an output is wrong, or the device fails.
+pub(super) async fn agrees(
+    gpu: &Gpu,
+    variant: Variant,
+    formats: &[Format],
+    many: bool,
+) -> Result<()> {
+    let (arithmetic, tokens) = if many {
+        (variant.matmul, [MAX_TOKENS + 1, 2 * ROWS])
+    } else {
+        (variant.matvec, [1, MAX_TOKENS])
+    };
+    let formats = formats
+        .iter()
+        .filter(|format| arithmetic.on(&[**format]) == arithmetic);
+    for (i, &format) in formats.enumerate() {
+        // Several tokens once, as in `prove`.
+        let tokens = if i == 0 { &tokens[..] } else { &tokens[..1] };
+        for &tokens in tokens {
+            prove_products(gpu, variant, format, tokens).await?;
+        }
+        if many && i == 0 {
+            any_tile(gpu, format, variant).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn prove_products(gpu: &Gpu, variant: Variant, format: Format, tokens: usize) -> Result<()> {
+    let arithmetic = if tokens <= MAX_TOKENS {
+        variant.matvec
+    } else {
+        variant.matmul
+    };
+    let on_gpu = products(gpu.device(), format, tokens, variant).await;
+    let on_cpu = products(&Device::flex(), format, tokens, variant).await?;
+    let what = format!("{} of {tokens} tokens", format.name());
+    let on_gpu = on_gpu.map_err(|e| gpu.failure(e))?;
+    compare(&what, &on_gpu, &on_cpu, arithmetic)
 }
 
 /// Small and large tiles must give a token the same, to the last bit: a compiler may reorder sums.
@@ -122,10 +179,14 @@ async fn any_tile(gpu: &Gpu, format: Format, variant: Variant) -> Result<()> {
     Ok(())
 }
 
-fn compare(what: &str, on_gpu: &[f32], on_cpu: &[f32]) -> Result<()> {
+fn compare(what: &str, on_gpu: &[f32], on_cpu: &[f32], arithmetic: Arithmetic) -> Result<()> {
+    let tolerance = match arithmetic {
+        Arithmetic::F32 => 1e-3,
+        Arithmetic::F16 | Arithmetic::I8 => 5e-2,
+    };
     for (i, (a, b)) in on_gpu.iter().zip(on_cpu).enumerate() {
         // False for NaN too.
-        let close = (a - b).abs() <= 1e-3 * (1.0 + b.abs());
+        let close = (a - b).abs() <= tolerance * (1.0 + b.abs());
         if !close {
             return Err(Error::Internal(format!(
                 "output {i} of {what} is {a}, not {b}"

@@ -52,6 +52,10 @@ pub mod kernel {
 pub mod matvec_input {
     /// The inputs as they are.
     pub const PLAIN: &str = include_str!("../../shaders/shared/matvec_input/plain.wgsl");
+    /// A block of them, as it is.
+    pub const BLOCK_F32: &str = include_str!("../../shaders/shared/matvec_input/block_f32.wgsl");
+    /// A block of them, quantized.
+    pub const BLOCK_I8: &str = include_str!("../../shaders/shared/matvec_input/block_i8.wgsl");
     /// The inputs, normalized on the way in.
     pub const RMS_NORM: &str = include_str!("../../shaders/shared/matvec_input/rms_norm.wgsl");
 }
@@ -96,12 +100,22 @@ pub mod store {
 pub mod tile {
     /// A workgroup's, through workgroup memory in f32.
     pub const F32: &str = include_str!("../../shaders/shared/tile/f32.wgsl");
+    /// A workgroup's, in f16.
+    pub const F16: &str = include_str!("../../shaders/shared/tile/f16.wgsl");
+    /// A workgroup's, on bytes.
+    pub const I8: &str = include_str!("../../shaders/shared/tile/i8.wgsl");
+    /// A token's inputs of a block.
+    pub const X_BLOCK: &str = include_str!("../../shaders/shared/tile/x_block.wgsl");
     /// A lane's own, in its registers.
     pub const LANE: &str = include_str!("../../shaders/shared/tile/lane.wgsl");
 }
 
 /// Matrices of each tensor type.
 pub mod weights {
+    /// `Q4_0`, for products of bytes
+    pub const I8_Q4_0: &str = include_str!("../../shaders/shared/weights/i8/q4_0.wgsl");
+    /// `Q8_0`, for products of bytes
+    pub const I8_Q8_0: &str = include_str!("../../shaders/shared/weights/i8/q8_0.wgsl");
     /// `BF16`
     pub const BF16: &str = include_str!("../../shaders/shared/weights/bf16.wgsl");
     /// `F16`
@@ -116,6 +130,10 @@ pub mod weights {
     pub const Q8_0: &str = include_str!("../../shaders/shared/weights/q8_0.wgsl");
 }
 
+/// A block as bytes.
+pub const I8_BLOCK: &str = include_str!("../../shaders/shared/i8_block.wgsl");
+/// The largest magnitude of a block.
+pub const PEAK: &str = include_str!("../../shaders/shared/peak.wgsl");
 /// SiLU.
 pub const SILU: &str = include_str!("../../shaders/shared/silu.wgsl");
 /// The state of a step and the KV memory's layout.

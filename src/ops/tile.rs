@@ -1,7 +1,7 @@
 //! How a product of many tokens is cut into tiles, one per workgroup or one per lane. Knows nothing
 //! of what a tile's sums are for.
 
-use super::{Variant, kernel::Kernel, shader};
+use super::{Arithmetic, Variant, kernel::Kernel, matrix::Format, shader};
 
 /// Most tokens of a step for which tiles are small.
 pub const MAX_SMALL_TOKENS: usize = 32;
@@ -22,7 +22,8 @@ const LARGE: Tile = Tile {
     rows: 64,
     lane_tokens: 8,
 };
-/// For steps that would fill the large tile by half at most: more workgroups, each with less to do.
+/// For steps that would fill the large tile by half at most, and for few large tiles: more workgroups,
+/// each with less to do.
 const SMALL: Tile = Tile {
     tokens: 16,
     rows: 32,
@@ -34,29 +35,53 @@ const LANE_TILE: [usize; 2] = [16, 8];
 const TILE_LANES: usize = 16;
 
 /// The sizes differ in speed alone: every tile adds a token's columns in the same order.
-fn tile(tokens: usize) -> Tile {
-    if tokens <= MAX_SMALL_TOKENS {
+fn tile(tokens: usize, rows: usize, variant: Variant) -> Tile {
+    let large_tiles = tokens.div_ceil(LARGE.tokens) * rows.div_ceil(LARGE.rows);
+    if tokens <= MAX_SMALL_TOKENS || large_tiles < variant.large_tiles_from as usize {
         SMALL
     } else {
         LARGE
     }
 }
 
-/// Appends the module that sums up a tile for a step of `tokens`, and its constants.
-pub(super) fn tiles(kernel: Kernel, tokens: usize, variant: Variant) -> Kernel {
+/// The arithmetic of tiles of matrices of `formats`.
+pub(super) fn arithmetic(formats: &[Format], variant: Variant) -> Arithmetic {
+    if variant.barrier_free {
+        Arithmetic::F32
+    } else {
+        variant.matmul.on(formats)
+    }
+}
+
+/// Appends the modules that sum up a tile of `tokens` by `rows`, counting the rows of all matrices, and
+/// their constants.
+pub(super) fn tiles(
+    kernel: Kernel,
+    [tokens, rows]: [usize; 2],
+    arithmetic: Arithmetic,
+    variant: Variant,
+) -> Kernel {
     if variant.barrier_free {
         return kernel
             .variant(variant)
             .constant("WORKGROUP", TILE_LANES)
             .module(shader::tile::LANE);
     }
-    let tile = tile(tokens);
-    kernel
-        .alias("Block", "array<vec4<f32>, 8>")
+    let tile = tile(tokens, rows, variant);
+    let kernel = arithmetic
+        .blocks(kernel)
         .constant("TILE_TOKENS", tile.tokens)
         .constant("TILE_ROWS", tile.rows)
         .constant("LANE_TOKENS", tile.lane_tokens)
-        .module(shader::tile::F32)
+        .module(match arithmetic {
+            Arithmetic::F32 => shader::tile::F32,
+            Arithmetic::F16 => shader::tile::F16,
+            Arithmetic::I8 => shader::tile::I8,
+        });
+    match arithmetic {
+        Arithmetic::F32 => kernel,
+        Arithmetic::F16 | Arithmetic::I8 => kernel.module(shader::tile::X_BLOCK),
+    }
 }
 
 /// Workgroups of a matmul of `tokens` by `rows`, counting the rows of all its matrices.
@@ -64,7 +89,8 @@ pub(super) fn workgroups(tokens: usize, rows: usize, variant: Variant) -> [u32; 
     let [tile_tokens, tile_rows] = if variant.barrier_free {
         [LANE_TILE[0], LANE_TILE[1] * TILE_LANES]
     } else {
-        [tile(tokens).tokens, tile(tokens).rows]
+        let tile = tile(tokens, rows, variant);
+        [tile.tokens, tile.rows]
     };
     let (x, y) = (rows.div_ceil(tile_rows), tokens.div_ceil(tile_tokens));
     [x as u32, y as u32, 1]

@@ -115,7 +115,7 @@ pub(super) async fn load<S: ByteSource>(
 }
 
 /// Asks for the device with what the worker's wrapper around `requestDevice`
-/// (www/src/webgpu_features.ts) says of it in two globals.
+/// (www/src/webgpu_features.ts) says of it in globals.
 pub(super) fn gpu_options() -> GpuOptions {
     GpuOptions {
         browser: Some(browser_device),
@@ -130,5 +130,6 @@ fn browser_device() -> BrowserDevice {
             .and_then(|name| name.as_string())
             .unwrap_or_default(),
         subgroups: global("inpageSubgroups").is_some_and(|value| value.is_truthy()),
+        packed_dot: global("inpagePackedDot").is_some_and(|value| value.is_truthy()),
     }
 }

@@ -4,7 +4,7 @@ use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 use inpage::{
     device::{Gpu, GpuOptions},
     ops::{
-        Variant,
+        Arithmetic, Variant,
         matrix::{Format, Matrix, MatrixShape},
         step::Segment,
     },
@@ -56,7 +56,31 @@ pub fn variants(gpu: &Gpu) -> Vec<Variant> {
             });
         }
     }
+    variants.push(Variant {
+        matvec: Arithmetic::I8,
+        rows_per_group: 4,
+        ..Variant::PORTABLE
+    });
     variants
+}
+
+/// Every form of matmul that the device has, with formats that differ in it.
+pub fn matmuls(gpu: &Gpu) -> Vec<(Variant, Format)> {
+    let all = |variant| Format::ALL.into_iter().map(move |format| (variant, format));
+    let mut pairs: Vec<_> = tilings(gpu).into_iter().flat_map(all).collect();
+    let in_arithmetic = |matmul| Variant {
+        matmul,
+        ..Variant::PORTABLE
+    };
+    let mut add = |matmul, formats: &[Format]| {
+        let variant = in_arithmetic(matmul);
+        pairs.extend(formats.iter().map(|&format| (variant, format)));
+    };
+    add(Arithmetic::I8, &[Format::Q8_0, Format::Q4_0, Format::F16]);
+    if gpu.report().shader_f16 {
+        add(Arithmetic::F16, &[Format::F32, Format::Q4_0, Format::Q6K]);
+    }
+    pairs
 }
 
 /// A variant whose matmul and attention go through workgroup memory, and one where they do not.
@@ -160,6 +184,25 @@ pub fn assert_close(what: &str, gpu: &[f32], cpu: &[f32], tolerance: f32) {
     for (i, (a, b)) in gpu.iter().zip(cpu).enumerate() {
         assert!(
             (a - b).abs() <= tolerance * (1.0 + b.abs()),
+            "{what}[{i}]: {a} on the GPU, {b} on the CPU"
+        );
+    }
+}
+
+/// As [`assert_close`] where all is f32. Otherwise within a hundredth of what outputs usually are:
+/// f16 keeps 11 bits of each of 32 sums, the twins keep all; and the twins quantize inputs as the
+/// kernels do, but what lies between two bytes may fall either way (a byte is 0.008 of the largest
+/// input of a block).
+pub fn assert_near(what: &str, gpu: &[f32], cpu: &[f32], arithmetic: Arithmetic, tolerance: f32) {
+    if arithmetic == Arithmetic::F32 {
+        return assert_close(what, gpu, cpu, tolerance);
+    }
+    assert_eq!(gpu.len(), cpu.len(), "{what}");
+    let mean_square = cpu.iter().map(|v| v * v).sum::<f32>() / cpu.len() as f32;
+    assert!(mean_square > 0.0, "{what}: the twin is all zeros");
+    for (i, (a, b)) in gpu.iter().zip(cpu).enumerate() {
+        assert!(
+            (a - b).abs() <= 1e-2 * (mean_square.sqrt() + b.abs()),
             "{what}[{i}]: {a} on the GPU, {b} on the CPU"
         );
     }

@@ -1,9 +1,10 @@
 //! The start-up proof: what computes wrongly on a device is not used.
 
 use inpage::ops::{
-    Variant,
+    Arithmetic, Variant,
     barriers::{barrier_us, barriers},
     matrix::Format,
+    quickest::quickest,
     self_test::{best_variant, choose},
 };
 use pollster::block_on;
@@ -40,4 +41,28 @@ fn barriers_are_counted_and_cost_something() {
     assert_eq!(counted, [70; 5]);
     let barrier_us = block_on(barrier_us(&gpu)).expect("measured");
     assert!((0.0..1e3).contains(&barrier_us), "{barrier_us}");
+}
+
+/// Whatever is chosen by the clock was proven, and nothing is where f32 is all there is.
+#[test]
+fn the_quickest_arithmetic_is_one_that_the_device_has() {
+    let gpu = gpu();
+    let variant = Variant::PORTABLE;
+    let chosen = block_on(quickest(&gpu, variant, &[Format::Q8_0])).expect("a variant");
+    assert_ne!(chosen.matvec, Arithmetic::F16);
+    assert!(chosen.matmul != Arithmetic::F16 || gpu.report().shader_f16);
+    assert!(chosen.large_tiles_from > 1);
+    let rest = Variant {
+        large_tiles_from: variant.large_tiles_from,
+        matvec: variant.matvec,
+        matmul: variant.matmul,
+        ..chosen
+    };
+    assert_eq!(rest, variant);
+    let barrier_free = Variant {
+        barrier_free: true,
+        ..variant
+    };
+    let chosen = block_on(quickest(&gpu, barrier_free, &[Format::Q8_0])).expect("a variant");
+    assert_eq!(chosen, barrier_free);
 }

@@ -1,7 +1,6 @@
 //! Ops with weights.
 
 use burn::tensor::Device;
-use inpage::device::Gpu;
 use inpage::ops::{
     MAX_SMALL_TOKENS, Variant,
     embedding::embedding,
@@ -14,7 +13,7 @@ use inpage::ops::{
 };
 
 use crate::fixture::{
-    Noise, assert_close, gpu, ids, matrices, sizes, tensor, tilings, values, variants,
+    Noise, assert_close, assert_near, gpu, ids, matmuls, matrices, sizes, tensor, values, variants,
 };
 
 #[test]
@@ -79,10 +78,11 @@ fn matvec_equals_its_twin() {
                     };
                     let what =
                         format!("matvec {format:?} {rows}x{cols} extras {extras} {variant:?}");
-                    assert_close(
+                    assert_near(
                         &what,
                         &run(gpu.device(), &on_gpu),
                         &run(&cpu, &on_cpu),
+                        variant.matvec,
                         1e-4,
                     );
                 }
@@ -116,10 +116,11 @@ fn gated_matvec_equals_its_twin() {
                     run(gpu.device(), &gate_gpu, &up_gpu),
                     run(&cpu, &gate_cpu, &up_cpu),
                 );
-                assert_close(
+                assert_near(
                     &format!("gated_matvec {format:?} {rows}x{cols}"),
                     &a,
                     &b,
+                    variant.matvec,
                     2e-4,
                 );
             }
@@ -132,10 +133,14 @@ fn gated_matvec_equals_its_twin() {
 fn matvec_gives_a_token_the_same_in_any_company() {
     let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(10));
     let variants = variants(&gpu);
-    for (i, format) in Format::ALL.into_iter().enumerate() {
+    // All variants and formats, but not each with each: pipelines take time.
+    let mut pairs: Vec<_> = Format::ALL
+        .into_iter()
+        .zip(variants.iter().cycle())
+        .collect();
+    pairs.extend([Format::Q8_0, Format::Q4_0].map(|format| (format, variants.last().unwrap())));
+    for (format, &variant) in pairs {
         for (rows, cols) in [sizes(format)[1], sizes(format)[3]] {
-            // All variants and formats, but not each with each: pipelines take time.
-            let variant = variants[i % variants.len()];
             let [gate_gpu, gate_cpu] =
                 matrices(format, rows, cols, &mut noise, [gpu.device(), &cpu]);
             let [up_gpu, up_cpu] = matrices(format, rows, cols, &mut noise, [gpu.device(), &cpu]);
@@ -161,8 +166,20 @@ fn matvec_gives_a_token_the_same_in_any_company() {
             for tokens in [3, MAX_TOKENS] {
                 let what = format!("{tokens} tokens, {format:?} {rows}x{cols} {variant:?}");
                 let (a, b) = (on_gpu(0, tokens), on_cpu(0, tokens));
-                assert_close(&format!("matvec, {what}"), &a[0], &b[0], 1e-4);
-                assert_close(&format!("gated_matvec, {what}"), &a[1], &b[1], 2e-4);
+                assert_near(
+                    &format!("matvec, {what}"),
+                    &a[0],
+                    &b[0],
+                    variant.matvec,
+                    1e-4,
+                );
+                assert_near(
+                    &format!("gated_matvec, {what}"),
+                    &a[1],
+                    &b[1],
+                    variant.matvec,
+                    2e-4,
+                );
                 for token in [0, tokens - 1] {
                     for (many, alone) in [(&a, on_gpu(token, 1)), (&b, on_cpu(token, 1))] {
                         for (many, alone) in many.iter().zip(&alone) {
@@ -175,15 +192,10 @@ fn matvec_gives_a_token_the_same_in_any_company() {
     }
 }
 
-fn each_tiling(gpu: &Gpu) -> impl Iterator<Item = (Variant, Format)> {
-    let formats = |variant| Format::ALL.into_iter().map(move |format| (variant, format));
-    tilings(gpu).into_iter().flat_map(formats)
-}
-
 #[test]
 fn matmul_equals_its_twin() {
     let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(5));
-    for (variant, format) in each_tiling(&gpu) {
+    for (variant, format) in matmuls(&gpu) {
         for (rows, cols) in sizes(format) {
             for tokens in if rows == 37 {
                 vec![2, 33, 70]
@@ -214,10 +226,11 @@ fn matmul_equals_its_twin() {
                     let what = format!(
                         "matmul {format:?} {tokens}x{rows}x{cols} extras {extras} {variant:?}"
                     );
-                    assert_close(
+                    assert_near(
                         &what,
                         &run(gpu.device(), &on_gpu),
                         &run(&cpu, &on_cpu),
+                        variant.matmul,
                         1e-4,
                     );
                 }
@@ -232,19 +245,22 @@ fn matmul_gives_a_token_the_same_in_any_tile() {
     let (gpu, mut noise) = (gpu(), Noise(15));
     let device = gpu.device();
     let (few, many) = (MAX_SMALL_TOKENS, MAX_SMALL_TOKENS + 9);
-    for variant in tilings(&gpu) {
-        for format in [Format::Q4_0, Format::Bf16] {
+    for (mut variant, format) in matmuls(&gpu) {
+        if matches!(format, Format::Q4_0 | Format::Bf16) {
             let (rows, cols) = sizes(format)[3];
             let [gate, up] = matrices(format, rows, cols, &mut noise, [device, device]);
             let x = noise.floats(many * cols);
-            let run = |tokens: usize| {
+            let run = |tokens: usize, variant: Variant| {
                 let x = tensor(&x[..tokens * cols], [tokens, cols], device);
                 let plain = matmul(x.clone(), &gate, None, None, variant);
                 [plain, gated_matmul(x, &gate, &up, variant)].map(values)
             };
-            for (small, large) in run(few).iter().zip(run(many)) {
+            let large = run(many, variant);
+            for (small, large) in run(few, variant).iter().zip(&large) {
                 assert_eq!(*small, large[..few * rows], "{format:?} {variant:?}");
             }
+            variant.large_tiles_from = u32::MAX;
+            assert_eq!(run(many, variant), large, "{format:?} {variant:?}");
         }
     }
 }
@@ -252,7 +268,7 @@ fn matmul_gives_a_token_the_same_in_any_tile() {
 #[test]
 fn gated_matmul_equals_its_twin() {
     let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(6));
-    for (variant, format) in each_tiling(&gpu) {
+    for (variant, format) in matmuls(&gpu) {
         for (rows, cols) in sizes(format) {
             // Some of a small tile or of a large one.
             let tokens = if rows == 37 { 33 } else { 7 };
@@ -284,10 +300,11 @@ fn gated_matmul_equals_its_twin() {
                 run(gpu.device(), &gate_gpu, &up_gpu),
                 run(&cpu, &gate_cpu, &up_cpu),
             );
-            assert_close(
+            assert_near(
                 &format!("gated_matmul {format:?} {rows}x{cols} {variant:?}"),
                 &a,
                 &b,
+                variant.matmul,
                 2e-4,
             );
         }

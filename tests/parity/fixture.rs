@@ -36,7 +36,7 @@ pub fn ids(value: &serde_json::Value) -> Vec<u32> {
 
 pub fn computes() -> Vec<(&'static str, Compute)> {
     let gpu = block_on(Gpu::request(GpuOptions::default())).expect("a GPU device");
-    let variant = block_on(self_test::best_variant(&gpu, &Format::ALL)).expect("a variant");
+    let variant = block_on(self_test::exact_variant(&gpu, &Format::ALL)).expect("a variant");
     vec![
         ("CPU", Compute::cpu()),
         ("GPU", Compute::Gpu { gpu, variant }),

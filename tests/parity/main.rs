@@ -6,6 +6,7 @@ mod shared_models;
 
 mod fixture;
 
+mod arithmetic;
 mod batches;
 mod prefixes;
 mod references;

@@ -3,8 +3,9 @@
 
 /**
  * Wraps `GPUAdapter.prototype.requestDevice`: adds `subgroups` wherever the adapter has them and
- * says so in the global `inpageSubgroups`, which the Rust side reads, as it reads the adapter's name in
- * `inpageAdapter`: wgpu passes on only `description`, which browsers leave empty. `onLost` is called when a
+ * says so in the global `inpageSubgroups`, which the Rust side reads, as it reads in `inpagePackedDot` whether WGSL
+ * has products of packed bytes, and the adapter's name in `inpageAdapter`: wgpu passes on only `description`, which
+ * browsers leave empty. `onLost` is called when a
  * device is lost for any reason but being destroyed.
  */
 export function extendDeviceRequests(onLost: (message: string) => void): void {
@@ -22,6 +23,7 @@ export function extendDeviceRequests(onLost: (message: string) => void): void {
     const { description, vendor, architecture } = this.info;
     Object.assign(globalThis, {
       inpageSubgroups: device.features.has("subgroups"),
+      inpagePackedDot: navigator.gpu.wgslLanguageFeatures?.has("packed_4x8_integer_dot_product"),
       inpageAdapter: description || [vendor, architecture].filter(Boolean).join(" "),
     });
     void device.lost.then(({ reason, message }) => {

@@ -7,6 +7,7 @@
 // lanes read neighbouring words: no two of them the same bank.
 const ROW_LANES: u32 = TILE_ROWS / 4u;
 const TOKEN_LANES: u32 = TILE_TOKENS / LANE_TOKENS;
+const_assert TOKEN_LANES % 8u == 0u;
 const WORKGROUP: u32 = ROW_LANES * TOKEN_LANES;
 // The first lanes load a row's block each, the others share the tokens' blocks.
 const X_LANES: u32 = WORKGROUP - TILE_ROWS;

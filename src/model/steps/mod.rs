@@ -18,7 +18,6 @@ use crate::{
     Error, Result,
     device::Graph,
     ops::{
-        MAX_SMALL_TOKENS,
         copy_page::copy_page,
         matvec,
         rows::rows,
@@ -117,7 +116,7 @@ impl Steps {
         &self.llama
     }
 
-    /// Compiles the pipelines of one sequence's steps: a small and a large chunk stand for the rest.
+    /// Compiles the pipelines of one sequence's steps: a small chunk and the largest stand for the rest.
     pub async fn warm_up(&mut self) -> Result<()> {
         for rows in &CHUNK_ROWS[..3] {
             self.record(*rows).await?;
@@ -129,8 +128,7 @@ impl Steps {
         if matches!(&self.compute, Compute::Cpu(_)) || barrier_free {
             return Ok(());
         }
-        let large = CHUNK_ROWS.iter().find(|rows| **rows > MAX_SMALL_TOKENS);
-        self.record(*large.expect("large chunks")).await?;
+        self.record(MAX_TOKENS).await?;
         self.choose_on_device().await
     }
 

@@ -1,0 +1,8 @@
+// A token's inputs of a block as they are multiplied: in bytes. Each lane quantizes what it reads, for
+// all rows of its group: a launch less, and nothing to wait for.
+fn load_block(token: u32, block: u32, out: ptr<function, Block>) -> f32 {
+    var values: array<vec4<f32>, 8>;
+    let sum_of_squares = load_input(token, block, &values);
+    quantize_block(&values, out);
+    return sum_of_squares;
+}
