@@ -26,7 +26,8 @@ pub struct Unigram {
 const UNKNOWN_PENALTY: f64 = 10.0;
 
 impl Unigram {
-    /// Builds the encoder from tokens, their kinds and scores, all of one length.
+    /// Builds the encoder from tokens, their kinds and scores, all of one length. With byte tokens
+    /// for all bytes, what has no token becomes them.
     ///
     /// # Errors
     /// [`Error::InvalidModelFile`] if there is no unknown token.
@@ -70,9 +71,14 @@ impl Unigram {
             ids,
             unknown_id,
             unknown_score: if lowest.is_finite() { lowest } else { 0.0 } - UNKNOWN_PENALTY,
-            byte_fallback: ByteFallback::complete(texts),
+            byte_fallback: ByteFallback::complete(texts, kinds),
             scores,
         })
+    }
+
+    /// Whether no token stands for text of any length, as the unknown one does.
+    pub fn keeps_text(&self) -> bool {
+        self.byte_fallback.is_some()
     }
 
     /// Appends the ids of `text`, in which spaces are still spaces.
@@ -214,7 +220,7 @@ mod tests {
         let scores = vec![-1.0; texts.len()];
         let whole = Unigram::new(&texts, &kinds, scores.clone(), Some(0)).unwrap();
         assert_eq!(encode(&whole, "aé"), [1, 2 + 0xC3, 2 + 0xA9]);
-        texts[2 + 0xC3] = "<0xZZ>".to_owned();
+        kinds[2 + 0xC3] = TokenKind::Unused;
         let holed = Unigram::new(&texts, &kinds, scores.clone(), Some(0)).unwrap();
         assert_eq!(encode(&holed, "aé"), [1, 0]);
         assert!(Unigram::new(&texts, &kinds, scores, None).is_err());
