@@ -91,9 +91,7 @@ fn long_texts_without_a_break_take_linear_time() {
     const BYTES: usize = 100_000;
     let mut tokenizers = Vec::new();
     for pre in [
-        "gpt-2",
         "llama3",
-        "gpt-4o",
         "deepseek-v3",
         "exaone-moe",
         "tiny_aya",
