@@ -81,7 +81,7 @@ pub enum Algorithm {
     /// SentencePiece BPE: neighbours merge by the score of the token they make.
     Scores(Vec<f32>),
     /// SentencePiece unigram: the tokens with the greatest sum of scores.
-    Unigram { scores: Vec<f32> },
+    Unigram { scores: Vec<f64> },
 }
 
 /// See [`Algorithm::Merges`].

@@ -15,7 +15,7 @@ pub struct Unigram {
     /// Of the `i`th text.
     ids: Vec<u32>,
     /// By id.
-    scores: Vec<f32>,
+    scores: Vec<f64>,
     unknown_id: u32,
     unknown_score: f64,
     byte_fallback: Option<ByteFallback>,
@@ -34,7 +34,7 @@ impl Unigram {
     pub fn new(
         texts: &[String],
         kinds: &[TokenKind],
-        scores: Vec<f32>,
+        scores: Vec<f64>,
         unknown_id: Option<u32>,
     ) -> Result<Unigram> {
         let unknown_id = unknown_id
@@ -63,7 +63,7 @@ impl Unigram {
         let normal = scores.iter().zip(kinds);
         let lowest = normal
             .filter(|(_, kind)| **kind == TokenKind::Normal)
-            .map(|(&score, _)| f64::from(score))
+            .map(|(&score, _)| score)
             .fold(f64::INFINITY, f64::min);
         Ok(Unigram {
             bytes,
@@ -97,7 +97,7 @@ impl Unigram {
             };
             self.prefixes(&text.as_bytes()[start..], |length, id| {
                 has_own_token |= length == character.len_utf8();
-                reach(start + length, id, f64::from(self.scores[id as usize]));
+                reach(start + length, id, self.scores[id as usize]);
             });
             if !has_own_token {
                 let end = start + character.len_utf8();
@@ -183,7 +183,7 @@ mod tests {
         let texts: Vec<String> = tokens.iter().map(|token| token.0.to_owned()).collect();
         let mut kinds = vec![TokenKind::Normal; texts.len()];
         kinds[0] = TokenKind::Unknown;
-        let scores = tokens.iter().map(|token| token.1).collect();
+        let scores = tokens.iter().map(|token| f64::from(token.1)).collect();
         Unigram::new(&texts, &kinds, scores, Some(0)).unwrap()
     }
 

@@ -157,7 +157,7 @@ struct Tokens {
     texts: Vec<String>,
     kinds: Vec<TokenKind>,
     /// Of a unigram model.
-    scores: Option<Vec<f32>>,
+    scores: Option<Vec<f64>>,
     special: Vec<SpecialToken>,
 }
 
@@ -167,7 +167,7 @@ impl Tokens {
         let (entries, scores) = match std::mem::take(&mut file.model.vocab) {
             Vocab::Ids(entries) => (entries, None),
             Vocab::Scores(entries) => {
-                let (texts, scores): (Vec<String>, Vec<f32>) = entries.into_iter().unzip();
+                let (texts, scores): (Vec<String>, Vec<f64>) = entries.into_iter().unzip();
                 (texts.into_iter().zip(0..).collect(), Some(scores))
             }
         };
