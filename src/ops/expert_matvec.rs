@@ -59,6 +59,7 @@ pub fn kernel(weights: MatrixShape, used: usize, variant: Variant) -> Kernel {
     matvec::lanes(kernel, weights, 1, Arithmetic::F32, variant, 1)
         .module(weights.format.wgsl())
         .module(shader::matvec_input::PLAIN)
+        .module(shader::finish::PLAIN)
         .module(shader::store::RESIDUAL)
         .module(shader::kernel::EXPERT_MATVEC)
 }

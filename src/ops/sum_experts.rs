@@ -36,6 +36,7 @@ pub fn kernel(rows: usize, used: usize) -> Kernel {
         .constant("ROWS", rows)
         .constant("USED", used)
         .constant("WORKGROUP", WORKGROUP)
+        .module(shader::finish::PLAIN)
         .module(shader::store::RESIDUAL)
         .module(shader::kernel::SUM_EXPERTS)
 }

@@ -13,6 +13,8 @@ use crate::{Error, Result};
 pub struct RankedBpe {
     spelling: TokenSpelling,
     model: BPE,
+    /// All text becomes tokens, and no token stands for text of any length.
+    pub keeps_text: bool,
 }
 
 impl RankedBpe {
@@ -32,6 +34,16 @@ impl RankedBpe {
             // Padding may repeat a text; the first id keeps it.
             ids.entry(text.clone()).or_insert(id as u32);
         }
+        let has_byte = |byte: u8| match spelling {
+            TokenSpelling::ByteLevel => {
+                ids.contains_key(&*byte_level::CHAR_OF_BYTE[usize::from(byte)].to_string())
+            }
+            TokenSpelling::SentencePiece => {
+                merges.byte_fallback && ids.contains_key(&*format!("<0x{byte:02X}>"))
+            }
+        };
+        let has_unknown = unknown_id.is_some() && !merges.fuse_unknown;
+        let keeps_text = has_unknown || (0..=255).all(has_byte);
         // The crate joins the two in a buffer as long as the longest token.
         let longest_bytes = texts.iter().map(String::len).max().unwrap_or(0);
         let too_long = |pair: &&(String, String)| pair.0.len() + pair.1.len() > longest_bytes;
@@ -54,7 +66,11 @@ impl RankedBpe {
         let model = builder
             .build()
             .map_err(|error| Error::InvalidModelFile(format!("merges: {error}")))?;
-        Ok(RankedBpe { spelling, model })
+        Ok(RankedBpe {
+            spelling,
+            model,
+            keeps_text,
+        })
     }
 
     /// Appends the ids of a piece, in which spaces are still spaces. A character (of a byte-level

@@ -1,5 +1,7 @@
 //! The tokens `<0xHH>` that stand for single bytes. Knows nothing of when they are used.
 
+use super::vocabulary::TokenKind;
+
 /// The id of each byte's token.
 #[derive(Debug, Clone)]
 pub struct ByteFallback {
@@ -8,10 +10,12 @@ pub struct ByteFallback {
 
 impl ByteFallback {
     /// The byte tokens of a vocabulary that has all of them.
-    pub fn complete(texts: &[String]) -> Option<ByteFallback> {
+    pub fn complete(texts: &[String], kinds: &[TokenKind]) -> Option<ByteFallback> {
         let mut ids = Box::new([None; 256]);
-        for (text, id) in texts.iter().zip(0u32..) {
-            if let Some(byte) = byte_of(text) {
+        for ((text, kind), id) in texts.iter().zip(kinds).zip(0u32..) {
+            if *kind == TokenKind::Byte
+                && let Some(byte) = byte_of(text)
+            {
                 ids[usize::from(byte)].get_or_insert(id);
             }
         }

@@ -59,9 +59,11 @@ pub enum SpacePrefix {
 
 impl SpacePrefix {
     /// Whether a text is given a space that begins at this byte of the prompt.
-    pub fn applies(self, start_byte: usize, text: &str) -> bool {
-        // ▁ is how SentencePiece writes a space.
-        let has_none = !text.starts_with([' ', '▁']);
+    pub fn applies(self, spelling: TokenSpelling, start_byte: usize, text: &str) -> bool {
+        let has_none = match spelling {
+            TokenSpelling::ByteLevel => !text.starts_with(' '),
+            TokenSpelling::SentencePiece => !text.starts_with([' ', '▁']),
+        };
         !text.is_empty()
             && match self {
                 SpacePrefix::Never => false,
@@ -79,7 +81,7 @@ pub enum Algorithm {
     /// SentencePiece BPE: neighbours merge by the score of the token they make.
     Scores(Vec<f32>),
     /// SentencePiece unigram: the tokens with the greatest sum of scores.
-    Unigram { scores: Vec<f32> },
+    Unigram { scores: Vec<f64> },
 }
 
 /// See [`Algorithm::Merges`].

@@ -209,7 +209,10 @@ fn unigram(metadata: &Metadata, texts: &[String]) -> Result<Family> {
         splitter: Splitter::default(),
         space_prefix: space_prefix(metadata, false)?,
         algorithm: Algorithm::Unigram {
-            scores: scores(metadata, texts)?,
+            scores: scores(metadata, texts)?
+                .into_iter()
+                .map(f64::from)
+                .collect(),
         },
         adds_bos: false,
         adds_eos: true,

@@ -29,8 +29,12 @@ pub use stop::{StopMatcher, StopOutcome};
 pub use tokenizer::Tokenizer;
 
 #[cfg(test)]
+mod hostile_tests;
+#[cfg(test)]
 mod placement_tests;
 #[cfg(test)]
 mod shared_models_tests;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod vectors_tests;

@@ -45,7 +45,8 @@ pub enum Form {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Normalized<'t> {
     pub text: Cow<'t, str>,
-    /// Per byte of `text`, a byte of the original; `None` if the two are the same text. Rising.
+    /// Per byte of `text` and for its end, a byte of the original; `None` if the two are the same
+    /// text. Rising.
     origins: Option<Vec<u32>>,
 }
 
@@ -64,13 +65,11 @@ impl Normalizer {
 }
 
 impl<'t> Normalized<'t> {
-    /// The byte of the original from which the one at `byte` comes; beyond the end, what is there.
+    /// The byte of the original from which the one at `byte` comes, or that follows the last.
     pub fn origin(&self, byte: usize) -> usize {
         match &self.origins {
             None => byte,
-            Some(origins) => origins
-                .get(byte)
-                .map_or(usize::MAX, |&origin| origin as usize),
+            Some(origins) => origins[byte] as usize,
         }
     }
 
@@ -85,13 +84,12 @@ impl<'t> Normalized<'t> {
             text.push_str(&self.text[done..part.start]);
             origins.extend((done..part.start).map(|byte| self.origin(byte) as u32));
             text.push_str(&by);
-            let origin = self.origin(part.start).min(u32::MAX as usize) as u32;
-            origins.resize(text.len(), origin);
+            origins.resize(text.len(), self.origin(part.start) as u32);
             done = part.end;
         }
         if changed {
             text.push_str(&self.text[done..]);
-            origins.extend((done..self.text.len()).map(|byte| self.origin(byte) as u32));
+            origins.extend((done..=self.text.len()).map(|byte| self.origin(byte) as u32));
             self.text = Cow::Owned(text);
             self.origins = Some(origins);
         }
@@ -169,7 +167,8 @@ impl Form {
             latest = range.map_or(latest, |range| range.start.max(latest));
             normalized.origin(latest) as u32
         });
-        normalized.origins = Some(origins.collect());
+        let end = normalized.origin(normalized.text.len()) as u32;
+        normalized.origins = Some(origins.chain([end]).collect());
         normalized.text = Cow::Owned(string.get().to_owned());
     }
 }

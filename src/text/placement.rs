@@ -56,10 +56,7 @@ pub fn place(
             }
             after_unknown = is_unknown;
             let origin = segment.normalized.origin(at);
-            cursor.move_to(
-                text,
-                segment.start_byte.saturating_add(origin).min(text.len()),
-            );
+            cursor.move_to(text, segment.start_byte + origin);
             places.push(Place {
                 drops_space,
                 ..cursor.place(text)
@@ -73,7 +70,7 @@ pub fn place(
             };
         }
         let end = segment.normalized.origin(at);
-        cursor.move_to(text, segment.start_byte.saturating_add(end).min(text.len()));
+        cursor.move_to(text, segment.start_byte + end);
     }
     cursor.move_to(text, text.len());
     places.resize(ids.len(), cursor.place(text));

@@ -119,6 +119,66 @@ fn reference_prompts_give_the_reference_ids_and_back() {
     }
 }
 
+/// A folder and a GGUF file of one model give the same ids and texts.
+#[test]
+fn a_folder_and_a_file_of_one_model_agree() {
+    let Some(dir) = models_dir("a_folder_and_a_file_of_one_model_agree") else {
+        return;
+    };
+    let mut texts: Vec<String> = ["qwen2", "phi-3"]
+        .iter()
+        .flat_map(|name| {
+            let path = dir.join(format!("vocab/ggml-vocab-{name}.gguf.inp"));
+            let input = std::fs::read_to_string(path).unwrap();
+            let texts = input.split("\n__ggml_vocab_test__\n").map(str::to_owned);
+            texts.collect::<Vec<_>>()
+        })
+        .collect();
+    let stories = std::fs::read_to_string(dir.join("text/tinystories_heldout_60.txt")).unwrap();
+    texts.extend(stories.split("\n\n").map(str::to_owned));
+    let special = "<s>a</s> b<|im_start|>user\ne\u{301} 가각<|im_end|> \u{1100}\u{1161}<unk>";
+    texts.push(special.to_owned());
+    for (folder, file) in [
+        ("ts4m-hf", "ts4m/ts4m-F16.gguf"),
+        ("stories260K", "stories260K/stories260K-F32.gguf"),
+    ] {
+        let read = |name: &str| std::fs::read(dir.join(folder).join(name)).unwrap();
+        let (json, config) = (read("tokenizer.json"), read("tokenizer_config.json"));
+        let of_folder = Tokenizer::from_hugging_face(&HuggingFaceFiles {
+            tokenizer: &json,
+            tokenizer_config: Some(&config),
+            ..HuggingFaceFiles::default()
+        })
+        .unwrap();
+        let of_file = tokenizer(&dir.join(file));
+        assert_eq!(of_folder.vocab_size(), of_file.vocab_size(), "{folder}");
+        assert_eq!(of_folder.bos_id(), of_file.bos_id(), "{folder}");
+        assert_eq!(of_folder.eos_ids(), of_file.eos_ids(), "{folder}");
+        for id in 0..of_file.vocab_size() as u32 {
+            assert_eq!(
+                of_folder.token_bytes(id),
+                of_file.token_bytes(id),
+                "{folder} {id}"
+            );
+            assert_eq!(
+                of_folder.is_special(id),
+                of_file.is_special(id),
+                "{folder} {id}"
+            );
+        }
+        for text in &texts {
+            let placed = of_folder.encode_placed(text, true).unwrap();
+            assert_eq!(
+                placed,
+                of_file.encode_placed(text, true).unwrap(),
+                "{folder}: {text:?}"
+            );
+            let [a, b] = [&of_folder, &of_file].map(|t| t.decode(&placed.0, false));
+            assert_eq!(a, b, "{folder}: {text:?}");
+        }
+    }
+}
+
 #[test]
 fn the_first_generated_word_keeps_its_space() {
     let Some(dir) = models_dir("the_first_generated_word_keeps_its_space") else {

@@ -44,16 +44,22 @@ enum Finder {
         runs: SysRegex,
         /// The pattern matches the empty text before each three, not the digits.
         before: bool,
+        /// What may not stand behind a run, if anything.
+        not_followed_by: Option<SysRegex>,
     },
 }
 
 /// Patterns of digits in threes from the right, the runs they cut up, and whether they match the
 /// empty text before the threes.
 const THOUSANDS: [(&str, &str, bool); 3] = [
-    (r"\d{1,3}(?=(?:\d{3})*\b)", r"\d+\b", false),
+    (r"\d{1,3}(?=(?:\d{3})*\b)", r"\d+", false),
     (r"\p{N}{1,3}(?=(?:\p{N}{3})*(?!\p{N}))", r"\p{N}+", false),
     (r"(?=(\d{3})+(?!\d))", r"\d+", true),
 ];
+
+/// What `\b` parts from other characters. The reference's regex library, Oniguruma, counts the
+/// fractions and raised digits of Latin-1 as parts of words, ours does not.
+const WORD_CHARACTER: &str = r"\A[\w²³¹¼½¾]";
 
 impl Splitter {
     /// Adds a cut at the matches of `pattern`.
@@ -72,6 +78,10 @@ impl Splitter {
             Some(&(_, runs, before)) => Finder::Thousands {
                 runs: regex(runs)?,
                 before,
+                not_followed_by: match pattern.contains(r"\b") {
+                    true => Some(regex(WORD_CHARACTER)?),
+                    false => None,
+                },
             },
             None => Finder::Regex(regex(pattern)?),
         };
@@ -152,8 +162,17 @@ impl Cut {
                     found(start, end)?;
                 }
             }
-            Finder::Thousands { runs, before } => {
+            Finder::Thousands {
+                runs,
+                before,
+                not_followed_by,
+            } => {
                 for (start, end) in runs.find_iter(text) {
+                    let is_bad_end =
+                        |regex: &SysRegex| regex.find_iter(&text[end..]).next().is_some();
+                    if not_followed_by.as_ref().is_some_and(is_bad_end) {
+                        continue;
+                    }
                     let count = text[start..end].chars().count();
                     let mut threes = text[start..end]
                         .char_indices()
@@ -261,8 +280,8 @@ mod tests {
         let isolated = |pattern, text| pieces(&[(pattern, Behavior::Isolated, false)], text);
         let before_a_word_end = r"\d{1,3}(?=(?:\d{3})*\b)";
         assert_eq!(
-            isolated(before_a_word_end, "a 1234567, 12x 123"),
-            ["a ", "1", "234", "567", ", 12x ", "123"]
+            isolated(before_a_word_end, "a 1234567, 12x 12½ 123③"),
+            ["a ", "1", "234", "567", ", 12x 12½ ", "123", "③"]
         );
         let between = r"(?=(\d{3})+(?!\d))";
         assert_eq!(isolated(between, "x1234 y12"), ["x1", "234 y12"]);

@@ -26,6 +26,7 @@ pub struct Tokenizer {
     normalizer: Normalizer,
     space_prefix: SpacePrefix,
     splitter: Splitter,
+    spelling: TokenSpelling,
     encoder: Encoder,
     adds_bos: bool,
     adds_eos: bool,
@@ -70,38 +71,40 @@ impl Tokenizer {
             roles,
             ..
         } = description;
-        let mut fuses = false;
         let encoder = match description.algorithm {
             Algorithm::Merges(merges) => {
-                fuses = merges.fuse_unknown;
                 Encoder::Ranked(RankedBpe::new(&texts, spelling, merges, roles.unknown_id)?)
             }
             Algorithm::Scores(scores) => {
                 Encoder::Scored(SentencePieceBpe::new(&texts, &scores, roles.unknown_id)?)
             }
             Algorithm::Unigram { scores } => {
-                fuses = true;
                 Encoder::Unigram(Unigram::new(&texts, &kinds, scores, roles.unknown_id)?)
             }
         };
         let special = SpecialTokens::new(description.special);
         let mut steps = description.normalizer.steps.iter();
-        let keeps_text = !(fuses
-            || special.drops_text()
+        let encoder_keeps_text = match &encoder {
+            Encoder::Ranked(bpe) => bpe.keeps_text,
+            Encoder::Scored(_) => true,
+            Encoder::Unigram(unigram) => unigram.keeps_text(),
+        };
+        let drops_text = special.drops_text()
             || description.splitter.drops_text()
-            || steps.any(Step::drops_text));
+            || steps.any(Step::drops_text);
         Ok(Tokenizer {
             vocabulary: Vocabulary::new(&texts, kinds, spelling, &roles)?,
             special,
             normalizer: description.normalizer,
             space_prefix: description.space_prefix,
             splitter: description.splitter,
+            spelling,
             encoder,
             adds_bos: description.adds_bos,
             adds_eos: description.adds_eos,
             drops_first_space: description.space_prefix != SpacePrefix::Never
                 && spelling == TokenSpelling::SentencePiece,
-            keeps_text,
+            keeps_text: encoder_keeps_text && !drops_text,
             middle_tokens: description.middle_tokens,
             chat_template: description.chat_template,
         })
@@ -150,7 +153,7 @@ impl Tokenizer {
                 Segment::Text(text) => {
                     let normalized = self.normalizer.normalize(text);
                     let text = &normalized.text;
-                    drops_space = self.space_prefix.applies(start_byte, text);
+                    drops_space = self.space_prefix.applies(self.spelling, start_byte, text);
                     let spelled = match drops_space {
                         true => Cow::Owned(format!(" {text}")),
                         false => Cow::Borrowed(&**text),

@@ -15,7 +15,7 @@ pub struct Unigram {
     /// Of the `i`th text.
     ids: Vec<u32>,
     /// By id.
-    scores: Vec<f32>,
+    scores: Vec<f64>,
     unknown_id: u32,
     unknown_score: f64,
     byte_fallback: Option<ByteFallback>,
@@ -26,14 +26,15 @@ pub struct Unigram {
 const UNKNOWN_PENALTY: f64 = 10.0;
 
 impl Unigram {
-    /// Builds the encoder from tokens, their kinds and scores, all of one length.
+    /// Builds the encoder from tokens, their kinds and scores, all of one length. With byte tokens
+    /// for all bytes, what has no token becomes them.
     ///
     /// # Errors
     /// [`Error::InvalidModelFile`] if there is no unknown token.
     pub fn new(
         texts: &[String],
         kinds: &[TokenKind],
-        scores: Vec<f32>,
+        scores: Vec<f64>,
         unknown_id: Option<u32>,
     ) -> Result<Unigram> {
         let unknown_id = unknown_id
@@ -62,7 +63,7 @@ impl Unigram {
         let normal = scores.iter().zip(kinds);
         let lowest = normal
             .filter(|(_, kind)| **kind == TokenKind::Normal)
-            .map(|(&score, _)| f64::from(score))
+            .map(|(&score, _)| score)
             .fold(f64::INFINITY, f64::min);
         Ok(Unigram {
             bytes,
@@ -70,9 +71,14 @@ impl Unigram {
             ids,
             unknown_id,
             unknown_score: if lowest.is_finite() { lowest } else { 0.0 } - UNKNOWN_PENALTY,
-            byte_fallback: ByteFallback::complete(texts),
+            byte_fallback: ByteFallback::complete(texts, kinds),
             scores,
         })
+    }
+
+    /// Whether no token stands for text of any length, as the unknown one does.
+    pub fn keeps_text(&self) -> bool {
+        self.byte_fallback.is_some()
     }
 
     /// Appends the ids of `text`, in which spaces are still spaces.
@@ -91,7 +97,7 @@ impl Unigram {
             };
             self.prefixes(&text.as_bytes()[start..], |length, id| {
                 has_own_token |= length == character.len_utf8();
-                reach(start + length, id, f64::from(self.scores[id as usize]));
+                reach(start + length, id, self.scores[id as usize]);
             });
             if !has_own_token {
                 let end = start + character.len_utf8();
@@ -177,7 +183,7 @@ mod tests {
         let texts: Vec<String> = tokens.iter().map(|token| token.0.to_owned()).collect();
         let mut kinds = vec![TokenKind::Normal; texts.len()];
         kinds[0] = TokenKind::Unknown;
-        let scores = tokens.iter().map(|token| token.1).collect();
+        let scores = tokens.iter().map(|token| f64::from(token.1)).collect();
         Unigram::new(&texts, &kinds, scores, Some(0)).unwrap()
     }
 
@@ -214,7 +220,7 @@ mod tests {
         let scores = vec![-1.0; texts.len()];
         let whole = Unigram::new(&texts, &kinds, scores.clone(), Some(0)).unwrap();
         assert_eq!(encode(&whole, "aé"), [1, 2 + 0xC3, 2 + 0xA9]);
-        texts[2 + 0xC3] = "<0xZZ>".to_owned();
+        kinds[2 + 0xC3] = TokenKind::Unused;
         let holed = Unigram::new(&texts, &kinds, scores.clone(), Some(0)).unwrap();
         assert_eq!(encode(&holed, "aé"), [1, 0]);
         assert!(Unigram::new(&texts, &kinds, scores, None).is_err());

@@ -61,7 +61,7 @@ pub struct ModelJson {
 /// The model's tokens: `{text: id}`, or `[[text, score]]` by id.
 pub enum Vocab {
     Ids(Vec<(String, u32)>),
-    Scores(Vec<(String, f32)>),
+    Scores(Vec<(String, f64)>),
 }
 
 impl Default for Vocab {

@@ -47,6 +47,7 @@ pub(super) fn describe(files: &HuggingFaceFiles<'_>) -> Result<Description<'stat
     file.add_tokens(config.added_tokens);
     let tokens = Tokens::new(&mut file)?;
     let model = &mut file.model;
+    let byte_fallback = model.byte_fallback;
     let pipeline = Pipeline::new(&file.normalizer, &file.pre_tokenizer)?;
     for (field, value) in [
         (
@@ -74,15 +75,16 @@ pub(super) fn describe(files: &HuggingFaceFiles<'_>) -> Result<Description<'stat
         (kind, _) => return Err(unsupported("model", kind.unwrap_or("BPE"))),
     };
     let mut kinds = tokens.kinds;
-    let is_bytes = pipeline.spelling == TokenSpelling::ByteLevel;
     if let Some(id) = unknown_id
         && kinds[id as usize] == TokenKind::Normal
     {
         kinds[id as usize] = TokenKind::Unknown;
     }
-    for (text, kind) in tokens.texts.iter().zip(&mut kinds) {
-        if *kind == TokenKind::Normal && !is_bytes && byte_of(text).is_some() {
-            *kind = TokenKind::Byte;
+    if byte_fallback && pipeline.spelling == TokenSpelling::SentencePiece {
+        for (text, kind) in tokens.texts.iter().zip(&mut kinds) {
+            if *kind == TokenKind::Normal && byte_of(text).is_some() {
+                *kind = TokenKind::Byte;
+            }
         }
     }
     settle_kinds(&tokens.texts, &mut kinds);
@@ -92,6 +94,12 @@ pub(super) fn describe(files: &HuggingFaceFiles<'_>) -> Result<Description<'stat
     let ends = post_processor::ends(&file.post_processor, |text| {
         find(&text.to_owned()).map(|id| id as u32)
     })?;
+    let outside = |id: &u32| *id as usize >= tokens.texts.len();
+    if let Some(id) = ends.first.iter().chain(&ends.last).find(|id| outside(id)) {
+        return Err(invalid(format_args!(
+            "the post_processor's token {id} does not exist"
+        )));
+    }
     let roles = Roles {
         bos_id: ends.first.or(id_of(&config.bos_token)),
         eos_id: id_of(&config.eos_token).or(ends.last),
@@ -149,7 +157,7 @@ struct Tokens {
     texts: Vec<String>,
     kinds: Vec<TokenKind>,
     /// Of a unigram model.
-    scores: Option<Vec<f32>>,
+    scores: Option<Vec<f64>>,
     special: Vec<SpecialToken>,
 }
 
@@ -159,7 +167,7 @@ impl Tokens {
         let (entries, scores) = match std::mem::take(&mut file.model.vocab) {
             Vocab::Ids(entries) => (entries, None),
             Vocab::Scores(entries) => {
-                let (texts, scores): (Vec<String>, Vec<f32>) = entries.into_iter().unzip();
+                let (texts, scores): (Vec<String>, Vec<f64>) = entries.into_iter().unzip();
                 (texts.into_iter().zip(0..).collect(), Some(scores))
             }
         };

@@ -13,7 +13,7 @@ pub struct Ends {
     pub last: Option<u32>,
 }
 
-/// Reads the field; `id_of` finds tokens by their text.
+/// Reads the field; `id_of` finds tokens by their text. Whether other ids exist is not checked.
 ///
 /// # Errors
 /// [`crate::Error::UnsupportedModel`] naming a processor that is not known here, or for more than

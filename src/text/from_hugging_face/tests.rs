@@ -215,6 +215,12 @@ fn contradictions_are_refused() {
         ("/model/merges", json!(["he"]), "merges"),
         ("/added_tokens", json!(7), "tokenizer.json"),
         ("/model", json!({}), "vocab"),
+        (
+            "/post_processor",
+            json!({"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<x>"}}],
+                   "special_tokens": {"<x>": {"ids": [99]}}}),
+            "99",
+        ),
     ];
     for (field, value, fault) in cases {
         let mut file = byte_level();
