@@ -9,7 +9,6 @@
 
 const PARTS: u32 = BLOCK_TOKENS / VECTORS; // lanes that share one vector of the output
 const STORES: u32 = VECTORS / STORE_VECTORS; // of a token's key, and of its value
-const STRIPES: u32 = 8u; // lanes that share the scores of a query
 
 var<workgroup> queries: array<vec4<f32>, GROUP * VECTORS>;
 var<workgroup> fresh_keys: array<vec4<f32>, FRESH_TOKENS * VECTORS>;

@@ -29,8 +29,10 @@ const BUSY_WORKGROUPS: usize = 256;
 const MAX_SPLITS: std::ops::RangeInclusive<usize> = 16..=64;
 /// Lanes of the workgroup that joins splits.
 const WORKGROUP: usize = 64;
-/// Elements of the queries that a workgroup holds: what memory every device has.
-const GROUP_ELEMENTS: usize = 1024;
+/// Workgroup memory that every device has.
+const WORKGROUP_BYTES: usize = 16_384;
+/// Lanes that share the scores of a query.
+const STRIPES: usize = 8;
 /// Query heads that a workgroup attends for at most: their outputs are in its lanes' registers.
 const MAX_GROUP: usize = 8;
 
@@ -95,7 +97,10 @@ pub fn partial_elements(shape: AttentionShape, context_tokens: usize) -> usize {
 
 /// Query heads of one key head that share a workgroup, and its loads.
 fn group(shape: AttentionShape) -> usize {
-    let most = (GROUP_ELEMENTS / shape.head_dim).clamp(1, MAX_GROUP);
+    // Keys of the step's own tokens and partial sums are there once, the rest for each head.
+    let shared = 4 * (matvec::MAX_TOKENS * shape.head_dim + 4 * BLOCK_TOKENS);
+    let of_head = 4 * (shape.head_dim + BLOCK_TOKENS + STRIPES);
+    let most = ((WORKGROUP_BYTES - shared) / of_head).clamp(1, MAX_GROUP);
     let per_kv_head = shape.heads / shape.kv_heads;
     let divisors = (1..=most).filter(|group| per_kv_head.is_multiple_of(*group));
     divisors.max().unwrap_or(1)
@@ -121,6 +126,7 @@ pub fn kernels(
         .binding("kv")
         .constant("GROUP", group(shape))
         .constant("FRESH_TOKENS", matvec::MAX_TOKENS)
+        .constant("STRIPES", STRIPES)
         .constant("STORE_VECTORS", format.store_vectors());
     let split = rope_kv::rotation(layout(split), rope, norm_eps)
         .module(format.load_wgsl())
