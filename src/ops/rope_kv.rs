@@ -192,12 +192,12 @@ pub(super) fn twin(
             for (to, from) in to.iter_mut().zip(&head) {
                 *to = from * scale;
             }
-            for i in 0..half {
+            for (i, freq) in freqs.iter().enumerate().take(half) {
                 let (a, b) = match shape.neox {
                     true => (i, i + half),
                     false => (2 * i, 2 * i + 1),
                 };
-                let (sin, cos) = (position as f32 * freqs[i]).sin_cos();
+                let (sin, cos) = (position as f32 * freq).sin_cos();
                 let scale = scale * shape.magnitude;
                 to[a] = (head[a] * cos - head[b] * sin) * scale;
                 to[b] = (head[a] * sin + head[b] * cos) * scale;

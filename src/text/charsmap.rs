@@ -27,7 +27,7 @@ impl Charsmap {
             .split_first_chunk::<4>()
             .ok_or_else(|| invalid("shorter than its header"))?;
         let size = u32::from_le_bytes(*size) as usize;
-        if size % 4 != 0 || size == 0 {
+        if !size.is_multiple_of(4) || size == 0 {
             return Err(invalid("its trie is not made of words"));
         }
         let (trie, replacements) = rest

@@ -177,7 +177,7 @@ impl Cut {
                     let mut threes = text[start..end]
                         .char_indices()
                         .enumerate()
-                        .filter(|(index, _)| (count - index) % 3 == 0)
+                        .filter(|(index, _)| (count - index).is_multiple_of(3))
                         .map(|(_, (at, _))| start + at)
                         .peekable();
                     if !before {

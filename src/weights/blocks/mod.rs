@@ -24,6 +24,9 @@ mod q8_0;
 
 use std::fmt;
 
+/// Encodes whole blocks and appends them.
+type Quantize = fn(values: &[f32], out: &mut Vec<u8>);
+
 /// All that is to know about one tensor type. Slices given to the functions hold whole blocks.
 struct Codec {
     /// ggml's name of the type.
@@ -39,7 +42,7 @@ struct Codec {
     scales_bytes: usize,
     dequantize: fn(bytes: &[u8], out: &mut [f32]),
     /// Bit-equal to ggml's reference quantization; none for types that are only read.
-    quantize: Option<fn(values: &[f32], out: &mut Vec<u8>)>,
+    quantize: Option<Quantize>,
     split_blocks: fn(bytes: &[u8], quants: &mut Vec<u8>, scales: &mut Vec<u8>),
 }
 
