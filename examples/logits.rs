@@ -26,7 +26,8 @@ struct Arguments {
 fn parse() -> Result<Arguments, String> {
     let (mut model, mut ids, mut out) = (None, None, None);
     let (mut gpu, mut all) = (true, false);
-    let mut kv_format = KvFormat::default();
+    // What is compared with references should be exact.
+    let mut kv_format = KvFormat::F32;
     let mut arguments = std::env::args().skip(1);
     while let Some(name) = arguments.next() {
         let mut value = || arguments.next().ok_or(format!("{name} wants a value"));
@@ -71,7 +72,7 @@ async fn run(arguments: Arguments) -> Result<(), Box<dyn std::error::Error>> {
     let gguf = Gguf::read(&source).await?;
     let compute = if arguments.gpu {
         let gpu = Gpu::request(GpuOptions::default()).await?;
-        let variant = self_test::best_variant(&gpu, &formats(&gguf), arguments.kv_format).await?;
+        let variant = self_test::exact_variant(&gpu, &formats(&gguf), arguments.kv_format).await?;
         Compute::Gpu { gpu, variant }
     } else {
         Compute::cpu()
@@ -80,6 +81,7 @@ async fn run(arguments: Arguments) -> Result<(), Box<dyn std::error::Error>> {
         context_tokens: Some(arguments.ids.len()),
         kv_format: arguments.kv_format,
         kv_pool_tokens: Some(arguments.ids.len()),
+        ..LoadOptions::default()
     };
     let mut model = load(compute, &gguf, &source, options, |_, _| ()).await?;
     if let Some(id) = arguments

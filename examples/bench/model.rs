@@ -49,6 +49,7 @@ pub async fn run(
         context_tokens: Some(longest),
         kv_format: machine.kv_format,
         kv_pool_tokens: Some(together),
+        ..LoadOptions::default()
     };
     let start = Instant::now();
     let source = FileSource::open(path)?;

@@ -4,9 +4,9 @@
 @group(0) @binding(B_q) var<storage, read> q: array<vec4<f32>>; // [tokens, Q_STRIDE / 4], from Q_AT on
 @group(0) @binding(B_k) var<storage, read> k: array<vec4<f32>>; // [tokens, K_STRIDE / 4], from K_AT on
 @group(0) @binding(B_v) var<storage, read> v: array<vec4<f32>>; // [tokens, V_STRIDE / 4], from V_AT on
-@group(0) @binding(B_freqs) var<storage, read> freqs: array<f32>; // [ROPE_DIMS / 2], radians per position
+@group(0) @binding(B_turns) var<storage, read> turns: array<u32>; // [ROPE_DIMS / 2], 2^-32 turns per position
 
-const TAU: f32 = 6.2831853;
+const RADIANS: f32 = 1.4629180e-9; // of 2^-32 turns
 const VECTORS: u32 = HEAD_DIM / 4u; // of one head
 // What is rotated. Not 0 where nothing is: compilers look at a remainder that is never taken, too.
 const TURNED: u32 = max(ROPE_DIMS, 4u);
@@ -50,10 +50,9 @@ fn head_rotated(token: u32, head: u32, vector: u32, position: u32) -> vec4<f32> 
         let element = vector * 4u + i;
         let pair = select(element / 2u, element % HALF, NEOX);
         let is_second = select(element % 2u == 1u, element >= HALF, NEOX);
-        radians[i] = f32(position) * freqs[pair];
+        // Whole turns fall off at the top: as exact at the end of a long context as at its start.
+        radians[i] = f32(bitcast<i32>(position * turns[pair])) * RADIANS;
         signs[i] = select(-1.0, 1.0, is_second);
     }
-    // Reduced to one turn: sin and cos of large arguments are imprecise on many GPUs.
-    let angle = radians - TAU * floor(radians / TAU);
-    return MAGNITUDE * (own * cos(angle) + signs * partners * sin(angle));
+    return MAGNITUDE * (own * cos(radians) + signs * partners * sin(radians));
 }

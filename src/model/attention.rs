@@ -1,6 +1,9 @@
 //! Causal self-attention with grouped queries.
 
-use burn::{module::Module, tensor::Tensor};
+use burn::{
+    module::Module,
+    tensor::{Int, Tensor},
+};
 
 use super::linear::{Join, Linear, Norm};
 use crate::ops::{
@@ -38,8 +41,8 @@ pub struct Attention {
     /// `attn_q_norm` and `attn_k_norm`, where all heads are normalized at once: `[heads * head_dim]`.
     /// Projections are split then.
     pub row_norms: Option<[Norm; 2]>,
-    /// Radians per position, `[rope_dims / 2]`.
-    pub rope_freqs: Tensor<1>,
+    /// Turns per position (see [`crate::ops::rope_kv::turns`]), `[rope_dims / 2]`.
+    pub rope_turns: Tensor<1, Int>,
     #[module(skip)]
     pub shape: AttentionShape,
     #[module(skip)]
@@ -77,11 +80,11 @@ impl Attention {
         };
         let norm = self.head_norm.as_ref();
         let norm = norm.map(|norm| (norm.weight.clone(), norm.eps));
-        let freqs = self.rope_freqs.clone();
+        let turns = self.rope_turns.clone();
         let attended = if attention_split::serves(x.dims()[0], variant) {
-            attention_split(qkv, norm, freqs, kv, step, rope, shape)
+            attention_split(qkv, norm, turns, kv, step, rope, shape)
         } else {
-            let q = rope_kv(qkv, norm, freqs, kv, step, rope);
+            let q = rope_kv(qkv, norm, turns, kv, step, rope);
             attention(q, kv, step, shape, variant)
         };
         self.join.onto(x, &self.attn_output, attended)

@@ -23,7 +23,7 @@ pub use compute::Compute;
 pub use config::ModelConfig;
 pub use experts::ExpertFeedForward;
 pub use linear::Norm;
-pub use load::{LoadOptions, formats, load};
+pub use load::{LoadOptions, Precision, formats, load};
 pub use sampling_defaults::sampling_defaults;
 pub use start::{StartTimes, start};
 pub use transformer::Transformer;

@@ -5,13 +5,13 @@ use futures_util::future::try_join;
 use serde::Serialize;
 
 use super::{
-    Compute, LoadOptions, Transformer, formats,
+    Compute, LoadOptions, Precision, Transformer, formats,
     load::{outline, plan, weights},
 };
 use crate::{
     Result,
     device::Gpu,
-    ops::self_test::best_variant_with,
+    ops::self_test::{best_variant_with, exact_variant_with},
     weights::{ByteSource, Gguf},
 };
 
@@ -44,12 +44,17 @@ pub async fn start<S: ByteSource>(
     let begun_ms = gpu.now_ms();
     let proven = async {
         let formats = formats(gguf);
-        let variant = best_variant_with(&gpu, &formats, options.kv_format, |variant| {
+        let own = |variant| {
             let mut outline = outline.clone();
             outline.set_variant(variant);
             Transformer::first_kernels(&outline, &plan, &gpu, variant)
-        });
-        Ok((variant.await?, gpu.now_ms() - begun_ms))
+        };
+        let kv_format = options.kv_format;
+        let variant = match options.precision {
+            Precision::Auto => best_variant_with(&gpu, &formats, kv_format, own).await?,
+            Precision::F32 => exact_variant_with(&gpu, &formats, kv_format, own).await?,
+        };
+        Ok((variant, gpu.now_ms() - begun_ms))
     };
     let loaded = async {
         let decoder = weights(gpu.device(), gguf, source, &plan, progress).await?;

@@ -5,7 +5,7 @@
 use burn::backend::flex::FlexTensor;
 use burn::{
     backend::{Cube, Dispatch, Flex, TensorMetadata},
-    tensor::Tensor,
+    tensor::{Int, Tensor},
 };
 use burn_wgpu::CubeTensor;
 
@@ -46,7 +46,7 @@ pub fn serves(tokens: usize, variant: Variant) -> bool {
 pub fn attention_split(
     qkv: [Tensor<2>; 3],
     norm: Option<(Tensor<1>, f32)>,
-    freqs: Tensor<1>,
+    turns: Tensor<1, Int>,
     kv: &mut KvMemory,
     step: &Step,
     rope: RopeShape,
@@ -65,7 +65,7 @@ pub fn attention_split(
         v,
         maybe(norm),
         eps,
-        freqs.into_dispatch(),
+        turns.into_dispatch(),
         kv.take().into_dispatch(),
         step.words().into_dispatch(),
         rope,
@@ -149,7 +149,7 @@ pub(super) fn launch(
     [q, k, v]: [CubeTensor; 3],
     norm: Maybe<Cube>,
     eps: f32,
-    freqs: CubeTensor,
+    turns: CubeTensor,
     kv: CubeTensor,
     step: CubeTensor,
     rope: RopeShape,
@@ -161,7 +161,7 @@ pub(super) fn launch(
     let norm = norm.as_ref();
     let [split, merge] = kernels(rope, shape, norm.map(|_| eps), format, context_tokens);
     let partials = output(&q, [tokens, partial_elements(shape, context_tokens)]);
-    let mut tensors = vec![&partials, &kv, &step, &q, &k, &v, &freqs];
+    let mut tensors = vec![&partials, &kv, &step, &q, &k, &v, &turns];
     tensors.extend(norm);
     let groups = shape.heads / group(shape);
     let grid = [groups, splits(shape, context_tokens), tokens].map(|n| n as u32);
@@ -178,7 +178,7 @@ pub(super) fn twin(
     [q, k, v]: [FlexTensor; 3],
     norm: Maybe<Flex>,
     eps: f32,
-    freqs: FlexTensor,
+    turns: FlexTensor,
     kv: FlexTensor,
     step: FlexTensor,
     rope: RopeShape,
@@ -186,7 +186,7 @@ pub(super) fn twin(
     format: KvFormat,
     _context_tokens: usize,
 ) -> (FlexTensor, FlexTensor) {
-    let (q, kv) = rope_kv::twin(q, k, v, norm, eps, freqs, kv, step.clone(), rope, format);
+    let (q, kv) = rope_kv::twin(q, k, v, norm, eps, turns, kv, step.clone(), rope, format);
     let out = attention::twin(q, kv.clone(), step, shape, format, Variant::PORTABLE);
     (out, kv)
 }

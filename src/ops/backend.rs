@@ -199,7 +199,7 @@ pub trait Ops: Backend {
         v: FloatTensor<Self>,
         #[extension_type] norm: Maybe<Self>,
         eps: f32,
-        freqs: FloatTensor<Self>,
+        turns: IntTensor<Self>,
         kv: IntTensor<Self>,
         step: IntTensor<Self>,
         shape: RopeShape,
@@ -213,7 +213,7 @@ pub trait Ops: Backend {
         v: FloatTensor<Self>,
         #[extension_type] norm: Maybe<Self>,
         eps: f32,
-        freqs: FloatTensor<Self>,
+        turns: IntTensor<Self>,
         kv: IntTensor<Self>,
         step: IntTensor<Self>,
         rope: RopeShape,
@@ -383,13 +383,13 @@ macro_rules! route {
                 v: $tensor,
                 norm: Maybe<Self>,
                 eps: f32,
-                freqs: $tensor,
+                turns: $tensor,
                 kv: $tensor,
                 step: $tensor,
                 shape: RopeShape,
                 format: KvFormat,
             ) -> ($tensor, $tensor) {
-                rope_kv::$side(q, k, v, norm, eps, freqs, kv, step, shape, format)
+                rope_kv::$side(q, k, v, norm, eps, turns, kv, step, shape, format)
             }
             fn attention_split(
                 q: $tensor,
@@ -397,7 +397,7 @@ macro_rules! route {
                 v: $tensor,
                 norm: Maybe<Self>,
                 eps: f32,
-                freqs: $tensor,
+                turns: $tensor,
                 kv: $tensor,
                 step: $tensor,
                 rope: RopeShape,
@@ -409,7 +409,7 @@ macro_rules! route {
                     [q, k, v],
                     norm,
                     eps,
-                    freqs,
+                    turns,
                     kv,
                     step,
                     rope,

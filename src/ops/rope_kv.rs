@@ -5,7 +5,7 @@
 use burn::backend::flex::FlexTensor;
 use burn::{
     backend::{Cube, Dispatch, Flex, TensorMetadata},
-    tensor::Tensor,
+    tensor::{DType, Device, Int, Tensor, TensorData},
 };
 use burn_wgpu::CubeTensor;
 
@@ -18,6 +18,21 @@ use super::{
 };
 
 const WORKGROUP: usize = 64;
+/// Radians of 2^-32 turns.
+const RADIANS: f32 = (std::f64::consts::TAU / 4_294_967_296.0) as f32;
+
+/// Radians per position as 2^-32 turns. Multiplied by a position, whole turns fall off at the top: the
+/// angle is as exact at the end of a long context as at its start, where a product of floats would be
+/// off by 0.001 radians at 32,768 tokens.
+pub fn turns(radians: &[f64], device: &Device) -> Tensor<1, Int> {
+    let turns = radians.iter().map(|radians| {
+        let turns = radians / std::f64::consts::TAU * 4_294_967_296.0;
+        turns.round() as i64 as u32
+    });
+    let turns: Vec<u32> = turns.collect();
+    let len = turns.len();
+    Tensor::from_data(TensorData::new(turns, [len]), (device, DType::U32))
+}
 
 /// Sizes of the rotation; where q, k and v lie in the rows they come in.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -55,14 +70,14 @@ impl RopeShape {
 }
 
 /// Rotates q and k `[tokens, stride]` by position, writes k and v to `kv` in place, and returns the
-/// rotated and scaled queries `[tokens, heads * head_dim]`. `freqs` `[rope_dims / 2]` are radians
-/// per position, anything where nothing is rotated. `norm` are the weights of the heads' norm,
+/// rotated and scaled queries `[tokens, heads * head_dim]`. `turns` `[rope_dims / 2]` are what
+/// [`turns`] gives, anything where nothing is rotated. `norm` are the weights of the heads' norm,
 /// `[2 * head_dim]` for queries and keys, and what it adds to the mean square. Rows of padding write
 /// nothing.
 pub fn rope_kv(
     qkv: [Tensor<2>; 3],
     norm: Option<(Tensor<1>, f32)>,
-    freqs: Tensor<1>,
+    turns: Tensor<1, Int>,
     kv: &mut KvMemory,
     step: &Step,
     shape: RopeShape,
@@ -76,7 +91,7 @@ pub fn rope_kv(
         v,
         maybe(norm),
         eps,
-        freqs.into_dispatch(),
+        turns.into_dispatch(),
         kv.take().into_dispatch(),
         step.words().into_dispatch(),
         shape,
@@ -101,13 +116,13 @@ pub fn kernel(shape: RopeShape, format: KvFormat, norm_eps: Option<f32>) -> Kern
         .module(shader::kernel::ROPE_KV)
 }
 
-/// The bindings of q, k, v, the frequencies and, if heads are normalized, the norm, and what rotates.
+/// The bindings of q, k, v, the turns and, if heads are normalized, the norm, and what rotates.
 pub(super) fn rotation(kernel: Kernel, shape: RopeShape, norm_eps: Option<f32>) -> Kernel {
     let mut kernel = kernel
         .binding("q")
         .binding("k")
         .binding("v")
-        .binding("freqs")
+        .binding("turns")
         .constant("HEADS", shape.heads)
         .constant("KV_HEADS", shape.kv_heads)
         .constant("KV_DIM", shape.kv_dim())
@@ -139,7 +154,7 @@ pub(super) fn launch(
     v: CubeTensor,
     norm: Maybe<Cube>,
     eps: f32,
-    freqs: CubeTensor,
+    turns: CubeTensor,
     kv: CubeTensor,
     step: CubeTensor,
     shape: RopeShape,
@@ -149,7 +164,7 @@ pub(super) fn launch(
     let out = output(&q, [tokens, shape.q_dim()]);
     let lanes = shape.q_dim() / 4 + 2 * shape.kv_dim() / (4 * format.store_vectors());
     let norm = norm.as_ref();
-    let mut tensors = vec![&out, &kv, &step, &q, &k, &v, &freqs];
+    let mut tensors = vec![&out, &kv, &step, &q, &k, &v, &turns];
     tensors.extend(norm);
     let grid = grid((tokens * lanes).div_ceil(WORKGROUP));
     kernel(shape, format, norm.map(|_| eps)).launch(&tensors, grid);
@@ -163,14 +178,14 @@ pub(super) fn twin(
     v: FlexTensor,
     norm: Maybe<Flex>,
     eps: f32,
-    freqs: FlexTensor,
+    turns: FlexTensor,
     mut kv: FlexTensor,
     step: FlexTensor,
     shape: RopeShape,
     format: KvFormat,
 ) -> (FlexTensor, FlexTensor) {
     let [tokens, _] = q.shape().dims();
-    let (words, freqs) = (step.storage::<u32>(), freqs.storage::<f32>());
+    let (words, turns) = (step.storage::<u32>(), turns.storage::<u32>());
     let memory = kv.storage_mut::<u32>();
     let mut keys = vec![0.0; shape.kv_dim()];
     let mut out = vec![0.0; tokens * shape.q_dim()];
@@ -192,12 +207,13 @@ pub(super) fn twin(
             for (to, from) in to.iter_mut().zip(&head) {
                 *to = from * scale;
             }
-            for (i, freq) in freqs.iter().enumerate().take(half) {
+            for (i, turns) in turns.iter().enumerate().take(half) {
                 let (a, b) = match shape.neox {
                     true => (i, i + half),
                     false => (2 * i, 2 * i + 1),
                 };
-                let (sin, cos) = (position as f32 * freq).sin_cos();
+                let turned = (position as u32).wrapping_mul(*turns) as i32;
+                let (sin, cos) = (turned as f32 * RADIANS).sin_cos();
                 let scale = scale * shape.magnitude;
                 to[a] = (head[a] * cos - head[b] * sin) * scale;
                 to[b] = (head[a] * sin + head[b] * cos) * scale;

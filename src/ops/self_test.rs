@@ -17,7 +17,7 @@ use super::{
     matrix::{Format, Matrix, MatrixShape, ScaleWord},
     matvec::{MAX_TOKENS, matvec},
     quickest::quickest,
-    rope_kv::RopeShape,
+    rope_kv::{RopeShape, turns},
     sample::{RowChoice, SamplerMemory, SamplerShape, parse, sample},
     step::{PAGE_TOKENS, Segment, Step},
 };
@@ -342,9 +342,9 @@ fn attended(device: &Device, tokens: usize, format: KvFormat, variant: Variant) 
     };
     let qkv = rows(tokens, stride, 0.3, device);
     let qkv = [qkv.clone(), qkv.clone(), qkv];
-    let freqs = wave(shape.head_dim / 2, 0.1);
-    let freqs = Tensor::from_data(TensorData::new(freqs, [shape.head_dim / 2]), device);
-    attention_split(qkv, None, freqs, &mut kv, &step, rope, shape)
+    let radians: Vec<f64> = (0..shape.head_dim / 2).map(|i| 0.1 * i as f64).collect();
+    let turns = turns(&radians, device);
+    attention_split(qkv, None, turns, &mut kv, &step, rope, shape)
 }
 
 fn wave(n: usize, step: f32) -> Vec<f32> {

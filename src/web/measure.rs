@@ -55,6 +55,7 @@ async fn measure(source: &ModelSource, steps: usize, rounds: usize) -> Result<Re
         context_tokens: Some(steps.max(1)),
         kv_format: KvFormat::default(),
         kv_pool_tokens: Some(steps.max(1)),
+        ..LoadOptions::default()
     };
     let (mut model, _) = model::start(gpu, &gguf, source, options, |_, _| ()).await?;
     if steps == 0 || steps > model.context_tokens() {

@@ -7,7 +7,7 @@ use inpage::ops::{
     attention::{AttentionShape, attention},
     attention_split::{self, attention_split},
     kv_memory::{KvFormat, KvMemory},
-    rope_kv::{RopeShape, rope_kv},
+    rope_kv::{RopeShape, rope_kv, turns},
     step::{PAGE_TOKENS, Segment, Step},
 };
 
@@ -130,10 +130,10 @@ impl Layer {
     }
 
     /// Radians per position; a layer without rope has some that nothing reads.
-    fn freqs(self) -> Vec<f32> {
+    fn radians(self) -> Vec<f64> {
         let pairs = (self.rope_dims / 2).max(1);
-        let exponent = |i: usize| -2.0 * i as f32 / self.rope_dims.max(1) as f32;
-        (0..pairs).map(|i| 10_000f32.powf(exponent(i))).collect()
+        let exponent = |i: usize| -2.0 * i as f64 / self.rope_dims.max(1) as f64;
+        (0..pairs).map(|i| 10_000f64.powf(exponent(i))).collect()
     }
 
     /// A query's or key's head of a projection, normalized and rotated; `which` is 0 or 1.
@@ -148,7 +148,7 @@ impl Layer {
         }
         let mut rotated = head.clone();
         for (i, radians) in self
-            .freqs()
+            .radians()
             .into_iter()
             .take(self.rope_dims / 2)
             .enumerate()
@@ -157,7 +157,7 @@ impl Layer {
                 true => (i, i + self.rope_dims / 2),
                 false => (2 * i, 2 * i + 1),
             };
-            let angle = position as f64 * f64::from(radians);
+            let angle = position as f64 * radians;
             rotated[a] = head[a] * angle.cos() - head[b] * angle.sin();
             rotated[b] = head[b] * angle.cos() + head[a] * angle.sin();
         }
@@ -241,7 +241,7 @@ impl Sequences {
         let mut kv = KvMemory::new(count * page_count, layer.kv_dim(), self.format, device)
             .with_context(page_count * PAGE_TOKENS);
         let mut step = Step::new(128, count * page_count, device);
-        let freqs = tensor(&layer.freqs(), [layer.freqs().len()], device);
+        let turns = turns(&layer.radians(), device);
         let norm = tensor(&self.norm, [self.norm.len()], device);
         let norm = layer.has_norm.then_some((norm, NORM_EPS));
         // What lies past a sequence's end may be anything.
@@ -259,7 +259,7 @@ impl Sequences {
             rope_kv(
                 qkv,
                 norm.clone(),
-                freqs.clone(),
+                turns.clone(),
                 &mut kv,
                 &step,
                 layer.rope(),
@@ -280,11 +280,11 @@ impl Sequences {
             input.resize(rows * layer.stride(), 0.5);
             let qkv = tensor(&input, [*rows, layer.stride()], device);
             let (qkv, norm) = ([qkv.clone(), qkv.clone(), qkv], norm.clone());
-            let (freqs, rope, shape) = (freqs.clone(), layer.rope(), layer.shape());
+            let (turns, rope, shape) = (turns.clone(), layer.rope(), layer.shape());
             let attended = if attention_split::serves(*rows, variant) {
-                attention_split(qkv, norm, freqs, &mut kv, &step, rope, shape)
+                attention_split(qkv, norm, turns, &mut kv, &step, rope, shape)
             } else {
-                let q = rope_kv(qkv, norm, freqs, &mut kv, &step, rope);
+                let q = rope_kv(qkv, norm, turns, &mut kv, &step, rope);
                 attention(q, &kv, &step, shape, variant)
             };
             let attended = values(attended);
@@ -411,6 +411,27 @@ fn long_contexts_follow_their_formula() {
         };
         let sequences = Sequences::new(layer, KvFormat::F32, &[2183, 2183], &mut noise);
         let known = 2170;
+        Sequences { known, ..sequences }.check(&steps);
+    }
+}
+
+/// The rotation and the sums are as exact at the end of a long context as at its start.
+#[test]
+fn positions_of_32k_follow_their_formula() {
+    let steps: [Fed; 3] = [(&[(0, 1)], 1), (&[(0, 20)], 32), (&[(0, 3)], 8)];
+    let layer = Layer {
+        heads: 2,
+        kv_heads: 1,
+        head_dim: 16,
+        neox: true,
+        rope_dims: 16,
+        ..PLAIN
+    };
+    for window in [None, Some(4097)] {
+        let layer = Layer { window, ..layer };
+        let mut noise = Noise(25);
+        let sequences = Sequences::new(layer, KvFormat::F32, &[32_768], &mut noise);
+        let known = 32_768 - 24;
         Sequences { known, ..sequences }.check(&steps);
     }
 }

@@ -8,7 +8,7 @@ use inpage::ops::{
     kv_memory::{KvFormat, KvMemory},
     last_row::last_row,
     rms_norm::rms_norm,
-    rope_kv::{RopeShape, rope_kv},
+    rope_kv::{RopeShape, rope_kv, turns},
     rows::{ROW_MULTIPLE, rows},
     step::{PAGE_TOKENS, Segment, Step},
 };
@@ -71,7 +71,7 @@ fn attention_equals_its_twin() {
             // What lies past a sequence's end may be anything.
             step.set(&[segment(0, 128, &[2, 0, 3])]);
             let junk = tensor(&vec![f32::NAN; 128 * stride], [128, stride], device);
-            let freqs = tensor(&freqs, [freqs.len()], device);
+            let freqs = turns(&wide(&freqs), device);
             let qkv = [junk.clone(), junk.clone(), junk];
             rope_kv(qkv, None, freqs.clone(), &mut kv, &step, rope);
             for ((tokens, rows), input) in steps.iter().zip(&inputs) {
@@ -177,7 +177,7 @@ fn batched_attention(head_dim: usize, format: KvFormat) {
             let q = rope_kv(
                 [qkv.clone(), qkv.clone(), qkv],
                 None,
-                tensor(&freqs, [freqs.len()], device),
+                turns(&wide(&freqs), device),
                 &mut kv,
                 &step,
                 rope,
@@ -226,7 +226,7 @@ fn copy_page_equals_its_twin() {
             let mut step = Step::new(64, 1, device);
             step.set(&[segment(0, PAGE_TOKENS, &[2])]);
             let x = tensor(&x, [PAGE_TOKENS, kv_dim], device);
-            let freqs = tensor(&freqs, [freqs.len()], device);
+            let freqs = turns(&wide(&freqs), device);
             rope_kv([x.clone(), x.clone(), x], None, freqs, &mut kv, &step, rope);
             copy_page(&mut kv, ids(&[2, 1], device));
             words(kv.read())
@@ -263,7 +263,7 @@ fn keys_and_values_stay_finite() {
         let mut step = Step::new(1, 1, device);
         step.set(&[segment(0, 1, &[0])]);
         let x = tensor(&[65536.0, -3e38, 65504.0, 1.5], [1, 4], device);
-        let freqs = tensor(&[1.0, 0.1], [2], device);
+        let freqs = turns(&[1.0, 0.1], device);
         rope_kv([x.clone(), x.clone(), x], None, freqs, &mut kv, &step, rope);
         let elements = kept(&kv, 1, 4);
         // Position 0 turns nothing.
@@ -308,4 +308,8 @@ fn last_row_equals_its_twin() {
         assert_eq!(run(gpu.device()), run(&cpu));
         assert_eq!(run(&cpu), x[(tokens - 1) * cols..tokens * cols]);
     }
+}
+
+fn wide(radians: &[f32]) -> Vec<f64> {
+    radians.iter().map(|radians| f64::from(*radians)).collect()
 }

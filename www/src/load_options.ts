@@ -14,4 +14,9 @@ export interface LoadOptions {
    * never less than one sequence may need.
    */
   kvPoolTokens?: number;
+  /**
+   * What products may be computed in: `f32` throughout, or, with `auto` (if left out), f16 or bytes where that is
+   * measured to be clearly quicker on the GPU at hand. `engine.info().variant` tells what was chosen.
+   */
+  precision?: "auto" | "f32";
 }

@@ -29,6 +29,19 @@ pub struct LoadOptions {
     /// sequence may need.
     #[serde(deserialize_with = "at_least_one")]
     pub kv_pool_tokens: Option<usize>,
+    /// What products may be computed in, where the kernels are chosen while the model loads.
+    pub precision: Precision,
+}
+
+/// What products may be computed in.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Precision {
+    /// f32, or f16 or bytes where that is clearly quicker on the device at hand.
+    #[default]
+    Auto,
+    /// f32 throughout.
+    F32,
 }
 
 fn at_least_one<'de, D: Deserializer<'de>>(value: D) -> Result<Option<usize>, D::Error> {
@@ -123,11 +136,12 @@ mod tests {
     fn options_are_read_and_wrong_ones_named() {
         let read = |json: &str| serde_json::from_str::<LoadOptions>(json);
         assert_eq!(read("{}").unwrap(), LoadOptions::default());
-        let options = r#"{"contextTokens":7,"kvFormat":"q8_0","kvPoolTokens":9}"#;
+        let options = r#"{"contextTokens":7,"kvFormat":"q8_0","kvPoolTokens":9,"precision":"f32"}"#;
         let expected = LoadOptions {
             context_tokens: Some(7),
             kv_format: KvFormat::Q8_0,
             kv_pool_tokens: Some(9),
+            precision: Precision::F32,
         };
         assert_eq!(read(options).unwrap(), expected);
         for (json, part) in [
@@ -135,6 +149,7 @@ mod tests {
             (r#"{"contextTokens":0}"#, "at least 1"),
             (r#"{"kvPoolTokens":-1}"#, "-1"),
             (r#"{"context":1}"#, "context"),
+            (r#"{"precision":"f64"}"#, "f64"),
         ] {
             let error = read(json).unwrap_err().to_string();
             assert!(error.contains(part), "{json}: {error}");

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use burn::tensor::{Device, Tensor, TensorData};
+use burn::tensor::{Device, Int, Tensor, TensorData};
 
 use super::{
     Plan,
@@ -19,7 +19,7 @@ use crate::{
         feed_forward::{FeedForward, GatedFeedForward, PlainFeedForward},
         linear::{Join, Linear, Norm},
     },
-    ops::{Finish, Variant, attention::AttentionShape, matrix::Matrix},
+    ops::{Finish, Variant, attention::AttentionShape, matrix::Matrix, rope_kv::turns},
     weights::{ByteSource, Gguf, TensorInfo, dequantize},
 };
 
@@ -41,8 +41,8 @@ pub(super) struct Loader<'a, S> {
 
 /// The frequencies of layers that rotate by the model's and of those that rotate by their own.
 struct RopeTables {
-    global: Tensor<1>,
-    local: Tensor<1>,
+    global: Tensor<1, Int>,
+    local: Tensor<1, Int>,
     magnitude: f32,
 }
 
@@ -105,7 +105,7 @@ impl<'a, S: ByteSource> Loader<'a, S> {
 
     async fn rope_tables(&mut self) -> Result<RopeTables> {
         let Some(rope) = self.config.rope() else {
-            let none = self.vector(vec![0.0]);
+            let none = turns(&[0.0], self.device);
             return Ok(RopeTables {
                 global: none.clone(),
                 local: none,
@@ -127,8 +127,8 @@ impl<'a, S: ByteSource> Loader<'a, S> {
         let local = rope.local_base.map(|base| rope.local_frequencies(base));
         let local = local.unwrap_or_else(|| global.clone());
         Ok(RopeTables {
-            global: self.vector(global.radians),
-            local: self.vector(local.radians),
+            global: turns(&global.radians, self.device),
+            local: turns(&local.radians, self.device),
             magnitude: global.magnitude,
         })
     }
@@ -138,7 +138,7 @@ impl<'a, S: ByteSource> Loader<'a, S> {
         let LayerConfig { window, rotation } = config.layers[layer];
         let (head_norm, row_norms) = self.qk_norms(layer).await?;
         let scale = (config.head_dim as f32).sqrt().recip();
-        let (rope_freqs, magnitude) = match rotation {
+        let (rope_turns, magnitude) = match rotation {
             Rotation::Local => (tables.local.clone(), 1.0),
             Rotation::Global | Rotation::None => (tables.global.clone(), tables.magnitude),
         };
@@ -150,7 +150,7 @@ impl<'a, S: ByteSource> Loader<'a, S> {
             join: self.join(&name("post_attention_norm")).await?,
             head_norm,
             row_norms,
-            rope_freqs,
+            rope_turns,
             shape: AttentionShape {
                 heads: config.heads,
                 kv_heads: config.kv_heads,
