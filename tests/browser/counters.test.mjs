@@ -47,8 +47,12 @@ describe("a decode step", { skip: !wasmIsBuilt && "skipped: the wasm module is n
         };
         // Graphs are recorded when they are first needed.
         await generate(tokens);
-        const [one, all] = [await generate(1), await generate(tokens)];
-        return Object.fromEntries(Object.entries(all).map(([k, n]) => [k, n - one[k]]));
+        const one = await generate(1);
+        const start = performance.now();
+        const all = await generate(tokens);
+        const step_ms = (performance.now() - start) / tokens;
+        const difference = Object.entries(all).map(([k, n]) => [k, n - one[k]]);
+        return { ...Object.fromEntries(difference), step_ms };
       },
       [fields, TOKENS],
     );
@@ -59,8 +63,11 @@ describe("a decode step", { skip: !wasmIsBuilt && "skipped: the wasm module is n
     const counted = await countSteps({ temperature: 0 });
     assert.ok(counted.dispatches <= (steps + 1) * (6 * info.layers + 6), JSON.stringify(counted));
     assert.ok(counted.dispatches >= steps * 5 * info.layers, JSON.stringify(counted));
-    assert.ok(counted.submits <= steps, JSON.stringify(counted));
-    assert.ok(counted.reads <= steps / 4, JSON.stringify(counted));
+    // Not more than 50 ms of steps run ahead of the reader: where a step takes longer than a quarter of that,
+    // each is read sooner.
+    const isQuick = counted.step_ms <= 50 / 4;
+    assert.ok(counted.submits <= (isQuick ? steps : 2 * steps), JSON.stringify(counted));
+    assert.ok(counted.reads <= (isQuick ? steps / 4 : steps), JSON.stringify(counted));
     const { bindGroups, pipelines, pipelinesAhead, buffers } = counted;
     assert.deepEqual(
       { bindGroups, pipelines, pipelinesAhead, buffers },

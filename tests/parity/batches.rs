@@ -155,5 +155,6 @@ fn a_greedy_step_takes_six_dispatches_per_layer() {
     block_on(model.feed_all(&mut kv, &[1])).unwrap();
     let counted = (launches() - before + 1) as usize;
     assert_eq!(counted, 6 * model.config().layers.len() + 3);
+    block_on(model.feed_greedy(&mut kv, &[1], 2)).unwrap();
     assert_eq!(counted, model.decode_dispatches());
 }
