@@ -53,10 +53,10 @@ describe("the real engine", { skip }, () => {
     assert.equal(typeof info.software_adapter, "boolean");
     assert.equal(typeof info.variant, "string");
     assert.equal(info.vocab_size, 512);
-    // Whole pages of 64; one more is the engine's own.
+    // Whole pages of 64.
     assert.equal(info.kv_format, "f16");
     assert.equal(info.kv_pool_tokens, 1024);
-    assert.equal(info.kv_bytes, 5 * 17 * 64 * 2 * 32 * 2);
+    assert.equal(info.kv_bytes, 5 * 16 * 64 * 2 * 32 * 2);
     assert.deepEqual(
       [...new Set(progress.map(({ phase }) => phase))],
       ["download", "load", "ready"],
