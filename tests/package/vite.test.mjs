@@ -40,7 +40,9 @@ test("the package has what its description names, and nothing else", () => {
   const files = packed.files.map(({ path }) => path);
   const stray = files.filter(
     (path) =>
-      !/^(LICENSE|README\.md|package\.json|www\/dist\/[^.].*|www\/models\/[^/]+\.gguf)$/.test(path),
+      !/^(LICENSE|README\.md|package\.json|www\/bin\/[^/]+\.mjs|www\/dist\/[^.].*|www\/models\/[^/]+\.gguf)$/.test(
+        path,
+      ),
   );
   assert.deepEqual(stray, []);
   const description = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
@@ -48,7 +50,13 @@ test("the package has what its description names, and nothing else", () => {
     .flatMap((target) => (typeof target === "string" ? [target] : Object.values(target)))
     .filter((target) => !target.includes("*"))
     .map((target) => target.slice("./".length));
-  for (const target of [...targets, "LICENSE", "README.md", "www/models/tales.gguf"]) {
+  for (const target of [
+    ...targets,
+    description.bin.inpage,
+    "LICENSE",
+    "README.md",
+    "www/models/tales.gguf",
+  ]) {
     assert.ok(files.includes(target), `${target} is not in the package`);
   }
 });
