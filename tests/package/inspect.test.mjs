@@ -80,7 +80,7 @@ test("a local file is told in words", async () => {
   assert.equal(status, 0);
   for (const line of [
     /^architecture +"qwen3moe"$/m,
-    /^tensor types +Q8_0 +15 tensors +167\.9 k elements +174\.2 KiB$/m,
+    /^tensor types +Q8_0 +15 tensors +167\.9 k elements +174\.3 KiB$/m,
     /^layers +2 of width 64, feed-forward 32 in each of 8 experts, 2 used$/m,
     /^positions +rope of 32 elements, base 1000000$/m,
     /^tokenizer +gpt2, pre-tokenizer "qwen2", \d+ tokens, no chat template$/m,

@@ -19,12 +19,9 @@ window.completion = completion;
 await engine.dispose();
 `;
 
-const npm = (args, cwd) =>
-  execFileSync("npm", [...args, "--loglevel=error"], {
-    cwd,
-    encoding: "utf8",
-    shell: process.platform === "win32",
-  });
+const run = (program, args, cwd) =>
+  execFileSync(program, args, { cwd, encoding: "utf8", shell: process.platform === "win32" });
+const npm = (args, cwd) => run("npm", [...args, "--loglevel=error"], cwd);
 
 let folder;
 let packed;
@@ -61,7 +58,7 @@ test("the package has what its description names, and nothing else", () => {
   }
 });
 
-test("a fresh Vite app installs it, builds with it and gets a completion", async () => {
+test("a fresh Vite app installs it, runs its command, builds with it and gets a completion", async () => {
   const app = join(folder, "app");
   mkdirSync(app);
   writeFileSync(
@@ -79,6 +76,9 @@ test("a fresh Vite app installs it, builds with it and gets a completion", async
   );
 
   const vite = await import("vite");
+  const model = "node_modules/inpage/www/models/tales.gguf";
+  assert.match(run("npx", ["--no", "inpage", "inspect", model], app), /^It runs /m);
+
   // Top-level await of the app's module; the rest is Vite's defaults.
   await vite.build({ root: app, logLevel: "warn", build: { target: "es2022" } });
 
