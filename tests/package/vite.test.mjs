@@ -75,10 +75,10 @@ test("a fresh Vite app installs it, runs its command, builds with it and gets a 
     app,
   );
 
-  const vite = await import("vite");
   const model = "node_modules/inpage/www/models/tales.gguf";
   assert.match(run("npx", ["--no", "inpage", "inspect", model], app), /^It runs /m);
 
+  const vite = await import("vite");
   // Top-level await of the app's module; the rest is Vite's defaults.
   await vite.build({ root: app, logLevel: "warn", build: { target: "es2022" } });
 
