@@ -15,8 +15,8 @@ pub struct Graph<T> {
     output: T,
 }
 
-/// Most tensors that recorded launches have alive at a time, besides those they were given.
-const ALIVE: usize = 6;
+/// Most tensors of a size that recorded launches have alive at a time, besides those they were given.
+pub const ALIVE: usize = 6;
 
 impl<T> Graph<T> {
     /// Records `launches`, which compiles their pipelines and runs nothing. `sizes_bytes` are the

@@ -12,7 +12,7 @@ use burn_wgpu::{MemoryConfiguration, RuntimeOptions, WgpuSetup, try_init_device}
 use serde::Serialize;
 
 use crate::{Error, Result};
-pub use graph::Graph;
+pub use graph::{ALIVE, Graph};
 
 /// What is still to come of work that was begun.
 pub type Begun = Pin<Box<dyn Future<Output = ()>>>;

@@ -102,7 +102,8 @@ impl KvReservation {
             .with_context(self.context_tokens)
     }
 
-    fn layer_bytes(self) -> u64 {
+    /// Bytes of a layer: one buffer.
+    pub(super) fn layer_bytes(self) -> u64 {
         self.pages as u64 * 4 * self.format.page_words(self.kv_dim) as u64
     }
 

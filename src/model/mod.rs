@@ -8,6 +8,7 @@ pub mod config;
 pub mod decoder;
 mod experts;
 mod feed_forward;
+mod inspect;
 mod kv_reservation;
 mod linear;
 mod load;
@@ -18,10 +19,14 @@ mod start;
 mod steps;
 mod transformer;
 
+#[cfg(test)]
+mod inspect_tests;
+
 pub use causal::{CausalModel, SampledRow, SequenceKv};
 pub use compute::Compute;
 pub use config::ModelConfig;
 pub use experts::ExpertFeedForward;
+pub use inspect::{ModelReport, for_sequences, inspect, refusal};
 pub use linear::Norm;
 pub use load::{LoadOptions, Precision, formats, load};
 pub use sampling_defaults::sampling_defaults;

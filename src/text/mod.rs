@@ -18,6 +18,7 @@ mod splitter;
 mod stop;
 mod text_index;
 mod tokenizer;
+mod tokenizer_report;
 mod unigram;
 mod utf8;
 mod vocabulary;
@@ -27,6 +28,7 @@ pub use from_hugging_face::HuggingFaceFiles;
 pub use placement::Place;
 pub use stop::{StopMatcher, StopOutcome};
 pub use tokenizer::Tokenizer;
+pub use tokenizer_report::TokenizerReport;
 
 #[cfg(test)]
 mod hostile_tests;

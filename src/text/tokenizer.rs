@@ -254,6 +254,23 @@ impl Tokenizer {
         self.adds_bos
     }
 
+    /// The file's end-of-text token.
+    pub fn eos_id(&self) -> Option<u32> {
+        self.vocabulary.eos_id
+    }
+
+    /// Whether `encode(_, true)` puts the end-of-text token last.
+    pub fn adds_eos(&self) -> bool {
+        self.adds_eos
+    }
+
+    /// The tokens before the prefix, before the suffix and before what is asked for, if the model was
+    /// made to fill in the middle.
+    pub fn middle_ids(&self) -> Option<[u32; 3]> {
+        let ids = self.middle_tokens?;
+        Some([ids.prefix, ids.suffix, ids.middle])
+    }
+
     /// Whether the token is structure, hidden from text unless asked for. False for ids outside
     /// the vocabulary.
     pub fn is_special(&self, id: u32) -> bool {

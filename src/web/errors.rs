@@ -5,9 +5,9 @@ use wasm_bindgen::{JsCast, JsValue};
 
 use crate::Error;
 
-/// An `Error` whose `code` is one of API.md section 2.2, or says why a model cannot be loaded.
-pub(super) fn to_js(error: &Error) -> JsValue {
-    let code = match error {
+/// One of API.md section 2.2, or why a model cannot be loaded.
+pub(super) fn code_of(error: &Error) -> &'static str {
+    match error {
         Error::NoDevice(_) => "no_webgpu_device",
         Error::InvalidModelFile(_) => "invalid_model_file",
         Error::UnsupportedModel(_) => "unsupported_model",
@@ -16,10 +16,14 @@ pub(super) fn to_js(error: &Error) -> JsValue {
         Error::DeviceLost(_) => "device_lost",
         Error::Aborted => "aborted",
         _ => "internal_error",
-    };
+    }
+}
+
+/// An `Error` whose `code` is that of [`code_of`].
+pub(super) fn to_js(error: &Error) -> JsValue {
     let js = js_sys::Error::new(&error.to_string());
     // Setting a member of a fresh object cannot fail.
-    let _ = Reflect::set(&js, &"code".into(), &code.into());
+    let _ = Reflect::set(&js, &"code".into(), &code_of(error).into());
     js.into()
 }
 

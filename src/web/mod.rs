@@ -6,6 +6,7 @@
 //! | `start` | what runs once: constructors, the panic hook |
 //! | `engine`, `response` | the exported classes |
 //! | `load` | from a model's bytes to a model that answers: the one place that joins all parts |
+//! | `inspect` | what a model is and whether it runs, without a GPU |
 //! | `source` | the model's bytes |
 //! | `measure` | what a decode step costs the CPU, for benchmarks |
 //! | `host`, `errors` | time and log; errors as JavaScript sees them |
@@ -13,6 +14,7 @@
 mod engine;
 mod errors;
 mod host;
+mod inspect;
 mod load;
 mod measure;
 mod response;
@@ -20,6 +22,7 @@ mod source;
 mod start;
 
 pub use engine::InpageEngine;
+pub use inspect::inspect_model;
 pub use measure::measure_replay;
 pub use response::InpageResponse;
 pub use source::ModelSource;

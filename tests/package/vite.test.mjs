@@ -19,12 +19,9 @@ window.completion = completion;
 await engine.dispose();
 `;
 
-const npm = (args, cwd) =>
-  execFileSync("npm", [...args, "--loglevel=error"], {
-    cwd,
-    encoding: "utf8",
-    shell: process.platform === "win32",
-  });
+const run = (program, args, cwd) =>
+  execFileSync(program, args, { cwd, encoding: "utf8", shell: process.platform === "win32" });
+const npm = (args, cwd) => run("npm", [...args, "--loglevel=error"], cwd);
 
 let folder;
 let packed;
@@ -40,7 +37,9 @@ test("the package has what its description names, and nothing else", () => {
   const files = packed.files.map(({ path }) => path);
   const stray = files.filter(
     (path) =>
-      !/^(LICENSE|README\.md|package\.json|www\/dist\/[^.].*|www\/models\/[^/]+\.gguf)$/.test(path),
+      !/^(LICENSE|README\.md|package\.json|www\/bin\/[^/]+\.mjs|www\/dist\/[^.].*|www\/models\/[^/]+\.gguf)$/.test(
+        path,
+      ),
   );
   assert.deepEqual(stray, []);
   const description = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
@@ -48,12 +47,18 @@ test("the package has what its description names, and nothing else", () => {
     .flatMap((target) => (typeof target === "string" ? [target] : Object.values(target)))
     .filter((target) => !target.includes("*"))
     .map((target) => target.slice("./".length));
-  for (const target of [...targets, "LICENSE", "README.md", "www/models/tales.gguf"]) {
+  for (const target of [
+    ...targets,
+    description.bin.inpage,
+    "LICENSE",
+    "README.md",
+    "www/models/tales.gguf",
+  ]) {
     assert.ok(files.includes(target), `${target} is not in the package`);
   }
 });
 
-test("a fresh Vite app installs it, builds with it and gets a completion", async () => {
+test("a fresh Vite app installs it, runs its command, builds with it and gets a completion", async () => {
   const app = join(folder, "app");
   mkdirSync(app);
   writeFileSync(
@@ -69,6 +74,9 @@ test("a fresh Vite app installs it, builds with it and gets a completion", async
     ["install", "--ignore-scripts", "--no-audit", "--no-fund", join(folder, packed.filename)],
     app,
   );
+
+  const model = "node_modules/inpage/www/models/tales.gguf";
+  assert.match(run("npx", ["--no", "inpage", "inspect", model], app), /^It runs /m);
 
   const vite = await import("vite");
   // Top-level await of the app's module; the rest is Vite's defaults.

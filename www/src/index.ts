@@ -18,6 +18,14 @@ export type {
 } from "./completions.js";
 export { type Engine, type EngineInfo, type EngineOptions, createEngine } from "./engine.js";
 export { type ErrorObject, InpageError } from "./inpage_error.js";
+export { type InspectOptions, inspectModel } from "./inspect_model.js";
+export type {
+  InspectedModel,
+  InspectedToken,
+  InspectedTokenizer,
+  ModelInspection,
+  ModelRefusal,
+} from "./model_inspection.js";
 export type { ModelOption, ModelPlace, ModelWithId } from "./model_option.js";
 export type { LoadProgress } from "./protocol.js";
 export { type ServeOptions, type Serving, serveFromPage } from "./serve_from_page.js";

@@ -36,6 +36,44 @@ pub(super) fn format_of(ty: TensorType) -> Format {
     }
 }
 
+/// What a tensor takes on a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::model) struct DeviceBytes {
+    quants: u64,
+    scales: u64,
+}
+
+impl DeviceBytes {
+    /// As [`MatrixShape`] counts words, but of any tensor that a header describes, on a machine with
+    /// addresses of 32 bits too. Vectors are kept as f32.
+    pub(in crate::model) fn of(tensor: &TensorInfo) -> DeviceBytes {
+        if tensor.shape.len() == 1 {
+            return DeviceBytes {
+                quants: 4 * tensor.element_count(),
+                scales: 0,
+            };
+        }
+        let format = format_of(tensor.ty);
+        let blocks = tensor.row_count() * tensor.shape[0].div_ceil(BLOCK_COLS as u64);
+        let (bytes, per_blocks) = format.scale_bytes();
+        let scales = blocks.div_ceil(per_blocks as u64) * bytes as u64;
+        DeviceBytes {
+            quants: 4 * blocks * format.block_words() as u64,
+            scales: scales.next_multiple_of(4).max(4),
+        }
+    }
+
+    /// The larger of its buffers.
+    pub(in crate::model) fn largest(self) -> u64 {
+        self.quants.max(self.scales)
+    }
+
+    /// All of its buffers.
+    pub(in crate::model) fn sum(self) -> u64 {
+        self.quants + self.scales
+    }
+}
+
 /// Lays rows of a file out for the kernels, a part at a time.
 pub(super) struct Layout {
     shape: MatrixShape,
@@ -119,6 +157,30 @@ fn words(bytes: &[u8]) -> Vec<u32> {
 mod tests {
     use super::*;
     use crate::weights::blocks::vectors;
+
+    #[test]
+    fn bytes_on_a_device_are_those_of_the_matrix() {
+        for &ty in TensorType::ALL {
+            for (cols, rows) in [(256, 1), (256, 7), (768, 3), (36, 5), (4, 1)] {
+                if cols % ty.block_len() != 0 {
+                    continue;
+                }
+                let tensor = TensorInfo {
+                    name: "w".into(),
+                    shape: vec![cols as u64, rows],
+                    ty,
+                    offset_bytes: 0,
+                    size_bytes: rows * (cols / ty.block_len() * ty.block_bytes()) as u64,
+                };
+                let shape = matrix_shape(&tensor);
+                let expected = DeviceBytes {
+                    quants: 4 * shape.quant_words() as u64,
+                    scales: 4 * shape.scale_words() as u64,
+                };
+                assert_eq!(DeviceBytes::of(&tensor), expected, "{ty} {cols} x {rows}");
+            }
+        }
+    }
 
     /// What the kernels see of a file's blocks is what the file means by them, however few blocks come
     /// at a time.

@@ -7,6 +7,7 @@ mod tensors;
 use burn::tensor::Device;
 use serde::{Deserialize, Deserializer, de::Error as _};
 
+pub(super) use self::layout::DeviceBytes;
 use self::{layout::format_of, modules::Loader, tensors::check_tensors};
 use super::{Compute, ModelConfig, Transformer, decoder::Decoder, kv_reservation::KvReservation};
 use crate::{

@@ -192,13 +192,7 @@ impl<'a, S: ByteSource> Loader<'a, S> {
         let fused = format!("blk.{layer}.attn_qkv");
         let (q, kv) = (self.config.q_dim(), self.config.kv_dim());
         if self.gguf.tensor(&format!("{fused}.weight")).is_some() {
-            let linear = self.linear(&fused).await?;
-            if self.config.qk_norm != QkNorm::Rows {
-                return Ok(Qkv::Fused(linear));
-            }
-            return Err(Error::UnsupportedModel(format!(
-                "tensor {fused}.weight, whose queries and keys are normalized apart"
-            )));
+            return Ok(Qkv::Fused(self.linear(&fused).await?));
         }
         let names = ["attn_q", "attn_k", "attn_v"].map(|part| format!("blk.{layer}.{part}"));
         let weights = names.each_ref().map(|name| format!("{name}.weight"));

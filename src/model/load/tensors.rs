@@ -85,6 +85,12 @@ impl Check<'_> {
             self.norm(&name("attn_norm"), dim)?;
         }
         if self.is_there(&name("attn_qkv.weight")) {
+            if config.qk_norm == QkNorm::Rows {
+                return Err(Error::UnsupportedModel(format!(
+                    "tensor {}, whose queries and keys are normalized apart",
+                    name("attn_qkv.weight")
+                )));
+            }
             self.linear(&name("attn_qkv"), [dim, q + 2 * kv])?;
         } else {
             self.linear(&name("attn_q"), [dim, q])?;

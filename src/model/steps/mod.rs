@@ -4,12 +4,13 @@
 mod graphs;
 mod greedy;
 mod sampled;
+mod scratch;
 
 use std::collections::BTreeMap;
 
 use burn::tensor::{DType, Device, Int, Tensor, TensorData, Transaction};
 
-pub(super) use self::graphs::first_kernels;
+pub(super) use self::{graphs::first_kernels, scratch::scratch_bytes};
 use self::{
     graphs::{DecodeGraphs, StepGraphs},
     greedy::Ready,
@@ -84,19 +85,12 @@ impl Steps {
         reservation: KvReservation,
     ) -> Steps {
         let device = compute.device();
-        let (kv_dim, pages) = (config.kv_dim(), reservation.pages);
         let kv = |_| reservation.memory(device);
         Steps {
             kv: config.layers.iter().map(kv).collect(),
-            widths: [
-                config.dim,
-                config.q_dim(),
-                kv_dim,
-                config.q_dim() + 2 * kv_dim,
-                config.ffn_dim,
-            ],
+            widths: scratch::widths(config),
             vocab: config.token_ids,
-            step: Step::new(MAX_TOKENS, MAX_BATCH * pages, device),
+            step: Step::new(MAX_TOKENS, MAX_BATCH * reservation.pages, device),
             ids: BTreeMap::new(),
             chosen: Some(upload(&[0; CHOSEN_IDS], device)),
             graphs: BTreeMap::new(),

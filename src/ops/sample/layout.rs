@@ -115,6 +115,12 @@ impl SamplerShape {
         self.mask_at() + self.set_words()
     }
 
+    /// Words of all that a sampler memory keeps.
+    pub fn words(self) -> usize {
+        self.params_words()
+            + self.slots * (self.account_words() + RING * super::result::RESULT_WORDS)
+    }
+
     pub(super) fn params_words(self) -> usize {
         self.slots * (CHOICE_WORDS + self.slot_words())
     }

@@ -2,11 +2,12 @@
 //! files. The browser tests start the real module through these types.
 
 import type { HeaderList } from "../protocol.js";
+import type { ModelInspection } from "../model_inspection.js";
 import type { ModelSource } from "../model_source/source.js";
 
 /** Compiles and starts the module; its start function runs once. */
 export default function init(options?: {
-  module_or_path?: string | URL | undefined;
+  module_or_path?: string | URL | BufferSource | undefined;
 }): Promise<unknown>;
 
 /** One answer of the engine. */
@@ -52,3 +53,11 @@ export class InpageEngine {
   activeGenerations(): number;
   free(): void;
 }
+
+/**
+ * Reads the header of the model in `source`; the options are those of `inspectModel` in the package, as an
+ * object of `load`, `sequences` and `maxBindingBytes`. Needs no GPU.
+ *
+ * @throws Error with a `code` if the bytes cannot be had or an option is wrong
+ */
+export function inspectModel(source: ModelSource, optionsJson: string): Promise<ModelInspection>;

@@ -1,0 +1,317 @@
+//! What a model is and what it would take of a GPU, told from its file's header. Fetches no tensor and
+//! asks for no device; what it says of loading comes from the code that loads.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::{
+    LoadOptions, ModelConfig,
+    config::{FeedForwardKind, Positions, QkNorm, Rope, Rotation, Scaling},
+    kv_reservation::KvReservation,
+    load::{DeviceBytes, plan},
+    steps::scratch_bytes,
+};
+use crate::{
+    Error,
+    ops::{kv_memory::KvFormat, step::PAGE_TOKENS},
+    weights::Gguf,
+};
+
+/// What a header says of a model. What this build does not understand is `None`; [`refusal`] says why.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ModelReport {
+    /// `general.name`.
+    pub name: Option<String>,
+    /// `general.architecture`.
+    pub architecture: Option<String>,
+    /// Elements of all tensors.
+    pub parameters: u64,
+    /// What the tensors are kept in, that with the most bytes first.
+    pub tensor_types: Vec<TensorTypeReport>,
+    /// Its sizes, if the architecture is known.
+    pub hyperparameters: Option<Hyperparameters>,
+    /// What it takes of a GPU.
+    pub memory: Option<MemoryReport>,
+}
+
+/// The tensors of one type.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TensorTypeReport {
+    /// ggml's name of the type.
+    #[serde(rename = "type")]
+    pub ty: &'static str,
+    /// How many.
+    pub tensors: usize,
+    /// Their elements.
+    pub elements: u64,
+    /// Their bytes in the file.
+    pub bytes: u64,
+}
+
+/// The sizes of a model.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Hyperparameters {
+    /// Longest sequence the model was made for, in tokens.
+    pub context_tokens: usize,
+    /// Layers.
+    pub layers: usize,
+    /// Width of the residual stream.
+    pub dim: usize,
+    /// Width of the feed-forward layers; of one expert, where there are experts.
+    pub ffn_dim: usize,
+    /// Query heads.
+    pub heads: usize,
+    /// Key and value heads.
+    pub kv_heads: usize,
+    /// Elements of a head.
+    pub head_dim: usize,
+    /// Rows of the embedding table.
+    pub vocab: usize,
+    /// The rotation of queries and keys; `None` where positions are learned vectors.
+    pub rope: Option<RopeReport>,
+    /// Layers whose tokens see only the last ones, by how many these are.
+    pub windows: Vec<WindowReport>,
+    /// The mixture of experts, if it is one.
+    pub experts: Option<ExpertsReport>,
+}
+
+/// A rotation.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RopeReport {
+    /// Base of the frequencies.
+    pub base: f32,
+    /// Base of layers with frequencies of their own.
+    pub local_base: Option<f32>,
+    /// Elements of each head that are rotated.
+    pub dims: usize,
+    /// Layers without any rotation.
+    pub unrotated_layers: usize,
+    /// `none`, `linear`, `yarn`, `longrope` or `llama3`.
+    pub scaling: &'static str,
+    /// How many times the context is as long, where the scaling says so.
+    pub factor: Option<f32>,
+    /// Context of the training, in tokens, where the scaling says so.
+    pub original_tokens: Option<usize>,
+}
+
+/// Layers with a sliding window.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct WindowReport {
+    /// A token sees that many tokens, itself included.
+    pub tokens: usize,
+    /// How many layers.
+    pub layers: usize,
+}
+
+/// A mixture of experts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ExpertsReport {
+    /// How many there are in a layer.
+    pub count: usize,
+    /// How many a token uses.
+    pub used: usize,
+}
+
+/// What a model takes of a GPU.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct MemoryReport {
+    /// Longest sequence that memory is reserved for, in tokens: never more than the model's own context.
+    pub context_tokens: usize,
+    /// How keys and values are kept.
+    pub kv_format: KvFormat,
+    /// Tokens of keys and values that all sequences share.
+    pub kv_pool_tokens: usize,
+    /// Weights, in the kernels' layout.
+    pub weight_bytes: u64,
+    /// Keys and values of all layers.
+    pub kv_bytes: u64,
+    /// What steps and samplers need besides, roughly.
+    pub scratch_bytes: u64,
+    /// All of these.
+    pub total_bytes: u64,
+    /// The largest part that a kernel has to see at once.
+    pub largest_buffer: BufferReport,
+}
+
+/// A buffer on the GPU.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct BufferReport {
+    /// A tensor's name, or `keys and values of a layer`.
+    pub name: String,
+    /// Its size.
+    pub bytes: u64,
+}
+
+/// Why this build does not load the model on a device whose kernels see `max_binding_bytes` of a
+/// buffer: the error of [`super::load()`]. `None` if it does, as far as the header tells.
+pub fn refusal(gguf: &Gguf, options: LoadOptions, max_binding_bytes: u64) -> Option<Error> {
+    plan(gguf, options, max_binding_bytes).err()
+}
+
+/// `options` with keys and values for so many sequences of the longest context; unchanged for models
+/// that this build does not know.
+pub fn for_sequences(gguf: &Gguf, options: LoadOptions, sequences: usize) -> LoadOptions {
+    let reserved = ModelConfig::from_gguf(gguf)
+        .and_then(|config| KvReservation::new(options, &config, u64::MAX));
+    let context_tokens = match reserved {
+        Ok(reservation) => reservation.context_tokens,
+        Err(_) => return options,
+    };
+    // No two sequences write to one page.
+    let tokens = context_tokens.next_multiple_of(PAGE_TOKENS);
+    LoadOptions {
+        kv_pool_tokens: Some(tokens.saturating_mul(sequences)),
+        ..options
+    }
+}
+
+/// What the header says, and what the model takes if it is loaded as `options` say.
+pub fn inspect(gguf: &Gguf, options: LoadOptions) -> ModelReport {
+    // A text of another type is told by `refusal`.
+    let text = |key: &str| gguf.metadata.str(key).ok().flatten().map(str::to_owned);
+    let config = ModelConfig::from_gguf(gguf).ok();
+    ModelReport {
+        name: text("general.name"),
+        architecture: text("general.architecture"),
+        parameters: gguf.tensors.iter().map(|it| it.element_count()).sum(),
+        tensor_types: tensor_types(gguf),
+        hyperparameters: config.as_ref().map(|it| hyperparameters(gguf, it)),
+        memory: config.and_then(|config| {
+            let reservation = KvReservation::new(options, &config, u64::MAX).ok()?;
+            Some(memory(gguf, &config, reservation))
+        }),
+    }
+}
+
+fn tensor_types(gguf: &Gguf) -> Vec<TensorTypeReport> {
+    let mut types = BTreeMap::new();
+    for tensor in &gguf.tensors {
+        let ty = tensor.ty.name();
+        let report = types.entry(ty).or_insert(TensorTypeReport {
+            ty,
+            tensors: 0,
+            elements: 0,
+            bytes: 0,
+        });
+        report.tensors += 1;
+        report.elements += tensor.element_count();
+        report.bytes += tensor.size_bytes;
+    }
+    let mut types: Vec<TensorTypeReport> = types.into_values().collect();
+    types.sort_by_key(|report| std::cmp::Reverse(report.bytes));
+    types
+}
+
+fn hyperparameters(gguf: &Gguf, config: &ModelConfig) -> Hyperparameters {
+    let mut windows = BTreeMap::new();
+    for tokens in config.layers.iter().filter_map(|layer| layer.window) {
+        *windows.entry(tokens).or_insert(0) += 1;
+    }
+    Hyperparameters {
+        context_tokens: config.context_tokens,
+        layers: config.layers.len(),
+        dim: config.dim,
+        ffn_dim: config.ffn_dim,
+        heads: config.heads,
+        kv_heads: config.kv_heads,
+        head_dim: config.head_dim,
+        vocab: config.vocab,
+        rope: match &config.positions {
+            Positions::Rotary(rope) => Some(rope_report(gguf, config, rope)),
+            Positions::Learned => None,
+        },
+        windows: windows
+            .into_iter()
+            .map(|(tokens, layers)| WindowReport { tokens, layers })
+            .collect(),
+        experts: match config.feed_forward {
+            FeedForwardKind::Experts(experts) => Some(ExpertsReport {
+                count: experts.count,
+                used: experts.used,
+            }),
+            FeedForwardKind::Gated(_) | FeedForwardKind::Plain(_) => None,
+        },
+    }
+}
+
+fn rope_report(gguf: &Gguf, config: &ModelConfig, rope: &Rope) -> RopeReport {
+    let (scaling, factor, original_tokens) = match rope.scaling {
+        // Its factors come as a tensor.
+        Scaling::None if gguf.tensor("rope_freqs.weight").is_some() => ("llama3", None, None),
+        Scaling::None => ("none", None, None),
+        Scaling::Linear { factor } => ("linear", Some(factor), None),
+        Scaling::Yarn {
+            factor,
+            original_tokens,
+            ..
+        } => ("yarn", Some(factor), Some(original_tokens)),
+        Scaling::Long {
+            original_tokens, ..
+        } => ("longrope", None, Some(original_tokens)),
+    };
+    let is_unrotated = |rotation: Rotation| rotation == Rotation::None;
+    let layers = config.layers.iter();
+    RopeReport {
+        base: rope.base,
+        local_base: rope.local_base,
+        dims: rope.dims,
+        unrotated_layers: layers.filter(|it| is_unrotated(it.rotation)).count(),
+        scaling,
+        factor,
+        original_tokens,
+    }
+}
+
+fn memory(gguf: &Gguf, config: &ModelConfig, reservation: KvReservation) -> MemoryReport {
+    let weight_bytes = gguf
+        .tensors
+        .iter()
+        .map(|it| DeviceBytes::of(it).sum())
+        .sum();
+    let kv_bytes = reservation.bytes();
+    let scratch_bytes = scratch_bytes(config, reservation);
+    let kv = BufferReport {
+        name: "keys and values of a layer".into(),
+        bytes: reservation.layer_bytes(),
+    };
+    let largest = weight_buffers(gguf, config);
+    MemoryReport {
+        context_tokens: reservation.context_tokens,
+        kv_format: reservation.format,
+        kv_pool_tokens: reservation.pages * PAGE_TOKENS,
+        weight_bytes,
+        kv_bytes,
+        scratch_bytes,
+        total_bytes: weight_bytes + kv_bytes + scratch_bytes,
+        largest_buffer: largest.fold(kv, |largest, buffer| match buffer.bytes > largest.bytes {
+            true => buffer,
+            false => largest,
+        }),
+    }
+}
+
+/// The largest buffer of every tensor, and of what is loaded as one matrix: queries, keys and values of
+/// one type.
+fn weight_buffers(gguf: &Gguf, config: &ModelConfig) -> impl Iterator<Item = BufferReport> {
+    let tensors = gguf.tensors.iter().map(|tensor| BufferReport {
+        name: tensor.name.clone(),
+        bytes: DeviceBytes::of(tensor).largest(),
+    });
+    let attentions = (0..config.layers.len()).map_while(|layer| {
+        let name = |part: &str| format!("blk.{layer}.{part}.weight");
+        let [q, k, v] = ["attn_q", "attn_k", "attn_v"].map(|part| gguf.tensor(&name(part)));
+        Some((q?, k?, v?))
+    });
+    let joined = attentions.filter_map(|(q, k, v)| {
+        let is_joined = q.ty == k.ty && k.ty == v.ty && config.qk_norm != QkNorm::Rows;
+        is_joined.then(|| BufferReport {
+            name: format!("{} with those of keys and values", q.name),
+            bytes: [q, k, v]
+                .map(|it| DeviceBytes::of(it).largest())
+                .iter()
+                .sum(),
+        })
+    });
+    tensors.chain(joined)
+}

@@ -1,0 +1,34 @@
+//! The memory that steps need besides weights, keys and values. Knows no device.
+
+use super::{BATCH_ROWS, MAX_BATCH, MAX_TOKENS};
+use crate::{
+    device::ALIVE,
+    model::{ModelConfig, config::FeedForwardKind, kv_reservation::KvReservation, slots::Slots},
+};
+
+/// Elements of a row of each of a step's tensors but the logits.
+pub(super) fn widths(config: &ModelConfig) -> [usize; 5] {
+    let (q, kv) = (config.q_dim(), config.kv_dim());
+    [config.dim, q, kv, q + 2 * kv, config.ffn_dim]
+}
+
+/// Bytes that the memory pool grows to, about: the room that the largest steps are recorded in, which
+/// the smaller ones share, the logits of batches, the samplers. Left out is what depends on the form
+/// of the kernels.
+pub fn scratch_bytes(config: &ModelConfig, reservation: KvReservation) -> u64 {
+    // In u64: a model that no device holds is told so, too.
+    let elements = |rows: usize, width: usize| rows as u64 * width as u64;
+    let mut room: u64 = widths(config)
+        .map(|width| elements(MAX_TOKENS, width))
+        .iter()
+        .sum();
+    if let FeedForwardKind::Experts(experts) = config.feed_forward {
+        room += experts.used as u64 * elements(MAX_TOKENS, config.ffn_dim + config.dim);
+    }
+    // Those after a step's last token, and those of each size of batch.
+    let logits_rows = 1 + BATCH_ROWS.iter().sum::<usize>();
+    let logits = elements(logits_rows, config.token_ids);
+    let samplers = Slots::shape(config.token_ids, reservation.context_tokens).words() as u64;
+    let block_tables = elements(MAX_BATCH, reservation.pages);
+    4 * (ALIVE as u64 * room + logits + samplers + block_tables)
+}

@@ -1,0 +1,135 @@
+//! What a tokenizer is, in words and numbers for people. Encodes nothing.
+
+use serde::Serialize;
+
+use super::Tokenizer;
+use crate::weights::Metadata;
+
+/// What a file's tokenizer is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TokenizerReport {
+    /// The kind, as `tokenizer.ggml.model` names it: `gpt2` (BPE), `llama` (SentencePiece BPE), `t5`
+    /// (SentencePiece unigram).
+    pub kind: Option<String>,
+    /// How text is cut before BPE: `tokenizer.ggml.pre`.
+    pub pre_tokenizer: Option<String>,
+    /// Number of tokens.
+    pub tokens: usize,
+    /// Start of text.
+    pub bos: Option<TokenReport>,
+    /// End of text.
+    pub eos: Option<TokenReport>,
+    /// Whether prompts are given the start of text.
+    pub adds_bos: bool,
+    /// Whether prompts are given the end of text.
+    pub adds_eos: bool,
+    /// All tokens that end a text or a turn, the end of text first.
+    pub ends: Vec<TokenReport>,
+    /// Tokens before the prefix, before the suffix and before what is asked for, if the model was made
+    /// to fill in the middle.
+    pub fill_in_middle: Option<[TokenReport; 3]>,
+    /// Whether the file says how conversations are written.
+    pub has_chat_template: bool,
+}
+
+/// One token.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TokenReport {
+    /// Its id.
+    pub id: u32,
+    /// Its text, as `logprobs` lists it.
+    pub text: String,
+}
+
+impl TokenizerReport {
+    /// Of a tokenizer that was built from these metadata.
+    pub fn of(tokenizer: &Tokenizer, metadata: &Metadata) -> TokenizerReport {
+        // Building it has read both as texts.
+        let text = |key: &str| metadata.str(key).ok().flatten().map(str::to_owned);
+        let token = |id: u32| TokenReport {
+            id,
+            text: tokenizer.token_label(id),
+        };
+        TokenizerReport {
+            kind: text("tokenizer.ggml.model"),
+            pre_tokenizer: text("tokenizer.ggml.pre"),
+            tokens: tokenizer.vocab_size(),
+            bos: tokenizer.bos_id().map(token),
+            eos: tokenizer.eos_id().map(token),
+            adds_bos: tokenizer.adds_bos(),
+            adds_eos: tokenizer.adds_eos(),
+            ends: tokenizer.eos_ids().iter().map(|&id| token(id)).collect(),
+            fill_in_middle: tokenizer.middle_ids().map(|ids| ids.map(token)),
+            has_chat_template: tokenizer.chat_template().is_some(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A byte-level vocabulary of three letters and these special tokens.
+    fn metadata(special: &[&str]) -> Metadata {
+        let letters = ["a", "b", "ab"].map(String::from);
+        let special = special.iter().map(|text| (*text).to_owned());
+        let texts: Vec<String> = letters.into_iter().chain(special).collect();
+        let kinds = texts.iter().map(|text| if text.len() > 2 { 3 } else { 1 });
+        let kinds: Vec<i32> = kinds.collect();
+        let mut metadata = Metadata::new();
+        metadata.insert("tokenizer.ggml.model", "gpt2");
+        metadata.insert("tokenizer.ggml.pre", "qwen2");
+        metadata.insert("tokenizer.ggml.tokens", texts);
+        metadata.insert("tokenizer.ggml.token_type", kinds);
+        metadata.insert("tokenizer.ggml.merges", vec!["a b".to_owned()]);
+        metadata
+    }
+
+    #[test]
+    fn a_tokenizer_is_told_by_its_kind_and_its_special_tokens() {
+        let mut metadata = metadata(&[
+            "<|endoftext|>",
+            "<|im_end|>",
+            "<|fim_prefix|>",
+            "<|fim_suffix|>",
+            "<|fim_middle|>",
+        ]);
+        metadata.insert("tokenizer.ggml.bos_token_id", 3u32);
+        metadata.insert("tokenizer.ggml.eos_token_id", 4u32);
+        metadata.insert("tokenizer.ggml.add_bos_token", true);
+        metadata.insert("tokenizer.chat_template", "{{ messages }}");
+        let tokenizer = Tokenizer::from_gguf(&metadata).unwrap();
+        let token = |id, text: &str| TokenReport {
+            id,
+            text: text.to_owned(),
+        };
+        let [bos, eos] = [token(3, "<|endoftext|>"), token(4, "<|im_end|>")];
+        let expected = TokenizerReport {
+            kind: Some("gpt2".to_owned()),
+            pre_tokenizer: Some("qwen2".to_owned()),
+            tokens: 8,
+            bos: Some(bos.clone()),
+            eos: Some(eos.clone()),
+            adds_bos: true,
+            adds_eos: false,
+            ends: vec![eos, bos],
+            fill_in_middle: Some([
+                token(5, "<|fim_prefix|>"),
+                token(6, "<|fim_suffix|>"),
+                token(7, "<|fim_middle|>"),
+            ]),
+            has_chat_template: true,
+        };
+        assert_eq!(TokenizerReport::of(&tokenizer, &metadata), expected);
+    }
+
+    #[test]
+    fn what_a_tokenizer_has_not_is_not_told() {
+        let metadata = metadata(&[]);
+        let tokenizer = Tokenizer::from_gguf(&metadata).unwrap();
+        let report = TokenizerReport::of(&tokenizer, &metadata);
+        assert_eq!((report.tokens, report.ends.len()), (3, 0));
+        assert!(report.bos.is_none() && report.eos.is_none());
+        assert!(report.fill_in_middle.is_none() && !report.has_chat_template);
+    }
+}

@@ -1,0 +1,208 @@
+//! `inpage inspect` as a shell runs it: what it says, how it ends, and how little it reads.
+
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { root } from "../../scripts/process.mjs";
+import { startModelServer } from "../browser/model_server.mjs";
+
+const TALES = join(root, "www/models/tales.gguf");
+const LLAMA = join(root, "tests/parity/models/llama.gguf");
+const QWEN3MOE = join(root, "tests/parity/models/qwen3moe-Q8_0.gguf");
+
+let folder;
+before(() => {
+  folder = mkdtempSync(join(tmpdir(), "inpage-inspect-"));
+});
+after(() => rmSync(folder, { recursive: true, force: true }));
+
+/** Runs the command; gives its exit status and what it wrote. */
+function inspect(...args) {
+  const command = [join(root, "www/bin/inpage.mjs"), "inspect", ...args];
+  return new Promise((resolve) => {
+    execFile(process.execPath, command, (error, stdout, stderr) => {
+      resolve({ status: error?.code ?? 0, stdout, stderr });
+    });
+  });
+}
+
+async function report(...args) {
+  const { status, stdout, stderr } = await inspect("--json", ...args);
+  assert.equal(stderr, "");
+  return { status, ...JSON.parse(stdout) };
+}
+
+/** A file of these bytes. */
+function fileOf(name, bytes) {
+  const path = join(folder, name);
+  writeFileSync(path, bytes);
+  return path;
+}
+
+/** `bytes` with the first `from` behind the first `after` replaced by as many bytes. */
+function replaced(bytes, after, from, to) {
+  const copy = Buffer.from(bytes);
+  copy.write(to, copy.indexOf(from, copy.indexOf(after) + after.length));
+  return copy;
+}
+
+test("a local file is told in numbers", async () => {
+  const told = await report(LLAMA, "--context", "100", "--pool", "100");
+  assert.equal(told.status, 0);
+  assert.ok(told.runs && told.refusal === null);
+  assert.equal(told.file_bytes, statSync(LLAMA).size);
+  assert.deepEqual(
+    told.devices.map((device) => device.max_binding_bytes),
+    [2 ** 27, 2 ** 31 - 4],
+  );
+  const { model, tokenizer } = told;
+  assert.equal(model.architecture, "llama");
+  assert.equal(model.parameters, 115_008);
+  assert.deepEqual(model.tensor_types, [
+    { type: "F16", tensors: 16, elements: 114_688, bytes: 229_376 },
+    { type: "F32", tensors: 5, elements: 320, bytes: 1280 },
+  ]);
+  assert.equal(model.hyperparameters.kv_heads, 2);
+  assert.equal(model.hyperparameters.rope.scaling, "none");
+  assert.equal(model.memory.kv_bytes, 2 * 128 * 64 * 2);
+  assert.equal(model.memory.kv_format, "f16");
+  assert.equal(tokenizer.kind, "gpt2");
+  assert.equal(tokenizer.pre_tokenizer, "llama-bpe");
+  assert.deepEqual(tokenizer.bos, { id: 281, text: "<|begin_of_text|>" });
+  assert.ok(tokenizer.adds_bos && !tokenizer.has_chat_template);
+});
+
+test("a local file is told in words", async () => {
+  const { status, stdout } = await inspect(QWEN3MOE, "--kv-format", "q8_0", "--sequences", "3");
+  assert.equal(status, 0);
+  for (const line of [
+    /^architecture +"qwen3moe"$/m,
+    /^tensor types +Q8_0 +15 tensors +167\.9 k elements +174\.3 KiB$/m,
+    /^layers +2 of width 64, feed-forward 32 in each of 8 experts, 2 used$/m,
+    /^positions +rope of 32 elements, base 1000000$/m,
+    /^tokenizer +gpt2, pre-tokenizer "qwen2", \d+ tokens, no chat template$/m,
+    // Two layers of three times two pages of 64 tokens of two times two blocks of 36 bytes.
+    /^ {2}keys, values +108\.0 KiB for 384 tokens as q8_0$/m,
+    /^ {2}buffers to +128\.0 MiB: runs$/m,
+    /^It runs \(inpage \d+\.\d+\.\d+\)\.$/m,
+  ]) {
+    assert.match(stdout, line);
+  }
+});
+
+test("options choose what a load would choose", async () => {
+  const { model } = await report(TALES, "--context", "512", "--sequences", "4");
+  assert.equal(model.memory.context_tokens, 512);
+  assert.equal(model.memory.kv_pool_tokens, 2048);
+  const least = await report(TALES, "--max-binding", "100000");
+  assert.equal(least.status, 1);
+  assert.equal(least.refusal.code, "unsupported_model");
+  assert.match(least.refusal.message, /this device's kernels see 100000 at most/);
+  assert.ok(least.model.memory.largest_buffer.bytes > 100_000);
+});
+
+test("over HTTP the header is fetched, not the model", async () => {
+  // Longer than what the sockets in between hold.
+  const bytes = Buffer.concat([readFileSync(TALES), Buffer.alloc(64 << 20)]);
+  const state = { bytes, etag: '"1"' };
+  const server = await startModelServer(state);
+  try {
+    const told = await report(server.url);
+    assert.ok(told.runs);
+    assert.equal(told.file_bytes, bytes.length);
+    assert.ok(state.requests.every((range) => /^bytes=\d+-\d+$/.test(range)));
+    assert.ok(state.sentBytes < 1 << 20, `${state.sentBytes} bytes`);
+    const local = await report(TALES);
+    assert.deepEqual(told.model, local.model);
+    assert.deepEqual(told.tokenizer, local.tokenizer);
+  } finally {
+    await server.close();
+  }
+});
+
+test("a server without ranges is broken off", async () => {
+  const bytes = Buffer.concat([readFileSync(TALES), Buffer.alloc(64 << 20)]);
+  const state = { bytes, ranges: false };
+  const server = await startModelServer(state);
+  try {
+    assert.ok((await report(server.url)).runs);
+    assert.deepEqual(state.requests, ["bytes=0-262143"]);
+    // What is on its way when the connection ends was sent as well.
+    assert.ok(state.sentBytes < 16 << 20, `${state.sentBytes} bytes`);
+  } finally {
+    await server.close();
+  }
+});
+
+test("what a server does not give is an unreadable file", async () => {
+  const state = { bytes: readFileSync(LLAMA), status: 404 };
+  const server = await startModelServer(state);
+  try {
+    const missing = await inspect(server.url);
+    assert.equal(missing.status, 2);
+    assert.match(missing.stderr, /answered 404 Not Found/);
+    assert.equal(missing.stdout, "");
+    Object.assign(state, { status: undefined, ranges: false, hideLength: true });
+    const sizeless = await inspect(server.url);
+    assert.equal(sizeless.status, 2);
+    assert.match(sizeless.stderr, /does not tell the size of the file/);
+  } finally {
+    await server.close();
+  }
+  const gone = await inspect(server.url);
+  assert.equal(gone.status, 2);
+  assert.match(gone.stderr, /fetch failed \(.+\)/);
+});
+
+test("a model that does not run is told with the error of a load", async () => {
+  const llama = readFileSync(LLAMA);
+  const cases = [
+    ["mamba.gguf", replaced(llama, "general.architecture", "llama", "mamba"), "unsupported_model"],
+    ["tokenizer.gguf", replaced(llama, "tokenizer.ggml.pre", "llama-bpe", "llama-xyz")],
+    ["lacking.gguf", replaced(llama, "blk.1.", "ffn_up", "ffn_xx"), "invalid_model_file"],
+    ["cut.gguf", llama.subarray(0, 100_000), "invalid_model_file"],
+    ["header.gguf", llama.subarray(0, 1000), "invalid_model_file"],
+    ["page.html", Buffer.from("<!doctype html><title>Log in</title>"), "invalid_model_file"],
+  ];
+  const messages = [
+    /^unsupported model: architecture "mamba"; this build runs llama, /,
+    /^unsupported model: .*llama-xyz/,
+    /^invalid model file: tensor blk\.1\.ffn_up\.weight is missing$/,
+    /^invalid model file: tensor .* past the end of the file of 100000 bytes/,
+    /^invalid model file: .*the file ends|bytes of the file remain/,
+    /^invalid model file: it starts with "<!do", not "GGUF"$/,
+  ];
+  for (const [index, [name, bytes, code = "unsupported_model"]] of cases.entries()) {
+    const told = await report(fileOf(name, bytes));
+    assert.equal(told.status, 1, name);
+    assert.equal(told.runs, false);
+    assert.equal(told.refusal.code, code);
+    assert.match(told.refusal.message, messages[index]);
+  }
+  const unknown = await inspect(join(folder, "mamba.gguf"));
+  assert.equal(unknown.status, 1);
+  assert.match(unknown.stdout, /^parameters +115\.0 k$/m);
+  assert.match(unknown.stdout, /^It does not run: unsupported model: architecture "mamba"/m);
+});
+
+test("wrong usage and files that cannot be opened are told apart from models", async () => {
+  for (const [args, said] of [
+    [[], /one file or URL is needed/],
+    [[LLAMA, TALES], /one file or URL is needed/],
+    [[LLAMA, "--context", "none"], /--context takes a whole number of at least 1, not none/],
+    [[LLAMA, "--pool", "0"], /--pool takes a whole number/],
+    [[LLAMA, "--kv-format", "q4_0"], /--kv-format is f32, f16 or q8_0, not q4_0/],
+    [[LLAMA, "--pool", "64", "--sequences", "2"], /exclude each other/],
+    [[LLAMA, "--gpu"], /--gpu/],
+    [[join(folder, "none.gguf")], /ENOENT/],
+    [[folder], /is not a file/],
+  ]) {
+    const { status, stdout, stderr } = await inspect(...args);
+    assert.equal(status, 2, args.join(" "));
+    assert.equal(stdout, "");
+    assert.match(stderr, said);
+  }
+});

@@ -1,0 +1,108 @@
+//! `inpage inspect`: arguments in, report and exit status out. What a header means is the wasm module's
+//! business; how a report is printed is `report_text.mjs`'s.
+
+import { readFile } from "node:fs/promises";
+import { parseArgs } from "node:util";
+import { openHead } from "../dist/model_source/head_source.js";
+import init, { inspectModel } from "../dist/wasm/inpage.js";
+import { openFile } from "./file_source.mjs";
+import { reportText } from "./report_text.mjs";
+
+export const USAGE = `Usage: inpage inspect FILE_OR_URL [options]
+
+Tells what a GGUF model is, what it takes of a GPU and whether this version runs it. Reads only the
+file's header, over HTTP too.
+
+  --context N          longest sequence, in tokens (the model's own, at most 4096)
+  --kv-format FORMAT   how keys and values are kept: f32, f16 (default), q8_0
+  --sequences N        keys and values for N sequences of the whole context
+  --pool N             keys and values for N tokens of all sequences (4096)
+  --max-binding BYTES  maxStorageBufferBindingSize of the device in question
+  --json               the report as JSON
+
+Exit status: 0 it runs, 1 it does not, 2 wrong usage or an unreadable file.
+`;
+
+const RUNS = 0;
+const DOES_NOT_RUN = 1;
+const NO_ANSWER = 2;
+
+const OPTIONS = {
+  context: { type: "string" },
+  "kv-format": { type: "string" },
+  sequences: { type: "string" },
+  pool: { type: "string" },
+  "max-binding": { type: "string" },
+  json: { type: "boolean" },
+  help: { type: "boolean", short: "h" },
+};
+
+/** Runs the command; gives the exit status. */
+export async function inspect(args) {
+  let request;
+  try {
+    request = requestOf(args);
+  } catch (error) {
+    process.stderr.write(`inpage inspect: ${error.message}\n\n${USAGE}`);
+    return NO_ANSWER;
+  }
+  if (request.help) {
+    process.stdout.write(USAGE);
+    return RUNS;
+  }
+  let report;
+  try {
+    report = await reportOn(request.place, request.options);
+  } catch (error) {
+    const cause = error.cause instanceof Error ? ` (${error.cause.message})` : "";
+    process.stderr.write(`inpage inspect: ${error.message}${cause}\n`);
+    return NO_ANSWER;
+  }
+  process.stdout.write(
+    request.json ? `${JSON.stringify(report, undefined, 2)}\n` : reportText(report),
+  );
+  return report.runs ? RUNS : DOES_NOT_RUN;
+}
+
+/** @throws Error naming the wrong argument */
+function requestOf(args) {
+  const { values, positionals } = parseArgs({ args, options: OPTIONS, allowPositionals: true });
+  if (values.help) return { help: true };
+  if (positionals.length !== 1) throw new Error("one file or URL is needed");
+  const number = (name) => {
+    const text = values[name];
+    if (text === undefined) return undefined;
+    if (!/^[1-9]\d{0,14}$/.test(text)) {
+      throw new Error(`--${name} takes a whole number of at least 1, not ${text}`);
+    }
+    return Number(text);
+  };
+  const format = values["kv-format"];
+  if (format !== undefined && !["f32", "f16", "q8_0"].includes(format)) {
+    throw new Error(`--kv-format is f32, f16 or q8_0, not ${format}`);
+  }
+  if (values.sequences !== undefined && values.pool !== undefined) {
+    throw new Error("--sequences and --pool exclude each other");
+  }
+  const load = {
+    contextTokens: number("context"),
+    kvFormat: format,
+    kvPoolTokens: number("pool"),
+  };
+  const options = { load, sequences: number("sequences"), maxBindingBytes: number("max-binding") };
+  return { place: positionals[0], options, json: values.json === true };
+}
+
+async function reportOn(place, options) {
+  const open = /^https?:\/\//i.test(place)
+    ? openHead(place, new AbortController().signal)
+    : openFile(place);
+  const source = await open;
+  try {
+    const module = new URL("../dist/wasm/inpage_bg.wasm", import.meta.url);
+    await init({ module_or_path: await readFile(module) });
+    return await inspectModel(source, JSON.stringify(options));
+  } finally {
+    await source.close();
+  }
+}

@@ -1,0 +1,96 @@
+//! What `inspectModel` and `inpage inspect --json` tell, as TypeScript sees it. Rust fills it in.
+
+/** What a model is, what it takes of a GPU, whether it runs. */
+export interface ModelInspection {
+  /** The version of inpage. */
+  version: string;
+  file_bytes: number;
+  /** This build runs the model, as far as the header tells. */
+  runs: boolean;
+  /** The error that a load would fail with. */
+  refusal: ModelRefusal | null;
+  /** By the largest part of a buffer that kernels see on a device; the last one decides. */
+  devices: { max_binding_bytes: number; refusal: ModelRefusal | null }[];
+  /** `null` if the header cannot be read. */
+  model: InspectedModel | null;
+  /** `null` if there is none that this build knows. */
+  tokenizer: InspectedTokenizer | null;
+}
+
+export interface ModelRefusal {
+  /** `unsupported_model`, `invalid_model_file` or `out_of_memory`. */
+  code: string;
+  message: string;
+}
+
+export interface InspectedModel {
+  name: string | null;
+  architecture: string | null;
+  /** Elements of all tensors. */
+  parameters: number;
+  /** That with the most bytes first. */
+  tensor_types: { type: string; tensors: number; elements: number; bytes: number }[];
+  /** `null` if the architecture is unknown. */
+  hyperparameters: {
+    context_tokens: number;
+    layers: number;
+    dim: number;
+    /** Of one expert, where there are experts. */
+    ffn_dim: number;
+    heads: number;
+    kv_heads: number;
+    head_dim: number;
+    vocab: number;
+    /** `null` where positions are learned vectors. */
+    rope: {
+      base: number;
+      /** Of layers with frequencies of their own. */
+      local_base: number | null;
+      /** Elements of each head that are rotated. */
+      dims: number;
+      unrotated_layers: number;
+      scaling: "none" | "linear" | "yarn" | "longrope" | "llama3";
+      factor: number | null;
+      original_tokens: number | null;
+    } | null;
+    /** Layers whose tokens see only the last ones, by how many these are. */
+    windows: { tokens: number; layers: number }[];
+    experts: { count: number; used: number } | null;
+  } | null;
+  /** Of the GPU; `null` if the sizes are unknown. */
+  memory: {
+    /** Longest sequence; never more than the model's own context. */
+    context_tokens: number;
+    kv_format: "f32" | "f16" | "q8_0";
+    /** Tokens of keys and values that all sequences share. */
+    kv_pool_tokens: number;
+    weight_bytes: number;
+    kv_bytes: number;
+    /** Roughly. */
+    scratch_bytes: number;
+    total_bytes: number;
+    /** The largest part that a kernel has to see at once. */
+    largest_buffer: { name: string; bytes: number };
+  } | null;
+}
+
+export interface InspectedToken {
+  id: number;
+  text: string;
+}
+
+export interface InspectedTokenizer {
+  /** `gpt2` (BPE), `llama` (SentencePiece BPE) or `t5` (SentencePiece unigram). */
+  kind: string | null;
+  pre_tokenizer: string | null;
+  tokens: number;
+  bos: InspectedToken | null;
+  eos: InspectedToken | null;
+  adds_bos: boolean;
+  adds_eos: boolean;
+  /** All that end a text or a turn, `eos` first. */
+  ends: InspectedToken[];
+  /** Before the prefix, before the suffix and before what is asked for. */
+  fill_in_middle: [InspectedToken, InspectedToken, InspectedToken] | null;
+  has_chat_template: boolean;
+}

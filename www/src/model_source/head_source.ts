@@ -1,0 +1,91 @@
+//! The beginning of a file behind a URL, read in order and no further than asked: by HTTP ranges, or from
+//! an answer that is broken off where a server knows none. Stores nothing.
+
+import { type FileVersion, rangeSource } from "./http.js";
+import { type ModelSource, checkRange } from "./source.js";
+
+/** As much as the first read of a header asks for. */
+const FIRST_BYTES = 256 * 1024;
+
+/** A source whose reads follow one another from the start of the file on. */
+export interface HeadSource extends ModelSource {
+  /** Bytes that came over the network. */
+  readonly fetchedBytes: number;
+  /** Ends what is still being sent. */
+  close(): Promise<void>;
+}
+
+/** @throws TypeError naming the URL and what the server answered */
+export async function openHead(url: string, signal: AbortSignal): Promise<HeadSource> {
+  const headers = { range: `bytes=0-${FIRST_BYTES - 1}` };
+  const response = await fetch(url, { headers, signal, cache: "no-store" });
+  if (response.status !== 206) return streamedHead(url, response);
+  const range = /^bytes 0-\d+\/(\d+)$/.exec(response.headers.get("content-range") ?? "");
+  if (range === null) {
+    // Another origin may hide the size of the file, but not the length of a whole answer.
+    await response.body?.cancel();
+    return streamedHead(url, await fetch(url, { signal, cache: "no-store" }));
+  }
+  const version: FileVersion = {
+    etag: response.headers.get("etag"),
+    lastModified: response.headers.get("last-modified"),
+    sizeBytes: Number(range[1]),
+  };
+  const first = new Uint8Array(await response.arrayBuffer());
+  const rest = rangeSource(url, version, signal);
+  let fetchedBytes = first.length;
+  return {
+    size: rest.size,
+    get fetchedBytes() {
+      return fetchedBytes;
+    },
+    async read(offset, length) {
+      if (offset + length <= first.length) return first.subarray(offset, offset + length);
+      fetchedBytes += length;
+      return rest.read(offset, length);
+    },
+    close: () => Promise.resolve(),
+  };
+}
+
+/** From an answer that has the whole file. */
+async function streamedHead(url: string, response: Response): Promise<HeadSource> {
+  if (!response.ok || response.body === null) {
+    await response.body?.cancel();
+    throw new TypeError(`${url} answered ${response.status} ${response.statusText}`.trim());
+  }
+  const length = response.headers.get("content-length");
+  if (length === null || (response.headers.get("content-encoding") ?? "identity") !== "identity") {
+    await response.body.cancel();
+    throw new TypeError(`${url} does not tell the size of the file, and sends no ranges of it`);
+  }
+  const reader = (response.body as ReadableStream<Uint8Array<ArrayBuffer>>).getReader();
+  let fetchedBytes = 0;
+  // What has arrived and was not read.
+  let pieces: Uint8Array<ArrayBuffer>[] = [];
+  let readBytes = 0;
+  const source: HeadSource = {
+    size: Number(length),
+    get fetchedBytes() {
+      return fetchedBytes;
+    },
+    async read(offset, length) {
+      checkRange(source, offset, length);
+      if (offset !== readBytes) throw new RangeError(`${url} can only be read in order`);
+      while (fetchedBytes < offset + length) {
+        const { done, value } = await reader.read();
+        if (done) {
+          throw new TypeError(`${url} ended after ${fetchedBytes} of ${source.size} bytes`);
+        }
+        pieces.push(value);
+        fetchedBytes += value.length;
+      }
+      readBytes += length;
+      const joined = new Uint8Array(await new Blob(pieces).arrayBuffer());
+      pieces = [joined.subarray(length)];
+      return joined.subarray(0, length);
+    },
+    close: () => reader.cancel().catch(() => {}),
+  };
+  return source;
+}
