@@ -2,14 +2,18 @@
 //! the GPU.
 
 pub mod blocks;
+pub mod files;
 pub mod gguf;
 pub mod source;
 
 pub use blocks::{TensorType, dequantize, quantize, split_blocks};
+#[cfg(not(target_arch = "wasm32"))]
+pub use files::LocalFiles;
+pub use files::ModelFiles;
 pub use gguf::{Gguf, GgufWriter, Metadata, MetadataArray, MetadataValue, TensorInfo};
 #[cfg(not(target_arch = "wasm32"))]
 pub use source::FileSource;
-pub use source::{ByteSource, BytesSource};
+pub use source::{ByteSource, BytesSource, JoinedSource};
 
 #[cfg(test)]
 mod shared_models_tests;

@@ -3,6 +3,7 @@
 
 mod header;
 mod metadata;
+pub mod split;
 mod tensor;
 mod writer;
 
@@ -50,6 +51,29 @@ impl Gguf {
     /// run, both naming the offence; what `source` fails with.
     pub async fn read<S: ByteSource>(source: &S) -> Result<Gguf> {
         header::read(source).await
+    }
+
+    /// A description of tensors that are not in a file of this form, or not in one alone.
+    ///
+    /// # Errors
+    /// [`Error::InvalidModelFile`] naming a tensor that occurs twice.
+    pub(crate) fn of(metadata: Metadata, tensors: Vec<TensorInfo>) -> Result<Gguf> {
+        let mut index_of = HashMap::new();
+        for (index, tensor) in tensors.iter().enumerate() {
+            if index_of.insert(tensor.name.clone(), index).is_some() {
+                return Err(Error::InvalidModelFile(format!(
+                    "two tensors are named {}",
+                    quoted(&tensor.name)
+                )));
+            }
+        }
+        Ok(Gguf {
+            version: 3,
+            alignment_bytes: alignment_bytes(&metadata)?,
+            metadata,
+            tensors,
+            index_of,
+        })
     }
 
     /// The tensor of this name.
