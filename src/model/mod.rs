@@ -3,11 +3,13 @@
 mod architectures;
 mod attention;
 pub mod causal;
+mod checkpoint;
 mod compute;
 pub mod config;
 pub mod decoder;
 mod experts;
 mod feed_forward;
+mod hugging_face;
 mod kv_reservation;
 mod linear;
 mod load;
@@ -19,9 +21,11 @@ mod steps;
 mod transformer;
 
 pub use causal::{CausalModel, SampledRow, SequenceKv};
+pub use checkpoint::{Checkpoint, CheckpointSource};
 pub use compute::Compute;
 pub use config::ModelConfig;
 pub use experts::ExpertFeedForward;
+pub use hugging_face::Quantize;
 pub use linear::Norm;
 pub use load::{LoadOptions, formats, load};
 pub use sampling_defaults::sampling_defaults;

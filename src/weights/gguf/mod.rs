@@ -4,7 +4,7 @@
 mod header;
 mod metadata;
 pub mod split;
-mod tensor;
+pub(super) mod tensor;
 mod writer;
 
 pub use metadata::{Metadata, MetadataArray, MetadataValue};
@@ -94,7 +94,7 @@ fn alignment_bytes(metadata: &Metadata) -> Result<u64> {
 }
 
 /// A name out of a file for messages: escaped and cut, since a hostile file chooses it.
-fn quoted(name: &str) -> String {
+pub(super) fn quoted(name: &str) -> String {
     const MAX_CHARS: usize = 80;
     let mut shown: String = name.chars().take(MAX_CHARS).collect();
     if shown.len() < name.len() {
