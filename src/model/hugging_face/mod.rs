@@ -123,3 +123,6 @@ fn recipe(
         origin: Origin::Stored(origin, plus),
     }
 }
+
+#[cfg(test)]
+mod tests;

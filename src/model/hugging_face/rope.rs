@@ -17,6 +17,8 @@ struct Rope {
     local_base: Option<f64>,
     /// `default` without scaling.
     kind: String,
+    /// Of each head.
+    rotated_part: f64,
     scaling: Option<Config>,
 }
 
@@ -47,6 +49,10 @@ impl Rope {
             local_base: config
                 .number("rope_local_base_freq")?
                 .or(within(&local, "rope_theta")?),
+            rotated_part: config
+                .number("partial_rotary_factor")?
+                .or(within(&scaling, "partial_rotary_factor")?)
+                .unwrap_or(1.0),
             kind: kind.unwrap_or("default").to_owned(),
             scaling,
         })
@@ -78,7 +84,7 @@ pub fn add(metadata: &mut Metadata, architecture: &str, config: &Config) -> Resu
     if let Some(base) = rope.local_base {
         add("freq_base_swa", number(base));
     }
-    let part = config.number("partial_rotary_factor")?.unwrap_or(1.0);
+    let part = rope.rotated_part;
     let dims = f64::from(config.head_dim()?) * part;
     add("dimension_count", (dims as u32).into());
     let Some(scaling) = &rope.scaling else {

@@ -2,7 +2,7 @@
 //! files. The browser tests start the real module through these types.
 
 import type { HeaderList } from "../protocol.js";
-import type { ModelSource } from "../model_source/source.js";
+import type { ModelFiles } from "../model_source/source.js";
 
 /** Compiles and starts the module; its start function runs once. */
 export default function init(options?: {
@@ -34,9 +34,9 @@ export class InpageEngine {
     loadOptionsJson: string,
     onPanic: (message: string) => void,
   ): InpageEngine;
-  /** Asks for the GPU device, reads the model from `source`, makes it ready. */
+  /** Asks for the GPU device, reads the model from `files`, makes it ready. */
   load(
-    source: ModelSource,
+    files: ModelFiles,
     onProgress: (loadedBytes: number, totalBytes: number) => void,
   ): Promise<void>;
   /** Tells the endpoint that the load failed before `load` was called (download, file). */
