@@ -1,7 +1,7 @@
 //! Measures inpage on this machine: what a launch costs the CPU, what the kernels reach of the
 //! memory's bandwidth and of the arithmetic, what a model reaches of that floor. Prints a line for each measure.
 //!
-//! `cargo run --release --example bench -- [launch|kernels|model] [--model FILE.gguf]
+//! `cargo run --release --example bench -- [launch|kernels|model] [--model FILE.gguf|FOLDER]
 //! [--device cpu|gpu] [--size small|large] [--tokens N] [--contexts N,N,...] [--batches N,N,...] [--json]`
 
 #[path = "bench/decode.rs"]

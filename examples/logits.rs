@@ -1,18 +1,21 @@
 //! Writes the logits of a model after given token ids as a NumPy file:
-//! `cargo run --release --example logits -- --model FILE.gguf --ids 1,2,3 [--device cpu|gpu]
-//! [--kv-format f16|f32|q8_0] [--all] --out F.npy`
+//! `cargo run --release --example logits -- --model FILE.gguf|FOLDER --ids 1,2,3 [--device cpu|gpu]
+//! [--kv-format f16|f32|q8_0] [--quantize TYPE] [--all] --out F.npy`
 
 use std::{io::Write, process::ExitCode};
 
 use inpage::{
     device::{Gpu, GpuOptions},
-    model::{CausalModel, Compute, LoadOptions, SequenceKv, formats, load},
+    model::{
+        CausalModel, Checkpoint, Compute, LoadOptions, Precision, Quantize, SequenceKv, formats,
+        load,
+    },
     ops::{kv_memory::KvFormat, self_test},
-    weights::{FileSource, Gguf},
+    weights::LocalFiles,
 };
 
-const USAGE: &str = "usage: logits --model FILE.gguf --ids 1,2,3 [--device cpu|gpu] [--kv-format f16|f32|q8_0] \
-     [--all] --out F.npy";
+const USAGE: &str = "usage: logits --model FILE.gguf|FOLDER --ids 1,2,3 [--device cpu|gpu] [--kv-format f16|f32|q8_0] \
+     [--quantize none|q8_0|q4_0|...] [--all] --out F.npy";
 
 struct Arguments {
     model: String,
@@ -20,6 +23,7 @@ struct Arguments {
     gpu: bool,
     all: bool,
     kv_format: KvFormat,
+    quantize: Quantize,
     out: String,
 }
 
@@ -28,6 +32,7 @@ fn parse() -> Result<Arguments, String> {
     let (mut gpu, mut all) = (true, false);
     // What is compared with references should be exact.
     let mut kv_format = KvFormat::F32;
+    let mut quantize = Quantize::default();
     let mut arguments = std::env::args().skip(1);
     while let Some(name) = arguments.next() {
         let mut value = || arguments.next().ok_or(format!("{name} wants a value"));
@@ -47,6 +52,12 @@ fn parse() -> Result<Arguments, String> {
                 kv_format = KvFormat::from_name(&format)
                     .ok_or(format!("--kv-format is f16, f32 or q8_0, not {format}"))?;
             }
+            "--quantize" => {
+                let ty = value()?;
+                quantize = Quantize::from_name(&ty).ok_or(format!(
+                    "--quantize is none or a type such as q4_0, not {ty}"
+                ))?;
+            }
             "--ids" => {
                 let parsed: Result<Vec<u32>, _> =
                     value()?.split(',').map(|id| id.trim().parse()).collect();
@@ -64,24 +75,26 @@ fn parse() -> Result<Arguments, String> {
         gpu,
         all,
         kv_format,
+        quantize,
     })
 }
 
 async fn run(arguments: Arguments) -> Result<(), Box<dyn std::error::Error>> {
-    let source = FileSource::open(&arguments.model)?;
-    let gguf = Gguf::read(&source).await?;
+    let options = LoadOptions {
+        context_tokens: Some(arguments.ids.len()),
+        kv_format: arguments.kv_format,
+        kv_pool_tokens: Some(arguments.ids.len()),
+        quantize: arguments.quantize,
+        precision: Precision::F32,
+    };
+    let files = LocalFiles::at(&arguments.model)?;
+    let Checkpoint { gguf, source } = Checkpoint::open(&files, &options).await?;
     let compute = if arguments.gpu {
         let gpu = Gpu::request(GpuOptions::default()).await?;
         let variant = self_test::exact_variant(&gpu, &formats(&gguf), arguments.kv_format).await?;
         Compute::Gpu { gpu, variant }
     } else {
         Compute::cpu()
-    };
-    let options = LoadOptions {
-        context_tokens: Some(arguments.ids.len()),
-        kv_format: arguments.kv_format,
-        kv_pool_tokens: Some(arguments.ids.len()),
-        ..LoadOptions::default()
     };
     let mut model = load(compute, &gguf, &source, options, |_, _| ()).await?;
     if let Some(id) = arguments

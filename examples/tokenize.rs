@@ -6,15 +6,14 @@
 //! and end-of-text tokens are added.
 
 use std::{
-    fs,
     io::{BufRead, Write},
     path::Path,
     process::ExitCode,
 };
 
 use inpage::{
-    text::{HuggingFaceFiles, Tokenizer},
-    weights::{FileSource, Gguf},
+    text::Tokenizer,
+    weights::{FileSource, Gguf, LocalFiles, Metadata, ModelFiles},
 };
 
 fn main() -> ExitCode {
@@ -48,25 +47,11 @@ fn run() -> Result<(), Box<dyn std::error::Error>> {
     Ok(out.flush()?)
 }
 
-fn load(path: &Path) -> Result<Tokenizer, Box<dyn std::error::Error>> {
-    if !path.is_dir() {
-        let gguf = pollster::block_on(Gguf::read(&FileSource::open(path)?))?;
-        return Ok(Tokenizer::from_gguf(&gguf.metadata)?);
-    }
-    let optional = |name: &str| fs::read(path.join(name)).ok();
-    let (config, map) = (
-        optional("tokenizer_config.json"),
-        optional("special_tokens_map.json"),
-    );
-    let (generation, template) = (
-        optional("generation_config.json"),
-        optional("chat_template.jinja"),
-    );
-    Ok(Tokenizer::from_hugging_face(&HuggingFaceFiles {
-        tokenizer: &fs::read(path.join("tokenizer.json"))?,
-        tokenizer_config: config.as_deref(),
-        special_tokens_map: map.as_deref(),
-        generation_config: generation.as_deref(),
-        chat_template: template.as_deref(),
-    })?)
+fn load(path: &Path) -> Result<Tokenizer, inpage::Error> {
+    let files = LocalFiles::at(path)?;
+    let metadata = match files.gguf_name() {
+        Some(_) => pollster::block_on(Gguf::read(&FileSource::open(path)?))?.metadata,
+        None => Metadata::new(),
+    };
+    pollster::block_on(Tokenizer::of(&files, &metadata))
 }

@@ -4,9 +4,9 @@
 use std::{path::Path, time::Instant};
 
 use inpage::{
-    model::{CausalModel, LoadOptions, SequenceKv, Transformer, load},
+    model::{CausalModel, Checkpoint, LoadOptions, SequenceKv, Transformer, load},
     ops::{launches, step::PAGE_TOKENS},
-    weights::{FileSource, Gguf},
+    weights::{Gguf, LocalFiles},
 };
 use serde_json::{Value, json};
 
@@ -49,11 +49,12 @@ pub async fn run(
         context_tokens: Some(longest),
         kv_format: machine.kv_format,
         kv_pool_tokens: Some(together),
+        quantize: options.quantize,
         ..LoadOptions::default()
     };
     let start = Instant::now();
-    let source = FileSource::open(path)?;
-    let gguf = Gguf::read(&source).await?;
+    let files = LocalFiles::at(path)?;
+    let Checkpoint { gguf, source } = Checkpoint::open(&files, &load_options).await?;
     let compute = machine.compute.clone();
     let mut model = load(compute, &gguf, &source, load_options, |_, _| ()).await?;
     let load_ms = seconds(start) * 1e3;

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use inpage::ops::kv_memory::KvFormat;
+use inpage::{model::Quantize, ops::kv_memory::KvFormat};
 
-pub const USAGE: &str = "usage: bench [launch|kernels|model]... [--model FILE.gguf] \
-                         [--device cpu|gpu] [--kv-format f16|f32|q8_0] [--size small|large] \
+pub const USAGE: &str = "usage: bench [launch|kernels|model]... [--model FILE.gguf|FOLDER] \
+                         [--device cpu|gpu] [--kv-format f16|f32|q8_0] [--quantize TYPE] [--size small|large] \
                          [--tokens N] [--contexts N,N,...] [--batches N,N,...] [--json]";
 
 /// What to measure.
@@ -31,6 +31,8 @@ pub struct Options {
     pub gpu: bool,
     /// How a model keeps keys and values.
     pub kv_format: KvFormat,
+    /// What the matrices of a folder become.
+    pub quantize: Quantize,
     /// By the adapter, if `None`.
     pub size: Option<Size>,
     /// Tokens to decode.
@@ -51,6 +53,7 @@ impl Options {
             model: None,
             gpu: true,
             kv_format: KvFormat::default(),
+            quantize: Quantize::default(),
             size: None,
             tokens: 64,
             contexts: Vec::new(),
@@ -70,6 +73,12 @@ impl Options {
                 "--kv-format" => {
                     let formats = KvFormat::ALL.map(|format| (format.name(), format));
                     options.kv_format = choice(&name, &value()?, formats)?;
+                }
+                "--quantize" => {
+                    let ty = value()?;
+                    options.quantize = Quantize::from_name(&ty).ok_or(format!(
+                        "--quantize is none or a type such as q4_0, not {ty}"
+                    ))?;
                 }
                 "--size" => {
                     let sizes = [("small", Size::Small), ("large", Size::Large)];
@@ -149,6 +158,7 @@ mod tests {
         for (line, part) in [
             ("--device tpu", "gpu or cpu"),
             ("--kv-format f64", "f16"),
+            ("--quantize q9", "q9"),
             ("--tokens 0", "--tokens"),
             ("--contexts 128,0", "--contexts"),
             ("--batches 1,x", "not x"),

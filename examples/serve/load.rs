@@ -5,10 +5,10 @@ use std::rc::Rc;
 use inpage::api::{CallFormat, Handler, LazyCompiler, ReadyModel, SystemHost, system_fingerprint};
 use inpage::device::{Gpu, GpuOptions};
 use inpage::engine::{Engine, EngineLimits};
-use inpage::model::{self, Compute, Transformer};
+use inpage::model::{self, Checkpoint, Compute, Transformer};
 use inpage::ops::self_test;
 use inpage::text::Tokenizer;
-use inpage::weights::{FileSource, Gguf};
+use inpage::weights::{Gguf, LocalFiles};
 
 use crate::Outcome;
 use crate::options::Options;
@@ -45,9 +45,11 @@ impl Endpoint {
 
 /// Loads the model and says on standard error what it is and where it computes.
 pub async fn load(options: &Options) -> Outcome<Loaded> {
-    let source = FileSource::open(&options.model)?;
-    let gguf = Gguf::read(&source).await?;
-    let tokenizer = Rc::new(Tokenizer::from_gguf(&gguf.metadata)?);
+    let files = LocalFiles::at(&options.model)?;
+    let mut checkpoint = Checkpoint::open(&files, &options.load).await?;
+    let tokenizer = Rc::new(Tokenizer::of(&files, &checkpoint.gguf.metadata).await?);
+    checkpoint.set_token_count(tokenizer.vocab_size());
+    let Checkpoint { gguf, source } = checkpoint;
     let (compute, place) = compute(options, &gguf).await?;
     let mut model = model::load(compute, &gguf, &source, options.load, |_, _| ()).await?;
     model.warm_up().await?;

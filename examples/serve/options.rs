@@ -3,13 +3,14 @@
 use std::path::Path;
 
 use inpage::api::Switches;
-use inpage::model::LoadOptions;
+use inpage::model::{LoadOptions, Quantize};
 use inpage::ops::kv_memory::KvFormat;
 
 pub const USAGE: &str = "\
-usage: serve [--model FILE.gguf] [options]
+usage: serve [--model FILE.gguf|FOLDER] [options]
 
-  --model FILE.gguf   the model; the one in the package if left out
+  --model PATH        the model: a GGUF file, the first of its parts, or a Hugging Face folder; the
+                      one in the package if left out
   --id NAME           what requests may call it besides \"default\"; the file's name if left out
   --port N            8080 if left out; 0 takes any free port
   --cpu               compute on the CPU: slow, but needs no GPU
@@ -17,6 +18,7 @@ usage: serve [--model FILE.gguf] [options]
   --kv-format NAME    how keys and values are kept: f16 if left out, f32 or q8_0
   --kv-pool N         tokens of KV memory that all sequences share; 4096 if left out, and never less
                       than the longest sequence
+  --quantize NAME     what the matrices of a folder become: q8_0 if left out, none, q4_0, q4_k, ...
   --switches JSON     the endpoint's switches, such as '{\"apiKey\":\"secret\",\"maxN\":4}'
   --help              this text
 
@@ -65,6 +67,12 @@ impl Options {
                     options.load.kv_format = KvFormat::from_name(&format)
                         .ok_or(format!("--kv-format is f32, f16 or q8_0, not {format}"))?;
                 }
+                "--quantize" => {
+                    let ty = value()?;
+                    options.load.quantize = Quantize::from_name(&ty).ok_or(format!(
+                        "--quantize is none or a type such as q4_0, not {ty}"
+                    ))?;
+                }
                 "--switches" => {
                     options.switches = Switches::from_json(&value()?)
                         .map_err(|error| format!("--switches: {error}"))?;
@@ -72,10 +80,15 @@ impl Options {
                 other => return Err(format!("unknown option {other}")),
             }
         }
-        if !Path::new(&options.model).is_file() {
-            return Err(format!("there is no model file {}", options.model));
+        if !Path::new(&options.model).exists() {
+            return Err(format!("there is no model {}", options.model));
         }
-        let stem = Path::new(&options.model).file_stem();
+        let path = Path::new(&options.model);
+        // Folders have versions in their names, not endings.
+        let stem = match path.is_dir() {
+            true => path.file_name(),
+            false => path.file_stem(),
+        };
         options.model_id = model_id
             .or_else(|| stem.map(|stem| stem.to_string_lossy().into_owned()))
             .filter(|id| !id.is_empty())

@@ -110,6 +110,7 @@ fn a_small_mixture_of_experts_is_what_its_header_says() {
         context_tokens: Some(128),
         kv_pool_tokens: Some(1),
         kv_format,
+        ..LoadOptions::default()
     };
     let small = report("qwen3moe-Q8_0", options(KvFormat::Q8_0));
     assert_eq!(small.parameters, 169_408);

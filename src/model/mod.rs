@@ -3,11 +3,13 @@
 mod architectures;
 mod attention;
 pub mod causal;
+mod checkpoint;
 mod compute;
 pub mod config;
 pub mod decoder;
 mod experts;
 mod feed_forward;
+mod hugging_face;
 mod inspect;
 mod kv_reservation;
 mod linear;
@@ -23,9 +25,11 @@ mod transformer;
 mod inspect_tests;
 
 pub use causal::{CausalModel, SampledRow, SequenceKv};
+pub use checkpoint::{Checkpoint, CheckpointSource};
 pub use compute::Compute;
 pub use config::ModelConfig;
 pub use experts::ExpertFeedForward;
+pub use hugging_face::Quantize;
 pub use inspect::{ModelReport, for_sequences, inspect, refusal};
 pub use linear::Norm;
 pub use load::{LoadOptions, Precision, formats, load};

@@ -16,8 +16,12 @@ use super::special_tokens::{Segment, SpecialTokens};
 use super::splitter::Splitter;
 use super::unigram::Unigram;
 use super::vocabulary::{TokenKind, TokenSpelling, Vocabulary};
-use crate::weights::Metadata;
+use crate::weights::files::read_small;
+use crate::weights::{Metadata, ModelFiles};
 use crate::{Error, Result};
+
+/// Largest file of a folder's tokenizer accepted; the largest real ones have about 35 MB.
+const MAX_FILE_BYTES: u64 = 128 << 20;
 
 /// The tokenizer of one model.
 pub struct Tokenizer {
@@ -61,6 +65,30 @@ impl Tokenizer {
     /// [`Error::InvalidModelFile`] for files that are no JSON or contradict themselves.
     pub fn from_hugging_face(files: &HuggingFaceFiles<'_>) -> Result<Tokenizer> {
         Tokenizer::new(from_hugging_face::describe(files)?)
+    }
+
+    /// Builds the tokenizer of a model: that of its folder, or that of its metadata if it is a GGUF file.
+    ///
+    /// # Errors
+    /// As [`Self::from_gguf`] and [`Self::from_hugging_face`], and what the files fail with.
+    pub async fn of<F: ModelFiles>(files: &F, metadata: &Metadata) -> Result<Tokenizer> {
+        if files.gguf_name().is_some() {
+            return Tokenizer::from_gguf(metadata);
+        }
+        let read = |name| read_small(files, name, MAX_FILE_BYTES);
+        let tokenizer = read("tokenizer.json").await?;
+        let config = read("tokenizer_config.json").await?;
+        let map = read("special_tokens_map.json").await?;
+        let generation = read("generation_config.json").await?;
+        let template = read("chat_template.jinja").await?;
+        Tokenizer::from_hugging_face(&HuggingFaceFiles {
+            tokenizer: &tokenizer
+                .ok_or_else(|| Error::UnsupportedModel("a folder without tokenizer.json".into()))?,
+            tokenizer_config: config.as_deref(),
+            special_tokens_map: map.as_deref(),
+            generation_config: generation.as_deref(),
+            chat_template: template.as_deref(),
+        })
     }
 
     fn new(description: Description<'_>) -> Result<Tokenizer> {

@@ -13,7 +13,7 @@ use super::errors::{message_of, to_js};
 use super::host::BrowserHost;
 use super::load::{LoadReport, load};
 use super::response::InpageResponse;
-use super::source::ModelSource;
+use super::source::PageFiles;
 use super::start::set_on_panic;
 use crate::Error;
 use crate::api::{Handler, ModelState, Request, Switches};
@@ -69,9 +69,9 @@ impl InpageEngine {
         })
     }
 
-    /// Asks for the GPU device, reads the model from `source`, makes it ready.
+    /// Asks for the GPU device, reads the model from `files`, makes it ready.
     /// `on_progress(loadedBytes, totalBytes)` is told how far that is.
-    pub async fn load(&self, source: ModelSource, on_progress: Function) -> Result<(), JsValue> {
+    pub async fn load(&self, files: PageFiles, on_progress: Function) -> Result<(), JsValue> {
         self.loaded.borrow_mut().take();
         self.handler.set_model(&self.model_id, ModelState::Loading);
         let progress = move |loaded_bytes: u64, total_bytes: u64| {
@@ -87,7 +87,7 @@ impl InpageEngine {
         let on_end =
             move |error: Error| handler.set_model(&id, ModelState::Failed(error.to_string()));
         let max_queue = self.handler.switches().max_queue;
-        match load(&source, self.load_options, max_queue, progress, on_end).await {
+        match load(&files, self.load_options, max_queue, progress, on_end).await {
             Ok(loaded) => {
                 let (ready, report) = (loaded.ready, loaded.report);
                 *self.loaded.borrow_mut() = Some(Loaded {

@@ -12,10 +12,10 @@ use super::host::now_ms;
 use crate::api::{CallFormat, LazyCompiler, ReadyModel, system_fingerprint};
 use crate::device::{Begun, BrowserDevice, Gpu, GpuOptions, GpuReport};
 use crate::engine::{Engine, EngineLimits};
-use crate::model::{self, CausalModel, LoadOptions, StartTimes};
+use crate::model::{self, CausalModel, Checkpoint, LoadOptions, StartTimes};
 use crate::ops::kv_memory::KvFormat;
 use crate::text::Tokenizer;
-use crate::weights::{ByteSource, Gguf};
+use crate::weights::{ByteSource, ModelFiles};
 use crate::{Error, Result};
 
 /// What was loaded, for `engine.info()`.
@@ -27,6 +27,7 @@ pub(super) struct LoadReport {
     variant: String,
     architecture: String,
     layers: usize,
+    /// What the tensors take, as they are loaded: of GGUF files with their headers.
     file_bytes: u64,
     context_tokens: usize,
     /// How keys and values are kept.
@@ -62,10 +63,10 @@ pub(super) struct Loaded {
     pub controls: Rc<crate::test_hooks::Controls>,
 }
 
-/// Loads the model in `source` and starts its engine; `progress` is told the tensor bytes read so
+/// Loads the model that `files` make up and starts its engine; `progress` is told the tensor bytes read so
 /// far and in all. `on_end` is told the error if the engine ends by itself.
-pub(super) async fn load<S: ByteSource>(
-    source: &S,
+pub(super) async fn load<F: ModelFiles>(
+    files: &F,
     options: LoadOptions,
     max_queue: usize,
     progress: impl FnMut(u64, u64),
@@ -73,15 +74,17 @@ pub(super) async fn load<S: ByteSource>(
 ) -> Result<Loaded> {
     // The clock of a worker starts with it.
     let began_ms = now_ms();
-    // The header first: a file that is none should not cost a GPU device.
-    let gguf = Gguf::read(source).await?;
-    let tokenizer = Rc::new(Tokenizer::from_gguf(&gguf.metadata)?);
+    // The headers first: a file that is none should not cost a GPU device.
+    let mut checkpoint = Checkpoint::open(files, &options).await?;
+    let tokenizer = Rc::new(Tokenizer::of(files, &checkpoint.gguf.metadata).await?);
+    checkpoint.set_token_count(tokenizer.vocab_size());
+    let Checkpoint { gguf, source } = checkpoint;
 
     let read_ms = now_ms();
     let gpu = Gpu::request(gpu_options()).await?;
     let given_ms = now_ms();
     let report = gpu.report().clone();
-    let (model, start) = model::start(gpu, &gguf, source, options, progress).await?;
+    let (model, start) = model::start(gpu, &gguf, &source, options, progress).await?;
     let variant = model.compute().variant().name();
     let report = LoadReport {
         architecture: model.config().architecture.clone(),

@@ -7,11 +7,10 @@ use wasm_bindgen::prelude::*;
 use super::errors::{message_of, to_js};
 use super::host::now_ms;
 use super::load::gpu_options;
-use super::source::ModelSource;
+use super::source::PageFiles;
 use crate::device::{Gpu, GpuReport};
-use crate::model::{self, CausalModel, LoadOptions, SequenceKv};
+use crate::model::{self, CausalModel, Checkpoint, LoadOptions, SequenceKv};
 use crate::ops::{kv_memory::KvFormat, launches};
-use crate::weights::Gguf;
 use crate::{Error, Result};
 
 #[derive(Serialize)]
@@ -34,11 +33,11 @@ struct ReplayReport {
 /// When the model cannot be loaded, or `steps` exceeds its context.
 #[wasm_bindgen(js_name = measureReplay)]
 pub async fn measure_replay(
-    source: ModelSource,
+    files: PageFiles,
     steps: usize,
     rounds: usize,
 ) -> std::result::Result<JsValue, JsValue> {
-    let report = measure(&source, steps, rounds)
+    let report = measure(&files, steps, rounds)
         .await
         .map_err(|error| to_js(&error))?;
     let serializer = serde_wasm_bindgen::Serializer::json_compatible();
@@ -47,8 +46,7 @@ pub async fn measure_replay(
         .map_err(|error| JsValue::from(message_of(&error.into())))
 }
 
-async fn measure(source: &ModelSource, steps: usize, rounds: usize) -> Result<ReplayReport> {
-    let gguf = Gguf::read(source).await?;
+async fn measure(files: &PageFiles, steps: usize, rounds: usize) -> Result<ReplayReport> {
     let gpu = Gpu::request(gpu_options()).await?;
     let report = gpu.report().clone();
     let options = LoadOptions {
@@ -57,7 +55,8 @@ async fn measure(source: &ModelSource, steps: usize, rounds: usize) -> Result<Re
         kv_pool_tokens: Some(steps.max(1)),
         ..LoadOptions::default()
     };
-    let (mut model, _) = model::start(gpu, &gguf, source, options, |_, _| ()).await?;
+    let Checkpoint { gguf, source } = Checkpoint::open(files, &options).await?;
+    let (mut model, _) = model::start(gpu, &gguf, &source, options, |_, _| ()).await?;
     if steps == 0 || steps > model.context_tokens() {
         return Err(Error::Internal(format!(
             "{steps} steps do not fit a context of {} tokens",

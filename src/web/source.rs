@@ -1,15 +1,25 @@
-//! The model's bytes, read through the worker's `ModelSource`. Knows neither files nor HTTP.
+//! The model's files, read through the worker's `ModelFiles` and `ModelSource`. Knows neither disks nor HTTP.
 
-use js_sys::Uint8Array;
+use js_sys::{Promise, Uint8Array};
 use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::JsFuture;
 
 use super::errors::message_of;
-use crate::weights::ByteSource;
 use crate::weights::source::check_range;
+use crate::weights::{ByteSource, ModelFiles};
 use crate::{Error, Result};
 
 #[wasm_bindgen]
 extern "C" {
+    /// `{ ggufName?, open(name): Promise<ModelSource | undefined> }` of `www/src/model_source`.
+    pub type PageFiles;
+
+    #[wasm_bindgen(method, getter, js_name = ggufName)]
+    fn gguf_file_name(this: &PageFiles) -> Option<String>;
+
+    #[wasm_bindgen(method, catch, js_name = open)]
+    fn open_file(this: &PageFiles, name: &str) -> std::result::Result<Promise, JsValue>;
+
     /// `{ size, read(offset, length): Promise<Uint8Array> }` of `www/src/model_source`.
     pub type ModelSource;
 
@@ -22,6 +32,22 @@ extern "C" {
         offset_bytes: f64,
         len_bytes: f64,
     ) -> std::result::Result<JsValue, JsValue>;
+}
+
+impl ModelFiles for PageFiles {
+    type Source = ModelSource;
+
+    fn gguf_name(&self) -> Option<String> {
+        self.gguf_file_name()
+    }
+
+    async fn open(&self, name: &str) -> Result<Option<ModelSource>> {
+        let failed = |thrown: JsValue| Error::Read(message_of(&thrown));
+        let opened = self.open_file(name).map_err(failed)?;
+        let source = JsFuture::from(opened).await.map_err(failed)?;
+        // An interface, not a class: there is nothing to check.
+        Ok((!source.is_undefined()).then(|| source.unchecked_into()))
+    }
 }
 
 impl ByteSource for ModelSource {

@@ -15,7 +15,8 @@ export function modelBytes(size, seed = 1) {
  * `state` may be changed at any time: `bytes`, `etag`, `lastModified`, `ranges`, `hideLength`,
  * `exposeHeaders`, `status`, `cutAfter` (bytes sent before the connection breaks), `stallAfter`
  * (bytes sent before the answer stops for good), `holdAfter` (bytes sent before the answer waits until
- * that is taken back). `requests` lists the Range headers.
+ * that is taken back), `files` (bytes by name; others are not there). `requests` lists the Range
+ * headers.
  */
 export async function startModelServer(state) {
   Object.assign(state, { ranges: true, exposeHeaders: true, requests: [], sentBytes: 0, ...state });
@@ -30,7 +31,14 @@ export async function startModelServer(state) {
       response.writeHead(state.status, cors).end("no");
       return;
     }
-    const { bytes } = state;
+    const name = decodeURIComponent(
+      new URL(request.url, "http://localhost").pathname.split("/").at(-1),
+    );
+    const bytes = state.files ? state.files[name] : state.bytes;
+    if (bytes === undefined) {
+      response.writeHead(404, cors).end("no such file");
+      return;
+    }
     const headers = { ...cors, "content-type": "application/octet-stream" };
     if (state.etag) headers.etag = state.etag;
     if (state.lastModified) headers["last-modified"] = state.lastModified;

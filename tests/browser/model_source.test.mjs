@@ -246,3 +246,72 @@ describe("a local file", () => {
     assert.deepEqual(await loadFile(undefined), { same: true, id: "local" });
   });
 });
+
+describe("a model of several files", () => {
+  const PARTS = ["big-00001-of-00002.gguf", "big-00002-of-00002.gguf"];
+  const WHOLE = digestOf(Buffer.concat([FIRST, SECOND]));
+  const at = (path) => new URL(path, server.url).href;
+
+  /** As `load`, of any model. */
+  const loadModel = (model) =>
+    page.evaluate(async (model) => {
+      const result = await caught(async () => {
+        const engine = await startFake({ model });
+        const { sourceDigest } = await engine.info();
+        const { data } = await (await engine.fetch("/v1/models")).json();
+        await engine.dispose();
+        return { digest: sourceDigest, id: data[0].id };
+      });
+      return { ...result, ...result.value };
+    }, model);
+
+  test("is downloaded from beside its first part, and goes on part by part", async () => {
+    state.files = { [PARTS[0]]: FIRST, [PARTS[1]]: SECOND };
+    state.cutAfter = 9 * MIB;
+    assert.ok((await loadModel(at(PARTS[0]))).code, "an InpageError");
+    delete state.cutAfter;
+    state.requests.length = 0;
+    const { digest, id, message } = await loadModel(at(PARTS[0]));
+    assert.equal(digest, WHOLE, message);
+    assert.equal(id, "big");
+    assert.notEqual(state.requests[0], "bytes=0-");
+    await server.close();
+    assert.equal((await loadModel(at(PARTS[0]))).digest, WHOLE);
+  });
+
+  test("names a part that the server does not have", async () => {
+    state.files = { [PARTS[0]]: FIRST };
+    const { message } = await loadModel(at(PARTS[0]));
+    assert.equal(message, `${PARTS[1]} is missing`);
+  });
+
+  test("is read from a folder, with or without a slash at its end", async () => {
+    state.files = { "config.json": FIRST, "model.safetensors": SECOND };
+    for (const path of ["/org/name/resolve/main", "/org/name/resolve/main/"]) {
+      const { digest, id, message } = await loadModel({ folder: at(path) });
+      assert.equal(digest, WHOLE, message);
+      assert.equal(id, "name");
+    }
+    state.files = { "model.safetensors": SECOND };
+    const { message } = await loadModel({ folder: at("/org/other") });
+    assert.match(message, /other\/config\.json.* answered 404/);
+  });
+
+  test("is read from the files that a user picked", async () => {
+    const picked = (names) =>
+      page.evaluate(async (names) => {
+        const contents = names.map((_, i) => new Uint8Array(9_001).fill(i + 1));
+        const files = names.map((name, i) => new File([contents[i]], name));
+        // In any order.
+        const engine = await startFake({ model: { files: files.reverse() } });
+        const whole = await new Blob(contents).arrayBuffer();
+        const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", whole));
+        const expected = Array.from(digest, (b) => b.toString(16)).join(",");
+        const { data } = await (await engine.fetch("/v1/models")).json();
+        return { same: (await engine.info()).sourceDigest === expected, id: data[0].id };
+      }, names);
+    assert.deepEqual(await picked(PARTS), { same: true, id: "big" });
+    const folder = ["config.json", "model.safetensors"];
+    assert.deepEqual(await picked(folder), { same: true, id: "local" });
+  });
+});

@@ -9,6 +9,7 @@ mod fixture;
 mod architectures;
 mod arithmetic;
 mod batches;
+mod containers;
 mod kv_formats;
 mod prefixes;
 mod references;

@@ -11,9 +11,11 @@ self.onmessage = async ({ data: { url, steps, rounds } }) => {
       throw new Error(`the GPU device was lost: ${message}`);
     });
     await init();
-    const location = { kind: "url", url: new URL(url, self.location).href, cache: true };
-    const source = await openModel(location, () => {}, new AbortController().signal);
-    self.postMessage({ report: await measureReplay(source, steps, rounds) });
+    const { href, pathname } = new URL(url, self.location);
+    const ggufName = pathname.split("/").at(-1);
+    const location = { kind: "url", url: href, cache: true, ggufName };
+    const files = await openModel(location, () => {}, new AbortController().signal);
+    self.postMessage({ report: await measureReplay(files, steps, rounds) });
   } catch (error) {
     self.postMessage({ error: error?.message ?? String(error) });
   }

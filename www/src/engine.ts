@@ -13,8 +13,9 @@ import type { EngineSwitches } from "./switches.js";
 /** What `createEngine` takes; the switches of the endpoint stand beside. */
 export interface EngineOptions extends EngineSwitches {
   /**
-   * `"embedded"` (the model in the package, if left out), a URL of a GGUF file, a `File` or `Blob`,
-   * or one of these with the `id` that requests name it by.
+   * `"embedded"` (the model in the package, if left out), a URL of a GGUF file, a `File` or `Blob`;
+   * or an object: one of these with the `id` that requests name it by, `{ folder: URL }` of a Hugging
+   * Face folder, or `{ files: [File, ...] }` of a folder or of a split GGUF file.
    */
   model?: ModelOption;
   /** Context and memory. */

@@ -52,8 +52,14 @@ export async function inspectModel(
       throw error;
     });
     const { location } = resolveModel(model);
-    if (location.kind === "blob") {
-      return await wasm.inspectModel(blobSource(location.blob), JSON.stringify(loading));
+    const { ggufName } = location;
+    if (ggufName === undefined || /-\d{5}-of-\d{5}\.gguf$/.test(ggufName)) {
+      throw new TypeError("only a GGUF file in one part can be inspected so far");
+    }
+    if (location.kind === "files") {
+      const file = location.files.find(({ name }) => name === ggufName);
+      if (file === undefined) throw new TypeError("no GGUF file was given");
+      return await wasm.inspectModel(blobSource(file.blob), JSON.stringify(loading));
     }
     const source = await openHead(location.url, signal);
     try {

@@ -10,6 +10,25 @@ export interface LoadOptions {
    */
   kvFormat?: "f32" | "f16" | "q8_0";
   /**
+   * What the matrices of a Hugging Face folder become while they are loaded; GGUF files stay as they
+   * are. `q8_0` if left out: about half of 16-bit floats, and no answer shows it. `q4_0` and `q4_k` take
+   * about a quarter and cost some quality, `none` keeps what is stored. Rows that do not fit a type's
+   * blocks become `q8_0` or `f16`; norms, biases and the routers of experts stay exact.
+   */
+  quantize?:
+    | "none"
+    | "f32"
+    | "f16"
+    | "bf16"
+    | "q8_0"
+    | "q4_0"
+    | "q4_1"
+    | "q5_0"
+    | "q5_1"
+    | "q4_k"
+    | "q5_k"
+    | "q6_k";
+  /**
    * Tokens of keys and values that all sequences share, kept prompts included; 4096 if left out, and
    * never less than one sequence may need.
    */

@@ -47,10 +47,14 @@ export type ResponderMessage =
   /** The body broke; after the head only. */
   | { type: "error"; message: string };
 
-/** Where the worker gets the model's bytes. A `File` or `Blob` is cloned by reference, not copied. */
+/**
+ * Where the worker gets the model's files. `ggufName` is the name of a GGUF file or of its first part;
+ * without one it is a Hugging Face folder, whose `url` ends with a slash. A `File` or `Blob` is cloned
+ * by reference, not copied.
+ */
 export type ModelLocation =
-  | { kind: "url"; url: string; cache: boolean }
-  | { kind: "blob"; blob: Blob };
+  | { kind: "url"; url: string; cache: boolean; ggufName: string | undefined }
+  | { kind: "files"; files: { name: string; blob: Blob }[]; ggufName: string | undefined };
 
 /** What the worker needs to start. */
 export interface StartOptions {

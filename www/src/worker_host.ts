@@ -5,7 +5,7 @@
 import { deferred, orAborted } from "./abort.js";
 import { EngineFailure, messageOf, toEngineFailure } from "./error_response.js";
 import { openModel } from "./model_source/open.js";
-import type { ModelSource } from "./model_source/source.js";
+import type { ModelFiles } from "./model_source/source.js";
 import type {
   HeaderList,
   LoadProgress,
@@ -28,7 +28,7 @@ export interface EngineResponse {
 /** The engine as the worker uses it (see `wasm/inpage.d.ts`). */
 export interface HostedEngine {
   load(
-    source: ModelSource,
+    files: ModelFiles,
     onProgress: (loadedBytes: number, totalBytes: number) => void,
   ): Promise<void>;
   loadFailed(message: string): void;
@@ -113,9 +113,9 @@ export function hostEngine(scope: WorkerScope, createEngine: EngineFactory): voi
     };
     try {
       const hosted = await engine.promise;
-      let source: ModelSource;
+      let files: ModelFiles;
       try {
-        source = await openModel(model, onDownload, signal);
+        files = await openModel(model, onDownload, signal);
       } catch (error) {
         hosted.loadFailed(messageOf(error));
         throw error;
@@ -124,8 +124,8 @@ export function hostEngine(scope: WorkerScope, createEngine: EngineFactory): voi
       const onProgress = (loadedBytes: number, totalBytes: number) => {
         if (!isDownloading) report({ phase: "load", loadedBytes, totalBytes });
       };
-      await orAborted(hosted.load(source, onProgress), signal);
-      report({ phase: "ready", loadedBytes: source.size, totalBytes: source.size });
+      await orAborted(hosted.load(files, onProgress), signal);
+      report({ phase: "ready", loadedBytes: files.openedBytes, totalBytes: files.openedBytes });
       post({ type: "ready" });
     } catch (error) {
       failed.abort(error);

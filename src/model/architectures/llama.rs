@@ -4,10 +4,14 @@
 use super::{Keys, ModelConfig, experts};
 use crate::Result;
 
+/// Set where a checkpoint's rows are in the order of their making: what is rotated together lies half a
+/// head apart.
+const NEOX: &str = "rope.neox";
+
 pub(super) fn configure(keys: &Keys, config: &mut ModelConfig) -> Result<()> {
-    // Converters reorder the rows of queries and keys, so that pairs are neighbours.
+    // Converters to GGUF reorder the rows of queries and keys, so that pairs are neighbours.
     if let Some(rope) = config.rope_mut() {
-        rope.neox = false;
+        rope.neox = keys.bool_or(NEOX, false)?;
     }
     if keys.size_or_zero("expert_count")?.is_some() {
         config.feed_forward = experts(keys, true)?;

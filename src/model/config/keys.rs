@@ -73,6 +73,11 @@ impl<'a> Keys<'a> {
         Ok(self.positive(key)?.unwrap_or(default))
     }
 
+    /// A choice with a default.
+    pub fn bool_or(&self, key: &str, default: bool) -> Result<bool> {
+        Ok(self.metadata.bool(&self.name(key))?.unwrap_or(default))
+    }
+
     /// A string that may be absent.
     pub fn str(&self, key: &str) -> Result<Option<&'a str>> {
         self.metadata.str(&self.name(key))

@@ -12,6 +12,9 @@ pub use crate::ops::Activation;
 use crate::{Error, Result, weights::Gguf};
 use keys::missing;
 
+/// The number of the tokenizer's tokens, where their texts are not in the metadata.
+pub(super) const TOKEN_COUNT: &str = "tokenizer.token_count";
+
 /// What a model computes besides its weights. [`architectures`] fills in what differs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelConfig {
@@ -178,7 +181,11 @@ impl ModelConfig {
             .tensor("token_embd.weight")
             .and_then(|tensor| tensor.shape.get(1).copied())
             .ok_or_else(|| missing("token_embd.weight"))? as usize;
-        let token_ids = gguf.metadata.strings("tokenizer.ggml.tokens")?;
+        let tokens = gguf.metadata.strings("tokenizer.ggml.tokens")?;
+        let token_ids = match tokens {
+            Some(tokens) => Some(tokens.len()),
+            None => gguf.metadata.usize(TOKEN_COUNT)?,
+        };
         let layer = LayerConfig {
             window: None,
             rotation: Rotation::Global,
@@ -191,7 +198,7 @@ impl ModelConfig {
             kv_heads,
             head_dim,
             vocab,
-            token_ids: token_ids.map_or(vocab, <[String]>::len),
+            token_ids: token_ids.unwrap_or(vocab),
             context_tokens: keys.size("context_length")?,
             layers: vec![layer; keys.size("block_count")?],
             norm: NormKind::Rms,

@@ -9,7 +9,9 @@ use serde::{Deserialize, Deserializer, de::Error as _};
 
 pub(super) use self::layout::DeviceBytes;
 use self::{layout::format_of, modules::Loader, tensors::check_tensors};
-use super::{Compute, ModelConfig, Transformer, decoder::Decoder, kv_reservation::KvReservation};
+use super::{
+    Compute, ModelConfig, Quantize, Transformer, decoder::Decoder, kv_reservation::KvReservation,
+};
 use crate::{
     Result,
     ops::{kv_memory::KvFormat, matrix::Format},
@@ -26,6 +28,8 @@ pub struct LoadOptions {
     pub context_tokens: Option<usize>,
     /// How keys and values are kept.
     pub kv_format: KvFormat,
+    /// What the matrices of a Hugging Face folder become; those of GGUF files stay what they are.
+    pub quantize: Quantize,
     /// Tokens of KV memory that all sequences share; 4096 if `None`, and never less than one
     /// sequence may need.
     #[serde(deserialize_with = "at_least_one")]
@@ -132,17 +136,19 @@ pub fn formats(gguf: &Gguf) -> Vec<Format> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::weights::TensorType;
 
     #[test]
     fn options_are_read_and_wrong_ones_named() {
         let read = |json: &str| serde_json::from_str::<LoadOptions>(json);
         assert_eq!(read("{}").unwrap(), LoadOptions::default());
-        let options = r#"{"contextTokens":7,"kvFormat":"q8_0","kvPoolTokens":9,"precision":"f32"}"#;
+        let options = r#"{"contextTokens":7,"kvFormat":"q8_0","kvPoolTokens":9,"precision":"f32","quantize":"q4_k"}"#;
         let expected = LoadOptions {
             context_tokens: Some(7),
             kv_format: KvFormat::Q8_0,
             kv_pool_tokens: Some(9),
             precision: Precision::F32,
+            quantize: Quantize::To(TensorType::Q4_K),
         };
         assert_eq!(read(options).unwrap(), expected);
         for (json, part) in [
@@ -151,6 +157,8 @@ mod tests {
             (r#"{"kvPoolTokens":-1}"#, "-1"),
             (r#"{"context":1}"#, "context"),
             (r#"{"precision":"f64"}"#, "f64"),
+            (r#"{"quantize":"q9"}"#, "q9"),
+            (r#"{"quantize":"mxfp4"}"#, "mxfp4"),
         ] {
             let error = read(json).unwrap_err().to_string();
             assert!(error.contains(part), "{json}: {error}");

@@ -3,7 +3,8 @@
 
 mod header;
 mod metadata;
-mod tensor;
+pub mod split;
+pub(super) mod tensor;
 mod writer;
 
 pub use metadata::{Metadata, MetadataArray, MetadataValue};
@@ -52,6 +53,29 @@ impl Gguf {
         header::read(source).await
     }
 
+    /// A description of tensors that are not in a file of this form, or not in one alone.
+    ///
+    /// # Errors
+    /// [`Error::InvalidModelFile`] naming a tensor that occurs twice.
+    pub(crate) fn of(metadata: Metadata, tensors: Vec<TensorInfo>) -> Result<Gguf> {
+        let mut index_of = HashMap::new();
+        for (index, tensor) in tensors.iter().enumerate() {
+            if index_of.insert(tensor.name.clone(), index).is_some() {
+                return Err(Error::InvalidModelFile(format!(
+                    "two tensors are named {}",
+                    quoted(&tensor.name)
+                )));
+            }
+        }
+        Ok(Gguf {
+            version: 3,
+            alignment_bytes: alignment_bytes(&metadata)?,
+            metadata,
+            tensors,
+            index_of,
+        })
+    }
+
     /// The tensor of this name.
     pub fn tensor(&self, name: &str) -> Option<&TensorInfo> {
         self.index_of.get(name).map(|&index| &self.tensors[index])
@@ -70,7 +94,7 @@ fn alignment_bytes(metadata: &Metadata) -> Result<u64> {
 }
 
 /// A name out of a file for messages: escaped and cut, since a hostile file chooses it.
-fn quoted(name: &str) -> String {
+pub(super) fn quoted(name: &str) -> String {
     const MAX_CHARS: usize = 80;
     let mut shown: String = name.chars().take(MAX_CHARS).collect();
     if shown.len() < name.len() {

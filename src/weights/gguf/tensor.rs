@@ -41,7 +41,11 @@ impl TensorInfo {
 }
 
 /// The size of a tensor of this shape, or what is wrong with the shape.
-pub(super) fn checked_size_bytes(name: &str, shape: &[u64], ty: TensorType) -> Result<u64> {
+pub(in crate::weights) fn checked_size_bytes(
+    name: &str,
+    shape: &[u64],
+    ty: TensorType,
+) -> Result<u64> {
     let invalid = |what: String| {
         Error::InvalidModelFile(format!("tensor {} of shape {shape:?} {what}", quoted(name)))
     };
@@ -69,7 +73,7 @@ pub(super) fn checked_size_bytes(name: &str, shape: &[u64], ty: TensorType) -> R
 }
 
 /// Checks that no two tensors share bytes.
-pub(super) fn check_apart(tensors: &[TensorInfo]) -> Result<()> {
+pub(in crate::weights) fn check_apart(tensors: &[TensorInfo]) -> Result<()> {
     let mut by_offset: Vec<&TensorInfo> = tensors.iter().collect();
     by_offset.sort_by_key(|tensor| tensor.offset_bytes);
     for pair in by_offset.windows(2) {

@@ -3,10 +3,12 @@
 mod bytes;
 #[cfg(not(target_arch = "wasm32"))]
 mod file;
+mod joined;
 
 pub use bytes::BytesSource;
 #[cfg(not(target_arch = "wasm32"))]
 pub use file::FileSource;
+pub use joined::JoinedSource;
 
 use crate::{Error, Result};
 

@@ -2,6 +2,9 @@
 
 import { type ModelSource, checkRange } from "./source.js";
 
+/** The server has no such file. */
+export class NoSuchFile extends TypeError {}
+
 /** Tells one version of a file from another. */
 export interface FileVersion {
   etag: string | null;
@@ -51,7 +54,8 @@ export async function download(
   if (response.status === 416 && startBytes > 0) return download(url, 0, undefined, signal);
   if (!response.ok || response.body === null) {
     await response.body?.cancel();
-    throw new TypeError(`${url} answered ${response.status} ${response.statusText}`.trim());
+    const message = `${url} answered ${response.status} ${response.statusText}`.trim();
+    throw response.status === 404 ? new NoSuchFile(message) : new TypeError(message);
   }
   const version = {
     etag: response.headers.get("etag"),

@@ -3,7 +3,7 @@
 
 import type { HeaderList } from "../protocol.js";
 import type { ModelInspection } from "../model_inspection.js";
-import type { ModelSource } from "../model_source/source.js";
+import type { ModelFiles, ModelSource } from "../model_source/source.js";
 
 /** Compiles and starts the module; its start function runs once. */
 export default function init(options?: {
@@ -35,9 +35,9 @@ export class InpageEngine {
     loadOptionsJson: string,
     onPanic: (message: string) => void,
   ): InpageEngine;
-  /** Asks for the GPU device, reads the model from `source`, makes it ready. */
+  /** Asks for the GPU device, reads the model from `files`, makes it ready. */
   load(
-    source: ModelSource,
+    files: ModelFiles,
     onProgress: (loadedBytes: number, totalBytes: number) => void,
   ): Promise<void>;
   /** Tells the endpoint that the load failed before `load` was called (download, file). */

@@ -1,0 +1,71 @@
+//! A model's description and its bytes, whatever files it is made of. Knows no file's form.
+
+use super::{LoadOptions, config::TOKEN_COUNT, hugging_face};
+use crate::{
+    Result,
+    weights::{ByteSource, ConvertedSource, Gguf, JoinedSource, ModelFiles, gguf::split},
+};
+
+/// What [`super::load`] and [`super::start`] take.
+#[derive(Debug)]
+pub struct Checkpoint<S> {
+    /// Metadata and tensors, by GGUF's names.
+    pub gguf: Gguf,
+    /// Where the tensors' offsets count.
+    pub source: CheckpointSource<S>,
+}
+
+/// The bytes of a checkpoint's tensors.
+#[derive(Debug)]
+pub enum CheckpointSource<S> {
+    /// As the files have them.
+    Stored(JoinedSource<S>),
+    /// Converted while they are read.
+    Converted(ConvertedSource<JoinedSource<S>>),
+}
+
+impl<S: ByteSource> Checkpoint<S> {
+    /// Reads what the files say of the model; no tensor's data.
+    ///
+    /// # Errors
+    /// [`crate::Error::InvalidModelFile`] and [`crate::Error::UnsupportedModel`] naming the file and
+    /// what is wrong with it; what the files fail with.
+    pub async fn open<F: ModelFiles<Source = S>>(
+        files: &F,
+        options: &LoadOptions,
+    ) -> Result<Checkpoint<S>> {
+        match files.gguf_name() {
+            Some(name) => {
+                let (gguf, source) = split::read(files, &name).await?;
+                let source = CheckpointSource::Stored(source);
+                Ok(Checkpoint { gguf, source })
+            }
+            None => {
+                let (gguf, source) = hugging_face::read(files, options.quantize).await?;
+                let source = CheckpointSource::Converted(source);
+                Ok(Checkpoint { gguf, source })
+            }
+        }
+    }
+
+    /// Says how many tokens the tokenizer has: embeddings may be padded beyond them.
+    pub fn set_token_count(&mut self, tokens: usize) {
+        self.gguf.metadata.insert(TOKEN_COUNT, tokens as u64);
+    }
+}
+
+impl<S: ByteSource> ByteSource for CheckpointSource<S> {
+    fn size_bytes(&self) -> u64 {
+        match self {
+            CheckpointSource::Stored(source) => source.size_bytes(),
+            CheckpointSource::Converted(source) => source.size_bytes(),
+        }
+    }
+
+    async fn read_at(&self, offset_bytes: u64, buf: &mut [u8]) -> Result<()> {
+        match self {
+            CheckpointSource::Stored(source) => source.read_at(offset_bytes, buf).await,
+            CheckpointSource::Converted(source) => source.read_at(offset_bytes, buf).await,
+        }
+    }
+}

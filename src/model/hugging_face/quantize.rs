@@ -1,0 +1,109 @@
+//! What type each tensor of a folder becomes. Knows GGUF's names of the few that matter.
+
+use serde::{Deserialize, Deserializer, de::Error as _};
+
+use crate::weights::{TensorInfo, TensorType};
+
+/// What matrices become while they are loaded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Quantize {
+    /// They stay as they are stored.
+    None,
+    /// Blocks of this type.
+    To(TensorType),
+}
+
+impl Default for Quantize {
+    /// Half the memory of 16-bit floats, and nothing lost that could be told from the answers; what
+    /// loses more is to be asked for.
+    fn default() -> Self {
+        Quantize::To(TensorType::Q8_0)
+    }
+}
+
+impl Quantize {
+    /// `none`, or the name of a type that can be made: `q4_0`, `q4_k`.
+    pub fn from_name(name: &str) -> Option<Quantize> {
+        if name == "none" {
+            return Some(Quantize::None);
+        }
+        let mut types = TensorType::ALL.iter().filter(|ty| ty.is_quantizable());
+        let ty = types.find(|ty| ty.name().to_lowercase() == name)?;
+        Some(Quantize::To(*ty))
+    }
+
+    /// The type of the tensor that is called `name` in GGUF files. As llama.cpp decides it: vectors, norms and
+    /// routers stay exact; the output matrix, and embeddings that serve as one, get six bits at least.
+    pub(super) fn ty(self, name: &str, stored: &TensorInfo, tied: bool) -> TensorType {
+        let is_exact = stored.shape.len() == 1 || name.contains("ffn_gate_inp");
+        let ty = match self {
+            _ if is_exact => return TensorType::F32,
+            Quantize::None => return stored.ty,
+            Quantize::To(ty) => ty,
+        };
+        let is_output = name == "output.weight" || (tied && name == "token_embd.weight");
+        let wants_more = is_output && ty.block_len() > 1 && ty != TensorType::Q8_0;
+        let ty = if wants_more { TensorType::Q6_K } else { ty };
+        let fits = |ty: &TensorType| stored.shape[0].is_multiple_of(ty.block_len() as u64);
+        let types = [ty, TensorType::Q8_0, TensorType::F16];
+        types.into_iter().find(fits).unwrap_or(TensorType::F16)
+    }
+}
+
+impl<'de> Deserialize<'de> for Quantize {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        Quantize::from_name(&name).ok_or_else(|| {
+            let types = TensorType::ALL.iter().filter(|ty| ty.is_quantizable());
+            let names: Vec<String> = types.map(|ty| ty.name().to_lowercase()).collect();
+            D::Error::custom(format!(
+                "quantize is none, {}, not {name}",
+                names.join(", ")
+            ))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_follow_names_and_row_lengths() {
+        let ty = |quantize: &str, name: &str, shape: &[u64], tied: bool| {
+            let stored = TensorInfo {
+                name: String::new(),
+                shape: shape.to_vec(),
+                ty: TensorType::BF16,
+                offset_bytes: 0,
+                size_bytes: 0,
+            };
+            Quantize::from_name(quantize)
+                .unwrap()
+                .ty(name, &stored, tied)
+        };
+        use TensorType::*;
+        for (quantize, name, shape, tied, expected) in [
+            ("none", "blk.0.attn_q.weight", &[64, 64][..], false, BF16),
+            ("none", "blk.0.attn_norm.weight", &[64], false, F32),
+            ("q4_0", "blk.0.ffn_gate_inp.weight", &[64, 8], false, F32),
+            ("q4_0", "blk.0.attn_q.weight", &[64, 64], false, Q4_0),
+            ("q4_0", "blk.0.attn_q.weight", &[40, 64], false, F16),
+            ("q4_k", "blk.0.attn_q.weight", &[512, 64], false, Q4_K),
+            ("q4_k", "blk.0.attn_q.weight", &[64, 64], false, Q8_0),
+            ("q4_0", "output.weight", &[256, 64], false, Q6_K),
+            ("q4_0", "token_embd.weight", &[256, 64], true, Q6_K),
+            ("q4_0", "token_embd.weight", &[64, 64], true, Q8_0),
+            ("q4_0", "token_embd.weight", &[256, 64], false, Q4_0),
+            ("q8_0", "output.weight", &[256, 64], false, Q8_0),
+            ("f16", "output.weight", &[256, 64], false, F16),
+        ] {
+            assert_eq!(
+                ty(quantize, name, shape, tied),
+                expected,
+                "{quantize} {name}"
+            );
+        }
+        assert_eq!(Quantize::from_name("Q4_0"), None);
+    }
+}

@@ -1,0 +1,269 @@
+use std::collections::HashMap;
+
+use pollster::block_on;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::{
+    model::ModelConfig,
+    weights::{ByteSource, BytesSource, FileSource},
+};
+
+/// A folder in memory.
+#[derive(Clone)]
+struct Folder(HashMap<String, Vec<u8>>);
+
+impl ModelFiles for Folder {
+    type Source = BytesSource<Vec<u8>>;
+
+    fn gguf_name(&self) -> Option<String> {
+        None
+    }
+
+    async fn open(&self, name: &str) -> Result<Option<Self::Source>> {
+        Ok(self.0.get(name).cloned().map(BytesSource))
+    }
+}
+
+/// A safetensors file of F32 tensors, 32 elements a row; each has one value, and a shape outermost
+/// first.
+fn safetensors(tensors: &[(&str, &[usize], f32)]) -> Vec<u8> {
+    let (mut header, mut data) = (serde_json::Map::new(), Vec::new());
+    for (name, shape, value) in tensors {
+        let start = data.len();
+        data.extend(value.to_le_bytes().repeat(shape.iter().product()));
+        let entry = json!({ "dtype": "F32", "shape": shape, "data_offsets": [start, data.len()] });
+        header.insert((*name).to_owned(), entry);
+    }
+    let header = Value::Object(header).to_string();
+    let mut file = (header.len() as u64).to_le_bytes().to_vec();
+    file.extend(header.as_bytes());
+    file.extend(data);
+    file
+}
+
+/// A config of the type with these changes.
+fn config(model_type: &str, changes: Value) -> Value {
+    let mut config = json!({
+        "model_type": model_type,
+        "hidden_size": 32,
+        "intermediate_size": 64,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "max_position_embeddings": 128,
+        "rms_norm_eps": 1e-5,
+    });
+    for (key, value) in changes.as_object().unwrap() {
+        config[key] = value.clone();
+    }
+    config
+}
+
+fn folder(config: Value, tensors: &[(&str, &[usize], f32)]) -> Folder {
+    let files = [
+        ("config.json", config.to_string().into_bytes()),
+        ("model.safetensors", safetensors(tensors)),
+    ];
+    Folder(files.map(|(name, bytes)| (name.to_owned(), bytes)).into())
+}
+
+const EMBEDDINGS: (&str, &[usize], f32) = ("model.embed_tokens.weight", &[3, 32], 0.5);
+
+fn configured(model_type: &str, changes: Value) -> Result<ModelConfig> {
+    let folder = folder(config(model_type, changes), &[EMBEDDINGS]);
+    ModelConfig::from_gguf(&block_on(read(&folder, Quantize::None))?.0)
+}
+
+#[track_caller]
+fn is_refused<T>(result: Result<T>, parts: &[&str]) {
+    let error = result.map(|_| ()).unwrap_err().to_string();
+    for part in parts {
+        assert!(error.contains(part), "{error:?} does not say {part:?}");
+    }
+}
+
+#[test]
+fn configs_say_what_gguf_files_say() {
+    let mistral = json!({ "sliding_window": 24, "rope_theta": 1e6, "num_key_value_heads": 1 });
+    let mistral = configured("mistral", mistral).unwrap();
+    assert_eq!(
+        (mistral.architecture.as_str(), mistral.kv_heads),
+        ("llama", 1)
+    );
+    assert!(mistral.layers.iter().all(|layer| layer.window == Some(24)));
+    let rope = mistral.rope().unwrap();
+    assert!(rope.neox && rope.base == 1e6 && rope.dims == 16);
+
+    let newer =
+        json!({ "rope_parameters": { "rope_type": "linear", "factor": 4.0, "rope_theta": 5e5 } });
+    let newer = configured("llama", newer).unwrap();
+    let rope = newer.rope().unwrap();
+    assert_eq!(rope.base, 5e5);
+    assert_eq!(
+        rope.scaling,
+        crate::model::config::Scaling::Linear { factor: 4.0 }
+    );
+
+    let gemma = json!({
+        "head_dim": 16, "query_pre_attn_scalar": 64, "hidden_activation": "gelu_pytorch_tanh",
+        "sliding_window": 24, "attn_logit_softcapping": 3.0,
+    });
+    let gemma = configured("gemma2", gemma).unwrap();
+    assert_eq!(gemma.attention_scale, Some(0.125));
+    assert_eq!(gemma.attention_soft_cap, Some(3.0));
+    assert_eq!(gemma.layers[0].window, Some(24));
+    assert_eq!(gemma.layers[1].window, None);
+}
+
+#[test]
+fn what_architectures_here_do_otherwise_is_refused_by_name() {
+    for (model_type, changes, parts) in [
+        (
+            "mamba",
+            json!({}),
+            &["model_type \"mamba\"", "qwen3_moe"][..],
+        ),
+        ("gpt2", json!({}), &["model_type \"gpt2\""]),
+        (
+            "llama",
+            json!({ "hidden_act": "relu" }),
+            &["hidden_act", "relu"],
+        ),
+        ("llama", json!({ "hidden_size": -1 }), &["hidden_size"]),
+        (
+            "llama",
+            json!({ "rope_scaling": { "type": "dynamic", "factor": 2.0 } }),
+            &["dynamic"],
+        ),
+        (
+            "llama",
+            json!({ "quantization_config": { "quant_method": "gptq" } }),
+            &["gptq"],
+        ),
+        (
+            "qwen2",
+            json!({ "use_sliding_window": true }),
+            &["use_sliding_window"],
+        ),
+        (
+            "smollm3",
+            json!({ "no_rope_layers": [1, 0] }),
+            &["no_rope_layers"],
+        ),
+        (
+            "olmoe",
+            json!({ "norm_topk_prob": true }),
+            &["norm_topk_prob"],
+        ),
+        (
+            "gemma3_text",
+            json!({ "hidden_act": "gelu_pytorch_tanh", "layer_types": ["full_attention"] }),
+            &["layer_types"],
+        ),
+    ] {
+        is_refused(configured(model_type, changes), parts);
+    }
+}
+
+#[test]
+fn files_that_do_not_fit_the_folder_are_refused_by_name() {
+    let read = |folder: &Folder| block_on(super::read(folder, Quantize::None));
+    let whole = folder(config("llama", json!({})), &[EMBEDDINGS]);
+    assert!(read(&whole).is_ok());
+    let without = |name: &str| {
+        let mut folder = whole.clone();
+        folder.0.remove(name);
+        folder
+    };
+    is_refused(read(&without("config.json")), &["config.json"]);
+    is_refused(
+        read(&without("model.safetensors")),
+        &["\"model.safetensors\""],
+    );
+    let with_index = |map: Value| {
+        let mut folder = whole.clone();
+        let index = json!({ "weight_map": map }).to_string();
+        folder
+            .0
+            .insert("model.safetensors.index.json".into(), index.into());
+        folder
+    };
+    let name = EMBEDDINGS.0;
+    assert!(read(&with_index(json!({ name: "model.safetensors" }))).is_ok());
+    for (map, part) in [
+        (
+            json!({ name: "../model.safetensors" }),
+            "../model.safetensors",
+        ),
+        (json!({ name: "model.bin" }), "model.bin"),
+        (json!({ name: "other.safetensors" }), "other.safetensors"),
+        (json!({ "lm_head.weight": "model.safetensors" }), name),
+        (
+            json!({ name: "model.safetensors", "lost": "model.safetensors" }),
+            "\"lost\"",
+        ),
+    ] {
+        is_refused(read(&with_index(map)), &[part]);
+    }
+    let untied = config("llama", json!({ "tie_word_embeddings": false }));
+    is_refused(read(&folder(untied, &[EMBEDDINGS])), &["lm_head.weight"]);
+}
+
+#[test]
+fn norms_of_gemma_grow_by_one_and_experts_are_stacked() {
+    let element = |folder: &Folder, name: &str, row: u64| {
+        let (gguf, source) = block_on(read(folder, Quantize::None)).unwrap();
+        let tensor = gguf.tensor(name).unwrap();
+        let mut bytes = [0; 4];
+        block_on(source.read_at(tensor.offset_bytes + row * 128, &mut bytes)).unwrap();
+        (f32::from_le_bytes(bytes), tensor.shape.clone())
+    };
+    let gelu = json!({ "hidden_act": "gelu_pytorch_tanh" });
+    let gemma = folder(
+        config("gemma2", gelu),
+        &[EMBEDDINGS, ("model.norm.weight", &[32], 0.25)],
+    );
+    assert_eq!(element(&gemma, "output_norm.weight", 0).0, 1.25);
+    assert_eq!(element(&gemma, "token_embd.weight", 0).0, 0.5);
+    let experts = [
+        EMBEDDINGS,
+        ("model.layers.0.mlp.experts.1.up_proj.weight", &[2, 32], 1.0),
+        ("model.layers.0.mlp.experts.0.up_proj.weight", &[2, 32], 7.0),
+    ];
+    let types = json!({ "norm_topk_prob": true });
+    let of = |experts: &[_]| folder(config("qwen3_moe", types.clone()), experts);
+    let whole = of(&experts);
+    for (row, value) in [(1, 7.0), (2, 1.0)] {
+        let expected = (value, vec![32, 2, 2]);
+        assert_eq!(element(&whole, "blk.0.ffn_up_exps.weight", row), expected);
+    }
+    is_refused(
+        block_on(read(&of(&experts[..2]), Quantize::None)),
+        &["an expert", "ffn_up_exps"],
+    );
+}
+
+/// The factors are those that a converter wrote for the same configuration.
+#[test]
+fn factors_of_llama_3_are_those_of_gguf_files() {
+    let scaling = json!({
+        "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+        "original_max_position_embeddings": 32,
+    });
+    let config = config("llama", json!({ "head_dim": 16, "rope_scaling": scaling }));
+    let config = Config::parse(config.to_string().as_bytes()).unwrap();
+    let [(name, factors)] = &rope::factors(&config).unwrap()[..] else {
+        panic!("one tensor");
+    };
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/parity/models");
+    let file = FileSource::open(folder.join("llama-llama3-Q8_0.gguf")).unwrap();
+    let gguf = block_on(Gguf::read(&file)).unwrap();
+    let tensor = gguf.tensor(name).unwrap();
+    let mut bytes = vec![0; tensor.size_bytes as usize];
+    block_on(file.read_at(tensor.offset_bytes, &mut bytes)).unwrap();
+    assert_eq!(tensor.element_count(), factors.len() as u64);
+    for (written, factor) in bytes.chunks_exact(4).zip(factors) {
+        let written = f32::from_le_bytes(written.try_into().unwrap());
+        assert!((written / factor - 1.0).abs() < 1e-5, "{written}, {factor}");
+    }
+}
