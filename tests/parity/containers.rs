@@ -11,7 +11,8 @@ use inpage::{
     model::{Checkpoint, CheckpointSource, Compute, LoadOptions, Quantize, Transformer, load},
     ops::kv_memory::KvFormat,
     weights::{
-        ByteSource, FileSource, Gguf, GgufWriter, LocalFiles, Metadata, TensorInfo, TensorType,
+        ByteSource, BytesSource, FileSource, Gguf, GgufWriter, LocalFiles, Metadata, TensorInfo,
+        TensorType,
     },
 };
 use pollster::block_on;
@@ -38,12 +39,24 @@ fn open(path: &Path, quantize: &str) -> Checkpoint<FileSource> {
 
 fn model(compute: &Compute, path: &Path, quantize: &str) -> Transformer {
     let Checkpoint { gguf, source } = open(path, quantize);
-    let options = LoadOptions {
+    block_on(load(compute.clone(), &gguf, &source, options(), |_, _| ()))
+        .expect("a model that runs")
+}
+
+fn options() -> LoadOptions {
+    LoadOptions {
         context_tokens: Some(512),
         kv_format: KvFormat::F32,
         ..LoadOptions::default()
-    };
-    block_on(load(compute.clone(), &gguf, &source, options, |_, _| ())).expect("a model that runs")
+    }
+}
+
+fn to_f16(value: f32) -> f32 {
+    half::f16::from_f32(value).to_f32()
+}
+
+fn to_bf16(value: f32) -> f32 {
+    half::bf16::from_f32(value).to_f32()
 }
 
 /// Logits of all positions.
@@ -56,16 +69,36 @@ fn logits(compute: &Compute, path: &Path, quantize: &str, prompt: &[u32]) -> Vec
 #[test]
 fn folders_meet_their_references() {
     for (device, compute) in computes() {
-        for name in ["mistral-hf", "qwen3-hf"] {
+        for (name, dims, round) in [
+            ("mistral-hf", 16, to_f16 as fn(f32) -> f32),
+            ("qwen3-hf", 32, to_bf16),
+        ] {
             let reference = json(&tiny(&format!("{name}.json")));
             let last = floats(&reference["last_logits"]);
             let prompt = ids(&reference["ids"]);
             let what = format!("{name} on the {device}");
-            let all = logits(&compute, &tiny(name), "none", &prompt);
-            assert_parity(&what, &all[all.len() - last.len()..], &last, 0.02);
-            assert_greedy(&what, &all, &ids(&reference["greedy_next"]), 0.02);
+            let file = with_rounded_frequencies(&tiny(name), 1e6, dims, round);
+            let source = BytesSource(file);
+            let gguf = block_on(Gguf::read(&source)).unwrap();
+            let model = load(compute.clone(), &gguf, &source, options(), |_, _| ());
+            let mut model = block_on(model).expect("a model that runs");
+            let mut kv = sequence(&model);
+            let all = block_on(model.feed_all(&mut kv, &prompt)).unwrap();
+            let row = &all[all.len() - last.len()..];
+            assert_parity(&what, row, &last, 0.002);
+            assert_greedy(&what, &all, &ids(&reference["greedy_next"]), 0.002);
         }
     }
+}
+
+/// Its frequencies are those of 16 bits nearly enough for the usual bound.
+#[test]
+fn a_folder_meets_its_references_as_it_is() {
+    let reference = json(&tiny("mistral-hf.json"));
+    let last = floats(&reference["last_logits"]);
+    let prompt = ids(&reference["ids"]);
+    let all = logits(&Compute::cpu(), &tiny("mistral-hf"), "none", &prompt);
+    assert_parity("mistral-hf", &all[all.len() - last.len()..], &last, 0.02);
 }
 
 #[test]
@@ -89,6 +122,32 @@ fn bytes<S: ByteSource>(source: &S, tensor: &TensorInfo) -> Vec<u8> {
     let mut bytes = vec![0; tensor.size_bytes as usize];
     block_on(source.read_at(tensor.offset_bytes, &mut bytes)).unwrap();
     bytes
+}
+
+/// The folder as a GGUF file whose frequencies are rounded as `scripts/references/make.py` left them:
+/// with the weights, to the folder's type.
+fn with_rounded_frequencies(folder: &Path, base: f32, dims: i32, round: fn(f32) -> f32) -> Vec<u8> {
+    let Checkpoint { gguf, source } = open(folder, "none");
+    let pairs = (0..dims).step_by(2);
+    let exact = pairs.map(|i| base.powf(-(i as f32) / dims as f32));
+    let factors: Vec<u8> = exact
+        .flat_map(|freq| (freq / round(freq)).to_le_bytes())
+        .collect();
+    let mut writer = GgufWriter::new(gguf.metadata.clone()).unwrap();
+    let name = "rope_freqs.weight";
+    let shape = [factors.len() as u64 / 4];
+    writer.tensor(name, &shape, TensorType::F32).unwrap();
+    for tensor in &gguf.tensors {
+        writer
+            .tensor(&tensor.name, &tensor.shape, tensor.ty)
+            .unwrap();
+    }
+    let mut data = writer.start(Vec::new()).unwrap();
+    data.write(&factors).unwrap();
+    for tensor in &gguf.tensors {
+        data.write(&bytes(&source, tensor)).unwrap();
+    }
+    data.finish().unwrap()
 }
 
 /// A folder that is quantized while it is loaded is the file that llama.cpp makes of it: types, bytes
