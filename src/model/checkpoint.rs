@@ -6,7 +6,7 @@ use crate::{
     weights::{ByteSource, ConvertedSource, Gguf, JoinedSource, ModelFiles, gguf::split},
 };
 
-/// What [`super::load`] and [`super::start`] take.
+/// What [`super::load()`] and [`super::start()`] take.
 #[derive(Debug)]
 pub struct Checkpoint<S> {
     /// Metadata and tensors, by GGUF's names.

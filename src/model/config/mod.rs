@@ -15,7 +15,7 @@ use keys::missing;
 /// The number of the tokenizer's tokens, where their texts are not in the metadata.
 pub(super) const TOKEN_COUNT: &str = "tokenizer.token_count";
 
-/// What a model computes besides its weights. [`architectures`] fills in what differs.
+/// What a model computes besides its weights. `architectures` fills in what differs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelConfig {
     /// `general.architecture`.

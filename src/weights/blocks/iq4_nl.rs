@@ -1,4 +1,4 @@
-//! IQ4_NL: blocks of 32 elements, value = d * TABLE[q] with an f16 scale d and 4-bit quants q. Knows no
+//! IQ4_NL: blocks of 32 elements, value = d * TABLE(q) with an f16 scale d and 4-bit quants q. Knows no
 //! other type.
 
 use super::{Codec, f16_at, scales_first};

@@ -1,4 +1,4 @@
-//! IQ4_XS: super-blocks of 256 elements in runs of 32, value = d * (scale - 32) * TABLE[q] with an f16
+//! IQ4_XS: super-blocks of 256 elements in runs of 32, value = d * (scale - 32) * TABLE(q) with an f16
 //! d, a 6-bit scale per run, 4-bit quants q and the table of IQ4_NL. Knows no other type.
 
 use super::{Codec, f16_at, iq4_nl::TABLE, scales_first};

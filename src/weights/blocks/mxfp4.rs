@@ -1,4 +1,4 @@
-//! MXFP4 (OCP Microscaling Formats 1.0): blocks of 32 elements, value = 2^(e - 127) * E2M1[q] with a
+//! MXFP4 (OCP Microscaling Formats 1.0): blocks of 32 elements, value = 2^(e - 127) * E2M1(q) with a
 //! byte e of exponent and 4-bit floats q. Knows no other type.
 
 use super::{Codec, order};
