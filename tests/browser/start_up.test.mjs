@@ -34,8 +34,14 @@ describe("a load", { skip: !wasmIsBuilt && "skipped: the wasm module is not buil
       const channel = new BroadcastChannel("webgpu-counts");
       window.counts = () =>
         new Promise((resolve) => {
-          channel.onmessage = ({ data }) => resolve(data);
-          channel.postMessage("count");
+          // The worker may not listen yet: asked again until it answers.
+          const ask = () => channel.postMessage("count");
+          const asking = setInterval(ask, 200);
+          channel.onmessage = ({ data }) => {
+            clearInterval(asking);
+            resolve(data);
+          };
+          ask();
         });
       window.engine = await inpage.createEngine({
         model: { url, id: "tales" },
