@@ -6,11 +6,11 @@ use std::{io::Write, process::ExitCode};
 
 use inpage::{
     device::{Gpu, GpuOptions},
-    model::{
-        CausalModel, Checkpoint, Compute, LoadOptions, Precision, Quantize, SequenceKv, formats,
-        load,
+    model::{CausalModel, Checkpoint, Compute, LoadOptions, Quantize, SequenceKv, formats, load},
+    ops::{
+        kv_memory::KvFormat,
+        self_test::{self, Precision},
     },
-    ops::{kv_memory::KvFormat, self_test},
     weights::LocalFiles,
 };
 
@@ -91,7 +91,7 @@ async fn run(arguments: Arguments) -> Result<(), Box<dyn std::error::Error>> {
     let Checkpoint { gguf, source } = Checkpoint::open(&files, &options).await?;
     let compute = if arguments.gpu {
         let gpu = Gpu::request(GpuOptions::default()).await?;
-        let variant = self_test::exact_variant(&gpu, &formats(&gguf), arguments.kv_format).await?;
+        let variant = self_test::best_variant(&gpu, options.needs(&formats(&gguf))).await?;
         Compute::Gpu { gpu, variant }
     } else {
         Compute::cpu()

@@ -3,7 +3,12 @@
 use inpage::{
     device::{Gpu, GpuOptions, GpuReport},
     model::Compute,
-    ops::{Variant, kv_memory::KvFormat, matrix::Format, self_test},
+    ops::{
+        Variant,
+        kv_memory::KvFormat,
+        matrix::Format,
+        self_test::{self, Needs, Precision},
+    },
 };
 use serde_json::{Map, Value, json};
 
@@ -37,7 +42,12 @@ impl Machine {
     pub async fn find(options: &Options) -> Outcome<Machine> {
         let (compute, report) = if options.gpu {
             let gpu = Gpu::request(GpuOptions::default()).await?;
-            let variant = self_test::best_variant(&gpu, &Format::ALL, options.kv_format).await?;
+            let needs = Needs {
+                formats: &Format::ALL,
+                kv_format: options.kv_format,
+                precision: Precision::Auto,
+            };
+            let variant = self_test::best_variant(&gpu, needs).await?;
             let report = gpu.report().clone();
             (Compute::Gpu { gpu, variant }, Some(report))
         } else {

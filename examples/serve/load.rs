@@ -109,8 +109,8 @@ async fn compute(options: &Options, gguf: &Gguf) -> Outcome<(Compute, String)> {
     let gpu = Gpu::request(GpuOptions::default())
         .await
         .map_err(|error| format!("{error}\n--cpu needs none"))?;
-    let variant =
-        self_test::best_variant(&gpu, &model::formats(gguf), options.load.kv_format).await?;
+    let formats = model::formats(gguf);
+    let variant = self_test::best_variant(&gpu, options.load.needs(&formats)).await?;
     let place = gpu.report().adapter.clone();
     Ok((Compute::Gpu { gpu, variant }, place))
 }

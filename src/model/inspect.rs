@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{
     LoadOptions, ModelConfig,
-    config::{FeedForwardKind, Positions, QkNorm, Rope, Rotation, Scaling},
+    config::{FeedForwardKind, Positions, Rope, Rotation, Scaling},
     kv_reservation::KvReservation,
     load::{DeviceBytes, plan},
     steps::scratch_bytes,
@@ -275,7 +275,7 @@ fn memory(gguf: &Gguf, config: &ModelConfig, reservation: KvReservation) -> Memo
         name: "keys and values of a layer".into(),
         bytes: reservation.layer_bytes(),
     };
-    let largest = weight_buffers(gguf, config);
+    let largest = weight_buffers(gguf);
     MemoryReport {
         context_tokens: reservation.context_tokens,
         kv_format: reservation.format,
@@ -291,27 +291,10 @@ fn memory(gguf: &Gguf, config: &ModelConfig, reservation: KvReservation) -> Memo
     }
 }
 
-/// The largest buffer of every tensor, and of what is loaded as one matrix: queries, keys and values of
-/// one type.
-fn weight_buffers(gguf: &Gguf, config: &ModelConfig) -> impl Iterator<Item = BufferReport> {
-    let tensors = gguf.tensors.iter().map(|tensor| BufferReport {
+/// The largest buffer of every tensor. What is loaded as one matrix is so only where it fits.
+fn weight_buffers(gguf: &Gguf) -> impl Iterator<Item = BufferReport> {
+    gguf.tensors.iter().map(|tensor| BufferReport {
         name: tensor.name.clone(),
         bytes: DeviceBytes::of(tensor).largest(),
-    });
-    let attentions = (0..config.layers.len()).map_while(|layer| {
-        let name = |part: &str| format!("blk.{layer}.{part}.weight");
-        let [q, k, v] = ["attn_q", "attn_k", "attn_v"].map(|part| gguf.tensor(&name(part)));
-        Some((q?, k?, v?))
-    });
-    let joined = attentions.filter_map(|(q, k, v)| {
-        let is_joined = q.ty == k.ty && k.ty == v.ty && config.qk_norm != QkNorm::Rows;
-        is_joined.then(|| BufferReport {
-            name: format!("{} with those of keys and values", q.name),
-            bytes: [q, k, v]
-                .map(|it| DeviceBytes::of(it).largest())
-                .iter()
-                .sum(),
-        })
-    });
-    tensors.chain(joined)
+    })
 }

@@ -32,7 +32,7 @@ pub use experts::ExpertFeedForward;
 pub use hugging_face::Quantize;
 pub use inspect::{ModelReport, for_sequences, inspect, refusal};
 pub use linear::Norm;
-pub use load::{LoadOptions, Precision, formats, load};
+pub use load::{LoadOptions, formats, load};
 pub use sampling_defaults::sampling_defaults;
 pub use start::{StartTimes, start};
 pub use transformer::Transformer;

@@ -5,13 +5,13 @@ use futures_util::future::try_join;
 use serde::Serialize;
 
 use super::{
-    Compute, LoadOptions, Precision, Transformer, formats,
+    Compute, LoadOptions, Transformer, formats,
     load::{outline, plan, weights},
 };
 use crate::{
     Result,
     device::Gpu,
-    ops::self_test::{best_variant_with, exact_variant_with},
+    ops::self_test::best_variant_with,
     weights::{ByteSource, Gguf},
 };
 
@@ -31,7 +31,7 @@ pub struct StartTimes {
 /// read so far and in all.
 ///
 /// # Errors
-/// As [`super::load`], and [`crate::Error::NoDevice`] if no kernels compute rightly.
+/// As [`super::load()`], and [`crate::Error::NoDevice`] if no kernels compute rightly.
 pub async fn start<S: ByteSource>(
     gpu: Gpu,
     gguf: &Gguf,
@@ -49,11 +49,7 @@ pub async fn start<S: ByteSource>(
             outline.set_variant(variant);
             Transformer::first_kernels(&outline, &plan, &gpu, variant)
         };
-        let kv_format = options.kv_format;
-        let variant = match options.precision {
-            Precision::Auto => best_variant_with(&gpu, &formats, kv_format, own).await?,
-            Precision::F32 => exact_variant_with(&gpu, &formats, kv_format, own).await?,
-        };
+        let variant = best_variant_with(&gpu, options.needs(&formats), own).await?;
         Ok((variant, gpu.now_ms() - begun_ms))
     };
     let loaded = async {

@@ -1,4 +1,4 @@
-//! A Decoder for the engine: sequences in pages, cut into the steps that the device runs. Knows
+//! A decoder for the engine: sequences in pages, cut into the steps that the device runs. Knows
 //! pages, not who uses them.
 
 use burn::tensor::Transaction;
@@ -45,6 +45,7 @@ impl Transformer {
         let Plan {
             config,
             reservation,
+            ..
         } = plan;
         Transformer {
             steps: Steps::new(compute, decoder, &config, reservation),

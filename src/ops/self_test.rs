@@ -1,8 +1,9 @@
 //! The proof of kernels on the device at hand: drivers lie, so those that depend on the variant are
-//! compared with their CPU twins at start-up, and those that sample before they first do.
+//! compared with their CPU twins at start-up.
 
-use burn::tensor::{DType, Device, Tensor, TensorData};
+use burn::tensor::{Device, Tensor, TensorData};
 use futures_util::future::join;
+use serde::Deserialize;
 
 use super::{
     Activation, Arithmetic, Finish, Kernel, Variant,
@@ -18,10 +19,8 @@ use super::{
     matvec::{MAX_TOKENS, matvec},
     quickest::quickest,
     rope_kv::{RopeShape, turns},
-    sample::{RowChoice, SamplerMemory, SamplerShape, parse, sample},
     step::{PAGE_TOKENS, Segment, Step},
 };
-use crate::sample::{DryParams, MirostatParams, Sampler, SamplingParams};
 use crate::{Error, Result, device::Gpu};
 
 /// Rows that fill no workgroup.
@@ -30,13 +29,34 @@ const ROWS: usize = 37;
 /// A barrier that costs more than this decides for kernels without: a GPU's costs some nanoseconds.
 const DEAR_BARRIER_US: f64 = 0.2;
 
-/// The best variant that computes rightly on the device, on matrices of `formats` (at least one, the
-/// most frequent first) and with keys and values kept as `kv_format`, in the quickest arithmetic.
+/// What the kernels of a model have to serve.
+#[derive(Debug, Clone, Copy)]
+pub struct Needs<'a> {
+    /// Of its matrices; at least one, the most frequent first.
+    pub formats: &'a [Format],
+    /// Of its keys and values.
+    pub kv_format: KvFormat,
+    /// What products may be computed in.
+    pub precision: Precision,
+}
+
+/// What products may be computed in.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Precision {
+    /// f32, or f16 or bytes where that is clearly quicker on the device at hand.
+    #[default]
+    Auto,
+    /// f32 throughout.
+    F32,
+}
+
+/// The best variant that computes rightly on the device.
 ///
 /// # Errors
 /// [`Error::NoDevice`] if none does.
-pub async fn best_variant(gpu: &Gpu, formats: &[Format], kv_format: KvFormat) -> Result<Variant> {
-    best_variant_with(gpu, formats, kv_format, |_| Vec::new()).await
+pub async fn best_variant(gpu: &Gpu, needs: Needs<'_>) -> Result<Variant> {
+    best_variant_with(gpu, needs, |_| Vec::new()).await
 }
 
 /// As [`best_variant`], and compiles the kernels that `own` says a variant will launch later beside
@@ -46,44 +66,20 @@ pub async fn best_variant(gpu: &Gpu, formats: &[Format], kv_format: KvFormat) ->
 /// As [`best_variant`].
 pub async fn best_variant_with(
     gpu: &Gpu,
-    formats: &[Format],
-    kv_format: KvFormat,
+    needs: Needs<'_>,
     own: impl Fn(Variant) -> Vec<Kernel>,
 ) -> Result<Variant> {
     let barriers_are_dear = barrier_us(gpu).await? > DEAR_BARRIER_US;
     let candidates = candidates(gpu, barriers_are_dear);
-    let variant = choose_with(gpu, &candidates, formats, kv_format, &own).await?;
-    if barriers_are_dear {
+    let variant = choose_with(gpu, &candidates, needs, &own).await?;
+    if barriers_are_dear || needs.precision == Precision::F32 {
         return Ok(variant);
     }
-    let quickest = quickest(gpu, variant, formats).await?;
+    let quickest = quickest(gpu, variant, needs.formats).await?;
     if quickest != variant {
         gpu.compile_ahead(texts(&own(quickest))).await;
     }
     Ok(quickest)
-}
-
-/// As [`best_variant`], but in f32.
-///
-/// # Errors
-/// [`Error::NoDevice`] if none computes rightly.
-pub async fn exact_variant(gpu: &Gpu, formats: &[Format], kv_format: KvFormat) -> Result<Variant> {
-    exact_variant_with(gpu, formats, kv_format, |_| Vec::new()).await
-}
-
-/// As [`best_variant_with`], but in f32.
-///
-/// # Errors
-/// [`Error::NoDevice`] if none computes rightly.
-pub async fn exact_variant_with(
-    gpu: &Gpu,
-    formats: &[Format],
-    kv_format: KvFormat,
-    own: impl Fn(Variant) -> Vec<Kernel>,
-) -> Result<Variant> {
-    let barriers_are_dear = barrier_us(gpu).await? > DEAR_BARRIER_US;
-    let candidates = candidates(gpu, barriers_are_dear);
-    choose_with(gpu, &candidates, formats, kv_format, &own).await
 }
 
 /// The variants worth trying on a device, best first; the last works everywhere.
@@ -118,31 +114,24 @@ pub fn candidates(gpu: &Gpu, barriers_are_dear: bool) -> Vec<Variant> {
 ///
 /// # Errors
 /// [`Error::NoDevice`] if none does, with what each got wrong.
-pub async fn choose(
-    gpu: &Gpu,
-    candidates: &[Variant],
-    formats: &[Format],
-    kv_format: KvFormat,
-) -> Result<Variant> {
-    choose_with(gpu, candidates, formats, kv_format, &|_| Vec::new()).await
+pub async fn choose(gpu: &Gpu, candidates: &[Variant], needs: Needs<'_>) -> Result<Variant> {
+    choose_with(gpu, candidates, needs, &|_| Vec::new()).await
 }
 
 async fn choose_with(
     gpu: &Gpu,
     candidates: &[Variant],
-    formats: &[Format],
-    kv_format: KvFormat,
+    needs: Needs<'_>,
     own: &impl Fn(Variant) -> Vec<Kernel>,
 ) -> Result<Variant> {
     let mut faults = Vec::new();
     for &variant in candidates {
         // The proof's come first: it runs while the others are compiled.
-        let proof_compiled =
-            gpu.compile_ahead(texts(&kernels(gpu.device(), variant, formats, kv_format)));
+        let proof_compiled = gpu.compile_ahead(texts(&kernels(gpu.device(), variant, needs)));
         let own_compiled = gpu.compile_ahead(texts(&own(variant)));
         let proven = async {
             proof_compiled.await;
-            prove(gpu, variant, formats, kv_format).await
+            prove(gpu, variant, needs).await
         };
         match join(proven, own_compiled).await.0 {
             Ok(()) => return Ok(variant),
@@ -171,12 +160,10 @@ fn cases(formats: &[Format]) -> Vec<(Format, usize)> {
 }
 
 /// What [`prove`] launches.
-fn kernels(
-    device: &Device,
-    variant: Variant,
-    formats: &[Format],
-    kv_format: KvFormat,
-) -> Vec<Kernel> {
+fn kernels(device: &Device, variant: Variant, needs: Needs) -> Vec<Kernel> {
+    let Needs {
+        formats, kv_format, ..
+    } = needs;
     collect(|| {
         for (format, tokens) in cases(formats) {
             products(device, format, tokens, variant);
@@ -191,7 +178,10 @@ fn kernels(
 }
 
 /// Compares the variant's kernels with their twins.
-async fn prove(gpu: &Gpu, variant: Variant, formats: &[Format], kv_format: KvFormat) -> Result<()> {
+async fn prove(gpu: &Gpu, variant: Variant, needs: Needs<'_>) -> Result<()> {
+    let Needs {
+        formats, kv_format, ..
+    } = needs;
     for (format, tokens) in cases(formats) {
         prove_products(gpu, variant, format, tokens).await?;
     }
@@ -413,99 +403,6 @@ fn products(device: &Device, format: Format, tokens: usize, variant: Variant) ->
             gated_matmul(x, &weights, &up, Activation::Silu, variant),
         ]
     }
-}
-
-/// Whether the sampler kernels, in the shape in which they will run, choose as their twin does.
-///
-/// # Errors
-/// When the device fails.
-pub async fn samples(gpu: &Gpu, shape: SamplerShape) -> Result<bool> {
-    let on_gpu = sampled(gpu.device(), shape).await;
-    let on_gpu = on_gpu.map_err(|e| gpu.failure(e))?;
-    let on_cpu = sampled(&Device::flex(), shape).await?;
-    Ok(on_gpu == on_cpu)
-}
-
-/// Two tokens each of samplers that run every stage between them.
-async fn sampled(device: &Device, shape: SamplerShape) -> Result<Vec<Result<u32>>> {
-    const STEPS: usize = 2;
-    let plain = SamplingParams {
-        temperature: 0.8,
-        seed: 7,
-        ..SamplingParams::default()
-    };
-    let truncated = SamplingParams {
-        top_k: Some(40),
-        top_p: 0.9,
-        min_p: 0.02,
-        ..plain.clone()
-    };
-    let penalised = SamplingParams {
-        repetition_penalty: 1.2,
-        frequency_penalty: 0.5,
-        logit_bias: vec![(3, 2.0)],
-        dry: Some(DryParams {
-            multiplier: 1.0,
-            base: 1.5,
-            allowed_length: 1,
-            breakers: [].into(),
-        }),
-        ..plain.clone()
-    };
-    let greedy = SamplingParams {
-        temperature: 0.0,
-        ..penalised.clone()
-    };
-    let mirostat = SamplingParams {
-        mirostat: Some(MirostatParams {
-            target_bits: 3.0,
-            learning_rate: 0.1,
-        }),
-        ..plain.clone()
-    };
-    let mut kinds = vec![plain, truncated, penalised, greedy, mirostat];
-    kinds.truncate(shape.slots);
-    let count = kinds.len();
-    let mut memory = SamplerMemory::new(shape, device);
-    let row = |slot| RowChoice {
-        slot,
-        is_masked: false,
-        score: None,
-    };
-    for (slot, params) in kinds.iter().enumerate() {
-        let prompt = [1, 2, 1, 2].map(|id| id % shape.vocab as u32);
-        memory.load(slot, &Sampler::new(params, 0, &prompt));
-    }
-    memory.set_rows(&(0..count).map(row).collect::<Vec<_>>());
-    let mut step = Step::new(count, 1, device);
-    let segment = Segment {
-        position: 0,
-        tokens: 1,
-        pages: &[],
-    };
-    step.set(&vec![segment; count]);
-    let ids = TensorData::new(vec![0u32; count], [count]);
-    let mut ids = Some(Tensor::from_data(ids, (device, DType::U32)));
-    // A few likely tokens, many unlikely ones, and ties.
-    let wave =
-        |i: usize| (i as f32 * 0.7).sin() * 4.0 + if i.is_multiple_of(97) { 5.0 } else { 0.0 };
-    let logits: Vec<f32> = (0..count * shape.vocab).map(wave).collect();
-    for _ in 0..STEPS {
-        let logits = TensorData::new(logits.clone(), [count, shape.vocab]);
-        let logits = Tensor::<2>::from_data(logits, device);
-        sample(logits, &mut memory, &mut ids, &mut step);
-    }
-    let data = memory.results().into_data_async().await;
-    let data = data.map_err(|e| Error::Internal(format!("{e:?}")))?;
-    let words = data
-        .try_into_vec::<u32>()
-        .map_err(|e| Error::Internal(format!("{e:?}")))?;
-    let wanted = (0..count).flat_map(|slot| (0..STEPS).map(move |step| (slot, step)));
-    let ids = wanted.map(|(slot, step)| {
-        let chosen = parse(&words, slot, step, None)?;
-        Ok(chosen.0.id)
-    });
-    Ok(ids.collect())
 }
 
 /// Varied but finite contents of a quant word.

@@ -11,8 +11,7 @@ import { startModelServer } from "./model_server.mjs";
 const TALES = readFileSync(join(root, "www/models/tales.gguf"));
 
 describe("inspectModel", { skip: !wasmIsBuilt && "skipped: the wasm module is not built" }, () => {
-  // Longer than what the sockets in between hold.
-  const state = { bytes: Buffer.concat([TALES, Buffer.alloc(64 << 20)]), etag: '"one"' };
+  const state = { bytes: Buffer.concat([TALES, Buffer.alloc(8 << 20)]), etag: '"one"' };
   let harness;
   let server;
   let page;
@@ -51,13 +50,13 @@ describe("inspectModel", { skip: !wasmIsBuilt && "skipped: the wasm module is no
     assert.deepEqual(local, { ...remote, file_bytes: TALES.length });
   });
 
-  test("reads from servers that hide the size or know no ranges", async () => {
+  test("reads from servers that hide the size or know no ranges", { timeout: 60_000 }, async () => {
     for (const change of [{ exposeHeaders: false }, { ranges: false }]) {
-      Object.assign(state, { exposeHeaders: true, ranges: true, sentBytes: 0, ...change });
+      // Who asks for more than the head waits for ever: sockets take more than is read of them.
+      Object.assign(state, { exposeHeaders: true, ranges: true, stallAfter: 2 << 20, ...change });
       const { value } = await inspect(server.url);
       assert.ok(value.runs);
       assert.equal(value.file_bytes, state.bytes.length);
-      assert.ok(state.sentBytes < 16 << 20, `${state.sentBytes} bytes`);
     }
   });
 

@@ -8,7 +8,7 @@ use inpage::ops::{
     launches,
     matrix::Format,
     quickest::quickest,
-    self_test::{best_variant, choose},
+    self_test::{Needs, Precision, best_variant, choose},
 };
 use pollster::block_on;
 
@@ -24,8 +24,12 @@ fn a_variant_that_computes_wrongly_is_passed_over() {
         ..Variant::PORTABLE
     };
     let formats = [Format::Q4_0];
-    let choose =
-        |candidates: &[Variant]| block_on(choose(&gpu, candidates, &formats, KvFormat::default()));
+    let needs = Needs {
+        formats: &formats,
+        kv_format: KvFormat::default(),
+        precision: Precision::F32,
+    };
+    let choose = |candidates: &[Variant]| block_on(choose(&gpu, candidates, needs));
     let chosen = choose(&[broken, Variant::PORTABLE]);
     assert_eq!(chosen.expect("the next one"), Variant::PORTABLE);
     let error = choose(&[broken]).expect_err("nothing is left");
@@ -36,7 +40,12 @@ fn a_variant_that_computes_wrongly_is_passed_over() {
 fn the_best_variant_of_this_device_is_proven() {
     let gpu = gpu();
     for kv_format in KvFormat::ALL {
-        let variant = block_on(best_variant(&gpu, &Format::ALL, kv_format)).expect("a variant");
+        let needs = Needs {
+            formats: &Format::ALL,
+            kv_format,
+            precision: Precision::Auto,
+        };
+        let variant = block_on(best_variant(&gpu, needs)).expect("a variant");
         assert!(variant.subgroups || !gpu.report().subgroups, "{variant:?}");
     }
 }

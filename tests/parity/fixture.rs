@@ -5,7 +5,11 @@ use std::path::Path;
 use inpage::{
     device::{Gpu, GpuOptions},
     model::{CausalModel, Compute, LoadOptions, SequenceKv, Transformer, load},
-    ops::{kv_memory::KvFormat, matrix::Format, self_test},
+    ops::{
+        kv_memory::KvFormat,
+        matrix::Format,
+        self_test::{self, Needs, Precision},
+    },
     weights::{FileSource, Gguf},
 };
 use pollster::block_on;
@@ -42,12 +46,12 @@ pub fn floats(value: &serde_json::Value) -> Vec<f32> {
 pub fn computes() -> Vec<(&'static str, Compute)> {
     let gpu = block_on(Gpu::request(GpuOptions::default())).expect("a GPU device");
     // That all formats compute rightly, `tests/kernels` shows.
-    let variant = block_on(self_test::exact_variant(
-        &gpu,
-        &[Format::Q4_0],
-        KvFormat::default(),
-    ))
-    .expect("a variant");
+    let needs = Needs {
+        formats: &[Format::Q4_0],
+        kv_format: KvFormat::default(),
+        precision: Precision::F32,
+    };
+    let variant = block_on(self_test::best_variant(&gpu, needs)).expect("a variant");
     vec![
         ("CPU", Compute::cpu()),
         ("GPU", Compute::Gpu { gpu, variant }),

@@ -13,6 +13,8 @@ export function compileAheadOn(device: GPUDevice): (texts: string[]) => Promise<
   const modules = new Map<string, GPUShaderModule>();
   const textOf = new WeakMap<GPUShaderModule, string>();
   const compiled = new Map<GPUShaderModule, GPUComputePipeline>();
+  // Until a pipeline is handed out its text is not compiled again.
+  const begun = new Map<string, Promise<void>>();
   const createShaderModule = device.createShaderModule.bind(device);
   const createComputePipeline = device.createComputePipeline.bind(device);
 
@@ -23,8 +25,10 @@ export function compileAheadOn(device: GPUDevice): (texts: string[]) => Promise<
     const pipeline = compiled.get(module);
     const isAsked = descriptor.layout === "auto" && entryPoint === ENTRY_POINT && !constants;
     if (pipeline === undefined || !isAsked) return createComputePipeline(descriptor);
+    const text = textOf.get(module) ?? "";
     compiled.delete(module);
-    modules.delete(textOf.get(module) ?? "");
+    modules.delete(text);
+    begun.delete(text);
     return pipeline;
   };
 
@@ -38,6 +42,7 @@ export function compileAheadOn(device: GPUDevice): (texts: string[]) => Promise<
     textOf.set(module, code);
   };
   return async (texts) => {
-    await Promise.allSettled(texts.map(compile));
+    for (const text of texts) if (!begun.has(text)) begun.set(text, compile(text));
+    await Promise.allSettled(texts.map((text) => begun.get(text)));
   };
 }

@@ -15,6 +15,10 @@ use keys::missing;
 /// The number of the tokenizer's tokens, where their texts are not in the metadata.
 pub(super) const TOKEN_COUNT: &str = "tokenizer.token_count";
 
+/// More than any model has: a hostile header shall not make memory be reserved.
+const MAX_LAYERS: usize = 1024;
+const MAX_HEADS: usize = 4096;
+
 /// What a model computes besides its weights. `architectures` fills in what differs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelConfig {
@@ -186,6 +190,10 @@ impl ModelConfig {
             Some(tokens) => Some(tokens.len()),
             None => gguf.metadata.usize(TOKEN_COUNT)?,
         };
+        let layers = keys.size("block_count")?;
+        if layers > MAX_LAYERS {
+            return Err(keys.unsupported(&format!("{layers} layers")));
+        }
         let layer = LayerConfig {
             window: None,
             rotation: Rotation::Global,
@@ -200,7 +208,7 @@ impl ModelConfig {
             vocab,
             token_ids: token_ids.unwrap_or(vocab),
             context_tokens: keys.size("context_length")?,
-            layers: vec![layer; keys.size("block_count")?],
+            layers: vec![layer; layers],
             norm: NormKind::Rms,
             norm_eps: match keys.positive("attention.layer_norm_rms_epsilon")? {
                 Some(eps) => eps,
@@ -236,7 +244,17 @@ impl ModelConfig {
             Positions::Rotary(rope) => rope.dims,
             Positions::Learned => self.head_dim,
         };
+        let has_experts = matches!(self.feed_forward, FeedForwardKind::Experts(_));
+        let plain_norms = NormPlaces {
+            before: true,
+            after: false,
+        };
         let unsupported = [
+            (
+                has_experts && (self.norm_places != plain_norms || self.residual_scale != 1.0),
+                "experts and norms after them, or multipliers of their results",
+            ),
+            (self.heads > MAX_HEADS, "so many heads"),
             (
                 !self.heads.is_multiple_of(self.kv_heads),
                 "a number of heads that is no multiple of the KV heads",

@@ -14,7 +14,11 @@ use super::{
 };
 use crate::{
     Result,
-    ops::{kv_memory::KvFormat, matrix::Format},
+    ops::{
+        kv_memory::KvFormat,
+        matrix::Format,
+        self_test::{Needs, Precision},
+    },
     weights::{ByteSource, BytesSource, Gguf},
 };
 
@@ -38,15 +42,15 @@ pub struct LoadOptions {
     pub precision: Precision,
 }
 
-/// What products may be computed in.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Precision {
-    /// f32, or f16 or bytes where that is clearly quicker on the device at hand.
-    #[default]
-    Auto,
-    /// f32 throughout.
-    F32,
+impl LoadOptions {
+    /// What kernels have to serve for a model whose matrices have these formats.
+    pub fn needs(self, formats: &[Format]) -> Needs<'_> {
+        Needs {
+            formats,
+            kv_format: self.kv_format,
+            precision: self.precision,
+        }
+    }
 }
 
 fn at_least_one<'de, D: Deserializer<'de>>(value: D) -> Result<Option<usize>, D::Error> {
@@ -63,6 +67,8 @@ pub(super) struct Plan {
     pub(super) config: ModelConfig,
     /// Its keys and values.
     pub(super) reservation: KvReservation,
+    /// Largest part of a buffer that kernels see.
+    pub(super) max_binding_bytes: u64,
 }
 
 /// Loads the model that `gguf` describes from `source` onto `compute`. `progress` is told the
@@ -96,6 +102,7 @@ pub(super) fn plan(gguf: &Gguf, options: LoadOptions, max_binding_bytes: u64) ->
     Ok(Plan {
         config,
         reservation,
+        max_binding_bytes,
     })
 }
 

@@ -8,6 +8,7 @@ use burn::tensor::{Device, Int, Tensor, TensorData};
 use super::{
     Plan,
     layout::{Layout, matrix_shape},
+    tensors::can_join_qkv,
 };
 use crate::{
     Error, Result,
@@ -35,6 +36,7 @@ pub(super) struct Loader<'a, S> {
     config: &'a ModelConfig,
     /// Longest sequence, in tokens.
     context_tokens: usize,
+    max_binding_bytes: u64,
     progress: &'a mut dyn FnMut(u64),
     read_bytes: u64,
 }
@@ -62,6 +64,7 @@ impl<'a, S: ByteSource> Loader<'a, S> {
             device,
             config: &plan.config,
             context_tokens: plan.reservation.context_tokens,
+            max_binding_bytes: plan.max_binding_bytes,
             progress,
             read_bytes: 0,
         }
@@ -196,15 +199,13 @@ impl<'a, S: ByteSource> Loader<'a, S> {
         }
         let names = ["attn_q", "attn_k", "attn_v"].map(|part| format!("blk.{layer}.{part}"));
         let weights = names.each_ref().map(|name| format!("{name}.weight"));
-        let tensors = weights.each_ref().map(|name| self.gguf.tensor(name));
-        let first = tensors[0].map(|tensor| tensor.ty);
-        let mut tensors = tensors.iter().flatten();
-        let is_joinable = tensors.all(|tensor| Some(tensor.ty) == first);
+        let [q_tensor, k_tensor, v_tensor] = weights.each_ref().map(|name| self.tensor(name));
+        let tensors = [&q_tensor?, &k_tensor?, &v_tensor?];
         let mut biases = Vec::new();
         for name in &names {
             biases.push(self.bias(name).await?);
         }
-        if is_joinable && self.config.qk_norm != QkNorm::Rows {
+        if can_join_qkv(tensors, self.config, self.max_binding_bytes) {
             let weight = self.matrix(&weights.each_ref().map(String::as_str)).await?;
             // Where only some have a bias, the others' are zeros.
             let bias = biases.iter().any(Option::is_some).then(|| {
@@ -250,12 +251,7 @@ impl<'a, S: ByteSource> Loader<'a, S> {
                 activation,
             })),
             FeedForwardKind::Experts(experts) => {
-                let plain = self.config.residual_scale == 1.0 && !self.config.norm_places.after;
-                let (Some(ffn_norm), true) = (ffn_norm, plain) else {
-                    return Err(Error::UnsupportedModel(
-                        "experts without a norm before them, or with one after them".into(),
-                    ));
-                };
+                let ffn_norm = ffn_norm.ok_or_else(|| Error::Internal("checked before".into()))?;
                 Ok(FeedForward::Experts(ExpertFeedForward {
                     ffn_norm,
                     ffn_gate_inp: self.matrix(&[&name("ffn_gate_inp.weight")]).await?,

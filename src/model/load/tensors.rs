@@ -3,10 +3,11 @@
 
 use std::collections::HashSet;
 
+use super::layout::DeviceBytes;
 use crate::{
     Error, Result,
     model::config::{FeedForwardKind, ModelConfig, NormKind, Positions, QkNorm, Scaling},
-    weights::Gguf,
+    weights::{Gguf, TensorInfo},
 };
 
 /// Tensors that some converters write and nobody needs.
@@ -34,14 +35,23 @@ pub(super) fn check_tensors(gguf: &Gguf, config: &ModelConfig, limit: u64) -> Re
                 config.architecture
             )));
         }
-        if tensor.size_bytes > limit {
+        let bytes = DeviceBytes::of(tensor).largest();
+        if bytes > limit {
             return Err(Error::UnsupportedModel(format!(
-                "tensor {name} has {} bytes, and this device's kernels see {limit} at most",
-                tensor.size_bytes
+                "tensor {name} takes {bytes} bytes, and this device's kernels see {limit} at most"
             )));
         }
     }
     Ok(())
+}
+
+/// Whether queries, keys and values can be one matrix: of one type, not normalized apart, and within
+/// `limit` bytes together.
+pub(super) fn can_join_qkv(tensors: [&TensorInfo; 3], config: &ModelConfig, limit: u64) -> bool {
+    let bytes = tensors.map(|tensor| DeviceBytes::of(tensor).largest());
+    tensors.iter().all(|tensor| tensor.ty == tensors[0].ty)
+        && config.qk_norm != QkNorm::Rows
+        && bytes.iter().sum::<u64>() <= limit
 }
 
 struct Check<'a> {

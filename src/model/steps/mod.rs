@@ -1,4 +1,4 @@
-//! Runs single steps of a Decoder: on the GPU as captured graphs, on the CPU directly. Owns the KV
+//! Runs single steps of a decoder: on the GPU as captured graphs, on the CPU directly. Owns the KV
 //! memory and what steps read; knows neither sequences' lengths nor why a step is due.
 
 mod graphs;

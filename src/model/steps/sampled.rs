@@ -7,10 +7,7 @@ use crate::{
     Error, Result,
     device::Graph,
     model::{Compute, slots::Slots},
-    ops::{
-        sample::{sample, scratch_bytes},
-        self_test,
-    },
+    ops::sample::{sample, samples, scratch_bytes},
 };
 
 impl Steps {
@@ -23,7 +20,7 @@ impl Steps {
     pub async fn choose_on_device(&mut self) -> Result<()> {
         let slots = Slots::new(self.vocab, self.context_tokens, self.compute.device());
         let is_right = match &self.compute {
-            Compute::Gpu { gpu, .. } => self_test::samples(gpu, slots.memory.shape()).await?,
+            Compute::Gpu { gpu, .. } => samples(gpu, slots.memory.shape()).await?,
             Compute::Cpu(_) => true,
         };
         self.slots = is_right.then_some(slots);

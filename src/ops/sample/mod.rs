@@ -5,6 +5,7 @@
 mod layout;
 mod memory;
 mod result;
+mod self_test;
 
 use burn::backend::flex::FlexTensor;
 use burn::{
@@ -23,6 +24,7 @@ pub use layout::{MAX_BIASES, NO_SLOT, RING, RowChoice, SamplerShape, TOP, accept
 pub use memory::SamplerMemory;
 pub use result::{DEAD_END, parse};
 use result::{RESULT_WORDS, write};
+pub use self_test::samples;
 
 use super::argmax::INVALID_TOKEN;
 

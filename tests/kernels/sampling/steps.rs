@@ -3,8 +3,7 @@
 use inpage::{
     Error,
     ops::{
-        sample::SamplerShape,
-        self_test,
+        sample::{SamplerShape, samples},
         step::{ROWS, TOKENS},
     },
     sample::{DryParams, MirostatParams, Sampler, SamplingParams, TokenMask},
@@ -207,6 +206,6 @@ fn the_self_test_is_content() {
             vocab,
             history_tokens: 64,
         };
-        assert_eq!(block_on(self_test::samples(&gpu, shape)), Ok(true));
+        assert_eq!(block_on(samples(&gpu, shape)), Ok(true));
     }
 }

@@ -1,0 +1,105 @@
+//! The proof of the sampler's kernels on the device at hand, in the shape in which they will run,
+//! before they first do.
+
+use burn::tensor::{DType, Device, Tensor, TensorData};
+
+use super::{RowChoice, SamplerMemory, SamplerShape, parse, sample};
+use crate::{
+    Error, Result,
+    device::Gpu,
+    ops::step::{Segment, Step},
+    sample::{DryParams, MirostatParams, Sampler, SamplingParams},
+};
+
+/// Whether the sampler kernels, in the shape in which they will run, choose as their twin does.
+///
+/// # Errors
+/// When the device fails.
+pub async fn samples(gpu: &Gpu, shape: SamplerShape) -> Result<bool> {
+    let on_gpu = sampled(gpu.device(), shape).await;
+    let on_gpu = on_gpu.map_err(|e| gpu.failure(e))?;
+    let on_cpu = sampled(&Device::flex(), shape).await?;
+    Ok(on_gpu == on_cpu)
+}
+
+/// Two tokens each of samplers that run every stage between them.
+async fn sampled(device: &Device, shape: SamplerShape) -> Result<Vec<Result<u32>>> {
+    const STEPS: usize = 2;
+    let plain = SamplingParams {
+        temperature: 0.8,
+        seed: 7,
+        ..SamplingParams::default()
+    };
+    let truncated = SamplingParams {
+        top_k: Some(40),
+        top_p: 0.9,
+        min_p: 0.02,
+        ..plain.clone()
+    };
+    let penalised = SamplingParams {
+        repetition_penalty: 1.2,
+        frequency_penalty: 0.5,
+        logit_bias: vec![(3, 2.0)],
+        dry: Some(DryParams {
+            multiplier: 1.0,
+            base: 1.5,
+            allowed_length: 1,
+            breakers: [].into(),
+        }),
+        ..plain.clone()
+    };
+    let greedy = SamplingParams {
+        temperature: 0.0,
+        ..penalised.clone()
+    };
+    let mirostat = SamplingParams {
+        mirostat: Some(MirostatParams {
+            target_bits: 3.0,
+            learning_rate: 0.1,
+        }),
+        ..plain.clone()
+    };
+    let mut kinds = vec![plain, truncated, penalised, greedy, mirostat];
+    kinds.truncate(shape.slots);
+    let count = kinds.len();
+    let mut memory = SamplerMemory::new(shape, device);
+    let row = |slot| RowChoice {
+        slot,
+        is_masked: false,
+        score: None,
+    };
+    for (slot, params) in kinds.iter().enumerate() {
+        let prompt = [1, 2, 1, 2].map(|id| id % shape.vocab as u32);
+        memory.load(slot, &Sampler::new(params, 0, &prompt));
+    }
+    memory.set_rows(&(0..count).map(row).collect::<Vec<_>>());
+    let mut step = Step::new(count, 1, device);
+    let segment = Segment {
+        position: 0,
+        tokens: 1,
+        pages: &[],
+    };
+    step.set(&vec![segment; count]);
+    let ids = TensorData::new(vec![0u32; count], [count]);
+    let mut ids = Some(Tensor::from_data(ids, (device, DType::U32)));
+    // A few likely tokens, many unlikely ones, and ties.
+    let wave =
+        |i: usize| (i as f32 * 0.7).sin() * 4.0 + if i.is_multiple_of(97) { 5.0 } else { 0.0 };
+    let logits: Vec<f32> = (0..count * shape.vocab).map(wave).collect();
+    for _ in 0..STEPS {
+        let logits = TensorData::new(logits.clone(), [count, shape.vocab]);
+        let logits = Tensor::<2>::from_data(logits, device);
+        sample(logits, &mut memory, &mut ids, &mut step);
+    }
+    let data = memory.results().into_data_async().await;
+    let data = data.map_err(|e| Error::Internal(format!("{e:?}")))?;
+    let words = data
+        .try_into_vec::<u32>()
+        .map_err(|e| Error::Internal(format!("{e:?}")))?;
+    let wanted = (0..count).flat_map(|slot| (0..STEPS).map(move |step| (slot, step)));
+    let ids = wanted.map(|(slot, step)| {
+        let chosen = parse(&words, slot, step, None)?;
+        Ok(chosen.0.id)
+    });
+    Ok(ids.collect())
+}
