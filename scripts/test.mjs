@@ -123,6 +123,9 @@ async function gpuEnv() {
   return vulkanEnv;
 }
 
+// The same for all that cargo tests: the library is built once.
+const HOOKS = ["--features", "test-hooks"];
+
 // Each tier: what it is, and a function that runs it into a tally.
 const TIERS = {
   lint: async (tally) => {
@@ -137,20 +140,14 @@ const TIERS = {
     const integration = rustTestNames()
       .filter((name) => name !== "shaders")
       .flatMap((name) => ["--test", name]);
-    const hooks = ["--features", "test-hooks"];
-    await cargoTest(tally, "cargo test", [...hooks, "--lib", "--examples", ...integration], env);
-    await tally.count(
-      "documentation tests",
-      "cargo",
-      ["test", "--locked", "--doc", ...hooks],
-      CARGO_COUNTS,
-      {
-        mayBeEmpty: true,
-      },
-    );
+    await cargoTest(tally, "cargo test", [...HOOKS, "--lib", "--examples", ...integration], env);
+    const documentation = ["test", "--locked", "--doc", ...HOOKS];
+    await tally.count("documentation tests", "cargo", documentation, CARGO_COUNTS, {
+      mayBeEmpty: true,
+    });
     for (const [name, features] of [
       ["clippy", []],
-      ["clippy with test hooks", hooks],
+      ["clippy with test hooks", HOOKS],
     ]) {
       const args = ["clippy", "--locked", "--all-targets", ...features, "--", "-D", "warnings"];
       await tally.check(name, "cargo", args);
@@ -161,11 +158,7 @@ const TIERS = {
   },
   shaders: async (tally) => {
     requireRust();
-    // With hooks like the tier before: the library is built already.
-    await cargoTest(tally, "shaders compose and validate", [
-      ...["--features", "test-hooks"],
-      ...["--test", "shaders"],
-    ]);
+    await cargoTest(tally, "shaders compose and validate", [...HOOKS, "--test", "shaders"]);
   },
   wasm: async (tally) => {
     const tools = await setUpForBuild();
@@ -229,7 +222,7 @@ const TIERS = {
 async function buildServer(tally) {
   requireRust();
   await provideNpmPackages();
-  const args = ["build", "--locked", "--example", "serve", "--features", "test-hooks"];
+  const args = ["build", "--locked", "--example", "serve", ...HOOKS];
   await tally.check("the native server", "cargo", args);
 }
 
