@@ -61,7 +61,7 @@ pub(super) async fn complete(handler: &Handler, body: &[u8]) -> Result<Response>
             id: super::random_id::completion_id(),
             created_s: handler.host.now_ms() / 1000,
             model: model_id,
-            system_fingerprint: model.fingerprint,
+            system_fingerprint: model.fingerprint.text(),
         },
         pieces: Pieces::new(choices.collect()),
         completion_tokens: vec![0; prompts.len() * request.output.best_of],

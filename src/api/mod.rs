@@ -50,7 +50,7 @@ pub use host::Host;
 #[cfg(not(target_arch = "wasm32"))]
 pub use host::SystemHost;
 pub use http::{Body, Request, Response};
-pub use models::{ModelState, ReadyModel, system_fingerprint};
+pub use models::{Fingerprint, ModelState, ReadyModel};
 pub use switches::{
     ContextLengthExceededBehavior, ContextWord, Cors, DefaultMaxTokens, MirostatTargetUnit,
     SuffixMode, Switches, TextOffsetBase, UnknownFields, WhenModelNotReady,

@@ -38,8 +38,8 @@ pub struct ReadyModel {
     pub engine: EngineHandle,
     /// Its tokenizer.
     pub tokenizer: Rc<Tokenizer>,
-    /// `system_fingerprint`, see [`system_fingerprint`].
-    pub fingerprint: String,
+    /// Of all that its answers depend on.
+    pub fingerprint: Fingerprint,
     /// Its own sampling defaults, for the switch `useModelGenerationDefaults`.
     pub sampling_defaults: SamplingDefaults,
     /// How it writes tool calls.
@@ -55,13 +55,33 @@ impl ReadyModel {
     }
 }
 
-/// `fp_` and 10 hex digits (FNV-1a) of what the output depends on: version of the runtime,
-/// weights, quantisation, class of device, version of the sampler.
-pub fn system_fingerprint(parts: &[&str]) -> String {
+/// `system_fingerprint`: `fp_` and 10 hex digits (FNV-1a) of what the output depends on: version of the
+/// runtime, weights, quantisation, adapters, class of device, version of the sampler. Clones change
+/// together.
+#[derive(Debug, Clone)]
+pub struct Fingerprint(Rc<RefCell<String>>);
+
+impl Fingerprint {
+    /// Of these parts.
+    pub fn of(parts: &[impl AsRef<str>]) -> Fingerprint {
+        Fingerprint(Rc::new(RefCell::new(digest(parts))))
+    }
+
+    /// From now on that of other parts.
+    pub fn set(&self, parts: &[impl AsRef<str>]) {
+        self.0.replace(digest(parts));
+    }
+
+    pub(super) fn text(&self) -> String {
+        self.0.borrow().clone()
+    }
+}
+
+fn digest(parts: &[impl AsRef<str>]) -> String {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     let mut mix = |byte: u8| hash = (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
     for part in parts {
-        part.bytes().for_each(&mut mix);
+        part.as_ref().bytes().for_each(&mut mix);
         // A byte that UTF-8 never has: parts must not run together.
         mix(0xff);
     }
@@ -290,10 +310,14 @@ mod tests {
 
     #[test]
     fn fingerprints_differ_by_part() {
-        let fingerprint = system_fingerprint(&["ab", "c"]);
-        assert!(fingerprint.len() == 13 && fingerprint.starts_with("fp_"));
-        assert!(fingerprint[3..].bytes().all(|b| b.is_ascii_hexdigit()));
-        assert_eq!(fingerprint, system_fingerprint(&["ab", "c"]));
-        assert_ne!(fingerprint, system_fingerprint(&["a", "bc"]));
+        let fingerprint = Fingerprint::of(&["ab", "c"]);
+        let first = fingerprint.text();
+        assert!(first.len() == 13 && first.starts_with("fp_"));
+        assert!(first[3..].bytes().all(|b| b.is_ascii_hexdigit()));
+        assert_eq!(first, Fingerprint::of(&["ab", "c"]).text());
+        let clone = fingerprint.clone();
+        fingerprint.set(&["a", "bc"]);
+        assert_ne!(first, fingerprint.text());
+        assert_eq!(clone.text(), fingerprint.text());
     }
 }

@@ -5,7 +5,7 @@
 //! | `generation`, `event` | what comes in, what goes out |
 //! | `handle`, `events` | the door: submit, and the bounded stream of events to one reader |
 //! | `shared`, `wake` | what both sides of the door share; sleeping and giving way |
-//! | `run` | the loop: one step of the model at a time |
+//! | `run`, `change` | the loop: one step of the model at a time; changes to the model in between |
 //! | `scheduler`, `job` | the running requests; one of them |
 //! | `pages`, `prefix_cache` | the KV pages; what those hold that are kept for prompts to come |
 //! | `plan`, `step` | what is done next, for one request or several at once; doing it |
@@ -17,6 +17,7 @@
 pub mod event;
 pub mod generation;
 
+mod change;
 mod choice;
 mod contract;
 mod events;
@@ -39,6 +40,7 @@ mod wake;
 #[cfg(test)]
 mod tests;
 
+pub use change::ModelAccess;
 pub use events::Events;
 pub use handle::EngineHandle;
 pub use limits::EngineLimits;

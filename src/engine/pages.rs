@@ -114,6 +114,13 @@ impl PagePool {
         self.shrink(table, 0);
     }
 
+    /// Keeps no page any more that nobody holds.
+    pub(super) fn forget(&mut self) {
+        while self.idle > 0 {
+            self.evict();
+        }
+    }
+
     /// Frees the kept page that nobody holds and that was used longest ago.
     fn evict(&mut self) {
         let is_idle = |page: u32| self.holders[page as usize] == 0;

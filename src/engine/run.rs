@@ -3,6 +3,7 @@
 
 use std::rc::Rc;
 
+use super::change::{Changes, ModelAccess};
 use super::pages::PagePool;
 use super::plan::StepLimits;
 use super::scheduler::Scheduler;
@@ -17,6 +18,7 @@ use crate::model::causal::CausalModel;
 pub struct Engine<M: CausalModel> {
     model: M,
     scheduler: Scheduler,
+    changes: Rc<Changes<M>>,
 }
 
 impl<M: CausalModel> Engine<M> {
@@ -40,7 +42,20 @@ impl<M: CausalModel> Engine<M> {
         };
         let handle = EngineHandle::new(shared.clone(), limits, model.vocab_size(), context_tokens);
         let scheduler = Scheduler::new(shared, step_limits, pages);
-        (Self { model, scheduler }, handle)
+        let engine = Self {
+            model,
+            scheduler,
+            changes: Rc::default(),
+        };
+        (engine, handle)
+    }
+
+    /// A way to the model between requests.
+    pub fn model_access(&self) -> ModelAccess<M>
+    where
+        M: 'static,
+    {
+        ModelAccess::new(&self.changes, self.scheduler.shared().clone())
     }
 
     /// Works until all handles are dropped and nothing is left to do. Dropping the future stops the
@@ -51,6 +66,9 @@ impl<M: CausalModel> Engine<M> {
     pub async fn run(mut self) -> Result<()> {
         loop {
             self.scheduler.purge();
+            if self.scheduler.is_idle() && self.make_change().await? {
+                continue;
+            }
             let Some(step) = self.scheduler.next() else {
                 if self.scheduler.is_done() {
                     return Ok(());
@@ -68,5 +86,22 @@ impl<M: CausalModel> Engine<M> {
             self.scheduler.purge();
             yield_now().await;
         }
+    }
+
+    /// Makes the change that has waited longest; says no if none waits.
+    async fn make_change(&mut self) -> Result<bool> {
+        let change = self.changes.borrow_mut().pop_front();
+        let Some(change) = change else {
+            return Ok(false);
+        };
+        if let Some(error) = change(&mut self.model).await {
+            self.scheduler.shut_down(&error);
+            return Err(error);
+        }
+        // Their keys and values are of the model as it was.
+        self.scheduler.forget_prompts();
+        let waiting = &self.scheduler.shared().changes;
+        waiting.set(waiting.get() - 1);
+        Ok(true)
     }
 }

@@ -47,6 +47,17 @@ impl Scheduler {
             && self.shared.abandoned.get()
     }
 
+    /// Whether no request has been let in that has not ended.
+    pub(super) fn is_idle(&self) -> bool {
+        self.running.is_empty()
+    }
+
+    /// Forgets what is kept of prompts that have ended; none may run.
+    pub(super) fn forget_prompts(&mut self) {
+        self.pages.forget();
+        self.publish();
+    }
+
     /// Lets go of what has ended or was cancelled; its pages are free.
     pub(super) fn purge(&mut self) {
         self.shared.purge_queue();
@@ -88,8 +99,11 @@ impl Scheduler {
         self.purge();
     }
 
-    /// Takes the first waiting request in, if there is one.
+    /// Takes the first waiting request in, if there is one and nothing waits for those that run.
     pub(super) fn admit(&mut self) -> bool {
+        if self.shared.changes.get() > 0 {
+            return false;
+        }
         let Some(mut job) = self.shared.queue.borrow_mut().pop_front() else {
             return false;
         };

@@ -17,6 +17,8 @@ pub(super) struct Shared {
     /// Requests the engine has taken from the queue and not ended.
     pub(super) running: Cell<usize>,
     pub(super) free_pages: Cell<usize>,
+    /// Changes to the model that wait or are being made: until then nobody is let in.
+    pub(super) changes: Cell<usize>,
     /// All handles are gone.
     pub(super) abandoned: Cell<bool>,
     /// Set once the device is lost or the engine stopped: nothing runs any more.

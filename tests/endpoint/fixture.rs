@@ -11,8 +11,8 @@ use std::task::Poll;
 use futures_util::StreamExt;
 use futures_util::future::{Either, select};
 use inpage::api::{
-    Body, CallFormat, Handler, Host, LazyCompiler, ModelState, ReadyModel, Request, Response,
-    SamplingDefaults, Switches, SystemHost, system_fingerprint,
+    Body, CallFormat, Fingerprint, Handler, Host, LazyCompiler, ModelState, ReadyModel, Request,
+    Response, SamplingDefaults, Switches, SystemHost,
 };
 use inpage::engine::generation::TokenScore;
 use inpage::engine::{Engine, EngineHandle, EngineLimits};
@@ -413,7 +413,7 @@ impl Server {
         ModelState::Ready(ReadyModel {
             engine: self.engine.clone(),
             tokenizer,
-            fingerprint: system_fingerprint(&["test"]),
+            fingerprint: Fingerprint::of(&["test"]),
             sampling_defaults: SamplingDefaults {
                 temperature: Some(0.0),
                 ..SamplingDefaults::default()

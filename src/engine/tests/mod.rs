@@ -2,6 +2,7 @@
 
 mod cancel;
 mod candidates;
+mod changes;
 mod constraint;
 mod failure;
 mod fake_model;

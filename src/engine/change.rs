@@ -1,0 +1,84 @@
+//! Changes to the model between requests, such as other adapters. Knows neither a change nor who is
+//! let in.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::fmt;
+use std::rc::{Rc, Weak};
+
+use futures_channel::oneshot;
+use futures_util::future::LocalBoxFuture;
+
+use super::shared::Shared;
+use crate::{Error, Result};
+
+/// Ends with the error that ends the engine, if it is one.
+pub(super) type Change<M> = Box<dyn for<'a> FnOnce(&'a mut M) -> LocalBoxFuture<'a, Option<Error>>>;
+
+/// Those that wait, first come, first served; they go with the engine.
+pub(super) type Changes<M> = RefCell<VecDeque<Change<M>>>;
+
+/// The way to an engine's model while no request runs. Does not keep the engine alive.
+pub struct ModelAccess<M> {
+    changes: Weak<Changes<M>>,
+    shared: Rc<Shared>,
+}
+
+impl<M> Clone for ModelAccess<M> {
+    fn clone(&self) -> Self {
+        Self {
+            changes: self.changes.clone(),
+            shared: self.shared.clone(),
+        }
+    }
+}
+
+impl<M> fmt::Debug for ModelAccess<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ModelAccess").finish_non_exhaustive()
+    }
+}
+
+impl<M: 'static> ModelAccess<M> {
+    pub(super) fn new(changes: &Rc<Changes<M>>, shared: Rc<Shared>) -> Self {
+        Self {
+            changes: Rc::downgrade(changes),
+            shared,
+        }
+    }
+
+    /// Runs `change` once the requests that run have ended; those that wait, and those that come, are
+    /// answered after it. What was kept of earlier prompts is forgotten. A change that was asked for
+    /// is made, whether its result is awaited or not.
+    ///
+    /// # Errors
+    /// Those of the change; [`Error::DeviceLost`] ends the engine. Why the engine ended, if it did.
+    pub async fn change<T: 'static>(
+        &self,
+        change: impl AsyncFnOnce(&mut M) -> Result<T> + 'static,
+    ) -> Result<T> {
+        let stopped = || {
+            let down = self.shared.down.borrow().clone();
+            down.unwrap_or_else(|| Error::Internal("the engine was stopped".into()))
+        };
+        let (sender, receiver) = oneshot::channel();
+        let change: Change<M> = Box::new(move |model| {
+            Box::pin(async move {
+                let result = change(model).await;
+                let fatal = match &result {
+                    Err(error @ Error::DeviceLost(_)) => Some(error.clone()),
+                    _ => None,
+                };
+                // Nobody may wait any more.
+                let _ = sender.send(result);
+                fatal
+            })
+        });
+        let changes = self.changes.upgrade().ok_or_else(stopped)?;
+        changes.borrow_mut().push_back(change);
+        drop(changes);
+        self.shared.changes.set(self.shared.changes.get() + 1);
+        self.shared.wake.raise();
+        receiver.await.map_err(|_| stopped())?
+    }
+}
