@@ -49,7 +49,7 @@ pub async fn start<S: ByteSource>(
             outline.set_variant(variant);
             Transformer::first_kernels(&outline, &plan, &gpu, variant)
         };
-        let variant = best_variant_with(&gpu, options.needs(&formats), own).await?;
+        let variant = best_variant_with(&gpu, options.needs(gguf, &formats), own).await?;
         Ok((variant, gpu.now_ms() - begun_ms))
     };
     let loaded = async {

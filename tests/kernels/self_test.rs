@@ -26,6 +26,7 @@ fn a_variant_that_computes_wrongly_is_passed_over() {
     let formats = [Format::Q4_0];
     let needs = Needs {
         formats: &formats,
+        experts: false,
         kv_format: KvFormat::default(),
         precision: Precision::F32,
     };
@@ -42,6 +43,7 @@ fn the_best_variant_of_this_device_is_proven() {
     for kv_format in KvFormat::ALL {
         let needs = Needs {
             formats: &Format::ALL,
+            experts: true,
             kv_format,
             precision: Precision::Auto,
         };

@@ -48,6 +48,7 @@ pub fn computes() -> Vec<(&'static str, Compute)> {
     // That all formats compute rightly, `tests/kernels` shows.
     let needs = Needs {
         formats: &[Format::Q4_0],
+        experts: true,
         kv_format: KvFormat::default(),
         precision: Precision::F32,
     };

@@ -11,6 +11,7 @@ mod arithmetic;
 mod batches;
 mod containers;
 mod kv_formats;
+mod long_context;
 mod prefixes;
 mod references;
 mod sampling;

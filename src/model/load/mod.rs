@@ -19,7 +19,7 @@ use crate::{
         matrix::Format,
         self_test::{Needs, Precision},
     },
-    weights::{ByteSource, BytesSource, Gguf},
+    weights::{ByteSource, BytesSource, Gguf, TensorInfo},
 };
 
 /// What a load may choose. As an object its members have camelCase names.
@@ -43,10 +43,12 @@ pub struct LoadOptions {
 }
 
 impl LoadOptions {
-    /// What kernels have to serve for a model whose matrices have these formats.
-    pub fn needs(self, formats: &[Format]) -> Needs<'_> {
+    /// What kernels have to serve for the model `gguf` describes, whose matrices have these `formats`.
+    pub fn needs<'a>(self, gguf: &Gguf, formats: &'a [Format]) -> Needs<'a> {
+        let is_of_experts = |tensor: &TensorInfo| tensor.name.ends_with("_exps.weight");
         Needs {
             formats,
+            experts: gguf.tensors.iter().any(is_of_experts),
             kv_format: self.kv_format,
             precision: self.precision,
         }

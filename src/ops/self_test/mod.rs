@@ -23,6 +23,10 @@ use super::{
 };
 use crate::{Error, Result, device::Gpu};
 
+mod mixture;
+
+use mixture::mixture;
+
 /// Rows that fill no workgroup.
 const ROWS: usize = 37;
 
@@ -34,6 +38,8 @@ const DEAR_BARRIER_US: f64 = 0.2;
 pub struct Needs<'a> {
     /// Of its matrices; at least one, the most frequent first.
     pub formats: &'a [Format],
+    /// Some of these are of experts.
+    pub experts: bool,
     /// Of its keys and values.
     pub kv_format: KvFormat,
     /// What products may be computed in.
@@ -159,6 +165,12 @@ fn cases(formats: &[Format]) -> Vec<(Format, usize)> {
     cases
 }
 
+/// As [`cases`], of mixtures of experts; their formats' modules are those of other products.
+fn expert_cases(needs: Needs) -> impl Iterator<Item = (Format, usize)> {
+    let first = needs.formats.iter().take(usize::from(needs.experts));
+    first.flat_map(|&format| [3, 2 * ROWS].map(|tokens| (format, tokens)))
+}
+
 /// What [`prove`] launches.
 fn kernels(device: &Device, variant: Variant, needs: Needs) -> Vec<Kernel> {
     let Needs {
@@ -173,6 +185,9 @@ fn kernels(device: &Device, variant: Variant, needs: Needs) -> Vec<Kernel> {
         }
         for &tokens in attended_tokens(variant) {
             attended(device, tokens, kv_format, variant);
+        }
+        for (format, tokens) in expert_cases(needs) {
+            mixture(device, format, tokens, variant);
         }
     })
 }
@@ -200,6 +215,13 @@ async fn prove(gpu: &Gpu, variant: Variant, needs: Needs<'_>) -> Result<()> {
         let on_gpu = on_gpu.map_err(|e| gpu.failure(e))?;
         let what = format!("attention of {tokens} tokens to {} keys", kv_format.name());
         compare(&what, &on_gpu, &on_cpu, tolerance)?;
+    }
+    for (format, tokens) in expert_cases(needs) {
+        let on_gpu = floats(mixture(gpu.device(), format, tokens, variant)).await;
+        let on_cpu = floats(mixture(&Device::flex(), format, tokens, variant)).await?;
+        let on_gpu = on_gpu.map_err(|e| gpu.failure(e))?;
+        let what = format!("experts in {} for {tokens} tokens", format.name());
+        compare(&what, &on_gpu, &on_cpu, 1e-3)?;
     }
     Ok(())
 }
@@ -346,6 +368,10 @@ fn rows(tokens: usize, n: usize, step: f32, device: &Device) -> Tensor<2> {
     Tensor::from_data(values, device)
 }
 
+fn vector(n: usize, step: f32, device: &Device) -> Tensor<1> {
+    Tensor::from_data(TensorData::new(wave(n, step), [n]), device)
+}
+
 async fn floats(tensor: Tensor<2>) -> Result<Vec<f32>> {
     let data = tensor.into_data_async().await;
     let data = data.map_err(|e| Error::Internal(format!("{e:?}")))?;
@@ -365,23 +391,10 @@ async fn all_floats(tensors: [Tensor<2>; 2]) -> Result<Vec<f32>> {
 fn products(device: &Device, format: Format, tokens: usize, variant: Variant) -> [Tensor<2>; 2] {
     // Columns that leave some lanes of a row idle.
     let cols = 160usize.next_multiple_of(format.row_multiple());
-    let matrix = || {
-        let shape = MatrixShape {
-            format,
-            rows: ROWS,
-            cols,
-        };
-        let quants = (0..shape.quant_words()).map(|i| word(format, i)).collect();
-        let scales = match format.has_scales() {
-            true => (0..shape.scale_words()).map(|i| scale(format, i)).collect(),
-            false => vec![],
-        };
-        Matrix::reserve(shape, device).write(0, quants, 0, scales)
-    };
-    let vector = |n, step| Tensor::<1>::from_data(TensorData::new(wave(n, step), [n]), device);
-    let (x, norm) = (rows(tokens, cols, 0.3, device), vector(cols, 0.7));
-    let (bias, residual) = (vector(ROWS, 1.1), rows(tokens, ROWS, 1.3, device));
+    let (x, norm) = (rows(tokens, cols, 0.3, device), vector(cols, 0.7, device));
+    let (bias, residual) = (vector(ROWS, 1.1, device), rows(tokens, ROWS, 1.3, device));
     let (bias, residual) = (Some(bias), Some(residual));
+    let matrix = || matrix(device, format, ROWS, cols);
     let (weights, up) = (matrix(), matrix());
     if tokens <= MAX_TOKENS {
         let norm = (norm, 1e-5);
@@ -403,6 +416,16 @@ fn products(device: &Device, format: Format, tokens: usize, variant: Variant) ->
             gated_matmul(x, &weights, &up, Activation::Silu, variant),
         ]
     }
+}
+
+fn matrix(device: &Device, format: Format, rows: usize, cols: usize) -> Matrix {
+    let shape = MatrixShape { format, rows, cols };
+    let quants = (0..shape.quant_words()).map(|i| word(format, i)).collect();
+    let scales = match format.has_scales() {
+        true => (0..shape.scale_words()).map(|i| scale(format, i)).collect(),
+        false => vec![],
+    };
+    Matrix::reserve(shape, device).write(0, quants, 0, scales)
 }
 
 /// Varied but finite contents of a quant word.

@@ -1,0 +1,58 @@
+//! A small mixture of experts for the proof: every op of its layer, by the kernels for so many tokens.
+
+use burn::tensor::{Device, Tensor, TensorData};
+
+use super::{matrix, rows, wave};
+use crate::ops::{
+    Variant,
+    expert_gated_matmul::expert_gated_matmul,
+    expert_gated_matvec::expert_gated_matvec,
+    expert_matmul::expert_matmul,
+    expert_matvec::expert_matvec,
+    group_experts::group_experts,
+    matrix::Format,
+    matvec::MAX_TOKENS,
+    route_experts::{RouteShape, route_experts},
+    sum_experts::sum_experts,
+};
+
+const SHAPE: RouteShape = RouteShape {
+    experts: 4,
+    used: 2,
+    renormalize: true,
+};
+
+/// `[tokens, dim]` after the layer.
+pub(super) fn mixture(
+    device: &Device,
+    format: Format,
+    tokens: usize,
+    variant: Variant,
+) -> Tensor<2> {
+    let dim = 160usize.next_multiple_of(format.row_multiple());
+    let ffn_dim = dim;
+    let experts = |rows, cols| matrix(device, format, SHAPE.experts * rows, cols);
+    let (gate, up, down) = (
+        experts(ffn_dim, dim),
+        experts(ffn_dim, dim),
+        experts(dim, ffn_dim),
+    );
+    // Small: what the gates let through is multiplied twice more.
+    let small = |n: usize, step| wave(n, step).into_iter().map(|v| 0.05 * v).collect();
+    let x = TensorData::new::<f32, _>(small(tokens * dim, 0.3), [tokens, dim]);
+    let x = Tensor::<2>::from_data(x, device);
+    // No two alike: then rounding would choose.
+    let routes = route_experts(rows(tokens, SHAPE.experts, 0.9, device), SHAPE);
+    if tokens <= MAX_TOKENS {
+        let norm = TensorData::new::<f32, _>(small(dim, 0.7), [dim]);
+        let norm = (Tensor::from_data(norm, device), 1e-5);
+        let (chosen, few) = (routes.experts.clone(), x.clone());
+        let hidden = expert_gated_matvec(few, norm, &gate, &up, ffn_dim, chosen, variant);
+        return expert_matvec(hidden, &down, routes, x, variant);
+    }
+    let groups = group_experts(routes.experts, SHAPE.experts);
+    let (used, many) = (SHAPE.used, x.clone());
+    let hidden = expert_gated_matmul(many, &gate, &up, ffn_dim, used, groups.clone(), variant);
+    let products = expert_matmul(hidden, &down, dim, groups, variant);
+    sum_experts(products, routes.shares, x)
+}
