@@ -91,7 +91,7 @@ async fn run(arguments: Arguments) -> Result<(), Box<dyn std::error::Error>> {
     let Checkpoint { gguf, source } = Checkpoint::open(&files, &options).await?;
     let compute = if arguments.gpu {
         let gpu = Gpu::request(GpuOptions::default()).await?;
-        let variant = self_test::best_variant(&gpu, options.needs(&formats(&gguf))).await?;
+        let variant = self_test::best_variant(&gpu, options.needs(&gguf, &formats(&gguf))).await?;
         Compute::Gpu { gpu, variant }
     } else {
         Compute::cpu()

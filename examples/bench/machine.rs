@@ -44,6 +44,7 @@ impl Machine {
             let gpu = Gpu::request(GpuOptions::default()).await?;
             let needs = Needs {
                 formats: &Format::ALL,
+                experts: false,
                 kv_format: options.kv_format,
                 precision: Precision::Auto,
             };

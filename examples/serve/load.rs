@@ -2,10 +2,10 @@
 
 use std::rc::Rc;
 
-use inpage::api::{CallFormat, Handler, LazyCompiler, ReadyModel, SystemHost, system_fingerprint};
+use inpage::api::{CallFormat, Fingerprint, Handler, LazyCompiler, ReadyModel, SystemHost};
 use inpage::device::{Gpu, GpuOptions};
 use inpage::engine::{Engine, EngineLimits};
-use inpage::model::{self, Checkpoint, Compute, Transformer};
+use inpage::model::{self, Adapter, Checkpoint, Compute, Transformer};
 use inpage::ops::self_test;
 use inpage::text::Tokenizer;
 use inpage::weights::{Gguf, LocalFiles};
@@ -53,6 +53,7 @@ pub async fn load(options: &Options) -> Outcome<Loaded> {
     let (compute, place) = compute(options, &gguf).await?;
     let mut model = model::load(compute, &gguf, &source, options.load, |_, _| ()).await?;
     model.warm_up().await?;
+    set_lora(&mut model, &options.lora).await?;
     eprintln!(
         "{} on {place}, keys and values as {}: {} bytes",
         options.model,
@@ -61,13 +62,14 @@ pub async fn load(options: &Options) -> Outcome<Loaded> {
     );
 
     let tensors = gguf.tensors.iter().map(|t| (t.ty, t.size_bytes));
-    let fingerprint = system_fingerprint(&[
+    let fingerprint = Fingerprint::of(&[
         env!("CARGO_PKG_VERSION"),
         gguf.metadata.str("general.name")?.unwrap_or_default(),
         &model.config().architecture,
         &format!("{:?}", tensors.collect::<Vec<_>>()),
         &place,
         model.kv_format().name(),
+        &format!("{:?}", options.lora),
     ]);
     let host = Rc::new(SystemHost);
     #[cfg(feature = "test-hooks")]
@@ -101,6 +103,16 @@ pub async fn load(options: &Options) -> Outcome<Loaded> {
     Ok(Loaded { engine, endpoint })
 }
 
+async fn set_lora(model: &mut Transformer, lora: &[(String, f32)]) -> Outcome<()> {
+    let mut adapters = Vec::new();
+    for (path, scale) in lora {
+        let adapter = Adapter::open(&LocalFiles::at(path)?).await;
+        adapters.push((adapter.map_err(|error| format!("{path}: {error}"))?, *scale));
+    }
+    let adapters = adapters.iter().map(|(adapter, scale)| (adapter, *scale));
+    Ok(model.set_adapters(&adapters.collect::<Vec<_>>()).await?)
+}
+
 /// Where to compute, and its name.
 async fn compute(options: &Options, gguf: &Gguf) -> Outcome<(Compute, String)> {
     if options.cpu {
@@ -110,7 +122,7 @@ async fn compute(options: &Options, gguf: &Gguf) -> Outcome<(Compute, String)> {
         .await
         .map_err(|error| format!("{error}\n--cpu needs none"))?;
     let formats = model::formats(gguf);
-    let variant = self_test::best_variant(&gpu, options.load.needs(&formats)).await?;
+    let variant = self_test::best_variant(&gpu, options.load.needs(gguf, &formats)).await?;
     let place = gpu.report().adapter.clone();
     Ok((Compute::Gpu { gpu, variant }, place))
 }

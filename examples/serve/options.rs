@@ -19,6 +19,7 @@ usage: serve [--model FILE.gguf|FOLDER] [options]
   --kv-pool N         tokens of KV memory that all sequences share; 4096 if left out, and never less
                       than the longest sequence
   --quantize NAME     what the matrices of a folder become: q8_0 if left out, none, q4_0, q4_k, ...
+  --lora PATH[=SCALE] a low-rank adapter: a GGUF file or a folder of PEFT; may be given several times
   --switches JSON     the endpoint's switches, such as '{\"apiKey\":\"secret\",\"maxN\":4}'
   --help              this text
 
@@ -32,6 +33,8 @@ pub struct Options {
     pub port: u16,
     pub cpu: bool,
     pub load: LoadOptions,
+    /// Paths and scales.
+    pub lora: Vec<(String, f32)>,
     pub switches: Switches,
 }
 
@@ -46,6 +49,7 @@ impl Options {
             port: 8080,
             cpu: false,
             load: LoadOptions::default(),
+            lora: Vec::new(),
             switches: Switches::default(),
         };
         while let Some(name) = arguments.next() {
@@ -73,6 +77,7 @@ impl Options {
                         "--quantize is none or a type such as q4_0, not {ty}"
                     ))?;
                 }
+                "--lora" => options.lora.push(adapter(&value()?)?),
                 "--switches" => {
                     options.switches = Switches::from_json(&value()?)
                         .map_err(|error| format!("--switches: {error}"))?;
@@ -95,6 +100,16 @@ impl Options {
             .ok_or("the model needs a name: --id NAME")?;
         Ok(Some(options))
     }
+}
+
+/// `PATH` or `PATH=SCALE`.
+fn adapter(given: &str) -> Result<(String, f32), String> {
+    let Some((path, scale)) = given.rsplit_once('=') else {
+        return Ok((given.to_owned(), 1.0));
+    };
+    let scale = scale.parse().ok().filter(|scale: &f32| scale.is_finite());
+    let scale = scale.ok_or_else(|| format!("--lora PATH=SCALE wants a number, not {given}"))?;
+    Ok((path.to_owned(), scale))
 }
 
 fn tokens(name: &str, given: &str) -> Result<usize, String> {

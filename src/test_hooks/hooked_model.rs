@@ -38,6 +38,11 @@ impl<M: CausalModel> HookedModel<M> {
         (hooked, controls)
     }
 
+    /// The model itself.
+    pub fn model_mut(&mut self) -> &mut M {
+        &mut self.model
+    }
+
     /// Before a step that generates `tokens`.
     async fn enter(&self, is_prefill: bool, tokens: usize) -> Result<()> {
         let delay_ms = match is_prefill {

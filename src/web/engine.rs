@@ -11,7 +11,8 @@ use web_sys::AbortSignal;
 
 use super::errors::{message_of, to_js};
 use super::host::BrowserHost;
-use super::load::{LoadReport, load};
+use super::load::{LoadReport, LoadedModel, load};
+use super::lora::{Lora, PageAdapter};
 use super::response::InpageResponse;
 use super::source::PageFiles;
 use super::start::set_on_panic;
@@ -29,8 +30,7 @@ pub struct InpageEngine {
 }
 
 struct Loaded {
-    engine: crate::engine::EngineHandle,
-    report: LoadReport,
+    model: LoadedModel,
     #[cfg(feature = "test-hooks")]
     hooks: crate::test_hooks::Hooks,
 }
@@ -69,9 +69,14 @@ impl InpageEngine {
         })
     }
 
-    /// Asks for the GPU device, reads the model from `files`, makes it ready.
+    /// Asks for the GPU device, reads the model from `files` and the adapters, makes it ready.
     /// `on_progress(loadedBytes, totalBytes)` is told how far that is.
-    pub async fn load(&self, files: PageFiles, on_progress: Function) -> Result<(), JsValue> {
+    pub async fn load(
+        &self,
+        files: PageFiles,
+        lora: Vec<PageAdapter>,
+        on_progress: Function,
+    ) -> Result<(), JsValue> {
         self.loaded.borrow_mut().take();
         self.handler.set_model(&self.model_id, ModelState::Loading);
         let progress = move |loaded_bytes: u64, total_bytes: u64| {
@@ -87,20 +92,20 @@ impl InpageEngine {
         let on_end =
             move |error: Error| handler.set_model(&id, ModelState::Failed(error.to_string()));
         let max_queue = self.handler.switches().max_queue;
-        match load(&files, self.load_options, max_queue, progress, on_end).await {
-            Ok(loaded) => {
-                let (ready, report) = (loaded.ready, loaded.report);
+        let options = self.load_options;
+        match load(&files, &lora, options, max_queue, progress, on_end).await {
+            Ok(model) => {
+                let ready = model.ready.clone();
                 *self.loaded.borrow_mut() = Some(Loaded {
-                    engine: ready.engine.clone(),
-                    report,
                     #[cfg(feature = "test-hooks")]
                     hooks: crate::test_hooks::Hooks::new(
                         self.handler.switches().clone(),
                         Rc::new(BrowserHost),
                         &self.model_id,
                         ready.clone(),
-                        loaded.controls,
+                        model.controls.clone(),
                     ),
+                    model,
                 });
                 self.handler
                     .set_model(&self.model_id, ModelState::Ready(ready));
@@ -119,6 +124,24 @@ impl InpageEngine {
     pub fn load_failed(&self, message: String) {
         self.handler
             .set_model(&self.model_id, ModelState::Failed(message));
+    }
+
+    /// Answers by these adapters and no others from now on, once what runs has ended. If one does not
+    /// fit, the old ones stay.
+    #[wasm_bindgen(js_name = setLora)]
+    pub async fn set_lora(&self, lora: Vec<PageAdapter>) -> Result<(), JsValue> {
+        let lora = Lora::open(&lora).await.map_err(|error| to_js(&error))?;
+        let set = self
+            .loaded
+            .borrow()
+            .as_ref()
+            .map(|it| it.model.set_lora(lora));
+        let set = set.ok_or_else(|| to_js(&Error::Internal("no model is loaded".into())))?;
+        let reports = set.await.map_err(|error| to_js(&error))?;
+        if let Some(loaded) = &mut *self.loaded.borrow_mut() {
+            loaded.model.report.lora = reports;
+        }
+        Ok(())
     }
 
     /// Answers one request. `headers` is `[name, value][]`; `signal` cancels it until the answer's
@@ -164,7 +187,7 @@ impl InpageEngine {
             version: env!("CARGO_PKG_VERSION"),
             model: &self.model_id,
             active_generations: self.active_generations(),
-            report: loaded.as_ref().map(|loaded| &loaded.report),
+            report: loaded.as_ref().map(|loaded| &loaded.model.report),
         };
         // Flattened members come as a map, which JavaScript wants as an object.
         let serializer = serde_wasm_bindgen::Serializer::json_compatible();
@@ -178,7 +201,7 @@ impl InpageEngine {
         self.loaded
             .borrow()
             .as_ref()
-            .map_or(0, |loaded| loaded.engine.active_generations())
+            .map_or(0, |it| it.model.ready.engine.active_generations())
     }
 }
 

@@ -9,10 +9,11 @@ use wasm_bindgen::{JsCast, JsValue};
 use wasm_bindgen_futures::{JsFuture, spawn_local};
 
 use super::host::now_ms;
-use crate::api::{CallFormat, LazyCompiler, ReadyModel, system_fingerprint};
+use super::lora::{Lora, LoraReport, PageAdapter};
+use crate::api::{CallFormat, Fingerprint, LazyCompiler, ReadyModel};
 use crate::device::{Begun, BrowserDevice, Gpu, GpuOptions, GpuReport};
-use crate::engine::{Engine, EngineLimits};
-use crate::model::{self, CausalModel, Checkpoint, LoadOptions, StartTimes};
+use crate::engine::{Engine, EngineLimits, ModelAccess};
+use crate::model::{self, CausalModel, Checkpoint, LoadOptions, StartTimes, Transformer};
 use crate::ops::kv_memory::KvFormat;
 use crate::text::Tokenizer;
 use crate::weights::{ByteSource, ModelFiles};
@@ -39,6 +40,8 @@ pub(super) struct LoadReport {
     vocab_size: usize,
     /// Dispatches of one greedy decode step.
     decode_dispatches: usize,
+    /// Low-rank adapters in use.
+    pub lora: Vec<LoraReport>,
     load_ms: LoadTimes,
 }
 
@@ -56,25 +59,58 @@ struct LoadTimes {
 }
 
 /// What a load gives.
-pub(super) struct Loaded {
+pub(super) struct LoadedModel {
     pub ready: ReadyModel,
     pub report: LoadReport,
+    access: ModelAccess<Served>,
+    /// What the fingerprint is made of besides adapters.
+    fingerprint_parts: Vec<String>,
     #[cfg(feature = "test-hooks")]
     pub controls: Rc<crate::test_hooks::Controls>,
+}
+
+/// What the engine runs.
+#[cfg(not(feature = "test-hooks"))]
+pub(super) type Served = Transformer;
+#[cfg(feature = "test-hooks")]
+pub(super) type Served = crate::test_hooks::HookedModel<Transformer>;
+
+impl LoadedModel {
+    /// Has the model answer by these adapters and no others, once what runs has ended.
+    ///
+    /// # Errors
+    /// As [`Lora::set_on`] and [`ModelAccess::change`].
+    pub fn set_lora(&self, lora: Lora) -> impl Future<Output = Result<Vec<LoraReport>>> + use<> {
+        let (access, fingerprint) = (self.access.clone(), self.ready.fingerprint.clone());
+        let parts = self.fingerprint_parts.clone();
+        async move {
+            let change = async move |model: &mut Served| {
+                #[cfg(feature = "test-hooks")]
+                let model = model.model_mut();
+                lora.set_on(model).await?;
+                // Before the next request: its answer names the model that gave it.
+                fingerprint.set(&with_lora(&parts, &lora.reports));
+                Ok(lora.reports)
+            };
+            access.change(change).await
+        }
+    }
 }
 
 /// Loads the model that `files` make up and starts its engine; `progress` is told the tensor bytes read so
 /// far and in all. `on_end` is told the error if the engine ends by itself.
 pub(super) async fn load<F: ModelFiles>(
     files: &F,
+    lora: &[PageAdapter],
     options: LoadOptions,
     max_queue: usize,
     progress: impl FnMut(u64, u64),
     on_end: impl FnOnce(Error) + 'static,
-) -> Result<Loaded> {
+) -> Result<LoadedModel> {
     // The clock of a worker starts with it.
     let began_ms = now_ms();
     // The headers first: a file that is none should not cost a GPU device.
+    let lora = Lora::open(lora).await?;
     let mut checkpoint = Checkpoint::open(files, &options).await?;
     let tokenizer = Rc::new(Tokenizer::of(files, &checkpoint.gguf.metadata).await?);
     checkpoint.set_token_count(tokenizer.vocab_size());
@@ -84,7 +120,8 @@ pub(super) async fn load<F: ModelFiles>(
     let gpu = Gpu::request(gpu_options()).await?;
     let given_ms = now_ms();
     let report = gpu.report().clone();
-    let (model, start) = model::start(gpu, &gguf, &source, options, progress).await?;
+    let (mut model, start) = model::start(gpu, &gguf, &source, options, progress).await?;
+    lora.set_on(&mut model).await?;
     let variant = model.compute().variant().name();
     let report = LoadReport {
         architecture: model.config().architecture.clone(),
@@ -96,6 +133,7 @@ pub(super) async fn load<F: ModelFiles>(
         kv_bytes: model.kv_bytes(),
         vocab_size: model.vocab_size(),
         decode_dispatches: model.decode_dispatches(),
+        lora: lora.reports,
         gpu: report,
         variant,
         load_ms: LoadTimes {
@@ -105,22 +143,20 @@ pub(super) async fn load<F: ModelFiles>(
             start,
         },
     };
-    let fingerprint = system_fingerprint(&[
-        env!("CARGO_PKG_VERSION"),
-        gguf.metadata.str("general.name")?.unwrap_or_default(),
-        &report.architecture,
-        &format!(
-            "{:?}",
-            gguf.tensors
-                .iter()
-                .map(|t| (t.ty, t.size_bytes))
-                .collect::<Vec<_>>()
-        ),
-        &report.file_bytes.to_string(),
-        &report.gpu.adapter,
-        &report.variant,
-        report.kv_format.name(),
-    ]);
+    let tensors = gguf.tensors.iter().map(|it| (it.ty, it.size_bytes));
+    let fingerprint_parts = vec![
+        env!("CARGO_PKG_VERSION").to_owned(),
+        gguf.metadata
+            .str("general.name")?
+            .unwrap_or_default()
+            .to_owned(),
+        report.architecture.clone(),
+        format!("{:?}", tensors.collect::<Vec<_>>()),
+        report.file_bytes.to_string(),
+        report.gpu.adapter.clone(),
+        report.variant.clone(),
+        report.kv_format.name().to_owned(),
+    ];
     let limits = EngineLimits {
         max_queue,
         ..EngineLimits::default()
@@ -129,6 +165,7 @@ pub(super) async fn load<F: ModelFiles>(
     let (model, controls) =
         crate::test_hooks::HookedModel::new(model, Rc::new(super::host::BrowserHost));
     let (engine, handle) = Engine::new(model, limits);
+    let access = engine.model_access();
     spawn_local(async move {
         if let Err(error) = engine.run().await {
             on_end(error);
@@ -138,17 +175,25 @@ pub(super) async fn load<F: ModelFiles>(
     let ready = ReadyModel {
         engine: handle,
         tokenizer,
-        fingerprint,
+        fingerprint: Fingerprint::of(&with_lora(&fingerprint_parts, &report.lora)),
         sampling_defaults: model::sampling_defaults(&gguf.metadata),
         call_format,
         compiler: LazyCompiler::default(),
     };
-    Ok(Loaded {
+    Ok(LoadedModel {
         ready,
         report,
+        access,
+        fingerprint_parts,
         #[cfg(feature = "test-hooks")]
         controls,
     })
+}
+
+/// What answers by these adapters depend on.
+fn with_lora(parts: &[String], lora: &[LoraReport]) -> Vec<String> {
+    let adapters = lora.iter().map(|adapter| format!("{adapter:?}"));
+    parts.iter().cloned().chain(adapters).collect()
 }
 
 /// Asks for the device with what the worker's wrapper around `requestDevice`

@@ -7,7 +7,7 @@
 //! | `engine`, `response` | the exported classes |
 //! | `load` | from a model's bytes to a model that answers: the one place that joins all parts |
 //! | `inspect` | what a model is and whether it runs, without a GPU |
-//! | `source` | the model's bytes |
+//! | `source`, `lora` | the model's bytes; low-rank adapters |
 //! | `measure` | what a decode step costs the CPU, for benchmarks |
 //! | `host`, `errors` | time and log; errors as JavaScript sees them |
 
@@ -16,6 +16,7 @@ mod errors;
 mod host;
 mod inspect;
 mod load;
+mod lora;
 mod measure;
 mod response;
 mod source;

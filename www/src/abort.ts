@@ -29,11 +29,13 @@ export function abortError(reason: unknown): DOMException {
 }
 
 /** A promise with its handles outside. */
-export function deferred<T>(): {
+export interface Deferred<T> {
   promise: Promise<T>;
   resolve: (value: T) => void;
   reject: (reason: unknown) => void;
-} {
+}
+
+export function deferred<T>(): Deferred<T> {
   let resolve!: (value: T) => void;
   let reject!: (reason: unknown) => void;
   const promise = new Promise<T>((onResolve, onReject) => {

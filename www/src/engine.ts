@@ -6,8 +6,14 @@ import { EngineWorker } from "./engine_worker.js";
 import { EngineFailure } from "./error_response.js";
 import { type Line, createFetchDoor } from "./fetch_door.js";
 import type { LoadOptions } from "./load_options.js";
+import { type LoraAdapter, resolveLora } from "./lora_option.js";
 import { type ModelOption, resolveModel } from "./model_option.js";
-import { type BodyTransport, DEFAULT_BASE_PATHS, type LoadProgress } from "./protocol.js";
+import {
+  type BodyTransport,
+  DEFAULT_BASE_PATHS,
+  type LoadProgress,
+  type LoraLocation,
+} from "./protocol.js";
 import type { EngineSwitches } from "./switches.js";
 
 /** What `createEngine` takes; the switches of the endpoint stand beside. */
@@ -18,6 +24,8 @@ export interface EngineOptions extends EngineSwitches {
    * Face folder, or `{ files: [File, ...] }` of a folder or of a split GGUF file.
    */
   model?: ModelOption;
+  /** Low-rank adapters on top of the model, all at once; `setLora` changes them. */
+  lora?: readonly LoraAdapter[];
   /** Context and memory. */
   load?: LoadOptions;
   onProgress?: (progress: LoadProgress) => void;
@@ -47,6 +55,8 @@ export interface EngineInfo {
   kv_format?: "f32" | "f16" | "q8_0";
   kv_pool_tokens?: number;
   kv_bytes?: number;
+  /** The low-rank adapters in use. */
+  lora?: { name: string; scale: number }[];
   /** What loading took, part by part, in milliseconds; `kernels` and `weights` ran side by side. */
   load_ms?: Record<string, number>;
   [name: string]: unknown;
@@ -81,12 +91,15 @@ export class Engine {
 
   readonly #startWorker: () => EngineWorker;
   #worker: EngineWorker;
+  /** What a fresh worker begins with. */
+  #lora: LoraLocation[];
   #disposed = false;
 
   /** Use `createEngine`. */
   constructor(options: EngineOptions) {
     const {
       model,
+      lora,
       load,
       onProgress,
       signal,
@@ -97,6 +110,7 @@ export class Engine {
       ...switches
     } = options;
     const resolved = resolveModel(model);
+    this.#lora = resolveLora(lora ?? []);
     const absolute = (url: string | URL) => new URL(url, document.baseURI).href;
     this.basePaths = switches.basePaths ?? DEFAULT_BASE_PATHS;
     this.fetch = createFetchDoor(() => this.#openLine(), this.basePaths, bodyTransport);
@@ -107,6 +121,7 @@ export class Engine {
         {
           modelId: resolved.id,
           model: resolved.location,
+          lora: this.#lora,
           load: { ...load },
           wasmUrl: wasmUrl === undefined ? undefined : absolute(wasmUrl),
           switches: { ...switches },
@@ -142,6 +157,19 @@ export class Engine {
   /** Adapter, kernel variant, model: what the engine runs on. */
   info(): Promise<EngineInfo> {
     return this.#worker.info();
+  }
+
+  /**
+   * Answers by these low-rank adapters, and no others, from now on; none give the model as it is. The
+   * model stays loaded. Requests that run end by the old ones, later ones wait for the new.
+   *
+   * @throws InpageError if an adapter cannot be had or does not fit; then the old ones stay
+   */
+  async setLora(lora: readonly LoraAdapter[]): Promise<void> {
+    const located = resolveLora(lora);
+    await this.#worker.ready;
+    await this.#worker.setLora(located);
+    this.#lora = located;
   }
 
   /**

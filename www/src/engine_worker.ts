@@ -1,11 +1,17 @@
 //! One engine worker from start to end, seen from the page. A failed worker is not mended: the
 //! engine starts another.
 
-import { deferred } from "./abort.js";
+import { type Deferred, deferred } from "./abort.js";
 import type { EngineInfo } from "./engine.js";
 import { EngineFailure, messageOf } from "./error_response.js";
 import { InpageError } from "./inpage_error.js";
-import type { LoadProgress, PageToWorker, StartOptions, WorkerToPage } from "./protocol.js";
+import type {
+  LoadProgress,
+  LoraLocation,
+  PageToWorker,
+  StartOptions,
+  WorkerToPage,
+} from "./protocol.js";
 
 /** How long a worker may take to say good-bye before it is ended. */
 const DISPOSE_TIMEOUT_MS = 1000;
@@ -16,6 +22,7 @@ export class EngineWorker {
   #lost = new AbortController();
   #disposed = deferred<void>();
   #infoCalls = new Map<number, (info: EngineInfo) => void>();
+  #loraCalls = new Map<number, Deferred<void>>();
   #calls = 0;
   /** What waits until the script listens; `undefined` from then on. */
   #unsent: [PageToWorker, Transferable[]][] | undefined = [];
@@ -76,6 +83,16 @@ export class EngineWorker {
     });
   }
 
+  /** Answers by these adapters from now on, once what runs has ended. */
+  async setLora(lora: LoraLocation[]): Promise<void> {
+    if (this.failed) throw InpageError.local("engine_unavailable", "the engine has failed");
+    const made = deferred<void>();
+    const call = this.#calls++;
+    this.#loraCalls.set(call, made);
+    this.#post({ type: "set-lora", call, lora });
+    await made.promise;
+  }
+
   /** Lets it finish its answers with an error each, then ends it. */
   async dispose(): Promise<void> {
     this.#ready.reject(new DOMException("the engine was disposed", "AbortError"));
@@ -116,6 +133,14 @@ export class EngineWorker {
         this.#infoCalls.get(message.call)?.((message.info ?? {}) as EngineInfo);
         this.#infoCalls.delete(message.call);
         break;
+      case "lora-set": {
+        const { call, failure } = message;
+        const made = this.#loraCalls.get(call);
+        this.#loraCalls.delete(call);
+        if (failure === undefined) made?.resolve();
+        else made?.reject(InpageError.local(failure.code, failure.message));
+        break;
+      }
       case "open-exchanges":
         this.openExchanges = message.count;
         break;
@@ -138,6 +163,9 @@ export class EngineWorker {
     this.openExchanges = 0;
     for (const resolve of this.#infoCalls.values()) resolve({});
     this.#infoCalls.clear();
+    const ended = InpageError.local("engine_unavailable", "the engine was ended");
+    for (const made of this.#loraCalls.values()) made.reject(ended);
+    this.#loraCalls.clear();
     this.#lost.abort(new EngineFailure("engine_unavailable", "the engine was ended"));
   }
 

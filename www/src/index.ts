@@ -27,6 +27,7 @@ export type {
   ModelRefusal,
 } from "./model_inspection.js";
 export type { ModelOption, ModelPlace, ModelWithId } from "./model_option.js";
+export type { LoraAdapter } from "./lora_option.js";
 export type { LoadProgress } from "./protocol.js";
 export { type ServeOptions, type Serving, serveFromPage } from "./serve_from_page.js";
 export { servedFetch } from "./served_fetch.js";

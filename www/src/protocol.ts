@@ -56,10 +56,18 @@ export type ModelLocation =
   | { kind: "url"; url: string; cache: boolean; ggufName: string | undefined }
   | { kind: "files"; files: { name: string; blob: Blob }[]; ggufName: string | undefined };
 
+/** A low-rank adapter, and what its part is multiplied by. */
+export interface LoraLocation {
+  name: string;
+  location: ModelLocation;
+  scale: number;
+}
+
 /** What the worker needs to start. */
 export interface StartOptions {
   modelId: string;
   model: ModelLocation;
+  lora: LoraLocation[];
   /** As given; Rust validates them. */
   load: LoadOptions;
   wasmUrl: string | undefined;
@@ -92,6 +100,8 @@ export type PageToWorker =
   /** A port for one exchange comes with it. */
   | { type: "connect" }
   | { type: "info"; call: number }
+  /** These adapters and no others from now on, once running requests have ended; `lora-set` follows. */
+  | { type: "set-lora"; call: number; lora: LoraLocation[] }
   /** Loads the model again, after a failed load. */
   | { type: "reload" }
   /** Ends everything that runs with an orderly answer; `disposed` follows. */
@@ -109,6 +119,8 @@ export type WorkerToPage =
   /** The engine is dead; the page starts a fresh worker with the next request. */
   | { type: "failed"; failure: WireFailure }
   | { type: "info"; call: number; info: unknown }
+  /** With a failure, the adapters are those from before. */
+  | { type: "lora-set"; call: number; failure: WireFailure | undefined }
   /** Exchanges that are open now; the page keeps the service worker awake while there are any. */
   | { type: "open-exchanges"; count: number }
   | { type: "disposed" };

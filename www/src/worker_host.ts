@@ -4,13 +4,15 @@
 
 import { deferred, orAborted } from "./abort.js";
 import { EngineFailure, messageOf, toEngineFailure } from "./error_response.js";
-import { openModel } from "./model_source/open.js";
+import { ADAPTER_CONFIG, openModel } from "./model_source/open.js";
 import type { ModelFiles } from "./model_source/source.js";
 import type {
   HeaderList,
   LoadProgress,
+  LoraLocation,
   PageToWorker,
   StartOptions,
+  WireFailure,
   WorkerToPage,
 } from "./protocol.js";
 import { respond } from "./responder.js";
@@ -25,13 +27,22 @@ export interface EngineResponse {
   free(): void;
 }
 
+/** A low-rank adapter, opened (see `wasm/inpage.d.ts`). */
+export interface HostedAdapter {
+  readonly name: string;
+  readonly files: ModelFiles;
+  readonly scale: number;
+}
+
 /** The engine as the worker uses it (see `wasm/inpage.d.ts`). */
 export interface HostedEngine {
   load(
     files: ModelFiles,
+    lora: HostedAdapter[],
     onProgress: (loadedBytes: number, totalBytes: number) => void,
   ): Promise<void>;
   loadFailed(message: string): void;
+  setLora(lora: HostedAdapter[]): Promise<void>;
   handle(
     method: string,
     url: string,
@@ -101,7 +112,7 @@ export function hostEngine(scope: WorkerScope, createEngine: EngineFactory): voi
   };
 
   const load = async () => {
-    const { model } = options as StartOptions;
+    const { model, lora } = options as StartOptions;
     // A download goes on beside the load: where that fails, nobody wants the rest.
     const failed = new AbortController();
     const signal = AbortSignal.any([dead.signal, disposed.signal, failed.signal]);
@@ -114,8 +125,12 @@ export function hostEngine(scope: WorkerScope, createEngine: EngineFactory): voi
     try {
       const hosted = await engine.promise;
       let files: ModelFiles;
+      let adapters: HostedAdapter[];
       try {
-        files = await openModel(model, onDownload, signal);
+        [files, adapters] = await Promise.all([
+          openModel(model, onDownload, signal),
+          openAdapters(lora, signal),
+        ]);
       } catch (error) {
         hosted.loadFailed(messageOf(error));
         throw error;
@@ -124,15 +139,35 @@ export function hostEngine(scope: WorkerScope, createEngine: EngineFactory): voi
       const onProgress = (loadedBytes: number, totalBytes: number) => {
         if (!isDownloading) report({ phase: "load", loadedBytes, totalBytes });
       };
-      await orAborted(hosted.load(files, onProgress), signal);
+      await orAborted(hosted.load(files, adapters, onProgress), signal);
       report({ phase: "ready", loadedBytes: files.openedBytes, totalBytes: files.openedBytes });
       post({ type: "ready" });
     } catch (error) {
       failed.abort(error);
       failureOf(error);
       if (dead.signal.aborted || disposed.signal.aborted) return;
-      post({ type: "load-failed", failure: { code: codeOf(error), message: messageOf(error) } });
+      const code = codeOf(error, "model_not_loaded");
+      post({ type: "load-failed", failure: { code, message: messageOf(error) } });
     }
+  };
+
+  // One after another: the last one asked for is the one that stays.
+  let lorasSet: Promise<void> = Promise.resolve();
+  const setLora = (call: number, lora: LoraLocation[]) => {
+    const signal = AbortSignal.any([dead.signal, disposed.signal]);
+    const set = async () => {
+      const hosted = await engine.promise;
+      const adapters = await openAdapters(lora, signal);
+      await orAborted(hosted.setLora(adapters), signal);
+    };
+    const end = (failure: WireFailure | undefined) => post({ type: "lora-set", call, failure });
+    lorasSet = lorasSet.then(set).then(
+      () => end(undefined),
+      (error: unknown) => {
+        failureOf(error);
+        end({ code: codeOf(error, "adapter_not_readable"), message: messageOf(error) });
+      },
+    );
   };
 
   const serve = async (port: MessagePort) => {
@@ -163,6 +198,9 @@ export function hostEngine(scope: WorkerScope, createEngine: EngineFactory): voi
           .catch(() => undefined)
           .then((info) => post({ type: "info", call: data.call, info }));
         break;
+      case "set-lora":
+        setLora(data.call, data.lora);
+        break;
       case "reload":
         void load();
         break;
@@ -188,10 +226,23 @@ function latest(report: (progress: LoadProgress) => void): (progress: LoadProgre
   };
 }
 
-/** What the Rust side says a load failed of; bytes that could not be had have no code. */
-function codeOf(error: unknown): string {
+/** What the Rust side says it failed of; bytes that could not be had have no code. */
+function codeOf(error: unknown, otherwise: string): string {
   const { code } = (error ?? {}) as { code?: unknown };
-  return typeof code === "string" ? code : "model_not_loaded";
+  return typeof code === "string" ? code : otherwise;
+}
+
+/** @throws TypeError naming the adapter that cannot be had */
+function openAdapters(lora: LoraLocation[], signal: AbortSignal): Promise<HostedAdapter[]> {
+  const open = async ({ name, location, scale }: LoraLocation) => {
+    try {
+      return { name, scale, files: await openModel(location, () => {}, signal, ADAPTER_CONFIG) };
+    } catch (error) {
+      signal.throwIfAborted();
+      throw new TypeError(`LoRA adapter ${name}: ${messageOf(error)}`);
+    }
+  };
+  return Promise.all(lora.map(open));
 }
 
 /** After one of these the wasm module is in an unknown state: a trap, or its stack overflowed. */

@@ -7,11 +7,13 @@ import { readAhead } from "./read_ahead.js";
 import type { ModelFiles, ModelSource, OnBytes } from "./source.js";
 import { urlSource } from "./url_source.js";
 
-/** What every Hugging Face folder has. */
-const FOLDER_CONFIG = "config.json";
+/** What every Hugging Face folder of a model has. */
+const MODEL_CONFIG = "config.json";
+/** What every folder of a low-rank adapter has. */
+export const ADAPTER_CONFIG = "adapter_config.json";
 
 /**
- * The first file is open: a GGUF file, the first of its parts, or a folder's `config.json`.
+ * The first file is open: a GGUF file, the first of its parts, or a folder's `config`.
  *
  * @throws TypeError if that one cannot be had
  */
@@ -19,9 +21,11 @@ export async function openModel(
   location: ModelLocation,
   onProgress: (progress: LoadProgress) => void,
   signal: AbortSignal,
+  config = MODEL_CONFIG,
 ): Promise<ModelFiles> {
   signal.throwIfAborted();
-  const { ggufName, read } = filesAt(location, total(onProgress), signal);
+  const first = location.ggufName ?? config;
+  const { ggufName, read } = filesAt(location, first, total(onProgress), signal);
   // Of each file one source: it goes on with what it has read.
   const opened = new Map<string, Promise<ModelSource | undefined>>();
   const files = {
@@ -39,7 +43,6 @@ export async function openModel(
       return source;
     },
   };
-  const first = ggufName ?? FOLDER_CONFIG;
   if ((await files.open(first)) === undefined) throw new NoSuchFile(`there is no file ${first}`);
   return files;
 }
@@ -49,7 +52,12 @@ interface Files {
   read(name: string): Promise<ModelSource | undefined>;
 }
 
-function filesAt(location: ModelLocation, onBytesOf: OnBytesOf, signal: AbortSignal): Files {
+function filesAt(
+  location: ModelLocation,
+  first: string,
+  onBytesOf: OnBytesOf,
+  signal: AbortSignal,
+): Files {
   if (location.kind === "files") {
     const byName = new Map(location.files.map(({ name, blob }) => [name, blob]));
     return {
@@ -64,13 +72,12 @@ function filesAt(location: ModelLocation, onBytesOf: OnBytesOf, signal: AbortSig
   return {
     ggufName,
     async read(name) {
-      const isFirst = name === (ggufName ?? FOLDER_CONFIG);
       try {
         // The URL as it was given: no name stands for all that it may say.
         const of = name === ggufName ? url : sibling(url, name);
         return await urlSource(of, cache, onBytesOf(name), signal);
       } catch (error) {
-        if (error instanceof NoSuchFile && !isFirst) return undefined;
+        if (error instanceof NoSuchFile && name !== first) return undefined;
         throw error;
       }
     },

@@ -21,6 +21,13 @@ export class InpageResponse {
   free(): void;
 }
 
+/** A low-rank adapter of a model; `scale` is what its part is multiplied by. */
+export interface PageAdapter {
+  readonly name: string;
+  readonly files: ModelFiles;
+  readonly scale: number;
+}
+
 /** The engine: the endpoint, and the model once it is loaded. */
 export class InpageEngine {
   /**
@@ -35,13 +42,20 @@ export class InpageEngine {
     loadOptionsJson: string,
     onPanic: (message: string) => void,
   ): InpageEngine;
-  /** Asks for the GPU device, reads the model from `files`, makes it ready. */
+  /** Asks for the GPU device, reads the model from `files` and the adapters, makes it ready. */
   load(
     files: ModelFiles,
+    lora: PageAdapter[],
     onProgress: (loadedBytes: number, totalBytes: number) => void,
   ): Promise<void>;
   /** Tells the endpoint that the load failed before `load` was called (download, file). */
   loadFailed(message: string): void;
+  /**
+   * These adapters and no others from now on, once running requests have ended.
+   *
+   * @throws Error with a `code` if one does not fit; then the old ones stay
+   */
+  setLora(lora: PageAdapter[]): Promise<void>;
   handle(
     method: string,
     url: string,

@@ -1,0 +1,156 @@
+//! Low-rank adapters in the page: at load, switched while requests run, refused, kept by a new worker.
+//! What they compute, `tests/parity` shows.
+
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { startHarness, wasmIsBuilt } from "./harness.mjs";
+import { loraFile } from "./lora_file.mjs";
+import { startModelServer } from "./model_server.mjs";
+
+const NAMES = {
+  "blk.0.attn_q.weight": [256, 256],
+  "blk.1.attn_v.weight": [128, 256],
+  "blk.1.ffn_up.weight": [512, 256],
+  "blk.2.ffn_down.weight": [256, 512],
+};
+
+describe("LoRA adapters", { skip: !wasmIsBuilt && "skipped: the wasm module is not built" }, () => {
+  const state = {
+    files: {
+      "one.gguf": loraFile({ names: NAMES }),
+      "two.gguf": loraFile({ names: { "blk.0.attn_q.weight": [256, 256] }, seed: 7 }),
+      "foreign.gguf": loraFile({ names: NAMES, architecture: "qwen2" }),
+      "misshapen.gguf": loraFile({ names: { "blk.0.attn_q.weight": [128, 256] } }),
+      "unknown.gguf": loraFile({ names: { "blk.7.attn_q.weight": [256, 256] } }),
+    },
+  };
+  let harness;
+  let server;
+  let page;
+  let at;
+
+  before(async () => {
+    harness = await startHarness();
+    server = await startModelServer(state);
+    at = (name) => new URL(name, server.url).href;
+    page = await harness.open();
+    await page.evaluate(async (url) => {
+      window.engine = await inpage.createEngine({ lora: [{ url, scale: 0.5 }] });
+      window.ask = async (change = {}) => {
+        const { choices, system_fingerprint } = await engine.completions.create({
+          ...{ model: "tales", prompt: "Once upon a time", max_tokens: 8, temperature: 0 },
+          ...{ logprobs: 1, ...change },
+        });
+        const [{ text, logprobs }] = choices;
+        return { text, logprobs: logprobs?.token_logprobs, fingerprint: system_fingerprint };
+      };
+    }, at("one.gguf"));
+  });
+  after(async () => {
+    await harness?.close();
+    await server?.close();
+  });
+
+  const ask = (change) => page.evaluate((change) => ask(change), change);
+  const setLora = (...lora) => page.evaluate((lora) => caught(() => engine.setLora(lora)), lora);
+  const info = async () => (await page.evaluate(() => engine.info())).lora;
+  const difference = (a, b) =>
+    Math.max(...a.logprobs.map((logprob, i) => Math.abs(logprob - b.logprobs[i])));
+
+  test("are there from the start, and go and come without a load", async () => {
+    assert.deepEqual(await info(), [{ name: "one", scale: 0.5 }]);
+    const adapted = await ask();
+    const requests = state.requests.length;
+    await setLora();
+    assert.deepEqual(await info(), []);
+    const plain = await ask();
+    assert.notEqual(adapted.fingerprint, plain.fingerprint);
+    assert.ok(adapted.text !== plain.text || difference(adapted, plain) > 0.1);
+    // The base alone, as an engine has it that never had an adapter.
+    const untouched = await page.evaluate(async () => {
+      const other = await inpage.createEngine();
+      const { choices, system_fingerprint } = await other.completions.create({
+        ...{ model: "tales", prompt: "Once upon a time", max_tokens: 8, temperature: 0 },
+        logprobs: 1,
+      });
+      await other.dispose();
+      return { ...choices[0], system_fingerprint };
+    });
+    assert.equal(untouched.text, plain.text);
+    assert.deepEqual(untouched.logprobs.token_logprobs, plain.logprobs);
+    assert.equal(untouched.system_fingerprint, plain.fingerprint);
+
+    await setLora({ url: at("one.gguf"), scale: 0.5 });
+    assert.deepEqual(await ask(), adapted);
+    assert.equal(state.requests.length, requests, "the adapter came from the cache");
+    // What one does at half its scale, two do at a quarter.
+    const quarter = { url: at("one.gguf"), scale: 0.25 };
+    await setLora(quarter, quarter);
+    const sum = await ask();
+    assert.equal(sum.text, adapted.text);
+    assert.ok(difference(sum, adapted) < 0.01, `${difference(sum, adapted)}`);
+    await setLora({ url: at("one.gguf"), scale: 0 });
+    const none = await ask();
+    assert.equal(none.text, plain.text);
+    assert.ok(difference(none, plain) < 1e-4);
+  });
+
+  test("wait for what runs, and those who come for them", async () => {
+    await setLora();
+    const alone = await ask({ max_tokens: 60 });
+    await setLora({ url: at("two.gguf") });
+    const adapted = await ask({ max_tokens: 60 });
+    await setLora();
+    const [running, queued] = await page.evaluate(async (url) => {
+      const running = ask({ max_tokens: 60 });
+      await until(async () => (await engine.info()).active_generations > 0, "it runs");
+      const set = engine.setLora([{ url }]);
+      await set;
+      return Promise.all([running, ask({ max_tokens: 60 })]);
+    }, at("two.gguf"));
+    assert.deepEqual(running.text, alone.text);
+    assert.deepEqual(queued, adapted);
+    assert.notEqual(alone.text, adapted.text);
+  });
+
+  test("that do not fit are refused by name, and the old ones stay", async () => {
+    await setLora({ url: at("two.gguf"), scale: 0.75 });
+    const before = await ask();
+    const two = [{ name: "two", scale: 0.75 }];
+    const cases = [
+      [[{ url: at("foreign.gguf") }], "unsupported_model", /foreign.*qwen2/],
+      [[{ url: at("misshapen.gguf") }], "invalid_model_file", /misshapen.*attn_q/],
+      [[{ url: at("unknown.gguf") }], /model/, /unknown.*blk\.7\.attn_q/],
+      [[{ url: at("two.gguf") }, { url: at("gone.gguf") }], "adapter_not_readable", /gone.*404/],
+      [[{ url: "/models/tales.gguf" }], /model/, /tales/],
+    ];
+    for (const [lora, code, message] of cases) {
+      const error = await setLora(...lora);
+      assert.equal(error.className, "InpageError", JSON.stringify(error));
+      assert.match(error.code, code instanceof RegExp ? code : new RegExp(`^${code}$`));
+      assert.match(error.message, message);
+      assert.deepEqual(await info(), two);
+    }
+    for (const lora of [[{}], [{ url: at("two.gguf"), scale: Number.NaN }]]) {
+      assert.match((await setLora(...lora)).message, /^lora\[0\]/);
+    }
+    assert.deepEqual(await ask(), before);
+  });
+
+  test("stay with a fresh worker", async () => {
+    await setLora({ url: at("two.gguf"), scale: 0.75 });
+    const before = await ask();
+    await page.evaluate(() => engine.reload());
+    assert.deepEqual(await info(), [{ name: "two", scale: 0.75 }]);
+    assert.deepEqual(await ask(), before);
+  });
+
+  test("fail a load that they do not fit", async () => {
+    const error = await page.evaluate(
+      (url) => caught(() => inpage.createEngine({ lora: [{ url }] })),
+      at("foreign.gguf"),
+    );
+    assert.equal(error.code, "unsupported_model");
+    assert.match(error.message, /foreign/);
+  });
+});
