@@ -239,8 +239,6 @@ fn every_kernel_is_valid() {
 /// may refuse.
 #[test]
 fn every_kernel_is_valid_for_tint() {
-    let directory = std::env::temp_dir().join(format!("inpage-shaders-{}", std::process::id()));
-    std::fs::create_dir_all(&directory).expect("a folder for shaders");
     if std::process::Command::new("tint")
         .arg("--version")
         .output()
@@ -249,6 +247,9 @@ fn every_kernel_is_valid_for_tint() {
         println!("skipped: tint is not installed");
         return;
     }
+    // What a failing test leaves there shows the shader.
+    let directory = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("tint");
+    std::fs::create_dir_all(&directory).expect("a folder for shaders");
     for (i, kernel) in kernels().into_iter().enumerate() {
         let text = kernel.wgsl();
         let directive = if text.contains("subgroupShuffleXor") || text.contains("quadBroadcast") {

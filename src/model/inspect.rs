@@ -1,5 +1,5 @@
-//! What a model is and what it would take of a GPU, told from its file's header. Fetches no tensor and
-//! asks for no device; what it says of loading comes from the code that loads.
+//! What a model is and what it would take of a GPU, told from what its files say of it. Fetches no tensor
+//! and asks for no device; what it says of loading comes from the code that loads.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,10 @@ pub struct ModelReport {
     pub architecture: Option<String>,
     /// Elements of all tensors.
     pub parameters: u64,
-    /// What the tensors are kept in, that with the most bytes first.
+    /// Bytes of all tensors, in the types that they are loaded in.
+    pub loaded_bytes: u64,
+    /// What the tensors are loaded in, that with the most bytes first. A folder's matrices become what
+    /// `quantize` says; all others are what their file says.
     pub tensor_types: Vec<TensorTypeReport>,
     /// Its sizes, if the architecture is known.
     pub hyperparameters: Option<Hyperparameters>,
@@ -45,7 +48,7 @@ pub struct TensorTypeReport {
     pub tensors: usize,
     /// Their elements.
     pub elements: u64,
-    /// Their bytes in the file.
+    /// Their bytes in that type.
     pub bytes: u64,
 }
 
@@ -175,6 +178,7 @@ pub fn inspect(gguf: &Gguf, options: LoadOptions) -> ModelReport {
         name: text("general.name"),
         architecture: text("general.architecture"),
         parameters: gguf.tensors.iter().map(|it| it.element_count()).sum(),
+        loaded_bytes: gguf.tensors.iter().map(|it| it.size_bytes).sum(),
         tensor_types: tensor_types(gguf),
         hyperparameters: config.as_ref().map(|it| hyperparameters(gguf, it)),
         memory: config.and_then(|config| {

@@ -4,11 +4,11 @@
 use std::path::{Path, PathBuf};
 
 use super::inspect::*;
-use super::{Compute, LoadOptions, load};
+use super::{Checkpoint, Compute, LoadOptions, Quantize, load};
 use crate::{
     Error,
     ops::kv_memory::KvFormat,
-    weights::{BytesSource, Gguf, GgufWriter},
+    weights::{BytesSource, Gguf, GgufWriter, LocalFiles},
 };
 
 fn folder() -> PathBuf {
@@ -67,6 +67,7 @@ fn a_small_llama_is_what_its_header_says() {
         name: Some("llama".into()),
         architecture: Some("llama".into()),
         parameters: 115_008,
+        loaded_bytes: 230_656,
         tensor_types: vec![
             tensor_type("F16", 16, 114_688, 229_376),
             tensor_type("F32", 5, 320, 1280),
@@ -138,6 +139,47 @@ fn a_small_mixture_of_experts_is_what_its_header_says() {
         bytes: 128 * 128 * 4,
     };
     assert_eq!(exact.memory.unwrap().largest_buffer, largest);
+}
+
+/// Two layers of 64 x (128 + 2 * 64) + 128 x 64 + 3 * 64 x 128 elements in two files, a table of 64 x 320
+/// that is the output matrix as well, five norms of 64 and four of 32.
+#[test]
+fn a_folder_takes_what_its_matrices_become() {
+    let files = LocalFiles::at(folder().join("qwen3-hf")).unwrap();
+    let norms = tensor_type("F32", 9, 448, 1792);
+    // A matrix of plain numbers has a word for the scales that it lacks.
+    for (quantize, types, lacking_bytes) in [
+        ("none", vec![tensor_type("BF16", 15, 118_784, 237_568)], 60),
+        ("q8_0", vec![tensor_type("Q8_0", 15, 118_784, 126_208)], 0),
+        (
+            "q4_0",
+            vec![
+                tensor_type("Q4_0", 14, 98_304, 55_296),
+                tensor_type("Q8_0", 1, 20_480, 21_760),
+            ],
+            0,
+        ),
+    ] {
+        let options = LoadOptions {
+            quantize: Quantize::from_name(quantize).unwrap(),
+            ..LoadOptions::default()
+        };
+        let Checkpoint { gguf, .. } =
+            pollster::block_on(Checkpoint::open(&files, &options)).unwrap();
+        let report = inspect(&gguf, options);
+        assert_eq!(report.architecture.as_deref(), Some("qwen3"));
+        assert_eq!(report.parameters, 119_232);
+        let bytes: u64 = types.iter().map(|it| it.bytes).sum();
+        assert_eq!(report.loaded_bytes, bytes + norms.bytes, "{quantize}");
+        let weight_bytes = report.memory.unwrap().weight_bytes;
+        assert_eq!(
+            weight_bytes,
+            report.loaded_bytes + lacking_bytes,
+            "{quantize}"
+        );
+        assert_eq!(report.tensor_types, [types, vec![norms.clone()]].concat());
+        assert_eq!(refusal(&gguf, options, u64::MAX), None);
+    }
 }
 
 #[test]

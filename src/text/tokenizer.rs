@@ -91,6 +91,16 @@ impl Tokenizer {
         })
     }
 
+    /// The kind, as `tokenizer.ggml.model` names it: `gpt2` (BPE), `llama` (SentencePiece BPE), `t5`
+    /// (SentencePiece unigram).
+    pub fn kind(&self) -> &'static str {
+        match (&self.encoder, self.spelling) {
+            (Encoder::Unigram(_), _) => "t5",
+            (Encoder::Scored(_), _) | (_, TokenSpelling::SentencePiece) => "llama",
+            (Encoder::Ranked(_), TokenSpelling::ByteLevel) => "gpt2",
+        }
+    }
+
     fn new(description: Description<'_>) -> Result<Tokenizer> {
         let Description {
             texts,

@@ -8,8 +8,8 @@ use crate::weights::Metadata;
 /// What a file's tokenizer is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TokenizerReport {
-    /// The kind, as `tokenizer.ggml.model` names it: `gpt2` (BPE), `llama` (SentencePiece BPE), `t5`
-    /// (SentencePiece unigram).
+    /// The kind, as `tokenizer.ggml.model` names it, or would: `gpt2` (BPE), `llama` (SentencePiece BPE),
+    /// `t5` (SentencePiece unigram).
     pub kind: Option<String>,
     /// How text is cut before BPE: `tokenizer.ggml.pre`.
     pub pre_tokenizer: Option<String>,
@@ -51,7 +51,7 @@ impl TokenizerReport {
             text: tokenizer.token_label(id),
         };
         TokenizerReport {
-            kind: text("tokenizer.ggml.model"),
+            kind: text("tokenizer.ggml.model").or_else(|| Some(tokenizer.kind().to_owned())),
             pre_tokenizer: text("tokenizer.ggml.pre"),
             tokens: tokenizer.vocab_size(),
             bos: tokenizer.bos_id().map(token),

@@ -1,23 +1,23 @@
 //! The demo page as a visitor uses it: first with a fake engine behind the package's own code, then,
-//! where the wasm module is built, with the real one. Leaves screenshots in a temporary folder.
+//! where the wasm module is built, with the real one. INPAGE_SCREENSHOTS names a folder for pictures.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
-import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { after, afterEach, before, beforeEach, describe, test } from "node:test";
 import { root } from "../../scripts/process.mjs";
 import { serve } from "../../scripts/server.mjs";
+import { temporaryFolder } from "../../scripts/temporary_folder.mjs";
 import { startHarness, wasmIsBuilt } from "./harness.mjs";
 
 const DEMO = { "/demo/": join(root, "www/demo/") };
-const SHOTS = process.env.INPAGE_SCREENSHOTS ?? mkdtempSync(join(tmpdir(), "inpage-demo-"));
-mkdirSync(SHOTS, { recursive: true });
+const SHOTS = process.env.INPAGE_SCREENSHOTS;
 
-/** A picture of the whole page, for people to look at. */
+/** A picture of the whole page, for people to look at who asked for it. */
 async function shot(page, name) {
+  if (SHOTS === undefined) return;
   // What sticks to the top would stand in the middle.
   await page.evaluate(() => scrollTo(0, 0));
   await page.screenshot({ path: join(SHOTS, `${name}.png`), fullPage: true });
@@ -77,7 +77,7 @@ describe("the demo with a fake engine", () => {
   let faults;
 
   before(async () => {
-    folder = mkdtempSync(join(tmpdir(), "inpage-demo-fake-"));
+    folder = temporaryFolder("inpage-demo-fake-");
     const fake = readFileSync(join(root, "tests/browser/fixtures/fake_worker.mjs"), "utf8");
     // Its imports as the package's own are: relative, so that they are found and kept.
     writeFileSync(join(folder, "worker.js"), fake.replaceAll('"/dist/', '"./'));
@@ -92,10 +92,7 @@ describe("the demo with a fake engine", () => {
     };
     harness = await startHarness({ mounts });
   });
-  after(async () => {
-    await harness?.close();
-    rmSync(folder, { recursive: true, force: true });
-  });
+  after(() => harness?.close());
   beforeEach(async () => {
     page = await harness.open(undefined, "/demo/");
     faults = [];
@@ -404,5 +401,3 @@ describe("the demo with the real engine", { skip }, () => {
     assert.equal(await written(again), text);
   });
 });
-
-after(() => console.log(`# screenshots: ${SHOTS}`));

@@ -1,13 +1,13 @@
 //! What the browser tests share: a server with the built package, the real `openai` SDK bundled for
 //! the page, and Chromium. Knows no test.
 
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { build } from "esbuild";
 import { launchChromium } from "../../scripts/chromium.mjs";
 import { root } from "../../scripts/process.mjs";
 import { serve } from "../../scripts/server.mjs";
+import { temporaryFolder } from "../../scripts/temporary_folder.mjs";
 
 const PAGE = `<!doctype html><meta charset="utf-8"><title>inpage test</title>
 <link rel="icon" href="data:,">
@@ -71,7 +71,7 @@ export const bundleSdk = (outfile) =>
  * the same profile. `mounts` are served besides.
  */
 export async function startHarness({ mounts = {}, args = [] } = {}) {
-  const folder = mkdtempSync(join(tmpdir(), "inpage-browser-"));
+  const folder = temporaryFolder("inpage-browser-");
   await bundleSdk(join(folder, "openai.js"));
   const server = await serve({
     mounts: {
@@ -101,7 +101,6 @@ export async function startHarness({ mounts = {}, args = [] } = {}) {
     async close() {
       await browser.close();
       await server.close();
-      rmSync(folder, { recursive: true, force: true });
     },
   };
 }

@@ -1,14 +1,27 @@
-//! `inspectModel` in a page: local files and other origins, read no further than the header.
+//! `inspectModel` in a page: local files and other origins, files in parts and folders, read no further
+//! than their headers.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { root } from "../../scripts/process.mjs";
+import { shardSafetensors, splitGguf } from "./containers.mjs";
 import { startHarness, wasmIsBuilt } from "./harness.mjs";
 import { startModelServer } from "./model_server.mjs";
 
 const TALES = readFileSync(join(root, "www/models/tales.gguf"));
+const MISTRAL = join(root, "tests/parity/models/mistral-hf");
+
+/** The folder, its tensors in eight shards: more than a browser keeps connections to a server. */
+function shardedFolder(extraBytes) {
+  const files = { "model.safetensors": readFileSync(join(MISTRAL, "model.safetensors")) };
+  for (const name of ["config.json", "tokenizer.json", "tokenizer_config.json"]) {
+    files[name] = readFileSync(join(MISTRAL, name));
+  }
+  const { "model.safetensors": whole, ...rest } = files;
+  return { whole: files, sharded: { ...rest, ...shardSafetensors(whole, 8, extraBytes) } };
+}
 
 describe("inspectModel", { skip: !wasmIsBuilt && "skipped: the wasm module is not built" }, () => {
   const state = { bytes: Buffer.concat([TALES, Buffer.alloc(8 << 20)]), etag: '"one"' };
@@ -57,6 +70,82 @@ describe("inspectModel", { skip: !wasmIsBuilt && "skipped: the wasm module is no
       const { value } = await inspect(server.url);
       assert.ok(value.runs);
       assert.equal(value.file_bytes, state.bytes.length);
+    }
+  });
+
+  test("tells the same of a split file, whichever part is named", async () => {
+    const whole = (await inspect("/models/tales.gguf")).value;
+    assert.deepEqual(whole.container, { kind: "gguf", files: 1 });
+    const parts = splitGguf("tales", TALES, 3);
+    const total = Object.values(parts).reduce((sum, { length }) => sum + length, 0);
+    const state = { files: { ...parts } };
+    const server = await startModelServer(state);
+    const at = (number) => new URL(`tales-0000${number}-of-00003.gguf`, server.url).href;
+    try {
+      for (const number of [1, 3]) {
+        const { value, message } = await inspect(at(number));
+        assert.deepEqual(value?.container, { kind: "gguf", files: 3 }, message);
+        assert.equal(value.file_bytes, total);
+        assert.deepEqual([value.model, value.runs], [whole.model, true]);
+      }
+      const picked = await page.evaluate(async (urls) => {
+        const read = urls.map(async (url) => {
+          const bytes = await (await fetch(url)).arrayBuffer();
+          return new File([bytes], url.split("/").at(-1));
+        });
+        return inpage.inspectModel({ files: (await Promise.all(read)).reverse() });
+      }, [1, 2, 3].map(at));
+      assert.deepEqual([picked.model, picked.file_bytes], [whole.model, total]);
+      delete state.files["tales-00002-of-00003.gguf"];
+      const { value } = await inspect(at(1));
+      assert.match(value.refusal.message, /"tales-00002-of-00003\.gguf"/);
+    } finally {
+      await server.close();
+    }
+  });
+
+  test("tells the same of a folder by URL and of its files", { timeout: 60_000 }, async () => {
+    const { whole, sharded } = shardedFolder(1 << 20);
+    const picked = await page.evaluate(
+      (files) =>
+        inpage.inspectModel({
+          files: files.map(
+            ([name, bytes]) =>
+              new File([Uint8Array.from(atob(bytes), (c) => c.charCodeAt(0))], name),
+          ),
+        }),
+      Object.entries(whole).map(([name, bytes]) => [name, bytes.toString("base64")]),
+    );
+    assert.ok(picked.runs, picked.refusal?.message);
+    assert.deepEqual(picked.container, { kind: "safetensors", files: 1 });
+    assert.equal(picked.file_bytes, whole["model.safetensors"].length);
+    assert.equal(picked.model.tensor_types[0].type, "Q8_0");
+
+    const state = { files: sharded, hideLength: true };
+    const server = await startModelServer(state);
+    const at = new URL("/org/name/resolve/main", server.url).href;
+    try {
+      const { value, message } = await inspect({ folder: at });
+      assert.deepEqual(value?.container, { kind: "safetensors", files: 8 }, message);
+      assert.deepEqual(value.tokenizer, picked.tokenizer);
+      assert.deepEqual(value.model.memory, picked.model.memory);
+      const stored = await inspect({ folder: at }, { load: { quantize: "none" } });
+      assert.equal(stored.value.model.tensor_types[0].type, "F16");
+      assert.ok(stored.value.model.memory.weight_bytes > picked.model.memory.weight_bytes);
+      // Who keeps what a server sends on waits for ever: there are not connections enough.
+      Object.assign(state, { ranges: false, hideLength: false, stallAfter: 512 << 10 });
+      const streamed = await inspect({ folder: at });
+      assert.deepEqual(streamed.value?.model, value.model, streamed.message);
+
+      delete state.files["part-5.safetensors"];
+      const lacking = await inspect({ folder: at });
+      assert.match(lacking.value.refusal.message, /no file "part-5\.safetensors"$/);
+      delete state.files["config.json"];
+      const none = await inspect({ folder: at });
+      assert.equal(none.code, "model_not_readable");
+      assert.match(none.message, /main\/config\.json answered 404/);
+    } finally {
+      await server.close();
     }
   });
 

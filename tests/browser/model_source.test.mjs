@@ -297,6 +297,54 @@ describe("a model of several files", () => {
     assert.match(message, /other\/config\.json.* answered 404/);
   });
 
+  test("is one part's as well as another's", async () => {
+    state.files = { [PARTS[0]]: FIRST, [PARTS[1]]: SECOND };
+    const { digest, id, message } = await loadModel(at(PARTS[1]));
+    assert.equal(digest, WHOLE, message);
+    assert.equal(id, "big");
+  });
+
+  test("is read offline from a folder that lacks what it need not have", async () => {
+    state.files = { "config.json": FIRST, "model.safetensors": SECOND };
+    const folder = { folder: at("/org/name/") };
+    assert.equal((await loadModel(folder)).digest, WHOLE);
+    await server.close();
+    const { digest, message } = await loadModel(folder);
+    assert.equal(digest, WHOLE, message);
+  });
+
+  test("tells offline which file was not there", async () => {
+    state.files = { "model.safetensors": SECOND };
+    const folder = { folder: at("/org/name/") };
+    for (let visit = 0; visit < 2; visit++) {
+      assert.match((await loadModel(folder)).message, /name\/config\.json answered 404/);
+    }
+    await server.close();
+    assert.match((await loadModel(folder)).message, /was not there when .* last be asked/);
+    assert.match((await loadModel({ folder: at("/org/other/") })).message, /fetch/);
+  });
+
+  test("has the files that the server has got since", async () => {
+    state.files = { "config.json": FIRST, "model.safetensors": SECOND };
+    const folder = { folder: at("/org/name/") };
+    assert.equal((await loadModel(folder)).digest, WHOLE);
+    const added = Buffer.from("{}");
+    state.files["generation_config.json"] = added;
+    const more = digestOf(Buffer.concat([FIRST, added, SECOND]));
+    assert.equal((await loadModel(folder)).digest, more);
+    await server.close();
+    assert.equal((await loadModel(folder)).digest, more);
+  });
+
+  test("asks once for each file, whether it is there or not", async () => {
+    state.files = { "config.json": FIRST, "model.safetensors": SECOND };
+    const folder = { folder: at("/org/name/") };
+    assert.equal((await loadModel(folder)).digest, WHOLE);
+    state.requests.length = 0;
+    assert.equal((await loadModel(folder)).digest, WHOLE);
+    assert.equal(state.requests.length, 4);
+  });
+
   test("is read from the files that a user picked", async () => {
     const picked = (names) =>
       page.evaluate(async (names) => {

@@ -1,12 +1,12 @@
 //! The doors of a page, driven in Chromium: serves the package built with hooks and the cases, and
 //! hands on what the page reports.
 
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { launchChromium } from "../../scripts/chromium.mjs";
 import { mustRun, Remediable, root } from "../../scripts/process.mjs";
 import { serve } from "../../scripts/server.mjs";
+import { temporaryFolder } from "../../scripts/temporary_folder.mjs";
 import { bundleSdk } from "../browser/harness.mjs";
 
 const DIST = "www/dist-test";
@@ -21,7 +21,7 @@ export async function buildPackage() {
 
 /** Runs the cases with these ids through `door` ("page" or "sw"); `onResult` gets each result. */
 export async function runInBrowser({ door, ids, model, onResult }) {
-  const folder = mkdtempSync(join(tmpdir(), "inpage-conformance-"));
+  const folder = temporaryFolder("inpage-conformance-");
   let server;
   let browser;
   try {
@@ -49,6 +49,5 @@ export async function runInBrowser({ door, ids, model, onResult }) {
   } finally {
     await browser?.close();
     await server?.close();
-    rmSync(folder, { recursive: true, force: true });
   }
 }

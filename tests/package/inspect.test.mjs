@@ -2,22 +2,32 @@
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import {
+  cpSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
+import { before, test } from "node:test";
 import { root } from "../../scripts/process.mjs";
+import { temporaryFolder } from "../../scripts/temporary_folder.mjs";
+import { splitGguf } from "../browser/containers.mjs";
 import { startModelServer } from "../browser/model_server.mjs";
 
 const TALES = join(root, "www/models/tales.gguf");
 const LLAMA = join(root, "tests/parity/models/llama.gguf");
 const QWEN3MOE = join(root, "tests/parity/models/qwen3moe-Q8_0.gguf");
+const QWEN3_FOLDER = join(root, "tests/parity/models/qwen3-hf");
+const MODELS = process.env.INPAGE_MODELS ?? join(root, "../shared/models");
 
 let folder;
 before(() => {
-  folder = mkdtempSync(join(tmpdir(), "inpage-inspect-"));
+  folder = temporaryFolder("inpage-inspect-");
 });
-after(() => rmSync(folder, { recursive: true, force: true }));
 
 /** Runs the command; gives its exit status and what it wrote. */
 function inspect(...args) {
@@ -40,6 +50,15 @@ function fileOf(name, bytes) {
   const path = join(folder, name);
   writeFileSync(path, bytes);
   return path;
+}
+
+/** All files of a folder, each with so many bytes more if it is one of tensors. */
+function filesOf(path, extraBytes = 0) {
+  const files = readdirSync(path).map((name) => {
+    const extra = Buffer.alloc(name.endsWith(".safetensors") ? extraBytes : 0);
+    return [name, Buffer.concat([readFileSync(join(path, name)), extra])];
+  });
+  return Object.fromEntries(files);
 }
 
 /** `bytes` with the first `from` behind the first `after` replaced by as many bytes. */
@@ -137,6 +156,124 @@ test("a server without ranges is broken off", async () => {
   }
 });
 
+test("a split file is told by any of its parts, and what is wrong with one names it", async () => {
+  const parts = splitGguf("llama", readFileSync(LLAMA), 3);
+  const paths = Object.entries(parts).map(([name, bytes]) => fileOf(name, bytes));
+  const whole = await report(LLAMA);
+  assert.deepEqual(whole.container, { kind: "gguf", files: 1 });
+  const told = await report(paths[0]);
+  assert.deepEqual([told.status, told.runs], [0, true]);
+  assert.deepEqual(told.container, { kind: "gguf", files: 3 });
+  const sizes = paths.map((path) => statSync(path).size);
+  assert.equal(
+    told.file_bytes,
+    sizes.reduce((sum, size) => sum + size),
+  );
+  assert.deepEqual([told.model, told.tokenizer], [whole.model, whole.tokenizer]);
+  assert.deepEqual(await report(paths[2]), told);
+  assert.match((await inspect(paths[1])).stdout, /^file +\d+\.\d KiB in 3 parts$/m);
+
+  writeFileSync(paths[1], "<!doctype html>");
+  const spoiled = await report(paths[0]);
+  assert.equal(spoiled.status, 1);
+  assert.match(spoiled.refusal.message, /"llama-00002-of-00003\.gguf": it starts with "<!do"/);
+  rmSync(paths[1]);
+  const lacking = await report(paths[0]);
+  assert.deepEqual([lacking.status, lacking.container.files], [1, 1]);
+  assert.match(lacking.refusal.message, /part 2 of 3 is missing: "llama-00002-of-00003\.gguf"$/);
+  rmSync(paths[0]);
+  const headless = await inspect(paths[2]);
+  assert.equal(headless.status, 2);
+  assert.match(headless.stderr, /there is no file llama-00001-of-00003\.gguf/);
+});
+
+test("a folder is told as it is stored and as it is loaded", async () => {
+  const told = await report(QWEN3_FOLDER);
+  assert.deepEqual([told.status, told.runs], [0, true]);
+  assert.deepEqual(told.container, { kind: "safetensors", files: 2 });
+  assert.equal(told.file_bytes, 140_904 + 100_056);
+  assert.equal(told.model.architecture, "qwen3");
+  // 118,784 elements in blocks of 32 of 34 bytes; 448 of norms in f32.
+  assert.equal(told.model.loaded_bytes, 126_208 + 1792);
+  assert.equal(told.model.memory.weight_bytes, 126_208 + 1792);
+  assert.equal(told.tokenizer.kind, "gpt2");
+  assert.equal(told.tokenizer.tokens, 320);
+  for (const name of ["config.json", "model.safetensors.index.json"]) {
+    assert.deepEqual(await report(join(QWEN3_FOLDER, name)), told);
+  }
+  const stored = await report(QWEN3_FOLDER, "--quantize", "none");
+  assert.equal(stored.model.tensor_types[0].type, "BF16");
+  assert.equal(stored.model.loaded_bytes, 237_568 + 1792);
+  const { stdout } = await inspect(QWEN3_FOLDER, "--quantize", "q4_0");
+  for (const line of [
+    /^folder +235\.3 KiB in 2 safetensors files$/m,
+    /^tensors +77\.0 KiB as they are loaded$/m,
+    /^tensor types +Q4_0 +14 tensors +98\.3 k elements +54\.0 KiB$/m,
+    /^ {2}weights +77\.0 KiB$/m,
+    /^tokenizer +gpt2, 320 tokens, no chat template$/m,
+    /^It runs /m,
+  ]) {
+    assert.match(stdout, line);
+  }
+});
+
+test("what a folder lacks is named", async () => {
+  const copy = join(folder, "qwen3");
+  const without = async (name) => {
+    cpSync(QWEN3_FOLDER, copy, { recursive: true });
+    rmSync(join(copy, name));
+    return inspect(copy, "--json");
+  };
+  const shard = JSON.parse((await without("model-00002-of-00002.safetensors")).stdout);
+  assert.equal(shard.refusal.code, "invalid_model_file");
+  assert.match(shard.refusal.message, /no file "model-00002-of-00002\.safetensors"$/);
+  const tokenizer = JSON.parse((await without("tokenizer.json")).stdout);
+  assert.match(tokenizer.refusal.message, /a folder without tokenizer\.json$/);
+  assert.ok(tokenizer.model !== null && tokenizer.tokenizer === null);
+  const config = await without("config.json");
+  assert.equal(config.status, 2);
+  assert.match(config.stderr, /qwen3: there is no file config\.json/);
+});
+
+test("over HTTP only headers of parts and of shards are fetched", async () => {
+  const extraBytes = 2 << 20;
+  const parts = splitGguf("llama", readFileSync(LLAMA), 2);
+  for (const [name, bytes] of Object.entries(parts)) {
+    parts[name] = Buffer.concat([bytes, Buffer.alloc(extraBytes)]);
+  }
+  const state = { files: { ...parts, ...filesOf(QWEN3_FOLDER, extraBytes) } };
+  const server = await startModelServer(state);
+  const at = (path) => new URL(path, server.url).href;
+  try {
+    const split = await report(at("/dir/llama-00002-of-00002.gguf?download=true"));
+    assert.deepEqual([split.runs, split.container.files], [true, 2]);
+    const local = await report(QWEN3_FOLDER);
+    for (const path of ["/org/name/resolve/main", "/dir/", "/dir/config.json"]) {
+      const remote = await report(at(path));
+      assert.deepEqual(remote.model, local.model, path);
+      assert.deepEqual(remote.tokenizer, local.tokenizer);
+      assert.equal(remote.file_bytes, local.file_bytes + 2 * extraBytes);
+    }
+    assert.ok(state.sentBytes < 8 * (300 << 10), `${state.sentBytes} bytes`);
+    delete state.files["config.json"];
+    const missing = await inspect(at("/dir/"));
+    assert.equal(missing.status, 2);
+    assert.match(missing.stderr, /\/dir\/config\.json answered 404/);
+  } finally {
+    await server.close();
+  }
+});
+
+const REAL_FOLDER = join(MODELS, "ts4m-hf");
+test("a real folder runs", { skip: !existsSync(REAL_FOLDER) && "skipped: not here" }, async () => {
+  const told = await report(REAL_FOLDER);
+  assert.ok(told.runs, told.refusal?.message);
+  assert.equal(told.file_bytes, statSync(join(REAL_FOLDER, "model.safetensors")).size);
+  const file = await report(join(MODELS, "ts4m/ts4m-Q8_0.gguf"));
+  assert.deepEqual(told.model.hyperparameters, file.model.hyperparameters);
+  assert.equal(told.model.parameters, file.model.parameters);
+});
+
 test("what a server does not give is an unreadable file", async () => {
   const state = { bytes: readFileSync(LLAMA), status: 404 };
   const server = await startModelServer(state);
@@ -198,7 +335,8 @@ test("wrong usage and files that cannot be opened are told apart from models", a
     [[LLAMA, "--pool", "64", "--sequences", "2"], /exclude each other/],
     [[LLAMA, "--gpu"], /--gpu/],
     [[join(folder, "none.gguf")], /ENOENT/],
-    [[folder], /is not a file/],
+    [[folder], /there is no file config\.json/],
+    [[QWEN3_FOLDER, "--quantize", "q9_9"], /quantize is none, .*q4_0.*, not q9_9/],
   ]) {
     const { status, stdout, stderr } = await inspect(...args);
     assert.equal(status, 2, args.join(" "));

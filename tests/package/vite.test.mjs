@@ -2,13 +2,13 @@
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
+import { before, test } from "node:test";
 import { launchChromium } from "../../scripts/chromium.mjs";
 import { root } from "../../scripts/process.mjs";
 import { serve } from "../../scripts/server.mjs";
+import { temporaryFolder } from "../../scripts/temporary_folder.mjs";
 
 const MAIN = `
 import { createEngine } from "inpage";
@@ -27,11 +27,9 @@ let folder;
 let packed;
 
 before(() => {
-  folder = mkdtempSync(join(tmpdir(), "inpage-vite-"));
+  folder = temporaryFolder("inpage-vite-");
   packed = JSON.parse(npm(["pack", "--json", "--pack-destination", folder], root))[0];
 });
-
-after(() => rmSync(folder, { recursive: true, force: true }));
 
 test("the package has what its description names, and nothing else", () => {
   const files = packed.files.map(({ path }) => path);

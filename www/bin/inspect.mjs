@@ -3,20 +3,23 @@
 
 import { readFile } from "node:fs/promises";
 import { parseArgs } from "node:util";
-import { openHead } from "../dist/model_source/head_source.js";
+import { resolveModel } from "../dist/model_option.js";
+import { openHeads } from "../dist/model_source/head_files.js";
 import init, { inspectModel } from "../dist/wasm/inpage.js";
-import { openFile } from "./file_source.mjs";
+import { openLocal } from "./local_files.mjs";
 import { reportText } from "./report_text.mjs";
 
 export const USAGE = `Usage: inpage inspect FILE_OR_URL [options]
 
-Tells what a GGUF model is, what it takes of a GPU and whether this version runs it. Reads only the
-file's header, over HTTP too.
+Tells what a model is, what it takes of a GPU and whether this version runs it. Reads only the headers
+of its files, over HTTP too. FILE_OR_URL is a GGUF file, any part of a split one, or a Hugging Face folder:
+a URL of one ends with a slash, or as https://huggingface.co/ORGANIZATION/MODEL/resolve/main does.
 
   --context N          longest sequence, in tokens (the model's own, at most 4096)
   --kv-format FORMAT   how keys and values are kept: f32, f16 (default), q8_0
   --sequences N        keys and values for N sequences of the whole context
   --pool N             keys and values for N tokens of all sequences (4096)
+  --quantize TYPE      what a folder's matrices become: q8_0 (default), q4_0, q4_k, ..., none
   --max-binding BYTES  maxStorageBufferBindingSize of the device in question
   --json               the report as JSON
 
@@ -32,6 +35,7 @@ const OPTIONS = {
   "kv-format": { type: "string" },
   sequences: { type: "string" },
   pool: { type: "string" },
+  quantize: { type: "string" },
   "max-binding": { type: "string" },
   json: { type: "boolean" },
   help: { type: "boolean", short: "h" },
@@ -88,21 +92,35 @@ function requestOf(args) {
     contextTokens: number("context"),
     kvFormat: format,
     kvPoolTokens: number("pool"),
+    quantize: values.quantize,
   };
   const options = { load, sequences: number("sequences"), maxBindingBytes: number("max-binding") };
   return { place: positionals[0], options, json: values.json === true };
 }
 
+/** Names of files that are in every Hugging Face folder stand for the folder. */
+const isOfFolder = (name) => /^config\.json$|\.safetensors(\.index\.json)?$/.test(name);
+
+/** What the URL means as a model. */
+function modelAt(url) {
+  const { pathname } = url;
+  const name = pathname.slice(pathname.lastIndexOf("/") + 1);
+  // The root of a repository on a hub.
+  if (/\/resolve\/[^/]+$/.test(pathname)) return { folder: url };
+  if (name !== "" && !isOfFolder(name)) return { url };
+  url.pathname = pathname.slice(0, pathname.length - name.length);
+  return { folder: url };
+}
+
 async function reportOn(place, options) {
-  const open = /^https?:\/\//i.test(place)
-    ? openHead(place, new AbortController().signal)
-    : openFile(place);
-  const source = await open;
+  const files = /^https?:\/\//i.test(place)
+    ? await openHeads(resolveModel(modelAt(new URL(place))).location, new AbortController().signal)
+    : await openLocal(place, isOfFolder);
   try {
     const module = new URL("../dist/wasm/inpage_bg.wasm", import.meta.url);
     await init({ module_or_path: await readFile(module) });
-    return await inspectModel(source, JSON.stringify(options));
+    return await inspectModel(files, JSON.stringify(options));
   } finally {
-    await source.close();
+    await files.close();
   }
 }

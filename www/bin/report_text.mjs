@@ -27,11 +27,20 @@ const token = ({ id, text }) => `${quoted(text)} (${id})`;
 
 const row = (name, text) => `${name.padEnd(16)}${text}`;
 
-function modelRows({ name, architecture, parameters, tensor_types, hyperparameters }) {
+function fileRow({ kind, files }, bytes) {
+  if (kind === "safetensors") {
+    return row("folder", `${size(bytes)} in ${files} safetensors file${files === 1 ? "" : "s"}`);
+  }
+  return row("file", files === 1 ? size(bytes) : `${size(bytes)} in ${files} parts`);
+}
+
+function modelRows({ name, architecture, parameters, loaded_bytes, tensor_types, ...rest }) {
+  const { hyperparameters } = rest;
   const rows = [];
   if (name !== null) rows.push(row("name", quoted(name)));
   rows.push(row("architecture", architecture === null ? "not named" : quoted(architecture)));
   rows.push(row("parameters", count(parameters)));
+  rows.push(row("tensors", `${size(loaded_bytes)} as they are loaded`));
   for (const [index, { type, tensors, elements, bytes }] of tensor_types.entries()) {
     const shown = `${type.padEnd(7)} ${String(tensors).padStart(4)} tensors ${count(elements).padStart(9)} elements ${size(bytes).padStart(11)}`;
     rows.push(row(index === 0 ? "tensor types" : "", shown));
@@ -96,8 +105,9 @@ function memoryRows(memory) {
 }
 
 /** The report, with a line break at its end. */
-export function reportText({ file_bytes, model, tokenizer, devices, runs, refusal, version }) {
-  const rows = [row("file", size(file_bytes))];
+export function reportText({ file_bytes, container, model, tokenizer, ...verdicts }) {
+  const { devices, runs, refusal, version } = verdicts;
+  const rows = [fileRow(container, file_bytes)];
   if (model !== null) rows.push(...modelRows(model));
   if (tokenizer !== null) rows.push(...tokenizerRows(tokenizer));
   if (model?.memory) rows.push(...memoryRows(model.memory));

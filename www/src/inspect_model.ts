@@ -1,13 +1,12 @@
-//! What a model is, what it takes of a GPU and whether it runs, told from the head of its file. Needs no
-//! GPU and no engine. What a header means is Rust's business.
+//! What a model is, what it takes of a GPU and whether it runs, told from the headers of its files. Needs
+//! no GPU and no engine. What a header means is Rust's business.
 
 import { messageOf } from "./error_response.js";
 import { InpageError } from "./inpage_error.js";
 import type { LoadOptions } from "./load_options.js";
 import type { ModelInspection } from "./model_inspection.js";
 import { type ModelOption, resolveModel } from "./model_option.js";
-import { blobSource } from "./model_source/blob_source.js";
-import { openHead } from "./model_source/head_source.js";
+import { openHeads } from "./model_source/head_files.js";
 
 /** How the model would be loaded; all optional. */
 export interface InspectOptions {
@@ -35,9 +34,9 @@ async function start(wasmUrl: string | URL | undefined) {
 }
 
 /**
- * Reads no more of the model than its header: a few MB at most, whatever its size.
+ * Reads no more of the model than its headers, and of a folder the JSON files: a few MB, whatever its size.
  *
- * @throws InpageError if its bytes cannot be had; a file that is none or cannot run is told by `refusal`
+ * @throws InpageError if its bytes cannot be had; files that are none or cannot run are told by `refusal`
  */
 export async function inspectModel(
   model: ModelOption,
@@ -52,20 +51,11 @@ export async function inspectModel(
       throw error;
     });
     const { location } = resolveModel(model);
-    const { ggufName } = location;
-    if (ggufName === undefined || /-\d{5}-of-\d{5}\.gguf$/.test(ggufName)) {
-      throw new TypeError("only a GGUF file in one part can be inspected so far");
-    }
-    if (location.kind === "files") {
-      const file = location.files.find(({ name }) => name === ggufName);
-      if (file === undefined) throw new TypeError("no GGUF file was given");
-      return await wasm.inspectModel(blobSource(file.blob), JSON.stringify(loading));
-    }
-    const source = await openHead(location.url, signal);
+    const files = await openHeads(location, signal);
     try {
-      return await wasm.inspectModel(source, JSON.stringify(loading));
+      return await wasm.inspectModel(files, JSON.stringify(loading));
     } finally {
-      await source.close();
+      await files.close();
     }
   } catch (error) {
     signal.throwIfAborted();

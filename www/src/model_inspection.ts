@@ -4,14 +4,17 @@
 export interface ModelInspection {
   /** The version of inpage. */
   version: string;
+  /** Of the files with tensors, as they are stored. */
   file_bytes: number;
-  /** This build runs the model, as far as the header tells. */
+  /** What the files with tensors are, and how many: parts of a split GGUF file, shards of a folder. */
+  container: { kind: "gguf" | "safetensors"; files: number };
+  /** This build runs the model, as far as the headers tell. */
   runs: boolean;
   /** The error that a load would fail with. */
   refusal: ModelRefusal | null;
   /** By the largest part of a buffer that kernels see on a device; the last one decides. */
   devices: { max_binding_bytes: number; refusal: ModelRefusal | null }[];
-  /** `null` if the header cannot be read. */
+  /** `null` if a header cannot be read. */
   model: InspectedModel | null;
   /** `null` if there is none that this build knows. */
   tokenizer: InspectedTokenizer | null;
@@ -28,7 +31,12 @@ export interface InspectedModel {
   architecture: string | null;
   /** Elements of all tensors. */
   parameters: number;
-  /** That with the most bytes first. */
+  /** Bytes of all tensors, in the types that they are loaded in. */
+  loaded_bytes: number;
+  /**
+   * What the tensors are loaded in, that with the most bytes first. A folder's matrices become what
+   * `load.quantize` says; all others are what their file says.
+   */
   tensor_types: { type: string; tensors: number; elements: number; bytes: number }[];
   /** `null` if the architecture is unknown. */
   hyperparameters: {

@@ -11,8 +11,8 @@ export type ModelPlace = string | URL | Blob;
 /** One of `url`, `file`, `folder` and `files`. */
 export interface ModelWithId {
   /**
-   * A GGUF file. Of a split one (`NAME-00001-of-00003.gguf`) the first part: the others are taken from
-   * beside it.
+   * A GGUF file. Of a split one (`NAME-00001-of-00003.gguf`) any part: the others are taken from beside
+   * it.
    */
   url?: string | URL;
   /** A GGUF file in one part. */
@@ -38,6 +38,8 @@ export function resolveModel(option: ModelOption = "embedded"): {
   if (typeof option === "string" || option instanceof URL) return resolveModel({ url: option });
   if (option instanceof Blob) return resolveModel({ file: option });
   const { file, files, folder, url = "embedded", cache = true } = option;
+  // Node has no document, and takes absolute URLs only.
+  const baseUrl = globalThis.document?.baseURI;
   if (files !== undefined) return resolveFiles([...files], option.id);
   if (file !== undefined) {
     const name = file instanceof File ? file.name : "local";
@@ -45,7 +47,7 @@ export function resolveModel(option: ModelOption = "embedded"): {
     return { id: option.id ?? stem(name), location };
   }
   if (folder !== undefined) {
-    const absolute = new URL(folder, document.baseURI);
+    const absolute = new URL(folder, baseUrl);
     if (!absolute.pathname.endsWith("/")) absolute.pathname += "/";
     const id = option.id ?? folderName(absolute);
     return { id, location: { kind: "url", url: absolute.href, cache, ggufName: undefined } };
@@ -54,23 +56,22 @@ export function resolveModel(option: ModelOption = "embedded"): {
     url === "embedded"
       ? // In one piece, for bundlers to recognise.
         new URL("../models/tales.gguf", import.meta.url)
-      : new URL(url, document.baseURI);
+      : new URL(url, baseUrl);
   const ggufName = segments(absolute).at(-1) ?? "";
   const id = option.id ?? (url === "embedded" ? "tales" : stem(ggufName));
   return { id, location: { kind: "url", url: absolute.href, cache, ggufName } };
 }
 
-/** The ending of the first of several parts. */
-const FIRST_PART = /-00001-of-\d{5}\.gguf$/;
+/** The ending of one of several parts. */
+const PART = /-\d{5}-of-\d{5}\.gguf$/;
 
 function resolveFiles(files: File[], id: string | undefined): ReturnType<typeof resolveModel> {
   const isGguf = ({ name }: File) => /\.gguf$/i.test(name);
-  const parts = files.filter(isGguf);
-  const first = parts.find(({ name }) => FIRST_PART.test(name)) ?? parts[0];
+  const gguf = files.find(isGguf);
   const named = files.map((file) => ({ name: file.name, blob: file }));
-  const location = { kind: "files" as const, files: named, ggufName: first?.name };
+  const location = { kind: "files" as const, files: named, ggufName: gguf?.name };
   const folder = files[0]?.webkitRelativePath.split("/").at(-2);
-  return { id: id ?? (first ? stem(first.name) : folder || "local"), location };
+  return { id: id ?? (gguf ? stem(gguf.name) : folder || "local"), location };
 }
 
 /** The parts of the path, readable. */
@@ -92,5 +93,5 @@ function folderName(url: URL): string {
 }
 
 function stem(fileName: string): string {
-  return fileName.replace(FIRST_PART, "").replace(/\.gguf$/i, "") || "model";
+  return fileName.replace(PART, "").replace(/\.gguf$/i, "") || "model";
 }

@@ -4,7 +4,8 @@
 
 import { deferred, orAborted } from "./abort.js";
 import { EngineFailure, messageOf, toEngineFailure } from "./error_response.js";
-import { ADAPTER_CONFIG, openModel } from "./model_source/open.js";
+import { ADAPTER_CONFIG } from "./model_source/named_files.js";
+import { openModel } from "./model_source/open.js";
 import type { ModelFiles } from "./model_source/source.js";
 import type {
   HeaderList,

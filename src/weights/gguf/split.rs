@@ -63,7 +63,10 @@ pub async fn read<F: ModelFiles>(files: &F, name: &str) -> Result<(Gguf, JoinedS
     }
     let source = files.open(name).await?;
     let source = source.ok_or_else(|| Error::Read(format!("there is no file {}", quoted(name))))?;
-    let first = Gguf::read(&source).await?;
+    let first = match parts {
+        Some(_) => read_part(&source, name).await?,
+        None => Gguf::read(&source).await?,
+    };
     let said = first.metadata.usize(COUNT)?.unwrap_or(1);
     let count = parts.map_or(1, |part| part.count);
     // A file that was given such a name and says nothing of parts is whole.
@@ -86,7 +89,7 @@ pub async fn read<F: ModelFiles>(files: &F, name: &str) -> Result<(Gguf, JoinedS
                 quoted(&name)
             ))
         })?;
-        headers.push(Gguf::read(&source).await?);
+        headers.push(read_part(&source, &name).await?);
         sources.push(source);
     }
     for (index, header) in headers.iter().enumerate() {
@@ -96,6 +99,16 @@ pub async fn read<F: ModelFiles>(files: &F, name: &str) -> Result<(Gguf, JoinedS
         })?;
     }
     join(headers, JoinedSource::new(sources))
+}
+
+/// Reads the header of one of several files; its errors name it.
+async fn read_part<S: ByteSource>(source: &S, name: &str) -> Result<Gguf> {
+    let of_part = |what: String| format!("{}: {what}", quoted(name));
+    Gguf::read(source).await.map_err(|error| match error {
+        Error::InvalidModelFile(what) => Error::InvalidModelFile(of_part(what)),
+        Error::UnsupportedModel(what) => Error::UnsupportedModel(of_part(what)),
+        error => error,
+    })
 }
 
 /// What is wrong with a part among those of the first one.

@@ -1,7 +1,7 @@
 //! The beginning of a file behind a URL, read in order and no further than asked: by HTTP ranges, or from
 //! an answer that is broken off where a server knows none. Stores nothing.
 
-import { type FileVersion, rangeSource } from "./http.js";
+import { type FileVersion, rangeSource, refused } from "./http.js";
 import { type ModelSource, checkRange } from "./source.js";
 
 /** As much as the first read of a header asks for. */
@@ -9,8 +9,6 @@ const FIRST_BYTES = 256 * 1024;
 
 /** A source whose reads follow one another from the start of the file on. */
 export interface HeadSource extends ModelSource {
-  /** Bytes that came over the network. */
-  readonly fetchedBytes: number;
   /** Ends what is still being sent. */
   close(): Promise<void>;
 }
@@ -33,15 +31,10 @@ export async function openHead(url: string, signal: AbortSignal): Promise<HeadSo
   };
   const first = new Uint8Array(await response.arrayBuffer());
   const rest = rangeSource(url, version, signal);
-  let fetchedBytes = first.length;
   return {
     size: rest.size,
-    get fetchedBytes() {
-      return fetchedBytes;
-    },
     async read(offset, length) {
       if (offset + length <= first.length) return first.subarray(offset, offset + length);
-      fetchedBytes += length;
       return rest.read(offset, length);
     },
     close: () => Promise.resolve(),
@@ -50,10 +43,7 @@ export async function openHead(url: string, signal: AbortSignal): Promise<HeadSo
 
 /** From an answer that has the whole file. */
 async function streamedHead(url: string, response: Response): Promise<HeadSource> {
-  if (!response.ok || response.body === null) {
-    await response.body?.cancel();
-    throw new TypeError(`${url} answered ${response.status} ${response.statusText}`.trim());
-  }
+  if (!response.ok || response.body === null) throw await refused(url, response);
   const length = response.headers.get("content-length");
   if (length === null || (response.headers.get("content-encoding") ?? "identity") !== "identity") {
     await response.body.cancel();
@@ -66,9 +56,6 @@ async function streamedHead(url: string, response: Response): Promise<HeadSource
   let readBytes = 0;
   const source: HeadSource = {
     size: Number(length),
-    get fetchedBytes() {
-      return fetchedBytes;
-    },
     async read(offset, length) {
       checkRange(source, offset, length);
       if (offset !== readBytes) throw new RangeError(`${url} can only be read in order`);

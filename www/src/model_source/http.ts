@@ -52,11 +52,7 @@ export async function download(
   const response = await fetch(url, { headers, signal, cache: "no-store" });
   // Nothing lies behind `startBytes`: the file has shrunk, or it was all there already.
   if (response.status === 416 && startBytes > 0) return download(url, 0, undefined, signal);
-  if (!response.ok || response.body === null) {
-    await response.body?.cancel();
-    const message = `${url} answered ${response.status} ${response.statusText}`.trim();
-    throw response.status === 404 ? new NoSuchFile(message) : new TypeError(message);
-  }
+  if (!response.ok || response.body === null) throw await refused(url, response);
   const version = {
     etag: response.headers.get("etag"),
     lastModified: response.headers.get("last-modified"),
@@ -72,6 +68,25 @@ export async function download(
   const sizeBytes =
     range && range[2] !== "*" ? Number(range[2]) : rest === undefined ? undefined : sentFrom + rest;
   return { ...version, sizeBytes, startBytes: sentFrom, body, ranges: true };
+}
+
+/**
+ * All bytes of a small file, whatever the server does not tell of it.
+ *
+ * @throws TypeError naming the URL and what the server answered
+ */
+export async function fetchWhole(url: string, signal: AbortSignal): Promise<Blob> {
+  const response = await fetch(url, { signal, cache: "no-store" });
+  if (!response.ok) throw await refused(url, response);
+  return response.blob();
+}
+
+/** What an answer without the file says; its body is given up. */
+export async function refused(url: string, response: Response): Promise<TypeError> {
+  await response.body?.cancel();
+  const { status, statusText } = response;
+  const message = `${url} answered ${status} ${statusText}`.trim();
+  return status === 404 || status === 410 ? new NoSuchFile(message) : new TypeError(message);
 }
 
 /** A file read by HTTP ranges, nothing stored. */

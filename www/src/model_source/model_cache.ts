@@ -1,5 +1,5 @@
 //! Downloads kept in the origin's private file system (OPFS), one file and one note per URL. Knows
-//! how far a download got and which version it is; does not know the network.
+//! how far a download got and which version it is, or that there is none; does not know the network.
 
 import type { SyncAccessFile, SyncAccessHandle } from "../worker_scopes.js";
 import type { FileVersion } from "./http.js";
@@ -10,6 +10,12 @@ export interface CacheNote extends FileVersion {
   /** Bytes from the start that are safely stored. */
   storedBytes: number;
   complete: boolean;
+}
+
+/** The note of a URL that had no file. */
+interface AbsenceNote {
+  url: string;
+  absent: true;
 }
 
 const FOLDER = "inpage-models";
@@ -40,14 +46,40 @@ export class CacheEntry {
   /** `undefined` if nothing usable is stored. */
   async note(): Promise<CacheNote | undefined> {
     try {
-      const handle = await this.folder.getFileHandle(`${this.name}.json`);
-      const note = JSON.parse(await (await handle.getFile()).text()) as CacheNote;
+      const note = await this.read();
+      if (note === undefined || "absent" in note) return undefined;
       const file = await this.file();
-      if (note.url !== this.url || !(note.storedBytes <= file.size)) return undefined;
+      if (!(note.storedBytes <= file.size)) return undefined;
       return { ...note, sizeBytes: note.sizeBytes ?? undefined };
     } catch {
       return undefined;
     }
+  }
+
+  /** True if the server had no such file when it was last asked. */
+  async isAbsent(): Promise<boolean> {
+    const note = await this.read().catch(() => undefined);
+    return note !== undefined && "absent" in note;
+  }
+
+  /** Notes that the server has no such file. What storage refuses stays unknown. */
+  async noteAbsence(): Promise<void> {
+    try {
+      const options = { create: true };
+      const handle = await this.folder.getFileHandle(`${this.name}.json`, options);
+      const access = await (handle as SyncAccessFile).createSyncAccessHandle();
+      writeNote(access, { url: this.url, absent: true });
+      access.close();
+    } catch {
+      // The next visit asks again.
+    }
+  }
+
+  /** @throws what the storage or `JSON.parse` fails with */
+  private async read(): Promise<CacheNote | AbsenceNote | undefined> {
+    const handle = await this.folder.getFileHandle(`${this.name}.json`);
+    const note = JSON.parse(await (await handle.getFile()).text()) as CacheNote | AbsenceNote;
+    return note.url === this.url ? note : undefined;
   }
 
   /** The stored bytes; any number of tabs may read them. */
@@ -115,14 +147,17 @@ export class CacheWriter {
       storedBytes: this.writtenBytes,
       complete,
     };
-    const bytes = new TextEncoder().encode(JSON.stringify(note));
-    this.noteFile.truncate(0);
-    this.noteFile.write(bytes, { at: 0 });
-    this.noteFile.flush();
+    writeNote(this.noteFile, note);
   }
 
   close(): void {
     this.data.close();
     this.noteFile.close();
   }
+}
+
+function writeNote(file: SyncAccessHandle, note: CacheNote | AbsenceNote): void {
+  file.truncate(0);
+  file.write(new TextEncoder().encode(JSON.stringify(note)), { at: 0 });
+  file.flush();
 }

@@ -1,11 +1,18 @@
-//! A model behind a URL: from the cache if it is there and still valid (or the network is not),
+//! A file behind a URL: from the cache if it is there and still valid (or the network is not),
 //! else downloaded into the cache, going on where an interrupted download stopped, and read while it
 //! arrives. Without a cache: by HTTP ranges, or whole into a Blob that the browser keeps outside of
 //! wasm memory.
 
 import { blobSource } from "./blob_source.js";
 import { GrowingSource } from "./growing_source.js";
-import { type Download, type FileVersion, download, rangeSource, sameVersion } from "./http.js";
+import {
+  type Download,
+  type FileVersion,
+  NoSuchFile,
+  download,
+  rangeSource,
+  sameVersion,
+} from "./http.js";
 import { CacheEntry, type CacheNote, type CacheWriter } from "./model_cache.js";
 import { readAhead } from "./read_ahead.js";
 import type { ModelSource, OnBytes } from "./source.js";
@@ -13,12 +20,13 @@ import type { ModelSource, OnBytes } from "./source.js";
 /** Between two notes on how far a download is; at most this much is fetched again. */
 const COMMIT_BYTES = 4 * 1024 * 1024;
 
-/** A complete file is not kept waiting longer than this for a network that does not answer. */
+/** What is known of a file is not kept waiting longer than this for a network that does not answer. */
 const REVALIDATE_TIMEOUT_MS = 5000;
 
 /** Pieces of a download without cache; each becomes a Blob of its own. */
 const BLOB_PIECE_BYTES = 16 * 1024 * 1024;
 
+/** @throws NoSuchFile if the server has none, or had none when it could last be asked */
 export async function urlSource(
   url: string,
   useCache: boolean,
@@ -47,12 +55,28 @@ async function cachedSource(
 ): Promise<void> {
   const stored = async () => readAhead(blobSource(await entry.file()));
   const note = await entry.note();
-  if (note?.complete && (await isCurrent(url, note, signal))) {
-    onSource(await stored());
-    return;
+  if (note?.complete) {
+    const now = await versionNow(url, signal);
+    // A server that has forgotten it, or cannot be asked: it is as good as ever.
+    if (now instanceof Error || sameVersion(note, now)) {
+      onSource(await stored());
+      return;
+    }
+  }
+  if (await entry.isAbsent()) {
+    const now = await versionNow(url, signal);
+    if (now instanceof NoSuchFile) throw now;
+    if (now instanceof Error) {
+      throw new NoSuchFile(`${url} was not there when the server could last be asked`);
+    }
   }
   const resumable = note !== undefined && !note.complete && isVerifiable(note) ? note : undefined;
-  let answer = await download(url, resumable?.storedBytes ?? 0, resumable, signal);
+  let answer = await download(url, resumable?.storedBytes ?? 0, resumable, signal).catch(
+    async (error: unknown) => {
+      if (error instanceof NoSuchFile && note === undefined) await entry.noteAbsence();
+      throw error;
+    },
+  );
   if (answer.startBytes > 0 && !(resumable && sameVersion(resumable, answer))) {
     // The rest belongs to another version, or may: from the start.
     await answer.body.cancel();
@@ -81,17 +105,17 @@ async function cachedSource(
   onSource(await source);
 }
 
-/** True if the server still has this version, or cannot be asked: then it is as good as ever. */
-async function isCurrent(url: string, note: CacheNote, signal: AbortSignal): Promise<boolean> {
+/** The version that the server has, or why it does not say. */
+async function versionNow(url: string, signal: AbortSignal): Promise<FileVersion | Error> {
   const patience = AbortSignal.any([signal, AbortSignal.timeout(REVALIDATE_TIMEOUT_MS)]);
   try {
     const answer = await download(url, 0, undefined, patience);
     // Only the head was of interest.
     await answer.body.cancel();
-    return sameVersion(note, answer);
-  } catch {
+    return answer;
+  } catch (error) {
     signal.throwIfAborted();
-    return true;
+    return error as Error;
   }
 }
 

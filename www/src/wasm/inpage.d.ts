@@ -3,7 +3,7 @@
 
 import type { HeaderList } from "../protocol.js";
 import type { ModelInspection } from "../model_inspection.js";
-import type { ModelFiles, ModelSource } from "../model_source/source.js";
+import type { ModelFiles } from "../model_source/source.js";
 
 /** Compiles and starts the module; its start function runs once. */
 export default function init(options?: {
@@ -69,9 +69,9 @@ export class InpageEngine {
 }
 
 /**
- * Reads the header of the model in `source`; the options are those of `inspectModel` in the package, as an
- * object of `load`, `sequences` and `maxBindingBytes`. Needs no GPU.
+ * Reads the headers of the model that `files` make up; the options are those of `inspectModel` in the package,
+ * as an object of `load`, `sequences` and `maxBindingBytes`. Needs no GPU.
  *
  * @throws Error with a `code` if the bytes cannot be had or an option is wrong
  */
-export function inspectModel(source: ModelSource, optionsJson: string): Promise<ModelInspection>;
+export function inspectModel(files: ModelFiles, optionsJson: string): Promise<ModelInspection>;

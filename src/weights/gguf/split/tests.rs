@@ -130,6 +130,7 @@ fn missing_and_foreign_parts_are_named() {
     Files::new(vec![(SECOND, part(1, 2, &[]))]).is_refused(&["part 2 of 2", FIRST]);
     Files::new(vec![("renamed.gguf", first().1)]).is_refused(&["renamed.gguf", "2 parts"]);
     let second = |bytes| Files::new(vec![first(), (SECOND, bytes)]);
+    second(b"<!doctype html>".to_vec()).is_refused(&[SECOND, "not \"GGUF\""]);
     let c = [("c", 3.0)];
     second(part(0, 2, &c)).is_refused(&[SECOND, "says 0 under split.no, not 1"]);
     second(file(&[], None, &c)).is_refused(&[SECOND, "says nothing under split.no"]);
