@@ -24,6 +24,7 @@ from transformers import (
     Starcoder2Config,
 )
 
+from packed import Packing
 from tiny_tokenizer import VOCAB_SIZE
 
 # Kind, special tokens, start, end, whether the start is added.
@@ -83,6 +84,17 @@ class TinyFolder:
     dtype: str
     # Bytes of a shard; one file without an index if `None`.
     shard_bytes: int | None = None
+    prompt_tokens: int = 80
+    without: list = field(default_factory=list)
+
+
+@dataclass
+class TinyPacked:
+    """A model in the form of a checkpoint whose matrices have four bits; without a tokenizer."""
+
+    name: str
+    config: object
+    packing: Packing
     prompt_tokens: int = 80
     without: list = field(default_factory=list)
 
@@ -217,4 +229,20 @@ FOLDERS = [
                            tie_word_embeddings=True),
                (WORDS, ["<|endoftext|>", "<|im_start|>", "<|im_end|>"], None, "<|im_end|>"),
                "bfloat16", shard_bytes=150_000),
+]  # fmt: skip
+
+PACKED = [
+    TinyPacked("gptq-sym-hf", llama(tie_word_embeddings=True),
+               Packing("gptq", group_size=32, symmetric=True)),
+    # A group of 128 is all of a row of 64.
+    TinyPacked("gptq-asym-hf",
+               Qwen2Config(**SIZES, tie_word_embeddings=True, rope_theta=1e6),
+               Packing("gptq_v2", group_size=128)),
+    TinyPacked("gptq-act-order-hf", llama(tie_word_embeddings=True),
+               Packing("gptq", group_size=32, symmetric=True, act_order=True)),
+    TinyPacked("awq-hf",
+               Qwen3MoeConfig(**SIZES, head_dim=32, moe_intermediate_size=32, num_experts=4,
+                              num_experts_per_tok=2, norm_topk_prob=True, rope_theta=1e6,
+                              tie_word_embeddings=True),
+               Packing("awq", group_size=32)),
 ]  # fmt: skip

@@ -5,8 +5,10 @@ really hold.
     VENV/bin/python scripts/references/make.py [NAME ...]
 
 A NAME ending in -hf is a folder as Hugging Face has it. Each gets a NAME.json: `ids` (the prompt),
-`last_logits` (after its last token) and `greedy_next` (the argmax after each token). The same names
-give the same bytes.
+`last_logits` (after its last token) and `greedy_next` (the argmax after each token). A GGUF file gets a
+NAME.folder.json too: the `config` of the same model's folder, and its `tensors`, each with the tensor
+of the file that it is made of, the form it has there, and the heads and the expert that this needs. The
+same names give the same bytes.
 """
 
 import json
@@ -19,13 +21,15 @@ sys.dont_write_bytecode = True
 import gguf  # noqa: E402
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
+from safetensors.numpy import save_file  # noqa: E402
 from transformers import AutoModelForCausalLM  # noqa: E402
 
 import metadata  # noqa: E402
 import names  # noqa: E402
+import packed  # noqa: E402
 import random_weights  # noqa: E402
 import tiny_tokenizer  # noqa: E402
-from architectures import FOLDERS, MODELS  # noqa: E402
+from architectures import FOLDERS, MODELS, PACKED  # noqa: E402
 
 FOLDER = Path(__file__).parents[2] / "tests/parity/models"
 
@@ -126,18 +130,67 @@ def make(tiny):
     write(path, tiny, tensors)
     tensors = read(path)
     load(model, tiny.architecture, tensors)
+    describe_folder(tiny, model)
     refer(tiny, model)
+
+
+def describe_folder(tiny, model):
+    """Writes what a folder of the model is made of."""
+    places = {name: names.place(tiny.architecture, tiny.config, name) for name in model.state_dict()}
+    document = {
+        "config": json.loads(model.config.to_json_string()),
+        "tensors": {
+            name: [where.name, where.form, where.heads, where.expert]
+            for name, where in places.items()
+            if where is not None
+        },
+    }
+    text = json.dumps(document, separators=(",", ":"))
+    (FOLDER / f"{tiny.name}.folder.json").write_text(text + "\n")
 
 
 def make_folder(tiny):
     folder = FOLDER / tiny.name
     shutil.rmtree(folder, ignore_errors=True)
-    model = random_model(tiny).to(getattr(torch, tiny.dtype))
+    model = random_model(tiny)
+    # Parameters alone: transformers keeps the frequencies of rotations in float32.
+    for parameter in model.parameters():
+        parameter.data = parameter.data.to(getattr(torch, tiny.dtype))
     shards = {"max_shard_size": tiny.shard_bytes} if tiny.shard_bytes else {}
     model.save_pretrained(folder, **shards)
     (folder / "generation_config.json").unlink()
     tiny_tokenizer.write_json(folder, *tiny.tokenizer)
     refer(tiny, model.float())
+
+
+def make_packed(tiny):
+    """A folder whose layers' matrices are packed, but for routers; all else is float16."""
+    folder = FOLDER / tiny.name
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    model = random_model(tiny)
+    generator = np.random.default_rng(0)
+    tensors = {}
+    for name, module in model.named_modules():
+        is_matrix = isinstance(module, torch.nn.Linear) and ".layers." in name
+        if not is_matrix or name.endswith("mlp.gate"):
+            continue
+        weight = module.weight.data.numpy()
+        groups = tiny.packing.groups(weight.shape[1], generator)
+        parts = tiny.packing.quantize(weight, groups)
+        for part, array in tiny.packing.pack(*parts, groups).items():
+            tensors[f"{name}.{part}"] = array
+        module.weight.data = torch.from_numpy(packed.dequantize(*parts, groups))
+    for name, parameter in model.named_parameters():
+        if name.removesuffix("weight") + "qweight" not in tensors:
+            half = parameter.data.half()
+            tensors[name] = half.numpy()
+            parameter.data = half.float()
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+    config = json.loads(model.config.to_json_string())
+    config["quantization_config"] = tiny.packing.config()
+    (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n")
+    refer(tiny, model)
 
 
 def refer(tiny, model):
@@ -159,6 +212,9 @@ def main(wanted):
     for tiny in FOLDERS:
         if not wanted or tiny.name in wanted:
             make_folder(tiny)
+    for tiny in PACKED:
+        if not wanted or tiny.name in wanted:
+            make_packed(tiny)
 
 
 if __name__ == "__main__":

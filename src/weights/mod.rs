@@ -5,6 +5,7 @@ pub mod blocks;
 pub mod converted;
 pub mod files;
 pub mod gguf;
+pub mod packed;
 pub mod safetensors;
 pub mod source;
 

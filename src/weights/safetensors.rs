@@ -65,13 +65,74 @@ impl<'de> Deserialize<'de> for Entries {
     }
 }
 
-/// The tensors of the file called `file`, with the file's names, in the order of their data. Shapes
-/// are in GGUF order, `shape[0]` contiguous; offsets count from the start of the file.
+/// A tensor of a file, of whatever type.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredTensor {
+    /// The checkpoint's name: `model.norm.weight`.
+    pub name: String,
+    /// GGUF order: `shape[0]` is contiguous.
+    pub shape: Vec<u64>,
+    /// The format's name of its type: `F16`, `I32`, `BOOL`.
+    pub dtype: String,
+    /// Start of its data, from the start of the file.
+    pub offset_bytes: u64,
+    /// Size of its data.
+    pub size_bytes: u64,
+}
+
+impl StoredTensor {
+    /// The tensor as one of floats.
+    ///
+    /// # Errors
+    /// [`Error::UnsupportedModel`] for other types and [`Error::InvalidModelFile`] for shapes that no
+    /// tensor can have, naming it.
+    pub fn floats(self) -> Result<TensorInfo> {
+        let ty = match &*self.dtype {
+            "F32" => TensorType::F32,
+            "F16" => TensorType::F16,
+            "BF16" => TensorType::BF16,
+            other => {
+                return Err(Error::UnsupportedModel(format!(
+                    "tensor {} has the type {}; F32, F16 and BF16 can be read",
+                    quoted(&self.name),
+                    quoted(other)
+                )));
+            }
+        };
+        checked_size_bytes(&self.name, &self.shape, ty)?;
+        Ok(TensorInfo {
+            name: self.name,
+            shape: self.shape,
+            ty,
+            offset_bytes: self.offset_bytes,
+            size_bytes: self.size_bytes,
+        })
+    }
+
+    /// Whether it holds integers of 32 bits in this shape.
+    pub fn is_words(&self, shape: &[u64]) -> bool {
+        self.dtype == "I32" && self.shape == shape
+    }
+}
+
+/// Bytes of an element, where the format's documentation says so.
+fn element_bytes(dtype: &str) -> Option<u64> {
+    match dtype {
+        "F64" | "I64" | "U64" => Some(8),
+        "F32" | "I32" | "U32" => Some(4),
+        "F16" | "BF16" | "I16" | "U16" => Some(2),
+        "BOOL" | "I8" | "U8" | "F8_E4M3" | "F8_E5M2" => Some(1),
+        _ => None,
+    }
+}
+
+/// The tensors of the file called `file`, with the file's names, in the order of their data. Offsets
+/// count from the start of the file.
 ///
 /// # Errors
-/// [`Error::InvalidModelFile`] for a damaged or hostile header and [`Error::UnsupportedModel`] for
-/// types that are no floats, both naming file and offence; what `source` fails with.
-pub async fn read<S: ByteSource>(file: &str, source: &S) -> Result<Vec<TensorInfo>> {
+/// [`Error::InvalidModelFile`] for a damaged or hostile header, naming file and offence; what `source`
+/// fails with.
+pub async fn read<S: ByteSource>(file: &str, source: &S) -> Result<Vec<StoredTensor>> {
     let invalid = |what: String| Error::InvalidModelFile(format!("{}: {what}", quoted(file)));
     let file_bytes = source.size_bytes();
     if file_bytes < LENGTH_BYTES {
@@ -96,42 +157,43 @@ pub async fn read<S: ByteSource>(file: &str, source: &S) -> Result<Vec<TensorInf
         )));
     }
     let data_start = LENGTH_BYTES + header_bytes;
+    let data_bytes = file_bytes - data_start;
     let mut tensors = Vec::with_capacity(entries.len());
     for (name, entry) in entries {
-        let ty = match entry.dtype.as_str() {
-            "F32" => TensorType::F32,
-            "F16" => TensorType::F16,
-            "BF16" => TensorType::BF16,
-            other => {
-                return Err(Error::UnsupportedModel(format!(
-                    "{}: tensor {} has the type {}; F32, F16 and BF16 can be read",
-                    quoted(file),
-                    quoted(&name),
-                    quoted(other)
-                )));
+        let [start, end] = entry.data_offsets;
+        let size_bytes = end.checked_sub(start).filter(|_| end <= data_bytes);
+        let fits = |size_bytes: &u64| match element_bytes(&entry.dtype) {
+            None => true,
+            Some(bytes) => {
+                let mut dims = entry.shape.iter();
+                let wanted = dims.try_fold(bytes, |product, &dim| product.checked_mul(dim));
+                wanted == Some(*size_bytes)
             }
         };
+        let size_bytes = size_bytes.filter(fits).ok_or_else(|| {
+            invalid(format!(
+                "tensor {} of type {} and shape {:?} has the data offsets {start} to {end}; the file \
+                 has {data_bytes} bytes of data",
+                quoted(&name),
+                quoted(&entry.dtype),
+                entry.shape
+            ))
+        })?;
         let mut shape = entry.shape;
         shape.reverse();
-        let size_bytes = checked_size_bytes(&name, &shape, ty)?;
-        let [start, end] = entry.data_offsets;
-        if end.checked_sub(start) != Some(size_bytes) || end > file_bytes - data_start {
-            return Err(invalid(format!(
-                "tensor {} of {size_bytes} bytes has the data offsets {start} to {end}; the file has \
-                 {} bytes of data",
-                quoted(&name),
-                file_bytes - data_start
-            )));
-        }
-        tensors.push(TensorInfo {
+        tensors.push(StoredTensor {
             name,
             shape,
-            ty,
+            dtype: entry.dtype,
             offset_bytes: data_start + start,
             size_bytes,
         });
     }
-    check_apart(&tensors)?;
+    check_apart(
+        tensors
+            .iter()
+            .map(|it| (&*it.name, it.offset_bytes, it.size_bytes)),
+    )?;
     tensors.sort_by_key(|tensor| tensor.offset_bytes);
     Ok(tensors)
 }
@@ -142,11 +204,17 @@ mod tests {
     use crate::weights::BytesSource;
 
     /// Reads a file of this header and that much data.
-    fn read_of(header: &str, data_bytes: usize) -> Result<Vec<TensorInfo>> {
+    fn read_of(header: &str, data_bytes: usize) -> Result<Vec<StoredTensor>> {
         let mut file = (header.len() as u64).to_le_bytes().to_vec();
         file.extend(header.as_bytes());
         file.resize(file.len() + data_bytes, 0);
         pollster::block_on(read("m.safetensors", &BytesSource(file)))
+    }
+
+    /// Its tensors as floats.
+    fn floats_of(header: &str, data_bytes: usize) -> Result<Vec<TensorInfo>> {
+        let tensors = read_of(header, data_bytes)?.into_iter();
+        tensors.map(StoredTensor::floats).collect()
     }
 
     fn entry(name: &str, dtype: &str, shape: &str, offsets: &str) -> String {
@@ -160,11 +228,23 @@ mod tests {
             entry("b", "F32", "[1]", "[0,4]"),
         );
         let header = format!(r#"{{"__metadata__":{{"format":"pt"}},{a},{b}}}   "#);
-        let tensors = read_of(&header, 16).unwrap();
+        let tensors = floats_of(&header, 16).unwrap();
         assert_eq!((&*tensors[0].name, &*tensors[1].name), ("b", "a"));
         assert_eq!(tensors[1].shape, [3, 2]);
         assert_eq!(tensors[1].offset_bytes, 8 + header.len() as u64 + 4);
         assert!(read_of("{}", 0).unwrap().is_empty());
+    }
+
+    #[test]
+    fn types_that_are_no_floats_are_for_those_who_want_them() {
+        let (words, mask) = (
+            entry("a", "I32", "[2,1]", "[0,8]"),
+            entry("b", "NEW", "[]", "[8,16]"),
+        );
+        let tensors = read_of(&format!("{{{words},{mask}}}"), 16).unwrap();
+        assert!(tensors[0].is_words(&[1, 2]) && !tensors[0].is_words(&[2, 1]));
+        assert_eq!((&*tensors[1].dtype, tensors[1].size_bytes), ("NEW", 8));
+        assert!(!tensors[1].is_words(&[]));
     }
 
     #[test]
@@ -186,7 +266,7 @@ mod tests {
             (with(&entry("a", "F32", "[0]", "[0,0]")), "zero"),
             (
                 with(&entry("a", "F32", "[4294967296,4294967296,4]", "[0,4]")),
-                "2^64",
+                "data offsets 0 to 4",
             ),
             (
                 with(&entry("a", "F32", "[2]", "[0,4]")),
@@ -224,7 +304,7 @@ mod tests {
                 "overlap",
             ),
         ] {
-            let error = read_of(&header, 16).unwrap_err().to_string();
+            let error = floats_of(&header, 16).unwrap_err().to_string();
             assert!(error.contains(said), "{header}: {error}");
         }
     }

@@ -16,6 +16,13 @@ impl Config {
             .map_err(|error| Error::InvalidModelFile(format!("config.json: {error}")))
     }
 
+    /// Adds a member, unless one of that name is there.
+    pub fn add(&mut self, key: &str, value: Value) {
+        if self.get(key).is_none() {
+            self.0.insert(key.to_owned(), value);
+        }
+    }
+
     /// A member that is there.
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.0.get(key).filter(|value| !value.is_null())

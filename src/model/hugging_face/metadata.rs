@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// Our architectures by `model_type`.
-const ARCHITECTURES: [(&str, &str); 15] = [
+const ARCHITECTURES: [(&str, &str); 16] = [
     ("llama", "llama"),
     ("mistral", "llama"),
     ("mixtral", "llama"),
@@ -26,6 +26,18 @@ const ARCHITECTURES: [(&str, &str); 15] = [
     ("smollm3", "smollm3"),
     ("starcoder2", "starcoder2"),
     ("granite", "granite"),
+    ("gpt2", "gpt2"),
+];
+
+/// GPT-2's keys, and what all others call them.
+const GPT2_KEYS: [(&str, &str); 7] = [
+    ("n_layer", "num_hidden_layers"),
+    ("n_positions", "max_position_embeddings"),
+    ("n_embd", "hidden_size"),
+    ("n_inner", "intermediate_size"),
+    ("n_head", "num_attention_heads"),
+    ("layer_norm_epsilon", "norm_epsilon"),
+    ("activation_function", "hidden_act"),
 ];
 
 /// Keys that are whole numbers: ours without the architecture, theirs.
@@ -54,6 +66,20 @@ const NUMBERS: [(&str, &str); 8] = [
     ("logit_scale", "logits_scaling"),
 ];
 
+/// The configuration with the names that most architectures have for its keys.
+pub fn by_common_names(mut config: Config) -> Result<Config> {
+    if config.str("model_type")? == Some("gpt2") {
+        for (theirs, common) in GPT2_KEYS {
+            if let Some(value) = config.get(theirs).cloned() {
+                config.add(common, value);
+            }
+        }
+        let width = u64::from(config.needed("hidden_size")?);
+        config.add("intermediate_size", (4 * width).into());
+    }
+    Ok(config)
+}
+
 /// The metadata.
 ///
 /// # Errors
@@ -69,12 +95,6 @@ pub fn of(config: &Config) -> Result<Metadata> {
             known.join(", ")
         )));
     };
-    if let Some(method) = config.object("quantization_config")? {
-        let method = method.str("quant_method")?.unwrap_or("some method");
-        return Err(Error::UnsupportedModel(format!(
-            "a folder whose weights are quantized by {method:?}; take the original or a GGUF file"
-        )));
-    }
     check(config, model_type)?;
     let mut metadata = Metadata::new();
     metadata.insert("general.architecture", *architecture);
@@ -116,6 +136,7 @@ fn check(config: &Config, model_type: &str) -> Result<()> {
         // The first Gemma's files say "gelu" and mean this one.
         "gemma" => &["gelu_pytorch_tanh", "gelu"],
         "gemma2" | "gemma3_text" | "starcoder2" => &["gelu_pytorch_tanh"],
+        "gpt2" => &["gelu_new", "gelu_pytorch_tanh"],
         _ => &["silu"],
     };
     for key in ["hidden_act", "hidden_activation"] {
@@ -161,6 +182,14 @@ fn check(config: &Config, model_type: &str) -> Result<()> {
         || (model_type == "olmoe" && normalizes == Some(true))
     {
         return refused("norm_topk_prob");
+    }
+    for (key, usual) in [
+        ("scale_attn_weights", true),
+        ("scale_attn_by_inverse_layer_idx", false),
+    ] {
+        if config.bool(key)?.is_some_and(|it| it != usual) {
+            return refused(key);
+        }
     }
     if config.get("clip_qkv").is_some() {
         return refused("clip_qkv");

@@ -1,9 +1,10 @@
 //! A Hugging Face folder as a GGUF file would describe it: `config.json` becomes metadata, safetensors
-//! become tensors of GGUF's names and of the types asked for. Knows nothing of tokenizers.
+//! become tensors of GGUF's names and of the types asked for, packed ones of their own bits. Knows nothing of tokenizers.
 
 mod config;
 mod metadata;
 mod names;
+mod packed;
 mod quantize;
 mod rope;
 mod shards;
@@ -16,9 +17,10 @@ use self::{config::Config, names::Place};
 use crate::{
     Error, Result,
     weights::{
-        ConvertedSource, Gguf, JoinedSource, Metadata, ModelFiles, TensorInfo, TensorType,
-        converted::{Origin, Recipe},
+        ConvertedSource, Gguf, JoinedSource, Metadata, ModelFiles, TensorType,
+        converted::{Origin, Part, Recipe},
         files::read_small,
+        safetensors::StoredTensor,
     },
 };
 
@@ -38,7 +40,7 @@ pub(super) async fn read<F: ModelFiles>(
     let bytes = bytes.ok_or_else(|| {
         Error::InvalidModelFile("the folder has no config.json, or the model no .gguf name".into())
     })?;
-    let config = Config::parse(&bytes)?;
+    let config = metadata::by_common_names(Config::parse(&bytes)?)?;
     let mut metadata = metadata::of(&config)?;
     if let Some(bytes) = read_small(files, "generation_config.json", MAX_JSON_BYTES).await? {
         metadata::add_sampling(&mut metadata, &bytes)?;
@@ -52,37 +54,68 @@ pub(super) async fn read<F: ModelFiles>(
 fn recipes(
     config: &Config,
     metadata: &Metadata,
-    stored: Vec<TensorInfo>,
+    stored: Vec<StoredTensor>,
     quantize: Quantize,
 ) -> Result<Vec<Recipe>> {
     let architecture = metadata.str("general.architecture")?.unwrap_or_default();
-    let has_head = stored.iter().any(|tensor| tensor.name == names::HEAD);
+    let (matrices, stored) = match packed::scheme(config)? {
+        Some(scheme) => packed::split(scheme, stored)?,
+        None => (Vec::new(), stored),
+    };
+    let mut parts: Vec<(u64, Place, Part)> = Vec::new();
+    for (name, start_bytes, packed) in matrices {
+        let place = names::place(architecture, &name)?;
+        parts.push((start_bytes, place, Part::Packed(packed)));
+    }
+    for tensor in stored {
+        if names::is_left_out(&tensor.name) {
+            continue;
+        }
+        let place = names::place(architecture, &tensor.name)?;
+        let tensor = tensor.floats()?;
+        let start_bytes = tensor.offset_bytes;
+        let part = match place.is_transposed {
+            true => Part::Transposed(tensor),
+            false => Part::Rows(tensor, place.plus),
+        };
+        parts.push((start_bytes, place, part));
+    }
+    parts.sort_by_key(|(start_bytes, ..)| *start_bytes);
+    let has_head = parts.iter().any(|(_, place, _)| place.name == names::HEAD);
     let tied = config.bool("tie_word_embeddings")?.unwrap_or(!has_head);
     if !tied && !has_head {
-        return Err(Error::InvalidModelFile(format!(
-            "tensor {} is missing",
-            names::HEAD
-        )));
+        return Err(Error::InvalidModelFile(
+            "tensor lm_head.weight is missing".into(),
+        ));
     }
     let mut recipes: Vec<Recipe> = Vec::new();
     // By name: where the recipe is, and its experts in their order.
-    let mut stacks: BTreeMap<String, (usize, BTreeMap<usize, TensorInfo>)> = BTreeMap::new();
-    for tensor in stored {
-        if names::is_left_out(&tensor.name) || (tied && tensor.name == names::HEAD) {
+    let mut stacks: BTreeMap<String, (usize, BTreeMap<usize, Part>)> = BTreeMap::new();
+    for (_, place, part) in parts {
+        let Place { name, expert, .. } = place;
+        if tied && name == names::HEAD {
             continue;
         }
-        let Place { name, expert, plus } = names::place(architecture, &tensor.name)?;
-        if let Some(expert) = expert {
-            let at = recipes.len();
-            let (at, experts) = stacks.entry(name.clone()).or_insert((at, BTreeMap::new()));
-            if *at == recipes.len() {
-                recipes.push(recipe(name, &tensor, tied, quantize, Vec::new(), plus));
-            }
-            experts.insert(expert, tensor);
-        } else {
-            let origin = vec![tensor.clone()];
-            recipes.push(recipe(name, &tensor, tied, quantize, origin, plus));
+        let Some(expert) = expert else {
+            recipes.push(Recipe {
+                ty: ty(&name, &part, tied, quantize),
+                name,
+                shape: part.shape(),
+                origin: Origin::Stored(vec![part]),
+            });
+            continue;
+        };
+        let at = recipes.len();
+        let (at, experts) = stacks.entry(name.clone()).or_insert((at, BTreeMap::new()));
+        if *at == recipes.len() {
+            recipes.push(Recipe {
+                ty: ty(&name, &part, tied, quantize),
+                name,
+                shape: part.shape(),
+                origin: Origin::Stored(Vec::new()),
+            });
         }
+        experts.insert(expert, part);
     }
     for (name, (at, experts)) in stacks {
         if experts
@@ -95,7 +128,7 @@ fn recipes(
         }
         let recipe = &mut recipes[at];
         recipe.shape.push(experts.len() as u64);
-        recipe.origin = Origin::Stored(experts.into_values().collect(), 0.0);
+        recipe.origin = Origin::Stored(experts.into_values().collect());
     }
     for (name, factors) in rope::factors(config)? {
         recipes.push(Recipe {
@@ -108,20 +141,16 @@ fn recipes(
     Ok(recipes)
 }
 
-fn recipe(
-    name: String,
-    tensor: &TensorInfo,
-    tied: bool,
-    quantize: Quantize,
-    origin: Vec<TensorInfo>,
-    plus: f32,
-) -> Recipe {
-    Recipe {
-        ty: quantize.ty(&name, tensor, tied),
-        name,
-        shape: tensor.shape.clone(),
-        origin: Origin::Stored(origin, plus),
-    }
+/// What a tensor becomes. Packed levels stay what they are where blocks can hold them.
+fn ty(name: &str, part: &Part, tied: bool, quantize: Quantize) -> TensorType {
+    let stored = match part {
+        Part::Rows(stored, _) | Part::Transposed(stored) => stored.ty,
+        Part::Packed(packed) => match packed.blocks() {
+            Some(ty) => return ty,
+            None => TensorType::F16,
+        },
+    };
+    quantize.ty(name, &part.shape(), stored, tied)
 }
 
 #[cfg(test)]

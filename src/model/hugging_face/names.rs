@@ -2,8 +2,8 @@
 
 use crate::{Error, Result};
 
-/// The output matrix, which tied checkpoints lack or have twice.
-pub const HEAD: &str = "lm_head.weight";
+/// The output matrix, by GGUF's name: tied checkpoints lack it or have it twice.
+pub const HEAD: &str = "output.weight";
 
 /// Where a tensor belongs.
 #[derive(Debug, PartialEq)]
@@ -14,17 +14,22 @@ pub struct Place {
     pub expert: Option<usize>,
     /// What is added to each element.
     pub plus: f32,
+    /// Its columns are the rows.
+    pub is_transposed: bool,
 }
 
 /// Outside of layers.
-const OUTER: [(&str, &str); 3] = [
+const OUTER: [(&str, &str); 6] = [
     ("model.embed_tokens", "token_embd"),
     ("model.norm", "output_norm"),
     ("lm_head", "output"),
+    ("wte", "token_embd"),
+    ("wpe", "position_embd"),
+    ("ln_f", "output_norm"),
 ];
 
 /// In a layer; `{}` stands for the number of an expert.
-const INNER: [(&str, &str); 24] = [
+const INNER: [(&str, &str); 28] = [
     ("input_layernorm", "attn_norm"),
     ("self_attn.q_proj", "attn_q"),
     ("self_attn.k_proj", "attn_k"),
@@ -49,11 +54,16 @@ const INNER: [(&str, &str); 24] = [
     ("block_sparse_moe.experts.{}.w1", "ffn_gate_exps"),
     ("block_sparse_moe.experts.{}.w3", "ffn_up_exps"),
     ("block_sparse_moe.experts.{}.w2", "ffn_down_exps"),
+    ("ln_1", "attn_norm"),
+    ("attn.c_attn", "attn_qkv"),
+    ("attn.c_proj", "attn_output"),
+    ("ln_2", "ffn_norm"),
 ];
 
-/// Tables of frequencies that older checkpoints have.
+/// Tables of frequencies and causal masks that older checkpoints have.
 pub fn is_left_out(name: &str) -> bool {
-    name.ends_with("rotary_emb.inv_freq")
+    let tables = ["rotary_emb.inv_freq", ".attn.bias", ".attn.masked_bias"];
+    tables.iter().any(|table| name.ends_with(table))
 }
 
 /// The place of a tensor.
@@ -78,15 +88,20 @@ fn find(architecture: &str, name: &str) -> Option<Place> {
     } else {
         0.0
     };
+    // GPT-2's checkpoints are those of the body alone, or of the whole model.
+    let module = module.strip_prefix("transformer.").unwrap_or(module);
     if let Some((_, found)) = OUTER.iter().find(|(known, _)| *known == module) {
         let name = format!("{found}.{suffix}");
         return Some(Place {
             name,
             expert: None,
             plus,
+            is_transposed: false,
         });
     }
-    let (layer, part) = module.strip_prefix("model.layers.")?.split_once('.')?;
+    let inner = ["model.layers.", "h."];
+    let mut inner = inner.iter().filter_map(|it| module.strip_prefix(it));
+    let (layer, part) = inner.next()?.split_once('.')?;
     let layer = number(layer)?;
     let (pattern, expert) = match part.split_once(".experts.") {
         None => (part.to_owned(), None),
@@ -107,6 +122,8 @@ fn find(architecture: &str, name: &str) -> Option<Place> {
         name: format!("blk.{layer}.{found}.{suffix}"),
         expert,
         plus,
+        // GPT-2's matrices are multiplied from the right.
+        is_transposed: architecture == "gpt2" && suffix == "weight" && part.contains(".c_"),
     })
 }
 
@@ -123,8 +140,9 @@ mod tests {
     #[test]
     fn tensors_find_their_places() {
         let of = |architecture, name| {
-            let Place { name, expert, plus } = place(architecture, name).unwrap();
-            (name, expert, plus)
+            let place = place(architecture, name).unwrap();
+            assert_eq!(place.is_transposed, place.name.contains("attn_qkv.weight"));
+            (place.name, place.expert, place.plus)
         };
         for (architecture, name, expected, expert, plus) in [
             (
@@ -181,6 +199,28 @@ mod tests {
                 "model.layers.3.block_sparse_moe.experts.2.w3.weight",
                 "blk.3.ffn_up_exps.weight",
                 Some(2),
+                0.0,
+            ),
+            ("gpt2", "wpe.weight", "position_embd.weight", None, 0.0),
+            (
+                "gpt2",
+                "transformer.h.3.attn.c_attn.weight",
+                "blk.3.attn_qkv.weight",
+                None,
+                0.0,
+            ),
+            (
+                "gpt2",
+                "h.0.attn.c_attn.bias",
+                "blk.0.attn_qkv.bias",
+                None,
+                0.0,
+            ),
+            (
+                "starcoder2",
+                "model.layers.0.mlp.c_proj.weight",
+                "blk.0.ffn_down.weight",
+                None,
                 0.0,
             ),
         ] {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Deserializer, de::Error as _};
 
-use crate::weights::{TensorInfo, TensorType};
+use crate::weights::TensorType;
 
 /// What matrices become while they are loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,19 +32,27 @@ impl Quantize {
         Some(Quantize::To(*ty))
     }
 
-    /// The type of the tensor that is called `name` in GGUF files. As llama.cpp decides it: vectors, norms and
-    /// routers stay exact; the output matrix, and embeddings that serve as one, get six bits at least.
-    pub(super) fn ty(self, name: &str, stored: &TensorInfo, tied: bool) -> TensorType {
-        let is_exact = stored.shape.len() == 1 || name.contains("ffn_gate_inp");
+    /// The type of the tensor of this shape that is called `name` in GGUF files. As llama.cpp decides it:
+    /// vectors, norms, routers and learned positions stay exact; the output matrix, and embeddings that
+    /// serve as one, get six bits at least.
+    pub(super) fn ty(
+        self,
+        name: &str,
+        shape: &[u64],
+        stored: TensorType,
+        tied: bool,
+    ) -> TensorType {
+        let is_exact =
+            shape.len() == 1 || name.contains("ffn_gate_inp") || name == "position_embd.weight";
         let ty = match self {
             _ if is_exact => return TensorType::F32,
-            Quantize::None => return stored.ty,
+            Quantize::None => return stored,
             Quantize::To(ty) => ty,
         };
         let is_output = name == "output.weight" || (tied && name == "token_embd.weight");
         let wants_more = is_output && ty.block_len() > 1 && ty != TensorType::Q8_0;
         let ty = if wants_more { TensorType::Q6_K } else { ty };
-        let fits = |ty: &TensorType| stored.shape[0].is_multiple_of(ty.block_len() as u64);
+        let fits = |ty: &TensorType| shape[0].is_multiple_of(ty.block_len() as u64);
         let types = [ty, TensorType::Q8_0, TensorType::F16];
         types.into_iter().find(fits).unwrap_or(TensorType::F16)
     }
@@ -71,22 +79,16 @@ mod tests {
     #[test]
     fn types_follow_names_and_row_lengths() {
         let ty = |quantize: &str, name: &str, shape: &[u64], tied: bool| {
-            let stored = TensorInfo {
-                name: String::new(),
-                shape: shape.to_vec(),
-                ty: TensorType::BF16,
-                offset_bytes: 0,
-                size_bytes: 0,
-            };
             Quantize::from_name(quantize)
                 .unwrap()
-                .ty(name, &stored, tied)
+                .ty(name, shape, TensorType::BF16, tied)
         };
         use TensorType::*;
         for (quantize, name, shape, tied, expected) in [
             ("none", "blk.0.attn_q.weight", &[64, 64][..], false, BF16),
             ("none", "blk.0.attn_norm.weight", &[64], false, F32),
             ("q4_0", "blk.0.ffn_gate_inp.weight", &[64, 8], false, F32),
+            ("q4_0", "position_embd.weight", &[64, 8], false, F32),
             ("q4_0", "blk.0.attn_q.weight", &[64, 64], false, Q4_0),
             ("q4_0", "blk.0.attn_q.weight", &[40, 64], false, F16),
             ("q4_k", "blk.0.attn_q.weight", &[512, 64], false, Q4_K),

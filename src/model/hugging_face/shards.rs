@@ -8,7 +8,11 @@ use serde::Deserialize;
 use super::MAX_JSON_BYTES;
 use crate::{
     Error, Result,
-    weights::{JoinedSource, ModelFiles, TensorInfo, files::read_small, safetensors},
+    weights::{
+        JoinedSource, ModelFiles,
+        files::read_small,
+        safetensors::{self, StoredTensor},
+    },
 };
 
 const ONE_FILE: &str = "model.safetensors";
@@ -23,7 +27,9 @@ struct Index {
 }
 
 /// The tensors of all files, with the folder's names; their offsets count in the source.
-pub async fn read<F: ModelFiles>(files: &F) -> Result<(Vec<TensorInfo>, JoinedSource<F::Source>)> {
+pub async fn read<F: ModelFiles>(
+    files: &F,
+) -> Result<(Vec<StoredTensor>, JoinedSource<F::Source>)> {
     let invalid = |what: String| Error::InvalidModelFile(format!("{INDEX}: {what}"));
     let index = match read_small(files, INDEX, MAX_JSON_BYTES).await? {
         None => None,
@@ -60,7 +66,7 @@ pub async fn read<F: ModelFiles>(files: &F) -> Result<(Vec<TensorInfo>, JoinedSo
         let tensors = safetensors::read(name, &source).await?;
         if let Some(map) = &index {
             let foreign =
-                |tensor: &&TensorInfo| map.get(&tensor.name).map(String::as_str) != Some(name);
+                |tensor: &&StoredTensor| map.get(&tensor.name).map(String::as_str) != Some(name);
             if let Some(tensor) = tensors.iter().find(foreign) {
                 return Err(invalid(format!(
                     "{name:?} has a tensor {:?}, which the index does not say",

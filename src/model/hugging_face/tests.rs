@@ -123,7 +123,16 @@ fn what_architectures_here_do_otherwise_is_refused_by_name() {
             json!({}),
             &["model_type \"mamba\"", "qwen3_moe"][..],
         ),
-        ("gpt2", json!({}), &["model_type \"gpt2\""]),
+        (
+            "gpt2",
+            json!({ "scale_attn_by_inverse_layer_idx": true }),
+            &["scale_attn_by_inverse_layer_idx"],
+        ),
+        (
+            "gpt2",
+            json!({ "activation_function": "gelu" }),
+            &["hidden_act", "gelu"],
+        ),
         (
             "llama",
             json!({ "hidden_act": "relu" }),
@@ -137,8 +146,8 @@ fn what_architectures_here_do_otherwise_is_refused_by_name() {
         ),
         (
             "llama",
-            json!({ "quantization_config": { "quant_method": "gptq" } }),
-            &["gptq"],
+            json!({ "quantization_config": { "quant_method": "fp8" } }),
+            &["\"fp8\""],
         ),
         (
             "qwen2",
@@ -163,6 +172,81 @@ fn what_architectures_here_do_otherwise_is_refused_by_name() {
     ] {
         is_refused(configured(model_type, changes), parts);
     }
+}
+
+#[test]
+fn packings_that_cannot_be_read_are_refused_by_name() {
+    for (changes, parts) in [
+        (json!({ "bits": 3 }), &["gptq", "bits 3"][..]),
+        (json!({ "checkpoint_format": "marlin" }), &["\"marlin\""]),
+        (json!({ "is_marlin_format": true }), &["is_marlin_format"]),
+        (json!({ "pack_dtype": "int64" }), &["\"int64\""]),
+        (
+            json!({ "dynamic": { "-:lm_head": {}, "model": { "bits": 8 } } }),
+            &["dynamic"],
+        ),
+        (json!({ "group_size": 0 }), &["group_size 0"]),
+        (json!({ "group_size": null }), &["group_size", "missing"]),
+        (json!({ "bits": null }), &["bits", "missing"]),
+        (
+            json!({ "quant_method": "awq", "bits": 8 }),
+            &["awq", "bits 8"],
+        ),
+        (
+            json!({ "quant_method": "awq", "version": "gemv" }),
+            &["version", "gemv"],
+        ),
+        (
+            json!({ "quant_method": "awq", "backend": "llm-awq" }),
+            &["backend", "llm-awq"],
+        ),
+        (json!({ "quant_method": "bitsandbytes" }), &["bitsandbytes"]),
+        (json!({ "quant_method": null }), &["some method"]),
+    ] {
+        let mut packing = json!({ "quant_method": "gptq", "bits": 4, "group_size": 32 });
+        for (key, value) in changes.as_object().unwrap() {
+            packing[key] = value.clone();
+        }
+        let changes = json!({ "quantization_config": packing });
+        is_refused(configured("llama", changes), parts);
+    }
+    let packing = json!({ "quant_method": "gptq", "bits": 4, "group_size": -1 });
+    let config = config("llama", json!({ "quantization_config": packing }));
+    let name = "model.layers.0.self_attn.o_proj.qzeros";
+    let folder = folder(config, &[EMBEDDINGS, (name, &[1, 4], 0.0)]);
+    is_refused(
+        block_on(read(&folder, Quantize::None)),
+        &["o_proj.qweight is missing"],
+    );
+}
+
+/// GPT-2's keys have names of their own; its checkpoints have masks, and no name before the body's.
+#[test]
+fn gpt_2_is_read_without_its_masks() {
+    let keys = json!({
+        "model_type": "gpt2", "n_layer": 1, "n_positions": 16, "n_embd": 32, "n_head": 2,
+        "layer_norm_epsilon": 1e-5, "activation_function": "gelu_new", "n_inner": null,
+    });
+    let folder = folder(
+        keys,
+        &[
+            ("wte.weight", &[3, 32], 0.5),
+            ("h.0.attn.bias", &[1, 1, 16, 16], 1.0),
+            ("h.0.attn.masked_bias", &[], 1.0),
+            ("h.0.attn.c_attn.weight", &[32, 96], 0.5),
+        ],
+    );
+    let (gguf, _) = block_on(read(&folder, Quantize::default())).unwrap();
+    let config = ModelConfig::from_gguf(&gguf).unwrap();
+    assert_eq!((config.dim, config.ffn_dim, config.heads), (32, 128, 2));
+    assert_eq!((config.context_tokens, config.norm_eps), (16, 1e-5));
+    let tensors = gguf.tensors.iter();
+    let tensors: Vec<_> = tensors.map(|it| (&*it.name, &it.shape[..])).collect();
+    let expected = [
+        ("token_embd.weight", &[32, 3][..]),
+        ("blk.0.attn_qkv.weight", &[32, 96]),
+    ];
+    assert_eq!(tensors, expected);
 }
 
 #[test]

@@ -72,21 +72,22 @@ pub(in crate::weights) fn checked_size_bytes(
         .ok_or_else(|| invalid("is larger than 2^64 bytes".into()))
 }
 
-/// Checks that no two tensors share bytes.
-pub(in crate::weights) fn check_apart(tensors: &[TensorInfo]) -> Result<()> {
-    let mut by_offset: Vec<&TensorInfo> = tensors.iter().collect();
-    by_offset.sort_by_key(|tensor| tensor.offset_bytes);
+/// Checks that no two tensors share bytes: their names, where they start, and their sizes.
+pub(in crate::weights) fn check_apart<'a>(
+    tensors: impl Iterator<Item = (&'a str, u64, u64)>,
+) -> Result<()> {
+    let mut by_offset: Vec<_> = tensors.collect();
+    by_offset.sort_by_key(|&(_, offset_bytes, _)| offset_bytes);
     for pair in by_offset.windows(2) {
+        let [(name, offset_bytes, size_bytes), next] = [pair[0], pair[1]];
         // Data ends inside the file: no overflow.
-        if pair[0].offset_bytes + pair[0].size_bytes > pair[1].offset_bytes {
+        if offset_bytes + size_bytes > next.1 {
             return Err(Error::InvalidModelFile(format!(
-                "tensors {} and {} overlap: {} bytes from {} on, {} bytes from {} on",
-                quoted(&pair[0].name),
-                quoted(&pair[1].name),
-                pair[0].size_bytes,
-                pair[0].offset_bytes,
-                pair[1].size_bytes,
-                pair[1].offset_bytes,
+                "tensors {} and {} overlap: {size_bytes} bytes from {offset_bytes} on, {} bytes from {} on",
+                quoted(name),
+                quoted(next.0),
+                next.2,
+                next.1,
             )));
         }
     }

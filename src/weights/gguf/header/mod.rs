@@ -52,7 +52,11 @@ pub(super) async fn read<S: ByteSource>(source: &S) -> Result<Gguf> {
         alignment_bytes,
         source.size_bytes(),
     )?;
-    check_apart(&tensors)?;
+    check_apart(
+        tensors
+            .iter()
+            .map(|it| (&*it.name, it.offset_bytes, it.size_bytes)),
+    )?;
     Ok(Gguf {
         version,
         metadata,

@@ -1,0 +1,160 @@
+//! `quantization_config`: which packed integers the folder's matrices are, and the tensors of each.
+//! Refuses by name what cannot be read. Knows nothing of GGUF's names.
+
+use std::collections::BTreeMap;
+
+use super::config::{Config, missing};
+use crate::{
+    Error, Result,
+    weights::{
+        packed::{Packed, PackedTensors, Packing, Scheme},
+        safetensors::StoredTensor,
+    },
+};
+
+/// What the tensors of a packed matrix are called after their module.
+const PARTS: [&str; 4] = ["qweight", "qzeros", "scales", "g_idx"];
+
+/// How the folder's matrices are packed; none if they are floats.
+///
+/// # Errors
+/// [`Error::UnsupportedModel`] naming the method, or its variant, that cannot be read.
+pub fn scheme(config: &Config) -> Result<Option<Scheme>> {
+    let Some(config) = config.object("quantization_config")? else {
+        return Ok(None);
+    };
+    match config.str("quant_method")?.unwrap_or("some method") {
+        "gptq" => gptq(&config).map(Some),
+        "awq" => awq(&config).map(Some),
+        method => Err(Error::UnsupportedModel(format!(
+            "a folder whose weights are quantized by {method:?}; gptq and awq can be read: take the \
+             original or a GGUF file"
+        ))),
+    }
+}
+
+fn refused(config: &Config, method: &str, key: &str) -> Error {
+    let value = config.get(key).map(ToString::to_string).unwrap_or_default();
+    let value: String = value.chars().take(80).collect();
+    Error::UnsupportedModel(format!("{method} with {key} {value}"))
+}
+
+/// Columns of a group; -1 says that all are one.
+fn group_cols(config: &Config, method: &str, key: &str) -> Result<Option<usize>> {
+    match config.number(key)? {
+        Some(-1.0) => Ok(None),
+        Some(_) => match config.size(key)? {
+            Some(cols @ 1..) => Ok(Some(cols as usize)),
+            _ => Err(refused(config, method, key)),
+        },
+        None => Err(missing(key)),
+    }
+}
+
+/// AutoGPTQ's and GPTQModel's keys.
+fn gptq(config: &Config) -> Result<Scheme> {
+    let refused = |key| Err(refused(config, "gptq", key));
+    let bits = config.needed("bits")?;
+    if ![4, 8].contains(&bits) {
+        return refused("bits");
+    }
+    let zero_lacks = match config.str("checkpoint_format")?.unwrap_or("gptq") {
+        "gptq" => 1,
+        "gptq_v2" => 0,
+        _ => return refused("checkpoint_format"),
+    };
+    if config.bool("is_marlin_format")? == Some(true) {
+        return refused("is_marlin_format");
+    }
+    if config.str("pack_dtype")?.is_some_and(|it| it != "int32") {
+        return refused("pack_dtype");
+    }
+    // Rules for some modules: those that begin so leave theirs as they are.
+    let rules = config.get("dynamic").and_then(|it| it.as_object());
+    if rules.is_some_and(|it| it.keys().any(|rule| !rule.starts_with("-:"))) {
+        return refused("dynamic");
+    }
+    let group_cols = group_cols(config, "gptq", "group_size")?;
+    let in_order_of_activations = config.bool("desc_act")?.unwrap_or(false);
+    Ok(Scheme {
+        packing: Packing::Gptq {
+            bits: bits as usize,
+            zero_lacks,
+        },
+        group_cols,
+        is_symmetric: config.bool("sym")?.unwrap_or(false),
+        has_runs: !in_order_of_activations || group_cols.is_none(),
+    })
+}
+
+/// AutoAWQ's keys, and those of its own file.
+fn awq(config: &Config) -> Result<Scheme> {
+    let either = |key, other| match config.get(key) {
+        Some(_) => key,
+        None => other,
+    };
+    let refused = |key| Err(refused(config, "awq", key));
+    let bits = either("bits", "w_bit");
+    if config.needed(bits)? != 4 {
+        return refused(bits);
+    }
+    let version = config.str("version")?.unwrap_or("gemm");
+    if !version.eq_ignore_ascii_case("gemm") {
+        return refused("version");
+    }
+    if config.str("backend")?.is_some_and(|it| it != "autoawq") {
+        return refused("backend");
+    }
+    Ok(Scheme {
+        packing: Packing::Awq,
+        group_cols: group_cols(config, "awq", either("group_size", "q_group_size"))?,
+        is_symmetric: false,
+        has_runs: true,
+    })
+}
+
+/// The packed matrices among the tensors, each by the name that it would have as floats, with where its
+/// data starts; and the other tensors.
+///
+/// # Errors
+/// [`Error::InvalidModelFile`] for a matrix of which a tensor is missing or has another shape.
+pub fn split(
+    scheme: Scheme,
+    stored: Vec<StoredTensor>,
+) -> Result<(Vec<(String, u64, Packed)>, Vec<StoredTensor>)> {
+    let mut modules: BTreeMap<String, [Option<StoredTensor>; PARTS.len()]> = BTreeMap::new();
+    let mut others = Vec::new();
+    for tensor in stored {
+        let found = tensor.name.rsplit_once('.').and_then(|(module, part)| {
+            let index = PARTS.iter().position(|known| *known == part)?;
+            Some((module.to_owned(), index))
+        });
+        match found {
+            Some((module, part)) => modules.entry(module).or_default()[part] = Some(tensor),
+            None => others.push(tensor),
+        }
+    }
+    let mut matrices = Vec::new();
+    for (module, [levels, zeros, scales, groups]) in modules {
+        let needed = |tensor: Option<StoredTensor>, part: &str| {
+            tensor.ok_or_else(|| {
+                Error::InvalidModelFile(format!("tensor {module}.{part} is missing"))
+            })
+        };
+        let levels = needed(levels, "qweight")?;
+        let start_bytes = levels.offset_bytes;
+        let groups = match scheme.has_runs {
+            true => groups,
+            false => Some(needed(groups, "g_idx")?),
+        };
+        let tensors = PackedTensors {
+            levels,
+            zeros: needed(zeros, "qzeros")?,
+            scales: needed(scales, "scales")?.floats()?,
+            groups,
+        };
+        let packed = Packed::new(scheme, tensors)?;
+        matrices.push((format!("{module}.weight"), start_bytes, packed));
+    }
+    Ok((matrices, others))
+}

@@ -1,0 +1,556 @@
+//! Matrices of integers with a scale and a zero point per group of columns, packed into words as GPTQ
+//! (<https://arxiv.org/abs/2210.17323>) and AWQ (<https://arxiv.org/abs/2306.00978>) checkpoints have
+//! them: value = scale * (level - zero). Knows no checkpoint's names and no configuration.
+
+use half::f16;
+
+use super::{
+    ByteSource, TensorInfo, TensorType, dequantize, gguf::quoted, quantize,
+    safetensors::StoredTensor,
+};
+use crate::{Error, Result};
+
+/// Rows unpacked at a time: a cache line of words.
+const TILE_ROWS: usize = 16;
+/// Columns that share a scale in the blocks that levels are put into.
+const BLOCK_COLS: usize = 32;
+/// Where AWQ has the levels of eight neighbouring rows: the nibble of each.
+const AWQ_NIBBLES: [usize; 8] = [0, 4, 1, 5, 2, 6, 3, 7];
+
+/// How levels lie in words of 32 bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Packing {
+    /// AutoGPTQ's: neighbouring columns of a row in a word, the first lowest; words of neighbouring
+    /// rows are neighbours. Zeros of neighbouring rows in a word.
+    Gptq {
+        /// Of a level: 4 or 8.
+        bits: usize,
+        /// What a stored zero lacks, modulo 2^bits: 1 in the format `gptq`, 0 in `gptq_v2`.
+        zero_lacks: u32,
+    },
+    /// AutoAWQ's GEMM: eight rows of a column in a word, even ones in its lower half; zeros too.
+    Awq,
+}
+
+impl Packing {
+    fn bits(self) -> usize {
+        match self {
+            Packing::Gptq { bits, .. } => bits,
+            Packing::Awq => 4,
+        }
+    }
+
+    /// Levels or zeros in a word.
+    fn per_word(self) -> usize {
+        32 / self.bits()
+    }
+}
+
+/// What a checkpoint says of all its packed matrices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Scheme {
+    /// How levels lie.
+    pub packing: Packing,
+    /// Columns of a group; all if `None`.
+    pub group_cols: Option<usize>,
+    /// All zeros are half of the largest level, rounded up.
+    pub is_symmetric: bool,
+    /// Groups are runs of columns; otherwise a tensor says which group a column belongs to.
+    pub has_runs: bool,
+}
+
+/// The tensors of one matrix. Shapes are outermost first here: `[groups, rows]`.
+#[derive(Debug, Clone)]
+pub struct PackedTensors {
+    /// GPTQ: `[cols / n, rows]` words of n levels; AWQ: `[cols, rows / 8]`.
+    pub levels: StoredTensor,
+    /// `[groups, rows / n]` words.
+    pub zeros: StoredTensor,
+    /// `[groups, rows]` floats.
+    pub scales: TensorInfo,
+    /// `[cols]`: each column's group. Runs of columns if there is none.
+    pub groups: Option<StoredTensor>,
+}
+
+/// A matrix that is packed.
+#[derive(Debug, Clone)]
+pub struct Packed {
+    scheme: Scheme,
+    tensors: PackedTensors,
+    rows: usize,
+    cols: usize,
+    group_cols: usize,
+}
+
+impl Packed {
+    /// Checks that the tensors are those of one matrix.
+    ///
+    /// # Errors
+    /// [`Error::InvalidModelFile`] naming the tensor of another shape or type.
+    pub fn new(scheme: Scheme, tensors: PackedTensors) -> Result<Packed> {
+        let per_word = scheme.packing.per_word() as u64;
+        let invalid = |name: &str| {
+            Error::InvalidModelFile(format!(
+                "tensor {} is none of a packed matrix, or not of the shape that the others want",
+                quoted(name)
+            ))
+        };
+        let levels = &tensors.levels;
+        let &[inner, outer] = &levels.shape[..] else {
+            return Err(invalid(&levels.name));
+        };
+        let [rows, cols] = match scheme.packing {
+            Packing::Gptq { .. } => [Some(inner), outer.checked_mul(per_word)],
+            Packing::Awq => [inner.checked_mul(per_word), Some(outer)],
+        };
+        let small = |count: Option<u64>| count.and_then(|it| u32::try_from(it).ok());
+        let (Some(rows @ 1..), Some(cols @ 1..)) = (small(rows), small(cols)) else {
+            return Err(invalid(&levels.name));
+        };
+        let (rows, cols) = (rows as usize, cols as usize);
+        let group_cols = scheme.group_cols.unwrap_or(cols).max(1);
+        let groups = cols.div_ceil(group_cols) as u64;
+        let zeros_shape = [rows as u64 / per_word, groups];
+        if !levels.is_words(&levels.shape) {
+            return Err(invalid(&levels.name));
+        }
+        if !(rows as u64).is_multiple_of(per_word) || !tensors.zeros.is_words(&zeros_shape) {
+            return Err(invalid(&tensors.zeros.name));
+        }
+        if tensors.scales.shape != [rows as u64, groups] {
+            return Err(invalid(&tensors.scales.name));
+        }
+        if let Some(indices) = &tensors.groups
+            && !indices.is_words(&[cols as u64])
+        {
+            return Err(invalid(&indices.name));
+        }
+        Ok(Packed {
+            scheme,
+            tensors,
+            rows,
+            cols,
+            group_cols,
+        })
+    }
+
+    /// Of the matrix, GGUF order: columns, then rows.
+    pub fn shape(&self) -> [u64; 2] {
+        [self.cols as u64, self.rows as u64]
+    }
+
+    /// The type whose blocks hold the levels as they are; none if there is none.
+    pub fn blocks(&self) -> Option<TensorType> {
+        let is_whole = |cols: usize| cols.is_multiple_of(BLOCK_COLS);
+        let fits = self.scheme.packing.bits() == 4
+            && self.scheme.has_runs
+            && is_whole(self.cols)
+            && (is_whole(self.group_cols) || self.group_cols >= self.cols);
+        fits.then_some(if self.scheme.is_symmetric {
+            TensorType::Q4_0
+        } else {
+            TensorType::Q4_1
+        })
+    }
+
+    /// All of the matrix in a type that can be quantized: [`Packed::blocks`], whose levels are those
+    /// that are stored, or any other.
+    ///
+    /// # Errors
+    /// [`Error::InvalidModelFile`] for groups and zeros that are not as the scheme says; what `source`
+    /// fails with.
+    pub async fn read<S: ByteSource>(&self, source: &S, ty: TensorType) -> Result<Vec<u8>> {
+        let unpacked = self.fetch(source).await?;
+        let mut bytes = Vec::new();
+        let mut levels = vec![0; TILE_ROWS * self.cols];
+        for first in (0..self.rows).step_by(TILE_ROWS) {
+            let count = TILE_ROWS.min(self.rows - first);
+            unpacked.levels(first, &mut levels[..count * self.cols]);
+            for (i, levels) in levels.chunks_exact(self.cols).take(count).enumerate() {
+                if self.blocks() == Some(ty) {
+                    self.put_levels(&unpacked, first + i, levels, &mut bytes)?;
+                } else {
+                    bytes.extend(quantize(ty, &unpacked.values(first + i, levels)));
+                }
+            }
+        }
+        Ok(bytes)
+    }
+
+    async fn fetch<S: ByteSource>(&self, source: &S) -> Result<Unpacked> {
+        let PackedTensors {
+            levels,
+            zeros,
+            scales,
+            groups,
+        } = &self.tensors;
+        let runs = (0..self.cols).map(|col| (col / self.group_cols) as u32);
+        let group_of_col = match groups {
+            None => runs.collect(),
+            Some(groups) => {
+                let stored = words(source, groups).await?;
+                let count = self.cols.div_ceil(self.group_cols) as u32;
+                let differs = self.scheme.has_runs && !runs.eq(stored.iter().copied());
+                if differs || stored.iter().any(|&group| group >= count) {
+                    return Err(Error::InvalidModelFile(format!(
+                        "tensor {}: columns belong to other groups than the configuration says",
+                        quoted(&groups.name)
+                    )));
+                }
+                stored
+            }
+        };
+        let mut bytes = vec![0; scales.size_bytes as usize];
+        source.read_at(scales.offset_bytes, &mut bytes).await?;
+        let mut values = vec![0.0; scales.element_count() as usize];
+        dequantize(scales.ty, &bytes, &mut values);
+        Ok(Unpacked {
+            packing: self.scheme.packing,
+            rows: self.rows,
+            cols: self.cols,
+            words: words(source, levels).await?,
+            zeros: words(source, zeros).await?,
+            scales: values,
+            group_of_col,
+        })
+    }
+
+    /// Blocks of a row: d is the scale, and of Q4_1 m = -d * zero, rounded to f16.
+    fn put_levels(
+        &self,
+        unpacked: &Unpacked,
+        row: usize,
+        levels: &[u8],
+        bytes: &mut Vec<u8>,
+    ) -> Result<()> {
+        for (i, levels) in levels.as_chunks::<BLOCK_COLS>().0.iter().enumerate() {
+            let group = i * BLOCK_COLS / self.group_cols;
+            let (scale, zero) = unpacked.scale_and_zero(group, row);
+            let scale = f16::from_f32(scale);
+            bytes.extend(scale.to_le_bytes());
+            if !self.scheme.is_symmetric {
+                let min = -scale.to_f32() * zero as f32;
+                bytes.extend(f16::from_f32(min).to_le_bytes());
+            } else if zero != 8 {
+                return Err(Error::InvalidModelFile(format!(
+                    "tensor {}: a zero of {zero} where the configuration says that all are 8",
+                    quoted(&self.tensors.zeros.name)
+                )));
+            }
+            let (low, high) = levels.split_at(BLOCK_COLS / 2);
+            bytes.extend(low.iter().zip(high).map(|(low, high)| low | high << 4));
+        }
+        Ok(())
+    }
+}
+
+/// All of a matrix, its levels and zeros still in words.
+struct Unpacked {
+    packing: Packing,
+    rows: usize,
+    cols: usize,
+    words: Vec<u32>,
+    zeros: Vec<u32>,
+    scales: Vec<f32>,
+    group_of_col: Vec<u32>,
+}
+
+impl Unpacked {
+    /// The levels of whole rows from `first` on.
+    fn levels(&self, first: usize, out: &mut [u8]) {
+        let (cols, per_word) = (self.cols, self.packing.per_word());
+        let count = out.len() / cols;
+        match self.packing {
+            Packing::Gptq { bits, .. } => {
+                let mask = (1 << bits) - 1;
+                for (i, words) in self.words.chunks_exact(self.rows).enumerate() {
+                    for (row, word) in words[first..first + count].iter().enumerate() {
+                        let start = row * cols + i * per_word;
+                        for (k, level) in out[start..start + per_word].iter_mut().enumerate() {
+                            *level = (word >> (bits * k) & mask) as u8;
+                        }
+                    }
+                }
+            }
+            Packing::Awq => {
+                let (start, end) = (first / per_word, (first + count) / per_word);
+                for (col, words) in self.words.chunks_exact(self.rows / per_word).enumerate() {
+                    for (i, word) in words[start..end].iter().enumerate() {
+                        for (k, nibble) in AWQ_NIBBLES.iter().enumerate() {
+                            let row = i * per_word + k;
+                            out[row * cols + col] = (word >> (4 * nibble) & 15) as u8;
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn scale_and_zero(&self, group: usize, row: usize) -> (f32, u32) {
+        let (bits, per_word) = (self.packing.bits(), self.packing.per_word());
+        let word = self.zeros[(group * self.rows + row) / per_word];
+        let (place, lacks) = match self.packing {
+            Packing::Gptq { zero_lacks, .. } => (row % per_word, zero_lacks),
+            Packing::Awq => (AWQ_NIBBLES[row % per_word], 0),
+        };
+        let mask = (1 << bits) - 1;
+        let zero = ((word >> (bits * place) & mask) + lacks) & mask;
+        (self.scales[group * self.rows + row], zero)
+    }
+
+    /// Of a row.
+    fn values(&self, row: usize, levels: &[u8]) -> Vec<f32> {
+        let of = |(&group, &level): (&u32, &u8)| {
+            let (scale, zero) = self.scale_and_zero(group as usize, row);
+            scale * (f32::from(level) - zero as f32)
+        };
+        self.group_of_col.iter().zip(levels).map(of).collect()
+    }
+}
+
+async fn words<S: ByteSource>(source: &S, tensor: &StoredTensor) -> Result<Vec<u32>> {
+    let mut bytes = vec![0; tensor.size_bytes as usize];
+    source.read_at(tensor.offset_bytes, &mut bytes).await?;
+    let words = bytes.as_chunks().0.iter();
+    Ok(words.map(|&word| u32::from_le_bytes(word)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::weights::BytesSource;
+
+    /// Two tiles of rows, the second not full; groups of which the last is not full.
+    const ROWS: usize = 24;
+    const COLS: usize = 96;
+    const GROUP_COLS: usize = 64;
+    const GROUPS: usize = 2;
+    const AWQ: Scheme = Scheme {
+        packing: Packing::Awq,
+        group_cols: Some(GROUP_COLS),
+        is_symmetric: false,
+        has_runs: true,
+    };
+
+    fn gptq(bits: usize, zero_lacks: u32) -> Scheme {
+        Scheme {
+            packing: Packing::Gptq { bits, zero_lacks },
+            ..AWQ
+        }
+    }
+
+    /// A matrix's values, row after row, its file and its tensors.
+    struct Matrix {
+        values: Vec<f32>,
+        file: Vec<u8>,
+        tensors: PackedTensors,
+    }
+
+    /// Puts tensors into a file.
+    fn add(
+        file: &mut Vec<u8>,
+        name: &str,
+        shape: &[usize],
+        dtype: &str,
+        bytes: Vec<u8>,
+    ) -> StoredTensor {
+        let tensor = StoredTensor {
+            name: name.into(),
+            shape: shape.iter().rev().map(|&dim| dim as u64).collect(),
+            dtype: dtype.into(),
+            offset_bytes: file.len() as u64,
+            size_bytes: bytes.len() as u64,
+        };
+        file.extend(bytes);
+        tensor
+    }
+
+    fn le_bytes(words: &[u32]) -> Vec<u8> {
+        words.iter().flat_map(|word| word.to_le_bytes()).collect()
+    }
+
+    /// A matrix as the scheme says; `group_of` tells each column's group.
+    fn matrix(scheme: Scheme, group_of: fn(usize) -> usize) -> Matrix {
+        let (bits, per_word) = (scheme.packing.bits(), scheme.packing.per_word());
+        let mask = (1 << bits) - 1;
+        let level = |row: usize, col: usize| ((row * 31 + col * 7 + row * col) as u32) & mask;
+        let zero = |group: usize, row: usize| match scheme.is_symmetric {
+            true => 8,
+            false => (group * 5 + row * 3) as u32 & mask,
+        };
+        let scale = |group: usize, row: usize| f16::from_f32(0.01 * (1 + row + 3 * group) as f32);
+        // The order that AutoAWQ packs rows in, lowest bits first.
+        let order = [0, 2, 4, 6, 1, 3, 5, 7];
+        let (mut words, mut zeros) = (
+            vec![0; ROWS * COLS / per_word],
+            vec![0; GROUPS * ROWS / per_word],
+        );
+        for k in 0..per_word {
+            for (i, word) in words.iter_mut().enumerate() {
+                *word |= match scheme.packing {
+                    Packing::Gptq { .. } => level(i % ROWS, i / ROWS * per_word + k),
+                    Packing::Awq => level(i % (ROWS / 8) * 8 + order[k], i / (ROWS / 8)),
+                } << (bits * k);
+            }
+            for (i, word) in zeros.iter_mut().enumerate() {
+                let (group, first) = (i / (ROWS / per_word), i % (ROWS / per_word) * per_word);
+                *word |= match scheme.packing {
+                    Packing::Gptq { zero_lacks, .. } => {
+                        zero(group, first + k).wrapping_sub(zero_lacks) & mask
+                    }
+                    Packing::Awq => zero(group, first + order[k]),
+                } << (bits * k);
+            }
+        }
+        let scales: Vec<u8> = (0..GROUPS * ROWS)
+            .flat_map(|i| scale(i / ROWS, i % ROWS).to_le_bytes())
+            .collect();
+        let groups: Vec<u32> = (0..COLS).map(|col| group_of(col) as u32).collect();
+        let shape = match scheme.packing {
+            Packing::Gptq { .. } => [COLS / per_word, ROWS],
+            Packing::Awq => [COLS, ROWS / per_word],
+        };
+        let mut file = Vec::new();
+        let scales = add(&mut file, "m.scales", &[GROUPS, ROWS], "F16", scales);
+        let tensors = PackedTensors {
+            levels: add(&mut file, "m.qweight", &shape, "I32", le_bytes(&words)),
+            zeros: add(
+                &mut file,
+                "m.qzeros",
+                &[GROUPS, ROWS / per_word],
+                "I32",
+                le_bytes(&zeros),
+            ),
+            scales: scales.floats().unwrap(),
+            groups: (scheme.packing != Packing::Awq)
+                .then(|| add(&mut file, "m.g_idx", &[COLS], "I32", le_bytes(&groups))),
+        };
+        let value = |i: usize| {
+            let (row, col) = (i / COLS, i % COLS);
+            let group = group_of(col);
+            scale(group, row).to_f32() * (level(row, col) as f32 - zero(group, row) as f32)
+        };
+        Matrix {
+            values: (0..ROWS * COLS).map(value).collect(),
+            file,
+            tensors,
+        }
+    }
+
+    fn read(scheme: Scheme, matrix: &Matrix, ty: TensorType) -> Result<Vec<f32>> {
+        let packed = Packed::new(scheme, matrix.tensors.clone())?;
+        assert_eq!(packed.shape(), [COLS as u64, ROWS as u64]);
+        let bytes = pollster::block_on(packed.read(&BytesSource(&matrix.file[..]), ty))?;
+        let mut values = vec![0.0; ROWS * COLS];
+        dequantize(ty, &bytes, &mut values);
+        Ok(values)
+    }
+
+    fn blocks(scheme: Scheme) -> Option<TensorType> {
+        Packed::new(scheme, matrix(scheme, |col| col / GROUP_COLS).tensors)
+            .unwrap()
+            .blocks()
+    }
+
+    fn refusal(result: Result<Vec<f32>>) -> String {
+        result.unwrap_err().to_string()
+    }
+
+    #[test]
+    fn values_are_those_of_the_formats_documentation() {
+        let runs: fn(usize) -> usize = |col| col / GROUP_COLS;
+        for (scheme, group_of) in [
+            (gptq(4, 1), runs),
+            (gptq(4, 0), runs),
+            (gptq(8, 1), runs),
+            (AWQ, runs),
+            // In the order of activations: any column may belong to any group.
+            (
+                Scheme {
+                    has_runs: false,
+                    ..gptq(4, 1)
+                },
+                |col| col % GROUPS,
+            ),
+        ] {
+            let matrix = matrix(scheme, group_of);
+            let values = read(scheme, &matrix, TensorType::F32).unwrap();
+            assert_eq!(values, matrix.values, "{scheme:?}");
+        }
+    }
+
+    #[test]
+    fn four_bits_stay_four_bits_where_groups_are_blocks() {
+        let symmetric = Scheme {
+            is_symmetric: true,
+            ..gptq(4, 1)
+        };
+        assert_eq!(blocks(symmetric), Some(TensorType::Q4_0));
+        let m = matrix(symmetric, |col| col / GROUP_COLS);
+        assert_eq!(read(symmetric, &m, TensorType::Q4_0).unwrap(), m.values);
+        for scheme in [gptq(4, 1), AWQ] {
+            assert_eq!(blocks(scheme), Some(TensorType::Q4_1));
+            let m = matrix(scheme, |col| col / GROUP_COLS);
+            let values = read(scheme, &m, TensorType::Q4_1).unwrap();
+            for (value, wanted) in values.iter().zip(&m.values) {
+                // Half of the last bit of m, which is at most 15 * 0.27.
+                assert!((value - wanted).abs() < 0.0011, "{value}, not {wanted}");
+            }
+        }
+        for scheme in [
+            gptq(8, 1),
+            Scheme {
+                has_runs: false,
+                ..gptq(4, 1)
+            },
+            Scheme {
+                group_cols: Some(72),
+                ..gptq(4, 1)
+            },
+        ] {
+            assert_eq!(blocks(scheme), None, "{scheme:?}");
+        }
+    }
+
+    #[test]
+    fn what_a_matrix_has_otherwise_than_its_scheme_is_named() {
+        let scheme = gptq(4, 1);
+        let m = matrix(scheme, |col| col % GROUPS);
+        assert!(refusal(read(scheme, &m, TensorType::Q4_1)).contains("m.g_idx"));
+        let symmetric = Scheme {
+            is_symmetric: true,
+            ..scheme
+        };
+        let m = matrix(scheme, |col| col / GROUP_COLS);
+        assert!(refusal(read(symmetric, &m, TensorType::Q4_0)).contains("m.qzeros"));
+        for (scheme, part) in [
+            (
+                Scheme {
+                    group_cols: Some(32),
+                    ..scheme
+                },
+                "m.qzeros",
+            ),
+            (
+                Scheme {
+                    group_cols: None,
+                    ..scheme
+                },
+                "m.qzeros",
+            ),
+            (gptq(8, 1), "m.qzeros"),
+        ] {
+            assert!(refusal(read(scheme, &m, TensorType::F32)).contains(part));
+        }
+        let changed = |change: fn(&mut PackedTensors)| {
+            let mut tensors = m.tensors.clone();
+            change(&mut tensors);
+            Packed::new(scheme, tensors).unwrap_err().to_string()
+        };
+        assert!(changed(|it| it.levels.dtype = "F32".into()).contains("m.qweight"));
+        assert!(changed(|it| it.levels.shape = vec![7]).contains("m.qweight"));
+        assert!(changed(|it| it.levels.shape[1] = u64::MAX).contains("m.qweight"));
+        assert!(changed(|it| it.scales.shape[0] = 1).contains("m.scales"));
+        assert!(changed(|it| it.groups.as_mut().unwrap().shape[0] = 1).contains("m.g_idx"));
+    }
+}
