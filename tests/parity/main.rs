@@ -13,6 +13,7 @@ mod containers;
 mod kv_formats;
 mod long_context;
 mod prefixes;
+mod quantized;
 mod references;
 mod sampling;
 mod scores;
