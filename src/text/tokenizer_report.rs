@@ -10,7 +10,7 @@ use crate::weights::Metadata;
 pub struct TokenizerReport {
     /// The kind, as `tokenizer.ggml.model` names it, or would: `gpt2` (BPE), `llama` (SentencePiece BPE),
     /// `t5` (SentencePiece unigram).
-    pub kind: Option<String>,
+    pub kind: String,
     /// How text is cut before BPE: `tokenizer.ggml.pre`.
     pub pre_tokenizer: Option<String>,
     /// Number of tokens.
@@ -51,7 +51,7 @@ impl TokenizerReport {
             text: tokenizer.token_label(id),
         };
         TokenizerReport {
-            kind: text("tokenizer.ggml.model").or_else(|| Some(tokenizer.kind().to_owned())),
+            kind: text("tokenizer.ggml.model").unwrap_or_else(|| tokenizer.kind().to_owned()),
             pre_tokenizer: text("tokenizer.ggml.pre"),
             tokens: tokenizer.vocab_size(),
             bos: tokenizer.bos_id().map(token),
@@ -105,7 +105,7 @@ mod tests {
         };
         let [bos, eos] = [token(3, "<|endoftext|>"), token(4, "<|im_end|>")];
         let expected = TokenizerReport {
-            kind: Some("gpt2".to_owned()),
+            kind: "gpt2".to_owned(),
             pre_tokenizer: Some("qwen2".to_owned()),
             tokens: 8,
             bos: Some(bos.clone()),

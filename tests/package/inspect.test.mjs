@@ -264,14 +264,20 @@ test("over HTTP only headers of parts and of shards are fetched", async () => {
   }
 });
 
-const REAL_FOLDER = join(MODELS, "ts4m-hf");
-test("a real folder runs", { skip: !existsSync(REAL_FOLDER) && "skipped: not here" }, async () => {
-  const told = await report(REAL_FOLDER);
-  assert.ok(told.runs, told.refusal?.message);
-  assert.equal(told.file_bytes, statSync(join(REAL_FOLDER, "model.safetensors")).size);
-  const file = await report(join(MODELS, "ts4m/ts4m-Q8_0.gguf"));
-  assert.deepEqual(told.model.hyperparameters, file.model.hyperparameters);
-  assert.equal(told.model.parameters, file.model.parameters);
+const skip = !existsSync(MODELS) && "skipped: the real models are not here";
+test("a real folder is told as a file of the same model", { skip }, async () => {
+  for (const [name, file, kind] of [
+    ["ts4m-hf", "ts4m/ts4m-Q8_0.gguf", "gpt2"],
+    ["stories260K", "stories260K/stories260K-F32.gguf", "llama"],
+  ]) {
+    const told = await report(join(MODELS, name));
+    assert.ok(told.runs, told.refusal?.message);
+    assert.equal(told.file_bytes, statSync(join(MODELS, name, "model.safetensors")).size);
+    const same = await report(join(MODELS, file));
+    assert.deepEqual(told.model.hyperparameters, same.model.hyperparameters);
+    assert.equal(told.model.parameters, same.model.parameters);
+    assert.deepEqual([told.tokenizer.kind, same.tokenizer.kind], [kind, kind]);
+  }
 });
 
 test("what a server does not give is an unreadable file", async () => {

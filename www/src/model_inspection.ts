@@ -89,7 +89,7 @@ export interface InspectedToken {
 
 export interface InspectedTokenizer {
   /** `gpt2` (BPE), `llama` (SentencePiece BPE) or `t5` (SentencePiece unigram). */
-  kind: string | null;
+  kind: string;
   pre_tokenizer: string | null;
   tokens: number;
   bos: InspectedToken | null;

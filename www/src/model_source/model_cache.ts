@@ -68,8 +68,11 @@ export class CacheEntry {
       const options = { create: true };
       const handle = await this.folder.getFileHandle(`${this.name}.json`, options);
       const access = await (handle as SyncAccessFile).createSyncAccessHandle();
-      writeNote(access, { url: this.url, absent: true });
-      access.close();
+      try {
+        writeNote(access, { url: this.url, absent: true });
+      } finally {
+        access.close();
+      }
     } catch {
       // The next visit asks again.
     }
