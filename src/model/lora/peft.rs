@@ -9,7 +9,11 @@ use serde_json::{Map, Value};
 use super::{Adapter, Form, Half, pairs, shown};
 use crate::{
     Error, Result,
-    weights::{JoinedSource, ModelFiles, files::read_small, safetensors},
+    weights::{
+        JoinedSource, ModelFiles,
+        files::read_small,
+        safetensors::{self, StoredTensor},
+    },
 };
 
 const CONFIG: &str = "adapter_config.json";
@@ -57,7 +61,8 @@ pub(super) async fn open<F: ModelFiles>(files: &F) -> Result<Adapter<F::Source>>
     let config = Config::parse(&bytes.ok_or_else(|| missing(CONFIG))?)?;
     let source = files.open(TENSORS).await?;
     let source = source.ok_or_else(|| missing(TENSORS))?;
-    let tensors = safetensors::read(TENSORS, &source).await?;
+    let tensors = safetensors::read(TENSORS, &source).await?.into_iter();
+    let tensors = tensors.map(StoredTensor::floats).collect::<Result<_>>()?;
     Ok(Adapter {
         pairs: pairs(TENSORS, tensors, half, |target, rank| {
             config.scale(target, rank)
