@@ -77,6 +77,8 @@ pub(super) struct Steps {
     sampled: BTreeMap<usize, Graph<()>>,
     /// Per number of rows: whole sampled steps.
     sampled_steps: BTreeMap<usize, DecodeGraphs>,
+    /// Texts of kernels that need not be compiled ahead again when adapters change.
+    compiled: BTreeSet<String>,
 }
 
 impl Steps {
@@ -104,6 +106,7 @@ impl Steps {
             slots: None,
             sampled: BTreeMap::new(),
             sampled_steps: BTreeMap::new(),
+            compiled: BTreeSet::new(),
             decoder,
             compute,
         }

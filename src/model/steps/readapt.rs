@@ -17,6 +17,10 @@ impl Steps {
         let warm = warm_rows(self.compute.variant()).iter().copied();
         let recorded: Vec<usize> = warm.filter(|rows| self.graphs.contains_key(rows)).collect();
         let sampled = self.sampled.contains_key(&1);
+        if !recorded.is_empty() {
+            let compiled = self.kernels();
+            self.compiled.extend(compiled);
+        }
         self.swap(&mut adapted);
         let result = self.record_again(&recorded, sampled).await;
         if result.is_err() {
@@ -39,10 +43,10 @@ impl Steps {
     }
 
     async fn record_again(&mut self, rows: &[usize], sampled: bool) -> Result<()> {
-        if let (Compute::Gpu { gpu, variant }, false) = (&self.compute, rows.is_empty()) {
-            let kernels = first_kernels(&self.decoder, &self.kv, *variant, gpu.device());
-            gpu.compile_ahead(kernels.iter().map(Kernel::wgsl).collect())
-                .await;
+        if let (Compute::Gpu { gpu, .. }, false) = (&self.compute, rows.is_empty()) {
+            let mut kernels = self.kernels();
+            kernels.retain(|kernel| self.compiled.insert(kernel.clone()));
+            gpu.compile_ahead(kernels).await;
         }
         for &rows in rows {
             self.record(rows).await?;
@@ -51,6 +55,15 @@ impl Steps {
             self.prepare_sampled(1).await?;
         }
         self.compute.sync().await
+    }
+
+    /// The texts of the kernels that [`warm_up`](Self::warm_up) records; the CPU has none.
+    fn kernels(&self) -> Vec<String> {
+        let Compute::Gpu { gpu, variant } = &self.compute else {
+            return Vec::new();
+        };
+        let kernels = first_kernels(&self.decoder, &self.kv, *variant, gpu.device());
+        kernels.iter().map(Kernel::wgsl).collect()
     }
 
     /// Sizes in bytes of the tensors that adapters make in a step of `rows`, but for those of the size
