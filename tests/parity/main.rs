@@ -10,6 +10,7 @@ mod architectures;
 mod arithmetic;
 mod batches;
 mod containers;
+mod folders;
 mod kv_formats;
 mod prefixes;
 mod references;
