@@ -14,6 +14,7 @@ from transformers import (
     GraniteConfig,
     LlamaConfig,
     MistralConfig,
+    MixtralConfig,
     Olmo2Config,
     OlmoeConfig,
     Phi3Config,
@@ -167,6 +168,11 @@ MODELS = [
               MistralConfig(**SIZES, head_dim=32, rms_norm_eps=1e-5, rope_theta=1e6,
                             sliding_window=None),
               TEKKEN, file_type="Q4_0"),
+    TinyModel("mixtral-Q4_0", "llama",
+              MixtralConfig(**{**SIZES, "intermediate_size": 32}, head_dim=16, rms_norm_eps=1e-5,
+                            rope_theta=1e6, num_local_experts=4, num_experts_per_tok=2,
+                            sliding_window=None, tie_word_embeddings=True),
+              LLAMA3, file_type="Q4_0"),
     TinyModel("gemma-Q8_0", "gemma",
               GemmaConfig(**{**SIZES, "num_key_value_heads": 1}, head_dim=32,
                           hidden_activation="gelu_pytorch_tanh"), GEMMA, file_type="Q8_0"),
@@ -233,7 +239,7 @@ FOLDERS = [
 
 PACKED = [
     TinyPacked("gptq-sym-hf", llama(tie_word_embeddings=True),
-               Packing("gptq", group_size=32, symmetric=True)),
+               Packing("gptq", group_size=32, symmetric=True, idle_biases=True)),
     # A group of 128 is all of a row of 64.
     TinyPacked("gptq-asym-hf",
                Qwen2Config(**SIZES, tie_word_embeddings=True, rope_theta=1e6),

@@ -180,6 +180,8 @@ def make_packed(tiny):
         parts = tiny.packing.quantize(weight, groups)
         for part, array in tiny.packing.pack(*parts, groups).items():
             tensors[f"{name}.{part}"] = array
+        if tiny.packing.idle_biases:
+            tensors[f"{name}.bias"] = np.zeros(weight.shape[0], np.float16)
         module.weight.data = torch.from_numpy(packed.dequantize(*parts, groups))
     for name, parameter in model.named_parameters():
         if name.removesuffix("weight") + "qweight" not in tensors:

@@ -51,7 +51,8 @@ def add_to_gguf(writer, architecture, config):
         writer.add_embedding_scale(config.embedding_multiplier)
         writer.add_residual_scale(config.residual_multiplier)
         writer.add_logit_scale(config.logits_scaling)
-    if experts := getattr(config, "num_experts", None):
+    experts = getattr(config, "num_experts", getattr(config, "num_local_experts", None))
+    if experts:
         writer.add_expert_count(experts)
         writer.add_expert_used_count(config.num_experts_per_tok)
     if experts_width := getattr(config, "moe_intermediate_size", None):

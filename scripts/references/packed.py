@@ -22,6 +22,8 @@ class Packing:
     symmetric: bool = False
     # Groups are of inputs in an order that GPTQ takes from activations; here a random one.
     act_order: bool = False
+    # Every matrix has a bias of zeros, as in folders of AutoGPTQ's first years.
+    idle_biases: bool = False
 
     def config(self):
         """`quantization_config` as the tools write it."""

@@ -39,5 +39,5 @@ def deviation(name, parameter, config):
     if "wpe" in name:
         return 0.2
     # Scores of a few units; routers that prefer some experts.
-    sharp = re.search(r"q_proj|k_proj|qkv_proj|c_attn|mlp\.gate\.weight", name)
+    sharp = re.search(r"q_proj|k_proj|qkv_proj|c_attn|(mlp|moe)\.gate\.weight", name)
     return (1.6 if sharp else 2.0 if "lm_head" in name else 1.2) * fan_in**-0.5

@@ -44,7 +44,7 @@ pub enum Part {
     /// Its columns as rows.
     Transposed(TensorInfo),
     /// The rows that are packed in it.
-    Packed(Packed),
+    Packed(Box<Packed>),
 }
 
 impl Part {

@@ -10,8 +10,8 @@ use super::{
 };
 use crate::{Error, Result};
 
-/// Rows unpacked at a time: a cache line of words.
-const TILE_ROWS: usize = 16;
+/// Rows unpacked at a time: those of a word of AWQ. More would be so far apart that a cache holds few.
+const TILE_ROWS: usize = 8;
 /// Columns that share a scale in the blocks that levels are put into.
 const BLOCK_COLS: usize = 32;
 /// Where AWQ has the levels of eight neighbouring rows: the nibble of each.
@@ -53,7 +53,7 @@ pub struct Scheme {
     pub packing: Packing,
     /// Columns of a group; all if `None`.
     pub group_cols: Option<usize>,
-    /// All zeros are half of the largest level, rounded up.
+    /// All zeros are the middle of the levels: 8, or 128.
     pub is_symmetric: bool,
     /// Groups are runs of columns; otherwise a tensor says which group a column belongs to.
     pub has_runs: bool,
@@ -142,15 +142,16 @@ impl Packed {
     /// The type whose blocks hold the levels as they are; none if there is none.
     pub fn blocks(&self) -> Option<TensorType> {
         let is_whole = |cols: usize| cols.is_multiple_of(BLOCK_COLS);
-        let fits = self.scheme.packing.bits() == 4
-            && self.scheme.has_runs
+        let fits = self.scheme.has_runs
             && is_whole(self.cols)
             && (is_whole(self.group_cols) || self.group_cols >= self.cols);
-        fits.then_some(if self.scheme.is_symmetric {
-            TensorType::Q4_0
-        } else {
-            TensorType::Q4_1
-        })
+        match (self.scheme.packing.bits(), self.scheme.is_symmetric) {
+            _ if !fits => None,
+            (4, true) => Some(TensorType::Q4_0),
+            (4, false) => Some(TensorType::Q4_1),
+            (8, true) => Some(TensorType::Q8_0),
+            _ => None,
+        }
     }
 
     /// All of the matrix in a type that can be quantized: [`Packed::blocks`], whose levels are those
@@ -223,22 +224,29 @@ impl Packed {
         levels: &[u8],
         bytes: &mut Vec<u8>,
     ) -> Result<()> {
+        let bits = self.scheme.packing.bits();
         for (i, levels) in levels.as_chunks::<BLOCK_COLS>().0.iter().enumerate() {
             let group = i * BLOCK_COLS / self.group_cols;
             let (scale, zero) = unpacked.scale_and_zero(group, row);
             let scale = f16::from_f32(scale);
             bytes.extend(scale.to_le_bytes());
+            let middle = 1 << (bits - 1);
             if !self.scheme.is_symmetric {
                 let min = -scale.to_f32() * zero as f32;
                 bytes.extend(f16::from_f32(min).to_le_bytes());
-            } else if zero != 8 {
+            } else if zero != middle {
                 return Err(Error::InvalidModelFile(format!(
-                    "tensor {}: a zero of {zero} where the configuration says that all are 8",
+                    "tensor {}: a zero of {zero} where the configuration says that all are {middle}",
                     quoted(&self.tensors.zeros.name)
                 )));
             }
-            let (low, high) = levels.split_at(BLOCK_COLS / 2);
-            bytes.extend(low.iter().zip(high).map(|(low, high)| low | high << 4));
+            if bits == 8 {
+                // Q8_0 is signed.
+                bytes.extend(levels.iter().map(|level| level ^ 128));
+            } else {
+                let (low, high) = levels.split_at(BLOCK_COLS / 2);
+                bytes.extend(low.iter().zip(high).map(|(low, high)| low | high << 4));
+            }
         }
         Ok(())
     }
@@ -320,7 +328,7 @@ mod tests {
     use super::*;
     use crate::weights::BytesSource;
 
-    /// Two tiles of rows, the second not full; groups of which the last is not full.
+    /// Some tiles of rows; groups of which the last is not full.
     const ROWS: usize = 24;
     const COLS: usize = 96;
     const GROUP_COLS: usize = 64;
@@ -375,7 +383,7 @@ mod tests {
         let mask = (1 << bits) - 1;
         let level = |row: usize, col: usize| ((row * 31 + col * 7 + row * col) as u32) & mask;
         let zero = |group: usize, row: usize| match scheme.is_symmetric {
-            true => 8,
+            true => 1 << (bits - 1),
             false => (group * 5 + row * 3) as u32 & mask,
         };
         let scale = |group: usize, row: usize| f16::from_f32(0.01 * (1 + row + 3 * group) as f32);
@@ -385,11 +393,11 @@ mod tests {
             vec![0; ROWS * COLS / per_word],
             vec![0; GROUPS * ROWS / per_word],
         );
-        for k in 0..per_word {
+        for (k, place) in order.into_iter().enumerate().take(per_word) {
             for (i, word) in words.iter_mut().enumerate() {
                 *word |= match scheme.packing {
                     Packing::Gptq { .. } => level(i % ROWS, i / ROWS * per_word + k),
-                    Packing::Awq => level(i % (ROWS / 8) * 8 + order[k], i / (ROWS / 8)),
+                    Packing::Awq => level(i % (ROWS / 8) * 8 + place, i / (ROWS / 8)),
                 } << (bits * k);
             }
             for (i, word) in zeros.iter_mut().enumerate() {
@@ -398,7 +406,7 @@ mod tests {
                     Packing::Gptq { zero_lacks, .. } => {
                         zero(group, first + k).wrapping_sub(zero_lacks) & mask
                     }
-                    Packing::Awq => zero(group, first + order[k]),
+                    Packing::Awq => zero(group, first + place),
                 } << (bits * k);
             }
         }
@@ -480,14 +488,16 @@ mod tests {
     }
 
     #[test]
-    fn four_bits_stay_four_bits_where_groups_are_blocks() {
-        let symmetric = Scheme {
-            is_symmetric: true,
-            ..gptq(4, 1)
-        };
-        assert_eq!(blocks(symmetric), Some(TensorType::Q4_0));
-        let m = matrix(symmetric, |col| col / GROUP_COLS);
-        assert_eq!(read(symmetric, &m, TensorType::Q4_0).unwrap(), m.values);
+    fn levels_stay_what_they_are_where_groups_are_blocks() {
+        for (bits, ty) in [(4, TensorType::Q4_0), (8, TensorType::Q8_0)] {
+            let symmetric = Scheme {
+                is_symmetric: true,
+                ..gptq(bits, 1)
+            };
+            assert_eq!(blocks(symmetric), Some(ty));
+            let m = matrix(symmetric, |col| col / GROUP_COLS);
+            assert_eq!(read(symmetric, &m, ty).unwrap(), m.values);
+        }
         for scheme in [gptq(4, 1), AWQ] {
             assert_eq!(blocks(scheme), Some(TensorType::Q4_1));
             let m = matrix(scheme, |col| col / GROUP_COLS);

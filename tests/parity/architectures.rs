@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// All models: names and files.
-fn models() -> Vec<(String, PathBuf)> {
+pub fn models() -> Vec<(String, PathBuf)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/parity/models");
     let files = std::fs::read_dir(folder).expect("the models");
     let paths = files.map(|file| file.expect("a file").path());
@@ -25,7 +25,7 @@ fn models() -> Vec<(String, PathBuf)> {
 }
 
 /// `models/README.md`: activations of these grow large, types of few bits round their sums.
-fn tolerance(name: &str) -> f32 {
+pub fn tolerance(name: &str) -> f32 {
     let wide = ["gemma", "gpt2", "Q4_0", "Q5_0"];
     if wide.iter().any(|part| name.contains(part)) {
         0.05

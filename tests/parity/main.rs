@@ -11,6 +11,7 @@ mod architectures;
 mod arithmetic;
 mod batches;
 mod containers;
+mod folders;
 mod kv_formats;
 mod long_context;
 mod prefixes;

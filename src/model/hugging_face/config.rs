@@ -23,6 +23,11 @@ impl Config {
         }
     }
 
+    /// Whether a member is there as null, where absence has another meaning.
+    pub fn is_null(&self, key: &str) -> bool {
+        self.0.get(key).is_some_and(Value::is_null)
+    }
+
     /// A member that is there.
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.0.get(key).filter(|value| !value.is_null())

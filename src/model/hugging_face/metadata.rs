@@ -183,6 +183,16 @@ fn check(config: &Config, model_type: &str) -> Result<()> {
     {
         return refused("norm_topk_prob");
     }
+    // Null says that there is none, absence that it is the usual one.
+    for key in [
+        "attn_logit_softcapping",
+        "final_logit_softcapping",
+        "sliding_window",
+    ] {
+        if model_type == "gemma2" && config.is_null(key) {
+            return Err(Error::UnsupportedModel(format!("gemma2 without {key}")));
+        }
+    }
     for (key, usual) in [
         ("scale_attn_weights", true),
         ("scale_attn_by_inverse_layer_idx", false),

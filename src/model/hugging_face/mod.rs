@@ -67,17 +67,19 @@ fn recipes(
     quantize: Quantize,
 ) -> Result<Vec<Recipe>> {
     let architecture = metadata.str("general.architecture")?.unwrap_or_default();
-    let (matrices, stored) = match packed::scheme(config)? {
+    let scheme = packed::scheme(config)?;
+    let (matrices, stored) = match scheme {
         Some(scheme) => packed::split(scheme, stored)?,
         None => (Vec::new(), stored),
     };
     let mut parts: Vec<(u64, Place, Part)> = Vec::new();
     for (name, start_bytes, packed) in matrices {
         let place = names::place(architecture, &name)?;
-        parts.push((start_bytes, place, Part::Packed(packed)));
+        parts.push((start_bytes, place, Part::Packed(Box::new(packed))));
     }
     for tensor in stored {
-        if names::is_left_out(&tensor.name) {
+        let is_idle = scheme.is_some() && packed::is_idle_bias(config, &tensor.name)?;
+        if is_idle || names::is_left_out(&tensor.name) {
             continue;
         }
         let place = names::place(architecture, &tensor.name)?;

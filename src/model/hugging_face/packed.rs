@@ -15,6 +15,17 @@ use crate::{
 /// What the tensors of a packed matrix are called after their module.
 const PARTS: [&str; 4] = ["qweight", "qzeros", "scales", "g_idx"];
 
+/// Matrices of gated feed-forward layers, which have biases only where `mlp_bias` says so.
+const GATED: [&str; 7] = [
+    "gate_proj",
+    "up_proj",
+    "down_proj",
+    "gate_up_proj",
+    "w1",
+    "w2",
+    "w3",
+];
+
 /// How the folder's matrices are packed; none if they are floats.
 ///
 /// # Errors
@@ -98,9 +109,11 @@ fn awq(config: &Config) -> Result<Scheme> {
     if config.needed(bits)? != 4 {
         return refused(bits);
     }
-    let version = config.str("version")?.unwrap_or("gemm");
-    if !version.eq_ignore_ascii_case("gemm") {
-        return refused("version");
+    for key in ["version", "checkpoint_format"] {
+        let form = config.str(key)?.unwrap_or("gemm");
+        if !form.eq_ignore_ascii_case("gemm") {
+            return refused(key);
+        }
     }
     if config.str("backend")?.is_some_and(|it| it != "autoawq") {
         return refused("backend");
@@ -113,15 +126,22 @@ fn awq(config: &Config) -> Result<Scheme> {
     })
 }
 
+/// Packed matrices: their names, where their data starts.
+pub type Matrices = Vec<(String, u64, Packed)>;
+
+/// Whether the tensor is a bias of a matrix that has none: AutoGPTQ long gave zeros to all.
+pub fn is_idle_bias(config: &Config, name: &str) -> Result<bool> {
+    let module = name.strip_suffix(".bias").unwrap_or_default();
+    let is_gated = GATED.iter().any(|gated| module.ends_with(gated));
+    Ok(is_gated && config.bool("mlp_bias")? != Some(true))
+}
+
 /// The packed matrices among the tensors, each by the name that it would have as floats, with where its
 /// data starts; and the other tensors.
 ///
 /// # Errors
 /// [`Error::InvalidModelFile`] for a matrix of which a tensor is missing or has another shape.
-pub fn split(
-    scheme: Scheme,
-    stored: Vec<StoredTensor>,
-) -> Result<(Vec<(String, u64, Packed)>, Vec<StoredTensor>)> {
+pub fn split(scheme: Scheme, stored: Vec<StoredTensor>) -> Result<(Matrices, Vec<StoredTensor>)> {
     let mut modules: BTreeMap<String, [Option<StoredTensor>; PARTS.len()]> = BTreeMap::new();
     let mut others = Vec::new();
     for tensor in stored {

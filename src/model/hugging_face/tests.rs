@@ -124,6 +124,11 @@ fn what_architectures_here_do_otherwise_is_refused_by_name() {
             &["model_type \"mamba\"", "qwen3_moe"][..],
         ),
         (
+            "gemma2",
+            json!({ "hidden_act": "gelu_pytorch_tanh", "final_logit_softcapping": null }),
+            &["without final_logit_softcapping"],
+        ),
+        (
             "gpt2",
             json!({ "scale_attn_by_inverse_layer_idx": true }),
             &["scale_attn_by_inverse_layer_idx"],
@@ -195,6 +200,10 @@ fn packings_that_cannot_be_read_are_refused_by_name() {
         (
             json!({ "quant_method": "awq", "version": "gemv" }),
             &["version", "gemv"],
+        ),
+        (
+            json!({ "quant_method": "awq", "checkpoint_format": "gemv_fast" }),
+            &["checkpoint_format", "gemv_fast"],
         ),
         (
             json!({ "quant_method": "awq", "backend": "llm-awq" }),
