@@ -77,8 +77,9 @@ def base(name):
     """The architecture's name and the model with the weights of its file."""
     for tiny in FOLDERS:
         if tiny.name == name:
-            dtype = getattr(torch, tiny.dtype)
-            return "llama", tiny, make.random_model(tiny).to(dtype).float()
+            model = make.random_model(tiny)
+            make.round_parameters(model, tiny.dtype)
+            return "llama", tiny, model.float()
     tiny = next(tiny for tiny in MODELS if tiny.name == name)
     model = make.random_model(tiny)
     make.load(model, tiny.architecture, make.read(make.FOLDER / f"{name}.gguf"))

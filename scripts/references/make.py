@@ -149,13 +149,17 @@ def describe_folder(tiny, model):
     (FOLDER / f"{tiny.name}.folder.json").write_text(text + "\n")
 
 
+def round_parameters(model, dtype):
+    """To a type of 16 bits; transformers keeps the frequencies of rotations in float32."""
+    for parameter in model.parameters():
+        parameter.data = parameter.data.to(getattr(torch, dtype))
+
+
 def make_folder(tiny):
     folder = FOLDER / tiny.name
     shutil.rmtree(folder, ignore_errors=True)
     model = random_model(tiny)
-    # Parameters alone: transformers keeps the frequencies of rotations in float32.
-    for parameter in model.parameters():
-        parameter.data = parameter.data.to(getattr(torch, tiny.dtype))
+    round_parameters(model, tiny.dtype)
     shards = {"max_shard_size": tiny.shard_bytes} if tiny.shard_bytes else {}
     model.save_pretrained(folder, **shards)
     (folder / "generation_config.json").unlink()
