@@ -1,12 +1,14 @@
 //! Writes the logits of a model after given token ids as a NumPy file:
 //! `cargo run --release --example logits -- --model FILE.gguf|FOLDER --ids 1,2,3 [--device cpu|gpu]
-//! [--kv-format f16|f32|q8_0] [--quantize TYPE] [--all] --out F.npy`
+//! [--kv-format f16|f32|q8_0] [--quantize TYPE] [--lora FILE.gguf|FOLDER[=SCALE]]... [--all] --out F.npy`
 
 use std::{io::Write, process::ExitCode};
 
 use inpage::{
     device::{Gpu, GpuOptions},
-    model::{CausalModel, Checkpoint, Compute, LoadOptions, Quantize, SequenceKv, formats, load},
+    model::{
+        Adapter, CausalModel, Checkpoint, Compute, LoadOptions, Quantize, SequenceKv, formats, load,
+    },
     ops::{
         kv_memory::KvFormat,
         self_test::{self, Precision},
@@ -15,7 +17,7 @@ use inpage::{
 };
 
 const USAGE: &str = "usage: logits --model FILE.gguf|FOLDER --ids 1,2,3 [--device cpu|gpu] [--kv-format f16|f32|q8_0] \
-     [--quantize none|q8_0|q4_0|...] [--all] --out F.npy";
+     [--quantize none|q8_0|q4_0|...] [--lora FILE.gguf|FOLDER[=SCALE]]... [--all] --out F.npy";
 
 struct Arguments {
     model: String,
@@ -24,6 +26,8 @@ struct Arguments {
     all: bool,
     kv_format: KvFormat,
     quantize: Quantize,
+    /// Paths and scales.
+    adapters: Vec<(String, f32)>,
     out: String,
 }
 
@@ -33,6 +37,7 @@ fn parse() -> Result<Arguments, String> {
     // What is compared with references should be exact.
     let mut kv_format = KvFormat::F32;
     let mut quantize = Quantize::default();
+    let mut adapters = Vec::new();
     let mut arguments = std::env::args().skip(1);
     while let Some(name) = arguments.next() {
         let mut value = || arguments.next().ok_or(format!("{name} wants a value"));
@@ -58,6 +63,16 @@ fn parse() -> Result<Arguments, String> {
                     "--quantize is none or a type such as q4_0, not {ty}"
                 ))?;
             }
+            "--lora" => {
+                let value = value()?;
+                adapters.push(match value.rsplit_once('=') {
+                    Some((path, scale)) => {
+                        let scale = scale.parse().map_err(|e| format!("--lora {value}: {e}"))?;
+                        (path.to_owned(), scale)
+                    }
+                    None => (value, 1.0),
+                });
+            }
             "--ids" => {
                 let parsed: Result<Vec<u32>, _> =
                     value()?.split(',').map(|id| id.trim().parse()).collect();
@@ -76,6 +91,7 @@ fn parse() -> Result<Arguments, String> {
         all,
         kv_format,
         quantize,
+        adapters,
     })
 }
 
@@ -97,6 +113,14 @@ async fn run(arguments: Arguments) -> Result<(), Box<dyn std::error::Error>> {
         Compute::cpu()
     };
     let mut model = load(compute, &gguf, &source, options, |_, _| ()).await?;
+    let mut adapters = Vec::new();
+    for (path, scale) in &arguments.adapters {
+        adapters.push((Adapter::open(&LocalFiles::at(path)?).await?, *scale));
+    }
+    let adapters: Vec<_> = adapters.iter().map(|(it, scale)| (it, *scale)).collect();
+    if !adapters.is_empty() {
+        model.set_adapters(&adapters).await?;
+    }
     if let Some(id) = arguments
         .ids
         .iter()

@@ -28,7 +28,7 @@ fn main(
         for (var r = 0u; r < 2u; r++) { // unrolled
             let row = first_row + r * ROW_LANES + local % ROW_LANES;
             if (token < tokens && row < ROWS) {
-                store(token * ROWS + row, row, activate(sums[t][r]) * sums[t][r + 2u]);
+                store(token * ROWS + row, row, gated(token, row, sums[t][r], sums[t][r + 2u]));
             }
         }
     }

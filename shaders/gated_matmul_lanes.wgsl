@@ -29,7 +29,8 @@ fn main(
         for (var row = first_row; row < min(first_row + 4u, ROWS); row++) {
             let at = (token - first_token) * 2u;
             let gate = results[at][row - first_row];
-            store(token * ROWS + row, row, activate(gate) * results[at + 1u][row - first_row]);
+            let up = results[at + 1u][row - first_row];
+            store(token * ROWS + row, row, gated(token, row, gate, up));
         }
     }
 }

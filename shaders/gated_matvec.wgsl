@@ -24,8 +24,9 @@ fn main(
         let scale = input_scale(sums[SUMS - 1u]);
         for (var r = 0u; r < ROWS_PER_GROUP; r++) {
             if (first_row + r < ROWS) {
+                let row = first_row + r;
                 let up = sums[ROWS_PER_GROUP + r] * scale;
-                store(first_row + r, first_row + r, activate(sums[r] * scale) * up);
+                store(row, row, gated(0u, row, sums[r] * scale, up));
             }
         }
     }

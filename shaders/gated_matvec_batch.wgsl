@@ -32,7 +32,7 @@ fn main(
                 let row = first_row + r;
                 if (row < ROWS) {
                     let up = token_sums[ROWS_PER_GROUP + r] * scale;
-                    store(token * ROWS + row, row, activate(token_sums[r] * scale) * up);
+                    store(token * ROWS + row, row, gated(token, row, token_sums[r] * scale, up));
                 }
             }
         }

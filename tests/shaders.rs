@@ -134,13 +134,21 @@ fn kernels() -> Vec<Kernel> {
         let (variants, extras) = match is_of_parts(format) {
             false => (
                 variants(),
-                [(false, false), (true, false), (false, true), (true, true)].to_vec(),
+                [
+                    (false, false, false),
+                    (true, false, true),
+                    (false, true, true),
+                    (true, true, false),
+                    (true, true, true),
+                ]
+                .to_vec(),
             ),
-            true => (variants().drain(..2).collect(), vec![(true, true)]),
+            true => (variants().drain(..2).collect(), vec![(true, true, true)]),
         };
-        for (bias, residual) in extras {
+        for (bias, residual, delta) in extras {
             let store = Store {
                 bias,
+                delta,
                 finish: match (bias, residual) {
                     (false, false) => Finish::SoftCap {
                         scale: 1.0,
@@ -169,9 +177,11 @@ fn kernels() -> Vec<Kernel> {
         for variant in variants {
             for tokens in [16, 256] {
                 let activation = Activation::Gelu;
-                kernels.push(gated_matmul::kernel(
-                    shape, shape, activation, tokens, variant,
-                ));
+                for delta in [false, true] {
+                    kernels.push(gated_matmul::kernel(
+                        shape, shape, delta, activation, tokens, variant,
+                    ));
+                }
             }
             kernels.push(expert_gated_matmul::kernel(shape, shape, 8, variant));
             kernels.push(expert_gated_matvec::kernel(shape, shape, 8, 1e-5, variant));
@@ -182,9 +192,11 @@ fn kernels() -> Vec<Kernel> {
                     1 => (Activation::Silu, Some(1e-5)),
                     _ => (Activation::Gelu, None),
                 };
-                kernels.push(gated_matvec::kernel(
-                    shape, shape, activation, tokens, norm_eps, variant,
-                ));
+                for delta in [false, true] {
+                    kernels.push(gated_matvec::kernel(
+                        shape, shape, delta, activation, tokens, norm_eps, variant,
+                    ));
+                }
             }
         }
     }

@@ -9,7 +9,7 @@ use inpage::{
     device::Graph,
     model::Compute,
     ops::{
-        Activation, Finish,
+        Activation, Addends, Finish,
         gated_matvec::gated_matvec,
         matmul::matmul,
         matrix::{Format, Matrix, MatrixShape},
@@ -79,19 +79,15 @@ async fn measure(
         machine.print("kernels", &label(op), values);
     };
 
+    let onto = |sum| Addends {
+        residual: Some(sum),
+        ..Addends::default()
+    };
     let (x, start) = (ones(1, cols), ones(1, rows));
     let pass = || {
         // Each launch adds to the one before, as layers do: none starts before the last ended.
         matrices.iter().fold(start.clone(), |sum, matrix| {
-            matvec(
-                x.clone(),
-                None,
-                matrix,
-                None,
-                Finish::Plain,
-                Some(sum),
-                variant,
-            )
+            matvec(x.clone(), None, matrix, onto(sum), Finish::Plain, variant)
         })
     };
     let taken = median_seconds(machine, pass).await?;
@@ -105,6 +101,7 @@ async fn measure(
                 Some((norm.clone(), 1e-5)),
                 &pair[0],
                 &pair[1],
+                None,
                 Activation::Silu,
                 variant,
             )
@@ -126,7 +123,7 @@ async fn measure(
     let (x, start) = (ones(tokens, cols), ones(tokens, rows));
     let pass = || {
         few.iter().fold(start.clone(), |sum, matrix| {
-            matmul(x.clone(), matrix, None, Finish::Plain, Some(sum), variant)
+            matmul(x.clone(), matrix, onto(sum), Finish::Plain, variant)
         })
     };
     let taken = median_seconds(machine, pass).await?;

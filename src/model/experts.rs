@@ -5,7 +5,7 @@ use burn::{module::Module, tensor::Tensor};
 
 use super::linear::Norm;
 use crate::ops::{
-    Finish, Variant,
+    Addends, Finish, Variant,
     expert_gated_matmul::expert_gated_matmul,
     expert_gated_matvec::expert_gated_matvec,
     expert_matmul::expert_matmul,
@@ -78,9 +78,8 @@ impl ExpertFeedForward {
             x.clone(),
             router_norm,
             router,
-            None,
+            Addends::default(),
             Finish::Plain,
-            None,
             self.variant,
         );
         let routes = self.route(logits);
@@ -103,9 +102,8 @@ impl ExpertFeedForward {
         let logits = matmul(
             normed.clone(),
             router,
-            None,
+            Addends::default(),
             Finish::Plain,
-            None,
             self.variant,
         );
         let routes = self.route(logits);

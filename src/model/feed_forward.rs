@@ -5,6 +5,7 @@ use burn::{module::Module, tensor::Tensor};
 use super::{
     experts::ExpertFeedForward,
     linear::{Join, Linear, Norm},
+    lora::LowRank,
 };
 use crate::ops::{
     Activation, Finish, Variant, gated_matmul::gated_matmul, gated_matvec::gated_matvec,
@@ -67,6 +68,8 @@ pub struct GatedFeedForward {
     pub ffn_gate: Matrix,
     /// `ffn_up`, `[ffn_dim, dim]`
     pub ffn_up: Matrix,
+    /// Adapters of the gate's rows and, behind them, of the others.
+    pub low_rank: Option<LowRank>,
     /// `ffn_down`, `[dim, ffn_dim]`
     pub ffn_down: Linear,
     /// With `post_ffw_norm`.
@@ -82,12 +85,18 @@ impl GatedFeedForward {
         let (gate, up) = (&self.ffn_gate, &self.ffn_up);
         let (activation, variant) = (self.activation, self.variant);
         let norm = self.ffn_norm.as_ref();
+        let delta = |x: &Tensor<2>, norm| {
+            let low_rank = self.low_rank.as_ref();
+            low_rank.map(|it| it.delta(x.clone(), norm, variant))
+        };
         let hidden = if x.dims()[0] <= MAX_TOKENS {
             let norm = norm.map(|norm| (norm.weight.clone(), norm.eps));
-            gated_matvec(x.clone(), norm, gate, up, activation, variant)
+            let delta = delta(&x, norm.clone());
+            gated_matvec(x.clone(), norm, gate, up, delta, activation, variant)
         } else {
             let normed = norm.map_or_else(|| x.clone(), |norm| norm.apply(x.clone()));
-            gated_matmul(normed, gate, up, activation, variant)
+            let delta = delta(&normed, None);
+            gated_matmul(normed, gate, up, delta, activation, variant)
         };
         self.join.onto(x, &self.ffn_down, hidden)
     }

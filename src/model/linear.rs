@@ -2,8 +2,9 @@
 
 use burn::{module::Module, tensor::Tensor};
 
+use super::lora::LowRank;
 use crate::ops::{
-    Finish, Variant,
+    Addends, Finish, Variant,
     layer_norm::layer_norm,
     matmul::matmul,
     matrix::Matrix,
@@ -33,39 +34,56 @@ impl Norm {
     }
 }
 
-/// `weight * x + bias`.
+/// `weight * x + bias`, and what adapters add.
 #[derive(Module, Debug)]
 pub struct Linear {
     /// `[rows, cols]`
     pub weight: Matrix,
     /// `[rows]`
     pub bias: Option<Tensor<1>>,
+    /// Adapters of the weight.
+    pub low_rank: Option<LowRank>,
     #[module(skip)]
     pub variant: Variant,
 }
 
 impl Linear {
-    /// `finish(weight * norm(x) + bias)`, `x` `[tokens, cols]`.
+    /// `finish(weight * norm(x) + bias + delta)`, `x` `[tokens, cols]`.
     pub fn normed(&self, x: Tensor<2>, norm: Option<&Norm>, finish: Finish) -> Tensor<2> {
         match norm {
             // Such a norm costs nothing on the way in.
             Some(norm) if norm.bias.is_none() && x.dims()[0] <= MAX_TOKENS => {
                 let norm = Some((norm.weight.clone(), norm.eps));
-                let bias = self.bias.clone();
-                matvec(x, norm, &self.weight, bias, finish, None, self.variant)
+                let addends = self.addends(&x, norm.clone(), None);
+                matvec(x, norm, &self.weight, addends, finish, self.variant)
             }
             Some(norm) => self.of(norm.apply(x), finish, None),
             None => self.of(x, finish, None),
         }
     }
 
-    /// `finish(weight * x + bias) + residual`, `x` `[tokens, cols]`.
+    /// `finish(weight * x + bias + delta) + residual`, `x` `[tokens, cols]`.
     fn of(&self, x: Tensor<2>, finish: Finish, residual: Option<Tensor<2>>) -> Tensor<2> {
-        let bias = self.bias.clone();
+        let addends = self.addends(&x, None, residual);
         if x.dims()[0] <= MAX_TOKENS {
-            return matvec(x, None, &self.weight, bias, finish, residual, self.variant);
+            return matvec(x, None, &self.weight, addends, finish, self.variant);
         }
-        matmul(x, &self.weight, bias, finish, residual, self.variant)
+        matmul(x, &self.weight, addends, finish, self.variant)
+    }
+
+    /// What is added to the products with `norm(x)`.
+    fn addends(
+        &self,
+        x: &Tensor<2>,
+        norm: Option<(Tensor<1>, f32)>,
+        residual: Option<Tensor<2>>,
+    ) -> Addends {
+        let low_rank = self.low_rank.as_ref();
+        Addends {
+            bias: self.bias.clone(),
+            delta: low_rank.map(|it| it.delta(x.clone(), norm, self.variant)),
+            residual,
+        }
     }
 }
 

@@ -1,6 +1,8 @@
 //! A decoder for the engine: sequences in pages, cut into the steps that the device runs. Knows
 //! pages, not who uses them.
 
+use std::collections::BTreeMap;
+
 use burn::tensor::Transaction;
 
 use super::{
@@ -9,6 +11,7 @@ use super::{
     decoder::Decoder,
     kv_reservation::KvReservation,
     load::Plan,
+    lora::{self, Adapter},
     pace::Pace,
     slots::Slots,
     steps::{CHOSEN_IDS, Fed, MAX_BATCH, MAX_TOKENS, Steps, chooses_on_device, first_kernels},
@@ -26,6 +29,7 @@ use crate::{
         step::{PAGE_TOKENS, Segment},
     },
     sample::{Sampled, SamplingParams, ScoreRequest, TokenMask, TokenScore},
+    weights::ByteSource,
 };
 
 /// Reads that are timed while nothing else runs.
@@ -35,6 +39,7 @@ const READS: usize = 3;
 pub struct Transformer {
     steps: Steps,
     config: ModelConfig,
+    matrices: BTreeMap<String, [usize; 2]>,
     reservation: KvReservation,
     pace: Pace,
 }
@@ -44,12 +49,14 @@ impl Transformer {
     pub(super) fn new(compute: Compute, decoder: Decoder, plan: Plan) -> Transformer {
         let Plan {
             config,
+            matrices,
             reservation,
             ..
         } = plan;
         Transformer {
             steps: Steps::new(compute, decoder, &config, reservation),
             config,
+            matrices,
             reservation,
             pace: Pace::default(),
         }
@@ -63,7 +70,10 @@ impl Transformer {
         gpu: &Gpu,
         variant: Variant,
     ) -> Vec<Kernel> {
-        let mut kernels = first_kernels(decoder, plan, variant, gpu.device());
+        // Nothing runs: all layers may share one.
+        let kv = plan.reservation.memory(gpu.device());
+        let kv = vec![kv; decoder.blocks.len()];
+        let mut kernels = first_kernels(decoder, &kv, variant, gpu.device());
         if chooses_on_device(variant) {
             let shape = Slots::shape(plan.config.token_ids, plan.reservation.context_tokens);
             kernels.extend(sample::kernels(shape));
@@ -120,6 +130,30 @@ impl Transformer {
     /// When a kernel is refused.
     pub async fn choose_on_device(&mut self) -> Result<()> {
         self.steps.choose_on_device().await
+    }
+
+    /// Sets the adapters, each multiplied by its scale, in place of those that were set before; none
+    /// leaves the model as it was loaded, to the last bit. What was recorded is recorded again.
+    ///
+    /// No sequence may be running: keys and values that were computed before belong to other weights.
+    ///
+    /// # Errors
+    /// [`Error::UnsupportedModel`] and [`Error::InvalidModelFile`] naming the file and the tensor that
+    /// does not fit this model; [`Error::OutOfMemory`]; [`Error::Read`] from the adapters' sources. The
+    /// model stays as it was then.
+    pub async fn set_adapters<S: ByteSource>(
+        &mut self,
+        adapters: &[(&Adapter<S>, f32)],
+    ) -> Result<()> {
+        let base = lora::Base {
+            decoder: self.steps.decoder(),
+            config: &self.config,
+            matrices: &self.matrices,
+            device: self.compute().device(),
+            max_binding_bytes: self.compute().max_binding_bytes(),
+        };
+        let adapted = lora::adapted(&base, adapters).await?;
+        self.steps.readapt(adapted).await
     }
 
     /// Logits `[tokens.len(), vocab]` after every token, for comparisons.

@@ -108,6 +108,7 @@ pub trait Ops: Backend {
         eps: f32,
         #[extension_type] weights: MatrixTensors<Self>,
         #[extension_type] bias: Maybe<Self>,
+        #[extension_type] delta: Maybe<Self>,
         finish: Finish,
         #[extension_type] residual: Maybe<Self>,
         variant: Variant,
@@ -117,17 +118,20 @@ pub trait Ops: Backend {
         x: FloatTensor<Self>,
         #[extension_type] weights: MatrixTensors<Self>,
         #[extension_type] bias: Maybe<Self>,
+        #[extension_type] delta: Maybe<Self>,
         finish: Finish,
         #[extension_type] residual: Maybe<Self>,
         variant: Variant,
     ) -> FloatTensor<Self>;
 
+    #[allow(clippy::too_many_arguments)]
     fn gated_matvec(
         x: FloatTensor<Self>,
         #[extension_type] norm: Maybe<Self>,
         eps: f32,
         #[extension_type] gate: MatrixTensors<Self>,
         #[extension_type] up: MatrixTensors<Self>,
+        #[extension_type] delta: Maybe<Self>,
         activation: Activation,
         variant: Variant,
     ) -> FloatTensor<Self>;
@@ -136,6 +140,7 @@ pub trait Ops: Backend {
         x: FloatTensor<Self>,
         #[extension_type] gate: MatrixTensors<Self>,
         #[extension_type] up: MatrixTensors<Self>,
+        #[extension_type] delta: Maybe<Self>,
         activation: Activation,
         variant: Variant,
     ) -> FloatTensor<Self>;
@@ -290,21 +295,25 @@ macro_rules! route {
                 eps: f32,
                 weights: MatrixTensors<Self>,
                 bias: Maybe<Self>,
+                delta: Maybe<Self>,
                 finish: Finish,
                 residual: Maybe<Self>,
                 variant: Variant,
             ) -> $tensor {
-                matvec::$side(x, norm, eps, weights, bias, finish, residual, variant)
+                matvec::$side(
+                    x, norm, eps, weights, bias, delta, finish, residual, variant,
+                )
             }
             fn matmul(
                 x: $tensor,
                 weights: MatrixTensors<Self>,
                 bias: Maybe<Self>,
+                delta: Maybe<Self>,
                 finish: Finish,
                 residual: Maybe<Self>,
                 variant: Variant,
             ) -> $tensor {
-                matmul::$side(x, weights, bias, finish, residual, variant)
+                matmul::$side(x, weights, bias, delta, finish, residual, variant)
             }
             fn gated_matvec(
                 x: $tensor,
@@ -312,19 +321,21 @@ macro_rules! route {
                 eps: f32,
                 gate: MatrixTensors<Self>,
                 up: MatrixTensors<Self>,
+                delta: Maybe<Self>,
                 activation: Activation,
                 variant: Variant,
             ) -> $tensor {
-                gated_matvec::$side(x, norm, eps, gate, up, activation, variant)
+                gated_matvec::$side(x, norm, eps, gate, up, delta, activation, variant)
             }
             fn gated_matmul(
                 x: $tensor,
                 gate: MatrixTensors<Self>,
                 up: MatrixTensors<Self>,
+                delta: Maybe<Self>,
                 activation: Activation,
                 variant: Variant,
             ) -> $tensor {
-                gated_matmul::$side(x, gate, up, activation, variant)
+                gated_matmul::$side(x, gate, up, delta, activation, variant)
             }
             fn route_experts(logits: $tensor, shape: RouteShape) -> ($tensor, $tensor) {
                 route_experts::$side(logits, shape)

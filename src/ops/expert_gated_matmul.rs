@@ -15,6 +15,7 @@ use super::{
     kernel::Kernel,
     matrix::{Matrix, MatrixShape},
     shader,
+    store::Store,
 };
 
 /// `x` is `[tokens, cols]`, `groups` what [`group_experts::group_experts`] makes of their `used`
@@ -46,9 +47,9 @@ pub fn kernel(gate: MatrixShape, up: MatrixShape, used: usize, variant: Variant)
         .constant("COLS", gate.cols)
         .constant("BLOCKS", gate.row_blocks());
     let kernel = group_experts::tile_modules(kernel, used, variant).binding("out");
-    gated_matmul::matrices(kernel, gate, up, Arithmetic::F32)
-        .module(shader::finish::PLAIN)
-        .module(shader::store::PLAIN)
+    let kernel = gated_matmul::matrices(kernel, gate, up, Arithmetic::F32);
+    Store::default()
+        .modules(kernel)
         .module(shader::activation::SILU)
         .module(if variant.barrier_free {
             shader::kernel::EXPERT_GATED_MATMUL_LANES

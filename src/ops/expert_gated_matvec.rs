@@ -15,6 +15,7 @@ use super::{
     kernel::Kernel,
     matrix::{Matrix, MatrixShape},
     matvec, rms_norm, shader,
+    store::Store,
 };
 
 /// `x` is `[tokens, cols]` with at most [`matvec::MAX_TOKENS`], `norm` `[cols]`, `experts`
@@ -62,10 +63,10 @@ pub fn kernel(
         .constant("USED", used)
         .constant_f32("EPS", eps);
     let kernel = gated_matmul::matrices(kernel, gate, up, Arithmetic::F32);
-    matvec::lanes(kernel, gate, 1, Arithmetic::F32, variant, 2)
-        .module(shader::matvec_input::RMS_NORM)
-        .module(shader::finish::PLAIN)
-        .module(shader::store::PLAIN)
+    let kernel = matvec::lanes(kernel, gate, 1, Arithmetic::F32, variant, 2)
+        .module(shader::matvec_input::RMS_NORM);
+    Store::default()
+        .modules(kernel)
         .module(shader::activation::SILU)
         .module(shader::kernel::EXPERT_GATED_MATVEC)
 }

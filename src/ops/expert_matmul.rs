@@ -15,6 +15,7 @@ use super::{
     kernel::Kernel,
     matrix::{BLOCK_COLS, Matrix, MatrixShape},
     shader,
+    store::Store,
 };
 
 /// `x` is `[pairs, cols]`, `groups` what [`group_experts::group_experts`] makes of their experts;
@@ -47,10 +48,8 @@ pub fn kernel(weights: MatrixShape, variant: Variant) -> Kernel {
     if weights.format.has_scales() {
         kernel = kernel.binding("weights_scales");
     }
-    kernel
-        .module(weights.format.wgsl())
-        .module(shader::finish::PLAIN)
-        .module(shader::store::PLAIN)
+    Store::default()
+        .modules(kernel.module(weights.format.wgsl()))
         .module(if variant.barrier_free {
             shader::kernel::EXPERT_MATMUL_LANES
         } else {

@@ -16,7 +16,9 @@ use super::{
     matrix::{Matrix, MatrixShape},
     matvec,
     route_experts::Routes,
-    shader, sum_experts,
+    shader,
+    store::Store,
+    sum_experts,
 };
 
 /// `x` is `[tokens * used, cols]` with at most [`matvec::MAX_TOKENS`], `residual` `[tokens, rows]`;
@@ -49,19 +51,20 @@ pub fn kernel(weights: MatrixShape, used: usize, variant: Variant) -> Kernel {
         .binding("x")
         .binding("experts")
         .binding("shares")
-        .binding("residual")
         .binding("out")
         .binding("weights_quants")
         .constant("USED", used);
     if weights.format.has_scales() {
         kernel = kernel.binding("weights_scales");
     }
-    matvec::lanes(kernel, weights, 1, Arithmetic::F32, variant, 1)
+    let kernel = matvec::lanes(kernel, weights, 1, Arithmetic::F32, variant, 1)
         .module(weights.format.wgsl())
-        .module(shader::matvec_input::PLAIN)
-        .module(shader::finish::PLAIN)
-        .module(shader::store::RESIDUAL)
-        .module(shader::kernel::EXPERT_MATVEC)
+        .module(shader::matvec_input::PLAIN);
+    let store = Store {
+        residual: true,
+        ..Store::default()
+    };
+    store.modules(kernel).module(shader::kernel::EXPERT_MATVEC)
 }
 
 /// Workgroups of a matvec over `rows` rows of an expert, for each of `count` pairs or tokens.
@@ -86,10 +89,11 @@ pub(super) fn launch(
         ..weights.shape
     };
     let out = output(&x, [tokens, rows]);
-    let mut buffers = vec![&x, &experts, &shares, &residual, &out, &weights.quants];
+    let mut buffers = vec![&x, &experts, &shares, &out, &weights.quants];
     if shape.format.has_scales() {
         buffers.push(&weights.scales);
     }
+    buffers.push(&residual);
     kernel(shape, used, variant).launch(&buffers, workgroups(rows, tokens, variant));
     out
 }

@@ -19,13 +19,14 @@ use super::{
 };
 
 /// `x` is `[tokens, cols]` with at most [`matvec::MAX_TOKENS`], `norm` `[cols]` (none, if it is
-/// normalized already); gives
-/// `[tokens, rows]`.
+/// normalized already), `delta` `[tokens, 2 * rows]` what adapters add to the gate's products and then
+/// to the other's; gives `[tokens, rows]`.
 pub fn gated_matvec(
     x: Tensor<2>,
     norm: Option<(Tensor<1>, f32)>,
     gate: &Matrix,
     up: &Matrix,
+    delta: Option<Tensor<2>>,
     activation: Activation,
     variant: Variant,
 ) -> Tensor<2> {
@@ -40,6 +41,7 @@ pub fn gated_matvec(
         eps,
         gate.to_dispatch(),
         up.to_dispatch(),
+        maybe(delta),
         activation,
         variant,
     ))
@@ -49,6 +51,7 @@ pub fn gated_matvec(
 pub fn kernel(
     gate: MatrixShape,
     up: MatrixShape,
+    delta: bool,
     activation: Activation,
     tokens: usize,
     norm_eps: Option<f32>,
@@ -67,16 +70,12 @@ pub fn kernel(
     };
     let arithmetic = variant.matvec.on(&[gate.format, up.format]);
     let kernel = gated_matmul::matrices(kernel, gate, up, arithmetic);
-    matvec::lanes(kernel, gate, tokens, arithmetic, variant, 2)
-        .module(input)
-        .module(shader::finish::PLAIN)
-        .module(shader::store::PLAIN)
-        .module(activation.wgsl())
-        .module(if tokens == 1 {
-            shader::kernel::GATED_MATVEC
-        } else {
-            shader::kernel::GATED_MATVEC_BATCH
-        })
+    let kernel = matvec::lanes(kernel, gate, tokens, arithmetic, variant, 2).module(input);
+    gated_matmul::gate_and_store(kernel, delta, activation).module(if tokens == 1 {
+        shader::kernel::GATED_MATVEC
+    } else {
+        shader::kernel::GATED_MATVEC_BATCH
+    })
 }
 
 #[allow(clippy::too_many_arguments)]
@@ -86,6 +85,7 @@ pub(super) fn launch(
     eps: f32,
     gate: MatrixTensors<Cube>,
     up: MatrixTensors<Cube>,
+    delta: Maybe<Cube>,
     activation: Activation,
     variant: Variant,
 ) -> CubeTensor {
@@ -95,9 +95,11 @@ pub(super) fn launch(
     let mut buffers = vec![&x, &out];
     buffers.extend(norm);
     gated_matmul::push_matrices(&mut buffers, &gate, &up);
+    buffers.extend(delta.as_ref());
     kernel(
         gate.shape,
         up.shape,
+        delta.as_ref().is_some(),
         activation,
         tokens,
         norm.map(|_| eps),
@@ -114,6 +116,7 @@ pub(super) fn twin(
     eps: f32,
     gate: MatrixTensors<Flex>,
     up: MatrixTensors<Flex>,
+    delta: Maybe<Flex>,
     activation: Activation,
     variant: Variant,
 ) -> FlexTensor {
@@ -122,5 +125,5 @@ pub(super) fn twin(
         Maybe::Some(norm) => rms_norm::twin(x, norm, eps, Maybe::None),
         Maybe::None => x,
     };
-    gated_matmul::sums(x, &gate, &up, activation, arithmetic)
+    gated_matmul::sums(x, &gate, &up, delta, activation, arithmetic)
 }

@@ -1,5 +1,5 @@
-//! Matrix times many tokens' vectors, for prefill: `out = finish(x * weights^T + bias) + residual`. Tiles lie
-//! in workgroup memory or, where barriers are dear, in the registers of single lanes.
+//! Matrix times many tokens' vectors, for prefill: `out = finish(x * weights^T + bias + delta) + residual`.
+//! Tiles lie in workgroup memory or, where barriers are dear, in the registers of single lanes.
 
 use burn::backend::flex::FlexTensor;
 use burn::{
@@ -14,25 +14,25 @@ use super::{
     kernel::Kernel,
     matrix::{BLOCK_COLS, Matrix, MatrixShape},
     shader,
-    store::{Finish, Store},
+    store::{Addends, Finish, Store},
     tile::{arithmetic, tiles, workgroups},
 };
 
-/// `x` is `[tokens, cols]`, `bias` `[rows]`, `residual` `[tokens, rows]`; gives `[tokens, rows]`.
+/// `x` is `[tokens, cols]`; gives `[tokens, rows]`.
 pub fn matmul(
     x: Tensor<2>,
     weights: &Matrix,
-    bias: Option<Tensor<1>>,
+    addends: Addends,
     finish: Finish,
-    residual: Option<Tensor<2>>,
     variant: Variant,
 ) -> Tensor<2> {
     Tensor::from_dispatch(Dispatch::matmul(
         x.into_dispatch(),
         weights.to_dispatch(),
-        maybe(bias),
+        maybe(addends.bias),
+        maybe(addends.delta),
         finish,
-        maybe(residual),
+        maybe(addends.residual),
         variant,
     ))
 }
@@ -64,6 +64,7 @@ pub(super) fn launch(
     x: CubeTensor,
     weights: MatrixTensors<Cube>,
     bias: Maybe<Cube>,
+    delta: Maybe<Cube>,
     finish: Finish,
     residual: Maybe<Cube>,
     variant: Variant,
@@ -71,14 +72,15 @@ pub(super) fn launch(
     let [tokens, _] = x.shape().dims();
     let shape = weights.shape;
     let out = output(&x, [tokens, shape.rows]);
-    let (bias, residual) = (bias.as_ref(), residual.as_ref());
+    let (bias, delta, residual) = (bias.as_ref(), delta.as_ref(), residual.as_ref());
     let mut buffers = vec![&x, &out, &weights.quants];
     if shape.format.has_scales() {
         buffers.push(&weights.scales);
     }
-    buffers.extend(bias.into_iter().chain(residual));
+    buffers.extend([bias, delta, residual].into_iter().flatten());
     let store = Store {
         bias: bias.is_some(),
+        delta: delta.is_some(),
         finish,
         residual: residual.is_some(),
     };
@@ -90,12 +92,13 @@ pub(super) fn twin(
     x: FlexTensor,
     weights: MatrixTensors<Flex>,
     bias: Maybe<Flex>,
+    delta: Maybe<Flex>,
     finish: Finish,
     residual: Maybe<Flex>,
     variant: Variant,
 ) -> FlexTensor {
     let arithmetic = arithmetic(&[weights.shape.format], variant);
-    sums(x, &weights, bias, finish, residual, arithmetic)
+    sums(x, &weights, bias, delta, finish, residual, arithmetic)
 }
 
 /// The twin in a given arithmetic.
@@ -103,6 +106,7 @@ pub(super) fn sums(
     x: FlexTensor,
     weights: &MatrixTensors<Flex>,
     bias: Maybe<Flex>,
+    delta: Maybe<Flex>,
     finish: Finish,
     residual: Maybe<Flex>,
     arithmetic: Arithmetic,
@@ -117,12 +121,16 @@ pub(super) fn sums(
                 .for_each(|(o, b)| *o += b);
         }
     }
+    let add = |out: &mut [f32], addend: &Maybe<Flex>| {
+        if let Some(addend) = addend.as_ref() {
+            out.iter_mut()
+                .zip(addend.storage::<f32>())
+                .for_each(|(o, a)| *o += a);
+        }
+    };
+    add(&mut out, &delta);
     out.iter_mut().for_each(|o| *o = finish.apply(*o));
-    if let Some(residual) = residual.as_ref() {
-        out.iter_mut()
-            .zip(residual.storage::<f32>())
-            .for_each(|(o, r)| *o += r);
-    }
+    add(&mut out, &residual);
     twin_output(out, [tokens, rows])
 }
 

@@ -1,7 +1,7 @@
 //! Matrix times the vectors of a few tokens, for decode:
-//! `out = finish(weights * norm(x) + bias) + residual`, where norm, bias and residual are optional and
-//! nothing costs a dispatch of its own. What a token gets
-//! does not depend on how many there are, to the last bit.
+//! `out = finish(weights * norm(x) + bias + delta) + residual`, where norm and addends are optional and
+//! nothing costs a dispatch of its own. What a token gets does not depend on how many there are, to the
+//! last bit.
 
 use burn::backend::flex::FlexTensor;
 use burn::{
@@ -17,21 +17,19 @@ use super::{
     matmul,
     matrix::{Matrix, MatrixShape},
     rms_norm, shader,
-    store::{Finish, Store},
+    store::{Addends, Finish, Store},
 };
 
 /// Most tokens of one launch.
 pub const MAX_TOKENS: usize = 8;
 
-/// `x` is `[tokens, cols]` with at most [`MAX_TOKENS`], `norm` `[cols]`, `bias` `[rows]`, `residual`
-/// `[tokens, rows]`; gives `[tokens, rows]`.
+/// `x` is `[tokens, cols]` with at most [`MAX_TOKENS`], `norm` `[cols]`; gives `[tokens, rows]`.
 pub fn matvec(
     x: Tensor<2>,
     norm: Option<(Tensor<1>, f32)>,
     weights: &Matrix,
-    bias: Option<Tensor<1>>,
+    addends: Addends,
     finish: Finish,
-    residual: Option<Tensor<2>>,
     variant: Variant,
 ) -> Tensor<2> {
     assert!(x.dims()[0] <= MAX_TOKENS, "a matvec of too many tokens");
@@ -41,9 +39,10 @@ pub fn matvec(
         maybe(norm),
         eps,
         weights.to_dispatch(),
-        maybe(bias),
+        maybe(addends.bias),
+        maybe(addends.delta),
         finish,
-        maybe(residual),
+        maybe(addends.residual),
         variant,
     ))
 }
@@ -129,6 +128,7 @@ pub(super) fn launch(
     eps: f32,
     weights: MatrixTensors<Cube>,
     bias: Maybe<Cube>,
+    delta: Maybe<Cube>,
     finish: Finish,
     residual: Maybe<Cube>,
     variant: Variant,
@@ -136,9 +136,11 @@ pub(super) fn launch(
     let [tokens, _] = x.shape().dims();
     let shape = weights.shape;
     let out = output(&x, [tokens, shape.rows]);
-    let (norm, bias, residual) = (norm.as_ref(), bias.as_ref(), residual.as_ref());
+    let norm = norm.as_ref();
+    let (bias, delta, residual) = (bias.as_ref(), delta.as_ref(), residual.as_ref());
     let store = Store {
         bias: bias.is_some(),
+        delta: delta.is_some(),
         finish,
         residual: residual.is_some(),
     };
@@ -147,7 +149,7 @@ pub(super) fn launch(
     if shape.format.has_scales() {
         buffers.push(&weights.scales);
     }
-    buffers.extend(norm.into_iter().chain(bias).chain(residual));
+    buffers.extend([norm, bias, delta, residual].into_iter().flatten());
     kernel.launch(&buffers, workgroups(shape.rows, variant));
     out
 }
@@ -159,6 +161,7 @@ pub(super) fn twin(
     eps: f32,
     weights: MatrixTensors<Flex>,
     bias: Maybe<Flex>,
+    delta: Maybe<Flex>,
     finish: Finish,
     residual: Maybe<Flex>,
     variant: Variant,
@@ -168,5 +171,5 @@ pub(super) fn twin(
         Maybe::None => x,
     };
     let arithmetic = variant.matvec.on(&[weights.shape.format]);
-    matmul::sums(x, &weights, bias, finish, residual, arithmetic)
+    matmul::sums(x, &weights, bias, delta, finish, residual, arithmetic)
 }

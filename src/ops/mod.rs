@@ -46,5 +46,5 @@ pub use activation::Activation;
 pub use arithmetic::Arithmetic;
 pub use backend::write_words;
 pub use kernel::{Kernel, Variant, collect, launches};
-pub use store::Finish;
+pub use store::{Addends, Finish};
 pub use tile::MAX_SMALL_TOKENS;

@@ -4,7 +4,7 @@
 use burn::tensor::{DType, Tensor};
 
 use super::{
-    Arithmetic, Finish, Variant,
+    Addends, Arithmetic, Finish, Variant,
     matmul::matmul,
     matrix::{Format, Matrix, MatrixShape},
     matvec::{MAX_TOKENS, matvec},
@@ -137,12 +137,13 @@ impl Bench<'_> {
             MATMUL_LAUNCHES
         };
         let sizes_bytes = [tokens * rows * 4];
+        let none = Addends::default;
         let graph = Graph::record(gpu, &sizes_bytes, || {
             for _ in 0..launches {
                 if tokens <= MAX_TOKENS {
-                    matvec(x.clone(), None, matrix, None, Finish::Plain, None, variant);
+                    matvec(x.clone(), None, matrix, none(), Finish::Plain, variant);
                 } else {
-                    matmul(x.clone(), matrix, None, Finish::Plain, None, variant);
+                    matmul(x.clone(), matrix, none(), Finish::Plain, variant);
                 }
             }
         });

@@ -6,7 +6,7 @@ use futures_util::future::join;
 use serde::Deserialize;
 
 use super::{
-    Activation, Arithmetic, Finish, Kernel, Variant,
+    Activation, Addends, Arithmetic, Finish, Kernel, Variant,
     attention::{AttentionShape, attention},
     attention_split::{self, attention_split},
     barriers::barrier_us,
@@ -381,7 +381,11 @@ fn products(device: &Device, format: Format, tokens: usize, variant: Variant) ->
     let vector = |n, step| Tensor::<1>::from_data(TensorData::new(wave(n, step), [n]), device);
     let (x, norm) = (rows(tokens, cols, 0.3, device), vector(cols, 0.7));
     let (bias, residual) = (vector(ROWS, 1.1), rows(tokens, ROWS, 1.3, device));
-    let (bias, residual) = (Some(bias), Some(residual));
+    let addends = Addends {
+        bias: Some(bias),
+        delta: None,
+        residual: Some(residual),
+    };
     let (weights, up) = (matrix(), matrix());
     if tokens <= MAX_TOKENS {
         let norm = (norm, 1e-5);
@@ -390,17 +394,24 @@ fn products(device: &Device, format: Format, tokens: usize, variant: Variant) ->
                 x.clone(),
                 Some(norm.clone()),
                 &weights,
-                bias,
+                addends,
                 Finish::Plain,
-                residual,
                 variant,
             ),
-            gated_matvec(x, Some(norm), &weights, &up, Activation::Silu, variant),
+            gated_matvec(
+                x,
+                Some(norm),
+                &weights,
+                &up,
+                None,
+                Activation::Silu,
+                variant,
+            ),
         ]
     } else {
         [
-            matmul(x.clone(), &weights, bias, Finish::Plain, residual, variant),
-            gated_matmul(x, &weights, &up, Activation::Silu, variant),
+            matmul(x.clone(), &weights, addends, Finish::Plain, variant),
+            gated_matmul(x, &weights, &up, None, Activation::Silu, variant),
         ]
     }
 }

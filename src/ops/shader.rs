@@ -105,6 +105,14 @@ pub mod finish {
     pub const SOFT_CAP: &str = include_str!("../../shaders/shared/finish/soft_cap.wgsl");
 }
 
+/// What the products of gate and up come to.
+pub mod gated {
+    /// As they are.
+    pub const PLAIN: &str = include_str!("../../shaders/shared/gated/plain.wgsl");
+    /// With what adapters add.
+    pub const DELTA: &str = include_str!("../../shaders/shared/gated/delta.wgsl");
+}
+
 /// What a matvec reads.
 pub mod matvec_input {
     /// The inputs as they are.
@@ -175,14 +183,21 @@ pub mod sample {
 
 /// What happens to a result.
 pub mod store {
-    /// Nothing.
-    pub const PLAIN: &str = include_str!("../../shaders/shared/store/plain.wgsl");
-    /// Plus a bias.
+    /// All that happens, in its order; below, what each addend comes to where it is there and where
+    /// it is not.
+    pub const STORE: &str = include_str!("../../shaders/shared/store/store.wgsl");
+    /// A bias.
     pub const BIAS: &str = include_str!("../../shaders/shared/store/bias.wgsl");
-    /// Plus the residual stream.
+    /// No bias.
+    pub const NO_BIAS: &str = include_str!("../../shaders/shared/store/no_bias.wgsl");
+    /// What adapters add.
+    pub const DELTA: &str = include_str!("../../shaders/shared/store/delta.wgsl");
+    /// Nothing of adapters.
+    pub const NO_DELTA: &str = include_str!("../../shaders/shared/store/no_delta.wgsl");
+    /// The residual stream.
     pub const RESIDUAL: &str = include_str!("../../shaders/shared/store/residual.wgsl");
-    /// Plus both.
-    pub const BIAS_RESIDUAL: &str = include_str!("../../shaders/shared/store/bias_residual.wgsl");
+    /// No residual stream.
+    pub const NO_RESIDUAL: &str = include_str!("../../shaders/shared/store/no_residual.wgsl");
 }
 
 /// The sums of a tile of a matmul.

@@ -1,4 +1,6 @@
-//! What happens to a product before it is written: a bias, a finish, the residual stream.
+//! What happens to a product before it is written: a bias, what adapters add, a finish, the residual stream.
+
+use burn::tensor::Tensor;
 
 use super::{activation::Activation, kernel::Kernel, shader};
 
@@ -51,11 +53,24 @@ impl Finish {
     }
 }
 
+/// What is added to a product.
+#[derive(Debug, Clone, Default)]
+pub struct Addends {
+    /// `[rows]`, before the finish.
+    pub bias: Option<Tensor<1>>,
+    /// `[tokens, rows]`, before the finish: what adapters make of the inputs.
+    pub delta: Option<Tensor<2>>,
+    /// `[tokens, rows]`, after the finish: the residual stream.
+    pub residual: Option<Tensor<2>>,
+}
+
 /// What a kernel does with a product.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Store {
     /// It adds a bias.
     pub bias: bool,
+    /// It adds what adapters make of the inputs.
+    pub delta: bool,
     /// What it does then.
     pub finish: Finish,
     /// It adds the residual stream.
@@ -63,21 +78,24 @@ pub struct Store {
 }
 
 impl Store {
-    /// Declares the bindings of bias and residual, and adds the modules.
+    /// Declares the bindings of the addends, and adds the modules.
     pub(super) fn modules(self, mut kernel: Kernel) -> Kernel {
-        if self.bias {
-            kernel = kernel.binding("bias");
+        use shader::store;
+        for (name, is_added, with, without) in [
+            ("bias", self.bias, store::BIAS, store::NO_BIAS),
+            ("delta", self.delta, store::DELTA, store::NO_DELTA),
+            (
+                "residual",
+                self.residual,
+                store::RESIDUAL,
+                store::NO_RESIDUAL,
+            ),
+        ] {
+            kernel = match is_added {
+                true => kernel.binding(name).module(with),
+                false => kernel.module(without),
+            };
         }
-        if self.residual {
-            kernel = kernel.binding("residual");
-        }
-        self.finish
-            .modules(kernel)
-            .module(match (self.bias, self.residual) {
-                (false, false) => shader::store::PLAIN,
-                (true, false) => shader::store::BIAS,
-                (false, true) => shader::store::RESIDUAL,
-                (true, true) => shader::store::BIAS_RESIDUAL,
-            })
+        self.finish.modules(kernel).module(store::STORE)
     }
 }

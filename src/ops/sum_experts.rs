@@ -12,6 +12,7 @@ use super::{
     backend::{Ops, output, twin_output},
     kernel::Kernel,
     shader,
+    store::Store,
 };
 
 const WORKGROUP: usize = 64;
@@ -28,17 +29,18 @@ pub fn sum_experts(products: Tensor<2>, shares: Tensor<2>, residual: Tensor<2>) 
 
 /// The composed kernel.
 pub fn kernel(rows: usize, used: usize) -> Kernel {
-    Kernel::new("sum_experts")
+    let kernel = Kernel::new("sum_experts")
         .binding("products")
         .binding("shares")
-        .binding("residual")
         .binding("out")
         .constant("ROWS", rows)
         .constant("USED", used)
-        .constant("WORKGROUP", WORKGROUP)
-        .module(shader::finish::PLAIN)
-        .module(shader::store::RESIDUAL)
-        .module(shader::kernel::SUM_EXPERTS)
+        .constant("WORKGROUP", WORKGROUP);
+    let store = Store {
+        residual: true,
+        ..Store::default()
+    };
+    store.modules(kernel).module(shader::kernel::SUM_EXPERTS)
 }
 
 pub(super) fn launch(products: CubeTensor, shares: CubeTensor, residual: CubeTensor) -> CubeTensor {
@@ -46,7 +48,7 @@ pub(super) fn launch(products: CubeTensor, shares: CubeTensor, residual: CubeTen
     let [_, used] = shares.shape().dims();
     let out = output(&products, [tokens, rows]);
     kernel(rows, used).launch(
-        &[&products, &shares, &residual, &out],
+        &[&products, &shares, &out, &residual],
         [rows.div_ceil(WORKGROUP) as u32, tokens as u32, 1],
     );
     out

@@ -2,7 +2,7 @@
 
 use burn::tensor::Device;
 use inpage::ops::{
-    Activation, Finish, MAX_SMALL_TOKENS, Variant,
+    Activation, Addends, Finish, MAX_SMALL_TOKENS, Variant,
     embedding::embedding,
     gated_matmul::gated_matmul,
     gated_matvec::gated_matvec,
@@ -49,6 +49,15 @@ fn activation(format: Format) -> Activation {
     }
 }
 
+/// Whether gate and up get something added: pipelines take time.
+fn deltas(format: Format, rows: usize) -> &'static [bool] {
+    match (rows, is_thorough(format)) {
+        (37, true) => &[false, true],
+        (37, false) => &[true],
+        _ => &[false],
+    }
+}
+
 #[test]
 fn matvec_equals_its_twin() {
     let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(3));
@@ -59,25 +68,27 @@ fn matvec_equals_its_twin() {
                 let [on_gpu, on_cpu] =
                     matrices(format, rows, cols, &mut noise, [gpu.device(), &cpu]);
                 let (x, norm) = (noise.floats(cols), noise.floats(cols));
-                let (bias, residual) = (noise.floats(rows), noise.floats(rows));
-                // Every combination at one size, all at once at the others: pipelines take time.
-                for extras in if rows == 130 && format == Format::Q8_0 {
-                    0..8
+                let [bias, delta, residual] = [(); 3].map(|()| noise.floats(rows));
+                // Alone and in company at one size, all at once at the others: pipelines take time.
+                for &extras in if rows == 130 && format == Format::Q8_0 {
+                    &[0, 1, 2, 4, 8, 7, 10, 12, 15][..]
                 } else {
-                    7..8
+                    &[15]
                 } {
                     let run = |device: &Device, weights: &Matrix| {
                         let norm = (extras & 1 != 0).then(|| (tensor(&norm, [cols], device), 1e-5));
-                        let bias = (extras & 2 != 0).then(|| tensor(&bias, [rows], device));
-                        let residual =
-                            (extras & 4 != 0).then(|| tensor(&residual, [1, rows], device));
+                        let row = |values: &[f32]| tensor(values, [1, rows], device);
+                        let addends = Addends {
+                            bias: (extras & 2 != 0).then(|| tensor(&bias, [rows], device)),
+                            delta: (extras & 8 != 0).then(|| row(&delta)),
+                            residual: (extras & 4 != 0).then(|| row(&residual)),
+                        };
                         values(matvec(
                             tensor(&x, [1, cols], device),
                             norm,
                             weights,
-                            bias,
+                            addends,
                             finish(extras),
-                            residual,
                             variant,
                         ))
                     };
@@ -108,28 +119,32 @@ fn gated_matvec_equals_its_twin() {
                 let [up_gpu, up_cpu] =
                     matrices(format, rows, cols, &mut noise, [gpu.device(), &cpu]);
                 let (x, norm) = (noise.floats(cols), noise.floats(cols));
-                let run = |device: &Device, gate: &Matrix, up: &Matrix| {
-                    let norm = (tensor(&norm, [cols], device), 1e-5);
-                    values(gated_matvec(
-                        tensor(&x, [1, cols], device),
-                        Some(norm),
-                        gate,
-                        up,
-                        activation(format),
-                        variant,
-                    ))
-                };
-                let (a, b) = (
-                    run(gpu.device(), &gate_gpu, &up_gpu),
-                    run(&cpu, &gate_cpu, &up_cpu),
-                );
-                assert_near(
-                    &format!("gated_matvec {format:?} {rows}x{cols}"),
-                    &a,
-                    &b,
-                    variant.matvec,
-                    2e-4,
-                );
+                let delta = noise.floats(2 * rows);
+                for &has_delta in deltas(format, rows) {
+                    let run = |device: &Device, gate: &Matrix, up: &Matrix| {
+                        let norm = (tensor(&norm, [cols], device), 1e-5);
+                        values(gated_matvec(
+                            tensor(&x, [1, cols], device),
+                            Some(norm),
+                            gate,
+                            up,
+                            has_delta.then(|| tensor(&delta, [1, 2 * rows], device)),
+                            activation(format),
+                            variant,
+                        ))
+                    };
+                    let (a, b) = (
+                        run(gpu.device(), &gate_gpu, &up_gpu),
+                        run(&cpu, &gate_cpu, &up_cpu),
+                    );
+                    assert_near(
+                        &format!("gated_matvec {format:?} {rows}x{cols}, delta {has_delta}"),
+                        &a,
+                        &b,
+                        variant.matvec,
+                        2e-4,
+                    );
+                }
             }
         }
     }
@@ -153,22 +168,25 @@ fn matvec_gives_a_token_the_same_in_any_company() {
             let [up_gpu, up_cpu] = matrices(format, rows, cols, &mut noise, [gpu.device(), &cpu]);
             let (x, norm) = (noise.floats(MAX_TOKENS * cols), noise.floats(cols));
             let (bias, residual) = (noise.floats(rows), noise.floats(MAX_TOKENS * rows));
+            let delta = noise.floats(MAX_TOKENS * 2 * rows);
             let run = |device: &Device, [gate, up]: [&Matrix; 2], from: usize, tokens: usize| {
                 let part = |values: &[f32], width: usize| {
                     let values = &values[from * width..(from + tokens) * width];
                     tensor(values, [tokens, width], device)
                 };
                 let norm = (tensor(&norm, [cols], device), 1e-5);
-                let bias = Some(tensor(&bias, [rows], device));
-                let residual = Some(part(&residual, rows));
+                let addends = Addends {
+                    bias: Some(tensor(&bias, [rows], device)),
+                    delta: Some(part(&delta, rows)),
+                    residual: Some(part(&residual, rows)),
+                };
                 let x = part(&x, cols);
                 let plain = matvec(
                     x.clone(),
                     Some(norm.clone()),
                     gate,
-                    bias,
+                    addends,
                     Finish::Plain,
-                    residual,
                     variant,
                 );
                 [
@@ -178,6 +196,7 @@ fn matvec_gives_a_token_the_same_in_any_company() {
                         Some(norm),
                         gate,
                         up,
+                        Some(part(&delta, 2 * rows)),
                         Activation::Silu,
                         variant,
                     )),
@@ -227,22 +246,25 @@ fn matmul_equals_its_twin() {
                 let [on_gpu, on_cpu] =
                     matrices(format, rows, cols, &mut noise, [gpu.device(), &cpu]);
                 let x = noise.floats(tokens * cols);
-                let (bias, residual) = (noise.floats(rows), noise.floats(tokens * rows));
-                for extras in if tokens == 33 && format == Format::Q4_0 {
-                    0..4
+                let bias = noise.floats(rows);
+                let [delta, residual] = [(); 2].map(|()| noise.floats(tokens * rows));
+                for extras in if rows == 130 && format == Format::Q4_0 {
+                    0..8
                 } else {
-                    3..4
+                    7..8
                 } {
                     let run = |device: &Device, weights: &Matrix| {
-                        let bias = (extras & 1 != 0).then(|| tensor(&bias, [rows], device));
-                        let residual =
-                            (extras & 2 != 0).then(|| tensor(&residual, [tokens, rows], device));
+                        let all = |values: &[f32]| tensor(values, [tokens, rows], device);
+                        let addends = Addends {
+                            bias: (extras & 1 != 0).then(|| tensor(&bias, [rows], device)),
+                            delta: (extras & 4 != 0).then(|| all(&delta)),
+                            residual: (extras & 2 != 0).then(|| all(&residual)),
+                        };
                         values(matmul(
                             tensor(&x, [tokens, cols], device),
                             weights,
-                            bias,
+                            addends,
                             finish(extras),
-                            residual,
                             variant,
                         ))
                     };
@@ -275,10 +297,10 @@ fn matmul_gives_a_token_the_same_in_any_tile() {
             let x = noise.floats(many * cols);
             let run = |tokens: usize, variant: Variant| {
                 let x = tensor(&x[..tokens * cols], [tokens, cols], device);
-                let plain = matmul(x.clone(), &gate, None, Finish::Plain, None, variant);
+                let plain = matmul(x.clone(), &gate, Addends::default(), Finish::Plain, variant);
                 [
                     plain,
-                    gated_matmul(x, &gate, &up, Activation::Silu, variant),
+                    gated_matmul(x, &gate, &up, None, Activation::Silu, variant),
                 ]
                 .map(values)
             };
@@ -315,26 +337,32 @@ fn gated_matmul_equals_its_twin() {
                 (gate_gpu.clone(), gate_cpu.clone())
             };
             let x = noise.floats(tokens * cols);
-            let run = |device: &Device, gate: &Matrix, up: &Matrix| {
-                values(gated_matmul(
-                    tensor(&x, [tokens, cols], device),
-                    gate,
-                    up,
-                    activation(format),
-                    variant,
-                ))
-            };
-            let (a, b) = (
-                run(gpu.device(), &gate_gpu, &up_gpu),
-                run(&cpu, &gate_cpu, &up_cpu),
-            );
-            assert_near(
-                &format!("gated_matmul {format:?} {rows}x{cols} {variant:?}"),
-                &a,
-                &b,
-                variant.matmul,
-                2e-4,
-            );
+            let delta = noise.floats(tokens * 2 * rows);
+            for &has_delta in deltas(format, rows) {
+                let run = |device: &Device, gate: &Matrix, up: &Matrix| {
+                    values(gated_matmul(
+                        tensor(&x, [tokens, cols], device),
+                        gate,
+                        up,
+                        has_delta.then(|| tensor(&delta, [tokens, 2 * rows], device)),
+                        activation(format),
+                        variant,
+                    ))
+                };
+                let (a, b) = (
+                    run(gpu.device(), &gate_gpu, &up_gpu),
+                    run(&cpu, &gate_cpu, &up_cpu),
+                );
+                assert_near(
+                    &format!(
+                        "gated_matmul {format:?} {rows}x{cols} {variant:?}, delta {has_delta}"
+                    ),
+                    &a,
+                    &b,
+                    variant.matmul,
+                    2e-4,
+                );
+            }
         }
     }
 }

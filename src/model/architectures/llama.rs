@@ -11,6 +11,7 @@ const NEOX: &str = "rope.neox";
 pub(super) fn configure(keys: &Keys, config: &mut ModelConfig) -> Result<()> {
     // Converters to GGUF reorder the rows of queries and keys, so that pairs are neighbours.
     if let Some(rope) = config.rope_mut() {
+        rope.gguf_neox = false;
         rope.neox = keys.bool_or(NEOX, false)?;
     }
     if keys.size_or_zero("expert_count")?.is_some() {

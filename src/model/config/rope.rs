@@ -15,6 +15,8 @@ pub struct Rope {
     pub local_base: Option<f32>,
     /// Rotated pairs are half of `dims` apart, not neighbours.
     pub neox: bool,
+    /// They are in the GGUF files of the architecture, whatever this checkpoint has.
+    pub gguf_neox: bool,
     /// First elements of each head that are rotated; even.
     pub dims: usize,
     /// Scaling to contexts longer than that of the training.
@@ -71,6 +73,7 @@ impl Rope {
             base: keys.positive_or("rope.freq_base", 10_000.0)?,
             local_base: keys.positive("rope.freq_base_swa")?,
             neox: true,
+            gguf_neox: true,
             dims: keys.size_or("rope.dimension_count", head_dim)?,
             scaling: Scaling::read(keys)?,
         })
@@ -177,6 +180,7 @@ mod tests {
             base: 10_000.0,
             local_base: None,
             neox: true,
+            gguf_neox: true,
             dims: 8,
             scaling,
         }

@@ -48,6 +48,15 @@ pub(super) async fn read<F: ModelFiles>(
     ConvertedSource::new(source, metadata, recipes)
 }
 
+/// GGUF's name of a checkpoint's tensor, if it is a tensor of its own there.
+///
+/// # Errors
+/// [`Error::UnsupportedModel`] naming a tensor that has none.
+pub(super) fn gguf_name(architecture: &str, name: &str) -> Result<Option<String>> {
+    let Place { name, expert, .. } = names::place(architecture, name)?;
+    Ok(expert.is_none().then_some(name))
+}
+
 /// What each tensor is made of, in the order of the stored ones.
 fn recipes(
     config: &Config,

@@ -15,7 +15,7 @@ pub(super) fn matrix_shape(tensor: &TensorInfo) -> MatrixShape {
 }
 
 /// The kernels' name of a type.
-pub(super) fn format_of(ty: TensorType) -> Format {
+pub(in crate::model) fn format_of(ty: TensorType) -> Format {
     match ty {
         TensorType::F32 => Format::F32,
         TensorType::F16 => Format::F16,
@@ -75,7 +75,7 @@ impl DeviceBytes {
 }
 
 /// Lays rows of a file out for the kernels, a part at a time.
-pub(super) struct Layout {
+pub(in crate::model) struct Layout {
     shape: MatrixShape,
     quants_at: usize,
     scales_at: usize,
@@ -84,7 +84,7 @@ pub(super) struct Layout {
 }
 
 /// Words of a matrix and where they belong.
-pub(super) struct Part {
+pub(in crate::model) struct Part {
     quants_at: usize,
     quants: Vec<u32>,
     scales_at: usize,
@@ -93,14 +93,14 @@ pub(super) struct Part {
 
 impl Part {
     /// Writes them there.
-    pub(super) fn write(self, matrix: Matrix) -> Matrix {
+    pub(in crate::model) fn write(self, matrix: Matrix) -> Matrix {
         matrix.write(self.quants_at, self.quants, self.scales_at, self.scales)
     }
 }
 
 impl Layout {
     /// Nothing yet.
-    pub(super) fn new(shape: MatrixShape) -> Self {
+    pub(in crate::model) fn new(shape: MatrixShape) -> Self {
         Self {
             shape,
             quants_at: 0,
@@ -110,7 +110,7 @@ impl Layout {
     }
 
     /// The next rows; unquantized ones are padded with zeros to whole blocks.
-    pub(super) fn add(&mut self, ty: TensorType, bytes: &[u8]) -> Part {
+    pub(in crate::model) fn add(&mut self, ty: TensorType, bytes: &[u8]) -> Part {
         let shape = self.shape;
         let mut quants = Vec::new();
         if shape.cols.is_multiple_of(BLOCK_COLS) {

@@ -4,11 +4,13 @@ mod layout;
 mod modules;
 mod tensors;
 
+use std::collections::BTreeMap;
+
 use burn::tensor::Device;
 use serde::{Deserialize, Deserializer, de::Error as _};
 
-pub(super) use self::layout::DeviceBytes;
-use self::{layout::format_of, modules::Loader, tensors::check_tensors};
+pub(super) use self::layout::{DeviceBytes, Layout, format_of};
+use self::{modules::Loader, tensors::check_tensors};
 use super::{
     Compute, ModelConfig, Quantize, Transformer, decoder::Decoder, kv_reservation::KvReservation,
 };
@@ -65,6 +67,8 @@ fn at_least_one<'de, D: Deserializer<'de>>(value: D) -> Result<Option<usize>, D:
 pub(super) struct Plan {
     /// The hyperparameters.
     pub(super) config: ModelConfig,
+    /// Columns and rows of its matrices, by the file's names.
+    pub(super) matrices: BTreeMap<String, [usize; 2]>,
     /// Its keys and values.
     pub(super) reservation: KvReservation,
     /// Largest part of a buffer that kernels see.
@@ -99,7 +103,12 @@ pub(super) fn plan(gguf: &Gguf, options: LoadOptions, max_binding_bytes: u64) ->
     let config = ModelConfig::from_gguf(gguf)?;
     check_tensors(gguf, &config, max_binding_bytes)?;
     let reservation = KvReservation::new(options, &config, max_binding_bytes)?;
+    let matrices = gguf.tensors.iter().filter_map(|tensor| {
+        let shape: [u64; 2] = tensor.shape[..].try_into().ok()?;
+        Some((tensor.name.clone(), shape.map(|n| n as usize)))
+    });
     Ok(Plan {
+        matrices: matrices.collect(),
         config,
         reservation,
         max_binding_bytes,

@@ -237,6 +237,7 @@ impl<'a, S: ByteSource> Loader<'a, S> {
                     ffn_norm,
                     ffn_gate,
                     ffn_up,
+                    low_rank: None,
                     ffn_down: self.linear(&name("ffn_down")).await?,
                     join: self.join(&name("post_ffw_norm")).await?,
                     activation,
@@ -287,6 +288,7 @@ impl<'a, S: ByteSource> Loader<'a, S> {
         Linear {
             weight,
             bias,
+            low_rank: None,
             variant: Variant::PORTABLE,
         }
     }

@@ -8,12 +8,14 @@ use super::{BATCH_ROWS, CHOSEN_IDS, Steps, ids_of, upload, warm_rows};
 use crate::{
     Result,
     device::{Gpu, Graph},
-    model::{Compute, decoder::Decoder, load::Plan},
+    model::{Compute, decoder::Decoder},
     ops::{
         Kernel, Variant,
         argmax::argmax,
         attention_split::{self, partial_elements},
-        collect, launches,
+        collect,
+        kv_memory::KvMemory,
+        launches,
         step::Step,
     },
 };
@@ -22,13 +24,11 @@ use crate::{
 /// hold.
 pub fn first_kernels(
     decoder: &Decoder,
-    plan: &Plan,
+    kv: &[KvMemory],
     variant: Variant,
     device: &Device,
 ) -> Vec<Kernel> {
-    // Nothing runs: all layers may share one.
-    let kv = plan.reservation.memory(device);
-    let mut kv = vec![kv; decoder.blocks.len()];
+    let mut kv = kv.to_vec();
     let mut step = Step::new(1, 1, device);
     let mut chosen = Some(upload(&[0; CHOSEN_IDS], device));
     collect(|| {
@@ -115,7 +115,11 @@ impl Steps {
         let ids = ids.expect("put back by every op that takes it");
         let (decoder, step) = (&self.decoder, &self.step);
         let body_sizes = self.body_sizes(rows);
-        let logits_sizes = |rows: usize| [4 * rows * self.widths[0], 4 * rows * self.vocab];
+        let logits_sizes = |rows: usize| {
+            let mut sizes = vec![4 * rows * self.widths[0], 4 * rows * self.vocab];
+            sizes.extend(self.delta_sizes(rows));
+            sizes
+        };
         let body = Graph::record(gpu, &body_sizes, || {
             let mut kv = self.kv.clone();
             decoder.forward(ids.clone(), &mut kv, step)
@@ -175,6 +179,7 @@ impl Steps {
     /// Sizes in bytes of the tensors of a step without logits.
     fn body_sizes(&self, rows: usize) -> Vec<usize> {
         let mut sizes = self.widths.map(|width| 4 * rows * width).to_vec();
+        sizes.extend(self.delta_sizes(rows));
         let inner = self.decoder.blocks.iter();
         let inner = inner.flat_map(|block| block.feed_forward.sizes_bytes(rows));
         sizes.extend(inner.collect::<BTreeSet<usize>>());

@@ -3,10 +3,11 @@
 
 mod graphs;
 mod greedy;
+mod readapt;
 mod sampled;
 mod scratch;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use burn::tensor::{DType, Device, Int, Tensor, TensorData, Transaction};
 
@@ -57,6 +58,8 @@ pub(super) struct Steps {
     kv: Vec<KvMemory>,
     /// Elements of a row of each of the step's tensors but the logits.
     widths: [usize; 5],
+    /// The same of the tensors that adapters make.
+    delta_widths: BTreeSet<usize>,
     vocab: usize,
     step: Step,
     /// Token ids of a step, per number of rows: what its graph reads.
@@ -74,6 +77,8 @@ pub(super) struct Steps {
     sampled: BTreeMap<usize, Graph<()>>,
     /// Per number of rows: whole sampled steps.
     sampled_steps: BTreeMap<usize, DecodeGraphs>,
+    /// Texts of kernels that need not be compiled ahead again when adapters change.
+    compiled: BTreeSet<String>,
 }
 
 impl Steps {
@@ -89,6 +94,7 @@ impl Steps {
         Steps {
             kv: config.layers.iter().map(kv).collect(),
             widths: scratch::widths(config),
+            delta_widths: BTreeSet::new(),
             vocab: config.token_ids,
             step: Step::new(MAX_TOKENS, MAX_BATCH * reservation.pages, device),
             ids: BTreeMap::new(),
@@ -100,6 +106,7 @@ impl Steps {
             slots: None,
             sampled: BTreeMap::new(),
             sampled_steps: BTreeMap::new(),
+            compiled: BTreeSet::new(),
             decoder,
             compute,
         }
@@ -107,6 +114,10 @@ impl Steps {
 
     pub fn compute(&self) -> &Compute {
         &self.compute
+    }
+
+    pub fn decoder(&self) -> &Decoder {
+        &self.decoder
     }
 
     /// Dispatches of a greedy step; 0 before it is recorded.

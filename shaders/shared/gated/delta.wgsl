@@ -1,0 +1,7 @@
+// The product of a row of up with its activated gate, both with what adapters make of the inputs.
+@group(0) @binding(B_delta) var<storage, read> delta: array<f32>; // [tokens, gates | ups, ROWS]
+
+fn gated(token: u32, row: u32, gate: f32, up: f32) -> f32 {
+    let at = token * 2u * ROWS + row;
+    return activate(gate + delta[at]) * (up + delta[at + ROWS]);
+}

@@ -1,8 +1,0 @@
-// Writes a result plus its row's bias and the residual stream. `at` indexes [tokens, ROWS].
-@group(0) @binding(B_out) var<storage, read_write> out: array<f32>;
-@group(0) @binding(B_bias) var<storage, read> bias: array<f32>; // [ROWS]
-@group(0) @binding(B_residual) var<storage, read> residual: array<f32>;
-
-fn store(at: u32, row: u32, value: f32) {
-    out[at] = finish(value + bias[row]) + residual[at];
-}

@@ -1,0 +1,6 @@
+// Adds what adapters make of the inputs.
+@group(0) @binding(B_delta) var<storage, read> delta: array<f32>; // [tokens, ROWS]
+
+fn add_delta(at: u32, value: f32) -> f32 {
+    return value + delta[at];
+}

@@ -1,6 +1,0 @@
-// Writes a result as it is. `at` indexes out [tokens, ROWS].
-@group(0) @binding(B_out) var<storage, read_write> out: array<f32>;
-
-fn store(at: u32, row: u32, value: f32) {
-    out[at] = finish(value);
-}

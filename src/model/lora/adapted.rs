@@ -1,0 +1,221 @@
+//! A decoder with adapters: what they are for is checked before a byte of their tensors is read.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use burn::tensor::Device;
+
+use super::{
+    Adapter, LowRank, Pair, RowOrder, shown,
+    targets::{OUTPUT, Target, targets},
+};
+use crate::{
+    Error, Result,
+    model::{
+        config::ModelConfig,
+        decoder::Decoder,
+        load::{Layout, format_of},
+    },
+    ops::matrix::{BLOCK_COLS, Matrix, MatrixShape},
+    weights::{ByteSource, JoinedSource, TensorInfo, TensorType, dequantize},
+};
+
+/// A rank has kernels' vectors of this many elements.
+const RANK_MULTIPLE: usize = 4;
+
+/// What adapters are set on.
+pub(in crate::model) struct Base<'a> {
+    pub(in crate::model) decoder: &'a Decoder,
+    pub(in crate::model) config: &'a ModelConfig,
+    /// Columns and rows of the matrices of the model's file.
+    pub(in crate::model) matrices: &'a BTreeMap<String, [usize; 2]>,
+    pub(in crate::model) device: &'a Device,
+    /// Largest part of a buffer that kernels see.
+    pub(in crate::model) max_binding_bytes: u64,
+}
+
+/// A decoder with other adapters.
+pub(in crate::model) struct Adapted {
+    pub(in crate::model) decoder: Decoder,
+    /// Elements of a row of each of the tensors that adapters make, but for those as wide as logits.
+    pub(in crate::model) widths: BTreeSet<usize>,
+}
+
+/// A pair in the product that it adds to.
+struct Placed<'a, S> {
+    pair: &'a Pair,
+    source: &'a JoinedSource<S>,
+    /// What its product is multiplied by in all.
+    scale: f32,
+    order: RowOrder,
+}
+
+/// The decoder with exactly these adapters, each multiplied by its scale.
+///
+/// # Errors
+/// [`Error::UnsupportedModel`], [`Error::InvalidModelFile`] and [`Error::OutOfMemory`] naming the file
+/// and the tensor that does not fit, before any is read; what their sources fail with.
+pub(in crate::model) async fn adapted<S: ByteSource>(
+    base: &Base<'_>,
+    adapters: &[(&Adapter<S>, f32)],
+) -> Result<Adapted> {
+    let mut decoder = base.decoder.clone();
+    let mut targets = targets(&mut decoder, base.matrices);
+    let known: BTreeSet<String> = targets
+        .iter()
+        .flat_map(|target| target.parts.iter().map(|part| part.name.clone()))
+        .collect();
+    let mut placed: BTreeMap<String, Vec<Placed<S>>> = BTreeMap::new();
+    for &(adapter, scale) in adapters {
+        for pair in &adapter.pairs {
+            let name = adapter.target_name(pair, base.config)?;
+            if !known.contains(&name) {
+                return Err(adapter.not_adaptable(&pair.target));
+            }
+            base.check(adapter, pair, &name)?;
+            if scale != 0.0 {
+                placed.entry(name).or_default().push(Placed {
+                    pair,
+                    source: &adapter.source,
+                    scale: scale * pair.scale,
+                    order: adapter.row_order(base.config),
+                });
+            }
+        }
+    }
+    for target in &targets {
+        let bytes =
+            4 * target.rows as u64 * rank(target, &placed).next_multiple_of(BLOCK_COLS) as u64;
+        if bytes > base.max_binding_bytes {
+            return Err(Error::OutOfMemory(format!(
+                "the adapters of {} take {bytes} bytes together, and this device's kernels see {} \
+                 at most",
+                target.parts[0].name, base.max_binding_bytes
+            )));
+        }
+    }
+    let mut widths = BTreeSet::new();
+    for target in &mut targets {
+        let low_rank = low_rank(target, &placed, base.device).await?;
+        if let Some(low_rank) = &low_rank {
+            widths.insert(low_rank.down.shape.rows);
+            if target.parts[0].name != OUTPUT {
+                widths.insert(low_rank.up.shape.rows);
+            }
+        }
+        *target.low_rank = low_rank;
+    }
+    Ok(Adapted { decoder, widths })
+}
+
+impl Base<'_> {
+    /// Whether a pair has the shape of the tensor `name`.
+    fn check<S>(&self, adapter: &Adapter<S>, pair: &Pair, name: &str) -> Result<()> {
+        // A tied model's output matrix is its embeddings.
+        let matrix = self.matrices.get(name);
+        let matrix = matrix.or_else(|| self.matrices.get("token_embd.weight"));
+        let [cols, rows] = *matrix.ok_or_else(|| Error::Internal(format!("no matrix {name}")))?;
+        if [pair.cols(), pair.rows()] != [cols as u64, rows as u64] {
+            return Err(Error::UnsupportedModel(format!(
+                "{}: an adapter of {} to {} elements for the tensor {}, which takes {cols} to {rows}",
+                adapter.file,
+                pair.cols(),
+                pair.rows(),
+                shown(&pair.target),
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// The rank of all adapters of a product together.
+fn rank<S>(target: &Target<'_>, placed: &BTreeMap<String, Vec<Placed<'_, S>>>) -> usize {
+    let parts = target.parts.iter();
+    let pairs = parts.flat_map(|part| placed.get(&part.name)).flatten();
+    let rank = pairs
+        .map(|placed| placed.pair.rank() as usize)
+        .sum::<usize>();
+    rank.next_multiple_of(RANK_MULTIPLE)
+}
+
+/// Reads what is added to a product, if anything is.
+async fn low_rank<S: ByteSource>(
+    target: &Target<'_>,
+    placed: &BTreeMap<String, Vec<Placed<'_, S>>>,
+    device: &Device,
+) -> Result<Option<LowRank>> {
+    let all = target.parts.iter().flat_map(|part| {
+        let of_part = placed.get(&part.name).into_iter().flatten();
+        of_part.map(move |placed| (part, placed))
+    });
+    let all: Vec<_> = all.collect();
+    let Some((_, first)) = all.first() else {
+        return Ok(None);
+    };
+    let (rows, cols, rank) = (target.rows, target.cols, rank(target, placed));
+    // As the files have them, if they are of one type without blocks.
+    let ty = match first.pair.a.ty {
+        ty if ty.block_len() == 1 && all.iter().all(|(_, it)| it.pair.a.ty == ty) => ty,
+        _ => TensorType::F32,
+    };
+    let mut down = Vec::new();
+    let mut up = vec![0.0; rows * rank];
+    let mut column = 0;
+    for (part, placed) in all {
+        let (pair, rank_of_pair) = (placed.pair, placed.pair.rank() as usize);
+        match pair.a.ty == ty {
+            true => down.extend(placed.bytes(&pair.a).await?),
+            false => down.extend(le_bytes(&placed.floats(&pair.a).await?)),
+        }
+        let mut b = placed.floats(&pair.b).await?;
+        if let Some(heads) = part.heads {
+            b = placed.order.apply(b, heads, rank_of_pair);
+        }
+        // Rows that stand for no token get no logits.
+        let rows = up.chunks_exact_mut(rank).skip(part.first_row);
+        for (to, from) in rows.zip(b.chunks_exact(rank_of_pair)) {
+            let to = &mut to[column..][..rank_of_pair];
+            to.iter_mut()
+                .zip(from)
+                .for_each(|(to, from)| *to = placed.scale * from);
+        }
+        column += rank_of_pair;
+    }
+    down.resize(rank * cols * ty.block_bytes(), 0);
+    Ok(Some(LowRank {
+        down: matrix(ty, &down, [rank, cols], device),
+        up: matrix(TensorType::F32, &le_bytes(&up), [rows, rank], device),
+    }))
+}
+
+impl<S: ByteSource> Placed<'_, S> {
+    async fn bytes(&self, tensor: &TensorInfo) -> Result<Vec<u8>> {
+        let mut bytes = vec![0; tensor.size_bytes as usize];
+        self.source.read_at(tensor.offset_bytes, &mut bytes).await?;
+        Ok(bytes)
+    }
+
+    async fn floats(&self, tensor: &TensorInfo) -> Result<Vec<f32>> {
+        let bytes = self.bytes(tensor).await?;
+        let mut values = vec![0.0; tensor.element_count() as usize];
+        dequantize(tensor.ty, &bytes, &mut values);
+        Ok(values)
+    }
+}
+
+fn le_bytes(values: &[f32]) -> Vec<u8> {
+    values
+        .iter()
+        .flat_map(|value| value.to_le_bytes())
+        .collect()
+}
+
+/// A matrix of rows as a file has them.
+fn matrix(ty: TensorType, bytes: &[u8], [rows, cols]: [usize; 2], device: &Device) -> Matrix {
+    let shape = MatrixShape {
+        format: format_of(ty),
+        rows,
+        cols,
+    };
+    let part = Layout::new(shape).add(ty, bytes);
+    part.write(Matrix::reserve(shape, device))
+}

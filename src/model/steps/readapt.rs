@@ -1,0 +1,74 @@
+//! Steps of a decoder that gets other adapters.
+
+use super::{Steps, first_kernels, warm_rows};
+use crate::{
+    Result,
+    model::{Compute, lora::Adapted},
+    ops::Kernel,
+};
+
+impl Steps {
+    /// Computes by another decoder of the same model from now on: forgets what was recorded and records
+    /// again what of it [`warm_up`](Self::warm_up) does.
+    ///
+    /// # Errors
+    /// When a kernel is refused; all is as it was then.
+    pub async fn readapt(&mut self, mut adapted: Adapted) -> Result<()> {
+        let warm = warm_rows(self.compute.variant()).iter().copied();
+        let recorded: Vec<usize> = warm.filter(|rows| self.graphs.contains_key(rows)).collect();
+        let sampled = self.sampled.contains_key(&1);
+        if !recorded.is_empty() {
+            let compiled = self.kernels();
+            self.compiled.extend(compiled);
+        }
+        self.swap(&mut adapted);
+        let result = self.record_again(&recorded, sampled).await;
+        if result.is_err() {
+            self.swap(&mut adapted);
+            // Should that fail too, they are recorded when they are needed.
+            let _ = self.record_again(&recorded, sampled).await;
+        }
+        result
+    }
+
+    /// Exchanges the decoder, and drops what was recorded of the former one.
+    fn swap(&mut self, adapted: &mut Adapted) {
+        std::mem::swap(&mut self.decoder, &mut adapted.decoder);
+        std::mem::swap(&mut self.delta_widths, &mut adapted.widths);
+        self.ready = None;
+        self.greedy = None;
+        self.graphs.clear();
+        self.sampled.clear();
+        self.sampled_steps.clear();
+    }
+
+    async fn record_again(&mut self, rows: &[usize], sampled: bool) -> Result<()> {
+        if let (Compute::Gpu { gpu, .. }, false) = (&self.compute, rows.is_empty()) {
+            let mut kernels = self.kernels();
+            kernels.retain(|kernel| self.compiled.insert(kernel.clone()));
+            gpu.compile_ahead(kernels).await;
+        }
+        for &rows in rows {
+            self.record(rows).await?;
+        }
+        if sampled {
+            self.prepare_sampled(1).await?;
+        }
+        self.compute.sync().await
+    }
+
+    /// The texts of the kernels that [`warm_up`](Self::warm_up) records; the CPU has none.
+    fn kernels(&self) -> Vec<String> {
+        let Compute::Gpu { gpu, variant } = &self.compute else {
+            return Vec::new();
+        };
+        let kernels = first_kernels(&self.decoder, &self.kv, *variant, gpu.device());
+        kernels.iter().map(Kernel::wgsl).collect()
+    }
+
+    /// Sizes in bytes of the tensors that adapters make in a step of `rows`, but for those of the size
+    /// of its logits.
+    pub(super) fn delta_sizes(&self, rows: usize) -> impl Iterator<Item = usize> {
+        self.delta_widths.iter().map(move |width| 4 * rows * width)
+    }
+}
