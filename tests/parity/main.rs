@@ -6,6 +6,7 @@ mod shared_models;
 
 mod fixture;
 
+mod adapters;
 mod architectures;
 mod arithmetic;
 mod batches;
