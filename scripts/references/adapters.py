@@ -43,8 +43,6 @@ class Adapter:
     dtype: str = "float32"
     # Of A in the GGUF file; B's are F32.
     gguf_type: str = "F16"
-    # Whether there is a folder: PEFT's names of GPT-2 are none that folders of models have.
-    peft: bool = True
     # Further members of PEFT's config.
     more: dict = field(default_factory=dict)
 
@@ -64,7 +62,7 @@ ADAPTERS = [
     # Norms of all heads at once, behind the products.
     Adapter("olmo2", "olmo2", 3, 6.0, ATTENTION + GATED),
     # Layer norms, biases, no gate.
-    Adapter("gpt2", "gpt2", 4, 4.0, ["c_attn", "c_proj", "c_fc"], peft=False,
+    Adapter("gpt2", "gpt2", 4, 4.0, ["c_attn", "c_proj", "c_fc"],
             more={"fan_in_fan_out": True}),
     # Attention beside experts.
     Adapter("olmoe", "olmoe-Q8_0", 4, 4.0, ATTENTION),
@@ -198,8 +196,7 @@ def adapt(adapter):
     assert_sensitive(adapter, model, layers, ids, rows)
     moved = np.abs(rows[-1] - before[-1]).max()
     print(f"{adapter.name}: {len(layers)} modules move logits by {moved:.2f}")
-    if adapter.peft:
-        write_folder(model, adapter)
+    write_folder(model, adapter)
     write_gguf(adapter, architecture, tiny.config, layers)
     refer(adapter.name, adapter.model, rows, ids)
 
