@@ -5,7 +5,7 @@ use std::path::Path;
 
 use inpage::{
     model::{Checkpoint, Compute, LoadOptions, SequenceKv, Transformer, load},
-    ops::step::PAGE_TOKENS,
+    ops::{kv_memory::KvFormat, step::PAGE_TOKENS},
     weights::LocalFiles,
 };
 use pollster::block_on;
@@ -19,6 +19,8 @@ fn model(name: &str, compute: &Compute) -> Transformer {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/parity/models");
     let options = LoadOptions {
         context_tokens: Some(CONTEXT_TOKENS),
+        // Elsewhere a key turns elsewhere, and is rounded to other bits of 16.
+        kv_format: KvFormat::F32,
         ..LoadOptions::default()
     };
     let files = LocalFiles::at(path.join(name)).unwrap();
@@ -56,37 +58,39 @@ fn windows_at_32k_give_what_the_first_ones_give() {
         let near = logits_at(0);
         for first in [4_096, 32_000, CONTEXT_TOKENS - ids.len()] {
             let far = logits_at(first);
-            assert_close(&format!("{name} from {first}"), &far, &near, 2e-3);
+            assert_close(&format!("{name} from {first}"), &far, &near, 1e-3);
         }
     }
 }
 
-/// A history of 32k tokens: the same page again and again, whose keys are as they were rotated once.
+/// A long history: the same page again and again, whose keys are as they were rotated once.
 #[test]
 fn attention_to_32k_keys_agrees_across_devices() {
     let ids = prompt("llama");
-    let mut found: Vec<Vec<f32>> = Vec::new();
-    for (_, compute) in computes() {
-        let mut model = model("llama", &compute);
-        let mut page = sequence(&model);
-        block_on(model.feed_all(&mut page, &ids[..PAGE_TOKENS])).unwrap();
-        let history = CONTEXT_TOKENS / PAGE_TOKENS - 2;
-        let mut kv = SequenceKv {
-            pages: vec![page.pages[0]; history],
-            len_tokens: history * PAGE_TOKENS,
-        };
-        kv.pages.extend(&page.pages[1..3]);
-        // A chunk through tiles, then single tokens.
-        let mut logits = block_on(model.feed_all(&mut kv, &ids[..9])).unwrap();
-        for id in &ids[9..12] {
-            logits.extend(block_on(model.feed_all(&mut kv, &[*id])).unwrap());
+    // lavapipe ends all loops of a shader together after 65,535 turns: many tokens see less of it.
+    for (keys, at_a_time) in [(4_096, 9), (CONTEXT_TOKENS, 1)] {
+        let mut found: Vec<Vec<f32>> = Vec::new();
+        for (_, compute) in computes() {
+            let mut model = model("llama.gguf", &compute);
+            let mut page = sequence(&model);
+            block_on(model.feed_all(&mut page, &ids[..PAGE_TOKENS])).unwrap();
+            let history = keys / PAGE_TOKENS - 1;
+            let mut kv = SequenceKv {
+                pages: vec![page.pages[0]; history],
+                len_tokens: history * PAGE_TOKENS,
+            };
+            kv.pages.push(page.pages[1]);
+            let mut logits = Vec::new();
+            for tokens in ids[..9].chunks(at_a_time) {
+                logits.extend(block_on(model.feed_all(&mut kv, tokens)).unwrap());
+            }
+            found.push(logits);
         }
-        found.push(logits);
+        let [on_cpu, on_gpu] = &found[..] else {
+            panic!("two devices");
+        };
+        assert_close(&format!("{keys} keys"), on_gpu, on_cpu, 0.001);
     }
-    let [on_cpu, on_gpu] = &found[..] else {
-        panic!("two devices");
-    };
-    assert_close("32k keys", on_gpu, on_cpu, 0.01);
 }
 
 fn assert_close(what: &str, found: &[f32], wanted: &[f32], tolerance: f32) {
