@@ -154,3 +154,33 @@ test("dispose can be called twice and during the load", async () => {
   });
   assert.equal(ready.name, "AbortError");
 });
+
+test("adapters are set in turn, and stay with a fresh worker", async () => {
+  const result = await page.evaluate(async () => {
+    const adapter = (name, scale) => ({ file: new File(["a"], `${name}.gguf`), scale });
+    const engine = await startFake({ lora: [adapter("one")], fakeLoadMs: 50 });
+    const names = [(await engine.info()).lora];
+    const two = engine.setLora([adapter("two")]);
+    await Promise.all([two, engine.setLora([adapter("three"), adapter("four")])]);
+    names.push((await engine.info()).lora);
+    const unfit = await caught(() => engine.setLora([adapter("five", 666)]));
+    const placeless = await caught(() => engine.setLora([{ scale: 2 }]));
+    await engine.reload();
+    names.push((await engine.info()).lora);
+    const setting = caught(() => engine.setLora([]));
+    await engine.dispose();
+    return {
+      names,
+      unfit,
+      placeless,
+      ended: await setting,
+      late: await caught(() => engine.setLora([])),
+    };
+  });
+  assert.deepEqual(result.names, [["one"], ["three", "four"], ["three", "four"]]);
+  assert.match(result.unfit.message, /does not fit/);
+  assert.equal(result.unfit.code, "adapter_not_readable");
+  assert.match(result.placeless.message, /^lora\[0\] needs/);
+  assert.equal(result.ended.code, "engine_unavailable");
+  assert.ok(result.late.code === "engine_unavailable" || result.late.name === "AbortError");
+});
