@@ -1,5 +1,6 @@
 //! The ops as an extension of burn's backends: WGSL kernels on wgpu, their CPU twins on flex. Only
-//! routing; each op's launch and twin stand together in the op's file.
+//! routing; each op's launch and twin stand together in the op's file. Long, because an extension is one
+//! trait and names each op three times.
 
 use burn::backend::flex::FlexTensor;
 use burn::{

@@ -5,6 +5,11 @@ use std::collections::BTreeMap;
 
 use burn::tensor::Transaction;
 
+mod chunks;
+mod sampled;
+
+use chunks::{chunks, segment};
+
 use super::{
     CausalModel, Compute, ModelConfig, SampledRow, SequenceKv,
     causal::feed_sampled_on_host,
@@ -24,7 +29,7 @@ use crate::{
         argmax::INVALID_TOKEN,
         kv_memory::KvFormat,
         matvec,
-        sample::{self, RING, RowChoice, accepts, parse as parse_sampled},
+        sample::{self, accepts},
         score::{parse, score_words},
         step::{PAGE_TOKENS, Segment},
     },
@@ -390,158 +395,6 @@ impl CausalModel for Transformer {
         for row in rows.iter() {
             self.check(row.kv, steps)?;
         }
-        let mut chosen: Vec<Vec<Result<Sampled>>> = rows.iter().map(|_| Vec::new()).collect();
-        let start_ms = self.compute().now_ms();
-        let mut masks = Some(masks);
-        let mut left = steps;
-        while left > 0 {
-            let count = left.min(RING);
-            left -= count;
-            let masks = || masks.take().map(|masks| masks()).unwrap_or_default();
-            let slots = self
-                .enqueue_sampled(rows, &chosen, count, steps, masks)
-                .await?;
-            let on_device = self.steps.slots()?;
-            // Should this call fail or be dropped, samplers do not learn what was chosen.
-            on_device.forget(&slots);
-            let results = on_device.memory.results();
-            let words = Transaction::default().register(results);
-            let words = self.steps.words(words).await?.remove(0);
-            for ((row, chosen), slot) in rows.iter_mut().zip(&mut chosen).zip(slots) {
-                row.kv.len_tokens += count;
-                take_in(row, chosen, &words, slot, count);
-                if chosen.last().is_some_and(Result::is_ok) {
-                    self.steps.slots()?.keep(slot, row.sampler);
-                }
-            }
-        }
-        let ms = self.compute().now_ms() - start_ms;
-        self.pace.note_steps(ms, steps);
-        Ok(chosen)
-    }
-}
-
-impl Transformer {
-    /// Enqueues `count` steps, of `all_steps`, that choose on the device, after what was `chosen`
-    /// before; gives the slots of the rows' samplers.
-    async fn enqueue_sampled(
-        &mut self,
-        rows: &[SampledRow<'_>],
-        chosen: &[Vec<Result<Sampled>>],
-        count: usize,
-        all_steps: usize,
-        masks: impl FnOnce() -> Vec<Option<TokenMask>>,
-    ) -> Result<Vec<usize>> {
-        self.steps.prepare_sampled(rows.len()).await?;
-        let tokens = rows
-            .iter()
-            .zip(chosen)
-            .map(|(row, chosen)| match chosen.last() {
-                Some(Ok(sampled)) => sampled.id,
-                // What a row is fed that has ended means nothing.
-                _ => row.token,
-            });
-        let tokens: Vec<u32> = tokens.collect();
-        let segments: Vec<Segment> = rows.iter().map(|row| segment(row.kv, 1)).collect();
-        let fed = self.steps.feed_batch(&segments, &tokens).await?;
-        let size = fed.rows;
-        let logits = self.steps.batch_logits(fed, rows.len())?;
-        if all_steps == 1 {
-            // The device computes while the masks are found.
-            self.steps.compute().flush()?;
-        }
-        let masks = masks();
-        if all_steps > 1 && masks.iter().any(Option::is_some) {
-            return Err(Error::Internal("a mask for several tokens".into()));
-        }
-        let slots = self.steps.slots()?;
-        let placed = slots.place(rows.iter().map(|row| &*row.sampler));
-        for (slot, mask) in placed.iter().zip(&masks) {
-            if let Some(mask) = mask {
-                slots.memory.set_mask(*slot, mask);
-            }
-        }
-        let choices = rows.iter().zip(&placed).enumerate();
-        let choices = choices.map(|(i, (row, &slot))| RowChoice {
-            slot,
-            is_masked: masks.get(i).is_some_and(Option::is_some),
-            score: row.score,
-        });
-        let choices: Vec<RowChoice> = choices.collect();
-        slots.memory.set_rows(&choices);
-        self.steps.sample(size, logits)?;
-        self.steps.sampled_steps(size, count - 1)?;
-        Ok(placed)
-    }
-}
-
-/// Takes the `count` latest results of a row's slot in, up to an error.
-fn take_in(
-    row: &mut SampledRow<'_>,
-    chosen: &mut Vec<Result<Sampled>>,
-    results: &[u32],
-    slot: usize,
-    count: usize,
-) {
-    for _ in 0..count {
-        if chosen.last().is_some_and(Result::is_err) {
-            return;
-        }
-        match parse_sampled(results, slot, row.sampler.position(), row.score) {
-            Ok((sampled, mu)) => {
-                row.sampler.follow(sampled.id, mu);
-                chosen.push(Ok(sampled));
-            }
-            Err(error) => chosen.push(Err(error)),
-        }
-    }
-}
-
-/// Tokens in steps of at most [`MAX_TOKENS`]. What is left behind full steps is not so little that
-/// it would round differently than they do: the one before leaves it some of its own.
-fn chunks<T>(mut tokens: &[T]) -> impl Iterator<Item = &[T]> {
-    std::iter::from_fn(move || {
-        let few = MAX_TOKENS + 1..=MAX_TOKENS + matvec::MAX_TOKENS;
-        let count = match few.contains(&tokens.len()) {
-            true => MAX_TOKENS - PAGE_TOKENS,
-            false => tokens.len().min(MAX_TOKENS),
-        };
-        let (chunk, rest) = tokens.split_at(count);
-        tokens = rest;
-        (!chunk.is_empty()).then_some(chunk)
-    })
-}
-
-/// The next `tokens` tokens of a sequence.
-fn segment(kv: &SequenceKv, tokens: usize) -> Segment<'_> {
-    Segment {
-        position: kv.len_tokens,
-        tokens,
-        pages: &kv.pages,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::chunks;
-
-    #[test]
-    fn steps_are_full_or_neither_small_nor_empty() {
-        for (tokens, steps) in [
-            (0, &[][..]),
-            (1, &[1]),
-            (8, &[8]),
-            (256, &[256]),
-            (257, &[192, 65]),
-            (264, &[192, 72]),
-            (265, &[256, 9]),
-            (513, &[256, 192, 65]),
-            (700, &[256, 256, 188]),
-        ] {
-            let tokens: Vec<u32> = (0..tokens).collect();
-            let cut: Vec<&[u32]> = chunks(&tokens).collect();
-            assert_eq!(cut.iter().map(|step| step.len()).collect::<Vec<_>>(), steps);
-            assert_eq!(cut.concat(), tokens);
-        }
+        self.sample(rows, steps, masks).await
     }
 }

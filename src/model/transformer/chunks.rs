@@ -1,0 +1,58 @@
+//! Cutting a sequence's tokens into steps. Knows no model.
+
+use crate::{
+    model::{SequenceKv, steps::MAX_TOKENS},
+    ops::{
+        matvec,
+        step::{PAGE_TOKENS, Segment},
+    },
+};
+
+/// Tokens in steps of at most [`MAX_TOKENS`]. What is left behind full steps is not so little that
+/// it would round differently than they do: the one before leaves it some of its own.
+pub(super) fn chunks<T>(mut tokens: &[T]) -> impl Iterator<Item = &[T]> {
+    std::iter::from_fn(move || {
+        let few = MAX_TOKENS + 1..=MAX_TOKENS + matvec::MAX_TOKENS;
+        let count = match few.contains(&tokens.len()) {
+            true => MAX_TOKENS - PAGE_TOKENS,
+            false => tokens.len().min(MAX_TOKENS),
+        };
+        let (chunk, rest) = tokens.split_at(count);
+        tokens = rest;
+        (!chunk.is_empty()).then_some(chunk)
+    })
+}
+
+/// The next `tokens` tokens of a sequence.
+pub(super) fn segment(kv: &SequenceKv, tokens: usize) -> Segment<'_> {
+    Segment {
+        position: kv.len_tokens,
+        tokens,
+        pages: &kv.pages,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::chunks;
+
+    #[test]
+    fn steps_are_full_or_neither_small_nor_empty() {
+        for (tokens, steps) in [
+            (0, &[][..]),
+            (1, &[1]),
+            (8, &[8]),
+            (256, &[256]),
+            (257, &[192, 65]),
+            (264, &[192, 72]),
+            (265, &[256, 9]),
+            (513, &[256, 192, 65]),
+            (700, &[256, 256, 188]),
+        ] {
+            let tokens: Vec<u32> = (0..tokens).collect();
+            let cut: Vec<&[u32]> = chunks(&tokens).collect();
+            assert_eq!(cut.iter().map(|step| step.len()).collect::<Vec<_>>(), steps);
+            assert_eq!(cut.concat(), tokens);
+        }
+    }
+}
