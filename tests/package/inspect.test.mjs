@@ -124,8 +124,7 @@ test("options choose what a load would choose", async () => {
 });
 
 test("over HTTP the header is fetched, not the model", async () => {
-  // Longer than what the sockets in between hold.
-  const bytes = Buffer.concat([readFileSync(TALES), Buffer.alloc(64 << 20)]);
+  const bytes = Buffer.concat([readFileSync(TALES), Buffer.alloc(8 << 20)]);
   const state = { bytes, etag: '"1"' };
   const server = await startModelServer(state);
   try {
@@ -142,15 +141,14 @@ test("over HTTP the header is fetched, not the model", async () => {
   }
 });
 
-test("a server without ranges is broken off", async () => {
-  const bytes = Buffer.concat([readFileSync(TALES), Buffer.alloc(64 << 20)]);
-  const state = { bytes, ranges: false };
+test("a server without ranges is broken off", { timeout: 60_000 }, async () => {
+  const bytes = Buffer.concat([readFileSync(TALES), Buffer.alloc(8 << 20)]);
+  // Who asks for more than the head waits for ever: sockets take more than is read of them.
+  const state = { bytes, ranges: false, stallAfter: 2 << 20 };
   const server = await startModelServer(state);
   try {
     assert.ok((await report(server.url)).runs);
     assert.deepEqual(state.requests, ["bytes=0-262143"]);
-    // What is on its way when the connection ends was sent as well.
-    assert.ok(state.sentBytes < 16 << 20, `${state.sentBytes} bytes`);
   } finally {
     await server.close();
   }
