@@ -107,7 +107,8 @@ async fn set_lora(model: &mut Transformer, lora: &[(String, f32)]) -> Outcome<()
     let mut adapters = Vec::new();
     for (path, scale) in lora {
         let adapter = Adapter::open(&LocalFiles::at(path)?).await;
-        adapters.push((adapter.map_err(|error| format!("{path}: {error}"))?, *scale));
+        let adapter = adapter.map_err(|error| format!("{path}: {error}"))?;
+        adapters.push((adapter.called(path), *scale));
     }
     let adapters = adapters.iter().map(|(adapter, scale)| (adapter, *scale));
     Ok(model.set_adapters(&adapters.collect::<Vec<_>>()).await?)

@@ -137,9 +137,9 @@ impl InpageEngine {
             .as_ref()
             .map(|it| it.model.set_lora(lora));
         let set = set.ok_or_else(|| to_js(&Error::Internal("no model is loaded".into())))?;
-        let reports = set.await.map_err(|error| to_js(&error))?;
+        let report = set.await.map_err(|error| to_js(&error))?;
         if let Some(loaded) = &mut *self.loaded.borrow_mut() {
-            loaded.model.report.lora = reports;
+            loaded.model.report = report;
         }
         Ok(())
     }

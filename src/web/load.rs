@@ -76,13 +76,14 @@ pub(super) type Served = Transformer;
 pub(super) type Served = crate::test_hooks::HookedModel<Transformer>;
 
 impl LoadedModel {
-    /// Has the model answer by these adapters and no others, once what runs has ended.
+    /// Has the model answer by these adapters and no others, once what runs has ended; gives what
+    /// becomes of the report.
     ///
     /// # Errors
     /// As [`Lora::set_on`] and [`ModelAccess::change`].
-    pub fn set_lora(&self, lora: Lora) -> impl Future<Output = Result<Vec<LoraReport>>> + use<> {
+    pub fn set_lora(&self, lora: Lora) -> impl Future<Output = Result<LoadReport>> + use<> {
         let (access, fingerprint) = (self.access.clone(), self.ready.fingerprint.clone());
-        let parts = self.fingerprint_parts.clone();
+        let (parts, report) = (self.fingerprint_parts.clone(), self.report.clone());
         async move {
             let change = async move |model: &mut Served| {
                 #[cfg(feature = "test-hooks")]
@@ -90,7 +91,11 @@ impl LoadedModel {
                 lora.set_on(model).await?;
                 // Before the next request: its answer names the model that gave it.
                 fingerprint.set(&with_lora(&parts, &lora.reports));
-                Ok(lora.reports)
+                Ok(LoadReport {
+                    decode_dispatches: model.decode_dispatches(),
+                    lora: lora.reports,
+                    ..report
+                })
             };
             access.change(change).await
         }

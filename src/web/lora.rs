@@ -47,7 +47,8 @@ impl Lora {
         for adapter in lora {
             let (name, scale) = (adapter.name(), adapter.scale() as f32);
             let opened = Adapter::open(&adapter.files()).await;
-            adapters.push((opened.map_err(|error| named(&name, error))?, scale));
+            let opened = opened.map_err(|error| named(&name, error))?;
+            adapters.push((opened.called(format!("LoRA adapter {name}")), scale));
             reports.push(LoraReport { name, scale });
         }
         Ok(Lora { adapters, reports })

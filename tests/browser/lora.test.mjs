@@ -61,9 +61,13 @@ describe("LoRA adapters", { skip: !wasmIsBuilt && "skipped: the wasm module is n
 
   test("are there from the start, and go and come without a load", async () => {
     assert.deepEqual(await info(), [{ name: "one", scale: 0.5 }]);
+    const dispatches = () => page.evaluate(async () => (await engine.info()).decode_dispatches);
+    const adaptedDispatches = await dispatches();
     const adapted = await ask();
     await setLora();
     assert.deepEqual(await info(), []);
+    // Two for each of the four products that it adapts.
+    assert.equal(adaptedDispatches - (await dispatches()), 8);
     const plain = await ask();
     assert.notEqual(adapted.fingerprint, plain.fingerprint);
     assert.ok(adapted.text !== plain.text || difference(adapted, plain) > 0.1);
@@ -121,6 +125,7 @@ describe("LoRA adapters", { skip: !wasmIsBuilt && "skipped: the wasm module is n
       [[{ url: at("foreign.gguf") }], "unsupported_model", /foreign.*qwen2/],
       [[{ url: at("misshapen.gguf") }], "unsupported_model", /misshapen.*attn_q/],
       [[{ url: at("unknown.gguf") }], /model/, /unknown.*blk\.7\.attn_q/],
+      [[{ url: at("two.gguf"), scale: 1e300 }], "unsupported_model", /two.*inf/],
       [[{ url: at("two.gguf") }, { url: at("gone.gguf") }], "adapter_not_readable", /gone.*404/],
       [[{ url: "/models/tales.gguf" }], /model/, /tales/],
     ];

@@ -10,7 +10,7 @@ use std::{
 use inpage::{
     Error, Result,
     model::{Adapter, CausalModel, Checkpoint, Compute, LoadOptions, Quantize, Transformer, load},
-    ops::kv_memory::KvFormat,
+    ops::{kv_memory::KvFormat, launches},
     weights::{ByteSource, FileSource, GgufWriter, LocalFiles, Metadata, ModelFiles, TensorType},
 };
 use pollster::block_on;
@@ -156,6 +156,9 @@ fn adapters_come_and_go() {
         block_on(model.warm_up()).unwrap();
         let dispatches = model.decode_dispatches();
         let base = seen(&mut model, &prompt);
+        let before = launches();
+        set(&mut model, &[]);
+        assert_eq!(launches(), before, "{device}: recorded again for nothing");
 
         set(&mut model, &[(&a, 1.0)]);
         let layers = model.config().layers.len();

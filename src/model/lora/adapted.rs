@@ -53,7 +53,7 @@ struct Placed<'a, S> {
 ///
 /// # Errors
 /// [`Error::UnsupportedModel`], [`Error::InvalidModelFile`] and [`Error::OutOfMemory`] naming the file
-/// and the tensor that does not fit, before any is read; what their sources fail with.
+/// and the tensor or the scale that does not fit, before any is read; what their sources fail with.
 pub(in crate::model) async fn adapted<S: ByteSource>(
     base: &Base<'_>,
     adapters: &[(&Adapter<S>, f32)],
@@ -66,6 +66,12 @@ pub(in crate::model) async fn adapted<S: ByteSource>(
         .collect();
     let mut placed: BTreeMap<String, Vec<Placed<S>>> = BTreeMap::new();
     for &(adapter, scale) in adapters {
+        if !scale.is_finite() {
+            return Err(Error::UnsupportedModel(format!(
+                "{}: an adapter multiplied by {scale}",
+                adapter.file
+            )));
+        }
         for pair in &adapter.pairs {
             let name = adapter.target_name(pair, base.config)?;
             if !known.contains(&name) {

@@ -92,6 +92,14 @@ impl<S: ByteSource> Adapter<S> {
         }
     }
 
+    /// The same, whom messages call so: folders' files have all the same name.
+    pub fn called(self, name: impl Into<String>) -> Adapter<S> {
+        Adapter {
+            file: name.into(),
+            ..self
+        }
+    }
+
     /// GGUF's name of a pair's tensor in a model.
     fn target_name(&self, pair: &Pair, config: &ModelConfig) -> Result<String> {
         match &self.form {

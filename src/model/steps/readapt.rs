@@ -14,6 +14,10 @@ impl Steps {
     /// # Errors
     /// When a kernel is refused; all is as it was then.
     pub async fn readapt(&mut self, mut adapted: Adapted) -> Result<()> {
+        // What is recorded stays: nothing was added, and nothing is to be.
+        if self.delta_widths.is_empty() && adapted.widths.is_empty() {
+            return Ok(());
+        }
         let warm = warm_rows(self.compute.variant()).iter().copied();
         let recorded: Vec<usize> = warm.filter(|rows| self.graphs.contains_key(rows)).collect();
         let sampled = self.sampled.contains_key(&1);

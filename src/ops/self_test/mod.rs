@@ -7,24 +7,22 @@ use serde::Deserialize;
 
 use super::{
     Activation, Addends, Arithmetic, Finish, Kernel, Variant,
-    attention::{AttentionShape, attention},
-    attention_split::{self, attention_split},
     barriers::barrier_us,
     collect,
     gated_matmul::gated_matmul,
     gated_matvec::gated_matvec,
-    kv_memory::{KvFormat, KvMemory},
+    kv_memory::KvFormat,
     matmul::matmul,
     matrix::{Format, Matrix, MatrixShape, ScaleWord},
     matvec::{MAX_TOKENS, matvec},
     quickest::quickest,
-    rope_kv::{RopeShape, turns},
-    step::{PAGE_TOKENS, Segment, Step},
 };
 use crate::{Error, Result, device::Gpu};
 
+mod attended;
 mod mixture;
 
+use attended::{attended, attended_tokens};
 use mixture::mixture;
 
 /// Rows that fill no workgroup.
@@ -306,57 +304,6 @@ fn compare(what: &str, on_gpu: &[f32], on_cpu: &[f32], tolerance: f32) -> Result
         }
     }
     Ok(())
-}
-
-/// Numbers of tokens to compare attention of.
-fn attended_tokens(variant: Variant) -> &'static [usize] {
-    // Without barriers few tokens and many take the same module.
-    match variant.barrier_free {
-        true => &[3],
-        false => &[3, 2 * MAX_TOKENS],
-    }
-}
-
-/// Attention of queries amid their sequence, by the kernels for so many.
-fn attended(device: &Device, tokens: usize, format: KvFormat, variant: Variant) -> Tensor<2> {
-    let shape = AttentionShape {
-        heads: 4,
-        kv_heads: 2,
-        head_dim: 40usize.next_multiple_of(format.head_multiple()),
-        window: None,
-        soft_cap: None,
-    };
-    let (position, pages) = (2 * PAGE_TOKENS + 5, [1, 2, 0]);
-    let kv_dim = shape.kv_dim();
-    let kv_rows = wave(pages.len() * 2 * PAGE_TOKENS * kv_dim, 0.7);
-    let mut kv = KvMemory::of(&kv_rows, kv_dim, format, device);
-    let mut step = Step::new(tokens, pages.len(), device);
-    step.set(&[Segment {
-        position,
-        tokens,
-        pages: &pages,
-    }]);
-    if !attention_split::serves(tokens, variant) {
-        let q = rows(tokens, shape.q_dim(), 0.3, device);
-        return attention(q, &kv, &step, shape, variant);
-    }
-    let (q_dim, stride) = (shape.q_dim(), shape.q_dim() + 2 * kv_dim);
-    let rope = RopeShape {
-        heads: shape.heads,
-        kv_heads: shape.kv_heads,
-        head_dim: shape.head_dim,
-        neox: true,
-        rope_dims: shape.head_dim,
-        magnitude: 1.0,
-        q_scale: 1.0,
-        at: [0, q_dim, q_dim + kv_dim],
-        stride: [stride; 3],
-    };
-    let qkv = rows(tokens, stride, 0.3, device);
-    let qkv = [qkv.clone(), qkv.clone(), qkv];
-    let radians: Vec<f64> = (0..shape.head_dim / 2).map(|i| 0.1 * i as f64).collect();
-    let turns = turns(&radians, device);
-    attention_split(qkv, None, turns, &mut kv, &step, rope, shape)
 }
 
 fn wave(n: usize, step: f32) -> Vec<f32> {
