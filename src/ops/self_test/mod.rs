@@ -3,7 +3,6 @@
 
 use burn::tensor::{Device, Tensor, TensorData};
 use futures_util::future::join;
-use serde::Deserialize;
 
 use super::{
     Activation, Addends, Arithmetic, Finish, Kernel, Variant,
@@ -21,6 +20,9 @@ use crate::{Error, Result, device::Gpu};
 
 mod attended;
 mod mixture;
+mod needs;
+
+pub use needs::{Needs, Precision};
 
 use attended::{attended, attended_tokens};
 use mixture::mixture;
@@ -30,30 +32,6 @@ const ROWS: usize = 37;
 
 /// A barrier that costs more than this decides for kernels without: a GPU's costs some nanoseconds.
 const DEAR_BARRIER_US: f64 = 0.2;
-
-/// What the kernels of a model have to serve.
-#[derive(Debug, Clone, Copy)]
-pub struct Needs<'a> {
-    /// Of its matrices; at least one, the most frequent first.
-    pub formats: &'a [Format],
-    /// Some of these are of experts.
-    pub experts: bool,
-    /// Of its keys and values.
-    pub kv_format: KvFormat,
-    /// What products may be computed in.
-    pub precision: Precision,
-}
-
-/// What products may be computed in.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Precision {
-    /// f32, or f16 or bytes where that is clearly quicker on the device at hand.
-    #[default]
-    Auto,
-    /// f32 throughout.
-    F32,
-}
 
 /// The best variant that computes rightly on the device.
 ///
