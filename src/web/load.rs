@@ -202,7 +202,7 @@ fn with_lora(parts: &[String], lora: &[LoraReport]) -> Vec<String> {
 }
 
 /// Asks for the device with what the worker's wrapper around `requestDevice`
-/// (www/src/webgpu_features.ts) says of it in globals.
+/// (www/src/worker/webgpu_features.ts) says of it in globals.
 pub(super) fn gpu_options() -> GpuOptions {
     GpuOptions {
         browser: Some(browser_device),
@@ -221,7 +221,7 @@ fn browser_device() -> BrowserDevice {
     }
 }
 
-/// What `www/src/compile_ahead.ts` does for the device; nothing where it does not stand by.
+/// What `www/src/worker/compile_ahead.ts` does for the device; nothing where it does not stand by.
 fn compile_ahead(wgsl: Vec<String>) -> Begun {
     let texts = js_sys::Array::from_iter(wgsl.iter().map(JsValue::from));
     let begun = global("inpageCompileAhead")

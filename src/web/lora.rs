@@ -10,7 +10,7 @@ use crate::{Error, Result};
 
 #[wasm_bindgen]
 extern "C" {
-    /// `{ name, files, scale }` of `www/src/worker_host.ts`.
+    /// `{ name, files, scale }` of `www/src/worker/worker_host.ts`.
     pub type PageAdapter;
 
     #[wasm_bindgen(method, getter)]

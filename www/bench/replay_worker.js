@@ -3,7 +3,7 @@
 
 import init, { measureReplay } from "/dist/wasm/inpage.js";
 import { openModel } from "/dist/model_source/open.js";
-import { extendDeviceRequests } from "/dist/webgpu_features.js";
+import { extendDeviceRequests } from "/dist/worker/webgpu_features.js";
 
 self.onmessage = async ({ data: { url, steps, rounds } }) => {
   try {

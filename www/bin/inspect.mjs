@@ -3,7 +3,7 @@
 
 import { readFile } from "node:fs/promises";
 import { parseArgs } from "node:util";
-import { resolveModel } from "../dist/model_option.js";
+import { resolveModel } from "../dist/page/model_option.js";
 import { openHeads } from "../dist/model_source/head_files.js";
 import init, { inspectModel } from "../dist/wasm/inpage.js";
 import { openLocal } from "./local_files.mjs";

@@ -1,7 +1,7 @@
 //! The demo's service worker: the package's interceptor, and the demo kept for a visit without a
 //! network. The model is not its business: the package itself keeps what it downloads.
 
-import { intercept } from "../dist/intercept.js";
+import { intercept } from "../dist/service_worker/intercept.js";
 import { keepSite, keptAnswer } from "./offline.js";
 
 /**

@@ -1,10 +1,10 @@
 //! The dedicated worker that owns the wasm engine. Joins the two; what it does is in
 //! `worker_host.ts`.
 
-import { EngineFailure } from "./error_response.js";
+import { EngineFailure } from "./exchange/error_response.js";
 import init, { InpageEngine } from "./wasm/inpage.js";
-import { extendDeviceRequests } from "./webgpu_features.js";
-import { hostEngine } from "./worker_host.js";
+import { extendDeviceRequests } from "./worker/webgpu_features.js";
+import { hostEngine } from "./worker/worker_host.js";
 import type { WorkerScope } from "./worker_scopes.js";
 
 hostEngine(self as unknown as WorkerScope, async (options, onDeath) => {

@@ -1,7 +1,7 @@
 //! Opens the files of a model to learn what they say of it: of files with tensors no more is read than
 //! is asked for. Stores nothing.
 
-import type { ModelLocation } from "../protocol.js";
+import type { ModelLocation } from "../exchange/protocol.js";
 import { blobSource } from "./blob_source.js";
 import { type HeadSource, openHead } from "./head_source.js";
 import { fetchWhole } from "./http.js";

@@ -1,7 +1,7 @@
 //! A model's files by name, each opened once. How one is opened is the caller's choice; what they mean
 //! is Rust's business.
 
-import type { ModelLocation } from "../protocol.js";
+import type { ModelLocation } from "../exchange/protocol.js";
 import { NoSuchFile } from "./http.js";
 import type { ModelFiles, ModelSource } from "./source.js";
 

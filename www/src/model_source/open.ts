@@ -1,7 +1,7 @@
 //! Opens the files of the model that the page named, to load it. The rest of the worker sees `ModelFiles`
 //! only.
 
-import type { LoadProgress, ModelLocation } from "../protocol.js";
+import type { LoadProgress, ModelLocation } from "../exchange/protocol.js";
 import { blobSource } from "./blob_source.js";
 import { FOLDER_CONFIG, locatedFiles } from "./named_files.js";
 import { readAhead } from "./read_ahead.js";

@@ -1,8 +1,8 @@
 //! What `src/web` exports, written by hand: the build puts the module itself beside the compiled
 //! files. The browser tests start the real module through these types.
 
-import type { HeaderList } from "../protocol.js";
-import type { ModelInspection } from "../model_inspection.js";
+import type { HeaderList } from "../exchange/protocol.js";
+import type { ModelInspection } from "../page/model_inspection.js";
 import type { ModelFiles } from "../model_source/source.js";
 
 /** Compiles and starts the module; its start function runs once. */

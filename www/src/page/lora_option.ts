@@ -2,7 +2,7 @@
 //! the files are. Whether they fit the model is Rust's business.
 
 import { type ModelWithId, resolveModel } from "./model_option.js";
-import type { LoraLocation } from "./protocol.js";
+import type { LoraLocation } from "../exchange/protocol.js";
 
 /**
  * A low-rank adapter, in one of the places of a model: the `url` of a GGUF file, such a `file`, the

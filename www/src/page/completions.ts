@@ -1,7 +1,7 @@
 //! `engine.completions.create`: the JavaScript door. Turns a body into a request for the fetch door
 //! and the answer into objects; every rule of the endpoint stays in Rust.
 
-import { abortError } from "./abort.js";
+import { abortError } from "../exchange/abort.js";
 import { eventData } from "./event_stream.js";
 import { InpageError } from "./inpage_error.js";
 import { encodeBody } from "./json_body.js";

@@ -2,64 +2,22 @@
 //! an orderly end when the engine dies. Knows the engine only as an interface, so that a fake one
 //! can stand in for it in tests.
 
-import { deferred, orAborted } from "./abort.js";
-import { EngineFailure, messageOf, toEngineFailure } from "./error_response.js";
-import { ADAPTER_CONFIG } from "./model_source/named_files.js";
-import { openModel } from "./model_source/open.js";
-import type { ModelFiles } from "./model_source/source.js";
+import { deferred, orAborted } from "../exchange/abort.js";
+import { EngineFailure, messageOf, toEngineFailure } from "../exchange/error_response.js";
+import { ADAPTER_CONFIG } from "../model_source/named_files.js";
+import { openModel } from "../model_source/open.js";
+import type { ModelFiles } from "../model_source/source.js";
 import type {
-  HeaderList,
   LoadProgress,
   LoraLocation,
   PageToWorker,
   StartOptions,
   WireFailure,
   WorkerToPage,
-} from "./protocol.js";
+} from "../exchange/protocol.js";
+import type { EngineFactory, HostedAdapter, HostedEngine } from "./hosted_engine.js";
 import { respond } from "./responder.js";
-import type { WorkerScope } from "./worker_scopes.js";
-
-/** One answer of the engine (see `wasm/inpage.d.ts`). */
-export interface EngineResponse {
-  readonly status: number;
-  readonly headers: HeaderList;
-  next(): Promise<Uint8Array<ArrayBuffer> | undefined>;
-  cancel(): void;
-  free(): void;
-}
-
-/** A low-rank adapter, opened (see `wasm/inpage.d.ts`). */
-export interface HostedAdapter {
-  readonly name: string;
-  readonly files: ModelFiles;
-  readonly scale: number;
-}
-
-/** The engine as the worker uses it (see `wasm/inpage.d.ts`). */
-export interface HostedEngine {
-  load(
-    files: ModelFiles,
-    lora: HostedAdapter[],
-    onProgress: (loadedBytes: number, totalBytes: number) => void,
-  ): Promise<void>;
-  loadFailed(message: string): void;
-  setLora(lora: HostedAdapter[]): Promise<void>;
-  handle(
-    method: string,
-    url: string,
-    headers: HeaderList,
-    body: Uint8Array,
-    signal: AbortSignal,
-  ): Promise<EngineResponse>;
-  info(): object;
-  activeGenerations(): number;
-}
-
-/** Makes the engine; `onDeath` is to be called at most once, when it can answer no more. */
-export type EngineFactory = (
-  options: StartOptions,
-  onDeath: (failure: EngineFailure) => void,
-) => Promise<HostedEngine>;
+import type { WorkerScope } from "../worker_scopes.js";
 
 /** Time for the last answers to leave the worker before the page ends it. */
 const FAREWELL_MS = 50;

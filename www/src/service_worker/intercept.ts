@@ -1,9 +1,8 @@
 //! The service worker's part: relays a fetch below a base path to a tab that owns an engine. Keeps
 //! nothing that it cannot find again, because a browser may end it between any two events.
 
-import { isBelowBasePath } from "./base_paths.js";
-import { EngineFailure, failureResponse } from "./error_response.js";
-import { toWireRequest } from "./fetch_door.js";
+import { isBelowBasePath } from "../exchange/base_paths.js";
+import { EngineFailure, failureResponse } from "../exchange/error_response.js";
 import { findEngine } from "./find_engine.js";
 import {
   CANCEL,
@@ -12,14 +11,15 @@ import {
   type PageToServiceWorker,
   REQUEST_ID_HEADER,
   type WireRequest,
-} from "./protocol.js";
-import { LostBeforeHead, exchange } from "./requester.js";
+} from "../exchange/protocol.js";
+import { LostBeforeHead, exchange } from "../exchange/requester.js";
+import { toWireRequest } from "../exchange/wire_request.js";
 import type {
   ExtendableEvent,
   ExtendableMessageEvent,
   FetchEvent,
   ServiceWorkerScope,
-} from "./worker_scopes.js";
+} from "../worker_scopes.js";
 
 /** What to intercept. */
 export interface InterceptOptions {

@@ -1,7 +1,7 @@
 //! For pages that the service worker serves: a `fetch` whose abort reaches a plain (not streamed)
 //! generation. Browsers do not tell a service worker that its caller gave up before the answer.
 
-import { CANCEL, type PageToServiceWorker, REQUEST_ID_HEADER } from "./protocol.js";
+import { CANCEL, type PageToServiceWorker, REQUEST_ID_HEADER } from "../exchange/protocol.js";
 
 /**
  * The page's `fetch`, except that an abort is also sent to the service worker. An aborted stream

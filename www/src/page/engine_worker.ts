@@ -1,9 +1,9 @@
 //! One engine worker from start to end, seen from the page. A failed worker is not mended: the
 //! engine starts another.
 
-import { type Deferred, deferred } from "./abort.js";
-import type { EngineInfo } from "./engine.js";
-import { EngineFailure, messageOf } from "./error_response.js";
+import { type Deferred, deferred } from "../exchange/abort.js";
+import type { EngineInfo } from "./engine_info.js";
+import { EngineFailure, messageOf } from "../exchange/error_response.js";
 import { InpageError } from "./inpage_error.js";
 import type {
   LoadProgress,
@@ -11,7 +11,7 @@ import type {
   PageToWorker,
   StartOptions,
   WorkerToPage,
-} from "./protocol.js";
+} from "../exchange/protocol.js";
 
 /** How long a worker may take to say good-bye before it is ended. */
 const DISPOSE_TIMEOUT_MS = 1000;
@@ -42,7 +42,7 @@ export class EngineWorker {
     this.#worker =
       scriptUrl === undefined
         ? // In one piece, for bundlers to recognise.
-          new Worker(new URL("./worker.js", import.meta.url), { type: "module", name: "inpage" })
+          new Worker(new URL("../worker.js", import.meta.url), { type: "module", name: "inpage" })
         : new Worker(scriptUrl, { type: "module", name: "inpage" });
     this.#worker.onmessage = ({ data }: MessageEvent<WorkerToPage>) => this.#take(data);
     this.#worker.onerror = (event) => {

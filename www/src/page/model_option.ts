@@ -1,6 +1,6 @@
 //! What `createEngine` takes as a model, made definite: an id and where the files are.
 
-import type { ModelLocation } from "./protocol.js";
+import type { ModelLocation } from "../exchange/protocol.js";
 
 /** A model by itself, or with the id that requests name it by. */
 export type ModelOption = ModelPlace | ModelWithId;
@@ -55,7 +55,7 @@ export function resolveModel(option: ModelOption = "embedded"): {
   const absolute =
     url === "embedded"
       ? // In one piece, for bundlers to recognise.
-        new URL("../models/tales.gguf", import.meta.url)
+        new URL("../../models/tales.gguf", import.meta.url)
       : new URL(url, baseUrl);
   const ggufName = segments(absolute).at(-1) ?? "";
   const id = option.id ?? (url === "embedded" ? "tales" : stem(ggufName));

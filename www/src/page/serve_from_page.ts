@@ -10,7 +10,7 @@ import {
   KEEP_ALIVE,
   type PageToServiceWorker,
   type ResponderMessage,
-} from "./protocol.js";
+} from "../exchange/protocol.js";
 
 /** Where the service worker is and what it intercepts. */
 export interface ServeOptions {

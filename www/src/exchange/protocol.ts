@@ -1,7 +1,7 @@
 //! Every message between page, engine worker and service worker, in one place.
 //! Only types and a few constants: nothing here knows how a message is sent or answered.
 
-import type { LoadOptions } from "./load_options.js";
+import type { LoadOptions } from "../page/load_options.js";
 
 /** Header lines in order; an array because it survives structured clone and keeps duplicates. */
 export type HeaderList = [name: string, value: string][];

@@ -1,12 +1,12 @@
 //! What a model is, what it takes of a GPU and whether it runs, told from the headers of its files. Needs
 //! no GPU and no engine. What a header means is Rust's business.
 
-import { messageOf } from "./error_response.js";
+import { messageOf } from "../exchange/error_response.js";
 import { InpageError } from "./inpage_error.js";
 import type { LoadOptions } from "./load_options.js";
 import type { ModelInspection } from "./model_inspection.js";
 import { type ModelOption, resolveModel } from "./model_option.js";
-import { openHeads } from "./model_source/head_files.js";
+import { openHeads } from "../model_source/head_files.js";
 
 /** How the model would be loaded; all optional. */
 export interface InspectOptions {
@@ -24,11 +24,11 @@ export interface InspectOptions {
   wasmUrl?: string | URL;
 }
 
-let started: Promise<typeof import("./wasm/inpage.js")> | undefined;
+let started: Promise<typeof import("../wasm/inpage.js")> | undefined;
 
 /** The module in the page; the engine has its own in a worker. */
 async function start(wasmUrl: string | URL | undefined) {
-  const wasm = await import("./wasm/inpage.js");
+  const wasm = await import("../wasm/inpage.js");
   await wasm.default(wasmUrl === undefined ? undefined : { module_or_path: wasmUrl });
   return wasm;
 }

@@ -1,25 +1,15 @@
 //! `engine.fetch`: a WHATWG fetch whose base paths are answered by the engine. Knows how to turn a
 //! `Request` into bytes and headers, nothing of routes or JSON.
 
-import { isBelowBasePath } from "./base_paths.js";
-import { failureResponse } from "./error_response.js";
-import type { WireRequest } from "./protocol.js";
-import { type ExchangeOptions, LostBeforeHead, exchange } from "./requester.js";
+import { isBelowBasePath } from "../exchange/base_paths.js";
+import { failureResponse } from "../exchange/error_response.js";
+import { type ExchangeOptions, LostBeforeHead, exchange } from "../exchange/requester.js";
+import { toWireRequest } from "../exchange/wire_request.js";
 
 /** A fresh line to the engine for one exchange. */
 export interface Line {
   port: MessagePort;
   lost: AbortSignal;
-}
-
-/** A `Request` as bytes and header lines. */
-export async function toWireRequest(request: Request): Promise<WireRequest> {
-  return {
-    method: request.method,
-    url: request.url,
-    headers: [...request.headers],
-    body: new Uint8Array(await request.arrayBuffer()),
-  };
 }
 
 /**

@@ -1,11 +1,16 @@
 //! One HTTP exchange with a requester, seen from the engine worker. Moves bytes and cancellations
 //! between a port and the engine's response.
 
-import { deferred, orAborted } from "./abort.js";
-import { ChunkSender } from "./body_stream.js";
-import { type EngineFailure, failureAnswer, failureEvents } from "./error_response.js";
-import type { HeaderList, RequesterMessage, ResponderMessage, WireRequest } from "./protocol.js";
-import type { EngineResponse, HostedEngine } from "./worker_host.js";
+import { deferred, orAborted } from "../exchange/abort.js";
+import { ChunkSender } from "../exchange/body_stream.js";
+import { type EngineFailure, failureAnswer, failureEvents } from "../exchange/error_response.js";
+import type {
+  HeaderList,
+  RequesterMessage,
+  ResponderMessage,
+  WireRequest,
+} from "../exchange/protocol.js";
+import type { EngineResponse, HostedEngine } from "./hosted_engine.js";
 
 type Bytes = Uint8Array<ArrayBuffer>;
 

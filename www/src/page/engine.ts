@@ -2,8 +2,9 @@
 //! lines to it. Knows nothing of what is said over a line.
 
 import { Completions } from "./completions.js";
+import type { EngineInfo } from "./engine_info.js";
 import { EngineWorker } from "./engine_worker.js";
-import { EngineFailure } from "./error_response.js";
+import { EngineFailure } from "../exchange/error_response.js";
 import { type Line, createFetchDoor } from "./fetch_door.js";
 import type { LoadOptions } from "./load_options.js";
 import { type LoraAdapter, resolveLora } from "./lora_option.js";
@@ -13,7 +14,7 @@ import {
   DEFAULT_BASE_PATHS,
   type LoadProgress,
   type LoraLocation,
-} from "./protocol.js";
+} from "../exchange/protocol.js";
 import type { EngineSwitches } from "./switches.js";
 
 /** What `createEngine` takes; the switches of the endpoint stand beside. */
@@ -39,27 +40,6 @@ export interface EngineOptions extends EngineSwitches {
   workerUrl?: string | URL;
   /** How bodies come out of the worker; found out if left out. */
   bodyTransport?: BodyTransport;
-}
-
-/** What the engine runs on; more members than these may be there. */
-export interface EngineInfo {
-  /** The GPU's own description. */
-  adapter?: string;
-  /** True if the GPU is emulated on the CPU: correct, but slow. */
-  software_adapter?: boolean;
-  /** The kernel variant in use. */
-  variant?: string;
-  /** Longest sequence, in tokens. */
-  context_tokens?: number;
-  /** How keys and values are kept, for how many tokens of all sequences, and the bytes they take. */
-  kv_format?: "f32" | "f16" | "q8_0";
-  kv_pool_tokens?: number;
-  kv_bytes?: number;
-  /** The low-rank adapters in use. */
-  lora?: { name: string; scale: number }[];
-  /** What loading took, part by part, in milliseconds; `kernels` and `weights` ran side by side. */
-  load_ms?: Record<string, number>;
-  [name: string]: unknown;
 }
 
 /**

@@ -5,8 +5,8 @@ import {
   type ConnectMessage,
   type RequesterMessage,
   type ResponderMessage,
-} from "./protocol.js";
-import type { Clients } from "./worker_scopes.js";
+} from "../exchange/protocol.js";
+import type { Clients } from "../worker_scopes.js";
 
 /** A line to the engine of one tab. */
 export interface EngineOwner {
