@@ -238,26 +238,74 @@ describe("details", () => {
     assert.match(result.message, /at most 2/);
   });
 
-  test("numbers that JSON cannot say arrive as a wrong type, big integers whole", async () => {
+  test("values are encoded without loss", async () => {
     const text = await page.evaluate(async () => {
       const body = {
         model: "fake",
         prompt: "raw",
-        temperature: Number.NaN,
-        top_p: Number.POSITIVE_INFINITY,
         seed: 9007199254740993n,
-        logit_bias: { 5: Number.NaN },
         min_p: null,
         user: undefined,
         stop: ["\u2028", '"'],
-        max_tokens: 5,
+        max_tokens: new Number(5),
+        ids: [new Uint32Array([1, 4294967295]), new BigInt64Array([-1n])],
+        made: { toJSON: () => ({ toJSON: "a member", at: new Date(0) }) },
       };
       return (await engine.completions.create(body)).choices[0].text;
     });
     assert.equal(
       text,
-      '{"model":"fake","prompt":"raw","temperature":[false],"top_p":[false],"seed":9007199254740993,' +
-        '"logit_bias":{"5":[false]},"min_p":null,"stop":["\u2028","\\""],"max_tokens":5}',
+      '{"model":"fake","prompt":"raw","seed":9007199254740993,"min_p":null,"stop":["\u2028","\\""],' +
+        '"max_tokens":5,"ids":[[1,4294967295],[-1]],' +
+        '"made":{"toJSON":"a member","at":"1970-01-01T00:00:00.000Z"}}',
+    );
+  });
+
+  test("values without a JSON form are refused, with field and path", async () => {
+    const results = await page.evaluate(async () => {
+      const cases = [
+        { temperature: Number.NaN },
+        { top_p: Number.POSITIVE_INFINITY },
+        { prompt: [1, Number.NaN] },
+        { prompt: [[5], new Float32Array([1, Number.NEGATIVE_INFINITY])] },
+        { logit_bias: { 5: Number.NaN } },
+        { logit_bias: new Map([[5, 1]]) },
+        { response_format: { type: "json_schema", schema: { "x-y": [() => {}] } } },
+        { stop: ["a", undefined] },
+        { user: Symbol("a") },
+        { prompt: Promise.resolve("a") },
+        { tools: [{ toJSON: () => Number.NaN }] },
+      ];
+      return Promise.all(
+        cases.map((fields) =>
+          caught(() => engine.completions.create({ model: "fake", prompt: "raw", ...fields })),
+        ),
+      );
+    });
+    for (const { className, status, code, type } of results) {
+      assert.deepEqual(
+        [className, status, code, type],
+        ["InpageError", 400, "invalid_type", "invalid_request_error"],
+      );
+    }
+    assert.deepEqual(
+      results.map(({ param, message }) => [param, message]),
+      [
+        ["temperature", "temperature must be a JSON value, not NaN"],
+        ["top_p", "top_p must be a JSON value, not Infinity"],
+        ["prompt", "prompt[1] must be a JSON value, not NaN"],
+        ["prompt", "prompt[1][1] must be a JSON value, not -Infinity"],
+        ["logit_bias", 'logit_bias["5"] must be a JSON value, not NaN'],
+        ["logit_bias", "logit_bias must be a JSON value, not a value of type Map"],
+        [
+          "response_format",
+          'response_format.schema["x-y"][0] must be a JSON value, not a function',
+        ],
+        ["stop", "stop[1] must be a JSON value, not undefined"],
+        ["user", "user must be a JSON value, not a symbol"],
+        ["prompt", "prompt must be a JSON value, not a value of type Promise"],
+        ["tools", "tools[0] must be a JSON value, not NaN"],
+      ],
     );
   });
 

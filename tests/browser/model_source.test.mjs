@@ -320,7 +320,7 @@ describe("a model of several files", () => {
       assert.match((await loadModel(folder)).message, /name\/config\.json answered 404/);
     }
     await server.close();
-    assert.match((await loadModel(folder)).message, /was not there when .* last be asked/);
+    assert.match((await loadModel(folder)).message, /was not on the server at the last request/);
     assert.match((await loadModel({ folder: at("/org/other/") })).message, /fetch/);
   });
 

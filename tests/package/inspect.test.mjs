@@ -289,7 +289,7 @@ test("what a server does not give is an unreadable file", async () => {
     Object.assign(state, { status: undefined, ranges: false, hideLength: true });
     const sizeless = await inspect(server.url);
     assert.equal(sizeless.status, 2);
-    assert.match(sizeless.stderr, /does not tell the size of the file/);
+    assert.match(sizeless.stderr, /does not send the size of the file/);
   } finally {
     await server.close();
   }

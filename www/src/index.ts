@@ -1,4 +1,15 @@
 //! The public API of the package.
+//!
+//! The other folders, each using only those below it (lint rejects import cycles):
+//!
+//! | folder | runs in | part |
+//! |---|---|---|
+//! | `page` | the page | `createEngine`, `engine.fetch`, `completions.create`, `serveFromPage`, `inspectModel` |
+//! | `worker`, `worker.ts` | the engine worker | owns the wasm module, answers exchanges, loads the model |
+//! | `service_worker`, `sw.ts` | the service worker | relays requests to a tab with an engine |
+//! | `wasm` | page and engine worker | the wasm module and its types |
+//! | `model_source` | page and engine worker | reads model files: URLs, cache, local files |
+//! | `exchange` | everywhere | messages, ports, response bodies, the error answers of a dead engine |
 
 export type {
   CallOptions,

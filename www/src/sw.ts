@@ -1,5 +1,5 @@
-//! The service worker to host as it is: one file after the build. What to intercept stands in its
-//! own URL (`sw.js?base=/v1&origin=https://api.example`), so it survives every restart.
+//! The service worker for sites to host: one file after the build. Its URL says what to intercept
+//! (`sw.js?base=/v1&origin=https://api.example`), so that survives every restart.
 
 import { intercept } from "./service_worker/intercept.js";
 

@@ -1,5 +1,4 @@
-//! The dedicated worker that owns the wasm engine. Joins the two; what it does is in
-//! `worker_host.ts`.
+//! The engine worker's script: connects the wasm module to `worker/worker_host.ts`.
 
 import { EngineFailure } from "./exchange/error_response.js";
 import init, { InpageEngine } from "./wasm/inpage.js";

@@ -1,4 +1,4 @@
-//! The few worker-only types used here: TypeScript's DOM and worker libraries exclude each other.
+//! The few types of worker scopes that are used here: TypeScript's DOM and worker libraries cannot be combined.
 
 /** Only in dedicated workers. */
 export interface SyncAccessHandle {
@@ -14,7 +14,7 @@ export type SyncAccessFile = FileSystemFileHandle & {
   createSyncAccessHandle(): Promise<SyncAccessHandle>;
 };
 
-/** What the engine worker uses of its global scope. */
+/** The members of the engine worker's global scope that are used. */
 export interface WorkerScope extends EventTarget {
   postMessage(message: unknown, transfer?: Transferable[]): void;
 }

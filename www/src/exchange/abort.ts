@@ -1,10 +1,10 @@
-//! Waiting that can be given up. Knows nothing of what is waited for.
+//! Promises that can be abandoned, and promises with their handles outside.
 
 /**
- * `promise`, unless `signal` aborts first: then rejects with `signal.reason`.
+ * Settles as `promise` does; if `signal` aborts first, rejects with `signal.reason`.
  *
- * The listener goes when either settles, so a signal that outlives a million waits holds none of
- * them (`Promise.race` with a long-lived promise would).
+ * The listener is removed when either happens, so a long-lived signal does not collect listeners, as a
+ * long-lived promise in `Promise.race` would.
  */
 export function orAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return promise;
@@ -20,7 +20,7 @@ export function orAborted<T>(promise: Promise<T>, signal: AbortSignal | undefine
   });
 }
 
-/** An `AbortError`, keeping what the caller gave as the reason. */
+/** An `AbortError` whose cause is the reason that the caller gave. */
 export function abortError(reason: unknown): DOMException {
   if (reason instanceof DOMException && reason.name === "AbortError") return reason;
   const error = new DOMException("The request was aborted.", "AbortError");
@@ -28,7 +28,7 @@ export function abortError(reason: unknown): DOMException {
   return error;
 }
 
-/** A promise with its handles outside. */
+/** A promise, with the functions that settle it. */
 export interface Deferred<T> {
   promise: Promise<T>;
   resolve: (value: T) => void;
@@ -42,7 +42,7 @@ export function deferred<T>(): Deferred<T> {
     resolve = onResolve;
     reject = onReject;
   });
-  // Whoever awaits it sees the failure; nobody awaiting is no unhandled rejection.
+  // Without this, a failure that nobody awaits would be reported as an unhandled rejection.
   promise.catch(() => {});
   return { promise, resolve, reject };
 }

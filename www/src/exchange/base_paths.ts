@@ -1,4 +1,4 @@
-//! Which URLs are ours. The routes below a base path are Rust's business.
+//! Which URLs the engine answers. The routes below a base path are defined in Rust.
 
 /** True if `url` lies at or below one of `basePaths`. */
 export function isBelowBasePath(url: URL, basePaths: readonly string[]): boolean {

@@ -1,17 +1,17 @@
-//! Response bodies across a MessagePort: one transferred stream where the browser can, else pieces
-//! on credit (Safari cannot transfer streams). Knows nothing of HTTP or of the engine.
+//! Response bodies across a MessagePort: a transferred stream where the browser supports it, else chunks with
+//! flow control by credit (Safari cannot transfer streams).
 
 import { orAborted } from "./abort.js";
 import type { BodyTransport, RequesterMessage, ResponderMessage } from "./protocol.js";
 
 type Bytes = Uint8Array<ArrayBuffer>;
 
-/** Pieces the receiver lets the sender run ahead. */
+/** Chunks that the sender may be ahead of the reader. */
 const CREDIT_CHUNKS = 16;
 
 let transport: BodyTransport | undefined;
 
-/** What this browser can do; found out once by trying. */
+/** What this browser supports; found out once, by trying. */
 export function bestTransport(): BodyTransport {
   if (transport === undefined) {
     const { port1, port2 } = new MessageChannel();
@@ -29,8 +29,8 @@ export function bestTransport(): BodyTransport {
 }
 
 /**
- * Sends `body` piece by piece, never more than the receiver has granted. Resolves when the body
- * has ended; `onMessage` must be fed every message of the port until then.
+ * Sends a body in chunks, never more than the receiver has granted. Every `credit` message of the port must
+ * be passed to `grant`.
  */
 export class ChunkSender {
   #credit = 0;
@@ -47,6 +47,7 @@ export class ChunkSender {
     this.#wake?.();
   }
 
+  /** Resolves when the body has ended or was stopped. */
   async send(
     body: ReadableStream<Bytes>,
     post: (message: ResponderMessage) => void,
@@ -72,13 +73,13 @@ export class ChunkSender {
     } catch (error) {
       post({ type: "error", message: error instanceof Error ? error.message : String(error) });
     } finally {
-      // Does nothing once the body has ended; else it is how the engine learns that nobody reads.
+      // No effect once the body has ended; before that it tells the engine that nobody reads.
       await reader.cancel().catch(() => {});
     }
   }
 }
 
-/** The receiving end of a [`ChunkSender`]: feed it the port's messages, read its `stream`. */
+/** The receiving end of a [`ChunkSender`]: pass it the port's messages, read its `stream`. */
 export class ChunkReceiver {
   readonly stream: ReadableStream<Bytes>;
   #controller!: ReadableStreamDefaultController<Bytes>;
@@ -105,7 +106,7 @@ export class ChunkReceiver {
     );
   }
 
-  /** Takes the message if it is one of a body. */
+  /** Messages that are not part of a body are ignored. */
   accept(message: ResponderMessage): void {
     if (this.#ended) return;
     if (message.type === "chunk") {
@@ -134,15 +135,15 @@ export class ChunkReceiver {
 }
 
 /**
- * `body`, which ends with `lastWords(reason)` when `lost` aborts: a body whose sender is gone would
- * otherwise never end. `undefined` from `lastWords` breaks the stream instead.
+ * `body`, followed by `lastText(reason)` when `lost` aborts: a body whose sender is gone would otherwise never
+ * end. If `lastText` gives `undefined`, the stream fails instead.
  *
- * @param onEnd called once, however it ends.
+ * @param onEnd called once, however the body ends.
  */
 export function endedWhenLost(
   body: ReadableStream<Bytes>,
   lost: AbortSignal,
-  lastWords: (reason: unknown, midEvent: boolean) => string | undefined,
+  lastText: (reason: unknown, midEvent: boolean) => string | undefined,
   onEnd: () => void,
 ): ReadableStream<Bytes> {
   const reader = body.getReader();
@@ -154,13 +155,13 @@ export function endedWhenLost(
         try {
           piece = await orAborted(reader.read(), lost);
         } catch (reason) {
-          // First the cancel, then the end: the end closes the port that the cancel travels on.
+          // Cancel first: `onEnd` closes the port that carries the cancellation.
           reader.cancel(reason).catch(() => {});
           onEnd();
           if (!lost.aborted) throw reason;
-          const words = lastWords(reason, tail.length > 0 && !endsEvent(tail));
-          if (words === undefined) throw reason;
-          controller.enqueue(new TextEncoder().encode(words));
+          const text = lastText(reason, tail.length > 0 && !endsEvent(tail));
+          if (text === undefined) throw reason;
+          controller.enqueue(new TextEncoder().encode(text));
           controller.close();
           return;
         }
@@ -178,12 +179,12 @@ export function endedWhenLost(
         return cancelled;
       },
     },
-    // Ask upstream only when someone asks us: what is not read must hold the engine back.
+    // Read upstream only when the reader asks: an unread body must hold the engine back.
     { highWaterMark: 0 },
   );
 }
 
-/** An event ends with an empty line. */
+/** Every event ends with an empty line. */
 function endsEvent(tail: Uint8Array): boolean {
   return tail.length === 2 && tail[0] === 10 && tail[1] === 10;
 }

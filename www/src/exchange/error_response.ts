@@ -1,9 +1,9 @@
-//! The few answers that JavaScript must give because Rust cannot: the engine is dead, or out of
-//! reach. Same form as every error of the endpoint (API.md sections 1.4, 1.5, 2.1).
+//! The few error answers that JavaScript gives because the Rust side cannot: the engine is dead or cannot be
+//! reached. They have the form of every error of the endpoint (API.md sections 1.4, 1.5, 2.1).
 
 import type { HeaderList } from "./protocol.js";
 
-/** Why the engine itself gives no answer; `code` is one of API.md section 2.2. */
+/** Why the engine itself cannot answer; `code` is one of API.md section 2.2. */
 export class EngineFailure extends Error {
   override readonly name = "EngineFailure";
   constructor(
@@ -20,10 +20,16 @@ export function toEngineFailure(reason: unknown): EngineFailure {
   return new EngineFailure("internal_error", messageOf(reason));
 }
 
-/** Text of anything thrown; never empty. */
+/** The message of anything thrown; never empty. */
 export function messageOf(reason: unknown): string {
   const text = reason instanceof Error ? reason.message : String(reason);
   return text || "unknown error";
+}
+
+/** The `code` of an error from the Rust side; other errors (a failed fetch, a broken file) have none. */
+export function codeOf(error: unknown, otherwise: string): string {
+  const { code } = (error ?? {}) as { code?: unknown };
+  return typeof code === "string" ? code : otherwise;
 }
 
 /** The whole answer, for a request whose head is not sent yet. */
@@ -39,7 +45,7 @@ export function failureAnswer(failure: EngineFailure): {
     ["x-request-id", requestId()],
     ["access-control-allow-origin", "*"],
     ["access-control-expose-headers", "x-request-id, retry-after, x-should-retry"],
-    // An engine out of reach may be back in a second; a dead one would die again.
+    // An engine that cannot be reached may be back in a second; one that failed would fail again.
     unavailable ? ["retry-after", "1"] : ["x-should-retry", "false"],
   ];
   return { status: unavailable ? 503 : 500, headers, body: JSON.stringify(errorObject(failure)) };
@@ -51,7 +57,7 @@ export function failureResponse(failure: EngineFailure): Response {
   return new Response(body, { status, headers });
 }
 
-/** What ends an event stream after its head (API.md section 10.7). */
+/** The last events of a stream that fails after its head (API.md section 10.7). */
 export function failureEvents(failure: EngineFailure): string {
   return `data: ${JSON.stringify(errorObject(failure))}\n\ndata: [DONE]\n\n`;
 }
@@ -62,13 +68,13 @@ function errorObject(failure: EngineFailure) {
   };
 }
 
-/** `req_` and 24 of `[a-z0-9]`. */
+/** `req_` and 24 characters of `[a-z0-9]`. */
 function requestId(): string {
   const alphabet = "abcdefghijklmnopqrstuvwxyz0123456789";
   let id = "req_";
   while (id.length < 28) {
     const [byte = 255] = crypto.getRandomValues(new Uint8Array(1));
-    // 252 = 7 * 36: the bytes above would favour the first letters.
+    // 252 = 7 * 36: with the bytes from 252 on, the first letters would be more likely.
     if (byte < 252) id += alphabet[byte % 36];
   }
   return id;

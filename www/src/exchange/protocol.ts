@@ -1,15 +1,14 @@
-//! Every message between page, engine worker and service worker, in one place.
-//! Only types and a few constants: nothing here knows how a message is sent or answered.
+//! Every message between page, engine worker and service worker: types and a few constants, no code.
 
 import type { LoadOptions } from "../page/load_options.js";
 
-/** Header lines in order; an array because it survives structured clone and keeps duplicates. */
+/** Headers in order; an array, because that survives structured clone and keeps duplicates. */
 export type HeaderList = [name: string, value: string][];
 
-/** How a response body travels: as one transferred stream, or piece by piece on credit. */
+/** How a response body is sent: as one transferred stream, or in chunks with flow control by credit. */
 export type BodyTransport = "transfer" | "chunks";
 
-/** One HTTP request. `body` is the raw bytes; nobody but the Rust handler looks into them. */
+/** One HTTP request. `body` is raw bytes; only the Rust handler parses them. */
 export interface WireRequest {
   method: string;
   /** Absolute. */
@@ -18,24 +17,24 @@ export interface WireRequest {
   body: Uint8Array;
 }
 
-// One exchange = one MessagePort. The requester (page or service worker) holds one end, the engine
-// worker the other, so no message needs an id and the page's main thread is not in the way.
+// Each exchange has its own MessagePort between the requester (page or service worker) and the engine worker.
+// So messages need no ids, and those of the service worker do not pass through the page's main thread.
 
 /** Requester to engine worker, on the exchange's port. */
 export type RequesterMessage =
   | { type: "request"; request: WireRequest; transport: BodyTransport; heartbeat: boolean }
-  /** Sent every few seconds where `heartbeat` was announced: no port tells that its end is gone. */
+  /** Sent every few seconds if `heartbeat` was announced: a port does not report that its other end is gone. */
   | { type: "alive" }
-  /** The requester can take `chunks` more pieces (transport "chunks" only). */
+  /** The requester accepts `chunks` more chunks (transport "chunks" only). */
   | { type: "credit"; chunks: number }
-  /** Nobody reads any more; also sent for an exchange that never got its request. */
+  /** Nobody reads the answer any more; also sent on a port whose request was never sent. */
   | { type: "cancel" };
 
 /** Engine worker to requester, on the exchange's port. */
 export type ResponderMessage =
-  /** The page has an engine and took the port (sent by the page, before anything else). */
+  /** The page has an engine and accepts the port (sent by the page, before anything else). */
   | { type: "accepted" }
-  /** `stream` is there exactly when the transport is "transfer". */
+  /** `stream` is present if and only if the transport is "transfer". */
   | {
       type: "head";
       status: number;
@@ -44,46 +43,46 @@ export type ResponderMessage =
     }
   | { type: "chunk"; bytes: Uint8Array<ArrayBuffer> }
   | { type: "end" }
-  /** The body broke; after the head only. */
+  /** The body failed, after the head. */
   | { type: "error"; message: string };
 
 /**
- * Where the worker gets the model's files. `ggufName` is the name of a GGUF file or of its first part;
- * without one it is a Hugging Face folder, whose `url` ends with a slash. A `File` or `Blob` is cloned
- * by reference, not copied.
+ * Where the worker gets the model's files. `ggufName` is the name of a GGUF file or of one of its parts;
+ * without it, the location is a Hugging Face folder, whose `url` ends with a slash. A `File` or `Blob` is
+ * cloned by reference, not copied.
  */
 export type ModelLocation =
   | { kind: "url"; url: string; cache: boolean; ggufName: string | undefined }
   | { kind: "files"; files: { name: string; blob: Blob }[]; ggufName: string | undefined };
 
-/** A low-rank adapter, and what its part is multiplied by. */
+/** A LoRA adapter, and the factor of its contribution. */
 export interface LoraLocation {
   name: string;
   location: ModelLocation;
   scale: number;
 }
 
-/** What the worker needs to start. */
+/** Everything the worker needs to start. */
 export interface StartOptions {
   modelId: string;
   model: ModelLocation;
   lora: LoraLocation[];
-  /** As given; Rust validates them. */
+  /** As given by the caller; Rust validates them. */
   load: LoadOptions;
   wasmUrl: string | undefined;
-  /** The engine switches of API.md section 14, as given; Rust validates them. */
+  /** The engine switches of API.md section 14, as given by the caller; Rust validates them. */
   switches: Record<string, unknown>;
 }
 
-/** How far a model is. */
+/** The progress of a load. */
 export interface LoadProgress {
   /**
-   * `download`: bytes into the cache (and, as they come, through the engine). `load`: bytes through the
-   * engine onto the GPU, once nothing is downloaded any more.
+   * `download`: bytes from the network; they are passed to the engine as they arrive. `load`: bytes from the
+   * engine to the GPU, after the download.
    */
   phase: "download" | "load" | "ready";
   loadedBytes: number;
-  /** Unknown while a server does not tell. */
+  /** Undefined while a server does not send the size. */
   totalBytes: number | undefined;
 }
 
@@ -100,43 +99,39 @@ export type PageToWorker =
   /** A port for one exchange comes with it. */
   | { type: "connect" }
   | { type: "info"; call: number }
-  /** These adapters and no others from now on, once running requests have ended; `lora-set` follows. */
+  /** Replace the LoRA adapters once in-flight requests have ended; answered by `lora-set`. */
   | { type: "set-lora"; call: number; lora: LoraLocation[] }
-  /** Loads the model again, after a failed load. */
-  | { type: "reload" }
-  /** Ends everything that runs with an orderly answer; `disposed` follows. */
+  /** End in-flight requests with an error answer each; answered by `disposed`. */
   | { type: "dispose" };
 
 /** Engine worker to page. */
 export type WorkerToPage =
-  /** The script listens; what is sent before may be lost (a bundler may load scripts late). */
+  /** The script listens; messages sent before this may be lost (a bundler may load scripts late). */
   | { type: "here" }
-  /** The wasm module runs and answers requests; the model may still be loading. */
-  | { type: "listening" }
   | { type: "progress"; progress: LoadProgress }
   | { type: "ready" }
   | { type: "load-failed"; failure: WireFailure }
-  /** The engine is dead; the page starts a fresh worker with the next request. */
+  /** The engine is dead; the page starts a new worker with the next request. */
   | { type: "failed"; failure: WireFailure }
   | { type: "info"; call: number; info: unknown }
-  /** With a failure, the adapters are those from before. */
+  /** With a failure, the previous adapters stay in use. */
   | { type: "lora-set"; call: number; failure: WireFailure | undefined }
-  /** Exchanges that are open now; the page keeps the service worker awake while there are any. */
+  /** The number of open exchanges; the page keeps the service worker awake while there are any. */
   | { type: "open-exchanges"; count: number }
   | { type: "disposed" };
 
-/** Service worker to page: "take this port if you have an engine". The port comes with it. */
+/** Service worker to page: accept the port that comes with this message, if you have an engine. */
 export interface ConnectMessage {
   type: typeof CONNECT;
 }
 
 /** Page to service worker. */
 export type PageToServiceWorker =
-  /** Take control of pages that you do not control yet (first load, forced reload). */
+  /** Take control of pages that have no controller yet (first load, forced reload). */
   | { type: typeof CLAIM }
-  /** Something of mine is under way: being sent this keeps a service worker from idling out. */
+  /** An exchange is open: receiving a message keeps the browser from stopping an idle service worker. */
   | { type: typeof KEEP_ALIVE }
-  /** The caller of the request with this id gave up before its head. */
+  /** The caller of the request with this id aborted it before its head. */
   | { type: typeof CANCEL; id: string };
 
 export const CONNECT = "inpage:connect";
@@ -144,8 +139,8 @@ export const CLAIM = "inpage:claim";
 export const KEEP_ALIVE = "inpage:keep-alive";
 export const CANCEL = "inpage:cancel";
 
-/** Names a request for [`CANCEL`]; from page to service worker only. */
+/** Identifies a request for [`CANCEL`]; used between page and service worker only. */
 export const REQUEST_ID_HEADER = "x-inpage-request-id";
 
-/** Base paths when none are configured (API.md section 1.2). */
+/** The base paths if none are configured (API.md section 1.2). */
 export const DEFAULT_BASE_PATHS: readonly string[] = ["/v1", "/openai/v1"];

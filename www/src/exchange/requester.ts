@@ -1,33 +1,28 @@
-//! One HTTP exchange with the engine worker, seen from the side that asks: the page's own `fetch`
-//! door and the service worker. Knows ports and Responses, not where the port leads.
+//! The requesting end of one HTTP exchange with the engine worker: used by `engine.fetch` in the page and by
+//! the service worker. Where the port leads does not matter here.
 
 import { orAborted } from "./abort.js";
 import { ChunkReceiver, bestTransport, endedWhenLost } from "./body_stream.js";
 import { type EngineFailure, failureEvents, toEngineFailure } from "./error_response.js";
-import type {
-  BodyTransport,
-  HeaderList,
-  RequesterMessage,
-  ResponderMessage,
-  WireRequest,
-} from "./protocol.js";
+import { isEventStream } from "./event_stream_type.js";
+import type { BodyTransport, RequesterMessage, ResponderMessage, WireRequest } from "./protocol.js";
 
 const HEARTBEAT_MS = 2000;
 
-/** How an exchange is watched while it runs. */
+/** How an in-flight exchange is watched. */
 export interface ExchangeOptions {
-  /** Aborts when the other end is gone; its reason says so (an [`EngineFailure`] or an error). */
+  /** Aborts when the other end is gone; the reason is an [`EngineFailure`] or another error. */
   lost: AbortSignal;
   /** The caller's abort: cancels the generation, rejects with the signal's reason. */
   signal?: AbortSignal | undefined;
   transport?: BodyTransport | undefined;
-  /** For a requester that may end while the engine lives on: its silence cancels the exchange. */
+  /** For a requester that may end while the engine lives on: without heartbeats the exchange is cancelled. */
   heartbeat?: boolean;
-  /** Called once when nothing more will come over this port. */
+  /** Called once, when nothing more will arrive on this port. */
   onEnd?: () => void;
 }
 
-/** The other end went away before it answered anything. */
+/** The other end was lost before the head of its answer arrived. */
 export class LostBeforeHead extends Error {
   constructor(readonly failure: EngineFailure) {
     super(failure.message);
@@ -35,10 +30,10 @@ export class LostBeforeHead extends Error {
 }
 
 /**
- * Sends `request` over `port` and resolves with the response when its head is there.
+ * Sends `request` over `port` and resolves with the response when its head has arrived.
  *
- * @throws LostBeforeHead when the other end went away first, so the caller may ask another
- * @throws the reason of `signal` when that aborts first
+ * @throws LostBeforeHead if the other end is lost first, so that the caller may try another one
+ * @throws the reason of `signal` if that aborts first
  */
 export async function exchange(
   port: MessagePort,
@@ -54,7 +49,7 @@ export async function exchange(
     clearInterval(beat);
     signal?.removeEventListener("abort", onAbort);
     port.onmessage = null;
-    // What was posted before still arrives.
+    // Messages posted before still arrive.
     port.close();
     onEnd?.();
   };
@@ -101,7 +96,7 @@ export async function exchange(
   return new Response(body, { status, headers });
 }
 
-/** `body`, erroring with the signal's reason when it aborts, as the body of a `fetch` does. */
+/** `body`, which fails with the signal's reason when it aborts, as the body of a `fetch` does. */
 function abortedBy<T>(body: ReadableStream<T>, signal: AbortSignal | undefined): ReadableStream<T> {
   if (signal === undefined) return body;
   const reader = body.getReader();
@@ -120,13 +115,6 @@ function abortedBy<T>(body: ReadableStream<T>, signal: AbortSignal | undefined):
       cancel: (reason) => reader.cancel(reason),
     },
     { highWaterMark: 0 },
-  );
-}
-
-function isEventStream(headers: HeaderList): boolean {
-  return headers.some(
-    ([name, value]) =>
-      name.toLowerCase() === "content-type" && /^text\/event-stream\b/i.test(value),
   );
 }
 

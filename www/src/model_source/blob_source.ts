@@ -1,5 +1,5 @@
-//! A local `File`, a `Blob`, or a file of the origin's private file system: read by slices, so the
-//! browser keeps the bytes, not the page.
+//! Reads a local `File`, a `Blob` or a file of the origin private file system in slices, so that the bytes do
+//! not have to fit into the page's memory.
 
 import { type ModelSource, checkRange } from "./source.js";
 

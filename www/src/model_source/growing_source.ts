@@ -1,9 +1,8 @@
-//! A model file that is still being stored: a read waits for its bytes. Knows neither the network nor
-//! where the bytes are kept.
+//! A model file that is still being downloaded: a read waits until its bytes have arrived.
 
 import { type ModelSource, checkRange } from "./source.js";
 
-/** Bytes that have arrived, read back at once. */
+/** Reads bytes that have arrived, synchronously. */
 export type ReadArrived = (offset: number, length: number) => Uint8Array<ArrayBuffer>;
 
 export class GrowingSource implements ModelSource {
@@ -11,7 +10,7 @@ export class GrowingSource implements ModelSource {
   #readArrived: ReadArrived;
   #arrivedBytes = 0;
   #waiting: { endBytes: number; arrived: () => void }[] = [];
-  /** What serves all reads once the bytes are where they stay; rejects when they will not come. */
+  /** The source of all reads after the download; rejects if the download failed. */
   #settled: Promise<ModelSource> | undefined;
 
   constructor(size: number, readArrived: ReadArrived) {
@@ -22,21 +21,21 @@ export class GrowingSource implements ModelSource {
   async read(offset: number, length: number): Promise<Uint8Array<ArrayBuffer>> {
     checkRange(this, offset, length);
     if (this.#settled === undefined) await this.#arrival(offset + length);
-    // It may have been settled while this read waited.
+    // `settle` may have been called while this read waited.
     if (this.#settled === undefined) return this.#readArrived(offset, length);
     return (await this.#settled).read(offset, length);
   }
 
-  /** That many bytes from the start can be read now. */
+  /** The first `arrivedBytes` bytes can be read now. */
   grow(arrivedBytes: number): void {
     this.#arrivedBytes = arrivedBytes;
     this.#wake((endBytes) => endBytes <= arrivedBytes);
   }
 
-  /** From now on `source` serves the reads, also those that wait. `ReadArrived` is not called again. */
+  /** From now on `source` serves all reads, also the waiting ones. `ReadArrived` is not called again. */
   settle(source: Promise<ModelSource>): void {
     this.#settled = source;
-    // Nobody may be reading when it fails.
+    // If it fails while nobody reads, that is no unhandled rejection.
     source.catch(() => {});
     this.#wake(() => true);
   }

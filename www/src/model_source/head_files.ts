@@ -1,5 +1,5 @@
-//! Opens the files of a model to learn what they say of it: of files with tensors no more is read than
-//! is asked for. Stores nothing.
+//! Opens the files of a model to inspect it: of files with tensors only the requested bytes are fetched, and
+//! nothing is cached.
 
 import type { ModelLocation } from "../exchange/protocol.js";
 import { blobSource } from "./blob_source.js";
@@ -8,16 +8,16 @@ import { fetchWhole } from "./http.js";
 import { locatedFiles } from "./named_files.js";
 import type { ModelFiles } from "./source.js";
 
-/** To be closed when all is read. */
+/** Must be closed after the last read. */
 export interface HeadFiles extends ModelFiles {
   close(): Promise<void>;
 }
 
 /**
- * Headers are read one after the other: opening a file ends what a server still sends of the last one, for
- * browsers keep few connections to it.
+ * Headers are read one after the other: opening a file cancels the rest of the previous answer, because browsers
+ * open only a few connections to one server.
  *
- * @throws TypeError if the first file cannot be had, naming it
+ * @throws TypeError naming the first file, if it cannot be opened
  */
 export async function openHeads(location: ModelLocation, signal: AbortSignal): Promise<HeadFiles> {
   let last: HeadSource | undefined;
@@ -25,7 +25,7 @@ export async function openHeads(location: ModelLocation, signal: AbortSignal): P
     location.ggufName !== undefined || name.endsWith(".safetensors");
   const files = await locatedFiles(location, {
     async url(url, name) {
-      // The others are small, and servers that compress them tell no size.
+      // The other files are small, and servers that compress them do not send their size.
       if (!isWithTensors(name)) return blobSource(await fetchWhole(url, signal));
       await last?.close();
       last = await openHead(url, signal);

@@ -1,15 +1,15 @@
-//! The beginning of a file behind a URL, read in order and no further than asked: by HTTP ranges, or from
-//! an answer that is broken off where a server knows none. Stores nothing.
+//! Reads the beginning of a file at a URL, in order and no further than requested: by HTTP range requests, or
+//! from a whole answer that is cancelled early if the server supports no ranges. Nothing is cached.
 
 import { type FileVersion, rangeSource, refused } from "./http.js";
 import { type ModelSource, checkRange } from "./source.js";
 
-/** As much as the first read of a header asks for. */
+/** The length of the first read of a header. */
 const FIRST_BYTES = 256 * 1024;
 
-/** A source whose reads follow one another from the start of the file on. */
+/** A source whose reads must follow one another from the start of the file. */
 export interface HeadSource extends ModelSource {
-  /** Ends what is still being sent. */
+  /** Cancels what the server is still sending. */
   close(): Promise<void>;
 }
 
@@ -20,7 +20,7 @@ export async function openHead(url: string, signal: AbortSignal): Promise<HeadSo
   if (response.status !== 206) return streamedHead(url, response);
   const range = /^bytes 0-\d+\/(\d+)$/.exec(response.headers.get("content-range") ?? "");
   if (range === null) {
-    // Another origin may hide the size of the file, but not the length of a whole answer.
+    // A server of another origin may hide Content-Range, but not the length of a whole answer.
     await response.body?.cancel();
     return streamedHead(url, await fetch(url, { signal, cache: "no-store" }));
   }
@@ -41,17 +41,19 @@ export async function openHead(url: string, signal: AbortSignal): Promise<HeadSo
   };
 }
 
-/** From an answer that has the whole file. */
+/** Reads from an answer with the whole file. */
 async function streamedHead(url: string, response: Response): Promise<HeadSource> {
   if (!response.ok || response.body === null) throw await refused(url, response);
   const length = response.headers.get("content-length");
   if (length === null || (response.headers.get("content-encoding") ?? "identity") !== "identity") {
     await response.body.cancel();
-    throw new TypeError(`${url} does not tell the size of the file, and sends no ranges of it`);
+    throw new TypeError(
+      `${url} does not send the size of the file and does not support range requests`,
+    );
   }
   const reader = (response.body as ReadableStream<Uint8Array<ArrayBuffer>>).getReader();
   let fetchedBytes = 0;
-  // What has arrived and was not read.
+  // Bytes that have arrived and were not read yet.
   let pieces: Uint8Array<ArrayBuffer>[] = [];
   let readBytes = 0;
   const source: HeadSource = {

@@ -1,28 +1,28 @@
-//! What a server says about a model file, and its bytes by range. Does not store anything.
+//! HTTP requests for a model file: its version, its size and byte ranges. Nothing is cached here.
 
 import { type ModelSource, checkRange } from "./source.js";
 
 /** The server has no such file. */
 export class NoSuchFile extends TypeError {}
 
-/** Tells one version of a file from another. */
+/** Distinguishes versions of a file. */
 export interface FileVersion {
   etag: string | null;
   lastModified: string | null;
-  /** Unknown when the server hides or does not know it. */
+  /** Undefined if the server does not send it. */
   sizeBytes: number | undefined;
 }
 
-/** One answer of the server. */
+/** An answer of the server. */
 export interface Download extends FileVersion {
-  /** First byte of `body` in the file: what was asked for, or 0 if the server sends it whole. */
+  /** Offset of `body` in the file: as requested, or 0 if the server sends the whole file. */
   startBytes: number;
   body: ReadableStream<Uint8Array<ArrayBuffer>>;
-  /** True if single ranges can be had. */
+  /** True if the server supports range requests. */
   ranges: boolean;
 }
 
-/** True if both certainly name the same bytes. */
+/** True only if both are certainly the same bytes. */
 export function sameVersion(a: FileVersion, b: FileVersion): boolean {
   if (a.sizeBytes !== undefined && b.sizeBytes !== undefined && a.sizeBytes !== b.sizeBytes) {
     return false;
@@ -33,8 +33,8 @@ export function sameVersion(a: FileVersion, b: FileVersion): boolean {
 }
 
 /**
- * Asks for `url` from byte `startBytes` on. With `since`, a server whose file has changed sends the
- * new one whole.
+ * Requests `url` from byte `startBytes` on. With `since`, a server whose file has changed sends the new one from
+ * the start.
  *
  * @throws TypeError naming the URL and what the server answered
  */
@@ -45,12 +45,12 @@ export async function download(
   signal: AbortSignal,
 ): Promise<Download> {
   const headers = new Headers({ range: `bytes=${startBytes}-` });
-  // A weak ETag must not be used here (RFC 9110 section 13.1.5).
+  // If-Range must not contain a weak ETag (RFC 9110 section 13.1.5).
   const validator = since?.etag?.startsWith("W/") ? since.lastModified : since?.etag;
   if (startBytes > 0 && validator) headers.set("if-range", validator);
-  // `no-store`: ranges of gigabytes have no business in the HTTP cache.
+  // `no-store` keeps gigabytes out of the HTTP cache.
   const response = await fetch(url, { headers, signal, cache: "no-store" });
-  // Nothing lies behind `startBytes`: the file has shrunk, or it was all there already.
+  // There are no bytes after `startBytes`: the file has become shorter, or all of it was already there.
   if (response.status === 416 && startBytes > 0) return download(url, 0, undefined, signal);
   if (!response.ok || response.body === null) throw await refused(url, response);
   const version = {
@@ -61,7 +61,7 @@ export async function download(
   if (response.status !== 206) {
     return { ...version, sizeBytes: contentLength(response), startBytes: 0, body, ranges: false };
   }
-  // Another origin may hide Content-Range; then the length of what follows tells as much.
+  // A server of another origin may hide Content-Range; then Content-Length gives the size.
   const range = /^bytes (\d+)-\d+\/(\d+|\*)$/.exec(response.headers.get("content-range") ?? "");
   const sentFrom = range ? Number(range[1]) : startBytes;
   const rest = contentLength(response);
@@ -71,7 +71,7 @@ export async function download(
 }
 
 /**
- * All bytes of a small file, whatever the server does not tell of it.
+ * A small file as a whole; works without any size from the server.
  *
  * @throws TypeError naming the URL and what the server answered
  */
@@ -81,7 +81,7 @@ export async function fetchWhole(url: string, signal: AbortSignal): Promise<Blob
   return response.blob();
 }
 
-/** What an answer without the file says; its body is given up. */
+/** The error for an answer without the file; cancels the body. */
 export async function refused(url: string, response: Response): Promise<TypeError> {
   await response.body?.cancel();
   const { status, statusText } = response;
@@ -89,7 +89,7 @@ export async function refused(url: string, response: Response): Promise<TypeErro
   return status === 404 || status === 410 ? new NoSuchFile(message) : new TypeError(message);
 }
 
-/** A file read by HTTP ranges, nothing stored. */
+/** A file read by HTTP range requests. */
 export function rangeSource(url: string, version: FileVersion, signal: AbortSignal): ModelSource {
   const source: ModelSource = {
     size: version.sizeBytes ?? 0,
@@ -113,7 +113,7 @@ export function rangeSource(url: string, version: FileVersion, signal: AbortSign
   return source;
 }
 
-/** Undefined when absent or when it counts encoded bytes. */
+/** Undefined if absent, or if it counts encoded bytes. */
 function contentLength(response: Response): number | undefined {
   const text = response.headers.get("content-length");
   const encoded = response.headers.get("content-encoding");

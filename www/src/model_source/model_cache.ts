@@ -1,5 +1,5 @@
-//! Downloads kept in the origin's private file system (OPFS), one file and one note per URL. Knows
-//! how far a download got and which version it is, or that there is none; does not know the network.
+//! Caches downloads in the origin private file system (OPFS): a file and a note per URL. The note has the
+//! version and how much of it is stored, or that the server has no such file. Makes no requests.
 
 import type { SyncAccessFile, SyncAccessHandle } from "../worker_scopes.js";
 import type { FileVersion } from "./http.js";
@@ -12,7 +12,7 @@ export interface CacheNote extends FileVersion {
   complete: boolean;
 }
 
-/** The note of a URL that had no file. */
+/** The note of a URL that the server answered with 404. */
 interface AbsenceNote {
   url: string;
   absent: true;
@@ -20,7 +20,7 @@ interface AbsenceNote {
 
 const FOLDER = "inpage-models";
 
-/** What is kept of one URL. */
+/** The cache entry of one URL. */
 export class CacheEntry {
   private constructor(
     private readonly folder: FileSystemDirectoryHandle,
@@ -28,7 +28,7 @@ export class CacheEntry {
     private readonly url: string,
   ) {}
 
-  /** `undefined` where the origin has no private file system (private windows, old browsers). */
+  /** `undefined` where OPFS is not available (private windows, old browsers). */
   static async open(url: string): Promise<CacheEntry | undefined> {
     try {
       const root = await navigator.storage.getDirectory();
@@ -56,13 +56,13 @@ export class CacheEntry {
     }
   }
 
-  /** True if the server had no such file when it was last asked. */
+  /** True if the server had no such file at the last request. */
   async isAbsent(): Promise<boolean> {
     const note = await this.read().catch(() => undefined);
     return note !== undefined && "absent" in note;
   }
 
-  /** Notes that the server has no such file. What storage refuses stays unknown. */
+  /** Records that the server has no such file; failures of the storage are ignored. */
   async noteAbsence(): Promise<void> {
     try {
       const options = { create: true };
@@ -74,11 +74,11 @@ export class CacheEntry {
         access.close();
       }
     } catch {
-      // The next visit asks again.
+      // The next visit sends the request again.
     }
   }
 
-  /** @throws what the storage or `JSON.parse` fails with */
+  /** @throws the error of the storage or of `JSON.parse` */
   private async read(): Promise<CacheNote | AbsenceNote | undefined> {
     const handle = await this.folder.getFileHandle(`${this.name}.json`);
     const note = JSON.parse(await (await handle.getFile()).text()) as CacheNote | AbsenceNote;
@@ -90,7 +90,7 @@ export class CacheEntry {
     return (await this.folder.getFileHandle(`${this.name}.gguf`)).getFile();
   }
 
-  /** Opens the file to go on after `storedBytes`; what lay behind is dropped. */
+  /** Opens the file to append after `storedBytes`; bytes after those are dropped. */
   async writer(storedBytes: number): Promise<CacheWriter> {
     const options = { create: true };
     const data = (await this.folder.getFileHandle(`${this.name}.gguf`, options)) as SyncAccessFile;
@@ -112,7 +112,7 @@ export class CacheEntry {
   }
 }
 
-/** Appends to a cached file and reads what it appended. The note never claims more than was flushed. */
+/** Appends to a cached file and reads it back. The note never claims more than was flushed. */
 export class CacheWriter {
   constructor(
     private readonly data: SyncAccessHandle,
@@ -129,7 +129,7 @@ export class CacheWriter {
     this.writtenBytes += bytes.length;
   }
 
-  /** Bytes that were written, flushed or not. */
+  /** Reads bytes that were written, flushed or not. */
   read(offset: number, length: number): Uint8Array<ArrayBuffer> {
     const bytes = new Uint8Array(length);
     if (this.data.read(bytes, { at: offset }) !== length) {
@@ -138,7 +138,7 @@ export class CacheWriter {
     return bytes;
   }
 
-  /** Makes what was written survive, and notes it. */
+  /** Flushes what was written and updates the note. */
   commit(url: string, version: FileVersion, complete: boolean): void {
     this.data.flush();
     const { etag, lastModified, sizeBytes } = version;

@@ -1,19 +1,18 @@
-//! A model's files by name, each opened once. How one is opened is the caller's choice; what they mean
-//! is Rust's business.
+//! Opens a model's files by name, each once. The caller chooses how a file is opened; Rust parses them.
 
 import type { ModelLocation } from "../exchange/protocol.js";
 import { NoSuchFile } from "./http.js";
 import type { ModelFiles, ModelSource } from "./source.js";
 
-/** What every Hugging Face folder of a model has. */
+/** Present in every Hugging Face folder of a model. */
 export const FOLDER_CONFIG = "config.json";
-/** What every folder of a low-rank adapter has. */
+/** Present in every folder of a LoRA adapter. */
 export const ADAPTER_CONFIG = "adapter_config.json";
 
-/** The ending of a part of a split GGUF file. */
+/** The end of the name of a part of a split GGUF file. */
 const PART = /-\d{5}(-of-\d{5}\.gguf)$/;
 
-/** How the files at a location are opened. */
+/** Opens the files of a location. */
 export interface Openers {
   /** @throws NoSuchFile if the server has no such file */
   url(url: string, name: string): Promise<ModelSource>;
@@ -21,17 +20,17 @@ export interface Openers {
 }
 
 /**
- * The files that `read` finds; of a split GGUF file any part may be named. The first file is open: a GGUF
- * file, the first of its parts, or a folder's `config`.
+ * The files that `read` finds; `ggufName` may be any part of a split GGUF file. The first file is opened here: a
+ * GGUF file, the first of its parts, or a folder's `config`.
  *
- * @throws NoSuchFile if there is no such file
+ * @throws NoSuchFile if the first file does not exist
  */
 export async function namedFiles(
   ggufName: string | undefined,
   read: (name: string) => Promise<ModelSource | undefined>,
   config = FOLDER_CONFIG,
 ): Promise<ModelFiles> {
-  // Of each file one source: it goes on with what it has read.
+  // One source per file, because a source continues from what it has read.
   const opened = new Map<string, Promise<ModelSource | undefined>>();
   const files = {
     ggufName: ggufName?.replace(PART, "-00001$1"),
@@ -53,7 +52,7 @@ export async function namedFiles(
   return files;
 }
 
-/** The files at a location; a server's word that it has not the first one is its error. */
+/** The files of a location. A 404 for the first file is an error; for any other it means there is no such file. */
 export function locatedFiles(
   location: ModelLocation,
   open: Openers,
@@ -74,7 +73,7 @@ export function locatedFiles(
     const isNeeded = isFirst;
     isFirst = false;
     try {
-      // The URL as it was given: no name stands for all that it may say.
+      // The given URL is used as it is: a name does not have its query.
       return await open.url(name === ggufName ? url : sibling(url, name), name);
     } catch (error) {
       if (error instanceof NoSuchFile && !isNeeded) return undefined;
@@ -84,7 +83,7 @@ export function locatedFiles(
   return namedFiles(ggufName, read, config);
 }
 
-/** The file of this name beside the last one of the path, with the same query. */
+/** The URL of another file in the same folder, with the same query. */
 function sibling(url: string, name: string): string {
   const other = new URL(url);
   other.pathname = other.pathname.replace(/[^/]*$/, encodeURIComponent(name));

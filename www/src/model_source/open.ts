@@ -1,5 +1,4 @@
-//! Opens the files of the model that the page named, to load it. The rest of the worker sees `ModelFiles`
-//! only.
+//! Opens the files of a model or adapter to load it: by URL through the cache, or from local files.
 
 import type { LoadProgress, ModelLocation } from "../exchange/protocol.js";
 import { blobSource } from "./blob_source.js";
@@ -9,9 +8,9 @@ import type { ModelFiles, OnBytes } from "./source.js";
 import { urlSource } from "./url_source.js";
 
 /**
- * The first file is open: a GGUF file, the first of its parts, or a folder's `config`.
+ * Opens the first file: a GGUF file, the first of its parts, or a folder's `config`.
  *
- * @throws TypeError if that one cannot be had
+ * @throws TypeError if it cannot be opened
  */
 export async function openModel(
   location: ModelLocation,
@@ -31,7 +30,7 @@ export async function openModel(
 
 type OnBytesOf = (name: string) => OnBytes;
 
-/** The progress of all downloads together; their total is unknown as long as that of one is. */
+/** Adds up the progress of all downloads; the total is unknown while that of any download is. */
 function total(onProgress: (progress: LoadProgress) => void): OnBytesOf {
   const downloads = new Map<string, [loaded: number, total: number | undefined]>();
   return (name) => (loaded, total) => {

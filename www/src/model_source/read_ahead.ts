@@ -1,9 +1,8 @@
-//! Turns the many small reads of a file parser into few large ones, and fetches the next piece
-//! while the last one is being worked on. Knows nothing of where the bytes come from.
+//! Combines the many small reads of a file parser into a few large ones, and reads the next one in advance.
 
 import { type ModelSource, checkRange } from "./source.js";
 
-/** Two windows at most are held: the one being read and the next. */
+/** At most two windows are held: the current one and the next. */
 const WINDOW_BYTES = 8 * 1024 * 1024;
 
 interface Window {
@@ -12,7 +11,7 @@ interface Window {
   bytes: Promise<Uint8Array<ArrayBuffer>>;
 }
 
-/** `source`, read in windows of 8 MiB. A read longer than a window goes through as it is. */
+/** `source`, read in windows of 8 MiB. A read longer than a window is passed through. */
 export function readAhead(source: ModelSource, windowBytes = WINDOW_BYTES): ModelSource {
   let current: Window | undefined;
   let next: Window | undefined;
@@ -20,20 +19,20 @@ export function readAhead(source: ModelSource, windowBytes = WINDOW_BYTES): Mode
   const open = (offset: number): Window => {
     const length = Math.min(windowBytes, source.size - offset);
     const bytes = source.read(offset, length);
-    // A window that nobody comes to read may fail without a word.
+    // The failure of a window that is never read is ignored.
     bytes.catch(() => {});
     return { offset, length, bytes };
   };
   const covers = (window: Window | undefined, offset: number): window is Window =>
     window !== undefined && offset >= window.offset && offset < window.offset + window.length;
 
-  /** Makes the window that holds `offset` the current one; afterwards the next one is under way. */
+  /** Makes the window that contains `offset` the current one and, in a sequential read, requests the next. */
   const windowAt = (offset: number): Window => {
     if (!covers(current, offset)) {
       const sequential = covers(next, offset);
       current = covers(next, offset) ? next : open(offset);
       const end = current.offset + current.length;
-      // After a jump the direction is not known yet: reading ahead would be a guess.
+      // After a jump, reading ahead would be a guess.
       next = sequential && end < source.size ? open(end) : undefined;
     }
     return current as Window;
@@ -50,7 +49,7 @@ export function readAhead(source: ModelSource, windowBytes = WINDOW_BYTES): Mode
       if (start + length <= first.length)
         return (await first.bytes).subarray(start, start + length);
 
-      // Across the end of a window: reading on is sequential, so the next one is worth having.
+      // The read crosses the end of the window, so it is sequential.
       next ??= open(first.offset + first.length);
       const second = windowAt(first.offset + first.length);
       const joined = new Uint8Array(length);

@@ -1,23 +1,23 @@
-//! Where a model's bytes come from, as the Rust side reads them. Knows nothing of their meaning.
+//! The interfaces through which the Rust side reads a model's files.
 
-/** Random access to the bytes of one of a model's files. */
+/** Random access to the bytes of one file. */
 export interface ModelSource {
   readonly size: number;
-  /** Exactly `length` bytes from `offset` on. The array may be a view: use it before the next read. */
+  /** Exactly `length` bytes from `offset` on. The array may be a view that is valid only until the next read. */
   read(offset: number, length: number): Promise<Uint8Array<ArrayBuffer>>;
 }
 
-/** The files that make up a model, as the Rust side asks for them. */
+/** The files of a model, as the Rust side requests them. */
 export interface ModelFiles {
-  /** The GGUF file, or the first of its parts; a Hugging Face folder has none. */
+  /** The GGUF file or the first of its parts; `undefined` for a Hugging Face folder. */
   readonly ggufName: string | undefined;
-  /** Bytes of the files that were opened so far. */
+  /** The total size of the files that were opened so far. */
   readonly openedBytes: number;
   /** `undefined` if there is no such file. */
   open(name: string): Promise<ModelSource | undefined>;
 }
 
-/** Told after each piece that arrived. */
+/** Called after each chunk that arrived. */
 export type OnBytes = (loadedBytes: number, totalBytes: number | undefined) => void;
 
 /** @throws RangeError unless the range lies inside the file */

@@ -1,7 +1,6 @@
-//! A file behind a URL: from the cache if it is there and still valid (or the network is not),
-//! else downloaded into the cache, going on where an interrupted download stopped, and read while it
-//! arrives. Without a cache: by HTTP ranges, or whole into a Blob that the browser keeps outside of
-//! wasm memory.
+//! A file at a URL: read from the cache if it is there and still valid (or there is no network), else downloaded
+//! into the cache, resuming an interrupted download, and read while it arrives. Without a cache: read by HTTP
+//! range requests, or downloaded into a Blob, which the browser keeps outside of wasm memory.
 
 import { blobSource } from "./blob_source.js";
 import { GrowingSource } from "./growing_source.js";
@@ -17,16 +16,16 @@ import { CacheEntry, type CacheNote, type CacheWriter } from "./model_cache.js";
 import { readAhead } from "./read_ahead.js";
 import type { ModelSource, OnBytes } from "./source.js";
 
-/** Between two notes on how far a download is; at most this much is fetched again. */
+/** A download is committed this often; at most this much is fetched again after an interruption. */
 const COMMIT_BYTES = 4 * 1024 * 1024;
 
-/** What is known of a file is not kept waiting longer than this for a network that does not answer. */
+/** If the network does not answer within this time, the cached file is used without revalidation. */
 const REVALIDATE_TIMEOUT_MS = 5000;
 
-/** Pieces of a download without cache; each becomes a Blob of its own. */
+/** A download without cache is split into Blobs of this size. */
 const BLOB_PIECE_BYTES = 16 * 1024 * 1024;
 
-/** @throws NoSuchFile if the server has none, or had none when it could last be asked */
+/** @throws NoSuchFile if the server has no such file, or is offline and had none at the last request */
 export async function urlSource(
   url: string,
   useCache: boolean,
@@ -35,18 +34,18 @@ export async function urlSource(
 ): Promise<ModelSource> {
   const entry = useCache ? await CacheEntry.open(url) : undefined;
   if (entry === undefined) return uncachedSource(url, undefined, onBytes, signal);
-  // One tab downloads; another that wants the same file waits and then finds it stored.
+  // Only one tab downloads; others that want the same file wait and then find it in the cache.
   return new Promise((resolve, reject) => {
     navigator.locks
       .request(`inpage-model ${url}`, { signal }, () =>
         cachedSource(url, entry, { onBytes, onSource: resolve }, signal),
       )
-      // What fails once there is a source fails its reads.
+      // After `onSource`, failures are reported by the source's reads.
       .catch(reject);
   });
 }
 
-/** Gives `onSource` the source as soon as it can be read from (perhaps again); resolves when it is stored. */
+/** Calls `onSource` as soon as the file can be read (perhaps twice); resolves when it is stored. */
 async function cachedSource(
   url: string,
   entry: CacheEntry,
@@ -57,7 +56,7 @@ async function cachedSource(
   const note = await entry.note();
   if (note?.complete) {
     const now = await versionNow(url, signal);
-    // A server that has forgotten it, or cannot be asked: it is as good as ever.
+    // If the server has deleted the file or cannot be reached, the cached one is still valid.
     if (now instanceof Error || sameVersion(note, now)) {
       onSource(await stored());
       return;
@@ -67,7 +66,9 @@ async function cachedSource(
     const now = await versionNow(url, signal);
     if (now instanceof NoSuchFile) throw now;
     if (now instanceof Error) {
-      throw new NoSuchFile(`${url} was not there when the server could last be asked`);
+      throw new NoSuchFile(
+        `${url} was not on the server at the last request, and the server cannot be reached now`,
+      );
     }
   }
   const resumable = note !== undefined && !note.complete && isVerifiable(note) ? note : undefined;
@@ -78,14 +79,14 @@ async function cachedSource(
     },
   );
   if (answer.startBytes > 0 && !(resumable && sameVersion(resumable, answer))) {
-    // The rest belongs to another version, or may: from the start.
+    // The rest may belong to another version: start again.
     await answer.body.cancel();
     answer = await download(url, 0, undefined, signal);
   }
   let growing: GrowingSource | undefined;
   const onWritten = (writer: CacheWriter) => {
     onBytes(writer.writtenBytes, answer.sizeBytes);
-    // A file of unknown size can be read only when it is whole.
+    // A file of unknown size can be read only when it is complete.
     if (growing === undefined && answer.sizeBytes !== undefined) {
       const readArrived = (offset: number, length: number) => writer.read(offset, length);
       growing = new GrowingSource(answer.sizeBytes, readArrived);
@@ -105,12 +106,12 @@ async function cachedSource(
   onSource(await source);
 }
 
-/** The version that the server has, or why it does not say. */
+/** The version on the server, or the error of the request. */
 async function versionNow(url: string, signal: AbortSignal): Promise<FileVersion | Error> {
-  const patience = AbortSignal.any([signal, AbortSignal.timeout(REVALIDATE_TIMEOUT_MS)]);
+  const withTimeout = AbortSignal.any([signal, AbortSignal.timeout(REVALIDATE_TIMEOUT_MS)]);
   try {
-    const answer = await download(url, 0, undefined, patience);
-    // Only the head was of interest.
+    const answer = await download(url, 0, undefined, withTimeout);
+    // Only the headers are needed.
     await answer.body.cancel();
     return answer;
   } catch (error) {
@@ -119,7 +120,7 @@ async function versionNow(url: string, signal: AbortSignal): Promise<FileVersion
   }
 }
 
-/** The size alone does not show that two halves fit together. */
+/** The size alone does not prove that two halves belong to the same version. */
 function isVerifiable(note: CacheNote): boolean {
   return note.etag !== null || note.lastModified !== null;
 }
@@ -159,7 +160,7 @@ async function storeDownload(
   }
 }
 
-/** `begun` is the version of which bytes have been read already. */
+/** `begun` is the version from which bytes were already read. */
 async function uncachedSource(
   url: string,
   begun: FileVersion | undefined,
@@ -193,7 +194,7 @@ async function uncachedSource(
   return readAhead(blobSource(new Blob([...blobs, ...piece])));
 }
 
-/** What a body delivers; Safari's streams are not async iterable. */
+/** The chunks of a body; Safari's streams are not async iterable. */
 async function* piecesOf(
   body: ReadableStream<Uint8Array<ArrayBuffer>>,
 ): AsyncGenerator<Uint8Array<ArrayBuffer>, void> {
@@ -209,7 +210,7 @@ async function* piecesOf(
   }
 }
 
-/** The storage failed, not the network. */
+/** True if the storage failed, not the network. */
 function isStorageFailure(error: unknown): boolean {
   return (
     error instanceof DOMException &&

@@ -1,5 +1,5 @@
-//! `engine.completions.create`: the JavaScript door. Turns a body into a request for the fetch door
-//! and the answer into objects; every rule of the endpoint stays in Rust.
+//! `engine.completions.create`: sends a request through `engine.fetch` and parses the answer. All rules of the
+//! endpoint are in Rust.
 
 import { abortError } from "../exchange/abort.js";
 import { eventData } from "./event_stream.js";
@@ -165,18 +165,18 @@ export interface CompletionRequest {
   [field: string]: unknown;
 }
 
-/** How a call can be given up. */
+/** How a call can be aborted. */
 export interface CallOptions {
   signal?: AbortSignal | undefined;
 }
 
-/** A streamed answer: iterate it once. Leaving the loop, or `cancel()`, stops the generation. */
+/** A streamed answer, to be iterated once. Leaving the loop or calling `cancel()` stops the generation. */
 export interface CompletionStream extends AsyncIterable<Completion> {
-  /** Stops the generation; a loop that runs ends. */
+  /** Stops the generation; a running loop ends. */
   cancel(): Promise<void>;
 }
 
-/** The door; `fetchDoor` must answer below `basePath`. */
+/** The completions API; `fetchDoor` must answer below `basePath`. */
 export class Completions {
   readonly #fetch: typeof fetch;
   readonly #url: string;
@@ -184,18 +184,18 @@ export class Completions {
 
   constructor(fetchDoor: typeof fetch, basePath: string, apiKey: string | undefined) {
     this.#fetch = fetchDoor;
-    // The fetch door goes by the path; the page's own origin may be opaque.
+    // `engine.fetch` looks at the path only, and the page's own origin may be opaque.
     this.#url = new URL(`${basePath}/completions`, "http://inpage.invalid").href;
     this.#headers = { "content-type": "application/json" };
-    // Who holds the engine configured the key.
+    // Whoever holds the engine object has configured the key.
     if (apiKey !== undefined) this.#headers.authorization = `Bearer ${apiKey}`;
   }
 
   /**
-   * Asks for a completion.
+   * Requests a completion.
    *
-   * @throws InpageError for every answer of the endpoint that is an error
-   * @throws DOMException named `AbortError` when `signal` aborts; from the iterator too
+   * @throws InpageError for every error answer of the endpoint
+   * @throws DOMException named `AbortError` if `signal` aborts; also from the iterator
    */
   create(
     body: CompletionRequest & { stream: true },
@@ -210,7 +210,7 @@ export class Completions {
     body: CompletionRequest,
     { signal }: CallOptions = {},
   ): Promise<Completion | CompletionStream> {
-    // An own controller, so that `cancel()` of the stream and the caller's signal are one.
+    // One controller for both the caller's signal and `cancel()` of the stream.
     const controller = new AbortController();
     const follow = () => controller.abort(abortError(signal?.reason));
     if (signal?.aborted) follow();

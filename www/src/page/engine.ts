@@ -1,11 +1,11 @@
-//! `createEngine` and the engine as the page sees it: keeps one engine worker alive and hands out
-//! lines to it. Knows nothing of what is said over a line.
+//! `createEngine` and `Engine`: keeps one engine worker alive and hands out ports to it. What is sent over a
+//! port is `exchange`'s part.
 
 import { Completions } from "./completions.js";
 import type { EngineInfo } from "./engine_info.js";
 import { EngineWorker } from "./engine_worker.js";
 import { EngineFailure } from "../exchange/error_response.js";
-import { type Line, createFetchDoor } from "./fetch_door.js";
+import { type EnginePort, createFetchDoor } from "./fetch_door.js";
 import type { LoadOptions } from "./load_options.js";
 import { type LoraAdapter, resolveLora } from "./lora_option.js";
 import { type ModelOption, resolveModel } from "./model_option.js";
@@ -17,35 +17,35 @@ import {
 } from "../exchange/protocol.js";
 import type { EngineSwitches } from "./switches.js";
 
-/** What `createEngine` takes; the switches of the endpoint stand beside. */
+/** The options of `createEngine`, in one object with the endpoint's switches. */
 export interface EngineOptions extends EngineSwitches {
   /**
-   * `"embedded"` (the model in the package, if left out), a URL of a GGUF file, a `File` or `Blob`;
-   * or an object: one of these with the `id` that requests name it by, `{ folder: URL }` of a Hugging
-   * Face folder, or `{ files: [File, ...] }` of a folder or of a split GGUF file.
+   * `"embedded"` (the model in the package; the default), the URL of a GGUF file, a `File` or a `Blob`; or an
+   * object: one of these with the model's `id`, `{ folder: URL }` of a Hugging Face folder, or
+   * `{ files: [File, ...] }` of a folder or a split GGUF file.
    */
   model?: ModelOption;
-  /** Low-rank adapters on top of the model, all at once; `setLora` changes them. */
+  /** LoRA adapters, applied all at once; `setLora` changes them. */
   lora?: readonly LoraAdapter[];
   /** Context and memory. */
   load?: LoadOptions;
   onProgress?: (progress: LoadProgress) => void;
-  /** Gives the load up. */
+  /** Aborts the load. */
   signal?: AbortSignal;
-  /** Resolve at once and load on: requests are answered 503 `model_loading` until `engine.ready`. */
+  /** Resolve immediately and load in the background: until `engine.ready`, requests get 503 `model_loading`. */
   background?: boolean;
   /** The wasm module, where a bundler cannot find it by itself. */
   wasmUrl?: string | URL;
   /** The engine worker's script, where a bundler cannot find it by itself. */
   workerUrl?: string | URL;
-  /** How bodies come out of the worker; found out if left out. */
+  /** How response bodies leave the worker; detected if omitted. */
   bodyTransport?: BodyTransport;
 }
 
 /**
  * Starts an engine in a worker of its own and loads its model.
  *
- * @throws InpageError if there is no WebGPU or the model cannot be had or run
+ * @throws InpageError if there is no WebGPU, or the model cannot be fetched or run
  * @throws DOMException named `AbortError` if `signal` aborts first
  */
 export async function createEngine(options: EngineOptions = {}): Promise<Engine> {
@@ -60,18 +60,18 @@ export async function createEngine(options: EngineOptions = {}): Promise<Engine>
   return engine;
 }
 
-/** A model that answers requests; made by `createEngine`. */
+/** A model that answers requests; created by `createEngine`. */
 export class Engine {
-  /** The endpoint as a function. */
+  /** The completions API. */
   readonly completions: Completions;
-  /** A `fetch` that answers URLs below the base paths itself; for SDKs. */
+  /** A `fetch` that answers URLs below the base paths itself. Pass it to an SDK. */
   readonly fetch: typeof fetch;
-  /** Where the routes hang. */
+  /** The paths below which the endpoint answers. */
   readonly basePaths: readonly string[];
 
   readonly #startWorker: () => EngineWorker;
   #worker: EngineWorker;
-  /** What a fresh worker begins with. */
+  /** The adapters that a new worker starts with. */
   #lora: LoraLocation[];
   #disposed = false;
 
@@ -93,7 +93,7 @@ export class Engine {
     this.#lora = resolveLora(lora ?? []);
     const absolute = (url: string | URL) => new URL(url, document.baseURI).href;
     this.basePaths = switches.basePaths ?? DEFAULT_BASE_PATHS;
-    this.fetch = createFetchDoor(() => this.#openLine(), this.basePaths, bodyTransport);
+    this.fetch = createFetchDoor(() => this.#openPort(), this.basePaths, bodyTransport);
     this.completions = new Completions(this.fetch, this.basePaths[0] ?? "/v1", switches.apiKey);
     this.#startWorker = () =>
       new EngineWorker(
@@ -119,7 +119,7 @@ export class Engine {
     this.#worker.ready.then(loaded, loaded);
   }
 
-  /** Resolves when the model is loaded; rejects if that failed. */
+  /** Resolves when the model is loaded; rejects if loading fails. */
   get ready(): Promise<void> {
     return this.#worker.ready;
   }
@@ -129,21 +129,21 @@ export class Engine {
     return !this.#disposed;
   }
 
-  /** Requests that are being answered. */
+  /** The number of in-flight requests. */
   get openExchanges(): number {
     return this.#worker.openExchanges;
   }
 
-  /** Adapter, kernel variant, model: what the engine runs on. */
+  /** The GPU, the kernels, the model and the timings of its load. */
   info(): Promise<EngineInfo> {
     return this.#worker.info();
   }
 
   /**
-   * Answers by these low-rank adapters, and no others, from now on; none give the model as it is. The
-   * model stays loaded. Requests that run end by the old ones, later ones wait for the new.
+   * Replaces the LoRA adapters by these; an empty list leaves the plain model. The model stays loaded.
+   * In-flight requests finish with the old adapters, later ones wait for the new ones.
    *
-   * @throws InpageError if an adapter cannot be had or does not fit; then the old ones stay
+   * @throws InpageError if an adapter cannot be fetched or does not fit the model; the old ones stay in use
    */
   async setLora(lora: readonly LoraAdapter[]): Promise<void> {
     const located = resolveLora(lora);
@@ -153,8 +153,8 @@ export class Engine {
   }
 
   /**
-   * Starts over with a fresh worker, GPU device and copy of the model. Happens by itself with the
-   * next request after the engine failed or the GPU device was lost.
+   * Starts again with a new worker and GPU device, and loads the model again. After a failure of the engine or
+   * the loss of the GPU device, the next request does this automatically.
    */
   async reload(): Promise<void> {
     if (this.#disposed) throw new EngineFailure("engine_unavailable", "the engine was disposed");
@@ -163,24 +163,24 @@ export class Engine {
     await this.#worker.ready;
   }
 
-  /** Ends running requests and frees everything. */
+  /** Ends in-flight requests and frees all resources. */
   async dispose(): Promise<void> {
     this.#disposed = true;
     await this.#worker.dispose();
   }
 
-  /** Hands one end of a line for a single exchange to the engine; the other end may be anywhere. */
+  /** Passes the engine a port for a single exchange; the other end of the channel may be anywhere. */
   connect(port: MessagePort): void {
     if (!this.#worker.failed || this.#disposed) {
       this.#worker.connect(port);
       return;
     }
-    // The request that finds the engine dead waits for the new one, and is not told to come back.
+    // The request that finds the engine dead waits for the new one, instead of getting a 503.
     this.#worker = this.#startWorker();
     this.#worker.connectWhenLoaded(port);
   }
 
-  #openLine(): Line {
+  #openPort(): EnginePort {
     const { port1, port2 } = new MessageChannel();
     this.connect(port2);
     return { port: port1, lost: this.#worker.lost };

@@ -1,5 +1,4 @@
-//! One engine worker from start to end, seen from the page. A failed worker is not mended: the
-//! engine starts another.
+//! The page's handle of one engine worker. A failed worker is never repaired: `Engine` starts another one.
 
 import { type Deferred, deferred } from "../exchange/abort.js";
 import type { EngineInfo } from "./engine_info.js";
@@ -13,7 +12,7 @@ import type {
   WorkerToPage,
 } from "../exchange/protocol.js";
 
-/** How long a worker may take to say good-bye before it is ended. */
+/** How long a worker may take to send its last answers before it is terminated. */
 const DISPOSE_TIMEOUT_MS = 1000;
 
 export class EngineWorker {
@@ -24,13 +23,13 @@ export class EngineWorker {
   #infoCalls = new Map<number, (info: EngineInfo) => void>();
   #loraCalls = new Map<number, Deferred<void>>();
   #calls = 0;
-  /** What waits until the script listens; `undefined` from then on. */
+  /** Messages held back until the worker's script listens; `undefined` from then on. */
   #unsent: [PageToWorker, Transferable[]][] | undefined = [];
   #onProgress: (progress: LoadProgress) => void;
 
-  /** True when it can answer no more. */
+  /** True when it cannot answer any more. */
   failed = false;
-  /** Requests that it is answering. */
+  /** The number of in-flight requests. */
   openExchanges = 0;
 
   constructor(
@@ -41,7 +40,7 @@ export class EngineWorker {
     this.#onProgress = onProgress;
     this.#worker =
       scriptUrl === undefined
-        ? // In one piece, for bundlers to recognise.
+        ? // Bundlers recognise this expression.
           new Worker(new URL("../worker.js", import.meta.url), { type: "module", name: "inpage" })
         : new Worker(scriptUrl, { type: "module", name: "inpage" });
     this.#worker.onmessage = ({ data }: MessageEvent<WorkerToPage>) => this.#take(data);
@@ -59,7 +58,7 @@ export class EngineWorker {
     return this.#ready.promise;
   }
 
-  /** Aborts when no more answers can come out of it. */
+  /** Aborts when no more answers can arrive. */
   get lost(): AbortSignal {
     return this.#lost.signal;
   }
@@ -68,7 +67,7 @@ export class EngineWorker {
     this.#post({ type: "connect" }, [port]);
   }
 
-  /** Like `connect`, once the load is over, however it ended. */
+  /** Like `connect`, but after the load has ended, successfully or not. */
   connectWhenLoaded(port: MessagePort): void {
     const connect = () => this.connect(port);
     this.#ready.promise.then(connect, connect);
@@ -83,7 +82,7 @@ export class EngineWorker {
     });
   }
 
-  /** Answers by these adapters from now on, once what runs has ended. */
+  /** Replaces the LoRA adapters once in-flight requests have ended. */
   async setLora(lora: LoraLocation[]): Promise<void> {
     if (this.failed) throw InpageError.local("engine_unavailable", "the engine has failed");
     const made = deferred<void>();
@@ -93,7 +92,7 @@ export class EngineWorker {
     await made.promise;
   }
 
-  /** Lets it finish its answers with an error each, then ends it. */
+  /** Ends every in-flight answer with an error, then terminates the worker. */
   async dispose(): Promise<void> {
     this.#ready.reject(new DOMException("the engine was disposed", "AbortError"));
     if (this.#lost.signal.aborted) return;
@@ -105,7 +104,7 @@ export class EngineWorker {
     this.#end();
   }
 
-  /** Rejects `ready`; for a loss during the load. */
+  /** Marks the worker as failed; rejects `ready` if the model is still loading. */
   fail(reason: unknown): void {
     this.failed = true;
     this.#ready.reject(
@@ -126,7 +125,7 @@ export class EngineWorker {
         break;
       case "failed":
         this.fail(InpageError.local(message.failure.code, message.failure.message));
-        // Its last answers are on their way; what it still holds of the GPU can go.
+        // Its last answers are on their way; after them its GPU memory can be released.
         setTimeout(() => this.#end(), DISPOSE_TIMEOUT_MS);
         break;
       case "info":
@@ -153,8 +152,6 @@ export class EngineWorker {
         for (const [waiting, transfer] of unsent) this.#post(waiting, transfer);
         break;
       }
-      case "listening":
-        break;
     }
   }
 
@@ -163,10 +160,10 @@ export class EngineWorker {
     this.openExchanges = 0;
     for (const resolve of this.#infoCalls.values()) resolve({});
     this.#infoCalls.clear();
-    const ended = InpageError.local("engine_unavailable", "the engine was ended");
+    const ended = InpageError.local("engine_unavailable", "the engine was stopped");
     for (const made of this.#loraCalls.values()) made.reject(ended);
     this.#loraCalls.clear();
-    this.#lost.abort(new EngineFailure("engine_unavailable", "the engine was ended"));
+    this.#lost.abort(new EngineFailure("engine_unavailable", "the engine was stopped"));
   }
 
   #post(message: PageToWorker, transfer: Transferable[] = []): void {

@@ -1,4 +1,4 @@
-//! Server-sent events to text, as far as the endpoint sends them. Knows nothing of their JSON.
+//! Parses server-sent events, as far as the endpoint uses them.
 
 /** The `data` of each event of `body`, in order. Comments and other fields are skipped. */
 export async function* eventData(body: ReadableStream<Uint8Array>): AsyncGenerator<string, void> {
@@ -23,7 +23,7 @@ export async function* eventData(body: ReadableStream<Uint8Array>): AsyncGenerat
       if (done) return;
     }
   } finally {
-    // Does nothing at the end; in the middle (`break`) it stops the generation.
+    // No effect at the end of the body; before that (`break` in a loop) it stops the generation.
     await reader.cancel().catch(() => {});
   }
 }

@@ -1,4 +1,4 @@
-//! The error class of the public API. Knows the error object of API.md section 2.1, not its causes.
+//! The error class of the public API, around the error object of API.md section 2.1.
 
 /** The error object of the endpoint. */
 export interface ErrorObject {
@@ -11,9 +11,9 @@ export interface ErrorObject {
 /** An error answer of the endpoint, or a failure to start the engine. */
 export class InpageError extends Error {
   override readonly name = "InpageError";
-  /** HTTP status; undefined for an error that came inside a stream or before any request. */
+  /** The HTTP status; undefined for an error inside a stream or before any request. */
   readonly status: number | undefined;
-  /** The error object as it was sent. */
+  /** The error object as the endpoint sent it. */
   readonly error: ErrorObject;
   readonly code: string | null;
   readonly param: string | null;
@@ -28,25 +28,25 @@ export class InpageError extends Error {
     this.type = error.type;
   }
 
-  /** From the answer's status and body. */
+  /** From the status and body of an error answer. */
   static fromAnswer(status: number, body: string): InpageError {
     try {
       const { error } = JSON.parse(body);
       if (typeof error?.message === "string") return InpageError.fromErrorObject(status, error);
     } catch {
-      // Not JSON: told below.
+      // Not JSON: handled below.
     }
     const message = `status ${status} without an error object`;
     return new InpageError(status, { message, type: "server_error", param: null, code: null });
   }
 
-  /** From an error object that was parsed already. */
+  /** From a parsed error object. */
   static fromErrorObject(status: number | undefined, error: Partial<ErrorObject>): InpageError {
     const { message = "unknown error", type = "server_error", param = null, code = null } = error;
     return new InpageError(status, { message, type, param, code });
   }
 
-  /** Before any request: the engine could not start, the page is not controlled, ... */
+  /** For failures before any request: the engine could not start, the page is not controlled, ... */
   static local(code: string, message: string): InpageError {
     return new InpageError(undefined, { message, type: "server_error", param: null, code });
   }

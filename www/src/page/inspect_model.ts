@@ -1,22 +1,22 @@
-//! What a model is, what it takes of a GPU and whether it runs, told from the headers of its files. Needs
-//! no GPU and no engine. What a header means is Rust's business.
+//! `inspectModel`: reports from the headers of a model's files what the model is, how much GPU memory it needs
+//! and whether it runs. Needs no GPU and no engine. The headers are parsed in Rust.
 
-import { messageOf } from "../exchange/error_response.js";
+import { codeOf, messageOf } from "../exchange/error_response.js";
 import { InpageError } from "./inpage_error.js";
 import type { LoadOptions } from "./load_options.js";
 import type { ModelInspection } from "./model_inspection.js";
 import { type ModelOption, resolveModel } from "./model_option.js";
 import { openHeads } from "../model_source/head_files.js";
 
-/** How the model would be loaded; all optional. */
+/** How the model would be loaded. All optional. */
 export interface InspectOptions {
   /** As for `createEngine`. */
   load?: LoadOptions;
-  /** Keys and values for so many sequences of the whole context, instead of `load.kvPoolTokens`. */
+  /** A KV cache for this many sequences of the whole context, instead of `load.kvPoolTokens`. */
   sequences?: number;
   /**
-   * `adapter.limits.maxStorageBufferBindingSize` of the device in question. If left out, the least
-   * and the usual are tried, and the usual decides.
+   * `maxStorageBufferBindingSize` of the target device. If omitted, WebGPU's minimum and the usual value of
+   * desktop browsers are both reported, and the latter decides.
    */
   maxBindingBytes?: number;
   signal?: AbortSignal;
@@ -26,7 +26,7 @@ export interface InspectOptions {
 
 let started: Promise<typeof import("../wasm/inpage.js")> | undefined;
 
-/** The module in the page; the engine has its own in a worker. */
+/** Starts the module in the page; the engine has its own in a worker. */
 async function start(wasmUrl: string | URL | undefined) {
   const wasm = await import("../wasm/inpage.js");
   await wasm.default(wasmUrl === undefined ? undefined : { module_or_path: wasmUrl });
@@ -34,9 +34,10 @@ async function start(wasmUrl: string | URL | undefined) {
 }
 
 /**
- * Reads no more of the model than its headers, and of a folder the JSON files: a few MB, whatever its size.
+ * Reads only the headers of the model's files, and the JSON files of a folder: a few MB, whatever its size.
  *
- * @throws InpageError if its bytes cannot be had; files that are none or cannot run are told by `refusal`
+ * @throws InpageError if the files cannot be read. Files that are no model, or one that cannot run, are reported
+ * by `refusal` instead
  */
 export async function inspectModel(
   model: ModelOption,
@@ -59,8 +60,6 @@ export async function inspectModel(
     }
   } catch (error) {
     signal.throwIfAborted();
-    const { code } = (error ?? {}) as { code?: unknown };
-    const known = typeof code === "string" ? code : "model_not_readable";
-    throw InpageError.local(known, messageOf(error));
+    throw InpageError.local(codeOf(error, "model_not_readable"), messageOf(error));
   }
 }

@@ -1,47 +1,106 @@
-//! JSON of a request body from JavaScript values, for the Rust side to judge. Differs from
-//! `JSON.stringify` in two points: a BigInt keeps all its digits, and a number that JSON cannot
-//! say does not turn into `null`, which the endpoint would take for "absent".
+//! The JSON of a request body, from JavaScript values. Unlike `JSON.stringify` it never changes or drops a
+//! value silently: a BigInt keeps all its digits, a typed array is an array, and a value that JSON cannot
+//! represent is an error that names its place.
+
+import { InpageError } from "./inpage_error.js";
+
+/** Keys and indices from the body to a value. */
+type Path = readonly (string | number)[];
 
 /**
- * What stands for NaN and the infinities. No field of the endpoint takes a boolean in an array, nor
- * has elements or map values that are arrays of booleans: an `invalid_type` wherever it stands.
+ * @throws TypeError if the body contains itself or is `undefined`
+ * @throws InpageError `invalid_type` with the field's name if a value in it has no JSON form
  */
-const NOT_A_JSON_NUMBER = "[false]";
-
-/** @throws TypeError for a cyclic value or a top level that JSON has no form for */
 export function encodeBody(body: unknown): string {
-  const json = encode(body, "", []);
+  const json = encode(body, [], []);
   if (json === undefined) throw new TypeError("the request body has no JSON form");
   return json;
 }
 
-function encode(value: unknown, key: string, ancestors: object[]): string | undefined {
-  if (typeof value === "bigint") return value.toString();
-  if (typeof value === "number") return Number.isFinite(value) ? String(value) : NOT_A_JSON_NUMBER;
-  if (typeof value !== "object" || value === null) return JSON.stringify(value);
-  if ("toJSON" in value && typeof value.toJSON === "function") {
-    return encode(value.toJSON(key), key, ancestors);
+/** `undefined` for `undefined` only. `ancestors` are the objects that contain `value`. */
+function encode(given: unknown, path: Path, ancestors: readonly object[]): string | undefined {
+  const value = plain(given, path);
+  switch (typeof value) {
+    case "undefined":
+      return undefined;
+    case "bigint":
+      return value.toString();
+    case "number":
+      if (!Number.isFinite(value)) throw notJson(path, String(value));
+      return String(value);
+    case "function":
+    case "symbol":
+      throw notJson(path, `a ${typeof value}`);
+    case "object":
+      if (value === null) return "null";
+      if (ancestors.includes(value)) throw new TypeError("the request body contains itself");
+      return isArray(value)
+        ? encodeArray(value, path, [...ancestors, value])
+        : encodeObject(value, path, [...ancestors, value]);
+    default:
+      return JSON.stringify(value);
   }
-  if (value instanceof Number || value instanceof String || value instanceof Boolean) {
-    return encode(value.valueOf(), key, ancestors);
-  }
-  if (ancestors.includes(value)) throw new TypeError("the request body contains itself");
+}
 
-  const inner = [...ancestors, value];
-  if (Array.isArray(value) || isNumberArray(value)) {
-    const items = Array.from(value as ArrayLike<unknown>, (item, index) =>
-      encode(item, String(index), inner),
-    );
-    return `[${items.map((item) => item ?? "null").join(",")}]`;
-  }
-  const members = Object.entries(value).flatMap(([name, member]) => {
-    const json = encode(member, name, inner);
+function encodeArray(array: ArrayLike<unknown>, path: Path, ancestors: readonly object[]): string {
+  const items = Array.from(array, (item, index) => {
+    const json = encode(item, [...path, index], ancestors);
+    if (json === undefined) throw notJson([...path, index], "undefined");
+    return json;
+  });
+  return `[${items.join(",")}]`;
+}
+
+/** Members that are `undefined` are left out. */
+function encodeObject(object: object, path: Path, ancestors: readonly object[]): string {
+  const members = Object.entries(object);
+  const [, type] = /^\[object (.*)\]$/.exec(Object.prototype.toString.call(object)) ?? [];
+  // What a Map, a Promise or an ArrayBuffer holds is in no member: it would be lost.
+  if (members.length === 0 && type !== "Object") throw notJson(path, `a value of type ${type}`);
+  const encoded = members.flatMap(([name, member]) => {
+    const json = encode(member, [...path, name], ancestors);
     return json === undefined ? [] : [`${JSON.stringify(name)}:${json}`];
   });
-  return `{${members.join(",")}}`;
+  return `{${encoded.join(",")}}`;
+}
+
+/** What `value` stands for: the result of its `toJSON`, or the primitive in its wrapper object. */
+function plain(value: unknown, path: Path): unknown {
+  if (typeof value !== "object" || value === null) return value;
+  if ("toJSON" in value && typeof value.toJSON === "function") {
+    return value.toJSON(String(path.at(-1) ?? ""));
+  }
+  const isWrapper =
+    value instanceof Number ||
+    value instanceof String ||
+    value instanceof Boolean ||
+    value instanceof BigInt;
+  return isWrapper ? value.valueOf() : value;
 }
 
 /** Token ids often come as a `Uint32Array`. */
-function isNumberArray(value: object): boolean {
-  return ArrayBuffer.isView(value) && !(value instanceof DataView);
+function isArray(value: object): value is ArrayLike<unknown> & object {
+  return Array.isArray(value) || (ArrayBuffer.isView(value) && !(value instanceof DataView));
+}
+
+/** The endpoint's own answer to a value of a wrong type; `param` is the field, the message has the path. */
+function notJson(path: Path, value: string): InpageError {
+  const [field] = path;
+  return new InpageError(400, {
+    message: `${placeOf(path)} must be a JSON value, not ${value}`,
+    type: "invalid_request_error",
+    param: field === undefined ? null : String(field),
+    code: "invalid_type",
+  });
+}
+
+/** `prompt[0][2]`, `logit_bias["5"]`, `response_format.schema`. */
+function placeOf([field, ...rest]: Path): string {
+  if (field === undefined) return "the request body";
+  const steps = rest.map((key) =>
+    typeof key === "string" && /^[a-z_$][\w$]*$/i.test(key)
+      ? `.${key}`
+      : `[${JSON.stringify(key)}]`,
+  );
+  return [String(field), ...steps].join("");
 }

@@ -1,19 +1,19 @@
-//! What `createEngine` and `setLora` take as low-rank adapters, made definite: names, scales and where
-//! the files are. Whether they fit the model is Rust's business.
+//! Resolves the LoRA adapters given to `createEngine` and `setLora` to names, scales and locations of files.
+//! Whether they fit the model is checked in Rust.
 
 import { type ModelWithId, resolveModel } from "./model_option.js";
 import type { LoraLocation } from "../exchange/protocol.js";
 
 /**
- * A low-rank adapter, in one of the places of a model: the `url` of a GGUF file, such a `file`, the
- * `folder` URL of what PEFT saves (`adapter_config.json`, `adapter_model.safetensors`), or its `files`.
+ * A LoRA adapter: the `url` of a GGUF file, such a `file`, the URL of a `folder` as PEFT saves it
+ * (`adapter_config.json`, `adapter_model.safetensors`), or its `files`.
  */
 export interface LoraAdapter extends Omit<ModelWithId, "id"> {
-  /** What the adapter's part is multiplied by; 1 if left out. */
+  /** The factor of the adapter's contribution; 1 if omitted. */
   scale?: number;
 }
 
-/** @throws TypeError naming the adapter that has no place or no proper scale */
+/** @throws TypeError naming the adapter that has no location or whose scale is not a finite number */
 export function resolveLora(adapters: readonly LoraAdapter[]): LoraLocation[] {
   return adapters.map((adapter, index) => {
     const { scale = 1, ...place } = adapter;

@@ -1,33 +1,33 @@
-//! What `createEngine` takes as a model, made definite: an id and where the files are.
+//! Resolves the `model` option to an id and the location of its files.
 
 import type { ModelLocation } from "../exchange/protocol.js";
 
-/** A model by itself, or with the id that requests name it by. */
+/** A model, optionally with the id that requests use for it. */
 export type ModelOption = ModelPlace | ModelWithId;
 
 /** `"embedded"`, a URL (relative to the page), or a local file. */
 export type ModelPlace = string | URL | Blob;
 
-/** One of `url`, `file`, `folder` and `files`. */
+/** Exactly one of `url`, `file`, `folder` and `files`. */
 export interface ModelWithId {
   /**
-   * A GGUF file. Of a split one (`NAME-00001-of-00003.gguf`) any part: the others are taken from beside
-   * it.
+   * A GGUF file. For a split file (`NAME-00001-of-00003.gguf`), any part: the others are fetched from the same
+   * folder.
    */
   url?: string | URL;
-  /** A GGUF file in one part. */
+  /** A GGUF file that is not split. */
   file?: Blob;
   /**
-   * The URL of a Hugging Face folder: `config.json`, `tokenizer.json` and safetensors lie in it, such as
-   * in `https://huggingface.co/ORGANIZATION/MODEL/resolve/main`. What its matrices become on the GPU,
-   * `load.quantize` says.
+   * The URL of a Hugging Face folder with `config.json`, `tokenizer.json` and safetensors, such as
+   * `https://huggingface.co/ORGANIZATION/MODEL/resolve/main`. `load.quantize` chooses the type of its matrices on
+   * the GPU.
    */
   folder?: string | URL;
-  /** Files that the user picked: all parts of a split GGUF file, or those of a Hugging Face folder. */
+  /** Files that the user picked: all parts of a split GGUF file, or all files of a Hugging Face folder. */
   files?: Iterable<File>;
-  /** The name of the file without its ending, or that of the folder, if left out. */
+  /** The model's id in requests; if omitted, the name of the file without its extension, or of the folder. */
   id?: string;
-  /** False: do not keep a download for the next visit. */
+  /** False: do not cache the download for the next visit. */
   cache?: boolean;
 }
 
@@ -38,7 +38,7 @@ export function resolveModel(option: ModelOption = "embedded"): {
   if (typeof option === "string" || option instanceof URL) return resolveModel({ url: option });
   if (option instanceof Blob) return resolveModel({ file: option });
   const { file, files, folder, url = "embedded", cache = true } = option;
-  // Node has no document, and takes absolute URLs only.
+  // Node has no document: there, URLs must be absolute.
   const baseUrl = globalThis.document?.baseURI;
   if (files !== undefined) return resolveFiles([...files], option.id);
   if (file !== undefined) {
@@ -54,7 +54,7 @@ export function resolveModel(option: ModelOption = "embedded"): {
   }
   const absolute =
     url === "embedded"
-      ? // In one piece, for bundlers to recognise.
+      ? // Bundlers recognise this expression.
         new URL("../../models/tales.gguf", import.meta.url)
       : new URL(url, baseUrl);
   const ggufName = segments(absolute).at(-1) ?? "";
@@ -62,7 +62,7 @@ export function resolveModel(option: ModelOption = "embedded"): {
   return { id, location: { kind: "url", url: absolute.href, cache, ggufName } };
 }
 
-/** The ending of one of several parts. */
+/** The end of the name of a part. */
 const PART = /-\d{5}-of-\d{5}\.gguf$/;
 
 function resolveFiles(files: File[], id: string | undefined): ReturnType<typeof resolveModel> {
@@ -74,7 +74,7 @@ function resolveFiles(files: File[], id: string | undefined): ReturnType<typeof 
   return { id: id ?? (gguf ? stem(gguf.name) : folder || "local"), location };
 }
 
-/** The parts of the path, readable. */
+/** The decoded segments of the path. */
 function segments({ pathname }: URL): string[] {
   const parts = pathname.split("/").filter(Boolean);
   return parts.map((part) => {
@@ -86,7 +86,7 @@ function segments({ pathname }: URL): string[] {
   });
 }
 
-/** The last part of the path; on a hub that of the model, not of its revision. */
+/** The last segment of the path; on a model hub, the name of the model instead of its revision. */
 function folderName(url: URL): string {
   const parts = segments(url);
   return (parts.at(-2) === "resolve" ? parts.at(-3) : parts.at(-1)) ?? "model";

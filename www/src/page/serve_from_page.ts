@@ -1,5 +1,5 @@
-//! The page's part of the service worker door: registers the worker, hands it lines to the engine,
-//! and knows when the page is under its control.
+//! The page's part of the service worker door: registers the service worker, gives it ports to the engine, and
+//! waits until it controls the page.
 
 import type { Engine } from "./engine.js";
 import { InpageError } from "./inpage_error.js";
@@ -12,46 +12,46 @@ import {
   type ResponderMessage,
 } from "../exchange/protocol.js";
 
-/** Where the service worker is and what it intercepts. */
+/** The service worker's script and the requests it intercepts. */
 export interface ServeOptions {
-  /** The hosted `inpage/sw.js`, or your own worker that calls `intercept()`; `/sw.js` if left out. */
+  /** The hosted `inpage/sw.js`, or your own worker that calls `intercept()`; `/sw.js` if omitted. */
   serviceWorkerUrl?: string | URL;
-  /** As for `register()`: by default the folder of the script. */
+  /** As for `register()`; the folder of the script if omitted. */
   scope?: string;
-  /** The engine's base paths if left out. */
+  /** The engine's base paths if omitted. */
   basePaths?: readonly string[];
-  /** Other origins whose base paths are answered too. */
+  /** Other origins whose base paths are intercepted too. */
   origins?: readonly string[];
-  /** `module` for an own worker with imports. */
+  /** `module` for your own worker with imports. */
   type?: WorkerType;
 }
 
-/** A running service. */
+/** An active connection between the service worker and the engine. */
 export interface Serving {
   /**
-   * Resolves when `fetch` of this page is intercepted.
+   * Resolves when requests of this page are intercepted.
    *
    * @throws InpageError `service_worker_unavailable`, or `page_not_controlled` after a forced reload
    */
   readonly ready: Promise<void>;
-  /** This page answers no longer; with `unregister` the service worker goes too, for all tabs. */
+  /** Stops answering from this page; `unregister` also removes the service worker, for all tabs. */
   stop(options?: { unregister?: boolean }): Promise<void>;
 }
 
-/** How long a page without a controller waits to be claimed. */
+/** How long a page without a controller waits for the service worker to claim it. */
 const CLAIM_TIMEOUT_MS = 5000;
 
-/** Browsers end a service worker that got no event for about 30 seconds. */
+/** Browsers stop a service worker that gets no event for about 30 seconds. */
 const KEEP_ALIVE_INTERVAL_MS = 10_000;
 
-/** Lets `fetch("/v1/completions")` of this and other tabs of the site be answered by `engine`. */
+/** Makes `engine` answer `fetch("/v1/completions")` in this and other tabs of the site. */
 export function serveFromPage(engine: Engine, options: ServeOptions = {}): Serving {
   const container: ServiceWorkerContainer | undefined = navigator.serviceWorker;
   if (container === undefined) {
     const ready = Promise.reject(
       InpageError.local(
         "service_worker_unavailable",
-        "no service workers here: the page must come from https or localhost, not a private window",
+        "service workers are not available here: the page must be served over https or from localhost, and not be in a private window",
       ),
     );
     ready.catch(() => {});
@@ -70,14 +70,14 @@ export function serveFromPage(engine: Engine, options: ServeOptions = {}): Servi
     },
     { signal: stopped.signal },
   );
-  // Messages wait until the page is loaded unless asked for.
+  // Without this, messages are held back until the page is loaded.
   container.startMessages();
 
   const timer = setInterval(() => {
     const message: PageToServiceWorker = { type: KEEP_ALIVE };
     if (engine.openExchanges > 0) container.controller?.postMessage(message);
   }, KEEP_ALIVE_INTERVAL_MS);
-  // Browsers freeze background tabs, and with it the engine for all tabs, but not one with a lock.
+  // Browsers freeze background tabs, which would stop the engine for all tabs, but not a tab that holds a lock.
   void navigator.locks
     ?.request(
       "inpage-serving",
@@ -93,7 +93,7 @@ export function serveFromPage(engine: Engine, options: ServeOptions = {}): Servi
     ...(options.type === undefined ? {} : { type: options.type }),
   });
   const ready = controlled(container, registration, stopped.signal);
-  // Whoever awaits `ready` sees why; nobody awaiting is no unhandled rejection.
+  // Without this, a failure that nobody awaits would be reported as an unhandled rejection.
   ready.catch(() => {});
   return {
     ready,
@@ -105,7 +105,7 @@ export function serveFromPage(engine: Engine, options: ServeOptions = {}): Servi
   };
 }
 
-/** The script's URL carries what to intercept: the worker has no other memory. */
+/** The script's URL says what to intercept, because the service worker has no other state. */
 function workerUrl(engine: Engine, options: ServeOptions): URL {
   const url = new URL(options.serviceWorkerUrl ?? "/sw.js", document.baseURI);
   for (const base of options.basePaths ?? engine.basePaths) url.searchParams.append("base", base);
@@ -136,11 +136,11 @@ async function controlled(
       throw InpageError.local(
         "page_not_controlled",
         registration.active
-          ? "the service worker runs, but does not control this page: it was loaded by a forced reload, or lies outside of the scope; a normal reload helps, and engine.fetch works without it"
+          ? "the service worker is active but does not control this page: the page was loaded by a forced reload, or is outside the scope. Reload it normally, or use engine.fetch, which needs no service worker"
           : "the service worker did not start",
       );
     }
-    // On the first load the worker claims its pages by itself; after a forced reload it is asked to.
+    // On the first load the worker claims its pages itself; after a forced reload it has to be asked.
     if (registration.active?.state === "activated") registration.active.postMessage(claim);
     await changeOrPause(container, 200);
   }

@@ -1,11 +1,11 @@
-//! For pages that the service worker serves: a `fetch` whose abort reaches a plain (not streamed)
-//! generation. Browsers do not tell a service worker that its caller gave up before the answer.
+//! For pages served by the service worker: a `fetch` whose abort also stops a generation that is not streamed.
+//! Browsers do not tell a service worker that its caller aborted before the answer.
 
 import { CANCEL, type PageToServiceWorker, REQUEST_ID_HEADER } from "../exchange/protocol.js";
 
 /**
- * The page's `fetch`, except that an abort is also sent to the service worker. An aborted stream
- * needs no help, nor does `engine.fetch`.
+ * The page's `fetch`, except that an abort is also sent to the service worker. Not needed for streams, nor for
+ * `engine.fetch`.
  */
 export const servedFetch: typeof fetch = async (input, init) => {
   const signal = init?.signal ?? (input instanceof Request ? input.signal : undefined);
@@ -23,7 +23,7 @@ export const servedFetch: typeof fetch = async (input, init) => {
   try {
     return await fetch(request, { headers, signal });
   } finally {
-    // From the head on, the body's own cancellation says it.
+    // After the head, cancelling the body is enough.
     signal.removeEventListener("abort", cancel);
   }
 };

@@ -1,5 +1,4 @@
-//! The engine switches of API.md section 14 as TypeScript sees them. Rust validates them and holds
-//! their defaults; nothing here reads one.
+//! The engine switches of API.md section 14. Rust validates them and defines their defaults.
 
 /** All optional. A `profile` sets several; single switches override it. */
 export interface EngineSwitches {

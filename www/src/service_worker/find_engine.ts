@@ -1,4 +1,4 @@
-//! How the service worker finds a tab with an engine: asks all of them, takes one that answers.
+//! Finds a tab with an engine: the service worker asks all tabs and takes one that answers.
 
 import {
   CONNECT,
@@ -8,19 +8,19 @@ import {
 } from "../exchange/protocol.js";
 import type { Clients } from "../worker_scopes.js";
 
-/** A line to the engine of one tab. */
+/** A tab with an engine, and a port to that engine. */
 export interface EngineOwner {
   clientId: string;
   port: MessagePort;
 }
 
-/** Longest wait for any tab; a tab that is frozen or has no engine does not answer at all. */
+/** How long to wait for an answer; a tab that is frozen or has no engine never answers. */
 const ANSWER_TIMEOUT_MS = 2000;
 
-/** How long the asking tab's own engine may be slower than another tab's and still be preferred. */
+/** How much later than others the requesting tab's own engine may answer and still be preferred. */
 const OWN_TAB_GRACE_MS = 30;
 
-/** The tab `preferredId` if it has an engine, else the first that answers, else `undefined`. */
+/** The tab `preferredId` if it has an engine, else the first tab that answers, else `undefined`. */
 export async function findEngine(
   clients: Clients,
   preferredId: string,
@@ -46,7 +46,7 @@ export async function findEngine(
   });
   for (const port of asked) {
     if (port === chosen?.port) continue;
-    // Whoever took the other end may let go of it.
+    // The tab that accepted the other end can close it.
     const cancel: RequesterMessage = { type: "cancel" };
     port.postMessage(cancel);
     port.close();

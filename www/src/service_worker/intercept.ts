@@ -1,5 +1,5 @@
-//! The service worker's part: relays a fetch below a base path to a tab that owns an engine. Keeps
-//! nothing that it cannot find again, because a browser may end it between any two events.
+//! The service worker: relays requests below a base path to a tab that owns an engine. It keeps no state that it
+//! cannot recover, because a browser may stop it between any two events.
 
 import { isBelowBasePath } from "../exchange/base_paths.js";
 import { EngineFailure, failureResponse } from "../exchange/error_response.js";
@@ -21,23 +21,23 @@ import type {
   ServiceWorkerScope,
 } from "../worker_scopes.js";
 
-/** What to intercept. */
+/** Which requests to intercept. */
 export interface InterceptOptions {
-  /** Paths below which the engine answers; `["/v1", "/openai/v1"]` if left out. */
+  /** Paths below which the engine answers; `["/v1", "/openai/v1"]` if omitted. */
   basePaths?: readonly string[] | undefined;
-  /** Origins besides the worker's own whose base paths are answered too. */
+  /** Other origins whose base paths are intercepted too. */
   origins?: readonly string[] | undefined;
 }
 
-/** How often an exchange looks whether both of its pages are still there. */
+/** How often an exchange checks that both of its pages still exist. */
 const LIVENESS_INTERVAL_MS = 500;
 
-/** Tabs asked for one request before it is given up. */
+/** How many tabs are tried for one request. */
 const MAX_ATTEMPTS = 2;
 
 /**
- * Answers fetches below the base paths from a tab's engine; leaves all others to the network. Call
- * it while the worker's script runs first: later listeners are ignored by browsers.
+ * Answers requests below the base paths from a tab's engine; all others go to the network. Call it while the
+ * worker's script is evaluated: browsers ignore listeners that are added later.
  */
 export function intercept({
   basePaths = DEFAULT_BASE_PATHS,
@@ -52,7 +52,7 @@ export function intercept({
   );
   scope.addEventListener("message", (event) => {
     const message = (event as ExtendableMessageEvent).data as PageToServiceWorker | null;
-    // KEEP_ALIVE needs no answer: that an event came is all it is for.
+    // KEEP_ALIVE needs no action: receiving the event is its whole effect.
     if (message?.type === CLAIM) (event as ExtendableEvent).waitUntil(scope.clients.claim());
     if (message?.type === CANCEL) cancellable.get(message.id)?.abort(callerGone());
   });
@@ -60,16 +60,16 @@ export function intercept({
     const fetchEvent = event as FetchEvent;
     const url = new URL(fetchEvent.request.url);
     if (!ownOrigins.has(url.origin) || !isBelowBasePath(url, basePaths)) return;
-    // Not held with waitUntil until the body ends: browsers end an event, and with it the worker,
-    // after five minutes. The body runs on while the page's keep-alive messages keep the worker up.
+    // No waitUntil for the body: browsers stop a worker whose event takes longer than five minutes. The page's
+    // keep-alive messages keep the worker running while the body is sent.
     fetchEvent.respondWith(relay(scope, fetchEvent));
   });
 }
 
-/** Requests whose head is awaited, by the id that their page gave them. */
+/** Requests without a head yet, by the id that their page gave them. */
 const cancellable = new Map<string, AbortController>();
 
-const callerGone = () => new DOMException("the page that asked is gone", "AbortError");
+const callerGone = () => new DOMException("the requesting page is gone", "AbortError");
 
 async function relay(
   scope: ServiceWorkerScope,
@@ -90,9 +90,9 @@ async function relay(
 }
 
 /**
- * The answer of the first tab that stays long enough to give one.
+ * The answer of the first tab that is not closed before it can give one.
  *
- * @throws EngineFailure when there is none
+ * @throws EngineFailure if no tab answers
  */
 async function answerFromTab(
   scope: ServiceWorkerScope,
@@ -124,8 +124,8 @@ async function answerFromTab(
 }
 
 /**
- * Signals that abort when the tab that answers, or the page that asked, is gone: neither port nor
- * stream tells so in every browser.
+ * Signals that abort when the answering tab or the requesting page is gone. Not every browser reports this
+ * through the port or the stream.
  */
 function watchClients(scope: ServiceWorkerScope, ownerId: string, callerId: string) {
   const owner = new AbortController();

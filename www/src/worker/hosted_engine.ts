@@ -1,4 +1,4 @@
-//! The engine as the worker sees it. `wasm/inpage.d.ts` declares the real one; tests put a fake one in its place.
+//! The engine as the worker uses it: `wasm/inpage.d.ts` declares the real one, tests use a fake one.
 
 import type { EngineFailure } from "../exchange/error_response.js";
 import type { HeaderList, StartOptions } from "../exchange/protocol.js";
@@ -13,14 +13,14 @@ export interface EngineResponse {
   free(): void;
 }
 
-/** A low-rank adapter, opened (see `wasm/inpage.d.ts`). */
+/** A LoRA adapter whose files are open (see `wasm/inpage.d.ts`). */
 export interface HostedAdapter {
   readonly name: string;
   readonly files: ModelFiles;
   readonly scale: number;
 }
 
-/** The engine as the worker uses it (see `wasm/inpage.d.ts`). */
+/** See `wasm/inpage.d.ts`. */
 export interface HostedEngine {
   load(
     files: ModelFiles,
@@ -37,10 +37,9 @@ export interface HostedEngine {
     signal: AbortSignal,
   ): Promise<EngineResponse>;
   info(): object;
-  activeGenerations(): number;
 }
 
-/** Makes the engine; `onDeath` is to be called at most once, when it can answer no more. */
+/** Creates the engine, which calls `onDeath` when it cannot answer any more. */
 export type EngineFactory = (
   options: StartOptions,
   onDeath: (failure: EngineFailure) => void,

@@ -1,40 +1,30 @@
-//! One HTTP exchange with a requester, seen from the engine worker. Moves bytes and cancellations
-//! between a port and the engine's response.
+//! The engine worker's end of one HTTP exchange: moves bytes and cancellations between a port and the
+//! engine's response.
 
 import { deferred, orAborted } from "../exchange/abort.js";
 import { ChunkSender } from "../exchange/body_stream.js";
-import { type EngineFailure, failureAnswer, failureEvents } from "../exchange/error_response.js";
+import { failureAnswer, failureEvents } from "../exchange/error_response.js";
+import { isEventStream } from "../exchange/event_stream_type.js";
 import type {
   HeaderList,
   RequesterMessage,
   ResponderMessage,
   WireRequest,
 } from "../exchange/protocol.js";
-import type { EngineResponse, HostedEngine } from "./hosted_engine.js";
+import type { EngineLife } from "./engine_life.js";
+import type { EngineResponse } from "./hosted_engine.js";
 
 type Bytes = Uint8Array<ArrayBuffer>;
 
-/** How long a line may stay without its request. */
-const UNUSED_LINE_MS = 30_000;
+/** How long a port may stay without its request. */
+const UNUSED_PORT_MS = 30_000;
 
-/** A requester that announced heartbeats and is silent for this long is gone. */
-const PULSE_TICK_MS = 3000;
+/** A requester that announced heartbeats is gone after this many ticks without a message. */
+const HEARTBEAT_TICK_MS = 3000;
 const MAX_SILENT_TICKS = 4;
 
-/** What the worker knows of its engine's health. */
-export interface EngineLife {
-  /** Aborts when the engine can answer no more. */
-  dead: AbortSignal;
-  /** Takes what a call of the engine threw; a trap ends the engine. */
-  failureOf(error: unknown): EngineFailure;
-}
-
 /** Answers the one request that comes over `port`; resolves when the exchange is over. */
-export async function respond(
-  port: MessagePort,
-  engine: Promise<HostedEngine>,
-  life: EngineLife,
-): Promise<void> {
+export async function respond(port: MessagePort, life: EngineLife): Promise<void> {
   const post = (message: ResponderMessage, transfer: Transferable[] = []) =>
     port.postMessage(message, transfer);
   const cancelled = new AbortController();
@@ -42,7 +32,7 @@ export async function respond(
   cancelled.signal.addEventListener("abort", () => sender.stop());
 
   let silentTicks = 0;
-  let pulse: ReturnType<typeof setInterval> | undefined;
+  let heartbeatTimer: ReturnType<typeof setInterval> | undefined;
   const asked = new Promise<Extract<RequesterMessage, { type: "request" }>>((resolve) => {
     port.onmessage = ({ data }: MessageEvent<RequesterMessage>) => {
       silentTicks = 0;
@@ -51,18 +41,18 @@ export async function respond(
       else if (data.type === "cancel") cancelled.abort();
     };
   });
-  // A requester may end between asking for the line and using it (service workers do).
-  const patience = setTimeout(() => cancelled.abort(), UNUSED_LINE_MS);
+  // A requester may end between asking for the port and using it (service workers do).
+  const unusedTimer = setTimeout(() => cancelled.abort(), UNUSED_PORT_MS);
   try {
     const { request, transport, heartbeat } = await orAborted(asked, cancelled.signal);
-    clearTimeout(patience);
+    clearTimeout(unusedTimer);
     if (heartbeat) {
-      pulse = setInterval(() => {
-        // Ticks, not time: a machine that slept wakes both ends at once.
+      heartbeatTimer = setInterval(() => {
+        // Ticks are counted instead of time: after a sleep of the machine both ends wake at once.
         if (++silentTicks === MAX_SILENT_TICKS) cancelled.abort();
-      }, PULSE_TICK_MS);
+      }, HEARTBEAT_TICK_MS);
     }
-    const { status, headers, body, ended } = await answer(request, engine, life, cancelled.signal);
+    const { status, headers, body, ended } = await answer(request, life, cancelled.signal);
     if (transport === "transfer") {
       post({ type: "head", status, headers, stream: body }, [body as unknown as Transferable]);
       await ended;
@@ -73,11 +63,11 @@ export async function respond(
       );
     }
   } catch (error) {
-    // Cancelled before the head: nobody waits for one.
+    // Cancelled before the head: nobody waits for it.
     if (!cancelled.signal.aborted) throw error;
   } finally {
-    clearTimeout(patience);
-    clearInterval(pulse);
+    clearTimeout(unusedTimer);
+    clearInterval(heartbeatTimer);
     port.onmessage = null;
     port.close();
   }
@@ -87,23 +77,22 @@ interface Answer {
   status: number;
   headers: HeaderList;
   body: ReadableStream<Bytes>;
-  /** Settles when the body was read to its end, or is read no more. */
+  /** Resolves when the body was read to its end or cancelled. */
   ended: Promise<void>;
 }
 
-/** The engine's answer, or the answer that the engine is dead. */
+/** The engine's answer, or the error answer of a dead engine. */
 async function answer(
   request: WireRequest,
-  engine: Promise<HostedEngine>,
   life: EngineLife,
   cancelled: AbortSignal,
 ): Promise<Answer> {
   const either = AbortSignal.any([life.dead, cancelled]);
   try {
-    const hosted = await orAborted(engine, either);
+    const hosted = await orAborted(life.engine, either);
     const { method, url, headers, body } = request;
     const handled = hosted.handle(method, url, headers, body, cancelled);
-    // An answer that comes after its reader has gone would run on unread.
+    // An answer that comes after its requester is gone would otherwise continue unread.
     handled.then(
       (late) => {
         if (either.aborted && !life.dead.aborted) late.cancel();
@@ -137,12 +126,9 @@ function bodyOf(
   cancelled: AbortSignal,
   onEnd: () => void,
 ): ReadableStream<Bytes> {
-  const isEvents = response.headers.some(
-    ([name, value]) =>
-      name.toLowerCase() === "content-type" && value.startsWith("text/event-stream"),
-  );
+  const isEvents = isEventStream(response.headers);
   const stop = () => {
-    // A dead engine must not be called, and has nothing left to stop.
+    // A dead engine must not be called, and has nothing left to cancel.
     if (!life.dead.aborted) response.cancel();
     onEnd();
   };
@@ -168,7 +154,7 @@ function bodyOf(
         try {
           controller.close();
         } catch {
-          // The reader cancelled while the last piece was awaited.
+          // The reader cancelled while the last piece was on its way.
         }
       },
       cancel: stop,

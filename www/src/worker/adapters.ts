@@ -1,0 +1,54 @@
+//! LoRA adapters in the worker: opens their files and replaces those in use, one change at a time.
+
+import { orAborted } from "../exchange/abort.js";
+import { codeOf, messageOf } from "../exchange/error_response.js";
+import type { LoraLocation, WireFailure } from "../exchange/protocol.js";
+import { ADAPTER_CONFIG } from "../model_source/named_files.js";
+import { openModel } from "../model_source/open.js";
+import type { EngineLife } from "./engine_life.js";
+import type { HostedAdapter } from "./hosted_engine.js";
+
+/** @throws TypeError naming the adapter whose files cannot be opened */
+export function openAdapters(lora: LoraLocation[], signal: AbortSignal): Promise<HostedAdapter[]> {
+  const open = async ({ name, location, scale }: LoraLocation) => {
+    try {
+      return { name, scale, files: await openModel(location, () => {}, signal, ADAPTER_CONFIG) };
+    } catch (error) {
+      signal.throwIfAborted();
+      throw new TypeError(`LoRA adapter ${name}: ${messageOf(error)}`);
+    }
+  };
+  return Promise.all(lora.map(open));
+}
+
+/** Changes of adapters, in the order in which they were requested: the last one requested stays. */
+export class AdapterChanges {
+  #life: EngineLife;
+  #last: Promise<unknown> = Promise.resolve();
+
+  constructor(life: EngineLife) {
+    this.#life = life;
+  }
+
+  /** Replaces the adapters in use by these; resolves with the failure, if any, and never rejects. */
+  set(lora: LoraLocation[]): Promise<WireFailure | undefined> {
+    const set = this.#last.then(async () => {
+      try {
+        await this.#replace(lora);
+        return undefined;
+      } catch (error) {
+        this.#life.failureOf(error);
+        return { code: codeOf(error, "adapter_not_readable"), message: messageOf(error) };
+      }
+    });
+    this.#last = set;
+    return set;
+  }
+
+  async #replace(lora: LoraLocation[]): Promise<void> {
+    const signal = this.#life.over;
+    const engine = await this.#life.engine;
+    const adapters = await openAdapters(lora, signal);
+    await orAborted(engine.setLora(adapters), signal);
+  }
+}

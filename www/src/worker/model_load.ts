@@ -1,0 +1,69 @@
+//! Loads the model: opens its files, passes them to the engine while they download, reports progress.
+
+import { orAborted } from "../exchange/abort.js";
+import { messageOf } from "../exchange/error_response.js";
+import type { LoadProgress, StartOptions } from "../exchange/protocol.js";
+import { openModel } from "../model_source/open.js";
+import { openAdapters } from "./adapters.js";
+import type { EngineLife } from "./engine_life.js";
+import type { HostedEngine } from "./hosted_engine.js";
+
+/** Progress within a phase is reported at most this often. */
+const REPORT_INTERVAL_MS = 50;
+
+/** @throws whatever the download or the engine fails with */
+export async function loadModel(
+  { model, lora }: StartOptions,
+  life: EngineLife,
+  onProgress: (progress: LoadProgress) => void,
+): Promise<void> {
+  // The download runs in parallel with the load: when the load fails, the download stops.
+  const failed = new AbortController();
+  const signal = AbortSignal.any([life.over, failed.signal]);
+  const report = throttled(onProgress);
+  let isDownloading = false;
+  const onDownload = (progress: LoadProgress) => {
+    isDownloading = (progress.totalBytes ?? progress.loadedBytes) !== progress.loadedBytes;
+    report(progress);
+  };
+  // Bytes are loaded as they arrive, so during a download its progress is the one that counts.
+  const onLoad = (loadedBytes: number, totalBytes: number) => {
+    if (!isDownloading) report({ phase: "load", loadedBytes, totalBytes });
+  };
+  try {
+    const engine = await life.engine;
+    const [files, adapters] = await opened(
+      engine,
+      Promise.all([openModel(model, onDownload, signal), openAdapters(lora, signal)]),
+    );
+    await orAborted(engine.load(files, adapters, onLoad), signal);
+    report({ phase: "ready", loadedBytes: files.openedBytes, totalBytes: files.openedBytes });
+  } catch (error) {
+    failed.abort(error);
+    throw error;
+  }
+}
+
+/** `files`; if they cannot be opened, the endpoint is told as well, for it answers requests already. */
+async function opened<T>(engine: HostedEngine, files: Promise<T>): Promise<T> {
+  try {
+    return await files;
+  } catch (error) {
+    engine.loadFailed(messageOf(error));
+    throw error;
+  }
+}
+
+/** `report`, called at most every `REPORT_INTERVAL_MS`, and always at the start and end of a phase. */
+function throttled(report: (progress: LoadProgress) => void): (progress: LoadProgress) => void {
+  let reportedAt = 0;
+  let phase = "";
+  return (progress) => {
+    const now = performance.now();
+    const isBoundary = progress.phase !== phase || progress.loadedBytes === progress.totalBytes;
+    if (!isBoundary && now - reportedAt < REPORT_INTERVAL_MS) return;
+    reportedAt = now;
+    phase = progress.phase;
+    report(progress);
+  };
+}
