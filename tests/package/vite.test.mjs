@@ -1,23 +1,14 @@
-//! The package as a stranger gets it: packed, installed into a fresh Vite app, bundled, and asked for a completion.
+//! The package as a user gets it: packed, installed into a copy of `examples/vite`, bundled and used there.
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { cpSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { before, test } from "node:test";
 import { launchChromium } from "../../scripts/chromium.mjs";
 import { root } from "../../scripts/process.mjs";
 import { serve } from "../../scripts/server.mjs";
 import { temporaryFolder } from "../../scripts/temporary_folder.mjs";
-
-const MAIN = `
-import { createEngine } from "inpage";
-
-const engine = await createEngine();
-const completion = await engine.completions.create({ model: "default", prompt: "Once upon a time", max_tokens: 8, temperature: 0 });
-window.completion = completion;
-await engine.dispose();
-`;
 
 const run = (program, args, cwd) =>
   execFileSync(program, args, { cwd, encoding: "utf8", shell: process.platform === "win32" });
@@ -56,29 +47,26 @@ test("the package has what its description names, and nothing else", () => {
   }
 });
 
-test("a fresh Vite app installs it, runs its command, builds with it and gets a completion", async () => {
+/** A copy of `examples/vite` with the packed package as its only dependency: Vite and tsc are those of the root. */
+function installApp() {
   const app = join(folder, "app");
-  mkdirSync(app);
-  writeFileSync(
-    join(app, "package.json"),
-    JSON.stringify({ name: "app", private: true, type: "module" }),
-  );
-  writeFileSync(
-    join(app, "index.html"),
-    '<!doctype html><script type="module" src="/main.js"></script>',
-  );
-  writeFileSync(join(app, "main.js"), MAIN);
-  npm(
-    ["install", "--ignore-scripts", "--no-audit", "--no-fund", join(folder, packed.filename)],
-    app,
-  );
+  cpSync(join(root, "examples/vite"), app, { recursive: true });
+  const description = JSON.parse(readFileSync(join(app, "package.json"), "utf8"));
+  description.dependencies = { inpage: `file:${join(folder, packed.filename)}` };
+  delete description.devDependencies;
+  writeFileSync(join(app, "package.json"), JSON.stringify(description));
+  npm(["install", "--ignore-scripts", "--no-audit", "--no-fund"], app);
+  return app;
+}
 
+test("examples/vite installs it, runs its command, compiles against its types, builds and runs", async () => {
+  const app = installApp();
   const model = "node_modules/inpage/www/models/tales.gguf";
   assert.match(run("npx", ["--no", "inpage", "inspect", model], app), /^It runs /m);
+  run(process.execPath, [join(root, "node_modules/typescript/bin/tsc"), "-p", app], root);
 
   const vite = await import("vite");
-  // Top-level await of the app's module; the rest is Vite's defaults.
-  await vite.build({ root: app, logLevel: "warn", build: { target: "es2022" } });
+  await vite.build({ root: app, logLevel: "warn" });
 
   const server = await serve({ mounts: { "/": join(app, "dist/") } });
   const browser = await launchChromium();
@@ -88,13 +76,26 @@ test("a fresh Vite app installs it, runs its command, builds with it and gets a 
     page.on("pageerror", (error) => faults.push(error.message));
     page.on("console", (message) => message.type() === "error" && faults.push(message.text()));
     await page.goto(server.origin);
-    await page
-      .waitForFunction(() => window.completion !== undefined, undefined, { timeout: 180_000 })
-      .catch((error) => assert.fail(`${error.message}\n${faults.join("\n")}`));
-    const completion = await page.evaluate(() => window.completion);
-    assert.equal(completion.object, "text_completion");
-    assert.equal(completion.usage.completion_tokens, 8);
-    assert.match(completion.choices[0].text, /[a-z]/);
+    const state = (pattern) =>
+      page
+        .locator("#state", { hasText: pattern })
+        .waitFor({ timeout: 180_000 })
+        .catch(async (error) => {
+          const seen = await page.locator("#state").textContent();
+          assert.fail(`${error.message}\nthe page says "${seen}"\n${faults.join("\n")}`);
+        });
+    await state(/^Ready on /);
+    await page.click("#generate");
+    await state(/^Done\.$/);
+    assert.match(await page.locator("#text").textContent(), /[a-z]/);
+
+    await page.waitForFunction(() => navigator.serviceWorker.controller !== null);
+    const models = await page.evaluate(async () => (await fetch("/v1/models")).json());
+    assert.deepEqual(
+      models.data.map(({ id }) => id),
+      ["tales"],
+    );
+    assert.deepEqual(faults, []);
   } finally {
     await browser.close();
     await server.close();

@@ -1,0 +1,13 @@
+import { copyFileSync, mkdirSync } from "node:fs";
+import { createRequire } from "node:module";
+
+// The package's service worker, at the root of the site: it controls only pages in or below its own folder.
+const serviceWorker = createRequire(import.meta.url).resolve("inpage/sw.js");
+mkdirSync(new URL("public", import.meta.url), { recursive: true });
+copyFileSync(serviceWorker, new URL("public/sw.js", import.meta.url));
+
+export default {
+  // The dev server must not bundle the package: its worker and wasm module are separate files.
+  optimizeDeps: { exclude: ["inpage"] },
+  build: { target: "es2022" },
+};
