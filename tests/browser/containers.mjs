@@ -1,11 +1,11 @@
-//! Models in other containers, made of those that are here: a GGUF file in parts as gguf-split writes it,
-//! the safetensors file of a folder in shards. Knows no more of the formats than that takes.
+//! Converts test models to other containers: a GGUF file to parts as gguf-split writes them, a safetensors file to
+//! shards.
 
 /** Bytes of a GGUF value by its type; strings (8) and arrays (9) are longer. */
 const SCALAR_BYTES = { 0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8 };
 const ALIGNMENT_BYTES = 32;
 
-/** What reads a GGUF header in order. */
+/** Reads a GGUF header in order. */
 class Reader {
   at = 8;
   constructor(bytes) {
@@ -40,7 +40,7 @@ const u64 = (value) => Buffer.from(new BigUint64Array([BigInt(value)]).buffer);
 const text = (value) => Buffer.concat([u64(value.length), Buffer.from(value)]);
 const padding = (length) => Buffer.alloc(-length & (ALIGNMENT_BYTES - 1));
 
-/** The parts of a GGUF file, by their names; the tensors are dealt out in their order. */
+/** The parts of a GGUF file, by name; the tensors are distributed in their order. */
 export function splitGguf(stem, bytes, count) {
   const reader = new Reader(bytes);
   const [tensorCount, keyCount] = [reader.u64(), reader.u64()];
@@ -58,7 +58,7 @@ export function splitGguf(stem, bytes, count) {
     return { info: bytes.subarray(start, reader.at), offset: reader.u64() };
   });
   const dataAt = reader.at + padding(reader.at).length;
-  // Each reaches up to the next one, or the end of the file.
+  // Each tensor extends to the next one or to the end of the file.
   const ends = [...tensors.slice(1).map(({ offset }) => offset), bytes.length - dataAt];
   const parts = {};
   for (let part = 0; part < count; part++) {
@@ -91,7 +91,7 @@ export function splitGguf(stem, bytes, count) {
   return parts;
 }
 
-/** A safetensors file as an index and shards, by their names; `extraBytes` lie behind the tensors of each. */
+/** A safetensors file as an index and shards, by name; `extraBytes` are appended to each shard. */
 export function shardSafetensors(bytes, count, extraBytes = 0) {
   const headerBytes = Number(bytes.readBigUInt64LE(0));
   const { __metadata__, ...tensors } = JSON.parse(bytes.subarray(8, 8 + headerBytes));

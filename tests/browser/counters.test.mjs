@@ -1,5 +1,4 @@
-//! What decoding asks of WebGPU, counted and not timed: dispatches, submits, reads, and nothing that costs
-//! memory or validation per token.
+//! Counts the WebGPU calls of decoding: dispatches, submits and reads, and no call that creates an object per token.
 
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
@@ -31,7 +30,7 @@ describe("a decode step", { skip: !wasmIsBuilt && "skipped: the wasm module is n
   });
   after(() => harness?.close());
 
-  /** Counts of generating TOKENS tokens less those of generating one: what the steps between cost. */
+  /** The counts of generating TOKENS tokens minus those of generating one: the cost of the steps between. */
   const countSteps = (fields) =>
     page.evaluate(
       async ([fields, tokens]) => {
@@ -45,7 +44,7 @@ describe("a decode step", { skip: !wasmIsBuilt && "skipped: the wasm module is n
           const after = await counts();
           return Object.fromEntries(Object.entries(after).map(([k, n]) => [k, n - before[k]]));
         };
-        // Graphs are recorded when they are first needed.
+        // Graphs are recorded at their first use.
         await generate(tokens);
         const one = await generate(1);
         const start = performance.now();
@@ -59,12 +58,12 @@ describe("a decode step", { skip: !wasmIsBuilt && "skipped: the wasm module is n
 
   const steps = TOKENS - 1;
 
-  test("is few dispatches, and nothing is made for it", async () => {
+  test("takes few dispatches and creates no objects", async () => {
     const counted = await countSteps({ temperature: 0 });
     assert.ok(counted.dispatches <= (steps + 1) * (6 * info.layers + 6), JSON.stringify(counted));
     assert.ok(counted.dispatches >= steps * 5 * info.layers, JSON.stringify(counted));
-    // Not more than 50 ms of steps run ahead of the reader: where a step takes longer than a quarter of that,
-    // each is read sooner.
+    // At most 50 ms of steps run ahead of the reader: if a step takes longer than a quarter of that, results are
+    // read more often.
     const isQuick = counted.step_ms <= 50 / 4;
     assert.ok(counted.submits <= (isQuick ? steps : 2 * steps), JSON.stringify(counted));
     assert.ok(counted.reads <= (isQuick ? steps / 4 : steps), JSON.stringify(counted));

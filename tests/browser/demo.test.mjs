@@ -1,5 +1,5 @@
-//! The demo page as a visitor uses it: first with a fake engine behind the package's own code, then,
-//! where the wasm module is built, with the real one. INPAGE_SCREENSHOTS names a folder for pictures.
+//! The demo page as a user sees it: with a fake engine behind the package's own code, then, if the wasm module is built,
+//! with the real one. INPAGE_SCREENSHOTS names a folder for screenshots.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -15,15 +15,15 @@ import { startHarness, wasmIsBuilt } from "./harness.mjs";
 const DEMO = { "/demo/": join(root, "www/demo/") };
 const SHOTS = process.env.INPAGE_SCREENSHOTS;
 
-/** A picture of the whole page, for people to look at who asked for it. */
+/** A screenshot of the whole page, if INPAGE_SCREENSHOTS is set. */
 async function shot(page, name) {
   if (SHOTS === undefined) return;
-  // What sticks to the top would stand in the middle.
+  // Otherwise sticky elements would appear in the middle.
   await page.evaluate(() => scrollTo(0, 0));
   await page.screenshot({ path: join(SHOTS, `${name}.png`), fullPage: true });
 }
 
-/** Waits until the element's whole text matches; fails with what it says instead. */
+/** Waits until the element's text matches; fails with its actual text. */
 async function says(page, selector, pattern, timeout_ms = 20_000) {
   const end = Date.now() + timeout_ms;
   for (;;) {
@@ -34,7 +34,7 @@ async function says(page, selector, pattern, timeout_ms = 20_000) {
   }
 }
 
-/** Drops a file on the page, as a visitor does from a file manager. */
+/** Drops a file on the page. */
 async function drop(page, name, bytes) {
   const dataTransfer = await page.evaluateHandle(
     ({ name, bytes }) => {
@@ -48,7 +48,7 @@ async function drop(page, name, bytes) {
   await page.dispatchEvent("body", "drop", { dataTransfer });
 }
 
-/** Opens the demo once, then again when its server is gone and the browser offline. */
+/** Opens the demo once, then again after its server has stopped, with the browser offline. */
 async function revisitWithoutNetwork(browser, mounts) {
   const server = await serve({ mounts });
   const page = await (await browser.newContext()).newPage();
@@ -79,7 +79,7 @@ describe("the demo with a fake engine", () => {
   before(async () => {
     folder = temporaryFolder("inpage-demo-fake-");
     const fake = readFileSync(join(root, "tests/browser/fixtures/fake_worker.mjs"), "utf8");
-    // Its imports as the package's own are: relative, so that they are found and kept.
+    // Relative imports, as in the package, so that they are found and cached.
     writeFileSync(join(folder, "worker.js"), fake.replaceAll('"/dist/', '"./'));
     writeFileSync(join(folder, "empty.wasm"), "");
     writeFileSync(join(folder, "tales.gguf"), Buffer.alloc(100_000, 7));
@@ -178,7 +178,7 @@ describe("the demo with a fake engine", () => {
       document.querySelector("#generate").click();
       return body;
     });
-    // The seed has more digits than a number of JavaScript.
+    // The seed has more digits than a JavaScript number can hold.
     assert.match(sent, /"seed":9007199254740993[,}]/);
     const { seed: _, ...fields } = JSON.parse(sent);
     assert.deepEqual(fields, {
@@ -221,7 +221,7 @@ describe("the demo with a fake engine", () => {
     const words = await says(page, "#notice-model", /./);
     assert.match(
       words,
-      /absent\.gguf answered 404 Not Found\. Is the address right\? Meanwhile, tales goes on/,
+      /absent\.gguf answered 404 Not Found\. Is the address correct\? Meanwhile, tales goes on/,
     );
     await page.fill("#prompt", "count:1");
     await page.click("#generate");
@@ -250,7 +250,7 @@ describe("the demo with a fake engine", () => {
   });
 
   test("the service worker answers plain fetch", async () => {
-    await says(page, "#serving", /answered by this tab/);
+    await says(page, "#serving", /This tab answers/);
     const models = await page.evaluate(async () => (await fetch("/v1/models")).json());
     assert.equal(models.data[0].id, "tales");
   });

@@ -1,7 +1,8 @@
-//! The JavaScript door and the fetch door, with a fake engine behind the real worker host.
+//! `engine.completions.create` and `engine.fetch`, with a fake engine behind the real worker host. The tests of a
+//! group share a page and an engine, and each leaves the engine idle.
 
 import assert from "node:assert/strict";
-import { after, afterEach, before, beforeEach, describe, test } from "node:test";
+import { after, before, describe, test } from "node:test";
 import { startHarness } from "./harness.mjs";
 
 let harness;
@@ -13,13 +14,13 @@ after(() => harness?.close());
 
 for (const bodyTransport of ["transfer", "chunks"]) {
   describe(`bodies by ${bodyTransport}`, () => {
-    beforeEach(async () => {
+    before(async () => {
       page = await harness.open();
       await page.evaluate(async (transport) => {
         window.engine = await startFake({ bodyTransport: transport });
       }, bodyTransport);
     });
-    afterEach(() => page.context().close());
+    after(() => page?.context().close());
 
     test("create gives the parsed object", async () => {
       const completion = await page.evaluate(() =>
@@ -93,30 +94,33 @@ for (const bodyTransport of ["transfer", "chunks"]) {
       assert.equal(result.name, "AbortError");
     });
 
-    test("a signal that is aborted already asks nothing", async () => {
-      const result = await page.evaluate(async () => ({
-        ...(await caught(() =>
+    test("a signal that is already aborted sends no request", async () => {
+      const result = await page.evaluate(async () => {
+        const before = (await engine.info()).produced;
+        const result = await caught(() =>
           engine.completions.create(
             { model: "fake", prompt: "count:1" },
             { signal: AbortSignal.abort() },
           ),
-        )),
-        produced: (await engine.info()).produced,
-      }));
+        );
+        return { ...result, produced: (await engine.info()).produced - before };
+      });
       assert.equal(result.name, "AbortError");
       assert.equal(result.produced, 0);
     });
 
     test("an unread stream holds the engine back", async () => {
       const produced = await page.evaluate(async () => {
+        const before = (await engine.info()).produced;
         const body = { model: "fake", prompt: "count:5000:0", stream: true };
         const stream = await engine.completions.create(body);
         await new Promise((resolve) => setTimeout(resolve, 500));
         const { produced } = await engine.info();
         await stream.cancel();
-        return produced;
+        await until(async () => (await engine.info()).active === 0, "the generation stopped");
+        return produced - before;
       });
-      assert.ok(produced < 64, `${produced} chunks ran ahead of the reader`);
+      assert.ok(produced < 64, `${produced} chunks ahead of the reader`);
     });
 
     test("an error event inside a stream is thrown", async () => {
@@ -130,7 +134,7 @@ for (const bodyTransport of ["transfer", "chunks"]) {
       assert.equal(result.code, "invalid_logits");
     });
 
-    test("many requests at once keep apart", async () => {
+    test("concurrent requests do not mix", async () => {
       const texts = await page.evaluate(() =>
         Promise.all(
           Array.from({ length: 20 }, async (_, index) => {
@@ -218,13 +222,13 @@ for (const bodyTransport of ["transfer", "chunks"]) {
 }
 
 describe("details", () => {
-  beforeEach(async () => {
+  before(async () => {
     page = await harness.open();
     await page.evaluate(async () => {
       window.engine = await startFake();
     });
   });
-  afterEach(() => page.context().close());
+  after(() => page?.context().close());
 
   test("an error answer becomes an InpageError with all its fields", async () => {
     const result = await page.evaluate(() =>

@@ -1,19 +1,17 @@
-//! How an engine starts, fails, comes back and ends, with a fake engine behind the real worker host.
+//! How an engine starts, fails, recovers and ends, with a fake engine behind the real worker host. Every test creates
+//! engines of its own, in one page.
 
 import assert from "node:assert/strict";
-import { after, afterEach, before, beforeEach, test } from "node:test";
+import { after, before, test } from "node:test";
 import { startHarness } from "./harness.mjs";
 
 let harness;
 let page;
 before(async () => {
   harness = await startHarness();
-});
-after(() => harness?.close());
-beforeEach(async () => {
   page = await harness.open();
 });
-afterEach(() => page.context().close());
+after(() => harness?.close());
 
 test("createEngine resolves when the model is loaded", async () => {
   const loads = await page.evaluate(async () => (await (await startFake()).info()).loads);
@@ -53,7 +51,7 @@ test("in the background the engine answers while the model loads", async () => {
   assert.deepEqual(result, { status: 200, early: false, ready: true, loads: 1 });
 });
 
-test("a signal gives the load up", async () => {
+test("a signal aborts the load", async () => {
   const results = await page.evaluate(async () => [
     await caught(() => startFake({ fakeLoadMs: 60_000, signal: AbortSignal.abort() })),
     await caught(() => {
@@ -79,7 +77,7 @@ test("a signal that aborts after the load changes nothing", async () => {
 });
 
 for (const bodyTransport of ["transfer", "chunks"]) {
-  test(`a panic ends all that runs with internal_error (${bodyTransport}); the next request works`, async () => {
+  test(`a panic ends in-flight requests with internal_error (${bodyTransport}); the next request works`, async () => {
     const result = await page.evaluate(async (transport) => {
       const engine = await startFake({ bodyTransport: transport });
       const create = (prompt, stream) =>
@@ -133,7 +131,7 @@ test("a lost device ends a stream with device_lost; the next request works", asy
   assert.deepEqual(result, { text: "é0 é1 ", code: "device_lost", next: "é0 " });
 });
 
-test("reload starts over with a fresh worker", async () => {
+test("reload starts again with a new worker", async () => {
   const result = await page.evaluate(async () => {
     const engine = await startFake();
     await engine.completions.create({ model: "fake", prompt: "count:3" });
@@ -155,7 +153,7 @@ test("dispose can be called twice and during the load", async () => {
   assert.equal(ready.name, "AbortError");
 });
 
-test("adapters are set in turn, and stay with a fresh worker", async () => {
+test("adapters are replaced in order, and kept by a new worker", async () => {
   const result = await page.evaluate(async () => {
     const adapter = (name, scale) => ({ file: new File(["a"], `${name}.gguf`), scale });
     const engine = await startFake({ lora: [adapter("one")], fakeLoadMs: 50 });

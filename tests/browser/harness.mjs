@@ -1,5 +1,5 @@
-//! What the browser tests share: a server with the built package, the real `openai` SDK bundled for
-//! the page, and Chromium. Knows no test.
+//! Shared by the browser tests: a server with the built package, the real `openai` SDK bundled for the page, and
+//! Chromium.
 
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -14,7 +14,7 @@ const PAGE = `<!doctype html><meta charset="utf-8"><title>inpage test</title>
 <script type="module">
 import * as inpage from "/dist/index.js";
 import OpenAI, * as sdk from "/openai.js";
-// What tests in the page use; the fake engine loads three bytes instead of a model.
+// For the tests in the page. The fake engine loads three bytes instead of a model.
 Object.assign(window, {
   inpage, OpenAI, sdk,
   startFake: (options) => inpage.createEngine({
@@ -30,11 +30,11 @@ Object.assign(window, {
     for (;;) {
       const value = await condition();
       if (value) return value;
-      if (performance.now() > end) throw new Error("waited in vain until " + what);
+      if (performance.now() > end) throw new Error("timed out waiting until " + what);
       await new Promise((resolve) => setTimeout(resolve, 20));
     }
   },
-  // An error as plain data: it has to leave the page.
+  // An error as plain data, which can be returned from the page.
   caught: async (run) => {
     try {
       return { value: await run() };
@@ -47,7 +47,7 @@ Object.assign(window, {
 window.loaded = true;
 </script>`;
 
-/** True once the wasm module is built; without it only the fake engine can be tested. */
+/** True if the wasm module is built; without it only the fake engine can be tested. */
 export const wasmIsBuilt = existsSync(join(root, "www/dist/wasm/inpage_bg.wasm"));
 
 /** The real `openai` SDK as one module for pages. */
@@ -60,15 +60,15 @@ export const bundleSdk = (outfile) =>
     bundle: true,
     format: "esm",
     platform: "browser",
-    // The tests look at names of classes, which bundling would change.
+    // The tests check names of classes, which bundling would change.
     keepNames: true,
     outfile,
     logLevel: "error",
   });
 
 /**
- * A server and a browser. `open()` gives a page with nothing stored; `open(context)` another tab of
- * the same profile. `mounts` are served besides.
+ * Starts a server and a browser. `open()` opens a page with empty storage; `open(context)` opens another tab of the
+ * same profile. `mounts` are served in addition.
  */
 export async function startHarness({ mounts = {}, args = [] } = {}) {
   const folder = temporaryFolder("inpage-browser-");

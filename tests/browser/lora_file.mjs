@@ -1,4 +1,4 @@
-//! A low-rank adapter of the embedded model as a GGUF file, small and random, for tests.
+//! A small random LoRA adapter for the embedded model, as a GGUF file.
 
 const U32 = 4;
 const F32 = 6;
@@ -6,7 +6,7 @@ const STRING = 8;
 const ALIGNMENT = 32;
 
 /**
- * An adapter of rank 4 of the tensors `names`, each `[rows, cols]`.
+ * An adapter of rank 4 for the tensors `names`, each `[rows, cols]`.
  *
  * @returns {Buffer}
  */

@@ -1,10 +1,10 @@
-//! A model server for tests that behaves as it is told: with or without ranges, validators and
-//! lengths, slow, broken off, changed. Counts what is asked of it.
+//! A configurable server of model files: with or without range requests, validators and lengths, slow, interrupted,
+//! changing. Records its requests.
 
 import { once } from "node:events";
 import { createServer } from "node:http";
 
-/** The same bytes in every run, different at every place. */
+/** Pseudorandom bytes, the same in every run. */
 export function modelBytes(size, seed = 1) {
   const bytes = Buffer.alloc(size);
   for (let i = 0; i < size; i++) bytes[i] = (i * 2654435761 + seed * 97 + (i >> 8) * 31) & 255;
@@ -12,11 +12,10 @@ export function modelBytes(size, seed = 1) {
 }
 
 /**
- * `state` may be changed at any time: `bytes`, `etag`, `lastModified`, `ranges`, `hideLength`,
- * `exposeHeaders`, `status`, `cutAfter` (bytes sent before the connection breaks), `stallAfter`
- * (bytes sent before the answer stops for good), `holdAfter` (bytes sent before the answer waits until
- * that is taken back), `files` (bytes by name; others are not there). `requests` lists the Range
- * headers.
+ * `state` may be changed at any time: `bytes`, `etag`, `lastModified`, `ranges`, `hideLength`, `exposeHeaders`,
+ * `status`, `cutAfter` (bytes sent before the connection is closed), `stallAfter` (bytes sent before the answer stops
+ * forever), `holdAfter` (bytes sent before the answer pauses until the member is deleted), `files` (bytes by name; all
+ * other names give 404). `requests` lists the Range headers.
  */
 export async function startModelServer(state) {
   Object.assign(state, { ranges: true, exposeHeaders: true, requests: [], sentBytes: 0, ...state });

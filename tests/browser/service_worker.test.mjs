@@ -1,5 +1,5 @@
-//! The service worker door, with a fake engine behind the real worker host: the real `openai` SDK
-//! and plain `fetch`, first load, forced reload, other tabs, tabs that go away.
+//! The service worker door, with a fake engine behind the real worker host: the real `openai` SDK and plain `fetch`,
+//! first load, forced reload, other tabs, tabs that are closed.
 
 import assert from "node:assert/strict";
 import { after, afterEach, before, beforeEach, describe, test } from "node:test";
@@ -19,7 +19,7 @@ beforeEach(async () => {
 });
 afterEach(() => context.close());
 
-/** Makes `tab` own an engine and serve it. */
+/** Starts an engine in `tab` and serves it. */
 const serve = (tab = page, options = {}) =>
   tab.evaluate(async (options) => {
     window.engine = await startFake(options);
@@ -27,7 +27,7 @@ const serve = (tab = page, options = {}) =>
     await serving.ready;
   }, options);
 
-/** Runs in the page: reads a stream of completions to its end, or to its error. */
+/** In the page: reads a streamed completion to its end, or to its error. */
 const readStream = (tab, prompt) =>
   tab.evaluate(
     (prompt) =>

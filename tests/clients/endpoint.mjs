@@ -1,4 +1,4 @@
-//! What the client tests share: the native server with hooks and the embedded model. Knows no client.
+//! Shared by the client tests: the native server with hooks and the embedded model.
 
 import { join } from "node:path";
 import { root } from "../../scripts/process.mjs";
@@ -9,21 +9,21 @@ export const PROMPT = "Once upon a time";
 /** `{ origin, hooks(command), reset(), idle(), close() }`. */
 export async function startEndpoint() {
   const model = join(root, "www/models/tales.gguf");
-  // Clients do not care where it computes, and the CPU is everywhere.
+  // The device makes no difference to clients, and the CPU is available everywhere.
   const { origin, close } = await startServer(await buildServer(), { model, cpu: true });
   const { hooks } = nativeDoor(origin);
   return {
     origin,
     hooks,
     close,
-    /** Takes back what a test did to the endpoint. */
+    /** Resets what a test changed. */
     async reset() {
       await hooks({ failAfterTokens: null });
       await hooks({ delayPrefillMs: 0 });
       await hooks({ delayStepMs: 0 });
       await hooks({ switches: {} });
     },
-    /** Waits until nothing is generated any more. */
+    /** Waits until no generation is in flight. */
     async idle(limit_ms = 2000) {
       const end = performance.now() + limit_ms;
       while ((await hooks({ activeGenerations: true })) > 0) {

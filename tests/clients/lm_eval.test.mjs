@@ -1,6 +1,5 @@
-//! The request pattern of lm-evaluation-harness for log-likelihoods, and its way to read the answer:
-//! batches of token arrays with echo, one generated token that is thrown away, greedy or not by
-//! comparing a token with the best of its position.
+//! The requests of lm-evaluation-harness for log-likelihoods, and how it reads the answer: batches of token arrays with
+//! echo and one generated token, which is ignored. A continuation is greedy if each token is the best of its position.
 
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
@@ -47,7 +46,7 @@ describe("lm-evaluation-harness", () => {
     return choices[0].logprobs.tokens.map((label) => Number(label.slice("token_id:".length)));
   }
 
-  test("tells the greedy continuation from others, and ranks it first", async () => {
+  test("distinguishes the greedy continuation from others, and ranks it first", async () => {
     const context = await idsOf(PROMPT);
     const long = await idsOf("The dog was happy. He ran to the park with");
     const greedy = async (prompt) => {

@@ -1,4 +1,4 @@
-//! The official JavaScript client against the native server, retries included.
+//! The official JavaScript client against the native server, including retries.
 
 import assert from "node:assert/strict";
 import { after, afterEach, before, describe, test } from "node:test";
@@ -15,7 +15,7 @@ describe("openai for JavaScript", () => {
   after(() => endpoint?.close());
   afterEach(() => endpoint.reset());
 
-  /** A client that counts what it sends. */
+  /** A client that counts its requests. */
   function client(options = {}) {
     requests = 0;
     const counting = (url, init) => {
@@ -57,7 +57,7 @@ describe("openai for JavaScript", () => {
     assert.equal((await models.retrieve("inpage/tales")).id, "inpage/tales");
   });
 
-  test("maps errors to its classes, of streams too, and does not repeat them", async () => {
+  test("maps errors to its classes, also for streams, and does not retry", async () => {
     for (const stream of [false, true]) {
       for (const [members, kind, code, param] of [
         [{ temperature: -1 }, sdk.BadRequestError, "out_of_range", "temperature"],
@@ -81,7 +81,7 @@ describe("openai for JavaScript", () => {
     assert.equal(right.choices.length, 1);
   });
 
-  test("comes back after Retry-After while the model loads", async () => {
+  test("retries after Retry-After while the model loads", async () => {
     await endpoint.hooks({ modelState: "loading" });
     const start = performance.now();
     const answer = client({ maxRetries: 1 }).completions.create(greedy);
@@ -91,7 +91,7 @@ describe("openai for JavaScript", () => {
     assert.ok(performance.now() - start >= 4900, "it waited the five seconds it was told");
   });
 
-  test("comes back when the queue was full", async () => {
+  test("retries when the queue was full", async () => {
     await endpoint.hooks({ switches: { maxQueue: 0 } });
     await endpoint.hooks({ delayPrefillMs: 700 });
     const first = client().completions.create(greedy);
@@ -106,7 +106,7 @@ describe("openai for JavaScript", () => {
     assert.equal(second.choices[0].text, (await first).choices[0].text);
   });
 
-  test("does not repeat what would fail again", async () => {
+  test("does not retry what would fail again", async () => {
     await endpoint.hooks({ failAfterTokens: 3 });
     const error = await client({ maxRetries: 2 })
       .completions.create(sampled)
@@ -142,7 +142,7 @@ describe("openai for JavaScript", () => {
           controller.abort();
         }, 200);
       }
-      // A stream that is aborted inside of its loop just ends.
+      // A stream that is aborted inside its loop ends without an error.
       const outcome = await running.catch((error) => error);
       if (!stream) assert.ok(outcome instanceof sdk.APIUserAbortError, `${outcome}`);
       await endpoint.idle();

@@ -19,7 +19,7 @@ const hasPackage = () => {
   return existsSync(python) && capture(python, ["-c", version]) === PACKAGE;
 };
 
-/** Makes the environment; the reason why there is none, or undefined. */
+/** Creates the environment; returns the reason if that fails. */
 async function providePython() {
   if (hasPackage()) return undefined;
   const base = ["python3", "python"].find((name) => which(name));

@@ -1,5 +1,5 @@
-//! The doors of a page, driven in Chromium: serves the package built with hooks and the cases, and
-//! hands on what the page reports.
+//! Runs the cases in Chromium, through the doors of a page: serves the package built with hooks and the cases, and
+//! passes on the results that the page reports.
 
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -11,7 +11,7 @@ import { bundleSdk } from "../browser/harness.mjs";
 
 const DIST = "www/dist-test";
 
-/** Builds the package with hooks into a folder of its own. */
+/** Builds the package with hooks, in a separate folder. */
 export async function buildPackage() {
   await mustRun(process.execPath, [join(root, "scripts/build.mjs"), "--test-hooks"]);
   if (!existsSync(join(root, DIST, "index.js"))) {
@@ -19,7 +19,7 @@ export async function buildPackage() {
   }
 }
 
-/** Runs the cases with these ids through `door` ("page" or "sw"); `onResult` gets each result. */
+/** Runs the cases with these ids through `door` ("page" or "sw"); `onResult` is called with each result. */
 export async function runInBrowser({ door, ids, model, onResult }) {
   const folder = temporaryFolder("inpage-conformance-");
   let server;

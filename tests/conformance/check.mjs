@@ -1,4 +1,4 @@
-//! What cases assert with. Every failure says what was expected and what was seen. Runs anywhere.
+//! Assertions for the cases. Every failure names the expected and the actual value. Runs in Node and in pages.
 
 /** A property of the case does not hold. */
 export class CheckError extends Error {
@@ -7,7 +7,7 @@ export class CheckError extends Error {
 
 const MAX_SHOWN = 300;
 
-/** A value as a message shows it. */
+/** A value in the form used in messages. */
 export function show(value) {
   const text = value === undefined ? "undefined" : JSON.stringify(value);
   return text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN)}…` : text;
@@ -17,12 +17,12 @@ export function fail(message) {
   throw new CheckError(message);
 }
 
-/** `what` names the thing that has to hold. */
+/** `what` names the expected property. */
 export function ok(condition, what, seen) {
   if (!condition) fail(seen === undefined ? what : `${what}: seen ${show(seen)}`);
 }
 
-/** Equal as JSON, members in any order. */
+/** Equal as JSON, with members in any order. */
 export function equal(seen, expected, what) {
   if (!isEqual(seen, expected)) fail(`${what}: expected ${show(expected)}, seen ${show(seen)}`);
 }

@@ -1,5 +1,5 @@
-//! What a case gets: requests through one door, with rule E checked on every error, and the file's
-//! abbreviations (R, IDS, FORCE, BIAS, SCORE). Runs in Node and in pages; a door is
+//! The context of a case: requests through one door, with rule E checked on every error, and the abbreviations of
+//! the specification (R, IDS, FORCE, BIAS, SCORE). Runs in Node and in pages; a door is
 //! `{ name, origin, fetch, hooks(command), OpenAI, complete?, plainFetch? }`.
 
 import { equal, fail, matches, ok, show } from "./check.mjs";
@@ -26,7 +26,7 @@ export const BIAS = (id) => ({ logit_bias: { [id]: 100 }, temperature: 0 });
 /** Members of a body that scores `prompt`. */
 export const SCORE = (prompt) => ({ prompt, echo: true, max_tokens: 0, logprobs: 1 });
 
-/** The base request with `members` added or replaced; `undefined` takes one away. */
+/** The base request with `members` added or replaced; `undefined` removes one. */
 export const R = (members = {}) => ({ model: "default", prompt: P, max_tokens: 8, ...members });
 
 const idOf = (label) => Number(/^token_id:(\d+)$/.exec(label)?.[1] ?? fail(`no id: ${label}`));
@@ -58,7 +58,7 @@ export class Context {
   #door;
   #ordinary;
 
-  /** `info` is the answer to the command `modelInfo`. */
+  /** `info` is the result of the command `modelInfo`. */
   constructor(door, info) {
     this.#door = door;
     this.info = info;
@@ -78,12 +78,12 @@ export class Context {
     return this.#door.hooks(command);
   }
 
-  /** The endpoint's switches until the case ends. */
+  /** Sets the endpoint's switches until the case ends. */
   switches(switches) {
     return this.hooks({ switches });
   }
 
-  /** The JS function door; only pages have it. */
+  /** `completions.create`; in pages only. */
   complete(body, options) {
     return this.#door.complete(body, options);
   }
@@ -97,7 +97,7 @@ export class Context {
     return this.#door.fetch(new URL(path, this.#door.origin).href, init);
   }
 
-  /** The official client. It does not retry unless asked: the first answer is what counts. */
+  /** The official client, without retries by default: the first answer counts. */
   client(options = {}) {
     const { OpenAI, origin, fetch } = this.#door;
     return new OpenAI({
@@ -135,7 +135,7 @@ export class Context {
     });
   }
 
-  /** A completion that has to succeed: the object. */
+  /** The object of a completion, which must succeed. */
   async completion(body, init) {
     const reply = await this.post(body, init);
     checkStatus(reply, 200, body);
@@ -154,7 +154,7 @@ export class Context {
     return (await this.choice(members)).text;
   }
 
-  /** A request that has to be refused; a null code and an undefined param may be any. */
+  /** A request that must be refused; a `null` code or an `undefined` param matches anything. */
   async refused(body, status, code, param, init) {
     const reply = await this.post(body, init);
     checkStatus(reply, status, body);
@@ -165,8 +165,8 @@ export class Context {
   }
 
   /**
-   * A stream that has to succeed, read to its end: `{ response, text, data, comments, chunks,
-   * choices, usage }`. `onChunk(chunk, choices so far)` sees each chunk when it comes.
+   * A stream, read to its end, which must succeed: `{ response, text, data, comments, chunks,
+   * choices, usage }`. `onChunk(chunk, chunks so far)` is called with each chunk as it arrives.
    */
   async stream(body, { onChunk, signal, headers } = {}) {
     const response = await this.fetch("/v1/completions", {
@@ -200,7 +200,7 @@ export class Context {
     };
   }
 
-  /** The ids of a text as a prompt, an automatic start of text included. */
+  /** The token ids of a text as a prompt, including an automatic start of text. */
   async IDS(prompt) {
     const body = { model: "default", prompt, echo: true, max_tokens: 0, logprobs: 0 };
     const { choices } = await this.completion({ ...body, return_tokens_as_token_ids: true });
@@ -240,7 +240,7 @@ export class Context {
     return Array.from({ length }, (_, i) => ids[i % ids.length]);
   }
 
-  /** Waits until nothing runs any more; fails after `limit_ms`. */
+  /** Waits until no generation is in flight; fails after `limit_ms`. */
   async idle(limit_ms = 2000) {
     const end = performance.now() + limit_ms;
     for (;;) {

@@ -1,3 +1,3 @@
-//! Names of the doors that cases can be asked through.
+//! Names of the doors through which cases run.
 
 export const ALL = ["native", "page", "sw"];

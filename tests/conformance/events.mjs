@@ -1,6 +1,6 @@
-//! Server-sent events as bytes arrive, and what the chunks of a stream add up to. Knows no case.
+//! Parses server-sent events as bytes arrive, and merges the chunks of a stream.
 
-/** A stream's bytes, cut into events and comments as they come. */
+/** Splits a stream's bytes into events and comments as they arrive. */
 export class EventParser {
   /** All text so far. */
   text = "";

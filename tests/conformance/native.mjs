@@ -1,4 +1,4 @@
-//! The native door: `examples/serve.rs` with hooks, built and started. Knows no case.
+//! The native door: builds and starts `examples/serve.rs` with hooks.
 
 import { spawn } from "node:child_process";
 import { join } from "node:path";
@@ -9,7 +9,7 @@ import { targetFolder } from "../../scripts/setup/target.mjs";
 /** Long enough for every case, short enough for a software GPU. */
 const CONTEXT_TOKENS = 512;
 
-/** Builds the server; returns its program. */
+/** Builds the server; returns the path of the program. */
 export async function buildServer() {
   const args = ["build", "--locked", "--example", "serve", "--features", "test-hooks"];
   await mustRun("cargo", args, { remedy: "The compiler's messages stand above." });
@@ -26,7 +26,7 @@ export async function startServer(program, { model, cpu = false, env = {} }) {
     env: { ...process.env, ...env },
     stdio: ["ignore", "pipe", 2],
   });
-  // A crash of this program must not leave the server behind.
+  // The server must not survive a crash of this program.
   const kill = () => server.kill();
   process.once("exit", kill);
   const close = () =>
@@ -52,7 +52,7 @@ export async function startServer(program, { model, cpu = false, env = {} }) {
   return { origin, close };
 }
 
-/** The server as cases see it. */
+/** The server as a door. */
 export function nativeDoor(origin) {
   return {
     name: "native",

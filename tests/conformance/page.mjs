@@ -1,5 +1,5 @@
-//! Runs cases inside of a page: through `engine.fetch` or through the service worker. Wants the
-//! package built with hooks at /dist/, a model at /model.gguf, and `report(result)` in the page.
+//! Runs cases inside a page, through `engine.fetch` or the service worker. Needs the package built with hooks at /dist/,
+//! a model at /model.gguf, and a function `report(result)` in the page.
 
 import * as inpage from "/dist/index.js";
 import OpenAI from "/openai.js";
@@ -29,7 +29,7 @@ async function openDoor(name) {
   return door;
 }
 
-/** Runs the cases with these ids; each result goes to `report`. */
+/** Runs the cases with these ids; calls `report` with each result. */
 window.runConformance = async (name, ids) => {
   const door = await openDoor(name);
   const chosen = cases.filter(({ id }) => ids.includes(id));

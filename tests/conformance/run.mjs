@@ -1,12 +1,11 @@
-//! Runs cases one after the other against a door and says of each whether it holds. Runs in Node and
-//! in pages.
+//! Runs cases one after the other against a door. Runs in Node and in pages.
 
 import { Context } from "./context.mjs";
 
-/** Nothing hangs for ever; the longest case waits 25 s on purpose, and software GPUs are slow. */
+/** The longest case waits 25 s on purpose, and software GPUs are slow. */
 const CASE_LIMIT_MS = 180_000;
 
-/** What a case may have left behind. */
+/** Resets what a case may have changed. */
 const RESET = [
   { failAfterTokens: null },
   { delayPrefillMs: 0 },

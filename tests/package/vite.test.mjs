@@ -22,7 +22,7 @@ before(() => {
   packed = JSON.parse(npm(["pack", "--json", "--pack-destination", folder], root))[0];
 });
 
-test("the package has what its description names, and nothing else", () => {
+test("the package has every file that package.json names, and no others", () => {
   const files = packed.files.map(({ path }) => path);
   const stray = files.filter(
     (path) =>

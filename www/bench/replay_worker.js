@@ -1,5 +1,5 @@
-//! Measures in a worker, where the engine lives too, what replaying a decode step costs the CPU.
-//! Served by scripts/bench.mjs beside the package; no part of it.
+//! Measures the CPU time of replaying a decode step, in a worker, as the engine does. scripts/bench.mjs serves it; it is
+//! not part of the package.
 
 import init, { measureReplay } from "/dist/wasm/inpage.js";
 import { openModel } from "/dist/model_source/open.js";

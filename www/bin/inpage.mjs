@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-//! The package's command. Picks a subcommand; knows nothing of models.
+//! The package's command: runs the subcommand.
 
 import { inspect, USAGE } from "./inspect.mjs";
 
@@ -10,7 +10,7 @@ if (command === "inspect") {
   process.stdout.write(USAGE);
 } else {
   process.stderr.write(
-    command === undefined ? USAGE : `inpage: there is no command "${command}"\n\n${USAGE}`,
+    command === undefined ? USAGE : `inpage: unknown command "${command}"\n\n${USAGE}`,
   );
   process.exitCode = 2;
 }

@@ -1,14 +1,14 @@
-//! The files of a model on disk as `ModelFiles`: what is asked for is read, nothing else. Knows nothing of
-//! their meaning.
+//! The files of a model on disk as `ModelFiles`. Only the requested bytes are read.
 
 import { open, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { namedFiles } from "../dist/model_source/named_files.js";
 
 /**
- * A GGUF file with those beside it, or a folder, which one of its files may stand for. To be closed.
+ * A GGUF file with the other parts in its folder, or a Hugging Face folder, given by its path or that of one of its
+ * files. Must be closed.
  *
- * @throws Error naming the path, if there is nothing that can be read
+ * @throws Error naming the path, if the first file cannot be opened
  */
 export async function openLocal(path, isOfFolder) {
   const isFolder = (await stat(path)).isDirectory();

@@ -1,9 +1,9 @@
-//! One streamed completion, with the clock beside it. Shows nothing.
+//! Streams a completion and measures its speed.
 
 /** @import { Engine, Usage } from "../dist/index.js" */
 
 /**
- * How a completion went so far.
+ * Measurements of a completion so far.
  *
  * @typedef {object} Measures
  * @property {number | undefined} firstTokenMs from the request to the first text
@@ -14,14 +14,14 @@
  */
 
 /**
- * Asks for a completion; calls `onText` with each piece and the measures so far.
+ * Requests a completion; calls `onText` with each piece of text and the measurements so far.
  *
  * @param {Engine} engine
  * @param {Record<string, unknown> & { prompt: string }} fields
  * @param {AbortSignal} signal
  * @param {(text: string, measures: Measures) => void} onText
  * @returns {Promise<Measures>}
- * @throws whatever the engine throws; what was written until then stays with the caller
+ * @throws whatever the engine throws; the caller keeps the text so far
  */
 export async function complete(engine, fields, signal, onText) {
   const askedAt = performance.now();
@@ -29,7 +29,7 @@ export async function complete(engine, fields, signal, onText) {
     ...fields,
     model: "default",
     stream: /** @type {const} */ (true),
-    // Counts with every piece: a run that is stopped has no last word.
+    // Usage in every chunk: a run that is stopped gets no last chunk.
     stream_options: { include_usage: true, continuous_usage_stats: true },
   };
   /** @type {Measures} */
@@ -53,7 +53,7 @@ export async function complete(engine, fields, signal, onText) {
       firstAt = now;
       measures.firstTokenMs = now - askedAt;
       measures.prefillRate = rate(measures.usage?.prompt_tokens, measures.firstTokenMs);
-      // The first token belongs to the prefill; the rest is decoded.
+      // The first token belongs to the prefill, the others to the decode phase.
     } else measures.decodeRate = rate(tokensAfterFirst(measures.usage), now - firstAt);
     onText(choice.text, measures);
   }

@@ -1,4 +1,4 @@
-//! Finds the elements of the page, with their types. Knows none of them.
+//! Functions for elements of the page.
 
 /**
  * The element with `id`, which must be of `type`.
@@ -26,7 +26,7 @@ export function showText(element, text) {
 }
 
 /**
- * Puts what `text()` gives on the clipboard when `button` is pressed.
+ * Copies `text()` to the clipboard when `button` is pressed.
  *
  * @param {HTMLButtonElement} button
  * @param {() => string} text
@@ -38,7 +38,7 @@ export function copyOnClick(button, text) {
       () => true,
       () => false,
     );
-    button.textContent = done ? "Copied" : "Not allowed";
+    button.textContent = done ? "Copied" : "Copying is not allowed";
     setTimeout(() => {
       button.textContent = label;
     }, 1500);

@@ -1,4 +1,4 @@
-//! The package's engine worker under a URL of this folder: so it is in the scope of the demo's
-//! service worker, whatever the host, and can be kept for a visit without a network.
+//! The package's engine worker at a URL in this folder, so that it is in the scope of the demo's service worker on
+//! every host and can be cached for offline use.
 
 import "../dist/worker.js";

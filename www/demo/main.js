@@ -1,4 +1,4 @@
-//! The demo: an app on the public package. This file only joins the parts.
+//! The demo: an app that uses only the public API of the package. This file connects its parts.
 
 import { CurrentModel } from "./current_model.js";
 import { byId, copyOnClick } from "./dom.js";
@@ -28,14 +28,14 @@ setUpPicker((choice) => {
 });
 byId("cancel-load", HTMLButtonElement).addEventListener("click", () => {
   model.cancel();
-  // The button goes; whoever is at the keyboard should not start at the top again.
+  // The button disappears: without this, keyboard users would lose their place.
   byId("load", HTMLButtonElement).focus();
 });
 copyOnClick(
   byId("copy-code", HTMLButtonElement),
   () => byId("code", HTMLElement).textContent ?? "",
 );
-// On a phone the text comes first.
+// On a phone, the text should be visible first.
 byId("sampling-card", HTMLDetailsElement).open = matchMedia("(min-width: 56rem)").matches;
 
 const missing = await missingWebGpu();

@@ -1,5 +1,5 @@
-//! What the page keeps for the next visit: the prompt, the sampling, the last URL. Works on without
-//! where the browser keeps nothing.
+//! What the page stores for the next visit: the prompt, the sampling settings, the last URL. Without storage the page
+//! works, but forgets them.
 
 const PREFIX = "inpage-demo ";
 
@@ -20,6 +20,6 @@ export function remember(key, value) {
   try {
     localStorage.setItem(PREFIX + key, value);
   } catch {
-    // Full or forbidden: then it is gone with the tab, as in any page.
+    // The storage is full or not allowed: the value is lost with the tab.
   }
 }

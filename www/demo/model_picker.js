@@ -1,5 +1,4 @@
-//! Where a model comes from: the package, a local file (picked or dropped on the page), a URL.
-//! Knows nothing of engines.
+//! Chooses a model: the embedded one, a local file (picked or dropped on the page), or a URL.
 
 import { byId } from "./dom.js";
 import { recall, remember } from "./memory.js";
@@ -9,7 +8,7 @@ import { recall, remember } from "./memory.js";
 /** @type {Choice} */
 export const EMBEDDED = { name: "tales", option: "embedded" };
 
-/** @param {(choice: Choice) => void} choose called with each model that the visitor asks for */
+/** @param {(choice: Choice) => void} choose called with each model that the user chooses */
 export function setUpPicker(choose) {
   const form = byId("picker", HTMLFormElement);
   const file = byId("model-file", HTMLInputElement);
@@ -40,7 +39,7 @@ export function setUpPicker(choose) {
   url.value = recall("model-url") ?? "";
 
   acceptDrops((files) => {
-    // The form shows what was done; a file input can hold only what the visitor or a drop gave.
+    // Shows the dropped file in the form. A script can set a file input only from a DataTransfer.
     const chosen = [...files].find(({ name }) => /\.gguf$/i.test(name)) ?? files[0];
     const list = new DataTransfer();
     if (chosen) list.items.add(chosen);
@@ -60,7 +59,7 @@ function acceptDrops(take) {
   const hasFiles = (event) => event.dataTransfer?.types.includes("Files") ?? false;
   addEventListener("dragover", (event) => {
     if (!hasFiles(event)) return;
-    // Without this the browser would leave the page for the file.
+    // Without this, the browser would open the file instead of the page.
     event.preventDefault();
     overlay.hidden = false;
   });
@@ -76,7 +75,7 @@ function acceptDrops(take) {
 }
 
 /**
- * The last part of a URL's path.
+ * The last segment of a URL's path.
  *
  * @param {string} url
  */

@@ -1,21 +1,21 @@
-//! Keeps the files of demo and package, and answers from them when the network does not. Follows
-//! references from file to file, so no list of files can be out of date.
+//! Caches the files of the demo and the package, and answers from the cache when the network does not. The files are
+//! found by following references from file to file, so there is no list to keep up to date.
 
 const CACHE = "inpage-demo";
 
-/** Where following starts. The wasm module is named by its glue in a form that is not followed. */
+/** Where following starts. The reference to the wasm module does not match `REFERENCE`. */
 const ENTRIES = ["./", "./main.js", "../dist/index.js", "../dist/wasm/inpage_bg.wasm"];
 
-/** A relative path in quotes: how modules, style sheets and workers are named in these files. */
+/** A relative path in quotes: how these files refer to modules, style sheets and workers. */
 const REFERENCE = /["'](\.{1,2}\/[^"'\s]+\.(?:css|js|wasm))["']/g;
 
-/** How long the network may keep a page waiting that is here already. */
-const PATIENCE_MS = 3000;
+/** How long to wait for the network when the file is in the cache. */
+const NETWORK_TIMEOUT_MS = 3000;
 
 /**
- * Fetches all files and keeps them, replacing those of the last visit together.
+ * Fetches all files and caches them, replacing those of the last visit all at once.
  *
- * @returns {Promise<boolean>} whether a whole set is kept, be it an older one
+ * @returns {Promise<boolean>} whether a complete set is cached, possibly an older one
  */
 export async function keepSite() {
   const cache = await caches.open(CACHE);
@@ -30,7 +30,7 @@ export async function keepSite() {
 }
 
 /**
- * The network's answer, or the kept one when there is none or it takes too long.
+ * The network's answer, or the cached one if the network fails or takes too long.
  *
  * @param {Request} request
  * @returns {Promise<Response>}
@@ -39,11 +39,11 @@ export async function keptAnswer(request) {
   const cache = await caches.open(CACHE);
   const kept = await cache.match(request, { ignoreSearch: true });
   if (kept === undefined) return fetch(request);
-  const impatient = new AbortController();
-  // Only the head is waited for: a body that has begun may take its time.
-  const timer = setTimeout(() => impatient.abort(), PATIENCE_MS);
+  const timeout = new AbortController();
+  // The timeout applies to the head only: a body that has begun may take longer.
+  const timer = setTimeout(() => timeout.abort(), NETWORK_TIMEOUT_MS);
   try {
-    return await fetch(request, { signal: impatient.signal });
+    return await fetch(request, { signal: timeout.signal });
   } catch {
     return kept;
   } finally {
@@ -52,11 +52,11 @@ export async function keptAnswer(request) {
 }
 
 /**
- * The files at `urls` and all that they name.
+ * The files at `urls` and all files that they refer to.
  *
  * @param {string[]} urls
  * @returns {Promise<Map<string, Response>>}
- * @throws TypeError if the network fails, or one of `urls` is not there
+ * @throws TypeError if the network fails, or one of `urls` does not exist
  */
 async function collect(urls) {
   /** @type {Map<string, Response>} */
@@ -65,7 +65,7 @@ async function collect(urls) {
   /** @param {string} url */
   const follow = async (url) => {
     const response = await fetch(url, { cache: "no-cache" });
-    // A name in a comment need not be a file.
+    // A path in a comment may not exist.
     if (!response.ok && !urls.includes(url)) return;
     if (!response.ok) throw new TypeError(`${url} answered ${response.status}`);
     files.set(url, response);

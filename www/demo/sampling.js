@@ -1,5 +1,4 @@
-//! The sampling controls as fields of a request. Checks nothing: the endpoint knows the rules, and
-//! says them.
+//! The sampling controls as fields of a request. The endpoint validates them.
 
 import { byId } from "./dom.js";
 import { recall, remember } from "./memory.js";
@@ -22,7 +21,7 @@ export function setUpSampling() {
   restore(form, recall(KEY));
   form.addEventListener("input", keep);
   form.addEventListener("submit", (event) => event.preventDefault());
-  // The fields have their defaults only after the event.
+  // The fields are reset only after the event.
   form.addEventListener("reset", () => setTimeout(keep));
   showValues();
   return { fields: () => requestFields(new FormData(form)) };
@@ -42,7 +41,7 @@ function restore(form, json) {
 }
 
 /**
- * What is no JSON object counts as nothing kept.
+ * Anything but a JSON object counts as nothing stored.
  *
  * @param {string | undefined} json
  * @returns {object}
@@ -56,7 +55,7 @@ function parsed(json) {
 }
 
 /**
- * Empty controls are left out, so that the endpoint's own defaults hold.
+ * Empty controls are omitted, so that the endpoint's defaults apply.
  *
  * @param {FormData} data
  */
@@ -68,7 +67,7 @@ function requestFields(data) {
     if (text !== "") fields[name] = Number(text);
   }
   const seed = String(data.get("seed") ?? "").trim();
-  // 64 bits do not fit into a number. What is no integer goes as it is, to be refused by name.
+  // 64 bits do not fit into a number. Other text is sent as it is, and the endpoint reports the error.
   if (seed !== "") fields.seed = /^-?\d+$/.test(seed) ? BigInt(seed) : seed;
   const stop = String(data.get("stop") ?? "")
     .split(/\r?\n/)

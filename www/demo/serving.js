@@ -1,5 +1,5 @@
-//! The page's own service worker: plain `fetch("/v1/completions")` is answered by the engine, and
-//! the page opens without a network. Both are extras: the page works without.
+//! The page's service worker: the engine answers plain `fetch("/v1/completions")`, and the page works offline. Both are
+//! optional: the page works without them.
 
 import { serveFromPage } from "../dist/index.js";
 import { errorInWords } from "./words.js";
@@ -10,7 +10,7 @@ import { errorInWords } from "./words.js";
 let serving;
 
 /**
- * Serves from `engine` instead of the one before, then sees that the page is kept.
+ * Serves from `engine` instead of the previous one, then caches the page.
  *
  * @param {Engine} engine
  * @param {(text: string) => void} say
@@ -25,19 +25,19 @@ export async function serve(engine, say) {
   try {
     await attempt.ready;
   } catch (error) {
-    // Unless another engine took over.
+    // Not if another engine has replaced this one.
     if (serving === attempt) say(errorInWords(error));
     return;
   }
-  const served = 'fetch("/v1/completions") is answered by this tab.';
+  const served = 'This tab answers fetch("/v1/completions").';
   say(served);
   const kept = await keepForOffline();
   say(
-    `${served} ${kept ? "The page works offline from now on." : "The page could not be kept for offline use."}`,
+    `${served} ${kept ? "The page now works offline." : "The page could not be saved for offline use."}`,
   );
 }
 
-/** @returns {Promise<boolean>} whether the page is kept */
+/** @returns {Promise<boolean>} whether the page is cached */
 function keepForOffline() {
   return new Promise((resolve) => {
     const { port1, port2 } = new MessageChannel();

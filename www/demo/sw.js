@@ -1,5 +1,5 @@
-//! The demo's service worker: the package's interceptor, and the demo kept for a visit without a
-//! network. The model is not its business: the package itself keeps what it downloads.
+//! The demo's service worker: the package's interceptor, and a cache of the demo for offline use. The package itself
+//! caches models.
 
 import { intercept } from "../dist/service_worker/intercept.js";
 import { keepSite, keptAnswer } from "./offline.js";

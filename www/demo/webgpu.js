@@ -1,15 +1,15 @@
-//! Whether this browser can run an engine at all, and what to do if not.
+//! Detects whether this browser can run an engine, and explains what to do if it cannot.
 
 /**
- * What stands in the way of WebGPU here; `undefined` if nothing does.
+ * Why WebGPU is not available here; `undefined` if it is.
  *
  * @returns {Promise<{ what: string, remedies: string[] } | undefined>}
  */
 export async function missingWebGpu() {
   if (!window.isSecureContext) {
     return {
-      what: "Browsers give WebGPU to secure pages only, and this one came over plain http.",
-      remedies: ["Open it over https, or from localhost."],
+      what: "Browsers offer WebGPU only to secure pages, and this page was loaded over plain http.",
+      remedies: ["Open it over https or from localhost."],
     };
   }
   const gpu = /** @type {{ requestAdapter(): Promise<unknown> } | undefined} */ (
@@ -17,7 +17,7 @@ export async function missingWebGpu() {
   );
   if (gpu === undefined) {
     return {
-      what: "This browser has no WebGPU, which the engine computes on. These have it:",
+      what: "This browser has no WebGPU, which the engine needs. These browsers have it:",
       remedies: [
         "Chrome or Edge 113 or newer on Windows, macOS or ChromeOS; 121 or newer on Android 12 or newer.",
         "Safari 26 or newer on macOS, iOS, iPadOS and visionOS.",
@@ -29,21 +29,21 @@ export async function missingWebGpu() {
   const adapter = await gpu.requestAdapter().catch(() => null);
   if (adapter !== null) return undefined;
   return {
-    what: "This browser has WebGPU, but found no GPU that it may use.",
+    what: "This browser supports WebGPU, but found no GPU that it can use.",
     remedies: [
-      "Switch hardware acceleration on in the browser's settings and start the browser anew.",
-      "Update the graphics driver. The page chrome://gpu (about:support in Firefox) says what the browser blocks.",
+      "Turn on hardware acceleration in the browser's settings and restart the browser.",
+      "Update the graphics driver. chrome://gpu (about:support in Firefox) shows what the browser blocks.",
       ...LINUX,
     ],
   };
 }
 
 const LINUX = [
-  "Chrome on Linux, where WebGPU is not on by itself: switch on chrome://flags/#enable-unsafe-webgpu and chrome://flags/#enable-vulkan.",
+  "Chrome on Linux, where WebGPU is off by default: enable chrome://flags/#enable-unsafe-webgpu and chrome://flags/#enable-vulkan.",
 ];
 
 /**
- * Writes it into `notice`.
+ * Shows it in `notice`.
  *
  * @param {HTMLElement} notice
  * @param {{ what: string, remedies: string[] }} missing

@@ -1,4 +1,4 @@
-//! Numbers and errors in words.
+//! Formats numbers and errors for people.
 
 /** @import { InpageError } from "../dist/index.js" */
 
@@ -26,20 +26,20 @@ export function rateInWords(rate) {
   return `${rate >= 100 ? Math.round(rate) : rate.toFixed(1)} tokens/s`;
 }
 
-/** What to do about an error, by its code. */
+/** What the user can do about an error, by its code. */
 const REMEDIES = new Map([
-  ["no_webgpu_device", "Is hardware acceleration switched on in the browser's settings?"],
-  ["invalid_model_file", "Is it a whole GGUF file? A download may have been cut short."],
-  ["unsupported_model", "inpage runs GGUF models of the Llama family; this one needs more."],
-  ["out_of_memory", "Close other tabs, or take a smaller model or a shorter prompt."],
-  ["device_lost", "The GPU was taken away. The next request starts the engine again."],
-  ["context_length_exceeded", "Shorten the prompt or lower the number of tokens."],
-  ["engine_unavailable", "The engine was ended. The next request starts it again."],
-  ["internal_error", "This is a fault of inpage. Another try starts the engine anew."],
+  ["no_webgpu_device", "Is hardware acceleration turned on in the browser's settings?"],
+  ["invalid_model_file", "Is it a complete GGUF file? A download may have been interrupted."],
+  ["unsupported_model", "The message names what this version of inpage does not support."],
+  ["out_of_memory", "Close other tabs, or use a smaller model or a shorter prompt."],
+  ["device_lost", "The browser lost the GPU. The next request restarts the engine."],
+  ["context_length_exceeded", "Use a shorter prompt or fewer tokens."],
+  ["engine_unavailable", "The engine was stopped. The next request restarts it."],
+  ["internal_error", "This is a bug in inpage. The next request restarts the engine."],
 ]);
 
 /**
- * An error for humans: what happened, and what to do.
+ * An error for people: what happened, and what to do.
  *
  * @param {unknown} error
  */
@@ -53,19 +53,19 @@ export function errorInWords(error) {
 }
 
 /**
- * Browsers say no more than "failed to fetch" of another server.
+ * For requests to other servers, browsers report no more than "failed to fetch".
  *
  * @param {string} message
  */
 function networkRemedy(message) {
-  if (/ answered \d{3}/.test(message)) return "Is the address right?";
+  if (/ answered \d{3}/.test(message)) return "Is the address correct?";
   return /failed to fetch|networkerror|load failed/i.test(message)
-    ? "Is the address right, is there a connection, and does that server allow other sites to read it (CORS)?"
+    ? "Is the address correct, is there a network connection, and does the server allow requests from other sites (CORS)?"
     : "";
 }
 
 /**
- * Addresses and names of fields stay as they are.
+ * Capitalizes the first word, unless it is an address or the name of a field.
  *
  * @param {string} text
  */

@@ -1,5 +1,4 @@
-//! Prompt and text: generates, stops, shows what comes and how fast. The prompt and what was
-//! written are never taken away.
+//! Prompt and output: generates, stops, shows the text and its speed. The prompt and the text so far always stay.
 
 import { complete } from "./completion.js";
 import { byId, copyOnClick, showText } from "./dom.js";
@@ -37,7 +36,7 @@ export class Writer {
   #error = byId("run-error", HTMLElement);
 
   /**
-   * @param {() => Engine | undefined} engine what answers now
+   * @param {() => Engine | undefined} engine the current engine
    * @param {() => Record<string, unknown>} fields of the request besides the prompt
    */
   constructor(engine, fields) {
@@ -60,9 +59,9 @@ export class Writer {
     this.#addExamples();
   }
 
-  /** To be called when an engine came or went. */
+  /** To be called when the engine changes. */
   refresh() {
-    // Not `disabled`: that would take the focus away from under the visitor.
+    // Not `disabled`: that would take away the keyboard focus.
     const idle = this.#running === undefined;
     this.#generate.setAttribute("aria-disabled", String(!(idle && this.#engine())));
     if (idle && document.activeElement === this.#stop) this.#generate.focus();
@@ -74,12 +73,12 @@ export class Writer {
     this.#running?.abort();
   }
 
-  /** Asks for a completion of the prompt and shows it. */
+  /** Requests a completion of the prompt and shows it. */
   async generate() {
     const engine = this.#engine();
     if (this.#running) return;
     if (engine === undefined) {
-      this.#state.textContent = "Not yet: there is no model that could answer.";
+      this.#state.textContent = "No model is loaded yet.";
       return;
     }
     const running = new AbortController();
@@ -91,7 +90,7 @@ export class Writer {
     showText(this.#error, undefined);
     this.#show(undefined);
     this.refresh();
-    // On a phone it lies below the edge.
+    // On a phone it may be outside the screen.
     this.#state.scrollIntoView({ block: "nearest" });
     try {
       const fields = { ...this.#fields(), prompt: this.#prompt.value };
@@ -104,10 +103,10 @@ export class Writer {
       });
       this.#show(end);
       this.#state.textContent =
-        end.finishReason === "length" ? "Done: the number of tokens is reached." : "Done.";
+        end.finishReason === "length" ? "Done: reached the maximum number of tokens." : "Done.";
     } catch (error) {
       const stopped = running.signal.aborted;
-      this.#state.textContent = stopped ? "Stopped." : "Not finished.";
+      this.#state.textContent = stopped ? "Stopped." : "Failed.";
       if (!stopped) showText(this.#error, errorInWords(error));
     } finally {
       this.#running = undefined;
