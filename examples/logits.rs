@@ -6,9 +6,8 @@ use std::{io::Write, process::ExitCode};
 
 use inpage::{
     device::{Gpu, GpuOptions},
-    model::{
-        Adapter, CausalModel, Checkpoint, Compute, LoadOptions, Quantize, SequenceKv, formats, load,
-    },
+    engine::{CausalModel, Chooser, Row, SequenceMemory},
+    model::{Adapter, Checkpoint, Compute, LoadOptions, Quantize, formats, load},
     ops::{
         kv_memory::KvFormat,
         self_test::{self, Precision},
@@ -124,35 +123,34 @@ async fn run(arguments: Arguments) -> Result<(), Box<dyn std::error::Error>> {
     if let Some(id) = arguments
         .ids
         .iter()
-        .find(|id| **id as usize >= model.vocab_size())
+        .find(|id| **id as usize >= model.limits().vocab_size)
     {
         return Err(format!(
             "id {id} is outside the vocabulary of {}",
-            model.vocab_size()
+            model.limits().vocab_size
         )
         .into());
     }
-    if arguments.ids.len() > model.context_tokens() {
+    if arguments.ids.len() > model.limits().context_tokens {
         return Err(format!(
             "{} ids exceed the context of {}",
             arguments.ids.len(),
-            model.context_tokens()
+            model.limits().context_tokens
         )
         .into());
     }
-    let mut kv = SequenceKv {
-        pages: (0..model.page_count() as u32).collect(),
-        len_tokens: 0,
-    };
-    let vocab = model.vocab_size();
+    let mut kv = SequenceMemory::new((0..model.limits().page_count as u32).collect());
+    let vocab = model.limits().vocab_size;
     let (logits, shape) = if arguments.all {
         let logits = model.feed_all(&mut kv, &arguments.ids).await?;
         (logits, format!("({}, {vocab})", arguments.ids.len()))
     } else {
-        (
-            model.feed(&mut kv, &arguments.ids).await?,
-            format!("({vocab},)"),
-        )
+        let mut rows = [Row {
+            memory: &mut kv,
+            tokens: &arguments.ids,
+        }];
+        let output = model.step(&mut rows, Chooser::Host).await?;
+        (output.into_logits()?.concat(), format!("({vocab},)"))
     };
     write_npy(&arguments.out, &logits, &shape)?;
     Ok(())

@@ -1,6 +1,7 @@
 //! inpage: OpenAI's `POST /v1/completions`, answered inside the web page.
 //!
-//! The modules stand in the order in which a request passes them; that list is the map.
+//! The modules stand in the order in which a request passes them, except that `model` stands above
+//! `engine`, whose contract it implements; that list is the map.
 //! A module may use the ones below it as ARCHITECTURE.md allows, never the ones above.
 
 #[cfg(target_arch = "wasm32")]
@@ -11,11 +12,12 @@ pub mod test_hooks;
 
 pub mod api;
 
+pub mod model;
+
 pub mod engine;
 pub mod grammar;
 pub mod text;
 
-pub mod model;
 pub mod weights;
 
 pub mod ops;

@@ -3,7 +3,8 @@
 use std::time::Instant;
 
 use inpage::{
-    model::{CausalModel, SampledRow, SequenceKv, Transformer},
+    engine::{CausalModel, Chooser, Row, RowSampler, SequenceMemory},
+    model::Transformer,
     sample::{Sampler, SamplingParams},
 };
 
@@ -20,17 +21,14 @@ const RUN_AHEAD_STEPS: usize = 16;
 const BATCH_PROMPT_TOKENS: usize = 16;
 
 /// A sequence that may use all of the model's pages.
-pub fn only_sequence(model: &Transformer) -> SequenceKv {
-    SequenceKv {
-        pages: (0..model.page_count() as u32).collect(),
-        len_tokens: 0,
-    }
+pub fn only_sequence(model: &Transformer) -> SequenceMemory {
+    SequenceMemory::new((0..model.limits().page_count as u32).collect())
 }
 
 /// Greedy requests: chosen on the device, read many at a time; after what `kv` holds already.
 pub async fn greedy_seconds(
     model: &mut Transformer,
-    kv: &mut SequenceKv,
+    kv: &mut SequenceMemory,
     tokens: usize,
 ) -> Outcome<f64> {
     let start_tokens = kv.len_tokens;
@@ -38,9 +36,13 @@ pub async fn greedy_seconds(
     for _ in 0..=ROUNDS {
         kv.len_tokens = start_tokens;
         let start = Instant::now();
-        let chosen = model.feed_greedy(kv, &[0], tokens).await?;
+        let mut rows = [Row {
+            memory: kv,
+            tokens: &[0],
+        }];
+        let chooser = Chooser::Greedy { steps: tokens };
+        model.step(&mut rows, chooser).await?;
         rounds.push(seconds(start));
-        debug_assert_eq!(chosen.len(), tokens);
     }
     kv.len_tokens = start_tokens;
     Ok(median(rounds.split_off(1)))
@@ -58,18 +60,19 @@ pub async fn sampled_seconds(
         ..SamplingParams::default()
     };
     let prompt = [0; BATCH_PROMPT_TOKENS];
-    let mut pages = (0..model.page_count() as u32).collect::<Vec<_>>();
+    let mut pages = (0..model.limits().page_count as u32).collect::<Vec<_>>();
     let pages_each = pages.len() / sequences;
-    let mut sequences: Vec<(SequenceKv, Sampler)> = (0..sequences)
+    let mut sequences: Vec<(SequenceMemory, Sampler)> = (0..sequences)
         .map(|i| {
-            let kv = SequenceKv {
+            let kv = SequenceMemory {
                 pages: pages.split_off(pages.len() - pages_each),
                 len_tokens: 0,
             };
             (kv, Sampler::new(&params, i as u32, &prompt))
         })
         .collect();
-    let ahead = match model.chooses(&params, None) {
+    let on_device = model.samples(&params, None);
+    let ahead = match on_device {
         true => model.run_ahead_steps().clamp(1, RUN_AHEAD_STEPS),
         false => 1,
     };
@@ -86,31 +89,65 @@ pub async fn sampled_seconds(
         while left > 0 {
             let steps = left.min(ahead);
             left -= steps;
-            let rows = sequences.iter_mut().zip(&last);
-            let mut rows: Vec<SampledRow> = rows
-                .map(|((kv, sampler), &token)| SampledRow {
-                    kv,
-                    token,
-                    sampler,
-                    score: None,
-                })
-                .collect();
-            let chosen = model.feed_sampled(&mut rows, steps, Vec::new).await?;
-            for (last, chosen) in last.iter_mut().zip(chosen) {
-                let newest = chosen.into_iter().next_back().ok_or("no token chosen")?;
-                *last = newest?.id;
+            let (mut rows, mut samplers) = (Vec::new(), Vec::new());
+            for ((memory, sampler), token) in sequences.iter_mut().zip(&last) {
+                let tokens = std::slice::from_ref(token);
+                rows.push(Row { memory, tokens });
+                samplers.push(sampler);
             }
+            last = match on_device {
+                true => sample_on_device(model, &mut rows, samplers, steps).await?,
+                false => sample_on_host(model, &mut rows, samplers).await?,
+            };
         }
         rounds.push(seconds(start));
     }
     Ok(median(rounds.split_off(1)))
 }
 
+/// The last of `steps` tokens of each row.
+async fn sample_on_device(
+    model: &mut Transformer,
+    rows: &mut [Row<'_>],
+    samplers: Vec<&mut Sampler>,
+    steps: usize,
+) -> Outcome<Vec<u32>> {
+    let samplers = samplers.into_iter().map(|sampler| RowSampler {
+        sampler,
+        score: None,
+    });
+    let chooser = Chooser::Samplers {
+        steps,
+        samplers: samplers.collect(),
+        masks: Box::new(Vec::new),
+    };
+    let mut last = Vec::new();
+    for chosen in model.step(rows, chooser).await?.into_chosen()? {
+        let newest = chosen.into_iter().next_back().ok_or("no token chosen")?;
+        last.push(newest?.id);
+    }
+    Ok(last)
+}
+
+/// The next token of each row.
+async fn sample_on_host(
+    model: &mut Transformer,
+    rows: &mut [Row<'_>],
+    samplers: Vec<&mut Sampler>,
+) -> Outcome<Vec<u32>> {
+    let logits = model.step(rows, Chooser::Host).await?.into_logits()?;
+    let mut last = Vec::new();
+    for (sampler, mut logits) in samplers.into_iter().zip(logits) {
+        last.push(sampler.sample(&mut logits, None, None)?.id);
+    }
+    Ok(last)
+}
+
 /// Seconds of each round until `tokens` steps are submitted. Natively the runtime has a thread of its own, and on
 /// a busy machine this waits for it to get its turn: then the browser's number is the better one.
 pub async fn enqueue_seconds(
     model: &mut Transformer,
-    kv: &mut SequenceKv,
+    kv: &mut SequenceMemory,
     tokens: usize,
 ) -> Outcome<Vec<f64>> {
     let mut rounds = Vec::new();

@@ -4,7 +4,8 @@
 use std::{path::Path, time::Instant};
 
 use inpage::{
-    model::{CausalModel, Checkpoint, LoadOptions, SequenceKv, Transformer, load},
+    engine::{CausalModel, Chooser, Row, SequenceMemory},
+    model::{Checkpoint, LoadOptions, Transformer, load},
     ops::{launches, step::PAGE_TOKENS},
     weights::{Gguf, LocalFiles},
 };
@@ -70,8 +71,8 @@ pub async fn run(
     print("load", loaded);
 
     // A model made for less gets shorter ones.
-    let tokens = options.tokens.min(model.context_tokens() / 2);
-    let fits = |length: usize| length.min(model.context_tokens() - tokens);
+    let tokens = options.tokens.min(model.limits().context_tokens / 2);
+    let fits = |length: usize| length.min(model.limits().context_tokens - tokens);
     let contexts: Vec<usize> = wanted.into_iter().map(fits).collect();
     let prompt_tokens = fits(PROMPT_TOKENS);
     let dispatches = count_dispatches(machine, &mut model).await?;
@@ -105,12 +106,12 @@ pub async fn run(
         floor.compare(&model, tokens, sampled, dispatches),
     );
     for &sequences in &options.batches {
-        if sequences > model.max_batch() || model.page_count() < sequences {
+        if sequences > model.limits().max_batch || model.limits().page_count < sequences {
             eprintln!("{sequences} sequences: more than this model's memory takes");
             continue;
         }
-        let pages_each = model.page_count() / sequences;
-        let tokens = tokens.min(pages_each * model.page_tokens() / 2);
+        let pages_each = model.limits().page_count / sequences;
+        let tokens = tokens.min(pages_each * model.limits().page_tokens / 2);
         let taken = sampled_seconds(&mut model, sequences, tokens).await?;
         let values = json!({
             "sequences": sequences,
@@ -135,11 +136,13 @@ pub async fn run(
 }
 
 /// Fills an empty sequence with a random prompt; seconds until its logits are there.
-async fn feed(model: &mut Transformer, kv: &mut SequenceKv, tokens: usize) -> Outcome<f64> {
-    let prompt = random_ids(tokens, model.vocab_size());
-    kv.len_tokens = 0;
+async fn feed(model: &mut Transformer, memory: &mut SequenceMemory, tokens: usize) -> Outcome<f64> {
+    let prompt = random_ids(tokens, model.limits().vocab_size);
+    memory.len_tokens = 0;
     let start = Instant::now();
-    model.feed(kv, &prompt).await?;
+    let tokens = &prompt;
+    let mut rows = [Row { memory, tokens }];
+    model.step(&mut rows, Chooser::Host).await?;
     Ok(seconds(start))
 }
 
@@ -203,10 +206,7 @@ async fn count_dispatches(machine: &Machine, model: &mut Transformer) -> Outcome
     if machine.gpu().is_none() {
         return Ok(None);
     }
-    let mut kv = SequenceKv {
-        pages: vec![0],
-        len_tokens: 0,
-    };
+    let mut kv = SequenceMemory::new(vec![0]);
     let before = launches();
     model.feed_all(&mut kv, &[0]).await?;
     Ok(Some(launches() - before + 1))

@@ -61,23 +61,23 @@ impl Job {
             // Again at the end: they were used until now.
             if is_proven && (is_closed || !prompt.is_kept) {
                 let known = prompt.whole_pages(limits);
-                let table = match sequence.kv.pages.is_empty() {
-                    true => &prompt.kv.pages,
-                    false => &sequence.kv.pages,
+                let table = match sequence.memory.pages.is_empty() {
+                    true => &prompt.memory.pages,
+                    false => &sequence.memory.pages,
                 };
                 pool.keep(table, known);
                 prompt.shared_pages = prompt.shared_pages.max(known.len() / limits.page_tokens);
                 prompt.is_kept = true;
             }
             if is_closed {
-                pool.release(&mut sequence.kv.pages);
+                pool.release(&mut sequence.memory.pages);
             }
             !is_closed
         });
         for (index, prompt) in self.prompts.iter_mut().enumerate() {
             let is_waited_for = |it: &Sequence| it.prompt == index && !it.is_started;
             if !self.sequences.iter().any(is_waited_for) {
-                pool.release(&mut prompt.kv.pages);
+                pool.release(&mut prompt.memory.pages);
                 prompt.outcome = None;
             }
         }
@@ -105,16 +105,16 @@ impl Job {
             let sequences = || self.sequences.iter().filter(|it| it.prompt == index);
             let tables = || {
                 sequences()
-                    .map(|it| &it.kv.pages)
+                    .map(|it| &it.memory.pages)
                     .filter(|it| !it.is_empty())
             };
             let mut members: Vec<Claim> = tables().map(|it| claim(it.len())).collect();
-            if sequences().any(|it| it.kv.pages.is_empty()) {
+            if sequences().any(|it| it.memory.pages.is_empty()) {
                 let is_lent = prompt.tail().is_some_and(|tail| pool.is_shared(tail));
-                members.push(claim(prompt.kv.pages.len() - usize::from(is_lent)));
+                members.push(claim(prompt.memory.pages.len() - usize::from(is_lent)));
             }
             // All of them list the same ones.
-            let table = tables().next().unwrap_or(&prompt.kv.pages);
+            let table = tables().next().unwrap_or(&prompt.memory.pages);
             let shared = table.iter().take(shared).copied().collect();
             GroupClaim { shared, members }
         });

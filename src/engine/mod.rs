@@ -12,14 +12,14 @@
 //! | `prompt` | feeding a prompt, once for all its candidates |
 //! | `sequence`, `choice` | one candidate: its pages; its tokens, constraint, end and events |
 //! | `lone`, `run_ahead` | a candidate by itself |
-//! | `contract` | what the model must return |
+//! | `model` | the contract with a model |
 
 pub mod event;
 pub mod generation;
+pub mod model;
 
 mod change;
 mod choice;
-mod contract;
 mod events;
 mod handle;
 mod job;
@@ -44,4 +44,5 @@ pub use change::ModelAccess;
 pub use events::Events;
 pub use handle::EngineHandle;
 pub use limits::EngineLimits;
+pub use model::{CausalModel, Chooser, ModelLimits, Row, RowSampler, SequenceMemory, StepOutput};
 pub use run::Engine;

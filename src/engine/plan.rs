@@ -129,7 +129,7 @@ impl Scheduler {
         turns.sort_unstable();
         let mut rows = Vec::with_capacity(self.limits.max_batch);
         for (_, at) in turns {
-            let kv_tokens = self.sequence(at).kv.len_tokens + 1;
+            let kv_tokens = self.sequence(at).memory.len_tokens + 1;
             if rows.len() < self.limits.max_batch && self.hold(Holder::Sequence(at), kv_tokens) {
                 rows.push(at);
             }
@@ -144,7 +144,7 @@ impl Scheduler {
             true => sequence.next_token(),
             false => sequence.next_tokens(),
         };
-        let fed_tokens = sequence.kv.len_tokens;
+        let fed_tokens = sequence.memory.len_tokens;
         while !self.hold(Holder::Sequence(at), fed_tokens + step.kv_tokens()) {
             // The place of a single token is there.
             match step.shorter() {
@@ -161,7 +161,7 @@ impl Scheduler {
         let mut steps = steps.min().unwrap_or(1).max(1);
         let mut held = 0;
         while held < rows.len() && steps > 1 {
-            let kv_tokens = self.sequence(rows[held]).kv.len_tokens + steps;
+            let kv_tokens = self.sequence(rows[held]).memory.len_tokens + steps;
             match self.hold(Holder::Sequence(rows[held]), kv_tokens) {
                 true => held += 1,
                 // What is held for more tokens does for fewer.
@@ -204,7 +204,7 @@ impl Scheduler {
             let Some(first) = sequences.iter().position(waits) else {
                 continue;
             };
-            if lacks_pages && self.running[job].prompts[prompt].kv.pages.is_empty() {
+            if lacks_pages && self.running[job].prompts[prompt].memory.pages.is_empty() {
                 continue;
             }
             let at = Place {
@@ -237,10 +237,10 @@ impl Scheduler {
         } = self;
         let job = at.job;
         let it = &mut running[job].prompts[prompt];
-        let has_adopted = it.kv.pages.is_empty() && it.adopt(pages, limits);
-        let cached_tokens = it.kv.len_tokens;
+        let has_adopted = it.memory.pages.is_empty() && it.adopt(pages, limits);
+        let cached_tokens = it.memory.len_tokens;
         let feed = it.next_feed(limits);
-        let kv_tokens = it.kv.len_tokens + feed.tokens;
+        let kv_tokens = it.memory.len_tokens + feed.tokens;
         if !self.hold(Holder::Prompt { job, prompt }, kv_tokens) {
             if has_adopted {
                 self.running[job].prompts[prompt].abandon(&mut self.pages);
@@ -256,7 +256,7 @@ impl Scheduler {
         let is_only = candidates.nth(1).is_none();
         if feed.wanted == Wanted::Logits && is_only {
             let sequence = &mut job.sequences[at.sequence];
-            sequence.kv = std::mem::take(&mut job.prompts[prompt].kv);
+            sequence.memory = std::mem::take(&mut job.prompts[prompt].memory);
             sequence.is_started = true;
             let step = sequence.next_token();
             return Some(Step::Lone { at, step });
@@ -275,9 +275,9 @@ impl Scheduler {
         let mut copy = None;
         if prompt.is_continued() {
             let shared = prompt.shared_pages;
-            let fed_tokens = prompt.kv.len_tokens;
-            let table = &mut sequence.kv.pages;
-            for &page in &prompt.kv.pages[..shared] {
+            let fed_tokens = prompt.memory.len_tokens;
+            let table = &mut sequence.memory.pages;
+            for &page in &prompt.memory.pages[..shared] {
                 self.pages.share(table, page);
             }
             let tail = prompt.tail();
@@ -286,13 +286,13 @@ impl Scheduler {
                 self.pages.share(table, tail);
             }
             let granted = self.hold(Holder::Sequence(at), fed_tokens + 1);
-            let kv = &mut self.running[at.job].sequences[at.sequence].kv;
+            let memory = &mut self.running[at.job].sequences[at.sequence].memory;
             if !granted {
-                self.pages.release(&mut kv.pages);
+                self.pages.release(&mut memory.pages);
                 return None;
             }
-            kv.len_tokens = fed_tokens;
-            let to = kv.pages[shared];
+            memory.len_tokens = fed_tokens;
+            let to = memory.pages[shared];
             copy = lent_tail.map(|from| PageCopy { from, to });
         }
         Some(Step::Start { at, copy })
@@ -331,7 +331,9 @@ impl Scheduler {
 
 fn table_of(running: &mut [Job], holder: Holder) -> &mut Vec<u32> {
     match holder {
-        Holder::Prompt { job, prompt } => &mut running[job].prompts[prompt].kv.pages,
-        Holder::Sequence(Place { job, sequence }) => &mut running[job].sequences[sequence].kv.pages,
+        Holder::Prompt { job, prompt } => &mut running[job].prompts[prompt].memory.pages,
+        Holder::Sequence(Place { job, sequence }) => {
+            &mut running[job].sequences[sequence].memory.pages
+        }
     }
 }

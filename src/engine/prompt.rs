@@ -5,18 +5,17 @@ use std::rc::Rc;
 use futures_util::future::join;
 
 use super::choice::Allowed;
-use super::contract::expect;
 use super::generation::{Generation, TokenScore};
+use super::model::{CausalModel, Chooser, Row, SequenceMemory, expect, only};
 use super::pages::PagePool;
 use super::plan::StepLimits;
 use crate::Result;
-use crate::model::causal::{CausalModel, SequenceKv};
 
 /// A prompt and what its candidates begin with.
 pub(super) struct Prompt {
     generation: Rc<Generation>,
     /// Its pages, until the last candidate has started (or is given them).
-    pub(super) kv: SequenceKv,
+    pub(super) memory: SequenceMemory,
     scores: Vec<TokenScore>,
     /// The first pages, those that others may hold too: found in or left to the pool, and once it is
     /// fed for several candidates all full ones.
@@ -55,7 +54,7 @@ impl Prompt {
     pub(super) fn new(generation: Rc<Generation>) -> Self {
         Self {
             generation,
-            kv: SequenceKv::default(),
+            memory: SequenceMemory::default(),
             scores: Vec::new(),
             shared_pages: 0,
             is_kept: false,
@@ -74,7 +73,7 @@ impl Prompt {
 
     /// The partly filled last page, once the prompt is fed.
     pub(super) fn tail(&self) -> Option<u32> {
-        self.kv.pages.get(self.shared_pages).copied()
+        self.memory.pages.get(self.shared_pages).copied()
     }
 
     /// Whether a candidate feeds tokens of its own.
@@ -94,16 +93,16 @@ impl Prompt {
             return false;
         };
         // At least one token is fed, to have logits.
-        pool.adopt(&mut self.kv.pages, &prompt[..prompt.len() - 1]);
-        self.shared_pages = self.kv.pages.len();
-        self.kv.len_tokens = self.shared_pages * limits.page_tokens;
+        pool.adopt(&mut self.memory.pages, &prompt[..prompt.len() - 1]);
+        self.shared_pages = self.memory.pages.len();
+        self.memory.len_tokens = self.shared_pages * limits.page_tokens;
         self.shared_pages > 0
     }
 
     /// Gives back what was adopted.
     pub(super) fn abandon(&mut self, pool: &mut PagePool) {
-        pool.release(&mut self.kv.pages);
-        self.kv.len_tokens = 0;
+        pool.release(&mut self.memory.pages);
+        self.memory.len_tokens = 0;
         self.shared_pages = 0;
     }
 
@@ -126,7 +125,7 @@ impl Prompt {
     /// the beginning, every token is computed by the same kind of step in both: the cuts are
     /// between pages, and a few tokens behind the last whole page are a step of their own.
     pub(super) fn next_feed(&self, limits: &StepLimits) -> Feed {
-        let begin = self.kv.len_tokens;
+        let begin = self.memory.len_tokens;
         let end = self.generation.prompt.len();
         let left = end - begin;
         match self.generation.prompt_scores {
@@ -157,28 +156,33 @@ impl Prompt {
         model: &mut M,
         feed: Feed,
     ) -> Result<Option<Rc<[TokenScore]>>> {
-        let Self { generation, kv, .. } = self;
-        let begin = kv.len_tokens;
+        let Self {
+            generation, memory, ..
+        } = self;
+        let begin = memory.len_tokens;
         let end = begin + feed.tokens;
         let tokens = &generation.prompt[begin..end];
         match feed.wanted {
-            Wanted::Nothing => model.prefill(kv, tokens).await?,
+            Wanted::Nothing => model.prefill(memory, tokens).await?,
             Wanted::Scores { top } => {
                 let next = &generation.prompt[begin + 1..=end];
-                let scores = model.score(kv, tokens, next, top).await?;
+                let scores = model.score(memory, tokens, next, top).await?;
                 expect("scores", scores.len(), tokens.len())?;
                 self.scores.extend(scores);
             }
             Wanted::Logits => {
                 let first = async { Allowed::first(generation.constraint.as_ref()) };
-                let (logits, allowed) = join(model.feed(kv, tokens), first).await;
-                let logits = logits?;
-                expect("logits", logits.len(), model.vocab_size())?;
-                self.shared_pages = end / model.page_tokens();
+                let mut rows = [Row { memory, tokens }];
+                let step = model.step(&mut rows, Chooser::Host);
+                let (output, allowed) = join(step, first).await;
+                let logits = only("rows of logits", output?.into_logits()?)?;
+                let limits = model.limits();
+                expect("logits", logits.len(), limits.vocab_size)?;
+                self.shared_pages = end / limits.page_tokens;
                 self.outcome = Some(Outcome { logits, allowed });
             }
         }
-        expect("KV tokens", self.kv.len_tokens, end)?;
+        expect("KV tokens", self.memory.len_tokens, end)?;
         let complete =
             matches!(feed.wanted, Wanted::Scores { .. }) && end + 1 == self.generation.prompt.len();
         Ok(complete.then(|| std::mem::take(&mut self.scores).into()))

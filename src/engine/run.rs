@@ -4,6 +4,7 @@
 use std::rc::Rc;
 
 use super::change::{Changes, ModelAccess};
+use super::model::CausalModel;
 use super::pages::PagePool;
 use super::plan::StepLimits;
 use super::scheduler::Scheduler;
@@ -11,7 +12,6 @@ use super::shared::Shared;
 use super::wake::yield_now;
 use super::{EngineHandle, EngineLimits};
 use crate::Result;
-use crate::model::causal::CausalModel;
 
 /// Runs submitted requests on one model. Single-threaded: [`Engine::run`] is a task beside those
 /// that submit through an [`EngineHandle`] and read [`super::Events`].
@@ -26,21 +26,18 @@ impl<M: CausalModel> Engine<M> {
     pub fn new(model: M, limits: EngineLimits) -> (Self, EngineHandle) {
         let limits = limits.at_least_minimal();
         let shared = Rc::new(Shared::default());
-        let pages = PagePool::new(
-            model.page_count(),
-            model.page_tokens(),
-            limits.max_cached_pages,
-        );
-        let held_tokens = model.page_count().saturating_mul(model.page_tokens());
-        let context_tokens = model.context_tokens().min(held_tokens);
-        let page_tokens = model.page_tokens().max(1);
+        let sizes = model.limits();
+        let page_tokens = sizes.page_tokens.max(1);
+        let pages = PagePool::new(sizes.page_count, page_tokens, limits.max_cached_pages);
+        let held_tokens = sizes.page_count.saturating_mul(page_tokens);
+        let context_tokens = sizes.context_tokens.min(held_tokens);
         let step_limits = StepLimits {
             page_tokens,
             chunk_tokens: (limits.prefill_chunk_tokens / page_tokens).max(1) * page_tokens,
-            few_tokens: model.few_tokens(),
-            max_batch: model.max_batch().max(1),
+            few_tokens: sizes.few_tokens,
+            max_batch: sizes.max_batch.max(1),
         };
-        let handle = EngineHandle::new(shared.clone(), limits, model.vocab_size(), context_tokens);
+        let handle = EngineHandle::new(shared.clone(), limits, sizes.vocab_size, context_tokens);
         let scheduler = Scheduler::new(shared, step_limits, pages);
         let engine = Self {
             model,

@@ -5,8 +5,8 @@ use std::rc::Rc;
 use super::choice::Choice;
 use super::events::EventSender;
 use super::generation::Generation;
+use super::model::SequenceMemory;
 use super::run_ahead::RunAhead;
-use crate::model::causal::SequenceKv;
 
 /// A candidate that waits for its start or runs.
 ///
@@ -16,7 +16,7 @@ pub(super) struct Sequence {
     /// Index of its prompt in the request.
     pub(super) prompt: usize,
     /// Empty until it starts.
-    pub(super) kv: SequenceKv,
+    pub(super) memory: SequenceMemory,
     pub(super) choice: Choice,
     pub(super) is_started: bool,
     /// Its last turn to generate; those that waited longest come first.
@@ -34,7 +34,7 @@ impl Sequence {
     ) -> Self {
         Self {
             prompt,
-            kv: SequenceKv::default(),
+            memory: SequenceMemory::default(),
             choice: Choice::new(generation, candidate, events),
             is_started: false,
             last_turn: 0,
@@ -49,15 +49,21 @@ impl Sequence {
 
     /// Tokens known and not in the pages.
     pub(super) fn unfed_tokens(&self) -> usize {
-        self.known_tokens() - self.kv.len_tokens
+        self.known_tokens() - self.memory.len_tokens
     }
 
     /// The first `count` of them.
     pub(super) fn unfed(&self, count: usize) -> Vec<u32> {
         match self.choice.chosen().last() {
             Some(&last) => vec![last],
-            None => self.choice.generation().prompt[self.kv.len_tokens..][..count].to_vec(),
+            None => self.choice.generation().prompt[self.memory.len_tokens..][..count].to_vec(),
         }
+    }
+
+    /// Rolls back what was run ahead past the end: the token chosen last is never fed.
+    pub(super) fn roll_back(&mut self) {
+        let fed_tokens = self.known_tokens() - 1;
+        self.memory.len_tokens = self.memory.len_tokens.min(fed_tokens);
     }
 
     /// Tokens that may be chosen before its reader sees the first of them: a constraint has to see

@@ -1,15 +1,16 @@
 //! Does what `plan` says: one step on the model. A candidate that fails does so alone; only a lost
 //! device is an error here.
 
+use futures_util::future::join;
+
 use super::choice::Allowed;
-use super::contract::expect;
 use super::event::FinishReason;
 use super::job::Job;
+use super::model::{CausalModel, Chooser, Row, RowSampler, SequenceMemory, expect, expect_chosen};
 use super::plan::{PageCopy, Place, Step};
 use super::prompt::Feed;
 use super::sequence::Sequence;
-use crate::model::causal::{CausalModel, SampledRow};
-use crate::sample::Sampled;
+use crate::sample::{Sampled, TokenMask};
 use crate::{Error, Result};
 
 impl Step {
@@ -95,95 +96,147 @@ async fn run_batch<M: CausalModel>(
 ) -> Result<()> {
     let by_device = |row: &&mut Sequence| {
         let generation = row.choice.generation();
-        model.chooses(&generation.sampling, generation.scores)
+        model.samples(&generation.sampling, generation.scores)
     };
     let (mut on_device, mut on_host): (Vec<_>, Vec<_>) = rows.into_iter().partition(by_device);
     if !on_device.is_empty() {
-        choose_for(model, &mut on_device, steps).await?;
+        choose_for(model, &mut on_device, Some(steps)).await?;
         for row in on_device {
             row.run_ahead.grow(model.run_ahead_steps());
         }
     }
     if !on_host.is_empty() {
-        choose_for(model, &mut on_host, 1).await?;
+        choose_for(model, &mut on_host, None).await?;
     }
     Ok(())
 }
 
-/// Where the model fails sequences together, perhaps for one of them or for their number, each gets
-/// its chance alone.
+/// `device_steps` tokens chosen by the device, or one by the host. Where the model fails sequences
+/// together, perhaps for one of them or for their number, each gets its chance alone.
 async fn choose_for<M: CausalModel>(
     model: &mut M,
     rows: &mut [&mut Sequence],
-    steps: usize,
+    device_steps: Option<usize>,
 ) -> Result<()> {
-    let (sampled, allowed) = match feed_sampled(model, rows, steps).await {
-        Ok(fed) => fed,
+    let chosen = match device_steps {
+        Some(steps) => choose_on_device(model, rows, steps).await,
+        None => choose_on_host(model, rows).await,
+    };
+    let (chosen, allowed) = match chosen {
+        Ok(chosen) => chosen,
         Err(error @ Error::DeviceLost(_)) => return Err(error),
         Err(error) if rows.len() == 1 => return tell(Err(error), [&*rows[0]]),
         Err(_) => {
             for row in rows {
-                row.kv.len_tokens = row.known_tokens() - 1;
-                Box::pin(choose_for(model, &mut [row], 1)).await?;
+                row.memory.len_tokens = row.known_tokens() - 1;
+                Box::pin(choose_for(model, &mut [row], device_steps.map(|_| 1))).await?;
             }
             return Ok(());
         }
     };
-    if let Err(error) = expect("rows of choices", sampled.len(), rows.len()) {
+    if let Err(error) = expect("rows of tokens", chosen.len(), rows.len()) {
         return tell(Err(error), rows.iter().map(|row| &**row));
     }
-    for ((row, sampled), allowed) in rows.iter_mut().zip(sampled).zip(&allowed) {
+    let vocab_size = model.limits().vocab_size;
+    let steps = device_steps.unwrap_or(1);
+    for ((row, chosen), allowed) in rows.iter_mut().zip(chosen).zip(&allowed) {
         let kv_tokens = row.known_tokens() - 1 + steps;
-        let kept = expect("KV tokens", row.kv.len_tokens, kv_tokens).and_then(|()| {
-            let has_failed = sampled.last().is_some_and(Result::is_err);
-            expect(
-                "choices",
-                sampled.len(),
-                if has_failed { sampled.len() } else { steps },
-            )
-        });
+        let kept = expect("KV tokens", row.memory.len_tokens, kv_tokens)
+            .and_then(|()| expect_chosen(&chosen, steps, vocab_size));
         match kept {
-            Ok(()) => row.choice.take(sampled, allowed),
+            Ok(()) => row.choice.take(chosen, allowed),
             Err(error) => row.choice.fail(error),
         }
-        // Roll back what was run ahead past the end.
-        row.kv.len_tokens = row.kv.len_tokens.min(row.known_tokens() - 1);
+        row.roll_back();
     }
     Ok(())
 }
 
-/// Feeds and chooses; what the constraints allow next is found out while the device computes.
-async fn feed_sampled<M: CausalModel>(
+/// The tokens of each row, and what its constraint allowed for the first of them.
+type Chosen = (Vec<Vec<Result<Sampled>>>, Vec<Result<Allowed>>);
+
+/// Feeds each row its last token and lets the device choose; what the constraints allow is computed
+/// while the device works.
+async fn choose_on_device<M: CausalModel>(
     model: &mut M,
-    rows: &mut [&mut Sequence],
+    sequences: &mut [&mut Sequence],
     steps: usize,
-) -> Result<(Vec<Vec<Result<Sampled>>>, Vec<Result<Allowed>>)> {
-    let mut inputs = Vec::with_capacity(rows.len());
-    let mut matchers = Vec::with_capacity(rows.len());
-    for row in rows {
-        let token = row.unfed(1)[0];
-        let score = row.choice.generation().scores;
-        let (sampler, matcher) = row.choice.parts();
-        inputs.push(SampledRow {
-            kv: &mut row.kv,
-            token,
-            sampler,
-            score,
-        });
+) -> Result<Chosen> {
+    let tokens = last_tokens(sequences);
+    let mut rows = Vec::with_capacity(tokens.len());
+    let mut samplers = Vec::with_capacity(tokens.len());
+    let mut matchers = Vec::with_capacity(tokens.len());
+    for (sequence, token) in sequences.iter_mut().zip(&tokens) {
+        let Sequence { memory, choice, .. } = &mut **sequence;
+        rows.push(row_of(memory, token));
+        let score = choice.generation().scores;
+        let (sampler, matcher) = choice.parts();
+        samplers.push(RowSampler { sampler, score });
         matchers.push(matcher);
     }
     let mut allowed = Vec::new();
     let masks = || {
         let matchers = matchers.into_iter();
         allowed.extend(matchers.map(|it| it.map_or(Ok(Allowed::Any), Allowed::next)));
-        let masks = allowed.iter().map(|allowed| match allowed {
-            Ok(Allowed::OneOf(mask)) => Some(mask.clone()),
-            _ => None,
-        });
+        let masks = allowed.iter().map(|it| mask_of(it).cloned());
         masks.collect()
     };
-    let sampled = model.feed_sampled(&mut inputs, steps, masks).await?;
-    Ok((sampled, allowed))
+    let chooser = Chooser::Samplers {
+        steps,
+        samplers,
+        masks: Box::new(masks),
+    };
+    let output = model.step(&mut rows, chooser).await?;
+    Ok((output.into_chosen()?, allowed))
+}
+
+/// The same on the host, one token each.
+async fn choose_on_host<M: CausalModel>(
+    model: &mut M,
+    sequences: &mut [&mut Sequence],
+) -> Result<Chosen> {
+    let tokens = last_tokens(sequences);
+    let mut rows = Vec::with_capacity(tokens.len());
+    let mut choices = Vec::with_capacity(tokens.len());
+    for (sequence, token) in sequences.iter_mut().zip(&tokens) {
+        let Sequence { memory, choice, .. } = &mut **sequence;
+        rows.push(row_of(memory, token));
+        choices.push(choice);
+    }
+    let allowed = async {
+        choices
+            .iter_mut()
+            .map(|it| it.allowed())
+            .collect::<Vec<_>>()
+    };
+    let (output, allowed) = join(model.step(&mut rows, Chooser::Host), allowed).await;
+    let logits = output?.into_logits()?;
+    let rows = choices.into_iter().zip(logits).zip(&allowed);
+    let chosen = rows.map(|((choice, mut logits), allowed)| {
+        let score = choice.generation().scores;
+        let sampler = choice.parts().0;
+        vec![sampler.sample(&mut logits, mask_of(allowed), score)]
+    });
+    Ok((chosen.collect(), allowed))
+}
+
+fn last_tokens(sequences: &[&mut Sequence]) -> Vec<u32> {
+    let unfed = sequences.iter().map(|it| it.unfed(1)[0]);
+    unfed.collect()
+}
+
+fn row_of<'a>(memory: &'a mut SequenceMemory, token: &'a u32) -> Row<'a> {
+    Row {
+        memory,
+        tokens: std::slice::from_ref(token),
+    }
+}
+
+fn mask_of(allowed: &Result<Allowed>) -> Option<&TokenMask> {
+    match allowed {
+        Ok(Allowed::OneOf(mask)) => Some(mask),
+        _ => None,
+    }
 }
 
 /// Tells a failure to those it concerns; a lost device concerns everyone.

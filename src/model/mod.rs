@@ -2,7 +2,6 @@
 
 mod architectures;
 mod attention;
-pub mod causal;
 mod checkpoint;
 mod compute;
 pub mod config;
@@ -25,7 +24,6 @@ mod transformer;
 #[cfg(test)]
 mod inspect_tests;
 
-pub use causal::{CausalModel, SampledRow, SequenceKv};
 pub use checkpoint::{Checkpoint, CheckpointSource};
 pub use compute::Compute;
 pub use config::ModelConfig;

@@ -1,11 +1,11 @@
-//! A model that fails or dawdles on command. Knows nothing of who commands.
+//! A model that fails or waits on command.
 
 use std::cell::Cell;
 use std::rc::Rc;
 
 use crate::api::Host;
-use crate::model::{CausalModel, SampledRow, SequenceKv};
-use crate::sample::{Sampled, SamplingParams, ScoreRequest, TokenMask, TokenScore};
+use crate::engine::{CausalModel, Chooser, ModelLimits, Row, SequenceMemory, StepOutput};
+use crate::sample::{SamplingParams, ScoreRequest, TokenScore};
 use crate::{Error, Result};
 
 /// What a [`HookedModel`] does beside its work; all off at first.
@@ -67,91 +67,47 @@ impl<M: CausalModel> HookedModel<M> {
     }
 }
 
-/// Whether feeding `tokens` reads a prompt: decoding feeds one token to a sequence that has some.
-fn is_prefill(kv: &SequenceKv, tokens: &[u32]) -> bool {
-    kv.len_tokens == 0 || tokens.len() > 1
+/// Whether feeding the row reads a prompt: decoding feeds one token to a sequence that has some.
+fn is_prefill(row: &Row<'_>) -> bool {
+    row.memory.len_tokens == 0 || row.tokens.len() > 1
 }
 
 impl<M: CausalModel> CausalModel for HookedModel<M> {
-    fn vocab_size(&self) -> usize {
-        self.model.vocab_size()
+    fn limits(&self) -> ModelLimits {
+        self.model.limits()
     }
 
-    fn context_tokens(&self) -> usize {
-        self.model.context_tokens()
-    }
-
-    fn page_tokens(&self) -> usize {
-        self.model.page_tokens()
-    }
-
-    fn page_count(&self) -> usize {
-        self.model.page_count()
-    }
-
-    fn max_batch(&self) -> usize {
-        self.model.max_batch()
-    }
-
-    fn few_tokens(&self) -> usize {
-        self.model.few_tokens()
-    }
-
-    fn chooses(&self, params: &SamplingParams, score: Option<ScoreRequest>) -> bool {
-        self.model.chooses(params, score)
+    fn samples(&self, params: &SamplingParams, score: Option<ScoreRequest>) -> bool {
+        self.model.samples(params, score)
     }
 
     fn run_ahead_steps(&self) -> usize {
         self.model.run_ahead_steps()
     }
 
-    async fn prefill(&mut self, kv: &mut SequenceKv, tokens: &[u32]) -> Result<()> {
+    async fn prefill(&mut self, memory: &mut SequenceMemory, tokens: &[u32]) -> Result<()> {
         self.enter(true, 0).await?;
-        self.model.prefill(kv, tokens).await
+        self.model.prefill(memory, tokens).await
     }
 
-    async fn feed(&mut self, kv: &mut SequenceKv, tokens: &[u32]) -> Result<Vec<f32>> {
-        self.enter(is_prefill(kv, tokens), 1).await?;
-        self.model.feed(kv, tokens).await
-    }
-
-    async fn feed_batch(&mut self, rows: &mut [(&mut SequenceKv, u32)]) -> Result<Vec<Vec<f32>>> {
-        self.enter(false, rows.len()).await?;
-        self.model.feed_batch(rows).await
+    async fn step(&mut self, rows: &mut [Row<'_>], chooser: Chooser<'_>) -> Result<StepOutput> {
+        let tokens = rows.len() * chooser.steps();
+        self.enter(rows.iter().any(is_prefill), tokens).await?;
+        self.model.step(rows, chooser).await
     }
 
     async fn score(
         &mut self,
-        kv: &mut SequenceKv,
+        memory: &mut SequenceMemory,
         tokens: &[u32],
         next: &[u32],
         top: usize,
     ) -> Result<Vec<TokenScore>> {
         self.enter(true, 0).await?;
-        self.model.score(kv, tokens, next, top).await
+        self.model.score(memory, tokens, next, top).await
     }
 
     fn copy_page(&mut self, from: u32, to: u32) -> Result<()> {
         self.model.copy_page(from, to)
-    }
-
-    async fn feed_greedy(
-        &mut self,
-        kv: &mut SequenceKv,
-        tokens: &[u32],
-        steps: usize,
-    ) -> Result<Vec<u32>> {
-        self.enter(is_prefill(kv, tokens), steps).await?;
-        self.model.feed_greedy(kv, tokens, steps).await
-    }
-
-    async fn feed_sampled(
-        &mut self,
-        rows: &mut [SampledRow<'_>],
-        steps: usize,
-        masks: impl FnOnce() -> Vec<Option<TokenMask>>,
-    ) -> Result<Vec<Vec<Result<Sampled>>>> {
-        self.enter(false, rows.len() * steps).await?;
-        self.model.feed_sampled(rows, steps, masks).await
     }
 }

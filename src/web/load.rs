@@ -12,8 +12,8 @@ use super::host::now_ms;
 use super::lora::{Lora, LoraReport, PageAdapter};
 use crate::api::{CallFormat, Fingerprint, LazyCompiler, ReadyModel};
 use crate::device::{Begun, BrowserDevice, Gpu, GpuOptions, GpuReport};
-use crate::engine::{Engine, EngineLimits, ModelAccess};
-use crate::model::{self, CausalModel, Checkpoint, LoadOptions, StartTimes, Transformer};
+use crate::engine::{CausalModel, Engine, EngineLimits, ModelAccess};
+use crate::model::{self, Checkpoint, LoadOptions, StartTimes, Transformer};
 use crate::ops::kv_memory::KvFormat;
 use crate::text::Tokenizer;
 use crate::weights::{ByteSource, ModelFiles};
@@ -132,11 +132,11 @@ pub(super) async fn load<F: ModelFiles>(
         architecture: model.config().architecture.clone(),
         layers: model.config().layers.len(),
         file_bytes: source.size_bytes(),
-        context_tokens: model.context_tokens(),
+        context_tokens: model.limits().context_tokens,
         kv_format: model.kv_format(),
-        kv_pool_tokens: model.page_count() * model.page_tokens(),
+        kv_pool_tokens: model.limits().page_count * model.limits().page_tokens,
         kv_bytes: model.kv_bytes(),
-        vocab_size: model.vocab_size(),
+        vocab_size: model.limits().vocab_size,
         decode_dispatches: model.decode_dispatches(),
         lora: lora.reports,
         gpu: report,

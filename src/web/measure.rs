@@ -9,7 +9,8 @@ use super::host::now_ms;
 use super::load::gpu_options;
 use super::source::PageFiles;
 use crate::device::{Gpu, GpuReport};
-use crate::model::{self, CausalModel, Checkpoint, LoadOptions, SequenceKv};
+use crate::engine::{CausalModel, SequenceMemory};
+use crate::model::{self, Checkpoint, LoadOptions};
 use crate::ops::{kv_memory::KvFormat, launches};
 use crate::{Error, Result};
 
@@ -57,16 +58,13 @@ async fn measure(files: &PageFiles, steps: usize, rounds: usize) -> Result<Repla
     };
     let Checkpoint { gguf, source } = Checkpoint::open(files, &options).await?;
     let (mut model, _) = model::start(gpu, &gguf, &source, options, |_, _| ()).await?;
-    if steps == 0 || steps > model.context_tokens() {
+    if steps == 0 || steps > model.limits().context_tokens {
         return Err(Error::Internal(format!(
             "{steps} steps do not fit a context of {} tokens",
-            model.context_tokens()
+            model.limits().context_tokens
         )));
     }
-    let mut kv = SequenceKv {
-        pages: (0..model.page_count() as u32).collect(),
-        len_tokens: 0,
-    };
+    let mut kv = SequenceMemory::new((0..model.limits().page_count as u32).collect());
     let before = launches();
     // Not from a graph: each of its launches counts. The choice of the token is one more.
     model.feed_all(&mut kv, &[0]).await?;

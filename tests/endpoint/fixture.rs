@@ -15,8 +15,11 @@ use inpage::api::{
     Response, SamplingDefaults, Switches, SystemHost,
 };
 use inpage::engine::generation::TokenScore;
-use inpage::engine::{Engine, EngineHandle, EngineLimits};
-use inpage::model::causal::{CausalModel, SequenceKv};
+use inpage::engine::{
+    CausalModel, Chooser, Engine, EngineHandle, EngineLimits, ModelLimits, Row, SequenceMemory,
+    StepOutput,
+};
+use inpage::sample::Sampled;
 use inpage::text::Tokenizer;
 use inpage::weights::Metadata;
 use inpage::{Error, Result};
@@ -145,7 +148,7 @@ struct FakeModel {
 
 impl FakeModel {
     /// Feeds without choosing.
-    async fn take(&mut self, kv: &mut SequenceKv, tokens: &[u32]) {
+    async fn take(&mut self, kv: &mut SequenceMemory, tokens: &[u32]) {
         yield_now().await;
         while self.plan.held.get() {
             SystemHost.sleep_ms(1).await;
@@ -155,20 +158,20 @@ impl FakeModel {
         }
     }
 
-    fn write(&mut self, kv: &mut SequenceKv, token: u32) {
+    fn write(&mut self, kv: &mut SequenceMemory, token: u32) {
         let page = kv.pages[kv.len_tokens / PAGE_TOKENS] as usize;
         self.pages[page][kv.len_tokens % PAGE_TOKENS] = token;
         kv.len_tokens += 1;
     }
 
     /// The first `len_tokens` tokens of a sequence.
-    fn history(&self, kv: &SequenceKv, len_tokens: usize) -> Vec<u32> {
+    fn history(&self, kv: &SequenceMemory, len_tokens: usize) -> Vec<u32> {
         let token = |at: usize| self.pages[kv.pages[at / PAGE_TOKENS] as usize][at % PAGE_TOKENS];
         (0..len_tokens).map(token).collect()
     }
 
     /// The logits after the first `len_tokens` tokens of a sequence.
-    fn logits(&self, kv: &SequenceKv, len_tokens: usize) -> Result<Vec<f32>> {
+    fn logits(&self, kv: &SequenceMemory, len_tokens: usize) -> Result<Vec<f32>> {
         let history = self.history(kv, len_tokens);
         if let Some((at, error)) = &*self.plan.failure.borrow()
             && history.len() >= *at
@@ -238,82 +241,64 @@ fn score(logits: &[f32], id: u32, top: usize) -> TokenScore {
 }
 
 impl CausalModel for FakeModel {
-    fn vocab_size(&self) -> usize {
-        VOCAB as usize
-    }
-    fn context_tokens(&self) -> usize {
-        CONTEXT
-    }
-    fn page_tokens(&self) -> usize {
-        PAGE_TOKENS
-    }
-    fn page_count(&self) -> usize {
-        PAGES
-    }
-    fn max_batch(&self) -> usize {
-        4
+    fn limits(&self) -> ModelLimits {
+        ModelLimits {
+            vocab_size: VOCAB as usize,
+            context_tokens: CONTEXT,
+            page_tokens: PAGE_TOKENS,
+            page_count: PAGES,
+            max_batch: 4,
+            few_tokens: 0,
+        }
     }
 
-    fn few_tokens(&self) -> usize {
-        0
-    }
-
-    async fn prefill(&mut self, kv: &mut SequenceKv, tokens: &[u32]) -> Result<()> {
-        self.take(kv, tokens).await;
+    async fn prefill(&mut self, memory: &mut SequenceMemory, tokens: &[u32]) -> Result<()> {
+        self.take(memory, tokens).await;
         Ok(())
     }
 
-    async fn feed(&mut self, kv: &mut SequenceKv, tokens: &[u32]) -> Result<Vec<f32>> {
-        self.take(kv, tokens).await;
-        self.logits(kv, kv.len_tokens)
-    }
-
-    async fn feed_batch(&mut self, rows: &mut [(&mut SequenceKv, u32)]) -> Result<Vec<Vec<f32>>> {
+    async fn step(&mut self, rows: &mut [Row<'_>], chooser: Chooser<'_>) -> Result<StepOutput> {
         let mut logits = Vec::new();
-        for (kv, token) in rows {
-            logits.push(self.feed(kv, &[*token]).await?);
+        for Row { memory, tokens } in rows.iter_mut() {
+            self.take(memory, tokens).await;
+            logits.push(self.logits(memory, memory.len_tokens)?);
         }
-        Ok(logits)
+        let Chooser::Greedy { steps } = chooser else {
+            return Ok(StepOutput::Logits(logits));
+        };
+        let memory = &mut *rows[0].memory;
+        let mut chosen = Vec::new();
+        for step in 1..=steps {
+            let logits = self.logits(memory, memory.len_tokens)?;
+            let best = (0..logits.len())
+                .rev()
+                .max_by(|a, b| logits[*a].total_cmp(&logits[*b]));
+            let id = best.unwrap() as u32;
+            chosen.push(Ok(Sampled { id, score: None }));
+            if step < steps {
+                self.write(memory, id);
+            }
+        }
+        Ok(StepOutput::Chosen(vec![chosen]))
     }
 
     async fn score(
         &mut self,
-        kv: &mut SequenceKv,
+        memory: &mut SequenceMemory,
         tokens: &[u32],
         next: &[u32],
         top: usize,
     ) -> Result<Vec<TokenScore>> {
-        let begin = kv.len_tokens;
-        self.take(kv, tokens).await;
+        let begin = memory.len_tokens;
+        self.take(memory, tokens).await;
         let next = next.iter().zip(begin + 1..);
-        next.map(|(id, len_tokens)| Ok(score(&self.logits(kv, len_tokens)?, *id, top)))
+        next.map(|(id, len_tokens)| Ok(score(&self.logits(memory, len_tokens)?, *id, top)))
             .collect()
     }
 
     fn copy_page(&mut self, from: u32, to: u32) -> Result<()> {
         self.pages[to as usize] = self.pages[from as usize];
         Ok(())
-    }
-
-    async fn feed_greedy(
-        &mut self,
-        kv: &mut SequenceKv,
-        tokens: &[u32],
-        steps: usize,
-    ) -> Result<Vec<u32>> {
-        self.take(kv, tokens).await;
-        let mut ids = Vec::new();
-        for step in 0..steps {
-            if step > 0 {
-                self.write(kv, ids[step - 1]);
-            }
-            let logits = self.logits(kv, kv.len_tokens)?;
-            let best = (0..logits.len())
-                .rev()
-                .max_by(|a, b| logits[*a].total_cmp(&logits[*b]));
-            ids.push(best.unwrap() as u32);
-        }
-        Ok(ids)
     }
 }
 

@@ -9,14 +9,14 @@ use std::{
 
 use inpage::{
     Error, Result,
-    model::{Adapter, CausalModel, Checkpoint, Compute, LoadOptions, Quantize, Transformer, load},
+    model::{Adapter, Checkpoint, Compute, LoadOptions, Quantize, Transformer, load},
     ops::{kv_memory::KvFormat, launches},
     weights::{ByteSource, FileSource, GgufWriter, LocalFiles, Metadata, ModelFiles, TensorType},
 };
 use pollster::block_on;
 
 use crate::{
-    fixture::{computes, floats, ids, json, sequence},
+    fixture::{Feed, computes, floats, ids, json, sequence},
     references::{assert_greedy, assert_parity},
 };
 

@@ -3,11 +3,10 @@
 
 use std::path::{Path, PathBuf};
 
-use inpage::model::CausalModel;
 use pollster::block_on;
 
 use crate::{
-    fixture::{computes, floats, ids, json, model, sequence},
+    fixture::{Feed, computes, floats, ids, json, model, sequence},
     references::{assert_greedy, assert_parity},
 };
 

@@ -3,14 +3,15 @@
 use std::path::Path;
 
 use inpage::{
-    model::{CausalModel, Compute, Transformer},
+    engine::CausalModel,
+    model::{Compute, Transformer},
     ops::{Arithmetic, Variant},
     weights::{FileSource, Gguf},
 };
 use pollster::block_on;
 
 use crate::{
-    fixture::{computes, ids, json, log_softmax, model, npy, sequence},
+    fixture::{Feed, computes, ids, json, log_softmax, model, npy, sequence},
     shared_models,
 };
 
@@ -82,7 +83,7 @@ fn distributions_stay_close_to_the_reference() {
             npy(&folder.join("ts4m-hf/ref_logits_f32.npy"))
         };
         let mut model = model(&compute, &path);
-        let vocab = model.vocab_size();
+        let vocab = model.limits().vocab_size;
         let variant = compute.variant();
         let arithmetics = [variant.matmul, variant.matvec];
         for (logits, arithmetic) in logits(&mut model, &prompt).iter().zip(arithmetics) {

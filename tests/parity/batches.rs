@@ -1,13 +1,14 @@
 //! Several sequences in one step: each gets what it gets alone.
 
 use inpage::{
-    model::{CausalModel, SequenceKv, Transformer},
+    engine::{CausalModel, SequenceMemory},
+    model::Transformer,
     ops::launches,
 };
 use pollster::block_on;
 
 use crate::{
-    fixture::{computes, computes_of_every_tiling, ids, json, model, sequence},
+    fixture::{Feed, computes, computes_of_every_tiling, ids, json, model, sequence},
     shared_models,
 };
 
@@ -19,10 +20,14 @@ const MODELS: [(&str, &str); 3] = [
 ];
 
 /// Feeds one token to each sequence, for as many steps as there are rows of tokens.
-fn batched(model: &mut Transformer, kvs: &mut [SequenceKv], steps: &[Vec<u32>]) -> Vec<Vec<f32>> {
+fn batched(
+    model: &mut Transformer,
+    kvs: &mut [SequenceMemory],
+    steps: &[Vec<u32>],
+) -> Vec<Vec<f32>> {
     let mut logits = Vec::new();
     for tokens in steps {
-        let mut rows: Vec<(&mut SequenceKv, u32)> =
+        let mut rows: Vec<(&mut SequenceMemory, u32)> =
             kvs.iter_mut().zip(tokens.iter().copied()).collect();
         logits.extend(block_on(model.feed_batch(&mut rows)).unwrap());
     }
@@ -30,7 +35,7 @@ fn batched(model: &mut Transformer, kvs: &mut [SequenceKv], steps: &[Vec<u32>]) 
 }
 
 /// The same, one sequence at a time.
-fn alone(model: &mut Transformer, kvs: &mut [SequenceKv], steps: &[Vec<u32>]) -> Vec<Vec<f32>> {
+fn alone(model: &mut Transformer, kvs: &mut [SequenceMemory], steps: &[Vec<u32>]) -> Vec<Vec<f32>> {
     let mut logits = Vec::new();
     for tokens in steps {
         for (kv, token) in kvs.iter_mut().zip(tokens) {
@@ -57,10 +62,7 @@ fn a_batch_equals_single_feeds_bit_for_bit() {
                 let what = format!("{sequences} sequences of {file} on the {device}");
                 let mut kvs = Vec::new();
                 for i in 0..sequences {
-                    let mut kv = SequenceKv {
-                        pages: vec![i as u32],
-                        len_tokens: 0,
-                    };
+                    let mut kv = SequenceMemory::new(vec![i as u32]);
                     let history = &story[i..i * 5 + 1];
                     block_on(model.prefill(&mut kv, history)).unwrap();
                     kvs.push(kv);
@@ -101,12 +103,9 @@ fn sequences_share_pages_and_part_by_copies() {
     assert!(story.len() >= 70);
     for (device, compute) in computes() {
         let mut model = model(&compute, &folder.join(file));
-        let mut kv = SequenceKv {
-            pages: vec![5, 3],
-            len_tokens: 0,
-        };
+        let mut kv = SequenceMemory::new(vec![5, 3]);
         block_on(model.prefill(&mut kv, &story[..70])).unwrap();
-        let mut copied = SequenceKv {
+        let mut copied = SequenceMemory {
             pages: vec![5, 1],
             ..kv.clone()
         };
@@ -123,7 +122,11 @@ fn sequences_share_pages_and_part_by_copies() {
             assert_eq!(logits[0], expected[0][step], "original on the {device}");
             assert_eq!(logits[1], expected[1][step], "copy on the {device}");
         }
-        assert!(model.copy_page(0, model.page_count() as u32).is_err());
+        assert!(
+            model
+                .copy_page(0, model.limits().page_count as u32)
+                .is_err()
+        );
     }
 }
 
@@ -135,7 +138,7 @@ fn batches_of_no_size_are_refused() {
     let (_, compute) = computes().remove(0);
     let mut model = model(&compute, &folder.join(MODELS[0].0));
     assert!(block_on(model.feed_batch(&mut [])).is_err());
-    let mut kvs = vec![sequence(&model); model.max_batch() + 1];
+    let mut kvs = vec![sequence(&model); model.limits().max_batch + 1];
     let mut rows: Vec<_> = kvs.iter_mut().map(|kv| (kv, 1)).collect();
     assert!(block_on(model.feed_batch(&mut rows)).is_err());
     assert!(kvs.iter().all(|kv| kv.len_tokens == 0));

@@ -3,8 +3,10 @@
 use std::path::Path;
 
 use inpage::{
+    Result,
     device::{Gpu, GpuOptions},
-    model::{CausalModel, Compute, LoadOptions, SequenceKv, Transformer, load},
+    engine::{CausalModel, Chooser, Row, SequenceMemory},
+    model::{Compute, LoadOptions, Transformer, load},
     ops::{
         kv_memory::KvFormat,
         matrix::Format,
@@ -91,11 +93,59 @@ pub fn model_with(compute: &Compute, path: &Path, kv_format: KvFormat) -> Transf
     block_on(load(compute.clone(), &gguf, &source, options, |_, _| ())).expect("a model that runs")
 }
 
-pub fn sequence(model: &Transformer) -> SequenceKv {
+pub fn sequence(model: &Transformer) -> SequenceMemory {
     // Out of order: the block table counts.
-    SequenceKv {
-        pages: (0..model.page_count() as u32).rev().collect(),
-        len_tokens: 0,
+    SequenceMemory::new((0..model.limits().page_count as u32).rev().collect())
+}
+
+/// Steps of a model, as tests write them.
+#[allow(async_fn_in_trait)]
+pub trait Feed {
+    /// The logits after `tokens`.
+    async fn feed(&mut self, memory: &mut SequenceMemory, tokens: &[u32]) -> Result<Vec<f32>>;
+    /// The logits after one token of each sequence.
+    async fn feed_batch(
+        &mut self,
+        rows: &mut [(&mut SequenceMemory, u32)],
+    ) -> Result<Vec<Vec<f32>>>;
+    /// The `steps` tokens that the device chooses greedily after `tokens`.
+    async fn feed_greedy(
+        &mut self,
+        memory: &mut SequenceMemory,
+        tokens: &[u32],
+        steps: usize,
+    ) -> Result<Vec<u32>>;
+}
+
+impl<M: CausalModel> Feed for M {
+    async fn feed(&mut self, memory: &mut SequenceMemory, tokens: &[u32]) -> Result<Vec<f32>> {
+        let mut rows = [Row { memory, tokens }];
+        let output = self.step(&mut rows, Chooser::Host).await?;
+        Ok(output.into_logits()?.remove(0))
+    }
+
+    async fn feed_batch(
+        &mut self,
+        rows: &mut [(&mut SequenceMemory, u32)],
+    ) -> Result<Vec<Vec<f32>>> {
+        let rows = rows.iter_mut().map(|(memory, token)| Row {
+            memory,
+            tokens: std::slice::from_ref(token),
+        });
+        let mut rows: Vec<Row> = rows.collect();
+        self.step(&mut rows, Chooser::Host).await?.into_logits()
+    }
+
+    async fn feed_greedy(
+        &mut self,
+        memory: &mut SequenceMemory,
+        tokens: &[u32],
+        steps: usize,
+    ) -> Result<Vec<u32>> {
+        let mut rows = [Row { memory, tokens }];
+        let output = self.step(&mut rows, Chooser::Greedy { steps }).await?;
+        let chosen = output.into_chosen()?.remove(0);
+        chosen.into_iter().map(|it| Ok(it?.id)).collect()
     }
 }
 

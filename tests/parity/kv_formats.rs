@@ -2,7 +2,8 @@
 
 use inpage::{
     Error,
-    model::{CausalModel, Compute, LoadOptions, load},
+    engine::CausalModel,
+    model::{Compute, LoadOptions, load},
     ops::kv_memory::KvFormat,
     weights::{FileSource, Gguf},
 };
@@ -10,7 +11,8 @@ use pollster::block_on;
 
 use crate::{
     fixture::{
-        computes, ids, json, log_softmax, model_with, npy, perplexity, sequence, stories, windows,
+        Feed, computes, ids, json, log_softmax, model_with, npy, perplexity, sequence, stories,
+        windows,
     },
     shared_models,
 };
@@ -47,7 +49,7 @@ fn distributions_stay_near_the_reference() {
             }
             for logits in [fed, decoded] {
                 assert_eq!(logits.len(), reference.len());
-                let vocab = model.vocab_size();
+                let vocab = model.limits().vocab_size;
                 let rows = reference
                     .chunks_exact(vocab)
                     .zip(logits.chunks_exact(vocab));
@@ -115,7 +117,10 @@ fn a_pool_may_hold_several_contexts() {
     for (device, compute) in computes() {
         let loaded = block_on(load(compute, &gguf, &source, options, |_, _| ()));
         let mut model = loaded.unwrap();
-        assert_eq!((model.context_tokens(), model.page_count()), (100, 16));
+        assert_eq!(
+            (model.limits().context_tokens, model.limits().page_count),
+            (100, 16)
+        );
         // The same pages at either end of the memory, and one sequence up to its very end.
         let answers = [[0, 1], [15, 14]].map(|pages| {
             let mut kv = sequence(&model);

@@ -4,7 +4,8 @@
 use std::path::Path;
 
 use inpage::{
-    model::{Checkpoint, Compute, LoadOptions, SequenceKv, Transformer, load},
+    engine::SequenceMemory,
+    model::{Checkpoint, Compute, LoadOptions, Transformer, load},
     ops::{kv_memory::KvFormat, step::PAGE_TOKENS},
     weights::LocalFiles,
 };
@@ -48,7 +49,7 @@ fn windows_at_32k_give_what_the_first_ones_give() {
         let mut model = model("mistral-hf", &compute);
         let vocab = model.config().token_ids;
         let mut logits_at = |first: usize| {
-            let mut kv = SequenceKv {
+            let mut kv = SequenceMemory {
                 len_tokens: first,
                 ..sequence(&model)
             };
@@ -75,7 +76,7 @@ fn attention_to_32k_keys_agrees_across_devices() {
             let mut page = sequence(&model);
             block_on(model.feed_all(&mut page, &ids[..PAGE_TOKENS])).unwrap();
             let history = keys / PAGE_TOKENS - 1;
-            let mut kv = SequenceKv {
+            let mut kv = SequenceMemory {
                 pages: vec![page.pages[0]; history],
                 len_tokens: history * PAGE_TOKENS,
             };

@@ -7,17 +7,17 @@ use futures_util::{
 };
 use inpage::{
     engine::{
-        Engine, EngineLimits,
+        CausalModel, Engine, EngineLimits, SequenceMemory,
         event::Event,
         generation::{Generation, SamplingParams},
     },
-    model::{CausalModel, Compute, SequenceKv, Transformer},
+    model::{Compute, Transformer},
 };
 use pollster::block_on;
 use std::{path::Path, pin::pin};
 
 use crate::{
-    fixture::{computes, ids, json, model, sequence},
+    fixture::{Feed, computes, ids, json, model, sequence},
     shared_models,
 };
 
@@ -37,7 +37,7 @@ fn bits(logits: &[f32]) -> Vec<u32> {
 /// Feeds a prompt in these cuts; gives the bits of the logits after it.
 fn fed_in(
     model: &mut Transformer,
-    kv: &mut SequenceKv,
+    kv: &mut SequenceMemory,
     prompt: &[u32],
     cuts: &[usize],
 ) -> Vec<u32> {

@@ -2,15 +2,12 @@
 
 use std::path::Path;
 
-use inpage::{
-    model::{CausalModel, Compute},
-    ops::kv_memory::KvFormat,
-};
+use inpage::{engine::CausalModel, model::Compute, ops::kv_memory::KvFormat};
 use pollster::block_on;
 
 use crate::{
     fixture::{
-        computes, ids, json, model, model_with, npy, perplexity, sequence, stories, windows,
+        Feed, computes, ids, json, model, model_with, npy, perplexity, sequence, stories, windows,
     },
     shared_models,
 };
@@ -143,7 +140,7 @@ fn real_models_meet_their_references() {
         for (device, compute) in computes() {
             let what = format!("{name} on the {device}");
             let mut model = model_with(&compute, &folder.join(file), KvFormat::F32);
-            let vocab = model.vocab_size();
+            let vocab = model.limits().vocab_size;
             let mut kv = sequence(&model);
             let all = block_on(model.feed_all(&mut kv, &prompt)).unwrap();
             assert_eq!(all.len(), logits.len(), "{what}");

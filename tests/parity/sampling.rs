@@ -3,7 +3,8 @@
 
 use inpage::{
     Error, Result,
-    model::{CausalModel, SampledRow, SequenceKv, Transformer},
+    engine::{self, CausalModel, Chooser, RowSampler, SequenceMemory},
+    model::Transformer,
     sample::{
         DryParams, MirostatParams, Sampled, Sampler, SamplingParams, ScoreRequest, TokenMask,
     },
@@ -11,7 +12,7 @@ use inpage::{
 use pollster::block_on;
 
 use crate::{
-    fixture::{computes, ids, json, model},
+    fixture::{Feed, computes, ids, json, model},
     shared_models,
 };
 
@@ -70,7 +71,7 @@ fn kinds() -> Vec<SamplingParams> {
 }
 
 struct Row {
-    kv: SequenceKv,
+    kv: SequenceMemory,
     sampler: Sampler,
     score: Option<ScoreRequest>,
     token: u32,
@@ -81,10 +82,7 @@ fn rows(model: &mut Transformer, story: &[u32], kinds: &[SamplingParams]) -> Vec
     let start = |(i, params): (usize, &SamplingParams)| {
         // With 60 tokens more they fill a page.
         let prompt = &story[i..i + 3 + i % 2];
-        let mut kv = SequenceKv {
-            pages: vec![i as u32],
-            len_tokens: 0,
-        };
+        let mut kv = SequenceMemory::new(vec![i as u32]);
         let (&token, fed) = prompt.split_last().unwrap();
         block_on(model.prefill(&mut kv, fed)).unwrap();
         Row {
@@ -107,16 +105,24 @@ fn on_device(
     steps: usize,
     masks: Vec<Option<TokenMask>>,
 ) -> Vec<Vec<Result<Sampled>>> {
-    let mut sampled: Vec<SampledRow> = rows
-        .iter_mut()
-        .map(|row| SampledRow {
-            kv: &mut row.kv,
-            token: row.token,
+    let (mut inputs, mut samplers) = (Vec::new(), Vec::new());
+    for row in rows.iter_mut() {
+        inputs.push(engine::Row {
+            memory: &mut row.kv,
+            tokens: std::slice::from_ref(&row.token),
+        });
+        samplers.push(RowSampler {
             sampler: &mut row.sampler,
             score: row.score,
-        })
-        .collect();
-    let chosen = block_on(model.feed_sampled(&mut sampled, steps, || masks)).unwrap();
+        });
+    }
+    let chooser = Chooser::Samplers {
+        steps,
+        samplers,
+        masks: Box::new(|| masks),
+    };
+    let chosen = block_on(model.step(&mut inputs, chooser)).unwrap();
+    let chosen = chosen.into_chosen().unwrap();
     for (row, chosen) in rows.iter_mut().zip(&chosen) {
         if let Some(Ok(last)) = chosen.last() {
             row.token = last.id;
@@ -130,7 +136,7 @@ fn on_host(model: &mut Transformer, rows: &mut [Row], steps: usize) -> Vec<Vec<S
     let mut chosen = vec![Vec::new(); rows.len()];
     for _ in 0..steps {
         let inputs = rows.iter_mut().map(|row| (&mut row.kv, row.token));
-        let mut inputs: Vec<(&mut SequenceKv, u32)> = inputs.collect();
+        let mut inputs: Vec<(&mut SequenceMemory, u32)> = inputs.collect();
         let logits = block_on(model.feed_batch(&mut inputs)).unwrap();
         for ((row, mut logits), chosen) in rows.iter_mut().zip(logits).zip(&mut chosen) {
             let sampled = row.sampler.sample(&mut logits, None, row.score).unwrap();
@@ -202,7 +208,7 @@ fn sampled_on_the_device_as_on_the_cpu() {
     }
 }
 
-/// Masks are for one token; a dead end is its row's own; what a device cannot do the host does.
+/// A mask holds for one token; a dead end fails its row alone; the host does what a device cannot.
 #[test]
 fn masks_dead_ends_and_what_the_device_cannot_do() {
     let Some(folder) = shared_models::folder() else {
@@ -231,13 +237,16 @@ fn masks_dead_ends_and_what_the_device_cannot_do() {
         // All go on without masks, also what failed.
         let chosen = on_device(&mut model, &mut rows, 2, vec![]);
         assert!(chosen.iter().flatten().all(Result::is_ok));
-        // Ten best tokens are more than the device tells.
-        rows[0].score = Some(ScoreRequest {
+        // Ten best tokens are more than the device reports: the host chooses.
+        let score = Some(ScoreRequest {
             top: 10,
             ..ScoreRequest::default()
         });
-        let chosen = on_device(&mut model, &mut rows, 2, vec![]);
-        let score = chosen[0][1].as_ref().unwrap().score.as_ref();
+        assert!(model.samples(rows[0].sampler.params(), None));
+        assert!(!model.samples(rows[0].sampler.params(), score));
+        rows[0].score = score;
+        let chosen = on_host(&mut model, &mut rows, 2);
+        let score = chosen[0][1].score.as_ref();
         assert_eq!(score.unwrap().top.len(), 10, "on the {device}");
     }
 }

@@ -4,14 +4,15 @@ use std::path::Path;
 
 use inpage::{
     Error,
-    model::{CausalModel, LoadOptions, load},
+    engine::CausalModel,
+    model::{LoadOptions, load},
     sample::TokenScore,
     weights::{BytesSource, Gguf},
 };
 use pollster::block_on;
 
 use crate::{
-    fixture::{computes, ids, json, log_softmax, model, npy, sequence},
+    fixture::{Feed, computes, ids, json, log_softmax, model, npy, sequence},
     shared_models,
 };
 
@@ -126,7 +127,7 @@ fn more_best_tokens_than_there_are() {
     for (device, compute) in computes() {
         let mut model = model(&compute, &folder.join("stories260K/stories260K-F32.gguf"));
         let mut kv = sequence(&model);
-        let vocab = model.vocab_size();
+        let vocab = model.limits().vocab_size;
         let all = block_on(model.score(&mut kv, &[1], &[2], vocab + 1)).unwrap();
         assert_eq!(all[0].top.len(), vocab);
         for pair in all[0].top.windows(2) {

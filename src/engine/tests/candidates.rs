@@ -56,7 +56,7 @@ fn the_prompt_is_fed_once() {
         run(&mut bench, &request(prompt_tokens, 10, 5));
         let calls = bench.calls();
         let (prompt, batches): (Vec<_>, Vec<_>) =
-            calls.iter().partition(|call| call.kind != Kind::Batch);
+            calls.iter().partition(|call| call.owners.len() == 1);
         let fed: usize = prompt.iter().map(|call| call.fed).sum();
         assert_eq!(fed, prompt_tokens);
         assert_eq!(prompt.len(), 5);
@@ -157,7 +157,7 @@ fn the_last_one_left_runs_ahead() {
 #[test]
 fn a_device_runs_a_batch_ahead() {
     let mut model = FakeModel::new(64, 64, 4);
-    model.chooses = true;
+    model.samples = true;
     let mut bench = Bench::new(model, limits(8));
     let request = Generation {
         sampling: sampled(7),
@@ -170,7 +170,7 @@ fn a_device_runs_a_batch_ahead() {
     let steps: Vec<_> = calls.iter().filter_map(Call::steps).collect();
     assert_eq!(steps.iter().sum::<usize>(), 19, "{steps:?}");
     assert!(steps.len() < 8, "{steps:?}");
-    assert!(calls.iter().all(|call| call.kind != Kind::Batch));
+    assert!(calls[1..].iter().all(|call| call.steps().is_some()));
 
     let asks_much = Generation {
         scores: Some(crate::sample::ScoreRequest {

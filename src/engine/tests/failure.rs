@@ -136,7 +136,7 @@ fn a_row_that_fails_alone_too_fails_alone() {
         let calls = bench.calls();
         assert_eq!(calls[4].owners, [1, 2, 3, 4]);
         for (owner, call) in (1..).zip(&calls[5..9]) {
-            assert_eq!((call.kind, &*call.owners), (Kind::Batch, &[owner][..]));
+            assert_eq!((call.kind, &*call.owners), (Kind::Host, &[owner][..]));
         }
         assert!(calls[9].owners.len() > 1);
         assert!(bench.all_pages_are_free());

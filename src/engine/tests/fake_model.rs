@@ -7,10 +7,12 @@ use std::rc::Rc;
 
 use super::super::event::{Event, FinishReason};
 use super::super::generation::{Generation, TokenScore};
+use super::super::model::{
+    CausalModel, Chooser, Masks, ModelLimits, Row, RowSampler, SequenceMemory, StepOutput,
+};
 use super::super::wake::yield_now;
 use crate::grammar::{Grammar, Matcher, Next};
-use crate::model::causal::{CausalModel, SampledRow, SequenceKv, feed_sampled_on_host};
-use crate::sample::{Sampled, Sampler, SamplingParams, ScoreRequest, TokenMask};
+use crate::sample::{Sampled, Sampler, SamplingParams, ScoreRequest};
 use crate::{Error, Result};
 
 pub(super) const VOCAB: usize = 50;
@@ -29,11 +31,15 @@ pub(super) struct Call {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Kind {
     Prefill,
-    Feed,
-    Batch,
+    /// The host chooses.
+    Host,
     Score,
-    Greedy { steps: usize },
-    Sampled { steps: usize },
+    Greedy {
+        steps: usize,
+    },
+    Sampled {
+        steps: usize,
+    },
 }
 
 impl Call {
@@ -78,7 +84,7 @@ pub(super) struct FakeModel {
     pub(super) max_batch: usize,
     pub(super) few_tokens: usize,
     /// It chooses by itself, as a device does, for those of which no more than two best are asked.
-    pub(super) chooses: bool,
+    pub(super) samples: bool,
     pages: Vec<Vec<Option<u32>>>,
     pub(super) controls: Rc<Controls>,
 }
@@ -89,22 +95,22 @@ impl FakeModel {
             context_tokens,
             max_batch: 4,
             few_tokens: 0,
-            chooses: false,
+            samples: false,
             pages: vec![vec![None; page_tokens]; page_count],
             controls: Rc::default(),
         }
     }
 
     /// Counts the call, suspends it, and fails it if the test wants so; says whether to cheat.
-    async fn enter(&self, kind: Kind, rows: &[(&SequenceKv, &[u32])]) -> Result<bool> {
+    async fn enter(&self, kind: Kind, rows: &[(&SequenceMemory, &[u32])]) -> Result<bool> {
         for _ in 0..self.controls.suspensions.get() {
             yield_now().await;
         }
         let fed = rows[0].1.len();
         assert!(fed > 0, "the trait asks for at least one");
-        let owner = |(kv, tokens): &(&SequenceKv, &[u32])| match kv.len_tokens {
+        let owner = |(memory, tokens): &(&SequenceMemory, &[u32])| match memory.len_tokens {
             0 => tokens[0],
-            _ => self.read(kv, 1)[0] % FED_BY_FEW,
+            _ => self.read(memory, 1)[0] % FED_BY_FEW,
         };
         let owners = rows.iter().map(owner).collect();
         let mut calls = self.controls.calls.borrow_mut();
@@ -118,122 +124,186 @@ impl FakeModel {
     }
 
     /// Writes tokens of a step of `fed`.
-    fn write(&mut self, kv: &mut SequenceKv, token: u32, fed: usize) {
+    fn write(&mut self, memory: &mut SequenceMemory, token: u32, fed: usize) {
         let token = match fed <= self.few_tokens {
             true => token + FED_BY_FEW,
             false => token,
         };
         let page_tokens = self.page_tokens();
-        let page = kv.pages[kv.len_tokens / page_tokens] as usize;
-        self.pages[page][kv.len_tokens % page_tokens] = Some(token);
-        kv.len_tokens += 1;
-    }
-
-    /// The first `len_tokens` tokens as the block table shows them.
-    pub(super) fn read(&self, kv: &SequenceKv, len_tokens: usize) -> Vec<u32> {
-        let page_tokens = self.page_tokens();
-        (0..len_tokens)
-            .map(|position| {
-                let page = kv.pages[position / page_tokens] as usize;
-                self.pages[page][position % page_tokens].expect("read before written")
-            })
-            .collect()
-    }
-
-    fn logits(&self, kv: &SequenceKv) -> Vec<f32> {
-        let history = self.read(kv, kv.len_tokens);
-        logits(&history, &self.controls.poison.borrow())
-    }
-}
-
-impl CausalModel for FakeModel {
-    fn vocab_size(&self) -> usize {
-        VOCAB
-    }
-
-    fn context_tokens(&self) -> usize {
-        self.context_tokens
+        let page = memory.pages[memory.len_tokens / page_tokens] as usize;
+        self.pages[page][memory.len_tokens % page_tokens] = Some(token);
+        memory.len_tokens += 1;
     }
 
     fn page_tokens(&self) -> usize {
         self.pages.first().map_or(1, Vec::len)
     }
 
-    fn page_count(&self) -> usize {
-        self.pages.len()
+    /// The first `len_tokens` tokens as the block table shows them.
+    pub(super) fn read(&self, memory: &SequenceMemory, len_tokens: usize) -> Vec<u32> {
+        let page_tokens = self.page_tokens();
+        (0..len_tokens)
+            .map(|position| {
+                let page = memory.pages[position / page_tokens] as usize;
+                self.pages[page][position % page_tokens].expect("read before written")
+            })
+            .collect()
     }
 
-    fn max_batch(&self) -> usize {
-        self.max_batch
+    fn logits(&self, memory: &SequenceMemory) -> Vec<f32> {
+        let history = self.read(memory, memory.len_tokens);
+        logits(&history, &self.controls.poison.borrow())
     }
+}
 
-    fn few_tokens(&self) -> usize {
-        self.few_tokens
-    }
-
-    fn chooses(&self, _: &SamplingParams, score: Option<ScoreRequest>) -> bool {
-        self.chooses && score.is_none_or(|score| score.top <= 2)
-    }
-
-    async fn prefill(&mut self, kv: &mut SequenceKv, tokens: &[u32]) -> Result<()> {
-        self.enter(Kind::Prefill, &[(kv, tokens)]).await?;
-        for &token in tokens {
-            self.write(kv, token, tokens.len());
-        }
-        Ok(())
-    }
-
-    async fn feed(&mut self, kv: &mut SequenceKv, tokens: &[u32]) -> Result<Vec<f32>> {
-        let cheats = self.enter(Kind::Feed, &[(kv, tokens)]).await?;
-        for &token in tokens {
-            self.write(kv, token, tokens.len());
-        }
-        let mut logits = self.logits(kv);
-        if cheats {
-            logits.pop();
-        }
-        Ok(logits)
-    }
-
-    async fn feed_batch(&mut self, rows: &mut [(&mut SequenceKv, u32)]) -> Result<Vec<Vec<f32>>> {
+impl FakeModel {
+    /// Counts a step of these rows, whose pages must be their own where they are written.
+    async fn enter_step(&self, kind: Kind, rows: &[Row<'_>]) -> Result<bool> {
         assert!((1..=self.max_batch).contains(&rows.len()));
-        let seen: Vec<_> = rows
-            .iter()
-            .map(|(kv, token)| (&**kv, std::slice::from_ref(token)))
-            .collect();
-        let cheats = self.enter(Kind::Batch, &seen).await?;
-        for (at, (kv, _)) in seen.iter().enumerate() {
-            let written = kv.pages[kv.len_tokens / self.page_tokens()];
+        assert!(rows.len() == 1 || rows.iter().all(|row| row.tokens.len() == 1));
+        let seen: Vec<_> = rows.iter().map(|row| (&*row.memory, row.tokens)).collect();
+        let cheats = self.enter(kind, &seen).await?;
+        for (at, (memory, _)) in seen.iter().enumerate() {
+            let written = memory.pages[memory.len_tokens / self.page_tokens()];
             let mut others = seen.iter().enumerate().filter(|&(other, _)| other != at);
             assert!(
                 others.all(|(_, (other, _))| !other.pages.contains(&written)),
                 "a page that is written belongs to one sequence"
             );
         }
-        let mut logits = vec![];
-        for (kv, token) in rows {
-            self.write(kv, *token, 1);
-            logits.push(self.logits(kv));
+        Ok(cheats)
+    }
+
+    fn feed(&mut self, row: &mut Row<'_>) {
+        for &token in row.tokens {
+            self.write(row.memory, token, row.tokens.len());
+        }
+    }
+
+    async fn greedy(&mut self, rows: &mut [Row<'_>], steps: usize) -> Result<StepOutput> {
+        assert!(steps > 0, "the trait asks for at least one");
+        assert_eq!(rows.len(), 1, "greedy steps are of one row");
+        let cheats = self.enter_step(Kind::Greedy { steps }, rows).await?;
+        self.feed(&mut rows[0]);
+        let memory = &mut *rows[0].memory;
+        let mut chosen = vec![];
+        for position in 0..steps {
+            if let Some(Ok(Sampled { id, .. })) = chosen.last() {
+                self.write(memory, *id, 1);
+            }
+            let logits = self.logits(memory);
+            if logits.iter().any(|z| z.is_nan()) {
+                chosen.push(Err(Error::InvalidLogits { position }));
+                memory.len_tokens += steps - 1 - position;
+                break;
+            }
+            let id = argmax(&logits);
+            chosen.push(Ok(Sampled { id, score: None }));
         }
         if cheats {
-            logits.pop();
+            chosen.pop();
         }
-        Ok(logits)
+        Ok(StepOutput::Chosen(vec![chosen]))
+    }
+
+    async fn sampled(
+        &mut self,
+        rows: &mut [Row<'_>],
+        samplers: Vec<RowSampler<'_>>,
+        steps: usize,
+        masks: Masks<'_>,
+    ) -> Result<StepOutput> {
+        assert_eq!(rows.len(), samplers.len());
+        let accepts = |row: &RowSampler| self.samples(row.sampler.params(), row.score);
+        assert!(steps > 0 && samplers.iter().all(accepts));
+        let cheats = self.enter_step(Kind::Sampled { steps }, rows).await?;
+        let masks = masks();
+        assert!(steps == 1 || masks.iter().all(Option::is_none));
+        let masks = masks.iter().map(Option::as_ref);
+        let masks = masks.chain(std::iter::repeat(None));
+        let mut chosen = vec![];
+        for ((row, RowSampler { sampler, score }), mask) in rows.iter_mut().zip(samplers).zip(masks)
+        {
+            let (mut results, mut token) = (vec![], row.tokens[0]);
+            for _ in 0..steps {
+                self.write(row.memory, token, 1);
+                if results.last().is_none_or(Result::is_ok) {
+                    let mut logits = self.logits(row.memory);
+                    let sampled = sampler.sample(&mut logits, mask, score);
+                    token = sampled.as_ref().map_or(token, |sampled| sampled.id);
+                    results.push(sampled);
+                }
+            }
+            chosen.push(results);
+        }
+        if cheats {
+            chosen.pop();
+        }
+        Ok(StepOutput::Chosen(chosen))
+    }
+}
+
+impl CausalModel for FakeModel {
+    fn limits(&self) -> ModelLimits {
+        ModelLimits {
+            vocab_size: VOCAB,
+            context_tokens: self.context_tokens,
+            page_tokens: self.page_tokens(),
+            page_count: self.pages.len(),
+            max_batch: self.max_batch,
+            few_tokens: self.few_tokens,
+        }
+    }
+
+    fn samples(&self, _: &SamplingParams, score: Option<ScoreRequest>) -> bool {
+        self.samples && score.is_none_or(|score| score.top <= 2)
+    }
+
+    async fn prefill(&mut self, memory: &mut SequenceMemory, tokens: &[u32]) -> Result<()> {
+        self.enter(Kind::Prefill, &[(memory, tokens)]).await?;
+        self.feed(&mut Row { memory, tokens });
+        Ok(())
+    }
+
+    async fn step(&mut self, rows: &mut [Row<'_>], chooser: Chooser<'_>) -> Result<StepOutput> {
+        match chooser {
+            Chooser::Greedy { steps } => self.greedy(rows, steps).await,
+            Chooser::Samplers {
+                steps,
+                samplers,
+                masks,
+            } => self.sampled(rows, samplers, steps, masks).await,
+            Chooser::Host => {
+                let cheats = self.enter_step(Kind::Host, rows).await?;
+                let is_prompt = rows[0].tokens.len() > 1;
+                let mut logits = vec![];
+                for row in rows {
+                    self.feed(row);
+                    logits.push(self.logits(row.memory));
+                }
+                match cheats {
+                    true if is_prompt => logits[0].truncate(VOCAB - 1),
+                    true => logits.truncate(logits.len() - 1),
+                    false => {}
+                }
+                Ok(StepOutput::Logits(logits))
+            }
+        }
     }
 
     async fn score(
         &mut self,
-        kv: &mut SequenceKv,
+        memory: &mut SequenceMemory,
         tokens: &[u32],
         next: &[u32],
         top: usize,
     ) -> Result<Vec<TokenScore>> {
-        let cheats = self.enter(Kind::Score, &[(kv, tokens)]).await?;
+        let cheats = self.enter(Kind::Score, &[(memory, tokens)]).await?;
         assert_eq!(tokens.len(), next.len());
         let mut scores = vec![];
         for (&token, &next) in tokens.iter().zip(next) {
-            self.write(kv, token, tokens.len());
-            scores.push(score(&self.read(kv, kv.len_tokens), next, top));
+            self.write(memory, token, tokens.len());
+            scores.push(score(&self.read(memory, memory.len_tokens), next, top));
         }
         if cheats {
             scores.pop();
@@ -248,79 +318,6 @@ impl CausalModel for FakeModel {
         self.controls.copies.set(self.controls.copies.get() + 1);
         self.pages[to as usize] = self.pages[from as usize].clone();
         Ok(())
-    }
-
-    async fn feed_sampled(
-        &mut self,
-        rows: &mut [SampledRow<'_>],
-        steps: usize,
-        masks: impl FnOnce() -> Vec<Option<TokenMask>>,
-    ) -> Result<Vec<Vec<Result<Sampled>>>> {
-        let by_itself = |row: &SampledRow| self.chooses(row.sampler.params(), row.score);
-        if !rows.iter().all(by_itself) {
-            assert!(!rows.iter().any(by_itself), "rows are alike");
-            assert_eq!(steps, 1, "the host does not run ahead");
-            return feed_sampled_on_host(self, rows, steps, masks).await;
-        }
-        assert!((1..=self.max_batch).contains(&rows.len()) && steps > 0);
-        let seen: Vec<_> = rows
-            .iter()
-            .map(|row| (&*row.kv, std::slice::from_ref(&row.token)))
-            .collect();
-        let cheats = self.enter(Kind::Sampled { steps }, &seen).await?;
-        let masks = masks();
-        assert!(steps == 1 || masks.iter().all(Option::is_none));
-        let masks = masks.iter().map(Option::as_ref);
-        let mut chosen = vec![];
-        for (row, mask) in rows.iter_mut().zip(masks.chain(std::iter::repeat(None))) {
-            let (mut results, mut token) = (vec![], row.token);
-            for _ in 0..steps {
-                self.write(row.kv, token, 1);
-                if results.last().is_none_or(Result::is_ok) {
-                    let mut logits = self.logits(row.kv);
-                    let sampled = row.sampler.sample(&mut logits, mask, row.score);
-                    token = sampled.as_ref().map_or(token, |sampled| sampled.id);
-                    results.push(sampled);
-                }
-            }
-            chosen.push(results);
-        }
-        if cheats {
-            chosen.pop();
-        }
-        Ok(chosen)
-    }
-
-    async fn feed_greedy(
-        &mut self,
-        kv: &mut SequenceKv,
-        tokens: &[u32],
-        steps: usize,
-    ) -> Result<Vec<u32>> {
-        assert!(steps > 0, "the trait asks for at least one");
-        let cheats = self.enter(Kind::Greedy { steps }, &[(kv, tokens)]).await?;
-        for &token in tokens {
-            self.write(kv, token, tokens.len());
-        }
-        let mut ids = vec![];
-        let mut invalid = None;
-        for position in 0..steps {
-            if let Some(&id) = ids.last() {
-                self.write(kv, id, 1);
-            }
-            let logits = self.logits(kv);
-            if logits.iter().any(|z| z.is_nan()) {
-                invalid.get_or_insert(position);
-            }
-            ids.push(argmax(&logits));
-        }
-        if let Some(position) = invalid {
-            return Err(Error::InvalidLogits { position });
-        }
-        if cheats {
-            ids.pop();
-        }
-        Ok(ids)
     }
 }
 

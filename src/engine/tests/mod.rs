@@ -25,6 +25,7 @@ use futures_util::{FutureExt, StreamExt};
 
 use super::event::{Event, FinishReason};
 use super::generation::Generation;
+use super::model::CausalModel;
 use super::{Engine, EngineHandle, EngineLimits, Events};
 use crate::Result;
 use crate::sample::SamplingParams;
@@ -40,9 +41,8 @@ struct Bench {
 
 impl Bench {
     fn new(model: FakeModel, limits: EngineLimits) -> Self {
-        use crate::model::causal::CausalModel;
         let controls = model.controls.clone();
-        let page_count = model.page_count();
+        let page_count = model.limits().page_count;
         let (engine, handle) = Engine::new(model, limits);
         Self {
             run: Some(Box::pin(engine.run())),

@@ -104,21 +104,21 @@ fn tokens_past_a_stop_are_rolled_back() {
     history.extend(&ids[..=first]);
     let run_ahead = RunAhead::new(limits.max_run_ahead_tokens);
     let mut sequence = Sequence::new(0, Rc::new(generation), 0, sender, run_ahead);
-    sequence.kv.pages = vec![3, 1, 4, 15, 9, 2, 6, 5];
+    sequence.memory.pages = vec![3, 1, 4, 15, 9, 2, 6, 5];
     let mut ran_past = false;
     while !sequence.choice.is_closed() {
         let step = sequence.next_tokens();
-        ran_past = sequence.kv.len_tokens + step.kv_tokens() > history.len() - 1;
+        ran_past = sequence.memory.len_tokens + step.kv_tokens() > history.len() - 1;
         let run = sequence.run_lone(&mut model, step);
         pollster::block_on(run).unwrap();
     }
     assert!(ran_past, "the model had run further");
     assert_eq!(
-        sequence.kv.len_tokens,
+        sequence.memory.len_tokens,
         history.len() - 1,
         "the stop itself is not fed"
     );
-    let held = model.read(&sequence.kv, sequence.kv.len_tokens);
+    let held = model.read(&sequence.memory, sequence.memory.len_tokens);
     assert_eq!(held, history[..history.len() - 1]);
 }
 

@@ -68,14 +68,14 @@ fn prompts_are_fed_until_the_batch_is_full_and_when_it_is_not() {
     assert_eq!(
         begin,
         [
-            (Kind::Feed, &[0][..]),
-            (Kind::Feed, &[1]),
-            (Kind::Feed, &[2]),
-            (Kind::Batch, &[0, 1, 2]),
+            (Kind::Host, &[0][..]),
+            (Kind::Host, &[1]),
+            (Kind::Host, &[2]),
+            (Kind::Host, &[0, 1, 2]),
         ]
     );
     // Prompt 0 ends after 11 batches; only then prompt 3 is fed.
-    assert_eq!((calls[14].kind, &*calls[14].owners), (Kind::Feed, &[3][..]));
+    assert_eq!((calls[14].kind, &*calls[14].owners), (Kind::Host, &[3][..]));
     assert_eq!(calls[15].owners, [1, 2, 3]);
 }
 

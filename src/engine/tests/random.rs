@@ -103,7 +103,7 @@ proptest! {
         suspensions in 0usize..3,
         max_cached_pages in prop_oneof![Just(0), 1..10usize, Just(usize::MAX)],
         few_tokens in 0usize..4,
-        chooses in any::<bool>(),
+        samples in any::<bool>(),
         failing_calls in prop::collection::vec(0usize..300, 0..4),
         poison in prop_oneof![Just(Poison::None), Just(Poison::OneIn(100))],
     ) {
@@ -112,7 +112,7 @@ proptest! {
             let mut model = FakeModel::new(CONTEXT, page_count, 4);
             model.max_batch = max_batch;
             model.few_tokens = few_tokens;
-            model.chooses = chooses;
+            model.samples = samples;
             *model.controls.poison.borrow_mut() = poison.clone();
             model
         };

@@ -35,7 +35,7 @@ fn the_prompt_is_scored_in_chunks_and_its_last_token_fed() {
             calls[..3],
             [(Kind::Score, 8), (Kind::Score, 8), (Kind::Score, 4)]
         );
-        assert_eq!(calls[3], (Kind::Feed, 1));
+        assert_eq!(calls[3], (Kind::Host, 1));
     }
 }
 

@@ -1,7 +1,8 @@
 //! Cutting a sequence's tokens into steps. Knows no model.
 
 use crate::{
-    model::{SequenceKv, steps::MAX_TOKENS},
+    engine::SequenceMemory,
+    model::steps::MAX_TOKENS,
     ops::{
         matvec,
         step::{PAGE_TOKENS, Segment},
@@ -24,11 +25,11 @@ pub(super) fn chunks<T>(mut tokens: &[T]) -> impl Iterator<Item = &[T]> {
 }
 
 /// The next `tokens` tokens of a sequence.
-pub(super) fn segment(kv: &SequenceKv, tokens: usize) -> Segment<'_> {
+pub(super) fn segment(memory: &SequenceMemory, tokens: usize) -> Segment<'_> {
     Segment {
-        position: kv.len_tokens,
+        position: memory.len_tokens,
         tokens,
-        pages: &kv.pages,
+        pages: &memory.pages,
     }
 }
 

@@ -6,34 +6,34 @@ use std::collections::BTreeMap;
 use burn::tensor::Transaction;
 
 mod chunks;
+mod greedy;
 mod sampled;
 
 use chunks::{chunks, segment};
 
 use super::{
-    CausalModel, Compute, ModelConfig, SampledRow, SequenceKv,
-    causal::feed_sampled_on_host,
+    Compute, ModelConfig,
     decoder::Decoder,
     kv_reservation::KvReservation,
     load::Plan,
     lora::{self, Adapter},
     pace::Pace,
     slots::Slots,
-    steps::{CHOSEN_IDS, Fed, MAX_BATCH, MAX_TOKENS, Steps, chooses_on_device, first_kernels},
+    steps::{Fed, MAX_BATCH, MAX_TOKENS, Steps, chooses_on_device, first_kernels},
 };
 use crate::{
     Error, Result,
     device::Gpu,
+    engine::{CausalModel, Chooser, ModelLimits, Row, SequenceMemory, StepOutput},
     ops::{
         Kernel, Variant,
-        argmax::INVALID_TOKEN,
         kv_memory::KvFormat,
         matvec,
         sample::{self, accepts},
         score::{parse, score_words},
         step::{PAGE_TOKENS, Segment},
     },
-    sample::{Sampled, SamplingParams, ScoreRequest, TokenMask, TokenScore},
+    sample::{SamplingParams, ScoreRequest, TokenScore},
     weights::ByteSource,
 };
 
@@ -164,14 +164,18 @@ impl Transformer {
     /// Logits `[tokens.len(), vocab]` after every token, for comparisons.
     ///
     /// # Errors
-    /// As [`CausalModel::feed`].
-    pub async fn feed_all(&mut self, kv: &mut SequenceKv, tokens: &[u32]) -> Result<Vec<f32>> {
+    /// As [`CausalModel::step`].
+    pub async fn feed_all(
+        &mut self,
+        memory: &mut SequenceMemory,
+        tokens: &[u32],
+    ) -> Result<Vec<f32>> {
         let mut logits = Vec::with_capacity(tokens.len() * self.config.token_ids);
         for chunk in tokens.chunks(MAX_TOKENS) {
-            self.check(kv, chunk.len())?;
-            let rows = self.steps.launch(segment(kv, chunk.len()), chunk);
+            self.check(memory, chunk.len())?;
+            let rows = self.steps.launch(segment(memory, chunk.len()), chunk);
             logits.extend(self.steps.floats(rows).await?);
-            kv.len_tokens += chunk.len();
+            memory.len_tokens += chunk.len();
         }
         Ok(logits)
     }
@@ -181,41 +185,62 @@ impl Transformer {
     /// decoding, for benchmarks. On the CPU backend the steps are done when it returns.
     ///
     /// # Errors
-    /// As [`CausalModel::feed`].
+    /// As [`CausalModel::step`].
     pub async fn enqueue_greedy(
         &mut self,
-        kv: &mut SequenceKv,
+        memory: &mut SequenceMemory,
         token: u32,
         steps: usize,
     ) -> Result<()> {
-        self.check(kv, steps)?;
+        self.check(memory, steps)?;
         self.steps.prepare_greedy().await?;
-        let fed = self.feed_chunks(kv, &[token]).await?;
+        let fed = self.feed_chunks(memory, &[token]).await?;
         self.steps.choose(fed)?;
         self.steps.greedy(steps - 1)?;
-        kv.len_tokens += steps - 1;
+        memory.len_tokens += steps - 1;
         Ok(())
     }
 
-    /// Feeds all tokens; gives the last step.
-    async fn feed_chunks(&mut self, kv: &mut SequenceKv, tokens: &[u32]) -> Result<Fed> {
+    /// Feeds all tokens of one sequence; returns the last step.
+    async fn feed_chunks(&mut self, memory: &mut SequenceMemory, tokens: &[u32]) -> Result<Fed> {
         let mut fed = None;
         for chunk in chunks(tokens) {
-            self.check(kv, chunk.len())?;
-            let segment = segment(kv, chunk.len());
+            self.check(memory, chunk.len())?;
+            let segment = segment(memory, chunk.len());
             fed = Some(self.steps.feed_chunk(segment, chunk).await?);
-            kv.len_tokens += chunk.len();
+            memory.len_tokens += chunk.len();
         }
         fed.ok_or_else(|| Error::Internal("a step without tokens".into()))
     }
 
-    fn check(&self, kv: &SequenceKv, tokens: usize) -> Result<()> {
-        let end = kv.len_tokens + tokens;
-        if end > self.context_tokens() || end > kv.pages.len() * PAGE_TOKENS {
+    /// Enqueues the next token of each row; suspends only to record a batch of this size for the
+    /// first time.
+    async fn feed_batch(&mut self, rows: &[Row<'_>]) -> Result<Fed> {
+        let tokens: Vec<u32> = rows.iter().map(|row| row.tokens[0]).collect();
+        let segments = rows.iter().map(|row| segment(row.memory, 1));
+        let segments: Vec<Segment> = segments.collect();
+        self.steps.feed_batch(&segments, &tokens).await
+    }
+
+    /// An error unless the rows are a batch whose pages cover `steps` tokens more.
+    fn check_batch(&self, rows: &[Row<'_>], steps: usize) -> Result<()> {
+        if rows.is_empty() || rows.len() > MAX_BATCH {
+            return Err(Error::Internal(format!("a batch of {}", rows.len())));
+        }
+        if rows.iter().any(|row| row.tokens.len() != 1) {
+            return Err(Error::Internal("a batch of several tokens per row".into()));
+        }
+        rows.iter()
+            .try_for_each(|row| self.check(row.memory, steps))
+    }
+
+    fn check(&self, memory: &SequenceMemory, tokens: usize) -> Result<()> {
+        let end = memory.len_tokens + tokens;
+        let context_tokens = self.reservation.context_tokens;
+        if end > context_tokens || end > memory.pages.len() * PAGE_TOKENS {
             return Err(Error::Internal(format!(
-                "a step to {end} tokens with {} pages and a context of {}",
-                kv.pages.len(),
-                self.context_tokens()
+                "a step to {end} tokens with {} pages and a context of {context_tokens}",
+                memory.pages.len(),
             )));
         }
         Ok(())
@@ -223,31 +248,18 @@ impl Transformer {
 }
 
 impl CausalModel for Transformer {
-    fn vocab_size(&self) -> usize {
-        self.config.token_ids
+    fn limits(&self) -> ModelLimits {
+        ModelLimits {
+            vocab_size: self.config.token_ids,
+            context_tokens: self.reservation.context_tokens,
+            page_tokens: PAGE_TOKENS,
+            page_count: self.reservation.pages,
+            max_batch: MAX_BATCH,
+            few_tokens: matvec::MAX_TOKENS,
+        }
     }
 
-    fn context_tokens(&self) -> usize {
-        self.reservation.context_tokens
-    }
-
-    fn page_tokens(&self) -> usize {
-        PAGE_TOKENS
-    }
-
-    fn page_count(&self) -> usize {
-        self.reservation.pages
-    }
-
-    fn max_batch(&self) -> usize {
-        MAX_BATCH
-    }
-
-    fn few_tokens(&self) -> usize {
-        matvec::MAX_TOKENS
-    }
-
-    fn chooses(&self, params: &SamplingParams, score: Option<ScoreRequest>) -> bool {
+    fn samples(&self, params: &SamplingParams, score: Option<ScoreRequest>) -> bool {
         self.steps.samples() && accepts(params, score, self.config.token_ids)
     }
 
@@ -255,38 +267,52 @@ impl CausalModel for Transformer {
         self.pace.run_ahead_steps()
     }
 
-    async fn prefill(&mut self, kv: &mut SequenceKv, tokens: &[u32]) -> Result<()> {
-        self.feed_chunks(kv, tokens).await.map(|_| ())
+    async fn prefill(&mut self, memory: &mut SequenceMemory, tokens: &[u32]) -> Result<()> {
+        self.feed_chunks(memory, tokens).await.map(|_| ())
     }
 
-    async fn feed(&mut self, kv: &mut SequenceKv, tokens: &[u32]) -> Result<Vec<f32>> {
-        let fed = self.feed_chunks(kv, tokens).await?;
-        let logits = self.steps.last_logits(fed)?;
-        self.steps.floats(logits).await
-    }
-
-    async fn feed_batch(&mut self, rows: &mut [(&mut SequenceKv, u32)]) -> Result<Vec<Vec<f32>>> {
-        if rows.is_empty() || rows.len() > MAX_BATCH {
-            return Err(Error::Internal(format!("a batch of {}", rows.len())));
+    async fn step(&mut self, rows: &mut [Row<'_>], chooser: Chooser<'_>) -> Result<StepOutput> {
+        match (rows, chooser) {
+            (
+                rows,
+                Chooser::Samplers {
+                    steps,
+                    samplers,
+                    masks,
+                },
+            ) => {
+                let chosen = self.sampled(rows, samplers, steps, masks).await?;
+                Ok(StepOutput::Chosen(chosen))
+            }
+            ([row], Chooser::Greedy { steps }) => {
+                let chosen = self.greedy(row, steps).await?;
+                Ok(StepOutput::Chosen(vec![chosen]))
+            }
+            (_, Chooser::Greedy { .. }) => {
+                Err(Error::Internal("greedy steps of several rows".into()))
+            }
+            ([row], Chooser::Host) => {
+                let fed = self.feed_chunks(row.memory, row.tokens).await?;
+                let logits = self.steps.last_logits(fed)?;
+                Ok(StepOutput::Logits(vec![self.steps.floats(logits).await?]))
+            }
+            (rows, Chooser::Host) => {
+                self.check_batch(rows, 1)?;
+                let fed = self.feed_batch(rows).await?;
+                let logits = self.steps.batch_logits(fed, rows.len())?;
+                let logits = self.steps.floats(logits).await?;
+                for row in rows.iter_mut() {
+                    row.memory.len_tokens += 1;
+                }
+                let rows = logits.chunks_exact(self.config.token_ids);
+                Ok(StepOutput::Logits(rows.map(<[f32]>::to_vec).collect()))
+            }
         }
-        for (kv, _) in rows.iter() {
-            self.check(kv, 1)?;
-        }
-        let tokens: Vec<u32> = rows.iter().map(|(_, token)| *token).collect();
-        let segments: Vec<Segment> = rows.iter().map(|(kv, _)| segment(kv, 1)).collect();
-        let fed = self.steps.feed_batch(&segments, &tokens).await?;
-        let logits = self.steps.batch_logits(fed, rows.len())?;
-        let logits = self.steps.floats(logits).await?;
-        for (kv, _) in rows.iter_mut() {
-            kv.len_tokens += 1;
-        }
-        let rows = logits.chunks_exact(self.config.token_ids);
-        Ok(rows.map(<[f32]>::to_vec).collect())
     }
 
     async fn score(
         &mut self,
-        kv: &mut SequenceKv,
+        memory: &mut SequenceMemory,
         tokens: &[u32],
         next: &[u32],
         top: usize,
@@ -296,10 +322,10 @@ impl CausalModel for Transformer {
             return Err(Error::Internal("scores of no such tokens".into()));
         }
         let top = top.min(vocab);
-        let first = kv.len_tokens;
+        let first = memory.len_tokens;
         let mut parts = Transaction::default();
         for (tokens, next) in chunks(tokens).zip(chunks(next)) {
-            let fed = self.feed_chunks(kv, tokens).await?;
+            let fed = self.feed_chunks(memory, tokens).await?;
             for part in self.steps.scores(&fed, next, top) {
                 parts = parts.register(part);
             }
@@ -322,79 +348,10 @@ impl CausalModel for Transformer {
     }
 
     fn copy_page(&mut self, from: u32, to: u32) -> Result<()> {
-        if from.max(to) as usize >= self.page_count() {
+        if from.max(to) as usize >= self.reservation.pages {
             return Err(Error::Internal(format!("a copy of page {from} to {to}")));
         }
         self.steps.copy_page(from, to);
         Ok(())
-    }
-
-    async fn feed_greedy(
-        &mut self,
-        kv: &mut SequenceKv,
-        tokens: &[u32],
-        steps: usize,
-    ) -> Result<Vec<u32>> {
-        self.steps.prepare_greedy().await?;
-        let start_ms = self.compute().now_ms();
-        let mut chosen = Vec::with_capacity(steps);
-        let mut feed = tokens.to_vec();
-        while chosen.len() < steps {
-            let count = (steps - chosen.len()).min(CHOSEN_IDS);
-            let ready = match feed[..] {
-                [id] => self.steps.take_ready(segment(kv, 1), id),
-                _ => None,
-            };
-            let before = match ready {
-                Some(before) => {
-                    self.check(kv, count)?;
-                    self.steps.greedy(count)?;
-                    kv.len_tokens += count;
-                    before
-                }
-                None => {
-                    let fed = self.feed_chunks(kv, &feed).await?;
-                    self.check(kv, count - 1)?;
-                    self.steps.choose(fed)?;
-                    self.steps.greedy(count - 1)?;
-                    kv.len_tokens += count - 1;
-                    0
-                }
-            };
-            let ring = self.steps.chosen().await?;
-            chosen.extend((before..before + count).map(|at| ring[at % CHOSEN_IDS]));
-            let last = chosen[chosen.len() - 1];
-            self.steps.note_ready(segment(kv, 1), last, before + count);
-            feed = vec![last];
-        }
-        // What fed a prompt says nothing of a step.
-        if tokens.len() == 1 {
-            let ms = self.compute().now_ms() - start_ms;
-            self.pace.note_steps(ms, steps);
-        }
-        if let Some(at) = chosen.iter().position(|&id| id == INVALID_TOKEN) {
-            return Err(Error::InvalidLogits { position: at });
-        }
-        Ok(chosen)
-    }
-
-    async fn feed_sampled(
-        &mut self,
-        rows: &mut [SampledRow<'_>],
-        steps: usize,
-        masks: impl FnOnce() -> Vec<Option<TokenMask>>,
-    ) -> Result<Vec<Vec<Result<Sampled>>>> {
-        let vocab = self.config.token_ids;
-        let is_accepted = |row: &SampledRow| accepts(row.sampler.params(), row.score, vocab);
-        if !self.steps.samples() || !rows.iter().all(is_accepted) {
-            return feed_sampled_on_host(self, rows, steps, masks).await;
-        }
-        if rows.is_empty() || rows.len() > MAX_BATCH {
-            return Err(Error::Internal(format!("a batch of {}", rows.len())));
-        }
-        for row in rows.iter() {
-            self.check(row.kv, steps)?;
-        }
-        self.sample(rows, steps, masks).await
     }
 }

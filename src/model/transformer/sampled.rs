@@ -3,25 +3,32 @@
 
 use burn::tensor::Transaction;
 
-use super::{Transformer, segment};
+use super::Transformer;
 use crate::{
     Error, Result,
-    model::SampledRow,
-    ops::{
-        sample::{RING, RowChoice, parse},
-        step::Segment,
+    engine::{
+        CausalModel, Row,
+        model::{Masks, RowSampler},
     },
+    ops::sample::{RING, RowChoice, parse},
     sample::{Sampled, TokenMask},
 };
 
 impl Transformer {
-    /// As `CausalModel::feed_sampled`, of rows whose samplers the device accepts.
-    pub(super) async fn sample(
+    /// [`Chooser::Samplers`](crate::engine::Chooser::Samplers) of a batch.
+    pub(super) async fn sampled(
         &mut self,
-        rows: &mut [SampledRow<'_>],
+        rows: &mut [Row<'_>],
+        mut samplers: Vec<RowSampler<'_>>,
         steps: usize,
-        masks: impl FnOnce() -> Vec<Option<TokenMask>>,
+        masks: Masks<'_>,
     ) -> Result<Vec<Vec<Result<Sampled>>>> {
+        self.check_batch(rows, steps)?;
+        if samplers.len() != rows.len() || !samplers.iter().all(|row| self.accepts(row)) {
+            let what = "samplers that the device does not run";
+            return Err(Error::Internal(what.into()));
+        }
+        let mut last: Vec<u32> = rows.iter().map(|row| row.tokens[0]).collect();
         let mut chosen: Vec<Vec<Result<Sampled>>> = rows.iter().map(|_| Vec::new()).collect();
         let start_ms = self.compute().now_ms();
         let mut masks = Some(masks);
@@ -30,8 +37,17 @@ impl Transformer {
             let count = left.min(RING);
             left -= count;
             let masks = || masks.take().map(|masks| masks()).unwrap_or_default();
+            let fed: Vec<[u32; 1]> = last.iter().map(|&token| [token]).collect();
+            let mut batch: Vec<Row> = rows
+                .iter_mut()
+                .zip(&fed)
+                .map(|(row, tokens)| Row {
+                    memory: &mut *row.memory,
+                    tokens,
+                })
+                .collect();
             let slots = self
-                .enqueue_sampled(rows, &chosen, count, steps, masks)
+                .enqueue_sampled(&batch, &samplers, count, steps, masks)
                 .await?;
             let on_device = self.steps.slots()?;
             // Should this call fail or be dropped, samplers do not learn what was chosen.
@@ -39,11 +55,13 @@ impl Transformer {
             let results = on_device.memory.results();
             let words = Transaction::default().register(results);
             let words = self.steps.words(words).await?.remove(0);
-            for ((row, chosen), slot) in rows.iter_mut().zip(&mut chosen).zip(slots) {
-                row.kv.len_tokens += count;
-                take_in(row, chosen, &words, slot, count);
-                if chosen.last().is_some_and(Result::is_ok) {
-                    self.steps.slots()?.keep(slot, row.sampler);
+            for (i, slot) in slots.into_iter().enumerate() {
+                batch[i].memory.len_tokens += count;
+                take_in(&mut samplers[i], &mut chosen[i], &words, slot, count);
+                // What a row is fed that has ended means nothing.
+                if let Some(Ok(sampled)) = chosen[i].last() {
+                    last[i] = sampled.id;
+                    self.steps.slots()?.keep(slot, samplers[i].sampler);
                 }
             }
         }
@@ -52,28 +70,22 @@ impl Transformer {
         Ok(chosen)
     }
 
-    /// Enqueues `count` steps, of `all_steps`, that choose on the device, after what was `chosen`
-    /// before; gives the slots of the rows' samplers.
+    fn accepts(&self, row: &RowSampler<'_>) -> bool {
+        self.samples(row.sampler.params(), row.score)
+    }
+
+    /// Enqueues `count` steps, of `all_steps`, that choose on the device; returns the slots of the
+    /// rows' samplers.
     async fn enqueue_sampled(
         &mut self,
-        rows: &[SampledRow<'_>],
-        chosen: &[Vec<Result<Sampled>>],
+        rows: &[Row<'_>],
+        samplers: &[RowSampler<'_>],
         count: usize,
         all_steps: usize,
         masks: impl FnOnce() -> Vec<Option<TokenMask>>,
     ) -> Result<Vec<usize>> {
         self.steps.prepare_sampled(rows.len()).await?;
-        let tokens = rows
-            .iter()
-            .zip(chosen)
-            .map(|(row, chosen)| match chosen.last() {
-                Some(Ok(sampled)) => sampled.id,
-                // What a row is fed that has ended means nothing.
-                _ => row.token,
-            });
-        let tokens: Vec<u32> = tokens.collect();
-        let segments: Vec<Segment> = rows.iter().map(|row| segment(row.kv, 1)).collect();
-        let fed = self.steps.feed_batch(&segments, &tokens).await?;
+        let fed = self.feed_batch(rows).await?;
         let size = fed.rows;
         let logits = self.steps.batch_logits(fed, rows.len())?;
         if all_steps == 1 {
@@ -85,13 +97,13 @@ impl Transformer {
             return Err(Error::Internal("a mask for several tokens".into()));
         }
         let slots = self.steps.slots()?;
-        let placed = slots.place(rows.iter().map(|row| &*row.sampler));
+        let placed = slots.place(samplers.iter().map(|row| &*row.sampler));
         for (slot, mask) in placed.iter().zip(&masks) {
             if let Some(mask) = mask {
                 slots.memory.set_mask(*slot, mask);
             }
         }
-        let choices = rows.iter().zip(&placed).enumerate();
+        let choices = samplers.iter().zip(&placed).enumerate();
         let choices = choices.map(|(i, (row, &slot))| RowChoice {
             slot,
             is_masked: masks.get(i).is_some_and(Option::is_some),
@@ -107,7 +119,7 @@ impl Transformer {
 
 /// Takes the `count` latest results of a row's slot in, up to an error.
 fn take_in(
-    row: &mut SampledRow<'_>,
+    row: &mut RowSampler<'_>,
     chosen: &mut Vec<Result<Sampled>>,
     results: &[u32],
     slot: usize,

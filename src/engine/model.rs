@@ -1,0 +1,220 @@
+//! The engine's contract with a model: token ids in, logits or chosen tokens out. The transformer
+//! implements [`CausalModel`], and so does a fake in the engine's tests. The engine uses nothing
+//! else of a model.
+
+use crate::sample::{Sampled, Sampler, SamplingParams, ScoreRequest, TokenMask, TokenScore};
+use crate::{Error, Result};
+
+/// Sizes of a model that do not change while an engine owns it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ModelLimits {
+    /// Length of a logits row; every token id is below it.
+    pub vocab_size: usize,
+    /// Longest sequence it can run, in tokens.
+    pub context_tokens: usize,
+    /// Tokens per KV page.
+    pub page_tokens: usize,
+    /// Number of KV pages.
+    pub page_count: usize,
+    /// Most rows of one [`CausalModel::step`]; at least 1.
+    pub max_batch: usize,
+    /// Steps of at most so many tokens may round differently than larger ones; 0 if all round
+    /// alike. K, V and logits of a token depend, to the last bit, on its history and on which of
+    /// the two kinds its step is, not on how many tokens the step feeds.
+    pub few_tokens: usize,
+}
+
+/// The memory of one sequence: its KV pages and how much of them is filled.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SequenceMemory {
+    /// Page ids in order; position p lives in `pages[p / page_tokens]`.
+    pub pages: Vec<u32>,
+    /// Tokens whose K and V are in the pages. Lowering this number rolls the sequence back.
+    pub len_tokens: usize,
+}
+
+impl SequenceMemory {
+    /// An empty sequence in these pages.
+    pub fn new(pages: Vec<u32>) -> Self {
+        Self {
+            pages,
+            ..Self::default()
+        }
+    }
+}
+
+/// A sequence in a step.
+#[derive(Debug)]
+pub struct Row<'a> {
+    /// Its memory; the pages cover all positions that the step writes.
+    pub memory: &'a mut SequenceMemory,
+    /// What the step feeds after `memory.len_tokens`; at least one token.
+    pub tokens: &'a [u32],
+}
+
+/// Who chooses the tokens that follow the rows of a step.
+pub enum Chooser<'a> {
+    /// The host: the step returns the logits after the last token of each row.
+    Host,
+    /// The device, `steps` (at least one) tokens with the largest logit, the lowest id on ties.
+    /// Only for a step of one row.
+    Greedy {
+        /// How many tokens.
+        steps: usize,
+    },
+    /// The device, `steps` (at least one) tokens by each row's sampler.
+    /// [`CausalModel::samples`] holds for every row.
+    Samplers {
+        /// How many tokens.
+        steps: usize,
+        /// One per row.
+        samplers: Vec<RowSampler<'a>>,
+        /// Called once, after the device's work was submitted.
+        masks: Masks<'a>,
+    },
+}
+
+impl Chooser<'_> {
+    /// Tokens that are chosen for each row.
+    pub fn steps(&self) -> usize {
+        match self {
+            Self::Host => 1,
+            Self::Greedy { steps } | Self::Samplers { steps, .. } => *steps,
+        }
+    }
+}
+
+/// The tokens that each row may choose; a row without a mask, and a row beyond the list, may choose
+/// any. A mask holds for one token: a step that chooses several has none.
+pub type Masks<'a> = Box<dyn FnOnce() -> Vec<Option<TokenMask>> + 'a>;
+
+/// How the device chooses for a row.
+#[derive(Debug)]
+pub struct RowSampler<'a> {
+    /// Takes in what is chosen. Nobody else may use it meanwhile.
+    pub sampler: &'a mut Sampler,
+    /// What to report for each token.
+    pub score: Option<ScoreRequest>,
+}
+
+/// What a step returns, one item per row.
+#[derive(Debug, PartialEq)]
+pub enum StepOutput {
+    /// f32 logits `[vocab_size]` after each row, for [`Chooser::Host`].
+    Logits(Vec<Vec<f32>>),
+    /// The chosen tokens of each row. A row whose logits are invalid (NaN, +inf, nothing finite),
+    /// or whose mask leaves nothing, ends with that error; its sampler stays as it was before it.
+    Chosen(Vec<Vec<Result<Sampled>>>),
+}
+
+impl StepOutput {
+    /// The logits.
+    ///
+    /// # Errors
+    /// [`Error::Internal`] if it is chosen tokens.
+    pub fn into_logits(self) -> Result<Vec<Vec<f32>>> {
+        match self {
+            Self::Logits(logits) => Ok(logits),
+            Self::Chosen(_) => Err(wrong("chosen tokens instead of logits")),
+        }
+    }
+
+    /// The chosen tokens.
+    ///
+    /// # Errors
+    /// [`Error::Internal`] if it is logits.
+    pub fn into_chosen(self) -> Result<Vec<Vec<Result<Sampled>>>> {
+        match self {
+            Self::Chosen(chosen) => Ok(chosen),
+            Self::Logits(_) => Err(wrong("logits instead of chosen tokens")),
+        }
+    }
+}
+
+/// A causal language model with a paged KV cache. One call runs at a time.
+#[allow(async_fn_in_trait)]
+pub trait CausalModel {
+    /// Its sizes.
+    fn limits(&self) -> ModelLimits;
+
+    /// Whether the device can choose for rows with such parameters ([`Chooser::Samplers`]). The
+    /// same answer every time.
+    fn samples(&self, _params: &SamplingParams, _score: Option<ScoreRequest>) -> bool {
+        false
+    }
+
+    /// Most tokens worth choosing on the device in one step: more would keep readers waiting. May
+    /// change as steps are measured.
+    fn run_ahead_steps(&self) -> usize {
+        usize::MAX
+    }
+
+    /// Feeds `tokens` (at least one) after `memory.len_tokens`, for a prompt that continues: no
+    /// logits are computed. On success `memory.len_tokens` has grown by `tokens.len()`.
+    async fn prefill(&mut self, memory: &mut SequenceMemory, tokens: &[u32]) -> Result<()>;
+
+    /// Feeds each row's tokens; the chooser then chooses tokens, and feeds each of them but the last.
+    ///
+    /// A step has one row, or at most `max_batch` rows of one token each. Rows may share full pages,
+    /// never a page that is written. What a row gets does not depend on the rows beside it.
+    ///
+    /// On success every `memory.len_tokens` has grown by the row's tokens, and by the chosen tokens
+    /// but one: the caller feeds the last one next, or lowers `len_tokens` past a stop.
+    ///
+    /// The device's work is submitted before the future first suspends, so that the caller can
+    /// compute while the device runs.
+    async fn step(&mut self, rows: &mut [Row<'_>], chooser: Chooser<'_>) -> Result<StepOutput>;
+
+    /// Feeds `tokens` (at least one) after `memory.len_tokens` and scores what follows each of them:
+    /// `next[i]` is the token after `tokens[i]`, and result `i` its raw log-probability and the
+    /// `top` best tokens there (all, if there are fewer). `next` is as long as `tokens`.
+    ///
+    /// # Errors
+    /// [`Error::InvalidLogits`] (NaN, +inf, nothing finite).
+    async fn score(
+        &mut self,
+        memory: &mut SequenceMemory,
+        tokens: &[u32],
+        next: &[u32],
+        top: usize,
+    ) -> Result<Vec<TokenScore>>;
+
+    /// Copies K and V of a whole page to another, after what was fed so far.
+    fn copy_page(&mut self, from: u32, to: u32) -> Result<()>;
+}
+
+/// An internal error unless the model returned as many as were asked for.
+pub(super) fn expect(what: &str, found: usize, wanted: usize) -> Result<()> {
+    if found == wanted {
+        return Ok(());
+    }
+    Err(wrong(&format!("{found} {what} instead of {wanted}")))
+}
+
+/// What the model returned for the only row of a step.
+pub(super) fn only<T>(what: &str, mut rows: Vec<T>) -> Result<T> {
+    expect(what, rows.len(), 1)?;
+    Ok(rows.remove(0))
+}
+
+/// An internal error unless the model chose `steps` tokens of its vocabulary for a row, or fewer and
+/// then failed.
+pub(super) fn expect_chosen(
+    chosen: &[Result<Sampled>],
+    steps: usize,
+    vocab_size: usize,
+) -> Result<()> {
+    for sampled in chosen.iter().flatten() {
+        if sampled.id as usize >= vocab_size {
+            return Err(wrong(&format!("token id {}", sampled.id)));
+        }
+    }
+    match chosen.last() {
+        Some(Err(_)) => Ok(()),
+        _ => expect("tokens", chosen.len(), steps),
+    }
+}
+
+fn wrong(returned: &str) -> Error {
+    Error::Internal(format!("the model returned {returned}"))
+}

@@ -1,0 +1,61 @@
+//! Steps of one sequence whose tokens the device chooses by the largest logit.
+
+use super::{Transformer, segment};
+use crate::{
+    Error, Result, engine::Row, model::steps::CHOSEN_IDS, ops::argmax::INVALID_TOKEN,
+    sample::Sampled,
+};
+
+impl Transformer {
+    /// [`Chooser::Greedy`](crate::engine::Chooser::Greedy) of a row.
+    pub(super) async fn greedy(
+        &mut self,
+        row: &mut Row<'_>,
+        steps: usize,
+    ) -> Result<Vec<Result<Sampled>>> {
+        let Row { memory, tokens } = row;
+        self.steps.prepare_greedy().await?;
+        let start_ms = self.compute().now_ms();
+        let mut chosen = Vec::with_capacity(steps);
+        let mut feed = tokens.to_vec();
+        while chosen.len() < steps {
+            let count = (steps - chosen.len()).min(CHOSEN_IDS);
+            let ready = match feed[..] {
+                [id] => self.steps.take_ready(segment(memory, 1), id),
+                _ => None,
+            };
+            let before = match ready {
+                Some(before) => {
+                    self.check(memory, count)?;
+                    self.steps.greedy(count)?;
+                    memory.len_tokens += count;
+                    before
+                }
+                None => {
+                    let fed = self.feed_chunks(memory, &feed).await?;
+                    self.check(memory, count - 1)?;
+                    self.steps.choose(fed)?;
+                    self.steps.greedy(count - 1)?;
+                    memory.len_tokens += count - 1;
+                    0
+                }
+            };
+            let ring = self.steps.chosen().await?;
+            chosen.extend((before..before + count).map(|at| ring[at % CHOSEN_IDS]));
+            let last = chosen[chosen.len() - 1];
+            self.steps
+                .note_ready(segment(memory, 1), last, before + count);
+            feed = vec![last];
+        }
+        // The time of a prompt does not measure a step.
+        if tokens.len() == 1 {
+            let ms = self.compute().now_ms() - start_ms;
+            self.pace.note_steps(ms, steps);
+        }
+        let invalid = chosen.iter().position(|&id| id == INVALID_TOKEN);
+        let valid = chosen.iter().take(invalid.unwrap_or(steps));
+        let valid = valid.map(|&id| Ok(Sampled { id, score: None }));
+        let error = invalid.map(|position| Err(Error::InvalidLogits { position }));
+        Ok(valid.chain(error).collect())
+    }
+}
