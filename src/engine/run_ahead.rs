@@ -1,4 +1,4 @@
-//! How many tokens to ask of the model in one step. Knows nothing of sequences.
+//! How many tokens to ask of the model in one step.
 
 /// Grows from one token, so that the first comes promptly, by doubling up to a limit.
 #[derive(Debug, Clone, Copy)]
@@ -24,12 +24,6 @@ impl RunAhead {
     pub(super) fn grow(&mut self, most: usize) {
         self.next = (self.next * 2).min(self.limit).min(most.max(1));
     }
-
-    /// From now on one token at a time.
-    pub(super) fn stop(&mut self) {
-        self.next = 1;
-        self.limit = 1;
-    }
 }
 
 #[cfg(test)]
@@ -48,9 +42,6 @@ mod tests {
         run_ahead.grow(5);
         assert_eq!(run_ahead.steps(), 5);
         run_ahead.grow(0);
-        assert_eq!(run_ahead.steps(), 1);
-        run_ahead.stop();
-        run_ahead.grow(100);
         assert_eq!(run_ahead.steps(), 1);
     }
 }
