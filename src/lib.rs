@@ -25,5 +25,8 @@ pub mod sample;
 
 pub mod device;
 
+#[cfg(test)]
+mod typescript;
+
 mod error;
 pub use error::{Error, RequestFault, Result};

@@ -45,6 +45,7 @@ pub(super) struct Finish {
 
 /// Which of the request's stops ended a choice.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(untagged)]
 pub(super) enum StopReason {
     /// This string.

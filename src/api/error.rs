@@ -99,23 +99,31 @@ impl From<&Error> for Failure {
     }
 }
 
+/// The body of every answer that is an error.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub(super) struct ErrorBody<'a> {
+    error: ErrorObject<'a>,
+}
+
+/// What went wrong.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+struct ErrorObject<'a> {
+    message: &'a str,
+    /// The kind of error, such as `invalid_request_error`.
+    #[serde(rename = "type")]
+    kind: &'a str,
+    /// The field that is wrong, if it is one.
+    param: Option<&'a str>,
+    code: &'a str,
+}
+
 impl Failure {
     /// The body `{"error":{message,type,param,code}}`.
     pub fn body(&self) -> Vec<u8> {
-        #[derive(Serialize)]
-        struct Envelope<'a> {
-            error: Members<'a>,
-        }
-        #[derive(Serialize)]
-        struct Members<'a> {
-            message: &'a str,
-            #[serde(rename = "type")]
-            kind: &'a str,
-            param: Option<&'a str>,
-            code: &'a str,
-        }
-        super::response::to_json(&Envelope {
-            error: Members {
+        super::response::to_json(&ErrorBody {
+            error: ErrorObject {
                 message: &self.message,
                 kind: self.kind,
                 param: self.param.as_deref(),

@@ -65,6 +65,17 @@ use route::Route;
 /// goes unheard.
 const MAX_WARNED_NAMES: usize = 256;
 
+/// Visits the types of requests, answers and switches, to be declared in TypeScript.
+#[cfg(test)]
+pub(crate) fn visit_types(visitor: &mut impl ts_rs::TypeVisitor) {
+    visitor.visit::<request::CompletionFields>();
+    visitor.visit::<response::Completion<'static>>();
+    visitor.visit::<response::Call<'static>>();
+    visitor.visit::<models::ModelList<'static>>();
+    visitor.visit::<error::ErrorBody<'static>>();
+    visitor.visit::<switches::EngineSwitches>();
+}
+
 /// The endpoint. Cheap to keep; answers any number of requests at once.
 pub struct Handler {
     switches: Switches,

@@ -185,15 +185,10 @@ impl Models {
 
     /// The body of `GET /models`.
     pub(super) fn list(&self) -> Vec<u8> {
-        #[derive(Serialize)]
-        struct List<'a> {
-            object: &'a str,
-            data: Vec<Card<'a>>,
-        }
         let entries = self.entries.borrow();
-        super::response::to_json(&List {
+        super::response::to_json(&ModelList {
             object: "list",
-            data: entries.iter().map(Card::new).collect(),
+            data: entries.iter().map(ModelCard::new).collect(),
         })
     }
 
@@ -201,7 +196,7 @@ impl Models {
     pub(super) fn get(&self, name: &str, switches: &Switches) -> Result<Vec<u8>> {
         let entries = self.entries.borrow();
         let entry = find(&entries, name, switches).ok_or_else(|| not_found(name))?;
-        Ok(super::response::to_json(&Card::new(entry)))
+        Ok(super::response::to_json(&ModelCard::new(entry)))
     }
 }
 
@@ -234,28 +229,43 @@ fn find<'a>(entries: &'a [Entry], name: &str, switches: &Switches) -> Option<&'a
         .or_else(|| entries.first())
 }
 
+/// The registered models.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub(super) struct ModelList<'a> {
+    #[cfg_attr(test, ts(type = "\"list\""))]
+    object: &'a str,
+    data: Vec<ModelCard<'a>>,
+}
+
 /// One model as the endpoint lists it.
 #[derive(Serialize)]
-struct Card<'a> {
+#[cfg_attr(test, derive(ts_rs::TS))]
+struct ModelCard<'a> {
     id: &'a str,
+    #[cfg_attr(test, ts(type = "\"model\""))]
     object: &'a str,
+    /// Unix seconds of the registration.
     created: u64,
     owned_by: &'a str,
+    #[cfg_attr(test, ts(type = "\"unloaded\" | \"loading\" | \"ready\" | \"failed\""))]
     status: &'a str,
+    /// In tokens; only of a ready model.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
     context_length: Option<usize>,
     capabilities: &'a [&'a str],
 }
 
-impl Card<'_> {
-    fn new(entry: &Entry) -> Card<'_> {
+impl ModelCard<'_> {
+    fn new(entry: &Entry) -> ModelCard<'_> {
         let (status, context_length) = match &entry.state {
             ModelState::Unloaded => ("unloaded", None),
             ModelState::Loading => ("loading", None),
             ModelState::Ready(ready) => ("ready", Some(ready.engine.context_tokens())),
             ModelState::Failed(_) => ("failed", None),
         };
-        Card {
+        ModelCard {
             id: &entry.id,
             object: "model",
             created: entry.created_s,

@@ -21,32 +21,42 @@ pub(super) struct Head {
     pub system_fingerprint: String,
 }
 
-/// `choices[i]`
+/// One choice of a completion; in a chunk, the part of it that is new.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, ts(rename = "CompletionChoice"))]
 pub(super) struct Choice<'a> {
     index: usize,
     text: &'a str,
-    /// `None` is null: they were not asked for.
+    /// Null if they were not asked for.
     logprobs: Option<Logprobs<'a>>,
-    /// Ours; only if asked for.
+    /// The generated ids; only with `return_tokens_as_token_ids`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
     token_ids: Option<&'a [u32]>,
+    /// In a chunk null until the choice's last one.
     #[serde(serialize_with = "finish_reason")]
+    #[cfg_attr(test, ts(type = "\"stop\" | \"length\" | null"))]
     finish_reason: Option<FinishReason>,
-    /// Ours; only where the choice ends.
+    /// Only where the choice ends: the stop string or stop id that ended it, null for any other end.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
     stop_reason: Option<Option<&'a StopReason>>,
-    /// Ours; only if a call was found.
+    /// A complete call of one of the request's tools; in a stream in the choice's last chunk.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional, type = "ToolCall[]"))]
     tool_calls: Option<[Call<'a>; 1]>,
 }
 
-/// `logprobs`: four arrays of equal length.
+/// Log-probabilities: four arrays of equal length, one entry per token.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 struct Logprobs<'a> {
     tokens: Vec<&'a str>,
     token_logprobs: Vec<Option<f32>>,
+    #[cfg_attr(test, ts(type = "(Record<string, number> | null)[]"))]
     top_logprobs: Vec<Option<Top<'a>>>,
+    /// Code points before each token.
     text_offset: Vec<usize>,
 }
 
@@ -60,17 +70,25 @@ impl Serialize for Top<'_> {
     }
 }
 
+/// A call that the model has written.
 #[derive(Debug, Serialize)]
-struct Call<'a> {
+#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, ts(rename = "ToolCall"))]
+pub(super) struct Call<'a> {
     id: String,
     #[serde(rename = "type")]
+    #[cfg_attr(test, ts(type = "\"function\""))]
     kind: &'a str,
     function: Function<'a>,
 }
 
+/// The function of a [`ToolCall`].
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, ts(rename = "FunctionCall"))]
 struct Function<'a> {
     name: &'a str,
+    /// JSON text.
     arguments: &'a str,
 }
 
@@ -124,19 +142,24 @@ impl<'a> Call<'a> {
     }
 }
 
-/// `usage`
+/// Token counts of a request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub(super) struct Usage {
     pub prompt_tokens: usize,
     pub completion_tokens: usize,
     pub total_tokens: usize,
-    /// Only where there is something to tell.
+    /// Only if some prompt tokens were cached.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
     pub prompt_tokens_details: Option<PromptTokensDetails>,
 }
 
+/// Which prompt tokens cost nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub(super) struct PromptTokensDetails {
+    /// Taken from the prefix cache.
     pub cached_tokens: usize,
 }
 
@@ -160,22 +183,33 @@ impl Usage {
 /// The member `usage` of a body: `None` leaves it out, `Some(None)` is null.
 pub(super) type UsageMember = Option<Option<Usage>>;
 
+/// A completion, or a chunk of a streamed one.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub(super) struct Completion<'a> {
+    /// Only with the switch `schemaUrl`.
+    #[serde(rename = "$schema", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    schema: Option<&'a str>,
+    id: &'a str,
+    #[cfg_attr(test, ts(type = "\"text_completion\""))]
+    object: &'a str,
+    /// Unix seconds.
+    created: u64,
+    /// The model's id.
+    model: &'a str,
+    /// Changes with anything that the output depends on.
+    system_fingerprint: &'a str,
+    choices: &'a [Choice<'a>],
+    /// In a stream only with `include_usage`, and null in chunks that hold no counts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    usage: UsageMember,
+}
+
 /// A non-streaming answer or one chunk of a stream.
 pub(super) fn completion(head: &Head, choices: &[Choice<'_>], usage: UsageMember) -> Vec<u8> {
-    #[derive(Serialize)]
-    struct Object<'a> {
-        #[serde(rename = "$schema", skip_serializing_if = "Option::is_none")]
-        schema: Option<&'a str>,
-        id: &'a str,
-        object: &'a str,
-        created: u64,
-        model: &'a str,
-        system_fingerprint: &'a str,
-        choices: &'a [Choice<'a>],
-        #[serde(skip_serializing_if = "Option::is_none")]
-        usage: UsageMember,
-    }
-    to_json(&Object {
+    to_json(&Completion {
         schema: head.schema_url.as_deref(),
         id: &head.id,
         object: "text_completion",

@@ -8,6 +8,7 @@ use crate::{Error, Result};
 
 /// How the endpoint behaves where vendors differ. The JSON form has camelCase names.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Switches {
     /// Whether a matched stop string is returned when the request does not say.
@@ -26,6 +27,7 @@ pub struct Switches {
     pub mirostat_target_unit: MirostatTargetUnit,
     /// Which distribution log-probabilities describe when the request does not say.
     #[serde(with = "LogprobsModeName")]
+    #[cfg_attr(test, ts(type = "\"raw\" | \"processed\""))]
     pub logprobs_mode: LogprobsMode,
     /// What `text_offset` counts from when the prompt is not echoed.
     pub text_offset_base: TextOffsetBase,
@@ -69,6 +71,7 @@ pub struct Switches {
 
 /// `contextLengthExceededBehavior`
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "lowercase")]
 pub enum ContextLengthExceededBehavior {
     /// Generate what fits.
@@ -79,6 +82,7 @@ pub enum ContextLengthExceededBehavior {
 
 /// `defaultMaxTokens`
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(untagged)]
 pub enum DefaultMaxTokens {
     /// So many.
@@ -89,6 +93,7 @@ pub enum DefaultMaxTokens {
 
 /// The word `"context"`: until the context is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "lowercase")]
 pub enum ContextWord {
     /// Until the context is full.
@@ -97,6 +102,7 @@ pub enum ContextWord {
 
 /// `suffixMode`
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "lowercase")]
 pub enum SuffixMode {
     /// It follows the text of every choice.
@@ -117,6 +123,7 @@ enum LogprobsModeName {
 
 /// `textOffsetBase`
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "lowercase")]
 pub enum TextOffsetBase {
     /// The start of the choice's text.
@@ -127,6 +134,7 @@ pub enum TextOffsetBase {
 
 /// `unknownFields`
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "lowercase")]
 pub enum UnknownFields {
     /// Warn once per name, go on.
@@ -137,6 +145,7 @@ pub enum UnknownFields {
 
 /// `mirostatTargetUnit`
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "lowercase")]
 pub enum MirostatTargetUnit {
     /// The target is a perplexity, at least 1.
@@ -147,6 +156,7 @@ pub enum MirostatTargetUnit {
 
 /// `whenModelNotReady`
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "lowercase")]
 pub enum WhenModelNotReady {
     /// 503 at once.
@@ -157,6 +167,7 @@ pub enum WhenModelNotReady {
 
 /// `cors`
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Cors {
     /// `Access-Control-Allow-Origin`.
@@ -246,6 +257,43 @@ const PROFILES: &[Profile] = &[
         ..DEFAULT
     },
 ];
+
+/// The TypeScript type of what [`Switches::from_json`] reads.
+#[cfg(test)]
+pub(super) struct EngineSwitches;
+
+#[cfg(test)]
+impl ts_rs::TS for EngineSwitches {
+    type WithoutGenerics = EngineSwitches;
+    type OptionInnerType = EngineSwitches;
+
+    fn docs() -> Option<String> {
+        let docs = "/** Switches of an engine. A `profile` sets several; single switches override it. */\n";
+        Some(docs.to_owned())
+    }
+
+    fn name(_: &ts_rs::Config) -> String {
+        "EngineSwitches".to_owned()
+    }
+
+    fn inline(_: &ts_rs::Config) -> String {
+        let names = PROFILES.iter().flat_map(|profile| profile.names);
+        let names: Vec<String> = names.map(|name| format!("\"{name}\"")).collect();
+        format!("Partial<Switches> & {{ profile?: {} }}", names.join(" | "))
+    }
+
+    fn decl(config: &ts_rs::Config) -> String {
+        format!("type EngineSwitches = {};", Self::inline(config))
+    }
+
+    fn visit_dependencies(visitor: &mut impl ts_rs::TypeVisitor) {
+        visitor.visit::<Switches>();
+    }
+
+    fn output_path() -> Option<std::path::PathBuf> {
+        Some("types.ts".into())
+    }
+}
 
 impl Profile {
     fn switches(&self) -> Switches {

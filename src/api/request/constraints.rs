@@ -3,13 +3,70 @@
 
 use serde_json::{Map, Value};
 
-use super::fields::{Fields, describe, invalid_type, invalid_value, shorten};
+use super::fields::{Fields, describe, fields, invalid_type, invalid_value, shorten, wire_types};
 use super::tools::{self, ToolCalls};
 use crate::api::error::fault;
 use crate::grammar::GrammarSource;
 use crate::{Error, RequestFault, Result};
 
-pub(super) const FIELDS: &[&str] = &["response_format", "grammar"];
+fields! {
+    ConstraintFields {
+        /// Whether the completion must be JSON.
+        response_format: Option<ResponseFormat>,
+        /// What the whole completion must match.
+        grammar: Option<Grammar>,
+    }
+}
+
+wire_types! {
+    /// A JSON schema.
+    pub(in crate::api) struct JsonSchema(#[ts(type = "Record<string, unknown> | boolean")] ());
+
+    /// Whether the completion must be JSON.
+    #[ts(tag = "type", rename_all = "snake_case")]
+    pub(in crate::api) enum ResponseFormat {
+        Text,
+        JsonObject {
+            #[ts(optional = nullable)]
+            schema: Option<JsonSchema>,
+        },
+        JsonSchema { json_schema: FormatSchema },
+    }
+
+    /// A schema, or OpenAI's form with the schema inside.
+    #[ts(untagged)]
+    pub(in crate::api) enum FormatSchema {
+        Plain(JsonSchema),
+        Nested(NamedSchema),
+    }
+
+    /// A schema with its name.
+    #[ts(optional_fields = nullable)]
+    pub(in crate::api) struct NamedSchema {
+        schema: JsonSchema,
+        name: Option<String>,
+        description: Option<String>,
+        strict: Option<bool>,
+    }
+
+    /// What the whole completion must match.
+    #[ts(tag = "type", content = "value", rename_all = "snake_case")]
+    pub(in crate::api) enum Grammar {
+        Regex(String),
+        Lark(String),
+        JsonSchema(JsonSchema),
+        #[ts(rename = "llguidance")]
+        LlGuidance(LlGuidanceGrammar),
+    }
+
+    /// A grammar in llguidance's own JSON form.
+    #[ts(optional_fields)]
+    pub(in crate::api) struct LlGuidanceGrammar {
+        #[ts(type = "Record<string, unknown>[]")]
+        grammars: (),
+        max_tokens: Option<usize>,
+    }
+}
 
 const FORMAT: &str = "response_format";
 const GRAMMAR: &str = "grammar";

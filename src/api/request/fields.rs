@@ -8,6 +8,35 @@ use serde_json::{Map, Value};
 use crate::api::error::fault;
 use crate::{RequestFault, Result};
 
+/// Declares the fields of one group once: their names become the constant `FIELDS`, and their names,
+/// types and documentation the TypeScript type of the group. Nothing is deserialized into the struct:
+/// the group's `read` reads each field with the checks and the error codes of its own.
+macro_rules! fields {
+    ($(#[$meta:meta])* $group:ident { $($(#[$field_meta:meta])* $field:ident: $type:ty,)* }) => {
+        pub(super) const FIELDS: &[&str] = &[$(stringify!($field)),*];
+
+        $crate::api::request::fields::wire_types! {
+            $(#[$meta])*
+            #[ts(optional_fields = nullable)]
+            pub(in crate::api) struct $group { $($(#[$field_meta])* $field: $type,)* }
+        }
+    };
+}
+pub(super) use fields;
+
+/// Types that exist only for their TypeScript form.
+macro_rules! wire_types {
+    ($($item:item)*) => {
+        $(
+            #[cfg(test)]
+            #[derive(ts_rs::TS)]
+            #[allow(dead_code)]
+            $item
+        )*
+    };
+}
+pub(super) use wire_types;
+
 /// The members of a request's body.
 pub(super) struct Fields {
     members: Map<String, Value>,

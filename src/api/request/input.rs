@@ -1,13 +1,30 @@
 //! What goes in beside the prompts (API.md section 4.2): model, suffix, user. Loads and tokenises
 //! nothing.
 
-use super::fields::Fields;
+use super::fields::{Fields, fields};
 use super::prompt::Prompt;
 use crate::api::error::fault;
 use crate::api::switches::{SuffixMode, Switches};
 use crate::{Error, RequestFault, Result};
 
-pub(super) const FIELDS: &[&str] = &["model", "prompt", "suffix", "suffix_mode", "images", "user"];
+fields! {
+    InputFields {
+        /// A model's id, or `default` for the one that is ready.
+        model: String,
+        /// One prompt or several, each as text or as token ids.
+        #[ts(type = "string | string[] | ArrayLike<number> | ArrayLike<number>[]")]
+        prompt: (),
+        /// What follows the completion.
+        suffix: Option<String>,
+        /// What `suffix` means.
+        suffix_mode: Option<SuffixMode>,
+        /// `data:` URLs, or one list of them per prompt.
+        #[ts(optional, type = "string[] | string[][] | null")]
+        images: Option<()>,
+        /// Not used.
+        user: Option<String>,
+    }
+}
 
 /// What `suffix` and `suffix_mode` come to.
 #[derive(Debug, Clone, PartialEq, Eq)]

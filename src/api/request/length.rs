@@ -3,21 +3,32 @@
 
 use serde_json::Value;
 
-use super::fields::{Fields, invalid_type, invalid_value, out_of_range};
+use super::fields::{Fields, fields, invalid_type, invalid_value, out_of_range};
 use crate::api::error::fault;
 use crate::api::switches::{ContextLengthExceededBehavior, Switches};
 use crate::{RequestFault, Result};
 
-pub(super) const FIELDS: &[&str] = &[
-    "max_tokens",
-    "max_completion_tokens",
-    "stop",
-    "include_stop_str_in_output",
-    "skip_special_tokens",
-    "ignore_eos",
-    "context_length_exceeded_behavior",
-    "truncate_sequence",
-];
+fields! {
+    LengthFields {
+        /// Most tokens of a completion.
+        max_tokens: Option<usize>,
+        /// The same as `max_tokens`.
+        max_completion_tokens: Option<usize>,
+        /// Texts that end the completion.
+        #[ts(optional, type = "string | string[] | null")]
+        stop: Option<()>,
+        /// Whether the completion includes the stop string that ended it.
+        include_stop_str_in_output: Option<bool>,
+        /// Whether special tokens are left out of the text.
+        skip_special_tokens: Option<bool>,
+        /// Continue after an end-of-text token.
+        ignore_eos: Option<bool>,
+        /// What happens when the prompt and `max_tokens` exceed the context.
+        context_length_exceeded_behavior: Option<ContextLengthExceededBehavior>,
+        /// Drop the start of a prompt that is too long.
+        truncate_sequence: Option<bool>,
+    }
+}
 
 /// The fields of this group.
 #[derive(Debug, Clone)]

@@ -86,6 +86,24 @@ impl CompletionRequest {
     }
 }
 
+fields::wire_types! {
+    /// A request; `docs/api.md` says what each field means. Unknown fields are passed on.
+    pub(super) struct CompletionFields {
+        #[ts(flatten)]
+        input: input::InputFields,
+        #[ts(flatten)]
+        length: length::LengthFields,
+        #[ts(flatten)]
+        output: output::OutputFields,
+        #[ts(flatten)]
+        sampling: sampling::SamplingFields,
+        #[ts(flatten)]
+        constraints: constraints::ConstraintFields,
+        #[ts(flatten)]
+        tools: tools::ToolFields,
+    }
+}
+
 /// Warns of or refuses a field nobody knows, as the switch says.
 fn report_unknown(
     name: &str,

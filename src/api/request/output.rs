@@ -1,23 +1,47 @@
 //! What comes back and how (API.md sections 4.3, 4.4 and 8): streaming, usage, echo, number of
 //! choices, logprobs. Knows nothing of framing.
 
-use super::fields::{Fields, invalid_type, out_of_range};
+use super::fields::{Fields, fields, invalid_type, out_of_range, wire_types};
 use super::report_unknown;
 use crate::api::error::fault;
 use crate::api::switches::Switches;
 use crate::engine::generation::LogprobsMode;
 use crate::{RequestFault, Result};
 
-pub(super) const FIELDS: &[&str] = &[
-    "stream",
-    "stream_options",
-    "echo",
-    "n",
-    "best_of",
-    "logprobs",
-    "logprobs_mode",
-    "return_tokens_as_token_ids",
-];
+fields! {
+    OutputFields {
+        /// Send the completion in chunks as server-sent events.
+        stream: Option<bool>,
+        /// Only with `stream`.
+        stream_options: Option<StreamOptions>,
+        /// Put the prompt before the completion.
+        echo: Option<bool>,
+        /// Choices returned per prompt.
+        n: Option<u32>,
+        /// Candidates generated per prompt; the `n` best are returned.
+        best_of: Option<u32>,
+        /// How many of the most likely tokens are listed per position.
+        logprobs: Option<u32>,
+        /// Which distribution `logprobs` describes.
+        #[ts(optional, type = "\"raw\" | \"processed\" | null")]
+        logprobs_mode: Option<LogprobsMode>,
+        /// Name tokens by their ids in `logprobs`, and return `token_ids`.
+        return_tokens_as_token_ids: Option<bool>,
+    }
+}
+
+wire_types! {
+    /// What a stream reports besides the completion.
+    #[ts(optional_fields = nullable)]
+    pub(in crate::api) struct StreamOptions {
+        /// End the stream with a chunk that holds the token counts.
+        include_usage: Option<bool>,
+        /// Put running token counts into every chunk.
+        continuous_usage_stats: Option<bool>,
+        /// Not used.
+        include_obfuscation: Option<bool>,
+    }
+}
 
 /// The fields of this group.
 #[derive(Debug, Clone)]
@@ -70,7 +94,7 @@ pub(super) fn read(
 }
 
 #[derive(Default)]
-struct StreamOptions {
+struct Usage {
     include_usage: bool,
     continuous_usage: bool,
 }
@@ -80,8 +104,8 @@ fn stream_options(
     switches: &Switches,
     stream: bool,
     unknown_field: &mut impl FnMut(&str),
-) -> Result<StreamOptions> {
-    let mut options = StreamOptions::default();
+) -> Result<Usage> {
+    let mut options = Usage::default();
     let Some(members) = fields.object("stream_options")? else {
         return Ok(options);
     };

@@ -4,30 +4,49 @@
 use serde_json::Value;
 
 use super::breakers;
-use super::fields::{Fields, describe, invalid_type, invalid_value, out_of_range};
+use super::fields::{Fields, describe, fields, invalid_type, invalid_value, out_of_range};
 use crate::api::switches::{MirostatTargetUnit, Switches};
 use crate::engine::generation::SamplingDefaults;
 use crate::engine::generation::{DryParams, MirostatParams, SamplingParams};
 use crate::text::Tokenizer;
 use crate::{Error, Result};
 
-pub(super) const FIELDS: &[&str] = &[
-    "temperature",
-    "top_p",
-    "top_k",
-    "min_p",
-    "seed",
-    "frequency_penalty",
-    "presence_penalty",
-    "repetition_penalty",
-    "logit_bias",
-    "mirostat_target",
-    "mirostat_lr",
-    "dry_multiplier",
-    "dry_base",
-    "dry_allowed_length",
-    "dry_sequence_breakers",
-];
+fields! {
+    SamplingFields {
+        /// 0 (greedy) to 2.
+        temperature: Option<f64>,
+        /// Keep the most likely tokens whose probabilities add up to this.
+        top_p: Option<f64>,
+        /// Keep so many of the most likely tokens; -1 and 0 are off.
+        top_k: Option<i64>,
+        /// Keep tokens at least this fraction as likely as the most likely one.
+        min_p: Option<f64>,
+        /// A 64-bit integer: a `bigint` keeps what a `number` cannot hold.
+        #[ts(optional, type = "number | bigint | null")]
+        seed: Option<i64>,
+        /// Subtracted from a token's logit per earlier occurrence in the completion.
+        frequency_penalty: Option<f64>,
+        /// Subtracted once from the logit of every token of the completion.
+        presence_penalty: Option<f64>,
+        /// Makes tokens of prompt and completion less likely if above 1.
+        repetition_penalty: Option<f64>,
+        /// Token ids, and what is added to their logits.
+        #[ts(optional, type = "Record<string, number> | null")]
+        logit_bias: Option<()>,
+        /// Mirostat 2.0: the surprise to aim at; replaces `top_k`, `top_p` and `min_p`.
+        mirostat_target: Option<f64>,
+        /// Mirostat's learning rate.
+        mirostat_lr: Option<f64>,
+        /// DRY: above 0 penalizes tokens that continue a repetition.
+        dry_multiplier: Option<f64>,
+        /// DRY: growth of the penalty per repeated token.
+        dry_base: Option<f64>,
+        /// DRY: repetitions shorter than this are not penalized.
+        dry_allowed_length: Option<usize>,
+        /// DRY: texts that no repetition extends across.
+        dry_sequence_breakers: Option<Vec<String>>,
+    }
+}
 
 const MAX_LOGIT_BIASES: usize = 1024;
 

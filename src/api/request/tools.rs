@@ -4,12 +4,73 @@
 use serde_json::{Map, Value};
 
 use super::constraints::{member, unknown_type};
-use super::fields::{Fields, describe, invalid_type, invalid_value, shorten};
+use super::fields::{Fields, describe, fields, invalid_type, invalid_value, shorten, wire_types};
 use crate::api::error::fault;
 use crate::grammar::Tool;
 use crate::{Error, RequestFault, Result};
 
-pub(super) const FIELDS: &[&str] = &["tools", "tool_choice"];
+fields! {
+    ToolFields {
+        /// Functions that the model may call.
+        tools: Option<Vec<FunctionTool>>,
+        /// Whether the model may or must call a tool, and which.
+        tool_choice: Option<ToolChoice>,
+    }
+}
+
+wire_types! {
+    /// A function that the model may call.
+    #[ts(tag = "type", rename = "FunctionTool", rename_all = "snake_case")]
+    pub(in crate::api) enum FunctionTool {
+        Function { function: FunctionDeclaration },
+    }
+
+    /// The function of a [`FunctionTool`].
+    #[ts(optional_fields = nullable)]
+    pub(in crate::api) struct FunctionDeclaration {
+        name: String,
+        description: Option<String>,
+        /// A JSON schema of an object.
+        #[ts(optional, type = "Record<string, unknown> | null")]
+        parameters: Option<()>,
+        /// Whether the arguments must satisfy `parameters`.
+        strict: Option<bool>,
+    }
+
+    /// A tool of `tools`, by name.
+    #[ts(untagged)]
+    pub(in crate::api) enum ToolName {
+        Flat {
+            #[ts(type = "\"function\"")]
+            r#type: (),
+            name: String,
+        },
+        Nested {
+            #[ts(type = "\"function\"")]
+            r#type: (),
+            #[ts(type = "{ name: string }")]
+            function: (),
+        },
+    }
+
+    /// Whether the model may or must call a tool, and which.
+    #[ts(rename_all = "snake_case")]
+    pub(in crate::api) enum ToolChoice {
+        None,
+        Auto,
+        Required,
+        #[ts(untagged)]
+        Named(ToolName),
+        #[ts(untagged)]
+        Allowed {
+            #[ts(type = "\"allowed_tools\"")]
+            r#type: (),
+            #[ts(type = "\"auto\" | \"required\"")]
+            mode: (),
+            tools: Vec<ToolName>,
+        },
+    }
+}
 
 const TOOLS: &str = "tools";
 const CHOICE: &str = "tool_choice";
