@@ -1,6 +1,6 @@
 //! A model's description and its bytes, whatever files it is made of. Knows no file's form.
 
-use super::{LoadOptions, config::TOKEN_COUNT, hugging_face};
+use super::{LoadOptions, config::llama_like::TOKEN_COUNT, hugging_face};
 use crate::{
     Result,
     weights::{ByteSource, ConvertedSource, Gguf, JoinedSource, ModelFiles, gguf::split},

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::{
-    LoadOptions, ModelConfig,
-    config::{FeedForwardKind, Positions, Rope, Rotation, Scaling},
+    LoadOptions, ModelConfig, architectures,
+    config::{FeedForwardKind, LayerRope, Positions, Rope, Scaling},
     kv_reservation::KvReservation,
     load::{DeviceBytes, plan},
     steps::scratch_bytes,
@@ -155,7 +155,7 @@ pub fn refusal(gguf: &Gguf, options: LoadOptions, max_binding_bytes: u64) -> Opt
 /// `options` with keys and values for so many sequences of the longest context; unchanged for models
 /// that this build does not know.
 pub fn for_sequences(gguf: &Gguf, options: LoadOptions, sequences: usize) -> LoadOptions {
-    let reserved = ModelConfig::from_gguf(gguf)
+    let reserved = architectures::read_config(gguf)
         .and_then(|config| KvReservation::new(options, &config, u64::MAX));
     let context_tokens = match reserved {
         Ok(reservation) => reservation.context_tokens,
@@ -173,7 +173,7 @@ pub fn for_sequences(gguf: &Gguf, options: LoadOptions, sequences: usize) -> Loa
 pub fn inspect(gguf: &Gguf, options: LoadOptions) -> ModelReport {
     // A text of another type is told by `refusal`.
     let text = |key: &str| gguf.metadata.str(key).ok().flatten().map(str::to_owned);
-    let config = ModelConfig::from_gguf(gguf).ok();
+    let config = architectures::read_config(gguf).ok();
     ModelReport {
         name: text("general.name"),
         architecture: text("general.architecture"),
@@ -254,13 +254,12 @@ fn rope_report(gguf: &Gguf, config: &ModelConfig, rope: &Rope) -> RopeReport {
             original_tokens, ..
         } => ("longrope", None, Some(original_tokens)),
     };
-    let is_unrotated = |rotation: Rotation| rotation == Rotation::None;
     let layers = config.layers.iter();
     RopeReport {
         base: rope.base,
         local_base: rope.local_base,
         dims: rope.dims,
-        unrotated_layers: layers.filter(|it| is_unrotated(it.rotation)).count(),
+        unrotated_layers: layers.filter(|it| it.rope == LayerRope::None).count(),
         scaling,
         factor,
         original_tokens,

@@ -323,7 +323,7 @@ fn what_a_kernel_cannot_see_is_refused() {
     assert!(matches!(refused, Error::OutOfMemory(_)), "{refused}");
 }
 
-/// Queries, keys and values in one tensor cannot be normalized apart: told before anything is fetched.
+/// Queries, keys and values in one tensor cannot be normalized separately: told before anything is fetched.
 #[test]
 fn a_joined_tensor_whose_parts_are_normalized_is_refused() {
     let olmo2 = header(&file("olmo2"));
@@ -342,6 +342,6 @@ fn a_joined_tensor_whose_parts_are_normalized_is_refused() {
         data.write(&zeros).unwrap();
     }
     let file = data.finish().unwrap();
-    let said = "tensor blk.0.attn_qkv.weight, whose queries and keys are normalized apart";
+    let said = "tensor blk.0.attn_qkv.weight, whose queries and keys are normalized separately";
     is_refused(&file, LoadOptions::default(), said);
 }

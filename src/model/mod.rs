@@ -1,17 +1,28 @@
-//! The transformer as burn modules. Knows layers and weights' names, not requests or text.
+//! The decoder: configurations and architectures, layers, loading, and the steps that a device runs. Requests
+//! and text are above it.
+//!
+//! A file uses the rows above its own, never those below:
+//!
+//! | files | contents |
+//! |---|---|
+//! | `config` | hyperparameters; typed access to GGUF metadata and `config.json` |
+//! | `architectures` | one file per architecture: what differs from a Llama |
+//! | `hugging_face` | a Hugging Face folder as the GGUF file that a converter would make of it |
+//! | `layers` | burn modules over `ops` |
+//! | `compute`, `load`, `checkpoint` | from a file to a decoder on a device |
+//! | `lora` | adapters beside the decoder's matrices |
+//! | `steps`, `slots`, `pace` | steps of the device and their captured graphs |
+//! | `transformer` | the model that the engine runs: sequences in pages, cut into steps |
+//! | `start`, `inspect` | from options to a ready model, or to a report |
 
 mod architectures;
-mod attention;
 mod checkpoint;
 mod compute;
 pub mod config;
-pub mod decoder;
-mod experts;
-mod feed_forward;
 mod hugging_face;
 mod inspect;
 mod kv_reservation;
-mod linear;
+mod layers;
 mod load;
 mod lora;
 mod pace;
@@ -24,13 +35,13 @@ mod transformer;
 #[cfg(test)]
 mod inspect_tests;
 
+pub use architectures::names as architecture_names;
 pub use checkpoint::{Checkpoint, CheckpointSource};
 pub use compute::Compute;
 pub use config::ModelConfig;
-pub use experts::ExpertFeedForward;
 pub use hugging_face::Quantize;
 pub use inspect::{ModelReport, for_sequences, inspect, refusal};
-pub use linear::Norm;
+pub use layers::{experts::ExpertFeedForward, linear::Norm};
 pub use load::{LoadOptions, formats, load};
 pub use lora::Adapter;
 pub use sampling_defaults::sampling_defaults;

@@ -1,5 +1,5 @@
-//! The tiny random models beside this file, one architecture or one of its variants each, against
-//! what transformers computes from the same weights (`scripts/references/make.py`).
+//! The tiny random models of `models`, each of an architecture or a variant of one, against the logits that
+//! `transformers` computes from the same weights (`scripts/references/make.py`).
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use crate::{
     references::{assert_greedy, assert_parity},
 };
 
-/// All models: names and files.
+/// Names and files of all models.
 pub fn models() -> Vec<(String, PathBuf)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/parity/models");
     let files = std::fs::read_dir(folder).expect("the models");
@@ -23,7 +23,7 @@ pub fn models() -> Vec<(String, PathBuf)> {
     models
 }
 
-/// `models/README.md`: activations of these grow large, types of few bits round their sums.
+/// Larger for models whose activations grow large, and for types of few bits, whose sums are rounded.
 pub fn tolerance(name: &str) -> f32 {
     let wide = ["gemma", "gpt2", "Q4_0", "Q5_0"];
     if wide.iter().any(|part| name.contains(part)) {

@@ -1,38 +1,51 @@
-//! Gemma 3 (Gemma Team 2025, <https://arxiv.org/abs/2503.19786>): of six layers five have a window and
-//! quick rotations, one sees all; norms of each query and key head, and on both sides of each half of
-//! a layer.
+//! Gemma 3 (Gemma Team 2025, <https://arxiv.org/abs/2503.19786>): of six layers, five have a sliding window
+//! and a rotary base of their own and one attends to everything; norms of each query and key head, and on
+//! both sides of attention and feed-forward.
 
-use super::{Keys, ModelConfig, gemma};
+use super::{architecture::Architecture, gemma, gemma2, shared::QK_NORM_TENSORS};
 use crate::{
     Result,
-    model::config::{NormPlaces, QkNorm, Rotation},
+    model::config::{ConfigJson, Keys, LayerRope, ModelConfig, NormPlaces, QkNorm},
 };
 
-/// Layers of the model with 27 billion parameters, whose queries are scaled by another length.
-const LAYERS_27B: usize = 62;
-/// Every so many layers one sees everything.
-const PATTERN: usize = 6;
+pub const ARCHITECTURE: Architecture = Architecture {
+    name: "gemma3",
+    model_types: &["gemma3_text"],
+    configure,
+    read_json,
+    json_numbers: &[
+        ("attention_multiplier", "attention.scale"),
+        ("final_logit_softcapping", "final_logit_softcapping"),
+    ],
+    tensors: &[QK_NORM_TENSORS, gemma2::NORMS],
+    ..gemma::ARCHITECTURE
+};
 
-pub(super) fn configure(keys: &Keys, config: &mut ModelConfig) -> Result<()> {
+/// The last of every so many layers has no window.
+const PERIOD_LAYERS: usize = 6;
+
+fn configure(keys: &Keys, config: &mut ModelConfig) -> Result<()> {
     gemma::configure(keys, config)?;
-    config.norm_places = NormPlaces {
-        before: true,
-        after: true,
-    };
+    config.norm_places = NormPlaces::BOTH;
     config.qk_norm = QkNorm::Heads;
     config.logit_soft_cap = keys.positive("final_logit_softcapping")?;
-    let is_local = |layer: usize| layer % PATTERN != PATTERN - 1;
+    let is_local = |layer: usize| layer % PERIOD_LAYERS != PERIOD_LAYERS - 1;
     config.set_windows(keys.size_or_zero("attention.sliding_window")?, is_local);
     for (i, layer) in config.layers.iter_mut().enumerate() {
         if is_local(i) {
-            layer.rotation = Rotation::Local;
+            layer.rope = LayerRope::Local;
         }
     }
     if let Some(rope) = config.rope_mut() {
         rope.local_base.get_or_insert(10_000.0);
     }
-    if config.layers.len() == LAYERS_27B {
-        config.attention_scale = Some(((config.dim / config.heads) as f32).sqrt().recip());
-    }
+    gemma::scale_27b(config, 62);
     Ok(())
+}
+
+fn read_json(json: &mut ConfigJson) -> Result<()> {
+    let key = "sliding_window_pattern";
+    let period = json.size(key)?;
+    json.require(key, period.is_none_or(|it| it as usize == PERIOD_LAYERS))?;
+    gemma::read_attention_scale(json)
 }

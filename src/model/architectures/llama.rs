@@ -1,22 +1,44 @@
-//! Llama (Touvron et al. 2023, <https://arxiv.org/abs/2302.13971>) and what is converted as one:
-//! Mistral, Mixtral, SmolLM2.
+//! Llama (Touvron et al. 2023, <https://arxiv.org/abs/2302.13971>), and what is converted to GGUF as a
+//! Llama: Mistral, Mixtral, SmolLM2.
 
-use super::{Keys, ModelConfig, experts};
-use crate::Result;
+use super::{
+    architecture::{Architecture, Names},
+    shared::{EXPERT_SIZES, experts, window_in_all_layers},
+};
+use crate::{
+    Result,
+    model::config::{Keys, ModelConfig, RopePairs},
+};
 
-/// Set where a checkpoint's rows are in the order of their making: what is rotated together lies half a
-/// head apart.
-const NEOX: &str = "rope.neox";
+pub const ARCHITECTURE: Architecture = Architecture {
+    name: "llama",
+    model_types: &["llama", "mistral", "mixtral"],
+    configure,
+    gguf_pairs: RopePairs::Adjacent,
+    json_sizes: EXPERT_SIZES,
+    tensors: &[MIXTRAL],
+    ..Architecture::LLAMA_LIKE
+};
 
-pub(super) fn configure(keys: &Keys, config: &mut ModelConfig) -> Result<()> {
-    // Converters to GGUF reorder the rows of queries and keys, so that pairs are neighbours.
-    if let Some(rope) = config.rope_mut() {
-        rope.gguf_neox = false;
-        rope.neox = keys.bool_or(NEOX, false)?;
-    }
+const MIXTRAL: Names = &[
+    ("model.layers.*.block_sparse_moe.gate", "blk.*.ffn_gate_inp"),
+    (
+        "model.layers.*.block_sparse_moe.experts.*.w1",
+        "blk.*.ffn_gate_exps",
+    ),
+    (
+        "model.layers.*.block_sparse_moe.experts.*.w3",
+        "blk.*.ffn_up_exps",
+    ),
+    (
+        "model.layers.*.block_sparse_moe.experts.*.w2",
+        "blk.*.ffn_down_exps",
+    ),
+];
+
+pub fn configure(keys: &Keys, config: &mut ModelConfig) -> Result<()> {
     if keys.size_or_zero("expert_count")?.is_some() {
         config.feed_forward = experts(keys, true)?;
     }
-    config.set_windows(keys.size_or_zero("attention.sliding_window")?, |_| true);
-    Ok(())
+    window_in_all_layers(keys, config)
 }

@@ -1,5 +1,9 @@
-//! The architectures that this build runs: a file each, which says what differs from a Llama without
-//! rope scaling. Knows nothing of how layers compute.
+//! The architectures that this build runs. Each is a file, which declares what differs from a Llama, and
+//! a `mod` line and a list entry here; `docs/adding-an-architecture.md` describes the steps. How layers
+//! compute is in `layers`.
+
+mod architecture;
+mod shared;
 
 mod gemma;
 mod gemma2;
@@ -16,38 +20,45 @@ mod qwen3moe;
 mod smollm3;
 mod starcoder2;
 
-use super::config::{Experts, FeedForwardKind, Keys, ModelConfig};
-use crate::{Error, Result};
+pub use architecture::{Architecture, Names};
 
-/// Says what differs: changes the configuration of a Llama to that of another architecture.
-pub type Configure = fn(&Keys, &mut ModelConfig) -> Result<()>;
+use super::config::{Keys, ModelConfig, RopePairs, keys::missing, llama_like, rope::ROPE_HALVES};
+use crate::{
+    Error, Result,
+    weights::{Gguf, Metadata},
+};
 
-/// By `general.architecture`.
-const ARCHITECTURES: [(&str, Configure); 14] = [
-    ("llama", llama::configure),
-    ("qwen2", qwen2::configure),
-    ("qwen3", qwen3::configure),
-    ("qwen3moe", qwen3moe::configure),
-    ("gemma", gemma::configure),
-    ("gemma2", gemma2::configure),
-    ("gemma3", gemma3::configure),
-    ("phi3", phi3::configure),
-    ("olmo2", olmo2::configure),
-    ("olmoe", olmoe::configure),
-    ("smollm3", smollm3::configure),
-    ("gpt2", gpt2::configure),
-    ("starcoder2", starcoder2::configure),
-    ("granite", granite::configure),
+/// All of them.
+const ARCHITECTURES: &[&Architecture] = &[
+    &llama::ARCHITECTURE,
+    &qwen2::ARCHITECTURE,
+    &qwen3::ARCHITECTURE,
+    &qwen3moe::ARCHITECTURE,
+    &gemma::ARCHITECTURE,
+    &gemma2::ARCHITECTURE,
+    &gemma3::ARCHITECTURE,
+    &phi3::ARCHITECTURE,
+    &olmo2::ARCHITECTURE,
+    &olmoe::ARCHITECTURE,
+    &smollm3::ARCHITECTURE,
+    &gpt2::ARCHITECTURE,
+    &starcoder2::ARCHITECTURE,
+    &granite::ARCHITECTURE,
 ];
+
+/// `general.architecture` of all of them.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    ARCHITECTURES.iter().map(|architecture| architecture.name)
+}
 
 /// The architecture of this name.
 ///
 /// # Errors
-/// [`Error::UnsupportedModel`] that names it and those there are.
-pub fn find(name: &str) -> Result<Configure> {
-    let found = ARCHITECTURES.iter().find(|(known, _)| *known == name);
-    found.map(|(_, configure)| *configure).ok_or_else(|| {
-        let known: Vec<&str> = ARCHITECTURES.iter().map(|(name, _)| *name).collect();
+/// [`Error::UnsupportedModel`] that names it and the supported ones.
+pub fn find(name: &str) -> Result<&'static Architecture> {
+    let found = ARCHITECTURES.iter().find(|it| it.name == name);
+    found.copied().ok_or_else(|| {
+        let known: Vec<&str> = names().collect();
         Error::UnsupportedModel(format!(
             "architecture {name:?}; this build runs {}",
             known.join(", ")
@@ -55,23 +66,52 @@ pub fn find(name: &str) -> Result<Configure> {
     })
 }
 
-/// The experts that the keys describe; `normalized` as in [`Experts`].
-fn experts(keys: &Keys, normalized: bool) -> Result<FeedForwardKind> {
-    let experts = Experts {
-        count: keys.size("expert_count")?,
-        used: keys.size("expert_used_count")?,
-        normalized,
+/// The architecture of Hugging Face folders with this `model_type`.
+///
+/// # Errors
+/// [`Error::UnsupportedModel`] that names it and the supported ones.
+pub fn find_by_model_type(model_type: &str) -> Result<&'static Architecture> {
+    let mut architectures = ARCHITECTURES.iter().copied();
+    let found = architectures.find(|it| it.model_types.contains(&model_type));
+    found.ok_or_else(|| {
+        let types = ARCHITECTURES.iter().flat_map(|it| it.model_types);
+        let known: Vec<&str> = types.copied().collect();
+        Error::UnsupportedModel(format!(
+            "config.json: model_type {model_type:?}; of folders this build runs {}",
+            known.join(", ")
+        ))
+    })
+}
+
+/// Reads and checks the hyperparameters of a model.
+///
+/// # Errors
+/// [`Error::UnsupportedModel`] for other architectures and for values that this build does not support,
+/// [`Error::InvalidModelFile`] for missing, mistyped or contradictory values. The text names the key.
+pub fn read_config(gguf: &Gguf) -> Result<ModelConfig> {
+    let embeddings = gguf.tensor("token_embd.weight");
+    let vocab = embeddings.and_then(|tensor| tensor.shape.get(1).copied());
+    configure(&gguf.metadata, vocab)
+}
+
+/// As [`read_config`], of a model whose embedding table has `vocab` rows.
+pub fn configure(metadata: &Metadata, vocab: Option<u64>) -> Result<ModelConfig> {
+    let name = metadata.str("general.architecture")?;
+    let architecture = find(name.ok_or_else(|| missing("general.architecture"))?)?;
+    let keys = Keys::new(metadata, architecture.name);
+    let vocab = vocab.ok_or_else(|| missing("token_embd.weight"))?;
+    let mut config = llama_like::read(&keys, vocab as usize)?;
+    let pairs = match keys.bool(ROPE_HALVES)? {
+        None => architecture.gguf_pairs,
+        Some(true) => RopePairs::Halves,
+        Some(false) => RopePairs::Adjacent,
     };
-    if experts.used > experts.count {
-        return Err(Error::InvalidModelFile(format!(
-            "{} of {} experts are used",
-            experts.used, experts.count
-        )));
+    if let Some(rope) = config.rope_mut() {
+        rope.pairs = pairs;
     }
-    if keys.size_or_zero("expert_shared_count")?.is_some() {
-        return Err(keys.unsupported("shared experts"));
-    }
-    Ok(FeedForwardKind::Experts(experts))
+    (architecture.configure)(&keys, &mut config)?;
+    llama_like::check(&config)?;
+    Ok(config)
 }
 
 #[cfg(test)]

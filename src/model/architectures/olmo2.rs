@@ -1,17 +1,34 @@
-//! OLMo 2 (OLMo Team 2024, <https://arxiv.org/abs/2501.00656>): norms after attention and feed-forward,
-//! none before; norms of all query heads and all key heads at once.
+//! OLMo 2 (OLMo Team 2024, <https://arxiv.org/abs/2501.00656>): norms on the outputs of attention and
+//! feed-forward instead of their inputs; one norm over all query heads and one over all key heads.
 
-use super::{Keys, ModelConfig};
+use super::{architecture::Architecture, shared::QK_NORM_TENSORS};
 use crate::{
     Result,
-    model::config::{NormPlaces, QkNorm},
+    model::config::{Keys, ModelConfig, NormPlaces, QkNorm},
 };
 
-pub(super) fn configure(_keys: &Keys, config: &mut ModelConfig) -> Result<()> {
-    config.norm_places = NormPlaces {
-        before: false,
-        after: true,
-    };
+pub const ARCHITECTURE: Architecture = Architecture {
+    name: "olmo2",
+    model_types: &["olmo2"],
+    configure,
+    tensors: &[
+        QK_NORM_TENSORS,
+        &[
+            (
+                "model.layers.*.post_attention_layernorm",
+                "blk.*.post_attention_norm",
+            ),
+            (
+                "model.layers.*.post_feedforward_layernorm",
+                "blk.*.post_ffw_norm",
+            ),
+        ],
+    ],
+    ..Architecture::LLAMA_LIKE
+};
+
+fn configure(_keys: &Keys, config: &mut ModelConfig) -> Result<()> {
+    config.norm_places = NormPlaces::AFTER;
     config.qk_norm = QkNorm::Rows;
     Ok(())
 }

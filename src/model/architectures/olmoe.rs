@@ -1,12 +1,33 @@
-//! OLMoE (Muennighoff et al. 2024, <https://arxiv.org/abs/2409.02060>): experts by a softmax over all of
-//! them; norms of all query heads and all key heads at once.
+//! OLMoE (Muennighoff et al. 2024, <https://arxiv.org/abs/2409.02060>): a mixture of experts weighted by a
+//! softmax over all of them; one norm over all query heads and one over all key heads.
 
-use super::{Keys, ModelConfig, experts};
-use crate::{Result, model::config::QkNorm};
+use super::{
+    architecture::Architecture,
+    shared::{EXPERT_SIZES, EXPERT_TENSORS, QK_NORM_TENSORS, experts},
+};
+use crate::{
+    Result,
+    model::config::{ConfigJson, Keys, ModelConfig, QkNorm},
+};
 
-pub(super) fn configure(keys: &Keys, config: &mut ModelConfig) -> Result<()> {
+pub const ARCHITECTURE: Architecture = Architecture {
+    name: "olmoe",
+    model_types: &["olmoe"],
+    configure,
+    read_json,
+    json_sizes: EXPERT_SIZES,
+    tensors: &[QK_NORM_TENSORS, EXPERT_TENSORS],
+    ..Architecture::LLAMA_LIKE
+};
+
+fn configure(keys: &Keys, config: &mut ModelConfig) -> Result<()> {
     config.qk_norm = QkNorm::Rows;
     config.feed_forward = experts(keys, false)?;
     config.ffn_dim = keys.size_or("expert_feed_forward_length", config.ffn_dim)?;
     Ok(())
+}
+
+fn read_json(json: &mut ConfigJson) -> Result<()> {
+    let key = "norm_topk_prob";
+    json.require(key, json.bool(key)? != Some(true))
 }

@@ -1,12 +1,26 @@
-//! Phi-3 and Phi-4 mini (Abdin et al. 2024, <https://arxiv.org/abs/2404.14219>): queries, keys and values in
-//! one tensor, gate and up in another, as every architecture may have them; a window; LongRoPE, whose
-//! files do not say that they scale.
+//! Phi-3 and Phi-4 mini (Abdin et al. 2024, <https://arxiv.org/abs/2404.14219>): fused tensors for queries,
+//! keys and values and for gate and up (which the loader accepts in every architecture), a sliding window,
+//! and LongRoPE, whose GGUF files do not name a scaling type.
 
-use super::{Keys, ModelConfig};
-use crate::{Result, model::config::Scaling};
+use super::{architecture::Architecture, shared::window_in_all_layers};
+use crate::{
+    Result,
+    model::config::{Keys, ModelConfig, Scaling},
+};
 
-pub(super) fn configure(keys: &Keys, config: &mut ModelConfig) -> Result<()> {
-    config.set_windows(keys.size_or_zero("attention.sliding_window")?, |_| true);
+pub const ARCHITECTURE: Architecture = Architecture {
+    name: "phi3",
+    model_types: &["phi3"],
+    configure,
+    tensors: &[&[
+        ("model.layers.*.self_attn.qkv_proj", "blk.*.attn_qkv"),
+        ("model.layers.*.mlp.gate_up_proj", "blk.*.ffn_up"),
+    ]],
+    ..Architecture::LLAMA_LIKE
+};
+
+fn configure(keys: &Keys, config: &mut ModelConfig) -> Result<()> {
+    window_in_all_layers(keys, config)?;
     let context_tokens = config.context_tokens;
     let original = keys.size_if("rope.scaling.original_context_length")?;
     let magnitude = keys.positive_or("rope.scaling.attn_factor", 1.0)?;

@@ -1,7 +1,7 @@
 use super::*;
 use crate::{
-    model::config::{Activation, NormKind, Positions, QkNorm, Rotation, Scaling},
-    weights::{BytesSource, Gguf, GgufWriter, Metadata, MetadataValue, TensorType},
+    model::config::{Activation, FeedForwardKind, LayerRope, NormKind, Positions, QkNorm, Scaling},
+    weights::{BytesSource, GgufWriter, MetadataValue, TensorType},
 };
 
 /// A model of `layers` layers, 64 wide with four heads, in a file without weights but an embedding.
@@ -28,7 +28,7 @@ fn read(name: &str, layers: u32, keys: &[(&str, MetadataValue)]) -> Result<Model
     let mut data = writer.start(Vec::new()).unwrap();
     data.write(&[0; 64 * 3 * 4]).unwrap();
     let file = data.finish().unwrap();
-    ModelConfig::from_gguf(&pollster::block_on(Gguf::read(&BytesSource(&file[..])))?)
+    read_config(&pollster::block_on(Gguf::read(&BytesSource(&file[..])))?)
 }
 
 fn refusal(result: Result<ModelConfig>) -> String {
@@ -44,8 +44,24 @@ fn a_llama_is_what_the_others_differ_from() {
     );
     assert_eq!((config.vocab, config.layers.len()), (3, 2));
     let rope = config.rope().unwrap();
-    assert!(!rope.neox && rope.dims == 16 && rope.scaling == Scaling::None);
-    assert!(read("qwen2", 2, &[]).unwrap().rope().unwrap().neox);
+    assert_eq!((rope.dims, rope.scaling), (16, Scaling::None));
+    let pairs = |name: &str, keys: &[_]| read(name, 2, keys).unwrap().rope().unwrap().pairs;
+    assert_eq!(pairs("llama", &[]), RopePairs::Adjacent);
+    assert_eq!(pairs("qwen2", &[]), RopePairs::Halves);
+    // A checkpoint that no converter reordered.
+    let halves = [(ROPE_HALVES, true.into())];
+    assert_eq!(pairs("llama", &halves), RopePairs::Halves);
+}
+
+#[test]
+fn names_are_unique() {
+    let types = ARCHITECTURES.iter().flat_map(|it| it.model_types);
+    for mut names in [names().collect(), types.copied().collect::<Vec<_>>()] {
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
 }
 
 #[test]
@@ -68,7 +84,7 @@ fn unknown_architectures_and_keys_are_named() {
 }
 
 #[test]
-fn windows_and_rotations_follow_their_patterns() {
+fn windows_and_ropes_follow_their_patterns() {
     let window = [("attention.sliding_window", 32u32.into())];
     let local = |config: &ModelConfig| -> Vec<bool> {
         let layers = config.layers.iter();
@@ -83,7 +99,7 @@ fn windows_and_rotations_follow_their_patterns() {
     let gemma3 = read("gemma3", 7, &window).unwrap();
     assert_eq!(local(&gemma3), [true, true, true, true, true, false, true]);
     for layer in &gemma3.layers {
-        let is_local = layer.rotation == Rotation::Local;
+        let is_local = layer.rope == LayerRope::Local;
         assert_eq!(is_local, layer.window.is_some());
     }
     assert_eq!(gemma3.rope().unwrap().local_base, Some(10_000.0));
@@ -92,13 +108,13 @@ fn windows_and_rotations_follow_their_patterns() {
         (8.0, QkNorm::Heads)
     );
     let smollm3 = read("smollm3", 5, &[]).unwrap();
-    let rotates: Vec<bool> = smollm3
+    let has_rope: Vec<bool> = smollm3
         .layers
         .iter()
-        .map(|l| l.rotation != Rotation::None)
+        .map(|l| l.rope != LayerRope::None)
         .collect();
-    assert_eq!(rotates, [true, true, true, false, true]);
-    // Zero is how some converters say that there is none.
+    assert_eq!(has_rope, [true, true, true, false, true]);
+    // Some converters write zero for none.
     let none = read("llama", 1, &[("attention.sliding_window", 0u32.into())]).unwrap();
     assert_eq!(none.layers[0].window, None);
 }

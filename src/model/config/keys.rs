@@ -1,15 +1,16 @@
-//! Reads one architecture's keys out of metadata and checks their ranges. Knows no key.
+//! Typed access to the metadata keys of one architecture, with checks of their ranges. Which keys
+//! there are is up to the callers.
 
 use crate::{Error, Result, weights::Metadata};
 
-/// Keys of one architecture: `ARCHITECTURE.key`.
+/// The metadata keys `ARCHITECTURE.key` of one architecture.
 #[derive(Debug, Clone, Copy)]
 pub struct Keys<'a> {
     metadata: &'a Metadata,
     architecture: &'a str,
 }
 
-/// The error of a file without `what`.
+/// The error for a file that lacks `what`.
 pub fn missing(what: &str) -> Error {
     Error::InvalidModelFile(format!("{what} is missing"))
 }
@@ -23,7 +24,17 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// The whole name of a key.
+    /// All metadata of the file.
+    pub fn metadata(&self) -> &'a Metadata {
+        self.metadata
+    }
+
+    /// `general.architecture`.
+    pub fn architecture(&self) -> &'a str {
+        self.architecture
+    }
+
+    /// The full name of a key.
     pub fn name(&self, key: &str) -> String {
         format!("{}.{key}", self.architecture)
     }
@@ -38,7 +49,7 @@ impl<'a> Keys<'a> {
         Ok(self.size_if(key)?.unwrap_or(default))
     }
 
-    /// A size that may be absent.
+    /// An optional size.
     pub fn size_if(&self, key: &str) -> Result<Option<usize>> {
         let name = self.name(key);
         match self.metadata.usize(&name)? {
@@ -49,7 +60,7 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// A size that may be absent, and for which zero means the same.
+    /// An optional size, absent too if it is zero.
     pub fn size_or_zero(&self, key: &str) -> Result<Option<usize>> {
         match self.metadata.usize(&self.name(key))? {
             Some(0) => Ok(None),
@@ -57,7 +68,7 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// A positive number that may be absent.
+    /// An optional positive number.
     pub fn positive(&self, key: &str) -> Result<Option<f32>> {
         let name = self.name(key);
         match self.metadata.f32(&name)? {
@@ -73,17 +84,17 @@ impl<'a> Keys<'a> {
         Ok(self.positive(key)?.unwrap_or(default))
     }
 
-    /// A choice with a default.
-    pub fn bool_or(&self, key: &str, default: bool) -> Result<bool> {
-        Ok(self.metadata.bool(&self.name(key))?.unwrap_or(default))
+    /// An optional boolean.
+    pub fn bool(&self, key: &str) -> Result<Option<bool>> {
+        self.metadata.bool(&self.name(key))
     }
 
-    /// A string that may be absent.
+    /// An optional string.
     pub fn str(&self, key: &str) -> Result<Option<&'a str>> {
         self.metadata.str(&self.name(key))
     }
 
-    /// The error of a value that this build cannot run.
+    /// The error for a value that this build does not support.
     pub fn unsupported(&self, what: &str) -> Error {
         Error::UnsupportedModel(format!("{} with {what}", self.architecture))
     }

@@ -1,85 +1,99 @@
-//! Rotary frequencies (Su et al. 2021, <https://arxiv.org/abs/2104.09864>) and their scalings to
-//! longer contexts. Knows nothing of where they are applied.
+//! Rotary embedding (Su et al. 2021, <https://arxiv.org/abs/2104.09864>): frequencies and their
+//! scalings to longer contexts.
 
 use std::f64::consts::TAU;
 
-use super::Keys;
-use crate::{Result, model::config::keys::missing};
+use super::keys::{Keys, missing};
+use crate::Result;
 
-/// How queries and keys are rotated.
+/// Metadata key, after the architecture: whether pairs are [`RopePairs::Halves`]. Written only for
+/// checkpoints that are read as they are, without a converter to GGUF.
+pub const ROPE_HALVES: &str = "rope.neox";
+
+/// Base of the frequencies where files do not state it.
+pub const DEFAULT_BASE: f32 = 10_000.0;
+
+/// The two elements of a head that are rotated together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RopePairs {
+    /// Elements 2i and 2i + 1.
+    Adjacent,
+    /// Elements i and i + dims / 2 (GPT-NeoX).
+    Halves,
+}
+
+/// Rotary embedding of queries and keys.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rope {
     /// Base of the frequencies.
     pub base: f32,
-    /// Base of those layers that are rotated by frequencies of their own, without scaling.
+    /// Base of layers with frequencies of their own, which are never scaled.
     pub local_base: Option<f32>,
-    /// Rotated pairs are half of `dims` apart, not neighbours.
-    pub neox: bool,
-    /// They are in the GGUF files of the architecture, whatever this checkpoint has.
-    pub gguf_neox: bool,
-    /// First elements of each head that are rotated; even.
+    /// Pairing of elements in this model's rows of queries and keys.
+    pub pairs: RopePairs,
+    /// Number of rotated elements, the first ones of each head; even.
     pub dims: usize,
-    /// Scaling to contexts longer than that of the training.
+    /// Scaling to contexts longer than the one of the training.
     pub scaling: Scaling,
 }
 
-/// A scaling of the frequencies. That of Llama 3 comes as factors in a tensor of the file.
+/// A scaling of the frequencies. Llama 3's scaling is none of these: files hold it as a tensor of
+/// factors.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Scaling {
     /// None.
     None,
     /// Positions are divided by `factor` (Chen et al. 2023, <https://arxiv.org/abs/2306.15595>).
     Linear {
-        /// At least 1 in real models.
+        /// New context length over the original one; at least 1 in real models.
         factor: f32,
     },
-    /// Slow waves are stretched, quick ones stay (Peng et al. 2023,
+    /// YaRN: low frequencies are divided by `factor`, high ones kept (Peng et al. 2023,
     /// <https://arxiv.org/abs/2309.00071>).
     Yarn {
-        /// How many times the context is as long.
+        /// New context length over the original one.
         factor: f32,
         /// Context of the training, in tokens.
         original_tokens: usize,
-        /// Turns in the original context above which a wave stays as it is.
+        /// Pairs that turn more often than this in the original context keep their frequency.
         beta_fast: f32,
-        /// Turns below which it is stretched by the whole factor.
+        /// Pairs that turn less often than this are divided by the whole `factor`.
         beta_slow: f32,
-        /// What rotated elements are multiplied by; `0.1 ln(factor) + 1` in the paper.
+        /// Factor of the rotated elements; `0.1 ln(factor) + 1` in the paper.
         magnitude: f32,
     },
-    /// A factor for each pair, one set of them for contexts up to `original_tokens` and one for
-    /// longer ones (Ding et al. 2024, <https://arxiv.org/abs/2402.13753>), in tensors of the file.
+    /// LongRoPE: a factor per pair, in tensors of the file, one for contexts up to `original_tokens`
+    /// and one for longer ones (Ding et al. 2024, <https://arxiv.org/abs/2402.13753>).
     Long {
         /// Context of the training, in tokens.
         original_tokens: usize,
-        /// What rotated elements are multiplied by, whatever the context.
+        /// Factor of the rotated elements in both.
         magnitude: f32,
     },
 }
 
-/// Radians per position of each pair, and what rotated elements are multiplied by.
+/// The angles of each pair, and the factor of the rotated elements.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Frequencies {
-    /// `[dims / 2]`
+    /// Radians per position, `[dims / 2]`.
     pub radians: Vec<f64>,
-    /// 1 without scaling.
+    /// Factor of the rotated elements; 1 without scaling.
     pub magnitude: f32,
 }
 
 impl Rope {
-    /// The rotation that the keys of most architectures describe.
+    /// Reads the keys that architectures share. Pairs are halves until the architecture says otherwise.
     pub(super) fn read(keys: &Keys, head_dim: usize) -> Result<Rope> {
         Ok(Rope {
-            base: keys.positive_or("rope.freq_base", 10_000.0)?,
+            base: keys.positive_or("rope.freq_base", DEFAULT_BASE)?,
             local_base: keys.positive("rope.freq_base_swa")?,
-            neox: true,
-            gguf_neox: true,
+            pairs: RopePairs::Halves,
             dims: keys.size_or("rope.dimension_count", head_dim)?,
             scaling: Scaling::read(keys)?,
         })
     }
 
-    /// The model's frequencies. `factors` divide them, one per pair.
+    /// The model's frequencies, each divided by its pair's entry of `factors`.
     pub fn frequencies(&self, factors: Option<&[f32]>) -> Frequencies {
         let factor = |pair: usize| factors.map_or(1.0, |factors| f64::from(factors[pair]));
         let pairs = 0..self.dims / 2;
@@ -93,7 +107,7 @@ impl Rope {
         }
     }
 
-    /// Those of local layers, which no scaling changes.
+    /// The frequencies of local layers, which are not scaled.
     pub fn local_frequencies(&self, base: f32) -> Frequencies {
         let pairs = 0..self.dims / 2;
         Frequencies {
@@ -156,7 +170,7 @@ impl Scaling {
                 beta_slow,
                 ..
             } => {
-                // The pair that turns so many times in the original context.
+                // The pair that turns this many times in the original context.
                 let last = rope.dims as f64 - 1.0;
                 let pair_of = |turns: f32| {
                     let waves = original_tokens as f64 / (f64::from(turns) * TAU);
@@ -179,8 +193,7 @@ mod tests {
         Rope {
             base: 10_000.0,
             local_base: None,
-            neox: true,
-            gguf_neox: true,
+            pairs: RopePairs::Halves,
             dims: 8,
             scaling,
         }

@@ -1,133 +1,99 @@
-//! Names of a Hugging Face checkpoint's tensors, and GGUF's. Knows nothing of shapes.
+//! GGUF names of a Hugging Face checkpoint's tensors: the table of Llama, before which each architecture
+//! has tables of its own.
 
-use crate::{Error, Result};
+use crate::{
+    Error, Result,
+    model::architectures::{Architecture, Names},
+};
 
-/// The output matrix, by GGUF's name: tied checkpoints lack it or have it twice.
+/// GGUF name of the output matrix. Tied checkpoints lack it or hold it twice.
 pub const HEAD: &str = "output.weight";
 
-/// Where a tensor belongs.
+/// A checkpoint's tensor in a GGUF file.
 #[derive(Debug, PartialEq)]
-pub struct Place {
-    /// GGUF's name.
+pub struct GgufTensor {
+    /// GGUF name.
     pub name: String,
-    /// Which of the experts that lie one below the other.
+    /// Index of the expert, where a GGUF tensor stacks the tensors of all experts.
     pub expert: Option<usize>,
-    /// What is added to each element.
-    pub plus: f32,
-    /// Its columns are the rows.
+    /// Added to each element.
+    pub offset: f32,
+    /// Whether the checkpoint holds the transposed matrix.
     pub is_transposed: bool,
 }
 
-/// Outside of layers.
-const OUTER: [(&str, &str); 6] = [
+/// Modules of a Llama: names in the checkpoint and in GGUF. `*` is the layer's number.
+const LLAMA: Names = &[
     ("model.embed_tokens", "token_embd"),
     ("model.norm", "output_norm"),
     ("lm_head", "output"),
-    ("wte", "token_embd"),
-    ("wpe", "position_embd"),
-    ("ln_f", "output_norm"),
+    ("model.layers.*.input_layernorm", "blk.*.attn_norm"),
+    ("model.layers.*.self_attn.q_proj", "blk.*.attn_q"),
+    ("model.layers.*.self_attn.k_proj", "blk.*.attn_k"),
+    ("model.layers.*.self_attn.v_proj", "blk.*.attn_v"),
+    ("model.layers.*.self_attn.o_proj", "blk.*.attn_output"),
+    ("model.layers.*.post_attention_layernorm", "blk.*.ffn_norm"),
+    ("model.layers.*.mlp.gate_proj", "blk.*.ffn_gate"),
+    ("model.layers.*.mlp.up_proj", "blk.*.ffn_up"),
+    ("model.layers.*.mlp.down_proj", "blk.*.ffn_down"),
 ];
 
-/// In a layer; `{}` stands for the number of an expert.
-const INNER: [(&str, &str); 28] = [
-    ("input_layernorm", "attn_norm"),
-    ("self_attn.q_proj", "attn_q"),
-    ("self_attn.k_proj", "attn_k"),
-    ("self_attn.v_proj", "attn_v"),
-    ("self_attn.qkv_proj", "attn_qkv"),
-    ("self_attn.o_proj", "attn_output"),
-    ("self_attn.q_norm", "attn_q_norm"),
-    ("self_attn.k_norm", "attn_k_norm"),
-    ("pre_feedforward_layernorm", "ffn_norm"),
-    ("post_feedforward_layernorm", "post_ffw_norm"),
-    ("mlp.gate_proj", "ffn_gate"),
-    ("mlp.up_proj", "ffn_up"),
-    ("mlp.down_proj", "ffn_down"),
-    ("mlp.gate_up_proj", "ffn_up"),
-    ("mlp.c_fc", "ffn_up"),
-    ("mlp.c_proj", "ffn_down"),
-    ("mlp.gate", "ffn_gate_inp"),
-    ("mlp.experts.{}.gate_proj", "ffn_gate_exps"),
-    ("mlp.experts.{}.up_proj", "ffn_up_exps"),
-    ("mlp.experts.{}.down_proj", "ffn_down_exps"),
-    ("block_sparse_moe.gate", "ffn_gate_inp"),
-    ("block_sparse_moe.experts.{}.w1", "ffn_gate_exps"),
-    ("block_sparse_moe.experts.{}.w3", "ffn_up_exps"),
-    ("block_sparse_moe.experts.{}.w2", "ffn_down_exps"),
-    ("ln_1", "attn_norm"),
-    ("attn.c_attn", "attn_qkv"),
-    ("attn.c_proj", "attn_output"),
-    ("ln_2", "ffn_norm"),
-];
-
-/// Tables of frequencies and causal masks that older checkpoints have.
-pub fn is_left_out(name: &str) -> bool {
+/// Whether a tensor is a table of frequencies or a causal mask, which older checkpoints hold.
+pub fn is_ignored(name: &str) -> bool {
     let tables = ["rotary_emb.inv_freq", ".attn.bias", ".attn.masked_bias"];
     tables.iter().any(|table| name.ends_with(table))
 }
 
-/// The place of a tensor.
+/// The GGUF tensor of the checkpoint's tensor `name`.
 ///
 /// # Errors
-/// [`Error::UnsupportedModel`] naming a tensor that has none.
-pub fn place(architecture: &str, name: &str) -> Result<Place> {
-    find(architecture, name).ok_or_else(|| {
+/// [`Error::UnsupportedModel`] naming a tensor that the architecture does not have.
+pub fn find(architecture: &Architecture, name: &str) -> Result<GgufTensor> {
+    look_up(architecture, name).ok_or_else(|| {
         let name: String = name.chars().take(80).collect();
-        Error::UnsupportedModel(format!("{architecture} with a tensor {name:?}"))
+        Error::UnsupportedModel(format!("{} with a tensor {name:?}", architecture.name))
     })
 }
 
-fn find(architecture: &str, name: &str) -> Option<Place> {
+fn look_up(architecture: &Architecture, name: &str) -> Option<GgufTensor> {
     let (module, suffix) = name.rsplit_once('.')?;
-    if !["weight", "bias"].contains(&suffix) {
+    if !["weight", "bias"].contains(&suffix) || module.contains('*') {
         return None;
     }
-    let is_norm = module.ends_with("norm");
-    let plus = if architecture.starts_with("gemma") && is_norm {
-        1.0
-    } else {
-        0.0
-    };
-    // GPT-2's checkpoints are those of the body alone, or of the whole model.
-    let module = module.strip_prefix("transformer.").unwrap_or(module);
-    if let Some((_, found)) = OUTER.iter().find(|(known, _)| *known == module) {
-        let name = format!("{found}.{suffix}");
-        return Some(Place {
-            name,
-            expert: None,
-            plus,
-            is_transposed: false,
-        });
-    }
-    let inner = ["model.layers.", "h."];
-    let mut inner = inner.iter().filter_map(|it| module.strip_prefix(it));
-    let (layer, part) = inner.next()?.split_once('.')?;
-    let layer = number(layer)?;
-    let (pattern, expert) = match part.split_once(".experts.") {
-        None => (part.to_owned(), None),
-        Some((before, after)) => {
-            let (expert, after) = after.split_once('.')?;
-            (
-                format!("{before}.experts.{{}}.{after}"),
-                Some(number(expert)?),
-            )
+    let prefix = architecture.optional_prefix;
+    let module = module.strip_prefix(prefix).unwrap_or(module);
+    // The numbers of the layer and of the expert, and the name with a star for each.
+    let mut numbers = Vec::new();
+    let parts = module.split('.').map(|part| match number(part) {
+        Some(number) => {
+            numbers.push(number);
+            "*"
         }
+        None => part,
+    });
+    let pattern = parts.collect::<Vec<_>>().join(".");
+    let mut tables = architecture.tensors.iter().chain([&LLAMA]);
+    let rows = tables.find_map(|table| table.iter().find(|(known, _)| *known == pattern));
+    let (_, found) = rows?;
+    let module = match numbers.first() {
+        Some(layer) => found.replacen('*', &layer.to_string(), 1),
+        None => (*found).to_owned(),
     };
-    let found = match (&*pattern, architecture) {
-        ("post_attention_layernorm", "gemma2" | "gemma3" | "olmo2") => "post_attention_norm",
-        ("post_attention_layernorm", _) => "ffn_norm",
-        _ => INNER.iter().find(|(known, _)| *known == pattern)?.1,
-    };
-    Some(Place {
-        name: format!("blk.{layer}.{found}.{suffix}"),
-        expert,
-        plus,
-        // GPT-2's matrices are multiplied from the right.
-        is_transposed: architecture == "gpt2" && suffix == "weight" && part.contains(".c_"),
+    let is_norm = module.ends_with("norm");
+    let in_layer = !numbers.is_empty();
+    Some(GgufTensor {
+        offset: if is_norm {
+            architecture.norm_offset
+        } else {
+            0.0
+        },
+        is_transposed: architecture.transposes_layers && in_layer && !is_norm && suffix == "weight",
+        name: format!("{module}.{suffix}"),
+        expert: numbers.get(1).copied(),
     })
 }
 
-/// A number in a name, written as it always is.
+/// A number in a name, without leading zeros.
 fn number(text: &str) -> Option<usize> {
     let number: usize = text.parse().ok()?;
     (number.to_string() == text).then_some(number)
@@ -136,15 +102,21 @@ fn number(text: &str) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::architectures;
+
+    fn find(architecture: &str, name: &str) -> Result<GgufTensor> {
+        super::find(architectures::find(architecture)?, name)
+    }
 
     #[test]
-    fn tensors_find_their_places() {
+    fn tensors_get_their_gguf_names() {
         let of = |architecture, name| {
-            let place = place(architecture, name).unwrap();
-            assert_eq!(place.is_transposed, place.name.contains("attn_qkv.weight"));
-            (place.name, place.expert, place.plus)
+            let tensor = find(architecture, name).unwrap();
+            let is_transposed = architecture == "gpt2" && tensor.name.contains("attn_qkv.weight");
+            assert_eq!(tensor.is_transposed, is_transposed);
+            (tensor.name, tensor.expert, tensor.offset)
         };
-        for (architecture, name, expected, expert, plus) in [
+        for (architecture, name, expected, expert, offset) in [
             (
                 "llama",
                 "model.embed_tokens.weight",
@@ -224,16 +196,17 @@ mod tests {
                 0.0,
             ),
         ] {
-            assert_eq!(of(architecture, name), (expected.into(), expert, plus));
+            assert_eq!(of(architecture, name), (expected.into(), expert, offset));
         }
         for name in [
             "model.layers.0.self_attn.q_proj.qweight",
             "model.layers.00.mlp.gate.weight",
             "model.layers.0.mlp.experts.gate_up_proj",
             "model.layers.0.mlp.experts.x.up_proj.weight",
+            "model.layers.*.mlp.up_proj.weight",
             "vision.weight",
         ] {
-            let error = place("llama", name).unwrap_err().to_string();
+            let error = find("llama", name).unwrap_err().to_string();
             assert!(error.contains(name), "{error}");
         }
     }

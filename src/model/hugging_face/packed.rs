@@ -1,21 +1,21 @@
-//! `quantization_config`: which packed integers the folder's matrices are, and the tensors of each.
-//! Refuses by name what cannot be read. Knows nothing of GGUF's names.
+//! `quantization_config`: how the folder's matrices are packed by GPTQ or AWQ, and the tensors of each.
+//! Refuses by name what cannot be read.
 
 use std::collections::BTreeMap;
 
-use super::config::{Config, missing};
 use crate::{
     Error, Result,
+    model::config::{ConfigJson, json::missing},
     weights::{
         packed::{Packed, PackedTensors, Packing, Scheme},
         safetensors::StoredTensor,
     },
 };
 
-/// What the tensors of a packed matrix are called after their module.
+/// Suffixes of the tensors of a packed matrix, after the name of their module.
 const PARTS: [&str; 4] = ["qweight", "qzeros", "scales", "g_idx"];
 
-/// Matrices of gated feed-forward layers, which have biases only where `mlp_bias` says so.
+/// Matrices of gated feed-forward layers, which have biases only if `mlp_bias` is set.
 const GATED: [&str; 7] = [
     "gate_proj",
     "up_proj",
@@ -26,11 +26,11 @@ const GATED: [&str; 7] = [
     "w3",
 ];
 
-/// How the folder's matrices are packed; none if they are floats.
+/// How the folder's matrices are packed; `None` if they are floats.
 ///
 /// # Errors
-/// [`Error::UnsupportedModel`] naming the method, or its variant, that cannot be read.
-pub fn scheme(config: &Config) -> Result<Option<Scheme>> {
+/// [`Error::UnsupportedModel`] naming the method or the variant that is not supported.
+pub fn scheme(config: &ConfigJson) -> Result<Option<Scheme>> {
     let Some(config) = config.object("quantization_config")? else {
         return Ok(None);
     };
@@ -44,27 +44,21 @@ pub fn scheme(config: &Config) -> Result<Option<Scheme>> {
     }
 }
 
-fn refused(config: &Config, method: &str, key: &str) -> Error {
-    let value = config.get(key).map(ToString::to_string).unwrap_or_default();
-    let value: String = value.chars().take(80).collect();
-    Error::UnsupportedModel(format!("{method} with {key} {value}"))
-}
-
-/// Columns of a group; -1 says that all are one.
-fn group_cols(config: &Config, method: &str, key: &str) -> Result<Option<usize>> {
+/// Columns of a group; `None` for the value -1, which makes all columns one group.
+fn group_cols(config: &ConfigJson, method: &str, key: &str) -> Result<Option<usize>> {
     match config.number(key)? {
         Some(-1.0) => Ok(None),
         Some(_) => match config.size(key)? {
             Some(cols @ 1..) => Ok(Some(cols as usize)),
-            _ => Err(refused(config, method, key)),
+            _ => Err(config.unsupported_by(method, key)),
         },
         None => Err(missing(key)),
     }
 }
 
-/// AutoGPTQ's and GPTQModel's keys.
-fn gptq(config: &Config) -> Result<Scheme> {
-    let refused = |key| Err(refused(config, "gptq", key));
+/// The keys of AutoGPTQ and GPTQModel.
+fn gptq(config: &ConfigJson) -> Result<Scheme> {
+    let refused = |key| Err(config.unsupported_by("gptq", key));
     let bits = config.needed("bits")?;
     if ![4, 8].contains(&bits) {
         return refused("bits");
@@ -80,7 +74,7 @@ fn gptq(config: &Config) -> Result<Scheme> {
     if config.str("pack_dtype")?.is_some_and(|it| it != "int32") {
         return refused("pack_dtype");
     }
-    // Rules for some modules: those that begin so leave theirs as they are.
+    // Rules for some modules. Those that begin with "-:" leave their modules unpacked.
     let rules = config.get("dynamic").and_then(|it| it.as_object());
     if rules.is_some_and(|it| it.keys().any(|rule| !rule.starts_with("-:"))) {
         return refused("dynamic");
@@ -98,13 +92,13 @@ fn gptq(config: &Config) -> Result<Scheme> {
     })
 }
 
-/// AutoAWQ's keys, and those of its own file.
-fn awq(config: &Config) -> Result<Scheme> {
+/// The keys of AutoAWQ, and of the file that it writes itself.
+fn awq(config: &ConfigJson) -> Result<Scheme> {
     let either = |key, other| match config.get(key) {
         Some(_) => key,
         None => other,
     };
-    let refused = |key| Err(refused(config, "awq", key));
+    let refused = |key| Err(config.unsupported_by("awq", key));
     let bits = either("bits", "w_bit");
     if config.needed(bits)? != 4 {
         return refused(bits);
@@ -126,21 +120,21 @@ fn awq(config: &Config) -> Result<Scheme> {
     })
 }
 
-/// Packed matrices: their names, where their data starts.
+/// Packed matrices: their names and where their data starts, in bytes.
 pub type Matrices = Vec<(String, u64, Packed)>;
 
-/// Whether the tensor is a bias of a matrix that has none: AutoGPTQ long gave zeros to all.
-pub fn is_idle_bias(config: &Config, name: &str) -> Result<bool> {
+/// Whether the tensor is the bias of a matrix without one. Older versions of AutoGPTQ wrote zeros for all.
+pub fn is_idle_bias(config: &ConfigJson, name: &str) -> Result<bool> {
     let module = name.strip_suffix(".bias").unwrap_or_default();
     let is_gated = GATED.iter().any(|gated| module.ends_with(gated));
     Ok(is_gated && config.bool("mlp_bias")? != Some(true))
 }
 
-/// The packed matrices among the tensors, each by the name that it would have as floats, with where its
-/// data starts; and the other tensors.
+/// Splits the tensors into packed matrices and others. A packed matrix gets the name that it would have
+/// as floats.
 ///
 /// # Errors
-/// [`Error::InvalidModelFile`] for a matrix of which a tensor is missing or has another shape.
+/// [`Error::InvalidModelFile`] for a matrix whose tensors are incomplete or have wrong shapes.
 pub fn split(scheme: Scheme, stored: Vec<StoredTensor>) -> Result<(Matrices, Vec<StoredTensor>)> {
     let mut modules: BTreeMap<String, [Option<StoredTensor>; PARTS.len()]> = BTreeMap::new();
     let mut others = Vec::new();

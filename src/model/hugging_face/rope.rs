@@ -1,29 +1,36 @@
-//! Rotary embeddings of `config.json`: base and scaling as metadata, Llama 3's and LongRoPE's scaling as
-//! factors of each pair. The formulas of the factors are those of transformers'
+//! Rotary embedding in `config.json`: base and scaling as metadata, the scalings of Llama 3 and LongRoPE
+//! as tensors of factors. The formulas of the factors are those of transformers'
 //! `modeling_rope_utils.py`.
 
 use std::f64::consts::TAU;
 
-use super::config::{Config, missing};
 use crate::{
     Result,
+    model::{
+        architectures::Architecture,
+        config::{
+            ConfigJson, RopePairs,
+            json::missing,
+            rope::{DEFAULT_BASE, ROPE_HALVES},
+        },
+    },
     weights::{Metadata, MetadataValue},
 };
 
-/// What `config.json` says of rotations, in its older or its newer form.
-struct Rope {
+/// The members of `config.json` about rotary embedding, in their older or their newer form.
+struct RopeJson {
     base: Option<f64>,
-    /// Of layers with a window.
+    /// Base of layers with a sliding window.
     local_base: Option<f64>,
     /// `default` without scaling.
     kind: String,
-    /// Of each head.
-    rotated_part: f64,
-    scaling: Option<Config>,
+    /// Fraction of each head that is rotated.
+    rotated_fraction: f64,
+    scaling: Option<ConfigJson>,
 }
 
-impl Rope {
-    fn of(config: &Config) -> Result<Rope> {
+impl RopeJson {
+    fn read(config: &ConfigJson) -> Result<RopeJson> {
         let newer = config.object("rope_parameters")?;
         let nested = |key: &str| match &newer {
             Some(newer) => newer.object(key),
@@ -34,7 +41,7 @@ impl Rope {
             Some(scaling) => Some(scaling),
             None => config.object("rope_scaling")?,
         };
-        let within = |object: &Option<Config>, key: &str| match object {
+        let within = |object: &Option<ConfigJson>, key: &str| match object {
             Some(object) => object.number(key),
             None => Ok(None),
         };
@@ -42,14 +49,14 @@ impl Rope {
             None => None,
             Some(scaling) => scaling.str("rope_type")?.or(scaling.str("type")?),
         };
-        Ok(Rope {
+        Ok(RopeJson {
             base: config
                 .number("rope_theta")?
                 .or(within(&scaling, "rope_theta")?),
             local_base: config
                 .number("rope_local_base_freq")?
                 .or(within(&local, "rope_theta")?),
-            rotated_part: config
+            rotated_fraction: config
                 .number("partial_rotary_factor")?
                 .or(within(&scaling, "partial_rotary_factor")?)
                 .unwrap_or(1.0),
@@ -59,8 +66,8 @@ impl Rope {
     }
 }
 
-/// Tokens of the training's context.
-fn original_tokens(config: &Config, scaling: &Config) -> Result<u32> {
+/// Context of the training, in tokens.
+fn original_tokens(config: &ConfigJson, scaling: &ConfigJson) -> Result<u32> {
     let key = "original_max_position_embeddings";
     match scaling.size(key)?.or(config.size(key)?) {
         Some(tokens) => Ok(tokens),
@@ -68,29 +75,49 @@ fn original_tokens(config: &Config, scaling: &Config) -> Result<u32> {
     }
 }
 
-fn needed(scaling: &Config, key: &str) -> Result<f64> {
+fn needed(scaling: &ConfigJson, key: &str) -> Result<f64> {
     scaling.number(key)?.ok_or_else(|| missing(key))
 }
 
-/// Adds the keys of the rotation.
-pub fn add(metadata: &mut Metadata, architecture: &str, config: &Config) -> Result<()> {
-    let rope = Rope::of(config)?;
+/// Adds the metadata keys of rotary embedding.
+pub fn add(
+    metadata: &mut Metadata,
+    architecture: &Architecture,
+    config: &ConfigJson,
+) -> Result<()> {
+    let rope = RopeJson::read(config)?;
     let mut add = |key: &str, value: MetadataValue| {
-        metadata.insert(format!("{architecture}.rope.{key}"), value);
+        metadata.insert(format!("{}.{key}", architecture.name), value);
     };
-    let number = |value: f64| MetadataValue::F32(value as f32);
-    add("neox", true.into());
-    add("freq_base", number(rope.base.unwrap_or(10_000.0)));
+    let in_halves = architecture.checkpoint_pairs == RopePairs::Halves;
+    add(ROPE_HALVES, in_halves.into());
+    add(
+        "rope.freq_base",
+        number(rope.base.unwrap_or(DEFAULT_BASE.into())),
+    );
     if let Some(base) = rope.local_base {
-        add("freq_base_swa", number(base));
+        add("rope.freq_base_swa", number(base));
     }
-    let part = rope.rotated_part;
-    let dims = f64::from(config.head_dim()?) * part;
-    add("dimension_count", (dims as u32).into());
+    let dims = f64::from(config.head_dim()?) * rope.rotated_fraction;
+    add("rope.dimension_count", (dims as u32).into());
     let Some(scaling) = &rope.scaling else {
         return Ok(());
     };
-    match &*rope.kind {
+    add_scaling(&rope.kind, scaling, config, add)
+}
+
+fn number(value: f64) -> MetadataValue {
+    MetadataValue::F32(value as f32)
+}
+
+/// Adds the keys of a scaling of this kind. `add` takes keys without the architecture.
+fn add_scaling(
+    kind: &str,
+    scaling: &ConfigJson,
+    config: &ConfigJson,
+    mut add: impl FnMut(&str, MetadataValue),
+) -> Result<()> {
+    match kind {
         "default" | "llama3" => {}
         "longrope" | "su" => {
             let original = original_tokens(config, scaling)?;
@@ -102,37 +129,37 @@ pub fn add(metadata: &mut Metadata, architecture: &str, config: &Config) -> Resu
                 1.0
             };
             let magnitude = scaling.number("attention_factor")?.unwrap_or(magnitude);
-            add("scaling.type", "longrope".into());
-            add("scaling.original_context_length", original.into());
-            add("scaling.attn_factor", number(magnitude));
+            add("rope.scaling.type", "longrope".into());
+            add("rope.scaling.original_context_length", original.into());
+            add("rope.scaling.attn_factor", number(magnitude));
         }
         "yarn" => {
             let factor = needed(scaling, "factor")?;
-            add("scaling.type", "yarn".into());
-            add("scaling.factor", number(factor));
+            add("rope.scaling.type", "yarn".into());
+            add("rope.scaling.factor", number(factor));
             let original = original_tokens(config, scaling)?;
-            add("scaling.original_context_length", original.into());
-            for (key, ours) in [
-                ("beta_fast", "scaling.yarn_beta_fast"),
-                ("beta_slow", "scaling.yarn_beta_slow"),
+            add("rope.scaling.original_context_length", original.into());
+            for (member, key) in [
+                ("beta_fast", "rope.scaling.yarn_beta_fast"),
+                ("beta_slow", "rope.scaling.yarn_beta_slow"),
             ] {
-                if let Some(turns) = scaling.number(key)? {
-                    add(ours, number(turns));
+                if let Some(turns) = scaling.number(member)? {
+                    add(key, number(turns));
                 }
             }
             if let Some(magnitude) = scaling.number("attention_factor")? {
-                // The key multiplies what the factor alone gives.
+                // The key is a factor of the magnitude that follows from `factor`.
                 add(
-                    "scaling.attn_factor",
+                    "rope.scaling.attn_factor",
                     number(magnitude / (0.1 * factor.ln() + 1.0)),
                 );
             }
         }
-        // Of another kind the configuration says that it cannot be run.
+        // `Scaling::read` refuses other kinds by name.
         kind => {
-            add("scaling.type", kind.into());
+            add("rope.scaling.type", kind.into());
             add(
-                "scaling.factor",
+                "rope.scaling.factor",
                 number(needed(scaling, "factor").unwrap_or(1.0)),
             );
         }
@@ -140,9 +167,9 @@ pub fn add(metadata: &mut Metadata, architecture: &str, config: &Config) -> Resu
     Ok(())
 }
 
-/// Divisors of the frequencies of each pair, by the tensor that GGUF files have them in.
-pub fn factors(config: &Config) -> Result<Vec<(&'static str, Vec<f32>)>> {
-    let rope = Rope::of(config)?;
+/// Divisors of the frequencies of each pair, by the name of the tensor that holds them in GGUF files.
+pub fn factors(config: &ConfigJson) -> Result<Vec<(&'static str, Vec<f32>)>> {
+    let rope = RopeJson::read(config)?;
     let Some(scaling) = &rope.scaling else {
         return Ok(Vec::new());
     };
@@ -155,7 +182,7 @@ pub fn factors(config: &Config) -> Result<Vec<(&'static str, Vec<f32>)>> {
             ])
         }
         "llama3" => {
-            let (dims, base) = (config.head_dim()?, rope.base.unwrap_or(10_000.0));
+            let (dims, base) = (config.head_dim()?, rope.base.unwrap_or(DEFAULT_BASE.into()));
             let original = f64::from(original_tokens(config, scaling)?);
             let factor = needed(scaling, "factor")?;
             let low = needed(scaling, "low_freq_factor")?;

@@ -1,13 +1,12 @@
-//! The safetensors files of a folder: one, or those that an index names. Knows nothing of tensors'
-//! meaning.
+//! The safetensors files of a folder: a single one, or those that an index names.
 
 use std::collections::{BTreeSet, HashMap};
 
 use serde::Deserialize;
 
-use super::MAX_JSON_BYTES;
 use crate::{
     Error, Result,
+    model::config::json::MAX_JSON_BYTES,
     weights::{
         JoinedSource, ModelFiles,
         files::read_small,
@@ -17,7 +16,7 @@ use crate::{
 
 const ONE_FILE: &str = "model.safetensors";
 const INDEX: &str = "model.safetensors.index.json";
-/// Most files accepted; the largest real models have a few hundred.
+/// Limit of the number of files; the largest real models have a few hundred.
 const MAX_FILES: usize = 1024;
 
 #[derive(Deserialize)]
@@ -26,7 +25,7 @@ struct Index {
     weight_map: HashMap<String, String>,
 }
 
-/// The tensors of all files, with the folder's names; their offsets count in the source.
+/// The tensors of all files by their names in the checkpoint. Offsets count in the returned source.
 pub async fn read<F: ModelFiles>(
     files: &F,
 ) -> Result<(Vec<StoredTensor>, JoinedSource<F::Source>)> {
@@ -49,7 +48,7 @@ pub async fn read<F: ModelFiles>(
             names.len()
         )));
     }
-    // Names come from the index: none may lead out of the folder.
+    // The index chooses the names. None may lead out of the folder.
     let is_plain =
         |name: &str| name.ends_with(".safetensors") && !name.contains(['/', '\\', ':', '%']);
     if let Some(name) = names.iter().find(|name| !is_plain(name)) {

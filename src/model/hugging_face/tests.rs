@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    model::ModelConfig,
+    model::config::{ModelConfig, RopePairs},
     weights::{ByteSource, BytesSource, FileSource},
 };
 
@@ -71,7 +71,7 @@ const EMBEDDINGS: (&str, &[usize], f32) = ("model.embed_tokens.weight", &[3, 32]
 
 fn configured(model_type: &str, changes: Value) -> Result<ModelConfig> {
     let folder = folder(config(model_type, changes), &[EMBEDDINGS]);
-    ModelConfig::from_gguf(&block_on(read(&folder, Quantize::None))?.0)
+    architectures::read_config(&block_on(read(&folder, Quantize::None))?.0)
 }
 
 #[track_caller]
@@ -92,7 +92,8 @@ fn configs_say_what_gguf_files_say() {
     );
     assert!(mistral.layers.iter().all(|layer| layer.window == Some(24)));
     let rope = mistral.rope().unwrap();
-    assert!(rope.neox && rope.base == 1e6 && rope.dims == 16);
+    assert_eq!(rope.pairs, RopePairs::Halves);
+    assert!(rope.base == 1e6 && rope.dims == 16);
 
     let newer =
         json!({ "rope_parameters": { "rope_type": "linear", "factor": 4.0, "rope_theta": 5e5 } });
@@ -246,7 +247,7 @@ fn gpt_2_is_read_without_its_masks() {
         ],
     );
     let (gguf, _) = block_on(read(&folder, Quantize::default())).unwrap();
-    let config = ModelConfig::from_gguf(&gguf).unwrap();
+    let config = architectures::read_config(&gguf).unwrap();
     assert_eq!((config.dim, config.ffn_dim, config.heads), (32, 128, 2));
     assert_eq!((config.context_tokens, config.norm_eps), (16, 1e-5));
     let tensors = gguf.tensors.iter();
@@ -344,7 +345,7 @@ fn factors_of_llama_3_are_those_of_gguf_files() {
         "original_max_position_embeddings": 32,
     });
     let config = config("llama", json!({ "head_dim": 16, "rope_scaling": scaling }));
-    let config = Config::parse(config.to_string().as_bytes()).unwrap();
+    let config = ConfigJson::parse(config.to_string().as_bytes()).unwrap();
     let [(name, factors)] = &rope::factors(&config).unwrap()[..] else {
         panic!("one tensor");
     };

@@ -2,6 +2,7 @@
 
 mod layout;
 mod modules;
+mod reader;
 mod tensors;
 
 use std::collections::BTreeMap;
@@ -12,7 +13,8 @@ use serde::{Deserialize, Deserializer, de::Error as _};
 pub(super) use self::layout::{DeviceBytes, Layout, format_of};
 use self::{modules::Loader, tensors::check_tensors};
 use super::{
-    Compute, ModelConfig, Quantize, Transformer, decoder::Decoder, kv_reservation::KvReservation,
+    Compute, ModelConfig, Quantize, Transformer, architectures, kv_reservation::KvReservation,
+    layers::decoder::Decoder,
 };
 use crate::{
     Result,
@@ -102,7 +104,7 @@ pub async fn load<S: ByteSource>(
 /// Checks that the file's tensors are all there, in the right shapes, and with the KV memory small
 /// enough for kernels that see `max_binding_bytes`.
 pub(super) fn plan(gguf: &Gguf, options: LoadOptions, max_binding_bytes: u64) -> Result<Plan> {
-    let config = ModelConfig::from_gguf(gguf)?;
+    let config = architectures::read_config(gguf)?;
     check_tensors(gguf, &config, max_binding_bytes)?;
     let reservation = KvReservation::new(options, &config, max_binding_bytes)?;
     let matrices = gguf.tensors.iter().filter_map(|tensor| {

@@ -1,55 +1,58 @@
-//! Streams a file's tensors into the modules of a decoder, a few MiB at a time, laid out for the
-//! kernels on the way. Knows the checkpoint's names.
+//! Builds the modules of a decoder from the tensors of a file, as the configuration says. That these are
+//! present and have the right shapes was checked by `tensors`.
 
-use std::ops::Range;
+use burn::tensor::{Device, Int, Tensor};
 
-use burn::tensor::{Device, Int, Tensor, TensorData};
-
-use super::{
-    Plan,
-    layout::{Layout, matrix_shape},
-    tensors::can_join_qkv,
-};
+use super::{Plan, reader::TensorReader, tensors::can_join_qkv};
 use crate::{
-    Error, Result,
+    Result,
     model::{
-        attention::{self, Attention, Qkv},
-        config::{FeedForwardKind, LayerConfig, ModelConfig, NormKind, QkNorm, Rotation, Scaling},
-        decoder::{Block, Decoder},
-        experts::ExpertFeedForward,
-        feed_forward::{FeedForward, GatedFeedForward, PlainFeedForward},
-        linear::{Join, Linear, Norm},
+        config::{
+            Experts, FeedForwardKind, LayerConfig, LayerRope, ModelConfig, NormKind, QkNorm,
+            RopePairs, Scaling,
+        },
+        layers::{
+            attention::{Attention, Qkv},
+            decoder::{Block, Decoder},
+            experts::ExpertFeedForward,
+            feed_forward::{FeedForward, GatedFeedForward, PlainFeedForward},
+            linear::{Join, Linear, Norm},
+        },
     },
-    ops::{Finish, Variant, attention::AttentionShape, matrix::Matrix, rope_kv::turns},
-    weights::{ByteSource, Gguf, TensorInfo, dequantize},
+    ops::{
+        Activation, Finish, Variant,
+        attention::AttentionShape,
+        matrix::Matrix,
+        rope_kv::{RopeShape, turns},
+    },
+    weights::{ByteSource, Gguf},
 };
 
-/// Bytes of a tensor read at a time.
-const CHUNK_BYTES: usize = 4 << 20;
-
-/// Builds a decoder whose tensors are known to be there.
+/// Builds a decoder.
 pub(super) struct Loader<'a, S> {
-    gguf: &'a Gguf,
-    /// None: the form alone is of interest.
-    source: Option<&'a S>,
-    device: &'a Device,
+    tensors: TensorReader<'a, S>,
     config: &'a ModelConfig,
     /// Longest sequence, in tokens.
     context_tokens: usize,
+    /// Largest buffer that a kernel can bind.
     max_binding_bytes: u64,
-    progress: &'a mut dyn FnMut(u64),
-    read_bytes: u64,
 }
 
-/// The frequencies of layers that rotate by the model's and of those that rotate by their own.
+/// Rotary frequencies of the layers with the model's base and of those with a base of their own.
 struct RopeTables {
     global: Tensor<1, Int>,
     local: Tensor<1, Int>,
+    /// Factor of the elements that global layers rotate.
     magnitude: f32,
 }
 
+/// The GGUF name of a part of a layer.
+fn name(layer: usize, part: &str) -> String {
+    format!("blk.{layer}.{part}")
+}
+
 impl<'a, S: ByteSource> Loader<'a, S> {
-    /// Reads from `source`; without one it tells the form alone. `progress` is told the number of
+    /// Reads from `source`; without one, the decoder is an outline. `progress` is told the number of
     /// tensor bytes read so far.
     pub(super) fn new(
         gguf: &'a Gguf,
@@ -59,29 +62,26 @@ impl<'a, S: ByteSource> Loader<'a, S> {
         progress: &'a mut dyn FnMut(u64),
     ) -> Self {
         Self {
-            gguf,
-            source,
-            device,
+            tensors: TensorReader::new(gguf, source, device, progress),
             config: &plan.config,
             context_tokens: plan.reservation.context_tokens,
             max_binding_bytes: plan.max_binding_bytes,
-            progress,
-            read_bytes: 0,
         }
     }
 
+    /// The whole decoder.
     pub(super) async fn decoder(&mut self) -> Result<Decoder> {
         let config = self.config;
-        let token_embd = self.matrix(&["token_embd.weight"]).await?;
-        let mut output = match self.gguf.tensor("output.weight") {
-            Some(_) => self.matrix(&["output.weight"]).await?,
+        let token_embd = self.matrix("token_embd").await?;
+        let mut output = match self.tensors.find("output.weight") {
+            Some(_) => self.matrix("output").await?,
             None => token_embd.clone(),
         };
-        // Rows that stand for no token get no logits.
+        // Rows beyond the tokenizer's ids are padding and get no logits.
         output.shape.rows = config.token_ids;
         let position_embd = match config.rope() {
             Some(_) => None,
-            None => Some(self.matrix(&["position_embd.weight"]).await?),
+            None => Some(self.matrix("position_embd").await?),
         };
         let tables = self.rope_tables().await?;
         let mut blocks = Vec::with_capacity(config.layers.len());
@@ -97,7 +97,7 @@ impl<'a, S: ByteSource> Loader<'a, S> {
             position_embd,
             blocks,
             output_norm: self.norm("output_norm").await?,
-            output: self.linear_of(output, None),
+            output: linear_of(output, None),
             logits: match (config.logit_scale, config.logit_soft_cap) {
                 (scale, Some(cap)) => Finish::SoftCap { scale, cap },
                 (1.0, None) => Finish::Plain,
@@ -107,11 +107,12 @@ impl<'a, S: ByteSource> Loader<'a, S> {
     }
 
     async fn rope_tables(&mut self) -> Result<RopeTables> {
+        let device = self.tensors.device();
         let Some(rope) = self.config.rope() else {
-            let none = turns(&[0.0], self.device);
+            let unused = turns(&[0.0], device);
             return Ok(RopeTables {
-                global: none.clone(),
-                local: none,
+                global: unused.clone(),
+                local: unused,
                 magnitude: 1.0,
             });
         };
@@ -122,35 +123,37 @@ impl<'a, S: ByteSource> Loader<'a, S> {
             Scaling::Long { .. } => "rope_factors_short.weight",
             _ => "rope_freqs.weight",
         };
-        let factors = match self.gguf.tensor(factors).cloned() {
-            Some(tensor) => Some(self.floats(&tensor).await?),
+        let factors = match self.tensors.find(factors) {
+            Some(tensor) => Some(self.tensors.floats(tensor).await?),
             None => None,
         };
         let global = rope.frequencies(factors.as_deref());
         let local = rope.local_base.map(|base| rope.local_frequencies(base));
         let local = local.unwrap_or_else(|| global.clone());
         Ok(RopeTables {
-            global: turns(&global.radians, self.device),
-            local: turns(&local.radians, self.device),
+            global: turns(&global.radians, device),
+            local: turns(&local.radians, device),
             magnitude: global.magnitude,
         })
     }
 
     async fn attention(&mut self, layer: usize, tables: &RopeTables) -> Result<Attention> {
-        let (config, name) = (self.config, |part: &str| format!("blk.{layer}.{part}"));
-        let LayerConfig { window, rotation } = config.layers[layer];
+        let config = self.config;
+        let LayerConfig { window, rope } = config.layers[layer];
         let (head_norm, row_norms) = self.qk_norms(layer).await?;
-        let scale = (config.head_dim as f32).sqrt().recip();
-        let (rope_turns, magnitude) = match rotation {
-            Rotation::Local => (tables.local.clone(), 1.0),
-            Rotation::Global | Rotation::None => (tables.global.clone(), tables.magnitude),
+        let (rope_turns, magnitude) = match rope {
+            LayerRope::Local => (tables.local.clone(), 1.0),
+            LayerRope::Global | LayerRope::None => (tables.global.clone(), tables.magnitude),
         };
-        let rope = config.rope().filter(|_| rotation != Rotation::None);
+        let rope = config.rope().filter(|_| rope != LayerRope::None);
+        let attn_qkv = self.qkv(layer).await?;
+        let (at, stride) = attn_qkv.columns(config.q_dim(), config.kv_dim());
+        let usual_scale = (config.head_dim as f32).sqrt().recip();
         Ok(Attention {
-            attn_norm: self.norm_before(&name("attn_norm")).await?,
-            attn_qkv: self.qkv(layer).await?,
-            attn_output: self.linear(&name("attn_output")).await?,
-            join: self.join(&name("post_attention_norm")).await?,
+            attn_norm: self.norm_before(&name(layer, "attn_norm")).await?,
+            attn_qkv,
+            attn_output: self.linear(&name(layer, "attn_output")).await?,
+            join: self.join(&name(layer, "post_attention_norm")).await?,
             head_norm,
             row_norms,
             rope_turns,
@@ -158,151 +161,153 @@ impl<'a, S: ByteSource> Loader<'a, S> {
                 heads: config.heads,
                 kv_heads: config.kv_heads,
                 head_dim: config.head_dim,
-                // What no sequence reaches needs no kernel of its own.
+                // A window that no sequence exceeds needs no kernel of its own.
                 window: window.filter(|tokens| *tokens < self.context_tokens),
                 soft_cap: config.attention_soft_cap,
             },
-            rotation: attention::Rotation {
-                neox: rope.is_some_and(|rope| rope.neox),
+            rope: RopeShape {
+                heads: config.heads,
+                kv_heads: config.kv_heads,
+                head_dim: config.head_dim,
+                neox: rope.is_some_and(|rope| rope.pairs == RopePairs::Halves),
                 rope_dims: rope.map_or(0, |rope| rope.dims),
                 magnitude,
-                q_scale: config.attention_scale.unwrap_or(scale),
+                q_scale: config.attention_scale.unwrap_or(usual_scale),
+                at,
+                stride,
             },
         })
     }
 
-    /// Norms of each head and of all heads at once.
+    /// The norm of each head, and the norms over all heads.
     async fn qk_norms(&mut self, layer: usize) -> Result<(Option<Norm>, Option<[Norm; 2]>)> {
         if self.config.qk_norm == QkNorm::None {
             return Ok((None, None));
         }
-        let names = ["attn_q_norm", "attn_k_norm"];
-        let names = names.map(|part| format!("blk.{layer}.{part}.weight"));
-        let q = self.floats(&self.tensor(&names[0])?).await?;
-        let k = self.floats(&self.tensor(&names[1])?).await?;
+        let weight = |part: &str| name(layer, &format!("{part}.weight"));
+        let q = self.tensors.tensor(&weight("attn_q_norm"))?;
+        let k = self.tensors.tensor(&weight("attn_k_norm"))?;
+        let q = self.tensors.floats(q).await?;
+        let k = self.tensors.floats(k).await?;
         let norm = |weight| Norm {
-            weight,
+            weight: self.tensors.vector(weight),
             bias: None,
             eps: self.config.norm_eps,
         };
         Ok(match self.config.qk_norm {
-            QkNorm::Heads => (Some(norm(self.vector([q, k].concat()))), None),
-            _ => (None, Some([q, k].map(|weight| norm(self.vector(weight))))),
+            QkNorm::Heads => (Some(norm([q, k].concat())), None),
+            _ => (None, Some([q, k].map(norm))),
         })
     }
 
     async fn qkv(&mut self, layer: usize) -> Result<Qkv> {
-        let fused = format!("blk.{layer}.attn_qkv");
-        let (q, kv) = (self.config.q_dim(), self.config.kv_dim());
-        if self.gguf.tensor(&format!("{fused}.weight")).is_some() {
+        let fused = name(layer, "attn_qkv");
+        if self.tensors.find(&format!("{fused}.weight")).is_some() {
             return Ok(Qkv::Fused(self.linear(&fused).await?));
         }
-        let names = ["attn_q", "attn_k", "attn_v"].map(|part| format!("blk.{layer}.{part}"));
+        let names = ["attn_q", "attn_k", "attn_v"].map(|part| name(layer, part));
         let weights = names.each_ref().map(|name| format!("{name}.weight"));
-        let [q_tensor, k_tensor, v_tensor] = weights.each_ref().map(|name| self.tensor(name));
-        let tensors = [&q_tensor?, &k_tensor?, &v_tensor?];
-        let mut biases = Vec::new();
-        for name in &names {
-            biases.push(self.bias(name).await?);
+        let [q, k, v] = weights.each_ref().map(|name| self.tensors.tensor(name));
+        if !can_join_qkv([q?, k?, v?], self.config, self.max_binding_bytes) {
+            let [q, k, v] = &names;
+            return Ok(Qkv::Split([
+                self.linear(q).await?,
+                self.linear(k).await?,
+                self.linear(v).await?,
+            ]));
         }
-        if can_join_qkv(tensors, self.config, self.max_binding_bytes) {
-            let weight = self.matrix(&weights.each_ref().map(String::as_str)).await?;
-            // Where only some have a bias, the others' are zeros.
-            let bias = biases.iter().any(Option::is_some).then(|| {
-                let parts = biases.into_iter().zip([q, kv, kv]);
-                let parts = parts.map(|(bias, len)| bias.unwrap_or_else(|| vec![0.0; len]));
-                self.vector(parts.collect::<Vec<_>>().concat())
-            });
-            return Ok(Qkv::Fused(self.linear_of(weight, bias)));
+        let weights = weights.each_ref().map(String::as_str);
+        let weight = self.tensors.matrix(&weights).await?;
+        let (q, kv) = (self.config.q_dim(), self.config.kv_dim());
+        let (mut bias, mut has_bias) = (Vec::new(), false);
+        for (name, len) in names.iter().zip([q, kv, kv]) {
+            let part = self.bias(name).await?;
+            has_bias |= part.is_some();
+            // Zeros, if only the others have a bias.
+            bias.extend(part.unwrap_or_else(|| vec![0.0; len]));
         }
-        let mut linears = Vec::new();
-        for (weight, bias) in weights.iter().zip(biases) {
-            let weight = self.matrix(&[weight]).await?;
-            let bias = bias.map(|bias| self.vector(bias));
-            linears.push(self.linear_of(weight, bias));
-        }
-        let linears = linears
-            .try_into()
-            .unwrap_or_else(|_| unreachable!("three names"));
-        Ok(Qkv::Split(linears))
+        let bias = has_bias.then(|| self.tensors.vector(bias));
+        Ok(Qkv::Fused(linear_of(weight, bias)))
     }
 
     async fn feed_forward(&mut self, layer: usize) -> Result<FeedForward> {
-        let name = |part: &str| format!("blk.{layer}.{part}");
-        let ffn_norm = self.norm_before(&name("ffn_norm")).await?;
-        match self.config.feed_forward {
+        Ok(match self.config.feed_forward {
             FeedForwardKind::Gated(activation) => {
-                let (ffn_gate, ffn_up) = self.gate_and_up(layer).await?;
-                Ok(FeedForward::Gated(GatedFeedForward {
-                    ffn_norm,
-                    ffn_gate,
-                    ffn_up,
-                    low_rank: None,
-                    ffn_down: self.linear(&name("ffn_down")).await?,
-                    join: self.join(&name("post_ffw_norm")).await?,
-                    activation,
-                    variant: Variant::PORTABLE,
-                }))
+                FeedForward::Gated(self.gated(layer, activation).await?)
             }
-            FeedForwardKind::Plain(activation) => Ok(FeedForward::Plain(PlainFeedForward {
-                ffn_norm,
-                ffn_up: self.linear(&name("ffn_up")).await?,
-                ffn_down: self.linear(&name("ffn_down")).await?,
-                join: self.join(&name("post_ffw_norm")).await?,
+            FeedForwardKind::Plain(activation) => FeedForward::Plain(PlainFeedForward {
+                ffn_norm: self.norm_before(&name(layer, "ffn_norm")).await?,
+                ffn_up: self.linear(&name(layer, "ffn_up")).await?,
+                ffn_down: self.linear(&name(layer, "ffn_down")).await?,
+                join: self.join(&name(layer, "post_ffw_norm")).await?,
                 activation,
-            })),
+            }),
             FeedForwardKind::Experts(experts) => {
-                let ffn_norm = ffn_norm.ok_or_else(|| Error::Internal("checked before".into()))?;
-                Ok(FeedForward::Experts(ExpertFeedForward {
-                    ffn_norm,
-                    ffn_gate_inp: self.matrix(&[&name("ffn_gate_inp.weight")]).await?,
-                    ffn_gate_exps: self.matrix(&[&name("ffn_gate_exps.weight")]).await?,
-                    ffn_up_exps: self.matrix(&[&name("ffn_up_exps.weight")]).await?,
-                    ffn_down_exps: self.matrix(&[&name("ffn_down_exps.weight")]).await?,
-                    used: experts.used,
-                    renormalize: experts.normalized,
-                    variant: Variant::PORTABLE,
-                }))
+                FeedForward::Experts(self.experts(layer, experts).await?)
             }
-        }
+        })
     }
 
-    /// Two matrices, of two tensors or of the halves of one.
-    async fn gate_and_up(&mut self, layer: usize) -> Result<(Matrix, Matrix)> {
-        let [gate, up] = ["ffn_gate", "ffn_up"].map(|part| format!("blk.{layer}.{part}.weight"));
-        if self.gguf.tensor(&gate).is_some() {
-            return Ok((self.matrix(&[&gate]).await?, self.matrix(&[&up]).await?));
-        }
-        let (tensor, ffn) = (self.tensor(&up)?, self.config.ffn_dim);
-        let gate = self.rows(&[(tensor.clone(), 0..ffn)]).await?;
-        Ok((gate, self.rows(&[(tensor, ffn..2 * ffn)]).await?))
+    async fn gated(&mut self, layer: usize, activation: Activation) -> Result<GatedFeedForward> {
+        let ffn_norm = self.norm_before(&name(layer, "ffn_norm")).await?;
+        let [gate, up] = ["ffn_gate", "ffn_up"].map(|part| name(layer, part));
+        let (ffn_gate, ffn_up) = if self.tensors.find(&format!("{gate}.weight")).is_some() {
+            (self.matrix(&gate).await?, self.matrix(&up).await?)
+        } else {
+            // One tensor holds the rows of the gate, then those of the other half.
+            let both = self.tensors.tensor(&format!("{up}.weight"))?;
+            let ffn = self.config.ffn_dim;
+            let gate = self.tensors.rows(&[(both, 0..ffn)]).await?;
+            (gate, self.tensors.rows(&[(both, ffn..2 * ffn)]).await?)
+        };
+        Ok(GatedFeedForward {
+            ffn_norm,
+            ffn_gate,
+            ffn_up,
+            low_rank: None,
+            ffn_down: self.linear(&name(layer, "ffn_down")).await?,
+            join: self.join(&name(layer, "post_ffw_norm")).await?,
+            activation,
+            variant: Variant::PORTABLE,
+        })
+    }
+
+    async fn experts(&mut self, layer: usize, experts: Experts) -> Result<ExpertFeedForward> {
+        Ok(ExpertFeedForward {
+            ffn_norm: self.norm(&name(layer, "ffn_norm")).await?,
+            ffn_gate_inp: self.matrix(&name(layer, "ffn_gate_inp")).await?,
+            ffn_gate_exps: self.matrix(&name(layer, "ffn_gate_exps")).await?,
+            ffn_up_exps: self.matrix(&name(layer, "ffn_up_exps")).await?,
+            ffn_down_exps: self.matrix(&name(layer, "ffn_down_exps")).await?,
+            used: experts.used,
+            renormalize: experts.normalized,
+            variant: Variant::PORTABLE,
+        })
+    }
+
+    async fn matrix(&mut self, name: &str) -> Result<Matrix> {
+        self.tensors.matrix(&[&format!("{name}.weight")]).await
     }
 
     async fn linear(&mut self, name: &str) -> Result<Linear> {
-        let weight = self.matrix(&[&format!("{name}.weight")]).await?;
-        let bias = self.bias(name).await?.map(|bias| self.vector(bias));
-        Ok(self.linear_of(weight, bias))
-    }
-
-    fn linear_of(&self, weight: Matrix, bias: Option<Tensor<1>>) -> Linear {
-        Linear {
+        let weight = self.matrix(name).await?;
+        let bias = self.bias(name).await?;
+        Ok(linear_of(
             weight,
-            bias,
-            low_rank: None,
-            variant: Variant::PORTABLE,
-        }
+            bias.map(|bias| self.tensors.vector(bias)),
+        ))
     }
 
     async fn norm(&mut self, name: &str) -> Result<Norm> {
-        let tensor = self.tensor(&format!("{name}.weight"))?;
-        let weight = self.floats(&tensor).await?;
+        let weight = self.tensors.tensor(&format!("{name}.weight"))?;
+        let weight = self.tensors.floats(weight).await?;
         let bias = match self.config.norm {
             NormKind::Rms => None,
             NormKind::Layer => self.bias(name).await?,
         };
         Ok(Norm {
-            weight: self.vector(weight),
-            bias: bias.map(|bias| self.vector(bias)),
+            weight: self.tensors.vector(weight),
+            bias: bias.map(|bias| self.tensors.vector(bias)),
             eps: self.config.norm_eps,
         })
     }
@@ -325,75 +330,19 @@ impl<'a, S: ByteSource> Loader<'a, S> {
     }
 
     async fn bias(&mut self, name: &str) -> Result<Option<Vec<f32>>> {
-        match self.gguf.tensor(&format!("{name}.bias")) {
-            Some(tensor) => Ok(Some(self.floats(&tensor.clone()).await?)),
+        match self.tensors.find(&format!("{name}.bias")) {
+            Some(tensor) => Ok(Some(self.tensors.floats(tensor).await?)),
             None => Ok(None),
         }
     }
+}
 
-    fn vector(&self, values: Vec<f32>) -> Tensor<1> {
-        let len = values.len();
-        Tensor::from_data(TensorData::new(values, [len]), self.device)
-    }
-
-    fn tensor(&self, name: &str) -> Result<TensorInfo> {
-        let tensor = self.gguf.tensor(name).cloned();
-        tensor.ok_or_else(|| Error::InvalidModelFile(format!("tensor {name} is missing")))
-    }
-
-    /// All elements of a small tensor as f32.
-    async fn floats(&mut self, tensor: &TensorInfo) -> Result<Vec<f32>> {
-        let mut bytes = vec![0; tensor.size_bytes as usize];
-        self.read(tensor.offset_bytes, &mut bytes).await?;
-        let mut values = vec![0.0; tensor.element_count() as usize];
-        dequantize(tensor.ty, &bytes, &mut values);
-        Ok(values)
-    }
-
-    /// The rows of one or more tensors of one type and row length, one below the other.
-    async fn matrix(&mut self, names: &[&str]) -> Result<Matrix> {
-        let mut parts = Vec::new();
-        for name in names {
-            let tensor = self.tensor(name)?;
-            let rows = tensor.row_count() as usize;
-            parts.push((tensor, 0..rows));
-        }
-        self.rows(&parts).await
-    }
-
-    /// Some rows of one or more tensors of one type and row length, one below the other.
-    async fn rows(&mut self, parts: &[(TensorInfo, Range<usize>)]) -> Result<Matrix> {
-        let mut shape = matrix_shape(&parts[0].0);
-        shape.rows = parts.iter().map(|(_, rows)| rows.len()).sum();
-        if self.source.is_none() {
-            return Ok(Matrix::outline(shape, self.device));
-        }
-        let mut matrix = Matrix::reserve(shape, self.device);
-        let mut layout = Layout::new(shape);
-        for (tensor, rows) in parts {
-            let row_bytes = tensor.row_bytes() as usize;
-            let chunk_rows = (CHUNK_BYTES / row_bytes).max(1);
-            let mut row = rows.start;
-            let mut bytes = Vec::new();
-            while row < rows.end {
-                let count = chunk_rows.min(rows.end - row);
-                bytes.resize(count * row_bytes, 0);
-                let offset = tensor.offset_bytes + (row * row_bytes) as u64;
-                self.read(offset, &mut bytes).await?;
-                row += count;
-                matrix = layout.add(tensor.ty, &bytes).write(matrix);
-            }
-        }
-        Ok(layout.rest().write(matrix))
-    }
-
-    async fn read(&mut self, offset_bytes: u64, buf: &mut [u8]) -> Result<()> {
-        let Some(source) = self.source else {
-            return Ok(());
-        };
-        source.read_at(offset_bytes, buf).await?;
-        self.read_bytes += buf.len() as u64;
-        (self.progress)(self.read_bytes);
-        Ok(())
+/// A linear layer without adapters, for the portable kernels.
+fn linear_of(weight: Matrix, bias: Option<Tensor<1>>) -> Linear {
+    Linear {
+        weight,
+        bias,
+        low_rank: None,
+        variant: Variant::PORTABLE,
     }
 }

@@ -1,5 +1,5 @@
-//! The tensors that a model of some configuration has: names and shapes, compared with a file's before
-//! a byte of them is fetched. Knows nothing of their data.
+//! Compares the names and shapes of a file's tensors with those that its configuration needs, before any
+//! of their data is fetched.
 
 use std::collections::HashSet;
 
@@ -10,12 +10,19 @@ use crate::{
     weights::{Gguf, TensorInfo},
 };
 
-/// Tensors that some converters write and nobody needs.
+/// Tensors that some converters write and no model needs.
 const IGNORED: [&str; 1] = ["attn_rot_embd.weight"];
 
-/// Names and shapes of all tensors, before a byte of them is fetched: what is needed is there, and
-/// nothing is there that is not needed. None is larger than `limit` bytes.
-pub(super) fn check_tensors(gguf: &Gguf, config: &ModelConfig, limit: u64) -> Result<()> {
+/// Checks that every tensor that the model needs is present with the right shape, that there are no
+/// others, and that none takes more than `max_binding_bytes` on the device.
+///
+/// # Errors
+/// [`Error::InvalidModelFile`] and [`Error::UnsupportedModel`] naming the tensor.
+pub(super) fn check_tensors(
+    gguf: &Gguf,
+    config: &ModelConfig,
+    max_binding_bytes: u64,
+) -> Result<()> {
     let mut check = Check {
         gguf,
         config,
@@ -26,6 +33,7 @@ pub(super) fn check_tensors(gguf: &Gguf, config: &ModelConfig, limit: u64) -> Re
         check.attention(layer)?;
         check.feed_forward(layer)?;
     }
+    // An unknown tensor is a part of the model that would be left out of the computation.
     for tensor in &gguf.tensors {
         let name = &tensor.name;
         let is_ignored = IGNORED.iter().any(|ignored| name.ends_with(ignored));
@@ -36,28 +44,33 @@ pub(super) fn check_tensors(gguf: &Gguf, config: &ModelConfig, limit: u64) -> Re
             )));
         }
         let bytes = DeviceBytes::of(tensor).largest();
-        if bytes > limit {
+        if bytes > max_binding_bytes {
             return Err(Error::UnsupportedModel(format!(
-                "tensor {name} takes {bytes} bytes, and this device's kernels see {limit} at most"
+                "tensor {name} takes {bytes} bytes, and this device's kernels see \
+                 {max_binding_bytes} at most"
             )));
         }
     }
     Ok(())
 }
 
-/// Whether queries, keys and values can be one matrix: of one type, not normalized apart, and within
-/// `limit` bytes together.
-pub(super) fn can_join_qkv(tensors: [&TensorInfo; 3], config: &ModelConfig, limit: u64) -> bool {
+/// Whether queries, keys and values can be one matrix: they have one type, are not normalized
+/// separately, and take at most `max_binding_bytes` together.
+pub(super) fn can_join_qkv(
+    tensors: [&TensorInfo; 3],
+    config: &ModelConfig,
+    max_binding_bytes: u64,
+) -> bool {
     let bytes = tensors.map(|tensor| DeviceBytes::of(tensor).largest());
     tensors.iter().all(|tensor| tensor.ty == tensors[0].ty)
         && config.qk_norm != QkNorm::Rows
-        && bytes.iter().sum::<u64>() <= limit
+        && bytes.iter().sum::<u64>() <= max_binding_bytes
 }
 
 struct Check<'a> {
     gguf: &'a Gguf,
     config: &'a ModelConfig,
-    /// Names of the tensors that are of use.
+    /// Names of the tensors that the model uses.
     known: HashSet<String>,
 }
 
@@ -78,7 +91,7 @@ impl Check<'_> {
                 for name in ["rope_factors_long.weight", "rope_factors_short.weight"] {
                     match rope.scaling {
                         Scaling::Long { .. } => self.needed(name, &[pairs])?,
-                        // Some files have factors that are all one.
+                        // Some files hold factors of one.
                         _ => self.possible(name, &[pairs])?,
                     }
                 }
@@ -97,7 +110,7 @@ impl Check<'_> {
         if self.is_there(&name("attn_qkv.weight")) {
             if config.qk_norm == QkNorm::Rows {
                 return Err(Error::UnsupportedModel(format!(
-                    "tensor {}, whose queries and keys are normalized apart",
+                    "tensor {}, whose queries and keys are normalized separately",
                     name("attn_qkv.weight")
                 )));
             }
@@ -137,7 +150,7 @@ impl Check<'_> {
                 self.linear(&name("ffn_down"), [ffn, dim])?;
             }
             FeedForwardKind::Gated(_) => {
-                // The gate's rows, then those of the other half.
+                // The rows of the gate, then those of the other half.
                 self.needed(&name("ffn_up.weight"), &[dim, 2 * ffn])?;
                 self.linear(&name("ffn_down"), [ffn, dim])?;
             }
@@ -167,7 +180,7 @@ impl Check<'_> {
         }
     }
 
-    /// A matrix, and a bias if there is one.
+    /// A matrix and an optional bias.
     fn linear(&mut self, name: &str, shape: [usize; 2]) -> Result<()> {
         self.needed(&format!("{name}.weight"), &shape)?;
         self.possible(&format!("{name}.bias"), &shape[1..])

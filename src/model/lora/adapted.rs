@@ -1,70 +1,71 @@
-//! A decoder with adapters: what they are for is checked before a byte of their tensors is read.
+//! Sets adapters on a decoder. That they fit it is checked before any of their data is read.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use burn::tensor::Device;
 
 use super::{
-    Adapter, LowRank, Pair, RowOrder, shown,
+    adapter::{Adapter, Pair, shown},
+    row_order::RowOrder,
     targets::{OUTPUT, Target, targets},
 };
 use crate::{
     Error, Result,
     model::{
         config::ModelConfig,
-        decoder::Decoder,
+        layers::{decoder::Decoder, low_rank::LowRank},
         load::{Layout, format_of},
     },
     ops::matrix::{BLOCK_COLS, Matrix, MatrixShape},
     weights::{ByteSource, JoinedSource, TensorInfo, TensorType, dequantize},
 };
 
-/// A rank has kernels' vectors of this many elements.
+/// Ranks are padded to a multiple of this, the length of the kernels' vectors.
 const RANK_MULTIPLE: usize = 4;
 
-/// What adapters are set on.
-pub(in crate::model) struct Base<'a> {
+/// The model that adapters are set on.
+pub(in crate::model) struct BaseModel<'a> {
     pub(in crate::model) decoder: &'a Decoder,
     pub(in crate::model) config: &'a ModelConfig,
     /// Columns and rows of the matrices of the model's file.
     pub(in crate::model) matrices: &'a BTreeMap<String, [usize; 2]>,
     pub(in crate::model) device: &'a Device,
-    /// Largest part of a buffer that kernels see.
+    /// Largest buffer that a kernel can bind.
     pub(in crate::model) max_binding_bytes: u64,
 }
 
-/// A decoder with other adapters.
+/// A decoder with its adapters.
 pub(in crate::model) struct Adapted {
     pub(in crate::model) decoder: Decoder,
-    /// Elements of a row of each of the tensors that adapters make, but for those as wide as logits.
+    /// Row lengths of the tensors that adapters add to a step, apart from those as wide as the logits.
     pub(in crate::model) widths: BTreeSet<usize>,
 }
 
-/// A pair in the product that it adds to.
-struct Placed<'a, S> {
+/// A pair of matrices with what setting it on a model takes.
+struct PlacedPair<'a, S> {
     pair: &'a Pair,
     source: &'a JoinedSource<S>,
-    /// What its product is multiplied by in all.
+    /// Factor of its product: that of the file times that of the caller.
     scale: f32,
-    order: RowOrder,
+    row_order: RowOrder,
 }
 
 /// The decoder with exactly these adapters, each multiplied by its scale.
 ///
 /// # Errors
 /// [`Error::UnsupportedModel`], [`Error::InvalidModelFile`] and [`Error::OutOfMemory`] naming the file
-/// and the tensor or the scale that does not fit, before any is read; what their sources fail with.
+/// and the tensor or the scale that does not fit, before any data is read; the errors of the sources.
 pub(in crate::model) async fn adapted<S: ByteSource>(
-    base: &Base<'_>,
+    base: &BaseModel<'_>,
     adapters: &[(&Adapter<S>, f32)],
 ) -> Result<Adapted> {
     let mut decoder = base.decoder.clone();
     let mut targets = targets(&mut decoder, base.matrices);
     let known: BTreeSet<String> = targets
         .iter()
-        .flat_map(|target| target.parts.iter().map(|part| part.name.clone()))
+        .flat_map(|target| target.tensors.iter().map(|tensor| tensor.name.clone()))
         .collect();
-    let mut placed: BTreeMap<String, Vec<Placed<S>>> = BTreeMap::new();
+    let mut placed: BTreeMap<String, Vec<PlacedPair<S>>> = BTreeMap::new();
     for &(adapter, scale) in adapters {
         if !scale.is_finite() {
             return Err(Error::UnsupportedModel(format!(
@@ -79,11 +80,11 @@ pub(in crate::model) async fn adapted<S: ByteSource>(
             }
             base.check(adapter, pair, &name)?;
             if scale != 0.0 {
-                placed.entry(name).or_default().push(Placed {
+                placed.entry(name).or_default().push(PlacedPair {
                     pair,
                     source: &adapter.source,
                     scale: scale * pair.scale,
-                    order: adapter.row_order(base.config),
+                    row_order: adapter.row_order(base.config)?,
                 });
             }
         }
@@ -95,7 +96,7 @@ pub(in crate::model) async fn adapted<S: ByteSource>(
             return Err(Error::OutOfMemory(format!(
                 "the adapters of {} take {bytes} bytes together, and this device's kernels see {} \
                  at most",
-                target.parts[0].name, base.max_binding_bytes
+                target.tensors[0].name, base.max_binding_bytes
             )));
         }
     }
@@ -104,7 +105,7 @@ pub(in crate::model) async fn adapted<S: ByteSource>(
         let low_rank = low_rank(target, &placed, base.device).await?;
         if let Some(low_rank) = &low_rank {
             widths.insert(low_rank.down.shape.rows);
-            if target.parts[0].name != OUTPUT {
+            if target.tensors[0].name != OUTPUT {
                 widths.insert(low_rank.up.shape.rows);
             }
         }
@@ -113,8 +114,8 @@ pub(in crate::model) async fn adapted<S: ByteSource>(
     Ok(Adapted { decoder, widths })
 }
 
-impl Base<'_> {
-    /// Whether a pair has the shape of the tensor `name`.
+impl BaseModel<'_> {
+    /// Checks that a pair has the shape of the tensor `name`.
     fn check<S>(&self, adapter: &Adapter<S>, pair: &Pair, name: &str) -> Result<()> {
         // A tied model's output matrix is its embeddings.
         let matrix = self.matrices.get(name);
@@ -133,32 +134,32 @@ impl Base<'_> {
     }
 }
 
-/// The rank of all adapters of a product together.
-fn rank<S>(target: &Target<'_>, placed: &BTreeMap<String, Vec<Placed<'_, S>>>) -> usize {
-    let parts = target.parts.iter();
-    let pairs = parts.flat_map(|part| placed.get(&part.name)).flatten();
+/// The sum of the ranks of all adapters of a product, padded.
+fn rank<S>(target: &Target<'_>, placed: &BTreeMap<String, Vec<PlacedPair<'_, S>>>) -> usize {
+    let tensors = target.tensors.iter();
+    let pairs = tensors.flat_map(|it| placed.get(&it.name)).flatten();
     let rank = pairs
         .map(|placed| placed.pair.rank() as usize)
         .sum::<usize>();
     rank.next_multiple_of(RANK_MULTIPLE)
 }
 
-/// Reads what is added to a product, if anything is.
+/// Reads the adapters of a product; `None` if there are none.
 async fn low_rank<S: ByteSource>(
     target: &Target<'_>,
-    placed: &BTreeMap<String, Vec<Placed<'_, S>>>,
+    placed: &BTreeMap<String, Vec<PlacedPair<'_, S>>>,
     device: &Device,
 ) -> Result<Option<LowRank>> {
-    let all = target.parts.iter().flat_map(|part| {
-        let of_part = placed.get(&part.name).into_iter().flatten();
-        of_part.map(move |placed| (part, placed))
+    let all = target.tensors.iter().flat_map(|tensor| {
+        let pairs = placed.get(&tensor.name).into_iter().flatten();
+        pairs.map(move |placed| (tensor, placed))
     });
     let all: Vec<_> = all.collect();
     let Some((_, first)) = all.first() else {
         return Ok(None);
     };
     let (rows, cols, rank) = (target.rows, target.cols, rank(target, placed));
-    // As the files have them, if they are of one type without blocks.
+    // Keeps the type of the files, if it is the same in all and has no blocks.
     let ty = match first.pair.a.ty {
         ty if ty.block_len() == 1 && all.iter().all(|(_, it)| it.pair.a.ty == ty) => ty,
         _ => TensorType::F32,
@@ -166,18 +167,18 @@ async fn low_rank<S: ByteSource>(
     let mut down = Vec::new();
     let mut up = vec![0.0; rows * rank];
     let mut column = 0;
-    for (part, placed) in all {
+    for (tensor, placed) in all {
         let (pair, rank_of_pair) = (placed.pair, placed.pair.rank() as usize);
         match pair.a.ty == ty {
             true => down.extend(placed.bytes(&pair.a).await?),
             false => down.extend(le_bytes(&placed.floats(&pair.a).await?)),
         }
         let mut b = placed.floats(&pair.b).await?;
-        if let Some(heads) = part.heads {
-            b = placed.order.apply(b, heads, rank_of_pair);
+        if let Some(heads) = tensor.heads {
+            b = placed.row_order.apply(b, heads, rank_of_pair);
         }
-        // Rows that stand for no token get no logits.
-        let rows = up.chunks_exact_mut(rank).skip(part.first_row);
+        // `zip` drops rows beyond the tokenizer's ids, which get no logits.
+        let rows = up.chunks_exact_mut(rank).skip(tensor.first_row);
         for (to, from) in rows.zip(b.chunks_exact(rank_of_pair)) {
             let to = &mut to[column..][..rank_of_pair];
             to.iter_mut()
@@ -193,7 +194,7 @@ async fn low_rank<S: ByteSource>(
     }))
 }
 
-impl<S: ByteSource> Placed<'_, S> {
+impl<S: ByteSource> PlacedPair<'_, S> {
     async fn bytes(&self, tensor: &TensorInfo) -> Result<Vec<u8>> {
         let mut bytes = vec![0; tensor.size_bytes as usize];
         self.source.read_at(tensor.offset_bytes, &mut bytes).await?;
@@ -215,7 +216,7 @@ fn le_bytes(values: &[f32]) -> Vec<u8> {
         .collect()
 }
 
-/// A matrix of rows as a file has them.
+/// A matrix of rows in the layout of files.
 fn matrix(ty: TensorType, bytes: &[u8], [rows, cols]: [usize; 2], device: &Device) -> Matrix {
     let shape = MatrixShape {
         format: format_of(ty),

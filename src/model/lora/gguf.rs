@@ -1,6 +1,6 @@
-//! Adapters in GGUF files, as llama.cpp's converter writes them. Knows no model.
+//! Adapters in GGUF files, as llama.cpp's converter writes them.
 
-use super::{Adapter, Form, Half, pairs};
+use super::adapter::{Adapter, AdapterFormat, Half, pairs};
 use crate::{
     Error, Result,
     weights::{Metadata, ModelFiles, gguf::split},
@@ -16,7 +16,7 @@ pub(super) async fn open<F: ModelFiles>(files: &F, name: &str) -> Result<Adapter
         let half = a.or_else(|| Some((tensor.strip_suffix(".lora_b")?, Half::B)));
         half.map(|(of, half)| (of.to_owned(), half))
     };
-    // Without alpha their product counts as it is.
+    // Without alpha, the scale is one.
     let scale = |_: &str, rank: u64| match alpha {
         0.0 => Ok(1.0),
         alpha => Ok(alpha / rank as f32),
@@ -24,12 +24,12 @@ pub(super) async fn open<F: ModelFiles>(files: &F, name: &str) -> Result<Adapter
     Ok(Adapter {
         pairs: pairs(name, gguf.tensors, half, scale)?,
         file: name.to_owned(),
-        form: Form::Gguf { architecture },
+        format: AdapterFormat::Gguf { architecture },
         source,
     })
 }
 
-/// The architecture; what the file is not, it says.
+/// The architecture of the file, which must be a LoRA adapter.
 fn check(name: &str, metadata: &Metadata) -> Result<String> {
     for (key, wanted) in [("general.type", "adapter"), ("adapter.type", "lora")] {
         let said = metadata.str(key)?.unwrap_or("nothing");

@@ -1,12 +1,12 @@
-//! Adapters in folders, as PEFT (<https://github.com/huggingface/peft>) saves them. Knows no model;
-//! refuses what is not plain LoRA.
+//! Adapters in folders, as PEFT (<https://github.com/huggingface/peft>) saves them. Refuses everything but
+//! plain LoRA by name.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::{Adapter, Form, Half, pairs, shown};
+use super::adapter::{Adapter, AdapterFormat, Half, pairs, shown};
 use crate::{
     Error, Result,
     weights::{
@@ -19,10 +19,10 @@ use crate::{
 const CONFIG: &str = "adapter_config.json";
 const TENSORS: &str = "adapter_model.safetensors";
 const MAX_CONFIG_BYTES: u64 = 4 << 20;
-/// What PEFT wraps a model in.
+/// Prefix of all names: PEFT wraps the model.
 const WRAPPED: &str = "base_model.model.";
 
-/// Members that change what is computed, if they are there and say anything.
+/// Members that change the computation, unless they are absent, null, false or empty.
 const REFUSED: [&str; 12] = [
     "alora_invocation_tokens",
     "arrow_config",
@@ -68,13 +68,13 @@ pub(super) async fn open<F: ModelFiles>(files: &F) -> Result<Adapter<F::Source>>
             config.scale(target, rank)
         })?,
         file: TENSORS.to_owned(),
-        form: Form::Peft,
+        format: AdapterFormat::Peft,
         source: JoinedSource::new(vec![source]),
     })
 }
 
-/// The checkpoint's tensor that a tensor is for: `base_model.model.MODULE.lora_A.weight`, perhaps with
-/// an adapter's name before the last part.
+/// The checkpoint's tensor that a tensor is for. Names are `base_model.model.MODULE.lora_A.weight`, optionally
+/// with an adapter's name before the last part.
 fn half(name: &str) -> Option<(String, Half)> {
     let name = name.strip_prefix(WRAPPED)?;
     let (module, half, rest) = match name.split_once(".lora_A.") {
@@ -101,7 +101,7 @@ impl Config {
         if let Some(bias) = config.bias.as_deref().filter(|bias| *bias != "none") {
             return unsupported(format!("bias {}", shown(bias)));
         }
-        // Others change the weights that the adapter is for.
+        // Other values change the weights that the adapter is for.
         let keeps_weights = match &config.init_lora_weights {
             None | Some(Value::Null | Value::Bool(_)) => true,
             Some(Value::String(how)) => ["gaussian", "eva", "orthogonal"].contains(&&**how),
@@ -123,7 +123,7 @@ impl Config {
         }
     }
 
-    /// What the product for the tensor `target` is multiplied by.
+    /// Factor of the product for the tensor `target`.
     fn scale(&self, target: &str, rank: u64) -> Result<f32> {
         let has_ranks = self.rank_pattern.as_ref().is_some_and(|it| !it.is_empty());
         if rank != self.r && !has_ranks {
@@ -140,8 +140,8 @@ impl Config {
         })
     }
 
-    /// The alpha of a module: keys of `alpha_pattern` are ends of modules' names. They may be regular
-    /// expressions, too; such are refused.
+    /// The alpha of a module. Keys of `alpha_pattern` are suffixes of module names; PEFT allows regular
+    /// expressions too, which are refused.
     fn alpha(&self, target: &str) -> Result<f32> {
         let module = target.strip_suffix(".weight").unwrap_or(target);
         let mut found = None;

@@ -1,14 +1,14 @@
-//! The order of the rows of queries and keys: a checkpoint has the two halves of a head's rotated pairs
-//! apart, GGUF files of some architectures have them side by side. Knows no names.
+//! The order of the rows of queries and keys: rotated pairs are adjacent rows or half a head apart
+//! (`RopePairs`), and files of one architecture can differ in that.
 
-/// What becomes of the rows of each head.
+/// How the rows of each head are reordered.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum RowOrder {
-    /// Nothing.
+    /// Not at all.
     Kept,
-    /// From halves to neighbours.
-    ToNeighbours,
-    /// From neighbours to halves.
+    /// From halves to adjacent pairs.
+    ToAdjacent,
+    /// From adjacent pairs to halves.
     ToHalves,
 }
 
@@ -19,7 +19,7 @@ impl RowOrder {
         let half = head_dim / 2;
         let from = |row: usize| match self {
             RowOrder::Kept => row,
-            RowOrder::ToNeighbours => row % 2 * half + row / 2,
+            RowOrder::ToAdjacent => row % 2 * half + row / 2,
             RowOrder::ToHalves => row % half * 2 + row / half,
         };
         let heads = rows.chunks_exact(head_dim * cols);
@@ -34,15 +34,15 @@ mod tests {
     use super::RowOrder::*;
 
     #[test]
-    fn halves_become_neighbours_and_back() {
+    fn halves_become_adjacent_pairs_and_back() {
         let rows: Vec<f32> = (0..24).map(|i| i as f32).collect();
-        let neighbours = ToNeighbours.apply(rows.clone(), 2, 2);
-        let firsts: Vec<f32> = neighbours.iter().step_by(2).copied().collect();
+        let adjacent = ToAdjacent.apply(rows.clone(), 2, 2);
+        let firsts: Vec<f32> = adjacent.iter().step_by(2).copied().collect();
         assert_eq!(
             firsts,
             [0., 6., 2., 8., 4., 10., 12., 18., 14., 20., 16., 22.]
         );
-        assert_eq!(ToHalves.apply(neighbours, 2, 2), rows);
+        assert_eq!(ToHalves.apply(adjacent, 2, 2), rows);
         assert_eq!(Kept.apply(rows.clone(), 2, 2), rows);
     }
 }

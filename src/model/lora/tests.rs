@@ -2,7 +2,7 @@ use crate::weights::{
     BytesSource, Gguf, GgufWriter, Metadata, MetadataValue, ModelFiles, TensorType,
 };
 
-use super::{Adapter, Form};
+use super::adapter::{Adapter, AdapterFormat};
 use crate::Result;
 
 /// A GGUF file alone.
@@ -49,7 +49,7 @@ const A: (&str, &[u64]) = ("blk.0.attn_q.weight.lora_a", &[64, 4]);
 const B: (&str, &[u64]) = ("blk.0.attn_q.weight.lora_b", &[4, 32]);
 
 #[test]
-fn a_file_says_what_it_adapts() {
+fn pairs_and_scales_are_read() {
     for (alpha, scale) in [(8.0f32, 2.0), (0.0, 1.0)] {
         let adapter = open(&[("adapter.lora.alpha", alpha.into())], &[A, B]).unwrap();
         let [pair] = &adapter.pairs[..] else {
@@ -58,12 +58,14 @@ fn a_file_says_what_it_adapts() {
         assert_eq!(pair.target, "blk.0.attn_q.weight");
         assert_eq!((pair.cols(), pair.rank(), pair.rows()), (64, 4, 32));
         assert_eq!(pair.scale, scale);
-        assert!(matches!(&adapter.form, Form::Gguf { architecture } if architecture == "llama"));
+        assert!(
+            matches!(&adapter.format, AdapterFormat::Gguf { architecture } if architecture == "llama")
+        );
     }
 }
 
 #[test]
-fn what_is_no_plain_adapter_is_refused_by_name() {
+fn everything_but_a_plain_adapter_is_refused_by_name() {
     let model: MetadataValue = "model".into();
     let alora: MetadataValue = 1u32.into();
     for (changes, tensors, part) in [
@@ -102,7 +104,6 @@ fn what_is_no_plain_adapter_is_refused_by_name() {
     }
 }
 
-/// A model is no adapter.
 #[test]
 fn a_models_file_is_refused() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/parity/models");

@@ -8,7 +8,7 @@ use super::{BATCH_ROWS, CHOSEN_IDS, Steps, ids_of, upload, warm_rows};
 use crate::{
     Result,
     device::{Gpu, Graph},
-    model::{Compute, decoder::Decoder},
+    model::{Compute, layers::decoder::Decoder},
     ops::{
         Kernel, Variant,
         argmax::argmax,

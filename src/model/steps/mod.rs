@@ -16,7 +16,9 @@ use self::{
     graphs::{DecodeGraphs, StepGraphs},
     greedy::Ready,
 };
-use super::{Compute, ModelConfig, decoder::Decoder, kv_reservation::KvReservation, slots::Slots};
+use super::{
+    Compute, ModelConfig, kv_reservation::KvReservation, layers::decoder::Decoder, slots::Slots,
+};
 use crate::{
     Error, Result,
     device::Graph,

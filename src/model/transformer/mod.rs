@@ -13,8 +13,8 @@ use chunks::{chunks, segment};
 
 use super::{
     Compute, ModelConfig,
-    decoder::Decoder,
     kv_reservation::KvReservation,
+    layers::decoder::Decoder,
     load::Plan,
     lora::{self, Adapter},
     pace::Pace,
@@ -150,7 +150,7 @@ impl Transformer {
         &mut self,
         adapters: &[(&Adapter<S>, f32)],
     ) -> Result<()> {
-        let base = lora::Base {
+        let base = lora::BaseModel {
             decoder: self.steps.decoder(),
             config: &self.config,
             matrices: &self.matrices,

@@ -1,4 +1,4 @@
-//! What adapters add to a product, whatever their number: two small products.
+//! The product that all adapters of a matrix add to its own, as two small matrices.
 
 use burn::{module::Module, tensor::Tensor};
 
@@ -9,26 +9,26 @@ use crate::ops::{
     matvec::{MAX_TOKENS, matvec},
 };
 
-/// `up * (down * x)`: the A of all adapters one below the other, their B side by side, with all scales
-/// in them and zeros in the rows that they are not for.
+/// `up * (down * x)`: the A matrices of all adapters stacked, their B matrices side by side. B includes the
+/// scales, and has zeros in the rows that an adapter does not change.
 #[derive(Module, Debug)]
 pub struct LowRank {
-    /// `[rank, cols]`, the rank that of all adapters together
+    /// `[rank, cols]`, with the sum of the adapters' ranks
     pub down: Matrix,
     /// `[rows, rank]`
     pub up: Matrix,
 }
 
 impl LowRank {
-    /// `up * (down * norm(x))`, `x` `[tokens, cols]`; a norm, by the root of the mean square, only of a
-    /// few tokens.
+    /// `up * (down * norm(x))`, `x` `[tokens, cols]`. An RMS norm is only supported for few tokens.
     pub fn delta(
         &self,
         x: Tensor<2>,
         norm: Option<(Tensor<1>, f32)>,
         variant: Variant,
     ) -> Tensor<2> {
-        // Too small to gain by another arithmetic, which was not proven on their formats.
+        // The matrices are too small to gain from another arithmetic, which is not validated for their
+        // formats either.
         let variant = Variant {
             matvec: Arithmetic::F32,
             matmul: Arithmetic::F32,

@@ -1,4 +1,4 @@
-//! A decoder of text: embedding, blocks of attention and feed-forward, norm, output projection.
+//! A decoder: embedding, blocks of attention and feed-forward, norm, output projection.
 
 use burn::{
     module::Module,
@@ -29,24 +29,24 @@ pub struct Block {
 pub struct Decoder {
     /// `token_embd`, `[vocab, dim]`
     pub token_embd: Matrix,
-    /// What embeddings are multiplied by.
+    /// Factor of embeddings.
     #[module(skip)]
     pub embedding_scale: f32,
-    /// `position_embd`, `[positions, dim]`, where positions are learned.
+    /// `position_embd`, `[positions, dim]`, if positions are learned.
     pub position_embd: Option<Matrix>,
     /// `blk.N`
     pub blocks: Vec<Block>,
     /// `output_norm`
     pub output_norm: Norm,
-    /// `output`, `[vocab, dim]`; a tied model's is `token_embd` again.
+    /// `output`, `[vocab, dim]`. In a tied model it shares the data of `token_embd`.
     pub output: Linear,
-    /// What happens to logits.
+    /// Scale or soft cap of the logits.
     #[module(skip)]
     pub logits: Finish,
 }
 
 impl Decoder {
-    /// Computes by kernels of another form from now on.
+    /// Uses the kernels of `variant` from now on.
     pub fn set_variant(&mut self, variant: Variant) {
         for block in &mut self.blocks {
             block.attention.set_variant(variant);
@@ -55,7 +55,7 @@ impl Decoder {
         self.output.variant = variant;
     }
 
-    /// Feeds the step's tokens, `ids` `[tokens]`; gives the residual stream `[tokens, dim]`.
+    /// Feeds the step's tokens, `ids` `[tokens]`. Returns the residual stream `[tokens, dim]`.
     pub fn forward(&self, ids: Tensor<1, Int>, kv: &mut [KvMemory], step: &Step) -> Tensor<2> {
         let mut x = embedding(ids, &self.token_embd, self.embedding_scale);
         if let Some(table) = &self.position_embd {

@@ -1,4 +1,4 @@
-//! Causal self-attention with grouped queries.
+//! Causal self-attention with grouped queries (Ainslie et al. 2023, <https://arxiv.org/abs/2305.13245>).
 
 use burn::{
     module::Module,
@@ -16,13 +16,23 @@ use crate::ops::{
 };
 
 /// The projections to queries, keys and values.
-#[allow(clippy::large_enum_variant)] // One per layer; an indirection would buy nothing.
+#[allow(clippy::large_enum_variant)] // One per layer; a box would save nothing.
 #[derive(Module, Debug)]
 pub enum Qkv {
     /// One matrix with the rows of all three: one dispatch.
     Fused(Linear),
-    /// Three, where their formats differ or rows are normalized.
+    /// Three matrices, if their formats differ or if their products are normalized separately.
     Split([Linear; 3]),
+}
+
+impl Qkv {
+    /// First columns of q, k and v in the tensors of [`Attention::project`], and the row lengths of these.
+    pub fn columns(&self, q_dim: usize, kv_dim: usize) -> ([usize; 3], [usize; 3]) {
+        match self {
+            Qkv::Fused(_) => ([0, q_dim, q_dim + kv_dim], [q_dim + 2 * kv_dim; 3]),
+            Qkv::Split(_) => ([0; 3], [q_dim, kv_dim, kv_dim]),
+        }
+    }
 }
 
 /// `x + attn_output(attention(attn_qkv(norm(x))))`
@@ -36,48 +46,24 @@ pub struct Attention {
     pub attn_output: Linear,
     /// With `post_attention_norm`.
     pub join: Join,
-    /// `attn_q_norm` and, behind it, `attn_k_norm`, where each head is normalized: `[2 * head_dim]`.
+    /// `attn_q_norm` followed by `attn_k_norm`, if each head is normalized: `[2 * head_dim]`.
     pub head_norm: Option<Norm>,
-    /// `attn_q_norm` and `attn_k_norm`, where all heads are normalized at once: `[heads * head_dim]`.
-    /// Projections are split then.
+    /// `attn_q_norm` and `attn_k_norm`, if all heads are normalized together: `[heads * head_dim]`.
+    /// Requires [`Qkv::Split`].
     pub row_norms: Option<[Norm; 2]>,
     /// Turns per position (see [`crate::ops::rope_kv::turns`]), `[rope_dims / 2]`.
     pub rope_turns: Tensor<1, Int>,
     #[module(skip)]
     pub shape: AttentionShape,
     #[module(skip)]
-    pub rotation: Rotation,
-}
-
-/// How a layer rotates and scales its queries and keys.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Rotation {
-    /// Pairs are halves of what is rotated apart, not neighbours.
-    pub neox: bool,
-    /// Elements of a head that are rotated, its first; a multiple of 4, 0 for none.
-    pub rope_dims: usize,
-    /// What rotated elements are multiplied with.
-    pub magnitude: f32,
-    /// What queries are multiplied with; most models have `1 / sqrt(head_dim)`.
-    pub q_scale: f32,
+    pub rope: RopeShape,
 }
 
 impl Attention {
-    /// `x` `[tokens, dim]`; writes this step's keys and values to `kv`.
+    /// `x` `[tokens, dim]`. Writes the K and V of this step to `kv`.
     pub fn forward(&self, x: Tensor<2>, kv: &mut KvMemory, step: &Step) -> Tensor<2> {
-        let (qkv, at, stride) = self.project(x.clone());
-        let (shape, variant) = (self.shape, self.attn_output.variant);
-        let rope = RopeShape {
-            heads: shape.heads,
-            kv_heads: shape.kv_heads,
-            head_dim: shape.head_dim,
-            neox: self.rotation.neox,
-            rope_dims: self.rotation.rope_dims,
-            magnitude: self.rotation.magnitude,
-            q_scale: self.rotation.q_scale,
-            at,
-            stride,
-        };
+        let qkv = self.project(x.clone());
+        let (shape, rope, variant) = (self.shape, self.rope, self.attn_output.variant);
         let norm = self.head_norm.as_ref();
         let norm = norm.map(|norm| (norm.weight.clone(), norm.eps));
         let turns = self.rope_turns.clone();
@@ -90,7 +76,7 @@ impl Attention {
         self.join.onto(x, &self.attn_output, attended)
     }
 
-    /// Computes by kernels of another form from now on.
+    /// Uses the kernels of `variant` from now on.
     pub fn set_variant(&mut self, variant: Variant) {
         match &mut self.attn_qkv {
             Qkv::Fused(linear) => linear.variant = variant,
@@ -99,18 +85,16 @@ impl Attention {
         self.attn_output.variant = variant;
     }
 
-    /// Queries, keys and values, each with its first column and the length of its rows.
-    fn project(&self, x: Tensor<2>) -> ([Tensor<2>; 3], [usize; 3], [usize; 3]) {
-        let (q_dim, kv_dim) = (self.shape.q_dim(), self.shape.kv_dim());
+    /// The tensors that hold queries, keys and values, in the columns of [`Qkv::columns`].
+    fn project(&self, x: Tensor<2>) -> [Tensor<2>; 3] {
         let norm = self.attn_norm.as_ref();
         match &self.attn_qkv {
             Qkv::Fused(linear) => {
                 let qkv = linear.normed(x, norm, Finish::Plain);
-                let at = [0, q_dim, q_dim + kv_dim];
-                ([qkv.clone(), qkv.clone(), qkv], at, [q_dim + 2 * kv_dim; 3])
+                [qkv.clone(), qkv.clone(), qkv]
             }
             Qkv::Split(linears) => {
-                // Once for all three, if it takes a dispatch.
+                // A norm that needs a dispatch of its own is computed once for all three.
                 let (x, norm) = match norm {
                     Some(norm) if norm.bias.is_some() => (norm.apply(x), None),
                     norm => (x, norm),
@@ -120,7 +104,7 @@ impl Attention {
                 if let Some([q_norm, k_norm]) = &self.row_norms {
                     (q, k) = (q_norm.apply(q), k_norm.apply(k));
                 }
-                ([q, k, v], [0; 3], [q_dim, kv_dim, kv_dim])
+                [q, k, v]
             }
         }
     }

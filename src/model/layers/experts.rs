@@ -32,7 +32,7 @@ pub struct ExpertFeedForward {
     pub ffn_up_exps: Matrix,
     /// `ffn_down_exps`, `[experts * dim, ffn_dim]`
     pub ffn_down_exps: Matrix,
-    /// Experts of a token.
+    /// Experts that a token uses.
     #[module(skip)]
     pub used: usize,
     /// Whether shares are a softmax over the chosen experts (Mixtral, Qwen3) or over all (OLMoE).

@@ -1,11 +1,11 @@
-//! The feed-forward layers, with their norms and residuals.
+//! The feed-forward layers, with their norms and residual connections.
 
 use burn::{module::Module, tensor::Tensor};
 
 use super::{
     experts::ExpertFeedForward,
     linear::{Join, Linear, Norm},
-    lora::LowRank,
+    low_rank::LowRank,
 };
 use crate::ops::{
     Activation, Finish, Variant, gated_matmul::gated_matmul, gated_matvec::gated_matvec,
@@ -13,14 +13,14 @@ use crate::ops::{
 };
 
 /// A feed-forward layer of one of the kinds.
-#[allow(clippy::large_enum_variant)] // One per layer; an indirection would buy nothing.
+#[allow(clippy::large_enum_variant)] // One per layer; a box would save nothing.
 #[derive(Module, Debug)]
 pub enum FeedForward {
-    /// With a gate.
+    /// Gated.
     Gated(GatedFeedForward),
-    /// Without.
+    /// Without a gate.
     Plain(PlainFeedForward),
-    /// Of experts.
+    /// A mixture of experts.
     Experts(ExpertFeedForward),
 }
 
@@ -34,7 +34,7 @@ impl FeedForward {
         }
     }
 
-    /// Computes by kernels of another form from now on.
+    /// Uses the kernels of `variant` from now on.
     pub fn set_variant(&mut self, variant: Variant) {
         match self {
             FeedForward::Gated(layer) => {
@@ -68,7 +68,7 @@ pub struct GatedFeedForward {
     pub ffn_gate: Matrix,
     /// `ffn_up`, `[ffn_dim, dim]`
     pub ffn_up: Matrix,
-    /// Adapters of the gate's rows and, behind them, of the others.
+    /// Adapters of the rows of `ffn_gate`, followed by those of `ffn_up`.
     pub low_rank: Option<LowRank>,
     /// `ffn_down`, `[dim, ffn_dim]`
     pub ffn_down: Linear,

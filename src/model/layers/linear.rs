@@ -1,8 +1,8 @@
-//! Norms and linear layers: one op whether a step feeds a few tokens or many.
+//! Norms and linear layers. They choose the op for few or for many tokens.
 
 use burn::{module::Module, tensor::Tensor};
 
-use super::lora::LowRank;
+use super::low_rank::LowRank;
 use crate::ops::{
     Addends, Finish, Variant,
     layer_norm::layer_norm,
@@ -12,12 +12,12 @@ use crate::ops::{
     rms_norm::rms_norm,
 };
 
-/// A norm of the residual stream or of what joins it.
+/// A norm of the residual stream, or of a result before it is added to the stream.
 #[derive(Module, Debug)]
 pub struct Norm {
     /// `[dim]`
     pub weight: Tensor<1>,
-    /// `[dim]`, of layer norms; others are by the root of the mean square.
+    /// `[dim]`, in layer norms. Without a bias it is an RMS norm.
     pub bias: Option<Tensor<1>>,
     /// Added to the mean square or the variance.
     #[module(skip)]
@@ -34,7 +34,7 @@ impl Norm {
     }
 }
 
-/// `weight * x + bias`, and what adapters add.
+/// `weight * x + bias`, plus the product of the adapters.
 #[derive(Module, Debug)]
 pub struct Linear {
     /// `[rows, cols]`
@@ -51,7 +51,7 @@ impl Linear {
     /// `finish(weight * norm(x) + bias + delta)`, `x` `[tokens, cols]`.
     pub fn normed(&self, x: Tensor<2>, norm: Option<&Norm>, finish: Finish) -> Tensor<2> {
         match norm {
-            // Such a norm costs nothing on the way in.
+            // The kernel computes an RMS norm along with the product.
             Some(norm) if norm.bias.is_none() && x.dims()[0] <= MAX_TOKENS => {
                 let norm = Some((norm.weight.clone(), norm.eps));
                 let addends = self.addends(&x, norm.clone(), None);
@@ -71,7 +71,7 @@ impl Linear {
         matmul(x, &self.weight, addends, finish, self.variant)
     }
 
-    /// What is added to the products with `norm(x)`.
+    /// The terms that are added to the products with `norm(x)`.
     fn addends(
         &self,
         x: &Tensor<2>,
@@ -87,12 +87,12 @@ impl Linear {
     }
 }
 
-/// How a result joins the residual stream.
+/// How a result is added to the residual stream.
 #[derive(Module, Debug)]
 pub struct Join {
-    /// Of the result, before it joins.
+    /// Norm of the result.
     pub norm: Option<Norm>,
-    /// What a result without norm is multiplied by.
+    /// Factor of a result without norm.
     #[module(skip)]
     pub scale: f32,
 }

@@ -1,0 +1,63 @@
+//! What the declaration of an architecture consists of. Every field has a default, the value of a
+//! Llama: a declaration names what differs.
+
+use crate::{
+    Result,
+    model::config::{ConfigJson, Keys, ModelConfig, RopePairs},
+};
+
+/// A table of names: (name in `from`, name in GGUF files).
+pub type Names = &'static [(&'static str, &'static str)];
+
+/// The declaration of an architecture.
+#[derive(Debug)]
+pub struct Architecture {
+    /// `general.architecture` of its GGUF files.
+    pub name: &'static str,
+    /// `model_type` in the `config.json` of its Hugging Face folders.
+    pub model_types: &'static [&'static str],
+    /// Changes the configuration of a Llama to that of this architecture. Reads the metadata keys
+    /// that Llama does not have.
+    pub configure: fn(&Keys, &mut ModelConfig) -> Result<()>,
+    /// Pairs of rotary embedding in its GGUF files.
+    pub gguf_pairs: RopePairs,
+    /// Pairs of rotary embedding in its Hugging Face checkpoints. If they differ, converters reorder
+    /// the rows of queries and keys.
+    pub checkpoint_pairs: RopePairs,
+    /// Brings a `config.json` to the form of Llama's: renames and adds members, and refuses what this
+    /// build computes differently.
+    pub read_json: fn(&mut ConfigJson) -> Result<()>,
+    /// Integer members of `config.json` that Llama does not have, and their metadata keys without the
+    /// architecture.
+    pub json_sizes: Names,
+    /// The other numeric members, and their metadata keys without the architecture.
+    pub json_numbers: Names,
+    /// Modules of the checkpoint that Llama does not have or that mean something else there, and their
+    /// GGUF names. `*` stands for the layer's number, a second `*` for the expert's.
+    pub tensors: &'static [Names],
+    /// A prefix of all tensor names that some checkpoints have and some lack.
+    pub optional_prefix: &'static str,
+    /// Added to the weights of norms. GGUF files hold the sum.
+    pub norm_offset: f32,
+    /// Whether checkpoints hold the matrices of layers as `[inputs, outputs]`.
+    pub transposes_layers: bool,
+}
+
+impl Architecture {
+    /// The defaults: a Llama (Touvron et al. 2023, <https://arxiv.org/abs/2302.13971>) in the row order of
+    /// its Hugging Face checkpoints.
+    pub const LLAMA_LIKE: Architecture = Architecture {
+        name: "",
+        model_types: &[],
+        configure: |_, _| Ok(()),
+        gguf_pairs: RopePairs::Halves,
+        checkpoint_pairs: RopePairs::Halves,
+        read_json: |_| Ok(()),
+        json_sizes: &[],
+        json_numbers: &[],
+        tensors: &[],
+        optional_prefix: "",
+        norm_offset: 0.0,
+        transposes_layers: false,
+    };
+}

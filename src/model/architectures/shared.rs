@@ -1,0 +1,60 @@
+//! What several architectures have in common: experts, query and key norms, windows.
+
+use super::architecture::Names;
+use crate::{
+    Error, Result,
+    model::config::{Experts, FeedForwardKind, Keys, ModelConfig},
+};
+
+/// Norms of queries and keys in Hugging Face checkpoints.
+pub const QK_NORM_TENSORS: Names = &[
+    ("model.layers.*.self_attn.q_norm", "blk.*.attn_q_norm"),
+    ("model.layers.*.self_attn.k_norm", "blk.*.attn_k_norm"),
+];
+
+/// A mixture of experts in Hugging Face checkpoints.
+pub const EXPERT_TENSORS: Names = &[
+    ("model.layers.*.mlp.gate", "blk.*.ffn_gate_inp"),
+    (
+        "model.layers.*.mlp.experts.*.gate_proj",
+        "blk.*.ffn_gate_exps",
+    ),
+    ("model.layers.*.mlp.experts.*.up_proj", "blk.*.ffn_up_exps"),
+    (
+        "model.layers.*.mlp.experts.*.down_proj",
+        "blk.*.ffn_down_exps",
+    ),
+];
+
+/// The sizes of a mixture of experts in `config.json`.
+pub const EXPERT_SIZES: Names = &[
+    ("num_local_experts", "expert_count"),
+    ("num_experts", "expert_count"),
+    ("num_experts_per_tok", "expert_used_count"),
+    ("moe_intermediate_size", "expert_feed_forward_length"),
+];
+
+/// The mixture of experts that the keys describe; `normalized` as in [`Experts`].
+pub fn experts(keys: &Keys, normalized: bool) -> Result<FeedForwardKind> {
+    let experts = Experts {
+        count: keys.size("expert_count")?,
+        used: keys.size("expert_used_count")?,
+        normalized,
+    };
+    if experts.used > experts.count {
+        return Err(Error::InvalidModelFile(format!(
+            "{} of {} experts are used",
+            experts.used, experts.count
+        )));
+    }
+    if keys.size_or_zero("expert_shared_count")?.is_some() {
+        return Err(keys.unsupported("shared experts"));
+    }
+    Ok(FeedForwardKind::Experts(experts))
+}
+
+/// Gives all layers the sliding window of the file, if it states one.
+pub fn window_in_all_layers(keys: &Keys, config: &mut ModelConfig) -> Result<()> {
+    config.set_windows(keys.size_or_zero("attention.sliding_window")?, |_| true);
+    Ok(())
+}

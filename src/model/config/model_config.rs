@@ -1,0 +1,188 @@
+//! A model's hyperparameters: everything that a decoder computes besides its weights.
+
+use super::rope::Rope;
+use crate::ops::Activation;
+
+/// What a model computes besides its weights.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ModelConfig {
+    /// `general.architecture`.
+    pub architecture: String,
+    /// Width of the residual stream.
+    pub dim: usize,
+    /// Width of the feed-forward layers; in a mixture of experts, the width of one expert.
+    pub ffn_dim: usize,
+    /// Query heads.
+    pub heads: usize,
+    /// Key and value heads.
+    pub kv_heads: usize,
+    /// Elements of a head.
+    pub head_dim: usize,
+    /// Rows of the embedding table.
+    pub vocab: usize,
+    /// Token ids of the tokenizer. The embedding table may be padded beyond them.
+    pub token_ids: usize,
+    /// Longest sequence that the model was trained for, in tokens.
+    pub context_tokens: usize,
+    /// One entry per layer.
+    pub layers: Vec<LayerConfig>,
+    /// The kind of all norms of the residual stream.
+    pub norm: NormKind,
+    /// Epsilon of the norms.
+    pub norm_eps: f32,
+    /// Positions of the norms in a layer.
+    pub norm_places: NormPlaces,
+    /// Norms of queries and keys before rotary embedding.
+    pub qk_norm: QkNorm,
+    /// How positions enter the computation.
+    pub positions: Positions,
+    /// Factor of attention scores; `1 / sqrt(head_dim)` if `None`.
+    pub attention_scale: Option<f32>,
+    /// Attention scores become `cap * tanh(score / cap)`.
+    pub attention_soft_cap: Option<f32>,
+    /// The feed-forward layers.
+    pub feed_forward: FeedForwardKind,
+    /// Factor of embeddings.
+    pub embedding_scale: f32,
+    /// Factor of the outputs of attention and feed-forward before they are added to the residual
+    /// stream.
+    pub residual_scale: f32,
+    /// Factor of logits.
+    pub logit_scale: f32,
+    /// Logits become `cap * tanh(logit / cap)`.
+    pub logit_soft_cap: Option<f32>,
+}
+
+/// Properties of one layer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LayerConfig {
+    /// Sliding window: a token attends to this many tokens, itself included. All if `None`.
+    pub window: Option<usize>,
+    /// Rotary embedding of its queries and keys.
+    pub rope: LayerRope,
+}
+
+/// Rotary embedding of a layer's queries and keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LayerRope {
+    /// None.
+    None,
+    /// With the model's frequencies.
+    Global,
+    /// With the frequencies of [`Rope::local_base`].
+    Local,
+}
+
+/// A kind of norm.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NormKind {
+    /// RMS norm: divides by the root of the mean square.
+    Rms,
+    /// Layer norm: mean zero and variance one, with a bias.
+    Layer,
+}
+
+/// Positions of the norms in a layer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NormPlaces {
+    /// On the inputs of attention and feed-forward: `attn_norm`, `ffn_norm`.
+    pub before: bool,
+    /// On their outputs, before these are added to the residual stream: `post_attention_norm`,
+    /// `post_ffw_norm`.
+    pub after: bool,
+}
+
+impl NormPlaces {
+    /// A pre-norm layer.
+    pub const BEFORE: NormPlaces = NormPlaces {
+        before: true,
+        after: false,
+    };
+    /// A post-norm layer.
+    pub const AFTER: NormPlaces = NormPlaces {
+        before: false,
+        after: true,
+    };
+    /// Norms on both sides.
+    pub const BOTH: NormPlaces = NormPlaces {
+        before: true,
+        after: true,
+    };
+}
+
+/// Norms of queries and keys: `attn_q_norm`, `attn_k_norm`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum QkNorm {
+    /// None.
+    None,
+    /// One per head.
+    Heads,
+    /// One over all heads of a token.
+    Rows,
+}
+
+/// How positions enter the computation.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Positions {
+    /// Rotary embedding of queries and keys.
+    Rotary(Rope),
+    /// A learned vector is added to each embedding: `position_embd`.
+    Learned,
+}
+
+/// The kind of feed-forward layers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FeedForwardKind {
+    /// `down(act(gate(x)) * up(x))`
+    Gated(Activation),
+    /// `down(act(up(x)))`
+    Plain(Activation),
+    /// A mixture of gated feed-forwards with SiLU.
+    Experts(Experts),
+}
+
+/// A mixture of experts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Experts {
+    /// Experts of a layer.
+    pub count: usize,
+    /// Experts that a token uses.
+    pub used: usize,
+    /// Whether the weights of the experts of a token sum to one.
+    pub normalized: bool,
+}
+
+impl ModelConfig {
+    /// Elements of all query heads of a token.
+    pub fn q_dim(&self) -> usize {
+        self.heads * self.head_dim
+    }
+
+    /// Elements of all key heads of a token.
+    pub fn kv_dim(&self) -> usize {
+        self.kv_heads * self.head_dim
+    }
+
+    /// The rotary embedding, if the model has one.
+    pub fn rope(&self) -> Option<&Rope> {
+        match &self.positions {
+            Positions::Rotary(rope) => Some(rope),
+            Positions::Learned => None,
+        }
+    }
+
+    /// As [`Self::rope`], to be changed by an architecture.
+    pub fn rope_mut(&mut self) -> Option<&mut Rope> {
+        match &mut self.positions {
+            Positions::Rotary(rope) => Some(rope),
+            Positions::Learned => None,
+        }
+    }
+
+    /// Gives the layers whose index `is_local` selects a sliding window of `tokens`.
+    pub fn set_windows(&mut self, tokens: Option<usize>, is_local: impl Fn(usize) -> bool) {
+        for (i, layer) in self.layers.iter_mut().enumerate() {
+            layer.window = tokens.filter(|_| is_local(i));
+        }
+    }
+}

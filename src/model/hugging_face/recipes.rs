@@ -1,0 +1,132 @@
+//! How each GGUF tensor is made of the tensors of a folder.
+
+use std::collections::{BTreeMap, btree_map::Entry};
+
+use super::{
+    names::{self, GgufTensor, HEAD},
+    packed,
+    quantize::Quantize,
+    rope,
+};
+use crate::{
+    Error, Result,
+    model::{architectures::Architecture, config::ConfigJson},
+    weights::{
+        TensorType,
+        converted::{Origin, Part, Recipe},
+        safetensors::StoredTensor,
+    },
+};
+
+/// The recipes of all tensors, in the order of their data in the folder.
+///
+/// # Errors
+/// [`Error::InvalidModelFile`] and [`Error::UnsupportedModel`] naming a tensor that is missing or that
+/// the architecture does not have.
+pub fn recipes(
+    architecture: &Architecture,
+    config: &ConfigJson,
+    stored: Vec<StoredTensor>,
+    quantize: Quantize,
+) -> Result<Vec<Recipe>> {
+    let mut parts = parts(architecture, config, stored)?;
+    let has_head = parts.iter().any(|(tensor, _)| tensor.name == HEAD);
+    let tied = config.bool("tie_word_embeddings")?.unwrap_or(!has_head);
+    if tied {
+        parts.retain(|(tensor, _)| tensor.name != HEAD);
+    } else if !has_head {
+        return Err(Error::InvalidModelFile(
+            "tensor lm_head.weight is missing".into(),
+        ));
+    }
+    let mut recipes: Vec<Recipe> = Vec::new();
+    // By name: the index of the recipe, and the tensors of its experts.
+    let mut stacks: BTreeMap<String, (usize, BTreeMap<usize, Part>)> = BTreeMap::new();
+    for (GgufTensor { name, expert, .. }, part) in parts {
+        let mut recipe = Recipe {
+            ty: ty(&name, &part, tied, quantize),
+            name: name.clone(),
+            shape: part.shape(),
+            origin: Origin::Stored(Vec::new()),
+        };
+        let Some(expert) = expert else {
+            recipe.origin = Origin::Stored(vec![part]);
+            recipes.push(recipe);
+            continue;
+        };
+        let (_, experts) = match stacks.entry(name) {
+            Entry::Occupied(stack) => stack.into_mut(),
+            Entry::Vacant(stack) => {
+                recipes.push(recipe);
+                stack.insert((recipes.len() - 1, BTreeMap::new()))
+            }
+        };
+        experts.insert(expert, part);
+    }
+    for (name, (index, experts)) in stacks {
+        if !experts.keys().copied().eq(0..experts.len()) {
+            return Err(Error::InvalidModelFile(format!(
+                "an expert of tensor {name} is missing"
+            )));
+        }
+        let recipe = &mut recipes[index];
+        recipe.shape.push(experts.len() as u64);
+        recipe.origin = Origin::Stored(experts.into_values().collect());
+    }
+    for (name, factors) in rope::factors(config)? {
+        recipes.push(Recipe {
+            name: name.into(),
+            shape: vec![factors.len() as u64],
+            ty: TensorType::F32,
+            origin: Origin::Values(factors),
+        });
+    }
+    Ok(recipes)
+}
+
+/// The tensors of the folder in the order of their data, and the GGUF tensors that they belong to.
+fn parts(
+    architecture: &Architecture,
+    config: &ConfigJson,
+    stored: Vec<StoredTensor>,
+) -> Result<Vec<(GgufTensor, Part)>> {
+    let scheme = packed::scheme(config)?;
+    let (matrices, stored) = match scheme {
+        Some(scheme) => packed::split(scheme, stored)?,
+        None => (Vec::new(), stored),
+    };
+    let mut parts: Vec<(u64, GgufTensor, Part)> = Vec::new();
+    for (name, start_bytes, packed) in matrices {
+        let tensor = names::find(architecture, &name)?;
+        parts.push((start_bytes, tensor, Part::Packed(Box::new(packed))));
+    }
+    for tensor in stored {
+        let is_idle = scheme.is_some() && packed::is_idle_bias(config, &tensor.name)?;
+        if is_idle || names::is_ignored(&tensor.name) {
+            continue;
+        }
+        let target = names::find(architecture, &tensor.name)?;
+        let tensor = tensor.floats()?;
+        let start_bytes = tensor.offset_bytes;
+        let part = match target.is_transposed {
+            true => Part::Transposed(tensor),
+            false => Part::Rows(tensor, target.offset),
+        };
+        parts.push((start_bytes, target, part));
+    }
+    parts.sort_by_key(|(start_bytes, ..)| *start_bytes);
+    let parts = parts.into_iter();
+    Ok(parts.map(|(_, tensor, part)| (tensor, part)).collect())
+}
+
+/// The type that a tensor is converted to. Packed levels keep their bits if a block type can hold them.
+fn ty(name: &str, part: &Part, tied: bool, quantize: Quantize) -> TensorType {
+    let stored = match part {
+        Part::Rows(stored, _) | Part::Transposed(stored) => stored.ty,
+        Part::Packed(packed) => match packed.blocks() {
+            Some(ty) => return ty,
+            None => TensorType::F16,
+        },
+    };
+    quantize.ty(name, &part.shape(), stored, tied)
+}

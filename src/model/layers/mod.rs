@@ -1,0 +1,11 @@
+//! The layers of a decoder as burn modules over `ops`. Fields have the names of GGUF tensors. What a layer
+//! consists of is decided in `load`, from a `ModelConfig`.
+//!
+//! Order, lowest first: `low_rank`, `linear`, `attention` and `experts`, `feed_forward`, `decoder`.
+
+pub mod attention;
+pub mod decoder;
+pub mod experts;
+pub mod feed_forward;
+pub mod linear;
+pub mod low_rank;

@@ -1,0 +1,119 @@
+//! Reads tensors of a file onto a device, a few MiB at a time: matrices in the layout of the kernels,
+//! vectors as f32.
+
+use std::ops::Range;
+
+use burn::tensor::{Device, Tensor, TensorData};
+
+use super::layout::{Layout, matrix_shape};
+use crate::{
+    Error, Result,
+    ops::matrix::Matrix,
+    weights::{ByteSource, Gguf, TensorInfo, dequantize},
+};
+
+/// Bytes of a tensor read at a time.
+const CHUNK_BYTES: usize = 4 << 20;
+
+/// Reads the tensors of one file.
+pub(super) struct TensorReader<'a, S> {
+    gguf: &'a Gguf,
+    /// `None` for an outline: tensors have their shapes and no data.
+    source: Option<&'a S>,
+    device: &'a Device,
+    progress: &'a mut dyn FnMut(u64),
+    read_bytes: u64,
+}
+
+impl<'a, S: ByteSource> TensorReader<'a, S> {
+    /// Reads from `source`; without one, tensors are outlines. `progress` is told the number of tensor
+    /// bytes read so far.
+    pub(super) fn new(
+        gguf: &'a Gguf,
+        source: Option<&'a S>,
+        device: &'a Device,
+        progress: &'a mut dyn FnMut(u64),
+    ) -> Self {
+        Self {
+            gguf,
+            source,
+            device,
+            progress,
+            read_bytes: 0,
+        }
+    }
+
+    /// The device of the tensors.
+    pub(super) fn device(&self) -> &'a Device {
+        self.device
+    }
+
+    /// A tensor that the file may have.
+    pub(super) fn find(&self, name: &str) -> Option<&'a TensorInfo> {
+        self.gguf.tensor(name)
+    }
+
+    /// A tensor that the file must have.
+    pub(super) fn tensor(&self, name: &str) -> Result<&'a TensorInfo> {
+        let missing = || Error::InvalidModelFile(format!("tensor {name} is missing"));
+        self.find(name).ok_or_else(missing)
+    }
+
+    /// All elements of a small tensor as f32; zeros in an outline.
+    pub(super) async fn floats(&mut self, tensor: &TensorInfo) -> Result<Vec<f32>> {
+        let mut bytes = vec![0; tensor.size_bytes as usize];
+        if let Some(source) = self.source {
+            self.read(source, tensor.offset_bytes, &mut bytes).await?;
+        }
+        let mut values = vec![0.0; tensor.element_count() as usize];
+        dequantize(tensor.ty, &bytes, &mut values);
+        Ok(values)
+    }
+
+    /// A vector on the device.
+    pub(super) fn vector(&self, values: Vec<f32>) -> Tensor<1> {
+        let len = values.len();
+        Tensor::from_data(TensorData::new(values, [len]), self.device)
+    }
+
+    /// All rows of tensors of one type and row length, one tensor below the other.
+    pub(super) async fn matrix(&mut self, names: &[&str]) -> Result<Matrix> {
+        let mut parts = Vec::new();
+        for name in names {
+            let tensor = self.tensor(name)?;
+            parts.push((tensor, 0..tensor.row_count() as usize));
+        }
+        self.rows(&parts).await
+    }
+
+    /// Some rows of tensors of one type and row length, one tensor below the other.
+    pub(super) async fn rows(&mut self, parts: &[(&TensorInfo, Range<usize>)]) -> Result<Matrix> {
+        let mut shape = matrix_shape(parts[0].0);
+        shape.rows = parts.iter().map(|(_, rows)| rows.len()).sum();
+        let Some(source) = self.source else {
+            return Ok(Matrix::outline(shape, self.device));
+        };
+        let mut matrix = Matrix::reserve(shape, self.device);
+        let mut layout = Layout::new(shape);
+        let mut bytes = Vec::new();
+        for (tensor, rows) in parts {
+            let row_bytes = tensor.row_bytes() as usize;
+            let chunk_rows = (CHUNK_BYTES / row_bytes).max(1);
+            for row in rows.clone().step_by(chunk_rows) {
+                let count = chunk_rows.min(rows.end - row);
+                bytes.resize(count * row_bytes, 0);
+                let offset_bytes = tensor.offset_bytes + (row * row_bytes) as u64;
+                self.read(source, offset_bytes, &mut bytes).await?;
+                matrix = layout.add(tensor.ty, &bytes).write(matrix);
+            }
+        }
+        Ok(layout.rest().write(matrix))
+    }
+
+    async fn read(&mut self, source: &S, offset_bytes: u64, buf: &mut [u8]) -> Result<()> {
+        source.read_at(offset_bytes, buf).await?;
+        self.read_bytes += buf.len() as u64;
+        (self.progress)(self.read_bytes);
+        Ok(())
+    }
+}
