@@ -1,5 +1,6 @@
-//! Measures inpage on this machine: what a launch costs the CPU, what the kernels reach of the
-//! memory's bandwidth and of the arithmetic, what a model reaches of that floor. Prints a line for each measure.
+//! Measures inpage on this machine: the CPU time of a launch, the share of the memory bandwidth and of
+//! the arithmetic peak that kernels reach, and the share of that bound that a model reaches. Prints one
+//! line per measurement.
 //!
 //! `cargo run --release --example bench -- [launch|kernels|model] [--model FILE.gguf|FOLDER]
 //! [--device cpu|gpu] [--size small|large] [--tokens N] [--contexts N,N,...] [--batches N,N,...] [--json]`
@@ -10,6 +11,8 @@ mod decode;
 mod kernels;
 #[path = "bench/launch.rs"]
 mod launch;
+#[path = "shared/load_arguments.rs"]
+mod load_arguments;
 #[path = "bench/machine.rs"]
 mod machine;
 #[path = "bench/model.rs"]

@@ -2,18 +2,25 @@
 //! `cargo run --release --example logits -- --model FILE.gguf|FOLDER --ids 1,2,3 [--device cpu|gpu]
 //! [--kv-format f16|f32|q8_0] [--quantize TYPE] [--lora FILE.gguf|FOLDER[=SCALE]]... [--all] --out F.npy`
 
+#[path = "shared/adapters.rs"]
+mod adapters;
+#[path = "shared/load_arguments.rs"]
+mod load_arguments;
+
 use std::{io::Write, process::ExitCode};
 
 use inpage::{
-    device::{Gpu, GpuOptions},
+    device::{ComputeDevice, GpuOptions},
     engine::{CausalModel, Chooser, Row, SequenceMemory},
-    model::{Adapter, Checkpoint, Compute, LoadOptions, Quantize, formats, load},
-    ops::{
-        kv_memory::KvFormat,
-        self_test::{self, Precision},
-    },
+    model::{Checkpoint, LoadOptions},
+    ops::kv_memory::KvFormat,
+    runtime::{Adapters, Tuning, start},
+    tuner::Precision,
     weights::LocalFiles,
 };
+
+use adapters::{AdapterPath, adapter_files};
+use load_arguments::set_load_option;
 
 const USAGE: &str = "usage: logits --model FILE.gguf|FOLDER --ids 1,2,3 [--device cpu|gpu] [--kv-format f16|f32|q8_0] \
      [--quantize none|q8_0|q4_0|...] [--lora FILE.gguf|FOLDER[=SCALE]]... [--all] --out F.npy";
@@ -23,23 +30,23 @@ struct Arguments {
     ids: Vec<u32>,
     gpu: bool,
     all: bool,
-    kv_format: KvFormat,
-    quantize: Quantize,
-    /// Paths and scales.
-    adapters: Vec<(String, f32)>,
+    load: LoadOptions,
+    adapters: Vec<AdapterPath>,
     out: String,
 }
 
-fn parse() -> Result<Arguments, String> {
-    let (mut model, mut ids, mut out) = (None, None, None);
+fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Arguments, String> {
+    let (mut model, mut ids, mut out) = (None, Vec::new(), None);
     let (mut gpu, mut all) = (true, false);
-    // What is compared with references should be exact.
-    let mut kv_format = KvFormat::F32;
-    let mut quantize = Quantize::default();
+    let mut load = LoadOptions {
+        // Exact, because the logits are compared with references.
+        kv_format: KvFormat::F32,
+        precision: Precision::F32,
+        ..LoadOptions::default()
+    };
     let mut adapters = Vec::new();
-    let mut arguments = std::env::args().skip(1);
     while let Some(name) = arguments.next() {
-        let mut value = || arguments.next().ok_or(format!("{name} wants a value"));
+        let mut value = || arguments.next().ok_or(format!("{name} needs a value"));
         match name.as_str() {
             "--model" => model = Some(value()?),
             "--out" => out = Some(value()?),
@@ -51,106 +58,70 @@ fn parse() -> Result<Arguments, String> {
                     other => return Err(format!("--device is cpu or gpu, not {other}")),
                 }
             }
-            "--kv-format" => {
-                let format = value()?;
-                kv_format = KvFormat::from_name(&format)
-                    .ok_or(format!("--kv-format is f16, f32 or q8_0, not {format}"))?;
-            }
-            "--quantize" => {
-                let ty = value()?;
-                quantize = Quantize::from_name(&ty).ok_or(format!(
-                    "--quantize is none or a type such as q4_0, not {ty}"
-                ))?;
-            }
-            "--lora" => {
-                let value = value()?;
-                adapters.push(match value.rsplit_once('=') {
-                    Some((path, scale)) => {
-                        let scale = scale.parse().map_err(|e| format!("--lora {value}: {e}"))?;
-                        (path.to_owned(), scale)
-                    }
-                    None => (value, 1.0),
-                });
-            }
+            "--lora" => adapters.push(AdapterPath::parse(&value()?)?),
             "--ids" => {
-                let parsed: Result<Vec<u32>, _> =
-                    value()?.split(',').map(|id| id.trim().parse()).collect();
-                ids = Some(parsed.map_err(|e| format!("--ids: {e}"))?);
+                let given = value()?;
+                let parsed = given.split(',').map(|id| id.trim().parse());
+                let parsed: Result<Vec<u32>, _> = parsed.collect();
+                ids = parsed.map_err(|error| format!("--ids: {error}"))?;
             }
-            other => return Err(format!("unknown option {other}")),
+            other => {
+                let other = other.to_owned();
+                set_load_option(&mut load, &other, &value()?)?;
+            }
         }
     }
+    if ids.is_empty() {
+        return Err("--ids is missing".into());
+    }
+    load.context_tokens = Some(ids.len());
+    load.kv_pool_tokens = Some(ids.len());
     Ok(Arguments {
         model: model.ok_or("--model is missing")?,
-        ids: ids
-            .filter(|ids| !ids.is_empty())
-            .ok_or("--ids is missing")?,
+        ids,
         out: out.ok_or("--out is missing")?,
         gpu,
         all,
-        kv_format,
-        quantize,
+        load,
         adapters,
     })
 }
 
 async fn run(arguments: Arguments) -> Result<(), Box<dyn std::error::Error>> {
-    let options = LoadOptions {
-        context_tokens: Some(arguments.ids.len()),
-        kv_format: arguments.kv_format,
-        kv_pool_tokens: Some(arguments.ids.len()),
-        quantize: arguments.quantize,
-        precision: Precision::F32,
-    };
+    let Arguments { ids, load, .. } = arguments;
     let files = LocalFiles::at(&arguments.model)?;
-    let Checkpoint { gguf, source } = Checkpoint::open(&files, &options).await?;
-    let compute = if arguments.gpu {
-        let gpu = Gpu::request(GpuOptions::default()).await?;
-        let variant = self_test::best_variant(&gpu, options.needs(&gguf, &formats(&gguf))).await?;
-        Compute::Gpu { gpu, variant }
-    } else {
-        Compute::cpu()
+    let Checkpoint { gguf, source } = Checkpoint::open(&files, &load).await?;
+    let device = match arguments.gpu {
+        true => ComputeDevice::gpu(GpuOptions::default()).await?,
+        false => ComputeDevice::reference(),
     };
-    let mut model = load(compute, &gguf, &source, options, |_, _| ()).await?;
-    let mut adapters = Vec::new();
-    for (path, scale) in &arguments.adapters {
-        adapters.push((Adapter::open(&LocalFiles::at(path)?).await?, *scale));
+    let (mut model, _) = start(&device, Tuning::Best, &gguf, &source, load, |_, _| ()).await?;
+    let adapters = adapter_files(&arguments.adapters)?;
+    Adapters::open(&adapters).await?.set_on(&mut model).await?;
+
+    let limits = model.limits();
+    let vocab = limits.vocab_size;
+    if let Some(id) = ids.iter().find(|id| **id as usize >= vocab) {
+        return Err(format!("id {id} is outside the vocabulary of {vocab}").into());
     }
-    let adapters: Vec<_> = adapters.iter().map(|(it, scale)| (it, *scale)).collect();
-    if !adapters.is_empty() {
-        model.set_adapters(&adapters).await?;
+    if ids.len() > limits.context_tokens {
+        let (count, most) = (ids.len(), limits.context_tokens);
+        return Err(format!("{count} ids exceed the context of {most}").into());
     }
-    if let Some(id) = arguments
-        .ids
-        .iter()
-        .find(|id| **id as usize >= model.limits().vocab_size)
-    {
-        return Err(format!(
-            "id {id} is outside the vocabulary of {}",
-            model.limits().vocab_size
-        )
-        .into());
-    }
-    if arguments.ids.len() > model.limits().context_tokens {
-        return Err(format!(
-            "{} ids exceed the context of {}",
-            arguments.ids.len(),
-            model.limits().context_tokens
-        )
-        .into());
-    }
-    let mut kv = SequenceMemory::new((0..model.limits().page_count as u32).collect());
-    let vocab = model.limits().vocab_size;
-    let (logits, shape) = if arguments.all {
-        let logits = model.feed_all(&mut kv, &arguments.ids).await?;
-        (logits, format!("({}, {vocab})", arguments.ids.len()))
-    } else {
-        let mut rows = [Row {
-            memory: &mut kv,
-            tokens: &arguments.ids,
-        }];
-        let output = model.step(&mut rows, Chooser::Host).await?;
-        (output.into_logits()?.concat(), format!("({vocab},)"))
+    let mut memory = SequenceMemory::new((0..limits.page_count as u32).collect());
+    let (logits, shape) = match arguments.all {
+        true => {
+            let logits = model.feed_all(&mut memory, &ids).await?;
+            (logits, format!("({}, {vocab})", ids.len()))
+        }
+        false => {
+            let mut rows = [Row {
+                memory: &mut memory,
+                tokens: &ids,
+            }];
+            let output = model.step(&mut rows, Chooser::Host).await?;
+            (output.into_logits()?.concat(), format!("({vocab},)"))
+        }
     };
     write_npy(&arguments.out, &logits, &shape)?;
     Ok(())
@@ -171,7 +142,7 @@ fn write_npy(path: &str, values: &[f32], shape: &str) -> std::io::Result<()> {
 }
 
 fn main() -> ExitCode {
-    let arguments = match parse() {
+    let arguments = match parse(std::env::args().skip(1)) {
         Ok(arguments) => arguments,
         Err(message) => {
             eprintln!("{message}\n{USAGE}");

@@ -2,8 +2,12 @@
 //!
 //! `cargo run --release --example serve -- --model FILE.gguf`, then `POST /v1/completions` there.
 
+#[path = "shared/adapters.rs"]
+mod adapters;
 #[path = "serve/load.rs"]
 mod load;
+#[path = "shared/load_arguments.rs"]
+mod load_arguments;
 #[path = "serve/options.rs"]
 mod options;
 #[path = "serve/server.rs"]
@@ -13,7 +17,8 @@ use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 use std::rc::Rc;
 
-use inpage::api::ModelState;
+use inpage::api::{ModelState, SystemHost};
+use inpage::runtime::ServedHandler;
 use options::{Options, USAGE};
 use tokio::net::TcpListener;
 use tokio::runtime;
@@ -22,7 +27,7 @@ use tokio::task::{LocalSet, spawn_local};
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
 async fn run(options: Options) -> Outcome<()> {
-    // The port first: it costs nothing, and a model may take minutes.
+    // The port first: it is cheap, and a load may take minutes.
     let listener = TcpListener::bind(("127.0.0.1", options.port))
         .await
         .map_err(|error| {
@@ -32,9 +37,10 @@ async fn run(options: Options) -> Outcome<()> {
             )
         })?;
     let address = listener.local_addr()?;
-    let load::Loaded { engine, endpoint } = load::load(&options).await?;
-    let endpoint = Rc::new(endpoint);
-    spawn_local(server::accept(listener, Rc::clone(&endpoint)));
+    let switches = options.switches.clone();
+    let handler = Rc::new(ServedHandler::new(switches, Rc::new(SystemHost)));
+    let served = load::load_and_serve(&options, &handler).await?;
+    spawn_local(server::accept(listener, Rc::clone(&handler)));
 
     println!("listening on http://{address}");
     std::io::stdout().flush()?;
@@ -45,14 +51,14 @@ async fn run(options: Options) -> Outcome<()> {
              Ctrl-C stops."
         );
     }
-    // The engine is polled here, beside the server's tasks, and not as one of them: between two
-    // steps of the model the runtime then looks at its sockets, and sees who came and who left.
+    // The engine is polled here and not as one of the server's tasks, so that the runtime polls its
+    // sockets between two steps of the model.
     tokio::select! {
         interrupted = tokio::signal::ctrl_c() => return Ok(interrupted?),
-        ended = engine.run() => if let Err(error) = ended {
+        ended = served.engine.run() => if let Err(error) = ended {
             eprintln!("{error}");
             let state = ModelState::Failed(error.to_string());
-            endpoint.handler().set_model(&options.model_id, state);
+            handler.set_model(&options.model_id, state);
         }
     }
     // Without its engine the endpoint still says why it does not answer.

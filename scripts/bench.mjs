@@ -7,7 +7,7 @@ import { fromUser, parseOptions, USAGE } from "./bench/options.mjs";
 import { measureInPage, replayInPage } from "./bench/page.mjs";
 import { measurePeers } from "./bench/peers.mjs";
 import { completionLine, print, replayLine, rounded } from "./bench/report.mjs";
-import { build } from "./build.mjs";
+import { build, buildWasm } from "./build.mjs";
 import { launchChromium } from "./chromium.mjs";
 import { main, Remediable, root } from "./process.mjs";
 import { serve } from "./server.mjs";
@@ -47,12 +47,15 @@ await main(async (args) => {
     return 0;
   }
   const file = await modelFile(values);
-  await build(await setUpForBuild(), { dev: values.dev });
+  const tools = await setUpForBuild();
+  await build(tools, { dev: values.dev });
+  await buildWasm(tools, { dev: values.dev, replayBench: true });
 
   const model = basename(file);
   const url = `/local/${encodeURIComponent(model)}`;
   const mounts = {
     "/dist/": join(root, "www/dist/"),
+    "/dist-bench/": join(root, "www/dist-bench/"),
     "/bench/": join(root, "www/bench/"),
     [`/local/${model}`]: file,
   };
@@ -74,7 +77,7 @@ await main(async (args) => {
       rounds: ROUNDS,
     });
     if (measured.error) throw new Remediable(measured.error);
-    const { adapter, backend, software_adapter, variant } = measured.info;
+    const { adapter, backend, softwareAdapter: software_adapter, variant } = measured.info;
     const facts = {
       ...{ model, adapter, backend, software_adapter, variant, release: !values.dev },
       ...{ browser: `Chromium ${browser.version()}`, os: process.platform, arch: process.arch },
@@ -107,7 +110,7 @@ await main(async (args) => {
     print(values.json, facts, "page", {
       longest_task_ms: rounded(Math.max(0, ...measured.long_tasks_ms)),
     });
-    const steps = Math.min(REPLAY_STEPS, measured.info.context_tokens);
+    const steps = Math.min(REPLAY_STEPS, measured.info.contextTokens);
     const replay = await page.evaluate(replayInPage, { url, steps, rounds: REPLAY_ROUNDS });
     if (replay.error) throw new Remediable(`replay: ${replay.error}`);
     print(values.json, facts, "replay", replayLine(replay.report));

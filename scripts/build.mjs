@@ -11,6 +11,7 @@ import { digest, dropStamp, isFresh, writeStamp } from "./stamp.mjs";
 
 const DIST = "www/dist";
 const TEST_DIST = "www/dist-test";
+const BENCH_DIST = "www/dist-bench";
 const WASM = "wasm/inpage_bg.wasm";
 const GLUE = "wasm/inpage.js";
 const RUST_INPUTS = [
@@ -59,9 +60,15 @@ async function optimize(from, to) {
   cpSync(from, to);
 }
 
-export async function buildWasm({ toolchain, bindgen }, { dev = false, testHooks = false } = {}) {
+export async function buildWasm(
+  { toolchain, bindgen },
+  { dev = false, testHooks = false, replayBench = false } = {},
+) {
   const profile = dev ? "web-dev" : "web";
-  const [name, dist] = testHooks ? ["wasm-test", TEST_DIST] : ["wasm", DIST];
+  let [name, dist, features] = ["wasm", DIST, []];
+  if (testHooks) [name, dist, features] = ["wasm-test", TEST_DIST, ["--features", "test-hooks"]];
+  if (replayBench)
+    [name, dist, features] = ["wasm-bench", BENCH_DIST, ["--features", "replay-bench"]];
   const [wasm, glue] = [`${dist}/${WASM}`, `${dist}/${GLUE}`];
   const inputs = digest(
     RUST_INPUTS,
@@ -88,7 +95,7 @@ export async function buildWasm({ toolchain, bindgen }, { dev = false, testHooks
       "--locked",
       "--profile",
       profile,
-      ...(testHooks ? ["--features", "test-hooks"] : []),
+      ...features,
       ...toolchain.args,
       ...(testHooks ? QUICKER : []),
     ],

@@ -112,7 +112,7 @@ export async function generate({ model, request, json }) {
     const { info, ...line } = result;
     Object.assign(line, {
       adapter: info.adapter,
-      software_adapter: info.software_adapter,
+      software_adapter: info.softwareAdapter,
       variant: info.variant,
     });
     process.stdout.write(`${JSON.stringify(line)}\n`);

@@ -10,6 +10,8 @@ pub mod web;
 #[cfg(feature = "test-hooks")]
 pub mod test_hooks;
 
+pub mod runtime;
+
 pub mod api;
 
 pub mod model;
@@ -18,6 +20,7 @@ pub mod engine;
 pub mod grammar;
 pub mod text;
 
+pub mod tuner;
 pub mod weights;
 
 pub mod ops;

@@ -4,15 +4,20 @@
 use std::{fs, path::Path};
 
 /// Each module and what it may use, besides itself and the crate's error type.
-const ALLOWED: [(&str, &[&str]); 11] = [
+const ALLOWED: [(&str, &[&str]); 13] = [
     (
         "web",
+        &["runtime", "api", "model", "weights", "ops", "device"],
+    ),
+    (
+        "runtime",
         &[
             "test_hooks",
             "api",
             "text",
             "engine",
             "model",
+            "tuner",
             "weights",
             "ops",
             "device",
@@ -24,7 +29,11 @@ const ALLOWED: [(&str, &[&str]); 11] = [
     ("engine", &["sample", "grammar"]),
     ("grammar", &["sample", "text"]),
     ("sample", &[]),
-    ("model", &["engine", "sample", "ops", "weights", "device"]),
+    (
+        "model",
+        &["engine", "sample", "tuner", "ops", "weights", "device"],
+    ),
+    ("tuner", &["ops", "device"]),
     ("weights", &[]),
     ("ops", &["sample", "device"]),
     ("device", &[]),

@@ -82,7 +82,7 @@ pub async fn sampled_seconds(
             kv.len_tokens = 0;
             model.prefill(kv, &prompt).await?;
         }
-        model.compute().sync().await?;
+        model.device().sync().await?;
         let start = Instant::now();
         let mut last = vec![0; sequences.len()];
         let mut left = tokens;
@@ -153,12 +153,12 @@ pub async fn enqueue_seconds(
     let mut rounds = Vec::new();
     for _ in 0..=ROUNDS {
         kv.len_tokens = 0;
-        model.compute().sync().await?;
+        model.device().sync().await?;
         let start = Instant::now();
         model.enqueue_greedy(kv, 0, tokens).await?;
-        model.compute().flush()?;
+        model.device().flush()?;
         rounds.push(seconds(start));
     }
-    model.compute().sync().await?;
+    model.device().sync().await?;
     Ok(rounds.split_off(1))
 }

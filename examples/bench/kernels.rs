@@ -7,7 +7,6 @@ use burn::tensor::{Device, Tensor};
 use half::{bf16, f16};
 use inpage::{
     device::Graph,
-    model::Compute,
     ops::{
         Activation, Addends, Finish,
         gated_matvec::gated_matvec,
@@ -41,7 +40,7 @@ pub async fn run(machine: &Machine, yardsticks: Yardsticks) -> Outcome<()> {
             .filter(|&format| format != Format::F32)
         {
             let shape = MatrixShape { format, rows, cols };
-            if (4 * shape.quant_words()) as u64 > machine.compute.max_binding_bytes() {
+            if (4 * shape.quant_words()) as u64 > machine.device.max_binding_bytes() {
                 eprintln!(
                     "{rows}x{cols} {}: more than this device's kernels see",
                     format.name()
@@ -61,8 +60,8 @@ async fn measure(
     tokens: usize,
 ) -> Outcome<()> {
     let MatrixShape { format, rows, cols } = shape;
-    let device = machine.compute.device();
-    let variant = machine.compute.variant();
+    let device = machine.device.tensors();
+    let variant = machine.variant;
     let matrices = matrices(machine, shape);
     let label = |op: &str| format!("{op}_{}", format.name());
     let size = format!("{rows}x{cols}");
@@ -141,14 +140,14 @@ async fn measure(
 
 /// Median seconds of a pass: a captured graph on a GPU, the ops themselves on the CPU.
 pub async fn median_seconds<T>(machine: &Machine, pass: impl Fn() -> T) -> Outcome<f64> {
-    let graph = match &machine.compute {
-        Compute::Gpu { gpu, .. } => Some((gpu, Graph::record(gpu, &[], &pass).await?)),
-        Compute::Cpu(_) => None,
+    let graph = match machine.gpu() {
+        Some(gpu) => Some((gpu, Graph::record(gpu, &[], &pass).await?)),
+        None => None,
     };
     let mut count = 1;
     let mut rounds = Vec::new();
     for i in 0..=ROUNDS {
-        machine.compute.sync().await?;
+        machine.device.sync().await?;
         let start = Instant::now();
         for _ in 0..count {
             match &graph {
@@ -157,7 +156,7 @@ pub async fn median_seconds<T>(machine: &Machine, pass: impl Fn() -> T) -> Outco
                 None => drop(pass()),
             }
         }
-        machine.compute.sync().await?;
+        machine.device.sync().await?;
         if i == 0 {
             count = repeats(start.elapsed(), Duration::from_millis(50));
         } else {
@@ -176,7 +175,7 @@ fn matrices(machine: &Machine, shape: MatrixShape) -> Vec<Matrix> {
     };
     let count = usize::div_ceil(bytes, shape.read_bytes()).clamp(2, 128);
     (0..count)
-        .map(|_| matrix(shape, machine.compute.device()))
+        .map(|_| matrix(shape, machine.device.tensors()))
         .collect()
 }
 

@@ -1,14 +1,9 @@
-//! Where it is measured, and the lines that say what was measured there.
+//! The device under measurement, and the lines that report measurements.
 
 use inpage::{
-    device::{Gpu, GpuOptions, GpuReport},
-    model::Compute,
-    ops::{
-        Variant,
-        kv_memory::KvFormat,
-        matrix::Format,
-        self_test::{self, Needs, Precision},
-    },
+    device::{ComputeDevice, Gpu, GpuOptions},
+    ops::{Variant, matrix::Format},
+    tuner::{Needs, Precision, best_variant},
 };
 use serde_json::{Map, Value, json};
 
@@ -19,7 +14,7 @@ use crate::{
     timing::{ROUNDS, median, seconds},
 };
 
-/// What a machine gives at best, in the run at hand.
+/// Upper bounds on this machine, measured in the same run.
 #[derive(Debug, Clone, Copy)]
 pub struct Yardsticks {
     /// Bytes that a plain copy reads and writes.
@@ -30,39 +25,38 @@ pub struct Yardsticks {
 
 /// The device under measurement and how to print.
 pub struct Machine {
-    pub compute: Compute,
+    pub device: ComputeDevice,
+    /// For the kernels' benchmarks; a model's load chooses its own.
+    pub variant: Variant,
     pub size: Size,
-    /// How a model keeps keys and values.
-    pub kv_format: KvFormat,
     facts: Map<String, Value>,
     json: bool,
 }
 
 impl Machine {
     pub async fn find(options: &Options) -> Outcome<Machine> {
-        let (compute, report) = if options.gpu {
-            let gpu = Gpu::request(GpuOptions::default()).await?;
-            let needs = Needs {
-                formats: &Format::ALL,
-                experts: false,
-                kv_format: options.kv_format,
-                precision: Precision::Auto,
-            };
-            let variant = self_test::best_variant(&gpu, needs).await?;
-            let report = gpu.report().clone();
-            (Compute::Gpu { gpu, variant }, Some(report))
-        } else {
-            (Compute::cpu(), None)
+        let device = match options.gpu {
+            true => ComputeDevice::gpu(GpuOptions::default()).await?,
+            false => ComputeDevice::reference(),
         };
-        let emulated = report.as_ref().is_none_or(|report| report.software_adapter);
+        let needs = Needs {
+            formats: &Format::ALL,
+            experts: false,
+            kv_format: options.load.kv_format,
+            precision: Precision::Auto,
+        };
+        let variant = best_variant(&device, needs).await?;
         let size = options
             .size
-            .unwrap_or(if emulated { Size::Small } else { Size::Large });
-        let facts = facts(report.as_ref(), compute.variant());
+            .unwrap_or(match device.report().software_adapter {
+                true => Size::Small,
+                false => Size::Large,
+            });
+        let facts = facts(&device, variant);
         Ok(Machine {
-            compute,
+            device,
+            variant,
             size,
-            kv_format: options.kv_format,
             facts,
             json: options.json,
         })
@@ -70,16 +64,13 @@ impl Machine {
 
     /// The GPU, where it is measured.
     pub fn gpu(&self) -> Option<&Gpu> {
-        match &self.compute {
-            Compute::Gpu { gpu, .. } => Some(gpu),
-            Compute::Cpu(_) => None,
-        }
+        self.device.recorder()
     }
 
-    /// Says once, for humans, what each JSON line repeats.
+    /// Prints once, for humans, what every JSON line repeats.
     pub fn introduce(&self) {
         if cfg!(debug_assertions) {
-            eprintln!("not a release build: what the CPU does is measured too slow");
+            eprintln!("not a release build: CPU times are too high");
         }
         if !self.json {
             println!("machine  {}", pairs(&self.facts));
@@ -103,8 +94,8 @@ impl Machine {
         }
     }
 
-    /// What this machine gives to whoever does nothing else: the better of the device's own copy and
-    /// a copying kernel; products and sums in registers.
+    /// Measures the upper bounds: the faster of the device's own copy and a copying kernel; products
+    /// and sums in registers.
     pub async fn yardsticks(&self) -> Outcome<Yardsticks> {
         let mebibytes = if self.size == Size::Large { 256 } else { 32 };
         let bytes = mebibytes << 20;
@@ -139,7 +130,8 @@ impl Machine {
     }
 }
 
-fn facts(report: Option<&GpuReport>, variant: Variant) -> Map<String, Value> {
+fn facts(device: &ComputeDevice, variant: Variant) -> Map<String, Value> {
+    let report = (!device.is_reference()).then(|| device.report());
     let facts = json!({
         "device": if report.is_some() { "gpu" } else { "cpu" },
         "adapter": report.map(|report| &report.adapter),

@@ -5,8 +5,9 @@ use std::{path::Path, time::Instant};
 
 use inpage::{
     engine::{CausalModel, Chooser, Row, SequenceMemory},
-    model::{Checkpoint, LoadOptions, Transformer, load},
+    model::{Checkpoint, LoadOptions, Transformer},
     ops::{launches, step::PAGE_TOKENS},
+    runtime::{Tuning, start},
     weights::{Gguf, LocalFiles},
 };
 use serde_json::{Value, json};
@@ -48,21 +49,19 @@ pub async fn run(
     let together = options.batches.iter().copied().max().unwrap_or(0) * BATCH_TOKENS;
     let load_options = LoadOptions {
         context_tokens: Some(longest),
-        kv_format: machine.kv_format,
         kv_pool_tokens: Some(together),
-        quantize: options.quantize,
-        ..LoadOptions::default()
+        ..options.load
     };
-    let start = Instant::now();
+    let begun = Instant::now();
     let files = LocalFiles::at(path)?;
     let Checkpoint { gguf, source } = Checkpoint::open(&files, &load_options).await?;
-    let compute = machine.compute.clone();
-    let mut model = load(compute, &gguf, &source, load_options, |_, _| ()).await?;
-    let load_ms = seconds(start) * 1e3;
-    let start = Instant::now();
+    let (device, tuning) = (&machine.device, Tuning::Best);
+    let (mut model, _) = start(device, tuning, &gguf, &source, load_options, |_, _| ()).await?;
+    let load_ms = seconds(begun) * 1e3;
+    let begun = Instant::now();
     model.warm_up().await?;
-    model.compute().sync().await?;
-    let warm_up_ms = seconds(start) * 1e3;
+    model.device().sync().await?;
+    let warm_up_ms = seconds(begun) * 1e3;
     let loaded = json!({
         "load_ms": round(load_ms),
         "warm_up_ms": round(warm_up_ms),

@@ -1,8 +1,10 @@
-//! The command line. Knows nothing of what is measured.
+//! The command line.
 
 use std::path::PathBuf;
 
-use inpage::{model::Quantize, ops::kv_memory::KvFormat};
+use inpage::model::LoadOptions;
+
+use crate::load_arguments::set_load_option;
 
 pub const USAGE: &str = "usage: bench [launch|kernels|model]... [--model FILE.gguf|FOLDER] \
                          [--device cpu|gpu] [--kv-format f16|f32|q8_0] [--quantize TYPE] [--size small|large] \
@@ -29,10 +31,8 @@ pub struct Options {
     benches: Vec<Bench>,
     pub model: Option<PathBuf>,
     pub gpu: bool,
-    /// How a model keeps keys and values.
-    pub kv_format: KvFormat,
-    /// What the matrices of a folder become.
-    pub quantize: Quantize,
+    /// How a model is loaded; the sizes of its memory depend on what is measured.
+    pub load: LoadOptions,
     /// By the adapter, if `None`.
     pub size: Option<Size>,
     /// Tokens to decode.
@@ -52,8 +52,7 @@ impl Options {
             benches: Vec::new(),
             model: None,
             gpu: true,
-            kv_format: KvFormat::default(),
-            quantize: Quantize::default(),
+            load: LoadOptions::default(),
             size: None,
             tokens: 64,
             contexts: Vec::new(),
@@ -61,7 +60,7 @@ impl Options {
             json: false,
         };
         while let Some(name) = arguments.next() {
-            let mut value = || arguments.next().ok_or(format!("{name} wants a value"));
+            let mut value = || arguments.next().ok_or(format!("{name} needs a value"));
             match name.as_str() {
                 "launch" => options.benches.push(Bench::Launch),
                 "kernels" => options.benches.push(Bench::Kernels),
@@ -70,15 +69,8 @@ impl Options {
                 "--device" => {
                     options.gpu = choice(&name, &value()?, [("gpu", true), ("cpu", false)])?
                 }
-                "--kv-format" => {
-                    let formats = KvFormat::ALL.map(|format| (format.name(), format));
-                    options.kv_format = choice(&name, &value()?, formats)?;
-                }
-                "--quantize" => {
-                    let ty = value()?;
-                    options.quantize = Quantize::from_name(&ty).ok_or(format!(
-                        "--quantize is none or a type such as q4_0, not {ty}"
-                    ))?;
+                "--kv-format" | "--quantize" => {
+                    set_load_option(&mut options.load, &name, &value()?)?;
                 }
                 "--size" => {
                     let sizes = [("small", Size::Small), ("large", Size::Large)];
@@ -98,7 +90,7 @@ impl Options {
             return Err("launch measures a GPU's launches; --device cpu has none".into());
         }
         if options.model.is_none() && options.benches.contains(&Bench::Model) {
-            return Err("model wants --model FILE.gguf".into());
+            return Err("model needs --model FILE.gguf".into());
         }
         Ok(options)
     }
@@ -162,7 +154,7 @@ mod tests {
             ("--tokens 0", "--tokens"),
             ("--contexts 128,0", "--contexts"),
             ("--batches 1,x", "not x"),
-            ("--size", "wants a value"),
+            ("--size", "needs a value"),
             ("model", "--model"),
             ("launch --device cpu", "launch"),
             ("lunch", "lunch"),

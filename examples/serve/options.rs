@@ -3,8 +3,10 @@
 use std::path::Path;
 
 use inpage::api::Switches;
-use inpage::model::{LoadOptions, Quantize};
-use inpage::ops::kv_memory::KvFormat;
+use inpage::model::LoadOptions;
+
+use crate::adapters::AdapterPath;
+use crate::load_arguments::set_load_option;
 
 pub const USAGE: &str = "\
 usage: serve [--model FILE.gguf|FOLDER] [options]
@@ -15,15 +17,15 @@ usage: serve [--model FILE.gguf|FOLDER] [options]
   --port N            8080 if left out; 0 takes any free port
   --cpu               compute on the CPU: slow, but needs no GPU
   --context N         longest sequence in tokens; the model's own context, at most 4096, if left out
-  --kv-format NAME    how keys and values are kept: f16 if left out, f32 or q8_0
-  --kv-pool N         tokens of KV memory that all sequences share; 4096 if left out, and never less
+  --kv-format NAME    format of the KV cache: f16 if left out, f32 or q8_0
+  --kv-pool N         tokens of KV cache that all sequences share; 4096 if left out, and never less
                       than the longest sequence
-  --quantize NAME     what the matrices of a folder become: q8_0 if left out, none, q4_0, q4_k, ...
+  --quantize NAME     tensor type for the matrices of a folder: q8_0 if left out, none, q4_0, q4_k, ...
   --lora PATH[=SCALE] a low-rank adapter: a GGUF file or a folder of PEFT; may be given several times
   --switches JSON     the endpoint's switches, such as '{\"apiKey\":\"secret\",\"maxN\":4}'
   --help              this text
 
-A build with `--features test-hooks` obeys commands at POST /_hooks; it is for tests alone.";
+A build with `--features test-hooks` takes commands at POST /_hooks; it is for tests only.";
 
 const EMBEDDED_MODEL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/www/models/tales.gguf");
 
@@ -33,8 +35,7 @@ pub struct Options {
     pub port: u16,
     pub cpu: bool,
     pub load: LoadOptions,
-    /// Paths and scales.
-    pub lora: Vec<(String, f32)>,
+    pub lora: Vec<AdapterPath>,
     pub switches: Switches,
 }
 
@@ -53,7 +54,7 @@ impl Options {
             switches: Switches::default(),
         };
         while let Some(name) = arguments.next() {
-            let mut value = || arguments.next().ok_or(format!("{name} wants a value"));
+            let mut value = || arguments.next().ok_or(format!("{name} needs a value"));
             match name.as_str() {
                 "--help" | "-h" => return Ok(None),
                 "--model" => options.model = value()?,
@@ -66,18 +67,10 @@ impl Options {
                 "--cpu" => options.cpu = true,
                 "--context" => options.load.context_tokens = Some(tokens(&name, &value()?)?),
                 "--kv-pool" => options.load.kv_pool_tokens = Some(tokens(&name, &value()?)?),
-                "--kv-format" => {
-                    let format = value()?;
-                    options.load.kv_format = KvFormat::from_name(&format)
-                        .ok_or(format!("--kv-format is f32, f16 or q8_0, not {format}"))?;
+                "--kv-format" | "--quantize" => {
+                    set_load_option(&mut options.load, &name, &value()?)?;
                 }
-                "--quantize" => {
-                    let ty = value()?;
-                    options.load.quantize = Quantize::from_name(&ty).ok_or(format!(
-                        "--quantize is none or a type such as q4_0, not {ty}"
-                    ))?;
-                }
-                "--lora" => options.lora.push(adapter(&value()?)?),
+                "--lora" => options.lora.push(AdapterPath::parse(&value()?)?),
                 "--switches" => {
                     options.switches = Switches::from_json(&value()?)
                         .map_err(|error| format!("--switches: {error}"))?;
@@ -89,7 +82,7 @@ impl Options {
             return Err(format!("there is no model {}", options.model));
         }
         let path = Path::new(&options.model);
-        // Folders have versions in their names, not endings.
+        // A dot in a folder's name belongs to a version, not to a file extension.
         let stem = match path.is_dir() {
             true => path.file_name(),
             false => path.file_stem(),
@@ -100,16 +93,6 @@ impl Options {
             .ok_or("the model needs a name: --id NAME")?;
         Ok(Some(options))
     }
-}
-
-/// `PATH` or `PATH=SCALE`.
-fn adapter(given: &str) -> Result<(String, f32), String> {
-    let Some((path, scale)) = given.rsplit_once('=') else {
-        return Ok((given.to_owned(), 1.0));
-    };
-    let scale = scale.parse().ok().filter(|scale: &f32| scale.is_finite());
-    let scale = scale.ok_or_else(|| format!("--lora PATH=SCALE wants a number, not {given}"))?;
-    Ok((path.to_owned(), scale))
 }
 
 fn tokens(name: &str, given: &str) -> Result<usize, String> {

@@ -1,4 +1,4 @@
-//! HTTP/1.1 around the endpoint: bytes in, bytes out. What a request means is the endpoint's.
+//! HTTP/1.1 around the endpoint: bytes in, bytes out.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -12,32 +12,31 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use inpage::api::{Body, Request};
+use inpage::runtime::ServedHandler;
 use tokio::net::TcpListener;
 use tokio::task::spawn_local;
-
-use crate::load::Endpoint;
 
 type Pieces = Pin<Box<dyn Stream<Item = Result<Frame<Bytes>, Infallible>>>>;
 type Answer = hyper::Response<Either<Full<Bytes>, StreamBody<Pieces>>>;
 
-/// Answers whoever connects, for ever.
-pub async fn accept(listener: TcpListener, endpoint: Rc<Endpoint>) {
+/// Answers requests on all connections, forever.
+pub async fn accept(listener: TcpListener, handler: Rc<ServedHandler>) {
     loop {
         let stream = match listener.accept().await {
             Ok((stream, _)) => stream,
             Err(error) => {
-                // Out of file descriptors, most likely: others have to close theirs first.
+                // Most likely out of file descriptors; connections have to close first.
                 eprintln!("cannot accept a connection: {error}");
                 tokio::time::sleep(std::time::Duration::from_millis(100)).await;
                 continue;
             }
         };
-        // Events are small, and each should leave at once.
+        // Events are small, and each should be sent at once.
         let _ = stream.set_nodelay(true);
-        let endpoint = Rc::clone(&endpoint);
+        let handler = Rc::clone(&handler);
         spawn_local(async move {
-            let service = service_fn(|request| answer(&endpoint, request));
-            // An error here is a client that left. What it asked for is dropped, and so cancelled.
+            let service = service_fn(|request| answer(&handler, request));
+            // An error here means that the client left. Its requests are dropped, which cancels them.
             let _ = http1::Builder::new()
                 .serve_connection(TokioIo::new(stream), service)
                 .await;
@@ -46,16 +45,11 @@ pub async fn accept(listener: TcpListener, endpoint: Rc<Endpoint>) {
 }
 
 async fn answer(
-    endpoint: &Endpoint,
+    handler: &ServedHandler,
     request: hyper::Request<Incoming>,
 ) -> Result<Answer, hyper::Error> {
     let (head, body) = request.into_parts();
-    let handler = endpoint.handler();
     let body = read(body, handler.switches().max_body_bytes).await?;
-    #[cfg(feature = "test-hooks")]
-    if head.uri.path() == "/_hooks" {
-        return Ok(obey(endpoint, &body));
-    }
     let headers = head.headers.iter().map(|(name, value)| {
         let value = String::from_utf8_lossy(value.as_bytes());
         (name.to_string(), value.into_owned())
@@ -87,7 +81,7 @@ async fn answer(
     Ok(answer)
 }
 
-/// The body, or a little more than `max_bytes` of it: the endpoint refuses what is longer.
+/// The body, or a little more than `max_bytes` of it: the endpoint refuses longer ones.
 async fn read(mut body: Incoming, max_bytes: usize) -> Result<Vec<u8>, hyper::Error> {
     let mut bytes = Vec::new();
     while bytes.len() <= max_bytes
@@ -98,16 +92,4 @@ async fn read(mut body: Incoming, max_bytes: usize) -> Result<Vec<u8>, hyper::Er
         }
     }
     Ok(bytes)
-}
-
-#[cfg(feature = "test-hooks")]
-fn obey(endpoint: &Endpoint, command: &[u8]) -> Answer {
-    let outcome = endpoint.hooks.command(&String::from_utf8_lossy(command));
-    let (status, text) = match outcome {
-        Ok(json) => (hyper::StatusCode::OK, json),
-        Err(error) => (hyper::StatusCode::BAD_REQUEST, error.to_string()),
-    };
-    let mut answer = hyper::Response::new(Either::Left(Full::from(text)));
-    *answer.status_mut() = status;
-    answer
 }

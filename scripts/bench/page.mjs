@@ -38,13 +38,13 @@ export async function measureInPage({
         engine.completions.create({ model: "default", prompt: "One", max_tokens: 1 });
       const [first_token_ms] = await timed(answer);
       info = await engine.info();
-      loads.push({ whole_ms, first_token_ms, ...info.load_ms });
+      loads.push({ whole_ms, first_token_ms, ...info.loadMs });
     }
-    const decoded = Math.min(tokens, Math.floor(info.context_tokens / 2));
-    const prompted = Math.min(promptTokens, info.context_tokens - decoded);
+    const decoded = Math.min(tokens, Math.floor(info.contextTokens / 2));
+    const prompted = Math.min(promptTokens, info.contextTokens - decoded);
 
     const randomIds = (length) =>
-      Array.from({ length }, () => Math.floor(Math.random() * info.vocab_size));
+      Array.from({ length }, () => Math.floor(Math.random() * info.vocabSize));
     const complete = async (fields) => {
       const body = {
         // Another prompt each time: nothing computed before is of use.
@@ -73,17 +73,17 @@ export async function measureInPage({
       for (let i = 0; i < rounds; i++) samples[name].push(await complete({ temperature }));
     }
     // A long prompt, and another that differs in its last tokens only.
-    const long = randomIds(Math.min(1000, info.context_tokens - 16));
+    const long = randomIds(Math.min(1000, info.contextTokens - 16));
     const first = async (prompt) => (await complete({ prompt, max_tokens: 1 })).first_ms;
     const repeated = {
       prompt_tokens: long.length,
       first_ms: await first(long),
       again_ms: await first([...long.slice(0, -4), ...randomIds(4)]),
     };
-    const lengths = contexts ?? (info.software_adapter ? contextsEmulated : contextsDefault);
+    const lengths = contexts ?? (info.softwareAdapter ? contextsEmulated : contextsDefault);
     const after = [];
-    for (const length of lengths.filter((length) => length <= info.context_tokens)) {
-      const prompt = randomIds(Math.min(length, info.context_tokens - decoded));
+    for (const length of lengths.filter((length) => length <= info.contextTokens)) {
+      const prompt = randomIds(Math.min(length, info.contextTokens - decoded));
       after.push(await complete({ prompt, temperature: 0 }));
     }
     const batches = [];

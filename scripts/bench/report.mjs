@@ -27,16 +27,16 @@ export function completionLine(samples) {
   };
 }
 
-export function replayLine({ round_ms, steps, dispatches_per_step, layers }) {
+export function replayLine({ roundMs, steps, dispatchesPerStep, layers }) {
   // The first round grows what later ones find grown.
-  const perDispatch = round_ms.slice(1).map((ms) => (ms * 1000) / (steps * dispatches_per_step));
+  const perDispatch = roundMs.slice(1).map((ms) => (ms * 1000) / (steps * dispatchesPerStep));
   const us_per_dispatch = median(perDispatch);
-  const dispatches_per_layer = dispatches_per_step / layers;
+  const dispatches_per_layer = dispatchesPerStep / layers;
   return {
     us_per_dispatch: rounded(us_per_dispatch),
     least_us_per_dispatch: rounded(Math.min(...perDispatch)),
     max_us_per_dispatch: MAX_REPLAY_US_PER_DISPATCH,
-    dispatches_per_step,
+    dispatches_per_step: dispatchesPerStep,
     layers,
     dispatches_per_layer: rounded(dispatches_per_layer),
     max_dispatches_per_layer: MAX_DISPATCHES_PER_LAYER,

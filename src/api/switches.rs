@@ -353,9 +353,17 @@ impl Switches {
     /// [`Error::Internal`] naming the switch that is unknown or has a wrong value. It is a fault
     /// of the page's set-up, no request can cause it.
     pub fn from_json(json: &str) -> Result<Switches> {
-        let wrong = |reason: String| Error::Internal(format!("invalid switches: {reason}"));
-        let mut given: Map<String, Value> =
-            serde_json::from_str(json).map_err(|error| wrong(error.to_string()))?;
+        let given = serde_json::from_str(json);
+        Switches::from_value(given.map_err(|error| wrong(error.to_string()))?)
+    }
+
+    /// As [`from_json`](Self::from_json), from a JSON value.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn from_value(given: Value) -> Result<Switches> {
+        let given = serde_json::from_value::<Map<String, Value>>(given);
+        let mut given = given.map_err(|error| wrong(error.to_string()))?;
         let preset = match given.remove("profile") {
             None | Some(Value::Null) => Switches::default(),
             Some(Value::String(name)) => {
@@ -383,6 +391,10 @@ impl Switches {
         }
         Ok(switches)
     }
+}
+
+fn wrong(reason: String) -> Error {
+    Error::Internal(format!("invalid switches: {reason}"))
 }
 
 /// Whether `url` begins with a scheme (RFC 3986) and goes on after it.

@@ -8,14 +8,14 @@ use crate::Result;
 
 /// A recorded sequence of launches and the tensors it reads and writes.
 ///
-/// Whoever holds a graph holds its tensors too (`output`), so a replay never meets a freed buffer;
-/// inputs that the caller owns must live as long as the graph.
+/// A graph owns its tensors (`output`), so that a replay never uses a freed buffer; inputs that the
+/// caller owns must live as long as the graph.
 pub struct Graph<T> {
     recorded: burn::cubecl::client::Graph,
     output: T,
 }
 
-/// Most tensors of a size that recorded launches have alive at a time, besides those they were given.
+/// Most tensors of one size that recorded launches keep alive at a time, besides their inputs.
 pub const ALIVE: usize = 6;
 
 impl<T> Graph<T> {
@@ -23,7 +23,8 @@ impl<T> Graph<T> {
     /// sizes of the tensors that it makes.
     ///
     /// A recording cannot allocate, and the pool gives a small tensor any page that is large
-    /// enough: so there is room for as many of each size as can be alive at a time.
+    /// enough. So memory for as many tensors of each size as can be alive at a time is allocated
+    /// before.
     ///
     /// # Errors
     /// When a launch fails or the recording is refused.

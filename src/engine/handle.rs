@@ -127,7 +127,6 @@ impl EngineHandle {
     }
 
     /// Changes how many requests may wait from now on.
-    #[cfg(feature = "test-hooks")]
     pub fn set_max_queue(&self, max_queue: usize) {
         self.inner.max_queue.set(max_queue);
     }

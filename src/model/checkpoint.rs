@@ -1,4 +1,4 @@
-//! A model's description and its bytes, whatever files it is made of. Knows no file's form.
+//! A model's description and its bytes, independent of the container of its files.
 
 use super::{LoadOptions, config::llama_like::TOKEN_COUNT, hugging_face};
 use crate::{
@@ -6,30 +6,30 @@ use crate::{
     weights::{ByteSource, ConvertedSource, Gguf, JoinedSource, ModelFiles, gguf::split},
 };
 
-/// What [`super::load()`] and [`super::start()`] take.
+/// A model that was opened; `runtime::start` loads it.
 #[derive(Debug)]
 pub struct Checkpoint<S> {
-    /// Metadata and tensors, by GGUF's names.
+    /// Metadata and tensors, under GGUF names.
     pub gguf: Gguf,
-    /// Where the tensors' offsets count.
+    /// The bytes that the tensors' offsets refer to.
     pub source: CheckpointSource<S>,
 }
 
 /// The bytes of a checkpoint's tensors.
 #[derive(Debug)]
 pub enum CheckpointSource<S> {
-    /// As the files have them.
+    /// As stored in the files.
     Stored(JoinedSource<S>),
     /// Converted while they are read.
     Converted(ConvertedSource<JoinedSource<S>>),
 }
 
 impl<S: ByteSource> Checkpoint<S> {
-    /// Reads what the files say of the model; no tensor's data.
+    /// Reads the headers; no tensor data.
     ///
     /// # Errors
     /// [`crate::Error::InvalidModelFile`] and [`crate::Error::UnsupportedModel`] naming the file and
-    /// what is wrong with it; what the files fail with.
+    /// what is wrong with it; errors of the files.
     pub async fn open<F: ModelFiles<Source = S>>(
         files: &F,
         options: &LoadOptions,
@@ -48,7 +48,7 @@ impl<S: ByteSource> Checkpoint<S> {
         }
     }
 
-    /// Says how many tokens the tokenizer has: embeddings may be padded beyond them.
+    /// Sets the number of tokens of the tokenizer: embeddings may be padded beyond it.
     pub fn set_token_count(&mut self, tokens: usize) {
         self.gguf.metadata.insert(TOKEN_COUNT, tokens as u64);
     }

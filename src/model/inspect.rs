@@ -1,5 +1,5 @@
-//! What a model is and what it would take of a GPU, told from what its files say of it. Fetches no tensor
-//! and asks for no device; what it says of loading comes from the code that loads.
+//! What a model is and how much GPU memory it needs, from its header. Reads no tensor and requests no
+//! device. What it reports about loading comes from the code that loads.
 
 use std::collections::BTreeMap;
 
@@ -18,8 +18,9 @@ use crate::{
     weights::Gguf,
 };
 
-/// What a header says of a model. What this build does not understand is `None`; [`refusal`] says why.
+/// What a header says about a model. What this build does not support is `None`; [`refusal`] says why.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ModelReport {
     /// `general.name`.
     pub name: Option<String>,
@@ -27,24 +28,25 @@ pub struct ModelReport {
     pub architecture: Option<String>,
     /// Elements of all tensors.
     pub parameters: u64,
-    /// Bytes of all tensors, in the types that they are loaded in.
+    /// Bytes of all tensors, in the types they have after loading.
     pub loaded_bytes: u64,
-    /// What the tensors are loaded in, that with the most bytes first. A folder's matrices become what
-    /// `quantize` says; all others are what their file says.
+    /// Types of the tensors after loading, the one with the most bytes first. The matrices of a folder
+    /// are converted to the type of `quantize`; all other tensors keep the type of their file.
     pub tensor_types: Vec<TensorTypeReport>,
     /// Its sizes, if the architecture is known.
     pub hyperparameters: Option<Hyperparameters>,
-    /// What it takes of a GPU.
+    /// GPU memory that it needs.
     pub memory: Option<MemoryReport>,
 }
 
 /// The tensors of one type.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct TensorTypeReport {
     /// ggml's name of the type.
     #[serde(rename = "type")]
     pub ty: &'static str,
-    /// How many.
+    /// Number of tensors.
     pub tensors: usize,
     /// Their elements.
     pub elements: u64,
@@ -54,8 +56,9 @@ pub struct TensorTypeReport {
 
 /// The sizes of a model.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Hyperparameters {
-    /// Longest sequence the model was made for, in tokens.
+    /// Longest sequence that the model supports, in tokens.
     pub context_tokens: usize,
     /// Layers.
     pub layers: usize,
@@ -71,20 +74,21 @@ pub struct Hyperparameters {
     pub head_dim: usize,
     /// Rows of the embedding table.
     pub vocab: usize,
-    /// The rotation of queries and keys; `None` where positions are learned vectors.
+    /// The rotary position embedding; `None` where positions are learned vectors.
     pub rope: Option<RopeReport>,
-    /// Layers whose tokens see only the last ones, by how many these are.
+    /// Layers with a sliding window, by its size.
     pub windows: Vec<WindowReport>,
     /// The mixture of experts, if it is one.
     pub experts: Option<ExpertsReport>,
 }
 
-/// A rotation.
+/// A rotary position embedding.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct RopeReport {
     /// Base of the frequencies.
     pub base: f32,
-    /// Base of layers with frequencies of their own.
+    /// Base of layers that have frequencies of their own.
     pub local_base: Option<f32>,
     /// Elements of each head that are rotated.
     pub dims: usize,
@@ -92,7 +96,7 @@ pub struct RopeReport {
     pub unrotated_layers: usize,
     /// `none`, `linear`, `yarn`, `longrope` or `llama3`.
     pub scaling: &'static str,
-    /// How many times the context is as long, where the scaling says so.
+    /// How many times longer the context is than that of the training, where the scaling says so.
     pub factor: Option<f32>,
     /// Context of the training, in tokens, where the scaling says so.
     pub original_tokens: Option<usize>,
@@ -100,60 +104,64 @@ pub struct RopeReport {
 
 /// Layers with a sliding window.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct WindowReport {
-    /// A token sees that many tokens, itself included.
+    /// Tokens that a token attends to, including itself.
     pub tokens: usize,
-    /// How many layers.
+    /// Number of layers.
     pub layers: usize,
 }
 
 /// A mixture of experts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ExpertsReport {
-    /// How many there are in a layer.
+    /// Experts of a layer.
     pub count: usize,
-    /// How many a token uses.
+    /// Experts that a token uses.
     pub used: usize,
 }
 
-/// What a model takes of a GPU.
+/// The GPU memory that a model needs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct MemoryReport {
     /// Longest sequence that memory is reserved for, in tokens: never more than the model's own context.
     pub context_tokens: usize,
-    /// How keys and values are kept.
+    /// Format of the KV cache.
     pub kv_format: KvFormat,
-    /// Tokens of keys and values that all sequences share.
+    /// Tokens of KV cache that all sequences share.
     pub kv_pool_tokens: usize,
     /// Weights, in the kernels' layout.
     pub weight_bytes: u64,
-    /// Keys and values of all layers.
+    /// KV cache of all layers.
     pub kv_bytes: u64,
-    /// What steps and samplers need besides, roughly.
+    /// Other memory of steps and samplers, approximately.
     pub scratch_bytes: u64,
-    /// All of these.
+    /// The sum.
     pub total_bytes: u64,
-    /// The largest part that a kernel has to see at once.
+    /// The largest buffer that a kernel has to see as a whole.
     pub largest_buffer: BufferReport,
 }
 
 /// A buffer on the GPU.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct BufferReport {
-    /// A tensor's name, or `keys and values of a layer`.
+    /// A tensor's name, or `KV cache of a layer`.
     pub name: String,
     /// Its size.
     pub bytes: u64,
 }
 
 /// Why this build does not load the model on a device whose kernels see `max_binding_bytes` of a
-/// buffer: the error of [`super::load()`]. `None` if it does, as far as the header tells.
+/// buffer: the error that a load ends with. `None` if it loads, as far as the header tells.
 pub fn refusal(gguf: &Gguf, options: LoadOptions, max_binding_bytes: u64) -> Option<Error> {
     plan(gguf, options, max_binding_bytes).err()
 }
 
-/// `options` with keys and values for so many sequences of the longest context; unchanged for models
-/// that this build does not know.
+/// `options` with KV cache for this many sequences of the longest context; unchanged for models that
+/// this build does not support.
 pub fn for_sequences(gguf: &Gguf, options: LoadOptions, sequences: usize) -> LoadOptions {
     let reserved = architectures::read_config(gguf)
         .and_then(|config| KvReservation::new(options, &config, u64::MAX));
@@ -161,7 +169,7 @@ pub fn for_sequences(gguf: &Gguf, options: LoadOptions, sequences: usize) -> Loa
         Ok(reservation) => reservation.context_tokens,
         Err(_) => return options,
     };
-    // No two sequences write to one page.
+    // A page is written by one sequence.
     let tokens = context_tokens.next_multiple_of(PAGE_TOKENS);
     LoadOptions {
         kv_pool_tokens: Some(tokens.saturating_mul(sequences)),
@@ -169,9 +177,9 @@ pub fn for_sequences(gguf: &Gguf, options: LoadOptions, sequences: usize) -> Loa
     }
 }
 
-/// What the header says, and what the model takes if it is loaded as `options` say.
+/// What the header says, and the memory that the model needs when it is loaded with `options`.
 pub fn inspect(gguf: &Gguf, options: LoadOptions) -> ModelReport {
-    // A text of another type is told by `refusal`.
+    // `refusal` reports a text of another type.
     let text = |key: &str| gguf.metadata.str(key).ok().flatten().map(str::to_owned);
     let config = architectures::read_config(gguf).ok();
     ModelReport {
@@ -241,7 +249,7 @@ fn hyperparameters(gguf: &Gguf, config: &ModelConfig) -> Hyperparameters {
 
 fn rope_report(gguf: &Gguf, config: &ModelConfig, rope: &Rope) -> RopeReport {
     let (scaling, factor, original_tokens) = match rope.scaling {
-        // Its factors come as a tensor.
+        // Its factors are a tensor.
         Scaling::None if gguf.tensor("rope_freqs.weight").is_some() => ("llama3", None, None),
         Scaling::None => ("none", None, None),
         Scaling::Linear { factor } => ("linear", Some(factor), None),
@@ -275,7 +283,7 @@ fn memory(gguf: &Gguf, config: &ModelConfig, reservation: KvReservation) -> Memo
     let kv_bytes = reservation.bytes();
     let scratch_bytes = scratch_bytes(config, reservation);
     let kv = BufferReport {
-        name: "keys and values of a layer".into(),
+        name: "KV cache of a layer".into(),
         bytes: reservation.layer_bytes(),
     };
     let largest = weight_buffers(gguf);
@@ -294,7 +302,7 @@ fn memory(gguf: &Gguf, config: &ModelConfig, reservation: KvReservation) -> Memo
     }
 }
 
-/// The largest buffer of every tensor. What is loaded as one matrix is so only where it fits.
+/// The largest buffer of every tensor. Tensors are joined to one matrix only where it fits.
 fn weight_buffers(gguf: &Gguf) -> impl Iterator<Item = BufferReport> {
     gguf.tensors.iter().map(|tensor| BufferReport {
         name: tensor.name.clone(),

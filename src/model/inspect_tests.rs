@@ -1,13 +1,15 @@
-//! What the headers of the small models in `tests/parity/models` say, by numbers that were worked out by
-//! hand, and why spoiled ones are refused.
+//! Reports on the headers of the small models in `tests/parity/models`, with expected numbers computed by
+//! hand, and refusals of damaged ones.
 
 use std::path::{Path, PathBuf};
 
 use super::inspect::*;
-use super::{Checkpoint, Compute, LoadOptions, Quantize, load};
+use super::{Checkpoint, LoadOptions, Quantize};
 use crate::{
     Error,
+    device::ComputeDevice,
     ops::kv_memory::KvFormat,
+    runtime::{Tuning, start},
     weights::{BytesSource, Gguf, GgufWriter, LocalFiles},
 };
 
@@ -51,7 +53,7 @@ fn rope(base: f32) -> RopeReport {
 /// Two layers of 64 x (64 + 2 * 32) + 64 x 64 + 3 * 64 x 128 elements, two tables of 64 x 320, five
 /// norms of 64. On a device each matrix has a word for the scales that it lacks.
 #[test]
-fn a_small_llama_is_what_its_header_says() {
+fn a_small_llama_is_reported_as_in_its_header() {
     let options = LoadOptions {
         context_tokens: Some(100),
         kv_pool_tokens: Some(100),
@@ -60,7 +62,7 @@ fn a_small_llama_is_what_its_header_says() {
     let mut report = report("llama", options);
     let memory = report.memory.as_mut().unwrap();
     let scratch_bytes = memory.scratch_bytes;
-    // Six of 256 rows of each width, and little else.
+    // Six buffers of 256 rows of each width, and little else.
     let room = 6 * 4 * 256 * (64 + 64 + 32 + 128 + 128);
     assert!((room..room * 2).contains(&scratch_bytes), "{scratch_bytes}");
     let expected = ModelReport {
@@ -88,7 +90,7 @@ fn a_small_llama_is_what_its_header_says() {
         memory: Some(MemoryReport {
             context_tokens: 100,
             kv_format: KvFormat::F16,
-            // Two pages: of 64 tokens, of 32 keys and 32 values, of two bytes.
+            // Two pages of 64 tokens, each with 32 elements of K and 32 of V of two bytes.
             kv_pool_tokens: 128,
             weight_bytes: 229_376 + 16 * 4 + 1280,
             kv_bytes: 2 * 128 * 64 * 2,
@@ -106,7 +108,7 @@ fn a_small_llama_is_what_its_header_says() {
 /// Two layers of 64 x (128 + 2 * 64) + 128 x 64 + 8 * 3 * 64 x 32 elements and a table of 64 x 320 in
 /// blocks of 34 bytes; in f32 the router of 64 x 8, norms of 64 and of heads of 32.
 #[test]
-fn a_small_mixture_of_experts_is_what_its_header_says() {
+fn a_small_mixture_of_experts_is_reported_as_in_its_header() {
     let options = |kv_format| LoadOptions {
         context_tokens: Some(128),
         kv_pool_tokens: Some(1),
@@ -124,9 +126,9 @@ fn a_small_mixture_of_experts_is_what_its_header_says() {
     assert_eq!(sizes.experts, Some(ExpertsReport { count: 8, used: 2 }));
     assert_eq!((sizes.ffn_dim, sizes.head_dim, sizes.kv_heads), (32, 32, 2));
     let memory = small.memory.unwrap();
-    // The matrices' bits as they are; the routers have a word of no scales.
+    // The matrices' bits unchanged; the routers have one word instead of scales.
     assert_eq!(memory.weight_bytes, 178_432 + 5888 + 2 * 4);
-    // 64 keys and 64 values of a token: two blocks of 36 bytes each.
+    // 64 elements of K and 64 of V of a token: two blocks of 36 bytes each.
     assert_eq!(memory.kv_bytes, 2 * 128 * 2 * 2 * 36);
     let largest = BufferReport {
         name: "token_embd.weight".into(),
@@ -135,7 +137,7 @@ fn a_small_mixture_of_experts_is_what_its_header_says() {
     assert_eq!(memory.largest_buffer, largest);
     let exact = report("qwen3moe-Q8_0", options(KvFormat::F32));
     let largest = BufferReport {
-        name: "keys and values of a layer".into(),
+        name: "KV cache of a layer".into(),
         bytes: 128 * 128 * 4,
     };
     assert_eq!(exact.memory.unwrap().largest_buffer, largest);
@@ -144,7 +146,7 @@ fn a_small_mixture_of_experts_is_what_its_header_says() {
 /// Two layers of 64 x (128 + 2 * 64) + 128 x 64 + 3 * 64 x 128 elements in two files, a table of 64 x 320
 /// that is the output matrix as well, five norms of 64 and four of 32.
 #[test]
-fn a_folder_takes_what_its_matrices_become() {
+fn a_folder_is_reported_in_the_types_it_is_converted_to() {
     let files = LocalFiles::at(folder().join("qwen3-hf")).unwrap();
     let norms = tensor_type("F32", 9, 448, 1792);
     // A matrix of plain numbers has a word for the scales that it lacks.
@@ -183,7 +185,7 @@ fn a_folder_takes_what_its_matrices_become() {
 }
 
 #[test]
-fn windows_and_rotations_are_told() {
+fn windows_and_rotations_are_reported() {
     let sizes = |name: &str| {
         let report = report(name, LoadOptions::default());
         report.hyperparameters.unwrap()
@@ -214,7 +216,7 @@ fn windows_and_rotations_are_told() {
 }
 
 #[test]
-fn each_sequence_gets_pages_of_its_own() {
+fn each_sequence_has_pages_of_its_own() {
     let gguf = header(&file("llama"));
     for (context, sequences, tokens) in [(100, 1, 128), (100, 3, 384), (64, 5, 320), (999, 2, 256)]
     {
@@ -228,7 +230,7 @@ fn each_sequence_gets_pages_of_its_own() {
 }
 
 #[test]
-fn every_architecture_runs_and_takes_about_its_files_bytes() {
+fn every_architecture_runs_and_needs_about_the_size_of_its_file() {
     let mut checked = 0;
     for entry in std::fs::read_dir(folder()).unwrap() {
         let path = entry.unwrap().path();
@@ -257,7 +259,8 @@ fn is_refused(file: &[u8], options: LoadOptions, said: &str) -> ModelReport {
     let refused = refusal(&gguf, options, u64::MAX).expect("a refusal");
     assert!(refused.to_string().contains(said), "{refused}");
     let source = BytesSource(file);
-    let loaded = load(Compute::cpu(), &gguf, &source, options, |_, _| ());
+    let device = ComputeDevice::reference();
+    let loaded = start(&device, Tuning::Best, &gguf, &source, options, |_, _| ());
     let error = pollster::block_on(loaded).err().expect("an error");
     assert_eq!(refused, error);
     inspect(&gguf, options)
@@ -279,7 +282,7 @@ fn replaced(mut file: Vec<u8>, after: &str, from: &str, to: &str) -> Vec<u8> {
 }
 
 #[test]
-fn what_cannot_run_is_refused_as_a_load_refuses_it() {
+fn a_model_that_cannot_run_is_refused_with_the_error_of_a_load() {
     let options = LoadOptions::default();
     let unknown = replaced(file("llama"), "general.architecture", "llama", "mamba");
     let report = is_refused(
@@ -299,12 +302,12 @@ fn what_cannot_run_is_refused_as_a_load_refuses_it() {
         kv_format: KvFormat::Q8_0,
         ..options
     };
-    let report = is_refused(&file("llama"), q8_0, "in blocks of 32");
+    let report = is_refused(&file("llama"), q8_0, "of blocks of 32");
     assert!(report.hyperparameters.is_some() && report.memory.is_none());
 }
 
 #[test]
-fn what_a_kernel_cannot_see_is_refused() {
+fn a_buffer_that_a_kernel_cannot_see_is_refused() {
     let gguf = header(&file("llama"));
     let options = LoadOptions {
         context_tokens: Some(128),
@@ -323,7 +326,7 @@ fn what_a_kernel_cannot_see_is_refused() {
     assert!(matches!(refused, Error::OutOfMemory(_)), "{refused}");
 }
 
-/// Queries, keys and values in one tensor cannot be normalized separately: told before anything is fetched.
+/// Q, K and V in one tensor cannot be normalized separately; that is reported before any tensor is read.
 #[test]
 fn a_joined_tensor_whose_parts_are_normalized_is_refused() {
     let olmo2 = header(&file("olmo2"));

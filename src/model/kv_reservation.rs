@@ -1,5 +1,5 @@
-//! How much KV memory a model gets, checked before anything is loaded. Knows bytes and tokens, not
-//! who uses the pages.
+//! The size of a model's KV cache, validated before anything is loaded. The engine decides who uses
+//! its pages.
 
 use burn::tensor::Device;
 
@@ -12,31 +12,31 @@ use crate::{
     },
 };
 
-/// Tokens reserved where the caller does not say: of context, and for all sequences together.
+/// Default number of tokens: of the context, and of the cache that all sequences share.
 const DEFAULT_TOKENS: usize = 4096;
 
-/// KV memory to reserve.
+/// The KV cache to reserve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct KvReservation {
     /// Longest sequence, in tokens.
     pub(super) context_tokens: usize,
-    /// Pages that sequences share; at least the longest one's.
+    /// Pages that sequences share; enough for the longest one.
     pub(super) pages: usize,
-    /// How keys and values are kept.
+    /// Format of K and V.
     pub(super) format: KvFormat,
-    /// Elements of the keys or values of a token in a layer.
+    /// Elements of the K or V of one token in one layer.
     pub(super) kv_dim: usize,
     /// Layers.
     pub(super) layers: usize,
 }
 
 impl KvReservation {
-    /// What `options` ask for, of a model like `config`, on a device whose kernels see `max_bytes` of
-    /// a buffer.
+    /// The cache of a model like `config` for `options`, on a device whose kernels see `max_bytes` of a
+    /// buffer.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`] if a layer's KV memory exceeds that, [`Error::UnsupportedModel`] if
-    /// the model's heads do not suit the format.
+    /// [`Error::OutOfMemory`] if the cache of a layer exceeds that, [`Error::UnsupportedModel`] if the
+    /// format does not support the model's heads.
     pub(super) fn new(
         options: LoadOptions,
         config: &ModelConfig,
@@ -58,8 +58,8 @@ impl KvReservation {
         let suits = |format: KvFormat| head_dim.is_multiple_of(format.head_multiple());
         if !suits(format) {
             return Err(Error::UnsupportedModel(format!(
-                "keys and values as {} come in blocks of {}, and this model's heads have {head_dim} \
-                 elements: f16 suits them",
+                "a KV cache as {} consists of blocks of {}, and this model's heads have {head_dim} \
+                 elements: f16 supports them",
                 format.name(),
                 format.head_multiple()
             )));
@@ -86,8 +86,8 @@ impl KvReservation {
                 format!("{} as {}", pages * PAGE_TOKENS as u64, format.name())
             });
             return Err(Error::OutOfMemory(format!(
-                "the keys and values of {} tokens as {} take {bytes} bytes per layer, and this \
-                 device's kernels see {max_bytes} at most. That would do for this many tokens: {}",
+                "the KV cache of {} tokens as {} takes {bytes} bytes per layer, and this device's \
+                 kernels see at most {max_bytes}. That is enough for this many tokens: {}",
                 pages * PAGE_TOKENS,
                 format.name(),
                 fitting.collect::<Vec<_>>().join(", ")
@@ -96,13 +96,13 @@ impl KvReservation {
         Ok(reservation)
     }
 
-    /// The memory of a layer.
+    /// The cache of one layer.
     pub(super) fn memory(self, device: &Device) -> KvMemory {
         KvMemory::new(self.pages, self.kv_dim, self.format, device)
             .with_context(self.context_tokens)
     }
 
-    /// Bytes of a layer: one buffer.
+    /// Bytes of one layer, which is one buffer.
     pub(super) fn layer_bytes(self) -> u64 {
         self.pages as u64 * 4 * self.format.page_words(self.kv_dim) as u64
     }
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn sequences_share_what_the_longest_needs_or_more() {
+    fn sequences_share_at_least_the_pages_of_the_longest() {
         for (context, pool, model, tokens, pages) in [
             (None, None, 8192, 4096, 64),
             (None, None, 512, 512, 64),
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_kernel_cannot_see_is_refused_with_what_would_do() {
+    fn a_cache_that_a_kernel_cannot_see_is_refused_with_sizes_that_fit() {
         let options = |kv_format| LoadOptions {
             kv_format,
             ..LoadOptions::default()
@@ -158,14 +158,14 @@ mod tests {
         let error = reserve(options(KvFormat::F16), 4096, 1_000_000).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "out of memory: the keys and values of 4096 tokens as f16 take 1048576 bytes per \
-             layer, and this device's kernels see 1000000 at most. That would do for this many \
-             tokens: 3904 as f16, 6912 as q8_0"
+            "out of memory: the KV cache of 4096 tokens as f16 takes 1048576 bytes per layer, and \
+             this device's kernels see at most 1000000. That is enough for this many tokens: 3904 as \
+             f16, 6912 as q8_0"
         );
     }
 
     #[test]
-    fn heads_that_are_no_blocks_are_refused() {
+    fn heads_that_are_not_whole_blocks_are_refused() {
         let options = LoadOptions {
             kv_format: KvFormat::Q8_0,
             ..LoadOptions::default()

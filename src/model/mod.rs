@@ -9,15 +9,14 @@
 //! | `architectures` | one file per architecture: what differs from a Llama |
 //! | `hugging_face` | a Hugging Face folder as the GGUF file that a converter would make of it |
 //! | `layers` | burn modules over `ops` |
-//! | `compute`, `load`, `checkpoint` | from a file to a decoder on a device |
+//! | `load`, `checkpoint`, `kv_reservation` | from a file to a decoder on a device |
 //! | `lora` | adapters beside the decoder's matrices |
 //! | `steps`, `slots`, `pace` | steps of the device and their captured graphs |
 //! | `transformer` | the model that the engine runs: sequences in pages, cut into steps |
-//! | `start`, `inspect` | from options to a ready model, or to a report |
+//! | `inspect` | a report on a header |
 
 mod architectures;
 mod checkpoint;
-mod compute;
 pub mod config;
 mod hugging_face;
 mod inspect;
@@ -28,7 +27,6 @@ mod lora;
 mod pace;
 mod sampling_defaults;
 mod slots;
-mod start;
 mod steps;
 mod transformer;
 
@@ -37,13 +35,12 @@ mod inspect_tests;
 
 pub use architectures::names as architecture_names;
 pub use checkpoint::{Checkpoint, CheckpointSource};
-pub use compute::Compute;
 pub use config::ModelConfig;
 pub use hugging_face::Quantize;
 pub use inspect::{ModelReport, for_sequences, inspect, refusal};
 pub use layers::{experts::ExpertFeedForward, linear::Norm};
-pub use load::{LoadOptions, formats, load};
+pub use load::{LoadOptions, formats};
+pub(crate) use load::{Plan, load_weights, outline, plan};
 pub use lora::Adapter;
 pub use sampling_defaults::sampling_defaults;
-pub use start::{StartTimes, start};
 pub use transformer::Transformer;

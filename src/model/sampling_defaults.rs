@@ -1,11 +1,11 @@
-//! What a GGUF file recommends for sampling: the keys `general.sampling.*`, which converters copy from
-//! a checkpoint's `generation_config.json`. Knows no request.
+//! The sampling parameters that a GGUF file recommends: the keys `general.sampling.*`, which converters
+//! copy from a checkpoint's `generation_config.json`.
 
 use crate::sample::SamplingDefaults;
 use crate::weights::Metadata;
 
-/// The file's recommendations that have the right type and lie within the ranges of the endpoint's
-/// fields. Others are left out: advice is no reason to refuse a model.
+/// The recommendations that have the right type and lie within the ranges of the endpoint's fields.
+/// Others are ignored: a bad recommendation is no reason to refuse a model.
 pub fn sampling_defaults(metadata: &Metadata) -> SamplingDefaults {
     let number = |name: &str, range: std::ops::RangeInclusive<f32>| {
         let value = metadata.f32(&format!("general.sampling.{name}"));
@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn recommendations_within_the_ranges_are_taken() {
+    fn recommendations_within_the_ranges_are_used() {
         let mut metadata = Metadata::new();
         assert_eq!(sampling_defaults(&metadata), SamplingDefaults::default());
         metadata.insert("general.sampling.temp", 0.5_f32);

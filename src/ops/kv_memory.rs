@@ -169,7 +169,7 @@ impl KvMemory {
     }
 
     /// Whole pages of rows `[page, k|v, page token, kv_dim]`.
-    pub(super) fn of(rows: &[f32], kv_dim: usize, format: KvFormat, device: &Device) -> Self {
+    pub(crate) fn of(rows: &[f32], kv_dim: usize, format: KvFormat, device: &Device) -> Self {
         let mut words = vec![0; format.word_at(rows.len())];
         for (i, row) in rows.chunks_exact(kv_dim).enumerate() {
             format.store(&mut words, i * kv_dim, row);

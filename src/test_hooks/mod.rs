@@ -1,18 +1,18 @@
-//! What conformance cases need to reach inside of a running endpoint: failures and delays on demand,
-//! states, switches, the sampler. Built with the feature `test-hooks` only, and never shipped.
+//! Control over a running endpoint for conformance cases: failures and delays on demand, states,
+//! switches, the sampler. Built with the feature `test-hooks` only, and never shipped.
 //!
 //! | file | part |
 //! |---|---|
-//! | `hooks` | the commands, each one JSON object |
+//! | `handler` | the endpoint, with the commands that it takes |
 //! | `hooked_model` | a model that fails or dawdles on command |
-//! | `sampler` | one step of the sampler chain, laid open |
+//! | `sampler` | the intermediate results of one step of the sampler chain |
 
+mod handler;
 mod hooked_model;
-mod hooks;
 mod sampler;
 
 #[cfg(test)]
 mod tests;
 
+pub use handler::HookedHandler;
 pub use hooked_model::{Controls, HookedModel};
-pub use hooks::Hooks;

@@ -1,5 +1,5 @@
-//! One step of the sampler chain, laid open: what API.md section 16 asks about. Knows JSON and the
-//! sampler, no model.
+//! The intermediate results of one step of the sampler chain: what API.md section 16 asks for. Uses the
+//! sampler without a model.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::sample::{DryParams, MirostatParams, Sampler, SamplingParams, TokenMask, philox};
 use crate::{Error, Result};
 
-/// Logits and what happened before them.
+/// Logits, and the history of the sampler.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Question {
@@ -70,7 +70,7 @@ impl Question {
             .chain(&self.generated)
             .chain(self.mask.iter().flatten());
         if ids.any(|id| *id as usize >= vocab_size) {
-            return Err(Error::Internal("an id lies beyond the logits".into()));
+            return Err(Error::Internal("an id is outside the logits".into()));
         }
         let mask = self.mask.map(|ids| allow(&ids, vocab_size));
         let mut sampler = Sampler::new(&params, 0, &self.prompt);

@@ -7,6 +7,7 @@ use crate::weights::Metadata;
 
 /// What a file's tokenizer is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct TokenizerReport {
     /// The kind, as `tokenizer.ggml.model` names it, or would: `gpt2` (BPE), `llama` (SentencePiece BPE),
     /// `t5` (SentencePiece unigram).
@@ -34,6 +35,7 @@ pub struct TokenizerReport {
 
 /// One token.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct TokenReport {
     /// Its id.
     pub id: u32,

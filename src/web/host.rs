@@ -28,11 +28,11 @@ impl Host for BrowserHost {
     fn sleep_ms(&self, duration_ms: u32) -> Pin<Box<dyn Future<Output = ()>>> {
         let (sender, receiver) = oneshot::channel();
         let timer = Timeout::new(duration_ms, move || {
-            // Nobody waits any more: the future is being dropped.
+            // The receiver is gone when the future is being dropped.
             let _ = sender.send(());
         });
         Box::pin(async move {
-            // Dropping the future takes the timer back.
+            // Dropping the future cancels the timer.
             let _timer = timer;
             let _ = receiver.await;
         })

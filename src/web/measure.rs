@@ -1,26 +1,31 @@
-//! What replaying a decode step costs the CPU in this browser, for benchmarks. Loads a model of its
-//! own beside any engine; answers no requests.
+//! Measures the CPU time that replaying a decode step takes in this browser, for benchmarks. Loads a
+//! model of its own; answers no requests.
+
+use std::rc::Rc;
 
 use serde::Serialize;
 use wasm_bindgen::prelude::*;
 
-use super::errors::{message_of, to_js};
+use super::errors::to_js;
 use super::host::now_ms;
-use super::load::gpu_options;
+use super::json_value::to_object;
 use super::source::PageFiles;
-use crate::device::{Gpu, GpuReport};
+use super::webgpu::{PageWebGpu, gpu_options};
+use crate::device::{ComputeDevice, DeviceReport};
 use crate::engine::{CausalModel, SequenceMemory};
-use crate::model::{self, Checkpoint, LoadOptions};
-use crate::ops::{kv_memory::KvFormat, launches};
+use crate::model::{Checkpoint, LoadOptions};
+use crate::ops::launches;
+use crate::runtime::{Tuning, start};
 use crate::{Error, Result};
 
 #[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 struct ReplayReport {
     #[serde(flatten)]
-    gpu: GpuReport,
+    device: DeviceReport,
     variant: String,
     layers: usize,
-    /// Counted, not computed.
+    /// Counted while a step is launched.
     dispatches_per_step: u64,
     steps: usize,
     /// CPU time of each round of `steps` steps: replaying, encoding and submitting, no waiting.
@@ -28,36 +33,36 @@ struct ReplayReport {
 }
 
 /// Replays `steps` greedy decode steps in each of `rounds` rounds, with the device idle at the
-/// start of each, and reports what they took until everything was submitted.
+/// start of each, and reports the time until everything was submitted.
 ///
 /// # Errors
 /// When the model cannot be loaded, or `steps` exceeds its context.
 #[wasm_bindgen(js_name = measureReplay)]
 pub async fn measure_replay(
     files: PageFiles,
+    webgpu: PageWebGpu,
     steps: usize,
     rounds: usize,
 ) -> std::result::Result<JsValue, JsValue> {
-    let report = measure(&files, steps, rounds)
-        .await
-        .map_err(|error| to_js(&error))?;
-    let serializer = serde_wasm_bindgen::Serializer::json_compatible();
-    report
-        .serialize(&serializer)
-        .map_err(|error| JsValue::from(message_of(&error.into())))
+    let report = measure(&files, webgpu, steps, rounds).await;
+    to_object(&report.map_err(|error| to_js(&error))?)
 }
 
-async fn measure(files: &PageFiles, steps: usize, rounds: usize) -> Result<ReplayReport> {
-    let gpu = Gpu::request(gpu_options()).await?;
-    let report = gpu.report().clone();
+async fn measure(
+    files: &PageFiles,
+    webgpu: PageWebGpu,
+    steps: usize,
+    rounds: usize,
+) -> Result<ReplayReport> {
     let options = LoadOptions {
         context_tokens: Some(steps.max(1)),
-        kv_format: KvFormat::default(),
         kv_pool_tokens: Some(steps.max(1)),
         ..LoadOptions::default()
     };
     let Checkpoint { gguf, source } = Checkpoint::open(files, &options).await?;
-    let (mut model, _) = model::start(gpu, &gguf, &source, options, |_, _| ()).await?;
+    let device = ComputeDevice::gpu(gpu_options(Some(Rc::new(webgpu)))).await?;
+    let (mut model, _) = start(&device, Tuning::Best, &gguf, &source, options, |_, _| ()).await?;
+    model.warm_up().await?;
     if steps == 0 || steps > model.limits().context_tokens {
         return Err(Error::Internal(format!(
             "{steps} steps do not fit a context of {} tokens",
@@ -72,16 +77,16 @@ async fn measure(files: &PageFiles, steps: usize, rounds: usize) -> Result<Repla
     let mut round_ms = Vec::new();
     for _ in 0..rounds {
         kv.len_tokens = 0;
-        model.compute().sync().await?;
+        device.sync().await?;
         let start = now_ms();
         model.enqueue_greedy(&mut kv, 0, steps).await?;
-        model.compute().flush()?;
+        device.flush()?;
         round_ms.push(now_ms() - start);
     }
-    model.compute().sync().await?;
+    device.sync().await?;
     Ok(ReplayReport {
-        gpu: report,
-        variant: model.compute().variant().name(),
+        device: device.report().clone(),
+        variant: model.variant().name(),
         layers: model.config().layers.len(),
         dispatches_per_step,
         steps,

@@ -1,29 +1,35 @@
-//! The wasm edge: bytes of requests in, bytes of responses out. The only code that knows
-//! JavaScript; what an HTTP request means is `api`'s business.
+//! The wasm edge: bytes of requests in, bytes of responses out. The only code that uses JavaScript;
+//! requests are interpreted by `api`, and models are loaded by `runtime`.
 //!
 //! | file | part |
 //! |---|---|
 //! | `start` | what runs once: constructors, the panic hook |
 //! | `engine`, `response` | the exported classes |
-//! | `load` | from a model's bytes to a model that answers: the one place that joins all parts |
+//! | `options`, `json_value` | the options object; JSON values between JavaScript and serde |
 //! | `inspect` | what a model is and whether it runs, without a GPU |
-//! | `source`, `lora` | the model's bytes; low-rank adapters |
-//! | `measure` | what a decode step costs the CPU, for benchmarks |
+//! | `source`, `adapters` | the model's bytes; low-rank adapters |
+//! | `webgpu` | the GPU device in a browser |
+//! | `measure` | the CPU time of a decode step; only with the feature `replay-bench` |
 //! | `host`, `errors` | time and log; errors as JavaScript sees them |
 
+mod adapters;
 mod engine;
 mod errors;
 mod host;
 mod inspect;
-mod load;
-mod lora;
+mod json_value;
+#[cfg(feature = "replay-bench")]
 mod measure;
+mod options;
 mod response;
 mod source;
 mod start;
+mod webgpu;
 
 pub use engine::InpageEngine;
 pub use inspect::inspect_model;
+#[cfg(feature = "replay-bench")]
 pub use measure::measure_replay;
+pub use options::EngineOptions;
 pub use response::InpageResponse;
 pub use source::ModelSource;

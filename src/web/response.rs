@@ -1,4 +1,4 @@
-//! One response, its body handed out piece by piece.
+//! One response, its body returned chunk by chunk.
 
 use std::cell::RefCell;
 use std::pin::Pin;
@@ -13,7 +13,7 @@ use crate::api::{Body, Response};
 
 type Pieces = Abortable<Pin<Box<dyn Stream<Item = Vec<u8>>>>>;
 
-/// One answer of the engine.
+/// One response of the engine.
 #[wasm_bindgen]
 pub struct InpageResponse {
     status: u16,

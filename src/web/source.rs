@@ -1,4 +1,5 @@
-//! The model's files, read through the worker's `ModelFiles` and `ModelSource`. Knows neither disks nor HTTP.
+//! The model's files, read through the worker's `ModelFiles` and `ModelSource`. Downloads and caches
+//! belong to the worker.
 
 use js_sys::{Promise, Uint8Array};
 use wasm_bindgen::prelude::*;
@@ -67,10 +68,10 @@ impl ByteSource for ModelSource {
             .map_err(|thrown| Error::Read(message_of(&thrown)))?;
         let bytes: Uint8Array = bytes
             .dyn_into()
-            .map_err(|_| Error::Read("the source gave no bytes".into()))?;
+            .map_err(|_| Error::Read("the source returned no bytes".into()))?;
         if bytes.length() as usize != buf.len() {
             return Err(Error::Read(format!(
-                "the source gave {} bytes instead of {}",
+                "the source returned {} bytes instead of {}",
                 bytes.length(),
                 buf.len()
             )));

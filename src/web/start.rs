@@ -1,17 +1,18 @@
-//! What runs once when the module starts. Knows nothing of engines.
+//! What runs once when the module starts, and the panic hook.
 
 use std::cell::RefCell;
 
-use js_sys::Function;
 use wasm_bindgen::prelude::*;
+
+use super::options::EngineOptions;
 
 unsafe extern "C" {
     fn __wasm_call_ctors();
 }
 
 thread_local! {
-    /// The worker's `onPanic(message)`.
-    static ON_PANIC: RefCell<Option<Function>> = const { RefCell::new(None) };
+    /// Has the worker's `onPanic(message)`.
+    static ON_PANIC: RefCell<Option<EngineOptions>> = const { RefCell::new(None) };
 }
 
 /// Runs once, before anything else of the module.
@@ -25,14 +26,13 @@ pub fn start() {
         let message = panic.to_string();
         gloo::console::error!(format!("inpage: {message}"));
         // Taken out: a panic inside the callback must not call it again.
-        if let Some(on_panic) = ON_PANIC.with(|hook| hook.borrow_mut().take()) {
-            // Whether the worker could be told or not, what follows is a trap.
-            let _ = on_panic.call1(&JsValue::UNDEFINED, &JsValue::from(message));
+        if let Some(worker) = ON_PANIC.with(|hook| hook.borrow_mut().take()) {
+            worker.on_panic(&message);
         }
     }));
 }
 
-/// Whom to tell of a panic; nothing of the module may be called after that.
-pub(super) fn set_on_panic(on_panic: Function) {
-    ON_PANIC.with(|hook| *hook.borrow_mut() = Some(on_panic));
+/// Sets whose `onPanic` is called on a panic; nothing of the module may be called after that.
+pub(super) fn set_on_panic(worker: EngineOptions) {
+    ON_PANIC.with(|hook| *hook.borrow_mut() = Some(worker));
 }

@@ -32,7 +32,7 @@ describe("the real engine", { skip }, () => {
           onProgress: (event) => progress.push(event),
         });
         window.idle = () =>
-          until(async () => (await engine.info()).active_generations === 0, "it stopped", 10_000);
+          until(async () => (await engine.info()).activeGenerations === 0, "it stopped", 10_000);
       }),
     );
     assert.equal(failure.message, undefined);
@@ -50,13 +50,13 @@ describe("the real engine", { skip }, () => {
       progress,
     }));
     assert.equal(typeof info.adapter, "string");
-    assert.equal(typeof info.software_adapter, "boolean");
+    assert.equal(typeof info.softwareAdapter, "boolean");
     assert.equal(typeof info.variant, "string");
-    assert.equal(info.vocab_size, 512);
+    assert.equal(info.vocabSize, 512);
     // Whole pages of 64.
-    assert.equal(info.kv_format, "f16");
-    assert.equal(info.kv_pool_tokens, 1024);
-    assert.equal(info.kv_bytes, 5 * 16 * 64 * 2 * 32 * 2);
+    assert.equal(info.kvFormat, "f16");
+    assert.equal(info.kvPoolTokens, 1024);
+    assert.equal(info.kvBytes, 5 * 16 * 64 * 2 * 32 * 2);
     assert.deepEqual(
       [...new Set(progress.map(({ phase }) => phase))],
       ["download", "load", "ready"],

@@ -49,9 +49,9 @@ describe("inspectModel", { skip: !wasmIsBuilt && "skipped: the wasm module is no
     const load = { contextTokens: 256, kvFormat: "f32", kvPoolTokens: 512 };
     const { value: remote } = await inspect(server.url, { load });
     assert.ok(remote.runs);
-    assert.equal(remote.file_bytes, state.bytes.length);
-    assert.equal(remote.model.memory.context_tokens, 256);
-    assert.equal(remote.model.memory.kv_pool_tokens, 512);
+    assert.equal(remote.fileBytes, state.bytes.length);
+    assert.equal(remote.model.memory.contextTokens, 256);
+    assert.equal(remote.model.memory.kvPoolTokens, 512);
     assert.ok(state.sentBytes < 1 << 20, `${state.sentBytes} bytes`);
     const local = await page.evaluate(
       async ([url, load]) => {
@@ -60,7 +60,7 @@ describe("inspectModel", { skip: !wasmIsBuilt && "skipped: the wasm module is no
       },
       ["/models/tales.gguf", load],
     );
-    assert.deepEqual(local, { ...remote, file_bytes: TALES.length });
+    assert.deepEqual(local, { ...remote, fileBytes: TALES.length });
   });
 
   test("reads from servers that hide the size or know no ranges", { timeout: 60_000 }, async () => {
@@ -69,7 +69,7 @@ describe("inspectModel", { skip: !wasmIsBuilt && "skipped: the wasm module is no
       Object.assign(state, { exposeHeaders: true, ranges: true, stallAfter: 2 << 20, ...change });
       const { value } = await inspect(server.url);
       assert.ok(value.runs);
-      assert.equal(value.file_bytes, state.bytes.length);
+      assert.equal(value.fileBytes, state.bytes.length);
     }
   });
 
@@ -85,7 +85,7 @@ describe("inspectModel", { skip: !wasmIsBuilt && "skipped: the wasm module is no
       for (const number of [1, 3]) {
         const { value, message } = await inspect(at(number));
         assert.deepEqual(value?.container, { kind: "gguf", files: 3 }, message);
-        assert.equal(value.file_bytes, total);
+        assert.equal(value.fileBytes, total);
         assert.deepEqual([value.model, value.runs], [whole.model, true]);
       }
       const picked = await page.evaluate(async (urls) => {
@@ -95,7 +95,7 @@ describe("inspectModel", { skip: !wasmIsBuilt && "skipped: the wasm module is no
         });
         return inpage.inspectModel({ files: (await Promise.all(read)).reverse() });
       }, [1, 2, 3].map(at));
-      assert.deepEqual([picked.model, picked.file_bytes], [whole.model, total]);
+      assert.deepEqual([picked.model, picked.fileBytes], [whole.model, total]);
       delete state.files["tales-00002-of-00003.gguf"];
       const { value } = await inspect(at(1));
       assert.match(value.refusal.message, /"tales-00002-of-00003\.gguf"/);
@@ -118,8 +118,8 @@ describe("inspectModel", { skip: !wasmIsBuilt && "skipped: the wasm module is no
     );
     assert.ok(picked.runs, picked.refusal?.message);
     assert.deepEqual(picked.container, { kind: "safetensors", files: 1 });
-    assert.equal(picked.file_bytes, whole["model.safetensors"].length);
-    assert.equal(picked.model.tensor_types[0].type, "Q8_0");
+    assert.equal(picked.fileBytes, whole["model.safetensors"].length);
+    assert.equal(picked.model.tensorTypes[0].type, "Q8_0");
 
     const state = { files: sharded, hideLength: true };
     const server = await startModelServer(state);
@@ -130,8 +130,8 @@ describe("inspectModel", { skip: !wasmIsBuilt && "skipped: the wasm module is no
       assert.deepEqual(value.tokenizer, picked.tokenizer);
       assert.deepEqual(value.model.memory, picked.model.memory);
       const stored = await inspect({ folder: at }, { load: { quantize: "none" } });
-      assert.equal(stored.value.model.tensor_types[0].type, "F16");
-      assert.ok(stored.value.model.memory.weight_bytes > picked.model.memory.weight_bytes);
+      assert.equal(stored.value.model.tensorTypes[0].type, "F16");
+      assert.ok(stored.value.model.memory.weightBytes > picked.model.memory.weightBytes);
       // Who keeps what a server sends on waits for ever: there are not connections enough.
       Object.assign(state, { ranges: false, hideLength: false, stallAfter: 512 << 10 });
       const streamed = await inspect({ folder: at });

@@ -61,7 +61,7 @@ describe("LoRA adapters", { skip: !wasmIsBuilt && "skipped: the wasm module is n
 
   test("are there from the start, and go and come without a load", async () => {
     assert.deepEqual(await info(), [{ name: "one", scale: 0.5 }]);
-    const dispatches = () => page.evaluate(async () => (await engine.info()).decode_dispatches);
+    const dispatches = () => page.evaluate(async () => (await engine.info()).decodeDispatches);
     const adaptedDispatches = await dispatches();
     const adapted = await ask();
     await setLora();
@@ -107,7 +107,7 @@ describe("LoRA adapters", { skip: !wasmIsBuilt && "skipped: the wasm module is n
     await setLora();
     const [running, queued] = await page.evaluate(async (url) => {
       const running = ask({ max_tokens: 60 });
-      await until(async () => (await engine.info()).active_generations > 0, "it runs");
+      await until(async () => (await engine.info()).activeGenerations > 0, "it runs");
       const set = engine.setLora([{ url }]);
       await set;
       return Promise.all([running, ask({ max_tokens: 60 })]);

@@ -90,6 +90,6 @@ describe("a load", { skip: !wasmIsBuilt && "skipped: the wasm module is not buil
       { pipelines, pipelinesAhead },
     );
     const parts = ["worker", "header", "device", "kernels", "weights", "recording"];
-    assert.deepEqual(Object.keys(info.load_ms), parts);
+    assert.deepEqual(Object.keys(info.loadMs), parts);
   });
 });

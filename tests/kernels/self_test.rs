@@ -1,22 +1,24 @@
-//! The start-up proof: what computes wrongly on a device is not used.
+//! The tuner at start-up: a variant that computes incorrectly on a device is not used.
 
-use inpage::ops::{
-    Arithmetic, Variant,
-    barriers::{barrier_us, barriers},
-    collect,
-    kv_memory::KvFormat,
-    launches,
-    matrix::Format,
-    quickest::quickest,
-    self_test::{Needs, Precision, best_variant, choose},
+use inpage::{
+    device::ComputeDevice,
+    ops::{
+        Arithmetic, Variant, barriers::barriers, collect, kv_memory::KvFormat, launches,
+        matrix::Format,
+    },
+    tuner::{Needs, Precision, barrier_us, best_variant, choose, quickest},
 };
 use pollster::block_on;
 
 use crate::fixture::{gpu, ids, words};
 
+fn device() -> ComputeDevice {
+    ComputeDevice::Gpu(gpu())
+}
+
 #[test]
-fn a_variant_that_computes_wrongly_is_passed_over() {
-    let gpu = gpu();
+fn a_variant_that_computes_incorrectly_is_skipped() {
+    let device = device();
     // Reductions over more lanes than a subgroup has mix nothing in from beyond it.
     let broken = Variant {
         subgroups: true,
@@ -30,16 +32,16 @@ fn a_variant_that_computes_wrongly_is_passed_over() {
         kv_format: KvFormat::default(),
         precision: Precision::F32,
     };
-    let choose = |candidates: &[Variant]| block_on(choose(&gpu, candidates, needs));
+    let choose = |candidates: &[Variant]| block_on(choose(&device, candidates, needs));
     let chosen = choose(&[broken, Variant::PORTABLE]);
     assert_eq!(chosen.expect("the next one"), Variant::PORTABLE);
     let error = choose(&[broken]).expect_err("nothing is left");
-    assert!(error.to_string().contains("computes rightly"), "{error}");
+    assert!(error.to_string().contains("computes correctly"), "{error}");
 }
 
 #[test]
-fn the_best_variant_of_this_device_is_proven() {
-    let gpu = gpu();
+fn the_best_variant_of_this_device_is_validated() {
+    let device = device();
     for kv_format in KvFormat::ALL {
         let needs = Needs {
             formats: &Format::ALL,
@@ -47,28 +49,31 @@ fn the_best_variant_of_this_device_is_proven() {
             kv_format,
             precision: Precision::Auto,
         };
-        let variant = block_on(best_variant(&gpu, needs)).expect("a variant");
-        assert!(variant.subgroups || !gpu.report().subgroups, "{variant:?}");
+        let variant = block_on(best_variant(&device, needs)).expect("a variant");
+        assert!(
+            variant.subgroups || !device.report().subgroups,
+            "{variant:?}"
+        );
     }
 }
 
 #[test]
 fn barriers_are_counted_and_cost_something() {
-    let gpu = gpu();
-    let counted = words(barriers(ids(&[7; 5], gpu.device()), 70));
+    let device = device();
+    let counted = words(barriers(ids(&[7; 5], device.tensors()), 70));
     assert_eq!(counted, [70; 5]);
-    let barrier_us = block_on(barrier_us(&gpu)).expect("measured");
+    let barrier_us = block_on(barrier_us(&device)).expect("measured");
     assert!((0.0..1e3).contains(&barrier_us), "{barrier_us}");
 }
 
-/// Whatever is chosen by the clock was proven, and nothing is where f32 is all there is.
+/// Arithmetic that is chosen by measurement was validated, and f32 stays where there is nothing else.
 #[test]
 fn the_quickest_arithmetic_is_one_that_the_device_has() {
-    let gpu = gpu();
+    let device = device();
     let variant = Variant::PORTABLE;
-    let chosen = block_on(quickest(&gpu, variant, &[Format::Q8_0])).expect("a variant");
+    let chosen = block_on(quickest(&device, variant, &[Format::Q8_0])).expect("a variant");
     assert_ne!(chosen.matvec, Arithmetic::F16);
-    assert!(chosen.matmul != Arithmetic::F16 || gpu.report().shader_f16);
+    assert!(chosen.matmul != Arithmetic::F16 || device.report().shader_f16);
     assert!(chosen.large_tiles_from > 1);
     let rest = Variant {
         large_tiles_from: variant.large_tiles_from,
@@ -81,7 +86,7 @@ fn the_quickest_arithmetic_is_one_that_the_device_has() {
         barrier_free: true,
         ..variant
     };
-    let chosen = block_on(quickest(&gpu, barrier_free, &[Format::Q8_0])).expect("a variant");
+    let chosen = block_on(quickest(&device, barrier_free, &[Format::Q8_0])).expect("a variant");
     assert_eq!(chosen, barrier_free);
 }
 
@@ -99,4 +104,17 @@ fn kernels_are_collected_once_each_and_not_launched() {
     assert!(texts[0].contains("BARRIERS: u32 = 3u") && texts[1].contains("BARRIERS: u32 = 5u"));
     assert_eq!(launches(), launched);
     assert_eq!(words(barriers(ids(&[7; 5], gpu.device()), 3)), [3; 5]);
+}
+
+#[test]
+fn the_reference_runs_the_portable_variant() {
+    let device = ComputeDevice::reference();
+    let needs = Needs {
+        formats: &[Format::Q4_0],
+        experts: false,
+        kv_format: KvFormat::default(),
+        precision: Precision::Auto,
+    };
+    let variant = block_on(best_variant(&device, needs)).expect("a variant");
+    assert_eq!(variant, Variant::PORTABLE);
 }

@@ -72,26 +72,26 @@ test("a local file is told in numbers", async () => {
   const told = await report(LLAMA, "--context", "100", "--pool", "100");
   assert.equal(told.status, 0);
   assert.ok(told.runs && told.refusal === null);
-  assert.equal(told.file_bytes, statSync(LLAMA).size);
+  assert.equal(told.fileBytes, statSync(LLAMA).size);
   assert.deepEqual(
-    told.devices.map((device) => device.max_binding_bytes),
+    told.devices.map((device) => device.maxBindingBytes),
     [2 ** 27, 2 ** 31 - 4],
   );
   const { model, tokenizer } = told;
   assert.equal(model.architecture, "llama");
   assert.equal(model.parameters, 115_008);
-  assert.deepEqual(model.tensor_types, [
+  assert.deepEqual(model.tensorTypes, [
     { type: "F16", tensors: 16, elements: 114_688, bytes: 229_376 },
     { type: "F32", tensors: 5, elements: 320, bytes: 1280 },
   ]);
-  assert.equal(model.hyperparameters.kv_heads, 2);
+  assert.equal(model.hyperparameters.kvHeads, 2);
   assert.equal(model.hyperparameters.rope.scaling, "none");
-  assert.equal(model.memory.kv_bytes, 2 * 128 * 64 * 2);
-  assert.equal(model.memory.kv_format, "f16");
+  assert.equal(model.memory.kvBytes, 2 * 128 * 64 * 2);
+  assert.equal(model.memory.kvFormat, "f16");
   assert.equal(tokenizer.kind, "gpt2");
-  assert.equal(tokenizer.pre_tokenizer, "llama-bpe");
+  assert.equal(tokenizer.preTokenizer, "llama-bpe");
   assert.deepEqual(tokenizer.bos, { id: 281, text: "<|begin_of_text|>" });
-  assert.ok(tokenizer.adds_bos && !tokenizer.has_chat_template);
+  assert.ok(tokenizer.addsBos && !tokenizer.hasChatTemplate);
 });
 
 test("a local file is told in words", async () => {
@@ -114,13 +114,13 @@ test("a local file is told in words", async () => {
 
 test("options choose what a load would choose", async () => {
   const { model } = await report(TALES, "--context", "512", "--sequences", "4");
-  assert.equal(model.memory.context_tokens, 512);
-  assert.equal(model.memory.kv_pool_tokens, 2048);
+  assert.equal(model.memory.contextTokens, 512);
+  assert.equal(model.memory.kvPoolTokens, 2048);
   const least = await report(TALES, "--max-binding", "100000");
   assert.equal(least.status, 1);
   assert.equal(least.refusal.code, "unsupported_model");
   assert.match(least.refusal.message, /this device's kernels see 100000 at most/);
-  assert.ok(least.model.memory.largest_buffer.bytes > 100_000);
+  assert.ok(least.model.memory.largestBuffer.bytes > 100_000);
 });
 
 test("over HTTP the header is fetched, not the model", async () => {
@@ -130,7 +130,7 @@ test("over HTTP the header is fetched, not the model", async () => {
   try {
     const told = await report(server.url);
     assert.ok(told.runs);
-    assert.equal(told.file_bytes, bytes.length);
+    assert.equal(told.fileBytes, bytes.length);
     assert.ok(state.requests.every((range) => /^bytes=\d+-\d+$/.test(range)));
     assert.ok(state.sentBytes < 1 << 20, `${state.sentBytes} bytes`);
     const local = await report(TALES);
@@ -164,7 +164,7 @@ test("a split file is told by any of its parts, and what is wrong with one names
   assert.deepEqual(told.container, { kind: "gguf", files: 3 });
   const sizes = paths.map((path) => statSync(path).size);
   assert.equal(
-    told.file_bytes,
+    told.fileBytes,
     sizes.reduce((sum, size) => sum + size),
   );
   assert.deepEqual([told.model, told.tokenizer], [whole.model, whole.tokenizer]);
@@ -189,19 +189,19 @@ test("a folder is told as it is stored and as it is loaded", async () => {
   const told = await report(QWEN3_FOLDER);
   assert.deepEqual([told.status, told.runs], [0, true]);
   assert.deepEqual(told.container, { kind: "safetensors", files: 2 });
-  assert.equal(told.file_bytes, 140_904 + 100_056);
+  assert.equal(told.fileBytes, 140_904 + 100_056);
   assert.equal(told.model.architecture, "qwen3");
   // 118,784 elements in blocks of 32 of 34 bytes; 448 of norms in f32.
-  assert.equal(told.model.loaded_bytes, 126_208 + 1792);
-  assert.equal(told.model.memory.weight_bytes, 126_208 + 1792);
+  assert.equal(told.model.loadedBytes, 126_208 + 1792);
+  assert.equal(told.model.memory.weightBytes, 126_208 + 1792);
   assert.equal(told.tokenizer.kind, "gpt2");
   assert.equal(told.tokenizer.tokens, 320);
   for (const name of ["config.json", "model.safetensors.index.json"]) {
     assert.deepEqual(await report(join(QWEN3_FOLDER, name)), told);
   }
   const stored = await report(QWEN3_FOLDER, "--quantize", "none");
-  assert.equal(stored.model.tensor_types[0].type, "BF16");
-  assert.equal(stored.model.loaded_bytes, 237_568 + 1792);
+  assert.equal(stored.model.tensorTypes[0].type, "BF16");
+  assert.equal(stored.model.loadedBytes, 237_568 + 1792);
   const { stdout } = await inspect(QWEN3_FOLDER, "--quantize", "q4_0");
   for (const line of [
     /^folder +235\.3 KiB in 2 safetensors files$/m,
@@ -250,7 +250,7 @@ test("over HTTP only headers of parts and of shards are fetched", async () => {
       const remote = await report(at(path));
       assert.deepEqual(remote.model, local.model, path);
       assert.deepEqual(remote.tokenizer, local.tokenizer);
-      assert.equal(remote.file_bytes, local.file_bytes + 2 * extraBytes);
+      assert.equal(remote.fileBytes, local.fileBytes + 2 * extraBytes);
     }
     assert.ok(state.sentBytes < 8 * (300 << 10), `${state.sentBytes} bytes`);
     delete state.files["config.json"];
@@ -270,7 +270,7 @@ test("a real folder is told as a file of the same model", { skip }, async () => 
   ]) {
     const told = await report(join(MODELS, name));
     assert.ok(told.runs, told.refusal?.message);
-    assert.equal(told.file_bytes, statSync(join(MODELS, name, "model.safetensors")).size);
+    assert.equal(told.fileBytes, statSync(join(MODELS, name, "model.safetensors")).size);
     const same = await report(join(MODELS, file));
     assert.deepEqual(told.model.hyperparameters, same.model.hyperparameters);
     assert.equal(told.model.parameters, same.model.parameters);

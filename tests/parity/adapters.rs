@@ -9,14 +9,14 @@ use std::{
 
 use inpage::{
     Error, Result,
-    model::{Adapter, Checkpoint, Compute, LoadOptions, Quantize, Transformer, load},
+    model::{Adapter, Checkpoint, LoadOptions, Quantize, Transformer},
     ops::{kv_memory::KvFormat, launches},
     weights::{ByteSource, FileSource, GgufWriter, LocalFiles, Metadata, ModelFiles, TensorType},
 };
 use pollster::block_on;
 
 use crate::{
-    fixture::{Feed, computes, floats, ids, json, sequence},
+    fixture::{Compute, Feed, computes, floats, ids, json, load, sequence},
     references::{assert_greedy, assert_parity},
 };
 

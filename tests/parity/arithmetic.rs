@@ -4,14 +4,14 @@ use std::path::Path;
 
 use inpage::{
     engine::CausalModel,
-    model::{Compute, Transformer},
+    model::Transformer,
     ops::{Arithmetic, Variant},
     weights::{FileSource, Gguf},
 };
 use pollster::block_on;
 
 use crate::{
-    fixture::{Feed, computes, ids, json, log_softmax, model, npy, sequence},
+    fixture::{Compute, Feed, computes, ids, json, log_softmax, model, npy, sequence},
     shared_models,
 };
 
@@ -22,9 +22,7 @@ const MAX_PERPLEXITY_CHANGE: f64 = 0.01;
 
 /// The arithmetics that the device has besides f32, each with the files it is tried on.
 fn cases(compute: &Compute) -> Vec<(Compute, &'static str)> {
-    let Compute::Gpu { gpu, .. } = compute else {
-        panic!("no GPU");
-    };
+    let device = &compute.device;
     let variant = |matvec, matmul| Variant {
         matvec,
         matmul,
@@ -33,12 +31,12 @@ fn cases(compute: &Compute) -> Vec<(Compute, &'static str)> {
     };
     let i8 = variant(Arithmetic::I8, Arithmetic::I8);
     let mut cases = vec![(i8, "Q8_0"), (i8, "Q4_0")];
-    if gpu.report().shader_f16 {
+    if device.report().shader_f16 {
         let f16 = variant(Arithmetic::F32, Arithmetic::F16);
         cases.extend([(f16, "F16"), (f16, "Q4_0")]);
     }
-    let on = |variant| Compute::Gpu {
-        gpu: gpu.clone(),
+    let on = |variant| Compute {
+        device: device.clone(),
         variant,
     };
     let cases = cases.into_iter().map(|(variant, ty)| (on(variant), ty));
@@ -84,7 +82,7 @@ fn distributions_stay_close_to_the_reference() {
         };
         let mut model = model(&compute, &path);
         let vocab = model.limits().vocab_size;
-        let variant = compute.variant();
+        let variant = compute.variant;
         let arithmetics = [variant.matmul, variant.matvec];
         for (logits, arithmetic) in logits(&mut model, &prompt).iter().zip(arithmetics) {
             let rows = reference
@@ -140,7 +138,7 @@ fn perplexities_stay_close_to_those_in_f32() {
         let (exact, quick) = (losses_of(&gpu, &path), losses_of(&compute, &path));
         for (exact, quick) in exact.iter().zip(quick) {
             let change = (quick - exact).exp() - 1.0;
-            let what = format!("{ty}, {}", compute.variant().name());
+            let what = format!("{ty}, {}", compute.variant.name());
             println!("{what}: perplexity {:.4}, change {change:.6}", exact.exp());
             assert!(change.abs() <= MAX_PERPLEXITY_CHANGE, "{what}: {change}");
         }

@@ -8,7 +8,7 @@ use std::{
 };
 
 use inpage::{
-    model::{Checkpoint, CheckpointSource, Compute, LoadOptions, Quantize, Transformer, load},
+    model::{Checkpoint, CheckpointSource, LoadOptions, Quantize, Transformer},
     ops::kv_memory::KvFormat,
     weights::{
         ByteSource, FileSource, Gguf, GgufWriter, LocalFiles, Metadata, TensorInfo, TensorType,
@@ -17,7 +17,7 @@ use inpage::{
 use pollster::block_on;
 
 use crate::{
-    fixture::{computes, floats, ids, json, npy, sequence},
+    fixture::{Compute, computes, floats, ids, json, load, npy, sequence},
     references::{assert_greedy, assert_parity},
     shared_models,
 };

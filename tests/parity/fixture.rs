@@ -4,15 +4,13 @@ use std::path::Path;
 
 use inpage::{
     Result,
-    device::{Gpu, GpuOptions},
+    device::{ComputeDevice, GpuOptions},
     engine::{CausalModel, Chooser, Row, SequenceMemory},
-    model::{Compute, LoadOptions, Transformer, load},
-    ops::{
-        kv_memory::KvFormat,
-        matrix::Format,
-        self_test::{self, Needs, Precision},
-    },
-    weights::{FileSource, Gguf},
+    model::{LoadOptions, Transformer},
+    ops::{Variant, kv_memory::KvFormat, matrix::Format},
+    runtime::{Tuning, start},
+    tuner::{Needs, Precision, best_variant, candidates},
+    weights::{ByteSource, FileSource, Gguf},
 };
 use pollster::block_on;
 
@@ -45,36 +43,71 @@ pub fn floats(value: &serde_json::Value) -> Vec<f32> {
     values.map(|float| float.as_f64().unwrap() as f32).collect()
 }
 
+/// A device, and the form of the kernels that all models of a test run on it.
+#[derive(Clone)]
+pub struct Compute {
+    pub device: ComputeDevice,
+    pub variant: Variant,
+}
+
+impl Compute {
+    /// The reference.
+    pub fn cpu() -> Compute {
+        Compute {
+            device: ComputeDevice::reference(),
+            variant: Variant::PORTABLE,
+        }
+    }
+}
+
 pub fn computes() -> Vec<(&'static str, Compute)> {
-    let gpu = block_on(Gpu::request(GpuOptions::default())).expect("a GPU device");
-    // That all formats compute rightly, `tests/kernels` shows.
+    let device = gpu();
+    // `tests/kernels` covers the other formats.
     let needs = Needs {
         formats: &[Format::Q4_0],
         experts: true,
         kv_format: KvFormat::default(),
         precision: Precision::F32,
     };
-    let variant = block_on(self_test::best_variant(&gpu, needs)).expect("a variant");
+    let variant = block_on(best_variant(&device, needs)).expect("a variant");
     vec![
         ("CPU", Compute::cpu()),
-        ("GPU", Compute::Gpu { gpu, variant }),
+        ("GPU", Compute { device, variant }),
     ]
 }
 
 /// As [`computes`], and the GPU with each way to tile and to attend: which is the best is measured.
 pub fn computes_of_every_tiling() -> Vec<(String, Compute)> {
-    let gpu = block_on(Gpu::request(GpuOptions::default())).expect("a GPU device");
-    let mut variants = self_test::candidates(&gpu, true);
+    let device = gpu();
+    let mut variants = candidates(&device, true);
     variants.dedup_by_key(|variant| variant.barrier_free);
     let mut computes = vec![("CPU".into(), Compute::cpu())];
     for variant in variants {
-        let gpu = gpu.clone();
+        let device = device.clone();
         computes.push((
             format!("GPU, {}", variant.name()),
-            Compute::Gpu { gpu, variant },
+            Compute { device, variant },
         ));
     }
     computes
+}
+
+fn gpu() -> ComputeDevice {
+    block_on(ComputeDevice::gpu(GpuOptions::default())).expect("a GPU device")
+}
+
+/// Starts a model with the kernels of `compute`.
+pub async fn load<S: ByteSource>(
+    compute: Compute,
+    gguf: &Gguf,
+    source: &S,
+    options: LoadOptions,
+    progress: impl FnMut(u64, u64),
+) -> Result<Transformer> {
+    let Compute { device, variant } = compute;
+    let tuning = Tuning::Fixed(variant);
+    let (model, _) = start(&device, tuning, gguf, source, options, progress).await?;
+    Ok(model)
 }
 
 /// A model as most users run it.

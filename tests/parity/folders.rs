@@ -9,7 +9,7 @@ use std::{
 
 use inpage::{
     Result,
-    model::{Checkpoint, Compute, LoadOptions, Quantize, architecture_names, load},
+    model::{Checkpoint, LoadOptions, Quantize, architecture_names},
     ops::kv_memory::KvFormat,
     weights::{ByteSource, BytesSource, FileSource, Gguf, ModelFiles, dequantize},
 };
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use crate::{
     architectures::{models, tolerance},
-    fixture::{floats, ids, json, sequence},
+    fixture::{Compute, floats, ids, json, load, sequence},
     references::{assert_greedy, assert_parity},
 };
 

@@ -3,7 +3,7 @@
 use inpage::{
     Error,
     engine::CausalModel,
-    model::{Compute, LoadOptions, load},
+    model::LoadOptions,
     ops::kv_memory::KvFormat,
     weights::{FileSource, Gguf},
 };
@@ -11,8 +11,8 @@ use pollster::block_on;
 
 use crate::{
     fixture::{
-        Feed, computes, ids, json, log_softmax, model_with, npy, perplexity, sequence, stories,
-        windows,
+        Compute, Feed, computes, ids, json, load, log_softmax, model_with, npy, perplexity,
+        sequence, stories, windows,
     },
     shared_models,
 };

@@ -5,13 +5,13 @@ use std::path::Path;
 
 use inpage::{
     engine::SequenceMemory,
-    model::{Checkpoint, Compute, LoadOptions, Transformer, load},
+    model::{Checkpoint, LoadOptions, Transformer},
     ops::{kv_memory::KvFormat, step::PAGE_TOKENS},
     weights::LocalFiles,
 };
 use pollster::block_on;
 
-use crate::fixture::{computes, ids, json, sequence};
+use crate::fixture::{Compute, computes, ids, json, load, sequence};
 
 const CONTEXT_TOKENS: usize = 32_768;
 

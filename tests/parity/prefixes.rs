@@ -11,13 +11,13 @@ use inpage::{
         event::Event,
         generation::{Generation, SamplingParams},
     },
-    model::{Compute, Transformer},
+    model::Transformer,
 };
 use pollster::block_on;
 use std::{path::Path, pin::pin};
 
 use crate::{
-    fixture::{Feed, computes, ids, json, model, sequence},
+    fixture::{Compute, Feed, computes, ids, json, model, sequence},
     shared_models,
 };
 

@@ -1,13 +1,13 @@
 //! A folder that is quantized while it loads, in each type: what that costs in perplexity.
 
 use inpage::{
-    model::{Checkpoint, LoadOptions, Quantize, load},
+    model::{Checkpoint, LoadOptions, Quantize},
     weights::LocalFiles,
 };
 use pollster::block_on;
 
 use crate::{
-    fixture::{computes, perplexity, stories, windows},
+    fixture::{computes, load, perplexity, stories, windows},
     shared_models,
 };
 

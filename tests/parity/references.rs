@@ -2,12 +2,13 @@
 
 use std::path::Path;
 
-use inpage::{engine::CausalModel, model::Compute, ops::kv_memory::KvFormat};
+use inpage::{engine::CausalModel, ops::kv_memory::KvFormat};
 use pollster::block_on;
 
 use crate::{
     fixture::{
-        Feed, computes, ids, json, model, model_with, npy, perplexity, sequence, stories, windows,
+        Compute, Feed, computes, ids, json, model, model_with, npy, perplexity, sequence, stories,
+        windows,
     },
     shared_models,
 };

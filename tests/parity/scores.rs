@@ -5,14 +5,14 @@ use std::path::Path;
 use inpage::{
     Error,
     engine::CausalModel,
-    model::{LoadOptions, load},
+    model::LoadOptions,
     sample::TokenScore,
     weights::{BytesSource, Gguf},
 };
 use pollster::block_on;
 
 use crate::{
-    fixture::{Feed, computes, ids, json, log_softmax, model, npy, sequence},
+    fixture::{Feed, computes, ids, json, load, log_softmax, model, npy, sequence},
     shared_models,
 };
 

@@ -1,13 +1,13 @@
 //! Every tensor type in one file, a different one for each matrix.
 
 use inpage::{
-    model::{Compute, LoadOptions, load},
+    model::LoadOptions,
     ops::kv_memory::KvFormat,
     weights::{BytesSource, Gguf, GgufWriter, Metadata, TensorType, dequantize},
 };
 use pollster::block_on;
 
-use crate::fixture::{Feed, computes, sequence};
+use crate::fixture::{Compute, Feed, computes, load, sequence};
 
 /// Names and sizes of as many matrices as there are types.
 fn matrices() -> Vec<(String, [u64; 2])> {

@@ -1,13 +1,13 @@
 //! Measures the CPU time of replaying a decode step, in a worker, as the engine does. scripts/bench.mjs serves it; it is
 //! not part of the package.
 
-import init, { measureReplay } from "/dist/wasm/inpage.js";
+import init, { measureReplay } from "/dist-bench/wasm/inpage.js";
 import { openModel } from "/dist/model_source/open.js";
-import { extendDeviceRequests } from "/dist/worker/webgpu_features.js";
+import { extendWebGpu } from "/dist/worker/webgpu_features.js";
 
 self.onmessage = async ({ data: { url, steps, rounds } }) => {
   try {
-    extendDeviceRequests((message) => {
+    const webgpu = extendWebGpu((message) => {
       throw new Error(`the GPU device was lost: ${message}`);
     });
     await init();
@@ -15,7 +15,7 @@ self.onmessage = async ({ data: { url, steps, rounds } }) => {
     const ggufName = pathname.split("/").at(-1);
     const location = { kind: "url", url: href, cache: true, ggufName };
     const files = await openModel(location, () => {}, new AbortController().signal);
-    self.postMessage({ report: await measureReplay(files, steps, rounds) });
+    self.postMessage({ report: await measureReplay(files, webgpu, steps, rounds) });
   } catch (error) {
     self.postMessage({ error: error?.message ?? String(error) });
   }

@@ -119,7 +119,7 @@ async function reportOn(place, options) {
   try {
     const module = new URL("../dist/wasm/inpage_bg.wasm", import.meta.url);
     await init({ module_or_path: await readFile(module) });
-    return await inspectModel(files, JSON.stringify(options));
+    return await inspectModel(files, options);
   } finally {
     await files.close();
   }

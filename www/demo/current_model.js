@@ -43,7 +43,7 @@ export class CurrentModel {
     this.#loading?.abort();
     const loading = new AbortController();
     this.#loading = loading;
-    const isLarge = Number(this.#info.file_bytes ?? 0) > STAYS_BYTES;
+    const isLarge = Number(this.#info.fileBytes ?? 0) > STAYS_BYTES;
     const gone = isLarge ? this.#letGo() : undefined;
     this.#tell({ kind: "loading", name, progress: undefined });
     await gone;

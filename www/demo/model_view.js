@@ -66,15 +66,15 @@ function showProgress(progress) {
 
 /** @param {EngineInfo} info */
 function showDevice(info) {
-  byId("notice-software", HTMLElement).hidden = info.software_adapter !== true;
-  const { file_bytes, layers, context_tokens, architecture } = info;
+  byId("notice-software", HTMLElement).hidden = info.softwareAdapter !== true;
+  const { fileBytes, layers, contextTokens, architecture } = info;
   const facts = [
-    ["Adapter", `${info.adapter ?? "unknown"}${info.software_adapter ? " (software)" : ""}`],
+    ["Adapter", `${info.adapter ?? "unknown"}${info.softwareAdapter ? " (software)" : ""}`],
     ["Kernels", info.variant],
     [
       "Model",
       architecture &&
-        `${architecture}, ${layers} layers, ${bytesInWords(Number(file_bytes))}, context ${context_tokens}`,
+        `${architecture}, ${layers} layers, ${bytesInWords(Number(fileBytes))}, context ${contextTokens}`,
     ],
   ];
   const list = byId("device", HTMLElement);

@@ -1,4 +1,5 @@
-//! From a GGUF file to a model that runs: what a load may choose, and its order.
+//! What a load may choose, and its parts: the plan, the outline, the weights. `runtime::start` puts
+//! them in order.
 
 mod layout;
 mod modules;
@@ -13,16 +14,12 @@ use serde::{Deserialize, Deserializer, de::Error as _};
 pub(super) use self::layout::{DeviceBytes, Layout, format_of};
 use self::{modules::Loader, tensors::check_tensors};
 use super::{
-    Compute, ModelConfig, Quantize, Transformer, architectures, kv_reservation::KvReservation,
-    layers::decoder::Decoder,
+    ModelConfig, Quantize, architectures, kv_reservation::KvReservation, layers::decoder::Decoder,
 };
 use crate::{
     Result,
-    ops::{
-        kv_memory::KvFormat,
-        matrix::Format,
-        self_test::{Needs, Precision},
-    },
+    ops::{kv_memory::KvFormat, matrix::Format},
+    tuner::{Needs, Precision},
     weights::{ByteSource, BytesSource, Gguf, TensorInfo},
 };
 
@@ -34,25 +31,26 @@ pub struct LoadOptions {
     /// 4096, if `None`.
     #[serde(deserialize_with = "at_least_one")]
     pub context_tokens: Option<usize>,
-    /// How keys and values are kept.
+    /// Format of the KV cache.
     pub kv_format: KvFormat,
-    /// What the matrices of a Hugging Face folder become; those of GGUF files stay what they are.
+    /// Tensor type that the matrices of a Hugging Face folder are converted to. Those of GGUF files
+    /// are not converted.
     pub quantize: Quantize,
     /// Tokens of KV memory that all sequences share; 4096 if `None`, and never less than one
     /// sequence may need.
     #[serde(deserialize_with = "at_least_one")]
     pub kv_pool_tokens: Option<usize>,
-    /// What products may be computed in, where the kernels are chosen while the model loads.
+    /// Arithmetic that products may use.
     pub precision: Precision,
 }
 
 impl LoadOptions {
-    /// What kernels have to serve for the model `gguf` describes, whose matrices have these `formats`.
+    /// What the model that `gguf` describes, with matrices in `formats`, requires of its kernels.
     pub fn needs<'a>(self, gguf: &Gguf, formats: &'a [Format]) -> Needs<'a> {
-        let is_of_experts = |tensor: &TensorInfo| tensor.name.ends_with("_exps.weight");
+        let belongs_to_experts = |tensor: &TensorInfo| tensor.name.ends_with("_exps.weight");
         Needs {
             formats,
-            experts: gguf.tensors.iter().any(is_of_experts),
+            experts: gguf.tensors.iter().any(belongs_to_experts),
             kv_format: self.kv_format,
             precision: self.precision,
         }
@@ -66,44 +64,22 @@ fn at_least_one<'de, D: Deserializer<'de>>(value: D) -> Result<Option<usize>, D:
     }
 }
 
-/// A model that is checked, and the memory that it may take.
+/// A model whose file was validated, and the memory that is reserved for it.
 #[derive(Debug, Clone)]
-pub(super) struct Plan {
+pub(crate) struct Plan {
     /// The hyperparameters.
     pub(super) config: ModelConfig,
     /// Columns and rows of its matrices, by the file's names.
     pub(super) matrices: BTreeMap<String, [usize; 2]>,
-    /// Its keys and values.
+    /// Its KV cache.
     pub(super) reservation: KvReservation,
     /// Largest part of a buffer that kernels see.
     pub(super) max_binding_bytes: u64,
 }
 
-/// Loads the model that `gguf` describes from `source` onto `compute`. `progress` is told the
-/// number of tensor bytes read so far and in all.
-///
-/// # Errors
-/// [`crate::Error::UnsupportedModel`], [`crate::Error::InvalidModelFile`] and, if a layer's KV
-/// memory exceeds what a kernel can see, [`crate::Error::OutOfMemory`] before any tensor is read;
-/// [`crate::Error::Read`] from `source`; [`crate::Error::OutOfMemory`] if the device cannot hold the
-/// model.
-pub async fn load<S: ByteSource>(
-    compute: Compute,
-    gguf: &Gguf,
-    source: &S,
-    options: LoadOptions,
-    progress: impl FnMut(u64, u64),
-) -> Result<Transformer> {
-    let plan = plan(gguf, options, compute.max_binding_bytes())?;
-    let mut decoder = weights(compute.device(), gguf, source, &plan, progress).await?;
-    decoder.set_variant(compute.variant());
-    compute.sync().await?;
-    Ok(Transformer::new(compute, decoder, plan))
-}
-
-/// Checks that the file's tensors are all there, in the right shapes, and with the KV memory small
-/// enough for kernels that see `max_binding_bytes`.
-pub(super) fn plan(gguf: &Gguf, options: LoadOptions, max_binding_bytes: u64) -> Result<Plan> {
+/// Validates the file for a device whose kernels see `max_binding_bytes` of a buffer: every tensor is
+/// present in the right shape, and the KV cache of a layer is small enough.
+pub(crate) fn plan(gguf: &Gguf, options: LoadOptions, max_binding_bytes: u64) -> Result<Plan> {
     let config = architectures::read_config(gguf)?;
     check_tensors(gguf, &config, max_binding_bytes)?;
     let reservation = KvReservation::new(options, &config, max_binding_bytes)?;
@@ -120,7 +96,7 @@ pub(super) fn plan(gguf: &Gguf, options: LoadOptions, max_binding_bytes: u64) ->
 }
 
 /// Streams the weights to a device, for kernels of the portable form.
-pub(super) async fn weights<S: ByteSource>(
+pub(crate) async fn load_weights<S: ByteSource>(
     device: &Device,
     gguf: &Gguf,
     source: &S,
@@ -134,8 +110,8 @@ pub(super) async fn weights<S: ByteSource>(
         .await
 }
 
-/// The form of a model without its weights: enough to tell which kernels it launches.
-pub(super) async fn outline(device: &Device, gguf: &Gguf, plan: &Plan) -> Result<Decoder> {
+/// A model without its weights: enough to collect the kernels that it launches.
+pub(crate) async fn outline(device: &Device, gguf: &Gguf, plan: &Plan) -> Result<Decoder> {
     let no_source = None::<&BytesSource<Vec<u8>>>;
     Loader::new(gguf, no_source, device, plan, &mut |_| ())
         .decoder()

@@ -8,7 +8,7 @@ use super::{BATCH_ROWS, CHOSEN_IDS, Steps, ids_of, upload, warm_rows};
 use crate::{
     Result,
     device::{Gpu, Graph},
-    model::{Compute, layers::decoder::Decoder},
+    model::layers::decoder::Decoder,
     ops::{
         Kernel, Variant,
         argmax::argmax,
@@ -104,12 +104,12 @@ impl DecodeGraphs {
 impl Steps {
     /// Records the graphs of a number of rows, once.
     pub(super) async fn record(&mut self, rows: usize) -> Result<()> {
-        if matches!(self.compute, Compute::Cpu(_)) || self.graphs.contains_key(&rows) {
-            return Ok(());
-        }
-        let Compute::Gpu { gpu, .. } = &self.compute else {
+        let Some(gpu) = self.device.recorder() else {
             return Ok(());
         };
+        if self.graphs.contains_key(&rows) {
+            return Ok(());
+        }
         let device = gpu.device();
         let ids = ids_of(&mut self.ids, rows, device).clone();
         let ids = ids.expect("put back by every op that takes it");
@@ -183,7 +183,7 @@ impl Steps {
         let inner = self.decoder.blocks.iter();
         let inner = inner.flat_map(|block| block.feed_forward.sizes_bytes(rows));
         sizes.extend(inner.collect::<BTreeSet<usize>>());
-        if attention_split::serves(rows, self.compute.variant()) {
+        if attention_split::serves(rows, self.variant) {
             let partials = self.decoder.blocks.iter().zip(&self.kv).map(|(block, kv)| {
                 let shape = block.attention.shape;
                 4 * rows * partial_elements(shape, kv.context_tokens())

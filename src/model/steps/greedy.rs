@@ -5,7 +5,6 @@ use burn::tensor::Transaction;
 use super::{Fed, Steps, ids_of};
 use crate::{
     Error, Result,
-    model::Compute,
     ops::{argmax::argmax, step::Segment},
 };
 
@@ -23,13 +22,13 @@ impl Steps {
     pub fn choose(&mut self, fed: Fed) -> Result<()> {
         let rows = fed.rows;
         let logits = self.last_logits(fed)?;
-        match &self.compute {
-            Compute::Gpu { gpu, .. } => {
+        match self.device.recorder() {
+            Some(gpu) => {
                 // SAFETY: `self` owns every tensor the graph was recorded with.
                 unsafe { self.graphs[&rows].choose.replay(gpu) }
             }
-            Compute::Cpu(device) => {
-                let ids = ids_of(&mut self.ids, 1, device);
+            None => {
+                let ids = ids_of(&mut self.ids, 1, self.device.tensors());
                 argmax(logits, ids, &mut self.step, &mut self.chosen);
                 Ok(())
             }
@@ -38,17 +37,15 @@ impl Steps {
 
     /// Greedy steps on what the last choice left on the device; nothing is uploaded.
     pub fn greedy(&mut self, steps: usize) -> Result<()> {
-        match (&self.compute, &self.greedy) {
-            (Compute::Gpu { gpu, .. }, Some(greedy)) => {
+        match (self.device.recorder(), &self.greedy) {
+            (Some(gpu), Some(greedy)) => {
                 // SAFETY: `self` owns every tensor the graphs were recorded with.
                 unsafe { greedy.replay(gpu, steps) }
             }
-            (Compute::Gpu { .. }, None) => {
-                Err(Error::Internal("a greedy step before its graph".into()))
-            }
-            (Compute::Cpu(device), _) => {
+            (Some(_), None) => Err(Error::Internal("a greedy step before its graph".into())),
+            (None, _) => {
                 for _ in 0..steps {
-                    let ids = ids_of(&mut self.ids, 1, device);
+                    let ids = ids_of(&mut self.ids, 1, self.device.tensors());
                     let fed = ids.clone().expect("put back by every op that takes it");
                     let x = self.decoder.forward(fed, &mut self.kv, &self.step);
                     let logits = self.decoder.last_logits(x, &self.step);

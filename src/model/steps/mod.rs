@@ -1,5 +1,5 @@
-//! Runs single steps of a decoder: on the GPU as captured graphs, on the CPU directly. Owns the KV
-//! memory and what steps read; knows neither sequences' lengths nor why a step is due.
+//! Runs single steps of a decoder: as captured graphs where the device records them, else op by op.
+//! Owns the KV memory and what steps read; knows neither sequences' lengths nor why a step is due.
 
 mod graphs;
 mod greedy;
@@ -16,12 +16,10 @@ use self::{
     graphs::{DecodeGraphs, StepGraphs},
     greedy::Ready,
 };
-use super::{
-    Compute, ModelConfig, kv_reservation::KvReservation, layers::decoder::Decoder, slots::Slots,
-};
+use super::{ModelConfig, kv_reservation::KvReservation, layers::decoder::Decoder, slots::Slots};
 use crate::{
     Error, Result,
-    device::Graph,
+    device::{ComputeDevice, Graph},
     ops::{
         Variant,
         copy_page::copy_page,
@@ -55,7 +53,8 @@ pub(super) struct Fed {
 
 /// A model and all that its steps read and write.
 pub(super) struct Steps {
-    compute: Compute,
+    device: ComputeDevice,
+    variant: Variant,
     decoder: Decoder,
     kv: Vec<KvMemory>,
     /// Elements of a row of each of the step's tensors but the logits.
@@ -86,21 +85,22 @@ pub(super) struct Steps {
 impl Steps {
     /// Reserves the KV memory and all that does not depend on the size of a step.
     pub fn new(
-        compute: Compute,
+        device: ComputeDevice,
+        variant: Variant,
         decoder: Decoder,
         config: &ModelConfig,
         reservation: KvReservation,
     ) -> Steps {
-        let device = compute.device();
-        let kv = |_| reservation.memory(device);
+        let tensors = device.tensors();
+        let kv = |_| reservation.memory(tensors);
         Steps {
             kv: config.layers.iter().map(kv).collect(),
             widths: scratch::widths(config),
             delta_widths: BTreeSet::new(),
             vocab: config.token_ids,
-            step: Step::new(MAX_TOKENS, MAX_BATCH * reservation.pages, device),
+            step: Step::new(MAX_TOKENS, MAX_BATCH * reservation.pages, tensors),
             ids: BTreeMap::new(),
-            chosen: Some(upload(&[0; CHOSEN_IDS], device)),
+            chosen: Some(upload(&[0; CHOSEN_IDS], tensors)),
             graphs: BTreeMap::new(),
             greedy: None,
             ready: None,
@@ -110,12 +110,17 @@ impl Steps {
             sampled_steps: BTreeMap::new(),
             compiled: BTreeSet::new(),
             decoder,
-            compute,
+            device,
+            variant,
         }
     }
 
-    pub fn compute(&self) -> &Compute {
-        &self.compute
+    pub fn device(&self) -> &ComputeDevice {
+        &self.device
+    }
+
+    pub fn variant(&self) -> Variant {
+        self.variant
     }
 
     pub fn decoder(&self) -> &Decoder {
@@ -129,12 +134,11 @@ impl Steps {
 
     /// Records one sequence's steps.
     pub async fn warm_up(&mut self) -> Result<()> {
-        let variant = self.compute.variant();
-        for &rows in warm_rows(variant) {
+        for &rows in warm_rows(self.variant) {
             self.record(rows).await?;
         }
-        match &self.compute {
-            Compute::Gpu { .. } if chooses_on_device(variant) => self.choose_on_device().await,
+        match self.device.recorder() {
+            Some(_) if chooses_on_device(self.variant) => self.choose_on_device().await,
             _ => Ok(()),
         }
     }
@@ -158,15 +162,15 @@ impl Steps {
         tokens: &[u32],
     ) -> Result<Fed> {
         let fits = sizes.iter().find(|size| **size >= tokens.len());
-        let rows = match (&self.compute, fits) {
-            (Compute::Gpu { .. }, Some(&size)) => size,
-            (Compute::Gpu { .. }, None) => {
+        let rows = match (self.device.recorder(), fits) {
+            (Some(_), Some(&size)) => size,
+            (Some(_), None) => {
                 return Err(Error::Internal(format!("a step of {}", tokens.len())));
             }
-            (Compute::Cpu(_), _) => tokens.len(),
+            (None, _) => tokens.len(),
         };
         self.record(rows).await?;
-        let ids = ids_of(&mut self.ids, rows, self.compute.device());
+        let ids = ids_of(&mut self.ids, rows, self.device.tensors());
         let taken = ids.take().expect("put back by every op that takes it");
         *ids = Some(write_words(taken, 0, tokens.to_vec()));
         self.set_step(segments);
@@ -176,35 +180,35 @@ impl Steps {
     /// Feeds tokens of one sequence without a graph; gives the logits `[tokens, vocab]` after each.
     pub fn launch(&mut self, segment: Segment<'_>, tokens: &[u32]) -> Tensor<2> {
         self.set_step(&[segment]);
-        let ids = upload(tokens, self.compute.device());
+        let ids = upload(tokens, self.device.tensors());
         let x = self.decoder.forward(ids, &mut self.kv, &self.step);
         self.decoder.all_logits(x)
     }
 
     /// Logits `[1, vocab]` after the last token of the step just fed.
     pub fn last_logits(&self, fed: Fed) -> Result<Tensor<2>> {
-        match &self.compute {
-            Compute::Gpu { gpu, .. } => {
+        match self.device.recorder() {
+            Some(gpu) => {
                 let last = &self.graphs[&fed.rows].last;
                 // SAFETY: `self` owns every tensor the graph was recorded with.
                 unsafe { last.replay(gpu)? };
                 Ok(last.output().clone())
             }
-            Compute::Cpu(_) => Ok(self.decoder.last_logits(fed.x, &self.step)),
+            None => Ok(self.decoder.last_logits(fed.x, &self.step)),
         }
     }
 
     /// Logits `[sequences, vocab]` after each token of the batch just fed.
     pub fn batch_logits(&self, fed: Fed, sequences: usize) -> Result<Tensor<2>> {
-        let logits = match &self.compute {
-            Compute::Gpu { gpu, .. } => {
+        let logits = match self.device.recorder() {
+            Some(gpu) => {
                 let every = self.graphs[&fed.rows].every.as_ref();
                 let every = every.ok_or_else(|| Error::Internal("logits of no batch".into()))?;
                 // SAFETY: `self` owns every tensor the graph was recorded with.
                 unsafe { every.replay(gpu)? };
                 every.output().clone()
             }
-            Compute::Cpu(_) => self.decoder.all_logits(fed.x),
+            None => self.decoder.all_logits(fed.x),
         };
         Ok(rows(logits, 0, sequences))
     }
@@ -219,7 +223,7 @@ impl Steps {
             let logits = self.decoder.all_logits(rows(fed.x.clone(), first, count));
             let mut next = next.to_vec();
             next.resize(count, 0);
-            score(logits, upload(&next, self.compute.device()), top)
+            score(logits, upload(&next, self.device.tensors()), top)
         });
         parts.collect()
     }
@@ -231,15 +235,15 @@ impl Steps {
 
     /// Feeds the rows that lie ready on the device: set, or chosen by [`sample`](Self::sample).
     fn feed_ready(&mut self, rows: usize) -> Result<Fed> {
-        let x = match &self.compute {
-            Compute::Gpu { gpu, .. } => {
+        let x = match self.device.recorder() {
+            Some(gpu) => {
                 let body = &self.graphs[&rows].body;
                 // SAFETY: `self` owns every tensor the graph was recorded with.
                 unsafe { body.replay(gpu)? };
                 body.output().clone()
             }
-            Compute::Cpu(device) => {
-                let ids = ids_of(&mut self.ids, rows, device).clone();
+            None => {
+                let ids = ids_of(&mut self.ids, rows, self.device.tensors()).clone();
                 let ids = ids.expect("put back by every op that takes it");
                 self.decoder.forward(ids, &mut self.kv, &self.step)
             }
@@ -249,7 +253,7 @@ impl Steps {
 
     /// Copies a page of every layer.
     pub fn copy_page(&mut self, from: u32, to: u32) {
-        let pages = upload(&[from, to], self.compute.device());
+        let pages = upload(&[from, to], self.device.tensors());
         for kv in &mut self.kv {
             copy_page(kv, pages.clone());
         }
@@ -260,7 +264,7 @@ impl Steps {
         let data = tensor
             .into_data_async()
             .await
-            .map_err(|e| self.compute.failure(format!("{e:?}")))?;
+            .map_err(|e| self.device.failure(format!("{e:?}")))?;
         data.try_into_vec()
             .map_err(|e| Error::Internal(format!("{e:?}")))
     }
@@ -268,7 +272,7 @@ impl Steps {
     /// Reads several tensors of words back at once.
     pub async fn words(&self, tensors: Transaction) -> Result<Vec<Vec<u32>>> {
         let read = tensors.execute_async().await;
-        let read = read.map_err(|e| self.compute.failure(format!("{e:?}")))?;
+        let read = read.map_err(|e| self.device.failure(format!("{e:?}")))?;
         let words = read.into_iter().map(|data| {
             data.try_into_vec()
                 .map_err(|e| Error::Internal(format!("{e:?}")))

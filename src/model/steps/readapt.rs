@@ -1,11 +1,7 @@
 //! Steps of a decoder that gets other adapters.
 
 use super::{Steps, first_kernels, warm_rows};
-use crate::{
-    Result,
-    model::{Compute, lora::Adapted},
-    ops::Kernel,
-};
+use crate::{Result, model::lora::Adapted, ops::Kernel};
 
 impl Steps {
     /// Computes by another decoder of the same model from now on: forgets what was recorded and records
@@ -18,7 +14,7 @@ impl Steps {
         if self.delta_widths.is_empty() && adapted.widths.is_empty() {
             return Ok(());
         }
-        let warm = warm_rows(self.compute.variant()).iter().copied();
+        let warm = warm_rows(self.variant).iter().copied();
         let recorded: Vec<usize> = warm.filter(|rows| self.graphs.contains_key(rows)).collect();
         let sampled = self.sampled.contains_key(&1);
         if !recorded.is_empty() {
@@ -47,10 +43,10 @@ impl Steps {
     }
 
     async fn record_again(&mut self, rows: &[usize], sampled: bool) -> Result<()> {
-        if let (Compute::Gpu { gpu, .. }, false) = (&self.compute, rows.is_empty()) {
+        if !rows.is_empty() {
             let mut kernels = self.kernels();
             kernels.retain(|kernel| self.compiled.insert(kernel.clone()));
-            gpu.compile_ahead(kernels).await;
+            self.device.compile_ahead(kernels).await;
         }
         for &rows in rows {
             self.record(rows).await?;
@@ -58,15 +54,16 @@ impl Steps {
         if sampled {
             self.prepare_sampled(1).await?;
         }
-        self.compute.sync().await
+        self.device.sync().await
     }
 
-    /// The texts of the kernels that [`warm_up`](Self::warm_up) records; the CPU has none.
+    /// The texts of the kernels that [`warm_up`](Self::warm_up) records; none where it records nothing.
     fn kernels(&self) -> Vec<String> {
-        let Compute::Gpu { gpu, variant } = &self.compute else {
+        if self.device.recorder().is_none() {
             return Vec::new();
-        };
-        let kernels = first_kernels(&self.decoder, &self.kv, *variant, gpu.device());
+        }
+        let tensors = self.device.tensors();
+        let kernels = first_kernels(&self.decoder, &self.kv, self.variant, tensors);
         kernels.iter().map(Kernel::wgsl).collect()
     }
 

@@ -6,7 +6,7 @@ use super::{BATCH_ROWS, Steps, graphs::DecodeGraphs, ids_of};
 use crate::{
     Error, Result,
     device::Graph,
-    model::{Compute, slots::Slots},
+    model::slots::Slots,
     ops::sample::{sample, samples, scratch_bytes},
 };
 
@@ -18,11 +18,8 @@ impl Steps {
 
     /// Makes samplers on the device, if [`sample`](Self::sample) proves to choose rightly there.
     pub async fn choose_on_device(&mut self) -> Result<()> {
-        let slots = Slots::new(self.vocab, self.context_tokens, self.compute.device());
-        let is_right = match &self.compute {
-            Compute::Gpu { gpu, .. } => samples(gpu, slots.memory.shape()).await?,
-            Compute::Cpu(_) => true,
-        };
+        let slots = Slots::new(self.vocab, self.context_tokens, self.device.tensors());
+        let is_right = samples(&self.device, slots.memory.shape()).await?;
         self.slots = is_right.then_some(slots);
         match is_right {
             true => self.prepare_sampled(1).await,
@@ -33,14 +30,14 @@ impl Steps {
     /// Makes ready for [`sample`](Self::sample) after batches of so many sequences.
     pub async fn prepare_sampled(&mut self, sequences: usize) -> Result<()> {
         let rows = BATCH_ROWS.iter().find(|rows| **rows >= sequences);
-        let (Compute::Gpu { .. }, Some(&rows)) = (&self.compute, rows) else {
+        let (Some(_), Some(&rows)) = (self.device.recorder(), rows) else {
             return Ok(());
         };
         self.record(rows).await?;
         if self.sampled.contains_key(&rows) {
             return Ok(());
         }
-        let (Compute::Gpu { gpu, .. }, Some(slots)) = (&self.compute, &self.slots) else {
+        let (Some(gpu), Some(slots)) = (self.device.recorder(), &self.slots) else {
             return Ok(());
         };
         let every = self.graphs[&rows].every.as_ref();
@@ -74,14 +71,14 @@ impl Steps {
     /// Chooses by the rows' samplers from the `logits` after a batch of `rows` rows; the next step
     /// of the batch is ready then.
     pub fn sample(&mut self, rows: usize, logits: Tensor<2>) -> Result<()> {
-        match (&self.compute, self.sampled.get(&rows)) {
-            (Compute::Gpu { gpu, .. }, Some(sampled)) => {
+        match (self.device.recorder(), self.sampled.get(&rows)) {
+            (Some(gpu), Some(sampled)) => {
                 // SAFETY: `self` owns every tensor the graph was recorded with.
                 unsafe { sampled.replay(gpu) }
             }
-            (Compute::Gpu { .. }, None) => Err(Error::Internal("a choice before its graph".into())),
-            (Compute::Cpu(device), _) => {
-                let ids = ids_of(&mut self.ids, rows, device);
+            (Some(_), None) => Err(Error::Internal("a choice before its graph".into())),
+            (None, _) => {
+                let ids = ids_of(&mut self.ids, rows, self.device.tensors());
                 let slots = self.slots.as_mut();
                 let slots = slots.ok_or_else(|| Error::Internal("no samplers".into()))?;
                 sample(logits, &mut slots.memory, ids, &mut self.step);
@@ -92,15 +89,13 @@ impl Steps {
 
     /// Whole sampled steps on what [`sample`](Self::sample) left on the device.
     pub fn sampled_steps(&mut self, rows: usize, steps: usize) -> Result<()> {
-        match (&self.compute, self.sampled_steps.get(&rows)) {
-            (Compute::Gpu { gpu, .. }, Some(graphs)) => {
+        match (self.device.recorder(), self.sampled_steps.get(&rows)) {
+            (Some(gpu), Some(graphs)) => {
                 // SAFETY: `self` owns every tensor the graphs were recorded with.
                 unsafe { graphs.replay(gpu, steps) }
             }
-            (Compute::Gpu { .. }, None) => {
-                Err(Error::Internal("a sampled step before its graph".into()))
-            }
-            (Compute::Cpu(_), _) => {
+            (Some(_), None) => Err(Error::Internal("a sampled step before its graph".into())),
+            (None, _) => {
                 for _ in 0..steps {
                     let fed = self.feed_ready(rows)?;
                     let logits = self.decoder.all_logits(fed.x);

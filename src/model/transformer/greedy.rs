@@ -15,7 +15,7 @@ impl Transformer {
     ) -> Result<Vec<Result<Sampled>>> {
         let Row { memory, tokens } = row;
         self.steps.prepare_greedy().await?;
-        let start_ms = self.compute().now_ms();
+        let start_ms = self.device().now_ms();
         let mut chosen = Vec::with_capacity(steps);
         let mut feed = tokens.to_vec();
         while chosen.len() < steps {
@@ -49,7 +49,7 @@ impl Transformer {
         }
         // The time of a prompt does not measure a step.
         if tokens.len() == 1 {
-            let ms = self.compute().now_ms() - start_ms;
+            let ms = self.device().now_ms() - start_ms;
             self.pace.note_steps(ms, steps);
         }
         let invalid = chosen.iter().position(|&id| id == INVALID_TOKEN);

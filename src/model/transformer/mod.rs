@@ -12,7 +12,7 @@ mod sampled;
 use chunks::{chunks, segment};
 
 use super::{
-    Compute, ModelConfig,
+    ModelConfig,
     kv_reservation::KvReservation,
     layers::decoder::Decoder,
     load::Plan,
@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     Error, Result,
-    device::Gpu,
+    device::ComputeDevice,
     engine::{CausalModel, Chooser, ModelLimits, Row, SequenceMemory, StepOutput},
     ops::{
         Kernel, Variant,
@@ -51,7 +51,12 @@ pub struct Transformer {
 
 impl Transformer {
     /// Reserves its KV memory.
-    pub(super) fn new(compute: Compute, decoder: Decoder, plan: Plan) -> Transformer {
+    pub(crate) fn new(
+        device: ComputeDevice,
+        variant: Variant,
+        decoder: Decoder,
+        plan: Plan,
+    ) -> Transformer {
         let Plan {
             config,
             matrices,
@@ -59,7 +64,7 @@ impl Transformer {
             ..
         } = plan;
         Transformer {
-            steps: Steps::new(compute, decoder, &config, reservation),
+            steps: Steps::new(device, variant, decoder, &config, reservation),
             config,
             matrices,
             reservation,
@@ -69,16 +74,16 @@ impl Transformer {
 
     /// The kernels of [`warm_up`](Self::warm_up) on a model of the form of `decoder`, to be compiled
     /// before its weights are there.
-    pub(super) fn first_kernels(
+    pub(crate) fn first_kernels(
         decoder: &Decoder,
         plan: &Plan,
-        gpu: &Gpu,
+        device: &ComputeDevice,
         variant: Variant,
     ) -> Vec<Kernel> {
         // Nothing runs: all layers may share one.
-        let kv = plan.reservation.memory(gpu.device());
+        let kv = plan.reservation.memory(device.tensors());
         let kv = vec![kv; decoder.blocks.len()];
-        let mut kernels = first_kernels(decoder, &kv, variant, gpu.device());
+        let mut kernels = first_kernels(decoder, &kv, variant, device.tensors());
         if chooses_on_device(variant) {
             let shape = Slots::shape(plan.config.token_ids, plan.reservation.context_tokens);
             kernels.extend(sample::kernels(shape));
@@ -92,8 +97,13 @@ impl Transformer {
     }
 
     /// Where it computes.
-    pub fn compute(&self) -> &Compute {
-        self.steps.compute()
+    pub fn device(&self) -> &ComputeDevice {
+        self.steps.device()
+    }
+
+    /// The form of its kernels.
+    pub fn variant(&self) -> Variant {
+        self.steps.variant()
     }
 
     /// How keys and values are kept.
@@ -118,11 +128,11 @@ impl Transformer {
     /// When a kernel is refused.
     pub async fn warm_up(&mut self) -> Result<()> {
         self.steps.warm_up().await?;
-        self.compute().sync().await?;
+        self.device().sync().await?;
         for _ in 0..READS {
-            let start_ms = self.compute().now_ms();
+            let start_ms = self.device().now_ms();
             self.steps.chosen().await?;
-            let read_ms = self.compute().now_ms() - start_ms;
+            let read_ms = self.device().now_ms() - start_ms;
             self.pace.note_read(read_ms);
         }
         Ok(())
@@ -154,8 +164,8 @@ impl Transformer {
             decoder: self.steps.decoder(),
             config: &self.config,
             matrices: &self.matrices,
-            device: self.compute().device(),
-            max_binding_bytes: self.compute().max_binding_bytes(),
+            device: self.device().tensors(),
+            max_binding_bytes: self.device().max_binding_bytes(),
         };
         let adapted = lora::adapted(&base, adapters).await?;
         self.steps.readapt(adapted).await
@@ -181,7 +191,7 @@ impl Transformer {
     }
 
     /// Enqueues `steps` (at least one) greedy decode steps from `token` on, without waiting for
-    /// what they choose: what that takes until [`Compute::flush`] is through is the CPU's share of
+    /// what they choose: what that takes until [`ComputeDevice::flush`] is through is the CPU's share of
     /// decoding, for benchmarks. On the CPU backend the steps are done when it returns.
     ///
     /// # Errors

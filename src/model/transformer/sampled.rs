@@ -30,7 +30,7 @@ impl Transformer {
         }
         let mut last: Vec<u32> = rows.iter().map(|row| row.tokens[0]).collect();
         let mut chosen: Vec<Vec<Result<Sampled>>> = rows.iter().map(|_| Vec::new()).collect();
-        let start_ms = self.compute().now_ms();
+        let start_ms = self.device().now_ms();
         let mut masks = Some(masks);
         let mut left = steps;
         while left > 0 {
@@ -65,7 +65,7 @@ impl Transformer {
                 }
             }
         }
-        let ms = self.compute().now_ms() - start_ms;
+        let ms = self.device().now_ms() - start_ms;
         self.pace.note_steps(ms, steps);
         Ok(chosen)
     }
@@ -90,7 +90,7 @@ impl Transformer {
         let logits = self.steps.batch_logits(fed, rows.len())?;
         if all_steps == 1 {
             // The device computes while the masks are found.
-            self.steps.compute().flush()?;
+            self.steps.device().flush()?;
         }
         let masks = masks();
         if all_steps > 1 && masks.iter().any(Option::is_some) {

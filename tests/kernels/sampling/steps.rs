@@ -2,6 +2,7 @@
 
 use inpage::{
     Error,
+    device::ComputeDevice,
     ops::{
         sample::{SamplerShape, samples},
         step::{ROWS, TOKENS},
@@ -199,13 +200,13 @@ fn rows_fail_alone() {
 /// What a model asks before it samples on a device.
 #[test]
 fn the_self_test_is_content() {
-    let gpu = gpu();
+    let device = ComputeDevice::Gpu(gpu());
     for vocab in [1, 300] {
         let shape = SamplerShape {
             slots: 8,
             vocab,
             history_tokens: 64,
         };
-        assert_eq!(block_on(samples(&gpu, shape)), Ok(true));
+        assert_eq!(block_on(samples(&device, shape)), Ok(true));
     }
 }

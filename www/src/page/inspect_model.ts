@@ -54,7 +54,7 @@ export async function inspectModel(
     const { location } = resolveModel(model);
     const files = await openHeads(location, signal);
     try {
-      return await wasm.inspectModel(files, JSON.stringify(loading));
+      return await wasm.inspectModel(files, loading);
     } finally {
       await files.close();
     }

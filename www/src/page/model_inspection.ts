@@ -5,7 +5,7 @@ export interface ModelInspection {
   /** The version of inpage. */
   version: string;
   /** Of the files with tensors, as they are stored. */
-  file_bytes: number;
+  fileBytes: number;
   /** What the files with tensors are, and how many: parts of a split GGUF file, shards of a folder. */
   container: { kind: "gguf" | "safetensors"; files: number };
   /** This build runs the model, as far as the headers tell. */
@@ -13,7 +13,7 @@ export interface ModelInspection {
   /** The error that a load would fail with. */
   refusal: ModelRefusal | null;
   /** By the largest part of a buffer that kernels see on a device; the last one decides. */
-  devices: { max_binding_bytes: number; refusal: ModelRefusal | null }[];
+  devices: { maxBindingBytes: number; refusal: ModelRefusal | null }[];
   /** `null` if a header cannot be read. */
   model: InspectedModel | null;
   /** `null` if there is none that this build knows. */
@@ -32,34 +32,34 @@ export interface InspectedModel {
   /** Elements of all tensors. */
   parameters: number;
   /** Bytes of all tensors, in the types that they are loaded in. */
-  loaded_bytes: number;
+  loadedBytes: number;
   /**
    * What the tensors are loaded in, that with the most bytes first. A folder's matrices become what
    * `load.quantize` says; all others are what their file says.
    */
-  tensor_types: { type: string; tensors: number; elements: number; bytes: number }[];
+  tensorTypes: { type: string; tensors: number; elements: number; bytes: number }[];
   /** `null` if the architecture is unknown. */
   hyperparameters: {
-    context_tokens: number;
+    contextTokens: number;
     layers: number;
     dim: number;
     /** Of one expert, where there are experts. */
-    ffn_dim: number;
+    ffnDim: number;
     heads: number;
-    kv_heads: number;
-    head_dim: number;
+    kvHeads: number;
+    headDim: number;
     vocab: number;
     /** `null` where positions are learned vectors. */
     rope: {
       base: number;
       /** Of layers with frequencies of their own. */
-      local_base: number | null;
+      localBase: number | null;
       /** Elements of each head that are rotated. */
       dims: number;
-      unrotated_layers: number;
+      unrotatedLayers: number;
       scaling: "none" | "linear" | "yarn" | "longrope" | "llama3";
       factor: number | null;
-      original_tokens: number | null;
+      originalTokens: number | null;
     } | null;
     /** Layers whose tokens see only the last ones, by how many these are. */
     windows: { tokens: number; layers: number }[];
@@ -68,17 +68,17 @@ export interface InspectedModel {
   /** Of the GPU; `null` if the sizes are unknown. */
   memory: {
     /** Longest sequence; never more than the model's own context. */
-    context_tokens: number;
-    kv_format: "f32" | "f16" | "q8_0";
+    contextTokens: number;
+    kvFormat: "f32" | "f16" | "q8_0";
     /** Tokens of keys and values that all sequences share. */
-    kv_pool_tokens: number;
-    weight_bytes: number;
-    kv_bytes: number;
+    kvPoolTokens: number;
+    weightBytes: number;
+    kvBytes: number;
     /** Roughly. */
-    scratch_bytes: number;
-    total_bytes: number;
+    scratchBytes: number;
+    totalBytes: number;
     /** The largest part that a kernel has to see at once. */
-    largest_buffer: { name: string; bytes: number };
+    largestBuffer: { name: string; bytes: number };
   } | null;
 }
 
@@ -90,15 +90,15 @@ export interface InspectedToken {
 export interface InspectedTokenizer {
   /** `gpt2` (BPE), `llama` (SentencePiece BPE) or `t5` (SentencePiece unigram). */
   kind: string;
-  pre_tokenizer: string | null;
+  preTokenizer: string | null;
   tokens: number;
   bos: InspectedToken | null;
   eos: InspectedToken | null;
-  adds_bos: boolean;
-  adds_eos: boolean;
+  addsBos: boolean;
+  addsEos: boolean;
   /** All that end a text or a turn, `eos` first. */
   ends: InspectedToken[];
   /** Before the prefix, before the suffix and before what is asked for. */
-  fill_in_middle: [InspectedToken, InspectedToken, InspectedToken] | null;
-  has_chat_template: boolean;
+  fillInMiddle: [InspectedToken, InspectedToken, InspectedToken] | null;
+  hasChatTemplate: boolean;
 }

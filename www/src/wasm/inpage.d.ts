@@ -2,8 +2,10 @@
 //! files. The browser tests start the real module through these types.
 
 import type { HeaderList } from "../exchange/protocol.js";
+import type { LoadOptions } from "../page/load_options.js";
 import type { ModelInspection } from "../page/model_inspection.js";
 import type { ModelFiles } from "../model_source/source.js";
+import type { WebGpuExtension } from "../worker/webgpu_features.js";
 
 /** Compiles and starts the module; its start function runs once. */
 export default function init(options?: {
@@ -28,20 +30,28 @@ export interface PageAdapter {
   readonly scale: number;
 }
 
+/** What `InpageEngine.create` takes. */
+export interface EngineOptions {
+  /** What requests may name the model by. */
+  readonly modelId: string;
+  /** The endpoint's switches, as given; Rust validates them. */
+  readonly switches: Readonly<Record<string, unknown>>;
+  /** How to load the model, as given; Rust validates it. */
+  readonly load: LoadOptions;
+  /** What JavaScript adds to wgpu; without it the engine uses WebGPU as wgpu does. */
+  readonly webgpu?: WebGpuExtension;
+  /** Called with a message when the module panics; nothing of it may be called afterwards. */
+  onPanic(message: string): void;
+}
+
 /** The engine: the endpoint, and the model once it is loaded. */
 export class InpageEngine {
   /**
-   * The endpoint, with the model registered as `loading`; the options say how to load it. `onPanic` is called with a message when
-   * the module panics; nothing of it may be called afterwards.
+   * The endpoint, with the model registered as `loading`.
    *
    * @throws Error naming the switch or option that is unknown or has a wrong value
    */
-  static create(
-    modelId: string,
-    switchesJson: string,
-    loadOptionsJson: string,
-    onPanic: (message: string) => void,
-  ): InpageEngine;
+  static create(options: EngineOptions): InpageEngine;
   /** Asks for the GPU device, reads the model from `files` and the adapters, makes it ready. */
   load(
     files: ModelFiles,
@@ -68,10 +78,19 @@ export class InpageEngine {
   free(): void;
 }
 
+/** How a model would be loaded: the options of `inspectModel` in the package. */
+export interface InspectionOptions {
+  readonly load?: LoadOptions;
+  readonly sequences?: number;
+  readonly maxBindingBytes?: number;
+}
+
 /**
- * Reads the headers of the model that `files` make up; the options are those of `inspectModel` in the package,
- * as an object of `load`, `sequences` and `maxBindingBytes`. Needs no GPU.
+ * Reads the headers of the model that `files` make up. Needs no GPU.
  *
  * @throws Error with a `code` if the bytes cannot be had or an option is wrong
  */
-export function inspectModel(files: ModelFiles, optionsJson: string): Promise<ModelInspection>;
+export function inspectModel(
+  files: ModelFiles,
+  options: InspectionOptions,
+): Promise<ModelInspection>;

@@ -1,37 +1,66 @@
-//! Asks for WebGPU features that wgpu does not know on the web, and listens for a lost device.
-//! Must run before the engine requests its device.
+//! Adds to WebGPU what wgpu does not do on the web: requests `subgroups`, describes the device,
+//! compiles pipelines ahead, and reports a lost device.
 
 import { compileAheadOn } from "./compile_ahead.js";
 
+/** The engine's device, as the Rust side asks for it (`src/web/webgpu.rs`). */
+export interface ExtendedDevice {
+  /** The adapter's name; may be empty. wgpu passes on only `description`, which browsers leave empty. */
+  readonly adapter: string;
+  /** The device has subgroup operations. */
+  readonly subgroups: boolean;
+  /** WGSL has products of packed bytes. */
+  readonly packedDot: boolean;
+  /** Starts compiling WGSL texts; resolves when all are compiled or refused. */
+  compileAhead(texts: string[]): Promise<void>;
+}
+
+/** What `extendWebGpu` gives the engine. */
+export interface WebGpuExtension {
+  /** The device that was created last. */
+  readonly device: ExtendedDevice | undefined;
+}
+
 /**
- * Wraps `GPUAdapter.prototype.requestDevice`: adds `subgroups` wherever the adapter has them and
- * says so in the global `inpageSubgroups`, which the Rust side reads, as it reads in `inpagePackedDot` whether WGSL
- * has products of packed bytes, and the adapter's name in `inpageAdapter` (wgpu passes on only `description`, which
- * browsers leave empty), and calls `inpageCompileAhead` of `compile_ahead.ts`. `onLost` is called when a
- * device is lost for any reason but being destroyed.
+ * Extends the devices that this worker requests from now on; must run before the engine requests its
+ * own. Overrides `requestAdapter` on this worker's `navigator.gpu` and `requestDevice` on each adapter
+ * it returns, as own properties: wgpu requests both by itself and has no option for them. No prototype
+ * is changed. `onLost` is called when a device is lost for any reason but being destroyed.
  */
-export function extendDeviceRequests(onLost: (message: string) => void): void {
-  // No WebGPU here: the engine itself says so, in its own words.
-  if (typeof GPUAdapter === "undefined") return;
-  const requestDevice = GPUAdapter.prototype.requestDevice;
-  GPUAdapter.prototype.requestDevice = async function (descriptor = {}) {
-    const subgroups = this.features.has("subgroups");
-    const requiredFeatures = new Set(descriptor.requiredFeatures ?? []);
-    if (subgroups) requiredFeatures.add("subgroups");
-    const device = await requestDevice.call(this, {
-      ...descriptor,
-      requiredFeatures: [...requiredFeatures],
-    });
-    const { description, vendor, architecture } = this.info;
-    Object.assign(globalThis, {
-      inpageCompileAhead: compileAheadOn(device),
-      inpageSubgroups: device.features.has("subgroups"),
-      inpagePackedDot: navigator.gpu.wgslLanguageFeatures?.has("packed_4x8_integer_dot_product"),
-      inpageAdapter: description || [vendor, architecture].filter(Boolean).join(" "),
-    });
-    void device.lost.then(({ reason, message }) => {
-      if (reason !== "destroyed") onLost(message || "no reason given");
-    });
-    return device;
+export function extendWebGpu(onLost: (message: string) => void): WebGpuExtension {
+  const extension: { device: ExtendedDevice | undefined } = { device: undefined };
+  const { gpu } = navigator;
+  // No WebGPU here: the engine itself reports that.
+  if (gpu === undefined) return extension;
+  const requestAdapter = gpu.requestAdapter.bind(gpu);
+  gpu.requestAdapter = async (options) => {
+    const adapter = await requestAdapter(options);
+    if (adapter === null) return null;
+    const requestDevice = adapter.requestDevice.bind(adapter);
+    adapter.requestDevice = async (descriptor = {}) => {
+      const requiredFeatures = new Set(descriptor.requiredFeatures ?? []);
+      if (adapter.features.has("subgroups")) requiredFeatures.add("subgroups");
+      const device = await requestDevice({
+        ...descriptor,
+        requiredFeatures: [...requiredFeatures],
+      });
+      extension.device = describe(adapter, device);
+      void device.lost.then(({ reason, message }) => {
+        if (reason !== "destroyed") onLost(message || "no reason given");
+      });
+      return device;
+    };
+    return adapter;
+  };
+  return extension;
+}
+
+function describe(adapter: GPUAdapter, device: GPUDevice): ExtendedDevice {
+  const { description, vendor, architecture } = adapter.info;
+  return {
+    adapter: description || [vendor, architecture].filter(Boolean).join(" "),
+    subgroups: device.features.has("subgroups"),
+    packedDot: navigator.gpu.wgslLanguageFeatures?.has("packed_4x8_integer_dot_product") ?? false,
+    compileAhead: compileAheadOn(device),
   };
 }

@@ -1,27 +1,27 @@
-//! What a model asks of kernels. Knows no model.
+//! What a model requires of its kernels.
 
 use serde::Deserialize;
 
 use crate::ops::{kv_memory::KvFormat, matrix::Format};
 
-/// What the kernels of a model have to serve.
+/// What the kernels of a model have to support.
 #[derive(Debug, Clone, Copy)]
 pub struct Needs<'a> {
-    /// Of its matrices; at least one, the most frequent first.
+    /// Formats of its matrices; at least one, the most frequent first.
     pub formats: &'a [Format],
-    /// Some of these are of experts.
+    /// Whether some matrices belong to experts.
     pub experts: bool,
-    /// Of its keys and values.
+    /// Format of the KV cache.
     pub kv_format: KvFormat,
-    /// What products may be computed in.
+    /// Arithmetic that products may use.
     pub precision: Precision,
 }
 
-/// What products may be computed in.
+/// Arithmetic that products may use.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Precision {
-    /// f32, or f16 or bytes where that is clearly quicker on the device at hand.
+    /// f32, or f16 or bytes where that is clearly faster on the device at hand.
     #[default]
     Auto,
     /// f32 throughout.

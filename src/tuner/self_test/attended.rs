@@ -1,8 +1,8 @@
-//! Attention for the proof, by the kernels that few tokens and many take.
+//! Attention for the validation, by the kernels for few tokens and for many.
 
 use burn::tensor::{Device, Tensor};
 
-use super::{rows, wave};
+use super::inputs::{rows, wave};
 use crate::ops::{
     Variant,
     attention::{AttentionShape, attention},
@@ -15,14 +15,14 @@ use crate::ops::{
 
 /// Numbers of tokens to compare attention of.
 pub(super) fn attended_tokens(variant: Variant) -> &'static [usize] {
-    // Without barriers few tokens and many take the same module.
+    // Without barriers few tokens and many use the same shader module.
     match variant.barrier_free {
         true => &[3],
         false => &[3, 2 * MAX_TOKENS],
     }
 }
 
-/// Attention of queries amid their sequence, by the kernels for so many.
+/// Attention of queries in the middle of a sequence, by the kernels for that number of tokens.
 pub(super) fn attended(
     device: &Device,
     tokens: usize,

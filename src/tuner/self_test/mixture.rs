@@ -1,8 +1,9 @@
-//! A small mixture of experts for the proof: every op of its layer, by the kernels for so many tokens.
+//! A small mixture of experts for the validation: every op of its layer, by the kernels for a number
+//! of tokens.
 
 use burn::tensor::{Device, Tensor, TensorData};
 
-use super::{matrix, rows, wave};
+use super::inputs::{matrix, rows, wave};
 use crate::ops::{
     Variant,
     expert_gated_matmul::expert_gated_matmul,
@@ -37,11 +38,11 @@ pub(super) fn mixture(
         experts(ffn_dim, dim),
         experts(dim, ffn_dim),
     );
-    // Small: what the gates let through is multiplied twice more.
+    // Small, because the output of the gates is multiplied twice more.
     let small = |n: usize, step| wave(n, step).into_iter().map(|v| 0.05 * v).collect();
     let x = TensorData::new::<f32, _>(small(tokens * dim, 0.3), [tokens, dim]);
     let x = Tensor::<2>::from_data(x, device);
-    // No two alike: then rounding would choose.
+    // No two scores are equal, or rounding would choose.
     let routes = route_experts(rows(tokens, SHAPE.experts, 0.9, device), SHAPE);
     if tokens <= MAX_TOKENS {
         let norm = TensorData::new::<f32, _>(small(dim, 0.7), [dim]);

@@ -1,0 +1,122 @@
+//! The device that a model runs on. The only place that distinguishes a GPU from the reference: all
+//! other code asks for what a device offers.
+
+use burn::tensor::Device;
+
+use super::{DeviceReport, Gpu, GpuOptions, Pending};
+use crate::{Error, Result};
+
+/// Where tensors live and ops run.
+#[derive(Clone)]
+#[allow(clippy::large_enum_variant)] // A handful per program.
+pub enum ComputeDevice {
+    /// WGSL kernels on wgpu.
+    Gpu(Gpu),
+    /// The ops' CPU twins: slow and exact. What tests compare other devices with.
+    Reference {
+        /// burn's device.
+        device: Device,
+        /// The same for every reference.
+        report: DeviceReport,
+    },
+}
+
+impl ComputeDevice {
+    /// The fastest GPU.
+    ///
+    /// # Errors
+    /// As [`Gpu::request`].
+    pub async fn gpu(options: GpuOptions) -> Result<ComputeDevice> {
+        Gpu::request(options).await.map(ComputeDevice::Gpu)
+    }
+
+    /// The CPU twins.
+    pub fn reference() -> ComputeDevice {
+        ComputeDevice::Reference {
+            device: Device::flex(),
+            report: DeviceReport::reference(),
+        }
+    }
+
+    /// The device for burn's tensors.
+    pub fn tensors(&self) -> &Device {
+        match self {
+            ComputeDevice::Gpu(gpu) => gpu.device(),
+            ComputeDevice::Reference { device, .. } => device,
+        }
+    }
+
+    /// Whether its ops are the twins that those of other devices are compared with.
+    pub fn is_reference(&self) -> bool {
+        matches!(self, ComputeDevice::Reference { .. })
+    }
+
+    /// What is known of it.
+    pub fn report(&self) -> &DeviceReport {
+        match self {
+            ComputeDevice::Gpu(gpu) => gpu.report(),
+            ComputeDevice::Reference { report, .. } => report,
+        }
+    }
+
+    /// Largest tensor that an op can see, in bytes.
+    pub fn max_binding_bytes(&self) -> u64 {
+        self.report().max_binding_bytes
+    }
+
+    /// What records graphs for this device; `None` if its ops run at once when they are called.
+    pub fn recorder(&self) -> Option<&Gpu> {
+        match self {
+            ComputeDevice::Gpu(gpu) => Some(gpu),
+            ComputeDevice::Reference { .. } => None,
+        }
+    }
+
+    /// Starts compiling kernels before they are first launched, as [`Gpu::compile_ahead`]; done at
+    /// once where nothing is compiled.
+    pub fn compile_ahead(&self, kernels: Vec<String>) -> Pending {
+        match self {
+            ComputeDevice::Gpu(gpu) => gpu.compile_ahead(kernels),
+            ComputeDevice::Reference { .. } => Box::pin(std::future::ready(())),
+        }
+    }
+
+    /// Milliseconds of a monotonic clock for measuring the device. Always 0 on the reference: what
+    /// depends on measurements must not differ between two runs of a test.
+    pub fn now_ms(&self) -> f64 {
+        match self {
+            ComputeDevice::Gpu(gpu) => gpu.now_ms(),
+            ComputeDevice::Reference { .. } => 0.0,
+        }
+    }
+
+    /// Waits for all work.
+    ///
+    /// # Errors
+    /// When the device failed.
+    pub async fn sync(&self) -> Result<()> {
+        match self {
+            ComputeDevice::Gpu(gpu) => gpu.sync().await,
+            ComputeDevice::Reference { .. } => Ok(()),
+        }
+    }
+
+    /// Submits everything enqueued to the device, without waiting for it.
+    ///
+    /// # Errors
+    /// When the device failed.
+    pub fn flush(&self) -> Result<()> {
+        match self {
+            ComputeDevice::Gpu(gpu) => gpu.flush(),
+            ComputeDevice::Reference { .. } => Ok(()),
+        }
+    }
+
+    /// Classifies a failure of the runtime, as [`Gpu::failure`].
+    pub fn failure(&self, error: impl std::fmt::Display) -> Error {
+        match self {
+            ComputeDevice::Gpu(gpu) => gpu.failure(error),
+            ComputeDevice::Reference { .. } => Error::Internal(error.to_string()),
+        }
+    }
+}

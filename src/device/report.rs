@@ -1,0 +1,61 @@
+//! What is known of a device.
+
+use serde::Serialize;
+
+/// What the browser tells JavaScript about a device, but wgpu does not tell Rust.
+#[derive(Debug, Clone, Default)]
+pub struct BrowserDevice {
+    /// The adapter's name; may be empty.
+    pub adapter: String,
+    /// The device was given subgroup operations (wgpu neither asks for them nor reports them).
+    pub subgroups: bool,
+    /// The WGSL language feature `packed_4x8_integer_dot_product` is supported.
+    pub packed_dot: bool,
+}
+
+/// A device's description, for `engine.info()` and for bug reports.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DeviceReport {
+    /// The adapter's own description.
+    pub adapter: String,
+    /// The API underneath: `BrowserWebGpu`, `Vulkan`, ...; `Reference` for the CPU twins.
+    pub backend: String,
+    /// The adapter computes on the CPU (SwiftShader, lavapipe, WARP).
+    pub software_adapter: bool,
+    /// The device has subgroup operations.
+    pub subgroups: bool,
+    /// Shaders can compute in f16.
+    pub shader_f16: bool,
+    /// Shaders can multiply four bytes at once (a language feature that some browsers lack).
+    pub packed_dot: bool,
+    /// Smallest subgroup of the device, in lanes (0: unknown).
+    pub subgroup_min_lanes: u32,
+    /// Largest buffer, in bytes.
+    pub max_buffer_bytes: u64,
+    /// Largest part of a buffer that a kernel can see, in bytes.
+    pub max_binding_bytes: u64,
+    /// Storage buffers a kernel can have.
+    pub max_storage_buffers: u32,
+    /// Lanes a workgroup can have.
+    pub max_workgroup_lanes: u32,
+}
+
+impl DeviceReport {
+    /// The CPU twins: no limits that matter, and none of a GPU's features.
+    pub(super) fn reference() -> DeviceReport {
+        DeviceReport {
+            adapter: "CPU reference".into(),
+            backend: "Reference".into(),
+            software_adapter: true,
+            subgroups: false,
+            shader_f16: false,
+            packed_dot: false,
+            subgroup_min_lanes: 0,
+            max_buffer_bytes: u64::MAX,
+            max_binding_bytes: u64::MAX,
+            max_storage_buffers: u32::MAX,
+            max_workgroup_lanes: 1,
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! Inspects a model without a device: reads headers as `open` does, and plans as `start` does.
+
+use std::cell::Cell;
+
+use serde::{Deserialize, Serialize};
+
+use super::error_code;
+use crate::model::{self, Checkpoint, LoadOptions, ModelReport};
+use crate::text::{Tokenizer, TokenizerReport};
+use crate::weights::{ByteSource, ModelFiles};
+use crate::{Error, Result};
+
+/// Largest part of a buffer that kernels see on every device with WebGPU.
+const SMALLEST_BINDING_BYTES: u64 = 128 << 20;
+/// What browsers offer on nearly all desktops.
+const USUAL_BINDING_BYTES: u64 = (2 << 30) - 4;
+
+/// How the model would be loaded, and where.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct InspectionOptions {
+    /// How it would be loaded.
+    pub load: LoadOptions,
+    /// KV cache for this many sequences of the whole context, instead of `load.kvPoolTokens`.
+    pub sequences: Option<usize>,
+    /// Largest part of a buffer that kernels see on the device in question.
+    pub max_binding_bytes: Option<u64>,
+}
+
+/// What a model is and whether it runs.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Inspection {
+    /// Of this build.
+    pub version: &'static str,
+    /// Size of all files with tensors that were opened.
+    pub file_bytes: u64,
+    /// How the model is stored.
+    pub container: ContainerReport,
+    /// Whether a load would succeed, as far as the headers tell.
+    pub runs: bool,
+    /// The error of a load.
+    pub refusal: Option<Refusal>,
+    /// The same per limit: that of the options, or the smallest and the usual one.
+    pub devices: Vec<LimitReport>,
+    /// `None` if a header cannot be read.
+    pub model: Option<ModelReport>,
+    /// `None` if this build supports no tokenizer of the model.
+    pub tokenizer: Option<TokenizerReport>,
+}
+
+/// How a model is stored.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ContainerReport {
+    /// Format of the files with tensors: `gguf` or `safetensors`.
+    pub kind: &'static str,
+    /// How many of them were opened.
+    pub files: usize,
+}
+
+/// Why a model does not run.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Refusal {
+    /// As [`error_code`].
+    pub code: &'static str,
+    /// For humans.
+    pub message: String,
+}
+
+/// Whether a model runs on devices with a limit.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LimitReport {
+    /// Largest part of a buffer that kernels see.
+    pub max_binding_bytes: u64,
+    /// `None` if it runs.
+    pub refusal: Option<Refusal>,
+}
+
+impl Refusal {
+    fn of(error: &Error) -> Refusal {
+        Refusal {
+            code: error_code(error),
+            message: error.to_string(),
+        }
+    }
+}
+
+/// A model's files. Counts those with tensors as they are opened.
+struct CountedFiles<'f, F> {
+    files: &'f F,
+    count: Cell<usize>,
+    size_bytes: Cell<u64>,
+}
+
+impl<F: ModelFiles> ModelFiles for CountedFiles<'_, F> {
+    type Source = F::Source;
+
+    fn gguf_name(&self) -> Option<String> {
+        self.files.gguf_name()
+    }
+
+    async fn open(&self, name: &str) -> Result<Option<F::Source>> {
+        let opened = self.files.open(name).await?;
+        if let Some(source) = &opened
+            && (self.gguf_name().is_some() || name.ends_with(".safetensors"))
+        {
+            self.count.set(self.count.get() + 1);
+            let size_bytes = self.size_bytes.get() + source.size_bytes();
+            self.size_bytes.set(size_bytes);
+        }
+        Ok(opened)
+    }
+}
+
+/// Reads the headers of the model that `files` make up and reports what it is, how much GPU memory it
+/// needs and whether this build runs it.
+///
+/// # Errors
+/// [`Error::Read`] when the bytes cannot be read. Files that are no model, or one that does not run,
+/// are reported in [`Inspection::refusal`].
+pub async fn inspect<F: ModelFiles>(files: &F, options: InspectionOptions) -> Result<Inspection> {
+    let files = CountedFiles {
+        files,
+        count: Cell::new(0),
+        size_bytes: Cell::new(0),
+    };
+    // In the order of `open`, which stops at the first error.
+    let opened = Checkpoint::open(&files, &options.load).await;
+    let mut report = Inspection {
+        version: env!("CARGO_PKG_VERSION"),
+        file_bytes: files.size_bytes.get(),
+        container: ContainerReport {
+            kind: match files.gguf_name() {
+                Some(_) => "gguf",
+                None => "safetensors",
+            },
+            files: files.count.get(),
+        },
+        runs: false,
+        refusal: None,
+        devices: Vec::new(),
+        model: None,
+        tokenizer: None,
+    };
+    let mut checkpoint = match opened {
+        Ok(checkpoint) => checkpoint,
+        Err(error @ Error::Read(_)) => return Err(error),
+        Err(error) => {
+            report.refusal = Some(Refusal::of(&error));
+            return Ok(report);
+        }
+    };
+    let tokenizer = match Tokenizer::of(&files, &checkpoint.gguf.metadata).await {
+        Ok(tokenizer) => {
+            checkpoint.set_token_count(tokenizer.vocab_size());
+            Ok(tokenizer)
+        }
+        Err(error @ Error::Read(_)) => return Err(error),
+        Err(error) => Err(error),
+    };
+    let gguf = checkpoint.gguf;
+    let load = match options.sequences {
+        Some(sequences) => model::for_sequences(&gguf, options.load, sequences),
+        None => options.load,
+    };
+    let refusal = |max_binding_bytes: u64| match &tokenizer {
+        Err(error) => Some(Refusal::of(error)),
+        Ok(_) => model::refusal(&gguf, load, max_binding_bytes)
+            .as_ref()
+            .map(Refusal::of),
+    };
+    let bindings = match options.max_binding_bytes {
+        Some(bytes) => vec![bytes],
+        None => vec![SMALLEST_BINDING_BYTES, USUAL_BINDING_BYTES],
+    };
+    let devices = bindings.into_iter().map(|max_binding_bytes| LimitReport {
+        max_binding_bytes,
+        refusal: refusal(max_binding_bytes),
+    });
+    report.devices = devices.collect();
+    // The last one decides.
+    report.refusal = report.devices.last().and_then(|it| it.refusal.clone());
+    report.runs = report.refusal.is_none();
+    report.model = Some(model::inspect(&gguf, load));
+    let tokenizer = tokenizer.as_ref().ok();
+    report.tokenizer = tokenizer.map(|it| TokenizerReport::of(it, &gguf.metadata));
+    Ok(report)
+}

@@ -1,0 +1,106 @@
+//! Opens and starts a model, and reports what was loaded.
+
+use std::future::Future;
+use std::rc::Rc;
+
+use super::{
+    AdapterFiles, LoadReport, LoadTimes, Opened, Tuning, fingerprint::FingerprintParts, open, start,
+};
+use crate::{
+    Result,
+    device::ComputeDevice,
+    engine::{CausalModel, generation::SamplingDefaults},
+    model::{Checkpoint, LoadOptions, Transformer, sampling_defaults},
+    text::Tokenizer,
+    weights::{ByteSource, ModelFiles},
+};
+
+/// What to load.
+pub struct LoadRequest<'f, F, A> {
+    /// The model's files.
+    pub files: &'f F,
+    /// The adapters to start with.
+    pub adapters: &'f [AdapterFiles<A>],
+    /// What the user may choose.
+    pub options: LoadOptions,
+    /// Milliseconds of a monotonic clock, for the report.
+    pub now_ms: fn() -> f64,
+}
+
+/// A model that is ready for its first request.
+pub struct Loaded {
+    /// The model, with its adapters set and its steps recorded.
+    pub model: Transformer,
+    /// Its tokenizer.
+    pub tokenizer: Rc<Tokenizer>,
+    /// The sampling parameters that its files recommend.
+    pub sampling_defaults: SamplingDefaults,
+    /// What was loaded.
+    pub report: LoadReport,
+    pub(super) fingerprint_parts: FingerprintParts,
+}
+
+/// Loads a model onto `device`, which is awaited after the headers were read: an invalid file costs no
+/// device. `progress` is called with the tensor bytes read so far and in total.
+///
+/// # Errors
+/// As [`open()`] and [`start()`]; errors of `device`; as
+/// [`Adapters::set_on`](super::Adapters::set_on).
+pub async fn load<F: ModelFiles, A: ModelFiles>(
+    request: LoadRequest<'_, F, A>,
+    device: impl Future<Output = Result<ComputeDevice>>,
+    progress: impl FnMut(u64, u64),
+) -> Result<Loaded> {
+    let LoadRequest {
+        files,
+        adapters,
+        options,
+        now_ms,
+    } = request;
+    // The clock of a worker starts with it.
+    let worker = now_ms();
+    let Opened {
+        checkpoint: Checkpoint { gguf, source },
+        tokenizer,
+        adapters,
+    } = open(files, adapters, &options).await?;
+    let opened_ms = now_ms();
+    let device = device.await?;
+    let device_ms = now_ms() - opened_ms;
+    let (mut model, times) =
+        start(&device, Tuning::Best, &gguf, &source, options, progress).await?;
+    let recording_ms = device.now_ms();
+    model.warm_up().await?;
+    let recording = device.now_ms() - recording_ms;
+    adapters.set_on(&mut model).await?;
+    let limits = model.limits();
+    let report = LoadReport {
+        device: device.report().clone(),
+        variant: model.variant().name(),
+        architecture: model.config().architecture.clone(),
+        layers: model.config().layers.len(),
+        file_bytes: source.size_bytes(),
+        context_tokens: limits.context_tokens,
+        kv_format: model.kv_format(),
+        kv_pool_tokens: limits.page_count * limits.page_tokens,
+        kv_bytes: model.kv_bytes(),
+        vocab_size: limits.vocab_size,
+        decode_dispatches: model.decode_dispatches(),
+        lora: adapters.reports,
+        load_ms: LoadTimes {
+            worker,
+            header: opened_ms - worker,
+            device: device_ms,
+            kernels: times.kernels,
+            weights: times.weights,
+            recording,
+        },
+    };
+    Ok(Loaded {
+        fingerprint_parts: FingerprintParts::of(&gguf, &report)?,
+        sampling_defaults: sampling_defaults(&gguf.metadata),
+        model,
+        tokenizer,
+        report,
+    })
+}

@@ -1,0 +1,34 @@
+//! From options to a running engine: the one place that joins files, tokenizer, device, model, engine
+//! and endpoint. The page's worker, the native server, the command-line tools and the tests use the
+//! same stages, with byte sources and devices of their own.
+//!
+//! | file | stage |
+//! |---|---|
+//! | `open` | files -> checkpoint, tokenizer, adapters; headers only |
+//! | `start` | plan, device, kernels and weights -> a model |
+//! | `load` | all of it, with a report -> a model with its tokenizer |
+//! | `serve` | engine, endpoint -> a model that answers, and changes to it |
+//! | `seam` | where test hooks attach |
+//! | `adapters`, `report`, `fingerprint`, `error_code` | low-rank adapters; what is told of a load |
+//! | `inspect` | `open` and the plan alone: whether a model runs, without a device |
+
+mod adapters;
+mod error_code;
+mod fingerprint;
+mod inspect;
+mod load;
+mod open;
+mod report;
+mod seam;
+mod serve;
+mod start;
+
+pub use adapters::{AdapterFiles, Adapters, LoraReport};
+pub use error_code::error_code;
+pub use inspect::{ContainerReport, Inspection, InspectionOptions, LimitReport, Refusal, inspect};
+pub use load::{LoadRequest, Loaded, load};
+pub use open::{Opened, open};
+pub use report::{LoadReport, LoadTimes};
+pub use seam::{ServedHandler, ServedModel};
+pub use serve::{RunningModel, Served, serve};
+pub use start::{StartTimes, Tuning, start};

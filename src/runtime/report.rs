@@ -1,0 +1,59 @@
+//! What was loaded and how long that took, for `engine.info()`.
+
+use serde::Serialize;
+
+use super::LoraReport;
+use crate::{device::DeviceReport, ops::kv_memory::KvFormat};
+
+/// A loaded model and its device.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LoadReport {
+    /// Where it computes.
+    #[serde(flatten)]
+    pub device: DeviceReport,
+    /// The form of the kernels that was validated on the device.
+    pub variant: String,
+    /// `general.architecture`.
+    pub architecture: String,
+    /// Layers.
+    pub layers: usize,
+    /// Size of the files with tensors as they are loaded; of GGUF files including their headers.
+    pub file_bytes: u64,
+    /// Longest sequence, in tokens.
+    pub context_tokens: usize,
+    /// Format of the KV cache.
+    pub kv_format: KvFormat,
+    /// Tokens of KV cache that all sequences share.
+    pub kv_pool_tokens: usize,
+    /// Size of the KV cache of all layers.
+    pub kv_bytes: u64,
+    /// Length of a logits row.
+    pub vocab_size: usize,
+    /// Dispatches of one greedy decode step.
+    pub decode_dispatches: usize,
+    /// Low-rank adapters in use.
+    pub lora: Vec<LoraReport>,
+    /// How long the parts of the load took.
+    pub load_ms: LoadTimes,
+}
+
+/// How long the parts of a load took, in milliseconds. On the reference device the parts after
+/// `device` are 0: it has no clock.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LoadTimes {
+    /// In a page: from the worker's start until its script and the wasm module ran and the source
+    /// was open.
+    pub worker: f64,
+    /// Reading the headers, and the tokenizer's tables.
+    pub header: f64,
+    /// Requesting the device.
+    pub device: f64,
+    /// Compiling and validating the kernels; concurrent with `weights`.
+    pub kernels: f64,
+    /// Reading the weights and uploading them to the device.
+    pub weights: f64,
+    /// Recording the steps.
+    pub recording: f64,
+}

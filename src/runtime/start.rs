@@ -1,0 +1,84 @@
+//! Starts a model on a device. Nothing waits for what it does not need: kernels are compiled and
+//! validated while the weights are read.
+
+use futures_util::future::try_join;
+
+use crate::{
+    Result,
+    device::ComputeDevice,
+    model::{LoadOptions, Plan, Transformer, formats, load_weights, outline, plan},
+    ops::Variant,
+    tuner::best_variant_with,
+    weights::{ByteSource, Gguf},
+};
+
+/// Which form of the kernels a model runs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Tuning {
+    /// The best that computes correctly on the device.
+    Best,
+    /// This one, without validation: for tests, which choose it once for many models.
+    Fixed(Variant),
+}
+
+/// How long the parts of a start took, in milliseconds of the device's clock. They run concurrently.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct StartTimes {
+    /// Compiling and validating the kernels.
+    pub kernels: f64,
+    /// Reading the weights and uploading them to the device.
+    pub weights: f64,
+}
+
+/// Starts the model that `gguf` describes, with the weights of `source`, on `device`. `progress` is
+/// called with the number of tensor bytes read so far and in total.
+///
+/// # Errors
+/// [`crate::Error::UnsupportedModel`], [`crate::Error::InvalidModelFile`] and, if a layer's KV cache
+/// exceeds what a kernel can see, [`crate::Error::OutOfMemory`] before any tensor is read;
+/// [`crate::Error::Read`] from `source`; [`crate::Error::OutOfMemory`] if the device cannot hold the
+/// model; [`crate::Error::NoDevice`] if no kernels compute correctly.
+pub async fn start<S: ByteSource>(
+    device: &ComputeDevice,
+    tuning: Tuning,
+    gguf: &Gguf,
+    source: &S,
+    options: LoadOptions,
+    progress: impl FnMut(u64, u64),
+) -> Result<(Transformer, StartTimes)> {
+    let plan = plan(gguf, options, device.max_binding_bytes())?;
+    let begun_ms = device.now_ms();
+    let tuned = async {
+        let variant = match tuning {
+            Tuning::Best => tune(device, gguf, options, &plan).await?,
+            Tuning::Fixed(variant) => variant,
+        };
+        Ok((variant, device.now_ms() - begun_ms))
+    };
+    let loaded = async {
+        let decoder = load_weights(device.tensors(), gguf, source, &plan, progress).await?;
+        device.sync().await?;
+        Ok((decoder, device.now_ms() - begun_ms))
+    };
+    let ((variant, kernels), (mut decoder, weights)) = try_join(tuned, loaded).await?;
+    decoder.set_variant(variant);
+    let model = Transformer::new(device.clone(), variant, decoder, plan);
+    Ok((model, StartTimes { kernels, weights }))
+}
+
+/// The best variant; compiles the kernels of the first request meanwhile.
+async fn tune(
+    device: &ComputeDevice,
+    gguf: &Gguf,
+    options: LoadOptions,
+    plan: &Plan,
+) -> Result<Variant> {
+    let formats = formats(gguf);
+    let outline = outline(device.tensors(), gguf, plan).await?;
+    let own = |variant| {
+        let mut outline = outline.clone();
+        outline.set_variant(variant);
+        Transformer::first_kernels(&outline, plan, device, variant)
+    };
+    best_variant_with(device, options.needs(gguf, &formats), own).await
+}

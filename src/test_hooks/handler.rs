@@ -1,0 +1,190 @@
+//! The endpoint under the commands of a test: each one is a request to `/_hooks` whose body is a JSON
+//! object with one member.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::sampler::Question;
+use super::{Controls, HookedModel};
+use crate::api::{Body, Handler, Host, ModelState, ReadyModel, Request, Response, Switches};
+use crate::engine::CausalModel;
+use crate::{Error, Result};
+
+/// One command; the member's name is the variant's in camelCase.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+enum Command {
+    /// Fail the step that would generate one token more than so many; null: never.
+    FailAfterTokens(Option<usize>),
+    /// Wait before each step that reads a prompt; 0: do not.
+    DelayPrefillMs(u32),
+    /// Wait before each other step; 0: do not.
+    DelayStepMs(u32),
+    /// How many choices wait or run.
+    ActiveGenerations(bool),
+    /// What requests find the model doing.
+    ModelState(State),
+    /// A new endpoint with these switches around the same engine.
+    Switches(Map<String, Value>),
+    /// What the sampler makes of given logits.
+    Sampler(Question),
+    /// Sizes and names of the model.
+    ModelInfo(bool),
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum State {
+    Loading,
+    Unloaded,
+    Failed,
+    Ready,
+}
+
+/// An endpoint with one model, open to the commands of a test. Has the methods of [`Handler`] that its
+/// callers use.
+pub struct HookedHandler {
+    host: Rc<dyn Host>,
+    /// Exchanged when a test changes the switches.
+    current: RefCell<Rc<Handler>>,
+    /// Of the model that is loaded.
+    controls: RefCell<Option<Rc<Controls>>>,
+    model: RefCell<Option<LoadedModel>>,
+}
+
+/// The model that commands are about.
+#[derive(Clone)]
+struct LoadedModel {
+    id: String,
+    ready: ReadyModel,
+    controls: Rc<Controls>,
+}
+
+impl HookedHandler {
+    /// An endpoint without models.
+    pub fn new(switches: Switches, host: Rc<dyn Host>) -> HookedHandler {
+        let handler = Handler::new(switches, Rc::clone(&host));
+        HookedHandler {
+            host,
+            current: RefCell::new(Rc::new(handler)),
+            controls: RefCell::default(),
+            model: RefCell::default(),
+        }
+    }
+
+    /// `model` under the commands of this endpoint.
+    pub fn attach<M: CausalModel>(&self, model: M) -> HookedModel<M> {
+        let (model, controls) = HookedModel::new(model, Rc::clone(&self.host));
+        self.controls.replace(Some(controls));
+        model
+    }
+
+    /// The switches as the last command left them.
+    pub fn switches(&self) -> Switches {
+        self.current().switches().clone()
+    }
+
+    /// Registers a model or changes its state.
+    pub fn set_model(&self, id: &str, state: ModelState) {
+        match (&state, &*self.controls.borrow()) {
+            (ModelState::Ready(ready), Some(controls)) => {
+                let (ready, controls) = (ready.clone(), Rc::clone(controls));
+                let id = id.to_owned();
+                self.model.replace(Some(LoadedModel {
+                    id,
+                    ready,
+                    controls,
+                }));
+            }
+            // The engine ends when nothing refers to it any more.
+            (ModelState::Loading, _) => drop(self.model.take()),
+            _ => {}
+        }
+        self.current().set_model(id, state);
+    }
+
+    /// Answers a request; one to `/_hooks` is a command, once a model is loaded.
+    pub async fn handle(&self, request: Request) -> Response {
+        match self.command(&request) {
+            Some(response) => response,
+            None => self.current().handle(request).await,
+        }
+    }
+
+    fn current(&self) -> Rc<Handler> {
+        Rc::clone(&self.current.borrow())
+    }
+
+    /// Runs a command such as `{"delayPrefillMs":500}`. Its result is JSON, `null` for commands that
+    /// return nothing; a text with the status 400 says what is wrong with the command.
+    fn command(&self, request: &Request) -> Option<Response> {
+        if !request.url.ends_with("/_hooks") {
+            return None;
+        }
+        let model = self.model.borrow().clone()?;
+        let command = serde_json::from_slice(&request.body)
+            .map_err(|error| Error::Internal(format!("unknown command: {error}")));
+        let (status, body) = match command.and_then(|command| self.run(command, &model)) {
+            Ok(result) => (200, result.to_string()),
+            Err(error) => (400, error.to_string()),
+        };
+        Some(Response {
+            status,
+            headers: vec![("content-type".to_owned(), "application/json".to_owned())],
+            body: Body::Full(body.into_bytes()),
+        })
+    }
+
+    fn run(&self, command: Command, model: &LoadedModel) -> Result<Value> {
+        match command {
+            Command::FailAfterTokens(tokens) => model.controls.tokens_until_failure.set(tokens),
+            Command::DelayPrefillMs(ms) => model.controls.prefill_delay_ms.set(ms),
+            Command::DelayStepMs(ms) => model.controls.step_delay_ms.set(ms),
+            Command::ModelState(state) => self.set_state(state, model),
+            Command::Switches(switches) => {
+                let switches = Switches::from_value(Value::Object(switches))?;
+                model.ready.engine.set_max_queue(switches.max_queue);
+                let handler = Handler::new(switches, Rc::clone(&self.host));
+                self.current.replace(Rc::new(handler));
+                self.set_state(State::Ready, model);
+            }
+            Command::ActiveGenerations(true) => {
+                return Ok(json!(model.ready.engine.active_generations()));
+            }
+            Command::ModelInfo(true) => return Ok(model.info()),
+            Command::ActiveGenerations(false) | Command::ModelInfo(false) => {}
+            Command::Sampler(question) => return question.answer(),
+        }
+        Ok(Value::Null)
+    }
+
+    fn set_state(&self, state: State, model: &LoadedModel) {
+        let state = match state {
+            State::Loading => ModelState::Loading,
+            State::Unloaded => ModelState::Unloaded,
+            State::Failed => ModelState::Failed("a test asked for it".into()),
+            State::Ready => ModelState::Ready(model.ready.clone()),
+        };
+        self.current().set_model(&model.id, state);
+    }
+}
+
+impl LoadedModel {
+    fn info(&self) -> Value {
+        let ReadyModel {
+            engine, tokenizer, ..
+        } = &self.ready;
+        let eos_ids = tokenizer.eos_ids();
+        json!({
+            "modelId": self.id,
+            "vocabSize": tokenizer.vocab_size().min(engine.vocab_size()),
+            "contextTokens": engine.context_tokens(),
+            "eosIds": eos_ids,
+            "eosText": eos_ids.first().map(|id| tokenizer.token_label(*id)),
+            "documentStartId": tokenizer.document_start_id(),
+        })
+    }
+}

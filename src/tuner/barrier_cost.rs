@@ -1,0 +1,43 @@
+//! What a workgroup barrier costs on a device.
+
+use burn::tensor::{DType, Tensor, TensorData};
+
+use crate::{Error, Result, device::ComputeDevice, ops::barriers::barriers};
+
+/// Workgroups that wait at barriers concurrently.
+const WORKGROUPS: usize = 64;
+/// Two counts, because the difference of their times contains no launch overhead.
+const BARRIERS: [usize; 2] = [1, 65];
+const ROUNDS: usize = 3;
+
+/// Microseconds that a barrier costs a workgroup of 64 lanes while the device is full of them: some
+/// nanoseconds on a GPU, more than one microsecond where lanes are emulated.
+///
+/// # Errors
+/// When the device failed or miscounts.
+pub async fn barrier_us(device: &ComputeDevice) -> Result<f64> {
+    let zeros = TensorData::new(vec![0u32; WORKGROUPS], [WORKGROUPS]);
+    let mut out = Tensor::from_data(zeros, (device.tensors(), DType::U32));
+    let mut best_ms = [f64::INFINITY; 2];
+    for round in 0..=ROUNDS {
+        for (count, best_ms) in BARRIERS.into_iter().zip(&mut best_ms) {
+            let start_ms = device.now_ms();
+            out = barriers(out, count);
+            device.sync().await?;
+            // The first round compiles.
+            if round > 0 {
+                *best_ms = best_ms.min(device.now_ms() - start_ms);
+            }
+        }
+    }
+    let counted = out.into_data_async().await;
+    let counted = counted.map_err(|e| device.failure(format!("{e:?}")))?;
+    if counted
+        .iter::<u32>()
+        .any(|count| count as usize != BARRIERS[1])
+    {
+        return Err(Error::NoDevice("barriers do not work".into()));
+    }
+    let difference = (BARRIERS[1] - BARRIERS[0]) * WORKGROUPS;
+    Ok((best_ms[1] - best_ms[0]).max(0.0) * 1e3 / difference as f64)
+}

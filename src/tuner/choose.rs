@@ -1,0 +1,125 @@
+//! The candidates of a device, and the first of them that computes correctly.
+
+use futures_util::future::join;
+
+use super::{
+    barrier_cost::barrier_us,
+    needs::{Needs, Precision},
+    quickest::quickest,
+    self_test::{kernels, validate},
+};
+use crate::{
+    Error, Result,
+    device::ComputeDevice,
+    ops::{Kernel, Variant},
+};
+
+/// A barrier that costs more than this selects kernels without barriers. On a GPU one costs some
+/// nanoseconds.
+const EXPENSIVE_BARRIER_US: f64 = 0.2;
+
+/// The best variant that computes correctly on the device.
+///
+/// # Errors
+/// [`Error::NoDevice`] if none does.
+pub async fn best_variant(device: &ComputeDevice, needs: Needs<'_>) -> Result<Variant> {
+    best_variant_with(device, needs, |_| Vec::new()).await
+}
+
+/// As [`best_variant`]; also compiles the kernels that the model will launch with a variant, given by
+/// `own`, while the variant's kernels are validated.
+///
+/// # Errors
+/// As [`best_variant`].
+pub async fn best_variant_with(
+    device: &ComputeDevice,
+    needs: Needs<'_>,
+    own: impl Fn(Variant) -> Vec<Kernel>,
+) -> Result<Variant> {
+    if device.is_reference() {
+        // Nothing to validate: it is what other devices are compared with.
+        return Ok(Variant::PORTABLE);
+    }
+    let barriers_are_expensive = barrier_us(device).await? > EXPENSIVE_BARRIER_US;
+    let candidates = candidates(device, barriers_are_expensive);
+    let variant = choose_with(device, &candidates, needs, &own).await?;
+    if barriers_are_expensive || needs.precision == Precision::F32 {
+        return Ok(variant);
+    }
+    let quickest = quickest(device, variant, needs.formats).await?;
+    if quickest != variant {
+        device.compile_ahead(texts(&own(quickest))).await;
+    }
+    Ok(quickest)
+}
+
+/// The variants worth trying on a device, best first; the last works everywhere.
+pub fn candidates(device: &ComputeDevice, barriers_are_expensive: bool) -> Vec<Variant> {
+    let report = device.report();
+    let portable = Variant::PORTABLE;
+    let mut candidates = Vec::new();
+    if report.subgroups && report.subgroup_min_lanes.is_power_of_two() {
+        let with_subgroups = Variant {
+            subgroups: true,
+            enable_directives: report.backend == "BrowserWebGpu",
+            lanes_per_row: report.subgroup_min_lanes.min(32),
+            rows_per_group: 4,
+            ..portable
+        };
+        // Emulated lanes are few and each load is expensive: one load of inputs serves more rows.
+        if barriers_are_expensive && report.subgroup_min_lanes >= 4 {
+            candidates.push(Variant {
+                barrier_free: true,
+                rows_per_group: 16,
+                workgroup: with_subgroups.lanes_per_row.max(16),
+                ..with_subgroups
+            });
+        }
+        candidates.push(with_subgroups);
+    }
+    candidates.push(portable);
+    candidates
+}
+
+/// The first candidate whose kernels agree with the reference.
+///
+/// # Errors
+/// [`Error::NoDevice`] if none does, with the first wrong output of each.
+pub async fn choose(
+    device: &ComputeDevice,
+    candidates: &[Variant],
+    needs: Needs<'_>,
+) -> Result<Variant> {
+    choose_with(device, candidates, needs, &|_| Vec::new()).await
+}
+
+async fn choose_with(
+    device: &ComputeDevice,
+    candidates: &[Variant],
+    needs: Needs<'_>,
+    own: &impl Fn(Variant) -> Vec<Kernel>,
+) -> Result<Variant> {
+    let mut faults = Vec::new();
+    for &variant in candidates {
+        // The validation's kernels come first: it runs while the others are compiled.
+        let tested = device.compile_ahead(texts(&kernels(device.tensors(), variant, needs)));
+        let own_compiled = device.compile_ahead(texts(&own(variant)));
+        let validated = async {
+            tested.await;
+            validate(device, variant, needs).await
+        };
+        match join(validated, own_compiled).await.0 {
+            Ok(()) => return Ok(variant),
+            Err(Error::DeviceLost(why)) => return Err(Error::DeviceLost(why)),
+            Err(fault) => faults.push(format!("{variant:?}: {fault}")),
+        }
+    }
+    Err(Error::NoDevice(format!(
+        "no kernel variant computes correctly: {}",
+        faults.join("; ")
+    )))
+}
+
+fn texts(kernels: &[Kernel]) -> Vec<String> {
+    kernels.iter().map(Kernel::wgsl).collect()
+}

@@ -1,0 +1,252 @@
+//! Validation of kernels on the device at hand: drivers have bugs, so the kernels that depend on the
+//! variant are compared with the reference at start-up.
+
+use burn::tensor::{Device, Tensor};
+
+use super::needs::Needs;
+use crate::{
+    Error, Result,
+    device::ComputeDevice,
+    ops::{
+        Activation, Addends, Arithmetic, Finish, Kernel, Variant, collect,
+        gated_matmul::gated_matmul,
+        gated_matvec::gated_matvec,
+        kv_memory::KvFormat,
+        matmul::matmul,
+        matrix::Format,
+        matvec::{MAX_TOKENS, matvec},
+    },
+};
+
+mod attended;
+mod inputs;
+mod mixture;
+
+use attended::{attended, attended_tokens};
+use inputs::{matrix, rows, vector};
+use mixture::mixture;
+
+/// Rows that fill no workgroup.
+const ROWS: usize = 37;
+
+/// Formats and numbers of tokens to compare products of.
+fn cases(formats: &[Format]) -> Vec<(Format, usize)> {
+    // Several tokens only once: what differs then does not depend on the format.
+    let mut cases: Vec<_> = formats.iter().map(|&format| (format, 1)).collect();
+    if let Some(&first) = formats.first() {
+        cases.extend([(first, MAX_TOKENS), (first, 2 * ROWS)]);
+    }
+    cases
+}
+
+/// As [`cases`], for mixtures of experts; they unpack weights with the same shader modules.
+fn expert_cases(needs: Needs) -> impl Iterator<Item = (Format, usize)> {
+    let first = needs.formats.iter().take(usize::from(needs.experts));
+    first.flat_map(|&format| [3, 2 * ROWS].map(|tokens| (format, tokens)))
+}
+
+/// The kernels that [`validate`] launches.
+pub(super) fn kernels(device: &Device, variant: Variant, needs: Needs) -> Vec<Kernel> {
+    let Needs {
+        formats, kv_format, ..
+    } = needs;
+    collect(|| {
+        for (format, tokens) in cases(formats) {
+            products(device, format, tokens, variant);
+        }
+        if let Some(&first) = formats.first() {
+            products(device, first, MAX_TOKENS + 1, variant);
+        }
+        for &tokens in attended_tokens(variant) {
+            attended(device, tokens, kv_format, variant);
+        }
+        for (format, tokens) in expert_cases(needs) {
+            mixture(device, format, tokens, variant);
+        }
+    })
+}
+
+/// Compares the variant's kernels with the reference.
+///
+/// # Errors
+/// [`Error::Internal`] with the first output that is wrong; when the device fails.
+pub(super) async fn validate(
+    device: &ComputeDevice,
+    variant: Variant,
+    needs: Needs<'_>,
+) -> Result<()> {
+    let Needs {
+        formats, kv_format, ..
+    } = needs;
+    for (format, tokens) in cases(formats) {
+        validate_products(device, variant, format, tokens).await?;
+    }
+    if let Some(&first) = formats.first() {
+        any_tile(device, first, variant).await?;
+    }
+    // The KV cache may round a value to either side.
+    let tolerance = match kv_format {
+        KvFormat::F32 => 1e-3,
+        KvFormat::F16 => 4e-3,
+        KvFormat::Q8_0 => 3e-2,
+    };
+    for &tokens in attended_tokens(variant) {
+        let computed = floats(attended(device.tensors(), tokens, kv_format, variant)).await;
+        let expected = floats(attended(&Device::flex(), tokens, kv_format, variant)).await?;
+        let computed = computed.map_err(|e| device.failure(e))?;
+        let what = format!("attention of {tokens} tokens to {} keys", kv_format.name());
+        compare(&what, &computed, &expected, tolerance)?;
+    }
+    for (format, tokens) in expert_cases(needs) {
+        let computed = floats(mixture(device.tensors(), format, tokens, variant)).await;
+        let expected = floats(mixture(&Device::flex(), format, tokens, variant)).await?;
+        let computed = computed.map_err(|e| device.failure(e))?;
+        let what = format!("experts in {} for {tokens} tokens", format.name());
+        compare(&what, &computed, &expected, 1e-3)?;
+    }
+    Ok(())
+}
+
+/// Compares only the products for a few or for `many` tokens with the reference, in formats for which
+/// the variant's arithmetic differs from f32. The rest of the variant was validated before.
+///
+/// # Errors
+/// When an output is wrong, or the device fails.
+pub(super) async fn agrees(
+    device: &ComputeDevice,
+    variant: Variant,
+    formats: &[Format],
+    many: bool,
+) -> Result<()> {
+    let (arithmetic, tokens) = if many {
+        (variant.matmul, [MAX_TOKENS + 1, 2 * ROWS])
+    } else {
+        (variant.matvec, [1, MAX_TOKENS])
+    };
+    let formats = formats
+        .iter()
+        .filter(|format| arithmetic.on(&[**format]) == arithmetic);
+    for (i, &format) in formats.enumerate() {
+        // Several tokens once, as in `validate`.
+        let tokens = if i == 0 { &tokens[..] } else { &tokens[..1] };
+        for &tokens in tokens {
+            validate_products(device, variant, format, tokens).await?;
+        }
+        if many && i == 0 {
+            any_tile(device, format, variant).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn validate_products(
+    device: &ComputeDevice,
+    variant: Variant,
+    format: Format,
+    tokens: usize,
+) -> Result<()> {
+    let arithmetic = if tokens <= MAX_TOKENS {
+        variant.matvec
+    } else {
+        variant.matmul
+    };
+    let computed = all_floats(products(device.tensors(), format, tokens, variant)).await;
+    let expected = all_floats(products(&Device::flex(), format, tokens, variant)).await?;
+    let what = format!("{} of {tokens} tokens", format.name());
+    let computed = computed.map_err(|e| device.failure(e))?;
+    let tolerance = match arithmetic {
+        Arithmetic::F32 => 1e-3,
+        Arithmetic::F16 | Arithmetic::I8 => 5e-2,
+    };
+    compare(&what, &computed, &expected, tolerance)
+}
+
+/// Small and large tiles must give the same result for a token, to the last bit. A compiler that
+/// reorders sums would break that.
+async fn any_tile(device: &ComputeDevice, format: Format, variant: Variant) -> Result<()> {
+    let (few, many) = (MAX_TOKENS + 1, 2 * ROWS);
+    let small = all_floats(products(device.tensors(), format, few, variant)).await;
+    let large = all_floats(products(device.tensors(), format, many, variant)).await;
+    let [small, large] = [small, large].map(|of| of.map_err(|e| device.failure(e)));
+    let (small, large) = (small?, large?);
+    // Plain products, then gated ones.
+    for (small, large) in small.chunks(few * ROWS).zip(large.chunks(many * ROWS)) {
+        if small
+            .iter()
+            .zip(large)
+            .any(|(a, b)| a.to_bits() != b.to_bits())
+        {
+            return Err(Error::Internal("a token depends on its tile".into()));
+        }
+    }
+    Ok(())
+}
+
+fn compare(what: &str, computed: &[f32], expected: &[f32], tolerance: f32) -> Result<()> {
+    for (i, (a, b)) in computed.iter().zip(expected).enumerate() {
+        // False for NaN too.
+        let close = (a - b).abs() <= tolerance * (1.0 + b.abs());
+        if !close {
+            return Err(Error::Internal(format!(
+                "output {i} of {what} is {a}, not {b}"
+            )));
+        }
+    }
+    Ok(())
+}
+
+async fn floats(tensor: Tensor<2>) -> Result<Vec<f32>> {
+    let data = tensor.into_data_async().await;
+    let data = data.map_err(|e| Error::Internal(format!("{e:?}")))?;
+    data.try_into_vec()
+        .map_err(|e| Error::Internal(format!("{e:?}")))
+}
+
+async fn all_floats(tensors: [Tensor<2>; 2]) -> Result<Vec<f32>> {
+    let mut values = Vec::new();
+    for tensor in tensors {
+        values.extend(floats(tensor).await?);
+    }
+    Ok(values)
+}
+
+/// Plain and gated products of `tokens` inputs, by the kernels for so many.
+fn products(device: &Device, format: Format, tokens: usize, variant: Variant) -> [Tensor<2>; 2] {
+    // Columns that leave some lanes of a row idle.
+    let cols = 160usize.next_multiple_of(format.row_multiple());
+    let (x, norm) = (rows(tokens, cols, 0.3, device), vector(cols, 0.7, device));
+    let addends = Addends {
+        bias: Some(vector(ROWS, 1.1, device)),
+        delta: None,
+        residual: Some(rows(tokens, ROWS, 1.3, device)),
+    };
+    let matrix = || matrix(device, format, ROWS, cols);
+    let (weights, up) = (matrix(), matrix());
+    if tokens <= MAX_TOKENS {
+        let norm = (norm, 1e-5);
+        [
+            matvec(
+                x.clone(),
+                Some(norm.clone()),
+                &weights,
+                addends,
+                Finish::Plain,
+                variant,
+            ),
+            gated_matvec(
+                x,
+                Some(norm),
+                &weights,
+                &up,
+                None,
+                Activation::Silu,
+                variant,
+            ),
+        ]
+    } else {
+        [
+            matmul(x.clone(), &weights, addends, Finish::Plain, variant),
+            gated_matmul(x, &weights, &up, None, Activation::Silu, variant),
+        ]
+    }
+}

@@ -1,0 +1,75 @@
+//! Requests the GPU device in a browser, with what the worker's JavaScript adds to wgpu.
+
+use std::rc::Rc;
+
+use js_sys::{Array, Promise};
+use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::JsFuture;
+
+use super::host::now_ms;
+use crate::device::{BrowserDevice, BrowserWebGpu, GpuOptions};
+
+#[wasm_bindgen]
+extern "C" {
+    /// `WebGpuExtension` of `www/src/webgpu_features.ts`.
+    pub type PageWebGpu;
+
+    /// Of the device that was created last; `None` before.
+    #[wasm_bindgen(method, getter)]
+    fn device(this: &PageWebGpu) -> Option<PageDevice>;
+
+    /// A device as JavaScript knows it.
+    pub type PageDevice;
+
+    #[wasm_bindgen(method, getter)]
+    fn adapter(this: &PageDevice) -> String;
+
+    #[wasm_bindgen(method, getter)]
+    fn subgroups(this: &PageDevice) -> bool;
+
+    #[wasm_bindgen(method, getter, js_name = packedDot)]
+    fn packed_dot(this: &PageDevice) -> bool;
+
+    #[wasm_bindgen(method, catch, js_name = compileAhead)]
+    fn compile_ahead(this: &PageDevice, texts: &Array) -> std::result::Result<Promise, JsValue>;
+}
+
+/// How to request the device.
+pub(super) fn gpu_options(page: Option<Rc<PageWebGpu>>) -> GpuOptions {
+    let page = page.map(|page| {
+        let described = page.clone();
+        BrowserWebGpu {
+            describe: Rc::new(move || described.device().map(described_by).unwrap_or_default()),
+            compile_ahead: Rc::new(move |texts| {
+                let texts = Array::from_iter(texts.iter().map(JsValue::from));
+                let started = page.device().map(|device| device.compile_ahead(&texts));
+                Box::pin(async move {
+                    if let Some(Ok(compiling)) = started {
+                        // A refused kernel is requested again, and fails then.
+                        let _ = JsFuture::from(compiling).await;
+                    }
+                })
+            }),
+        }
+    });
+    GpuOptions {
+        browser: Some(page.unwrap_or_else(nothing)),
+        now_ms,
+    }
+}
+
+fn described_by(device: PageDevice) -> BrowserDevice {
+    BrowserDevice {
+        adapter: device.adapter(),
+        subgroups: device.subgroups(),
+        packed_dot: device.packed_dot(),
+    }
+}
+
+/// A browser about which JavaScript says nothing.
+fn nothing() -> BrowserWebGpu {
+    BrowserWebGpu {
+        describe: Rc::new(BrowserDevice::default),
+        compile_ahead: Rc::new(|_| Box::pin(std::future::ready(()))),
+    }
+}
