@@ -7,6 +7,8 @@
 
 #[path = "bench/decode.rs"]
 mod decode;
+#[path = "bench/floor.rs"]
+mod floor;
 #[path = "bench/kernels.rs"]
 mod kernels;
 #[path = "bench/launch.rs"]

@@ -1,4 +1,4 @@
-//! Seconds of decoding by the ways that requests take. Knows neither rates nor floors.
+//! Times decoding in each way that requests use. Rates and bounds are computed elsewhere.
 
 use std::time::Instant;
 
@@ -25,7 +25,8 @@ pub fn only_sequence(model: &Transformer) -> SequenceMemory {
     SequenceMemory::new((0..model.limits().page_count as u32).collect())
 }
 
-/// Greedy requests: chosen on the device, read many at a time; after what `kv` holds already.
+/// Greedy requests: tokens are chosen on the device and read many at a time; after the tokens that are
+/// in `kv` already.
 pub async fn greedy_seconds(
     model: &mut Transformer,
     kv: &mut SequenceMemory,
@@ -48,8 +49,8 @@ pub async fn greedy_seconds(
     Ok(median(rounds.split_off(1)))
 }
 
-/// Sampled requests, `sequences` together: chosen on the device where that is quicker, else from
-/// logits that are read.
+/// Sampled requests, `sequences` together: tokens are chosen on the device where that is faster, else
+/// from logits that are read back.
 pub async fn sampled_seconds(
     model: &mut Transformer,
     sequences: usize,
@@ -143,8 +144,9 @@ async fn sample_on_host(
     Ok(last)
 }
 
-/// Seconds of each round until `tokens` steps are submitted. Natively the runtime has a thread of its own, and on
-/// a busy machine this waits for it to get its turn: then the browser's number is the better one.
+/// Seconds of each round until `tokens` steps are submitted. Natively the runtime has a thread of its
+/// own, and on a busy machine this includes waiting for that thread: then the browser's number is more
+/// accurate.
 pub async fn enqueue_seconds(
     model: &mut Transformer,
     kv: &mut SequenceMemory,

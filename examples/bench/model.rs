@@ -1,12 +1,12 @@
-//! A model from its file to its tokens, and how near decoding comes to the floor that reading its
-//! weights sets. What it says is noise: the prompt is random.
+//! A model from its file to its tokens, and how close decoding comes to the bound that reading its
+//! weights sets. The prompt is random, and so is the text.
 
 use std::{path::Path, time::Instant};
 
 use inpage::{
     engine::{CausalModel, Chooser, Row, SequenceMemory},
     model::{Checkpoint, LoadOptions, Transformer},
-    ops::{launches, step::PAGE_TOKENS},
+    ops::launches,
     runtime::{Tuning, start},
     weights::{Gguf, LocalFiles},
 };
@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use crate::{
     Outcome,
     decode::{enqueue_seconds, greedy_seconds, only_sequence, sampled_seconds},
+    floor::Floor,
     machine::{Machine, Yardsticks, round},
     options::{Options, Size},
     timing::{median, seconds},
@@ -22,106 +23,162 @@ use crate::{
 
 const PROMPT_TOKENS: usize = 128;
 const ROUNDS: usize = 3;
-/// Room for each sequence of a batch, in tokens.
+/// KV cache for each sequence of a batch, in tokens.
 const BATCH_TOKENS: usize = 128;
 
+/// Measures the model at `path`.
 pub async fn run(
     machine: &Machine,
     path: &Path,
     options: &Options,
     yardsticks: Yardsticks,
 ) -> Outcome<()> {
-    let name = path.file_name().unwrap_or(path.as_os_str());
-    let name = name.to_string_lossy().into_owned();
-    let print = |measure: &str, values: Value| {
-        let mut line = json!({ "model": name });
-        if let (Value::Object(line), Value::Object(values)) = (&mut line, values) {
-            line.extend(values);
-        }
-        machine.print("model", measure, line);
-    };
     let wanted = match (&options.contexts[..], machine.size) {
         ([], Size::Small) => vec![128],
         ([], Size::Large) => vec![128, 1024, 4096],
         (given, _) => given.to_vec(),
     };
     let longest = wanted.iter().copied().max().unwrap_or(0).max(PROMPT_TOKENS) + options.tokens;
-    let together = options.batches.iter().copied().max().unwrap_or(0) * BATCH_TOKENS;
-    let load_options = LoadOptions {
+    let load = LoadOptions {
         context_tokens: Some(longest),
-        kv_pool_tokens: Some(together),
+        kv_pool_tokens: Some(options.batches.iter().copied().max().unwrap_or(0) * BATCH_TOKENS),
         ..options.load
     };
-    let begun = Instant::now();
-    let files = LocalFiles::at(path)?;
-    let Checkpoint { gguf, source } = Checkpoint::open(&files, &load_options).await?;
-    let (device, tuning) = (&machine.device, Tuning::Best);
-    let (mut model, _) = start(device, tuning, &gguf, &source, load_options, |_, _| ()).await?;
-    let load_ms = seconds(begun) * 1e3;
-    let begun = Instant::now();
-    model.warm_up().await?;
-    model.device().sync().await?;
-    let warm_up_ms = seconds(begun) * 1e3;
-    let loaded = json!({
-        "load_ms": round(load_ms),
-        "warm_up_ms": round(warm_up_ms),
-        "kv_format": model.kv_format().name(),
-    });
-    print("load", loaded);
+    let mut bench = ModelBench::load(machine, path, load, options.tokens, yardsticks).await?;
 
-    // A model made for less gets shorter ones.
-    let tokens = options.tokens.min(model.limits().context_tokens / 2);
-    let fits = |length: usize| length.min(model.limits().context_tokens - tokens);
-    let contexts: Vec<usize> = wanted.into_iter().map(fits).collect();
-    let prompt_tokens = fits(PROMPT_TOKENS);
-    let dispatches = count_dispatches(machine, &mut model).await?;
-    let floor =
-        |model: &Transformer, position| Floor::of(&gguf, model, position, yardsticks.bytes_per_s);
+    let mut sequence = only_sequence(&bench.model);
+    // Compiles the pipelines and records the graphs of all chunk sizes.
+    let prompt_tokens = bench.fitting(PROMPT_TOKENS);
+    feed(&mut bench.model, &mut sequence, prompt_tokens).await?;
+    for context in wanted {
+        bench.context(&mut sequence, context).await?;
+    }
+    bench.sampled().await?;
+    for &sequences in &options.batches {
+        bench.batch(sequences).await?;
+    }
+    bench.replay(&mut sequence).await
+}
 
-    let mut kv = only_sequence(&model);
-    // The pipelines and graphs of all sizes of chunks.
-    feed(&mut model, &mut kv, prompt_tokens).await?;
-    for context in contexts {
+/// A loaded model and how to measure it.
+struct ModelBench<'m> {
+    machine: &'m Machine,
+    name: String,
+    gguf: Gguf,
+    model: Transformer,
+    /// Tokens to decode.
+    tokens: usize,
+    /// Of a decode step; `None` where there are none.
+    dispatches: Option<u64>,
+    bytes_per_s: f64,
+}
+
+impl<'m> ModelBench<'m> {
+    async fn load(
+        machine: &'m Machine,
+        path: &Path,
+        options: LoadOptions,
+        tokens: usize,
+        yardsticks: Yardsticks,
+    ) -> Outcome<Self> {
+        let begun = Instant::now();
+        let files = LocalFiles::at(path)?;
+        let Checkpoint { gguf, source } = Checkpoint::open(&files, &options).await?;
+        let (device, tuning) = (&machine.device, Tuning::Best);
+        let (mut model, _) = start(device, tuning, &gguf, &source, options, |_, _| ()).await?;
+        let load_ms = seconds(begun) * 1e3;
+        let begun = Instant::now();
+        model.warm_up().await?;
+        device.sync().await?;
+        let warm_up_ms = seconds(begun) * 1e3;
+        let name = path.file_name().unwrap_or(path.as_os_str());
+        let bench = ModelBench {
+            machine,
+            name: name.to_string_lossy().into_owned(),
+            gguf,
+            tokens: tokens.min(model.limits().context_tokens / 2),
+            dispatches: count_dispatches(machine, &mut model).await?,
+            model,
+            bytes_per_s: yardsticks.bytes_per_s,
+        };
+        let loaded = json!({
+            "load_ms": round(load_ms),
+            "warm_up_ms": round(warm_up_ms),
+            "kv_format": bench.model.kv_format().name(),
+        });
+        bench.print("load", loaded);
+        Ok(bench)
+    }
+
+    fn print(&self, measure: &str, values: Value) {
+        let mut line = json!({ "model": self.name });
+        if let (Value::Object(line), Value::Object(values)) = (&mut line, values) {
+            line.extend(values);
+        }
+        self.machine.print("model", measure, line);
+    }
+
+    /// A prompt of `length` tokens, shortened to fit the context together with the decoded tokens.
+    fn fitting(&self, length: usize) -> usize {
+        length.min(self.model.limits().context_tokens - self.tokens)
+    }
+
+    fn print_decode(&self, measure: &str, position: usize, seconds: f64) {
+        let floor = Floor::of(&self.gguf, &self.model, position, self.bytes_per_s);
+        let values = floor.compare(&self.model, self.tokens, seconds, self.dispatches);
+        self.print(measure, values);
+    }
+
+    /// Prefill of a prompt, and greedy decoding after it.
+    async fn context(&mut self, sequence: &mut SequenceMemory, wanted: usize) -> Outcome<()> {
+        let context = self.fitting(wanted);
         let mut rounds = Vec::new();
         for _ in 0..ROUNDS {
-            rounds.push(feed(&mut model, &mut kv, context).await?);
+            rounds.push(feed(&mut self.model, sequence, context).await?);
         }
         let prefill = json!({
             "prompt_tokens": context,
             "tokens_per_s": round(context as f64 / median(rounds)),
         });
-        print("prefill", prefill);
-        let greedy = greedy_seconds(&mut model, &mut kv, tokens).await?;
-        let floor = floor(&model, context + tokens / 2);
-        print(
-            "decode_greedy",
-            floor.compare(&model, tokens, greedy, dispatches),
-        );
+        self.print("prefill", prefill);
+        let greedy = greedy_seconds(&mut self.model, sequence, self.tokens).await?;
+        self.print_decode("decode_greedy", context + self.tokens / 2, greedy);
+        Ok(())
     }
-    let sampled = sampled_seconds(&mut model, 1, tokens).await?;
-    let floor = floor(&model, tokens / 2);
-    print(
-        "decode_sampled",
-        floor.compare(&model, tokens, sampled, dispatches),
-    );
-    for &sequences in &options.batches {
-        if sequences > model.limits().max_batch || model.limits().page_count < sequences {
-            eprintln!("{sequences} sequences: more than this model's memory takes");
-            continue;
+
+    /// Sampled decoding of one sequence.
+    async fn sampled(&mut self) -> Outcome<()> {
+        let sampled = sampled_seconds(&mut self.model, 1, self.tokens).await?;
+        self.print_decode("decode_sampled", self.tokens / 2, sampled);
+        Ok(())
+    }
+
+    /// Sampled decoding of several sequences together.
+    async fn batch(&mut self, sequences: usize) -> Outcome<()> {
+        let limits = self.model.limits();
+        if sequences > limits.max_batch || limits.page_count < sequences {
+            eprintln!("{sequences} sequences do not fit this model's KV cache");
+            return Ok(());
         }
-        let pages_each = model.limits().page_count / sequences;
-        let tokens = tokens.min(pages_each * model.limits().page_tokens / 2);
-        let taken = sampled_seconds(&mut model, sequences, tokens).await?;
+        let pages_each = limits.page_count / sequences;
+        let tokens = self.tokens.min(pages_each * limits.page_tokens / 2);
+        let taken = sampled_seconds(&mut self.model, sequences, tokens).await?;
         let values = json!({
             "sequences": sequences,
             "tokens": tokens,
             "tokens_per_s": round((sequences * tokens) as f64 / taken),
         });
-        print("batch", values);
+        self.print("batch", values);
+        Ok(())
     }
 
-    if let Some(dispatches) = dispatches {
-        let rounds = enqueue_seconds(&mut model, &mut kv, tokens).await?;
+    /// CPU time of replaying decode steps.
+    async fn replay(&mut self, sequence: &mut SequenceMemory) -> Outcome<()> {
+        let Some(dispatches) = self.dispatches else {
+            return Ok(());
+        };
+        let tokens = self.tokens;
+        let rounds = enqueue_seconds(&mut self.model, sequence, tokens).await?;
         let least = rounds.iter().copied().fold(f64::INFINITY, f64::min);
         let per_dispatch =
             |seconds: f64| round(seconds * 1e6 / (tokens as u64 * dispatches) as f64);
@@ -129,9 +186,9 @@ pub async fn run(
             "least_us_per_dispatch": per_dispatch(least),
             "us_per_dispatch": per_dispatch(median(rounds)),
         });
-        print("replay", values);
+        self.print("replay", values);
+        Ok(())
     }
-    Ok(())
 }
 
 /// Fills an empty sequence with a random prompt; seconds until its logits are there.
@@ -145,69 +202,15 @@ async fn feed(model: &mut Transformer, memory: &mut SequenceMemory, tokens: usiz
     Ok(seconds(start))
 }
 
-/// What memory alone allows.
-struct Floor {
-    position: usize,
-    bytes: f64,
-    bytes_per_s: f64,
-}
-
-impl Floor {
-    /// A step reads every weight once, of the embedding a row; and the keys and values of the
-    /// `position` tokens before.
-    fn of(gguf: &Gguf, model: &Transformer, position: usize, bytes_per_s: f64) -> Floor {
-        let tied = gguf.tensor("output.weight").is_none();
-        let weights =
-            gguf.tensors
-                .iter()
-                .map(|tensor| match tensor.name == "token_embd.weight" && !tied {
-                    true => tensor.row_bytes(),
-                    false => tensor.size_bytes,
-                });
-        let config = model.config();
-        let page_bytes = 4 * model.kv_format().page_words(config.kv_dim());
-        let kv = config.layers.len() * page_bytes * position / PAGE_TOKENS;
-        Floor {
-            bytes: (weights.sum::<u64>() + kv as u64) as f64,
-            position,
-            bytes_per_s,
-        }
-    }
-
-    /// `seconds` is what `tokens` steps took.
-    fn compare(
-        &self,
-        model: &Transformer,
-        tokens: usize,
-        seconds: f64,
-        dispatches: Option<u64>,
-    ) -> Value {
-        let ms = seconds * 1e3 / tokens as f64;
-        let floor_ms = self.bytes / self.bytes_per_s * 1e3;
-        let layers = model.config().layers.len() as f64;
-        json!({
-            "context_tokens": self.position,
-            "tokens": tokens,
-            "tokens_per_s": round(1e3 / ms),
-            "ms_per_token": round(ms),
-            "bytes_per_step": self.bytes,
-            "floor_ms_per_token": round(floor_ms),
-            "share_of_floor": round(floor_ms / ms),
-            "dispatches_per_step": dispatches,
-            "dispatches_per_layer": dispatches.map(|count| round(count as f64 / layers)),
-        })
-    }
-}
-
-/// Counted on a step that is launched, not replayed; the choice of the token is one more. `None`
-/// on the CPU, which has no dispatches.
+/// Dispatches of a decode step, counted on one that is launched, not replayed; the choice of the token
+/// is one more. `None` on the reference, which has no dispatches.
 async fn count_dispatches(machine: &Machine, model: &mut Transformer) -> Outcome<Option<u64>> {
     if machine.gpu().is_none() {
         return Ok(None);
     }
-    let mut kv = SequenceMemory::new(vec![0]);
+    let mut sequence = SequenceMemory::new(vec![0]);
     let before = launches();
-    model.feed_all(&mut kv, &[0]).await?;
+    model.feed_all(&mut sequence, &[0]).await?;
     Ok(Some(launches() - before + 1))
 }
 
