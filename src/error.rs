@@ -59,7 +59,7 @@ pub enum Error {
     Internal(String),
 }
 
-/// The rules a request can break (API.md section 2.2).
+/// The rules a request can break (specification 2.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequestFault {
     /// The body is not JSON.

@@ -133,7 +133,7 @@ impl Block {
         };
         let ones = || Param::from_tensor(Tensor::ones([shape.dim], device));
         // Standard deviation 1/sqrt(in); what is added to the residual stream is scaled down
-        // by the number of additions (GPT-2, section 2.3).
+        // by the number of additions (as in the GPT-2 paper).
         let inward = (shape.dim as f64).powf(-0.5);
         let residual = (2.0 * shape.layers as f64).powf(-0.5);
         let kv = shape.kv_heads * shape.head_dim;

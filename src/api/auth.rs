@@ -1,4 +1,4 @@
-//! The `Authorization` check of API.md section 1.3. Knows one key, no users.
+//! The `Authorization` check of specification 1.3. Knows one key, no users.
 
 use crate::{RequestFault, Result};
 

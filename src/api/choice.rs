@@ -1,5 +1,5 @@
-//! One choice as text: the engine's events through the detokenizer and the stop matcher (API.md
-//! sections 6 and 7). Streaming and not streaming both read it, so they cannot differ.
+//! One choice as text: the engine's events through the detokenizer and the stop matcher (specification
+//! 6 and 7). Streaming and not streaming both read it, so they cannot differ.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -215,7 +215,7 @@ impl Choice {
         }
     }
 
-    /// Takes one event. The order of its checks is that of section 6.1; the engine's come last.
+    /// Takes one event. The order of its checks is that of specification 6.1; the engine's come last.
     fn settle(&mut self, event: Event, piece: &mut Piece) -> Result<()> {
         match event {
             Event::Token { id, score } => self.take(id, score, piece),

@@ -1,5 +1,5 @@
-//! `POST /completions`: from a validated request to the answer, whole or in chunks (API.md
-//! sections 2.3, 8, 10 and 12). Knows the order of things; each thing is another file's.
+//! `POST /completions`: from a validated request to the answer, whole or in chunks (specification
+//! 2.3, 8, 10 and 12). Knows the order of things; each thing is another file's.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -250,7 +250,7 @@ fn mean_logprob(whole: &Piece) -> Option<f64> {
     whole.finish.as_ref().and_then(|finish| finish.mean_logprob)
 }
 
-/// The events of a streaming answer (section 10.5), the last one being `[DONE]`. There are as many
+/// The events of a streaming answer (specification 10.5), the last one being `[DONE]`. There are as many
 /// candidates as choices: ranking would need them whole.
 fn chunks(
     answer: Answer,

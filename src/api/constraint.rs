@@ -1,5 +1,5 @@
 //! From a request's constraint to a compiled grammar, and from a completion to the tool call in it
-//! (API.md section 9). What constraints mean is the grammar module's.
+//! (specification 9). What constraints mean is the grammar module's.
 
 use std::cell::OnceCell;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! What fits the model's context (API.md section 11). Knows lengths, no tokens.
+//! What fits the model's context (specification 11). Knows lengths, no tokens.
 
 use super::error::fault;
 use super::request::Length;

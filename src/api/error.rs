@@ -1,4 +1,4 @@
-//! The error catalogue of API.md section 2.2: the one place where a [`crate::Error`] becomes a
+//! The error catalogue of specification 2.2: the one place where a [`crate::Error`] becomes a
 //! status, a type, a code and a parameter. Knows nothing of where errors come from.
 
 use serde::Serialize;

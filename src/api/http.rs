@@ -1,4 +1,4 @@
-//! Requests and responses as the handler sees them, and the headers of API.md sections 1.3 to 1.5.
+//! Requests and responses as the handler sees them, and the headers of specification 1.3 to 1.5.
 //! Knows nothing of sockets, of service workers or of what a route means.
 
 use std::pin::Pin;

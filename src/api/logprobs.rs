@@ -1,4 +1,4 @@
-//! Log-probabilities in the legacy shape (API.md section 7): how tokens are named, which are listed,
+//! Log-probabilities in the legacy shape (specification 7): how tokens are named, which are listed,
 //! where their text begins. Knows nothing of how a choice comes about.
 
 use std::rc::Rc;

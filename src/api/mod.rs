@@ -1,4 +1,4 @@
-//! The endpoint: HTTP requests in, HTTP responses out, exactly as API.md says; the only place that
+//! The endpoint: HTTP requests in, HTTP responses out, exactly as docs/specification.md says; the only place that
 //! knows JSON. It knows token ids only as something to pass between the tokenizer and the engine.
 //!
 //! | file | part |
@@ -121,7 +121,7 @@ impl Handler {
         response.finish(&request_id, &self.switches)
     }
 
-    /// The checks of section 2.3 that come before the body, then the route's own work.
+    /// The checks of specification 2.3 that come before the body, then the route's own work.
     async fn answer(&self, request: &Request) -> Result<Response> {
         let route = Route::parse(&request.url, &self.switches.base_paths).ok_or_else(|| {
             let message = "no such URL: known are /completions, /models and /models/{id} \

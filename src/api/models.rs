@@ -1,4 +1,4 @@
-//! The registered models and their states (API.md section 13). Does not load anything.
+//! The registered models and their states (specification 13). Does not load anything.
 
 use std::cell::RefCell;
 use std::rc::Rc;

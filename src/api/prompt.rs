@@ -1,5 +1,5 @@
 //! From a prompt of the request to token ids that fit the context, and to what echo says of them
-//! (API.md sections 4.2, 7.4 and 11). Generates nothing.
+//! (specification 4.2, 7.4 and 11). Generates nothing.
 
 use std::rc::Rc;
 

@@ -1,4 +1,4 @@
-//! Which candidates of a prompt are returned, and in which order (API.md section 8).
+//! Which candidates of a prompt are returned, and in which order (specification 8).
 
 /// The `n` best of several candidates, given the mean log-probability per token of each, best first:
 /// equals keep their order, and a candidate without tokens (`None`) comes last.

@@ -1,4 +1,4 @@
-//! The wire form of answers (API.md sections 10.1, 10.3 and 10.6). Knows nothing of how they
+//! The wire form of answers (specification 10.1, 10.3 and 10.6). Knows nothing of how they
 //! come about.
 
 use serde::{Serialize, Serializer};

@@ -1,4 +1,4 @@
-//! Which resource a URL names (API.md section 1.2). Knows nothing of methods' meaning or of models.
+//! Which resource a URL names (specification 1.2). Knows nothing of methods' meaning or of models.
 
 /// A resource under one of the base paths.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Framing of server-sent events (API.md sections 10.2, 10.7, 10.8) and the comment that keeps a
+//! Framing of server-sent events (specification 10.2, 10.7, 10.8) and the comment that keeps a
 //! silent stream alive. Knows nothing of what the events say.
 
 use std::future::Future;

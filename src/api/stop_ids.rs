@@ -1,4 +1,4 @@
-//! The token ids that end a choice, and what text they leave (API.md sections 6.1, 6.3 and 6.4).
+//! The token ids that end a choice, and what text they leave (specification 6.1, 6.3 and 6.4).
 //! Knows nothing of stop strings inside the text.
 
 use std::rc::Rc;
@@ -11,7 +11,7 @@ use crate::text::Tokenizer;
 pub(super) struct StopIds {
     end_of_text: Vec<u32>,
     /// Stop strings that are the text of one special token, which could never match while special
-    /// tokens are hidden (section 6.3).
+    /// tokens are hidden (specification 6.3).
     special: Vec<u32>,
     tokenizer: Rc<Tokenizer>,
     include_stop: bool,

@@ -1,4 +1,4 @@
-//! The engine's switches and their presets (API.md section 14). Knows no request.
+//! The engine's switches and their presets (specification 14). Knows no request.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -174,7 +174,7 @@ pub struct Cors {
     pub allow_origin: String,
 }
 
-/// One column of the table in API.md section 14: what differs between vendors.
+/// One column of the table in specification 14: what differs between vendors.
 struct Profile {
     /// The values of `profile` that choose it.
     names: &'static [&'static str],
@@ -454,7 +454,7 @@ mod tests {
         assert_eq!(Switches::profile("vllm").unwrap().max_stop_sequences, 64);
     }
 
-    /// The table of API.md section 14, row by row.
+    /// The table of specification 14, row by row.
     #[test]
     fn the_columns_are_those_of_the_table() {
         let expected = [

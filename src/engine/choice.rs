@@ -176,7 +176,7 @@ impl Choice {
         Ok(None)
     }
 
-    /// Takes a chosen token in and tells the reader; the checks of API.md section 6.1 that need no
+    /// Takes a chosen token in and tells the reader; the checks of specification 6.1 that need no
     /// text, in their order.
     ///
     /// Whether the constraint is finished shows before the next token is sampled; only behind the

@@ -30,7 +30,7 @@ pub enum Event {
     Failed(Error),
 }
 
-/// Why a candidate ended (API.md section 6.1).
+/// Why a candidate ended (specification 6.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FinishReason {
     /// A stop id, or a constraint after which nothing may follow.

@@ -1,6 +1,6 @@
 //! The engine's fixed limits. Knows nothing of the model's own (context, pages).
 
-/// Limits of an engine; the defaults are those of API.md where it names one.
+/// Limits of an engine; the defaults are those of specification 14 where it names one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EngineLimits {
     /// Requests that may wait; a running one does not count.

@@ -1,4 +1,4 @@
-//! Constrained output (API.md section 9): what a completion must be, as masks over token ids.
+//! Constrained output (specification 9): what a completion must be, as masks over token ids.
 //! Compiles regular expressions, JSON schemas, Lark grammars and tool calls with llguidance; knows
 //! nothing of requests, models or logits.
 

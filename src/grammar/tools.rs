@@ -1,4 +1,4 @@
-//! Tool calls in a completion (API.md section 9.4): how model families write them, their grammar and
+//! Tool calls in a completion (specification 9.4): how model families write them, their grammar and
 //! their parsing.
 
 use llguidance::api::GrammarWithLexer;

@@ -1,4 +1,4 @@
-//! The tokens still in the race, in the order of API.md section 5.3, sorted only as far as someone
+//! The tokens still in the race, in the order of specification 5.3, sorted only as far as someone
 //! looks. Knows no truncation rule.
 
 use super::running_sum::RunningSum;

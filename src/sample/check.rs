@@ -1,4 +1,4 @@
-//! Bad numerics (end of API.md section 5.4): an error, never a silent token 0.
+//! Bad numerics (end of specification 5.4): an error, never a silent token 0.
 
 use crate::{Error, Result};
 

@@ -1,4 +1,4 @@
-//! Section 5.4: one uniform number chooses among the survivors.
+//! Specification 5.4: one uniform number chooses among the survivors.
 
 use super::candidates::Candidates;
 use super::running_sum::RunningSum;

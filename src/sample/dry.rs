@@ -1,4 +1,4 @@
-//! Stage 4: DRY (API.md section 5.1). A token that would continue a repetition loses the more, the
+//! Stage 4: DRY (specification 5.1). A token that would continue a repetition loses the more, the
 //! longer the repetition already is.
 
 use super::DryParams;

@@ -1,4 +1,4 @@
-//! Stage 8a: Mirostat 2.0 (API.md section 5.2). Keeps the surprise of the text near a target by
+//! Stage 8a: Mirostat 2.0 (specification 5.2). Keeps the surprise of the text near a target by
 //! moving the limit on the surprise of single tokens.
 
 use super::MirostatParams;

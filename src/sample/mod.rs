@@ -1,9 +1,9 @@
-//! The sampler chain of API.md section 5 on the CPU: the specification the GPU must reproduce.
+//! The sampler chain of specification 5 on the CPU: the specification the GPU must reproduce.
 //! It knows one row of logits at a time; nothing of models, sequences or text.
 //!
 //! One file per stage, in the order in which [`Sampler`] runs them:
 //!
-//! | file | stage of section 5 |
+//! | file | stage of specification 5 |
 //! |---|---|
 //! | `check` | bad numerics are an error |
 //! | `score` | 0 and 7b: log-probabilities, raw and processed, if someone asks |

@@ -1,4 +1,4 @@
-//! How one token is chosen from logits. Ranges are API.md's section 4.5; validation is not here.
+//! How one token is chosen from logits. Ranges: specification 4.5; validation is not here.
 
 /// Parameters of the sampler chain, already validated. [`Default`] is the endpoint's own: plain
 /// sampling at temperature 1.
@@ -29,7 +29,7 @@ pub struct SamplingParams {
     pub seed: i64,
 }
 
-/// DRY, "don't repeat yourself" (API.md section 5.1).
+/// DRY, "don't repeat yourself" (specification 5.1).
 #[derive(Debug, Clone, PartialEq)]
 pub struct DryParams {
     /// Above 0.
@@ -42,7 +42,7 @@ pub struct DryParams {
     pub breakers: std::rc::Rc<[u32]>,
 }
 
-/// Mirostat 2.0 (API.md section 5.2).
+/// Mirostat 2.0 (specification 5.2).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MirostatParams {
     /// The wanted surprise τ in bits.
@@ -70,7 +70,7 @@ impl Default for SamplingParams {
 }
 
 impl SamplingParams {
-    /// Temperatures below this one mean greedy (API.md section 4.5).
+    /// Temperatures below this one mean greedy (specification 4.5).
     pub const GREEDY_BELOW: f32 = 1e-5;
 
     /// Whether the token is the argmax, with no randomness.

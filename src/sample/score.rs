@@ -1,4 +1,4 @@
-//! Stages 0 and 7b: what is told of a token's probability (API.md section 7). Natural logarithms;
+//! Stages 0 and 7b: what is told of a token's probability (specification 7). Natural logarithms;
 //! nothing of text.
 
 use super::candidates;
@@ -21,7 +21,7 @@ pub struct TokenScore {
     pub top: Vec<(u32, f32)>,
 }
 
-/// Which distribution log-probabilities describe (API.md section 7.5).
+/// Which distribution log-probabilities describe (specification 7.5).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum LogprobsMode {
     /// Stage 0: the model's own.

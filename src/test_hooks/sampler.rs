@@ -1,4 +1,4 @@
-//! The intermediate results of one step of the sampler chain: what API.md section 16 asks for. Uses the
+//! The intermediate results of one step of the sampler chain: what specification 16 asks for. Uses the
 //! sampler without a model.
 
 use serde::Deserialize;

@@ -1,4 +1,4 @@
-//! Token ids to text as they arrive (API.md 6.5). Knows nothing of stop strings.
+//! Token ids to text as they arrive (specification 6.5). Knows nothing of stop strings.
 
 use std::rc::Rc;
 

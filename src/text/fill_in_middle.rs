@@ -1,4 +1,4 @@
-//! Which tokens of a vocabulary frame the prompt of a fill-in-the-middle task (API.md 4.2, suffix).
+//! Which tokens of a vocabulary frame the prompt of a fill-in-the-middle task (specification 4.2, suffix).
 //! Knows nothing of the prompt itself.
 
 /// The tokens before the prefix, before the suffix, and before what is asked for.

@@ -1,4 +1,4 @@
-//! Stop strings over a stream of text (API.md 6.2, 6.4, 10.4). Knows nothing of tokens.
+//! Stop strings over a stream of text (specification 6.2, 6.4, 10.4). Knows nothing of tokens.
 
 /// Watches generated text for stop strings, as if it arrived character by character: the first
 /// stop whose last character arrives ends the text, the longer one if two end together.

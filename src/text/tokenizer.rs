@@ -1,4 +1,4 @@
-//! Text to token ids and back, as a file describes it (API.md 4.2, 6.3, 6.5). Knows nothing of
+//! Text to token ids and back, as a file describes it (specification 4.2, 6.3, 6.5). Knows nothing of
 //! requests, streams or models.
 
 use std::borrow::Cow;
@@ -336,7 +336,7 @@ impl Tokenizer {
         self.vocabulary.bytes(id)
     }
 
-    /// The token as `logprobs` lists it (API.md 7.1): its text, or `bytes:\xhh...` if its bytes
+    /// The token as `logprobs` lists it (specification 7.1): its text, or `bytes:\xhh...` if its bytes
     /// are not whole characters.
     pub fn token_label(&self, id: u32) -> String {
         let bytes = self.token_bytes(id);

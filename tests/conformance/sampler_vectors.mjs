@@ -1,4 +1,4 @@
-//! The sampler vectors of API.md section 16, sent to the sampler module itself. A question is
+//! The sampler vectors of specification 16, sent to the sampler module itself. A question is
 //! `{ logits, prompt, generated, mask, params }`; the answer `{ adjusted, survivors, u, sampled,
 //! mirostatMu }`: logits after stages 1 to 5, [id, probability] in draw order, the uniform number
 //! that was drawn with, the drawn id, and μ after it.

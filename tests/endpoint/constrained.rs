@@ -1,5 +1,5 @@
 //! Constraints on their way from the request to the engine, and tool calls on their way back
-//! (API.md section 9; cases 101, 102 and 105 to 110). What grammars mean is tested beside them.
+//! (specification 9; cases 101, 102 and 105 to 110). What grammars mean is tested beside them.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Context rules over the wire (API.md section 11; cases 113 and 114).
+//! Context rules over the wire (specification 11; cases 113 and 114).
 
 use serde_json::json;
 

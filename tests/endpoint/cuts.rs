@@ -1,5 +1,5 @@
 //! Requests that are dropped or fail at every point of their way: nothing stays behind, and the next
-//! request is answered as if nothing had been (API.md sections 10.7 and 12).
+//! request is answered as if nothing had been (specification 10.7 and 12).
 
 use futures_util::FutureExt;
 use inpage::Error;

@@ -500,7 +500,7 @@ impl Reply {
         serde_json::from_slice(&self.body).unwrap()
     }
 
-    /// Status, code and param of an error, whose form is checked (E in CONFORMANCE.md).
+    /// Status, code and param of an error, whose form is checked (rule E of docs/conformance.md).
     #[track_caller]
     pub fn error(&self) -> (u16, String, Option<String>) {
         assert!(self.status >= 400, "{}", self.text());

@@ -1,4 +1,4 @@
-//! Routes, headers, CORS, authorization, body forms (API.md section 1; cases A and 011 to 013).
+//! Routes, headers, CORS, authorization, body forms (specification 1; cases A and 011 to 013).
 
 use serde_json::json;
 

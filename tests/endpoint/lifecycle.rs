@@ -1,4 +1,4 @@
-//! Model states, aborts, the queue, time limits (API.md sections 12 and 13; cases 116 to 119).
+//! Model states, aborts, the queue, time limits (specification 12 and 13; cases 116 to 119).
 
 use std::future::poll_fn;
 use std::pin::pin;

@@ -1,4 +1,4 @@
-//! Log-probabilities, echo and scoring (API.md section 7; cases 040, 050, 078 to 090 and 096).
+//! Log-probabilities, echo and scoring (specification 7; cases 040, 050, 078 to 090 and 096).
 
 use serde_json::{Value, json};
 

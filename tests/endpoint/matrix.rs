@@ -1,5 +1,5 @@
 //! Streamed and plain answers are the same answers: every combination of the fields that shape a
-//! choice (API.md sections 7.3 and 10.3; cases 046, 092, 093 and 096).
+//! choice (specification 7.3 and 10.3; cases 046, 092, 093 and 096).
 
 use serde_json::{Value, json};
 

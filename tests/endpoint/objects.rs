@@ -1,4 +1,4 @@
-//! Answers, usage, echo, models (API.md sections 10.1, 10.6 and 13; cases C, 035, 039, 082).
+//! Answers, usage, echo, models (specification 10.1, 10.6 and 13; cases C, 035, 039, 082).
 
 use inpage::api::{Host, ModelState, SystemHost};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Sampling fields reach the sampler (API.md section 5; cases 045 to 049).
+//! Sampling fields reach the sampler (specification 5; cases 045 to 049).
 
 use serde_json::json;
 

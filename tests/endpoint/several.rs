@@ -1,4 +1,4 @@
-//! Several prompts, choices and candidates (API.md sections 8, 10.6 and 11; cases D, 045, 090, 093).
+//! Several prompts, choices and candidates (specification 8, 10.6 and 11; cases D, 045, 090, 093).
 
 use futures_util::StreamExt;
 use inpage::Error;

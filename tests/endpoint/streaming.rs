@@ -1,4 +1,4 @@
-//! Streams (API.md section 10; cases H).
+//! Streams (specification 10; cases H).
 
 use futures_util::StreamExt;
 use inpage::Error;

@@ -1,4 +1,4 @@
-//! `suffix`, appended or filled in (API.md section 4.2; case 077), and `stop_reason` (6.4).
+//! `suffix`, appended or filled in (specification 4.2; case 077), and `stop_reason` (6.4).
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Stop strings, special tokens, UTF-8 (API.md section 6; cases F and 064). Each is seen plain and
+//! Stop strings, special tokens, UTF-8 (specification 6; cases F and 064). Each is seen plain and
 //! streamed, with tokens of single bytes and of several characters.
 
 use serde_json::{Value, json};

@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// Largest Kullback-Leibler divergence from the reference, in nats, and largest change of a
-/// perplexity (`models/README.md`).
+/// perplexity (`docs/models.md`).
 const MAX_DIVERGENCE: f64 = 0.02;
 const MAX_PERPLEXITY_CHANGE: f64 = 0.01;
 

@@ -29,7 +29,7 @@ fn divergence(reference: &[f32], logits: &[f32]) -> f64 {
     terms.sum()
 }
 
-/// `models/README.md`: at most 0.02 at every position, in a prompt and token by token.
+/// `docs/models.md`: at most 0.02 at every position, in a prompt and token by token.
 #[test]
 fn distributions_stay_near_the_reference() {
     let Some(folder) = shared_models::folder() else {

@@ -13,7 +13,7 @@ use crate::{
     shared_models,
 };
 
-/// `models/README.md`: within `tolerance`, and the same argmax where the best two are further apart.
+/// `docs/models.md`: within `tolerance`, and the same argmax where the best two are further apart.
 pub fn assert_parity(what: &str, logits: &[f32], reference: &[f32], tolerance: f32) {
     assert_eq!(logits.len(), reference.len(), "{what}");
     let worst = logits
@@ -190,7 +190,7 @@ fn quantized_real_models_agree_across_devices() {
     }
 }
 
-/// Perplexity on the 60 stories, as `models/README.md` lists it (context 256): within 1 %.
+/// Perplexity on the 60 stories, as `docs/models.md` lists it (context 256): within 1 %.
 #[test]
 fn perplexity_is_the_listed_one() {
     let Some(folder) = shared_models::folder() else {

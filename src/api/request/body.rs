@@ -1,4 +1,4 @@
-//! From a body's bytes to its members (API.md section 1.6). `prompt` is read apart, since it alone
+//! From a body's bytes to its members (specification 1.6). `prompt` is read apart, since it alone
 //! can be large; what the other members mean is not known here.
 
 use std::fmt;

@@ -1,4 +1,4 @@
-//! DRY's sequence breakers as token ids (API.md section 5.1). Knows no penalty.
+//! DRY's sequence breakers as token ids (specification 5.1). Knows no penalty.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;

@@ -1,4 +1,4 @@
-//! What the output must be (API.md section 9): `response_format`, `grammar`, and which of them and
+//! What the output must be (specification 9): `response_format`, `grammar`, and which of them and
 //! of the tools holds. Compiles nothing.
 
 use serde_json::{Map, Value};
@@ -71,7 +71,7 @@ wire_types! {
 const FORMAT: &str = "response_format";
 const GRAMMAR: &str = "grammar";
 
-/// What the fields of section 9 come to.
+/// What the fields of specification 9 come to.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::api) enum Constraint {
     /// Anything goes.

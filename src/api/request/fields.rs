@@ -1,4 +1,4 @@
-//! Typed reading of a JSON object's members (API.md section 3): null is absent, nothing is coerced,
+//! Typed reading of a JSON object's members (specification 3): null is absent, nothing is coerced,
 //! integral numbers are integers. Knows no field by name.
 
 use std::ops::RangeInclusive;

@@ -1,4 +1,4 @@
-//! `images` (API.md section 4.2): data URLs are checked to be well-formed, and refused, because no
+//! `images` (specification 4.2): data URLs are checked to be well-formed, and refused, because no
 //! model here sees. Decodes no picture.
 
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! What goes in beside the prompts (API.md section 4.2): model, suffix, user. Loads and tokenises
+//! What goes in beside the prompts (specification 4.2): model, suffix, user. Loads and tokenises
 //! nothing.
 
 use super::fields::{Fields, fields};

@@ -1,4 +1,4 @@
-//! How long a completion gets and what ends it (API.md sections 4.3, 6 and 11): limits, stop
+//! How long a completion gets and what ends it (specification 4.3, 6 and 11): limits, stop
 //! strings, context rules. Does not apply them.
 
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! From a body's bytes to a validated [`CompletionRequest`] (API.md sections 3 and 4). One file
+//! From a body's bytes to a validated [`CompletionRequest`] (specification 3 and 4). One file
 //! per group of fields; none of them knows a model, so token ids are checked later.
 
 mod body;
@@ -123,7 +123,7 @@ fn report_unknown(
     }
 }
 
-/// The names of all fields of API.md section 4.
+/// The names of all fields of specification 4.
 fn known_fields() -> impl Iterator<Item = &'static str> {
     let groups = [
         input::FIELDS,

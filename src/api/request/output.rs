@@ -1,4 +1,4 @@
-//! What comes back and how (API.md sections 4.3, 4.4 and 8): streaming, usage, echo, number of
+//! What comes back and how (specification 4.3, 4.4 and 8): streaming, usage, echo, number of
 //! choices, logprobs. Knows nothing of framing.
 
 use super::fields::{Fields, fields, invalid_type, out_of_range, wire_types};

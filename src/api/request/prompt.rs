@@ -1,4 +1,4 @@
-//! `prompt`, read from JSON text straight into strings and ids (API.md section 4.2): a tree of
+//! `prompt`, read from JSON text straight into strings and ids (specification 4.2): a tree of
 //! values would take twenty times the memory of the ids. Does not tokenise.
 
 use std::fmt;

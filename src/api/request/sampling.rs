@@ -1,4 +1,4 @@
-//! How tokens are chosen (API.md section 4.5): the sampling fields, validated and turned into the
+//! How tokens are chosen (specification 4.5): the sampling fields, validated and turned into the
 //! sampler's parameters. What these do is the sampler's.
 
 use serde_json::Value;

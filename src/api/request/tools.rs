@@ -1,4 +1,4 @@
-//! `tools` and `tool_choice` (API.md section 9.4): the declared functions, and how far the model is
+//! `tools` and `tool_choice` (specification 9.4): the declared functions, and how far the model is
 //! held to which of them. Does not know how a call is written.
 
 use serde_json::{Map, Value};

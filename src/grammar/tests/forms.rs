@@ -1,4 +1,4 @@
-//! Every form of API.md 9.2 and 9.3, and what each refuses (cases 101 to 107).
+//! Every form of specification 9.2 and 9.3, and what each refuses (cases 101 to 107).
 
 use serde_json::json;
 

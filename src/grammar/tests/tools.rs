@@ -1,4 +1,4 @@
-//! Tool calls (API.md 9.4, case 110).
+//! Tool calls (specification 9.4, case 110).
 
 use serde_json::json;
 

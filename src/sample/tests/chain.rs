@@ -1,4 +1,4 @@
-//! The chain agrees with the naive reading of section 5, token after token.
+//! The chain agrees with the naive reading of specification 5, token after token.
 
 use super::reference::{Reference, dry_penalties};
 use super::{dry, greedy, mask, params, sampler};

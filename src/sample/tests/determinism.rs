@@ -1,4 +1,4 @@
-//! The laws of section 5.4, as far as one sampler can keep or break them.
+//! The laws of specification 5.4, as far as one sampler can keep or break them.
 
 use super::{dry, greedy, params, sampler};
 use crate::Error;

@@ -1,5 +1,5 @@
-//! Tests of the whole chain: the vectors of API.md section 16 (`vectors`), agreement with a naive
-//! reading of section 5 (`reference`, `chain`), and the laws of single stages.
+//! Tests of the whole chain: the vectors of specification 16 (`vectors`), agreement with a naive
+//! reading of specification 5 (`reference`, `chain`), and the laws of single stages.
 
 mod chain;
 mod determinism;

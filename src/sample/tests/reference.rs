@@ -1,4 +1,4 @@
-//! Section 5 word for word in f64: full sorts, histories searched anew for every token. It tells
+//! Specification 5 word for word in f64: full sorts, histories searched anew for every token. It tells
 //! how near each decision was, for f32 may decide the nearest ones otherwise.
 
 use crate::sample::{DryParams, SamplingParams, TokenMask, philox};
@@ -190,7 +190,7 @@ fn renormalise(candidates: &mut [(u32, f64)]) {
     candidates.iter_mut().for_each(|c| c.1 /= total);
 }
 
-/// Section 5.1 as it stands, in cubic time.
+/// Specification 5.1 as it stands, in cubic time.
 pub fn dry_penalties(x: &[u32], dry: &DryParams) -> BTreeMap<u32, f64> {
     let b = |id: u32| dry.breakers.contains(&id);
     let n = x.len();

@@ -1,4 +1,4 @@
-//! Log-probabilities of chosen tokens (API.md section 7).
+//! Log-probabilities of chosen tokens (specification 7).
 
 use super::reference::{Reference, softmax};
 use super::{greedy, mask, params, sampler};

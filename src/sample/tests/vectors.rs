@@ -1,4 +1,4 @@
-//! The vectors of API.md section 16 by their names, each value within 1e-5.
+//! The vectors of specification 16 by their names, each value within 1e-5.
 
 use super::{dry, greedy, mask, params, sampler};
 use crate::sample::draw::draw;

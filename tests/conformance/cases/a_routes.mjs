@@ -1,4 +1,4 @@
-//! A. Routes, headers, CORS (§1).
+//! A. Routes, headers, CORS (specification 1).
 
 import { equal, matches, ok } from "../check.mjs";
 import { R } from "../context.mjs";

@@ -1,4 +1,4 @@
-//! B. Body and field validation (§1.6, §3, §4).
+//! B. Body and field validation (specification 1.6, 3, 4).
 
 import { equal, matches, ok } from "../check.mjs";
 import { R } from "../context.mjs";

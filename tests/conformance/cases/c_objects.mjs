@@ -1,4 +1,4 @@
-//! C. Objects and models (§10.1, §13).
+//! C. Objects and models (specification 10.1, 13).
 
 import { equal, matches, ok } from "../check.mjs";
 import { P, R } from "../context.mjs";

@@ -1,4 +1,4 @@
-//! D. Prompt shapes, n, best_of, usage (§4.2, §8, §10.6).
+//! D. Prompt shapes, n, best_of, usage (specification 4.2, 8, 10.6).
 
 import { allNear, equal, ok } from "../check.mjs";
 import { P, R } from "../context.mjs";

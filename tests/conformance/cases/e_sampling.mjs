@@ -1,4 +1,4 @@
-//! E. Sampling (§5).
+//! E. Sampling (specification 5).
 
 import { allNear, equal, near, ok } from "../check.mjs";
 import { BIAS, P, R } from "../context.mjs";
@@ -10,7 +10,7 @@ const key = (id) => `token_id:${id}`;
 const sum = (numbers) => numbers.reduce((total, number) => total + number, 0);
 const descending = (numbers) => [...numbers].sort((a, b) => b - a);
 
-/** M of §5.1 for the token `next` after `ids`, with no breakers; undefined if nothing repeats. */
+/** M of specification 5.1 for the token `next` after `ids`, with no breakers; undefined if nothing repeats. */
 function dryMatch(ids, next) {
   let most;
   for (let i = 0; i < ids.length - 1; i++) {

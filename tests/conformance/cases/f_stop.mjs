@@ -1,4 +1,4 @@
-//! F. Stop, special tokens, UTF-8, suffix (§4.2, §6).
+//! F. Stop, special tokens, UTF-8, suffix (specification 4.2, 6).
 
 import { equal, ok } from "../check.mjs";
 import { BIAS, FORCE, P, R } from "../context.mjs";

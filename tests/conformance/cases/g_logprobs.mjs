@@ -1,4 +1,4 @@
-//! G. Logprobs, echo, scoring (§7).
+//! G. Logprobs, echo, scoring (specification 7).
 
 import { allNear, cp, equal, matches, near, ok } from "../check.mjs";
 import { FORCE, P, R, SCORE } from "../context.mjs";

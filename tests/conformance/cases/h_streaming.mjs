@@ -1,4 +1,4 @@
-//! H. Streaming (§10).
+//! H. Streaming (specification 10).
 
 import { allNear, equal, matches, ok } from "../check.mjs";
 import { EventParser } from "../events.mjs";

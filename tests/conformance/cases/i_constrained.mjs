@@ -1,4 +1,4 @@
-//! I. Constrained output and tools (§9).
+//! I. Constrained output and tools (specification 9).
 
 import { equal, fail, matches, ok, valid } from "../check.mjs";
 import { R } from "../context.mjs";

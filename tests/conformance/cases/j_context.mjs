@@ -1,4 +1,4 @@
-//! J. Context, readiness, aborts (§11–13).
+//! J. Context, readiness, aborts (specification 11 to 13).
 
 import { equal, ok } from "../check.mjs";
 import { P, R } from "../context.mjs";

@@ -1,4 +1,4 @@
-//! The vectors of API.md section 16 by their names, through the kernels.
+//! The vectors of specification 16 by their names, through the kernels.
 
 use inpage::sample::{
     DryParams, LogprobsMode, MirostatParams, Sampler, SamplingParams, ScoreRequest, TokenMask,

@@ -1,9 +1,9 @@
 //! The few error answers that JavaScript gives because the Rust side cannot: the engine is dead or cannot be
-//! reached. They have the form of every error of the endpoint (API.md sections 1.4, 1.5, 2.1).
+//! reached. They have the form of every error of the endpoint (specification 1.4, 1.5, 2.1).
 
 import type { HeaderList } from "./protocol.js";
 
-/** Why the engine itself cannot answer; `code` is one of API.md section 2.2. */
+/** Why the engine itself cannot answer; `code` is one of specification 2.2. */
 export class EngineFailure extends Error {
   override readonly name = "EngineFailure";
   constructor(
@@ -57,7 +57,7 @@ export function failureResponse(failure: EngineFailure): Response {
   return new Response(body, { status, headers });
 }
 
-/** The last events of a stream that fails after its head (API.md section 10.7). */
+/** The last events of a stream that fails after its head (specification 10.7). */
 export function failureEvents(failure: EngineFailure): string {
   return `data: ${JSON.stringify(errorObject(failure))}\n\ndata: [DONE]\n\n`;
 }

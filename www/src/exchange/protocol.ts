@@ -70,7 +70,7 @@ export interface StartOptions {
   /** As given by the caller; Rust validates them. */
   load: LoadOptions;
   wasmUrl: string | undefined;
-  /** The engine switches of API.md section 14, as given by the caller; Rust validates them. */
+  /** The engine switches of specification 14, as given by the caller; Rust validates them. */
   switches: Record<string, unknown>;
 }
 
@@ -88,7 +88,7 @@ export interface LoadProgress {
 
 /** A failure in a form that survives structured clone. */
 export interface WireFailure {
-  /** A code of API.md section 2.2 (`internal_error`, `device_lost`, ...) or `aborted`. */
+  /** A code of specification 2.2 (`internal_error`, `device_lost`, ...) or `aborted`. */
   code: string;
   message: string;
 }
@@ -142,5 +142,5 @@ export const CANCEL = "inpage:cancel";
 /** Identifies a request for [`CANCEL`]; used between page and service worker only. */
 export const REQUEST_ID_HEADER = "x-inpage-request-id";
 
-/** The base paths if none are configured (API.md section 1.2). */
+/** The base paths if none are configured (specification 1.2). */
 export const DEFAULT_BASE_PATHS: readonly string[] = ["/v1", "/openai/v1"];

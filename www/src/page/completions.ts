@@ -6,7 +6,7 @@ import { eventData } from "./event_stream.js";
 import { InpageError } from "./inpage_error.js";
 import { encodeBody } from "./json_body.js";
 
-/** Token counts of a request (API.md section 10.6). */
+/** Token counts of a request (specification 10.6). */
 export interface Usage {
   prompt_tokens: number;
   completion_tokens: number;

@@ -1,4 +1,4 @@
-//! The error class of the public API, around the error object of API.md section 2.1.
+//! The error class of the public API, around the error object of specification 2.1.
 
 /** The error object of the endpoint. */
 export interface ErrorObject {

@@ -1,4 +1,4 @@
-//! The engine switches of API.md section 14. Rust validates them and defines their defaults.
+//! The engine switches of specification 14. Rust validates them and defines their defaults.
 
 /** All optional. A `profile` sets several; single switches override it. */
 export interface EngineSwitches {

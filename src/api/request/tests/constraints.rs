@@ -1,4 +1,4 @@
-//! Sections 9.1 to 9.3: response_format, grammar, and what excludes what.
+//! Specification 9.1 to 9.3: response_format, grammar, and what excludes what.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Sections 4.2: model, prompt, suffix, images, user.
+//! Specification 4.2: model, prompt, suffix, images, user.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! The rules of API.md sections 3, 4, 8 and 9 that need no model, field by field.
+//! The rules of specification 3, 4, 8 and 9 that need no model, field by field.
 
 mod arbitrary;
 mod constraints;
@@ -279,7 +279,7 @@ fn null_is_absent() {
             checked += 1;
         }
     }
-    // Every row of the table in section 4.1 but those three.
+    // Every row of the table in specification 4.1 but those three.
     assert_eq!(checked, 38);
 }
 
@@ -319,6 +319,6 @@ fn case_015_unknown_fields() {
         r#""stream":true,"stream_options":{"x":1}"#,
         &strict,
     );
-    // Unknown fields come before the known ones (section 2.3).
+    // Unknown fields come before the known ones (specification 2.3).
     fails_with(UnknownParameter, "foo", r#""n":0,"foo":1"#, &strict);
 }

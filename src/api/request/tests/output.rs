@@ -1,4 +1,4 @@
-//! Sections 4.4 and 8: streaming, choices, logprobs.
+//! Specification 4.4 and 8: streaming, choices, logprobs.
 
 use super::*;
 use crate::engine::generation::LogprobsMode;

@@ -1,4 +1,4 @@
-//! Section 4.5: the sampling fields and the sampler's parameters.
+//! Specification 4.5: the sampling fields and the sampler's parameters.
 
 use super::*;
 use crate::api::switches::MirostatTargetUnit;

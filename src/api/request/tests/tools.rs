@@ -1,4 +1,4 @@
-//! Section 9.4: tools and tool_choice.
+//! Specification 9.4: tools and tool_choice.
 
 use serde_json::{Value, json};
 
