@@ -133,7 +133,7 @@ fn every_cited_case_is_described_and_every_case_has_a_test() {
 #[test]
 fn every_cited_document_is_in_the_repository() {
     let document = Regex::new(r"[\w.*/-]*\w\.md\b").unwrap();
-    let section = Regex::new(r"(RFC \d+,? )?\b[Ss]ections? \d|§").unwrap();
+    let section = Regex::new(r"(RFC \d+,? |\[)?\b[Ss]ections? \d|§").unwrap();
     let mut complaints = Vec::new();
     for file in files() {
         let folder = root().join(&file.path);
