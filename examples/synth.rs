@@ -1,5 +1,5 @@
-//! Writes GGUF models of real shapes with random weights, for benchmarks: what they say is noise,
-//! what they cost is real. Knows nothing of running them.
+//! Writes GGUF models of real shapes with random weights, for benchmarks. Their output is noise, their
+//! cost is real.
 //!
 //! `cargo run --release --example synth -- --shape llama-1b --type q4_0 --out llama-1b-q4_0.gguf`
 
@@ -26,14 +26,14 @@ struct Shape {
     vocab: u64,
     context_tokens: u64,
     rope_base: f32,
-    /// The factor of Llama 3's rope scaling from 8,192 tokens on.
+    /// The factor of Llama 3's rope scaling, whose original context is 8,192 tokens.
     rope_factor: Option<f32>,
     norm_epsilon: f32,
     /// Whether the output shares the embedding's table.
     tied: bool,
 }
 
-/// From the configurations that the models were published with.
+/// From the published configurations of the models.
 const SHAPES: [Shape; 4] = [
     Shape {
         name: "smollm2-135m",
@@ -106,8 +106,8 @@ const SHAPES: [Shape; 4] = [
 enum Fill {
     /// Weights of a norm, near one.
     Norm,
-    /// Uniform with a variance of one by `shape[0]`, so that a row times a normalized vector has a
-    /// variance near one: activations stay finite in every type.
+    /// Uniform with variance 1 / `shape[0]`. A row times a normalized vector then has a variance near
+    /// one, so activations stay finite in every type.
     Matrix,
     /// These values.
     Values(Vec<f32>),
@@ -120,7 +120,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     while let Some(option) = arguments.next() {
         let value = arguments
             .next()
-            .ok_or_else(|| format!("{option} lacks its value\n{USAGE}"))?;
+            .ok_or_else(|| format!("{option} needs a value\n{USAGE}"))?;
         match option.as_str() {
             "--shape" => shape = Some(find_shape(&value)?),
             "--type" => ty = find_type(&value)?,
@@ -137,7 +137,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     shape.layers = layers.unwrap_or(shape.layers);
     if !(1..=1024).contains(&shape.layers) {
-        return Err(format!("{} layers; 1 to 1024 are possible", shape.layers).into());
+        return Err(format!("{} layers; expected 1 to 1024", shape.layers).into());
     }
     shape.vocab = vocab.unwrap_or(shape.vocab);
     shape.context_tokens = context_tokens.unwrap_or(shape.context_tokens);
@@ -153,7 +153,7 @@ fn find_shape(name: &str) -> Result<Shape, String> {
     let found = SHAPES.iter().find(|shape| shape.name == name).cloned();
     found.ok_or_else(|| {
         let names: Vec<_> = SHAPES.iter().map(|shape| shape.name).collect();
-        format!("no shape {name}; there are {}", names.join(", "))
+        format!("unknown shape {name}; known: {}", names.join(", "))
     })
 }
 
@@ -162,7 +162,7 @@ fn find_type(name: &str) -> Result<TensorType, String> {
     let found = all.clone().find(|ty| ty.name().eq_ignore_ascii_case(name));
     found.copied().ok_or_else(|| {
         let names: Vec<_> = all.map(|ty| ty.name().to_lowercase()).collect();
-        format!("no type {name}; there are {}", names.join(", "))
+        format!("unknown type {name}; known: {}", names.join(", "))
     })
 }
 
@@ -172,7 +172,7 @@ fn number(option: &str, value: &str) -> Result<u64, String> {
         .map_err(|_| format!("{option} takes a whole number, not {value:?}"))
 }
 
-/// Writes the model, a few rows of one tensor in memory at a time.
+/// Writes the model with only a few rows of one tensor in memory at a time.
 fn write_model<W: Write>(
     shape: &Shape,
     ty: TensorType,
@@ -204,7 +204,7 @@ fn write_model<W: Write>(
     Ok(data.finish()?)
 }
 
-/// Names, shapes and fills of all tensors, by llama.cpp's names.
+/// Names (as in llama.cpp), shapes and fills of all tensors.
 fn tensors(shape: &Shape) -> Vec<(String, Vec<u64>, Fill)> {
     let matrix = |name: &str, rows_of: u64, rows: u64| {
         (format!("{name}.weight"), vec![rows_of, rows], Fill::Matrix)
@@ -245,8 +245,8 @@ fn tensors(shape: &Shape) -> Vec<(String, Vec<u64>, Fill)> {
     tensors
 }
 
-/// Llama 3's scaling: what each pair's rope frequency is divided by. Short waves stay, long ones
-/// are stretched by `factor`, and those between blend.
+/// Llama 3's rope scaling: the divisor of each pair's frequency. Short wavelengths are unchanged, long
+/// ones are divided by `factor`, and those between are interpolated.
 fn rope_factors(shape: &Shape, factor: f32) -> Vec<f32> {
     const ORIGINAL_CONTEXT_TOKENS: f32 = 8192.0;
     const LOW: f32 = 1.0;
@@ -310,14 +310,14 @@ fn file_type(ty: TensorType) -> Option<u32> {
     })
 }
 
-/// A byte-level BPE: every byte, merged pairs of small letters, fillers that no text merges into,
-/// and an end-of-text token last.
+/// A byte-level BPE vocabulary: every byte, merged pairs of lower-case letters, fillers that no text
+/// merges into, and an end-of-text token last.
 fn add_tokenizer(m: &mut Metadata, vocab: u64) -> Result<(), String> {
     const NORMAL: i32 = 1;
     const CONTROL: i32 = 3;
     if !(257..=1 << 22).contains(&vocab) {
         return Err(format!(
-            "a vocabulary of {vocab}; 257 to 4194304 are possible"
+            "a vocabulary of {vocab}; expected 257 to 4194304"
         ));
     }
     let vocab = vocab as usize;
@@ -346,8 +346,8 @@ fn add_tokenizer(m: &mut Metadata, vocab: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// GPT-2's printable stand-ins of the 256 bytes, in its order: Latin-1's visible characters stand
-/// for themselves, the other bytes follow as U+0100 and up.
+/// GPT-2's printable stand-ins for the 256 bytes, in its order: printable Latin-1 characters stand for
+/// themselves, the other bytes follow as U+0100 and up.
 fn byte_alphabet() -> Vec<String> {
     let visible = |byte: &u8| matches!(byte, b'!'..=b'~' | 0xA1..=0xAC | 0xAE..=0xFF);
     let count_hidden = (0..=255).filter(|byte| !visible(byte)).count() as u32;
@@ -356,7 +356,7 @@ fn byte_alphabet() -> Vec<String> {
     visible.chain(hidden).map(String::from).collect()
 }
 
-/// xorshift64*: small, quick, the same on every machine.
+/// xorshift64*: small, fast, the same on every machine.
 struct Random(u64);
 
 impl Random {
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn every_shape_is_a_sound_file() {
+    fn every_shape_is_a_valid_file() {
         for shape in SHAPES {
             let gguf = read(&small(shape.name, TensorType::Q4_0, 7));
             let m = &gguf.metadata;
@@ -433,7 +433,7 @@ mod tests {
         );
         assert_eq!(
             tokens[220], "Ġ",
-            "the place of the space in GPT-2's vocabulary"
+            "the id of the space in GPT-2's vocabulary"
         );
         for merge in gguf
             .metadata

@@ -1,9 +1,9 @@
-//! Token ids of texts, and the texts back: reads JSON strings from standard input, one a line, and
+//! Token ids of texts and the decoded texts: reads JSON strings from standard input, one per line, and
 //! writes `{"ids":[...],"text":"..."}` for each:
 //! `cargo run --example tokenize -- FILE.gguf | FOLDER [--special]`
 //!
-//! A folder holds `tokenizer.json` and what belongs to it. With `--special` the model's own start-
-//! and end-of-text tokens are added.
+//! A folder contains `tokenizer.json` and the files beside it. With `--special` the model's start- and
+//! end-of-text tokens are added.
 
 use std::{
     io::{BufRead, Write},

@@ -1,33 +1,33 @@
-//! The one error type of the crate. It knows what went wrong, not how HTTP says it: `api::error`
-//! maps each case once to the catalogue of the endpoint.
+//! The error type of the crate. `api::error` maps each variant to the endpoint's error catalog
+//! (specification 2.2).
 
 /// What went wrong, anywhere between the request's bytes and the GPU.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The request breaks a rule of the endpoint.
+    /// The request violates a rule of the endpoint.
     #[error("{message}")]
     Request {
         /// Which rule.
         fault: RequestFault,
         /// The offending field, if one can be named.
         param: Option<String>,
-        /// For humans; names the field and the value, never a whole prompt.
+        /// For humans. Names the field and the value, never repeats a whole prompt.
         message: String,
     },
-    /// The model file is damaged or hostile; the text names the offence.
+    /// The model file is damaged or hostile; the text names the fault.
     #[error("invalid model file: {0}")]
     InvalidModelFile(String),
-    /// The model file is sound, but this build cannot run it; the text names what it misses.
+    /// The model file is valid, but this build cannot run it; the text names what is not supported.
     #[error("unsupported model: {0}")]
     UnsupportedModel(String),
     /// Bytes of the model could not be read (network, file, storage).
     #[error("cannot read the model: {0}")]
     Read(String),
-    /// There is no usable GPU here.
+    /// There is no usable GPU.
     #[error("no usable WebGPU device: {0}")]
     NoDevice(String),
-    /// More requests wait than `maxQueue` allows.
+    /// More requests are waiting than `maxQueue` allows.
     #[error("the queue is full: {max_queue} requests are waiting")]
     QueueFull {
         /// The configured limit.
@@ -39,13 +39,13 @@ pub enum Error {
     /// The GPU device was lost.
     #[error("the GPU device was lost: {0}")]
     DeviceLost(String),
-    /// The logits hold NaN or +inf, or nothing finite.
+    /// The logits contain NaN or +inf, or no finite value.
     #[error("the model produced invalid logits at position {position}")]
     InvalidLogits {
         /// Index of the token that was to be sampled.
         position: usize,
     },
-    /// A constraint allows no token, yet the completion is not over.
+    /// A constraint allows no token, but the completion is not finished.
     #[error("the grammar allows no token at position {position}")]
     GrammarDeadEnd {
         /// Index of the token that was to be sampled.
@@ -54,12 +54,12 @@ pub enum Error {
     /// The caller aborted.
     #[error("aborted")]
     Aborted,
-    /// A fault of inpage itself.
+    /// A bug or a wrong configuration of inpage itself.
     #[error("internal error: {0}")]
     Internal(String),
 }
 
-/// The rules a request can break (specification 2.2).
+/// The rules that a request can violate (specification 2.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequestFault {
     /// The body is not JSON.
@@ -72,11 +72,11 @@ pub enum RequestFault {
     InvalidType,
     /// A number or token id outside its range.
     OutOfRange,
-    /// A bad enum, an empty stop string, an empty array, ...
+    /// An unknown word, an empty stop string, an empty array, ...
     InvalidValue,
     /// Two fields exclude each other.
     ConflictingParameters,
-    /// A valid field that this model or build cannot honour.
+    /// A valid field that this model or build cannot honor.
     UnsupportedParameter,
     /// Only with `unknownFields: "error"`.
     UnknownParameter,

@@ -1,5 +1,5 @@
-//! Reading a GGUF header allocates in proportion to the file's bytes, whatever its counts claim.
-//! A test program of its own, because it counts every allocation.
+//! Reading a GGUF header allocates memory in proportion to the file's size, whatever its counts claim.
+//! This is a separate test program because it counts every allocation.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::Mutex;
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use inpage::weights::{BytesSource, Gguf, GgufWriter, Metadata, TensorType};
 
-/// The system's allocator, with the bytes in use and their highest number.
+/// The system allocator, which tracks the bytes in use and their maximum.
 struct Counting;
 
 static IN_USE_BYTES: AtomicUsize = AtomicUsize::new(0);
@@ -15,19 +15,18 @@ static PEAK_BYTES: AtomicUsize = AtomicUsize::new(0);
 /// Only one measurement at a time.
 static MEASURING: Mutex<()> = Mutex::new(());
 
-// SAFETY: hands everything to `System`; `alloc_zeroed` and `realloc` are the default ones, which
-// call these two.
+// SAFETY: forwards everything to `System`; the default `alloc_zeroed` and `realloc` call these two.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let in_use = IN_USE_BYTES.fetch_add(layout.size(), Relaxed) + layout.size();
         PEAK_BYTES.fetch_max(in_use, Relaxed);
-        // SAFETY: the caller keeps the contract of `alloc`.
+        // SAFETY: the caller upholds the contract of `alloc`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         IN_USE_BYTES.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: the caller keeps the contract of `dealloc`.
+        // SAFETY: the caller upholds the contract of `dealloc`.
         unsafe { System.dealloc(pointer, layout) }
     }
 }
@@ -35,15 +34,15 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Reads the file and checks the memory taken meanwhile. Gives whether the file was sound.
+/// Reads the file and checks the memory used meanwhile. Returns whether the file was valid.
 #[track_caller]
 fn read_within_bounds(file: &[u8]) -> bool {
     let before = IN_USE_BYTES.load(Relaxed);
     PEAK_BYTES.store(before, Relaxed);
     let sound = pollster::block_on(Gguf::read(&BytesSource(file))).is_ok();
     let taken_bytes = PEAK_BYTES.load(Relaxed) - before;
-    // The worst is an array of empty strings: 8 bytes of file become a String of 24 bytes in a
-    // Vec that doubles, so that 24 + 2 * 24 are in use while it grows; and the buffered file.
+    // The worst case is an array of empty strings: 8 bytes of the file become a String of 24 bytes in
+    // a Vec that doubles, so 24 + 2 * 24 bytes are in use while it grows, plus the buffered file.
     let bound_bytes = 10 * file.len() + (16 << 10);
     assert!(
         taken_bytes <= bound_bytes,
@@ -67,7 +66,7 @@ fn sample() -> Vec<u8> {
 }
 
 #[test]
-fn damaged_files_take_no_more_memory_than_sound_ones() {
+fn damaged_files_use_no_more_memory_than_valid_ones() {
     let _alone = MEASURING.lock();
     let file = sample();
     assert!(read_within_bounds(&file));
@@ -88,7 +87,7 @@ fn damaged_files_take_no_more_memory_than_sound_ones() {
 fn a_count_just_within_the_file_is_the_worst_case() {
     let _alone = MEASURING.lock();
     for count in [100_000u64, 4_000_000] {
-        // An array of `count` empty strings, whole and with the last one cut.
+        // An array of `count` empty strings, complete and with the last one truncated.
         let mut file = b"GGUF\x03\0\0\0".to_vec();
         file.extend(0u64.to_le_bytes());
         file.extend(1u64.to_le_bytes());

@@ -1,5 +1,5 @@
-//! A prompt of a million token ids takes memory in proportion to its ids, not to a tree of JSON
-//! values. A test program of its own, because it counts every allocation.
+//! A prompt of a million token ids uses memory in proportion to its ids, not to a tree of JSON values.
+//! This is a separate test program because it counts every allocation.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::rc::Rc;
@@ -7,25 +7,24 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use inpage::api::{Body, Handler, Request, Switches, SystemHost};
 
-/// The system's allocator, with the bytes in use and their highest number.
+/// The system allocator, which tracks the bytes in use and their maximum.
 struct Counting;
 
 static IN_USE_BYTES: AtomicUsize = AtomicUsize::new(0);
 static PEAK_BYTES: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: hands everything to `System`; `alloc_zeroed` and `realloc` are the default ones, which
-// call these two.
+// SAFETY: forwards everything to `System`; the default `alloc_zeroed` and `realloc` call these two.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let in_use = IN_USE_BYTES.fetch_add(layout.size(), Relaxed) + layout.size();
         PEAK_BYTES.fetch_max(in_use, Relaxed);
-        // SAFETY: the caller keeps the contract of `alloc`.
+        // SAFETY: the caller upholds the contract of `alloc`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         IN_USE_BYTES.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: the caller keeps the contract of `dealloc`.
+        // SAFETY: the caller upholds the contract of `dealloc`.
         unsafe { System.dealloc(pointer, layout) }
     }
 }
@@ -33,8 +32,8 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Sends a prompt to an endpoint without models and gives the error's code and the bytes that its
-/// reading took at most, the body itself not counted.
+/// Sends a prompt to an endpoint without models. Returns the error's code and the maximum number of
+/// bytes that reading it used, without the body itself.
 fn post(prompt: &str) -> (String, usize) {
     let body = format!(r#"{{"model":"m","prompt":{prompt}}}"#);
     let handler = Handler::new(Switches::default(), Rc::new(SystemHost));
@@ -46,30 +45,30 @@ fn post(prompt: &str) -> (String, usize) {
     };
     let before = IN_USE_BYTES.load(Relaxed);
     PEAK_BYTES.store(before, Relaxed);
-    // The request itself goes with the answer.
+    // The request is dropped with the response.
     let response = pollster::block_on(handler.handle(request));
     let taken_bytes = PEAK_BYTES.load(Relaxed) - before;
     let Body::Full(bytes) = response.body else {
-        panic!("an error is a whole body");
+        panic!("an error has a complete body");
     };
     let answer: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
     let code = answer["error"]["code"].as_str().unwrap().to_owned();
     (code, taken_bytes)
 }
 
-/// One test, so that nothing else allocates meanwhile.
+/// A single test, so that nothing else allocates meanwhile.
 #[test]
-fn prompts_take_memory_in_proportion_to_their_ids() {
+fn prompts_use_memory_in_proportion_to_their_ids() {
     const COUNT: usize = 1_000_000;
     let ids = vec!["7"; COUNT].join(",");
-    // Four bytes an id, in a vector that doubles: half as much is in use while it grows.
+    // Four bytes per id in a vector that doubles; half as much again is in use while it grows.
     let bound_bytes = 3 * 4 * COUNT.next_power_of_two() / 2 + (1 << 20);
     for prompt in [format!("[{ids}]"), format!("[[{ids}]]")] {
         let (code, taken_bytes) = post(&prompt);
         assert_eq!(code, "model_not_found");
         assert!(taken_bytes <= bound_bytes, "{taken_bytes} bytes");
     }
-    // Refused shapes are not kept: the prompts beyond the limit, what follows a wrong element.
+    // Refused shapes are not kept: prompts beyond the limit, elements after a wrong one.
     for (element, code) in [("[7]", "out_of_range"), (r#""7""#, "out_of_range")] {
         let many = vec![element; COUNT / 4].join(",");
         let (given, taken_bytes) = post(&format!("[{many}]"));

@@ -1,19 +1,19 @@
-//! BPE by ranked merges: pieces of text to token ids. The merging is that of the `tokenizers` crate;
-//! special tokens and how text is cut into pieces are not its business.
+//! BPE by ranked merges: pieces of text to token ids. The `tokenizers` crate does the merging; special
+//! tokens and the splitting into pieces happen before.
 
 use tokenizers::Model;
 use tokenizers::models::bpe::{BPE, Vocab};
 
 use super::byte_level;
 use super::description::Merges;
-use super::vocabulary::TokenSpelling;
+use super::token::TokenSpelling;
 use crate::{Error, Result};
 
 /// A BPE encoder.
 pub struct RankedBpe {
     spelling: TokenSpelling,
     model: BPE,
-    /// All text becomes tokens, and no token stands for text of any length.
+    /// Every byte or character becomes a token, and no token stands for text of any length.
     pub keeps_text: bool,
 }
 
@@ -21,7 +21,7 @@ impl RankedBpe {
     /// Builds the encoder from tokens and merges.
     ///
     /// # Errors
-    /// [`Error::InvalidModelFile`] for a merge that names tokens or makes one that does not exist.
+    /// [`Error::InvalidModelFile`] for a merge that names or forms a token that does not exist.
     pub fn new(
         texts: &[String],
         spelling: TokenSpelling,
@@ -31,7 +31,7 @@ impl RankedBpe {
         let mut ids = Vocab::default();
         ids.reserve(texts.len());
         for (id, text) in texts.iter().enumerate() {
-            // Padding may repeat a text; the first id keeps it.
+            // Padding tokens may repeat a text; the first id wins.
             ids.entry(text.clone()).or_insert(id as u32);
         }
         let has_byte = |byte: u8| match spelling {
@@ -44,16 +44,16 @@ impl RankedBpe {
         };
         let has_unknown = unknown_id.is_some() && !merges.fuse_unknown;
         let keeps_text = has_unknown || (0..=255).all(has_byte);
-        // The crate joins the two in a buffer as long as the longest token.
+        // The crate joins the two tokens in a buffer as long as the longest token.
         let longest_bytes = texts.iter().map(String::len).max().unwrap_or(0);
         let too_long = |pair: &&(String, String)| pair.0.len() + pair.1.len() > longest_bytes;
         if let Some((left, right)) = merges.pairs.iter().find(too_long) {
             let shown: String = left.chars().chain(right.chars()).take(80).collect();
             return Err(Error::InvalidModelFile(format!(
-                "merges: {shown:?} makes no token"
+                "merges: {shown:?} does not form a token"
             )));
         }
-        // No cache: the crate's is thread-local and outlives the model.
+        // No cache: the crate's cache is thread-local and outlives the model.
         let mut builder = BPE::builder()
             .vocab_and_merges(ids, merges.pairs)
             .ignore_merges(merges.ignore_merges)
@@ -73,9 +73,9 @@ impl RankedBpe {
         })
     }
 
-    /// Appends the ids of a piece, in which spaces are still spaces. A character (of a byte-level
-    /// vocabulary: a byte) without a token becomes the unknown token; a vocabulary without one
-    /// drops it, as llama.cpp does.
+    /// Appends the ids of a piece, in which spaces are still spaces. A character (in a byte-level
+    /// vocabulary: a byte) without a token becomes the unknown token. Without an unknown token it is
+    /// dropped, as in llama.cpp.
     ///
     /// # Errors
     /// [`Error::Internal`] if the `tokenizers` crate fails.
@@ -97,11 +97,11 @@ impl RankedBpe {
     }
 }
 
-/// The two tokens of a merge written "left right"; a part may start with a space but not contain
-/// another.
+/// The two tokens of a merge written "left right". Each may start with a space but not contain
+/// another one.
 ///
 /// # Errors
-/// [`Error::InvalidModelFile`] if it is not two.
+/// [`Error::InvalidModelFile`] if it is not two tokens.
 pub fn parse_merge(merge: &str) -> Result<(String, String)> {
     let first_bytes = merge.chars().next().map_or(0, char::len_utf8);
     merge[first_bytes..]

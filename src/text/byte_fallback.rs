@@ -1,6 +1,6 @@
-//! The tokens `<0xHH>` that stand for single bytes. Knows nothing of when they are used.
+//! The tokens `<0xHH>` that stand for single bytes.
 
-use super::vocabulary::TokenKind;
+use super::token::TokenKind;
 
 /// The id of each byte's token.
 #[derive(Debug, Clone)]
@@ -9,7 +9,7 @@ pub struct ByteFallback {
 }
 
 impl ByteFallback {
-    /// The byte tokens of a vocabulary that has all of them.
+    /// The byte tokens of a vocabulary; `None` unless it has all 256.
     pub fn complete(texts: &[String], kinds: &[TokenKind]) -> Option<ByteFallback> {
         let mut ids = Box::new([None; 256]);
         for ((text, kind), id) in texts.iter().zip(kinds).zip(0u32..) {
@@ -26,6 +26,7 @@ impl ByteFallback {
         Some(ByteFallback { ids: found })
     }
 
+    /// The id of the token of `byte`.
     pub fn id(&self, byte: u8) -> u32 {
         self.ids[usize::from(byte)]
     }

@@ -1,8 +1,8 @@
-//! GPT-2's printable stand-ins for bytes: vocabularies of byte-level BPE are written in them.
+//! GPT-2's printable stand-ins for bytes, in which vocabularies of byte-level BPE are written.
 //! Source: `bytes_to_unicode` in openai/gpt-2 `src/encoder.py`.
 
 /// The character that stands for each byte. Printable Latin-1 stands for itself; the other bytes,
-/// in rising order, get U+0100, U+0101, ...
+/// in ascending order, get U+0100, U+0101, ...
 pub const CHAR_OF_BYTE: [char; 256] = {
     let mut table = ['\0'; 256];
     let mut next: u32 = 0x100;
@@ -43,7 +43,8 @@ pub fn encode(bytes: &[u8], out: &mut String) {
     out.extend(bytes.iter().map(|&byte| CHAR_OF_BYTE[usize::from(byte)]));
 }
 
-/// Appends the bytes `text` stands for to `out`; a character that stands for none gives its UTF-8.
+/// Appends the bytes that `text` stands for to `out`; a character that is not a stand-in gives its
+/// UTF-8.
 pub fn decode(text: &str, out: &mut Vec<u8>) {
     for character in text.chars() {
         match BYTE_OF_CHAR.get(character as usize) {

@@ -1,5 +1,4 @@
-//! SentencePiece's `precompiled_charsmap`: texts and what replaces them, in a double array. Knows
-//! nothing of the other steps of a normalizer.
+//! SentencePiece's `precompiled_charsmap`: texts and their replacements, in a double array.
 
 use std::ops::Range;
 
@@ -7,9 +6,9 @@ use crate::{Error, Result};
 
 /// A compiled map from texts to texts.
 ///
-/// Source: `src/normalizer.cc` and the Darts-clone double array of google/sentencepiece: a little
-/// endian u32 with the bytes of the trie, the trie's units, and the replacements, each ended by a
-/// zero byte.
+/// Format: `src/normalizer.cc` and the Darts-clone double array of google/sentencepiece. A
+/// little-endian u32 with the size of the trie in bytes, the units of the trie, and the replacements,
+/// each terminated by a zero byte.
 #[derive(Debug)]
 pub struct Charsmap {
     units: Vec<u32>,
@@ -17,10 +16,10 @@ pub struct Charsmap {
 }
 
 impl Charsmap {
-    /// Reads a map; what its trie points to is checked when it is used.
+    /// Reads a map. The trie's offsets are checked when they are used.
     ///
     /// # Errors
-    /// [`Error::InvalidModelFile`] if the bytes are no such map.
+    /// [`Error::InvalidModelFile`] if the bytes are not such a map.
     pub fn new(bytes: &[u8]) -> Result<Charsmap> {
         let invalid = |fault| Error::InvalidModelFile(format!("precompiled_charsmap: {fault}"));
         let (size, rest) = bytes
@@ -28,7 +27,7 @@ impl Charsmap {
             .ok_or_else(|| invalid("shorter than its header"))?;
         let size = u32::from_le_bytes(*size) as usize;
         if !size.is_multiple_of(4) || size == 0 {
-            return Err(invalid("its trie is not made of words"));
+            return Err(invalid("the size of its trie is not a multiple of 4"));
         }
         let (trie, replacements) = rest
             .split_at_checked(size)
@@ -44,7 +43,8 @@ impl Charsmap {
         })
     }
 
-    /// The parts of `text` that are replaced, leftmost and longest first, and by what.
+    /// The parts of `text` that are replaced and their replacements: leftmost first, the longest
+    /// where several start.
     pub fn replacements<'s>(
         &'s self,
         text: &'s str,
@@ -62,7 +62,7 @@ impl Charsmap {
         })
     }
 
-    /// The longest text in the map that `text` begins with, its bytes and what replaces it.
+    /// The longest text in the map that `text` begins with: its length in bytes and its replacement.
     fn longest(&self, text: &str) -> Option<(usize, &str)> {
         let unit = |index: u32| self.units.get(index as usize).copied();
         let offset = |unit: u32| (unit >> 10) << ((unit & (1 << 9)) >> 6);
@@ -70,7 +70,7 @@ impl Charsmap {
         let mut node = offset(unit(0)?);
         for (index, &byte) in text.as_bytes().iter().enumerate() {
             node ^= u32::from(byte);
-            // A unit's label, with the bit that says it holds a value and is no child.
+            // A unit's label, and the bit that marks a value rather than a child.
             let Some(child) = unit(node).filter(|unit| unit & (1 << 31 | 0xFF) == u32::from(byte))
             else {
                 break;
@@ -96,8 +96,8 @@ impl Charsmap {
 mod tests {
     use super::*;
 
-    /// A trie of the texts "a" and "ab", laid out by hand. A node's children stand at its offset
-    /// xor their byte; its value, if it is a leaf, at its offset.
+    /// A trie of the texts "a" and "ab", built by hand. A node's children are at its offset xor their
+    /// byte; its value, if it is a leaf, is at its offset.
     fn map() -> Vec<u8> {
         let mut units = vec![0u32; 1024];
         let offset = |offset: u32| offset << 10;
@@ -138,7 +138,7 @@ mod tests {
         }
         assert!(Charsmap::new(&[2, 0, 0, 0, 1, 1]).is_err());
         assert!(Charsmap::new(&[4, 0, 0, 0, 1, 1, 1, 1, 0xFF]).is_err());
-        // Without an end to the last text, and with units that point anywhere.
+        // The last text is not terminated, and units point anywhere.
         assert_eq!(
             replaced(&map[..map.len() - 1], "ab"),
             [(0..1, "x".to_owned())]

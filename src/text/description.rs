@@ -1,5 +1,5 @@
-//! What a tokenizer is, in one form for all kinds of files that describe one. Knows no file format
-//! and encodes nothing.
+//! The description of a tokenizer, the same for all file formats. Readers of files produce it, and
+//! [`Tokenizer`](super::tokenizer::Tokenizer) is built from it.
 
 use std::borrow::Cow;
 
@@ -7,11 +7,11 @@ use super::fill_in_middle::MiddleTokens;
 use super::normalizer::Normalizer;
 use super::special_tokens::SpecialToken;
 use super::splitter::Splitter;
-use super::vocabulary::{TokenKind, TokenSpelling};
+use super::token::{Roles, TokenKind, TokenSpelling};
 
-/// All that a [`Tokenizer`](super::Tokenizer) is built from.
+/// Everything that a tokenizer is built from.
 pub struct Description<'f> {
-    /// The tokens by id, as the file writes them.
+    /// The texts of the tokens by id, as the file writes them.
     pub texts: Cow<'f, [String]>,
     /// One per token.
     pub kinds: Vec<TokenKind>,
@@ -19,9 +19,9 @@ pub struct Description<'f> {
     pub roles: Roles,
     pub adds_bos: bool,
     pub adds_eos: bool,
-    /// The tokens whose literal text is recognised in a prompt.
+    /// The tokens whose literal text is recognized in a prompt.
     pub special: Vec<SpecialToken>,
-    /// What happens to the text between them, in this order.
+    // The steps that text between special tokens passes, in order.
     pub normalizer: Normalizer,
     pub space_prefix: SpacePrefix,
     pub splitter: Splitter,
@@ -30,35 +30,22 @@ pub struct Description<'f> {
     pub chat_template: Option<Box<str>>,
 }
 
-/// The tokens with a meaning of their own; ids are below the number of tokens.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Roles {
-    /// Start of text.
-    pub bos_id: Option<u32>,
-    /// End of text.
-    pub eos_id: Option<u32>,
-    /// What stands for text that no token covers.
-    pub unknown_id: Option<u32>,
-    /// Further ids that end a text or a turn.
-    pub end_ids: Vec<u32>,
-}
-
-/// Which texts are given a leading space: some models saw all words with theirs. Texts are what
-/// lies between special tokens.
+/// Which texts get a leading space. Some models were trained with a space before every word. A text
+/// is what lies between special tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SpacePrefix {
     /// None.
     Never,
-    /// Every one.
+    /// Every text.
     Always,
-    /// Those that do not begin with one.
+    /// Texts that do not begin with a space.
     UnlessSpace,
-    /// That at the very beginning, unless it begins with one.
+    /// The text at the beginning of the prompt, unless it begins with a space.
     FirstUnlessSpace,
 }
 
 impl SpacePrefix {
-    /// Whether a text is given a space that begins at this byte of the prompt.
+    /// Whether `text`, which begins at byte `start_byte` of the prompt, gets a leading space.
     pub fn applies(self, spelling: TokenSpelling, start_byte: usize, text: &str) -> bool {
         let has_none = match spelling {
             TokenSpelling::ByteLevel => !text.starts_with(' '),
@@ -78,21 +65,21 @@ impl SpacePrefix {
 pub enum Algorithm {
     /// BPE: pairs of tokens merge in this order.
     Merges(Merges),
-    /// SentencePiece BPE: neighbours merge by the score of the token they make.
+    /// SentencePiece BPE: neighbors merge by the score of the token they form. One score per token.
     Scores(Vec<f32>),
-    /// SentencePiece unigram: the tokens with the greatest sum of scores.
+    /// SentencePiece unigram: the tokens with the greatest sum of scores. One score per token.
     Unigram { scores: Vec<f64> },
 }
 
 /// See [`Algorithm::Merges`].
 #[derive(Debug, Clone, Default)]
 pub struct Merges {
-    /// First merge first.
+    /// In the order in which they are applied.
     pub pairs: Vec<(String, String)>,
-    /// A piece that is itself a token is taken whole, whatever the merges say.
+    /// A piece that is itself a token is used whole, whatever the merges say.
     pub ignore_merges: bool,
     /// A character without a token becomes the tokens `<0xHH>` of its bytes.
     pub byte_fallback: bool,
-    /// Neighbouring characters without a token are one unknown token.
+    /// Adjacent characters without a token become one unknown token.
     pub fuse_unknown: bool,
 }

@@ -1,7 +1,6 @@
-//! Which tokens of a vocabulary frame the prompt of a fill-in-the-middle task (specification 4.2, suffix).
-//! Knows nothing of the prompt itself.
+//! The tokens that a vocabulary has for fill-in-the-middle prompts (`suffix`, specification 4.2).
 
-/// The tokens before the prefix, before the suffix, and before what is asked for.
+/// The tokens before the prefix, before the suffix, and before the middle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MiddleTokens {
     pub prefix: u32,
@@ -9,8 +8,8 @@ pub struct MiddleTokens {
     pub middle: u32,
 }
 
-/// Their texts by family: Qwen, StarCoder, SantaCoder, DeepSeek, Code Llama (as published and
-/// as converted), GLM, Falcon.
+/// Their texts by model family: Qwen, StarCoder, SantaCoder, DeepSeek, Code Llama (as published and as
+/// converted), GLM, Falcon.
 const TEXTS: [[&str; 3]; 8] = [
     ["<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"],
     ["<fim_prefix>", "<fim_suffix>", "<fim_middle>"],
@@ -23,12 +22,12 @@ const TEXTS: [[&str; 3]; 8] = [
 ];
 
 impl MiddleTokens {
-    /// What the tokens' texts tell; `None` unless there are all three.
+    /// Finds the tokens by their texts; `None` unless all three exist.
     pub fn by_text(texts: &[String]) -> Option<MiddleTokens> {
         let mut found = [[None; 3]; TEXTS.len()];
         for (text, id) in texts.iter().zip(0u32..) {
-            // Spares nearly all tokens the comparison. Their kind is no guide: converters often call
-            // them normal.
+            // Skips the comparison for nearly all tokens. The kind does not help: converters often mark
+            // these tokens as normal.
             if !text.trim_start_matches('▁').starts_with('<') {
                 continue;
             }
@@ -41,7 +40,7 @@ impl MiddleTokens {
         found.into_iter().find_map(Self::of)
     }
 
-    /// The three, if there are all.
+    /// The three tokens, if all are given.
     pub fn of(ids: [Option<u32>; 3]) -> Option<MiddleTokens> {
         let [prefix, suffix, middle] = ids;
         Some(MiddleTokens {

@@ -1,16 +1,17 @@
-//! What the metadata of a GGUF file say of its tokenizer. Encodes nothing.
+//! Reads the description of a tokenizer from the metadata of a GGUF file.
 
 use std::borrow::Cow;
 
 use super::bpe::parse_merge;
 use super::charsmap::Charsmap;
-use super::description::{Algorithm, Description, Merges, Roles, SpacePrefix};
+use super::description::{Algorithm, Description, Merges, SpacePrefix};
 use super::fill_in_middle::MiddleTokens;
-use super::normalizer::{Form, Normalizer, Step};
+use super::normalizer::{NormalForm, Normalizer, NormalizerStep};
 use super::pre_tokenizers::PreTokenizer;
 use super::special_tokens::SpecialToken;
 use super::splitter::Splitter;
-use super::vocabulary::{TokenKind, TokenSpelling, settle_kinds};
+use super::token::{Roles, TokenKind, TokenSpelling};
+use super::vocabulary::settle_kinds;
 use crate::weights::{Metadata, MetadataArray, MetadataValue};
 use crate::{Error, Result};
 
@@ -20,8 +21,7 @@ const SCORES: &str = "tokenizer.ggml.scores";
 const MERGES: &str = "tokenizer.ggml.merges";
 const CHARSMAP: &str = "tokenizer.ggml.precompiled_charsmap";
 
-/// Names of the tokens of a fill-in-the-middle task: the present ones, then those of older
-/// converters.
+/// Keys of the fill-in-the-middle tokens: the current ones, then those of older converters.
 const MIDDLE_TOKENS: [[&str; 3]; 2] = [
     [
         "tokenizer.ggml.fim_pre_token_id",
@@ -35,7 +35,7 @@ const MIDDLE_TOKENS: [[&str; 3]; 2] = [
     ],
 ];
 
-/// What a kind of tokenizer brings along where the file says nothing. Source:
+/// The properties of a kind of tokenizer, and its defaults where the file says nothing. Source:
 /// `llama_vocab::impl::load` of llama.cpp.
 struct Family {
     spelling: TokenSpelling,
@@ -53,7 +53,7 @@ struct Family {
 /// Reads the description of the file's tokenizer.
 ///
 /// # Errors
-/// [`Error::UnsupportedModel`] for a tokenizer or pre-tokenizer this build does not know,
+/// [`Error::UnsupportedModel`] for a tokenizer or pre-tokenizer that is not supported,
 /// [`Error::InvalidModelFile`] for metadata that is missing or contradicts itself.
 pub fn describe(metadata: &Metadata) -> Result<Description<'_>> {
     let model = metadata
@@ -90,31 +90,24 @@ pub fn describe(metadata: &Metadata) -> Result<Description<'_>> {
         unknown_id: named("tokenizer.ggml.unknown_token_id", family.unknown_id)?,
         end_ids: turn_ends.into_iter().flatten().collect(),
     };
-    let adds = |key: &str, id: Option<u32>, default: bool| match metadata.bool(key)? {
-        Some(true) if id.is_none() => Err(invalid(key, "is true, but there is no such token")),
-        said => Ok(said.unwrap_or(default && id.is_some())),
-    };
-    let mut middle_tokens = None;
-    for keys in MIDDLE_TOKENS.iter().rev() {
-        let mut ids = [None; 3];
-        for (id, key) in ids.iter_mut().zip(keys) {
-            *id = named(key, None)?;
-        }
-        middle_tokens = MiddleTokens::of(ids).or(middle_tokens);
-    }
     Ok(Description {
         adds_bos: adds(
+            metadata,
             "tokenizer.ggml.add_bos_token",
             roles.bos_id,
             family.adds_bos,
         )?,
         adds_eos: adds(
+            metadata,
             "tokenizer.ggml.add_eos_token",
             roles.eos_id,
             family.adds_eos,
         )?,
         special: special_tokens(metadata, texts, &kinds)?,
-        middle_tokens: middle_tokens.or_else(|| MiddleTokens::by_text(texts)),
+        middle_tokens: match middle_tokens(metadata, texts.len())? {
+            Some(named) => Some(named),
+            None => MiddleTokens::by_text(texts),
+        },
         chat_template: metadata.str("tokenizer.chat_template")?.map(Box::from),
         texts: Cow::Borrowed(texts),
         kinds,
@@ -125,6 +118,28 @@ pub fn describe(metadata: &Metadata) -> Result<Description<'_>> {
         splitter: family.splitter,
         algorithm: family.algorithm,
     })
+}
+
+/// Whether prompts get the token `id`: what the file says under `key`, else `default`.
+fn adds(metadata: &Metadata, key: &str, id: Option<u32>, default: bool) -> Result<bool> {
+    match metadata.bool(key)? {
+        Some(true) if id.is_none() => Err(invalid(key, "is true, but there is no such token")),
+        given => Ok(given.unwrap_or(default && id.is_some())),
+    }
+}
+
+/// The fill-in-the-middle tokens that the file names, if it names all three.
+fn middle_tokens(metadata: &Metadata, tokens: usize) -> Result<Option<MiddleTokens>> {
+    for keys in &MIDDLE_TOKENS {
+        let mut ids = [None; 3];
+        for (id, key) in ids.iter_mut().zip(keys) {
+            *id = named_id(metadata, key, None, tokens)?;
+        }
+        if let Some(tokens) = MiddleTokens::of(ids) {
+            return Ok(Some(tokens));
+        }
+    }
+    Ok(None)
 }
 
 fn invalid(key: &str, fault: &str) -> Error {
@@ -143,11 +158,11 @@ fn ranked_bpe(metadata: &Metadata, pre: &str, kinds: &[TokenKind]) -> Result<Fam
         true => TokenSpelling::SentencePiece,
         false => TokenSpelling::ByteLevel,
     };
-    // The default is Falcon's, so it counts only where that id is a control token.
+    // Id 11 is Falcon's default, used only where that id is a control token.
     let falcon = (spelling == TokenSpelling::ByteLevel
         && kinds.get(11) == Some(&TokenKind::Control))
     .then_some(11);
-    let form = pre.is_nfc.then_some(Step::Form(Form::Nfc));
+    let form = pre.is_nfc.then_some(NormalizerStep::Form(NormalForm::Nfc));
     Ok(Family {
         spelling,
         normalizer: Normalizer {
@@ -193,15 +208,15 @@ fn unigram(metadata: &Metadata, texts: &[String]) -> Result<Family> {
             let bytes: Vec<u8> = bytes.iter().map(|byte| byte.cast_unsigned()).collect();
             Some(Charsmap::new(&bytes)?)
         }
-        Some(_) => return Err(invalid(CHARSMAP, "is no array of bytes")),
+        Some(_) => return Err(invalid(CHARSMAP, "is not an array of bytes")),
     };
-    steps.extend(charsmap.map(Step::Charsmap));
+    steps.extend(charsmap.map(NormalizerStep::Charsmap));
     if metadata
         .bool("tokenizer.ggml.remove_extra_whitespaces")?
         .unwrap_or(false)
     {
-        steps.push(Step::replace("^ +| +$", "")?);
-        steps.push(Step::replace(" {2,}", " ")?);
+        steps.push(NormalizerStep::replace("^ +| +$", "")?);
+        steps.push(NormalizerStep::replace(" {2,}", " ")?);
     }
     Ok(Family {
         spelling: TokenSpelling::SentencePiece,
@@ -257,7 +272,7 @@ fn kind(token_type: i32) -> TokenKind {
         4 => TokenKind::UserDefined,
         5 => TokenKind::Unused,
         6 => TokenKind::Byte,
-        // 1 is normal, 0 undefined; llama.cpp takes others for undefined as well.
+        // 1 is normal, 0 undefined; llama.cpp treats others as undefined as well.
         _ => TokenKind::Normal,
     }
 }
@@ -270,8 +285,8 @@ fn same_length(key: &str, entries: usize, texts: &[String]) -> Result<()> {
     Err(invalid(key, &fault))
 }
 
-/// The id under `key`, else `default`. An id outside the vocabulary names nothing: converters write
-/// -1, signed or not, for "none".
+/// The id under `key`, else `default`. An id outside the vocabulary counts as absent: converters
+/// write -1, signed or unsigned, for "none".
 fn named_id(
     metadata: &Metadata,
     key: &str,
@@ -291,7 +306,7 @@ fn special_tokens(
     texts: &[String],
     kinds: &[TokenKind],
 ) -> Result<Vec<SpecialToken>> {
-    // GGUF has no field for it; llama.cpp goes by the name as well.
+    // GGUF has no field for it; llama.cpp uses the name as well.
     let name = metadata
         .str("general.name")?
         .unwrap_or_default()

@@ -1,4 +1,4 @@
-//! Absurd vocabularies and long texts: clear errors, no panics, no quadratic time.
+//! Hostile vocabularies and long texts: clear errors, no panics, no quadratic time.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use super::tests::{byte_level_metadata, sentencepiece_metadata, with_tokens};
 use super::*;
 use crate::weights::Metadata;
 
-/// Builds and uses a tokenizer; an error is as good as an answer.
+/// Builds and uses a tokenizer; an error is as acceptable as a result.
 fn try_out(built: crate::Result<Tokenizer>, text: &str) {
     let Ok(tokenizer) = built else { return };
     let (ids, places) = tokenizer.encode_placed(text, true).unwrap();
@@ -73,7 +73,7 @@ proptest! {
 }
 
 #[test]
-fn merges_that_make_nothing_or_each_other_are_harmless() {
+fn merges_that_form_no_token_or_each_other_are_harmless() {
     let letters = ["a", "b", "ab", "ba", "aba"].map(|text| (text.to_owned(), 1));
     // The same merge twice, and two that undo each other's order.
     let merges = ["a b", "a b", "b a", "ab a", "a ba"].map(str::to_owned);
@@ -85,7 +85,7 @@ fn merges_that_make_nothing_or_each_other_are_harmless() {
     assert_eq!(tokenizer.encode("xaé", false).unwrap(), [0]);
 }
 
-/// A quadratic way takes minutes for these; the bound leaves room for a busy machine.
+/// A quadratic algorithm takes minutes for these; the bound leaves room for a busy machine.
 #[test]
 fn long_texts_without_a_break_take_linear_time() {
     const BYTES: usize = 100_000;

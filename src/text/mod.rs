@@ -1,4 +1,4 @@
-//! Between text and token ids: tokenizer, byte-exact detokenizer, stop strings.
+//! Text and token ids: tokenizer, byte-exact detokenizer, stop strings.
 
 mod bpe;
 mod byte_fallback;
@@ -17,6 +17,8 @@ mod special_tokens;
 mod splitter;
 mod stop;
 mod text_index;
+mod token;
+mod token_decoder;
 mod tokenizer;
 mod tokenizer_report;
 mod unigram;

@@ -1,5 +1,5 @@
-//! What is done to text before it is cut: Unicode normal forms, replacements, character maps. It
-//! keeps track of where each byte came from. Knows nothing of tokens.
+//! The normalization of text before it is split: Unicode normal forms, replacements, character maps.
+//! It tracks where each byte comes from.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -14,39 +14,39 @@ use crate::{Error, Result};
 /// Steps, applied one after the other.
 #[derive(Debug, Default)]
 pub struct Normalizer {
-    pub steps: Vec<Step>,
+    pub steps: Vec<NormalizerStep>,
 }
 
-/// One thing done to text.
+/// One step of a normalizer.
 #[derive(Debug)]
-pub enum Step {
+pub enum NormalizerStep {
     /// Unicode normalization.
-    Form(Form),
+    Form(NormalForm),
     /// Character by character.
     Lowercase,
-    /// Text before every text that is not empty.
+    /// Adds text before every non-empty text.
     Prepend(Box<str>),
-    /// Every match becomes another text.
+    /// Replaces every match.
     Replace { matches: SysRegex, by: Box<str> },
     /// SentencePiece's compiled replacements.
     Charsmap(Charsmap),
 }
 
-/// The normal forms of Unicode.
+/// The Unicode normalization forms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub enum NormalForm {
     Nfc,
     Nfd,
     Nfkc,
     Nfkd,
 }
 
-/// A text and where its bytes come from.
+/// A normalized text and the origins of its bytes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Normalized<'t> {
     pub text: Cow<'t, str>,
-    /// Per byte of `text` and for its end, a byte of the original; `None` if the two are the same
-    /// text. Rising.
+    /// For each byte of `text` and for its end, the byte of the original it comes from, in ascending
+    /// order; `None` if the text is the original.
     origins: Option<Vec<u32>>,
 }
 
@@ -65,7 +65,7 @@ impl Normalizer {
 }
 
 impl<'t> Normalized<'t> {
-    /// The byte of the original from which the one at `byte` comes, or that follows the last.
+    /// The byte of the original that the byte at `byte` comes from; for the end, the original's end.
     pub fn origin(&self, byte: usize) -> usize {
         match &self.origins {
             None => byte,
@@ -73,7 +73,7 @@ impl<'t> Normalized<'t> {
         }
     }
 
-    /// Replaces parts, which are in order and do not overlap.
+    /// Replaces parts, which must be in order and must not overlap.
     fn replace<'r>(&mut self, parts: impl Iterator<Item = (Range<usize>, Cow<'r, str>)>) {
         let mut text = String::with_capacity(self.text.len());
         let mut origins = Vec::with_capacity(self.text.len());
@@ -96,30 +96,33 @@ impl<'t> Normalized<'t> {
     }
 }
 
-impl Step {
+impl NormalizerStep {
     /// Replaces the matches of a pattern.
     ///
     /// # Errors
-    /// [`Error::UnsupportedModel`] for a pattern that the regex library does not take.
-    pub fn replace(pattern: &str, by: &str) -> Result<Step> {
+    /// [`Error::UnsupportedModel`] for a pattern that the regex library does not accept.
+    pub fn replace(pattern: &str, by: &str) -> Result<NormalizerStep> {
         let matches = SysRegex::new(pattern).map_err(|_| {
             let shown: String = pattern.chars().take(80).collect();
             Error::UnsupportedModel(format!("normalizer pattern {shown:?}"))
         })?;
         let by = by.into();
-        Ok(Step::Replace { matches, by })
+        Ok(NormalizerStep::Replace { matches, by })
     }
 
-    /// Whether it may make a text shorter by more than putting characters together.
+    /// Whether it can make a text shorter other than by composing characters.
     pub fn drops_text(&self) -> bool {
-        matches!(self, Step::Replace { .. } | Step::Charsmap(_))
+        matches!(
+            self,
+            NormalizerStep::Replace { .. } | NormalizerStep::Charsmap(_)
+        )
     }
 
     fn apply(&self, normalized: &mut Normalized<'_>) {
         let text = normalized.text.clone();
         match self {
-            Step::Form(form) => form.apply(normalized),
-            Step::Lowercase => normalized.replace(
+            NormalizerStep::Form(form) => form.apply(normalized),
+            NormalizerStep::Lowercase => normalized.replace(
                 text.char_indices()
                     .filter(|&(_, character)| !character.to_lowercase().eq([character]))
                     .map(|(at, character)| {
@@ -127,16 +130,16 @@ impl Step {
                         (at..at + character.len_utf8(), Cow::Owned(by))
                     }),
             ),
-            Step::Prepend(prefix) => {
+            NormalizerStep::Prepend(prefix) => {
                 let empty = (!text.is_empty()).then_some((0..0, Cow::Borrowed(&**prefix)));
                 normalized.replace(empty.into_iter());
             }
-            Step::Replace { matches, by } => normalized.replace(
+            NormalizerStep::Replace { matches, by } => normalized.replace(
                 matches
                     .find_iter(&text)
                     .map(|(start, end)| (start..end, Cow::Borrowed(&**by))),
             ),
-            Step::Charsmap(charsmap) => normalized.replace(
+            NormalizerStep::Charsmap(charsmap) => normalized.replace(
                 charsmap
                     .replacements(&text)
                     .map(|(part, by)| (part, Cow::Borrowed(by))),
@@ -145,17 +148,17 @@ impl Step {
     }
 }
 
-impl Form {
+impl NormalForm {
     fn apply(self, normalized: &mut Normalized<'_>) {
-        if self == Form::Nfc && normalized.text.chars().all(stays_in_nfc) {
+        if self == NormalForm::Nfc && normalized.text.chars().all(stays_in_nfc) {
             return;
         }
         let mut string = NormalizedString::from(&*normalized.text);
         match self {
-            Form::Nfc => string.nfc(),
-            Form::Nfd => string.nfd(),
-            Form::Nfkc => string.nfkc(),
-            Form::Nfkd => string.nfkd(),
+            NormalForm::Nfc => string.nfc(),
+            NormalForm::Nfd => string.nfd(),
+            NormalForm::Nfkc => string.nfkc(),
+            NormalForm::Nfkd => string.nfkd(),
         };
         if string.get() == normalized.text {
             return;
@@ -163,7 +166,7 @@ impl Form {
         let mut latest = 0;
         let origins = (0..string.get().len()).map(|byte| {
             let range = string.convert_offsets(Referential::Normalized(byte..byte + 1));
-            // Reordered marks may come from further on than what follows them.
+            // Reordered marks may come from later bytes than what follows them.
             latest = range.map_or(latest, |range| range.start.max(latest));
             normalized.origin(latest) as u32
         });
@@ -173,8 +176,8 @@ impl Form {
     }
 }
 
-/// Characters that form C keeps whatever surrounds them, as long as all around are such: starters
-/// that compose with none of them. Not all there are, but those of nearly all text.
+/// Whether form C keeps a text of only such characters: starters that do not compose with each other.
+/// The list is not complete but covers nearly all text.
 fn stays_in_nfc(character: char) -> bool {
     matches!(character,
         '\0'..='\u{2FF}'
@@ -194,7 +197,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn normalizer(steps: Vec<Step>) -> Normalizer {
+    fn normalizer(steps: Vec<NormalizerStep>) -> Normalizer {
         Normalizer { steps }
     }
 
@@ -206,7 +209,7 @@ mod tests {
 
     #[test]
     fn composed_characters_come_from_their_first_part() {
-        let nfc = normalizer(vec![Step::Form(Form::Nfc)]);
+        let nfc = normalizer(vec![NormalizerStep::Form(NormalForm::Nfc)]);
         let normalized = nfc.normalize("ae\u{301}b");
         assert_eq!(normalized.text, "aéb");
         assert_eq!(origins(&normalized), [0, 1, 1, 4]);
@@ -218,10 +221,10 @@ mod tests {
     #[test]
     fn steps_follow_one_another_and_keep_the_origins() {
         let steps = vec![
-            Step::Form(Form::Nfkc),
-            Step::Lowercase,
-            Step::replace(" {2,}", " ").unwrap(),
-            Step::Prepend("_".into()),
+            NormalizerStep::Form(NormalForm::Nfkc),
+            NormalizerStep::Lowercase,
+            NormalizerStep::replace(" {2,}", " ").unwrap(),
+            NormalizerStep::Prepend("_".into()),
         ];
         let normalizer = normalizer(steps);
         let normalized = normalizer.normalize("Ａ   b");
@@ -231,14 +234,14 @@ mod tests {
     }
 
     proptest! {
-        /// The short cut must never keep what the library would change.
+        /// The shortcut never keeps what the library would change.
         #[test]
-        fn the_short_cut_of_form_c_changes_nothing(
+        fn the_shortcut_of_form_c_changes_nothing(
             text in "[a-zé\u{400}-\u{52F}\u{3041}-\u{30FF}가-힣\u{1100}-\u{11FF}\u{300}-\u{345}\u{2010}-\u{205E}一-丿\u{FF01}-\u{FF9F}]{0,12}",
         ) {
             let mut expected = NormalizedString::from(text.as_str());
             expected.nfc();
-            let found = normalizer(vec![Step::Form(Form::Nfc)]).normalize(&text);
+            let found = normalizer(vec![NormalizerStep::Form(NormalForm::Nfc)]).normalize(&text);
             prop_assert_eq!(&*found.text, expected.get());
             let origins = origins(&found);
             prop_assert!(origins.is_sorted());

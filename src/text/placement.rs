@@ -1,37 +1,37 @@
-//! Where the tokens of a text lie in it, character by character. Knows nothing of how the text was
-//! cut; it follows the tokens' bytes through the text.
+//! Where the tokens of a text begin in it, in characters. It follows the tokens' bytes through the text
+//! and does not depend on how the text was split.
 
 use std::ops::Range;
 
 use super::normalizer::Normalized;
-use super::tokenizer::Tokenizer;
+use super::vocabulary::Vocabulary;
 
 /// Where a token lies in the text it was made from.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Place {
-    /// Code points before the token; of a token inside a character, before that character.
+    /// Code points before the token; for a token inside a character, before that character.
     pub start: usize,
-    /// The token's first space is not in the text: the tokenizer's prefix rule put it there.
+    /// The token's first space is not in the text: the tokenizer's prefix rule added it.
     pub drops_space: bool,
 }
 
-/// A part of the text that was tokenised on its own.
+/// A part of the text that was tokenized on its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlacedSegment<'t> {
-    /// Which of the ids came of it.
+    /// Which of the ids it became.
     pub tokens: Range<usize>,
     /// Where it begins in the text.
     pub start_byte: usize,
-    /// The text that its tokens spell.
+    /// Its text after normalization, which its tokens spell.
     pub normalized: Normalized<'t>,
     /// Its first token begins with a space that is not in the text.
     pub drops_space: bool,
 }
 
-/// The places of `ids`, which the segments of `text` became. Ids of no segment (automatic ones)
-/// have no width.
+/// The places of `ids`, which the segments of `text` became. Ids outside all segments (added
+/// automatically) have no width.
 pub fn place(
-    tokenizer: &Tokenizer,
+    vocabulary: &Vocabulary,
     text: &str,
     ids: &[u32],
     segments: &[PlacedSegment<'_>],
@@ -44,8 +44,8 @@ pub fn place(
         let mut at = 0;
         let mut after_unknown = false;
         for index in segment.tokens.clone() {
-            let bytes = tokenizer.token_bytes(ids[index]);
-            let is_unknown = tokenizer.is_special(ids[index]);
+            let bytes = vocabulary.bytes(ids[index]);
+            let is_unknown = vocabulary.is_special(ids[index]);
             let drops_space = segment.drops_space && index == segment.tokens.start;
             let bytes = match drops_space {
                 true => bytes.strip_prefix(b" ").unwrap_or(bytes),
@@ -77,8 +77,8 @@ pub fn place(
     places
 }
 
-/// How far behind `at` the token begins, if it does not there: behind white space that is in no
-/// piece, behind characters that became one unknown token.
+/// How many bytes after `at` the token begins: 0, or past white space that is in no piece, or past
+/// characters that became one unknown token.
 fn skipped_bytes(spelled: &str, at: usize, token: &[u8], after_unknown: bool) -> usize {
     const REACH_BYTES: usize = 256;
     let rest = &spelled.as_bytes()[at..];
@@ -92,7 +92,8 @@ fn skipped_bytes(spelled: &str, at: usize, token: &[u8], after_unknown: bool) ->
         .unwrap_or(0)
 }
 
-/// How many bytes of `rest` the token spells, if it does. SentencePiece reads ▁ as a space.
+/// How many bytes of `rest` the token spells; `None` if `rest` begins with something else.
+/// SentencePiece reads ▁ as a space.
 fn spelled_bytes(rest: &[u8], token: &[u8]) -> Option<usize> {
     token.iter().try_fold(0, |at, &byte| {
         if rest.get(at) == Some(&byte) {

@@ -1,4 +1,4 @@
-//! Where tokens lie in prompts and in generated text, on small vocabularies made here.
+//! Where tokens lie in prompts and in generated text, on small vocabularies built here.
 
 use std::rc::Rc;
 
@@ -7,7 +7,7 @@ use super::*;
 
 const CONTROL: i32 = 3;
 
-/// Start and dropped space per token.
+/// For each token its start and whether a space is dropped.
 fn placed(tokenizer: &Tokenizer, text: &str) -> Vec<(usize, bool)> {
     let (ids, places) = tokenizer.encode_placed(text, true).unwrap();
     assert_eq!(ids, tokenizer.encode(text, true).unwrap());
@@ -36,7 +36,7 @@ fn automatic_tokens_and_prefix_spaces_have_no_width() {
         placed(&tokenizer, "a a</s>a"),
         [(0, false), (0, true), (1, false), (3, false), (7, true)]
     );
-    // The first <s> is automatic although the text has one too; the space is an added one.
+    // The first <s> is added automatically although the text has one too; the space is added as well.
     assert_eq!(
         placed(&tokenizer, "<s> a"),
         [(0, false), (0, false), (3, true), (3, false)]
@@ -51,11 +51,11 @@ fn automatic_tokens_and_prefix_spaces_have_no_width() {
 }
 
 #[test]
-fn white_space_that_was_dropped_is_passed_over() {
+fn dropped_white_space_is_skipped() {
     let mut metadata = sentencepiece_metadata();
     metadata.insert("general.name", "Phi-3");
     let tokenizer = build(&metadata);
-    // </s> takes the white space after it along.
+    // </s> drops the white space after it.
     assert_eq!(
         placed(&tokenizer, "</s> \n a"),
         [(0, false), (0, false), (7, true)]
@@ -63,7 +63,7 @@ fn white_space_that_was_dropped_is_passed_over() {
 }
 
 #[test]
-fn unknown_bytes_and_the_space_sign_do_not_shift_what_follows() {
+fn unknown_bytes_and_the_space_sign_do_not_shift_later_tokens() {
     let tokens = ["<unk>", "<s>", "</s>", "▁", "a"];
     let kinds = [2, CONTROL, CONTROL, 1, 1];
     let tokens = tokens.map(str::to_owned).into_iter().zip(kinds);
@@ -82,7 +82,7 @@ fn generated_tokens_begin_at_their_character() {
     let tokenizer = build(&byte_level_metadata());
     let mut detokenizer = Detokenizer::new(tokenizer.clone(), &[0], true);
     let mut starts = Vec::new();
-    // 🎉 in four bytes with a hidden token inside, "he", half a character that "h" cuts off, half
+    // 🎉 in four bytes with a hidden token inside, "he", part of a character that "h" cuts off, part of
     // a character that a hidden token does not cut off.
     let end = tokenizer.eos_ids()[0];
     for id in [0xF0, 0x9F, end, 0x8E, 0x89, 256, 0xC3, 104, 0xC3, end] {
@@ -110,7 +110,7 @@ fn a_dropped_space_shows_until_a_visible_token() {
     assert!(!Detokenizer::new(tokenizer, &[1], true).drops_space());
 }
 
-/// A vocabulary with three more control tokens of these texts; returns the id of the first too.
+/// A vocabulary with three more control tokens with these texts, and the id of the first.
 fn with_middle_tokens(texts: [&str; 3]) -> (Rc<Tokenizer>, u32) {
     let mut metadata = sentencepiece_metadata();
     let mut tokens: Vec<String> = metadata
@@ -151,7 +151,7 @@ fn fill_in_the_middle_frames_prefix_and_suffix() {
 }
 
 #[test]
-fn the_file_may_name_the_tokens_of_the_middle() {
+fn the_file_can_name_the_fill_in_the_middle_tokens() {
     for family in ["fim_pre fim_suf fim_mid", "prefix suffix middle"] {
         let mut metadata = sentencepiece_metadata();
         for (name, id) in family.split(' ').zip([10_u32, 12, 11]) {

@@ -1,25 +1,25 @@
-//! The table of pre-tokenizers: how text is cut before BPE, by `tokenizer.ggml.pre`. A new one is a
-//! new entry here. Knows nothing of vocabularies.
+//! The table of pre-tokenizers: how text is split before BPE, by `tokenizer.ggml.pre`. A new one is a new
+//! entry.
 
 use super::splitter::{Behavior, Splitter};
 use crate::{Error, Result};
 
-/// One entry: the names that select it and what goes with them.
+/// One entry: the names that select it and its properties.
 ///
-/// Names and `adds_bos` follow `llama_vocab::impl::load` of llama.cpp; the patterns are those of
-/// the models' own `tokenizer.json`, and so are `ignore_merges` and `is_nfc`, where they differ.
+/// Names and `adds_bos` follow `llama_vocab::impl::load` of llama.cpp. The patterns are those of the
+/// models' own `tokenizer.json`, and so are `ignore_merges` and `is_nfc` where the two differ.
 pub struct PreTokenizer {
     names: &'static [&'static str],
-    /// Applied one after the other. Matches and what lies between them are pieces.
+    /// Applied one after the other. Matches and the text between them are pieces.
     cuts: &'static [&'static str],
-    /// A piece that is itself a token is taken whole, whatever the merges say.
+    /// A piece that is itself a token is used whole, whatever the merges say.
     pub ignore_merges: bool,
     /// Whether a start-of-text token is added when the file does not say.
     pub adds_bos: bool,
-    /// The text is brought into Unicode's normal form C first.
+    /// The text is converted to Unicode normalization form C first.
     pub is_nfc: bool,
-    /// The tokens are written as SentencePiece's are, with ▁ for a space and `<0xHH>` for a byte
-    /// without a token, not in GPT-2's stand-ins for bytes.
+    /// The tokens are spelled as in SentencePiece, with ▁ for a space and `<0xHH>` for a byte without a
+    /// token, not in GPT-2's stand-ins for bytes.
     pub is_sentencepiece: bool,
 }
 
@@ -50,10 +50,10 @@ const CJK: &str = "[\u{4E00}-\u{9FA5}\u{3040}-\u{309F}\u{30A0}-\u{30FF}]+";
 const CJK_AND_HANGUL: &str = "[\u{4E00}-\u{9FA5}\u{800}-\u{4E00}\u{AC00}-\u{D7FF}]+";
 const ASIAN: &str = "[\u{4E00}-\u{9FFF}\u{3400}-\u{4DBF}\u{F900}-\u{FAFF}\u{3040}-\u{309F}\u{30A0}-\u{30FF}\u{FF65}-\u{FF9F}\u{2F00}-\u{2FDF}\u{E40}-\u{E7F}\u{E80}-\u{EFF}\u{1780}-\u{17FF}\u{1000}-\u{109F}\u{AA60}-\u{AA7F}\u{A9E0}-\u{A9FF}\u{AC00}-\u{D7AF}\u{1100}-\u{11FF}]+";
 const YOUTU_SCRIPTS: &str = "[\u{AC00}-\u{D7A3}\u{3131}-\u{318E}]+|[\u{FF01}\u{2026}\u{201C}\u{201D}\u{2018}\u{2019}\u{2014}\u{FF1A}\u{FF1B}\u{FF0C}\u{3001}-\u{303F}\u{FE30}-\u{FE4F}]+|[\u{3105}-\u{312F}]+|[\u{4E00}-\u{9FA5}\u{3040}-\u{309F}\u{30A0}-\u{30FF}]+";
-/// Laguna's lines: a cut before the last line break of a run.
+/// Laguna: splits before the last line break of a run.
 const LINE_ENDS: &str = r"(?:\r?\n)+(?!\r?\n)";
 
-/// What most entries have.
+/// The defaults of an entry.
 const PLAIN: PreTokenizer = PreTokenizer {
     names: &[],
     cuts: &[],
@@ -162,10 +162,10 @@ const TABLE: &[PreTokenizer] = &[
                 r"\p{N}", r"[\p{P}!-/:-@\[-`{-~]", GPT2],
         adds_bos: true, ..PLAIN
     },
-    // The merges run over whole texts.
+    // Merges run over whole texts.
     PreTokenizer { names: &["gemma4"], adds_bos: true, is_sentencepiece: true, ..PLAIN },
     PreTokenizer { names: &["sarvam-moe"], is_sentencepiece: true, ..PLAIN },
-    // Old files do not name theirs; llama.cpp reads them with this one.
+    // Old files name none; llama.cpp uses this one for them.
     PreTokenizer {
         names: &["default"],
         cuts: &[r"[\p{P}$+<=>^~|]+", GPT2, r"\p{N}+", r"[0-9][0-9][0-9]"], ..PLAIN
@@ -187,7 +187,7 @@ impl PreTokenizer {
             })
     }
 
-    /// What cuts text as this pre-tokenizer does.
+    /// A splitter that splits text as this pre-tokenizer does.
     ///
     /// # Errors
     /// [`Error::UnsupportedModel`] if the regex library refuses a pattern.
@@ -225,14 +225,14 @@ mod tests {
             "I'VE seen 12345 things,\r\n\n  naïve Ｔｅｓｔ 東京カナ e\u{301}\u{301} 🦙!\t x  ";
         let mut seen = std::collections::HashSet::new();
         for name in TABLE.iter().flat_map(|entry| entry.names) {
-            assert!(seen.insert(name), "{name} stands twice");
+            assert!(seen.insert(name), "{name} occurs twice");
             assert_eq!(pieces(name, text).concat(), text, "{name}");
         }
         assert!(seen.len() > 70, "{}", seen.len());
     }
 
     #[test]
-    fn cuts_as_the_named_pre_tokenizer_does() {
+    fn splits_as_the_named_pre_tokenizer_does() {
         let text = "We'LL see  2024 cats\n";
         let cases: [(&str, &[&str]); 6] = [
             (

@@ -1,5 +1,5 @@
-//! SentencePiece BPE: merges adjacent symbols by the score of the token they make. Special tokens
-//! and the space prefix are not its business.
+//! SentencePiece BPE: merges adjacent symbols by the score of the token they form. Special tokens and the
+//! space prefix are handled before.
 
 use std::collections::BinaryHeap;
 
@@ -8,22 +8,22 @@ use crate::{Error, Result};
 
 /// A SentencePiece BPE encoder.
 ///
-/// Equals llama.cpp's: any two neighbours whose joined text is a token may merge, the highest
-/// score first, the leftmost among equals; characters that end as no token become bytes. (The
-/// `tokenizers` crate ranks pairs, not tokens, so ties come out differently there.)
+/// The same as llama.cpp's: any two neighbors whose joined text is a token can merge, highest score first,
+/// leftmost first among equals. Characters that end without a token become bytes. (The `tokenizers` crate
+/// ranks pairs instead of tokens, so ties differ there.)
 #[derive(Debug)]
 pub struct SentencePieceBpe {
     tokens: TextIndex,
     scores: Vec<f32>,
-    /// What each byte without a covering token becomes.
+    /// The token of each byte that no other token covers.
     byte_ids: Vec<u32>,
-    /// No token holds a ▁ after another character, so no merge crosses the start of a word and
-    /// words can be merged one by one: little memory, whatever the length of the text.
+    /// No token has a ▁ after another character. Then no merge crosses the start of a word, and words
+    /// can be merged one by one, which takes little memory whatever the length of the text.
     words_stand_apart: bool,
 }
 
 impl SentencePieceBpe {
-    /// Builds the encoder from tokens and their scores, of which there are as many.
+    /// Builds the encoder from the tokens' texts and scores, one of each per token.
     ///
     /// # Errors
     /// [`Error::InvalidModelFile`] if a byte has no token and there is no unknown token.
@@ -46,7 +46,7 @@ impl SentencePieceBpe {
                     })
             })
             .collect::<Result<_>>()?;
-        // Adding zero turns -0 into 0: they tie.
+        // Adding zero turns -0 into 0, so that they tie.
         let scores = scores.iter().map(|score| score + 0.0).collect();
         let words_stand_apart = texts.iter().all(|text| first_word_bytes(text).is_none());
         Ok(SentencePieceBpe {
@@ -97,7 +97,7 @@ impl SentencePieceBpe {
         }
     }
 
-    /// The merge of symbol `left` with its right neighbour, if that makes a token.
+    /// The merge of symbol `left` with its right neighbor, if they form a token.
     fn merge_at(&self, symbols: &Symbols, left: usize) -> Option<Merge> {
         let symbol = &symbols.list[left];
         let right = symbol.next;
@@ -116,13 +116,14 @@ impl SentencePieceBpe {
     }
 }
 
-/// Length of the part of `text` before its second word: up to the first ▁ after another character.
+/// Length in bytes of the first word of `text`, up to the first ▁ after another character; `None` if
+/// there is no second word.
 fn first_word_bytes(text: &str) -> Option<usize> {
     let start = text.len() - text.trim_start_matches('▁').len();
     text[start..].find('▁').map(|end| start + end)
 }
 
-/// No neighbour.
+/// No neighbor.
 const NONE: usize = usize::MAX;
 
 /// The symbols of a text: a linked list over a vector, at first one per character.
@@ -133,7 +134,7 @@ struct Symbols<'t> {
 
 struct Symbol {
     start: usize,
-    /// 0 once merged into its left neighbour.
+    /// 0 once merged into its left neighbor.
     len_bytes: usize,
     previous: usize,
     next: usize,
@@ -162,7 +163,7 @@ impl<'t> Symbols<'t> {
         &self.text.as_bytes()[symbol.start..symbol.start + symbol.len_bytes]
     }
 
-    /// Merges, unless one of the two has merged otherwise since the merge was noted.
+    /// Merges, unless one of the two symbols has merged with another one since. Returns whether it did.
     fn apply(&mut self, merge: &Merge) -> bool {
         let left_bytes = self.list[merge.left].len_bytes;
         let right_bytes = self.list[merge.right].len_bytes;
@@ -180,7 +181,7 @@ impl<'t> Symbols<'t> {
     }
 }
 
-/// A possible merge; the greatest is done first.
+/// A possible merge; the greatest is applied first.
 struct Merge {
     score: f32,
     left: usize,
@@ -221,7 +222,7 @@ mod tests {
         SentencePieceBpe::new(&texts, &scores, Some(0)).unwrap()
     }
 
-    /// The rule read literally: rescan all neighbours after every merge.
+    /// The literal rule: rescan all neighbors after every merge.
     fn naive(tokens: &[(&str, f32)], text: &str) -> Vec<u32> {
         let find = |text: &str| tokens.iter().position(|token| token.0 == text);
         let mut pieces: Vec<String> = text.chars().map(String::from).collect();

@@ -1,5 +1,5 @@
-//! Tokenizer parity on the model files of `INPAGE_MODELS`, else of `../shared/models` next to the
-//! repository. Without them each test says so and passes.
+//! Tokenizer parity on the model files in `INPAGE_MODELS`, or else in `../shared/models` next to the
+//! repository. Without them each test prints a note and passes.
 
 use std::path::{Path, PathBuf};
 
@@ -36,7 +36,7 @@ fn ids(value: &serde_json::Value) -> Vec<u32> {
 }
 
 #[test]
-fn every_vocabulary_reproduces_its_vectors_and_gives_the_text_back() {
+fn every_vocabulary_reproduces_its_vectors_and_decodes_to_the_text() {
     let Some(dir) = models_dir("every_vocabulary_reproduces_its_vectors_and_gives_the_text_back")
     else {
         return;
@@ -97,7 +97,7 @@ fn every_token_lies_where_its_text_is() {
 }
 
 #[test]
-fn reference_prompts_give_the_reference_ids_and_back() {
+fn reference_prompts_give_the_reference_ids_and_decode_back() {
     let Some(dir) = models_dir("reference_prompts_give_the_reference_ids_and_back") else {
         return;
     };
@@ -119,7 +119,7 @@ fn reference_prompts_give_the_reference_ids_and_back() {
     }
 }
 
-/// A folder and a GGUF file of one model give the same ids and texts.
+/// A folder and a GGUF file of the same model give the same ids and texts.
 #[test]
 fn a_folder_and_a_file_of_one_model_agree() {
     let Some(dir) = models_dir("a_folder_and_a_file_of_one_model_agree") else {
@@ -229,7 +229,7 @@ fn special_tokens_and_start_of_text_follow_each_file() {
 
     let spm = tokenizer(&dir.join("vocab/ggml-vocab-llama-spm.gguf"));
     assert_eq!(spm.encode("Hello", true).unwrap(), [1, 15_043]);
-    // The word after a special token is given its space too.
+    // The word after a special token gets its space too.
     assert_eq!(spm.encode("</s>Hello", true).unwrap(), [1, 2, 15_043]);
     assert_eq!(spm.eos_ids(), [2]);
 
@@ -255,7 +255,7 @@ fn special_tokens_and_start_of_text_follow_each_file() {
     assert_eq!(smollm.decode(&ids, false), text);
 }
 
-/// The texts of `tiny/refs` are not given; their ids must survive decoding and encoding.
+/// The texts of `tiny/refs` are not available; their ids must survive decoding and encoding.
 #[test]
 fn reference_ids_of_every_architecture_survive_a_round_trip() {
     let Some(dir) = models_dir("reference_ids_of_every_architecture_survive_a_round_trip") else {
@@ -281,7 +281,7 @@ fn reference_ids_of_every_architecture_survive_a_round_trip() {
 }
 
 #[test]
-fn whole_books_come_back() {
+fn whole_books_survive_a_round_trip() {
     let Some(dir) = models_dir("whole_books_come_back") else {
         return;
     };

@@ -1,4 +1,4 @@
-//! Finds the literal texts of special tokens in a prompt. Knows nothing of how the rest is cut.
+//! Finds the literal texts of special tokens in a prompt.
 
 /// The special tokens of a vocabulary, sorted by their text.
 #[derive(Debug, Default)]
@@ -9,10 +9,10 @@ pub struct SpecialTokens {
     starts: Vec<bool>,
 }
 
-/// One token whose literal text is recognised.
+/// One token whose literal text is recognized.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SpecialToken {
-    /// As it stands in a prompt.
+    /// As written in a prompt.
     pub text: Box<str>,
     /// Its id.
     pub id: u32,
@@ -20,12 +20,12 @@ pub struct SpecialToken {
     pub strips_preceding_space: bool,
     /// White space after it is dropped.
     pub strips_following_space: bool,
-    /// It is no token where a letter or digit stands next to it.
+    /// It is not recognized next to a letter or digit.
     pub stands_alone: bool,
 }
 
 impl SpecialToken {
-    /// A token that leaves alone what stands around it.
+    /// A token that does not affect the text around it.
     pub fn new(text: &str, id: u32) -> SpecialToken {
         SpecialToken {
             text: text.into(),
@@ -47,7 +47,7 @@ pub enum Segment<'t> {
 }
 
 impl SpecialTokens {
-    /// Collects the tokens. Empty texts are left out; of equal texts the first stays.
+    /// Collects the tokens. Empty texts are left out; of equal texts the first one is kept.
     pub fn new(mut tokens: Vec<SpecialToken>) -> SpecialTokens {
         tokens.retain(|token| !token.text.is_empty());
         tokens.sort_by(|a, b| a.text.as_bytes().cmp(b.text.as_bytes()));

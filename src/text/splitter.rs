@@ -1,4 +1,4 @@
-//! Cuts text into the pieces that are tokenised one by one. Knows nothing of which model cuts how.
+//! Splits text into the pieces that are tokenized one by one.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use tokenizers::utils::SysRegex;
 
 use crate::{Error, Result};
 
-/// What becomes of a match.
+/// What happens to a match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Behavior {
     /// It is a piece.
@@ -17,11 +17,11 @@ pub enum Behavior {
     MergedWithPrevious,
     /// It begins the piece after it.
     MergedWithNext,
-    /// Neighbouring matches are one piece.
+    /// Adjacent matches are one piece.
     Contiguous,
 }
 
-/// Cuts applied one after the other, each to every piece the ones before left.
+/// Cuts that are applied one after the other, each to every piece that the previous ones left.
 #[derive(Debug, Default)]
 pub struct Splitter {
     cuts: Vec<Cut>,
@@ -31,25 +31,25 @@ pub struct Splitter {
 struct Cut {
     finder: Finder,
     behavior: Behavior,
-    /// What lies between matches counts as matched, and the matches do not.
+    /// The text between matches counts as matched, and the matches do not.
     invert: bool,
 }
 
 #[derive(Debug)]
 enum Finder {
     Regex(SysRegex),
-    /// Runs of digits, each cut into threes counted from its end. The patterns that say so look
-    /// ahead over the rest of the run at every digit, which takes quadratic time.
+    /// Runs of digits, each split into threes counted from its end. The patterns for this look ahead over
+    /// the rest of the run at every digit, which takes quadratic time.
     Thousands {
         runs: SysRegex,
         /// The pattern matches the empty text before each three, not the digits.
         before: bool,
-        /// What may not stand behind a run, if anything.
+        /// What must not follow a run, if anything.
         not_followed_by: Option<SysRegex>,
     },
 }
 
-/// Patterns of digits in threes from the right, the runs they cut up, and whether they match the
+/// Patterns of digits in threes from the right, the runs that they split, and whether they match the
 /// empty text before the threes.
 const THOUSANDS: [(&str, &str, bool); 3] = [
     (r"\d{1,3}(?=(?:\d{3})*\b)", r"\d+", false),
@@ -57,15 +57,15 @@ const THOUSANDS: [(&str, &str, bool); 3] = [
     (r"(?=(\d{3})+(?!\d))", r"\d+", true),
 ];
 
-/// What `\b` parts from other characters. The reference's regex library, Oniguruma, counts the
-/// fractions and raised digits of Latin-1 as parts of words, ours does not.
+/// The characters that `\b` separates from others. The regex library of the reference, Oniguruma, counts
+/// the fractions and superscript digits of Latin-1 as word characters; ours does not.
 const WORD_CHARACTER: &str = r"\A[\w²³¹¼½¾]";
 
 impl Splitter {
     /// Adds a cut at the matches of `pattern`.
     ///
     /// # Errors
-    /// [`Error::UnsupportedModel`] for a pattern that the regex library does not take.
+    /// [`Error::UnsupportedModel`] for a pattern that the regex library does not accept.
     pub fn cut(&mut self, pattern: &str, behavior: Behavior, invert: bool) -> Result<()> {
         let regex = |pattern: &str| {
             SysRegex::new(pattern).map_err(|_| {
@@ -93,17 +93,17 @@ impl Splitter {
         Ok(())
     }
 
-    /// Whether some text may be in no piece.
+    /// Whether some text can be in no piece.
     pub fn drops_text(&self) -> bool {
         let mut behaviors = self.cuts.iter().map(|cut| cut.behavior);
         behaviors.any(|behavior| behavior == Behavior::Removed)
     }
 
-    /// Calls `piece` with each piece in order. No piece is empty; together they are `text` less
-    /// what is removed.
+    /// Calls `piece` with each piece in order. No piece is empty; joined they are `text` without what is
+    /// removed.
     ///
     /// # Errors
-    /// The first of `piece`.
+    /// The first error of `piece`.
     pub fn split<'t>(
         &self,
         text: &'t str,

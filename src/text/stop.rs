@@ -1,24 +1,24 @@
-//! Stop strings over a stream of text (specification 6.2, 6.4, 10.4). Knows nothing of tokens.
+//! Stop strings over a stream of text (specification 6.2, 6.4, 10.4).
 
-/// Watches generated text for stop strings, as if it arrived character by character: the first
-/// stop whose last character arrives ends the text, the longer one if two end together.
+/// Searches generated text for stop strings as if it arrived character by character: the first stop
+/// whose last character arrives ends the text, the longer one if two end together.
 ///
-/// Text that may still turn out to be the start of a stop is held back: always the longest suffix
-/// that is a proper prefix of some stop. What comes out does not depend on how the text is cut.
+/// Text that may be the beginning of a stop is held back: always the longest suffix that is a proper
+/// prefix of some stop. The result does not depend on how the text is divided into pieces.
 #[derive(Debug, Clone)]
 pub struct StopMatcher {
     stops: Vec<Stop>,
     include_stop: bool,
-    /// Text received; the part from `released_bytes` on has not left yet.
+    /// Text received; the part from `released_bytes` on has not been released yet.
     buffer: String,
     released_bytes: usize,
     matched: Option<usize>,
 }
 
-/// What one piece of text led to.
+/// The result of one piece of text.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct StopOutcome {
-    /// Text that is settled now.
+    /// Text that is released now.
     pub text: String,
     /// Index of the stop that ended the text. Nothing is released after that.
     pub matched: Option<usize>,
@@ -33,13 +33,13 @@ struct Stop {
     /// `border[i]`: length of the longest proper border of `text[..=i]`.
     border: Vec<usize>,
     /// Length of the longest prefix of `text` that the text so far ends with; below the full
-    /// length except in the moment of a match.
+    /// length except at the moment of a match.
     state: usize,
 }
 
 impl StopMatcher {
     /// A matcher for `stops`; `include_stop` keeps the matched stop at the end of the text.
-    /// An empty stop string never matches (the endpoint refuses it before).
+    /// An empty stop string never matches (the endpoint refuses it earlier).
     pub fn new<S: AsRef<str>>(stops: &[S], include_stop: bool) -> StopMatcher {
         StopMatcher {
             stops: stops.iter().map(|stop| Stop::new(stop.as_ref())).collect(),
@@ -82,8 +82,8 @@ impl StopMatcher {
         let settled = self.buffer.len() - held_bytes;
         let text = self.buffer[self.released_bytes..settled].to_owned();
         self.released_bytes = settled;
-        // Dropping the released part only when it outweighs the rest keeps the cost linear in the
-        // length of the stream however long a stop is.
+        // Dropping the released part only when it is longer than the rest keeps the cost linear in
+        // the length of the stream, however long a stop is.
         if self.released_bytes >= held_bytes {
             self.buffer.drain(..self.released_bytes);
             self.released_bytes = 0;
@@ -94,7 +94,7 @@ impl StopMatcher {
         }
     }
 
-    /// Ends the text: what was held back is no stop any more. Empty after a match.
+    /// Ends the text and releases what was held back. Empty after a match.
     pub fn finish(&mut self) -> String {
         let rest = self.buffer.split_off(self.released_bytes);
         self.buffer.clear();
@@ -105,12 +105,13 @@ impl StopMatcher {
         rest
     }
 
-    /// Which stop ended the text, if one has.
+    /// Which stop ended the text, if any.
     pub fn matched(&self) -> Option<usize> {
         self.matched
     }
 
-    /// Advances every stop by one byte; the longest that this byte completes, the first if equal.
+    /// Advances every stop by one byte. Returns the longest stop that this byte completes, the first of
+    /// equal ones.
     fn advance(&mut self, byte: u8) -> Option<usize> {
         let mut best: Option<usize> = None;
         for index in 0..self.stops.len() {
@@ -165,7 +166,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The rule read literally: look at every prefix of the text, character by character.
+    /// The literal rule: look at every prefix of the text, character by character.
     fn naive(text: &str, stops: &[String], include_stop: bool) -> (String, Option<usize>) {
         for (start, character) in text.char_indices() {
             let prefix = &text[..start + character.len_utf8()];

@@ -1,4 +1,4 @@
-//! The tokenizer and detokenizer on small vocabularies made here.
+//! The tokenizer and detokenizer on small vocabularies built here.
 
 use std::rc::Rc;
 
@@ -88,7 +88,7 @@ fn byte_level_encodes_merges_and_special_tokens() {
 }
 
 #[test]
-fn labels_name_bytes_that_are_no_text() {
+fn labels_show_bytes_that_are_not_text() {
     let tokenizer = build(&byte_level_metadata());
     assert_eq!(tokenizer.token_label(256), "he");
     assert_eq!(tokenizer.token_label(257), r"bytes:\x68\xc3");
@@ -116,7 +116,7 @@ fn start_and_end_of_text_follow_the_file() {
 }
 
 #[test]
-fn sentencepiece_falls_back_to_bytes_and_minds_the_prefix_space() {
+fn sentencepiece_falls_back_to_bytes_and_handles_the_prefix_space() {
     let tokenizer = build(&sentencepiece_metadata());
     let (space, a, space_a) = (259, 260, 261);
     let byte = |byte: u8| 3 + u32::from(byte);
@@ -155,7 +155,7 @@ fn detokenizer_releases_whole_characters_only() {
 }
 
 #[test]
-fn what_the_file_lacks_or_contradicts_is_named() {
+fn missing_and_contradictory_metadata_is_named() {
     assert!(invalid(&Metadata::new()).contains("tokenizer.ggml.model"));
 
     let mut metadata = byte_level_metadata();
@@ -242,7 +242,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_has_fewer_tokens_than_said(text in "(?s)[sa é🦙]{1,9}|.{1,9}", times in 1usize..200) {
+    fn no_text_has_fewer_tokens_than_the_bound(text in "(?s)[sa é🦙]{1,9}|.{1,9}", times in 1usize..200) {
         let text = text.repeat(times);
         for tokenizer in [build(&byte_level_metadata()), build(&sentencepiece_metadata())] {
             let ids = tokenizer.encode(&text, false).unwrap();
@@ -251,12 +251,12 @@ proptest! {
     }
 
     #[test]
-    fn any_text_comes_back(text in "(?s)[<>|sa é▁🦙\\n]{0,30}|.{0,30}") {
+    fn any_text_survives_a_round_trip(text in "(?s)[<>|sa é▁🦙\\n]{0,30}|.{0,30}") {
         let byte_level = build(&byte_level_metadata());
         let ids = byte_level.encode(&text, true).unwrap();
         prop_assert_eq!(byte_level.decode(&ids, false), &text[..]);
 
-        // SentencePiece writes a space as ▁, so the two come back alike.
+        // SentencePiece writes a space as ▁, so both decode to a space.
         let sentencepiece = build(&sentencepiece_metadata());
         let ids = sentencepiece.encode(&text, false).unwrap();
         prop_assume!(!ids.iter().any(|&id| sentencepiece.is_special(id)));

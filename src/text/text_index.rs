@@ -1,15 +1,15 @@
-//! A compact map from the texts of tokens to their ids. Knows nothing of what they mean.
+//! A compact map from the texts of tokens to their ids.
 
 use std::hash::{BuildHasher, RandomState};
 
-/// From a token's text to its id. One copy of the texts and an open-addressed table: a third of
-/// the memory of a map of strings, which counts in a browser.
+/// Maps a token's text to its id with one copy of the texts and an open-addressed table. It takes a third
+/// of the memory of a map of strings, which matters in a browser.
 #[derive(Debug)]
 pub struct TextIndex {
     bytes: Vec<u8>,
     /// Token `id` is `ends[id - 1]..ends[id]` of `bytes`.
     ends: Vec<usize>,
-    /// Ids, or [`FREE`]; the length is a power of two and at least a third more than the tokens.
+    /// Ids, or [`FREE`]; the length is a power of two, at least 4/3 of the number of tokens.
     slots: Vec<u32>,
     hasher: RandomState,
 }
@@ -17,7 +17,7 @@ pub struct TextIndex {
 const FREE: u32 = u32::MAX;
 
 impl TextIndex {
-    /// Of equal texts the first keeps its id. `texts` are at most `u32::MAX`.
+    /// Indexes at most `u32::MAX` texts. Of equal texts the first one is found.
     pub fn new(texts: &[String]) -> TextIndex {
         let mut index = TextIndex {
             bytes: Vec::with_capacity(texts.iter().map(String::len).sum()),

@@ -1,26 +1,26 @@
-//! Text to token ids and back, as a file describes it (specification 4.2, 6.3, 6.5). Knows nothing of
-//! requests, streams or models.
+//! Text to token ids and back, as a model file describes it (specification 4.2, 6.3, 6.5).
 
 use std::borrow::Cow;
 
 use super::bpe::RankedBpe;
 use super::description::{Algorithm, Description, SpacePrefix};
-use super::detokenizer::TokenDecoder;
 use super::fill_in_middle::MiddleTokens;
 use super::from_gguf;
 use super::from_hugging_face::{self, HuggingFaceFiles};
-use super::normalizer::{Normalized, Normalizer, Step};
+use super::normalizer::{Normalized, Normalizer, NormalizerStep};
 use super::placement::{self, Place, PlacedSegment};
 use super::sentencepiece::SentencePieceBpe;
 use super::special_tokens::{Segment, SpecialTokens};
 use super::splitter::Splitter;
+use super::token::TokenSpelling;
+use super::token_decoder::TokenDecoder;
 use super::unigram::Unigram;
-use super::vocabulary::{TokenKind, TokenSpelling, Vocabulary};
+use super::vocabulary::Vocabulary;
 use crate::weights::files::read_small;
 use crate::weights::{Metadata, ModelFiles};
 use crate::{Error, Result};
 
-/// Largest file of a folder's tokenizer accepted; the largest real ones have about 35 MB.
+/// Largest accepted file of a folder's tokenizer; the largest real ones have about 35 MB.
 const MAX_FILE_BYTES: u64 = 128 << 20;
 
 /// The tokenizer of one model.
@@ -34,9 +34,9 @@ pub struct Tokenizer {
     encoder: Encoder,
     adds_bos: bool,
     adds_eos: bool,
-    /// Decoding from the beginning drops the space that encoding put there.
+    /// Decoding from the beginning of a text drops the space that encoding added.
     drops_first_space: bool,
-    /// No text becomes shorter than its characters put together: none is dropped, none fused.
+    /// Encoding neither drops text nor maps text of any length to one token.
     keeps_text: bool,
     middle_tokens: Option<MiddleTokens>,
     chat_template: Option<Box<str>>,
@@ -49,10 +49,10 @@ enum Encoder {
 }
 
 impl Tokenizer {
-    /// Builds the tokenizer that the metadata of a GGUF file describe.
+    /// Builds the tokenizer that the metadata of a GGUF file describes.
     ///
     /// # Errors
-    /// [`Error::UnsupportedModel`] for a tokenizer or pre-tokenizer this build does not know,
+    /// [`Error::UnsupportedModel`] for a tokenizer or pre-tokenizer that is not supported,
     /// [`Error::InvalidModelFile`] for metadata that is missing or contradicts itself.
     pub fn from_gguf(metadata: &Metadata) -> Result<Tokenizer> {
         Tokenizer::new(from_gguf::describe(metadata)?)
@@ -61,16 +61,16 @@ impl Tokenizer {
     /// Builds the tokenizer that the files of a Hugging Face folder describe.
     ///
     /// # Errors
-    /// [`Error::UnsupportedModel`] naming a part of a tokenizer that this build does not know,
-    /// [`Error::InvalidModelFile`] for files that are no JSON or contradict themselves.
+    /// [`Error::UnsupportedModel`] naming a part of a tokenizer that is not supported,
+    /// [`Error::InvalidModelFile`] for files that are not valid JSON or contradict themselves.
     pub fn from_hugging_face(files: &HuggingFaceFiles<'_>) -> Result<Tokenizer> {
         Tokenizer::new(from_hugging_face::describe(files)?)
     }
 
-    /// Builds the tokenizer of a model: that of its folder, or that of its metadata if it is a GGUF file.
+    /// Builds the tokenizer of a model: from its metadata for a GGUF file, else from its folder.
     ///
     /// # Errors
-    /// As [`Self::from_gguf`] and [`Self::from_hugging_face`], and what the files fail with.
+    /// As [`Self::from_gguf`] and [`Self::from_hugging_face`], and errors of reading the files.
     pub async fn of<F: ModelFiles>(files: &F, metadata: &Metadata) -> Result<Tokenizer> {
         if files.gguf_name().is_some() {
             return Tokenizer::from_gguf(metadata);
@@ -129,7 +129,7 @@ impl Tokenizer {
         };
         let drops_text = special.drops_text()
             || description.splitter.drops_text()
-            || steps.any(Step::drops_text);
+            || steps.any(NormalizerStep::drops_text);
         Ok(Tokenizer {
             vocabulary: Vocabulary::new(&texts, kinds, spelling, &roles)?,
             special,
@@ -148,7 +148,7 @@ impl Tokenizer {
         })
     }
 
-    /// The ids of `text`; the text of a special token in it becomes that token. `add_special`
+    /// The ids of `text`. The literal text of a special token becomes that token. `add_special`
     /// applies the model's rule for start- and end-of-text tokens.
     ///
     /// # Errors
@@ -157,7 +157,7 @@ impl Tokenizer {
         self.encode_segments(text, add_special, |_| ())
     }
 
-    /// [`Self::encode`], and where each token lies in `text`. Tokens that no text stands for have
+    /// [`Self::encode`], and where each token lies in `text`. Tokens that are not from the text have
     /// no width.
     ///
     /// # Errors
@@ -165,11 +165,11 @@ impl Tokenizer {
     pub fn encode_placed(&self, text: &str, add_special: bool) -> Result<(Vec<u32>, Vec<Place>)> {
         let mut segments = Vec::new();
         let ids = self.encode_segments(text, add_special, |segment| segments.push(segment))?;
-        let places = placement::place(self, text, &ids, &segments);
+        let places = placement::place(&self.vocabulary, text, &ids, &segments);
         Ok((ids, places))
     }
 
-    /// Encodes and calls `visit` with each segment that the text was cut into.
+    /// Encodes and calls `visit` with each segment of the text.
     fn encode_segments<'t>(
         &self,
         text: &'t str,
@@ -225,9 +225,9 @@ impl Tokenizer {
         })
     }
 
-    /// The prompt that asks for what stands between `prefix` and `suffix`, and where its tokens lie
-    /// in `prefix`; `None` if the model was not made for it. What follows the prefix lies at its end
-    /// without width.
+    /// The fill-in-the-middle prompt for the text between `prefix` and `suffix`, and where its tokens
+    /// lie in `prefix`; tokens after the prefix lie at its end without width. `None` if the model has
+    /// no fill-in-the-middle tokens.
     ///
     /// # Errors
     /// As [`Self::encode`].
@@ -261,15 +261,19 @@ impl Tokenizer {
         Ok(Some((ids, places)))
     }
 
-    /// The text of `ids` from its beginning on, an unfinished character as one U+FFFD.
+    /// The text of `ids`, which begin a text; an unfinished character is one U+FFFD.
     pub fn decode(&self, ids: &[u32], skip_special: bool) -> String {
-        let mut decoder = TokenDecoder::new(self, true, skip_special);
+        let mut decoder = TokenDecoder::new(self.drops_first_space, skip_special);
         let mut text = String::new();
         for &id in ids {
-            decoder.push(self, id, &mut text);
+            decoder.push(&self.vocabulary, id, &mut text);
         }
         decoder.finish(&mut text);
         text
+    }
+
+    pub(super) fn vocabulary(&self) -> &Vocabulary {
+        &self.vocabulary
     }
 
     /// Number of tokens; ids are below it.
@@ -287,7 +291,7 @@ impl Tokenizer {
         &self.vocabulary.end_ids
     }
 
-    /// Whether `encode(_, true)` puts the start-of-text token first.
+    /// Whether `encode(_, true)` adds the start-of-text token.
     pub fn adds_bos(&self) -> bool {
         self.adds_bos
     }
@@ -297,41 +301,38 @@ impl Tokenizer {
         self.vocabulary.eos_id
     }
 
-    /// Whether `encode(_, true)` puts the end-of-text token last.
+    /// Whether `encode(_, true)` adds the end-of-text token.
     pub fn adds_eos(&self) -> bool {
         self.adds_eos
     }
 
-    /// The tokens before the prefix, before the suffix and before what is asked for, if the model was
-    /// made to fill in the middle.
+    /// The tokens before the prefix, the suffix and the middle of a fill-in-the-middle prompt, if the
+    /// model has them.
     pub fn middle_ids(&self) -> Option<[u32; 3]> {
         let ids = self.middle_tokens?;
         Some([ids.prefix, ids.suffix, ids.middle])
     }
 
-    /// Whether the token is structure, hidden from text unless asked for. False for ids outside
-    /// the vocabulary.
+    /// Whether the token is structure, hidden from text unless requested. False for ids outside the
+    /// vocabulary.
     pub fn is_special(&self, id: u32) -> bool {
-        matches!(
-            self.vocabulary.kind(id),
-            TokenKind::Control | TokenKind::Unknown
-        )
+        self.vocabulary.is_special(id)
     }
 
-    /// A lower bound on the tokens that `text_bytes` of text take, whatever the text.
+    /// A lower bound on the number of tokens of any text of `text_bytes` bytes.
     pub fn fewest_tokens(&self, text_bytes: usize) -> usize {
         if !self.keeps_text {
             return 0;
         }
         let ids = 0..u32::try_from(self.vocab_size()).unwrap_or(u32::MAX);
         let longest = ids.map(|id| self.token_bytes(id).len()).max().unwrap_or(0);
-        // An unknown character is one token, and a normalizer may compose three characters into
-        // one: at most that much shorter does a text become.
+        // An unknown character (up to 4 bytes) is one token, and a normalizer may compose characters:
+        // it makes a text at most 4 times shorter.
         text_bytes / (longest.max(4) * 4)
     }
 
-    /// The bytes this token contributes in running text; of a special token its literal text.
-    /// None for ids outside the vocabulary.
+    /// The bytes this token adds to running text; of a special token its literal text. Empty for ids
+    /// outside the vocabulary.
     pub fn token_bytes(&self, id: u32) -> &[u8] {
         self.vocabulary.bytes(id)
     }
@@ -354,21 +355,21 @@ impl Tokenizer {
         self.is_special(id).then_some(id)
     }
 
-    /// What stands for "a document starts here": the start-of-text token, else the separator of
-    /// documents, else the end-of-text token. The prompt of last resort for empty text.
+    /// The token that begins a document, used as the prompt of an empty text: the start-of-text token,
+    /// else the document separator, else the end-of-text token.
     pub fn document_start_id(&self) -> Option<u32> {
         self.bos_id()
             .or_else(|| self.special_id("<|endoftext|>"))
             .or_else(|| self.eos_ids().first().copied())
     }
 
-    /// Whether a text decoded from its beginning loses a leading space, which encoding put there.
+    /// Whether a text decoded from its beginning loses a leading space, which encoding added.
     pub fn drops_first_space(&self) -> bool {
         self.drops_first_space
     }
 
-    /// The file's template of conversations, if it has one. Never rendered here: it tells how the
-    /// model was taught to write.
+    /// The file's chat template, if it has one. It is not rendered; it shows how the model was trained
+    /// to write tool calls.
     pub fn chat_template(&self) -> Option<&str> {
         self.chat_template.as_deref()
     }

@@ -1,18 +1,18 @@
-//! What a tokenizer is, in words and numbers for people. Encodes nothing.
+//! A description of a tokenizer for people, as `inspect` reports it.
 
 use serde::Serialize;
 
-use super::Tokenizer;
+use super::tokenizer::Tokenizer;
 use crate::weights::Metadata;
 
-/// What a file's tokenizer is.
+/// The properties of a file's tokenizer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TokenizerReport {
     /// The kind, as `tokenizer.ggml.model` names it, or would: `gpt2` (BPE), `llama` (SentencePiece BPE),
     /// `t5` (SentencePiece unigram).
     pub kind: String,
-    /// How text is cut before BPE: `tokenizer.ggml.pre`.
+    /// How text is split before BPE: `tokenizer.ggml.pre`.
     pub pre_tokenizer: Option<String>,
     /// Number of tokens.
     pub tokens: usize,
@@ -20,16 +20,16 @@ pub struct TokenizerReport {
     pub bos: Option<TokenReport>,
     /// End of text.
     pub eos: Option<TokenReport>,
-    /// Whether prompts are given the start of text.
+    /// Whether prompts get the start-of-text token.
     pub adds_bos: bool,
-    /// Whether prompts are given the end of text.
+    /// Whether prompts get the end-of-text token.
     pub adds_eos: bool,
-    /// All tokens that end a text or a turn, the end of text first.
+    /// All tokens that end a text or a turn, the end-of-text token first.
     pub ends: Vec<TokenReport>,
-    /// Tokens before the prefix, before the suffix and before what is asked for, if the model was made
-    /// to fill in the middle.
+    /// The tokens before the prefix, the suffix and the middle of a fill-in-the-middle prompt, if the model
+    /// has them.
     pub fill_in_middle: Option<[TokenReport; 3]>,
-    /// Whether the file says how conversations are written.
+    /// Whether the file has a chat template.
     pub has_chat_template: bool,
 }
 
@@ -44,9 +44,9 @@ pub struct TokenReport {
 }
 
 impl TokenizerReport {
-    /// Of a tokenizer that was built from these metadata.
+    /// The report of a tokenizer that was built from `metadata`.
     pub fn of(tokenizer: &Tokenizer, metadata: &Metadata) -> TokenizerReport {
-        // Building it has read both as texts.
+        // Both are strings: the tokenizer was built from them.
         let text = |key: &str| metadata.str(key).ok().flatten().map(str::to_owned);
         let token = |id: u32| TokenReport {
             id,
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tokenizer_is_told_by_its_kind_and_its_special_tokens() {
+    fn reports_the_kind_and_the_special_tokens() {
         let mut metadata = metadata(&[
             "<|endoftext|>",
             "<|im_end|>",
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_tokenizer_has_not_is_not_told() {
+    fn missing_tokens_are_not_reported() {
         let metadata = metadata(&[]);
         let tokenizer = Tokenizer::from_gguf(&metadata).unwrap();
         let report = TokenizerReport::of(&tokenizer, &metadata);

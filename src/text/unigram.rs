@@ -1,18 +1,18 @@
-//! SentencePiece unigram: the cutting of a text into tokens with the greatest sum of scores. Special
-//! tokens, normalization and the space prefix are not its business.
+//! SentencePiece unigram: the segmentation of a text into tokens with the greatest sum of scores.
+//! Special tokens, normalization and the space prefix are handled before.
 
 use super::byte_fallback::ByteFallback;
-use super::vocabulary::TokenKind;
+use super::token::TokenKind;
 use crate::{Error, Result};
 
 /// A unigram encoder.
 #[derive(Debug)]
 pub struct Unigram {
-    /// The texts of tokens that text may become, in the order of their bytes, one after the other;
-    /// the `i`th is `ends[i - 1]..ends[i]`.
+    /// The texts of the tokens that text can become, sorted by their bytes and concatenated; the `i`th
+    /// is `ends[i - 1]..ends[i]`.
     bytes: Vec<u8>,
     ends: Vec<u32>,
-    /// Of the `i`th text.
+    /// The id of the `i`th text.
     ids: Vec<u32>,
     /// By id.
     scores: Vec<f64>,
@@ -21,13 +21,13 @@ pub struct Unigram {
     byte_fallback: Option<ByteFallback>,
 }
 
-/// How much worse than the worst token a character without one is (`kUnkPenalty` of
-/// google/sentencepiece `src/unigram_model.cc`).
+/// How far the score of a character without a token lies below that of the worst token (`kUnkPenalty`
+/// of google/sentencepiece `src/unigram_model.cc`).
 const UNKNOWN_PENALTY: f64 = 10.0;
 
 impl Unigram {
-    /// Builds the encoder from tokens, their kinds and scores, all of one length. With byte tokens
-    /// for all bytes, what has no token becomes them.
+    /// Builds the encoder from the tokens' texts, kinds and scores, one of each per token. If there
+    /// are byte tokens for all bytes, text without a token becomes them.
     ///
     /// # Errors
     /// [`Error::InvalidModelFile`] if there is no unknown token.
@@ -76,7 +76,7 @@ impl Unigram {
         })
     }
 
-    /// Whether no token stands for text of any length, as the unknown one does.
+    /// Whether no token stands for text of any length, as the unknown token does.
     pub fn keeps_text(&self) -> bool {
         self.byte_fallback.is_some()
     }
@@ -84,7 +84,8 @@ impl Unigram {
     /// Appends the ids of `text`, in which spaces are still spaces.
     pub fn encode(&self, text: &str, ids: &mut Vec<u32>) {
         let text = text.replace(' ', "▁");
-        // By byte: the best way to come there, as its score, its last token and where that begins.
+        // For each byte, the best segmentation that ends there: its score, its last token, and where
+        // that token begins.
         let mut best = vec![(f64::NEG_INFINITY, self.unknown_id, 0usize); text.len() + 1];
         best[0].0 = 0.0;
         for (start, character) in text.char_indices() {
@@ -123,7 +124,7 @@ impl Unigram {
         ids[first..].reverse();
     }
 
-    /// The ids, last first, of characters without a token.
+    /// Appends the ids of characters without a token, last first.
     fn push_unknown(&self, text: &str, ids: &mut Vec<u32>) {
         match &self.byte_fallback {
             Some(fallback) => ids.extend(text.bytes().rev().map(|byte| fallback.id(byte))),
@@ -132,7 +133,7 @@ impl Unigram {
     }
 
     /// Calls `visit` with the length and the id of every token that `bytes` begins with, shortest
-    /// first: narrows the sorted range of texts that share the first bytes.
+    /// first. It narrows the sorted range of texts that share the first bytes.
     fn prefixes(&self, bytes: &[u8], mut visit: impl FnMut(usize, u32)) {
         let mut candidates = 0..self.ids.len();
         for (length, &byte) in bytes.iter().enumerate() {

@@ -1,10 +1,10 @@
-//! Bytes in any cutting to whole characters. Knows nothing of tokens.
+//! Decodes UTF-8 that arrives in arbitrary pieces into whole characters.
 
-/// Decodes a stream of byte pieces with the WHATWG rule ("maximal subpart": each longest prefix of
-/// a valid sequence that cannot go on becomes one U+FFFD), which is what
-/// [`String::from_utf8_lossy`] does to the pieces joined.
+/// Decodes a stream of byte pieces by the WHATWG rule ("maximal subpart": each longest prefix of a valid
+/// sequence that cannot be continued becomes one U+FFFD). The result is that of
+/// [`String::from_utf8_lossy`] for the joined pieces.
 ///
-/// Only whole characters leave it: a sequence that later bytes may still complete stays inside.
+/// Only whole characters are released: a sequence that later bytes may complete is held back.
 #[derive(Debug, Clone, Default)]
 pub struct Utf8Stream {
     /// The start of an unfinished sequence: always a proper prefix of a valid one, so at most 3.
@@ -12,7 +12,7 @@ pub struct Utf8Stream {
 }
 
 impl Utf8Stream {
-    /// Takes the next bytes and appends what they settle to `out`.
+    /// Takes the next bytes and appends the characters they complete to `out`.
     pub fn push(&mut self, bytes: &[u8], out: &mut String) {
         if self.tail.is_empty() {
             self.decode(bytes, out);
@@ -31,7 +31,7 @@ impl Utf8Stream {
         }
     }
 
-    /// Whether `byte` goes on with, or completes, the character that waits. False if none waits.
+    /// Whether `byte` continues or completes the unfinished character. False if there is none.
     pub fn continues(&self, byte: u8) -> bool {
         if self.tail.is_empty() {
             return false;
@@ -42,7 +42,7 @@ impl Utf8Stream {
         std::str::from_utf8(&joined).map_or_else(|error| error.error_len().is_none(), |_| true)
     }
 
-    /// Bytes that wait for the rest of their character.
+    /// Bytes of an unfinished character that are held back.
     pub fn pending_bytes(&self) -> usize {
         self.tail.len()
     }
@@ -56,7 +56,7 @@ impl Utf8Stream {
                 }
                 Err(error) => {
                     let (valid, rest) = bytes.split_at(error.valid_up_to());
-                    // Checked by from_utf8 just now; lossy decoding of valid text copies it.
+                    // from_utf8 has just validated it; lossy decoding of valid text copies it.
                     out.push_str(&String::from_utf8_lossy(valid));
                     match error.error_len() {
                         Some(bad) => {
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn holds_half_a_character_back() {
+    fn holds_back_part_of_a_character() {
         let mut stream = Utf8Stream::default();
         let mut out = String::new();
         stream.push(&[0xF0, 0x9F, 0x98], &mut out);
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn knows_what_a_character_goes_on_with() {
+    fn tells_whether_a_byte_continues_a_character() {
         let mut stream = Utf8Stream::default();
         let mut out = String::new();
         assert!(!stream.continues(0x80) && !stream.continues(b'a'));
@@ -122,14 +122,14 @@ mod tests {
             decode_in_pieces(&[vec![b'a', 0xF0, 0x9F, 0x98]]),
             "a\u{FFFD}"
         );
-        // A surrogate is no prefix of anything valid: one replacement per byte.
+        // A surrogate is not a prefix of a valid sequence: one replacement per byte.
         assert_eq!(
             decode_in_pieces(&[vec![0xED, 0xA0, 0x80]]),
             "\u{FFFD}\u{FFFD}\u{FFFD}"
         );
     }
 
-    /// Bytes that meet the interesting cases often: leads, continuations, surrogates, text.
+    /// Bytes that often form interesting cases: leads, continuations, surrogates, text.
     fn awkward_byte() -> impl Strategy<Value = u8> {
         prop_oneof![
             any::<u8>(),

@@ -1,4 +1,4 @@
-//! Ids that `tokenizers` gives random texts, as `scripts/vectors/tokenizer_oracle.py` wrote them.
+//! The ids that `tokenizers` gives for random texts, written by `scripts/vectors/tokenizer_oracle.py`.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -23,7 +23,7 @@ fn check(name: &str, tokenizer: &Tokenizer, texts: &Texts) {
 }
 
 #[test]
-fn every_pre_tokenizer_cuts_as_the_reference_does() {
+fn every_pre_tokenizer_splits_as_the_reference_does() {
     #[derive(Deserialize)]
     struct Vectors {
         tokens: Vec<String>,

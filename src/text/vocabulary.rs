@@ -1,36 +1,9 @@
-//! The tokens of a model: what each is, which bytes it stands for, which ids mean start and end of
-//! text. Knows nothing of files or of how text becomes tokens.
+//! The tokens of a model: the kind of each, the bytes it stands for, and which ids start and end a text.
 
 use super::byte_fallback::byte_of;
 use super::byte_level;
-use super::description::Roles;
+use super::token::{Roles, TokenKind, TokenSpelling};
 use crate::{Error, Result};
-
-/// How the texts of ordinary tokens are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TokenSpelling {
-    /// In GPT-2's stand-ins for bytes.
-    ByteLevel,
-    /// As UTF-8 with U+2581 (▁) for a space.
-    SentencePiece,
-}
-
-/// What a token is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TokenKind {
-    /// Ordinary text.
-    Normal,
-    /// The token for what has no token: hidden.
-    Unknown,
-    /// Structure, such as end of text: hidden.
-    Control,
-    /// Literal text that is never cut.
-    UserDefined,
-    /// A placeholder: never text.
-    Unused,
-    /// One byte, written `<0xHH>`.
-    Byte,
-}
 
 /// The tokens by id.
 #[derive(Debug)]
@@ -47,8 +20,8 @@ pub struct Vocabulary {
     pub end_ids: Vec<u32>,
 }
 
-/// Texts that mean the end of a turn or text wherever they are a token. Files often name only one
-/// of several, or the wrong one; the list is that of llama.cpp (`special_eog_ids`).
+/// Texts that mean the end of a turn or a text in every vocabulary that has them as a token. Files
+/// often name only one of several, or the wrong one. Source: `special_eog_ids` of llama.cpp.
 const END_TEXTS: &[&str] = &[
     "<|eot_id|>",
     "<|im_end|>",
@@ -72,7 +45,7 @@ const END_TEXTS: &[&str] = &[
     "<|tool_response>",
     "[e~[",
     "<｜end▁of▁sentence｜>",
-    // Padding and separators of code models: past these the file being written is over.
+    // Padding and separators of code models: the file being written ends before them.
     "<|fim_pad|>",
     "<fim-pad>",
     "<fim_pad>",
@@ -87,11 +60,10 @@ const END_TEXTS: &[&str] = &[
 ];
 
 impl Vocabulary {
-    /// The tokens with these texts and kinds, of which there are as many; kinds as
-    /// [`settle_kinds`] leaves them.
+    /// The tokens with these texts and kinds (one per text), after [`settle_kinds`].
     ///
     /// # Errors
-    /// [`Error::InvalidModelFile`] if there are none, or a byte token does not spell a byte.
+    /// [`Error::InvalidModelFile`] if there is no token, or a byte token does not spell a byte.
     pub fn new(
         texts: &[String],
         kinds: Vec<TokenKind>,
@@ -135,7 +107,14 @@ impl Vocabulary {
         kind.copied().unwrap_or(TokenKind::Unused)
     }
 
-    /// The bytes the token stands for in running text (special tokens: their literal text).
+    /// Whether the token is structure, hidden from text unless requested. False for ids outside the
+    /// vocabulary.
+    pub fn is_special(&self, id: u32) -> bool {
+        matches!(self.kind(id), TokenKind::Control | TokenKind::Unknown)
+    }
+
+    /// The bytes the token adds to running text; of a special token its literal text. Empty for ids
+    /// outside the vocabulary.
     pub fn bytes(&self, id: u32) -> &[u8] {
         let Some(&end) = usize::try_from(id).ok().and_then(|id| self.ends.get(id)) else {
             return &[];
@@ -149,8 +128,8 @@ impl Vocabulary {
     }
 }
 
-/// Makes control tokens of those that end texts. Converters sometimes call them normal or
-/// user-defined; shown as text they would leak.
+/// Makes the tokens that end a text control tokens. Some converters mark them as normal or
+/// user-defined; they would then appear in the output.
 pub fn settle_kinds(texts: &[String], kinds: &mut [TokenKind]) {
     for (text, kind) in texts.iter().zip(kinds) {
         if end_text_index(text).is_some() {
@@ -160,7 +139,7 @@ pub fn settle_kinds(texts: &[String], kinds: &mut [TokenKind]) {
 }
 
 fn end_text_index(text: &str) -> Option<usize> {
-    // Spares nearly all tokens of a vocabulary the comparison.
+    // Skips the comparison for nearly all tokens.
     if !text.starts_with(['<', '[', '_']) {
         return None;
     }
@@ -182,14 +161,14 @@ fn end_ids(texts: &[String], named: impl Iterator<Item = u32>) -> Vec<u32> {
         }
     }
     let id_of = |text| end_text_index(text).and_then(|index| by_text[index]);
-    // In the harmony and solar formats `<|end|>` ends a message in the middle of an answer.
+    // In the harmony and solar formats `<|end|>` ends a message, not the answer.
     let calls = id_of("<|call|>").or(id_of("<|calls|>")).is_some();
     let inner_end = if calls && id_of("<|return|>").or(id_of("<|flush|>")).is_some() {
         id_of("<|end|>")
     } else {
         None
     };
-    // Gemma 4 has a `</s>` that is a tag of its texts.
+    // Gemma 4 uses `</s>` as a tag inside texts.
     let tag = id_of("<|tool_response>").and(id_of("</s>"));
     by_text
         .into_iter()

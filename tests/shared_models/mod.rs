@@ -1,9 +1,9 @@
-//! Finds the data that tests share (real models, references): `INPAGE_MODELS`, or `shared/models`
+//! Finds the shared test data (real models, references): the folder `INPAGE_MODELS`, or `shared/models`
 //! beside the repository.
 
 use std::path::PathBuf;
 
-/// The folder, or `None` with a word on what is skipped.
+/// The folder; `None`, after printing a note, if there is none.
 pub fn folder() -> Option<PathBuf> {
     let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../shared/models");
     let folder = std::env::var_os("INPAGE_MODELS").map_or_else(|| beside.into(), PathBuf::from);

@@ -1,19 +1,19 @@
-//! What the small files next to `tokenizer.json` say. Knows nothing of that file.
+//! The small files next to `tokenizer.json`.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::HuggingFaceFiles;
+use super::files::HuggingFaceFiles;
 use super::json::{AddedToken, parse};
 use crate::Result;
 
-/// The small files, read and joined.
+/// The content of the small files, joined.
 #[derive(Default)]
 pub struct Config {
     /// Texts of tokens.
     pub bos_token: Option<String>,
     pub eos_token: Option<String>,
-    /// What overrides the post-processor.
+    /// These override the post-processor.
     pub add_bos_token: Option<bool>,
     pub add_eos_token: Option<bool>,
     /// Tokens that `tokenizer.json` may lack.
@@ -71,7 +71,7 @@ fn id(value: &Value) -> Option<u32> {
     value.as_u64().and_then(|id| u32::try_from(id).ok())
 }
 
-/// The template, or of several the one called "default".
+/// The template; of several the one called "default".
 fn template(value: &Value) -> Option<&str> {
     if let Some(text) = value.as_str() {
         return Some(text);

@@ -1,4 +1,4 @@
-//! The shape of `tokenizer.json`. Knows nothing of what its parts mean.
+//! The JSON of `tokenizer.json`, without the meaning of its parts.
 
 use std::fmt;
 
@@ -9,7 +9,8 @@ use serde_json::Value;
 use super::super::bpe::parse_merge;
 use crate::{Error, Result};
 
-/// The file. What transforms text is read later, part by part: an unknown part is to be named.
+/// The file. The parts that transform text are read later, one by one, so that an unsupported part can
+/// be named.
 #[derive(Deserialize)]
 pub struct TokenizerJson {
     #[serde(default)]
@@ -23,7 +24,7 @@ pub struct TokenizerJson {
     pub model: ModelJson,
 }
 
-/// A token that is recognised in text before the model sees it.
+/// A token that is recognized in text before the model sees it.
 #[derive(Deserialize)]
 pub struct AddedToken {
     #[serde(default)]

@@ -1,18 +1,18 @@
-//! `normalizer` and `pre_tokenizer` of a `tokenizer.json` as our normalizer, space prefix and
-//! splitter. Knows nothing of the model.
+//! `normalizer` and `pre_tokenizer` of a `tokenizer.json`, translated to a normalizer, a space prefix and
+//! a splitter.
 
 use serde_json::Value;
 
 use super::super::charsmap::Charsmap;
 use super::super::description::SpacePrefix;
-use super::super::normalizer::{Form, Normalizer, Step};
+use super::super::normalizer::{NormalForm, Normalizer, NormalizerStep};
 use super::super::pre_tokenizers::GPT2;
 use super::super::splitter::{Behavior, Splitter};
-use super::super::vocabulary::TokenSpelling;
-use super::{invalid, unsupported};
+use super::super::token::TokenSpelling;
+use super::files::{invalid, unsupported};
 use crate::Result;
 
-/// How text comes to the model.
+/// What text passes before it reaches the model.
 pub struct Pipeline {
     pub normalizer: Normalizer,
     pub space_prefix: SpacePrefix,
@@ -24,7 +24,7 @@ impl Pipeline {
     /// Reads both fields.
     ///
     /// # Errors
-    /// [`crate::Error::UnsupportedModel`] naming a part that is not known here.
+    /// [`crate::Error::UnsupportedModel`] naming a part that is not supported.
     pub fn new(normalizer: &Value, pre_tokenizer: &Value) -> Result<Pipeline> {
         let mut builder = Builder::default();
         builder.normalizer(normalizer)?;
@@ -46,13 +46,13 @@ impl Pipeline {
 }
 
 struct Builder {
-    steps: Vec<Step>,
+    steps: Vec<NormalizerStep>,
     space_prefix: SpacePrefix,
     splitter: Splitter,
     has_cuts: bool,
-    /// The only cut is at white space, which is dropped.
+    /// The only split is at white space, which is dropped.
     only_words: bool,
-    /// Tokens are in GPT-2's stand-ins for bytes.
+    /// Tokens are spelled in GPT-2's stand-ins for bytes.
     writes_bytes: bool,
     /// Tokens have ▁ for a space.
     writes_signs: bool,
@@ -84,36 +84,36 @@ impl Builder {
                 }
                 return Ok(());
             }
-            "NFC" => Step::Form(Form::Nfc),
-            "NFD" => Step::Form(Form::Nfd),
-            "NFKC" => Step::Form(Form::Nfkc),
-            "NFKD" => Step::Form(Form::Nfkd),
-            "Lowercase" => Step::Lowercase,
-            "StripAccents" => Step::replace(r"\p{M}", "")?,
+            "NFC" => NormalizerStep::Form(NormalForm::Nfc),
+            "NFD" => NormalizerStep::Form(NormalForm::Nfd),
+            "NFKC" => NormalizerStep::Form(NormalForm::Nfkc),
+            "NFKD" => NormalizerStep::Form(NormalForm::Nfkd),
+            "Lowercase" => NormalizerStep::Lowercase,
+            "StripAccents" => NormalizerStep::replace(r"\p{M}", "")?,
             "Strip" => {
                 if flag(part, "strip_left", true) {
-                    self.steps.push(Step::replace(r"^\s+", "")?);
+                    self.steps.push(NormalizerStep::replace(r"^\s+", "")?);
                 }
                 if !flag(part, "strip_right", true) {
                     return Ok(());
                 }
                 // Not `$`: that matches before a line break at the end too.
-                Step::replace(r"\s+\z", "")?
+                NormalizerStep::replace(r"\s+\z", "")?
             }
             "Prepend" => match text(part, "prepend")? {
                 "▁" => {
                     self.space_prefix = SpacePrefix::Always;
                     return Ok(());
                 }
-                prefix => Step::Prepend(prefix.into()),
+                prefix => NormalizerStep::Prepend(prefix.into()),
             },
             "Replace" => {
                 let by = text(part, "content")?;
                 self.writes_signs |= part["pattern"]["String"] == " " && by == "▁";
-                Step::replace(&pattern(part)?, by)?
+                NormalizerStep::replace(&pattern(part)?, by)?
             }
             "Precompiled" => match &part["precompiled_charsmap"] {
-                Value::String(map) => Step::Charsmap(Charsmap::new(&base64(map)?)?),
+                Value::String(map) => NormalizerStep::Charsmap(Charsmap::new(&base64(map)?)?),
                 _ => return Ok(()),
             },
             other => return Err(unsupported("normalizer", other)),
@@ -194,8 +194,8 @@ impl Builder {
             self.only_words = false;
             self.has_cuts = false;
             self.splitter = Splitter::default();
-            self.steps.push(Step::replace(r"^\s+|\s+\z", "")?);
-            self.steps.push(Step::replace(r"\s+", " ")?);
+            self.steps.push(NormalizerStep::replace(r"^\s+|\s+\z", "")?);
+            self.steps.push(NormalizerStep::replace(r"\s+", " ")?);
         }
         if prefix != SpacePrefix::Never {
             self.prefix(part, prefix)?;

@@ -1,32 +1,31 @@
-//! `post_processor` of a `tokenizer.json`: which tokens every text begins and ends with. Knows
-//! nothing of the rest.
+//! `post_processor` of a `tokenizer.json`: the tokens that every text begins and ends with.
 
 use serde_json::Value;
 
-use super::{invalid, unsupported};
+use super::files::{invalid, unsupported};
 use crate::Result;
 
-/// The automatic tokens of a text.
+/// The tokens that are added to a text.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Ends {
+pub struct AddedEnds {
     pub first: Option<u32>,
     pub last: Option<u32>,
 }
 
-/// Reads the field; `id_of` finds tokens by their text. Whether other ids exist is not checked.
+/// Reads the field. `id_of` finds tokens by their text; ids in the file are not checked.
 ///
 /// # Errors
-/// [`crate::Error::UnsupportedModel`] naming a processor that is not known here, or for more than
+/// [`crate::Error::UnsupportedModel`] naming a processor that is not supported, or for more than
 /// one token at an end.
-pub fn ends(processor: &Value, id_of: impl Fn(&str) -> Option<u32> + Copy) -> Result<Ends> {
+pub fn ends(processor: &Value, id_of: impl Fn(&str) -> Option<u32> + Copy) -> Result<AddedEnds> {
     if processor.is_null() {
-        return Ok(Ends::default());
+        return Ok(AddedEnds::default());
     }
     match processor["type"].as_str().unwrap_or("none") {
         // Only trims offsets, which are not used here.
-        "ByteLevel" => Ok(Ends::default()),
+        "ByteLevel" => Ok(AddedEnds::default()),
         "Sequence" => {
-            let mut joined = Ends::default();
+            let mut joined = AddedEnds::default();
             for part in processor["processors"].as_array().into_iter().flatten() {
                 let part = ends(part, id_of)?;
                 if (part.first.is_some() && joined.first.is_some())
@@ -40,7 +39,7 @@ pub fn ends(processor: &Value, id_of: impl Fn(&str) -> Option<u32> + Copy) -> Re
             Ok(joined)
         }
         "TemplateProcessing" => template(processor, id_of),
-        "RobertaProcessing" | "BertProcessing" => Ok(Ends {
+        "RobertaProcessing" | "BertProcessing" => Ok(AddedEnds {
             first: processor["cls"][0].as_str().and_then(id_of),
             last: processor["sep"][0].as_str().and_then(id_of),
         }),
@@ -48,11 +47,11 @@ pub fn ends(processor: &Value, id_of: impl Fn(&str) -> Option<u32> + Copy) -> Re
     }
 }
 
-fn template(processor: &Value, id_of: impl Fn(&str) -> Option<u32>) -> Result<Ends> {
+fn template(processor: &Value, id_of: impl Fn(&str) -> Option<u32>) -> Result<AddedEnds> {
     let parts = processor["single"]
         .as_array()
-        .ok_or_else(|| invalid("TemplateProcessing has no template of one text"))?;
-    let mut ends = Ends::default();
+        .ok_or_else(|| invalid("TemplateProcessing has no template for a single text"))?;
+    let mut ends = AddedEnds::default();
     let mut after_text = false;
     for part in parts {
         if part.get("Sequence").is_some() {
@@ -66,7 +65,7 @@ fn template(processor: &Value, id_of: impl Fn(&str) -> Option<u32>) -> Result<En
             Some(_) => return Err(unsupported("post_processor", "several tokens at one end")),
             None => id_of(name),
         };
-        // The token itself decides; its id in the template may be outdated.
+        // The token's own id takes precedence: the one in the template may be outdated.
         let id = id_of(name).or(id);
         let end = match after_text {
             false => &mut ends.first,

@@ -1,4 +1,4 @@
-//! Tokenizers described by small `tokenizer.json` files made here.
+//! Tokenizers described by small `tokenizer.json` files written here.
 
 use serde_json::{Value, json};
 

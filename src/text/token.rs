@@ -1,0 +1,40 @@
+//! What a token can be: its kind, how its text is spelled, and its role.
+
+/// How the texts of ordinary tokens are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TokenSpelling {
+    /// In GPT-2's stand-ins for bytes.
+    ByteLevel,
+    /// As UTF-8 with U+2581 (▁) for a space.
+    SentencePiece,
+}
+
+/// What a token is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TokenKind {
+    /// Ordinary text.
+    Normal,
+    /// Stands for text that no token covers: hidden.
+    Unknown,
+    /// Structure, such as end of text: hidden.
+    Control,
+    /// Literal text that is never split.
+    UserDefined,
+    /// A placeholder without text.
+    Unused,
+    /// One byte, written `<0xHH>`.
+    Byte,
+}
+
+/// The tokens with a special meaning; ids are below the number of tokens.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Roles {
+    /// Start of text.
+    pub bos_id: Option<u32>,
+    /// End of text.
+    pub eos_id: Option<u32>,
+    /// Stands for text that no token covers.
+    pub unknown_id: Option<u32>,
+    /// Further ids that end a text or a turn.
+    pub end_ids: Vec<u32>,
+}
