@@ -316,9 +316,7 @@ fn add_tokenizer(m: &mut Metadata, vocab: u64) -> Result<(), String> {
     const NORMAL: i32 = 1;
     const CONTROL: i32 = 3;
     if !(257..=1 << 22).contains(&vocab) {
-        return Err(format!(
-            "a vocabulary of {vocab}; expected 257 to 4194304"
-        ));
+        return Err(format!("a vocabulary of {vocab}; expected 257 to 4194304"));
     }
     let vocab = vocab as usize;
     let mut tokens = byte_alphabet();
