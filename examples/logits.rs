@@ -11,7 +11,7 @@ use std::{io::Write, process::ExitCode};
 
 use inpage::{
     device::{ComputeDevice, GpuOptions},
-    engine::{CausalModel, Chooser, Row, SequenceMemory},
+    engine::{CausalModel, Chooser, Input, Row, SequenceMemory},
     model::{Checkpoint, LoadOptions},
     ops::kv_memory::KvFormat,
     runtime::{Adapters, Tuning, start},
@@ -117,7 +117,7 @@ async fn run(arguments: Arguments) -> Result<(), Box<dyn std::error::Error>> {
         false => {
             let mut rows = [Row {
                 memory: &mut memory,
-                tokens: &ids,
+                input: Input::tokens(&ids),
             }];
             let output = model.step(&mut rows, Chooser::Host).await?;
             (output.into_logits()?.concat(), format!("({vocab},)"))

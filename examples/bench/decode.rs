@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use inpage::{
-    engine::{CausalModel, Chooser, Row, RowSampler, SequenceMemory},
+    engine::{CausalModel, Chooser, Input, Row, RowSampler, SequenceMemory},
     model::Transformer,
     sample::{Sampler, SamplingParams},
 };
@@ -39,7 +39,7 @@ pub async fn greedy_seconds(
         let start = Instant::now();
         let mut rows = [Row {
             memory: kv,
-            tokens: &[0],
+            input: Input::tokens(&[0]),
         }];
         let chooser = Chooser::Greedy { steps: tokens };
         model.step(&mut rows, chooser).await?;
@@ -65,10 +65,7 @@ pub async fn sampled_seconds(
     let pages_each = pages.len() / sequences;
     let mut sequences: Vec<(SequenceMemory, Sampler)> = (0..sequences)
         .map(|i| {
-            let kv = SequenceMemory {
-                pages: pages.split_off(pages.len() - pages_each),
-                len_tokens: 0,
-            };
+            let kv = SequenceMemory::new(pages.split_off(pages.len() - pages_each));
             (kv, Sampler::new(&params, i as u32, &prompt))
         })
         .collect();
@@ -81,7 +78,7 @@ pub async fn sampled_seconds(
     for _ in 0..=ROUNDS {
         for (kv, _) in &mut sequences {
             kv.len_tokens = 0;
-            model.prefill(kv, &prompt).await?;
+            model.prefill(kv, Input::tokens(&prompt)).await?;
         }
         model.device().sync().await?;
         let start = Instant::now();
@@ -92,8 +89,8 @@ pub async fn sampled_seconds(
             left -= steps;
             let (mut rows, mut samplers) = (Vec::new(), Vec::new());
             for ((memory, sampler), token) in sequences.iter_mut().zip(&last) {
-                let tokens = std::slice::from_ref(token);
-                rows.push(Row { memory, tokens });
+                let input = Input::tokens(std::slice::from_ref(token));
+                rows.push(Row { memory, input });
                 samplers.push(sampler);
             }
             last = match on_device {

@@ -4,7 +4,7 @@
 use std::{path::Path, time::Instant};
 
 use inpage::{
-    engine::{CausalModel, Chooser, Row, SequenceMemory},
+    engine::{CausalModel, Chooser, Input, Row, SequenceMemory},
     model::{Checkpoint, LoadOptions, Transformer},
     ops::launches,
     runtime::{Tuning, start},
@@ -196,8 +196,8 @@ async fn feed(model: &mut Transformer, memory: &mut SequenceMemory, tokens: usiz
     let prompt = random_ids(tokens, model.limits().vocab_size);
     memory.len_tokens = 0;
     let start = Instant::now();
-    let tokens = &prompt;
-    let mut rows = [Row { memory, tokens }];
+    let input = Input::tokens(&prompt);
+    let mut rows = [Row { memory, input }];
     model.step(&mut rows, Chooser::Host).await?;
     Ok(seconds(start))
 }

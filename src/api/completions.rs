@@ -164,7 +164,7 @@ fn generations(
         mode: logprobs_mode,
     });
     let generation = |prompt: &Rc<FittedPrompt>| Generation {
-        prompt: prompt.ids.clone(),
+        prompt: prompt.ids.clone().into(),
         max_tokens: prompt.max_tokens,
         candidates: u32::try_from(best_of).unwrap_or(u32::MAX),
         sampling: sampling.clone(),

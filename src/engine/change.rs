@@ -78,7 +78,7 @@ impl<M: 'static> ModelAccess<M> {
         changes.borrow_mut().push_back(change);
         drop(changes);
         self.shared.changes.set(self.shared.changes.get() + 1);
-        self.shared.wake.raise();
+        self.shared.activity.wake.raise();
         receiver.await.map_err(|_| stopped())?
     }
 }

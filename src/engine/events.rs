@@ -1,5 +1,5 @@
-//! The bounded way of events from the engine to one reader. Knows no scheduling: it says whether
-//! there is room, whether the reader is gone, and wakes whoever waits.
+//! The bounded channel of events from the engine to one reader: reports whether there is room and
+//! whether the reader is gone, and wakes whoever waits.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -11,8 +11,17 @@ use std::task::{Context, Poll, Waker};
 use futures_core::Stream;
 
 use super::event::Event;
-use super::shared::Shared;
+use super::wake::WakeFlag;
 use crate::Error;
+
+/// How many candidates are active, and how the engine learns that a reader has news for it.
+#[derive(Default)]
+pub(super) struct Activity {
+    /// Candidates neither ended nor cancelled.
+    pub(super) active: Cell<usize>,
+    /// Raised by whatever may give the engine work.
+    pub(super) wake: WakeFlag,
+}
 
 struct Channel {
     unread: VecDeque<Event>,
@@ -36,17 +45,17 @@ impl Channel {
 /// ([`super::EngineLimits::max_unread_events`]) are unread, generation pauses.
 pub struct Events {
     channel: Rc<RefCell<Channel>>,
-    shared: Rc<Shared>,
+    activity: Rc<Activity>,
 }
 
 /// The engine's end of [`Events`]; dropping it unfinished fails the candidate.
 pub(super) struct EventSender {
     channel: Rc<RefCell<Channel>>,
-    shared: Rc<Shared>,
+    activity: Rc<Activity>,
 }
 
 /// A channel for one candidate, which counts as active until it is closed.
-pub(super) fn channel(shared: &Rc<Shared>, max_unread: usize) -> (EventSender, Events) {
+pub(super) fn channel(activity: &Rc<Activity>, max_unread: usize) -> (EventSender, Events) {
     let channel = Rc::new(RefCell::new(Channel {
         unread: VecDeque::new(),
         max_unread,
@@ -54,23 +63,23 @@ pub(super) fn channel(shared: &Rc<Shared>, max_unread: usize) -> (EventSender, E
         closed: false,
         cached_tokens: Rc::default(),
     }));
-    shared.active.set(shared.active.get() + 1);
+    activity.active.set(activity.active.get() + 1);
     (
         EventSender {
             channel: channel.clone(),
-            shared: shared.clone(),
+            activity: activity.clone(),
         },
         Events {
             channel,
-            shared: shared.clone(),
+            activity: activity.clone(),
         },
     )
 }
 
-fn close(channel: &mut Channel, shared: &Shared) {
+fn close(channel: &mut Channel, activity: &Activity) {
     if !channel.closed {
         channel.closed = true;
-        shared.active.set(shared.active.get() - 1);
+        activity.active.set(activity.active.get() - 1);
     }
 }
 
@@ -82,7 +91,7 @@ impl EventSender {
             return;
         }
         if matches!(event, Event::Finished { .. } | Event::Failed(_)) {
-            close(&mut channel, &self.shared);
+            close(&mut channel, &self.activity);
         }
         channel.unread.push_back(event);
         let reader = channel.reader.take();
@@ -145,7 +154,7 @@ impl Stream for Events {
                 let resumes = was_full && channel.room() > 0;
                 drop(channel);
                 if resumes {
-                    self.shared.wake.raise();
+                    self.activity.wake.raise();
                 }
                 Poll::Ready(Some(event))
             }
@@ -161,10 +170,10 @@ impl Stream for Events {
 impl Drop for Events {
     fn drop(&mut self) {
         let mut channel = self.channel.borrow_mut();
-        close(&mut channel, &self.shared);
+        close(&mut channel, &self.activity);
         channel.unread.clear();
         channel.reader = None;
         drop(channel);
-        self.shared.wake.raise();
+        self.activity.wake.raise();
     }
 }

@@ -1,5 +1,6 @@
 //! What one prompt asks of the engine, in token ids. Knows nothing of text or JSON.
 
+pub use super::prompt::{Embeddings, Prompt, Span};
 pub use crate::sample::{
     DryParams, LogprobsMode, MirostatParams, SamplingDefaults, SamplingParams, ScoreRequest,
     TokenScore,
@@ -10,8 +11,8 @@ use crate::grammar::Grammar;
 /// One prompt and the candidates to generate for it, which share its prefill.
 #[derive(Debug, Clone)]
 pub struct Generation {
-    /// The prompt's token ids, at least one, all below the vocabulary size.
-    pub prompt: Vec<u32>,
+    /// At least one position; token ids are below the vocabulary size.
+    pub prompt: Prompt,
     /// Most tokens a candidate may get, already shortened to what the context can hold; 0 generates
     /// nothing.
     pub max_tokens: usize,

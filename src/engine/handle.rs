@@ -1,14 +1,15 @@
-//! The door to the engine: submitting requests and asking how busy it is. Knows no scheduling.
+//! The entry to the engine: validates and queues requests, and reports how busy the engine is.
 
 use std::cell::Cell;
 use std::fmt;
 use std::rc::Rc;
 
-use super::EngineLimits;
 use super::event::{Event, FinishReason};
 use super::events::{self, EventSender, Events};
 use super::generation::Generation;
 use super::job::Job;
+use super::limits::EngineLimits;
+use super::model::ModelLimits;
 use super::shared::Shared;
 use crate::{Error, RequestFault, Result};
 
@@ -22,7 +23,7 @@ struct Inner {
     shared: Rc<Shared>,
     limits: EngineLimits,
     max_queue: Cell<usize>,
-    vocab_size: usize,
+    model: ModelLimits,
     context_tokens: usize,
 }
 
@@ -37,24 +38,24 @@ impl fmt::Debug for EngineHandle {
 impl Drop for Inner {
     fn drop(&mut self) {
         self.shared.abandoned.set(true);
-        self.shared.wake.raise();
+        self.shared.activity.wake.raise();
     }
 }
 
 impl EngineHandle {
-    pub(super) fn new(
-        shared: Rc<Shared>,
-        limits: EngineLimits,
-        vocab_size: usize,
-        context_tokens: usize,
-    ) -> Self {
+    pub(super) fn new(shared: Rc<Shared>, limits: EngineLimits, model: ModelLimits) -> Self {
+        debug_assert!(
+            model.state_slots != 1,
+            "one slot holds no prompt and candidate"
+        );
+        let held_tokens = model.page_count.saturating_mul(model.page_tokens);
         Self {
             inner: Rc::new(Inner {
                 shared,
                 max_queue: Cell::new(limits.max_queue),
                 limits,
-                vocab_size,
-                context_tokens,
+                context_tokens: model.context_tokens.min(held_tokens),
+                model,
             }),
         }
     }
@@ -66,7 +67,7 @@ impl EngineHandle {
     ///
     /// # Errors
     /// [`Error::Request`] for a prompt that is empty, holds an id outside the vocabulary or does
-    /// not fit the context; [`Error::QueueFull`]; after the loss of the device,
+    /// not fit the context, or with embeddings that the model does not take; [`Error::QueueFull`]; after the loss of the device,
     /// [`Error::DeviceLost`]; [`Error::Internal`] without any prompt or candidate.
     pub fn submit(&self, generations: Vec<Generation>) -> Result<Vec<Vec<Events>>> {
         let Inner { shared, limits, .. } = &*self.inner;
@@ -94,7 +95,7 @@ impl EngineHandle {
         for mut generation in generations {
             let room = self.inner.context_tokens - generation.prompt.len();
             generation.max_tokens = generation.max_tokens.min(room);
-            let channel = |_| events::channel(shared, limits.max_unread_events);
+            let channel = |_| events::channel(&shared.activity, limits.max_unread_events);
             let (senders, events): (Vec<_>, Vec<_>) =
                 (0..generation.candidates).map(channel).unzip();
             readers.push(events);
@@ -106,7 +107,7 @@ impl EngineHandle {
         if !prompts.is_empty() {
             let job = Job::new(prompts, limits.max_run_ahead_tokens);
             shared.queue.borrow_mut().push_back(job);
-            shared.wake.raise();
+            shared.activity.wake.raise();
         }
         Ok(readers)
     }
@@ -118,12 +119,12 @@ impl EngineHandle {
 
     /// Length of a logits row; every token id is below it.
     pub fn vocab_size(&self) -> usize {
-        self.inner.vocab_size
+        self.inner.model.vocab_size
     }
 
     /// Candidates that wait or run: neither ended nor cancelled.
     pub fn active_generations(&self) -> usize {
-        self.inner.shared.active.get()
+        self.inner.shared.activity.active.get()
     }
 
     /// Changes how many requests may wait from now on.
@@ -133,12 +134,38 @@ impl EngineHandle {
 
     /// KV pages that no sequence holds, kept ones included.
     pub fn free_pages(&self) -> usize {
-        self.inner.shared.free_pages.get()
+        self.inner.shared.free.get().pages
+    }
+
+    /// State slots that no sequence holds, snapshots included.
+    pub fn free_states(&self) -> usize {
+        self.inner.shared.free.get().states
+    }
+
+    /// An error unless the model takes the embeddings of a prompt.
+    fn check_embeddings(&self, generation: &Generation) -> Result<()> {
+        let mut embeddings = generation.prompt.embeddings().peekable();
+        if embeddings.peek().is_none() {
+            return Ok(());
+        }
+        let Some(width) = self.inner.model.embedding_width else {
+            return Err(unsupported("prompt: this model takes no embeddings"));
+        };
+        if generation.prompt_scores.is_some() {
+            let message = "prompt: the tokens of a prompt with embeddings cannot be scored";
+            return Err(unsupported(message));
+        }
+        match embeddings.all(|it| it.values.len() == it.positions * width) {
+            true => Ok(()),
+            false => Err(Error::Internal(format!(
+                "embeddings that are not {width} wide"
+            ))),
+        }
     }
 
     fn check(&self, generation: &Generation) -> Result<()> {
         let Inner {
-            vocab_size,
+            model: ModelLimits { vocab_size, .. },
             context_tokens,
             ..
         } = *self.inner;
@@ -156,7 +183,8 @@ impl EngineHandle {
         if prompt.is_empty() {
             return refuse(RequestFault::InvalidValue, "prompt has no tokens".into());
         }
-        if let Some(id) = prompt.iter().find(|&&id| id as usize >= vocab_size) {
+        self.check_embeddings(generation)?;
+        if let Some(id) = prompt.tokens().find(|&id| id as usize >= vocab_size) {
             let message = format!("prompt: token id {id} is not below {vocab_size}");
             return refuse(RequestFault::OutOfRange, message);
         }
@@ -171,6 +199,15 @@ impl EngineHandle {
             return refuse(RequestFault::ContextLengthExceeded, message);
         }
         Ok(())
+    }
+}
+
+/// Refuses what the loaded model does not support.
+fn unsupported(message: &str) -> Error {
+    Error::Request {
+        fault: RequestFault::UnsupportedParameter,
+        param: Some("prompt".into()),
+        message: message.into(),
     }
 }
 

@@ -1,20 +1,21 @@
-//! One submitted request: its prompts and their candidates, and the pages they hold. Knows neither
-//! other requests nor when it runs; `plan` says what is done next, `step` does it.
+//! One submitted request: its prompts and their candidates, and the memory they hold. `plan` decides
+//! what is done next, `execute` does it.
 
 use std::rc::Rc;
 
+use super::banker::{Amount, Claim, GroupClaim};
 use super::events::EventSender;
 use super::generation::Generation;
-use super::pages::{Claim, GroupClaim, PagePool};
-use super::plan::StepLimits;
-use super::prompt::Prompt;
+use super::limits::StepLimits;
+use super::pool::MemoryPool;
+use super::prefill::Prefill;
 use super::run_ahead::RunAhead;
 use super::sequence::Sequence;
 use crate::Error;
 
 /// A request that waits or runs.
 pub(super) struct Job {
-    pub(super) prompts: Vec<Prompt>,
+    pub(super) prompts: Vec<Prefill>,
     /// The candidates that have neither ended nor lost their reader, by prompt and candidate.
     pub(super) sequences: Vec<Sequence>,
 }
@@ -39,45 +40,45 @@ impl Job {
                 let sequence = Sequence::new(index, generation, candidate, sender, run_ahead);
                 job.sequences.push(sequence);
             }
-            job.prompts.push(Prompt::new(generation));
+            job.prompts.push(Prefill::new(generation));
         }
         job
     }
 
     /// Whether no candidate is left, cancelled ones not counted.
     pub(super) fn is_over(&self) -> bool {
-        self.sequences.iter().all(|it| it.choice.is_closed())
+        self.sequences.iter().all(|it| it.candidate.is_closed())
     }
 
     /// Lets go of candidates that have ended or lost their reader, and of prompts that nobody waits
     /// for; their pages are free at once, or kept for others.
-    pub(super) fn purge(&mut self, pool: &mut PagePool, limits: &StepLimits) {
+    pub(super) fn purge(&mut self, pool: &mut MemoryPool, limits: &StepLimits) {
         let Self { prompts, sequences } = self;
         sequences.retain_mut(|sequence| {
             let prompt = &mut prompts[sequence.prompt];
             // Once there was a token the pages hold what they should.
-            let is_proven = !sequence.choice.chosen().is_empty();
-            let is_closed = sequence.choice.is_closed();
+            let is_proven = !sequence.candidate.chosen().is_empty();
+            let is_closed = sequence.candidate.is_closed();
             // Again at the end: they were used until now.
             if is_proven && (is_closed || !prompt.is_kept) {
-                let known = prompt.whole_pages(limits);
+                let whole_pages = prompt.whole_pages(limits);
                 let table = match sequence.memory.pages.is_empty() {
                     true => &prompt.memory.pages,
                     false => &sequence.memory.pages,
                 };
-                pool.keep(table, known);
-                prompt.shared_pages = prompt.shared_pages.max(known.len() / limits.page_tokens);
+                pool.keep(table, prompt.page_keys(whole_pages, limits));
+                prompt.shared_pages = prompt.shared_pages.max(whole_pages);
                 prompt.is_kept = true;
             }
             if is_closed {
-                pool.release(&mut sequence.memory.pages);
+                pool.release(&mut sequence.memory);
             }
             !is_closed
         });
         for (index, prompt) in self.prompts.iter_mut().enumerate() {
             let is_waited_for = |it: &Sequence| it.prompt == index && !it.is_started;
             if !self.sequences.iter().any(is_waited_for) {
-                pool.release(&mut prompt.memory.pages);
+                pool.release(&mut prompt.memory);
                 prompt.outcome = None;
             }
         }
@@ -86,36 +87,52 @@ impl Job {
     /// Fails every candidate.
     pub(super) fn fail(&self, error: &Error) {
         for sequence in &self.sequences {
-            sequence.choice.fail(error.clone());
+            sequence.candidate.fail(error.clone());
         }
     }
 
     /// What the request holds and can come to hold.
     ///
-    /// The candidates of a prompt that hold no page yet count as one: at worst they run one after
-    /// another, the partly filled last page of the prompt passing from one to the next.
-    pub(super) fn claims(&self, pool: &PagePool) -> Vec<GroupClaim> {
+    /// The candidates of a prompt that hold no memory yet count as one: at worst they run one after
+    /// another, the partly filled last page of the prompt passing from one to the next. A state does
+    /// not pass on: all but the last of them need a copy beside the prompt's own.
+    pub(super) fn claims(&self, pool: &MemoryPool) -> Vec<GroupClaim> {
         let prompts = self.prompts.iter().enumerate();
         let groups = prompts.map(|(index, prompt)| {
             let shared = prompt.shared_pages;
-            let claim = |held: usize| Claim {
-                held: held.saturating_sub(shared),
-                most: prompt.most_pages(pool).saturating_sub(shared),
+            let most = prompt.most(pool);
+            let claim = |pages: usize, states: usize, most_states: usize| Claim {
+                held: Amount {
+                    pages: pages.saturating_sub(shared),
+                    states,
+                },
+                most: Amount {
+                    pages: most.pages.saturating_sub(shared),
+                    states: most_states,
+                },
             };
             let sequences = || self.sequences.iter().filter(|it| it.prompt == index);
-            let tables = || {
-                sequences()
-                    .map(|it| &it.memory.pages)
-                    .filter(|it| !it.is_empty())
+            let with_memory = || {
+                let memories = sequences().map(|it| &it.memory);
+                memories.filter(|it| !it.pages.is_empty())
             };
-            let mut members: Vec<Claim> = tables().map(|it| claim(it.len())).collect();
-            if sequences().any(|it| it.memory.pages.is_empty()) {
+            let members = with_memory()
+                .map(|it| claim(it.pages.len(), usize::from(it.state.is_some()), most.states));
+            let mut members: Vec<Claim> = members.collect();
+            let waiting = sequences().count() - members.len();
+            if waiting > 0 {
                 let is_lent = prompt.tail().is_some_and(|tail| pool.is_shared(tail));
-                members.push(claim(prompt.memory.pages.len() - usize::from(is_lent)));
+                let pages = prompt.memory.pages.len() - usize::from(is_lent);
+                let copies = match prompt.is_continued() && waiting > 1 {
+                    true => most.states,
+                    false => 0,
+                };
+                let states = usize::from(prompt.memory.state.is_some());
+                members.push(claim(pages, states, most.states + copies));
             }
             // All of them list the same ones.
-            let table = tables().next().unwrap_or(&prompt.memory.pages);
-            let shared = table.iter().take(shared).copied().collect();
+            let table = with_memory().next().unwrap_or(&prompt.memory);
+            let shared = table.pages.iter().take(shared).copied().collect();
             GroupClaim { shared, members }
         });
         groups.filter(|group| !group.members.is_empty()).collect()

@@ -1,4 +1,6 @@
-//! The engine's fixed limits. Knows nothing of the model's own (context, pages).
+//! The engine's own limits, and how they and the model's bound a step.
+
+use super::model::ModelLimits;
 
 /// Limits of an engine; the defaults are those of specification 14 where it names one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,5 +40,42 @@ impl EngineLimits {
             max_run_ahead_tokens: self.max_run_ahead_tokens.max(1),
             ..self
         }
+    }
+}
+
+/// How large steps may be, and where prompts are cut.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct StepLimits {
+    pub(super) page_tokens: usize,
+    /// Whole pages.
+    pub(super) chunk_tokens: usize,
+    /// Tokens of a step that may round differently than a larger one.
+    pub(super) few_tokens: usize,
+    /// Sequences in a batch.
+    pub(super) max_batch: usize,
+    /// The model has states: prompts are also cut where snapshots of them are taken.
+    pub(super) has_states: bool,
+}
+
+impl StepLimits {
+    pub(super) fn new(limits: &EngineLimits, model: &ModelLimits) -> Self {
+        let page_tokens = model.page_tokens.max(1);
+        Self {
+            page_tokens,
+            chunk_tokens: (limits.prefill_chunk_tokens / page_tokens).max(1) * page_tokens,
+            few_tokens: model.few_tokens,
+            max_batch: model.max_batch.max(1),
+            has_states: model.state_slots > 0,
+        }
+    }
+
+    /// Where the page begins that holds the last of `tokens` (at least one).
+    pub(super) fn last_page(&self, tokens: usize) -> usize {
+        (tokens - 1) / self.page_tokens * self.page_tokens
+    }
+
+    /// Whether a step of those on that page alone would be one of few tokens.
+    pub(super) fn ends_shortly(&self, tokens: usize) -> bool {
+        tokens - self.last_page(tokens) <= self.few_tokens
     }
 }

@@ -1,40 +1,46 @@
 //! Token ids in, token ids out: scheduler, sequences, KV pages. Never sees text or JSON.
 //!
+//! A file uses those above it in this table, and none below it:
+//!
 //! | file | part |
 //! |---|---|
+//! | `prompt`, `model` | what is fed; the contract with a model |
 //! | `generation`, `event` | what comes in, what goes out |
-//! | `handle`, `events` | the door: submit, and the bounded stream of events to one reader |
-//! | `shared`, `wake` | what both sides of the door share; sleeping and giving way |
-//! | `run`, `change` | the loop: one step of the model at a time; changes to the model in between |
-//! | `scheduler`, `job` | the running requests; one of them |
-//! | `pages`, `prefix_cache` | the KV pages; what those hold that are kept for prompts to come |
-//! | `plan`, `step` | what is done next, for one request or several at once; doing it |
-//! | `prompt` | feeding a prompt, once for all its candidates |
-//! | `sequence`, `choice` | one candidate: its pages; its tokens, constraint, end and events |
-//! | `lone`, `run_ahead` | a candidate by itself |
-//! | `model` | the contract with a model |
+//! | `limits`, `run_ahead`, `wake` | bounds of steps; sleeping and yielding |
+//! | `events` | the bounded stream of events to one reader |
+//! | `prefix_cache`, `states`, `banker`, `pool` | the memory: kept prompts, states, who may take more |
+//! | `candidate`, `sequence`, `single` | one candidate: its tokens and events; with memory; by itself |
+//! | `prefill`, `job` | feeding a prompt, once for all its candidates; a request |
+//! | `shared`, `handle`, `change` | the entry: submitting requests, changing the model |
+//! | `planned_step`, `scheduler` | a step; the running requests |
+//! | `plan`, `execute` | deciding on the next step; running it |
+//! | `run` | the loop |
 
 pub mod event;
 pub mod generation;
 pub mod model;
+pub mod prompt;
 
+mod banker;
+mod candidate;
 mod change;
-mod choice;
 mod events;
+mod execute;
 mod handle;
 mod job;
 mod limits;
-mod lone;
-mod pages;
 mod plan;
+mod planned_step;
+mod pool;
+mod prefill;
 mod prefix_cache;
-mod prompt;
 mod run;
 mod run_ahead;
 mod scheduler;
 mod sequence;
 mod shared;
-mod step;
+mod single;
+mod states;
 mod wake;
 
 #[cfg(test)]
@@ -44,5 +50,8 @@ pub use change::ModelAccess;
 pub use events::Events;
 pub use handle::EngineHandle;
 pub use limits::EngineLimits;
-pub use model::{CausalModel, Chooser, ModelLimits, Row, RowSampler, SequenceMemory, StepOutput};
+pub use model::{
+    CausalModel, Chooser, Input, MemoryCopy, ModelLimits, Row, RowSampler, SequenceMemory,
+    StepOutput,
+};
 pub use run::Engine;

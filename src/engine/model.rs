@@ -2,6 +2,8 @@
 //! implements [`CausalModel`], and so does a fake in the engine's tests. The engine uses nothing
 //! else of a model.
 
+pub use super::prompt::{Input, InputEmbeddings};
+
 use crate::sample::{Sampled, Sampler, SamplingParams, ScoreRequest, TokenMask, TokenScore};
 use crate::{Error, Result};
 
@@ -22,15 +24,23 @@ pub struct ModelLimits {
     /// alike. K, V and logits of a token depend, to the last bit, on its history and on which of
     /// the two kinds its step is, not on how many tokens the step feeds.
     pub few_tokens: usize,
+    /// State slots of a model with recurrent layers, at least 2; 0 for a model without.
+    pub state_slots: usize,
+    /// Values per position of embeddings in a prompt; `None` if the model takes none.
+    pub embedding_width: Option<usize>,
 }
 
-/// The memory of one sequence: its KV pages and how much of them is filled.
+/// The memory of one sequence: its KV pages, how much of them is filled, and where the model has
+/// recurrent layers, a state of fixed size.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SequenceMemory {
     /// Page ids in order; position p lives in `pages[p / page_tokens]`.
     pub pages: Vec<u32>,
-    /// Tokens whose K and V are in the pages. Lowering this number rolls the sequence back.
+    /// Tokens whose K and V are in the pages. Lowering this number rolls the KV cache back, not the
+    /// state.
     pub len_tokens: usize,
+    /// The slot of its state, after `len_tokens` tokens; `None` if the model has no states.
+    pub state: Option<u32>,
 }
 
 impl SequenceMemory {
@@ -43,13 +53,32 @@ impl SequenceMemory {
     }
 }
 
+/// A copy within the memory of a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MemoryCopy {
+    /// K and V of a whole page.
+    Page {
+        /// The page to read.
+        from: u32,
+        /// The page to overwrite.
+        to: u32,
+    },
+    /// A state: a snapshot of it, or a snapshot that is restored.
+    State {
+        /// The slot to read.
+        from: u32,
+        /// The slot to overwrite.
+        to: u32,
+    },
+}
+
 /// A sequence in a step.
 #[derive(Debug)]
 pub struct Row<'a> {
     /// Its memory; the pages cover all positions that the step writes.
     pub memory: &'a mut SequenceMemory,
-    /// What the step feeds after `memory.len_tokens`; at least one token.
-    pub tokens: &'a [u32],
+    /// What the step feeds after `memory.len_tokens`; at least one position.
+    pub input: Input<'a>,
 }
 
 /// Who chooses the tokens that follow the rows of a step.
@@ -149,17 +178,21 @@ pub trait CausalModel {
         usize::MAX
     }
 
-    /// Feeds `tokens` (at least one) after `memory.len_tokens`, for a prompt that continues: no
-    /// logits are computed. On success `memory.len_tokens` has grown by `tokens.len()`.
-    async fn prefill(&mut self, memory: &mut SequenceMemory, tokens: &[u32]) -> Result<()>;
+    /// Feeds `input` after `memory.len_tokens`, for a prompt that continues: no logits are computed.
+    /// On success `memory.len_tokens` has grown by the length of the input.
+    async fn prefill(&mut self, memory: &mut SequenceMemory, input: Input<'_>) -> Result<()>;
 
-    /// Feeds each row's tokens; the chooser then chooses tokens, and feeds each of them but the last.
+    /// Feeds each row's input; the chooser then chooses tokens, and feeds each of them but the last.
     ///
     /// A step has one row, or at most `max_batch` rows of one token each. Rows may share full pages,
-    /// never a page that is written. What a row gets does not depend on the rows beside it.
+    /// never a page that is written, nor a state. What a row gets does not depend on the rows beside
+    /// it.
     ///
-    /// On success every `memory.len_tokens` has grown by the row's tokens, and by the chosen tokens
-    /// but one: the caller feeds the last one next, or lowers `len_tokens` past a stop.
+    /// On success every `memory.len_tokens` has grown by the row's input, and by the chosen tokens
+    /// but one: the caller feeds the last one next, or lowers `len_tokens` past a stop. A state cannot
+    /// follow: the caller continues a sequence with a state only from where its last step ended.
+    /// What feeds position 0 starts from the empty state, whatever the slot holds. After a call that
+    /// fails, the states of its sequences are undefined.
     ///
     /// The device's work is submitted before the future first suspends, so that the caller can
     /// compute while the device runs.
@@ -179,8 +212,8 @@ pub trait CausalModel {
         top: usize,
     ) -> Result<Vec<TokenScore>>;
 
-    /// Copies K and V of a whole page to another, after what was fed so far.
-    fn copy_page(&mut self, from: u32, to: u32) -> Result<()>;
+    /// Copies a part of its memory, after what was fed so far.
+    fn copy(&mut self, copy: MemoryCopy) -> Result<()>;
 }
 
 /// An internal error unless the model returned as many as were asked for.

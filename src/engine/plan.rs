@@ -1,4 +1,4 @@
-//! What is done next, and the pages that takes. Synchronous; never touches the model.
+//! Decides what is done next, and reserves the memory for it. Synchronous; never calls the model.
 //!
 //! The sequences that can go on, whichever request they are of, make the next batch, those that
 //! waited longest first. While they do not fill it, more are brought up before it runs, oldest
@@ -12,85 +12,37 @@
 //! begun goes on, so that it ends. Only where nobody generates do later requests go first: who
 //! holds the pages waits for its reader, perhaps for long.
 
+use super::banker::{GroupClaim, held, is_safe};
 use super::job::Job;
-use super::lone::LoneStep;
-use super::pages::{GroupClaim, held, is_safe};
-use super::prompt::{Feed, Wanted};
+use super::model::{MemoryCopy, SequenceMemory};
+use super::planned_step::{PlannedStep, SequenceIndex};
+use super::prefill::Wanted;
 use super::scheduler::Scheduler;
 use super::sequence::Sequence;
 
-/// One step of the model; its pages are in the block tables. `job` is an index of a running request.
-#[derive(Debug, PartialEq)]
-pub(super) enum Step {
-    /// Feeds a chunk of a prompt.
-    Feed {
-        job: usize,
-        prompt: usize,
-        feed: Feed,
-    },
-    /// Chooses a candidate's first token, without the model.
-    Start { at: Place, copy: Option<PageCopy> },
-    /// Feeds and chooses `steps` tokens for each of these sequences.
-    Batch { rows: Vec<Place>, steps: usize },
-    /// A step of one sequence by itself.
-    Lone { at: Place, step: LoneStep },
-}
-
-/// Where a sequence is: index of its request among the running ones, index of the sequence there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
-    pub(super) job: usize,
-    pub(super) sequence: usize,
-}
-
-/// A page to copy before the candidate writes its own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct PageCopy {
-    pub(super) from: u32,
-    pub(super) to: u32,
-}
-
-/// How large steps may be, and where prompts are cut.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct StepLimits {
-    pub(super) page_tokens: usize,
-    /// Whole pages.
-    pub(super) chunk_tokens: usize,
-    /// Tokens of a step that may round differently than a larger one.
-    pub(super) few_tokens: usize,
-    /// Sequences in a batch.
-    pub(super) max_batch: usize,
-}
-
-impl StepLimits {
-    /// Where the page begins that holds the last of `tokens` (at least one).
-    pub(super) fn last_page(&self, tokens: usize) -> usize {
-        (tokens - 1) / self.page_tokens * self.page_tokens
-    }
-
-    /// Whether a step of those on that page alone would be one of few tokens.
-    pub(super) fn ends_shortly(&self, tokens: usize) -> bool {
-        tokens - self.last_page(tokens) <= self.few_tokens
-    }
-}
-
-/// Whose block table grows.
+/// Whose memory grows.
 #[derive(Clone, Copy)]
 enum Holder {
     Prompt { job: usize, prompt: usize },
-    Sequence(Place),
+    Sequence(SequenceIndex),
 }
 
 /// What a request has to be brought up.
 enum BringUp {
-    Step(Step),
+    Step(PlannedStep),
     LacksPages,
     Nothing,
 }
 
 impl Scheduler {
-    /// The next step; `None` while readers lag or pages are missing.
-    pub(super) fn plan(&mut self) -> Option<Step> {
+    /// The next step, its memory already in the sequences; `None` if all have to wait.
+    pub(super) fn next_step(&mut self) -> Option<PlannedStep> {
+        let planned = self.plan();
+        self.publish();
+        planned
+    }
+
+    fn plan(&mut self) -> Option<PlannedStep> {
         let rows = self.next_rows();
         let decode_is_due = std::mem::take(&mut self.decode_is_due) && !rows.is_empty();
         if rows.len() < self.limits.max_batch && !decode_is_due {
@@ -100,29 +52,29 @@ impl Scheduler {
             }
         }
         self.turns += 1;
-        for &Place { job, sequence } in &rows {
+        for &SequenceIndex { job, sequence } in &rows {
             self.running[job].sequences[sequence].last_turn = self.turns;
         }
         match rows[..] {
             [] => None,
-            [at] if self.sequence(at).is_lone() => Some(self.lone(at, decode_is_due)),
+            [at] if self.sequence(at).is_single() => Some(self.single(at, decode_is_due)),
             _ => {
                 let steps = match decode_is_due {
                     true => 1,
                     false => self.steps_ahead(&rows),
                 };
-                Some(Step::Batch { rows, steps })
+                Some(PlannedStep::Batch { rows, steps })
             }
         }
     }
 
     /// The running sequences that can go on by one token, with their pages.
-    fn next_rows(&mut self) -> Vec<Place> {
+    fn next_rows(&mut self) -> Vec<SequenceIndex> {
         let mut turns = Vec::new();
         for (job, it) in self.running.iter().enumerate() {
             for (sequence, it) in it.sequences.iter().enumerate() {
-                if it.is_started && it.choice.room() > 0 {
-                    turns.push((it.last_turn, Place { job, sequence }));
+                if it.is_started && it.candidate.room() > 0 {
+                    turns.push((it.last_turn, SequenceIndex { job, sequence }));
                 }
             }
         }
@@ -138,7 +90,7 @@ impl Scheduler {
     }
 
     /// A step of the only sequence that can go on; a single token if others are being brought up.
-    fn lone(&mut self, at: Place, is_single: bool) -> Step {
+    fn single(&mut self, at: SequenceIndex, is_single: bool) -> PlannedStep {
         let sequence = self.sequence(at);
         let mut step = match is_single {
             true => sequence.next_token(),
@@ -152,11 +104,15 @@ impl Scheduler {
                 None => break,
             }
         }
-        Step::Lone { at, step }
+        PlannedStep::Single {
+            at,
+            step,
+            restore: None,
+        }
     }
 
     /// How many tokens all of `rows` can be run ahead, with their pages; at least one.
-    fn steps_ahead(&mut self, rows: &[Place]) -> usize {
+    fn steps_ahead(&mut self, rows: &[SequenceIndex]) -> usize {
         let steps = rows.iter().map(|&at| self.sequence(at).steps_ahead());
         let mut steps = steps.min().unwrap_or(1).max(1);
         let mut held = 0;
@@ -172,7 +128,7 @@ impl Scheduler {
     }
 
     /// Starts a candidate or feeds a prompt, beside `rows` that could go on.
-    fn bring_up(&mut self, rows: &[Place]) -> Option<Step> {
+    fn bring_up(&mut self, rows: &[SequenceIndex]) -> Option<PlannedStep> {
         let mut job = 0;
         loop {
             let is_new = job == self.running.len();
@@ -181,7 +137,7 @@ impl Scheduler {
             }
             match self.bring_up_of(job) {
                 BringUp::Step(step) => {
-                    let feeds = !matches!(step, Step::Start { .. });
+                    let feeds = !matches!(step, PlannedStep::Start { .. });
                     self.decode_is_due = feeds && rows.iter().any(|row| row.job != job);
                     return Some(step);
                 }
@@ -200,14 +156,14 @@ impl Scheduler {
         for prompt in 0..self.running[job].prompts.len() {
             let sequences = &self.running[job].sequences;
             let waits =
-                |it: &Sequence| it.prompt == prompt && !it.is_started && it.choice.room() > 0;
+                |it: &Sequence| it.prompt == prompt && !it.is_started && it.candidate.room() > 0;
             let Some(first) = sequences.iter().position(waits) else {
                 continue;
             };
             if lacks_pages && self.running[job].prompts[prompt].memory.pages.is_empty() {
                 continue;
             }
-            let at = Place {
+            let at = SequenceIndex {
                 job,
                 sequence: first,
             };
@@ -227,31 +183,37 @@ impl Scheduler {
     }
 
     /// Feeds more of a prompt; its end with the first token of the candidate `at`, if that is the
-    /// only one: then the pages are its own.
-    fn feed(&mut self, at: Place, prompt: usize) -> Option<Step> {
+    /// only one: then the memory is its own.
+    fn feed(&mut self, at: SequenceIndex, prompt: usize) -> Option<PlannedStep> {
         let Self {
             running,
-            pages,
+            pool,
             limits,
             ..
         } = self;
-        let job = at.job;
-        let it = &mut running[job].prompts[prompt];
-        let has_adopted = it.memory.pages.is_empty() && it.adopt(pages, limits);
+        let it = &mut running[at.job].prompts[prompt];
+        let has_adopted = it.memory.pages.is_empty() && it.adopt(pool, limits);
         let cached_tokens = it.memory.len_tokens;
         let feed = it.next_feed(limits);
-        let kv_tokens = it.memory.len_tokens + feed.tokens;
-        if !self.hold(Holder::Prompt { job, prompt }, kv_tokens) {
+        // Known before a slot is taken: that of the snapshot may be the only one left.
+        let adopted = it.memory.pages.last().filter(|_| has_adopted);
+        let snapshot = adopted.and_then(|page| pool.states.snapshot(*page));
+        let holder = Holder::Prompt {
+            job: at.job,
+            prompt,
+        };
+        if !self.hold(holder, cached_tokens + feed.tokens) {
             if has_adopted {
-                self.running[job].prompts[prompt].abandon(&mut self.pages);
+                self.running[at.job].prompts[prompt].abandon(&mut self.pool);
             }
             return None;
         }
-        let job = &mut self.running[job];
+        let job = &mut self.running[at.job];
+        let restore = copy_of_state(snapshot, job.prompts[prompt].memory.state);
         let mut candidates = job.sequences.iter().filter(|it| it.prompt == prompt);
         if has_adopted {
             let candidates = candidates.clone();
-            candidates.for_each(|it| it.choice.note_cached(cached_tokens));
+            candidates.for_each(|it| it.candidate.note_cached(cached_tokens));
         }
         let is_only = candidates.nth(1).is_none();
         if feed.wanted == Wanted::Logits && is_only {
@@ -259,81 +221,114 @@ impl Scheduler {
             sequence.memory = std::mem::take(&mut job.prompts[prompt].memory);
             sequence.is_started = true;
             let step = sequence.next_token();
-            return Some(Step::Lone { at, step });
+            return Some(PlannedStep::Single { at, step, restore });
         }
-        let job = at.job;
-        Some(Step::Feed { job, prompt, feed })
+        let it = &job.prompts[prompt];
+        let page = it.page_ended_by(feed, &self.limits);
+        let snapshot = page.and_then(|page| self.pool.states.reserve_snapshot(page));
+        Some(PlannedStep::Feed {
+            job: at.job,
+            prompt,
+            feed,
+            restore,
+            snapshot: copy_of_state(it.memory.state, snapshot),
+        })
     }
 
-    /// Gives a candidate the pages of its prompt and a place for its first token. The full pages
+    /// Gives a candidate the memory of its prompt and a place for its first token. The full pages
     /// are shared. In the partly filled last one a single candidate at a time writes on, behind
-    /// the prompt; whoever starts meanwhile gets a copy.
-    fn start(&mut self, at: Place) -> Option<Step> {
+    /// the prompt; whoever starts meanwhile gets a copy. The last candidate to start takes the
+    /// prompt's state over, the others get copies.
+    fn start(&mut self, at: SequenceIndex) -> Option<PlannedStep> {
         let job = &mut self.running[at.job];
-        let sequence = &mut job.sequences[at.sequence];
-        let prompt = &job.prompts[sequence.prompt];
-        let mut copy = None;
-        if prompt.is_continued() {
-            let shared = prompt.shared_pages;
-            let fed_tokens = prompt.memory.len_tokens;
-            let table = &mut sequence.memory.pages;
-            for &page in &prompt.memory.pages[..shared] {
-                self.pages.share(table, page);
-            }
-            let tail = prompt.tail();
-            let lent_tail = tail.filter(|&tail| self.pages.is_shared(tail));
-            if let (Some(tail), None) = (tail, lent_tail) {
-                self.pages.share(table, tail);
-            }
-            let granted = self.hold(Holder::Sequence(at), fed_tokens + 1);
-            let memory = &mut self.running[at.job].sequences[at.sequence].memory;
-            if !granted {
-                self.pages.release(&mut memory.pages);
-                return None;
-            }
-            memory.len_tokens = fed_tokens;
-            let to = memory.pages[shared];
-            copy = lent_tail.map(|from| PageCopy { from, to });
+        let index = job.sequences[at.sequence].prompt;
+        let waiting = |it: &&Sequence| it.prompt == index && !it.is_started;
+        let is_last = job.sequences.iter().filter(waiting).nth(1).is_none();
+        let prompt = &mut job.prompts[index];
+        let mut copies = Vec::new();
+        if !prompt.is_continued() {
+            return Some(PlannedStep::Start { at, copies });
         }
-        Some(Step::Start { at, copy })
+        let memory = &mut job.sequences[at.sequence].memory;
+        let (shared, fed_tokens) = (prompt.shared_pages, prompt.memory.len_tokens);
+        for &page in &prompt.memory.pages[..shared] {
+            self.pool.share(&mut memory.pages, page);
+        }
+        let tail = prompt.tail();
+        let lent_tail = tail.filter(|&tail| self.pool.is_shared(tail));
+        if let (Some(tail), None) = (tail, lent_tail) {
+            self.pool.share(&mut memory.pages, tail);
+        }
+        if is_last {
+            memory.state = prompt.memory.state.take();
+        }
+        let granted = self.hold(Holder::Sequence(at), fed_tokens + 1);
+        let job = &mut self.running[at.job];
+        let prompt = &mut job.prompts[index].memory;
+        let memory = &mut job.sequences[at.sequence].memory;
+        if !granted {
+            if is_last {
+                prompt.state = memory.state.take();
+            }
+            self.pool.release(memory);
+            return None;
+        }
+        memory.len_tokens = fed_tokens;
+        let to = memory.pages[shared..].first();
+        if let (Some(from), Some(&to)) = (lent_tail, to) {
+            copies.push(MemoryCopy::Page { from, to });
+        }
+        copies.extend(copy_of_state(prompt.state, memory.state));
+        Some(PlannedStep::Start { at, copies })
     }
 
-    /// Lengthens a block table to what `kv_tokens` need, if the pages are free and everyone can
+    /// Extends the memory of a sequence to what `kv_tokens` need, if that is free and everyone can
     /// still end afterwards.
     fn hold(&mut self, holder: Holder, kv_tokens: usize) -> bool {
-        let Self { running, pages, .. } = self;
-        let count = pages.pages_for(kv_tokens);
-        let table = table_of(running, holder);
-        let before = table.len();
-        if count <= before {
-            return true;
-        }
-        if !pages.grow(table, count) {
+        let Self { running, pool, .. } = self;
+        let count = pool.pages_for(kv_tokens);
+        let memory = memory_of(running, holder);
+        let (pages, state) = (memory.pages.len(), memory.state);
+        if !pool.extend(memory, count) {
             return false;
         }
-        let claims: Vec<GroupClaim> = running.iter().flat_map(|job| job.claims(pages)).collect();
+        if memory.pages.len() == pages && memory.state == state {
+            return true;
+        }
+        let claims: Vec<GroupClaim> = running.iter().flat_map(|job| job.claims(pool)).collect();
+        let free = pool.free();
         debug_assert_eq!(
-            pages.free_count() + held(&claims),
-            pages.count(),
-            "every page is free or claimed once"
+            free + held(&claims),
+            pool.total(),
+            "all memory is free or claimed once"
         );
-        let is_safe = is_safe(pages.free_count(), &claims);
+        let is_safe = is_safe(free, &claims);
         if !is_safe {
-            pages.shrink(table_of(running, holder), before);
+            let memory = memory_of(running, holder);
+            pool.shrink(&mut memory.pages, pages);
+            if state.is_none() {
+                pool.release_state(memory);
+            }
         }
         is_safe
     }
 
-    fn sequence(&self, at: Place) -> &Sequence {
+    fn sequence(&self, at: SequenceIndex) -> &Sequence {
         &self.running[at.job].sequences[at.sequence]
     }
 }
 
-fn table_of(running: &mut [Job], holder: Holder) -> &mut Vec<u32> {
+/// The copy from one slot to another, if there are both and they differ.
+fn copy_of_state(from: Option<u32>, to: Option<u32>) -> Option<MemoryCopy> {
+    let (from, to) = (from?, to?);
+    (from != to).then_some(MemoryCopy::State { from, to })
+}
+
+fn memory_of(running: &mut [Job], holder: Holder) -> &mut SequenceMemory {
     match holder {
-        Holder::Prompt { job, prompt } => &mut running[job].prompts[prompt].memory.pages,
-        Holder::Sequence(Place { job, sequence }) => {
-            &mut running[job].sequences[sequence].memory.pages
+        Holder::Prompt { job, prompt } => &mut running[job].prompts[prompt].memory,
+        Holder::Sequence(SequenceIndex { job, sequence }) => {
+            &mut running[job].sequences[sequence].memory
         }
     }
 }

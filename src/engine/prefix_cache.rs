@@ -1,27 +1,27 @@
-//! Which page holds which tokens after which: a tree of whole pages, for prompts that begin alike.
-//! Knows neither who holds a page nor how many there are.
+//! Which page holds which content after which: a tree of whole pages, for prompts that begin alike.
+//! The content of a page is known by its key ([`Prompt::page_keys`](super::prompt::Prompt)).
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// Pages by their tokens.
+/// Pages by their keys.
 type Pages = BTreeMap<Rc<[u32]>, u32>;
 
-/// A page's place in the tree: the path from the root spells all tokens up to its end, so that
+/// A page's place in the tree: the path from the root spells all content up to its end, so that
 /// equal paths are equal prefixes, compared id by id.
 #[derive(Debug)]
 struct Node {
     parent: Option<u32>,
-    tokens: Rc<[u32]>,
+    key: Rc<[u32]>,
     children: Pages,
     /// Later than that of everything below it used no later.
     last_used: u64,
 }
 
-/// The pages whose tokens are known.
+/// The pages whose content is known.
 #[derive(Debug)]
 pub(super) struct PrefixCache {
-    page_tokens: usize,
     /// Pages that begin a sequence.
     roots: Pages,
     /// By page id.
@@ -30,9 +30,8 @@ pub(super) struct PrefixCache {
 }
 
 impl PrefixCache {
-    pub(super) fn new(page_count: usize, page_tokens: usize) -> Self {
+    pub(super) fn new(page_count: usize) -> Self {
         Self {
-            page_tokens,
             roots: Pages::new(),
             nodes: (0..page_count).map(|_| None).collect(),
             clock: 0,
@@ -43,11 +42,11 @@ impl PrefixCache {
         self.nodes[page as usize].is_some()
     }
 
-    /// The pages of the longest known prefix of `tokens`.
-    pub(super) fn find(&mut self, tokens: &[u32]) -> Vec<u32> {
+    /// The pages of the longest known prefix.
+    pub(super) fn find<'a>(&mut self, keys: impl Iterator<Item = Cow<'a, [u32]>>) -> Vec<u32> {
         let mut path = Vec::new();
-        for run in tokens.chunks_exact(self.page_tokens) {
-            let Some(&page) = self.children(path.last().copied()).get(run) else {
+        for key in keys {
+            let Some(&page) = self.children(path.last().copied()).get(&*key) else {
                 break;
             };
             path.push(page);
@@ -56,16 +55,21 @@ impl PrefixCache {
         path
     }
 
-    /// Remembers what `pages` hold: the first whole pages of `tokens`. Where the tokens are known
-    /// already, the page known to hold them stays.
-    pub(super) fn insert(&mut self, tokens: &[u32], pages: &[u32]) {
+    /// Remembers what the first of `pages` hold; returns the pages known to hold it. Where a key is
+    /// known already, the page known to hold it stays.
+    pub(super) fn insert<'a>(
+        &mut self,
+        keys: impl Iterator<Item = Cow<'a, [u32]>>,
+        pages: &[u32],
+    ) -> Vec<u32> {
         let mut path = Vec::with_capacity(pages.len());
-        for (run, &page) in tokens.chunks_exact(self.page_tokens).zip(pages) {
+        for (key, &page) in keys.zip(pages) {
             let parent = path.last().copied();
-            let known = self.children(parent).get(run).copied();
-            path.push(known.unwrap_or_else(|| self.add(parent, run, page)));
+            let known = self.children(parent).get(&*key).copied();
+            path.push(known.unwrap_or_else(|| self.add(parent, &key, page)));
         }
         self.touch(&path);
+        path
     }
 
     /// Forgets the page used longest ago among those that may go, and all that continue it, which
@@ -83,7 +87,7 @@ impl PrefixCache {
             if let Some(node) = self.nodes[page as usize].take() {
                 gone.extend(node.children.values());
                 if at == 0 {
-                    self.children_mut(node.parent).remove(&node.tokens);
+                    self.children_mut(node.parent).remove(&node.key);
                 }
             }
             at += 1;
@@ -91,12 +95,12 @@ impl PrefixCache {
         gone
     }
 
-    fn add(&mut self, parent: Option<u32>, run: &[u32], page: u32) -> u32 {
-        let tokens: Rc<[u32]> = run.into();
-        self.children_mut(parent).insert(tokens.clone(), page);
+    fn add(&mut self, parent: Option<u32>, key: &[u32], page: u32) -> u32 {
+        let key: Rc<[u32]> = key.into();
+        self.children_mut(parent).insert(key.clone(), page);
         self.nodes[page as usize] = Some(Node {
             parent,
-            tokens,
+            key,
             children: Pages::new(),
             last_used: 0,
         });
@@ -126,23 +130,31 @@ impl PrefixCache {
 
 #[cfg(test)]
 mod tests {
-    use super::PrefixCache;
+    use super::*;
+
+    /// Pages of two tokens.
+    fn keys(tokens: &[u32]) -> impl Iterator<Item = Cow<'_, [u32]>> {
+        tokens.chunks_exact(2).map(Cow::Borrowed)
+    }
 
     fn cache() -> PrefixCache {
-        let mut cache = PrefixCache::new(8, 2);
-        cache.insert(&[1, 2, 3, 4, 5, 6], &[7, 0, 3]);
-        cache.insert(&[1, 2, 3, 5], &[6, 1]);
+        let mut cache = PrefixCache::new(8);
+        cache.insert(keys(&[1, 2, 3, 4, 5, 6]), &[7, 0, 3]);
+        cache.insert(keys(&[1, 2, 3, 5]), &[6, 1]);
         cache
     }
 
     #[test]
     fn the_longest_prefix_of_whole_pages_is_found() {
         let mut cache = cache();
-        assert_eq!(cache.find(&[1, 2, 3, 4, 5, 6, 7, 8]), [7, 0, 3]);
-        assert_eq!(cache.find(&[1, 2, 3, 4, 5]), [7, 0]);
-        assert_eq!(cache.find(&[1, 2, 3, 5, 9, 9]), [7, 1]);
-        assert!(cache.find(&[3, 4]).is_empty(), "not what it begins with");
-        assert!(cache.find(&[1]).is_empty());
+        assert_eq!(cache.find(keys(&[1, 2, 3, 4, 5, 6, 7, 8])), [7, 0, 3]);
+        assert_eq!(cache.find(keys(&[1, 2, 3, 4, 5])), [7, 0]);
+        assert_eq!(cache.find(keys(&[1, 2, 3, 5, 9, 9])), [7, 1]);
+        assert!(
+            cache.find(keys(&[3, 4])).is_empty(),
+            "not what it begins with"
+        );
+        assert!(cache.find(keys(&[1])).is_empty());
     }
 
     #[test]
@@ -154,7 +166,7 @@ mod tests {
     #[test]
     fn the_page_used_longest_ago_goes_first() {
         let mut cache = cache();
-        cache.find(&[1, 2, 3, 4]);
+        cache.find(keys(&[1, 2, 3, 4]));
         let mut order = vec![];
         while let [page] = cache.evict(|_| true)[..] {
             order.push(page);
@@ -169,9 +181,9 @@ mod tests {
         let mut gone = cache.evict(|page| page == 0);
         gone.sort_unstable();
         assert_eq!(gone, [0, 3]);
-        assert_eq!(cache.find(&[1, 2, 3, 4, 5, 6]), [7]);
-        assert_eq!(cache.find(&[1, 2, 3, 5]), [7, 1]);
-        cache.insert(&[1, 2, 3, 4], &[7, 5]);
-        assert_eq!(cache.find(&[1, 2, 3, 4, 5, 6]), [7, 5]);
+        assert_eq!(cache.find(keys(&[1, 2, 3, 4, 5, 6])), [7]);
+        assert_eq!(cache.find(keys(&[1, 2, 3, 5])), [7, 1]);
+        cache.insert(keys(&[1, 2, 3, 4]), &[7, 5]);
+        assert_eq!(cache.find(keys(&[1, 2, 3, 4, 5, 6])), [7, 5]);
     }
 }

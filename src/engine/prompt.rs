@@ -1,190 +1,269 @@
-//! One prompt of a request: feeding it, once for all its candidates. Knows no candidate.
+//! A prompt as a list of spans: token ids, or embeddings such as those of a picture. The engine
+//! counts positions and compares content keys; only the model reads the values of embeddings.
 
+use std::borrow::Cow;
+use std::ops::Range;
 use std::rc::Rc;
 
-use futures_util::future::join;
-
-use super::choice::Allowed;
-use super::generation::{Generation, TokenScore};
-use super::model::{CausalModel, Chooser, Row, SequenceMemory, expect, only};
-use super::pages::PagePool;
-use super::plan::StepLimits;
-use crate::Result;
-
-/// A prompt and what its candidates begin with.
-pub(super) struct Prompt {
-    generation: Rc<Generation>,
-    /// Its pages, until the last candidate has started (or is given them).
-    pub(super) memory: SequenceMemory,
-    scores: Vec<TokenScore>,
-    /// The first pages, those that others may hold too: found in or left to the pool, and once it is
-    /// fed for several candidates all full ones.
-    pub(super) shared_pages: usize,
-    /// Its pages have been left to the pool.
-    pub(super) is_kept: bool,
-    /// Once the prompt is fed, until the last candidate has started.
-    pub(super) outcome: Option<Outcome>,
+/// Part of a prompt.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Span {
+    /// Token ids.
+    Tokens(Vec<u32>),
+    /// Rows that take the place of token embeddings.
+    Embeddings(Rc<Embeddings>),
 }
 
-/// What comes after a prompt, for the first token of every candidate.
-pub(super) struct Outcome {
-    pub(super) logits: Vec<f32>,
-    pub(super) allowed: Result<Allowed>,
+/// Rows of the residual stream, one per position.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Embeddings {
+    /// Names the content, such as a hash of a picture: equal keys mean equal values.
+    pub key: u128,
+    /// Number of positions.
+    pub positions: usize,
+    /// `[positions, width]`; the width is [`ModelLimits::embedding_width`](super::ModelLimits).
+    pub values: Vec<f32>,
 }
 
-/// The next tokens of a prompt to feed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Feed {
-    pub(super) tokens: usize,
-    pub(super) wanted: Wanted,
+/// A prompt, by position. Each position of embeddings has a number of its own instead of a token
+/// id, counted down from `u32::MAX`: no token and no other position equals it, so that nothing in
+/// the history of a sampler matches it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Prompt {
+    ids: Vec<u32>,
+    embeddings: Vec<Placed>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wanted {
-    /// More of the prompt follows.
-    Nothing,
-    Scores {
-        top: usize,
-    },
-    /// The prompt ends here.
-    Logits,
+/// Embeddings and the position of their first row.
+#[derive(Debug, Clone, PartialEq)]
+struct Placed {
+    start: usize,
+    content: Rc<Embeddings>,
+}
+
+impl Placed {
+    fn range(&self) -> Range<usize> {
+        self.start..self.start + self.content.positions
+    }
 }
 
 impl Prompt {
-    pub(super) fn new(generation: Rc<Generation>) -> Self {
+    /// The spans one after another.
+    pub fn new(spans: impl IntoIterator<Item = Span>) -> Self {
+        let mut prompt = Self::default();
+        let mut placeholder = u32::MAX;
+        for span in spans {
+            match span {
+                Span::Tokens(ids) => prompt.ids.extend(ids),
+                Span::Embeddings(content) => {
+                    let start = prompt.ids.len();
+                    for _ in 0..content.positions {
+                        prompt.ids.push(placeholder);
+                        placeholder -= 1;
+                    }
+                    prompt.embeddings.push(Placed { start, content });
+                }
+            }
+        }
+        prompt
+    }
+
+    /// Its length in positions.
+    pub fn len(&self) -> usize {
+        self.ids.len()
+    }
+
+    /// Whether it has no position.
+    pub fn is_empty(&self) -> bool {
+        self.ids.is_empty()
+    }
+
+    /// One id per position: what samplers remember of the prompt. Positions of embeddings have
+    /// numbers beyond every vocabulary.
+    pub fn ids(&self) -> &[u32] {
+        &self.ids
+    }
+
+    /// Its token ids, without the positions of embeddings.
+    pub(super) fn tokens(&self) -> impl Iterator<Item = u32> {
+        let positions = self.ids.iter().enumerate();
+        let tokens = positions.filter(|(at, _)| {
+            let mut embeddings = self.embeddings.iter();
+            !embeddings.any(|placed| placed.range().contains(at))
+        });
+        tokens.map(|(_, &id)| id)
+    }
+
+    /// Its embeddings, in order.
+    pub(super) fn embeddings(&self) -> impl Iterator<Item = &Embeddings> {
+        self.embeddings.iter().map(|placed| &*placed.content)
+    }
+
+    /// What is fed at these positions.
+    pub(super) fn input(&self, positions: Range<usize>) -> Input<'_> {
+        Input {
+            start: positions.start,
+            ids: &self.ids[positions],
+            embeddings: &self.embeddings,
+        }
+    }
+
+    /// Keys of the first whole pages of `positions` positions. Equal keys, after equal keys of all
+    /// pages before, mean equal content: the ids, then the key of each of the embeddings and where
+    /// on the page it begins (or how many of its rows precede the page).
+    pub(super) fn page_keys(
+        &self,
+        positions: usize,
+        page_tokens: usize,
+    ) -> impl Iterator<Item = Cow<'_, [u32]>> {
+        let pages = self.ids[..positions].chunks_exact(page_tokens);
+        pages.enumerate().map(move |(page, ids)| {
+            let page = page * page_tokens..(page + 1) * page_tokens;
+            let on_page = |it: &&Placed| overlap(&it.range(), &page).is_some();
+            let mut key = Cow::Borrowed(ids);
+            for placed in self.embeddings.iter().filter(on_page) {
+                let key = key.to_mut();
+                let before = placed.start.wrapping_sub(page.start);
+                key.push(before as u32);
+                let content = placed.content.key;
+                key.extend((0..4).map(|word| (content >> (32 * word)) as u32));
+            }
+            key
+        })
+    }
+}
+
+impl From<Vec<u32>> for Prompt {
+    fn from(ids: Vec<u32>) -> Self {
         Self {
-            generation,
-            memory: SequenceMemory::default(),
-            scores: Vec::new(),
-            shared_pages: 0,
-            is_kept: false,
-            outcome: None,
+            ids,
+            embeddings: Vec::new(),
+        }
+    }
+}
+
+/// What a step feeds to a sequence: token ids, and embeddings in the places of some of them.
+#[derive(Debug, Clone, Copy)]
+pub struct Input<'a> {
+    /// The position of the first id in the prompt.
+    start: usize,
+    ids: &'a [u32],
+    /// Those of the whole prompt.
+    embeddings: &'a [Placed],
+}
+
+/// Rows of embeddings in an [`Input`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct InputEmbeddings<'a> {
+    /// Indices into the input.
+    pub at: Range<usize>,
+    /// `[at.len(), width]`
+    pub values: &'a [f32],
+}
+
+impl<'a> Input<'a> {
+    /// Token ids alone.
+    pub fn tokens(ids: &'a [u32]) -> Self {
+        Self {
+            start: 0,
+            ids,
+            embeddings: &[],
         }
     }
 
-    /// Most pages one of its candidates comes to need: its last token is never fed, and neither is
-    /// the prompt's own where no token is generated.
-    pub(super) fn most_pages(&self, pool: &PagePool) -> usize {
-        let Generation {
-            prompt, max_tokens, ..
-        } = &*self.generation;
-        pool.pages_for(prompt.len() + max_tokens - 1)
+    /// One id per position; those of embeddings mean nothing.
+    pub fn ids(&self) -> &'a [u32] {
+        self.ids
     }
 
-    /// The partly filled last page, once the prompt is fed.
-    pub(super) fn tail(&self) -> Option<u32> {
-        self.memory.pages.get(self.shared_pages).copied()
-    }
-
-    /// Whether a candidate feeds tokens of its own.
-    pub(super) fn is_continued(&self) -> bool {
-        self.generation.max_tokens > 1
-    }
-
-    /// Takes over the pages of an earlier prompt that begins alike, of which it feeds only the rest;
-    /// says whether there are any. What is to be scored has to be fed.
-    pub(super) fn adopt(&mut self, pool: &mut PagePool, limits: &StepLimits) -> bool {
-        let Generation {
-            prompt,
-            prompt_scores: None,
-            ..
-        } = &*self.generation
-        else {
-            return false;
-        };
-        // At least one token is fed, to have logits.
-        pool.adopt(&mut self.memory.pages, &prompt[..prompt.len() - 1]);
-        self.shared_pages = self.memory.pages.len();
-        self.memory.len_tokens = self.shared_pages * limits.page_tokens;
-        self.shared_pages > 0
-    }
-
-    /// Gives back what was adopted.
-    pub(super) fn abandon(&mut self, pool: &mut PagePool) {
-        pool.release(&mut self.memory.pages);
-        self.memory.len_tokens = 0;
-        self.shared_pages = 0;
-    }
-
-    /// The tokens whose pages may serve others: whole pages, fed in steps that round alike however
-    /// the prompt was cut (see [`Prompt::next_feed`]).
-    pub(super) fn whole_pages(&self, limits: &StepLimits) -> &[u32] {
-        let prompt = &self.generation.prompt;
-        let len = match self.generation.prompt_scores {
-            Some(_) => prompt.len() - 1,
-            None if limits.ends_shortly(prompt.len()) => limits.last_page(prompt.len()),
-            None => prompt.len(),
-        };
-        &prompt[..len / limits.page_tokens * limits.page_tokens]
-    }
-
-    /// What to feed next of a prompt that is not fed yet.
-    ///
-    /// Models may compute a few tokens with other kernels than many, which round differently. So
-    /// that a prompt of which some pages are there already comes to the same bits as one fed from
-    /// the beginning, every token is computed by the same kind of step in both: the cuts are
-    /// between pages, and a few tokens behind the last whole page are a step of their own.
-    pub(super) fn next_feed(&self, limits: &StepLimits) -> Feed {
-        let begin = self.memory.len_tokens;
-        let end = self.generation.prompt.len();
-        let left = end - begin;
-        match self.generation.prompt_scores {
-            // The last token predicts nothing of the prompt.
-            Some(top) if left > 1 => Feed {
-                tokens: limits.chunk_tokens.min(left - 1),
-                wanted: Wanted::Scores { top },
-            },
-            _ => {
-                let last_page = limits.last_page(end);
-                let stop = match limits.ends_shortly(end) && begin < last_page {
-                    true => last_page,
-                    false => end,
-                };
-                let tokens = limits.chunk_tokens.min(stop - begin);
-                let wanted = match begin + tokens < end {
-                    true => Wanted::Nothing,
-                    false => Wanted::Logits,
-                };
-                Feed { tokens, wanted }
-            }
-        }
-    }
-
-    /// Feeds tokens that the pages cover; returns the prompt's scores once they are complete.
-    pub(super) async fn run<M: CausalModel>(
-        &mut self,
-        model: &mut M,
-        feed: Feed,
-    ) -> Result<Option<Rc<[TokenScore]>>> {
+    /// Its embeddings, in order.
+    pub fn embeddings(&self) -> impl Iterator<Item = InputEmbeddings<'a>> {
         let Self {
-            generation, memory, ..
-        } = self;
-        let begin = memory.len_tokens;
-        let end = begin + feed.tokens;
-        let tokens = &generation.prompt[begin..end];
-        match feed.wanted {
-            Wanted::Nothing => model.prefill(memory, tokens).await?,
-            Wanted::Scores { top } => {
-                let next = &generation.prompt[begin + 1..=end];
-                let scores = model.score(memory, tokens, next, top).await?;
-                expect("scores", scores.len(), tokens.len())?;
-                self.scores.extend(scores);
-            }
-            Wanted::Logits => {
-                let first = async { Allowed::first(generation.constraint.as_ref()) };
-                let mut rows = [Row { memory, tokens }];
-                let step = model.step(&mut rows, Chooser::Host);
-                let (output, allowed) = join(step, first).await;
-                let logits = only("rows of logits", output?.into_logits()?)?;
-                let limits = model.limits();
-                expect("logits", logits.len(), limits.vocab_size)?;
-                self.shared_pages = end / limits.page_tokens;
-                self.outcome = Some(Outcome { logits, allowed });
-            }
-        }
-        expect("KV tokens", self.memory.len_tokens, end)?;
-        let complete =
-            matches!(feed.wanted, Wanted::Scores { .. }) && end + 1 == self.generation.prompt.len();
-        Ok(complete.then(|| std::mem::take(&mut self.scores).into()))
+            start,
+            ids,
+            embeddings,
+        } = *self;
+        let fed = start..start + ids.len();
+        embeddings.iter().filter_map(move |placed| {
+            let positions = overlap(&placed.range(), &fed)?;
+            let Embeddings {
+                positions: count,
+                values,
+                ..
+            } = &*placed.content;
+            let width = values.len() / count;
+            let rows = positions.start - placed.start..positions.end - placed.start;
+            Some(InputEmbeddings {
+                at: positions.start - start..positions.end - start,
+                values: &values[rows.start * width..rows.end * width],
+            })
+        })
+    }
+}
+
+fn overlap(a: &Range<usize>, b: &Range<usize>) -> Option<Range<usize>> {
+    let both = a.start.max(b.start)..a.end.min(b.end);
+    (!both.is_empty()).then_some(both)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn picture(key: u128, positions: usize) -> Span {
+        Span::Embeddings(Rc::new(Embeddings {
+            key,
+            positions,
+            values: (0..2 * positions).map(|i| i as f32).collect(),
+        }))
+    }
+
+    /// Tokens 1 and 2, three positions of a picture, token 3.
+    fn prompt(key: u128) -> Prompt {
+        Prompt::new([
+            Span::Tokens(vec![1, 2]),
+            picture(key, 3),
+            Span::Tokens(vec![3]),
+        ])
+    }
+
+    #[test]
+    fn every_position_of_embeddings_has_a_number_of_its_own() {
+        let prompt = prompt(7);
+        assert_eq!(
+            prompt.ids(),
+            [1, 2, u32::MAX, u32::MAX - 1, u32::MAX - 2, 3]
+        );
+        assert_eq!(prompt.tokens().collect::<Vec<_>>(), [1, 2, 3]);
+        assert_eq!((prompt.len(), prompt.embeddings().count()), (6, 1));
+    }
+
+    #[test]
+    fn an_input_holds_the_rows_of_its_positions() {
+        let prompt = prompt(7);
+        let rows = |positions: Range<usize>| {
+            let input = prompt.input(positions);
+            let rows = input.embeddings().map(|it| (it.at, it.values.to_vec()));
+            rows.collect::<Vec<_>>()
+        };
+        assert_eq!(rows(0..2), []);
+        assert_eq!(rows(1..4), [(1..3, vec![0.0, 1.0, 2.0, 3.0])]);
+        assert_eq!(rows(4..6), [(0..1, vec![4.0, 5.0])]);
+        assert_eq!(Input::tokens(&[1]).embeddings().count(), 0);
+    }
+
+    #[test]
+    fn page_keys_tell_contents_and_their_places_apart() {
+        let keys = |prompt: &Prompt| -> Vec<Vec<u32>> {
+            let keys = prompt.page_keys(6, 2);
+            keys.map(Cow::into_owned).collect()
+        };
+        let [one, other] = [7, 1 << 100].map(|key| keys(&prompt(key)));
+        assert_eq!(one[0], [1, 2], "a page of text has its ids as its key");
+        assert_eq!(one[0], other[0]);
+        assert!(one[1] != other[1] && one[2] != other[2]);
+        // The same positions, split differently between two contents.
+        let split = |first, second| keys(&Prompt::new([picture(1, first), picture(1, second)]));
+        assert_ne!(split(2, 4)[1], split(3, 3)[1]);
     }
 }

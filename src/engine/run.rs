@@ -1,16 +1,15 @@
-//! The engine's loop: takes steps from the scheduler to the model, one at a time. Knows neither
-//! how a step is chosen nor what a model computes.
+//! The engine's loop: takes planned steps from the scheduler to the model, one at a time.
 
 use std::rc::Rc;
 
 use super::change::{Changes, ModelAccess};
+use super::handle::EngineHandle;
+use super::limits::{EngineLimits, StepLimits};
 use super::model::CausalModel;
-use super::pages::PagePool;
-use super::plan::StepLimits;
+use super::pool::MemoryPool;
 use super::scheduler::Scheduler;
 use super::shared::Shared;
 use super::wake::yield_now;
-use super::{EngineHandle, EngineLimits};
 use crate::Result;
 
 /// Runs submitted requests on one model. Single-threaded: [`Engine::run`] is a task beside those
@@ -27,18 +26,10 @@ impl<M: CausalModel> Engine<M> {
         let limits = limits.at_least_minimal();
         let shared = Rc::new(Shared::default());
         let sizes = model.limits();
-        let page_tokens = sizes.page_tokens.max(1);
-        let pages = PagePool::new(sizes.page_count, page_tokens, limits.max_cached_pages);
-        let held_tokens = sizes.page_count.saturating_mul(page_tokens);
-        let context_tokens = sizes.context_tokens.min(held_tokens);
-        let step_limits = StepLimits {
-            page_tokens,
-            chunk_tokens: (limits.prefill_chunk_tokens / page_tokens).max(1) * page_tokens,
-            few_tokens: sizes.few_tokens,
-            max_batch: sizes.max_batch.max(1),
-        };
-        let handle = EngineHandle::new(shared.clone(), limits, sizes.vocab_size, context_tokens);
-        let scheduler = Scheduler::new(shared, step_limits, pages);
+        let step_limits = StepLimits::new(&limits, &sizes);
+        let pool = MemoryPool::new(&sizes, limits.max_cached_pages);
+        let handle = EngineHandle::new(shared.clone(), limits, sizes);
+        let scheduler = Scheduler::new(shared, step_limits, pool);
         let engine = Self {
             model,
             scheduler,
@@ -66,12 +57,12 @@ impl<M: CausalModel> Engine<M> {
             if self.scheduler.is_idle() && self.make_change().await? {
                 continue;
             }
-            let Some(step) = self.scheduler.next() else {
+            let Some(step) = self.scheduler.next_step() else {
                 if self.scheduler.is_done() {
                     return Ok(());
                 }
                 let shared = self.scheduler.shared().clone();
-                shared.wake.raised().await;
+                shared.activity.wake.raised().await;
                 continue;
             };
             let jobs = self.scheduler.jobs();

@@ -1,19 +1,19 @@
-//! The running requests and the pages; who is let in and let go. Synchronous; never touches the
+//! The running requests and the memory; who is admitted and released. Synchronous; never calls the
 //! model.
 
 use std::rc::Rc;
 
 use super::job::Job;
-use super::pages::PagePool;
-use super::plan::{Step, StepLimits};
+use super::limits::StepLimits;
+use super::pool::MemoryPool;
 use super::shared::Shared;
 use crate::Error;
 
-/// The running requests, oldest first, and the pages; `plan` says what they do next.
+/// The running requests, oldest first, and the memory; `plan` decides what they do next.
 pub(super) struct Scheduler {
     pub(super) shared: Rc<Shared>,
     pub(super) limits: StepLimits,
-    pub(super) pages: PagePool,
+    pub(super) pool: MemoryPool,
     pub(super) running: Vec<Job>,
     /// Turns to generate so far.
     pub(super) turns: u64,
@@ -22,12 +22,12 @@ pub(super) struct Scheduler {
 }
 
 impl Scheduler {
-    /// `pages` hold at least a whole context.
-    pub(super) fn new(shared: Rc<Shared>, limits: StepLimits, pages: PagePool) -> Self {
+    /// `pool` holds at least a whole context.
+    pub(super) fn new(shared: Rc<Shared>, limits: StepLimits, pool: MemoryPool) -> Self {
         let scheduler = Self {
             shared,
             limits,
-            pages,
+            pool,
             running: Vec::new(),
             turns: 0,
             decode_is_due: false,
@@ -54,7 +54,7 @@ impl Scheduler {
 
     /// Forgets what is kept of prompts that have ended; none may run.
     pub(super) fn forget_prompts(&mut self) {
-        self.pages.forget();
+        self.pool.forget();
         self.publish();
     }
 
@@ -63,22 +63,15 @@ impl Scheduler {
         self.shared.purge_queue();
         let Self {
             running,
-            pages,
+            pool,
             limits,
             ..
         } = self;
         running.retain_mut(|job| {
-            job.purge(pages, limits);
+            job.purge(pool, limits);
             !job.is_over()
         });
         self.publish();
-    }
-
-    /// The next step, the pages already in its block tables; `None` if all have to wait.
-    pub(super) fn next(&mut self) -> Option<Step> {
-        let planned = self.plan();
-        self.publish();
-        planned
     }
 
     pub(super) fn jobs(&mut self) -> &mut [Job] {
@@ -108,7 +101,7 @@ impl Scheduler {
             return false;
         };
         // Some of its candidates may have been cancelled.
-        job.purge(&mut self.pages, &self.limits);
+        job.purge(&mut self.pool, &self.limits);
         self.running.push(job);
         true
     }
@@ -120,9 +113,9 @@ impl Scheduler {
         }
     }
 
-    fn publish(&self) {
+    pub(super) fn publish(&self) {
         self.shared.running.set(self.running.len());
-        self.shared.free_pages.set(self.pages.free_count());
+        self.shared.free.set(self.pool.free());
     }
 }
 

@@ -1,8 +1,8 @@
-//! One candidate of a request: its choice of tokens and its KV pages. Knows no other sequence.
+//! One candidate of a request with its memory.
 
 use std::rc::Rc;
 
-use super::choice::Choice;
+use super::candidate::Candidate;
 use super::events::EventSender;
 use super::generation::Generation;
 use super::model::SequenceMemory;
@@ -17,7 +17,7 @@ pub(super) struct Sequence {
     pub(super) prompt: usize,
     /// Empty until it starts.
     pub(super) memory: SequenceMemory,
-    pub(super) choice: Choice,
+    pub(super) candidate: Candidate,
     pub(super) is_started: bool,
     /// Its last turn to generate; those that waited longest come first.
     pub(super) last_turn: u64,
@@ -28,14 +28,14 @@ impl Sequence {
     pub(super) fn new(
         prompt: usize,
         generation: Rc<Generation>,
-        candidate: u32,
+        index: u32,
         events: EventSender,
         run_ahead: RunAhead,
     ) -> Self {
         Self {
             prompt,
             memory: SequenceMemory::default(),
-            choice: Choice::new(generation, candidate, events),
+            candidate: Candidate::new(generation, index, events),
             is_started: false,
             last_turn: 0,
             run_ahead,
@@ -44,7 +44,7 @@ impl Sequence {
 
     /// Tokens of the prompt and those chosen.
     pub(super) fn known_tokens(&self) -> usize {
-        self.choice.generation().prompt.len() + self.choice.chosen().len()
+        self.candidate.generation().prompt.len() + self.candidate.chosen().len()
     }
 
     /// Tokens known and not in the pages.
@@ -52,15 +52,15 @@ impl Sequence {
         self.known_tokens() - self.memory.len_tokens
     }
 
-    /// The first `count` of them.
-    pub(super) fn unfed(&self, count: usize) -> Vec<u32> {
-        match self.choice.chosen().last() {
-            Some(&last) => vec![last],
-            None => self.choice.generation().prompt[self.memory.len_tokens..][..count].to_vec(),
-        }
+    /// The token that a batch feeds: the one chosen last.
+    pub(super) fn last_token(&self) -> u32 {
+        let prompt = self.candidate.generation().prompt.ids();
+        let chosen = self.candidate.chosen().last();
+        chosen.map_or(prompt[prompt.len() - 1], |last| *last)
     }
 
-    /// Rolls back what was run ahead past the end: the token chosen last is never fed.
+    /// Rolls back what was run ahead past the end: the token chosen last is never fed. A state stays
+    /// where it is: the sequence is over then, and nobody reads its state any more.
     pub(super) fn roll_back(&mut self) {
         let fed_tokens = self.known_tokens() - 1;
         self.memory.len_tokens = self.memory.len_tokens.min(fed_tokens);
@@ -69,12 +69,12 @@ impl Sequence {
     /// Tokens that may be chosen before its reader sees the first of them: a constraint has to see
     /// each.
     pub(super) fn steps_ahead(&self) -> usize {
-        let generation = self.choice.generation();
+        let generation = self.candidate.generation();
         match generation.constraint {
             Some(_) => 1,
             None => {
-                let left = generation.max_tokens - self.choice.chosen().len();
-                self.run_ahead.steps().min(left).min(self.choice.room())
+                let left = generation.max_tokens - self.candidate.chosen().len();
+                self.run_ahead.steps().min(left).min(self.candidate.room())
             }
         }
     }

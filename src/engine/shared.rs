@@ -1,10 +1,12 @@
-//! What handles, readers and the engine's task share. Knows no model.
+//! What handles and the engine's task share.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+use std::rc::Rc;
 
+use super::banker::Amount;
+use super::events::Activity;
 use super::job::Job;
-use super::wake::WakeFlag;
 use crate::Error;
 
 /// State shared on one thread; no borrow of it outlives a call.
@@ -12,19 +14,17 @@ use crate::Error;
 pub(super) struct Shared {
     /// First come, first served; cancelled ones lie here until the next look.
     pub(super) queue: RefCell<VecDeque<Job>>,
-    /// Candidates neither ended nor cancelled.
-    pub(super) active: Cell<usize>,
     /// Requests the engine has taken from the queue and not ended.
     pub(super) running: Cell<usize>,
-    pub(super) free_pages: Cell<usize>,
+    /// Memory that no sequence holds.
+    pub(super) free: Cell<Amount>,
     /// Changes to the model that wait or are being made: until then nobody is let in.
     pub(super) changes: Cell<usize>,
     /// All handles are gone.
     pub(super) abandoned: Cell<bool>,
     /// Set once the device is lost or the engine stopped: nothing runs any more.
     pub(super) down: RefCell<Option<Error>>,
-    /// Raised by whatever may give the engine work.
-    pub(super) wake: WakeFlag,
+    pub(super) activity: Rc<Activity>,
 }
 
 impl Shared {

@@ -4,7 +4,9 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use crate::api::Host;
-use crate::engine::{CausalModel, Chooser, ModelLimits, Row, SequenceMemory, StepOutput};
+use crate::engine::{
+    CausalModel, Chooser, Input, MemoryCopy, ModelLimits, Row, SequenceMemory, StepOutput,
+};
 use crate::sample::{SamplingParams, ScoreRequest, TokenScore};
 use crate::{Error, Result};
 
@@ -69,7 +71,7 @@ impl<M: CausalModel> HookedModel<M> {
 
 /// Whether feeding the row reads a prompt: decoding feeds one token to a sequence that has some.
 fn is_prefill(row: &Row<'_>) -> bool {
-    row.memory.len_tokens == 0 || row.tokens.len() > 1
+    row.memory.len_tokens == 0 || row.input.ids().len() > 1
 }
 
 impl<M: CausalModel> CausalModel for HookedModel<M> {
@@ -85,9 +87,9 @@ impl<M: CausalModel> CausalModel for HookedModel<M> {
         self.model.run_ahead_steps()
     }
 
-    async fn prefill(&mut self, memory: &mut SequenceMemory, tokens: &[u32]) -> Result<()> {
+    async fn prefill(&mut self, memory: &mut SequenceMemory, input: Input<'_>) -> Result<()> {
         self.enter(true, 0).await?;
-        self.model.prefill(memory, tokens).await
+        self.model.prefill(memory, input).await
     }
 
     async fn step(&mut self, rows: &mut [Row<'_>], chooser: Chooser<'_>) -> Result<StepOutput> {
@@ -107,7 +109,7 @@ impl<M: CausalModel> CausalModel for HookedModel<M> {
         self.model.score(memory, tokens, next, top).await
     }
 
-    fn copy_page(&mut self, from: u32, to: u32) -> Result<()> {
-        self.model.copy_page(from, to)
+    fn copy(&mut self, copy: MemoryCopy) -> Result<()> {
+        self.model.copy(copy)
     }
 }

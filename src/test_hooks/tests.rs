@@ -7,7 +7,9 @@ use std::rc::Rc;
 
 use super::HookedModel;
 use crate::api::Host;
-use crate::engine::{CausalModel, Chooser, ModelLimits, Row, SequenceMemory, StepOutput};
+use crate::engine::{
+    CausalModel, Chooser, Input, MemoryCopy, ModelLimits, Row, SequenceMemory, StepOutput,
+};
 use crate::sample::TokenScore;
 use crate::{Error, Result};
 
@@ -42,19 +44,21 @@ impl CausalModel for Steps {
             page_count: 1,
             max_batch: 1,
             few_tokens: 0,
+            state_slots: 0,
+            embedding_width: None,
         }
     }
 
-    async fn prefill(&mut self, memory: &mut SequenceMemory, tokens: &[u32]) -> Result<()> {
+    async fn prefill(&mut self, memory: &mut SequenceMemory, input: Input<'_>) -> Result<()> {
         self.0.set(self.0.get() + 1);
-        memory.len_tokens += tokens.len();
+        memory.len_tokens += input.ids().len();
         Ok(())
     }
 
     async fn step(&mut self, rows: &mut [Row<'_>], chooser: Chooser<'_>) -> Result<StepOutput> {
         self.0.set(self.0.get() + 1);
-        for Row { memory, tokens } in rows.iter_mut() {
-            memory.len_tokens += tokens.len() + chooser.steps() - 1;
+        for Row { memory, input } in rows.iter_mut() {
+            memory.len_tokens += input.ids().len() + chooser.steps() - 1;
         }
         Ok(StepOutput::Logits(vec![vec![0.0; 2]; rows.len()]))
     }
@@ -66,11 +70,11 @@ impl CausalModel for Steps {
         _next: &[u32],
         _top: usize,
     ) -> Result<Vec<TokenScore>> {
-        self.prefill(memory, tokens).await?;
+        self.prefill(memory, Input::tokens(tokens)).await?;
         Ok(Vec::new())
     }
 
-    fn copy_page(&mut self, _from: u32, _to: u32) -> Result<()> {
+    fn copy(&mut self, _copy: MemoryCopy) -> Result<()> {
         Ok(())
     }
 }
@@ -82,7 +86,8 @@ async fn step(
     tokens: &[u32],
     chooser: Chooser<'_>,
 ) -> Result<StepOutput> {
-    model.step(&mut [Row { memory, tokens }], chooser).await
+    let input = Input::tokens(tokens);
+    model.step(&mut [Row { memory, input }], chooser).await
 }
 
 #[test]
@@ -92,7 +97,10 @@ fn it_fails_once_after_so_many_tokens() {
     controls.tokens_until_failure.set(Some(4));
     pollster::block_on(async {
         let mut memory = SequenceMemory::default();
-        model.prefill(&mut memory, &[1, 1]).await.unwrap();
+        model
+            .prefill(&mut memory, Input::tokens(&[1, 1]))
+            .await
+            .unwrap();
         step(&mut model, &mut memory, &[1], Chooser::Greedy { steps: 3 })
             .await
             .unwrap();

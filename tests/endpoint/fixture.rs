@@ -16,8 +16,8 @@ use inpage::api::{
 };
 use inpage::engine::generation::TokenScore;
 use inpage::engine::{
-    CausalModel, Chooser, Engine, EngineHandle, EngineLimits, ModelLimits, Row, SequenceMemory,
-    StepOutput,
+    CausalModel, Chooser, Engine, EngineHandle, EngineLimits, Input, MemoryCopy, ModelLimits, Row,
+    SequenceMemory, StepOutput,
 };
 use inpage::sample::Sampled;
 use inpage::text::Tokenizer;
@@ -249,18 +249,20 @@ impl CausalModel for FakeModel {
             page_count: PAGES,
             max_batch: 4,
             few_tokens: 0,
+            state_slots: 0,
+            embedding_width: None,
         }
     }
 
-    async fn prefill(&mut self, memory: &mut SequenceMemory, tokens: &[u32]) -> Result<()> {
-        self.take(memory, tokens).await;
+    async fn prefill(&mut self, memory: &mut SequenceMemory, input: Input<'_>) -> Result<()> {
+        self.take(memory, input.ids()).await;
         Ok(())
     }
 
     async fn step(&mut self, rows: &mut [Row<'_>], chooser: Chooser<'_>) -> Result<StepOutput> {
         let mut logits = Vec::new();
-        for Row { memory, tokens } in rows.iter_mut() {
-            self.take(memory, tokens).await;
+        for Row { memory, input } in rows.iter_mut() {
+            self.take(memory, input.ids()).await;
             logits.push(self.logits(memory, memory.len_tokens)?);
         }
         let Chooser::Greedy { steps } = chooser else {
@@ -296,9 +298,14 @@ impl CausalModel for FakeModel {
             .collect()
     }
 
-    fn copy_page(&mut self, from: u32, to: u32) -> Result<()> {
-        self.pages[to as usize] = self.pages[from as usize];
-        Ok(())
+    fn copy(&mut self, copy: MemoryCopy) -> Result<()> {
+        match copy {
+            MemoryCopy::Page { from, to } => {
+                self.pages[to as usize] = self.pages[from as usize];
+                Ok(())
+            }
+            MemoryCopy::State { .. } => unreachable!("the model has no states"),
+        }
     }
 }
 

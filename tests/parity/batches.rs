@@ -1,7 +1,7 @@
 //! Several sequences in one step: each gets what it gets alone.
 
 use inpage::{
-    engine::{CausalModel, SequenceMemory},
+    engine::{CausalModel, Input, MemoryCopy, SequenceMemory},
     model::Transformer,
     ops::launches,
 };
@@ -64,7 +64,7 @@ fn a_batch_equals_single_feeds_bit_for_bit() {
                 for i in 0..sequences {
                     let mut kv = SequenceMemory::new(vec![i as u32]);
                     let history = &story[i..i * 5 + 1];
-                    block_on(model.prefill(&mut kv, history)).unwrap();
+                    block_on(model.prefill(&mut kv, Input::tokens(history))).unwrap();
                     kvs.push(kv);
                 }
                 let steps: Vec<Vec<u32>> = (0..3)
@@ -104,12 +104,12 @@ fn sequences_share_pages_and_part_by_copies() {
     for (device, compute) in computes() {
         let mut model = model(&compute, &folder.join(file));
         let mut kv = SequenceMemory::new(vec![5, 3]);
-        block_on(model.prefill(&mut kv, &story[..70])).unwrap();
+        block_on(model.prefill(&mut kv, Input::tokens(&story[..70]))).unwrap();
         let mut copied = SequenceMemory {
             pages: vec![5, 1],
             ..kv.clone()
         };
-        model.copy_page(3, 1).unwrap();
+        model.copy(MemoryCopy::Page { from: 3, to: 1 }).unwrap();
         let ways = [[story[1], story[2]], [story[3], story[4]]];
         let expected = ways.map(|way| {
             let mut alone = kv.clone();
@@ -122,11 +122,10 @@ fn sequences_share_pages_and_part_by_copies() {
             assert_eq!(logits[0], expected[0][step], "original on the {device}");
             assert_eq!(logits[1], expected[1][step], "copy on the {device}");
         }
-        assert!(
-            model
-                .copy_page(0, model.limits().page_count as u32)
-                .is_err()
-        );
+        let to = model.limits().page_count as u32;
+        assert!(model.copy(MemoryCopy::Page { from: 0, to }).is_err());
+        let (from, to) = (0, 1);
+        assert!(model.copy(MemoryCopy::State { from, to }).is_err());
     }
 }
 

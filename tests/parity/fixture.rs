@@ -5,7 +5,7 @@ use std::path::Path;
 use inpage::{
     Result,
     device::{ComputeDevice, GpuOptions},
-    engine::{CausalModel, Chooser, Row, SequenceMemory},
+    engine::{CausalModel, Chooser, Input, Row, SequenceMemory},
     model::{LoadOptions, Transformer},
     ops::{Variant, kv_memory::KvFormat, matrix::Format},
     runtime::{Tuning, start},
@@ -152,7 +152,10 @@ pub trait Feed {
 
 impl<M: CausalModel> Feed for M {
     async fn feed(&mut self, memory: &mut SequenceMemory, tokens: &[u32]) -> Result<Vec<f32>> {
-        let mut rows = [Row { memory, tokens }];
+        let mut rows = [Row {
+            memory,
+            input: Input::tokens(tokens),
+        }];
         let output = self.step(&mut rows, Chooser::Host).await?;
         Ok(output.into_logits()?.remove(0))
     }
@@ -163,7 +166,7 @@ impl<M: CausalModel> Feed for M {
     ) -> Result<Vec<Vec<f32>>> {
         let rows = rows.iter_mut().map(|(memory, token)| Row {
             memory,
-            tokens: std::slice::from_ref(token),
+            input: Input::tokens(std::slice::from_ref(token)),
         });
         let mut rows: Vec<Row> = rows.collect();
         self.step(&mut rows, Chooser::Host).await?.into_logits()
@@ -175,7 +178,10 @@ impl<M: CausalModel> Feed for M {
         tokens: &[u32],
         steps: usize,
     ) -> Result<Vec<u32>> {
-        let mut rows = [Row { memory, tokens }];
+        let mut rows = [Row {
+            memory,
+            input: Input::tokens(tokens),
+        }];
         let output = self.step(&mut rows, Chooser::Greedy { steps }).await?;
         let chosen = output.into_chosen()?.remove(0);
         chosen.into_iter().map(|it| Ok(it?.id)).collect()

@@ -79,6 +79,7 @@ fn attention_to_32k_keys_agrees_across_devices() {
             let mut kv = SequenceMemory {
                 pages: vec![page.pages[0]; history],
                 len_tokens: history * PAGE_TOKENS,
+                ..SequenceMemory::default()
             };
             kv.pages.push(page.pages[1]);
             let mut logits = Vec::new();

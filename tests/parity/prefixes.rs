@@ -7,7 +7,7 @@ use futures_util::{
 };
 use inpage::{
     engine::{
-        CausalModel, Engine, EngineLimits, SequenceMemory,
+        CausalModel, Engine, EngineLimits, Input, SequenceMemory,
         event::Event,
         generation::{Generation, SamplingParams},
     },
@@ -43,7 +43,7 @@ fn fed_in(
 ) -> Vec<u32> {
     for cut in cuts {
         let chunk = &prompt[kv.len_tokens..*cut];
-        block_on(model.prefill(kv, chunk)).unwrap();
+        block_on(model.prefill(kv, Input::tokens(chunk))).unwrap();
     }
     let rest = &prompt[kv.len_tokens..];
     bits(&block_on(model.feed(kv, rest)).unwrap())
@@ -81,7 +81,7 @@ fn steps_of_more_than_a_few_tokens_round_alike() {
 
 fn generation(prompt: Vec<u32>, seed: Option<i64>) -> Generation {
     Generation {
-        prompt,
+        prompt: prompt.into(),
         max_tokens: 40,
         candidates: 1,
         sampling: SamplingParams {

@@ -3,7 +3,7 @@
 
 use inpage::{
     Error, Result,
-    engine::{self, CausalModel, Chooser, RowSampler, SequenceMemory},
+    engine::{self, CausalModel, Chooser, Input, RowSampler, SequenceMemory},
     model::Transformer,
     sample::{
         DryParams, MirostatParams, Sampled, Sampler, SamplingParams, ScoreRequest, TokenMask,
@@ -84,7 +84,7 @@ fn rows(model: &mut Transformer, story: &[u32], kinds: &[SamplingParams]) -> Vec
         let prompt = &story[i..i + 3 + i % 2];
         let mut kv = SequenceMemory::new(vec![i as u32]);
         let (&token, fed) = prompt.split_last().unwrap();
-        block_on(model.prefill(&mut kv, fed)).unwrap();
+        block_on(model.prefill(&mut kv, Input::tokens(fed))).unwrap();
         Row {
             kv,
             sampler: Sampler::new(params, i as u32, prompt),
@@ -109,7 +109,7 @@ fn on_device(
     for row in rows.iter_mut() {
         inputs.push(engine::Row {
             memory: &mut row.kv,
-            tokens: std::slice::from_ref(&row.token),
+            input: Input::tokens(std::slice::from_ref(&row.token)),
         });
         samplers.push(RowSampler {
             sampler: &mut row.sampler,

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use inpage::{
     Error,
-    engine::CausalModel,
+    engine::{CausalModel, Input},
     model::LoadOptions,
     sample::TokenScore,
     weights::{BytesSource, Gguf},
@@ -113,7 +113,7 @@ fn scores_of_a_long_prompt_equal_the_hosts() {
         // What was scored was fed: the next token finds it.
         let after = block_on(model.feed(&mut kv, &[prompt[300]])).unwrap();
         let mut kv = sequence(&model);
-        block_on(model.prefill(&mut kv, tokens)).unwrap();
+        block_on(model.prefill(&mut kv, Input::tokens(tokens))).unwrap();
         let expected = block_on(model.feed(&mut kv, &[prompt[300]])).unwrap();
         assert_eq!(after, expected, "on the {device}");
     }

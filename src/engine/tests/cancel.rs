@@ -24,7 +24,7 @@ fn in_the_middle_of_the_prompt() {
     assert_eq!(bench.handle.active_generations(), 0);
     assert!(bench.settle().is_pending());
     assert_eq!(bench.calls().len(), 3);
-    assert!(bench.all_pages_are_free());
+    assert!(bench.all_memory_is_free());
 }
 
 #[test]
@@ -42,7 +42,7 @@ fn in_the_middle_of_the_answer() {
     assert!(bench.settle().is_pending());
     assert!(bench.calls()[calls..].iter().all(|call| call.owners == [2]));
     assert_eq!(read_all(&mut events), expected_events(&other, 256));
-    assert!(bench.all_pages_are_free());
+    assert!(bench.all_memory_is_free());
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn while_the_model_computes() {
         bench.calls().len() <= calls + 1,
         "at most the call under way ends"
     );
-    assert!(bench.all_pages_are_free());
+    assert!(bench.all_memory_is_free());
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn while_it_pauses_it_wakes_the_engine() {
     assert!(bench.settle().is_pending());
     drop((paused, paused_too));
     assert!(bench.settle().is_pending());
-    assert!(bench.all_pages_are_free());
+    assert!(bench.all_memory_is_free());
 }
 
 /// A request of two prompts, with candidates 0 to 2 each.
@@ -127,7 +127,7 @@ fn expect_the_rest(bench: &mut Bench, kept: Vec<(usize, usize, Events)>) {
         assert!(!found.is_empty());
         assert_eq!(found, whole[whole.len() - found.len()..]);
     }
-    assert!(bench.all_pages_are_free());
+    assert!(bench.all_memory_is_free());
     assert_eq!(bench.handle.active_generations(), 0);
 }
 
@@ -162,7 +162,7 @@ fn whole_requests_in_every_phase() {
             assert_eq!(bench.handle.active_generations(), 0);
             assert!(bench.settle().is_pending());
             assert!(bench.calls().len() <= calls + 1, "a call under way may end");
-            assert!(bench.all_pages_are_free());
+            assert!(bench.all_memory_is_free());
         }
     }
     assert!(phases > 50, "the whole request was gone through");

@@ -28,7 +28,7 @@ fn run(bench: &mut Bench, request: &Generation) {
     let found = bench.read_to_end(&mut events);
     assert_eq!(found, expected_all(std::slice::from_ref(request), 64));
     assert_eq!(bench.handle.active_generations(), 0);
-    assert!(bench.all_pages_are_free());
+    assert!(bench.all_memory_is_free());
 }
 
 #[test]
@@ -187,5 +187,5 @@ fn a_device_runs_a_batch_ahead() {
         .filter_map(Call::steps)
         .count();
     assert_eq!(steps, 0);
-    assert!(bench.all_pages_are_free());
+    assert!(bench.all_memory_is_free());
 }

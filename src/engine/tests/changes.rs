@@ -12,6 +12,7 @@ use crate::Error;
 fn bench() -> (Bench, ModelAccess<FakeModel>) {
     let model = FakeModel::new(256, 16, 16);
     let controls = model.controls.clone();
+    let sizes = model.limits();
     let limits = EngineLimits {
         max_unread_events: 4,
         ..EngineLimits::default()
@@ -22,7 +23,7 @@ fn bench() -> (Bench, ModelAccess<FakeModel>) {
         run: Some(Box::pin(engine.run())),
         handle,
         controls,
-        page_count: 16,
+        limits: sizes,
     };
     (bench, access)
 }
@@ -62,7 +63,7 @@ fn a_change_waits_for_those_who_run_and_others_for_it() {
     assert!(after.iter().all(|call| call.owners == [2]) && !after.is_empty());
     let last = read_all(&mut second);
     assert!(matches!(last.last(), Some(Event::Finished { .. })));
-    assert!(bench.all_pages_are_free());
+    assert!(bench.all_memory_is_free());
 }
 
 #[test]
@@ -80,7 +81,7 @@ fn what_was_kept_of_prompts_is_forgotten() {
     assert!(change.as_mut().now_or_never().is_none());
     assert_eq!([cached(), cached()], [0, 96]);
     assert!(change.now_or_never().is_some_and(|made| made.is_ok()));
-    assert!(bench.all_pages_are_free());
+    assert!(bench.all_memory_is_free());
 }
 
 #[test]

@@ -55,7 +55,7 @@ fn run(pattern: &str, max_tokens: usize, candidates: u32) -> Vec<Vec<Event>> {
         let mut events = bench.submit_all(std::slice::from_ref(&request));
         let found = bench.read_to_end(&mut events);
         assert_eq!(found, expected_all(&[request], 64));
-        assert!(bench.all_pages_are_free());
+        assert!(bench.all_memory_is_free());
         assert!(bench.calls().iter().all(|call| call.steps().is_none()));
         all.extend(found.into_iter().flatten());
     }

@@ -33,7 +33,7 @@ fn a_failing_step_fails_one_choice() {
         let mut others = waiting.unwrap_or_else(|| bench.submit(&other));
         assert!(bench.settle().is_pending());
         assert_eq!(read_all(&mut others), expected_events(&other, 64));
-        assert!(bench.all_pages_are_free());
+        assert!(bench.all_memory_is_free());
     }
 }
 
@@ -65,7 +65,7 @@ fn invalid_logits_name_the_position() {
         let ids = ids_of(&expected_events(&generation, 64));
         for position in [0, 4] {
             let mut bench = bench();
-            let history = [&generation.prompt[..], &ids[..position]].concat();
+            let history = [generation.prompt.ids(), &ids[..position]].concat();
             *bench.controls.poison.borrow_mut() = Poison::After(history);
             let mut events = bench.submit(&generation);
             assert!(bench.settle().is_pending());
@@ -86,7 +86,7 @@ fn invalid_logits_past_the_end_do_not_count() {
     assert!(end > 7);
     generation.stop_ids = vec![ids[end]];
     let mut bench = bench();
-    let history = [&generation.prompt[..], &ids[..=end]].concat();
+    let history = [generation.prompt.ids(), &ids[..=end]].concat();
     *bench.controls.poison.borrow_mut() = Poison::After(history);
     let mut events = bench.submit(&generation);
     assert!(bench.settle().is_pending());
@@ -110,7 +110,7 @@ fn a_failing_candidate_fails_alone() {
     }
     let has_failed = |events: &&Vec<Event>| matches!(events.last(), Some(Event::Failed(_)));
     assert!((1..8).contains(&found.iter().filter(has_failed).count()));
-    assert!(bench.all_pages_are_free());
+    assert!(bench.all_memory_is_free());
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn a_row_that_fails_alone_too_fails_alone() {
             assert_eq!((call.kind, &*call.owners), (Kind::Host, &[owner][..]));
         }
         assert!(calls[9].owners.len() > 1);
-        assert!(bench.all_pages_are_free());
+        assert!(bench.all_memory_is_free());
     }
 }
 
@@ -156,7 +156,7 @@ fn a_failing_prompt_fails_its_candidates() {
     let found = bench.read_to_end(&mut events);
     assert_eq!(found[0], vec![vec![Event::Failed(error)]; 3]);
     assert_eq!(found[1], expected_all(&both, 64)[1]);
-    assert!(bench.all_pages_are_free());
+    assert!(bench.all_memory_is_free());
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn a_failing_copy_fails_one_candidate() {
         found[1],
         [Event::Failed(Error::OutOfMemory("no copy".into()))]
     );
-    assert!(bench.all_pages_are_free());
+    assert!(bench.all_memory_is_free());
 }
 
 #[test]
@@ -219,7 +219,7 @@ fn a_lost_device_fails_everything_and_later_submits() {
         error
     );
     assert_eq!(bench.handle.active_generations(), 0);
-    assert!(bench.all_pages_are_free());
+    assert!(bench.all_memory_is_free());
 }
 
 #[test]
@@ -246,12 +246,12 @@ fn prompts_that_cannot_run_are_refused() {
         other => panic!("{other:?}"),
     };
     let empty = Generation {
-        prompt: vec![],
+        prompt: vec![].into(),
         ..generation(1, 1, 5)
     };
     assert_eq!(fault_of(empty), RequestFault::InvalidValue);
     let unknown = Generation {
-        prompt: vec![1, 50],
+        prompt: vec![1, 50].into(),
         ..generation(1, 1, 5)
     };
     assert_eq!(fault_of(unknown), RequestFault::OutOfRange);

@@ -8,7 +8,8 @@ use std::rc::Rc;
 use super::super::event::{Event, FinishReason};
 use super::super::generation::{Generation, TokenScore};
 use super::super::model::{
-    CausalModel, Chooser, Masks, ModelLimits, Row, RowSampler, SequenceMemory, StepOutput,
+    CausalModel, Chooser, Input, InputEmbeddings, Masks, MemoryCopy, ModelLimits, Row, RowSampler,
+    SequenceMemory, StepOutput,
 };
 use super::super::wake::yield_now;
 use crate::grammar::{Grammar, Matcher, Next};
@@ -18,6 +19,10 @@ use crate::{Error, Result};
 pub(super) const VOCAB: usize = 50;
 /// Added to a token in the pages that a small step fed.
 const FED_BY_FEW: u32 = 1000;
+/// Values of a row of embeddings.
+pub(super) const EMBEDDING_WIDTH: usize = 2;
+/// Begins what the pages show of embeddings.
+const EMBEDDED: u32 = 100;
 
 /// One call of the model. `owners` are the first tokens of the sequences' histories.
 #[derive(Debug, Clone, PartialEq)]
@@ -68,6 +73,8 @@ pub(super) struct Controls {
     pub(super) calls: RefCell<Vec<Call>>,
     /// Pages copied.
     pub(super) copies: Cell<usize>,
+    /// States copied.
+    pub(super) state_copies: Cell<usize>,
     /// Errors of the calls with these indices.
     pub(super) fail_at: RefCell<Vec<(usize, Error)>>,
     /// Every copy fails.
@@ -85,7 +92,10 @@ pub(super) struct FakeModel {
     pub(super) few_tokens: usize,
     /// It chooses by itself, as a device does, for those of which no more than two best are asked.
     pub(super) samples: bool,
+    pub(super) takes_embeddings: bool,
     pages: Vec<Vec<Option<u32>>>,
+    /// What each state slot was fed; a state is all of its history.
+    states: Vec<Vec<u32>>,
     pub(super) controls: Rc<Controls>,
 }
 
@@ -96,34 +106,64 @@ impl FakeModel {
             max_batch: 4,
             few_tokens: 0,
             samples: false,
+            takes_embeddings: true,
             pages: vec![vec![None; page_tokens]; page_count],
+            states: vec![],
             controls: Rc::default(),
         }
     }
 
+    /// The same with recurrent layers.
+    pub(super) fn with_states(mut self, slots: usize) -> Self {
+        self.states = vec![vec![]; slots];
+        self
+    }
+
     /// Counts the call, suspends it, and fails it if the test wants so; says whether to cheat.
-    async fn enter(&self, kind: Kind, rows: &[(&SequenceMemory, &[u32])]) -> Result<bool> {
+    async fn enter(&mut self, kind: Kind, rows: &[(&SequenceMemory, Input<'_>)]) -> Result<bool> {
         for _ in 0..self.controls.suspensions.get() {
             yield_now().await;
         }
-        let fed = rows[0].1.len();
+        let fed = rows[0].1.ids().len();
         assert!(fed > 0, "the trait asks for at least one");
-        let owner = |(memory, tokens): &(&SequenceMemory, &[u32])| match memory.len_tokens {
-            0 => tokens[0],
+        let owner = |(memory, input): &(&SequenceMemory, Input)| match memory.len_tokens {
+            0 => fed_ids(*input)[0],
             _ => self.read(memory, 1)[0] % FED_BY_FEW,
         };
         let owners = rows.iter().map(owner).collect();
         let mut calls = self.controls.calls.borrow_mut();
         calls.push(Call { kind, owners, fed });
         let call = calls.len() - 1;
+        for (at, (memory, _)) in rows.iter().enumerate() {
+            assert_eq!(memory.state.is_some(), !self.states.is_empty());
+            let Some(slot) = memory.state else { continue };
+            let mut others = rows[..at].iter();
+            assert!(
+                others.all(|(other, _)| other.state != Some(slot)),
+                "a state of its own"
+            );
+            if memory.len_tokens > 0 {
+                let history = self.read(memory, memory.len_tokens);
+                assert_eq!(
+                    self.states[slot as usize], history,
+                    "the state of its history"
+                );
+            }
+        }
         let failures = self.controls.fail_at.borrow();
         match failures.iter().find(|(at, _)| *at == call) {
-            Some((_, error)) => Err(error.clone()),
+            Some((_, error)) => {
+                // States are undefined after a call that fails.
+                for slot in rows.iter().filter_map(|(memory, _)| memory.state) {
+                    self.states[slot as usize] = vec![u32::MAX];
+                }
+                Err(error.clone())
+            }
             None => Ok(self.controls.cheat_at.get() == Some(call)),
         }
     }
 
-    /// Writes tokens of a step of `fed`.
+    /// Writes a token of a step of `fed`.
     fn write(&mut self, memory: &mut SequenceMemory, token: u32, fed: usize) {
         let token = match fed <= self.few_tokens {
             true => token + FED_BY_FEW,
@@ -132,6 +172,13 @@ impl FakeModel {
         let page_tokens = self.page_tokens();
         let page = memory.pages[memory.len_tokens / page_tokens] as usize;
         self.pages[page][memory.len_tokens % page_tokens] = Some(token);
+        if let Some(slot) = memory.state {
+            let state = &mut self.states[slot as usize];
+            if memory.len_tokens == 0 {
+                state.clear();
+            }
+            state.push(token);
+        }
         memory.len_tokens += 1;
     }
 
@@ -158,10 +205,10 @@ impl FakeModel {
 
 impl FakeModel {
     /// Counts a step of these rows, whose pages must be their own where they are written.
-    async fn enter_step(&self, kind: Kind, rows: &[Row<'_>]) -> Result<bool> {
+    async fn enter_step(&mut self, kind: Kind, rows: &[Row<'_>]) -> Result<bool> {
         assert!((1..=self.max_batch).contains(&rows.len()));
-        assert!(rows.len() == 1 || rows.iter().all(|row| row.tokens.len() == 1));
-        let seen: Vec<_> = rows.iter().map(|row| (&*row.memory, row.tokens)).collect();
+        assert!(rows.len() == 1 || rows.iter().all(|row| row.input.ids().len() == 1));
+        let seen: Vec<_> = rows.iter().map(|row| (&*row.memory, row.input)).collect();
         let cheats = self.enter(kind, &seen).await?;
         for (at, (memory, _)) in seen.iter().enumerate() {
             let written = memory.pages[memory.len_tokens / self.page_tokens()];
@@ -175,8 +222,9 @@ impl FakeModel {
     }
 
     fn feed(&mut self, row: &mut Row<'_>) {
-        for &token in row.tokens {
-            self.write(row.memory, token, row.tokens.len());
+        let ids = fed_ids(row.input);
+        for &token in &ids {
+            self.write(row.memory, token, ids.len());
         }
     }
 
@@ -224,7 +272,7 @@ impl FakeModel {
         let mut chosen = vec![];
         for ((row, RowSampler { sampler, score }), mask) in rows.iter_mut().zip(samplers).zip(masks)
         {
-            let (mut results, mut token) = (vec![], row.tokens[0]);
+            let (mut results, mut token) = (vec![], row.input.ids()[0]);
             for _ in 0..steps {
                 self.write(row.memory, token, 1);
                 if results.last().is_none_or(Result::is_ok) {
@@ -252,6 +300,8 @@ impl CausalModel for FakeModel {
             page_count: self.pages.len(),
             max_batch: self.max_batch,
             few_tokens: self.few_tokens,
+            state_slots: self.states.len(),
+            embedding_width: self.takes_embeddings.then_some(EMBEDDING_WIDTH),
         }
     }
 
@@ -259,9 +309,9 @@ impl CausalModel for FakeModel {
         self.samples && score.is_none_or(|score| score.top <= 2)
     }
 
-    async fn prefill(&mut self, memory: &mut SequenceMemory, tokens: &[u32]) -> Result<()> {
-        self.enter(Kind::Prefill, &[(memory, tokens)]).await?;
-        self.feed(&mut Row { memory, tokens });
+    async fn prefill(&mut self, memory: &mut SequenceMemory, input: Input<'_>) -> Result<()> {
+        self.enter(Kind::Prefill, &[(memory, input)]).await?;
+        self.feed(&mut Row { memory, input });
         Ok(())
     }
 
@@ -275,7 +325,7 @@ impl CausalModel for FakeModel {
             } => self.sampled(rows, samplers, steps, masks).await,
             Chooser::Host => {
                 let cheats = self.enter_step(Kind::Host, rows).await?;
-                let is_prompt = rows[0].tokens.len() > 1;
+                let is_prompt = rows[0].input.ids().len() > 1;
                 let mut logits = vec![];
                 for row in rows {
                     self.feed(row);
@@ -298,7 +348,9 @@ impl CausalModel for FakeModel {
         next: &[u32],
         top: usize,
     ) -> Result<Vec<TokenScore>> {
-        let cheats = self.enter(Kind::Score, &[(memory, tokens)]).await?;
+        let cheats = self
+            .enter(Kind::Score, &[(memory, Input::tokens(tokens))])
+            .await?;
         assert_eq!(tokens.len(), next.len());
         let mut scores = vec![];
         for (&token, &next) in tokens.iter().zip(next) {
@@ -311,14 +363,37 @@ impl CausalModel for FakeModel {
         Ok(scores)
     }
 
-    fn copy_page(&mut self, from: u32, to: u32) -> Result<()> {
+    fn copy(&mut self, copy: MemoryCopy) -> Result<()> {
         if self.controls.copies_fail.get() {
             return Err(Error::OutOfMemory("no copy".into()));
         }
-        self.controls.copies.set(self.controls.copies.get() + 1);
-        self.pages[to as usize] = self.pages[from as usize].clone();
+        match copy {
+            MemoryCopy::Page { from, to } => {
+                self.controls.copies.set(self.controls.copies.get() + 1);
+                self.pages[to as usize] = self.pages[from as usize].clone();
+            }
+            MemoryCopy::State { from, to } => {
+                assert_ne!(from, to);
+                self.controls
+                    .state_copies
+                    .set(self.controls.state_copies.get() + 1);
+                self.states[to as usize] = self.states[from as usize].clone();
+            }
+        }
         Ok(())
     }
+}
+
+/// What the pages show of an input: its ids, and of embeddings a number for each row's content.
+fn fed_ids(input: Input<'_>) -> Vec<u32> {
+    let mut ids = input.ids().to_vec();
+    for InputEmbeddings { at, values } in input.embeddings() {
+        for (id, row) in ids[at].iter_mut().zip(values.chunks_exact(EMBEDDING_WIDTH)) {
+            let [a, b] = [row[0], row[1]].map(|value| u64::from(value.to_bits()));
+            *id = EMBEDDED + (mix(mix(1, a), b) % 1_000_000) as u32 * (2 * FED_BY_FEW);
+        }
+    }
+    ids
 }
 
 fn argmax(logits: &[f32]) -> u32 {
@@ -380,13 +455,14 @@ pub(super) fn expected(
     } = generation;
     let mut events = vec![];
     if let Some(top) = generation.prompt_scores {
+        let prompt = prompt.ids();
         let scores = (1..prompt.len()).map(|at| score(&prompt[..at], prompt[at], top));
         let scores = scores.collect();
         events.push(Event::Prompt { scores });
     }
-    let mut sampler = Sampler::new(&generation.sampling, candidate, prompt);
+    let mut sampler = Sampler::new(&generation.sampling, candidate, prompt.ids());
     let mut matcher = generation.constraint.as_ref().map(Grammar::matcher);
-    let mut history = prompt.to_vec();
+    let mut history = fed_ids(prompt.input(0..prompt.len()));
     for position in 0..(*max_tokens).min(context_tokens - prompt.len()) {
         let mask = match matcher.as_mut().map_or(Ok(Next::Free), Matcher::next) {
             Ok(Next::Free) => None,

@@ -44,7 +44,7 @@ fn requests_generate_together_and_leave_one_by_one() {
     for together in [&[1, 2, 3, 3][..], &[1, 2], &[1]] {
         assert!(batches.iter().any(|owners| owners == together));
     }
-    assert!(bench.all_pages_are_free());
+    assert!(bench.all_memory_is_free());
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn a_row_with_invalid_logits_fails_alone() {
     let mut bench = bench_of(8, EngineLimits::default());
     let requests = [1, 2, 3].map(|owner| sampled_generation(owner, 6, 20));
     let whole = requests.each_ref().map(|it| expected_events(it, 128));
-    let history = [&requests[1].prompt[..], &ids_of(&whole[1])[..7]].concat();
+    let history = [requests[1].prompt.ids(), &ids_of(&whole[1])[..7]].concat();
     *bench.controls.poison.borrow_mut() = Poison::After(history);
     let mut events = requests.each_ref().map(|request| bench.submit(request));
     assert!(bench.settle().is_pending());
@@ -192,5 +192,5 @@ fn where_nobody_generates_others_go_first() {
     }
     assert_eq!(found, expected_events(&paused, 64));
     assert_eq!(bench.read_to_end(&mut both), expected_all(&wants_more, 64));
-    assert!(bench.all_pages_are_free());
+    assert!(bench.all_memory_is_free());
 }

@@ -13,6 +13,8 @@ mod prompts;
 mod random;
 mod scheduling;
 mod scores;
+mod spans;
+mod states;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -25,7 +27,7 @@ use futures_util::{FutureExt, StreamExt};
 
 use super::event::{Event, FinishReason};
 use super::generation::Generation;
-use super::model::CausalModel;
+use super::model::{CausalModel, ModelLimits};
 use super::{Engine, EngineHandle, EngineLimits, Events};
 use crate::Result;
 use crate::sample::SamplingParams;
@@ -36,19 +38,19 @@ struct Bench {
     run: Option<Pin<Box<dyn Future<Output = Result<()>>>>>,
     handle: EngineHandle,
     controls: Rc<Controls>,
-    page_count: usize,
+    limits: ModelLimits,
 }
 
 impl Bench {
     fn new(model: FakeModel, limits: EngineLimits) -> Self {
         let controls = model.controls.clone();
-        let page_count = model.limits().page_count;
+        let sizes = model.limits();
         let (engine, handle) = Engine::new(model, limits);
         Self {
             run: Some(Box::pin(engine.run())),
             handle,
             controls,
-            page_count,
+            limits: sizes,
         }
     }
 
@@ -95,8 +97,9 @@ impl Bench {
         self.controls.calls.borrow().clone()
     }
 
-    fn all_pages_are_free(&self) -> bool {
-        self.handle.free_pages() == self.page_count
+    fn all_memory_is_free(&self) -> bool {
+        let free = (self.handle.free_pages(), self.handle.free_states());
+        free == (self.limits.page_count, self.limits.state_slots)
     }
 }
 
@@ -152,7 +155,10 @@ fn sampled(seed: i64) -> SamplingParams {
 fn generation(owner: u32, prompt_tokens: usize, max_tokens: usize) -> Generation {
     let rest = (1..prompt_tokens as u32).map(|i| (i * 7 + owner) % fake_model::VOCAB as u32);
     Generation {
-        prompt: std::iter::once(owner).chain(rest).collect(),
+        prompt: std::iter::once(owner)
+            .chain(rest)
+            .collect::<Vec<_>>()
+            .into(),
         max_tokens,
         sampling: greedy(),
         candidates: 1,

@@ -1,9 +1,8 @@
 //! What comes out is what the model and the sampler say, whatever chunks, pages and run-ahead do.
 
-use super::super::events::channel;
+use super::super::events::{Activity, channel};
 use super::super::run_ahead::RunAhead;
 use super::super::sequence::Sequence;
-use super::super::shared::Shared;
 use super::*;
 
 fn run_alone(
@@ -16,7 +15,7 @@ fn run_alone(
     let mut bench = Bench::new(FakeModel::new(context_tokens, pages, page_tokens), limits);
     let mut events = bench.submit(generation);
     assert!(bench.settle().is_pending());
-    assert!(bench.all_pages_are_free());
+    assert!(bench.all_memory_is_free());
     assert_eq!(bench.handle.active_generations(), 0);
     (read_all(&mut events), bench.calls())
 }
@@ -98,18 +97,18 @@ fn tokens_past_a_stop_are_rolled_back() {
     generation.stop_ids = vec![ids[10]];
     let first = ids.iter().position(|id| *id == ids[10]).unwrap();
     let limits = EngineLimits::default();
-    let shared = Rc::new(Shared::default());
-    let (sender, _events) = channel(&shared, limits.max_unread_events);
-    let mut history = generation.prompt.clone();
+    let activity = Rc::new(Activity::default());
+    let (sender, _events) = channel(&activity, limits.max_unread_events);
+    let mut history = generation.prompt.ids().to_vec();
     history.extend(&ids[..=first]);
     let run_ahead = RunAhead::new(limits.max_run_ahead_tokens);
     let mut sequence = Sequence::new(0, Rc::new(generation), 0, sender, run_ahead);
     sequence.memory.pages = vec![3, 1, 4, 15, 9, 2, 6, 5];
     let mut ran_past = false;
-    while !sequence.choice.is_closed() {
+    while !sequence.candidate.is_closed() {
         let step = sequence.next_tokens();
         ran_past = sequence.memory.len_tokens + step.kv_tokens() > history.len() - 1;
-        let run = sequence.run_lone(&mut model, step);
+        let run = sequence.run_single(&mut model, step);
         pollster::block_on(run).unwrap();
     }
     assert!(ran_past, "the model had run further");

@@ -22,7 +22,7 @@ fn prompt(shared: usize, first: u32, own: usize) -> Vec<u32> {
 
 fn with_prompt(prompt: Vec<u32>, max_tokens: usize) -> Generation {
     Generation {
-        prompt,
+        prompt: prompt.into(),
         ..generation(0, 1, max_tokens)
     }
 }
@@ -38,7 +38,7 @@ fn run(bench: &mut Bench, request: &Generation) -> (Vec<Event>, usize, usize) {
     let mut events = bench.submit(request);
     assert!(bench.settle().is_pending());
     let found = read_all(&mut events);
-    assert!(bench.all_pages_are_free());
+    assert!(bench.all_memory_is_free());
     let fed: usize = bench.calls()[before..].iter().map(|call| call.fed).sum();
     // Of each token chosen one is fed, the first and the last of a run ahead excepted.
     let generated: usize = bench.calls()[before..]
@@ -156,7 +156,7 @@ fn what_is_scored_is_fed() {
     // What it fed serves others, but for the page that its last token fills.
     let mut bench = Bench::new(model(16), EngineLimits::default());
     let scored = Generation {
-        prompt: prompt(48, 0, 0),
+        prompt: prompt(48, 0, 0).into(),
         ..scored
     };
     run(&mut bench, &scored);
@@ -169,7 +169,7 @@ fn generated_tokens_are_fed_again() {
     let mut bench = Bench::new(model(24), EngineLimits::default());
     let first = with_prompt(prompt(45, 1, 0), 26);
     let (found, ..) = run(&mut bench, &first);
-    let conversation = [&first.prompt[..], &ids_of(&found), &[1, 2, 3]].concat();
+    let conversation = [first.prompt.ids(), &ids_of(&found), &[1, 2, 3]].concat();
     let second = with_prompt(conversation, 9);
     assert_eq!(run(&mut bench, &second).2, 40);
 }
@@ -180,7 +180,7 @@ fn what_failed_is_not_kept() {
     plain.few_tokens = 0;
     let mut bench = Bench::new(plain, EngineLimits::default());
     let failing = with_prompt(prompt(40, 1, 3), 5);
-    *bench.controls.poison.borrow_mut() = Poison::After(failing.prompt.clone());
+    *bench.controls.poison.borrow_mut() = Poison::After(failing.prompt.ids().to_vec());
     for _ in 0..2 {
         let (found, fed, cached) = run(&mut bench, &failing);
         assert!(matches!(found[..], [Event::Failed(_)]));
@@ -208,7 +208,7 @@ fn running_requests_share_pages() {
         assert_eq!(read_all(events), expected[0]);
     }
     assert!(bench.calls().iter().any(|call| call.owners.len() == 3));
-    assert!(bench.all_pages_are_free());
+    assert!(bench.all_memory_is_free());
 }
 
 #[test]
@@ -225,7 +225,7 @@ fn candidates_and_arrays_share_what_was_kept() {
         assert_eq!(bench.read_to_end(&mut events), expected);
         let second: Vec<_> = events[1].iter().map(cached).collect();
         assert_eq!(second, [40; 3]);
-        assert!(bench.all_pages_are_free());
+        assert!(bench.all_memory_is_free());
     }
     let fed = bench.calls().into_iter().filter(|call| call.fed > 1);
     assert_eq!(fed.map(|call| call.fed).sum::<usize>(), 45 + 3 * 5);

@@ -25,7 +25,7 @@ fn each_is_what_it_would_be_alone() {
             let mut bench = bench_of(max_batch, page_count);
             let mut events = bench.submit_all(&request);
             assert_eq!(bench.read_to_end(&mut events), expected_all(&request, 64));
-            assert!(bench.all_pages_are_free());
+            assert!(bench.all_memory_is_free());
             assert_eq!(bench.handle.active_generations(), 0);
         }
     }
@@ -151,5 +151,5 @@ fn a_prompt_that_holds_pages_goes_on_though_candidates_lack_them() {
         assert_eq!(found, &expected[1..]);
     }
     assert_eq!(found[1], expected[1]);
-    assert!(bench.all_pages_are_free());
+    assert!(bench.all_memory_is_free());
 }

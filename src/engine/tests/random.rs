@@ -1,5 +1,6 @@
 //! Thousands of random submits, reads, cancels and failures: no page leaks, no answer differs.
 
+use super::super::prompt::{Prompt, Span};
 use super::*;
 use crate::sample::ScoreRequest;
 use proptest::prelude::*;
@@ -34,7 +35,17 @@ fn any_generation() -> impl Strategy<Value = Generation> {
         let begin = (0..len as u32).map(|i| i * factor % fake_model::VOCAB as u32);
         begin.chain(own).collect::<Vec<u32>>()
     });
-    let prompt = prop_oneof![tokens(1..CONTEXT), alike];
+    let text = prop_oneof![tokens(1..CONTEXT), alike];
+    // A third of them show a picture.
+    let picture = prop::option::weighted(0.3, (0..2u128, 1..9usize, tokens(0..9)));
+    let prompt = (text, picture).prop_map(|(text, picture)| match picture {
+        None => text.into(),
+        Some((key, positions, after)) => {
+            let text = [text, after].map(Span::Tokens);
+            let [before, after] = text;
+            Prompt::new([before, spans::picture(key, positions), after])
+        }
+    });
     let sampling = prop_oneof![Just(greedy()), any::<i64>().prop_map(sampled)];
     let stop_ids = prop::collection::vec(0..fake_model::VOCAB as u32, 0..3);
     let prompt_scores = prop::option::weighted(0.3, 0..3usize);
@@ -50,6 +61,8 @@ fn any_generation() -> impl Strategy<Value = Generation> {
     )
         .prop_map(
             |(prompt, max_tokens, sampling, stop_ids, candidates, prompt_scores, scores)| {
+                // Scores are of text alone.
+                let prompt_scores = prompt_scores.filter(|_| prompt.embeddings().next().is_none());
                 Generation {
                     prompt,
                     max_tokens,
@@ -104,12 +117,13 @@ proptest! {
         max_cached_pages in prop_oneof![Just(0), 1..10usize, Just(usize::MAX)],
         few_tokens in 0usize..4,
         samples in any::<bool>(),
+        state_slots in prop_oneof![Just(0), 2..9usize],
         failing_calls in prop::collection::vec(0usize..300, 0..4),
         poison in prop_oneof![Just(Poison::None), Just(Poison::OneIn(100))],
     ) {
         let limits = EngineLimits { max_queue: 5, max_unread_events, prefill_chunk_tokens, max_run_ahead_tokens, max_cached_pages };
         let model = || {
-            let mut model = FakeModel::new(CONTEXT, page_count, 4);
+            let mut model = FakeModel::new(CONTEXT, page_count, 4).with_states(state_slots);
             model.max_batch = max_batch;
             model.few_tokens = few_tokens;
             model.samples = samples;
@@ -184,7 +198,7 @@ proptest! {
                 _ => prop_assert_eq!(found, &whole),
             }
         }
-        prop_assert!(bench.all_pages_are_free());
+        prop_assert!(bench.all_memory_is_free());
         prop_assert_eq!(bench.handle.active_generations(), 0);
     }
 }

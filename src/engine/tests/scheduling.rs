@@ -100,7 +100,7 @@ fn a_lagging_reader_pauses_its_choice_and_lets_others_run() {
         let mut found = read(&mut slow, 255);
         assert_eq!(found.len(), 255);
         assert!(read_all(&mut slow).is_empty());
-        assert!(!bench.all_pages_are_free());
+        assert!(!bench.all_memory_is_free());
         while found.len() < 601 {
             assert!(bench.settle().is_pending());
             let more = read_all(&mut slow);
@@ -108,7 +108,7 @@ fn a_lagging_reader_pauses_its_choice_and_lets_others_run() {
             found.extend(more);
         }
         assert_eq!(found, expected_events(&lagging, 1024));
-        assert!(bench.all_pages_are_free());
+        assert!(bench.all_memory_is_free());
     }
 }
 
@@ -158,7 +158,7 @@ fn scarce_pages_make_the_later_wait_and_block_nobody_for_good() {
     let mut turns: Vec<Vec<u32>> = bench.calls().into_iter().map(|call| call.owners).collect();
     turns.dedup();
     assert!(turns.len() > 6);
-    assert!(bench.all_pages_are_free());
+    assert!(bench.all_memory_is_free());
 }
 
 #[test]
@@ -268,7 +268,7 @@ fn a_lagging_reader_pauses_its_candidate_alone() {
     assert_eq!(waiting, expected[1][..5]);
     let rest = bench.read_to_end(&mut [lagging]).remove(0).remove(0);
     assert_eq!(rest, expected[1][5..]);
-    assert!(bench.all_pages_are_free());
+    assert!(bench.all_memory_is_free());
 }
 
 #[test]

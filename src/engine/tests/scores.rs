@@ -21,7 +21,7 @@ fn run(request: &[Generation]) -> Vec<(Kind, usize)> {
     let mut bench = Bench::new(FakeModel::new(64, 16, 4), limits);
     let mut events = bench.submit_all(request);
     assert_eq!(bench.read_to_end(&mut events), expected_all(request, 64));
-    assert!(bench.all_pages_are_free());
+    assert!(bench.all_memory_is_free());
     assert_eq!(bench.handle.active_generations(), 0);
     let calls = bench.calls();
     calls.iter().map(|call| (call.kind, call.fed)).collect()

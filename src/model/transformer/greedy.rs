@@ -1,6 +1,6 @@
 //! Steps of one sequence whose tokens the device chooses by the largest logit.
 
-use super::{Transformer, segment};
+use super::{Transformer, segment, tokens};
 use crate::{
     Error, Result, engine::Row, model::steps::CHOSEN_IDS, ops::argmax::INVALID_TOKEN,
     sample::Sampled,
@@ -13,7 +13,8 @@ impl Transformer {
         row: &mut Row<'_>,
         steps: usize,
     ) -> Result<Vec<Result<Sampled>>> {
-        let Row { memory, tokens } = row;
+        let tokens = tokens(row.input)?;
+        let memory = &mut *row.memory;
         self.steps.prepare_greedy().await?;
         let start_ms = self.device().now_ms();
         let mut chosen = Vec::with_capacity(steps);

@@ -24,7 +24,9 @@ use super::{
 use crate::{
     Error, Result,
     device::ComputeDevice,
-    engine::{CausalModel, Chooser, ModelLimits, Row, SequenceMemory, StepOutput},
+    engine::{
+        CausalModel, Chooser, Input, MemoryCopy, ModelLimits, Row, SequenceMemory, StepOutput,
+    },
     ops::{
         Kernel, Variant,
         kv_memory::KvFormat,
@@ -226,7 +228,7 @@ impl Transformer {
     /// Enqueues the next token of each row; suspends only to record a batch of this size for the
     /// first time.
     async fn feed_batch(&mut self, rows: &[Row<'_>]) -> Result<Fed> {
-        let tokens: Vec<u32> = rows.iter().map(|row| row.tokens[0]).collect();
+        let tokens: Vec<u32> = rows.iter().map(|row| row.input.ids()[0]).collect();
         let segments = rows.iter().map(|row| segment(row.memory, 1));
         let segments: Vec<Segment> = segments.collect();
         self.steps.feed_batch(&segments, &tokens).await
@@ -237,7 +239,7 @@ impl Transformer {
         if rows.is_empty() || rows.len() > MAX_BATCH {
             return Err(Error::Internal(format!("a batch of {}", rows.len())));
         }
-        if rows.iter().any(|row| row.tokens.len() != 1) {
+        if rows.iter().any(|row| row.input.ids().len() != 1) {
             return Err(Error::Internal("a batch of several tokens per row".into()));
         }
         rows.iter()
@@ -266,6 +268,8 @@ impl CausalModel for Transformer {
             page_count: self.reservation.pages,
             max_batch: MAX_BATCH,
             few_tokens: matvec::MAX_TOKENS,
+            state_slots: 0,
+            embedding_width: None,
         }
     }
 
@@ -277,8 +281,8 @@ impl CausalModel for Transformer {
         self.pace.run_ahead_steps()
     }
 
-    async fn prefill(&mut self, memory: &mut SequenceMemory, tokens: &[u32]) -> Result<()> {
-        self.feed_chunks(memory, tokens).await.map(|_| ())
+    async fn prefill(&mut self, memory: &mut SequenceMemory, input: Input<'_>) -> Result<()> {
+        self.feed_chunks(memory, tokens(input)?).await.map(|_| ())
     }
 
     async fn step(&mut self, rows: &mut [Row<'_>], chooser: Chooser<'_>) -> Result<StepOutput> {
@@ -302,7 +306,7 @@ impl CausalModel for Transformer {
                 Err(Error::Internal("greedy steps of several rows".into()))
             }
             ([row], Chooser::Host) => {
-                let fed = self.feed_chunks(row.memory, row.tokens).await?;
+                let fed = self.feed_chunks(row.memory, tokens(row.input)?).await?;
                 let logits = self.steps.last_logits(fed)?;
                 Ok(StepOutput::Logits(vec![self.steps.floats(logits).await?]))
             }
@@ -357,11 +361,21 @@ impl CausalModel for Transformer {
         scores.collect()
     }
 
-    fn copy_page(&mut self, from: u32, to: u32) -> Result<()> {
-        if from.max(to) as usize >= self.reservation.pages {
-            return Err(Error::Internal(format!("a copy of page {from} to {to}")));
+    fn copy(&mut self, copy: MemoryCopy) -> Result<()> {
+        match copy {
+            MemoryCopy::Page { from, to } if (from.max(to) as usize) < self.reservation.pages => {
+                self.steps.copy_page(from, to);
+                Ok(())
+            }
+            other => Err(Error::Internal(format!("no memory for {other:?}"))),
         }
-        self.steps.copy_page(from, to);
-        Ok(())
+    }
+}
+
+/// The token ids of an input without embeddings.
+fn tokens(input: Input<'_>) -> Result<&[u32]> {
+    match input.embeddings().next() {
+        None => Ok(input.ids()),
+        Some(_) => Err(Error::UnsupportedModel("embeddings in a prompt".into())),
     }
 }

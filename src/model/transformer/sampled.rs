@@ -7,7 +7,7 @@ use super::Transformer;
 use crate::{
     Error, Result,
     engine::{
-        CausalModel, Row,
+        CausalModel, Input, Row,
         model::{Masks, RowSampler},
     },
     ops::sample::{RING, RowChoice, parse},
@@ -28,7 +28,7 @@ impl Transformer {
             let what = "samplers that the device does not run";
             return Err(Error::Internal(what.into()));
         }
-        let mut last: Vec<u32> = rows.iter().map(|row| row.tokens[0]).collect();
+        let mut last: Vec<u32> = rows.iter().map(|row| row.input.ids()[0]).collect();
         let mut chosen: Vec<Vec<Result<Sampled>>> = rows.iter().map(|_| Vec::new()).collect();
         let start_ms = self.device().now_ms();
         let mut masks = Some(masks);
@@ -43,7 +43,7 @@ impl Transformer {
                 .zip(&fed)
                 .map(|(row, tokens)| Row {
                     memory: &mut *row.memory,
-                    tokens,
+                    input: Input::tokens(tokens),
                 })
                 .collect();
             let slots = self

@@ -1,23 +1,23 @@
-//! A sequence by itself: the end of its prompt, or its next tokens, run ahead where the largest
-//! logit is all that counts. Knows no batch: its logits are those of a batch, bit for bit.
+//! A step of one sequence by itself: the end of its prompt, or its next tokens, run ahead where the
+//! largest logit decides. The logits equal those of a batch, bit for bit.
 
 use futures_util::future::join;
 
-use super::choice::Allowed;
-use super::model::{CausalModel, Chooser, Row, expect, expect_chosen, only};
+use super::candidate::Allowed;
+use super::model::{CausalModel, Chooser, Input, Row, expect, expect_chosen, only};
 use super::sequence::Sequence;
 use crate::Result;
 
 /// What it asks of the model next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct LoneStep {
+pub(super) struct SingleStep {
     /// How many of its unfed tokens to feed: all of them.
     feed_tokens: usize,
     /// How many tokens the device chooses greedily; `None` if the host chooses one.
     greedy_steps: Option<usize>,
 }
 
-impl LoneStep {
+impl SingleStep {
     /// By how much the step lengthens what the pages hold.
     pub(super) fn kv_tokens(self) -> usize {
         self.feed_tokens + self.greedy_steps.unwrap_or(1) - 1
@@ -35,52 +35,61 @@ impl LoneStep {
 
 impl Sequence {
     /// One token after all that is unfed.
-    pub(super) fn next_token(&self) -> LoneStep {
-        LoneStep {
+    pub(super) fn next_token(&self) -> SingleStep {
+        SingleStep {
             feed_tokens: self.unfed_tokens(),
             greedy_steps: self.is_chosen_greedily().then_some(1),
         }
     }
 
     /// The same, and as many more as it may be run ahead.
-    pub(super) fn next_tokens(&self) -> LoneStep {
-        LoneStep {
+    pub(super) fn next_tokens(&self) -> SingleStep {
+        SingleStep {
             feed_tokens: self.unfed_tokens(),
             greedy_steps: self.is_chosen_greedily().then(|| self.steps_ahead()),
         }
     }
 
     /// Whether it is one for this file: the end of a prompt, or what the device chooses by itself.
-    pub(super) fn is_lone(&self) -> bool {
+    pub(super) fn is_single(&self) -> bool {
         self.unfed_tokens() > 1 || self.is_chosen_greedily()
     }
 
     fn is_chosen_greedily(&self) -> bool {
-        let generation = self.choice.generation();
+        let generation = self.candidate.generation();
         generation.sampling.is_plain_greedy()
             && generation.constraint.is_none()
             && generation.scores.is_none()
     }
 
     /// Runs a step whose tokens the pages cover.
-    pub(super) async fn run_lone<M: CausalModel>(
+    pub(super) async fn run_single<M: CausalModel>(
         &mut self,
         model: &mut M,
-        step: LoneStep,
+        step: SingleStep,
     ) -> Result<()> {
         let vocab_size = model.limits().vocab_size;
-        let tokens = self.unfed(step.feed_tokens);
         let kv_tokens = self.memory.len_tokens + step.kv_tokens();
-        let Self { memory, choice, .. } = self;
-        let tokens = &tokens;
-        let mut rows = [Row { memory, tokens }];
+        let Self {
+            memory, candidate, ..
+        } = self;
+        let generation = candidate.generation().clone();
+        let last = candidate.chosen().last().copied();
+        let input = match &last {
+            Some(last) => Input::tokens(std::slice::from_ref(last)),
+            None => {
+                let begin = memory.len_tokens;
+                generation.prompt.input(begin..begin + step.feed_tokens)
+            }
+        };
+        let mut rows = [Row { memory, input }];
         let Some(steps) = step.greedy_steps else {
             let step = model.step(&mut rows, Chooser::Host);
-            let (output, allowed) = join(step, async { choice.allowed() }).await;
+            let (output, allowed) = join(step, async { candidate.allowed() }).await;
             let mut logits = only("rows of logits", output?.into_logits()?)?;
             expect("KV tokens", self.memory.len_tokens, kv_tokens)?;
             expect("logits", logits.len(), vocab_size)?;
-            self.choice.choose(&mut logits, &allowed);
+            self.candidate.choose(&mut logits, &allowed);
             return Ok(());
         };
         let output = model.step(&mut rows, Chooser::Greedy { steps }).await?;
@@ -88,7 +97,7 @@ impl Sequence {
         expect("KV tokens", self.memory.len_tokens, kv_tokens)?;
         expect_chosen(&chosen, steps, vocab_size)?;
         self.run_ahead.grow(model.run_ahead_steps());
-        self.choice.take(chosen, &Ok(Allowed::Any));
+        self.candidate.take(chosen, &Ok(Allowed::Any));
         self.roll_back();
         Ok(())
     }

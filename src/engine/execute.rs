@@ -1,66 +1,92 @@
-//! Does what `plan` says: one step on the model. A candidate that fails does so alone; only a lost
-//! device is an error here.
+//! Runs a planned step on the model. A candidate that fails does so alone; only a lost device is an
+//! error here.
 
 use futures_util::future::join;
 
-use super::choice::Allowed;
+use super::candidate::Allowed;
 use super::event::FinishReason;
 use super::job::Job;
-use super::model::{CausalModel, Chooser, Row, RowSampler, SequenceMemory, expect, expect_chosen};
-use super::plan::{PageCopy, Place, Step};
-use super::prompt::Feed;
+use super::model::{
+    CausalModel, Chooser, Input, MemoryCopy, Row, RowSampler, SequenceMemory, expect, expect_chosen,
+};
+use super::planned_step::{PlannedStep, SequenceIndex};
+use super::prefill::Feed;
 use super::sequence::Sequence;
 use crate::sample::{Sampled, TokenMask};
 use crate::{Error, Result};
 
-impl Step {
+impl PlannedStep {
     /// Runs the step that was just planned for these running requests.
     ///
     /// # Errors
-    /// [`Error::DeviceLost`]; what else goes wrong is told to the candidates it concerns.
+    /// [`Error::DeviceLost`]; what else goes wrong is reported to the candidates it concerns.
     pub(super) async fn run<M: CausalModel>(self, model: &mut M, jobs: &mut [Job]) -> Result<()> {
         match self {
-            Step::Feed { job, prompt, feed } => jobs[job].feed_prompt(model, prompt, feed).await,
-            Step::Start { at, copy } => jobs[at.job].start_sequence(model, at.sequence, copy),
-            Step::Batch { rows, steps } => {
+            PlannedStep::Feed {
+                job,
+                prompt,
+                feed,
+                restore,
+                snapshot,
+            } => {
+                let job = &mut jobs[job];
+                job.feed_prompt(model, prompt, feed, [restore, snapshot])
+                    .await
+            }
+            PlannedStep::Start { at, copies } => {
+                jobs[at.job].start_sequence(model, at.sequence, &copies)
+            }
+            PlannedStep::Batch { rows, steps } => {
                 let all = jobs.iter_mut().enumerate().flat_map(|(job, it)| {
                     let sequences = it.sequences.iter_mut().enumerate();
-                    sequences.map(move |(sequence, it)| (Place { job, sequence }, it))
+                    sequences.map(move |(sequence, it)| (SequenceIndex { job, sequence }, it))
                 });
                 let chosen = all.filter(|(at, _)| rows.contains(at));
                 let rows: Vec<&mut Sequence> = chosen.map(|(_, sequence)| sequence).collect();
                 run_batch(model, rows, steps).await
             }
-            Step::Lone { at, step } => {
+            PlannedStep::Single { at, step, restore } => {
                 let sequence = &mut jobs[at.job].sequences[at.sequence];
-                let result = sequence.run_lone(model, step).await;
-                tell(result, [&*sequence])
+                let result = match copy_all(model, &restore) {
+                    Ok(()) => sequence.run_single(model, step).await,
+                    Err(error) => Err(error),
+                };
+                report(result, [&*sequence])
             }
         }
     }
 }
 
 impl Job {
+    /// Feeds a chunk of a prompt between copies of its state.
     async fn feed_prompt<M: CausalModel>(
         &mut self,
         model: &mut M,
         prompt: usize,
         feed: Feed,
+        [restore, snapshot]: [Option<MemoryCopy>; 2],
     ) -> Result<()> {
-        let result = self.prompts[prompt].run(model, feed).await;
+        let it = &mut self.prompts[prompt];
+        let result = async {
+            copy_all(model, &restore)?;
+            let scores = it.run(model, feed).await?;
+            copy_all(model, &snapshot)?;
+            Ok(scores)
+        };
+        let result = result.await;
         let candidates = || self.sequences.iter().filter(|it| it.prompt == prompt);
         match result {
             Ok(None) => Ok(()),
             Ok(Some(scores)) => {
-                for Sequence { choice, .. } in candidates() {
-                    choice.tell_scores(scores.clone());
-                    if choice.generation().max_tokens == 0 {
-                        choice.finish(FinishReason::Length);
+                for Sequence { candidate, .. } in candidates() {
+                    candidate.tell_scores(scores.clone());
+                    if candidate.generation().max_tokens == 0 {
+                        candidate.finish(FinishReason::Length);
                     }
                 }
                 Ok(())
             }
-            Err(error) => tell(Err(error), candidates()),
+            Err(error) => report(Err(error), candidates()),
         }
     }
 
@@ -69,22 +95,27 @@ impl Job {
         &mut self,
         model: &mut M,
         at: usize,
-        copy: Option<PageCopy>,
+        copies: &[MemoryCopy],
     ) -> Result<()> {
         let sequence = &mut self.sequences[at];
         let Some(outcome) = &self.prompts[sequence.prompt].outcome else {
             return Ok(());
         };
         sequence.is_started = true;
-        if let Some(PageCopy { from, to }) = copy
-            && let Err(error) = model.copy_page(from, to)
-        {
-            return tell(Err(error), [&*sequence]);
+        if let Err(error) = copy_all(model, copies) {
+            return report(Err(error), [&*sequence]);
         }
         let mut logits = outcome.logits.clone();
-        sequence.choice.choose(&mut logits, &outcome.allowed);
+        sequence.candidate.choose(&mut logits, &outcome.allowed);
         Ok(())
     }
+}
+
+fn copy_all<'a, M: CausalModel>(
+    model: &mut M,
+    copies: impl IntoIterator<Item = &'a MemoryCopy>,
+) -> Result<()> {
+    copies.into_iter().try_for_each(|copy| model.copy(*copy))
 }
 
 /// `steps` tokens for each of several sequences; one where the host chooses. Who chooses depends on
@@ -95,7 +126,7 @@ async fn run_batch<M: CausalModel>(
     steps: usize,
 ) -> Result<()> {
     let by_device = |row: &&mut Sequence| {
-        let generation = row.choice.generation();
+        let generation = row.candidate.generation();
         model.samples(&generation.sampling, generation.scores)
     };
     let (mut on_device, mut on_host): (Vec<_>, Vec<_>) = rows.into_iter().partition(by_device);
@@ -125,7 +156,10 @@ async fn choose_for<M: CausalModel>(
     let (chosen, allowed) = match chosen {
         Ok(chosen) => chosen,
         Err(error @ Error::DeviceLost(_)) => return Err(error),
-        Err(error) if rows.len() == 1 => return tell(Err(error), [&*rows[0]]),
+        // States are undefined after a failed step: nothing can be tried again.
+        Err(error) if rows.len() == 1 || rows[0].memory.state.is_some() => {
+            return report(Err(error), rows.iter().map(|row| &**row));
+        }
         Err(_) => {
             for row in rows {
                 row.memory.len_tokens = row.known_tokens() - 1;
@@ -135,7 +169,7 @@ async fn choose_for<M: CausalModel>(
         }
     };
     if let Err(error) = expect("rows of tokens", chosen.len(), rows.len()) {
-        return tell(Err(error), rows.iter().map(|row| &**row));
+        return report(Err(error), rows.iter().map(|row| &**row));
     }
     let vocab_size = model.limits().vocab_size;
     let steps = device_steps.unwrap_or(1);
@@ -144,8 +178,8 @@ async fn choose_for<M: CausalModel>(
         let kept = expect("KV tokens", row.memory.len_tokens, kv_tokens)
             .and_then(|()| expect_chosen(&chosen, steps, vocab_size));
         match kept {
-            Ok(()) => row.choice.take(chosen, allowed),
-            Err(error) => row.choice.fail(error),
+            Ok(()) => row.candidate.take(chosen, allowed),
+            Err(error) => row.candidate.fail(error),
         }
         row.roll_back();
     }
@@ -167,10 +201,12 @@ async fn choose_on_device<M: CausalModel>(
     let mut samplers = Vec::with_capacity(tokens.len());
     let mut matchers = Vec::with_capacity(tokens.len());
     for (sequence, token) in sequences.iter_mut().zip(&tokens) {
-        let Sequence { memory, choice, .. } = &mut **sequence;
+        let Sequence {
+            memory, candidate, ..
+        } = &mut **sequence;
         rows.push(row_of(memory, token));
-        let score = choice.generation().scores;
-        let (sampler, matcher) = choice.parts();
+        let score = candidate.generation().scores;
+        let (sampler, matcher) = candidate.parts();
         samplers.push(RowSampler { sampler, score });
         matchers.push(matcher);
     }
@@ -197,38 +233,39 @@ async fn choose_on_host<M: CausalModel>(
 ) -> Result<Chosen> {
     let tokens = last_tokens(sequences);
     let mut rows = Vec::with_capacity(tokens.len());
-    let mut choices = Vec::with_capacity(tokens.len());
+    let mut candidates = Vec::with_capacity(tokens.len());
     for (sequence, token) in sequences.iter_mut().zip(&tokens) {
-        let Sequence { memory, choice, .. } = &mut **sequence;
+        let Sequence {
+            memory, candidate, ..
+        } = &mut **sequence;
         rows.push(row_of(memory, token));
-        choices.push(choice);
+        candidates.push(candidate);
     }
     let allowed = async {
-        choices
+        candidates
             .iter_mut()
             .map(|it| it.allowed())
             .collect::<Vec<_>>()
     };
     let (output, allowed) = join(model.step(&mut rows, Chooser::Host), allowed).await;
     let logits = output?.into_logits()?;
-    let rows = choices.into_iter().zip(logits).zip(&allowed);
-    let chosen = rows.map(|((choice, mut logits), allowed)| {
-        let score = choice.generation().scores;
-        let sampler = choice.parts().0;
+    let rows = candidates.into_iter().zip(logits).zip(&allowed);
+    let chosen = rows.map(|((candidate, mut logits), allowed)| {
+        let score = candidate.generation().scores;
+        let sampler = candidate.parts().0;
         vec![sampler.sample(&mut logits, mask_of(allowed), score)]
     });
     Ok((chosen.collect(), allowed))
 }
 
 fn last_tokens(sequences: &[&mut Sequence]) -> Vec<u32> {
-    let unfed = sequences.iter().map(|it| it.unfed(1)[0]);
-    unfed.collect()
+    sequences.iter().map(|it| it.last_token()).collect()
 }
 
 fn row_of<'a>(memory: &'a mut SequenceMemory, token: &'a u32) -> Row<'a> {
     Row {
         memory,
-        tokens: std::slice::from_ref(token),
+        input: Input::tokens(std::slice::from_ref(token)),
     }
 }
 
@@ -239,13 +276,13 @@ fn mask_of(allowed: &Result<Allowed>) -> Option<&TokenMask> {
     }
 }
 
-/// Tells a failure to those it concerns; a lost device concerns everyone.
-fn tell<'a>(result: Result<()>, sequences: impl IntoIterator<Item = &'a Sequence>) -> Result<()> {
+/// Reports a failure to those it concerns; a lost device concerns everyone.
+fn report<'a>(result: Result<()>, sequences: impl IntoIterator<Item = &'a Sequence>) -> Result<()> {
     match result {
         Err(error @ Error::DeviceLost(_)) => Err(error),
         Err(error) => {
             for sequence in sequences {
-                sequence.choice.fail(error.clone());
+                sequence.candidate.fail(error.clone());
             }
             Ok(())
         }

@@ -1,5 +1,5 @@
-//! One candidate's choice of tokens: sampler, constraint, the checks that end it, and what its
-//! reader is told. Knows no page and no model.
+//! One candidate of a prompt, apart from its memory: sampler, constraint, the checks that end it,
+//! and what its reader is told.
 
 use std::rc::Rc;
 
@@ -36,9 +36,10 @@ impl Allowed {
 }
 
 /// A candidate. Once its last event is sent, or its reader is gone, it is closed.
-pub(super) struct Choice {
+pub(super) struct Candidate {
     generation: Rc<Generation>,
-    candidate: u32,
+    /// Which of its prompt's candidates it is.
+    index: u32,
     events: EventSender,
     /// Made for the first token: candidates may wait long.
     sampler: Option<Sampler>,
@@ -46,11 +47,11 @@ pub(super) struct Choice {
     chosen: Vec<u32>,
 }
 
-impl Choice {
-    pub(super) fn new(generation: Rc<Generation>, candidate: u32, events: EventSender) -> Self {
+impl Candidate {
+    pub(super) fn new(generation: Rc<Generation>, index: u32, events: EventSender) -> Self {
         Self {
             generation,
-            candidate,
+            index,
             events,
             sampler: None,
             matcher: None,
@@ -58,7 +59,7 @@ impl Choice {
         }
     }
 
-    pub(super) fn generation(&self) -> &Generation {
+    pub(super) fn generation(&self) -> &Rc<Generation> {
         &self.generation
     }
 
@@ -131,13 +132,13 @@ impl Choice {
     pub(super) fn parts(&mut self) -> (&mut Sampler, Option<&mut Matcher>) {
         let Self {
             generation,
-            candidate,
+            index,
             sampler,
             matcher,
             ..
         } = self;
         let sampler = sampler.get_or_insert_with(|| {
-            Sampler::new(&generation.sampling, *candidate, &generation.prompt)
+            Sampler::new(&generation.sampling, *index, generation.prompt.ids())
         });
         let grammar = generation.constraint.as_ref();
         let matcher = grammar.map(|grammar| matcher.get_or_insert_with(|| grammar.matcher()));

@@ -1,0 +1,45 @@
+//! The steps that `plan` decides on and `execute` runs.
+
+use super::model::MemoryCopy;
+use super::prefill::Feed;
+use super::single::SingleStep;
+
+/// One step of the model; its memory is in the sequences. `job` is an index of a running request.
+#[derive(Debug, PartialEq)]
+pub(super) enum PlannedStep {
+    /// Feeds a chunk of a prompt.
+    Feed {
+        job: usize,
+        prompt: usize,
+        feed: Feed,
+        /// Restores the state at the end of the pages that were found.
+        restore: Option<MemoryCopy>,
+        /// Takes a snapshot of the state after the chunk.
+        snapshot: Option<MemoryCopy>,
+    },
+    /// Chooses a candidate's first token from the logits of its prompt.
+    Start {
+        at: SequenceIndex,
+        /// What the candidate continues on its own.
+        copies: Vec<MemoryCopy>,
+    },
+    /// Feeds and chooses `steps` tokens for each of these sequences.
+    Batch {
+        rows: Vec<SequenceIndex>,
+        steps: usize,
+    },
+    /// A step of one sequence by itself.
+    Single {
+        at: SequenceIndex,
+        step: SingleStep,
+        /// As in `Feed`.
+        restore: Option<MemoryCopy>,
+    },
+}
+
+/// Where a sequence is: index of its request among the running ones, index of the sequence there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct SequenceIndex {
+    pub(super) job: usize,
+    pub(super) sequence: usize,
+}

@@ -1,0 +1,218 @@
+//! Feeding one prompt of a request, once for all its candidates.
+
+use std::borrow::Cow;
+use std::rc::Rc;
+
+use futures_util::future::join;
+
+use super::banker::Amount;
+use super::candidate::Allowed;
+use super::generation::{Generation, TokenScore};
+use super::limits::StepLimits;
+use super::model::{CausalModel, Chooser, Row, SequenceMemory, expect, only};
+use super::pool::MemoryPool;
+use crate::Result;
+
+/// A prompt while it is fed, and what its candidates begin with.
+pub(super) struct Prefill {
+    generation: Rc<Generation>,
+    /// Its memory, until the last candidate has started (or is given it).
+    pub(super) memory: SequenceMemory,
+    scores: Vec<TokenScore>,
+    /// The first pages, those that others may hold too: found in or left to the pool, and once it is
+    /// fed for several candidates all full ones.
+    pub(super) shared_pages: usize,
+    /// Its pages have been left to the pool.
+    pub(super) is_kept: bool,
+    /// Once the prompt is fed, until the last candidate has started.
+    pub(super) outcome: Option<Outcome>,
+}
+
+/// What comes after a prompt, for the first token of every candidate.
+pub(super) struct Outcome {
+    pub(super) logits: Vec<f32>,
+    pub(super) allowed: Result<Allowed>,
+}
+
+/// The next tokens of a prompt to feed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Feed {
+    pub(super) tokens: usize,
+    pub(super) wanted: Wanted,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// More of the prompt follows.
+    Nothing,
+    Scores {
+        top: usize,
+    },
+    /// The prompt ends here.
+    Logits,
+}
+
+impl Prefill {
+    pub(super) fn new(generation: Rc<Generation>) -> Self {
+        Self {
+            generation,
+            memory: SequenceMemory::default(),
+            scores: Vec::new(),
+            shared_pages: 0,
+            is_kept: false,
+            outcome: None,
+        }
+    }
+
+    /// Most memory that one of its candidates comes to need: its last token is never fed, and
+    /// neither is the prompt's own where no token is generated.
+    pub(super) fn most(&self, pool: &MemoryPool) -> Amount {
+        let Generation {
+            prompt, max_tokens, ..
+        } = &*self.generation;
+        Amount {
+            pages: pool.pages_for(prompt.len() + max_tokens - 1),
+            states: pool.total().states.min(1),
+        }
+    }
+
+    /// The partly filled last page, once the prompt is fed.
+    pub(super) fn tail(&self) -> Option<u32> {
+        self.memory.pages.get(self.shared_pages).copied()
+    }
+
+    /// Whether a candidate feeds tokens of its own.
+    pub(super) fn is_continued(&self) -> bool {
+        self.generation.max_tokens > 1
+    }
+
+    /// Takes over the pages of an earlier prompt that begins alike, of which it feeds only the rest;
+    /// says whether there are any. What is to be scored has to be fed.
+    pub(super) fn adopt(&mut self, pool: &mut MemoryPool, limits: &StepLimits) -> bool {
+        let Generation {
+            prompt,
+            prompt_scores: None,
+            ..
+        } = &*self.generation
+        else {
+            return false;
+        };
+        // At least one token is fed, to have logits.
+        let keys = prompt.page_keys(prompt.len() - 1, limits.page_tokens);
+        pool.adopt(&mut self.memory.pages, keys);
+        self.shared_pages = self.memory.pages.len();
+        self.memory.len_tokens = self.shared_pages * limits.page_tokens;
+        self.shared_pages > 0
+    }
+
+    /// Gives back what was adopted.
+    pub(super) fn abandon(&mut self, pool: &mut MemoryPool) {
+        pool.release(&mut self.memory);
+        self.shared_pages = 0;
+    }
+
+    /// How many of its first pages may serve others: whole pages, fed in steps that round alike
+    /// however the prompt was cut (see [`Prefill::next_feed`]).
+    pub(super) fn whole_pages(&self, limits: &StepLimits) -> usize {
+        let len = self.generation.prompt.len();
+        let fed = match self.generation.prompt_scores {
+            Some(_) => len - 1,
+            None if limits.ends_shortly(len) => limits.last_page(len),
+            None => len,
+        };
+        fed / limits.page_tokens
+    }
+
+    /// The keys of its first `pages` pages.
+    pub(super) fn page_keys(
+        &self,
+        pages: usize,
+        limits: &StepLimits,
+    ) -> impl Iterator<Item = Cow<'_, [u32]>> {
+        let page_tokens = limits.page_tokens;
+        let prompt = &self.generation.prompt;
+        prompt.page_keys(pages * page_tokens, page_tokens)
+    }
+
+    /// The page at whose end feeding that much leaves the prompt, if more of it follows.
+    pub(super) fn page_ended_by(&self, feed: Feed, limits: &StepLimits) -> Option<u32> {
+        let end = self.memory.len_tokens + feed.tokens;
+        let is_inside = end < self.generation.prompt.len() && end % limits.page_tokens == 0;
+        is_inside.then(|| self.memory.pages[end / limits.page_tokens - 1])
+    }
+
+    /// What to feed next of a prompt that is not fed yet.
+    ///
+    /// Models may compute a few tokens with other kernels than many, which round differently. So
+    /// that a prompt of which some pages are there already comes to the same bits as one fed from
+    /// the beginning, every token is computed by the same kind of step in both: the cuts are
+    /// between pages, and a few tokens behind the last whole page are a step of their own. A model
+    /// with states is always cut there, so that a snapshot can be taken.
+    pub(super) fn next_feed(&self, limits: &StepLimits) -> Feed {
+        let begin = self.memory.len_tokens;
+        let end = self.generation.prompt.len();
+        let last_page = limits.last_page(end);
+        let is_cut = (limits.has_states || limits.ends_shortly(end)) && begin < last_page;
+        match self.generation.prompt_scores {
+            // The last token predicts nothing of the prompt.
+            Some(top) if end - begin > 1 => {
+                let stop = match limits.has_states && begin < last_page {
+                    true => last_page,
+                    false => end - 1,
+                };
+                Feed {
+                    tokens: limits.chunk_tokens.min(stop - begin),
+                    wanted: Wanted::Scores { top },
+                }
+            }
+            _ => {
+                let stop = if is_cut { last_page } else { end };
+                let tokens = limits.chunk_tokens.min(stop - begin);
+                let wanted = match begin + tokens < end {
+                    true => Wanted::Nothing,
+                    false => Wanted::Logits,
+                };
+                Feed { tokens, wanted }
+            }
+        }
+    }
+
+    /// Feeds tokens that the pages cover; returns the prompt's scores once they are complete.
+    pub(super) async fn run<M: CausalModel>(
+        &mut self,
+        model: &mut M,
+        feed: Feed,
+    ) -> Result<Option<Rc<[TokenScore]>>> {
+        let Self {
+            generation, memory, ..
+        } = self;
+        let begin = memory.len_tokens;
+        let end = begin + feed.tokens;
+        let input = generation.prompt.input(begin..end);
+        match feed.wanted {
+            Wanted::Nothing => model.prefill(memory, input).await?,
+            Wanted::Scores { top } => {
+                let ids = generation.prompt.ids();
+                let (tokens, next) = (&ids[begin..end], &ids[begin + 1..=end]);
+                let scores = model.score(memory, tokens, next, top).await?;
+                expect("scores", scores.len(), tokens.len())?;
+                self.scores.extend(scores);
+            }
+            Wanted::Logits => {
+                let first = async { Allowed::first(generation.constraint.as_ref()) };
+                let mut rows = [Row { memory, input }];
+                let step = model.step(&mut rows, Chooser::Host);
+                let (output, allowed) = join(step, first).await;
+                let logits = only("rows of logits", output?.into_logits()?)?;
+                let limits = model.limits();
+                expect("logits", logits.len(), limits.vocab_size)?;
+                self.shared_pages = end / limits.page_tokens;
+                self.outcome = Some(Outcome { logits, allowed });
+            }
+        }
+        expect("KV tokens", self.memory.len_tokens, end)?;
+        let complete =
+            matches!(feed.wanted, Wanted::Scores { .. }) && end + 1 == self.generation.prompt.len();
+        Ok(complete.then(|| std::mem::take(&mut self.scores).into()))
+    }
+}

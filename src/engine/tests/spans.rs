@@ -1,0 +1,146 @@
+//! Prompts with embeddings: fed and kept as tokens are, told apart by their content.
+
+use super::super::prompt::{Embeddings, Prompt, Span};
+use super::fake_model::EMBEDDING_WIDTH;
+use super::*;
+use crate::sample::DryParams;
+use crate::{Error, RequestFault};
+
+/// A picture whose content follows from its key.
+pub(super) fn picture(key: u128, positions: usize) -> Span {
+    let values = 0..positions * EMBEDDING_WIDTH;
+    Span::Embeddings(Rc::new(Embeddings {
+        key,
+        positions,
+        values: values.map(|i| (key as usize * 100 + i) as f32).collect(),
+    }))
+}
+
+/// `before` tokens, a picture of `positions`, `after` tokens.
+fn prompt(before: usize, key: u128, positions: usize, after: usize) -> Prompt {
+    let tokens = |count: usize| Span::Tokens((0..count as u32).map(|i| i * 7 % 50).collect());
+    Prompt::new([tokens(before), picture(key, positions), tokens(after)])
+}
+
+fn request(prompt: Prompt, candidates: u32) -> Generation {
+    Generation {
+        prompt,
+        candidates,
+        sampling: sampled(3),
+        ..generation(0, 1, 12)
+    }
+}
+
+fn bench(chunk: usize) -> Bench {
+    let limits = EngineLimits {
+        prefill_chunk_tokens: chunk,
+        ..EngineLimits::default()
+    };
+    Bench::new(FakeModel::new(64, 64, 4), limits)
+}
+
+/// Runs a request; returns how many of its prompt's positions were cached.
+#[track_caller]
+fn run(bench: &mut Bench, request: &Generation) -> usize {
+    let mut events = bench.submit_all(std::slice::from_ref(request));
+    let found = bench.read_to_end(&mut events);
+    assert_eq!(found, expected_all(std::slice::from_ref(request), 64));
+    assert!(bench.all_memory_is_free());
+    events[0][0].cached_prompt_tokens().get()
+}
+
+#[test]
+fn embeddings_are_fed_in_their_places_however_the_prompt_is_cut() {
+    for chunk in [4, 8, 512] {
+        for (before, positions, after) in [(3, 7, 5), (0, 6, 1), (8, 8, 8), (5, 1, 0)] {
+            for candidates in [1, 3] {
+                let prompt = prompt(before, 1, positions, after);
+                run(&mut bench(chunk), &request(prompt, candidates));
+            }
+        }
+    }
+}
+
+#[test]
+fn the_content_decides() {
+    let ids = |key| ids_of(&expected_events(&request(prompt(3, key, 7, 5), 1), 64));
+    assert_eq!(ids(1), ids(1));
+    assert_ne!(ids(1), ids(2));
+}
+
+#[test]
+fn kept_pages_are_found_by_ids_and_content() {
+    let mut bench = bench(512);
+    let first = request(prompt(6, 1, 10, 9), 1);
+    assert_eq!(run(&mut bench, &first), 0);
+    assert_eq!(run(&mut bench, &first), 24);
+    // The same text before and behind, another picture: only the page before it.
+    assert_eq!(run(&mut bench, &request(prompt(6, 2, 10, 9), 1)), 4);
+    // The same picture one position later.
+    assert_eq!(run(&mut bench, &request(prompt(7, 1, 10, 9), 1)), 4);
+    // The same beginning, another end.
+    assert_eq!(run(&mut bench, &request(prompt(6, 1, 10, 20), 1)), 24);
+}
+
+/// Equal pictures are no repetition, and no token stands in their place.
+#[test]
+fn samplers_see_no_token_in_the_place_of_a_picture() {
+    let twice = Prompt::new([
+        picture(1, 6),
+        Span::Tokens(vec![4, 5]),
+        picture(1, 6),
+        Span::Tokens(vec![9]),
+    ]);
+    let mut ids = twice.ids().to_vec();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), twice.len(), "no position equals another");
+    let mut request = request(twice, 2);
+    request.sampling.repetition_penalty = 1.3;
+    request.sampling.dry = Some(DryParams {
+        multiplier: 2.0,
+        base: 1.75,
+        allowed_length: 1,
+        breakers: [].into(),
+    });
+    run(&mut bench(8), &request);
+}
+
+#[test]
+fn what_the_model_does_not_take_is_refused_by_name() {
+    let bench = bench(8);
+    let scored = Generation {
+        prompt_scores: Some(1),
+        ..request(prompt(3, 1, 2, 1), 1)
+    };
+    let fault = match bench.handle.submit(vec![scored]) {
+        Err(Error::Request { fault, param, .. }) => (fault, param),
+        other => panic!("{other:?}"),
+    };
+    let expected = (RequestFault::UnsupportedParameter, Some("prompt".into()));
+    assert_eq!(fault, expected);
+    let narrow = Span::Embeddings(Rc::new(Embeddings {
+        key: 1,
+        positions: 2,
+        values: vec![0.0; 3],
+    }));
+    let narrow = request(Prompt::new([narrow, Span::Tokens(vec![1])]), 1);
+    let submitted = bench.handle.submit(vec![narrow]);
+    assert!(matches!(submitted, Err(Error::Internal(_))));
+    assert_eq!(bench.handle.active_generations(), 0);
+}
+
+#[test]
+fn a_model_of_text_takes_no_embeddings() {
+    let mut model = FakeModel::new(64, 64, 4);
+    model.takes_embeddings = false;
+    let bench = Bench::new(model, EngineLimits::default());
+    match bench.handle.submit(vec![request(prompt(3, 1, 2, 1), 1)]) {
+        Err(Error::Request { fault, message, .. }) => {
+            assert_eq!(fault, RequestFault::UnsupportedParameter);
+            assert!(message.contains("embeddings"), "{message}");
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(bench.handle.active_generations(), 0);
+}
