@@ -7,7 +7,10 @@ use std::error::Error;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 
-use inpage::weights::{GgufWriter, Metadata, TensorType, quantize};
+use inpage::{
+    tensor_types::TensorType,
+    weights::{GgufWriter, Metadata},
+};
 
 const USAGE: &str = "usage: synth --shape NAME --out FILE [--type q8_0] [--layers N] [--vocab N] \
                      [--context N] [--seed N]";
@@ -158,10 +161,11 @@ fn find_shape(name: &str) -> Result<Shape, String> {
 }
 
 fn find_type(name: &str) -> Result<TensorType, String> {
-    let all = TensorType::ALL.iter().filter(|ty| ty.is_quantizable());
-    let found = all.clone().find(|ty| ty.name().eq_ignore_ascii_case(name));
-    found.copied().ok_or_else(|| {
-        let names: Vec<_> = all.map(|ty| ty.name().to_lowercase()).collect();
+    let found = TensorType::quantizable().find(|ty| ty.name().eq_ignore_ascii_case(name));
+    found.ok_or_else(|| {
+        let names: Vec<_> = TensorType::quantizable()
+            .map(TensorType::lowercase_name)
+            .collect();
         format!("unknown type {name}; known: {}", names.join(", "))
     })
 }
@@ -198,7 +202,7 @@ fn write_model<W: Write>(
                 Fill::Matrix => row.fill_with(|| scale * random.signed_unit()),
                 Fill::Values(values) => row.copy_from_slice(values),
             }
-            data.write(&quantize(tensor.ty, &row))?;
+            data.write(&tensor.ty.quantize(&row))?;
         }
     }
     Ok(data.finish()?)
@@ -377,7 +381,7 @@ impl Random {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use inpage::weights::{BytesSource, Gguf, dequantize};
+    use inpage::weights::{BytesSource, Gguf};
 
     fn small(name: &str, ty: TensorType, seed: u64) -> Vec<u8> {
         let mut shape = find_shape(name).unwrap();
@@ -452,8 +456,7 @@ mod tests {
         let tensor = gguf.tensor("blk.0.ffn_gate.weight").unwrap();
         let start = tensor.offset_bytes as usize;
         let mut values = vec![0.0; tensor.element_count() as usize];
-        dequantize(
-            tensor.ty,
+        tensor.ty.dequantize(
             &file[start..start + tensor.size_bytes as usize],
             &mut values,
         );

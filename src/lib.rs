@@ -27,6 +27,7 @@ pub mod ops;
 pub mod sample;
 
 pub mod device;
+pub mod tensor_types;
 
 #[cfg(test)]
 mod typescript;

@@ -4,7 +4,7 @@
 use std::{fs, path::Path};
 
 /// Each module and what it may use, besides itself and the crate's error type.
-const ALLOWED: [(&str, &[&str]); 13] = [
+const ALLOWED: [(&str, &[&str]); 14] = [
     (
         "web",
         &["runtime", "api", "model", "weights", "ops", "device"],
@@ -31,11 +31,20 @@ const ALLOWED: [(&str, &[&str]); 13] = [
     ("sample", &[]),
     (
         "model",
-        &["engine", "sample", "tuner", "ops", "weights", "device"],
+        &[
+            "engine",
+            "sample",
+            "tuner",
+            "ops",
+            "weights",
+            "tensor_types",
+            "device",
+        ],
     ),
-    ("tuner", &["ops", "device"]),
-    ("weights", &[]),
-    ("ops", &["sample", "device"]),
+    ("tuner", &["ops", "tensor_types", "device"]),
+    ("weights", &["tensor_types"]),
+    ("ops", &["sample", "tensor_types", "device"]),
+    ("tensor_types", &[]),
     ("device", &[]),
 ];
 

@@ -5,7 +5,10 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use inpage::weights::{BytesSource, Gguf, GgufWriter, Metadata, TensorType};
+use inpage::{
+    tensor_types::TensorType,
+    weights::{BytesSource, Gguf, GgufWriter, Metadata},
+};
 
 /// The system allocator, which tracks the bytes in use and their maximum.
 struct Counting;

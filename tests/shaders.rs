@@ -2,21 +2,24 @@
 
 use std::collections::HashSet;
 
-use inpage::ops::{
-    Activation, Arithmetic, Finish, Kernel, Variant, add_positions, argmax,
-    attention::{self, AttentionShape},
-    attention_split, barriers, copy_page, embedding, expert_gated_matmul, expert_gated_matvec,
-    expert_matmul, expert_matvec, gated_matmul, gated_matvec, group_experts,
-    kv_memory::KvFormat,
-    last_row, layer_norm, matmul,
-    matrix::{Format, MatrixShape},
-    matvec, rms_norm,
-    rope_kv::{self, RopeShape},
-    route_experts::{self, MAX_EXPERTS, MAX_USED, RouteShape},
-    sample::{self, SamplerShape},
-    score,
-    store::Store,
-    sum_experts,
+use inpage::{
+    ops::{
+        Activation, Arithmetic, Finish, Kernel, Variant, add_positions, argmax,
+        attention::{self, AttentionShape},
+        attention_split, barriers, copy_page, embedding, expert_gated_matmul, expert_gated_matvec,
+        expert_matmul, expert_matvec, gated_matmul, gated_matvec, group_experts,
+        kv_memory::KvFormat,
+        last_row, layer_norm, matmul,
+        matrix::MatrixShape,
+        matvec, rms_norm,
+        rope_kv::{self, RopeShape},
+        route_experts::{self, MAX_EXPERTS, MAX_USED, RouteShape},
+        sample::{self, SamplerShape},
+        score,
+        store::Store,
+        sum_experts,
+    },
+    tensor_types::TensorType,
 };
 use naga::AddressSpace;
 use naga::valid::{Capabilities, ValidationFlags, Validator};
@@ -46,9 +49,9 @@ fn variants() -> Vec<Variant> {
 }
 
 /// Whether a format's module is made of parts that it shares with Q4_0 or Q6_K.
-fn is_of_parts(format: Format) -> bool {
-    use Format::*;
-    !matches!(format, F32 | F16 | Bf16 | Q8_0 | Q4_0 | Q6K)
+fn is_of_parts(format: TensorType) -> bool {
+    use TensorType::*;
+    !matches!(format, F32 | F16 | BF16 | Q8_0 | Q4_0 | Q6_K)
 }
 
 fn kernels() -> Vec<Kernel> {
@@ -121,9 +124,9 @@ fn kernels() -> Vec<Kernel> {
             }
         }
     }
-    for format in Format::ALL {
+    for &format in TensorType::ALL {
         let shape = MatrixShape {
-            format,
+            ty: format,
             rows: 33,
             cols: 172usize.next_multiple_of(format.row_multiple()),
         };

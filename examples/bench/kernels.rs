@@ -11,9 +11,10 @@ use inpage::{
         Activation, Addends, Finish,
         gated_matvec::gated_matvec,
         matmul::matmul,
-        matrix::{Format, Matrix, MatrixShape},
+        matrix::{Matrix, MatrixShape},
         matvec::matvec,
     },
+    tensor_types::TensorType,
 };
 use serde_json::json;
 
@@ -28,22 +29,20 @@ use crate::{
 const SMALL: [[usize; 2]; 2] = [[1024, 1024], [2048, 2048]];
 const LARGE: [[usize; 2]; 4] = [[2048, 2048], [4096, 4096], [4096, 14336], [14336, 4096]];
 
-/// Measures every format in every size.
+/// Measures every tensor type in every size.
 pub async fn run(machine: &Machine, yardsticks: Yardsticks) -> Outcome<()> {
     let (sizes, tokens): (&[[usize; 2]], usize) = match machine.size {
         Size::Small => (&SMALL, 32),
         Size::Large => (&LARGE, 256),
     };
     for &[rows, cols] in sizes {
-        for format in Format::ALL
-            .into_iter()
-            .filter(|&format| format != Format::F32)
-        {
-            let shape = MatrixShape { format, rows, cols };
+        let types = TensorType::ALL.iter().copied();
+        for ty in types.filter(|&ty| ty != TensorType::F32) {
+            let shape = MatrixShape { ty, rows, cols };
             if (4 * shape.quant_words()) as u64 > machine.device.max_binding_bytes() {
                 eprintln!(
                     "{rows}x{cols} {}: more than this device's kernels see",
-                    format.name()
+                    ty.lowercase_name()
                 );
                 continue;
             }
@@ -59,11 +58,11 @@ async fn measure(
     shape: MatrixShape,
     tokens: usize,
 ) -> Outcome<()> {
-    let MatrixShape { format, rows, cols } = shape;
+    let MatrixShape { ty, rows, cols } = shape;
     let device = machine.device.tensors();
     let variant = machine.variant;
     let matrices = matrices(machine, shape);
-    let label = |op: &str| format!("{op}_{}", format.name());
+    let label = |op: &str| format!("{op}_{}", ty.lowercase_name());
     let size = format!("{rows}x{cols}");
     let ones = |tokens: usize, n: usize| Tensor::<2>::ones([tokens, n], device);
     let print_bytes = |op: &str, launches: usize, matrices: usize, seconds: f64| {
@@ -179,23 +178,23 @@ fn matrices(machine: &Machine, shape: MatrixShape) -> Vec<Matrix> {
         .collect()
 }
 
-/// Small finite values, in every format.
+/// Small finite values, in every type.
 fn matrix(shape: MatrixShape, device: &Device) -> Matrix {
     let varied = |i: usize| (i as u32).wrapping_mul(0x9e37_79b9);
     let element = |i: usize| (varied(i) >> 16) as f32 / 65536.0 - 0.5;
     let words = 0..shape.quant_words();
-    let quants = match shape.format {
-        Format::F32 => words.map(|i| element(i).to_bits()).collect(),
-        Format::F16 => words
+    let quants = match shape.ty {
+        TensorType::F32 => words.map(|i| element(i).to_bits()).collect(),
+        TensorType::F16 => words
             .map(|i| 0x1_0001 * u32::from(f16::from_f32(element(i)).to_bits()))
             .collect(),
-        Format::Bf16 => words
+        TensorType::BF16 => words
             .map(|i| 0x1_0001 * u32::from(bf16::from_f32(element(i)).to_bits()))
             .collect(),
         _ => words.map(varied).collect(),
     };
     // Read as two f16 of 1/64, or as small integers.
-    let scales = match shape.format.has_scales() {
+    let scales = match shape.ty.has_scales() {
         true => vec![0x2400_2400; shape.scale_words()],
         false => Vec::new(),
     };

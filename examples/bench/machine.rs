@@ -2,7 +2,8 @@
 
 use inpage::{
     device::{ComputeDevice, Gpu, GpuOptions},
-    ops::{Variant, matrix::Format},
+    ops::Variant,
+    tensor_types::TensorType,
     tuner::{Needs, Precision, best_variant},
 };
 use serde_json::{Map, Value, json};
@@ -40,7 +41,7 @@ impl Machine {
             false => ComputeDevice::reference(),
         };
         let needs = Needs {
-            formats: &Format::ALL,
+            formats: TensorType::ALL,
             experts: false,
             kv_format: options.load.kv_format,
             precision: Precision::Auto,

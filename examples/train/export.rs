@@ -6,8 +6,9 @@ use std::path::Path;
 
 use burn::module::Param;
 use burn::tensor::{Device, Tensor, TensorData};
-use inpage::weights::{
-    GgufWriter, Metadata, MetadataArray, MetadataValue, TensorType, dequantize, quantize,
+use inpage::{
+    tensor_types::TensorType,
+    weights::{GgufWriter, Metadata, MetadataArray, MetadataValue},
 };
 
 use super::bpe::{Bpe, SEPARATOR_ID};
@@ -165,7 +166,7 @@ pub fn write(path: &Path, model: &Llama, shape: &Shape, bpe: &Bpe) -> Result<usi
     }
     let mut data = writer.start(Vec::new())?;
     for entry in &entries {
-        data.write(&quantize(entry.ty, &entry.values))?;
+        data.write(&entry.ty.quantize(&entry.values))?;
     }
     let bytes = data.finish()?;
     if let Some(folder) = path.parent() {
@@ -181,8 +182,8 @@ pub fn through_q8_0(model: Llama, device: &Device) -> Llama {
     let round = |weight: Tensor<2>| {
         let dims = weight.dims();
         let mut row_major = values(weight);
-        let bytes = quantize(TensorType::Q8_0, &row_major);
-        dequantize(TensorType::Q8_0, &bytes, &mut row_major);
+        let bytes = TensorType::Q8_0.quantize(&row_major);
+        TensorType::Q8_0.dequantize(&bytes, &mut row_major);
         Tensor::<2>::from_data(TensorData::new(row_major, dims), device)
     };
     let rounded =

@@ -1,6 +1,7 @@
-"""Writes src/weights/blocks/vectors.txt: blocks of every quantized tensor type and what they mean, as
-the `gguf` package from PyPI decodes them (pip install gguf==0.19.0; python3 scripts/vectors/block_vectors.py).
-Blocks are random bytes with chosen f16 scales: common ones, subnormal, the largest, negative, zero.
+"""Writes src/tensor_types/vectors.txt: the numbers and block sizes of ggml's tensor types, and blocks of the
+quantized ones with their values, as the `gguf` package from PyPI defines and decodes them (pip install gguf==0.19.0;
+python3 scripts/vectors/block_vectors.py). Blocks are random bytes with chosen f16 scales: common ones, subnormal, the
+largest, negative, zero.
 """
 
 import pathlib
@@ -9,7 +10,7 @@ import gguf
 import numpy as np
 from gguf.constants import GGMLQuantizationType as Type
 
-# Where a block has f16 values, by type.
+# Offsets of the f16 values in a block.
 HALVES = {
     Type.Q8_0: [0],
     Type.Q4_0: [0],
@@ -25,12 +26,12 @@ HALVES = {
     Type.IQ4_XS: [0],
     Type.MXFP4: [],
 }
-# f16 bits that blocks begin with in turn: 0.013, -0.21, the least and greatest subnormal (negative),
+# f16 bits of the scales, used in turn: 0.013, -0.21, the least and greatest subnormal (negative),
 # the greatest, zero.
 SCALES = [0x22A8, 0xB2B8, 0x0001, 0x83FF, 0x7BFF, 0x0000]
 # From subnormal scales to the greatest whose values are finite.
 EXPONENTS = [0, 1, 2, 120, 127, 252]
-# Types that both can encode.
+# Types that both implementations can quantize to.
 ENCODED = [Type.Q8_0, Type.Q4_0, Type.Q4_1, Type.Q5_0, Type.Q5_1]
 
 
@@ -40,7 +41,8 @@ def little_endian(values):
 
 def main():
     random = np.random.default_rng(5)
-    lines = []
+    sizes = gguf.GGML_QUANT_SIZES.items()
+    lines = [f"type {ty.name} {int(ty)} {len} {bytes}" for ty, (len, bytes) in sizes]
     for ty, halves in HALVES.items():
         block_len, block_bytes = gguf.GGML_QUANT_SIZES[ty]
         # An odd number of blocks of 32.
@@ -63,7 +65,7 @@ def main():
         encoded = gguf.quants.quantize(values, ty)
         lines.append(f"encode {ty.name} {little_endian(values)} {encoded.tobytes().hex()}")
     root = pathlib.Path(__file__).resolve().parents[2]
-    path = root / "src/weights/blocks/vectors.txt"
+    path = root / "src/tensor_types/vectors.txt"
     path.write_text("\n".join(lines) + "\n")
 
 

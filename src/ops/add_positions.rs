@@ -29,12 +29,12 @@ pub fn add_positions(x: Tensor<2>, table: &Matrix, step: &Step) -> Tensor<2> {
 
 /// The composed kernel.
 pub fn kernel(table: MatrixShape) -> Kernel {
-    let kernel = Kernel::new(format!("add_positions_{}", table.format.name()))
+    let kernel = Kernel::new(format!("add_positions_{}", table.ty.lowercase_name()))
         .binding("x")
         .binding("out")
         .binding("step")
         .binding("weights_quants");
-    let kernel = match table.format.has_scales() {
+    let kernel = match table.ty.has_scales() {
         true => kernel.binding("weights_scales"),
         false => kernel,
     };
@@ -47,7 +47,7 @@ pub fn kernel(table: MatrixShape) -> Kernel {
         .constant("WORKGROUP", WORKGROUP);
     step::layout(kernel)
         .module(shader::STEP)
-        .module(table.format.wgsl())
+        .module(table.ty.wgsl())
         .module(shader::kernel::ADD_POSITIONS)
 }
 
@@ -56,7 +56,7 @@ pub(super) fn launch(x: CubeTensor, table: MatrixTensors<Cube>, step: CubeTensor
     let shape = table.shape;
     let out = output(&x, [tokens, cols]);
     let mut buffers = vec![&x, &out, &step, &table.quants];
-    if shape.format.has_scales() {
+    if shape.ty.has_scales() {
         buffers.push(&table.scales);
     }
     let workgroups = (tokens * shape.row_blocks()).div_ceil(WORKGROUP);
@@ -76,7 +76,7 @@ pub(super) fn twin(x: FlexTensor, table: MatrixTensors<Flex>, step: FlexTensor) 
         }
         let first = step::row_position(words, token).min(shape.rows - 1) * shape.row_blocks();
         let blocks = (first..first + shape.row_blocks())
-            .flat_map(|block| shape.format.decode(quants, scales, block));
+            .flat_map(|block| shape.ty.decode_kernel_block(quants, scales, block));
         out.iter_mut().zip(blocks).for_each(|(out, v)| *out += v);
     }
     twin_output(out, [tokens, cols])

@@ -3,11 +3,8 @@
 
 use std::borrow::Cow;
 
-use super::{
-    kernel::Kernel,
-    matrix::{BLOCK_COLS, Format},
-    shader,
-};
+use super::{kernel::Kernel, shader};
+use crate::tensor_types::{BLOCK_COLS, TensorType};
 
 /// The arithmetic of one kind of product.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -32,8 +29,8 @@ impl Arithmetic {
     }
 
     /// What it comes to on matrices of `formats`.
-    pub fn on(self, formats: &[Format]) -> Arithmetic {
-        let has_bytes = |format: &Format| format.i8_wgsl().is_some();
+    pub fn on(self, formats: &[TensorType]) -> Arithmetic {
+        let has_bytes = |format: &TensorType| format.i8_wgsl().is_some();
         if self == Arithmetic::I8 && !formats.iter().all(has_bytes) {
             return Arithmetic::F32;
         }
@@ -54,7 +51,7 @@ impl Arithmetic {
     }
 
     /// The module of a matrix, on whose format the arithmetic is (see [`Arithmetic::on`]).
-    pub(super) fn weights(self, format: Format) -> &'static str {
+    pub(super) fn weights(self, format: TensorType) -> &'static str {
         match (self, format.i8_wgsl()) {
             (Arithmetic::I8, Some(module)) => module,
             _ => format.wgsl(),

@@ -54,7 +54,7 @@ pub struct MatrixTensors<B: Backend> {
     pub quants: IntTensor<B>,
     /// Scale words.
     pub scales: IntTensor<B>,
-    /// Format and size.
+    /// Type and size.
     pub shape: MatrixShape,
 }
 

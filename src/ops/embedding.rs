@@ -10,9 +10,10 @@ use burn_wgpu::CubeTensor;
 use super::{
     backend::{MatrixTensors, Ops, output, twin_output},
     kernel::{Kernel, grid},
-    matrix::{BLOCK_COLS, Matrix, MatrixShape},
+    matrix::{Matrix, MatrixShape},
     shader,
 };
+use crate::tensor_types::BLOCK_COLS;
 
 const WORKGROUP: usize = 64;
 
@@ -27,11 +28,11 @@ pub fn embedding(ids: Tensor<1, Int>, table: &Matrix, scale: f32) -> Tensor<2> {
 
 /// The composed kernel.
 pub fn kernel(table: MatrixShape, scale: f32) -> Kernel {
-    let kernel = Kernel::new(format!("embedding_{}", table.format.name()))
+    let kernel = Kernel::new(format!("embedding_{}", table.ty.lowercase_name()))
         .binding("ids")
         .binding("out")
         .binding("weights_quants");
-    let kernel = if table.format.has_scales() {
+    let kernel = if table.ty.has_scales() {
         kernel.binding("weights_scales")
     } else {
         kernel
@@ -42,7 +43,7 @@ pub fn kernel(table: MatrixShape, scale: f32) -> Kernel {
         .constant("COLS", table.cols)
         .constant("BLOCKS", table.row_blocks())
         .constant("WORKGROUP", WORKGROUP)
-        .module(table.format.wgsl())
+        .module(table.ty.wgsl())
         .module(shader::kernel::EMBEDDING)
 }
 
@@ -51,7 +52,7 @@ pub(super) fn launch(ids: CubeTensor, table: MatrixTensors<Cube>, scale: f32) ->
     let shape = table.shape;
     let out = output(&ids, [tokens, shape.cols]);
     let mut buffers = vec![&ids, &out, &table.quants];
-    if shape.format.has_scales() {
+    if shape.ty.has_scales() {
         buffers.push(&table.scales);
     }
     let workgroups = (tokens * shape.row_blocks()).div_ceil(WORKGROUP);
@@ -67,11 +68,11 @@ pub(super) fn twin(ids: FlexTensor, table: MatrixTensors<Flex>, scale: f32) -> F
         let row = (id as usize).min(shape.rows - 1);
         let from = out.len();
         for block in 0..shape.row_blocks() {
-            out.extend(
-                shape
-                    .format
-                    .decode(quants, scales, row * shape.row_blocks() + block),
-            );
+            out.extend(shape.ty.decode_kernel_block(
+                quants,
+                scales,
+                row * shape.row_blocks() + block,
+            ));
         }
         debug_assert_eq!(out.len() - from, shape.row_blocks() * BLOCK_COLS);
         out.truncate(from + shape.cols);

@@ -42,7 +42,7 @@ pub fn expert_gated_matmul(
 
 /// The composed kernel; `gate` and `up` are an expert's, formats may differ.
 pub fn kernel(gate: MatrixShape, up: MatrixShape, used: usize, variant: Variant) -> Kernel {
-    let kernel = Kernel::new(format!("expert_gated_matmul_{}", gate.format.name()))
+    let kernel = Kernel::new(format!("expert_gated_matmul_{}", gate.ty.lowercase_name()))
         .constant("ROWS", gate.rows)
         .constant("COLS", gate.cols)
         .constant("BLOCKS", gate.row_blocks());

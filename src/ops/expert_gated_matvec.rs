@@ -54,7 +54,7 @@ pub fn kernel(
     eps: f32,
     variant: Variant,
 ) -> Kernel {
-    let kernel = Kernel::new(format!("expert_gated_matvec_{}", gate.format.name()))
+    let kernel = Kernel::new(format!("expert_gated_matvec_{}", gate.ty.lowercase_name()))
         .variant(variant)
         .binding("x")
         .binding("norm")

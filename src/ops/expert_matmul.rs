@@ -13,10 +13,11 @@ use super::{
     backend::{MatrixTensors, Ops, output, twin_output},
     group_experts,
     kernel::Kernel,
-    matrix::{BLOCK_COLS, Matrix, MatrixShape},
+    matrix::{Matrix, MatrixShape},
     shader,
     store::Store,
 };
+use crate::tensor_types::BLOCK_COLS;
 
 /// `x` is `[pairs, cols]`, `groups` what [`group_experts::group_experts`] makes of their experts;
 /// `weights` has `rows` for each expert. Gives `[pairs, rows]`.
@@ -38,18 +39,18 @@ pub fn expert_matmul(
 
 /// The composed kernel; `weights` are an expert's.
 pub fn kernel(weights: MatrixShape, variant: Variant) -> Kernel {
-    let kernel = Kernel::new(format!("expert_matmul_{}", weights.format.name()))
+    let kernel = Kernel::new(format!("expert_matmul_{}", weights.ty.lowercase_name()))
         .constant("ROWS", weights.rows)
         .constant("COLS", weights.cols)
         .constant("BLOCKS", weights.row_blocks());
     let mut kernel = group_experts::tile_modules(kernel, 1, variant)
         .binding("out")
         .binding("weights_quants");
-    if weights.format.has_scales() {
+    if weights.ty.has_scales() {
         kernel = kernel.binding("weights_scales");
     }
     Store::default()
-        .modules(kernel.module(weights.format.wgsl()))
+        .modules(kernel.module(weights.ty.wgsl()))
         .module(if variant.barrier_free {
             shader::kernel::EXPERT_MATMUL_LANES
         } else {
@@ -71,7 +72,7 @@ pub(super) fn launch(
         ..weights.shape
     };
     let mut buffers = vec![&groups, &x, &out, &weights.quants];
-    if shape.format.has_scales() {
+    if shape.ty.has_scales() {
         buffers.push(&weights.scales);
     }
     let grid = group_experts::workgroups(&groups, rows, variant);
@@ -101,7 +102,7 @@ pub(super) fn products(
     rows: usize,
     tiles: &[(usize, Vec<usize>)],
 ) -> Vec<f32> {
-    let MatrixShape { format, cols, .. } = weights.shape;
+    let MatrixShape { ty, cols, .. } = weights.shape;
     let blocks = weights.shape.row_blocks();
     let (quants, scales) = (
         weights.quants.storage::<u32>(),
@@ -112,7 +113,7 @@ pub(super) fn products(
         for row in 0..rows {
             for block in 0..blocks {
                 let at = (expert * rows + row) * blocks + block;
-                let values = format.decode(quants, scales, at);
+                let values = ty.decode_kernel_block(quants, scales, at);
                 let from = block * BLOCK_COLS;
                 let to = (from + BLOCK_COLS).min(cols);
                 for pair in pairs {

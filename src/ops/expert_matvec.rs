@@ -46,7 +46,7 @@ pub fn expert_matvec(
 
 /// The composed kernel, one for all numbers of tokens; `weights` are an expert's.
 pub fn kernel(weights: MatrixShape, used: usize, variant: Variant) -> Kernel {
-    let mut kernel = Kernel::new(format!("expert_matvec_{}", weights.format.name()))
+    let mut kernel = Kernel::new(format!("expert_matvec_{}", weights.ty.lowercase_name()))
         .variant(variant)
         .binding("x")
         .binding("experts")
@@ -54,11 +54,11 @@ pub fn kernel(weights: MatrixShape, used: usize, variant: Variant) -> Kernel {
         .binding("out")
         .binding("weights_quants")
         .constant("USED", used);
-    if weights.format.has_scales() {
+    if weights.ty.has_scales() {
         kernel = kernel.binding("weights_scales");
     }
     let kernel = matvec::lanes(kernel, weights, 1, Arithmetic::F32, variant, 1)
-        .module(weights.format.wgsl())
+        .module(weights.ty.wgsl())
         .module(shader::matvec_input::PLAIN);
     let store = Store {
         residual: true,
@@ -90,7 +90,7 @@ pub(super) fn launch(
     };
     let out = output(&x, [tokens, rows]);
     let mut buffers = vec![&x, &experts, &shares, &out, &weights.quants];
-    if shape.format.has_scales() {
+    if shape.ty.has_scales() {
         buffers.push(&weights.scales);
     }
     buffers.push(&residual);

@@ -46,13 +46,13 @@ pub fn kernel(
     tokens: usize,
     variant: Variant,
 ) -> Kernel {
-    let kernel = Kernel::new(format!("gated_matmul_{}", gate.format.name()))
+    let kernel = Kernel::new(format!("gated_matmul_{}", gate.ty.lowercase_name()))
         .binding("x")
         .binding("out")
         .constant("ROWS", gate.rows)
         .constant("COLS", gate.cols)
         .constant("BLOCKS", gate.row_blocks());
-    let arithmetic = arithmetic(&[gate.format, up.format], variant);
+    let arithmetic = arithmetic(&[gate.ty, up.ty], variant);
     let kernel = matrices(kernel, gate, up, arithmetic);
     let kernel = gate_and_store(kernel, delta, activation);
     tiles(kernel, [tokens, 2 * gate.rows], arithmetic, variant).module(if variant.barrier_free {
@@ -71,10 +71,10 @@ pub(super) fn matrices(
 ) -> Kernel {
     for (shape, name) in [(gate, "gate"), (up, "up")] {
         kernel = kernel.binding(&format!("{name}_quants"));
-        if shape.format.has_scales() {
+        if shape.ty.has_scales() {
             kernel = kernel.binding(&format!("{name}_scales"));
         }
-        kernel = kernel.instance(arithmetic.weights(shape.format), name);
+        kernel = kernel.instance(arithmetic.weights(shape.ty), name);
     }
     kernel
 }
@@ -96,7 +96,7 @@ pub(super) fn push_matrices<'a>(
 ) {
     for matrix in [gate, up] {
         buffers.push(&matrix.quants);
-        if matrix.shape.format.has_scales() {
+        if matrix.shape.ty.has_scales() {
             buffers.push(&matrix.scales);
         }
     }
@@ -130,7 +130,7 @@ pub(super) fn twin(
     activation: Activation,
     variant: Variant,
 ) -> FlexTensor {
-    let arithmetic = arithmetic(&[gate.shape.format, up.shape.format], variant);
+    let arithmetic = arithmetic(&[gate.shape.ty, up.shape.ty], variant);
     sums(x, &gate, &up, delta, activation, arithmetic)
 }
 

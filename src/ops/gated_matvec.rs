@@ -57,7 +57,7 @@ pub fn kernel(
     norm_eps: Option<f32>,
     variant: Variant,
 ) -> Kernel {
-    let kernel = Kernel::new(format!("gated_matvec_{}", gate.format.name()))
+    let kernel = Kernel::new(format!("gated_matvec_{}", gate.ty.lowercase_name()))
         .variant(variant)
         .binding("x")
         .binding("out");
@@ -68,7 +68,7 @@ pub fn kernel(
         ),
         None => (kernel, shader::matvec_input::PLAIN),
     };
-    let arithmetic = variant.matvec.on(&[gate.format, up.format]);
+    let arithmetic = variant.matvec.on(&[gate.ty, up.ty]);
     let kernel = gated_matmul::matrices(kernel, gate, up, arithmetic);
     let kernel = matvec::lanes(kernel, gate, tokens, arithmetic, variant, 2).module(input);
     gated_matmul::gate_and_store(kernel, delta, activation).module(if tokens == 1 {
@@ -120,7 +120,7 @@ pub(super) fn twin(
     activation: Activation,
     variant: Variant,
 ) -> FlexTensor {
-    let arithmetic = variant.matvec.on(&[gate.shape.format, up.shape.format]);
+    let arithmetic = variant.matvec.on(&[gate.shape.ty, up.shape.ty]);
     let x = match norm {
         Maybe::Some(norm) => rms_norm::twin(x, norm, eps, Maybe::None),
         Maybe::None => x,

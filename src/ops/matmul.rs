@@ -12,11 +12,12 @@ use super::{
     Arithmetic, Variant,
     backend::{MatrixTensors, Maybe, Ops, maybe, output, twin_output},
     kernel::Kernel,
-    matrix::{BLOCK_COLS, Matrix, MatrixShape},
+    matrix::{Matrix, MatrixShape},
     shader,
     store::{Addends, Finish, Store},
     tile::{arithmetic, tiles, workgroups},
 };
+use crate::tensor_types::BLOCK_COLS;
 
 /// `x` is `[tokens, cols]`; gives `[tokens, rows]`.
 pub fn matmul(
@@ -39,12 +40,12 @@ pub fn matmul(
 
 /// The composed kernel for steps of `tokens`.
 pub fn kernel(weights: MatrixShape, tokens: usize, store: Store, variant: Variant) -> Kernel {
-    let arithmetic = arithmetic(&[weights.format], variant);
-    let mut kernel = Kernel::new(format!("matmul_{}", weights.format.name()))
+    let arithmetic = arithmetic(&[weights.ty], variant);
+    let mut kernel = Kernel::new(format!("matmul_{}", weights.ty.lowercase_name()))
         .binding("x")
         .binding("out")
         .binding("weights_quants");
-    if weights.format.has_scales() {
+    if weights.ty.has_scales() {
         kernel = kernel.binding("weights_scales");
     }
     let kernel = store
@@ -52,7 +53,7 @@ pub fn kernel(weights: MatrixShape, tokens: usize, store: Store, variant: Varian
         .constant("ROWS", weights.rows)
         .constant("COLS", weights.cols)
         .constant("BLOCKS", weights.row_blocks())
-        .module(arithmetic.weights(weights.format));
+        .module(arithmetic.weights(weights.ty));
     tiles(kernel, [tokens, weights.rows], arithmetic, variant).module(if variant.barrier_free {
         shader::kernel::MATMUL_LANES
     } else {
@@ -74,7 +75,7 @@ pub(super) fn launch(
     let out = output(&x, [tokens, shape.rows]);
     let (bias, delta, residual) = (bias.as_ref(), delta.as_ref(), residual.as_ref());
     let mut buffers = vec![&x, &out, &weights.quants];
-    if shape.format.has_scales() {
+    if shape.ty.has_scales() {
         buffers.push(&weights.scales);
     }
     buffers.extend([bias, delta, residual].into_iter().flatten());
@@ -97,7 +98,7 @@ pub(super) fn twin(
     residual: Maybe<Flex>,
     variant: Variant,
 ) -> FlexTensor {
-    let arithmetic = arithmetic(&[weights.shape.format], variant);
+    let arithmetic = arithmetic(&[weights.shape.ty], variant);
     sums(x, &weights, bias, delta, finish, residual, arithmetic)
 }
 
@@ -136,7 +137,7 @@ pub(super) fn sums(
 
 /// `[tokens, rows]` dot products of every token with every row, each block decoded once.
 pub(super) fn products(x: &[f32], weights: &MatrixTensors<Flex>) -> Vec<f32> {
-    let MatrixShape { format, rows, cols } = weights.shape;
+    let MatrixShape { ty, rows, cols } = weights.shape;
     let blocks = weights.shape.row_blocks();
     let (quants, scales) = (
         weights.quants.storage::<u32>(),
@@ -146,7 +147,7 @@ pub(super) fn products(x: &[f32], weights: &MatrixTensors<Flex>) -> Vec<f32> {
     let mut out = vec![0.0; tokens * rows];
     for row in 0..rows {
         for block in 0..blocks {
-            let values = format.decode(quants, scales, row * blocks + block);
+            let values = ty.decode_kernel_block(quants, scales, row * blocks + block);
             let from = block * BLOCK_COLS;
             let to = (from + BLOCK_COLS).min(cols);
             for token in 0..tokens {

@@ -55,12 +55,12 @@ pub fn kernel(
     store: Store,
     variant: Variant,
 ) -> Kernel {
-    let mut kernel = Kernel::new(format!("matvec_{}", weights.format.name()))
+    let mut kernel = Kernel::new(format!("matvec_{}", weights.ty.lowercase_name()))
         .variant(variant)
         .binding("x")
         .binding("out")
         .binding("weights_quants");
-    if weights.format.has_scales() {
+    if weights.ty.has_scales() {
         kernel = kernel.binding("weights_scales");
     }
     let input = match norm_eps {
@@ -71,9 +71,9 @@ pub fn kernel(
         None => shader::matvec_input::PLAIN,
     };
     let kernel = store.modules(kernel);
-    let arithmetic = variant.matvec.on(&[weights.format]);
+    let arithmetic = variant.matvec.on(&[weights.ty]);
     lanes(kernel, weights, tokens, arithmetic, variant, 1)
-        .module(arithmetic.weights(weights.format))
+        .module(arithmetic.weights(weights.ty))
         .module(input)
         .module(if tokens == 1 {
             shader::kernel::MATVEC
@@ -146,7 +146,7 @@ pub(super) fn launch(
     };
     let kernel = kernel(shape, tokens, norm.map(|_| eps), store, variant);
     let mut buffers = vec![&x, &out, &weights.quants];
-    if shape.format.has_scales() {
+    if shape.ty.has_scales() {
         buffers.push(&weights.scales);
     }
     buffers.extend([norm, bias, delta, residual].into_iter().flatten());
@@ -170,6 +170,6 @@ pub(super) fn twin(
         Maybe::Some(norm) => rms_norm::twin(x, norm, eps, Maybe::None),
         Maybe::None => x,
     };
-    let arithmetic = variant.matvec.on(&[weights.shape.format]);
+    let arithmetic = variant.matvec.on(&[weights.shape.ty]);
     matmul::sums(x, &weights, bias, delta, finish, residual, arithmetic)
 }

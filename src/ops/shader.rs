@@ -214,52 +214,6 @@ pub mod tile {
     pub const LANE: &str = include_str!("../../shaders/shared/tile/lane.wgsl");
 }
 
-/// Matrices of each tensor type, with the parts that they are made of.
-pub mod weights {
-    macro_rules! modules {
-        ($($file:literal),*) => {
-            concat!($(include_str!(concat!("../../shaders/shared/weights/", $file, ".wgsl")), "\n"),*)
-        };
-    }
-
-    /// `Q4_0`, for products of bytes
-    pub const I8_Q4_0: &str = modules!("i8/q4_0");
-    /// `Q8_0`, for products of bytes
-    pub const I8_Q8_0: &str = modules!("i8/q8_0");
-    /// `BF16`
-    pub const BF16: &str = modules!("bf16");
-    /// `F16`
-    pub const F16: &str = modules!("f16");
-    /// `F32`
-    pub const F32: &str = modules!("f32");
-    /// `IQ4_NL`
-    pub const IQ4_NL: &str = modules!("parts/iq4", "parts/blocks", "iq4_nl");
-    /// `IQ4_XS`
-    pub const IQ4_XS: &str = modules!("parts/iq4", "parts/blocks", "iq4_xs");
-    /// `MXFP4`
-    pub const MXFP4: &str = modules!("parts/blocks", "mxfp4");
-    /// `Q2_K`
-    pub const Q2_K: &str = modules!("parts/blocks", "q2_k");
-    /// `Q3_K`
-    pub const Q3_K: &str = modules!("parts/blocks", "q3_k");
-    /// `Q4_0`
-    pub const Q4_0: &str = modules!("parts/nibbles", "parts/blocks", "q4_0");
-    /// `Q4_1`
-    pub const Q4_1: &str = modules!("parts/nibbles", "parts/blocks", "q4_1");
-    /// `Q4_K`
-    pub const Q4_K: &str = modules!("parts/nibbles", "parts/blocks", "parts/k_scales", "q4_k");
-    /// `Q5_0`
-    pub const Q5_0: &str = modules!("parts/fives", "parts/blocks", "q5_0");
-    /// `Q5_1`
-    pub const Q5_1: &str = modules!("parts/fives", "parts/blocks", "q5_1");
-    /// `Q5_K`
-    pub const Q5_K: &str = modules!("parts/fives", "parts/blocks", "parts/k_scales", "q5_k");
-    /// `Q6_K`
-    pub const Q6_K: &str = modules!("parts/blocks", "q6_k");
-    /// `Q8_0`
-    pub const Q8_0: &str = modules!("q8_0");
-}
-
 /// A block as bytes.
 pub const I8_BLOCK: &str = include_str!("../../shaders/shared/i8_block.wgsl");
 /// The largest magnitude of a block.

@@ -1,7 +1,8 @@
 //! How a product of many tokens is cut into tiles, one per workgroup or one per lane. Knows nothing
 //! of what a tile's sums are for.
 
-use super::{Arithmetic, Variant, kernel::Kernel, matrix::Format, shader};
+use super::{Arithmetic, Variant, kernel::Kernel, shader};
+use crate::tensor_types::TensorType;
 
 /// Most tokens of a step for which tiles are small.
 pub const MAX_SMALL_TOKENS: usize = 32;
@@ -45,7 +46,7 @@ fn tile(tokens: usize, rows: usize, variant: Variant) -> Tile {
 }
 
 /// The arithmetic of tiles of matrices of `formats`.
-pub(super) fn arithmetic(formats: &[Format], variant: Variant) -> Arithmetic {
+pub(super) fn arithmetic(formats: &[TensorType], variant: Variant) -> Arithmetic {
     if variant.barrier_free {
         Arithmetic::F32
     } else {

@@ -2,13 +2,13 @@
 
 use serde::Deserialize;
 
-use crate::ops::{kv_memory::KvFormat, matrix::Format};
+use crate::{ops::kv_memory::KvFormat, tensor_types::TensorType};
 
 /// What the kernels of a model have to support.
 #[derive(Debug, Clone, Copy)]
 pub struct Needs<'a> {
     /// Formats of its matrices; at least one, the most frequent first.
-    pub formats: &'a [Format],
+    pub formats: &'a [TensorType],
     /// Whether some matrices belong to experts.
     pub experts: bool,
     /// Format of the KV cache.

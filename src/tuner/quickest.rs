@@ -10,9 +10,10 @@ use crate::{
     ops::{
         Addends, Arithmetic, Finish, Variant,
         matmul::matmul,
-        matrix::{Format, Matrix, MatrixShape},
+        matrix::{Matrix, MatrixShape},
         matvec::{MAX_TOKENS, matvec},
     },
+    tensor_types::TensorType,
 };
 
 /// The matrix that is measured: 5 MB in Q4_0, more than the nearest caches of a GPU hold.
@@ -47,7 +48,7 @@ const ROUNDS: usize = 3;
 pub async fn quickest(
     device: &ComputeDevice,
     variant: Variant,
-    formats: &[Format],
+    formats: &[TensorType],
 ) -> Result<Variant> {
     let (false, Some(&format), Some(recorder)) =
         (variant.barrier_free, formats.first(), device.recorder())
@@ -81,7 +82,7 @@ async fn best(
     bench: &mut Bench<'_>,
     f32: Variant,
     others: &[Variant],
-    formats: &[Format],
+    formats: &[TensorType],
     tokens: usize,
 ) -> Result<Variant> {
     if others.is_empty() {
@@ -180,9 +181,13 @@ impl Bench<'_> {
 }
 
 /// A matrix of zeros: the time of a product does not depend on the values.
-fn matrix(device: &ComputeDevice, format: Format) -> Matrix {
+fn matrix(device: &ComputeDevice, format: TensorType) -> Matrix {
     let [rows, cols] = MEASURED;
-    let shape = MatrixShape { format, rows, cols };
+    let shape = MatrixShape {
+        ty: format,
+        rows,
+        cols,
+    };
     let zeros = |words| Tensor::zeros([words], (device.tensors(), DType::U32));
     Matrix {
         quants: zeros(shape.quant_words()),

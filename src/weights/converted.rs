@@ -1,54 +1,56 @@
-//! A checkpoint as if a GGUF file of other types and shapes had been made of it: rows are converted as
-//! they are read, matrices that lie otherwise than by rows as a whole. Knows no tensor by name.
+//! A checkpoint presented as a GGUF file of other types and shapes. Rows are converted while they are read;
+//! transposed and packed matrices are converted as a whole.
 
 use std::cell::RefCell;
 
 use super::{
-    ByteSource, Gguf, Metadata, TensorInfo, TensorType, dequantize,
-    gguf::tensor::checked_size_bytes, packed::Packed, quantize, source::check_range,
+    gguf::{Gguf, Metadata},
+    packed::Packed,
+    source::{ByteSource, check_range},
+    tensor::{TensorInfo, checked_size_bytes},
 };
-use crate::{Error, Result};
+use crate::{Error, Result, tensor_types::TensorType};
 
 /// Elements converted at a time.
 const CHUNK_ELEMENTS: usize = 1 << 18;
-/// Rows of a transposed matrix put together at a time.
+/// Rows of a transposed matrix assembled at a time.
 const TILE_ROWS: usize = 16;
 
-/// A tensor to be made.
+/// A tensor to produce.
 #[derive(Debug, Clone)]
 pub struct Recipe {
-    /// Its name.
+    /// Name of the tensor.
     pub name: String,
-    /// In GGUF order.
+    /// Shape in GGUF order.
     pub shape: Vec<u64>,
-    /// A type that can be quantized, or that of all that it is made of.
+    /// A quantizable type, or the type of all stored parts.
     pub ty: TensorType,
-    /// What it is made of.
+    /// Source of the elements.
     pub origin: Origin,
 }
 
-/// What a tensor is made of.
+/// Where the elements of a tensor come from.
 #[derive(Debug, Clone)]
 pub enum Origin {
-    /// Stored tensors of one row length, one below the other.
+    /// The rows of stored tensors of one row length, concatenated.
     Stored(Vec<Part>),
     /// These values.
     Values(Vec<f32>),
 }
 
-/// A stored tensor.
+/// A stored tensor and how its rows are obtained.
 #[derive(Debug, Clone)]
 pub enum Part {
-    /// Its rows, and what is added to each element.
+    /// The rows of the tensor; the number is added to each element.
     Rows(TensorInfo, f32),
-    /// Its columns as rows.
+    /// The columns of the tensor, as rows.
     Transposed(TensorInfo),
-    /// The rows that are packed in it.
+    /// The rows of a packed matrix.
     Packed(Box<Packed>),
 }
 
 impl Part {
-    /// In GGUF order.
+    /// Shape of the rows in GGUF order.
     pub fn shape(&self) -> Vec<u64> {
         match self {
             Part::Rows(tensor, _) => tensor.shape.clone(),
@@ -62,30 +64,30 @@ impl Part {
     }
 }
 
-/// A part that was converted as a whole: of which tensor, and which of its parts.
+/// A part that was converted as a whole.
 #[derive(Debug)]
-struct Made {
-    tensor: usize,
-    part: usize,
+struct WholePart {
+    /// Indices of the tensor and of its part.
+    index: (usize, usize),
     bytes: Vec<u8>,
 }
 
-/// The bytes of the tensors as they are to be, one behind the other.
+/// The bytes of the converted tensors, concatenated.
 #[derive(Debug)]
 pub struct ConvertedSource<S> {
     stored: S,
     /// In the order of their offsets.
     tensors: Vec<(TensorInfo, Origin)>,
-    /// Whoever loads a tensor reads it piece by piece.
-    latest: RefCell<Option<Made>>,
+    /// The part that was converted as a whole last: a loader reads a tensor in several pieces.
+    latest: RefCell<Option<WholePart>>,
 }
 
 impl<S: ByteSource> ConvertedSource<S> {
-    /// The source, and the header that such a file would have.
+    /// The source, and the header that a GGUF file of these tensors would have.
     ///
     /// # Errors
-    /// [`Error::InvalidModelFile`] for a name that occurs twice, and for shapes that no tensor can have
-    /// or its origin has not.
+    /// [`Error::InvalidModelFile`] for a name that occurs twice, and for a shape that is invalid or differs from
+    /// that of the origin.
     pub fn new(
         stored: S,
         metadata: Metadata,
@@ -125,7 +127,7 @@ impl<S: ByteSource> ConvertedSource<S> {
         }
         let infos = tensors.iter().map(|(tensor, _)| tensor.clone()).collect();
         Ok((
-            Gguf::of(metadata, infos)?,
+            Gguf::new(metadata, infos)?,
             ConvertedSource {
                 stored,
                 tensors,
@@ -134,12 +136,12 @@ impl<S: ByteSource> ConvertedSource<S> {
         ))
     }
 
-    /// Fills the start of `buf` with a tensor's bytes from `within` on. Gives how many.
+    /// Fills the start of `buf` with bytes of tensor `index` from `within` on. Returns the number of bytes.
     async fn read_piece(&self, index: usize, within: u64, buf: &mut [u8]) -> Result<usize> {
         let (tensor, origin) = &self.tensors[index];
         let parts = match origin {
             Origin::Values(values) => {
-                return Ok(copy(&quantize(tensor.ty, values), within as usize, buf));
+                return Ok(copy(&tensor.ty.quantize(values), within as usize, buf));
             }
             Origin::Stored(parts) => parts,
         };
@@ -153,48 +155,79 @@ impl<S: ByteSource> ConvertedSource<S> {
         let left = parts[part].row_count() * row_bytes - within;
         let count = left.min(buf.len() as u64) as usize;
         let buf = &mut buf[..count];
-        let is_latest = |latest: &Made| (latest.tensor, latest.part) == (index, part);
-        let is_made = self.latest.borrow().as_ref().is_some_and(is_latest);
-        if !is_made {
-            self.latest.take();
-        }
-        let bytes = match &parts[part] {
-            // As it is stored: nothing to convert.
-            Part::Rows(stored, 0.0) if stored.ty == tensor.ty => {
-                let offset_bytes = stored.offset_bytes + within;
-                self.stored.read_at(offset_bytes, buf).await?;
-                return Ok(count);
+        let (index, ty) = ((index, part), tensor.ty);
+        match &parts[part] {
+            Part::Rows(stored, plus) => self.read_rows(tensor, stored, *plus, within, buf).await,
+            Part::Transposed(stored) => {
+                let converted = self.transposed(stored, ty);
+                self.read_whole(index, converted, within, buf).await
             }
-            Part::Rows(stored, plus) => {
-                let first = within / row_bytes;
-                let skipped = (within % row_bytes) as usize;
-                let rows = (skipped + count).div_ceil(row_bytes as usize) as u64;
-                let rows = rows.min((CHUNK_ELEMENTS as u64 / tensor.shape[0]).max(1));
-                let mut values = self.floats(stored, first, rows).await?;
-                if *plus != 0.0 {
-                    values.iter_mut().for_each(|value| *value += plus);
-                }
-                return Ok(copy(&quantize(tensor.ty, &values), skipped, buf));
+            Part::Packed(packed) => {
+                let converted = packed.read(&self.stored, ty);
+                self.read_whole(index, converted, within, buf).await
             }
-            _ if is_made => None,
-            Part::Transposed(stored) => Some(self.transposed(stored, tensor.ty).await?),
-            Part::Packed(packed) => Some(packed.read(&self.stored, tensor.ty).await?),
-        };
-        if let Some(bytes) = bytes {
-            self.latest.replace(Some(Made {
-                tensor: index,
-                part,
-                bytes,
-            }));
         }
-        let latest = self.latest.borrow();
-        let made = latest.as_ref().map_or(&[][..], |made| &made.bytes);
-        Ok(copy(made, within as usize, buf))
     }
 
-    /// The columns of a matrix as rows.
+    /// [`read_piece`](Self::read_piece) of [`Part::Rows`]: reads the stored rows that `buf` needs, at most
+    /// `CHUNK_ELEMENTS` elements.
+    async fn read_rows(
+        &self,
+        tensor: &TensorInfo,
+        stored: &TensorInfo,
+        plus: f32,
+        within: u64,
+        buf: &mut [u8],
+    ) -> Result<usize> {
+        if stored.ty == tensor.ty && plus == 0.0 {
+            self.stored
+                .read_at(stored.offset_bytes + within, buf)
+                .await?;
+            return Ok(buf.len());
+        }
+        let row_bytes = tensor.row_bytes();
+        let first = within / row_bytes;
+        let skipped = (within % row_bytes) as usize;
+        let rows = (skipped + buf.len()).div_ceil(row_bytes as usize) as u64;
+        let rows = rows.min((CHUNK_ELEMENTS as u64 / tensor.shape[0]).max(1));
+        let stored_rows = TensorInfo {
+            name: String::new(),
+            shape: vec![stored.shape[0], rows],
+            ty: stored.ty,
+            offset_bytes: stored.offset_bytes + first * stored.row_bytes(),
+            size_bytes: rows * stored.row_bytes(),
+        };
+        let mut values = stored_rows.read_f32(&self.stored).await?;
+        if plus != 0.0 {
+            values.iter_mut().for_each(|value| *value += plus);
+        }
+        Ok(copy(&tensor.ty.quantize(&values), skipped, buf))
+    }
+
+    /// [`read_piece`](Self::read_piece) of a part that is converted as a whole, by `converted` unless it is the
+    /// latest one.
+    async fn read_whole(
+        &self,
+        index: (usize, usize),
+        converted: impl Future<Output = Result<Vec<u8>>>,
+        within: u64,
+        buf: &mut [u8],
+    ) -> Result<usize> {
+        let is_latest = |latest: &WholePart| latest.index == index;
+        if !self.latest.borrow().as_ref().is_some_and(is_latest) {
+            // Frees the memory of the former one first.
+            self.latest.take();
+            let bytes = converted.await?;
+            self.latest.replace(Some(WholePart { index, bytes }));
+        }
+        let latest = self.latest.borrow();
+        let bytes = latest.as_ref().map_or(&[][..], |latest| &latest.bytes);
+        Ok(copy(bytes, within as usize, buf))
+    }
+
+    /// The columns of a matrix as rows of type `ty`.
     async fn transposed(&self, stored: &TensorInfo, ty: TensorType) -> Result<Vec<u8>> {
-        let values = self.floats(stored, 0, stored.row_count()).await?;
+        let values = stored.read_f32(&self.stored).await?;
         let rows = stored.shape[0] as usize;
         let cols = values.len() / rows;
         let mut bytes = Vec::new();
@@ -206,23 +239,13 @@ impl<S: ByteSource> ConvertedSource<S> {
                     tile[row * cols + col] = *value;
                 }
             }
-            bytes.extend(quantize(ty, &tile));
+            bytes.extend(ty.quantize(&tile));
         }
         Ok(bytes)
     }
-
-    /// The elements of some stored rows.
-    async fn floats(&self, stored: &TensorInfo, first: u64, rows: u64) -> Result<Vec<f32>> {
-        let mut bytes = vec![0; (rows * stored.row_bytes()) as usize];
-        let offset_bytes = stored.offset_bytes + first * stored.row_bytes();
-        self.stored.read_at(offset_bytes, &mut bytes).await?;
-        let mut values = vec![0.0; (rows * stored.shape[0]) as usize];
-        dequantize(stored.ty, &bytes, &mut values);
-        Ok(values)
-    }
 }
 
-/// Fills the start of `buf` with what follows the first bytes that are skipped. Gives how many.
+/// Fills the start of `buf` with the bytes after the first `skipped`. Returns the number of bytes.
 fn copy(bytes: &[u8], skipped: usize, buf: &mut [u8]) -> usize {
     let count = (bytes.len() - skipped).min(buf.len());
     buf[..count].copy_from_slice(&bytes[skipped..skipped + count]);
@@ -268,9 +291,9 @@ mod tests {
         }
     }
 
-    /// Any range of bytes is that of all tensors made at once, parts stacked, sums added.
+    /// Every range of bytes equals that of all tensors converted at once, with parts stacked and numbers added.
     #[test]
-    fn every_range_is_that_of_the_whole() {
+    fn every_range_equals_that_of_the_whole() {
         let values: Vec<f32> = (0..32 * 5).map(|i| (i % 37) as f32 - 9.0).collect();
         let bytes: Vec<u8> = values
             .iter()
@@ -309,8 +332,8 @@ mod tests {
         ];
         let made = ConvertedSource::new(BytesSource(bytes), Metadata::new(), recipes);
         let (gguf, source) = made.unwrap();
-        let mut whole = quantize(TensorType::Q8_0, &values[64..]);
-        whole.extend(quantize(TensorType::Q8_0, &values[..64]));
+        let mut whole = TensorType::Q8_0.quantize(&values[64..]);
+        whole.extend(TensorType::Q8_0.quantize(&values[..64]));
         let floats = values[32..96].iter().copied();
         let floats = floats.chain(values[..32].iter().map(|value| value + 1.0));
         whole.extend(floats.flat_map(f32::to_le_bytes));
@@ -318,7 +341,7 @@ mod tests {
             .map(|i| values[32 + i % 4 * 32 + i / 4])
             .collect();
         for _ in 0..2 {
-            whole.extend(quantize(TensorType::F16, &turned));
+            whole.extend(TensorType::F16.quantize(&turned));
         }
         whole.extend([0.5f32, 0.25].iter().flat_map(|value| value.to_le_bytes()));
         assert_eq!(source.size_bytes(), whole.len() as u64);
@@ -333,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn shapes_that_the_origin_has_not_are_refused() {
+    fn shapes_that_differ_from_the_origin_are_rejected() {
         let recipe = Recipe {
             name: "stack".into(),
             shape: vec![32, 4],

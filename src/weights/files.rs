@@ -1,17 +1,17 @@
-//! The files of a model by name. Knows nothing of what is in them.
+//! The files of a model by name. Their contents are read elsewhere.
 
 #[cfg(not(target_arch = "wasm32"))]
 use std::path::{Path, PathBuf};
 
-use super::ByteSource;
+use super::source::ByteSource;
 #[cfg(not(target_arch = "wasm32"))]
-use super::FileSource;
+use super::source::FileSource;
 use crate::{Error, Result};
 
 /// The files that make up a model: in a folder, behind a URL, picked by a user.
 #[allow(async_fn_in_trait)]
 pub trait ModelFiles {
-    /// A file's bytes.
+    /// The bytes of a file.
     type Source: ByteSource;
 
     /// The name of the GGUF file, or of its first part; none for a Hugging Face folder.
@@ -20,11 +20,11 @@ pub trait ModelFiles {
     /// The file of this name, `None` if there is none.
     ///
     /// # Errors
-    /// [`Error::Read`] if that cannot be found out.
+    /// [`Error::Read`] if the file exists and cannot be opened, or if that cannot be determined.
     async fn open(&self, name: &str) -> Result<Option<Self::Source>>;
 }
 
-/// A GGUF file with those beside it, or a folder.
+/// A GGUF file with the other files of its folder, or a whole folder.
 #[cfg(not(target_arch = "wasm32"))]
 #[derive(Debug, Clone)]
 pub struct LocalFiles {
@@ -37,7 +37,7 @@ impl LocalFiles {
     /// The model at a path.
     ///
     /// # Errors
-    /// [`Error::Read`] for a path that no file can have.
+    /// [`Error::Read`] for a path without a file name.
     pub fn at(path: impl AsRef<Path>) -> Result<LocalFiles> {
         let path = path.as_ref();
         if path.is_dir() {
@@ -75,7 +75,7 @@ impl ModelFiles for LocalFiles {
 /// All bytes of a small file, at most `limit_bytes`; `None` if there is none.
 ///
 /// # Errors
-/// [`Error::InvalidModelFile`] for a larger one, what the files fail with.
+/// [`Error::InvalidModelFile`] for a larger one; errors of `files`.
 pub async fn read_small<F: ModelFiles>(
     files: &F,
     name: &str,
@@ -90,7 +90,5 @@ pub async fn read_small<F: ModelFiles>(
             "{name} has {size_bytes} bytes; the limit is {limit_bytes}"
         )));
     }
-    let mut bytes = vec![0; size_bytes as usize];
-    source.read_at(0, &mut bytes).await?;
-    Ok(Some(bytes))
+    Ok(Some(source.read_vec(0, size_bytes).await?))
 }

@@ -1,23 +1,24 @@
-//! Model files: byte sources, the containers GGUF and safetensors, quantized blocks. Knows nothing of layers or of
-//! the GPU.
+//! Model files: byte sources and the containers GGUF and safetensors. What tensors and metadata mean to a
+//! model is decided in `model`.
 
-pub mod blocks;
 pub mod converted;
 pub mod files;
 pub mod gguf;
 pub mod packed;
+mod quoted;
 pub mod safetensors;
 pub mod source;
+mod tensor;
 
-pub use blocks::{TensorType, dequantize, quantize, split_blocks};
 pub use converted::ConvertedSource;
 #[cfg(not(target_arch = "wasm32"))]
 pub use files::LocalFiles;
 pub use files::ModelFiles;
-pub use gguf::{Gguf, GgufWriter, Metadata, MetadataArray, MetadataValue, TensorInfo};
+pub use gguf::{Gguf, GgufWriter, Metadata, MetadataArray, MetadataValue};
 #[cfg(not(target_arch = "wasm32"))]
 pub use source::FileSource;
 pub use source::{ByteSource, BytesSource, JoinedSource};
+pub use tensor::TensorInfo;
 
 #[cfg(test)]
 mod shared_models_tests;

@@ -1,34 +1,32 @@
-//! Matrices of integers with a scale and a zero point per group of columns, packed into words as GPTQ
-//! (<https://arxiv.org/abs/2210.17323>) and AWQ (<https://arxiv.org/abs/2306.00978>) checkpoints have
-//! them: value = scale * (level - zero). Knows no checkpoint's names and no configuration.
+//! Packed matrices of GPTQ (<https://arxiv.org/abs/2210.17323>) and AWQ
+//! (<https://arxiv.org/abs/2306.00978>) checkpoints: integer levels in words, with a scale and a zero point per
+//! group of columns; value = scale * (level - zero). Names and configurations of checkpoints are read in `model`.
 
 use half::f16;
 
-use super::{
-    ByteSource, TensorInfo, TensorType, dequantize, gguf::quoted, quantize,
-    safetensors::StoredTensor,
+use super::{quoted::quoted, safetensors::StoredTensor, source::ByteSource, tensor::TensorInfo};
+use crate::{
+    Error, Result,
+    tensor_types::{BLOCK_COLS, TensorType},
 };
-use crate::{Error, Result};
 
-/// Rows unpacked at a time: those of a word of AWQ. More would be so far apart that a cache holds few.
+/// Rows unpacked at a time: those of a word of AWQ. More rows would be too far apart for the cache.
 const TILE_ROWS: usize = 8;
-/// Columns that share a scale in the blocks that levels are put into.
-const BLOCK_COLS: usize = 32;
-/// Where AWQ has the levels of eight neighbouring rows: the nibble of each.
+/// The nibble of a word in which AWQ stores each of eight neighboring rows.
 const AWQ_NIBBLES: [usize; 8] = [0, 4, 1, 5, 2, 6, 3, 7];
 
-/// How levels lie in words of 32 bits.
+/// The order of levels in words of 32 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Packing {
-    /// AutoGPTQ's: neighbouring columns of a row in a word, the first lowest; words of neighbouring
-    /// rows are neighbours. Zeros of neighbouring rows in a word.
+    /// AutoGPTQ's order. A word has neighboring columns of a row, the first in the lowest bits; words of
+    /// neighboring rows are adjacent. A word of zeros has those of neighboring rows.
     Gptq {
-        /// Of a level: 4 or 8.
+        /// Bits of a level: 4 or 8.
         bits: usize,
-        /// What a stored zero lacks, modulo 2^bits: 1 in the format `gptq`, 0 in `gptq_v2`.
-        zero_lacks: u32,
+        /// Added to a stored zero, modulo 2^bits: 1 in the format `gptq`, 0 in `gptq_v2`.
+        zero_offset: u32,
     },
-    /// AutoAWQ's GEMM: eight rows of a column in a word, even ones in its lower half; zeros too.
+    /// AutoAWQ's GEMM order. A word has eight rows of a column, even ones in the lower half; so do words of zeros.
     Awq,
 }
 
@@ -40,26 +38,26 @@ impl Packing {
         }
     }
 
-    /// Levels or zeros in a word.
+    /// Number of levels or zeros in a word.
     fn per_word(self) -> usize {
         32 / self.bits()
     }
 }
 
-/// What a checkpoint says of all its packed matrices.
+/// What the configuration of a checkpoint says about all its packed matrices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Scheme {
-    /// How levels lie.
+    /// Order of levels.
     pub packing: Packing,
-    /// Columns of a group; all if `None`.
+    /// Columns of a group; `None` for all columns.
     pub group_cols: Option<usize>,
-    /// All zeros are the middle of the levels: 8, or 128.
+    /// All zeros are the middle level: 8 or 128.
     pub is_symmetric: bool,
-    /// Groups are runs of columns; otherwise a tensor says which group a column belongs to.
+    /// Groups are runs of columns. Otherwise a tensor lists the group of each column (act-order).
     pub has_runs: bool,
 }
 
-/// The tensors of one matrix. Shapes are outermost first here: `[groups, rows]`.
+/// The tensors of one packed matrix. Shapes in this comment are outermost first: `[groups, rows]`.
 #[derive(Debug, Clone)]
 pub struct PackedTensors {
     /// GPTQ: `[cols / n, rows]` words of n levels; AWQ: `[cols, rows / 8]`.
@@ -68,11 +66,11 @@ pub struct PackedTensors {
     pub zeros: StoredTensor,
     /// `[groups, rows]` floats.
     pub scales: TensorInfo,
-    /// `[cols]`: each column's group. Runs of columns if there is none.
+    /// `[cols]`: the group of each column; `None` if groups are runs of columns.
     pub groups: Option<StoredTensor>,
 }
 
-/// A matrix that is packed.
+/// A packed matrix.
 #[derive(Debug, Clone)]
 pub struct Packed {
     scheme: Scheme,
@@ -83,15 +81,15 @@ pub struct Packed {
 }
 
 impl Packed {
-    /// Checks that the tensors are those of one matrix.
+    /// Checks that the shapes and types of the tensors fit together.
     ///
     /// # Errors
-    /// [`Error::InvalidModelFile`] naming the tensor of another shape or type.
+    /// [`Error::InvalidModelFile`] naming a tensor of another shape or type.
     pub fn new(scheme: Scheme, tensors: PackedTensors) -> Result<Packed> {
         let per_word = scheme.packing.per_word() as u64;
         let invalid = |name: &str| {
             Error::InvalidModelFile(format!(
-                "tensor {} is none of a packed matrix, or not of the shape that the others want",
+                "tensor {} of a packed matrix has a wrong type or a shape that does not fit the other tensors",
                 quoted(name)
             ))
         };
@@ -111,17 +109,17 @@ impl Packed {
         let group_cols = scheme.group_cols.unwrap_or(cols).max(1);
         let groups = cols.div_ceil(group_cols) as u64;
         let zeros_shape = [rows as u64 / per_word, groups];
-        if !levels.is_words(&levels.shape) {
+        if !levels.is_i32(&levels.shape) {
             return Err(invalid(&levels.name));
         }
-        if !(rows as u64).is_multiple_of(per_word) || !tensors.zeros.is_words(&zeros_shape) {
+        if !(rows as u64).is_multiple_of(per_word) || !tensors.zeros.is_i32(&zeros_shape) {
             return Err(invalid(&tensors.zeros.name));
         }
         if tensors.scales.shape != [rows as u64, groups] {
             return Err(invalid(&tensors.scales.name));
         }
         if let Some(indices) = &tensors.groups
-            && !indices.is_words(&[cols as u64])
+            && !indices.is_i32(&[cols as u64])
         {
             return Err(invalid(&indices.name));
         }
@@ -134,12 +132,12 @@ impl Packed {
         })
     }
 
-    /// Of the matrix, GGUF order: columns, then rows.
+    /// Shape of the matrix in GGUF order: columns, then rows.
     pub fn shape(&self) -> [u64; 2] {
         [self.cols as u64, self.rows as u64]
     }
 
-    /// The type whose blocks hold the levels as they are; none if there is none.
+    /// The type whose blocks can hold the levels unchanged, if there is one.
     pub fn blocks(&self) -> Option<TensorType> {
         let is_whole = |cols: usize| cols.is_multiple_of(BLOCK_COLS);
         let fits = self.scheme.has_runs
@@ -154,31 +152,30 @@ impl Packed {
         }
     }
 
-    /// All of the matrix in a type that can be quantized: [`Packed::blocks`], whose levels are those
-    /// that are stored, or any other.
+    /// The whole matrix in type `ty`: [`Packed::blocks`], which keeps the stored levels, or any other quantizable
+    /// type.
     ///
     /// # Errors
-    /// [`Error::InvalidModelFile`] for groups and zeros that are not as the scheme says; what `source`
-    /// fails with.
+    /// [`Error::InvalidModelFile`] for groups and zeros that contradict the scheme; errors of `source`.
     pub async fn read<S: ByteSource>(&self, source: &S, ty: TensorType) -> Result<Vec<u8>> {
-        let unpacked = self.fetch(source).await?;
+        let fetched = self.fetch(source).await?;
         let mut bytes = Vec::new();
         let mut levels = vec![0; TILE_ROWS * self.cols];
         for first in (0..self.rows).step_by(TILE_ROWS) {
             let count = TILE_ROWS.min(self.rows - first);
-            unpacked.levels(first, &mut levels[..count * self.cols]);
+            fetched.levels(first, &mut levels[..count * self.cols]);
             for (i, levels) in levels.chunks_exact(self.cols).take(count).enumerate() {
                 if self.blocks() == Some(ty) {
-                    self.put_levels(&unpacked, first + i, levels, &mut bytes)?;
+                    self.push_levels(&fetched, first + i, levels, &mut bytes)?;
                 } else {
-                    bytes.extend(quantize(ty, &unpacked.values(first + i, levels)));
+                    bytes.extend(ty.quantize(&fetched.values(first + i, levels)));
                 }
             }
         }
         Ok(bytes)
     }
 
-    async fn fetch<S: ByteSource>(&self, source: &S) -> Result<Unpacked> {
+    async fn fetch<S: ByteSource>(&self, source: &S) -> Result<Fetched> {
         let PackedTensors {
             levels,
             zeros,
@@ -194,32 +191,28 @@ impl Packed {
                 let differs = self.scheme.has_runs && !runs.eq(stored.iter().copied());
                 if differs || stored.iter().any(|&group| group >= count) {
                     return Err(Error::InvalidModelFile(format!(
-                        "tensor {}: columns belong to other groups than the configuration says",
+                        "tensor {}: the groups of columns differ from the configuration",
                         quoted(&groups.name)
                     )));
                 }
                 stored
             }
         };
-        let mut bytes = vec![0; scales.size_bytes as usize];
-        source.read_at(scales.offset_bytes, &mut bytes).await?;
-        let mut values = vec![0.0; scales.element_count() as usize];
-        dequantize(scales.ty, &bytes, &mut values);
-        Ok(Unpacked {
+        Ok(Fetched {
             packing: self.scheme.packing,
             rows: self.rows,
             cols: self.cols,
             words: words(source, levels).await?,
             zeros: words(source, zeros).await?,
-            scales: values,
+            scales: scales.read_f32(source).await?,
             group_of_col,
         })
     }
 
-    /// Blocks of a row: d is the scale, and of Q4_1 m = -d * zero, rounded to f16.
-    fn put_levels(
+    /// Appends the blocks of a row: d is the scale; for Q4_1, m = -d * zero, rounded to f16.
+    fn push_levels(
         &self,
-        unpacked: &Unpacked,
+        fetched: &Fetched,
         row: usize,
         levels: &[u8],
         bytes: &mut Vec<u8>,
@@ -227,7 +220,7 @@ impl Packed {
         let bits = self.scheme.packing.bits();
         for (i, levels) in levels.as_chunks::<BLOCK_COLS>().0.iter().enumerate() {
             let group = i * BLOCK_COLS / self.group_cols;
-            let (scale, zero) = unpacked.scale_and_zero(group, row);
+            let (scale, zero) = fetched.scale_and_zero(group, row);
             let scale = f16::from_f32(scale);
             bytes.extend(scale.to_le_bytes());
             let middle = 1 << (bits - 1);
@@ -236,7 +229,7 @@ impl Packed {
                 bytes.extend(f16::from_f32(min).to_le_bytes());
             } else if zero != middle {
                 return Err(Error::InvalidModelFile(format!(
-                    "tensor {}: a zero of {zero} where the configuration says that all are {middle}",
+                    "tensor {}: a zero of {zero}; the configuration says that all are {middle}",
                     quoted(&self.tensors.zeros.name)
                 )));
             }
@@ -252,8 +245,8 @@ impl Packed {
     }
 }
 
-/// All of a matrix, its levels and zeros still in words.
-struct Unpacked {
+/// A whole matrix in memory, with levels and zeros still in words.
+struct Fetched {
     packing: Packing,
     rows: usize,
     cols: usize,
@@ -263,8 +256,8 @@ struct Unpacked {
     group_of_col: Vec<u32>,
 }
 
-impl Unpacked {
-    /// The levels of whole rows from `first` on.
+impl Fetched {
+    /// Unpacks the levels of whole rows from `first` on; as many as `out` holds.
     fn levels(&self, first: usize, out: &mut [u8]) {
         let (cols, per_word) = (self.cols, self.packing.per_word());
         let count = out.len() / cols;
@@ -297,16 +290,16 @@ impl Unpacked {
     fn scale_and_zero(&self, group: usize, row: usize) -> (f32, u32) {
         let (bits, per_word) = (self.packing.bits(), self.packing.per_word());
         let word = self.zeros[(group * self.rows + row) / per_word];
-        let (place, lacks) = match self.packing {
-            Packing::Gptq { zero_lacks, .. } => (row % per_word, zero_lacks),
+        let (index, offset) = match self.packing {
+            Packing::Gptq { zero_offset, .. } => (row % per_word, zero_offset),
             Packing::Awq => (AWQ_NIBBLES[row % per_word], 0),
         };
         let mask = (1 << bits) - 1;
-        let zero = ((word >> (bits * place) & mask) + lacks) & mask;
+        let zero = ((word >> (bits * index) & mask) + offset) & mask;
         (self.scales[group * self.rows + row], zero)
     }
 
-    /// Of a row.
+    /// The values of a row with these levels.
     fn values(&self, row: usize, levels: &[u8]) -> Vec<f32> {
         let of = |(&group, &level): (&u32, &u8)| {
             let (scale, zero) = self.scale_and_zero(group as usize, row);
@@ -317,8 +310,9 @@ impl Unpacked {
 }
 
 async fn words<S: ByteSource>(source: &S, tensor: &StoredTensor) -> Result<Vec<u32>> {
-    let mut bytes = vec![0; tensor.size_bytes as usize];
-    source.read_at(tensor.offset_bytes, &mut bytes).await?;
+    let bytes = source
+        .read_vec(tensor.offset_bytes, tensor.size_bytes)
+        .await?;
     let words = bytes.as_chunks().0.iter();
     Ok(words.map(|&word| u32::from_le_bytes(word)).collect())
 }

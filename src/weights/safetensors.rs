@@ -1,5 +1,5 @@
 //! The header of a safetensors file (<https://github.com/huggingface/safetensors>): eight bytes of
-//! length, then JSON. Knows nothing of what tensors mean, and never touches their data.
+//! length, then JSON. Tensor data is not read.
 
 use std::fmt;
 
@@ -9,32 +9,70 @@ use serde::{
 };
 
 use super::{
-    ByteSource, TensorInfo, TensorType,
-    gguf::{
-        quoted,
-        tensor::{check_apart, checked_size_bytes},
-    },
+    quoted::quoted,
+    source::ByteSource,
+    tensor::{TensorInfo, check_apart, checked_size_bytes},
 };
-use crate::{Error, Result};
+use crate::{Error, Result, tensor_types::TensorType};
 
-/// Longest header accepted; the largest real ones, of thousands of experts, have a few MB.
+/// Longest header accepted; the largest real ones, with thousands of experts, have a few MB.
 const MAX_HEADER_BYTES: u64 = 32 << 20;
 /// Most tensors accepted.
 const MAX_TENSORS: usize = 1 << 16;
-/// What is in front of the JSON.
+/// Bytes before the JSON.
 const LENGTH_BYTES: u64 = 8;
 
-/// The entry of one tensor.
+/// The JSON entry of one tensor.
 #[derive(Deserialize)]
 struct Entry {
     dtype: String,
     /// Outermost first.
     shape: Vec<u64>,
-    /// From the end of the header on.
+    /// Start and end, relative to the end of the header.
     data_offsets: [u64; 2],
 }
 
-/// The header's entries; a name that occurs twice stays twice.
+impl Entry {
+    /// The tensor of this entry, in a file whose data starts at `data_start` and has `data_bytes`. The error
+    /// says what is wrong.
+    fn stored(
+        self,
+        name: String,
+        data_start: u64,
+        data_bytes: u64,
+    ) -> Result<StoredTensor, String> {
+        let [start, end] = self.data_offsets;
+        let size_bytes = end.checked_sub(start).filter(|_| end <= data_bytes);
+        let fits = |size_bytes: &u64| match element_bytes(&self.dtype) {
+            None => true,
+            Some(bytes) => {
+                let mut dims = self.shape.iter();
+                let expected = dims.try_fold(bytes, |product, &dim| product.checked_mul(dim));
+                expected == Some(*size_bytes)
+            }
+        };
+        let Some(size_bytes) = size_bytes.filter(fits) else {
+            return Err(format!(
+                "tensor {} of type {} and shape {:?} has the data offsets {start} to {end}; the file has \
+                 {data_bytes} bytes of data",
+                quoted(&name),
+                quoted(&self.dtype),
+                self.shape
+            ));
+        };
+        let mut shape = self.shape;
+        shape.reverse();
+        Ok(StoredTensor {
+            name,
+            shape,
+            dtype: self.dtype,
+            offset_bytes: data_start + start,
+            size_bytes,
+        })
+    }
+}
+
+/// All entries of the header. A name may occur twice; duplicates are detected later.
 struct Entries(Vec<(String, Entry)>);
 
 impl<'de> Deserialize<'de> for Entries {
@@ -65,14 +103,14 @@ impl<'de> Deserialize<'de> for Entries {
     }
 }
 
-/// A tensor of a file, of whatever type.
+/// A tensor of any type in a safetensors file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredTensor {
     /// The checkpoint's name: `model.norm.weight`.
     pub name: String,
     /// GGUF order: `shape[0]` is contiguous.
     pub shape: Vec<u64>,
-    /// The format's name of its type: `F16`, `I32`, `BOOL`.
+    /// The type by safetensors' name: `F16`, `I32`, `BOOL`.
     pub dtype: String,
     /// Start of its data, from the start of the file.
     pub offset_bytes: u64,
@@ -81,12 +119,12 @@ pub struct StoredTensor {
 }
 
 impl StoredTensor {
-    /// The tensor as one of floats.
+    /// The same tensor, if its elements are floats.
     ///
     /// # Errors
-    /// [`Error::UnsupportedModel`] for other types and [`Error::InvalidModelFile`] for shapes that no
-    /// tensor can have, naming it.
-    pub fn floats(self) -> Result<TensorInfo> {
+    /// [`Error::UnsupportedModel`] for other types and [`Error::InvalidModelFile`] for invalid shapes, both
+    /// naming the tensor.
+    pub fn into_floats(self) -> Result<TensorInfo> {
         let ty = match &*self.dtype {
             "F32" => TensorType::F32,
             "F16" => TensorType::F16,
@@ -109,13 +147,13 @@ impl StoredTensor {
         })
     }
 
-    /// Whether it holds integers of 32 bits in this shape.
-    pub fn is_words(&self, shape: &[u64]) -> bool {
+    /// Whether it is a tensor of 32-bit integers of this shape.
+    pub fn is_i32(&self, shape: &[u64]) -> bool {
         self.dtype == "I32" && self.shape == shape
     }
 }
 
-/// Bytes of an element, where the format's documentation says so.
+/// Bytes of an element; `None` for types that are not in the format's documentation.
 fn element_bytes(dtype: &str) -> Option<u64> {
     match dtype {
         "F64" | "I64" | "U64" => Some(8),
@@ -126,12 +164,12 @@ fn element_bytes(dtype: &str) -> Option<u64> {
     }
 }
 
-/// The tensors of the file called `file`, with the file's names, in the order of their data. Offsets
-/// count from the start of the file.
+/// The tensors of the file called `file`, in the order of their data. Offsets count from the start of the
+/// file.
 ///
 /// # Errors
-/// [`Error::InvalidModelFile`] for a damaged or hostile header, naming file and offence; what `source`
-/// fails with.
+/// [`Error::InvalidModelFile`] for a damaged or hostile header, with the file's name and the reason; errors of
+/// `source`.
 pub async fn read<S: ByteSource>(file: &str, source: &S) -> Result<Vec<StoredTensor>> {
     let invalid = |what: String| Error::InvalidModelFile(format!("{}: {what}", quoted(file)));
     let file_bytes = source.size_bytes();
@@ -146,8 +184,7 @@ pub async fn read<S: ByteSource>(file: &str, source: &S) -> Result<Vec<StoredTen
             "a header of {header_bytes} bytes in a file of {file_bytes}; the limit is {MAX_HEADER_BYTES}"
         )));
     }
-    let mut header = vec![0; header_bytes as usize];
-    source.read_at(LENGTH_BYTES, &mut header).await?;
+    let header = source.read_vec(LENGTH_BYTES, header_bytes).await?;
     let Entries(entries) =
         serde_json::from_slice(&header).map_err(|error| invalid(format!("the header: {error}")))?;
     if entries.len() > MAX_TENSORS {
@@ -158,42 +195,11 @@ pub async fn read<S: ByteSource>(file: &str, source: &S) -> Result<Vec<StoredTen
     }
     let data_start = LENGTH_BYTES + header_bytes;
     let data_bytes = file_bytes - data_start;
-    let mut tensors = Vec::with_capacity(entries.len());
-    for (name, entry) in entries {
-        let [start, end] = entry.data_offsets;
-        let size_bytes = end.checked_sub(start).filter(|_| end <= data_bytes);
-        let fits = |size_bytes: &u64| match element_bytes(&entry.dtype) {
-            None => true,
-            Some(bytes) => {
-                let mut dims = entry.shape.iter();
-                let wanted = dims.try_fold(bytes, |product, &dim| product.checked_mul(dim));
-                wanted == Some(*size_bytes)
-            }
-        };
-        let size_bytes = size_bytes.filter(fits).ok_or_else(|| {
-            invalid(format!(
-                "tensor {} of type {} and shape {:?} has the data offsets {start} to {end}; the file \
-                 has {data_bytes} bytes of data",
-                quoted(&name),
-                quoted(&entry.dtype),
-                entry.shape
-            ))
-        })?;
-        let mut shape = entry.shape;
-        shape.reverse();
-        tensors.push(StoredTensor {
-            name,
-            shape,
-            dtype: entry.dtype,
-            offset_bytes: data_start + start,
-            size_bytes,
-        });
-    }
-    check_apart(
-        tensors
-            .iter()
-            .map(|it| (&*it.name, it.offset_bytes, it.size_bytes)),
-    )?;
+    let tensors = entries.into_iter();
+    let tensors = tensors.map(|(name, entry)| entry.stored(name, data_start, data_bytes));
+    let mut tensors = tensors.collect::<Result<Vec<_>, _>>().map_err(invalid)?;
+    let ranges = tensors.iter();
+    check_apart(ranges.map(|it| (&*it.name, it.offset_bytes, it.size_bytes)))?;
     tensors.sort_by_key(|tensor| tensor.offset_bytes);
     Ok(tensors)
 }
@@ -214,7 +220,7 @@ mod tests {
     /// Its tensors as floats.
     fn floats_of(header: &str, data_bytes: usize) -> Result<Vec<TensorInfo>> {
         let tensors = read_of(header, data_bytes)?.into_iter();
-        tensors.map(StoredTensor::floats).collect()
+        tensors.map(StoredTensor::into_floats).collect()
     }
 
     fn entry(name: &str, dtype: &str, shape: &str, offsets: &str) -> String {
@@ -222,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn sound_headers_read() {
+    fn valid_headers_are_read() {
         let (a, b) = (
             entry("a", "F16", "[2,3]", "[4,16]"),
             entry("b", "F32", "[1]", "[0,4]"),
@@ -236,19 +242,19 @@ mod tests {
     }
 
     #[test]
-    fn types_that_are_no_floats_are_for_those_who_want_them() {
+    fn tensors_of_other_types_are_listed() {
         let (words, mask) = (
             entry("a", "I32", "[2,1]", "[0,8]"),
             entry("b", "NEW", "[]", "[8,16]"),
         );
         let tensors = read_of(&format!("{{{words},{mask}}}"), 16).unwrap();
-        assert!(tensors[0].is_words(&[1, 2]) && !tensors[0].is_words(&[2, 1]));
+        assert!(tensors[0].is_i32(&[1, 2]) && !tensors[0].is_i32(&[2, 1]));
         assert_eq!((&*tensors[1].dtype, tensors[1].size_bytes), ("NEW", 8));
-        assert!(!tensors[1].is_words(&[]));
+        assert!(!tensors[1].is_i32(&[]));
     }
 
     #[test]
-    fn hostile_headers_are_refused_by_name() {
+    fn hostile_headers_are_rejected_with_the_reason() {
         let with = |entry: &str| format!("{{{entry}}}");
         let two = |a: &str, b: &str| format!("{{{a},{b}}}");
         for (header, said) in [
@@ -310,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_beyond_the_file_are_refused() {
+    fn lengths_beyond_the_file_are_rejected() {
         for length in [1, 1 << 40, u64::MAX] {
             let file = length.to_le_bytes();
             let read = pollster::block_on(read("m.safetensors", &BytesSource(file)));

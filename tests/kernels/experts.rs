@@ -12,12 +12,13 @@ use inpage::{
         expert_matmul::expert_matmul,
         expert_matvec::expert_matvec,
         group_experts::{NONE, TILE_PAIRS, group_experts},
-        matrix::{Format, Matrix},
+        matrix::Matrix,
         matvec::MAX_TOKENS,
         route_experts::{RouteShape, Routes, route_experts},
         sum_experts::sum_experts,
         write_words,
     },
+    tensor_types::TensorType,
 };
 
 use pollster::block_on;
@@ -160,7 +161,7 @@ struct Matrices {
 
 impl Matrices {
     /// Sizes that fill no tile, nor (unquantized) a block.
-    fn new([gate, up, down]: [Format; 3], noise: &mut Noise, devices: [&Device; 2]) -> Self {
+    fn new([gate, up, down]: [TensorType; 3], noise: &mut Noise, devices: [&Device; 2]) -> Self {
         let input_multiple = gate.row_multiple().max(up.row_multiple());
         let dim = 172usize.next_multiple_of(input_multiple);
         let ffn_dim = 24usize.next_multiple_of(down.row_multiple());
@@ -182,10 +183,10 @@ struct Halves {
 
 /// Each format with one of the variants for few tokens, whose tilings do not matter, and with the
 /// tilings for many, whose lanes of a row do not: pipelines take time.
-fn cases(gpu: &Gpu) -> Vec<(Format, Variant, Vec<usize>)> {
+fn cases(gpu: &Gpu) -> Vec<(TensorType, Variant, Vec<usize>)> {
     let (variants, tilings) = (variants(gpu), tilings(gpu));
     let mut cases = Vec::new();
-    for (i, format) in Format::ALL.into_iter().enumerate() {
+    for (i, format) in TensorType::ALL.iter().copied().enumerate() {
         let variant = variants[i % variants.len()];
         cases.push((format, variant, vec![1, 3, MAX_TOKENS]));
         cases.extend(tilings.iter().map(|&tiling| (format, tiling, vec![9, 50])));
@@ -251,7 +252,7 @@ fn layers(
 ) -> [ExpertFeedForward; 2] {
     let dim = experts.dim;
     let norm = noise.floats(dim);
-    let router = matrices(Format::F32, EXPERTS, dim, noise, devices);
+    let router = matrices(TensorType::F32, EXPERTS, dim, noise, devices);
     [0, 1].map(|i| ExpertFeedForward {
         ffn_norm: Norm {
             weight: tensor(&norm, [dim], devices[i]),
@@ -273,9 +274,9 @@ fn the_layer_equals_the_formula() {
     let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(23));
     let variants = variants(&gpu);
     let of_files = [
-        [Format::F32; 3],
-        [Format::Q8_0; 3],
-        [Format::Q4_0, Format::F16, Format::Q6K],
+        [TensorType::F32; 3],
+        [TensorType::Q8_0; 3],
+        [TensorType::Q4_0, TensorType::F16, TensorType::Q6_K],
     ];
     for (i, formats) in of_files.into_iter().enumerate() {
         let devices = [gpu.device(), &cpu];
@@ -354,7 +355,7 @@ fn dense(matrix: &Matrix) -> Vec<f64> {
     let mut elements = Vec::new();
     for row in 0..shape.rows {
         let blocks = row * shape.row_blocks()..(row + 1) * shape.row_blocks();
-        let row = blocks.flat_map(|block| shape.format.decode(&quants, &scales, block));
+        let row = blocks.flat_map(|block| shape.ty.decode_kernel_block(&quants, &scales, block));
         elements.extend(row.take(shape.cols).map(f64::from));
     }
     elements
@@ -365,7 +366,10 @@ fn dense(matrix: &Matrix) -> Vec<f64> {
 fn a_token_gets_the_same_from_experts_in_any_company() {
     let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(24));
     let devices = [gpu.device(), &cpu];
-    for (format, variant) in [Format::Q4_0, Format::F16].into_iter().zip(tilings(&gpu)) {
+    for (format, variant) in [TensorType::Q4_0, TensorType::F16]
+        .into_iter()
+        .zip(tilings(&gpu))
+    {
         let experts = Matrices::new([format; 3], &mut noise, devices);
         let dim = experts.dim;
         for layer in layers(&experts, true, variant, &mut noise, devices) {
@@ -404,9 +408,9 @@ fn a_token_gets_the_same_from_experts_in_any_company() {
 fn a_captured_layer_routes_anew_at_every_replay() {
     let (gpu, mut noise) = (gpu(), Noise(25));
     let device = gpu.device();
-    let experts = Matrices::new([Format::Q8_0; 3], &mut noise, [device; 2]);
+    let experts = Matrices::new([TensorType::Q8_0; 3], &mut noise, [device; 2]);
     let [layer, _] = layers(&experts, false, Variant::PORTABLE, &mut noise, [device; 2]);
-    let [table, _] = matrices(Format::F32, 23, experts.dim, &mut noise, [device; 2]);
+    let [table, _] = matrices(TensorType::F32, 23, experts.dim, &mut noise, [device; 2]);
     for tokens in [1, 33] {
         let row = ids(&vec![0; tokens], device);
         let sizes = layer.sizes_bytes(tokens);

@@ -6,9 +6,10 @@ use inpage::{
     ops::{
         Arithmetic, Variant,
         kv_memory::KvFormat,
-        matrix::{Format, Matrix, MatrixShape, ScaleWord},
+        matrix::{Matrix, MatrixShape},
         step::Segment,
     },
+    tensor_types::{ScaleWord, TensorType},
 };
 use pollster::block_on;
 
@@ -66,24 +67,30 @@ pub fn variants(gpu: &Gpu) -> Vec<Variant> {
 }
 
 /// Every form of matmul that the device has, with formats that differ in it.
-pub fn matmuls(gpu: &Gpu) -> Vec<(Variant, Format)> {
+pub fn matmuls(gpu: &Gpu) -> Vec<(Variant, TensorType)> {
     let tilings = tilings(gpu);
     let each = |format| {
         let variants = variants_for(format, &tilings).into_iter();
         variants.map(move |variant| (variant, format))
     };
-    let mut pairs: Vec<_> = Format::ALL.into_iter().flat_map(each).collect();
+    let mut pairs: Vec<_> = TensorType::ALL.iter().copied().flat_map(each).collect();
     let in_arithmetic = |matmul| Variant {
         matmul,
         ..Variant::PORTABLE
     };
-    let mut add = |matmul, formats: &[Format]| {
+    let mut add = |matmul, formats: &[TensorType]| {
         let variant = in_arithmetic(matmul);
         pairs.extend(formats.iter().map(|&format| (variant, format)));
     };
-    add(Arithmetic::I8, &[Format::Q8_0, Format::Q4_0, Format::F16]);
+    add(
+        Arithmetic::I8,
+        &[TensorType::Q8_0, TensorType::Q4_0, TensorType::F16],
+    );
     if gpu.report().shader_f16 {
-        add(Arithmetic::F16, &[Format::F32, Format::Q4_0, Format::Q6K]);
+        add(
+            Arithmetic::F16,
+            &[TensorType::F32, TensorType::Q4_0, TensorType::Q6_K],
+        );
     }
     pairs
 }
@@ -132,13 +139,17 @@ pub fn segment(position: usize, tokens: usize, pages: &[u32]) -> Segment<'_> {
 
 /// A matrix of random words with sane scales and values, the same on both devices.
 pub fn matrices(
-    format: Format,
+    format: TensorType,
     rows: usize,
     cols: usize,
     noise: &mut Noise,
     devices: [&Device; 2],
 ) -> [Matrix; 2] {
-    let shape = MatrixShape { format, rows, cols };
+    let shape = MatrixShape {
+        ty: format,
+        rows,
+        cols,
+    };
     let half_word = |a: f32, b: f32, bf: bool| {
         let bits = |v: f32| {
             if bf {
@@ -149,26 +160,26 @@ pub fn matrices(
         };
         u32::from(bits(a)) | u32::from(bits(b)) << 16
     };
-    let row_words = shape.row_blocks() * format.block_words();
+    let row_words = shape.row_blocks() * format.kernel_block_words();
     let quants: Vec<u32> = (0..shape.quant_words())
         .map(|i| {
-            let element = i % row_words * (32 / format.block_words());
+            let element = i % row_words * (32 / format.kernel_block_words());
             let mut value = || if element < cols { noise.next() } else { 0.0 };
             match format {
-                Format::F32 => value().to_bits(),
-                Format::F16 => half_word(value(), value(), false),
-                Format::Bf16 => half_word(value(), value(), true),
+                TensorType::F32 => value().to_bits(),
+                TensorType::F16 => half_word(value(), value(), false),
+                TensorType::BF16 => half_word(value(), value(), true),
                 _ => (noise.next() * 2e9) as i32 as u32,
             }
         })
         .collect();
     // The largest quants and scales of scales bring weights near one.
     let scale = match format {
-        Format::Q8_0 | Format::Iq4Nl => 1.0 / 127.0,
-        Format::Q2K => 1.0 / 16.0,
-        Format::Q3K => 1.0 / 64.0,
-        Format::Q4K | Format::Q5K => 1.0 / 512.0,
-        Format::Q6K | Format::Iq4Xs => 1.0 / 2048.0,
+        TensorType::Q8_0 | TensorType::IQ4_NL => 1.0 / 127.0,
+        TensorType::Q2_K => 1.0 / 16.0,
+        TensorType::Q3_K => 1.0 / 64.0,
+        TensorType::Q4_K | TensorType::Q5_K => 1.0 / 512.0,
+        TensorType::Q6_K | TensorType::IQ4_XS => 1.0 / 2048.0,
         _ => 0.125,
     };
     let scales: Vec<u32> = if format.has_scales() {
@@ -237,7 +248,7 @@ pub fn assert_near(what: &str, gpu: &[f32], cpu: &[f32], arithmetic: Arithmetic,
 /// Rows and columns that fill no tile, no workgroup and (unquantized) no block: of four sizes for the
 /// formats whose modules stand for all, of one for those that differ from them by little. Pipelines
 /// take time.
-pub fn sizes(format: Format) -> Vec<(usize, usize)> {
+pub fn sizes(format: TensorType) -> Vec<(usize, usize)> {
     let mut sizes: Vec<(usize, usize)> = match is_thorough(format) {
         true => vec![(1, 32), (37, 96), (130, 1056), (37, 172)],
         false => vec![(37, 96)],
@@ -249,15 +260,15 @@ pub fn sizes(format: Format) -> Vec<(usize, usize)> {
 }
 
 /// Whether a format meets every variant and size.
-pub fn is_thorough(format: Format) -> bool {
-    use Format::*;
-    matches!(format, F32 | F16 | Bf16 | Q8_0 | Q4_0 | Q6K)
+pub fn is_thorough(format: TensorType) -> bool {
+    use TensorType::*;
+    matches!(format, F32 | F16 | BF16 | Q8_0 | Q4_0 | Q6_K)
 }
 
 /// The variants that a format meets: all, or one for those that are not thorough, a different one for
 /// neighbouring formats.
-pub fn variants_for(format: Format, variants: &[Variant]) -> Vec<Variant> {
-    let place = Format::ALL.iter().position(|of| *of == format);
+pub fn variants_for(format: TensorType, variants: &[Variant]) -> Vec<Variant> {
+    let place = TensorType::ALL.iter().position(|of| *of == format);
     match is_thorough(format) {
         true => variants.to_vec(),
         false => vec![variants[place.expect("a format") % variants.len()]],

@@ -1,9 +1,9 @@
 //! Norms, and learned positions.
 
 use burn::tensor::Device;
-use inpage::ops::{
-    add_positions::add_positions, layer_norm::layer_norm, matrix::Format, rms_norm::rms_norm,
-    step::Step,
+use inpage::{
+    ops::{add_positions::add_positions, layer_norm::layer_norm, rms_norm::rms_norm, step::Step},
+    tensor_types::TensorType,
 };
 
 use crate::fixture::{Noise, assert_close, gpu, matrices, segment, tensor, values};
@@ -66,7 +66,11 @@ fn layer_norm_equals_its_twin_and_the_formula() {
 #[test]
 fn positions_are_added_by_the_sequence_of_each_row() {
     let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(4));
-    for (format, cols) in [(Format::F32, 172), (Format::F16, 68), (Format::Q8_0, 96)] {
+    for (format, cols) in [
+        (TensorType::F32, 172),
+        (TensorType::F16, 68),
+        (TensorType::Q8_0, 96),
+    ] {
         let [on_gpu, on_cpu] = matrices(format, 20, cols, &mut noise, [gpu.device(), &cpu]);
         let x = noise.floats(5 * cols);
         let run = |device: &Device, table| {

@@ -2,10 +2,8 @@
 
 use inpage::{
     device::ComputeDevice,
-    ops::{
-        Arithmetic, Variant, barriers::barriers, collect, kv_memory::KvFormat, launches,
-        matrix::Format,
-    },
+    ops::{Arithmetic, Variant, barriers::barriers, collect, kv_memory::KvFormat, launches},
+    tensor_types::TensorType,
     tuner::{Needs, Precision, barrier_us, best_variant, choose, quickest},
 };
 use pollster::block_on;
@@ -25,7 +23,7 @@ fn a_variant_that_computes_incorrectly_is_skipped() {
         lanes_per_row: 64,
         ..Variant::PORTABLE
     };
-    let formats = [Format::Q4_0];
+    let formats = [TensorType::Q4_0];
     let needs = Needs {
         formats: &formats,
         experts: false,
@@ -44,7 +42,7 @@ fn the_best_variant_of_this_device_is_validated() {
     let device = device();
     for kv_format in KvFormat::ALL {
         let needs = Needs {
-            formats: &Format::ALL,
+            formats: TensorType::ALL,
             experts: true,
             kv_format,
             precision: Precision::Auto,
@@ -71,7 +69,7 @@ fn barriers_are_counted_and_cost_something() {
 fn the_quickest_arithmetic_is_one_that_the_device_has() {
     let device = device();
     let variant = Variant::PORTABLE;
-    let chosen = block_on(quickest(&device, variant, &[Format::Q8_0])).expect("a variant");
+    let chosen = block_on(quickest(&device, variant, &[TensorType::Q8_0])).expect("a variant");
     assert_ne!(chosen.matvec, Arithmetic::F16);
     assert!(chosen.matmul != Arithmetic::F16 || device.report().shader_f16);
     assert!(chosen.large_tiles_from > 1);
@@ -86,7 +84,7 @@ fn the_quickest_arithmetic_is_one_that_the_device_has() {
         barrier_free: true,
         ..variant
     };
-    let chosen = block_on(quickest(&device, barrier_free, &[Format::Q8_0])).expect("a variant");
+    let chosen = block_on(quickest(&device, barrier_free, &[TensorType::Q8_0])).expect("a variant");
     assert_eq!(chosen, barrier_free);
 }
 
@@ -110,7 +108,7 @@ fn kernels_are_collected_once_each_and_not_launched() {
 fn the_reference_runs_the_portable_variant() {
     let device = ComputeDevice::reference();
     let needs = Needs {
-        formats: &[Format::Q4_0],
+        formats: &[TensorType::Q4_0],
         experts: false,
         kv_format: KvFormat::default(),
         precision: Precision::Auto,

@@ -1,14 +1,17 @@
 //! Ops with weights.
 
 use burn::tensor::Device;
-use inpage::ops::{
-    Activation, Addends, Finish, MAX_SMALL_TOKENS, Variant,
-    embedding::embedding,
-    gated_matmul::gated_matmul,
-    gated_matvec::gated_matvec,
-    matmul::matmul,
-    matrix::{Format, Matrix},
-    matvec::{MAX_TOKENS, matvec},
+use inpage::{
+    ops::{
+        Activation, Addends, Finish, MAX_SMALL_TOKENS, Variant,
+        embedding::embedding,
+        gated_matmul::gated_matmul,
+        gated_matvec::gated_matvec,
+        matmul::matmul,
+        matrix::Matrix,
+        matvec::{MAX_TOKENS, matvec},
+    },
+    tensor_types::TensorType,
 };
 
 use crate::fixture::{
@@ -19,7 +22,7 @@ use crate::fixture::{
 #[test]
 fn embedding_equals_its_twin() {
     let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(1));
-    for format in Format::ALL {
+    for &format in TensorType::ALL {
         for (rows, cols) in sizes(format) {
             let [on_gpu, on_cpu] = matrices(format, rows, cols, &mut noise, [gpu.device(), &cpu]);
             let wanted = [0, rows as u32 - 1, rows as u32 / 2, 0, 0];
@@ -42,15 +45,15 @@ fn finish(extras: usize) -> Finish {
 }
 
 /// Both, on thorough formats.
-fn activation(format: Format) -> Activation {
+fn activation(format: TensorType) -> Activation {
     match format {
-        Format::F32 | Format::Q4_0 => Activation::Gelu,
+        TensorType::F32 | TensorType::Q4_0 => Activation::Gelu,
         _ => Activation::Silu,
     }
 }
 
 /// Whether gate and up get something added: pipelines take time.
-fn deltas(format: Format, rows: usize) -> &'static [bool] {
+fn deltas(format: TensorType, rows: usize) -> &'static [bool] {
     match (rows, is_thorough(format)) {
         (37, true) => &[false, true],
         (37, false) => &[true],
@@ -62,7 +65,7 @@ fn deltas(format: Format, rows: usize) -> &'static [bool] {
 fn matvec_equals_its_twin() {
     let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(3));
     let variants = variants(&gpu);
-    for format in Format::ALL {
+    for &format in TensorType::ALL {
         for variant in variants_for(format, &variants) {
             for (rows, cols) in sizes(format) {
                 let [on_gpu, on_cpu] =
@@ -70,7 +73,7 @@ fn matvec_equals_its_twin() {
                 let (x, norm) = (noise.floats(cols), noise.floats(cols));
                 let [bias, delta, residual] = [(); 3].map(|()| noise.floats(rows));
                 // Alone and in company at one size, all at once at the others: pipelines take time.
-                for &extras in if rows == 130 && format == Format::Q8_0 {
+                for &extras in if rows == 130 && format == TensorType::Q8_0 {
                     &[0, 1, 2, 4, 8, 7, 10, 12, 15][..]
                 } else {
                     &[15]
@@ -111,7 +114,7 @@ fn matvec_equals_its_twin() {
 fn gated_matvec_equals_its_twin() {
     let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(4));
     let variants = variants(&gpu);
-    for format in Format::ALL {
+    for &format in TensorType::ALL {
         for variant in variants_for(format, &variants) {
             for (rows, cols) in sizes(format) {
                 let [gate_gpu, gate_cpu] =
@@ -156,11 +159,14 @@ fn matvec_gives_a_token_the_same_in_any_company() {
     let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(10));
     let variants = variants(&gpu);
     // All variants and formats, but not each with each: pipelines take time.
-    let mut pairs: Vec<_> = Format::ALL
-        .into_iter()
+    let mut pairs: Vec<_> = TensorType::ALL
+        .iter()
+        .copied()
         .zip(variants.iter().cycle())
         .collect();
-    pairs.extend([Format::Q8_0, Format::Q4_0].map(|format| (format, variants.last().unwrap())));
+    pairs.extend(
+        [TensorType::Q8_0, TensorType::Q4_0].map(|format| (format, variants.last().unwrap())),
+    );
     for (format, &variant) in pairs {
         for (rows, cols) in sizes(format).into_iter().rev().step_by(2) {
             let [gate_gpu, gate_cpu] =
@@ -248,7 +254,7 @@ fn matmul_equals_its_twin() {
                 let x = noise.floats(tokens * cols);
                 let bias = noise.floats(rows);
                 let [delta, residual] = [(); 2].map(|()| noise.floats(tokens * rows));
-                for extras in if rows == 130 && format == Format::Q4_0 {
+                for extras in if rows == 130 && format == TensorType::Q4_0 {
                     0..8
                 } else {
                     7..8
@@ -291,7 +297,7 @@ fn matmul_gives_a_token_the_same_in_any_tile() {
     let device = gpu.device();
     let (few, many) = (MAX_SMALL_TOKENS, MAX_SMALL_TOKENS + 9);
     for (mut variant, format) in matmuls(&gpu) {
-        if matches!(format, Format::Q4_0 | Format::Bf16) {
+        if matches!(format, TensorType::Q4_0 | TensorType::BF16) {
             let (rows, cols) = sizes(format)[3];
             let [gate, up] = matrices(format, rows, cols, &mut noise, [device, device]);
             let x = noise.floats(many * cols);
@@ -324,7 +330,7 @@ fn gated_matmul_equals_its_twin() {
             let [gate_gpu, gate_cpu] =
                 matrices(format, rows, cols, &mut noise, [gpu.device(), &cpu]);
             let [up_gpu, up_cpu] = matrices(
-                Format::Q8_0,
+                TensorType::Q8_0,
                 rows,
                 cols.next_multiple_of(32),
                 &mut noise,

@@ -11,7 +11,8 @@ use inpage::{
     Error, Result,
     model::{Adapter, Checkpoint, LoadOptions, Quantize, Transformer},
     ops::{kv_memory::KvFormat, launches},
-    weights::{ByteSource, FileSource, GgufWriter, LocalFiles, Metadata, ModelFiles, TensorType},
+    tensor_types::TensorType,
+    weights::{ByteSource, FileSource, GgufWriter, LocalFiles, Metadata, ModelFiles},
 };
 use pollster::block_on;
 

@@ -7,8 +7,9 @@ use inpage::{
     device::{ComputeDevice, GpuOptions},
     engine::{CausalModel, Chooser, Input, Row, SequenceMemory},
     model::{LoadOptions, Transformer},
-    ops::{Variant, kv_memory::KvFormat, matrix::Format},
+    ops::{Variant, kv_memory::KvFormat},
     runtime::{Tuning, start},
+    tensor_types::TensorType,
     tuner::{Needs, Precision, best_variant, candidates},
     weights::{ByteSource, FileSource, Gguf},
 };
@@ -64,7 +65,7 @@ pub fn computes() -> Vec<(&'static str, Compute)> {
     let device = gpu();
     // `tests/kernels` covers the other formats.
     let needs = Needs {
-        formats: &[Format::Q4_0],
+        formats: &[TensorType::Q4_0],
         experts: true,
         kv_format: KvFormat::default(),
         precision: Precision::F32,

@@ -11,7 +11,7 @@ use inpage::{
     Result,
     model::{Checkpoint, LoadOptions, Quantize, architecture_names},
     ops::kv_memory::KvFormat,
-    weights::{ByteSource, BytesSource, FileSource, Gguf, ModelFiles, dequantize},
+    weights::{ByteSource, BytesSource, FileSource, Gguf, ModelFiles},
 };
 use pollster::block_on;
 use serde_json::{Value, json};
@@ -77,7 +77,7 @@ fn array(gguf: &Gguf, source: &FileSource, name: &str, expert: Option<u64>) -> A
     let mut bytes = vec![0; tensor.size_bytes as usize];
     block_on(source.read_at(tensor.offset_bytes, &mut bytes)).unwrap();
     let mut values = vec![0.0; tensor.element_count() as usize];
-    dequantize(tensor.ty, &bytes, &mut values);
+    tensor.ty.dequantize(&bytes, &mut values);
     let (cols, mut rows) = (tensor.shape[0] as usize, tensor.row_count() as usize);
     if let Some(expert) = expert {
         rows = tensor.shape[1] as usize;

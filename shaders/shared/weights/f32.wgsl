@@ -1,5 +1,5 @@
 // F32 matrix in blocks of 32 elements; rows are zero-padded to whole blocks.
-// Written for the name `weights`; instantiated under each matrix's name.
+// A kernel has this module once per matrix, with `weights` replaced by the name of the matrix.
 @group(0) @binding(B_weights_quants) var<storage, read> weights_quants: array<vec4<f32>>; // [rows * blocks, 8]
 
 // The 32 weights of a block, as eight vectors in element order.

@@ -1,6 +1,6 @@
 // IQ4_XS matrix: super-blocks of eight blocks, value = d * (scale - 32) * table[q] with nibbles q.
 // Scales: an f16 d, the upper two bits of each block's scale, then the lower four.
-// Written for the name `weights`; instantiated under each matrix's name.
+// A kernel has this module once per matrix, with `weights` replaced by the name of the matrix.
 @group(0) @binding(B_weights_quants) var<storage, read> weights_quants: array<vec4<u32>>; // [rows * blocks]
 @group(0) @binding(B_weights_scales) var<storage, read> weights_scales: array<vec2<u32>>; // [super-blocks]
 

@@ -2,7 +2,7 @@
 // minimum with 2-bit quants q. Bits 2 * i of byte j of a block's word k are element 16 * k + 4 * i + j.
 // Scales: a byte per group with the scale in its low nibble and the minimum in its high one, then an
 // f16 d and an f16 dmin.
-// Written for the name `weights`; instantiated under each matrix's name.
+// A kernel has this module once per matrix, with `weights` replaced by the name of the matrix.
 @group(0) @binding(B_weights_quants) var<storage, read> weights_quants: array<vec2<u32>>; // [rows * blocks]
 @group(0) @binding(B_weights_scales) var<storage, read> weights_scales: array<u32>; // [super-blocks, 5]
 

@@ -2,7 +2,7 @@
 // 4) with 3-bit quants q and 6-bit scales. Quants: lower bits as in q2_k.wgsl in two words, then one
 // word whose bit i of byte j is the upper bit of element 4 * i + j. Scales: 12 bytes as in the file,
 // an f16 d and two bytes of padding.
-// Written for the name `weights`; instantiated under each matrix's name.
+// A kernel has this module once per matrix, with `weights` replaced by the name of the matrix.
 @group(0) @binding(B_weights_quants) var<storage, read> weights_quants: array<u32>; // [rows * blocks, 3]
 @group(0) @binding(B_weights_scales) var<storage, read> weights_scales: array<vec4<u32>>; // [super-blocks]
 
@@ -14,8 +14,8 @@ struct weights_Block {
 
 fn weights_open(block: u32) -> weights_Block {
     let scales = weights_scales[block / 8u];
-    // Scale g: the nibbles of the first eight bytes are its lower bits, 0 to 7 then 8 to 15; byte g % 4
-    // of the third word has its upper bits at 2 * (g / 4).
+    // The lower four bits of scale g are a nibble of byte g % 8, low for scales 0 to 7 and high for 8 to 15. Its
+    // upper two bits are bits 2 * (g / 4) of byte g % 4 of the third word.
     let word = block % 8u / 2u;
     let shift = block % 2u * 16u;
     let low = select(scales.x, scales.y, word % 2u == 1u) >> (shift + word / 2u * 4u);

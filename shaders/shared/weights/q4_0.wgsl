@@ -1,5 +1,5 @@
 // Q4_0 matrix: value = d * (q - 8) with 32 nibbles q and an f16 d per block.
-// Written for the name `weights`; instantiated under each matrix's name.
+// A kernel has this module once per matrix, with `weights` replaced by the name of the matrix.
 @group(0) @binding(B_weights_quants) var<storage, read> weights_quants: array<vec4<u32>>; // [rows * blocks]
 @group(0) @binding(B_weights_scales) var<storage, read> weights_scales: array<u32>; // two f16 per word
 

@@ -1,5 +1,5 @@
 // Q4_1 matrix: value = d * q + m with 32 nibbles q, an f16 d and an f16 m per block.
-// Written for the name `weights`; instantiated under each matrix's name.
+// A kernel has this module once per matrix, with `weights` replaced by the name of the matrix.
 @group(0) @binding(B_weights_quants) var<storage, read> weights_quants: array<vec4<u32>>; // [rows * blocks]
 @group(0) @binding(B_weights_scales) var<storage, read> weights_scales: array<u32>; // [rows * blocks], d and m
 

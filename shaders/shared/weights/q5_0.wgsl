@@ -1,6 +1,6 @@
-// Q5_0 matrix: value = d * (q - 16) with 5-bit quants q and an f16 d per block. Scales: a word of
-// upper bits and d, six bytes per block, so that two blocks share three words.
-// Written for the name `weights`; instantiated under each matrix's name.
+// Q5_0 matrix: value = d * (q - 16) with 5-bit quants q and an f16 d per block. Scales: the fifth bits in
+// four bytes, then d; six bytes per block, so two blocks share three words.
+// A kernel has this module once per matrix, with `weights` replaced by the name of the matrix.
 @group(0) @binding(B_weights_quants) var<storage, read> weights_quants: array<vec4<u32>>; // [rows * blocks]
 @group(0) @binding(B_weights_scales) var<storage, read> weights_scales: array<u32>; // [rows * blocks * 3 / 2]
 

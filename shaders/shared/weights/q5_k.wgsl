@@ -1,6 +1,6 @@
 // Q5_K matrix: super-blocks of eight blocks, value = d * scale * q - dmin * minimum with 5-bit quants
-// q. Quants: the nibbles of eight blocks, then eight words of upper bits.
-// Written for the name `weights`; instantiated under each matrix's name.
+// q. Quants: the nibbles of eight blocks, then eight words of fifth bits.
+// A kernel has this module once per matrix, with `weights` replaced by the name of the matrix.
 @group(0) @binding(B_weights_quants) var<storage, read> weights_quants: array<vec4<u32>>; // [super-blocks, 10]
 @group(0) @binding(B_weights_scales) var<storage, read> weights_scales: array<vec4<u32>>; // [super-blocks]
 

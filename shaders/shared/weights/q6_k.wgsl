@@ -2,7 +2,7 @@
 // 6-bit quants q. Quants: the nibbles of eight blocks, byte j with element j low and j + 16 high, then
 // the upper bits of each in two words: bits 2 * i of byte j of word k are element 16 * k + 4 * i + j.
 // Scales: 16 signed bytes, an f16 d and two bytes of padding.
-// Written for the name `weights`; instantiated under each matrix's name.
+// A kernel has this module once per matrix, with `weights` replaced by the name of the matrix.
 @group(0) @binding(B_weights_quants) var<storage, read> weights_quants: array<vec4<u32>>; // [super-blocks, 12]
 @group(0) @binding(B_weights_scales) var<storage, read> weights_scales: array<u32>; // [super-blocks, 5]
 

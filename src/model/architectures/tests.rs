@@ -1,7 +1,8 @@
 use super::*;
 use crate::{
     model::config::{Activation, FeedForwardKind, LayerRope, NormKind, Positions, QkNorm, Scaling},
-    weights::{BytesSource, GgufWriter, MetadataValue, TensorType},
+    tensor_types::TensorType,
+    weights::{BytesSource, GgufWriter, MetadataValue},
 };
 
 /// A model of `layers` layers, 64 wide with four heads, in a file without weights but an embedding.

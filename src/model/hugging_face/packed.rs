@@ -63,7 +63,7 @@ fn gptq(config: &ConfigJson) -> Result<Scheme> {
     if ![4, 8].contains(&bits) {
         return refused("bits");
     }
-    let zero_lacks = match config.str("checkpoint_format")?.unwrap_or("gptq") {
+    let zero_offset = match config.str("checkpoint_format")?.unwrap_or("gptq") {
         "gptq" => 1,
         "gptq_v2" => 0,
         _ => return refused("checkpoint_format"),
@@ -84,7 +84,7 @@ fn gptq(config: &ConfigJson) -> Result<Scheme> {
     Ok(Scheme {
         packing: Packing::Gptq {
             bits: bits as usize,
-            zero_lacks,
+            zero_offset,
         },
         group_cols,
         is_symmetric: config.bool("sym")?.unwrap_or(false),
@@ -164,7 +164,7 @@ pub fn split(scheme: Scheme, stored: Vec<StoredTensor>) -> Result<(Matrices, Vec
         let tensors = PackedTensors {
             levels,
             zeros: needed(zeros, "qzeros")?,
-            scales: needed(scales, "scales")?.floats()?,
+            scales: needed(scales, "scales")?.into_floats()?,
             groups,
         };
         let packed = Packed::new(scheme, tensors)?;

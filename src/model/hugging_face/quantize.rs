@@ -1,40 +1,37 @@
-//! What type each tensor of a folder becomes. Knows GGUF's names of the few that matter.
+//! The type that each tensor of a Hugging Face folder is quantized to.
 
+use crate::tensor_types::TensorType;
 use serde::{Deserialize, Deserializer, de::Error as _};
 
-use crate::weights::TensorType;
-
-/// What matrices become while they are loaded.
+/// The type that matrices are quantized to while they are loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Quantize {
-    /// They stay as they are stored.
+    /// The stored type.
     None,
-    /// Blocks of this type.
+    /// This type.
     To(TensorType),
 }
 
 impl Default for Quantize {
-    /// Half the memory of 16-bit floats, and nothing lost that could be told from the answers; what
-    /// loses more is to be asked for.
+    /// Q8_0: half the memory of 16-bit floats without a noticeable change of the output. Types with a larger
+    /// error have to be requested.
     fn default() -> Self {
         Quantize::To(TensorType::Q8_0)
     }
 }
 
 impl Quantize {
-    /// `none`, or the name of a type that can be made: `q4_0`, `q4_k`.
+    /// Parses `none` or the lower-case name of a quantizable type: `q4_0`, `q4_k`.
     pub fn from_name(name: &str) -> Option<Quantize> {
         if name == "none" {
             return Some(Quantize::None);
         }
-        let mut types = TensorType::ALL.iter().filter(|ty| ty.is_quantizable());
-        let ty = types.find(|ty| ty.name().to_lowercase() == name)?;
-        Some(Quantize::To(*ty))
+        let ty = TensorType::quantizable().find(|ty| ty.lowercase_name() == name)?;
+        Some(Quantize::To(ty))
     }
 
-    /// The type of the tensor of this shape that is called `name` in GGUF files. As llama.cpp decides it:
-    /// vectors, norms, routers and learned positions stay exact; the output matrix, and embeddings that
-    /// serve as one, get six bits at least.
+    /// The type for the tensor of this shape and GGUF name, chosen as llama.cpp does: vectors, norms, routers and
+    /// learned positions stay f32; the output matrix, and embeddings tied to it, get at least six bits.
     pub(super) fn ty(
         self,
         name: &str,
@@ -62,8 +59,9 @@ impl<'de> Deserialize<'de> for Quantize {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let name = String::deserialize(deserializer)?;
         Quantize::from_name(&name).ok_or_else(|| {
-            let types = TensorType::ALL.iter().filter(|ty| ty.is_quantizable());
-            let names: Vec<String> = types.map(|ty| ty.name().to_lowercase()).collect();
+            let names: Vec<&str> = TensorType::quantizable()
+                .map(TensorType::lowercase_name)
+                .collect();
             D::Error::custom(format!(
                 "quantize is none, {}, not {name}",
                 names.join(", ")

@@ -11,8 +11,8 @@ use super::{
 use crate::{
     Error, Result,
     model::{architectures::Architecture, config::ConfigJson},
+    tensor_types::TensorType,
     weights::{
-        TensorType,
         converted::{Origin, Part, Recipe},
         safetensors::StoredTensor,
     },
@@ -106,7 +106,7 @@ fn parts(
             continue;
         }
         let target = names::find(architecture, &tensor.name)?;
-        let tensor = tensor.floats()?;
+        let tensor = tensor.into_floats()?;
         let start_bytes = tensor.offset_bytes;
         let part = match target.is_transposed {
             true => Part::Transposed(tensor),

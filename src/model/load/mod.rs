@@ -11,14 +11,15 @@ use std::collections::BTreeMap;
 use burn::tensor::Device;
 use serde::{Deserialize, Deserializer, de::Error as _};
 
-pub(super) use self::layout::{DeviceBytes, Layout, format_of};
+pub(super) use self::layout::{DeviceBytes, RowRepacker};
 use self::{modules::Loader, tensors::check_tensors};
 use super::{
     ModelConfig, Quantize, architectures, kv_reservation::KvReservation, layers::decoder::Decoder,
 };
 use crate::{
     Result,
-    ops::{kv_memory::KvFormat, matrix::Format},
+    ops::kv_memory::KvFormat,
+    tensor_types::TensorType,
     tuner::{Needs, Precision},
     weights::{ByteSource, BytesSource, Gguf, TensorInfo},
 };
@@ -46,7 +47,7 @@ pub struct LoadOptions {
 
 impl LoadOptions {
     /// What the model that `gguf` describes, with matrices in `formats`, requires of its kernels.
-    pub fn needs<'a>(self, gguf: &Gguf, formats: &'a [Format]) -> Needs<'a> {
+    pub fn needs<'a>(self, gguf: &Gguf, formats: &'a [TensorType]) -> Needs<'a> {
         let belongs_to_experts = |tensor: &TensorInfo| tensor.name.ends_with("_exps.weight");
         Needs {
             formats,
@@ -119,11 +120,11 @@ pub(crate) async fn outline(device: &Device, gguf: &Gguf, plan: &Plan) -> Result
 }
 
 /// The formats of a file's matrices, the most frequent first.
-pub fn formats(gguf: &Gguf) -> Vec<Format> {
+pub fn formats(gguf: &Gguf) -> Vec<TensorType> {
     let matrices = gguf.tensors.iter().filter(|tensor| tensor.shape.len() > 1);
-    let of_matrices: Vec<Format> = matrices.map(|tensor| format_of(tensor.ty)).collect();
-    let count = |format: &Format| of_matrices.iter().filter(|of| *of == format).count();
-    let mut formats = Format::ALL.to_vec();
+    let of_matrices: Vec<TensorType> = matrices.map(|tensor| tensor.ty).collect();
+    let count = |format: &TensorType| of_matrices.iter().filter(|of| *of == format).count();
+    let mut formats = TensorType::ALL.to_vec();
     formats.retain(|format| count(format) > 0);
     formats.sort_by_key(|format| std::cmp::Reverse(count(format)));
     formats
@@ -132,7 +133,6 @@ pub fn formats(gguf: &Gguf) -> Vec<Format> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::weights::TensorType;
 
     #[test]
     fn options_are_read_and_wrong_ones_named() {

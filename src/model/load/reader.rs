@@ -5,11 +5,11 @@ use std::ops::Range;
 
 use burn::tensor::{Device, Tensor, TensorData};
 
-use super::layout::{Layout, matrix_shape};
+use super::layout::{RowRepacker, matrix_shape};
 use crate::{
     Error, Result,
     ops::matrix::Matrix,
-    weights::{ByteSource, Gguf, TensorInfo, dequantize},
+    weights::{ByteSource, Gguf, TensorInfo},
 };
 
 /// Bytes of a tensor read at a time.
@@ -66,7 +66,7 @@ impl<'a, S: ByteSource> TensorReader<'a, S> {
             self.read(source, tensor.offset_bytes, &mut bytes).await?;
         }
         let mut values = vec![0.0; tensor.element_count() as usize];
-        dequantize(tensor.ty, &bytes, &mut values);
+        tensor.ty.dequantize(&bytes, &mut values);
         Ok(values)
     }
 
@@ -94,7 +94,7 @@ impl<'a, S: ByteSource> TensorReader<'a, S> {
             return Ok(Matrix::outline(shape, self.device));
         };
         let mut matrix = Matrix::reserve(shape, self.device);
-        let mut layout = Layout::new(shape);
+        let mut repacker = RowRepacker::new(shape);
         let mut bytes = Vec::new();
         for (tensor, rows) in parts {
             let row_bytes = tensor.row_bytes() as usize;
@@ -104,10 +104,10 @@ impl<'a, S: ByteSource> TensorReader<'a, S> {
                 bytes.resize(count * row_bytes, 0);
                 let offset_bytes = tensor.offset_bytes + (row * row_bytes) as u64;
                 self.read(source, offset_bytes, &mut bytes).await?;
-                matrix = layout.add(tensor.ty, &bytes).write(matrix);
+                matrix = repacker.add(&bytes).write(matrix);
             }
         }
-        Ok(layout.rest().write(matrix))
+        Ok(repacker.finish().write(matrix))
     }
 
     async fn read(&mut self, source: &S, offset_bytes: u64, buf: &mut [u8]) -> Result<()> {

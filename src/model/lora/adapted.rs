@@ -14,10 +14,11 @@ use crate::{
     model::{
         config::ModelConfig,
         layers::{decoder::Decoder, low_rank::LowRank},
-        load::{Layout, format_of},
+        load::RowRepacker,
     },
-    ops::matrix::{BLOCK_COLS, Matrix, MatrixShape},
-    weights::{ByteSource, JoinedSource, TensorInfo, TensorType, dequantize},
+    ops::matrix::{Matrix, MatrixShape},
+    tensor_types::{BLOCK_COLS, TensorType},
+    weights::{ByteSource, JoinedSource, TensorInfo},
 };
 
 /// Ranks are padded to a multiple of this, the length of the kernels' vectors.
@@ -196,16 +197,14 @@ async fn low_rank<S: ByteSource>(
 
 impl<S: ByteSource> PlacedPair<'_, S> {
     async fn bytes(&self, tensor: &TensorInfo) -> Result<Vec<u8>> {
-        let mut bytes = vec![0; tensor.size_bytes as usize];
-        self.source.read_at(tensor.offset_bytes, &mut bytes).await?;
-        Ok(bytes)
+        let source = self.source;
+        source
+            .read_vec(tensor.offset_bytes, tensor.size_bytes)
+            .await
     }
 
     async fn floats(&self, tensor: &TensorInfo) -> Result<Vec<f32>> {
-        let bytes = self.bytes(tensor).await?;
-        let mut values = vec![0.0; tensor.element_count() as usize];
-        dequantize(tensor.ty, &bytes, &mut values);
-        Ok(values)
+        tensor.read_f32(self.source).await
     }
 }
 
@@ -218,11 +217,7 @@ fn le_bytes(values: &[f32]) -> Vec<u8> {
 
 /// A matrix of rows in the layout of files.
 fn matrix(ty: TensorType, bytes: &[u8], [rows, cols]: [usize; 2], device: &Device) -> Matrix {
-    let shape = MatrixShape {
-        format: format_of(ty),
-        rows,
-        cols,
-    };
-    let part = Layout::new(shape).add(ty, bytes);
-    part.write(Matrix::reserve(shape, device))
+    let shape = MatrixShape { ty, rows, cols };
+    let words = RowRepacker::new(shape).add(bytes);
+    words.write(Matrix::reserve(shape, device))
 }

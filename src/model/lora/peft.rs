@@ -62,7 +62,9 @@ pub(super) async fn open<F: ModelFiles>(files: &F) -> Result<Adapter<F::Source>>
     let source = files.open(TENSORS).await?;
     let source = source.ok_or_else(|| missing(TENSORS))?;
     let tensors = safetensors::read(TENSORS, &source).await?.into_iter();
-    let tensors = tensors.map(StoredTensor::floats).collect::<Result<_>>()?;
+    let tensors = tensors
+        .map(StoredTensor::into_floats)
+        .collect::<Result<_>>()?;
     Ok(Adapter {
         pairs: pairs(TENSORS, tensors, half, |target, rank| {
             config.scale(target, rank)

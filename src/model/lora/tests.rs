@@ -1,5 +1,6 @@
-use crate::weights::{
-    BytesSource, Gguf, GgufWriter, Metadata, MetadataValue, ModelFiles, TensorType,
+use crate::{
+    tensor_types::TensorType,
+    weights::{BytesSource, Gguf, GgufWriter, Metadata, MetadataValue, ModelFiles},
 };
 
 use super::adapter::{Adapter, AdapterFormat};

@@ -1,10 +1,5 @@
-//! Weight matrices in their file's bits, in blocks of 32 columns, quants and scales apart. Knows
-//! nothing of files: whoever fills a matrix lays the words out as `Format` says.
-
-mod decode;
-mod format;
-
-pub use format::{Format, ScaleWord};
+//! Weight matrices on a device, in the layout of [`TensorType::repack`]: blocks of 32 columns, quants and scales in
+//! separate buffers.
 
 use burn::{
     module::Module,
@@ -12,18 +7,16 @@ use burn::{
 };
 
 use super::backend;
+use crate::tensor_types::{BLOCK_COLS, TensorType};
 
-/// Columns of a block, whatever the format.
-pub const BLOCK_COLS: usize = 32;
-
-/// Format and size of a matrix.
+/// Type and size of a matrix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct MatrixShape {
-    /// How elements are encoded.
-    pub format: Format,
-    /// Outputs.
+    /// Encoding of the elements.
+    pub ty: TensorType,
+    /// Number of outputs.
     pub rows: usize,
-    /// Inputs; a multiple of 4. Rows are padded with zeros to whole blocks.
+    /// Number of inputs; a multiple of 4. Rows are padded with zeros to whole blocks.
     pub cols: usize,
 }
 
@@ -35,19 +28,19 @@ impl MatrixShape {
 
     /// Words of the quants buffer.
     pub fn quant_words(self) -> usize {
-        self.rows * self.row_blocks() * self.format.block_words()
+        self.rows * self.row_blocks() * self.ty.kernel_block_words()
     }
 
-    /// Words of the scales buffer: at least one.
+    /// Words of the scales buffer; at least one, because a buffer cannot be empty.
     pub fn scale_words(self) -> usize {
-        let (bytes, blocks) = self.format.scale_bytes();
+        let (bytes, blocks) = self.ty.scale_bytes();
         let bytes = (self.rows * self.row_blocks()).div_ceil(blocks) * bytes;
         bytes.div_ceil(4).max(1)
     }
 
     /// Bytes that one pass over the matrix reads.
     pub fn read_bytes(self) -> usize {
-        let scales = if self.format.has_scales() {
+        let scales = if self.ty.has_scales() {
             self.scale_words()
         } else {
             0
@@ -61,15 +54,15 @@ impl MatrixShape {
 pub struct Matrix {
     /// Quant words, row after row.
     pub quants: Tensor<1, Int>,
-    /// Scale words (a single unused word for formats without scales).
+    /// Scale words (a single unused word for types without scales).
     pub scales: Tensor<1, Int>,
-    /// Format and size.
+    /// Type and size.
     #[module(skip)]
     pub shape: MatrixShape,
 }
 
 impl Matrix {
-    /// Reserves the memory of a matrix; fill it with [`Matrix::write`].
+    /// Allocates the memory of a matrix. [`Matrix::write`] fills it.
     pub fn reserve(shape: MatrixShape, device: &Device) -> Self {
         let words = |n: usize| Tensor::empty([n], (device, DType::U32));
         Self {
@@ -79,7 +72,7 @@ impl Matrix {
         }
     }
 
-    /// Format and size alone, with no memory behind: enough to tell which kernels it takes.
+    /// A matrix without memory: enough to tell which kernels it takes.
     pub fn outline(shape: MatrixShape, device: &Device) -> Self {
         let word = || Tensor::empty([1], (device, DType::U32));
         Self {

@@ -2,7 +2,10 @@
 
 use burn::tensor::{Device, Tensor, TensorData};
 
-use crate::ops::matrix::{Format, Matrix, MatrixShape, ScaleWord};
+use crate::{
+    ops::matrix::{Matrix, MatrixShape},
+    tensor_types::{ScaleWord, TensorType},
+};
 
 pub(super) fn wave(n: usize, step: f32) -> Vec<f32> {
     (0..n).map(|i| (i as f32 * step).sin()).collect()
@@ -17,8 +20,12 @@ pub(super) fn vector(n: usize, step: f32, device: &Device) -> Tensor<1> {
     Tensor::from_data(TensorData::new(wave(n, step), [n]), device)
 }
 
-pub(super) fn matrix(device: &Device, format: Format, rows: usize, cols: usize) -> Matrix {
-    let shape = MatrixShape { format, rows, cols };
+pub(super) fn matrix(device: &Device, format: TensorType, rows: usize, cols: usize) -> Matrix {
+    let shape = MatrixShape {
+        ty: format,
+        rows,
+        cols,
+    };
     let quants = (0..shape.quant_words()).map(|i| word(format, i)).collect();
     let scales = match format.has_scales() {
         true => (0..shape.scale_words()).map(|i| scale(format, i)).collect(),
@@ -28,19 +35,19 @@ pub(super) fn matrix(device: &Device, format: Format, rows: usize, cols: usize) 
 }
 
 /// Varied but finite contents of a quant word.
-fn word(format: Format, i: usize) -> u32 {
+fn word(format: TensorType, i: usize) -> u32 {
     let value = ((i % 23) as f32 - 11.0) / 16.0;
     match format {
-        Format::F32 => value.to_bits(),
-        Format::F16 => 0x1_0001 * u32::from(half::f16::from_f32(value).to_bits()),
-        Format::Bf16 => 0x1_0001 * u32::from(half::bf16::from_f32(value).to_bits()),
+        TensorType::F32 => value.to_bits(),
+        TensorType::F16 => 0x1_0001 * u32::from(half::f16::from_f32(value).to_bits()),
+        TensorType::BF16 => 0x1_0001 * u32::from(half::bf16::from_f32(value).to_bits()),
         _ => (i as u32).wrapping_mul(0x9e37_79b9),
     }
 }
 
 /// Contents of a scale word that keep weights near one: f16 of 1/64, or of 1/1024 where a scale of more
 /// bits multiplies them, exponents of 1/8.
-fn scale(format: Format, i: usize) -> u32 {
+fn scale(format: TensorType, i: usize) -> u32 {
     let bits = (i as u32 + 1).wrapping_mul(0x9e37_79b9);
     let half = match format.row_multiple() {
         256 => 0x1400,

@@ -4,17 +4,19 @@
 use burn::tensor::{Device, Tensor, TensorData};
 
 use super::inputs::{matrix, rows, wave};
-use crate::ops::{
-    Variant,
-    expert_gated_matmul::expert_gated_matmul,
-    expert_gated_matvec::expert_gated_matvec,
-    expert_matmul::expert_matmul,
-    expert_matvec::expert_matvec,
-    group_experts::group_experts,
-    matrix::Format,
-    matvec::MAX_TOKENS,
-    route_experts::{RouteShape, route_experts},
-    sum_experts::sum_experts,
+use crate::{
+    ops::{
+        Variant,
+        expert_gated_matmul::expert_gated_matmul,
+        expert_gated_matvec::expert_gated_matvec,
+        expert_matmul::expert_matmul,
+        expert_matvec::expert_matvec,
+        group_experts::group_experts,
+        matvec::MAX_TOKENS,
+        route_experts::{RouteShape, route_experts},
+        sum_experts::sum_experts,
+    },
+    tensor_types::TensorType,
 };
 
 const SHAPE: RouteShape = RouteShape {
@@ -26,7 +28,7 @@ const SHAPE: RouteShape = RouteShape {
 /// `[tokens, dim]` after the layer.
 pub(super) fn mixture(
     device: &Device,
-    format: Format,
+    format: TensorType,
     tokens: usize,
     variant: Variant,
 ) -> Tensor<2> {

@@ -13,9 +13,9 @@ use crate::{
         gated_matvec::gated_matvec,
         kv_memory::KvFormat,
         matmul::matmul,
-        matrix::Format,
         matvec::{MAX_TOKENS, matvec},
     },
+    tensor_types::TensorType,
 };
 
 mod attended;
@@ -30,7 +30,7 @@ use mixture::mixture;
 const ROWS: usize = 37;
 
 /// Formats and numbers of tokens to compare products of.
-fn cases(formats: &[Format]) -> Vec<(Format, usize)> {
+fn cases(formats: &[TensorType]) -> Vec<(TensorType, usize)> {
     // Several tokens only once: what differs then does not depend on the format.
     let mut cases: Vec<_> = formats.iter().map(|&format| (format, 1)).collect();
     if let Some(&first) = formats.first() {
@@ -40,7 +40,7 @@ fn cases(formats: &[Format]) -> Vec<(Format, usize)> {
 }
 
 /// As [`cases`], for mixtures of experts; they unpack weights with the same shader modules.
-fn expert_cases(needs: Needs) -> impl Iterator<Item = (Format, usize)> {
+fn expert_cases(needs: Needs) -> impl Iterator<Item = (TensorType, usize)> {
     let first = needs.formats.iter().take(usize::from(needs.experts));
     first.flat_map(|&format| [3, 2 * ROWS].map(|tokens| (format, tokens)))
 }
@@ -115,7 +115,7 @@ pub(super) async fn validate(
 pub(super) async fn agrees(
     device: &ComputeDevice,
     variant: Variant,
-    formats: &[Format],
+    formats: &[TensorType],
     many: bool,
 ) -> Result<()> {
     let (arithmetic, tokens) = if many {
@@ -142,7 +142,7 @@ pub(super) async fn agrees(
 async fn validate_products(
     device: &ComputeDevice,
     variant: Variant,
-    format: Format,
+    format: TensorType,
     tokens: usize,
 ) -> Result<()> {
     let arithmetic = if tokens <= MAX_TOKENS {
@@ -163,7 +163,7 @@ async fn validate_products(
 
 /// Small and large tiles must give the same result for a token, to the last bit. A compiler that
 /// reorders sums would break that.
-async fn any_tile(device: &ComputeDevice, format: Format, variant: Variant) -> Result<()> {
+async fn any_tile(device: &ComputeDevice, format: TensorType, variant: Variant) -> Result<()> {
     let (few, many) = (MAX_TOKENS + 1, 2 * ROWS);
     let small = all_floats(products(device.tensors(), format, few, variant)).await;
     let large = all_floats(products(device.tensors(), format, many, variant)).await;
@@ -211,7 +211,12 @@ async fn all_floats(tensors: [Tensor<2>; 2]) -> Result<Vec<f32>> {
 }
 
 /// Plain and gated products of `tokens` inputs, by the kernels for so many.
-fn products(device: &Device, format: Format, tokens: usize, variant: Variant) -> [Tensor<2>; 2] {
+fn products(
+    device: &Device,
+    format: TensorType,
+    tokens: usize,
+    variant: Variant,
+) -> [Tensor<2>; 2] {
     // Columns that leave some lanes of a row idle.
     let cols = 160usize.next_multiple_of(format.row_multiple());
     let (x, norm) = (rows(tokens, cols, 0.3, device), vector(cols, 0.7, device));

@@ -1,8 +1,11 @@
-//! Damaged and hostile headers: each is refused with an error that names the offence.
+//! Damaged and hostile headers: each is rejected with an error that says what is wrong.
 
-use super::*;
-use crate::Error;
-use crate::weights::{BytesSource, TensorType, quantize};
+use super::{
+    contents::{ALIGNMENT_KEY, MAGIC},
+    *,
+};
+use crate::weights::BytesSource;
+use crate::{Error, Result, tensor_types::TensorType};
 use proptest::prelude::*;
 
 /// Ids of metadata value types.
@@ -80,7 +83,7 @@ impl File {
     }
 }
 
-/// A sound file with one tensor of this entry and 4 KiB of data.
+/// A valid file with one tensor of this entry and 4 KiB of data.
 fn with_tensor(name: &str, shape: &[u64], type_id: u32, offset_bytes: u64) -> File {
     File::new(1, 0)
         .tensor(name, shape, type_id, offset_bytes)
@@ -97,7 +100,7 @@ fn raw() -> File {
 }
 
 #[test]
-fn sound_files_read() {
+fn valid_files_are_read() {
     let gguf = with_tensor("w", &[32, 4], Q8_0, 32).read().unwrap();
     assert_eq!(gguf.tensor("w").unwrap().size_bytes, 4 * 34);
     let gguf = File::new(0, 0).read().unwrap();
@@ -134,7 +137,7 @@ fn counts_beyond_the_file() {
             .data(256)
             .is_invalid(&format!("{count} metadata entries"));
     }
-    // The file is large enough, the count still absurd.
+    // The file is large enough, but the count is absurd.
     File::new(100_000, 0)
         .data(4 << 20)
         .is_invalid("the limit is 65536");
@@ -222,7 +225,7 @@ fn alignment_must_be_a_power_of_two() {
         .u32(STRING)
         .string("32")
         .is_invalid("\"general.alignment\" must be a u32, not string");
-    // Sound by itself, but it moves the data past the end.
+    // Valid by itself, but it moves the data past the end.
     File::new(1, 1)
         .string(ALIGNMENT_KEY)
         .u32(U32)
@@ -308,7 +311,7 @@ fn names() {
         .data(64)
         .is_invalid("two tensors are named \"w\"");
     with_tensor("", &[8], F32, 0).is_invalid("tensor 0: its name is empty");
-    // What a hostile file says is escaped and cut.
+    // Names from a hostile file are escaped and cut.
     let name = format!("\u{1b}[2J{}", "x".repeat(60_000));
     let error = with_tensor(&name, &[0], F32, 0)
         .read()
@@ -317,7 +320,7 @@ fn names() {
     assert!(error.len() < 300 && !error.contains('\u{1b}'), "{error}");
 }
 
-/// A small file with every kind of thing in it.
+/// A small file with values of several types and tensors of all types that can be written.
 fn sample() -> Vec<u8> {
     let mut metadata = Metadata::new();
     metadata.insert("general.architecture", "llama");
@@ -332,8 +335,7 @@ fn sample() -> Vec<u8> {
     metadata.insert("bools", vec![true, false]);
     let mut writer = GgufWriter::new(metadata).unwrap();
     let values: Vec<f32> = (0..512).map(|i| i as f32).collect();
-    let types = TensorType::ALL.iter().filter(|ty| ty.is_quantizable());
-    for (index, &ty) in types.enumerate() {
+    for (index, ty) in TensorType::quantizable().enumerate() {
         writer
             .tensor(format!("blk.{index}"), &[256, 2], ty)
             .unwrap();
@@ -341,12 +343,12 @@ fn sample() -> Vec<u8> {
     let mut data = writer.start(Vec::new()).unwrap();
     while let Some(tensor) = data.current() {
         let ty = tensor.ty;
-        data.write(&quantize(ty, &values)).unwrap();
+        data.write(&ty.quantize(&values)).unwrap();
     }
     data.finish().unwrap()
 }
 
-/// Whatever reads as sound keeps the promises of [`Gguf`].
+/// Checks the invariants of [`Gguf`].
 fn check_invariants(gguf: &Gguf, file_bytes: u64) {
     for (index, tensor) in gguf.tensors.iter().enumerate() {
         assert!(tensor.offset_bytes + tensor.size_bytes <= file_bytes);
@@ -357,7 +359,7 @@ fn check_invariants(gguf: &Gguf, file_bytes: u64) {
 }
 
 #[test]
-fn every_truncation_is_refused() {
+fn every_truncation_is_rejected() {
     let file = sample();
     let whole = File(file.clone()).read().unwrap();
     let data_end = whole
@@ -376,7 +378,7 @@ fn every_truncation_is_refused() {
 }
 
 #[test]
-fn every_single_bit_flip_is_survived() {
+fn every_single_bit_flip_causes_no_panic() {
     let file = sample();
     let header_bytes = File(file.clone()).read().unwrap().tensors[0].offset_bytes as usize;
     let mut refused = 0;
@@ -397,14 +399,14 @@ fn every_single_bit_flip_is_survived() {
 
 proptest! {
     #[test]
-    fn random_damage_is_survived(
+    fn random_damage_causes_no_panic(
         damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..12),
         cut in prop::option::of(any::<prop::sample::Index>()),
     ) {
         let mut file = sample();
-        for (place, byte) in damage {
-            let place = place.index(file.len());
-            file[place] = byte;
+        for (index, byte) in damage {
+            let index = index.index(file.len());
+            file[index] = byte;
         }
         if let Some(cut) = cut {
             file.truncate(cut.index(file.len()));
@@ -418,7 +420,7 @@ proptest! {
     }
 
     #[test]
-    fn noise_is_survived(noise in prop::collection::vec(any::<u8>(), 0..600)) {
+    fn noise_causes_no_panic(noise in prop::collection::vec(any::<u8>(), 0..600)) {
         let file = raw().bytes(b"GGUF").u32(3).bytes(&noise);
         prop_assert!(file.read().is_err() || noise.len() >= 16);
     }

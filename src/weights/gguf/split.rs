@@ -1,10 +1,14 @@
-//! GGUF files in parts, as llama.cpp's `gguf-split` makes them: the first part has all metadata, each
-//! part its own tensors. Reads headers only.
+//! GGUF files that llama.cpp's `gguf-split` has split: the first part has all metadata, each part its own
+//! tensors. Reads headers only.
 
-use super::{Gguf, quoted};
+use super::contents::Gguf;
 use crate::{
     Error, Result,
-    weights::{ByteSource, JoinedSource, ModelFiles},
+    weights::{
+        files::ModelFiles,
+        quoted::quoted,
+        source::{ByteSource, JoinedSource},
+    },
 };
 
 const NUMBER: &str = "split.no";
@@ -12,17 +16,17 @@ const COUNT: &str = "split.count";
 const TENSORS: &str = "split.tensors.count";
 const ARCHITECTURE: &str = "general.architecture";
 
-/// What the name of a part says: `STEM-00002-of-00003.gguf`.
+/// The parsed name of a part: `STEM-00002-of-00003.gguf`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PartName<'n> {
     stem: &'n str,
-    /// From 1 on.
+    /// Starts at 1.
     number: usize,
     count: usize,
 }
 
 impl<'n> PartName<'n> {
-    /// `None` for the name of a file that is no part.
+    /// `None` for the name of a file that is not a part.
     pub fn parse(name: &'n str) -> Option<PartName<'n>> {
         let (rest, count) = name.strip_suffix(".gguf")?.rsplit_once("-of-")?;
         let (stem, number) = rest.rsplit_once('-')?;
@@ -44,11 +48,11 @@ impl<'n> PartName<'n> {
     }
 }
 
-/// Reads the headers of a GGUF file or of all its parts. The tensors' offsets count in the source that
-/// comes with them.
+/// Reads the headers of a GGUF file or of all its parts. The offsets of the tensors are offsets in the
+/// returned source.
 ///
 /// # Errors
-/// As [`Gguf::read`]; [`Error::InvalidModelFile`] naming a part that is missing or belongs to another
+/// Errors of [`Gguf::read`]; [`Error::InvalidModelFile`] naming a part that is missing or belongs to another
 /// model.
 pub async fn read<F: ModelFiles>(files: &F, name: &str) -> Result<(Gguf, JoinedSource<F::Source>)> {
     let parts = PartName::parse(name);
@@ -69,7 +73,7 @@ pub async fn read<F: ModelFiles>(files: &F, name: &str) -> Result<(Gguf, JoinedS
     };
     let said = first.metadata.usize(COUNT)?.unwrap_or(1);
     let count = parts.map_or(1, |part| part.count);
-    // A file that was given such a name and says nothing of parts is whole.
+    // A file with such a name but without a count of parts is complete.
     let whole = said <= 1 && (count == 1 || first.metadata.get(COUNT).is_none());
     if whole {
         return Ok((first, JoinedSource::new(vec![source])));
@@ -80,6 +84,24 @@ pub async fn read<F: ModelFiles>(files: &F, name: &str) -> Result<(Gguf, JoinedS
             quoted(name)
         )));
     };
+    let (headers, sources) = read_all(files, parts, first, source).await?;
+    for (index, header) in headers.iter().enumerate() {
+        check_part(header, index, &headers[0]).map_err(|what| {
+            let name = parts.of_number(index + 1);
+            Error::InvalidModelFile(format!("{} {what}", quoted(&name)))
+        })?;
+    }
+    join(headers, JoinedSource::new(sources))
+}
+
+/// Reads the headers of all parts after the first one.
+async fn read_all<F: ModelFiles>(
+    files: &F,
+    parts: PartName<'_>,
+    first: Gguf,
+    source: F::Source,
+) -> Result<(Vec<Gguf>, Vec<F::Source>)> {
+    let count = parts.count;
     let (mut headers, mut sources) = (vec![first], vec![source]);
     for number in 2..=count {
         let name = parts.of_number(number);
@@ -92,16 +114,10 @@ pub async fn read<F: ModelFiles>(files: &F, name: &str) -> Result<(Gguf, JoinedS
         headers.push(read_part(&source, &name).await?);
         sources.push(source);
     }
-    for (index, header) in headers.iter().enumerate() {
-        check(header, index, &headers[0]).map_err(|what| {
-            let name = parts.of_number(index + 1);
-            Error::InvalidModelFile(format!("{} {what}", quoted(&name)))
-        })?;
-    }
-    join(headers, JoinedSource::new(sources))
+    Ok((headers, sources))
 }
 
-/// Reads the header of one of several files; its errors name it.
+/// Reads the header of one of several files; errors name the file.
 async fn read_part<S: ByteSource>(source: &S, name: &str) -> Result<Gguf> {
     let of_part = |what: String| format!("{}: {what}", quoted(name));
     Gguf::read(source).await.map_err(|error| match error {
@@ -111,8 +127,8 @@ async fn read_part<S: ByteSource>(source: &S, name: &str) -> Result<Gguf> {
     })
 }
 
-/// What is wrong with a part among those of the first one.
-fn check(part: &Gguf, index: usize, first: &Gguf) -> Result<(), String> {
+/// Checks that a part belongs to the first one. The error says why not.
+fn check_part(part: &Gguf, index: usize, first: &Gguf) -> Result<(), String> {
     let number = |of: &Gguf, key: &str| of.metadata.usize(key).ok().flatten();
     if number(part, NUMBER) != Some(index) {
         let said = number(part, NUMBER).map_or("nothing".into(), |number| number.to_string());
@@ -152,7 +168,7 @@ fn join<S: ByteSource>(
             tensors.len()
         )));
     }
-    Ok((Gguf::of(metadata, tensors)?, source))
+    Ok((Gguf::new(metadata, tensors)?, source))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Packed matrices against plain ones: every scheme, its zeros, groups and refusals.
+//! Packed matrices compared with plain ones: every scheme, with zeros, groups and errors.
 
 use super::*;
 use crate::weights::BytesSource;
@@ -15,9 +15,9 @@ const AWQ: Scheme = Scheme {
     has_runs: true,
 };
 
-fn gptq(bits: usize, zero_lacks: u32) -> Scheme {
+fn gptq(bits: usize, zero_offset: u32) -> Scheme {
     Scheme {
-        packing: Packing::Gptq { bits, zero_lacks },
+        packing: Packing::Gptq { bits, zero_offset },
         ..AWQ
     }
 }
@@ -29,7 +29,7 @@ struct Matrix {
     tensors: PackedTensors,
 }
 
-/// Puts tensors into a file.
+/// Appends a tensor to a file.
 fn add(
     file: &mut Vec<u8>,
     name: &str,
@@ -52,7 +52,7 @@ fn le_bytes(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
-/// A matrix as the scheme says; `group_of` tells each column's group.
+/// A matrix packed by the scheme; `group_of` returns the group of a column.
 fn matrix(scheme: Scheme, group_of: fn(usize) -> usize) -> Matrix {
     let (bits, per_word) = (scheme.packing.bits(), scheme.packing.per_word());
     let mask = (1 << bits) - 1;
@@ -68,20 +68,20 @@ fn matrix(scheme: Scheme, group_of: fn(usize) -> usize) -> Matrix {
         vec![0; ROWS * COLS / per_word],
         vec![0; GROUPS * ROWS / per_word],
     );
-    for (k, place) in order.into_iter().enumerate().take(per_word) {
+    for (k, offset) in order.into_iter().enumerate().take(per_word) {
         for (i, word) in words.iter_mut().enumerate() {
             *word |= match scheme.packing {
                 Packing::Gptq { .. } => level(i % ROWS, i / ROWS * per_word + k),
-                Packing::Awq => level(i % (ROWS / 8) * 8 + place, i / (ROWS / 8)),
+                Packing::Awq => level(i % (ROWS / 8) * 8 + offset, i / (ROWS / 8)),
             } << (bits * k);
         }
         for (i, word) in zeros.iter_mut().enumerate() {
             let (group, first) = (i / (ROWS / per_word), i % (ROWS / per_word) * per_word);
             *word |= match scheme.packing {
-                Packing::Gptq { zero_lacks, .. } => {
-                    zero(group, first + k).wrapping_sub(zero_lacks) & mask
+                Packing::Gptq { zero_offset, .. } => {
+                    zero(group, first + k).wrapping_sub(zero_offset) & mask
                 }
-                Packing::Awq => zero(group, first + place),
+                Packing::Awq => zero(group, first + offset),
             } << (bits * k);
         }
     }
@@ -104,7 +104,7 @@ fn matrix(scheme: Scheme, group_of: fn(usize) -> usize) -> Matrix {
             "I32",
             le_bytes(&zeros),
         ),
-        scales: scales.floats().unwrap(),
+        scales: scales.into_floats().unwrap(),
         groups: (scheme.packing != Packing::Awq)
             .then(|| add(&mut file, "m.g_idx", &[COLS], "I32", le_bytes(&groups))),
     };
@@ -125,7 +125,7 @@ fn read(scheme: Scheme, matrix: &Matrix, ty: TensorType) -> Result<Vec<f32>> {
     assert_eq!(packed.shape(), [COLS as u64, ROWS as u64]);
     let bytes = pollster::block_on(packed.read(&BytesSource(&matrix.file[..]), ty))?;
     let mut values = vec![0.0; ROWS * COLS];
-    dequantize(ty, &bytes, &mut values);
+    ty.dequantize(&bytes, &mut values);
     Ok(values)
 }
 
@@ -135,19 +135,19 @@ fn blocks(scheme: Scheme) -> Option<TensorType> {
         .blocks()
 }
 
-fn refusal(result: Result<Vec<f32>>) -> String {
+fn message(result: Result<Vec<f32>>) -> String {
     result.unwrap_err().to_string()
 }
 
 #[test]
-fn values_are_those_of_the_formats_documentation() {
+fn values_follow_the_documentation_of_the_formats() {
     let runs: fn(usize) -> usize = |col| col / GROUP_COLS;
     for (scheme, group_of) in [
         (gptq(4, 1), runs),
         (gptq(4, 0), runs),
         (gptq(8, 1), runs),
         (AWQ, runs),
-        // In the order of activations: any column may belong to any group.
+        // act-order: any column may belong to any group.
         (
             Scheme {
                 has_runs: false,
@@ -163,7 +163,7 @@ fn values_are_those_of_the_formats_documentation() {
 }
 
 #[test]
-fn levels_stay_what_they_are_where_groups_are_blocks() {
+fn levels_are_kept_where_groups_are_blocks() {
     for (bits, ty) in [(4, TensorType::Q4_0), (8, TensorType::Q8_0)] {
         let symmetric = Scheme {
             is_symmetric: true,
@@ -177,9 +177,9 @@ fn levels_stay_what_they_are_where_groups_are_blocks() {
         assert_eq!(blocks(scheme), Some(TensorType::Q4_1));
         let m = matrix(scheme, |col| col / GROUP_COLS);
         let values = read(scheme, &m, TensorType::Q4_1).unwrap();
-        for (value, wanted) in values.iter().zip(&m.values) {
+        for (value, expected) in values.iter().zip(&m.values) {
             // Half of the last bit of m, which is at most 15 * 0.27.
-            assert!((value - wanted).abs() < 0.0011, "{value}, not {wanted}");
+            assert!((value - expected).abs() < 0.0011, "{value}, not {expected}");
         }
     }
     for scheme in [
@@ -198,16 +198,16 @@ fn levels_stay_what_they_are_where_groups_are_blocks() {
 }
 
 #[test]
-fn what_a_matrix_has_otherwise_than_its_scheme_is_named() {
+fn errors_name_the_tensor_that_contradicts_the_scheme() {
     let scheme = gptq(4, 1);
     let m = matrix(scheme, |col| col % GROUPS);
-    assert!(refusal(read(scheme, &m, TensorType::Q4_1)).contains("m.g_idx"));
+    assert!(message(read(scheme, &m, TensorType::Q4_1)).contains("m.g_idx"));
     let symmetric = Scheme {
         is_symmetric: true,
         ..scheme
     };
     let m = matrix(scheme, |col| col / GROUP_COLS);
-    assert!(refusal(read(symmetric, &m, TensorType::Q4_0)).contains("m.qzeros"));
+    assert!(message(read(symmetric, &m, TensorType::Q4_0)).contains("m.qzeros"));
     for (scheme, part) in [
         (
             Scheme {
@@ -225,7 +225,7 @@ fn what_a_matrix_has_otherwise_than_its_scheme_is_named() {
         ),
         (gptq(8, 1), "m.qzeros"),
     ] {
-        assert!(refusal(read(scheme, &m, TensorType::F32)).contains(part));
+        assert!(message(read(scheme, &m, TensorType::F32)).contains(part));
     }
     let changed = |change: fn(&mut PackedTensors)| {
         let mut tensors = m.tensors.clone();

@@ -1,6 +1,6 @@
-//! A model that is in memory already. Knows nothing of its format.
+//! A file that is in memory already.
 
-use super::{ByteSource, check_range};
+use super::byte_source::{ByteSource, check_range};
 use crate::Result;
 
 /// A [`ByteSource`] over bytes in memory: a `Vec<u8>`, a `&[u8]`, an `Rc<[u8]>`, ...
@@ -27,7 +27,7 @@ mod tests {
     use crate::Error;
 
     #[test]
-    fn reads_ranges_and_refuses_what_is_outside() {
+    fn reads_ranges_and_rejects_those_outside() {
         let source = BytesSource([1u8, 2, 3, 4]);
         let mut two = [0; 2];
         pollster::block_on(source.read_at(2, &mut two)).unwrap();

@@ -1,14 +1,14 @@
-//! A model in a local file, for native programs and tests. Knows nothing of its format.
+//! A local file, for native programs and tests.
 
 use std::cell::RefCell;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
-use super::{ByteSource, check_range};
+use super::byte_source::{ByteSource, check_range};
 use crate::{Error, Result};
 
-/// A [`ByteSource`] over a local file. Reads block, which is right natively.
+/// A [`ByteSource`] over a local file. Reads block, which is fine natively.
 #[derive(Debug)]
 pub struct FileSource {
     file: RefCell<File>,
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_this_very_file() {
+    fn reads_its_own_source_file() {
         let path = Path::new(file!());
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
         let source = FileSource::open(&path).unwrap();
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn names_a_missing_file_and_refuses_a_folder() {
+    fn errors_name_a_missing_file_and_folders_are_rejected() {
         let missing = FileSource::open("/no/such/model.gguf").unwrap_err();
         assert!(missing.to_string().contains("/no/such/model.gguf"));
         assert!(FileSource::open(env!("CARGO_MANIFEST_DIR")).is_err());

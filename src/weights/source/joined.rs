@@ -1,9 +1,9 @@
-//! Several sources one behind the other, as one. Knows nothing of what they hold.
+//! Several sources concatenated to one.
 
-use super::{ByteSource, check_range};
+use super::byte_source::{ByteSource, check_range};
 use crate::Result;
 
-/// The bytes of the parts, in their order.
+/// The concatenated bytes of several sources.
 #[derive(Debug)]
 pub struct JoinedSource<S> {
     parts: Vec<S>,
@@ -12,11 +12,11 @@ pub struct JoinedSource<S> {
 }
 
 impl<S: ByteSource> JoinedSource<S> {
-    /// The parts, one behind the other.
+    /// Concatenates `parts`.
     pub fn new(parts: Vec<S>) -> Self {
         let mut starts = vec![0];
         for part in &parts {
-            // Sizes of files: their sum is far below 2^64.
+            // These are sizes of files, so their sum is far below 2^64.
             starts.push(starts[starts.len() - 1] + part.size_bytes());
         }
         Self { parts, starts }
@@ -59,7 +59,7 @@ mod tests {
     use crate::weights::BytesSource;
 
     #[test]
-    fn every_range_is_that_of_the_joined_bytes() {
+    fn every_range_equals_that_of_the_joined_bytes() {
         let parts = [&[1u8, 2, 3][..], &[], &[4], &[5, 6]];
         let joined = JoinedSource::new(parts.map(BytesSource).to_vec());
         assert_eq!((joined.size_bytes(), joined.start_bytes(3)), (6, 4));

@@ -1,5 +1,5 @@
-// Q8_0 matrix (see ../q8_0.wgsl) for products of bytes: its quants are bytes.
-// Written for the name `weights`; instantiated under each matrix's name.
+// Q8_0 matrix (see ../q8_0.wgsl) for products of bytes: its quants are used as they are.
+// A kernel has this module once per matrix, with `weights` replaced by the name of the matrix.
 @group(0) @binding(B_weights_quants) var<storage, read> weights_quants: array<vec4<u32>>; // [rows * blocks, 2]
 @group(0) @binding(B_weights_scales) var<storage, read> weights_scales: array<u32>; // two f16 per word
 

@@ -1,8 +1,8 @@
-// Blocks of 32 weights that a format opens once and that give four weights at a time: the format's
-// modules have `weights_Block`, `weights_open` and `weights_four`.
+// Loads and dot products of blocks of 32 weights, for types whose modules define `weights_Block`,
+// `weights_open` (reads a block) and `weights_four` (decodes four of its weights).
 
-// The bytes of a word. One by one and through signed integers: the quickest form on software
-// adapters, no slower elsewhere.
+// The bytes of a word. Converting them one by one from signed integers is fastest on software adapters and
+// not slower on others.
 fn weights_bytes(q: u32) -> vec4<f32> {
     let a = vec4<i32>(i32(q & 255u), i32((q >> 8u) & 255u), i32((q >> 16u) & 255u), i32(q >> 24u));
     return vec4<f32>(a);

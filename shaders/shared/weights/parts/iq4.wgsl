@@ -1,4 +1,4 @@
-// Blocks of 32 nibbles that stand for places in the table of ggml's IQ4 types: -127, -104, -83, -65,
+// Blocks of 32 nibbles that are indices into the table of ggml's IQ4 types: -127, -104, -83, -65,
 // -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113. Byte j holds element j in its low nibble and
 // element j + 16 in its high one.
 struct weights_Block {
@@ -6,8 +6,8 @@ struct weights_Block {
     factor: f32,
 }
 
-// Weights 4 * i to 4 * i + 3. A table indexed by a variable is memory; this polynomial comes within
-// 0.4763 of each of the sixteen whole numbers.
+// Weights 4 * i to 4 * i + 3. A table with a variable index would be in memory. This polynomial differs from
+// the sixteen integers by less than 0.4763, so rounding gives them exactly.
 fn weights_four(block: weights_Block, i: u32) -> vec4<f32> {
     let q = weights_bytes((block.quants[i % 4u] >> (i / 4u * 4u)) & 0x0f0f0f0fu);
     let value = (((1.32472017e-3 * q + 4.12168241e-2) * q - 1.50018358) * q + 24.7432457) * q - 127.043602;

@@ -4,7 +4,8 @@
 // Factor and offset of block `run` of a super-block: value = factor * q + offset.
 fn weights_affine(scales: vec4<u32>, run: u32) -> vec2<f32> {
     let bytes = scales.yzw >> vec3<u32>(run % 4u * 8u);
-    // Blocks 4 to 7 have their nibbles in the last word, their upper bits above those of blocks 0 to 3.
+    // The lower four bits of blocks 4 to 7 are in the last word, their upper two bits above the six bits of
+    // blocks 0 to 3.
     let late = (vec2<u32>(bytes.z, bytes.z >> 4u) & vec2<u32>(15u)) | ((bytes.xy >> vec2<u32>(2u)) & vec2<u32>(48u));
     let sixes = select(bytes.xy & vec2<u32>(63u), late, run >= 4u);
     return unpack2x16float(scales.x) * vec2<f32>(vec2<i32>(sixes)) * vec2<f32>(1.0, -1.0);

@@ -1,9 +1,6 @@
-//! Reads little-endian values one after another from a byte source, fetching growing chunks
-//! ahead. Knows GGUF's strings, but not its structure.
+//! Reads little-endian values and GGUF's strings in sequence from a byte source, fetching growing chunks ahead.
 
-use super::invalid;
-use crate::Result;
-use crate::weights::ByteSource;
+use crate::{Error, Result, weights::source::ByteSource};
 
 /// Size of the first read; it covers the header of a model with a small vocabulary.
 const FIRST_CHUNK_BYTES: usize = 256 << 10;
@@ -14,7 +11,7 @@ const MAX_HEADER_BYTES: u64 = 128 << 20;
 
 pub(super) struct Cursor<'a, S> {
     source: &'a S,
-    /// Bytes fetched and not dropped yet; `buffer[next]` is the next to read.
+    /// Bytes that are fetched and not dropped yet; `buffer[next]` is the next to read.
     buffer: Vec<u8>,
     next: usize,
     /// File offset of the end of `buffer`.
@@ -72,7 +69,7 @@ impl<'a, S: ByteSource> Cursor<'a, S> {
         self.next = 0;
         let kept = self.buffer.len();
         let unfetched = self.source.size_bytes() - self.fetched_bytes;
-        // At least what is needed, rather a chunk, at most the rest. `count` is at most
+        // At least what is needed, preferably a chunk, at most the rest. `count` is at most
         // MAX_HEADER_BYTES here and so fits usize.
         let wanted = (count as usize - kept).max(self.chunk_bytes) as u64;
         let wanted = wanted.min(unfetched) as usize;
@@ -121,4 +118,9 @@ impl<'a, S: ByteSource> Cursor<'a, S> {
             ))),
         }
     }
+}
+
+/// An error for a file that violates the format.
+pub(super) fn invalid(what: impl Into<String>) -> Error {
+    Error::InvalidModelFile(what.into())
 }

@@ -1,69 +1,56 @@
-//! Decodes a GGUF header and checks every count, length, offset and name in it before use. Reads
-//! no tensor data, and allocates nothing that the file's own bytes do not back.
+//! Decodes a GGUF header and checks every count, length, offset and name before use. No allocation is larger
+//! than what the size of the file justifies.
 
 mod cursor;
 mod values;
 
-use std::collections::HashMap;
+use cursor::{Cursor, invalid};
 
-use cursor::Cursor;
-
-use super::tensor::{MAX_DIMS, check_apart, checked_size_bytes};
-use super::{Gguf, MAGIC, Metadata, TensorInfo, alignment_bytes, quoted};
-use crate::weights::blocks::ggml_type_name;
-use crate::weights::{ByteSource, TensorType};
-use crate::{Error, Result};
+use super::{
+    contents::{Gguf, MAGIC},
+    metadata::Metadata,
+};
+use crate::{
+    Error, Result,
+    tensor_types::{TensorType, ggml_type_name},
+    weights::{
+        quoted::quoted,
+        source::ByteSource,
+        tensor::{MAX_DIMS, TensorInfo, check_apart, checked_size_bytes},
+    },
+};
 
 /// Most metadata entries and most tensors accepted. Real files have about 50 and under 3,000.
 const MAX_ENTRIES: u64 = 1 << 16;
 /// Longest key or name accepted; the limit of GGUF's specification.
 const MAX_NAME_BYTES: u64 = (1 << 16) - 1;
 
-pub(super) async fn read<S: ByteSource>(source: &S) -> Result<Gguf> {
-    let mut cursor = Cursor::new(source);
-    let version = read_version(&mut cursor).await?;
-    // Smallest entries: a tensor's name, rank, one dimension, type, offset; a key's name, type and
-    // one byte.
-    let tensor_count = read_count(&mut cursor, "tensors", 8 + 4 + 8 + 4 + 8).await?;
-    let entry_count = read_count(&mut cursor, "metadata entries", 8 + 4 + 1).await?;
+impl Gguf {
+    /// Reads the header, in growing chunks, and nothing after it.
+    ///
+    /// # Errors
+    /// [`Error::InvalidModelFile`] for a damaged or hostile file and [`Error::UnsupportedModel`] for
+    /// unsupported versions and tensor types, both with the reason; errors of `source`.
+    pub async fn read<S: ByteSource>(source: &S) -> Result<Gguf> {
+        let mut cursor = Cursor::new(source);
+        let version = read_version(&mut cursor).await?;
+        // The smallest entries: name, rank, one dimension, type and offset of a tensor; name, type and one
+        // byte of a key.
+        let tensor_count = read_count(&mut cursor, "tensors", 8 + 4 + 8 + 4 + 8).await?;
+        let entry_count = read_count(&mut cursor, "metadata entries", 8 + 4 + 1).await?;
 
-    let metadata = read_metadata(&mut cursor, entry_count).await?;
-    let alignment_bytes = alignment_bytes(&metadata)?;
-    let mut tensors = Vec::new();
-    let mut index_of = HashMap::new();
-    for index in 0..tensor_count {
-        let tensor = read_tensor(&mut cursor)
-            .await
-            .map_err(|error| at(error, || format!("tensor {index}")))?;
-        if index_of
-            .insert(tensor.name.clone(), tensors.len())
-            .is_some()
-        {
-            return Err(invalid(format!(
-                "two tensors are named {}",
-                quoted(&tensor.name)
-            )));
+        let metadata = read_metadata(&mut cursor, entry_count).await?;
+        let mut tensors = Vec::new();
+        for index in 0..tensor_count {
+            let tensor = read_tensor(&mut cursor).await;
+            tensors.push(tensor.map_err(|error| located(error, || format!("tensor {index}")))?);
         }
-        tensors.push(tensor);
+        let header_bytes = cursor.position_bytes();
+        let mut gguf = Gguf::new(metadata, tensors)?;
+        gguf.version = version;
+        make_offsets_absolute(&mut gguf, header_bytes, source.size_bytes())?;
+        Ok(gguf)
     }
-    place(
-        &mut tensors,
-        cursor.position_bytes(),
-        alignment_bytes,
-        source.size_bytes(),
-    )?;
-    check_apart(
-        tensors
-            .iter()
-            .map(|it| (&*it.name, it.offset_bytes, it.size_bytes)),
-    )?;
-    Ok(Gguf {
-        version,
-        metadata,
-        tensors,
-        alignment_bytes,
-        index_of,
-    })
 }
 
 async fn read_version<S: ByteSource>(cursor: &mut Cursor<'_, S>) -> Result<u32> {
@@ -77,7 +64,7 @@ async fn read_version<S: ByteSource>(cursor: &mut Cursor<'_, S>) -> Result<u32> 
     let version = cursor.u32().await?;
     match version {
         2 | 3 => Ok(version),
-        // The numbers of versions are small: swapped, they have their low half empty.
+        // Version numbers are small, so the lower half of a byte-swapped one is zero.
         _ if version != 0 && version & 0xFFFF == 0 => Err(Error::UnsupportedModel(format!(
             "a big-endian GGUF file (version {})",
             version.swap_bytes()
@@ -88,7 +75,7 @@ async fn read_version<S: ByteSource>(cursor: &mut Cursor<'_, S>) -> Result<u32> 
     }
 }
 
-/// A count of entries, each of which takes at least `entry_bytes` of the rest of the file.
+/// A number of entries, each of which takes at least `entry_bytes` of the rest of the file.
 async fn read_count<S: ByteSource>(
     cursor: &mut Cursor<'_, S>,
     what: &str,
@@ -115,10 +102,10 @@ async fn read_metadata<S: ByteSource>(cursor: &mut Cursor<'_, S>, count: u64) ->
         let key = cursor
             .string(MAX_NAME_BYTES)
             .await
-            .map_err(|error| at(error, || format!("the name of metadata entry {index}")))?;
+            .map_err(|error| located(error, || format!("the name of metadata entry {index}")))?;
         let value = values::read_value(cursor)
             .await
-            .map_err(|error| at(error, || format!("metadata key {}", quoted(&key))))?;
+            .map_err(|error| located(error, || format!("metadata key {}", quoted(&key))))?;
         if metadata.get(&key).is_some() {
             return Err(invalid(format!(
                 "metadata key {} occurs twice",
@@ -130,7 +117,7 @@ async fn read_metadata<S: ByteSource>(cursor: &mut Cursor<'_, S>, count: u64) ->
     Ok(metadata)
 }
 
-/// Reads an entry; `offset_bytes` still counts from the start of the tensor data.
+/// Reads an entry. Its `offset_bytes` is relative to the start of the tensor data.
 async fn read_tensor<S: ByteSource>(cursor: &mut Cursor<'_, S>) -> Result<TensorInfo> {
     let name = cursor.string(MAX_NAME_BYTES).await?;
     if name.is_empty() {
@@ -166,15 +153,11 @@ async fn read_tensor<S: ByteSource>(cursor: &mut Cursor<'_, S>) -> Result<Tensor
     })
 }
 
-/// Makes offsets absolute and checks that the data is aligned and inside the file.
-fn place(
-    tensors: &mut [TensorInfo],
-    header_bytes: u64,
-    alignment_bytes: u64,
-    file_bytes: u64,
-) -> Result<()> {
+/// Makes offsets absolute and checks that the data of all tensors is aligned, inside the file and apart.
+fn make_offsets_absolute(gguf: &mut Gguf, header_bytes: u64, file_bytes: u64) -> Result<()> {
+    let alignment_bytes = gguf.alignment_bytes;
     let data_start = header_bytes.next_multiple_of(alignment_bytes);
-    for tensor in tensors {
+    for tensor in &mut gguf.tensors {
         let relative = tensor.offset_bytes;
         let wrong = |what: String| {
             invalid(format!(
@@ -196,18 +179,15 @@ fn place(
         };
         tensor.offset_bytes = start;
     }
-    Ok(())
+    let ranges = gguf.tensors.iter();
+    check_apart(ranges.map(|it| (&*it.name, it.offset_bytes, it.size_bytes)))
 }
 
-fn invalid(what: impl Into<String>) -> Error {
-    Error::InvalidModelFile(what.into())
-}
-
-/// Says where in the file an error arose.
-fn at(error: Error, place: impl FnOnce() -> String) -> Error {
+/// Adds to an error where in the file it is.
+fn located(error: Error, location: impl FnOnce() -> String) -> Error {
     match error {
-        Error::InvalidModelFile(what) => Error::InvalidModelFile(format!("{}: {what}", place())),
-        Error::UnsupportedModel(what) => Error::UnsupportedModel(format!("{}: {what}", place())),
+        Error::InvalidModelFile(what) => Error::InvalidModelFile(format!("{}: {what}", location())),
+        Error::UnsupportedModel(what) => Error::UnsupportedModel(format!("{}: {what}", location())),
         other => other,
     }
 }

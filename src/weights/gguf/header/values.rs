@@ -1,17 +1,20 @@
-//! Decodes metadata values. Knows their encoding, not their keys.
+//! Decodes metadata values.
 
-use super::cursor::Cursor;
-use super::invalid;
-use crate::weights::gguf::metadata::{ValueType, with_number_types};
-use crate::weights::{ByteSource, MetadataArray, MetadataValue};
-use crate::{Error, Result};
+use super::cursor::{Cursor, invalid};
+use crate::{
+    Error, Result,
+    weights::{
+        gguf::metadata::{MetadataArray, MetadataValue, ValueType, with_number_types},
+        source::ByteSource,
+    },
+};
 
 /// Longest single string accepted: chat templates and licenses are well below it.
 const MAX_STRING_BYTES: u64 = 16 << 20;
 /// Most elements of an array accepted; 16 times the largest vocabulary. It bounds the memory that
 /// an array of empty strings takes.
 const MAX_ELEMENTS: u64 = 1 << 22;
-/// Numbers are decoded in pieces of this many, so that an array is not buffered twice.
+/// Numbers are decoded in pieces of this size, so that an array is not buffered twice.
 const PIECE_ELEMENTS: u64 = 1 << 15;
 
 pub(super) async fn read_value<S: ByteSource>(cursor: &mut Cursor<'_, S>) -> Result<MetadataValue> {
@@ -81,7 +84,7 @@ async fn read_strings<S: ByteSource>(
 ) -> Result<Vec<String>> {
     const LENGTH_BYTES: u64 = 8;
     check_count(cursor, count, LENGTH_BYTES)?;
-    // Not with_capacity: a String takes thrice the 8 bytes that the file must have for each.
+    // Not with_capacity: a String takes three times the 8 bytes that the file must have for each.
     let mut strings = Vec::new();
     for _ in 0..count {
         strings.push(cursor.string(MAX_STRING_BYTES).await?);

@@ -1,4 +1,4 @@
-//! The keys and values of a GGUF header, ordered, with typed access. Knows no particular key.
+//! The ordered keys and values of a GGUF header, with typed access.
 
 mod value;
 mod value_type;
@@ -8,14 +8,12 @@ pub(super) use value_type::{ValueType, with_number_types};
 
 use std::collections::HashMap;
 
-use super::quoted;
-use crate::{Error, Result};
+use crate::{Error, Result, weights::quoted::quoted};
 
 /// The metadata of a model file, in the file's order.
 ///
 /// The typed accessors give `Ok(None)` for an absent key and [`Error::InvalidModelFile`] naming
-/// the key for a value of another type. Integers of every width and sign are read as asked for,
-/// if the value fits.
+/// the key for a value of another type. Integers of any width and sign are converted if the value fits.
 #[derive(Debug, Clone, Default)]
 pub struct Metadata {
     entries: Vec<(String, MetadataValue)>,
@@ -29,7 +27,7 @@ impl PartialEq for Metadata {
 }
 
 impl Metadata {
-    /// No entries.
+    /// Metadata without entries.
     pub fn new() -> Metadata {
         Metadata::default()
     }
@@ -75,7 +73,7 @@ impl Metadata {
     /// An unsigned integer.
     ///
     /// # Errors
-    /// If the value is no integer or does not fit.
+    /// If the value is not an integer or does not fit.
     pub fn u32(&self, key: &str) -> Result<Option<u32>> {
         self.typed(key, "a u32", |value| value.integer()?.try_into().ok())
     }
@@ -83,7 +81,7 @@ impl Metadata {
     /// An unsigned integer: a count, a size.
     ///
     /// # Errors
-    /// If the value is no integer or does not fit.
+    /// If the value is not an integer or does not fit.
     pub fn usize(&self, key: &str) -> Result<Option<usize>> {
         self.typed(key, "an unsigned integer", |value| {
             value.integer()?.try_into().ok()
@@ -93,7 +91,7 @@ impl Metadata {
     /// An integer.
     ///
     /// # Errors
-    /// If the value is no integer or does not fit.
+    /// If the value is not an integer or does not fit.
     pub fn i64(&self, key: &str) -> Result<Option<i64>> {
         self.typed(key, "an i64", |value| value.integer()?.try_into().ok())
     }
@@ -101,7 +99,7 @@ impl Metadata {
     /// A float; an f64 is rounded.
     ///
     /// # Errors
-    /// If the value is no float.
+    /// If the value is not a float.
     pub fn f32(&self, key: &str) -> Result<Option<f32>> {
         self.typed(key, "a float", |value| match *value {
             MetadataValue::F32(v) => Some(v),
@@ -113,7 +111,7 @@ impl Metadata {
     /// A bool.
     ///
     /// # Errors
-    /// If the value is no bool.
+    /// If the value is not a bool.
     pub fn bool(&self, key: &str) -> Result<Option<bool>> {
         self.typed(key, "a bool", |value| match *value {
             MetadataValue::Bool(v) => Some(v),
@@ -124,7 +122,7 @@ impl Metadata {
     /// A string.
     ///
     /// # Errors
-    /// If the value is no string.
+    /// If the value is not a string.
     pub fn str(&self, key: &str) -> Result<Option<&str>> {
         self.typed(key, "a string", |value| match value {
             MetadataValue::String(v) => Some(v.as_str()),
@@ -135,7 +133,7 @@ impl Metadata {
     /// An array of strings.
     ///
     /// # Errors
-    /// If the value is no such array.
+    /// If the value is not such an array.
     pub fn strings(&self, key: &str) -> Result<Option<&[String]>> {
         self.typed(key, "an array of strings", |value| match value {
             MetadataValue::Array(MetadataArray::String(v)) => Some(v.as_slice()),
@@ -146,7 +144,7 @@ impl Metadata {
     /// An array of f32.
     ///
     /// # Errors
-    /// If the value is no such array.
+    /// If the value is not such an array.
     pub fn f32s(&self, key: &str) -> Result<Option<&[f32]>> {
         self.typed(key, "an array of f32", |value| match value {
             MetadataValue::Array(MetadataArray::F32(v)) => Some(v.as_slice()),
@@ -157,7 +155,7 @@ impl Metadata {
     /// An array of i32.
     ///
     /// # Errors
-    /// If the value is no such array.
+    /// If the value is not such an array.
     pub fn i32s(&self, key: &str) -> Result<Option<&[i32]>> {
         self.typed(key, "an array of i32", |value| match value {
             MetadataValue::Array(MetadataArray::I32(v)) => Some(v.as_slice()),
@@ -168,7 +166,7 @@ impl Metadata {
     fn typed<'a, T>(
         &'a self,
         key: &str,
-        wanted: &str,
+        expected: &str,
         convert: impl FnOnce(&'a MetadataValue) -> Option<T>,
     ) -> Result<Option<T>> {
         let Some(value) = self.get(key) else {
@@ -177,7 +175,7 @@ impl Metadata {
         match convert(value) {
             Some(converted) => Ok(Some(converted)),
             None => Err(Error::InvalidModelFile(format!(
-                "metadata key {} must be {wanted}, not {}",
+                "metadata key {} must be {expected}, not {}",
                 quoted(key),
                 value.described()
             ))),
@@ -223,13 +221,13 @@ mod tests {
     #[test]
     fn a_wrong_type_names_the_key_and_both_types() {
         let m = sample();
-        let says = |error: Error| error.to_string();
-        let text = says(m.u32("text").unwrap_err());
+        let message = |error: Error| error.to_string();
+        let text = message(m.u32("text").unwrap_err());
         assert_eq!(
             text,
             "invalid model file: metadata key \"text\" must be a u32, not string"
         );
-        let negative = says(m.u32("negative").unwrap_err());
+        let negative = message(m.u32("negative").unwrap_err());
         assert!(
             negative.ends_with("\"negative\" must be a u32, not i64 -1"),
             "{negative}"
@@ -239,7 +237,7 @@ mod tests {
         assert!(m.f32("int").is_err());
         assert!(m.bool("int").is_err());
         assert!(m.str("texts").is_err());
-        let floats = says(m.i32s("floats").unwrap_err());
+        let floats = message(m.i32s("floats").unwrap_err());
         assert!(
             floats.ends_with("must be an array of i32, not an array of 1 f32"),
             "{floats}"

@@ -1,4 +1,4 @@
-//! Metadata values and arrays. Knows no keys and no encoding.
+//! Metadata values and arrays.
 
 use super::value_type::{ValueType, with_number_types};
 
@@ -104,7 +104,7 @@ impl MetadataArray {
 }
 
 impl MetadataValue {
-    /// The integer, of whichever width and sign.
+    /// The integer of any width and sign.
     pub(super) fn integer(&self) -> Option<i128> {
         Some(match *self {
             Self::U8(v) => v.into(),

@@ -1,5 +1,4 @@
-//! GGUF's numbers for the types of metadata values, and the list of those that are plain numbers.
-//! Knows no values.
+//! GGUF's numbers for the types of metadata values, and the list of the number types.
 
 /// Type of a metadata value or of an array's elements; the discriminant is GGUF's number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

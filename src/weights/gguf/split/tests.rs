@@ -3,7 +3,10 @@ use std::{cell::RefCell, collections::HashMap, rc::Rc};
 use pollster::block_on;
 
 use super::*;
-use crate::weights::{BytesSource, GgufWriter, Metadata, TensorType};
+use crate::{
+    tensor_types::TensorType,
+    weights::{BytesSource, GgufWriter, Metadata},
+};
 
 type Joined = JoinedSource<BytesSource<Rc<[u8]>>>;
 

@@ -1,13 +1,20 @@
-//! Writes GGUF v3 files, tensor data streamed. Knows nothing of what keys and tensors mean.
+//! Writes GGUF v3 files; tensor data is streamed.
 
 use std::collections::HashSet;
 use std::io::{self, Write};
 
-use super::metadata::with_number_types;
-use super::tensor::checked_size_bytes;
-use super::{MAGIC, Metadata, MetadataArray, MetadataValue, TensorInfo, alignment_bytes, quoted};
-use crate::weights::TensorType;
-use crate::{Error, Result};
+use super::{
+    contents::{MAGIC, alignment_bytes},
+    metadata::{Metadata, MetadataArray, MetadataValue, with_number_types},
+};
+use crate::{
+    Error, Result,
+    tensor_types::TensorType,
+    weights::{
+        quoted::quoted,
+        tensor::{TensorInfo, checked_size_bytes},
+    },
+};
 
 const VERSION: u32 = 3;
 
@@ -15,14 +22,14 @@ const VERSION: u32 = 3;
 /// [`GgufWriter::start`] writes the header; the data then streams through [`TensorDataWriter`].
 ///
 /// ```
-/// # use inpage::weights::{GgufWriter, Metadata, TensorType, quantize};
+/// # use inpage::{tensor_types::TensorType, weights::{GgufWriter, Metadata}};
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let mut metadata = Metadata::new();
 /// metadata.insert("general.architecture", "llama");
 /// let mut writer = GgufWriter::new(metadata)?;
 /// writer.tensor("output_norm.weight", &[64], TensorType::Q8_0)?;
 /// let mut data = writer.start(Vec::new())?;
-/// data.write(&quantize(TensorType::Q8_0, &[1.0; 64]))?;
+/// data.write(&TensorType::Q8_0.quantize(&[1.0; 64]))?;
 /// let file: Vec<u8> = data.finish()?;
 /// # Ok(())
 /// # }
@@ -31,17 +38,17 @@ const VERSION: u32 = 3;
 pub struct GgufWriter {
     metadata: Metadata,
     alignment_bytes: u64,
-    /// Offsets count from the start of the data until `start`.
+    /// Before `start`, offsets are relative to the start of the data.
     tensors: Vec<TensorInfo>,
     names: HashSet<String>,
     data_bytes: u64,
 }
 
 impl GgufWriter {
-    /// A file with this metadata, aligned as its `general.alignment` says (32 without it).
+    /// A file with this metadata, aligned to its `general.alignment` (32 by default).
     ///
     /// # Errors
-    /// If `general.alignment` is no power of two or larger than 1 MiB.
+    /// If `general.alignment` is not a power of two or is larger than 1 MiB.
     pub fn new(metadata: Metadata) -> Result<GgufWriter> {
         let alignment_bytes = alignment_bytes(&metadata)?;
         Ok(GgufWriter {
@@ -56,7 +63,7 @@ impl GgufWriter {
     /// Adds a tensor after the others; `shape[0]` is contiguous.
     ///
     /// # Errors
-    /// If the name is empty or taken, or the type cannot have this shape.
+    /// If the name is empty or already used, or the type cannot have this shape.
     pub fn tensor(
         &mut self,
         name: impl Into<String>,
@@ -88,10 +95,10 @@ impl GgufWriter {
         Ok(&self.tensors[self.tensors.len() - 1])
     }
 
-    /// Writes the header; what it gives takes the data of all tensors in order.
+    /// Writes the header and returns the writer for the data of all tensors, in order.
     ///
     /// # Errors
-    /// What `out` fails with.
+    /// Errors of `out`.
     pub fn start<W: Write>(mut self, mut out: W) -> io::Result<TensorDataWriter<W>> {
         let mut header = self.encode_header();
         let data_start = (header.len() as u64).next_multiple_of(self.alignment_bytes);
@@ -129,7 +136,7 @@ impl GgufWriter {
     }
 }
 
-/// Takes the tensors' data, in their order and in pieces of any size, and pads between them.
+/// Writes the data of the tensors, in order and in pieces of any size, with padding between them.
 #[derive(Debug)]
 pub struct TensorDataWriter<W> {
     out: W,
@@ -137,7 +144,7 @@ pub struct TensorDataWriter<W> {
     alignment_bytes: u64,
     /// Index of the tensor that the next bytes belong to.
     current: usize,
-    /// Bytes of it written so far.
+    /// Bytes of that tensor written so far.
     written_bytes: u64,
 }
 
@@ -150,7 +157,7 @@ impl<W: Write> TensorDataWriter<W> {
     /// Writes the next bytes of the current tensor. The last byte completes it.
     ///
     /// # Errors
-    /// `InvalidInput` for more bytes than the tensor lacks; what the output fails with.
+    /// `InvalidInput` for more bytes than the tensor still needs; errors of the output.
     pub fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         if bytes.is_empty() {
             return Ok(());
@@ -173,10 +180,10 @@ impl<W: Write> TensorDataWriter<W> {
         Ok(())
     }
 
-    /// Ends the file and gives the output back.
+    /// Completes the file and returns the output.
     ///
     /// # Errors
-    /// `InvalidInput` if data is missing; what the output fails with.
+    /// `InvalidInput` if data is missing; errors of the output.
     pub fn finish(mut self) -> io::Result<W> {
         if self.current < self.tensors.len() {
             return Err(self.refused("the end"));
@@ -186,7 +193,7 @@ impl<W: Write> TensorDataWriter<W> {
     }
 
     fn refused(&self, what: &str) -> io::Error {
-        let place = match self.current() {
+        let position = match self.current() {
             Some(tensor) => format!(
                 "tensor {} with {} of its {} bytes",
                 quoted(&tensor.name),
@@ -195,7 +202,10 @@ impl<W: Write> TensorDataWriter<W> {
             ),
             None => "the last tensor".into(),
         };
-        io::Error::new(io::ErrorKind::InvalidInput, format!("{what} after {place}"))
+        io::Error::new(
+            io::ErrorKind::InvalidInput,
+            format!("{what} after {position}"),
+        )
     }
 }
 

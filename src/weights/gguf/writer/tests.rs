@@ -1,7 +1,10 @@
 //! The writer against the reader, and against misuse.
 
 use super::*;
-use crate::weights::{BytesSource, Gguf, quantize};
+use crate::{
+    tensor_types::TensorType,
+    weights::{BytesSource, Gguf},
+};
 
 #[test]
 fn what_is_written_reads_back() {
@@ -36,16 +39,13 @@ fn what_is_written_reads_back() {
 
     let mut writer = GgufWriter::new(metadata.clone()).unwrap();
     let values: Vec<f32> = (0..768).map(|i| i as f32 / 7.0 - 50.0).collect();
-    let types: Vec<_> = TensorType::ALL
-        .iter()
-        .filter(|ty| ty.is_quantizable())
-        .collect();
-    for (index, &&ty) in types.iter().enumerate() {
+    let types: Vec<_> = TensorType::quantizable().collect();
+    for (index, &ty) in types.iter().enumerate() {
         writer.tensor(format!("t{index}"), &[256, 3], ty).unwrap();
     }
     let mut data = writer.start(Vec::new()).unwrap();
     while let Some(tensor) = data.current() {
-        let bytes = quantize(tensor.ty, &values);
+        let bytes = tensor.ty.quantize(&values);
         let (first, rest) = bytes.split_at(bytes.len() / 3);
         data.write(first).unwrap();
         data.write(rest).unwrap();
@@ -57,13 +57,13 @@ fn what_is_written_reads_back() {
     assert_eq!(gguf.metadata, metadata);
     assert_eq!(gguf.alignment_bytes, 32);
     assert_eq!(gguf.tensors.len(), types.len());
-    for (index, &&ty) in types.iter().enumerate() {
+    for (index, &ty) in types.iter().enumerate() {
         let tensor = gguf.tensor(&format!("t{index}")).unwrap();
         assert_eq!((tensor.ty, tensor.shape.as_slice()), (ty, &[256, 3][..]));
         assert_eq!(tensor.offset_bytes % 32, 0);
         let start = tensor.offset_bytes as usize;
         let bytes = &file[start..start + tensor.size_bytes as usize];
-        assert_eq!(bytes, quantize(ty, &values));
+        assert_eq!(bytes, ty.quantize(&values));
         assert_eq!((tensor.element_count(), tensor.row_count()), (768, 3));
         assert_eq!(tensor.row_bytes() * 3, tensor.size_bytes);
     }

@@ -1,21 +1,20 @@
-//! One tensor's entry in a GGUF header and the rules that it must keep. Knows nothing of how
-//! entries are encoded.
+//! What the header of a model file says about one tensor, and the checks of shapes and ranges that all containers
+//! share.
 
-use super::quoted;
-use crate::weights::TensorType;
-use crate::{Error, Result};
+use super::{quoted::quoted, source::ByteSource};
+use crate::{Error, Result, tensor_types::TensorType};
 
-/// Most dimensions a tensor can have in GGUF.
+/// Most dimensions that a tensor can have in GGUF.
 pub(super) const MAX_DIMS: usize = 4;
 
-/// Where a tensor is in the file and what it holds.
+/// The position of a tensor in the file and its contents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TensorInfo {
     /// The checkpoint's name: `blk.0.attn_q.weight`.
     pub name: String,
     /// One to four dimensions, none of them zero. GGUF order: `shape[0]` is contiguous.
     pub shape: Vec<u64>,
-    /// The type of its blocks; `shape[0]` is a multiple of the block's length.
+    /// The type of its elements; `shape[0]` is a multiple of the length of a file block.
     pub ty: TensorType,
     /// Start of its data, from the start of the file.
     pub offset_bytes: u64,
@@ -38,14 +37,24 @@ impl TensorInfo {
     pub fn row_bytes(&self) -> u64 {
         self.size_bytes / self.row_count()
     }
+
+    /// All elements as f32.
+    ///
+    /// # Errors
+    /// Errors of `source`.
+    pub async fn read_f32<S: ByteSource>(&self, source: &S) -> Result<Vec<f32>> {
+        let bytes = source.read_vec(self.offset_bytes, self.size_bytes).await?;
+        let mut values = vec![0.0; self.element_count() as usize];
+        self.ty.dequantize(&bytes, &mut values);
+        Ok(values)
+    }
 }
 
-/// The size of a tensor of this shape, or what is wrong with the shape.
-pub(in crate::weights) fn checked_size_bytes(
-    name: &str,
-    shape: &[u64],
-    ty: TensorType,
-) -> Result<u64> {
+/// The size in bytes of a tensor of this shape.
+///
+/// # Errors
+/// [`Error::InvalidModelFile`] for a shape that no tensor of the type can have.
+pub(super) fn checked_size_bytes(name: &str, shape: &[u64], ty: TensorType) -> Result<u64> {
     let invalid = |what: String| {
         Error::InvalidModelFile(format!("tensor {} of shape {shape:?} {what}", quoted(name)))
     };
@@ -72,15 +81,13 @@ pub(in crate::weights) fn checked_size_bytes(
         .ok_or_else(|| invalid("is larger than 2^64 bytes".into()))
 }
 
-/// Checks that no two tensors share bytes: their names, where they start, and their sizes.
-pub(in crate::weights) fn check_apart<'a>(
-    tensors: impl Iterator<Item = (&'a str, u64, u64)>,
-) -> Result<()> {
+/// Checks that no two tensors overlap. Each tensor is (name, offset, size in bytes); all end inside the file.
+pub(super) fn check_apart<'a>(tensors: impl Iterator<Item = (&'a str, u64, u64)>) -> Result<()> {
     let mut by_offset: Vec<_> = tensors.collect();
     by_offset.sort_by_key(|&(_, offset_bytes, _)| offset_bytes);
     for pair in by_offset.windows(2) {
         let [(name, offset_bytes, size_bytes), next] = [pair[0], pair[1]];
-        // Data ends inside the file: no overflow.
+        // No overflow: the data ends inside the file.
         if offset_bytes + size_bytes > next.1 {
             return Err(Error::InvalidModelFile(format!(
                 "tensors {} and {} overlap: {size_bytes} bytes from {offset_bytes} on, {} bytes from {} on",

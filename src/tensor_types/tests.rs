@@ -1,5 +1,5 @@
-//! The codecs against blocks computed by hand and against their error bounds; that they equal
-//! ggml's, `shared_models_tests` checks.
+//! Codecs against blocks computed by hand, blocks of another implementation and error bounds.
+//! `weights/shared_models_tests.rs` compares them with files that ggml made.
 
 use half::f16;
 use proptest::prelude::*;
@@ -8,64 +8,57 @@ use super::*;
 
 fn dequantized(ty: TensorType, bytes: &[u8]) -> Vec<f32> {
     let mut out = vec![f32::NAN; bytes.len() / ty.block_bytes() * ty.block_len()];
-    dequantize(ty, bytes, &mut out);
+    ty.dequantize(bytes, &mut out);
     out
 }
 
 #[test]
-fn ids_and_names_are_ggmls() {
-    let table: Vec<_> = TensorType::ALL
-        .iter()
-        .map(|ty| (ty.gguf_id(), ty.name(), ty.block_len(), ty.block_bytes()))
-        .collect();
-    assert_eq!(
-        table,
-        [
-            (0, "F32", 1, 4),
-            (1, "F16", 1, 2),
-            (30, "BF16", 1, 2),
-            (8, "Q8_0", 32, 34),
-            (2, "Q4_0", 32, 18),
-            (3, "Q4_1", 32, 20),
-            (6, "Q5_0", 32, 22),
-            (7, "Q5_1", 32, 24),
-            (10, "Q2_K", 256, 84),
-            (11, "Q3_K", 256, 110),
-            (12, "Q4_K", 256, 144),
-            (13, "Q5_K", 256, 176),
-            (14, "Q6_K", 256, 210),
-            (20, "IQ4_NL", 32, 18),
-            (23, "IQ4_XS", 256, 136),
-            (39, "MXFP4", 32, 17),
-        ]
-    );
+fn ids_names_and_sizes_equal_ggmls() {
+    let ggmls = vectors::types();
+    assert!(ggmls.len() > 30);
+    for ggml in &ggmls {
+        assert_eq!(ggml_type_name(ggml.gguf_id), Some(ggml.name));
+    }
     for &ty in TensorType::ALL {
+        let ggml = ggmls.iter().find(|ggml| ggml.name == ty.name());
+        let ggml = ggml.unwrap_or_else(|| panic!("ggml has no {ty}"));
+        assert_eq!(ty.gguf_id(), ggml.gguf_id, "{ty}");
+        assert_eq!(ty.block_len(), ggml.block_len, "{ty}");
+        assert_eq!(ty.block_bytes(), ggml.block_bytes, "{ty}");
         assert_eq!(TensorType::from_gguf_id(ty.gguf_id()), Some(ty));
-        assert_eq!(ggml_type_name(ty.gguf_id()), Some(ty.name()));
-        assert_eq!(format!("{ty:?}"), ty.name());
-        let padding = usize::from(matches!(ty, TensorType::Q3_K | TensorType::Q6_K)) * 2;
-        assert_eq!(
-            ty.quants_bytes_per_block() + ty.scales_bytes_per_block(),
-            ty.block_bytes() + padding
-        );
+        assert_eq!(ggml_names::unsupported(ty.gguf_id()), None, "{ty}");
+        assert_eq!(ty.lowercase_name(), ty.name().to_lowercase());
     }
     assert_eq!(TensorType::from_gguf_id(19), None);
-    assert_eq!(ggml_type_name(19), Some("IQ1_S"));
     assert_eq!(ggml_type_name(1000), None);
+}
+
+#[test]
+fn every_type_is_in_the_documentation() {
+    let models = include_str!("../../docs/models.md");
+    let tables = models.lines().filter(|line| line.starts_with('|'));
+    let words = tables.flat_map(|row| row.split(|c: char| !c.is_alphanumeric() && c != '_'));
+    let words: Vec<&str> = words.collect();
+    for ty in TensorType::ALL {
+        assert!(
+            words.contains(&ty.name()),
+            "docs/models.md does not list {ty}"
+        );
+    }
 }
 
 #[test]
 fn floats_round_to_nearest_even() {
     // 1 + 2^-11 is halfway between two f16, 1 + 3 * 2^-11 too.
     let values = [1.0 + 2f32.powi(-11), 1.0 + 3.0 * 2f32.powi(-11), 70_000.0];
-    let f16s = dequantized(TensorType::F16, &quantize(TensorType::F16, &values));
+    let f16s = dequantized(TensorType::F16, &TensorType::F16.quantize(&values));
     assert_eq!(f16s, [1.0, 1.0 + 2f32.powi(-9), f32::INFINITY]);
     let values = [1.0 + 2f32.powi(-8), 1.0 + 3.0 * 2f32.powi(-8), -3e38];
-    let bf16s = dequantized(TensorType::BF16, &quantize(TensorType::BF16, &values));
+    let bf16s = dequantized(TensorType::BF16, &TensorType::BF16.quantize(&values));
     assert_eq!(bf16s[..2], [1.0, 1.0 + 2f32.powi(-6)]);
     assert!((bf16s[2] / -3e38 - 1.0).abs() < 1.0 / 256.0);
     let values = [0.1, -0.0, f32::MIN_POSITIVE];
-    let f32s = dequantized(TensorType::F32, &quantize(TensorType::F32, &values));
+    let f32s = dequantized(TensorType::F32, &TensorType::F32.quantize(&values));
     assert_eq!(f32s.map_bits(), values.to_vec().map_bits());
 }
 
@@ -84,7 +77,7 @@ fn q8_0_block() {
     let mut values = [0.0f32; 32];
     // d = 1: rounding half away from zero shows.
     values[..6].copy_from_slice(&[127.0, -127.0, 2.5, -2.5, 0.4, -3.6]);
-    let bytes = quantize(TensorType::Q8_0, &values);
+    let bytes = TensorType::Q8_0.quantize(&values);
     assert_eq!(bytes.len(), 34);
     assert_eq!(bytes[..2], f16::from_f32(1.0).to_le_bytes());
     assert_eq!(
@@ -103,7 +96,7 @@ fn q4_0_block() {
     values[1] = 7.9;
     values[16] = 3.4;
     values[17] = -2.6;
-    let bytes = quantize(TensorType::Q4_0, &values);
+    let bytes = TensorType::Q4_0.quantize(&values);
     assert_eq!(bytes.len(), 18);
     assert_eq!(bytes[..2], f16::from_f32(1.0).to_le_bytes());
     // Element j low, element j + 16 high.
@@ -115,7 +108,7 @@ fn q4_0_block() {
     );
     // A positive extreme makes d negative.
     values[0] = 16.0;
-    let bytes = quantize(TensorType::Q4_0, &values);
+    let bytes = TensorType::Q4_0.quantize(&values);
     assert_eq!(bytes[..2], f16::from_f32(-2.0).to_le_bytes());
     assert_eq!(dequantized(TensorType::Q4_0, &bytes)[0], 16.0);
 }
@@ -140,7 +133,7 @@ fn q6_k_block() {
     assert_eq!(values[100], 0.0);
 
     let (mut quants, mut scales) = (Vec::new(), Vec::new());
-    split_blocks(TensorType::Q6_K, &bytes, &mut quants, &mut scales);
+    TensorType::Q6_K.repack(&bytes, &mut quants, &mut scales);
     // Element 255 is the upper nibble of the last of 128 bytes, and the upper bits of the last of 64.
     assert_eq!((quants[0], quants[127], quants.len()), (0x05, 0xE0, 192));
     assert_eq!((quants[128], quants[191]), (0b11, 0b10 << 6));
@@ -149,10 +142,11 @@ fn q6_k_block() {
 
 /// Exactly: the formulas are rounded in the same order.
 #[test]
-fn blocks_mean_what_another_implementation_says() {
+fn blocks_decode_as_in_another_implementation() {
     let vectors = vectors::decoded();
-    let types: Vec<_> = vectors.iter().map(|vectors| vectors.ty).collect();
-    assert_eq!(types, TensorType::ALL[3..]);
+    for &ty in TensorType::ALL.iter().filter(|ty| ty.has_scales()) {
+        assert!(vectors.iter().any(|vectors| vectors.ty == ty), "{ty}");
+    }
     for vectors in vectors {
         let values = dequantized(vectors.ty, &vectors.bytes);
         assert_eq!(values, vectors.values, "{}", vectors.ty);
@@ -160,65 +154,88 @@ fn blocks_mean_what_another_implementation_says() {
 }
 
 #[test]
-fn values_become_the_blocks_that_another_implementation_makes() {
+fn values_quantize_as_in_another_implementation() {
     let vectors = vectors::encoded();
-    assert_eq!(vectors.len(), 5);
+    assert!(vectors.len() >= 5);
     for vectors in vectors {
-        let bytes = quantize(vectors.ty, &vectors.values);
+        let bytes = vectors.ty.quantize(&vectors.values);
         assert_eq!(bytes, vectors.bytes, "{}", vectors.ty);
     }
 }
 
 #[test]
 fn blocks_of_zeros_stay_zero() {
-    for &ty in TensorType::ALL.iter().filter(|ty| ty.is_quantizable()) {
-        let back = dequantized(ty, &quantize(ty, &[0.0; 512]));
+    for ty in TensorType::quantizable() {
+        let back = dequantized(ty, &ty.quantize(&[0.0; 512]));
         assert_eq!(back, [0.0; 512], "{ty}");
     }
 }
 
 #[test]
-fn blocks_split_into_the_kernels_layout() {
+fn blocks_repack_into_the_layout_of_the_kernels() {
     let bytes: Vec<u8> = (0..68).collect();
-    let split = |ty, bytes: &[u8]| {
+    let repacked = |ty: TensorType, bytes: &[u8]| {
         let (mut quants, mut scales) = (vec![99], vec![98]);
-        split_blocks(ty, bytes, &mut quants, &mut scales);
+        ty.repack(bytes, &mut quants, &mut scales);
         (quants, scales)
     };
-    let (quants, scales) = split(TensorType::Q8_0, &bytes);
+    let (quants, scales) = repacked(TensorType::Q8_0, &bytes);
     assert_eq!(scales, [98, 0, 1, 34, 35]);
     assert_eq!(quants[..3], [99, 2, 3]);
     assert_eq!(quants[32..35], [33, 36, 37]);
     assert_eq!(quants.len(), 65);
 
-    let (quants, scales) = split(TensorType::Q4_0, &bytes[..36]);
+    let (quants, scales) = repacked(TensorType::Q4_0, &bytes[..36]);
     assert_eq!(scales, [98, 0, 1, 18, 19]);
     assert_eq!(quants[16..19], [17, 20, 21]);
     assert_eq!(quants.len(), 33);
 
     for ty in [TensorType::F32, TensorType::F16, TensorType::BF16] {
-        let (quants, scales) = split(ty, &bytes);
+        let (quants, scales) = repacked(ty, &bytes);
         assert_eq!((&quants[1..], &scales[..]), (&bytes[..], &[98][..]));
     }
 }
 
+/// The numbers of the table are those that the types' code produces.
 #[test]
-#[should_panic(expected = "IQ4_XS is only read")]
-fn a_type_that_is_only_read_is_not_written() {
-    quantize(TensorType::IQ4_XS, &[0.0; 256]);
+fn rows_describe_what_repack_appends() {
+    for &ty in TensorType::ALL {
+        let elements = ty.block_len().max(BLOCK_COLS);
+        let bytes = vec![0; elements / ty.block_len() * ty.block_bytes()];
+        let (mut quants, mut scales) = (Vec::new(), Vec::new());
+        ty.repack(&bytes, &mut quants, &mut scales);
+        let (scale_bytes, blocks) = ty.scale_bytes();
+        assert_eq!(quants.len(), 4 * blocks * ty.kernel_block_words(), "{ty}");
+        assert_eq!(scales.len(), scale_bytes, "{ty}");
+        // What `scale_word` says of the words has to repeat with the scales.
+        if ty.has_scales() {
+            let words = ty.row().scale_words.len();
+            let period = 4 * words;
+            assert!(
+                period.is_multiple_of(scale_bytes) || scale_bytes.is_multiple_of(period),
+                "{ty}"
+            );
+        }
+    }
+}
+
+#[test]
+#[should_panic(expected = "IQ4_XS cannot be quantized to")]
+fn quantizing_to_a_type_that_is_only_decoded_panics() {
+    TensorType::IQ4_XS.quantize(&[0.0; 256]);
 }
 
 #[test]
 #[should_panic(expected = "Q8_0 has blocks of 34 bytes")]
 fn a_part_of_a_block_is_refused() {
-    dequantize(TensorType::Q8_0, &[0; 35], &mut [0.0; 32]);
+    TensorType::Q8_0.dequantize(&[0; 35], &mut [0.0; 32]);
 }
 
 proptest! {
     #[test]
     fn quantization_error_is_bounded(values in prop::collection::vec(-100.0f32..100.0, 256)) {
         let extreme = values.iter().fold(0.0f32, |e, x| e.max(x.abs()));
-        for &ty in TensorType::ALL.iter().filter(|ty| ty.is_quantizable()) {
+        for ty in TensorType::quantizable() {
             // Half a step; Q4_0's range is lopsided, so the far end may be a whole step off.
             // The scale itself is rounded to f16.
             let bound = extreme * match ty {
@@ -238,7 +255,7 @@ proptest! {
                 TensorType::Q5_K => 2.0 / 31.0 + 1.0 / 63.0,
                 ty => panic!("{ty} is not encoded"),
             };
-            let back = dequantized(ty, &quantize(ty, &values));
+            let back = dequantized(ty, &ty.quantize(&values));
             prop_assert_eq!(back.len(), values.len());
             for (value, back) in values.iter().zip(back) {
                 prop_assert!((value - back).abs() <= bound, "{ty}: {value} became {back}");

@@ -1,15 +1,18 @@
 //! Q6_K: super-blocks of 256 elements in 16 groups, value = d * scale * (q - 32) with an f16 d, an
-//! i8 scale per group and 6-bit quants q. Knows no other type.
+//! i8 scale per group and 6-bit quants q.
 
 use half::f16;
 
-use super::{Codec, order};
+use super::{
+    codec::{Codec, Values, f16_at, signed_extreme},
+    kernel_order::{BLOCK_COLS, nibble, pair, push_nibbles, push_pairs},
+};
 
-/// Elements per block.
+/// Elements per file block.
 const LEN: usize = 256;
 /// Elements that share a scale.
 const GROUP: usize = 16;
-/// Parts of a block: low nibbles, upper two bits, group scales; the f16 d follows.
+/// Parts of a file block: low nibbles, upper two bits, group scales; the f16 d follows.
 const LOW_BYTES: usize = LEN / 2;
 const HIGH_BYTES: usize = LEN / 4;
 const QUANTS_BYTES: usize = LOW_BYTES + HIGH_BYTES;
@@ -19,21 +22,15 @@ const BYTES: usize = QUANTS_BYTES + SCALES_BYTES + 2;
 const EPSILON: f32 = 1e-15;
 
 pub(super) const CODEC: Codec = Codec {
-    name: "Q6_K",
-    gguf_id: 14,
-    block_len: LEN,
-    block_bytes: BYTES,
-    quants_bytes: QUANTS_BYTES,
-    scales_bytes: SCALES_BYTES + 4,
-    dequantize,
+    repack,
+    decode,
     quantize: Some(quantize),
-    split_blocks,
 };
 
-/// Where the six bits of element `i` are: (byte of the low nibbles, its shift, byte of the upper
+/// Where the six bits of element `i` are in the file: (byte of the low nibbles, its shift, byte of the upper
 /// bits, its shift). Each half of a block has 64 low and 32 high bytes; within it, four runs of 32
 /// elements share the high bytes, and the last two runs are the upper nibbles of the first two.
-fn place(i: usize) -> (usize, usize, usize, usize) {
+fn bits_at(i: usize) -> (usize, usize, usize, usize) {
     let (half, within) = (i / 128, i % 128);
     let run = within / 32;
     let low = half * 64 + within % 64;
@@ -42,36 +39,32 @@ fn place(i: usize) -> (usize, usize, usize, usize) {
 }
 
 fn quant(block: &[u8; BYTES], i: usize) -> u8 {
-    let (low, low_shift, high, high_shift) = place(i);
+    let (low, low_shift, high, high_shift) = bits_at(i);
     block[low] >> low_shift & 0xF | (block[high] >> high_shift & 3) << 4
 }
 
-fn d_of(block: &[u8; BYTES]) -> f32 {
-    f16::from_le_bytes([block[BYTES - 2], block[BYTES - 1]]).to_f32()
-}
-
-fn dequantize(bytes: &[u8], out: &mut [f32]) {
-    let blocks = bytes.as_chunks::<BYTES>().0;
-    for (values, block) in out.as_chunks_mut::<LEN>().0.iter_mut().zip(blocks) {
-        let d = d_of(block);
-        for (i, value) in values.iter_mut().enumerate() {
-            let scale = block[QUANTS_BYTES + i / GROUP] as i8;
-            *value = d * f32::from(scale) * f32::from(quant(block, i) as i8 - 32);
-        }
-    }
-}
-
-fn split_blocks(bytes: &[u8], quants: &mut Vec<u8>, scales: &mut Vec<u8>) {
+fn repack(bytes: &[u8], quants: &mut Vec<u8>, scales: &mut Vec<u8>) {
     for block in bytes.as_chunks::<BYTES>().0 {
-        for first in (0..LEN).step_by(order::LEN) {
-            order::push_nibbles(quants, |i| quant(block, first + i));
+        for first in (0..LEN).step_by(BLOCK_COLS) {
+            push_nibbles(quants, |i| quant(block, first + i));
         }
-        for first in (0..LEN).step_by(order::LEN) {
-            order::push_pairs(quants, |i| quant(block, first + i) >> 4);
+        for first in (0..LEN).step_by(BLOCK_COLS) {
+            push_pairs(quants, |i| quant(block, first + i) >> 4);
         }
         scales.extend_from_slice(&block[QUANTS_BYTES..]);
+        // Padding to whole words.
         scales.extend([0; 2]);
     }
+}
+
+fn decode(quants: &[u8], scales: &[u8], run: usize) -> Values {
+    let d = f16_at(scales, SCALES_BYTES);
+    let (low, high) = (&quants[run * 16..], &quants[LOW_BYTES + run * 8..]);
+    std::array::from_fn(|i| {
+        let q = nibble(low, i) | pair(high, i) << 4;
+        let scale = scales[run * 2 + i / GROUP] as i8;
+        d * f32::from(scale) * (f32::from(q) - 32.0)
+    })
 }
 
 /// ggml's `quantize_row_q6_K_ref`: the best scale of each group, these scales in units of d, then
@@ -81,9 +74,7 @@ fn quantize(values: &[f32], out: &mut Vec<u8>) {
         let mut block = [0u8; BYTES];
         let groups = x.as_chunks::<GROUP>().0;
         let best: Vec<(f32, [i8; GROUP])> = groups.iter().map(best_scale).collect();
-        let extreme = best
-            .iter()
-            .fold(0.0f32, |e, &(s, _)| if s.abs() > e.abs() { s } else { e });
+        let extreme = signed_extreme(best.iter().map(|&(scale, _)| scale));
         if extreme.abs() >= EPSILON {
             let inverse = -128.0 / extreme;
             let d = f16::from_f32(1.0 / inverse);
@@ -100,7 +91,7 @@ fn quantize(values: &[f32], out: &mut Vec<u8>) {
                         nearest(groups[g][j] / step).clamp(-32, 31) as i8
                     };
                     let q = (q + 32) as u8;
-                    let (low, low_shift, high, high_shift) = place(g * GROUP + j);
+                    let (low, low_shift, high, high_shift) = bits_at(g * GROUP + j);
                     block[low] |= (q & 0xF) << low_shift;
                     block[high] |= (q >> 4) << high_shift;
                 }
@@ -113,9 +104,7 @@ fn quantize(values: &[f32], out: &mut Vec<u8>) {
 /// ggml's `make_qx_quants` for 6 bits: of 19 scales near extreme / -32 the one whose least-squares
 /// fit, weighted by x², explains most. Gives the fitted scale and its quants in -32..32.
 fn best_scale(x: &[f32; GROUP]) -> (f32, [i8; GROUP]) {
-    let extreme = x
-        .iter()
-        .fold(0.0f32, |e, &x| if x.abs() > e.abs() { x } else { e });
+    let extreme = signed_extreme(*x);
     if extreme.abs() < EPSILON {
         // As if q - 32 of zero were stored.
         return (0.0, [-32; GROUP]);

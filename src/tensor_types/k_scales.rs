@@ -1,9 +1,9 @@
-//! The scales of Q4_K and Q5_K super-blocks: an f16 d, an f16 dmin, and eight scales and minima of six
-//! bits each in 12 bytes; and the search for them. Knows nothing of where quants are stored.
+//! What Q4_K and Q5_K share: the scales of a super-block (an f16 d, an f16 dmin, and eight scales and minima
+//! of six bits each in 12 bytes), the search for them, and the order of nibbles in the file.
 
 use half::f16;
 
-use super::f16_at;
+use super::codec::f16_at;
 
 /// Elements that share a scale.
 const RUN: usize = 32;
@@ -11,23 +11,30 @@ const RUN: usize = 32;
 /// Bytes of the scales; super-blocks begin with them.
 pub(super) const BYTES: usize = 16;
 
-/// Factor and minimum of each run of 32 elements: value = factor * q - minimum.
-pub(super) fn of(block: &[u8]) -> [(f32, f32); 8] {
-    let (d, dmin) = (f16_at(block, 0), f16_at(block, 2));
-    let packed = &block[4..BYTES];
-    std::array::from_fn(|run| {
-        // The first four stand alone; the upper two bits of the last four stand above them.
-        let (scale, minimum) = if run < 4 {
-            (packed[run] & 63, packed[run + 4] & 63)
-        } else {
-            let low = packed[run + 4];
-            (
-                low & 15 | packed[run - 4] >> 6 << 4,
-                low >> 4 | packed[run] >> 6 << 4,
-            )
-        };
-        (d * f32::from(scale), dmin * f32::from(minimum))
-    })
+/// Factor and minimum of a run of 32 elements: value = factor * q - minimum.
+pub(super) fn of_run(scales: &[u8], run: usize) -> (f32, f32) {
+    let packed = &scales[4..BYTES];
+    // Each of the first four runs has a byte for its scale and one for its minimum. Their upper two bits
+    // belong to the last four runs, whose lower four bits share a byte.
+    let (scale, minimum) = if run < 4 {
+        (packed[run] & 63, packed[run + 4] & 63)
+    } else {
+        let low = packed[run + 4];
+        (
+            low & 15 | packed[run - 4] >> 6 << 4,
+            low >> 4 | packed[run] >> 6 << 4,
+        )
+    };
+    let (d, dmin) = (f16_at(scales, 0), f16_at(scales, 2));
+    (d * f32::from(scale), dmin * f32::from(minimum))
+}
+
+/// The lower four bits of 256 quants as in the file: 32 bytes for each two runs, the first run low.
+pub(super) fn push_run_nibbles(out: &mut Vec<u8>, quants: &[u8; 256]) {
+    for runs in quants.chunks_exact(2 * RUN) {
+        let (low, high) = runs.split_at(RUN);
+        out.extend(low.iter().zip(high).map(|(low, high)| low & 15 | high << 4));
+    }
 }
 
 /// How ggml searches the scale of a run: `steps` candidates around quants of 0 to `greatest`.
@@ -39,7 +46,7 @@ pub(super) struct Search {
 }
 
 /// Scales as stored, and quants for them, of 256 elements: ggml's `quantize_row_q4_K_ref` and
-/// `quantize_row_q5_K_ref` up to the packing of quants.
+/// `quantize_row_q5_K_ref` without the packing of quants.
 pub(super) fn quantize(x: &[f32; 256], search: &Search) -> ([u8; BYTES], [u8; 256]) {
     let mut quants = [0; 256];
     let runs = x.as_chunks::<RUN>().0;
@@ -69,7 +76,8 @@ pub(super) fn quantize(x: &[f32; 256], search: &Search) -> ([u8; BYTES], [u8; 25
             packed[run] |= minimum >> 4 << 6;
         }
     }
-    for (run, (factor, minimum)) in of(&stored).into_iter().enumerate() {
+    for run in 0..8 {
+        let (factor, minimum) = of_run(&stored, run);
         // A run without a scale keeps the quants of the search.
         if factor != 0.0 {
             for i in run * RUN..(run + 1) * RUN {
