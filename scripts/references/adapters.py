@@ -1,5 +1,5 @@
-"""Makes tests/parity/adapters: random low-rank adapters of the tiny models, in the forms of PEFT and of
-llama.cpp's converter, and what transformers and peft compute with them in float32.
+"""Makes tests/parity/adapters: random low-rank adapters of the tiny models, in the formats of PEFT and of
+llama.cpp's converter, and the logits that transformers and peft compute with them in float32.
 
     VENV/bin/python scripts/references/adapters.py
 

@@ -1,7 +1,7 @@
-"""The tiny models: one line of the table is one file. Knows nothing of files.
+"""The tiny models: a table with a row per model.
 
-All have rows of 64, four heads of 16 and a vocabulary of 320 where the architecture lets them, so
-that kernels compiled for one model serve the next.
+All have rows of 64, four heads of 16 and a vocabulary of 320 unless the architecture forbids it, so
+that the kernels compiled for one model serve the next.
 """
 
 from dataclasses import dataclass, field
@@ -28,7 +28,7 @@ from transformers import (
 from packed import Packing
 from tiny_tokenizer import VOCAB_SIZE
 
-# Kind, special tokens, start, end, whether the start is added.
+# Pre-tokenizer, special tokens, BOS, EOS, whether BOS is added.
 LLAMA3 = ("llama-bpe", ["<|begin_of_text|>", "<|eot_id|>"], "<|begin_of_text|>", "<|eot_id|>", True)
 QWEN2 = ("qwen2", ["<|endoftext|>", "<|im_start|>", "<|im_end|>"], None, "<|im_end|>", False)
 GPT2 = ("gpt-2", ["<|endoftext|>"], "<|endoftext|>", "<|endoftext|>", False)
@@ -61,7 +61,7 @@ LONGROPE = {
 
 @dataclass
 class TinyModel:
-    """A model, and how its file is written."""
+    """A model and the properties of its GGUF file."""
 
     name: str
     # `general.architecture`
@@ -70,7 +70,7 @@ class TinyModel:
     tokenizer: tuple
     file_type: str = "F16"
     prompt_tokens: int = 80
-    # Config changes each of which must show in the logits, or the model would prove nothing.
+    # Config changes, each of which must change the logits: otherwise the model does not test it.
     without: list = field(default_factory=list)
 
 
@@ -80,10 +80,10 @@ class TinyFolder:
 
     name: str
     config: object
-    # Where text is cut before byte-level BPE, the special tokens, start and end.
+    # Regex of the pre-tokenizer, special tokens, BOS, EOS.
     tokenizer: tuple
     dtype: str
-    # Bytes of a shard; one file without an index if `None`.
+    # Bytes of a shard. `None` makes one file without an index.
     shard_bytes: int | None = None
     prompt_tokens: int = 80
     without: list = field(default_factory=list)
@@ -91,7 +91,7 @@ class TinyFolder:
 
 @dataclass
 class TinyPacked:
-    """A model in the form of a checkpoint whose matrices have four bits; without a tokenizer."""
+    """A model as a checkpoint whose matrices have four bits, without a tokenizer."""
 
     name: str
     config: object
@@ -118,24 +118,24 @@ MODELS = [
     TinyModel("qwen3-Q4_0", "qwen3",
               Qwen3Config(**SIZES, head_dim=32, tie_word_embeddings=True, rope_theta=1e6), QWEN2,
               file_type="Q4_0"),
-    # llama.cpp knows Gemma 3's pattern by heart: every sixth layer is global, so six it must be.
-    # Both it and transformers scale scores by query_pre_attn_scalar^-0.5, except that files do not
-    # name the scalar: it has to be the head length (llama.cpp's special case is the 27B model).
+    # llama.cpp hard-codes Gemma 3's pattern: every sixth layer is global, so there are six layers.
+    # It scales scores by the head length except in the 27B model, as files do not state
+    # query_pre_attn_scalar: the scalar has to be the head length here.
     TinyModel("gemma3", "gemma3",
               Gemma3TextConfig(**{**SIZES, "num_hidden_layers": 6, "intermediate_size": 96},
                                head_dim=16, query_pre_attn_scalar=16, sliding_window=24),
               GEMMA, without=[{"sliding_window": 128}, {"rope_theta": 1e4},
                               {"rope_local_base_freq": 1e6}]),
-    # As the larger ones are: the global layers' positions are scaled, the local ones' are not.
+    # As in the larger models, rotary embedding is scaled in global layers only.
     TinyModel("gemma3-linear-Q8_0", "gemma3",
               Gemma3TextConfig(**{**SIZES, "num_hidden_layers": 6, "intermediate_size": 96},
                                head_dim=16, query_pre_attn_scalar=16, sliding_window=24,
                                rope_scaling={"rope_type": "linear", "factor": 8.0}),
               GEMMA, file_type="Q8_0", without=[{"rope_scaling": None}]),
-    # The window is applied by transformers, not by llama.cpp.
+    # transformers applies the window, llama.cpp does not.
     TinyModel("phi3", "phi3", phi3(sliding_window=24), PHI3, without=[{"sliding_window": None}]),
-    # Which factors count depends on the length of the sequence in transformers, on the context that
-    # was asked for in llama.cpp. Here both agree if 256 to 512 tokens of context are asked for.
+    # transformers chooses the factors by the length of the sequence, llama.cpp by the requested
+    # context. Both agree here for contexts of 256 to 512 tokens.
     TinyModel("phi3-longrope-short", "phi3",
               phi3(max_position_embeddings=2048, original_max_position_embeddings=512,
                    rope_scaling=LONGROPE),
@@ -148,7 +148,7 @@ MODELS = [
     TinyModel("llama-linear-Q8_0", "llama",
               llama(rope_scaling={"rope_type": "linear", "factor": 4.0}), LLAMA3,
               file_type="Q8_0", without=[{"rope_scaling": None}]),
-    # llama.cpp multiplies cos and sin by 1 + 0.1 ln(factor) too, unless a file says otherwise.
+    # llama.cpp too multiplies cos and sin by 1 + 0.1 ln(factor), unless the file states a factor.
     TinyModel("llama-yarn-Q8_0", "llama",
               llama(rope_scaling={"rope_type": "yarn", "factor": 4.0,
                                   "original_max_position_embeddings": 32}), LLAMA3,
@@ -162,8 +162,8 @@ MODELS = [
               file_type="Q8_0",
               without=[{"rope_scaling": None},
                        {"rope_scaling": {"rope_type": "linear", "factor": 8.0}}]),
-    # Files of this architecture cannot name a window, so the whole context counts. Heads are wider
-    # than dim / heads, as Mistral Nemo's are.
+    # GGUF files of this architecture do not state a window, so there is none. Heads are wider than
+    # dim / heads, as in Mistral Nemo.
     TinyModel("mistral-Q4_0", "llama",
               MistralConfig(**SIZES, head_dim=32, rms_norm_eps=1e-5, rope_theta=1e6,
                             sliding_window=None),
@@ -176,7 +176,7 @@ MODELS = [
     TinyModel("gemma-Q8_0", "gemma",
               GemmaConfig(**{**SIZES, "num_key_value_heads": 1}, head_dim=32,
                           hidden_activation="gelu_pytorch_tanh"), GEMMA, file_type="Q8_0"),
-    # Even layers are local. Caps so low that they bend.
+    # Even layers are local. The caps are low enough to change the logits.
     TinyModel("gemma2", "gemma2",
               Gemma2Config(**SIZES, head_dim=16, query_pre_attn_scalar=16, sliding_window=24,
                            attn_logit_softcapping=3.0, final_logit_softcapping=4.0), GEMMA,
@@ -184,7 +184,7 @@ MODELS = [
                        {"final_logit_softcapping": None}]),
     TinyModel("olmo2", "olmo2", Olmo2Config(**SIZES, rms_norm_eps=1e-6, rope_theta=5e5), DBRX,
               without=[{"rope_theta": 1e4}]),
-    # llama.cpp knows by heart that every fourth layer is without rope.
+    # llama.cpp hard-codes that every fourth layer has no rope.
     TinyModel("smollm3-Q8_0", "smollm3",
               SmolLM3Config(**{**SIZES, "num_hidden_layers": 4}, rope_theta=2e6,
                             no_rope_layer_interval=4, tie_word_embeddings=True), LLAMA3,
@@ -201,7 +201,7 @@ MODELS = [
                             tie_word_embeddings=True), REFACT,
               without=[{"embedding_multiplier": 1.0}, {"attention_multiplier": 0.25},
                        {"residual_multiplier": 1.0}, {"logits_scaling": 1.0}]),
-    # The weights of the chosen experts sum to 1 here and do not in OLMoE.
+    # The weights of the chosen experts sum to 1 here, but not in OLMoE.
     TinyModel("qwen3moe-Q8_0", "qwen3moe",
               Qwen3MoeConfig(**SIZES, head_dim=32, moe_intermediate_size=32, num_experts=8,
                              num_experts_per_tok=2, norm_topk_prob=True, rope_theta=1e6,
@@ -224,7 +224,7 @@ WORDS = (
 )
 
 FOLDERS = [
-    # Here the window is named, and transformers applies it.
+    # The config states the window, and transformers applies it.
     TinyFolder("mistral-hf",
                MistralConfig(**{**SIZES, "bos_token_id": 282, "eos_token_id": 283}, head_dim=16,
                              rms_norm_eps=1e-5, rope_theta=1e6, sliding_window=24),

@@ -1,5 +1,5 @@
-"""Checks the way references are made here against files of llama.cpp's own converter and logits
-computed elsewhere: the shared tiny models, loaded through the same mapping of tensors.
+"""Checks how references are made: loads files of llama.cpp's own converter through the same mapping of
+tensors, and compares the logits with stored ones.
 
     VENV/bin/python scripts/references/check_shared.py ../shared/models/tiny
 """

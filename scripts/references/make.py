@@ -1,14 +1,14 @@
 """Makes tests/parity/models: tiny random models of each architecture as GGUF files, as llama.cpp's
-converter would write them, and what transformers computes in float32 from the weights the files
-really hold.
+converter would write them, and the logits that transformers computes in float32 from the quantized
+weights of the files.
 
     VENV/bin/python scripts/references/make.py [NAME ...]
 
-A NAME ending in -hf is a folder as Hugging Face has it. Each gets a NAME.json: `ids` (the prompt),
-`last_logits` (after its last token) and `greedy_next` (the argmax after each token). A GGUF file gets a
-NAME.folder.json too: the `config` of the same model's folder, and its `tensors`, each with the tensor
-of the file that it is made of, the form it has there, and the heads and the expert that this needs. The
-same names give the same bytes.
+A NAME that ends in -hf is a Hugging Face folder. Each model gets a NAME.json: `ids` (the prompt),
+`last_logits` (after its last token) and `greedy_next` (the argmax after each token). A GGUF file also
+gets a NAME.folder.json, which describes the same model as a folder: its `config`, and for each of its
+`tensors` the GGUF tensor, how the converter changes it, and the number of heads and the expert that
+this needs. The same names give the same bytes.
 """
 
 import json
@@ -112,8 +112,8 @@ def reference(rows, ids):
 
 
 def assert_sensitive(tiny, state, ids, rows):
-    """What the model is there for shows in its logits: each change moves them by far more than
-    the tests' bounds."""
+    """Checks that each change of `without` moves the logits by far more than the tests'
+    tolerance."""
     for change in tiny.without:
         config = type(tiny.config)(**{**tiny.config.to_dict(), **change})
         model = build(config)
@@ -135,7 +135,7 @@ def make(tiny):
 
 
 def describe_folder(tiny, model):
-    """Writes what a folder of the model is made of."""
+    """Writes the description of the model's folder."""
     places = {name: names.place(tiny.architecture, tiny.config, name) for name in model.state_dict()}
     document = {
         "config": json.loads(model.config.to_json_string()),

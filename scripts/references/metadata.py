@@ -1,5 +1,5 @@
 """Hyperparameters of a Hugging Face config as llama.cpp's converter writes them, and the tensors of
-rope factors that it computes from them. Knows nothing of weights."""
+rope factors that it computes from them."""
 
 import math
 
@@ -23,7 +23,7 @@ def add_to_gguf(writer, architecture, config):
         writer.add_layer_norm_eps(config.norm_epsilon)
     else:
         writer.add_layer_norm_rms_eps(config.rms_norm_eps)
-    # Gemma 1 and 2 files name no base: llama.cpp's default is theirs.
+    # Files of Gemma 1 and 2 do not state the base, which is llama.cpp's default.
     if architecture not in ("gemma", "gemma2"):
         writer.add_rope_freq_base(config.rope_theta)
     if architecture == "phi3":
@@ -33,7 +33,7 @@ def add_to_gguf(writer, architecture, config):
         if head_dim := getattr(config, "head_dim", None):
             writer.add_key_length(head_dim)
             writer.add_value_length(head_dim)
-    # Files of the architecture llama, Mistral's among them, say nothing of a window.
+    # Files of the architecture llama, including Mistral's, do not state a window.
     if architecture in ("gemma2", "gemma3"):
         writer.add_sliding_window(config.sliding_window)
     if architecture == "gemma3":
@@ -60,7 +60,7 @@ def add_to_gguf(writer, architecture, config):
 
 
 def add_rope_scaling(writer, scaling):
-    """Linear and yarn; Llama 3's scaling is a tensor alone."""
+    """Linear and YaRN. Llama 3's scaling is only a tensor."""
     kind = (scaling or {}).get("rope_type")
     if kind == "linear":
         writer.add_rope_scaling_type(gguf.RopeScalingType.LINEAR)
@@ -100,8 +100,8 @@ def rope_tensors(config):
 
 
 def llama3_factors(config, scaling):
-    """1 for wavelengths well inside the original context, `factor` for those beyond it, and
-    between them the interpolation of the frequencies."""
+    """1 for wavelengths well inside the original context, `factor` for those beyond it, and an
+    interpolation of the frequencies in between."""
     dim, factor = config.head_dim, scaling["factor"]
     low, high = scaling["low_freq_factor"], scaling["high_freq_factor"]
     factors = []

@@ -1,8 +1,8 @@
-"""Where llama.cpp's files keep each tensor of a Hugging Face checkpoint, and in which form.
+"""The GGUF tensor of each tensor of a Hugging Face checkpoint, and how converters change its elements.
 
-Knows nothing of metadata. The names come from the gguf package; the forms are those of llama.cpp's
-converter: rows of q and k of architectures that rotate neighbouring pairs are interleaved, Gemma's
-norms are stored with their 1 added, GPT-2's matrices are transposed, experts are stacked.
+The names come from the gguf package, the changes are those of llama.cpp's converter: rows of q and k of
+architectures that rotate adjacent pairs are interleaved, Gemma's norms are stored plus one, GPT-2's
+matrices are transposed, experts are stacked.
 """
 
 import re
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import gguf
 import numpy as np
 
-# Architectures whose files hold q and k with rotated pairs side by side.
+# Architectures whose files hold rotated pairs of q and k in adjacent rows.
 INTERLEAVED = {"llama", "granite", "smollm3"}
 
 
@@ -50,7 +50,7 @@ class Place:
 
 
 def place(architecture, config, name):
-    """The place of the checkpoint tensor `name`, `None` if files leave it out."""
+    """The place of the checkpoint tensor `name`; `None` if files omit it."""
     if name == "lm_head.weight" and config.tie_word_embeddings:
         return None
     expert = None
@@ -102,7 +102,7 @@ def from_gguf(architecture, config, tensors, names):
 
 
 def stored_type(name, array, file_type):
-    """The type llama.cpp's converter stores the tensor in: vectors, norms, routers and learned
+    """The type that llama.cpp's converter gives the tensor: vectors, norms, routers and learned
     positions stay F32."""
     if array.ndim == 1 or name.endswith(("_norm.weight", "ffn_gate_inp.weight", ".bias")):
         return gguf.GGMLQuantizationType.F32

@@ -1,5 +1,5 @@
-"""Matrices of four bits as GPTQ and AWQ checkpoints have them, by round-to-nearest: a scale and a zero
-point per output and group of inputs. Knows nothing of models."""
+"""Matrices of four bits in the layouts of GPTQ and AWQ checkpoints, quantized by round-to-nearest with a
+scale and a zero point per output and group of inputs."""
 
 from dataclasses import dataclass
 

@@ -1,5 +1,5 @@
 """Random weights whose logits spread by a few units and whose attention is far from uniform, so that
-an error in any part of a model shows. Knows nothing of files."""
+an error in any part of a model changes the logits."""
 
 import re
 import zlib

@@ -1,6 +1,6 @@
 """Tokenizers of 320 ids for the tiny models: GGUF metadata, and tokenizer.json for folders.
 
-Knows nothing of models. Their text is of no use; they only have to be whole.
+Their text has no meaning; they only have to be complete.
 """
 
 import json
