@@ -110,97 +110,82 @@ mod tests {
 
     #[test]
     fn tensors_get_their_gguf_names() {
-        let of = |architecture, name| {
-            let tensor = find(architecture, name).unwrap();
-            let is_transposed = architecture == "gpt2" && tensor.name.contains("attn_qkv.weight");
-            assert_eq!(tensor.is_transposed, is_transposed);
-            (tensor.name, tensor.expert, tensor.offset)
-        };
-        for (architecture, name, expected, expert, offset) in [
+        let layer = |part: &str| format!("model.layers.11.{part}");
+        for (architecture, name, expected) in [
+            ("llama", layer("self_attn.q_proj.weight"), "attn_q.weight"),
             (
                 "llama",
-                "model.embed_tokens.weight",
-                "token_embd.weight",
-                None,
-                0.0,
+                layer("post_attention_layernorm.weight"),
+                "ffn_norm.weight",
             ),
             (
                 "llama",
-                "model.layers.11.post_attention_layernorm.weight",
-                "blk.11.ffn_norm.weight",
-                None,
-                0.0,
+                layer("block_sparse_moe.gate.weight"),
+                "ffn_gate_inp.weight",
             ),
             (
                 "gemma2",
-                "model.layers.0.post_attention_layernorm.weight",
-                "blk.0.post_attention_norm.weight",
-                None,
-                1.0,
+                layer("post_attention_layernorm.weight"),
+                "post_attention_norm.weight",
             ),
             (
                 "gemma3",
-                "model.layers.0.self_attn.q_norm.weight",
-                "blk.0.attn_q_norm.weight",
-                None,
-                1.0,
+                layer("self_attn.q_norm.weight"),
+                "attn_q_norm.weight",
             ),
-            (
-                "gemma",
-                "model.layers.0.mlp.up_proj.weight",
-                "blk.0.ffn_up.weight",
-                None,
-                0.0,
-            ),
-            (
-                "qwen2",
-                "model.layers.0.self_attn.q_proj.bias",
-                "blk.0.attn_q.bias",
-                None,
-                0.0,
-            ),
-            (
-                "qwen3moe",
-                "model.layers.3.mlp.experts.17.down_proj.weight",
-                "blk.3.ffn_down_exps.weight",
-                Some(17),
-                0.0,
-            ),
-            (
-                "llama",
-                "model.layers.3.block_sparse_moe.experts.2.w3.weight",
-                "blk.3.ffn_up_exps.weight",
-                Some(2),
-                0.0,
-            ),
-            ("gpt2", "wpe.weight", "position_embd.weight", None, 0.0),
+            ("qwen2", layer("self_attn.q_proj.bias"), "attn_q.bias"),
+            ("phi3", layer("mlp.gate_up_proj.weight"), "ffn_up.weight"),
+            ("starcoder2", layer("mlp.c_proj.weight"), "ffn_down.weight"),
             (
                 "gpt2",
-                "transformer.h.3.attn.c_attn.weight",
-                "blk.3.attn_qkv.weight",
-                None,
-                0.0,
+                "transformer.h.11.ln_1.bias".into(),
+                "attn_norm.bias",
             ),
-            (
-                "gpt2",
-                "h.0.attn.c_attn.bias",
-                "blk.0.attn_qkv.bias",
-                None,
-                0.0,
-            ),
-            (
-                "starcoder2",
-                "model.layers.0.mlp.c_proj.weight",
-                "blk.0.ffn_down.weight",
-                None,
-                0.0,
-            ),
+            ("gpt2", "h.11.attn.c_attn.bias".into(), "attn_qkv.bias"),
         ] {
-            assert_eq!(of(architecture, name), (expected.into(), expert, offset));
+            let tensor = find(architecture, &name).unwrap();
+            assert_eq!(tensor.name, format!("blk.11.{expected}"), "{architecture}");
+            assert_eq!((tensor.expert, tensor.is_transposed), (None, false));
         }
+        for (architecture, name, expected) in [
+            ("llama", "model.embed_tokens.weight", "token_embd.weight"),
+            ("llama", "lm_head.weight", "output.weight"),
+            ("gpt2", "wpe.weight", "position_embd.weight"),
+        ] {
+            let tensor = find(architecture, name).unwrap();
+            assert_eq!(tensor.name, expected);
+            assert!(!tensor.is_transposed);
+        }
+    }
+
+    #[test]
+    fn experts_offsets_and_transposed_matrices_are_told() {
+        let find = |architecture: &str, name: &str| find(architecture, name).unwrap();
+        for (architecture, name, expected) in [
+            ("qwen3moe", "mlp.experts.17.down_proj", "ffn_down_exps"),
+            ("llama", "block_sparse_moe.experts.17.w3", "ffn_up_exps"),
+        ] {
+            let tensor = find(architecture, &format!("model.layers.3.{name}.weight"));
+            assert_eq!(tensor.name, format!("blk.3.{expected}.weight"));
+            assert_eq!(tensor.expert, Some(17));
+        }
+        let norm = "model.layers.0.input_layernorm.weight";
+        assert_eq!(find("gemma2", norm).offset, 1.0);
+        assert_eq!(find("gemma3", "model.norm.weight").offset, 1.0);
+        assert_eq!(find("llama", norm).offset, 0.0);
+        assert_eq!(
+            find("gemma", "model.layers.0.mlp.up_proj.weight").offset,
+            0.0
+        );
+        assert!(find("gpt2", "h.3.mlp.c_fc.weight").is_transposed);
+        assert!(!find("gpt2", "h.3.ln_2.weight").is_transposed);
+    }
+
+    #[test]
+    fn unknown_tensors_are_refused_by_name() {
         for name in [
             "model.layers.0.self_attn.q_proj.qweight",
-            "model.layers.00.mlp.gate.weight",
+            "model.layers.00.mlp.gate_proj.weight",
             "model.layers.0.mlp.experts.gate_up_proj",
             "model.layers.0.mlp.experts.x.up_proj.weight",
             "model.layers.*.mlp.up_proj.weight",

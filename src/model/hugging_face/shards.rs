@@ -26,22 +26,52 @@ struct Index {
 }
 
 /// The tensors of all files by their names in the checkpoint. Offsets count in the returned source.
+///
+/// # Errors
+/// [`Error::InvalidModelFile`] naming the file and what is wrong with it; the errors of `files`.
 pub async fn read<F: ModelFiles>(
     files: &F,
 ) -> Result<(Vec<StoredTensor>, JoinedSource<F::Source>)> {
-    let invalid = |what: String| Error::InvalidModelFile(format!("{INDEX}: {what}"));
-    let index = match read_small(files, INDEX, MAX_JSON_BYTES).await? {
-        None => None,
-        Some(bytes) => {
-            let index: Index =
-                serde_json::from_slice(&bytes).map_err(|error| invalid(error.to_string()))?;
-            Some(index.weight_map)
-        }
-    };
+    let index = read_index(files).await?;
     let names: BTreeSet<&str> = match &index {
         None => BTreeSet::from([ONE_FILE]),
         Some(map) => map.values().map(String::as_str).collect(),
     };
+    let (mut sources, mut headers) = (Vec::new(), Vec::new());
+    for &name in &names {
+        let source = files
+            .open(name)
+            .await?
+            .ok_or_else(|| Error::InvalidModelFile(format!("the folder has no file {name:?}")))?;
+        headers.push((name, safetensors::read(name, &source).await?));
+        sources.push(source);
+    }
+    if let Some(map) = &index {
+        check_index(map, &headers)?;
+    }
+    let source = JoinedSource::new(sources);
+    let mut tensors = Vec::new();
+    for (part, (_, header)) in headers.into_iter().enumerate() {
+        tensors.extend(header.into_iter().map(|mut tensor| {
+            tensor.offset_bytes += source.start_bytes(part);
+            tensor
+        }));
+    }
+    Ok((tensors, source))
+}
+
+fn invalid(what: String) -> Error {
+    Error::InvalidModelFile(format!("{INDEX}: {what}"))
+}
+
+/// The file of each tensor; `None` for folders without an index.
+async fn read_index<F: ModelFiles>(files: &F) -> Result<Option<HashMap<String, String>>> {
+    let Some(bytes) = read_small(files, INDEX, MAX_JSON_BYTES).await? else {
+        return Ok(None);
+    };
+    let index: Index =
+        serde_json::from_slice(&bytes).map_err(|error| invalid(error.to_string()))?;
+    let names: BTreeSet<&String> = index.weight_map.values().collect();
     if names.len() > MAX_FILES {
         return Err(invalid(format!(
             "{} files; the limit is {MAX_FILES}",
@@ -51,46 +81,30 @@ pub async fn read<F: ModelFiles>(
     // The index chooses the names. None may lead out of the folder.
     let is_plain =
         |name: &str| name.ends_with(".safetensors") && !name.contains(['/', '\\', ':', '%']);
-    if let Some(name) = names.iter().find(|name| !is_plain(name)) {
-        return Err(invalid(format!(
+    match names.iter().find(|name| !is_plain(name)) {
+        Some(name) => Err(invalid(format!(
             "{name:?} is no name of a safetensors file"
-        )));
+        ))),
+        None => Ok(Some(index.weight_map)),
     }
-    let (mut sources, mut headers) = (Vec::new(), Vec::new());
-    for &name in &names {
-        let source = files
-            .open(name)
-            .await?
-            .ok_or_else(|| Error::InvalidModelFile(format!("the folder has no file {name:?}")))?;
-        let tensors = safetensors::read(name, &source).await?;
-        if let Some(map) = &index {
-            let foreign =
-                |tensor: &&StoredTensor| map.get(&tensor.name).map(String::as_str) != Some(name);
-            if let Some(tensor) = tensors.iter().find(foreign) {
+}
+
+/// Checks that the files hold exactly the tensors that the index assigns to them.
+fn check_index(map: &HashMap<String, String>, headers: &[(&str, Vec<StoredTensor>)]) -> Result<()> {
+    let mut found = BTreeSet::new();
+    for (file, tensors) in headers {
+        for tensor in tensors {
+            if map.get(&tensor.name).map(String::as_str) != Some(file) {
                 return Err(invalid(format!(
-                    "{name:?} has a tensor {:?}, which the index does not say",
+                    "{file:?} has a tensor {:?}, which the index does not assign to it",
                     tensor.name
                 )));
             }
+            found.insert(&tensor.name);
         }
-        headers.push(tensors);
-        sources.push(source);
     }
-    let source = JoinedSource::new(sources);
-    let mut tensors = Vec::new();
-    for (part, header) in headers.into_iter().enumerate() {
-        tensors.extend(header.into_iter().map(|mut tensor| {
-            tensor.offset_bytes += source.start_bytes(part);
-            tensor
-        }));
+    match map.iter().find(|(name, _)| !found.contains(name)) {
+        Some((name, file)) => Err(invalid(format!("{file:?} has no tensor {name:?}"))),
+        None => Ok(()),
     }
-    if let Some(map) = &index
-        && map.len() != tensors.len()
-    {
-        let there: BTreeSet<&str> = tensors.iter().map(|tensor| &*tensor.name).collect();
-        let lost = map.iter().find(|(name, _)| !there.contains(&***name));
-        let (name, file) = lost.map_or(("", ""), |(name, file)| (name, file));
-        return Err(invalid(format!("{file:?} has no tensor {name:?}")));
-    }
-    Ok((tensors, source))
 }

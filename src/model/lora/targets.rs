@@ -4,7 +4,11 @@
 use std::collections::BTreeMap;
 
 use crate::model::layers::{
-    attention::Qkv, decoder::Decoder, feed_forward::FeedForward, linear::Linear, low_rank::LowRank,
+    attention::{Attention, Qkv},
+    decoder::Decoder,
+    feed_forward::FeedForward,
+    linear::Linear,
+    low_rank::LowRank,
 };
 
 /// GGUF name of the matrix that computes logits.
@@ -31,14 +35,6 @@ pub(super) struct TargetTensor {
 }
 
 impl TargetTensor {
-    fn new(name: String, first_row: usize) -> TargetTensor {
-        TargetTensor {
-            name: format!("{name}.weight"),
-            first_row,
-            heads: None,
-        }
-    }
-
     fn with_heads(self, heads: usize) -> TargetTensor {
         TargetTensor {
             heads: Some(heads),
@@ -54,65 +50,9 @@ pub(super) fn targets<'a>(
 ) -> Vec<Target<'a>> {
     let mut targets = Vec::new();
     for (layer, block) in decoder.blocks.iter_mut().enumerate() {
-        let tensor =
-            |name: &str, first_row| TargetTensor::new(format!("blk.{layer}.{name}"), first_row);
-        let exists = |tensor: &TargetTensor| matrices.contains_key(&tensor.name);
-        let attention = &mut block.attention;
-        let (heads, kv_heads) = (attention.shape.heads, attention.shape.kv_heads);
-        let (q, kv) = (attention.shape.q_dim(), attention.shape.kv_dim());
-        match &mut attention.attn_qkv {
-            Qkv::Fused(linear) => {
-                let fused = tensor("attn_qkv", 0);
-                let tensors = match exists(&fused) {
-                    true => vec![fused],
-                    false => vec![
-                        tensor("attn_q", 0).with_heads(heads),
-                        tensor("attn_k", q).with_heads(kv_heads),
-                        tensor("attn_v", q + kv),
-                    ],
-                };
-                targets.push(Target::new(linear, tensors));
-            }
-            Qkv::Split([q, k, v]) => {
-                targets.push(Target::new(q, vec![tensor("attn_q", 0).with_heads(heads)]));
-                targets.push(Target::new(
-                    k,
-                    vec![tensor("attn_k", 0).with_heads(kv_heads)],
-                ));
-                targets.push(Target::new(v, vec![tensor("attn_v", 0)]));
-            }
-        }
-        let output = vec![tensor("attn_output", 0)];
-        targets.push(Target::new(&mut attention.attn_output, output));
-        match &mut block.feed_forward {
-            FeedForward::Gated(layer) => {
-                let ffn = layer.ffn_gate.shape.rows;
-                let gate = tensor("ffn_gate", 0);
-                targets.push(Target {
-                    tensors: match exists(&gate) {
-                        true => vec![gate, tensor("ffn_up", ffn)],
-                        // One tensor holds the rows of both.
-                        false => vec![tensor("ffn_up", 0)],
-                    },
-                    rows: 2 * ffn,
-                    cols: layer.ffn_gate.shape.cols,
-                    low_rank: &mut layer.low_rank,
-                });
-                targets.push(Target::new(
-                    &mut layer.ffn_down,
-                    vec![tensor("ffn_down", 0)],
-                ));
-            }
-            FeedForward::Plain(layer) => {
-                targets.push(Target::new(&mut layer.ffn_up, vec![tensor("ffn_up", 0)]));
-                targets.push(Target::new(
-                    &mut layer.ffn_down,
-                    vec![tensor("ffn_down", 0)],
-                ));
-            }
-            // The kernels of experts have no place for adapters.
-            FeedForward::Experts(_) => {}
-        }
+        let names = LayerNames { layer, matrices };
+        attention_targets(&mut block.attention, &names, &mut targets);
+        feed_forward_targets(&mut block.feed_forward, &names, &mut targets);
     }
     let output = TargetTensor {
         name: OUTPUT.into(),
@@ -121,6 +61,87 @@ pub(super) fn targets<'a>(
     };
     targets.push(Target::new(&mut decoder.output, vec![output]));
     targets
+}
+
+/// The tensors of a layer.
+struct LayerNames<'a> {
+    layer: usize,
+    matrices: &'a BTreeMap<String, [usize; 2]>,
+}
+
+impl LayerNames<'_> {
+    fn tensor(&self, part: &str, first_row: usize) -> TargetTensor {
+        TargetTensor {
+            name: format!("blk.{}.{part}.weight", self.layer),
+            first_row,
+            heads: None,
+        }
+    }
+
+    /// A tensor of the file, if it holds one of this name.
+    fn find(&self, part: &str) -> Option<TargetTensor> {
+        let tensor = self.tensor(part, 0);
+        self.matrices.contains_key(&tensor.name).then_some(tensor)
+    }
+}
+
+fn attention_targets<'a>(
+    attention: &'a mut Attention,
+    names: &LayerNames,
+    targets: &mut Vec<Target<'a>>,
+) {
+    let shape = attention.shape;
+    let (q_dim, kv_dim) = (shape.q_dim(), shape.kv_dim());
+    let q = names.tensor("attn_q", 0).with_heads(shape.heads);
+    let k = |first_row| names.tensor("attn_k", first_row).with_heads(shape.kv_heads);
+    let v = |first_row| names.tensor("attn_v", first_row);
+    match &mut attention.attn_qkv {
+        Qkv::Fused(linear) => {
+            let tensors = match names.find("attn_qkv") {
+                Some(fused) => vec![fused],
+                None => vec![q, k(q_dim), v(q_dim + kv_dim)],
+            };
+            targets.push(Target::new(linear, tensors));
+        }
+        Qkv::Split([q_linear, k_linear, v_linear]) => {
+            targets.push(Target::new(q_linear, vec![q]));
+            targets.push(Target::new(k_linear, vec![k(0)]));
+            targets.push(Target::new(v_linear, vec![v(0)]));
+        }
+    }
+    let output = vec![names.tensor("attn_output", 0)];
+    targets.push(Target::new(&mut attention.attn_output, output));
+}
+
+fn feed_forward_targets<'a>(
+    feed_forward: &'a mut FeedForward,
+    names: &LayerNames,
+    targets: &mut Vec<Target<'a>>,
+) {
+    let down = vec![names.tensor("ffn_down", 0)];
+    match feed_forward {
+        FeedForward::Gated(layer) => {
+            let shape = layer.ffn_gate.shape;
+            targets.push(Target {
+                tensors: match names.find("ffn_gate") {
+                    Some(gate) => vec![gate, names.tensor("ffn_up", shape.rows)],
+                    // One tensor holds the rows of both.
+                    None => vec![names.tensor("ffn_up", 0)],
+                },
+                rows: 2 * shape.rows,
+                cols: shape.cols,
+                low_rank: &mut layer.low_rank,
+            });
+            targets.push(Target::new(&mut layer.ffn_down, down));
+        }
+        FeedForward::Plain(layer) => {
+            let up = vec![names.tensor("ffn_up", 0)];
+            targets.push(Target::new(&mut layer.ffn_up, up));
+            targets.push(Target::new(&mut layer.ffn_down, down));
+        }
+        // The kernels of experts have no place for adapters.
+        FeedForward::Experts(_) => {}
+    }
 }
 
 impl<'a> Target<'a> {
