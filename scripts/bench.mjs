@@ -1,5 +1,5 @@
-//! `npm run bench`: what a page gets in headless Chromium, through the public package: loading, first token, prefill
-//! and decode; and what replaying a decode step costs the CPU there. Rust's own are `cargo run --release --example bench`.
+//! `npm run bench`: measures the public package in headless Chromium: loading, first token, prefill, decode, and the
+//! CPU time of replaying a decode step. `cargo run --release --example bench` measures natively.
 
 import { basename, join } from "node:path";
 import { modelFile } from "./bench/model.mjs";
@@ -17,11 +17,11 @@ import { setUpForBuild } from "./setup.mjs";
 const ROUNDS = 3;
 const REPLAY_ROUNDS = 9;
 const REPLAY_STEPS = 32;
-/** Lengths of context to decode after; where the CPU emulates the GPU, the longest would take minutes to fill. */
+/** Context lengths to decode after. On a software adapter the longest would take minutes to fill. */
 const CONTEXTS = [128, 1024, 4096];
 const CONTEXTS_EMULATED = CONTEXTS.slice(0, 2);
 
-/** The peers on the same adapter, and how many times as fast ours is. */
+/** The peers on the same adapter, and how many times as fast inpage is. */
 async function printPeers(values, { facts, greedy }) {
   const { folder, peers } = values.peers;
   const lines = measurePeers({

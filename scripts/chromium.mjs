@@ -1,5 +1,5 @@
-//! Starts headless Chromium with WebGPU: on the real GPU where there is one, else on the software adapter.
-//! For the command line and the browser tests; needs the npm dependencies to be there.
+//! Starts headless Chromium with WebGPU: on the real GPU if there is one, else on the software adapter. The npm
+//! dependencies must be installed.
 
 import { existsSync, readdirSync } from "node:fs";
 import { provideBrowser } from "./setup/browser.mjs";
@@ -15,13 +15,13 @@ const COMMON = [
   "--disable-sync",
 ];
 const SOFTWARE = ["--use-webgpu-adapter=swiftshader"];
-// On Linux, Chromium keeps WebGPU on Vulkan behind these.
+// On Linux, Chromium enables WebGPU on Vulkan only with these flags.
 const HARDWARE =
   process.platform === "linux"
     ? ["--enable-features=Vulkan", "--use-angle=vulkan", "--ignore-gpu-blocklist"]
     : [];
 
-/** Whether a GPU may be there; only Linux can tell without asking a browser. */
+/** Whether there may be a GPU; only on Linux this is known without a browser. */
 function mayHaveGpu() {
   if (process.env.INPAGE_ADAPTER === "software") return false;
   if (process.platform !== "linux") return true;
@@ -31,7 +31,7 @@ function mayHaveGpu() {
 }
 
 async function hasAdapter(browser) {
-  // WebGPU exists on trustworthy origins only, and the loopback address is one.
+  // WebGPU exists only on trustworthy origins; the loopback address is one.
   const server = await serve({ mounts: {}, pages: { "/": "<!doctype html>" } });
   const page = await browser.newPage();
   try {
@@ -45,7 +45,7 @@ async function hasAdapter(browser) {
   }
 }
 
-/** A playwright `Browser`. INPAGE_ADAPTER=software passes over a real GPU; CHROMIUM names the program. */
+/** A playwright `Browser`. INPAGE_ADAPTER=software ignores a real GPU; CHROMIUM is the browser's executable. */
 export async function launchChromium({ args = [], headless = true } = {}) {
   const executablePath = await provideBrowser();
   const { chromium } = await import("playwright-core");
@@ -54,14 +54,14 @@ export async function launchChromium({ args = [], headless = true } = {}) {
       return await chromium.launch({
         executablePath,
         headless,
-        // Chromium refuses its sandbox to root; everybody else keeps it.
+        // Chromium does not start with its sandbox as root.
         chromiumSandbox: process.getuid?.() !== 0,
         args: [...COMMON, ...adapter, ...args],
       });
     } catch (error) {
       throw new Remediable(
         `the browser ${executablePath} does not start: ${error.message}`,
-        "Set CHROMIUM to the program file of another Chrome, Chromium or Edge.",
+        "Set CHROMIUM to the executable of another Chrome, Chromium or Edge.",
       );
     }
   };

@@ -1,4 +1,4 @@
-//! Runs one completion through the public package in headless Chromium and writes it to the terminal.
+//! Runs one completion with the public package in headless Chromium and writes it to the terminal.
 
 import { basename, join } from "node:path";
 import { launchChromium } from "./chromium.mjs";
@@ -7,7 +7,7 @@ import { serve } from "./server.mjs";
 
 /**
  * Runs in the page. Streams pieces of text through `window.inpageText` and resolves with the result, or with
- * `{ error }`, because an exception would lose its fields on the way out of the page.
+ * `{ error }`: an exception would lose its fields when it leaves the page.
  */
 async function completeInPage({ model, request }) {
   let engine;
@@ -44,7 +44,7 @@ async function completeInPage({ model, request }) {
     }
     const ended = performance.now();
     await shown;
-    // The first token ends the prefill; the others are decoded. A single token leaves nothing to time.
+    // The first token ends the prefill; the others are decoded. With a single token there is nothing to time.
     const perSecond = (tokens, ms) =>
       tokens > 0 && ms > 0 ? Math.round((tokens / ms) * 10_000) / 10 : null;
     return {
@@ -68,8 +68,8 @@ async function completeInPage({ model, request }) {
 }
 
 /**
- * Prints the completion; with `json` nothing but the JSON line. `model` is `{ file }`, `{ url }` or undefined for
- * the embedded one. Resolves with the exit status.
+ * Prints the completion; with `json` only the JSON line. `model` is `{ file }`, `{ url }` or undefined for the
+ * embedded model. Resolves with the exit status.
  */
 export async function generate({ model, request, json }) {
   const mounts = { "/dist/": join(root, "www/dist/"), "/models/": join(root, "www/models/") };
@@ -79,7 +79,7 @@ export async function generate({ model, request, json }) {
   } else if (model?.file) {
     const path = `/local/${encodeURIComponent(basename(model.file))}`;
     mounts[decodeURIComponent(path)] = model.file;
-    // The browser's profile goes away with this run: nothing is worth keeping in it.
+    // The browser's profile is deleted after this run, so caching is pointless.
     source = { url: path, cache: false };
   }
   const server = await serve({

@@ -1,6 +1,5 @@
 //! `npm run performance -- RESULTS.jsonl...`: turns the JSON lines of `npm run bench -- --json` and of
-//! `cargo run --release --example bench -- --json` into the tables of docs/performance.md and plots beside it.
-//! Knows the benchmarks' field names; measures nothing.
+//! `cargo run --release --example bench -- --json` into the tables of docs/performance.md and the plots beside it.
 
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -23,11 +22,11 @@ function readLines(files) {
   return lines;
 }
 
-/** Models in the order they come, each with what was measured in Chromium. */
+/** The models in their order in the input, each with its measurements in Chromium. */
 function modelsOf(lines) {
   const models = new Map();
   for (const line of lines.filter(({ bench }) => bench === "chromium")) {
-    // A peer's own name of the model differs: it belongs to the run it stands in.
+    // A peer names the model differently; its line belongs to the run in which it occurs.
     const name = line.name === "peer" ? [...models.keys()].at(-1) : line.model;
     const model = models.get(name) ?? { name, peers: [], batches: [], contexts: [], facts: line };
     if (line.name === "peer") model.peers.push(line);
@@ -76,7 +75,7 @@ function section(model) {
     load &&
       `Load ${number(load.first_load_ms)} ms, from the cache ${number(load.second_load_ms)} ms.`,
     repeated &&
-      `A prompt of ${repeated.prompt_tokens} tokens: first token after ${number(repeated.first_token_ms)} ms, after ${number(repeated.again_first_token_ms)} ms when all but its end was known (${number(repeated.saved_share * 100)} % saved).`,
+      `A prompt of ${repeated.prompt_tokens} tokens: first token after ${number(repeated.first_token_ms)} ms, after ${number(repeated.again_first_token_ms)} ms when all but its end was cached (${number(repeated.saved_share * 100)} % saved).`,
     model.contexts.length > 0 &&
       `By context: ${model.contexts.map((line) => `${line.prompt_tokens} tokens: prefill ${number(line.prefill_tokens_per_s)}, decode ${number(line.decode_tokens_per_s)} tokens/s`).join("; ")}.`,
     model.batches.length > 0 &&
@@ -124,7 +123,7 @@ await main(async (files) => {
   const models = modelsOf(readLines(files));
   const page = readFileSync(PAGE, "utf8");
   const [begin, end] = [page.indexOf(BEGIN), page.indexOf(END)];
-  if (begin < 0 || end < begin) throw new Remediable(`${PAGE} lacks its marks`);
+  if (begin < 0 || end < begin) throw new Remediable(`${PAGE} has no markers`);
   mkdirSync(PLOTS, { recursive: true });
   for (const model of models) writeFileSync(join(PLOTS, plotName(model)), plot(model));
   const measured = models.map(section).join("\n\n");

@@ -1,5 +1,5 @@
-//! Runs other programs: with their output on our stderr, captured, or inherited; finds programs on PATH.
-//! stdout belongs to the caller's result, so nothing here writes to it. Knows nothing of what it runs.
+//! Runs other programs, with their output on stderr or captured, and finds programs on PATH. Nothing here writes to
+//! stdout: it is reserved for the caller's result.
 
 import { spawn, spawnSync } from "node:child_process";
 import { accessSync, constants, realpathSync, statSync } from "node:fs";
@@ -9,7 +9,7 @@ import { fileURLToPath } from "node:url";
 export const root = fileURLToPath(new URL("..", import.meta.url));
 export const windows = process.platform === "win32";
 
-/** Something the reader can mend: shown without a stack trace, `remedy` on lines of its own. */
+/** An error that the user can fix: shown without a stack trace, `remedy` on separate lines. */
 export class Remediable extends Error {
   constructor(message, remedy) {
     super(message);
@@ -39,7 +39,7 @@ export function which(name, path = process.env.PATH ?? "") {
   return undefined;
 }
 
-/** stdout of a quick program, trimmed; undefined when it is missing or fails. */
+/** The trimmed stdout of a short-running program; undefined if it is missing or fails. */
 export function capture(program, args, options = {}) {
   const done = spawnSync(program, args, {
     cwd: root,
@@ -56,7 +56,7 @@ export function capture(program, args, options = {}) {
  */
 export function run(program, args, { env, cwd = root, timeout_ms, onOutput } = {}) {
   return new Promise((resolve) => {
-    // npm and its kind are .cmd files on Windows, which only a shell starts.
+    // npm and similar programs are .cmd files on Windows, which only a shell can start.
     const shell = windows && /\.cmd$|^npm$|^npx$/.test(program);
     const child = spawn(program, args, {
       cwd,
@@ -99,7 +99,7 @@ export async function mustRun(program, args, { remedy, ...options } = {}) {
   }
 }
 
-/** True when the module with this `import.meta.url` is the program node was started with. */
+/** Whether the module with this `import.meta.url` is the program that node was started with. */
 export function isProgram(url) {
   return (
     process.argv[1] !== undefined &&
@@ -107,7 +107,7 @@ export function isProgram(url) {
   );
 }
 
-/** A program that an npm dependency brings. */
+/** A program of an npm dependency. */
 export function npmProgram(name) {
   return join(root, "node_modules", ".bin", windows ? `${name}.cmd` : name);
 }

@@ -1,5 +1,4 @@
-//! A static file server on the loopback address: right media types, byte ranges, no caching surprises.
-//! It serves what it is given and knows nothing of engines or models.
+//! A static file server on the loopback address, with correct media types, byte ranges and no caching.
 
 import { createReadStream } from "node:fs";
 import { stat } from "node:fs/promises";
@@ -22,7 +21,7 @@ const MEDIA_TYPES = {
   ".webmanifest": "application/manifest+json",
 };
 
-/** `{ start, end }` (inclusive), null when it cannot be satisfied, undefined when the whole file is meant. */
+/** `{ start, end }` (inclusive), null if it cannot be satisfied, undefined for the whole file. */
 function parseRange(header, size_bytes) {
   const match = /^bytes=(\d*)-(\d*)$/.exec(header ?? "");
   if (!match || (match[1] === "" && match[2] === "")) return undefined;
@@ -34,7 +33,7 @@ function parseRange(header, size_bytes) {
   return start <= end ? { start, end } : null;
 }
 
-/** The file that a path stands for under the mounts, or undefined. The longest mounted prefix wins. */
+/** The file for a path under the mounts, or undefined. The longest mounted prefix wins. */
 async function resolveFile(mounts, path) {
   const prefix = Object.keys(mounts)
     .filter((mount) => path === mount || (mount.endsWith("/") && path.startsWith(mount)))
@@ -88,7 +87,7 @@ async function answer(mounts, pages, request, response) {
     MEDIA_TYPES[extname(found.file).toLowerCase()] ?? "application/octet-stream";
   headers["Accept-Ranges"] = "bytes";
   headers.ETag = found.etag;
-  // The service worker's script lies beside the package, and controls the whole origin.
+  // The service worker's script is beside the package and controls the whole origin.
   headers["Service-Worker-Allowed"] = "/";
   if (request.headers["if-none-match"] === found.etag) {
     response.writeHead(304, headers).end();

@@ -1,5 +1,5 @@
-//! Provides everything that building, running and testing need, and says what it does. A second run finds it all
-//! in place. `npm run setup`; npm start and npm test call it themselves.
+//! Installs everything that building, running and testing need, and prints what it does. A second run finds it in
+//! place. `npm run setup`; npm start and npm test call it themselves.
 
 import { provideBindgen } from "./setup/bindgen.mjs";
 import { provideBrowser } from "./setup/browser.mjs";

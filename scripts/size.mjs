@@ -1,4 +1,4 @@
-//! Brotli sizes of what a page downloads: the wasm module and each script. Fails above the limit.
+//! Brotli sizes of the files that a page downloads: the wasm module and each script. Fails above the limit.
 
 import { readFileSync } from "node:fs";
 import { join, relative } from "node:path";

@@ -1,5 +1,5 @@
-//! Remembers the inputs that a build step last ran with, so that an unchanged step is skipped.
-//! A stamp is the hash of file contents, never of times: a checkout or a touch does not rebuild anything.
+//! Stores the inputs of the last run of a build step, so that an unchanged step is skipped. A stamp is a hash of file
+//! contents, not of times: a checkout or a touch does not rebuild anything.
 
 import { createHash } from "node:crypto";
 import {
@@ -57,7 +57,7 @@ export function dropStamp(name) {
   rmSync(join(folder, `${name}.json`), { force: true });
 }
 
-/** True when `name` was stamped with `value` and all its outputs are still there. */
+/** Whether `name` was stamped with `value` and all its outputs still exist. */
 export function isFresh(name, value, outputs) {
   return readStamp(name) === value && outputs.every((path) => existsSync(join(root, path)));
 }

@@ -17,7 +17,7 @@ npm start -- --prompt TEXT [options]      writes a completion in headless Chromi
     --json                only one JSON line on standard output
     --port N              of the demo page (8017)
     --open                opens the demo page in the browser
-    --dev                 builds the wasm module quicker, for development`;
+    --dev                 builds the wasm module faster, for development`;
 
 const OPTIONS = {
   prompt: { type: "string" },
@@ -47,7 +47,7 @@ function parse(args) {
   }
 }
 
-/** The request's fields: what was given, nothing else, so that the endpoint's own defaults hold. */
+/** The request's fields: only those given, so that the endpoint's defaults apply. */
 function requestOf(values) {
   const body = { prompt: values.prompt, max_tokens: 128 };
   for (const name of NUMBERS) {
@@ -75,7 +75,7 @@ function modelOf(values) {
     );
   }
   if (/^https?:\/\//.test(values.model)) return { url: values.model };
-  // npm runs scripts in the repository's folder; INIT_CWD is where the user stands.
+  // npm runs scripts in the repository's folder; INIT_CWD is the user's working directory.
   const file = [process.env.INIT_CWD, process.cwd()]
     .filter(Boolean)
     .map((folder) => resolve(folder, values.model))
@@ -101,11 +101,11 @@ async function serveDemo({ port = "8017", open }) {
   const pages = {
     "/": '<!doctype html><meta http-equiv="refresh" content="0; url=/demo/"><a href="/demo/">inpage</a>',
   };
-  // The service worker may stand at the root of the origin, as a host would put it.
+  // The service worker is at the root of the origin, as on a real host.
   const mounts = { "/": `${www}/`, "/sw.js": resolve(www, "dist/sw.js") };
   const server = await serve({ mounts, pages, port: Number(port) });
   const url = `${server.origin}/demo/`;
-  process.stdout.write(`inpage demo: ${url}   (Ctrl-C ends it)\n`);
+  process.stdout.write(`inpage demo: ${url}   (Ctrl-C stops it)\n`);
   if (
     open ||
     (process.stdout.isTTY &&

@@ -1,4 +1,4 @@
-//! Folders that are gone when the process is, however it ends short of being killed outright.
+//! Temporary folders that are deleted when the process ends, unless it is killed.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -6,11 +6,11 @@ import { join } from "node:path";
 
 const folders = new Set();
 
-/** A new folder whose name begins so. */
+/** Creates a folder whose name starts with the given prefix. */
 export function temporaryFolder(prefix) {
   if (folders.size === 0) {
     process.once("exit", removeAll);
-    // A test runner ends files that take too long by a signal, which is no exit.
+    // A test runner ends files that take too long with a signal, which does not trigger an exit event.
     for (const [signal, number] of [
       ["SIGINT", 2],
       ["SIGTERM", 15],

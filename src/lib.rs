@@ -1,8 +1,55 @@
-//! inpage: OpenAI's `POST /v1/completions`, answered inside the web page.
+//! inpage: OpenAI's `POST /v1/completions`, answered inside the web page by a quantized transformer on
+//! WebGPU. The same code runs natively, on a GPU or on the CPU.
 //!
-//! The modules stand in the order in which a request passes them, except that `model` stands above
-//! `engine`, whose contract it implements; that list is the map.
-//! A module may use the ones below it as ARCHITECTURE.md allows, never the ones above.
+//! [`runtime`] turns options into a running engine, and [`api`] answers HTTP requests with it:
+//!
+//! ```no_run
+//! use std::rc::Rc;
+//!
+//! use inpage::api::{Body, Request, Switches, SystemHost};
+//! use inpage::device::ComputeDevice;
+//! use inpage::model::LoadOptions;
+//! use inpage::runtime::{AdapterFiles, LoadRequest, ServedHandler, load, serve};
+//! use inpage::weights::LocalFiles;
+//!
+//! # async fn example() -> inpage::Result<()> {
+//! let adapters: [AdapterFiles<LocalFiles>; 0] = [];
+//! let request = LoadRequest {
+//!     files: &LocalFiles::at("www/models/tales.gguf")?,
+//!     adapters: &adapters,
+//!     options: LoadOptions::default(),
+//!     now_ms: || 0.0,
+//! };
+//! let device = async { Ok(ComputeDevice::reference()) };
+//! let model = load(request, device, |_read_bytes, _total_bytes| ()).await?;
+//!
+//! let handler = ServedHandler::new(Switches::default(), Rc::new(SystemHost));
+//! let served = serve(model, &handler, "tales");
+//! let completion = handler.handle(Request {
+//!     method: "POST".into(),
+//!     url: "/v1/completions".into(),
+//!     headers: vec![("content-type".into(), "application/json".into())],
+//!     body: br#"{"model": "default", "prompt": "Once upon a time"}"#.into(),
+//! });
+//! // The engine must run while requests are answered; it ends when nobody can submit any more.
+//! let answered = async {
+//!     let response = completion.await;
+//!     drop(handler);
+//!     response
+//! };
+//! let (response, ended) = futures_util::join!(answered, served.engine.run());
+//! ended?;
+//! if let Body::Full(bytes) = response.body {
+//!     println!("{}", String::from_utf8_lossy(&bytes));
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The modules are listed from the request down to the GPU, except that `model` is above `engine`, whose
+//! contract it implements. A module uses only modules below it; `ARCHITECTURE.md` in the repository
+//! explains them. Rules of the endpoint are cited by section: "specification 4.2" is section 4.2 of
+//! `docs/specification.md`.
 
 #[cfg(target_arch = "wasm32")]
 pub mod web;

@@ -1,4 +1,4 @@
-//! The command line of `npm run bench`. Knows nothing of what is measured.
+//! The command line of `npm run bench`.
 
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
@@ -37,10 +37,10 @@ const OPTIONS = {
 
 const wrong = (message) => Object.assign(new Remediable(message, USAGE), { exitStatus: 2 });
 
-/** A path as the user means it: npm runs scripts in the repository's folder; INIT_CWD is where the user stands. */
+/** A path relative to the user's working directory: npm runs scripts in the repository's folder. */
 export const fromUser = (path) => resolve(process.env.INIT_CWD ?? process.cwd(), path);
 
-/** The options, numbers as numbers; throws what is wrong with them. */
+/** The parsed options. Throws if they are wrong. */
 export function parseOptions(args) {
   let values;
   try {

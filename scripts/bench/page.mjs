@@ -1,5 +1,5 @@
-//! What `npm run bench` runs inside the page: it goes there as text, so each function stands alone. Gives raw times in
-//! ms; knows nothing of rates.
+//! The functions that `npm run bench` runs inside the page. They are sent there as text, so each is self-contained.
+//! They return raw times in ms.
 
 /** Runs in the page. Resolves with raw times in ms, or `{ error }`. */
 export async function measureInPage({
@@ -13,7 +13,7 @@ export async function measureInPage({
   rounds,
 }) {
   let engine;
-  // Tasks of the page's own thread that would drop frames: the engine lives in a worker.
+  // Tasks of the page's own thread that would drop frames; there should be none, as the engine runs in a worker.
   const long_tasks_ms = [];
   const observer = new PerformanceObserver((list) => {
     long_tasks_ms.push(...list.getEntries().map(({ duration }) => duration));
@@ -29,7 +29,7 @@ export async function measureInPage({
     const load = () => timed(() => createEngine({ model: { url } }));
     let info;
     const loads = [];
-    // The first one downloads and compiles, the second one finds the file stored.
+    // The first load downloads and compiles, the second one reads the cached file.
     for (let i = 0; i < 2; i++) {
       await engine?.dispose();
       let whole_ms;
@@ -47,7 +47,7 @@ export async function measureInPage({
       Array.from({ length }, () => Math.floor(Math.random() * info.vocabSize));
     const complete = async (fields) => {
       const body = {
-        // Another prompt each time: nothing computed before is of use.
+        // A different prompt each time, so that the prefix cache does not help.
         ...{ model: "default", prompt: randomIds(prompted), max_tokens: decoded },
         ...{ ignore_eos: true, seed: 1 },
         ...{ stream: true, stream_options: { include_usage: true }, ...fields },
@@ -72,7 +72,7 @@ export async function measureInPage({
       samples[name] = [];
       for (let i = 0; i < rounds; i++) samples[name].push(await complete({ temperature }));
     }
-    // A long prompt, and another that differs in its last tokens only.
+    // A long prompt, and another one that differs only in its last tokens.
     const long = randomIds(Math.min(1000, info.contextTokens - 16));
     const first = async (prompt) => (await complete({ prompt, max_tokens: 1 })).first_ms;
     const repeated = {

@@ -1,5 +1,5 @@
-//! Measures other runtimes of models in browsers with their harness (a folder with run.mjs), in the same run and the
-//! same browser as ours. Knows how to install and to ask it; what it measures is its own.
+//! Measures other in-browser runtimes with an external harness (a folder with run.mjs), in the same run and the same
+//! browser as inpage.
 
 import { createHash } from "node:crypto";
 import { cpSync, existsSync, readFileSync } from "node:fs";
@@ -7,20 +7,20 @@ import { availableParallelism, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { Remediable, run, say } from "../process.mjs";
 
-/** A peer that takes longer is too slow to be worth the wait. */
+/** A peer that takes longer is given up. */
 const PEER_LIMIT_MS = 40 * 60_000;
 
-/** What a peer computes on, as its harness says it. */
+/** The device of a peer, as reported by the harness. */
 const DEVICES = { transformers: "webgpu", webllm: "webgpu", wllama: "cpu" };
 
 /**
- * The harness, installed in a folder of its own: the one given is left as it is.
+ * Installs a copy of the harness in a folder of its own; the given folder is not changed.
  */
 async function install(folder) {
   const lock = join(folder, "package-lock.json");
   if (!existsSync(join(folder, "run.mjs")) || !existsSync(lock)) {
     throw new Remediable(
-      `${folder} is no harness of peers`,
+      `${folder} is not a harness for peers`,
       "--peers names the folder with run.mjs.",
     );
   }
@@ -48,7 +48,7 @@ export function parsePeer(text) {
 }
 
 /**
- * Runs each peer on its model, which lies in `models`. Yields `{ peer, device, peer_model, prefill_tokens_per_s,
+ * Runs each peer on its model, which is in `models`. Yields `{ peer, device, peer_model, prefill_tokens_per_s,
  * decode_tokens_per_s, ... }`, or `{ peer, device, peer_model, error }` for one that fails.
  */
 export async function* measurePeers({

@@ -1,6 +1,6 @@
-//! Lines of `npm run bench`: rates from raw times. Knows nothing of where the times come from.
+//! The output lines of `npm run bench`: rates computed from raw times.
 
-/** What replaying may cost a decode step in Chromium, and how many dispatches one may have. */
+/** Limits: CPU time of replaying a decode step in Chromium, and dispatches per step. */
 const MAX_REPLAY_US_PER_DISPATCH = 1.5;
 const MAX_DISPATCHES_PER_LAYER = 8;
 
@@ -28,7 +28,7 @@ export function completionLine(samples) {
 }
 
 export function replayLine({ roundMs, steps, dispatchesPerStep, layers }) {
-  // The first round grows what later ones find grown.
+  // The first round is slower: buffers grow during it.
   const perDispatch = roundMs.slice(1).map((ms) => (ms * 1000) / (steps * dispatchesPerStep));
   const us_per_dispatch = median(perDispatch);
   const dispatches_per_layer = dispatchesPerStep / layers;

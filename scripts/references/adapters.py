@@ -3,7 +3,7 @@ llama.cpp's converter, and the logits that transformers and peft compute with th
 
     VENV/bin/python scripts/references/adapters.py
 
-Each gets a NAME.json as the models have it, with `model`, its base. `llama-two.json` is of `llama` and
+Each gets a NAME.json like those of the models, in which `model` is its base. `llama-two.json` is of `llama` and
 `llama-patterns` at once, multiplied by 0.75 and by -0.5. The same names give the same bytes.
 """
 
@@ -32,16 +32,16 @@ GATED = ["gate_proj", "up_proj", "down_proj"]
 
 @dataclass
 class Adapter:
-    """An adapter, and how its files are written."""
+    """An adapter and the form of its files."""
 
     name: str
-    # Its base's name.
+    # The name of its base.
     model: str
     rank: int
     alpha: float
     modules: list
     dtype: str = "float32"
-    # Of A in the GGUF file; B's are F32.
+    # The type of A in the GGUF file; B is F32.
     gguf_type: str = "F16"
     # Further members of PEFT's config.
     more: dict = field(default_factory=dict)
@@ -57,16 +57,16 @@ ADAPTERS = [
     # Queries, keys and values in one tensor, gate and up in another.
     Adapter("phi3", "phi3", 8, 8.0, ["qkv_proj", "o_proj", "gate_up_proj", "down_proj"],
             gguf_type="Q8_0"),
-    # Norms behind the products.
+    # Norms after the products.
     Adapter("gemma2", "gemma2", 5, 10.0, ATTENTION + GATED, dtype="bfloat16", gguf_type="BF16"),
-    # Norms of all heads at once, behind the products.
+    # Norms of all heads together, after the products.
     Adapter("olmo2", "olmo2", 3, 6.0, ATTENTION + GATED),
     # Layer norms, biases, no gate.
     Adapter("gpt2", "gpt2", 4, 4.0, ["c_attn", "c_proj", "c_fc"],
             more={"fan_in_fan_out": True}),
     # Attention beside experts.
     Adapter("olmoe", "olmoe-Q8_0", 4, 4.0, ATTENTION),
-    # Rows of queries and keys in the checkpoint's order.
+    # Rows of Q and K in the checkpoint's order.
     Adapter("mistral-hf", "mistral-hf", 4, 4.0, ATTENTION, dtype="float16"),
 ]  # fmt: skip
 
@@ -95,7 +95,7 @@ def config(adapter):
 
 
 def fill(model, adapter, key):
-    """Random values that the files hold exactly, so large that the adapter shows."""
+    """Random values that the files represent exactly, large enough for the adapter to show."""
     generator = torch.Generator().manual_seed(zlib.crc32(adapter.name.encode()))
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -110,7 +110,7 @@ def fill(model, adapter, key):
 
 
 def stored(values, adapter):
-    """A as the GGUF file holds it."""
+    """A as stored in the GGUF file."""
     kind = gguf.GGMLQuantizationType[adapter.gguf_type]
     array = gguf.quants.dequantize(gguf.quants.quantize(values.numpy(), kind), kind)
     return torch.from_numpy(np.array(array, np.float32))
@@ -134,7 +134,7 @@ def write_folder(model, adapter):
 
 
 def write_gguf(adapter, architecture, config, layers):
-    """One file for the modules whose scale is that of most: a file has one alpha."""
+    """One file for the modules that share the most common scale: a file has one alpha."""
     path = FOLDER / f"{adapter.name}.gguf"
     writer = gguf.GGUFWriter(path, architecture)
     writer.add_type(gguf.GGUFType.ADAPTER)
@@ -146,7 +146,7 @@ def write_gguf(adapter, architecture, config, layers):
         where = names.place(architecture, config, f"{module}.weight")
         a = layer.lora_A["default"].weight.detach().numpy()
         b = layer.lora_B["default"].weight.detach().numpy()
-        # What differs from that alpha goes into B.
+        # Other scales are multiplied into B.
         b = b * np.float32(layer.scaling["default"] * layer.r["default"] / alpha)
         if where.form == "interleaved":
             b = where.to_gguf(b)
@@ -160,14 +160,14 @@ def write_gguf(adapter, architecture, config, layers):
 
 
 def lora_layers(model):
-    """Modules that are adapted, by the checkpoint's names."""
+    """The adapted modules, by their names in the checkpoint."""
     prefix = "base_model.model."
     modules = model.named_modules()
     return [(name.removeprefix(prefix), it) for name, it in modules if hasattr(it, "lora_A")]
 
 
 def assert_sensitive(adapter, model, layers, ids, rows):
-    """Each kind of module shows in the logits, far beyond the tests' bounds."""
+    """Checks that each kind of module changes the logits by far more than the tests' bounds."""
     for kind in adapter.modules:
         of_kind = [layer for name, layer in layers if name.endswith(f".{kind}") or name == kind]
         scales = [layer.scaling["default"] for layer in of_kind]

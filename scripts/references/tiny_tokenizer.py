@@ -77,7 +77,7 @@ def add_to_gguf(writer, tokenizer):
 
 def write_json(folder, split, specials, bos, eos):
     """`tokenizer.json` and `tokenizer_config.json` of a byte-level tokenizer whose pre-tokenizer
-    cuts at the regular expression `split`."""
+    splits at the regular expression `split`."""
     texts, types = byte_level(specials)
     special_ids = [i for i, kind in enumerate(types) if kind == TokenType.CONTROL]
     added = [

@@ -1,10 +1,10 @@
-//! Debian packages: installs them where we may, else says the command that does.
+//! Debian packages: installs them if permitted, else prints the command to run.
 
 import { say, which, run, Remediable } from "../process.mjs";
 
 let updated = false;
 
-/** The words before `apt-get`: [] as root, sudo without a password, undefined when neither. */
+/** The command prefix of `apt-get`: [] as root, sudo if it needs no password, else undefined. */
 async function privilege() {
   if (process.getuid?.() === 0) return [];
   if (which("sudo") && (await run("sudo", ["-n", "true"], { onOutput() {} })) === 0)
@@ -16,10 +16,10 @@ export function isDebian() {
   return process.platform === "linux" && which("apt-get") !== undefined;
 }
 
-/** Installs packages or throws a `Remediable` that names the command; `purpose` says what they are for. */
+/** Installs packages or throws a `Remediable` that names the command. `purpose` is what they are for. */
 export async function installPackages(packages, purpose) {
   const command = `apt-get install ${packages.join(" ")}`;
-  const remedy = `Install ${purpose}:\n    sudo ${command}\nand start again.`;
+  const remedy = `Install ${purpose}:\n    sudo ${command}\nand try again.`;
   const before = await privilege();
   if (before === undefined)
     throw new Remediable(`${purpose} missing, and only root may install packages`, remedy);

@@ -1,4 +1,4 @@
-//! The wasm-bindgen program at the very version that Cargo.lock has: any other refuses our module.
+//! The wasm-bindgen program in exactly the version of Cargo.lock: any other version rejects the module.
 
 import { existsSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -10,7 +10,7 @@ function lockedVersion() {
   return /name = "wasm-bindgen"\r?\nversion = "([^"]+)"/.exec(lock)[1];
 }
 
-/** Path of a matching wasm-bindgen, built with cargo when there is none. */
+/** The path of a matching wasm-bindgen, which is built with cargo if there is none. */
 export async function provideBindgen() {
   const version = lockedVersion();
   const tools = join(targetFolder(), "tools");
@@ -30,7 +30,7 @@ export async function provideBindgen() {
       "cargo",
       [...args, "--no-default-features", "--bin", "wasm-bindgen", "--force", "--quiet", ...more],
       {
-        // It runs for a second per build: compile it quickly rather than well.
+        // It runs for a second per build, so compile it without much optimization.
         env: {
           CARGO_PROFILE_RELEASE_OPT_LEVEL: "1",
           CARGO_PROFILE_RELEASE_LTO: "off",
@@ -39,7 +39,7 @@ export async function provideBindgen() {
       },
     );
   };
-  // Its lock file may name a crate that the registry at hand does not have (yet, or any more).
+  // Its lock file may name a crate that the configured registry does not have.
   if ((await install("--locked")) !== 0) {
     say("  not with its own lock file; once more with the newest dependencies");
     if ((await install()) !== 0) {

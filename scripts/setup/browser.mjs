@@ -1,4 +1,4 @@
-//! A Chromium to run in: CHROMIUM, an installed one, or Debian's. Never downloads a browser build.
+//! The browser for tests and the command line: CHROMIUM, an installed one, or Debian's. Never downloads a browser.
 
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -38,7 +38,7 @@ function installedFiles() {
   return NAMES.map((name) => which(name)).filter(Boolean);
 }
 
-/** Path of a Chromium-family browser that is there already, or undefined. */
+/** The path of an installed Chromium-family browser, or undefined. */
 export function findBrowser() {
   const named = process.env.CHROMIUM;
   if (named) {
@@ -53,7 +53,7 @@ export function findBrowser() {
   return installedFiles().find((file) => existsSync(file));
 }
 
-/** Path of a Chromium-family browser; installs Debian's when there is none. */
+/** The path of a Chromium-family browser; installs Debian's if there is none. */
 export async function provideBrowser() {
   const found = findBrowser();
   if (found) return found;
@@ -65,6 +65,6 @@ export async function provideBrowser() {
   }
   throw new Remediable(
     "no Chrome, Chromium or Edge found",
-    "Install Chrome (https://www.google.com/chrome) or set CHROMIUM to the browser's program file.",
+    "Install Chrome (https://www.google.com/chrome) or set CHROMIUM to the browser's executable.",
   );
 }

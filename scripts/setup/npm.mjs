@@ -1,4 +1,4 @@
-//! npm dependencies, exactly as locked, without running their install scripts.
+//! Installs the npm dependencies exactly as locked, without their install scripts.
 
 import { existsSync } from "node:fs";
 import { join } from "node:path";

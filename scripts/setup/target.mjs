@@ -1,4 +1,4 @@
-//! Where cargo puts what it builds.
+//! Cargo's target folder.
 
 import { resolve } from "node:path";
 import { root } from "../process.mjs";

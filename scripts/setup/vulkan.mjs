@@ -1,5 +1,5 @@
-//! A Vulkan driver for the native GPU tests on Linux: the machine's own, Mesa's software one, or the one that
-//! comes with Chromium. macOS has Metal and Windows has Direct3D: nothing to do there.
+//! A Vulkan driver for the native GPU tests on Linux: the machine's, Mesa's software driver, or Chromium's. macOS has
+//! Metal and Windows has Direct3D, so there is nothing to do there.
 
 import { existsSync, readdirSync, realpathSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -30,7 +30,7 @@ function hasLoader() {
   return LOADERS.some((folder) => existsSync(join(folder, "libvulkan.so.1")));
 }
 
-/** SwiftShader's driver file in a Chromium's folder, if it has one. */
+/** The driver file of SwiftShader in Chromium's folder, if it exists. */
 function browserDriver(browser) {
   for (const folder of [dirname(realpathSync(browser)), "/usr/lib/chromium"]) {
     const file = join(folder, "vk_swiftshader_icd.json");
@@ -39,7 +39,7 @@ function browserDriver(browser) {
   return undefined;
 }
 
-/** Environment variables under which native programs find a Vulkan driver; the GPU tests say so when none does. */
+/** Environment variables with which native programs find a Vulkan driver. Without one, the GPU tests fail with a message. */
 export async function provideVulkan(browser) {
   if (process.platform !== "linux" || (hasDriver() && hasLoader())) return {};
   try {

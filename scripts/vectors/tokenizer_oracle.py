@@ -45,7 +45,7 @@ BLOOM = r" ?[^(\s|[.,!?…。，、।۔،])]+"
 CJK = "[一-龥\u3040-ゟ゠-ヿ]+"
 THREES = r"\d{1,3}(?=(?:\d{3})*\b)"
 
-# How each pre-tokenizer cuts, after the models' own tokenizer.json.
+# How each pre-tokenizer splits, from the models' own tokenizer.json.
 CUTS = {
     "gpt-2": [GPT2],
     "mpt": [GPT2],
@@ -85,7 +85,7 @@ WORDS = "the quick brown fox jumps over a lazy dog while seven wizards make toxi
 
 
 def random_text(rng, special):
-    """A text of things that tokenizers trip over."""
+    """A text of parts that are difficult for tokenizers."""
     def of(low, high, most):
         return "".join(chr(rng.randint(low, high)) for _ in range(rng.randint(1, most)))
 
@@ -133,7 +133,7 @@ def texts(name, count, special):
 
 
 class GgufVocabulary:
-    """What a GGUF file says of its tokenizer."""
+    """The tokenizer metadata of a GGUF file."""
 
     def __init__(self, path):
         fields = gguf.GGUFReader(path).fields
@@ -177,8 +177,8 @@ class ByteLevel:
 
 
 def without_broken_bytes(text):
-    """Nothing for a text whose byte tokens are no characters: `tokenizers` then replaces all bytes
-    of the run one by one, whole characters too; ours follows the rule of WHATWG."""
+    """None for a text whose byte tokens are not valid characters: `tokenizers` then replaces every byte
+    of the run, even those of valid characters, while inpage follows the WHATWG rule."""
     return None if "\ufffd" in text else text
 
 
@@ -203,7 +203,7 @@ class SentencePiece:
         model = proto.ModelProto()
         unknown = vocabulary.tokens.index("<unk>")
         for index, text in enumerate(vocabulary.tokens):
-            # There must be one unknown piece; further ones are found by the split into parts.
+            # There must be one unknown piece; others are found by the split into parts.
             kind = 3 if vocabulary.kinds[index] == 2 else vocabulary.kinds[index]
             model.pieces.add(piece=text, type=2 if index == unknown else kind, score=vocabulary.scores[index])
         model.trainer_spec.model_type = proto.TrainerSpec.BPE
@@ -225,12 +225,12 @@ class SentencePiece:
                 ids.append(self.ids[part])
                 strip = self.is_phi3 and part not in ("<unk>", "<s>", "<|endoftext|>")
                 continue
-            # Unicode's white space is what str.strip takes, and four separators of ASCII.
+            # str.strip removes Unicode's white space and four ASCII separators.
             ids += self.processor.encode(part.lstrip() if strip else part)
         return ids
 
     def decode(self, ids):
-        # It shows no control tokens, and the unknown one as another sign.
+        # It does not show control tokens, and shows the unknown token as another character.
         hidden = any(self.processor.is_control(i) or self.processor.is_unknown(i) for i in ids)
         return None if hidden else self.processor.decode(ids)
 
@@ -254,7 +254,7 @@ def ours(binary, path, strings):
 
 
 def compare(name, reference, path, strings, binary):
-    """Prints how many of the strings differ; returns the reference's ids."""
+    """Prints how many strings differ; returns the ids of the reference."""
     expected = [reference.encode(text) for text in strings]
     wrong_ids, wrong_texts, shown = 0, 0, 0
     for text, ids, answer in zip(strings, expected, ours(binary, path, strings), strict=True):
@@ -271,7 +271,7 @@ def compare(name, reference, path, strings, binary):
 
 
 def training_text(highest=0x10FFFF):
-    """Lines to train small vocabularies on; characters above the highest stay unknown to them."""
+    """Lines to train small vocabularies on; characters above `highest` stay unknown."""
     rng = random.Random("training")
     lines = [random_text(rng, []) for _ in range(4000)] + [" ".join(rng.choices(WORDS, k=12)) for _ in range(2000)]
     return ["".join(character for character in line if 0 < ord(character) <= highest) for line in lines]
@@ -301,7 +301,7 @@ def small_byte_level():
 
 
 def small_files(folder):
-    """tokenizer.json files of families whose text goes other ways: name to folder."""
+    """tokenizer.json files of families that process text differently: name to folder."""
     sign = normalizers.Replace(" ", "▁")
     families = {
         "gemma-like": (sign, pre_tokenizers.Split(" ", "merged_with_previous"), decoders.Replace("▁", " ")),
@@ -328,13 +328,13 @@ def small_files(folder):
             trainer = trainers.BpeTrainer(vocab_size=620, initial_alphabet=alphabet, limit_alphabet=120, special_tokens=["<unk>", "<s>"] + special, show_progress=False)
         if normalizer:
             tokenizer.normalizer = normalizer
-        # Training needs words; what is trained is then used as the family does.
+        # Training needs words; the result is then configured as in the family.
         tokenizer.pre_tokenizer = pre or pre_tokenizers.Split(Regex("▁[^▁]*"), "isolated")
         tokenizer.train_from_iterator(training_text(0x24F), trainer)
         file = json.loads(tokenizer.to_str())
         if pre is None:
             file["pre_tokenizer"] = None
-        # Byte tokens are no text to be found; "<s>" takes the space before it along.
+        # Byte tokens are not recognized in text; "<s>" drops the space before it.
         file["added_tokens"] = [t for t in file["added_tokens"] if not t["content"].startswith("<0x")]
         for token in file["added_tokens"]:
             token["lstrip"] = token["content"] == "<s>"
