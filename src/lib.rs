@@ -4,8 +4,10 @@
 //! [`runtime`] turns options into a running engine, and [`api`] answers HTTP requests with it:
 //!
 //! ```no_run
+//! use std::pin::pin;
 //! use std::rc::Rc;
 //!
+//! use futures_util::future::{Either, select};
 //! use inpage::api::{Body, Request, Switches, SystemHost};
 //! use inpage::device::ComputeDevice;
 //! use inpage::model::LoadOptions;
@@ -25,20 +27,17 @@
 //!
 //! let handler = ServedHandler::new(Switches::default(), Rc::new(SystemHost));
 //! let served = serve(model, &handler, "tales");
-//! let completion = handler.handle(Request {
+//! let completion = pin!(handler.handle(Request {
 //!     method: "POST".into(),
 //!     url: "/v1/completions".into(),
 //!     headers: vec![("content-type".into(), "application/json".into())],
 //!     body: br#"{"model": "default", "prompt": "Once upon a time"}"#.into(),
-//! });
-//! // The engine must run while requests are answered; it ends when nobody can submit any more.
-//! let answered = async {
-//!     let response = completion.await;
-//!     drop(handler);
-//!     response
+//! }));
+//! // Requests are answered while the engine runs.
+//! let response = match select(completion, pin!(served.engine.run())).await {
+//!     Either::Left((response, _)) => response,
+//!     Either::Right((ended, _)) => return ended,
 //! };
-//! let (response, ended) = futures_util::join!(answered, served.engine.run());
-//! ended?;
 //! if let Body::Full(bytes) = response.body {
 //!     println!("{}", String::from_utf8_lossy(&bytes));
 //! }
