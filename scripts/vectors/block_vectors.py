@@ -27,9 +27,9 @@ HALVES = {
     Type.MXFP4: [],
 }
 # f16 bits of the scales, used in turn: 0.013, -0.21, the least and greatest subnormal (negative),
-# the greatest, zero.
+# the largest value, zero.
 SCALES = [0x22A8, 0xB2B8, 0x0001, 0x83FF, 0x7BFF, 0x0000]
-# From subnormal scales to the greatest whose values are finite.
+# From subnormal scales to the largest with finite values.
 EXPONENTS = [0, 1, 2, 120, 127, 252]
 # Types that both implementations can quantize to.
 ENCODED = [Type.Q8_0, Type.Q4_0, Type.Q4_1, Type.Q5_0, Type.Q5_1]
