@@ -1,6 +1,6 @@
-// Stages 1 to 5 of the sampler chain for every row, and what later kernels want to know of each tile
-// of TILE logits: the best adjusted one, the largest raw one, the sum of raw exponentials. A tile per
-// workgroup. Also clears the row's bins.
+// Stages 1 to 5 of the sampler chain for every row, and for each tile of TILE logits what later kernels
+// need: the best adjusted logit, the largest raw one and the sum of raw exponentials. One workgroup per
+// tile. Also clears the row's bins.
 @group(0) @binding(B_logits) var<storage, read> logits: array<u32>; // [rows, VOCAB], bits of f32
 @group(0) @binding(B_accounts) var<storage, read> accounts: array<u32>;
 @group(0) @binding(B_adjusted) var<storage, read_write> adjusted: array<u32>; // as logits
@@ -10,11 +10,11 @@ const LARGEST: f32 = 3.4028234e38;
 
 var<workgroup> raw_key: atomic<u32>;
 var<workgroup> best_key: atomic<u32>;
-// The complement: the largest is the lowest id.
+// Complement of an id: the largest is the lowest id.
 var<workgroup> best_id: atomic<u32>;
 var<workgroup> sums: array<f32, WORKGROUP>;
 
-// What logit_bias adds to an id; the table is sorted by id.
+// The bias of an id; the table is sorted by id.
 fn bias_of(slot: u32, id: u32) -> f32 {
     var low = 0u;
     var high = slot_word(slot, SLOT_BIASES);
@@ -32,7 +32,7 @@ fn bias_of(slot: u32, id: u32) -> f32 {
     return 0.0;
 }
 
-// A finite logit stays finite.
+// Keeps finite logits finite.
 fn repeated(z: f32, penalty: f32) -> f32 {
     if (z > 0.0) {
         if (penalty < 1.0 && z >= LARGEST * penalty) {
@@ -94,7 +94,7 @@ fn main(
         return;
     }
     if (local == 0u) {
-        // Not all runtimes clear workgroup memory.
+        // Some runtimes do not clear workgroup memory.
         atomicStore(&raw_key, 0u);
         atomicStore(&best_key, 0u);
         atomicStore(&best_id, 0u);

@@ -1,6 +1,6 @@
-// Stages 6 to 9 of the sampler chain: chooses a token for every row from its adjusted logits, takes
-// it into the slot's account, writes the result and moves the row on to its next step. A row per
-// workgroup.
+// Stages 6 to 9 of the sampler chain: samples a token for every row from its adjusted logits, records it
+// in the slot's account, writes the result and advances the row to its next step. One workgroup per
+// row.
 @group(0) @binding(B_logits) var<storage, read> logits: array<u32>; // [rows, VOCAB], bits of f32
 @group(0) @binding(B_adjusted) var<storage, read> adjusted: array<u32>;
 @group(0) @binding(B_scratch) var<storage, read> scratch: array<u32>; // [rows, SCRATCH_WORDS]
@@ -65,7 +65,7 @@ fn share_down(u: u32, sum: vec2<u32>) -> vec2<u32> {
     return vec2<u32>((product.x >> 24u) | (product.y << 8u), (product.y >> 24u) | (product.z << 8u));
 }
 
-// Weight of what the truncation leaves: always the first tokens of the order.
+// Weight of the tokens that the truncation keeps, which are always the first in order.
 fn truncate(row: u32, slot: u32, all_tokens: vec3<u32>, mu: f32, scale: Scale, local: u32) -> vec2<u32> {
     var left = all_tokens.yz;
     if (slot_has(slot, STAGE_MIROSTAT)) {
@@ -94,7 +94,7 @@ fn row_bits(row: u32, id: u32, processed: bool) -> u32 {
     return logits[row * VOCAB + id];
 }
 
-// One of the rounds that find the best few: the first of all lanes' candidates.
+// One of the rounds that find the best few: picks the first of all lanes' candidates.
 fn best_of_round(round: u32, candidate: vec2<u32>) -> vec2<u32> {
     atomicMax(&round_keys[round], candidate.x);
     workgroupBarrier();
@@ -106,7 +106,7 @@ fn best_of_round(round: u32, candidate: vec2<u32>) -> vec2<u32> {
     return vec2<u32>(key, ~atomicLoad(&round_ids[round]));
 }
 
-// Finds the TOP best tokens of the raw or the adjusted logits: the later rounds hold them.
+// Finds the TOP best tokens of the raw or the adjusted logits; the second set of rounds holds them.
 fn find_top(row: u32, processed: bool, local: u32) {
     var previous = vec2<u32>(0xffffffffu, 0u);
     for (var round = 0u; round < TOP; round++) {
@@ -147,7 +147,7 @@ fn find_top(row: u32, processed: bool, local: u32) {
     }
 }
 
-// ln of the sum of exp(logit - largest) over the raw logits; for the first lane.
+// ln of the sum of exp(logit - largest) over the raw logits; valid in the first lane.
 fn raw_normalizer(row: u32, peak: f32, local: u32) -> f32 {
     var sum = 0.0;
     for (var tile = local; tile < TILES; tile += WORKGROUP) {
@@ -175,7 +175,7 @@ fn logprob(bits: u32, peak: f32, temperature: f32, normalizer: f32) -> u32 {
     return bitcast<u32>(min((bitcast<f32>(bits) - peak) / temperature - normalizer, 0.0));
 }
 
-// Repetitions end with the token that comes now: what the row's marks told is over.
+// The sampled token invalidates the row's marks of repetitions: clears them.
 fn clear_marks(account: u32, len: u32, local: u32) {
     let history = account + ACCOUNT_HISTORY;
     if (len < 2u) {
@@ -207,7 +207,7 @@ fn main(
     let at = (slot * RING + position % RING) * RESULT_WORDS;
     let processed = (row_options(row) & ROW_PROCESSED) != 0u;
 
-    // Not all runtimes clear workgroup memory.
+    // Some runtimes do not clear workgroup memory.
     for (var i = local; i < 2u * TOP; i += WORKGROUP) {
         atomicStore(&round_keys[i], 0u);
         atomicStore(&round_ids[i], 0u);
@@ -223,7 +223,7 @@ fn main(
     if (is_alive) {
         outcome = top.best.y;
         if (local == 0u) {
-            // Should bins and tokens ever disagree.
+            // Fallback in case bins and tokens disagree.
             located = Place(top.best.x, top.best.y, fixed(1.0));
         }
         let scale = scale_of(slot, bitcast<f32>(bits_of(top.best.x)));
@@ -271,7 +271,7 @@ fn main(
     }
     storageBarrier();
     if (local == 0u) {
-        // What failed once stays so until the host speaks again.
+        // A failed slot stays failed until the host writes its account.
         if (accounts[account + ACCOUNT_FAILED] == 0u) {
             results[at] = outcome;
             results[at + 3u] = bitcast<u32>(mu);

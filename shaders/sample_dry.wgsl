@@ -1,5 +1,5 @@
-// DRY: the length of the longest repetition that each token would continue, per row's slot. Marks of
-// a slot are 0 between steps: the choice clears what this sets.
+// DRY: the length of the longest repetition that each token would continue, for the slot of every row.
+// Marks of a slot are 0 between steps: `sample_choose` clears what this kernel sets.
 @group(0) @binding(B_accounts) var<storage, read_write> accounts: array<atomic<u32>>;
 
 @compute @workgroup_size(WORKGROUP)

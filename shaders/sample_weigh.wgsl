@@ -1,5 +1,5 @@
-// Sorts the weights of every row into bins: how many tokens in each, and their weight together.
-// PART logits per workgroup.
+// Sorts the weights of every row into bins: the number of tokens in each and their total weight. PART
+// logits per workgroup.
 @group(0) @binding(B_adjusted) var<storage, read> adjusted: array<u32>; // [rows, VOCAB], bits of f32
 @group(0) @binding(B_scratch) var<storage, read_write> scratch: array<atomic<u32>>;
 
@@ -26,7 +26,7 @@ fn main(
     if (!row_weighs(row, slot)) {
         return;
     }
-    // Not all runtimes clear workgroup memory.
+    // Some runtimes do not clear workgroup memory.
     if (local == 0u) {
         atomicStore(&peak_key, 0u);
     }

@@ -1,16 +1,16 @@
-//! The tokens still in the race, in the order of specification 5.3, sorted only as far as someone
-//! looks. Knows no truncation rule.
+//! The tokens that can still be drawn, in the order of specification 5.3, sorted only as far as they are
+//! read.
 
 use super::running_sum::RunningSum;
 use super::temperature::Weigher;
 
-/// First part to be sorted; each further one is eight times longer.
+/// Length of the first part that is sorted; each further part is eight times longer.
 const FIRST_SORTED: usize = 128;
 
 /// Candidates ordered by p descending, then id ascending.
 ///
-/// p grows strictly with the logit, so the order is that of the logits: exact, before any rounding
-/// of `exp`. Tokens whose weight f32 cannot hold are left out; they can never be drawn.
+/// p increases strictly with the logit, so the order is that of the logits: it is exact, unaffected by the
+/// rounding of `exp`. Tokens whose weight underflows f32 are left out: they are never drawn.
 #[derive(Debug, Default)]
 pub(super) struct Candidates {
     /// [`key`] of each candidate; ascending in `..sorted`, all others are larger.
@@ -24,7 +24,7 @@ pub(super) struct Candidates {
 }
 
 impl Candidates {
-    /// Starts over with a row of logits. The scratch memory stays allocated.
+    /// Replaces the candidates by those of a row of logits. The memory stays allocated.
     pub(super) fn reset(&mut self, logits: &[f32], weigher: Weigher) {
         self.keys.clear();
         let lowest = weigher.lowest_in_reach();
@@ -36,7 +36,7 @@ impl Candidates {
         self.total = weigher.total(logits);
     }
 
-    /// How many there are; at least one.
+    /// Their number, at least one.
     pub(super) fn len(&self) -> usize {
         self.keys.len()
     }
@@ -47,13 +47,13 @@ impl Candidates {
         self.keys[rank] as u32
     }
 
-    /// The weight at `rank`; never rises with the rank.
+    /// The weight at `rank`; never increases with the rank.
     pub(super) fn weight(&mut self, rank: usize) -> f32 {
         self.sort(rank + 1);
         if let Some(weigher) = self.weigher {
             while self.weights.len() <= rank {
                 let weight = weigher.weight(logit(self.keys[self.weights.len()]));
-                // `exp` rounds; the order must survive it.
+                // `exp` rounds; keep the weights in order.
                 let bound = self.weights.last().copied().unwrap_or(1.0);
                 self.weights.push(weight.min(bound));
             }
@@ -61,12 +61,12 @@ impl Candidates {
         self.weights[rank]
     }
 
-    /// Weight of all candidates together: summed by id until something was cut, by rank after.
+    /// Weight of all candidates together: summed in order of ids before the first cut, of ranks after.
     pub(super) fn total(&self) -> f32 {
         self.total
     }
 
-    /// Cuts to the first `len` candidates, at least one.
+    /// Keeps only the first `len` candidates, at least one.
     pub(super) fn keep_first(&mut self, len: usize) {
         let len = len.clamp(1, self.len());
         let mut sum = RunningSum::default();
@@ -80,7 +80,7 @@ impl Candidates {
         self.sorted = len;
     }
 
-    /// Sorts at least the first `len`, with room to spare.
+    /// Sorts at least the first `len`, usually more.
     fn sort(&mut self, len: usize) {
         while self.sorted < len {
             self.sort_exactly((self.sorted * 8).max(FIRST_SORTED));
@@ -104,7 +104,7 @@ impl Candidates {
 
 /// A number that orders by logit descending, then id ascending.
 pub(super) fn key(z: f32, id: u32) -> u64 {
-    let bits = (z + 0.0).to_bits(); // -0 becomes +0: they tie
+    let bits = (z + 0.0).to_bits(); // -0 becomes +0: they are equal
     let ascending = if bits >> 31 == 1 {
         !bits
     } else {
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn signed_zeros_tie() {
+    fn signed_zeros_are_equal() {
         let mut candidates = Candidates::default();
         candidates.reset(
             &[-0.0, 0.0],

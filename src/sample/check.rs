@@ -1,8 +1,8 @@
-//! Bad numerics (end of specification 5.4): an error, never a silent token 0.
+//! Invalid logits (end of specification 5.4) are an error, never silently token 0.
 
 use crate::{Error, Result};
 
-/// Maxima kept side by side, so that the compiler can use vector registers.
+/// Number of separate maxima, so that the compiler can vectorize.
 const LANES: usize = 16;
 
 /// The largest logit of a row that holds no NaN.
@@ -10,7 +10,7 @@ pub(super) fn largest(logits: &[f32]) -> f32 {
     scan(logits).0
 }
 
-/// The largest logit. `-inf` is a legal logit: a forbidden or padded row.
+/// The largest logit. `-inf` is a valid logit: a forbidden or padded token.
 ///
 /// # Errors
 /// [`Error::InvalidLogits`] for NaN, `+inf`, or when nothing is finite.
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_bad_numerics_wherever_they_stand() {
+    fn rejects_invalid_logits_at_any_position() {
         for bad in [f32::NAN, -f32::NAN, f32::INFINITY] {
             for at in 0..40 {
                 let mut z = [1.0; 40];

@@ -1,6 +1,6 @@
-//! Sampling values that a model's publisher recommends. Knows neither files nor requests.
+//! Sampling values that a model's publisher recommends.
 
-/// Values for sampling fields; `None` leaves a field at its usual default.
+/// Values for sampling fields; `None` keeps the endpoint's default.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct SamplingDefaults {
     /// 0 to 2.

@@ -1,4 +1,4 @@
-//! Specification 5.4: one uniform number chooses among the survivors.
+//! Specification 5.4: one uniform number selects one of the survivors.
 
 use super::candidates::Candidates;
 use super::running_sum::RunningSum;
@@ -17,8 +17,8 @@ pub(super) fn draw(candidates: &mut Candidates, u: f32) -> usize {
             (reached, last) = (cumulative.value(), rank);
         }
     }
-    // The total was summed in another order and may exceed this sum by some ulp. A candidate too
-    // light to raise the sum has no share in it and must not profit.
+    // The total was summed in another order and may exceed this sum by some ulp. A candidate too light to
+    // increase the sum has no share in it and must not be drawn.
     last
 }
 
@@ -41,7 +41,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_u_draws_no_weightless_candidate() {
+    fn the_largest_u_does_not_draw_candidates_without_weight() {
         let row = [0.0, -1.0, -80.0, -86.0];
         let weigher = Weigher {
             z_max: 0.0,

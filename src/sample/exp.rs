@@ -1,7 +1,7 @@
 //! `exp` in plain f32 arithmetic: the same bits on every platform, and the compiler vectorizes it.
 
-/// Arguments below this one give 0: their exponential would leave f32's normal range, which GPUs
-/// may flush.
+/// Arguments below this one give 0: their exponential would be subnormal in f32, which GPUs may flush to
+/// zero.
 pub(super) const MIN_ARGUMENT: f32 = -87.0;
 
 const LOG2_E: f32 = std::f32::consts::LOG2_E;

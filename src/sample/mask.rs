@@ -1,4 +1,4 @@
-//! Stage 5: which tokens a constraint allows. Knows no constraint.
+//! Stage 5: which tokens a constraint allows.
 
 /// A set of token ids: 32 per word, id `i` is bit `i % 32` of word `i / 32`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -7,7 +7,7 @@ pub struct TokenMask {
 }
 
 impl TokenMask {
-    /// The set whose words are `words`; ids beyond them are not in it.
+    /// The set with the given words; ids beyond them are not in it.
     pub fn from_words(words: Vec<u32>) -> TokenMask {
         TokenMask { words }
     }
@@ -62,7 +62,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_allowed_stays_and_all_else_goes(
+        fn allowed_logits_stay_and_others_become_minus_infinity(
             words in prop::collection::vec(any_word(), 0..6),
             row in 0usize..200,
         ) {

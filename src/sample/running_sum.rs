@@ -1,10 +1,10 @@
-//! Sums of weights in f32 in a defined order. Knows nothing of what is summed.
+//! Sums of weights in f32 in a defined order.
 
-/// Terms per block. A block is summed alone from 0, then added to the blocks before it: a plain
-/// f32 sum over 150,000 weights would swallow every weight below 6e-8 of the total.
+/// Terms per block. Each block is summed from 0 and then added to the sum of the blocks before it: a plain
+/// f32 sum over 150,000 weights would lose every weight below 6e-8 of the total.
 pub(super) const BLOCK: usize = 256;
 
-/// A sum that grows term by term; after each term its value so far is known.
+/// A sum whose value is known after each term.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct RunningSum {
     blocks: f32,
@@ -36,7 +36,7 @@ mod tests {
     use super::RunningSum;
 
     #[test]
-    fn keeps_what_a_plain_sum_swallows() {
+    fn keeps_terms_that_a_plain_sum_loses() {
         let mut sum = RunningSum::default();
         let mut plain = 1.0f32;
         sum.add(1.0);
@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn never_falls() {
+    fn never_decreases() {
         let mut sum = RunningSum::default();
         let mut before = 0.0;
         for i in 0..2000 {

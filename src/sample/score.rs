@@ -1,5 +1,4 @@
-//! Stages 0 and 7b: what is told of a token's probability (specification 7). Natural logarithms;
-//! nothing of text.
+//! Stages 0 and 7b: log-probabilities of tokens (specification 7), as natural logarithms.
 
 use super::candidates;
 use super::check;
@@ -11,13 +10,13 @@ use std::collections::BinaryHeap;
 pub struct TokenScore {
     /// The token.
     pub id: u32,
-    /// Its log-probability in the wanted distribution, at most 0; may be `-inf`.
+    /// Its log-probability in the requested distribution, at most 0; may be `-inf`.
     pub logprob: f32,
-    /// Its log-probability in the raw distribution (stage 0), by which best_of ranks.
+    /// Its log-probability in the raw distribution (stage 0), which `best_of` ranks by.
     pub raw_logprob: f32,
-    /// The best tokens of the wanted distribution, descending, lower ids first where logits tie. As
-    /// many as were asked for; the token itself only if it is one of them, then with the same
-    /// number.
+    /// The best tokens of the requested distribution, descending, lower ids first where logits are
+    /// equal, as many as were requested. The token itself is listed only if it is one of them, with the
+    /// same log-probability.
     pub top: Vec<(u32, f32)>,
 }
 
@@ -31,10 +30,10 @@ pub enum LogprobsMode {
     Processed,
 }
 
-/// What to tell of every chosen token.
+/// What to report of every sampled token.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ScoreRequest {
-    /// How many best tokens.
+    /// Number of best tokens.
     pub top: usize,
     /// Of which distribution.
     pub mode: LogprobsMode,
@@ -52,7 +51,7 @@ pub fn score(logits: &[f32], id: u32, top: usize) -> TokenScore {
     }
 }
 
-/// `log_softmax(logits / T)`, computed where someone looks.
+/// `log_softmax(logits / T)`, computed lazily.
 pub(super) struct LogSoftmax<'a> {
     logits: &'a [f32],
     z_max: f64,
@@ -64,7 +63,7 @@ pub(super) struct LogSoftmax<'a> {
 impl<'a> LogSoftmax<'a> {
     pub(super) fn new(logits: &'a [f32], temperature: f32) -> Self {
         let z_max = check::largest(logits);
-        // In f64: a logarithm is told to more digits than a sum of 150,000 f32 weights has.
+        // In f64: the logarithm is reported with more digits than an f32 sum of 150,000 weights has.
         let mut total = 0.0;
         Weigher { z_max, temperature }.each_block(logits, |weights| {
             total += weights.iter().copied().map(f64::from).sum::<f64>();
@@ -92,13 +91,13 @@ impl<'a> LogSoftmax<'a> {
         let n = n.min(self.logits.len());
         let (first, rest) = self.logits.split_at(n);
         let keys = (0u32..).zip(first).map(|(id, &z)| candidates::key(z, id));
-        // The worst of the best so far is on top.
+        // A heap with the worst of the best so far on top.
         let mut best: BinaryHeap<u64> = keys.collect();
         for (id, &z) in (n as u32..).zip(rest) {
             let Some(mut worst) = best.peek_mut() else {
                 break;
             };
-            // An equal logit has the higher id here and loses.
+            // Of equal logits the lower id stays.
             if z > candidates::logit(*worst) {
                 *worst = candidates::key(z, id);
             }

@@ -13,12 +13,12 @@ pub(super) struct Weigher {
 }
 
 impl Weigher {
-    /// The logit's weight, 0 if it is out of reach.
+    /// The logit's weight, or 0 if it underflows.
     pub(super) fn weight(self, z: f32) -> f32 {
         exp(self.argument(z))
     }
 
-    /// The logit from which on weights are above 0, within rounding: no other token can be drawn.
+    /// The lowest logit whose weight is above 0, up to rounding: tokens below it cannot be drawn.
     pub(super) fn lowest_in_reach(self) -> f32 {
         self.z_max + exp::MIN_ARGUMENT * self.temperature
     }
@@ -35,7 +35,7 @@ impl Weigher {
         total
     }
 
-    /// Hands the weights of the row to `sum`, block by block: exponentials vectorize apart from it.
+    /// Passes the weights of the row to `sum`, block by block, so that the exponentials vectorize.
     pub(super) fn each_block(self, logits: &[f32], mut sum: impl FnMut(&[f32])) {
         let mut weights = [0.0f32; BLOCK];
         for block in logits.chunks(BLOCK) {

@@ -1,12 +1,12 @@
-// Finds places in a row's order of tokens without sorting it: the first token up to which (itself
-// included) there are so many tokens, or so much weight. By bins first, by finer bins while one
-// holds more than GATHER tokens, then by comparing all pairs of what is left. The binding `scratch`
-// holds bins and tiles, `adjusted` the logits.
+// Finds positions in a row's order of tokens without sorting it: the first token at which the tokens up
+// to and including it reach a number or a weight. First by bins, then by finer bins while one holds
+// more than GATHER tokens, then by comparing all pairs of the rest. The binding `scratch` holds bins and
+// tiles, `adjusted` the logits.
 
-// Finer bins come by their place within a bin, then by 4 bytes of the key and 3 of the id.
+// Finer bins are formed by the position within a bin, then by 4 bytes of the key and 3 of the id.
 const FINER: u32 = 8u;
 
-// A token, and what is up to it: the number of tokens and their weight.
+// A token, and the number and weight of the tokens up to it.
 struct Place {
     key: u32,
     id: u32,
@@ -26,7 +26,7 @@ struct Walked {
 var<workgroup> bins: array<atomic<u32>, 3u * BINS>;
 var<workgroup> chunks: array<vec3<u32>, CHUNKS>;
 var<workgroup> walked: Walked;
-// Tiles that may hold what is looked for.
+// Tiles that may hold the token.
 var<workgroup> tile_list: array<u32, TILES>;
 var<workgroup> tile_list_len: atomic<u32>;
 var<workgroup> gathered: array<vec4<u32>, GATHER>; // key, id, weight
@@ -56,7 +56,7 @@ fn take_bins(row: u32, local: u32) {
     workgroupBarrier();
 }
 
-// The bin in which the goal is reached, or the last that holds any.
+// The bin in which the goal is reached, or the last one that is not empty.
 fn walk(by_count: bool, goal: vec2<u32>, start: vec3<u32>, local: u32) -> Walked {
     for (var chunk = local; chunk < CHUNKS; chunk += WORKGROUP) {
         var sum = vec3<u32>(0u);
@@ -104,13 +104,13 @@ fn total(row: u32, local: u32) -> vec3<u32> {
     return walk(true, vec2<u32>(0xffffffffu), vec3<u32>(0u), local).through;
 }
 
-// Tokens still in question: those of a bin that share digits with the place.
+// The remaining tokens: those of a bin that share digits with the position.
 struct Members {
     bin: u32,
-    // How many of the finer bins were looked into.
+    // Number of levels of finer bins so far.
     depth: u32,
     part: u32,
-    // What is known of the complement of the key and of the id, and which bits are.
+    // The known bits of the complement of the key and of the id, and which bits are known.
     known: vec2<u32>,
     mask: vec2<u32>,
 }
@@ -121,8 +121,8 @@ fn is_member(members: Members, distance: f32, place: vec2<u32>) -> bool {
         && all((place & members.mask) == members.known);
 }
 
-// The digit by which members are told apart next; rises along the order. `place` is the complement
-// of the key, and the id.
+// The digit that distinguishes members next; it increases along the order. `place` is the complement of
+// the key, and the id.
 fn digit_of(depth: u32, distance: f32, place: vec2<u32>) -> u32 {
     if (depth == 0u) {
         return part_of_bin(distance);
@@ -162,7 +162,7 @@ fn list_tile(tile: u32) {
     tile_list[atomicAdd(&tile_list_len, 1u)] = tile;
 }
 
-// How many tiles were listed.
+// Number of listed tiles.
 fn listed_tiles(local: u32) -> u32 {
     workgroupBarrier();
     if (local == 0u) {
@@ -171,7 +171,7 @@ fn listed_tiles(local: u32) -> u32 {
     return workgroupUniformLoad(&uniform_word);
 }
 
-// Where the goal is reached; the last place of all if it is not.
+// The position at which the goal is reached, or the last position.
 fn locate(by_count: bool, goal: vec2<u32>, row: u32, scale: Scale, local: u32) -> Place {
     take_bins(row, local);
     var at = walk(by_count, goal, vec3<u32>(0u), local);
@@ -254,7 +254,7 @@ fn locate(by_count: bool, goal: vec2<u32>, row: u32, scale: Scale, local: u32) -
 struct Threshold {
     by_surprise: bool,
     limit: f32,
-    // Weight of all.
+    // Total weight.
     total: f32,
 }
 

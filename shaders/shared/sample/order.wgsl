@@ -1,14 +1,14 @@
-// The order of tokens: logits descending, ids ascending. Logits are compared as integers in their
-// order: compilers may assume that there are neither NaN nor infinities.
+// The order of tokens: logits descending, ids ascending. Logits are compared as integers in the same
+// order, because compilers may assume that NaN and infinities do not occur.
 const NEGATIVE_INFINITY: u32 = 0xff800000u;
-// Keys of -inf and of what no sound row holds.
+// Keys of -inf, and of values that a valid row does not contain.
 const KEY_LEAST: u32 = 0x007fffffu;
 const KEY_INVALID: u32 = 0xff800000u;
 
 // A number that is larger for larger logits.
 fn key_of(bits: u32) -> u32 {
     let key = bits ^ select(0x80000000u, 0xffffffffu, (bits & 0x80000000u) != 0u);
-    // Zero has two signs but one place.
+    // Both zeros are equal.
     let ordered = select(key, 0x80000000u, bits == 0x80000000u);
     return select(ordered, KEY_INVALID, (bits & 0x7fffffffu) >= 0x7f800000u && bits != NEGATIVE_INFINITY);
 }

@@ -1,4 +1,4 @@
-// Philox4x32-10, as src/sample/philox.rs: words only.
+// Philox4x32-10 as in src/sample/philox.rs, in u32 arithmetic only.
 
 // The uniform number of a position, in units of 2^-24.
 fn uniform_24(seed: vec2<u32>, candidate: u32, position: u32) -> u32 {

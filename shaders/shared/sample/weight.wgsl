@@ -1,5 +1,5 @@
-// Weights exp((z - z_max) / T) as in src/sample, in fixed point, so that sums do not depend on their
-// order; and bins of tokens by their distance from the best.
+// Weights exp((z - z_max) / T) as in src/sample, in fixed point, so that sums do not depend on the order
+// of their terms; and bins of tokens by their distance from the best.
 struct Scale {
     peak: f32,
     // Smallest logit in reach: lighter tokens are never drawn.
@@ -9,10 +9,10 @@ struct Scale {
 }
 
 const MIN_ARGUMENT: f32 = -87.0;
-// Distances below this one share bin 0; from here on a bin is a part of 32 of an octave.
+// Distances below this share bin 0; from here on a bin is 1/32 of an octave.
 const FIRST_BIN_END: f32 = 0.015625;
 const BIN_SHIFT: u32 = 18u;
-// From here on all share the last bin: most tokens, but little weight.
+// Distances from here on share the last bin: most tokens, but little weight.
 const TAIL: f32 = 12.0;
 
 fn scale_of(slot: u32, peak: f32) -> Scale {
@@ -26,7 +26,7 @@ fn in_reach(bits: u32, scale: Scale) -> bool {
 
 // e^x for x <= 0; the arithmetic of src/sample/exp.rs.
 fn exp_as_specified(x: f32) -> f32 {
-    // Not by adding and subtracting 1.5 * 2^23: compilers may drop that.
+    // Not rounded by adding and subtracting 1.5 * 2^23: compilers may remove that.
     let n = round(max(x, MIN_ARGUMENT) * 1.44269504);
     let r = x - n * 0.693359375 - n * -2.12194440e-4;
     var p = 1.9875691e-4;
@@ -53,7 +53,7 @@ fn fixed(weight: f32) -> vec2<u32> {
         return vec2<u32>(0u);
     }
     let mantissa = (bits & 0x7fffffu) | 0x800000u;
-    // 127 is the exponent of 1 and 23 the place of its only bit.
+    // 127 is the exponent of 1, and 23 the position of its leading bit.
     if (exponent >= 106u) {
         let left = exponent - 106u;
         return vec2<u32>(mantissa << left, select(0u, mantissa >> (32u - max(left, 1u)), left > 0u));
@@ -62,19 +62,19 @@ fn fixed(weight: f32) -> vec2<u32> {
     return vec2<u32>(select(0u, mantissa >> min(right, 31u), right < 24u), 0u);
 }
 
-// How far a logit in reach lies below the best, in units of the temperature. One rounding after the
-// other, with nothing to contract: all kernels get the same.
+// The distance of a logit in reach from the best, in units of the temperature. Every operation rounds
+// by itself and none can be contracted, so all kernels get the same result.
 fn distance_of(z: f32, scale: Scale) -> f32 {
     return (scale.peak - z) * scale.inverse;
 }
 
-// The bin of a distance: rises with it.
+// The bin of a distance; it increases with the distance.
 fn bin_of(distance: f32) -> u32 {
     let bin = ((bitcast<u32>(distance) - bitcast<u32>(FIRST_BIN_END)) >> BIN_SHIFT) + 1u;
     return select(select(bin, 0u, distance < FIRST_BIN_END), BINS - 1u, distance >= TAIL);
 }
 
-// A finer place within the bin, below 256: rises with the distance.
+// The position within the bin, below 256; it increases with the distance.
 fn part_of_bin(distance: f32) -> u32 {
     if (distance < FIRST_BIN_END) {
         return min(u32(distance / FIRST_BIN_END * 256.0), 255u);

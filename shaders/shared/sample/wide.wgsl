@@ -1,4 +1,4 @@
-// Whole numbers of 64 bits: low word, high word.
+// 64-bit integers: low word, high word.
 
 // Low and high word of a product.
 fn multiply(a: u32, b: u32) -> vec2<u32> {

@@ -1,26 +1,31 @@
-//! The words by which host and device speak of samplers: one layout, read by
-//! `shaders/shared/sample/slot.wgsl` and by the twin.
+//! The layout of samplers in device memory, shared by the host, the kernels
+//! (`shaders/shared/sample/slot.wgsl`) and the twin.
 //!
-//! Parameters (only the host writes): of each row which slot chooses for it, and how; of each slot
+//! Parameters (only the host writes them): for each row the slot that samples it, and how; for each slot
 //! the sampler's parameters, its bias table, its DRY breakers and its mask. Accounts (the device
-//! writes): of each slot what a sampler remembers.
+//! updates them): for each slot what its sampler remembers.
 
 use crate::ops::kernel::Kernel;
 use crate::sample::{
-    DRY_MAX_LENGTH, DryParams, LogprobsMode, MirostatParams, Sampler, SamplerState, SamplingParams,
-    ScoreRequest, TokenMask,
+    DRY_MAX_LENGTH, DryParams, LogprobsMode, MirostatParams, Sampler, SamplingParams, ScoreRequest,
+    StageMemory, TokenMask,
 };
 
-/// Stands for no slot: padding.
+/// No slot: padding.
 pub const NO_SLOT: u32 = u32::MAX;
-/// Entries that a slot's bias table has room for.
+/// Capacity of a slot's bias table.
 pub const MAX_BIASES: usize = 1024;
-/// Best tokens that a result can list.
+/// Number of best tokens that a result can list.
 pub const TOP: usize = 5;
-/// Results that a slot keeps until the host reads them.
+/// Number of results that a slot keeps until the host reads them.
 pub const RING: usize = 32;
-/// Tiles of logits are numbered in workgroup memory.
-const MAX_VOCAB: usize = 512 * super::TILE;
+/// The kernels number tiles of logits in workgroup memory.
+const MAX_VOCAB: usize = 512 * TILE;
+/// Logits whose largest the last kernel knows in advance.
+pub(super) const TILE: usize = 1024;
+/// Words of a result: id (or INVALID_TOKEN, or DEAD_END), raw log-probability, requested
+/// log-probability, mirostat's limit after the token, the best ids, their log-probabilities.
+pub(super) const RESULT_WORDS: usize = 4 + 2 * TOP;
 
 // Words of a row.
 pub(super) const CHOICE_WORDS: usize = 2;
@@ -43,7 +48,7 @@ const RATE: usize = 10;
 const SEED: usize = 11;
 const CANDIDATE: usize = 13;
 const BIASES: usize = 14;
-/// Multiplier, base and allowed length: what the table of penalties was made of, for the twin.
+/// Multiplier, base and allowed length, from which the table of penalties was computed; for the twin.
 const DRY: usize = 15;
 const DRY_PENALTIES: usize = 18;
 const BIAS_IDS: usize = DRY_PENALTIES + DRY_MAX_LENGTH + 1;
@@ -70,13 +75,13 @@ const LEN: usize = 2;
 const FAILED: usize = 3;
 const HISTORY: usize = 4;
 
-/// Bit of a count: the repetition penalty touches this id.
+/// Bit of a count: the repetition penalty applies to this id.
 const COUNT_SEEN: u32 = 1 << 31;
 
 /// Sizes of a sampler memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SamplerShape {
-    /// Samplers it has room for; also the most rows of a step.
+    /// Capacity in samplers; also the largest number of rows of a step.
     pub slots: usize,
     /// Length of a row of logits.
     pub vocab: usize,
@@ -84,22 +89,44 @@ pub struct SamplerShape {
     pub history_tokens: usize,
 }
 
-/// How a row of a step is chosen from.
+/// How a row of a step is sampled.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RowChoice {
     /// The slot of its sampler.
     pub slot: usize,
-    /// The slot's mask holds for this step.
+    /// The slot's mask applies to this step.
     pub is_masked: bool,
-    /// What to tell of the token.
+    /// What to report of the token.
     pub score: Option<ScoreRequest>,
 }
 
-/// Whether the device can choose with these parameters from rows of `vocab` logits.
+/// Whether the device can sample with these parameters from rows of `vocab` logits.
 pub fn accepts(params: &SamplingParams, score: Option<ScoreRequest>, vocab: usize) -> bool {
     params.logit_bias.len() <= MAX_BIASES
         && score.is_none_or(|score| score.top <= TOP)
         && vocab <= MAX_VOCAB
+        && supported(params) == *params
+}
+
+/// The parameters with every stage off that the kernels lack. A parameter that is not listed here
+/// belongs to such a stage.
+// The list may be complete today; it need not grow with the chain.
+#[allow(clippy::needless_update)]
+fn supported(params: &SamplingParams) -> SamplingParams {
+    SamplingParams {
+        logit_bias: params.logit_bias.clone(),
+        repetition_penalty: params.repetition_penalty,
+        frequency_penalty: params.frequency_penalty,
+        presence_penalty: params.presence_penalty,
+        dry: params.dry.clone(),
+        temperature: params.temperature,
+        mirostat: params.mirostat,
+        top_k: params.top_k,
+        top_p: params.top_p,
+        min_p: params.min_p,
+        seed: params.seed,
+        ..SamplingParams::default()
+    }
 }
 
 impl SamplerShape {
@@ -115,10 +142,9 @@ impl SamplerShape {
         self.mask_at() + self.set_words()
     }
 
-    /// Words of all that a sampler memory keeps.
+    /// Words of a whole sampler memory.
     pub fn words(self) -> usize {
-        self.params_words()
-            + self.slots * (self.account_words() + RING * super::result::RESULT_WORDS)
+        self.params_words() + self.slots * (self.account_words() + RING * RESULT_WORDS)
     }
 
     pub(super) fn params_words(self) -> usize {
@@ -204,7 +230,7 @@ pub(super) fn constants(kernel: Kernel, shape: SamplerShape) -> Kernel {
     words.into_iter().fold(kernel, declare)
 }
 
-/// The words of a step's rows: of `slots` rows, padded.
+/// The words of a step's rows, padded to `slots` rows.
 pub(super) fn row_words(choices: &[RowChoice], slots: usize) -> Vec<u32> {
     let mut words: Vec<u32> = choices
         .iter()
@@ -221,7 +247,7 @@ pub(super) fn row_words(choices: &[RowChoice], slots: usize) -> Vec<u32> {
     words
 }
 
-/// How a row is chosen from; `None` for padding.
+/// How a row is sampled; `None` for padding.
 pub(super) fn read_row(params: &[u32], row: usize) -> Option<RowChoice> {
     let [slot, options] = [0, 1].map(|word| params[row * CHOICE_WORDS + word]);
     let mode = match options & ROW_PROCESSED {
@@ -235,7 +261,7 @@ pub(super) fn read_row(params: &[u32], row: usize) -> Option<RowChoice> {
     })
 }
 
-/// The words of a slot for a sampler: pieces and where each begins in the slot.
+/// The words of a slot for a sampler, as pieces with their offsets in the slot.
 pub(super) fn slot_pieces(sampler: &Sampler, shape: SamplerShape) -> Vec<(usize, Vec<u32>)> {
     let params = sampler.params();
     let mut biases = params.logit_bias.clone();
@@ -246,8 +272,7 @@ pub(super) fn slot_pieces(sampler: &Sampler, shape: SamplerShape) -> Vec<(usize,
     stage(params.is_greedy(), STAGE_GREEDY);
     stage(!biases.is_empty(), STAGE_BIAS);
     stage(params.repetition_penalty != 1.0, STAGE_REPETITION);
-    let counts = params.frequency_penalty != 0.0 || params.presence_penalty != 0.0;
-    stage(counts, STAGE_COUNTS);
+    stage(params.counts(), STAGE_COUNTS);
     stage(params.dry.is_some(), STAGE_DRY);
     stage(params.mirostat.is_some(), STAGE_MIROSTAT);
     stage(params.top_k.is_some(), STAGE_TOP_K);
@@ -306,27 +331,26 @@ pub(super) fn slot_pieces(sampler: &Sampler, shape: SamplerShape) -> Vec<(usize,
     pieces
 }
 
-/// The words of an account for a sampler: pieces and where each begins in the account. Counts only
-/// if a stage looks at them.
+/// The words of an account for a sampler, as pieces with their offsets in the account. Counts are
+/// included only if a stage needs them.
 pub(super) fn account_pieces(sampler: &Sampler, shape: SamplerShape) -> Vec<(usize, Vec<u32>)> {
-    let (state, params) = (sampler.state(), sampler.params());
+    let memory = sampler.memory();
     let mut words = vec![0; HISTORY];
-    words[POSITION] = state.position as u32;
-    words[MU] = state.mu.unwrap_or(0.0).to_bits();
-    let skipped = state.history.len().saturating_sub(shape.history_tokens);
-    let history = &state.history[skipped..];
+    words[POSITION] = sampler.position() as u32;
+    words[MU] = memory.mu.unwrap_or(0.0).to_bits();
+    let skipped = memory.history.len().saturating_sub(shape.history_tokens);
+    let history = &memory.history[skipped..];
     words[LEN] = history.len() as u32;
     words.extend(history);
     let mut pieces = vec![(0, words)];
-    let is_counted = params.frequency_penalty != 0.0 || params.presence_penalty != 0.0;
-    if is_counted || params.repetition_penalty != 1.0 {
+    if has_counts(sampler.params()) {
         let mut counts = vec![0; shape.vocab];
-        for (id, count) in state.counts {
+        for (id, count) in memory.counts {
             if let Some(word) = counts.get_mut(id as usize) {
                 *word = count;
             }
         }
-        for id in state.seen {
+        for id in memory.seen {
             if let Some(word) = counts.get_mut(id as usize) {
                 *word |= COUNT_SEEN;
             }
@@ -334,6 +358,11 @@ pub(super) fn account_pieces(sampler: &Sampler, shape: SamplerShape) -> Vec<(usi
         pieces.push((shape.counts_at(), counts));
     }
     pieces
+}
+
+/// Whether a stage needs to know which ids were generated.
+fn has_counts(params: &SamplingParams) -> bool {
+    params.counts() || params.repetition_penalty != 1.0
 }
 
 /// The account of a slot.
@@ -356,6 +385,7 @@ pub(super) fn read_sampler(
     let set = &words[BREAKERS..][..shape.set_words()];
     let breakers =
         (0..shape.vocab as u32).filter(|id| set[*id as usize / 32] >> (id % 32) & 1 == 1);
+    #[allow(clippy::needless_update)] // as in `supported`
     let sampling = SamplingParams {
         logit_bias: biases.collect(),
         repetition_penalty: float(REPETITION),
@@ -380,17 +410,18 @@ pub(super) fn read_sampler(
         top_p: float(TOP_P),
         min_p: float(MIN_P),
         seed: i64::from(words[SEED]) | i64::from(words[SEED + 1]) << 32,
+        ..SamplingParams::default()
     };
     let counts = (0u32..).zip(&account[shape.counts_at()..][..shape.vocab]);
     let generated = counts.clone().map(|(id, count)| (id, count & !COUNT_SEEN));
-    let state = SamplerState {
-        position: account[POSITION] as usize,
+    let memory = StageMemory {
         seen: counts.filter(|it| *it.1 != 0).map(|it| it.0).collect(),
         counts: generated.filter(|it| it.1 != 0).collect(),
         history: account[HISTORY..][..account[LEN] as usize].to_vec(),
         mu: Some(f32::from_bits(account[MU])),
     };
-    Sampler::resume(&sampling, words[CANDIDATE], state)
+    let position = account[POSITION] as usize;
+    Sampler::resume(&sampling, words[CANDIDATE], position, memory)
 }
 
 /// The mask of a slot.
@@ -399,13 +430,12 @@ pub(super) fn read_mask(params: &[u32], slot: usize, shape: SamplerShape) -> Tok
     TokenMask::from_words(words.to_vec())
 }
 
-/// Whether a choice has failed since the account was written.
+/// Whether sampling has failed since the account was written.
 pub(super) fn has_failed(account: &[u32]) -> bool {
     account[FAILED] != 0
 }
 
-/// Takes a chosen token into the account of `sampler`, which knows it already; without one, the
-/// failure.
+/// Records in the account a token that `sampler` has recorded already; without a token, a failure.
 pub(super) fn take_in(
     account: &mut [u32],
     id: Option<u32>,
@@ -424,8 +454,7 @@ pub(super) fn take_in(
         account[HISTORY + len] = id;
         account[LEN] += 1;
     }
-    let is_counted = params.frequency_penalty != 0.0 || params.presence_penalty != 0.0;
-    if is_counted || params.repetition_penalty != 1.0 {
+    if has_counts(params) {
         account[shape.counts_at() + id as usize] += 1;
     }
 }

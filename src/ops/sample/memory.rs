@@ -1,9 +1,8 @@
-//! What the sampler kernels keep on the device, and how the host writes it. Knows no layout.
+//! The device memory of the sampler kernels, and how the host writes it.
 
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 
-use super::layout::{self, RowChoice, SamplerShape};
-use super::result::RESULT_WORDS;
+use super::layout::{self, RESULT_WORDS, RowChoice, SamplerShape};
 use crate::ops::write_words;
 use crate::sample::{Sampler, TokenMask};
 
@@ -43,8 +42,8 @@ impl SamplerMemory {
         self.shape
     }
 
-    /// Puts a sampler that [`accepts`](super::accepts) let through into a slot: its parameters, and
-    /// what it remembers.
+    /// Writes a sampler that [`accepts`](super::accepts) allows into a slot: its parameters and what it
+    /// remembers.
     pub fn load(&mut self, slot: usize, sampler: &Sampler) {
         for (at, words) in layout::slot_pieces(sampler, self.shape) {
             self.write_params(self.shape.slot_at(slot) + at, words);
@@ -57,12 +56,12 @@ impl SamplerMemory {
         }
     }
 
-    /// Says how the rows of the next steps are chosen from; further rows are padding.
+    /// Sets how the rows of the next steps are sampled; further rows are padding.
     pub fn set_rows(&mut self, choices: &[RowChoice]) {
         self.write_params(0, layout::row_words(choices, self.shape.slots));
     }
 
-    /// Says what a slot may choose while its row is masked.
+    /// Sets the tokens that a slot may sample while its row is masked.
     pub fn set_mask(&mut self, slot: usize, mask: &TokenMask) {
         let mut words = mask.words().to_vec();
         words.resize(self.shape.vocab.div_ceil(32), 0);

@@ -1,6 +1,5 @@
-//! The sampler chain of `crate::sample` on the device, for every row of a step: the tokens it
-//! chooses feed the next step, so that several steps run before the host reads an id. The twin is
-//! the chain itself.
+//! The sampler chain of `crate::sample` on the device, for every row of a step. The sampled tokens feed
+//! the next step, so several steps run before the host reads an id. The twin is the chain itself.
 
 mod layout;
 mod memory;
@@ -21,9 +20,10 @@ use super::{
     step::{self, Step},
 };
 pub use layout::{MAX_BIASES, NO_SLOT, RING, RowChoice, SamplerShape, TOP, accepts};
+use layout::{RESULT_WORDS, TILE};
 pub use memory::SamplerMemory;
+use result::write;
 pub use result::{DEAD_END, parse};
-use result::{RESULT_WORDS, write};
 pub use self_test::samples;
 
 use super::argmax::INVALID_TOKEN;
@@ -34,17 +34,15 @@ const DRY_WORKGROUPS: u32 = 4;
 const WEIGH_WORKGROUP: usize = 256;
 /// Logits per workgroup of the kernel that weighs.
 const WEIGH_PART: usize = 4096;
-/// Tokens of a bin that are compared pair by pair.
+/// Largest number of tokens of a bin that are compared pair by pair.
 const GATHER: usize = 256;
 /// Bins of weights: enough for distances up to 12 temperatures, and one for the rest; a multiple of 8.
 const BINS: usize = 312;
-/// Logits whose best the choice knows beforehand.
-const TILE: usize = 1024;
 const TILE_WORDS: usize = 4;
 
-/// Chooses a token for each row of `logits` `[rows, vocab]` whose [`RowChoice`] in `memory` names a
-/// slot, takes it into the slot's account, writes a result, and makes the row feed it next: `ids`
-/// `[rows]` and the positions of `step` change in place, as `memory` does.
+/// Samples a token for each row of `logits` `[rows, vocab]` whose [`RowChoice`] in `memory` names a slot,
+/// records it in the slot's account, writes a result, and makes the row feed it next: `ids` `[rows]` and
+/// the positions of `step` change in place, as `memory` does.
 pub fn sample(
     logits: Tensor<2>,
     memory: &mut SamplerMemory,

@@ -1,23 +1,19 @@
-//! What the device says of a chosen token, in words of a ring.
+//! Results of the sampler kernels: a ring of sampled tokens per slot.
 
-use super::layout::{RING, TOP};
+use super::layout::{RESULT_WORDS, RING, TOP};
 use crate::ops::argmax::INVALID_TOKEN;
 use crate::sample::{Sampled, Sampler, ScoreRequest, TokenScore};
 use crate::{Error, Result};
 
-/// Chosen instead of a token when a mask leaves nothing.
+/// Written instead of a token id when the mask leaves no token.
 pub const DEAD_END: u32 = u32::MAX - 1;
 
-/// Id (or INVALID_TOKEN, or DEAD_END), raw log-probability, wanted log-probability, mirostat's limit
-/// after it, the best ids, their log-probabilities.
-pub(super) const RESULT_WORDS: usize = 4 + 2 * TOP;
-
-/// Reads what a slot chose at a position (tokens before it), of the last [`RING`] ones, and
-/// mirostat's limit after it. `score` is what its row asked for.
+/// Reads the token that a slot sampled at a position (the number of tokens before it), one of the last
+/// [`RING`], and mirostat's limit after it. `score` is the row's request.
 ///
 /// # Errors
 /// [`Error::InvalidLogits`] for NaN, +inf or nothing finite; [`Error::GrammarDeadEnd`] if the mask
-/// left nothing. What is read of later positions then means nothing.
+/// left nothing. Results of later positions are then meaningless.
 pub fn parse(
     results: &[u32],
     slot: usize,
@@ -35,7 +31,7 @@ pub fn parse(
         id,
         logprob: float(2),
         raw_logprob: float(1),
-        // A vocabulary may have fewer.
+        // The vocabulary may have fewer tokens.
         top: (0..score.top.min(TOP))
             .map(|i| (words[4 + i], float(4 + TOP + i)))
             .filter(|(id, _)| *id != INVALID_TOKEN)
@@ -44,7 +40,7 @@ pub fn parse(
     Ok((Sampled { id, score }, float(3)))
 }
 
-/// Writes what `sampler` chose: the twin of what the kernel writes.
+/// Writes the result of `sampler`: the twin of the kernel's writes.
 pub(super) fn write(
     results: &mut [u32],
     slot: usize,

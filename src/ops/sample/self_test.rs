@@ -1,5 +1,4 @@
-//! The proof of the sampler's kernels on the device at hand, in the shape in which they will run,
-//! before they first do.
+//! Validates the sampler's kernels on the current device, in the shape in which they will run.
 
 use burn::tensor::{DType, Device, Tensor, TensorData};
 
@@ -11,7 +10,7 @@ use crate::{
     sample::{DryParams, MirostatParams, Sampler, SamplingParams},
 };
 
-/// Whether the sampler kernels, in the shape in which they will run, choose as their twin does.
+/// Whether the sampler kernels sample the same tokens as their twin, in the shape in which they will run.
 ///
 /// # Errors
 /// When the device fails.
@@ -25,7 +24,7 @@ pub async fn samples(device: &ComputeDevice, shape: SamplerShape) -> Result<bool
     Ok(computed == expected)
 }
 
-/// Two tokens each of samplers that run every stage between them.
+/// Two tokens from each of several samplers that together run every stage.
 async fn sampled(device: &Device, shape: SamplerShape) -> Result<Vec<Result<u32>>> {
     const STEPS: usize = 2;
     let plain = SamplingParams {

@@ -147,12 +147,14 @@ fn a_resumed_sampler_and_one_that_follows_go_on_alike() {
         let mut follower = Sampler::new(&params, 2, &[5, 6, 5]);
         assert_ne!(first.identity(), follower.identity());
         for len in 0..12 {
-            let mut resumed = Sampler::resume(&params, 2, first.state());
+            let mut resumed = Sampler::resume(&params, 2, first.position(), first.memory());
             let id = first.sample(&mut row(len), None, None).unwrap().id;
             let again = resumed.sample(&mut row(len), None, None).unwrap().id;
-            assert_eq!((id, first.state()), (again, resumed.state()));
+            assert_eq!((id, first.memory()), (again, resumed.memory()));
+            assert_eq!(first.position(), resumed.position());
             follower.follow(id, first.mirostat_mu().unwrap_or_default());
-            assert_eq!(follower.state(), first.state());
+            assert_eq!(follower.memory(), first.memory());
+            assert_eq!(follower.position(), first.position());
         }
         assert_eq!(first.position(), 12);
     }

@@ -1,14 +1,27 @@
 //! Stage 8a: Mirostat 2.0 (specification 5.2). Keeps the surprise of the text near a target by
 //! moving the limit on the surprise of single tokens.
 
-use super::MirostatParams;
-use super::candidates::Candidates;
+use crate::sample::candidates::Candidates;
+
+/// Mirostat 2.0 (specification 5.2).
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(
+    feature = "test-hooks",
+    derive(serde::Deserialize),
+    serde(rename_all = "camelCase", deny_unknown_fields)
+)]
+pub struct MirostatParams {
+    /// The target τ of the surprise, in bits.
+    pub target_bits: f32,
+    /// η: above 0, at most 1.
+    pub learning_rate: f32,
+}
 
 /// The parameters and the limit.
 #[derive(Debug)]
 pub(super) struct Mirostat {
     params: MirostatParams,
-    /// μ: the most surprise a token may have, in bits.
+    /// μ: the largest surprise that a token may have, in bits.
     pub(super) mu: f32,
 }
 
@@ -21,11 +34,6 @@ impl Mirostat {
         })
     }
 
-    /// μ, in bits.
-    pub(super) fn mu(&self) -> f32 {
-        self.mu
-    }
-
     /// Keeps the candidates whose surprise is at most μ, or the first alone.
     pub(super) fn truncate(&self, candidates: &mut Candidates) {
         let total = candidates.total();
@@ -36,13 +44,13 @@ impl Mirostat {
         candidates.keep_first(kept);
     }
 
-    /// Moves μ after a token was drawn whose probability, before the truncation, was `p`.
+    /// Updates μ after a token was drawn whose probability before the truncation was `p`.
     pub(super) fn update(&mut self, p: f32) {
         self.mu -= self.params.learning_rate * (surprise(p) - self.params.target_bits);
     }
 }
 
-/// In bits.
+/// The surprise of an event of probability `p`, in bits.
 fn surprise(p: f32) -> f32 {
     -p.log2()
 }

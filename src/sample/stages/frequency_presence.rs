@@ -1,5 +1,5 @@
-//! Stage 3: ids of the completion become less likely, per occurrence and once. The prompt does not
-//! count.
+//! Stage 3: ids of the completion become less likely, once per occurrence (frequency) and once at all
+//! (presence). The prompt does not count.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ impl FrequencyPresence {
         })
     }
 
-    /// Takes a generated id in.
+    /// Records a generated id.
     pub(super) fn push(&mut self, id: u32) {
         *self.counts.entry(id).or_default() += 1;
     }

@@ -1,8 +1,9 @@
-//! Stage 2: ids of the prompt or the completion become less likely, once, however often they occur.
+//! Stage 2: ids of the prompt or the completion become less likely, by the same factor however often
+//! they occur.
 
 use std::collections::BTreeSet;
 
-/// The repetition penalty and the ids it touches.
+/// The repetition penalty and the ids it applies to.
 #[derive(Debug)]
 pub(super) struct Repetition {
     penalty: f32,
@@ -18,24 +19,24 @@ impl Repetition {
         })
     }
 
-    /// Takes a generated id in.
+    /// Records a generated id.
     pub(super) fn push(&mut self, id: u32) {
         self.seen.insert(id);
     }
 
-    /// Divides positive and multiplies negative logits. What was finite stays finite, even where the
-    /// smallest legal penalty is 0 in f32: a penalty neither forbids a token nor forces it.
+    /// Divides positive and multiplies negative logits. Finite logits stay finite, even where the
+    /// smallest valid penalty is 0 in f32: a penalty neither forbids a token nor forces it.
     pub(super) fn apply(&self, logits: &mut [f32]) {
         for &id in &self.seen {
             let Some(z) = logits.get_mut(id as usize).filter(|z| z.is_finite()) else {
                 continue;
             };
-            let penalised = if *z > 0.0 {
+            let penalized = if *z > 0.0 {
                 *z / self.penalty
             } else {
                 *z * self.penalty
             };
-            *z = penalised.clamp(f32::MIN, f32::MAX);
+            *z = penalized.clamp(f32::MIN, f32::MAX);
         }
     }
 }
@@ -49,14 +50,14 @@ mod tests {
         let mut z = [f32::MAX, 1.0, 0.0, -1.0, f32::MIN, f32::NEG_INFINITY];
         let ids = [0, 1, 2, 3, 4, 5];
         for penalty in [0.0, 1e-40, 2.0] {
-            let mut penalised = z;
+            let mut penalized = z;
             let stage = Repetition::new(penalty, &ids).unwrap();
-            stage.apply(&mut penalised);
+            stage.apply(&mut penalized);
             assert!(
-                penalised[..5].iter().all(|z| z.is_finite()),
-                "{penalised:?}"
+                penalized[..5].iter().all(|z| z.is_finite()),
+                "{penalized:?}"
             );
-            assert_eq!(penalised[5], f32::NEG_INFINITY);
+            assert_eq!(penalized[5], f32::NEG_INFINITY);
         }
         Repetition::new(2.0, &[9]).unwrap().apply(&mut z);
         assert_eq!(z[..4], [f32::MAX, 1.0, 0.0, -1.0], "an id beyond the row");

@@ -1,8 +1,8 @@
-//! Stage 8b, second part: keep the nucleus, the candidates before which less than `top_p` of the
-//! remaining mass stands.
+//! Stage 8b, second part: keep the nucleus. A candidate belongs to it if the candidates before it have
+//! less than `top_p` of the remaining probability mass.
 
-use super::candidates::Candidates;
-use super::running_sum::RunningSum;
+use crate::sample::candidates::Candidates;
+use crate::sample::running_sum::RunningSum;
 
 /// 1 is off; 0 keeps the first candidate alone.
 pub(super) fn apply(candidates: &mut Candidates, top_p: f32) {

@@ -1,8 +1,8 @@
 //! Stage 8b, third part: keep candidates at least `min_p` times as likely as the first.
 
-use super::candidates::Candidates;
+use crate::sample::candidates::Candidates;
 
-/// 0 is off; 1 keeps the candidates as likely as the first.
+/// 0 is off; 1 keeps only candidates as likely as the first.
 pub(super) fn apply(candidates: &mut Candidates, min_p: f32) {
     if min_p <= 0.0 {
         return;

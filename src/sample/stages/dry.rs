@@ -1,13 +1,38 @@
-//! Stage 4: DRY (specification 5.1). A token that would continue a repetition loses the more, the
-//! longer the repetition already is.
+//! Stage 4: DRY (specification 5.1). The penalty of a token that would continue a repetition grows with
+//! the length of that repetition.
 
-use super::DryParams;
+use std::rc::Rc;
 
 /// Repetitions longer than this count as this long.
 pub const MAX_LENGTH: usize = 50;
 
+/// DRY, "don't repeat yourself" (specification 5.1).
+#[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(
+    feature = "test-hooks",
+    derive(serde::Deserialize),
+    serde(rename_all = "camelCase", deny_unknown_fields)
+)]
+pub struct DryParams {
+    /// Above 0.
+    pub multiplier: f32,
+    /// At least 1.
+    pub base: f32,
+    /// Repetitions shorter than this are not penalized.
+    pub allowed_length: usize,
+    /// Ids whose text contains a sequence breaker, ascending.
+    #[cfg_attr(feature = "test-hooks", serde(deserialize_with = "shared"))]
+    pub breakers: Rc<[u32]>,
+}
+
+#[cfg(feature = "test-hooks")]
+fn shared<'de, D: serde::Deserializer<'de>>(ids: D) -> Result<Rc<[u32]>, D::Error> {
+    <Vec<u32> as serde::Deserialize>::deserialize(ids).map(Rc::from)
+}
+
 impl DryParams {
-    /// What a token loses that would continue a repetition of `length` tokens; `None` if nothing.
+    /// The penalty of a token that would continue a repetition of `length` tokens; `None` if there is
+    /// none.
     pub fn penalty(&self, length: usize) -> Option<f32> {
         let excess = length.checked_sub(self.allowed_length)?;
         Some(self.multiplier * self.base.powi(excess as i32))
@@ -20,7 +45,7 @@ pub(super) struct Dry {
     params: DryParams,
     /// Prompt and completion.
     pub(super) history: Vec<u32>,
-    /// What [`Self::apply`] found: a token and the length of a repetition it would continue.
+    /// Scratch of [`Self::apply`]: tokens and the length of a repetition that each would continue.
     continuations: Vec<(u32, usize)>,
 }
 
@@ -34,13 +59,13 @@ impl Dry {
         })
     }
 
-    /// Takes a generated id in.
+    /// Records a generated id.
     pub(super) fn push(&mut self, id: u32) {
         self.history.push(id);
     }
 
     /// Subtracts the penalties, in at most `MAX_LENGTH` comparisons per token of the history. A
-    /// finite logit stays finite: a penalty does not forbid.
+    /// finite logit stays finite: a penalty forbids nothing.
     pub(super) fn apply(&mut self, logits: &mut [f32]) {
         self.find_continuations();
         for &(id, length) in &self.continuations {
@@ -51,7 +76,8 @@ impl Dry {
         }
     }
 
-    /// M(t) of every token t for which it is defined.
+    /// The length M(t) of the longest repetition that token t would continue, for every t that
+    /// continues one.
     fn find_continuations(&mut self) {
         self.continuations.clear();
         let Some((&last, earlier)) = self.history.split_last() else {
@@ -61,7 +87,7 @@ impl Dry {
         if breaks(&last) {
             return;
         }
-        // No repetition reaches back over a breaker.
+        // No repetition extends across a breaker.
         let reach = earlier.iter().rev().take(MAX_LENGTH - 1);
         let reach = 1 + reach.take_while(|id| !breaks(id)).count();
         let ending = &self.history[self.history.len() - reach..];
@@ -73,7 +99,7 @@ impl Dry {
                 self.continuations.push((next, length));
             }
         }
-        // The longest of each token comes first and stays.
+        // The longest repetition of each token sorts first and is kept.
         let longest_first = |&(id, length): &(u32, usize)| (id, usize::MAX - length);
         self.continuations.sort_unstable_by_key(longest_first);
         self.continuations.dedup_by_key(|&mut (id, _)| id);
