@@ -1,15 +1,14 @@
-//! What one source may make llguidance do, which can be neither interrupted nor given less stack.
-//! The counts are of the whole source, however many grammars and schemas are in it. Knows nothing of
-//! what is counted.
+//! Limits on the work that one source may cause in llguidance, which cannot be interrupted and uses the
+//! stack of the page. The counts cover the whole source with all grammars and schemas in it.
 
-/// Names, strings, subschemas and the like: llguidance compares each new one with all before.
+/// Names, strings, subschemas and the like: llguidance compares each new one with all earlier ones.
 const MAX_PARTS: usize = 8_000;
-/// Steps of an estimate, about 1 µs each.
+/// Estimated steps of about 1 µs each.
 const MAX_WORK: usize = 2_000_000;
 /// Grammars that may have limits of their own: llguidance numbers them with a byte.
 const MAX_GRAMMARS: usize = 128;
 
-/// What is spent.
+/// What has been used so far.
 #[derive(Debug, Default)]
 pub struct Budget {
     parts: usize,
@@ -21,7 +20,7 @@ impl Budget {
     /// Counts parts.
     ///
     /// # Errors
-    /// There are too many, for humans; the same below.
+    /// A message for humans if there are too many; the other methods fail in the same way.
     pub fn count(&mut self, parts: usize) -> Result<(), String> {
         self.parts = self.parts.saturating_add(parts);
         if self.parts > MAX_PARTS {
@@ -38,7 +37,7 @@ impl Budget {
     /// Counts estimated work.
     ///
     /// # Errors
-    /// It is too much.
+    /// As [`Self::count`].
     pub fn spend(&mut self, work: usize) -> Result<(), String> {
         self.work = self.work.saturating_add(work);
         if self.work > MAX_WORK {
@@ -50,7 +49,7 @@ impl Budget {
     /// Counts a grammar.
     ///
     /// # Errors
-    /// There are too many.
+    /// As [`Self::count`].
     pub fn count_grammar(&mut self) -> Result<(), String> {
         self.grammars += 1;
         if self.grammars > MAX_GRAMMARS {

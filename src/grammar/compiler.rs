@@ -8,27 +8,30 @@ use llguidance::{Instant, ParserFactory, TokenParser};
 use serde_json::{Map, Value, json};
 
 use super::budget::Budget;
-use super::{CallFormat, Matcher, Tool, lark, regex, schema, token_trie, tools};
+use super::matcher::Matcher;
+use super::opener::Opener;
+use super::tools::{self, CallFormat, Tool};
+use super::{lark, regex, schema, token_trie};
 use crate::sample::TokenMask;
 use crate::text::Tokenizer;
 
-/// Longest source.
+/// The longest source.
 const MAX_SOURCE_BYTES: usize = 1 << 20;
-/// Longest compilation. llguidance cannot be interrupted: its own limits and [`Budget`] keep hostile
-/// sources near it.
+/// The longest compilation. llguidance cannot be interrupted; its own limits and [`Budget`] keep hostile
+/// sources close to this.
 const MAX_COMPILE_SECONDS: f64 = 2.0;
-/// Tokens that consist of what may stand in a JSON string are decided on as one. Each slice costs
-/// memory in the order of the vocabulary.
+/// Tokens that match a slice, the contents of a JSON string, are allowed or forbidden together. Each
+/// slice costs memory proportional to the vocabulary.
 const SLICES: [&str; 2] = [r#"[^"\\\x00-\x1F\x7F]{1,30}"#, r#"[^"\\\x00-\x1F\x7F]+"#];
 
-/// What the whole completion must be.
+/// What the whole completion must match.
 #[derive(Debug, Clone, PartialEq)]
 pub enum GrammarSource {
-    /// Matches this expression from end to end.
+    /// This regular expression, from start to end.
     Regex(String),
     /// One JSON object.
     JsonObject,
-    /// One JSON value valid for this schema.
+    /// One JSON value that is valid against this schema.
     JsonSchema(Value),
     /// A Lark grammar in llguidance's dialect; starts at `start`.
     Lark(String),
@@ -38,19 +41,19 @@ pub enum GrammarSource {
     Tools {
         /// At least one.
         tools: Vec<Tool>,
-        /// A call from the first token on.
+        /// The completion must be a call.
         is_forced: bool,
-        /// How the model writes it.
+        /// How the model writes calls.
         format: CallFormat,
     },
 }
 
-/// Why a source does not compile; the text is the compiler's own.
+/// Why a source does not compile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GrammarError {
     /// For humans.
     pub message: String,
-    /// The source may be right, but takes more than 1 MiB or 2 s: `invalid_grammar` even for a
+    /// The source may be valid, but needs more than 1 MiB or 2 s: `invalid_grammar` even for a
     /// schema.
     pub is_over_budget: bool,
 }
@@ -71,8 +74,8 @@ impl GrammarError {
     }
 }
 
-/// Compiles constraints for one model's vocabulary. Building it takes a time and a memory in the
-/// order of the vocabulary: once per model, when the first constraint is asked for.
+/// Compiles constraints for one model's vocabulary. Building it takes time and memory proportional to
+/// the vocabulary: build it once per model, when the first constraint is requested.
 pub struct Compiler {
     factory: ParserFactory,
     /// The end-of-text ids.
@@ -80,8 +83,8 @@ pub struct Compiler {
 }
 
 impl Compiler {
-    /// A compiler for logits of `vocab_size` over the ids of `tokenizer`; ids that only one of them
-    /// has are never allowed.
+    /// A compiler for `vocab_size` logits and the ids of `tokenizer`. Ids that only one of them has are
+    /// never allowed.
     pub fn new(tokenizer: &Tokenizer, vocab_size: usize) -> Compiler {
         let tokens = token_trie::build(tokenizer, vocab_size);
         let ends = tokens.tok_trie().eos_token_set();
@@ -91,7 +94,7 @@ impl Compiler {
         factory.quiet();
         let limits = factory.limits_mut();
         limits.verbose_errors = false;
-        // For objects of hundreds of optional properties. Still some 10 ms per mask natively.
+        // For objects with hundreds of optional properties; about 10 ms per mask natively.
         limits.max_items_in_row = 10_000;
         limits.step_max_items = 200_000;
         Compiler {
@@ -103,12 +106,12 @@ impl Compiler {
     /// Compiles a constraint.
     ///
     /// # Errors
-    /// What the source does wrong, or that it exceeds the budget.
+    /// Says what is invalid, or that the source exceeds the budget.
     pub fn compile(&self, source: &GrammarSource) -> Result<Grammar, GrammarError> {
         let size = source.size();
         if size > MAX_SOURCE_BYTES {
             return Err(GrammarError::over_budget(format!(
-                "{size} bytes are more than the {MAX_SOURCE_BYTES} that a grammar may have"
+                "the grammar has {size} bytes; {MAX_SOURCE_BYTES} are allowed"
             )));
         }
         let started = Instant::now();
@@ -128,8 +131,8 @@ impl Compiler {
         })))
     }
 
-    /// The parser at the start of a completion, after a first mask: what cannot match anything, or
-    /// is too complex to begin with, shows here.
+    /// The parser at the start of a completion. Computes a first mask to reject grammars that match
+    /// nothing or are too complex from the start.
     fn parser(&self, grammar: TopLevelGrammar) -> Result<TokenParser, GrammarError> {
         let refused = |error: &dyn std::fmt::Display| GrammarError::invalid(error.to_string());
         let parser = self.factory.create_parser(grammar);
@@ -247,7 +250,7 @@ impl Compiler {
     }
 }
 
-/// The members of an object that has only known ones.
+/// The members of an object, which must all be known.
 fn members<'v>(
     value: &'v Value,
     what: &str,
@@ -262,10 +265,10 @@ fn members<'v>(
     }
 }
 
-/// A source as llguidance takes it.
+/// A source in llguidance's form.
 struct Prepared {
     grammar: TopLevelGrammar,
-    opener: Option<tools::Opener>,
+    opener: Option<Opener>,
     max_tokens: Option<usize>,
 }
 
@@ -293,8 +296,8 @@ pub struct Grammar(Rc<Compiled>);
 struct Compiled {
     /// At the start of a completion.
     parser: TokenParser,
-    /// The constraint holds only once the completion began with this.
-    opener: Option<tools::Opener>,
+    /// The constraint applies only to completions that begin with this.
+    opener: Option<Opener>,
     ends: Rc<TokenMask>,
     max_tokens: Option<usize>,
 }
@@ -306,8 +309,8 @@ impl Grammar {
         Matcher::new(parser.clone(), opener.clone(), self.0.ends.clone())
     }
 
-    /// Most tokens that the grammar itself allows (`max_tokens` of llguidance). The caller's to
-    /// honour, as it honours its own limit: a completion cut by it ends with `length`.
+    /// The most tokens that the grammar itself allows (`max_tokens` of llguidance). The caller applies
+    /// it like its own limit: a completion that reaches it ends with `length`.
     pub fn max_tokens(&self) -> Option<usize> {
         self.0.max_tokens
     }

@@ -1,5 +1,5 @@
-//! What a Lark grammar may be before llguidance compiles it: everything whose cost it does not bound
-//! itself is refused here. Reads only as much of the syntax as that takes.
+//! Checks of Lark grammars before llguidance compiles them: constructs whose cost llguidance does not bound
+//! are rejected. Only as much of the syntax is read as the checks need.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,14 +9,15 @@ use serde_json::{Deserializer, Value};
 use super::budget::Budget;
 use super::{regex, schema, token_trie};
 
-/// Rules within groups within rules, references followed. llguidance recurses once per level, and
-/// the stack of a wasm module is small.
+/// Nesting of rules and groups, following references. llguidance recurses once per level, and the stack
+/// of a wasm module is small.
 const MAX_DEPTH: usize = 96;
-/// `grammar` with the options of this crate in its `%json` schemas, if llguidance can compile it in
-/// bounded time and stack.
+
+/// `grammar` with this crate's options in its `%json` schemas, if llguidance can compile it in bounded
+/// time and stack.
 ///
 /// # Errors
-/// What cannot be compiled, for humans.
+/// A message for humans that says what is not supported.
 pub fn prepare(grammar: &str, trie: &TokTrie, budget: &mut Budget) -> Result<String, String> {
     let mut reader = Reader {
         rest: grammar,
@@ -37,17 +38,17 @@ pub fn prepare(grammar: &str, trie: &TokTrie, budget: &mut Budget) -> Result<Str
 /// A rule or terminal.
 struct Rule<'g> {
     name: &'g str,
-    /// The names in its definition in their order, and how many groups each stands in.
+    /// The names in its definition in their order, and how many groups each is inside.
     uses: Vec<(&'g str, usize)>,
 }
 
 struct Reader<'g, 'b> {
     rest: &'g str,
-    /// What was read, schemas replaced.
+    /// The text read so far, with schemas replaced.
     prepared: String,
     rules: Vec<Rule<'g>>,
-    /// The last name outside of groups, and how many uses its rule had before it: what a colon
-    /// would define.
+    /// The last name outside of groups, which a colon would define, and how many uses the current rule
+    /// had before it.
     last_name: Option<(&'g str, usize)>,
     /// Open `(` and `[`.
     group_depth: usize,
@@ -107,7 +108,7 @@ impl<'g> Reader<'g, '_> {
                 self.budget.count(1)?;
                 let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
                 let length = rest.find(|c| !is_name(c)).unwrap_or(rest.len());
-                // Without a letter it stands for a parameter.
+                // A name without a letter is a parameter.
                 if rest[..length].contains(|c: char| c.is_ascii_alphabetic()) {
                     self.name(&rest[..length]);
                 }
@@ -138,7 +139,7 @@ impl<'g> Reader<'g, '_> {
         let Some((name, used_before)) = self.last_name.take() else {
             return;
         };
-        // The name and its attributes were no uses.
+        // The name and its attributes were recorded as uses.
         if let Some(rule) = self.rules.last_mut() {
             rule.uses.truncate(used_before);
         }
@@ -176,7 +177,7 @@ impl<'g> Reader<'g, '_> {
     }
 }
 
-/// Follows the rules as llguidance does: depth first, each name once.
+/// Visits the rules as llguidance does: depth first, each name once.
 fn check_depth(rules: &[Rule<'_>]) -> Result<(), String> {
     let mut by_name: HashMap<&str, Vec<&Rule<'_>>> = HashMap::new();
     for rule in rules {
@@ -233,7 +234,7 @@ fn json_prefix(text: &str) -> Result<(Value, usize), String> {
     }
 }
 
-/// `<name>` must be a special token; ranges of ids are llguidance's business.
+/// Checks that `<name>` is a special token. llguidance checks ranges of ids itself.
 fn check_special_token(name: &str, trie: &TokTrie) -> Result<(), String> {
     let is_range = name.starts_with("<[") && name.ends_with("]>");
     let is_name = name.len() > 2 && !name.contains(char::is_whitespace);

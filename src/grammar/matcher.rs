@@ -5,28 +5,28 @@ use std::rc::Rc;
 use llguidance::TokenParser;
 use llguidance::api::StopReason;
 
-use super::tools::Opener;
+use super::opener::{Opener, Progress};
 use crate::sample::TokenMask;
 use crate::{Error, Result};
 
-/// Follows one completion.
+/// Follows one completion and says which tokens may come next.
 pub struct Matcher {
     parser: TokenParser,
     phase: Phase,
     /// The end-of-text ids.
     ends: Rc<TokenMask>,
-    /// What [`Self::next`] found, until a token is taken in.
+    /// The result of [`Self::next`], until the next token is accepted.
     mask: Option<TokenMask>,
-    /// Tokens taken in.
+    /// Tokens accepted so far.
     position: usize,
 }
 
-/// What a constraint says of the next token.
+/// What a constraint allows as the next token.
 #[derive(Debug, PartialEq)]
 pub enum Next<'a> {
-    /// Anything.
+    /// Any token.
     Free,
-    /// One of these; end-of-text ids are among them where the completion may end.
+    /// One of these tokens; they include end-of-text ids where the completion may end.
     OneOf(&'a TokenMask),
     /// Nothing may follow: the completion is over.
     Finished,
@@ -45,8 +45,8 @@ enum Phase {
 }
 
 impl Matcher {
-    /// `parser` stands at the start. With an `opener` it decides only on completions that begin
-    /// with that.
+    /// `parser` is at the start of a completion. With an `opener` it constrains only completions that
+    /// begin with that.
     pub(super) fn new(parser: TokenParser, opener: Option<Opener>, ends: Rc<TokenMask>) -> Matcher {
         let phase = match opener {
             None => Phase::Constrained,
@@ -65,12 +65,15 @@ impl Matcher {
         }
     }
 
-    /// What may come next. Costs time: meant to run while the device computes.
+    /// What may come next. This is expensive: call it while the device computes.
     ///
     /// # Errors
     /// [`Error::GrammarDeadEnd`] if nothing may follow and the completion is not over,
     /// [`Error::Internal`] if deciding takes more than llguidance's limits allow.
-    #[expect(clippy::should_implement_trait, reason = "it lends, and may fail")]
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "it borrows from self and can fail"
+    )]
     pub fn next(&mut self) -> Result<Next<'_>> {
         if self.mask.is_none() {
             match &self.phase {
@@ -83,7 +86,7 @@ impl Matcher {
                         return Ok(Next::Finished);
                     }
                 },
-                // Tokens that complete the opener may hold more than it, and that must fit.
+                // A token that completes the opener may continue beyond it; the rest must match.
                 Phase::Undecided { opener, seen } => {
                     let Some(mut mask) = opener.tokens_not_passing_it(seen) else {
                         return Ok(Next::Free);
@@ -99,15 +102,15 @@ impl Matcher {
         Ok(self.mask.as_ref().map_or(Next::Free, Next::OneOf))
     }
 
-    /// What the parser allows, or `None` if the completion is over.
+    /// The tokens that the parser allows, or `None` if the completion is over.
     fn allowed(&mut self) -> Result<Option<TokenMask>> {
         let mask = match self.parser.compute_mask() {
             Ok(mask) => TokenMask::from_words(mask.as_slice().to_vec()),
-            // Only without end-of-text ids: else they would be allowed.
-            Err(_) if self.stopped_for_want_of_tokens() && self.parser.is_accepting() => {
+            // Happens only without end-of-text ids: otherwise these would be allowed.
+            Err(_) if self.has_no_tokens_left() && self.parser.is_accepting() => {
                 return Ok(None);
             }
-            Err(_) if self.stopped_for_want_of_tokens() => {
+            Err(_) if self.has_no_tokens_left() => {
                 return Err(Error::GrammarDeadEnd {
                     position: self.position,
                 });
@@ -123,11 +126,11 @@ impl Matcher {
         })
     }
 
-    fn stopped_for_want_of_tokens(&self) -> bool {
+    fn has_no_tokens_left(&self) -> bool {
         self.parser.stop_reason() == StopReason::NoExtensionBias
     }
 
-    /// Takes a chosen token in.
+    /// Advances by a sampled token.
     ///
     /// # Errors
     /// [`Error::Internal`] for a token that [`Self::next`] does not allow.
@@ -162,16 +165,6 @@ impl Matcher {
         }
         Ok(())
     }
-}
-
-/// How a token changes what a completion has of the opener.
-pub(super) enum Progress {
-    /// It is not the opener.
-    Elsewhere,
-    /// It is a part of the opener.
-    Begun,
-    /// It begins with the opener.
-    Passed,
 }
 
 fn refused(id: u32, why: &str) -> Error {

@@ -1,14 +1,14 @@
-//! Regular expressions as llguidance takes them. Knows nothing of tokens.
+//! Regular expressions in llguidance's form.
 
-/// Why [`has_stop_group`] matters.
+/// The error for expressions with such a group.
 pub const STOP_GROUP: &str = "a group named \"stop\" is not supported in a regular expression";
 
-/// Whether the expression may have a group named `stop`: llguidance takes that for a look-ahead.
+/// Whether the expression may have a group named `stop`, which llguidance treats as a look-ahead.
 pub fn has_stop_group(expression: &str) -> bool {
     expression.contains("(?P<stop>") || expression.contains("(?<stop>")
 }
 
-/// The Lark grammar of what matches `expression` from end to end.
+/// The Lark grammar of texts that match `expression` from start to end.
 pub fn to_lark(expression: &str) -> String {
     if expression.is_empty() {
         return "start: \"\"".to_owned();

@@ -1,5 +1,5 @@
-//! What a JSON schema may be before llguidance compiles it: everything whose cost it does not bound
-//! itself, or that it would get wrong, is refused here. Knows nothing of tokens.
+//! Checks of JSON schemas before llguidance compiles them: schemas whose cost llguidance does not bound, or
+//! that it would enforce incorrectly, are rejected.
 
 use std::collections::HashSet;
 
@@ -8,23 +8,23 @@ use serde_json::{Map, Value, json};
 use super::budget::Budget;
 use super::regex;
 
-/// Subschemas within subschemas, references followed. llguidance recurses once per level, and the
-/// stack of a wasm module is small.
+/// Nesting of subschemas, following references. llguidance recurses once per level, and the stack of a
+/// wasm module is small.
 const MAX_DEPTH: usize = 64;
 /// Properties of one object: llguidance recurses once per property.
 const MAX_PROPERTIES: usize = 512;
 /// The work of a pattern.
 const PATTERN_WORK: usize = 2_000;
-/// The work of each state of a division: there is one per remainder, and with bounds one per
+/// The work per state of a divisibility check: there is one per remainder, and with bounds one per
 /// remainder and digit.
 const REMAINDER_WORK: u64 = 200;
 
-/// `schema` as llguidance takes it, with the options of this crate: JSON's white space between
-/// tokens, but never much of it.
+/// `schema` with this crate's options for llguidance: white space between JSON tokens is allowed, but
+/// limited.
 ///
 /// # Errors
-/// Why llguidance could not compile it exactly and in bounded time and stack, as far as it does not
-/// find out itself; for humans.
+/// A message for humans if llguidance could not compile it exactly or in bounded time and stack and
+/// would not find that out itself.
 pub fn prepare(schema: &Value, budget: &mut Budget) -> Result<Value, String> {
     check(schema, budget)?;
     let options = json!({ "whitespace_flexible": true, "whitespace_pattern": r" |\n {0,16}" });
@@ -57,7 +57,7 @@ fn check(schema: &Value, budget: &mut Budget) -> Result<(), String> {
 
 struct Check<'s, 'b> {
     root: &'s Value,
-    /// References whose target was visited.
+    /// References that were followed.
     followed: HashSet<&'s str>,
     budget: &'b mut Budget,
     /// All values of `multipleOf`: coefficient and decimal places.
@@ -83,7 +83,7 @@ impl<'s> Check<'s, '_> {
             alternatives += self.keyword(keyword, value, depth)?;
         }
         self.count_properties(members)?;
-        // An alternative is intersected with what stands beside it, which is copied for each.
+        // Every alternative is intersected with a copy of the keywords beside it.
         if members.len() > 1 {
             self.budget
                 .spend((self.budget.parts() - parts_before).saturating_mul(alternatives))?;
@@ -91,7 +91,7 @@ impl<'s> Check<'s, '_> {
         Ok(())
     }
 
-    /// Checks one keyword; returns how many alternatives it brings.
+    /// Checks one keyword; returns how many alternatives it adds.
     fn keyword(
         &mut self,
         keyword: &'s str,
@@ -118,7 +118,7 @@ impl<'s> Check<'s, '_> {
                     self.schema(property, depth + 1)?;
                     count += 1;
                 }
-                // Each is compared with each.
+                // Every pattern is compared with every other.
                 self.budget.spend(count * count * PATTERN_WORK)?;
             }
             "items" if !value.is_array() => self.schema(value, depth + 1)?,
@@ -211,7 +211,8 @@ impl<'s> Check<'s, '_> {
             return Err(format!("{keyword:?} must be a number"));
         };
         let exact = match (number.as_i64(), number.as_u64(), number.as_f64()) {
-            // The largest i64 is a usual way to say "any", and rounding up cuts back to it.
+            // The largest i64 is a common way to write "no limit", and the value that f64 rounds it
+            // to saturates back to it.
             (Some(i64::MAX), ..) => true,
             (Some(integer), _, Some(float)) => {
                 float as i128 == i128::from(integer) && integer > i64::MIN
@@ -224,7 +225,7 @@ impl<'s> Check<'s, '_> {
             Ok(())
         } else {
             Err(format!(
-                "{keyword}: {number} has too many digits to be honoured exactly"
+                "{keyword}: {number} has too many digits to be represented exactly"
             ))
         }
     }
@@ -234,7 +235,7 @@ impl<'s> Check<'s, '_> {
         if !value.is_number() || number <= 0.0 {
             return Err("\"multipleOf\" must be a number greater than 0".to_owned());
         }
-        // As llguidance finds the decimal places.
+        // Decimal places as llguidance counts them.
         let mut places = 0;
         while number.fract() != 0.0 {
             number *= 10.0;
@@ -248,7 +249,7 @@ impl<'s> Check<'s, '_> {
     }
 
     fn spend_division(&mut self, divisor: u64) -> Result<(), String> {
-        // Factors of ten show in the last digits alone.
+        // Factors of ten depend on the last digits only.
         let mut remainders = divisor;
         for factor in [2, 5] {
             while remainders.is_multiple_of(factor) {
@@ -259,7 +260,7 @@ impl<'s> Check<'s, '_> {
         self.budget.spend(work.unwrap_or(usize::MAX))
     }
 
-    /// Several may meet in one number, which is then a multiple of all.
+    /// Checks all values together: one number may have to be a multiple of several.
     fn multiples(&mut self) -> Result<(), String> {
         self.multiples.sort_unstable();
         self.multiples.dedup();
@@ -290,14 +291,14 @@ impl<'s> Check<'s, '_> {
             return Err(format!("$ref {reference:?}: escapes are not supported"));
         }
         let Some(path) = reference.strip_prefix('#') else {
-            return Err(format!("$ref {reference:?} leaves the schema"));
+            return Err(format!("$ref {reference:?} points outside the schema"));
         };
         if path.is_empty() || path == "/" {
             return Ok(());
         }
         match self.root.pointer(path) {
             Some(target) => self.schema(target, depth + 1),
-            None => Err(format!("$ref {reference:?} leads nowhere")),
+            None => Err(format!("$ref {reference:?} has no target")),
         }
     }
 

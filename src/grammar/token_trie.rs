@@ -1,5 +1,4 @@
-//! The token bytes of a model's vocabulary as the trie that llguidance walks. Knows nothing of
-//! grammars.
+//! The token bytes of a model's vocabulary as the trie that llguidance walks.
 
 use std::sync::Arc;
 
@@ -7,15 +6,14 @@ use llguidance::toktrie::{ApproximateTokEnv, INVALID_TOKEN, TokEnv, TokRxInfo, T
 
 use crate::text::Tokenizer;
 
-/// Longer tokens are never allowed: the trie counts depth in ten bits.
+/// Longer tokens are never allowed: the trie stores depths in ten bits.
 const MAX_TOKEN_BYTES: usize = 1000;
-/// Tokens past this sum of bytes, or from this id on, are never allowed: the trie counts nodes in 22
-/// bits.
+/// Tokens beyond this total of bytes, or from this id on, are never allowed: the trie numbers its nodes
+/// with 22 bits.
 const MAX_TOTAL_BYTES: usize = (1 << 22) - 1;
 
-/// The trie of `tokenizer`. Special and end-of-text tokens lie below a byte that no text has, so
-/// only a grammar that names them allows them; unused ids and those from `vocab_size` on are not in
-/// it.
+/// The trie of `tokenizer`. Special and end-of-text tokens are stored below a byte that no text contains,
+/// so only a grammar that names them allows them. Unused ids and ids from `vocab_size` on are left out.
 pub fn build(tokenizer: &Tokenizer, vocab_size: usize) -> TokEnv {
     let vocab_size = tokenizer.vocab_size().min(vocab_size).min(MAX_TOTAL_BYTES) as u32;
     let mut left = MAX_TOTAL_BYTES;
@@ -45,11 +43,11 @@ fn word(tokenizer: &Tokenizer, id: u32) -> Vec<u8> {
     let marker = TokTrie::SPECIAL_TOKEN_MARKER;
     match (is_special, bytes) {
         (_, []) => Vec::new(),
-        // The byte is in no UTF-8 text, and would make the token look special.
+        // The byte never occurs in UTF-8 text and would make the token look special.
         (false, [first, ..]) if *first == marker => Vec::new(),
         (false, bytes) => bytes.to_vec(),
-        // The name that `<name>` finds. Without its own brackets it might read as `[id]`, which is
-        // how llguidance writes ids.
+        // The name that `<name>` refers to. Without the brackets it could read as `[id]`, which is how
+        // llguidance writes ids.
         (true, [b'<', ..]) => [&[marker], bytes].concat(),
         (true, bytes) => [&[marker, b'<'], bytes, b">"].concat(),
     }

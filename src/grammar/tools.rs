@@ -7,7 +7,7 @@ use serde::de::IgnoredAny;
 use serde_json::{Deserializer, Value, json};
 
 use super::budget::Budget;
-use super::matcher::Progress;
+use super::opener::Opener;
 use super::{schema, token_trie};
 use crate::text::Tokenizer;
 
@@ -31,7 +31,7 @@ pub enum CallFormat {
     Llama3,
     /// `<tool_call>\n{"name": ..., "arguments": {...}}\n</tool_call>`, as Hermes and Qwen write it.
     Hermes {
-        /// The tags are special tokens, which may be hidden from text.
+        /// The tags are special tokens, which may be left out of the text.
         has_special_tags: bool,
     },
     /// `[TOOL_CALLS] [{"name": ..., "arguments": {...}}]`, as Mistral models up to Nemo write it.
@@ -58,12 +58,12 @@ struct Frame {
 }
 
 impl CallFormat {
-    /// How the model of this tokenizer writes calls, as far as its chat template tells.
+    /// How the model of this tokenizer writes calls, judging by its chat template.
     pub fn of(tokenizer: &Tokenizer) -> CallFormat {
         let template = tokenizer.chat_template().unwrap_or_default();
         let has = |text| template.contains(text);
         let is_token = |text| tokenizer.special_id(text).is_some();
-        // Some families put other things than JSON between these tags.
+        // Some families write something other than JSON between these tags.
         let is_hermes = has("<tool_call>") && has("arguments");
         if is_hermes && !has("<function=") && !has("<arg_key>") {
             CallFormat::Hermes {
@@ -97,7 +97,7 @@ impl CallFormat {
         }
     }
 
-    /// The call that is the whole of `text`, if it is complete.
+    /// The call, if `text` consists of a complete one.
     pub fn parse(&self, text: &str) -> Option<ToolCall> {
         let frame = self.frame();
         let may_hide_tags = match self {
@@ -136,7 +136,7 @@ fn parse_object(text: &str, arguments: &str) -> Option<ToolCall> {
     })
 }
 
-/// What follows `"key":`.
+/// The text after `"key":`.
 fn member<'t>(text: &'t str, key: &str) -> Option<&'t str> {
     let (found, rest) = json_prefix(text)?;
     let found = serde_json::from_str::<String>(found).ok()?;
@@ -144,7 +144,7 @@ fn member<'t>(text: &'t str, key: &str) -> Option<&'t str> {
     (found == key).then_some(rest)
 }
 
-/// The JSON value that the text begins with, as it stands there, and the rest.
+/// The text of the JSON value that `text` begins with, and the rest.
 fn json_prefix(text: &str) -> Option<(&str, &str)> {
     let text = text.trim_start();
     let mut values = Deserializer::from_str(text).into_iter::<IgnoredAny>();
@@ -152,7 +152,7 @@ fn json_prefix(text: &str) -> Option<(&str, &str)> {
     Some(text.split_at(values.byte_offset()))
 }
 
-/// A way of writing calls, for one vocabulary.
+/// A call format for one vocabulary.
 pub(super) struct Call {
     frame: Frame,
     opener_id: Option<u32>,
@@ -172,19 +172,15 @@ impl Call {
         }
     }
 
-    /// What a completion begins with that holds a call.
+    /// The text that a completion with a call begins with.
     pub(super) fn opener(&self) -> Opener {
-        Opener {
-            text: self.frame.opener,
-            id: self.opener_id,
-            tokens: self.tokens.clone(),
-        }
+        Opener::new(self.frame.opener, self.opener_id, self.tokens.clone())
     }
 
-    /// The language of one call of one of `tools`, start first.
+    /// The grammars that describe one call of one of `tools`; the first is the start.
     ///
     /// # Errors
-    /// Which parameters cannot be honoured.
+    /// Names the tool whose parameters cannot be enforced.
     pub(super) fn grammars(
         &self,
         tools: &[Tool],
@@ -232,7 +228,7 @@ impl Call {
     }
 }
 
-/// The grammar of arguments that need not satisfy anything.
+/// The name of the grammar of unconstrained arguments.
 const ANY_OBJECT: &str = "arguments";
 
 fn grammar(name: &str, schema: &Value, budget: &mut Budget) -> Result<GrammarWithLexer, String> {
@@ -243,7 +239,7 @@ fn grammar(name: &str, schema: &Value, budget: &mut Budget) -> Result<GrammarWit
     })
 }
 
-/// Arguments are an object, whether the schema says so or not.
+/// The schema with `"type": "object"`, which arguments always are.
 fn object_schema(parameters: &Value) -> Result<Value, String> {
     let Value::Object(members) = parameters else {
         return Err("must be an object".to_owned());
@@ -261,77 +257,11 @@ fn object_schema(parameters: &Value) -> Result<Value, String> {
     Ok(Value::Object(members))
 }
 
-/// A text in quotes, for JSON and Lark alike.
+/// A quoted text; JSON and Lark quote alike.
 fn literal(text: &str) -> String {
     json!(text).to_string()
 }
 
 fn tag(text: &str, id: Option<u32>) -> String {
     id.map_or_else(|| literal(text), |id| format!("<[{id}]>"))
-}
-
-/// What a completion begins with that holds a call.
-#[derive(Clone)]
-pub(super) struct Opener {
-    text: &'static str,
-    /// If it is a special token.
-    id: Option<u32>,
-    tokens: TokEnv,
-}
-
-impl Opener {
-    /// Whether there is one.
-    pub(super) fn can_be_seen(&self) -> bool {
-        !self.text.is_empty()
-    }
-
-    /// The words of a mask of all tokens but those that complete the opener after `seen`; `None` if
-    /// none of those goes on beyond it.
-    pub(super) fn tokens_not_passing_it(&self, seen: &[u8]) -> Option<Vec<u32>> {
-        if self.id.is_some() {
-            return None;
-        }
-        let trie = self.tokens.tok_trie();
-        let missing = &self.text.as_bytes()[seen.len()..];
-        let mut mask = trie.alloc_token_set();
-        mask.set_all(true);
-        let mut is_passed = false;
-        for id in 0..trie.vocab_size() as u32 {
-            let bytes = trie.token(id);
-            if bytes.starts_with(missing) {
-                mask.disallow_token(id);
-                is_passed |= bytes.len() > missing.len();
-            }
-        }
-        is_passed.then(|| mask.as_slice().to_vec())
-    }
-
-    /// What `id` makes of `seen`, the part of the opener that is there.
-    pub(super) fn progress(&self, seen: &mut Vec<u8>, id: u32) -> Progress {
-        if self.id.is_some() {
-            return match self.id == Some(id) {
-                true => Progress::Passed,
-                false => Progress::Elsewhere,
-            };
-        }
-        let trie = self.tokens.tok_trie();
-        if id as usize >= trie.vocab_size() || trie.token(id).is_empty() {
-            return Progress::Elsewhere;
-        }
-        seen.extend(trie.token(id));
-        let opener = self.text.as_bytes();
-        if seen.starts_with(opener) {
-            Progress::Passed
-        } else if opener.starts_with(seen) {
-            Progress::Begun
-        } else {
-            Progress::Elsewhere
-        }
-    }
-}
-
-impl std::fmt::Debug for Opener {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Opener").field(&self.text).finish()
-    }
 }
