@@ -1,8 +1,9 @@
-//! The error catalogue of specification 2.2: the one place where a [`crate::Error`] becomes a
-//! status, a type, a code and a parameter. Knows nothing of where errors come from.
+//! The error catalogue of specification 2.2: the only place where a [`crate::Error`] becomes a status,
+//! a type, a code and a parameter.
 
 use serde::Serialize;
 
+use super::json::to_json;
 use crate::{Error, RequestFault};
 
 /// An error as the client sees it.
@@ -20,7 +21,7 @@ pub struct Failure {
     pub message: String,
     /// `Retry-After` in seconds, for statuses 429 and 503.
     pub retry_after_s: Option<u32>,
-    /// Sends `x-should-retry: false`: the SDK would otherwise repeat what must fail again.
+    /// Sends `x-should-retry: false`: the SDK would otherwise retry a request that must fail again.
     pub fails_again: bool,
 }
 
@@ -53,7 +54,7 @@ fn request_row(fault: RequestFault) -> Row {
         F::RequestTooLarge => (413, "request_too_large"),
         F::UnsupportedMediaType => (415, "unsupported_media_type"),
         F::ModelLoading => return (503, SERVER, "model_loading", Some(5), false),
-        // Somebody has to load the model first: repeating the request alone cannot help.
+        // Retrying does not help: the page has to load the model first.
         F::ModelNotLoaded => return (503, SERVER, "model_not_loaded", Some(60), true),
     };
     (status, INVALID_REQUEST, code, None, false)
@@ -122,7 +123,7 @@ struct ErrorObject<'a> {
 impl Failure {
     /// The body `{"error":{message,type,param,code}}`.
     pub fn body(&self) -> Vec<u8> {
-        super::response::to_json(&ErrorBody {
+        to_json(&ErrorBody {
             error: ErrorObject {
                 message: &self.message,
                 kind: self.kind,
@@ -133,7 +134,7 @@ impl Failure {
     }
 }
 
-/// A broken rule about the field `param`.
+/// An error about the field `param`.
 pub(super) fn fault(fault: RequestFault, param: &str, message: impl Into<String>) -> Error {
     Error::Request {
         fault,
@@ -142,7 +143,7 @@ pub(super) fn fault(fault: RequestFault, param: &str, message: impl Into<String>
     }
 }
 
-/// A broken rule about no particular field.
+/// An error about no particular field.
 pub(super) fn fault_without_param(fault: RequestFault, message: impl Into<String>) -> Error {
     Error::Request {
         fault,

@@ -1,16 +1,16 @@
-//! What the endpoint needs from whoever runs it: the time, timers and a log. The browser's is in
-//! `web`; the one here serves native tests and tools.
+//! What the endpoint needs from its environment: the time, timers and a log. The browser's
+//! implementation is in `web`; the one here is for native tests and tools.
 
 use std::future::Future;
 use std::pin::Pin;
 
-/// The outside world of a handler.
+/// The environment of a handler.
 pub trait Host {
     /// Milliseconds since 1970.
     fn now_ms(&self) -> u64;
     /// Completes after `duration_ms`.
     fn sleep_ms(&self, duration_ms: u32) -> Pin<Box<dyn Future<Output = ()>>>;
-    /// Tells the page's developer something (`console.warn`).
+    /// Warns the page's developer (`console.warn`).
     fn warn(&self, message: &str);
 }
 
@@ -31,7 +31,7 @@ impl Host for SystemHost {
         let (sender, receiver) = futures_channel::oneshot::channel();
         std::thread::spawn(move || {
             std::thread::sleep(std::time::Duration::from_millis(duration_ms.into()));
-            // Nobody listens any more: the timer was dropped.
+            // An error means that the timer was dropped.
             let _ = sender.send(());
         });
         Box::pin(async move {

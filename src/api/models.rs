@@ -1,21 +1,20 @@
-//! The registered models and their states (specification 13). Does not load anything.
+//! The registered models and their states (specification 13). Loading is the caller's.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, Ref, RefCell};
+use std::fmt;
 use std::rc::Rc;
 
 use futures_channel::oneshot;
-use serde::Serialize;
 
-use super::constraint::LazyCompiler;
 use super::error::fault;
 use super::switches::{Switches, WhenModelNotReady};
 use crate::engine::EngineHandle;
 use crate::engine::generation::SamplingDefaults;
-use crate::grammar::CallFormat;
+use crate::grammar::{CallFormat, Compiler};
 use crate::text::Tokenizer;
 use crate::{RequestFault, Result};
 
-/// The name that stands for whichever model is there.
+/// The name that refers to whichever model is registered.
 const ALIAS: &str = "default";
 
 /// What a registered model is doing.
@@ -23,22 +22,22 @@ const ALIAS: &str = "default";
 pub enum ModelState {
     /// Known, but not loaded.
     Unloaded,
-    /// On its way.
+    /// Being loaded.
     Loading,
-    /// It answers.
+    /// Loaded.
     Ready(ReadyModel),
     /// It could not be loaded; the text says why.
     Failed(String),
 }
 
-/// What it takes to answer with a model.
+/// A loaded model and everything that answering with it needs.
 #[derive(Debug, Clone)]
 pub struct ReadyModel {
     /// Runs it.
     pub engine: EngineHandle,
     /// Its tokenizer.
     pub tokenizer: Rc<Tokenizer>,
-    /// Of all that its answers depend on.
+    /// Covers everything that its answers depend on.
     pub fingerprint: Fingerprint,
     /// Its own sampling defaults, for the switch `useModelGenerationDefaults`.
     pub sampling_defaults: SamplingDefaults,
@@ -48,16 +47,37 @@ pub struct ReadyModel {
     pub compiler: LazyCompiler,
 }
 
+/// A model's grammar compiler. It is built when the first constraint needs it, because that reads the
+/// whole vocabulary. Clones share it.
+#[derive(Clone, Default)]
+pub struct LazyCompiler(Rc<OnceCell<Compiler>>);
+
+impl fmt::Debug for LazyCompiler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LazyCompiler")
+            .field("is_built", &self.0.get().is_some())
+            .finish()
+    }
+}
+
 impl ReadyModel {
-    /// Every token id is below it: a matrix may be padded beyond the vocabulary, or end before it.
+    /// The grammar compiler, built if necessary.
+    pub(super) fn grammar_compiler(&self) -> &Compiler {
+        let vocab_size = self.engine.vocab_size();
+        let LazyCompiler(cell) = &self.compiler;
+        cell.get_or_init(|| Compiler::new(&self.tokenizer, vocab_size))
+    }
+
+    /// Every token id is below it. The model's matrices may have more or fewer rows than the tokenizer
+    /// has tokens.
     pub(super) fn vocab_size(&self) -> usize {
         self.tokenizer.vocab_size().min(self.engine.vocab_size())
     }
 }
 
-/// `system_fingerprint`: `fp_` and 10 hex digits (FNV-1a) of what the output depends on: version of the
-/// runtime, weights, quantisation, adapters, class of device, version of the sampler. Clones change
-/// together.
+/// `system_fingerprint`: `fp_` and 10 hex digits of an FNV-1a hash of everything that the output depends
+/// on: version of the runtime, weights, quantization, adapters, class of device, version of the
+/// sampler. Clones change together.
 #[derive(Debug, Clone)]
 pub struct Fingerprint(Rc<RefCell<String>>);
 
@@ -67,7 +87,7 @@ impl Fingerprint {
         Fingerprint(Rc::new(RefCell::new(digest(parts))))
     }
 
-    /// From now on that of other parts.
+    /// Replaces the parts.
     pub fn set(&self, parts: &[impl AsRef<str>]) {
         self.0.replace(digest(parts));
     }
@@ -82,7 +102,7 @@ fn digest(parts: &[impl AsRef<str>]) -> String {
     let mut mix = |byte: u8| hash = (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
     for part in parts {
         part.as_ref().bytes().for_each(&mut mix);
-        // A byte that UTF-8 never has: parts must not run together.
+        // A separator: UTF-8 never contains this byte.
         mix(0xff);
     }
     format!("fp_{:010x}", hash >> 24)
@@ -96,10 +116,12 @@ pub(super) struct Models {
     waiting: RefCell<Vec<oneshot::Sender<()>>>,
 }
 
-struct Entry {
-    id: String,
-    created_s: u64,
-    state: ModelState,
+/// A registered model.
+pub(super) struct Entry {
+    pub id: String,
+    /// Unix seconds of the registration.
+    pub created_s: u64,
+    pub state: ModelState,
 }
 
 impl Models {
@@ -118,7 +140,7 @@ impl Models {
         self.wake();
     }
 
-    /// Forgets `id`.
+    /// Removes `id`.
     pub(super) fn remove(&self, id: &str) {
         self.entries.borrow_mut().retain(|entry| entry.id != id);
         self.wake();
@@ -126,7 +148,7 @@ impl Models {
 
     fn wake(&self) {
         for waiting in self.waiting.take() {
-            // Nobody listens: the request was aborted.
+            // An error means that the request was aborted.
             let _ = waiting.send(());
         }
     }
@@ -170,7 +192,7 @@ impl Models {
                     }
                 }
             };
-            // An error means that the registry is gone; the next look will tell.
+            // An error means that the sender was dropped; the loop looks again.
             let _ = changed.await;
         }
     }
@@ -183,20 +205,20 @@ impl Models {
         receiver
     }
 
-    /// The body of `GET /models`.
-    pub(super) fn list(&self) -> Vec<u8> {
-        let entries = self.entries.borrow();
-        super::response::to_json(&ModelList {
-            object: "list",
-            data: entries.iter().map(ModelCard::new).collect(),
-        })
+    /// All entries, in order of registration.
+    pub(super) fn entries(&self) -> Ref<'_, [Entry]> {
+        Ref::map(self.entries.borrow(), Vec::as_slice)
     }
 
-    /// The body of `GET /models/{name}`.
-    pub(super) fn get(&self, name: &str, switches: &Switches) -> Result<Vec<u8>> {
-        let entries = self.entries.borrow();
-        let entry = find(&entries, name, switches).ok_or_else(|| not_found(name))?;
-        Ok(super::response::to_json(&ModelCard::new(entry)))
+    /// The entry that `name` refers to.
+    ///
+    /// # Errors
+    /// `model_not_found`.
+    pub(super) fn find(&self, name: &str, switches: &Switches) -> Result<Ref<'_, Entry>> {
+        let found = Ref::filter_map(self.entries.borrow(), |entries| {
+            find(entries, name, switches)
+        });
+        found.map_err(|_| not_found(name))
     }
 }
 
@@ -209,8 +231,8 @@ fn not_found(name: &str) -> crate::Error {
     )
 }
 
-/// The entry that `name` means. The alias is the one ready model, among several the configured
-/// default or else the first; with none ready, the one that comes nearest to it.
+/// The entry that `name` refers to. The alias refers to the ready model; among several, to the
+/// configured default or else the first; if none is ready, to the one that is closest to ready.
 fn find<'a>(entries: &'a [Entry], name: &str, switches: &Switches) -> Option<&'a Entry> {
     if let Some(entry) = entries.iter().find(|entry| entry.id == name) {
         return Some(entry);
@@ -229,54 +251,6 @@ fn find<'a>(entries: &'a [Entry], name: &str, switches: &Switches) -> Option<&'a
         .or_else(|| entries.first())
 }
 
-/// The registered models.
-#[derive(Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
-pub(super) struct ModelList<'a> {
-    #[cfg_attr(test, ts(type = "\"list\""))]
-    object: &'a str,
-    data: Vec<ModelCard<'a>>,
-}
-
-/// One model as the endpoint lists it.
-#[derive(Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
-struct ModelCard<'a> {
-    id: &'a str,
-    #[cfg_attr(test, ts(type = "\"model\""))]
-    object: &'a str,
-    /// Unix seconds of the registration.
-    created: u64,
-    owned_by: &'a str,
-    #[cfg_attr(test, ts(type = "\"unloaded\" | \"loading\" | \"ready\" | \"failed\""))]
-    status: &'a str,
-    /// In tokens; only of a ready model.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(test, ts(optional))]
-    context_length: Option<usize>,
-    capabilities: &'a [&'a str],
-}
-
-impl ModelCard<'_> {
-    fn new(entry: &Entry) -> ModelCard<'_> {
-        let (status, context_length) = match &entry.state {
-            ModelState::Unloaded => ("unloaded", None),
-            ModelState::Loading => ("loading", None),
-            ModelState::Ready(ready) => ("ready", Some(ready.engine.context_tokens())),
-            ModelState::Failed(_) => ("failed", None),
-        };
-        ModelCard {
-            id: &entry.id,
-            object: "model",
-            created: entry.created_s,
-            owned_by: "inpage",
-            status,
-            context_length,
-            capabilities: &["completions"],
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -287,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn the_alias_means_what_comes_nearest_to_ready() {
+    fn the_alias_refers_to_the_model_closest_to_ready() {
         let models = Models::default();
         let switches = Switches::default();
         assert_eq!(found(&models, "default", &switches), None);
@@ -303,19 +277,6 @@ mod tests {
         assert_eq!(found(&models, "c", &switches), None);
         models.remove("b");
         assert_eq!(found(&models, "b", &switches), None);
-    }
-
-    #[test]
-    fn listed_in_order_without_the_alias() {
-        let models = Models::default();
-        models.set("org/b", ModelState::Loading, 7);
-        models.set("a", ModelState::Failed("no memory".into()), 8);
-        models.set("org/b", ModelState::Unloaded, 9);
-        let list = String::from_utf8(models.list()).unwrap();
-        assert_eq!(
-            list,
-            r#"{"object":"list","data":[{"id":"org/b","object":"model","created":7,"owned_by":"inpage","status":"unloaded","capabilities":["completions"]},{"id":"a","object":"model","created":8,"owned_by":"inpage","status":"failed","capabilities":["completions"]}]}"#
-        );
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Random names for requests and responses. Not secrets.
+//! Random ids of requests and answers. They are not secrets.
 
 const ALPHABET: &[u8; 62] = b"abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 /// Lower-case letters and digits: the first 36 of [`ALPHABET`].
@@ -22,8 +22,8 @@ pub(super) fn tool_call_id() -> String {
 
 fn random_id(prefix: &str, alphabet_len: usize) -> String {
     let mut id = prefix.to_owned();
-    // Two bytes per character make the bias of the remainder negligible. Should the system have
-    // no randomness, an id full of "a" is still a legal one.
+    // Two bytes per character make the bias of the remainder negligible. If the system has no
+    // randomness, the id is all "a", which is still valid.
     let mut bytes = [0_u8; 2 * RANDOM_CHARS];
     let _ = getrandom_04::fill(&mut bytes);
     for pair in bytes.as_chunks::<2>().0 {
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_have_their_shape_and_differ() {
+    fn ids_have_the_documented_form_and_differ() {
         let id = request_id();
         let random = id.strip_prefix("req_").unwrap();
         assert_eq!(random.len(), 24);

@@ -1,0 +1,219 @@
+//! What the output must match (specification 9): `response_format`, `grammar` and tools, of which at
+//! most one can constrain it. The grammar is compiled later.
+
+use serde_json::{Map, Value};
+
+use super::declare::{fields, wire_types};
+use super::reader::{Fields, describe, invalid_type, member, missing_member, unknown_type};
+use super::tools::{self, ToolCalls};
+use crate::api::error::fault;
+use crate::grammar::GrammarSource;
+use crate::{RequestFault, Result};
+
+fields! {
+    ConstraintFields {
+        /// Whether the completion must be JSON.
+        response_format: Option<ResponseFormat>,
+        /// What the whole completion must match.
+        grammar: Option<Grammar>,
+    }
+}
+
+wire_types! {
+    /// A JSON schema.
+    pub(in crate::api) struct JsonSchema(#[ts(type = "Record<string, unknown> | boolean")] ());
+
+    /// Whether the completion must be JSON.
+    #[ts(tag = "type", rename_all = "snake_case")]
+    pub(in crate::api) enum ResponseFormat {
+        Text,
+        JsonObject {
+            #[ts(optional = nullable)]
+            schema: Option<JsonSchema>,
+        },
+        JsonSchema { json_schema: FormatSchema },
+    }
+
+    /// A schema, or OpenAI's form with the schema inside.
+    #[ts(untagged)]
+    pub(in crate::api) enum FormatSchema {
+        Plain(JsonSchema),
+        Nested(NamedSchema),
+    }
+
+    /// A schema with its name.
+    #[ts(optional_fields = nullable)]
+    pub(in crate::api) struct NamedSchema {
+        schema: JsonSchema,
+        name: Option<String>,
+        description: Option<String>,
+        strict: Option<bool>,
+    }
+
+    /// What the whole completion must match.
+    #[ts(tag = "type", content = "value", rename_all = "snake_case")]
+    pub(in crate::api) enum Grammar {
+        Regex(String),
+        Lark(String),
+        JsonSchema(JsonSchema),
+        #[ts(rename = "llguidance")]
+        LlGuidance(LlGuidanceGrammar),
+    }
+
+    /// A grammar in llguidance's own JSON form.
+    #[ts(optional_fields)]
+    pub(in crate::api) struct LlGuidanceGrammar {
+        #[ts(type = "Record<string, unknown>[]")]
+        grammars: (),
+        max_tokens: Option<usize>,
+    }
+}
+
+const FORMAT: &str = "response_format";
+const GRAMMAR: &str = "grammar";
+
+/// The constraint that the fields of specification 9 describe.
+#[derive(Debug, Clone, PartialEq)]
+pub(in crate::api) enum Constraint {
+    /// Any text.
+    None,
+    /// The completion must match `source`. `param` is the field it comes from; `is_schema` selects
+    /// `invalid_schema` over `invalid_grammar` as the error code.
+    Grammar {
+        source: GrammarSource,
+        param: &'static str,
+        is_schema: bool,
+    },
+    /// The completion must be or may be a tool call.
+    Tools(ToolCalls),
+}
+
+pub(in crate::api) fn read(fields: &Fields) -> Result<Constraint> {
+    let format = response_format(fields)?;
+    let grammar = grammar(fields)?;
+    let tools = tools::read(fields)?;
+    let is_forced = tools.as_ref().is_some_and(|tools| tools.is_forced);
+    let given: Vec<&str> = [
+        (format.is_some(), FORMAT),
+        (grammar.is_some(), GRAMMAR),
+        (is_forced, "tool_choice"),
+    ]
+    .into_iter()
+    .filter_map(|(is_given, name)| is_given.then_some(name))
+    .collect();
+    if let [first, later, ..] = given[..] {
+        return Err(fault(
+            RequestFault::ConflictingParameters,
+            later,
+            format!("{later} and {first} cannot be combined"),
+        ));
+    }
+    Ok(match (format, grammar, tools) {
+        (Some(source), _, _) => Constraint::Grammar {
+            source,
+            param: FORMAT,
+            is_schema: true,
+        },
+        (None, Some(source), _) => Constraint::Grammar {
+            source,
+            param: GRAMMAR,
+            is_schema: false,
+        },
+        // Optional tools constrain nothing, so a format or a grammar takes precedence.
+        (None, None, Some(tools)) => Constraint::Tools(tools),
+        (None, None, None) => Constraint::None,
+    })
+}
+
+fn response_format(fields: &Fields) -> Result<Option<GrammarSource>> {
+    let Some(format) = fields.object(FORMAT)? else {
+        return Ok(None);
+    };
+    match kind(FORMAT, format)? {
+        "text" => Ok(None),
+        "json_object" => match member(format, "schema") {
+            None => Ok(Some(GrammarSource::JsonObject)),
+            Some(schema) => format_schema(schema).map(Some),
+        },
+        "json_schema" => {
+            let given = member(format, "json_schema")
+                .ok_or_else(|| missing_member(FORMAT, "json_schema"))?;
+            // OpenAI nests the schema, Fireworks does not.
+            match given.as_object() {
+                Some(outer) if outer.contains_key("schema") => {
+                    check_nested(outer)?;
+                    let schema = member(outer, "schema");
+                    format_schema(schema.ok_or_else(|| missing_member(FORMAT, "schema"))?).map(Some)
+                }
+                _ => format_schema(given).map(Some),
+            }
+        }
+        other => Err(unknown_type(FORMAT, other)),
+    }
+}
+
+fn format_schema(schema: &Value) -> Result<GrammarSource> {
+    match schema {
+        Value::Object(_) | Value::Bool(_) => Ok(GrammarSource::JsonSchema(schema.clone())),
+        other => Err(fault(
+            RequestFault::InvalidSchema,
+            FORMAT,
+            format!(
+                "{FORMAT}: a schema must be an object or a boolean, not {}",
+                describe(other)
+            ),
+        )),
+    }
+}
+
+/// Validates the members beside a nested schema. They have no effect: the output always has to match
+/// the schema.
+fn check_nested(outer: &Map<String, Value>) -> Result<()> {
+    for (name, expected, is_legal) in [
+        ("name", "a string", Value::is_string as fn(&Value) -> bool),
+        ("description", "a string", Value::is_string),
+        ("strict", "a boolean", Value::is_boolean),
+    ] {
+        if let Some(value) = member(outer, name).filter(|value| !is_legal(value)) {
+            let expected = format!("an object whose json_schema.{name} is {expected}");
+            return Err(invalid_type(FORMAT, &expected, value));
+        }
+    }
+    Ok(())
+}
+
+fn grammar(fields: &Fields) -> Result<Option<GrammarSource>> {
+    let Some(grammar) = fields.object(GRAMMAR)? else {
+        return Ok(None);
+    };
+    let kind = kind(GRAMMAR, grammar)?;
+    if !["regex", "json_schema", "lark", "llguidance"].contains(&kind) {
+        return Err(unknown_type(GRAMMAR, kind));
+    }
+    let value = member(grammar, "value").ok_or_else(|| missing_member(GRAMMAR, "value"))?;
+    Ok(Some(match (kind, value) {
+        ("regex", Value::String(regex)) => GrammarSource::Regex(regex.clone()),
+        ("lark", Value::String(lark)) => GrammarSource::Lark(lark.clone()),
+        ("json_schema", Value::Object(_) | Value::Bool(_)) => {
+            GrammarSource::JsonSchema(value.clone())
+        }
+        ("llguidance", Value::Object(_)) => GrammarSource::LlGuidance(value.clone()),
+        _ => {
+            let expected = format!("an object with a value that fits the type {kind}");
+            return Err(invalid_type(GRAMMAR, &expected, value));
+        }
+    }))
+}
+
+/// The member `type` of a field.
+fn kind<'a>(name: &str, object: &'a Map<String, Value>) -> Result<&'a str> {
+    match member(object, "type") {
+        Some(Value::String(kind)) => Ok(kind),
+        Some(other) => Err(invalid_type(
+            name,
+            "an object whose type is a string",
+            other,
+        )),
+        None => Err(missing_member(name, "type")),
+    }
+}

@@ -1,0 +1,102 @@
+//! How long a completion may be and what ends it (specification 4.3, 6 and 11): limits, stop strings,
+//! context rules. They are applied in `run`.
+
+use serde_json::Value;
+
+use super::declare::fields;
+use super::reader::{Fields, invalid_type, invalid_value, out_of_range};
+use crate::api::error::fault;
+use crate::api::switches::{ContextLengthExceededBehavior, Switches};
+use crate::{RequestFault, Result};
+
+fields! {
+    LengthFields {
+        /// Most tokens of a completion.
+        max_tokens: Option<usize>,
+        /// The same as `max_tokens`.
+        max_completion_tokens: Option<usize>,
+        /// Texts that end the completion.
+        #[ts(optional, type = "string | string[] | null")]
+        stop: Option<()>,
+        /// Whether the completion includes the stop string that ended it.
+        include_stop_str_in_output: Option<bool>,
+        /// Whether special tokens are left out of the text.
+        skip_special_tokens: Option<bool>,
+        /// Continue after an end-of-text token.
+        ignore_eos: Option<bool>,
+        /// What happens when the prompt and `max_tokens` exceed the context.
+        context_length_exceeded_behavior: Option<ContextLengthExceededBehavior>,
+        /// Drop the start of a prompt that is too long.
+        truncate_sequence: Option<bool>,
+    }
+}
+
+/// The fields of this group.
+#[derive(Debug, Clone)]
+pub(in crate::api) struct Length {
+    /// `None`: the switch `defaultMaxTokens` decides.
+    pub max_tokens: Option<usize>,
+    /// None of them empty.
+    pub stop: Vec<String>,
+    pub include_stop: bool,
+    pub skip_special_tokens: bool,
+    pub ignore_eos: bool,
+    pub exceeded_behavior: ContextLengthExceededBehavior,
+    /// Shorten a prompt that is too long from its start.
+    pub truncate_sequence: bool,
+}
+
+pub(in crate::api) fn read(fields: &Fields, switches: &Switches) -> Result<Length> {
+    let behavior = fields.word("context_length_exceeded_behavior", &["truncate", "error"])?;
+    Ok(Length {
+        stop: stop(fields, switches)?,
+        include_stop: fields
+            .boolean("include_stop_str_in_output")?
+            .unwrap_or(switches.stop_text_included),
+        skip_special_tokens: fields.boolean("skip_special_tokens")?.unwrap_or(true),
+        ignore_eos: fields.boolean("ignore_eos")?.unwrap_or(false),
+        exceeded_behavior: match behavior {
+            None => switches.context_length_exceeded_behavior,
+            Some("error") => ContextLengthExceededBehavior::Error,
+            Some(_) => ContextLengthExceededBehavior::Truncate,
+        },
+        truncate_sequence: fields.boolean("truncate_sequence")?.unwrap_or(false),
+        max_tokens: max_tokens(fields)?,
+    })
+}
+
+fn max_tokens(fields: &Fields) -> Result<Option<usize>> {
+    let max_tokens = fields.count("max_tokens")?;
+    let alias = fields.count("max_completion_tokens")?;
+    match (max_tokens, alias) {
+        (Some(one), Some(other)) if one != other => Err(fault(
+            RequestFault::ConflictingParameters,
+            "max_completion_tokens",
+            format!("max_completion_tokens is {other}, but max_tokens is {one}"),
+        )),
+        (one, other) => Ok(one.or(other)),
+    }
+}
+
+fn stop(fields: &Fields, switches: &Switches) -> Result<Vec<String>> {
+    let stops = match fields.get("stop") {
+        None => Vec::new(),
+        Some(Value::String(text)) => vec![text.clone()],
+        Some(Value::Array(elements)) => elements
+            .iter()
+            .map(|element| match element {
+                Value::String(text) => Ok(text.clone()),
+                other => Err(invalid_type("stop", "made of strings", other)),
+            })
+            .collect::<Result<_>>()?,
+        Some(other) => return Err(invalid_type("stop", "a string or an array", other)),
+    };
+    if stops.len() > switches.max_stop_sequences {
+        let bounds = format!("at most {} strings", switches.max_stop_sequences);
+        return Err(out_of_range("stop", &bounds, stops.len()));
+    }
+    if stops.iter().any(String::is_empty) {
+        return Err(invalid_value("stop", "a stop string must not be empty"));
+    }
+    Ok(stops)
+}

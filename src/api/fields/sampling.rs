@@ -1,0 +1,266 @@
+//! The sampling fields (specification 4.5), validated and converted to the sampler's parameters. What
+//! the parameters do is documented in `crate::sample`.
+
+use serde_json::Value;
+
+use super::breakers;
+use super::declare::fields;
+use super::reader::{Fields, describe, invalid_type, invalid_value, out_of_range};
+use crate::api::switches::{MirostatTargetUnit, Switches};
+use crate::engine::generation::SamplingDefaults;
+use crate::engine::generation::{DryParams, MirostatParams, SamplingParams};
+use crate::text::Tokenizer;
+use crate::{Error, Result};
+
+fields! {
+    SamplingFields {
+        /// 0 (greedy) to 2.
+        temperature: Option<f64>,
+        /// Keep the most likely tokens whose probabilities add up to this.
+        top_p: Option<f64>,
+        /// Keep so many of the most likely tokens; -1 and 0 are off.
+        top_k: Option<i64>,
+        /// Keep tokens at least this fraction as likely as the most likely one.
+        min_p: Option<f64>,
+        /// A 64-bit integer: a `bigint` keeps what a `number` cannot hold.
+        #[ts(optional, type = "number | bigint | null")]
+        seed: Option<i64>,
+        /// Subtracted from a token's logit per earlier occurrence in the completion.
+        frequency_penalty: Option<f64>,
+        /// Subtracted once from the logit of every token of the completion.
+        presence_penalty: Option<f64>,
+        /// Makes tokens of prompt and completion less likely if above 1.
+        repetition_penalty: Option<f64>,
+        /// Token ids, and what is added to their logits.
+        #[ts(optional, type = "Record<string, number> | null")]
+        logit_bias: Option<()>,
+        /// Mirostat 2.0: the surprise to aim at; replaces `top_k`, `top_p` and `min_p`.
+        mirostat_target: Option<f64>,
+        /// Mirostat's learning rate.
+        mirostat_lr: Option<f64>,
+        /// DRY: above 0 penalizes tokens that continue a repetition.
+        dry_multiplier: Option<f64>,
+        /// DRY: growth of the penalty per repeated token.
+        dry_base: Option<f64>,
+        /// DRY: repetitions shorter than this are not penalized.
+        dry_allowed_length: Option<usize>,
+        /// DRY: texts that no repetition extends across.
+        dry_sequence_breakers: Option<Vec<String>>,
+    }
+}
+
+const MAX_LOGIT_BIASES: usize = 1024;
+
+/// Smaller repetition penalties have the same effect as this one; dividing by them could overflow f32.
+const MIN_REPETITION_PENALTY: f32 = 1e-20;
+
+const DEFAULT_DRY_BREAKERS: [&str; 4] = ["\n", ":", "\"", "*"];
+
+/// The sampling fields as the request gives them.
+#[derive(Debug, Clone, PartialEq)]
+pub(in crate::api) struct Sampling {
+    given: SamplingDefaults,
+    seed: Option<i64>,
+    frequency_penalty: f32,
+    presence_penalty: f32,
+    /// Ids and what is added to their logits, including zeros.
+    logit_bias: Vec<(u32, f32)>,
+    mirostat: Option<MirostatParams>,
+    dry: Option<Dry>,
+}
+
+/// DRY parameters with sequence breakers as text: their ids depend on the model.
+#[derive(Debug, Clone, PartialEq)]
+struct Dry {
+    multiplier: f32,
+    base: f32,
+    allowed_length: usize,
+    breakers: Vec<String>,
+}
+
+impl Sampling {
+    /// Checks what needs the model: the ids of `logit_bias`.
+    ///
+    /// # Errors
+    /// `out_of_range` for an id that is not below `vocab_size`.
+    pub(in crate::api) fn check_vocabulary(&self, vocab_size: usize) -> Result<()> {
+        match self
+            .logit_bias
+            .iter()
+            .find(|(id, _)| *id as usize >= vocab_size)
+        {
+            None => Ok(()),
+            Some((id, _)) => {
+                let bounds = format!("keyed by ids below the vocabulary size {vocab_size}");
+                Err(out_of_range("logit_bias", &bounds, id))
+            }
+        }
+    }
+
+    /// The sampler's parameters, with [`Self::seed`]. `model` supplies what the request leaves out.
+    /// With DRY this reads the whole vocabulary of `tokenizer`: call it once and clone the result for
+    /// further prompts.
+    pub(in crate::api) fn params(
+        &self,
+        model: &SamplingDefaults,
+        tokenizer: &Tokenizer,
+    ) -> Result<SamplingParams> {
+        let given = &self.given;
+        let repetition_penalty = given.repetition_penalty.or(model.repetition_penalty);
+        let is_effective = |(_, bias): &&(u32, f32)| *bias != 0.0;
+        let dry = self.dry.as_ref().map(|dry| {
+            Ok::<_, Error>(DryParams {
+                multiplier: dry.multiplier,
+                base: dry.base,
+                allowed_length: dry.allowed_length,
+                breakers: breakers::ids(&dry.breakers, tokenizer)?,
+            })
+        });
+        Ok(SamplingParams {
+            logit_bias: self
+                .logit_bias
+                .iter()
+                .filter(is_effective)
+                .copied()
+                .collect(),
+            repetition_penalty: repetition_penalty
+                .unwrap_or(1.0)
+                .max(MIN_REPETITION_PENALTY),
+            frequency_penalty: self.frequency_penalty,
+            presence_penalty: self.presence_penalty,
+            dry: dry.transpose()?,
+            temperature: given.temperature.or(model.temperature).unwrap_or(1.0),
+            mirostat: self.mirostat,
+            top_k: given
+                .top_k
+                .or(model.top_k)
+                .filter(|top_k| *top_k > 0)
+                .map(|top_k| usize::try_from(top_k).unwrap_or(usize::MAX)),
+            top_p: given.top_p.or(model.top_p).unwrap_or(1.0),
+            min_p: given.min_p.or(model.min_p).unwrap_or(0.0),
+            seed: self.seed()?,
+        })
+    }
+
+    /// The request's seed, or 64 random bits, different at every call.
+    pub(in crate::api) fn seed(&self) -> Result<i64> {
+        if let Some(seed) = self.seed {
+            return Ok(seed);
+        }
+        let mut bytes = [0; 8];
+        getrandom_04::fill(&mut bytes)
+            .map_err(|error| Error::Internal(format!("no random seed: {error}")))?;
+        Ok(i64::from_le_bytes(bytes))
+    }
+}
+
+pub(in crate::api) fn read(fields: &Fields, switches: &Switches) -> Result<Sampling> {
+    let top_k = fields.integer("top_k", -1..=i128::MAX)?;
+    let int64 = i128::from(i64::MIN)..=i128::from(i64::MAX);
+    let penalty = |name| Ok::<_, Error>(fields.number_in(name, -2.0..=2.0)?.map_or(0.0, narrow));
+    Ok(Sampling {
+        given: SamplingDefaults {
+            temperature: fields.number_in("temperature", 0.0..=2.0)?.map(narrow),
+            top_p: fields.number_in("top_p", 0.0..=1.0)?.map(narrow),
+            top_k: top_k.map(|top_k| i64::try_from(top_k).unwrap_or(i64::MAX)),
+            min_p: fields.number_in("min_p", 0.0..=1.0)?.map(narrow),
+            repetition_penalty: fields
+                .positive_number("repetition_penalty", 2.0)?
+                .map(narrow),
+        },
+        seed: fields
+            .integer("seed", int64)?
+            .and_then(|seed| i64::try_from(seed).ok()),
+        frequency_penalty: penalty("frequency_penalty")?,
+        presence_penalty: penalty("presence_penalty")?,
+        logit_bias: logit_bias(fields)?,
+        mirostat: mirostat(fields, switches)?,
+        dry: dry(fields)?,
+    })
+}
+
+/// As an f32, huge numbers as the largest finite one.
+fn narrow(number: f64) -> f32 {
+    (number as f32).clamp(-f32::MAX, f32::MAX)
+}
+
+/// As [`narrow`], but positive numbers stay positive.
+fn narrow_positive(number: f64) -> f32 {
+    narrow(number).max(f32::MIN_POSITIVE)
+}
+
+fn logit_bias(fields: &Fields) -> Result<Vec<(u32, f32)>> {
+    let name = "logit_bias";
+    let Some(biases) = fields.object(name)? else {
+        return Ok(Vec::new());
+    };
+    if biases.len() > MAX_LOGIT_BIASES {
+        let bounds = format!("at most {MAX_LOGIT_BIASES} entries");
+        return Err(out_of_range(name, &bounds, biases.len()));
+    }
+    let entry = |(key, value): (&String, &Value)| {
+        let is_digits = key.bytes().all(|byte| byte.is_ascii_digit());
+        let is_canonical = is_digits && (key.len() == 1 || !key.starts_with('0'));
+        let id = key.parse::<u32>().ok().filter(|_| is_canonical);
+        let id = id.ok_or_else(|| {
+            let given = describe(&Value::String(key.clone()));
+            out_of_range(name, "keyed by token ids", given)
+        })?;
+        match value.as_f64() {
+            None => Err(invalid_type(name, "made of numbers", value)),
+            Some(bias) if !(-100.0..=100.0).contains(&bias) => {
+                Err(out_of_range(name, "made of numbers from -100 to 100", bias))
+            }
+            Some(bias) => Ok((id, narrow(bias))),
+        }
+    };
+    biases.iter().map(entry).collect()
+}
+
+fn mirostat(fields: &Fields, switches: &Switches) -> Result<Option<MirostatParams>> {
+    let name = "mirostat_target";
+    let target_bits = match switches.mirostat_target_unit {
+        MirostatTargetUnit::Perplexity => {
+            let target = fields.number_in(name, 1.0..=f64::INFINITY)?;
+            target.map(|perplexity| narrow(perplexity.log2()))
+        }
+        MirostatTargetUnit::Bits => fields
+            .positive_number(name, f64::INFINITY)?
+            .map(narrow_positive),
+    };
+    // Without a target the rate has no effect, but must be valid.
+    let learning_rate = fields.positive_number("mirostat_lr", 1.0)?.unwrap_or(0.1);
+    Ok(target_bits.map(|target_bits| MirostatParams {
+        target_bits,
+        learning_rate: narrow_positive(learning_rate),
+    }))
+}
+
+fn dry(fields: &Fields) -> Result<Option<Dry>> {
+    let multiplier = fields.number_in("dry_multiplier", 0.0..=f64::INFINITY)?;
+    // Without a multiplier the others have no effect, but must be valid.
+    let base = fields.number_in("dry_base", 1.0..=f64::INFINITY)?;
+    let allowed_length = fields.count("dry_allowed_length")?;
+    let breakers = dry_breakers(fields)?;
+    Ok(multiplier
+        .filter(|multiplier| *multiplier > 0.0)
+        .map(|multiplier| Dry {
+            multiplier: narrow_positive(multiplier),
+            base: narrow(base.unwrap_or(1.75)),
+            allowed_length: allowed_length.unwrap_or(2),
+            breakers,
+        }))
+}
+
+fn dry_breakers(fields: &Fields) -> Result<Vec<String>> {
+    let name = "dry_sequence_breakers";
+    let Some(breakers) = fields.array(name)? else {
+        return Ok(DEFAULT_DRY_BREAKERS.map(str::to_owned).into());
+    };
+    let breaker = |breaker: &Value| match breaker.as_str() {
+        None => Err(invalid_type(name, "made of strings", breaker)),
+        Some("") => Err(invalid_value(name, "a sequence breaker must not be empty")),
+        Some(text) => Ok(text.to_owned()),
+    };
+    breakers.iter().map(breaker).collect()
+}

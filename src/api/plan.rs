@@ -1,0 +1,40 @@
+//! What every route that generates text produces from its JSON, and all that running it needs. It was
+//! validated as far as that is possible without a model.
+
+use super::fields::{Constraint, Length, Prompt, Sampling};
+use crate::engine::generation::LogprobsMode;
+
+/// Text to generate.
+#[derive(Debug)]
+pub(super) struct Plan {
+    /// A model's id or the alias `default`.
+    pub model: String,
+    /// At least one.
+    pub prompts: Vec<Prompt>,
+    pub suffix: Suffix,
+    pub length: Length,
+    /// Put the prompt's text before the completion.
+    pub echo: bool,
+    /// Choices returned per prompt.
+    pub n: usize,
+    /// Candidates generated per prompt, at least `n`.
+    pub best_of: usize,
+    /// Best tokens listed per token; `None`: no log-probabilities at all.
+    pub logprobs: Option<usize>,
+    pub logprobs_mode: LogprobsMode,
+    /// Name listed tokens by their ids, and report the ids.
+    pub tokens_as_ids: bool,
+    pub sampling: Sampling,
+    pub constraint: Constraint,
+}
+
+/// What comes after the prompt and the completion.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Suffix {
+    /// Nothing.
+    None,
+    /// Goes after the text of every choice, as it is; not empty.
+    Append(String),
+    /// The completion fills the gap between the prompt, which is text, and this; not empty.
+    FillInMiddle(String),
+}

@@ -1,0 +1,112 @@
+//! `POST /completions`: parses the body, runs the plan and renders the answer, whole or in chunks. Every
+//! check is made before the first byte of the answer.
+
+mod parse;
+mod render;
+#[cfg(test)]
+mod tests;
+
+use std::rc::Rc;
+
+use futures_core::Stream;
+use futures_util::stream;
+
+use crate::Result;
+use crate::api::endpoint::Endpoint;
+use crate::api::error::Failure;
+use crate::api::fields::Streaming;
+use crate::api::http::{self, KeepAlive, Response};
+use crate::api::random_id;
+use crate::api::run::Run;
+use render::{Chunk, Head, Members};
+
+/// Visits the types of requests and answers.
+#[cfg(test)]
+pub(super) fn visit_types(visitor: &mut impl ts_rs::TypeVisitor) {
+    visitor.visit::<parse::CompletionFields>();
+    visitor.visit::<render::Completion<'static>>();
+    visitor.visit::<render::ToolCall<'static>>();
+}
+
+/// Answers the request in `body`.
+pub(super) async fn answer(endpoint: &Endpoint, body: &[u8]) -> Result<Response> {
+    let warn_unknown = |name: &str| endpoint.warn_unknown(name);
+    let (plan, streaming) = parse::parse(body, &endpoint.switches, warn_unknown)?;
+    let members = Members {
+        logprobs: plan.logprobs.is_some(),
+        token_ids: plan.tokens_as_ids,
+    };
+    let mut run = Run::start(endpoint, plan).await?;
+    let head = Head {
+        schema_url: endpoint.switches.schema_url.clone(),
+        id: random_id::completion_id(),
+        created_s: endpoint.host.now_ms() / 1000,
+        model: run.model_id.clone(),
+        system_fingerprint: run.system_fingerprint.clone(),
+    };
+    let dropped_tokens = run.dropped_tokens;
+    let mut response = if streaming.stream {
+        let chunks = KeepAlive::new(
+            Box::pin(chunks(run, head, members, streaming)),
+            Rc::clone(&endpoint.host),
+            endpoint.switches.keep_alive_ms,
+        );
+        Response::events(Box::pin(chunks))
+    } else {
+        let choices = run.choices().await?;
+        Response::json(200, render::whole(&head, &choices, run.counts(), members))
+    };
+    if dropped_tokens > 0 {
+        response.push_header("x-prompt-truncated", &dropped_tokens.to_string());
+    }
+    Ok(response)
+}
+
+/// The events of a streaming answer (specification 10.5), the last one being `[DONE]`. Every candidate is a
+/// choice: ranking would need them whole.
+fn chunks(
+    run: Run,
+    head: Head,
+    members: Members,
+    streaming: Streaming,
+) -> impl Stream<Item = Vec<u8>> {
+    enum Phase {
+        Pieces(Box<Run>),
+        Done,
+        Closed,
+    }
+    let head = Rc::new(head);
+    let pieces = Phase::Pieces(Box::new(run));
+    stream::unfold(pieces, move |phase| {
+        let head = head.clone();
+        async move {
+            let mut run = match phase {
+                Phase::Pieces(run) => run,
+                Phase::Done => return Some((http::DONE.to_vec(), Phase::Closed)),
+                Phase::Closed => return None,
+            };
+            match run.next_piece().await {
+                Ok(Some((index, piece))) => {
+                    let running = streaming.continuous_usage;
+                    let chunk = Chunk {
+                        index,
+                        piece: &piece,
+                        counts: running.then(|| run.candidate_counts(index)),
+                    };
+                    let json = render::chunk(&head, chunk, streaming.include_usage, members);
+                    Some((http::event(&json), Phase::Pieces(run)))
+                }
+                Ok(None) if streaming.include_usage => {
+                    let json = render::usage_chunk(&head, run.counts());
+                    Some((http::event(&json), Phase::Done))
+                }
+                Ok(None) => Some((http::DONE.to_vec(), Phase::Closed)),
+                // Dropping the run cancels the generation.
+                Err(error) => {
+                    let event = http::event(&Failure::from(&error).body());
+                    Some((event, Phase::Done))
+                }
+            }
+        }
+    })
+}

@@ -1,0 +1,160 @@
+//! From the body of `POST /completions` to a plan (specification 3 and 4), and how its result is
+//! delivered.
+
+use crate::api::error::fault;
+use crate::api::fields::{
+    Body, Fields, Prompt, Streaming, UnknownFieldPolicy, candidates, constraints, fields, images,
+    length, missing, model, out_of_range, sampling, streaming, tools, wire_types,
+};
+use crate::api::plan::{Plan, Suffix};
+use crate::api::switches::{SuffixMode, Switches};
+use crate::engine::generation::LogprobsMode;
+use crate::{Error, RequestFault, Result};
+
+fields! {
+    OwnFields {
+        /// One prompt or several, each as text or as token ids.
+        #[ts(type = "string | string[] | ArrayLike<number> | ArrayLike<number>[]")]
+        prompt: (),
+        /// What follows the completion.
+        suffix: Option<String>,
+        /// What `suffix` means.
+        suffix_mode: Option<SuffixMode>,
+        /// Put the prompt before the completion.
+        echo: Option<bool>,
+        /// How many of the most likely tokens are listed per position.
+        logprobs: Option<u32>,
+        /// Which distribution `logprobs` describes.
+        #[ts(optional, type = "\"raw\" | \"processed\" | null")]
+        logprobs_mode: Option<LogprobsMode>,
+        /// Name tokens by their ids in `logprobs`, and return `token_ids`.
+        return_tokens_as_token_ids: Option<bool>,
+    }
+}
+
+wire_types! {
+    /// A request; `docs/api.md` says what each field means. Unknown fields are passed on.
+    pub(in crate::api) struct CompletionFields {
+        #[ts(flatten)]
+        model: model::ModelFields,
+        #[ts(flatten)]
+        own: OwnFields,
+        #[ts(flatten)]
+        images: images::ImageFields,
+        #[ts(flatten)]
+        length: length::LengthFields,
+        #[ts(flatten)]
+        streaming: streaming::StreamingFields,
+        #[ts(flatten)]
+        candidates: candidates::CandidateFields,
+        #[ts(flatten)]
+        sampling: sampling::SamplingFields,
+        #[ts(flatten)]
+        constraints: constraints::ConstraintFields,
+        #[ts(flatten)]
+        tools: tools::ToolFields,
+    }
+}
+
+/// The names of all fields of the route.
+pub(super) fn known_fields() -> impl Iterator<Item = &'static str> {
+    let groups = [
+        FIELDS,
+        model::FIELDS,
+        images::FIELDS,
+        length::FIELDS,
+        streaming::FIELDS,
+        candidates::FIELDS,
+        sampling::FIELDS,
+        constraints::FIELDS,
+        tools::FIELDS,
+    ];
+    groups.into_iter().flatten().copied()
+}
+
+/// Parses and validates a body. `warn_unknown` is called with the name of each ignored field.
+pub(super) fn parse(
+    body: &[u8],
+    switches: &Switches,
+    mut warn_unknown: impl FnMut(&str),
+) -> Result<(Plan, Streaming)> {
+    let mut unknown = UnknownFieldPolicy {
+        behavior: switches.unknown_fields,
+        warn: &mut warn_unknown,
+    };
+    let Body { fields, prompts } = Body::parse(body, switches.max_prompts)?;
+    for name in fields.names() {
+        if known_fields().all(|known| known != name) {
+            unknown.report(name)?;
+        }
+    }
+    let model = model::read(&fields, switches)?;
+    let prompts = prompts.ok_or_else(|| missing("prompt"))??;
+    let suffix = suffix(&fields, switches, &prompts)?;
+    model::check_user(&fields)?;
+    images::check(&fields)?;
+    let length = length::read(&fields, switches)?;
+    let streaming = streaming::read(&fields, switches, &mut unknown)?;
+    let (n, best_of) = candidates::read(&fields, switches, streaming.stream)?;
+    let logprobs = fields.integer("logprobs", 0..=switches.max_logprobs.into())?;
+    let logprobs_mode = match fields.word("logprobs_mode", &["raw", "processed"])? {
+        None => switches.logprobs_mode,
+        Some("raw") => LogprobsMode::Raw,
+        Some(_) => LogprobsMode::Processed,
+    };
+    let echo = fields.boolean("echo")?.unwrap_or(false);
+    let tokens_as_ids = fields.boolean("return_tokens_as_token_ids")?;
+    let sampling = sampling::read(&fields, switches)?;
+    let constraint = constraints::read(&fields)?;
+    if prompts.len().saturating_mul(best_of) > switches.max_sequences {
+        let bounds = format!(
+            "at most {} candidates over all prompts",
+            switches.max_sequences
+        );
+        let given = format!("{} prompts of {best_of} each", prompts.len());
+        return Err(out_of_range("prompt", &bounds, given));
+    }
+    let plan = Plan {
+        model,
+        prompts,
+        suffix,
+        length,
+        echo,
+        n,
+        best_of,
+        logprobs: logprobs.map(|top| top as usize),
+        logprobs_mode,
+        tokens_as_ids: tokens_as_ids.unwrap_or(false),
+        sampling,
+        constraint,
+    };
+    Ok((plan, streaming))
+}
+
+fn suffix(fields: &Fields, switches: &Switches, prompts: &[Prompt]) -> Result<Suffix> {
+    let mode = match fields.word("suffix_mode", &["append", "fim", "reject"])? {
+        None => switches.suffix_mode,
+        Some("append") => SuffixMode::Append,
+        Some("fim") => SuffixMode::Fim,
+        Some(_) => SuffixMode::Reject,
+    };
+    let suffix = match fields.string("suffix")? {
+        None | Some("") => return Ok(Suffix::None),
+        Some(suffix) => suffix.to_owned(),
+    };
+    let is_tokenized = |prompt: &Prompt| matches!(prompt, Prompt::Tokens(_));
+    match mode {
+        SuffixMode::Append => Ok(Suffix::Append(suffix)),
+        SuffixMode::Fim if !prompts.iter().any(is_tokenized) => Ok(Suffix::FillInMiddle(suffix)),
+        SuffixMode::Fim => Err(unsupported_suffix(
+            "suffix: filling in the middle needs a prompt that is text, not token ids",
+        )),
+        SuffixMode::Reject => Err(unsupported_suffix(
+            "suffix is not supported: suffixMode is reject",
+        )),
+    }
+}
+
+fn unsupported_suffix(message: &str) -> Error {
+    fault(RequestFault::UnsupportedParameter, "suffix", message)
+}

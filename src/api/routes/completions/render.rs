@@ -1,0 +1,377 @@
+//! The JSON of answers to `POST /completions` (specification 10.1, 10.3 and 10.6).
+
+use serde::{Serialize, Serializer};
+
+use crate::api::json::to_json;
+use crate::api::random_id;
+use crate::api::run::{Entry, Piece, StopReason, TokenCounts};
+use crate::engine::event::FinishReason;
+use crate::grammar;
+
+/// What a whole answer and all of its chunks have in common.
+#[derive(Debug, Clone)]
+pub(super) struct Head {
+    pub schema_url: Option<String>,
+    pub id: String,
+    /// Unix seconds of the admission.
+    pub created_s: u64,
+    /// Canonical model id.
+    pub model: String,
+    pub system_fingerprint: String,
+}
+
+/// One choice of a completion; in a chunk, the part of it that is new.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+struct CompletionChoice<'a> {
+    index: usize,
+    text: &'a str,
+    /// Null if they were not asked for.
+    logprobs: Option<Logprobs<'a>>,
+    /// The generated ids; only with `return_tokens_as_token_ids`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    token_ids: Option<&'a [u32]>,
+    /// In a chunk null until the choice's last one.
+    #[serde(serialize_with = "finish_reason")]
+    #[cfg_attr(test, ts(type = "\"stop\" | \"length\" | null"))]
+    finish_reason: Option<FinishReason>,
+    /// Only where the choice ends: the stop string or stop id that ended it, null for any other end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    stop_reason: Option<Option<&'a StopReason>>,
+    /// A complete call of one of the request's tools; in a stream in the choice's last chunk.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional, type = "ToolCall[]"))]
+    tool_calls: Option<[ToolCall<'a>; 1]>,
+}
+
+/// Log-probabilities: four arrays of equal length, one entry per token.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+struct Logprobs<'a> {
+    tokens: Vec<&'a str>,
+    token_logprobs: Vec<Option<f32>>,
+    #[cfg_attr(test, ts(type = "(Record<string, number> | null)[]"))]
+    top_logprobs: Vec<Option<Top<'a>>>,
+    /// Code points before each token.
+    text_offset: Vec<usize>,
+}
+
+/// A map from names to log-probabilities; clients rely on its order, best first.
+#[derive(Debug)]
+struct Top<'a>(&'a [(String, f32)]);
+
+impl Serialize for Top<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, logprob)| (name, logprob)))
+    }
+}
+
+/// A call that the model has written.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub(super) struct ToolCall<'a> {
+    id: String,
+    #[serde(rename = "type")]
+    #[cfg_attr(test, ts(type = "\"function\""))]
+    kind: &'a str,
+    function: FunctionCall<'a>,
+}
+
+/// The function of a [`ToolCall`].
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+struct FunctionCall<'a> {
+    name: &'a str,
+    /// JSON text.
+    arguments: &'a str,
+}
+
+/// Which of a choice's optional members there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Members {
+    pub logprobs: bool,
+    pub token_ids: bool,
+}
+
+impl<'a> CompletionChoice<'a> {
+    /// A whole choice, or a chunk's part of it.
+    fn new(index: usize, piece: &'a Piece, members: Members) -> CompletionChoice<'a> {
+        let finish = piece.finish.as_ref();
+        CompletionChoice {
+            index,
+            text: &piece.text,
+            logprobs: members.logprobs.then(|| Logprobs::new(&piece.entries)),
+            token_ids: members.token_ids.then_some(&piece.token_ids),
+            finish_reason: finish.map(|finish| finish.reason),
+            stop_reason: finish.map(|finish| finish.stop_reason.as_ref()),
+            tool_calls: finish
+                .and_then(|finish| finish.tool_call.as_ref())
+                .map(|call| [ToolCall::new(call)]),
+        }
+    }
+}
+
+impl<'a> Logprobs<'a> {
+    fn new(entries: &'a [Entry]) -> Logprobs<'a> {
+        let top = |entry: &'a Entry| entry.top.as_deref().map(Top);
+        Logprobs {
+            tokens: entries.iter().map(|entry| &*entry.token).collect(),
+            token_logprobs: entries.iter().map(|entry| entry.logprob).collect(),
+            top_logprobs: entries.iter().map(top).collect(),
+            text_offset: entries.iter().map(|entry| entry.text_offset).collect(),
+        }
+    }
+}
+
+impl<'a> ToolCall<'a> {
+    fn new(call: &'a grammar::ToolCall) -> ToolCall<'a> {
+        ToolCall {
+            id: random_id::tool_call_id(),
+            kind: "function",
+            function: FunctionCall {
+                name: &call.name,
+                arguments: &call.arguments,
+            },
+        }
+    }
+}
+
+/// Token counts of a request.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+struct Usage {
+    prompt_tokens: usize,
+    completion_tokens: usize,
+    total_tokens: usize,
+    /// Only if some prompt tokens were cached.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    prompt_tokens_details: Option<PromptTokensDetails>,
+}
+
+/// Details of the prompt tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+struct PromptTokensDetails {
+    /// Found in the prefix cache.
+    cached_tokens: usize,
+}
+
+impl Usage {
+    fn new(counts: TokenCounts) -> Usage {
+        let cached_tokens = counts.cached;
+        Usage {
+            prompt_tokens: counts.prompt,
+            completion_tokens: counts.completion,
+            total_tokens: counts.prompt + counts.completion,
+            prompt_tokens_details: (cached_tokens > 0)
+                .then_some(PromptTokensDetails { cached_tokens }),
+        }
+    }
+}
+
+/// The member `usage` of a body: `None` leaves it out, `Some(None)` is null.
+type UsageMember = Option<Option<Usage>>;
+
+/// A completion, or a chunk of a streamed one.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub(super) struct Completion<'a> {
+    /// Only with the switch `schemaUrl`.
+    #[serde(rename = "$schema", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    schema: Option<&'a str>,
+    id: &'a str,
+    #[cfg_attr(test, ts(type = "\"text_completion\""))]
+    object: &'a str,
+    /// Unix seconds.
+    created: u64,
+    /// The model's id.
+    model: &'a str,
+    /// Changes with anything that the output depends on.
+    system_fingerprint: &'a str,
+    choices: &'a [CompletionChoice<'a>],
+    /// In a stream only with `include_usage`, and null in chunks that hold no counts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    usage: UsageMember,
+}
+
+/// A part of a choice that a stream sends.
+pub(super) struct Chunk<'a> {
+    /// Of the choice.
+    pub index: usize,
+    pub piece: &'a Piece,
+    /// Running totals of the choice, if they are reported.
+    pub counts: Option<TokenCounts>,
+}
+
+/// A whole answer.
+pub(super) fn whole(
+    head: &Head,
+    choices: &[Piece],
+    counts: TokenCounts,
+    members: Members,
+) -> Vec<u8> {
+    let choices = choices.iter().enumerate();
+    let choices: Vec<_> = choices
+        .map(|(index, choice)| CompletionChoice::new(index, choice, members))
+        .collect();
+    completion(head, &choices, Some(Some(Usage::new(counts))))
+}
+
+/// A chunk of a streamed answer. `has_usage`: the member `usage` exists, though it may be null.
+pub(super) fn chunk(head: &Head, chunk: Chunk<'_>, has_usage: bool, members: Members) -> Vec<u8> {
+    let choice = CompletionChoice::new(chunk.index, chunk.piece, members);
+    let usage = has_usage.then(|| chunk.counts.map(Usage::new));
+    completion(head, &[choice], usage)
+}
+
+/// The chunk that ends a stream with token counts.
+pub(super) fn usage_chunk(head: &Head, counts: TokenCounts) -> Vec<u8> {
+    completion(head, &[], Some(Some(Usage::new(counts))))
+}
+
+fn completion(head: &Head, choices: &[CompletionChoice<'_>], usage: UsageMember) -> Vec<u8> {
+    to_json(&Completion {
+        schema: head.schema_url.as_deref(),
+        id: &head.id,
+        object: "text_completion",
+        created: head.created_s,
+        model: &head.model,
+        system_fingerprint: &head.system_fingerprint,
+        choices,
+        usage,
+    })
+}
+
+// serde's `serialize_with` dictates the signature.
+#[allow(clippy::ref_option)]
+fn finish_reason<S: Serializer>(
+    reason: &Option<FinishReason>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    match reason {
+        None => serializer.serialize_none(),
+        Some(FinishReason::Stop) => serializer.serialize_str("stop"),
+        Some(FinishReason::Length) => serializer.serialize_str("length"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::run::Finish;
+
+    fn head(schema_url: Option<&str>) -> Head {
+        Head {
+            schema_url: schema_url.map(str::to_owned),
+            id: "cmpl-1".into(),
+            created_s: 7,
+            model: "m".into(),
+            system_fingerprint: "fp_0".into(),
+        }
+    }
+
+    const NONE: Members = Members {
+        logprobs: false,
+        token_ids: false,
+    };
+
+    fn finish(reason: FinishReason) -> Finish {
+        Finish {
+            reason,
+            stop_reason: None,
+            tool_call: None,
+            mean_logprob: None,
+        }
+    }
+
+    fn text(body: Vec<u8>) -> String {
+        String::from_utf8(body).unwrap()
+    }
+
+    #[test]
+    fn keys_and_their_order() {
+        let piece = Piece {
+            text: "a\n".into(),
+            finish: Some(finish(FinishReason::Length)),
+            ..Piece::default()
+        };
+        let choice = CompletionChoice::new(0, &piece, NONE);
+        let usage = Some(Some(Usage::new(TokenCounts {
+            prompt: 2,
+            cached: 0,
+            completion: 3,
+        })));
+        assert_eq!(
+            text(completion(&head(None), &[choice], usage)),
+            r#"{"id":"cmpl-1","object":"text_completion","created":7,"model":"m","system_fingerprint":"fp_0","choices":[{"index":0,"text":"a\n","logprobs":null,"finish_reason":"length","stop_reason":null}],"usage":{"prompt_tokens":2,"completion_tokens":3,"total_tokens":5}}"#
+        );
+    }
+
+    #[test]
+    fn optional_members() {
+        let mut piece = Piece {
+            entries: vec![
+                Entry {
+                    token: "a".into(),
+                    logprob: None,
+                    top: None,
+                    text_offset: 0,
+                },
+                Entry {
+                    token: "b".into(),
+                    logprob: Some(-0.1),
+                    top: Some(vec![("z".into(), -0.05), ("b".into(), -0.1)]),
+                    text_offset: 1,
+                },
+            ],
+            token_ids: vec![7],
+            ..Piece::default()
+        };
+        let all = Members {
+            logprobs: true,
+            token_ids: true,
+        };
+        assert_eq!(
+            text(to_json(&CompletionChoice::new(3, &piece, all))),
+            r#"{"index":3,"text":"","logprobs":{"tokens":["a","b"],"token_logprobs":[null,-0.1],"top_logprobs":[null,{"z":-0.05,"b":-0.1}],"text_offset":[0,1]},"token_ids":[7],"finish_reason":null}"#
+        );
+        piece.finish = Some(Finish {
+            stop_reason: Some(StopReason::Id(2)),
+            ..finish(FinishReason::Stop)
+        });
+        let choice = text(to_json(&CompletionChoice::new(3, &piece, NONE)));
+        assert!(choice.ends_with(r#""finish_reason":"stop","stop_reason":2}"#));
+        piece.finish = Some(Finish {
+            stop_reason: Some(StopReason::Text("x\"".into())),
+            tool_call: Some(grammar::ToolCall {
+                name: "f".into(),
+                arguments: r#"{"a":1}"#.into(),
+            }),
+            ..finish(FinishReason::Stop)
+        });
+        let choice = text(to_json(&CompletionChoice::new(3, &piece, NONE)));
+        let (before, call) = choice.split_once(r#","tool_calls":[{"id":"call_"#).unwrap();
+        assert!(before.ends_with(r#""stop_reason":"x\"""#));
+        let (id, function) = call.split_once('"').unwrap();
+        assert!(id.len() >= 16 && id.bytes().all(|byte| byte.is_ascii_alphanumeric()));
+        assert_eq!(
+            function,
+            r#","type":"function","function":{"name":"f","arguments":"{\"a\":1}"}}]}"#
+        );
+    }
+
+    #[test]
+    fn usage_is_absent_null_or_there_and_the_schema_comes_first() {
+        let absent = text(completion(&head(None), &[], None));
+        assert!(!absent.contains("usage"));
+        let null = text(completion(&head(None), &[], Some(None)));
+        assert!(null.ends_with(r#""choices":[],"usage":null}"#));
+        let schema = text(completion(&head(Some("https://s.example")), &[], None));
+        assert!(schema.starts_with(r#"{"$schema":"https://s.example","id""#));
+    }
+}

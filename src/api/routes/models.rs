@@ -1,0 +1,99 @@
+//! `GET /models` and `GET /models/{id}` (specification 13).
+
+use serde::Serialize;
+
+use crate::Result;
+use crate::api::endpoint::Endpoint;
+use crate::api::http::Response;
+use crate::api::json::to_json;
+use crate::api::models::{Entry, ModelState, Models};
+
+/// Visits the types of the answers.
+#[cfg(test)]
+pub(super) fn visit_types(visitor: &mut impl ts_rs::TypeVisitor) {
+    visitor.visit::<ModelList<'static>>();
+}
+
+/// All models, without the alias.
+pub(super) fn list(endpoint: &Endpoint) -> Response {
+    Response::json(200, body(&endpoint.models))
+}
+
+fn body(models: &Models) -> Vec<u8> {
+    to_json(&ModelList {
+        object: "list",
+        data: models.entries().iter().map(ModelCard::new).collect(),
+    })
+}
+
+/// The model that `name` refers to.
+pub(super) fn card(endpoint: &Endpoint, name: &str) -> Result<Response> {
+    let entry = endpoint.models.find(name, &endpoint.switches)?;
+    Ok(Response::json(200, to_json(&ModelCard::new(&entry))))
+}
+
+/// The registered models.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub(in crate::api) struct ModelList<'a> {
+    #[cfg_attr(test, ts(type = "\"list\""))]
+    object: &'a str,
+    data: Vec<ModelCard<'a>>,
+}
+
+/// One model as the endpoint lists it.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+struct ModelCard<'a> {
+    id: &'a str,
+    #[cfg_attr(test, ts(type = "\"model\""))]
+    object: &'a str,
+    /// Unix seconds of the registration.
+    created: u64,
+    owned_by: &'a str,
+    #[cfg_attr(test, ts(type = "\"unloaded\" | \"loading\" | \"ready\" | \"failed\""))]
+    status: &'a str,
+    /// In tokens; only of a ready model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    context_length: Option<usize>,
+    capabilities: &'a [&'a str],
+}
+
+impl ModelCard<'_> {
+    fn new(entry: &Entry) -> ModelCard<'_> {
+        let (status, context_length) = match &entry.state {
+            ModelState::Unloaded => ("unloaded", None),
+            ModelState::Loading => ("loading", None),
+            ModelState::Ready(ready) => ("ready", Some(ready.engine.context_tokens())),
+            ModelState::Failed(_) => ("failed", None),
+        };
+        ModelCard {
+            id: &entry.id,
+            object: "model",
+            created: entry.created_s,
+            owned_by: "inpage",
+            status,
+            context_length,
+            capabilities: &["completions"],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn listed_in_order_without_the_alias() {
+        let models = Models::default();
+        models.set("org/b", ModelState::Loading, 7);
+        models.set("a", ModelState::Failed("no memory".into()), 8);
+        models.set("org/b", ModelState::Unloaded, 9);
+        let list = String::from_utf8(body(&models)).unwrap();
+        assert_eq!(
+            list,
+            r#"{"object":"list","data":[{"id":"org/b","object":"model","created":7,"owned_by":"inpage","status":"unloaded","capabilities":["completions"]},{"id":"a","object":"model","created":8,"owned_by":"inpage","status":"failed","capabilities":["completions"]}]}"#
+        );
+    }
+}

@@ -1,0 +1,354 @@
+//! The text of one candidate: the engine's events through the detokenizer and the stop matcher (specification
+//! 6 and 7). Streamed and whole answers both read it, so they cannot differ.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::rc::Rc;
+
+use futures_core::Stream;
+use futures_util::{FutureExt, StreamExt, stream};
+
+use super::constraint::CallReader;
+use super::logprobs::{Entry, Listing};
+use super::prompt::FittedPrompt;
+use super::stop_ids::StopIds;
+use crate::api::fields::Length;
+use crate::engine::event::{Event, FinishReason};
+use crate::engine::generation::TokenScore;
+use crate::grammar::ToolCall;
+use crate::text::{Detokenizer, Place, StopMatcher, Tokenizer};
+use crate::{Error, Result};
+
+/// Text of a candidate that can no longer change, and the tokens that this completes.
+#[derive(Debug, Default, Clone, PartialEq)]
+pub(in crate::api) struct Piece {
+    pub text: String,
+    /// The tokens whose text is final, if log-probabilities are requested.
+    pub entries: Vec<Entry>,
+    /// The generated ones among them, if ids are requested.
+    pub token_ids: Vec<u32>,
+    /// Tokens of the candidate generated so far, including those of earlier pieces.
+    pub completion_tokens: usize,
+    /// Set in the last piece.
+    pub finish: Option<Finish>,
+}
+
+/// How a candidate ended.
+#[derive(Debug, Clone, PartialEq)]
+pub(in crate::api) struct Finish {
+    pub reason: FinishReason,
+    pub stop_reason: Option<StopReason>,
+    pub tool_call: Option<ToolCall>,
+    /// Mean raw log-probability of its tokens; `None` if there are no tokens or no scores.
+    pub mean_logprob: Option<f64>,
+}
+
+/// Which of the request's stops ended a candidate.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+#[serde(untagged)]
+pub(in crate::api) enum StopReason {
+    /// A stop string.
+    Text(String),
+    /// The special token whose text is a stop string.
+    Id(u32),
+}
+
+impl Piece {
+    /// Appends the next piece.
+    pub(super) fn append(&mut self, next: Piece) {
+        self.text.push_str(&next.text);
+        self.entries.extend(next.entries);
+        self.token_ids.extend(next.token_ids);
+        self.completion_tokens = next.completion_tokens;
+        self.finish = next.finish;
+    }
+}
+
+/// What the candidates of a request have in common.
+#[derive(Debug)]
+pub(super) struct TextOptions {
+    pub tokenizer: Rc<Tokenizer>,
+    pub length: Length,
+    pub stop_ids: StopIds,
+    /// Put the prompt before the text.
+    pub echo: bool,
+    /// Appended to the text.
+    pub suffix: String,
+    /// How tokens are listed, if log-probabilities are requested.
+    pub listing: Option<Listing>,
+    /// Report the ids of generated tokens.
+    pub wants_ids: bool,
+    /// Offsets count from the start of the prompt even if it is not echoed.
+    pub offsets_count_prompt: bool,
+    pub calls: Option<CallReader>,
+}
+
+/// A running candidate; dropping it cancels it.
+pub(super) struct CandidateText {
+    options: Rc<TextOptions>,
+    prompt: Rc<FittedPrompt>,
+    events: Pin<Box<dyn Stream<Item = Event>>>,
+    /// An event that was read ahead.
+    next: Option<Event>,
+    detokenizer: Detokenizer,
+    matcher: StopMatcher,
+    /// Of the prompt's tokens from the second on; the first piece takes them.
+    prompt_scores: Option<Rc<[TokenScore]>>,
+    has_begun: bool,
+    /// Tokens whose text is not final.
+    unsettled: VecDeque<Unsettled>,
+    /// Code points of the completion that are final.
+    settled_chars: usize,
+    /// Code points before the completion.
+    first_offset: usize,
+    /// The completion so far, if it may contain a tool call.
+    completion: String,
+    logprob_sum: f64,
+    scored_tokens: usize,
+    /// Generated so far, including the one that ended it.
+    completion_tokens: usize,
+}
+
+/// A generated token. `start` and `end` are code points of the completion.
+struct Unsettled {
+    id: u32,
+    start: usize,
+    end: usize,
+    score: Option<Box<TokenScore>>,
+}
+
+impl CandidateText {
+    /// Reads the `events` of a candidate of `prompt`.
+    pub(super) fn new(
+        events: impl Stream<Item = Event> + 'static,
+        prompt: Rc<FittedPrompt>,
+        options: Rc<TextOptions>,
+    ) -> CandidateText {
+        let Length {
+            stop,
+            include_stop,
+            skip_special_tokens,
+            ..
+        } = &options.length;
+        let tokenizer = options.tokenizer.clone();
+        let first_offset = match options.echo || options.offsets_count_prompt {
+            true => prompt.text.chars().count(),
+            false => 0,
+        };
+        CandidateText {
+            detokenizer: Detokenizer::new(tokenizer, &prompt.ids, *skip_special_tokens),
+            matcher: StopMatcher::new(stop, *include_stop),
+            options,
+            prompt,
+            events: Box::pin(events),
+            next: None,
+            prompt_scores: None,
+            has_begun: false,
+            unsettled: VecDeque::new(),
+            settled_chars: 0,
+            first_offset,
+            completion: String::new(),
+            logprob_sum: 0.0,
+            scored_tokens: 0,
+            completion_tokens: 0,
+        }
+    }
+
+    /// The pieces up to the last one or to an error. The candidate is dropped with it, which cancels
+    /// whatever is still being computed.
+    pub(super) fn pieces(self) -> impl Stream<Item = Result<Piece>> {
+        stream::unfold(Some(self), |candidate| async {
+            let mut candidate = candidate?;
+            let piece = candidate.next_piece().await;
+            let continues = matches!(&piece, Ok(piece) if piece.finish.is_none());
+            Some((piece, continues.then_some(candidate)))
+        })
+    }
+
+    /// The next piece that is not empty, or the last one; nothing follows the latter.
+    async fn next_piece(&mut self) -> Result<Piece> {
+        let mut piece = Piece::default();
+        while piece.finish.is_none() {
+            let event = self.next_event().await;
+            self.settle(event, &mut piece)?;
+            if piece.text.is_empty() && piece.entries.is_empty() {
+                continue;
+            }
+            // The last text should come with the finish reason. After the last token that may be
+            // generated the end follows at once, so wait for it. Before, only check whether it is
+            // already there: waiting would delay the text.
+            if piece.finish.is_none() && self.completion_tokens < self.prompt.max_tokens {
+                match self.next_event().now_or_never() {
+                    Some(event) if self.is_end(&event) => self.settle(event, &mut piece)?,
+                    event => {
+                        self.next = event;
+                        break;
+                    }
+                }
+            }
+        }
+        if !self.has_begun {
+            self.has_begun = true;
+            self.begin(&mut piece)?;
+        }
+        if piece.finish.is_some() {
+            piece.text.push_str(&self.options.suffix);
+        }
+        piece.completion_tokens = self.completion_tokens;
+        Ok(piece)
+    }
+
+    async fn next_event(&mut self) -> Event {
+        if let Some(event) = self.next.take() {
+            return event;
+        }
+        let event = self.events.next().await;
+        event.unwrap_or_else(|| Event::Failed(Error::Internal("the engine was dropped".to_owned())))
+    }
+
+    fn is_end(&self, event: &Event) -> bool {
+        match event {
+            Event::Token { id, .. } => self.options.stop_ids.contains(*id),
+            Event::Finished { .. } => true,
+            Event::Failed(_) | Event::Prompt { .. } => false,
+        }
+    }
+
+    /// Processes one event. Stops are checked in the order of specification 6.1; the engine's own come last.
+    fn settle(&mut self, event: Event, piece: &mut Piece) -> Result<()> {
+        match event {
+            Event::Token { id, score } => self.take(id, score, piece),
+            Event::Finished { reason } => self.end(reason, None, piece),
+            Event::Prompt { scores } => self.prompt_scores = Some(scores),
+            Event::Failed(error) => return Err(error),
+        }
+        self.list(piece)
+    }
+
+    fn take(&mut self, id: u32, score: Option<Box<TokenScore>>, piece: &mut Piece) {
+        self.completion_tokens += 1;
+        if let Some(score) = &score {
+            self.logprob_sum += f64::from(score.raw_logprob);
+            self.scored_tokens += 1;
+        }
+        let options = self.options.clone();
+        let start;
+        if options.stop_ids.contains(id) {
+            let is_stop = !options.stop_ids.is_end_of_text(id);
+            let stop_reason = is_stop.then_some(StopReason::Id(id));
+            self.end(FinishReason::Stop, stop_reason, piece);
+            // An incomplete character before it is flushed first.
+            start = self.detokenizer.end();
+            if self.matcher.matched().is_none() {
+                piece.text.push_str(&options.stop_ids.text(id));
+            }
+        } else {
+            start = self.detokenizer.start_of(id);
+            let text = self.detokenizer.push(id);
+            let outcome = self.matcher.push(&text);
+            self.release(&outcome.text, piece);
+            if outcome.matched.is_some() {
+                self.finish(FinishReason::Stop, None, piece);
+            }
+        }
+        if options.listing.is_some() || options.wants_ids {
+            self.unsettled.push_back(Unsettled {
+                id,
+                start,
+                end: self.detokenizer.end(),
+                score,
+            });
+        }
+    }
+
+    /// Releases the text that was held back. An incomplete character becomes U+FFFD, which may still
+    /// complete a stop string.
+    fn end(&mut self, reason: FinishReason, stop_reason: Option<StopReason>, piece: &mut Piece) {
+        let rest = self.detokenizer.finish();
+        let outcome = self.matcher.push(&rest);
+        self.release(&outcome.text, piece);
+        let held_back = self.matcher.finish();
+        self.release(&held_back, piece);
+        self.finish(reason, stop_reason, piece);
+    }
+
+    fn release(&mut self, text: &str, piece: &mut Piece) {
+        piece.text.push_str(text);
+        self.settled_chars += text.chars().count();
+        if self.options.calls.is_some() {
+            self.completion.push_str(text);
+        }
+    }
+
+    /// Ends the candidate. A matched stop string takes precedence over any other reason.
+    fn finish(&mut self, reason: FinishReason, stop_reason: Option<StopReason>, piece: &mut Piece) {
+        let matched = self.matcher.matched();
+        let stop = |index: usize| StopReason::Text(self.options.length.stop[index].clone());
+        let calls = self.options.calls.as_ref();
+        piece.finish = Some(Finish {
+            reason: match matched {
+                Some(_) => FinishReason::Stop,
+                None => reason,
+            },
+            stop_reason: matched.map(stop).or(stop_reason),
+            tool_call: calls.and_then(|calls| calls.read(&self.completion)),
+            mean_logprob: match self.scored_tokens {
+                0 => None,
+                tokens => Some(self.logprob_sum / tokens as f64),
+            },
+        });
+    }
+
+    /// Moves the tokens whose text is final to `piece`.
+    fn list(&mut self, piece: &mut Piece) -> Result<()> {
+        let is_over = piece.finish.is_some();
+        let is_settled = |token: &mut Unsettled| is_over || token.end <= self.settled_chars;
+        while let Some(token) = self.unsettled.pop_front_if(is_settled) {
+            if self.options.wants_ids {
+                piece.token_ids.push(token.id);
+            }
+            if let Some(listing) = &self.options.listing {
+                let score = token.score.as_deref().ok_or_else(missing_score)?;
+                // A token that a stop string removed begins at the end of the text.
+                let start = self.first_offset + token.start.min(self.settled_chars);
+                let place = Place {
+                    start,
+                    drops_space: false,
+                };
+                piece
+                    .entries
+                    .push(listing.entry(token.id, place, Some(score)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts the prompt before the first piece, if it is echoed.
+    fn begin(&mut self, piece: &mut Piece) -> Result<()> {
+        if !self.options.echo {
+            return Ok(());
+        }
+        let FittedPrompt {
+            ids, text, places, ..
+        } = &*self.prompt;
+        piece.text.insert_str(0, text);
+        if let Some(listing) = &self.options.listing {
+            let scores = self.prompt_scores.take().unwrap_or_default();
+            if scores.len() + 1 != ids.len() {
+                return Err(missing_score());
+            }
+            // Nothing predicts the first token.
+            let scores = [None].into_iter().chain(scores.iter().map(Some));
+            let tokens = ids.iter().zip(places).zip(scores);
+            let entry =
+                |((id, place), score): ((&u32, &Place), _)| listing.entry(*id, *place, score);
+            piece.entries.splice(0..0, tokens.map(entry));
+        }
+        Ok(())
+    }
+}
+
+fn missing_score() -> Error {
+    Error::Internal("the engine left out a score".to_owned())
+}

@@ -1,0 +1,238 @@
+//! Runs a plan: admits it to the engine and yields the text of its candidates, piece by piece or whole
+//! (specification 2.3, 8 and 12). What becomes JSON is the route's.
+
+mod candidate_text;
+#[cfg(test)]
+mod candidate_text_tests;
+mod constraint;
+mod context;
+mod deadline;
+mod logprobs;
+mod merge;
+mod prompt;
+mod ranking;
+mod stop_ids;
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use super::endpoint::Endpoint;
+use super::models::ReadyModel;
+use super::plan::{Plan, Suffix};
+use super::switches::{Switches, TextOffsetBase};
+use crate::Result;
+use crate::engine::Events;
+use crate::engine::generation::{Generation, SamplingDefaults, ScoreRequest};
+use crate::grammar::Grammar;
+use candidate_text::{CandidateText, TextOptions};
+use constraint::CallReader;
+use deadline::Deadline;
+use logprobs::Listing;
+use merge::Pieces;
+use prompt::{FittedPrompt, Wanted};
+use stop_ids::StopIds;
+
+#[cfg(test)]
+pub(super) use candidate_text::Finish;
+pub(super) use candidate_text::{Piece, StopReason};
+pub(super) use logprobs::Entry;
+
+/// An admitted request; dropping it cancels the generation.
+pub(super) struct Run {
+    /// Canonical id of the model.
+    pub model_id: String,
+    pub system_fingerprint: String,
+    /// Tokens cut from the prompts.
+    pub dropped_tokens: usize,
+    /// Of all candidates, those of the first prompt first.
+    pieces: Pieces,
+    /// Of each candidate so far.
+    completion_tokens: Vec<usize>,
+    /// Of each prompt.
+    prompt_tokens: Vec<usize>,
+    /// Of each prompt: tokens found in the prefix cache.
+    cached_tokens: Vec<Rc<Cell<usize>>>,
+    /// Choices returned per prompt.
+    n: usize,
+    /// Candidates generated per prompt.
+    best_of: usize,
+    deadline: Deadline,
+}
+
+/// Tokens of a request or of a part of it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct TokenCounts {
+    pub prompt: usize,
+    /// Those of the prompt that were found in the prefix cache.
+    pub cached: usize,
+    pub completion: usize,
+}
+
+impl Run {
+    /// Waits for the model if the switches say so, makes the checks that need it, and submits the plan
+    /// to the engine.
+    pub(super) async fn start(endpoint: &Endpoint, mut plan: Plan) -> Result<Run> {
+        let switches = &endpoint.switches;
+        let mut deadline = Deadline::new(&*endpoint.host, switches.request_timeout_ms);
+        let ready = endpoint.models.ready(&plan.model, switches);
+        let (model_id, model) = deadline.limit(ready).await?;
+
+        let mut prompts = fit_prompts(&mut plan, &model, switches)?;
+        plan.sampling.check_vocabulary(model.vocab_size())?;
+        let constraint = constraint::compile(&plan.constraint, &model)?;
+        if let Some(most) = constraint.as_ref().and_then(Grammar::max_tokens) {
+            for prompt in &mut prompts {
+                prompt.max_tokens = prompt.max_tokens.min(most);
+            }
+        }
+        let prompts: Vec<Rc<FittedPrompt>> = prompts.into_iter().map(Rc::new).collect();
+        let options = Rc::new(text_options(&plan, &model, switches));
+        let stop_ids = options.stop_ids.ids();
+        let generations = generations(&plan, &model, switches, &prompts, constraint, &stop_ids)?;
+        let events = model.engine.submit(generations)?;
+
+        let first = events.iter().filter_map(|candidates| candidates.first());
+        let cached_tokens = first.map(Events::cached_prompt_tokens).collect();
+        let candidates = prompts.iter().zip(events).flat_map(|(prompt, candidates)| {
+            let candidate = |events| CandidateText::new(events, prompt.clone(), options.clone());
+            candidates.into_iter().map(candidate)
+        });
+        Ok(Run {
+            model_id,
+            system_fingerprint: model.fingerprint.text(),
+            dropped_tokens: prompts.iter().map(|prompt| prompt.dropped_tokens).sum(),
+            pieces: Pieces::new(candidates.collect()),
+            completion_tokens: vec![0; prompts.len() * plan.best_of],
+            prompt_tokens: prompts.iter().map(|prompt| prompt.ids.len()).collect(),
+            cached_tokens,
+            n: plan.n,
+            best_of: plan.best_of,
+            deadline,
+        })
+    }
+
+    /// The next piece of any candidate with the candidate's index; `None` after the last one. After an
+    /// error the run must be dropped.
+    pub(super) async fn next_piece(&mut self) -> Result<Option<(usize, Piece)>> {
+        let next = self.deadline.limit(self.pieces.next()).await?;
+        if let Some((candidate, piece)) = &next {
+            self.completion_tokens[*candidate] = piece.completion_tokens;
+        }
+        Ok(next)
+    }
+
+    /// The choices that are returned, whole: of each prompt the `n` best candidates.
+    pub(super) async fn choices(&mut self) -> Result<Vec<Piece>> {
+        let mut candidates = vec![Piece::default(); self.completion_tokens.len()];
+        while let Some((candidate, piece)) = self.next_piece().await? {
+            candidates[candidate].append(piece);
+        }
+        let mut choices = Vec::with_capacity(self.prompt_tokens.len() * self.n);
+        for of_prompt in candidates.chunks_mut(self.best_of) {
+            let means = of_prompt.iter().map(mean_logprob).collect::<Vec<_>>();
+            let ranked = match self.best_of > self.n {
+                true => ranking::best(&means, self.n),
+                false => (0..self.n).collect(),
+            };
+            choices.extend(
+                ranked
+                    .into_iter()
+                    .map(|i| std::mem::take(&mut of_prompt[i])),
+            );
+        }
+        Ok(choices)
+    }
+
+    /// Of the whole request so far: each prompt once, every candidate.
+    pub(super) fn counts(&self) -> TokenCounts {
+        TokenCounts {
+            prompt: self.prompt_tokens.iter().sum(),
+            cached: self.cached_tokens.iter().map(|tokens| tokens.get()).sum(),
+            completion: self.completion_tokens.iter().sum(),
+        }
+    }
+
+    /// Of one candidate so far.
+    pub(super) fn candidate_counts(&self, candidate: usize) -> TokenCounts {
+        let prompt = candidate / self.best_of;
+        TokenCounts {
+            prompt: self.prompt_tokens[prompt],
+            cached: self.cached_tokens[prompt].get(),
+            completion: self.completion_tokens[candidate],
+        }
+    }
+}
+
+fn mean_logprob(whole: &Piece) -> Option<f64> {
+    whole.finish.as_ref().and_then(|finish| finish.mean_logprob)
+}
+
+/// Takes the prompts out of the plan and fits them; the first that does not fit fails the request.
+fn fit_prompts(
+    plan: &mut Plan,
+    model: &ReadyModel,
+    switches: &Switches,
+) -> Result<Vec<FittedPrompt>> {
+    let has_logprobs = plan.logprobs.is_some();
+    let wanted = Wanted {
+        text: plan.echo || (has_logprobs && switches.text_offset_base == TextOffsetBase::Prompt),
+        places: plan.echo && has_logprobs,
+    };
+    let default_max_tokens = switches.default_max_tokens;
+    let fitted = std::mem::take(&mut plan.prompts)
+        .into_iter()
+        .map(|prompt| FittedPrompt::new(prompt, plan, model, default_max_tokens, wanted));
+    fitted.collect()
+}
+
+/// What all candidates of the plan have in common.
+fn text_options(plan: &Plan, model: &ReadyModel, switches: &Switches) -> TextOptions {
+    TextOptions {
+        tokenizer: model.tokenizer.clone(),
+        length: plan.length.clone(),
+        stop_ids: StopIds::new(&model.tokenizer, &plan.length),
+        echo: plan.echo,
+        suffix: match &plan.suffix {
+            Suffix::Append(suffix) => suffix.clone(),
+            Suffix::None | Suffix::FillInMiddle(_) => String::new(),
+        },
+        listing: plan
+            .logprobs
+            .map(|_| Listing::new(&model.tokenizer, plan.tokens_as_ids)),
+        wants_ids: plan.tokens_as_ids,
+        offsets_count_prompt: switches.text_offset_base == TextOffsetBase::Prompt,
+        calls: CallReader::new(&plan.constraint, model.call_format),
+    }
+}
+
+/// What the engine has to generate, one generation per prompt.
+fn generations(
+    plan: &Plan,
+    model: &ReadyModel,
+    switches: &Switches,
+    prompts: &[Rc<FittedPrompt>],
+    constraint: Option<Grammar>,
+    stop_ids: &[u32],
+) -> Result<Vec<Generation>> {
+    let model_defaults = match switches.use_model_generation_defaults {
+        true => model.sampling_defaults,
+        false => SamplingDefaults::default(),
+    };
+    let sampling = plan.sampling.params(&model_defaults, &model.tokenizer)?;
+    let is_ranked = plan.best_of > plan.n;
+    let scores = (plan.logprobs.is_some() || is_ranked).then(|| ScoreRequest {
+        top: plan.logprobs.unwrap_or(0),
+        mode: plan.logprobs_mode,
+    });
+    let generation = |prompt: &Rc<FittedPrompt>| Generation {
+        prompt: prompt.ids.clone().into(),
+        max_tokens: prompt.max_tokens,
+        candidates: u32::try_from(plan.best_of).unwrap_or(u32::MAX),
+        sampling: sampling.clone(),
+        constraint: constraint.clone(),
+        scores,
+        prompt_scores: plan.logprobs.filter(|_| plan.echo),
+        stop_ids: stop_ids.to_vec(),
+    };
+    Ok(prompts.iter().map(generation).collect())
+}

@@ -1,0 +1,169 @@
+//! From a prompt of the request to token ids that fit the context, and to the text that `echo` returns
+//! (specification 4.2, 7.4 and 11).
+
+use std::rc::Rc;
+
+use super::context::{self, Fit};
+use crate::api::error::fault;
+use crate::api::fields::Prompt;
+use crate::api::models::ReadyModel;
+use crate::api::plan::{Plan, Suffix};
+use crate::api::switches::DefaultMaxTokens;
+use crate::text::{Detokenizer, Place, Tokenizer};
+use crate::{RequestFault, Result};
+
+/// A prompt as the model receives it.
+#[derive(Debug)]
+pub(super) struct FittedPrompt {
+    /// At least one.
+    pub ids: Vec<u32>,
+    /// Tokens cut from its start.
+    pub dropped_tokens: usize,
+    /// Upper bound on the tokens of a completion; the context holds them.
+    pub max_tokens: usize,
+    /// The prompt as text, as `echo` returns it; empty unless requested.
+    pub text: String,
+    /// Where each id is in `text`; empty unless requested.
+    pub places: Vec<Place>,
+}
+
+/// What is needed of a prompt besides its ids. Both cost time for a long prompt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Wanted {
+    pub text: bool,
+    /// Only with `text`.
+    pub places: bool,
+}
+
+/// The ids of a prompt and, if requested, where they are in its text.
+type Tokens = (Vec<u32>, Vec<Place>);
+
+impl FittedPrompt {
+    /// Tokenizes `prompt` and applies the context rules.
+    pub(super) fn new(
+        prompt: Prompt,
+        plan: &Plan,
+        model: &ReadyModel,
+        default_max_tokens: DefaultMaxTokens,
+        wanted: Wanted,
+    ) -> Result<FittedPrompt> {
+        if let Prompt::Text(text) = &prompt
+            && !plan.length.truncate_sequence
+        {
+            check_size(text, model)?;
+        }
+        let (text, (mut ids, places)) = match (prompt, &plan.suffix) {
+            (Prompt::Text(text), Suffix::FillInMiddle(suffix)) => {
+                let tokens = tokenize_around(&text, suffix, model)?;
+                (Some(text), tokens)
+            }
+            (Prompt::Text(text), _) => {
+                let tokens = tokenize(&text, model, wanted)?;
+                (Some(text), tokens)
+            }
+            (Prompt::Tokens(ids), _) => (None, (checked(ids, model)?, Vec::new())),
+        };
+        let context_tokens = model.engine.context_tokens();
+        let Fit {
+            kept_tokens,
+            max_tokens,
+        } = context::fit(ids.len(), context_tokens, &plan.length, default_max_tokens)?;
+        let dropped: Vec<u32> = ids.drain(..ids.len() - kept_tokens).collect();
+        let (text, places) = match text {
+            _ if !wanted.text => Default::default(),
+            Some(text) if dropped.is_empty() => (text, places),
+            // A shortened prompt begins in the middle of a text.
+            _ => decode(&ids, &dropped, &model.tokenizer),
+        };
+        Ok(FittedPrompt {
+            ids,
+            dropped_tokens: dropped.len(),
+            max_tokens,
+            text,
+            places,
+        })
+    }
+}
+
+/// Rejects a text that exceeds the context however it is tokenized. Tokenizing megabytes would block the
+/// page for many seconds before the prompt is rejected.
+fn check_size(text: &str, model: &ReadyModel) -> Result<()> {
+    const CHECKED_FROM_BYTES: usize = 1 << 16;
+    if text.len() < CHECKED_FROM_BYTES {
+        return Ok(());
+    }
+    let context_tokens = model.engine.context_tokens();
+    let prompt_tokens = model.tokenizer.fewest_tokens(text.len());
+    if prompt_tokens <= context_tokens {
+        return Ok(());
+    }
+    Err(fault(
+        RequestFault::ContextLengthExceeded,
+        "prompt",
+        format!(
+            "prompt: {} bytes of text are more than {prompt_tokens} tokens, but the context holds \
+             {context_tokens} tokens",
+            text.len()
+        ),
+    ))
+}
+
+fn tokenize(text: &str, model: &ReadyModel, wanted: Wanted) -> Result<Tokens> {
+    let (mut ids, mut places) = match wanted.places {
+        true => model.tokenizer.encode_placed(text, true)?,
+        false => (model.tokenizer.encode(text, true)?, Vec::new()),
+    };
+    if ids.is_empty() {
+        let start = model.tokenizer.document_start_id().ok_or_else(|| {
+            fault(
+                RequestFault::InvalidValue,
+                "prompt",
+                "prompt is empty, and the model has no token that starts a document",
+            )
+        })?;
+        ids.push(start);
+        places.push(Place::default());
+    }
+    Ok((ids, places))
+}
+
+/// The model's fill-in-the-middle prompt for the gap between `text` and `suffix`.
+fn tokenize_around(text: &str, suffix: &str, model: &ReadyModel) -> Result<Tokens> {
+    let around = model.tokenizer.encode_around(text, suffix)?;
+    around.ok_or_else(|| {
+        fault(
+            RequestFault::UnsupportedParameter,
+            "suffix",
+            "suffix: the model has no fill-in-the-middle tokens",
+        )
+    })
+}
+
+/// `ids`, if all are in the vocabulary.
+fn checked(ids: Vec<u32>, model: &ReadyModel) -> Result<Vec<u32>> {
+    let vocab_size = model.vocab_size();
+    match ids.iter().find(|id| **id as usize >= vocab_size) {
+        None => Ok(ids),
+        Some(id) => Err(fault(
+            RequestFault::OutOfRange,
+            "prompt",
+            format!("prompt: the token id {id} is not below the vocabulary size {vocab_size}"),
+        )),
+    }
+}
+
+/// The text of `ids` after `before`, special tokens included.
+fn decode(ids: &[u32], before: &[u32], tokenizer: &Rc<Tokenizer>) -> (String, Vec<Place>) {
+    let mut detokenizer = Detokenizer::new(Rc::clone(tokenizer), before, false);
+    let mut text = String::new();
+    let mut places = Vec::with_capacity(ids.len());
+    for &id in ids {
+        places.push(Place {
+            start: detokenizer.start_of(id),
+            drops_space: detokenizer.drops_space(),
+        });
+        text.push_str(&detokenizer.push(id));
+    }
+    text.push_str(&detokenizer.finish());
+    (text, places)
+}

@@ -1,0 +1,58 @@
+//! The token ids that end a choice, and the text of the ending token (specification 6.1, 6.3 and 6.4).
+//! Stop strings inside the text are `text`'s.
+
+use std::rc::Rc;
+
+use crate::api::fields::Length;
+use crate::text::Tokenizer;
+
+/// The ids that end a choice, and whether their text is returned.
+#[derive(Debug)]
+pub(super) struct StopIds {
+    end_of_text: Vec<u32>,
+    /// Stop strings that are the text of one special token. They could not match as text while special
+    /// tokens are hidden (specification 6.3).
+    special: Vec<u32>,
+    tokenizer: Rc<Tokenizer>,
+    include_stop: bool,
+    skip_special_tokens: bool,
+}
+
+impl StopIds {
+    pub(super) fn new(tokenizer: &Rc<Tokenizer>, length: &Length) -> StopIds {
+        let special_id = |stop: &String| tokenizer.special_id(stop);
+        StopIds {
+            end_of_text: match length.ignore_eos {
+                true => Vec::new(),
+                false => tokenizer.eos_ids().to_vec(),
+            },
+            special: length.stop.iter().filter_map(special_id).collect(),
+            tokenizer: tokenizer.clone(),
+            include_stop: length.include_stop,
+            skip_special_tokens: length.skip_special_tokens,
+        }
+    }
+
+    /// All of them.
+    pub(super) fn ids(&self) -> Vec<u32> {
+        [self.end_of_text.as_slice(), &self.special].concat()
+    }
+
+    pub(super) fn contains(&self, id: u32) -> bool {
+        self.is_end_of_text(id) || self.special.contains(&id)
+    }
+
+    /// Whether `id` is an end-of-text token.
+    pub(super) fn is_end_of_text(&self, id: u32) -> bool {
+        self.end_of_text.contains(&id)
+    }
+
+    /// The text that the ending token contributes.
+    pub(super) fn text(&self, id: u32) -> String {
+        let is_shown = self.include_stop && !(self.is_end_of_text(id) && self.skip_special_tokens);
+        match is_shown {
+            true => String::from_utf8_lossy(self.tokenizer.token_bytes(id)).into_owned(),
+            false => String::new(),
+        }
+    }
+}

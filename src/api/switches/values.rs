@@ -1,0 +1,173 @@
+//! The switches of the endpoint (specification 14).
+
+use serde::{Deserialize, Serialize};
+
+use crate::engine::generation::LogprobsMode;
+
+/// How the endpoint behaves where vendors differ. The JSON form has camelCase names.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Switches {
+    /// Whether a matched stop string is returned when the request does not say.
+    pub stop_text_included: bool,
+    /// What happens when prompt and `max_tokens` exceed the context and the request does not say.
+    pub context_length_exceeded_behavior: ContextLengthExceededBehavior,
+    /// `max_tokens` of a request without it.
+    pub default_max_tokens: DefaultMaxTokens,
+    /// What `suffix` means when the request does not say.
+    pub suffix_mode: SuffixMode,
+    /// What happens to unknown fields.
+    pub unknown_fields: UnknownFields,
+    /// As if every streaming request set `stream_options.include_usage`.
+    pub always_include_usage: bool,
+    /// Unit of `mirostat_target`.
+    pub mirostat_target_unit: MirostatTargetUnit,
+    /// Which distribution log-probabilities describe when the request does not say.
+    #[serde(with = "LogprobsModeName")]
+    #[cfg_attr(test, ts(type = "\"raw\" | \"processed\""))]
+    pub logprobs_mode: LogprobsMode,
+    /// What `text_offset` counts from when the prompt is not echoed.
+    pub text_offset_base: TextOffsetBase,
+    /// Largest `logprobs`.
+    pub max_logprobs: u32,
+    /// Most stop strings.
+    pub max_stop_sequences: usize,
+    /// Largest `n`.
+    pub max_n: u32,
+    /// Largest `best_of`.
+    pub max_best_of: u32,
+    /// Most prompts in one request.
+    pub max_prompts: usize,
+    /// Most candidates of one request over all its prompts.
+    pub max_sequences: usize,
+    /// Whether the model's own sampling defaults fill what the request leaves out.
+    pub use_model_generation_defaults: bool,
+    /// Whether a request without `model` means `"default"`.
+    pub allow_missing_model: bool,
+    /// What a request gets while its model loads.
+    pub when_model_not_ready: WhenModelNotReady,
+    /// If set, every request except `OPTIONS` requires `Authorization: Bearer <key>`.
+    pub api_key: Option<String>,
+    /// Cross-origin access.
+    pub cors: Cors,
+    /// The paths below which the routes are.
+    pub base_paths: Vec<String>,
+    /// Largest request body.
+    pub max_body_bytes: usize,
+    /// Most waiting requests; the engine enforces it.
+    pub max_queue: usize,
+    /// Silence on a stream after which a comment is sent; 0 sends none.
+    pub keep_alive_ms: u32,
+    /// If set, answers begin with `"$schema"`; an absolute URL.
+    pub schema_url: Option<String>,
+    /// Longest time a request may take to answer; none by default.
+    pub request_timeout_ms: Option<u32>,
+    /// What the alias `default` means when several models are ready.
+    pub default_model: Option<String>,
+}
+
+/// What happens when the prompt and `max_tokens` exceed the context.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+#[serde(rename_all = "lowercase")]
+pub enum ContextLengthExceededBehavior {
+    /// Generate what fits.
+    Truncate,
+    /// Reject the request.
+    Error,
+}
+
+/// `max_tokens` of a request without it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+#[serde(untagged)]
+pub enum DefaultMaxTokens {
+    /// This number.
+    Tokens(usize),
+    /// The string `"context"`.
+    Context(ContextWord),
+}
+
+/// The word `"context"`: until the context is full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+#[serde(rename_all = "lowercase")]
+pub enum ContextWord {
+    /// Until the context is full.
+    Context,
+}
+
+/// What `suffix` means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+#[serde(rename_all = "lowercase")]
+pub enum SuffixMode {
+    /// It follows the text of every choice.
+    Append,
+    /// The model fills in what goes between the prompt and it.
+    Fim,
+    /// Reject the request.
+    Reject,
+}
+
+/// The words of `logprobsMode`.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "LogprobsMode", rename_all = "lowercase")]
+enum LogprobsModeName {
+    Raw,
+    Processed,
+}
+
+/// What `text_offset` counts from when the prompt is not echoed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+#[serde(rename_all = "lowercase")]
+pub enum TextOffsetBase {
+    /// The start of the choice's text.
+    Text,
+    /// The start of the prompt, whether it is echoed or not.
+    Prompt,
+}
+
+/// What happens to unknown fields.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+#[serde(rename_all = "lowercase")]
+pub enum UnknownFields {
+    /// Warn once per name and continue.
+    Ignore,
+    /// Reject the request.
+    Error,
+}
+
+/// The unit of `mirostat_target`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+#[serde(rename_all = "lowercase")]
+pub enum MirostatTargetUnit {
+    /// The target is a perplexity, at least 1.
+    Perplexity,
+    /// The target is a surprise in bits, above 0.
+    Bits,
+}
+
+/// What happens to a request while its model loads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+#[serde(rename_all = "lowercase")]
+pub enum WhenModelNotReady {
+    /// 503 at once.
+    Error,
+    /// While the model loads the request waits.
+    Wait,
+}
+
+/// Cross-origin access.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Cors {
+    /// `Access-Control-Allow-Origin`.
+    pub allow_origin: String,
+}
