@@ -41,7 +41,7 @@ impl Machine {
             false => ComputeDevice::reference(),
         };
         let needs = Needs {
-            formats: TensorType::ALL,
+            types: TensorType::ALL,
             experts: false,
             kv_format: options.load.kv_format,
             precision: Precision::Auto,

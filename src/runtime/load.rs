@@ -9,8 +9,9 @@ use super::{
 use crate::{
     Result,
     device::ComputeDevice,
-    engine::{CausalModel, generation::SamplingDefaults},
+    engine::CausalModel,
     model::{Checkpoint, LoadOptions, Transformer, sampling_defaults},
+    sample::SamplingDefaults,
     text::Tokenizer,
     weights::{ByteSource, ModelFiles},
 };

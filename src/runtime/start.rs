@@ -6,7 +6,7 @@ use futures_util::future::try_join;
 use crate::{
     Result,
     device::ComputeDevice,
-    model::{LoadOptions, Plan, Transformer, formats, load_weights, outline, plan},
+    model::{LoadOptions, Plan, Transformer, load_weights, matrix_types, outline, plan},
     ops::Variant,
     tuner::best_variant_with,
     weights::{ByteSource, Gguf},
@@ -73,12 +73,12 @@ async fn tune(
     options: LoadOptions,
     plan: &Plan,
 ) -> Result<Variant> {
-    let formats = formats(gguf);
+    let types = matrix_types(gguf);
     let outline = outline(device.tensors(), gguf, plan).await?;
     let own = |variant| {
         let mut outline = outline.clone();
         outline.set_variant(variant);
         Transformer::first_kernels(&outline, plan, device, variant)
     };
-    best_variant_with(device, options.needs(gguf, &formats), own).await
+    best_variant_with(device, options.needs(gguf, &types), own).await
 }

@@ -46,7 +46,7 @@ pub async fn best_variant_with(
     if barriers_are_expensive || needs.precision == Precision::F32 {
         return Ok(variant);
     }
-    let quickest = quickest(device, variant, needs.formats).await?;
+    let quickest = quickest(device, variant, needs.types).await?;
     if quickest != variant {
         device.compile_ahead(texts(&own(quickest))).await;
     }

@@ -7,8 +7,8 @@ use crate::{ops::kv_memory::KvFormat, tensor_types::TensorType};
 /// What the kernels of a model have to support.
 #[derive(Debug, Clone, Copy)]
 pub struct Needs<'a> {
-    /// Formats of its matrices; at least one, the most frequent first.
-    pub formats: &'a [TensorType],
+    /// Tensor types of its matrices; at least one, the most frequent first.
+    pub types: &'a [TensorType],
     /// Whether some matrices belong to experts.
     pub experts: bool,
     /// Format of the KV cache.

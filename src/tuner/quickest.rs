@@ -39,7 +39,7 @@ const BUDGET_MS: f64 = 100.0;
 const ROUND_MS: f64 = 3.0;
 const ROUNDS: usize = 3;
 
-/// `variant`, which computes correctly in f32, with the fastest arithmetic for matrices of `formats`,
+/// `variant`, which computes correctly in f32, with the fastest arithmetic for matrices of `types`,
 /// the most frequent first, and the faster size of tiles. Unchanged for kernels without barriers and
 /// on devices that record no graphs.
 ///
@@ -48,29 +48,29 @@ const ROUNDS: usize = 3;
 pub async fn quickest(
     device: &ComputeDevice,
     variant: Variant,
-    formats: &[TensorType],
+    types: &[TensorType],
 ) -> Result<Variant> {
-    let (false, Some(&format), Some(recorder)) =
-        (variant.barrier_free, formats.first(), device.recorder())
+    let (false, Some(&ty), Some(recorder)) =
+        (variant.barrier_free, types.first(), device.recorder())
     else {
         return Ok(variant);
     };
     let report = device.report();
-    let i8 = report.packed_dot && Arithmetic::I8.on(&[format]) == Arithmetic::I8;
+    let i8 = report.packed_dot && Arithmetic::I8.on(&[ty]) == Arithmetic::I8;
     let i8 = i8.then_some(Arithmetic::I8);
     let f16 = report.shader_f16.then_some(Arithmetic::F16);
     let mut bench = Bench {
         device,
         recorder,
-        matrix: matrix(device, format),
+        matrix: matrix(device, ty),
         left_ms: BUDGET_MS,
     };
     let with = i8.map(|matvec| Variant { matvec, ..variant });
     let others: Vec<_> = with.into_iter().collect();
-    let variant = best(&mut bench, variant, &others, formats, MATVEC_TOKENS).await?;
+    let variant = best(&mut bench, variant, &others, types, MATVEC_TOKENS).await?;
     let with = |matmul| Variant { matmul, ..variant };
     let others: Vec<_> = f16.into_iter().chain(i8).map(with).collect();
-    let variant = best(&mut bench, variant, &others, formats, MATMUL_TOKENS).await?;
+    let variant = best(&mut bench, variant, &others, types, MATMUL_TOKENS).await?;
     Ok(Variant {
         large_tiles_from: large_tiles_from(&mut bench, variant).await?,
         ..variant
@@ -82,7 +82,7 @@ async fn best(
     bench: &mut Bench<'_>,
     f32: Variant,
     others: &[Variant],
-    formats: &[TensorType],
+    types: &[TensorType],
     tokens: usize,
 ) -> Result<Variant> {
     if others.is_empty() {
@@ -103,7 +103,7 @@ async fn best(
     }
     quicker.sort_by(|(a, _), (b, _)| a.total_cmp(b));
     for (_, variant) in quicker {
-        match agrees(bench.device, variant, formats, tokens > MAX_TOKENS).await {
+        match agrees(bench.device, variant, types, tokens > MAX_TOKENS).await {
             Ok(()) => return Ok(variant),
             Err(Error::DeviceLost(why)) => return Err(Error::DeviceLost(why)),
             Err(_) => {}
@@ -181,13 +181,9 @@ impl Bench<'_> {
 }
 
 /// A matrix of zeros: the time of a product does not depend on the values.
-fn matrix(device: &ComputeDevice, format: TensorType) -> Matrix {
+fn matrix(device: &ComputeDevice, ty: TensorType) -> Matrix {
     let [rows, cols] = MEASURED;
-    let shape = MatrixShape {
-        ty: format,
-        rows,
-        cols,
-    };
+    let shape = MatrixShape { ty, rows, cols };
     let zeros = |words| Tensor::zeros([words], (device.tensors(), DType::U32));
     Matrix {
         quants: zeros(shape.quant_words()),

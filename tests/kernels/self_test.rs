@@ -23,9 +23,9 @@ fn a_variant_that_computes_incorrectly_is_skipped() {
         lanes_per_row: 64,
         ..Variant::PORTABLE
     };
-    let formats = [TensorType::Q4_0];
+    let types = [TensorType::Q4_0];
     let needs = Needs {
-        formats: &formats,
+        types: &types,
         experts: false,
         kv_format: KvFormat::default(),
         precision: Precision::F32,
@@ -42,7 +42,7 @@ fn the_best_variant_of_this_device_is_validated() {
     let device = device();
     for kv_format in KvFormat::ALL {
         let needs = Needs {
-            formats: TensorType::ALL,
+            types: TensorType::ALL,
             experts: true,
             kv_format,
             precision: Precision::Auto,
@@ -108,7 +108,7 @@ fn kernels_are_collected_once_each_and_not_launched() {
 fn the_reference_runs_the_portable_variant() {
     let device = ComputeDevice::reference();
     let needs = Needs {
-        formats: &[TensorType::Q4_0],
+        types: &[TensorType::Q4_0],
         experts: false,
         kv_format: KvFormat::default(),
         precision: Precision::Auto,

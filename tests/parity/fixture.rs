@@ -63,9 +63,9 @@ impl Compute {
 
 pub fn computes() -> Vec<(&'static str, Compute)> {
     let device = gpu();
-    // `tests/kernels` covers the other formats.
+    // `tests/kernels` covers the other types.
     let needs = Needs {
-        formats: &[TensorType::Q4_0],
+        types: &[TensorType::Q4_0],
         experts: true,
         kv_format: KvFormat::default(),
         precision: Precision::F32,

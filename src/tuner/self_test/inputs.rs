@@ -20,24 +20,20 @@ pub(super) fn vector(n: usize, step: f32, device: &Device) -> Tensor<1> {
     Tensor::from_data(TensorData::new(wave(n, step), [n]), device)
 }
 
-pub(super) fn matrix(device: &Device, format: TensorType, rows: usize, cols: usize) -> Matrix {
-    let shape = MatrixShape {
-        ty: format,
-        rows,
-        cols,
-    };
-    let quants = (0..shape.quant_words()).map(|i| word(format, i)).collect();
-    let scales = match format.has_scales() {
-        true => (0..shape.scale_words()).map(|i| scale(format, i)).collect(),
+pub(super) fn matrix(device: &Device, ty: TensorType, rows: usize, cols: usize) -> Matrix {
+    let shape = MatrixShape { ty, rows, cols };
+    let quants = (0..shape.quant_words()).map(|i| word(ty, i)).collect();
+    let scales = match ty.has_scales() {
+        true => (0..shape.scale_words()).map(|i| scale(ty, i)).collect(),
         false => vec![],
     };
     Matrix::reserve(shape, device).write(0, quants, 0, scales)
 }
 
 /// Varied but finite contents of a quant word.
-fn word(format: TensorType, i: usize) -> u32 {
+fn word(ty: TensorType, i: usize) -> u32 {
     let value = ((i % 23) as f32 - 11.0) / 16.0;
-    match format {
+    match ty {
         TensorType::F32 => value.to_bits(),
         TensorType::F16 => 0x1_0001 * u32::from(half::f16::from_f32(value).to_bits()),
         TensorType::BF16 => 0x1_0001 * u32::from(half::bf16::from_f32(value).to_bits()),
@@ -47,13 +43,13 @@ fn word(format: TensorType, i: usize) -> u32 {
 
 /// Contents of a scale word that keep weights near one: f16 of 1/64, or of 1/1024 where a scale of more
 /// bits multiplies them, exponents of 1/8.
-fn scale(format: TensorType, i: usize) -> u32 {
+fn scale(ty: TensorType, i: usize) -> u32 {
     let bits = (i as u32 + 1).wrapping_mul(0x9e37_79b9);
-    let half = match format.row_multiple() {
+    let half = match ty.row_multiple() {
         256 => 0x1400,
         _ => 0x2400,
     };
-    match format.scale_word(i) {
+    match ty.scale_word(i) {
         ScaleWord::Halves => half << 16 | half,
         ScaleWord::LowerHalf => bits & 0xffff_0000 | half,
         ScaleWord::UpperHalf => half << 16 | bits & 0xffff,

@@ -28,13 +28,13 @@ const SHAPE: RouteShape = RouteShape {
 /// `[tokens, dim]` after the layer.
 pub(super) fn mixture(
     device: &Device,
-    format: TensorType,
+    ty: TensorType,
     tokens: usize,
     variant: Variant,
 ) -> Tensor<2> {
-    let dim = 160usize.next_multiple_of(format.row_multiple());
+    let dim = 160usize.next_multiple_of(ty.row_multiple());
     let ffn_dim = dim;
-    let experts = |rows, cols| matrix(device, format, SHAPE.experts * rows, cols);
+    let experts = |rows, cols| matrix(device, ty, SHAPE.experts * rows, cols);
     let (gate, up, down) = (
         experts(ffn_dim, dim),
         experts(ffn_dim, dim),

@@ -29,11 +29,11 @@ use mixture::mixture;
 /// Rows that fill no workgroup.
 const ROWS: usize = 37;
 
-/// Formats and numbers of tokens to compare products of.
-fn cases(formats: &[TensorType]) -> Vec<(TensorType, usize)> {
-    // Several tokens only once: what differs then does not depend on the format.
-    let mut cases: Vec<_> = formats.iter().map(|&format| (format, 1)).collect();
-    if let Some(&first) = formats.first() {
+/// Tensor types and numbers of tokens to compare products of.
+fn cases(types: &[TensorType]) -> Vec<(TensorType, usize)> {
+    // Several tokens only once: what differs then does not depend on the type.
+    let mut cases: Vec<_> = types.iter().map(|&ty| (ty, 1)).collect();
+    if let Some(&first) = types.first() {
         cases.extend([(first, MAX_TOKENS), (first, 2 * ROWS)]);
     }
     cases
@@ -41,27 +41,27 @@ fn cases(formats: &[TensorType]) -> Vec<(TensorType, usize)> {
 
 /// As [`cases`], for mixtures of experts; they unpack weights with the same shader modules.
 fn expert_cases(needs: Needs) -> impl Iterator<Item = (TensorType, usize)> {
-    let first = needs.formats.iter().take(usize::from(needs.experts));
-    first.flat_map(|&format| [3, 2 * ROWS].map(|tokens| (format, tokens)))
+    let first = needs.types.iter().take(usize::from(needs.experts));
+    first.flat_map(|&ty| [3, 2 * ROWS].map(|tokens| (ty, tokens)))
 }
 
 /// The kernels that [`validate`] launches.
 pub(super) fn kernels(device: &Device, variant: Variant, needs: Needs) -> Vec<Kernel> {
     let Needs {
-        formats, kv_format, ..
+        types, kv_format, ..
     } = needs;
     collect(|| {
-        for (format, tokens) in cases(formats) {
-            products(device, format, tokens, variant);
+        for (ty, tokens) in cases(types) {
+            products(device, ty, tokens, variant);
         }
-        if let Some(&first) = formats.first() {
+        if let Some(&first) = types.first() {
             products(device, first, MAX_TOKENS + 1, variant);
         }
         for &tokens in attended_tokens(variant) {
             attended(device, tokens, kv_format, variant);
         }
-        for (format, tokens) in expert_cases(needs) {
-            mixture(device, format, tokens, variant);
+        for (ty, tokens) in expert_cases(needs) {
+            mixture(device, ty, tokens, variant);
         }
     })
 }
@@ -76,12 +76,12 @@ pub(super) async fn validate(
     needs: Needs<'_>,
 ) -> Result<()> {
     let Needs {
-        formats, kv_format, ..
+        types, kv_format, ..
     } = needs;
-    for (format, tokens) in cases(formats) {
-        validate_products(device, variant, format, tokens).await?;
+    for (ty, tokens) in cases(types) {
+        validate_products(device, variant, ty, tokens).await?;
     }
-    if let Some(&first) = formats.first() {
+    if let Some(&first) = types.first() {
         any_tile(device, first, variant).await?;
     }
     // The KV cache may round a value to either side.
@@ -97,17 +97,17 @@ pub(super) async fn validate(
         let what = format!("attention of {tokens} tokens to {} keys", kv_format.name());
         compare(&what, &computed, &expected, tolerance)?;
     }
-    for (format, tokens) in expert_cases(needs) {
-        let computed = floats(mixture(device.tensors(), format, tokens, variant)).await;
-        let expected = floats(mixture(&Device::flex(), format, tokens, variant)).await?;
+    for (ty, tokens) in expert_cases(needs) {
+        let computed = floats(mixture(device.tensors(), ty, tokens, variant)).await;
+        let expected = floats(mixture(&Device::flex(), ty, tokens, variant)).await?;
         let computed = computed.map_err(|e| device.failure(e))?;
-        let what = format!("experts in {} for {tokens} tokens", format.name());
+        let what = format!("experts in {} for {tokens} tokens", ty.name());
         compare(&what, &computed, &expected, 1e-3)?;
     }
     Ok(())
 }
 
-/// Compares only the products for a few or for `many` tokens with the reference, in formats for which
+/// Compares only the products for a few or for `many` tokens with the reference, in types for which
 /// the variant's arithmetic differs from f32. The rest of the variant was validated before.
 ///
 /// # Errors
@@ -115,7 +115,7 @@ pub(super) async fn validate(
 pub(super) async fn agrees(
     device: &ComputeDevice,
     variant: Variant,
-    formats: &[TensorType],
+    types: &[TensorType],
     many: bool,
 ) -> Result<()> {
     let (arithmetic, tokens) = if many {
@@ -123,17 +123,17 @@ pub(super) async fn agrees(
     } else {
         (variant.matvec, [1, MAX_TOKENS])
     };
-    let formats = formats
+    let types = types
         .iter()
-        .filter(|format| arithmetic.on(&[**format]) == arithmetic);
-    for (i, &format) in formats.enumerate() {
+        .filter(|ty| arithmetic.on(&[**ty]) == arithmetic);
+    for (i, &ty) in types.enumerate() {
         // Several tokens once, as in `validate`.
         let tokens = if i == 0 { &tokens[..] } else { &tokens[..1] };
         for &tokens in tokens {
-            validate_products(device, variant, format, tokens).await?;
+            validate_products(device, variant, ty, tokens).await?;
         }
         if many && i == 0 {
-            any_tile(device, format, variant).await?;
+            any_tile(device, ty, variant).await?;
         }
     }
     Ok(())
@@ -142,7 +142,7 @@ pub(super) async fn agrees(
 async fn validate_products(
     device: &ComputeDevice,
     variant: Variant,
-    format: TensorType,
+    ty: TensorType,
     tokens: usize,
 ) -> Result<()> {
     let arithmetic = if tokens <= MAX_TOKENS {
@@ -150,9 +150,9 @@ async fn validate_products(
     } else {
         variant.matmul
     };
-    let computed = all_floats(products(device.tensors(), format, tokens, variant)).await;
-    let expected = all_floats(products(&Device::flex(), format, tokens, variant)).await?;
-    let what = format!("{} of {tokens} tokens", format.name());
+    let computed = all_floats(products(device.tensors(), ty, tokens, variant)).await;
+    let expected = all_floats(products(&Device::flex(), ty, tokens, variant)).await?;
+    let what = format!("{} of {tokens} tokens", ty.name());
     let computed = computed.map_err(|e| device.failure(e))?;
     let tolerance = match arithmetic {
         Arithmetic::F32 => 1e-3,
@@ -163,10 +163,10 @@ async fn validate_products(
 
 /// Small and large tiles must give the same result for a token, to the last bit. A compiler that
 /// reorders sums would break that.
-async fn any_tile(device: &ComputeDevice, format: TensorType, variant: Variant) -> Result<()> {
+async fn any_tile(device: &ComputeDevice, ty: TensorType, variant: Variant) -> Result<()> {
     let (few, many) = (MAX_TOKENS + 1, 2 * ROWS);
-    let small = all_floats(products(device.tensors(), format, few, variant)).await;
-    let large = all_floats(products(device.tensors(), format, many, variant)).await;
+    let small = all_floats(products(device.tensors(), ty, few, variant)).await;
+    let large = all_floats(products(device.tensors(), ty, many, variant)).await;
     let [small, large] = [small, large].map(|of| of.map_err(|e| device.failure(e)));
     let (small, large) = (small?, large?);
     // Plain products, then gated ones.
@@ -211,21 +211,16 @@ async fn all_floats(tensors: [Tensor<2>; 2]) -> Result<Vec<f32>> {
 }
 
 /// Plain and gated products of `tokens` inputs, by the kernels for so many.
-fn products(
-    device: &Device,
-    format: TensorType,
-    tokens: usize,
-    variant: Variant,
-) -> [Tensor<2>; 2] {
+fn products(device: &Device, ty: TensorType, tokens: usize, variant: Variant) -> [Tensor<2>; 2] {
     // Columns that leave some lanes of a row idle.
-    let cols = 160usize.next_multiple_of(format.row_multiple());
+    let cols = 160usize.next_multiple_of(ty.row_multiple());
     let (x, norm) = (rows(tokens, cols, 0.3, device), vector(cols, 0.7, device));
     let addends = Addends {
         bias: Some(vector(ROWS, 1.1, device)),
         delta: None,
         residual: Some(rows(tokens, ROWS, 1.3, device)),
     };
-    let matrix = || matrix(device, format, ROWS, cols);
+    let matrix = || matrix(device, ty, ROWS, cols);
     let (weights, up) = (matrix(), matrix());
     if tokens <= MAX_TOKENS {
         let norm = (norm, 1e-5);

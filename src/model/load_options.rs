@@ -1,0 +1,84 @@
+//! What a load may choose.
+
+use serde::{Deserialize, Deserializer, de::Error as _};
+
+use super::Quantize;
+use crate::{
+    ops::kv_memory::KvFormat,
+    tensor_types::TensorType,
+    tuner::{Needs, Precision},
+    weights::{Gguf, TensorInfo},
+};
+
+/// What a load may choose. In JavaScript its members have camelCase names.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct LoadOptions {
+    /// Longest sequence to reserve KV cache for, in tokens; the model's own context, at most
+    /// 4096, if `None`.
+    #[serde(deserialize_with = "at_least_one")]
+    pub context_tokens: Option<usize>,
+    /// Format of the KV cache.
+    pub kv_format: KvFormat,
+    /// Tensor type that the matrices of a Hugging Face folder are converted to. Those of GGUF files
+    /// are not converted.
+    pub quantize: Quantize,
+    /// Tokens of KV cache that all sequences share; 4096 if `None`, and never less than one
+    /// sequence may need.
+    #[serde(deserialize_with = "at_least_one")]
+    pub kv_pool_tokens: Option<usize>,
+    /// Arithmetic that products may use.
+    pub precision: Precision,
+}
+
+impl LoadOptions {
+    /// What the model that `gguf` describes, with matrices in `types`, requires of its kernels.
+    pub fn needs<'a>(self, gguf: &Gguf, types: &'a [TensorType]) -> Needs<'a> {
+        let belongs_to_experts = |tensor: &TensorInfo| tensor.name.ends_with("_exps.weight");
+        Needs {
+            types,
+            experts: gguf.tensors.iter().any(belongs_to_experts),
+            kv_format: self.kv_format,
+            precision: self.precision,
+        }
+    }
+}
+
+fn at_least_one<'de, D: Deserializer<'de>>(value: D) -> Result<Option<usize>, D::Error> {
+    match Option::deserialize(value)? {
+        Some(0) => Err(D::Error::custom("a number of tokens is at least 1")),
+        tokens => Ok(tokens),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_read_and_wrong_ones_named() {
+        let read = |json: &str| serde_json::from_str::<LoadOptions>(json);
+        assert_eq!(read("{}").unwrap(), LoadOptions::default());
+        let options = r#"{"contextTokens":7,"kvFormat":"q8_0","kvPoolTokens":9,"precision":"f32","quantize":"q4_k"}"#;
+        let expected = LoadOptions {
+            context_tokens: Some(7),
+            kv_format: KvFormat::Q8_0,
+            kv_pool_tokens: Some(9),
+            precision: Precision::F32,
+            quantize: Quantize::To(TensorType::Q4_K),
+        };
+        assert_eq!(read(options).unwrap(), expected);
+        for (json, part) in [
+            (r#"{"kvFormat":"q4_0"}"#, "q4_0"),
+            (r#"{"contextTokens":0}"#, "at least 1"),
+            (r#"{"kvPoolTokens":-1}"#, "-1"),
+            (r#"{"context":1}"#, "context"),
+            (r#"{"precision":"f64"}"#, "f64"),
+            (r#"{"quantize":"q9"}"#, "q9"),
+            (r#"{"quantize":"mxfp4"}"#, "mxfp4"),
+        ] {
+            let error = read(json).unwrap_err().to_string();
+            assert!(error.contains(part), "{json}: {error}");
+        }
+    }
+}
