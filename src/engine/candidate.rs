@@ -1,5 +1,5 @@
 //! One candidate of a prompt, apart from its memory: sampler, constraint, the checks that end it,
-//! and what its reader is told.
+//! and the events for its reader.
 
 use std::rc::Rc;
 
@@ -10,7 +10,7 @@ use crate::grammar::{Grammar, Matcher, Next};
 use crate::sample::{Sampled, Sampler, TokenMask};
 use crate::{Error, Result};
 
-/// What a constraint says of the next token.
+/// What a constraint allows as the next token.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Allowed {
     Any,
@@ -20,7 +20,7 @@ pub(super) enum Allowed {
 }
 
 impl Allowed {
-    /// What may begin a completion.
+    /// The tokens that may begin a completion.
     pub(super) fn first(constraint: Option<&Grammar>) -> Result<Self> {
         constraint.map_or(Ok(Self::Any), |grammar| Self::next(&mut grammar.matcher()))
     }
@@ -41,7 +41,7 @@ pub(super) struct Candidate {
     /// Which of its prompt's candidates it is.
     index: u32,
     events: EventSender,
-    /// Made for the first token: candidates may wait long.
+    /// Created for the first token: a candidate may wait for long.
     sampler: Option<Sampler>,
     matcher: Option<Matcher>,
     chosen: Vec<u32>,
@@ -77,12 +77,12 @@ impl Candidate {
         self.events.is_closed()
     }
 
-    /// Notes how many tokens of the prompt were not fed again.
+    /// Records how many tokens of the prompt came from the cache.
     pub(super) fn note_cached(&self, prompt_tokens: usize) {
         self.events.note_cached(prompt_tokens);
     }
 
-    /// Tells the prompt's scores.
+    /// Sends the prompt's scores.
     pub(super) fn tell_scores(&self, scores: Rc<[TokenScore]>) {
         self.events.send(Event::Prompt { scores });
     }
@@ -95,12 +95,12 @@ impl Candidate {
         self.events.send(Event::Failed(error));
     }
 
-    /// What the constraint allows next. Costs time: meant to run while the device computes.
+    /// What the constraint allows next. Expensive: meant to run while the device computes.
     pub(super) fn allowed(&mut self) -> Result<Allowed> {
         self.matcher().map_or(Ok(Allowed::Any), Allowed::next)
     }
 
-    /// Chooses a token from its logits and tells the reader, also of the end if this is it.
+    /// Chooses a token from its logits and sends it, and the end if this is the last one.
     pub(super) fn choose(&mut self, logits: &mut [f32], allowed: &Result<Allowed>) {
         if self.is_closed() {
             return;
@@ -128,7 +128,7 @@ impl Candidate {
         self.accept(sampled.id, sampled.score)
     }
 
-    /// The sampler, and the constraint's state: each may be used while the other is.
+    /// The sampler and the constraint's state, to be used at the same time.
     pub(super) fn parts(&mut self) -> (&mut Sampler, Option<&mut Matcher>) {
         let Self {
             generation,
@@ -145,8 +145,8 @@ impl Candidate {
         (sampler, matcher)
     }
 
-    /// Takes in what the sampler chose elsewhere, up to the end of the completion, and tells the
-    /// reader. `allowed` is what the constraint said of the first token.
+    /// Accepts tokens that the model chose, up to the end of the completion, and sends them.
+    /// `allowed` is what the constraint allowed as the first token.
     pub(super) fn take(&mut self, sampled: Vec<Result<Sampled>>, allowed: &Result<Allowed>) {
         if self.is_closed() {
             return;
@@ -177,11 +177,11 @@ impl Candidate {
         Ok(None)
     }
 
-    /// Takes a chosen token in and tells the reader; the checks of specification 6.1 that need no
+    /// Accepts a chosen token and sends it. Performs the checks of specification 6.1 that need no
     /// text, in their order.
     ///
-    /// Whether the constraint is finished shows before the next token is sampled; only behind the
-    /// last one it is asked at once, to tell the reason.
+    /// Whether the constraint is finished is found out before the next token is sampled. Only after
+    /// the last token it is asked at once, to report the reason.
     pub(super) fn accept(
         &mut self,
         id: u32,

@@ -1,5 +1,4 @@
-//! Changes to the model between requests, such as other adapters. Knows neither a change nor who is
-//! let in.
+//! Changes to the model between requests, such as other adapters.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -12,13 +11,13 @@ use futures_util::future::LocalBoxFuture;
 use super::shared::Shared;
 use crate::{Error, Result};
 
-/// Ends with the error that ends the engine, if it is one.
+/// Returns the error that ends the engine, if there is one.
 pub(super) type Change<M> = Box<dyn for<'a> FnOnce(&'a mut M) -> LocalBoxFuture<'a, Option<Error>>>;
 
-/// Those that wait, first come, first served; they go with the engine.
+/// The changes that wait, in order of arrival. They are dropped with the engine.
 pub(super) type Changes<M> = RefCell<VecDeque<Change<M>>>;
 
-/// The way to an engine's model while no request runs. Does not keep the engine alive.
+/// Access to an engine's model while no request runs. Does not keep the engine alive.
 pub struct ModelAccess<M> {
     changes: Weak<Changes<M>>,
     shared: Rc<Shared>,
@@ -47,12 +46,12 @@ impl<M: 'static> ModelAccess<M> {
         }
     }
 
-    /// Runs `change` once the requests that run have ended; those that wait, and those that come, are
-    /// answered after it. What was kept of earlier prompts is forgotten. A change that was asked for
-    /// is made, whether its result is awaited or not.
+    /// Runs `change` once the running requests have ended. Waiting and new requests are answered
+    /// after it. Cached prompts are dropped. The change is made whether its result is awaited or
+    /// not.
     ///
-    /// # Errors
-    /// Those of the change; [`Error::DeviceLost`] ends the engine. Why the engine ended, if it did.
+    /// # Errors The error of the change; [`Error::DeviceLost`] ends the engine. The reason, if the
+    /// engine has ended.
     pub async fn change<T: 'static>(
         &self,
         change: impl AsyncFnOnce(&mut M) -> Result<T> + 'static,
@@ -69,7 +68,7 @@ impl<M: 'static> ModelAccess<M> {
                     Err(error @ Error::DeviceLost(_)) => Some(error.clone()),
                     _ => None,
                 };
-                // Nobody may wait any more.
+                // The caller may have stopped waiting.
                 let _ = sender.send(result);
                 fatal
             })

@@ -1,4 +1,4 @@
-//! What the engine tells of a candidate. Knows nothing of text or JSON.
+//! The events of a candidate.
 
 use std::rc::Rc;
 
@@ -14,7 +14,7 @@ pub enum Event {
         /// `scores[i]` is of `prompt[i + 1]`.
         scores: Rc<[TokenScore]>,
     },
-    /// A token was chosen; the one that ends the choice (a stop id) is reported too.
+    /// A token was chosen. A token that ends the candidate (a stop id) is reported too.
     Token {
         /// Its id.
         id: u32,

@@ -14,7 +14,7 @@ use super::event::Event;
 use super::wake::WakeFlag;
 use crate::Error;
 
-/// How many candidates are active, and how the engine learns that a reader has news for it.
+/// The number of active candidates, and the flag by which readers wake the engine.
 #[derive(Default)]
 pub(super) struct Activity {
     /// Candidates neither ended nor cancelled.
@@ -27,13 +27,13 @@ struct Channel {
     unread: VecDeque<Event>,
     max_unread: usize,
     reader: Option<Waker>,
-    /// A last event was sent, or the reader is gone: nothing may follow.
+    /// The last event was sent or the reader is gone; nothing follows.
     closed: bool,
     cached_tokens: Rc<Cell<usize>>,
 }
 
 impl Channel {
-    /// Events that may be sent; one place stays free for the last one.
+    /// Events that may be sent. One place is reserved for the last event.
     fn room(&self) -> usize {
         (self.max_unread - 1).saturating_sub(self.unread.len())
     }
@@ -84,7 +84,7 @@ fn close(channel: &mut Channel, activity: &Activity) {
 }
 
 impl EventSender {
-    /// Sends an event, which may be the last one; in vain once the channel is closed.
+    /// Sends an event, which may be the last one. Does nothing once the channel is closed.
     pub(super) fn send(&self, event: Event) {
         let mut channel = self.channel.borrow_mut();
         if channel.closed {
@@ -106,7 +106,7 @@ impl EventSender {
         self.channel.borrow().room()
     }
 
-    /// Notes how many tokens of the prompt were not fed again.
+    /// Records how many tokens of the prompt came from the cache.
     pub(super) fn note_cached(&self, prompt_tokens: usize) {
         self.channel.borrow().cached_tokens.set(prompt_tokens);
     }
@@ -118,8 +118,8 @@ impl EventSender {
 }
 
 impl Events {
-    /// Tokens of the prompt that were found in pages of earlier requests and not fed again; settled
-    /// once the first token has come. It outlives the events.
+    /// Tokens of the prompt that were found in the KV pages of earlier requests. Final once the
+    /// first token has arrived. The cell outlives the events.
     pub fn cached_prompt_tokens(&self) -> Rc<Cell<usize>> {
         self.channel.borrow().cached_tokens.clone()
     }

@@ -118,8 +118,8 @@ fn copy_all<'a, M: CausalModel>(
     copies.into_iter().try_for_each(|copy| model.copy(*copy))
 }
 
-/// `steps` tokens for each of several sequences; one where the host chooses. Who chooses depends on
-/// the sequence alone.
+/// Chooses `steps` tokens for each of several sequences, or one where the host chooses. Whether
+/// device or host chooses depends on the sequence alone.
 async fn run_batch<M: CausalModel>(
     model: &mut M,
     rows: Vec<&mut Sequence>,
@@ -142,8 +142,8 @@ async fn run_batch<M: CausalModel>(
     Ok(())
 }
 
-/// `device_steps` tokens chosen by the device, or one by the host. Where the model fails sequences
-/// together, perhaps for one of them or for their number, each gets its chance alone.
+/// Chooses `device_steps` tokens on the device, or one on the host. If the model fails a batch,
+/// perhaps because of one row or of the number of rows, each sequence is tried alone.
 async fn choose_for<M: CausalModel>(
     model: &mut M,
     rows: &mut [&mut Sequence],
@@ -226,7 +226,7 @@ async fn choose_on_device<M: CausalModel>(
     Ok((output.into_chosen()?, allowed))
 }
 
-/// The same on the host, one token each.
+/// Feeds each row its last token and chooses one token on the host.
 async fn choose_on_host<M: CausalModel>(
     model: &mut M,
     sequences: &mut [&mut Sequence],
@@ -276,7 +276,7 @@ fn mask_of(allowed: &Result<Allowed>) -> Option<&TokenMask> {
     }
 }
 
-/// Reports a failure to those it concerns; a lost device concerns everyone.
+/// Reports a failure to the sequences it concerns. A lost device concerns all and is returned.
 fn report<'a>(result: Result<()>, sequences: impl IntoIterator<Item = &'a Sequence>) -> Result<()> {
     match result {
         Err(error @ Error::DeviceLost(_)) => Err(error),

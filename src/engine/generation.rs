@@ -1,4 +1,4 @@
-//! What one prompt asks of the engine, in token ids. Knows nothing of text or JSON.
+//! A request to the engine: one prompt and what to generate for it.
 
 pub use super::prompt::{Embeddings, Prompt, Span};
 pub use crate::sample::{
@@ -20,9 +20,9 @@ pub struct Generation {
     pub candidates: u32,
     /// How to choose each token.
     pub sampling: SamplingParams,
-    /// What the candidates must be; each has its own state.
+    /// The constraint on each candidate; each has its own matcher.
     pub constraint: Option<Grammar>,
-    /// What to tell of each generated token.
+    /// What to report for each generated token.
     pub scores: Option<ScoreRequest>,
     /// Score the prompt too, with so many best tokens per position (raw mode).
     pub prompt_scores: Option<usize>,

@@ -66,9 +66,10 @@ impl EngineHandle {
     /// The candidates of a request may wait for each other's pages: read all of them, as they come.
     ///
     /// # Errors
-    /// [`Error::Request`] for a prompt that is empty, holds an id outside the vocabulary or does
-    /// not fit the context, or with embeddings that the model does not take; [`Error::QueueFull`]; after the loss of the device,
-    /// [`Error::DeviceLost`]; [`Error::Internal`] without any prompt or candidate.
+    /// [`Error::Request`] for a prompt that is empty, does not fit the context, or holds an id outside
+    /// the vocabulary or embeddings that the model does not take; [`Error::QueueFull`];
+    /// [`Error::DeviceLost`] after the loss of the device; [`Error::Internal`] without any prompt or
+    /// candidate.
     pub fn submit(&self, generations: Vec<Generation>) -> Result<Vec<Vec<Events>>> {
         let Inner { shared, limits, .. } = &*self.inner;
         if let Some(error) = &*shared.down.borrow() {
@@ -82,8 +83,8 @@ impl EngineHandle {
         }
         if generations.iter().any(needs_model) {
             shared.purge_queue();
-            // An idle engine has a place beside the queue; it only has not looked yet. A running
-            // one takes in who has come before its next prompt: until then they wait.
+            // An idle engine admits one request beyond the queue as soon as it is polled. A running
+            // engine admits requests before its next prompt; until then they wait.
             let place = usize::from(shared.running.get() == 0);
             let max_queue = self.inner.max_queue.get();
             if shared.queue.borrow().len() >= max_queue.saturating_add(place) {
@@ -188,7 +189,7 @@ impl EngineHandle {
             let message = format!("prompt: token id {id} is not below {vocab_size}");
             return refuse(RequestFault::OutOfRange, message);
         }
-        // One generated token needs a place too.
+        // One generated token needs a position too.
         let needed = prompt.len() + usize::from(generation.max_tokens > 0);
         if needed > context_tokens {
             let message = format!(
@@ -217,8 +218,8 @@ fn needs_model(generation: &Generation) -> bool {
     generation.max_tokens > 0 || is_scored
 }
 
-/// Sends what is known without the model: a prompt of one token has no scores, and without scores
-/// and tokens nothing is left to do.
+/// Sends the events that need no model: a prompt of one token has no scores, and a request without
+/// scores and tokens is finished.
 fn begin(generation: &Generation, candidates: &[EventSender]) {
     for candidate in candidates {
         if generation.prompt_scores.is_some() && generation.prompt.len() == 1 {

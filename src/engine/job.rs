@@ -50,16 +50,16 @@ impl Job {
         self.sequences.iter().all(|it| it.candidate.is_closed())
     }
 
-    /// Lets go of candidates that have ended or lost their reader, and of prompts that nobody waits
-    /// for; their pages are free at once, or kept for others.
+    /// Releases candidates that have ended or lost their reader, and prompts that no candidate
+    /// waits for. Their memory is free at once; pages may stay cached.
     pub(super) fn purge(&mut self, pool: &mut MemoryPool, limits: &StepLimits) {
         let Self { prompts, sequences } = self;
         sequences.retain_mut(|sequence| {
             let prompt = &mut prompts[sequence.prompt];
-            // Once there was a token the pages hold what they should.
+            // The first token proves that the prompt was fed without an error.
             let is_proven = !sequence.candidate.chosen().is_empty();
             let is_closed = sequence.candidate.is_closed();
-            // Again at the end: they were used until now.
+            // Again at the end, to mark them as recently used.
             if is_proven && (is_closed || !prompt.is_kept) {
                 let whole_pages = prompt.whole_pages(limits);
                 let table = match sequence.memory.pages.is_empty() {
@@ -130,7 +130,7 @@ impl Job {
                 let states = usize::from(prompt.memory.state.is_some());
                 members.push(claim(pages, states, most.states + copies));
             }
-            // All of them list the same ones.
+            // All tables list the same shared pages.
             let table = with_memory().next().unwrap_or(&prompt.memory);
             let shared = table.pages.iter().take(shared).copied().collect();
             GroupClaim { shared, members }

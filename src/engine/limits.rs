@@ -9,13 +9,13 @@ pub struct EngineLimits {
     pub max_queue: usize,
     /// Unread events of one candidate at which its generation pauses; at least 2.
     pub max_unread_events: usize,
-    /// Prompt tokens fed in one step, in whole pages, at least one. Bounds how long a cancel may take
-    /// and how long a prompt holds up those who generate.
+    /// Prompt tokens fed in one step, in whole pages, at least one. Bounds how long a cancel may
+    /// take and how long a prompt delays running sequences.
     pub prefill_chunk_tokens: usize,
     /// Tokens that may be chosen ahead in one step, before a reader sees the first of them; at
     /// least 1.
     pub max_run_ahead_tokens: usize,
-    /// KV pages kept for prompts that begin alike when no sequence holds them.
+    /// KV pages that stay cached for prompts with the same beginning while no sequence holds them.
     pub max_cached_pages: usize,
 }
 
@@ -32,7 +32,7 @@ impl Default for EngineLimits {
 }
 
 impl EngineLimits {
-    /// The same with every limit raised to its least value.
+    /// The same with every limit raised to its minimum.
     pub(super) fn at_least_minimal(self) -> Self {
         Self {
             max_unread_events: self.max_unread_events.max(2),
@@ -69,12 +69,12 @@ impl StepLimits {
         }
     }
 
-    /// Where the page begins that holds the last of `tokens` (at least one).
+    /// The first position of the page that holds the last of `tokens` (at least one).
     pub(super) fn last_page(&self, tokens: usize) -> usize {
         (tokens - 1) / self.page_tokens * self.page_tokens
     }
 
-    /// Whether a step of those on that page alone would be one of few tokens.
+    /// Whether a step of only the tokens on that page would be one of few tokens.
     pub(super) fn ends_shortly(&self, tokens: usize) -> bool {
         tokens - self.last_page(tokens) <= self.few_tokens
     }

@@ -1,16 +1,16 @@
 //! Decides what is done next, and reserves the memory for it. Synchronous; never calls the model.
 //!
-//! The sequences that can go on, whichever request they are of, make the next batch, those that
-//! waited longest first. While they do not fill it, more are brought up before it runs, oldest
-//! request first: a candidate whose prompt is fed starts, or else the next prompt is fed, of the
-//! last running request's or of the first waiting one's. So a first token never waits for prompts
-//! after its own, and a second one for no more prompts of its own request than fill a batch; a
-//! request's prompts hold up another one's sequences for a chunk at a time. A sequence that
-//! nobody could join runs ahead by itself.
+//! The next batch consists of sequences that can continue, of any request; those that waited
+//! longest come first. While they do not fill the batch, more sequences are prepared before it
+//! runs, oldest request first: a candidate whose prompt is fed starts; otherwise the next prompt is
+//! fed, of a running request or of the first waiting one. So a first token never waits for prompts
+//! after its own, and a second token waits for no more prompts of its own request than fill a
+//! batch. A request's prompts delay the sequences of another request by one chunk at a time. A
+//! sequence that no other could join runs ahead by itself.
 //!
-//! What lacks pages waits, and what comes behind it too, unless that holds pages already: what has
-//! begun goes on, so that it ends. Only where nobody generates do later requests go first: who
-//! holds the pages waits for its reader, perhaps for long.
+//! A request that lacks memory waits, and so do the requests after it, except those that already
+//! hold memory: a started request continues, so that it ends. Later requests go first only while no
+//! sequence can generate: then the holders of the memory wait for their readers, perhaps for long.
 
 use super::banker::{GroupClaim, held, is_safe};
 use super::job::Job;
@@ -27,10 +27,10 @@ enum Holder {
     Sequence(SequenceIndex),
 }
 
-/// What a request has to be brought up.
-enum BringUp {
+/// What a request can prepare next.
+enum Preparation {
     Step(PlannedStep),
-    LacksPages,
+    LacksMemory,
     Nothing,
 }
 
@@ -46,7 +46,7 @@ impl Scheduler {
         let rows = self.next_rows();
         let decode_is_due = std::mem::take(&mut self.decode_is_due) && !rows.is_empty();
         if rows.len() < self.limits.max_batch && !decode_is_due {
-            let more = self.bring_up(&rows);
+            let more = self.prepare(&rows);
             if more.is_some() {
                 return more;
             }
@@ -68,7 +68,7 @@ impl Scheduler {
         }
     }
 
-    /// The running sequences that can go on by one token, with their pages.
+    /// The running sequences that can continue by one token, with the memory for it.
     fn next_rows(&mut self) -> Vec<SequenceIndex> {
         let mut turns = Vec::new();
         for (job, it) in self.running.iter().enumerate() {
@@ -89,7 +89,7 @@ impl Scheduler {
         rows
     }
 
-    /// A step of the only sequence that can go on; a single token if others are being brought up.
+    /// A step of the only sequence that can continue; a single token if others are being prepared.
     fn single(&mut self, at: SequenceIndex, is_single: bool) -> PlannedStep {
         let sequence = self.sequence(at);
         let mut step = match is_single {
@@ -98,7 +98,7 @@ impl Scheduler {
         };
         let fed_tokens = sequence.memory.len_tokens;
         while !self.hold(Holder::Sequence(at), fed_tokens + step.kv_tokens()) {
-            // The place of a single token is there.
+            // The page for a single token is already held.
             match step.shorter() {
                 Some(shorter) => step = shorter,
                 None => break,
@@ -111,7 +111,7 @@ impl Scheduler {
         }
     }
 
-    /// How many tokens all of `rows` can be run ahead, with their pages; at least one.
+    /// How many tokens all of `rows` can run ahead, with the memory for it; at least one.
     fn steps_ahead(&mut self, rows: &[SequenceIndex]) -> usize {
         let steps = rows.iter().map(|&at| self.sequence(at).steps_ahead());
         let mut steps = steps.min().unwrap_or(1).max(1);
@@ -120,23 +120,23 @@ impl Scheduler {
             let kv_tokens = self.sequence(rows[held]).memory.len_tokens + steps;
             match self.hold(Holder::Sequence(rows[held]), kv_tokens) {
                 true => held += 1,
-                // What is held for more tokens does for fewer.
+                // Memory held for more tokens suffices for fewer.
                 false => steps /= 2,
             }
         }
         steps
     }
 
-    /// Starts a candidate or feeds a prompt, beside `rows` that could go on.
-    fn bring_up(&mut self, rows: &[SequenceIndex]) -> Option<PlannedStep> {
+    /// Starts a candidate or feeds a prompt, while `rows` could continue.
+    fn prepare(&mut self, rows: &[SequenceIndex]) -> Option<PlannedStep> {
         let mut job = 0;
         loop {
             let is_new = job == self.running.len();
             if is_new && !self.admit() {
                 return None;
             }
-            match self.bring_up_of(job) {
-                BringUp::Step(step) => {
+            match self.prepare_of(job) {
+                Preparation::Step(step) => {
                     let feeds = !matches!(step, PlannedStep::Start { .. });
                     self.decode_is_due = feeds && rows.iter().any(|row| row.job != job);
                     return Some(step);
@@ -145,14 +145,14 @@ impl Scheduler {
                     self.dismiss();
                     return None;
                 }
-                BringUp::LacksPages if !rows.is_empty() => return None,
-                BringUp::LacksPages | BringUp::Nothing => job += 1,
+                Preparation::LacksMemory if !rows.is_empty() => return None,
+                Preparation::LacksMemory | Preparation::Nothing => job += 1,
             }
         }
     }
 
-    fn bring_up_of(&mut self, job: usize) -> BringUp {
-        let mut lacks_pages = false;
+    fn prepare_of(&mut self, job: usize) -> Preparation {
+        let mut lacks_memory = false;
         for prompt in 0..self.running[job].prompts.len() {
             let sequences = &self.running[job].sequences;
             let waits =
@@ -160,7 +160,7 @@ impl Scheduler {
             let Some(first) = sequences.iter().position(waits) else {
                 continue;
             };
-            if lacks_pages && self.running[job].prompts[prompt].memory.pages.is_empty() {
+            if lacks_memory && self.running[job].prompts[prompt].memory.pages.is_empty() {
                 continue;
             }
             let at = SequenceIndex {
@@ -172,18 +172,18 @@ impl Scheduler {
                 Some(_) => self.start(at),
             };
             match step {
-                Some(step) => return BringUp::Step(step),
-                None => lacks_pages = true,
+                Some(step) => return Preparation::Step(step),
+                None => lacks_memory = true,
             }
         }
-        match lacks_pages {
-            true => BringUp::LacksPages,
-            false => BringUp::Nothing,
+        match lacks_memory {
+            true => Preparation::LacksMemory,
+            false => Preparation::Nothing,
         }
     }
 
-    /// Feeds more of a prompt; its end with the first token of the candidate `at`, if that is the
-    /// only one: then the memory is its own.
+    /// Feeds more of a prompt. If `at` is the only candidate, the end of the prompt is fed together
+    /// with its first token, and the memory becomes its own.
     fn feed(&mut self, at: SequenceIndex, prompt: usize) -> Option<PlannedStep> {
         let Self {
             running,
@@ -195,7 +195,7 @@ impl Scheduler {
         let has_adopted = it.memory.pages.is_empty() && it.adopt(pool, limits);
         let cached_tokens = it.memory.len_tokens;
         let feed = it.next_feed(limits);
-        // Known before a slot is taken: that of the snapshot may be the only one left.
+        // Read before a slot is taken: the slot of the snapshot may be the only one left.
         let adopted = it.memory.pages.last().filter(|_| has_adopted);
         let snapshot = adopted.and_then(|page| pool.states.snapshot(*page));
         let holder = Holder::Prompt {
@@ -236,9 +236,9 @@ impl Scheduler {
     }
 
     /// Gives a candidate the memory of its prompt and a place for its first token. The full pages
-    /// are shared. In the partly filled last one a single candidate at a time writes on, behind
-    /// the prompt; whoever starts meanwhile gets a copy. The last candidate to start takes the
-    /// prompt's state over, the others get copies.
+    /// are shared. One candidate at a time writes to the partly filled last page; a candidate that
+    /// starts meanwhile gets a copy. The last candidate to start takes over the prompt's state, the
+    /// others get copies.
     fn start(&mut self, at: SequenceIndex) -> Option<PlannedStep> {
         let job = &mut self.running[at.job];
         let index = job.sequences[at.sequence].prompt;

@@ -1,5 +1,5 @@
-//! The memory of a model: which KV pages and state slots are free, who holds the others, and what is
-//! kept for prompts to come.
+//! The memory of a model: which KV pages and state slots are free, who holds the others, and what
+//! is cached for later prompts.
 
 use std::borrow::Cow;
 
@@ -8,24 +8,24 @@ use super::model::{ModelLimits, SequenceMemory};
 use super::prefix_cache::PrefixCache;
 use super::states::StatePool;
 
-/// The pages, and how many block tables hold each. A page that nobody holds and that is kept for
-/// its tokens counts as free: it goes when it is needed.
+/// The pages with the number of block tables that hold each, and the states. A cached page that no
+/// table holds counts as free: it is evicted when a page is needed.
 #[derive(Debug)]
 pub(super) struct MemoryPool {
-    /// Handed out from the end, so that pages used last are used first again.
+    /// Taken from the end, so that the most recently freed pages are used first.
     free: Vec<u32>,
     /// Block tables that list the page; 0 for those in `free` and for kept ones that nobody uses.
     holders: Vec<u32>,
     page_tokens: usize,
     kept: PrefixCache,
-    /// Kept pages that nobody holds, and how many there may be.
+    /// Cached pages that no table holds, and their limit.
     idle: usize,
     max_idle: usize,
     pub(super) states: StatePool,
 }
 
 impl MemoryPool {
-    /// `max_idle` pages are kept at most when nobody holds them.
+    /// At most `max_idle` pages stay cached while no table holds them.
     pub(super) fn new(model: &ModelLimits, max_idle: usize) -> Self {
         let (page_count, page_tokens) = (model.page_count, model.page_tokens.max(1));
         Self {
@@ -65,7 +65,8 @@ impl MemoryPool {
         tokens.div_ceil(self.page_tokens)
     }
 
-    /// Lengthens a block table to `count` pages, or leaves it and says no if too few are free.
+    /// Extends a block table to `count` pages. Changes nothing and returns false if too few are
+    /// free.
     pub(super) fn grow(&mut self, table: &mut Vec<u32>, count: usize) -> bool {
         let more = count.saturating_sub(table.len());
         if more > self.free_count() {
@@ -94,7 +95,7 @@ impl MemoryPool {
         self.holders[page as usize] > 1
     }
 
-    /// Adds the kept pages of the longest prefix of `keys` to an empty table. Where the model has
+    /// Adds the cached pages of the longest prefix of `keys` to an empty table. Where the model has
     /// states, the prefix ends at a snapshot.
     pub(super) fn adopt<'a>(
         &mut self,
@@ -113,8 +114,8 @@ impl MemoryPool {
         }
     }
 
-    /// Keeps the first pages of `table`, whose keys these are, for others; nobody may write them any
-    /// more.
+    /// Caches the first pages of `table`, whose keys these are. No sequence may write to them after
+    /// that.
     pub(super) fn keep<'a>(&mut self, table: &[u32], keys: impl Iterator<Item = Cow<'a, [u32]>>) {
         let known = self.kept.insert(keys, table);
         for (&page, known) in table.iter().zip(known) {
@@ -124,7 +125,8 @@ impl MemoryPool {
         }
     }
 
-    /// Gives a sequence all that `count` pages and a state take, or leaves it as it is and says no.
+    /// Extends the memory of a sequence to `count` pages, and a state if the model has states.
+    /// Changes nothing and returns false if too little is free.
     pub(super) fn extend(&mut self, memory: &mut SequenceMemory, count: usize) -> bool {
         let before = memory.pages.len();
         if !self.grow(&mut memory.pages, count) {
@@ -173,20 +175,20 @@ impl MemoryPool {
         }
     }
 
-    /// Keeps no page any more that nobody holds.
+    /// Evicts all cached pages that no table holds.
     pub(super) fn forget(&mut self) {
         while self.idle > 0 {
             self.evict();
         }
     }
 
-    /// Frees the kept page that nobody holds and that was used longest ago.
+    /// Frees the least recently used of the cached pages that no table holds.
     fn evict(&mut self) {
         let is_idle = |page: u32| self.holders[page as usize] == 0;
         let gone = self.kept.evict(is_idle);
         debug_assert!(!gone.is_empty(), "an idle page is kept");
         for page in gone {
-            // What others hold they hold on; it is only not to be found any more.
+            // A page that a table still holds is not freed; it only leaves the cache.
             if self.holders[page as usize] == 0 {
                 self.idle -= 1;
                 self.free_page(page);

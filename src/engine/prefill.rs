@@ -19,12 +19,12 @@ pub(super) struct Prefill {
     /// Its memory, until the last candidate has started (or is given it).
     pub(super) memory: SequenceMemory,
     scores: Vec<TokenScore>,
-    /// The first pages, those that others may hold too: found in or left to the pool, and once it is
-    /// fed for several candidates all full ones.
+    /// How many of the first pages other sequences may hold too: pages from or in the prefix cache,
+    /// and all full pages once the prompt is fed for several candidates.
     pub(super) shared_pages: usize,
-    /// Its pages have been left to the pool.
+    /// Its pages are in the prefix cache.
     pub(super) is_kept: bool,
-    /// Once the prompt is fed, until the last candidate has started.
+    /// Set once the prompt is fed, until the last candidate has started.
     pub(super) outcome: Option<Outcome>,
 }
 
@@ -86,8 +86,8 @@ impl Prefill {
         self.generation.max_tokens > 1
     }
 
-    /// Takes over the pages of an earlier prompt that begins alike, of which it feeds only the rest;
-    /// says whether there are any. What is to be scored has to be fed.
+    /// Shares the cached pages of a prompt with the same beginning, so that only the rest is fed.
+    /// Returns whether there are any. A prompt that is scored is fed completely.
     pub(super) fn adopt(&mut self, pool: &mut MemoryPool, limits: &StepLimits) -> bool {
         let Generation {
             prompt,
@@ -105,7 +105,7 @@ impl Prefill {
         self.shared_pages > 0
     }
 
-    /// Gives back what was adopted.
+    /// Returns the pages that were adopted.
     pub(super) fn abandon(&mut self, pool: &mut MemoryPool) {
         pool.release(&mut self.memory);
         self.shared_pages = 0;
@@ -143,11 +143,11 @@ impl Prefill {
 
     /// What to feed next of a prompt that is not fed yet.
     ///
-    /// Models may compute a few tokens with other kernels than many, which round differently. So
-    /// that a prompt of which some pages are there already comes to the same bits as one fed from
-    /// the beginning, every token is computed by the same kind of step in both: the cuts are
-    /// between pages, and a few tokens behind the last whole page are a step of their own. A model
-    /// with states is always cut there, so that a snapshot can be taken.
+    /// A model may compute few tokens with other kernels than many, and these round differently. A
+    /// prompt with cached pages must give the same bits as one fed from its beginning. So each
+    /// token is computed by the same kind of step in both cases: prompts are cut between pages, and
+    /// few tokens after the last whole page are a step of their own. A model with states is always
+    /// cut there, so that a snapshot can be taken.
     pub(super) fn next_feed(&self, limits: &StepLimits) -> Feed {
         let begin = self.memory.len_tokens;
         let end = self.generation.prompt.len();

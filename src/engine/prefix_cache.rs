@@ -1,5 +1,5 @@
-//! Which page holds which content after which: a tree of whole pages, for prompts that begin alike.
-//! The content of a page is known by its key ([`Prompt::page_keys`](super::prompt::Prompt)).
+//! The content of cached KV pages: a tree of whole pages, for prompts with the same beginning. The
+//! content of a page is known by its key ([`Prompt::page_keys`](super::prompt::Prompt)).
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ struct Node {
     parent: Option<u32>,
     key: Rc<[u32]>,
     children: Pages,
-    /// Later than that of everything below it used no later.
+    /// Later than that of every descendant.
     last_used: u64,
 }
 
@@ -55,8 +55,8 @@ impl PrefixCache {
         path
     }
 
-    /// Remembers what the first of `pages` hold; returns the pages known to hold it. Where a key is
-    /// known already, the page known to hold it stays.
+    /// Adds the content of the first of `pages`; returns the pages that hold it. Where a key is
+    /// known already, the known page stays.
     pub(super) fn insert<'a>(
         &mut self,
         keys: impl Iterator<Item = Cow<'a, [u32]>>,
@@ -72,8 +72,8 @@ impl PrefixCache {
         path
     }
 
-    /// Forgets the page used longest ago among those that may go, and all that continue it, which
-    /// nobody could find any more; returns them.
+    /// Removes the least recently used page among those that may go, and its descendants, which
+    /// could not be found any more; returns them.
     pub(super) fn evict(&mut self, may_go: impl Fn(u32) -> bool) -> Vec<u32> {
         let pages = self.nodes.iter().zip(0..);
         let candidates = pages.filter_map(|(node, page)| Some((node.as_ref()?.last_used, page)));
@@ -107,7 +107,7 @@ impl PrefixCache {
         page
     }
 
-    /// The last page first: a page is never older than what continues it.
+    /// Starts at the last page: a page is never older than its descendants.
     fn touch(&mut self, path: &[u32]) {
         for &page in path.iter().rev() {
             self.clock += 1;

@@ -46,8 +46,8 @@ impl<M: CausalModel> Engine<M> {
         ModelAccess::new(&self.changes, self.scheduler.shared().clone())
     }
 
-    /// Works until all handles are dropped and nothing is left to do. Dropping the future stops the
-    /// engine: what runs or waits fails, as does every later submit.
+    /// Runs until all handles are dropped and all requests have ended. Dropping the future stops
+    /// the engine: running and waiting requests fail, as does every later submit.
     ///
     /// # Errors
     /// [`crate::Error::DeviceLost`]: the device is gone, everything has failed.
@@ -70,13 +70,14 @@ impl<M: CausalModel> Engine<M> {
                 self.scheduler.shut_down(&error);
                 return Err(error);
             }
-            // Pages of what ended or was cancelled in the step are free before anyone else runs.
+            // Memory of requests that ended or were cancelled during the step is free before the
+            // next step.
             self.scheduler.purge();
             yield_now().await;
         }
     }
 
-    /// Makes the change that has waited longest; says no if none waits.
+    /// Makes the change that has waited longest. Returns false if none waits.
     async fn make_change(&mut self) -> Result<bool> {
         let change = self.changes.borrow_mut().pop_front();
         let Some(change) = change else {
@@ -86,7 +87,7 @@ impl<M: CausalModel> Engine<M> {
             self.scheduler.shut_down(&error);
             return Err(error);
         }
-        // Their keys and values are of the model as it was.
+        // Cached pages were computed by the model before the change.
         self.scheduler.forget_prompts();
         let waiting = &self.scheduler.shared().changes;
         waiting.set(waiting.get() - 1);

@@ -20,7 +20,8 @@ impl RunAhead {
         self.next
     }
 
-    /// A call went well; `most` is what the model finds worth while.
+    /// A call succeeded; `most` is the model's
+    /// [`run_ahead_steps`](super::CausalModel::run_ahead_steps).
     pub(super) fn grow(&mut self, most: usize) {
         self.next = (self.next * 2).min(self.limit).min(most.max(1));
     }

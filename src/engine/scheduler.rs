@@ -15,7 +15,7 @@ pub(super) struct Scheduler {
     pub(super) limits: StepLimits,
     pub(super) pool: MemoryPool,
     pub(super) running: Vec<Job>,
-    /// Turns to generate so far.
+    /// Number of decode turns so far.
     pub(super) turns: u64,
     /// The last step fed a prompt while sequences of other requests could go on.
     pub(super) decode_is_due: bool,
@@ -47,18 +47,18 @@ impl Scheduler {
             && self.shared.abandoned.get()
     }
 
-    /// Whether no request has been let in that has not ended.
+    /// Whether no admitted request is still running.
     pub(super) fn is_idle(&self) -> bool {
         self.running.is_empty()
     }
 
-    /// Forgets what is kept of prompts that have ended; none may run.
+    /// Drops the cached prompts. No request may be running.
     pub(super) fn forget_prompts(&mut self) {
         self.pool.forget();
         self.publish();
     }
 
-    /// Lets go of what has ended or was cancelled; its pages are free.
+    /// Releases requests that have ended or were cancelled, and frees their memory.
     pub(super) fn purge(&mut self) {
         self.shared.purge_queue();
         let Self {
@@ -84,7 +84,7 @@ impl Scheduler {
             .down
             .borrow_mut()
             .get_or_insert_with(|| error.clone());
-        // Taken out first: a reader that is woken may come back to the queue.
+        // Taken out first: a reader that is woken may access the queue.
         let queue = std::mem::take(&mut *self.shared.queue.borrow_mut());
         for job in self.running.iter().chain(&queue) {
             job.fail(error);
@@ -92,7 +92,7 @@ impl Scheduler {
         self.purge();
     }
 
-    /// Takes the first waiting request in, if there is one and nothing waits for those that run.
+    /// Admits the first waiting request, if there is one and no change waits for the running ones.
     pub(super) fn admit(&mut self) -> bool {
         if self.shared.changes.get() > 0 {
             return false;
@@ -106,7 +106,7 @@ impl Scheduler {
         true
     }
 
-    /// Puts the request that was taken in last back; it holds nothing yet.
+    /// Returns the request admitted last to the queue. It holds no memory yet.
     pub(super) fn dismiss(&mut self) {
         if let Some(job) = self.running.pop() {
             self.shared.queue.borrow_mut().push_front(job);

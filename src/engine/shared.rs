@@ -12,17 +12,17 @@ use crate::Error;
 /// State shared on one thread; no borrow of it outlives a call.
 #[derive(Default)]
 pub(super) struct Shared {
-    /// First come, first served; cancelled ones lie here until the next look.
+    /// In order of arrival. Cancelled requests stay here until the queue is purged.
     pub(super) queue: RefCell<VecDeque<Job>>,
     /// Requests the engine has taken from the queue and not ended.
     pub(super) running: Cell<usize>,
     /// Memory that no sequence holds.
     pub(super) free: Cell<Amount>,
-    /// Changes to the model that wait or are being made: until then nobody is let in.
+    /// Changes to the model that wait or run. Until they are done no request is admitted.
     pub(super) changes: Cell<usize>,
     /// All handles are gone.
     pub(super) abandoned: Cell<bool>,
-    /// Set once the device is lost or the engine stopped: nothing runs any more.
+    /// Set once the device is lost or the engine has stopped; nothing runs after that.
     pub(super) down: RefCell<Option<Error>>,
     pub(super) activity: Rc<Activity>,
 }

@@ -8,7 +8,7 @@ use super::model::{CausalModel, Chooser, Input, Row, expect, expect_chosen, only
 use super::sequence::Sequence;
 use crate::Result;
 
-/// What it asks of the model next.
+/// A step of one sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SingleStep {
     /// How many of its unfed tokens to feed: all of them.
@@ -18,7 +18,7 @@ pub(super) struct SingleStep {
 }
 
 impl SingleStep {
-    /// By how much the step lengthens what the pages hold.
+    /// By how many tokens the step extends the KV cache.
     pub(super) fn kv_tokens(self) -> usize {
         self.feed_tokens + self.greedy_steps.unwrap_or(1) - 1
     }
@@ -34,7 +34,7 @@ impl SingleStep {
 }
 
 impl Sequence {
-    /// One token after all that is unfed.
+    /// Feeds all that is unfed and chooses one token.
     pub(super) fn next_token(&self) -> SingleStep {
         SingleStep {
             feed_tokens: self.unfed_tokens(),
@@ -42,7 +42,7 @@ impl Sequence {
         }
     }
 
-    /// The same, and as many more as it may be run ahead.
+    /// The same, and as many more tokens as the sequence may run ahead.
     pub(super) fn next_tokens(&self) -> SingleStep {
         SingleStep {
             feed_tokens: self.unfed_tokens(),
@@ -50,7 +50,8 @@ impl Sequence {
         }
     }
 
-    /// Whether it is one for this file: the end of a prompt, or what the device chooses by itself.
+    /// Whether its next step is one of its own: the end of a prompt, or greedy tokens that the
+    /// device chooses.
     pub(super) fn is_single(&self) -> bool {
         self.unfed_tokens() > 1 || self.is_chosen_greedily()
     }

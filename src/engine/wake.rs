@@ -1,10 +1,10 @@
-//! How the engine's task sleeps and gives way. Knows nothing of what it waits for.
+//! How the engine's task sleeps and yields.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::task::{Poll, Waker};
 
-/// A flag that one task waits for; raising it before the wait is not lost.
+/// A flag that one task waits for. A raise before the wait is not lost.
 #[derive(Debug, Default)]
 pub(super) struct WakeFlag {
     raised: Cell<bool>,
@@ -14,7 +14,7 @@ pub(super) struct WakeFlag {
 impl WakeFlag {
     pub(super) fn raise(&self) {
         self.raised.set(true);
-        // Taken out before waking: the waker may run code that comes back here.
+        // Taken out before waking: the waker may run code that calls this function again.
         let waker = self.waiting.borrow_mut().take();
         if let Some(waker) = waker {
             waker.wake();
