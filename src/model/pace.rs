@@ -1,9 +1,9 @@
-//! How many steps are worth choosing on the device before their tokens are read. Knows only times.
+//! How many steps are worth running on the device before their tokens are read.
 
-/// Readers do not wait longer than this for tokens that are there.
+/// Readers wait at most this long for tokens that are already chosen.
 const RUN_AHEAD_MS: f64 = 50.0;
 
-/// What reading costs whatever is read, and what a step takes.
+/// The fixed time of a read, and the time of a step.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Pace {
     read_ms: f64,
@@ -11,8 +11,8 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// A read of a device with nothing else to do took `ms`: from a quarter of a millisecond to a
-    /// tenth of a second, depending on the browser. The least of several counts.
+    /// A read from an idle device took `ms`: from 0.25 to 100 ms, depending on the browser. The
+    /// minimum of several reads counts.
     pub fn note_read(&mut self, ms: f64) {
         self.read_ms = match self.read_ms > 0.0 {
             true => self.read_ms.min(ms),
@@ -20,13 +20,13 @@ impl Pace {
         };
     }
 
-    /// `steps` (at least one) of one token and the read of what they chose took `ms`.
+    /// `steps` (at least one) steps of one token and the read of the chosen tokens took `ms`.
     pub fn note_steps(&mut self, ms: f64, steps: usize) {
         self.step_ms = (ms - self.read_ms).max(0.0) / steps as f64;
     }
 
-    /// Steps that keep a reader waiting no longer than the read itself, or than is not noticed;
-    /// without a measurement as many as there may be.
+    /// Steps that delay a reader no longer than the read itself or 50 ms, whichever is longer;
+    /// unlimited before the first measurement.
     pub fn run_ahead_steps(&self) -> usize {
         (self.read_ms.max(RUN_AHEAD_MS) / self.step_ms) as usize
     }

@@ -1,5 +1,5 @@
-//! Which sampler lies in which slot of the device's memory. What a sampler remembers stays with its
-//! owner on the host; a slot is a copy that the device keeps up to date while it chooses.
+//! Assigns samplers to slots of the device's memory. The state of a sampler belongs to its owner on
+//! the host; a slot is a copy that the device updates while it chooses.
 
 use burn::tensor::Device;
 
@@ -11,7 +11,7 @@ use crate::sample::Sampler;
 #[derive(Debug, Clone, Copy)]
 struct Resident {
     sampler: u64,
-    /// Tokens that it knows of.
+    /// Tokens that the copy includes.
     position: usize,
     /// The call that used it last.
     used: u64,
@@ -44,8 +44,8 @@ impl Slots {
         }
     }
 
-    /// The slots of samplers, at most as many as there are: loads those that the device does not know
-    /// or knows as they were before.
+    /// Returns the slots of samplers, at most as many as there are slots. Loads the samplers that
+    /// are not on the device or whose copy is outdated.
     pub(super) fn place<'a>(&mut self, samplers: impl Iterator<Item = &'a Sampler>) -> Vec<usize> {
         self.calls += 1;
         let samplers: Vec<&Sampler> = samplers.collect();
@@ -77,7 +77,7 @@ impl Slots {
         .collect()
     }
 
-    /// The device chose in a slot all that `sampler` has taken in since.
+    /// Marks the copy in a slot as current: the device chose all that `sampler` has accepted since.
     pub(super) fn keep(&mut self, slot: usize, sampler: &Sampler) {
         self.residents[slot] = Some(Resident {
             sampler: sampler.identity(),
@@ -86,7 +86,7 @@ impl Slots {
         });
     }
 
-    /// The copies in slots may know more than their samplers.
+    /// Drops the copies in slots, which may be ahead of their samplers.
     pub(super) fn forget(&mut self, slots: &[usize]) {
         for slot in slots {
             self.residents[*slot] = None;

@@ -13,7 +13,7 @@ use crate::{Error, Result};
 /// What a [`HookedModel`] does beside its work; all off at first.
 #[derive(Debug, Default)]
 pub struct Controls {
-    /// Tokens that may still be generated before a step fails, once.
+    /// Tokens that may still be generated before one step fails.
     pub tokens_until_failure: Cell<Option<usize>>,
     /// How long each step that reads a prompt waits before it starts.
     pub prefill_delay_ms: Cell<u32>,

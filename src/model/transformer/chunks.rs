@@ -1,4 +1,4 @@
-//! Cutting a sequence's tokens into steps. Knows no model.
+//! Cuts the tokens of a sequence into steps.
 
 use crate::{
     engine::SequenceMemory,
@@ -9,8 +9,8 @@ use crate::{
     },
 };
 
-/// Tokens in steps of at most [`MAX_TOKENS`]. What is left behind full steps is not so little that
-/// it would round differently than they do: the one before leaves it some of its own.
+/// Tokens in steps of at most [`MAX_TOKENS`]. A rest so short that it would round differently than
+/// full steps gets some tokens of the step before it.
 pub(super) fn chunks<T>(mut tokens: &[T]) -> impl Iterator<Item = &[T]> {
     std::iter::from_fn(move || {
         let few = MAX_TOKENS + 1..=MAX_TOKENS + matvec::MAX_TOKENS;

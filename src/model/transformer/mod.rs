@@ -1,5 +1,5 @@
-//! A decoder for the engine: sequences in pages, cut into the steps that the device runs. Knows
-//! pages, not who uses them.
+//! Implements the engine's contract with a decoder: cuts what sequences feed into the steps that
+//! the device runs.
 
 use std::collections::BTreeMap;
 
@@ -39,10 +39,10 @@ use crate::{
     weights::ByteSource,
 };
 
-/// Reads that are timed while nothing else runs.
+/// Reads timed at warm-up, while the device is idle.
 const READS: usize = 3;
 
-/// A model with its KV memory, ready to run.
+/// A decoder with its KV cache, ready to run.
 pub struct Transformer {
     steps: Steps,
     config: ModelConfig,
@@ -52,7 +52,7 @@ pub struct Transformer {
 }
 
 impl Transformer {
-    /// Reserves its KV memory.
+    /// Reserves the KV cache.
     pub(crate) fn new(
         device: ComputeDevice,
         variant: Variant,
@@ -74,15 +74,15 @@ impl Transformer {
         }
     }
 
-    /// The kernels of [`warm_up`](Self::warm_up) on a model of the form of `decoder`, to be compiled
-    /// before its weights are there.
+    /// The kernels that [`warm_up`](Self::warm_up) launches on a model with the shapes of
+    /// `decoder`, to be compiled before its weights are loaded.
     pub(crate) fn first_kernels(
         decoder: &Decoder,
         plan: &Plan,
         device: &ComputeDevice,
         variant: Variant,
     ) -> Vec<Kernel> {
-        // Nothing runs: all layers may share one.
+        // Nothing runs, so all layers may share one.
         let kv = plan.reservation.memory(device.tensors());
         let kv = vec![kv; decoder.blocks.len()];
         let mut kernels = first_kernels(decoder, &kv, variant, device.tensors());
@@ -103,28 +103,28 @@ impl Transformer {
         self.steps.device()
     }
 
-    /// The form of its kernels.
+    /// The variant of its kernels.
     pub fn variant(&self) -> Variant {
         self.steps.variant()
     }
 
-    /// How keys and values are kept.
+    /// The format of the KV cache.
     pub fn kv_format(&self) -> KvFormat {
         self.reservation.format
     }
 
-    /// Bytes of KV memory in all layers.
+    /// Bytes of the KV cache in all layers.
     pub fn kv_bytes(&self) -> u64 {
         self.reservation.bytes()
     }
 
-    /// Dispatches of one greedy decode step, once it is recorded; the CPU has none.
+    /// Dispatches of one greedy decode step, once it is recorded; 0 on a device without graphs.
     pub fn decode_dispatches(&self) -> usize {
         self.steps.greedy_dispatches()
     }
 
-    /// Records a single sequence's steps, which compiles their pipelines, so that the first request
-    /// does not wait. Those of batches follow with the first batch of their size.
+    /// Records the steps of a single sequence, which compiles their pipelines, so that the first
+    /// request does not wait. Steps of a batch are recorded with the first batch of their size.
     ///
     /// # Errors
     /// When a kernel is refused.
@@ -140,8 +140,8 @@ impl Transformer {
         Ok(())
     }
 
-    /// Lets the device choose tokens, if it proves to choose rightly: what [`warm_up`](Self::warm_up)
-    /// does unless the host is quicker.
+    /// Lets the device choose tokens, if its sampling kernels pass validation.
+    /// [`warm_up`](Self::warm_up) does so unless the host is faster.
     ///
     /// # Errors
     /// When a kernel is refused.
@@ -149,15 +149,14 @@ impl Transformer {
         self.steps.choose_on_device().await
     }
 
-    /// Sets the adapters, each multiplied by its scale, in place of those that were set before; none
-    /// leaves the model as it was loaded, to the last bit. What was recorded is recorded again.
+    /// Sets the adapters, each multiplied by its scale, in place of the previous ones. No adapters
+    /// restore the model as it was loaded, to the last bit. Graphs are recorded again.
     ///
-    /// No sequence may be running: keys and values that were computed before belong to other weights.
+    /// No sequence may be running: K and V computed before belong to other weights.
     ///
-    /// # Errors
-    /// [`Error::UnsupportedModel`] and [`Error::InvalidModelFile`] naming the file and the tensor that
-    /// does not fit this model; [`Error::OutOfMemory`]; [`Error::Read`] from the adapters' sources. The
-    /// model stays as it was then.
+    /// # Errors [`Error::UnsupportedModel`] and [`Error::InvalidModelFile`] with the file and the
+    /// tensor that does not fit this model; [`Error::OutOfMemory`]; [`Error::Read`] from the
+    /// adapters' sources. The model is unchanged then.
     pub async fn set_adapters<S: ByteSource>(
         &mut self,
         adapters: &[(&Adapter<S>, f32)],
@@ -173,7 +172,7 @@ impl Transformer {
         self.steps.readapt(adapted).await
     }
 
-    /// Logits `[tokens.len(), vocab]` after every token, for comparisons.
+    /// Logits `[tokens.len(), vocab]` after every token, for tests.
     ///
     /// # Errors
     /// As [`CausalModel::step`].
@@ -192,9 +191,10 @@ impl Transformer {
         Ok(logits)
     }
 
-    /// Enqueues `steps` (at least one) greedy decode steps from `token` on, without waiting for
-    /// what they choose: what that takes until [`ComputeDevice::flush`] is through is the CPU's share of
-    /// decoding, for benchmarks. On the CPU backend the steps are done when it returns.
+    /// Enqueues `steps` (at least one) greedy decode steps starting with `token`, without waiting
+    /// for the chosen tokens: what that takes until [`ComputeDevice::flush`] is through is the
+    /// CPU's share of decoding, for benchmarks. On the CPU backend the steps are done when it
+    /// returns.
     ///
     /// # Errors
     /// As [`CausalModel::step`].

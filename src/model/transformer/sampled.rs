@@ -1,5 +1,5 @@
-//! Steps that choose tokens on the device for several sequences: what goes up, and what comes back into
-//! their samplers. Knows no kernels.
+//! Steps of several sequences whose samplers choose on the device: what is uploaded, and how
+//! results return to the samplers.
 
 use burn::tensor::Transaction;
 
@@ -50,7 +50,7 @@ impl Transformer {
                 .enqueue_sampled(&batch, &samplers, count, steps, masks)
                 .await?;
             let on_device = self.steps.slots()?;
-            // Should this call fail or be dropped, samplers do not learn what was chosen.
+            // If this call fails or is dropped, the samplers do not learn what was chosen.
             on_device.forget(&slots);
             let results = on_device.memory.results();
             let words = Transaction::default().register(results);
@@ -58,7 +58,7 @@ impl Transformer {
             for (i, slot) in slots.into_iter().enumerate() {
                 batch[i].memory.len_tokens += count;
                 take_in(&mut samplers[i], &mut chosen[i], &words, slot, count);
-                // What a row is fed that has ended means nothing.
+                // What is fed to a row that has ended has no effect.
                 if let Some(Ok(sampled)) = chosen[i].last() {
                     last[i] = sampled.id;
                     self.steps.slots()?.keep(slot, samplers[i].sampler);
@@ -89,7 +89,7 @@ impl Transformer {
         let size = fed.rows;
         let logits = self.steps.batch_logits(fed, rows.len())?;
         if all_steps == 1 {
-            // The device computes while the masks are found.
+            // The device works while the masks are computed.
             self.steps.device().flush()?;
         }
         let masks = masks();
@@ -117,7 +117,7 @@ impl Transformer {
     }
 }
 
-/// Takes the `count` latest results of a row's slot in, up to an error.
+/// Passes the `count` latest results of a slot to the row's sampler, up to an error.
 fn take_in(
     row: &mut RowSampler<'_>,
     chosen: &mut Vec<Result<Sampled>>,
