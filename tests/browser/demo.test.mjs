@@ -48,23 +48,6 @@ async function drop(page, name, bytes) {
   await page.dispatchEvent("body", "drop", { dataTransfer });
 }
 
-/** Opens the demo once, then again after its server has stopped, with the browser offline. */
-async function revisitWithoutNetwork(browser, mounts) {
-  const server = await serve({ mounts });
-  const page = await (await browser.newContext()).newPage();
-  try {
-    await page.goto(`${server.origin}/demo/`);
-    await ready(page);
-    await kept(page);
-  } finally {
-    await server.close();
-  }
-  await page.context().setOffline(true);
-  await page.reload();
-  await ready(page);
-  return page;
-}
-
 const ready = (page) => says(page, "#model-state", /^is ready$/, 120_000);
 const kept = (page) => says(page, "#serving", /works offline/, 60_000);
 const written = (page) => page.locator("#written").textContent();
@@ -143,13 +126,13 @@ describe("the demo with a fake engine", () => {
     assert.equal(await written(page), "é0 é1 ");
   });
 
-  test("an error is said in words; prompt and text stay", async () => {
+  test("an error is explained; prompt and text stay", async () => {
     await page.fill("#prompt", "error-after:9");
     await page.click("#generate");
     assert.match(await says(page, "#run-error", /./), /^Bad\./);
     assert.equal(await written(page), "é0 é1 ");
     assert.equal(await page.inputValue("#prompt"), "error-after:9");
-    // A crash of the whole engine: said too, and the next run finds a fresh one.
+    // A crash of the whole engine is reported too, and the next run finds a new one.
     await page.fill("#prompt", "panic-after:9");
     await page.click("#generate");
     await says(page, "#run-error", /fake engine panicked/);
@@ -214,7 +197,7 @@ describe("the demo with a fake engine", () => {
     );
   });
 
-  test("a URL that is not there is said, and the old model goes on", async () => {
+  test("a missing URL is reported, and the old model continues", async () => {
     await page.check("input[value=url]");
     await page.fill("#model-url", `${harness.origin}/absent.gguf`);
     await page.click("#load");
@@ -228,7 +211,7 @@ describe("the demo with a fake engine", () => {
     await says(page, "#run-state", /^Done/);
   });
 
-  test("a load can be given up, and replaced by another", async () => {
+  test("a load can be cancelled, and replaced by another", async () => {
     // A server that never answers.
     const silent = createServer(() => {}).listen(0, "127.0.0.1");
     await once(silent, "listening");
@@ -256,31 +239,43 @@ describe("the demo with a fake engine", () => {
   });
 
   test("a second visit needs no network", async () => {
-    const again = await revisitWithoutNetwork(harness.browser, mounts);
-    await again.fill("#prompt", "count:3");
-    await again.click("#generate");
-    await says(again, "#run-state", /^Done/);
-    assert.equal(await written(again), "é0 é1 é2 ");
-    await kept(again);
-    await again.context().close();
+    // A server of its own, which can be stopped.
+    const server = await serve({ mounts });
+    const visitor = await (await harness.browser.newContext()).newPage();
+    try {
+      await visitor.goto(`${server.origin}/demo/`);
+      await ready(visitor);
+      await kept(visitor);
+    } finally {
+      await server.close();
+    }
+    await visitor.context().setOffline(true);
+    await visitor.reload();
+    await ready(visitor);
+    await visitor.fill("#prompt", "count:3");
+    await visitor.click("#generate");
+    await says(visitor, "#run-state", /^Done/);
+    assert.equal(await written(visitor), "é0 é1 é2 ");
+    await kept(visitor);
+    await visitor.context().close();
   });
 
-  for (const [width, colorScheme] of [
-    [320, "light"],
-    [320, "dark"],
-    [1200, "light"],
-    [1200, "dark"],
-  ]) {
-    test(`${width} px wide and ${colorScheme}: nothing sticks out, all is named`, async () => {
+  test("nothing overflows and every control has a name, on any width and in both color schemes", async () => {
+    await page.evaluate(() => {
+      document.querySelector("#sampling-card").open = true;
+    });
+    await page.check("input[value=url]");
+    await page.fill("#prompt", "count:60:1");
+    await page.click("#generate");
+    await says(page, "#run-state", /^Done/);
+    for (const [width, colorScheme] of [
+      [320, "light"],
+      [320, "dark"],
+      [1200, "light"],
+      [1200, "dark"],
+    ]) {
       await page.emulateMedia({ colorScheme });
       await page.setViewportSize({ width, height: 800 });
-      await page.evaluate(() => {
-        document.querySelector("#sampling-card").open = true;
-      });
-      await page.check("input[value=url]");
-      await page.fill("#prompt", "count:60:1");
-      await page.click("#generate");
-      await says(page, "#run-state", /^Done/);
       await shot(page, `${width}-${colorScheme}`);
       const { wide, nameless } = await page.evaluate(() => ({
         wide: [...document.querySelectorAll("body *")]
@@ -292,10 +287,10 @@ describe("the demo with a fake engine", () => {
           .filter((element) => element.textContent.trim() === "")
           .map((element) => element.outerHTML.slice(0, 80)),
       }));
-      assert.deepEqual(wide, []);
-      assert.deepEqual(nameless, []);
-    });
-  }
+      assert.deepEqual(wide, [], `${width} px, ${colorScheme}`);
+      assert.deepEqual(nameless, [], `${width} px, ${colorScheme}`);
+    }
+  });
 });
 
 describe("the demo where no engine can run", () => {
@@ -309,7 +304,7 @@ describe("the demo where no engine can run", () => {
     ["no WebGPU", "undefined", /no WebGPU.*Chrome or Edge 113.*Safari 26.*Firefox 141/],
     ["no adapter", "{ requestAdapter: async () => null }", /found no GPU.*hardware acceleration/],
   ]) {
-    test(`${what}: it is said, with what to do`, async () => {
+    test(`${what}: it is explained, with what to do`, async () => {
       const context = await harness.browser.newContext();
       await context.addInitScript(
         `Object.defineProperty(Navigator.prototype, "gpu", { get: () => (${gpu}) })`,
@@ -324,7 +319,7 @@ describe("the demo where no engine can run", () => {
   }
 });
 
-// The embedded model is the demo's; where it is not there, another real one stands in for it.
+// The embedded model; if it is missing, another real one replaces it.
 const MODELS = process.env.INPAGE_MODELS ?? resolve(root, "../shared/models");
 const STORIES = join(MODELS, "stories260K/stories260K-Q8_0.gguf");
 const TALES = join(root, "www/models/tales.gguf");
@@ -344,14 +339,14 @@ describe("the demo with the real engine", { skip }, () => {
   });
   after(() => harness?.close());
 
-  const generate = async (maxTokens, on = page) => {
-    await on.evaluate(() => {
+  const generate = async (maxTokens) => {
+    await page.evaluate(() => {
       document.querySelector("#sampling-card").open = true;
     });
-    await on.fill("[name=temperature]", "0");
-    await on.fill("[name=max_tokens]", String(maxTokens));
-    await on.click("#examples button >> nth=0");
-    await on.click("#generate");
+    await page.fill("[name=temperature]", "0");
+    await page.fill("[name=max_tokens]", String(maxTokens));
+    await page.click("#examples button >> nth=0");
+    await page.click("#generate");
   };
   let text;
 
@@ -366,7 +361,7 @@ describe("the demo with the real engine", { skip }, () => {
     assert.match(await page.locator("#tokens").textContent(), /^\d+ \+ \d+$/);
   });
 
-  test("the device is named, and a software adapter is called one", async () => {
+  test("the device is named, and a software adapter is marked as one", async () => {
     const device = await page.locator("#device").textContent();
     assert.match(device, /^Adapter.+Kernels.+Model/);
     const noticed = await page.isVisible("#notice-software");
@@ -374,7 +369,7 @@ describe("the demo with the real engine", { skip }, () => {
     await shot(page, "real");
   });
 
-  test("stop ends a longer one", async () => {
+  test("stop ends a longer generation", async () => {
     await generate(400);
     await says(page, "#written", /./, 120_000);
     await page.click("#stop");
@@ -382,7 +377,7 @@ describe("the demo with the real engine", { skip }, () => {
     assert.equal(await page.isVisible("#run-error"), false);
   });
 
-  test("a dropped model answers; a file that is none is refused, and nothing is lost", async () => {
+  test("a dropped model answers; a file that is no model is refused, and nothing is lost", async () => {
     await drop(page, "dropped.gguf", readFileSync(model));
     await says(page, "#model-name", /^dropped\.gguf$/);
     await ready(page);
@@ -394,10 +389,15 @@ describe("the demo with the real engine", { skip }, () => {
     assert.equal(await written(page), text);
   });
 
+  // The last test: it stops the server.
   test("a second visit needs no network and writes the same", async () => {
-    const again = await revisitWithoutNetwork(harness.browser, mounts);
-    await generate(24, again);
-    await says(again, "#run-state", /^Done/, 120_000);
-    assert.equal(await written(again), text);
+    await kept(page);
+    await harness.stopServer();
+    await page.context().setOffline(true);
+    await page.reload();
+    await ready(page);
+    await generate(24);
+    await says(page, "#run-state", /^Done/, 120_000);
+    assert.equal(await written(page), text);
   });
 });

@@ -98,6 +98,8 @@ export async function startHarness({ mounts = {}, args = [] } = {}) {
       if (path === "/") await page.waitForFunction(() => window.loaded);
       return page;
     },
+    /** From here on the pages have no network. */
+    stopServer: () => server.close(),
     async close() {
       await browser.close();
       await server.close();

@@ -1,5 +1,5 @@
-//! Where the model's bytes come from: files, ranges, the cache and its resumption. The fake engine
-//! reads the whole source, in small and large pieces, and reports the digest of what it read.
+//! How a model's bytes are read: files, range requests, the cache and resumed downloads. The fake engine reads all of
+//! the source, in small and large pieces, and reports the digest.
 
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
@@ -11,6 +11,8 @@ const MIB = 1 << 20;
 const SIZE = 21 * MIB + 12345;
 const FIRST = modelBytes(SIZE, 1);
 const SECOND = modelBytes(SIZE, 2);
+/** For tests of which files are read, not how. */
+const SMALL = modelBytes(MIB, 3);
 const digestOf = (bytes) =>
   [...createHash("sha256").update(bytes).digest()].map((b) => b.toString(16)).join(",");
 
@@ -65,7 +67,7 @@ describe("a URL", () => {
       const last = first.progress.filter((event) => event.phase === phase).at(-1);
       assert.deepEqual([last.loadedBytes, last.totalBytes], [SIZE, SIZE]);
     }
-    // Who wants more than the head again waits for ever.
+    // A request for more than the head would never end.
     state.stallAfter = MIB;
     const second = await load();
     assert.equal(second.digest, digestOf(FIRST));
@@ -79,7 +81,7 @@ describe("a URL", () => {
     assert.equal(digest, digestOf(FIRST), message);
   });
 
-  test("is kept although the server has forgotten it", async () => {
+  test("stays cached when the server has deleted it", async () => {
     await load();
     state.status = 404;
     assert.equal((await load()).digest, digestOf(FIRST));
@@ -94,14 +96,14 @@ describe("a URL", () => {
     assert.ok(performance.now() - start < 9000);
   });
 
-  test("is downloaded anew when the server has another version", async () => {
+  test("is downloaded again when the server has another version", async () => {
     await load();
     Object.assign(state, { bytes: SECOND, etag: '"two"' });
     assert.equal((await load()).digest, digestOf(SECOND));
     assert.equal((await load()).digest, digestOf(SECOND));
   });
 
-  test("goes on where a broken download stopped", async () => {
+  test("resumes an interrupted download", async () => {
     state.cutAfter = 9 * MIB;
     const broken = await load();
     assert.equal(broken.digest, undefined);
@@ -115,7 +117,7 @@ describe("a URL", () => {
     assert.ok(from >= 4 * MIB && from <= 9 * MIB, state.requests[0]);
   });
 
-  test("does not join halves of two versions", async () => {
+  test("does not combine halves of two versions", async () => {
     state.cutAfter = 9 * MIB;
     await load();
     delete state.cutAfter;
@@ -123,7 +125,7 @@ describe("a URL", () => {
     assert.equal((await load()).digest, digestOf(SECOND));
   });
 
-  test("does not join halves that nothing proves to fit", async () => {
+  test("does not combine halves that may be of two versions", async () => {
     delete state.etag;
     state.cutAfter = 9 * MIB;
     await load();
@@ -132,7 +134,7 @@ describe("a URL", () => {
     assert.equal((await load()).digest, digestOf(SECOND));
   });
 
-  test("goes on by Last-Modified", async () => {
+  test("resumes by Last-Modified", async () => {
     delete state.etag;
     state.lastModified = "Sat, 21 Nov 2026 00:00:00 GMT";
     state.cutAfter = 9 * MIB;
@@ -156,7 +158,7 @@ describe("a URL", () => {
     assert.equal((await load()).digest, digestOf(FIRST));
   });
 
-  test("is read by ranges, in few large pieces, when it is not to be kept", async () => {
+  test("is read by ranges, in few large pieces, when it is not to be cached", async () => {
     assert.equal((await load({ cache: false })).digest, digestOf(FIRST));
     const lengths = state.requests.slice(1).map((range) => {
       const [, start, end] = /^bytes=(\d+)-(\d+)$/.exec(range);
@@ -165,7 +167,7 @@ describe("a URL", () => {
     assert.ok(lengths.length >= 3 && lengths.length <= 8, state.requests.join(" "));
   });
 
-  test("is kept by the browser when it can neither be stored nor read by ranges", async () => {
+  test("is kept as a Blob when it can neither be cached nor read by ranges", async () => {
     state.ranges = false;
     assert.equal((await load({ cache: false })).digest, digestOf(FIRST));
     assert.equal(state.requests.length, 1);
@@ -173,13 +175,13 @@ describe("a URL", () => {
 
   const inFullStorage = { workerUrl: "/fixtures/full_storage_worker.mjs" };
 
-  test("is read on by ranges where the storage is full", async () => {
+  test("is read by ranges from where the storage is full", async () => {
     const { digest, message } = await load(inFullStorage);
     assert.equal(digest, digestOf(FIRST), message);
     assert.match(state.requests.at(-1), /^bytes=\d+-\d+$/);
   });
 
-  test("is not joined of two versions where the storage is full", async () => {
+  test("is not combined from two versions where the storage is full", async () => {
     state.holdAfter = 7 * MIB;
     const result = load(inFullStorage);
     while (state.sentBytes < 7 * MIB) await new Promise((resolve) => setTimeout(resolve, 10));
@@ -188,7 +190,7 @@ describe("a URL", () => {
     assert.match((await result).message, /changed while it was being read/);
   });
 
-  test("an error status is told with the URL", async () => {
+  test("an error status is reported with the URL", async () => {
     state.status = 403;
     const { code, message } = await load();
     assert.equal(code, "model_not_loaded");
@@ -202,7 +204,7 @@ describe("a URL", () => {
     assert.equal(results.filter(({ progress }) => progress[0].phase === "download").length, 1);
   });
 
-  test("an abort during the download rejects with AbortError, and the next load goes on", async () => {
+  test("an abort during the download rejects with AbortError, and the next load resumes", async () => {
     state.stallAfter = 16 * MIB;
     const result = await page.evaluate(
       (url) =>
@@ -238,18 +240,19 @@ describe("a local file", () => {
       return { same: (await engine.info()).sourceDigest === expected, id: data[0].id };
     }, name);
 
-  test("is read by slices and named by its name", async () => {
+  test("is read in slices and named by its file name", async () => {
     assert.deepEqual(await loadFile("My Model.Q8_0.gguf"), { same: true, id: "My Model.Q8_0" });
   });
 
-  test("a Blob has a name of its own", async () => {
+  test("a Blob has a default name", async () => {
     assert.deepEqual(await loadFile(undefined), { same: true, id: "local" });
   });
 });
 
 describe("a model of several files", () => {
   const PARTS = ["big-00001-of-00002.gguf", "big-00002-of-00002.gguf"];
-  const WHOLE = digestOf(Buffer.concat([FIRST, SECOND]));
+  const CONFIG = modelBytes(12_345, 4);
+  const WHOLE = digestOf(Buffer.concat([CONFIG, SMALL]));
   const at = (path) => new URL(path, server.url).href;
 
   /** As `load`, of any model. */
@@ -265,47 +268,48 @@ describe("a model of several files", () => {
       return { ...result, ...result.value };
     }, model);
 
-  test("is downloaded from beside its first part, and goes on part by part", async () => {
+  test("is downloaded from the folder of its first part, and resumed part by part", async () => {
+    const whole = digestOf(Buffer.concat([FIRST, SECOND]));
     state.files = { [PARTS[0]]: FIRST, [PARTS[1]]: SECOND };
     state.cutAfter = 9 * MIB;
     assert.ok((await loadModel(at(PARTS[0]))).code, "an InpageError");
     delete state.cutAfter;
     state.requests.length = 0;
     const { digest, id, message } = await loadModel(at(PARTS[0]));
-    assert.equal(digest, WHOLE, message);
+    assert.equal(digest, whole, message);
     assert.equal(id, "big");
     assert.notEqual(state.requests[0], "bytes=0-");
     await server.close();
-    assert.equal((await loadModel(at(PARTS[0]))).digest, WHOLE);
+    assert.equal((await loadModel(at(PARTS[0]))).digest, whole);
   });
 
   test("names a part that the server does not have", async () => {
-    state.files = { [PARTS[0]]: FIRST };
+    state.files = { [PARTS[0]]: CONFIG };
     const { message } = await loadModel(at(PARTS[0]));
     assert.equal(message, `${PARTS[1]} is missing`);
   });
 
   test("is read from a folder, with or without a slash at its end", async () => {
-    state.files = { "config.json": FIRST, "model.safetensors": SECOND };
+    state.files = { "config.json": CONFIG, "model.safetensors": SMALL };
     for (const path of ["/org/name/resolve/main", "/org/name/resolve/main/"]) {
       const { digest, id, message } = await loadModel({ folder: at(path) });
       assert.equal(digest, WHOLE, message);
       assert.equal(id, "name");
     }
-    state.files = { "model.safetensors": SECOND };
+    state.files = { "model.safetensors": SMALL };
     const { message } = await loadModel({ folder: at("/org/other") });
     assert.match(message, /other\/config\.json.* answered 404/);
   });
 
-  test("is one part's as well as another's", async () => {
-    state.files = { [PARTS[0]]: FIRST, [PARTS[1]]: SECOND };
+  test("can be named by any part", async () => {
+    state.files = { [PARTS[0]]: CONFIG, [PARTS[1]]: SMALL };
     const { digest, id, message } = await loadModel(at(PARTS[1]));
     assert.equal(digest, WHOLE, message);
     assert.equal(id, "big");
   });
 
-  test("is read offline from a folder that lacks what it need not have", async () => {
-    state.files = { "config.json": FIRST, "model.safetensors": SECOND };
+  test("is read offline from a folder without optional files", async () => {
+    state.files = { "config.json": CONFIG, "model.safetensors": SMALL };
     const folder = { folder: at("/org/name/") };
     assert.equal((await loadModel(folder)).digest, WHOLE);
     await server.close();
@@ -313,8 +317,8 @@ describe("a model of several files", () => {
     assert.equal(digest, WHOLE, message);
   });
 
-  test("tells offline which file was not there", async () => {
-    state.files = { "model.safetensors": SECOND };
+  test("reports offline which file was missing", async () => {
+    state.files = { "model.safetensors": SMALL };
     const folder = { folder: at("/org/name/") };
     for (let visit = 0; visit < 2; visit++) {
       assert.match((await loadModel(folder)).message, /name\/config\.json answered 404/);
@@ -324,20 +328,20 @@ describe("a model of several files", () => {
     assert.match((await loadModel({ folder: at("/org/other/") })).message, /fetch/);
   });
 
-  test("has the files that the server has got since", async () => {
-    state.files = { "config.json": FIRST, "model.safetensors": SECOND };
+  test("includes files that the server has added since", async () => {
+    state.files = { "config.json": CONFIG, "model.safetensors": SMALL };
     const folder = { folder: at("/org/name/") };
     assert.equal((await loadModel(folder)).digest, WHOLE);
     const added = Buffer.from("{}");
     state.files["generation_config.json"] = added;
-    const more = digestOf(Buffer.concat([FIRST, added, SECOND]));
+    const more = digestOf(Buffer.concat([CONFIG, added, SMALL]));
     assert.equal((await loadModel(folder)).digest, more);
     await server.close();
     assert.equal((await loadModel(folder)).digest, more);
   });
 
-  test("asks once for each file, whether it is there or not", async () => {
-    state.files = { "config.json": FIRST, "model.safetensors": SECOND };
+  test("requests each file once, whether it exists or not", async () => {
+    state.files = { "config.json": CONFIG, "model.safetensors": SMALL };
     const folder = { folder: at("/org/name/") };
     assert.equal((await loadModel(folder)).digest, WHOLE);
     state.requests.length = 0;
