@@ -62,6 +62,7 @@ fn generated_types_are_those_of_rust() {
         by_name: BTreeMap::new(),
     };
     crate::api::visit_types(&mut declarations);
+    crate::runtime::visit_types(&mut declarations);
 
     let mut generated = HEADER.to_owned();
     for declaration in declarations.by_name.values() {

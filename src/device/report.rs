@@ -15,6 +15,7 @@ pub struct BrowserDevice {
 
 /// A device's description, for `engine.info()` and for bug reports.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "camelCase")]
 pub struct DeviceReport {
     /// The adapter's own description.

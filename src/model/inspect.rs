@@ -20,6 +20,8 @@ use crate::{
 
 /// What a header says about a model. What this build does not support is `None`; [`refusal`] says why.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, ts(rename = "InspectedModel"))]
 #[serde(rename_all = "camelCase")]
 pub struct ModelReport {
     /// `general.name`.
@@ -41,6 +43,7 @@ pub struct ModelReport {
 
 /// The tensors of one type.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "camelCase")]
 pub struct TensorTypeReport {
     /// ggml's name of the type.
@@ -56,6 +59,7 @@ pub struct TensorTypeReport {
 
 /// The sizes of a model.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "camelCase")]
 pub struct Hyperparameters {
     /// Longest sequence that the model supports, in tokens.
@@ -84,6 +88,7 @@ pub struct Hyperparameters {
 
 /// A rotary position embedding.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "camelCase")]
 pub struct RopeReport {
     /// Base of the frequencies.
@@ -94,7 +99,11 @@ pub struct RopeReport {
     pub dims: usize,
     /// Layers without any rotation.
     pub unrotated_layers: usize,
-    /// `none`, `linear`, `yarn`, `longrope` or `llama3`.
+    /// How frequencies are scaled for longer contexts.
+    #[cfg_attr(
+        test,
+        ts(type = r#""none" | "linear" | "yarn" | "longrope" | "llama3""#)
+    )]
     pub scaling: &'static str,
     /// How many times longer the context is than that of the training, where the scaling says so.
     pub factor: Option<f32>,
@@ -104,6 +113,7 @@ pub struct RopeReport {
 
 /// Layers with a sliding window.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "camelCase")]
 pub struct WindowReport {
     /// Tokens that a token attends to, including itself.
@@ -114,6 +124,7 @@ pub struct WindowReport {
 
 /// A mixture of experts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "camelCase")]
 pub struct ExpertsReport {
     /// Experts of a layer.
@@ -124,6 +135,7 @@ pub struct ExpertsReport {
 
 /// The GPU memory that a model needs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "camelCase")]
 pub struct MemoryReport {
     /// Longest sequence that memory is reserved for, in tokens: never more than the model's own context.
@@ -146,6 +158,7 @@ pub struct MemoryReport {
 
 /// A buffer on the GPU.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "camelCase")]
 pub struct BufferReport {
     /// A tensor's name, or `KV cache of a layer`.

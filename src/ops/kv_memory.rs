@@ -14,6 +14,7 @@ const BLOCK_WORDS: usize = 1 + BLOCK / 4;
 /// How keys and values are kept: the words of a row, the keys or the values of one token. A new
 /// format is an arm in each match below and its files in `shaders/shared/kv`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "lowercase")]
 pub enum KvFormat {
     /// f32 elements: exact.

@@ -21,6 +21,7 @@ pub struct AdapterFiles<F> {
 
 /// An adapter in use, for `engine.info()`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "camelCase")]
 pub struct LoraReport {
     /// Its name.

@@ -17,18 +17,24 @@ const USUAL_BINDING_BYTES: u64 = (2 << 30) - 4;
 
 /// How the model would be loaded, and where.
 #[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, ts(optional_fields))]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct InspectionOptions {
-    /// How it would be loaded.
+    /// As for `createEngine`.
+    #[cfg_attr(test, ts(optional, as = "Option<_>"))]
     pub load: LoadOptions,
     /// KV cache for this many sequences of the whole context, instead of `load.kvPoolTokens`.
     pub sequences: Option<usize>,
-    /// Largest part of a buffer that kernels see on the device in question.
+    /// `maxStorageBufferBindingSize` of the target device. If omitted, the minimum of WebGPU and the usual
+    /// value of desktop browsers are both reported, and the latter decides.
     pub max_binding_bytes: Option<u64>,
 }
 
 /// What a model is and whether it runs.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, ts(rename = "ModelInspection"))]
 #[serde(rename_all = "camelCase")]
 pub struct Inspection {
     /// Of this build.
@@ -51,9 +57,11 @@ pub struct Inspection {
 
 /// How a model is stored.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "camelCase")]
 pub struct ContainerReport {
-    /// Format of the files with tensors: `gguf` or `safetensors`.
+    /// Format of the files with tensors.
+    #[cfg_attr(test, ts(type = r#""gguf" | "safetensors""#))]
     pub kind: &'static str,
     /// How many of them were opened.
     pub files: usize,
@@ -61,9 +69,11 @@ pub struct ContainerReport {
 
 /// Why a model does not run.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, ts(rename = "ModelRefusal"))]
 #[serde(rename_all = "camelCase")]
 pub struct Refusal {
-    /// As [`error_code`].
+    /// `unsupported_model`, `invalid_model_file` or `out_of_memory`.
     pub code: &'static str,
     /// For humans.
     pub message: String,
@@ -71,6 +81,7 @@ pub struct Refusal {
 
 /// Whether a model runs on devices with a limit.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "camelCase")]
 pub struct LimitReport {
     /// Largest part of a buffer that kernels see.

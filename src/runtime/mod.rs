@@ -28,7 +28,16 @@ pub use error_code::error_code;
 pub use inspect::{ContainerReport, Inspection, InspectionOptions, LimitReport, Refusal, inspect};
 pub use load::{LoadRequest, Loaded, load};
 pub use open::{Opened, open};
-pub use report::{LoadReport, LoadTimes};
+pub use report::{EngineInfo, LoadReport, LoadTimes};
 pub use seam::{ServedHandler, ServedModel};
 pub use serve::{RunningModel, Served, serve};
 pub use start::{StartTimes, Tuning, start};
+
+/// Visits the types of options and reports, to be declared in TypeScript.
+#[cfg(test)]
+pub(crate) fn visit_types(visitor: &mut impl ts_rs::TypeVisitor) {
+    visitor.visit::<EngineInfo<'static>>();
+    visitor.visit::<LoadReport>();
+    visitor.visit::<Inspection>();
+    visitor.visit::<InspectionOptions>();
+}

@@ -5,8 +5,27 @@ use serde::Serialize;
 use super::LoraReport;
 use crate::{device::DeviceReport, ops::kv_memory::KvFormat};
 
+/// What `engine.info()` gives: these members, and those of the report once a model is loaded.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+#[serde(rename_all = "camelCase")]
+pub struct EngineInfo<'a> {
+    /// Of this build.
+    pub version: &'static str,
+    /// The model's id in requests.
+    pub model: &'a str,
+    /// Candidates that are queued or running.
+    pub active_generations: usize,
+    /// The loaded model.
+    #[serde(flatten)]
+    // `ts-rs` cannot flatten an option: `www/src/exchange/engine_info.ts` joins the two types.
+    #[cfg_attr(test, ts(skip))]
+    pub report: Option<&'a LoadReport>,
+}
+
 /// A loaded model and its device.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "camelCase")]
 pub struct LoadReport {
     /// Where it computes.
@@ -41,6 +60,7 @@ pub struct LoadReport {
 /// How long the parts of a load took, in milliseconds. On the reference device the parts after
 /// `device` are 0: it has no clock.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "camelCase")]
 pub struct LoadTimes {
     /// In a page: from the worker's start until its script and the wasm module ran and the source

@@ -7,6 +7,8 @@ use crate::weights::Metadata;
 
 /// The properties of a file's tokenizer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, ts(rename = "InspectedTokenizer"))]
 #[serde(rename_all = "camelCase")]
 pub struct TokenizerReport {
     /// The kind, as `tokenizer.ggml.model` names it, or would: `gpt2` (BPE), `llama` (SentencePiece BPE),
@@ -35,6 +37,8 @@ pub struct TokenizerReport {
 
 /// One token.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, ts(rename = "InspectedToken"))]
 #[serde(rename_all = "camelCase")]
 pub struct TokenReport {
     /// Its id.

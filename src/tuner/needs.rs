@@ -19,6 +19,7 @@ pub struct Needs<'a> {
 
 /// Arithmetic that products may use.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "lowercase")]
 pub enum Precision {
     /// f32, or f16 or bytes where that is clearly faster on the device at hand.

@@ -6,7 +6,6 @@ use std::rc::Rc;
 
 use futures_util::future::{AbortHandle, Abortable};
 use js_sys::Function;
-use serde::Serialize;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::spawn_local;
 use web_sys::AbortSignal;
@@ -23,7 +22,7 @@ use super::webgpu::{PageWebGpu, gpu_options};
 use crate::api::{ModelState, Request};
 use crate::device::ComputeDevice;
 use crate::model::LoadOptions;
-use crate::runtime::{Adapters, LoadReport, LoadRequest, RunningModel, ServedHandler, load, serve};
+use crate::runtime::{Adapters, EngineInfo, LoadRequest, RunningModel, ServedHandler, load, serve};
 use crate::{Error, Result};
 
 /// The endpoint, and the model once it is loaded.
@@ -34,16 +33,6 @@ pub struct InpageEngine {
     webgpu: Option<Rc<PageWebGpu>>,
     handler: Rc<ServedHandler>,
     running: RefCell<Option<RunningModel>>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Info<'a> {
-    version: &'static str,
-    model: &'a str,
-    active_generations: usize,
-    #[serde(flatten)]
-    report: Option<&'a LoadReport>,
 }
 
 #[wasm_bindgen]
@@ -140,7 +129,7 @@ impl InpageEngine {
     pub fn info(&self) -> std::result::Result<JsValue, JsValue> {
         let running = self.running.borrow();
         let report = running.as_ref().map(RunningModel::report);
-        to_object(&Info {
+        to_object(&EngineInfo {
             version: env!("CARGO_PKG_VERSION"),
             model: &self.model_id,
             active_generations: self.active_generations(),

@@ -37,12 +37,12 @@ async function says(page, selector, pattern, timeout_ms = 20_000) {
 /** Drops a file on the page. */
 async function drop(page, name, bytes) {
   const dataTransfer = await page.evaluateHandle(
-    ({ name, bytes }) => {
+    ({ name, base64 }) => {
       const data = new DataTransfer();
-      data.items.add(new File([new Uint8Array(bytes)], name));
+      data.items.add(new File([Uint8Array.from(atob(base64), (c) => c.charCodeAt(0))], name));
       return data;
     },
-    { name, bytes: [...bytes] },
+    { name, base64: bytes.toString("base64") },
   );
   await page.dispatchEvent("body", "dragover", { dataTransfer });
   await page.dispatchEvent("body", "drop", { dataTransfer });
@@ -204,7 +204,7 @@ describe("the demo with a fake engine", () => {
     const words = await says(page, "#notice-model", /./);
     assert.match(
       words,
-      /absent\.gguf answered 404 Not Found\. Is the address correct\? Meanwhile, tales goes on/,
+      /absent\.gguf answered 404 Not Found\. Is the address correct\? Meanwhile, tales keeps answering/,
     );
     await page.fill("#prompt", "count:1");
     await page.click("#generate");
@@ -218,7 +218,7 @@ describe("the demo with a fake engine", () => {
     await page.check("input[value=url]");
     await page.fill("#model-url", `http://127.0.0.1:${silent.address().port}/slow.gguf`);
     await page.click("#load");
-    await says(page, "#model-state", /^is being loaded$/);
+    await says(page, "#model-state", /^is loading$/);
     await page.click("#cancel-load");
     await ready(page);
     assert.equal(await page.locator("#model-name").textContent(), "tales");
@@ -385,7 +385,7 @@ describe("the demo with the real engine", { skip }, () => {
     await says(page, "#run-state", /^Done/, 120_000);
     assert.equal(await written(page), text);
     await drop(page, "notes.txt", Buffer.from("no model at all"));
-    await says(page, "#notice-model", /invalid model file.*dropped\.gguf goes on answering/i);
+    await says(page, "#notice-model", /invalid model file.*dropped\.gguf keeps answering/i);
     assert.equal(await written(page), text);
   });
 

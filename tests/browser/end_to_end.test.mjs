@@ -44,7 +44,7 @@ describe("the real engine", { skip }, () => {
 
   const greedy = { model: "stories", prompt: PROMPT, temperature: 0, max_tokens: 30 };
 
-  test("says what it runs on, and how far it was while loading", async () => {
+  test("reports its device, and its progress while loading", async () => {
     const { info, progress } = await page.evaluate(async () => ({
       info: await engine.info(),
       progress,
@@ -63,7 +63,7 @@ describe("the real engine", { skip }, () => {
     );
   });
 
-  test("names a load option that is wrong", async () => {
+  test("names a wrong load option", async () => {
     const failure = await page.evaluate(() =>
       caught(() => inpage.createEngine({ model: "/stories.gguf", load: { kvFormat: "q4_0" } })),
     );
@@ -124,7 +124,7 @@ describe("the real engine", { skip }, () => {
       assert.equal(finish_reason, "stop");
     });
 
-    test("refuses what JSON cannot say and what is out of range, by name", async () => {
+    test("refuses values without a JSON form or out of range, by name", async () => {
       const results = await page.evaluate(
         (body) =>
           Promise.all(
@@ -266,7 +266,7 @@ describe("the real engine", { skip }, () => {
     });
   }
 
-  test("a crashed GPU process ends what runs with device_lost; the next request works", async () => {
+  test("a crashed GPU process ends in-flight requests with device_lost; the next request works", async () => {
     const session = await harness.browser.newBrowserCDPSession();
     const running = page.evaluate(
       (body) =>

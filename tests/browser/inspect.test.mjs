@@ -1,5 +1,4 @@
-//! `inspectModel` in a page: local files and other origins, files in parts and folders, read no further
-//! than their headers.
+//! `inspectModel` in a page: local files and other origins, split files and folders. Only headers are read.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -13,7 +12,7 @@ import { startModelServer } from "./model_server.mjs";
 const TALES = readFileSync(join(root, "www/models/tales.gguf"));
 const MISTRAL = join(root, "tests/parity/models/mistral-hf");
 
-/** The folder, its tensors in eight shards: more than a browser keeps connections to a server. */
+/** The folder, and the same with eight shards: more than the connections that a browser opens to a server. */
 function shardedFolder(extraBytes) {
   const files = { "model.safetensors": readFileSync(join(MISTRAL, "model.safetensors")) };
   for (const name of ["config.json", "tokenizer.json", "tokenizer_config.json"]) {
@@ -45,7 +44,7 @@ describe("inspectModel", { skip: !wasmIsBuilt && "skipped: the wasm module is no
       [url, options],
     );
 
-  test("tells the same of a file and of a URL", async () => {
+  test("reports the same for a file and a URL", async () => {
     const load = { contextTokens: 256, kvFormat: "f32", kvPoolTokens: 512 };
     const { value: remote } = await inspect(server.url, { load });
     assert.ok(remote.runs);
@@ -63,9 +62,11 @@ describe("inspectModel", { skip: !wasmIsBuilt && "skipped: the wasm module is no
     assert.deepEqual(local, { ...remote, fileBytes: TALES.length });
   });
 
-  test("reads from servers that hide the size or know no ranges", { timeout: 60_000 }, async () => {
+  test("reads from servers that hide the size or do not support ranges", {
+    timeout: 60_000,
+  }, async () => {
     for (const change of [{ exposeHeaders: false }, { ranges: false }]) {
-      // Who asks for more than the head waits for ever: sockets take more than is read of them.
+      // A request for more than the head would never end. Sockets buffer more than is read from them.
       Object.assign(state, { exposeHeaders: true, ranges: true, stallAfter: 2 << 20, ...change });
       const { value } = await inspect(server.url);
       assert.ok(value.runs);
@@ -73,7 +74,7 @@ describe("inspectModel", { skip: !wasmIsBuilt && "skipped: the wasm module is no
     }
   });
 
-  test("tells the same of a split file, whichever part is named", async () => {
+  test("reports the same for a split file, whichever part is named", async () => {
     const whole = (await inspect("/models/tales.gguf")).value;
     assert.deepEqual(whole.container, { kind: "gguf", files: 1 });
     const parts = splitGguf("tales", TALES, 3);
@@ -104,7 +105,9 @@ describe("inspectModel", { skip: !wasmIsBuilt && "skipped: the wasm module is no
     }
   });
 
-  test("tells the same of a folder by URL and of its files", { timeout: 60_000 }, async () => {
+  test("reports the same for the URL of a folder and for its files", {
+    timeout: 60_000,
+  }, async () => {
     const { whole, sharded } = shardedFolder(1 << 20);
     const picked = await page.evaluate(
       (files) =>
@@ -132,7 +135,7 @@ describe("inspectModel", { skip: !wasmIsBuilt && "skipped: the wasm module is no
       const stored = await inspect({ folder: at }, { load: { quantize: "none" } });
       assert.equal(stored.value.model.tensorTypes[0].type, "F16");
       assert.ok(stored.value.model.memory.weightBytes > picked.model.memory.weightBytes);
-      // Who keeps what a server sends on waits for ever: there are not connections enough.
+      // If the rest of an answer is not cancelled, later requests never get a connection.
       Object.assign(state, { ranges: false, hideLength: false, stallAfter: 512 << 10 });
       const streamed = await inspect({ folder: at });
       assert.deepEqual(streamed.value?.model, value.model, streamed.message);
@@ -149,7 +152,7 @@ describe("inspectModel", { skip: !wasmIsBuilt && "skipped: the wasm module is no
     }
   });
 
-  test("tells a model that does not run from one that cannot be had", async () => {
+  test("distinguishes a model that does not run from one that cannot be read", async () => {
     const told = await page.evaluate(() => inpage.inspectModel(new Blob(["<!doctype html>"])));
     assert.ok(!told.runs && told.model === null && told.tokenizer === null);
     assert.equal(told.refusal.code, "invalid_model_file");

@@ -1,5 +1,5 @@
-//! Low-rank adapters in the page: at load, switched while requests run, refused, kept by a new worker.
-//! What they compute, `tests/parity` shows.
+//! LoRA adapters in the page: at load, replaced while requests are in flight, refused, kept by a new worker.
+//! `tests/parity` checks their results.
 
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
@@ -59,7 +59,7 @@ describe("LoRA adapters", { skip: !wasmIsBuilt && "skipped: the wasm module is n
   const difference = (a, b) =>
     Math.max(...a.logprobs.map((logprob, i) => Math.abs(logprob - b.logprobs[i])));
 
-  test("are there from the start, and go and come without a load", async () => {
+  test("are in use from the start, and are removed and added without a load", async () => {
     assert.deepEqual(await info(), [{ name: "one", scale: 0.5 }]);
     const dispatches = () => page.evaluate(async () => (await engine.info()).decodeDispatches);
     const adaptedDispatches = await dispatches();
@@ -71,7 +71,7 @@ describe("LoRA adapters", { skip: !wasmIsBuilt && "skipped: the wasm module is n
     const plain = await ask();
     assert.notEqual(adapted.fingerprint, plain.fingerprint);
     assert.ok(adapted.text !== plain.text || difference(adapted, plain) > 0.1);
-    // The base alone, as an engine has it that never had an adapter.
+    // The base model of an engine that never had an adapter.
     const untouched = await page.evaluate(async () => {
       const other = await inpage.createEngine();
       const { choices, system_fingerprint } = await other.completions.create({
@@ -87,7 +87,7 @@ describe("LoRA adapters", { skip: !wasmIsBuilt && "skipped: the wasm module is n
 
     await setLora({ url: at("one.gguf"), scale: 0.5 });
     assert.deepEqual(await ask(), adapted);
-    // What one does at half its scale, two do at a quarter.
+    // Two adapters at a quarter of the scale equal one at half the scale.
     const quarter = { url: at("one.gguf"), scale: 0.25 };
     await setLora(quarter, quarter);
     const sum = await ask();
@@ -99,7 +99,7 @@ describe("LoRA adapters", { skip: !wasmIsBuilt && "skipped: the wasm module is n
     assert.ok(difference(none, plain) < 1e-4);
   });
 
-  test("wait for what runs, and those who come for them", async () => {
+  test("wait for in-flight requests, and later requests wait for them", async () => {
     await setLora();
     const alone = await ask({ max_tokens: 60 });
     await setLora({ url: at("two.gguf") });
@@ -117,7 +117,7 @@ describe("LoRA adapters", { skip: !wasmIsBuilt && "skipped: the wasm module is n
     assert.notEqual(alone.text, adapted.text);
   });
 
-  test("that do not fit are refused by name, and the old ones stay", async () => {
+  test("that do not fit are refused by name, and the old ones stay in use", async () => {
     await setLora({ url: at("two.gguf"), scale: 0.75 });
     const before = await ask();
     const two = [{ name: "two", scale: 0.75 }];
@@ -142,7 +142,7 @@ describe("LoRA adapters", { skip: !wasmIsBuilt && "skipped: the wasm module is n
     assert.deepEqual(await ask(), before);
   });
 
-  test("stay with a fresh worker", async () => {
+  test("are kept by a new worker", async () => {
     await setLora({ url: at("two.gguf"), scale: 0.75 });
     const before = await ask();
     await page.evaluate(() => engine.reload());
@@ -150,7 +150,7 @@ describe("LoRA adapters", { skip: !wasmIsBuilt && "skipped: the wasm module is n
     assert.deepEqual(await ask(), before);
   });
 
-  test("fail a load that they do not fit", async () => {
+  test("that do not fit make the load fail", async () => {
     const error = await page.evaluate(
       (url) => caught(() => inpage.createEngine({ lora: [{ url }] })),
       at("foreign.gguf"),

@@ -1,4 +1,4 @@
-//! `inpage inspect` as a shell runs it: what it says, how it ends, and how little it reads.
+//! `inpage inspect` as a command: its output, its exit status, and how little it reads.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
@@ -29,7 +29,7 @@ before(() => {
   folder = temporaryFolder("inpage-inspect-");
 });
 
-/** Runs the command; gives its exit status and what it wrote. */
+/** Runs the command; returns its exit status and output. */
 function inspect(...args) {
   const command = [join(root, "www/bin/inpage.mjs"), "inspect", ...args];
   return new Promise((resolve) => {
@@ -45,14 +45,14 @@ async function report(...args) {
   return { status, ...JSON.parse(stdout) };
 }
 
-/** A file of these bytes. */
+/** Writes a file with these bytes; returns its path. */
 function fileOf(name, bytes) {
   const path = join(folder, name);
   writeFileSync(path, bytes);
   return path;
 }
 
-/** All files of a folder, each with so many bytes more if it is one of tensors. */
+/** All files of a folder, those with tensors longer by `extraBytes`. */
 function filesOf(path, extraBytes = 0) {
   const files = readdirSync(path).map((name) => {
     const extra = Buffer.alloc(name.endsWith(".safetensors") ? extraBytes : 0);
@@ -61,14 +61,14 @@ function filesOf(path, extraBytes = 0) {
   return Object.fromEntries(files);
 }
 
-/** `bytes` with the first `from` behind the first `after` replaced by as many bytes. */
+/** `bytes` with the first `from` after the first `after` replaced by `to`, of the same length. */
 function replaced(bytes, after, from, to) {
   const copy = Buffer.from(bytes);
   copy.write(to, copy.indexOf(from, copy.indexOf(after) + after.length));
   return copy;
 }
 
-test("a local file is told in numbers", async () => {
+test("a local file is reported in numbers", async () => {
   const told = await report(LLAMA, "--context", "100", "--pool", "100");
   assert.equal(told.status, 0);
   assert.ok(told.runs && told.refusal === null);
@@ -94,7 +94,7 @@ test("a local file is told in numbers", async () => {
   assert.ok(tokenizer.addsBos && !tokenizer.hasChatTemplate);
 });
 
-test("a local file is told in words", async () => {
+test("a local file is reported as text", async () => {
   const { status, stdout } = await inspect(QWEN3MOE, "--kv-format", "q8_0", "--sequences", "3");
   assert.equal(status, 0);
   for (const line of [
@@ -104,7 +104,7 @@ test("a local file is told in words", async () => {
     /^positions +rope of 32 elements, base 1000000$/m,
     /^tokenizer +gpt2, pre-tokenizer "qwen2", \d+ tokens, no chat template$/m,
     // Two layers of three times two pages of 64 tokens of two times two blocks of 36 bytes.
-    /^ {2}keys, values +108\.0 KiB for 384 tokens as q8_0$/m,
+    /^ {2}KV cache +108\.0 KiB for 384 tokens as q8_0$/m,
     /^ {2}buffers to +128\.0 MiB: runs$/m,
     /^It runs \(inpage \d+\.\d+\.\d+\)\.$/m,
   ]) {
@@ -112,7 +112,7 @@ test("a local file is told in words", async () => {
   }
 });
 
-test("options choose what a load would choose", async () => {
+test("the options have the effect of load options", async () => {
   const { model } = await report(TALES, "--context", "512", "--sequences", "4");
   assert.equal(model.memory.contextTokens, 512);
   assert.equal(model.memory.kvPoolTokens, 2048);
@@ -141,9 +141,9 @@ test("over HTTP the header is fetched, not the model", async () => {
   }
 });
 
-test("a server without ranges is broken off", { timeout: 60_000 }, async () => {
+test("the answer of a server without ranges is cancelled early", { timeout: 60_000 }, async () => {
   const bytes = Buffer.concat([readFileSync(TALES), Buffer.alloc(8 << 20)]);
-  // Who asks for more than the head waits for ever: sockets take more than is read of them.
+  // A request for more than the head would never end. Sockets buffer more than is read from them.
   const state = { bytes, ranges: false, stallAfter: 2 << 20 };
   const server = await startModelServer(state);
   try {
@@ -154,7 +154,7 @@ test("a server without ranges is broken off", { timeout: 60_000 }, async () => {
   }
 });
 
-test("a split file is told by any of its parts, and what is wrong with one names it", async () => {
+test("a split file is reported for any of its parts, and an error names its part", async () => {
   const parts = splitGguf("llama", readFileSync(LLAMA), 3);
   const paths = Object.entries(parts).map(([name, bytes]) => fileOf(name, bytes));
   const whole = await report(LLAMA);
@@ -185,7 +185,7 @@ test("a split file is told by any of its parts, and what is wrong with one names
   assert.match(headless.stderr, /there is no file llama-00001-of-00003\.gguf/);
 });
 
-test("a folder is told as it is stored and as it is loaded", async () => {
+test("a folder is reported as it is stored and as it is loaded", async () => {
   const told = await report(QWEN3_FOLDER);
   assert.deepEqual([told.status, told.runs], [0, true]);
   assert.deepEqual(told.container, { kind: "safetensors", files: 2 });
@@ -205,7 +205,7 @@ test("a folder is told as it is stored and as it is loaded", async () => {
   const { stdout } = await inspect(QWEN3_FOLDER, "--quantize", "q4_0");
   for (const line of [
     /^folder +235\.3 KiB in 2 safetensors files$/m,
-    /^tensors +77\.0 KiB as they are loaded$/m,
+    /^tensors +77\.0 KiB after loading$/m,
     /^tensor types +Q4_0 +14 tensors +98\.3 k elements +54\.0 KiB$/m,
     /^ {2}weights +77\.0 KiB$/m,
     /^tokenizer +gpt2, 320 tokens, no chat template$/m,
@@ -215,7 +215,7 @@ test("a folder is told as it is stored and as it is loaded", async () => {
   }
 });
 
-test("what a folder lacks is named", async () => {
+test("a missing file of a folder is named", async () => {
   const copy = join(folder, "qwen3");
   const without = async (name) => {
     cpSync(QWEN3_FOLDER, copy, { recursive: true });
@@ -263,7 +263,7 @@ test("over HTTP only headers of parts and of shards are fetched", async () => {
 });
 
 const skip = !existsSync(MODELS) && "skipped: the real models are not here";
-test("a real folder is told as a file of the same model", { skip }, async () => {
+test("a real folder is reported like a file of the same model", { skip }, async () => {
   for (const [name, file, kind] of [
     ["ts4m-hf", "ts4m/ts4m-Q8_0.gguf", "gpt2"],
     ["stories260K", "stories260K/stories260K-F32.gguf", "llama"],
@@ -278,7 +278,7 @@ test("a real folder is told as a file of the same model", { skip }, async () => 
   }
 });
 
-test("what a server does not give is an unreadable file", async () => {
+test("a file that a server does not send is unreadable", async () => {
   const state = { bytes: readFileSync(LLAMA), status: 404 };
   const server = await startModelServer(state);
   try {
@@ -298,7 +298,7 @@ test("what a server does not give is an unreadable file", async () => {
   assert.match(gone.stderr, /fetch failed \(.+\)/);
 });
 
-test("a model that does not run is told with the error of a load", async () => {
+test("a model that does not run is reported with the error of a load", async () => {
   const llama = readFileSync(LLAMA);
   const cases = [
     ["mamba.gguf", replaced(llama, "general.architecture", "llama", "mamba"), "unsupported_model"],
@@ -329,7 +329,7 @@ test("a model that does not run is told with the error of a load", async () => {
   assert.match(unknown.stdout, /^It does not run: unsupported model: architecture "mamba"/m);
 });
 
-test("wrong usage and files that cannot be opened are told apart from models", async () => {
+test("wrong usage and unreadable files are distinguished from models that do not run", async () => {
   for (const [args, said] of [
     [[], /one file or URL is needed/],
     [[LLAMA, TALES], /one file or URL is needed/],

@@ -1,5 +1,4 @@
-//! `inpage inspect`: arguments in, report and exit status out. What a header means is the wasm module's
-//! business; how a report is printed is `report_text.mjs`'s.
+//! `inpage inspect`: parses the arguments, inspects the model with the wasm module, prints the report.
 
 import { readFile } from "node:fs/promises";
 import { parseArgs } from "node:util";
@@ -11,19 +10,19 @@ import { reportText } from "./report_text.mjs";
 
 export const USAGE = `Usage: inpage inspect FILE_OR_URL [options]
 
-Tells what a model is, what it takes of a GPU and whether this version runs it. Reads only the headers
-of its files, over HTTP too. FILE_OR_URL is a GGUF file, any part of a split one, or a Hugging Face folder:
-a URL of one ends with a slash, or as https://huggingface.co/ORGANIZATION/MODEL/resolve/main does.
+Reports what a model is, how much GPU memory it needs and whether this version runs it. Reads only the headers
+of its files, also over HTTP. FILE_OR_URL is a GGUF file, any part of a split one, or a Hugging Face folder. The
+URL of a folder ends with a slash, or like https://huggingface.co/ORGANIZATION/MODEL/resolve/main.
 
-  --context N          longest sequence, in tokens (the model's own, at most 4096)
-  --kv-format FORMAT   how keys and values are kept: f32, f16 (default), q8_0
-  --sequences N        keys and values for N sequences of the whole context
-  --pool N             keys and values for N tokens of all sequences (4096)
-  --quantize TYPE      what a folder's matrices become: q8_0 (default), q4_0, q4_k, ..., none
-  --max-binding BYTES  maxStorageBufferBindingSize of the device in question
-  --json               the report as JSON
+  --context N          longest sequence, in tokens (default: the model's own context, at most 4096)
+  --kv-format FORMAT   format of the KV cache: f32, f16 (default), q8_0
+  --sequences N        KV cache for N sequences of the whole context
+  --pool N             KV cache for N tokens, shared by all sequences (default 4096)
+  --quantize TYPE      type that a folder's matrices are converted to: q8_0 (default), q4_0, q4_k, ..., none
+  --max-binding BYTES  maxStorageBufferBindingSize of the target device
+  --json               print the report as JSON
 
-Exit status: 0 it runs, 1 it does not, 2 wrong usage or an unreadable file.
+Exit status: 0 the model runs, 1 it does not, 2 wrong usage or an unreadable file.
 `;
 
 const RUNS = 0;
@@ -41,7 +40,7 @@ const OPTIONS = {
   help: { type: "boolean", short: "h" },
 };
 
-/** Runs the command; gives the exit status. */
+/** Runs the command; returns the exit status. */
 export async function inspect(args) {
   let request;
   try {
@@ -98,14 +97,14 @@ function requestOf(args) {
   return { place: positionals[0], options, json: values.json === true };
 }
 
-/** Names of files that are in every Hugging Face folder stand for the folder. */
+/** True for files of a Hugging Face folder, whose names stand for the folder. */
 const isOfFolder = (name) => /^config\.json$|\.safetensors(\.index\.json)?$/.test(name);
 
-/** What the URL means as a model. */
+/** The model option for the URL. */
 function modelAt(url) {
   const { pathname } = url;
   const name = pathname.slice(pathname.lastIndexOf("/") + 1);
-  // The root of a repository on a hub.
+  // The root of a repository on a model hub.
   if (/\/resolve\/[^/]+$/.test(pathname)) return { folder: url };
   if (name !== "" && !isOfFolder(name)) return { url };
   url.pathname = pathname.slice(0, pathname.length - name.length);

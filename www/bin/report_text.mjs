@@ -1,4 +1,4 @@
-//! A report of `inspectModel` as lines for people. Decides nothing.
+//! Formats a report of `inspectModel` as text.
 
 const UNITS = ["bytes", "KiB", "MiB", "GiB", "TiB"];
 
@@ -20,7 +20,7 @@ function count(number) {
   return String(number);
 }
 
-/** Texts out of a file may hold anything, escape sequences included. */
+/** Texts from a file may contain anything, including escape sequences. */
 const quoted = (text) => JSON.stringify(text).replace(/\p{Cc}/gu, "?");
 
 const token = ({ id, text }) => `${quoted(text)} (${id})`;
@@ -38,9 +38,9 @@ function modelRows({ name, architecture, parameters, loadedBytes, tensorTypes, .
   const { hyperparameters } = rest;
   const rows = [];
   if (name !== null) rows.push(row("name", quoted(name)));
-  rows.push(row("architecture", architecture === null ? "not named" : quoted(architecture)));
+  rows.push(row("architecture", architecture === null ? "not specified" : quoted(architecture)));
   rows.push(row("parameters", count(parameters)));
-  rows.push(row("tensors", `${size(loadedBytes)} as they are loaded`));
+  rows.push(row("tensors", `${size(loadedBytes)} after loading`));
   for (const [index, { type, tensors, elements, bytes }] of tensorTypes.entries()) {
     const shown = `${type.padEnd(7)} ${String(tensors).padStart(4)} tensors ${count(elements).padStart(9)} elements ${size(bytes).padStart(11)}`;
     rows.push(row(index === 0 ? "tensor types" : "", shown));
@@ -55,7 +55,7 @@ function sizeRows(sizes) {
   const rows = [
     row("context", `${sizes.contextTokens} tokens`),
     row("layers", `${layers} of width ${dim}, feed-forward ${ffnDim}${each}`),
-    row("attention", `${heads} heads of ${headDim}, ${kvHeads} of keys and values`),
+    row("attention", `${heads} heads of ${headDim}, ${kvHeads} KV heads`),
     row("vocabulary", `${vocab} rows`),
     row("positions", rope === null ? "learned" : ropeText(rope)),
   ];
@@ -85,7 +85,7 @@ function tokenizerRows({ kind, preTokenizer, tokens, bos, eos, ends, ...rest }) 
   if (bos !== null) rows.push(row("  start", `${token(bos)}${added(rest.addsBos)}`));
   if (eos !== null) rows.push(row("  end", `${token(eos)}${added(rest.addsEos)}`));
   const further = ends.filter(({ id }) => id !== eos?.id);
-  if (further.length > 0) rows.push(row("  ends as well", further.map(token).join(", ")));
+  if (further.length > 0) rows.push(row("  other ends", further.map(token).join(", ")));
   if (rest.fillInMiddle !== null) {
     rows.push(row("  fill in middle", rest.fillInMiddle.map(token).join(", ")));
   }
@@ -98,7 +98,7 @@ function memoryRows(memory) {
   return [
     row("GPU memory", `${size(memory.totalBytes)} for a context of ${contextTokens} tokens`),
     row("  weights", size(memory.weightBytes)),
-    row("  keys, values", `${size(memory.kvBytes)} ${kv}`),
+    row("  KV cache", `${size(memory.kvBytes)} ${kv}`),
     row("  scratch", `about ${size(memory.scratchBytes)}`),
     row("largest buffer", `${size(largestBuffer.bytes)}: ${quoted(largestBuffer.name)}`),
   ];

@@ -1,5 +1,4 @@
-//! The one engine of the page: loads a model, replaces it by another, gives a load up. Tells what
-//! happens; shows nothing.
+//! The engine of the page: loads a model, replaces it by another, cancels a load. Reports every change of state.
 
 import { createEngine } from "../dist/index.js";
 
@@ -14,11 +13,11 @@ import { createEngine } from "../dist/index.js";
  *   | { kind: "none" }} State
  */
 
-/** A model up to this size stays until the next one is there; a larger one gives its memory first. */
+/** A model up to this size stays until the next one is loaded; a larger one is released first. */
 const STAYS_BYTES = 256e6;
 
 export class CurrentModel {
-  /** What answers; `undefined` while nothing does. @type {Engine | undefined} */
+  /** The current engine, if any. @type {Engine | undefined} */
   engine;
 
   #name = "";
@@ -27,15 +26,15 @@ export class CurrentModel {
   /** @type {AbortController | undefined} */
   #loading;
   /** @type {(state: State) => void} */
-  #tell;
+  #report;
 
-  /** @param {(state: State) => void} tell called with every change */
-  constructor(tell) {
-    this.#tell = tell;
+  /** @param {(state: State) => void} report called with every new state */
+  constructor(report) {
+    this.#report = report;
   }
 
   /**
-   * Loads what was chosen; a load that still runs is given up. The old model answers until then.
+   * Loads the chosen model and cancels a load in progress. The old model answers until the new one is ready.
    *
    * @param {Choice} choice
    */
@@ -45,7 +44,7 @@ export class CurrentModel {
     this.#loading = loading;
     const isLarge = Number(this.#info.fileBytes ?? 0) > STAYS_BYTES;
     const gone = isLarge ? this.#letGo() : undefined;
-    this.#tell({ kind: "loading", name, progress: undefined });
+    this.#report({ kind: "loading", name, progress: undefined });
     await gone;
     /** @type {Engine | undefined} */
     let engine;
@@ -55,7 +54,7 @@ export class CurrentModel {
         workerUrl: new URL("./engine_worker.js", import.meta.url),
         signal: loading.signal,
         onProgress: (progress) => {
-          if (this.#loading === loading) this.#tell({ kind: "loading", name, progress });
+          if (this.#loading === loading) this.#report({ kind: "loading", name, progress });
           else if (engine && engine === this.engine) this.#reloading(progress);
         },
       });
@@ -69,34 +68,34 @@ export class CurrentModel {
       this.engine = engine;
       this.#name = name;
       this.#info = info;
-      this.#tell({ kind: "ready", name, info, engine });
+      this.#report({ kind: "ready", name, info, engine });
     } catch (error) {
-      // Another load took over.
+      // Another load has replaced this one.
       if (this.#loading !== loading) return;
       this.#loading = undefined;
-      if (loading.signal.aborted) this.#tellWhatRemains();
-      else this.#tell({ kind: "failed", name, error, remains: this.engine && this.#name });
+      if (loading.signal.aborted) this.#reportCurrent();
+      else this.#report({ kind: "failed", name, error, remains: this.engine && this.#name });
     }
   }
 
-  /** Gives up the load that runs. */
+  /** Cancels the load in progress. */
   cancel() {
     this.#loading?.abort();
   }
 
   /**
-   * After the GPU was lost the engine loads its model again, without being told to.
+   * After the GPU was lost, the engine loads its model again by itself.
    *
    * @param {LoadProgress} progress
    */
   #reloading(progress) {
-    if (progress.phase === "ready") this.#tellWhatRemains();
-    else this.#tell({ kind: "loading", name: this.#name, progress });
+    if (progress.phase === "ready") this.#reportCurrent();
+    else this.#report({ kind: "loading", name: this.#name, progress });
   }
 
-  #tellWhatRemains() {
-    if (this.engine === undefined) this.#tell({ kind: "none" });
-    else this.#tell({ kind: "ready", name: this.#name, info: this.#info, engine: this.engine });
+  #reportCurrent() {
+    if (this.engine === undefined) this.#report({ kind: "none" });
+    else this.#report({ kind: "ready", name: this.#name, info: this.#info, engine: this.engine });
   }
 
   async #letGo() {

@@ -1,4 +1,4 @@
-//! Shows the state of the model and the device that it runs on.
+//! Shows the state of the model and its device.
 
 import { byId, showText } from "./dom.js";
 import { bytesInWords, errorInWords } from "./words.js";
@@ -18,7 +18,7 @@ export function showModel(state) {
   showText(notice, failure(state));
   if (state.kind === "failed") notice.scrollIntoView({ block: "nearest" });
   const words = byId("model-state", HTMLElement);
-  // Told to screen readers with every change, so only when it does change.
+  // Screen readers announce every assignment, so assign only changes.
   if (words.textContent !== inWords(state)) words.textContent = inWords(state);
   if (state.kind === "ready") showDevice(state.info);
 }
@@ -27,7 +27,7 @@ export function showModel(state) {
 function inWords(state) {
   switch (state.kind) {
     case "loading":
-      return "is being loaded";
+      return "is loading";
     case "ready":
       return "is ready";
     case "failed":
@@ -40,7 +40,7 @@ function inWords(state) {
 /** @param {State} state */
 function failure(state) {
   if (state.kind !== "failed") return undefined;
-  const remains = state.remains ? ` Meanwhile, ${state.remains} goes on answering.` : "";
+  const remains = state.remains ? ` Meanwhile, ${state.remains} keeps answering.` : "";
   return errorInWords(state.error) + remains;
 }
 
@@ -48,7 +48,7 @@ function failure(state) {
 function showProgress(progress) {
   const bar = byId("progress", HTMLProgressElement);
   const { phase = "start", loadedBytes = 0, totalBytes } = progress ?? {};
-  // A bar without a value moves to and fro.
+  // Without a value, the bar is indeterminate.
   if (totalBytes) bar.value = loadedBytes / totalBytes;
   else bar.removeAttribute("value");
   const amount =

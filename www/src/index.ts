@@ -5,43 +5,41 @@
 //! | folder | runs in | part |
 //! |---|---|---|
 //! | `page` | the page | `createEngine`, `engine.fetch`, `completions.create`, `serveFromPage`, `inspectModel` |
-//! | `worker`, `worker.ts` | the engine worker | owns the wasm module, answers exchanges, loads the model |
 //! | `service_worker`, `sw.ts` | the service worker | relays requests to a tab with an engine |
+//! | `worker.ts` | the engine worker | connects `wasm` to `worker` |
 //! | `wasm` | page and engine worker | the wasm module and its types |
+//! | `worker` | the engine worker | answers exchanges, loads the model, extends WebGPU |
 //! | `model_source` | page and engine worker | reads model files: URLs, cache, local files |
 //! | `exchange` | everywhere | messages, ports, response bodies, the error answers of a dead engine |
+//! | `generated` | | types generated from the Rust types |
 
 export type {
-  CallOptions,
   Completion,
   CompletionChoice,
-  CompletionRequest,
-  CompletionStream,
+  EngineSwitches,
   FunctionTool,
   Grammar,
+  InspectedModel,
+  InspectedToken,
+  InspectedTokenizer,
   JsonSchema,
+  LoadOptions,
   Logprobs,
+  ModelInspection,
+  ModelRefusal,
   ResponseFormat,
   ToolCall,
   ToolChoice,
   ToolName,
   Usage,
-} from "./page/completions.js";
+} from "./generated/types.js";
+export type { CallOptions, CompletionRequest, CompletionStream } from "./page/completions.js";
 export { type Engine, type EngineOptions, createEngine } from "./page/engine.js";
-export type { EngineInfo } from "./page/engine_info.js";
+export type { EngineInfo } from "./exchange/engine_info.js";
 export { type ErrorObject, InpageError } from "./page/inpage_error.js";
 export { type InspectOptions, inspectModel } from "./page/inspect_model.js";
-export type {
-  InspectedModel,
-  InspectedToken,
-  InspectedTokenizer,
-  ModelInspection,
-  ModelRefusal,
-} from "./page/model_inspection.js";
-export type { ModelOption, ModelPlace, ModelWithId } from "./page/model_option.js";
 export type { LoraAdapter } from "./page/lora_option.js";
-export type { LoadProgress } from "./exchange/protocol.js";
+export type { ModelOption, ModelPlace, ModelWithId } from "./page/model_option.js";
 export { type ServeOptions, type Serving, serveFromPage } from "./page/serve_from_page.js";
 export { servedFetch } from "./page/served_fetch.js";
-export type { LoadOptions } from "./page/load_options.js";
-export type { EngineSwitches } from "./page/switches.js";
+export type { LoadProgress } from "./exchange/protocol.js";

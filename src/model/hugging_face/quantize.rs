@@ -12,6 +12,31 @@ pub enum Quantize {
     To(TensorType),
 }
 
+/// The TypeScript type of what [`Quantize::from_name`] reads.
+#[cfg(test)]
+impl ts_rs::TS for Quantize {
+    type WithoutGenerics = Quantize;
+    type OptionInnerType = Quantize;
+
+    fn name(_: &ts_rs::Config) -> String {
+        "Quantize".to_owned()
+    }
+
+    fn inline(_: &ts_rs::Config) -> String {
+        let types = TensorType::quantizable();
+        let names = types.map(|ty| format!(" | \"{}\"", ty.lowercase_name()));
+        format!("\"none\"{}", names.collect::<String>())
+    }
+
+    fn decl(config: &ts_rs::Config) -> String {
+        format!("type Quantize = {};", Self::inline(config))
+    }
+
+    fn output_path() -> Option<std::path::PathBuf> {
+        Some("types.ts".into())
+    }
+}
+
 impl Default for Quantize {
     /// Q8_0: half the memory of 16-bit floats without a noticeable change of the output. Types with a larger
     /// error have to be requested.

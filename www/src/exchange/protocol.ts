@@ -1,6 +1,7 @@
 //! Every message between page, engine worker and service worker: types and a few constants, no code.
 
-import type { LoadOptions } from "../page/load_options.js";
+import type { EngineSwitches, LoadOptions } from "../generated/types.js";
+import type { EngineInfo } from "./engine_info.js";
 
 /** Headers in order; an array, because that survives structured clone and keeps duplicates. */
 export type HeaderList = [name: string, value: string][];
@@ -71,7 +72,7 @@ export interface StartOptions {
   load: LoadOptions;
   wasmUrl: string | undefined;
   /** The engine switches of specification 14, as given by the caller; Rust validates them. */
-  switches: Record<string, unknown>;
+  switches: EngineSwitches;
 }
 
 /** The progress of a load. */
@@ -113,7 +114,7 @@ export type WorkerToPage =
   | { type: "load-failed"; failure: WireFailure }
   /** The engine is dead; the page starts a new worker with the next request. */
   | { type: "failed"; failure: WireFailure }
-  | { type: "info"; call: number; info: unknown }
+  | { type: "info"; call: number; info: EngineInfo | undefined }
   /** With a failure, the previous adapters stay in use. */
   | { type: "lora-set"; call: number; failure: WireFailure | undefined }
   /** The number of open exchanges; the page keeps the service worker awake while there are any. */

@@ -1,6 +1,13 @@
 // Generated from the Rust types: do not edit. Rewrite it with
 // `INPAGE_WRITE_TYPES=1 cargo test --lib --features test-hooks typescript`.
 
+/** A buffer on the GPU. */
+export type BufferReport = {
+  /** A tensor's name, or `KV cache of a layer`. */
+  name: string,
+  /** Its size. */
+  bytes: number, };
+
 /** A completion, or a chunk of a streamed one. */
 export type Completion = {
   /** Only with the switch `schemaUrl`. */
@@ -112,6 +119,13 @@ export type CompletionFields = {
   /** Whether the model may or must call a tool, and which. */
   tool_choice?: ToolChoice | null, };
 
+/** How a model is stored. */
+export type ContainerReport = {
+  /** Format of the files with tensors. */
+  kind: "gguf" | "safetensors",
+  /** How many of them were opened. */
+  files: number, };
+
 /** `contextLengthExceededBehavior` */
 export type ContextLengthExceededBehavior = "truncate" | "error";
 
@@ -126,6 +140,15 @@ export type Cors = {
 /** `defaultMaxTokens` */
 export type DefaultMaxTokens = number | ContextWord;
 
+/** What `engine.info()` gives: these members, and those of the report once a model is loaded. */
+export type EngineInfo = {
+  /** Of this build. */
+  version: string,
+  /** The model's id in requests. */
+  model: string,
+  /** Candidates that are queued or running. */
+  activeGenerations: number, };
+
 /** Switches of an engine. A `profile` sets several; single switches override it. */
 export type EngineSwitches = Partial<Switches> & { profile?: "default" | "openai" | "openai-strict" | "jiekou" | "tokensmind" | "fireworks" | "vllm" | "mistralrs" | "mistral.rs" };
 
@@ -138,6 +161,13 @@ export type ErrorObject = { message: string,
   type: string,
   /** The field that is wrong, if it is one. */
   param: string | null, code: string, };
+
+/** A mixture of experts. */
+export type ExpertsReport = {
+  /** Experts of a layer. */
+  count: number,
+  /** Experts that a token uses. */
+  used: number, };
 
 /** A schema, or OpenAI's form with the schema inside. */
 export type FormatSchema = JsonSchema | NamedSchema;
@@ -160,16 +190,224 @@ export type FunctionTool = { "type": "function", function: FunctionDeclaration, 
 /** What the whole completion must match. */
 export type Grammar = { "type": "regex", "value": string } | { "type": "lark", "value": string } | { "type": "json_schema", "value": JsonSchema } | { "type": "llguidance", "value": LlGuidanceGrammar };
 
+/** The sizes of a model. */
+export type Hyperparameters = {
+  /** Longest sequence that the model supports, in tokens. */
+  contextTokens: number,
+  /** Layers. */
+  layers: number,
+  /** Width of the residual stream. */
+  dim: number,
+  /** Width of the feed-forward layers; of one expert, where there are experts. */
+  ffnDim: number,
+  /** Query heads. */
+  heads: number,
+  /** Key and value heads. */
+  kvHeads: number,
+  /** Elements of a head. */
+  headDim: number,
+  /** Rows of the embedding table. */
+  vocab: number,
+  /** The rotary position embedding; `None` where positions are learned vectors. */
+  rope: RopeReport | null,
+  /** Layers with a sliding window, by its size. */
+  windows: Array<WindowReport>,
+  /** The mixture of experts, if it is one. */
+  experts: ExpertsReport | null, };
+
+/** What a header says about a model. What this build does not support is `None`; [`refusal`] says why. */
+export type InspectedModel = {
+  /** `general.name`. */
+  name: string | null,
+  /** `general.architecture`. */
+  architecture: string | null,
+  /** Elements of all tensors. */
+  parameters: number,
+  /** Bytes of all tensors, in the types they have after loading. */
+  loadedBytes: number,
+  /** Types of the tensors after loading, the one with the most bytes first. The matrices of a folder
+  * are converted to the type of `quantize`; all other tensors keep the type of their file. */
+  tensorTypes: Array<TensorTypeReport>,
+  /** Its sizes, if the architecture is known. */
+  hyperparameters: Hyperparameters | null,
+  /** GPU memory that it needs. */
+  memory: MemoryReport | null, };
+
+/** One token. */
+export type InspectedToken = {
+  /** Its id. */
+  id: number,
+  /** Its text, as `logprobs` lists it. */
+  text: string, };
+
+/** The properties of a file's tokenizer. */
+export type InspectedTokenizer = {
+  /** The kind, as `tokenizer.ggml.model` names it, or would: `gpt2` (BPE), `llama` (SentencePiece BPE),
+  * `t5` (SentencePiece unigram). */
+  kind: string,
+  /** How text is split before BPE: `tokenizer.ggml.pre`. */
+  preTokenizer: string | null,
+  /** Number of tokens. */
+  tokens: number,
+  /** Start of text. */
+  bos: InspectedToken | null,
+  /** End of text. */
+  eos: InspectedToken | null,
+  /** Whether prompts get the start-of-text token. */
+  addsBos: boolean,
+  /** Whether prompts get the end-of-text token. */
+  addsEos: boolean,
+  /** All tokens that end a text or a turn, the end-of-text token first. */
+  ends: Array<InspectedToken>,
+  /** The tokens before the prefix, the suffix and the middle of a fill-in-the-middle prompt, if the model
+  * has them. */
+  fillInMiddle: [InspectedToken, InspectedToken, InspectedToken] | null,
+  /** Whether the file has a chat template. */
+  hasChatTemplate: boolean, };
+
+/** How the model would be loaded, and where. */
+export type InspectionOptions = {
+  /** As for `createEngine`. */
+  load?: LoadOptions,
+  /** KV cache for this many sequences of the whole context, instead of `load.kvPoolTokens`. */
+  sequences?: number,
+  /** `maxStorageBufferBindingSize` of the target device. If omitted, the minimum of WebGPU and the usual
+  * value of desktop browsers are both reported, and the latter decides. */
+  maxBindingBytes?: number, };
+
 /** A JSON schema. */
 export type JsonSchema = Record<string, unknown> | boolean;
 
+/** How keys and values are kept: the words of a row, the keys or the values of one token. A new
+* format is an arm in each match below and its files in `shaders/shared/kv`. */
+export type KvFormat = "f32" | "f16" | "q8_0";
+
+/** Whether a model runs on devices with a limit. */
+export type LimitReport = {
+  /** Largest part of a buffer that kernels see. */
+  maxBindingBytes: number,
+  /** `None` if it runs. */
+  refusal: ModelRefusal | null, };
+
 /** A grammar in llguidance's own JSON form. */
 export type LlGuidanceGrammar = { grammars: Record<string, unknown>[], max_tokens?: number, };
+
+/** What a load may choose. In JavaScript its members have camelCase names. */
+export type LoadOptions = {
+  /** Longest sequence, in tokens; if omitted, the model's own context, at most 4096. */
+  contextTokens?: number,
+  /** Format of the KV cache: `f32` is exact, `f16` (the default) takes half the memory, `q8_0` little
+  * more than a quarter and needs heads of a multiple of 32 elements. */
+  kvFormat?: KvFormat,
+  /** Tensor type that the matrices of a Hugging Face folder are converted to while they are loaded;
+  * those of GGUF files are not converted. `q8_0` (the default) takes about half of 16-bit floats
+  * and does not change the answers noticeably; `q4_0` and `q4_k` take about a quarter and cost some
+  * quality; `none` keeps the stored type. Rows that do not fit the blocks of a type become `q8_0`
+  * or `f16`; norms, biases and the routers of experts stay exact. */
+  quantize?: Quantize,
+  /** Tokens of KV cache that all sequences share, cached prompts included; 4096 if omitted, and never
+  * less than one sequence may need. */
+  kvPoolTokens?: number,
+  /** Arithmetic that products may use: `f32`, or with `auto` (the default) f16 or bytes where that is
+  * measured to be clearly faster. `engine.info().variant` reports the choice. */
+  precision?: Precision, };
+
+/** A loaded model and its device. */
+export type LoadReport = {
+  /** The form of the kernels that was validated on the device. */
+  variant: string,
+  /** `general.architecture`. */
+  architecture: string,
+  /** Layers. */
+  layers: number,
+  /** Size of the files with tensors as they are loaded; of GGUF files including their headers. */
+  fileBytes: number,
+  /** Longest sequence, in tokens. */
+  contextTokens: number,
+  /** Format of the KV cache. */
+  kvFormat: KvFormat,
+  /** Tokens of KV cache that all sequences share. */
+  kvPoolTokens: number,
+  /** Size of the KV cache of all layers. */
+  kvBytes: number,
+  /** Length of a logits row. */
+  vocabSize: number,
+  /** Dispatches of one greedy decode step. */
+  decodeDispatches: number,
+  /** Low-rank adapters in use. */
+  lora: Array<LoraReport>,
+  /** How long the parts of the load took. */
+  loadMs: LoadTimes,
+  /** The adapter's own description. */
+  adapter: string,
+  /** The API underneath: `BrowserWebGpu`, `Vulkan`, ...; `Reference` for the CPU twins. */
+  backend: string,
+  /** The adapter computes on the CPU (SwiftShader, lavapipe, WARP). */
+  softwareAdapter: boolean,
+  /** The device has subgroup operations. */
+  subgroups: boolean,
+  /** Shaders can compute in f16. */
+  shaderF16: boolean,
+  /** Shaders can multiply four bytes at once (a language feature that some browsers lack). */
+  packedDot: boolean,
+  /** Smallest subgroup of the device, in lanes (0: unknown). */
+  subgroupMinLanes: number,
+  /** Largest buffer, in bytes. */
+  maxBufferBytes: number,
+  /** Largest part of a buffer that a kernel can see, in bytes. */
+  maxBindingBytes: number,
+  /** Storage buffers a kernel can have. */
+  maxStorageBuffers: number,
+  /** Lanes a workgroup can have. */
+  maxWorkgroupLanes: number, };
+
+/** How long the parts of a load took, in milliseconds. On the reference device the parts after
+* `device` are 0: it has no clock. */
+export type LoadTimes = {
+  /** In a page: from the worker's start until its script and the wasm module ran and the source
+  * was open. */
+  worker: number,
+  /** Reading the headers, and the tokenizer's tables. */
+  header: number,
+  /** Requesting the device. */
+  device: number,
+  /** Compiling and validating the kernels; concurrent with `weights`. */
+  kernels: number,
+  /** Reading the weights and uploading them to the device. */
+  weights: number,
+  /** Recording the steps. */
+  recording: number, };
 
 /** Log-probabilities: four arrays of equal length, one entry per token. */
 export type Logprobs = { tokens: Array<string>, token_logprobs: Array<number | null>, top_logprobs: (Record<string, number> | null)[],
   /** Code points before each token. */
   text_offset: Array<number>, };
+
+/** An adapter in use, for `engine.info()`. */
+export type LoraReport = {
+  /** Its name. */
+  name: string,
+  /** Its scale. */
+  scale: number, };
+
+/** The GPU memory that a model needs. */
+export type MemoryReport = {
+  /** Longest sequence that memory is reserved for, in tokens: never more than the model's own context. */
+  contextTokens: number,
+  /** Format of the KV cache. */
+  kvFormat: KvFormat,
+  /** Tokens of KV cache that all sequences share. */
+  kvPoolTokens: number,
+  /** Weights, in the kernels' layout. */
+  weightBytes: number,
+  /** KV cache of all layers. */
+  kvBytes: number,
+  /** Other memory of steps and samplers, approximately. */
+  scratchBytes: number,
+  /** The sum. */
+  totalBytes: number,
+  /** The largest buffer that a kernel has to see as a whole. */
+  largestBuffer: BufferReport, };
 
 /** `mirostatTargetUnit` */
 export type MirostatTargetUnit = "perplexity" | "bits";
@@ -181,19 +419,67 @@ export type ModelCard = { id: string, object: "model",
   /** In tokens; only of a ready model. */
   context_length?: number, capabilities: Array<string>, };
 
+/** What a model is and whether it runs. */
+export type ModelInspection = {
+  /** Of this build. */
+  version: string,
+  /** Size of all files with tensors that were opened. */
+  fileBytes: number,
+  /** How the model is stored. */
+  container: ContainerReport,
+  /** Whether a load would succeed, as far as the headers tell. */
+  runs: boolean,
+  /** The error of a load. */
+  refusal: ModelRefusal | null,
+  /** The same per limit: that of the options, or the smallest and the usual one. */
+  devices: Array<LimitReport>,
+  /** `None` if a header cannot be read. */
+  model: InspectedModel | null,
+  /** `None` if this build supports no tokenizer of the model. */
+  tokenizer: InspectedTokenizer | null, };
+
 /** The registered models. */
 export type ModelList = { object: "list", data: Array<ModelCard>, };
 
+/** Why a model does not run. */
+export type ModelRefusal = {
+  /** `unsupported_model`, `invalid_model_file` or `out_of_memory`. */
+  code: string,
+  /** For humans. */
+  message: string, };
+
 /** A schema with its name. */
 export type NamedSchema = { schema: JsonSchema, name?: string | null, description?: string | null, strict?: boolean | null, };
+
+/** Arithmetic that products may use. */
+export type Precision = "auto" | "f32";
 
 /** Which prompt tokens cost nothing. */
 export type PromptTokensDetails = {
   /** Taken from the prefix cache. */
   cached_tokens: number, };
 
+export type Quantize = "none" | "f32" | "f16" | "bf16" | "q8_0" | "q4_0" | "q4_1" | "q5_0" | "q5_1" | "q4_k" | "q5_k" | "q6_k";
+
 /** Whether the completion must be JSON. */
 export type ResponseFormat = { "type": "text" } | { "type": "json_object", schema?: JsonSchema | null, } | { "type": "json_schema", json_schema: FormatSchema, };
+
+/** A rotary position embedding. */
+export type RopeReport = {
+  /** Base of the frequencies. */
+  base: number,
+  /** Base of layers that have frequencies of their own. */
+  localBase: number | null,
+  /** Elements of each head that are rotated. */
+  dims: number,
+  /** Layers without any rotation. */
+  unrotatedLayers: number,
+  /** How frequencies are scaled for longer contexts. */
+  scaling: "none" | "linear" | "yarn" | "longrope" | "llama3",
+  /** How many times longer the context is than that of the training, where the scaling says so. */
+  factor: number | null,
+  /** Context of the training, in tokens, where the scaling says so. */
+  originalTokens: number | null, };
 
 /** Which of the request's stops ended a choice. */
 export type StopReason = string | number;
@@ -267,6 +553,17 @@ export type Switches = {
   /** What the alias `default` means when several models are ready. */
   defaultModel: string | null, };
 
+/** The tensors of one type. */
+export type TensorTypeReport = {
+  /** ggml's name of the type. */
+  type: string,
+  /** Number of tensors. */
+  tensors: number,
+  /** Their elements. */
+  elements: number,
+  /** Their bytes in that type. */
+  bytes: number, };
+
 /** `textOffsetBase` */
 export type TextOffsetBase = "text" | "prompt";
 
@@ -289,3 +586,10 @@ export type Usage = { prompt_tokens: number, completion_tokens: number, total_to
 
 /** `whenModelNotReady` */
 export type WhenModelNotReady = "error" | "wait";
+
+/** Layers with a sliding window. */
+export type WindowReport = {
+  /** Tokens that a token attends to, including itself. */
+  tokens: number,
+  /** Number of layers. */
+  layers: number, };

@@ -1,12 +1,12 @@
 //! `createEngine` and `Engine`: keeps one engine worker alive and hands out ports to it. What is sent over a
 //! port is `exchange`'s part.
 
+import type { EngineSwitches, LoadOptions } from "../generated/types.js";
 import { Completions } from "./completions.js";
-import type { EngineInfo } from "./engine_info.js";
+import type { EngineInfo } from "../exchange/engine_info.js";
 import { EngineWorker } from "./engine_worker.js";
 import { EngineFailure } from "../exchange/error_response.js";
 import { type EnginePort, createFetchDoor } from "./fetch_door.js";
-import type { LoadOptions } from "./load_options.js";
 import { type LoraAdapter, resolveLora } from "./lora_option.js";
 import { type ModelOption, resolveModel } from "./model_option.js";
 import {
@@ -15,7 +15,6 @@ import {
   type LoadProgress,
   type LoraLocation,
 } from "../exchange/protocol.js";
-import type { EngineSwitches } from "./switches.js";
 
 /** The options of `createEngine`, in one object with the endpoint's switches. */
 export interface EngineOptions extends EngineSwitches {
@@ -94,7 +93,11 @@ export class Engine {
     const absolute = (url: string | URL) => new URL(url, document.baseURI).href;
     this.basePaths = switches.basePaths ?? DEFAULT_BASE_PATHS;
     this.fetch = createFetchDoor(() => this.#openPort(), this.basePaths, bodyTransport);
-    this.completions = new Completions(this.fetch, this.basePaths[0] ?? "/v1", switches.apiKey);
+    this.completions = new Completions(
+      this.fetch,
+      this.basePaths[0] ?? "/v1",
+      switches.apiKey ?? undefined,
+    );
     this.#startWorker = () =>
       new EngineWorker(
         workerUrl,

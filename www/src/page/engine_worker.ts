@@ -1,7 +1,7 @@
 //! The page's handle of one engine worker. A failed worker is never repaired: `Engine` starts another one.
 
 import { type Deferred, deferred } from "../exchange/abort.js";
-import type { EngineInfo } from "./engine_info.js";
+import type { EngineInfo } from "../exchange/engine_info.js";
 import { EngineFailure, messageOf } from "../exchange/error_response.js";
 import { InpageError } from "./inpage_error.js";
 import type {
@@ -129,7 +129,7 @@ export class EngineWorker {
         setTimeout(() => this.#end(), DISPOSE_TIMEOUT_MS);
         break;
       case "info":
-        this.#infoCalls.get(message.call)?.((message.info ?? {}) as EngineInfo);
+        this.#infoCalls.get(message.call)?.(message.info ?? {});
         this.#infoCalls.delete(message.call);
         break;
       case "lora-set": {

@@ -2,23 +2,13 @@
 //! and whether it runs. Needs no GPU and no engine. The headers are parsed in Rust.
 
 import { codeOf, messageOf } from "../exchange/error_response.js";
+import type { InspectionOptions, ModelInspection } from "../generated/types.js";
 import { InpageError } from "./inpage_error.js";
-import type { LoadOptions } from "./load_options.js";
-import type { ModelInspection } from "./model_inspection.js";
 import { type ModelOption, resolveModel } from "./model_option.js";
 import { openHeads } from "../model_source/head_files.js";
 
-/** How the model would be loaded. All optional. */
-export interface InspectOptions {
-  /** As for `createEngine`. */
-  load?: LoadOptions;
-  /** A KV cache for this many sequences of the whole context, instead of `load.kvPoolTokens`. */
-  sequences?: number;
-  /**
-   * `maxStorageBufferBindingSize` of the target device. If omitted, WebGPU's minimum and the usual value of
-   * desktop browsers are both reported, and the latter decides.
-   */
-  maxBindingBytes?: number;
+/** How the model would be loaded, and how its files are read. All optional. */
+export interface InspectOptions extends InspectionOptions {
   signal?: AbortSignal;
   /** The wasm module, where a bundler cannot find it by itself. */
   wasmUrl?: string | URL;

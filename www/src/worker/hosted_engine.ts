@@ -2,33 +2,45 @@
 
 import type { EngineFailure } from "../exchange/error_response.js";
 import type { HeaderList, StartOptions } from "../exchange/protocol.js";
+import type { EngineInfo } from "../exchange/engine_info.js";
 import type { ModelFiles } from "../model_source/source.js";
 
-/** One answer of the engine (see `wasm/inpage.d.ts`). */
+/** One answer of the engine. */
 export interface EngineResponse {
   readonly status: number;
   readonly headers: HeaderList;
+  /** The next chunk of the body; `undefined` at its end and after `cancel()`. */
   next(): Promise<Uint8Array<ArrayBuffer> | undefined>;
+  /** Stops the generation of the body. */
   cancel(): void;
+  /** Releases the response's memory in the wasm module. */
   free(): void;
 }
 
-/** A LoRA adapter whose files are open (see `wasm/inpage.d.ts`). */
+/** A LoRA adapter whose files are open; `scale` is the factor of its contribution. */
 export interface HostedAdapter {
   readonly name: string;
   readonly files: ModelFiles;
   readonly scale: number;
 }
 
-/** See `wasm/inpage.d.ts`. */
+/** The endpoint, and the model once it is loaded. */
 export interface HostedEngine {
+  /** Requests the GPU device, reads the model from `files` and the adapters, and makes it ready. */
   load(
     files: ModelFiles,
     lora: HostedAdapter[],
     onProgress: (loadedBytes: number, totalBytes: number) => void,
   ): Promise<void>;
+  /** Tells the endpoint that the load failed before `load` was called (download, file). */
   loadFailed(message: string): void;
+  /**
+   * Replaces the adapters once in-flight requests have ended.
+   *
+   * @throws Error with a `code` if one does not fit; then the old ones stay in use
+   */
   setLora(lora: HostedAdapter[]): Promise<void>;
+  /** `signal` cancels the request until the head of its answer is there. */
   handle(
     method: string,
     url: string,
@@ -36,7 +48,7 @@ export interface HostedEngine {
     body: Uint8Array,
     signal: AbortSignal,
   ): Promise<EngineResponse>;
-  info(): object;
+  info(): EngineInfo;
 }
 
 /** Creates the engine, which calls `onDeath` when it cannot answer any more. */
