@@ -59,7 +59,7 @@ describe("on the first load", () => {
     assert.deepEqual(result, { status: 200, type: "application/json; charset=utf-8", id: "fake" });
   });
 
-  test("other paths and other hosts are left to the network", async () => {
+  test("requests for other paths and hosts go to the network", async () => {
     await serve();
     const result = await page.evaluate(async () => ({
       asset: (await (await fetch("/plain")).text()).slice(0, 15),
@@ -81,7 +81,7 @@ describe("on the first load", () => {
     assert.equal(id, "fake");
   });
 
-  test("a worker script that is not there rejects ready with a reason", async () => {
+  test("a missing worker script rejects ready with a reason", async () => {
     const result = await page.evaluate(async () => {
       window.engine = await startFake();
       const serving = inpage.serveFromPage(engine, { serviceWorkerUrl: "/absent.js" });
@@ -212,7 +212,7 @@ test("a second tab without an engine is served by the first", async () => {
   assert.equal(produced, 4);
 });
 
-test("a tab with an engine of its own is served by that", async () => {
+test("a tab with its own engine is served by it", async () => {
   await serve();
   const second = await harness.open(context);
   await serve(second);
@@ -223,7 +223,7 @@ test("a tab with an engine of its own is served by that", async () => {
   assert.deepEqual([first, own], [0, 4]);
 });
 
-test("a reader that goes away stops the generation in the tab that serves it", async () => {
+test("closing the reading tab stops the generation in the serving tab", async () => {
   await serve();
   const second = await harness.open(context);
   const stream = readStream(second, "count:5000:5").catch(() => {});
@@ -233,7 +233,7 @@ test("a reader that goes away stops the generation in the tab that serves it", a
   await page.evaluate(() => until(async () => (await engine.info()).active === 0, "it stopped"));
 });
 
-test("a tab that goes away in mid-stream ends the stream with an error event", async () => {
+test("closing the serving tab in mid-stream ends the stream with an error event", async () => {
   await serve();
   const second = await harness.open(context);
   const stream = readStream(second, "count:5000:5");
@@ -256,7 +256,7 @@ const askPlain = (tab, count) =>
     return { status: response.status, retryAfter: response.headers.get("retry-after"), error };
   }, count);
 
-test("when the serving tab goes away before the head, another one answers", async () => {
+test("when the serving tab is closed before the head, another one answers", async () => {
   await serve();
   const caller = await harness.open(context);
   const other = await harness.open(context);
@@ -269,7 +269,7 @@ test("when the serving tab goes away before the head, another one answers", asyn
   assert.equal((await running).status, 200);
 });
 
-test("when the only serving tab goes away before the head, the answer is 503", async () => {
+test("when the only serving tab is closed before the head, the answer is 503", async () => {
   await serve();
   const caller = await harness.open(context);
   const running = askPlain(caller, 5000);
@@ -296,7 +296,7 @@ test("without any engine the answer is 503 within the time limit", async () => {
   assert.ok(result.ms < 4000, `${result.ms} ms`);
 });
 
-test("a service worker that is ended in mid-stream does not leave the generation hanging", async () => {
+test("the generation ends after its service worker is stopped in mid-stream", async () => {
   await serve();
   const stream = readStream(page, "count:100000:5").catch(() => {});
   await page.waitForFunction(() => window.streaming);
@@ -322,7 +322,7 @@ test("a service worker that was stopped finds the engine again", async () => {
   assert.equal(status, 200);
 });
 
-test("stop with unregister gives the paths back to the network", async () => {
+test("after stop with unregister, the network answers the paths", async () => {
   await serve();
   const status = await page.evaluate(async () => {
     await serving.stop({ unregister: true });

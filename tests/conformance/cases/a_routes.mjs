@@ -44,7 +44,7 @@ export default [
   {
     id: "002",
     title: "preflights are answered without authorization",
-    // Pages cannot send the header that asks, and no preflight reaches a service worker.
+    // Pages cannot send the request header, and preflights do not reach a service worker.
     doors: ["native"],
     async run(ctx) {
       const asked = "authorization, content-type, x-stainless-lang, x-stainless-retry-count";
@@ -118,7 +118,7 @@ export default [
     async run(ctx) {
       const post = async (type) => {
         const headers = type === undefined ? {} : { "content-type": type };
-        // Bytes: text would be given a type.
+        // Bytes, because text would get a content type.
         const init = { method: "POST", headers, body: bytes(JSON.stringify(R())) };
         const { status, body } = await ctx.request("/v1/completions", init);
         return [status, body.error?.code];
@@ -154,7 +154,7 @@ export default [
   },
   {
     id: "009",
-    title: "with apiKey every route wants it",
+    title: "with apiKey every route requires it",
     doors: ALL,
     async run(ctx) {
       await ctx.switches({ apiKey: "k1" });
@@ -177,7 +177,7 @@ export default [
   },
   {
     id: "010",
-    title: "Accept does not decide about streaming",
+    title: "Accept has no effect on streaming",
     doors: ALL,
     async run(ctx) {
       const { response } = await ctx.stream(R(), { headers: { accept: "application/json" } });

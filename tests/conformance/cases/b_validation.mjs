@@ -4,10 +4,10 @@ import { equal, matches, ok } from "../check.mjs";
 import { R } from "../context.mjs";
 import { ALL } from "../doors.mjs";
 
-/** R as text, with members that JavaScript's own JSON could not write. */
+/** R as text, with members that `JSON.stringify` cannot write. */
 const raw = (members) => JSON.stringify(R()).replace(/\}$/, `,${members}}`);
 
-/** Each member alone in R has to be refused with `code`. */
+/** Each member alone in R must be refused with `code`. */
 async function eachRefused(ctx, members, code) {
   for (const [field, value] of members) {
     const streams = field === "stream_options" ? { stream: true } : {};
@@ -18,7 +18,7 @@ async function eachRefused(ctx, members, code) {
 export default [
   {
     id: "011",
-    title: "bodies that are no JSON or no object",
+    title: "bodies that are not JSON or not an object",
     doors: ALL,
     async run(ctx) {
       for (const body of ["{", "", '{"model":"default",}']) {
@@ -100,7 +100,7 @@ export default [
   },
   {
     id: "018",
-    title: "numbers outside of their ranges",
+    title: "numbers outside their ranges",
     doors: ALL,
     run: (ctx) =>
       eachRefused(
@@ -137,7 +137,7 @@ export default [
   },
   {
     id: "019",
-    title: "ends of ranges are inside",
+    title: "the bounds of ranges are inclusive",
     doors: ALL,
     async run(ctx) {
       for (const [field, value] of [
@@ -168,14 +168,14 @@ export default [
       ]) {
         await ctx.completion(R({ [field]: value }));
       }
-      // The last of repeated keys wins, so these replace R's.
+      // The last of repeated keys counts, so these replace R's.
       const { usage } = await ctx.completion(raw('"max_tokens":3.0,"n":1e0,"ignore_eos":true'));
       equal(usage.completion_tokens, 3, "completion_tokens");
     },
   },
   {
     id: "021",
-    title: "stop: how many, and none empty",
+    title: "stop: at most four, none empty",
     doors: ALL,
     async run(ctx) {
       for (const stop of [null, [], "zzz", ["zzz", "yyy", "xxx", "www"]]) {
@@ -198,7 +198,7 @@ export default [
   },
   {
     id: "023",
-    title: "max_completion_tokens is another name of max_tokens",
+    title: "max_completion_tokens is an alias of max_tokens",
     doors: ALL,
     async run(ctx) {
       const body = (max_tokens, max_completion_tokens) =>
@@ -242,7 +242,7 @@ export default [
   },
   {
     id: "027",
-    title: "a refused stream is an ordinary error",
+    title: "a refused stream is an ordinary error answer",
     doors: ALL,
     async run(ctx) {
       for (const [members, status] of [

@@ -48,7 +48,7 @@ export default [
   },
   {
     id: "038",
-    title: "prompts that are none",
+    title: "invalid prompts",
     doors: ALL,
     async run(ctx) {
       const V = ctx.info.vocabSize;
@@ -95,7 +95,7 @@ export default [
   },
   {
     id: "040",
-    title: "scores of a batch are those of single prompts",
+    title: "the scores of a batch equal those of single prompts",
     doors: ALL,
     async run(ctx) {
       const prompts = ["The dog ran home.", "Once upon a time there was", "Lily likes to play"];
@@ -110,7 +110,7 @@ export default [
   },
   {
     id: "042",
-    title: "best_of is paid for",
+    title: "best_of candidates count as usage",
     doors: ALL,
     async run(ctx) {
       const { usage: single } = await ctx.completion(R());

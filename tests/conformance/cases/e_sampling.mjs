@@ -27,7 +27,7 @@ function dryMatch(ids, next) {
 export default [
   {
     id: "045",
-    title: "temperature 0 is the same every time",
+    title: "temperature 0 is deterministic",
     doors: ALL,
     async run(ctx) {
       const texts = [await ctx.text({ temperature: 0 }), await ctx.text({ temperature: 0 })];
@@ -40,7 +40,7 @@ export default [
   },
   {
     id: "046",
-    title: "a seed gives the same every time, streamed or not",
+    title: "a seed is deterministic, streamed or not",
     doors: ALL,
     async run(ctx) {
       const members = { temperature: 1.3, seed: 11, logprobs: 2 };
@@ -57,7 +57,7 @@ export default [
   },
   {
     id: "047",
-    title: "other seeds, and none, give other texts",
+    title: "different seeds, and no seed, give different texts",
     doors: ALL,
     async run(ctx) {
       for (const seeds of [[1, 2, 3, 4, 5, 6, 7, 8], Array(6).fill(undefined)]) {
@@ -107,7 +107,7 @@ export default [
   },
   {
     id: "051",
-    title: "top_p keeps what lies before the mass",
+    title: "top_p keeps the tokens before the mass is reached",
     doors: ALL,
     async run(ctx) {
       const members = { temperature: 1, top_p: 0.5, logprobs: 5, max_tokens: 60 };
@@ -115,7 +115,7 @@ export default [
       equal(logprobs.tokens.length, 60, "tokens");
       logprobs.token_logprobs.forEach((value, i) => {
         const values = descending(Object.values(logprobs.top_logprobs[i]));
-        // A sixth entry is the sampled token, which is none of the five best.
+        // A sixth entry is the sampled token, if it is not among the five best.
         const better = values.length > 5 ? values.slice(0, 5) : values.filter((v) => v > value);
         const mass = sum(better.map(Math.exp));
         ok(mass < 0.51, `mass before token ${i}`, mass);
@@ -145,7 +145,7 @@ export default [
   },
   {
     id: "055",
-    title: "raw log-probabilities know no bias",
+    title: "raw log-probabilities do not include the bias",
     doors: ALL,
     async run(ctx) {
       const [X] = await ctx.ordinary();
@@ -201,7 +201,7 @@ export default [
   },
   {
     id: "061",
-    title: "DRY and mirostat are off unless switched on",
+    title: "DRY and mirostat are off by default",
     doors: ALL,
     async run(ctx) {
       const members = { seed: 3, temperature: 1 };
@@ -236,8 +236,8 @@ export default [
         ok(bits < most, `target ${mirostat_target}: at most ${most} bits`, bits);
         seen.push(bits);
       }
-      // Mirostat only holds surprise down. A model that is surprised less than a target by itself
-      // is not steered there, and what is left is noise.
+      // Mirostat only lowers the surprise. If the model's surprise is below the target anyway, there is
+      // nothing to steer.
       const limits = (target) => plain > Math.log2(target);
       for (const i of [0, 1]) {
         const grows = seen[i] < seen[i + 1] || !limits(targets[i]);

@@ -20,7 +20,7 @@ const outcome = ({ text, finish_reason }) => [text, finish_reason];
 export default [
   {
     id: "066",
-    title: "a stop string inside of words",
+    title: "a stop string inside words",
     doors: ALL,
     async run(ctx) {
       for (const [include, text] of [
@@ -38,7 +38,7 @@ export default [
   },
   {
     id: "069",
-    title: "what was withheld for a stop is not lost",
+    title: "text withheld for a possible stop is not lost",
     doors: ALL,
     async run(ctx) {
       const full = "aaab aaac end";
@@ -69,7 +69,7 @@ export default [
   },
   {
     id: "071",
-    title: "stop strings do not look at the prompt",
+    title: "stop strings do not match the prompt",
     doors: ALL,
     async run(ctx) {
       const members = { prompt: "fox fox", echo: true, stop: "fox", ...FORCE("red dog") };
@@ -78,7 +78,7 @@ export default [
   },
   {
     id: "072",
-    title: "any text comes out whole",
+    title: "any text is returned completely",
     doors: ALL,
     async run(ctx) {
       const text = "  naïve 🎉👩‍👩‍👧 Ω終\n\n";

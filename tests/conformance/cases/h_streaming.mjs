@@ -36,7 +36,7 @@ export default [
   },
   {
     id: "092",
-    title: "chunks add up to the plain answer",
+    title: "the chunks add up to the plain answer",
     doors: ALL,
     async run(ctx) {
       const members = { seed: 4, temperature: 1, max_tokens: 20 };
@@ -154,7 +154,7 @@ export default [
     title: "openai-node: leaving the loop stops the generation",
     doors: ALL,
     async run(ctx) {
-      // Slow enough to be seen running.
+      // Slow enough to be observed while it runs.
       await ctx.hooks({ delayStepMs: 50 });
       const body = R({ max_tokens: 2000, ignore_eos: true, temperature: 1, stream: true });
       for await (const chunk of await ctx.client().completions.create(body)) {
@@ -179,7 +179,7 @@ export default [
       const parser = new EventParser();
       let head_ms;
       let copied;
-      // The SDK reads one copy of the bytes, the case the other.
+      // The SDK reads one copy of the bytes, the test case the other.
       const client = ctx.client({
         fetch: async (url, init) => {
           const start = performance.now();

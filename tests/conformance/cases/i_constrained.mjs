@@ -38,7 +38,7 @@ function parsed(text, what) {
   }
 }
 
-/** The longest run of white space outside of strings. */
+/** The longest run of white space outside strings. */
 function longestSpace(json) {
   const outside = json.replace(/"(?:[^"\\]|\\.)*"?/g, '""');
   return Math.max(0, ...(outside.match(/\s+/g) ?? []).map((run) => run.length));
@@ -176,7 +176,7 @@ export default [
   },
   {
     id: "111",
-    title: "tools that make no sense, and none",
+    title: "invalid tools, and no tools",
     doors: ALL,
     async run(ctx) {
       const named = (name) => ({ type: "function", function: { name } });

@@ -4,7 +4,7 @@ import { equal, ok } from "../check.mjs";
 import { P, R } from "../context.mjs";
 import { ALL } from "../doors.mjs";
 
-/** Aborts what `start(signal)` begins and returns the name of what it throws. */
+/** Aborts what `start(signal)` begins; returns the name of the error it throws. */
 async function aborted(start) {
   const controller = new AbortController();
   try {
@@ -99,7 +99,7 @@ export default [
     doors: ALL,
     async run(ctx) {
       const text = await ctx.text({ temperature: 0 });
-      // Slow enough to be seen running.
+      // Slow enough to be observed while it runs.
       await ctx.hooks({ delayStepMs: 50 });
       const body = R({ max_tokens: 2000, ignore_eos: true, temperature: 1 });
       const running = async () => {
@@ -110,7 +110,7 @@ export default [
       const plain = await aborted(async (signal, abort) => {
         const answer =
           ctx.door === "page" ? ctx.complete(body, { signal }) : ctx.post(body, { signal });
-        // Handled below; it may reject before.
+        // Handled below; it may reject earlier.
         answer.catch(() => {});
         await new Promise((resolve) => setTimeout(resolve, 400));
         await running();

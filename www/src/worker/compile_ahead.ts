@@ -1,20 +1,20 @@
-//! Compiles compute pipelines before wgpu asks for them: all at once, on the browser's own threads. wgpu
-//! asks for one at a time, when it is first launched, and the device waits for each. Knows no kernel.
+//! Compiles compute pipelines before wgpu requests them: all at once, on the browser's own threads. wgpu requests each
+//! at its first launch, one at a time, and the device waits for it.
 
-/** Entry point of every kernel. */
+/** The entry point of every kernel. */
 const ENTRY_POINT = "main";
 
 /**
- * Makes `device` hand out pipelines that were compiled ahead when it is asked to create them, each
- * once. Gives the function that compiles WGSL texts; its promise resolves when all are done. What the
- * browser refuses is left out: asked for again, it gives its error where it is looked for.
+ * Makes `device` return pipelines that were compiled ahead when it is asked to create them, each once. Returns the
+ * function that compiles WGSL texts; its promise resolves when all are compiled. Texts that the browser refuses are
+ * skipped: their errors appear when wgpu requests them.
  */
 export function compileAheadOn(device: GPUDevice): (texts: string[]) => Promise<void> {
   const modules = new Map<string, GPUShaderModule>();
   const textOf = new WeakMap<GPUShaderModule, string>();
   const compiled = new Map<GPUShaderModule, GPUComputePipeline>();
-  // Until a pipeline is handed out its text is not compiled again.
-  const begun = new Map<string, Promise<void>>();
+  // A text is not compiled again until its pipeline has been returned.
+  const compiling = new Map<string, Promise<void>>();
   const createShaderModule = device.createShaderModule.bind(device);
   const createComputePipeline = device.createComputePipeline.bind(device);
 
@@ -23,12 +23,12 @@ export function compileAheadOn(device: GPUDevice): (texts: string[]) => Promise<
   device.createComputePipeline = (descriptor) => {
     const { module, entryPoint, constants } = descriptor.compute;
     const pipeline = compiled.get(module);
-    const isAsked = descriptor.layout === "auto" && entryPoint === ENTRY_POINT && !constants;
-    if (pipeline === undefined || !isAsked) return createComputePipeline(descriptor);
+    const matches = descriptor.layout === "auto" && entryPoint === ENTRY_POINT && !constants;
+    if (pipeline === undefined || !matches) return createComputePipeline(descriptor);
     const text = textOf.get(module) ?? "";
     compiled.delete(module);
     modules.delete(text);
-    begun.delete(text);
+    compiling.delete(text);
     return pipeline;
   };
 
@@ -42,7 +42,7 @@ export function compileAheadOn(device: GPUDevice): (texts: string[]) => Promise<
     textOf.set(module, code);
   };
   return async (texts) => {
-    for (const text of texts) if (!begun.has(text)) begun.set(text, compile(text));
-    await Promise.allSettled(texts.map((text) => begun.get(text)));
+    for (const text of texts) if (!compiling.has(text)) compiling.set(text, compile(text));
+    await Promise.allSettled(texts.map((text) => compiling.get(text)));
   };
 }
