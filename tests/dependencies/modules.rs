@@ -1,0 +1,135 @@
+//! The crate as a tree of modules, one per file, and what each uses of the others. Follows `mod` declarations from
+//! `lib.rs`, so that files of tests, which are declared under `#[cfg(test)]`, are left out exactly.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use syn::{Attribute, Item};
+
+use crate::uses::{Imports, imports};
+
+/// Modules by path (`api::request`; the crate's root is the empty path).
+pub struct Crate {
+    modules: BTreeMap<String, Imports>,
+}
+
+impl Crate {
+    /// Reads every module below `src/lib.rs`.
+    pub fn read(src: &Path) -> Crate {
+        let mut found = Crate {
+            modules: BTreeMap::new(),
+        };
+        found.add(&src.join("lib.rs"), src, String::new());
+        found
+    }
+
+    /// `folder` holds the files of the module's children.
+    fn add(&mut self, file: &Path, folder: &Path, path: String) {
+        let text =
+            fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        let syntax =
+            syn::parse_file(&text).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        let items: Vec<Item> = syntax.items.into_iter().filter(|it| !is_test(it)).collect();
+        for item in &items {
+            let Item::Mod(child) = item else { continue };
+            // A module written inside a file belongs to the file.
+            if child.content.is_some() {
+                continue;
+            }
+            let name = child.ident.to_string();
+            let below = folder.join(&name);
+            let flat = folder.join(format!("{name}.rs"));
+            let file = match flat.exists() {
+                true => flat,
+                false => below.join("mod.rs"),
+            };
+            self.add(&file, &below, join(&path, &name));
+        }
+        self.modules.insert(path.clone(), imports(&items, &path));
+    }
+
+    /// Which files each file uses; re-exports are followed to the file that has the item.
+    pub fn edges(&self) -> BTreeMap<String, BTreeSet<String>> {
+        let edges = self.modules.iter().map(|(user, imports)| {
+            // What is used of an imported module is among the paths too; importing it alone is no use.
+            let items = imports
+                .used
+                .iter()
+                .filter(|path| !self.modules.contains_key(*path));
+            let used = items
+                .chain(&imports.used_globs)
+                .filter_map(|path| self.home(path, 0));
+            (user.clone(), used.filter(|used| used != user).collect())
+        });
+        edges.collect()
+    }
+
+    /// The module that defines what `path` names.
+    fn home(&self, path: &str, depth: usize) -> Option<String> {
+        // A re-export of itself would be an error of the compiler; this bounds the search all the same.
+        if depth > 16 {
+            return None;
+        }
+        let segments: Vec<&str> = path.split("::").filter(|it| !it.is_empty()).collect();
+        let known = (0..=segments.len()).rev().find_map(|count| {
+            let module = segments[..count].join("::");
+            self.modules
+                .contains_key(&module)
+                .then_some((module, count))
+        });
+        let (module, count) = known?;
+        let Some(name) = segments.get(count) else {
+            return Some(module);
+        };
+        let imports = &self.modules[&module];
+        let rest = segments[count + 1..].join("::");
+        if let Some(target) = imports.exported.get(*name) {
+            return self.home(&join(target, &rest), depth + 1);
+        }
+        if !imports.defined.contains(*name) {
+            for globbed in &imports.exported_globs {
+                let candidate = join(globbed, &segments[count..].join("::"));
+                if let Some(home) = self.home(&candidate, depth + 1)
+                    && self.modules[&home].defined.contains(*name)
+                {
+                    return Some(home);
+                }
+            }
+        }
+        Some(module)
+    }
+}
+
+/// `a::b` of `a` and `b`; either may be empty.
+pub fn join(module: &str, name: &str) -> String {
+    match (module, name) {
+        ("", name) => name.to_owned(),
+        (module, "") => module.to_owned(),
+        (module, name) => format!("{module}::{name}"),
+    }
+}
+
+fn is_test(item: &Item) -> bool {
+    let attributes: &[Attribute] = match item {
+        Item::Const(it) => &it.attrs,
+        Item::Enum(it) => &it.attrs,
+        Item::Fn(it) => &it.attrs,
+        Item::Impl(it) => &it.attrs,
+        Item::Macro(it) => &it.attrs,
+        Item::Mod(it) => &it.attrs,
+        Item::Static(it) => &it.attrs,
+        Item::Struct(it) => &it.attrs,
+        Item::Trait(it) => &it.attrs,
+        Item::Type(it) => &it.attrs,
+        Item::Use(it) => &it.attrs,
+        _ => &[],
+    };
+    attributes.iter().any(|attribute| {
+        let is_cfg = attribute.path().is_ident("cfg");
+        is_cfg
+            && attribute
+                .parse_args::<syn::Path>()
+                .is_ok_and(|cfg| cfg.is_ident("test"))
+    })
+}
