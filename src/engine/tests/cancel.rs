@@ -1,4 +1,5 @@
-//! Dropping the events ends a choice within a step and frees its pages; nobody else notices.
+//! Dropping the events ends a candidate within one step and frees its memory; other candidates are
+//! not affected.
 
 use super::*;
 
@@ -115,14 +116,14 @@ fn several() -> [Generation; 2] {
     })
 }
 
-/// Reads to the end what is kept and compares it.
+/// Reads the remaining candidates to the end and compares them.
 fn expect_the_rest(bench: &mut Bench, kept: Vec<(usize, usize, Events)>) {
     let expected = expected_all(&several(), 256);
     let (places, events): (Vec<_>, Vec<_>) =
         kept.into_iter().map(|(p, c, it)| ((p, c), it)).unzip();
     let found = bench.read_to_end(&mut [events]).remove(0);
     for ((prompt, candidate), found) in places.into_iter().zip(found) {
-        // What was read before is missing.
+        // Events read before are missing.
         let whole = &expected[prompt][candidate];
         assert!(!found.is_empty());
         assert_eq!(found, whole[whole.len() - found.len()..]);
@@ -131,7 +132,7 @@ fn expect_the_rest(bench: &mut Bench, kept: Vec<(usize, usize, Events)>) {
     assert_eq!(bench.handle.active_generations(), 0);
 }
 
-/// All events with their places.
+/// All events with their prompt and candidate.
 fn placed(events: Vec<Vec<Events>>) -> Vec<(usize, usize, Events)> {
     let prompts = events.into_iter().enumerate();
     let all = prompts.flat_map(|(prompt, events)| {

@@ -1,4 +1,4 @@
-//! Several candidates of one prompt: each is what it would be alone, and the prompt is fed once.
+//! Several candidates of one prompt: each equals a single request, and the prompt is fed once.
 
 use super::*;
 
@@ -17,7 +17,7 @@ fn limits(prefill_chunk_tokens: usize) -> EngineLimits {
     }
 }
 
-/// Runs one prompt; everything must be right in the end.
+/// Runs one prompt and compares the events of all candidates.
 #[track_caller]
 fn run(bench: &mut Bench, request: &Generation) {
     let mut events = bench.submit_all(std::slice::from_ref(request));
@@ -107,11 +107,11 @@ fn one_token_each_does_not_wait_for_a_page() {
         ..EngineLimits::default()
     };
     let mut bench = Bench::new(FakeModel::new(64, 16, 4), limits);
-    // It pauses before its last token, with all the six pages it comes to need.
+    // It pauses before its last token and holds all six pages that it needs.
     let _paused = bench.submit(&generation(1, 1, 24));
     assert!(bench.settle().is_pending());
     assert_eq!(bench.handle.free_pages(), 10);
-    // The prompt fills the other ten.
+    // The prompt fills the other ten pages.
     let request = [request(40, 1, 3)];
     let mut events = bench.submit_all(&request);
     assert_eq!(bench.read_to_end(&mut events), expected_all(&request, 64));
@@ -152,8 +152,8 @@ fn the_last_one_left_runs_ahead() {
     );
 }
 
-/// Sampled candidates are chosen for by the device, several tokens at a time and all together; what
-/// has to see each token, or asks more than the device tells, is not.
+/// The device chooses several tokens at a time for all sampled candidates, unless they ask for more
+/// scores than the device reports.
 #[test]
 fn a_device_runs_a_batch_ahead() {
     let mut model = FakeModel::new(64, 64, 4);

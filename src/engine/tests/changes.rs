@@ -1,4 +1,5 @@
-//! Changes to the model between requests: when they are made, what waits for them, what is forgotten.
+//! Changes to the model between requests: when they run, what waits for them, and that cached
+//! prompts are dropped.
 
 use std::cell::RefCell;
 
@@ -8,7 +9,7 @@ use super::super::ModelAccess;
 use super::*;
 use crate::Error;
 
-/// A bench, and the way to its model.
+/// A bench and access to its model.
 fn bench() -> (Bench, ModelAccess<FakeModel>) {
     let model = FakeModel::new(256, 16, 16);
     let controls = model.controls.clone();
@@ -28,7 +29,7 @@ fn bench() -> (Bench, ModelAccess<FakeModel>) {
     (bench, access)
 }
 
-/// A change that notes how often the model had been called.
+/// A change that returns how often the model had been called.
 fn note_calls(access: &ModelAccess<FakeModel>) -> impl Future<Output = Result<usize>> {
     let access = access.clone();
     let change = async |model: &mut FakeModel| Ok(model.controls.calls.borrow().len());
@@ -44,7 +45,7 @@ fn a_change_waits_for_those_who_run_and_others_for_it() {
     assert!(change.as_mut().now_or_never().is_none(), "one runs");
     let mut second = bench.submit(&generation(2, 3, 2));
     let mut events = Vec::new();
-    // The reader is slow: the first request stays for a while.
+    // The reader is slow, so that the first request runs for a while.
     let at = loop {
         assert!(bench.settle().is_pending());
         let owners = |call: &Call| call.owners.contains(&2);

@@ -38,7 +38,7 @@ fn regex(pattern: &str) -> Grammar {
     grammar.unwrap()
 }
 
-/// Runs candidates under a regular expression; each is what it would be alone.
+/// Runs candidates under a regular expression; each equals a single request.
 #[track_caller]
 fn run(pattern: &str, max_tokens: usize, candidates: u32) -> Vec<Vec<Event>> {
     let mut all = vec![];

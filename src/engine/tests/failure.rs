@@ -1,4 +1,4 @@
-//! A failing step fails its choice alone; a lost device fails everything; bad input is refused.
+//! A failing step fails one candidate; a lost device fails everything; invalid input is refused.
 
 use super::*;
 use crate::{Error, RequestFault};

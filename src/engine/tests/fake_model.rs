@@ -1,6 +1,7 @@
-//! A model without weights: its logits are a hash of the history it reads back from its pages, so
-//! a wrong block table, a page in two hands or a wrong rollback changes what it says. So does the
-//! kind of step that fed a token, if the test wants it: a small one or not.
+//! A model without weights: its logits are a hash of the history it reads back from its pages, so a
+//! wrong block table, a page written by two sequences or a wrong rollback changes its output. If
+//! the test asks for it, the kind of step that fed a token (small or not) changes it too. With
+//! states, each call checks that the state is that of the history.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -67,7 +68,7 @@ pub(super) enum Poison {
     OneIn(u64),
 }
 
-/// What a test sees of the model and does to it while the engine owns it.
+/// Lets a test observe and control the model while the engine owns it.
 #[derive(Default)]
 pub(super) struct Controls {
     pub(super) calls: RefCell<Vec<Call>>,
@@ -79,10 +80,10 @@ pub(super) struct Controls {
     pub(super) fail_at: RefCell<Vec<(usize, Error)>>,
     /// Every copy fails.
     pub(super) copies_fail: Cell<bool>,
-    /// The call with this index says too little.
+    /// The call with this index returns too little.
     pub(super) cheat_at: Cell<Option<usize>>,
     pub(super) poison: RefCell<Poison>,
-    /// How often each call gives way before it answers.
+    /// How often each call yields before it returns.
     pub(super) suspensions: Cell<usize>,
 }
 
@@ -90,11 +91,12 @@ pub(super) struct FakeModel {
     pub(super) context_tokens: usize,
     pub(super) max_batch: usize,
     pub(super) few_tokens: usize,
-    /// It chooses by itself, as a device does, for those of which no more than two best are asked.
+    /// Whether it chooses with samplers, as a device does, where at most two best tokens are asked
+    /// for.
     pub(super) samples: bool,
     pub(super) takes_embeddings: bool,
     pages: Vec<Vec<Option<u32>>>,
-    /// What each state slot was fed; a state is all of its history.
+    /// The history that each state slot was fed.
     states: Vec<Vec<u32>>,
     pub(super) controls: Rc<Controls>,
 }
@@ -119,7 +121,8 @@ impl FakeModel {
         self
     }
 
-    /// Counts the call, suspends it, and fails it if the test wants so; says whether to cheat.
+    /// Records the call, suspends it, and fails it if the test asks for that; returns whether to
+    /// return too little.
     async fn enter(&mut self, kind: Kind, rows: &[(&SequenceMemory, Input<'_>)]) -> Result<bool> {
         for _ in 0..self.controls.suspensions.get() {
             yield_now().await;
@@ -163,7 +166,7 @@ impl FakeModel {
         }
     }
 
-    /// Writes a token of a step of `fed`.
+    /// Writes a token of a step that feeds `fed` tokens.
     fn write(&mut self, memory: &mut SequenceMemory, token: u32, fed: usize) {
         let token = match fed <= self.few_tokens {
             true => token + FED_BY_FEW,
@@ -204,7 +207,7 @@ impl FakeModel {
 }
 
 impl FakeModel {
-    /// Counts a step of these rows, whose pages must be their own where they are written.
+    /// Records a step of these rows and checks that no row writes a page of another.
     async fn enter_step(&mut self, kind: Kind, rows: &[Row<'_>]) -> Result<bool> {
         assert!((1..=self.max_batch).contains(&rows.len()));
         assert!(rows.len() == 1 || rows.iter().all(|row| row.input.ids().len() == 1));
@@ -384,7 +387,8 @@ impl CausalModel for FakeModel {
     }
 }
 
-/// What the pages show of an input: its ids, and of embeddings a number for each row's content.
+/// What the pages hold of an input: its ids, and a number made of the content for each row of
+/// embeddings.
 fn fed_ids(input: Input<'_>) -> Vec<u32> {
     let mut ids = input.ids().to_vec();
     for InputEmbeddings { at, values } in input.embeddings() {
@@ -443,7 +447,7 @@ fn score(history: &[u32], id: u32, top: usize) -> TokenScore {
     }
 }
 
-/// What a candidate must tell, computed without engine, pages, chunks or batches.
+/// The events that a candidate must get, computed without engine, pages, chunks or batches.
 pub(super) fn expected(
     generation: &Generation,
     candidate: u32,

@@ -1,4 +1,4 @@
-//! Sequences of several requests in one batch: who joins when, and that nobody notices.
+//! Sequences of several requests in one batch: when they join, and that results do not change.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! The engine with a fake model: a bench that runs it step by step, and what must hold.
+//! Tests of the engine with a fake model, on a bench that runs it step by step.
 
 mod cancel;
 mod candidates;
@@ -88,7 +88,7 @@ impl Bench {
         self.run.as_mut().unwrap().as_mut().poll(&mut context)
     }
 
-    /// Polls the engine's task as long as it wants to go on.
+    /// Polls the engine's task until it sleeps.
     fn settle(&mut self) -> Poll<Result<()>> {
         run_until_stalled(self.run.as_mut().unwrap().as_mut())
     }
@@ -111,7 +111,7 @@ impl Wake for WakeNote {
     }
 }
 
-/// Polls a future until it is ready or nothing has woken it: then it would sleep.
+/// Polls a future until it is ready or was not woken.
 fn run_until_stalled<F: Future + ?Sized>(mut future: Pin<&mut F>) -> Poll<F::Output> {
     let note = Arc::new(WakeNote(AtomicBool::new(true)));
     let waker = Waker::from(note.clone());
@@ -123,7 +123,7 @@ fn run_until_stalled<F: Future + ?Sized>(mut future: Pin<&mut F>) -> Poll<F::Out
     Poll::Pending
 }
 
-/// Reads what lies ready, at most `limit` events.
+/// Reads the available events, at most `limit`.
 fn read(events: &mut Events, limit: usize) -> Vec<Event> {
     (0..limit)
         .map_while(|_| events.next().now_or_never().flatten())
@@ -151,7 +151,7 @@ fn sampled(seed: i64) -> SamplingParams {
     }
 }
 
-/// A greedy choice whose prompt has `prompt_tokens` tokens and starts with `owner`.
+/// A greedy request whose prompt has `prompt_tokens` tokens and starts with `owner`.
 fn generation(owner: u32, prompt_tokens: usize, max_tokens: usize) -> Generation {
     let rest = (1..prompt_tokens as u32).map(|i| (i * 7 + owner) % fake_model::VOCAB as u32);
     Generation {

@@ -1,4 +1,5 @@
-//! What comes out is what the model and the sampler say, whatever chunks, pages and run-ahead do.
+//! The output follows from the model and the sampler alone, whatever chunks, pages and run-ahead
+//! do.
 
 use super::super::events::{Activity, channel};
 use super::super::run_ahead::RunAhead;
@@ -48,7 +49,7 @@ fn equals_the_plain_loop() {
 
 #[test]
 fn greedy_on_the_device_equals_greedy_on_the_host() {
-    // Temperature 1 with top_k 1 takes the sampled way and has one survivor.
+    // Temperature 1 with top_k 1 samples from one survivor.
     let on_device = generation(4, 10, 30);
     let mut on_host = on_device.clone();
     on_host.sampling = SamplingParams {

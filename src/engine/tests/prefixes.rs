@@ -1,5 +1,5 @@
-//! Pages kept for prompts that begin alike: what is fed again, what makes room, and that results
-//! are those of a prompt fed from its beginning.
+//! Cached prompts: what is fed again, what is evicted, and that results equal those of a prompt fed
+//! from its beginning.
 
 use super::*;
 
@@ -12,7 +12,7 @@ fn model(page_count: usize) -> FakeModel {
     model
 }
 
-/// A prompt of `shared` tokens that all have, and `own` that begin with `first`.
+/// A prompt of `shared` tokens that all prompts have, and `own` tokens that begin with `first`.
 fn prompt(shared: usize, first: u32, own: usize) -> Vec<u32> {
     let begin = (0..shared as u32).map(|i| (i * i + 3) % 50);
     begin
@@ -31,8 +31,8 @@ fn cached(events: &Events) -> usize {
     events.cached_prompt_tokens().get()
 }
 
-/// Runs a request to its end; gives its events, the tokens of its prompt that were fed, and those
-/// that were not.
+/// Runs a request to its end; returns its events, and how many tokens of its prompt were fed and
+/// cached.
 fn run(bench: &mut Bench, request: &Generation) -> (Vec<Event>, usize, usize) {
     let before = bench.calls().len();
     let mut events = bench.submit(request);
@@ -65,7 +65,7 @@ fn a_repeated_prefix_of_a_thousand_tokens_is_hardly_fed_again() {
     assert_eq!((third, cached), (64, 896));
 }
 
-/// The bits are those of a prompt fed from its beginning, for all ways to cut it.
+/// The results equal those of a prompt fed from its beginning, however it is cut.
 #[test]
 fn what_was_kept_does_not_show() {
     for chunk in [8, 16, 40, 512] {
@@ -113,7 +113,7 @@ fn kept_pages_make_room_for_those_who_need_them() {
     for request in [&old, &young] {
         assert_eq!(run(&mut bench, request).2, 0);
     }
-    // Six pages each are kept, of four the tokens are not known. Five more are needed.
+    // Six pages each are cached, four pages are not. Five more are needed.
     run(&mut bench, &with_prompt(prompt(0, 11, 70), 3));
     assert_eq!(
         run(&mut bench, &young).2,
@@ -153,7 +153,7 @@ fn what_is_scored_is_fed() {
             std::slice::from_ref(&scored)
         )[0][0]
     );
-    // What it fed serves others, but for the page that its last token fills.
+    // Its pages serve others, except the page that its last token fills.
     let mut bench = Bench::new(model(16), EngineLimits::default());
     let scored = Generation {
         prompt: prompt(48, 0, 0).into(),
@@ -163,7 +163,7 @@ fn what_is_scored_is_fed() {
     assert_eq!(run(&mut bench, &with_prompt(prompt(48, 1, 9), 4)).2, 40);
 }
 
-/// What was generated was computed by other kernels than a prompt is.
+/// Generated tokens were computed by other kernels than a prompt.
 #[test]
 fn generated_tokens_are_fed_again() {
     let mut bench = Bench::new(model(24), EngineLimits::default());

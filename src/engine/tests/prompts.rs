@@ -1,4 +1,4 @@
-//! Several prompts in one request: each is what it would be alone, and the order they are fed in.
+//! Several prompts in one request: each equals a single request; the order in which they are fed.
 
 use super::*;
 
@@ -135,7 +135,7 @@ fn a_prompt_that_holds_pages_goes_on_though_candidates_lack_them() {
     // Up to seven pages: all the others.
     let request = [first, generation(2, 24, 5)];
     let mut events = bench.submit_all(&request);
-    // The first prompt's scores fill its readers' places, so that the second one is begun.
+    // The first prompt's scores fill the channels of its readers, so that the second prompt begins.
     for _ in 0..7 {
         assert!(bench.step().is_pending());
     }

@@ -1,4 +1,4 @@
-//! Thousands of random submits, reads, cancels and failures: no page leaks, no answer differs.
+//! Thousands of random submits, reads, cancels and failures: no memory leaks, no answer differs.
 
 use super::super::prompt::{Prompt, Span};
 use super::*;
@@ -80,7 +80,7 @@ fn any_generation() -> impl Strategy<Value = Generation> {
         )
 }
 
-/// One choice, or prompts with candidates.
+/// One candidate, or several prompts with candidates.
 fn any_request() -> impl Strategy<Value = Vec<Generation>> {
     let alone = any_generation().prop_map(|generation| {
         vec![Generation {
@@ -191,7 +191,7 @@ proptest! {
                 alone[0][*candidate as usize].clone()
             };
             match found.split_last() {
-                // What it had told until then was right.
+                // The events before the failure are right.
                 Some((Event::Failed(error), told)) if *error == failure => {
                     prop_assert_eq!(told, &whole[..told.len()]);
                 }

@@ -1,4 +1,4 @@
-//! Who runs when: order, queue, back-pressure, scarce pages, waking and ending.
+//! The order of requests, the queue, back-pressure, scarce pages, wake-ups and the engine's end.
 
 use super::*;
 use crate::Error;
@@ -39,7 +39,7 @@ fn the_queue_is_bounded_and_the_running_one_does_not_count() {
     };
     let mut bench = Bench::new(FakeModel::new(64, 64, 4), limits);
     let full = Err(Error::QueueFull { max_queue: 2 });
-    // Before the engine's first look and after it: one runs, two wait.
+    // Before and after the engine is first polled: one runs, two wait.
     let mut kept: Vec<Events> = (0..3)
         .map(|owner| bench.submit(&generation(owner, 6, 20)))
         .collect();
@@ -96,7 +96,7 @@ fn a_lagging_reader_pauses_its_choice_and_lets_others_run() {
         assert!(bench.settle().is_pending());
         assert_eq!(owners(&bench), [1, 2]);
         assert_eq!(read_all(&mut quick), expected_events(&other, 1024));
-        // 255 tokens lie there and a place for the last event.
+        // 255 tokens are unread, and one place is reserved for the last event.
         let mut found = read(&mut slow, 255);
         assert_eq!(found.len(), 255);
         assert!(read_all(&mut slow).is_empty());
@@ -154,7 +154,7 @@ fn scarce_pages_make_the_later_wait_and_block_nobody_for_good() {
         assert_eq!(found, &expected_events(generation, 36));
     }
     assert_eq!(owners(&bench), [0, 1, 2, 3, 4, 5]);
-    // They did overlap: some owner came back after another.
+    // They overlapped: some owner returned after another.
     let mut turns: Vec<Vec<u32>> = bench.calls().into_iter().map(|call| call.owners).collect();
     turns.dedup();
     assert!(turns.len() > 6);

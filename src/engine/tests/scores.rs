@@ -1,4 +1,4 @@
-//! Scores of the prompt and of tokens: what is asked of the model, and when they are told.
+//! Scores of the prompt and of tokens: the calls of the model, and when scores are sent.
 
 use super::*;
 
@@ -11,7 +11,7 @@ fn scored(prompt_tokens: usize, max_tokens: usize, candidates: u32) -> Generatio
     }
 }
 
-/// Runs a request on 64 tokens of context and gives the model's calls.
+/// Runs a request in a context of 64 tokens and returns the model's calls.
 #[track_caller]
 fn run(request: &[Generation]) -> Vec<(Kind, usize)> {
     let limits = EngineLimits {
