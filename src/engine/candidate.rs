@@ -33,6 +33,14 @@ impl Allowed {
             Next::Finished => Self::Nothing,
         })
     }
+
+    /// The mask over the next token, if there is one.
+    pub(super) fn mask(allowed: &Result<Self>) -> Option<&TokenMask> {
+        match allowed {
+            Ok(Self::OneOf(mask)) => Some(mask),
+            _ => None,
+        }
+    }
 }
 
 /// A candidate. Once its last event is sent, or its reader is gone, it is closed.
@@ -102,30 +110,22 @@ impl Candidate {
 
     /// Chooses a token from its logits and sends it, and the end if this is the last one.
     pub(super) fn choose(&mut self, logits: &mut [f32], allowed: &Result<Allowed>) {
-        if self.is_closed() {
-            return;
-        }
-        match self.try_choose(logits, allowed) {
-            Ok(None) => {}
-            Ok(Some(reason)) => self.finish(reason),
-            Err(error) => self.fail(at_position(error, self.chosen.len())),
+        if !self.is_closed() {
+            let sampled = self.sample(logits, allowed);
+            self.take(vec![sampled], allowed);
         }
     }
 
-    fn try_choose(
+    /// Samples a token from its logits; [`take`](Self::take) accepts it.
+    pub(super) fn sample(
         &mut self,
         logits: &mut [f32],
         allowed: &Result<Allowed>,
-    ) -> Result<Option<FinishReason>> {
-        let mask = match allowed {
-            Err(error) => return Err(error.clone()),
-            Ok(Allowed::Nothing) => return Ok(Some(FinishReason::Stop)),
-            Ok(Allowed::Any) => None,
-            Ok(Allowed::OneOf(mask)) => Some(mask),
-        };
+    ) -> Result<Sampled> {
         let scores = self.generation.scores;
-        let sampled = self.parts().0.sample(logits, mask, scores)?;
-        self.accept(sampled.id, sampled.score)
+        self.parts()
+            .0
+            .sample(logits, Allowed::mask(allowed), scores)
     }
 
     /// The sampler and the constraint's state, to be used at the same time.

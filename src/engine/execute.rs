@@ -12,7 +12,7 @@ use super::model::{
 use super::planned_step::{PlannedStep, SequenceIndex};
 use super::prefill::Feed;
 use super::sequence::Sequence;
-use crate::sample::{Sampled, TokenMask};
+use crate::sample::Sampled;
 use crate::{Error, Result};
 
 impl PlannedStep {
@@ -214,7 +214,7 @@ async fn choose_on_device<M: CausalModel>(
     let masks = || {
         let matchers = matchers.into_iter();
         allowed.extend(matchers.map(|it| it.map_or(Ok(Allowed::Any), Allowed::next)));
-        let masks = allowed.iter().map(|it| mask_of(it).cloned());
+        let masks = allowed.iter().map(|it| Allowed::mask(it).cloned());
         masks.collect()
     };
     let chooser = Chooser::Samplers {
@@ -250,11 +250,8 @@ async fn choose_on_host<M: CausalModel>(
     let (output, allowed) = join(model.step(&mut rows, Chooser::Host), allowed).await;
     let logits = output?.into_logits()?;
     let rows = candidates.into_iter().zip(logits).zip(&allowed);
-    let chosen = rows.map(|((candidate, mut logits), allowed)| {
-        let score = candidate.generation().scores;
-        let sampler = candidate.parts().0;
-        vec![sampler.sample(&mut logits, mask_of(allowed), score)]
-    });
+    let chosen =
+        rows.map(|((candidate, mut logits), allowed)| vec![candidate.sample(&mut logits, allowed)]);
     Ok((chosen.collect(), allowed))
 }
 
@@ -266,13 +263,6 @@ fn row_of<'a>(memory: &'a mut SequenceMemory, token: &'a u32) -> Row<'a> {
     Row {
         memory,
         input: Input::tokens(std::slice::from_ref(token)),
-    }
-}
-
-fn mask_of(allowed: &Result<Allowed>) -> Option<&TokenMask> {
-    match allowed {
-        Ok(Allowed::OneOf(mask)) => Some(mask),
-        _ => None,
     }
 }
 
