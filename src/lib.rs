@@ -47,7 +47,7 @@
 //!
 //! The modules are listed from the request down to the GPU, except that `model` is above `engine`, whose
 //! contract it implements. A module uses only modules below it; `ARCHITECTURE.md` in the repository
-//! explains them. Rules of the endpoint are cited by section: "specification 4.2" is section 4.2 of
+//! explains them. Comments cite the rules of the endpoint by number: "specification 4.2" is in
 //! `docs/specification.md`.
 
 #[cfg(target_arch = "wasm32")]

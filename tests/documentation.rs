@@ -1,5 +1,5 @@
-//! What comments and documents cite exists: sections of `docs/specification.md`, cases of
-//! `docs/conformance.md`, files, and the targets of Markdown links.
+//! Everything that comments and documents cite exists: sections of `docs/specification.md`, cases of
+//! `docs/conformance.md`, documents, source files, and the targets of Markdown links.
 
 use std::{
     collections::BTreeSet,
@@ -161,6 +161,41 @@ fn every_cited_document_is_in_the_repository() {
         }
     }
     assert_none(complaints);
+}
+
+/// Paths in backticks such as `engine/model.rs`, from the root or from one of the source folders.
+#[test]
+fn every_named_file_exists() {
+    const FOLDERS: [&str; 4] = ["", "src", "www/src", "docs"];
+    // Records of the past may name files of the past; lines with "(new)" name files to be written.
+    const HISTORY: [&str; 2] = ["docs/log.md", "CHANGELOG.md"];
+    let path = Regex::new(r"`([\w.-]+(?:/[\w.-]+)+\.(?:rs|ts|mjs|js|wgsl|md|py))`").unwrap();
+    // `TYPE.rs`: a name to be replaced.
+    let placeholder = Regex::new(r"\b[A-Z]{3,}[._]").unwrap();
+    let (mut complaints, mut named) = (Vec::new(), 0);
+    for file in files() {
+        if HISTORY.contains(&file.path.as_str()) {
+            continue;
+        }
+        for line in file.text.lines().filter(|line| !line.contains("(new)")) {
+            for found in path.captures_iter(line) {
+                let found = &found[1];
+                // Built files, and paths inside the npm package.
+                let is_built = found.contains("dist/") || found.starts_with("inpage/");
+                if is_built || placeholder.is_match(found) {
+                    continue;
+                }
+                named += 1;
+                let beside = root().join(&file.path).with_file_name(found);
+                let from_folders = FOLDERS.iter().map(|folder| root().join(folder).join(found));
+                if !from_folders.chain([beside]).any(|path| path.exists()) {
+                    complaints.push(format!("{}: no file {found}", file.path));
+                }
+            }
+        }
+    }
+    assert_none(complaints);
+    assert!(named > 100, "only {named} paths found");
 }
 
 #[test]

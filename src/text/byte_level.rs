@@ -1,5 +1,5 @@
 //! GPT-2's printable stand-ins for bytes, in which vocabularies of byte-level BPE are written.
-//! Source: `bytes_to_unicode` in openai/gpt-2 `src/encoder.py`.
+//! Source: `bytes_to_unicode` in `encoder.py` of openai/gpt-2.
 
 /// The character that stands for each byte. Printable Latin-1 stands for itself; the other bytes,
 /// in ascending order, get U+0100, U+0101, ...

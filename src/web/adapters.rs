@@ -7,7 +7,7 @@ use crate::runtime::AdapterFiles;
 
 #[wasm_bindgen]
 extern "C" {
-    /// `{ name, files, scale }` of `www/src/worker_host.ts`.
+    /// `{ name, files, scale }` of `worker/worker_host.ts`.
     pub type PageAdapter;
 
     #[wasm_bindgen(method, getter)]

@@ -11,7 +11,7 @@ use crate::device::{BrowserDevice, BrowserWebGpu, GpuOptions};
 
 #[wasm_bindgen]
 extern "C" {
-    /// `WebGpuExtension` of `www/src/webgpu_features.ts`.
+    /// `WebGpuExtension` of `worker/webgpu_features.ts`.
     pub type PageWebGpu;
 
     /// Of the device that was created last; `None` before.
