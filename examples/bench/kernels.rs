@@ -16,7 +16,7 @@ use inpage::{
     },
     tensor_types::TensorType,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
     Outcome,
@@ -52,47 +52,79 @@ pub async fn run(machine: &Machine, yardsticks: Yardsticks) -> Outcome<()> {
     Ok(())
 }
 
+/// Measures one matrix shape.
 async fn measure(
     machine: &Machine,
     yardsticks: Yardsticks,
     shape: MatrixShape,
     tokens: usize,
 ) -> Outcome<()> {
-    let MatrixShape { ty, rows, cols } = shape;
-    let device = machine.device.tensors();
-    let variant = machine.variant;
-    let matrices = matrices(machine, shape);
-    let label = |op: &str| format!("{op}_{}", ty.lowercase_name());
-    let size = format!("{rows}x{cols}");
-    let ones = |tokens: usize, n: usize| Tensor::<2>::ones([tokens, n], device);
-    let print_bytes = |op: &str, launches: usize, matrices: usize, seconds: f64| {
-        let rate = (matrices * shape.read_bytes()) as f64 / seconds;
+    let measured = Measured {
+        machine,
+        yardsticks,
+        shape,
+        matrices: &matrices(machine, shape),
+    };
+    measured.matvec().await?;
+    measured.gated_matvec().await?;
+    measured.matmul(tokens).await
+}
+
+/// Matrices of one shape.
+struct Measured<'m> {
+    machine: &'m Machine,
+    yardsticks: Yardsticks,
+    shape: MatrixShape,
+    matrices: &'m [Matrix],
+}
+
+impl Measured<'_> {
+    fn ones(&self, tokens: usize, n: usize) -> Tensor<2> {
+        Tensor::<2>::ones([tokens, n], self.machine.device.tensors())
+    }
+
+    fn print(&self, op: &str, values: Value) {
+        let MatrixShape { ty, rows, cols } = self.shape;
+        let mut line = json!({ "shape": format!("{rows}x{cols}") });
+        if let (Value::Object(line), Value::Object(values)) = (&mut line, values) {
+            line.extend(values);
+        }
+        let label = format!("{op}_{}", ty.lowercase_name());
+        self.machine.print("kernels", &label, line);
+    }
+
+    /// `seconds` is the time of `launches` that read `matrices` matrices.
+    fn print_bytes(&self, op: &str, launches: usize, matrices: usize, seconds: f64) {
+        let rate = (matrices * self.shape.read_bytes()) as f64 / seconds;
         let values = json!({
-            "shape": size,
             "gb_per_s": round(rate / 1e9),
-            "share_of_copy": round(rate / yardsticks.bytes_per_s),
+            "share_of_copy": round(rate / self.yardsticks.bytes_per_s),
             "us_per_launch": round(seconds * 1e6 / launches as f64),
             "launches": launches,
         });
-        machine.print("kernels", &label(op), values);
-    };
+        self.print(op, values);
+    }
 
-    let onto = |sum| Addends {
-        residual: Some(sum),
-        ..Addends::default()
-    };
-    let (x, start) = (ones(1, cols), ones(1, rows));
-    let pass = || {
-        // Each launch adds to the one before, as layers do: none starts before the last ended.
-        matrices.iter().fold(start.clone(), |sum, matrix| {
-            matvec(x.clone(), None, matrix, onto(sum), Finish::Plain, variant)
-        })
-    };
-    let taken = median_seconds(machine, pass).await?;
-    print_bytes("matvec", matrices.len(), matrices.len(), taken);
+    async fn matvec(&self) -> Outcome<()> {
+        let MatrixShape { rows, cols, .. } = self.shape;
+        let (x, start) = (self.ones(1, cols), self.ones(1, rows));
+        let variant = self.machine.variant;
+        let pass = || {
+            // Each launch adds to the one before, as layers do: none starts before the last ended.
+            self.matrices.iter().fold(start.clone(), |sum, matrix| {
+                matvec(x.clone(), None, matrix, onto(sum), Finish::Plain, variant)
+            })
+        };
+        let taken = median_seconds(self.machine, pass).await?;
+        let count = self.matrices.len();
+        self.print_bytes("matvec", count, count, taken);
+        Ok(())
+    }
 
-    let norm = Tensor::<1>::ones([cols], device);
-    let pass = || {
+    async fn gated_matvec(&self) -> Outcome<()> {
+        let cols = self.shape.cols;
+        let norm = Tensor::<1>::ones([cols], self.machine.device.tensors());
+        let (x, variant) = (self.ones(1, cols), self.machine.variant);
         let gated = |pair: &[Matrix]| {
             gated_matvec(
                 x.clone(),
@@ -104,37 +136,50 @@ async fn measure(
                 variant,
             )
         };
-        matrices
-            .chunks_exact(2)
-            .fold(None, |_, pair| Some(gated(pair)))
-    };
-    let taken = median_seconds(machine, pass).await?;
-    let pairs = matrices.len() / 2;
-    print_bytes("gated_matvec", pairs, 2 * pairs, taken);
+        let pass = || {
+            let pairs = self.matrices.chunks_exact(2);
+            pairs.fold(None, |_, pair| Some(gated(pair)))
+        };
+        let taken = median_seconds(self.machine, pass).await?;
+        let pairs = self.matrices.len() / 2;
+        self.print_bytes("gated_matvec", pairs, 2 * pairs, taken);
+        Ok(())
+    }
 
-    // Arithmetic is the bound here, and caches may hold what they can.
-    let few = &matrices[..if machine.size == Size::Large {
-        4.min(matrices.len())
-    } else {
-        1
-    }];
-    let (x, start) = (ones(tokens, cols), ones(tokens, rows));
-    let pass = || {
-        few.iter().fold(start.clone(), |sum, matrix| {
-            matmul(x.clone(), matrix, onto(sum), Finish::Plain, variant)
-        })
-    };
-    let taken = median_seconds(machine, pass).await?;
-    let operations = (2 * tokens * rows * cols * few.len()) as f64;
-    let values = json!({
-        "shape": size,
-        "tokens": tokens,
-        "gflop_per_s": round(operations / taken / 1e9),
-        "share_of_fma": yardsticks.flop_per_s.map(|peak| round(operations / taken / peak)),
-        "us_per_launch": round(taken * 1e6 / few.len() as f64),
-    });
-    machine.print("kernels", &label("matmul"), values);
-    Ok(())
+    async fn matmul(&self, tokens: usize) -> Outcome<()> {
+        let MatrixShape { rows, cols, .. } = self.shape;
+        // Arithmetic is the bound here, and caches may hold what they can.
+        let count = match self.machine.size {
+            Size::Large => 4.min(self.matrices.len()),
+            Size::Small => 1,
+        };
+        let few = &self.matrices[..count];
+        let (x, start) = (self.ones(tokens, cols), self.ones(tokens, rows));
+        let variant = self.machine.variant;
+        let pass = || {
+            few.iter().fold(start.clone(), |sum, matrix| {
+                matmul(x.clone(), matrix, onto(sum), Finish::Plain, variant)
+            })
+        };
+        let taken = median_seconds(self.machine, pass).await?;
+        let operations = (2 * tokens * rows * cols * few.len()) as f64;
+        let peak = self.yardsticks.flop_per_s;
+        let values = json!({
+            "tokens": tokens,
+            "gflop_per_s": round(operations / taken / 1e9),
+            "share_of_fma": peak.map(|peak| round(operations / taken / peak)),
+            "us_per_launch": round(taken * 1e6 / few.len() as f64),
+        });
+        self.print("matmul", values);
+        Ok(())
+    }
+}
+
+fn onto(sum: Tensor<2>) -> Addends {
+    Addends {
+        residual: Some(sum),
+        ..Addends::default()
+    }
 }
 
 /// Median seconds of a pass: a captured graph on a GPU, the ops themselves on the CPU.

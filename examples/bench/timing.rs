@@ -1,4 +1,4 @@
-//! Repeats work and tells the median. Knows nothing of the work.
+//! Repeated timing and medians.
 
 use std::time::{Duration, Instant};
 

@@ -101,22 +101,13 @@ impl Gpu {
             }
         });
         let setup = WgpuSetup {
+            backend: info.backend,
             instance,
             adapter,
             device: device.clone(),
             queue,
-            backend: info.backend,
         };
-        let runtime = RuntimeOptions {
-            // One submit holds several decode steps; the default of 32 would split each of them.
-            tasks_max: 4096,
-            // A buffer per tensor: kernels declare their inputs read-only, and WebGPU forbids one
-            // buffer to be read-only and writable in the same dispatch.
-            memory_config: MemoryConfiguration::ExclusivePages,
-        };
-        let cube = CubeDevice::Wgpu(
-            try_init_device(setup, runtime).map_err(|error| Error::NoDevice(error.to_string()))?,
-        );
+        let cube = hand_to_burn(setup)?;
         Ok(Gpu {
             client: cube.client(),
             device: Device::from(cube),
@@ -196,6 +187,19 @@ impl Gpu {
             Error::Internal(text)
         }
     }
+}
+
+fn hand_to_burn(setup: WgpuSetup) -> Result<CubeDevice> {
+    let runtime = RuntimeOptions {
+        // One submit holds several decode steps; the default of 32 would split each of them.
+        tasks_max: 4096,
+        // A buffer per tensor: kernels declare their inputs read-only, and WebGPU forbids one
+        // buffer to be read-only and writable in the same dispatch.
+        memory_config: MemoryConfiguration::ExclusivePages,
+    };
+    let device = try_init_device(setup, runtime);
+    let device = device.map_err(|error| Error::NoDevice(error.to_string()))?;
+    Ok(CubeDevice::Wgpu(device))
 }
 
 /// `described` is what the browser adds; `None` outside of browsers.

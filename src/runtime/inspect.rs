@@ -90,6 +90,28 @@ pub struct LimitReport {
     pub refusal: Option<Refusal>,
 }
 
+impl Inspection {
+    /// Before anything is known of the model.
+    fn of_files<F: ModelFiles>(files: &CountedFiles<'_, F>) -> Inspection {
+        Inspection {
+            version: env!("CARGO_PKG_VERSION"),
+            file_bytes: files.size_bytes.get(),
+            container: ContainerReport {
+                kind: match files.gguf_name() {
+                    Some(_) => "gguf",
+                    None => "safetensors",
+                },
+                files: files.count.get(),
+            },
+            runs: false,
+            refusal: None,
+            devices: Vec::new(),
+            model: None,
+            tokenizer: None,
+        }
+    }
+}
+
 impl Refusal {
     fn of(error: &Error) -> Refusal {
         Refusal {
@@ -140,22 +162,7 @@ pub async fn inspect<F: ModelFiles>(files: &F, options: InspectionOptions) -> Re
     };
     // In the order of `open`, which stops at the first error.
     let opened = Checkpoint::open(&files, &options.load).await;
-    let mut report = Inspection {
-        version: env!("CARGO_PKG_VERSION"),
-        file_bytes: files.size_bytes.get(),
-        container: ContainerReport {
-            kind: match files.gguf_name() {
-                Some(_) => "gguf",
-                None => "safetensors",
-            },
-            files: files.count.get(),
-        },
-        runs: false,
-        refusal: None,
-        devices: Vec::new(),
-        model: None,
-        tokenizer: None,
-    };
+    let mut report = Inspection::of_files(&files);
     let mut checkpoint = match opened {
         Ok(checkpoint) => checkpoint,
         Err(error @ Error::Read(_)) => return Err(error),
@@ -177,21 +184,23 @@ pub async fn inspect<F: ModelFiles>(files: &F, options: InspectionOptions) -> Re
         Some(sequences) => model::for_sequences(&gguf, options.load, sequences),
         None => options.load,
     };
-    let refusal = |max_binding_bytes: u64| match &tokenizer {
-        Err(error) => Some(Refusal::of(error)),
-        Ok(_) => model::refusal(&gguf, load, max_binding_bytes)
-            .as_ref()
-            .map(Refusal::of),
-    };
-    let bindings = match options.max_binding_bytes {
+    let limits = match options.max_binding_bytes {
         Some(bytes) => vec![bytes],
         None => vec![SMALLEST_BINDING_BYTES, USUAL_BINDING_BYTES],
     };
-    let devices = bindings.into_iter().map(|max_binding_bytes| LimitReport {
-        max_binding_bytes,
-        refusal: refusal(max_binding_bytes),
-    });
-    report.devices = devices.collect();
+    let on_device = |max_binding_bytes| {
+        let refusal = match &tokenizer {
+            Err(error) => Some(Refusal::of(error)),
+            Ok(_) => model::refusal(&gguf, load, max_binding_bytes)
+                .as_ref()
+                .map(Refusal::of),
+        };
+        LimitReport {
+            max_binding_bytes,
+            refusal,
+        }
+    };
+    report.devices = limits.into_iter().map(on_device).collect();
     // The last one decides.
     report.refusal = report.devices.last().and_then(|it| it.refusal.clone());
     report.runs = report.refusal.is_none();

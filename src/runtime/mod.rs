@@ -9,7 +9,7 @@
 //! | `load` | all of it, with a report -> a model with its tokenizer |
 //! | `serve` | engine, endpoint -> a model that answers, and changes to it |
 //! | `seam` | where test hooks attach |
-//! | `adapters`, `report`, `fingerprint`, `error_code` | low-rank adapters; what is told of a load |
+//! | `adapters`, `report`, `fingerprint`, `error_code` | low-rank adapters; reports on a load |
 //! | `inspect` | `open` and the plan alone: whether a model runs, without a device |
 
 mod adapters;
