@@ -1,5 +1,5 @@
-// out[token] = x[token] + the row of a (quantized) table for the token's position; one lane per block
-// of 32.
+// out[token] = x[token] + the row of a (quantized) table for the token's position. One lane per block of
+// 32 columns.
 @group(0) @binding(B_x) var<storage, read> x: array<vec4<f32>>; // [tokens, COLS / 4]
 @group(0) @binding(B_out) var<storage, read_write> out: array<vec4<f32>>; // [tokens, COLS / 4]
 

@@ -1,6 +1,6 @@
-// Chooses the token with the largest logit (the lowest id on ties), feeds it to the next step and
-// moves the step on to the next, single token and lengthens the list of chosen ids. One workgroup. A NaN, a +inf or a
-// row without any finite logit chooses INVALID_TOKEN instead.
+// Selects the token with the largest logit (the lowest id on ties), writes it as the input of the next
+// step, advances the step to that single token and appends it to the chosen ids. A row with NaN or +inf,
+// or without any finite logit, selects INVALID_TOKEN instead. One workgroup.
 @group(0) @binding(B_logits) var<storage, read> logits: array<f32>; // [VOCAB]
 @group(0) @binding(B_ids) var<storage, read_write> ids: array<u32>; // [1]
 @group(0) @binding(B_step) var<storage, read_write> step: array<u32>;
@@ -16,7 +16,7 @@ fn main(@builtin(local_invocation_index) local: u32) {
     var invalid = false;
     for (var id = local; id < VOCAB; id += WORKGROUP) {
         let value = logits[id];
-        // By bits: compilers may assume that there are no NaN.
+        // Tests the bits: compilers may assume that there is no NaN.
         let bits = bitcast<u32>(value);
         let finite = (bits & 0x7f800000u) != 0x7f800000u;
         invalid = invalid || (!finite && bits != 0xff800000u);
@@ -49,7 +49,7 @@ fn main(@builtin(local_invocation_index) local: u32) {
             best_id = INVALID_TOKEN;
         }
         ids[0] = best_id;
-        // The tokens of this step are in the sequence now; the next one feeds the chosen id.
+        // The tokens of this step are part of the sequence now. The next step feeds the selected id.
         let last = STEP_ROWS + (step[STEP_TOKENS] - 1u) * ROW_WORDS;
         step[STEP_ROWS] = step[last] + 1u;
         step[STEP_ROWS + 1u] = step[last + 1u];

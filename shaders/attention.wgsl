@@ -1,5 +1,5 @@
-// Causal attention of one query head of one token over the paged KV memory of its sequence, with an
-// online softmax over blocks of WORKGROUP tokens. Queries come scaled. Serves decode and prefill.
+// Causal attention of one query head of one token over the paged KV cache of its sequence, with an online
+// softmax over blocks of WORKGROUP tokens. Queries are already scaled. Used for decode and prefill.
 @group(0) @binding(B_q) var<storage, read> q: array<vec4<f32>>; // [tokens, Q_DIM / 4]
 @group(0) @binding(B_kv) var<storage, read> kv: array<KvWord>;
 @group(0) @binding(B_out) var<storage, read_write> out: array<vec4<f32>>; // [tokens, Q_DIM / 4]

@@ -1,7 +1,7 @@
-// As attention.wgsl, for devices where barriers cost more than arithmetic: the LANES lanes of a
-// workgroup share a query head of GROUP_TOKENS tokens and keep their outputs in registers, four past
-// tokens at a time. Several tokens are of one sequence and load its keys and values once; what each
-// gets does not depend on how many they are.
+// attention.wgsl for devices where barriers cost more than arithmetic. The LANES lanes of a workgroup
+// share a query head of GROUP_TOKENS tokens and keep their outputs in registers. They read four past
+// tokens at a time. If there are several tokens, they belong to one sequence and share each load of its
+// K and V. The result of a token does not depend on how many there are.
 
 @group(0) @binding(B_q) var<storage, read> q: array<vec4<f32>>; // [tokens, Q_DIM / 4]
 @group(0) @binding(B_kv) var<storage, read> kv: array<KvWord>;
@@ -37,7 +37,7 @@ fn main(
     var peaks: array<f32, GROUP_TOKENS>;
     var totals: array<f32, GROUP_TOKENS>;
     for (var t = 0u; t < GROUP_TOKENS; t++) { // unrolled
-        // Tokens that are missing do as the last one does.
+        // Missing tokens repeat the last one.
         let token = min(first_token + t, last_token);
         lengths[t] = row_position(token) + 1u;
         firsts[t] = lengths[t] - min(lengths[t], WINDOW);
@@ -49,14 +49,14 @@ fn main(
         }
     }
     let length = row_position(last_token) + 1u;
-    // Four tokens never straddle a page. Past the end the last one stands in, without weight: what
-    // lies there may be anything.
+    // Four tokens never straddle a page. Past the end, the last token replaces them with weight 0: the
+    // content of the cache is undefined there.
     for (var base = firsts[0u] / 4u * 4u; base < length; base += 4u) {
         let places = vec4<u32>(base, base + 1u, base + 2u, base + 3u);
         let past = min(places, vec4<u32>(length - 1u));
         let first = kv_row(table, base, 0u) / 4u + kv_head * VECTORS + lane;
         let keys = vec4<u32>(first) + (past - vec4<u32>(base)) * (KV_DIM / 4u);
-        // Not left to the declaration: Chromium 156 sets such a variable to zero once, not in each turn.
+        // Explicit zeros: Chromium 156 initializes a declared variable once, not in each iteration.
         var products = array<vec4<f32>, GROUP_TOKENS>();
         for (var i = 0u; i < LANE_VECTORS; i++) { // unrolled
             if (VECTORS % LANES == 0u || i * LANES + lane < VECTORS) {

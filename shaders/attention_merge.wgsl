@@ -1,5 +1,5 @@
-// Joins what attention_split.wgsl found: sums over splits, each weighed by its own peak. One lane per
-// vector of the output.
+// Joins the partial results of attention_split.wgsl: a sum over splits, each weighted by its own peak.
+// One lane per vector of the output.
 @group(0) @binding(B_partials) var<storage, read> partials: array<vec4<f32>>; // [tokens, SPLITS, HEADS, VECTORS + 1]
 @group(0) @binding(B_out) var<storage, read_write> out: array<vec4<f32>>; // [tokens, HEADS, VECTORS]
 

@@ -1,9 +1,9 @@
-// Attention of a few tokens, straight from the projections: each workgroup attends for GROUP query heads
-// of one key head of one token over a split, every SPLITS-th block of BLOCK_TOKENS tokens of its sequence;
-// attention_merge.wgsl joins the splits. Which they are depends on the token's position alone. The
-// workgroup of the token's own block writes its key and value to the KV memory.
-// Tokens of a step that precede it in its sequence are computed here again, as memory would give them:
-// what this step writes there is not read in it.
+// Attention of a few tokens, directly on the output of the projections. Each workgroup handles GROUP query
+// heads of one key head of one token over a split: every SPLITS-th block of BLOCK_TOKENS tokens of its
+// sequence. attention_merge.wgsl joins the splits. The assignment of blocks to splits depends on the
+// token's position alone. The workgroup of the token's own block writes its K and V to the KV cache.
+// K and V of earlier tokens of the same step are computed again here and rounded to the cache format,
+// because a dispatch cannot read what it writes.
 @group(0) @binding(B_partials) var<storage, read_write> partials: array<vec4<f32>>; // [tokens, SPLITS, HEADS, VECTORS + 1]
 @group(0) @binding(B_kv) var<storage, read_write> kv: array<KvWord>;
 
@@ -16,7 +16,7 @@ var<workgroup> scores: array<f32, GROUP * BLOCK_TOKENS>;
 var<workgroup> stripes: array<f32, GROUP * STRIPES>;
 var<workgroup> partial_sums: array<vec4<f32>, BLOCK_TOKENS>;
 
-// STORE_VECTORS vectors of a token's key, from `first` on.
+// STORE_VECTORS vectors of a token's key, starting with `first`.
 fn key_vectors(token: u32, kv_head: u32, first: u32, position: u32) -> array<vec4<f32>, STORE_VECTORS> {
     var vectors: array<vec4<f32>, STORE_VECTORS>;
     for (var i = 0u; i < STORE_VECTORS; i++) { // unrolled
@@ -25,7 +25,7 @@ fn key_vectors(token: u32, kv_head: u32, first: u32, position: u32) -> array<vec
     return vectors;
 }
 
-// The same of its value.
+// The same for its value.
 fn value_vectors(token: u32, kv_head: u32, first: u32) -> array<vec4<f32>, STORE_VECTORS> {
     var vectors: array<vec4<f32>, STORE_VECTORS>;
     for (var i = 0u; i < STORE_VECTORS; i++) { // unrolled
@@ -54,7 +54,7 @@ fn main(
     let table = row_table(token);
     let kv_head = first_head / (HEADS / KV_HEADS);
 
-    // Tokens of this step just before this one in its sequence.
+    // Tokens of this step that directly precede this one in its sequence.
     var before = 0u;
     while (before < token && row_table(token - 1u - before) == table) {
         before++;
@@ -96,7 +96,7 @@ fn main(
     for (var block = first_block + workgroup.y; block <= last_block; block += SPLITS) {
         let begin = max(block * BLOCK_TOKENS, window_begin);
         let count = min((block + 1u) * BLOCK_TOKENS, position + 1u) - begin;
-        // A lane has a token of the block.
+        // Each lane handles one token of the block.
         var products = array<f32, GROUP>();
         if (local < count) {
             let past = begin + local;
@@ -148,7 +148,7 @@ fn main(
                 total += scores[local / STRIPES * BLOCK_TOKENS + i];
             }
         }
-        // PARTS lanes have a vector of the values.
+        // PARTS lanes share each vector of the values.
         if (local < PARTS * VECTORS) {
             for (var i = local / VECTORS; i < count; i += PARTS) {
                 let past = begin + i;

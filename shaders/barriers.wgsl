@@ -1,4 +1,4 @@
-// Does nothing but wait: BARRIERS times for all lanes of its workgroup. For measuring what that costs.
+// Executes BARRIERS barriers and nothing else, to measure what they cost.
 
 @group(0) @binding(B_out) var<storage, read_write> out: array<u32>; // [WORKGROUPS]
 
@@ -9,7 +9,7 @@ fn main(
     @builtin(workgroup_id) workgroup: vec3<u32>,
     @builtin(local_invocation_index) local: u32,
 ) {
-    // Workgroup memory starts with anything.
+    // The initial content of workgroup memory is undefined.
     if (local == 0u) {
         count = 0u;
     }

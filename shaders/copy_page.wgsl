@@ -1,4 +1,4 @@
-// Copies a page of the KV memory to another. One lane per vector of the page.
+// Copies a page of the KV cache to another. One lane per vector of the page.
 @group(0) @binding(B_pages) var<storage, read> pages: array<u32>; // from, to
 @group(0) @binding(B_kv) var<storage, read_write> kv: array<vec4<u32>>; // [page, PAGE_VECTORS]
 

@@ -1,4 +1,4 @@
-// out[token] = SCALE * the row of a (quantized) table for each token id; one lane per block of 32.
+// out[token] = SCALE * the row of a (quantized) table for the token id. One lane per block of 32 columns.
 @group(0) @binding(B_ids) var<storage, read> ids: array<u32>; // [tokens]
 @group(0) @binding(B_out) var<storage, read_write> out: array<vec4<f32>>; // [tokens, COLS / 4]
 
@@ -9,7 +9,7 @@ fn main(@builtin(global_invocation_id) global: vec3<u32>) {
     if (token >= arrayLength(&ids)) {
         return;
     }
-    // Padding rows may hold any id.
+    // Padding rows may contain any id.
     let row = min(ids[token], ROWS - 1u);
     var values: array<vec4<f32>, 8>;
     weights_load(row * BLOCKS + block, &values);

@@ -1,6 +1,5 @@
-// out[pair, row] = act(dot(gate[row], input)) * dot(up[row], input) with the matrices of the pair's
-// expert and the input of its token. Lanes share rows as in matvec.wgsl; SUMS = 2 * ROWS_PER_GROUP + 1:
-// gates, ups, the sum of squares.
+// matvec.wgsl for a gated layer, with the matrices of each pair's expert and the input of its token:
+// out[pair, row].
 @group(0) @binding(B_experts) var<storage, read> experts: array<u32>; // [tokens, USED]
 
 @compute @workgroup_size(WORKGROUP)
@@ -11,24 +10,23 @@ fn main(
     let pair = workgroup.y;
     let expert_row = experts[pair] * ROWS;
     let first_row = (workgroup.x * (WORKGROUP / LANES) + local / LANES) * ROWS_PER_GROUP;
-    var sums: array<f32, SUMS>;
-    var inputs: array<vec4<f32>, 8>;
+    var sums: array<Sum, ROWS_PER_GROUP>;
+    var sum_of_squares = 0.0;
+    var inputs: Block;
     for (var block = local % LANES; block < BLOCKS; block += LANES) {
-        sums[SUMS - 1u] += load_input(pair / USED, block, &inputs);
+        sum_of_squares += load_block(pair / USED, block, &inputs);
         for (var r = 0u; r < ROWS_PER_GROUP; r++) {
             let row = expert_row + min(first_row + r, ROWS - 1u);
-            sums[r] += gate_dot(row * BLOCKS + block, &inputs);
-            sums[ROWS_PER_GROUP + r] += up_dot(row * BLOCKS + block, &inputs);
+            sums[r] += dot_block(row * BLOCKS + block, &inputs);
         }
     }
-    reduce_lanes(&sums, local);
+    reduce_lanes(&sums, &sum_of_squares, local);
     if (local % LANES == 0u) {
-        let scale = input_scale(sums[SUMS - 1u]);
+        let scale = input_scale(sum_of_squares);
         for (var r = 0u; r < ROWS_PER_GROUP; r++) {
             let row = first_row + r;
             if (row < ROWS) {
-                let up = sums[ROWS_PER_GROUP + r] * scale;
-                store(pair * ROWS + row, row, activate(sums[r] * scale) * up);
+                store_sum(pair, row, sums[r] * scale);
             }
         }
     }

@@ -1,5 +1,8 @@
-// out[pair, row] = dot(weights[row], x[pair]) with the matrix of the pair's expert, for a tile of 16
-// pairs of one expert by 64 rows per workgroup.
+// matmul.wgsl with the matrices of each pair's expert: out[pair, row]. A workgroup computes a tile of 16
+// pairs of one expert by 64 lines of weights, which are rows of one matrix or half as many of two.
+// LANE_ROWS = 4 / MATRICES.
+
+const MATRIX_ROWS: u32 = 64u / MATRICES;
 
 @compute @workgroup_size(64)
 fn main(
@@ -11,16 +14,16 @@ fn main(
     if (expert == NONE) {
         return;
     }
-    let first_row = workgroup.x * 64u;
-    let line_row = expert * ROWS + min(first_row + local, ROWS - 1u);
+    let first_row = workgroup.x * MATRIX_ROWS;
+    let line_row = expert * ROWS + min(first_row + local % MATRIX_ROWS, ROWS - 1u);
     let my_line = local % 16u;
     let my_pair = local / 16u * 4u;
     let is_used = tile_pair(tile, my_pair) != NONE;
     let inputs = fetched_inputs(tile, local);
-    var sums: array<vec4<f32>, 4>;
+    var sums: array<vec4<f32>, 4>; // [pair], four lines each
     var values: array<vec4<f32>, 8>;
     for (var block = 0u; block < BLOCKS; block++) {
-        weights_load(line_row * BLOCKS + block, &values);
+        load_line(local, 64u, line_row * BLOCKS + block, &values);
         put_line(&values, local);
         fetch_inputs(inputs, block, local);
         workgroupBarrier();
@@ -31,10 +34,10 @@ fn main(
     }
     for (var p = 0u; p < 4u; p++) {
         let pair = tile_pair(tile, my_pair + p);
-        for (var r = 0u; r < 4u; r++) {
+        for (var r = 0u; r < LANE_ROWS; r++) {
             let row = first_row + my_line + r * 16u;
             if (pair != NONE && row < ROWS) {
-                store(pair * ROWS + row, row, sums[p][r]);
+                store_sum(pair, row, sum_of_four(sums[p], r));
             }
         }
     }

@@ -1,6 +1,6 @@
-// out[token, row] = the sum over a token's experts of share * dot(weights[row], input), the input
-// being the pair's. The lanes of a row take turns over the blocks of all of them, so that they share
-// one reduction. SUMS = ROWS_PER_GROUP + 1 as in matvec.wgsl; the last is not used.
+// out[token, row] = the sum over a token's experts of share * dot(weights[row], input), where the input
+// belongs to the pair. The lanes of a row share the blocks of all experts, so that there is one
+// reduction.
 @group(0) @binding(B_experts) var<storage, read> experts: array<u32>; // [tokens, USED]
 @group(0) @binding(B_shares) var<storage, read> shares: array<f32>; // [tokens, USED]
 
@@ -11,25 +11,26 @@ fn main(
 ) {
     let token = workgroup.y;
     let first_row = (workgroup.x * (WORKGROUP / LANES) + local / LANES) * ROWS_PER_GROUP;
-    var sums: array<f32, SUMS>;
-    var inputs: array<vec4<f32>, 8>;
+    var sums: array<Sum, ROWS_PER_GROUP>;
+    var inputs: Block;
     for (var i = local % LANES; i < USED * BLOCKS; i += LANES) {
         let pair = token * USED + i / BLOCKS;
         let block = i % BLOCKS;
         let expert_row = experts[pair] * ROWS;
         let share = shares[pair];
-        load_input(pair, block, &inputs);
+        load_block(pair, block, &inputs);
         for (var r = 0u; r < ROWS_PER_GROUP; r++) {
             let row = expert_row + min(first_row + r, ROWS - 1u);
-            sums[r] += share * weights_dot(row * BLOCKS + block, &inputs);
+            sums[r] += share * dot_block(row * BLOCKS + block, &inputs);
         }
     }
-    reduce_lanes(&sums, local);
+    var unused = 0.0; // There is no norm.
+    reduce_lanes(&sums, &unused, local);
     if (local % LANES == 0u) {
         for (var r = 0u; r < ROWS_PER_GROUP; r++) {
             let row = first_row + r;
             if (row < ROWS) {
-                store(token * ROWS + row, row, sums[r]);
+                store_sum(token, row, sums[r]);
             }
         }
     }

@@ -1,5 +1,5 @@
-// Sorts pairs (a token and one of its experts, by number) into tiles of up to TILE_PAIRS pairs of one
-// expert, for kernels that read an expert's weights once per tile. One workgroup; a lane per expert.
+// Sorts pairs (a token and one of its experts) into tiles of up to TILE_PAIRS pairs of one expert, for
+// kernels that read an expert's weights once per tile. One workgroup with a lane per expert.
 @group(0) @binding(B_experts) var<storage, read> experts: array<u32>; // [pairs]
 @group(0) @binding(B_groups) var<storage, read_write> groups: array<u32>; // [tiles, 1 + TILE_PAIRS]
 
@@ -35,7 +35,7 @@ fn main(@builtin(local_invocation_index) local: u32) {
             groups[(first_tile + i) * (1u + TILE_PAIRS)] = expert;
         }
     }
-    // There is room for the worst case.
+    // The buffer has space for the worst case.
     var used_tiles = 0u;
     for (var expert = 0u; expert < EXPERTS; expert++) {
         used_tiles += tile_counts[expert];

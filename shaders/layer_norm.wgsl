@@ -1,4 +1,4 @@
-// out[token] = (x[token] - mean) / sqrt(variance + EPS) * norm + bias; one workgroup per token.
+// out[token] = (x[token] - mean) / sqrt(variance + EPS) * norm + bias. One workgroup per token.
 @group(0) @binding(B_x) var<storage, read> x: array<vec4<f32>>; // [tokens, COLS / 4]
 @group(0) @binding(B_norm) var<storage, read> norm: array<vec4<f32>>; // [COLS / 4]
 @group(0) @binding(B_bias) var<storage, read> bias: array<vec4<f32>>; // [COLS / 4]
@@ -6,7 +6,7 @@
 
 var<workgroup> partial_sums: array<f32, WORKGROUP>;
 
-// The sum over all lanes: every lane adds all, one barrier instead of a tree of them.
+// The sum over all lanes. Every lane adds all values: one barrier instead of a tree of them.
 fn sum_lanes(local: u32, value: f32) -> f32 {
     workgroupBarrier();
     partial_sums[local] = value;
@@ -29,7 +29,7 @@ fn main(
         sum += dot(x[first + i], vec4<f32>(1.0));
     }
     let mean = sum_lanes(local, sum) / f32(COLS);
-    // Of the differences: the difference of large squares would lose digits.
+    // From the differences: subtracting large squares would lose precision.
     sum = 0.0;
     for (var i = local; i < COLS / 4u; i += WORKGROUP) {
         let difference = x[first + i] - mean;

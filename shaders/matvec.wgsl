@@ -1,5 +1,6 @@
-// out[row] = dot(weights[row], input) for one token. LANES lanes share ROWS_PER_GROUP rows; lane l
-// takes blocks l, l + LANES, ... of each. SUMS = ROWS_PER_GROUP + 1: the last is the sum of squares.
+// out[row] = dot(weights[row], input) for one token, or what a gated layer makes of the products with
+// gate and up (shared/rows). LANES lanes share ROWS_PER_GROUP rows; lane l takes blocks l, l + LANES,
+// ... of each.
 
 @compute @workgroup_size(WORKGROUP)
 fn main(
@@ -9,21 +10,22 @@ fn main(
 ) {
     let group = (workgroup.y * workgroups.x + workgroup.x) * (WORKGROUP / LANES) + local / LANES;
     let first_row = group * ROWS_PER_GROUP;
-    var sums: array<f32, SUMS>;
+    var sums: array<Sum, ROWS_PER_GROUP>;
+    var sum_of_squares = 0.0;
     var inputs: Block;
     for (var block = local % LANES; block < BLOCKS; block += LANES) {
-        sums[SUMS - 1u] += load_block(0u, block, &inputs);
+        sum_of_squares += load_block(0u, block, &inputs);
         for (var r = 0u; r < ROWS_PER_GROUP; r++) {
             let row = min(first_row + r, ROWS - 1u);
-            sums[r] += weights_dot(row * BLOCKS + block, &inputs);
+            sums[r] += dot_block(row * BLOCKS + block, &inputs);
         }
     }
-    reduce_lanes(&sums, local);
+    reduce_lanes(&sums, &sum_of_squares, local);
     if (local % LANES == 0u) {
-        let scale = input_scale(sums[SUMS - 1u]);
+        let scale = input_scale(sum_of_squares);
         for (var r = 0u; r < ROWS_PER_GROUP; r++) {
             if (first_row + r < ROWS) {
-                store(first_row + r, first_row + r, sums[r] * scale);
+                store_sum(0u, first_row + r, sums[r] * scale);
             }
         }
     }

@@ -1,6 +1,6 @@
-// out[token, row] = dot(weights[row], input[token]) for at most TOKENS tokens, each to the last bit
-// as matvec.wgsl has it. A block meets one token after the other, so that its weights come from the
-// cache for all but the first, and no token's sum depends on how many there are.
+// matvec.wgsl for at most TOKENS tokens, with bit-identical results. A block is multiplied with one token
+// after the other: its weights come from the cache for all but the first, and no token's sum depends on
+// how many there are.
 
 @compute @workgroup_size(WORKGROUP)
 fn main(
@@ -11,26 +11,28 @@ fn main(
     let group = (workgroup.y * workgroups.x + workgroup.x) * (WORKGROUP / LANES) + local / LANES;
     let first_row = group * ROWS_PER_GROUP;
     let tokens = input_tokens();
-    var sums: array<array<f32, SUMS>, TOKENS>;
+    var sums: array<array<Sum, ROWS_PER_GROUP>, TOKENS>;
+    var sums_of_squares: array<f32, TOKENS>;
     var inputs: Block;
     for (var block = local % LANES; block < BLOCKS; block += LANES) {
         for (var token = 0u; token < tokens; token++) {
-            sums[token][ROWS_PER_GROUP] += load_block(token, block, &inputs);
+            sums_of_squares[token] += load_block(token, block, &inputs);
             for (var r = 0u; r < ROWS_PER_GROUP; r++) {
                 let row = min(first_row + r, ROWS - 1u);
-                sums[token][r] += weights_dot(row * BLOCKS + block, &inputs);
+                sums[token][r] += dot_block(row * BLOCKS + block, &inputs);
             }
         }
     }
     for (var token = 0u; token < tokens; token++) {
         var token_sums = sums[token];
-        reduce_lanes(&token_sums, local);
+        var sum_of_squares = sums_of_squares[token];
+        reduce_lanes(&token_sums, &sum_of_squares, local);
         if (local % LANES == 0u) {
-            let scale = input_scale(token_sums[ROWS_PER_GROUP]);
+            let scale = input_scale(sum_of_squares);
             for (var r = 0u; r < ROWS_PER_GROUP; r++) {
                 let row = first_row + r;
                 if (row < ROWS) {
-                    store(token * ROWS + row, row, token_sums[r] * scale);
+                    store_sum(token, row, token_sums[r] * scale);
                 }
             }
         }

@@ -1,4 +1,4 @@
-// x[token] / rms(x[token]) * norm, as it is or onto the residual stream; one workgroup per token.
+// x[token] / rms(x[token]) * norm, with or without the residual stream. One workgroup per token.
 @group(0) @binding(B_x) var<storage, read> x: array<vec4<f32>>; // [tokens, COLS / 4]
 @group(0) @binding(B_norm) var<storage, read> norm: array<vec4<f32>>; // [COLS / 4]
 

@@ -1,5 +1,5 @@
-// Rotates queries and keys by their position and writes keys and values to the KV memory. Queries
-// leave scaled. One lane per query vector of a token, and per STORE_VECTORS vectors of its keys or values.
+// Rotates Q and K by their position, scales Q, and writes K and V to the KV cache. One lane per query
+// vector of a token and per STORE_VECTORS vectors of its K or V.
 @group(0) @binding(B_out) var<storage, read_write> out: array<vec4<f32>>; // [tokens, HEADS, VECTORS]
 @group(0) @binding(B_kv) var<storage, read_write> kv: array<KvWord>;
 

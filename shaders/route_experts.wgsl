@@ -1,5 +1,5 @@
-// The USED largest of a token's logits (the lower id on ties, NaN last) and what the softmax gives
-// them, over all experts or, with RENORMALIZE, over the chosen ones. One workgroup per token.
+// Selects the experts with the USED largest logits of a token (the lower id on ties, NaN last) and their
+// softmax over all experts or, with RENORMALIZE, over the selected ones. One workgroup per token.
 @group(0) @binding(B_logits) var<storage, read> logits: array<u32>; // [tokens, EXPERTS], bits of f32
 @group(0) @binding(B_experts) var<storage, read_write> experts: array<u32>; // [tokens, USED]
 @group(0) @binding(B_shares) var<storage, read_write> shares: array<f32>; // [tokens, USED]
@@ -8,18 +8,18 @@ var<workgroup> orders: array<u32, EXPERTS>;
 var<workgroup> powers: array<f32, EXPERTS>; // exp(logit - largest logit)
 var<workgroup> chosen: array<u32, USED>;
 
-// Grows with the number of these bits; 0 for NaN. Compilers may assume that there are no NaN, so
-// only whole numbers are compared.
+// A key that increases with the number; 0 for NaN. Compilers may assume that there is no NaN, so only
+// integers are compared.
 fn order_of(bits: u32) -> u32 {
     if ((bits & 0x7fffffffu) > 0x7f800000u) {
         return 0u;
     }
-    // Both zeros are one number.
+    // -0 equals +0.
     let negative = bits > 0x80000000u;
     return select(bits | 0x80000000u, ~bits, negative);
 }
 
-// The number at a place in that order; NaN stays NaN.
+// The number with a key; NaN stays NaN.
 fn value_of(order: u32) -> f32 {
     return bitcast<f32>(select(~order, order & 0x7fffffffu, order >= 0x80000000u));
 }
@@ -41,7 +41,7 @@ fn main(
     for (var expert = local; expert < EXPERTS; expert += WORKGROUP) {
         let order = orders[expert];
         powers[expert] = exp(value_of(order) - value_of(largest));
-        // Ranks are a permutation, whatever the logits: every slot gets one expert.
+        // Ranks are a permutation for any logits, so every slot gets one expert.
         var rank = 0u;
         for (var other = 0u; other < EXPERTS; other++) {
             let before = orders[other] > order || (orders[other] == order && other < expert);

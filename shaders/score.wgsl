@@ -1,21 +1,21 @@
-// Per row of logits: the log-probability of a given token and the TOP best tokens with theirs. One
-// workgroup per row. Logits are compared as integers in their order: compilers may assume that
-// there are neither NaN nor infinities. A row with NaN, +inf or nothing finite gets INVALID_SCORE
-// for a log-probability.
+// For each row of logits, the log-probability of a given token, and the TOP best tokens with theirs. One
+// workgroup per row. Logits are compared as integers of the same order, because compilers may assume
+// that there are neither NaN nor infinities. A row with NaN, +inf or nothing finite gets the
+// log-probability INVALID_SCORE.
 @group(0) @binding(B_logits) var<storage, read> logits: array<u32>; // [tokens, VOCAB], bits of f32
 @group(0) @binding(B_next) var<storage, read> next: array<u32>; // [tokens]
 // [tokens, 1 + 2 * TOP]: bits of the log-probability, ids of the best, bits of theirs
 @group(0) @binding(B_out) var<storage, read_write> out: array<u32>;
 
 const NEGATIVE_INFINITY: u32 = 0xff800000u;
-// Keys of -inf and of what no sound row holds.
+// Keys of -inf and of the values that make a row invalid.
 const KEY_LEAST: u32 = 0x007fffffu;
 const KEY_INVALID: u32 = 0xff800000u;
 
 var<workgroup> best: array<vec2<u32>, WORKGROUP>;
 var<workgroup> sums: array<f32, WORKGROUP>;
 
-// A number that is larger for larger logits.
+// A key that increases with the logit.
 fn key_of(bits: u32) -> u32 {
     if ((bits & 0x7f800000u) == 0x7f800000u && bits != NEGATIVE_INFINITY) {
         return KEY_INVALID;
@@ -23,7 +23,7 @@ fn key_of(bits: u32) -> u32 {
     if ((bits & 0x80000000u) == 0u) {
         return bits | 0x80000000u;
     }
-    // Zero has two signs but one place.
+    // -0 equals +0.
     return select(~bits, 0x80000000u, bits == 0x80000000u);
 }
 
@@ -31,12 +31,12 @@ fn bits_of(key: u32) -> u32 {
     return select(~key, key & 0x7fffffffu, (key & 0x80000000u) != 0u);
 }
 
-// Whether (key, id) `a` comes before `b`: larger logits first, lower ids on ties.
+// Whether (key, id) `a` comes before `b`: larger logits first, then lower ids.
 fn precedes(a: vec2<u32>, b: vec2<u32>) -> bool {
     return a.x > b.x || (a.x == b.x && a.y < b.y);
 }
 
-// The first (key, id) of a row that comes after `previous`, for all lanes.
+// The first (key, id) of a row after `previous`, for all lanes.
 fn best_after(previous: vec2<u32>, row: u32, local: u32) -> vec2<u32> {
     var found = vec2<u32>(0u, 0xffffffffu);
     for (var id = local; id < VOCAB; id += WORKGROUP) {
@@ -45,7 +45,7 @@ fn best_after(previous: vec2<u32>, row: u32, local: u32) -> vec2<u32> {
             found = candidate;
         }
     }
-    // Lanes may still be reading the result of the call before.
+    // Lanes may still be reading the result of the previous call.
     workgroupBarrier();
     best[local] = found;
     for (var lanes = WORKGROUP / 2u; lanes > 0u; lanes = lanes / 2u) {
@@ -102,7 +102,7 @@ fn main(
         }
         let value = logprob(bits_of(place.x), normalizer);
         if (place.y == next[row]) {
-            // The very same number in both places, whatever compilers do to the two formulas.
+            // The same bits in both places, however compilers transform the two formulas.
             chosen = value;
         }
         if (local == 0u) {

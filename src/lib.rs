@@ -75,6 +75,8 @@ pub mod sample;
 pub mod device;
 pub mod tensor_types;
 
+mod kernel;
+
 #[cfg(test)]
 mod typescript;
 

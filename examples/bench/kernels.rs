@@ -185,7 +185,7 @@ fn onto(sum: Tensor<2>) -> Addends {
 /// Median seconds of a pass: a captured graph on a GPU, the ops themselves on the CPU.
 pub async fn median_seconds<T>(machine: &Machine, pass: impl Fn() -> T) -> Outcome<f64> {
     let graph = match machine.gpu() {
-        Some(gpu) => Some((gpu, Graph::record(gpu, &[], &pass).await?)),
+        Some(gpu) => Some((gpu, Graph::record(gpu, &pass).await?)),
         None => None,
     };
     let mut count = 1;

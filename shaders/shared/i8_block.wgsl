@@ -1,12 +1,12 @@
-// 32 values as signed bytes, four a word: value = scale * byte.
+// 32 values as signed bytes, four per word: value = scale * byte.
 struct Block {
     words: array<u32, 8>,
     scale: f32,
-    // Of the bytes; not of matrices.
+    // The sum of the bytes; unset in blocks of matrices.
     sum: i32,
 }
 
-// The nearest bytes to `values`, by a scale that brings the largest to 127. NaN stays NaN.
+// Rounds `values` to bytes with a scale that maps the largest magnitude to 127. NaN stays NaN.
 fn quantize_block(values: ptr<function, array<vec4<f32>, 8>>, out: ptr<function, Block>) {
     let peak = peak_of(values);
     let scale = scale_to(1.0, peak);

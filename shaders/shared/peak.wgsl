@@ -1,4 +1,4 @@
-// The largest magnitude of 32 values, NaN if one of them is: magnitudes order as their bits do.
+// The largest magnitude of 32 values, NaN if one of them is NaN. The bits of magnitudes have the same order.
 fn peak_of(values: ptr<function, array<vec4<f32>, 8>>) -> f32 {
     var bits = vec4<u32>(0u);
     for (var i = 0u; i < 8u; i++) { // unrolled
@@ -7,7 +7,7 @@ fn peak_of(values: ptr<function, array<vec4<f32>, 8>>) -> f32 {
     return bitcast<f32>(max(max(bits.x, bits.y), max(bits.z, bits.w)));
 }
 
-// What brings values of magnitude `peak` at most to `top` at most; 0 for those too small to matter.
+// The factor that scales values of magnitude `peak` to `top`; 0 if they are negligible.
 fn scale_to(top: f32, peak: f32) -> f32 {
     return select(0.0, top / peak, peak > 1e-30);
 }

@@ -1,6 +1,6 @@
-// Query, key and value heads of a step's tokens: normalized as the module for head_scale does, the
-// first ROPE_DIMS elements rotated by the token's position. Heads count on: those of the queries, of the
-// keys, of the values. A vector is four elements of a head.
+// Heads of Q, K and V of a step's tokens. Q and K are normalized by the module that defines head_scale, and
+// their first ROPE_DIMS elements are rotated by the token's position. Heads are numbered through: first
+// those of Q, then K, then V. A vector is four elements of a head.
 @group(0) @binding(B_q) var<storage, read> q: array<vec4<f32>>; // [tokens, Q_STRIDE / 4], from Q_AT on
 @group(0) @binding(B_k) var<storage, read> k: array<vec4<f32>>; // [tokens, K_STRIDE / 4], from K_AT on
 @group(0) @binding(B_v) var<storage, read> v: array<vec4<f32>>; // [tokens, V_STRIDE / 4], from V_AT on
@@ -8,11 +8,11 @@
 
 const RADIANS: f32 = 1.4629180e-9; // of 2^-32 turns
 const VECTORS: u32 = HEAD_DIM / 4u; // of one head
-// What is rotated. Not 0 where nothing is: compilers look at a remainder that is never taken, too.
+// Elements that are rotated. At least 1: compilers reject a remainder by 0 even in dead code.
 const TURNED: u32 = max(ROPE_DIMS, 4u);
 const HALF: u32 = TURNED / 2u;
 
-// A head's vector as it came.
+// A vector of a head before the rotation.
 fn head_load(token: u32, head: u32, vector: u32) -> vec4<f32> {
     if (head < HEADS) {
         return q[(token * Q_STRIDE + Q_AT) / 4u + head * VECTORS + vector];
@@ -27,14 +27,14 @@ fn head_normed(token: u32, head: u32, vector: u32, scale: f32) -> vec4<f32> {
     return head_load(token, head, vector) * scale * head_weight(head, vector);
 }
 
-// A query's or key's vector, normalized and rotated.
+// A vector of Q or K, normalized and rotated.
 fn head_rotated(token: u32, head: u32, vector: u32, position: u32) -> vec4<f32> {
     let scale = head_scale(token, head);
     let own = head_normed(token, head, vector, scale);
     if (vector * 4u >= ROPE_DIMS) {
         return own;
     }
-    // The other elements of the pairs: neighbours, or half of what is rotated away (NEOX).
+    // The other elements of the pairs: the neighbours, or ROPE_DIMS / 2 apart (NEOX).
     var partners = own.yxwz;
     if (NEOX && HALF % 4u == 0u) {
         partners = head_normed(token, head, (vector + HALF / 4u) % (TURNED / 4u), scale);
@@ -50,7 +50,7 @@ fn head_rotated(token: u32, head: u32, vector: u32, position: u32) -> vec4<f32> 
         let element = vector * 4u + i;
         let pair = select(element / 2u, element % HALF, NEOX);
         let is_second = select(element % 2u == 1u, element >= HALF, NEOX);
-        // Whole turns fall off at the top: as exact at the end of a long context as at its start.
+        // Whole turns overflow, so the angle is as exact at the end of a long context as at its start.
         radians[i] = f32(bitcast<i32>(position * turns[pair])) * RADIANS;
         signs[i] = select(-1.0, 1.0, is_second);
     }

@@ -4,7 +4,7 @@
 use burn::cubecl::server::Handle;
 
 use super::Gpu;
-use crate::Result;
+use crate::{Result, kernel::dry_run};
 
 /// A recorded sequence of launches and the tensors it reads and writes.
 ///
@@ -15,30 +15,23 @@ pub struct Graph<T> {
     output: T,
 }
 
-/// Most tensors of one size that recorded launches keep alive at a time, besides their inputs.
-pub const ALIVE: usize = 6;
-
 impl<T> Graph<T> {
-    /// Records `launches`, which compiles their pipelines and runs nothing. `sizes_bytes` are the
-    /// sizes of the tensors that it makes.
-    ///
-    /// A recording cannot allocate, and the pool gives a small tensor any page that is large
-    /// enough. So memory for as many tensors of each size as can be alive at a time is allocated
-    /// before.
+    /// Records `launches`, which compiles their pipelines and runs nothing. Calls it twice: a
+    /// recording cannot allocate, so a dry run finds the sizes of the tensors that it makes, and
+    /// buffers for them are left free.
     ///
     /// # Errors
     /// When a launch fails or the recording is refused.
-    pub async fn record(
-        gpu: &Gpu,
-        sizes_bytes: &[usize],
-        launches: impl FnOnce() -> T,
-    ) -> Result<Graph<T>> {
+    pub async fn record(gpu: &Gpu, mut launches: impl FnMut() -> T) -> Result<Graph<T>> {
+        let scratch_bytes = dry_run(&mut launches).scratch_bytes;
         let client = &gpu.client;
         client.graph_prepare().map_err(|e| gpu.failure(e))?;
-        let sizes = sizes_bytes.iter().flat_map(|&bytes| [bytes; ALIVE]);
-        let room: Vec<Handle> = sizes.map(|bytes| client.empty(bytes)).collect();
+        let scratch: Vec<Handle> = scratch_bytes
+            .into_iter()
+            .map(|bytes| client.empty(bytes))
+            .collect();
         gpu.sync().await?;
-        drop(room);
+        drop(scratch);
         client.start_capture().map_err(|e| gpu.failure(e))?;
         let output = launches();
         let recorded = client.stop_capture().map_err(|e| gpu.failure(e))?;

@@ -15,5 +15,5 @@ mod report;
 
 pub use compute_device::ComputeDevice;
 pub use gpu::{BrowserWebGpu, Gpu, GpuOptions, Pending};
-pub use graph::{ALIVE, Graph};
+pub use graph::Graph;
 pub use report::{BrowserDevice, DeviceReport};

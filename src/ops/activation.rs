@@ -1,6 +1,6 @@
 //! Functions between the two halves of a feed-forward layer.
 
-use super::shader;
+use crate::kernel::wgsl;
 
 /// An activation function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -15,12 +15,12 @@ pub enum Activation {
 impl Activation {
     pub(super) fn wgsl(self) -> &'static str {
         match self {
-            Activation::Silu => shader::activation::SILU,
-            Activation::Gelu => shader::activation::GELU,
+            Activation::Silu => wgsl!("shared/activation/silu"),
+            Activation::Gelu => wgsl!("shared/activation/gelu"),
         }
     }
 
-    /// The twin of `activate`.
+    /// The CPU twin of `activate`.
     pub(super) fn apply(self, x: f32) -> f32 {
         match self {
             Activation::Silu => x / (1.0 + (-x).exp()),

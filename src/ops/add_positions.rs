@@ -1,24 +1,34 @@
-//! Learned positions: adds the row of a (quantized) table that belongs to each token's position.
+//! Learned positions: adds to each token the row of a (quantized) table for its position.
 
 use burn::backend::flex::FlexTensor;
 use burn::{
-    backend::{Cube, Dispatch, Flex, TensorMetadata},
+    backend::{
+        Cube, Dispatch, Flex, TensorMetadata,
+        tensor::{FloatTensor, IntTensor},
+    },
     tensor::Tensor,
 };
 use burn_wgpu::CubeTensor;
 
 use super::{
-    backend::{MatrixTensors, Ops, output, twin_output},
-    kernel::{Kernel, grid},
-    matrix::{Matrix, MatrixShape},
-    shader,
+    matrix::{Matrix, MatrixShape, MatrixTensors},
+    op::{op, output, twin_output},
     step::{self, Step},
 };
+use crate::kernel::{Kernel, grid, wgsl};
+
+op! {
+    fn add_positions(
+        x: FloatTensor<Self>,
+        #[extension_type] table: MatrixTensors<Self>,
+        step: IntTensor<Self>,
+    ) -> FloatTensor<Self>
+}
 
 const WORKGROUP: usize = 64;
 
-/// `x` `[tokens, cols]` plus the rows of `table` `[positions, cols]` for the step's tokens. Rows of
-/// padding are left as they are.
+/// Adds to `x` `[tokens, cols]` the rows of `table` `[positions, cols]` for the step's tokens. Padding
+/// rows are undefined.
 pub fn add_positions(x: Tensor<2>, table: &Matrix, step: &Step) -> Tensor<2> {
     Tensor::from_dispatch(Dispatch::add_positions(
         x.into_dispatch(),
@@ -32,33 +42,24 @@ pub fn kernel(table: MatrixShape) -> Kernel {
     let kernel = Kernel::new(format!("add_positions_{}", table.ty.lowercase_name()))
         .binding("x")
         .binding("out")
-        .binding("step")
-        .binding("weights_quants");
-    let kernel = match table.ty.has_scales() {
-        true => kernel.binding("weights_scales"),
-        false => kernel,
-    };
-    let kernel = kernel
-        .constant("ROWS", table.rows)
-        .constant("COLS", table.cols)
-        .constant("BLOCKS", table.row_blocks())
-        // The KV memory, of which the step's module speaks too, is not touched.
+        .binding("step");
+    let kernel = table
+        .constants(table.bindings(kernel, "weights"))
+        // The module of the step also indexes the KV cache, which this kernel does not use.
         .constant("KV_DIM", 0)
         .constant("WORKGROUP", WORKGROUP);
     step::layout(kernel)
-        .module(shader::STEP)
+        .module(wgsl!("shared/step"))
         .module(table.ty.wgsl())
-        .module(shader::kernel::ADD_POSITIONS)
+        .module(wgsl!("add_positions"))
 }
 
 pub(super) fn launch(x: CubeTensor, table: MatrixTensors<Cube>, step: CubeTensor) -> CubeTensor {
     let [tokens, cols] = x.shape().dims();
     let shape = table.shape;
     let out = output(&x, [tokens, cols]);
-    let mut buffers = vec![&x, &out, &step, &table.quants];
-    if shape.ty.has_scales() {
-        buffers.push(&table.scales);
-    }
+    let mut buffers = vec![&x, &out, &step];
+    buffers.extend(table.buffers());
     let workgroups = (tokens * shape.row_blocks()).div_ceil(WORKGROUP);
     kernel(shape).launch(&buffers, grid(workgroups));
     out
@@ -80,4 +81,16 @@ pub(super) fn twin(x: FlexTensor, table: MatrixTensors<Flex>, step: FlexTensor) 
         out.iter_mut().zip(blocks).for_each(|(out, v)| *out += v);
     }
     twin_output(out, [tokens, cols])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::validation::assert_valid;
+    use crate::ops::test_cases::matrices;
+
+    #[test]
+    fn kernels_are_valid_wgsl() {
+        assert_valid(matrices().into_iter().map(|(shape, _)| kernel(shape)));
+    }
 }

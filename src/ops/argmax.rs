@@ -1,46 +1,49 @@
-//! The greedy choice, made on the device and fed to its next step, so that several steps run
-//! before the host reads an id.
+//! Greedy selection of the next token on the device. The token becomes the input of the next step, so
+//! several steps run before the host reads an id.
 
 use burn::backend::flex::FlexTensor;
 use burn::{
-    backend::{Dispatch, TensorMetadata},
-    tensor::{Int, Tensor},
+    backend::{
+        Dispatch, TensorMetadata,
+        tensor::{FloatTensor, IntTensor},
+    },
+    tensor::Tensor,
 };
 use burn_wgpu::CubeTensor;
 
 use super::{
-    backend::Ops,
-    kernel::Kernel,
-    shader,
+    in_place::InPlace,
+    op::op,
     step::{self, Step},
 };
+use crate::kernel::{Kernel, wgsl};
+
+op! {
+    fn argmax(
+        logits: FloatTensor<Self>,
+        ids: IntTensor<Self>,
+        step: IntTensor<Self>,
+        chosen: IntTensor<Self>,
+    ) -> (IntTensor<Self>, IntTensor<Self>, IntTensor<Self>)
+}
 
 const WORKGROUP: usize = 256;
 
-/// Chosen instead of a token when the logits hold NaN or +inf, or nothing finite.
+/// Selected instead of a token when the logits contain NaN or +inf, or nothing finite.
 pub const INVALID_TOKEN: u32 = u32::MAX;
 
-/// Chooses the largest of `logits` `[1, vocab]` (lowest id on ties): writes it to `ids[0]`, appends
-/// it to `chosen` (a ring) and moves `step` on to the next, single token. All three change in place.
-pub fn argmax(
-    logits: Tensor<2>,
-    ids: &mut Option<Tensor<1, Int>>,
-    step: &mut Step,
-    chosen: &mut Option<Tensor<1, Int>>,
-) {
+/// Selects the largest of `logits` `[1, vocab]` (the lowest id on ties), writes it to `ids[0]`, appends it
+/// to `chosen` (a ring) and advances `step` to that single token. All three change in place.
+pub fn argmax(logits: Tensor<2>, ids: &mut InPlace, step: &mut Step, chosen: &mut InPlace) {
     let (new_ids, new_step, new_chosen) = Dispatch::argmax(
         logits.into_dispatch(),
-        take(ids).into_dispatch(),
+        ids.take().into_dispatch(),
         step.take().into_dispatch(),
-        take(chosen).into_dispatch(),
+        chosen.take().into_dispatch(),
     );
-    *ids = Some(Tensor::from_dispatch(new_ids));
+    ids.put(Tensor::from_dispatch(new_ids));
     step.put(Tensor::from_dispatch(new_step));
-    *chosen = Some(Tensor::from_dispatch(new_chosen));
-}
-
-fn take(tensor: &mut Option<Tensor<1, Int>>) -> Tensor<1, Int> {
-    tensor.take().expect("put back by every op that takes it")
+    chosen.put(Tensor::from_dispatch(new_chosen));
 }
 
 /// The composed kernel.
@@ -54,7 +57,7 @@ pub fn kernel(vocab: usize, chosen: usize) -> Kernel {
         .constant("CHOSEN", chosen)
         .constant("INVALID_TOKEN", INVALID_TOKEN as usize)
         .constant("WORKGROUP", WORKGROUP);
-    step::layout(kernel).module(shader::kernel::ARGMAX)
+    step::layout(kernel).module(wgsl!("argmax"))
 }
 
 pub(super) fn launch(
@@ -87,7 +90,7 @@ pub(super) fn twin(
     (ids, step, chosen)
 }
 
-/// The first largest logit; `None` if the row is invalid.
+/// The id of the first largest logit; `None` if the row is invalid.
 fn largest(logits: &[f32]) -> Option<u32> {
     let mut best: Option<(u32, f32)> = None;
     for (id, &value) in logits.iter().enumerate() {
@@ -99,4 +102,15 @@ fn largest(logits: &[f32]) -> Option<u32> {
         }
     }
     best.map(|(id, _)| id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::validation::assert_valid;
+
+    #[test]
+    fn kernels_are_valid_wgsl() {
+        assert_valid([kernel(512, 64)]);
+    }
 }

@@ -1,25 +1,25 @@
-//! What products of activations and weights are computed in. Sums over blocks of 32 columns are added
-//! up in f32, whatever it is.
+//! The arithmetic of products of activations and weights. Sums over blocks of 32 columns are added in f32
+//! in every case.
 
 use std::borrow::Cow;
 
-use super::{kernel::Kernel, shader};
+use crate::kernel::{Kernel, wgsl};
 use crate::tensor_types::{BLOCK_COLS, TensorType};
 
 /// The arithmetic of one kind of product.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Arithmetic {
-    /// f32 throughout.
+    /// Everything in f32.
     F32,
-    /// f16 within a block of 32 columns; for many tokens, needs `shader-f16`.
+    /// f16 within a block of 32 columns. For many tokens only; requires `shader-f16`.
     F16,
-    /// Activations quantized to bytes per block of 32 columns, on formats whose quants are bytes or
-    /// nibbles under one scale per block.
+    /// Activations quantized to bytes per block of 32 columns. For formats whose quants are bytes or
+    /// nibbles with one scale per block.
     I8,
 }
 
 impl Arithmetic {
-    /// In reports.
+    /// The name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Arithmetic::F32 => "f32",
@@ -28,7 +28,7 @@ impl Arithmetic {
         }
     }
 
-    /// What it comes to on matrices of `formats`.
+    /// The arithmetic that is used for matrices of `formats`: f32 if one of them does not support this.
     pub fn on(self, formats: &[TensorType]) -> Arithmetic {
         let has_bytes = |format: &TensorType| format.i8_wgsl().is_some();
         if self == Arithmetic::I8 && !formats.iter().all(has_bytes) {
@@ -37,7 +37,7 @@ impl Arithmetic {
         self
     }
 
-    /// Declares what a block of 32 columns is while it is multiplied.
+    /// Declares the type `Block`: 32 columns in the form in which they are multiplied.
     pub(super) fn blocks(self, kernel: Kernel) -> Kernel {
         let values = "array<vec4<f32>, 8>";
         match self {
@@ -45,12 +45,14 @@ impl Arithmetic {
             Arithmetic::F16 => kernel
                 .directive("enable f16;\n")
                 .alias("Block", values)
-                .module(shader::PEAK),
-            Arithmetic::I8 => kernel.module(shader::PEAK).module(shader::I8_BLOCK),
+                .module(wgsl!("shared/peak")),
+            Arithmetic::I8 => kernel
+                .module(wgsl!("shared/peak"))
+                .module(wgsl!("shared/i8_block")),
         }
     }
 
-    /// The module of a matrix, on whose format the arithmetic is (see [`Arithmetic::on`]).
+    /// The module of a matrix whose format supports the arithmetic (see [`Arithmetic::on`]).
     pub(super) fn weights(self, format: TensorType) -> &'static str {
         match (self, format.i8_wgsl()) {
             (Arithmetic::I8, Some(module)) => module,
@@ -58,8 +60,8 @@ impl Arithmetic {
         }
     }
 
-    /// Inputs `[tokens, cols]` as the kernels multiply them, for the twins. They leave f16's rounding
-    /// out: it is what kernels may differ by.
+    /// Inputs `[tokens, cols]` rounded as the kernels round them, for the twins. Rounding to f16 is left
+    /// out: kernels may differ from the twins by it.
     pub(super) fn rounded(self, x: &[f32], cols: usize) -> Cow<'_, [f32]> {
         if self != Arithmetic::I8 {
             return x.into();
@@ -72,7 +74,7 @@ impl Arithmetic {
     }
 }
 
-/// The twin of `quantize_block` in `shaders/shared/i8_block.wgsl`.
+/// The CPU twin of `quantize_block` in `shaders/shared/i8_block.wgsl`.
 fn quantize(block: &mut [f32]) {
     let peak = block.iter().fold(0.0, |peak: f32, v| peak.max(v.abs()));
     let scale = if peak > 1e-30 { 1.0 / peak } else { 0.0 };

@@ -1,21 +1,35 @@
-//! Causal grouped-query attention over the paged KV memory, for decode and prefill
+//! Causal grouped-query attention over the paged KV cache, for decode and prefill
 //! (Vaswani et al. 2017; Ainslie et al. 2023, <https://arxiv.org/abs/2305.13245>).
 
 use burn::backend::flex::FlexTensor;
 use burn::{
-    backend::{Dispatch, TensorMetadata},
+    backend::{
+        Dispatch, TensorMetadata,
+        tensor::{FloatTensor, IntTensor},
+    },
     tensor::Tensor,
 };
 use burn_wgpu::CubeTensor;
 
 use super::{
-    Variant,
-    backend::{Ops, output, twin_output},
-    kernel::Kernel,
     kv_memory::{KvFormat, KvMemory},
-    matvec, shader,
+    matvec,
+    op::{op, output, twin_output},
     step::{self, Step},
+    variant::Variant,
 };
+use crate::kernel::{Kernel, wgsl};
+
+op! {
+    fn attention(
+        q: FloatTensor<Self>,
+        kv: IntTensor<Self>,
+        step: IntTensor<Self>,
+        shape: AttentionShape,
+        format: KvFormat,
+        variant: Variant,
+    ) -> FloatTensor<Self>
+}
 
 const WORKGROUP: usize = 64;
 
@@ -28,7 +42,7 @@ pub struct AttentionShape {
     pub kv_heads: usize,
     /// Elements of a head; a multiple of 4, at most 256.
     pub head_dim: usize,
-    /// Tokens that a query sees at most, its own included: a sliding window (Beltagy et al. 2020,
+    /// Maximum number of tokens that a query sees, including its own: a sliding window (Beltagy et al. 2020,
     /// <https://arxiv.org/abs/2004.05150>).
     pub window: Option<usize>,
     /// Scores `s` become `cap * tanh(s / cap)` (Gemma 2, <https://arxiv.org/abs/2408.00118>).
@@ -53,9 +67,9 @@ impl AttentionShape {
     }
 }
 
-/// Attends with rotated, scaled queries `[tokens, heads * head_dim]` to all tokens of each query's
-/// sequence up to its own; gives the same shape. Rows of padding are left as they are. In a step of
-/// more rows than a batch has all tokens are of one sequence, one after the other.
+/// Attends with rotated, scaled queries `[tokens, heads * head_dim]` to all tokens of each query's sequence
+/// up to its own. Returns the same shape; padding rows are undefined. In a step with more rows than a
+/// batch, all tokens are consecutive tokens of one sequence.
 pub fn attention(
     q: Tensor<2>,
     kv: &KvMemory,
@@ -73,7 +87,7 @@ pub fn attention(
     ))
 }
 
-/// Tokens that share a load of keys and values: those of a step of more than a batch are one sequence's.
+/// Tokens that share a load of K and V: more than one only if all tokens are of one sequence.
 fn group_tokens(tokens: usize, variant: Variant) -> usize {
     match variant.barrier_free && tokens > matvec::MAX_TOKENS {
         true => 4,
@@ -81,7 +95,7 @@ fn group_tokens(tokens: usize, variant: Variant) -> usize {
     }
 }
 
-/// The composed kernel for a step of `tokens`: one for batches, one for longer steps.
+/// The composed kernel for a step of `tokens`: there is one for batches and one for longer steps.
 pub fn kernel(shape: AttentionShape, tokens: usize, format: KvFormat, variant: Variant) -> Kernel {
     let kernel = Kernel::new(format!("attention_{}", format.name()))
         .binding("q")
@@ -94,25 +108,25 @@ pub fn kernel(shape: AttentionShape, tokens: usize, format: KvFormat, variant: V
         .constant("Q_DIM", shape.q_dim())
         .constant("KV_DIM", shape.kv_dim());
     let kernel = step::layout(sight(kernel, shape))
-        .module(shader::STEP)
+        .module(wgsl!("shared/step"))
         .module(format.load_wgsl())
-        .module(shader::SOFT_CAP);
+        .module(wgsl!("shared/soft_cap"));
     if variant.barrier_free {
         let lanes = variant.lanes_per_row as usize;
-        kernel
-            .variant(variant)
+        variant
+            .enable(kernel)
             .constant("LANES", lanes)
             .constant("GROUP_TOKENS", group_tokens(tokens, variant))
             .constant("LANE_VECTORS", (shape.head_dim / 4).div_ceil(lanes))
-            .module(shader::kernel::ATTENTION_LANES)
+            .module(wgsl!("attention_lanes"))
     } else {
         kernel
             .constant("WORKGROUP", WORKGROUP)
-            .module(shader::kernel::ATTENTION)
+            .module(wgsl!("attention"))
     }
 }
 
-/// The constants of what a query sees, and how.
+/// Declares the constants of the window and the soft cap.
 pub(super) fn sight(kernel: Kernel, shape: AttentionShape) -> Kernel {
     kernel
         .constant("WINDOW", shape.window.unwrap_or(u32::MAX as usize))
@@ -186,4 +200,20 @@ pub(super) fn twin(
         }
     }
     twin_output(out, [tokens, dim])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::validation::assert_valid;
+    use crate::ops::test_cases::{heads, variants};
+
+    #[test]
+    fn kernels_are_valid_wgsl() {
+        for (_, shape, _, format) in heads() {
+            for variant in variants() {
+                assert_valid([1, 16].map(|tokens| kernel(shape, tokens, format, variant)));
+            }
+        }
+    }
 }

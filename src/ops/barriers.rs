@@ -2,12 +2,17 @@
 
 use burn::backend::flex::FlexTensor;
 use burn::{
-    backend::{Dispatch, TensorMetadata},
+    backend::{Dispatch, TensorMetadata, tensor::IntTensor},
     tensor::{Int, Tensor},
 };
 use burn_wgpu::CubeTensor;
 
-use super::{backend::Ops, kernel::Kernel, shader};
+use super::op::op;
+use crate::kernel::{Kernel, wgsl};
+
+op! {
+    fn barriers(out: IntTensor<Self>, count: usize) -> IntTensor<Self>
+}
 
 const WORKGROUP: usize = 64;
 
@@ -22,7 +27,7 @@ pub fn kernel(count: usize) -> Kernel {
         .binding("out")
         .constant("BARRIERS", count)
         .constant("WORKGROUP", WORKGROUP)
-        .module(shader::kernel::BARRIERS)
+        .module(wgsl!("barriers"))
 }
 
 pub(super) fn launch(out: CubeTensor, count: usize) -> CubeTensor {
@@ -34,4 +39,15 @@ pub(super) fn launch(out: CubeTensor, count: usize) -> CubeTensor {
 pub(super) fn twin(mut out: FlexTensor, count: usize) -> FlexTensor {
     out.storage_mut::<u32>().fill(count as u32);
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::validation::assert_valid;
+
+    #[test]
+    fn kernels_are_valid_wgsl() {
+        assert_valid([kernel(65)]);
+    }
 }

@@ -2,22 +2,32 @@
 
 use burn::backend::flex::FlexTensor;
 use burn::{
-    backend::{Cube, Dispatch, Flex, TensorMetadata},
+    backend::{
+        Cube, Dispatch, Flex, TensorMetadata,
+        tensor::{FloatTensor, IntTensor},
+    },
     tensor::{Int, Tensor},
 };
 use burn_wgpu::CubeTensor;
 
 use super::{
-    backend::{MatrixTensors, Ops, output, twin_output},
-    kernel::{Kernel, grid},
-    matrix::{Matrix, MatrixShape},
-    shader,
+    matrix::{Matrix, MatrixShape, MatrixTensors},
+    op::{op, output, twin_output},
 };
+use crate::kernel::{Kernel, grid, wgsl};
 use crate::tensor_types::BLOCK_COLS;
+
+op! {
+    fn embedding(
+        ids: IntTensor<Self>,
+        #[extension_type] table: MatrixTensors<Self>,
+        scale: f32,
+    ) -> FloatTensor<Self>
+}
 
 const WORKGROUP: usize = 64;
 
-/// `[tokens]` ids to `[tokens, cols]` rows of `table`, times `scale`.
+/// The rows of `table` for `ids` `[tokens]`, times `scale`: `[tokens, cols]`.
 pub fn embedding(ids: Tensor<1, Int>, table: &Matrix, scale: f32) -> Tensor<2> {
     Tensor::from_dispatch(Dispatch::embedding(
         ids.into_dispatch(),
@@ -30,31 +40,21 @@ pub fn embedding(ids: Tensor<1, Int>, table: &Matrix, scale: f32) -> Tensor<2> {
 pub fn kernel(table: MatrixShape, scale: f32) -> Kernel {
     let kernel = Kernel::new(format!("embedding_{}", table.ty.lowercase_name()))
         .binding("ids")
-        .binding("out")
-        .binding("weights_quants");
-    let kernel = if table.ty.has_scales() {
-        kernel.binding("weights_scales")
-    } else {
-        kernel
-    };
-    kernel
+        .binding("out");
+    table
+        .constants(table.bindings(kernel, "weights"))
         .constant_f32("SCALE", scale)
-        .constant("ROWS", table.rows)
-        .constant("COLS", table.cols)
-        .constant("BLOCKS", table.row_blocks())
         .constant("WORKGROUP", WORKGROUP)
         .module(table.ty.wgsl())
-        .module(shader::kernel::EMBEDDING)
+        .module(wgsl!("embedding"))
 }
 
 pub(super) fn launch(ids: CubeTensor, table: MatrixTensors<Cube>, scale: f32) -> CubeTensor {
     let tokens = ids.shape().num_elements();
     let shape = table.shape;
     let out = output(&ids, [tokens, shape.cols]);
-    let mut buffers = vec![&ids, &out, &table.quants];
-    if shape.ty.has_scales() {
-        buffers.push(&table.scales);
-    }
+    let mut buffers = vec![&ids, &out];
+    buffers.extend(table.buffers());
     let workgroups = (tokens * shape.row_blocks()).div_ceil(WORKGROUP);
     kernel(shape, scale).launch(&buffers, grid(workgroups));
     out
@@ -80,4 +80,16 @@ pub(super) fn twin(ids: FlexTensor, table: MatrixTensors<Flex>, scale: f32) -> F
     out.iter_mut().for_each(|value| *value *= scale);
     let tokens = ids.shape().num_elements();
     twin_output(out, [tokens, shape.cols])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::validation::assert_valid;
+    use crate::ops::test_cases::matrices;
+
+    #[test]
+    fn kernels_are_valid_wgsl() {
+        assert_valid(matrices().into_iter().map(|(shape, _)| kernel(shape, 1.0)));
+    }
 }

@@ -1,25 +1,40 @@
-//! The gated half of a mixture of experts for many tokens: `silu(gate * x) * (up * x)` by each
-//! token's experts, a tile of pairs of one expert at a time.
+//! The gated half of a mixture of experts for many tokens: `silu(gate * x) * (up * x)` with the matrices of
+//! each token's experts, one tile of pairs of the same expert at a time.
 
 use burn::backend::flex::FlexTensor;
 use burn::{
-    backend::{Cube, Dispatch, Flex, TensorMetadata},
+    backend::{
+        Cube, Dispatch, Flex, TensorMetadata,
+        tensor::{FloatTensor, IntTensor},
+    },
     tensor::{Int, Tensor},
 };
 use burn_wgpu::CubeTensor;
 
 use super::{
-    Arithmetic, Variant,
-    backend::{MatrixTensors, Ops, output, twin_output},
+    activation::Activation,
+    arithmetic::Arithmetic,
     expert_matmul, gated_matmul, group_experts,
-    kernel::Kernel,
-    matrix::{Matrix, MatrixShape},
-    shader,
-    store::Store,
+    matrix::{Matrix, MatrixShape, MatrixTensors},
+    op::{op, output, twin_output},
+    variant::Variant,
 };
+use crate::kernel::Kernel;
 
-/// `x` is `[tokens, cols]`, `groups` what [`group_experts::group_experts`] makes of their `used`
-/// experts each; `gate` and `up` have `rows` for each expert. Gives `[tokens * used, rows]`.
+op! {
+    fn expert_gated_matmul(
+        x: FloatTensor<Self>,
+        #[extension_type] gate: MatrixTensors<Self>,
+        #[extension_type] up: MatrixTensors<Self>,
+        rows: usize,
+        used: usize,
+        groups: IntTensor<Self>,
+        variant: Variant,
+    ) -> FloatTensor<Self>
+}
+
+/// `x` is `[tokens, cols]`, `groups` the result of [`group_experts::group_experts`] with `used` experts per
+/// token. `gate` and `up` have `rows` rows per expert. Returns `[tokens * used, rows]`.
 pub fn expert_gated_matmul(
     x: Tensor<2>,
     gate: &Matrix,
@@ -40,22 +55,13 @@ pub fn expert_gated_matmul(
     ))
 }
 
-/// The composed kernel; `gate` and `up` are an expert's, formats may differ.
+/// The composed kernel. `gate` and `up` have the size of one expert's matrices; their formats may differ.
 pub fn kernel(gate: MatrixShape, up: MatrixShape, used: usize, variant: Variant) -> Kernel {
-    let kernel = Kernel::new(format!("expert_gated_matmul_{}", gate.ty.lowercase_name()))
-        .constant("ROWS", gate.rows)
-        .constant("COLS", gate.cols)
-        .constant("BLOCKS", gate.row_blocks());
-    let kernel = group_experts::tile_modules(kernel, used, variant).binding("out");
+    let kernel = Kernel::new(format!("expert_gated_matmul_{}", gate.ty.lowercase_name()));
+    let kernel =
+        group_experts::tile_modules(gate.constants(kernel), 2, used, variant).binding("out");
     let kernel = gated_matmul::matrices(kernel, gate, up, Arithmetic::F32);
-    Store::default()
-        .modules(kernel)
-        .module(shader::activation::SILU)
-        .module(if variant.barrier_free {
-            shader::kernel::EXPERT_GATED_MATMUL_LANES
-        } else {
-            shader::kernel::EXPERT_GATED_MATMUL
-        })
+    gated_matmul::rows(kernel, false, Activation::Silu)
 }
 
 pub(super) fn launch(
@@ -70,13 +76,10 @@ pub(super) fn launch(
     let [tokens, _] = x.shape().dims();
     let out = output(&x, [tokens * used, rows]);
     let mut buffers = vec![&groups, &x, &out];
-    gated_matmul::push_matrices(&mut buffers, &gate, &up);
-    let of_expert = |shape: MatrixShape| MatrixShape { rows, ..shape };
-    let shapes = [gate.shape, up.shape].map(of_expert);
-    kernel(shapes[0], shapes[1], used, variant).launch(
-        &buffers,
-        group_experts::workgroups(&groups, 2 * rows, variant),
-    );
+    buffers.extend(gate.buffers().chain(up.buffers()));
+    let [gate, up] = [&gate, &up].map(|matrix| matrix.shape.of_expert(rows));
+    let grid = group_experts::workgroups(&groups, 2 * rows, variant);
+    kernel(gate, up, used, variant).launch(&buffers, grid);
     out
 }
 
@@ -107,6 +110,19 @@ pub(super) fn gated(
     let ups = expert_matmul::products(x.storage(), used, &up, rows, tiles);
     out.iter_mut()
         .zip(ups)
-        .for_each(|(gate, up)| *gate = *gate / (1.0 + (-*gate).exp()) * up);
+        .for_each(|(gate, up)| *gate = Activation::Silu.apply(*gate) * up);
     twin_output(out, [tokens * used, rows])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::validation::assert_valid;
+    use crate::ops::test_cases::matrices;
+
+    #[test]
+    fn kernels_are_valid_wgsl() {
+        let kernels = matrices().into_iter();
+        assert_valid(kernels.map(|(shape, variant)| kernel(shape, shape, 8, variant)));
+    }
 }

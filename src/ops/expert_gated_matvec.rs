@@ -1,25 +1,42 @@
-//! The gated half of a mixture of experts for a few tokens: `silu(gate * norm(x)) * (up * norm(x))`
-//! by each token's experts, whose matrices lie one below the other.
+//! The gated half of a mixture of experts for a few tokens: `silu(gate * norm(x)) * (up * norm(x))` with the
+//! matrices of each token's experts, which are stored one below the other.
 
 use burn::backend::flex::FlexTensor;
 use burn::{
-    backend::{Cube, Dispatch, Flex, TensorMetadata},
+    backend::{
+        Cube, Dispatch, Flex, TensorMetadata,
+        tensor::{FloatTensor, IntTensor},
+    },
     tensor::{Int, Tensor},
 };
 use burn_wgpu::CubeTensor;
 
 use super::{
-    Arithmetic, Variant,
-    backend::{MatrixTensors, Maybe, Ops, output},
+    activation::Activation,
+    arithmetic::Arithmetic,
     expert_gated_matmul, expert_matvec, gated_matmul,
-    kernel::Kernel,
-    matrix::{Matrix, MatrixShape},
-    matvec, rms_norm, shader,
-    store::Store,
+    matrix::{Matrix, MatrixShape, MatrixTensors},
+    matvec,
+    op::{op, output},
+    rms_norm::InputNorm,
+    variant::Variant,
 };
+use crate::kernel::{Kernel, wgsl};
+
+op! {
+    fn expert_gated_matvec(
+        x: FloatTensor<Self>,
+        #[extension_type] norm: InputNorm<Self>,
+        #[extension_type] gate: MatrixTensors<Self>,
+        #[extension_type] up: MatrixTensors<Self>,
+        rows: usize,
+        experts: IntTensor<Self>,
+        variant: Variant,
+    ) -> FloatTensor<Self>
+}
 
 /// `x` is `[tokens, cols]` with at most [`matvec::MAX_TOKENS`], `norm` `[cols]`, `experts`
-/// `[tokens, used]`; `gate` and `up` have `rows` for each expert. Gives `[tokens * used, rows]`.
+/// `[tokens, used]`. `gate` and `up` have `rows` rows per expert. Returns `[tokens * used, rows]`.
 pub fn expert_gated_matvec(
     x: Tensor<2>,
     norm: (Tensor<1>, f32),
@@ -35,8 +52,7 @@ pub fn expert_gated_matvec(
     );
     Tensor::from_dispatch(Dispatch::expert_gated_matvec(
         x.into_dispatch(),
-        norm.0.into_dispatch(),
-        norm.1,
+        Some(norm).into(),
         gate.to_dispatch(),
         up.to_dispatch(),
         rows,
@@ -45,37 +61,29 @@ pub fn expert_gated_matvec(
     ))
 }
 
-/// The composed kernel, one for all numbers of tokens; `gate` and `up` are an expert's, formats may
-/// differ.
+/// The composed kernel for any number of tokens. `gate` and `up` have the size of one expert's matrices;
+/// their formats may differ.
 pub fn kernel(
     gate: MatrixShape,
     up: MatrixShape,
     used: usize,
-    eps: f32,
+    norm_eps: Option<f32>,
     variant: Variant,
 ) -> Kernel {
     let kernel = Kernel::new(format!("expert_gated_matvec_{}", gate.ty.lowercase_name()))
-        .variant(variant)
         .binding("x")
-        .binding("norm")
         .binding("experts")
         .binding("out")
-        .constant("USED", used)
-        .constant_f32("EPS", eps);
+        .constant("USED", used);
     let kernel = gated_matmul::matrices(kernel, gate, up, Arithmetic::F32);
-    let kernel = matvec::lanes(kernel, gate, 1, Arithmetic::F32, variant, 2)
-        .module(shader::matvec_input::RMS_NORM);
-    Store::default()
-        .modules(kernel)
-        .module(shader::activation::SILU)
-        .module(shader::kernel::EXPERT_GATED_MATVEC)
+    let kernel = matvec::lanes(kernel, gate, 1, Arithmetic::F32, variant);
+    let kernel = matvec::input(kernel, norm_eps);
+    gated_matmul::rows(kernel, false, Activation::Silu).module(wgsl!("expert_gated_matvec"))
 }
 
-#[allow(clippy::too_many_arguments)]
 pub(super) fn launch(
     x: CubeTensor,
-    norm: CubeTensor,
-    eps: f32,
+    norm: InputNorm<Cube>,
     gate: MatrixTensors<Cube>,
     up: MatrixTensors<Cube>,
     rows: usize,
@@ -84,22 +92,18 @@ pub(super) fn launch(
 ) -> CubeTensor {
     let [tokens, used] = experts.shape().dims();
     let out = output(&x, [tokens * used, rows]);
-    let mut buffers = vec![&x, &norm, &experts, &out];
-    gated_matmul::push_matrices(&mut buffers, &gate, &up);
-    let of_expert = |shape: MatrixShape| MatrixShape { rows, ..shape };
-    let shapes = [gate.shape, up.shape].map(of_expert);
-    kernel(shapes[0], shapes[1], used, eps, variant).launch(
-        &buffers,
-        expert_matvec::workgroups(rows, tokens * used, variant),
-    );
+    let mut buffers = vec![&x, &experts, &out];
+    buffers.extend(gate.buffers().chain(up.buffers()));
+    buffers.extend(norm.norm());
+    let [gate, up] = [&gate, &up].map(|matrix| matrix.shape.of_expert(rows));
+    let grid = expert_matvec::workgroups(rows, tokens * used, variant);
+    kernel(gate, up, used, norm.eps(), variant).launch(&buffers, grid);
     out
 }
 
-#[allow(clippy::too_many_arguments)]
 pub(super) fn twin(
     x: FlexTensor,
-    norm: FlexTensor,
-    eps: f32,
+    norm: InputNorm<Flex>,
     gate: MatrixTensors<Flex>,
     up: MatrixTensors<Flex>,
     rows: usize,
@@ -107,7 +111,19 @@ pub(super) fn twin(
     _variant: Variant,
 ) -> FlexTensor {
     let [_, used] = experts.shape().dims();
-    let x = rms_norm::twin(x, norm, eps, Maybe::None);
     let tiles = expert_matvec::parse(experts.storage());
-    expert_gated_matmul::gated(x, gate, up, rows, used, &tiles)
+    expert_gated_matmul::gated(norm.apply(x), gate, up, rows, used, &tiles)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::validation::assert_valid;
+    use crate::ops::test_cases::matrices;
+
+    #[test]
+    fn kernels_are_valid_wgsl() {
+        let kernels = matrices().into_iter();
+        assert_valid(kernels.map(|(shape, variant)| kernel(shape, shape, 8, Some(1e-5), variant)));
+    }
 }

@@ -1,26 +1,38 @@
-//! Matrices of experts times the inputs of many pairs, a tile of pairs of one expert at a time:
+//! Experts' matrices times the inputs of many pairs, one tile of pairs of the same expert at a time:
 //! `out = weights * x`.
 
 use burn::backend::flex::FlexTensor;
 use burn::{
-    backend::{Cube, Dispatch, Flex, TensorMetadata},
+    backend::{
+        Cube, Dispatch, Flex, TensorMetadata,
+        tensor::{FloatTensor, IntTensor},
+    },
     tensor::{Int, Tensor},
 };
 use burn_wgpu::CubeTensor;
 
 use super::{
-    Variant,
-    backend::{MatrixTensors, Ops, output, twin_output},
     group_experts,
-    kernel::Kernel,
-    matrix::{Matrix, MatrixShape},
-    shader,
+    matrix::{Matrix, MatrixShape, MatrixTensors},
+    op::{op, output, twin_output},
     store::Store,
+    variant::Variant,
 };
+use crate::kernel::Kernel;
 use crate::tensor_types::BLOCK_COLS;
 
-/// `x` is `[pairs, cols]`, `groups` what [`group_experts::group_experts`] makes of their experts;
-/// `weights` has `rows` for each expert. Gives `[pairs, rows]`.
+op! {
+    fn expert_matmul(
+        x: FloatTensor<Self>,
+        #[extension_type] weights: MatrixTensors<Self>,
+        rows: usize,
+        groups: IntTensor<Self>,
+        variant: Variant,
+    ) -> FloatTensor<Self>
+}
+
+/// `x` is `[pairs, cols]`, `groups` the result of [`group_experts::group_experts`] for their experts.
+/// `weights` has `rows` rows per expert. Returns `[pairs, rows]`.
 pub fn expert_matmul(
     x: Tensor<2>,
     weights: &Matrix,
@@ -37,25 +49,13 @@ pub fn expert_matmul(
     ))
 }
 
-/// The composed kernel; `weights` are an expert's.
+/// The composed kernel. `weights` has the size of one expert's matrix.
 pub fn kernel(weights: MatrixShape, variant: Variant) -> Kernel {
-    let kernel = Kernel::new(format!("expert_matmul_{}", weights.ty.lowercase_name()))
-        .constant("ROWS", weights.rows)
-        .constant("COLS", weights.cols)
-        .constant("BLOCKS", weights.row_blocks());
-    let mut kernel = group_experts::tile_modules(kernel, 1, variant)
-        .binding("out")
-        .binding("weights_quants");
-    if weights.ty.has_scales() {
-        kernel = kernel.binding("weights_scales");
-    }
-    Store::default()
-        .modules(kernel.module(weights.ty.wgsl()))
-        .module(if variant.barrier_free {
-            shader::kernel::EXPERT_MATMUL_LANES
-        } else {
-            shader::kernel::EXPERT_MATMUL
-        })
+    let kernel = Kernel::new(format!("expert_matmul_{}", weights.ty.lowercase_name()));
+    let kernel =
+        group_experts::tile_modules(weights.constants(kernel), 1, 1, variant).binding("out");
+    let kernel = weights.bindings(kernel, "weights");
+    Store::default().rows(kernel.module(weights.ty.wgsl()))
 }
 
 pub(super) fn launch(
@@ -67,14 +67,9 @@ pub(super) fn launch(
 ) -> CubeTensor {
     let [pairs, _] = x.shape().dims();
     let out = output(&x, [pairs, rows]);
-    let shape = MatrixShape {
-        rows,
-        ..weights.shape
-    };
-    let mut buffers = vec![&groups, &x, &out, &weights.quants];
-    if shape.ty.has_scales() {
-        buffers.push(&weights.scales);
-    }
+    let shape = weights.shape.of_expert(rows);
+    let mut buffers = vec![&groups, &x, &out];
+    buffers.extend(weights.buffers());
     let grid = group_experts::workgroups(&groups, rows, variant);
     kernel(shape, variant).launch(&buffers, grid);
     out
@@ -93,8 +88,8 @@ pub(super) fn twin(
     twin_output(out, [pairs, rows])
 }
 
-/// `[pairs, rows]` dot products of every pair's input with every row of its expert, each block
-/// decoded once per tile. `pairs_per_input` neighbouring pairs have the same input.
+/// `[pairs, rows]` dot products of every pair's input with every row of its expert. Each block is decoded
+/// once per tile. `pairs_per_input` neighbouring pairs have the same input.
 pub(super) fn products(
     x: &[f32],
     pairs_per_input: usize,
@@ -126,4 +121,17 @@ pub(super) fn products(
         }
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::validation::assert_valid;
+    use crate::ops::test_cases::matrices;
+
+    #[test]
+    fn kernels_are_valid_wgsl() {
+        let kernels = matrices().into_iter();
+        assert_valid(kernels.map(|(shape, variant)| kernel(shape, variant)));
+    }
 }

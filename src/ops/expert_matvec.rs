@@ -1,28 +1,42 @@
-//! The other half of a mixture of experts for a few tokens: the products of each token's experts,
-//! summed by their shares, in one pass: `out = residual + sum(share * (weights * x))`.
+//! The second half of a mixture of experts for a few tokens: the weighted sum of the products of each
+//! token's experts in one pass, `out = residual + sum(share * (weights * x))`.
 
 use burn::backend::flex::FlexTensor;
 use burn::{
-    backend::{Cube, Dispatch, Flex, TensorMetadata},
+    backend::{
+        Cube, Dispatch, Flex, TensorMetadata,
+        tensor::{FloatTensor, IntTensor},
+    },
     tensor::Tensor,
 };
 use burn_wgpu::CubeTensor;
 
 use super::{
-    Arithmetic, Variant,
-    backend::{MatrixTensors, Ops, output, twin_output},
+    arithmetic::Arithmetic,
     expert_matmul,
-    kernel::Kernel,
-    matrix::{Matrix, MatrixShape},
+    matrix::{Matrix, MatrixShape, MatrixTensors},
     matvec,
+    op::{op, output, twin_output},
     route_experts::Routes,
-    shader,
     store::Store,
     sum_experts,
+    variant::Variant,
 };
+use crate::kernel::{Kernel, wgsl};
+
+op! {
+    fn expert_matvec(
+        x: FloatTensor<Self>,
+        #[extension_type] weights: MatrixTensors<Self>,
+        experts: IntTensor<Self>,
+        shares: FloatTensor<Self>,
+        residual: FloatTensor<Self>,
+        variant: Variant,
+    ) -> FloatTensor<Self>
+}
 
 /// `x` is `[tokens * used, cols]` with at most [`matvec::MAX_TOKENS`], `residual` `[tokens, rows]`;
-/// `weights` has `rows` for each expert. Gives `[tokens, rows]`.
+/// `weights` has `rows` rows per expert. Returns `[tokens, rows]`.
 pub fn expert_matvec(
     x: Tensor<2>,
     weights: &Matrix,
@@ -44,27 +58,23 @@ pub fn expert_matvec(
     ))
 }
 
-/// The composed kernel, one for all numbers of tokens; `weights` are an expert's.
+/// The composed kernel for any number of tokens. `weights` has the size of one expert's matrix.
 pub fn kernel(weights: MatrixShape, used: usize, variant: Variant) -> Kernel {
-    let mut kernel = Kernel::new(format!("expert_matvec_{}", weights.ty.lowercase_name()))
-        .variant(variant)
+    let kernel = Kernel::new(format!("expert_matvec_{}", weights.ty.lowercase_name()))
         .binding("x")
         .binding("experts")
         .binding("shares")
         .binding("out")
-        .binding("weights_quants")
         .constant("USED", used);
-    if weights.ty.has_scales() {
-        kernel = kernel.binding("weights_scales");
-    }
-    let kernel = matvec::lanes(kernel, weights, 1, Arithmetic::F32, variant, 1)
-        .module(weights.ty.wgsl())
-        .module(shader::matvec_input::PLAIN);
+    let kernel = weights.bindings(kernel, "weights");
+    let kernel =
+        matvec::lanes(kernel, weights, 1, Arithmetic::F32, variant).module(weights.ty.wgsl());
+    let kernel = matvec::input(kernel, None);
     let store = Store {
         residual: true,
         ..Store::default()
     };
-    store.modules(kernel).module(shader::kernel::EXPERT_MATVEC)
+    store.rows(kernel).module(wgsl!("expert_matvec"))
 }
 
 /// Workgroups of a matvec over `rows` rows of an expert, for each of `count` pairs or tokens.
@@ -84,15 +94,10 @@ pub(super) fn launch(
 ) -> CubeTensor {
     let [tokens, rows] = residual.shape().dims();
     let [_, used] = experts.shape().dims();
-    let shape = MatrixShape {
-        rows,
-        ..weights.shape
-    };
+    let shape = weights.shape.of_expert(rows);
     let out = output(&x, [tokens, rows]);
-    let mut buffers = vec![&x, &experts, &shares, &out, &weights.quants];
-    if shape.ty.has_scales() {
-        buffers.push(&weights.scales);
-    }
+    let mut buffers = vec![&x, &experts, &shares, &out];
+    buffers.extend(weights.buffers());
     buffers.push(&residual);
     kernel(shape, used, variant).launch(&buffers, workgroups(rows, tokens, variant));
     out
@@ -113,10 +118,23 @@ pub(super) fn twin(
     sum_experts::twin(twin_output(products, [pairs, rows]), shares, residual)
 }
 
-/// Each pair as a tile of its own, for the twins that tiles have.
+/// Each pair as a tile of its own, for twins that work on tiles.
 pub(super) fn parse(experts: &[u32]) -> Vec<(usize, Vec<usize>)> {
     let pairs = experts.iter().enumerate();
     pairs
         .map(|(pair, &expert)| (expert as usize, vec![pair]))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::validation::assert_valid;
+    use crate::ops::test_cases::matrices;
+
+    #[test]
+    fn kernels_are_valid_wgsl() {
+        let kernels = matrices().into_iter();
+        assert_valid(kernels.map(|(shape, variant)| kernel(shape, 8, variant)));
+    }
 }

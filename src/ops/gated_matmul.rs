@@ -2,23 +2,35 @@
 
 use burn::backend::flex::FlexTensor;
 use burn::{
-    backend::{Cube, Dispatch, Flex, TensorMetadata},
+    backend::{Cube, Dispatch, Flex, TensorMetadata, tensor::FloatTensor},
     tensor::Tensor,
 };
 use burn_wgpu::CubeTensor;
 
 use super::{
-    Activation, Arithmetic, Variant,
-    backend::{MatrixTensors, Maybe, Ops, maybe, output, twin_output},
-    kernel::Kernel,
+    activation::Activation,
+    arithmetic::Arithmetic,
     matmul,
-    matrix::{Matrix, MatrixShape},
-    shader,
+    matrix::{Matrix, MatrixShape, MatrixTensors},
+    op::{Maybe, op, output, twin_output},
     store::Store,
-    tile::{arithmetic, tiles, workgroups},
+    tile,
+    variant::Variant,
 };
+use crate::kernel::{Kernel, wgsl};
 
-/// `x` is `[tokens, cols]`, `delta` as in `gated_matvec`; gives `[tokens, rows]`.
+op! {
+    fn gated_matmul(
+        x: FloatTensor<Self>,
+        #[extension_type] gate: MatrixTensors<Self>,
+        #[extension_type] up: MatrixTensors<Self>,
+        #[extension_type] delta: Maybe<Self>,
+        activation: Activation,
+        variant: Variant,
+    ) -> FloatTensor<Self>
+}
+
+/// `x` is `[tokens, cols]`, `delta` as in `gated_matvec`. Returns `[tokens, rows]`.
 pub fn gated_matmul(
     x: Tensor<2>,
     gate: &Matrix,
@@ -31,13 +43,13 @@ pub fn gated_matmul(
         x.into_dispatch(),
         gate.to_dispatch(),
         up.to_dispatch(),
-        maybe(delta),
+        delta.into(),
         activation,
         variant,
     ))
 }
 
-/// The composed kernel for steps of `tokens`; `gate` and `up` have equal sizes, formats may differ.
+/// The composed kernel for steps of `tokens`. `gate` and `up` have equal sizes; their formats may differ.
 pub fn kernel(
     gate: MatrixShape,
     up: MatrixShape,
@@ -48,18 +60,11 @@ pub fn kernel(
 ) -> Kernel {
     let kernel = Kernel::new(format!("gated_matmul_{}", gate.ty.lowercase_name()))
         .binding("x")
-        .binding("out")
-        .constant("ROWS", gate.rows)
-        .constant("COLS", gate.cols)
-        .constant("BLOCKS", gate.row_blocks());
-    let arithmetic = arithmetic(&[gate.ty, up.ty], variant);
-    let kernel = matrices(kernel, gate, up, arithmetic);
-    let kernel = gate_and_store(kernel, delta, activation);
-    tiles(kernel, [tokens, 2 * gate.rows], arithmetic, variant).module(if variant.barrier_free {
-        shader::kernel::GATED_MATMUL_LANES
-    } else {
-        shader::kernel::GATED_MATMUL
-    })
+        .binding("out");
+    let arithmetic = tile::arithmetic(&[gate.ty, up.ty], variant);
+    let kernel = matrices(gate.constants(kernel), gate, up, arithmetic);
+    let kernel = rows(kernel, delta, activation);
+    tile::modules(kernel, tokens, &[gate, up], arithmetic, variant)
 }
 
 /// Declares the bindings of both matrices and adds their modules.
@@ -70,36 +75,24 @@ pub(super) fn matrices(
     arithmetic: Arithmetic,
 ) -> Kernel {
     for (shape, name) in [(gate, "gate"), (up, "up")] {
-        kernel = kernel.binding(&format!("{name}_quants"));
-        if shape.ty.has_scales() {
-            kernel = kernel.binding(&format!("{name}_scales"));
-        }
-        kernel = kernel.instance(arithmetic.weights(shape.ty), name);
+        let module = arithmetic.weights(shape.ty);
+        kernel = shape.bindings(kernel, name).instance(module, name);
     }
     kernel
 }
 
-/// Adds the modules of what the products come to; declares the binding of `delta`, if there is one.
-pub(super) fn gate_and_store(kernel: Kernel, delta: bool, activation: Activation) -> Kernel {
+/// Adds the modules of rows that join those of gate and up. Declares the binding of `delta`, if there is
+/// one.
+pub(super) fn rows(kernel: Kernel, delta: bool, activation: Activation) -> Kernel {
     let kernel = match delta {
-        true => kernel.binding("delta").module(shader::gated::DELTA),
-        false => kernel.module(shader::gated::PLAIN),
+        true => kernel.binding("delta").module(wgsl!("shared/gated/delta")),
+        false => kernel.module(wgsl!("shared/gated/plain")),
     };
-    Store::default().modules(kernel).module(activation.wgsl())
-}
-
-/// Appends the buffers of both matrices in the order of [`matrices`].
-pub(super) fn push_matrices<'a>(
-    buffers: &mut Vec<&'a CubeTensor>,
-    gate: &'a MatrixTensors<Cube>,
-    up: &'a MatrixTensors<Cube>,
-) {
-    for matrix in [gate, up] {
-        buffers.push(&matrix.quants);
-        if matrix.shape.ty.has_scales() {
-            buffers.push(&matrix.scales);
-        }
-    }
+    Store::default()
+        .modules(kernel)
+        .module(activation.wgsl())
+        .alias("Sum", "vec2<f32>")
+        .module(wgsl!("shared/rows/gated"))
 }
 
 pub(super) fn launch(
@@ -114,11 +107,11 @@ pub(super) fn launch(
     let rows = gate.shape.rows;
     let out = output(&x, [tokens, rows]);
     let mut buffers = vec![&x, &out];
-    push_matrices(&mut buffers, &gate, &up);
+    buffers.extend(gate.buffers().chain(up.buffers()));
     buffers.extend(delta.as_ref());
     let has_delta = delta.as_ref().is_some();
     kernel(gate.shape, up.shape, has_delta, activation, tokens, variant)
-        .launch(&buffers, workgroups(tokens, 2 * rows, variant));
+        .launch(&buffers, tile::workgroups(tokens, 2 * rows, variant));
     out
 }
 
@@ -130,11 +123,11 @@ pub(super) fn twin(
     activation: Activation,
     variant: Variant,
 ) -> FlexTensor {
-    let arithmetic = arithmetic(&[gate.shape.ty, up.shape.ty], variant);
+    let arithmetic = tile::arithmetic(&[gate.shape.ty, up.shape.ty], variant);
     sums(x, &gate, &up, delta, activation, arithmetic)
 }
 
-/// The twin in a given arithmetic.
+/// The CPU twin in a given arithmetic.
 pub(super) fn sums(
     x: FlexTensor,
     gate: &MatrixTensors<Flex>,
@@ -162,4 +155,24 @@ pub(super) fn sums(
         .zip(ups)
         .for_each(|(gate, up)| *gate = activation.apply(*gate) * up);
     twin_output(out, [tokens, gate.shape.rows])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::validation::assert_valid;
+    use crate::ops::test_cases::matrices;
+
+    #[test]
+    fn kernels_are_valid_wgsl() {
+        for (shape, variant) in matrices() {
+            for tokens in [16, 256] {
+                assert_valid(
+                    [false, true].map(|delta| {
+                        kernel(shape, shape, delta, Activation::Gelu, tokens, variant)
+                    }),
+                );
+            }
+        }
+    }
 }

@@ -1,26 +1,40 @@
 //! The gated half of a feed-forward layer for a few tokens: `act(gate * norm(x)) * (up * norm(x))`
-//! (Shazeer 2020, <https://arxiv.org/abs/2002.05202>). Tokens do not depend on each other, as in
-//! `matvec`.
+//! (Shazeer 2020, <https://arxiv.org/abs/2002.05202>). As in `matvec`, the result of a token does not
+//! depend on the others.
 
 use burn::backend::flex::FlexTensor;
 use burn::{
-    backend::{Cube, Dispatch, Flex, TensorMetadata},
+    backend::{Cube, Dispatch, Flex, TensorMetadata, tensor::FloatTensor},
     tensor::Tensor,
 };
 use burn_wgpu::CubeTensor;
 
 use super::{
-    Activation, Variant,
-    backend::{MatrixTensors, Maybe, Ops, maybe, output},
+    activation::Activation,
     gated_matmul,
-    kernel::Kernel,
-    matrix::{Matrix, MatrixShape},
-    matvec, rms_norm, shader,
+    matrix::{Matrix, MatrixShape, MatrixTensors},
+    matvec,
+    op::{Maybe, op, output},
+    rms_norm::InputNorm,
+    variant::Variant,
 };
+use crate::kernel::Kernel;
 
-/// `x` is `[tokens, cols]` with at most [`matvec::MAX_TOKENS`], `norm` `[cols]` (none, if it is
-/// normalized already), `delta` `[tokens, 2 * rows]` what adapters add to the gate's products and then
-/// to the other's; gives `[tokens, rows]`.
+op! {
+    fn gated_matvec(
+        x: FloatTensor<Self>,
+        #[extension_type] norm: InputNorm<Self>,
+        #[extension_type] gate: MatrixTensors<Self>,
+        #[extension_type] up: MatrixTensors<Self>,
+        #[extension_type] delta: Maybe<Self>,
+        activation: Activation,
+        variant: Variant,
+    ) -> FloatTensor<Self>
+}
+
+/// `x` is `[tokens, cols]` with at most [`matvec::MAX_TOKENS`], `norm` `[cols]` (`None` if `x` is already
+/// normalized), `delta` `[tokens, 2 * rows]` what adapters add to the products with gate and with up.
+/// Returns `[tokens, rows]`.
 pub fn gated_matvec(
     x: Tensor<2>,
     norm: Option<(Tensor<1>, f32)>,
@@ -34,20 +48,18 @@ pub fn gated_matvec(
         x.dims()[0] <= matvec::MAX_TOKENS,
         "a matvec of too many tokens"
     );
-    let (norm, eps) = norm.map_or((None, 0.0), |(norm, eps)| (Some(norm), eps));
     Tensor::from_dispatch(Dispatch::gated_matvec(
         x.into_dispatch(),
-        maybe(norm),
-        eps,
+        norm.into(),
         gate.to_dispatch(),
         up.to_dispatch(),
-        maybe(delta),
+        delta.into(),
         activation,
         variant,
     ))
 }
 
-/// The composed kernel, as in `matvec`; `gate` and `up` have equal sizes, formats may differ.
+/// The composed kernel, as in `matvec`. `gate` and `up` have equal sizes; their formats may differ.
 pub fn kernel(
     gate: MatrixShape,
     up: MatrixShape,
@@ -58,31 +70,18 @@ pub fn kernel(
     variant: Variant,
 ) -> Kernel {
     let kernel = Kernel::new(format!("gated_matvec_{}", gate.ty.lowercase_name()))
-        .variant(variant)
         .binding("x")
         .binding("out");
-    let (kernel, input) = match norm_eps {
-        Some(eps) => (
-            kernel.binding("norm").constant_f32("EPS", eps),
-            shader::matvec_input::RMS_NORM,
-        ),
-        None => (kernel, shader::matvec_input::PLAIN),
-    };
+    let kernel = matvec::input(kernel, norm_eps);
     let arithmetic = variant.matvec.on(&[gate.ty, up.ty]);
     let kernel = gated_matmul::matrices(kernel, gate, up, arithmetic);
-    let kernel = matvec::lanes(kernel, gate, tokens, arithmetic, variant, 2).module(input);
-    gated_matmul::gate_and_store(kernel, delta, activation).module(if tokens == 1 {
-        shader::kernel::GATED_MATVEC
-    } else {
-        shader::kernel::GATED_MATVEC_BATCH
-    })
+    let kernel = matvec::lanes(kernel, gate, tokens, arithmetic, variant);
+    matvec::main(gated_matmul::rows(kernel, delta, activation), tokens)
 }
 
-#[allow(clippy::too_many_arguments)]
 pub(super) fn launch(
     x: CubeTensor,
-    norm: Maybe<Cube>,
-    eps: f32,
+    norm: InputNorm<Cube>,
     gate: MatrixTensors<Cube>,
     up: MatrixTensors<Cube>,
     delta: Maybe<Cube>,
@@ -90,30 +89,28 @@ pub(super) fn launch(
     variant: Variant,
 ) -> CubeTensor {
     let [tokens, _] = x.shape().dims();
-    let out = output(&x, [tokens, gate.shape.rows]);
-    let norm = norm.as_ref();
-    let mut buffers = vec![&x, &out];
-    buffers.extend(norm);
-    gated_matmul::push_matrices(&mut buffers, &gate, &up);
-    buffers.extend(delta.as_ref());
-    kernel(
+    let (rows, delta) = (gate.shape.rows, delta.as_ref());
+    let out = output(&x, [tokens, rows]);
+    let kernel = kernel(
         gate.shape,
         up.shape,
-        delta.as_ref().is_some(),
+        delta.is_some(),
         activation,
         tokens,
-        norm.map(|_| eps),
+        norm.eps(),
         variant,
-    )
-    .launch(&buffers, matvec::workgroups(gate.shape.rows, variant));
+    );
+    let mut buffers = vec![&x, &out];
+    buffers.extend(norm.norm());
+    buffers.extend(gate.buffers().chain(up.buffers()));
+    buffers.extend(delta);
+    kernel.launch(&buffers, matvec::workgroups(rows, variant));
     out
 }
 
-#[allow(clippy::too_many_arguments)]
 pub(super) fn twin(
     x: FlexTensor,
-    norm: Maybe<Flex>,
-    eps: f32,
+    norm: InputNorm<Flex>,
     gate: MatrixTensors<Flex>,
     up: MatrixTensors<Flex>,
     delta: Maybe<Flex>,
@@ -121,9 +118,26 @@ pub(super) fn twin(
     variant: Variant,
 ) -> FlexTensor {
     let arithmetic = variant.matvec.on(&[gate.shape.ty, up.shape.ty]);
-    let x = match norm {
-        Maybe::Some(norm) => rms_norm::twin(x, norm, eps, Maybe::None),
-        Maybe::None => x,
-    };
-    gated_matmul::sums(x, &gate, &up, delta, activation, arithmetic)
+    gated_matmul::sums(norm.apply(x), &gate, &up, delta, activation, arithmetic)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::validation::assert_valid;
+    use crate::ops::test_cases::matrices;
+
+    #[test]
+    fn kernels_are_valid_wgsl() {
+        for (shape, variant) in matrices() {
+            for (tokens, activation, norm_eps) in [
+                (1, Activation::Silu, Some(1e-5)),
+                (matvec::MAX_TOKENS, Activation::Gelu, None),
+            ] {
+                assert_valid([false, true].map(|delta| {
+                    kernel(shape, shape, delta, activation, tokens, norm_eps, variant)
+                }));
+            }
+        }
+    }
 }

@@ -1,37 +1,40 @@
-//! Pairs of a token and an expert, sorted by expert into tiles of one expert each, so that kernels
-//! for many tokens read an expert's weights once per tile. What a pair gets does not depend on its
-//! tile.
+//! Sorts pairs of a token and an expert into tiles of one expert each, so that kernels for many tokens read
+//! an expert's weights once per tile. The result of a pair does not depend on its tile.
 
 use burn::backend::flex::FlexTensor;
 use burn::{
-    backend::{Dispatch, TensorMetadata},
+    backend::{Dispatch, TensorMetadata, tensor::IntTensor},
     tensor::{Int, Tensor},
 };
 use burn_wgpu::CubeTensor;
 
 use super::{
-    Variant,
-    backend::{Ops, output_words, twin_output_words},
-    kernel::Kernel,
-    shader,
+    arithmetic::Arithmetic,
+    op::{op, output_words, twin_output_words},
+    variant::Variant,
 };
+use crate::kernel::{Kernel, wgsl};
 
-/// Most pairs of a tile.
+op! {
+    fn group_experts(experts: IntTensor<Self>, count: usize) -> IntTensor<Self>
+}
+
+/// Maximum number of pairs in a tile.
 pub const TILE_PAIRS: usize = 16;
-/// No expert, where a tile is not used; no pair, where a tile is not full.
+/// The expert of an unused tile, and the missing pairs of a tile that is not full.
 pub const NONE: u32 = u32::MAX;
 
 const WORKGROUP: usize = 128;
 
-/// Sorts the pairs of `experts` `[tokens, used]`, numbers below `count`; gives
-/// `[tiles, 1 + TILE_PAIRS]`: an expert and its pairs, [`NONE`] where there is none.
+/// Sorts the pairs of `experts` `[tokens, used]`, which are numbers below `count`. Returns
+/// `[tiles, 1 + TILE_PAIRS]`: an expert and its pairs, or [`NONE`].
 pub fn group_experts(experts: Tensor<2, Int>, count: usize) -> Tensor<2, Int> {
     Tensor::from_dispatch(Dispatch::group_experts(experts.into_dispatch(), count))
 }
 
-/// Tiles that `pairs` of so many `experts` fill at worst: when each has one pair more than fills its
-/// tiles.
-pub fn tiles(pairs: usize, experts: usize) -> usize {
+/// Tiles that `pairs` of `experts` need in the worst case, when each expert has one pair more than fills
+/// its tiles.
+fn tiles(pairs: usize, experts: usize) -> usize {
     (pairs + pairs.min(experts) * (TILE_PAIRS - 1)) / TILE_PAIRS
 }
 
@@ -42,7 +45,7 @@ pub fn kernel(experts: usize) -> Kernel {
         .binding("groups")
         .constant("EXPERTS", experts)
         .constant("WORKGROUP", WORKGROUP)
-        .module(shader::kernel::GROUP_EXPERTS)
+        .module(wgsl!("group_experts"))
 }
 
 fn tile_constants(kernel: Kernel) -> Kernel {
@@ -51,29 +54,44 @@ fn tile_constants(kernel: Kernel) -> Kernel {
         .constant("NONE", NONE as usize)
 }
 
-/// What the kernels of tiles share: the bindings `groups` and `x`, and the tile in memory or
-/// registers. So many neighbouring pairs read the same row of `x`.
-pub(super) fn tile_modules(kernel: Kernel, pairs_per_input: usize, variant: Variant) -> Kernel {
+/// Adds what the kernels of tiles share: the entry point, the bindings `groups` and `x`, and the tile of
+/// `matrices` matrices in workgroup memory or registers. `pairs_per_input` neighbouring pairs read the
+/// same row of `x`.
+pub(super) fn tile_modules(
+    kernel: Kernel,
+    matrices: usize,
+    pairs_per_input: usize,
+    variant: Variant,
+) -> Kernel {
     let kernel = tile_constants(kernel)
         .binding("groups")
         .binding("x")
         .constant("PAIRS_PER_INPUT", pairs_per_input)
-        .module(shader::expert_tile::PAIRS);
+        .module(wgsl!("shared/expert_tile/pairs"));
+    let kernel = Arithmetic::F32.blocks(kernel);
     if variant.barrier_free {
-        let kernel = kernel.variant(variant).constant("WORKGROUP", TILE_LANES);
-        kernel.module(shader::expert_tile::LANES)
+        variant
+            .enable(kernel)
+            .constant("LANE_ROWS", LANE_ROWS / matrices)
+            .constant("WORKGROUP", TILE_LANES)
+            .module(wgsl!("shared/expert_tile/lanes"))
+            .module(wgsl!("expert_matmul_lanes"))
     } else {
-        kernel.module(shader::expert_tile::WORKGROUP)
+        kernel
+            .constant("MATRICES", matrices)
+            .constant("LANE_ROWS", 4 / matrices)
+            .module(wgsl!("shared/expert_tile/workgroup"))
+            .module(wgsl!("expert_matmul"))
     }
 }
 
-/// Lanes of a workgroup whose lanes have tiles of their own.
+/// Lanes of a workgroup in which every lane has its own tile.
 const TILE_LANES: usize = 16;
-/// Rows of weights of a tile: of a lane, and of a workgroup.
+/// Rows of weights in the tile of a lane and of a workgroup.
 const LANE_ROWS: usize = 8;
 const WORKGROUP_ROWS: usize = 64;
 
-/// Workgroups of tiles by `rows` of an expert, counting those of all matrices.
+/// Workgroups for all tiles by `rows` of an expert, counting the rows of all matrices.
 pub(super) fn workgroups(groups: &CubeTensor, rows: usize, variant: Variant) -> [u32; 3] {
     let [tiles, _] = groups.shape().dims();
     let tile_rows = if variant.barrier_free {
@@ -109,7 +127,7 @@ pub(super) fn twin(experts: FlexTensor, count: usize) -> FlexTensor {
     twin_output_words(words, [tiles, 1 + TILE_PAIRS])
 }
 
-/// The experts of tiles and their pairs.
+/// The expert and the pairs of each used tile.
 pub(super) fn parse(groups: &[u32]) -> Vec<(usize, Vec<usize>)> {
     let tiles = groups.chunks_exact(1 + TILE_PAIRS);
     let used = tiles.take_while(|tile| tile[0] != NONE);
@@ -118,4 +136,16 @@ pub(super) fn parse(groups: &[u32]) -> Vec<(usize, Vec<usize>)> {
         (tile[0] as usize, pairs.map(|&pair| pair as usize).collect())
     });
     parsed.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::validation::assert_valid;
+    use crate::ops::route_experts::MAX_EXPERTS;
+
+    #[test]
+    fn kernels_are_valid_wgsl() {
+        assert_valid([kernel(MAX_EXPERTS)]);
+    }
 }

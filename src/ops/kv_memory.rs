@@ -1,28 +1,29 @@
-//! The keys and values of a layer in pages, and the formats they are kept in. Knows no attention.
+//! The paged KV cache of a layer and its formats.
 
-use burn::tensor::{DType, Device, Int, Tensor, TensorData};
+use burn::tensor::{DType, Device, Int, Tensor};
 use half::f16;
 use serde::{Deserialize, Serialize};
 
-use super::{shader, step::PAGE_TOKENS};
+use super::{in_place::InPlace, step::PAGE_TOKENS};
+use crate::kernel::wgsl;
 
 /// Elements of a block of [`KvFormat::Q8_0`].
 const BLOCK: usize = 32;
 /// Words of a block of [`KvFormat::Q8_0`].
 const BLOCK_WORDS: usize = 1 + BLOCK / 4;
 
-/// How keys and values are kept: the words of a row, the keys or the values of one token. A new
-/// format is an arm in each match below and its files in `shaders/shared/kv`.
+/// The format of a KV cache. A row is the K or the V of one token. A new format is an arm in each match
+/// below and its files in `shaders/shared/kv`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "lowercase")]
 pub enum KvFormat {
     /// f32 elements: exact.
     F32,
-    /// IEEE half elements; what is beyond ±65504 is kept as that.
+    /// f16 elements; values beyond ±65504 are clamped.
     #[default]
     F16,
-    /// Blocks of 32 elements of a head: an f32 scale, then 32 i8, each the element over the scale.
+    /// Blocks of 32 elements of a head: an f32 scale, then 32 i8, each the element divided by the scale.
     Q8_0,
 }
 
@@ -30,7 +31,7 @@ impl KvFormat {
     /// All formats, for tests.
     pub const ALL: [KvFormat; 3] = [KvFormat::F32, KvFormat::F16, KvFormat::Q8_0];
 
-    /// The name, in options and kernels' names.
+    /// The name in options and in the names of kernels.
     pub fn name(self) -> &'static str {
         match self {
             KvFormat::F32 => "f32",
@@ -39,13 +40,13 @@ impl KvFormat {
         }
     }
 
-    /// The format of a name.
+    /// The format with a name.
     pub fn from_name(name: &str) -> Option<KvFormat> {
         let mut formats = KvFormat::ALL.into_iter();
         formats.find(|format| format.name() == name)
     }
 
-    /// Elements that a head has a multiple of.
+    /// The number of elements of a head is a multiple of this.
     pub fn head_multiple(self) -> usize {
         match self {
             KvFormat::F32 | KvFormat::F16 => 4,
@@ -53,7 +54,7 @@ impl KvFormat {
         }
     }
 
-    /// Words of the keys and values of a page of one layer, in rows of `kv_dim` elements.
+    /// Words of a page of one layer, K and V, with rows of `kv_dim` elements.
     pub fn page_words(self, kv_dim: usize) -> usize {
         2 * PAGE_TOKENS * self.word_at(kv_dim)
     }
@@ -63,7 +64,7 @@ impl KvFormat {
         self.head_multiple() / 4
     }
 
-    /// Word at which element `element` starts, or the block it lies in.
+    /// First word of element `element`, or of its block.
     fn word_at(self, element: usize) -> usize {
         match self {
             KvFormat::F32 => element,
@@ -72,7 +73,7 @@ impl KvFormat {
         }
     }
 
-    /// Decodes elements of the memory from `first`, a multiple of 4, on: the twin of `kv_load`.
+    /// Decodes elements starting with `first`, a multiple of 4: the CPU twin of `kv_load`.
     pub fn load(self, words: &[u32], first: usize, out: &mut [f32]) {
         let words = &words[self.word_at(first)..];
         match self {
@@ -94,7 +95,7 @@ impl KvFormat {
         }
     }
 
-    /// Encodes a row of the memory, whose first element is `first`: the twin of `kv_store`.
+    /// Encodes a row whose first element is `first`: the CPU twin of `kv_store`.
     pub(super) fn store(self, words: &mut [u32], first: usize, row: &[f32]) {
         let words = &mut words[self.word_at(first)..][..self.word_at(row.len())];
         match self {
@@ -125,66 +126,64 @@ impl KvFormat {
         }
     }
 
-    /// Reads vectors of the memory.
+    /// The module that reads vectors.
     pub(super) fn load_wgsl(self) -> &'static str {
         match self {
-            KvFormat::F32 => shader::kv::F32,
-            KvFormat::F16 => shader::kv::F16,
-            KvFormat::Q8_0 => shader::kv::Q8_0,
+            KvFormat::F32 => wgsl!("shared/kv/f32"),
+            KvFormat::F16 => wgsl!("shared/kv/f16"),
+            KvFormat::Q8_0 => wgsl!("shared/kv/q8_0"),
         }
     }
 
-    /// Writes vectors of the memory, beside [`load_wgsl`](Self::load_wgsl).
+    /// The module that writes vectors; used with [`load_wgsl`](Self::load_wgsl).
     pub(super) fn store_wgsl(self) -> &'static str {
         match self {
-            KvFormat::F32 => shader::kv::F32_STORE,
-            KvFormat::F16 => shader::kv::F16_STORE,
-            KvFormat::Q8_0 => shader::kv::Q8_0_STORE,
+            KvFormat::F32 => wgsl!("shared/kv/f32_store"),
+            KvFormat::F16 => wgsl!("shared/kv/f16_store"),
+            KvFormat::Q8_0 => wgsl!("shared/kv/q8_0_store"),
         }
     }
 }
 
-/// The keys and values of one layer: `[page, k|v, page token, kv_dim]`. A clone on the GPU is the
-/// same memory.
+/// The KV cache of one layer: `[page, k|v, page token, kv_dim]`. A clone on the GPU shares the memory.
 #[derive(Debug, Clone)]
 pub struct KvMemory {
-    words: Option<Tensor<1, Int>>,
+    words: InPlace,
     format: KvFormat,
     page_words: usize,
     context_tokens: usize,
 }
 
 impl KvMemory {
-    /// Memory for `pages` pages in rows of `kv_dim` elements; each head's are a multiple of the
+    /// Reserves `pages` pages with rows of `kv_dim` elements. The elements of a head are a multiple of the
     /// format's [`head_multiple`](KvFormat::head_multiple).
     pub fn new(pages: usize, kv_dim: usize, format: KvFormat, device: &Device) -> Self {
         debug_assert!(kv_dim.is_multiple_of(format.head_multiple()));
         let page_words = format.page_words(kv_dim);
         let words = Tensor::empty([pages * page_words], (device, DType::U32));
         Self {
-            words: Some(words),
+            words: InPlace::new(words),
             format,
             page_words,
             context_tokens: pages * PAGE_TOKENS,
         }
     }
 
-    /// Whole pages of rows `[page, k|v, page token, kv_dim]`.
+    /// Uploads whole pages of rows `[page, k|v, page token, kv_dim]`.
     pub(crate) fn of(rows: &[f32], kv_dim: usize, format: KvFormat, device: &Device) -> Self {
         let mut words = vec![0; format.word_at(rows.len())];
         for (i, row) in rows.chunks_exact(kv_dim).enumerate() {
             format.store(&mut words, i * kv_dim, row);
         }
-        let words = TensorData::new(words, [format.word_at(rows.len())]);
         Self {
-            words: Some(Tensor::from_data(words, (device, DType::U32))),
+            words: InPlace::upload(words, device),
             format,
             page_words: format.page_words(kv_dim),
             context_tokens: rows.len() / (2 * kv_dim),
         }
     }
 
-    /// Promises that no sequence is longer than `tokens`: kernels are made for as many.
+    /// Limits sequences to `tokens`; kernels are composed for that length.
     pub fn with_context(self, tokens: usize) -> Self {
         Self {
             context_tokens: tokens,
@@ -192,19 +191,14 @@ impl KvMemory {
         }
     }
 
-    /// Most tokens of a sequence.
+    /// Maximum number of tokens of a sequence.
     pub fn context_tokens(&self) -> usize {
         self.context_tokens
     }
 
-    /// How it is kept.
+    /// The format.
     pub fn format(&self) -> KvFormat {
         self.format
-    }
-
-    /// The words, for whoever wants to look at them.
-    pub fn read(&self) -> Tensor<1, Int> {
-        self.words()
     }
 
     /// Words of a page.
@@ -212,22 +206,18 @@ impl KvMemory {
         self.page_words
     }
 
-    /// The words, to be read.
-    pub(super) fn words(&self) -> Tensor<1, Int> {
-        self.words
-            .clone()
-            .expect("put back by every op that takes it")
+    /// The words, to read.
+    pub fn words(&self) -> Tensor<1, Int> {
+        self.words.get()
     }
 
-    /// The words, to be changed in place and [`put`](Self::put) back.
+    /// The words, to change in place and [`put`](Self::put) back.
     pub(super) fn take(&mut self) -> Tensor<1, Int> {
-        self.words
-            .take()
-            .expect("put back by every op that takes it")
+        self.words.take()
     }
 
     pub(super) fn put(&mut self, words: Tensor<1, Int>) {
-        self.words = Some(words);
+        self.words.put(words);
     }
 }
 
@@ -235,7 +225,7 @@ impl KvMemory {
 mod tests {
     use super::*;
 
-    /// A row stored behind another one, and loaded in parts.
+    /// A row stored after another one and loaded in parts.
     fn kept(format: KvFormat, row: &[f32]) -> Vec<f32> {
         let mut words = vec![0; format.word_at(2 * row.len())];
         format.store(&mut words, row.len(), row);
@@ -257,13 +247,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_near_what_was_stored() {
+    fn loaded_elements_are_close_to_stored_ones() {
         for row in rows() {
             assert_eq!(kept(KvFormat::F32, &row), row);
             for (a, b) in kept(KvFormat::F16, &row).iter().zip(&row) {
                 assert!((a - b).abs() <= b.abs() / 2048.0, "{a} for {b}");
             }
-            // Half a quant of the largest element.
+            // At most half a quantization step of the largest element.
             for (a, b) in kept(KvFormat::Q8_0, &row).iter().zip(&row) {
                 assert!((a - b).abs() <= 3.0 / 127.0 / 2.0 + 1e-6, "{a} for {b}");
             }
@@ -289,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_take_the_bytes_of_their_format() {
+    fn pages_have_the_size_of_their_format() {
         let words = KvFormat::ALL.map(|format| format.page_words(64));
         assert_eq!(words, [2 * 64 * 64, 2 * 64 * 32, 2 * 64 * 18]);
     }

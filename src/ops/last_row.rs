@@ -1,22 +1,28 @@
-//! The row of a step's last token: the only one whose logits are wanted.
+//! The row of a step's last token, the only one whose logits are needed after a prompt.
 
 use burn::backend::flex::FlexTensor;
 use burn::{
-    backend::{Dispatch, TensorMetadata},
+    backend::{
+        Dispatch, TensorMetadata,
+        tensor::{FloatTensor, IntTensor},
+    },
     tensor::Tensor,
 };
 use burn_wgpu::CubeTensor;
 
 use super::{
-    backend::{Ops, output, twin_output},
-    kernel::{Kernel, grid},
-    shader,
+    op::{op, output, twin_output},
     step::{self, Step},
 };
+use crate::kernel::{Kernel, grid, wgsl};
+
+op! {
+    fn last_row(x: FloatTensor<Self>, step: IntTensor<Self>) -> FloatTensor<Self>
+}
 
 const WORKGROUP: usize = 64;
 
-/// `[tokens, cols]` to `[1, cols]`.
+/// The last token's row of `x` `[tokens, cols]`: `[1, cols]`.
 pub fn last_row(x: Tensor<2>, step: &Step) -> Tensor<2> {
     Tensor::from_dispatch(Dispatch::last_row(
         x.into_dispatch(),
@@ -34,8 +40,8 @@ pub fn kernel(cols: usize) -> Kernel {
         .constant("KV_DIM", 1)
         .constant("WORKGROUP", WORKGROUP);
     step::layout(kernel)
-        .module(shader::STEP)
-        .module(shader::kernel::LAST_ROW)
+        .module(wgsl!("shared/step"))
+        .module(wgsl!("last_row"))
 }
 
 pub(super) fn launch(x: CubeTensor, step: CubeTensor) -> CubeTensor {
@@ -49,4 +55,15 @@ pub(super) fn twin(x: FlexTensor, step: FlexTensor) -> FlexTensor {
     let [_, cols] = x.shape().dims();
     let row = step.storage::<u32>()[step::TOKENS] as usize - 1;
     twin_output(x.storage::<f32>()[row * cols..][..cols].to_vec(), [1, cols])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::validation::assert_valid;
+
+    #[test]
+    fn kernels_are_valid_wgsl() {
+        assert_valid([kernel(172)]);
+    }
 }

@@ -3,16 +3,22 @@
 
 use burn::backend::flex::FlexTensor;
 use burn::{
-    backend::{Dispatch, TensorMetadata},
+    backend::{Dispatch, TensorMetadata, tensor::FloatTensor},
     tensor::Tensor,
 };
 use burn_wgpu::CubeTensor;
 
-use super::{
-    backend::{Ops, output, twin_output},
-    kernel::Kernel,
-    shader,
-};
+use super::op::{op, output, twin_output};
+use crate::kernel::{Kernel, wgsl};
+
+op! {
+    fn layer_norm(
+        x: FloatTensor<Self>,
+        norm: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+        eps: f32,
+    ) -> FloatTensor<Self>
+}
 
 const WORKGROUP: usize = 64;
 
@@ -36,7 +42,7 @@ pub fn kernel(cols: usize, eps: f32) -> Kernel {
         .constant("COLS", cols)
         .constant("WORKGROUP", WORKGROUP)
         .constant_f32("EPS", eps)
-        .module(shader::kernel::LAYER_NORM)
+        .module(wgsl!("layer_norm"))
 }
 
 pub(super) fn launch(x: CubeTensor, norm: CubeTensor, bias: CubeTensor, eps: f32) -> CubeTensor {
@@ -58,4 +64,15 @@ pub(super) fn twin(x: FlexTensor, norm: FlexTensor, bias: FlexTensor, eps: f32) 
         out.extend(row.map(|((v, n), b)| (v - mean) * scale * n + b));
     }
     twin_output(out, [tokens, cols])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::validation::assert_valid;
+
+    #[test]
+    fn kernels_are_valid_wgsl() {
+        assert_valid([kernel(172, 1e-5)]);
+    }
 }

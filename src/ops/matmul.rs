@@ -1,25 +1,36 @@
-//! Matrix times many tokens' vectors, for prefill: `out = finish(x * weights^T + bias + delta) + residual`.
-//! Tiles lie in workgroup memory or, where barriers are dear, in the registers of single lanes.
+//! Matrix times the vectors of many tokens, for prefill:
+//! `out = finish(x * weights^T + bias + delta) + residual`. Tiles are in workgroup memory or, where barriers
+//! are expensive, in the registers of single lanes.
 
 use burn::backend::flex::FlexTensor;
 use burn::{
-    backend::{Cube, Dispatch, Flex, TensorMetadata},
+    backend::{Cube, Dispatch, Flex, TensorMetadata, tensor::FloatTensor},
     tensor::Tensor,
 };
 use burn_wgpu::CubeTensor;
 
 use super::{
-    Arithmetic, Variant,
-    backend::{MatrixTensors, Maybe, Ops, maybe, output, twin_output},
-    kernel::Kernel,
-    matrix::{Matrix, MatrixShape},
-    shader,
-    store::{Addends, Finish, Store},
-    tile::{arithmetic, tiles, workgroups},
+    arithmetic::Arithmetic,
+    matrix::{Matrix, MatrixShape, MatrixTensors},
+    op::{Maybe, op, output, twin_output},
+    store::{AddendTensors, Addends, Finish, Store},
+    tile,
+    variant::Variant,
 };
+use crate::kernel::Kernel;
 use crate::tensor_types::BLOCK_COLS;
 
-/// `x` is `[tokens, cols]`; gives `[tokens, rows]`.
+op! {
+    fn matmul(
+        x: FloatTensor<Self>,
+        #[extension_type] weights: MatrixTensors<Self>,
+        #[extension_type] addends: AddendTensors<Self>,
+        finish: Finish,
+        variant: Variant,
+    ) -> FloatTensor<Self>
+}
+
+/// `x` is `[tokens, cols]`. Returns `[tokens, rows]`.
 pub fn matmul(
     x: Tensor<2>,
     weights: &Matrix,
@@ -30,92 +41,66 @@ pub fn matmul(
     Tensor::from_dispatch(Dispatch::matmul(
         x.into_dispatch(),
         weights.to_dispatch(),
-        maybe(addends.bias),
-        maybe(addends.delta),
+        addends.into(),
         finish,
-        maybe(addends.residual),
         variant,
     ))
 }
 
 /// The composed kernel for steps of `tokens`.
 pub fn kernel(weights: MatrixShape, tokens: usize, store: Store, variant: Variant) -> Kernel {
-    let arithmetic = arithmetic(&[weights.ty], variant);
-    let mut kernel = Kernel::new(format!("matmul_{}", weights.ty.lowercase_name()))
+    let arithmetic = tile::arithmetic(&[weights.ty], variant);
+    let kernel = Kernel::new(format!("matmul_{}", weights.ty.lowercase_name()))
         .binding("x")
-        .binding("out")
-        .binding("weights_quants");
-    if weights.ty.has_scales() {
-        kernel = kernel.binding("weights_scales");
-    }
-    let kernel = store
-        .modules(kernel)
-        .constant("ROWS", weights.rows)
-        .constant("COLS", weights.cols)
-        .constant("BLOCKS", weights.row_blocks())
+        .binding("out");
+    let kernel = store.rows(weights.bindings(kernel, "weights"));
+    let kernel = weights
+        .constants(kernel)
         .module(arithmetic.weights(weights.ty));
-    tiles(kernel, [tokens, weights.rows], arithmetic, variant).module(if variant.barrier_free {
-        shader::kernel::MATMUL_LANES
-    } else {
-        shader::kernel::MATMUL
-    })
+    tile::modules(kernel, tokens, &[weights], arithmetic, variant)
 }
 
 pub(super) fn launch(
     x: CubeTensor,
     weights: MatrixTensors<Cube>,
-    bias: Maybe<Cube>,
-    delta: Maybe<Cube>,
+    addends: AddendTensors<Cube>,
     finish: Finish,
-    residual: Maybe<Cube>,
     variant: Variant,
 ) -> CubeTensor {
     let [tokens, _] = x.shape().dims();
     let shape = weights.shape;
     let out = output(&x, [tokens, shape.rows]);
-    let (bias, delta, residual) = (bias.as_ref(), delta.as_ref(), residual.as_ref());
-    let mut buffers = vec![&x, &out, &weights.quants];
-    if shape.ty.has_scales() {
-        buffers.push(&weights.scales);
-    }
-    buffers.extend([bias, delta, residual].into_iter().flatten());
-    let store = Store {
-        bias: bias.is_some(),
-        delta: delta.is_some(),
-        finish,
-        residual: residual.is_some(),
-    };
-    kernel(shape, tokens, store, variant).launch(&buffers, workgroups(tokens, shape.rows, variant));
+    let mut buffers = vec![&x, &out];
+    buffers.extend(weights.buffers());
+    buffers.extend(addends.buffers());
+    let grid = tile::workgroups(tokens, shape.rows, variant);
+    kernel(shape, tokens, addends.store(finish), variant).launch(&buffers, grid);
     out
 }
 
 pub(super) fn twin(
     x: FlexTensor,
     weights: MatrixTensors<Flex>,
-    bias: Maybe<Flex>,
-    delta: Maybe<Flex>,
+    addends: AddendTensors<Flex>,
     finish: Finish,
-    residual: Maybe<Flex>,
     variant: Variant,
 ) -> FlexTensor {
-    let arithmetic = arithmetic(&[weights.shape.ty], variant);
-    sums(x, &weights, bias, delta, finish, residual, arithmetic)
+    let arithmetic = tile::arithmetic(&[weights.shape.ty], variant);
+    sums(x, &weights, addends, finish, arithmetic)
 }
 
-/// The twin in a given arithmetic.
+/// The CPU twin in a given arithmetic.
 pub(super) fn sums(
     x: FlexTensor,
     weights: &MatrixTensors<Flex>,
-    bias: Maybe<Flex>,
-    delta: Maybe<Flex>,
+    addends: AddendTensors<Flex>,
     finish: Finish,
-    residual: Maybe<Flex>,
     arithmetic: Arithmetic,
 ) -> FlexTensor {
     let [tokens, cols] = x.shape().dims();
     let rows = weights.shape.rows;
     let mut out = products(&arithmetic.rounded(x.storage(), cols), weights);
-    if let Some(bias) = bias.as_ref() {
+    if let Some(bias) = addends.bias.as_ref() {
         for row in out.chunks_exact_mut(rows) {
             row.iter_mut()
                 .zip(bias.storage::<f32>())
@@ -129,13 +114,13 @@ pub(super) fn sums(
                 .for_each(|(o, a)| *o += a);
         }
     };
-    add(&mut out, &delta);
+    add(&mut out, &addends.delta);
     out.iter_mut().for_each(|o| *o = finish.apply(*o));
-    add(&mut out, &residual);
+    add(&mut out, &addends.residual);
     twin_output(out, [tokens, rows])
 }
 
-/// `[tokens, rows]` dot products of every token with every row, each block decoded once.
+/// `[tokens, rows]` dot products of every token with every row. Each block is decoded once.
 pub(super) fn products(x: &[f32], weights: &MatrixTensors<Flex>) -> Vec<f32> {
     let MatrixShape { ty, rows, cols } = weights.shape;
     let blocks = weights.shape.row_blocks();
@@ -158,4 +143,20 @@ pub(super) fn products(x: &[f32], weights: &MatrixTensors<Flex>) -> Vec<f32> {
         }
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::validation::assert_valid;
+    use crate::ops::test_cases::{matrices, stores};
+
+    #[test]
+    fn kernels_are_valid_wgsl() {
+        for (shape, variant) in matrices() {
+            for store in stores(shape.ty) {
+                assert_valid([16, 256].map(|tokens| kernel(shape, tokens, store, variant)));
+            }
+        }
+    }
 }

@@ -1,29 +1,40 @@
 //! Matrix times the vectors of a few tokens, for decode:
-//! `out = finish(weights * norm(x) + bias + delta) + residual`, where norm and addends are optional and
-//! nothing costs a dispatch of its own. What a token gets does not depend on how many there are, to the
-//! last bit.
+//! `out = finish(weights * norm(x) + bias + delta) + residual` in one dispatch. The norm and the addends are
+//! optional. The result of a token is bit-identical however many tokens there are.
 
 use burn::backend::flex::FlexTensor;
 use burn::{
-    backend::{Cube, Dispatch, Flex, TensorMetadata},
+    backend::{Cube, Dispatch, Flex, TensorMetadata, tensor::FloatTensor},
     tensor::Tensor,
 };
 use burn_wgpu::CubeTensor;
 
 use super::{
-    Arithmetic, Variant,
-    backend::{MatrixTensors, Maybe, Ops, maybe, output},
-    kernel::{Kernel, grid},
+    arithmetic::Arithmetic,
     matmul,
-    matrix::{Matrix, MatrixShape},
-    rms_norm, shader,
-    store::{Addends, Finish, Store},
+    matrix::{Matrix, MatrixShape, MatrixTensors},
+    op::{op, output},
+    rms_norm::InputNorm,
+    store::{AddendTensors, Addends, Finish, Store},
+    variant::Variant,
 };
+use crate::kernel::{Kernel, grid, wgsl};
 
-/// Most tokens of one launch.
+op! {
+    fn matvec(
+        x: FloatTensor<Self>,
+        #[extension_type] norm: InputNorm<Self>,
+        #[extension_type] weights: MatrixTensors<Self>,
+        #[extension_type] addends: AddendTensors<Self>,
+        finish: Finish,
+        variant: Variant,
+    ) -> FloatTensor<Self>
+}
+
+/// Maximum number of tokens of a launch.
 pub const MAX_TOKENS: usize = 8;
 
-/// `x` is `[tokens, cols]` with at most [`MAX_TOKENS`], `norm` `[cols]`; gives `[tokens, rows]`.
+/// `x` is `[tokens, cols]` with at most [`MAX_TOKENS`], `norm` `[cols]`. Returns `[tokens, rows]`.
 pub fn matvec(
     x: Tensor<2>,
     norm: Option<(Tensor<1>, f32)>,
@@ -33,21 +44,17 @@ pub fn matvec(
     variant: Variant,
 ) -> Tensor<2> {
     assert!(x.dims()[0] <= MAX_TOKENS, "a matvec of too many tokens");
-    let (norm, eps) = norm.map_or((None, 0.0), |(norm, eps)| (Some(norm), eps));
     Tensor::from_dispatch(Dispatch::matvec(
         x.into_dispatch(),
-        maybe(norm),
-        eps,
+        norm.into(),
         weights.to_dispatch(),
-        maybe(addends.bias),
-        maybe(addends.delta),
+        addends.into(),
         finish,
-        maybe(addends.residual),
         variant,
     ))
 }
 
-/// The composed kernel: one for a single token, one for all other numbers of `tokens`.
+/// The composed kernel: there is one for a single token and one for other numbers of `tokens`.
 pub fn kernel(
     weights: MatrixShape,
     tokens: usize,
@@ -55,62 +62,58 @@ pub fn kernel(
     store: Store,
     variant: Variant,
 ) -> Kernel {
-    let mut kernel = Kernel::new(format!("matvec_{}", weights.ty.lowercase_name()))
-        .variant(variant)
+    let kernel = Kernel::new(format!("matvec_{}", weights.ty.lowercase_name()))
         .binding("x")
-        .binding("out")
-        .binding("weights_quants");
-    if weights.ty.has_scales() {
-        kernel = kernel.binding("weights_scales");
-    }
-    let input = match norm_eps {
-        Some(eps) => {
-            kernel = kernel.binding("norm").constant_f32("EPS", eps);
-            shader::matvec_input::RMS_NORM
-        }
-        None => shader::matvec_input::PLAIN,
-    };
-    let kernel = store.modules(kernel);
+        .binding("out");
+    let kernel = input(weights.bindings(kernel, "weights"), norm_eps);
+    let kernel = store.rows(kernel);
     let arithmetic = variant.matvec.on(&[weights.ty]);
-    lanes(kernel, weights, tokens, arithmetic, variant, 1)
-        .module(arithmetic.weights(weights.ty))
-        .module(input)
-        .module(if tokens == 1 {
-            shader::kernel::MATVEC
-        } else {
-            shader::kernel::MATVEC_BATCH
-        })
+    let kernel = lanes(kernel, weights, tokens, arithmetic, variant);
+    main(kernel.module(arithmetic.weights(weights.ty)), tokens)
 }
 
-/// The constants and the reduction that matvec kernels share; `matrices` are summed per row.
+/// Adds the entry point for `tokens`.
+pub(super) fn main(kernel: Kernel, tokens: usize) -> Kernel {
+    match tokens {
+        1 => kernel.module(wgsl!("matvec")),
+        _ => kernel.module(wgsl!("matvec_batch")),
+    }
+}
+
+/// Adds the module that reads the input. Declares the binding of the norm, if there is one.
+pub(super) fn input(kernel: Kernel, norm_eps: Option<f32>) -> Kernel {
+    match norm_eps {
+        Some(eps) => kernel
+            .binding("norm")
+            .constant_f32("EPS", eps)
+            .module(wgsl!("shared/matvec_input/rms_norm")),
+        None => kernel.module(wgsl!("shared/matvec_input/plain")),
+    }
+}
+
+/// Adds the constants and the reduction that matvec kernels share.
 pub(super) fn lanes(
     kernel: Kernel,
     weights: MatrixShape,
     tokens: usize,
     arithmetic: Arithmetic,
     variant: Variant,
-    matrices: usize,
 ) -> Kernel {
-    let rows_per_group = variant.rows_per_group as usize;
-    arithmetic
-        .blocks(kernel)
+    weights
+        .constants(arithmetic.blocks(variant.enable(kernel)))
         .module(match arithmetic {
-            Arithmetic::F32 => shader::matvec_input::BLOCK_F32,
+            Arithmetic::F32 => wgsl!("shared/matvec_input/block_f32"),
             Arithmetic::F16 => unreachable!("no matvec is in f16"),
-            Arithmetic::I8 => shader::matvec_input::BLOCK_I8,
+            Arithmetic::I8 => wgsl!("shared/matvec_input/block_i8"),
         })
         .constant("TOKENS", if tokens == 1 { 1 } else { MAX_TOKENS })
-        .constant("ROWS", weights.rows)
-        .constant("COLS", weights.cols)
-        .constant("BLOCKS", weights.row_blocks())
         .constant("WORKGROUP", variant.workgroup as usize)
         .constant("LANES", variant.lanes_per_row as usize)
-        .constant("ROWS_PER_GROUP", rows_per_group)
-        .constant("SUMS", matrices * rows_per_group + 1)
+        .constant("ROWS_PER_GROUP", variant.rows_per_group as usize)
         .module(if variant.subgroups {
-            shader::reduce::SUBGROUP
+            wgsl!("shared/reduce/subgroup")
         } else {
-            shader::reduce::WORKGROUP
+            wgsl!("shared/reduce/workgroup")
         })
 }
 
@@ -121,55 +124,55 @@ pub(super) fn workgroups(rows: usize, variant: Variant) -> [u32; 3] {
     grid(rows.div_ceil(rows_per_workgroup))
 }
 
-#[allow(clippy::too_many_arguments)]
 pub(super) fn launch(
     x: CubeTensor,
-    norm: Maybe<Cube>,
-    eps: f32,
+    norm: InputNorm<Cube>,
     weights: MatrixTensors<Cube>,
-    bias: Maybe<Cube>,
-    delta: Maybe<Cube>,
+    addends: AddendTensors<Cube>,
     finish: Finish,
-    residual: Maybe<Cube>,
     variant: Variant,
 ) -> CubeTensor {
     let [tokens, _] = x.shape().dims();
     let shape = weights.shape;
     let out = output(&x, [tokens, shape.rows]);
-    let norm = norm.as_ref();
-    let (bias, delta, residual) = (bias.as_ref(), delta.as_ref(), residual.as_ref());
-    let store = Store {
-        bias: bias.is_some(),
-        delta: delta.is_some(),
-        finish,
-        residual: residual.is_some(),
-    };
-    let kernel = kernel(shape, tokens, norm.map(|_| eps), store, variant);
-    let mut buffers = vec![&x, &out, &weights.quants];
-    if shape.ty.has_scales() {
-        buffers.push(&weights.scales);
-    }
-    buffers.extend([norm, bias, delta, residual].into_iter().flatten());
+    let kernel = kernel(shape, tokens, norm.eps(), addends.store(finish), variant);
+    let mut buffers = vec![&x, &out];
+    buffers.extend(weights.buffers());
+    buffers.extend(norm.norm());
+    buffers.extend(addends.buffers());
     kernel.launch(&buffers, workgroups(shape.rows, variant));
     out
 }
 
-#[allow(clippy::too_many_arguments)]
 pub(super) fn twin(
     x: FlexTensor,
-    norm: Maybe<Flex>,
-    eps: f32,
+    norm: InputNorm<Flex>,
     weights: MatrixTensors<Flex>,
-    bias: Maybe<Flex>,
-    delta: Maybe<Flex>,
+    addends: AddendTensors<Flex>,
     finish: Finish,
-    residual: Maybe<Flex>,
     variant: Variant,
 ) -> FlexTensor {
-    let x = match norm {
-        Maybe::Some(norm) => rms_norm::twin(x, norm, eps, Maybe::None),
-        Maybe::None => x,
-    };
     let arithmetic = variant.matvec.on(&[weights.shape.ty]);
-    matmul::sums(x, &weights, bias, delta, finish, residual, arithmetic)
+    matmul::sums(norm.apply(x), &weights, addends, finish, arithmetic)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::validation::assert_valid;
+    use crate::ops::test_cases::{matrices, stores};
+
+    #[test]
+    fn kernels_are_valid_wgsl() {
+        for (shape, variant) in matrices() {
+            for store in stores(shape.ty) {
+                let tokens = match store.bias == store.residual {
+                    true => 1,
+                    false => MAX_TOKENS,
+                };
+                let kernel = |norm_eps| kernel(shape, tokens, norm_eps, store, variant);
+                assert_valid([None, Some(1e-5)].map(kernel));
+            }
+        }
+    }
 }

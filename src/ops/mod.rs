@@ -1,17 +1,24 @@
-//! The ops of the transformer, one file each: a WGSL launch and its CPU twin under one name. Ops
-//! know tensors, never what a layer is.
+//! The ops of the transformer. An op is a file: its declaration, a public function, the composed
+//! kernel, the launch on the GPU and the CPU twin. Layers are the concern of `model`.
+//!
+//! A file uses only files of the groups above its own and of its own.
 
+// What ops are made of.
+mod in_place;
+mod op;
+mod write_words;
+
+// The types of their arguments.
+pub mod activation;
 mod arithmetic;
-mod backend;
-mod kernel;
-pub mod shader;
-
 pub mod kv_memory;
 pub mod matrix;
 pub mod step;
-mod unroll;
+pub mod store;
+mod tile;
+mod variant;
 
-pub mod activation;
+// One op each.
 pub mod add_positions;
 pub mod argmax;
 pub mod attention;
@@ -36,13 +43,16 @@ pub mod route_experts;
 pub mod rows;
 pub mod sample;
 pub mod score;
-pub mod store;
 pub mod sum_experts;
-mod tile;
 
+#[cfg(test)]
+mod test_cases;
+
+pub use crate::kernel::{DryRun, Kernel, dry_run, launches};
 pub use activation::Activation;
 pub use arithmetic::Arithmetic;
-pub use backend::write_words;
-pub use kernel::{Kernel, Variant, collect, launches};
+pub use in_place::InPlace;
 pub use store::{Addends, Finish};
 pub use tile::MAX_SMALL_TOKENS;
+pub use variant::Variant;
+pub use write_words::write_words;

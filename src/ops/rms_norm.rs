@@ -1,18 +1,24 @@
-//! Root-mean-square normalization: `out = x / sqrt(mean(x^2) + eps) * norm + residual`, the residual
-//! being optional (Zhang and Sennrich 2019, <https://arxiv.org/abs/1910.07467>).
+//! Root-mean-square normalization: `out = x / sqrt(mean(x^2) + eps) * norm + residual`, where the residual
+//! is optional (Zhang and Sennrich 2019, <https://arxiv.org/abs/1910.07467>).
 
 use burn::backend::flex::FlexTensor;
 use burn::{
-    backend::{Cube, Dispatch, Flex, TensorMetadata},
+    backend::{Backend, Cube, Dispatch, ExtensionType, Flex, TensorMetadata, tensor::FloatTensor},
     tensor::Tensor,
 };
 use burn_wgpu::CubeTensor;
 
-use super::{
-    backend::{Maybe, Ops, maybe, output, twin_output},
-    kernel::Kernel,
-    shader,
-};
+use super::op::{Maybe, op, output, twin_output};
+use crate::kernel::{Kernel, wgsl};
+
+op! {
+    fn rms_norm(
+        x: FloatTensor<Self>,
+        norm: FloatTensor<Self>,
+        eps: f32,
+        #[extension_type] residual: Maybe<Self>,
+    ) -> FloatTensor<Self>
+}
 
 const WORKGROUP: usize = 64;
 
@@ -23,8 +29,53 @@ pub fn rms_norm(x: Tensor<2>, norm: Tensor<1>, eps: f32, residual: Option<Tensor
         x.into_dispatch(),
         norm.into_dispatch(),
         eps,
-        maybe(residual),
+        residual.into(),
     ))
+}
+
+/// An optional RMS norm of an op's input, which the op computes while it reads the input.
+#[derive(ExtensionType)]
+pub(super) enum InputNorm<B: Backend> {
+    Rms { norm: FloatTensor<B>, eps: f32 },
+    None,
+}
+
+impl From<Option<(Tensor<1>, f32)>> for InputNorm<Dispatch> {
+    fn from(norm: Option<(Tensor<1>, f32)>) -> Self {
+        match norm {
+            Some((norm, eps)) => InputNorm::Rms {
+                norm: norm.into_dispatch(),
+                eps,
+            },
+            None => InputNorm::None,
+        }
+    }
+}
+
+impl<B: Backend> InputNorm<B> {
+    pub(super) fn norm(&self) -> Option<&FloatTensor<B>> {
+        match self {
+            InputNorm::Rms { norm, .. } => Some(norm),
+            InputNorm::None => None,
+        }
+    }
+
+    pub(super) fn eps(&self) -> Option<f32> {
+        match self {
+            InputNorm::Rms { eps, .. } => Some(*eps),
+            InputNorm::None => None,
+        }
+    }
+}
+
+impl InputNorm<Flex> {
+    /// The normalized input, for the twins.
+    pub(super) fn apply(self, x: FlexTensor) -> FlexTensor {
+        match self {
+            InputNorm::Rms { norm, eps } => twin(x, norm, eps, Maybe::None),
+            InputNorm::None => x,
+        }
+    }
 }
 
 /// The composed kernel.
@@ -36,14 +87,14 @@ pub fn kernel(cols: usize, eps: f32, residual: bool) -> Kernel {
     let kernel = match residual {
         true => kernel
             .binding("residual")
-            .module(shader::norm_store::RESIDUAL),
-        false => kernel.module(shader::norm_store::PLAIN),
+            .module(wgsl!("shared/norm_store/residual")),
+        false => kernel.module(wgsl!("shared/norm_store/plain")),
     };
     kernel
         .constant("COLS", cols)
         .constant("WORKGROUP", WORKGROUP)
         .constant_f32("EPS", eps)
-        .module(shader::kernel::RMS_NORM)
+        .module(wgsl!("rms_norm"))
 }
 
 pub(super) fn launch(
@@ -75,4 +126,15 @@ pub(super) fn twin(x: FlexTensor, norm: FlexTensor, eps: f32, residual: Maybe<Fl
         out.iter_mut().zip(residual).for_each(|(out, r)| *out += r);
     }
     twin_output(out, [tokens, cols])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::validation::assert_valid;
+
+    #[test]
+    fn kernels_are_valid_wgsl() {
+        assert_valid([false, true].map(|residual| kernel(64, 1e-5, residual)));
+    }
 }

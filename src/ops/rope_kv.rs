@@ -1,29 +1,42 @@
-//! Rotary position embedding of queries and keys (Su et al. 2021, <https://arxiv.org/abs/2104.09864>)
-//! and the write of keys and values to the KV memory, in one pass; before them, where a model has it,
-//! the norm of each query's and key's head (Henry et al. 2020, <https://arxiv.org/abs/2010.04245>).
+//! Rotary position embedding of Q and K (Su et al. 2021, <https://arxiv.org/abs/2104.09864>) and the write
+//! of K and V to the KV cache in one pass. Models may first normalize each head of Q and K (Henry et al.
+//! 2020, <https://arxiv.org/abs/2010.04245>).
 
 use burn::backend::flex::FlexTensor;
 use burn::{
-    backend::{Cube, Dispatch, Flex, TensorMetadata},
+    backend::{
+        Backend, Cube, Dispatch, ExtensionType, Flex, TensorMetadata,
+        tensor::{FloatTensor, IntTensor},
+    },
     tensor::{DType, Device, Int, Tensor, TensorData},
 };
 use burn_wgpu::CubeTensor;
 
 use super::{
-    backend::{Maybe, Ops, maybe, output, twin_output},
-    kernel::{Kernel, grid},
     kv_memory::{KvFormat, KvMemory},
-    shader,
+    op::{op, output, twin_output},
+    rms_norm::InputNorm,
     step::{self, Step},
 };
+use crate::kernel::{Kernel, grid, wgsl};
+
+op! {
+    fn rope_kv(
+        #[extension_type] heads: UnrotatedHeads<Self>,
+        kv: IntTensor<Self>,
+        step: IntTensor<Self>,
+        shape: RopeShape,
+        format: KvFormat,
+    ) -> (FloatTensor<Self>, IntTensor<Self>)
+}
 
 const WORKGROUP: usize = 64;
-/// Radians of 2^-32 turns.
+/// 2^-32 turns in radians.
 const RADIANS: f32 = (std::f64::consts::TAU / 4_294_967_296.0) as f32;
 
-/// Radians per position as 2^-32 turns. Multiplied by a position, whole turns fall off at the top: the
-/// angle is as exact at the end of a long context as at its start, where a product of floats would be
-/// off by 0.001 radians at 32,768 tokens.
+/// Converts radians per position to units of 2^-32 turns. In the product with a position, whole turns
+/// overflow, so the angle is as exact at the end of a long context as at its start. A product of floats
+/// would be off by 0.001 radians at 32,768 tokens.
 pub fn turns(radians: &[f64], device: &Device) -> Tensor<1, Int> {
     let turns = radians.iter().map(|radians| {
         let turns = radians / std::f64::consts::TAU * 4_294_967_296.0;
@@ -34,7 +47,7 @@ pub fn turns(radians: &[f64], device: &Device) -> Tensor<1, Int> {
     Tensor::from_data(TensorData::new(turns, [len]), (device, DType::U32))
 }
 
-/// Sizes of the rotation; where q, k and v lie in the rows they come in.
+/// Sizes of the rotation, and the positions of q, k and v in the rows of their tensors.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RopeShape {
     /// Query heads.
@@ -43,17 +56,17 @@ pub struct RopeShape {
     pub kv_heads: usize,
     /// Elements of a head; a multiple of 4.
     pub head_dim: usize,
-    /// Pairs are halves of what is rotated apart (GPT-NeoX), not neighbours.
+    /// The elements of a pair are `rope_dims / 2` apart (GPT-NeoX) instead of neighbours.
     pub neox: bool,
-    /// Elements of a head that are rotated, its first; a multiple of 4, 0 for none.
+    /// The first elements of a head that are rotated: a multiple of 4, or 0 for none.
     pub rope_dims: usize,
-    /// What rotated elements are multiplied with: some scalings to longer contexts do that.
+    /// Factor of rotated elements, which some scalings to longer contexts use.
     pub magnitude: f32,
-    /// What queries are multiplied with in the end; most models have `1 / sqrt(head_dim)`.
+    /// Factor of queries after the rotation; `1 / sqrt(head_dim)` in most models.
     pub q_scale: f32,
-    /// First column of q, k and v in their rows; multiples of 4.
+    /// First columns of q, k and v in their rows, multiples of 4.
     pub at: [usize; 3],
-    /// Row length of the tensors that hold q, k and v; multiples of 4.
+    /// Row lengths of the tensors that hold q, k and v, multiples of 4.
     pub stride: [usize; 3],
 }
 
@@ -69,11 +82,47 @@ impl RopeShape {
     }
 }
 
-/// Rotates q and k `[tokens, stride]` by position, writes k and v to `kv` in place, and returns the
-/// rotated and scaled queries `[tokens, heads * head_dim]`. `turns` `[rope_dims / 2]` are what
-/// [`turns`] gives, anything where nothing is rotated. `norm` are the weights of the heads' norm,
-/// `[2 * head_dim]` for queries and keys, and what it adds to the mean square. Rows of padding write
-/// nothing.
+/// The heads of Q, K and V before the rotation, their norm and the turns.
+#[derive(ExtensionType)]
+pub(super) struct UnrotatedHeads<B: Backend> {
+    pub(super) q: FloatTensor<B>,
+    pub(super) k: FloatTensor<B>,
+    pub(super) v: FloatTensor<B>,
+    #[extension_type]
+    pub(super) norm: InputNorm<B>,
+    pub(super) turns: IntTensor<B>,
+}
+
+impl UnrotatedHeads<Dispatch> {
+    pub(super) fn new(
+        qkv: [Tensor<2>; 3],
+        norm: Option<(Tensor<1>, f32)>,
+        turns: Tensor<1, Int>,
+    ) -> Self {
+        let [q, k, v] = qkv.map(Tensor::into_dispatch);
+        Self {
+            q,
+            k,
+            v,
+            norm: norm.into(),
+            turns: turns.into_dispatch(),
+        }
+    }
+}
+
+impl UnrotatedHeads<Cube> {
+    /// The buffers for [`rotation`].
+    pub(super) fn buffers(&self) -> impl Iterator<Item = &CubeTensor> {
+        [&self.q, &self.k, &self.v, &self.turns]
+            .into_iter()
+            .chain(self.norm.norm())
+    }
+}
+
+/// Rotates q and k `[tokens, stride]` by position, writes k and v to `kv` in place, and returns the rotated
+/// and scaled queries `[tokens, heads * head_dim]`. `turns` `[rope_dims / 2]` is the result of [`turns`];
+/// it is not read if nothing is rotated. `norm` is the norm of heads: its weights `[2 * head_dim]`, for
+/// queries and then for keys, and its epsilon. Padding rows write nothing.
 pub fn rope_kv(
     qkv: [Tensor<2>; 3],
     norm: Option<(Tensor<1>, f32)>,
@@ -83,15 +132,8 @@ pub fn rope_kv(
     shape: RopeShape,
 ) -> Tensor<2> {
     let format = kv.format();
-    let [q, k, v] = qkv.map(Tensor::into_dispatch);
-    let (norm, eps) = norm.map_or((None, 0.0), |(norm, eps)| (Some(norm), eps));
     let (q, memory) = Dispatch::rope_kv(
-        q,
-        k,
-        v,
-        maybe(norm),
-        eps,
-        turns.into_dispatch(),
+        UnrotatedHeads::new(qkv, norm, turns),
         kv.take().into_dispatch(),
         step.words().into_dispatch(),
         shape,
@@ -101,7 +143,7 @@ pub fn rope_kv(
     Tensor::from_dispatch(q)
 }
 
-/// The composed kernel; `norm_eps` if heads are normalized.
+/// The composed kernel. `norm_eps` is given if heads are normalized.
 pub fn kernel(shape: RopeShape, format: KvFormat, norm_eps: Option<f32>) -> Kernel {
     let kernel = Kernel::new(format!("rope_kv_{}", format.name()))
         .binding("out")
@@ -110,13 +152,14 @@ pub fn kernel(shape: RopeShape, format: KvFormat, norm_eps: Option<f32>) -> Kern
         .constant("STORE_VECTORS", format.store_vectors())
         .constant("WORKGROUP", WORKGROUP);
     rotation(step::layout(kernel), shape, norm_eps)
-        .module(shader::STEP)
+        .module(wgsl!("shared/step"))
         .module(format.load_wgsl())
         .module(format.store_wgsl())
-        .module(shader::kernel::ROPE_KV)
+        .module(wgsl!("rope_kv"))
 }
 
-/// The bindings of q, k, v, the turns and, if heads are normalized, the norm, and what rotates.
+/// Adds the module that rotates, and the bindings of q, k, v, the turns and, if heads are normalized, the
+/// norm.
 pub(super) fn rotation(kernel: Kernel, shape: RopeShape, norm_eps: Option<f32>) -> Kernel {
     let mut kernel = kernel
         .binding("q")
@@ -137,53 +180,47 @@ pub(super) fn rotation(kernel: Kernel, shape: RopeShape, norm_eps: Option<f32>) 
         .constant("Q_STRIDE", shape.stride[0])
         .constant("K_STRIDE", shape.stride[1])
         .constant("V_STRIDE", shape.stride[2])
-        .module(shader::ROPE);
+        .module(wgsl!("shared/rope"));
     if let Some(eps) = norm_eps {
         kernel = kernel.binding("norm").constant_f32("EPS", eps);
     }
     kernel.module(match norm_eps {
-        Some(_) => shader::head_norm::RMS_NORM,
-        None => shader::head_norm::PLAIN,
+        Some(_) => wgsl!("shared/head_norm/rms_norm"),
+        None => wgsl!("shared/head_norm/plain"),
     })
 }
 
-#[allow(clippy::too_many_arguments)]
 pub(super) fn launch(
-    q: CubeTensor,
-    k: CubeTensor,
-    v: CubeTensor,
-    norm: Maybe<Cube>,
-    eps: f32,
-    turns: CubeTensor,
+    heads: UnrotatedHeads<Cube>,
     kv: CubeTensor,
     step: CubeTensor,
     shape: RopeShape,
     format: KvFormat,
 ) -> (CubeTensor, CubeTensor) {
-    let [tokens, _] = q.shape().dims();
-    let out = output(&q, [tokens, shape.q_dim()]);
+    let [tokens, _] = heads.q.shape().dims();
+    let out = output(&heads.q, [tokens, shape.q_dim()]);
     let lanes = shape.q_dim() / 4 + 2 * shape.kv_dim() / (4 * format.store_vectors());
-    let norm = norm.as_ref();
-    let mut tensors = vec![&out, &kv, &step, &q, &k, &v, &turns];
-    tensors.extend(norm);
+    let mut buffers = vec![&out, &kv, &step];
+    buffers.extend(heads.buffers());
     let grid = grid((tokens * lanes).div_ceil(WORKGROUP));
-    kernel(shape, format, norm.map(|_| eps)).launch(&tensors, grid);
+    kernel(shape, format, heads.norm.eps()).launch(&buffers, grid);
     (out, kv)
 }
 
-#[allow(clippy::too_many_arguments)]
 pub(super) fn twin(
-    q: FlexTensor,
-    k: FlexTensor,
-    v: FlexTensor,
-    norm: Maybe<Flex>,
-    eps: f32,
-    turns: FlexTensor,
+    heads: UnrotatedHeads<Flex>,
     mut kv: FlexTensor,
     step: FlexTensor,
     shape: RopeShape,
     format: KvFormat,
 ) -> (FlexTensor, FlexTensor) {
+    let UnrotatedHeads {
+        q,
+        k,
+        v,
+        norm,
+        turns,
+    } = heads;
     let [tokens, _] = q.shape().dims();
     let (words, turns) = (step.storage::<u32>(), turns.storage::<u32>());
     let memory = kv.storage_mut::<u32>();
@@ -191,7 +228,7 @@ pub(super) fn twin(
     let mut out = vec![0.0; tokens * shape.q_dim()];
     let half = shape.rope_dims / 2;
     let normed = |head: &[f32], which: usize| -> Vec<f32> {
-        let Some(norm) = norm.as_ref() else {
+        let InputNorm::Rms { norm, eps } = &norm else {
             return head.to_vec();
         };
         let weights = &norm.storage::<f32>()[which * shape.head_dim..];
@@ -247,4 +284,17 @@ pub(super) fn twin(
         format.store(memory, at, &part(&v, token, 2, shape.kv_dim()));
     }
     (twin_output(out, [tokens, shape.q_dim()]), kv)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::validation::assert_valid;
+    use crate::ops::test_cases::heads;
+
+    #[test]
+    fn kernels_are_valid_wgsl() {
+        let kernels = heads().into_iter();
+        assert_valid(kernels.map(|(rope, _, norm_eps, format)| kernel(rope, format, norm_eps)));
+    }
 }

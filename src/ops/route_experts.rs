@@ -1,49 +1,53 @@
-//! Which experts of a mixture (Shazeer et al. 2017, <https://arxiv.org/abs/1701.06538>) each token
-//! goes to, and with what shares. A token and one of its experts are a pair, numbered
-//! `token * used + slot`.
+//! Selects the experts of each token in a mixture (Shazeer et al. 2017,
+//! <https://arxiv.org/abs/1701.06538>) and their shares. A token and one of its experts are a pair, with the
+//! number `token * used + slot`.
 
 use burn::backend::flex::FlexTensor;
 use burn::{
-    backend::{Dispatch, TensorMetadata},
+    backend::{
+        Dispatch, TensorMetadata,
+        tensor::{FloatTensor, IntTensor},
+    },
     tensor::{Int, Tensor},
 };
 use burn_wgpu::CubeTensor;
 
-use super::{
-    backend::{Ops, output, output_words, twin_output, twin_output_words},
-    kernel::Kernel,
-    shader,
-};
+use super::op::{op, output, output_words, twin_output, twin_output_words};
+use crate::kernel::{Kernel, wgsl};
 
-/// Most experts of a layer.
+op! {
+    fn route_experts(logits: FloatTensor<Self>, shape: RouteShape) -> (IntTensor<Self>, FloatTensor<Self>)
+}
+
+/// Maximum number of experts of a layer.
 pub const MAX_EXPERTS: usize = 256;
-/// Most experts of a token.
+/// Maximum number of experts of a token.
 pub const MAX_USED: usize = 16;
 
 const WORKGROUP: usize = 64;
 
-/// The experts of some tokens.
+/// The selected experts of tokens.
 #[derive(Debug, Clone)]
 pub struct Routes {
     /// `[tokens, used]`, the largest logit first.
     pub experts: Tensor<2, Int>,
-    /// What each expert's output is multiplied by, `[tokens, used]`.
+    /// The factor of each expert's output, `[tokens, used]`.
     pub shares: Tensor<2>,
 }
 
-/// The sizes and the softmax of a routing.
+/// Sizes and kind of softmax of a routing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct RouteShape {
     /// Experts to choose from, at most [`MAX_EXPERTS`].
     pub experts: usize,
     /// Experts of a token, at most [`MAX_USED`].
     pub used: usize,
-    /// Shares are a softmax over the chosen experts, and sum up to 1, instead of one over all.
+    /// The softmax is over the selected experts, so that shares sum to 1, instead of over all experts.
     pub renormalize: bool,
 }
 
-/// Chooses the experts with the largest of `logits` `[tokens, experts]`: of equal ones the lower
-/// number, NaN after everything else. NaN makes NaN shares, never a wrong number of an expert.
+/// Selects the experts with the largest of `logits` `[tokens, experts]`: the lower number on ties, NaN last.
+/// NaN gives NaN shares, but always a valid expert.
 pub fn route_experts(logits: Tensor<2>, shape: RouteShape) -> Routes {
     assert!(shape.experts <= MAX_EXPERTS, "too many experts");
     assert!(
@@ -68,7 +72,7 @@ pub fn kernel(shape: RouteShape) -> Kernel {
         .constant("USED", shape.used)
         .constant_bool("RENORMALIZE", shape.renormalize)
         .constant("WORKGROUP", WORKGROUP)
-        .module(shader::kernel::ROUTE_EXPERTS)
+        .module(wgsl!("route_experts"))
 }
 
 pub(super) fn launch(logits: CubeTensor, shape: RouteShape) -> (CubeTensor, CubeTensor) {
@@ -83,7 +87,7 @@ pub(super) fn twin(logits: FlexTensor, shape: RouteShape) -> (FlexTensor, FlexTe
     let [tokens, _] = logits.shape().dims();
     let (mut experts, mut shares) = (Vec::new(), Vec::new());
     for row in logits.storage::<f32>().chunks_exact(shape.experts) {
-        // NaN sorts as if it were less than everything.
+        // NaN sorts below everything else.
         let place = |expert: usize| (!row[expert].is_nan(), row[expert]);
         let mut order: Vec<usize> = (0..row.len()).collect();
         order.sort_by(|&a, &b| {
@@ -104,4 +108,21 @@ pub(super) fn twin(logits: FlexTensor, shape: RouteShape) -> (FlexTensor, FlexTe
         twin_output_words(experts, [tokens, shape.used]),
         twin_output(shares, [tokens, shape.used]),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::validation::assert_valid;
+
+    #[test]
+    fn kernels_are_valid_wgsl() {
+        assert_valid([false, true].map(|renormalize| {
+            kernel(RouteShape {
+                experts: MAX_EXPERTS,
+                used: MAX_USED,
+                renormalize,
+            })
+        }));
+    }
 }

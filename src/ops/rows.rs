@@ -1,19 +1,23 @@
-//! Some neighbouring rows of a tensor: a view of the same memory on the GPU, without a dispatch.
+//! Consecutive rows of a tensor. On the GPU this is a view of the same memory, without a dispatch.
 
 use burn::backend::flex::FlexTensor;
 use burn::{
-    backend::{Dispatch, TensorMetadata},
+    backend::{Dispatch, TensorMetadata, tensor::FloatTensor},
     tensor::Tensor,
 };
 use burn_wgpu::CubeTensor;
 
-use super::backend::{Ops, twin_output};
+use super::op::{op, twin_output};
 
-/// The first row of a view is a multiple of this: kernels can look into a buffer only at every 256
-/// bytes, and `cols` is a multiple of 4.
+op! {
+    fn rows(x: FloatTensor<Self>, first: usize, count: usize) -> FloatTensor<Self>
+}
+
+/// The first row of a view is a multiple of this: bindings start at multiples of 256 bytes, and `cols` is a
+/// multiple of 4.
 pub const ROW_MULTIPLE: usize = 16;
 
-/// Rows `first..first + count` of `x` `[tokens, cols]`, to be read only.
+/// Rows `first..first + count` of `x` `[tokens, cols]`, read-only.
 pub fn rows(x: Tensor<2>, first: usize, count: usize) -> Tensor<2> {
     assert!(
         first.is_multiple_of(ROW_MULTIPLE),

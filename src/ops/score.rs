@@ -1,38 +1,42 @@
-//! Log-probabilities of given tokens and of the best ones, row by row of logits, in a few words per
-//! row that are cheap to read back.
+//! Log-probabilities of given tokens and of the best tokens, for each row of logits. The result is a few
+//! words per row, which are cheap to read back.
 
 use burn::backend::flex::FlexTensor;
 use burn::{
-    backend::{Dispatch, TensorMetadata},
+    backend::{
+        Dispatch, TensorMetadata,
+        tensor::{FloatTensor, IntTensor},
+    },
     tensor::{Int, Tensor},
 };
 use burn_wgpu::CubeTensor;
 
-use super::{
-    backend::{Ops, output_words, twin_output_words},
-    kernel::Kernel,
-    shader,
-};
+use super::op::{op, output_words, twin_output_words};
+use crate::kernel::{Kernel, wgsl};
 
-/// A power of two: best values and sums are found by halving.
+op! {
+    fn score(logits: FloatTensor<Self>, next: IntTensor<Self>, top: usize) -> IntTensor<Self>
+}
+
+/// A power of two, because best values and sums are reduced by halving.
 const WORKGROUP: usize = 256;
 
-/// Stands for the log-probability of a row that holds NaN, +inf or nothing finite: a NaN.
+/// The log-probability of a row that contains NaN, +inf or nothing finite: a NaN.
 const INVALID_SCORE: u32 = 0x7fc0_0000;
 
-/// What a row says.
+/// The score of a row.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RowScore {
     /// Log-probability of the given token, at most 0; may be `-inf`.
     pub logprob: f32,
-    /// The best tokens and their log-probabilities, descending, lower ids first on ties. The given
-    /// token has the same number here.
+    /// The best tokens and their log-probabilities, in descending order, lower ids first on ties. If the
+    /// given token is among them, its log-probability has the same bits.
     pub top: Vec<(u32, f32)>,
 }
 
 /// Scores rows of `logits` `[tokens, vocab]`: the log-probability of the row's token in `next`
-/// `[tokens]`, each below `vocab`, and the `top` best tokens, at most `vocab`. Gives
-/// `[tokens, score_words(top)]`, to be read with [`parse`].
+/// `[tokens]`, each below `vocab`, and the `top` best tokens, at most `vocab`. Returns
+/// `[tokens, score_words(top)]`; [`parse`] decodes a row.
 pub fn score(logits: Tensor<2>, next: Tensor<1, Int>, top: usize) -> Tensor<2, Int> {
     Tensor::from_dispatch(Dispatch::score(
         logits.into_dispatch(),
@@ -41,12 +45,12 @@ pub fn score(logits: Tensor<2>, next: Tensor<1, Int>, top: usize) -> Tensor<2, I
     ))
 }
 
-/// Words of a row's score.
+/// Words of the score of a row.
 pub fn score_words(top: usize) -> usize {
     1 + 2 * top
 }
 
-/// Reads a row's words; `None` if its logits hold NaN, +inf or nothing finite.
+/// Decodes the words of a row; `None` if its logits contain NaN, +inf or nothing finite.
 pub fn parse(words: &[u32]) -> Option<RowScore> {
     let (&logprob, best) = words.split_first()?;
     let (ids, values) = best.split_at(best.len() / 2);
@@ -67,7 +71,7 @@ pub fn kernel(vocab: usize, top: usize) -> Kernel {
         .constant("TOP", top)
         .constant("INVALID_SCORE", INVALID_SCORE as usize)
         .constant("WORKGROUP", WORKGROUP)
-        .module(shader::kernel::SCORE)
+        .module(wgsl!("score"))
 }
 
 pub(super) fn launch(logits: CubeTensor, next: CubeTensor, top: usize) -> CubeTensor {
@@ -96,11 +100,22 @@ fn row_words(logits: &[f32], next: usize, top: usize) -> Vec<u32> {
     let normalizer = peak + sum.ln();
     let logprob = |id: usize| (logits[id] - normalizer).min(0.0).to_bits();
     let mut order: Vec<usize> = (0..logits.len()).collect();
-    // Without NaN; stable: lower ids first on ties.
+    // A stable sort: lower ids first on ties.
     order.sort_by(|&a, &b| logits[b].partial_cmp(&logits[a]).expect("no NaN"));
     let best = &order[..top];
     let mut words = vec![logprob(next)];
     words.extend(best.iter().map(|&id| id as u32));
     words.extend(best.iter().map(|&id| logprob(id)));
     words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::validation::assert_valid;
+
+    #[test]
+    fn kernels_are_valid_wgsl() {
+        assert_valid([0, 20].map(|top| kernel(517, top)));
+    }
 }

@@ -1,44 +1,44 @@
-//! The state of a step: the words that move between replays of a captured graph. One layout, read
-//! by `shaders/shared/step.wgsl` and by the CPU twins.
+//! The state of a step: the words that change between replays of a captured graph. This file defines the
+//! layout that `shaders/shared/step.wgsl` and the CPU twins read.
 
-use burn::tensor::{DType, Device, Int, Tensor, TensorData};
+use burn::tensor::{Device, Int, Tensor};
 
-use super::{backend, kernel::Kernel};
+use super::in_place::InPlace;
+use crate::kernel::Kernel;
 
-/// Word of the number of tokens the step feeds: its first rows; further rows are padding.
+/// Word with the number of tokens of the step, which are its first rows; further rows are padding.
 pub const TOKENS: usize = 0;
-/// Word that counts the ids chosen by `argmax` since the last upload.
+/// Word with the number of ids selected by `argmax` since the last upload.
 pub const CHOSEN: usize = 1;
-/// First word of the rows: of each, its position and the word at which its block table starts.
+/// First word of the rows. A row has its position and the index of the first word of its block table.
 pub const ROWS: usize = 2;
 const ROW_WORDS: usize = 2;
 /// Tokens per KV page.
 pub const PAGE_TOKENS: usize = 64;
 
-/// Consecutive tokens of one sequence, one row of a step each.
+/// Consecutive tokens of one sequence, each a row of a step.
 #[derive(Debug, Clone, Copy)]
 pub struct Segment<'a> {
-    /// Tokens in the sequence before them.
+    /// Tokens that precede them in the sequence.
     pub position: usize,
-    /// How many.
+    /// The number of tokens.
     pub tokens: usize,
-    /// The sequence's block table; covers `position + tokens`.
+    /// The sequence's block table, which covers `position + tokens` tokens.
     pub pages: &'a [u32],
 }
 
 /// The step state on a device.
 #[derive(Debug, Clone)]
-pub struct Step(Option<Tensor<1, Int>>);
+pub struct Step(InPlace);
 
 impl Step {
-    /// A step state with room for `tokens` tokens and block tables of `pages` entries in all.
+    /// A step state for up to `tokens` tokens and block tables of up to `pages` entries in total.
     pub fn new(tokens: usize, pages: usize, device: &Device) -> Self {
         let len = ROWS + ROW_WORDS * tokens + pages;
-        let words = TensorData::new(vec![0u32; len], [len]);
-        Self(Some(Tensor::from_data(words, (device, DType::U32))))
+        Self(InPlace::upload(vec![0; len], device))
     }
 
-    /// Sets everything for the next step: the rows of the segments, one segment after the other.
+    /// Sets the state for the next step: the rows of the segments, one segment after the other.
     pub fn set(&mut self, segments: &[Segment]) {
         let tokens: usize = segments.iter().map(|segment| segment.tokens).sum();
         let mut words = vec![tokens as u32, 0];
@@ -52,27 +52,21 @@ impl Step {
         for segment in segments {
             words.extend_from_slice(segment.pages);
         }
-        let written = backend::write_words(self.take(), 0, words);
-        self.put(written);
+        self.0.write(0, words);
     }
 
-    /// The words, for whoever wants to look at them.
-    pub fn read(&self) -> Tensor<1, Int> {
-        self.words()
+    /// The words, to read.
+    pub fn words(&self) -> Tensor<1, Int> {
+        self.0.get()
     }
 
-    /// The words, to be read.
-    pub(super) fn words(&self) -> Tensor<1, Int> {
-        self.0.clone().expect("put back by every op that takes it")
-    }
-
-    /// The words, to be changed in place and [`put`](Self::put) back.
+    /// The words, to change in place and [`put`](Self::put) back.
     pub(super) fn take(&mut self) -> Tensor<1, Int> {
-        self.0.take().expect("put back by every op that takes it")
+        self.0.take()
     }
 
     pub(super) fn put(&mut self, words: Tensor<1, Int>) {
-        self.0 = Some(words);
+        self.0.put(words);
     }
 }
 
@@ -86,17 +80,17 @@ pub(super) fn layout(kernel: Kernel) -> Kernel {
         .constant("PAGE_TOKENS", PAGE_TOKENS)
 }
 
-/// Tokens in a row's sequence before the row's own: the twin of `row_position`.
+/// Tokens that precede a row's token in its sequence: the CPU twin of `row_position`.
 pub(super) fn row_position(step: &[u32], row: usize) -> usize {
     step[ROWS + ROW_WORDS * row] as usize
 }
 
-/// Word at which a row's block table starts: the twin of `row_table`.
+/// First word of a row's block table: the CPU twin of `row_table`.
 pub(super) fn row_table(step: &[u32], row: usize) -> usize {
     step[ROWS + ROW_WORDS * row + 1] as usize
 }
 
-/// Makes the single row of the next step follow the last of this one.
+/// Advances to a step whose single row follows the last row of this one.
 pub(super) fn advance(step: &mut [u32]) {
     let last = step[TOKENS] as usize - 1;
     let next = [row_position(step, last) + 1, row_table(step, last)].map(|word| word as u32);
@@ -104,13 +98,13 @@ pub(super) fn advance(step: &mut [u32]) {
     step[TOKENS] = 1;
 }
 
-/// Makes a row's next token follow this one.
+/// Advances a row to its next token.
 pub(super) fn advance_row(step: &mut [u32], row: usize) {
     step[ROWS + ROW_WORDS * row] += 1;
 }
 
-/// Index of the first element of the key (`value == 0`) or value (`1`) vector of the token at
-/// `position` in the KV memory `[page, k|v, page token, kv_dim]`: the twin of `kv_row`.
+/// Index of the first element of the K (`value == 0`) or V (`1`) vector of the token at `position` in the KV
+/// cache `[page, k|v, page token, kv_dim]`: the CPU twin of `kv_row`.
 pub(super) fn kv_row(
     step: &[u32],
     table: usize,

@@ -1,48 +1,53 @@
-//! What happens to a product before it is written: a bias, what adapters add, a finish, the residual stream.
+//! The steps between a product and its output: bias, adapters, finish, residual stream.
 
-use burn::tensor::Tensor;
+use burn::{
+    backend::{Backend, Cube, Dispatch, ExtensionType},
+    tensor::Tensor,
+};
+use burn_wgpu::CubeTensor;
 
-use super::{activation::Activation, kernel::Kernel, shader};
+use super::{activation::Activation, op::Maybe};
+use crate::kernel::{Kernel, wgsl};
 
-/// What happens to a product with its bias.
+/// A function of a product with its bias.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub enum Finish {
     /// Nothing.
     #[default]
     Plain,
-    /// It is multiplied.
+    /// Multiplication by a factor.
     Scale(f32),
-    /// It is multiplied by `scale`, and then becomes `cap * tanh(value / cap)`.
+    /// Multiplication by `scale`, then `cap * tanh(value / cap)`.
     SoftCap {
         /// The factor.
         scale: f32,
         /// The bound.
         cap: f32,
     },
-    /// It is activated.
+    /// An activation function.
     Activation(Activation),
 }
 
 impl Finish {
-    /// Adds the module that finishes, and what it needs.
+    /// Adds the module of the finish and what it needs.
     pub(super) fn modules(self, kernel: Kernel) -> Kernel {
         match self {
-            Finish::Plain => kernel.module(shader::finish::PLAIN),
+            Finish::Plain => kernel.module(wgsl!("shared/finish/plain")),
             Finish::Scale(scale) => kernel
                 .constant_f32("OUT_SCALE", scale)
-                .module(shader::finish::SCALE),
+                .module(wgsl!("shared/finish/scale")),
             Finish::SoftCap { scale, cap } => kernel
                 .constant_f32("OUT_SCALE", scale)
                 .constant_f32("SOFT_CAP", cap)
-                .module(shader::SOFT_CAP)
-                .module(shader::finish::SOFT_CAP),
+                .module(wgsl!("shared/soft_cap"))
+                .module(wgsl!("shared/finish/soft_cap")),
             Finish::Activation(activation) => kernel
                 .module(activation.wgsl())
-                .module(shader::finish::ACTIVATION),
+                .module(wgsl!("shared/finish/activation")),
         }
     }
 
-    /// The twin of `finish`.
+    /// The CPU twin of `finish`.
     pub(super) fn apply(self, value: f32) -> f32 {
         match self {
             Finish::Plain => value,
@@ -53,42 +58,90 @@ impl Finish {
     }
 }
 
-/// What is added to a product.
+/// The addends of a product.
 #[derive(Debug, Clone, Default)]
 pub struct Addends {
     /// `[rows]`, before the finish.
     pub bias: Option<Tensor<1>>,
-    /// `[tokens, rows]`, before the finish: what adapters make of the inputs.
+    /// `[tokens, rows]`, before the finish: the adapters' output.
     pub delta: Option<Tensor<2>>,
     /// `[tokens, rows]`, after the finish: the residual stream.
     pub residual: Option<Tensor<2>>,
 }
 
-/// What a kernel does with a product.
+/// The addends on a backend.
+#[derive(ExtensionType)]
+pub(super) struct AddendTensors<B: Backend> {
+    #[extension_type]
+    pub(super) bias: Maybe<B>,
+    #[extension_type]
+    pub(super) delta: Maybe<B>,
+    #[extension_type]
+    pub(super) residual: Maybe<B>,
+}
+
+impl From<Addends> for AddendTensors<Dispatch> {
+    fn from(addends: Addends) -> Self {
+        Self {
+            bias: addends.bias.into(),
+            delta: addends.delta.into(),
+            residual: addends.residual.into(),
+        }
+    }
+}
+
+impl AddendTensors<Cube> {
+    /// What a kernel with these addends and a finish does.
+    pub(super) fn store(&self, finish: Finish) -> Store {
+        Store {
+            bias: self.bias.as_ref().is_some(),
+            delta: self.delta.as_ref().is_some(),
+            finish,
+            residual: self.residual.as_ref().is_some(),
+        }
+    }
+
+    /// The buffers for [`Store::modules`].
+    pub(super) fn buffers(&self) -> impl Iterator<Item = &CubeTensor> {
+        let addends = [&self.bias, &self.delta, &self.residual];
+        addends.into_iter().filter_map(Maybe::as_ref)
+    }
+}
+
+/// What a kernel does with a product before it writes it.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Store {
-    /// It adds a bias.
+    /// Adds a bias.
     pub bias: bool,
-    /// It adds what adapters make of the inputs.
+    /// Adds the adapters' output.
     pub delta: bool,
-    /// What it does then.
+    /// Applied after these.
     pub finish: Finish,
-    /// It adds the residual stream.
+    /// Adds the residual stream after the finish.
     pub residual: bool,
 }
 
 impl Store {
-    /// Declares the bindings of the addends, and adds the modules.
+    /// Declares the bindings of the addends and adds the modules.
     pub(super) fn modules(self, mut kernel: Kernel) -> Kernel {
-        use shader::store;
         for (name, is_added, with, without) in [
-            ("bias", self.bias, store::BIAS, store::NO_BIAS),
-            ("delta", self.delta, store::DELTA, store::NO_DELTA),
+            (
+                "bias",
+                self.bias,
+                wgsl!("shared/store/bias"),
+                wgsl!("shared/store/no_bias"),
+            ),
+            (
+                "delta",
+                self.delta,
+                wgsl!("shared/store/delta"),
+                wgsl!("shared/store/no_delta"),
+            ),
             (
                 "residual",
                 self.residual,
-                store::RESIDUAL,
-                store::NO_RESIDUAL,
+                wgsl!("shared/store/residual"),
+                wgsl!("shared/store/no_residual"),
             ),
         ] {
             kernel = match is_added {
@@ -96,6 +149,15 @@ impl Store {
                 false => kernel.module(without),
             };
         }
-        self.finish.modules(kernel).module(store::STORE)
+        self.finish
+            .modules(kernel)
+            .module(wgsl!("shared/store/store"))
+    }
+
+    /// As [`Store::modules`], for kernels whose rows are those of one matrix.
+    pub(super) fn rows(self, kernel: Kernel) -> Kernel {
+        self.modules(kernel)
+            .alias("Sum", "f32")
+            .module(wgsl!("shared/rows/plain"))
     }
 }

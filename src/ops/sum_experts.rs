@@ -1,24 +1,31 @@
-//! What the experts of many tokens computed, summed by their shares:
+//! The weighted sum of the outputs of each token's experts, for many tokens:
 //! `out = residual + sum(share * products)`.
 
 use burn::backend::flex::FlexTensor;
 use burn::{
-    backend::{Dispatch, TensorMetadata},
+    backend::{Dispatch, TensorMetadata, tensor::FloatTensor},
     tensor::Tensor,
 };
 use burn_wgpu::CubeTensor;
 
 use super::{
-    backend::{Ops, output, twin_output},
-    kernel::Kernel,
-    shader,
+    op::{op, output, twin_output},
     store::Store,
 };
+use crate::kernel::{Kernel, wgsl};
+
+op! {
+    fn sum_experts(
+        products: FloatTensor<Self>,
+        shares: FloatTensor<Self>,
+        residual: FloatTensor<Self>,
+    ) -> FloatTensor<Self>
+}
 
 const WORKGROUP: usize = 64;
 
-/// `products` is `[tokens * used, rows]`, `shares` `[tokens, used]`, `residual` `[tokens, rows]`;
-/// gives `[tokens, rows]`.
+/// `products` is `[tokens * used, rows]`, `shares` `[tokens, used]`, `residual` `[tokens, rows]`. Returns
+/// `[tokens, rows]`.
 pub fn sum_experts(products: Tensor<2>, shares: Tensor<2>, residual: Tensor<2>) -> Tensor<2> {
     Tensor::from_dispatch(Dispatch::sum_experts(
         products.into_dispatch(),
@@ -40,7 +47,7 @@ pub fn kernel(rows: usize, used: usize) -> Kernel {
         residual: true,
         ..Store::default()
     };
-    store.modules(kernel).module(shader::kernel::SUM_EXPERTS)
+    store.modules(kernel).module(wgsl!("sum_experts"))
 }
 
 pub(super) fn launch(products: CubeTensor, shares: CubeTensor, residual: CubeTensor) -> CubeTensor {
@@ -71,4 +78,15 @@ pub(super) fn twin(products: FlexTensor, shares: FlexTensor, residual: FlexTenso
         out.iter_mut().zip(residual).for_each(|(o, r)| *o += r);
     }
     twin_output(out, [tokens, rows])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::validation::assert_valid;
+
+    #[test]
+    fn kernels_are_valid_wgsl() {
+        assert_valid([kernel(172, 8)]);
+    }
 }

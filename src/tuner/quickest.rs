@@ -139,16 +139,15 @@ impl Bench<'_> {
     /// Milliseconds of one product of `tokens` inputs.
     async fn launch_ms(&mut self, variant: Variant, tokens: usize) -> Result<f64> {
         let (device, recorder, matrix) = (self.device, self.recorder, &self.matrix);
-        let MatrixShape { rows, cols, .. } = matrix.shape;
+        let MatrixShape { cols, .. } = matrix.shape;
         let x = Tensor::<2>::ones([tokens, cols], device.tensors());
         let launches = if tokens <= MAX_TOKENS {
             MATVEC_LAUNCHES
         } else {
             MATMUL_LAUNCHES
         };
-        let sizes_bytes = [tokens * rows * 4];
         let none = Addends::default;
-        let graph = Graph::record(recorder, &sizes_bytes, || {
+        let graph = Graph::record(recorder, || {
             for _ in 0..launches {
                 if tokens <= MAX_TOKENS {
                     matvec(x.clone(), None, matrix, none(), Finish::Plain, variant);

@@ -55,9 +55,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     ("tuner", &["ops", "tensor_types", "device"]),
     ("weights", &["tensor_types"]),
-    ("ops", &["sample", "tensor_types", "device"]),
+    ("ops", &["sample", "tensor_types", "device", "kernel"]),
     ("tensor_types", &[]),
-    ("device", &[]),
+    ("device", &["kernel"]),
+    ("kernel", &[]),
 ];
 
 /// What a file of the crate uses of another, test code left out.

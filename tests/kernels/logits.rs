@@ -2,6 +2,7 @@
 
 use burn::tensor::Device;
 use inpage::ops::{
+    InPlace,
     argmax::{INVALID_TOKEN, argmax},
     score::{RowScore, parse, score, score_words},
     step::{self, Step},
@@ -119,8 +120,8 @@ fn argmax_equals_its_twin() {
         let run = |device: &Device| {
             let mut step = Step::new(3, 2, device);
             step.set(&[segment(40, 3, &[6, 1])]);
-            let mut chosen = Some(ids(&[9; 4], device));
-            let mut next = Some(ids(&[7], device));
+            let mut chosen = InPlace::new(ids(&[9; 4], device));
+            let mut next = InPlace::new(ids(&[7], device));
             for _ in 0..5 {
                 argmax(
                     tensor(&logits, [1, logits.len()], device),
@@ -129,8 +130,8 @@ fn argmax_equals_its_twin() {
                     &mut chosen,
                 );
             }
-            let state = words(step.read());
-            (words(next.unwrap()), words(chosen.unwrap()), state)
+            let state = words(step.words());
+            (words(next.get()), words(chosen.get()), state)
         };
         let (on_gpu, on_cpu) = (run(gpu.device()), run(&cpu));
         assert_eq!(on_gpu, on_cpu);

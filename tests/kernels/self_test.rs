@@ -2,7 +2,7 @@
 
 use inpage::{
     device::ComputeDevice,
-    ops::{Arithmetic, Variant, barriers::barriers, collect, kv_memory::KvFormat, launches},
+    ops::{Arithmetic, Variant, barriers::barriers, dry_run, kv_memory::KvFormat, launches},
     tensor_types::TensorType,
     tuner::{Needs, Precision, barrier_us, best_variant, choose, quickest},
 };
@@ -89,15 +89,15 @@ fn the_quickest_arithmetic_is_one_that_the_device_has() {
 }
 
 #[test]
-fn kernels_are_collected_once_each_and_not_launched() {
+fn a_dry_run_records_kernels_once_each_and_launches_none() {
     let gpu = gpu();
     let launched = launches();
-    let kernels = collect(|| {
+    let run = dry_run(|| {
         for count in [3, 5, 3] {
             barriers(ids(&[7; 5], gpu.device()), count);
         }
     });
-    let texts: Vec<String> = kernels.iter().map(|kernel| kernel.wgsl()).collect();
+    let texts: Vec<String> = run.kernels.iter().map(|kernel| kernel.wgsl()).collect();
     assert_eq!(texts.len(), 2);
     assert!(texts[0].contains("BARRIERS: u32 = 3u") && texts[1].contains("BARRIERS: u32 = 5u"));
     assert_eq!(launches(), launched);

@@ -20,7 +20,7 @@ use crate::fixture::{
 /// All elements of `pages` pages.
 fn kept(kv: &KvMemory, pages: usize, kv_dim: usize) -> Vec<f32> {
     let mut elements = vec![0.0; pages * 2 * PAGE_TOKENS * kv_dim];
-    kv.format().load(&words(kv.read()), 0, &mut elements);
+    kv.format().load(&words(kv.words()), 0, &mut elements);
     elements
 }
 
@@ -229,7 +229,7 @@ fn copy_page_equals_its_twin() {
             let freqs = turns(&wide(&freqs), device);
             rope_kv([x.clone(), x.clone(), x], None, freqs, &mut kv, &step, rope);
             copy_page(&mut kv, ids(&[2, 1], device));
-            words(kv.read())
+            words(kv.words())
         };
         for memory in [run(gpu.device()), run(&cpu)] {
             let pages: Vec<&[u32]> = memory.chunks_exact(format.page_words(kv_dim)).collect();

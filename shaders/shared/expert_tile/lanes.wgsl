@@ -1,8 +1,8 @@
-// 16 pairs by 8 rows in the registers of one lane, without workgroup memory or a barrier, as in
-// lane_tile.wgsl: four neighbouring lanes, each with rows of its own, load one pair's inputs each and
-// pass them round.
+// A tile of 16 pairs by 8 lines of weights in the registers of one lane, without workgroup memory or
+// barriers, as in tile/lane.wgsl: of four neighbouring lanes, each with lines of its own, each loads the
+// inputs of one pair and broadcasts them to the others.
 
-// Of each four pairs, the row of x that a lane loads from.
+// The row of x that a lane loads from, for each four pairs.
 fn loaded_inputs(tile: u32, lane: u32) -> vec4<u32> {
     return vec4<u32>(
         tile_input(tile, lane % 4u),
@@ -12,7 +12,7 @@ fn loaded_inputs(tile: u32, lane: u32) -> vec4<u32> {
     );
 }
 
-// How many fours of pairs are not all NONE.
+// Groups of four pairs that are not all NONE.
 fn tile_fours(tile: u32) -> u32 {
     var fours = 1u;
     for (var i = 1u; i < 4u; i++) {
@@ -21,7 +21,7 @@ fn tile_fours(tile: u32) -> u32 {
     return fours;
 }
 
-// Adds a block's products: sums[pair, half of the rows] += rows * input of the pair.
+// Adds the products of a block: sums[pair, half of the lines] += lines * input of the pair.
 fn add_block(
     inputs: vec4<u32>,
     fours: u32,

@@ -1,5 +1,5 @@
-// 16 pairs by 64 lines of weights in the memory of a workgroup of 64 lanes, one block of 32 columns
-// at a time. A lane computes the products of 4 pairs with 4 lines.
+// A tile of 16 pairs by 64 lines of weights in the memory of a workgroup of 64 lanes, one block of 32
+// columns at a time. A lane computes the products of 4 pairs with 4 lines.
 var<workgroup> x_tile: array<vec4<f32>, 128>; // [32 columns / 4, 16 pairs]
 var<workgroup> w_tile: array<vec4<f32>, 512>; // [32 columns / 4, 64 lines]
 
@@ -8,7 +8,7 @@ fn fetched_inputs(tile: u32, local: u32) -> vec2<u32> {
     return vec2<u32>(tile_input(tile, local / 8u), tile_input(tile, local / 8u + 8u));
 }
 
-// Fetches the lane's part of a block of inputs: eight lanes side by side read one pair's.
+// Fetches the lane's part of a block of inputs. Eight neighbouring lanes read the inputs of one pair.
 fn fetch_inputs(inputs: vec2<u32>, block: u32, local: u32) {
     let column = block * 8u + local % 8u;
     for (var i = 0u; i < 2u; i++) { // unrolled
@@ -20,14 +20,14 @@ fn fetch_inputs(inputs: vec2<u32>, block: u32, local: u32) {
     }
 }
 
-// The lane's line of weights.
+// Writes the lane's line of weights.
 fn put_line(values: ptr<function, array<vec4<f32>, 8>>, local: u32) {
     for (var i = 0u; i < 8u; i++) { // unrolled
         w_tile[i * 64u + local] = (*values)[i];
     }
 }
 
-// sums[pair] += the dot products of pairs first_pair.. with the given lines.
+// Adds the dot products of four pairs, starting with first_pair, with the given lines.
 fn add_block(first_pair: u32, lines: vec4<u32>, sums: ptr<function, array<vec4<f32>, 4>>) {
     for (var i = 0u; i < 8u; i++) {
         let a = w_tile[i * 64u + lines.x];

@@ -1,4 +1,4 @@
-// A product with its bias, activated.
+// Applies the activation function to a product.
 fn finish(value: f32) -> f32 {
     return activate(value);
 }

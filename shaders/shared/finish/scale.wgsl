@@ -1,4 +1,4 @@
-// A product with its bias, scaled.
+// Scales a product.
 fn finish(value: f32) -> f32 {
     return value * OUT_SCALE;
 }

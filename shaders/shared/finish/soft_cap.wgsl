@@ -1,4 +1,4 @@
-// A product with its bias, scaled and bent to stay within SOFT_CAP of zero.
+// Scales a product and limits it smoothly to +-SOFT_CAP.
 fn finish(value: f32) -> f32 {
     return soft_capped(value * OUT_SCALE);
 }

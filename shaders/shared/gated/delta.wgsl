@@ -1,4 +1,4 @@
-// The product of a row of up with its activated gate, both with what adapters make of the inputs.
+// activate(gate) * up, both with the adapters' output.
 @group(0) @binding(B_delta) var<storage, read> delta: array<f32>; // [tokens, gates | ups, ROWS]
 
 fn gated(token: u32, row: u32, gate: f32, up: f32) -> f32 {

@@ -1,4 +1,4 @@
-// The product of a row of up with its activated gate.
+// activate(gate) * up.
 fn gated(token: u32, row: u32, gate: f32, up: f32) -> f32 {
     return activate(gate) * up;
 }

@@ -1,4 +1,4 @@
-// Queries and keys as they come.
+// Q and K without a norm.
 fn head_scale(token: u32, head: u32) -> f32 {
     return 1.0;
 }

@@ -1,4 +1,4 @@
-// Each query's and key's head is normalized by its root mean square and scaled by its weights.
+// RMS norm of each head of Q and K, with weights.
 @group(0) @binding(B_norm) var<storage, read> norm: array<vec4<f32>>; // [q|k, HEAD_DIM / 4]
 
 fn head_scale(token: u32, head: u32) -> f32 {

@@ -1,9 +1,9 @@
-// Vectors of the KV memory in IEEE half elements. The kernel declares `kv: array<KvWord>` with the
-// access it needs; a vector's index is that in [page, k|v, page token, KV_DIM / 4].
+// Vectors of a KV cache in f16. The kernel declares `kv: array<KvWord>` with the access it needs. A vector
+// is indexed in [page, k|v, page token, KV_DIM / 4].
 alias KvWord = vec2<u32>;
 
-// By shifts, as what is stored is finite: quicker than unpack2x16float on software adapters. Sign,
-// exponent and mantissa move to their places in an f32 whose exponent is 112 too small.
+// Converts by shifts, which is valid because stored values are finite, and faster than unpack2x16float on
+// software adapters. Sign, exponent and mantissa move into an f32 whose exponent is 112 too small.
 fn kv_decode(pairs: vec2<u32>) -> vec4<f32> {
     let halves = vec4<i32>(vec4<u32>(pairs.x << 16u, pairs.x, pairs.y << 16u, pairs.y));
     let bits = vec4<u32>(halves >> vec4<u32>(3u)) & vec4<u32>(0x8fffe000u);

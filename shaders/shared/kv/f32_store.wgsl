@@ -1,9 +1,9 @@
-// Writes a vector of the KV memory. With f32.wgsl, for kernels that may write to `kv`.
+// Writes a vector of the KV cache. Used with f32.wgsl by kernels that may write to `kv`.
 fn kv_store(vector: u32, values: array<vec4<f32>, STORE_VECTORS>) {
     kv[vector] = values[0];
 }
 
-// What loads give after a store.
+// The result of loading a stored vector.
 fn kv_kept(values: array<vec4<f32>, STORE_VECTORS>) -> array<vec4<f32>, STORE_VECTORS> {
     return values;
 }

@@ -1,12 +1,12 @@
-// Vectors of the KV memory in blocks of 32 elements of a head: an f32 scale, then 32 signed bytes. The
-// kernel declares `kv: array<KvWord>` with the access it needs; a vector's index is that in
+// Vectors of a KV cache in blocks of 32 elements of a head: an f32 scale, then 32 signed bytes. The kernel
+// declares `kv: array<KvWord>` with the access it needs. A vector is indexed in
 // [page, k|v, page token, KV_DIM / 4].
 alias KvWord = u32;
 
 const BLOCK_VECTORS: u32 = 8u;
 const BLOCK_WORDS: u32 = 9u;
 
-// The signed bytes one by one: quicker than unpack4xI8 on software adapters.
+// The signed bytes one by one, which is faster than unpack4xI8 on software adapters.
 fn kv_decode(scale: f32, quants: u32) -> vec4<f32> {
     let bytes = vec4<i32>(vec4<u32>(quants << 24u, quants << 16u, quants << 8u, quants));
     return vec4<f32>(bytes >> vec4<u32>(24u)) * scale;

@@ -1,4 +1,4 @@
-// Writes blocks of the KV memory. With q8_0.wgsl, for kernels that may write to `kv`.
+// Writes blocks of the KV cache. Used with q8_0.wgsl by kernels that may write to `kv`.
 fn kv_encode(values: array<vec4<f32>, STORE_VECTORS>) -> array<u32, BLOCK_WORDS> {
     var peaks = vec4<f32>(0.0);
     for (var i = 0u; i < STORE_VECTORS; i++) { // unrolled
@@ -19,7 +19,7 @@ fn kv_encode(values: array<vec4<f32>, STORE_VECTORS>) -> array<u32, BLOCK_WORDS>
     return block;
 }
 
-// Writes the vectors of a block; `vector` is the first.
+// Writes the vectors of a block, of which `vector` is the first.
 fn kv_store(vector: u32, values: array<vec4<f32>, STORE_VECTORS>) {
     let block = kv_encode(values);
     let at = vector / BLOCK_VECTORS * BLOCK_WORDS;
@@ -29,7 +29,7 @@ fn kv_store(vector: u32, values: array<vec4<f32>, STORE_VECTORS>) {
     }
 }
 
-// What loads give after a store.
+// The result of loading stored vectors.
 fn kv_kept(values: array<vec4<f32>, STORE_VECTORS>) -> array<vec4<f32>, STORE_VECTORS> {
     let block = kv_encode(values);
     var kept: array<vec4<f32>, STORE_VECTORS>;

@@ -1,13 +1,13 @@
-// The input vectors as they are.
+// Input vectors without a norm.
 @group(0) @binding(B_x) var<storage, read> x: array<vec4<f32>>; // [tokens, COLS / 4]
 
-// How many tokens there are. No constant: steps of all sizes up to TOKENS share a pipeline, and
-// compilers do not write the loop out token by token.
+// The number of tokens. Not a constant, so that steps of all sizes up to TOKENS share a pipeline and
+// compilers do not unroll the loop over tokens.
 fn input_tokens() -> u32 {
     return min(arrayLength(&x) / (COLS / 4u), TOKENS);
 }
 
-// Loads a token's 32 inputs of a block (zero past COLS); returns their share of its sum of squares.
+// Loads a token's 32 inputs of a block (zero past COLS). Returns 0: no norm needs the sum of squares.
 fn load_input(token: u32, block: u32, out: ptr<function, array<vec4<f32>, 8>>) -> f32 {
     for (var i = 0u; i < 8u; i++) {
         let at = block * 8u + i;

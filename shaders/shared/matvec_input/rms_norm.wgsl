@@ -1,15 +1,15 @@
-// The input vectors, normalized by their root mean squares on the way in. The lanes of a row read
-// all of x between them, so the sum of squares falls out of the same pass; the scale comes last.
+// Input vectors with an RMS norm. The lanes of a row together read all of x, so the same pass gives the sum
+// of squares. The scale is applied to the result.
 @group(0) @binding(B_x) var<storage, read> x: array<vec4<f32>>; // [tokens, COLS / 4]
 @group(0) @binding(B_norm) var<storage, read> norm: array<vec4<f32>>; // [COLS / 4]
 
-// How many tokens there are. No constant: steps of all sizes up to TOKENS share a pipeline, and
-// compilers do not write the loop out token by token.
+// The number of tokens. Not a constant, so that steps of all sizes up to TOKENS share a pipeline and
+// compilers do not unroll the loop over tokens.
 fn input_tokens() -> u32 {
     return min(arrayLength(&x) / (COLS / 4u), TOKENS);
 }
 
-// Loads a token's 32 inputs of a block (zero past COLS); returns their share of its sum of squares.
+// Loads a token's 32 inputs of a block (zero past COLS) and returns the sum of their squares.
 fn load_input(token: u32, block: u32, out: ptr<function, array<vec4<f32>, 8>>) -> f32 {
     var sum_of_squares = 0.0;
     for (var i = 0u; i < 8u; i++) {

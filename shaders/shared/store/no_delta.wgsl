@@ -1,4 +1,4 @@
-// Leaves a result without a delta.
+// There is no adapter.
 fn add_delta(at: u32, value: f32) -> f32 {
     return value;
 }

@@ -1,4 +1,4 @@
-// Leaves a result without the residual stream.
+// The residual stream is not added.
 fn add_residual(at: u32, value: f32) -> f32 {
     return value;
 }

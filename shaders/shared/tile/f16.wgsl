@@ -1,6 +1,6 @@
-// As f32.wgsl with half the traffic of workgroup memory and products in f16. Inputs of a block are
-// brought to 16 at most, so that 32 products with weights below 128 cannot overflow; a block's sums
-// are f16, scaled back and added up in f32.
+// f32.wgsl with products in f16 and half the workgroup memory traffic. The inputs of a block are scaled to
+// at most 16, so that 32 products with weights below 128 cannot overflow. The sums of a block are f16; they
+// are scaled back and added in f32.
 @group(0) @binding(B_x) var<storage, read> x: array<vec4<f32>>; // [tokens, COLS / 4]
 
 const ROW_LANES: u32 = TILE_ROWS / 4u;
@@ -12,7 +12,7 @@ var<workgroup> w_tile: array<vec4<f16>, 8u * TILE_ROWS>; // [32 columns / 4, row
 var<workgroup> x_tile: array<vec4<f16>, 8u * TILE_TOKENS>; // [32 columns / 4, tokens]
 var<workgroup> x_scales: array<f32, TILE_TOKENS>;
 
-// The first lanes load a row's block each, the others a token's: its scale needs all of it.
+// The first lanes load the block of one row each, the others of one token, whose scale depends on all of it.
 fn load_tiles(first_row: u32, first_token: u32, block: u32, local: u32) {
     if (local < TILE_ROWS) {
         var values: Block;

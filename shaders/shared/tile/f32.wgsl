@@ -1,19 +1,19 @@
-// A tile of TILE_TOKENS by TILE_ROWS sums per workgroup, LANE_TOKENS by 4 of them in the registers of
-// each lane. One block of 32 columns at a time goes through workgroup memory, dequantized on the way
-// by `load_row`, which the kernel defines; columns are added one after the other, whatever the tile.
+// A tile of TILE_TOKENS by TILE_ROWS sums per workgroup, LANE_TOKENS by 4 of them in the registers of each
+// lane. One block of 32 columns at a time goes through workgroup memory, dequantized by `load_row`, which
+// the kernel defines. Columns are added in the same order for every tile size.
 @group(0) @binding(B_x) var<storage, read> x: array<vec4<f32>>; // [tokens, COLS / 4]
 
-// Lanes along each side of the tile. A lane's rows and tokens are as many apart, so that neighbouring
-// lanes read neighbouring words: no two of them the same bank.
+// Lanes along each side of the tile. A lane's rows and tokens are this far apart, so that neighbouring
+// lanes read neighbouring words and avoid bank conflicts.
 const ROW_LANES: u32 = TILE_ROWS / 4u;
 const TOKEN_LANES: u32 = TILE_TOKENS / LANE_TOKENS;
 const_assert TOKEN_LANES % 8u == 0u;
 const WORKGROUP: u32 = ROW_LANES * TOKEN_LANES;
-// The first lanes load a row's block each, the others share the tokens' blocks.
+// The first lanes load the block of one row each. The others share the blocks of the tokens.
 const X_LANES: u32 = WORKGROUP - TILE_ROWS;
 
 var<workgroup> w_tile: array<vec4<f32>, 8u * TILE_ROWS>; // [32 columns / 4, rows]
-// [32 columns / 4, tokens], token t of column c at t ^ c: eight lanes that load a token's block
+// [32 columns / 4, tokens], with token t of column c at t ^ c: eight lanes that load a token's block
 // together write to different banks.
 var<workgroup> x_tile: array<vec4<f32>, 8u * TILE_TOKENS>;
 
@@ -39,8 +39,8 @@ fn load_tiles(first_row: u32, first_token: u32, block: u32, local: u32) {
     }
 }
 
-// The sums of the lane at `my_row` and `my_token`: per token a vector over four rows, ROW_LANES
-// apart. A vector of each side read for four columns serves all sums of the other side.
+// The sums of a lane: per token a vector over four rows, which are ROW_LANES apart. A vector of four columns
+// of one side, once read, is used for all sums of the other side.
 fn multiply_tiles(
     first_row: u32,
     first_token: u32,

@@ -1,12 +1,12 @@
-// A tile of 16 tokens by 8 rows in the registers of one lane: no workgroup memory and no barrier.
-// Four neighbouring lanes, each with rows of its own, load one token's inputs each and pass them
-// round.
+// A tile of 16 tokens by 8 lines of weights in the registers of one lane, without workgroup memory or
+// barriers. Of four neighbouring lanes, each with lines of its own, each loads the inputs of one token and
+// broadcasts them to the others.
 
 @group(0) @binding(B_x) var<storage, read> x: array<vec4<f32>>; // [tokens, COLS / 4]
 
 const TILE_TOKENS: u32 = 16u;
 
-// Adds a block's products: sums[token, half of the rows] += rows * x[first_token + token].
+// Adds the products of a block: sums[token, half of the lines] += lines * x[first_token + token].
 fn add_block(
     first_token: u32,
     block: u32,

@@ -10,7 +10,7 @@ use crate::ops::{
     expert_gated_matvec::expert_gated_matvec,
     expert_matmul::expert_matmul,
     expert_matvec::expert_matvec,
-    group_experts::{TILE_PAIRS, group_experts, tiles},
+    group_experts::group_experts,
     matmul::matmul,
     matrix::Matrix,
     matvec::{MAX_TOKENS, matvec},
@@ -50,24 +50,6 @@ impl ExpertFeedForward {
         } else {
             self.many(x)
         }
-    }
-
-    /// Sizes in bytes of the tensors that [`ExpertFeedForward::forward`] makes of so many tokens.
-    pub fn sizes_bytes(&self, tokens: usize) -> Vec<usize> {
-        let experts = self.ffn_gate_inp.shape.rows;
-        let dim = self.ffn_gate_inp.shape.cols;
-        let pairs = tokens * self.used;
-        let mut elements = vec![
-            tokens * dim,
-            tokens * experts,
-            pairs,
-            pairs * self.ffn_dim(),
-        ];
-        if tokens > MAX_TOKENS {
-            let groups = tiles(pairs, experts) * (1 + TILE_PAIRS);
-            elements.extend([groups, pairs * dim]);
-        }
-        elements.into_iter().map(|elements| 4 * elements).collect()
     }
 
     fn few(&self, x: Tensor<2>) -> Tensor<2> {

@@ -48,15 +48,6 @@ impl FeedForward {
             FeedForward::Experts(layer) => layer.variant = variant,
         }
     }
-
-    /// Sizes of the tensors that a step of `tokens` makes, besides those of the residual stream's and
-    /// the inner layer's width, in bytes.
-    pub fn sizes_bytes(&self, tokens: usize) -> Vec<usize> {
-        match self {
-            FeedForward::Experts(layer) => layer.sizes_bytes(tokens),
-            FeedForward::Gated(_) | FeedForward::Plain(_) => Vec::new(),
-        }
-    }
 }
 
 /// `x + ffn_down(act(ffn_gate(norm(x))) * ffn_up(norm(x)))`

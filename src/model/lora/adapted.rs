@@ -7,7 +7,7 @@ use burn::tensor::Device;
 use super::{
     adapter::{Adapter, Pair, shown},
     row_order::RowOrder,
-    targets::{OUTPUT, Target, targets},
+    targets::{Target, targets},
 };
 use crate::{
     Error, Result,
@@ -38,8 +38,8 @@ pub(in crate::model) struct BaseModel<'a> {
 /// A decoder with its adapters.
 pub(in crate::model) struct Adapted {
     pub(in crate::model) decoder: Decoder,
-    /// Row lengths of the tensors that adapters add to a step, apart from those as wide as the logits.
-    pub(in crate::model) widths: BTreeSet<usize>,
+    /// Whether there are any.
+    pub(in crate::model) has_adapters: bool,
 }
 
 /// A pair of matrices with what setting it on a model takes.
@@ -101,18 +101,16 @@ pub(in crate::model) async fn adapted<S: ByteSource>(
             )));
         }
     }
-    let mut widths = BTreeSet::new();
+    let mut has_adapters = false;
     for target in &mut targets {
         let low_rank = low_rank(target, &placed, base.device).await?;
-        if let Some(low_rank) = &low_rank {
-            widths.insert(low_rank.down.shape.rows);
-            if target.tensors[0].name != OUTPUT {
-                widths.insert(low_rank.up.shape.rows);
-            }
-        }
+        has_adapters |= low_rank.is_some();
         *target.low_rank = low_rank;
     }
-    Ok(Adapted { decoder, widths })
+    Ok(Adapted {
+        decoder,
+        has_adapters,
+    })
 }
 
 impl BaseModel<'_> {

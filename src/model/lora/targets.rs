@@ -12,7 +12,7 @@ use crate::model::layers::{
 };
 
 /// GGUF name of the matrix that computes logits.
-pub(super) const OUTPUT: &str = "output.weight";
+const OUTPUT: &str = "output.weight";
 
 /// A matrix product.
 pub(super) struct Target<'a> {

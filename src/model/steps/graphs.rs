@@ -1,7 +1,5 @@
 //! Records the captured graphs of steps, and tells beforehand which kernels that takes.
 
-use std::collections::BTreeSet;
-
 use burn::tensor::{Device, Tensor};
 
 use super::{BATCH_ROWS, CHOSEN_IDS, Steps, ids_of, upload, warm_rows};
@@ -10,12 +8,7 @@ use crate::{
     device::{Gpu, Graph},
     model::layers::decoder::Decoder,
     ops::{
-        Kernel, Variant,
-        argmax::argmax,
-        attention_split::{self, partial_elements},
-        collect,
-        kv_memory::KvMemory,
-        launches,
+        InPlace, Kernel, Variant, argmax::argmax, dry_run, kv_memory::KvMemory, launches,
         step::Step,
     },
 };
@@ -30,10 +23,10 @@ pub fn first_kernels(
 ) -> Vec<Kernel> {
     let mut kv = kv.to_vec();
     let mut step = Step::new(1, 1, device);
-    let mut chosen = Some(upload(&[0; CHOSEN_IDS], device));
-    collect(|| {
+    let mut chosen = InPlace::upload(vec![0; CHOSEN_IDS], device);
+    let run = dry_run(|| {
         for &rows in warm_rows(variant) {
-            let mut ids = Some(upload(&vec![0; rows], device));
+            let mut ids = InPlace::upload(vec![0; rows], device);
             let x = decoder.forward(upload(&vec![0; rows], device), &mut kv, &step);
             let logits = decoder.last_logits(x.clone(), &step);
             if BATCH_ROWS.contains(&rows) {
@@ -41,7 +34,8 @@ pub fn first_kernels(
             }
             argmax(logits, &mut ids, &mut step, &mut chosen);
         }
-    })
+    });
+    run.kernels
 }
 
 /// The captured steps of one number of rows.
@@ -69,16 +63,12 @@ pub(super) struct DecodeGraphs {
 }
 
 impl DecodeGraphs {
-    pub(super) async fn record(
-        gpu: &Gpu,
-        sizes_bytes: &[usize],
-        mut step: impl FnMut(),
-    ) -> Result<Self> {
+    pub(super) async fn record(gpu: &Gpu, mut step: impl FnMut()) -> Result<Self> {
         let before = launches();
-        let one = Graph::record(gpu, sizes_bytes, &mut step).await?;
+        let one = Graph::record(gpu, &mut step).await?;
         let dispatches = (launches() - before) as usize;
         let several = || (0..GRAPH_STEPS).for_each(|_| step());
-        let several = Graph::record(gpu, sizes_bytes, several).await?;
+        let several = Graph::record(gpu, several).await?;
         Ok(Self {
             dispatches,
             one,
@@ -111,35 +101,22 @@ impl Steps {
             return Ok(());
         }
         let device = gpu.device();
-        let ids = ids_of(&mut self.ids, rows, device).clone();
-        let ids = ids.expect("put back by every op that takes it");
+        let ids = ids_of(&mut self.ids, rows, device).get();
         let (decoder, step) = (&self.decoder, &self.step);
-        let body_sizes = self.body_sizes(rows);
-        let logits_sizes = |rows: usize| {
-            let mut sizes = vec![4 * rows * self.widths[0], 4 * rows * self.vocab];
-            sizes.extend(self.delta_sizes(rows));
-            sizes
-        };
-        let body = Graph::record(gpu, &body_sizes, || {
+        let body = Graph::record(gpu, || {
             let mut kv = self.kv.clone();
             decoder.forward(ids.clone(), &mut kv, step)
         })
         .await?;
         let x = body.output().clone();
-        let last = Graph::record(gpu, &logits_sizes(1), || {
-            decoder.last_logits(x.clone(), step)
-        })
-        .await?;
+        let last = Graph::record(gpu, || decoder.last_logits(x.clone(), step)).await?;
         let every = match BATCH_ROWS.contains(&rows) {
-            true => {
-                let sizes = logits_sizes(rows);
-                Some(Graph::record(gpu, &sizes, || decoder.all_logits(x.clone())).await?)
-            }
+            true => Some(Graph::record(gpu, || decoder.all_logits(x.clone())).await?),
             false => None,
         };
         let logits = last.output().clone();
         let next = ids_of(&mut self.ids, 1, device).clone();
-        let choose = Graph::record(gpu, &[], || {
+        let choose = Graph::record(gpu, || {
             let (mut ids, mut step) = (next.clone(), step.clone());
             argmax(
                 logits.clone(),
@@ -150,10 +127,9 @@ impl Steps {
         })
         .await?;
         if rows == 1 {
-            let sizes = self.step_sizes(1);
-            let greedy = DecodeGraphs::record(gpu, &sizes, || {
+            let greedy = DecodeGraphs::record(gpu, || {
                 let (mut kv, mut ids, mut step) = (self.kv.clone(), next.clone(), step.clone());
-                let x = decoder.forward(ids.clone().expect("just cloned"), &mut kv, &step);
+                let x = decoder.forward(ids.get(), &mut kv, &step);
                 let logits = decoder.last_logits(x, &step);
                 argmax(logits, &mut ids, &mut step, &mut self.chosen.clone());
             });
@@ -167,30 +143,5 @@ impl Steps {
         };
         self.graphs.insert(rows, graphs);
         Ok(())
-    }
-
-    /// Sizes in bytes of the tensors of a step with logits after every token.
-    pub(super) fn step_sizes(&self, rows: usize) -> Vec<usize> {
-        let mut sizes = self.body_sizes(rows);
-        sizes.push(4 * rows * self.vocab);
-        sizes
-    }
-
-    /// Sizes in bytes of the tensors of a step without logits.
-    fn body_sizes(&self, rows: usize) -> Vec<usize> {
-        let mut sizes = self.widths.map(|width| 4 * rows * width).to_vec();
-        sizes.extend(self.delta_sizes(rows));
-        let inner = self.decoder.blocks.iter();
-        let inner = inner.flat_map(|block| block.feed_forward.sizes_bytes(rows));
-        sizes.extend(inner.collect::<BTreeSet<usize>>());
-        if attention_split::serves(rows, self.variant) {
-            let partials = self.decoder.blocks.iter().zip(&self.kv).map(|(block, kv)| {
-                let shape = block.attention.shape;
-                4 * rows * partial_elements(shape, kv.context_tokens())
-            });
-            let partials: BTreeSet<usize> = partials.collect();
-            sizes.extend(partials);
-        }
-        sizes
     }
 }

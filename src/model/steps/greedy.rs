@@ -46,7 +46,7 @@ impl Steps {
             (None, _) => {
                 for _ in 0..steps {
                     let ids = ids_of(&mut self.ids, 1, self.device.tensors());
-                    let fed = ids.clone().expect("put back by every op that takes it");
+                    let fed = ids.get();
                     let x = self.decoder.forward(fed, &mut self.kv, &self.step);
                     let logits = self.decoder.last_logits(x, &self.step);
                     argmax(logits, ids, &mut self.step, &mut self.chosen);
@@ -83,8 +83,7 @@ impl Steps {
 
     /// The ring of ids that were chosen since the last feed.
     pub async fn chosen(&self) -> Result<Vec<u32>> {
-        let ring = self.chosen.clone();
-        let ring = ring.expect("put back by every op that takes it");
+        let ring = self.chosen.get();
         let words = self.words(Transaction::default().register(ring)).await?;
         words
             .into_iter()

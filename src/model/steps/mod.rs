@@ -21,14 +21,13 @@ use crate::{
     Error, Result,
     device::{ComputeDevice, Graph},
     ops::{
-        Variant,
+        InPlace, Variant,
         copy_page::copy_page,
         kv_memory::KvMemory,
         matvec,
         rows::rows,
         score::score,
         step::{Segment, Step},
-        write_words,
     },
 };
 
@@ -57,16 +56,14 @@ pub(super) struct Steps {
     variant: Variant,
     decoder: Decoder,
     kv: Vec<KvMemory>,
-    /// Elements of a row of each of the step's tensors but the logits.
-    widths: [usize; 5],
-    /// The same of the tensors that adapters make.
-    delta_widths: BTreeSet<usize>,
+    /// Whether the decoder has adapters.
+    has_adapters: bool,
     vocab: usize,
     step: Step,
     /// Token ids of a step, per number of rows: what its graph reads.
-    ids: BTreeMap<usize, Option<Tensor<1, Int>>>,
+    ids: BTreeMap<usize, InPlace>,
     /// Ids chosen by greedy steps, a ring.
-    chosen: Option<Tensor<1, Int>>,
+    chosen: InPlace,
     graphs: BTreeMap<usize, StepGraphs>,
     /// Whole greedy steps of one token.
     greedy: Option<DecodeGraphs>,
@@ -95,12 +92,11 @@ impl Steps {
         let kv = |_| reservation.memory(tensors);
         Steps {
             kv: config.layers.iter().map(kv).collect(),
-            widths: scratch::widths(config),
-            delta_widths: BTreeSet::new(),
+            has_adapters: false,
             vocab: config.token_ids,
             step: Step::new(MAX_TOKENS, MAX_BATCH * reservation.pages, tensors),
             ids: BTreeMap::new(),
-            chosen: Some(upload(&[0; CHOSEN_IDS], tensors)),
+            chosen: InPlace::upload(vec![0; CHOSEN_IDS], tensors),
             graphs: BTreeMap::new(),
             greedy: None,
             ready: None,
@@ -171,8 +167,7 @@ impl Steps {
         };
         self.record(rows).await?;
         let ids = ids_of(&mut self.ids, rows, self.device.tensors());
-        let taken = ids.take().expect("put back by every op that takes it");
-        *ids = Some(write_words(taken, 0, tokens.to_vec()));
+        ids.write(0, tokens.to_vec());
         self.set_step(segments);
         self.feed_ready(rows)
     }
@@ -243,8 +238,7 @@ impl Steps {
                 body.output().clone()
             }
             None => {
-                let ids = ids_of(&mut self.ids, rows, self.device.tensors()).clone();
-                let ids = ids.expect("put back by every op that takes it");
+                let ids = ids_of(&mut self.ids, rows, self.device.tensors()).get();
                 self.decoder.forward(ids, &mut self.kv, &self.step)
             }
         };
@@ -298,12 +292,12 @@ pub(super) fn chooses_on_device(variant: Variant) -> bool {
 
 /// The ids that steps of a number of rows read.
 fn ids_of<'a>(
-    ids: &'a mut BTreeMap<usize, Option<Tensor<1, Int>>>,
+    ids: &'a mut BTreeMap<usize, InPlace>,
     rows: usize,
     device: &Device,
-) -> &'a mut Option<Tensor<1, Int>> {
+) -> &'a mut InPlace {
     ids.entry(rows)
-        .or_insert_with(|| Some(upload(&vec![0; rows], device)))
+        .or_insert_with(|| InPlace::upload(vec![0; rows], device))
 }
 
 fn upload(words: &[u32], device: &Device) -> Tensor<1, Int> {

@@ -11,7 +11,7 @@ impl Steps {
     /// When a kernel is refused; all is as it was then.
     pub async fn readapt(&mut self, mut adapted: Adapted) -> Result<()> {
         // What is recorded stays: nothing was added, and nothing is to be.
-        if self.delta_widths.is_empty() && adapted.widths.is_empty() {
+        if !self.has_adapters && !adapted.has_adapters {
             return Ok(());
         }
         let warm = warm_rows(self.variant).iter().copied();
@@ -34,7 +34,7 @@ impl Steps {
     /// Exchanges the decoder, and drops what was recorded of the former one.
     fn swap(&mut self, adapted: &mut Adapted) {
         std::mem::swap(&mut self.decoder, &mut adapted.decoder);
-        std::mem::swap(&mut self.delta_widths, &mut adapted.widths);
+        std::mem::swap(&mut self.has_adapters, &mut adapted.has_adapters);
         self.ready = None;
         self.greedy = None;
         self.graphs.clear();
@@ -65,11 +65,5 @@ impl Steps {
         let tensors = self.device.tensors();
         let kernels = first_kernels(&self.decoder, &self.kv, self.variant, tensors);
         kernels.iter().map(Kernel::wgsl).collect()
-    }
-
-    /// Sizes in bytes of the tensors that adapters make in a step of `rows`, but for those of the size
-    /// of its logits.
-    pub(super) fn delta_sizes(&self, rows: usize) -> impl Iterator<Item = usize> {
-        self.delta_widths.iter().map(move |width| 4 * rows * width)
     }
 }

@@ -7,7 +7,7 @@ use crate::{
     Error, Result,
     device::Graph,
     model::slots::Slots,
-    ops::sample::{sample, samples, scratch_bytes},
+    ops::sample::{sample, samples},
 };
 
 impl Steps {
@@ -48,11 +48,9 @@ impl Steps {
             let (mut ids, mut step) = (ids.clone(), self.step.clone());
             sample(logits, &mut slots.memory.clone(), &mut ids, &mut step);
         };
-        let scratch = scratch_bytes(rows, self.vocab);
-        let graph = Graph::record(gpu, &scratch, || sample(logits.clone())).await?;
-        let sizes = [&self.step_sizes(rows)[..], &scratch].concat();
-        let steps = DecodeGraphs::record(gpu, &sizes, || {
-            let fed = ids.clone().expect("put back by every op that takes it");
+        let graph = Graph::record(gpu, || sample(logits.clone())).await?;
+        let steps = DecodeGraphs::record(gpu, || {
+            let fed = ids.get();
             let x = self.decoder.forward(fed, &mut self.kv.clone(), &self.step);
             sample(self.decoder.all_logits(x));
         });

@@ -1,20 +1,23 @@
-//! The memory that steps need besides weights, keys and values. Knows no device.
+//! An estimate of the memory that steps need besides weights and the KV cache, before there is a
+//! device. What recorded steps need exactly is the result of their dry runs.
 
 use super::{BATCH_ROWS, MAX_BATCH, MAX_TOKENS};
-use crate::{
-    device::ALIVE,
-    model::{ModelConfig, config::FeedForwardKind, kv_reservation::KvReservation, slots::Slots},
+use crate::model::{
+    ModelConfig, config::FeedForwardKind, kv_reservation::KvReservation, slots::Slots,
 };
 
+/// Live tensors of each size in a step, about.
+const LIVE_TENSORS: u64 = 6;
+
 /// Elements of a row of each of a step's tensors but the logits.
-pub(super) fn widths(config: &ModelConfig) -> [usize; 5] {
+fn widths(config: &ModelConfig) -> [usize; 5] {
     let (q, kv) = (config.q_dim(), config.kv_dim());
     [config.dim, q, kv, q + 2 * kv, config.ffn_dim]
 }
 
 /// Bytes that the memory pool grows to, about: the room that the largest steps are recorded in, which
-/// the smaller ones share, the logits of batches, the samplers. Left out is what depends on the form
-/// of the kernels.
+/// the smaller ones share, the logits of batches, the samplers. Left out is what depends on the kernel
+/// variant.
 pub fn scratch_bytes(config: &ModelConfig, reservation: KvReservation) -> u64 {
     // In u64: a model that no device holds is told so, too.
     let elements = |rows: usize, width: usize| rows as u64 * width as u64;
@@ -30,5 +33,5 @@ pub fn scratch_bytes(config: &ModelConfig, reservation: KvReservation) -> u64 {
     let logits = elements(logits_rows, config.token_ids);
     let samplers = Slots::shape(config.token_ids, reservation.context_tokens).words() as u64;
     let block_tables = elements(MAX_BATCH, reservation.pages);
-    4 * (ALIVE as u64 * room + logits + samplers + block_tables)
+    4 * (LIVE_TENSORS * room + logits + samplers + block_tables)
 }

@@ -2,12 +2,17 @@
 //! separate buffers.
 
 use burn::{
+    backend::{Backend, Cube, Dispatch, ExtensionType, tensor::IntTensor},
     module::Module,
     tensor::{DType, Device, Int, Tensor},
 };
+use burn_wgpu::CubeTensor;
 
-use super::backend;
-use crate::tensor_types::{BLOCK_COLS, TensorType};
+use super::write_words::write_words;
+use crate::{
+    kernel::Kernel,
+    tensor_types::{BLOCK_COLS, TensorType},
+};
 
 /// Type and size of a matrix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -91,11 +96,65 @@ impl Matrix {
         scales: Vec<u32>,
     ) -> Self {
         if !quants.is_empty() {
-            self.quants = backend::write_words(self.quants, quants_at, quants);
+            self.quants = write_words(self.quants, quants_at, quants);
         }
         if !scales.is_empty() {
-            self.scales = backend::write_words(self.scales, scales_at, scales);
+            self.scales = write_words(self.scales, scales_at, scales);
         }
         self
+    }
+}
+
+/// The buffers of a weight matrix on a backend.
+#[derive(ExtensionType)]
+pub(super) struct MatrixTensors<B: Backend> {
+    /// Quant words.
+    pub(super) quants: IntTensor<B>,
+    /// Scale words.
+    pub(super) scales: IntTensor<B>,
+    /// Type and size.
+    pub(super) shape: MatrixShape,
+}
+
+impl Matrix {
+    pub(super) fn to_dispatch(&self) -> MatrixTensors<Dispatch> {
+        MatrixTensors {
+            quants: self.quants.clone().into_dispatch(),
+            scales: self.scales.clone().into_dispatch(),
+            shape: self.shape,
+        }
+    }
+}
+
+impl MatrixTensors<Cube> {
+    /// The buffers for [`MatrixShape::bindings`].
+    pub(super) fn buffers(&self) -> impl Iterator<Item = &CubeTensor> {
+        let scales = self.shape.ty.has_scales().then_some(&self.scales);
+        std::iter::once(&self.quants).chain(scales)
+    }
+}
+
+impl MatrixShape {
+    /// Declares the bindings of a matrix called `name`: its quants and, where the type has them, its
+    /// scales.
+    pub(super) fn bindings(self, kernel: Kernel, name: &str) -> Kernel {
+        let kernel = kernel.binding(&format!("{name}_quants"));
+        match self.ty.has_scales() {
+            true => kernel.binding(&format!("{name}_scales")),
+            false => kernel,
+        }
+    }
+
+    /// Declares the constants of the size.
+    pub(super) fn constants(self, kernel: Kernel) -> Kernel {
+        kernel
+            .constant("ROWS", self.rows)
+            .constant("COLS", self.cols)
+            .constant("BLOCKS", self.row_blocks())
+    }
+
+    /// The size of one expert's matrix, of those that are stored one below the other.
+    pub(super) fn of_expert(self, rows: usize) -> MatrixShape {
+        MatrixShape { rows, ..self }
     }
 }

@@ -5,7 +5,7 @@
 //! the sampler's parameters, its bias table, its DRY breakers and its mask. Accounts (the device
 //! updates them): for each slot what its sampler remembers.
 
-use crate::ops::kernel::Kernel;
+use crate::kernel::Kernel;
 use crate::sample::{
     DRY_MAX_LENGTH, DryParams, LogprobsMode, MirostatParams, Sampler, SamplingParams, ScoreRequest,
     StageMemory, TokenMask,

@@ -1,9 +1,9 @@
 //! The device memory of the sampler kernels, and how the host writes it.
 
-use burn::tensor::{DType, Device, Int, Tensor, TensorData};
+use burn::tensor::{Device, Int, Tensor};
 
 use super::layout::{self, RESULT_WORDS, RowChoice, SamplerShape};
-use crate::ops::write_words;
+use crate::ops::in_place::InPlace;
 use crate::sample::{Sampler, TokenMask};
 
 /// Parameters, accounts and results of as many samplers as there are slots. A clone on the GPU is
@@ -11,9 +11,9 @@ use crate::sample::{Sampler, TokenMask};
 #[derive(Debug, Clone)]
 pub struct SamplerMemory {
     shape: SamplerShape,
-    params: Option<Tensor<1, Int>>,
-    accounts: Option<Tensor<1, Int>>,
-    results: Option<Tensor<1, Int>>,
+    params: InPlace,
+    accounts: InPlace,
+    results: InPlace,
 }
 
 impl SamplerMemory {
@@ -22,13 +22,7 @@ impl SamplerMemory {
         let mut params = vec![0; shape.params_words()];
         let rows = layout::row_words(&[], shape.slots);
         params[..rows.len()].copy_from_slice(&rows);
-        let upload = |words: Vec<u32>| {
-            let len = words.len();
-            Some(Tensor::from_data(
-                TensorData::new(words, [len]),
-                (device, DType::U32),
-            ))
-        };
+        let upload = |words| InPlace::upload(words, device);
         Self {
             shape,
             params: upload(params),
@@ -49,10 +43,8 @@ impl SamplerMemory {
             self.write_params(self.shape.slot_at(slot) + at, words);
         }
         for (at, words) in layout::account_pieces(sampler, self.shape) {
-            let accounts = self.accounts.take();
-            let accounts = accounts.expect("put back by every op that takes it");
             let at = slot * self.shape.account_words() + at;
-            self.accounts = Some(write_words(accounts, at, words));
+            self.accounts.write(at, words);
         }
     }
 
@@ -70,33 +62,25 @@ impl SamplerMemory {
 
     /// The results of all slots, to be read back and then with [`parse`](super::parse).
     pub fn results(&self) -> Tensor<1, Int> {
-        let results = self.results.clone();
-        results.expect("put back by every op that takes it")
+        self.results.get()
     }
 
     fn write_params(&mut self, at: usize, words: Vec<u32>) {
-        let params = self.params.take();
-        let params = params.expect("put back by every op that takes it");
-        self.params = Some(write_words(params, at, words));
+        self.params.write(at, words);
     }
 
-    /// Parameters, accounts and results, to be changed and [`put`](Self::put) back.
-    pub(super) fn take(&mut self) -> (Tensor<1, Int>, Tensor<1, Int>, Tensor<1, Int>) {
-        let mut taken = [&mut self.params, &mut self.accounts, &mut self.results]
-            .map(|tensor| tensor.take().expect("put back by every op that takes it"))
-            .into_iter();
-        let mut next = || taken.next().expect("three of three");
-        (next(), next(), next())
+    /// The parameters, to read.
+    pub(super) fn params(&self) -> Tensor<1, Int> {
+        self.params.get()
     }
 
-    pub(super) fn put(
-        &mut self,
-        params: Tensor<1, Int>,
-        accounts: Tensor<1, Int>,
-        results: Tensor<1, Int>,
-    ) {
-        self.params = Some(params);
-        self.accounts = Some(accounts);
-        self.results = Some(results);
+    /// Accounts and results, to change in place and [`put`](Self::put) back.
+    pub(super) fn take(&mut self) -> (Tensor<1, Int>, Tensor<1, Int>) {
+        (self.accounts.take(), self.results.take())
+    }
+
+    pub(super) fn put(&mut self, accounts: Tensor<1, Int>, results: Tensor<1, Int>) {
+        self.accounts.put(accounts);
+        self.results.put(results);
     }
 }

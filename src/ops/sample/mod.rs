@@ -8,17 +8,21 @@ mod self_test;
 
 use burn::backend::flex::FlexTensor;
 use burn::{
-    backend::{Dispatch, TensorMetadata},
-    tensor::{Int, Tensor},
+    backend::{
+        Dispatch, TensorMetadata,
+        tensor::{FloatTensor, IntTensor},
+    },
+    tensor::Tensor,
 };
 use burn_wgpu::CubeTensor;
 
 use super::{
-    backend::{Ops, output_words},
-    kernel::Kernel,
-    shader,
+    argmax::INVALID_TOKEN,
+    in_place::InPlace,
+    op::{op, output_words},
     step::{self, Step},
 };
+use crate::kernel::{Kernel, wgsl};
 pub use layout::{MAX_BIASES, NO_SLOT, RING, RowChoice, SamplerShape, TOP, accepts};
 use layout::{RESULT_WORDS, TILE};
 pub use memory::SamplerMemory;
@@ -26,7 +30,17 @@ use result::write;
 pub use result::{DEAD_END, parse};
 pub use self_test::samples;
 
-use super::argmax::INVALID_TOKEN;
+op! {
+    fn sample(
+        logits: FloatTensor<Self>,
+        params: IntTensor<Self>,
+        accounts: IntTensor<Self>,
+        results: IntTensor<Self>,
+        ids: IntTensor<Self>,
+        step: IntTensor<Self>,
+        shape: SamplerShape,
+    ) -> (IntTensor<Self>, IntTensor<Self>, IntTensor<Self>, IntTensor<Self>)
+}
 
 const ADJUST_WORKGROUP: usize = 64;
 const DRY_WORKGROUP: usize = 64;
@@ -43,35 +57,23 @@ const TILE_WORDS: usize = 4;
 /// Samples a token for each row of `logits` `[rows, vocab]` whose [`RowChoice`] in `memory` names a slot,
 /// records it in the slot's account, writes a result, and makes the row feed it next: `ids` `[rows]` and
 /// the positions of `step` change in place, as `memory` does.
-pub fn sample(
-    logits: Tensor<2>,
-    memory: &mut SamplerMemory,
-    ids: &mut Option<Tensor<1, Int>>,
-    step: &mut Step,
-) {
-    let (params, accounts, results) = memory.take();
-    let taken = ids.take().expect("put back by every op that takes it");
+pub fn sample(logits: Tensor<2>, memory: &mut SamplerMemory, ids: &mut InPlace, step: &mut Step) {
+    let (accounts, results) = memory.take();
     let (new_accounts, new_results, new_ids, new_step) = Dispatch::sample(
         logits.into_dispatch(),
-        params.clone().into_dispatch(),
+        memory.params().into_dispatch(),
         accounts.into_dispatch(),
         results.into_dispatch(),
-        taken.into_dispatch(),
+        ids.take().into_dispatch(),
         step.take().into_dispatch(),
         memory.shape(),
     );
     memory.put(
-        params,
         Tensor::from_dispatch(new_accounts),
         Tensor::from_dispatch(new_results),
     );
-    *ids = Some(Tensor::from_dispatch(new_ids));
+    ids.put(Tensor::from_dispatch(new_ids));
     step.put(Tensor::from_dispatch(new_step));
-}
-
-/// Sizes in bytes of the tensors that a launch for `rows` rows makes.
-pub fn scratch_bytes(rows: usize, vocab: usize) -> [usize; 2] {
-    [4 * rows * vocab, 4 * rows * scratch_words(vocab)]
 }
 
 fn tiles(vocab: usize) -> usize {
@@ -101,7 +103,7 @@ pub fn kernels(shape: SamplerShape) -> [Kernel; 4] {
             .constant("SCRATCH_WORDS", scratch_words(shape.vocab))
             .constant("BINS", BINS)
             .constant("WORKGROUP", workgroup);
-        kernel.module(shader::sample::SLOT)
+        kernel.module(wgsl!("shared/sample/slot"))
     };
     let dry = common("sample_dry", &["params", "accounts"], DRY_WORKGROUP);
     let adjust = common(
@@ -122,16 +124,16 @@ pub fn kernels(shape: SamplerShape) -> [Kernel; 4] {
         choose_workgroup(shape.vocab),
     );
     [
-        dry.module(shader::kernel::SAMPLE_DRY),
+        dry.module(wgsl!("sample_dry")),
         adjust
-            .module(shader::sample::ORDER)
-            .module(shader::kernel::SAMPLE_ADJUST),
+            .module(wgsl!("shared/sample/order"))
+            .module(wgsl!("sample_adjust")),
         weigh
             .constant("PART", WEIGH_PART)
-            .module(shader::sample::ORDER)
-            .module(shader::sample::WEIGHT)
-            .module(shader::sample::WIDE)
-            .module(shader::kernel::SAMPLE_WEIGH),
+            .module(wgsl!("shared/sample/order"))
+            .module(wgsl!("shared/sample/weight"))
+            .module(wgsl!("shared/sample/wide"))
+            .module(wgsl!("sample_weigh")),
         choose
             .constant("CHUNKS", BINS / 8)
             .constant("GATHER", GATHER)
@@ -140,12 +142,12 @@ pub fn kernels(shape: SamplerShape) -> [Kernel; 4] {
             .constant("TOP", TOP)
             .constant("INVALID_TOKEN", INVALID_TOKEN as usize)
             .constant("DEAD_END", DEAD_END as usize)
-            .module(shader::sample::ORDER)
-            .module(shader::sample::WEIGHT)
-            .module(shader::sample::WIDE)
-            .module(shader::sample::PHILOX)
-            .module(shader::sample::LOCATE)
-            .module(shader::kernel::SAMPLE_CHOOSE),
+            .module(wgsl!("shared/sample/order"))
+            .module(wgsl!("shared/sample/weight"))
+            .module(wgsl!("shared/sample/wide"))
+            .module(wgsl!("shared/sample/philox"))
+            .module(wgsl!("shared/sample/locate"))
+            .module(wgsl!("sample_choose")),
     ]
 }
 
@@ -215,4 +217,21 @@ pub(super) fn twin(
         step::advance_row(step.storage_mut(), row);
     }
     (accounts, results, ids, step)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::validation::assert_valid;
+
+    #[test]
+    fn kernels_are_valid_wgsl() {
+        for vocab in [33, 152_064] {
+            assert_valid(kernels(SamplerShape {
+                slots: 8,
+                vocab,
+                history_tokens: 4096,
+            }));
+        }
+    }
 }

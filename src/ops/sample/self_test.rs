@@ -1,12 +1,15 @@
 //! Validates the sampler's kernels on the current device, in the shape in which they will run.
 
-use burn::tensor::{DType, Device, Tensor, TensorData};
+use burn::tensor::{Device, Tensor, TensorData};
 
 use super::{RowChoice, SamplerMemory, SamplerShape, parse, sample};
 use crate::{
     Error, Result,
     device::ComputeDevice,
-    ops::step::{Segment, Step},
+    ops::{
+        in_place::InPlace,
+        step::{Segment, Step},
+    },
     sample::{DryParams, MirostatParams, Sampler, SamplingParams},
 };
 
@@ -82,8 +85,7 @@ async fn sampled(device: &Device, shape: SamplerShape) -> Result<Vec<Result<u32>
         pages: &[],
     };
     step.set(&vec![segment; count]);
-    let ids = TensorData::new(vec![0u32; count], [count]);
-    let mut ids = Some(Tensor::from_data(ids, (device, DType::U32)));
+    let mut ids = InPlace::upload(vec![0; count], device);
     // A few likely tokens, many unlikely ones, and ties.
     let wave =
         |i: usize| (i as f32 * 0.7).sin() * 4.0 + if i.is_multiple_of(97) { 5.0 } else { 0.0 };

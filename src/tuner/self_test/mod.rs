@@ -8,7 +8,7 @@ use crate::{
     Error, Result,
     device::ComputeDevice,
     ops::{
-        Activation, Addends, Arithmetic, Finish, Kernel, Variant, collect,
+        Activation, Addends, Arithmetic, Finish, Kernel, Variant, dry_run,
         gated_matmul::gated_matmul,
         gated_matvec::gated_matvec,
         kv_memory::KvFormat,
@@ -50,7 +50,7 @@ pub(super) fn kernels(device: &Device, variant: Variant, needs: Needs) -> Vec<Ke
     let Needs {
         types, kv_format, ..
     } = needs;
-    collect(|| {
+    let run = dry_run(|| {
         for (ty, tokens) in cases(types) {
             products(device, ty, tokens, variant);
         }
@@ -63,7 +63,8 @@ pub(super) fn kernels(device: &Device, variant: Variant, needs: Needs) -> Vec<Ke
         for (ty, tokens) in expert_cases(needs) {
             mixture(device, ty, tokens, variant);
         }
-    })
+    });
+    run.kernels
 }
 
 /// Compares the variant's kernels with the reference.

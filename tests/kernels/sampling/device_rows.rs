@@ -1,9 +1,10 @@
 //! Rows with a sampler each, sampled at once.
 
-use burn::tensor::{Device, Int, Tensor};
+use burn::tensor::Device;
 use inpage::{
     Result,
     ops::{
+        InPlace,
         sample::{RowChoice, SamplerMemory, SamplerShape, parse, sample},
         step::Step,
     },
@@ -16,7 +17,7 @@ use crate::fixture::{ids, segment, tensor, words};
 pub struct DeviceRows {
     memory: SamplerMemory,
     step: Step,
-    ids: Option<Tensor<1, Int>>,
+    ids: InPlace,
     shape: SamplerShape,
     device: Device,
 }
@@ -33,7 +34,7 @@ impl DeviceRows {
         DeviceRows {
             memory: SamplerMemory::new(shape, device),
             step,
-            ids: Some(ids(&vec![7; rows], device)),
+            ids: InPlace::new(ids(&vec![7; rows], device)),
             shape,
             device: device.clone(),
         }
@@ -82,6 +83,6 @@ impl DeviceRows {
 
     /// Next ids and the step's words.
     pub fn next(&self) -> (Vec<u32>, Vec<u32>) {
-        (words(self.ids.clone().unwrap()), words(self.step.read()))
+        (words(self.ids.get()), words(self.step.words()))
     }
 }

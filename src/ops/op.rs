@@ -1,0 +1,98 @@
+//! What every op is made of: its declaration, optional inputs and output tensors.
+
+use burn::backend::flex::FlexTensor;
+use burn::{
+    backend::{Backend, Dispatch, ExtensionType, tensor::FloatTensor},
+    tensor::{DType, Shape, Tensor, TensorData},
+};
+use burn_wgpu::CubeTensor;
+
+use crate::kernel::allocate;
+
+/// Declares the op of a file, which has a function `launch` for the GPU and a function `twin` for the
+/// CPU with these arguments. Generates an extension trait of burn's backends, its implementations for
+/// both, and `Dispatch::<name>`, which selects one of them by the tensors' device.
+///
+/// Structs of tensors derive [`ExtensionType`] and are marked with `#[extension_type]`.
+macro_rules! op {
+    (
+        fn $name:ident(
+            $($(#[$mark:ident])? $argument:ident: $type:ident $(<$of:ident>)?),* $(,)?
+        ) -> $($output:tt)+
+    ) => {
+        #[burn::backend::backend_extension(Cube, Flex)]
+        #[allow(clippy::type_complexity)]
+        trait Op: burn::backend::Backend {
+            fn $name($($(#[$mark])? $argument: $type $(<$of>)?),*) -> $($output)+;
+        }
+
+        impl Op for burn::backend::Cube {
+            fn $name($($argument: $type $(<$of>)?),*) -> $($output)+ {
+                launch($($argument),*)
+            }
+        }
+
+        impl Op for burn::backend::Flex {
+            fn $name($($argument: $type $(<$of>)?),*) -> $($output)+ {
+                twin($($argument),*)
+            }
+        }
+    };
+}
+pub(super) use op;
+
+/// An optional input of an op.
+#[derive(ExtensionType)]
+pub(super) enum Maybe<B: Backend> {
+    Some(FloatTensor<B>),
+    None,
+}
+
+impl<B: Backend> Maybe<B> {
+    pub(super) fn as_ref(&self) -> Option<&FloatTensor<B>> {
+        match self {
+            Maybe::Some(tensor) => Some(tensor),
+            Maybe::None => None,
+        }
+    }
+}
+
+impl<const D: usize> From<Option<Tensor<D>>> for Maybe<Dispatch> {
+    fn from(tensor: Option<Tensor<D>>) -> Self {
+        match tensor {
+            Some(tensor) => Maybe::Some(tensor.into_dispatch()),
+            None => Maybe::None,
+        }
+    }
+}
+
+/// An f32 output tensor on the GPU.
+pub(super) fn output(like: &CubeTensor, shape: impl Into<Shape>) -> CubeTensor {
+    reserve(like, shape.into(), DType::F32)
+}
+
+/// A u32 output tensor on the GPU.
+pub(super) fn output_words(like: &CubeTensor, shape: impl Into<Shape>) -> CubeTensor {
+    reserve(like, shape.into(), DType::U32)
+}
+
+fn reserve(like: &CubeTensor, shape: Shape, dtype: DType) -> CubeTensor {
+    let handle = allocate(like, shape.num_elements() * 4);
+    CubeTensor::new_contiguous(
+        like.client.clone(),
+        like.device.clone(),
+        shape,
+        handle,
+        dtype,
+    )
+}
+
+/// An f32 output tensor of a CPU twin.
+pub(super) fn twin_output(values: Vec<f32>, shape: impl Into<Shape>) -> FlexTensor {
+    FlexTensor::from_data(TensorData::new(values, shape.into()))
+}
+
+/// A u32 output tensor of a CPU twin.
+pub(super) fn twin_output_words(words: Vec<u32>, shape: impl Into<Shape>) -> FlexTensor {
+    FlexTensor::from_data(TensorData::new(words, shape.into()))
+}
