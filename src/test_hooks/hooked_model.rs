@@ -10,7 +10,7 @@ use crate::engine::{
 use crate::sample::{SamplingParams, ScoreRequest, TokenScore};
 use crate::{Error, Result};
 
-/// What a [`HookedModel`] does beside its work; all off at first.
+/// Failures and delays of a [`HookedModel`]; all off at first.
 #[derive(Debug, Default)]
 pub struct Controls {
     /// Tokens that may still be generated before one step fails.
@@ -21,7 +21,7 @@ pub struct Controls {
     pub step_delay_ms: Cell<u32>,
 }
 
-/// `M`, under [`Controls`].
+/// A model under [`Controls`].
 pub struct HookedModel<M> {
     model: M,
     controls: Rc<Controls>,
