@@ -10,7 +10,7 @@ use super::{
     config::{FeedForwardKind, LayerRope, Positions, Rope, Scaling},
     kv_reservation::KvReservation,
     load::{DeviceBytes, plan},
-    steps::scratch_bytes,
+    steps::scratch::scratch_bytes,
 };
 use crate::{
     Error,

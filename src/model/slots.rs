@@ -3,7 +3,7 @@
 
 use burn::tensor::Device;
 
-use super::steps::MAX_BATCH;
+use super::steps::sizes::MAX_BATCH;
 use crate::ops::sample::{SamplerMemory, SamplerShape};
 use crate::sample::Sampler;
 

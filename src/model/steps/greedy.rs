@@ -1,24 +1,15 @@
-//! Steps whose largest logit is the next token, chosen and fed on the device.
+//! Greedy steps: the device chooses the token with the largest logit and feeds it.
 
 use burn::tensor::Transaction;
 
-use super::{Fed, Steps, ids_of};
+use super::{Fed, Ready, Steps, ids_of};
 use crate::{
     Error, Result,
     ops::{argmax::argmax, step::Segment},
 };
 
-/// What the last greedy choice left on the device: a step that is ready to run.
-pub(super) struct Ready {
-    pages: Vec<u32>,
-    position: usize,
-    id: u32,
-    /// Ids in the ring since it was last begun.
-    chosen: usize,
-}
-
 impl Steps {
-    /// Chooses greedily after the step just fed; the next one-token step is ready then.
+    /// Chooses greedily after the last step; the next one-token step is ready then.
     pub fn choose(&mut self, fed: Fed) -> Result<()> {
         let rows = fed.rows;
         let logits = self.last_logits(fed)?;
@@ -61,8 +52,8 @@ impl Steps {
         self.record(1).await
     }
 
-    /// Notes that `id` at the segment's position was chosen by the last greedy step, and that the
-    /// ring holds so many ids.
+    /// Records that the last greedy step chose `id` at the segment's position, and that the ring
+    /// holds `chosen` ids.
     pub fn note_ready(&mut self, segment: Segment<'_>, id: u32, chosen: usize) {
         self.ready = Some(Ready {
             pages: segment.pages.to_vec(),
@@ -72,8 +63,8 @@ impl Steps {
         });
     }
 
-    /// Whether the device is ready to feed `id` to that sequence: then how many ids are in the ring.
-    /// What was noted is forgotten: the caller goes on from it, perhaps not to the end.
+    /// If the device is ready to feed `id` to that sequence, returns how many ids are in the ring.
+    /// The record is cleared: the caller continues from it, and may fail.
     pub fn take_ready(&mut self, segment: Segment<'_>, id: u32) -> Option<usize> {
         let ready = self.ready.take().filter(|ready| {
             ready.id == id && ready.position == segment.position && ready.pages == segment.pages
@@ -81,7 +72,7 @@ impl Steps {
         ready.map(|ready| ready.chosen)
     }
 
-    /// The ring of ids that were chosen since the last feed.
+    /// The ring of ids chosen since the last feed.
     pub async fn chosen(&self) -> Result<Vec<u32>> {
         let ring = self.chosen.get();
         let words = self.words(Transaction::default().register(ring)).await?;

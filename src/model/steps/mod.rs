@@ -1,20 +1,24 @@
 //! Runs single steps of a decoder: as captured graphs where the device records them, else op by op.
-//! Owns the KV memory and what steps read; knows neither sequences' lengths nor why a step is due.
+//! Owns the KV cache and the inputs of steps.
 
 mod graphs;
 mod greedy;
 mod readapt;
+pub(super) mod record;
 mod sampled;
-mod scratch;
+pub(super) mod scratch;
+pub(super) mod sizes;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use burn::tensor::{DType, Device, Int, Tensor, TensorData, Transaction};
 
-pub(super) use self::{graphs::first_kernels, scratch::scratch_bytes};
 use self::{
     graphs::{DecodeGraphs, StepGraphs},
-    greedy::Ready,
+    sizes::{
+        BATCH_ROWS, CHOSEN_IDS, CHUNK_ROWS, MAX_BATCH, MAX_TOKENS, SCORE_TOKENS, chooses_on_device,
+        warm_rows,
+    },
 };
 use super::{ModelConfig, kv_reservation::KvReservation, layers::decoder::Decoder, slots::Slots};
 use crate::{
@@ -24,33 +28,28 @@ use crate::{
         InPlace, Variant,
         copy_page::copy_page,
         kv_memory::KvMemory,
-        matvec,
         rows::rows,
         score::score,
         step::{Segment, Step},
     },
 };
 
-/// Most tokens of a step.
-pub(super) const MAX_TOKENS: usize = 256;
-/// Most sequences of a batch.
-pub(super) const MAX_BATCH: usize = matvec::MAX_TOKENS;
-/// Ids that greedy steps collect on the device before the host reads them.
-pub(super) const CHOSEN_IDS: usize = 64;
-/// Rows of captured steps. One sequence's chunk takes the first that holds it: a size that is not
-/// among them would only cost pipelines.
-const CHUNK_ROWS: [usize; 7] = [1, 8, 16, 32, 64, 128, MAX_TOKENS];
-const BATCH_ROWS: [usize; 4] = [1, 2, 4, MAX_BATCH];
-/// Tokens whose logits are there at once while a prompt is scored.
-const SCORE_TOKENS: usize = 32;
-
-/// A step that was fed: its rows, and the residual stream `[rows, dim]` after them.
+/// The result of a step: its rows, and the residual stream `[rows, dim]`.
 pub(super) struct Fed {
     pub(super) rows: usize,
     x: Tensor<2>,
 }
 
-/// A model and all that its steps read and write.
+/// The step that the last greedy choice prepared on the device.
+struct Ready {
+    pages: Vec<u32>,
+    position: usize,
+    id: u32,
+    /// Number of ids in the ring.
+    chosen: usize,
+}
+
+/// A decoder with everything that its steps read and write.
 pub(super) struct Steps {
     device: ComputeDevice,
     variant: Variant,
@@ -60,9 +59,9 @@ pub(super) struct Steps {
     has_adapters: bool,
     vocab: usize,
     step: Step,
-    /// Token ids of a step, per number of rows: what its graph reads.
+    /// Token ids that the graph of a step reads, per number of rows.
     ids: BTreeMap<usize, InPlace>,
-    /// Ids chosen by greedy steps, a ring.
+    /// Ring of the ids chosen by greedy steps.
     chosen: InPlace,
     graphs: BTreeMap<usize, StepGraphs>,
     /// Whole greedy steps of one token.
@@ -75,12 +74,12 @@ pub(super) struct Steps {
     sampled: BTreeMap<usize, Graph<()>>,
     /// Per number of rows: whole sampled steps.
     sampled_steps: BTreeMap<usize, DecodeGraphs>,
-    /// Texts of kernels that need not be compiled ahead again when adapters change.
+    /// WGSL of kernels that are compiled already, when adapters change.
     compiled: BTreeSet<String>,
 }
 
 impl Steps {
-    /// Reserves the KV memory and all that does not depend on the size of a step.
+    /// Reserves the KV cache and all buffers that do not depend on the size of a step.
     pub fn new(
         device: ComputeDevice,
         variant: Variant,
@@ -128,7 +127,7 @@ impl Steps {
         self.greedy.as_ref().map_or(0, |graphs| graphs.dispatches)
     }
 
-    /// Records one sequence's steps.
+    /// Records the steps of one sequence.
     pub async fn warm_up(&mut self) -> Result<()> {
         for &rows in warm_rows(self.variant) {
             self.record(rows).await?;
@@ -172,7 +171,7 @@ impl Steps {
         self.feed_ready(rows)
     }
 
-    /// Feeds tokens of one sequence without a graph; gives the logits `[tokens, vocab]` after each.
+    /// Feeds tokens of one sequence without a graph; returns the logits `[tokens, vocab]`.
     pub fn launch(&mut self, segment: Segment<'_>, tokens: &[u32]) -> Tensor<2> {
         self.set_step(&[segment]);
         let ids = upload(tokens, self.device.tensors());
@@ -180,7 +179,7 @@ impl Steps {
         self.decoder.all_logits(x)
     }
 
-    /// Logits `[1, vocab]` after the last token of the step just fed.
+    /// Logits `[1, vocab]` after the last token of a step.
     pub fn last_logits(&self, fed: Fed) -> Result<Tensor<2>> {
         match self.device.recorder() {
             Some(gpu) => {
@@ -193,7 +192,7 @@ impl Steps {
         }
     }
 
-    /// Logits `[sequences, vocab]` after each token of the batch just fed.
+    /// Logits `[sequences, vocab]` after each token of a batch.
     pub fn batch_logits(&self, fed: Fed, sequences: usize) -> Result<Tensor<2>> {
         let logits = match self.device.recorder() {
             Some(gpu) => {
@@ -208,9 +207,9 @@ impl Steps {
         Ok(rows(logits, 0, sequences))
     }
 
-    /// Scores of the tokens `next` that follow those of the step just fed, one each, with the `top`
-    /// best: parts of `ops::score` rows, padded at the end. The logits of [`SCORE_TOKENS`] tokens
-    /// are there at a time.
+    /// Scores of the tokens `next`, which follow those of a step, with the `top` best tokens:
+    /// chunks of `ops::score` rows, padded at the end. Logits of [`SCORE_TOKENS`] tokens exist at a
+    /// time.
     pub fn scores(&self, fed: &Fed, next: &[u32], top: usize) -> Vec<Tensor<2, Int>> {
         let parts = next.chunks(SCORE_TOKENS).enumerate().map(|(i, next)| {
             let first = i * SCORE_TOKENS;
@@ -228,7 +227,7 @@ impl Steps {
         self.step.set(segments);
     }
 
-    /// Feeds the rows that lie ready on the device: set, or chosen by [`sample`](Self::sample).
+    /// Feeds the rows that are on the device: uploaded, or chosen by [`sample`](Self::sample).
     fn feed_ready(&mut self, rows: usize) -> Result<Fed> {
         let x = match self.device.recorder() {
             Some(gpu) => {
@@ -245,7 +244,7 @@ impl Steps {
         Ok(Fed { rows, x })
     }
 
-    /// Copies a page of every layer.
+    /// Copies a KV page in every layer.
     pub fn copy_page(&mut self, from: u32, to: u32) {
         let pages = upload(&[from, to], self.device.tensors());
         for kv in &mut self.kv {
@@ -275,22 +274,7 @@ impl Steps {
     }
 }
 
-/// Rows of the steps that are recorded at once: other chunks run the pipelines of the last ones. Tiles
-/// of many tokens differ from those of some, unless they lie in single lanes.
-pub(super) fn warm_rows(variant: Variant) -> &'static [usize] {
-    const ROWS: [usize; 4] = [1, 8, 16, MAX_TOKENS];
-    match variant.barrier_free {
-        true => &ROWS[..3],
-        false => &ROWS,
-    }
-}
-
-/// Whether the device chooses tokens that are sampled: where barriers are dear the host is quicker.
-pub(super) fn chooses_on_device(variant: Variant) -> bool {
-    !variant.barrier_free
-}
-
-/// The ids that steps of a number of rows read.
+/// The ids that steps of so many rows read.
 fn ids_of<'a>(
     ids: &'a mut BTreeMap<usize, InPlace>,
     rows: usize,

@@ -1,16 +1,15 @@
-//! Steps of a decoder that gets other adapters.
+//! Replaces the decoder of the steps by one with other adapters.
 
-use super::{Steps, first_kernels, warm_rows};
+use super::{Steps, record::first_kernels, sizes::warm_rows};
 use crate::{Result, model::lora::Adapted, ops::Kernel};
 
 impl Steps {
-    /// Computes by another decoder of the same model from now on: forgets what was recorded and records
-    /// again what of it [`warm_up`](Self::warm_up) does.
+    /// Replaces the decoder by another one of the same model: drops the recorded graphs and records
+    /// those of [`warm_up`](Self::warm_up) again.
     ///
-    /// # Errors
-    /// When a kernel is refused; all is as it was then.
+    /// # Errors When a kernel is refused; the decoder is unchanged then.
     pub async fn readapt(&mut self, mut adapted: Adapted) -> Result<()> {
-        // What is recorded stays: nothing was added, and nothing is to be.
+        // Graphs stay valid: there were no adapters and there are none now.
         if !self.has_adapters && !adapted.has_adapters {
             return Ok(());
         }
@@ -25,13 +24,13 @@ impl Steps {
         let result = self.record_again(&recorded, sampled).await;
         if result.is_err() {
             self.swap(&mut adapted);
-            // Should that fail too, they are recorded when they are needed.
+            // If this fails too, graphs are recorded when they are needed.
             let _ = self.record_again(&recorded, sampled).await;
         }
         result
     }
 
-    /// Exchanges the decoder, and drops what was recorded of the former one.
+    /// Swaps the decoder and drops the graphs of the former one.
     fn swap(&mut self, adapted: &mut Adapted) {
         std::mem::swap(&mut self.decoder, &mut adapted.decoder);
         std::mem::swap(&mut self.has_adapters, &mut adapted.has_adapters);
@@ -57,7 +56,7 @@ impl Steps {
         self.device.sync().await
     }
 
-    /// The texts of the kernels that [`warm_up`](Self::warm_up) records; none where it records nothing.
+    /// WGSL of the kernels that [`warm_up`](Self::warm_up) records; none where it records nothing.
     fn kernels(&self) -> Vec<String> {
         if self.device.recorder().is_none() {
             return Vec::new();

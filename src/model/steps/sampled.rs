@@ -1,8 +1,8 @@
-//! Batches of which samplers on the device choose the next tokens and feed them.
+//! Batches whose next tokens are chosen and fed by samplers on the device.
 
 use burn::tensor::Tensor;
 
-use super::{BATCH_ROWS, Steps, graphs::DecodeGraphs, ids_of};
+use super::{Steps, graphs::DecodeGraphs, ids_of, sizes::BATCH_ROWS};
 use crate::{
     Error, Result,
     device::Graph,
@@ -16,7 +16,8 @@ impl Steps {
         self.slots.is_some()
     }
 
-    /// Makes samplers on the device, if [`sample`](Self::sample) proves to choose rightly there.
+    /// Creates samplers on the device, if the kernels of [`sample`](Self::sample) pass validation
+    /// there.
     pub async fn choose_on_device(&mut self) -> Result<()> {
         let slots = Slots::new(self.vocab, self.context_tokens, self.device.tensors());
         let is_right = samples(&self.device, slots.memory.shape()).await?;
@@ -27,7 +28,7 @@ impl Steps {
         }
     }
 
-    /// Makes ready for [`sample`](Self::sample) after batches of so many sequences.
+    /// Records what [`sample`](Self::sample) replays after a batch of so many sequences.
     pub async fn prepare_sampled(&mut self, sequences: usize) -> Result<()> {
         let rows = BATCH_ROWS.iter().find(|rows| **rows >= sequences);
         let (Some(_), Some(&rows)) = (self.device.recorder(), rows) else {
@@ -66,8 +67,8 @@ impl Steps {
         slots.ok_or_else(|| Error::Internal("samplers on a device that has none".into()))
     }
 
-    /// Chooses by the rows' samplers from the `logits` after a batch of `rows` rows; the next step
-    /// of the batch is ready then.
+    /// Lets the rows' samplers choose from the `logits` of a batch of `rows` rows; the next step of
+    /// the batch is ready then.
     pub fn sample(&mut self, rows: usize, logits: Tensor<2>) -> Result<()> {
         match (self.device.recorder(), self.sampled.get(&rows)) {
             (Some(gpu), Some(sampled)) => {
@@ -85,7 +86,7 @@ impl Steps {
         }
     }
 
-    /// Whole sampled steps on what [`sample`](Self::sample) left on the device.
+    /// Whole sampled steps, which continue from the tokens that [`sample`](Self::sample) chose.
     pub fn sampled_steps(&mut self, rows: usize, steps: usize) -> Result<()> {
         match (self.device.recorder(), self.sampled_steps.get(&rows)) {
             (Some(gpu), Some(graphs)) => {

@@ -1,7 +1,7 @@
 //! An estimate of the memory that steps need besides weights and the KV cache, before there is a
 //! device. What recorded steps need exactly is the result of their dry runs.
 
-use super::{BATCH_ROWS, MAX_BATCH, MAX_TOKENS};
+use super::sizes::{BATCH_ROWS, MAX_BATCH, MAX_TOKENS};
 use crate::model::{
     ModelConfig, config::FeedForwardKind, kv_reservation::KvReservation, slots::Slots,
 };

@@ -2,7 +2,7 @@
 
 use crate::{
     engine::SequenceMemory,
-    model::steps::MAX_TOKENS,
+    model::steps::sizes::MAX_TOKENS,
     ops::{
         matvec,
         step::{PAGE_TOKENS, Segment},

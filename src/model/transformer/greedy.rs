@@ -2,7 +2,7 @@
 
 use super::{Transformer, segment, tokens};
 use crate::{
-    Error, Result, engine::Row, model::steps::CHOSEN_IDS, ops::argmax::INVALID_TOKEN,
+    Error, Result, engine::Row, model::steps::sizes::CHOSEN_IDS, ops::argmax::INVALID_TOKEN,
     sample::Sampled,
 };
 

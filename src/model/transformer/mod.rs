@@ -19,7 +19,11 @@ use super::{
     lora::{self, Adapter},
     pace::Pace,
     slots::Slots,
-    steps::{Fed, MAX_BATCH, MAX_TOKENS, Steps, chooses_on_device, first_kernels},
+    steps::{
+        Fed, Steps,
+        record::first_kernels,
+        sizes::{MAX_BATCH, MAX_TOKENS, chooses_on_device},
+    },
 };
 use crate::{
     Error, Result,

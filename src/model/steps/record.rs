@@ -1,0 +1,97 @@
+//! Records the captured graphs of steps, and lists beforehand which kernels they launch.
+
+use burn::tensor::{Device, Tensor};
+
+use super::{
+    Steps,
+    graphs::{DecodeGraphs, StepGraphs},
+    ids_of,
+    sizes::{BATCH_ROWS, CHOSEN_IDS, warm_rows},
+    upload,
+};
+use crate::{
+    Result,
+    device::Graph,
+    model::layers::decoder::Decoder,
+    ops::{InPlace, Kernel, Variant, argmax::argmax, dry_run, kv_memory::KvMemory, step::Step},
+};
+
+/// The kernels that the first graphs of a model with the shapes of `decoder` launch. Its weights
+/// are not read.
+pub fn first_kernels(
+    decoder: &Decoder,
+    kv: &[KvMemory],
+    variant: Variant,
+    device: &Device,
+) -> Vec<Kernel> {
+    let mut kv = kv.to_vec();
+    let mut step = Step::new(1, 1, device);
+    let mut chosen = InPlace::upload(vec![0; CHOSEN_IDS], device);
+    let run = dry_run(|| {
+        for &rows in warm_rows(variant) {
+            let mut ids = InPlace::upload(vec![0; rows], device);
+            let x = decoder.forward(upload(&vec![0; rows], device), &mut kv, &step);
+            let logits = decoder.last_logits(x.clone(), &step);
+            if BATCH_ROWS.contains(&rows) {
+                decoder.all_logits(x);
+            }
+            argmax(logits, &mut ids, &mut step, &mut chosen);
+        }
+    });
+    run.kernels
+}
+
+impl Steps {
+    /// Records the graphs of a number of rows, once.
+    pub(super) async fn record(&mut self, rows: usize) -> Result<()> {
+        let Some(gpu) = self.device.recorder() else {
+            return Ok(());
+        };
+        if self.graphs.contains_key(&rows) {
+            return Ok(());
+        }
+        let device = gpu.device();
+        let ids = ids_of(&mut self.ids, rows, device).get();
+        let (decoder, step) = (&self.decoder, &self.step);
+        let body = Graph::record(gpu, || {
+            let mut kv = self.kv.clone();
+            decoder.forward(ids.clone(), &mut kv, step)
+        })
+        .await?;
+        let x = body.output().clone();
+        let last = Graph::record(gpu, || decoder.last_logits(x.clone(), step)).await?;
+        let every = match BATCH_ROWS.contains(&rows) {
+            true => Some(Graph::record(gpu, || decoder.all_logits(x.clone())).await?),
+            false => None,
+        };
+        let logits = last.output().clone();
+        let next = ids_of(&mut self.ids, 1, device).clone();
+        let choose = Graph::record(gpu, || {
+            let (mut ids, mut step) = (next.clone(), step.clone());
+            argmax(
+                logits.clone(),
+                &mut ids,
+                &mut step,
+                &mut self.chosen.clone(),
+            );
+        })
+        .await?;
+        if rows == 1 {
+            let greedy = DecodeGraphs::record(gpu, || {
+                let (mut kv, mut ids, mut step) = (self.kv.clone(), next.clone(), step.clone());
+                let x = decoder.forward(ids.get(), &mut kv, &step);
+                let logits = decoder.last_logits(x, &step);
+                argmax(logits, &mut ids, &mut step, &mut self.chosen.clone());
+            });
+            self.greedy = Some(greedy.await?);
+        }
+        let graphs = StepGraphs {
+            body,
+            last,
+            every,
+            choose,
+        };
+        self.graphs.insert(rows, graphs);
+        Ok(())
+    }
+}

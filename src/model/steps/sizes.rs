@@ -1,0 +1,31 @@
+//! How many rows steps have, and which steps are recorded at start-up.
+
+use crate::ops::{Variant, matvec};
+
+/// Most tokens of a step.
+pub(in crate::model) const MAX_TOKENS: usize = 256;
+/// Most sequences of a batch.
+pub(in crate::model) const MAX_BATCH: usize = matvec::MAX_TOKENS;
+/// Ids that greedy steps collect on the device before the host reads them.
+pub(in crate::model) const CHOSEN_IDS: usize = 64;
+/// Rows of captured steps. A chunk runs in the first size that holds it; more sizes would only cost
+/// more pipelines.
+pub(in crate::model) const CHUNK_ROWS: [usize; 7] = [1, 8, 16, 32, 64, 128, MAX_TOKENS];
+pub(in crate::model) const BATCH_ROWS: [usize; 4] = [1, 2, 4, MAX_BATCH];
+/// Tokens whose logits exist at once while a prompt is scored.
+pub(in crate::model) const SCORE_TOKENS: usize = 32;
+
+/// Rows of the steps that are recorded at start-up: other chunks run the pipelines of the last ones.
+/// Tiles of many tokens differ from those of few, unless each lies in a single lane.
+pub(in crate::model) fn warm_rows(variant: Variant) -> &'static [usize] {
+    const ROWS: [usize; 4] = [1, 8, 16, MAX_TOKENS];
+    match variant.barrier_free {
+        true => &ROWS[..3],
+        false => &ROWS,
+    }
+}
+
+/// Whether the device chooses sampled tokens: where barriers are expensive the host is faster.
+pub(in crate::model) fn chooses_on_device(variant: Variant) -> bool {
+    !variant.barrier_free
+}
