@@ -1,6 +1,6 @@
 //! Records the captured graphs of steps, and lists beforehand which kernels they launch.
 
-use burn::tensor::{Device, Tensor};
+use burn::tensor::Device;
 
 use super::{
     Steps,
