@@ -9,11 +9,11 @@
 //! | `architectures` | one file per architecture: what differs from a Llama |
 //! | `hugging_face` | a Hugging Face folder as the GGUF file that a converter would make of it |
 //! | `layers` | burn modules over `ops` |
-//! | `load`, `checkpoint`, `kv_reservation` | from a file to a decoder on a device |
+//! | `load_options`, `kv_reservation`, `load`, `checkpoint` | from a file to a decoder on a device |
 //! | `lora` | adapters beside the decoder's matrices |
 //! | `steps`, `slots`, `pace` | steps of the device and their captured graphs |
 //! | `transformer` | the model that the engine runs: sequences in pages, cut into steps |
-//! | `inspect` | a report on a header |
+//! | `inspect`, `sampling_defaults` | a report on a header; the sampling that it recommends |
 
 mod architectures;
 mod checkpoint;

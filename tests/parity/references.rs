@@ -76,7 +76,7 @@ pub fn assert_greedy(what: &str, logits: &[f32], greedy: &[u32], tolerance: f32)
     assert_eq!(differing.count(), 0, "{what}: greedy choices");
 }
 
-/// Families of `tiny`, and the bound for types of many bits.
+/// Families of `tiny`, and the tolerance for types of many bits.
 const TINY: [(&str, f32); 5] = [
     ("llama3", 0.02),
     ("qwen2", 0.02),

@@ -21,7 +21,7 @@ pub const ARCHITECTURE: Architecture = Architecture {
     ..gemma::ARCHITECTURE
 };
 
-/// The last of every so many layers has no window.
+/// The last layer of each period has no window.
 const PERIOD_LAYERS: usize = 6;
 
 fn configure(keys: &Keys, config: &mut ModelConfig) -> Result<()> {

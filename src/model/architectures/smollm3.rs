@@ -14,7 +14,7 @@ pub const ARCHITECTURE: Architecture = Architecture {
     ..llama::ARCHITECTURE
 };
 
-/// The last of every so many layers has no rotary embedding.
+/// The last layer of each period has no rotary embedding.
 const PERIOD_LAYERS: usize = 4;
 
 fn configure(keys: &Keys, config: &mut ModelConfig) -> Result<()> {

@@ -218,9 +218,9 @@ mod tests {
     }
 
     /// Waves of 6.28, 62.8, 628 and 6,283 tokens in a context of 2,048 turn 326, 32.6, 3.26 and
-    /// 0.326 times: the quick ones stay, the slowest one is stretched, one lies between.
+    /// 0.326 times: the first two are kept, the last one is divided by the factor, the third is between.
     #[test]
-    fn yarn_keeps_quick_waves_and_stretches_slow_ones() {
+    fn yarn_keeps_high_frequencies_and_divides_low_ones() {
         let yarn = rope(Scaling::Yarn {
             factor: 4.0,
             original_tokens: 2048,
