@@ -38,16 +38,24 @@ export type CompletionChoice = { index: number, text: string,
 export type CompletionFields = {
   /** A model's id, or `default` for the one that is ready. */
   model: string,
+  /** Not used. */
+  user?: string | null,
   /** One prompt or several, each as text or as token ids. */
   prompt: string | string[] | ArrayLike<number> | ArrayLike<number>[],
   /** What follows the completion. */
   suffix?: string | null,
   /** What `suffix` means. */
   suffix_mode?: SuffixMode | null,
+  /** Put the prompt before the completion. */
+  echo?: boolean | null,
+  /** How many of the most likely tokens are listed per position. */
+  logprobs?: number | null,
+  /** Which distribution `logprobs` describes. */
+  logprobs_mode?: "raw" | "processed" | null,
+  /** Name tokens by their ids in `logprobs`, and return `token_ids`. */
+  return_tokens_as_token_ids?: boolean | null,
   /** `data:` URLs, or one list of them per prompt. */
   images?: string[] | string[][] | null,
-  /** Not used. */
-  user?: string | null,
   /** Most tokens of a completion. */
   max_tokens?: number | null,
   /** The same as `max_tokens`. */
@@ -64,22 +72,14 @@ export type CompletionFields = {
   context_length_exceeded_behavior?: ContextLengthExceededBehavior | null,
   /** Drop the start of a prompt that is too long. */
   truncate_sequence?: boolean | null,
-  /** Send the completion in chunks as server-sent events. */
+  /** Send the answer in chunks as server-sent events. */
   stream?: boolean | null,
   /** Only with `stream`. */
   stream_options?: StreamOptions | null,
-  /** Put the prompt before the completion. */
-  echo?: boolean | null,
   /** Choices returned per prompt. */
   n?: number | null,
   /** Candidates generated per prompt; the `n` best are returned. */
   best_of?: number | null,
-  /** How many of the most likely tokens are listed per position. */
-  logprobs?: number | null,
-  /** Which distribution `logprobs` describes. */
-  logprobs_mode?: "raw" | "processed" | null,
-  /** Name tokens by their ids in `logprobs`, and return `token_ids`. */
-  return_tokens_as_token_ids?: boolean | null,
   /** 0 (greedy) to 2. */
   temperature?: number | null,
   /** Keep the most likely tokens whose probabilities add up to this. */
@@ -126,18 +126,18 @@ export type ContainerReport = {
   /** How many of them were opened. */
   files: number, };
 
-/** `contextLengthExceededBehavior` */
+/** What happens when the prompt and `max_tokens` exceed the context. */
 export type ContextLengthExceededBehavior = "truncate" | "error";
 
 /** The word `"context"`: until the context is full. */
 export type ContextWord = "context";
 
-/** `cors` */
+/** Cross-origin access. */
 export type Cors = {
   /** `Access-Control-Allow-Origin`. */
   allowOrigin: string, };
 
-/** `defaultMaxTokens` */
+/** `max_tokens` of a request without it. */
 export type DefaultMaxTokens = number | ContextWord;
 
 /** What `engine.info()` gives: these members, and those of the report once a model is loaded. */
@@ -409,7 +409,7 @@ export type MemoryReport = {
   /** The largest buffer that a kernel has to see as a whole. */
   largestBuffer: BufferReport, };
 
-/** `mirostatTargetUnit` */
+/** The unit of `mirostat_target`. */
 export type MirostatTargetUnit = "perplexity" | "bits";
 
 /** One model as the endpoint lists it. */
@@ -454,9 +454,9 @@ export type NamedSchema = { schema: JsonSchema, name?: string | null, descriptio
 /** Arithmetic that products may use. */
 export type Precision = "auto" | "f32";
 
-/** Which prompt tokens cost nothing. */
+/** Details of the prompt tokens. */
 export type PromptTokensDetails = {
-  /** Taken from the prefix cache. */
+  /** Found in the prefix cache. */
   cached_tokens: number, };
 
 export type Quantize = "none" | "f32" | "f16" | "bf16" | "q8_0" | "q4_0" | "q4_1" | "q5_0" | "q5_1" | "q4_k" | "q5_k" | "q6_k";
@@ -481,10 +481,10 @@ export type RopeReport = {
   /** Context of the training, in tokens, where the scaling says so. */
   originalTokens: number | null, };
 
-/** Which of the request's stops ended a choice. */
+/** Which of the request's stops ended a candidate. */
 export type StopReason = string | number;
 
-/** What a stream reports besides the completion. */
+/** What a stream reports besides the text. */
 export type StreamOptions = {
   /** End the stream with a chunk that holds the token counts. */
   include_usage?: boolean | null,
@@ -493,7 +493,7 @@ export type StreamOptions = {
   /** Not used. */
   include_obfuscation?: boolean | null, };
 
-/** `suffixMode` */
+/** What `suffix` means. */
 export type SuffixMode = "append" | "fim" | "reject";
 
 /** How the endpoint behaves where vendors differ. The JSON form has camelCase names. */
@@ -506,7 +506,7 @@ export type Switches = {
   defaultMaxTokens: DefaultMaxTokens,
   /** What `suffix` means when the request does not say. */
   suffixMode: SuffixMode,
-  /** What happens to fields nobody knows. */
+  /** What happens to unknown fields. */
   unknownFields: UnknownFields,
   /** As if every streaming request set `stream_options.include_usage`. */
   alwaysIncludeUsage: boolean,
@@ -534,11 +534,11 @@ export type Switches = {
   allowMissingModel: boolean,
   /** What a request gets while its model loads. */
   whenModelNotReady: WhenModelNotReady,
-  /** If set, every route but `OPTIONS` demands `Bearer <key>`. */
+  /** If set, every request except `OPTIONS` requires `Authorization: Bearer <key>`. */
   apiKey: string | null,
   /** Cross-origin access. */
   cors: Cors,
-  /** Where the routes hang. */
+  /** The paths below which the routes are. */
   basePaths: Array<string>,
   /** Largest request body. */
   maxBodyBytes: number,
@@ -546,7 +546,7 @@ export type Switches = {
   maxQueue: number,
   /** Silence on a stream after which a comment is sent; 0 sends none. */
   keepAliveMs: number,
-  /** If set, responses open with `"$schema"`; an absolute URL. */
+  /** If set, answers begin with `"$schema"`; an absolute URL. */
   schemaUrl: string | null,
   /** Longest time a request may take to answer; none by default. */
   requestTimeoutMs: number | null,
@@ -564,7 +564,7 @@ export type TensorTypeReport = {
   /** Their bytes in that type. */
   bytes: number, };
 
-/** `textOffsetBase` */
+/** What `text_offset` counts from when the prompt is not echoed. */
 export type TextOffsetBase = "text" | "prompt";
 
 /** A call that the model has written. */
@@ -576,7 +576,7 @@ export type ToolChoice = "none" | "auto" | "required" | ToolName | { type: "allo
 /** A tool of `tools`, by name. */
 export type ToolName = { type: "function", name: string, } | { type: "function", function: { name: string }, };
 
-/** `unknownFields` */
+/** What happens to unknown fields. */
 export type UnknownFields = "ignore" | "error";
 
 /** Token counts of a request. */
@@ -584,7 +584,7 @@ export type Usage = { prompt_tokens: number, completion_tokens: number, total_to
   /** Only if some prompt tokens were cached. */
   prompt_tokens_details?: PromptTokensDetails, };
 
-/** `whenModelNotReady` */
+/** What happens to a request while its model loads. */
 export type WhenModelNotReady = "error" | "wait";
 
 /** Layers with a sliding window. */
