@@ -54,13 +54,12 @@ fn the_defaults_are_the_samplers() {
         repetition_penalty: 1.5,
         frequency_penalty: -2.0,
         presence_penalty: 0.5,
-        dry: None,
         temperature: 0.25,
-        mirostat: None,
         top_k: Some(7),
         top_p: 0.5,
         min_p: 0.125,
         seed: -1,
+        ..SamplingParams::default()
     };
     let members = r#""logit_bias":{"7":-1.5,"0":100,"9":0},"repetition_penalty":1.5,
         "frequency_penalty":-2,"presence_penalty":0.5,"temperature":0.25,"top_k":7,"top_p":0.5,
