@@ -1,5 +1,4 @@
-//! The corpus: an endless seeded stream of little stories and question-answer documents.
-//! Knows nothing of tokens.
+//! The corpus: an endless seeded stream of short stories and question-answer documents.
 
 mod plots;
 mod questions;
@@ -20,7 +19,7 @@ pub enum Part {
     HeldOut,
 }
 
-/// Share of documents that are questions and answers.
+/// The share of documents that are questions and answers.
 const QUESTIONS: f64 = 0.1;
 
 /// Draws documents until one belongs to `part`, and returns its text without end marker.
@@ -45,7 +44,7 @@ pub fn document(random: &mut Random, part: Part) -> String {
     }
 }
 
-/// FNV-1a over plot and world decides, so that the split is the same for every seed.
+/// The hash FNV-1a of plot and world decides, so that the split is the same for every seed.
 fn part_of(world: &World, plot: &str) -> Part {
     let mut hash = 0xcbf2_9ce4_8422_2325u64;
     for byte in plot.bytes().chain(world.key().bytes()) {
@@ -81,7 +80,7 @@ fn story(random: &mut Random, mut world: World, plot: &Plot) -> String {
     text
 }
 
-/// Closes `text` with a full stop unless it ends a sentence already.
+/// Adds a full stop to `text` unless it ends a sentence already.
 fn sentence(text: &str) -> String {
     let text = text.trim_end();
     let bare = text.strip_suffix('.').unwrap_or(text);

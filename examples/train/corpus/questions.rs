@@ -1,5 +1,4 @@
-//! Question-answer documents: small facts, and questions about a world told just before.
-//! Knows nothing of plots.
+//! Question-answer documents: small facts, and questions about a scene told just before.
 
 use super::random::Random;
 use super::words::{ANIMALS, COLORS, OUTSIDE};
