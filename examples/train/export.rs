@@ -67,7 +67,7 @@ fn entries(model: &Llama) -> Vec<Entry> {
     for (index, block) in model.blocks.iter().enumerate() {
         let name = |part: &str| format!("blk.{index}.{part}.weight");
         entries.push(vector(name("attn_norm"), &block.attn_norm));
-        // Rotated in neighbouring pairs during training already, as this architecture's readers
+        // Rotated in adjacent pairs during training already, as this architecture's readers
         // do: no permutation of the rows (see `model::Positions`).
         entries.push(matrix(name("attn_q"), &block.wq));
         entries.push(matrix(name("attn_k"), &block.wk));

@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn rotation_turns_neighbouring_pairs() {
+    fn rotation_turns_adjacent_pairs() {
         let device = Device::flex();
         let positions = Positions::new(&SMALL, 3, &device);
         // Position 2, pair 0 turns by 2 radians; pair 1 by 2 * 10000^(-2/8).

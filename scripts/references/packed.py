@@ -7,7 +7,7 @@ import numpy as np
 
 LEVELS = 16
 PER_WORD = 8
-# Which of eight neighbouring outputs AutoAWQ puts into each nibble of a word, the lowest first.
+# Which of eight adjacent outputs AutoAWQ puts into each nibble of a word, the lowest first.
 AWQ_ORDER = [0, 2, 4, 6, 1, 3, 5, 7]
 
 
@@ -76,7 +76,7 @@ class Packing:
 
 
 def words(levels, order):
-    """Eight neighbours of a row per word, `order` telling which lies in each nibble."""
+    """Eight neighbors of a row per word, `order` telling which lies in each nibble."""
     eight = levels.astype(np.uint32).reshape(levels.shape[0], -1, PER_WORD)
     packed = np.zeros(eight.shape[:2], np.uint32)
     for nibble, which in enumerate(order):
