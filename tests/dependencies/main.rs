@@ -16,7 +16,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (
         "web",
         &[
-            "runtime", "api", "engine", "model", "weights", "ops", "device",
+            "runtime", "api", "engine", "model", "weights", "ops", "device", "kernel",
         ],
     ),
     (
@@ -51,9 +51,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "weights",
             "tensor_types",
             "device",
+            "kernel",
         ],
     ),
-    ("tuner", &["ops", "tensor_types", "device"]),
+    ("tuner", &["ops", "tensor_types", "device", "kernel"]),
     ("weights", &["tensor_types"]),
     ("ops", &["sample", "tensor_types", "device", "kernel"]),
     ("tensor_types", &[]),
