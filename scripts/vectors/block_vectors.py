@@ -40,10 +40,11 @@ def little_endian(values):
 
 
 def main():
-    random = np.random.default_rng(5)
     sizes = gguf.GGML_QUANT_SIZES.items()
     lines = [f"type {ty.name} {int(ty)} {len} {bytes}" for ty, (len, bytes) in sizes]
     for ty, halves in HALVES.items():
+        # A seed per type: adding a type changes no other line.
+        random = np.random.default_rng([5, int(ty)])
         block_len, block_bytes = gguf.GGML_QUANT_SIZES[ty]
         # An odd number of blocks of 32.
         turns = [0, 1, 2, 3, 4, 5, 0] if block_len == 32 else [0, 1, 2, 4]
@@ -58,6 +59,7 @@ def main():
         assert np.isfinite(values).all(), ty
         lines.append(f"decode {ty.name} {blocks.tobytes().hex()} {little_endian(values)}")
     for ty in ENCODED:
+        random = np.random.default_rng([6, int(ty)])
         values = random.normal(0, 1, (4, 32)).astype(np.float32)
         values[1] = 0
         values[2] = np.abs(values[2]) * 1e-6
