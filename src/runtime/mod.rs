@@ -23,6 +23,9 @@ mod seam;
 mod serve;
 mod start;
 
+#[cfg(test)]
+mod tests;
+
 pub use adapters::{AdapterFiles, Adapters, LoraReport};
 pub use error_code::error_code;
 pub use inspect::{ContainerReport, Inspection, InspectionOptions, LimitReport, Refusal, inspect};

@@ -1,0 +1,103 @@
+//! A model through all stages on the reference device.
+
+use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::rc::Rc;
+
+use futures_util::future::{Either, select};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::{
+    Error, Result,
+    api::{Body, Request, Switches, SystemHost},
+    device::ComputeDevice,
+    model::LoadOptions,
+    weights::LocalFiles,
+};
+
+fn small_file(name: &str) -> PathBuf {
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/parity");
+    tests.join(name)
+}
+
+fn adapter() -> [AdapterFiles<LocalFiles>; 1] {
+    [AdapterFiles {
+        name: "patterns".into(),
+        files: LocalFiles::at(small_file("adapters/llama-patterns.gguf")).unwrap(),
+        scale: 1.0,
+    }]
+}
+
+async fn load_small(
+    file: &Path,
+    device: impl Future<Output = Result<ComputeDevice>>,
+) -> Result<Loaded> {
+    let request = LoadRequest {
+        files: &LocalFiles::at(file).unwrap(),
+        adapters: &[] as &[AdapterFiles<LocalFiles>],
+        options: LoadOptions::default(),
+        now_ms: || 0.0,
+    };
+    load(request, device, |_, _| ()).await
+}
+
+async fn complete(handler: &ServedHandler) -> Value {
+    let body =
+        json!({ "model": "default", "prompt": [1, 2, 3], "max_tokens": 4, "temperature": 0 });
+    let request = Request {
+        method: "POST".into(),
+        url: "/v1/completions".into(),
+        headers: vec![("content-type".into(), "application/json".into())],
+        body: body.to_string().into_bytes(),
+    };
+    let response = handler.handle(request).await;
+    let Body::Full(bytes) = response.body else {
+        panic!("a stream");
+    };
+    let answer: Value = serde_json::from_slice(&bytes).unwrap();
+    assert_eq!(response.status, 200, "{answer}");
+    answer
+}
+
+#[test]
+fn a_served_model_answers_with_the_adapters_in_use() {
+    pollster::block_on(async {
+        let device = async { Ok(ComputeDevice::reference()) };
+        let loaded = load_small(&small_file("models/llama.gguf"), device).await;
+        let handler = ServedHandler::new(Switches::default(), Rc::new(SystemHost));
+        let served = serve(loaded.unwrap(), &handler, "small");
+        let running = served.running;
+        let answers = async {
+            let plain = complete(&handler).await;
+            assert!(running.report().lora.is_empty());
+
+            let adapters = Adapters::open(&adapter()).await.unwrap();
+            running.set_lora(adapters).await.unwrap();
+            assert_eq!(running.report().lora[0].name, "patterns");
+            let adapted = complete(&handler).await;
+            assert_ne!(adapted["system_fingerprint"], plain["system_fingerprint"]);
+
+            let none = Adapters::open(&[] as &[AdapterFiles<LocalFiles>]).await;
+            running.set_lora(none.unwrap()).await.unwrap();
+            let again = complete(&handler).await;
+            assert_eq!(again["system_fingerprint"], plain["system_fingerprint"]);
+            assert_eq!(again["choices"], plain["choices"]);
+            assert_eq!(running.active_generations(), 0);
+        };
+        match select(pin!(served.engine.run()), pin!(answers)).await {
+            Either::Left((ended, _)) => panic!("the engine ended: {ended:?}"),
+            Either::Right(((), _)) => {}
+        }
+    });
+}
+
+#[test]
+fn a_file_that_is_no_model_requests_no_device() {
+    let device = async { panic!("a device was requested") };
+    let file = small_file("main.rs");
+    let error = pollster::block_on(load_small(&file, device))
+        .err()
+        .expect("an error");
+    assert!(matches!(error, Error::InvalidModelFile(_)), "{error}");
+}
