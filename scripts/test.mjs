@@ -1,5 +1,5 @@
-//! `npm test`: every tier of tests, or those named (`npm test -- rust browser`). Ends with one line
-//! "N passed, N failed" and fails when anything failed. What a test checks is in the tests, not here.
+//! `npm test`: every tier of tests, or those named (`npm test -- rust browser`). Prints the seconds of every step, ends
+//! with one line "N passed, N failed", and fails when anything failed. What a test checks is in the tests, not here.
 
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
@@ -21,6 +21,19 @@ class Tally {
   failed = 0;
   skipped = 0;
   failures = [];
+  /** `[name, seconds]` of every step. */
+  steps = [];
+
+  /** Runs a step of the tier and records how long it took. */
+  async time(name, work) {
+    say(`\n--- ${name}`);
+    const start = performance.now();
+    try {
+      return await work();
+    } finally {
+      this.steps.push([name, (performance.now() - start) / 1000]);
+    }
+  }
 
   fail(name) {
     this.failed += 1;
@@ -29,12 +42,21 @@ class Tally {
 
   /** A check that is one program: it passes when the program does. */
   async check(name, program, args, options = {}) {
-    say(`\n--- ${name}`);
-    if ((await run(program, args, { timeout_ms: PROGRAM_LIMIT_MS, ...options })) === 0) {
+    const status = await this.time(name, () =>
+      run(program, args, { timeout_ms: PROGRAM_LIMIT_MS, ...options }),
+    );
+    if (status === 0) {
       this.passed += 1;
     } else {
       this.fail(name);
     }
+  }
+
+  /** A step that throws when it fails, which ends the tier. */
+  async build(name, work) {
+    const result = await this.time(name, work);
+    this.passed += 1;
+    return result;
   }
 
   /**
@@ -42,16 +64,17 @@ class Tally {
    * counting a failure (it did not compile, it crashed) counts as one.
    */
   async count(name, program, args, patterns, options = {}) {
-    say(`\n--- ${name}`);
     let output = "";
-    const status = await run(program, args, {
-      timeout_ms: PROGRAM_LIMIT_MS,
-      ...options,
-      onOutput(text) {
-        output += text;
-        process.stderr.write(text);
-      },
-    });
+    const status = await this.time(name, () =>
+      run(program, args, {
+        timeout_ms: PROGRAM_LIMIT_MS,
+        ...options,
+        onOutput(text) {
+          output += text;
+          process.stderr.write(text);
+        },
+      }),
+    );
     const sum = (pattern) =>
       [...output.matchAll(pattern)].reduce((total, match) => total + Number(match[1]), 0);
     const [passed, failed] = [sum(patterns.passed), sum(patterns.failed)];
@@ -123,7 +146,7 @@ async function gpuEnv() {
   return vulkanEnv;
 }
 
-// The same for all that cargo tests: the library is built once.
+// The same for all that cargo tests and lints: the library and its dependencies are compiled once.
 const HOOKS = ["--features", "test-hooks"];
 
 // Every op has a test of this name; they need no GPU.
@@ -135,60 +158,47 @@ const TIERS = {
     requireNode();
     await provideNpmPackages();
     await tally.check("biome", npmProgram("biome"), ["ci", "--error-on-warnings"]);
-    await tally.check("cargo fmt", "cargo", ["fmt", "--check"]);
+    await tally.check("cargo fmt", "cargo", ["fmt", "--all", "--check"]);
   },
   rust: async (tally) => {
-    requireRust();
+    await requireRust();
     const env = await gpuEnv();
     const integration = rustTestNames().flatMap((name) => ["--test", name]);
-    const rest = ["--", "--skip", SHADER_TESTS];
-    const args = [...HOOKS, "--lib", "--examples", ...integration, ...rest];
-    await cargoTest(tally, "cargo test", args, env);
+    const tests = [...HOOKS, "--lib", "--examples", ...integration];
+    await tally.check("compile the tests", "cargo", ["test", "--locked", "--no-run", ...tests]);
+    await cargoTest(tally, "run the tests", [...tests, "--", "--skip", SHADER_TESTS], env);
     const documentation = ["test", "--locked", "--doc", ...HOOKS];
     await tally.count("documentation tests", "cargo", documentation, CARGO_COUNTS, {
       mayBeEmpty: true,
     });
-    for (const [name, features] of [
-      ["clippy", []],
-      ["clippy with test hooks", HOOKS],
-    ]) {
-      const args = ["clippy", "--locked", "--all-targets", ...features, "--", "-D", "warnings"];
-      await tally.check(name, "cargo", args);
-    }
-    await tally.check("cargo doc", "cargo", ["doc", "--locked", "--no-deps"], {
+    const clippy = ["clippy", "--locked", "--all-targets", ...HOOKS, "--", "-D", "warnings"];
+    await tally.check("clippy", "cargo", clippy);
+    // Without hooks, as shipped. The example brings the development dependencies in, whose features clippy has checked the
+    // others with: without it, cargo would check all of them once more.
+    const documented = ["doc", "--locked", "--no-deps", "--lib", "--example", "tokenize"];
+    await tally.check("cargo doc", "cargo", documented, {
       env: { RUSTDOCFLAGS: "-D warnings" },
     });
   },
   shaders: async (tally) => {
-    requireRust();
+    await requireRust();
     await cargoTest(tally, "shaders compose and validate", [...HOOKS, "--lib", SHADER_TESTS]);
   },
   wasm: async (tally) => {
     const tools = await setUpForBuild();
     const { cargo, args, env, clippy } = tools.toolchain;
-    await buildWasm(tools);
-    tally.passed += 1;
+    await tally.build("wasm module", () => buildWasm(tools));
     if (clippy) {
-      const check = [
-        "clippy",
-        "--locked",
-        "--lib",
-        "--profile",
-        "web",
-        ...args,
-        "--",
-        "-D",
-        "warnings",
-      ];
+      const profile = ["--profile", "web"];
+      const check = ["clippy", "--locked", "--lib", ...profile, ...args, "--", "-D", "warnings"];
       await tally.check("clippy for wasm", cargo, check, { env });
     }
-    await buildTypeScript();
-    tally.passed += 1;
+    await tally.build("TypeScript", buildTypeScript);
     await tally.check("types of the demo", npmProgram("tsc"), ["-p", "www/demo"]);
     await tally.check("download size", process.execPath, ["scripts/size.mjs"]);
   },
   browser: async (tally) => {
-    await provideBuild();
+    await provideBuild(tally);
     const env = { CHROMIUM: await provideBrowser() };
     await nodeTests(tally, "tests/browser", env);
   },
@@ -207,6 +217,8 @@ const TIERS = {
     if (existsSync(ts4m)) await ask("ts4m, native", ["--model", ts4m]);
     else say("conformance: skipped ts4m, which is not here");
     await provideBrowser();
+    const hooks = ["scripts/build.mjs", "--test-hooks"];
+    await tally.check("package with hooks", process.execPath, hooks);
     await ask("embedded model, in the page", ["--door", "page"]);
     await ask("embedded model, through the service worker", ["--door", "sw"]);
   },
@@ -215,7 +227,7 @@ const TIERS = {
     await nodeTests(tally, "tests/clients");
   },
   package: async (tally) => {
-    await provideBuild();
+    await provideBuild(tally);
     const env = { CHROMIUM: await provideBrowser() };
     await nodeTests(tally, "tests/package", env);
   },
@@ -223,21 +235,38 @@ const TIERS = {
 
 /** The native server with hooks; built here, because the tests' own limit is shorter than a first build. */
 async function buildServer(tally) {
-  requireRust();
+  await requireRust();
   await provideNpmPackages();
   const args = ["build", "--locked", "--example", "serve", ...HOOKS];
-  await tally.check("the native server", "cargo", args);
+  await tally.check("native server", "cargo", args);
 }
 
-async function provideBuild() {
-  await buildWasm(await setUpForBuild());
-  await buildTypeScript();
+async function provideBuild(tally) {
+  await tally.time("package", async () => {
+    await buildWasm(await setUpForBuild());
+    await buildTypeScript();
+  });
+}
+
+function printTable(rows) {
+  const print = (line) => process.stdout.write(`${line}\n`);
+  print("\ntier         passed failed skipped   seconds");
+  for (const { name, tally, seconds } of rows) {
+    const counts = [tally.passed, tally.failed, tally.skipped].map((n) => String(n).padStart(6));
+    print(`${name.padEnd(12)} ${counts.join(" ")}   ${seconds.toFixed(1).padStart(9)}`);
+    for (const [step, taken] of tally.steps) {
+      print(`    ${step.padEnd(44)}${taken.toFixed(1).padStart(9)}`);
+    }
+    for (const failure of tally.failures) print(`  failed: ${failure}`);
+  }
+  print("");
 }
 
 await main(async (names) => {
   for (const name of names) {
     if (!(name in TIERS)) {
-      throw new Remediable(`there is no tier "${name}"`, `Tiers: ${Object.keys(TIERS).join(", ")}`);
+      const known = Object.keys(TIERS).join(", ");
+      throw new Remediable(`there is no tier "${name}"`, `Tiers: ${known}`);
     }
   }
   const rows = [];
@@ -248,25 +277,17 @@ await main(async (names) => {
     try {
       await TIERS[name](tally);
     } catch (error) {
-      // What a tier lacks fails that tier; the others still run.
+      // A tier that lacks something fails; the others still run.
       if (!(error instanceof Remediable)) throw error;
       say(`${name}: ${error.message}${error.remedy ? `\n${error.remedy}` : ""}`);
       tally.fail(error.message);
     }
     rows.push({ name, tally, seconds: (performance.now() - start) / 1000 });
   }
+  printTable(rows);
   const sum = (field) => rows.reduce((total, { tally }) => total + tally[field], 0);
-  const print = (line) => process.stdout.write(`${line}\n`);
-  print("\ntier         passed failed skipped   seconds");
-  for (const { name, tally, seconds } of rows) {
-    const counts = [tally.passed, tally.failed, tally.skipped].map((n) => String(n).padStart(6));
-    print(`${name.padEnd(12)} ${counts.join(" ")}   ${seconds.toFixed(1).padStart(9)}`);
-    for (const failure of tally.failures) print(`  failed: ${failure}`);
-  }
   const skipped = sum("skipped");
-  print("");
-  print(
-    `${sum("passed")} passed, ${sum("failed")} failed${skipped > 0 ? `, ${skipped} skipped` : ""}`,
-  );
+  const counts = `${sum("passed")} passed, ${sum("failed")} failed`;
+  process.stdout.write(`${counts}${skipped > 0 ? `, ${skipped} skipped` : ""}\n`);
   return sum("failed") === 0 ? 0 : 1;
 });

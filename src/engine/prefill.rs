@@ -137,7 +137,8 @@ impl Prefill {
     /// The page at whose end feeding that much leaves the prompt, if more of it follows.
     pub(super) fn page_ended_by(&self, feed: Feed, limits: &StepLimits) -> Option<u32> {
         let end = self.memory.len_tokens + feed.tokens;
-        let is_inside = end < self.generation.prompt.len() && end % limits.page_tokens == 0;
+        let is_inside =
+            end < self.generation.prompt.len() && end.is_multiple_of(limits.page_tokens);
         is_inside.then(|| self.memory.pages[end / limits.page_tokens - 1])
     }
 

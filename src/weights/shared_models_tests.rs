@@ -4,7 +4,10 @@
 use std::path::{Path, PathBuf};
 
 use super::*;
-use crate::{Result, tensor_types::TensorType};
+use crate::{Error, Result, tensor_types::TensorType};
+
+/// Types of this year's files that this build does not support.
+const UNSUPPORTED_TYPES: [&str; 4] = ["Q1_0", "Q2_0", "TQ1_0", "TQ2_0"];
 
 fn models_dir(test: &str) -> Option<PathBuf> {
     let dir = std::env::var_os("INPAGE_MODELS").map_or_else(
@@ -55,7 +58,15 @@ fn every_file_can_be_read() {
     for path in &files {
         let name = path.file_name().unwrap().to_str().unwrap();
         let started = std::time::Instant::now();
-        let (_, gguf) = read(path).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let gguf = match read(path) {
+            Ok((_, gguf)) => gguf,
+            Err(Error::UnsupportedModel(message)) => {
+                let is_named = UNSUPPORTED_TYPES.iter().any(|ty| message.contains(ty));
+                assert!(is_named, "{name}: {message}");
+                continue;
+            }
+            Err(error) => panic!("{name}: {error}"),
+        };
         println!("{name}: {:?}", started.elapsed());
         let m = &gguf.metadata;
         assert!(m.str("general.architecture").unwrap().is_some(), "{name}");

@@ -116,7 +116,7 @@ impl Visitor<'_> {
                 self.note_name(&path, Some(rename.rename.to_string()), is_export);
             }
             UseTree::Glob(_) => {
-                if let Some(path) = self.into_crate(prefix) {
+                if let Some(path) = self.crate_path(prefix) {
                     match is_export {
                         true => self.imports.exported_globs.insert(path),
                         false => self.imports.used_globs.insert(path),
@@ -127,7 +127,7 @@ impl Visitor<'_> {
     }
 
     /// As [`absolute`](Self::absolute); `pub use child::Name` names a child without `self`.
-    fn into_crate(&self, segments: &[String]) -> Option<String> {
+    fn crate_path(&self, segments: &[String]) -> Option<String> {
         self.absolute(segments).or_else(|| {
             let first = segments.first()?;
             let is_child = self.imports.children.contains(first);
@@ -136,7 +136,7 @@ impl Visitor<'_> {
     }
 
     fn note_name(&mut self, segments: &[String], name: Option<String>, is_export: bool) {
-        let (Some(path), Some(name)) = (self.into_crate(segments), name) else {
+        let (Some(path), Some(name)) = (self.crate_path(segments), name) else {
             return;
         };
         self.aliases.insert(name.clone(), path.clone());
@@ -181,7 +181,7 @@ impl Visitor<'_> {
         let Some(first) = segments.first() else {
             return;
         };
-        if let Some(path) = self.into_crate(segments) {
+        if let Some(path) = self.crate_path(segments) {
             self.imports.used.insert(path);
         } else if let Some(target) = self.aliases.get(first) {
             // A module was imported, and this is what is used of it.

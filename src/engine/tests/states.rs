@@ -90,7 +90,7 @@ fn candidates_and_prompts_wait_for_slots_and_none_for_good() {
         run(&mut bench, &requests);
         let mut events = requests
             .each_ref()
-            .map(|it| bench.submit_all(&[it.clone()]).remove(0));
+            .map(|it| bench.submit_all(std::slice::from_ref(it)).remove(0));
         let found = bench.read_to_end(&mut events);
         for (found, request) in found.iter().zip(&requests) {
             assert_eq!(found, &expected_all(std::slice::from_ref(request), 64)[0]);

@@ -29,5 +29,7 @@ fn configure(keys: &Keys, config: &mut ModelConfig) -> Result<()> {
 
 fn read_json(json: &mut ConfigJson) -> Result<()> {
     let key = "norm_topk_prob";
-    json.require(key, json.bool(key)? != Some(true))
+    json.require(key, json.bool(key)? != Some(true))?;
+    let key = "clip_qkv";
+    json.require(key, json.get(key).is_none())
 }
