@@ -3,8 +3,9 @@
 //! `-- --test-hooks` builds what conformance cases need into www/dist-test, which is never shipped.
 
 import { cpSync, existsSync, mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { isProgram, main, mustRun, npmProgram, root, run, say, Remediable } from "./process.mjs";
+import { putIntoCache, takeFromCache } from "./setup/cache.mjs";
 import { setUpForBuild } from "./setup.mjs";
 import { targetFolder } from "./setup/target.mjs";
 import { digest, dropStamp, isFresh, writeStamp } from "./stamp.mjs";
@@ -60,6 +61,35 @@ async function optimize(from, to) {
   cpSync(from, to);
 }
 
+/** Compiles the crate; returns the module that cargo wrote. */
+async function compile(toolchain, profile, features, linking) {
+  const start = performance.now();
+  say(
+    `build: wasm module (${toolchain.name}, profile ${profile}; the first time takes about eight minutes)`,
+  );
+  // Named alone, because cargo does no link-time optimization for a library that is an rlib as well.
+  const args = ["rustc", "--lib", "--crate-type", "cdylib", "--locked", "--profile", profile];
+  args.push(...features, ...toolchain.args, ...linking);
+  await mustRun(toolchain.cargo, args, {
+    env: toolchain.env,
+    remedy:
+      "The compiler's messages stand above. If they name a missing crate, is crates.io reachable?",
+  });
+  say(`  cargo ${seconds(start)}`);
+  return join(targetFolder(), "wasm32-unknown-unknown", profile, "inpage.wasm");
+}
+
+/** Writes the glue code for a module; returns the folder with both. */
+async function bind(bindgen, module) {
+  const start = performance.now();
+  const work = join(targetFolder(), "bindgen");
+  rmSync(work, { recursive: true, force: true });
+  const args = ["--target", "web", "--no-typescript", "--out-name", "inpage", "--out-dir", work];
+  await mustRun(bindgen, [...args, module]);
+  say(`  wasm-bindgen ${seconds(start)}`);
+  return work;
+}
+
 export async function buildWasm(
   { toolchain, bindgen },
   { dev = false, testHooks = false, replayBench = false } = {},
@@ -69,66 +99,28 @@ export async function buildWasm(
   if (testHooks) [name, dist, features] = ["wasm-test", TEST_DIST, ["--features", "test-hooks"]];
   if (replayBench)
     [name, dist, features] = ["wasm-bench", BENCH_DIST, ["--features", "replay-bench"]];
+  const linking = testHooks ? QUICKER : [];
   const [wasm, glue] = [`${dist}/${WASM}`, `${dist}/${GLUE}`];
-  const inputs = digest(
-    RUST_INPUTS,
-    toolchain.name,
-    profile,
-    WASM_FEATURES,
-    OPTIMIZE_LEVEL,
-    bindgen,
-  );
+  const options = [toolchain.name, profile, WASM_FEATURES, OPTIMIZE_LEVEL, linking];
+  const inputs = digest(RUST_INPUTS, ...options, basename(bindgen));
   if (isFresh(name, inputs, [wasm, glue])) return;
   dropStamp(name);
-  let start = performance.now();
-  say(
-    `build: wasm module (${toolchain.name}, profile ${profile}; the first time takes about ten minutes)`,
-  );
-  // Named alone, because cargo does no link-time optimization for a library that is an rlib as well.
-  await mustRun(
-    toolchain.cargo,
-    [
-      "rustc",
-      "--lib",
-      "--crate-type",
-      "cdylib",
-      "--locked",
-      "--profile",
-      profile,
-      ...features,
-      ...toolchain.args,
-      ...(testHooks ? QUICKER : []),
-    ],
-    {
-      env: toolchain.env,
-      remedy:
-        "The compiler's messages stand above. If they name a missing crate, is crates.io reachable?",
-    },
-  );
-  say(`  cargo ${seconds(start)}`);
-
-  start = performance.now();
-  const work = join(targetFolder(), "bindgen");
-  rmSync(work, { recursive: true, force: true });
-  const module = join(targetFolder(), "wasm32-unknown-unknown", profile, "inpage.wasm");
-  await mustRun(bindgen, [
-    "--target",
-    "web",
-    "--no-typescript",
-    "--out-name",
-    "inpage",
-    "--out-dir",
-    work,
-    module,
-  ]);
-  say(`  wasm-bindgen ${seconds(start)}`);
-
-  const from = join(work, "inpage_bg.wasm");
   mkdirSync(join(root, dist, "wasm"), { recursive: true });
-  if (dev || testHooks) cpSync(from, join(root, wasm));
-  else await optimize(from, join(root, wasm));
-  cpSync(join(work, "inpage.js"), join(root, glue));
-  say(`  ${wasm} ${mebibytes(wasm)}`);
+  const key = `${name}-${inputs}`;
+  if (takeFromCache(key, join(root, dist, "wasm"))) {
+    say(`build: ${wasm} comes from the build cache`);
+  } else {
+    const work = await bind(bindgen, await compile(toolchain, profile, features, linking));
+    const from = join(work, "inpage_bg.wasm");
+    if (dev || testHooks) cpSync(from, join(root, wasm));
+    else await optimize(from, join(root, wasm));
+    cpSync(join(work, "inpage.js"), join(root, glue));
+    say(`  ${wasm} ${mebibytes(wasm)}`);
+    putIntoCache(
+      key,
+      [wasm, glue].map((file) => join(root, file)),
+    );
+  }
   writeStamp(name, inputs);
 }
 

@@ -74,7 +74,7 @@ async function runDoor({ door, chosen, model, cpu, onResult }) {
     await runInBrowser({ door, ids: chosen.map(({ id }) => id), model, onResult });
     return;
   }
-  requireRust();
+  await requireRust();
   const { buildServer, nativeDoor, startServer } = await import("../tests/conformance/native.mjs");
   const { runCases } = await import("../tests/conformance/run.mjs");
   const env = cpu ? {} : await provideVulkan();

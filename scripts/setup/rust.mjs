@@ -12,6 +12,7 @@ const TARGET = "wasm32-unknown-unknown";
 const DEBIAN_RUSTC = "/usr/bin/rustc";
 const DEBIAN_STD_SOURCE = "/usr/lib/rustlib/src/rust/library/std/Cargo.toml";
 const RUSTUP_LIMIT_MS = 120_000;
+const TOOLCHAIN_LIMIT_MS = 15 * 60_000;
 // After rustup failed, Debian's Rust is taken without asking again for a day: a second run starts in seconds.
 const RUSTUP_RETRY_MS = 24 * 3_600_000;
 
@@ -24,8 +25,8 @@ function minimumVersion() {
   return /^rust-version\s*=\s*"([^"]+)"/m.exec(readFileSync(join(root, "Cargo.toml"), "utf8"))[1];
 }
 
-function versionOf(rustc) {
-  return /^rustc (\d+\.\d+)/.exec(capture(rustc, ["--version"]) ?? "")?.[1];
+function versionOf(rustc, toolchain = []) {
+  return /^rustc (\d+\.\d+)/.exec(capture(rustc, [...toolchain, "--version"]) ?? "")?.[1];
 }
 
 function isAtLeast(version, minimum) {
@@ -33,9 +34,31 @@ function isAtLeast(version, minimum) {
   return a[0] > b[0] || (a[0] === b[0] && a[1] >= b[1]);
 }
 
+/** The version of rustc; where rustup does not have the one of rust-toolchain.toml yet, it is installed. */
+async function provideRustc() {
+  if (!which("cargo")) return undefined;
+  const version = versionOf("rustc");
+  if (version || !which("rustup")) return version;
+  say("set-up: the Rust toolchain of rust-toolchain.toml (rustup toolchain install)");
+  await run("rustup", ["toolchain", "install"], { timeout_ms: TOOLCHAIN_LIMIT_MS });
+  const installed = versionOf("rustc");
+  if (installed) return installed;
+  // Another compiler that is new enough builds the same program; only its lints may differ.
+  const fallback = versionOf("rustc", ["+stable"]);
+  if (fallback && isAtLeast(fallback, minimumVersion())) {
+    say(`  rustup could not provide it; rustc ${fallback} (stable) is used instead`);
+    process.env.RUSTUP_TOOLCHAIN = "stable";
+    return fallback;
+  }
+  throw new Remediable(
+    "rustup could not install the toolchain of rust-toolchain.toml",
+    "Go online once, or install a Rust that is new enough:\n    rustup update stable",
+  );
+}
+
 /** Checks that cargo and rustc are there and new enough; returns the version. */
-export function requireRust() {
-  const version = which("cargo") && versionOf("rustc");
+export async function requireRust() {
+  const version = await provideRustc();
   if (!version)
     throw new Remediable("Rust is not installed (cargo and rustc are not on PATH)", INSTALL_RUST);
   const minimum = minimumVersion();
@@ -116,7 +139,7 @@ async function debianToolchain() {
  */
 export async function provideWasmToolchain() {
   const wanted = process.env.INPAGE_WASM_TOOLCHAIN;
-  const version = requireRust();
+  const version = await requireRust();
   if (wanted === "debian") return debianToolchain();
   const ready = {
     name: `rustc ${version}`,

@@ -1,5 +1,6 @@
-//! Writes the trained network and its vocabulary as a GGUF file, matrices in Q8_0 and norms in F32, and
-//! reads back the quantized values. Names are llama.cpp's for the "llama" architecture.
+//! Writes the trained network and its vocabulary as a GGUF file, matrices in Q8_0, norms in
+//! F32, and reads the values back that such a file stands for.
+//! Follows llama.cpp's names for the "llama" architecture.
 
 use std::path::Path;
 
@@ -13,7 +14,7 @@ use inpage::{
 use super::bpe::{Bpe, SEPARATOR_ID};
 use super::model::{Llama, Shape};
 
-/// The context length stated in the file.
+/// Positions that the file promises.
 const CONTEXT_TOKENS: u32 = 512;
 
 type Failure = Box<dyn std::error::Error>;
@@ -32,7 +33,7 @@ fn values<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
         .expect("parameters are f32 on the device they came from")
 }
 
-/// Rows of the file are multiplied with the input: `[in, out]` here becomes `out` rows of `in`.
+/// The file multiplies rows with the input: `[in, out]` here is `out` rows of `in` there.
 fn matrix(name: String, weight: &Param<Tensor<2>>) -> Entry {
     let [inputs, outputs] = weight.val().dims();
     Entry {
@@ -67,7 +68,7 @@ fn entries(model: &Llama) -> Vec<Entry> {
     for (index, block) in model.blocks.iter().enumerate() {
         let name = |part: &str| format!("blk.{index}.{part}.weight");
         entries.push(vector(name("attn_norm"), &block.attn_norm));
-        // Rotated in adjacent pairs during training already, as this architecture's readers
+        // Rotated in neighbouring pairs during training already, as this architecture's readers
         // do: no permutation of the rows (see `model::Positions`).
         entries.push(matrix(name("attn_q"), &block.wq));
         entries.push(matrix(name("attn_k"), &block.wk));
@@ -155,7 +156,7 @@ fn metadata(shape: &Shape, bpe: &Bpe, parameters: usize) -> Metadata {
 /// Writes the file and returns its size in bytes.
 ///
 /// # Errors
-/// If the file cannot be written.
+/// When the file cannot be written.
 pub fn write(path: &Path, model: &Llama, shape: &Shape, bpe: &Bpe) -> Result<usize, Failure> {
     let entries = entries(model);
     let parameters = entries.iter().map(|entry| entry.values.len()).sum();
@@ -175,7 +176,7 @@ pub fn write(path: &Path, model: &Llama, shape: &Shape, bpe: &Bpe) -> Result<usi
     Ok(bytes.len())
 }
 
-/// The network with every matrix as quantized in the file.
+/// The network with every matrix as the file gives it back.
 pub fn through_q8_0(model: Llama, device: &Device) -> Llama {
     // Blocks of 32 run along the input, the file's contiguous direction.
     let round = |weight: Tensor<2>| {

@@ -1,22 +1,14 @@
-//! Trains the embedded model from scratch: generates its corpus, learns a vocabulary, trains a small
-//! Llama with burn, measures it on held-out stories and writes it as a Q8_0 GGUF file.
+//! Trains the embedded model from nothing: generates its corpus, learns a vocabulary, trains a
+//! small Llama with burn, measures it on held-out stories and writes it as a Q8_0 GGUF file.
 //! See docs/training.md.
 
-#[path = "train/batches.rs"]
 mod batches;
-#[path = "train/bpe.rs"]
 mod bpe;
-#[path = "train/corpus/mod.rs"]
 mod corpus;
-#[path = "train/export.rs"]
 mod export;
-#[path = "train/learn.rs"]
 mod learn;
-#[path = "train/model.rs"]
 mod model;
-#[path = "train/options.rs"]
 mod options;
-#[path = "train/sample.rs"]
 mod sample;
 
 use burn::module::Module;
@@ -27,10 +19,10 @@ use options::Options;
 /// Documents that the vocabulary is learned from.
 const VOCABULARY_DOCUMENTS: usize = 20_000;
 
-/// Batches of held-out documents for the final perplexities.
+/// Batches of held-out documents that the last perplexities are measured on.
 const MEASURED_BATCHES: usize = 20;
 
-/// Prompts for the final samples; none is taken from the corpus.
+/// Beginnings to show what was learned; none of the stories comes from the corpus.
 const PROMPTS: &[&str] = &[
     "Once upon a time",
     "Lily found a red ball",

@@ -1,4 +1,5 @@
-//! The corpus: an endless seeded stream of short stories and question-answer documents.
+//! The corpus: an endless seeded stream of little stories and question-answer documents.
+//! Knows nothing of tokens.
 
 mod plots;
 mod questions;
@@ -19,7 +20,7 @@ pub enum Part {
     HeldOut,
 }
 
-/// The share of documents that are questions and answers.
+/// Share of documents that are questions and answers.
 const QUESTIONS: f64 = 0.1;
 
 /// Draws documents until one belongs to `part`, and returns its text without end marker.
@@ -44,7 +45,7 @@ pub fn document(random: &mut Random, part: Part) -> String {
     }
 }
 
-/// The hash FNV-1a of plot and world decides, so that the split is the same for every seed.
+/// FNV-1a over plot and world decides, so that the split is the same for every seed.
 fn part_of(world: &World, plot: &str) -> Part {
     let mut hash = 0xcbf2_9ce4_8422_2325u64;
     for byte in plot.bytes().chain(world.key().bytes()) {
@@ -80,7 +81,7 @@ fn story(random: &mut Random, mut world: World, plot: &Plot) -> String {
     text
 }
 
-/// Adds a full stop to `text` unless it ends a sentence already.
+/// Closes `text` with a full stop unless it ends a sentence already.
 fn sentence(text: &str) -> String {
     let text = text.trim_end();
     let bare = text.strip_suffix('.').unwrap_or(text);

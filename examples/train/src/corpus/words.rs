@@ -1,4 +1,5 @@
-//! The lexicon: the people, animals, things and places of stories, and what one does with each thing.
+//! The lexicon: who, what and where a story can be about, with what each thing is good for.
+//! Knows nothing of plots.
 
 /// Girls' and boys' names.
 pub const GIRLS: &[&str] = &[
@@ -12,7 +13,7 @@ pub const BOYS: &[&str] = &[
     "Charlie",
 ];
 
-/// An animal that can be a hero: its kind, its possible names, what it likes to eat.
+/// An animal that can be a hero: its kind, names it may bear, what it likes to eat.
 #[derive(Clone, Copy)]
 pub struct Animal {
     pub kind: &'static str,
@@ -120,7 +121,7 @@ pub const LOOKS: &[&str] = &[
     "big", "small", "shiny", "new", "old", "pretty", "funny", "little", "soft", "nice",
 ];
 
-/// Food that people share, bake and get as a reward, with its article.
+/// What people share, bake and get as a reward; used after an article of its own.
 pub const FOODS: &[&str] = &[
     "an apple",
     "a cake",
@@ -348,7 +349,7 @@ pub const INSIDE: &[Place] = &[
     ),
 ];
 
-/// Kinds of days; plots that need rain or snow say so.
+/// Days on which anything can happen; plots that need rain or snow say so.
 pub const WEATHER: &[&str] = &["sunny", "warm", "cloudy", "bright", "beautiful", "quiet"];
 pub const TEMPERS: &[&str] = &[
     "little", "kind", "brave", "happy", "shy", "curious", "clever", "quiet", "cheerful", "small",

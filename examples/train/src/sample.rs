@@ -1,5 +1,5 @@
-//! Generates sample texts with the trained network: temperature sampling over the whole vocabulary. Slow
-//! and simple; the library has a real engine.
+//! Writes texts with the trained network, for reading: temperature sampling over the whole
+//! vocabulary. Slow and simple; the engine of the library is the real thing.
 
 use burn::tensor::{Device, Tensor, TensorData};
 
@@ -7,7 +7,7 @@ use super::bpe::{Bpe, SEPARATOR_ID};
 use super::corpus::random::Random;
 use super::model::{Llama, Positions, Shape};
 
-/// Windows grow in steps of this many tokens, to compute few unused rows.
+/// Windows grow in steps of this many tokens, to compute few rows in vain.
 const GROWTH_TOKENS: usize = 16;
 
 /// Continues every prompt until its separator or `max_tokens`; prompts are part of the texts.
@@ -34,7 +34,7 @@ pub fn continue_texts(
         }
         let longest = rows.iter().map(Vec::len).max().unwrap_or(0);
         let tokens = longest.next_multiple_of(GROWTH_TOKENS);
-        // What follows the end of a row is padding, which its last token does not attend to.
+        // What follows a row's end is padding that its last token cannot see.
         let ids: Vec<i32> = rows
             .iter()
             .flat_map(|row| (0..tokens).map(|at| row.get(at).map_or(0, |&id| id as i32)))

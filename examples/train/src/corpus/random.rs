@@ -1,12 +1,12 @@
 //! A seeded generator of pseudo-random numbers (SplitMix64), the same on every machine.
-//! Not for cryptography.
+//! Not for secrets.
 
 /// SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014).
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// A generator whose sequence depends only on `seed`.
+    /// A generator whose whole sequence follows from `seed`.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }

@@ -1,5 +1,5 @@
 //! Learns a byte-level BPE vocabulary from the corpus and encodes documents with it.
-//! The document separator is token 0.
+//! The document separator is token 0; knows nothing of the file format.
 
 use std::collections::HashMap;
 
@@ -87,13 +87,13 @@ impl Bpe {
         }
     }
 
-    /// The ids of `text`, without a separator.
+    /// Ids of `text`, without separator.
     pub fn encode(&self, text: &str) -> Vec<u32> {
         let encoding = self.pipeline.encode(text, false).expect("any text encodes");
         encoding.get_ids().to_vec()
     }
 
-    /// The text of `ids`, without separators.
+    /// Text of `ids`, separators left out.
     pub fn decode(&self, ids: &[u32]) -> String {
         self.pipeline.decode(ids, true).expect("any ids decode")
     }

@@ -1,11 +1,11 @@
-//! The command line of the training example.
+//! The command line of the training example. Knows nothing of what the options do.
 
 use std::path::PathBuf;
 
 /// What to train and where to put it; the defaults reproduce the embedded model.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The steps at which the learning rate reaches 0; the last one ends training.
+    /// The steps at which the learning rate has fallen to nothing; the last one ends training.
     pub stages: Vec<usize>,
     pub seed: u64,
     pub vocab: usize,
@@ -56,7 +56,7 @@ impl Options {
         self.stages.last().copied().unwrap_or(0)
     }
 
-    /// Reads the arguments after the program's name.
+    /// Reads the arguments behind the program's name.
     ///
     /// # Errors
     /// Names the argument that is unknown or has no usable value.

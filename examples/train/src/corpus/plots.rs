@@ -1,5 +1,5 @@
-//! The plots: how a story can start and what its sentences tell, as templates over the world. This file
-//! is long because it is a table of text.
+//! The plots: how a story may start and what its sentences tell, as templates over the world.
+//! Knows nothing of how a story is opened, counted or tokenized. A table of text, hence long.
 
 /// Who can be the hero of a plot.
 #[derive(Clone, Copy, PartialEq)]

@@ -1,4 +1,5 @@
 //! The training loop: AdamW with warm-up and linear decay, checkpoints, the loss curve.
+//! Knows nothing of how the corpus is made or the result exported.
 
 use std::fs;
 use std::io::Write;
@@ -24,9 +25,9 @@ const WARM_UP_STEPS: usize = 150;
 
 type Failure = Box<dyn std::error::Error>;
 
-/// In every stage the rate rises linearly, stays constant, and falls linearly to 0 over the last three
-/// tenths. `stages` are the steps at which the stages end, in ascending order. A run that is resumed before
-/// the fall of a stage with another end of that stage equals a run started with that end.
+/// In every stage the rate rises, stays, and falls to nothing over the last three tenths, all
+/// linearly. `stages` are the steps at which stages end, rising. A run resumed before a fall with
+/// another end of that stage equals one started with it.
 fn learning_rate(step: usize, options: &Options) -> f64 {
     let start = options
         .stages
@@ -73,7 +74,7 @@ fn optimizer() -> ModuleOptimizer {
 /// Trains, or continues to train, to the end of the last stage; returns the model without autodiff.
 ///
 /// # Errors
-/// If a checkpoint or the log cannot be read or written.
+/// When a checkpoint or the log cannot be read or written.
 pub fn run(options: &Options, shape: &Shape, bpe: &Bpe, device: &Device) -> Result<Llama, Failure> {
     let device = device.clone().autodiff();
     device.seed(options.seed);
@@ -91,8 +92,8 @@ pub fn run(options: &Options, shape: &Shape, bpe: &Bpe, device: &Device) -> Resu
     println!("{} parameters", model.num_params());
     let windows = [
         [options.rows, options.window_tokens],
-        // Every fourth step has windows of twice the length, so that the model also learns positions
-        // further from the start.
+        // Every fourth step sees windows of twice the length, so that the model also knows
+        // positions further from the start.
         [(options.rows / 2).max(1), options.window_tokens * 2],
     ];
     let positions = windows.map(|[_, tokens]| Positions::new(shape, tokens, &device));

@@ -1,5 +1,5 @@
 //! Packs documents into windows of equal length for training and measuring.
-//! Every window begins with a separator and a whole document; its last document is truncated.
+//! Every window begins with a separator and a whole document; the last one is cut.
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 

@@ -1,4 +1,5 @@
-//! Question-answer documents: small facts, and questions about a scene told just before.
+//! Question-answer documents: small facts, and questions about a world told just before.
+//! Knows nothing of plots.
 
 use super::random::Random;
 use super::words::{ANIMALS, COLORS, OUTSIDE};

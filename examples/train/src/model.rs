@@ -1,11 +1,12 @@
-//! The Llama network as a burn module for training, with all positions of a batch in one GEMM.
+//! The Llama network as a burn module for training, every position of a batch in one GEMM.
+//! Knows nothing of text, of the corpus, or of the file the result is exported to.
 
 use burn::module::{Module, Param};
 use burn::tensor::activation::silu;
 use burn::tensor::{Device, Distribution, Int, Tensor, TensorData};
 
-/// Sizes of the network. All matrix dimensions are multiples of 256, except the width of K and V, which
-/// is `kv_heads * head_dim` = 128.
+/// Sizes of the network. All matrix dimensions are multiples of 256 but the key/value width,
+/// which is `kv_heads * head_dim` = 128.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shape {
     /// Tokens in the vocabulary.
@@ -62,7 +63,7 @@ pub struct Positions {
 impl Positions {
     /// Tables for windows of `tokens` positions starting at 0.
     ///
-    /// The rotation turns adjacent pairs `(2i, 2i+1)` by the angle
+    /// The rotation turns neighbouring pairs `(2i, 2i+1)` by the angle
     /// `position * theta^(-2i/head_dim)` (RoFormer, arXiv:2104.09864, eq. 34): the order that
     /// llama.cpp's "llama" architecture reads, so that nothing is permuted on export.
     pub fn new(shape: &Shape, tokens: usize, device: &Device) -> Self {
@@ -83,7 +84,7 @@ impl Positions {
             rotation[(i + 1) * width + i] = -1.0;
             rotation[i * width + i + 1] = 1.0;
         }
-        // Query rows of the heads that share a K head are stacked: row r is position r % tokens.
+        // Query rows of the heads that share a key head are stacked: row r is position r % tokens.
         let shared = shape.heads / shape.kv_heads;
         let mut mask = vec![0.0f32; shared * tokens * tokens];
         for row in 0..shared * tokens {
@@ -162,7 +163,7 @@ impl Block {
         let q = at.rotate(x.clone().matmul(self.wq.val()), shape.heads);
         let k = at.rotate(x.clone().matmul(self.wk.val()), kv);
         let v = x.matmul(self.wv.val()).reshape([batch, tokens, kv, width]);
-        // Query head h reads K head h / shared; the query heads of a K head become rows of one matrix.
+        // Query head h reads key head h / shared; its heads become rows of one matrix.
         let q = (q * (width as f32).powf(-0.5))
             .reshape([batch, tokens, kv, shared * width])
             .swap_dims(1, 2)
@@ -264,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn rotation_turns_adjacent_pairs() {
+    fn rotation_turns_neighbouring_pairs() {
         let device = Device::flex();
         let positions = Positions::new(&SMALL, 3, &device);
         // Position 2, pair 0 turns by 2 radians; pair 1 by 2 * 10000^(-2/8).

@@ -1,5 +1,5 @@
-//! The state of one story: who is in it and what is where, drawn once so that all sentences agree, and
-//! the expansion of sentence templates from it.
+//! The state of one story: who is in it and what is where, drawn once so that every sentence
+//! agrees, and the expansion of sentence templates from it. Knows no plot.
 
 use super::random::Random;
 use super::words::{
@@ -9,12 +9,12 @@ use super::words::{
 
 /// Somebody in a story.
 pub struct Character {
-    /// A name, or `None` for "the dog".
+    /// A name, or none for "the dog".
     pub name: Option<&'static str>,
-    /// `None` for a child.
+    /// None for a child.
     pub animal: Option<Animal>,
     pub female: bool,
-    /// A prince or princess.
+    /// A child of a fairy tale's king.
     royal: bool,
     pub temper: &'static str,
     /// Whether the text has introduced the character yet.
@@ -66,7 +66,7 @@ impl Character {
     }
 }
 
-/// Everything a story can mention; every template slot reads from here.
+/// Everything a story may speak of; every template slot reads from here.
 pub struct World {
     pub hero: Character,
     pub friend: Character,
@@ -133,7 +133,7 @@ impl World {
         }
     }
 
-    /// What decides, with the name of the plot, whether a story is held out.
+    /// What held-out stories are chosen by, with the name of the plot.
     pub fn key(&self) -> String {
         format!(
             "{} {} {}",
@@ -143,7 +143,7 @@ impl World {
         )
     }
 
-    /// Marks the hero as introduced, for openings that contain the hero's name.
+    /// Marks the hero as introduced, for openings that name the hero themselves.
     pub fn hero_mentioned(&mut self) {
         self.hero.mentioned = true;
     }
@@ -263,7 +263,7 @@ fn definite(food: &str) -> String {
     format!("the {}", bare.unwrap_or(food))
 }
 
-/// Resolves the alternatives `[a|b|c]` of a template, including nested ones.
+/// Resolves the alternatives `[a|b|c]` of a template, inner ones too.
 fn choose(random: &mut Random, template: &str) -> String {
     let mut text = String::new();
     let mut rest = template;
@@ -320,8 +320,8 @@ fn articles(text: &str) -> String {
     result.join(" ")
 }
 
-/// Capitalizes the first letter, also after an opening quotation mark, and every letter that begins a
-/// sentence inside the text.
+/// Upper case for the first letter, behind an opening quotation mark too, and for every
+/// letter that begins a sentence inside the text.
 pub fn capitalize(text: &str) -> String {
     let mut result = String::with_capacity(text.len());
     let mut pending = true;

@@ -1,0 +1,49 @@
+//! Where builds are kept for other checkouts of the repository: the folder that INPAGE_CACHE_DIR names, as `.ci/run` does.
+//! Without it nothing is kept outside of the checkout.
+
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  utimesSync,
+} from "node:fs";
+import { basename, join, resolve } from "node:path";
+
+/** Builds of each kind; a wasm module has about 10 MB. */
+const MOST_ENTRIES = 6;
+
+function folder() {
+  const named = process.env.INPAGE_CACHE_DIR;
+  return named ? join(resolve(named), "builds") : undefined;
+}
+
+/** Copies the files of the build with this key to `to`; false if it is not kept. */
+export function takeFromCache(key, to) {
+  const entry = folder() && join(folder(), key);
+  if (!entry || !existsSync(entry)) return false;
+  cpSync(entry, to, { recursive: true });
+  // The entry that was used last is removed last.
+  utimesSync(entry, new Date(), new Date());
+  return true;
+}
+
+/** Keeps copies of these files under this key, and removes the entries that were not used for longest. */
+export function putIntoCache(key, files) {
+  const cache = folder();
+  if (!cache) return;
+  mkdirSync(cache, { recursive: true });
+  const entry = join(cache, key);
+  const partial = `${entry}.${process.pid}`;
+  rmSync(partial, { recursive: true, force: true });
+  for (const file of files) cpSync(file, join(partial, basename(file)));
+  rmSync(entry, { recursive: true, force: true });
+  // A reader sees a whole entry or none.
+  renameSync(partial, entry);
+  const entries = readdirSync(cache).map((name) => join(cache, name));
+  entries.sort((a, b) => statSync(b).mtimeMs - statSync(a).mtimeMs);
+  for (const old of entries.slice(MOST_ENTRIES)) rmSync(old, { recursive: true, force: true });
+}
