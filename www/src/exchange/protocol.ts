@@ -47,13 +47,33 @@ export type ResponderMessage =
   /** The body failed, after the head. */
   | { type: "error"; message: string };
 
+/** How files are requested: what `fetch` is given beside the URL. */
+export interface RequestOptions {
+  /** Sent to every URL. */
+  headers: HeaderList;
+  init: Pick<RequestInit, "credentials" | "mode" | "priority" | "referrer" | "referrerPolicy">;
+  /** A bearer token that is sent to one origin only. */
+  token: { origin: string; value: string } | undefined;
+}
+
 /**
  * Where the worker gets the model's files. `ggufName` is the name of a GGUF file or of one of its parts;
- * without it, the location is a Hugging Face folder, whose `url` ends with a slash. A `File` or `Blob` is
+ * without it, the location is a Hugging Face folder, whose URLs end with a slash. A `File` or `Blob` is
  * cloned by reference, not copied.
  */
 export type ModelLocation =
-  | { kind: "url"; url: string; cache: boolean; ggufName: string | undefined }
+  | {
+      kind: "url";
+      /** The same file or folder at several places, tried in order. */
+      urls: readonly string[];
+      ggufName: string | undefined;
+      cache: boolean;
+      /** Query parameters that are not part of the cache key, beside those of signatures. */
+      ignoreQuery: readonly string[];
+      /** The SHA-256 that is expected of a file, by its name: 64 hexadecimal digits in lower case. */
+      sha256: Readonly<Record<string, string>>;
+      requests: RequestOptions;
+    }
   | { kind: "files"; files: { name: string; blob: Blob }[]; ggufName: string | undefined };
 
 /** A LoRA adapter, and the factor of its contribution. */

@@ -5,6 +5,7 @@ import type { ModelLocation } from "../exchange/protocol.js";
 import { blobSource } from "./blob_source.js";
 import { type HeadSource, openHead } from "./head_source.js";
 import { fetchWhole } from "./http.js";
+import { openFirst } from "./mirrors.js";
 import { locatedFiles } from "./named_files.js";
 import type { ModelFiles } from "./source.js";
 
@@ -24,11 +25,13 @@ export async function openHeads(location: ModelLocation, signal: AbortSignal): P
   const isWithTensors = (name: string) =>
     location.ggufName !== undefined || name.endsWith(".safetensors");
   const files = await locatedFiles(location, {
-    async url(url, name) {
+    async url({ name, urls }) {
       // The other files are small, and servers that compress them do not send their size.
-      if (!isWithTensors(name)) return blobSource(await fetchWhole(url, signal));
+      if (!isWithTensors(name)) {
+        return blobSource(await openFirst(urls, (url) => fetchWhole(url, signal), signal));
+      }
       await last?.close();
-      last = await openHead(url, signal);
+      last = await openFirst(urls, (url) => openHead(url, signal), signal);
       return last;
     },
     blob: blobSource,

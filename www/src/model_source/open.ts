@@ -2,7 +2,8 @@
 
 import type { LoadProgress, ModelLocation } from "../exchange/protocol.js";
 import { blobSource } from "./blob_source.js";
-import { FOLDER_CONFIG, locatedFiles } from "./named_files.js";
+import { openMirrored } from "./mirrors.js";
+import { FOLDER_CONFIG, type RemoteFile, locatedFiles } from "./named_files.js";
 import { readAhead } from "./read_ahead.js";
 import type { ModelFiles, OnBytes } from "./source.js";
 import { urlSource } from "./url_source.js";
@@ -22,7 +23,8 @@ export async function openModel(
   const onBytesOf = total(onProgress);
   const cache = location.kind === "url" && location.cache;
   const openers = {
-    url: (url: string, name: string) => urlSource(url, cache, onBytesOf(name), signal),
+    url: ({ name, urls, key }: RemoteFile) =>
+      openMirrored(urls, (url) => urlSource(url, key, cache, onBytesOf(name), signal), signal),
     blob: (blob: Blob) => readAhead(blobSource(blob)),
   };
   return locatedFiles(location, openers, config);
