@@ -4,6 +4,7 @@ import type { LoadProgress, ModelLocation } from "../exchange/protocol.js";
 import { blobSource } from "./blob_source.js";
 import { openMirrored } from "./mirrors.js";
 import { FOLDER_CONFIG, type RemoteFile, locatedFiles } from "./named_files.js";
+import { NO_OPTIONS, fetchWith } from "./requests.js";
 import { readAhead } from "./read_ahead.js";
 import type { ModelFiles, OnBytes } from "./source.js";
 import { urlSource } from "./url_source.js";
@@ -22,9 +23,13 @@ export async function openModel(
   signal.throwIfAborted();
   const onBytesOf = total(onProgress);
   const cache = location.kind === "url" && location.cache;
+  const fetch = fetchWith(location.kind === "url" ? location.requests : NO_OPTIONS);
   const openers = {
-    url: ({ name, urls, key }: RemoteFile) =>
-      openMirrored(urls, (url) => urlSource(url, key, cache, onBytesOf(name), signal), signal),
+    url: ({ name, urls, key, sha256 }: RemoteFile) => {
+      const open = (url: string) =>
+        urlSource({ url, key, sha256, fetch }, cache, onBytesOf(name), signal);
+      return openMirrored(urls, open, signal);
+    },
     blob: (blob: Blob) => readAhead(blobSource(blob)),
   };
   return locatedFiles(location, openers, config);

@@ -3,8 +3,20 @@
 
 import type { RequestOptions } from "../exchange/protocol.js";
 
+/** A file at one URL. */
+export interface FileAt {
+  url: string;
+  /** Identifies the file in the cache. */
+  key: string;
+  /** The expected SHA-256, if the app gave one. */
+  sha256: string | undefined;
+  fetch: FetchFile;
+}
+
 /** A `fetch` for a model's files. */
 export type FetchFile = (url: string, init: RequestInit) => Promise<Response>;
+
+export const NO_OPTIONS: RequestOptions = { headers: [], init: {}, token: undefined };
 
 /**
  * The token goes to its own origin only. If that redirects to another origin, such as a CDN, the browser removes the

@@ -14,6 +14,7 @@ import {
 } from "./http.js";
 import { CacheEntry, type CacheNote, type CacheWriter } from "./model_cache.js";
 import { readAhead } from "./read_ahead.js";
+import type { FileAt } from "./requests.js";
 import type { ModelSource, OnBytes } from "./source.js";
 
 /** A download is committed this often; at most this much is fetched again after an interruption. */
@@ -27,17 +28,17 @@ const BLOB_PIECE_BYTES = 16 * 1024 * 1024;
 
 /** @throws NoSuchFile if the server has no such file, or is offline and had none at the last request */
 export async function urlSource(
-  url: string,
+  { url, key }: FileAt,
   useCache: boolean,
   onBytes: OnBytes,
   signal: AbortSignal,
 ): Promise<ModelSource> {
-  const entry = useCache ? await CacheEntry.open(url) : undefined;
+  const entry = useCache ? await CacheEntry.open(key) : undefined;
   if (entry === undefined) return uncachedSource(url, undefined, onBytes, signal);
   // Only one tab downloads; others that want the same file wait and then find it in the cache.
   return new Promise((resolve, reject) => {
     navigator.locks
-      .request(`inpage-model ${url}`, { signal }, () =>
+      .request(`inpage-model ${key}`, { signal }, () =>
         cachedSource(url, entry, { onBytes, onSource: resolve }, signal),
       )
       // After `onSource`, failures are reported by the source's reads.

@@ -2,11 +2,13 @@
 //! port is `exchange`'s part.
 
 import type { EngineSwitches, LoadOptions } from "../generated/types.js";
+import { cache } from "./cache.js";
 import { Completions } from "./completions.js";
 import type { EngineInfo } from "../exchange/engine_info.js";
 import { EngineWorker } from "./engine_worker.js";
 import { EngineFailure } from "../exchange/error_response.js";
 import { type EnginePort, createFetchDoor } from "./fetch_door.js";
+import type { HubOptions } from "./hub.js";
 import { type LoraAdapter, resolveLora } from "./lora_option.js";
 import { type ModelOption, resolveModel } from "./model_option.js";
 import {
@@ -19,11 +21,15 @@ import {
 /** The options of `createEngine`, in one object with the endpoint's switches. */
 export interface EngineOptions extends EngineSwitches {
   /**
-   * `"embedded"` (the model in the package; the default), the URL of a GGUF file, a `File` or a `Blob`; or an
-   * object: one of these with the model's `id`, `{ folder: URL }` of a Hugging Face folder, or
+   * `"embedded"` (the model in the package; the default), the URL of a GGUF file, `hf:OWNER/NAME/FILE.gguf`, a `File`
+   * or a `Blob`; or an object: one of these with the model's `id`, `{ folder: URL }` of a Hugging Face folder, or
    * `{ files: [File, ...] }` of a folder or a split GGUF file.
    */
   model?: ModelOption;
+  /** Where `hf:` names are looked up, and the token for it. */
+  hub?: HubOptions;
+  /** Ask the browser not to evict the origin's storage, which has the cached models. */
+  persist?: boolean;
   /** LoRA adapters, applied all at once; `setLora` changes them. */
   lora?: readonly LoraAdapter[];
   /** Context and memory. */
@@ -72,12 +78,15 @@ export class Engine {
   #worker: EngineWorker;
   /** The adapters that a new worker starts with. */
   #lora: LoraLocation[];
+  readonly #resolveLora: (lora: readonly LoraAdapter[]) => LoraLocation[];
   #disposed = false;
 
   /** Use `createEngine`. */
   constructor(options: EngineOptions) {
     const {
       model,
+      hub,
+      persist,
       lora,
       load,
       onProgress,
@@ -88,8 +97,10 @@ export class Engine {
       bodyTransport,
       ...switches
     } = options;
-    const resolved = resolveModel(model);
-    this.#lora = resolveLora(lora ?? []);
+    const resolved = resolveModel(model, hub);
+    this.#resolveLora = (adapters) => resolveLora(adapters, hub);
+    this.#lora = this.#resolveLora(lora ?? []);
+    if (persist) void cache.persist();
     const absolute = (url: string | URL) => new URL(url, document.baseURI).href;
     this.basePaths = switches.basePaths ?? DEFAULT_BASE_PATHS;
     this.fetch = createFetchDoor(() => this.#openPort(), this.basePaths, bodyTransport);
@@ -149,7 +160,7 @@ export class Engine {
    * @throws InpageError if an adapter cannot be fetched or does not fit the model; the old ones stay in use
    */
   async setLora(lora: readonly LoraAdapter[]): Promise<void> {
-    const located = resolveLora(lora);
+    const located = this.#resolveLora(lora);
     await this.#worker.ready;
     await this.#worker.setLora(located);
     this.#lora = located;

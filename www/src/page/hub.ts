@@ -59,24 +59,25 @@ export function hubUrl(reference: string, hub: HubOptions): URL {
   return base;
 }
 
-/**
- * Throws for what is often written where a file is meant: a bare repository, or a web page of the hub.
- *
- * @throws TypeError that says what to write
- */
-export function refuseLikelyMistakes(place: string, hub: HubOptions): void {
-  if (BARE.test(place)) {
-    throw new TypeError(
-      `"${place}" looks like a repository of a model hub: write "hf:${place}/FILE.gguf" for a GGUF file, "hf:${place}" for a folder of safetensors, or "./${place}" for a path relative to this page`,
-    );
-  }
+/** @throws TypeError for a bare repository where a file is meant; it says what to write */
+export function refuseRepositoryName(place: string): void {
+  if (!BARE.test(place)) return;
+  throw new TypeError(
+    `"${place}" looks like a repository of a model hub: write "hf:${place}/FILE.gguf" for a GGUF file, "hf:${place}" for a folder of safetensors, or "./${place}" for a path relative to this page`,
+  );
+}
+
+/** @throws TypeError for a web page of the hub where a file or folder is meant; it says what to write */
+export function refuseHubPage(place: string, hub: HubOptions): void {
   const base = hubBase(hub).href;
   const [, repository, , revision = "main", path] =
     (place.startsWith(base) && HUB_PAGE.exec(place.slice(base.length))) || [];
   if (repository === undefined) return;
   const at = revision === "main" ? "" : `@${revision}`;
   const file = path ? `hf:${repository}/${path}${at}` : `hf:${repository}/FILE.gguf${at}`;
-  const folder = path ? "" : ` for a GGUF file, or "hf:${repository}${at}" for a folder of safetensors`;
+  const folder = path
+    ? ""
+    : ` for a GGUF file, or "hf:${repository}${at}" for a folder of safetensors`;
   throw new TypeError(
     `${place} is a web page of the model hub and not a file: write "${file}"${folder}`,
   );

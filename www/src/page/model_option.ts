@@ -1,7 +1,13 @@
 //! Resolves the `model` option to an id and the location of its files. Whether they are a model is checked in Rust.
 
 import type { ModelLocation } from "../exchange/protocol.js";
-import { type HubOptions, hubUrl, isHubReference, refuseLikelyMistakes } from "./hub.js";
+import {
+  type HubOptions,
+  hubUrl,
+  isHubReference,
+  refuseHubPage,
+  refuseRepositoryName,
+} from "./hub.js";
 import { type FetchOptions, resolveRequests } from "./request_option.js";
 
 /** A model, optionally with the id that requests use for it. */
@@ -107,7 +113,8 @@ function resolveUrl(place: string | URL, hub: HubOptions, isFolder: boolean): UR
     // Bundlers recognise this expression.
     url = new URL("../../models/tales.gguf", import.meta.url);
   } else {
-    if (typeof place === "string" && !isFolder) refuseLikelyMistakes(place, hub);
+    if (!isFolder) refuseRepositoryName(text);
+    refuseHubPage(text, hub);
     try {
       // Node has no document: there, URLs must be absolute.
       url = new URL(place, globalThis.document?.baseURI);
