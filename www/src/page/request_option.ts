@@ -22,19 +22,20 @@ const RESERVED = ["range", "if-range", "if-none-match", "if-modified-since"];
 
 /** @throws TypeError naming the option that cannot be used */
 export function resolveRequests(options: FetchOptions, hub: HubOptions): RequestOptions {
-  for (const name of Object.keys(options)) {
-    if (NAMES.includes(name)) continue;
-    throw new TypeError(`fetch.${name} cannot be set: fetch takes ${NAMES.join(", ")}`);
+  for (const [name, value] of Object.entries(options)) {
+    if (!NAMES.includes(name)) {
+      throw new TypeError(`fetch.${name} cannot be set: fetch takes ${NAMES.join(", ")}`);
+    }
+    try {
+      // Reports invalid values here instead of in the first download.
+      new Request("https://inpage.invalid/", { [name]: value });
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : error;
+      throw new TypeError(`fetch.${name} has an invalid value: ${reason}`);
+    }
   }
   const { headers, ...init } = options;
-  let list: HeaderList;
-  try {
-    list = [...new Headers(headers)];
-    // Invalid values are reported here instead of by the first download.
-    new Request("https://inpage.invalid/", { ...init, mode: init.mode ?? "cors" });
-  } catch (error) {
-    throw new TypeError(`fetch: ${error instanceof Error ? error.message : error}`);
-  }
+  const list: HeaderList = [...new Headers(headers)];
   const reserved = list.find(([name]) => RESERVED.includes(name));
   if (reserved) {
     throw new TypeError(`fetch.headers must not contain ${reserved[0]}: the download sets it`);
