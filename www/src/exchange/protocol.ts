@@ -98,13 +98,17 @@ export interface StartOptions {
 /** The progress of a load. */
 export interface LoadProgress {
   /**
-   * `download`: bytes from the network; they are passed to the engine as they arrive. `load`: bytes from the
-   * engine to the GPU, after the download.
+   * `download`: bytes from the network; they are passed to the engine as they arrive. `waiting`: another tab
+   * downloads the same file, and the bytes are its. `load`: bytes from the engine to the GPU, after the download.
    */
-  phase: "download" | "load" | "ready";
+  phase: "download" | "waiting" | "load" | "ready";
   loadedBytes: number;
   /** Undefined while a server does not send the size. */
   totalBytes: number | undefined;
+  /** The rate of a download in the last seconds; undefined while it is unknown. */
+  bytesPerSecond?: number | undefined;
+  /** The time that a download still needs at this rate; undefined while it is unknown. */
+  remainingMs?: number | undefined;
 }
 
 /** A failure in a form that survives structured clone. */

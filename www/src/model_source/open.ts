@@ -5,8 +5,9 @@ import { blobSource } from "./blob_source.js";
 import { openMirrored } from "./mirrors.js";
 import { FOLDER_CONFIG, type RemoteFile, locatedFiles } from "./named_files.js";
 import { NO_OPTIONS, fetchWith } from "./requests.js";
+import { DownloadProgress } from "./progress.js";
 import { readAhead } from "./read_ahead.js";
-import type { ModelFiles, OnBytes } from "./source.js";
+import type { ModelFiles } from "./source.js";
 import { urlSource } from "./url_source.js";
 
 /**
@@ -21,33 +22,16 @@ export async function openModel(
   config = FOLDER_CONFIG,
 ): Promise<ModelFiles> {
   signal.throwIfAborted();
-  const onBytesOf = total(onProgress);
+  const progress = new DownloadProgress(onProgress);
   const cache = location.kind === "url" && location.cache;
   const fetch = fetchWith(location.kind === "url" ? location.requests : NO_OPTIONS);
   const openers = {
     url: ({ name, urls, key, sha256 }: RemoteFile) => {
       const open = (url: string) =>
-        urlSource({ url, key, sha256, fetch }, cache, onBytesOf(name), signal);
+        urlSource({ url, key, sha256, fetch }, cache, progress.of(name), signal);
       return openMirrored(urls, open, signal);
     },
     blob: (blob: Blob) => readAhead(blobSource(blob)),
   };
   return locatedFiles(location, openers, config);
-}
-
-type OnBytesOf = (name: string) => OnBytes;
-
-/** Adds up the progress of all downloads; the total is unknown while that of any download is. */
-function total(onProgress: (progress: LoadProgress) => void): OnBytesOf {
-  const downloads = new Map<string, [loaded: number, total: number | undefined]>();
-  return (name) => (loaded, total) => {
-    downloads.set(name, [loaded, total]);
-    let loadedBytes = 0;
-    let totalBytes: number | undefined = 0;
-    for (const [loaded, total] of downloads.values()) {
-      loadedBytes += loaded;
-      totalBytes = total === undefined || totalBytes === undefined ? undefined : totalBytes + total;
-    }
-    onProgress({ phase: "download", loadedBytes, totalBytes });
-  };
 }
