@@ -13,7 +13,7 @@ self.onmessage = async ({ data: { url, steps, rounds } }) => {
     });
     await init();
     const { location } = resolveModel(new URL(url, self.location));
-    const files = await openModel(location, () => {}, new AbortController().signal);
+    const files = await openModel(location, { signal: new AbortController().signal });
     self.postMessage({ report: await measureReplay(files, webgpu, steps, rounds) });
   } catch (error) {
     self.postMessage({ error: error?.message ?? String(error) });

@@ -17,7 +17,9 @@ export function bytesInWords(bytes) {
 /** @param {number | undefined} ms */
 export function durationInWords(ms) {
   if (ms === undefined) return "–";
-  return ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`;
+  if (ms < 1000) return `${Math.round(ms)} ms`;
+  if (ms < 100_000) return `${(ms / 1000).toFixed(1)} s`;
+  return `${Math.round(ms / 60_000)} min`;
 }
 
 /** @param {number | undefined} rate tokens per second */

@@ -124,6 +124,8 @@ export type PageToWorker =
   /** A port for one exchange comes with it. */
   | { type: "connect" }
   | { type: "info"; call: number }
+  /** Send no requests for model files until the pause ends. */
+  | { type: "pause-download"; paused: boolean }
   /** Replace the LoRA adapters once in-flight requests have ended; answered by `lora-set`. */
   | { type: "set-lora"; call: number; lora: LoraLocation[] }
   /** End in-flight requests with an error answer each; answered by `disposed`. */

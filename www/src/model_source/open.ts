@@ -4,11 +4,20 @@ import type { LoadProgress, ModelLocation } from "../exchange/protocol.js";
 import { blobSource } from "./blob_source.js";
 import { openMirrored } from "./mirrors.js";
 import { FOLDER_CONFIG, type RemoteFile, locatedFiles } from "./named_files.js";
-import { NO_OPTIONS, fetchWith } from "./requests.js";
+import { DownloadPause } from "./pause.js";
 import { DownloadProgress } from "./progress.js";
 import { readAhead } from "./read_ahead.js";
+import { NO_OPTIONS, fetchWith } from "./requests.js";
 import type { ModelFiles } from "./source.js";
 import { urlSource } from "./url_source.js";
+
+export interface OpenOptions {
+  onProgress?: (progress: LoadProgress) => void;
+  signal: AbortSignal;
+  pause?: DownloadPause;
+  /** The first file of a folder. */
+  config?: string;
+}
 
 /**
  * Opens the first file: a GGUF file, the first of its parts, or a folder's `config`.
@@ -17,14 +26,17 @@ import { urlSource } from "./url_source.js";
  */
 export async function openModel(
   location: ModelLocation,
-  onProgress: (progress: LoadProgress) => void,
-  signal: AbortSignal,
-  config = FOLDER_CONFIG,
+  {
+    onProgress = () => {},
+    signal,
+    pause = new DownloadPause(),
+    config = FOLDER_CONFIG,
+  }: OpenOptions,
 ): Promise<ModelFiles> {
   signal.throwIfAborted();
   const progress = new DownloadProgress(onProgress);
   const cache = location.kind === "url" && location.cache;
-  const fetch = fetchWith(location.kind === "url" ? location.requests : NO_OPTIONS);
+  const fetch = pause.gate(fetchWith(location.kind === "url" ? location.requests : NO_OPTIONS));
   const openers = {
     url: ({ name, urls, key, sha256 }: RemoteFile) => {
       const open = (url: string) =>

@@ -9,6 +9,9 @@ const WINDOW_MS = 5000;
 /** The rate of a shorter time would be that of single packets. */
 const SHORTEST_MS = 500;
 
+/** Chunks arrive more often than that. */
+const SAMPLE_MS = 50;
+
 interface Download {
   loadedBytes: number;
   totalBytes: number | undefined;
@@ -42,6 +45,8 @@ export class DownloadProgress {
 
   #sample(): void {
     const atMs = this.#nowMs();
+    const last = this.#samples.at(-1);
+    if (last !== undefined && atMs - last.atMs < SAMPLE_MS) return;
     this.#samples.push({ atMs, arrivedBytes: this.#arrivedBytes });
     // The last sample before the window is kept: it is the window's beginning.
     while ((this.#samples[1]?.atMs ?? atMs) <= atMs - WINDOW_MS) this.#samples.shift();
@@ -69,10 +74,10 @@ export class DownloadProgress {
   }
 
   #rate(): number | undefined {
-    const [first, last] = [this.#samples[0], this.#samples.at(-1)];
-    if (first === undefined || last === undefined) return undefined;
-    const tookMs = last.atMs - first.atMs;
+    const [first] = this.#samples;
+    if (first === undefined) return undefined;
+    const tookMs = this.#nowMs() - first.atMs;
     if (tookMs < SHORTEST_MS) return undefined;
-    return ((last.arrivedBytes - first.arrivedBytes) / tookMs) * 1000;
+    return ((this.#arrivedBytes - first.arrivedBytes) / tookMs) * 1000;
   }
 }

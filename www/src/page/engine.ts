@@ -154,6 +154,18 @@ export class Engine {
   }
 
   /**
+   * Stops downloading the model's files until `resumeDownload`. What has arrived stays, and the download continues
+   * from there. Files that are cached or local are read on.
+   */
+  pauseDownload(): void {
+    this.#worker.pauseDownload(true);
+  }
+
+  resumeDownload(): void {
+    this.#worker.pauseDownload(false);
+  }
+
+  /**
    * Replaces the LoRA adapters by these; an empty list leaves the plain model. The model stays loaded.
    * In-flight requests finish with the old adapters, later ones wait for the new ones.
    *

@@ -4,6 +4,7 @@ import { orAborted } from "../exchange/abort.js";
 import { messageOf } from "../exchange/error_response.js";
 import type { LoadProgress, StartOptions } from "../exchange/protocol.js";
 import { openModel } from "../model_source/open.js";
+import type { DownloadPause } from "../model_source/pause.js";
 import { openAdapters } from "./adapters.js";
 import type { EngineLife } from "./engine_life.js";
 import type { HostedEngine } from "./hosted_engine.js";
@@ -15,6 +16,7 @@ const REPORT_INTERVAL_MS = 50;
 export async function loadModel(
   { model, lora }: StartOptions,
   life: EngineLife,
+  pause: DownloadPause,
   onProgress: (progress: LoadProgress) => void,
 ): Promise<void> {
   // The download runs in parallel with the load: when the load fails, the download stops.
@@ -34,7 +36,10 @@ export async function loadModel(
     const engine = await life.engine;
     const [files, adapters] = await opened(
       engine,
-      Promise.all([openModel(model, onDownload, signal), openAdapters(lora, signal)]),
+      Promise.all([
+        openModel(model, { onProgress: onDownload, signal, pause }),
+        openAdapters(lora, signal, pause),
+      ]),
     );
     await orAborted(engine.load(files, adapters, onLoad), signal);
     report({ phase: "ready", loadedBytes: files.openedBytes, totalBytes: files.openedBytes });

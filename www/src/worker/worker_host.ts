@@ -2,7 +2,13 @@
 //! interface here, so that tests can use a fake one.
 
 import { codeOf, messageOf, toEngineFailure } from "../exchange/error_response.js";
-import type { PageToWorker, StartOptions, WorkerToPage } from "../exchange/protocol.js";
+import type {
+  LoadProgress,
+  PageToWorker,
+  StartOptions,
+  WorkerToPage,
+} from "../exchange/protocol.js";
+import { DownloadPause } from "../model_source/pause.js";
 import type { WorkerScope } from "../worker_scopes.js";
 import { AdapterChanges } from "./adapters.js";
 import { EngineLife } from "./engine_life.js";
@@ -29,6 +35,7 @@ class WorkerHost {
   #post: (message: WorkerToPage) => void;
   #createEngine: EngineFactory;
   #adapters: AdapterChanges;
+  #pause = new DownloadPause();
   #openExchanges = 0;
 
   constructor(post: (message: WorkerToPage) => void, createEngine: EngineFactory) {
@@ -37,7 +44,7 @@ class WorkerHost {
     this.life = new EngineLife(({ code, message }) =>
       post({ type: "failed", failure: { code, message } }),
     );
-    this.#adapters = new AdapterChanges(this.life);
+    this.#adapters = new AdapterChanges(this.life, this.#pause);
   }
 
   take(message: PageToWorker, ports: readonly MessagePort[]): void {
@@ -50,6 +57,10 @@ class WorkerHost {
         break;
       case "info":
         void this.#info(message.call);
+        break;
+      case "pause-download":
+        if (message.paused) this.#pause.pause();
+        else this.#pause.resume();
         break;
       case "set-lora": {
         const { call, lora } = message;
@@ -72,7 +83,8 @@ class WorkerHost {
       return;
     }
     try {
-      await loadModel(options, this.life, (progress) => this.#post({ type: "progress", progress }));
+      const onProgress = (progress: LoadProgress) => this.#post({ type: "progress", progress });
+      await loadModel(options, this.life, this.#pause, onProgress);
       this.#post({ type: "ready" });
     } catch (error) {
       // Ends the engine if the error is a trap.
