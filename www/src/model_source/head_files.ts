@@ -21,14 +21,15 @@ export interface HeadFiles extends ModelFiles {
  */
 export async function openHeads(location: ModelLocation, signal: AbortSignal): Promise<HeadFiles> {
   let last: HeadSource | undefined;
+  const fetchFile = (url: string, init: RequestInit) => fetch(url, init);
   const isWithTensors = (name: string) =>
     location.ggufName !== undefined || name.endsWith(".safetensors");
   const files = await locatedFiles(location, {
     async url(url, name) {
       // The other files are small, and servers that compress them do not send their size.
-      if (!isWithTensors(name)) return blobSource(await fetchWhole(url, signal));
+      if (!isWithTensors(name)) return blobSource(await fetchWhole(url, fetchFile, signal));
       await last?.close();
-      last = await openHead(url, signal);
+      last = await openHead(url, fetchFile, signal);
       return last;
     },
     blob: blobSource,

@@ -22,7 +22,11 @@ export async function openModel(
   const onBytesOf = total(onProgress);
   const cache = location.kind === "url" && location.cache;
   const openers = {
-    url: (url: string, name: string) => urlSource(url, cache, onBytesOf(name), signal),
+    url: (url: string, name: string) =>
+      urlSource(
+        { url, key: url, sha256: undefined, fetchFile: (at, init) => fetch(at, init) },
+        { cache, signal, onBytes: onBytesOf(name) },
+      ),
     blob: (blob: Blob) => readAhead(blobSource(blob)),
   };
   return locatedFiles(location, openers, config);
