@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { NoSuchFile } from "../../www/dist/model_source/http.js";
+import { NoSuchFile } from "../../www/dist/model_source/failure.js";
 import { openMirrored } from "../../www/dist/model_source/mirrors.js";
 import { locatedFiles } from "../../www/dist/model_source/named_files.js";
 import { fetchWith } from "../../www/dist/model_source/requests.js";

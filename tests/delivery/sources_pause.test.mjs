@@ -5,6 +5,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import { after, before, beforeEach, test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
+import { systemClock } from "../../www/dist/model_source/clock.js";
 import { DownloadPause } from "../../www/dist/model_source/pause.js";
 
 let server;
@@ -77,25 +78,28 @@ test("an abort during a pause counts", async () => {
   const controller = new AbortController();
   pause.pause();
   const answer = fetchFile(url, { signal: controller.signal });
-  const sleep = pause.clocked(() => Promise.resolve())(1, controller.signal);
+  const slept = pause.clocked(systemClock).sleep(1, controller.signal);
   controller.abort();
   await assert.rejects(answer, { name: "AbortError" });
-  await assert.rejects(sleep, { name: "AbortError" });
+  await assert.rejects(slept, { name: "AbortError" });
   assert.equal(answers.length, 0);
 });
 
 test("time does not pass during a pause", async () => {
   const pause = new DownloadPause();
   const begun = [];
-  const sleep = pause.clocked((ms, signal) => {
-    begun.push(ms);
-    return new Promise((resolve, reject) => {
-      if (begun.length === 2) resolve();
-      signal.addEventListener("abort", () => reject(signal.reason));
-    });
+  const clock = pause.clocked({
+    ...systemClock,
+    sleep(ms, signal) {
+      begun.push(ms);
+      return new Promise((resolve, reject) => {
+        if (begun.length === 2) resolve();
+        signal.addEventListener("abort", () => reject(signal.reason));
+      });
+    },
   });
   let isOver = false;
-  const over = sleep(20, new AbortController().signal).then(() => {
+  const over = clock.sleep(20, new AbortController().signal).then(() => {
     isOver = true;
   });
   await turn();

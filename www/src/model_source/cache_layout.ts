@@ -16,7 +16,7 @@
 //! beside it. It becomes the current one with a single write: its note then says `complete`. So a tab that is killed at any
 //! point leaves the current version as it was, and no file has to be renamed.
 
-import type { FileVersion } from "./http.js";
+import type { FileVersion } from "./version.js";
 
 /** The folder of the cache in the origin's file system. */
 export const CACHE_FOLDER = "inpage-models";
@@ -37,8 +37,8 @@ export interface CacheNote extends FileVersion {
   key: string;
   /** The URL without query and fragment, which may contain secrets. */
   url: string;
-  /** The SHA-256 of the whole file in hexadecimal, if it was known and has been verified. */
-  sha256: string | undefined;
+  /** True if the bytes were found to have the hash `sha256`; otherwise it is only what the server states. */
+  isHashVerified: boolean;
   /** The size of a chunk; the last one may be shorter. */
   chunkBytes: number;
   /** True once the file is complete and verified. */

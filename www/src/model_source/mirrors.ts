@@ -2,7 +2,7 @@
 //! read again from the next server and compared, so that two versions are never combined.
 
 import { messageOf } from "../exchange/error_response.js";
-import { NoSuchFile } from "./http.js";
+import { NoSuchFile } from "./failure.js";
 import { type ModelSource, checkRange } from "./source.js";
 
 /** Opens the file at a URL. */

@@ -2,7 +2,7 @@
 
 import type { ModelLocation } from "../exchange/protocol.js";
 import { cacheKey } from "./cache_key.js";
-import { NoSuchFile } from "./http.js";
+import { NoSuchFile } from "./failure.js";
 import type { ModelFiles, ModelSource } from "./source.js";
 
 /** Present in every Hugging Face folder of a model. */

@@ -2,6 +2,7 @@
 
 import type { LoadProgress, ModelLocation } from "../exchange/protocol.js";
 import { blobSource } from "./blob_source.js";
+import { systemClock } from "./clock.js";
 import { openMirrored } from "./mirrors.js";
 import { FOLDER_CONFIG, type RemoteFile, locatedFiles } from "./named_files.js";
 import { DownloadPause } from "./pause.js";
@@ -9,12 +10,15 @@ import { DownloadProgress } from "./progress.js";
 import { readAhead } from "./read_ahead.js";
 import { NO_OPTIONS, fetchWith } from "./requests.js";
 import type { ModelFiles } from "./source.js";
+import type { StorageReport } from "./url_file.js";
 import { urlSource } from "./url_source.js";
 
 export interface OpenOptions {
   onProgress?: (progress: LoadProgress) => void;
   signal: AbortSignal;
   pause?: DownloadPause;
+  /** Where the files are kept. */
+  onStorage?: ((report: StorageReport) => void) | undefined;
   /** The first file of a folder. */
   config?: string;
 }
@@ -30,17 +34,25 @@ export async function openModel(
     onProgress = () => {},
     signal,
     pause = new DownloadPause(),
+    onStorage,
     config = FOLDER_CONFIG,
   }: OpenOptions,
 ): Promise<ModelFiles> {
   signal.throwIfAborted();
   const progress = new DownloadProgress(onProgress);
   const cache = location.kind === "url" && location.cache;
-  const fetch = pause.gate(fetchWith(location.kind === "url" ? location.requests : NO_OPTIONS));
+  const requests = location.kind === "url" ? location.requests : NO_OPTIONS;
+  const fetchFile = pause.gate(fetchWith(requests));
+  const clock = pause.clocked(systemClock);
   const openers = {
     url: ({ name, urls, key, sha256 }: RemoteFile) => {
-      const open = (url: string) =>
-        urlSource({ url, key, sha256, fetch }, cache, progress.of(name), signal);
+      const onBytes = progress.of(name);
+      const options = {
+        ...{ cache, signal, clock, onBytes, onStorage },
+        onWaiting: (loadedBytes: number, totalBytes: number | undefined) =>
+          onBytes(loadedBytes, totalBytes, true),
+      };
+      const open = (url: string) => urlSource({ url, key, sha256, fetchFile }, options);
       return openMirrored(urls, open, signal);
     },
     blob: (blob: Blob) => readAhead(blobSource(blob)),

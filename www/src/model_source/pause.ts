@@ -2,7 +2,8 @@
 //! broken answer is resumed is the download's part.
 
 import { type Deferred, deferred, orAborted } from "../exchange/abort.js";
-import type { FetchFile } from "./requests.js";
+import type { Clock } from "./clock.js";
+import type { FetchFile } from "./http.js";
 
 export class DownloadPause {
   /** Settles when the pause ends; undefined unless paused. */
@@ -39,21 +40,23 @@ export class DownloadPause {
     };
   }
 
-  /** `sleep`, whose time begins anew with each end of a pause. */
-  clocked(
-    sleep: (ms: number, signal: AbortSignal) => Promise<void>,
-  ): (ms: number, signal: AbortSignal) => Promise<void> {
-    return async (ms, signal) => {
-      for (;;) {
-        await this.#whenRunning(signal);
-        const paused = this.#begin.signal;
-        try {
-          await sleep(ms, AbortSignal.any([signal, paused]));
-          return;
-        } catch (error) {
-          if (!paused.aborted || signal.aborted) throw error;
+  /** A clock whose waits begin anew with each end of a pause. */
+  clocked(clock: Clock): Clock {
+    return {
+      nowMs: () => clock.nowMs(),
+      random: () => clock.random(),
+      sleep: async (ms, signal) => {
+        for (;;) {
+          await this.#whenRunning(signal);
+          const paused = this.#begin.signal;
+          try {
+            await clock.sleep(ms, AbortSignal.any([signal, paused]));
+            return;
+          } catch (error) {
+            if (!paused.aborted || signal.aborted) throw error;
+          }
         }
-      }
+      },
     };
   }
 

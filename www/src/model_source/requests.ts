@@ -2,19 +2,7 @@
 //! What is asked and what the answer means is the caller's part.
 
 import type { RequestOptions } from "../exchange/protocol.js";
-
-/** A file at one URL. */
-export interface FileAt {
-  url: string;
-  /** Identifies the file in the cache. */
-  key: string;
-  /** The expected SHA-256, if the app gave one. */
-  sha256: string | undefined;
-  fetch: FetchFile;
-}
-
-/** A `fetch` for a model's files. */
-export type FetchFile = (url: string, init: RequestInit) => Promise<Response>;
+import type { FetchFile } from "./http.js";
 
 export const NO_OPTIONS: RequestOptions = { headers: [], init: {}, token: undefined };
 
