@@ -8,6 +8,7 @@ import { FOLDER_CONFIG, type RemoteFile, locatedFiles } from "./named_files.js";
 import { DownloadPause } from "./pause.js";
 import { DownloadProgress } from "./progress.js";
 import { readAhead } from "./read_ahead.js";
+import { markReading } from "./reading.js";
 import { NO_OPTIONS, fetchWith } from "./requests.js";
 import type { ModelFiles } from "./source.js";
 import type { StorageReport } from "./url_file.js";
@@ -17,6 +18,8 @@ export interface OpenOptions {
   onProgress?: (progress: LoadProgress) => void;
   signal: AbortSignal;
   pause?: DownloadPause;
+  /** Aborts when the files are no longer read: until then, they are not deleted from the cache. */
+  reading?: AbortSignal | undefined;
   /** Where the files are kept. */
   onStorage?: ((report: StorageReport) => void) | undefined;
   /** The first file of a folder. */
@@ -35,6 +38,7 @@ export async function openModel(
     signal,
     pause = new DownloadPause(),
     onStorage,
+    reading,
     config = FOLDER_CONFIG,
   }: OpenOptions,
 ): Promise<ModelFiles> {
@@ -45,7 +49,8 @@ export async function openModel(
   const fetchFile = pause.gate(fetchWith(requests));
   const clock = pause.clocked(systemClock);
   const openers = {
-    url: ({ name, urls, key, sha256 }: RemoteFile) => {
+    url: async ({ name, urls, key, sha256 }: RemoteFile) => {
+      if (cache && reading) await markReading(key, reading);
       const onBytes = progress.of(name);
       const options = {
         ...{ cache, signal, clock, onBytes, onStorage },

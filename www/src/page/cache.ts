@@ -8,6 +8,7 @@ import {
   entryLock,
   listEntries,
 } from "../model_source/cache_layout.js";
+import { readingLock } from "../model_source/reading.js";
 import { type CachedModel, selectKeys } from "./cached_model.js";
 import { InpageError } from "./inpage_error.js";
 
@@ -197,22 +198,31 @@ async function deleteAll(entries: StoredEntry[]): Promise<CachedFile[]> {
   );
 }
 
-/** False if a tab downloads it or writes to it. */
+/** False if a tab downloads it or reads it. */
 async function deleteFolder(name: string): Promise<boolean> {
+  const ifAvailable = true;
+  const isDeleted = await navigator.locks.request(entryLock(name), { ifAvailable }, (lock) =>
+    lock === null
+      ? false
+      : navigator.locks.request(readingLock(name), { ifAvailable }, (lock) =>
+          lock === null ? false : deleteUnlocked(name),
+        ),
+  );
+  return isDeleted;
+}
+
+async function deleteUnlocked(name: string): Promise<boolean> {
   const folder = await cacheFolder();
-  return navigator.locks.request(entryLock(name), { ifAvailable: true }, async (lock) => {
-    if (lock === null) return false;
-    try {
-      await folder?.removeEntry(name, { recursive: true });
-      return true;
-    } catch (error) {
-      const { name: failure } = error as Error;
-      // Another tab has deleted it.
-      if (failure === "NotFoundError") return true;
-      if (failure === "NoModificationAllowedError") return false;
-      throw error;
-    }
-  });
+  try {
+    await folder?.removeEntry(name, { recursive: true });
+    return true;
+  } catch (error) {
+    const { name: failure } = error as Error;
+    // Another tab has deleted it.
+    if (failure === "NotFoundError") return true;
+    if (failure === "NoModificationAllowedError") return false;
+    throw error;
+  }
 }
 
 /** Deletes the folders that hold no version of a file, such as those that note that a server lacks one. */

@@ -4,23 +4,22 @@ import { orAborted } from "../exchange/abort.js";
 import { codeOf, messageOf } from "../exchange/error_response.js";
 import type { LoraLocation, WireFailure } from "../exchange/protocol.js";
 import { ADAPTER_CONFIG } from "../model_source/named_files.js";
-import { openModel } from "../model_source/open.js";
+import { type OpenOptions, openModel } from "../model_source/open.js";
 import type { DownloadPause } from "../model_source/pause.js";
 import type { EngineLife } from "./engine_life.js";
 import type { HostedAdapter } from "./hosted_engine.js";
 
 /** @throws TypeError naming the adapter whose files cannot be opened */
-export function openAdapters(
-  lora: LoraLocation[],
-  signal: AbortSignal,
-  pause: DownloadPause,
-): Promise<HostedAdapter[]> {
-  const options = { signal, pause, config: ADAPTER_CONFIG };
+export function openAdapters(lora: LoraLocation[], options: OpenOptions): Promise<HostedAdapter[]> {
   const open = async ({ name, location, scale }: LoraLocation) => {
     try {
-      return { name, scale, files: await openModel(location, options) };
+      return {
+        name,
+        scale,
+        files: await openModel(location, { ...options, config: ADAPTER_CONFIG }),
+      };
     } catch (error) {
-      signal.throwIfAborted();
+      options.signal.throwIfAborted();
       throw new TypeError(`LoRA adapter ${name}: ${messageOf(error)}`);
     }
   };
@@ -56,7 +55,13 @@ export class AdapterChanges {
   async #replace(lora: LoraLocation[]): Promise<void> {
     const signal = this.#life.over;
     const engine = await this.#life.engine;
-    const adapters = await openAdapters(lora, signal, this.#pause);
-    await orAborted(engine.setLora(adapters), signal);
+    const ended = new AbortController();
+    const reading = AbortSignal.any([signal, ended.signal]);
+    try {
+      const adapters = await openAdapters(lora, { signal, reading, pause: this.#pause });
+      await orAborted(engine.setLora(adapters), signal);
+    } finally {
+      ended.abort();
+    }
   }
 }

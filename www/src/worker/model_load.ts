@@ -5,6 +5,7 @@ import { messageOf } from "../exchange/error_response.js";
 import type { LoadProgress, StartOptions } from "../exchange/protocol.js";
 import { openModel } from "../model_source/open.js";
 import type { DownloadPause } from "../model_source/pause.js";
+import type { StorageReport } from "../model_source/url_file.js";
 import { openAdapters } from "./adapters.js";
 import type { EngineLife } from "./engine_life.js";
 import type { HostedEngine } from "./hosted_engine.js";
@@ -12,16 +13,23 @@ import type { HostedEngine } from "./hosted_engine.js";
 /** Progress within a phase is reported at most this often. */
 const REPORT_INTERVAL_MS = 50;
 
+export interface LoadHooks {
+  pause: DownloadPause;
+  onProgress: (progress: LoadProgress) => void;
+  onStorage: (report: StorageReport) => void;
+}
+
 /** @throws whatever the download or the engine fails with */
 export async function loadModel(
   { model, lora }: StartOptions,
   life: EngineLife,
-  pause: DownloadPause,
-  onProgress: (progress: LoadProgress) => void,
+  { pause, onProgress, onStorage }: LoadHooks,
 ): Promise<void> {
   // The download runs in parallel with the load: when the load fails, the download stops.
   const failed = new AbortController();
   const signal = AbortSignal.any([life.over, failed.signal]);
+  const ended = new AbortController();
+  const reading = AbortSignal.any([signal, ended.signal]);
   const report = throttled(onProgress);
   let isDownloading = false;
   const onDownload = (progress: LoadProgress) => {
@@ -37,8 +45,8 @@ export async function loadModel(
     const [files, adapters] = await opened(
       engine,
       Promise.all([
-        openModel(model, { onProgress: onDownload, signal, pause }),
-        openAdapters(lora, signal, pause),
+        openModel(model, { onProgress: onDownload, onStorage, signal, pause, reading }),
+        openAdapters(lora, { signal, pause, reading }),
       ]),
     );
     await orAborted(engine.load(files, adapters, onLoad), signal);
@@ -46,6 +54,8 @@ export async function loadModel(
   } catch (error) {
     failed.abort(error);
     throw error;
+  } finally {
+    ended.abort();
   }
 }
 

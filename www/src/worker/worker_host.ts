@@ -9,11 +9,13 @@ import type {
   WorkerToPage,
 } from "../exchange/protocol.js";
 import { DownloadPause } from "../model_source/pause.js";
+import type { StorageReport } from "../model_source/url_file.js";
 import type { WorkerScope } from "../worker_scopes.js";
 import { AdapterChanges } from "./adapters.js";
 import { EngineLife } from "./engine_life.js";
 import type { EngineFactory } from "./hosted_engine.js";
 import { loadModel } from "./model_load.js";
+import { StorageSummary } from "./storage_summary.js";
 import { respond } from "./responder.js";
 
 /** Time for the last answers to leave the worker before the page terminates it. */
@@ -36,6 +38,7 @@ class WorkerHost {
   #createEngine: EngineFactory;
   #adapters: AdapterChanges;
   #pause = new DownloadPause();
+  #storage = new StorageSummary();
   #openExchanges = 0;
 
   constructor(post: (message: WorkerToPage) => void, createEngine: EngineFactory) {
@@ -84,7 +87,8 @@ class WorkerHost {
     }
     try {
       const onProgress = (progress: LoadProgress) => this.#post({ type: "progress", progress });
-      await loadModel(options, this.life, this.#pause, onProgress);
+      const onStorage = (report: StorageReport) => this.#storage.add(report);
+      await loadModel(options, this.life, { pause: this.#pause, onProgress, onStorage });
       this.#post({ type: "ready" });
     } catch (error) {
       // Ends the engine if the error is a trap.
@@ -103,7 +107,7 @@ class WorkerHost {
 
   async #info(call: number): Promise<void> {
     const info = await this.life.engine.then((engine) => engine.info()).catch(() => undefined);
-    this.#post({ type: "info", call, info });
+    this.#post({ type: "info", call, info: info && { ...info, ...this.#storage.info } });
   }
 
   async #dispose(): Promise<void> {
