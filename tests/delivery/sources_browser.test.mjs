@@ -105,6 +105,14 @@ describe("a signed URL", () => {
   });
 });
 
+test("messages name a URL without its signature", async () => {
+  state.status = 403;
+  const url = ["/m.gguf?sig=SECRET", "/n.gguf?v=1&token=SECRET"].map(at);
+  const { message } = await load({ url });
+  assert.match(message, /\/m\.gguf answered 403.*\/n\.gguf\?v=1 answered 403/);
+  assert.doesNotMatch(message, /SECRET/);
+});
+
 describe("the hub", () => {
   let hub;
   beforeEach(async () => {

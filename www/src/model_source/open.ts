@@ -2,6 +2,7 @@
 
 import type { LoadProgress, ModelLocation } from "../exchange/protocol.js";
 import { blobSource } from "./blob_source.js";
+import { cacheKey } from "./cache_key.js";
 import { systemClock } from "./clock.js";
 import { openMirrored } from "./mirrors.js";
 import { FOLDER_CONFIG, type RemoteFile, locatedFiles } from "./named_files.js";
@@ -9,6 +10,7 @@ import { DownloadPause } from "./pause.js";
 import { DownloadProgress } from "./progress.js";
 import { readAhead } from "./read_ahead.js";
 import { markReading } from "./reading.js";
+import { Redaction } from "./redact.js";
 import { NO_OPTIONS, fetchWith } from "./requests.js";
 import type { ModelFiles } from "./source.js";
 import type { StorageReport } from "./url_file.js";
@@ -25,6 +27,8 @@ export interface OpenOptions {
   /** The first file of a folder. */
   config?: string;
 }
+
+const LOCAL = { cache: false, requests: NO_OPTIONS, ignoreQuery: [] };
 
 /**
  * Opens the first file: a GGUF file, the first of its parts, or a folder's `config`.
@@ -44,8 +48,7 @@ export async function openModel(
 ): Promise<ModelFiles> {
   signal.throwIfAborted();
   const progress = new DownloadProgress(onProgress);
-  const cache = location.kind === "url" && location.cache;
-  const requests = location.kind === "url" ? location.requests : NO_OPTIONS;
+  const { cache, requests, ignoreQuery } = location.kind === "url" ? location : LOCAL;
   const fetchFile = pause.gate(fetchWith(requests));
   const clock = pause.clocked(systemClock);
   const openers = {
@@ -57,7 +60,13 @@ export async function openModel(
         onWaiting: (loadedBytes: number, totalBytes: number | undefined) =>
           onBytes(loadedBytes, totalBytes, true),
       };
-      const open = (url: string) => urlSource({ url, key, sha256, fetchFile }, options);
+      const open = async (url: string) => {
+        const redaction = new Redaction(url, cacheKey(url, ignoreQuery));
+        const file = { url, key, sha256, fetchFile };
+        const onWarning = (message: string) => console.warn(`inpage: ${redaction.text(message)}`);
+        const source = urlSource(file, { ...options, onWarning });
+        return redaction.source(await redaction.failure(source));
+      };
       return openMirrored(urls, open, signal);
     },
     blob: (blob: Blob) => readAhead(blobSource(blob)),
