@@ -119,8 +119,10 @@ export class FaultServer {
     if (!match || !isValid || kind === FAULTS.whole) {
       let body = bytes;
       if (!this.hideLength) headers["content-length"] = size;
-      if (kind === FAULTS.short) body = bytes.subarray(0, Math.floor(size / 2));
-      if (kind === FAULTS.long) body = Buffer.concat([bytes, bytes.subarray(0, 100)]);
+      // An answer without a length cannot be too short or too long: it is another file.
+      const isLying = !this.hideLength;
+      if (kind === FAULTS.short && isLying) body = bytes.subarray(0, Math.floor(size / 2));
+      if (kind === FAULTS.long && isLying) body = Buffer.concat([bytes, bytes.subarray(0, 100)]);
       return { status: 200, headers, body };
     }
     let start = Number(match[1]);

@@ -112,6 +112,27 @@ export class MemoryBrowser {
     return promise;
   }
 
+  /** Calls `run` after this much virtual time. */
+  after(ms, run) {
+    this.addTimer({ at_ms: this.now_ms + ms, tab: { isRunning: true }, fire: run });
+  }
+
+  /** Flips a bit of a random file in the storage. */
+  damage() {
+    const files = [];
+    const collect = (folder) => {
+      for (const entry of folder.entries.values()) {
+        if (entry instanceof Folder) collect(entry);
+        else if (entry.size > 0) files.push(entry);
+      }
+    };
+    collect(this.root);
+    if (files.length === 0) return;
+    const file = this.random.pick(files);
+    file.bytes[this.random.below(file.size)] ^= 1 << this.random.below(8);
+    file.changes += 1;
+  }
+
   addTimer(timer) {
     this.#timers.push(timer);
   }
@@ -148,6 +169,9 @@ class Tab {
 
   constructor(browser) {
     this.browser = browser;
+    this.killed = new Promise((resolve) => {
+      this.die = resolve;
+    });
     this.clock = {
       nowMs: () => browser.now_ms,
       random: browser.random,
@@ -157,12 +181,17 @@ class Tab {
             reject(signal.reason);
             return;
           }
-          const timer = { at_ms: browser.now_ms + ms, tab: this, fire: resolve };
-          browser.addTimer(timer);
-          signal.addEventListener("abort", () => {
+          const onAbort = () => {
             browser.removeTimer(timer);
             reject(signal.reason);
-          });
+          };
+          const fire = () => {
+            signal.removeEventListener("abort", onAbort);
+            resolve();
+          };
+          const timer = { at_ms: browser.now_ms + ms, tab: this, fire };
+          browser.addTimer(timer);
+          signal.addEventListener("abort", onAbort);
         }),
     };
   }
@@ -177,6 +206,7 @@ class Tab {
 
   kill() {
     this.isKilled = true;
+    this.die();
     for (const handle of this.handles) handle.drop();
     this.browser.locks.release(this);
     activity += 1;

@@ -26,6 +26,7 @@ export class Arrival {
     if (sizeBytes === undefined || (this.#intake ?? intake) !== intake) return;
     if (this.#growing === undefined) {
       this.#intake = intake;
+      intake.expose();
       this.#growing = new GrowingSource(sizeBytes, (offset, length) => intake.read(offset, length));
       this.#onSource(this.#growing);
     }

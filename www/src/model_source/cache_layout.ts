@@ -5,7 +5,7 @@
 //!
 //! | file          | content |
 //! |---------------|---------|
-//! | `N.json`      | the note of version N (a number): where it came from, and whether it is complete |
+//! | `N.json`      | the note of version N (the time at which its download began): where it came from, and whether it is complete |
 //! | `N.data`      | the bytes of version N |
 //! | `N.hashes`    | the SHA-256 of each chunk of `N.data`, 32 bytes each, appended when the chunk is stored |
 //! | `absent.json` | the server had no such file at the last request |
@@ -141,6 +141,7 @@ async function readVersion(
 ): Promise<StoredVersion | undefined> {
   try {
     const note = (await readJson(folder, noteFile(number))) as CacheNote;
+    if (!isNote(note)) return undefined;
     const { size } = await fileOf(folder, dataFile(number));
     const chunks = Math.floor((await fileOf(folder, hashesFile(number))).size / HASH_BYTES);
     const hashedBytes = chunks * note.chunkBytes;
@@ -152,6 +153,17 @@ async function readVersion(
   } catch {
     return undefined;
   }
+}
+
+/** The storage may be damaged. */
+function isNote({ key, url, chunkBytes, complete }: CacheNote): boolean {
+  return (
+    typeof key === "string" &&
+    URL.canParse(url) &&
+    Number.isInteger(chunkBytes) &&
+    chunkBytes > 0 &&
+    typeof complete === "boolean"
+  );
 }
 
 async function readEntry(

@@ -1,6 +1,7 @@
 //! A file in the cache: the current version if it is still the one on the server, or cannot be replaced; else a download, which becomes the
 //! current version when it is complete and verified. Runs while this tab holds the entry's lock.
 
+import { messageOf } from "../exchange/error_response.js";
 import type { Arrival } from "./arrival.js";
 import type { StoredVersion } from "./cache_layout.js";
 import { NoSuchFile, TransientFailure, isStorageFailure } from "./failure.js";
@@ -57,7 +58,7 @@ export async function cachedSource(
     if (error instanceof Uncachable) throw error;
     if (error instanceof NoSuchFile && usable === undefined) await store.noteAbsence();
     if (usable === undefined) throw error;
-    warn(`${(error as Error).message} The stored copy of ${file.url} is used.`);
+    warn(`${messageOf(error)} The stored copy of ${file.url} is used.`);
     await use(usable);
   }
 }
@@ -155,7 +156,7 @@ async function storedSource(
 ): Promise<ModelSource> {
   const hashes = await store.hashes(version);
   const stored = { store, version, hashes, job: jobOf(context), onRepair: context.warn };
-  return readAhead(new VerifiedSource(stored, isFresh));
+  return readAhead(new VerifiedSource(stored, isFresh), context.windowBytes);
 }
 
 /** One download into the cache. */
@@ -202,9 +203,10 @@ class CacheDownload {
       if (error instanceof WrongHash) await this.#store.remove(writer.number);
       throw error;
     }
+    intake.release();
     writer.close();
     if (intake.usesSpare) {
-      arrival.finish(readAhead(intakeSource(intake)), intake);
+      arrival.finish(readAhead(intakeSource(intake), this.#context.windowBytes), intake);
       return;
     }
     await this.#store.removeOthers(writer.number);
@@ -218,11 +220,13 @@ class CacheDownload {
   /** Opens the version that broke off, or a new one. */
   async #open(next: StoredVersion | undefined, newest: number): Promise<VersionWriter> {
     const { file, clock } = this.#context;
+    // The number of a version that was removed must not come back: another tab may be reading it.
+    const fresh = Math.max(newest + 1, Math.floor(clock.nowMs()));
     const open = (number: number) => this.#store.writer(number, file.url, clock.nowMs());
     try {
-      if (next === undefined) return await open(newest + 1);
+      if (next === undefined) return await open(fresh);
       // Another tab may still hold its files, though it does not run: it is frozen.
-      return await open(next.number).catch(() => open(newest + 1));
+      return await open(next.number).catch(() => open(fresh));
     } catch (error) {
       if (!isStorageFailure(error)) throw error;
       throw new Uncachable(`the browser's storage cannot be written: ${error.message}`);

@@ -49,6 +49,8 @@ export class Intake implements Sink {
   /** Chunks from here on are in the spare store. */
   #spareFrom = Number.POSITIVE_INFINITY;
   #readableBytes = 0;
+  #isExposed = false;
+  #isReleased = false;
   /** Bytes up to here were read. */
   #readBytes = 0;
   /** The version that the store knows. */
@@ -61,6 +63,16 @@ export class Intake implements Sink {
 
   get position(): number {
     return this.#position;
+  }
+
+  /** From now on other tabs may write what is stored. */
+  release(): void {
+    this.#isReleased = true;
+  }
+
+  /** From now on the file must keep its size. */
+  expose(): void {
+    this.#isExposed = true;
   }
 
   /** Bytes from the start that can be read. */
@@ -105,7 +117,7 @@ export class Intake implements Sink {
     const { url } = this.#options;
     if (before !== undefined && startBytes === 0 && this.#position > 0) {
       const sizeBytes = version.sizeBytes ?? before.sizeBytes;
-      if (sizeBytes !== before.sizeBytes && this.#readBytes > 0) throw changed(url);
+      if (sizeBytes !== before.sizeBytes && this.#isExposed) throw changed(url);
       if (this.#chunk >= this.#hashes.length) this.#held ??= this.#buffer.slice(0, this.#fill);
       this.#position = 0;
     }
@@ -226,15 +238,30 @@ export class Intake implements Sink {
     spare?.put(index, bytes, hash);
   }
 
-  #readChunk(index: number, start: number, end: number): Promise<Uint8Array<ArrayBuffer>> {
+  async #readChunk(index: number, start: number, end: number): Promise<Uint8Array<ArrayBuffer>> {
     const { store, spare } = this.#options;
     if (index < this.#hashes.length) {
-      const from = index >= this.#spareFrom && spare !== undefined ? spare : store;
-      return from.read(index, start, end);
+      if (index >= this.#spareFrom && spare !== undefined) return spare.read(index, start, end);
+      return this.#isReleased
+        ? this.#readReleased(index, start, end)
+        : store.read(index, start, end);
     }
     const isHeld = this.#held !== undefined && end <= this.#held.length;
     const bytes = isHeld ? (this.#held as Uint8Array<ArrayBuffer>) : this.#buffer;
-    return Promise.resolve(bytes.slice(start, end));
+    return bytes.slice(start, end);
+  }
+
+  /** Another tab may have changed or removed what this one has stored. */
+  async #readReleased(index: number, start: number, end: number): Promise<Uint8Array<ArrayBuffer>> {
+    const { store, url, chunkBytes } = this.#options;
+    const length = Math.min(chunkBytes, this.#position - index * chunkBytes);
+    const bytes = await store.read(index, 0, length).catch((error: unknown) => {
+      if (isStorageFailure(error)) return new Uint8Array();
+      throw error;
+    });
+    if (sameBytes(await sha256(bytes), this.#hashes[index] ?? bytes))
+      return bytes.slice(start, end);
+    throw new TypeError(`what was stored of ${url} is gone: load the model again`);
   }
 }
 

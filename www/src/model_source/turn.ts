@@ -115,8 +115,11 @@ async function oneTurn<T>(
     queue.abort();
     return await navigator.locks.request(lock, { steal: true }, run);
   } catch (error) {
-    // Where the lock was taken away, the request ends before the work does.
-    if (result === undefined || isDone) throw error;
+    signal.throwIfAborted();
+    // Where the lock is taken away, the request ends before the work does, or even begins.
+    const isStolen = error instanceof DOMException && error.name === "AbortError" && !isDone;
+    if (!isStolen) throw error;
+    if (result === undefined) throw new TurnLost();
     lost.abort(new TurnLost(`another tab has taken over ${lock}`));
     return await result;
   } finally {

@@ -9,29 +9,27 @@ import type { ModelSource } from "./source.js";
 import { transfer } from "./transfer.js";
 import { type Context, jobOf, memoryIntake, verifyHash } from "./url_file.js";
 
-/** The first request: what `readAhead` would read first. */
-const FIRST_BYTES = 8 * 1024 * 1024;
-
 /** @param reason why the file is not cached; undefined if the app did not want it to be */
 export async function uncachedSource(
   context: Context,
   arrival: Arrival,
   reason: string | undefined,
 ): Promise<void> {
-  const { file, onBytes, report } = context;
+  const { file, onBytes, report, windowBytes } = context;
   const job = jobOf(context);
   const whole = memoryIntake(context, (intake) => {
     onBytes(intake.position, intake.version?.sizeBytes);
     arrival.grow(intake);
   });
   if (file.sha256 === undefined) {
-    const first = new PartSink(0, FIRST_BYTES);
-    const sink = await transfer({ ...job, endBytes: FIRST_BYTES, whole }, first);
+    // The first request asks for what is read first.
+    const first = new PartSink(0, windowBytes);
+    const sink = await transfer({ ...job, endBytes: windowBytes, whole }, first);
     if (sink === first && first.version !== undefined) {
       report("none", reason);
       const { version, bytes } = first;
-      const fetched = bytes.subarray(0, Math.min(FIRST_BYTES, version.sizeBytes ?? 0));
-      arrival.finish(readAhead(rangeSource(job, version, fetched)));
+      const fetched = bytes.subarray(0, Math.min(windowBytes, version.sizeBytes ?? 0));
+      arrival.finish(readAhead(rangeSource(job, version, fetched), windowBytes));
       return;
     }
   } else {
@@ -41,7 +39,7 @@ export async function uncachedSource(
   await whole.finish();
   await verifyHash(context, whole);
   report("memory", reason);
-  arrival.finish(readAhead(intakeSource(whole)), whole);
+  arrival.finish(readAhead(intakeSource(whole), windowBytes), whole);
 }
 
 /** A file that has arrived, from where the intake keeps it. */

@@ -43,6 +43,8 @@ export interface SourceOptions {
   clock?: Clock;
   /** For tests. */
   chunkBytes?: number;
+  /** For tests: how much is read at once. */
+  windowBytes?: number;
 }
 
 export interface Context {
@@ -50,6 +52,7 @@ export interface Context {
   signal: AbortSignal;
   clock: Clock;
   chunkBytes: number;
+  windowBytes: number;
   createHasher: (() => Hasher) | undefined;
   onBytes: OnBytes;
   onWaiting: OnBytes;

@@ -4,7 +4,9 @@ import { Arrival } from "./arrival.js";
 import { CHUNK_BYTES, entryLock } from "./cache_layout.js";
 import { Uncachable, cachedSource } from "./cached_source.js";
 import { systemClock } from "./clock.js";
+import { isStorageFailure } from "./failure.js";
 import { ModelStore } from "./model_store.js";
+import { WINDOW_BYTES } from "./read_ahead.js";
 import type { ModelSource } from "./source.js";
 import { inTurn } from "./turn.js";
 import { uncachedSource } from "./uncached_source.js";
@@ -20,8 +22,9 @@ export function urlSource(file: UrlFile, options: SourceOptions): Promise<ModelS
   return new Promise((resolve, reject) => {
     const arrival = new Arrival(context, resolve);
     open(context, options.cache, arrival).catch((error: unknown) => {
-      arrival.fail(error);
-      reject(error);
+      const reason = isStorageFailure(error) ? storageFailure(file.url, error) : error;
+      arrival.fail(reason);
+      reject(reason);
     });
   });
 }
@@ -44,6 +47,13 @@ async function open(context: Context, isCached: boolean, arrival: Arrival): Prom
   }
 }
 
+/** An error of the storage says neither which file it is about nor what to do. */
+function storageFailure(url: string, { message }: DOMException): TypeError {
+  return new TypeError(
+    `the browser's storage failed while ${url} was stored or read (${message}): load the model again`,
+  );
+}
+
 function contextOf(file: UrlFile, options: SourceOptions): Context {
   const { signal, onBytes, onWaiting, onStorage, onWarning, createHasher } = options;
   const warn = onWarning ?? ((message: string) => console.warn(`inpage: ${message}`));
@@ -51,6 +61,7 @@ function contextOf(file: UrlFile, options: SourceOptions): Context {
     ...{ file, signal, createHasher, onBytes, warn },
     clock: options.clock ?? systemClock,
     chunkBytes: options.chunkBytes ?? CHUNK_BYTES,
+    windowBytes: options.windowBytes ?? WINDOW_BYTES,
     onWaiting: onWaiting ?? (() => {}),
     report(storage, reason) {
       onStorage?.({ url: file.url, storage, reason });

@@ -1,5 +1,6 @@
 //! A stored file whose chunks are compared with their hashes when they are first read. A chunk that is damaged is fetched again, alone.
 
+import { messageOf } from "../exchange/error_response.js";
 import type { StoredVersion } from "./cache_layout.js";
 import { NoRanges, isStorageFailure } from "./failure.js";
 import { sameBytes, sha256 } from "./intake.js";
@@ -63,14 +64,22 @@ export class VerifiedSource implements ModelSource {
 
   /** The stored bytes; the file is opened again if another tab has repaired it in the meantime. */
   async #raw(start: number, end: number): Promise<Uint8Array<ArrayBuffer>> {
-    const slice = async () =>
-      new Uint8Array(await (await this.#file).slice(start, end).arrayBuffer());
+    const slice = async () => {
+      const bytes = await (await this.#file).slice(start, end).arrayBuffer();
+      if (bytes.byteLength === end - start) return new Uint8Array(bytes);
+      throw new DOMException("the file is shorter than it was", "NotReadableError");
+    };
     try {
-      return await slice();
+      return await slice().catch((error: unknown) => {
+        if (!isStorageFailure(error)) throw error;
+        this.#file = this.#open();
+        return slice();
+      });
     } catch (error) {
-      if (!isStorageFailure(error)) throw error;
-      this.#file = this.#open();
-      return slice();
+      const { url } = this.#stored.job;
+      throw new TypeError(
+        `the stored copy of ${url} cannot be read any more (${messageOf(error)}): load the model again`,
+      );
     }
   }
 
@@ -107,7 +116,7 @@ export class VerifiedSource implements ModelSource {
       bytes = await fetchPart(job, start, start + damaged.length);
     } catch (error) {
       job.signal.throwIfAborted();
-      throw new TypeError(`${where} and could not be repaired: ${(error as Error).message}`);
+      throw new TypeError(`${where} and could not be repaired: ${messageOf(error)}`);
     }
     const fetchedHash = await sha256(bytes);
     // If the server has what is stored, the hash is what was damaged.
