@@ -3,22 +3,13 @@
 //! more of them.
 
 import assert from "node:assert/strict";
-import { createHash } from "node:crypto";
 import { test } from "node:test";
-import { urlSource } from "../../www/dist/model_source/url_source.js";
 import { FAULTS, FaultServer } from "./fault_server.mjs";
+import { CHUNK, URL_OF_MODEL, hexOf, load } from "./loading.mjs";
 import { MemoryBrowser } from "./memory_browser.mjs";
 import { randomBytes, seeded } from "./random.mjs";
 
 const SCHEDULES = Number(process.env.INPAGE_SCHEDULES ?? 1000);
-const CHUNK = 8 * 1024;
-const URL = "https://models.example/dir/model.gguf";
-
-const hexOf = (bytes) => createHash("sha256").update(bytes).digest("hex");
-const createHasher = () => {
-  const hash = createHash("sha256");
-  return { update: (bytes) => hash.update(bytes), finish: () => hash.digest("hex") };
-};
 
 /** The file before and after it changes on the server. */
 function versions(random, seed) {
@@ -73,42 +64,6 @@ function randomFault(random, size, hasHash) {
   return { kind, at };
 }
 
-async function readAll(source, random) {
-  const bytes = new Uint8Array(source.size);
-  let offset = 0;
-  for (let step = 10; offset < source.size; step = Math.min(step * 3, 3 * CHUNK)) {
-    const length = Math.min(1 + random.below(step), source.size - offset);
-    bytes.set(await source.read(offset, length), offset);
-    offset += length;
-  }
-  return bytes;
-}
-
-/** One load in a tab; gives `{ bytes }`, `{ error }` or `{ killed: true }`. */
-function load(tab, server, random, { cache, sha256 }) {
-  const abort = new AbortController();
-  const pieceBytes = random.pick([700, 3000, CHUNK, 5 * CHUNK]);
-  const loading = tab.run(async () => {
-    try {
-      const file = { url: URL, key: URL, sha256, fetchFile: tab.fetchFile(server, pieceBytes) };
-      const source = await urlSource(file, {
-        cache,
-        signal: abort.signal,
-        onBytes: () => {},
-        onWarning: () => {},
-        createHasher,
-        clock: tab.clock,
-        chunkBytes: CHUNK,
-        windowBytes: 2 * CHUNK,
-      });
-      return { bytes: await readAll(source, random) };
-    } catch (error) {
-      return { error };
-    }
-  });
-  return Promise.race([loading, tab.killed.then(() => ({ killed: true }))]);
-}
-
 async function schedule(seed) {
   const random = seeded(seed);
   const browser = new MemoryBrowser(seed + 1);
@@ -141,7 +96,7 @@ async function schedule(seed) {
     if (killed) return;
     if (error) {
       assert.ok(
-        error instanceof TypeError && error.message.includes(URL),
+        error instanceof TypeError && error.message.includes(URL_OF_MODEL),
         `${what}: ${error.stack}`,
       );
       return;
@@ -163,7 +118,13 @@ async function schedule(seed) {
         browser.after(20_000 + random.below(200_000), () => tab.thaw());
       }
     }
-    const loads = tabs.map((tab) => load(tab, server, random, { cache, sha256: expected() }));
+    const options = () => {
+      const pieceBytes = random.pick([700, 3000, CHUNK, 5 * CHUNK]);
+      // Reads that are longer than a window are passed through.
+      const mostBytes = random.pick([CHUNK, 3 * CHUNK]);
+      return { cache, sha256: expected(), pieceBytes, mostBytes };
+    };
+    const loads = tabs.map((tab) => load(tab, server, options()));
     for (const [index, result] of (await browser.run(Promise.all(loads))).entries()) {
       check(result, `session ${session}, tab ${index}`);
     }
@@ -171,7 +132,7 @@ async function schedule(seed) {
     if (random.chance(0.2)) browser.damage();
   }
   server.nextFault = () => undefined;
-  const after = () => load(browser.openTab(), server, random, { cache: true, sha256: expected() });
+  const after = () => load(browser.openTab(), server, { sha256: expected() });
   let last = await browser.run(after());
   // Damage may be found while the model is read, when another version cannot be used any more.
   if (last.error?.message.includes("load the model again")) last = await browser.run(after());

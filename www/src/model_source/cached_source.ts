@@ -79,7 +79,7 @@ async function hasExpectedHash(
     const chunk = data.slice(offset, offset + note.chunkBytes);
     hasher.update(new Uint8Array(await chunk.arrayBuffer()));
   }
-  const sha256 = hasher.finish();
+  const sha256 = await hasher.finish();
   if (sha256 !== file.sha256) return false;
   await store.amend(version, { sha256, isHashVerified: true }).catch(() => {});
   return true;
@@ -88,8 +88,8 @@ async function hasExpectedHash(
 /** True if the server has another version. If it does not answer with the file, the stored version is still good. */
 async function isOutdated(context: Context, { note }: StoredVersion): Promise<boolean> {
   const { file, warn } = context;
-  // A file with this hash cannot be outdated.
-  if (file.sha256 !== undefined && note.isHashVerified) return false;
+  // It has the hash that is expected, and cannot be outdated.
+  if (file.sha256 !== undefined) return false;
   const now = await versionNow(context);
   if (now instanceof Error) {
     const isOffline = now instanceof TransientFailure && now.isUnreached;
@@ -194,9 +194,11 @@ class CacheDownload {
       if (next !== undefined) await this.#resume(intake, writer, next);
       await transfer(jobOf(this.#context), intake);
       await intake.finish();
-      const isHashVerified = await verifyHash(this.#context, intake);
+      const verified = await verifyHash(this.#context, intake);
       signal.throwIfAborted();
-      const version = { ...(intake.version as FileVersion), sizeBytes: intake.position };
+      const stated = intake.version as FileVersion;
+      const version = { ...stated, sizeBytes: intake.position, sha256: verified ?? stated.sha256 };
+      const isHashVerified = verified !== undefined;
       if (!intake.usesSpare) writer.complete(version, isHashVerified, clock.nowMs());
     } catch (error) {
       writer.close();

@@ -76,7 +76,7 @@ export async function askVersion(
 ): Promise<FileVersion> {
   // As in `ask`, so that size and ETag are those of the bytes that are not compressed.
   const headers = { range: "bytes=0-" };
-  const response = await fetchFile(url, { method: "HEAD", headers, signal, cache: "no-store" });
+  const response = await send({ url, fetchFile, signal }, { method: "HEAD", headers });
   // Signed URLs are often valid for GET only.
   if ([400, 403, 405, 416, 501].includes(response.status)) {
     const range = { startBytes: 0, endBytes: 1 };
@@ -126,18 +126,24 @@ export function webPage(url: string): WebPage {
   );
 }
 
-async function request({ url, fetchFile, signal }: Question, init: RequestInit): Promise<Response> {
-  let response: Response;
+async function request(question: Question, init: RequestInit): Promise<Response> {
+  const response = await send(question, init);
+  await refuse(question.url, response);
+  return response;
+}
+
+async function send(
+  { url, fetchFile, signal }: Pick<Question, "url" | "fetchFile" | "signal">,
+  init: RequestInit,
+): Promise<Response> {
   try {
     // `no-store` keeps gigabytes out of the HTTP cache.
-    response = await fetchFile(url, { ...init, signal, cache: "no-store" });
+    return await fetchFile(url, { ...init, signal, cache: "no-store" });
   } catch (error) {
     signal.throwIfAborted();
     if (!(error instanceof TypeError)) throw error;
     throw new TransientFailure(`no answer from ${url} (${error.message})`, { isUnreached: true });
   }
-  await refuse(url, response);
-  return response;
 }
 
 /** Throws for an answer without the file, whose body it cancels. */

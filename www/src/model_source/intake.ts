@@ -21,7 +21,7 @@ export interface ChunkStore {
 export interface Hasher {
   update(bytes: Uint8Array): void;
   /** Lower-case hexadecimal digits; may be called once. */
-  finish(): string;
+  finish(): string | Promise<string>;
 }
 
 export interface IntakeOptions {

@@ -4,6 +4,7 @@ import type { LoadProgress, ModelLocation } from "../exchange/protocol.js";
 import { blobSource } from "./blob_source.js";
 import { cacheKey } from "./cache_key.js";
 import { systemClock } from "./clock.js";
+import type { Hasher } from "./intake.js";
 import { openMirrored } from "./mirrors.js";
 import { FOLDER_CONFIG, type RemoteFile, locatedFiles } from "./named_files.js";
 import { DownloadPause } from "./pause.js";
@@ -24,6 +25,8 @@ export interface OpenOptions {
   reading?: AbortSignal | undefined;
   /** Where the files are kept. */
   onStorage?: ((report: StorageReport) => void) | undefined;
+  /** Creates the hash of a whole file, where one is expected. */
+  createHasher?: (() => Hasher) | undefined;
   /** The first file of a folder. */
   config?: string;
 }
@@ -43,6 +46,7 @@ export async function openModel(
     pause = new DownloadPause(),
     onStorage,
     reading,
+    createHasher,
     config = FOLDER_CONFIG,
   }: OpenOptions,
 ): Promise<ModelFiles> {
@@ -56,7 +60,7 @@ export async function openModel(
       if (cache && reading) await markReading(key, reading);
       const onBytes = progress.of(name);
       const options = {
-        ...{ cache, signal, clock, onBytes, onStorage },
+        ...{ cache, signal, clock, onBytes, onStorage, createHasher },
         onWaiting: (loadedBytes: number, totalBytes: number | undefined) =>
           onBytes(loadedBytes, totalBytes, true),
       };

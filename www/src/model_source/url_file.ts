@@ -73,15 +73,18 @@ export function expectedHash({ file, createHasher }: Context, intake: Intake): s
 }
 
 /**
- * Compares a file that has arrived with the hash that it must have; true if there was one.
+ * Compares a file that has arrived with the hash that it must have; gives the hash, if there was one.
  *
  * @throws TypeError if it has another hash
  */
-export async function verifyHash(context: Context, intake: Intake): Promise<boolean> {
+export async function verifyHash(context: Context, intake: Intake): Promise<string | undefined> {
+  if (context.file.sha256 !== undefined && context.createHasher === undefined) {
+    throw new TypeError(`the SHA-256 of ${context.file.url} cannot be computed here`);
+  }
   const expected = expectedHash(context, intake);
-  if (expected === undefined || context.createHasher === undefined) return false;
+  if (expected === undefined || context.createHasher === undefined) return undefined;
   const hash = await intake.wholeHash(context.createHasher());
-  if (hash === expected) return true;
+  if (hash === expected) return hash;
   const { url, sha256 } = context.file;
   const whose = sha256 === undefined ? "the server states" : "expected is";
   throw new WrongHash(

@@ -58,7 +58,9 @@ export class AdapterChanges {
     const ended = new AbortController();
     const reading = AbortSignal.any([signal, ended.signal]);
     try {
-      const adapters = await openAdapters(lora, { signal, reading, pause: this.#pause });
+      const createHasher = () => engine.createHasher();
+      const options = { signal, reading, pause: this.#pause, createHasher };
+      const adapters = await openAdapters(lora, options);
       await orAborted(engine.setLora(adapters), signal);
     } finally {
       ended.abort();

@@ -42,11 +42,13 @@ export async function loadModel(
   };
   try {
     const engine = await life.engine;
+    const createHasher = () => engine.createHasher();
+    const options = { signal, pause, reading, createHasher };
     const [files, adapters] = await opened(
       engine,
       Promise.all([
-        openModel(model, { onProgress: onDownload, onStorage, signal, pause, reading }),
-        openAdapters(lora, { signal, pause, reading }),
+        openModel(model, { ...options, onProgress: onDownload, onStorage }),
+        openAdapters(lora, options),
       ]),
     );
     await orAborted(engine.load(files, adapters, onLoad), signal);
