@@ -40,12 +40,14 @@ export async function cachedSource(
   const { current, next, newest } = await store.versions();
   const usable = current && (await hasExpectedHash(context, store, current)) ? current : undefined;
   const use = async (version: StoredVersion) => {
-    await store.removeOthers(version.number);
     await store.noteUse(clock.nowMs());
     report("opfs");
     arrival.finish(await storedSource(context, store, version, false));
   };
-  if (usable !== undefined && !(await isOutdated(context, usable))) return use(usable);
+  const state = usable && (await stateOf(context, usable));
+  // What another download has left of an older or a newer version is not needed any more.
+  if (usable && state === "current") await store.removeOthers(usable.number);
+  if (usable && state !== "outdated") return use(usable);
   if (usable === undefined) await checkAbsence(context, store);
   try {
     await checkSpace(context, store, next);
@@ -85,20 +87,24 @@ async function hasExpectedHash(
   return true;
 }
 
-/** True if the server has another version. If it does not answer with the file, the stored version is still good. */
-async function isOutdated(context: Context, { note }: StoredVersion): Promise<boolean> {
+/** Whether the stored version is the server's. If the server does not answer with the file, the stored version is still good. */
+async function stateOf(
+  context: Context,
+  { note }: StoredVersion,
+): Promise<"current" | "outdated" | "unknown"> {
   const { file, warn } = context;
   // It has the hash that is expected, and cannot be outdated.
-  if (file.sha256 !== undefined) return false;
+  if (file.sha256 !== undefined) return "current";
   const now = await versionNow(context);
   if (now instanceof Error) {
     const isOffline = now instanceof TransientFailure && now.isUnreached;
     if (!isOffline) warn(`${now.message}. The stored copy is used.`);
-    return false;
+    return "unknown";
   }
   // Servers choose their own ETags and dates, so those of a mirror say nothing.
   const isMirror = new URL(note.url).origin !== new URL(file.url).origin;
-  return !isCurrent(note, isMirror ? { ...now, etag: null, lastModified: null } : now);
+  const comparable = isMirror ? { ...now, etag: null, lastModified: null } : now;
+  return isCurrent(note, comparable) ? "current" : "outdated";
 }
 
 /** The version on the server, or the error of the request. */
@@ -256,6 +262,9 @@ class CacheDownload {
         writer.put(index, new Uint8Array(await chunk.arrayBuffer()), hash);
       }
     }
-    await intake.resume(hashes, note, signal);
+    // Validators of a mirror do not allow to go on at this server: what comes is compared from its start.
+    const isMirror = new URL(note.url).origin !== new URL(this.#context.file.url).origin;
+    const version = isMirror ? { ...note, etag: null, lastModified: null } : note;
+    await intake.resume(hashes, version, signal);
   }
 }
