@@ -18,9 +18,6 @@ const SIGNATURES = new Set([
   "q-signature",
 ]);
 
-/** Beginnings of names that only signing schemes use. */
-const PREFIXES = ["x-amz-", "x-goog-", "x-oss-", "x-cos-", "x-xet-", "q-"];
-
 /** Names that belong to a signature where the URL has one, and may mean something else where it has none. */
 const COMPANIONS = new Set([
   // Azure shared access signatures.
@@ -30,10 +27,11 @@ const COMPANIONS = new Set([
   // Amazon CloudFront and S3, Google and Alibaba storage, other CDNs.
   ...["expires", "expiry", "exp", "policy", "key-pair-id", "hash-algorithm", "keyname"],
   ...["awsaccesskeyid", "googleaccessid", "ossaccesskeyid", "security-token", "x-id"],
-  ...["response-cache-control", "response-content-disposition", "response-content-encoding"],
-  ...["response-content-language", "response-content-type", "response-expires"],
   ...["token_path", "token_ver"],
 ]);
+
+/** Beginnings of such names. */
+const PREFIXES = ["x-amz-", "x-goog-", "x-oss-", "x-cos-", "x-xet-", "q-", "response-"];
 
 /**
  * `url` without its fragment, user name and password, and without the query parameters that are named by `ignored`
