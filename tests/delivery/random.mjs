@@ -20,5 +20,7 @@ export function seeded(seed) {
 /** Pseudorandom bytes. */
 export function randomBytes(size, seed) {
   const random = seeded(seed);
-  return Buffer.from(Uint8Array.from({ length: size }, () => random.below(256)));
+  const words = new Uint32Array(Math.ceil(size / 4));
+  for (let index = 0; index < words.length; index++) words[index] = random() * 4294967296;
+  return Buffer.from(words.buffer, 0, size);
 }
