@@ -69,7 +69,7 @@ async function schedule(seed) {
   const browser = new MemoryBrowser(seed + 1);
   browser.install();
   const [first, second] = versions(random, seed);
-  const kind = random.pick(["strong", "strong", "both", "date", "weak", "none"]);
+  const kind = random.pick(["strong", "strong", "both", "date", "weak", "none", "none"]);
   const hash = random.pick(["none", "none", "none", "expected", "stated"]);
   const server = new FaultServer({
     bytes: first,
