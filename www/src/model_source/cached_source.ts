@@ -14,7 +14,7 @@ import { freeBytes, isPlenty, shortage } from "./space.js";
 import { transfer } from "./transfer.js";
 import type { Turn } from "./turn.js";
 import { intakeSource } from "./uncached_source.js";
-import { type Context, WrongHash, jobOf, verifyHash } from "./url_file.js";
+import { type Context, WrongHash, hasherFor, jobOf, verifyHash } from "./url_file.js";
 import { VerifiedSource } from "./verified_source.js";
 import { type FileVersion, isCurrent } from "./version.js";
 
@@ -189,6 +189,7 @@ class CacheDownload {
       chunkBytes,
       store: writer,
       spare: new BlobStore(),
+      createHasher: () => hasherFor(this.#context, intake),
       onSpare: (failure) => report("memory", failure.message),
       onArrived: () => {
         onBytes(intake.position, intake.version?.sizeBytes);

@@ -32,6 +32,8 @@ export interface IntakeOptions {
   spare?: ChunkStore;
   /** Called when `spare` is used for the first time. */
   onSpare?: (failure: DOMException) => void;
+  /** Creates the hash of the whole file, if one is expected. */
+  createHasher?: (() => Hasher | undefined) | undefined;
   /** Called when an answer begins and when bytes have arrived. */
   onArrived: () => void;
 }
@@ -53,6 +55,9 @@ export class Intake implements Sink {
   #isReleased = false;
   /** Bytes up to here were read. */
   #readBytes = 0;
+  /** The hash of the first `#hasherChunks` chunks. */
+  #hasher: Hasher | undefined;
+  #hasherChunks = 0;
   /** The version that the store knows. */
   #described: FileVersion | undefined;
 
@@ -106,6 +111,7 @@ export class Intake implements Sink {
       const bytes = await store.read(index, 0, chunkBytes);
       if (!sameBytes(await sha256(bytes), hash)) break;
       this.#hashes.push(hash);
+      this.#addToWhole(index, bytes);
     }
     store.truncate(this.#hashes.length);
     this.#position = this.#hashes.length * chunkBytes;
@@ -168,8 +174,12 @@ export class Intake implements Sink {
   }
 
   /** The hash of the whole file, once it has arrived. */
-  async wholeHash(hasher: Hasher): Promise<string> {
+  async wholeHash(createHasher: () => Hasher): Promise<string> {
+    if (this.#hasher !== undefined && this.#hasherChunks === this.#hashes.length) {
+      return this.#hasher.finish();
+    }
     const { chunkBytes } = this.#options;
+    const hasher = createHasher();
     for (let offset = 0; offset < this.#position; offset += chunkBytes) {
       hasher.update(await this.read(offset, Math.min(chunkBytes, this.#position - offset)));
     }
@@ -208,6 +218,7 @@ export class Intake implements Sink {
     this.#held = undefined;
     this.#put(index, bytes, hash);
     this.#hashes.push(hash);
+    this.#addToWhole(index, bytes);
   }
 
   /** The bytes that come a second time are others from this chunk on. */
@@ -218,6 +229,18 @@ export class Intake implements Sink {
     spare?.truncate(index);
     this.#hashes.length = index;
     this.#held = undefined;
+    // A hash cannot go back: the file is read again at its end.
+    if (this.#hasherChunks > index) this.#hasher = undefined;
+  }
+
+  #addToWhole(index: number, bytes: Uint8Array): void {
+    if (index === 0) {
+      this.#hasher = this.#options.createHasher?.();
+      this.#hasherChunks = 0;
+    }
+    if (this.#hasher === undefined || this.#hasherChunks !== index) return;
+    this.#hasher.update(bytes);
+    this.#hasherChunks += 1;
   }
 
   #put(index: number, bytes: Uint8Array<ArrayBuffer>, hash: Uint8Array<ArrayBuffer>): void {

@@ -83,13 +83,18 @@ export async function verifyHash(context: Context, intake: Intake): Promise<stri
   }
   const expected = expectedHash(context, intake);
   if (expected === undefined || context.createHasher === undefined) return undefined;
-  const hash = await intake.wholeHash(context.createHasher());
+  const hash = await intake.wholeHash(context.createHasher);
   if (hash === expected) return hash;
   const { url, sha256 } = context.file;
   const whose = sha256 === undefined ? "the server states" : "expected is";
   throw new WrongHash(
     `${url} has the SHA-256 ${hash}, but ${whose} ${expected}: the file was damaged on the way, or it is another file`,
   );
+}
+
+/** A hash of the whole file, if one is expected. */
+export function hasherFor(context: Context, intake: Intake): Hasher | undefined {
+  return expectedHash(context, intake) === undefined ? undefined : context.createHasher?.();
 }
 
 export class WrongHash extends TypeError {}
@@ -102,6 +107,7 @@ export function memoryIntake(context: Context, onArrived: (intake: Intake) => vo
     url: file.url,
     chunkBytes,
     store,
+    createHasher: () => hasherFor(context, intake),
     onArrived: () => onArrived(intake),
   });
   return intake;
