@@ -4,7 +4,7 @@
 import { messageOf } from "../exchange/error_response.js";
 import type { Arrival } from "./arrival.js";
 import type { StoredVersion } from "./cache_layout.js";
-import { NoSuchFile, TransientFailure, isStorageFailure } from "./failure.js";
+import { ChangedFile, NoSuchFile, TransientFailure, isStorageFailure } from "./failure.js";
 import { askVersion } from "./http.js";
 import { BlobStore, Intake } from "./intake.js";
 import type { ModelStore, VersionWriter } from "./model_store.js";
@@ -208,8 +208,10 @@ class CacheDownload {
       const isHashVerified = verified !== undefined;
       if (!intake.usesSpare) writer.complete(version, isHashVerified, clock.nowMs());
     } catch (error) {
+      intake.release();
       writer.close();
-      if (error instanceof WrongHash) await this.#store.remove(writer.number);
+      const isUseless = error instanceof WrongHash || error instanceof ChangedFile;
+      if (isUseless) await this.#store.remove(writer.number);
       throw error;
     }
     intake.release();

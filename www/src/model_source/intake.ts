@@ -127,8 +127,10 @@ export class Intake implements Sink {
       if (this.#chunk >= this.#hashes.length) this.#held ??= this.#buffer.slice(0, this.#fill);
       this.#position = 0;
     }
-    // A server that does not repeat the size has not changed it.
-    this.#version = { ...version, sizeBytes: version.sizeBytes ?? before?.sizeBytes };
+    // A server that goes on without repeating the size has not changed it.
+    const keepsSize = startBytes > 0 || this.#isExposed;
+    const sizeBytes = version.sizeBytes ?? (keepsSize ? before?.sizeBytes : undefined);
+    this.#version = { ...version, sizeBytes };
     this.#arrived();
   }
 
