@@ -1,28 +1,11 @@
 //! Takes the bytes of a file as they arrive, in chunks: hashes each, stores it, and lets it be read at once. What comes a second time,
 //! because a server cannot resume, is compared with what is there, so that two versions are never joined.
 
-import { HASH_BYTES } from "./cache_layout.js";
+import type { ChunkStore } from "./chunk_store.js";
 import { isStorageFailure } from "./failure.js";
+import { type Hasher, sameBytes, sha256 } from "./hash.js";
 import { type Sink, changed } from "./transfer.js";
 import type { FileVersion } from "./version.js";
-
-/** Where chunks are kept; they are put in order. */
-export interface ChunkStore {
-  /** @throws DOMException if there is no space; then nothing of the chunk is kept */
-  put(index: number, bytes: Uint8Array<ArrayBuffer>, hash: Uint8Array<ArrayBuffer>): void;
-  read(index: number, start: number, end: number): Promise<Uint8Array<ArrayBuffer>>;
-  /** Drops all chunks from this one on. */
-  truncate(chunks: number): void;
-  /** The next chunks belong to this version, and so do the stored ones. */
-  describe?(version: FileVersion): void;
-}
-
-/** A hash of bytes that come in pieces. */
-export interface Hasher {
-  update(bytes: Uint8Array): void;
-  /** Lower-case hexadecimal digits; may be called once. */
-  finish(): string | Promise<string>;
-}
 
 export interface IntakeOptions {
   url: string;
@@ -288,40 +271,4 @@ export class Intake implements Sink {
       return bytes.slice(start, end);
     throw new TypeError(`what was stored of ${url} is gone: load the model again`);
   }
-}
-
-/** Keeps chunks outside of wasm memory; the browser may move them to its disk. */
-export class BlobStore implements ChunkStore {
-  #blobs: Blob[] = [];
-
-  put(index: number, bytes: Uint8Array<ArrayBuffer>): void {
-    this.#blobs[index] = new Blob([bytes]);
-  }
-
-  async read(index: number, start: number, end: number): Promise<Uint8Array<ArrayBuffer>> {
-    const blob = this.#blobs[index] ?? new Blob();
-    return new Uint8Array(await blob.slice(start, end).arrayBuffer());
-  }
-
-  truncate(chunks: number): void {
-    this.#blobs.length = Math.min(this.#blobs.length, chunks);
-  }
-}
-
-export async function sha256(bytes: Uint8Array<ArrayBuffer>): Promise<Uint8Array<ArrayBuffer>> {
-  return new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
-}
-
-export function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
-  return a.length === b.length && a.every((byte, index) => byte === b[index]);
-}
-
-/** The hashes in the content of a file of hashes. */
-export function splitHashes(
-  bytes: Uint8Array<ArrayBuffer>,
-  chunks: number,
-): Uint8Array<ArrayBuffer>[] {
-  return Array.from({ length: chunks }, (_, index) =>
-    bytes.slice(index * HASH_BYTES, (index + 1) * HASH_BYTES),
-  );
 }

@@ -2,7 +2,9 @@
 
 import type { Clock } from "./clock.js";
 import type { FetchFile } from "./http.js";
-import { BlobStore, type ChunkStore, type Hasher, Intake } from "./intake.js";
+import { BlobStore } from "./chunk_store.js";
+import type { Hasher } from "./hash.js";
+import { Intake } from "./intake.js";
 import type { OnBytes } from "./source.js";
 import type { Transfer } from "./transfer.js";
 
@@ -101,12 +103,11 @@ export class WrongHash extends TypeError {}
 
 /** The intake of a file that is kept in memory. */
 export function memoryIntake(context: Context, onArrived: (intake: Intake) => void): Intake {
-  const store: ChunkStore = new BlobStore();
   const { file, chunkBytes } = context;
   const intake: Intake = new Intake({
     url: file.url,
     chunkBytes,
-    store,
+    store: new BlobStore(),
     createHasher: () => hasherFor(context, intake),
     onArrived: () => onArrived(intake),
   });

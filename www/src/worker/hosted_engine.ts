@@ -3,7 +3,7 @@
 import type { EngineFailure } from "../exchange/error_response.js";
 import type { HeaderList, StartOptions } from "../exchange/protocol.js";
 import type { EngineInfo } from "../exchange/engine_info.js";
-import type { Hasher } from "../model_source/intake.js";
+import type { Hasher } from "../model_source/hash.js";
 import type { ModelFiles } from "../model_source/source.js";
 
 /** One answer of the engine. */
