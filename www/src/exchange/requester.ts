@@ -18,6 +18,8 @@ export interface ExchangeOptions {
   transport?: BodyTransport | undefined;
   /** For a requester that may end while the engine lives on: without heartbeats the exchange is cancelled. */
   heartbeat?: boolean;
+  /** Called for every message of the other end. */
+  onSign?: () => void;
   /** Called once, when nothing more will arrive on this port. */
   onEnd?: () => void;
 }
@@ -38,7 +40,7 @@ export class LostBeforeHead extends Error {
 export async function exchange(
   port: MessagePort,
   request: WireRequest,
-  { lost, signal, transport = bestTransport(), heartbeat = false, onEnd }: ExchangeOptions,
+  { lost, signal, transport = bestTransport(), heartbeat = false, onSign, onEnd }: ExchangeOptions,
 ): Promise<Response> {
   const post = (message: RequesterMessage) => port.postMessage(message);
   const beat = heartbeat ? setInterval(() => post({ type: "alive" }), HEARTBEAT_MS) : undefined;
@@ -59,6 +61,7 @@ export async function exchange(
   let receiver: ChunkReceiver | undefined;
   const head = new Promise<Extract<ResponderMessage, { type: "head" }>>((resolve) => {
     port.onmessage = ({ data }: MessageEvent<ResponderMessage>) => {
+      onSign?.();
       if (data.type === "head") {
         if (!data.stream) receiver = new ChunkReceiver(post, () => {});
         resolve(data);

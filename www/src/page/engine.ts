@@ -72,7 +72,7 @@ export class Engine {
   #worker: EngineWorker;
   /** The adapters that a new worker starts with. */
   #lora: LoraLocation[];
-  #disposed = false;
+  #disposed = new AbortController();
 
   /** Use `createEngine`. */
   constructor(options: EngineOptions) {
@@ -129,7 +129,12 @@ export class Engine {
 
   /** False once disposed. */
   get alive(): boolean {
-    return !this.#disposed;
+    return !this.disposed.aborted;
+  }
+
+  /** Aborts when the engine is disposed. */
+  get disposed(): AbortSignal {
+    return this.#disposed.signal;
   }
 
   /** The number of in-flight requests. */
@@ -160,7 +165,7 @@ export class Engine {
    * the loss of the GPU device, the next request does this automatically.
    */
   async reload(): Promise<void> {
-    if (this.#disposed) throw new EngineFailure("engine_unavailable", "the engine was disposed");
+    if (!this.alive) throw new EngineFailure("engine_unavailable", "the engine was disposed");
     await this.#worker.dispose();
     this.#worker = this.#startWorker();
     await this.#worker.ready;
@@ -168,13 +173,13 @@ export class Engine {
 
   /** Ends in-flight requests and frees all resources. */
   async dispose(): Promise<void> {
-    this.#disposed = true;
+    this.#disposed.abort();
     await this.#worker.dispose();
   }
 
   /** Passes the engine a port for a single exchange; the other end of the channel may be anywhere. */
   connect(port: MessagePort): void {
-    if (!this.#worker.failed || this.#disposed) {
+    if (!this.#worker.failed || !this.alive) {
       this.#worker.connect(port);
       return;
     }
