@@ -16,9 +16,10 @@ async function nameOf(info) {
   for (const method of ["createShaderModule", "createComputePipeline"]) device[method] = () => {};
   const adapter = { info, features: new Set(), requestDevice: async () => device };
   const gpu = { requestAdapter: async () => adapter, wgslLanguageFeatures: new Set() };
-  Object.defineProperty(navigator, "gpu", { value: gpu, configurable: true });
+  // Not every version of Node has a navigator.
+  Object.defineProperty(globalThis, "navigator", { value: { gpu }, configurable: true });
   const extension = extendWebGpu(() => {});
-  await (await navigator.gpu.requestAdapter()).requestDevice();
+  await (await gpu.requestAdapter()).requestDevice();
   return extension.device.adapter;
 }
 

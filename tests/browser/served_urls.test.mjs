@@ -44,7 +44,7 @@ test("only the endpoint's routes are its URLs", () => {
 });
 
 test("another origin is covered only when it is named", () => {
-  const served = { basePaths: ["/v1"], origins: ["https://api.example"] };
+  const served = { basePaths: ["/v1"], origins: ["https://api.example"], offline: false };
   const isCovered = (url) => urls.covers(served, new URL(url), "https://site.example");
   assert.ok(isCovered("https://site.example/v1/models"));
   assert.ok(isCovered("https://api.example/v1/models"));
@@ -69,19 +69,21 @@ test("origins and base paths that could never match are refused", () => {
 test("a script's query names a set, whatever else it has", () => {
   const script = new URL("https://site.example/sw.js?build=7&base=/old");
   const set = urls.unionOf([
-    { basePaths: ["/v1"], origins: [] },
-    { basePaths: ["/b", "/v1"], origins: ["https://api.example"] },
+    { basePaths: ["/v1"], origins: [], offline: true },
+    { basePaths: ["/b", "/v1"], origins: ["https://api.example"], offline: false },
   ]);
   const named = urls.withQuery(script, set);
   assert.equal(named.searchParams.get("build"), "7");
   assert.deepEqual(urls.fromQuery(named), {
     basePaths: ["/b", "/v1"],
     origins: ["https://api.example"],
+    offline: true,
   });
-  assert.ok(urls.includesAll(set, { basePaths: ["/v1"], origins: [] }));
+  assert.ok(urls.includesAll(set, { basePaths: ["/v1"], origins: [], offline: true }));
   assert.ok(!urls.includesAll(set, { basePaths: ["/v1"], origins: ["https://b.example"] }));
   assert.deepEqual(urls.fromQuery(new URL("https://site.example/sw.js")), {
     basePaths: undefined,
     origins: undefined,
+    offline: false,
   });
 });

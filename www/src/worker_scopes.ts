@@ -44,6 +44,8 @@ export interface ExtendableEvent extends Event {
 export interface FetchEvent extends ExtendableEvent {
   readonly request: Request;
   readonly clientId: string;
+  /** The client that a page's or worker's request starts; empty for other requests. */
+  readonly resultingClientId: string;
   respondWith(response: Promise<Response>): void;
 }
 

@@ -148,7 +148,7 @@ export type PageToServiceWorker =
 export interface InterceptionReport {
   intercepted: ServedUrls;
   /** The worker's own script says so: pages cannot change it. */
-  fixed: { basePaths: boolean; origins: boolean };
+  fixed: { basePaths: boolean; origins: boolean; offline: boolean };
   /** The ids of the claims that the worker sees. */
   claims: string[];
 }

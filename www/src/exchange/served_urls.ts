@@ -1,5 +1,5 @@
-//! Sets of URLs that pages serve and service workers intercept, and their form in the query of a script's URL. Who
-//! serves what at the moment is the part of `claims.ts`.
+//! What pages serve and service workers intercept, and its form in the query of a script's URL. Who serves what at the
+//! moment is the part of `claims.ts`.
 
 import { isRoute } from "./base_paths.js";
 
@@ -8,9 +8,11 @@ export interface ServedUrls {
   readonly basePaths: readonly string[];
   /** Other origins. */
   readonly origins: readonly string[];
+  /** The site's own files, too, so that it works without a network. */
+  readonly offline: boolean;
 }
 
-/** True if `url` is one of `served`, for a site with this origin. */
+/** True if the endpoint's URLs of `served` have `url`, for a site with this origin. */
 export function covers(served: ServedUrls, url: URL, ownOrigin: string): boolean {
   const { origin } = url;
   return (
@@ -22,7 +24,8 @@ export function covers(served: ServedUrls, url: URL, ownOrigin: string): boolean
 export function includesAll(all: ServedUrls, part: ServedUrls): boolean {
   return (
     part.basePaths.every((base) => all.basePaths.includes(base)) &&
-    part.origins.every((origin) => all.origins.includes(origin))
+    part.origins.every((origin) => all.origins.includes(origin)) &&
+    (all.offline || !part.offline)
   );
 }
 
@@ -30,7 +33,11 @@ export function includesAll(all: ServedUrls, part: ServedUrls): boolean {
 export function unionOf(sets: readonly ServedUrls[]): ServedUrls {
   const all = (listOf: (served: ServedUrls) => readonly string[]) =>
     [...new Set(sets.flatMap(listOf))].sort();
-  return { basePaths: all(({ basePaths }) => basePaths), origins: all(({ origins }) => origins) };
+  return {
+    basePaths: all(({ basePaths }) => basePaths),
+    origins: all(({ origins }) => origins),
+    offline: sets.some(({ offline }) => offline),
+  };
 }
 
 /**
@@ -68,12 +75,12 @@ export function normalizedOrigins(origins: readonly string[]): string[] {
 }
 
 /** `script` with `served` in its query, in place of what it had there. */
-export function withQuery(script: URL, { basePaths, origins }: ServedUrls): URL {
+export function withQuery(script: URL, { basePaths, origins, offline }: ServedUrls): URL {
   const url = new URL(script);
-  url.searchParams.delete("base");
-  url.searchParams.delete("origin");
+  for (const name of ["base", "origin", "offline"]) url.searchParams.delete(name);
   for (const base of basePaths) url.searchParams.append("base", base);
   for (const origin of origins) url.searchParams.append("origin", origin);
+  if (offline) url.searchParams.append("offline", "1");
   return url;
 }
 
@@ -81,7 +88,12 @@ export function withQuery(script: URL, { basePaths, origins }: ServedUrls): URL 
 export function fromQuery({ searchParams }: URL): {
   basePaths: string[] | undefined;
   origins: string[] | undefined;
+  offline: boolean;
 } {
   const list = (name: string) => (searchParams.has(name) ? searchParams.getAll(name) : undefined);
-  return { basePaths: list("base"), origins: list("origin") };
+  return {
+    basePaths: list("base"),
+    origins: list("origin"),
+    offline: searchParams.has("offline"),
+  };
 }

@@ -47,8 +47,8 @@ export function registerForClaims(
     const present = newestOf(await container.getRegistration(scope), scope);
     const sets: ServedUrls[] = await claimsIn(scope);
     if (present && new URL(present.scriptURL).pathname === script.pathname) {
-      const { basePaths = [], origins = [] } = fromQuery(new URL(present.scriptURL));
-      sets.push({ basePaths, origins: narrow ? [] : origins });
+      const { basePaths = [], origins = [], offline } = fromQuery(new URL(present.scriptURL));
+      sets.push({ basePaths, origins: narrow ? [] : origins, offline });
     }
     const named = unionOf(sets);
     const url = withQuery(script, named);

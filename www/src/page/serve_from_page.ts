@@ -3,6 +3,7 @@
 
 import { type HeldClaim, holdClaim } from "../exchange/claims.js";
 import { messageOf } from "../exchange/error_response.js";
+import { deleteSite } from "../exchange/kept_site.js";
 import type { InterceptionReport } from "../exchange/protocol.js";
 import {
   type ServedUrls,
@@ -13,6 +14,7 @@ import {
 import type { Engine } from "./engine.js";
 import { InpageError } from "./inpage_error.js";
 import { type WorkerPlace, currentReport, inForce, registerForClaims } from "./interception.js";
+import { keepSite } from "./keep_site.js";
 import { addServedEngine } from "./served_engines.js";
 
 /** The service worker's script and the requests it intercepts. */
@@ -25,6 +27,11 @@ export interface ServeOptions {
   basePaths?: readonly string[];
   /** Other origins whose base paths are intercepted too. */
   origins?: readonly string[];
+  /**
+   * Keep this page and the files that it consists of, so that later visits need no network. `files` are URLs that are not
+   * found by themselves, such as data that scripts fetch. The model is kept in any case.
+   */
+  offline?: boolean | { files: readonly string[] };
   /** `module` for your own worker with imports. */
   type?: WorkerType;
 }
@@ -39,8 +46,12 @@ export interface Serving {
    */
   readonly ready: Promise<void>;
   /**
+   * With `offline`: resolves when the files of this page are kept. Rejects if they cannot be; those of an earlier visit stay.
+   */
+  readonly keptOffline: Promise<void>;
+  /**
    * Stops answering from this page. Unless another page serves the same URLs, they are the network's when this resolves.
-   * `unregister` also removes the service worker, for all tabs.
+   * `unregister` also removes the service worker and the files kept for offline visits, for all tabs.
    */
   stop(options?: { unregister?: boolean }): Promise<void>;
 }
@@ -57,6 +68,7 @@ export function serveFromPage(engine: Engine, options: ServeOptions = {}): Servi
   const served: ServedUrls = {
     basePaths: normalizedBasePaths(options.basePaths ?? engine.basePaths),
     origins: normalizedOrigins(options.origins ?? []),
+    offline: (options.offline ?? false) !== false,
   };
   const container: ServiceWorkerContainer | undefined = navigator.serviceWorker;
   if (container === undefined || navigator.locks === undefined) {
@@ -67,9 +79,12 @@ export function serveFromPage(engine: Engine, options: ServeOptions = {}): Servi
       ),
     );
     ready.catch(() => {});
-    return { ready, stop: async () => {} };
+    return { ready, keptOffline: ready, stop: async () => {} };
   }
-  return new PageServing(container, engine, served, placeOf(options));
+  const serving = new PageServing(container, engine, served, placeOf(options));
+  if (typeof options.offline === "object") serving.keep(options.offline.files);
+  else if (options.offline) serving.keep([]);
+  return serving;
 }
 
 function placeOf({ serviceWorkerUrl, scope, type }: ServeOptions): WorkerPlace {
@@ -82,6 +97,7 @@ function placeOf({ serviceWorkerUrl, scope, type }: ServeOptions): WorkerPlace {
 
 class PageServing implements Serving {
   readonly ready: Promise<void>;
+  keptOffline: Promise<void> = Promise.resolve();
   readonly #container: ServiceWorkerContainer;
   readonly #served: ServedUrls;
   readonly #place: WorkerPlace;
@@ -135,6 +151,14 @@ class PageServing implements Serving {
     const { scope } = this.#place;
     const registration = await this.#container.getRegistration(scope);
     if (registration?.scope === scope) await registration.unregister();
+    await deleteSite(scope);
+  }
+
+  /** Keeps the site for offline visits once it is served. */
+  keep(files: readonly string[]): void {
+    const { scope } = this.#place;
+    this.keptOffline = this.ready.then(() => keepSite(scope, files));
+    this.keptOffline.catch(() => {});
   }
 
   #hold(): HeldClaim {
@@ -155,14 +179,23 @@ class PageServing implements Serving {
     // First, because whoever registers next includes what it sees claimed.
     await this.#claim.held;
     this.#stopped.signal.throwIfAborted();
-    const { registration } = await registerForClaims(this.#container, this.#place);
+    const registered = await registerForClaims(this.#container, this.#place).catch(
+      async (error: unknown) => {
+        // Without a network the worker of an earlier visit may do.
+        const report = await currentReport(this.#container);
+        if (report === undefined || !this.#isInForce(report)) throw error;
+        return undefined;
+      },
+    );
+    if (registered === undefined) return;
+    const { registration } = registered;
     await inForce(
       this.#container,
       registration,
       this.#isInForce,
       ({ intercepted, fixed }) => {
         if (includesAll(intercepted, this.#served)) return undefined;
-        if (!fixed.basePaths && !fixed.origins) return undefined;
+        if (!fixed.basePaths && !fixed.origins && !fixed.offline) return undefined;
         return `the service worker ${this.#place.script.href} intercepts ${JSON.stringify(intercepted)}, as its own call of intercept() says, but this page serves ${JSON.stringify(this.#served)}: add that there, or leave the option out of intercept() so that pages decide`;
       },
       this.#stopped.signal,

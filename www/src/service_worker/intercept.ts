@@ -29,6 +29,7 @@ import type {
   ServiceWorkerScope,
 } from "../worker_scopes.js";
 import { findEngine } from "./find_engine.js";
+import { isSiteFile, siteAnswer } from "./site_answer.js";
 import { callerGone, ownerPaused, watchExchange } from "./watch_exchange.js";
 
 /** Which requests to intercept. What is omitted is decided by the pages that call `serveFromPage`. */
@@ -37,6 +38,8 @@ export interface InterceptOptions {
   basePaths?: readonly string[] | undefined;
   /** Other origins whose base paths are intercepted too. */
   origins?: readonly string[] | undefined;
+  /** Also answer for the site's own files when there is no network, as `serveFromPage` with `offline` keeps them. */
+  offline?: boolean | undefined;
 }
 
 /** How many tabs are tried for one request. */
@@ -51,15 +54,20 @@ const UNREAD_STATUS = 499;
  *
  * @throws TypeError if a base path is not a path, or an origin not an origin
  */
-export function intercept({ basePaths, origins }: InterceptOptions = {}): void {
+export function intercept({ basePaths, origins, offline }: InterceptOptions = {}): void {
   const scope = globalThis as unknown as ServiceWorkerScope;
   // The pages' decision is in the script's URL: it must be known at the first event after a restart.
   const ofPages = fromQuery(new URL(scope.location.href));
   const intercepted = {
     basePaths: normalizedBasePaths(basePaths ?? ofPages.basePaths ?? DEFAULT_BASE_PATHS),
     origins: normalizedOrigins(origins ?? ofPages.origins ?? []),
+    offline: offline ?? ofPages.offline,
   };
-  const fixed = { basePaths: basePaths !== undefined, origins: origins !== undefined };
+  const fixed = {
+    basePaths: basePaths !== undefined,
+    origins: origins !== undefined,
+    offline: offline !== undefined,
+  };
 
   const report = async (port: MessagePort | undefined) => {
     const claims = (await claimsIn(scope.registration.scope)).map(({ id }) => id);
@@ -83,11 +91,14 @@ export function intercept({ basePaths, origins }: InterceptOptions = {}): void {
     const fetchEvent = event as FetchEvent;
     const { request } = fetchEvent;
     // The address of a page is never the endpoint's.
-    if (request.mode === "navigate") return;
-    if (!covers(intercepted, new URL(request.url), scope.location.origin)) return;
-    // No waitUntil for the body: browsers stop a worker whose event takes longer than five minutes. The answers to pings
-    // keep the worker running while the body is sent.
-    fetchEvent.respondWith(answer(scope, fetchEvent));
+    const isPage = request.mode === "navigate";
+    if (!isPage && covers(intercepted, new URL(request.url), scope.location.origin)) {
+      // No waitUntil for the body: browsers stop a worker whose event takes longer than five minutes. The answers to pings
+      // keep the worker running while the body is sent.
+      fetchEvent.respondWith(answer(scope, fetchEvent));
+    } else if (intercepted.offline && isSiteFile(request)) {
+      fetchEvent.respondWith(siteAnswer(scope, fetchEvent));
+    }
   });
 }
 
