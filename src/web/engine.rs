@@ -72,10 +72,17 @@ impl InpageEngine {
         })
     }
 
-    /// Tells the endpoint that the model's bytes could not even be opened.
+    /// Tells the endpoint why the model could not be loaded, and when a request starts another attempt: in
+    /// milliseconds since 1970, or never.
     #[wasm_bindgen(js_name = loadFailed)]
-    pub fn load_failed(&self, message: String) {
-        self.set_state(ModelState::Failed(message));
+    pub fn load_failed(&self, reason: String, retry_at_ms: Option<f64>) {
+        self.set_state(match retry_at_ms {
+            Some(retry_at_ms) => ModelState::WillRetry {
+                reason,
+                retry_at_ms: retry_at_ms as u64,
+            },
+            None => ModelState::Failed(reason),
+        });
     }
 
     /// Uses these adapters and no others from now on, once in-flight requests have finished. If one
@@ -94,7 +101,8 @@ impl InpageEngine {
     }
 
     /// Answers one request. `headers` is `[name, value][]`; `signal` cancels it until the response's
-    /// head is there, the response's own `cancel()` afterwards.
+    /// head is there, the response's own `cancel()` afterwards. With the `position` of the same request's
+    /// response from another engine, a stream continues there.
     pub async fn handle(
         &self,
         method: String,
@@ -102,12 +110,14 @@ impl InpageEngine {
         headers: JsValue,
         body: Vec<u8>,
         signal: AbortSignal,
+        position: Option<String>,
     ) -> std::result::Result<InpageResponse, JsValue> {
         let request = Request {
             method,
             url,
             headers: serde_wasm_bindgen::from_value(headers)?,
             body,
+            position,
         };
         let handler = self.handler.clone();
         let (abort, registration) = AbortHandle::new_pair();

@@ -6,7 +6,8 @@ import { Completions } from "./completions.js";
 import type { EngineInfo } from "../exchange/engine_info.js";
 import { EngineWorker } from "./engine_worker.js";
 import { EngineFailure } from "../exchange/error_response.js";
-import { type EnginePort, createFetchDoor } from "./fetch_door.js";
+import type { Connection } from "../exchange/requester.js";
+import { createFetchDoor } from "./fetch_door.js";
 import { type LoraAdapter, resolveLora } from "./lora_option.js";
 import { type ModelOption, resolveModel } from "./model_option.js";
 import {
@@ -15,6 +16,7 @@ import {
   type LoadProgress,
   type LoraLocation,
 } from "../exchange/protocol.js";
+import { WorkerKeeper } from "./worker_keeper.js";
 
 /** The options of `createEngine`, in one object with the endpoint's switches. */
 export interface EngineOptions extends EngineSwitches {
@@ -68,8 +70,7 @@ export class Engine {
   /** The paths below which the endpoint answers. */
   readonly basePaths: readonly string[];
 
-  readonly #startWorker: () => EngineWorker;
-  #worker: EngineWorker;
+  readonly #keeper: WorkerKeeper;
   /** The adapters that a new worker starts with. */
   #lora: LoraLocation[];
   #disposed = false;
@@ -92,13 +93,17 @@ export class Engine {
     this.#lora = resolveLora(lora ?? []);
     const absolute = (url: string | URL) => new URL(url, document.baseURI).href;
     this.basePaths = switches.basePaths ?? DEFAULT_BASE_PATHS;
-    this.fetch = createFetchDoor(() => this.#openPort(), this.basePaths, bodyTransport);
+    this.fetch = createFetchDoor(
+      (afterLoss) => this.#openPort(afterLoss),
+      this.basePaths,
+      bodyTransport,
+    );
     this.completions = new Completions(
       this.fetch,
       this.basePaths[0] ?? "/v1",
       switches.apiKey ?? undefined,
     );
-    this.#startWorker = () =>
+    const start = (retryDelayMs: number) =>
       new EngineWorker(
         workerUrl,
         {
@@ -108,23 +113,24 @@ export class Engine {
           load: { ...load },
           wasmUrl: wasmUrl === undefined ? undefined : absolute(wasmUrl),
           switches: { ...switches },
+          retryDelayMs,
         },
         onProgress ?? (() => {}),
       );
-    this.#worker = this.#startWorker();
+    this.#keeper = new WorkerKeeper(start);
 
     const onAbort = () => {
-      this.#worker.fail(signal?.reason);
+      this.#keeper.worker.fail(signal?.reason);
       void this.dispose();
     };
     signal?.addEventListener("abort", onAbort, { once: true });
     const loaded = () => signal?.removeEventListener("abort", onAbort);
-    this.#worker.ready.then(loaded, loaded);
+    this.ready.then(loaded, loaded);
   }
 
   /** Resolves when the model is loaded; rejects if loading fails. */
   get ready(): Promise<void> {
-    return this.#worker.ready;
+    return this.#keeper.worker.ready;
   }
 
   /** False once disposed. */
@@ -134,12 +140,12 @@ export class Engine {
 
   /** The number of in-flight requests. */
   get openExchanges(): number {
-    return this.#worker.openExchanges;
+    return this.#keeper.worker.openExchanges;
   }
 
   /** The GPU, the kernels, the model and the timings of its load. */
   info(): Promise<EngineInfo> {
-    return this.#worker.info();
+    return this.#keeper.worker.info();
   }
 
   /**
@@ -150,42 +156,35 @@ export class Engine {
    */
   async setLora(lora: readonly LoraAdapter[]): Promise<void> {
     const located = resolveLora(lora);
-    await this.#worker.ready;
-    await this.#worker.setLora(located);
+    const { worker } = this.#keeper;
+    await worker.ready;
+    await worker.setLora(located);
     this.#lora = located;
   }
 
   /**
-   * Starts again with a new worker and GPU device, and loads the model again. After a failure of the engine or
-   * the loss of the GPU device, the next request does this automatically.
+   * Starts again with a new worker and GPU device, and loads the model again; in-flight requests go on with it. After a
+   * failure of the engine, the loss of the GPU device or a load that failed, requests do this automatically. `reload`
+   * does it at once, and also after a failure that would come again unless its cause is gone.
    */
   async reload(): Promise<void> {
     if (this.#disposed) throw new EngineFailure("engine_unavailable", "the engine was disposed");
-    await this.#worker.dispose();
-    this.#worker = this.#startWorker();
-    await this.#worker.ready;
+    await this.#keeper.restart();
   }
 
   /** Ends in-flight requests and frees all resources. */
   async dispose(): Promise<void> {
     this.#disposed = true;
-    await this.#worker.dispose();
+    await this.#keeper.dispose();
   }
 
   /** Passes the engine a port for a single exchange; the other end of the channel may be anywhere. */
   connect(port: MessagePort): void {
-    if (!this.#worker.failed || this.#disposed) {
-      this.#worker.connect(port);
-      return;
-    }
-    // The request that finds the engine dead waits for the new one, instead of getting a 503.
-    this.#worker = this.#startWorker();
-    this.#worker.connectWhenLoaded(port);
+    void this.#keeper.connect(port);
   }
 
-  #openPort(): EnginePort {
+  async #openPort(afterLoss: boolean): Promise<Connection> {
     const { port1, port2 } = new MessageChannel();
-    this.connect(port2);
-    return { port: port1, lost: this.#worker.lost };
+    return { port: port1, lost: await this.#keeper.connect(port2, afterLoss) };
   }
 }

@@ -29,6 +29,10 @@ export class EngineWorker {
 
   /** True when it cannot answer any more. */
   failed = false;
+  /** Why the model is not loaded; `permanent` if another attempt would fail again. */
+  loadFailure: { message: string; permanent: boolean } | undefined;
+  /** Neither loaded nor failed yet. */
+  isLoading = true;
   /** The number of in-flight requests. */
   openExchanges = 0;
 
@@ -105,8 +109,10 @@ export class EngineWorker {
   }
 
   /** Marks the worker as failed; rejects `ready` if the model is still loading. */
-  fail(reason: unknown): void {
+  fail(reason: unknown, permanent = false): void {
     this.failed = true;
+    if (this.isLoading) this.loadFailure = { message: messageOf(reason), permanent };
+    this.isLoading = false;
     this.#ready.reject(
       reason instanceof EngineFailure ? InpageError.local(reason.code, reason.message) : reason,
     );
@@ -118,13 +124,19 @@ export class EngineWorker {
         this.#onProgress(message.progress);
         break;
       case "ready":
+        this.isLoading = false;
         this.#ready.resolve();
         break;
       case "load-failed":
+        this.isLoading = false;
+        this.loadFailure = { message: message.failure.message, permanent: message.permanent };
         this.#ready.reject(InpageError.local(message.failure.code, message.failure.message));
         break;
       case "failed":
-        this.fail(InpageError.local(message.failure.code, message.failure.message));
+        this.fail(
+          InpageError.local(message.failure.code, message.failure.message),
+          message.permanent,
+        );
         // Its last answers are on their way; after them its GPU memory can be released.
         setTimeout(() => this.#end(), DISPOSE_TIMEOUT_MS);
         break;

@@ -2,19 +2,20 @@
 //! engine's response.
 
 import { deferred, orAborted } from "../exchange/abort.js";
-import { ChunkSender } from "../exchange/body_stream.js";
-import { failureAnswer, failureEvents } from "../exchange/error_response.js";
+import { ChunkSender, pieceOf } from "../exchange/body_stream.js";
+import { failureAnswer, failureEvents, toEngineFailure } from "../exchange/error_response.js";
 import { isEventStream } from "../exchange/event_stream_type.js";
 import type {
+  BodyItem,
   HeaderList,
   RequesterMessage,
   ResponderMessage,
+  Resume,
+  WireFailure,
   WireRequest,
 } from "../exchange/protocol.js";
 import type { EngineLife } from "./engine_life.js";
 import type { EngineResponse } from "./hosted_engine.js";
-
-type Bytes = Uint8Array<ArrayBuffer>;
 
 /** How long a port may stay without its request. */
 const UNUSED_PORT_MS = 30_000;
@@ -44,7 +45,7 @@ export async function respond(port: MessagePort, life: EngineLife): Promise<void
   // A requester may end between asking for the port and using it (service workers do).
   const unusedTimer = setTimeout(() => cancelled.abort(), UNUSED_PORT_MS);
   try {
-    const { request, transport, heartbeat } = await orAborted(asked, cancelled.signal);
+    const { request, transport, heartbeat, resume } = await orAborted(asked, cancelled.signal);
     clearTimeout(unusedTimer);
     if (heartbeat) {
       heartbeatTimer = setInterval(() => {
@@ -52,9 +53,15 @@ export async function respond(port: MessagePort, life: EngineLife): Promise<void
         if (++silentTicks === MAX_SILENT_TICKS) cancelled.abort();
       }, HEARTBEAT_TICK_MS);
     }
-    const { status, headers, body, ended } = await answer(request, life, cancelled.signal);
+    const answered = await answer(request, life, cancelled.signal, resume);
+    if ("lost" in answered) {
+      post({ type: "lost", failure: answered.lost });
+      return;
+    }
+    const { status, headers, body, ended } = answered;
     if (transport === "transfer") {
-      post({ type: "head", status, headers, stream: body }, [body as unknown as Transferable]);
+      const stream = resume ? body : bytesOf(body);
+      post({ type: "head", status, headers, stream }, [stream as unknown as Transferable]);
       await ended;
     } else {
       post({ type: "head", status, headers });
@@ -76,22 +83,23 @@ export async function respond(port: MessagePort, life: EngineLife): Promise<void
 interface Answer {
   status: number;
   headers: HeaderList;
-  body: ReadableStream<Bytes>;
+  body: ReadableStream<BodyItem>;
   /** Resolves when the body was read to its end or cancelled. */
   ended: Promise<void>;
 }
 
-/** The engine's answer, or the error answer of a dead engine. */
+/** The engine's answer. If it is dead: an error answer, or its failure for a requester that can go to another. */
 async function answer(
   request: WireRequest,
   life: EngineLife,
   cancelled: AbortSignal,
-): Promise<Answer> {
+  resume: Resume | undefined,
+): Promise<Answer | { lost: WireFailure }> {
   const either = AbortSignal.any([life.dead, cancelled]);
   try {
     const hosted = await orAborted(life.engine, either);
     const { method, url, headers, body } = request;
-    const handled = hosted.handle(method, url, headers, body, cancelled);
+    const handled = hosted.handle(method, url, headers, body, cancelled, resume?.position);
     // An answer that comes after its requester is gone would otherwise continue unread.
     handled.then(
       (late) => {
@@ -100,16 +108,19 @@ async function answer(
       () => {},
     );
     const response = await orAborted(handled, either);
+    await orAborted(life.survives(response.failure), cancelled);
     const ended = deferred<void>();
     return {
       status: response.status,
       headers: response.headers,
-      body: bodyOf(response, life, cancelled, () => ended.resolve()),
+      body: bodyOf(response, life, { cancelled, resume, onEnd: () => ended.resolve() }),
       ended: ended.promise,
     };
   } catch (error) {
     if (cancelled.aborted) throw error;
-    const { status, headers, body } = failureAnswer(life.failureOf(error));
+    const failure = life.failureOf(error);
+    if (resume && life.dead.aborted) return { lost: wireFailure(failure) };
+    const { status, headers, body } = failureAnswer(failure);
     return {
       status,
       headers,
@@ -119,13 +130,21 @@ async function answer(
   }
 }
 
-/** The response's body as a stream; after the engine's death it ends with an error event. */
+interface BodyOptions {
+  cancelled: AbortSignal;
+  resume: Resume | undefined;
+  onEnd: () => void;
+}
+
+/**
+ * The response's body as a stream. After the engine's death it ends with the loss, or with an error event for a
+ * requester that cannot go to another engine.
+ */
 function bodyOf(
   response: EngineResponse,
   life: EngineLife,
-  cancelled: AbortSignal,
-  onEnd: () => void,
-): ReadableStream<Bytes> {
+  { cancelled, resume, onEnd }: BodyOptions,
+): ReadableStream<BodyItem> {
   const isEvents = isEventStream(response.headers);
   const stop = () => {
     // A dead engine must not be called, and has nothing left to cancel.
@@ -133,21 +152,26 @@ function bodyOf(
     onEnd();
   };
   cancelled.addEventListener("abort", stop, { once: true });
-  return new ReadableStream<Bytes>(
+  return new ReadableStream<BodyItem>(
     {
       async pull(controller) {
         try {
-          const piece = await orAborted(response.next(), life.dead);
-          if (piece !== undefined) {
-            controller.enqueue(piece);
+          const bytes = await orAborted(response.next(), life.dead);
+          if (bytes !== undefined) {
+            await life.survives(response.failure);
+            controller.enqueue(resume ? { bytes, position: response.position } : { bytes });
             return;
           }
           response.free();
         } catch (error) {
           const failure = life.failureOf(error);
           onEnd();
-          if (!isEvents) throw failure;
-          controller.enqueue(new TextEncoder().encode(failureEvents(failure)));
+          if (resume && life.dead.aborted) {
+            controller.enqueue({ lost: wireFailure(failure) });
+          } else {
+            if (!isEvents) throw failure;
+            controller.enqueue({ bytes: new TextEncoder().encode(failureEvents(failure)) });
+          }
         }
         onEnd();
         cancelled.removeEventListener("abort", stop);
@@ -161,4 +185,25 @@ function bodyOf(
     },
     { highWaterMark: 0 },
   );
+}
+
+/** `body` for requesters that know no other items than bytes. */
+function bytesOf(body: ReadableStream<BodyItem>): ReadableStream<BodyItem> {
+  const reader = body.getReader();
+  return new ReadableStream<BodyItem>(
+    {
+      async pull(controller) {
+        const { done, value } = await reader.read();
+        if (done) controller.close();
+        else if ("lost" in value) controller.error(toEngineFailure(value.lost.message));
+        else controller.enqueue(pieceOf(value).bytes);
+      },
+      cancel: (reason) => reader.cancel(reason),
+    },
+    { highWaterMark: 0 },
+  );
+}
+
+function wireFailure({ code, message }: { code: string; message: string }): WireFailure {
+  return { code, message };
 }

@@ -19,6 +19,8 @@ export interface ExtendedDevice {
 export interface WebGpuExtension {
   /** The device that was created last. */
   readonly device: ExtendedDevice | undefined;
+  /** Destroys all devices: the engine is dead. */
+  destroy(): void;
 }
 
 /**
@@ -28,7 +30,13 @@ export interface WebGpuExtension {
  * is changed. `onLost` is called when a device is lost for any reason but being destroyed.
  */
 export function extendWebGpu(onLost: (message: string) => void): WebGpuExtension {
-  const extension: { device: ExtendedDevice | undefined } = { device: undefined };
+  const devices: GPUDevice[] = [];
+  const extension: { device: ExtendedDevice | undefined; destroy(): void } = {
+    device: undefined,
+    destroy() {
+      for (const device of devices) device.destroy();
+    },
+  };
   const { gpu } = navigator;
   // No WebGPU here: the engine itself reports that.
   if (gpu === undefined) return extension;
@@ -44,6 +52,7 @@ export function extendWebGpu(onLost: (message: string) => void): WebGpuExtension
         ...descriptor,
         requiredFeatures: [...requiredFeatures],
       });
+      devices.push(device);
       extension.device = describe(adapter, device);
       void device.lost.then(({ reason, message }) => {
         if (reason !== "destroyed") onLost(message || "no reason given");
