@@ -115,8 +115,12 @@ class Answer {
       try {
         this.#attempt = new Attempt(next, this.#attemptOptions());
         const head = await this.#attempt.head();
-        this.#head ??= head;
-        return head;
+        if (this.#lossTimes_ms.length === 0 || head.status !== 503) {
+          this.#head ??= head;
+          return head;
+        }
+        // The lost engine is being replaced, and the model cannot be loaded yet.
+        throw new Lost(await this.#failureIn(head));
       } catch (reason) {
         next = await this.#connectionAfter(reason);
       }
@@ -136,7 +140,8 @@ class Answer {
       } catch (reason) {
         // What was delivered can be continued only from a position.
         if (this.#hasBegun && this.#position === undefined) throw reason;
-        await this.#continue(await this.#connectionAfter(reason));
+        const head = await this.open(await this.#connectionAfter(reason));
+        if (head.status !== this.#head?.status) throw new Lost(await this.#failureIn(head));
       }
     }
   }
@@ -145,28 +150,14 @@ class Answer {
     return this.#attempt?.cancel(reason);
   }
 
-  async #continue(connection: Connection): Promise<void> {
-    let next = connection;
-    for (;;) {
-      const head = await this.open(next);
-      if (head.status === this.#head?.status) return;
-      const failure = await this.#failureIn(head);
-      const waitS = failure.retryAfterS;
-      if (waitS === undefined) throw new Lost(failure);
-      // The engine is being restored: the model may be loaded by then.
-      const lost = new Lost(failure);
-      next = await this.#connectionAfter(lost, 1000 * waitS);
-    }
-  }
-
   #attemptOptions(): AttemptOptions {
     const { signal, transport = bestTransport(), heartbeat = false, reconnect } = this.#options;
     const resume = reconnect && { position: this.#position };
     return { request: this.#request, transport, heartbeat, signal, resume };
   }
 
-  /** The next engine, after a pause; throws what cannot be mended. */
-  async #connectionAfter(reason: unknown, pause_ms = 0): Promise<Connection> {
+  /** The next engine, after the pause that the failure asks for; throws what cannot be mended. */
+  async #connectionAfter(reason: unknown): Promise<Connection> {
     const { reconnect, signal } = this.#options;
     if (!(reason instanceof Lost) || reconnect === undefined) throw reason;
     const failure = toEngineFailure(reason.reason);
@@ -177,7 +168,7 @@ class Answer {
       const message = `${failure.message}. This happened ${MAX_LOSSES} times within a minute while this request was answered, so it is given up`;
       throw new Lost(new EngineFailure(failure.code, message));
     }
-    if (pause_ms > 0) await pause(pause_ms, signal);
+    if (failure.retryAfterS !== undefined) await pause(1000 * failure.retryAfterS, signal);
     try {
       const connection = await reconnect(failure);
       signal?.throwIfAborted();

@@ -8,6 +8,9 @@ import { refuse } from "./refusal.js";
 const FIRST_PAUSE_MS = 1000;
 const LONGEST_PAUSE_MS = 60_000;
 
+/** A requester that waits as long as it was told may be a little early by this clock. */
+const TIMER_SLACK_MS = 50;
+
 /** Starts a worker. If its load fails, the next attempt comes after `retryDelayMs`. */
 export type StartWorker = (retryDelayMs: number) => EngineWorker;
 
@@ -105,7 +108,7 @@ export class WorkerKeeper {
   #mayRestart(): boolean {
     const { failed, loadFailure } = this.#worker;
     if (loadFailure === undefined) return failed;
-    return !loadFailure.permanent && performance.now() >= this.#nextAttempt_ms;
+    return !loadFailure.permanent && performance.now() >= this.#nextAttempt_ms - TIMER_SLACK_MS;
   }
 
   #refusal({ loadFailure }: EngineWorker): EngineFailure {
