@@ -37,9 +37,12 @@ export interface AttemptOptions {
 
 export type Head = Extract<ResponderMessage, { type: "head" }>;
 
-/** The engine was lost; the answer may be continued by another one. */
+/** The engine was lost; the answer may be continued by another one unless that is final. */
 export class Lost extends Error {
-  constructor(readonly reason: unknown) {
+  constructor(
+    readonly reason: unknown,
+    readonly isFinal = false,
+  ) {
     super("the engine was lost");
   }
 }

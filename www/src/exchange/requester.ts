@@ -16,6 +16,9 @@ type Bytes = Uint8Array<ArrayBuffer>;
 const MAX_LOSSES = 3;
 const LOSS_WINDOW_MS = 60_000;
 
+/** How long a request of a lost engine waits until the model is loaded again and has room for it. */
+const RECOVERY_MS = 60_000;
+
 /** How an in-flight exchange is watched. */
 export interface ExchangeOptions {
   /** As in [`Connection`]. */
@@ -115,12 +118,13 @@ class Answer {
       try {
         this.#attempt = new Attempt(next, this.#attemptOptions());
         const head = await this.#attempt.head();
-        if (this.#lossTimes_ms.length === 0 || head.status !== 503) {
+        const lostAt_ms = this.#lossTimes_ms.at(-1);
+        if (lostAt_ms === undefined || (head.status !== 503 && head.status !== 429)) {
           this.#head ??= head;
           return head;
         }
-        // The lost engine is being replaced, and the model cannot be loaded yet.
-        throw new Lost(await this.#failureIn(head));
+        // The model could not be loaded yet, or all requests of the lost engine came at once.
+        next = await this.#connectionLater(await this.#failureIn(head), lostAt_ms);
       } catch (reason) {
         next = await this.#connectionAfter(reason);
       }
@@ -141,7 +145,7 @@ class Answer {
         // What was delivered can be continued only from a position.
         if (this.#hasBegun && this.#position === undefined) throw reason;
         const head = await this.open(await this.#connectionAfter(reason));
-        if (head.status !== this.#head?.status) throw new Lost(await this.#failureIn(head));
+        if (head.status !== this.#head?.status) throw new Lost(await this.#failureIn(head), true);
       }
     }
   }
@@ -156,26 +160,38 @@ class Answer {
     return { request: this.#request, transport, heartbeat, signal, resume };
   }
 
-  /** The next engine, after the pause that the failure asks for; throws what cannot be mended. */
+  /** The engine after one that was lost; throws what cannot be mended. */
   async #connectionAfter(reason: unknown): Promise<Connection> {
-    const { reconnect, signal } = this.#options;
-    if (!(reason instanceof Lost) || reconnect === undefined) throw reason;
+    if (!(reason instanceof Lost) || reason.isFinal) throw reason;
     const failure = toEngineFailure(reason.reason);
     const now = performance.now();
     this.#lossTimes_ms = this.#lossTimes_ms.filter((time) => now - time < LOSS_WINDOW_MS);
     this.#lossTimes_ms.push(now);
     if (this.#lossTimes_ms.length >= MAX_LOSSES) {
       const message = `${failure.message}. This happened ${MAX_LOSSES} times within a minute while this request was answered, so it is given up`;
-      throw new Lost(new EngineFailure(failure.code, message));
+      throw new Lost(new EngineFailure(failure.code, message), true);
     }
-    if (failure.retryAfterS !== undefined) await pause(1000 * failure.retryAfterS, signal);
+    return this.#reconnect(failure);
+  }
+
+  /** The engine after one that cannot answer yet, after the pause that it asks for. */
+  async #connectionLater(failure: EngineFailure, lostAt_ms: number): Promise<Connection> {
+    const pause_ms = 1000 * (failure.retryAfterS ?? Number.POSITIVE_INFINITY);
+    if (performance.now() + pause_ms > lostAt_ms + RECOVERY_MS) throw new Lost(failure, true);
+    await pause(pause_ms, this.#options.signal);
+    return this.#reconnect(failure);
+  }
+
+  async #reconnect(failure: EngineFailure): Promise<Connection> {
+    const { reconnect, signal } = this.#options;
+    if (reconnect === undefined) throw new Lost(failure, true);
     try {
       const connection = await reconnect(failure);
       signal?.throwIfAborted();
       return connection;
     } catch (error) {
       if (signal?.aborted) throw signal.reason;
-      throw new Lost(error instanceof EngineFailure ? error : failure);
+      throw new Lost(error instanceof EngineFailure ? error : failure, true);
     }
   }
 

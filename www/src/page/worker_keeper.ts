@@ -48,7 +48,9 @@ export class WorkerKeeper {
     // The worker's own report of its failure may still be on its way; its next answer comes after that.
     if (afterLoss) await this.#worker.info();
     if (this.#disposed) {
-      refuse(port, new EngineFailure("engine_unavailable", "the engine was disposed"));
+      const disposed = new EngineFailure("engine_unavailable", "the engine was disposed");
+      if (afterLoss) throw disposed;
+      refuse(port, disposed);
       return NEVER;
     }
     if (this.#mayRestart()) {

@@ -33,7 +33,11 @@ pub(super) fn visit_types(visitor: &mut impl ts_rs::TypeVisitor) {
 pub(super) async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Response> {
     let warn_unknown = |name: &str| endpoint.warn_unknown(name);
     let (plan, streaming) = parse::parse(&request.body, &endpoint.switches, warn_unknown)?;
-    let earlier = request.position.as_deref().map(Position::read).transpose()?;
+    let earlier = request
+        .position
+        .as_deref()
+        .map(Position::read)
+        .transpose()?;
     let members = Members {
         logprobs: plan.logprobs.is_some(),
         token_ids: plan.tokens_as_ids,
