@@ -20,8 +20,9 @@ export interface WorkerScope extends EventTarget {
 }
 
 export interface ServiceWorkerScope extends EventTarget {
-  readonly location: { readonly origin: string };
+  readonly location: { readonly origin: string; readonly href: string };
   readonly clients: Clients;
+  readonly registration: { readonly scope: string };
   skipWaiting(): Promise<void>;
 }
 
@@ -48,4 +49,7 @@ export interface FetchEvent extends ExtendableEvent {
 
 export interface ExtendableMessageEvent extends ExtendableEvent {
   readonly data: unknown;
+  readonly ports: readonly MessagePort[];
+  /** The page that sent it; a worker or a service worker may send messages, too. */
+  readonly source: Client | null;
 }

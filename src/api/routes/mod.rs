@@ -154,6 +154,15 @@ mod tests {
         }
     }
 
+    /// The service worker intercepts these and nothing else.
+    #[test]
+    fn the_service_worker_knows_the_routes() {
+        let script = include_str!("../../../www/src/exchange/base_paths.ts");
+        let paths: Vec<_> = ROUTES.iter().map(|route| route.path).collect();
+        let declaration = format!("const ROUTE_PATHS = {paths:?};");
+        assert!(script.contains(&declaration), "expected: {declaration}");
+    }
+
     #[test]
     fn a_bare_base_path() {
         let root = ["/".to_owned()];

@@ -22,6 +22,8 @@ export interface Connection {
   port: MessagePort;
   /** Aborts when the other end is gone; the reason is an [`EngineFailure`] or another error. */
   lost: AbortSignal;
+  /** Called for every message of the other end. */
+  onSign?: (() => void) | undefined;
   /** Called once, when nothing more will arrive on the port. */
   onEnd?: (() => void) | undefined;
 }
@@ -31,7 +33,7 @@ export interface AttemptOptions {
   request: WireRequest;
   transport: BodyTransport;
   heartbeat: boolean;
-  resume: Resume | undefined;
+  resume: Resume;
   signal: AbortSignal | undefined;
 }
 
@@ -68,6 +70,7 @@ export class Attempt {
     let receiver: ChunkReceiver | undefined;
     this.#head = new Promise<Head>((resolve, reject) => {
       connection.port.onmessage = ({ data }: MessageEvent<ResponderMessage>) => {
+        connection.onSign?.();
         if (data.type === "head") {
           if (!data.stream) {
             receiver = new ChunkReceiver(
@@ -86,7 +89,7 @@ export class Attempt {
     });
     // It may settle after the attempt was given up.
     this.#head.catch(() => {});
-    this.#post({ type: "request", request, transport, heartbeat, ...(resume && { resume }) });
+    this.#post({ type: "request", request, transport, heartbeat, resume });
     if (signal?.aborted) this.#cancel();
   }
 

@@ -148,3 +148,8 @@ export class ChunkReceiver {
 export function pieceOf(item: Bytes | BodyPiece): BodyPiece {
   return item instanceof Uint8Array ? { bytes: item } : item;
 }
+
+/** True if `bytes` end where an event ends, which is an empty line. */
+export function endsEvent(bytes: Uint8Array): boolean {
+  return bytes.at(-1) === 10 && bytes.at(-2) === 10;
+}

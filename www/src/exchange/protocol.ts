@@ -2,6 +2,7 @@
 
 import type { EngineSwitches, LoadOptions } from "../generated/types.js";
 import type { EngineInfo } from "./engine_info.js";
+import type { ServedUrls } from "./served_urls.js";
 
 /** Headers in order; an array, because that survives structured clone and keeps duplicates. */
 export type HeaderList = [name: string, value: string][];
@@ -62,6 +63,8 @@ export type BodyItem = Uint8Array<ArrayBuffer> | BodyPiece | BodyLoss;
 export type ResponderMessage =
   /** The page has an engine and accepts the port (sent by the page, before anything else). */
   | { type: "accepted" }
+  /** Sent every few seconds if the requester announced heartbeats: this end is not frozen. */
+  | { type: "alive" }
   /** `stream` is present if and only if the transport is "transfer". */
   | {
       type: "head";
@@ -152,23 +155,41 @@ export type WorkerToPage =
   | { type: "open-exchanges"; count: number }
   | { type: "disposed" };
 
-/** Service worker to page: accept the port that comes with this message, if you have an engine. */
-export interface ConnectMessage {
-  type: typeof CONNECT;
-}
+/** Service worker to page. */
+export type ServiceWorkerToPage =
+  /** Accept the port that comes with this message, if you serve `url` in this scope. */
+  | { type: typeof CONNECT; url: string; scope: string }
+  /** Answer with `KEEP_ALIVE`: an exchange is open, and the browser stops a service worker that gets no events. */
+  | { type: typeof PING };
 
 /** Page to service worker. */
 export type PageToServiceWorker =
   /** Take control of pages that have no controller yet (first load, forced reload). */
   | { type: typeof CLAIM }
-  /** An exchange is open: receiving a message keeps the browser from stopping an idle service worker. */
+  /** Answer over the port that comes with this message, with an [`InterceptionReport`]. */
+  | { type: typeof REPORT }
+  /** Receiving a message keeps the browser from stopping an idle service worker. */
   | { type: typeof KEEP_ALIVE }
+  /** This page is frozen or left: its engine will not go on with the answers that it began. */
+  | { type: typeof PAUSED }
   /** The caller of the request with this id aborted it before its head. */
   | { type: typeof CANCEL; id: string };
 
+/** What a service worker intercepts. */
+export interface InterceptionReport {
+  intercepted: ServedUrls;
+  /** The worker's own script says so: pages cannot change it. */
+  fixed: { basePaths: boolean; origins: boolean };
+  /** The ids of the claims that the worker sees. */
+  claims: string[];
+}
+
 export const CONNECT = "inpage:connect";
+export const PING = "inpage:ping";
 export const CLAIM = "inpage:claim";
+export const REPORT = "inpage:report";
 export const KEEP_ALIVE = "inpage:keep-alive";
+export const PAUSED = "inpage:paused";
 export const CANCEL = "inpage:cancel";
 
 /** Identifies a request for [`CANCEL`]; used between page and service worker only. */

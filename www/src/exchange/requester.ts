@@ -3,7 +3,7 @@
 //! matter here.
 
 import { Attempt, type AttemptOptions, type Connection, type Head, Lost } from "./attempt.js";
-import { bestTransport } from "./body_stream.js";
+import { bestTransport, endsEvent } from "./body_stream.js";
 import { EngineFailure, failureEvents, toEngineFailure } from "./error_response.js";
 import { isEventStream } from "./event_stream_type.js";
 import type { BodyTransport, WireRequest } from "./protocol.js";
@@ -19,22 +19,15 @@ const LOSS_WINDOW_MS = 60_000;
 /** How long a request of a lost engine waits until the model is loaded again and has room for it. */
 const RECOVERY_MS = 60_000;
 
-/** How an in-flight exchange is watched. */
+/** How an exchange is watched, and what happens when its engine is lost. */
 export interface ExchangeOptions {
-  /** As in [`Connection`]. */
-  lost: AbortSignal;
   /** The caller's abort: cancels the generation, rejects with the signal's reason. */
   signal?: AbortSignal | undefined;
   transport?: BodyTransport | undefined;
   /** For a requester that may end while the engine lives on: without heartbeats the exchange is cancelled. */
   heartbeat?: boolean;
-  /** As in [`Connection`]. */
-  onEnd?: () => void;
-  /**
-   * Connects to the engine that takes over when one is lost. Without it, or when it rejects, the answer ends with
-   * an error.
-   */
-  reconnect?: (failure: EngineFailure) => Promise<Connection>;
+  /** Connects to the engine that takes over when one is lost. When it rejects, the answer ends with an error. */
+  reconnect: () => Promise<Connection>;
 }
 
 /** The other end was lost before the head of its answer arrived. */
@@ -45,21 +38,20 @@ export class LostBeforeHead extends Error {
 }
 
 /**
- * Sends `request` over `port` and resolves with the response when its head has arrived.
+ * Sends `request` over `connection` and resolves with the response when its head has arrived.
  *
  * @throws LostBeforeHead if the other end is lost first, and no other engine takes over
  * @throws the reason of `signal` if that aborts first
  */
 export async function exchange(
-  port: MessagePort,
+  connection: Connection,
   request: WireRequest,
   options: ExchangeOptions,
 ): Promise<Response> {
-  const { lost, onEnd } = options;
   const answer = new Answer(request, options);
   let head: Head;
   try {
-    head = await answer.open({ port, lost, onEnd });
+    head = await answer.open(connection);
   } catch (reason) {
     throw reason instanceof Lost ? new LostBeforeHead(toEngineFailure(reason.reason)) : reason;
   }
@@ -155,8 +147,8 @@ class Answer {
   }
 
   #attemptOptions(): AttemptOptions {
-    const { signal, transport = bestTransport(), heartbeat = false, reconnect } = this.#options;
-    const resume = reconnect && { position: this.#position };
+    const { signal, transport = bestTransport(), heartbeat = false } = this.#options;
+    const resume = { position: this.#position };
     return { request: this.#request, transport, heartbeat, signal, resume };
   }
 
@@ -184,14 +176,14 @@ class Answer {
 
   async #reconnect(failure: EngineFailure): Promise<Connection> {
     const { reconnect, signal } = this.#options;
-    if (reconnect === undefined) throw new Lost(failure, true);
     try {
-      const connection = await reconnect(failure);
+      const connection = await reconnect();
       signal?.throwIfAborted();
       return connection;
-    } catch (error) {
+    } catch {
       if (signal?.aborted) throw signal.reason;
-      throw new Lost(error instanceof EngineFailure ? error : failure, true);
+      // Why the engine was lost says more than why there is no other.
+      throw new Lost(failure, true);
     }
   }
 
@@ -228,11 +220,6 @@ function pause(duration_ms: number, signal: AbortSignal | undefined): Promise<vo
     }, duration_ms);
     signal?.addEventListener("abort", onAbort, { once: true });
   });
-}
-
-/** Every event ends with an empty line. */
-function endsEvent(bytes: Uint8Array): boolean {
-  return bytes.at(-1) === 10 && bytes.at(-2) === 10;
 }
 
 /** Statuses whose `Response` may have no body. */

@@ -73,7 +73,7 @@ export class Engine {
   readonly #keeper: WorkerKeeper;
   /** The adapters that a new worker starts with. */
   #lora: LoraLocation[];
-  #disposed = false;
+  #disposed = new AbortController();
 
   /** Use `createEngine`. */
   constructor(options: EngineOptions) {
@@ -135,7 +135,12 @@ export class Engine {
 
   /** False once disposed. */
   get alive(): boolean {
-    return !this.#disposed;
+    return !this.disposed.aborted;
+  }
+
+  /** Aborts when the engine is disposed. */
+  get disposed(): AbortSignal {
+    return this.#disposed.signal;
   }
 
   /** The number of in-flight requests. */
@@ -168,13 +173,13 @@ export class Engine {
    * does it at once, and also after a failure that would come again unless its cause is gone.
    */
   async reload(): Promise<void> {
-    if (this.#disposed) throw new EngineFailure("engine_unavailable", "the engine was disposed");
+    if (!this.alive) throw new EngineFailure("engine_unavailable", "the engine was disposed");
     await this.#keeper.restart();
   }
 
   /** Ends in-flight requests and frees all resources. */
   async dispose(): Promise<void> {
-    this.#disposed = true;
+    this.#disposed.abort();
     await this.#keeper.dispose();
   }
 

@@ -28,9 +28,9 @@ export function createFetchDoor(
     signal?.throwIfAborted();
     const wire = await toWireRequest(request);
     signal?.throwIfAborted();
-    const { port, lost } = await openPort(false);
+    const connection = await openPort(false);
     try {
-      return await exchange(port, wire, { lost, signal, transport, reconnect });
+      return await exchange(connection, wire, { signal, transport, reconnect });
     } catch (reason) {
       if (reason instanceof LostBeforeHead) return failureResponse(reason.failure);
       throw reason;

@@ -51,6 +51,7 @@ export async function respond(port: MessagePort, life: EngineLife): Promise<void
       heartbeatTimer = setInterval(() => {
         // Ticks are counted instead of time: after a sleep of the machine both ends wake at once.
         if (++silentTicks === MAX_SILENT_TICKS) cancelled.abort();
+        else post({ type: "alive" });
       }, HEARTBEAT_TICK_MS);
     }
     const answered = await answer(request, life, cancelled.signal, resume);

@@ -5,7 +5,7 @@ import { compileAheadOn } from "./compile_ahead.js";
 
 /** The engine's device, as the Rust side asks for it (`src/web/webgpu.rs`). */
 export interface ExtendedDevice {
-  /** The adapter's name; may be empty. wgpu passes on only `description`, which browsers leave empty. */
+  /** The adapter's name, or that the browser hides it. wgpu passes on only `description`, which browsers leave empty. */
   readonly adapter: string;
   /** The device has subgroup operations. */
   readonly subgroups: boolean;
@@ -64,10 +64,13 @@ export function extendWebGpu(onLost: (message: string) => void): WebGpuExtension
   return extension;
 }
 
+/** Firefox leaves everything empty. */
+const HIDDEN_NAME = "WebGPU adapter (the browser hides its name)";
+
 function describe(adapter: GPUAdapter, device: GPUDevice): ExtendedDevice {
-  const { description, vendor, architecture } = adapter.info;
+  const { description, vendor, architecture, device: model } = adapter.info;
   return {
-    adapter: description || [vendor, architecture].filter(Boolean).join(" "),
+    adapter: description || [vendor, architecture, model].filter(Boolean).join(" ") || HIDDEN_NAME,
     subgroups: device.features.has("subgroups"),
     packedDot: navigator.gpu.wgslLanguageFeatures?.has("packed_4x8_integer_dot_product") ?? false,
     compileAhead: compileAheadOn(device),
