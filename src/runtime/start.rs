@@ -6,7 +6,9 @@ use futures_util::future::try_join;
 use crate::{
     Result,
     device::ComputeDevice,
-    model::{LoadOptions, Plan, Transformer, load_weights, matrix_types, outline, plan},
+    model::{
+        LoadOptions, Plan, Transformer, check_budget, load_weights, matrix_types, outline, plan,
+    },
     ops::Variant,
     tuner::best_variant_with,
     weights::{ByteSource, Gguf},
@@ -35,7 +37,8 @@ pub struct StartTimes {
 ///
 /// # Errors
 /// [`crate::Error::UnsupportedModel`], [`crate::Error::InvalidModelFile`] and, if a layer's KV cache
-/// exceeds what a kernel can see, [`crate::Error::OutOfMemory`] before any tensor is read;
+/// exceeds what a kernel can see or the model exceeds its memory budget, [`crate::Error::OutOfMemory`]
+/// before any tensor is read;
 /// [`crate::Error::Read`] from `source`; [`crate::Error::OutOfMemory`] if the device cannot hold the
 /// model; [`crate::Error::NoDevice`] if no kernels compute correctly.
 pub async fn start<S: ByteSource>(
@@ -47,6 +50,7 @@ pub async fn start<S: ByteSource>(
     progress: impl FnMut(u64, u64),
 ) -> Result<(Transformer, StartTimes)> {
     let plan = plan(gguf, options, device.max_binding_bytes())?;
+    check_budget(gguf, options)?;
     let begun_ms = device.now_ms();
     let tuned = async {
         let variant = match tuning {
