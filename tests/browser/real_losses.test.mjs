@@ -116,6 +116,50 @@ describe("the real engine", { skip: !wasmIsBuilt && "the wasm module is not buil
     );
   });
 
+  test("tells the sizes when the GPU has no memory, and works once there is", async () => {
+    const { refused, again } = await page.evaluate(async () => {
+      const cache = await caches.open("gpu-faults");
+      await cache.put("/full", new Response());
+      const create = () => inpage.createEngine({ workerUrl: "/fixtures/losing_worker.mjs" });
+      const refused = await caught(create);
+      await cache.delete("/full");
+      const engine = await create();
+      const again = (await engine.info()).layers;
+      await engine.dispose();
+      return { refused, again };
+    });
+    assert.equal(refused.code, "out_of_memory");
+    assert.match(
+      refused.message,
+      /no memory for another [\d.]+ MiB, while this engine uses 0\.\d MiB/,
+    );
+    assert.match(refused.message, /load\.contextTokens/);
+    assert.ok(again > 0);
+  });
+
+  test("refuses a model that exceeds the memory budget before its weights are read", async () => {
+    const { refused, phases, fits } = await page.evaluate(async () => {
+      const phases = [];
+      const create = (load) =>
+        inpage.createEngine({ load, onProgress: ({ phase }) => phases.push(phase) });
+      const refused = await caught(() => create({ memoryBudgetBytes: 6 << 20 }));
+      const suggested = /load: \{ contextTokens: (\d+), kvPoolTokens: (\d+), kvFormat: "(\w+)" \}/;
+      const [, contextTokens, kvPoolTokens, kvFormat] = suggested.exec(refused.message) ?? [];
+      const engine = await create({
+        memoryBudgetBytes: 6 << 20,
+        contextTokens: Number(contextTokens),
+        kvPoolTokens: Number(kvPoolTokens),
+        kvFormat,
+      });
+      const fits = (await engine.info()).contextTokens === Number(contextTokens);
+      await engine.dispose();
+      return { refused, phases: [...new Set(phases)], fits };
+    });
+    assert.equal(refused.code, "out_of_memory");
+    assert.match(refused.message, /needs .* \(weights .*, KV cache of .*, steps .*\)/);
+    assert.ok(fits);
+  });
+
   test("without an adapter after a loss it says when it tries again, and recovers", async () => {
     const result = await page.evaluate(async (body) => {
       const cache = await caches.open("gpu-faults");

@@ -7,8 +7,10 @@ import { hostEngine } from "./worker/worker_host.js";
 import type { WorkerScope } from "./worker_scopes.js";
 
 hostEngine(self as unknown as WorkerScope, async (options, onDeath, dead) => {
-  const webgpu = extendWebGpu((message) =>
-    onDeath(new EngineFailure("device_lost", `the GPU device was lost: ${message}`)),
+  const webgpu = extendWebGpu(
+    (message) => onDeath(new EngineFailure("device_lost", `the GPU device was lost: ${message}`)),
+    // A module that uses such a buffer panics.
+    (message) => onDeath(new EngineFailure("out_of_memory", message)),
   );
   dead.addEventListener("abort", () => {
     // A dead module cannot give its buffers back, and the next engine needs the memory. A disposed one ends with the
