@@ -16,6 +16,8 @@ import {
   type LoadProgress,
   type LoraLocation,
 } from "../exchange/protocol.js";
+import { relay } from "./relay.js";
+import { createUpstreamDoor, replacesFailedEngine, type UpstreamOptions } from "./upstream.js";
 import { WorkerKeeper } from "./worker_keeper.js";
 
 /** The options of `createEngine`, in one object with the endpoint's switches. */
@@ -41,12 +43,18 @@ export interface EngineOptions extends EngineSwitches {
   workerUrl?: string | URL;
   /** How response bodies leave the worker; detected if omitted. */
   bodyTransport?: BodyTransport;
+  /**
+   * A server that gets requests while the model loads, when it does not fit or the queue is full, or as a function of
+   * the request decides. Without it no request leaves the page.
+   */
+  upstream?: UpstreamOptions;
 }
 
 /**
  * Starts an engine in a worker of its own and loads its model.
  *
- * @throws InpageError if there is no WebGPU, or the model cannot be fetched or run
+ * @throws InpageError if there is no WebGPU, or the model cannot be fetched or run; not if `upstream` replaces a failed
+ * engine
  * @throws DOMException named `AbortError` if `signal` aborts first
  */
 export async function createEngine(options: EngineOptions = {}): Promise<Engine> {
@@ -55,6 +63,8 @@ export async function createEngine(options: EngineOptions = {}): Promise<Engine>
   try {
     if (!options.background) await engine.ready;
   } catch (error) {
+    const { signal, upstream } = options;
+    if (upstream && replacesFailedEngine(upstream) && !signal?.aborted) return engine;
     await engine.dispose();
     throw error;
   }
@@ -71,6 +81,8 @@ export class Engine {
   readonly basePaths: readonly string[];
 
   readonly #keeper: WorkerKeeper;
+  /** Requests of the service worker pass through `fetch`, too. */
+  readonly #relays: boolean;
   /** The adapters that a new worker starts with. */
   #lora: LoraLocation[];
   #disposed = new AbortController();
@@ -87,17 +99,20 @@ export class Engine {
       wasmUrl,
       workerUrl,
       bodyTransport,
+      upstream,
       ...switches
     } = options;
     const resolved = resolveModel(model);
     this.#lora = resolveLora(lora ?? []);
     const absolute = (url: string | URL) => new URL(url, document.baseURI).href;
     this.basePaths = switches.basePaths ?? DEFAULT_BASE_PATHS;
-    this.fetch = createFetchDoor(
+    const door = createFetchDoor(
       (afterLoss) => this.#openPort(afterLoss),
       this.basePaths,
       bodyTransport,
     );
+    this.fetch = upstream ? createUpstreamDoor(door, this.basePaths, upstream) : door;
+    this.#relays = upstream !== undefined;
     this.completions = new Completions(
       this.fetch,
       this.basePaths[0] ?? "/v1",
@@ -185,7 +200,8 @@ export class Engine {
 
   /** Passes the engine a port for a single exchange; the other end of the channel may be anywhere. */
   connect(port: MessagePort): void {
-    void this.#keeper.connect(port);
+    if (this.#relays) void relay(port, this.fetch);
+    else void this.#keeper.connect(port);
   }
 
   async #openPort(afterLoss: boolean): Promise<Connection> {
