@@ -124,6 +124,59 @@ describe("a lost engine", () => {
     assert.equal(result.later.code, "engine_unavailable");
   });
 
+  test("goes on behind the service worker", async () => {
+    const result = await inPage(async () => {
+      await inpage.serveFromPage(await startFake()).ready;
+      const post = async (prompt, stream) => {
+        const response = await fetch("/v1/completions", {
+          method: "POST",
+          headers: { "content-type": "application/json" },
+          body: JSON.stringify({ model: "fake", prompt, stream }),
+        });
+        return response.text();
+      };
+      return [await post("lose:9:5:1", true), await post("lose:8:5:1", false)];
+    });
+    const texts = result[0].match(/é\d+ /g);
+    assert.equal(texts.join(""), words(9));
+    assert.match(result[0], /data: \[DONE\]\n\n$/);
+    assert.equal(JSON.parse(result[1]).choices[0].text, words(8));
+  });
+
+  test("in a tab that is closed is replaced by that of another tab", async () => {
+    const owner = await harness.open();
+    const context = owner.context();
+    try {
+      const serve = async () => {
+        window.engine = await startFake();
+        await inpage.serveFromPage(engine).ready;
+      };
+      await owner.evaluate(serve);
+      const reader = await harness.open(context, "/plain");
+      // A tab without an engine: the only one that answers is the owner's.
+      const text = reader.evaluate(async () => {
+        const response = await fetch("/v1/completions", {
+          method: "POST",
+          headers: { "content-type": "application/json" },
+          body: JSON.stringify({ model: "fake", prompt: "count:100:20", stream: true }),
+        });
+        let text = "";
+        for await (const piece of response.body.pipeThrough(new TextDecoderStream())) {
+          window.began = true;
+          text += piece;
+        }
+        return text;
+      });
+      await reader.waitForFunction(() => window.began);
+      const other = await harness.open(context);
+      await other.evaluate(serve);
+      await owner.close();
+      assert.equal((await text).match(/é\d+ /g).join(""), words(100));
+    } finally {
+      await context.close();
+    }
+  });
+
   test("does not hold up an abort", async () => {
     const result = await inPage(async () => {
       const engine = await startFake({ fakeLoadMs: 300 });

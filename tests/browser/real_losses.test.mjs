@@ -140,11 +140,13 @@ describe("the real engine", { skip: !wasmIsBuilt && "the wasm module is not buil
   test("refuses a model that exceeds the memory budget before its weights are read", async () => {
     const { refused, fits } = await page.evaluate(async () => {
       const create = (load) => inpage.createEngine({ load });
-      const refused = await caught(() => create({ memoryBudgetBytes: 6 << 20 }));
+      const { memory } = (await inpage.inspectModel("embedded")).model;
+      const memoryBudgetBytes = memory.totalBytes - memory.kvBytes / 4;
+      const refused = await caught(() => create({ memoryBudgetBytes }));
       const suggested = /load: \{ contextTokens: (\d+), kvPoolTokens: (\d+), kvFormat: "(\w+)" \}/;
       const [, contextTokens, kvPoolTokens, kvFormat] = suggested.exec(refused.message) ?? [];
       const engine = await create({
-        memoryBudgetBytes: 6 << 20,
+        memoryBudgetBytes,
         contextTokens: Number(contextTokens),
         kvPoolTokens: Number(kvPoolTokens),
         kvFormat,

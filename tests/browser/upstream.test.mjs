@@ -135,7 +135,7 @@ test("a function decides for each request, with the reason if there is one", asy
   const { answers, asked } = await page.evaluate(async () => {
     const asked = [];
     const when = ({ url, body, reason }) => {
-      asked.push([new URL(url).pathname, body.prompt, reason]);
+      asked.push([new URL(url).pathname, body.prompt, reason ?? null]);
       return body.prompt === "long";
     };
     const engine = await startFake({ upstream: { ...upstream, when } });
