@@ -19,6 +19,8 @@ use crate::{
 pub enum Tuning {
     /// The best that computes correctly on the device.
     Best,
+    /// This one if it computes correctly on the device, else the best.
+    Prefer(Variant),
     /// This one, without validation: for tests, which choose it once for many models.
     Fixed(Variant),
 }
@@ -54,7 +56,8 @@ pub async fn start<S: ByteSource>(
     let begun_ms = device.now_ms();
     let tuned = async {
         let variant = match tuning {
-            Tuning::Best => tune(device, gguf, options, &plan).await?,
+            Tuning::Best => tune(device, gguf, options, &plan, None).await?,
+            Tuning::Prefer(variant) => tune(device, gguf, options, &plan, Some(variant)).await?,
             Tuning::Fixed(variant) => variant,
         };
         Ok((variant, device.now_ms() - begun_ms))
@@ -70,12 +73,13 @@ pub async fn start<S: ByteSource>(
     Ok((model, StartTimes { kernels, weights }))
 }
 
-/// The best variant; compiles the kernels of the first request meanwhile.
+/// The preferred variant or the best; compiles the kernels of the first request meanwhile.
 async fn tune(
     device: &ComputeDevice,
     gguf: &Gguf,
     options: LoadOptions,
     plan: &Plan,
+    preferred: Option<Variant>,
 ) -> Result<Variant> {
     let types = matrix_types(gguf);
     let outline = outline(device.tensors(), gguf, plan).await?;
@@ -84,5 +88,5 @@ async fn tune(
         outline.set_variant(variant);
         Transformer::first_kernels(&outline, plan, device, variant)
     };
-    best_variant_with(device, options.needs(gguf, &types), own).await
+    best_variant_with(device, options.needs(gguf, &types), preferred, own).await
 }

@@ -22,7 +22,9 @@ use super::webgpu::{PageWebGpu, gpu_options};
 use crate::api::{ModelState, Request};
 use crate::device::ComputeDevice;
 use crate::model::LoadOptions;
-use crate::runtime::{Adapters, EngineInfo, LoadRequest, RunningModel, ServedHandler, load, serve};
+use crate::runtime::{
+    Adapters, EngineInfo, LoadRequest, RunningModel, ServedHandler, reload, serve,
+};
 use crate::{Error, Result};
 
 /// The endpoint, and the model once it is loaded.
@@ -31,6 +33,8 @@ pub struct InpageEngine {
     model_id: String,
     load_options: LoadOptions,
     webgpu: Option<Rc<PageWebGpu>>,
+    /// Of an earlier engine.
+    kernels: Option<String>,
     handler: Rc<ServedHandler>,
     running: RefCell<Option<RunningModel>>,
 }
@@ -43,6 +47,7 @@ impl InpageEngine {
         let switches = options.switches().map_err(|error| to_js(&error))?;
         let load_options = options.load_options().map_err(|error| to_js(&error))?;
         let (model_id, webgpu) = (options.model_id(), options.page_webgpu());
+        let kernels = options.kernels();
         set_on_panic(options);
         let handler = Rc::new(ServedHandler::new(switches, Rc::new(BrowserHost)));
         handler.set_model(&model_id, ModelState::Loading);
@@ -50,6 +55,7 @@ impl InpageEngine {
             model_id,
             load_options,
             webgpu,
+            kernels,
             handler,
             running: RefCell::default(),
         })
@@ -135,6 +141,11 @@ impl InpageEngine {
         }
     }
 
+    /// The form of the kernels, as an opaque text for an engine that takes over; `undefined` until the model is loaded.
+    pub fn kernels(&self) -> Option<String> {
+        self.running.borrow().as_ref().map(RunningModel::kernels)
+    }
+
     /// Adapter, kernel variant, model.
     pub fn info(&self) -> std::result::Result<JsValue, JsValue> {
         let running = self.running.borrow();
@@ -179,7 +190,7 @@ impl InpageEngine {
             // An exception in the page's callback does not stop the load.
             let _ = on_progress.call2(&JsValue::UNDEFINED, &loaded_bytes, &total_bytes);
         };
-        let loaded = load(request, device, progress).await?;
+        let loaded = reload(request, self.kernels.as_deref(), device, progress).await?;
         let served = serve(loaded, &self.handler, &self.model_id);
         *self.running.borrow_mut() = Some(served.running);
         let (handler, id) = (self.handler.clone(), self.model_id.clone());

@@ -17,11 +17,11 @@ hostEngine(self as unknown as WorkerScope, async (options, onDeath, dead) => {
     // worker.
     if ((dead.reason as EngineFailure).code !== "engine_unavailable") webgpu.destroy();
   });
-  const { modelId, switches, load, wasmUrl } = options;
+  const { modelId, switches, load, wasmUrl, kernels } = options;
   await init(wasmUrl === undefined ? undefined : { module_or_path: wasmUrl });
   const onPanic = (message: string) => onDeath(new EngineFailure("internal_error", message));
   try {
-    return InpageEngine.create({ modelId, switches, load, webgpu, onPanic });
+    return InpageEngine.create({ modelId, switches, load, kernels, webgpu, onPanic });
   } catch (error) {
     throw new InvalidOptions(messageOf(error));
   }

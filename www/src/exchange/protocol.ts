@@ -107,6 +107,8 @@ export interface StartOptions {
   switches: EngineSwitches;
   /** If this load fails, requests start another attempt after so long. */
   retryDelayMs: number;
+  /** Of the engine that this one takes over from: the form of its kernels. Only Rust reads it. */
+  kernels: string | undefined;
 }
 
 /** The progress of a load. */
@@ -144,7 +146,7 @@ export type WorkerToPage =
   /** The script listens; messages sent before this may be lost (a bundler may load scripts late). */
   | { type: "here" }
   | { type: "progress"; progress: LoadProgress }
-  | { type: "ready" }
+  | { type: "ready"; kernels: string | undefined }
   | { type: "load-failed"; failure: WireFailure; permanent: boolean }
   /** The engine is dead; the page starts a new worker with the next request, unless that would fail again. */
   | { type: "failed"; failure: WireFailure; permanent: boolean }

@@ -118,7 +118,7 @@ export class Engine {
       this.basePaths[0] ?? "/v1",
       switches.apiKey ?? undefined,
     );
-    const start = (retryDelayMs: number) =>
+    const start = (retryDelayMs: number, kernels: string | undefined) =>
       new EngineWorker(
         workerUrl,
         {
@@ -129,6 +129,7 @@ export class Engine {
           wasmUrl: wasmUrl === undefined ? undefined : absolute(wasmUrl),
           switches: { ...switches },
           retryDelayMs,
+          kernels,
         },
         onProgress ?? (() => {}),
       );

@@ -31,6 +31,8 @@ export class EngineWorker {
   failed = false;
   /** Why the model is not loaded; `permanent` if another attempt would fail again. */
   loadFailure: { message: string; permanent: boolean } | undefined;
+  /** The form of the loaded model's kernels, for the worker that takes over. */
+  kernels: string | undefined;
   /** Neither loaded nor failed yet. */
   isLoading = true;
   /** The number of in-flight requests. */
@@ -125,6 +127,7 @@ export class EngineWorker {
         break;
       case "ready":
         this.isLoading = false;
+        this.kernels = message.kernels;
         this.#ready.resolve();
         break;
       case "load-failed":

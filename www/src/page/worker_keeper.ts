@@ -11,8 +11,11 @@ const LONGEST_PAUSE_MS = 60_000;
 /** A requester that waits as long as it was told may be a little early by this clock. */
 const TIMER_SLACK_MS = 50;
 
-/** Starts a worker. If its load fails, the next attempt comes after `retryDelayMs`. */
-export type StartWorker = (retryDelayMs: number) => EngineWorker;
+/**
+ * Starts a worker. If its load fails, the next attempt comes after `retryDelayMs`. `kernels` are those of the worker
+ * that it takes over from.
+ */
+export type StartWorker = (retryDelayMs: number, kernels: string | undefined) => EngineWorker;
 
 /**
  * One worker at a time. A worker that failed after it had been loaded is replaced when the next request comes. After a
@@ -24,6 +27,7 @@ export class WorkerKeeper {
   #worker: EngineWorker;
   #failedLoads = 0;
   #hasLoaded = false;
+  #kernels: string | undefined;
   #nextAttempt_ms = 0;
   /** Resolves when the worker that takes over after `restart` is there. */
   #restarted: Promise<void> | undefined;
@@ -92,11 +96,12 @@ export class WorkerKeeper {
 
   #begin(): EngineWorker {
     const pause_ms = Math.min(FIRST_PAUSE_MS * 2 ** this.#failedLoads, LONGEST_PAUSE_MS);
-    const worker = this.#start(pause_ms);
+    const worker = this.#start(pause_ms, this.#kernels);
     worker.ready.then(
       () => {
         this.#failedLoads = 0;
         this.#hasLoaded = true;
+        this.#kernels = worker.kernels;
       },
       () => {
         if (worker !== this.#worker) return;

@@ -60,6 +60,8 @@ export interface HostedEngine {
     position: string | undefined,
   ): Promise<EngineResponse>;
   info(): EngineInfo;
+  /** The form of the kernels, for an engine that takes over: it gives the same answers to the last bit. */
+  kernels?(): string | undefined;
 }
 
 /**

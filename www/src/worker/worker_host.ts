@@ -76,7 +76,8 @@ class WorkerHost {
     }
     try {
       await loadModel(options, this.life, (progress) => this.#post({ type: "progress", progress }));
-      this.#post({ type: "ready" });
+      const engine = await this.life.engine;
+      this.#post({ type: "ready", kernels: engine.kernels?.() });
     } catch (error) {
       // Ends the engine if the error is a trap.
       this.life.failureOf(error);
