@@ -41,5 +41,6 @@ export { type InspectOptions, inspectModel } from "./page/inspect_model.js";
 export type { LoraAdapter } from "./page/lora_option.js";
 export type { ModelOption, ModelPlace, ModelWithId } from "./page/model_option.js";
 export { type ServeOptions, type Serving, serveFromPage } from "./page/serve_from_page.js";
+export type { UpstreamOptions, UpstreamReason, UpstreamRequest } from "./page/upstream.js";
 export { servedFetch } from "./page/served_fetch.js";
 export type { LoadProgress } from "./exchange/protocol.js";

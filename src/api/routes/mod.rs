@@ -28,7 +28,7 @@ static ROUTES: [Route; 3] = [
     Route {
         path: "completions",
         method: "POST",
-        answer: |endpoint, request, _| Box::pin(completions::answer(endpoint, &request.body)),
+        answer: |endpoint, request, _| Box::pin(completions::answer(endpoint, request)),
     },
     Route {
         path: "models",

@@ -24,13 +24,40 @@ export interface WireRequest {
 
 /** Requester to engine worker, on the exchange's port. */
 export type RequesterMessage =
-  | { type: "request"; request: WireRequest; transport: BodyTransport; heartbeat: boolean }
+  | {
+      type: "request";
+      request: WireRequest;
+      transport: BodyTransport;
+      heartbeat: boolean;
+      /** Absent from requesters that cannot continue with another engine, such as service workers of older versions. */
+      resume?: Resume;
+    }
   /** Sent every few seconds if `heartbeat` was announced: a port does not report that its other end is gone. */
   | { type: "alive" }
   /** The requester accepts `chunks` more chunks (transport "chunks" only). */
   | { type: "credit"; chunks: number }
   /** Nobody reads the answer any more; also sent on a port whose request was never sent. */
   | { type: "cancel" };
+
+/** What a requester says that can continue an answer with another engine when this one is lost. */
+export interface Resume {
+  /** Where the answer stands, if engines before this one have delivered a part of it. Only Rust reads it. */
+  position: string | undefined;
+}
+
+/** A part of a body. `position` is where the answer stands after it, if it can be continued. */
+export interface BodyPiece {
+  bytes: Uint8Array<ArrayBuffer>;
+  position?: string | undefined;
+}
+
+/** The last item of a body whose engine was lost. */
+export interface BodyLoss {
+  lost: WireFailure;
+}
+
+/** The items of a transferred body: bytes alone for a requester that sends no `resume`. */
+export type BodyItem = Uint8Array<ArrayBuffer> | BodyPiece | BodyLoss;
 
 /** Engine worker to requester, on the exchange's port. */
 export type ResponderMessage =
@@ -43,9 +70,11 @@ export type ResponderMessage =
       type: "head";
       status: number;
       headers: HeaderList;
-      stream?: ReadableStream<Uint8Array<ArrayBuffer>>;
+      stream?: ReadableStream<BodyItem>;
     }
-  | { type: "chunk"; bytes: Uint8Array<ArrayBuffer> }
+  | ({ type: "chunk" } & BodyPiece)
+  /** The engine was lost, before the head or in the body; only for a requester that sends `resume`. */
+  | { type: "lost"; failure: WireFailure }
   | { type: "end" }
   /** The body failed, after the head. */
   | { type: "error"; message: string };
@@ -76,6 +105,10 @@ export interface StartOptions {
   wasmUrl: string | undefined;
   /** The engine switches of specification 14, as given by the caller; Rust validates them. */
   switches: EngineSwitches;
+  /** If this load fails, requests start another attempt after so long. */
+  retryDelayMs: number;
+  /** Of the engine that this one takes over from: the form of its kernels. Only Rust reads it. */
+  kernels: string | undefined;
 }
 
 /** The progress of a load. */
@@ -113,10 +146,10 @@ export type WorkerToPage =
   /** The script listens; messages sent before this may be lost (a bundler may load scripts late). */
   | { type: "here" }
   | { type: "progress"; progress: LoadProgress }
-  | { type: "ready" }
-  | { type: "load-failed"; failure: WireFailure }
-  /** The engine is dead; the page starts a new worker with the next request. */
-  | { type: "failed"; failure: WireFailure }
+  | { type: "ready"; kernels: string | undefined }
+  | { type: "load-failed"; failure: WireFailure; permanent: boolean }
+  /** The engine is dead; the page starts a new worker with the next request, unless that would fail again. */
+  | { type: "failed"; failure: WireFailure; permanent: boolean }
   | { type: "info"; call: number; info: EngineInfo | undefined }
   /** With a failure, the previous adapters stay in use. */
   | { type: "lora-set"; call: number; failure: WireFailure | undefined }

@@ -1,7 +1,7 @@
 //! For pages served by the service worker: a `fetch` whose abort also stops a generation that is not streamed, and whose
 //! streams end with an error event when the service worker is stopped. Plain `fetch` can do neither.
 
-import { endedWhenLost } from "../exchange/body_stream.js";
+import { endsEvent } from "../exchange/body_stream.js";
 import { EngineFailure, failureEvents } from "../exchange/error_response.js";
 import { isEventStream } from "../exchange/event_stream_type.js";
 import { CANCEL, type PageToServiceWorker, REQUEST_ID_HEADER } from "../exchange/protocol.js";
@@ -45,32 +45,35 @@ function withLastEvent(response: Response, signal: AbortSignal | null | undefine
   // Answers from the network have other types.
   const isServed = response.type === "default";
   if (!isServed || !response.body || !isEventStream([...response.headers])) return response;
-  const lost = new AbortController();
   const failure = new EngineFailure(
     "engine_unavailable",
     "the stream broke off, because the service worker that relays it was stopped",
   );
   const reader = response.body.getReader();
+  let midEvent = false;
   const body = new ReadableStream<Bytes>(
     {
       async pull(controller) {
         try {
           const { done, value } = await reader.read();
-          if (done) controller.close();
-          else controller.enqueue(value);
+          if (done) {
+            controller.close();
+          } else {
+            midEvent = !endsEvent(value);
+            controller.enqueue(value);
+          }
         } catch (reason) {
-          if (!signal?.aborted) lost.abort(failure);
-          throw reason;
+          if (signal?.aborted) throw reason;
+          const text = failureEvents(failure);
+          controller.enqueue(new TextEncoder().encode(midEvent ? `\n\n${text}` : text));
+          controller.close();
         }
       },
       cancel: (reason) => reader.cancel(reason),
     },
     { highWaterMark: 0 },
   );
-  const lastText = (_: unknown, midEvent: boolean) =>
-    (midEvent ? "\n\n" : "") + failureEvents(failure);
-  const ended = endedWhenLost(body, lost.signal, lastText, () => {});
   const { status, statusText, headers, url } = response;
-  const wrapped = new Response(ended, { status, statusText, headers });
+  const wrapped = new Response(body, { status, statusText, headers });
   return Object.defineProperty(wrapped, "url", { value: url });
 }

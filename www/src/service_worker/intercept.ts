@@ -14,7 +14,7 @@ import {
   REQUEST_ID_HEADER,
   type WireRequest,
 } from "../exchange/protocol.js";
-import { LostBeforeHead, exchange } from "../exchange/requester.js";
+import { type Connection, LostBeforeHead, exchange } from "../exchange/requester.js";
 import {
   covers,
   fromQuery,
@@ -41,9 +41,6 @@ export interface InterceptOptions {
   /** Also answer for the site's own files when there is no network, as `serveFromPage` with `offline` keeps them. */
   offline?: boolean | undefined;
 }
-
-/** How many tabs are tried for one request. */
-const MAX_ATTEMPTS = 3;
 
 /** What nobody waits for: the caller has aborted. A rejected answer would be logged as an error of the page. */
 const UNREAD_STATUS = 499;
@@ -147,7 +144,7 @@ async function relay(
 const isAbort = (reason: unknown) => reason instanceof DOMException && reason.name === "AbortError";
 
 /**
- * The answer of the first tab that is not closed or frozen before it can give one.
+ * A tab's answer. When that tab is closed or frozen, or its engine is lost, another one goes on with it.
  *
  * @throws EngineFailure if no tab answers
  */
@@ -157,8 +154,9 @@ async function answerFromTab(
   callerId: string,
   signal: AbortSignal,
 ): Promise<Response> {
+  const caller = new AbortController();
   const excluded = new Set<string>();
-  for (;;) {
+  const connect = async (): Promise<Connection> => {
     const owner = await findEngine(scope.clients, {
       url: wire.url,
       scope: scope.registration.scope,
@@ -172,18 +170,18 @@ async function answerFromTab(
       );
     }
     const watch = watchExchange(scope.clients, owner.clientId, callerId);
-    try {
-      return await exchange(owner.port, wire, {
-        lost: watch.ownerLost,
-        heartbeat: true,
-        signal: AbortSignal.any([signal, watch.callerLost]),
-        onSign: watch.onSign,
-        onEnd: watch.stop,
-      });
-    } catch (reason) {
-      if (!(reason instanceof LostBeforeHead)) throw reason;
-      excluded.add(owner.clientId);
-      if (excluded.size === MAX_ATTEMPTS) throw reason.failure;
-    }
+    watch.ownerLost.addEventListener("abort", () => excluded.add(owner.clientId));
+    watch.callerLost.addEventListener("abort", () => caller.abort(watch.callerLost.reason));
+    const { port } = owner;
+    return { port, lost: watch.ownerLost, onSign: watch.onSign, onEnd: watch.stop };
+  };
+  try {
+    return await exchange(await connect(), wire, {
+      heartbeat: true,
+      signal: AbortSignal.any([signal, caller.signal]),
+      reconnect: connect,
+    });
+  } catch (reason) {
+    throw reason instanceof LostBeforeHead ? reason.failure : reason;
   }
 }
