@@ -17,6 +17,7 @@ import {
   type LoraLocation,
 } from "../exchange/protocol.js";
 import { relay } from "./relay.js";
+import { type Keeper, SharedKeeper, keyOf } from "./shared_keeper.js";
 import { createUpstreamDoor, replacesFailedEngine, type UpstreamOptions } from "./upstream.js";
 import { WorkerKeeper } from "./worker_keeper.js";
 
@@ -37,6 +38,12 @@ export interface EngineOptions extends EngineSwitches {
   signal?: AbortSignal;
   /** Resolve immediately and load in the background: until `engine.ready`, requests get 503 `model_loading`. */
   background?: boolean;
+  /**
+   * One engine for all tabs of the site that ask for the same model with the same options: one of them runs it, and when
+   * that tab is closed, frozen or left, another one takes over. Requests that run then go on. A text shares only with
+   * tabs that give the same text.
+   */
+  shared?: boolean | string;
   /** The wasm module, where a bundler cannot find it by itself. */
   wasmUrl?: string | URL;
   /** The engine worker's script, where a bundler cannot find it by itself. */
@@ -80,7 +87,7 @@ export class Engine {
   /** The paths below which the endpoint answers. */
   readonly basePaths: readonly string[];
 
-  readonly #keeper: WorkerKeeper;
+  readonly #keeper: Keeper;
   /** Requests of the service worker pass through `fetch`, too. */
   readonly #relays: boolean;
   /** The adapters that a new worker starts with. */
@@ -100,6 +107,7 @@ export class Engine {
       workerUrl,
       bodyTransport,
       upstream,
+      shared,
       ...switches
     } = options;
     const resolved = resolveModel(model);
@@ -118,6 +126,7 @@ export class Engine {
       this.basePaths[0] ?? "/v1",
       switches.apiKey ?? undefined,
     );
+    let report = (progress: LoadProgress) => onProgress?.(progress);
     const start = (retryDelayMs: number, kernels: string | undefined) =>
       new EngineWorker(
         workerUrl,
@@ -131,9 +140,25 @@ export class Engine {
           retryDelayMs,
           kernels,
         },
-        onProgress ?? (() => {}),
+        report,
       );
-    this.#keeper = new WorkerKeeper(start);
+    if (shared) {
+      const { id, location } = resolved;
+      const keeper = new SharedKeeper(keyOf([shared, id, location, load, switches]), {
+        start: () => new WorkerKeeper(start),
+        onProgress: (progress) => onProgress?.(progress),
+        onLora: (located) => {
+          this.#lora = located;
+        },
+      });
+      report = (progress) => {
+        onProgress?.(progress);
+        keeper.report(progress);
+      };
+      this.#keeper = keeper;
+    } else {
+      this.#keeper = new WorkerKeeper(start);
+    }
 
     const onAbort = () => {
       this.#keeper.worker.fail(signal?.reason);
