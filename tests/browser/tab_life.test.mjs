@@ -155,7 +155,19 @@ describe("a frozen tab", () => {
     assert.equal((await askPlain(caller, 1)).status, 200);
   });
 
-  test("ends its streams with an error event", async () => {
+  test("loses its streams to another tab, which goes on with them", async () => {
+    await serve(page);
+    const caller = await harness.open(context);
+    const stream = readStream(caller, "count:300:5");
+    await caller.waitForFunction(() => window.streaming);
+    const other = await harness.open(context);
+    await serve(other);
+    await setLifecycle(page, "frozen");
+    const { value, message } = await stream;
+    assert.equal(value ?? message, Array.from({ length: 300 }, (_, i) => `é${i} `).join(""));
+  });
+
+  test("ends its streams with an error event if it has the only engine", async () => {
     await serve(page);
     const caller = await harness.open(context);
     const stream = readStream(caller, "count:5000:5");

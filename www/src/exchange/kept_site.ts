@@ -1,6 +1,9 @@
 //! The site's files in the Cache Storage, as whole releases: the page writes them (`page/keep_site.ts`), the service worker
 //! answers from them (`service_worker/site_answer.ts`). A release is never changed after it was written.
 
+/** Of requests that read the site in order to keep it: they are never answered from a release. */
+export const KEEP_HEADER = "x-inpage-keep";
+
 /** One cache for each release. */
 const releaseName = (scope: string, id: string) => `${releasesOf(scope)}${id}`;
 const releasesOf = (scope: string) => `inpage-site-release:${scope}:`;

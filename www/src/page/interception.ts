@@ -27,10 +27,10 @@ export interface Registered {
 }
 
 /** How long a page waits for the worker that should control it, when no newer one is on its way. */
-const CLAIM_TIMEOUT_MS = 5000;
+const CLAIM_TIMEOUT_MS = 8000;
 
 /** How long a service worker may take to start and report. */
-const REPORT_TIMEOUT_MS = 2000;
+const REPORT_TIMEOUT_MS = 4000;
 
 /**
  * Registers the script under a URL that names what all open pages claim, and what it named before unless `narrow`. One page
@@ -158,7 +158,8 @@ function reportOf(worker: ServiceWorker): Promise<InterceptionReport | undefined
 
 function changeOrPause(container: ServiceWorkerContainer, pause_ms: number): Promise<void> {
   return new Promise((resolve) => {
-    container.addEventListener("controllerchange", () => resolve(), { once: true });
-    setTimeout(resolve, pause_ms);
+    const signal = AbortSignal.timeout(pause_ms);
+    signal.addEventListener("abort", () => resolve());
+    container.addEventListener("controllerchange", () => resolve(), { once: true, signal });
   });
 }

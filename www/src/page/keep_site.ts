@@ -1,7 +1,7 @@
 //! Keeps the files of this page for visits without a network: finds them, fetches them, and stores them as one release. The
 //! model is not among them: it has a cache of its own.
 
-import { writeRelease } from "../exchange/kept_site.js";
+import { KEEP_HEADER, writeRelease } from "../exchange/kept_site.js";
 
 /** How often all files are fetched, until two readings agree. */
 const MAX_READINGS = 4;
@@ -39,16 +39,18 @@ async function readSite(scope: string, more: readonly string[]): Promise<Map<str
   const files = new Map<string, Response>();
   const seen = new Set(needed);
   const follow = async (url: string) => {
-    const response = await fetch(url, { cache: "no-cache" });
+    const response = await fetch(url, { cache: "no-cache", headers: { [KEEP_HEADER]: "1" } });
     const isPage = response.headers.get("content-type")?.startsWith("text/html") ?? false;
+    const isNeeded = needed.has(url);
     // Servers of single-page apps answer every unknown path with the page.
-    const isMissing = !response.ok || (isPage && !needed.has(url));
-    if (isMissing && needed.has(url)) throw new Error(`${url} answered ${response.status}`);
-    if (isMissing) return;
-    // A response that was redirected may not answer a navigation.
-    const { headers, status } = response;
+    const isMissing = response.status === 404 || response.status === 410 || isPage;
+    if (!isNeeded && isMissing) return;
+    if (!response.ok) throw new Error(`${url} answered ${response.status}`);
+    // A new response, because one that was redirected may not answer a navigation; without what is true of the transfer only.
+    const headers = new Headers(response.headers);
+    for (const name of ["content-encoding", "content-length", "vary"]) headers.delete(name);
     const bytes = await response.arrayBuffer();
-    files.set(url, new Response(bytes, { headers, status }));
+    files.set(url, new Response(bytes, { headers }));
     const isScript = /\.m?js$/.test(new URL(url).pathname);
     const patterns = isPage ? [IN_PAGES, IN_SCRIPTS] : isScript ? [IN_SCRIPTS] : [];
     const text = patterns.length > 0 ? new TextDecoder().decode(bytes) : "";

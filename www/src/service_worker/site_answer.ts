@@ -1,7 +1,13 @@
 //! Answers for the site's own files when there is no network: each page gets the files of one release, so versions are never
 //! mixed. With a network, the network answers.
 
-import { bindClient, fileOf, newestRelease, releaseOfClient } from "../exchange/kept_site.js";
+import {
+  KEEP_HEADER,
+  bindClient,
+  fileOf,
+  newestRelease,
+  releaseOfClient,
+} from "../exchange/kept_site.js";
 import type { FetchEvent, ServiceWorkerScope } from "../worker_scopes.js";
 
 /** How long a page waits for the network before it is taken from the kept site. */
@@ -12,7 +18,7 @@ const CLIENT_DESTINATIONS = ["worker", "sharedworker"];
 
 /** True for pages and the files that they consist of; what scripts fetch themselves is the network's. */
 export function isSiteFile({ method, url, mode, destination, headers }: Request): boolean {
-  if (method !== "GET" || headers.has("range")) return false;
+  if (method !== "GET" || headers.has("range") || headers.has(KEEP_HEADER)) return false;
   const { origin, pathname } = new URL(url);
   if (origin !== location.origin) return false;
   return mode === "navigate" || destination !== "" || pathname.endsWith(".wasm");
