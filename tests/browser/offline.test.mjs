@@ -48,14 +48,18 @@ async function startSite(files) {
   };
 }
 
-/** A page of three files, one of them loaded late, and all of one version. */
+/** A page of five files, two of them loaded late, and all of one version. */
 const versioned = (version) => ({
   "index.html": `<!doctype html><link rel="icon" href="data:,"><title>${version}</title>
     <link rel="stylesheet" href="style.css"><script type="module" src="app.js"></script>`,
   "style.css": `/* ${version} */`,
   "app.js": `import * as inpage from "/dist/index.js";
     window.versions = ["${version}"];
-    window.late = async () => window.versions.push((await import("./late.js")).version);
+    window.late = async () => {
+      const { version } = await import("./late.js");
+      const module = await (await fetch(new URL("module.wasm", import.meta.url))).text();
+      return [...window.versions, version, module];
+    };
     window.start = async (options) => {
       window.engine = await inpage.createEngine(options ?? {
         workerUrl: "/fixtures/fake_worker.mjs",
@@ -74,6 +78,7 @@ const versioned = (version) => ({
     };
     window.loaded = true;`,
   "late.js": `export const version = "${version}";`,
+  "module.wasm": version,
 });
 
 async function open(context, site) {
@@ -105,12 +110,11 @@ test("after one visit the page, its engine and completions need no server", asyn
   const page = await open(context, site);
   const answer = await page.evaluate(async () => {
     await start();
-    await late();
-    return [await complete("fake", "count:2"), versions];
+    return [await complete("fake", "count:2"), await late()];
   });
   assert.deepEqual(answer, [
     [200, "é0 é1 "],
-    ["v1", "v1"],
+    ["v1", "v1", "v1"],
   ]);
   await context.close();
 });
@@ -144,9 +148,17 @@ test("a page from the kept site gets no files of a newer version", async () => {
   const session = await context.newCDPSession(page);
   await session.send("ServiceWorker.enable");
   await session.send("ServiceWorker.stopAllWorkers");
-  assert.deepEqual(await page.evaluate(() => late().then(() => versions)), ["v1", "v1"]);
-  await context.close();
+  // What this page keeps now is the newer version, as a whole.
+  await page.evaluate(async () => {
+    await start();
+    await serving.keptOffline;
+  });
+  assert.deepEqual(await page.evaluate(() => late()), ["v1", "v1", "v1"]);
+  await page.close();
   await site.down();
+  const later = await open(context, site);
+  assert.deepEqual(await later.evaluate(() => late()), ["v2", "v2", "v2"]);
+  await context.close();
 });
 
 test("a page from the network gets no kept files, and the newer version is kept", async () => {
@@ -155,7 +167,7 @@ test("a page from the network gets no kept files, and the newer version is kept"
   await (await visitAndKeep(context, site)).close();
   site.write(versioned("v2"));
   const newer = await open(context, site);
-  assert.deepEqual(await newer.evaluate(() => late().then(() => versions)), ["v2", "v2"]);
+  assert.deepEqual(await newer.evaluate(() => late()), ["v2", "v2", "v2"]);
   await newer.evaluate(async () => {
     await start();
     await serving.keptOffline;
@@ -163,7 +175,7 @@ test("a page from the network gets no kept files, and the newer version is kept"
   await newer.close();
   await site.down();
   const page = await open(context, site);
-  assert.deepEqual(await page.evaluate(() => late().then(() => versions)), ["v2", "v2"]);
+  assert.deepEqual(await page.evaluate(() => late()), ["v2", "v2", "v2"]);
   await context.close();
 });
 
@@ -194,7 +206,7 @@ test("files that change while they are read are not kept as they are", async () 
   await context.unroute("**/late.js");
   await site.down();
   const offline = await open(context, site);
-  assert.deepEqual(await offline.evaluate(() => late().then(() => versions)), ["v1", "v1"]);
+  assert.deepEqual(await offline.evaluate(() => late()), ["v1", "v1", "v1"]);
   await context.close();
 });
 
