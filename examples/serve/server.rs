@@ -60,6 +60,7 @@ async fn answer(
             url: head.uri.to_string(),
             headers: headers.collect(),
             body,
+            ..Request::default()
         })
         .await;
     let body = match response.body {
