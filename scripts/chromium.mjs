@@ -45,8 +45,9 @@ async function hasAdapter(browser) {
   }
 }
 
-/** A playwright `Browser`. INPAGE_ADAPTER=software ignores a real GPU; CHROMIUM is the browser's executable. */
-export async function launchChromium({ args = [], headless = true } = {}) {
+/** A playwright `Browser`. INPAGE_ADAPTER=software ignores a real GPU; CHROMIUM is the browser's executable.
+ * `ignoreDefaultArgs` are arguments of playwright's that are left out. */
+export async function launchChromium({ args = [], headless = true, ignoreDefaultArgs = [] } = {}) {
   const executablePath = await provideBrowser();
   const { chromium } = await import("playwright-core");
   const launch = async (adapter) => {
@@ -57,6 +58,7 @@ export async function launchChromium({ args = [], headless = true } = {}) {
         // Chromium does not start with its sandbox as root.
         chromiumSandbox: process.getuid?.() !== 0,
         args: [...COMMON, ...adapter, ...args],
+        ignoreDefaultArgs,
       });
     } catch (error) {
       throw new Remediable(

@@ -102,6 +102,11 @@ pub enum RequestFault {
     ModelLoading,
     /// The model is registered but not loaded, or its load failed.
     ModelNotLoaded,
+    /// The load failed and will be tried again.
+    ModelLoadFailed {
+        /// Seconds until a request starts the next attempt.
+        retry_after_s: u32,
+    },
 }
 
 /// `std::result::Result` with the crate's [`enum@Error`].

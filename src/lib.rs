@@ -32,6 +32,7 @@
 //!     url: "/v1/completions".into(),
 //!     headers: vec![("content-type".into(), "application/json".into())],
 //!     body: br#"{"model": "default", "prompt": "Once upon a time"}"#.into(),
+//!     ..Request::default()
 //! }));
 //! // Requests are answered while the engine runs.
 //! let response = match select(completion, pin!(served.engine.run())).await {

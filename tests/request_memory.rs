@@ -42,6 +42,7 @@ fn post(prompt: &str) -> (String, usize) {
         url: "/v1/completions".to_owned(),
         headers: vec![("content-type".to_owned(), "application/json".to_owned())],
         body: body.into_bytes(),
+        ..Request::default()
     };
     let before = IN_USE_BYTES.load(Relaxed);
     PEAK_BYTES.store(before, Relaxed);

@@ -56,6 +56,10 @@ fn request_row(fault: RequestFault) -> Row {
         F::ModelLoading => return (503, SERVER, "model_loading", Some(5), false),
         // Retrying does not help: the page has to load the model first.
         F::ModelNotLoaded => return (503, SERVER, "model_not_loaded", Some(60), true),
+        F::ModelLoadFailed { retry_after_s } => {
+            let retry_after_s = retry_after_s.clamp(1, 60);
+            return (503, SERVER, "model_not_loaded", Some(retry_after_s), false);
+        }
     };
     (status, INVALID_REQUEST, code, None, false)
 }
@@ -181,6 +185,11 @@ mod tests {
             Error::Internal("x".into()),
             fault(RequestFault::ModelLoading, "model", "x"),
             fault(RequestFault::ModelNotLoaded, "model", "x"),
+            fault(
+                RequestFault::ModelLoadFailed { retry_after_s: 0 },
+                "model",
+                "x",
+            ),
             fault_without_param(RequestFault::InvalidApiKey, "x"),
         ];
         for error in errors {

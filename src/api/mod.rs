@@ -15,6 +15,7 @@
 //! | `models` | the registered models and their states |
 //! | `http/` | requests, responses, headers, authorization, URLs, server-sent events |
 //! | `switches/` | settings and their presets |
+//! | `progress` | how much of an answer was delivered |
 //! | `error` | the error catalogue |
 //! | `host`, `json`, `random_id` | time and log; JSON text; names of answers |
 //!
@@ -30,6 +31,7 @@ mod http;
 mod json;
 mod models;
 mod plan;
+mod progress;
 mod random_id;
 mod routes;
 mod run;
@@ -43,6 +45,7 @@ pub use host::Host;
 pub use host::SystemHost;
 pub use http::{Body, Request, Response};
 pub use models::{Fingerprint, LazyCompiler, ModelState, ReadyModel};
+pub use progress::Progress;
 pub use switches::{
     ContextLengthExceededBehavior, ContextWord, Cors, DefaultMaxTokens, MirostatTargetUnit,
     SuffixMode, Switches, TextOffsetBase, UnknownFields, WhenModelNotReady,
@@ -91,7 +94,11 @@ impl Handler {
         let request_id = random_id::request_id();
         let response = match self.answer(&request).await {
             Ok(response) => response,
-            Err(error) => Response::failure(&Failure::from(&error)),
+            Err(error) => {
+                let response = Response::failure(&Failure::from(&error));
+                response.progress.fail(&error);
+                response
+            }
         };
         response.finish(&request_id, &self.0.switches.cors.allow_origin)
     }

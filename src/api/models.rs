@@ -28,6 +28,13 @@ pub enum ModelState {
     Ready(ReadyModel),
     /// It could not be loaded; the text says why.
     Failed(String),
+    /// It could not be loaded, and the first request after a pause starts another attempt.
+    WillRetry {
+        /// Why.
+        reason: String,
+        /// The end of the pause, in milliseconds since 1970.
+        retry_at_ms: u64,
+    },
 }
 
 /// A loaded model and everything that answering with it needs.
@@ -158,6 +165,7 @@ impl Models {
         &self,
         name: &str,
         switches: &Switches,
+        now_ms: impl Fn() -> u64,
     ) -> Result<(String, ReadyModel)> {
         loop {
             let changed = {
@@ -182,6 +190,20 @@ impl Models {
                             "model",
                             format!("the model \"{id}\" is not loaded: the page has to load it"),
                         ));
+                    }
+                    ModelState::WillRetry {
+                        reason,
+                        retry_at_ms,
+                    } => {
+                        let pause_ms = retry_at_ms.saturating_sub(now_ms());
+                        let retry_after_s = u32::try_from(pause_ms.div_ceil(1000))
+                            .unwrap_or(u32::MAX)
+                            .max(1);
+                        let message = format!(
+                            "the model \"{id}\" could not be loaded ({reason}); the next attempt is in {retry_after_s} s"
+                        );
+                        let fault_kind = RequestFault::ModelLoadFailed { retry_after_s };
+                        return Err(fault(fault_kind, "model", message));
                     }
                     ModelState::Failed(reason) => {
                         return Err(fault(

@@ -1,5 +1,5 @@
 //! What a model is and how much GPU memory it needs, from its header. Reads no tensor and requests no
-//! device. What it reports about loading comes from the code that loads.
+//! device.
 
 use std::collections::BTreeMap;
 
@@ -9,16 +9,15 @@ use super::{
     LoadOptions, ModelConfig, architectures,
     config::{FeedForwardKind, LayerRope, Positions, Rope, Scaling},
     kv_reservation::KvReservation,
-    load::{DeviceBytes, plan},
+    load::DeviceBytes,
     steps::scratch::scratch_bytes,
 };
 use crate::{
-    Error,
     ops::{kv_memory::KvFormat, step::PAGE_TOKENS},
     weights::Gguf,
 };
 
-/// What a header says about a model. What this build does not support is `None`; [`refusal`] says why.
+/// What a header says about a model. What this build does not support is `None`; [`super::refusal`] says why.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 #[cfg_attr(test, ts(rename = "InspectedModel"))]
@@ -165,12 +164,6 @@ pub struct BufferReport {
     pub name: String,
     /// Its size.
     pub bytes: u64,
-}
-
-/// Why this build does not load the model on a device whose kernels see `max_binding_bytes` of a
-/// buffer: the error that a load ends with. `None` if it loads, as far as the header tells.
-pub fn refusal(gguf: &Gguf, options: LoadOptions, max_binding_bytes: u64) -> Option<Error> {
-    plan(gguf, options, max_binding_bytes).err()
 }
 
 /// `options` with KV cache for this many sequences of the longest context; unchanged for models that

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use super::inspect::*;
-use super::{Checkpoint, LoadOptions, Quantize};
+use super::{Checkpoint, LoadOptions, Quantize, refusal};
 use crate::{
     Error,
     device::ComputeDevice,
@@ -327,6 +327,48 @@ fn a_buffer_that_a_kernel_cannot_see_is_refused() {
 }
 
 /// Q, K and V in one tensor cannot be normalized separately; that is reported before any tensor is read.
+#[test]
+fn a_model_that_exceeds_its_memory_budget_is_refused_with_what_fits() {
+    let file = file("llama");
+    let gguf = header(&file);
+    let need = inspect(&gguf, LoadOptions::default()).memory.unwrap();
+    let budget = |memory_budget_bytes| LoadOptions {
+        memory_budget_bytes: Some(memory_budget_bytes),
+        ..LoadOptions::default()
+    };
+    assert_eq!(refusal(&gguf, budget(need.total_bytes), u64::MAX), None);
+    let mebibytes = |bytes: u64| format!("{:.1} MiB", bytes as f64 / 1048576.0);
+    is_refused(
+        &file,
+        budget(need.total_bytes - 1),
+        &format!(
+            "the model needs {} of GPU memory",
+            mebibytes(need.total_bytes)
+        ),
+    );
+    // The suggested options fit, and a longer context does not.
+    let allowed = need.total_bytes - need.kv_bytes / 2;
+    let error = refusal(&gguf, budget(allowed), u64::MAX)
+        .unwrap()
+        .to_string();
+    let (_, suggested) = error.split_once("contextTokens: ").expect("a suggestion");
+    let tokens: usize = suggested.split_once(',').unwrap().0.parse().unwrap();
+    let with_context = |tokens| LoadOptions {
+        context_tokens: Some(tokens),
+        kv_pool_tokens: Some(tokens),
+        ..budget(allowed)
+    };
+    assert_eq!(
+        refusal(&gguf, with_context(tokens), u64::MAX),
+        None,
+        "{error}"
+    );
+    if tokens < need.context_tokens {
+        assert!(refusal(&gguf, with_context(tokens + 64), u64::MAX).is_some());
+    }
+    is_refused(&file, budget(need.weight_bytes / 2), "a smaller model");
+}
+
 #[test]
 fn a_joined_tensor_whose_parts_are_normalized_is_refused() {
     let olmo2 = header(&file("olmo2"));

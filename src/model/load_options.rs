@@ -34,6 +34,9 @@ pub struct LoadOptions {
     /// less than one sequence may need.
     #[serde(deserialize_with = "at_least_one")]
     pub kv_pool_tokens: Option<usize>,
+    /// Most bytes of GPU memory that the model may need. A model that needs more is refused before its weights are
+    /// read, and the error says what would fit.
+    pub memory_budget_bytes: Option<u64>,
     /// Arithmetic that products may use: `f32`, or with `auto` (the default) f16 or bytes where that is
     /// measured to be clearly faster. `engine.info().variant` reports the choice.
     #[cfg_attr(test, ts(optional, as = "Option<_>"))]
@@ -68,11 +71,12 @@ mod tests {
     fn options_are_read_and_wrong_ones_named() {
         let read = |json: &str| serde_json::from_str::<LoadOptions>(json);
         assert_eq!(read("{}").unwrap(), LoadOptions::default());
-        let options = r#"{"contextTokens":7,"kvFormat":"q8_0","kvPoolTokens":9,"precision":"f32","quantize":"q4_k"}"#;
+        let options = r#"{"contextTokens":7,"kvFormat":"q8_0","kvPoolTokens":9,"memoryBudgetBytes":10,"precision":"f32","quantize":"q4_k"}"#;
         let expected = LoadOptions {
             context_tokens: Some(7),
             kv_format: KvFormat::Q8_0,
             kv_pool_tokens: Some(9),
+            memory_budget_bytes: Some(10),
             precision: Precision::F32,
             quantize: Quantize::To(TensorType::Q4_K),
         };

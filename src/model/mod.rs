@@ -13,7 +13,8 @@
 //! | `lora` | adapters beside the decoder's matrices |
 //! | `steps`, `slots`, `pace` | steps of the device and their captured graphs |
 //! | `transformer` | the model that the engine runs: sequences in pages, cut into steps |
-//! | `inspect`, `sampling_defaults` | a report on a header; the sampling that it recommends |
+//! | `inspect`, `refusal` | a report on a header; why the model does not load |
+//! | `sampling_defaults` | the sampling that a header recommends |
 
 mod architectures;
 mod checkpoint;
@@ -26,6 +27,7 @@ mod load;
 mod load_options;
 mod lora;
 mod pace;
+mod refusal;
 mod sampling_defaults;
 mod slots;
 mod steps;
@@ -38,11 +40,12 @@ pub use architectures::names as architecture_names;
 pub use checkpoint::{Checkpoint, CheckpointSource};
 pub use config::ModelConfig;
 pub use hugging_face::Quantize;
-pub use inspect::{ModelReport, for_sequences, inspect, refusal};
+pub use inspect::{ModelReport, for_sequences, inspect};
 pub use layers::{experts::ExpertFeedForward, linear::Norm};
 pub use load::matrix_types;
 pub(crate) use load::{Plan, load_weights, outline, plan};
 pub use load_options::LoadOptions;
 pub use lora::Adapter;
+pub use refusal::{check_budget, refusal};
 pub use sampling_defaults::sampling_defaults;
 pub use transformer::Transformer;

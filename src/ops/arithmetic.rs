@@ -3,11 +3,13 @@
 
 use std::borrow::Cow;
 
+use serde::{Deserialize, Serialize};
+
 use crate::kernel::{Kernel, wgsl};
 use crate::tensor_types::{BLOCK_COLS, TensorType};
 
 /// The arithmetic of one kind of product.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Arithmetic {
     /// Everything in f32.
     F32,

@@ -1,10 +1,12 @@
 //! The variant of the kernels that a device runs.
 
+use serde::{Deserialize, Serialize};
+
 use super::arithmetic::Arithmetic;
 use crate::kernel::Kernel;
 
 /// The variant of the kernels that a device runs. `self_test` selects and validates it at start-up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Variant {
     /// Lanes reduce with subgroup operations instead of workgroup memory.
     pub subgroups: bool,

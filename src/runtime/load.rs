@@ -4,7 +4,8 @@ use std::future::Future;
 use std::rc::Rc;
 
 use super::{
-    AdapterFiles, LoadReport, LoadTimes, Opened, Tuning, fingerprint::FingerprintParts, open, start,
+    AdapterFiles, LoadReport, LoadTimes, Opened, fingerprint::FingerprintParts,
+    kernel_choice::KernelChoice, open, start,
 };
 use crate::{
     Result,
@@ -39,6 +40,7 @@ pub struct Loaded {
     /// What was loaded.
     pub report: LoadReport,
     pub(super) fingerprint_parts: FingerprintParts,
+    pub(super) kernels: KernelChoice,
 }
 
 /// Loads a model onto `device`, which is awaited after the headers were read: an invalid file costs no
@@ -49,6 +51,20 @@ pub struct Loaded {
 /// [`Adapters::set_on`](super::Adapters::set_on).
 pub async fn load<F: ModelFiles, A: ModelFiles>(
     request: LoadRequest<'_, F, A>,
+    device: impl Future<Output = Result<ComputeDevice>>,
+    progress: impl FnMut(u64, u64),
+) -> Result<Loaded> {
+    reload(request, None, device, progress).await
+}
+
+/// As [`load`], with the `kernels` of an earlier load ([`super::RunningModel::kernels`]) if they still compute correctly
+/// on the same device. Then the model gives the same answers to the last bit.
+///
+/// # Errors
+/// As [`load`].
+pub async fn reload<F: ModelFiles, A: ModelFiles>(
+    request: LoadRequest<'_, F, A>,
+    kernels: Option<&str>,
     device: impl Future<Output = Result<ComputeDevice>>,
     progress: impl FnMut(u64, u64),
 ) -> Result<Loaded> {
@@ -68,8 +84,8 @@ pub async fn load<F: ModelFiles, A: ModelFiles>(
     let opened_ms = now_ms();
     let device = device.await?;
     let device_ms = now_ms() - opened_ms;
-    let (mut model, times) =
-        start(&device, Tuning::Best, &gguf, &source, options, progress).await?;
+    let tuning = KernelChoice::tuning(kernels, &device);
+    let (mut model, times) = start(&device, tuning, &gguf, &source, options, progress).await?;
     let recording_ms = device.now_ms();
     model.warm_up().await?;
     let recording = device.now_ms() - recording_ms;
@@ -99,6 +115,7 @@ pub async fn load<F: ModelFiles, A: ModelFiles>(
     };
     Ok(Loaded {
         fingerprint_parts: FingerprintParts::of(&gguf, &report)?,
+        kernels: KernelChoice::of(&device, model.variant()),
         sampling_defaults: sampling_defaults(&gguf.metadata),
         model,
         tokenizer,

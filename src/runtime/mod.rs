@@ -8,6 +8,7 @@
 //! | `start` | plan, device, kernels and weights -> a model |
 //! | `load` | all of it, with a report -> a model with its tokenizer |
 //! | `serve` | engine, endpoint -> a model that answers, and changes to it |
+//! | `kernel_choice` | the form of the kernels, to be used again |
 //! | `seam` | where test hooks attach |
 //! | `adapters`, `report`, `fingerprint`, `error_code` | low-rank adapters; reports on a load |
 //! | `inspect` | `open` and the plan alone: whether a model runs, without a device |
@@ -16,6 +17,7 @@ mod adapters;
 mod error_code;
 mod fingerprint;
 mod inspect;
+mod kernel_choice;
 mod load;
 mod open;
 mod report;
@@ -29,7 +31,7 @@ mod tests;
 pub use adapters::{AdapterFiles, Adapters, LoraReport};
 pub use error_code::error_code;
 pub use inspect::{ContainerReport, Inspection, InspectionOptions, LimitReport, Refusal, inspect};
-pub use load::{LoadRequest, Loaded, load};
+pub use load::{LoadRequest, Loaded, load, reload};
 pub use open::{Opened, open};
 pub use report::{EngineInfo, LoadReport, LoadTimes};
 pub use seam::{ServedHandler, ServedModel};

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use super::{
     Adapters, LoadReport, Loaded, ServedHandler, ServedModel,
     fingerprint::FingerprintParts,
+    kernel_choice::KernelChoice,
     seam::{attach, transformer},
 };
 use crate::{
@@ -31,6 +32,7 @@ pub struct RunningModel {
     access: ModelAccess<ServedModel>,
     fingerprint: Fingerprint,
     fingerprint_parts: FingerprintParts,
+    kernels: KernelChoice,
 }
 
 /// Registers the model with `handler` as `model_id`, ready to answer.
@@ -56,6 +58,7 @@ pub fn serve(loaded: Loaded, handler: &ServedHandler, model_id: &str) -> Served 
         access: engine.model_access(),
         fingerprint,
         fingerprint_parts: loaded.fingerprint_parts,
+        kernels: loaded.kernels,
     };
     Served { engine, running }
 }
@@ -64,6 +67,11 @@ impl RunningModel {
     /// What was loaded, with the adapters that are in use now.
     pub fn report(&self) -> Ref<'_, LoadReport> {
         self.report.borrow()
+    }
+
+    /// The form of its kernels, for [`super::reload`]. Opaque.
+    pub fn kernels(&self) -> String {
+        self.kernels.text()
     }
 
     /// Candidates that are queued or running.

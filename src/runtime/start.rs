@@ -6,7 +6,9 @@ use futures_util::future::try_join;
 use crate::{
     Result,
     device::ComputeDevice,
-    model::{LoadOptions, Plan, Transformer, load_weights, matrix_types, outline, plan},
+    model::{
+        LoadOptions, Plan, Transformer, check_budget, load_weights, matrix_types, outline, plan,
+    },
     ops::Variant,
     tuner::best_variant_with,
     weights::{ByteSource, Gguf},
@@ -17,6 +19,8 @@ use crate::{
 pub enum Tuning {
     /// The best that computes correctly on the device.
     Best,
+    /// This one if it computes correctly on the device, else the best.
+    Prefer(Variant),
     /// This one, without validation: for tests, which choose it once for many models.
     Fixed(Variant),
 }
@@ -35,7 +39,8 @@ pub struct StartTimes {
 ///
 /// # Errors
 /// [`crate::Error::UnsupportedModel`], [`crate::Error::InvalidModelFile`] and, if a layer's KV cache
-/// exceeds what a kernel can see, [`crate::Error::OutOfMemory`] before any tensor is read;
+/// exceeds what a kernel can see or the model exceeds its memory budget, [`crate::Error::OutOfMemory`]
+/// before any tensor is read;
 /// [`crate::Error::Read`] from `source`; [`crate::Error::OutOfMemory`] if the device cannot hold the
 /// model; [`crate::Error::NoDevice`] if no kernels compute correctly.
 pub async fn start<S: ByteSource>(
@@ -47,10 +52,12 @@ pub async fn start<S: ByteSource>(
     progress: impl FnMut(u64, u64),
 ) -> Result<(Transformer, StartTimes)> {
     let plan = plan(gguf, options, device.max_binding_bytes())?;
+    check_budget(gguf, options)?;
     let begun_ms = device.now_ms();
     let tuned = async {
         let variant = match tuning {
-            Tuning::Best => tune(device, gguf, options, &plan).await?,
+            Tuning::Best => tune(device, gguf, options, &plan, None).await?,
+            Tuning::Prefer(variant) => tune(device, gguf, options, &plan, Some(variant)).await?,
             Tuning::Fixed(variant) => variant,
         };
         Ok((variant, device.now_ms() - begun_ms))
@@ -66,12 +73,13 @@ pub async fn start<S: ByteSource>(
     Ok((model, StartTimes { kernels, weights }))
 }
 
-/// The best variant; compiles the kernels of the first request meanwhile.
+/// The preferred variant or the best; compiles the kernels of the first request meanwhile.
 async fn tune(
     device: &ComputeDevice,
     gguf: &Gguf,
     options: LoadOptions,
     plan: &Plan,
+    preferred: Option<Variant>,
 ) -> Result<Variant> {
     let types = matrix_types(gguf);
     let outline = outline(device.tensors(), gguf, plan).await?;
@@ -80,5 +88,5 @@ async fn tune(
         outline.set_variant(variant);
         Transformer::first_kernels(&outline, plan, device, variant)
     };
-    best_variant_with(device, options.needs(gguf, &types), own).await
+    best_variant_with(device, options.needs(gguf, &types), preferred, own).await
 }

@@ -50,6 +50,7 @@ async fn complete(handler: &ServedHandler) -> Value {
         url: "/v1/completions".into(),
         headers: vec![("content-type".into(), "application/json".into())],
         body: body.to_string().into_bytes(),
+        ..Request::default()
     };
     let response = handler.handle(request).await;
     let Body::Full(bytes) = response.body else {

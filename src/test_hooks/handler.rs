@@ -135,6 +135,7 @@ impl HookedHandler {
             status,
             headers: vec![("content-type".to_owned(), "application/json".to_owned())],
             body: Body::Full(body.into_bytes()),
+            progress: Rc::default(),
         })
     }
 

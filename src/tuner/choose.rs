@@ -23,22 +23,28 @@ const EXPENSIVE_BARRIER_US: f64 = 0.2;
 /// # Errors
 /// [`Error::NoDevice`] if none does.
 pub async fn best_variant(device: &ComputeDevice, needs: Needs<'_>) -> Result<Variant> {
-    best_variant_with(device, needs, |_| Vec::new()).await
+    best_variant_with(device, needs, None, |_| Vec::new()).await
 }
 
-/// As [`best_variant`]; also compiles the kernels that the model will launch with a variant, given by
-/// `own`, while the variant's kernels are validated.
+/// As [`best_variant`], or `preferred` if it computes correctly; also compiles the kernels that the model will launch
+/// with a variant, given by `own`, while the variant's kernels are validated.
 ///
 /// # Errors
 /// As [`best_variant`].
 pub async fn best_variant_with(
     device: &ComputeDevice,
     needs: Needs<'_>,
+    preferred: Option<Variant>,
     own: impl Fn(Variant) -> Vec<Kernel>,
 ) -> Result<Variant> {
     if device.is_reference() {
         // Nothing to validate: it is what other devices are compared with.
         return Ok(Variant::PORTABLE);
+    }
+    if let Some(preferred) = preferred
+        && let Ok(variant) = choose_with(device, &[preferred], needs, &own).await
+    {
+        return Ok(variant);
     }
     let barriers_are_expensive = barrier_us(device).await? > EXPENSIVE_BARRIER_US;
     let candidates = candidates(device, barriers_are_expensive);

@@ -23,7 +23,9 @@ use super::webgpu::{PageWebGpu, gpu_options};
 use crate::api::{ModelState, Request};
 use crate::device::ComputeDevice;
 use crate::model::LoadOptions;
-use crate::runtime::{Adapters, EngineInfo, LoadRequest, RunningModel, ServedHandler, load, serve};
+use crate::runtime::{
+    Adapters, EngineInfo, LoadRequest, RunningModel, ServedHandler, reload, serve,
+};
 use crate::{Error, Result};
 
 /// The endpoint, and the model once it is loaded.
@@ -32,6 +34,8 @@ pub struct InpageEngine {
     model_id: String,
     load_options: LoadOptions,
     webgpu: Option<Rc<PageWebGpu>>,
+    /// Of an earlier engine.
+    kernels: Option<String>,
     handler: Rc<ServedHandler>,
     running: RefCell<Option<RunningModel>>,
 }
@@ -44,6 +48,7 @@ impl InpageEngine {
         let switches = options.switches().map_err(|error| to_js(&error))?;
         let load_options = options.load_options().map_err(|error| to_js(&error))?;
         let (model_id, webgpu) = (options.model_id(), options.page_webgpu());
+        let kernels = options.kernels();
         set_on_panic(options);
         let handler = Rc::new(ServedHandler::new(switches, Rc::new(BrowserHost)));
         handler.set_model(&model_id, ModelState::Loading);
@@ -51,6 +56,7 @@ impl InpageEngine {
             model_id,
             load_options,
             webgpu,
+            kernels,
             handler,
             running: RefCell::default(),
         })
@@ -73,10 +79,17 @@ impl InpageEngine {
         })
     }
 
-    /// Tells the endpoint that the model's bytes could not even be opened.
+    /// Tells the endpoint why the model could not be loaded, and when a request starts another attempt: in
+    /// milliseconds since 1970, or never.
     #[wasm_bindgen(js_name = loadFailed)]
-    pub fn load_failed(&self, message: String) {
-        self.set_state(ModelState::Failed(message));
+    pub fn load_failed(&self, reason: String, retry_at_ms: Option<f64>) {
+        self.set_state(match retry_at_ms {
+            Some(retry_at_ms) => ModelState::WillRetry {
+                reason,
+                retry_at_ms: retry_at_ms as u64,
+            },
+            None => ModelState::Failed(reason),
+        });
     }
 
     /// A new hash of a file that is downloaded.
@@ -101,7 +114,8 @@ impl InpageEngine {
     }
 
     /// Answers one request. `headers` is `[name, value][]`; `signal` cancels it until the response's
-    /// head is there, the response's own `cancel()` afterwards.
+    /// head is there, the response's own `cancel()` afterwards. With the `position` of the same request's
+    /// response from another engine, a stream continues there.
     pub async fn handle(
         &self,
         method: String,
@@ -109,12 +123,14 @@ impl InpageEngine {
         headers: JsValue,
         body: Vec<u8>,
         signal: AbortSignal,
+        position: Option<String>,
     ) -> std::result::Result<InpageResponse, JsValue> {
         let request = Request {
             method,
             url,
             headers: serde_wasm_bindgen::from_value(headers)?,
             body,
+            position,
         };
         let handler = self.handler.clone();
         let (abort, registration) = AbortHandle::new_pair();
@@ -130,6 +146,11 @@ impl InpageEngine {
             Ok(response) => Ok(InpageResponse::new(response)),
             Err(_) => Err(to_js(&Error::Aborted)),
         }
+    }
+
+    /// The form of the kernels, as an opaque text for an engine that takes over; `undefined` until the model is loaded.
+    pub fn kernels(&self) -> Option<String> {
+        self.running.borrow().as_ref().map(RunningModel::kernels)
     }
 
     /// Adapter, kernel variant, model.
@@ -176,7 +197,7 @@ impl InpageEngine {
             // An exception in the page's callback does not stop the load.
             let _ = on_progress.call2(&JsValue::UNDEFINED, &loaded_bytes, &total_bytes);
         };
-        let loaded = load(request, device, progress).await?;
+        let loaded = reload(request, self.kernels.as_deref(), device, progress).await?;
         let served = serve(loaded, &self.handler, &self.model_id);
         *self.running.borrow_mut() = Some(served.running);
         let (handler, id) = (self.handler.clone(), self.model_id.clone());

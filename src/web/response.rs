@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::pin::Pin;
+use std::rc::Rc;
 
 use futures_core::Stream;
 use futures_util::StreamExt;
@@ -9,7 +10,8 @@ use futures_util::stream::{AbortHandle, Abortable};
 use js_sys::Uint8Array;
 use wasm_bindgen::prelude::*;
 
-use crate::api::{Body, Response};
+use super::errors::to_js;
+use crate::api::{Body, Progress, Response};
 
 type Pieces = Abortable<Pin<Box<dyn Stream<Item = Vec<u8>>>>>;
 
@@ -21,6 +23,7 @@ pub struct InpageResponse {
     /// `None` while `next` waits for a piece, and at the end.
     pieces: RefCell<Option<Pieces>>,
     cancel: AbortHandle,
+    progress: Rc<Progress>,
 }
 
 impl InpageResponse {
@@ -36,6 +39,7 @@ impl InpageResponse {
             headers: response.headers,
             pieces: RefCell::new(Some(Abortable::new(stream, registration))),
             cancel,
+            progress: response.progress,
         }
     }
 }
@@ -52,6 +56,20 @@ impl InpageResponse {
     #[wasm_bindgen(getter)]
     pub fn headers(&self) -> Result<JsValue, JsValue> {
         Ok(serde_wasm_bindgen::to_value(&self.headers)?)
+    }
+
+    /// Where the answer stands after the piece that `next` returned last: an opaque text for `handle`;
+    /// `undefined` if it cannot be continued.
+    #[wasm_bindgen(getter)]
+    pub fn position(&self) -> Option<String> {
+        self.progress.position()
+    }
+
+    /// The error that the response tells, in its status or in the piece that `next` returned last.
+    #[wasm_bindgen(getter)]
+    pub fn failure(&self) -> JsValue {
+        let failure = self.progress.failure();
+        failure.map_or(JsValue::UNDEFINED, |error| to_js(&error))
     }
 
     /// The next piece of the body; `undefined` at its end, after `cancel()`, and while another

@@ -115,7 +115,7 @@ for (const bodyTransport of ["transfer", "chunks"]) {
   });
 }
 
-test("a lost device ends a stream with device_lost; the next request works", async () => {
+test("a device that is lost in every attempt ends a stream with device_lost; the next request works", async () => {
   const result = await page.evaluate(async () => {
     const engine = await startFake();
     const openai = client({ fetch: engine.fetch });

@@ -70,7 +70,7 @@ export const bundleSdk = (outfile) =>
  * Starts a server and a browser. `open()` opens a page with empty storage; `open(context)` opens another tab of the
  * same profile. `mounts` are served in addition.
  */
-export async function startHarness({ mounts = {}, args = [] } = {}) {
+export async function startHarness({ mounts = {}, args = [], ignoreDefaultArgs = [] } = {}) {
   const folder = temporaryFolder("inpage-browser-");
   await bundleSdk(join(folder, "openai.js"));
   const server = await serve({
@@ -84,7 +84,7 @@ export async function startHarness({ mounts = {}, args = [] } = {}) {
     },
     pages: { "/": PAGE, "/plain": '<!doctype html><link rel="icon" href="data:,">' },
   });
-  const browser = await launchChromium({ args });
+  const browser = await launchChromium({ args, ignoreDefaultArgs });
   return {
     origin: server.origin,
     browser,

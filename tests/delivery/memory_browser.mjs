@@ -27,6 +27,12 @@ const failure = (name, message = name) => new DOMException(message, name);
 
 class Killed extends Error {}
 
+/** The headers that a page may read of another origin's answer. */
+function safelisted(headers) {
+  const names = ["content-length", "content-type", "last-modified"];
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => names.includes(name)));
+}
+
 /** One browser with its profile. */
 export class MemoryBrowser {
   now_ms = Date.UTC(2026, 10, 22);
@@ -245,7 +251,8 @@ class Tab {
         if (answer.fault.kind === "refuse") throw new TypeError("fetch failed");
         return aborted;
       }
-      const { status, headers: sent } = answer;
+      const { status } = answer;
+      const sent = server.exposeHeaders ? answer.headers : safelisted(answer.headers);
       if (method === "HEAD") return new Response(null, { status, headers: sent });
       const pieces = server.pieces(answer, pieceBytes);
       const body = new ReadableStream(

@@ -475,6 +475,7 @@ pub async fn read(response: Response) -> Reply {
         status,
         headers,
         body,
+        ..
     } = response;
     let body = match body {
         Body::Full(body) => body,
@@ -562,6 +563,7 @@ pub fn request(method: &str, url: &str, headers: &[(&str, &str)], body: &str) ->
         url: url.into(),
         headers: headers.collect(),
         body: body.into(),
+        ..Request::default()
     }
 }
 

@@ -13,6 +13,7 @@ mod lifecycle;
 mod logprobs;
 mod matrix;
 mod objects;
+mod resumed;
 mod sampling;
 mod several;
 mod streaming;

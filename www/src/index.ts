@@ -50,5 +50,6 @@ export type { HubOptions } from "./page/hub.js";
 export type { ModelOption, ModelPlace, ModelWithId } from "./page/model_option.js";
 export type { FetchOptions } from "./page/request_option.js";
 export { type ServeOptions, type Serving, serveFromPage } from "./page/serve_from_page.js";
+export type { UpstreamOptions, UpstreamReason, UpstreamRequest } from "./page/upstream.js";
 export { servedFetch } from "./page/served_fetch.js";
 export type { LoadProgress } from "./exchange/protocol.js";

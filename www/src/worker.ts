@@ -1,17 +1,28 @@
 //! The engine worker's script: connects the wasm module to `worker/worker_host.ts`.
 
-import { EngineFailure } from "./exchange/error_response.js";
+import { EngineFailure, InvalidOptions, messageOf } from "./exchange/error_response.js";
 import init, { InpageEngine } from "./wasm/inpage.js";
 import { extendWebGpu } from "./worker/webgpu_features.js";
 import { hostEngine } from "./worker/worker_host.js";
 import type { WorkerScope } from "./worker_scopes.js";
 
-hostEngine(self as unknown as WorkerScope, async (options, onDeath) => {
-  const webgpu = extendWebGpu((message) =>
-    onDeath(new EngineFailure("device_lost", `the GPU device was lost: ${message}`)),
+hostEngine(self as unknown as WorkerScope, async (options, onDeath, dead) => {
+  const webgpu = extendWebGpu(
+    (message) => onDeath(new EngineFailure("device_lost", `the GPU device was lost: ${message}`)),
+    // A module that uses such a buffer panics.
+    (message) => onDeath(new EngineFailure("out_of_memory", message)),
   );
-  const { modelId, switches, load, wasmUrl } = options;
+  dead.addEventListener("abort", () => {
+    // A dead module cannot give its buffers back, and the next engine needs the memory. A disposed one ends with the
+    // worker.
+    if ((dead.reason as EngineFailure).code !== "engine_unavailable") webgpu.destroy();
+  });
+  const { modelId, switches, load, wasmUrl, kernels } = options;
   await init(wasmUrl === undefined ? undefined : { module_or_path: wasmUrl });
   const onPanic = (message: string) => onDeath(new EngineFailure("internal_error", message));
-  return InpageEngine.create({ modelId, switches, load, webgpu, onPanic });
+  try {
+    return InpageEngine.create({ modelId, switches, load, kernels, webgpu, onPanic });
+  } catch (error) {
+    throw new InvalidOptions(messageOf(error));
+  }
 });

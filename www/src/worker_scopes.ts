@@ -20,8 +20,9 @@ export interface WorkerScope extends EventTarget {
 }
 
 export interface ServiceWorkerScope extends EventTarget {
-  readonly location: { readonly origin: string };
+  readonly location: { readonly origin: string; readonly href: string };
   readonly clients: Clients;
+  readonly registration: { readonly scope: string };
   skipWaiting(): Promise<void>;
 }
 
@@ -43,9 +44,14 @@ export interface ExtendableEvent extends Event {
 export interface FetchEvent extends ExtendableEvent {
   readonly request: Request;
   readonly clientId: string;
+  /** The client that a page's or worker's request starts; empty for other requests. */
+  readonly resultingClientId: string;
   respondWith(response: Promise<Response>): void;
 }
 
 export interface ExtendableMessageEvent extends ExtendableEvent {
   readonly data: unknown;
+  readonly ports: readonly MessagePort[];
+  /** The page that sent it; a worker or a service worker may send messages, too. */
+  readonly source: Client | null;
 }

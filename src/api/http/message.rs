@@ -1,10 +1,12 @@
 //! Requests, responses and the headers of specification 1.3 to 1.5.
 
 use std::pin::Pin;
+use std::rc::Rc;
 
 use futures_core::Stream;
 
 use crate::api::error::Failure;
+use crate::api::progress::Progress;
 
 /// One HTTP request, its body read completely.
 #[derive(Debug, Clone, Default)]
@@ -17,6 +19,8 @@ pub struct Request {
     pub headers: Vec<(String, String)>,
     /// The raw bytes.
     pub body: Vec<u8>,
+    /// The position after which an earlier run's stream is continued ([`Progress::position`]).
+    pub position: Option<String>,
 }
 
 impl Request {
@@ -50,6 +54,8 @@ pub struct Response {
     pub headers: Vec<(String, String)>,
     /// The bytes, or the stream that will yield them.
     pub body: Body,
+    /// How much of the body was taken, and whether the answer is a failure.
+    pub progress: Rc<Progress>,
 }
 
 /// The bytes of a response.
@@ -76,6 +82,7 @@ impl Response {
             status,
             headers: Vec::new(),
             body: Body::Full(body),
+            progress: Rc::default(),
         };
         response.push_header("content-type", "application/json; charset=utf-8");
         response.push_header("cache-control", "no-store");
@@ -83,11 +90,15 @@ impl Response {
     }
 
     /// A stream of server-sent events.
-    pub(in crate::api) fn events(events: Pin<Box<dyn Stream<Item = Vec<u8>>>>) -> Response {
+    pub(in crate::api) fn events(
+        events: Pin<Box<dyn Stream<Item = Vec<u8>>>>,
+        progress: Rc<Progress>,
+    ) -> Response {
         let mut response = Response {
             status: 200,
             headers: Vec::new(),
             body: Body::Stream(events),
+            progress,
         };
         response.push_header("content-type", "text/event-stream; charset=utf-8");
         response.push_header("cache-control", "no-cache");
@@ -100,6 +111,7 @@ impl Response {
             status: 204,
             headers: Vec::new(),
             body: Body::Full(Vec::new()),
+            progress: Rc::default(),
         };
         response.push_header("cache-control", "no-store");
         response.push_header("access-control-allow-methods", "GET, POST, OPTIONS");

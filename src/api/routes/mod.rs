@@ -28,7 +28,7 @@ static ROUTES: [Route; 3] = [
     Route {
         path: "completions",
         method: "POST",
-        answer: |endpoint, request, _| Box::pin(completions::answer(endpoint, &request.body)),
+        answer: |endpoint, request, _| Box::pin(completions::answer(endpoint, request)),
     },
     Route {
         path: "models",
@@ -152,6 +152,15 @@ mod tests {
         ] {
             assert_eq!(parse(url), None, "{url}");
         }
+    }
+
+    /// The service worker intercepts these and nothing else.
+    #[test]
+    fn the_service_worker_knows_the_routes() {
+        let script = include_str!("../../../www/src/exchange/base_paths.ts");
+        let paths: Vec<_> = ROUTES.iter().map(|route| route.path).collect();
+        let declaration = format!("const ROUTE_PATHS = {paths:?};");
+        assert!(script.contains(&declaration), "expected: {declaration}");
     }
 
     #[test]

@@ -66,7 +66,7 @@ impl ModelCard<'_> {
             ModelState::Unloaded => ("unloaded", None),
             ModelState::Loading => ("loading", None),
             ModelState::Ready(ready) => ("ready", Some(ready.engine.context_tokens())),
-            ModelState::Failed(_) => ("failed", None),
+            ModelState::Failed(_) | ModelState::WillRetry { .. } => ("failed", None),
         };
         ModelCard {
             id: &entry.id,

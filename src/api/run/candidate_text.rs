@@ -13,6 +13,7 @@ use super::logprobs::{Entry, Listing};
 use super::prompt::FittedPrompt;
 use super::stop_ids::StopIds;
 use crate::api::fields::Length;
+use crate::api::progress::{Delivered, Digest};
 use crate::engine::event::{Event, FinishReason};
 use crate::engine::generation::TokenScore;
 use crate::grammar::ToolCall;
@@ -29,6 +30,8 @@ pub(in crate::api) struct Piece {
     pub token_ids: Vec<u32>,
     /// Tokens of the candidate generated so far, including those of earlier pieces.
     pub completion_tokens: usize,
+    /// Of their ids.
+    pub digest: Digest,
     /// Set in the last piece.
     pub finish: Option<Finish>,
 }
@@ -55,12 +58,22 @@ pub(in crate::api) enum StopReason {
 }
 
 impl Piece {
+    /// How much of the candidate was delivered once this piece was.
+    pub(super) fn delivered(&self) -> Delivered {
+        Delivered {
+            tokens: self.completion_tokens,
+            digest: self.digest,
+            is_finished: self.finish.is_some(),
+        }
+    }
+
     /// Appends the next piece.
     pub(super) fn append(&mut self, next: Piece) {
         self.text.push_str(&next.text);
         self.entries.extend(next.entries);
         self.token_ids.extend(next.token_ids);
         self.completion_tokens = next.completion_tokens;
+        self.digest = next.digest;
         self.finish = next.finish;
     }
 }
@@ -108,6 +121,10 @@ pub(super) struct CandidateText {
     scored_tokens: usize,
     /// Generated so far, including the one that ended it.
     completion_tokens: usize,
+    /// Of their ids.
+    digest: Digest,
+    /// What an earlier run delivered, until it has been left out.
+    earlier: Option<Delivered>,
 }
 
 /// A generated token. `start` and `end` are code points of the completion.
@@ -152,6 +169,16 @@ impl CandidateText {
             logprob_sum: 0.0,
             scored_tokens: 0,
             completion_tokens: 0,
+            digest: Digest::default(),
+            earlier: None,
+        }
+    }
+
+    /// The same without the pieces that an earlier run delivered.
+    pub(super) fn after(self, delivered: Delivered) -> CandidateText {
+        CandidateText {
+            earlier: delivered.has_begun().then_some(delivered),
+            ..self
         }
     }
 
@@ -168,6 +195,9 @@ impl CandidateText {
 
     /// The next piece that is not empty, or the last one; nothing follows the latter.
     async fn next_piece(&mut self) -> Result<Piece> {
+        if let Some(earlier) = self.earlier.take() {
+            self.leave_out(earlier).await?;
+        }
         let mut piece = Piece::default();
         while piece.finish.is_none() {
             let event = self.next_event().await;
@@ -196,7 +226,26 @@ impl CandidateText {
             piece.text.push_str(&self.options.suffix);
         }
         piece.completion_tokens = self.completion_tokens;
+        piece.digest = self.digest;
         Ok(piece)
+    }
+
+    /// Processes the tokens that an earlier run delivered, without their text.
+    async fn leave_out(&mut self, earlier: Delivered) -> Result<()> {
+        let mut left_out = Piece::default();
+        while self.completion_tokens < earlier.tokens && left_out.finish.is_none() {
+            let event = self.next_event().await;
+            self.settle(event, &mut left_out)?;
+        }
+        // Another GPU, or another form of the kernels, may round differently.
+        if left_out.finish.is_some() || self.digest != earlier.digest {
+            return Err(Error::Internal(
+                "the engine was started again and now computes other tokens: the answer cannot be continued".into(),
+            ));
+        }
+        self.has_begun = true;
+        self.prompt_scores = None;
+        Ok(())
     }
 
     async fn next_event(&mut self) -> Event {
@@ -228,6 +277,7 @@ impl CandidateText {
 
     fn take(&mut self, id: u32, score: Option<Box<TokenScore>>, piece: &mut Piece) {
         self.completion_tokens += 1;
+        self.digest.add(id);
         if let Some(score) = &score {
             self.logprob_sum += f64::from(score.raw_logprob);
             self.scored_tokens += 1;

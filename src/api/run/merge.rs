@@ -19,14 +19,12 @@ pub(super) struct Pieces {
 }
 
 impl Pieces {
-    pub(super) fn new(candidates: Vec<CandidateText>) -> Pieces {
-        let numbered = candidates
-            .into_iter()
-            .enumerate()
-            .map(|(index, candidate)| {
-                let pieces = candidate.pieces().map(move |piece| (index, piece));
-                Box::pin(pieces) as Pin<Box<Numbered>>
-            });
+    /// Of these candidates, with their indices.
+    pub(super) fn new(candidates: Vec<(usize, CandidateText)>) -> Pieces {
+        let numbered = candidates.into_iter().map(|(index, candidate)| {
+            let pieces = candidate.pieces().map(move |piece| (index, piece));
+            Box::pin(pieces) as Pin<Box<Numbered>>
+        });
         Pieces {
             candidates: select_all(numbered),
         }

@@ -19,11 +19,12 @@ use std::rc::Rc;
 use super::endpoint::Endpoint;
 use super::models::ReadyModel;
 use super::plan::{Plan, Suffix};
+use super::progress::{Delivered, Position};
 use super::switches::{Switches, TextOffsetBase};
-use crate::Result;
 use crate::engine::Events;
 use crate::engine::generation::{Generation, SamplingDefaults, ScoreRequest};
 use crate::grammar::Grammar;
+use crate::{Error, Result};
 use candidate_text::{CandidateText, TextOptions};
 use constraint::CallReader;
 use deadline::Deadline;
@@ -44,10 +45,12 @@ pub(super) struct Run {
     pub system_fingerprint: String,
     /// Tokens cut from the prompts.
     pub dropped_tokens: usize,
+    /// As given or drawn.
+    pub seed: i64,
     /// Of all candidates, those of the first prompt first.
     pieces: Pieces,
     /// Of each candidate so far.
-    completion_tokens: Vec<usize>,
+    delivered: Vec<Delivered>,
     /// Of each prompt.
     prompt_tokens: Vec<usize>,
     /// Of each prompt: tokens found in the prefix cache.
@@ -70,11 +73,18 @@ pub(super) struct TokenCounts {
 
 impl Run {
     /// Waits for the model if the switches say so, makes the checks that need it, and submits the plan
-    /// to the engine.
-    pub(super) async fn start(endpoint: &Endpoint, mut plan: Plan) -> Result<Run> {
+    /// to the engine. With the position of an `earlier` run, the pieces that it delivered are left out: the
+    /// request is run again with the same seed, which chooses the same tokens.
+    pub(super) async fn start(
+        endpoint: &Endpoint,
+        mut plan: Plan,
+        earlier: Option<&Position>,
+    ) -> Result<Run> {
         let switches = &endpoint.switches;
         let mut deadline = Deadline::new(&*endpoint.host, switches.request_timeout_ms);
-        let ready = endpoint.models.ready(&plan.model, switches);
+        let ready = endpoint
+            .models
+            .ready(&plan.model, switches, || endpoint.host.now_ms());
         let (model_id, model) = deadline.limit(ready).await?;
 
         let mut prompts = fit_prompts(&mut plan, &model, switches)?;
@@ -88,7 +98,21 @@ impl Run {
         let prompts: Vec<Rc<FittedPrompt>> = prompts.into_iter().map(Rc::new).collect();
         let options = Rc::new(text_options(&plan, &model, switches));
         let stop_ids = options.stop_ids.ids();
-        let generations = generations(&plan, &model, switches, &prompts, constraint, &stop_ids)?;
+        let mut generations =
+            generations(&plan, &model, switches, &prompts, constraint, &stop_ids)?;
+        let delivered = match earlier {
+            Some(earlier) => earlier.candidates.clone(),
+            None => vec![Delivered::default(); prompts.len() * plan.best_of],
+        };
+        if delivered.len() != prompts.len() * plan.best_of {
+            return Err(Error::Internal("the position is of another request".into()));
+        }
+        if let Some(earlier) = earlier {
+            for generation in &mut generations {
+                generation.sampling.seed = earlier.seed;
+            }
+        }
+        let seed = generations.first().map_or(0, |it| it.sampling.seed);
         let events = model.engine.submit(generations)?;
 
         let first = events.iter().filter_map(|candidates| candidates.first());
@@ -97,12 +121,18 @@ impl Run {
             let candidate = |events| CandidateText::new(events, prompt.clone(), options.clone());
             candidates.into_iter().map(candidate)
         });
+        // A candidate that was delivered to its end is dropped, which cancels it.
+        let candidates = candidates.enumerate().filter_map(|(index, candidate)| {
+            let delivered = delivered[index];
+            (!delivered.is_finished).then(|| (index, candidate.after(delivered)))
+        });
         Ok(Run {
             model_id,
             system_fingerprint: model.fingerprint.text(),
             dropped_tokens: prompts.iter().map(|prompt| prompt.dropped_tokens).sum(),
+            seed,
             pieces: Pieces::new(candidates.collect()),
-            completion_tokens: vec![0; prompts.len() * plan.best_of],
+            delivered,
             prompt_tokens: prompts.iter().map(|prompt| prompt.ids.len()).collect(),
             cached_tokens,
             n: plan.n,
@@ -116,14 +146,14 @@ impl Run {
     pub(super) async fn next_piece(&mut self) -> Result<Option<(usize, Piece)>> {
         let next = self.deadline.limit(self.pieces.next()).await?;
         if let Some((candidate, piece)) = &next {
-            self.completion_tokens[*candidate] = piece.completion_tokens;
+            self.delivered[*candidate] = piece.delivered();
         }
         Ok(next)
     }
 
     /// The choices that are returned, whole: of each prompt the `n` best candidates.
     pub(super) async fn choices(&mut self) -> Result<Vec<Piece>> {
-        let mut candidates = vec![Piece::default(); self.completion_tokens.len()];
+        let mut candidates = vec![Piece::default(); self.delivered.len()];
         while let Some((candidate, piece)) = self.next_piece().await? {
             candidates[candidate].append(piece);
         }
@@ -143,12 +173,17 @@ impl Run {
         Ok(choices)
     }
 
+    /// Of each candidate so far, earlier runs included.
+    pub(super) fn delivered(&self) -> &[Delivered] {
+        &self.delivered
+    }
+
     /// Of the whole request so far: each prompt once, every candidate.
     pub(super) fn counts(&self) -> TokenCounts {
         TokenCounts {
             prompt: self.prompt_tokens.iter().sum(),
             cached: self.cached_tokens.iter().map(|tokens| tokens.get()).sum(),
-            completion: self.completion_tokens.iter().sum(),
+            completion: self.delivered.iter().map(|it| it.tokens).sum(),
         }
     }
 
@@ -158,7 +193,7 @@ impl Run {
         TokenCounts {
             prompt: self.prompt_tokens[prompt],
             cached: self.cached_tokens[prompt].get(),
-            completion: self.completion_tokens[candidate],
+            completion: self.delivered[candidate].tokens,
         }
     }
 }

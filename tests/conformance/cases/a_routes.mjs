@@ -77,7 +77,8 @@ export default [
   {
     id: "005",
     title: "unknown URLs",
-    doors: ALL,
+    // The service worker leaves them to the site's own server: 006.
+    doors: ["native", "page"],
     async run(ctx) {
       const post = withHeaders({ "content-type": JSON_TYPE });
       for (const [path, init] of [
@@ -99,6 +100,14 @@ export default [
       equal(asset.status, 200, "status of the asset");
       equal(await asset.text(), "from the network\n", "the asset");
       equal(asset.headers.get("x-request-id"), null, "the asset's x-request-id");
+      for (const path of ["/v1/users/me", "/v1", "/v1/chat/completions"]) {
+        const own = await ctx.plainFetch(new URL(path, ctx.origin).href);
+        equal(
+          [own.status, await own.text()],
+          [404, "Not found\n"],
+          `${path}: the site's own answer`,
+        );
+      }
       const foreign = "https://example.invalid/v1/completions";
       const answered = await ctx
         .plainFetch(foreign, withHeaders({ "content-type": JSON_TYPE }))

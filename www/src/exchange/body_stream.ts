@@ -1,8 +1,13 @@
 //! Response bodies across a MessagePort: a transferred stream where the browser supports it, else chunks with
 //! flow control by credit (Safari cannot transfer streams).
 
-import { orAborted } from "./abort.js";
-import type { BodyTransport, RequesterMessage, ResponderMessage } from "./protocol.js";
+import type {
+  BodyItem,
+  BodyPiece,
+  BodyTransport,
+  RequesterMessage,
+  ResponderMessage,
+} from "./protocol.js";
 
 type Bytes = Uint8Array<ArrayBuffer>;
 
@@ -49,7 +54,7 @@ export class ChunkSender {
 
   /** Resolves when the body has ended or was stopped. */
   async send(
-    body: ReadableStream<Bytes>,
+    body: ReadableStream<BodyItem>,
     post: (message: ResponderMessage) => void,
   ): Promise<void> {
     const reader = body.getReader();
@@ -68,7 +73,8 @@ export class ChunkSender {
           return;
         }
         this.#credit -= 1;
-        post({ type: "chunk", bytes: value });
+        if ("lost" in value) post({ type: "lost", failure: value.lost });
+        else post({ type: "chunk", ...pieceOf(value) });
       }
     } catch (error) {
       post({ type: "error", message: error instanceof Error ? error.message : String(error) });
@@ -81,8 +87,8 @@ export class ChunkSender {
 
 /** The receiving end of a [`ChunkSender`]: pass it the port's messages, read its `stream`. */
 export class ChunkReceiver {
-  readonly stream: ReadableStream<Bytes>;
-  #controller!: ReadableStreamDefaultController<Bytes>;
+  readonly stream: ReadableStream<BodyItem>;
+  #controller!: ReadableStreamDefaultController<BodyItem>;
   #post: (message: RequesterMessage) => void;
   #onEnd: () => void;
   #granted = 0;
@@ -91,7 +97,7 @@ export class ChunkReceiver {
   constructor(post: (message: RequesterMessage) => void, onEnd: () => void) {
     this.#post = post;
     this.#onEnd = onEnd;
-    this.stream = new ReadableStream<Bytes>(
+    this.stream = new ReadableStream<BodyItem>(
       {
         start: (controller) => {
           this.#controller = controller;
@@ -111,7 +117,11 @@ export class ChunkReceiver {
     if (this.#ended) return;
     if (message.type === "chunk") {
       this.#granted -= 1;
-      this.#controller.enqueue(message.bytes);
+      this.#controller.enqueue({ bytes: message.bytes, position: message.position });
+    } else if (message.type === "lost") {
+      this.#end();
+      this.#controller.enqueue({ lost: message.failure });
+      this.#controller.close();
     } else if (message.type === "end") {
       this.#end();
       this.#controller.close();
@@ -134,57 +144,12 @@ export class ChunkReceiver {
   }
 }
 
-/**
- * `body`, followed by `lastText(reason)` when `lost` aborts: a body whose sender is gone would otherwise never
- * end. If `lastText` gives `undefined`, the stream fails instead.
- *
- * @param onEnd called once, however the body ends.
- */
-export function endedWhenLost(
-  body: ReadableStream<Bytes>,
-  lost: AbortSignal,
-  lastText: (reason: unknown, midEvent: boolean) => string | undefined,
-  onEnd: () => void,
-): ReadableStream<Bytes> {
-  const reader = body.getReader();
-  let tail: Bytes = new Uint8Array();
-  return new ReadableStream<Bytes>(
-    {
-      async pull(controller) {
-        let piece: ReadableStreamReadResult<Bytes>;
-        try {
-          piece = await orAborted(reader.read(), lost);
-        } catch (reason) {
-          // Cancel first: `onEnd` closes the port that carries the cancellation.
-          reader.cancel(reason).catch(() => {});
-          onEnd();
-          if (!lost.aborted) throw reason;
-          const text = lastText(reason, tail.length > 0 && !endsEvent(tail));
-          if (text === undefined) throw reason;
-          controller.enqueue(new TextEncoder().encode(text));
-          controller.close();
-          return;
-        }
-        if (piece.done) {
-          onEnd();
-          controller.close();
-        } else {
-          tail = piece.value.slice(-2);
-          controller.enqueue(piece.value);
-        }
-      },
-      cancel(reason) {
-        const cancelled = reader.cancel(reason);
-        onEnd();
-        return cancelled;
-      },
-    },
-    // Read upstream only when the reader asks: an unread body must hold the engine back.
-    { highWaterMark: 0 },
-  );
+/** An item of a body as a piece. */
+export function pieceOf(item: Bytes | BodyPiece): BodyPiece {
+  return item instanceof Uint8Array ? { bytes: item } : item;
 }
 
-/** Every event ends with an empty line. */
-function endsEvent(tail: Uint8Array): boolean {
-  return tail.length === 2 && tail[0] === 10 && tail[1] === 10;
+/** True if `bytes` end where an event ends, which is an empty line. */
+export function endsEvent(bytes: Uint8Array): boolean {
+  return bytes.at(-1) === 10 && bytes.at(-2) === 10;
 }

@@ -7,8 +7,10 @@ import type { HeaderList } from "./protocol.js";
 export class EngineFailure extends Error {
   override readonly name = "EngineFailure";
   constructor(
-    readonly code: "engine_unavailable" | "internal_error" | "device_lost" | "out_of_memory",
+    readonly code: string,
     message: string,
+    /** When a request may be tried again; of `engine_unavailable` and `model_not_loaded`. */
+    readonly retryAfterS?: number,
   ) {
     super(message);
   }
@@ -17,7 +19,13 @@ export class EngineFailure extends Error {
 /** `reason` as an [`EngineFailure`]; anything unknown is an `internal_error`. */
 export function toEngineFailure(reason: unknown): EngineFailure {
   if (reason instanceof EngineFailure) return reason;
+  if (reason instanceof InvalidOptions) return new EngineFailure("internal_error", reason.message);
   return new EngineFailure("internal_error", messageOf(reason));
+}
+
+/** The options of the engine are wrong: starting it again would fail again. */
+export class InvalidOptions extends Error {
+  override readonly name = "InvalidOptions";
 }
 
 /** The message of anything thrown; never empty. */
@@ -39,6 +47,7 @@ export function failureAnswer(failure: EngineFailure): {
   body: string;
 } {
   const unavailable = failure.code === "engine_unavailable";
+  const retryAfterS = failure.retryAfterS ?? (unavailable ? 1 : undefined);
   const headers: HeaderList = [
     ["content-type", "application/json; charset=utf-8"],
     ["cache-control", "no-store"],
@@ -46,9 +55,10 @@ export function failureAnswer(failure: EngineFailure): {
     ["access-control-allow-origin", "*"],
     ["access-control-expose-headers", "x-request-id, retry-after, x-should-retry"],
     // An engine that cannot be reached may be back in a second; one that failed would fail again.
-    unavailable ? ["retry-after", "1"] : ["x-should-retry", "false"],
+    retryAfterS === undefined ? ["x-should-retry", "false"] : ["retry-after", `${retryAfterS}`],
   ];
-  return { status: unavailable ? 503 : 500, headers, body: JSON.stringify(errorObject(failure)) };
+  const status = unavailable || failure.code === "model_not_loaded" ? 503 : 500;
+  return { status, headers, body: JSON.stringify(errorObject(failure)) };
 }
 
 /** The same answer as a `Response`. */

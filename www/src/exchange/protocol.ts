@@ -2,6 +2,7 @@
 
 import type { EngineSwitches, LoadOptions } from "../generated/types.js";
 import type { EngineInfo } from "./engine_info.js";
+import type { ServedUrls } from "./served_urls.js";
 
 /** Headers in order; an array, because that survives structured clone and keeps duplicates. */
 export type HeaderList = [name: string, value: string][];
@@ -23,7 +24,14 @@ export interface WireRequest {
 
 /** Requester to engine worker, on the exchange's port. */
 export type RequesterMessage =
-  | { type: "request"; request: WireRequest; transport: BodyTransport; heartbeat: boolean }
+  | {
+      type: "request";
+      request: WireRequest;
+      transport: BodyTransport;
+      heartbeat: boolean;
+      /** Absent from requesters that cannot continue with another engine, such as service workers of older versions. */
+      resume?: Resume;
+    }
   /** Sent every few seconds if `heartbeat` was announced: a port does not report that its other end is gone. */
   | { type: "alive" }
   /** The requester accepts `chunks` more chunks (transport "chunks" only). */
@@ -31,18 +39,42 @@ export type RequesterMessage =
   /** Nobody reads the answer any more; also sent on a port whose request was never sent. */
   | { type: "cancel" };
 
+/** What a requester says that can continue an answer with another engine when this one is lost. */
+export interface Resume {
+  /** Where the answer stands, if engines before this one have delivered a part of it. Only Rust reads it. */
+  position: string | undefined;
+}
+
+/** A part of a body. `position` is where the answer stands after it, if it can be continued. */
+export interface BodyPiece {
+  bytes: Uint8Array<ArrayBuffer>;
+  position?: string | undefined;
+}
+
+/** The last item of a body whose engine was lost. */
+export interface BodyLoss {
+  lost: WireFailure;
+}
+
+/** The items of a transferred body: bytes alone for a requester that sends no `resume`. */
+export type BodyItem = Uint8Array<ArrayBuffer> | BodyPiece | BodyLoss;
+
 /** Engine worker to requester, on the exchange's port. */
 export type ResponderMessage =
   /** The page has an engine and accepts the port (sent by the page, before anything else). */
   | { type: "accepted" }
+  /** Sent every few seconds if the requester announced heartbeats: this end is not frozen. */
+  | { type: "alive" }
   /** `stream` is present if and only if the transport is "transfer". */
   | {
       type: "head";
       status: number;
       headers: HeaderList;
-      stream?: ReadableStream<Uint8Array<ArrayBuffer>>;
+      stream?: ReadableStream<BodyItem>;
     }
-  | { type: "chunk"; bytes: Uint8Array<ArrayBuffer> }
+  | ({ type: "chunk" } & BodyPiece)
+  /** The engine was lost, before the head or in the body; only for a requester that sends `resume`. */
+  | { type: "lost"; failure: WireFailure }
   | { type: "end" }
   /** The body failed, after the head. */
   | { type: "error"; message: string };
@@ -93,6 +125,10 @@ export interface StartOptions {
   wasmUrl: string | undefined;
   /** The engine switches of specification 14, as given by the caller; Rust validates them. */
   switches: EngineSwitches;
+  /** If this load fails, requests start another attempt after so long. */
+  retryDelayMs: number;
+  /** Of the engine that this one takes over from: the form of its kernels. Only Rust reads it. */
+  kernels: string | undefined;
 }
 
 /** The progress of a load. */
@@ -136,10 +172,10 @@ export type WorkerToPage =
   /** The script listens; messages sent before this may be lost (a bundler may load scripts late). */
   | { type: "here" }
   | { type: "progress"; progress: LoadProgress }
-  | { type: "ready" }
-  | { type: "load-failed"; failure: WireFailure }
-  /** The engine is dead; the page starts a new worker with the next request. */
-  | { type: "failed"; failure: WireFailure }
+  | { type: "ready"; kernels: string | undefined }
+  | { type: "load-failed"; failure: WireFailure; permanent: boolean }
+  /** The engine is dead; the page starts a new worker with the next request, unless that would fail again. */
+  | { type: "failed"; failure: WireFailure; permanent: boolean }
   | { type: "info"; call: number; info: EngineInfo | undefined }
   /** With a failure, the previous adapters stay in use. */
   | { type: "lora-set"; call: number; failure: WireFailure | undefined }
@@ -147,23 +183,41 @@ export type WorkerToPage =
   | { type: "open-exchanges"; count: number }
   | { type: "disposed" };
 
-/** Service worker to page: accept the port that comes with this message, if you have an engine. */
-export interface ConnectMessage {
-  type: typeof CONNECT;
-}
+/** Service worker to page. */
+export type ServiceWorkerToPage =
+  /** Accept the port that comes with this message, if you serve `url` in this scope. */
+  | { type: typeof CONNECT; url: string; scope: string }
+  /** Answer with `KEEP_ALIVE`: an exchange is open, and the browser stops a service worker that gets no events. */
+  | { type: typeof PING };
 
 /** Page to service worker. */
 export type PageToServiceWorker =
   /** Take control of pages that have no controller yet (first load, forced reload). */
   | { type: typeof CLAIM }
-  /** An exchange is open: receiving a message keeps the browser from stopping an idle service worker. */
+  /** Answer over the port that comes with this message, with an [`InterceptionReport`]. */
+  | { type: typeof REPORT }
+  /** Receiving a message keeps the browser from stopping an idle service worker. */
   | { type: typeof KEEP_ALIVE }
+  /** This page is frozen or left: its engine will not go on with the answers that it began. */
+  | { type: typeof PAUSED }
   /** The caller of the request with this id aborted it before its head. */
   | { type: typeof CANCEL; id: string };
 
+/** What a service worker intercepts. */
+export interface InterceptionReport {
+  intercepted: ServedUrls;
+  /** The worker's own script says so: pages cannot change it. */
+  fixed: { basePaths: boolean; origins: boolean; offline: boolean };
+  /** The ids of the claims that the worker sees. */
+  claims: string[];
+}
+
 export const CONNECT = "inpage:connect";
+export const PING = "inpage:ping";
 export const CLAIM = "inpage:claim";
+export const REPORT = "inpage:report";
 export const KEEP_ALIVE = "inpage:keep-alive";
+export const PAUSED = "inpage:paused";
 export const CANCEL = "inpage:cancel";
 
 /** Identifies a request for [`CANCEL`]; used between page and service worker only. */

@@ -1,7 +1,8 @@
 //! A file as its reader sees it: readable while it arrives, also when another tab takes over the download in the meantime.
 
 import { GrowingSource } from "./growing_source.js";
-import { type Intake, sameBytes } from "./intake.js";
+import { sameBytes } from "./hash.js";
+import type { Intake } from "./intake.js";
 import type { ModelSource } from "./source.js";
 import { changed } from "./transfer.js";
 import { type Context, expectedHash } from "./url_file.js";

@@ -56,7 +56,9 @@ export async function ask(question: Question): Promise<Answer> {
     const body = response.body as Body | null;
     if (body === null) throw new TransientFailure(`${url} answered without a body`);
     const answer =
-      range && response.status === 206 ? partial(url, range, response) : whole(url, response);
+      range && response.status === 206
+        ? partial(url, range, response)
+        : whole(url, range, response);
     return { ...answer, body };
   } catch (error) {
     await discard(response);
@@ -87,7 +89,8 @@ export async function askVersion(
   await refuse(url, response);
   if (response.status !== 206)
     return { ...validators(response), sizeBytes: contentLength(response) };
-  const sizeBytes = contentRange(response)?.sizeBytes;
+  // The range is the whole file; a server of another origin may hide Content-Range.
+  const sizeBytes = contentRange(response)?.sizeBytes ?? contentLength(response);
   return { ...validators(response), sizeBytes };
 }
 
@@ -102,7 +105,7 @@ export async function fetchWhole(
   signal: AbortSignal,
 ): Promise<Blob> {
   const response = await request({ url, fetchFile, range: undefined, signal }, { method: "GET" });
-  whole(url, response);
+  whole(url, undefined, response);
   return response.blob();
 }
 
@@ -196,11 +199,13 @@ function partial(url: string, asked: Range, response: Response): Omit<Answer, "b
   return { version: { ...validators(response), sizeBytes }, startBytes, endBytes, isRange: true };
 }
 
-function whole(url: string, response: Response): Omit<Answer, "body"> {
+function whole(url: string, range: Range | undefined, response: Response): Omit<Answer, "body"> {
   if (response.status !== 200) {
     throw new TypeError(`${url} answered ${response.status} to a request for the whole file`);
   }
-  const sizeBytes = contentLength(response);
+  // Without a Range header, texts may come compressed, and a server of another origin may hide that: the length says nothing then.
+  const isText = /json|text|xml|javascript/i.test(response.headers.get("content-type") ?? "");
+  const sizeBytes = isText && range === undefined ? undefined : contentLength(response);
   const version = { ...validators(response), sizeBytes };
   return { version, startBytes: 0, endBytes: sizeBytes, isRange: false };
 }

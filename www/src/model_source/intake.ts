@@ -1,28 +1,11 @@
 //! Takes the bytes of a file as they arrive, in chunks: hashes each, stores it, and lets it be read at once. What comes a second time,
 //! because a server cannot resume, is compared with what is there, so that two versions are never joined.
 
-import { HASH_BYTES } from "./cache_layout.js";
+import type { ChunkStore } from "./chunk_store.js";
 import { isStorageFailure } from "./failure.js";
+import { type Hasher, sameBytes, sha256 } from "./hash.js";
 import { type Sink, changed } from "./transfer.js";
 import type { FileVersion } from "./version.js";
-
-/** Where chunks are kept; they are put in order. */
-export interface ChunkStore {
-  /** @throws DOMException if there is no space; then nothing of the chunk is kept */
-  put(index: number, bytes: Uint8Array<ArrayBuffer>, hash: Uint8Array<ArrayBuffer>): void;
-  read(index: number, start: number, end: number): Promise<Uint8Array<ArrayBuffer>>;
-  /** Drops all chunks from this one on. */
-  truncate(chunks: number): void;
-  /** The next chunks belong to this version, and so do the stored ones. */
-  describe?(version: FileVersion): void;
-}
-
-/** A hash of bytes that come in pieces. */
-export interface Hasher {
-  update(bytes: Uint8Array): void;
-  /** Lower-case hexadecimal digits; may be called once. */
-  finish(): string | Promise<string>;
-}
 
 export interface IntakeOptions {
   url: string;
@@ -32,6 +15,8 @@ export interface IntakeOptions {
   spare?: ChunkStore;
   /** Called when `spare` is used for the first time. */
   onSpare?: (failure: DOMException) => void;
+  /** Creates the hash of the whole file, if one is expected. */
+  createHasher?: (() => Hasher | undefined) | undefined;
   /** Called when an answer begins and when bytes have arrived. */
   onArrived: () => void;
 }
@@ -53,6 +38,9 @@ export class Intake implements Sink {
   #isReleased = false;
   /** Bytes up to here were read. */
   #readBytes = 0;
+  /** The hash of the first `#hasherChunks` chunks. */
+  #hasher: Hasher | undefined;
+  #hasherChunks = 0;
   /** The version that the store knows. */
   #described: FileVersion | undefined;
 
@@ -106,6 +94,7 @@ export class Intake implements Sink {
       const bytes = await store.read(index, 0, chunkBytes);
       if (!sameBytes(await sha256(bytes), hash)) break;
       this.#hashes.push(hash);
+      this.#addToWhole(index, bytes);
     }
     store.truncate(this.#hashes.length);
     this.#position = this.#hashes.length * chunkBytes;
@@ -121,8 +110,10 @@ export class Intake implements Sink {
       if (this.#chunk >= this.#hashes.length) this.#held ??= this.#buffer.slice(0, this.#fill);
       this.#position = 0;
     }
-    // A server that does not repeat the size has not changed it.
-    this.#version = { ...version, sizeBytes: version.sizeBytes ?? before?.sizeBytes };
+    // A server that goes on without repeating the size has not changed it.
+    const keepsSize = startBytes > 0 || this.#isExposed;
+    const sizeBytes = version.sizeBytes ?? (keepsSize ? before?.sizeBytes : undefined);
+    this.#version = { ...version, sizeBytes };
     this.#arrived();
   }
 
@@ -168,8 +159,12 @@ export class Intake implements Sink {
   }
 
   /** The hash of the whole file, once it has arrived. */
-  async wholeHash(hasher: Hasher): Promise<string> {
+  async wholeHash(createHasher: () => Hasher): Promise<string> {
+    if (this.#hasher !== undefined && this.#hasherChunks === this.#hashes.length) {
+      return this.#hasher.finish();
+    }
     const { chunkBytes } = this.#options;
+    const hasher = createHasher();
     for (let offset = 0; offset < this.#position; offset += chunkBytes) {
       hasher.update(await this.read(offset, Math.min(chunkBytes, this.#position - offset)));
     }
@@ -208,6 +203,7 @@ export class Intake implements Sink {
     this.#held = undefined;
     this.#put(index, bytes, hash);
     this.#hashes.push(hash);
+    this.#addToWhole(index, bytes);
   }
 
   /** The bytes that come a second time are others from this chunk on. */
@@ -218,6 +214,18 @@ export class Intake implements Sink {
     spare?.truncate(index);
     this.#hashes.length = index;
     this.#held = undefined;
+    // A hash cannot go back: the file is read again at its end.
+    if (this.#hasherChunks > index) this.#hasher = undefined;
+  }
+
+  #addToWhole(index: number, bytes: Uint8Array): void {
+    if (index === 0) {
+      this.#hasher = this.#options.createHasher?.();
+      this.#hasherChunks = 0;
+    }
+    if (this.#hasher === undefined || this.#hasherChunks !== index) return;
+    this.#hasher.update(bytes);
+    this.#hasherChunks += 1;
   }
 
   #put(index: number, bytes: Uint8Array<ArrayBuffer>, hash: Uint8Array<ArrayBuffer>): void {
@@ -263,40 +271,4 @@ export class Intake implements Sink {
       return bytes.slice(start, end);
     throw new TypeError(`what was stored of ${url} is gone: load the model again`);
   }
-}
-
-/** Keeps chunks outside of wasm memory; the browser may move them to its disk. */
-export class BlobStore implements ChunkStore {
-  #blobs: Blob[] = [];
-
-  put(index: number, bytes: Uint8Array<ArrayBuffer>): void {
-    this.#blobs[index] = new Blob([bytes]);
-  }
-
-  async read(index: number, start: number, end: number): Promise<Uint8Array<ArrayBuffer>> {
-    const blob = this.#blobs[index] ?? new Blob();
-    return new Uint8Array(await blob.slice(start, end).arrayBuffer());
-  }
-
-  truncate(chunks: number): void {
-    this.#blobs.length = Math.min(this.#blobs.length, chunks);
-  }
-}
-
-export async function sha256(bytes: Uint8Array<ArrayBuffer>): Promise<Uint8Array<ArrayBuffer>> {
-  return new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
-}
-
-export function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
-  return a.length === b.length && a.every((byte, index) => byte === b[index]);
-}
-
-/** The hashes in the content of a file of hashes. */
-export function splitHashes(
-  bytes: Uint8Array<ArrayBuffer>,
-  chunks: number,
-): Uint8Array<ArrayBuffer>[] {
-  return Array.from({ length: chunks }, (_, index) =>
-    bytes.slice(index * HASH_BYTES, (index + 1) * HASH_BYTES),
-  );
 }

@@ -4,7 +4,7 @@ import type { LoadProgress, ModelLocation } from "../exchange/protocol.js";
 import { blobSource } from "./blob_source.js";
 import { cacheKey } from "./cache_key.js";
 import { systemClock } from "./clock.js";
-import type { Hasher } from "./intake.js";
+import type { Hasher } from "./hash.js";
 import { openMirrored } from "./mirrors.js";
 import { FOLDER_CONFIG, type RemoteFile, locatedFiles } from "./named_files.js";
 import { DownloadPause } from "./pause.js";

@@ -2,7 +2,9 @@
 
 import type { Clock } from "./clock.js";
 import type { FetchFile } from "./http.js";
-import { BlobStore, type ChunkStore, type Hasher, Intake } from "./intake.js";
+import { BlobStore } from "./chunk_store.js";
+import type { Hasher } from "./hash.js";
+import { Intake } from "./intake.js";
 import type { OnBytes } from "./source.js";
 import type { Transfer } from "./transfer.js";
 
@@ -83,7 +85,7 @@ export async function verifyHash(context: Context, intake: Intake): Promise<stri
   }
   const expected = expectedHash(context, intake);
   if (expected === undefined || context.createHasher === undefined) return undefined;
-  const hash = await intake.wholeHash(context.createHasher());
+  const hash = await intake.wholeHash(context.createHasher);
   if (hash === expected) return hash;
   const { url, sha256 } = context.file;
   const whose = sha256 === undefined ? "the server states" : "expected is";
@@ -92,16 +94,21 @@ export async function verifyHash(context: Context, intake: Intake): Promise<stri
   );
 }
 
+/** A hash of the whole file, if one is expected. */
+export function hasherFor(context: Context, intake: Intake): Hasher | undefined {
+  return expectedHash(context, intake) === undefined ? undefined : context.createHasher?.();
+}
+
 export class WrongHash extends TypeError {}
 
 /** The intake of a file that is kept in memory. */
 export function memoryIntake(context: Context, onArrived: (intake: Intake) => void): Intake {
-  const store: ChunkStore = new BlobStore();
   const { file, chunkBytes } = context;
   const intake: Intake = new Intake({
     url: file.url,
     chunkBytes,
-    store,
+    store: new BlobStore(),
+    createHasher: () => hasherFor(context, intake),
     onArrived: () => onArrived(intake),
   });
   return intake;

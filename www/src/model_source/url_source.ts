@@ -2,11 +2,12 @@
 
 import { Arrival } from "./arrival.js";
 import { CHUNK_BYTES, entryLock } from "./cache_layout.js";
-import { Uncachable, cachedSource } from "./cached_source.js";
+import { cachedSource } from "./cached_source.js";
 import { systemClock } from "./clock.js";
 import { isStorageFailure } from "./failure.js";
 import { ModelStore } from "./model_store.js";
 import { WINDOW_BYTES } from "./read_ahead.js";
+import { Uncachable } from "./revalidation.js";
 import type { ModelSource } from "./source.js";
 import { inTurn } from "./turn.js";
 import { uncachedSource } from "./uncached_source.js";

@@ -3,7 +3,7 @@
 import { messageOf } from "../exchange/error_response.js";
 import type { StoredVersion } from "./cache_layout.js";
 import { NoRanges, isStorageFailure } from "./failure.js";
-import { sameBytes, sha256 } from "./intake.js";
+import { sameBytes, sha256 } from "./hash.js";
 import type { ModelStore } from "./model_store.js";
 import { PartSink } from "./range_source.js";
 import { type ModelSource, checkRange } from "./source.js";

@@ -7,8 +7,9 @@ import { Completions } from "./completions.js";
 import type { EngineInfo } from "../exchange/engine_info.js";
 import { EngineWorker } from "./engine_worker.js";
 import { EngineFailure } from "../exchange/error_response.js";
-import { type EnginePort, createFetchDoor } from "./fetch_door.js";
 import type { HubOptions } from "./hub.js";
+import type { Connection } from "../exchange/requester.js";
+import { createFetchDoor } from "./fetch_door.js";
 import { type LoraAdapter, resolveLora } from "./lora_option.js";
 import { type ModelOption, resolveModel } from "./model_option.js";
 import {
@@ -17,6 +18,10 @@ import {
   type LoadProgress,
   type LoraLocation,
 } from "../exchange/protocol.js";
+import { relay } from "./relay.js";
+import { type Keeper, SharedKeeper, keyOf } from "./shared_keeper.js";
+import { createUpstreamDoor, replacesFailedEngine, type UpstreamOptions } from "./upstream.js";
+import { WorkerKeeper } from "./worker_keeper.js";
 
 /** The options of `createEngine`, in one object with the endpoint's switches. */
 export interface EngineOptions extends EngineSwitches {
@@ -39,18 +44,30 @@ export interface EngineOptions extends EngineSwitches {
   signal?: AbortSignal;
   /** Resolve immediately and load in the background: until `engine.ready`, requests get 503 `model_loading`. */
   background?: boolean;
+  /**
+   * One engine for all tabs of the site that ask for the same model with the same options: one of them runs it, and when
+   * that tab is closed, frozen or left, another one takes over. Requests that run then go on. A text shares only with
+   * tabs that give the same text.
+   */
+  shared?: boolean | string;
   /** The wasm module, where a bundler cannot find it by itself. */
   wasmUrl?: string | URL;
   /** The engine worker's script, where a bundler cannot find it by itself. */
   workerUrl?: string | URL;
   /** How response bodies leave the worker; detected if omitted. */
   bodyTransport?: BodyTransport;
+  /**
+   * A server that gets requests while the model loads, when it does not fit or the queue is full, or as a function of
+   * the request decides. Without it no request leaves the page.
+   */
+  upstream?: UpstreamOptions;
 }
 
 /**
  * Starts an engine in a worker of its own and loads its model.
  *
- * @throws InpageError if there is no WebGPU, or the model cannot be fetched or run
+ * @throws InpageError if there is no WebGPU, or the model cannot be fetched or run; not if `upstream` replaces a failed
+ * engine
  * @throws DOMException named `AbortError` if `signal` aborts first
  */
 export async function createEngine(options: EngineOptions = {}): Promise<Engine> {
@@ -59,6 +76,8 @@ export async function createEngine(options: EngineOptions = {}): Promise<Engine>
   try {
     if (!options.background) await engine.ready;
   } catch (error) {
+    const { signal, upstream } = options;
+    if (upstream && replacesFailedEngine(upstream) && !signal?.aborted) return engine;
     await engine.dispose();
     throw error;
   }
@@ -74,12 +93,13 @@ export class Engine {
   /** The paths below which the endpoint answers. */
   readonly basePaths: readonly string[];
 
-  readonly #startWorker: () => EngineWorker;
-  #worker: EngineWorker;
+  readonly #keeper: Keeper;
+  /** Requests of the service worker pass through `fetch`, too. */
+  readonly #relays: boolean;
   /** The adapters that a new worker starts with. */
   #lora: LoraLocation[];
   readonly #resolveLora: (lora: readonly LoraAdapter[]) => LoraLocation[];
-  #disposed = false;
+  #disposed = new AbortController();
 
   /** Use `createEngine`. */
   constructor(options: EngineOptions) {
@@ -95,6 +115,8 @@ export class Engine {
       wasmUrl,
       workerUrl,
       bodyTransport,
+      upstream,
+      shared,
       ...switches
     } = options;
     const resolved = resolveModel(model, hub);
@@ -103,13 +125,20 @@ export class Engine {
     if (persist) void cache.persist();
     const absolute = (url: string | URL) => new URL(url, document.baseURI).href;
     this.basePaths = switches.basePaths ?? DEFAULT_BASE_PATHS;
-    this.fetch = createFetchDoor(() => this.#openPort(), this.basePaths, bodyTransport);
+    const door = createFetchDoor(
+      (afterLoss) => this.#openPort(afterLoss),
+      this.basePaths,
+      bodyTransport,
+    );
+    this.fetch = upstream ? createUpstreamDoor(door, this.basePaths, upstream) : door;
+    this.#relays = upstream !== undefined;
     this.completions = new Completions(
       this.fetch,
       this.basePaths[0] ?? "/v1",
       switches.apiKey ?? undefined,
     );
-    this.#startWorker = () =>
+    let report = (progress: LoadProgress) => onProgress?.(progress);
+    const start = (retryDelayMs: number, kernels: string | undefined) =>
       new EngineWorker(
         workerUrl,
         {
@@ -119,38 +148,61 @@ export class Engine {
           load: { ...load },
           wasmUrl: wasmUrl === undefined ? undefined : absolute(wasmUrl),
           switches: { ...switches },
+          retryDelayMs,
+          kernels,
         },
-        onProgress ?? (() => {}),
+        report,
       );
-    this.#worker = this.#startWorker();
+    if (shared) {
+      const { id, location } = resolved;
+      const keeper = new SharedKeeper(keyOf([shared, id, location, load, switches]), {
+        start: () => new WorkerKeeper(start),
+        onProgress: (progress) => onProgress?.(progress),
+        onLora: (located) => {
+          this.#lora = located;
+        },
+      });
+      report = (progress) => {
+        onProgress?.(progress);
+        keeper.report(progress);
+      };
+      this.#keeper = keeper;
+    } else {
+      this.#keeper = new WorkerKeeper(start);
+    }
 
     const onAbort = () => {
-      this.#worker.fail(signal?.reason);
+      this.#keeper.worker.fail(signal?.reason);
       void this.dispose();
     };
     signal?.addEventListener("abort", onAbort, { once: true });
     const loaded = () => signal?.removeEventListener("abort", onAbort);
-    this.#worker.ready.then(loaded, loaded);
+    this.ready.then(loaded, loaded);
   }
 
   /** Resolves when the model is loaded; rejects if loading fails. */
   get ready(): Promise<void> {
-    return this.#worker.ready;
+    return this.#keeper.worker.ready;
   }
 
   /** False once disposed. */
   get alive(): boolean {
-    return !this.#disposed;
+    return !this.disposed.aborted;
+  }
+
+  /** Aborts when the engine is disposed. */
+  get disposed(): AbortSignal {
+    return this.#disposed.signal;
   }
 
   /** The number of in-flight requests. */
   get openExchanges(): number {
-    return this.#worker.openExchanges;
+    return this.#keeper.worker.openExchanges;
   }
 
   /** The GPU, the kernels, the model and the timings of its load. */
   info(): Promise<EngineInfo> {
-    return this.#worker.info();
+    return this.#keeper.worker.info();
   }
 
   /**
@@ -158,11 +210,11 @@ export class Engine {
    * from there. Files that are cached or local are read on.
    */
   pauseDownload(): void {
-    this.#worker.pauseDownload(true);
+    this.#keeper.worker.pauseDownload(true);
   }
 
   resumeDownload(): void {
-    this.#worker.pauseDownload(false);
+    this.#keeper.worker.pauseDownload(false);
   }
 
   /**
@@ -173,42 +225,36 @@ export class Engine {
    */
   async setLora(lora: readonly LoraAdapter[]): Promise<void> {
     const located = this.#resolveLora(lora);
-    await this.#worker.ready;
-    await this.#worker.setLora(located);
+    const { worker } = this.#keeper;
+    await worker.ready;
+    await worker.setLora(located);
     this.#lora = located;
   }
 
   /**
-   * Starts again with a new worker and GPU device, and loads the model again. After a failure of the engine or
-   * the loss of the GPU device, the next request does this automatically.
+   * Starts again with a new worker and GPU device, and loads the model again; in-flight requests go on with it. After a
+   * failure of the engine, the loss of the GPU device or a load that failed, requests do this automatically. `reload`
+   * does it at once, and also after a failure that would come again unless its cause is gone.
    */
   async reload(): Promise<void> {
-    if (this.#disposed) throw new EngineFailure("engine_unavailable", "the engine was disposed");
-    await this.#worker.dispose();
-    this.#worker = this.#startWorker();
-    await this.#worker.ready;
+    if (!this.alive) throw new EngineFailure("engine_unavailable", "the engine was disposed");
+    await this.#keeper.restart();
   }
 
   /** Ends in-flight requests and frees all resources. */
   async dispose(): Promise<void> {
-    this.#disposed = true;
-    await this.#worker.dispose();
+    this.#disposed.abort();
+    await this.#keeper.dispose();
   }
 
   /** Passes the engine a port for a single exchange; the other end of the channel may be anywhere. */
   connect(port: MessagePort): void {
-    if (!this.#worker.failed || this.#disposed) {
-      this.#worker.connect(port);
-      return;
-    }
-    // The request that finds the engine dead waits for the new one, instead of getting a 503.
-    this.#worker = this.#startWorker();
-    this.#worker.connectWhenLoaded(port);
+    if (this.#relays) void relay(port, this.fetch);
+    else void this.#keeper.connect(port);
   }
 
-  #openPort(): EnginePort {
+  async #openPort(afterLoss: boolean): Promise<Connection> {
     const { port1, port2 } = new MessageChannel();
-    this.connect(port2);
-    return { port: port1, lost: this.#worker.lost };
+    return { port: port1, lost: await this.#keeper.connect(port2, afterLoss) };
   }
 }

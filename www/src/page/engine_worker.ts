@@ -29,6 +29,12 @@ export class EngineWorker {
 
   /** True when it cannot answer any more. */
   failed = false;
+  /** Why the model is not loaded; `permanent` if another attempt would fail again. */
+  loadFailure: { message: string; permanent: boolean } | undefined;
+  /** The form of the loaded model's kernels, for the worker that takes over. */
+  kernels: string | undefined;
+  /** Neither loaded nor failed yet. */
+  isLoading = true;
   /** The number of in-flight requests. */
   openExchanges = 0;
 
@@ -109,8 +115,10 @@ export class EngineWorker {
   }
 
   /** Marks the worker as failed; rejects `ready` if the model is still loading. */
-  fail(reason: unknown): void {
+  fail(reason: unknown, permanent = false): void {
     this.failed = true;
+    if (this.isLoading) this.loadFailure = { message: messageOf(reason), permanent };
+    this.isLoading = false;
     this.#ready.reject(
       reason instanceof EngineFailure ? InpageError.local(reason.code, reason.message) : reason,
     );
@@ -122,13 +130,20 @@ export class EngineWorker {
         this.#onProgress(message.progress);
         break;
       case "ready":
+        this.isLoading = false;
+        this.kernels = message.kernels;
         this.#ready.resolve();
         break;
       case "load-failed":
+        this.isLoading = false;
+        this.loadFailure = { message: message.failure.message, permanent: message.permanent };
         this.#ready.reject(InpageError.local(message.failure.code, message.failure.message));
         break;
       case "failed":
-        this.fail(InpageError.local(message.failure.code, message.failure.message));
+        this.fail(
+          InpageError.local(message.failure.code, message.failure.message),
+          message.permanent,
+        );
         // Its last answers are on their way; after them its GPU memory can be released.
         setTimeout(() => this.#end(), DISPOSE_TIMEOUT_MS);
         break;

@@ -2,25 +2,24 @@
 
 import { isBelowBasePath } from "../exchange/base_paths.js";
 import { failureResponse } from "../exchange/error_response.js";
-import { type ExchangeOptions, LostBeforeHead, exchange } from "../exchange/requester.js";
+import {
+  type Connection,
+  type ExchangeOptions,
+  LostBeforeHead,
+  exchange,
+} from "../exchange/requester.js";
 import { toWireRequest } from "../exchange/wire_request.js";
-
-/** A port to the engine for one exchange. */
-export interface EnginePort {
-  port: MessagePort;
-  /** Aborts when the engine is gone. */
-  lost: AbortSignal;
-}
 
 /**
  * A `fetch` that asks the engine for URLs below `basePaths` and the network for all others. The host is
  * ignored, so a prompt for an SDK's default host never leaves the page.
  */
 export function createFetchDoor(
-  openPort: () => EnginePort,
+  openPort: (afterLoss: boolean) => Promise<Connection>,
   basePaths: readonly string[],
   transport: ExchangeOptions["transport"],
 ): typeof fetch {
+  const reconnect = () => openPort(true);
   return async (input, init) => {
     const request = new Request(input, init);
     if (!isBelowBasePath(new URL(request.url), basePaths)) return fetch(request);
@@ -29,9 +28,9 @@ export function createFetchDoor(
     signal?.throwIfAborted();
     const wire = await toWireRequest(request);
     signal?.throwIfAborted();
-    const { port, lost } = openPort();
+    const connection = await openPort(false);
     try {
-      return await exchange(port, wire, { lost, signal, transport });
+      return await exchange(connection, wire, { signal, transport, reconnect });
     } catch (reason) {
       if (reason instanceof LostBeforeHead) return failureResponse(reason.failure);
       throw reason;

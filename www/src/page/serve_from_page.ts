@@ -1,16 +1,21 @@
-//! The page's part of the service worker door: registers the service worker, gives it ports to the engine, and
-//! waits until it controls the page.
+//! `serveFromPage`: claims URLs for an engine, and reports when this page's requests for them are intercepted. How that is
+//! brought about is the part of `interception.ts`; who answers, that of `served_engines.ts`.
 
+import { type HeldClaim, holdClaim } from "../exchange/claims.js";
+import { messageOf } from "../exchange/error_response.js";
+import { deleteSite } from "../exchange/kept_site.js";
+import type { InterceptionReport } from "../exchange/protocol.js";
+import {
+  type ServedUrls,
+  includesAll,
+  normalizedBasePaths,
+  normalizedOrigins,
+} from "../exchange/served_urls.js";
 import type { Engine } from "./engine.js";
 import { InpageError } from "./inpage_error.js";
-import {
-  CLAIM,
-  CONNECT,
-  type ConnectMessage,
-  KEEP_ALIVE,
-  type PageToServiceWorker,
-  type ResponderMessage,
-} from "../exchange/protocol.js";
+import { type WorkerPlace, currentReport, inForce, registerForClaims } from "./interception.js";
+import { keepSite } from "./keep_site.js";
+import { addServedEngine } from "./served_engines.js";
 
 /** The service worker's script and the requests it intercepts. */
 export interface ServeOptions {
@@ -22,6 +27,11 @@ export interface ServeOptions {
   basePaths?: readonly string[];
   /** Other origins whose base paths are intercepted too. */
   origins?: readonly string[];
+  /**
+   * Keep this page and the files that it consists of, so that later visits need no network. `files` are URLs that are not
+   * found by themselves, such as data that scripts fetch. The model is kept in any case.
+   */
+  offline?: boolean | { files: readonly string[] };
   /** `module` for your own worker with imports. */
   type?: WorkerType;
 }
@@ -29,25 +39,39 @@ export interface ServeOptions {
 /** An active connection between the service worker and the engine. */
 export interface Serving {
   /**
-   * Resolves when requests of this page are intercepted.
+   * Resolves when the service worker that controls this page has confirmed that it intercepts what this call serves. From
+   * then on these requests of this page never reach the network, until `stop()`.
    *
    * @throws InpageError `service_worker_unavailable`, or `page_not_controlled` after a forced reload
    */
   readonly ready: Promise<void>;
-  /** Stops answering from this page; `unregister` also removes the service worker, for all tabs. */
+  /**
+   * With `offline`: resolves when the files of this page are kept. Rejects if they cannot be; those of an earlier visit stay.
+   */
+  readonly keptOffline: Promise<void>;
+  /**
+   * Stops answering from this page. Unless another page serves the same URLs, they are the network's when this resolves.
+   * `unregister` also removes the service worker and the files kept for offline visits, for all tabs.
+   */
   stop(options?: { unregister?: boolean }): Promise<void>;
 }
 
-/** How long a page without a controller waits for the service worker to claim it. */
-const CLAIM_TIMEOUT_MS = 5000;
+/** How long `stop` waits until the other origins are the network's again. */
+const NARROW_TIMEOUT_MS = 5000;
 
-/** Browsers stop a service worker that gets no event for about 30 seconds. */
-const KEEP_ALIVE_INTERVAL_MS = 10_000;
-
-/** Makes `engine` answer `fetch("/v1/completions")` in this and other tabs of the site. */
+/**
+ * Makes `engine` answer `fetch("/v1/completions")` in this and other tabs of the site.
+ *
+ * @throws TypeError if one of `origins` is not an origin, or a base path not a path
+ */
 export function serveFromPage(engine: Engine, options: ServeOptions = {}): Serving {
+  const served: ServedUrls = {
+    basePaths: normalizedBasePaths(options.basePaths ?? engine.basePaths),
+    origins: normalizedOrigins(options.origins ?? []),
+    offline: (options.offline ?? false) !== false,
+  };
   const container: ServiceWorkerContainer | undefined = navigator.serviceWorker;
-  if (container === undefined) {
+  if (container === undefined || navigator.locks === undefined) {
     const ready = Promise.reject(
       InpageError.local(
         "service_worker_unavailable",
@@ -55,100 +79,153 @@ export function serveFromPage(engine: Engine, options: ServeOptions = {}): Servi
       ),
     );
     ready.catch(() => {});
-    return { ready, stop: async () => {} };
+    return { ready, keptOffline: ready, stop: async () => {} };
   }
-  const stopped = new AbortController();
-
-  container.addEventListener(
-    "message",
-    ({ data, ports }: MessageEvent<Partial<ConnectMessage> | null>) => {
-      const port = ports[0];
-      if (data?.type !== CONNECT || port === undefined || !engine.alive) return;
-      const accepted: ResponderMessage = { type: "accepted" };
-      port.postMessage(accepted);
-      engine.connect(port);
-    },
-    { signal: stopped.signal },
-  );
-  // Without this, messages are held back until the page is loaded.
-  container.startMessages();
-
-  const timer = setInterval(() => {
-    const message: PageToServiceWorker = { type: KEEP_ALIVE };
-    if (engine.openExchanges > 0) container.controller?.postMessage(message);
-  }, KEEP_ALIVE_INTERVAL_MS);
-  // Browsers freeze background tabs, which would stop the engine for all tabs, but not a tab that holds a lock.
-  void navigator.locks
-    ?.request(
-      "inpage-serving",
-      { mode: "shared" },
-      () =>
-        new Promise<void>((resolve) => stopped.signal.addEventListener("abort", () => resolve())),
-    )
-    .catch(() => {});
-
-  const registration = container.register(workerUrl(engine, options), {
-    updateViaCache: "none",
-    ...(options.scope === undefined ? {} : { scope: options.scope }),
-    ...(options.type === undefined ? {} : { type: options.type }),
-  });
-  const ready = controlled(container, registration, stopped.signal);
-  // Without this, a failure that nobody awaits would be reported as an unhandled rejection.
-  ready.catch(() => {});
-  return {
-    ready,
-    async stop({ unregister = false } = {}) {
-      stopped.abort();
-      clearInterval(timer);
-      if (unregister) await (await registration.catch(() => undefined))?.unregister();
-    },
-  };
+  const serving = new PageServing(container, engine, served, placeOf(options));
+  if (typeof options.offline === "object") serving.keep(options.offline.files);
+  else if (options.offline) serving.keep([]);
+  return serving;
 }
 
-/** The script's URL says what to intercept, because the service worker has no other state. */
-function workerUrl(engine: Engine, options: ServeOptions): URL {
-  const url = new URL(options.serviceWorkerUrl ?? "/sw.js", document.baseURI);
-  for (const base of options.basePaths ?? engine.basePaths) url.searchParams.append("base", base);
-  for (const origin of options.origins ?? []) url.searchParams.append("origin", origin);
-  return url;
+function placeOf({ serviceWorkerUrl, scope, type }: ServeOptions): WorkerPlace {
+  const script = new URL(serviceWorkerUrl ?? "/sw.js", document.baseURI);
+  // As `register()` does it.
+  const scopeUrl = scope === undefined ? new URL("./", script) : new URL(scope, document.baseURI);
+  scopeUrl.hash = "";
+  return { script, scope: scopeUrl.href, type: type ?? "classic" };
 }
 
-async function controlled(
-  container: ServiceWorkerContainer,
-  registering: Promise<ServiceWorkerRegistration>,
-  stopped: AbortSignal,
-): Promise<void> {
-  let registration: ServiceWorkerRegistration;
-  try {
-    registration = await registering;
-  } catch (error) {
-    throw InpageError.local(
-      "service_worker_unavailable",
-      `the service worker could not be registered: ${error instanceof Error ? error.message : error}`,
+class PageServing implements Serving {
+  readonly ready: Promise<void>;
+  keptOffline: Promise<void> = Promise.resolve();
+  readonly #container: ServiceWorkerContainer;
+  readonly #served: ServedUrls;
+  readonly #place: WorkerPlace;
+  readonly #id = crypto.randomUUID();
+  readonly #removeEngine: () => void;
+  readonly #stopped = new AbortController();
+  /** Aborts when the claim ends: at the end, and while the page is in the back/forward cache. */
+  #released = new AbortController();
+  #claim: HeldClaim;
+  #checked: Promise<void>;
+
+  constructor(
+    container: ServiceWorkerContainer,
+    engine: Engine,
+    served: ServedUrls,
+    place: WorkerPlace,
+  ) {
+    this.#container = container;
+    this.#served = served;
+    this.#place = place;
+    this.#removeEngine = addServedEngine(container, { ...served, scope: place.scope, engine });
+    this.#claim = this.#hold();
+    this.ready = this.#bringInForce();
+    // Without this, a failure that nobody awaits would be reported as an unhandled rejection.
+    this.ready.catch(() => {});
+    this.#checked = this.ready.catch(() => {});
+
+    const { signal } = this.#stopped;
+    // A page that claims URLs and cannot answer would hold up the requests of others.
+    engine.disposed.addEventListener("abort", () => this.#end(), { once: true, signal });
+    container.addEventListener("controllerchange", () => this.#check(), { signal });
+    const onPageHide = ({ persisted }: PageTransitionEvent) => {
+      if (persisted) this.#released.abort();
+    };
+    const onPageShow = ({ persisted }: PageTransitionEvent) => {
+      if (!persisted) return;
+      this.#released = new AbortController();
+      this.#claim = this.#hold();
+      this.#check();
+    };
+    addEventListener("pagehide", onPageHide, { signal });
+    addEventListener("pageshow", onPageShow, { signal });
+  }
+
+  async stop({ unregister = false } = {}): Promise<void> {
+    const { gone } = this.#claim;
+    this.#end();
+    await gone.catch(() => {});
+    if (this.#served.origins.length > 0) await this.#narrow().catch(() => {});
+    if (!unregister) return;
+    const { scope } = this.#place;
+    const registration = await this.#container.getRegistration(scope);
+    if (registration?.scope === scope) await registration.unregister();
+    await deleteSite(scope);
+  }
+
+  /** Keeps the site for offline visits once it is served. */
+  keep(files: readonly string[]): void {
+    const { scope } = this.#place;
+    this.keptOffline = this.ready.then(() => keepSite(scope, files));
+    this.keptOffline.catch(() => {});
+  }
+
+  #hold(): HeldClaim {
+    const { scope } = this.#place;
+    return holdClaim({ ...this.#served, id: this.#id, scope }, this.#released.signal);
+  }
+
+  #end(): void {
+    this.#stopped.abort(new DOMException("the service was stopped", "AbortError"));
+    this.#released.abort();
+    this.#removeEngine();
+  }
+
+  #isInForce = ({ intercepted, claims }: InterceptionReport): boolean =>
+    includesAll(intercepted, this.#served) && claims.includes(this.#id);
+
+  async #bringInForce(): Promise<void> {
+    // First, because whoever registers next includes what it sees claimed.
+    await this.#claim.held;
+    this.#stopped.signal.throwIfAborted();
+    const registered = await registerForClaims(this.#container, this.#place).catch(
+      async (error: unknown) => {
+        // Without a network the worker of an earlier visit may do.
+        const report = await currentReport(this.#container);
+        if (report === undefined || !this.#isInForce(report)) throw error;
+        return undefined;
+      },
+    );
+    if (registered === undefined) return;
+    const { registration } = registered;
+    await inForce(
+      this.#container,
+      registration,
+      this.#isInForce,
+      ({ intercepted, fixed }) => {
+        if (includesAll(intercepted, this.#served)) return undefined;
+        if (!fixed.basePaths && !fixed.origins && !fixed.offline) return undefined;
+        return `the service worker ${this.#place.script.href} intercepts ${JSON.stringify(intercepted)}, as its own call of intercept() says, but this page serves ${JSON.stringify(this.#served)}: add that there, or leave the option out of intercept() so that pages decide`;
+      },
+      this.#stopped.signal,
     );
   }
-  const isOurs = () => container.controller?.scriptURL === registration.active?.scriptURL;
-  const claim: PageToServiceWorker = { type: CLAIM };
-  const end = performance.now() + CLAIM_TIMEOUT_MS;
-  while (!(container.controller && registration.active && isOurs())) {
-    if (stopped.aborted) throw new DOMException("the service was stopped", "AbortError");
-    if (performance.now() > end) {
-      throw InpageError.local(
-        "page_not_controlled",
-        registration.active
-          ? "the service worker is active but does not control this page: the page was loaded by a forced reload, or is outside the scope. Reload it normally, or use engine.fetch, which needs no service worker"
-          : "the service worker did not start",
-      );
-    }
-    // On the first load the worker claims its pages itself; after a forced reload it has to be asked.
-    if (registration.active?.state === "activated") registration.active.postMessage(claim);
-    await changeOrPause(container, 200);
-  }
-}
 
-function changeOrPause(container: ServiceWorkerContainer, pause_ms: number): Promise<void> {
-  return new Promise((resolve) => {
-    container.addEventListener("controllerchange", () => resolve(), { once: true });
-    setTimeout(resolve, pause_ms);
-  });
+  /** Brings the claim in force again: another worker has taken over, or the page was in the back/forward cache. */
+  #check(): void {
+    const check = async () => {
+      await this.#claim.held;
+      if (this.#stopped.signal.aborted) return;
+      // Asked first, so that pages with different scripts do not replace each other's in turn.
+      const report = await currentReport(this.#container);
+      if (report === undefined || !this.#isInForce(report)) await this.#bringInForce();
+    };
+    this.#checked = this.#checked.then(check).catch((error) => {
+      if (this.#stopped.signal.aborted) return;
+      console.warn(`inpage: requests are no longer intercepted: ${messageOf(error)}`);
+    });
+  }
+
+  /** Leaves origins that no page serves any more to the network. */
+  async #narrow(): Promise<void> {
+    const { registration, named } = await registerForClaims(this.#container, this.#place, true);
+    await inForce(
+      this.#container,
+      registration,
+      ({ intercepted, fixed }) => fixed.origins || includesAll(named, intercepted),
+      () => undefined,
+      AbortSignal.timeout(NARROW_TIMEOUT_MS),
+    );
+  }
 }

@@ -2,9 +2,9 @@
 
 import {
   CONNECT,
-  type ConnectMessage,
   type RequesterMessage,
   type ResponderMessage,
+  type ServiceWorkerToPage,
 } from "../exchange/protocol.js";
 import type { Clients } from "../worker_scopes.js";
 
@@ -14,18 +14,31 @@ export interface EngineOwner {
   port: MessagePort;
 }
 
+/** What is asked for, and of whom. */
+export interface Wanted {
+  /** The URL that the engine has to serve. */
+  url: string;
+  /** The scope of this service worker. */
+  scope: string;
+  /** This tab answers if it can. */
+  preferredId: string;
+  /** Tabs that are not asked again. */
+  excluded: ReadonlySet<string>;
+}
+
 /** How long to wait for an answer; a tab that is frozen or has no engine never answers. */
 const ANSWER_TIMEOUT_MS = 2000;
 
 /** How much later than others the requesting tab's own engine may answer and still be preferred. */
 const OWN_TAB_GRACE_MS = 30;
 
-/** The tab `preferredId` if it has an engine, else the first tab that answers, else `undefined`. */
+/** The preferred tab if it has an engine, else the first tab that answers, else `undefined`. */
 export async function findEngine(
   clients: Clients,
-  preferredId: string,
+  { url, scope, preferredId, excluded }: Wanted,
 ): Promise<EngineOwner | undefined> {
-  const pages = await clients.matchAll({ type: "window", includeUncontrolled: true });
+  const all = await clients.matchAll({ type: "window", includeUncontrolled: true });
+  const pages = all.filter(({ id }) => !excluded.has(id));
   if (pages.length === 0) return undefined;
   const asked: MessagePort[] = [];
   const chosen = await new Promise<EngineOwner | undefined>((resolve) => {
@@ -40,7 +53,7 @@ export async function findEngine(
         if (page.id === preferredId || !preferredIsThere) resolve(owner);
         else setTimeout(() => resolve(owner), OWN_TAB_GRACE_MS);
       };
-      const message: ConnectMessage = { type: CONNECT };
+      const message: ServiceWorkerToPage = { type: CONNECT, url, scope };
       page.postMessage(message, [port2]);
     }
   });

@@ -1,18 +1,26 @@
-//! The service worker: relays requests below a base path to a tab that owns an engine. It keeps no state that it
-//! cannot recover, because a browser may stop it between any two events.
+//! The service worker: relays requests for the endpoint's routes to a tab that owns an engine, and leaves all others to the
+//! network. It keeps no state that it cannot recover, because a browser may stop it between any two events.
 
-import { isBelowBasePath } from "../exchange/base_paths.js";
+import { claimsIn } from "../exchange/claims.js";
 import { EngineFailure, failureResponse } from "../exchange/error_response.js";
-import { findEngine } from "./find_engine.js";
 import {
   CANCEL,
   CLAIM,
   DEFAULT_BASE_PATHS,
+  type InterceptionReport,
   type PageToServiceWorker,
+  PAUSED,
+  REPORT,
   REQUEST_ID_HEADER,
   type WireRequest,
 } from "../exchange/protocol.js";
-import { LostBeforeHead, exchange } from "../exchange/requester.js";
+import { type Connection, LostBeforeHead, exchange } from "../exchange/requester.js";
+import {
+  covers,
+  fromQuery,
+  normalizedBasePaths,
+  normalizedOrigins,
+} from "../exchange/served_urls.js";
 import { toWireRequest } from "../exchange/wire_request.js";
 import type {
   ExtendableEvent,
@@ -20,56 +28,99 @@ import type {
   FetchEvent,
   ServiceWorkerScope,
 } from "../worker_scopes.js";
+import { findEngine } from "./find_engine.js";
+import { isSiteFile, siteAnswer } from "./site_answer.js";
+import { callerGone, ownerPaused, watchExchange } from "./watch_exchange.js";
 
-/** Which requests to intercept. */
+/** Which requests to intercept. What is omitted is decided by the pages that call `serveFromPage`. */
 export interface InterceptOptions {
-  /** Paths below which the engine answers; `["/v1", "/openai/v1"]` if omitted. */
+  /** Paths below which the engine answers. */
   basePaths?: readonly string[] | undefined;
   /** Other origins whose base paths are intercepted too. */
   origins?: readonly string[] | undefined;
+  /** Also answer for the site's own files when there is no network, as `serveFromPage` with `offline` keeps them. */
+  offline?: boolean | undefined;
 }
 
-/** How often an exchange checks that both of its pages still exist. */
-const LIVENESS_INTERVAL_MS = 500;
-
-/** How many tabs are tried for one request. */
-const MAX_ATTEMPTS = 2;
+/** What nobody waits for: the caller has aborted. A rejected answer would be logged as an error of the page. */
+const UNREAD_STATUS = 499;
 
 /**
- * Answers requests below the base paths from a tab's engine; all others go to the network. Call it while the
- * worker's script is evaluated: browsers ignore listeners that are added later.
+ * Answers requests for the endpoint's routes from a tab's engine; all others go to the network. Call it while the worker's
+ * script is evaluated: browsers ignore listeners that are added later.
+ *
+ * @throws TypeError if a base path is not a path, or an origin not an origin
  */
-export function intercept({
-  basePaths = DEFAULT_BASE_PATHS,
-  origins = [],
-}: InterceptOptions = {}): void {
+export function intercept({ basePaths, origins, offline }: InterceptOptions = {}): void {
   const scope = globalThis as unknown as ServiceWorkerScope;
-  const ownOrigins = new Set([scope.location.origin, ...origins]);
+  // The pages' decision is in the script's URL: it must be known at the first event after a restart.
+  const ofPages = fromQuery(new URL(scope.location.href));
+  const intercepted = {
+    basePaths: normalizedBasePaths(basePaths ?? ofPages.basePaths ?? DEFAULT_BASE_PATHS),
+    origins: normalizedOrigins(origins ?? ofPages.origins ?? []),
+    offline: offline ?? ofPages.offline,
+  };
+  const fixed = {
+    basePaths: basePaths !== undefined,
+    origins: origins !== undefined,
+    offline: offline !== undefined,
+  };
+
+  const report = async (port: MessagePort | undefined) => {
+    const claims = (await claimsIn(scope.registration.scope)).map(({ id }) => id);
+    port?.postMessage({ intercepted, fixed, claims } satisfies InterceptionReport);
+  };
 
   scope.addEventListener("install", () => void scope.skipWaiting());
   scope.addEventListener("activate", (event) =>
     (event as ExtendableEvent).waitUntil(scope.clients.claim()),
   );
   scope.addEventListener("message", (event) => {
-    const message = (event as ExtendableMessageEvent).data as PageToServiceWorker | null;
+    const sent = event as ExtendableMessageEvent;
+    const message = sent.data as PageToServiceWorker | null;
     // KEEP_ALIVE needs no action: receiving the event is its whole effect.
-    if (message?.type === CLAIM) (event as ExtendableEvent).waitUntil(scope.clients.claim());
+    if (message?.type === CLAIM) sent.waitUntil(scope.clients.claim());
     if (message?.type === CANCEL) cancellable.get(message.id)?.abort(callerGone());
+    if (message?.type === PAUSED && sent.source !== null) ownerPaused(sent.source.id);
+    if (message?.type === REPORT) sent.waitUntil(report(sent.ports[0]));
   });
   scope.addEventListener("fetch", (event) => {
     const fetchEvent = event as FetchEvent;
-    const url = new URL(fetchEvent.request.url);
-    if (!ownOrigins.has(url.origin) || !isBelowBasePath(url, basePaths)) return;
-    // No waitUntil for the body: browsers stop a worker whose event takes longer than five minutes. The page's
-    // keep-alive messages keep the worker running while the body is sent.
-    fetchEvent.respondWith(relay(scope, fetchEvent));
+    const { request } = fetchEvent;
+    // The address of a page is never the endpoint's.
+    const isPage = request.mode === "navigate";
+    if (!isPage && covers(intercepted, new URL(request.url), scope.location.origin)) {
+      // No waitUntil for the body: browsers stop a worker whose event takes longer than five minutes. The answers to pings
+      // keep the worker running while the body is sent.
+      fetchEvent.respondWith(answer(scope, fetchEvent));
+    } else if (intercepted.offline && isSiteFile(request)) {
+      fetchEvent.respondWith(siteAnswer(scope, fetchEvent));
+    }
   });
 }
 
 /** Requests without a head yet, by the id that their page gave them. */
 const cancellable = new Map<string, AbortController>();
 
-const callerGone = () => new DOMException("the requesting page is gone", "AbortError");
+/**
+ * The engine's answer if an open page claims the URL. Otherwise the network's, but only on the site's own origin: a request to
+ * another origin carries that origin's API key, and must not change from local to remote because a tab was closed.
+ */
+async function answer(scope: ServiceWorkerScope, event: FetchEvent): Promise<Response> {
+  const { request } = event;
+  const url = new URL(request.url);
+  const claims = await claimsIn(scope.registration.scope);
+  if (claims.some((claim) => covers(claim, url, scope.location.origin))) {
+    return relay(scope, event);
+  }
+  if (url.origin === scope.location.origin) return fetch(request);
+  return failureResponse(
+    new EngineFailure(
+      "engine_unavailable",
+      `no open tab of this site serves ${url.origin}, and the request was not sent there, because serveFromPage named this origin; serving.stop() ends that`,
+    ),
+  );
+}
 
 async function relay(
   scope: ServiceWorkerScope,
@@ -78,19 +129,22 @@ async function relay(
   const id = request.headers.get(REQUEST_ID_HEADER);
   const cancelled = new AbortController();
   if (id !== null) cancellable.set(id, cancelled);
+  const signal = AbortSignal.any([request.signal, cancelled.signal]);
   try {
-    const signal = AbortSignal.any([request.signal, cancelled.signal]);
     return await answerFromTab(scope, await toWireRequest(request), clientId, signal);
   } catch (reason) {
     if (reason instanceof EngineFailure) return failureResponse(reason);
+    if (signal.aborted || isAbort(reason)) return new Response(null, { status: UNREAD_STATUS });
     throw reason;
   } finally {
     if (id !== null) cancellable.delete(id);
   }
 }
 
+const isAbort = (reason: unknown) => reason instanceof DOMException && reason.name === "AbortError";
+
 /**
- * The answer of the first tab that is not closed before it can give one.
+ * A tab's answer. When that tab is closed or frozen, or its engine is lost, another one goes on with it.
  *
  * @throws EngineFailure if no tab answers
  */
@@ -100,48 +154,34 @@ async function answerFromTab(
   callerId: string,
   signal: AbortSignal,
 ): Promise<Response> {
-  for (let attempt = 1; ; attempt++) {
-    const owner = await findEngine(scope.clients, callerId);
+  const caller = new AbortController();
+  const excluded = new Set<string>();
+  const connect = async (): Promise<Connection> => {
+    const owner = await findEngine(scope.clients, {
+      url: wire.url,
+      scope: scope.registration.scope,
+      preferredId: callerId,
+      excluded,
+    });
     if (owner === undefined) {
       throw new EngineFailure(
         "engine_unavailable",
-        "no open tab of this site runs an inpage engine",
+        "no open tab of this site answers with an inpage engine",
       );
     }
-    const watch = watchClients(scope, owner.clientId, callerId);
-    try {
-      return await exchange(owner.port, wire, {
-        lost: watch.ownerLost,
-        heartbeat: true,
-        signal: AbortSignal.any([signal, watch.callerLost]),
-        onEnd: watch.stop,
-      });
-    } catch (reason) {
-      if (!(reason instanceof LostBeforeHead)) throw reason;
-      if (attempt === MAX_ATTEMPTS) throw reason.failure;
-    }
-  }
-}
-
-/**
- * Signals that abort when the answering tab or the requesting page is gone. Not every browser reports this
- * through the port or the stream.
- */
-function watchClients(scope: ServiceWorkerScope, ownerId: string, callerId: string) {
-  const owner = new AbortController();
-  const caller = new AbortController();
-  const timer = setInterval(async () => {
-    if (!(await scope.clients.get(ownerId))) {
-      owner.abort(
-        new EngineFailure("engine_unavailable", "the tab that ran the engine was closed"),
-      );
-    } else if (callerId !== "" && !(await scope.clients.get(callerId))) {
-      caller.abort(callerGone());
-    }
-  }, LIVENESS_INTERVAL_MS);
-  return {
-    ownerLost: owner.signal,
-    callerLost: caller.signal,
-    stop: () => clearInterval(timer),
+    const watch = watchExchange(scope.clients, owner.clientId, callerId);
+    watch.ownerLost.addEventListener("abort", () => excluded.add(owner.clientId));
+    watch.callerLost.addEventListener("abort", () => caller.abort(watch.callerLost.reason));
+    const { port } = owner;
+    return { port, lost: watch.ownerLost, onSign: watch.onSign, onEnd: watch.stop };
   };
+  try {
+    return await exchange(await connect(), wire, {
+      heartbeat: true,
+      signal: AbortSignal.any([signal, caller.signal]),
+      reconnect: connect,
+    });
+  } catch (reason) {
+    throw reason instanceof LostBeforeHead ? reason.failure : reason;
+  }
 }

@@ -2,9 +2,12 @@
 //! requests get afterwards.
 
 import { deferred } from "../exchange/abort.js";
-import { EngineFailure, messageOf, toEngineFailure } from "../exchange/error_response.js";
+import { codeOf, EngineFailure, messageOf, toEngineFailure } from "../exchange/error_response.js";
 import type { WorkerScope } from "../worker_scopes.js";
 import type { HostedEngine } from "./hosted_engine.js";
+
+/** An answer may fail a moment before the browser reports the lost device that is the cause. */
+const LOSS_REPORT_MS = 250;
 
 export class EngineLife {
   #engine = deferred<HostedEngine>();
@@ -56,6 +59,31 @@ export class EngineLife {
       this.die(new EngineFailure("internal_error", `the engine stopped: ${messageOf(reason)}`));
     }
     return toEngineFailure(this.#dead.signal.aborted ? this.#dead.signal.reason : reason);
+  }
+
+  /**
+   * Resolves if the engine lives on after a `failure` that an answer tells; at once without one.
+   *
+   * @throws the engine's failure if it is dead
+   */
+  async survives(failure: unknown): Promise<void> {
+    if (failure === undefined) return;
+    const code = codeOf(failure, "");
+    if (code === "device_lost") this.die(new EngineFailure(code, messageOf(failure)));
+    if (code === "internal_error") {
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, LOSS_REPORT_MS);
+        this.dead.addEventListener(
+          "abort",
+          () => {
+            clearTimeout(timer);
+            resolve();
+          },
+          { once: true },
+        );
+      });
+    }
+    this.dead.throwIfAborted();
   }
 
   /** Also ends the engine on uncaught traps: one in a spawned task is reported only to `scope`. */

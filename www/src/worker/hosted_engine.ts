@@ -3,7 +3,7 @@
 import type { EngineFailure } from "../exchange/error_response.js";
 import type { HeaderList, StartOptions } from "../exchange/protocol.js";
 import type { EngineInfo } from "../exchange/engine_info.js";
-import type { Hasher } from "../model_source/intake.js";
+import type { Hasher } from "../model_source/hash.js";
 import type { ModelFiles } from "../model_source/source.js";
 
 /** One answer of the engine. */
@@ -14,6 +14,10 @@ export interface EngineResponse {
   next(): Promise<Uint8Array<ArrayBuffer> | undefined>;
   /** Stops the generation of the body. */
   cancel(): void;
+  /** Where the answer stands after the chunk returned last; `undefined` if it cannot be continued. */
+  readonly position?: string | undefined;
+  /** The error, with a `code`, that the status or the chunk returned last tells. */
+  readonly failure?: unknown;
   /** Releases the response's memory in the wasm module. */
   free(): void;
 }
@@ -35,27 +39,42 @@ export interface HostedEngine {
   ): Promise<void>;
   /** A new hash of a file that is downloaded; its bytes pass through the wasm module. */
   createHasher(): Hasher;
-  /** Tells the endpoint that the load failed before `load` was called (download, file). */
-  loadFailed(message: string): void;
+  /**
+   * Tells the endpoint why the model could not be loaded, and when a request starts another attempt: in
+   * milliseconds since 1970, or never.
+   */
+  loadFailed(reason: string, retryAtMs: number | undefined): void;
   /**
    * Replaces the adapters once in-flight requests have ended.
    *
    * @throws Error with a `code` if one does not fit; then the old ones stay in use
    */
   setLora(lora: HostedAdapter[]): Promise<void>;
-  /** `signal` cancels the request until the head of its answer is there. */
+  /**
+   * `signal` cancels the request until the head of its answer is there. With the `position` of an answer that
+   * another engine began, the answer continues there.
+   */
   handle(
     method: string,
     url: string,
     headers: HeaderList,
     body: Uint8Array,
     signal: AbortSignal,
+    position: string | undefined,
   ): Promise<EngineResponse>;
   info(): EngineInfo;
+  /** The form of the kernels, for an engine that takes over: it gives the same answers to the last bit. */
+  kernels?(): string | undefined;
 }
 
-/** Creates the engine, which calls `onDeath` when it cannot answer any more. */
+/**
+ * Creates the engine, which calls `onDeath` when it cannot answer any more, and gives the GPU's memory back when
+ * `dead` aborts.
+ *
+ * @throws InvalidOptions if another attempt would fail again
+ */
 export type EngineFactory = (
   options: StartOptions,
   onDeath: (failure: EngineFailure) => void,
+  dead: AbortSignal,
 ) => Promise<HostedEngine>;

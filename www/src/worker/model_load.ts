@@ -1,14 +1,14 @@
 //! Loads the model: opens its files, passes them to the engine while they download, reports progress.
 
 import { orAborted } from "../exchange/abort.js";
-import { messageOf } from "../exchange/error_response.js";
+import { codeOf, messageOf } from "../exchange/error_response.js";
 import type { LoadProgress, StartOptions } from "../exchange/protocol.js";
+import { NoSuchFile } from "../model_source/http.js";
 import { openModel } from "../model_source/open.js";
 import type { DownloadPause } from "../model_source/pause.js";
 import type { StorageReport } from "../model_source/url_file.js";
 import { openAdapters } from "./adapters.js";
 import type { EngineLife } from "./engine_life.js";
-import type { HostedEngine } from "./hosted_engine.js";
 
 /** Progress within a phase is reported at most this often. */
 const REPORT_INTERVAL_MS = 50;
@@ -44,13 +44,10 @@ export async function loadModel(
     const engine = await life.engine;
     const createHasher = () => engine.createHasher();
     const options = { signal, pause, reading, createHasher };
-    const [files, adapters] = await opened(
-      engine,
-      Promise.all([
-        openModel(model, { ...options, onProgress: onDownload, onStorage }),
-        openAdapters(lora, options),
-      ]),
-    );
+    const [files, adapters] = await Promise.all([
+      openModel(model, { ...options, onProgress: onDownload, onStorage }),
+      openAdapters(lora, options),
+    ]);
     await orAborted(engine.load(files, adapters, onLoad), signal);
     report({ phase: "ready", loadedBytes: files.openedBytes, totalBytes: files.openedBytes });
   } catch (error) {
@@ -61,14 +58,27 @@ export async function loadModel(
   }
 }
 
-/** `files`; if they cannot be opened, the endpoint is told as well, for it answers requests already. */
-async function opened<T>(engine: HostedEngine, files: Promise<T>): Promise<T> {
-  try {
-    return await files;
-  } catch (error) {
-    engine.loadFailed(messageOf(error));
-    throw error;
+/** Tells the endpoint, which answers requests already, why the load failed and whether it will be tried again. */
+export async function reportFailure(
+  error: unknown,
+  { retryDelayMs }: StartOptions,
+  life: EngineLife,
+): Promise<void> {
+  const engine = await life.engine;
+  if (isPermanent(error)) {
+    const remedy = "another attempt would fail again, so correct it and call engine.reload()";
+    engine.loadFailed(`${messageOf(error)}; ${remedy}`, undefined);
+  } else {
+    engine.loadFailed(messageOf(error), Date.now() + retryDelayMs);
   }
+}
+
+/** Errors of the Rust side about what the model is. */
+const PERMANENT_CODES = ["invalid_model_file", "unsupported_model"];
+
+/** True if another attempt at the same load would fail again. */
+export function isPermanent(error: unknown): boolean {
+  return error instanceof NoSuchFile || PERMANENT_CODES.includes(codeOf(error, ""));
 }
 
 /**

@@ -2,10 +2,11 @@
 //! compiles pipelines ahead, and reports a lost device.
 
 import { compileAheadOn } from "./compile_ahead.js";
+import { type OnOutOfMemory, watchMemoryOf } from "./gpu_memory.js";
 
 /** The engine's device, as the Rust side asks for it (`src/web/webgpu.rs`). */
 export interface ExtendedDevice {
-  /** The adapter's name; may be empty. wgpu passes on only `description`, which browsers leave empty. */
+  /** The adapter's name, or that the browser hides it. wgpu passes on only `description`, which browsers leave empty. */
   readonly adapter: string;
   /** The device has subgroup operations. */
   readonly subgroups: boolean;
@@ -19,6 +20,8 @@ export interface ExtendedDevice {
 export interface WebGpuExtension {
   /** The device that was created last. */
   readonly device: ExtendedDevice | undefined;
+  /** Destroys all devices: the engine is dead. */
+  destroy(): void;
 }
 
 /**
@@ -27,8 +30,17 @@ export interface WebGpuExtension {
  * it returns, as own properties: wgpu requests both by itself and has no option for them. No prototype
  * is changed. `onLost` is called when a device is lost for any reason but being destroyed.
  */
-export function extendWebGpu(onLost: (message: string) => void): WebGpuExtension {
-  const extension: { device: ExtendedDevice | undefined } = { device: undefined };
+export function extendWebGpu(
+  onLost: (message: string) => void,
+  onOutOfMemory: OnOutOfMemory,
+): WebGpuExtension {
+  const devices: GPUDevice[] = [];
+  const extension: { device: ExtendedDevice | undefined; destroy(): void } = {
+    device: undefined,
+    destroy() {
+      for (const device of devices) device.destroy();
+    },
+  };
   const { gpu } = navigator;
   // No WebGPU here: the engine itself reports that.
   if (gpu === undefined) return extension;
@@ -44,6 +56,8 @@ export function extendWebGpu(onLost: (message: string) => void): WebGpuExtension
         ...descriptor,
         requiredFeatures: [...requiredFeatures],
       });
+      devices.push(device);
+      watchMemoryOf(device, onOutOfMemory);
       extension.device = describe(adapter, device);
       void device.lost.then(({ reason, message }) => {
         if (reason !== "destroyed") onLost(message || "no reason given");
@@ -55,10 +69,13 @@ export function extendWebGpu(onLost: (message: string) => void): WebGpuExtension
   return extension;
 }
 
+/** Firefox leaves everything empty. */
+const HIDDEN_NAME = "WebGPU adapter (the browser hides its name)";
+
 function describe(adapter: GPUAdapter, device: GPUDevice): ExtendedDevice {
-  const { description, vendor, architecture } = adapter.info;
+  const { description, vendor, architecture, device: model } = adapter.info;
   return {
-    adapter: description || [vendor, architecture].filter(Boolean).join(" "),
+    adapter: description || [vendor, architecture, model].filter(Boolean).join(" ") || HIDDEN_NAME,
     subgroups: device.features.has("subgroups"),
     packedDot: navigator.gpu.wgslLanguageFeatures?.has("packed_4x8_integer_dot_product") ?? false,
     compileAhead: compileAheadOn(device),

@@ -1,7 +1,7 @@
 //! Serves the page from the engine worker: receives its messages and answers them. The engine is an
 //! interface here, so that tests can use a fake one.
 
-import { codeOf, messageOf, toEngineFailure } from "../exchange/error_response.js";
+import { codeOf, InvalidOptions, messageOf, toEngineFailure } from "../exchange/error_response.js";
 import type {
   LoadProgress,
   PageToWorker,
@@ -14,7 +14,7 @@ import type { WorkerScope } from "../worker_scopes.js";
 import { AdapterChanges } from "./adapters.js";
 import { EngineLife } from "./engine_life.js";
 import type { EngineFactory } from "./hosted_engine.js";
-import { loadModel } from "./model_load.js";
+import { isPermanent, loadModel, reportFailure } from "./model_load.js";
 import { StorageSummary } from "./storage_summary.js";
 import { respond } from "./responder.js";
 
@@ -40,12 +40,13 @@ class WorkerHost {
   #pause = new DownloadPause();
   #storage = new StorageSummary();
   #openExchanges = 0;
+  #optionsAreInvalid = false;
 
   constructor(post: (message: WorkerToPage) => void, createEngine: EngineFactory) {
     this.#post = post;
     this.#createEngine = createEngine;
     this.life = new EngineLife(({ code, message }) =>
-      post({ type: "failed", failure: { code, message } }),
+      post({ type: "failed", failure: { code, message }, permanent: this.#optionsAreInvalid }),
     );
     this.#adapters = new AdapterChanges(this.life, this.#pause);
   }
@@ -80,8 +81,10 @@ class WorkerHost {
 
   async #start(options: StartOptions): Promise<void> {
     try {
-      this.life.created(await this.#createEngine(options, (failure) => this.life.die(failure)));
+      const { life } = this;
+      life.created(await this.#createEngine(options, (failure) => life.die(failure), life.dead));
     } catch (error) {
+      this.#optionsAreInvalid = error instanceof InvalidOptions;
       this.life.die(toEngineFailure(error));
       return;
     }
@@ -90,13 +93,16 @@ class WorkerHost {
       this.#storage.expect(options.model);
       const onStorage = (report: StorageReport) => this.#storage.add(report);
       await loadModel(options, this.life, { pause: this.#pause, onProgress, onStorage });
-      this.#post({ type: "ready" });
+      const engine = await this.life.engine;
+      this.#post({ type: "ready", kernels: engine.kernels?.() });
     } catch (error) {
       // Ends the engine if the error is a trap.
       this.life.failureOf(error);
       if (this.life.over.aborted) return;
+      await reportFailure(error, options, this.life);
       const code = codeOf(error, "model_not_loaded");
-      this.#post({ type: "load-failed", failure: { code, message: messageOf(error) } });
+      const failure = { code, message: messageOf(error) };
+      this.#post({ type: "load-failed", failure, permanent: isPermanent(error) });
     }
   }
 
@@ -107,7 +113,9 @@ class WorkerHost {
   }
 
   async #info(call: number): Promise<void> {
-    const info = await this.life.engine.then((engine) => engine.info()).catch(() => undefined);
+    const info = await this.life.engine
+      .then((engine) => (this.life.dead.aborted ? undefined : engine.info()))
+      .catch(() => undefined);
     this.#post({ type: "info", call, info: info && { ...info, ...this.#storage.info } });
   }
 

@@ -15,7 +15,8 @@ use crate::Result;
 use crate::api::endpoint::Endpoint;
 use crate::api::error::Failure;
 use crate::api::fields::Streaming;
-use crate::api::http::{self, KeepAlive, Response};
+use crate::api::http::{self, KeepAlive, Request, Response};
+use crate::api::progress::{Position, Progress};
 use crate::api::random_id;
 use crate::api::run::Run;
 use render::{Chunk, Head, Members};
@@ -28,30 +29,54 @@ pub(super) fn visit_types(visitor: &mut impl ts_rs::TypeVisitor) {
     visitor.visit::<render::ToolCall<'static>>();
 }
 
-/// Answers the request in `body`.
-pub(super) async fn answer(endpoint: &Endpoint, body: &[u8]) -> Result<Response> {
+/// Answers the request, or continues the stream of an earlier run of it.
+pub(super) async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Response> {
     let warn_unknown = |name: &str| endpoint.warn_unknown(name);
-    let (plan, streaming) = parse::parse(body, &endpoint.switches, warn_unknown)?;
+    let (plan, streaming) = parse::parse(&request.body, &endpoint.switches, warn_unknown)?;
+    let earlier = request
+        .position
+        .as_deref()
+        .map(Position::read)
+        .transpose()?;
     let members = Members {
         logprobs: plan.logprobs.is_some(),
         token_ids: plan.tokens_as_ids,
     };
-    let mut run = Run::start(endpoint, plan).await?;
+    let mut run = Run::start(endpoint, plan, earlier.as_ref()).await?;
     let head = Head {
         schema_url: endpoint.switches.schema_url.clone(),
-        id: random_id::completion_id(),
-        created_s: endpoint.host.now_ms() / 1000,
+        id: match &earlier {
+            Some(earlier) => earlier.id.clone(),
+            None => random_id::completion_id(),
+        },
+        created_s: match &earlier {
+            Some(earlier) => earlier.created_s,
+            None => endpoint.host.now_ms() / 1000,
+        },
         model: run.model_id.clone(),
         system_fingerprint: run.system_fingerprint.clone(),
     };
     let dropped_tokens = run.dropped_tokens;
     let mut response = if streaming.stream {
+        let progress = Rc::new(Progress::default());
+        let usage_sent = earlier.is_some_and(|earlier| earlier.usage_sent);
+        progress.begin(Position {
+            id: head.id.clone(),
+            created_s: head.created_s,
+            seed: run.seed,
+            candidates: run.delivered().to_vec(),
+            usage_sent,
+        });
+        let streaming = Streaming {
+            include_usage: streaming.include_usage && !usage_sent,
+            ..streaming
+        };
         let chunks = KeepAlive::new(
-            Box::pin(chunks(run, head, members, streaming)),
+            Box::pin(chunks(run, head, members, streaming, progress.clone())),
             Rc::clone(&endpoint.host),
             endpoint.switches.keep_alive_ms,
         );
-        Response::events(Box::pin(chunks))
+        Response::events(Box::pin(chunks), progress)
     } else {
         let choices = run.choices().await?;
         Response::json(200, render::whole(&head, &choices, run.counts(), members))
@@ -63,12 +88,13 @@ pub(super) async fn answer(endpoint: &Endpoint, body: &[u8]) -> Result<Response>
 }
 
 /// The events of a streaming answer (specification 10.5), the last one being `[DONE]`. Every candidate is a
-/// choice: ranking would need them whole.
+/// choice: ranking would need them whole. `progress` is where the stream stands after the event taken last.
 fn chunks(
     run: Run,
     head: Head,
     members: Members,
     streaming: Streaming,
+    progress: Rc<Progress>,
 ) -> impl Stream<Item = Vec<u8>> {
     enum Phase {
         Pieces(Box<Run>),
@@ -78,7 +104,7 @@ fn chunks(
     let head = Rc::new(head);
     let pieces = Phase::Pieces(Box::new(run));
     stream::unfold(pieces, move |phase| {
-        let head = head.clone();
+        let (head, progress) = (head.clone(), progress.clone());
         async move {
             let mut run = match phase {
                 Phase::Pieces(run) => run,
@@ -87,6 +113,8 @@ fn chunks(
             };
             match run.next_piece().await {
                 Ok(Some((index, piece))) => {
+                    let delivered = run.delivered()[index];
+                    progress.update(|position| position.candidates[index] = delivered);
                     let running = streaming.continuous_usage;
                     let chunk = Chunk {
                         index,
@@ -97,12 +125,14 @@ fn chunks(
                     Some((http::event(&json), Phase::Pieces(run)))
                 }
                 Ok(None) if streaming.include_usage => {
+                    progress.update(|position| position.usage_sent = true);
                     let json = render::usage_chunk(&head, run.counts());
                     Some((http::event(&json), Phase::Done))
                 }
                 Ok(None) => Some((http::DONE.to_vec(), Phase::Closed)),
                 // Dropping the run cancels the generation.
                 Err(error) => {
+                    progress.fail(&error);
                     let event = http::event(&Failure::from(&error).body());
                     Some((event, Phase::Done))
                 }

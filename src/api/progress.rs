@@ -1,0 +1,151 @@
+//! How much of an answer was delivered: a position from which a second run of the same request, on another
+//! engine, continues the answer of the first. What happens with it is the transport's part.
+
+use std::cell::RefCell;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Error, Result};
+
+/// The progress of one answer, shared with whoever sends it.
+#[derive(Debug, Default)]
+pub struct Progress {
+    position: RefCell<Option<Position>>,
+    failure: RefCell<Option<Error>>,
+}
+
+/// What a second run of a request needs: what was chosen at random for the first one, and what of its answer was
+/// delivered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::api) struct Position {
+    /// Of the answer.
+    pub id: String,
+    /// Of the answer, in Unix seconds.
+    pub created_s: u64,
+    pub seed: i64,
+    /// Of each candidate.
+    pub candidates: Vec<Delivered>,
+    /// The chunk with the token counts was delivered.
+    pub usage_sent: bool,
+}
+
+/// How much of a candidate was delivered. Tokens are counted, not bytes: how text is divided into chunks depends on
+/// timing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::api) struct Delivered {
+    /// Generated tokens whose text was delivered.
+    pub tokens: usize,
+    /// Of their ids, to notice a second run that chooses others.
+    pub digest: Digest,
+    pub is_finished: bool,
+}
+
+/// A hash of token ids in order (FNV-1a).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::api) struct Digest(u64);
+
+impl Default for Digest {
+    fn default() -> Digest {
+        Digest(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Digest {
+    /// Takes in the next token.
+    pub(in crate::api) fn add(&mut self, id: u32) {
+        for byte in id.to_le_bytes() {
+            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+        }
+    }
+}
+
+impl Delivered {
+    /// Whether anything was.
+    pub(in crate::api) fn has_begun(self) -> bool {
+        self.is_finished || self.tokens > 0
+    }
+}
+
+impl Position {
+    /// The position that [`Progress::position`] returned.
+    ///
+    /// # Errors
+    /// [`Error::Internal`] if it is another text.
+    pub(in crate::api) fn read(text: &str) -> Result<Position> {
+        serde_json::from_str(text)
+            .map_err(|error| Error::Internal(format!("not a position of an answer: {error}")))
+    }
+}
+
+impl Progress {
+    /// The position after what was taken from the body so far; `None` if the answer cannot be continued, and is
+    /// given again as a whole. Opaque outside of this crate.
+    pub fn position(&self) -> Option<String> {
+        let position = self.position.borrow();
+        // Numbers, texts and lists: they have a JSON form.
+        position
+            .as_ref()
+            .and_then(|it| serde_json::to_string(it).ok())
+    }
+
+    /// The failure that the answer tells, once the error has been taken from its body.
+    pub fn failure(&self) -> Option<Error> {
+        self.failure.borrow().clone()
+    }
+
+    pub(in crate::api) fn begin(&self, position: Position) {
+        self.position.replace(Some(position));
+    }
+
+    pub(in crate::api) fn update(&self, change: impl FnOnce(&mut Position)) {
+        if let Some(position) = &mut *self.position.borrow_mut() {
+            change(position);
+        }
+    }
+
+    pub(in crate::api) fn fail(&self, error: &Error) {
+        self.failure.replace(Some(error.clone()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_position_is_read_as_it_was_written() {
+        let progress = Progress::default();
+        assert_eq!(progress.position(), None);
+        let mut digest = Digest::default();
+        digest.add(7);
+        let position = Position {
+            id: "cmpl-x".into(),
+            created_s: 12,
+            seed: i64::MIN,
+            candidates: vec![
+                Delivered::default(),
+                Delivered {
+                    tokens: 1,
+                    digest,
+                    is_finished: false,
+                },
+            ],
+            usage_sent: false,
+        };
+        progress.begin(position.clone());
+        let text = progress.position().unwrap();
+        assert_eq!(Position::read(&text).unwrap(), position);
+        assert!(Position::read("{}").is_err());
+    }
+
+    #[test]
+    fn digests_depend_on_the_order() {
+        let of = |ids: &[u32]| {
+            let mut digest = Digest::default();
+            ids.iter().for_each(|id| digest.add(*id));
+            digest
+        };
+        assert_ne!(of(&[1, 2]), of(&[2, 1]));
+        assert_eq!(of(&[1, 2]), of(&[1, 2]));
+    }
+}

@@ -1,0 +1,35 @@
+//! The name of the adapter that `engine.info()` reports. No browser is needed.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { root } from "../../scripts/process.mjs";
+
+const { extendWebGpu } = await import(
+  pathToFileURL(join(root, "www/dist/worker/webgpu_features.js")).href
+);
+
+/** What the engine is told about an adapter with this `info`. */
+async function nameOf(info) {
+  const device = { features: new Set(), lost: new Promise(() => {}) };
+  for (const method of ["createShaderModule", "createComputePipeline"]) device[method] = () => {};
+  const adapter = { info, features: new Set(), requestDevice: async () => device };
+  const gpu = { requestAdapter: async () => adapter, wgslLanguageFeatures: new Set() };
+  // Not every version of Node has a navigator.
+  Object.defineProperty(globalThis, "navigator", { value: { gpu }, configurable: true });
+  const extension = extendWebGpu(() => {});
+  await (await gpu.requestAdapter()).requestDevice();
+  return extension.device.adapter;
+}
+
+test("an adapter is called by what the browser says of it", async () => {
+  const empty = { description: "", vendor: "", architecture: "", device: "" };
+  const named = { ...empty, description: "NVIDIA H200" };
+  assert.equal(await nameOf(named), "NVIDIA H200");
+  assert.equal(
+    await nameOf({ ...empty, vendor: "apple", architecture: "metal-3" }),
+    "apple metal-3",
+  );
+  assert.equal(await nameOf(empty), "WebGPU adapter (the browser hides its name)");
+});

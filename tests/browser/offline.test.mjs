@@ -1,0 +1,227 @@
+//! `serveFromPage(engine, { offline: true })`: after one visit the site works without its server, and a page never gets files
+//! of two versions.
+
+import assert from "node:assert/strict";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { launchChromium } from "../../scripts/chromium.mjs";
+import { root } from "../../scripts/process.mjs";
+import { serve } from "../../scripts/server.mjs";
+import { temporaryFolder } from "../../scripts/temporary_folder.mjs";
+import { wasmIsBuilt } from "./harness.mjs";
+
+let browser;
+before(async () => {
+  browser = await launchChromium();
+});
+after(() => browser?.close());
+
+/**
+ * A site whose files the test writes, with the package and its models beside them. `down()` stops the server, `up()` starts
+ * it again on the same port.
+ */
+async function startSite(files) {
+  const folder = temporaryFolder("inpage-offline-");
+  const write = (files) => {
+    mkdirSync(folder, { recursive: true });
+    for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text);
+  };
+  write(files);
+  const mounts = {
+    "/": `${folder}/`,
+    "/dist/": join(root, "www/dist/"),
+    "/models/": join(root, "www/models/"),
+    "/fixtures/": join(root, "tests/browser/fixtures/"),
+    "/sw.js": join(root, "www/dist/sw.js"),
+  };
+  let server = await serve({ mounts });
+  const port = Number(new URL(server.origin).port);
+  return {
+    origin: server.origin,
+    write,
+    down: () => server.close(),
+    async up() {
+      server = await serve({ mounts, port });
+      assert.equal(server.origin, `http://127.0.0.1:${port}`);
+    },
+  };
+}
+
+/** A page of five files, two of them loaded late, and all of one version. */
+const versioned = (version) => ({
+  "index.html": `<!doctype html><link rel="icon" href="data:,"><title>${version}</title>
+    <link rel="stylesheet" href="style.css"><script type="module" src="app.js"></script>`,
+  "style.css": `/* ${version} */`,
+  "app.js": `import * as inpage from "/dist/index.js";
+    window.versions = ["${version}"];
+    window.late = async () => {
+      const { version } = await import("./late.js");
+      const module = await (await fetch(new URL("module.wasm", import.meta.url))).text();
+      return [...window.versions, version, module];
+    };
+    window.start = async (options) => {
+      window.engine = await inpage.createEngine(options ?? {
+        workerUrl: "/fixtures/fake_worker.mjs",
+        model: { file: new Blob(["abc"]), id: "fake" },
+      });
+      window.serving = inpage.serveFromPage(engine, { offline: true });
+      await serving.ready;
+    };
+    window.complete = async (model, prompt) => {
+      const response = await fetch("/v1/completions", {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify({ model, prompt, max_tokens: 4, temperature: 0 }),
+      });
+      return [response.status, (await response.json()).choices?.[0].text];
+    };
+    window.loaded = true;`,
+  "late.js": `export const version = "${version}";`,
+  "module.wasm": version,
+});
+
+async function open(context, site) {
+  const page = await context.newPage();
+  if (process.env.INPAGE_VERBOSE) {
+    page.on("console", (message) => console.error(`  page: ${message.text()}`));
+    page.on("pageerror", (error) => console.error(`  page: ${error.stack}`));
+  }
+  await page.goto(`${site.origin}/`);
+  await page.waitForFunction(() => window.loaded);
+  return page;
+}
+
+/** Visits the site until it is kept. */
+async function visitAndKeep(context, site, options) {
+  const page = await open(context, site);
+  await page.evaluate(async (options) => {
+    await start(options);
+    await serving.keptOffline;
+  }, options);
+  return page;
+}
+
+test("after one visit the page, its engine and completions need no server", async () => {
+  const site = await startSite(versioned("v1"));
+  const context = await browser.newContext();
+  await (await visitAndKeep(context, site)).close();
+  await site.down();
+  const page = await open(context, site);
+  const answer = await page.evaluate(async () => {
+    await start();
+    return [await complete("fake", "count:2"), await late()];
+  });
+  assert.deepEqual(answer, [
+    [200, "é0 é1 "],
+    ["v1", "v1", "v1"],
+  ]);
+  await context.close();
+});
+
+test("after one visit the real engine and its model need no server", async (t) => {
+  if (!wasmIsBuilt) return t.skip("the wasm module is not built");
+  const site = await startSite(versioned("v1"));
+  const context = await browser.newContext();
+  const options = { load: { contextTokens: 256 } };
+  const first = await visitAndKeep(context, site, options);
+  const ask = (page) => page.evaluate(() => complete("default", "Once upon a time"));
+  const [status, text] = await ask(first);
+  assert.equal(status, 200);
+  await first.close();
+  await site.down();
+  const page = await open(context, site);
+  await page.evaluate((options) => start(options), options);
+  assert.deepEqual(await ask(page), [200, text]);
+  await context.close();
+});
+
+test("a page from the kept site gets no files of a newer version", async () => {
+  const site = await startSite(versioned("v1"));
+  const context = await browser.newContext();
+  await (await visitAndKeep(context, site)).close();
+  await site.down();
+  const page = await open(context, site);
+  site.write(versioned("v2"));
+  await site.up();
+  // The browser may stop the worker at any time; which release the page has is not lost.
+  const session = await context.newCDPSession(page);
+  await session.send("ServiceWorker.enable");
+  await session.send("ServiceWorker.stopAllWorkers");
+  // What this page keeps now is the newer version, as a whole.
+  await page.evaluate(async () => {
+    await start();
+    await serving.keptOffline;
+  });
+  assert.deepEqual(await page.evaluate(() => late()), ["v1", "v1", "v1"]);
+  await page.close();
+  await site.down();
+  const later = await open(context, site);
+  assert.deepEqual(await later.evaluate(() => late()), ["v2", "v2", "v2"]);
+  await context.close();
+});
+
+test("a page from the network gets no kept files, and the newer version is kept", async () => {
+  const site = await startSite(versioned("v1"));
+  const context = await browser.newContext();
+  await (await visitAndKeep(context, site)).close();
+  site.write(versioned("v2"));
+  const newer = await open(context, site);
+  assert.deepEqual(await newer.evaluate(() => late()), ["v2", "v2", "v2"]);
+  await newer.evaluate(async () => {
+    await start();
+    await serving.keptOffline;
+  });
+  await newer.close();
+  await site.down();
+  const page = await open(context, site);
+  assert.deepEqual(await page.evaluate(() => late()), ["v2", "v2", "v2"]);
+  await context.close();
+});
+
+test("files that change while they are read are not kept as they are", async () => {
+  const site = await startSite(versioned("v1"));
+  const context = await browser.newContext();
+  await (await visitAndKeep(context, site)).close();
+  // Every reading finds another version.
+  const page = await context.newPage();
+  let reading = 0;
+  await context.route("**/late.js", (route) =>
+    route.fulfill({
+      contentType: "text/javascript",
+      body: `export const version = "${reading++}";`,
+    }),
+  );
+  await page.goto(`${site.origin}/`);
+  await page.waitForFunction(() => window.loaded);
+  const message = await page.evaluate(async () => {
+    await start();
+    return serving.keptOffline.then(
+      () => "kept",
+      (error) => error.message,
+    );
+  });
+  assert.match(message, /changed while they were read/);
+  await page.close();
+  await context.unroute("**/late.js");
+  await site.down();
+  const offline = await open(context, site);
+  assert.deepEqual(await offline.evaluate(() => late()), ["v1", "v1", "v1"]);
+  await context.close();
+});
+
+test("without the option the site needs its server", async () => {
+  const site = await startSite(versioned("v1"));
+  const context = await browser.newContext();
+  const page = await open(context, site);
+  await page.evaluate(async () => {
+    const { serveFromPage } = await import("/dist/index.js");
+    await start();
+    await serving.stop({ unregister: true });
+    await serveFromPage(engine).ready;
+  });
+  assert.deepEqual(await page.evaluate(() => caches.keys()), []);
+  await site.down();
+  await assert.rejects(page.goto(`${site.origin}/`), /ERR_CONNECTION_REFUSED/);
+  await context.close();
+});

@@ -1,0 +1,223 @@
+//! Tabs and service workers that end, freeze or are put aside while requests run, with a fake engine behind the real worker
+//! host: another tab takes over, or the caller gets a clear error.
+
+import assert from "node:assert/strict";
+import { after, afterEach, before, beforeEach, describe, test } from "node:test";
+import { startHarness } from "./harness.mjs";
+
+let harness;
+let context;
+let page;
+
+before(async () => {
+  // Playwright turns the back/forward cache off.
+  harness = await startHarness({ ignoreDefaultArgs: ["--disable-back-forward-cache"] });
+});
+after(() => harness?.close());
+beforeEach(async () => {
+  context = await harness.browser.newContext();
+  page = await harness.open(context);
+});
+afterEach(() => context.close());
+
+/** Starts an engine in `tab` and serves it. */
+const serve = (tab) =>
+  tab.evaluate(async () => {
+    window.engine = await startFake();
+    window.serving = inpage.serveFromPage(engine);
+    await serving.ready;
+  });
+
+/** In the page: a plain request that takes `count` times 5 ms. */
+const askPlain = (tab, count) =>
+  tab.evaluate(async (count) => {
+    const response = await fetch("/v1/completions", {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ model: "fake", prompt: `count:${count}:5` }),
+    });
+    const { error } = await response.json();
+    return { status: response.status, retryAfter: response.headers.get("retry-after"), error };
+  }, count);
+
+/** In the page: reads a streamed completion to its end, or to its error. `window.streaming` says that it has begun. */
+const readStream = (tab, prompt, door = "fetch") =>
+  tab.evaluate(
+    ([prompt, door]) =>
+      caught(async () => {
+        const ask = door === "fetch" ? undefined : inpage.servedFetch;
+        const openai = client({ maxRetries: 0, ...(ask && { fetch: ask }) });
+        const body = { model: "fake", prompt, stream: true };
+        let text = "";
+        for await (const chunk of await openai.completions.create(body)) {
+          text += chunk.choices[0].text;
+          window.streaming = true;
+        }
+        return text;
+      }),
+    [prompt, door],
+  );
+
+const isBusy = (tab) => tab.evaluate(async () => (await engine.info()).active > 0);
+const untilBusy = (tab) =>
+  tab.evaluate(() => until(async () => (await engine.info()).active > 0, "it runs"));
+const untilIdle = (tab) =>
+  tab.evaluate(() => until(async () => (await engine.info()).active === 0, "it stopped", 20_000));
+
+/** Freezes `tab`, as browsers do with tabs in the background, or resumes it. */
+async function setLifecycle(tab, state) {
+  const session = await context.newCDPSession(tab);
+  await session.send("Page.setWebLifecycleState", { state });
+  await session.detach();
+}
+
+async function stopServiceWorkers(tab) {
+  const session = await context.newCDPSession(tab);
+  await session.send("ServiceWorker.enable");
+  await session.send("ServiceWorker.stopAllWorkers");
+  await session.detach();
+}
+
+describe("a service worker that is stopped in mid-stream", () => {
+  test("ends the stream with an error event through servedFetch, and the generation", async () => {
+    await serve(page);
+    const stream = readStream(page, "count:100000:5", "servedFetch");
+    await page.waitForFunction(() => window.streaming);
+    await stopServiceWorkers(page);
+    const { code, message } = await stream;
+    assert.equal(code, "engine_unavailable");
+    assert.match(message, /service worker that relays it was stopped/);
+    await untilIdle(page);
+  });
+
+  test("ends the stream with an error through plain fetch, and the generation", async () => {
+    await serve(page);
+    const stream = readStream(page, "count:100000:5");
+    await page.waitForFunction(() => window.streaming);
+    await stopServiceWorkers(page);
+    const { className, value } = await stream;
+    assert.equal(value, undefined);
+    assert.ok(className);
+    await untilIdle(page);
+  });
+
+  test("does not harm the next request", async () => {
+    await serve(page);
+    const stream = readStream(page, "count:100000:5", "servedFetch");
+    await page.waitForFunction(() => window.streaming);
+    await stopServiceWorkers(page);
+    await stream;
+    assert.equal((await readStream(page, "count:3")).value, "é0 é1 é2 ");
+  });
+});
+
+test("an open stream keeps its service worker awake", async () => {
+  await serve(page);
+  const pinged = page.evaluate(
+    () =>
+      new Promise((resolve) => {
+        navigator.serviceWorker.addEventListener("message", ({ data }) => {
+          if (data.type === "inpage:ping") resolve(true);
+        });
+      }),
+  );
+  const stream = readStream(page, "count:100000:5", "servedFetch");
+  assert.equal(await pinged, true);
+  await page.evaluate(() => engine.dispose());
+  assert.equal((await stream).code, "engine_unavailable");
+});
+
+describe("a frozen tab", () => {
+  test("loses its requests to another tab with an engine", async () => {
+    await serve(page);
+    const other = await harness.open(context);
+    await serve(other);
+    const caller = await harness.open(context);
+    const running = askPlain(caller, 400);
+    let busy;
+    while (!busy) for (const tab of [page, other]) if (await isBusy(tab)) busy = tab;
+    await setLifecycle(busy, "frozen");
+    assert.equal((await running).status, 200);
+    // The frozen tab is not asked again, or not waited for.
+    assert.equal((await askPlain(caller, 1)).status, 200);
+  });
+
+  test("answers 503 with Retry-After if it has the only engine, and again when resumed", async () => {
+    await serve(page);
+    const caller = await harness.open(context);
+    const running = askPlain(caller, 5000);
+    await untilBusy(page);
+    await setLifecycle(page, "frozen");
+    const { status, retryAfter, error } = await running;
+    assert.deepEqual([status, retryAfter, error.code], [503, "1", "engine_unavailable"]);
+    assert.equal((await askPlain(caller, 1)).status, 503);
+    await setLifecycle(page, "active");
+    assert.equal((await askPlain(caller, 1)).status, 200);
+  });
+
+  test("loses its streams to another tab, which goes on with them", async () => {
+    await serve(page);
+    const caller = await harness.open(context);
+    const stream = readStream(caller, "count:300:5");
+    await caller.waitForFunction(() => window.streaming);
+    const other = await harness.open(context);
+    await serve(other);
+    await setLifecycle(page, "frozen");
+    const { value, message } = await stream;
+    assert.equal(value ?? message, Array.from({ length: 300 }, (_, i) => `é${i} `).join(""));
+  });
+
+  test("ends its streams with an error event if it has the only engine", async () => {
+    await serve(page);
+    const caller = await harness.open(context);
+    const stream = readStream(caller, "count:5000:5");
+    await caller.waitForFunction(() => window.streaming);
+    await setLifecycle(page, "frozen");
+    const { code, message } = await stream;
+    assert.equal(code, "engine_unavailable");
+    assert.match(message, /frozen/);
+  });
+});
+
+describe("a tab in the back/forward cache", () => {
+  /** Leaves `tab`'s page, which the browser keeps. */
+  const leave = async (tab) => {
+    await tab.evaluate(() => {
+      addEventListener("pageshow", ({ persisted }) => {
+        window.returned = persisted;
+      });
+    });
+    await tab.goto(`${harness.origin}/plain`);
+  };
+  const comeBack = async (tab) => {
+    await tab.evaluate(() => setTimeout(() => history.back())).catch(() => {});
+    await tab.waitForURL(`${harness.origin}/`);
+    assert.ok(
+      await tab.evaluate(() => until(() => "returned" in window, "it is back")),
+      "the page was not kept",
+    );
+  };
+
+  test("loses its requests to another tab, and serves again when it comes back", async () => {
+    await serve(page);
+    const caller = await harness.open(context);
+    const running = askPlain(caller, 400);
+    await untilBusy(page);
+    const other = await harness.open(context);
+    await serve(other);
+    await leave(page);
+    assert.equal((await running).status, 200);
+    await other.close();
+    await comeBack(page);
+    await page.evaluate(() => until(async () => (await fetch("/v1/models")).ok, "it serves"));
+    assert.equal((await askPlain(caller, 1)).status, 200);
+  });
+
+  test("leaves the site's own paths to the network", async () => {
+    await serve(page);
+    const caller = await harness.open(context);
+    await leave(page);
+    const status = await caller.evaluate(async () => (await fetch("/v1/models")).status);
+    assert.equal(status, 404);
+  });
+});

@@ -1,0 +1,165 @@
+//! Makes the service worker intercept what the open pages claim: registers its script under a URL that names all of it, and
+//! asks the worker that controls this page whether that is in force.
+
+import { claimsIn } from "../exchange/claims.js";
+import {
+  CLAIM,
+  type InterceptionReport,
+  type PageToServiceWorker,
+  REPORT,
+} from "../exchange/protocol.js";
+import { type ServedUrls, fromQuery, unionOf, withQuery } from "../exchange/served_urls.js";
+import { InpageError } from "./inpage_error.js";
+
+/** Where the service worker is, and how it is registered. */
+export interface WorkerPlace {
+  /** Without the part of the query that says what to intercept. */
+  script: URL;
+  /** Absolute. */
+  scope: string;
+  type: WorkerType;
+}
+
+/** A registration, and what its newest worker's URL says to intercept. */
+export interface Registered {
+  registration: ServiceWorkerRegistration;
+  named: ServedUrls;
+}
+
+/** How long a page waits for the worker that should control it, when no newer one is on its way. */
+const CLAIM_TIMEOUT_MS = 8000;
+
+/** How long a service worker may take to start and report. */
+const REPORT_TIMEOUT_MS = 4000;
+
+/**
+ * Registers the script under a URL that names what all open pages claim, and what it named before unless `narrow`. One page
+ * at a time, so that none drops what another has just added.
+ *
+ * @throws InpageError `service_worker_unavailable` if the script cannot be registered
+ */
+export function registerForClaims(
+  container: ServiceWorkerContainer,
+  { script, scope, type }: WorkerPlace,
+  narrow = false,
+): Promise<Registered> {
+  return navigator.locks.request(`inpage-registration:${scope}`, async () => {
+    const present = newestOf(await container.getRegistration(scope), scope);
+    const sets: ServedUrls[] = await claimsIn(scope);
+    if (present && new URL(present.scriptURL).pathname === script.pathname) {
+      const { basePaths = [], origins = [], offline } = fromQuery(new URL(present.scriptURL));
+      sets.push({ basePaths, origins: narrow ? [] : origins, offline });
+    }
+    const named = unionOf(sets);
+    const url = withQuery(script, named);
+    try {
+      const options: RegistrationOptions = { updateViaCache: "none", scope, type };
+      return { registration: await container.register(url, options), named };
+    } catch (error) {
+      throw InpageError.local(
+        "service_worker_unavailable",
+        `the service worker ${script.href} could not be registered: ${error instanceof Error ? error.message : error}`,
+      );
+    }
+  });
+}
+
+/** The script that was registered last: it replaces the others. */
+function newestOf(
+  registration: ServiceWorkerRegistration | undefined,
+  scope: string,
+): ServiceWorker | undefined {
+  if (registration?.scope !== scope) return undefined;
+  return registration.installing ?? registration.waiting ?? registration.active ?? undefined;
+}
+
+/**
+ * Resolves when the worker that controls this page reports what `isInForce` accepts.
+ *
+ * @param refusal says why a worker that will not be replaced can never report that; `undefined` if it may
+ * @throws InpageError `service_worker_unavailable`, or `page_not_controlled` after a forced reload
+ * @throws the reason of `stopped` if that aborts first
+ */
+export async function inForce(
+  container: ServiceWorkerContainer,
+  registration: ServiceWorkerRegistration,
+  isInForce: (report: InterceptionReport) => boolean,
+  refusal: (report: InterceptionReport) => string | undefined,
+  stopped: AbortSignal,
+): Promise<void> {
+  const claim: PageToServiceWorker = { type: CLAIM };
+  let end = performance.now() + CLAIM_TIMEOUT_MS;
+  for (;;) {
+    stopped.throwIfAborted();
+    const { controller } = container;
+    const report = await currentReport(container);
+    stopped.throwIfAborted();
+    // While it answered, another worker may have taken over.
+    const isCurrent = controller !== null && controller === container.controller;
+    if (isCurrent && report && isInForce(report)) return;
+
+    const { active } = registration;
+    // The active worker finishes its answers before a newer one replaces it, which may take minutes.
+    const isReplaced = registration.installing !== null || registration.waiting !== null;
+    if (isReplaced) end = performance.now() + CLAIM_TIMEOUT_MS;
+    const isFinal = isCurrent && !isReplaced && controller.scriptURL === active?.scriptURL;
+    const reason = isFinal && report ? refusal(report) : undefined;
+    if (reason !== undefined) throw InpageError.local("service_worker_unavailable", reason);
+    if (performance.now() > end) throw notInForce(registration, controller, report);
+    // On the first load the worker claims its pages itself; after a forced reload it has to be asked.
+    if (active?.state === "activated") active.postMessage(claim);
+    await changeOrPause(container, 200);
+  }
+}
+
+function notInForce(
+  { active }: ServiceWorkerRegistration,
+  controller: ServiceWorker | null,
+  report: InterceptionReport | undefined,
+): InpageError {
+  if (active === null) {
+    return InpageError.local("service_worker_unavailable", "the service worker did not start");
+  }
+  if (controller?.scriptURL !== active.scriptURL) {
+    return InpageError.local(
+      "page_not_controlled",
+      "the service worker is active but does not control this page: the page was loaded by a forced reload, or is outside the scope. Reload it normally, or use engine.fetch, which needs no service worker",
+    );
+  }
+  return InpageError.local(
+    "service_worker_unavailable",
+    report === undefined
+      ? `the service worker ${active.scriptURL} does not answer this page: host the sw.js of the package version that the page uses, or call its intercept() in your own worker`
+      : `the service worker ${active.scriptURL} does not see the claim of this page`,
+  );
+}
+
+/** What the worker that controls this page intercepts; `undefined` if there is none, or it does not answer. */
+export async function currentReport({
+  controller,
+}: ServiceWorkerContainer): Promise<InterceptionReport | undefined> {
+  return controller === null ? undefined : reportOf(controller);
+}
+
+/** What `worker` intercepts; `undefined` if it does not answer. */
+function reportOf(worker: ServiceWorker): Promise<InterceptionReport | undefined> {
+  return new Promise((resolve) => {
+    const { port1, port2 } = new MessageChannel();
+    const end = (report: InterceptionReport | undefined) => {
+      port1.close();
+      resolve(report);
+    };
+    port1.onmessage = ({ data }: MessageEvent<InterceptionReport>) => end(data);
+    setTimeout(() => end(undefined), REPORT_TIMEOUT_MS);
+    const message: PageToServiceWorker = { type: REPORT };
+    worker.postMessage(message, [port2]);
+  });
+}
+
+function changeOrPause(container: ServiceWorkerContainer, pause_ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    const signal = AbortSignal.timeout(pause_ms);
+    signal.addEventListener("abort", () => resolve());
+    container.addEventListener("controllerchange", () => resolve(), { once: true, signal });
+  });
+}

@@ -1,0 +1,52 @@
+//! Answers an exchange in the page itself with a `fetch`: for requests of the service worker that may be handed to another
+//! server.
+
+import { deferred } from "../exchange/abort.js";
+import { EngineFailure, failureResponse, messageOf } from "../exchange/error_response.js";
+import type { BodyItem } from "../exchange/protocol.js";
+import { servePort } from "../exchange/serve_port.js";
+
+/** Answers the request that comes over `port` with what `door` answers. */
+export function relay(port: MessagePort, door: typeof fetch): Promise<void> {
+  return servePort(port, async ({ method, url, headers, body }, cancelled) => {
+    const hasBody = method !== "GET" && method !== "HEAD";
+    const response = await door(url, {
+      method,
+      headers,
+      signal: cancelled,
+      ...(hasBody && { body: body as Uint8Array<ArrayBuffer> }),
+    }).catch((error) => {
+      cancelled.throwIfAborted();
+      return failureResponse(new EngineFailure("engine_unavailable", messageOf(error)));
+    });
+    const ended = deferred<void>();
+    const reader = response.body?.getReader();
+    return {
+      status: response.status,
+      headers: [...response.headers],
+      ended: ended.promise,
+      body: new ReadableStream<BodyItem>(
+        {
+          async pull(controller) {
+            try {
+              const { done, value } = (await reader?.read()) ?? { done: true, value: undefined };
+              if (!done) {
+                controller.enqueue({ bytes: value });
+                return;
+              }
+              controller.close();
+            } catch (error) {
+              controller.error(error);
+            }
+            ended.resolve();
+          },
+          async cancel(reason) {
+            ended.resolve();
+            await reader?.cancel(reason);
+          },
+        },
+        { highWaterMark: 0 },
+      ),
+    };
+  });
+}

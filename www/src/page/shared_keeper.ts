@@ -1,0 +1,321 @@
+//! One engine for all tabs of the site that ask for the same one: the tab that holds a lock runs it, and the others send
+//! their exchanges and calls there. When that tab ends, the next one starts the engine.
+
+import { type Deferred, deferred } from "../exchange/abort.js";
+import type { EngineInfo } from "../exchange/engine_info.js";
+import { EngineFailure, codeOf, messageOf } from "../exchange/error_response.js";
+import type { LoadProgress, LoraLocation, WireFailure } from "../exchange/protocol.js";
+import type { EngineWorker } from "./engine_worker.js";
+import { InpageError } from "./inpage_error.js";
+import { refuse } from "./refusal.js";
+import { SharedExchange, openForOther } from "./shared_exchange.js";
+
+/** What `Engine` uses of the worker that answers. */
+export type AnsweringWorker = Pick<
+  EngineWorker,
+  "ready" | "openExchanges" | "info" | "setLora" | "pauseDownload" | "fail"
+>;
+
+/** What `Engine` uses of a `WorkerKeeper`. */
+export interface Keeper {
+  readonly worker: AnsweringWorker;
+  connect(port: MessagePort, afterLoss?: boolean): Promise<AbortSignal>;
+  restart(): Promise<void>;
+  dispose(): Promise<void>;
+}
+
+/** How the tab of a [`SharedKeeper`] takes part. */
+export interface SharedHooks {
+  /** Starts the engine in this tab. */
+  start(): Keeper;
+  /** The engine runs in another tab and reports this. */
+  onProgress(progress: LoadProgress): void;
+  /** Some tab has set these adapters: an engine that is started from now on begins with them. */
+  onLora(lora: LoraLocation[]): void;
+}
+
+/** The same text for the same options. Files count as the same when their names, sizes and times are. */
+export async function keyOf(options: unknown): Promise<string> {
+  const text = JSON.stringify(options, (_, value) =>
+    value instanceof Blob
+      ? [value.size, value.type, value instanceof File && [value.name, value.lastModified]]
+      : value,
+  );
+  const hash = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text));
+  return Array.from(new Uint8Array(hash), (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+/** What a tab may ask of the owner, besides exchanges. */
+type Call =
+  | { method: "ready" }
+  | { method: "info" }
+  | { method: "restart" }
+  | { method: "pauseDownload"; isPaused: boolean }
+  | { method: "setLora"; lora: LoraLocation[] };
+
+/** On the channel of all tabs that share an engine. */
+type Message =
+  /** I run the engine from now on, or still do. */
+  | { type: "owner"; owner: string }
+  /** Who runs the engine? */
+  | { type: "who" }
+  /** Open the channel of this exchange. */
+  | { type: "open"; owner: string; exchange: string }
+  | { type: "call"; owner: string; id: string; call: Call }
+  | { type: "result"; id: string; value?: unknown; failure?: WireFailure }
+  | { type: "progress"; progress: LoadProgress }
+  | { type: "lora"; lora: LoraLocation[] };
+
+interface OpenCall {
+  call: Call;
+  result: Deferred<unknown>;
+}
+
+export class SharedKeeper implements Keeper {
+  readonly #hooks: SharedHooks;
+  readonly #id = crypto.randomUUID();
+  readonly #disposed = new AbortController();
+  readonly #exchanges = new Set<SharedExchange>();
+  readonly #calls = new Map<string, OpenCall>();
+  readonly #facade: AnsweringWorker;
+  #key = "";
+  #channel: BroadcastChannel | undefined;
+  /** Ends the ownership, or the wait for it. */
+  #tenure = new AbortController();
+  #owner: string | undefined;
+  #own: Keeper | undefined;
+
+  /** @param key says which engine; tabs with the same key share one */
+  constructor(key: Promise<string>, hooks: SharedHooks) {
+    this.#hooks = hooks;
+    this.#facade = this.#createFacade();
+    void key.then((resolved) => this.#open(resolved));
+  }
+
+  get worker(): AnsweringWorker {
+    return this.#facade;
+  }
+
+  /** Reports the progress of this tab's engine to the other tabs. */
+  report(progress: LoadProgress): void {
+    this.#post({ type: "progress", progress });
+  }
+
+  async connect(port: MessagePort, afterLoss = false): Promise<AbortSignal> {
+    if (this.#disposed.signal.aborted) {
+      const failure = new EngineFailure("engine_unavailable", "the engine was disposed");
+      if (afterLoss) throw failure;
+      refuse(port, failure);
+    } else if (this.#own) {
+      return this.#own.connect(port, afterLoss);
+    } else {
+      const exchange = new SharedExchange(port, (ended) => this.#exchanges.delete(ended));
+      this.#exchanges.add(exchange);
+      this.#attach(exchange);
+    }
+    return NEVER;
+  }
+
+  async restart(): Promise<void> {
+    await this.#call({ method: "restart" });
+  }
+
+  /** This tab no longer uses the engine; if it runs it, another tab that uses it starts its own. */
+  async dispose(): Promise<void> {
+    if (this.#disposed.signal.aborted) return;
+    this.#disposed.abort();
+    const ended = new DOMException("the engine was disposed", "AbortError");
+    for (const { result } of this.#calls.values()) result.reject(ended);
+    this.#calls.clear();
+    this.#loseExchanges("the engine was disposed");
+    await this.#endTenure();
+    this.#channel?.close();
+  }
+
+  /** The worker of whichever tab runs the engine. */
+  #createFacade(): AnsweringWorker {
+    const ready = async () => void (await this.#call({ method: "ready" }));
+    const openExchanges = () => this.#exchanges.size + (this.#own?.worker.openExchanges ?? 0);
+    return {
+      get ready() {
+        return ready();
+      },
+      get openExchanges() {
+        return openExchanges();
+      },
+      info: () => this.#call({ method: "info" }) as Promise<EngineInfo>,
+      setLora: async (lora) => {
+        await this.#call({ method: "setLora", lora });
+        this.#post({ type: "lora", lora });
+      },
+      pauseDownload: (isPaused) => {
+        this.#call({ method: "pauseDownload", isPaused }).catch(() => {});
+      },
+      fail: (reason) => {
+        for (const { result } of this.#calls.values()) result.reject(reason);
+        this.#calls.clear();
+      },
+    };
+  }
+
+  #open(key: string): void {
+    if (this.#disposed.signal.aborted) return;
+    this.#key = key;
+    this.#channel = new BroadcastChannel(`inpage-engine:${key}`);
+    this.#channel.onmessage = ({ data }: MessageEvent<Message>) => this.#take(data);
+    const { signal } = this.#disposed;
+    // The engine of a page that is put aside answers nobody, and would keep the GPU memory of a second one.
+    const leave = () => void this.#endTenure();
+    const onPageHide = ({ persisted }: PageTransitionEvent) => {
+      if (persisted) leave();
+    };
+    const join = () => {
+      if (this.#tenure.signal.aborted) this.#join();
+    };
+    addEventListener("pagehide", onPageHide, { signal });
+    addEventListener("pageshow", join, { signal });
+    document.addEventListener("freeze", leave, { signal });
+    document.addEventListener("resume", join, { signal });
+    this.#join();
+  }
+
+  /** Waits in line for the engine. */
+  #join(): void {
+    const tenure = new AbortController();
+    this.#tenure = tenure;
+    const { signal } = tenure;
+    const own = async () => {
+      if (signal.aborted) return;
+      this.#own = this.#hooks.start();
+      this.#setOwner(this.#id);
+      this.#post({ type: "owner", owner: this.#id });
+      await new Promise<void>((resolve) => {
+        signal.addEventListener("abort", () => resolve(), { once: true });
+      });
+    };
+    navigator.locks.request(`inpage-engine:${this.#key}`, { signal }, own).catch(() => {});
+    this.#post({ type: "who" });
+  }
+
+  async #endTenure(): Promise<void> {
+    this.#tenure.abort();
+    const own = this.#own;
+    this.#own = undefined;
+    if (own === undefined) return;
+    this.#setOwner(undefined);
+    await own.dispose();
+  }
+
+  #take(message: Message): void {
+    switch (message.type) {
+      case "owner":
+        this.#setOwner(message.owner);
+        break;
+      case "who":
+        if (this.#own) this.#post({ type: "owner", owner: this.#id });
+        break;
+      case "open":
+        if (this.#own && message.owner === this.#id)
+          this.#openForOther(this.#own, message.exchange);
+        break;
+      case "call":
+        if (this.#own && message.owner === this.#id) void this.#answer(message.id, message.call);
+        break;
+      case "result":
+        this.#settle(message.id, message.value, message.failure);
+        break;
+      case "progress":
+        this.#hooks.onProgress(message.progress);
+        break;
+      case "lora":
+        this.#hooks.onLora(message.lora);
+        break;
+    }
+  }
+
+  #setOwner(owner: string | undefined): void {
+    if (owner === this.#owner) return;
+    this.#owner = owner;
+    this.#loseExchanges("the tab that ran the engine was closed or frozen");
+    for (const exchange of this.#exchanges) this.#attach(exchange);
+    for (const [id, { call }] of this.#calls) this.#ask(id, call);
+  }
+
+  /** Ends the exchanges with the owner before; their requesters ask again. */
+  #loseExchanges(message: string): void {
+    for (const exchange of [...this.#exchanges]) {
+      const waits = !exchange.isAttached && !this.#disposed.signal.aborted;
+      if (!waits) exchange.lose({ code: "engine_unavailable", message });
+    }
+  }
+
+  /** Without an owner, the exchange waits for one. */
+  #attach(exchange: SharedExchange): void {
+    if (this.#owner === undefined) return;
+    const name = crypto.randomUUID();
+    exchange.attach(name);
+    if (this.#own) this.#openForOther(this.#own, name);
+    else this.#post({ type: "open", owner: this.#owner, exchange: name });
+  }
+
+  #openForOther(own: Keeper, exchange: string): void {
+    const { port1, port2 } = new MessageChannel();
+    openForOther(exchange, port1);
+    void own.connect(port2);
+  }
+
+  #call(call: Call): Promise<unknown> {
+    const id = crypto.randomUUID();
+    const result = deferred<unknown>();
+    if (this.#disposed.signal.aborted) {
+      result.reject(new DOMException("the engine was disposed", "AbortError"));
+    } else {
+      this.#calls.set(id, { call, result });
+      this.#ask(id, call);
+    }
+    return result.promise;
+  }
+
+  #ask(id: string, call: Call): void {
+    if (this.#own) void this.#answer(id, call);
+    else if (this.#owner !== undefined) {
+      this.#post({ type: "call", owner: this.#owner, id, call });
+    }
+  }
+
+  /** As the owner: makes a call of this or another tab. */
+  async #answer(id: string, call: Call): Promise<void> {
+    const own = this.#own;
+    if (own === undefined) return;
+    let value: unknown;
+    let failure: WireFailure | undefined;
+    try {
+      if (call.method === "ready") await own.worker.ready;
+      else if (call.method === "info") value = await own.worker.info();
+      else if (call.method === "restart") await own.restart();
+      else if (call.method === "pauseDownload") own.worker.pauseDownload(call.isPaused);
+      else await own.worker.setLora(call.lora);
+      if (call.method === "setLora") this.#hooks.onLora(call.lora);
+    } catch (error) {
+      // The engine was disposed because this tab no longer runs it: the next owner answers.
+      if (own !== this.#own) return;
+      failure = { code: codeOf(error, "internal_error"), message: messageOf(error) };
+    }
+    if (this.#calls.has(id)) this.#settle(id, value, failure);
+    else this.#post({ type: "result", id, value, ...(failure && { failure }) });
+  }
+
+  #settle(id: string, value: unknown, failure: WireFailure | undefined): void {
+    const open = this.#calls.get(id);
+    this.#calls.delete(id);
+    if (failure) open?.result.reject(InpageError.local(failure.code, failure.message));
+    else open?.result.resolve(value);
+  }
+
+  #post(message: Message): void {
+    this.#channel?.postMessage(message);
+  }
+}
+
+/** Whoever answers over a broadcast channel tells a loss by a message. */
+const NEVER = new AbortController().signal;

@@ -1,0 +1,161 @@
+//! Hands requests to an OpenAI-compatible server that the app names, where the page's own engine cannot answer or is not
+//! supposed to. Off unless it is configured: nothing else of the package sends a prompt anywhere.
+
+import { isBelowBasePath } from "../exchange/base_paths.js";
+import { messageOf } from "../exchange/error_response.js";
+
+/**
+ * Why the own engine cannot answer: the model is still loading; it could not be loaded, or the engine failed; the queue
+ * is full.
+ */
+export type UpstreamReason = "loading" | "failed" | "busy";
+
+/** A request that may be handed over. */
+export interface UpstreamRequest {
+  url: string;
+  headers: Headers;
+  /** The body, parsed; `undefined` if it is not JSON. */
+  body: unknown;
+  /** Undefined before the own engine was asked. */
+  reason: UpstreamReason | undefined;
+}
+
+/** The server, and which requests it gets. */
+export interface UpstreamOptions {
+  /** The URL below which it has `completions`, such as `https://llm.example.org/v1`. */
+  baseURL: string | URL;
+  /** Headers of the requests to it, such as its `Authorization`. Those of the caller are not passed on. */
+  headers?: Record<string, string>;
+  /** The model's id there, in place of the request's `model`. */
+  model?: string;
+  /**
+   * The reasons for which requests are handed over; all three if omitted. Or a function that decides for each request:
+   * it is called before the own engine is asked, and again with the reason if that cannot answer.
+   */
+  when?:
+    | readonly UpstreamReason[]
+    | ((request: UpstreamRequest) => boolean | Promise<boolean>)
+    | undefined;
+}
+
+/** Names the server in the answers that it gave. */
+export const UPSTREAM_HEADER = "x-inpage-upstream";
+
+const REASONS: readonly UpstreamReason[] = ["loading", "failed", "busy"];
+
+/** True if the engine is useful although its model cannot be loaded. */
+export function replacesFailedEngine({ when = REASONS }: UpstreamOptions): boolean {
+  return typeof when === "function" || when.includes("failed");
+}
+
+/**
+ * A `fetch` like `engineFetch` that hands completions over to the server.
+ *
+ * @throws TypeError if an option is wrong
+ */
+export function createUpstreamDoor(
+  engineFetch: typeof fetch,
+  basePaths: readonly string[],
+  options: UpstreamOptions,
+): typeof fetch {
+  const target = targetOf(options.baseURL, basePaths);
+  const { when = REASONS } = options;
+  if (typeof when !== "function") {
+    const unknown = when.find((reason) => !REASONS.includes(reason));
+    if (unknown !== undefined) {
+      throw new TypeError(`upstream.when: "${unknown}" is none of ${REASONS.join(", ")}`);
+    }
+  }
+  return async (input, init) => {
+    const request = new Request(input, init);
+    const url = new URL(request.url);
+    const completes = request.method === "POST" && /\/completions\/?$/.test(url.pathname);
+    if (!completes || !isBelowBasePath(url, basePaths)) return engineFetch(input, init);
+    const signal = init?.signal ?? (input instanceof Request ? input.signal : null);
+    const text = await request.text();
+    const decide = (reason: UpstreamReason | undefined) => {
+      if (typeof when !== "function") return reason !== undefined && when.includes(reason);
+      const headers = new Headers(request.headers);
+      return when({ url: request.url, headers, body: parsed(text), reason });
+    };
+    const handOver = () => forward(target, options, text, signal);
+    if (await decide(undefined)) return handOver();
+    const { headers } = request;
+    const own = await engineFetch(request.url, { method: "POST", headers, body: text, signal });
+    const reason = await reasonIn(own);
+    if (reason === undefined || !(await decide(reason))) return own;
+    try {
+      const answer = await handOver();
+      await own.body?.cancel();
+      return answer;
+    } catch (error) {
+      signal?.throwIfAborted();
+      console.warn(`inpage: ${messageOf(error)}`);
+      return own;
+    }
+  };
+}
+
+function targetOf(baseURL: string | URL, basePaths: readonly string[]): string {
+  let url: URL;
+  try {
+    url = new URL(baseURL, document.baseURI);
+  } catch {
+    throw new TypeError(`upstream.baseURL: "${baseURL}" is not a URL`);
+  }
+  url.pathname = `${url.pathname.replace(/\/+$/, "")}/completions`;
+  // The page's own service worker would send the request back to this engine.
+  if (url.origin === location.origin && isBelowBasePath(url, basePaths)) {
+    throw new TypeError(
+      `upstream.baseURL: ${baseURL} is answered by this engine itself; name another server or path`,
+    );
+  }
+  return url.href;
+}
+
+async function forward(
+  target: string,
+  { headers, model }: UpstreamOptions,
+  text: string,
+  signal: AbortSignal | null,
+): Promise<Response> {
+  const body = parsed(text);
+  const renamed = model !== undefined && typeof body === "object" && body !== null;
+  const response = await fetch(target, {
+    method: "POST",
+    headers: { "content-type": "application/json", ...headers },
+    body: renamed ? JSON.stringify({ ...body, model }) : text,
+    signal,
+  }).catch((error) => {
+    signal?.throwIfAborted();
+    throw new TypeError(
+      `the upstream server did not answer at ${target}: ${messageOf(error)} (is it running, and does it allow this origin by CORS?)`,
+    );
+  });
+  const received = new Headers(response.headers);
+  // `fetch` has decoded the body.
+  received.delete("content-encoding");
+  received.delete("content-length");
+  received.set(UPSTREAM_HEADER, target);
+  const { status, statusText } = response;
+  return new Response(response.body, { status, statusText, headers: received });
+}
+
+/** Why the own engine refused a request; `undefined` if it answered, with an error of the request or without. */
+async function reasonIn(answer: Response): Promise<UpstreamReason | undefined> {
+  if (answer.status === 429) return "busy";
+  if (answer.status !== 503 && answer.status !== 500) return undefined;
+  const body = parsed(await answer.clone().text()) as { error?: { code?: unknown } } | undefined;
+  const code = body?.error?.code;
+  if (code === "model_loading") return "loading";
+  const failed = answer.status === 503 || code === "device_lost" || code === "out_of_memory";
+  return failed ? "failed" : undefined;
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

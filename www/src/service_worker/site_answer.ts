@@ -1,0 +1,58 @@
+//! Answers for the site's own files when there is no network: each page gets the files of one release, so versions are never
+//! mixed. With a network, the network answers.
+
+import {
+  KEEP_HEADER,
+  bindClient,
+  fileOf,
+  newestRelease,
+  releaseOfClient,
+} from "../exchange/kept_site.js";
+import type { FetchEvent, ServiceWorkerScope } from "../worker_scopes.js";
+
+/** How long a page waits for the network before it is taken from the kept site. */
+const NETWORK_TIMEOUT_MS = 4000;
+
+/** Destinations of requests that load a client of its own, with a release of its own. */
+const CLIENT_DESTINATIONS = ["worker", "sharedworker"];
+
+/** True for pages and the files that they consist of; what scripts fetch themselves is the network's. */
+export function isSiteFile({ method, url, mode, destination, headers }: Request): boolean {
+  if (method !== "GET" || headers.has("range") || headers.has(KEEP_HEADER)) return false;
+  const { origin, pathname } = new URL(url);
+  if (origin !== location.origin) return false;
+  return mode === "navigate" || destination !== "" || pathname.endsWith(".wasm");
+}
+
+/** The network's answer or, for a page without a network and for everything that it loads, the kept one. */
+export async function siteAnswer(scope: ServiceWorkerScope, event: FetchEvent): Promise<Response> {
+  const { request, clientId, resultingClientId } = event;
+  const site = scope.registration.scope;
+  const bind = (release: string) =>
+    bindClient(site, resultingClientId, release, async (id) => !!(await scope.clients.get(id)));
+
+  if (request.mode === "navigate") {
+    const release = await newestRelease(site);
+    const page = release && (await pageOf(site, release, request.url));
+    if (!page) return fetch(request);
+    const answer = await networkAnswer(request);
+    if (answer !== undefined) return answer;
+    await bind(release);
+    return page;
+  }
+  const release = await releaseOfClient(site, clientId);
+  if (release === undefined) return fetch(request);
+  if (CLIENT_DESTINATIONS.includes(request.destination)) await bind(release);
+  return (await fileOf(site, release, request.url)) ?? fetch(request);
+}
+
+const pageOf = async (site: string, release: string, url: string) =>
+  (await fileOf(site, release, url)) ?? (await fileOf(site, release, url, { ignoreSearch: true }));
+
+/** `undefined` if the network fails or takes too long. */
+function networkAnswer(request: Request): Promise<Response | undefined> {
+  return new Promise((resolve) => {
+    setTimeout(() => resolve(undefined), NETWORK_TIMEOUT_MS);
+    fetch(request).then(resolve, () => resolve(undefined));
+  });
+}
