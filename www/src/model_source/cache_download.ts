@@ -9,6 +9,7 @@ import type { ModelStore } from "./model_store.js";
 import { readAhead } from "./read_ahead.js";
 import { Uncachable } from "./revalidation.js";
 import type { ModelSource } from "./source.js";
+import { megabytes } from "./space.js";
 import { transfer } from "./transfer.js";
 import type { Turn } from "./turn.js";
 import { intakeSource } from "./uncached_source.js";
@@ -54,7 +55,7 @@ export class CacheDownload {
       store: writer,
       spare: new BlobStore(),
       createHasher: () => hasherFor(this.#context, intake),
-      onSpare: (failure) => report("memory", failure.message),
+      onSpare: ({ message }) => report("memory", `${message}${missing(intake)}`),
       onArrived: () => {
         onBytes(intake.position, intake.version?.sizeBytes);
         this.#turn.report(intake.position, intake.version?.sizeBytes);
@@ -134,4 +135,11 @@ export class CacheDownload {
     const version = isMirror ? { ...note, etag: null, lastModified: null } : note;
     await intake.resume(hashes, version, signal);
   }
+}
+
+/** How much does not fit. */
+function missing({ position, version }: Intake): string {
+  const sizeBytes = version?.sizeBytes;
+  if (sizeBytes === undefined) return "";
+  return `: ${megabytes(sizeBytes - position)} of ${megabytes(sizeBytes)} are missing`;
 }
