@@ -49,6 +49,8 @@ export class CacheDownload {
   async run(next: StoredVersion | undefined, newest: number, arrival: Arrival): Promise<void> {
     const { file, chunkBytes, onBytes, report, clock, signal } = this.#context;
     const writer = await this.#open(next, newest);
+    // Before anything can be read: the model may be loaded before its last byte is stored.
+    report("opfs");
     const intake: Intake = new Intake({
       url: file.url,
       chunkBytes,
@@ -87,7 +89,6 @@ export class CacheDownload {
     }
     await this.#store.removeOthers(writer.number);
     await this.#store.noteUse(clock.nowMs());
-    report("opfs");
     const { current } = await this.#store.versions();
     if (current === undefined) throw new TypeError(`the browser's storage lost ${file.url}`);
     arrival.finish(await storedSource(this.#context, this.#store, current, true), intake);
