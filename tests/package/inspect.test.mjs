@@ -17,6 +17,7 @@ import { root } from "../../scripts/process.mjs";
 import { temporaryFolder } from "../../scripts/temporary_folder.mjs";
 import { splitGguf } from "../browser/containers.mjs";
 import { startModelServer } from "../browser/model_server.mjs";
+import { startHub } from "../delivery/hub_server.mjs";
 
 const TALES = join(root, "www/models/tales.gguf");
 const LLAMA = join(root, "tests/parity/models/llama.gguf");
@@ -31,9 +32,15 @@ before(() => {
 
 /** Runs the command; returns its exit status and output. */
 function inspect(...args) {
+  return inspectWith({}, ...args);
+}
+
+/** The same with further environment variables. */
+function inspectWith(variables, ...args) {
   const command = [join(root, "www/bin/inpage.mjs"), "inspect", ...args];
+  const options = { env: { ...process.env, ...variables } };
   return new Promise((resolve) => {
-    execFile(process.execPath, command, (error, stdout, stderr) => {
+    execFile(process.execPath, command, options, (error, stdout, stderr) => {
       resolve({ status: error?.code ?? 0, stdout, stderr });
     });
   });
@@ -346,5 +353,25 @@ test("wrong usage and unreadable files are distinguished from models that do not
     assert.equal(status, 2, args.join(" "));
     assert.equal(stdout, "");
     assert.match(stderr, said);
+  }
+});
+
+test("a name on a hub is looked up there, with the token", async () => {
+  const hub = await startHub({ "/owner/name/v1/tales.gguf": readFileSync(TALES) });
+  try {
+    hub.hub.token = "hf_secret";
+    const variables = { HF_ENDPOINT: hub.hub.origin, HF_TOKEN: "hf_secret" };
+    const place = "hf:owner/name/tales.gguf@v1";
+    const { status, stdout, stderr } = await inspectWith(variables, place);
+    assert.equal(status, 0, stderr);
+    assert.match(stdout, /^architecture +"llama"$/m);
+    assert.ok(hub.cdn.requests.every(({ headers }) => headers.authorization === undefined));
+    const refused = await inspectWith({ HF_ENDPOINT: hub.hub.origin, HF_TOKEN: "" }, place);
+    assert.equal(refused.status, 2);
+    assert.match(refused.stderr, /tales\.gguf answered 401/);
+    const wrong = await inspect("hf:name");
+    assert.match(wrong.stderr, /write "hf:OWNER\/NAME\/FILE\.gguf"/);
+  } finally {
+    await hub.close();
   }
 });
