@@ -138,7 +138,10 @@ describe("ready rejects", () => {
     assert.equal(code, "service_worker_unavailable");
     assert.match(message, /fixed_service_worker\.mjs intercepts .* add that there/);
     assert.ok(message.includes(api.origin), message);
-    await page.evaluate((worker) => inpage.serveFromPage(engine, worker).ready, worker);
+    await page.evaluate((options) => inpage.serveFromPage(engine, options).ready, {
+      ...worker,
+      basePaths: ["/v1"],
+    });
     assert.deepEqual(await complete(page, harness.origin), LOCAL);
   });
 

@@ -89,25 +89,32 @@ export async function inForce(
 ): Promise<void> {
   const claim: PageToServiceWorker = { type: CLAIM };
   let end = performance.now() + CLAIM_TIMEOUT_MS;
+  let asked: ServiceWorker | null = null;
   for (;;) {
     stopped.throwIfAborted();
     const { controller } = container;
-    const report = await currentReport(container);
-    stopped.throwIfAborted();
-    // While it answered, another worker may have taken over.
-    const isCurrent = controller !== null && controller === container.controller;
-    if (isCurrent && report && isInForce(report)) return;
-
-    const { active } = registration;
-    // The active worker finishes its answers before a newer one replaces it, which may take minutes.
+    // The active worker finishes its answers before a newer one replaces it, which may take minutes. Every message would
+    // hold it up further, so it is asked only once.
     const isReplaced = registration.installing !== null || registration.waiting !== null;
     if (isReplaced) end = performance.now() + CLAIM_TIMEOUT_MS;
-    const isFinal = isCurrent && !isReplaced && controller.scriptURL === active?.scriptURL;
-    const reason = isFinal && report ? refusal(report) : undefined;
-    if (reason !== undefined) throw InpageError.local("service_worker_unavailable", reason);
-    if (performance.now() > end) throw notInForce(registration, controller, report);
-    // On the first load the worker claims its pages itself; after a forced reload it has to be asked.
-    if (active?.state === "activated") active.postMessage(claim);
+    if (!isReplaced || controller !== asked) {
+      asked = controller;
+      const report = await currentReport(container);
+      stopped.throwIfAborted();
+      // While it answered, another worker may have taken over.
+      const isCurrent = controller !== null && controller === container.controller;
+      if (isCurrent && report && isInForce(report)) return;
+
+      const { active } = registration;
+      const isFinal = !isReplaced && isCurrent && controller.scriptURL === active?.scriptURL;
+      const reason = isFinal && report ? refusal(report) : undefined;
+      if (reason !== undefined) throw InpageError.local("service_worker_unavailable", reason);
+      if (performance.now() > end) throw notInForce(registration, controller, report);
+      // On the first load the worker claims its pages itself; after a forced reload it has to be asked.
+      if (!isReplaced && active?.state === "activated" && controller === null) {
+        active.postMessage(claim);
+      }
+    }
     await changeOrPause(container, 200);
   }
 }

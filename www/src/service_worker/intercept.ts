@@ -109,23 +109,32 @@ const cancellable = new Map<string, AbortController>();
 async function answer(scope: ServiceWorkerScope, event: FetchEvent): Promise<Response> {
   const { request } = event;
   const url = new URL(request.url);
-  const claims = await claimsIn(scope.registration.scope);
-  if (claims.some((claim) => covers(claim, url, scope.location.origin))) {
-    return relay(scope, event);
+  const ownOrigin = scope.location.origin;
+  const isClaimed = async () =>
+    (await claimsIn(scope.registration.scope)).some((claim) => covers(claim, url, ownOrigin));
+  let unread = request;
+  if (await isClaimed()) {
+    unread = request.clone();
+    const response = await relay(scope, event);
+    if (response !== undefined) return response;
+    // A page that has just been closed claims a little longer than it answers.
+    if (await isClaimed()) return failureResponse(noTab("no open tab of this site answers"));
   }
-  if (url.origin === scope.location.origin) return fetch(request);
+  if (url.origin === ownOrigin) return fetch(unread);
   return failureResponse(
-    new EngineFailure(
-      "engine_unavailable",
+    noTab(
       `no open tab of this site serves ${url.origin}, and the request was not sent there, because serveFromPage named this origin; serving.stop() ends that`,
     ),
   );
 }
 
+const noTab = (message: string) => new EngineFailure("engine_unavailable", message);
+
+/** A tab's answer, or an error answer; `undefined` if no tab has taken the request. */
 async function relay(
   scope: ServiceWorkerScope,
   { request, clientId }: FetchEvent,
-): Promise<Response> {
+): Promise<Response | undefined> {
   const id = request.headers.get(REQUEST_ID_HEADER);
   const cancelled = new AbortController();
   if (id !== null) cancellable.set(id, cancelled);
@@ -144,42 +153,45 @@ async function relay(
 const isAbort = (reason: unknown) => reason instanceof DOMException && reason.name === "AbortError";
 
 /**
- * A tab's answer. When that tab is closed or frozen, or its engine is lost, another one goes on with it.
+ * A tab's answer; `undefined` if no tab takes the request. When that tab is closed or frozen, or its engine is lost, another
+ * one goes on.
  *
- * @throws EngineFailure if no tab answers
+ * @throws EngineFailure if none does
  */
 async function answerFromTab(
   scope: ServiceWorkerScope,
   wire: WireRequest,
   callerId: string,
   signal: AbortSignal,
-): Promise<Response> {
+): Promise<Response | undefined> {
   const caller = new AbortController();
   const excluded = new Set<string>();
-  const connect = async (): Promise<Connection> => {
+  const connect = async (): Promise<Connection | undefined> => {
     const owner = await findEngine(scope.clients, {
       url: wire.url,
       scope: scope.registration.scope,
       preferredId: callerId,
       excluded,
     });
-    if (owner === undefined) {
-      throw new EngineFailure(
-        "engine_unavailable",
-        "no open tab of this site answers with an inpage engine",
-      );
-    }
+    if (owner === undefined) return undefined;
     const watch = watchExchange(scope.clients, owner.clientId, callerId);
     watch.ownerLost.addEventListener("abort", () => excluded.add(owner.clientId));
     watch.callerLost.addEventListener("abort", () => caller.abort(watch.callerLost.reason));
     const { port } = owner;
     return { port, lost: watch.ownerLost, onSign: watch.onSign, onEnd: watch.stop };
   };
+  const reconnect = async () => {
+    const connection = await connect();
+    if (connection === undefined) throw noTab("no other tab of this site answers");
+    return connection;
+  };
+  const first = await connect();
+  if (first === undefined) return undefined;
   try {
-    return await exchange(await connect(), wire, {
+    return await exchange(first, wire, {
       heartbeat: true,
       signal: AbortSignal.any([signal, caller.signal]),
-      reconnect: connect,
+      reconnect,
     });
   } catch (reason) {
     throw reason instanceof LostBeforeHead ? reason.failure : reason;
