@@ -173,15 +173,16 @@ describe("in Chromium", () => {
     assert.deepEqual(sent(), []);
   });
 
-  test("storage that is too small is found before the download, and no byte is sent twice", async () => {
+  test("storage that fills up is reported with what is missing, and no byte is sent twice", async () => {
     const client = await page.context().newCDPSession(page);
     const { origin } = harness;
     await client.send("Storage.overrideQuotaForOrigin", { origin, quotaSize: 5 * MIB });
     const { storage, storageReason, warnings } = await assertLoads(FIRST);
-    assert.equal(storage, "none");
-    assert.match(storageReason, /are missing/);
+    // Chromium does not tell pages their real quota, so this is found when the storage is full.
+    assert.equal(storage, "memory");
+    assert.match(storageReason, /is full: \d.* MB of 9.4 MB are missing/);
     assert.match(warnings, /is not kept for the next visit/);
-    assert.ok(server.sentBytes <= SIZE + MIB, `${server.sentBytes} bytes sent`);
+    assert.equal(server.sentBytes, SIZE);
   });
 
   test("a tab that waits shows the other's progress, and goes on when that one is closed", async () => {
@@ -223,24 +224,26 @@ describe("in Chromium", () => {
 test("killing the browser 20 times costs at most a chunk each, and ends in one verified file", async () => {
   const KILLS = 20;
   const random = seeded(11);
-  const bytes = randomBytes(40 * MIB + 777, 3);
-  const big = await new FaultServer({ bytes, etag: '"big"', pause_ms: 1 }).listen();
+  const bytes = randomBytes(60 * MIB + 777, 3);
+  // Slow enough that little is on its way when the browser is killed.
+  const big = await new FaultServer({ bytes, etag: '"big"', pause_ms: 7 }).listen();
   const chromium = startKillable(harness.origin);
   try {
     for (let kill = 0; kill < KILLS; kill++) {
       const before = big.sentBytes;
       const tab = await chromium.open();
       tab.evaluate((url) => void startFake({ model: url }), `${big.origin}/m.gguf`).catch(() => {});
-      const enough = before + random.below(6 * MIB);
+      const enough = before + random.below(7 * MIB);
       while (big.sentBytes <= enough) await new Promise((resolve) => setTimeout(resolve, 2));
       await chromium.kill();
     }
+    big.pause_ms = 0;
     const tab = await chromium.open();
     const { digest, message } = await load({ model: `${big.origin}/m.gguf` }, tab);
     assert.equal(digest, digestOf(bytes), message);
     const twice = big.sentBytes - bytes.length;
     console.log(
-      `# ${KILLS} kills: ${(twice / MIB).toFixed(1)} of ${(bytes.length / MIB).toFixed(1)} MiB were sent twice`,
+      `${KILLS} kills: ${(twice / MIB).toFixed(1)} of ${(bytes.length / MIB).toFixed(1)} MiB were sent twice`,
     );
     assert.ok(twice <= KILLS * CHUNK, `${twice} bytes sent twice`);
     // The kills came during the download: most of it was kept.

@@ -221,7 +221,12 @@ export class FaultServer {
         return;
       }
       if (!response.write(value)) {
-        await Promise.race([once(response, "drain"), once(response, "close")]);
+        const raced = new AbortController();
+        const { signal } = raced;
+        const events = ["drain", "close"].map((name) => once(response, name, { signal }));
+        await Promise.race(events).catch(() => {});
+        for (const event of events) event.catch(() => {});
+        raced.abort();
       }
       if (this.pause_ms > 0) await new Promise((resolve) => setTimeout(resolve, this.pause_ms));
     }

@@ -449,7 +449,7 @@ describe("storage that is too small", () => {
     // What the browser says is an estimate.
     navigator.storage.estimate = async () => ({});
     const { storage, warnings } = await assertLoads(FIRST);
-    assert.equal(storage[0].storage, "memory");
+    assert.equal(storage.at(-1).storage, "memory");
     assert.match(warnings.join(), /is not kept for the next visit: .*full/);
     assert.equal(server.sentBytes, SIZE);
   });

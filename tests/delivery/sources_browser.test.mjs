@@ -235,7 +235,8 @@ describe("a download", () => {
     assert.ok(downloads.length > 1, message);
     const { bytesPerSecond, remainingMs, loadedBytes, totalBytes } = downloads.at(-1);
     assert.equal(loadedBytes, totalBytes);
-    assert.ok(bytesPerSecond > MIB && bytesPerSecond < 12 * MIB, `${bytesPerSecond}`);
+    // All of it arrived in at least the half second for which a rate is shown.
+    assert.ok(bytesPerSecond > 0 && bytesPerSecond <= 2 * FILE.length, `${bytesPerSecond}`);
     assert.equal(remainingMs, 0);
   });
 

@@ -9,6 +9,7 @@ import type { ModelStore } from "./model_store.js";
 import { readAhead } from "./read_ahead.js";
 import { Uncachable } from "./revalidation.js";
 import type { ModelSource } from "./source.js";
+import { megabytes } from "./space.js";
 import { transfer } from "./transfer.js";
 import type { Turn } from "./turn.js";
 import { intakeSource } from "./uncached_source.js";
@@ -48,13 +49,15 @@ export class CacheDownload {
   async run(next: StoredVersion | undefined, newest: number, arrival: Arrival): Promise<void> {
     const { file, chunkBytes, onBytes, report, clock, signal } = this.#context;
     const writer = await this.#open(next, newest);
+    // Before anything can be read: the model may be loaded before its last byte is stored.
+    report("opfs");
     const intake: Intake = new Intake({
       url: file.url,
       chunkBytes,
       store: writer,
       spare: new BlobStore(),
       createHasher: () => hasherFor(this.#context, intake),
-      onSpare: (failure) => report("memory", failure.message),
+      onSpare: ({ message }) => report("memory", `${message}${missing(intake)}`),
       onArrived: () => {
         onBytes(intake.position, intake.version?.sizeBytes);
         this.#turn.report(intake.position, intake.version?.sizeBytes);
@@ -86,7 +89,6 @@ export class CacheDownload {
     }
     await this.#store.removeOthers(writer.number);
     await this.#store.noteUse(clock.nowMs());
-    report("opfs");
     const { current } = await this.#store.versions();
     if (current === undefined) throw new TypeError(`the browser's storage lost ${file.url}`);
     arrival.finish(await storedSource(this.#context, this.#store, current, true), intake);
@@ -134,4 +136,11 @@ export class CacheDownload {
     const version = isMirror ? { ...note, etag: null, lastModified: null } : note;
     await intake.resume(hashes, version, signal);
   }
+}
+
+/** How much does not fit. */
+function missing({ position, version }: Intake): string {
+  const sizeBytes = version?.sizeBytes;
+  if (sizeBytes === undefined) return "";
+  return `: ${megabytes(sizeBytes - position)} of ${megabytes(sizeBytes)} are missing`;
 }

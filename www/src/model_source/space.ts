@@ -24,4 +24,4 @@ export function shortage(free: number | undefined, neededBytes: number): string 
   return `the file needs ${megabytes(neededBytes)} of storage and the browser has ${megabytes(free)} left for this site: ${missing} are missing`;
 }
 
-const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(bytes < 1e7 ? 1 : 0)} MB`;
+export const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(bytes < 1e7 ? 1 : 0)} MB`;

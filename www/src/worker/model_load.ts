@@ -30,7 +30,7 @@ export async function loadModel(
   const signal = AbortSignal.any([life.over, failed.signal]);
   const ended = new AbortController();
   const reading = AbortSignal.any([signal, ended.signal]);
-  const report = throttled(onProgress);
+  const report = throttled(onProgress, reading);
   let isDownloading = false;
   const onDownload = (progress: LoadProgress) => {
     isDownloading = (progress.totalBytes ?? progress.loadedBytes) !== progress.loadedBytes;
@@ -81,16 +81,30 @@ export function isPermanent(error: unknown): boolean {
   return error instanceof NoSuchFile || PERMANENT_CODES.includes(codeOf(error, ""));
 }
 
-/** `report`, called at most every `REPORT_INTERVAL_MS`, and always at the start and end of a phase. */
-function throttled(report: (progress: LoadProgress) => void): (progress: LoadProgress) => void {
+/**
+ * `report`, called at most every `REPORT_INTERVAL_MS`, and always at the start and end of a phase. The last progress
+ * before a silence is reported, too, unless `ended` aborts first.
+ */
+function throttled(
+  report: (progress: LoadProgress) => void,
+  ended: AbortSignal,
+): (progress: LoadProgress) => void {
   let reportedAt = 0;
-  let phase = "";
+  let last: LoadProgress | undefined;
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const flush = () => {
+    clearTimeout(timer);
+    timer = undefined;
+    reportedAt = performance.now();
+    if (last !== undefined) report(last);
+  };
+  ended.addEventListener("abort", () => clearTimeout(timer), { once: true });
   return (progress) => {
-    const now = performance.now();
-    const isBoundary = progress.phase !== phase || progress.loadedBytes === progress.totalBytes;
-    if (!isBoundary && now - reportedAt < REPORT_INTERVAL_MS) return;
-    reportedAt = now;
-    phase = progress.phase;
-    report(progress);
+    const isBoundary =
+      progress.phase !== last?.phase || progress.loadedBytes === progress.totalBytes;
+    last = progress;
+    const waitMs = reportedAt + REPORT_INTERVAL_MS - performance.now();
+    if (isBoundary || waitMs <= 0) flush();
+    else if (!ended.aborted) timer ??= setTimeout(flush, waitMs);
   };
 }

@@ -1,6 +1,7 @@
 //! Sums up where the files of the model are kept, for `engine.info()`.
 
 import type { ModelStorage } from "../exchange/engine_info.js";
+import type { ModelLocation } from "../exchange/protocol.js";
 import type { StorageReport } from "../model_source/url_file.js";
 
 /** From best to worst for the next visit. */
@@ -9,6 +10,12 @@ const KINDS = ["opfs", "memory", "none"] as const;
 export class StorageSummary {
   /** By URL: a file may be reported twice, first as kept and then as not. */
   #reports = new Map<string, StorageReport>();
+  /** What is true of a download until it is reported: it is stored as it arrives. */
+  #expected: ModelStorage = {};
+
+  expect(model: ModelLocation): void {
+    if (model.kind === "url" && model.cache) this.#expected = { storage: "opfs" };
+  }
 
   add(report: StorageReport): void {
     this.#reports.set(report.url, report);
@@ -23,6 +30,6 @@ export class StorageSummary {
       const { storage, reason } = found;
       return reason === undefined ? { storage } : { storage, storageReason: reason };
     }
-    return {};
+    return this.#expected;
   }
 }

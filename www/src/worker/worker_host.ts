@@ -90,6 +90,7 @@ class WorkerHost {
     }
     try {
       const onProgress = (progress: LoadProgress) => this.#post({ type: "progress", progress });
+      this.#storage.expect(options.model);
       const onStorage = (report: StorageReport) => this.#storage.add(report);
       await loadModel(options, this.life, { pause: this.#pause, onProgress, onStorage });
       const engine = await this.life.engine;
