@@ -1,13 +1,15 @@
 //! Sources over HTTP without a browser, and so without storage: the hub's token, inspection, mirrors, pauses.
 
 import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { createServer } from "node:http";
-import { after, before, beforeEach, describe, test } from "node:test";
+import { after, afterEach, before, beforeEach, describe, test } from "node:test";
 import { openHeads } from "../../www/dist/model_source/head_files.js";
 import { openModel } from "../../www/dist/model_source/open.js";
 import { DownloadPause } from "../../www/dist/model_source/pause.js";
 import { resolveModel } from "../../www/dist/page/model_option.js";
+import { startModelServer } from "../browser/model_server.mjs";
 import { startHub } from "./hub_server.mjs";
 import { randomBytes } from "./random.mjs";
 
@@ -59,6 +61,48 @@ describe("the hub", () => {
 
   test("refuses without the token, and the message says so", async () => {
     await assert.rejects(openModel(locate(undefined), { signal }), /model\.gguf answered 401/);
+  });
+});
+
+describe("mirrors", () => {
+  const other = Buffer.from(FILE);
+  other[3] ^= 1;
+  const createHasher = () => {
+    const hash = createHash("sha256");
+    return { update: (bytes) => hash.update(bytes), finish: () => hash.digest("hex") };
+  };
+  const sha256 = createHash("sha256").update(FILE).digest("hex");
+  let wrong;
+  let right;
+  beforeEach(async () => {
+    wrong = await startModelServer({ bytes: other, etag: '"other"' });
+    right = await startModelServer({ bytes: FILE, etag: '"file"' });
+  });
+  afterEach(() => Promise.all([wrong.close(), right.close()]));
+  const open = (url) =>
+    openModel(resolveModel({ url, cache: false, sha256 }).location, {
+      signal: new AbortController().signal,
+      createHasher,
+    });
+
+  test("with the wrong bytes are replaced, if the hash is known", async () => {
+    const files = await open([wrong.url, right.url]);
+    const source = await files.open(files.ggufName);
+    // The header of a model is read before the rest arrives.
+    const header = (await source.read(0, 1000)).slice();
+    const rest = await source.read(1000, source.size - 1000);
+    assert.equal(Buffer.compare(Buffer.concat([header, rest]), FILE), 0);
+  });
+
+  test("that all have the wrong bytes are an error with both hashes", async () => {
+    const files = open([wrong.url, wrong.url]).then(async (files) => {
+      const source = await files.open(files.ggufName);
+      return source.read(0, source.size);
+    });
+    await assert.rejects(
+      files,
+      new RegExp(`has the SHA-256 [0-9a-f]{64}, but expected is ${sha256}`),
+    );
   });
 });
 

@@ -23,6 +23,7 @@ export class Arrival {
   /** More bytes have arrived. Only the first intake can be read: later ones may be of another version. */
   grow(intake: Intake): void {
     const sizeBytes = intake.version?.sizeBytes;
+    if (this.#context.verifiesFirst) return;
     // A file of unknown size can be read only when it is complete.
     if (sizeBytes === undefined || (this.#intake ?? intake) !== intake) return;
     if (this.#growing === undefined) {

@@ -39,6 +39,8 @@ export interface SourceOptions {
   onStorage?: ((report: StorageReport) => void) | undefined;
   /** Something that the developer should know, though the load goes on. */
   onWarning?: ((message: string) => void) | undefined;
+  /** The file is read only when it is complete and verified: another server is asked if it is not what it should be. */
+  verifiesFirst?: boolean | undefined;
   /** Creates the hash of a whole file; without it, only chunks are verified. */
   createHasher?: (() => Hasher) | undefined;
   /** For tests. */
@@ -50,6 +52,7 @@ export interface SourceOptions {
 }
 
 export interface Context {
+  verifiesFirst: boolean;
   file: UrlFile;
   signal: AbortSignal;
   clock: Clock;

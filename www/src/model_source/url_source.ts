@@ -60,6 +60,7 @@ function contextOf(file: UrlFile, options: SourceOptions): Context {
   const warn = onWarning ?? ((message: string) => console.warn(`inpage: ${message}`));
   return {
     ...{ file, signal, createHasher, onBytes, warn },
+    verifiesFirst: options.verifiesFirst ?? false,
     clock: options.clock ?? systemClock,
     chunkBytes: options.chunkBytes ?? CHUNK_BYTES,
     windowBytes: options.windowBytes ?? WINDOW_BYTES,
