@@ -59,6 +59,17 @@ describe("the hub", () => {
     );
   });
 
+  test("says that a repository of GGUF files is no folder", async () => {
+    const { location } = resolveModel("hf:owner/name", {
+      baseUrl: hub.hub.origin,
+      token: "hf_secret",
+    });
+    await assert.rejects(
+      openModel(location, { signal }),
+      /config\.json answered 404 Not Found; .* a GGUF file is named by its own URL/,
+    );
+  });
+
   test("refuses without the token, and the message says so", async () => {
     await assert.rejects(openModel(locate(undefined), { signal }), /model\.gguf answered 401/);
   });

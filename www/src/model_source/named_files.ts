@@ -90,8 +90,13 @@ export function locatedFiles(
     try {
       return await open.url({ name, urls: placed, key, sha256: sha256[name] });
     } catch (error) {
-      if (error instanceof NoSuchFile && !isNeeded) return undefined;
-      throw error;
+      if (!(error instanceof NoSuchFile)) throw error;
+      if (!isNeeded) return undefined;
+      if (ggufName !== undefined) throw error;
+      // Many repositories of hubs have GGUF files only.
+      throw new NoSuchFile(
+        `${error.message}; a folder of safetensors has this file, and a GGUF file is named by its own URL`,
+      );
     }
   };
   return namedFiles(ggufName, read, config);
