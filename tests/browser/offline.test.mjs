@@ -60,12 +60,12 @@ const versioned = (version) => ({
       const module = await (await fetch(new URL("module.wasm", import.meta.url))).text();
       return [...window.versions, version, module];
     };
-    window.start = async (options) => {
+    window.start = async (options, offline = true) => {
       window.engine = await inpage.createEngine(options ?? {
         workerUrl: "/fixtures/fake_worker.mjs",
         model: { file: new Blob(["abc"]), id: "fake" },
       });
-      window.serving = inpage.serveFromPage(engine, { offline: true });
+      window.serving = inpage.serveFromPage(engine, { offline });
       await serving.ready;
     };
     window.complete = async (model, prompt) => {
@@ -214,12 +214,7 @@ test("without the option the site needs its server", async () => {
   const site = await startSite(versioned("v1"));
   const context = await browser.newContext();
   const page = await open(context, site);
-  await page.evaluate(async () => {
-    const { serveFromPage } = await import("/dist/index.js");
-    await start();
-    await serving.stop({ unregister: true });
-    await serveFromPage(engine).ready;
-  });
+  await page.evaluate(() => start(undefined, false));
   assert.deepEqual(await page.evaluate(() => caches.keys()), []);
   await site.down();
   await assert.rejects(page.goto(`${site.origin}/`), /ERR_CONNECTION_REFUSED/);

@@ -118,7 +118,8 @@ for (const [how, end] of [
     await Promise.all(tabs.slice(1).map((tab) => tab.waitForFunction(() => window.streaming)));
     await end(tabs[0]);
     for (const { value, message } of await Promise.all(running)) {
-      assert.equal(value ?? message, count(300));
+      assert.equal((value ?? message).slice(-200), count(300).slice(-200));
+      assert.ok(value === count(300), "something is missing or repeated");
     }
     assert.deepEqual(tabs.slice(1).map(workersOf).sort(), [0, 1]);
     assert.equal((await info(tabs[1])).loads, 1);
@@ -154,5 +155,5 @@ test("served pages share it, too", async () => {
   });
   await tabs[2].waitForFunction(() => window.streaming);
   await tabs[0].close();
-  assert.equal(await running, count(300));
+  assert.ok((await running) === count(300), "something is missing or repeated");
 });

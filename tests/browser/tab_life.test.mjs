@@ -64,11 +64,23 @@ const untilBusy = (tab) =>
 const untilIdle = (tab) =>
   tab.evaluate(() => until(async () => (await engine.info()).active === 0, "it stopped", 20_000));
 
-/** Freezes `tab`, as browsers do with tabs in the background, or resumes it. */
-async function setLifecycle(tab, state) {
+/**
+ * Freezes `tab`: tells its scripts, then stops them, as browsers do. Resolves with the function that resumes it. The real
+ * thing is not to be had: Chromium freezes hidden pages only, and playwright makes every page a visible one.
+ */
+async function freeze(tab) {
   const session = await context.newCDPSession(tab);
-  await session.send("Page.setWebLifecycleState", { state });
-  await session.detach();
+  await tab.evaluate(() => document.dispatchEvent(new Event("freeze")));
+  await session.send("Debugger.enable");
+  const paused = new Promise((resolve) => session.once("Debugger.paused", resolve));
+  await session.send("Debugger.pause");
+  // Scripts are stopped at their next statement.
+  tab.evaluate(() => 0).catch(() => {});
+  await paused;
+  return async () => {
+    await session.send("Debugger.resume");
+    await tab.evaluate(() => document.dispatchEvent(new Event("resume")));
+  };
 }
 
 async function stopServiceWorkers(tab) {
@@ -84,8 +96,8 @@ describe("a service worker that is stopped in mid-stream", () => {
     const stream = readStream(page, "count:100000:5", "servedFetch");
     await page.waitForFunction(() => window.streaming);
     await stopServiceWorkers(page);
-    const { code, message } = await stream;
-    assert.equal(code, "engine_unavailable");
+    const { code, message, ...rest } = await stream;
+    assert.equal(code, "engine_unavailable", JSON.stringify(rest).slice(0, 300) + message);
     assert.match(message, /service worker that relays it was stopped/);
     await untilIdle(page);
   });
@@ -136,7 +148,7 @@ describe("a frozen tab", () => {
     const running = askPlain(caller, 400);
     let busy;
     while (!busy) for (const tab of [page, other]) if (await isBusy(tab)) busy = tab;
-    await setLifecycle(busy, "frozen");
+    await freeze(busy);
     assert.equal((await running).status, 200);
     // The frozen tab is not asked again, or not waited for.
     assert.equal((await askPlain(caller, 1)).status, 200);
@@ -147,11 +159,11 @@ describe("a frozen tab", () => {
     const caller = await harness.open(context);
     const running = askPlain(caller, 5000);
     await untilBusy(page);
-    await setLifecycle(page, "frozen");
+    const resume = await freeze(page);
     const { status, retryAfter, error } = await running;
     assert.deepEqual([status, retryAfter, error.code], [503, "1", "engine_unavailable"]);
     assert.equal((await askPlain(caller, 1)).status, 503);
-    await setLifecycle(page, "active");
+    await resume();
     assert.equal((await askPlain(caller, 1)).status, 200);
   });
 
@@ -162,9 +174,23 @@ describe("a frozen tab", () => {
     await caller.waitForFunction(() => window.streaming);
     const other = await harness.open(context);
     await serve(other);
-    await setLifecycle(page, "frozen");
+    await freeze(page);
     const { value, message } = await stream;
     assert.equal(value ?? message, Array.from({ length: 300 }, (_, i) => `é${i} `).join(""));
+  });
+
+  test("that says nothing is noticed by the silence of its engine", async () => {
+    await serve(page);
+    const { status, error } = await page.evaluate(async () => {
+      const response = await fetch("/v1/completions", {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify({ model: "fake", prompt: "block:30000" }),
+      });
+      return { status: response.status, error: (await response.json()).error };
+    });
+    assert.deepEqual([status, error.code], [503, "engine_unavailable"]);
+    assert.match(error.message, /does not answer any more/);
   });
 
   test("ends its streams with an error event if it has the only engine", async () => {
@@ -172,7 +198,7 @@ describe("a frozen tab", () => {
     const caller = await harness.open(context);
     const stream = readStream(caller, "count:5000:5");
     await caller.waitForFunction(() => window.streaming);
-    await setLifecycle(page, "frozen");
+    await freeze(page);
     const { code, message } = await stream;
     assert.equal(code, "engine_unavailable");
     assert.match(message, /frozen/);
@@ -180,22 +206,25 @@ describe("a frozen tab", () => {
 });
 
 describe("a tab in the back/forward cache", () => {
-  /** Leaves `tab`'s page, which the browser keeps. */
+  /** Leaves `tab`'s page, which the browser keeps; it tells other tabs when it is back. */
   const leave = async (tab) => {
     await tab.evaluate(() => {
       addEventListener("pageshow", ({ persisted }) => {
-        window.returned = persisted;
+        new BroadcastChannel("test").postMessage(persisted);
       });
     });
     await tab.goto(`${harness.origin}/plain`);
   };
-  const comeBack = async (tab) => {
-    await tab.evaluate(() => setTimeout(() => history.back())).catch(() => {});
-    await tab.waitForURL(`${harness.origin}/`);
-    assert.ok(
-      await tab.evaluate(() => until(() => "returned" in window, "it is back")),
-      "the page was not kept",
+  /** Goes back to it; `caller` sees it come. */
+  const comeBack = async (tab, caller) => {
+    const returned = caller.evaluate(
+      () =>
+        new Promise((resolve) => {
+          new BroadcastChannel("test").onmessage = ({ data }) => resolve(data);
+        }),
     );
+    await tab.evaluate(() => setTimeout(() => history.back())).catch(() => {});
+    assert.equal(await returned, true, "the page was not kept");
   };
 
   test("loses its requests to another tab, and serves again when it comes back", async () => {
@@ -208,8 +237,8 @@ describe("a tab in the back/forward cache", () => {
     await leave(page);
     assert.equal((await running).status, 200);
     await other.close();
-    await comeBack(page);
-    await page.evaluate(() => until(async () => (await fetch("/v1/models")).ok, "it serves"));
+    await comeBack(page, caller);
+    await caller.evaluate(() => until(async () => (await fetch("/v1/models")).ok, "it serves"));
     assert.equal((await askPlain(caller, 1)).status, 200);
   });
 

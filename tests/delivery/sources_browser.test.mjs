@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { after, afterEach, before, beforeEach, describe, test } from "node:test";
+import { setTimeout as pause } from "node:timers/promises";
 import { startHarness } from "../browser/harness.mjs";
 import { modelBytes, startModelServer } from "../browser/model_server.mjs";
 import { startHub } from "./hub_server.mjs";
@@ -211,11 +212,11 @@ describe("a download", () => {
       [server.url],
     );
     await loading;
-    await new Promise((resolve) => setTimeout(resolve, 300));
+    await pause(300);
     delete state.holdAfter;
     const { sentBytes } = state;
     const before = state.requests.length;
-    await new Promise((resolve) => setTimeout(resolve, 300));
+    await pause(300);
     assert.equal(state.requests.length, before, "requests during the pause");
     assert.equal(state.sentBytes, sentBytes, "bytes during the pause");
     const digest = await page.evaluate(async () => {
@@ -229,8 +230,12 @@ describe("a download", () => {
 
   test("reports its rate and the remaining time", async () => {
     state.holdAfter = 6 * MIB;
-    setTimeout(() => delete state.holdAfter, 900);
-    const { progress, message } = await load(server.url);
+    const loading = load(server.url);
+    while (state.sentBytes < 6 * MIB) await pause(10);
+    // A rate is shown after half a second.
+    await pause(700);
+    delete state.holdAfter;
+    const { progress, message } = await loading;
     const downloads = progress.filter(({ phase }) => phase === "download");
     assert.ok(downloads.length > 1, message);
     const { bytesPerSecond, remainingMs, loadedBytes, totalBytes } = downloads.at(-1);

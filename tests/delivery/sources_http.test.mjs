@@ -12,10 +12,6 @@ import { startHub } from "./hub_server.mjs";
 import { randomBytes } from "./random.mjs";
 
 const FILE = randomBytes(9_000_000, 1);
-// What is read ahead ends with the tests.
-const over = new AbortController();
-const { signal } = over;
-after(() => over.abort());
 
 /** All bytes of the first file. */
 async function readAll(files) {
@@ -24,11 +20,17 @@ async function readAll(files) {
 }
 
 describe("the hub", () => {
+  // What is read ahead ends with the tests.
+  const over = new AbortController();
+  const { signal } = over;
   let hub;
   before(async () => {
     hub = await startHub({ "/owner/name/main/model.gguf": FILE });
   });
-  after(() => hub.close());
+  after(() => {
+    over.abort();
+    return hub.close();
+  });
   beforeEach(() => {
     hub.hub.token = "hf_secret";
     hub.hub.requests.length = 0;
@@ -103,7 +105,7 @@ describe("a server that answers slowly", () => {
     // With an expected hash the file is downloaded as a whole; without a hasher it is not compared.
     const model = { url, cache: false, sha256: "0".repeat(64) };
     const files = await openModel(resolveModel(model).location, {
-      signal,
+      signal: new AbortController().signal,
       pause,
       onProgress(event) {
         progress.push(event);

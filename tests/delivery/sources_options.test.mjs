@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { cacheKey } from "../../www/dist/model_source/cache_key.js";
-import { selectKeys } from "../../www/dist/page/cached_model.js";
+import { identityOf, selectKeys } from "../../www/dist/page/cached_model.js";
 import { resolveModel } from "../../www/dist/page/model_option.js";
 
 const FILE = "https://example.org/dir/model.gguf";
@@ -139,6 +139,18 @@ describe("a model's options", () => {
     assert.throws(() => resolveModel("https://example.org/dir/"), /write \{ folder: /);
     assert.throws(() => resolveModel("example.gguf"), /"example\.gguf" is not a URL/);
   });
+});
+
+test("a model is the same whatever signs its URL, and whoever asks for it", () => {
+  const identity = (...options) => JSON.stringify(identityOf(resolveModel(...options).location));
+  const signed = (signature, key) => ({
+    url: `${FILE}?v=1&sig=${signature}`,
+    fetch: { headers: { "x-key": key } },
+  });
+  assert.equal(identity(signed("a", "1")), identity(signed("b", "2"), { token: "x" }));
+  assert.notEqual(identity(signed("a", "1")), identity(`${FILE}?v=2`));
+  assert.notEqual(identity(FILE), identity({ url: FILE, sha256: "0".repeat(64) }));
+  assert.doesNotMatch(identity(signed("SECRET", "SECRET")), /SECRET/);
 });
 
 describe("the files of a cached model", () => {

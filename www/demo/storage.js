@@ -2,7 +2,7 @@
 
 import { cache } from "../dist/index.js";
 import { byId } from "./dom.js";
-import { bytesInWords, errorInWords } from "./words.js";
+import { bytesInWords, errorInWords, fileNameIn } from "./words.js";
 
 /** @import { CachedFile } from "../dist/index.js" */
 
@@ -47,7 +47,7 @@ function row({ key, url, sizeBytes, storedBytes, complete }, onDelete) {
   const item = document.createElement("li");
   const name = document.createElement("span");
   const button = document.createElement("button");
-  name.textContent = decodeURIComponent(new URL(url).pathname.split("/").at(-1) || url);
+  name.textContent = fileNameIn(url);
   name.title = key;
   const size = document.createElement("small");
   const whole = sizeBytes === undefined ? "" : ` of ${bytesInWords(sizeBytes)}`;

@@ -14,6 +14,21 @@ export function bytesInWords(bytes) {
   return `${value >= 100 || power === 0 ? Math.round(value) : value.toFixed(1)} ${units[power]}`;
 }
 
+/**
+ * The last segment of a URL's path, decoded where possible.
+ *
+ * @param {string} url
+ */
+export function fileNameIn(url) {
+  const { pathname, host } = new URL(url, location.href);
+  const name = pathname.split("/").filter(Boolean).at(-1) ?? host;
+  try {
+    return decodeURIComponent(name);
+  } catch {
+    return name;
+  }
+}
+
 /** @param {number | undefined} ms */
 export function durationInWords(ms) {
   if (ms === undefined) return "–";

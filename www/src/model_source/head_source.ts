@@ -6,7 +6,6 @@ import { UntrustedRange } from "./failure.js";
 import { type Answer, type FetchFile, ask, looksLikeWebPage, webPage } from "./http.js";
 import { rangeSource } from "./range_source.js";
 import { type ModelSource, checkRange } from "./source.js";
-import { joinable } from "./version.js";
 
 /** The length of the first read of a header. */
 const FIRST_BYTES = 256 * 1024;
@@ -24,22 +23,17 @@ export async function openHead(
   signal: AbortSignal,
 ): Promise<HeadSource> {
   const question = { url, fetchFile, range: { startBytes: 0, endBytes: FIRST_BYTES }, signal };
-  const askWhole = () => ask({ ...question, range: undefined });
-  let answer = await ask(question).catch((error: unknown) => {
+  const answer = await ask(question).catch((error: unknown) => {
     // A server of another origin may hide Content-Range, but not the length of a whole answer.
-    if (error instanceof UntrustedRange) return askWhole();
+    if (error instanceof UntrustedRange) return ask({ ...question, range: undefined });
     throw error;
   });
-  if (answer.isRange && !joinable(answer.version, answer.version)) {
-    // Without validators, two parts could belong to two versions.
-    await answer.body.cancel();
-    answer = await askWhole();
-  }
   const head = streamedHead(url, answer);
   if (!answer.isRange) return head;
   const first = await head.read(0, head.size);
   const job = { url, fetchFile, clock: systemClock, signal };
-  const rest = rangeSource(job, answer.version, first);
+  // A report about a file whose server sends no validators is better than none; no model is loaded from it.
+  const rest = rangeSource(job, answer.version, first, true);
   return Object.assign(rest, { close: () => Promise.resolve() });
 }
 

@@ -145,7 +145,10 @@ async function send(
   } catch (error) {
     signal.throwIfAborted();
     if (!(error instanceof TypeError)) throw error;
-    throw new TransientFailure(`no answer from ${url} (${error.message})`, { isUnreached: true });
+    // Node says why; browsers do not.
+    const why = error.cause instanceof Error ? `: ${error.cause.message}` : "";
+    const message = `no answer from ${url} (${error.message}${why})`;
+    throw new TransientFailure(message, { isUnreached: true });
   }
 }
 

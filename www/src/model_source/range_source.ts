@@ -1,8 +1,8 @@
 //! A file that is read by HTTP range requests, and the part of a file that one transfer fetches.
 
 import { type ModelSource, checkRange } from "./source.js";
-import { type Sink, type Transfer, transfer } from "./transfer.js";
-import type { FileVersion } from "./version.js";
+import { type Sink, type Transfer, changed, transfer } from "./transfer.js";
+import { type FileVersion, isCurrent } from "./version.js";
 
 /** Collects the bytes from `startBytes` to `endBytes`; takes a whole file, too. */
 export class PartSink implements Sink {
@@ -35,11 +35,15 @@ export class PartSink implements Sink {
   }
 }
 
-/** `first` are the first bytes of the file, which have been fetched already. */
+/**
+ * `first` are the first bytes of the file, which have been fetched already. The answers must prove that they belong to `version`; with
+ * `isLenient` it is enough if none contradicts it.
+ */
 export function rangeSource(
   job: Transfer,
   version: FileVersion,
   first: Uint8Array<ArrayBuffer> = new Uint8Array(),
+  isLenient = false,
 ): ModelSource {
   const source: ModelSource = {
     size: version.sizeBytes ?? 0,
@@ -48,8 +52,9 @@ export function rangeSource(
       const endBytes = offset + length;
       if (endBytes <= first.length) return first.subarray(offset, endBytes);
       if (length === 0) return new Uint8Array();
-      const sink = new PartSink(offset, endBytes, version);
+      const sink = new PartSink(offset, endBytes, isLenient ? undefined : version);
       await transfer({ ...job, endBytes }, sink);
+      if (sink.version && !isCurrent(version, sink.version)) throw changed(job.url);
       return sink.bytes;
     },
   };

@@ -1,5 +1,6 @@
-//! Which files of the cache belong to a model. Reads nothing.
+//! Which files of the cache belong to a model, and which locations are those of the same model. Reads nothing.
 
+import type { ModelLocation } from "../exchange/protocol.js";
 import { cacheKey } from "../model_source/cache_key.js";
 import { type ModelWithId, resolveModel } from "./model_option.js";
 
@@ -8,6 +9,13 @@ export type CachedModel = string | URL | Pick<ModelWithId, "url" | "folder" | "i
 
 /** The number of a part of a split GGUF file, in a URL. */
 const PART_NUMBER = /-\d{5}(-of-\d{5}\.gguf)/;
+
+/** What is equal for two locations of the same model: signatures, tokens and headers may differ. */
+export function identityOf(location: ModelLocation): unknown {
+  if (location.kind === "files") return location;
+  const { urls, ggufName, ignoreQuery, sha256 } = location;
+  return { keys: urls.map((url) => cacheKey(url, ignoreQuery)), ggufName, sha256 };
+}
 
 /**
  * Tells for a key whether it is that of a file of the model: of all parts of a split file, and of all files of a

@@ -3,6 +3,7 @@
 
 import type { EngineSwitches, LoadOptions } from "../generated/types.js";
 import { cache } from "./cache.js";
+import { identityOf } from "./cached_model.js";
 import { Completions } from "./completions.js";
 import type { EngineInfo } from "../exchange/engine_info.js";
 import { EngineWorker } from "./engine_worker.js";
@@ -155,7 +156,7 @@ export class Engine {
       );
     if (shared) {
       const { id, location } = resolved;
-      const keeper = new SharedKeeper(keyOf([shared, id, location, load, switches]), {
+      const keeper = new SharedKeeper(keyOf([shared, id, identityOf(location), load, switches]), {
         start: () => new WorkerKeeper(start),
         onProgress: (progress) => onProgress?.(progress),
         onLora: (located) => {

@@ -4,7 +4,12 @@
 import { endsEvent } from "../exchange/body_stream.js";
 import { EngineFailure, failureEvents } from "../exchange/error_response.js";
 import { isEventStream } from "../exchange/event_stream_type.js";
-import { CANCEL, type PageToServiceWorker, REQUEST_ID_HEADER } from "../exchange/protocol.js";
+import {
+  CANCEL,
+  type PageToServiceWorker,
+  RELAYED_HEADER,
+  REQUEST_ID_HEADER,
+} from "../exchange/protocol.js";
 import { fromQuery } from "../exchange/served_urls.js";
 
 type Bytes = Uint8Array<ArrayBuffer>;
@@ -42,8 +47,7 @@ function mayBeServed({ url }: Request, worker: ServiceWorker): boolean {
 
 /** `response`; if it is a stream of the service worker, it ends with an error event when it breaks off. */
 function withLastEvent(response: Response, signal: AbortSignal | null | undefined): Response {
-  // Answers from the network have other types.
-  const isServed = response.type === "default";
+  const isServed = response.headers.has(RELAYED_HEADER);
   if (!isServed || !response.body || !isEventStream([...response.headers])) return response;
   const failure = new EngineFailure(
     "engine_unavailable",

@@ -84,6 +84,10 @@ export class SharedKeeper implements Keeper {
   #tenure = new AbortController();
   #owner: string | undefined;
   #own: Keeper | undefined;
+  /** Another tab, or this one, ran the engine before. */
+  #hadOwner = false;
+  /** Resolves when this tab's engine has loaded, if requests that ran before wait for it. */
+  #loaded: Promise<unknown> = Promise.resolve();
 
   /** @param key says which engine; tabs with the same key share one */
   constructor(key: Promise<string>, hooks: SharedHooks) {
@@ -107,7 +111,9 @@ export class SharedKeeper implements Keeper {
       if (afterLoss) throw failure;
       refuse(port, failure);
     } else if (this.#own) {
-      return this.#own.connect(port, afterLoss);
+      const own = this.#own;
+      await this.#loaded;
+      return own.connect(port, afterLoss);
     } else {
       const exchange = new SharedExchange(port, (ended) => this.#exchanges.delete(ended));
       this.#exchanges.add(exchange);
@@ -187,6 +193,9 @@ export class SharedKeeper implements Keeper {
     const own = async () => {
       if (signal.aborted) return;
       this.#own = this.#hooks.start();
+      // Whoever used the engine before waits for the new one, instead of getting a 503.
+      const { ready } = this.#own.worker;
+      this.#loaded = this.#hadOwner ? ready.catch(() => {}) : Promise.resolve();
       this.#setOwner(this.#id);
       this.#post({ type: "owner", owner: this.#id });
       await new Promise<void>((resolve) => {
@@ -236,6 +245,7 @@ export class SharedKeeper implements Keeper {
   #setOwner(owner: string | undefined): void {
     if (owner === this.#owner) return;
     this.#owner = owner;
+    this.#hadOwner ||= owner !== undefined;
     this.#loseExchanges("the tab that ran the engine was closed or frozen");
     for (const exchange of this.#exchanges) this.#attach(exchange);
     for (const [id, { call }] of this.#calls) this.#ask(id, call);
@@ -261,7 +271,7 @@ export class SharedKeeper implements Keeper {
   #openForOther(own: Keeper, exchange: string): void {
     const { port1, port2 } = new MessageChannel();
     openForOther(exchange, port1);
-    void own.connect(port2);
+    void this.#loaded.then(() => own.connect(port2));
   }
 
   #call(call: Call): Promise<unknown> {

@@ -10,6 +10,7 @@ import {
   type InterceptionReport,
   type PageToServiceWorker,
   PAUSED,
+  RELAYED_HEADER,
   REPORT,
   REQUEST_ID_HEADER,
   type WireRequest,
@@ -140,7 +141,9 @@ async function relay(
   if (id !== null) cancellable.set(id, cancelled);
   const signal = AbortSignal.any([request.signal, cancelled.signal]);
   try {
-    return await answerFromTab(scope, await toWireRequest(request), clientId, signal);
+    const response = await answerFromTab(scope, await toWireRequest(request), clientId, signal);
+    response?.headers.set(RELAYED_HEADER, "1");
+    return response;
   } catch (reason) {
     if (reason instanceof EngineFailure) return failureResponse(reason);
     if (signal.aborted || isAbort(reason)) return new Response(null, { status: UNREAD_STATUS });
