@@ -2,12 +2,21 @@
 
 import type { WireRequest } from "./protocol.js";
 
-/** A `Request` as bytes and header lines. */
-export async function toWireRequest(request: Request): Promise<WireRequest> {
+/**
+ * A `Request` as bytes and header lines. A `body` that it was made of is taken as it is: in Chromium, reading a
+ * request's body was seen to fail under load.
+ */
+export async function toWireRequest(
+  request: Request,
+  body?: BodyInit | null,
+): Promise<WireRequest> {
   return {
     method: request.method,
     url: request.url,
     headers: [...request.headers],
-    body: new Uint8Array(await request.arrayBuffer()),
+    body:
+      typeof body === "string"
+        ? new TextEncoder().encode(body)
+        : new Uint8Array(await request.arrayBuffer()),
   };
 }

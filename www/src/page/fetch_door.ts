@@ -26,7 +26,7 @@ export function createFetchDoor(
     // Not `request.signal`: in some browsers it follows the caller's signal only while it is in use.
     const signal = init?.signal ?? (input instanceof Request ? input.signal : undefined);
     signal?.throwIfAborted();
-    const wire = await toWireRequest(request);
+    const wire = await toWireRequest(request, init?.body);
     signal?.throwIfAborted();
     const connection = await openPort(false);
     try {
