@@ -33,12 +33,17 @@ const serve = (tab, options = {}, engineOptions = {}) =>
     [options, engineOptions],
   );
 
-/** In the page: asks `origin` for a completion, with an API key. */
-const complete = (tab, origin, path = "/v1/completions") =>
+/** In the page: asks `origin` for a completion, with an API key. With `options`, serves them and asks as soon as that is ready. */
+const complete = (tab, origin, path = "/v1/completions", options = undefined) =>
   tab
     .evaluate(
-      ([origin, path]) =>
+      ([origin, path, options]) =>
         caught(async () => {
+          if (options) {
+            window.engine ??= await startFake();
+            window.serving = inpage.serveFromPage(engine, options);
+            await serving.ready;
+          }
           const response = await fetch(origin + path, {
             method: "POST",
             headers: { "content-type": "application/json", authorization: "Bearer secret" },
@@ -48,9 +53,12 @@ const complete = (tab, origin, path = "/v1/completions") =>
           const body = text.startsWith("{") ? JSON.parse(text) : {};
           return [response.status, body.choices?.[0].text ?? body.error?.code ?? body.from ?? text];
         }),
-      [origin, path],
+      [origin, path, options],
     )
     .then(({ value, message }) => value ?? message);
+
+const serveAndComplete = (tab, origin, options) =>
+  complete(tab, origin, "/v1/completions", options);
 
 const LOCAL = [200, "é0 é1 "];
 const REMOTE = [200, "the network"];
@@ -71,19 +79,16 @@ describe("ready means that this page's requests stay here", () => {
       await serve(page);
       await page.reload();
       await page.waitForFunction(() => window.loaded);
-      await serve(page, { origins: [api.origin] });
-      assert.deepEqual(await complete(page, api.origin), LOCAL);
+      const origins = [api.origin];
+      assert.deepEqual(await serveAndComplete(page, api.origin, { origins }), LOCAL);
       assert.deepEqual(api.requests, []);
     });
   }
 
   test("in the same page, one call after the other", async () => {
     await serve(page);
-    await page.evaluate((origin) => {
-      window.second = inpage.serveFromPage(engine, { origins: [origin] });
-      return second.ready;
-    }, api.origin);
-    assert.deepEqual(await complete(page, api.origin), LOCAL);
+    const origins = [api.origin];
+    assert.deepEqual(await serveAndComplete(page, api.origin, { origins }), LOCAL);
     assert.deepEqual(api.requests, []);
   });
 

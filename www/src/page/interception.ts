@@ -94,10 +94,11 @@ export async function inForce(
     stopped.throwIfAborted();
     const { controller } = container;
     // The active worker finishes its answers before a newer one replaces it, which may take minutes. Every message would
-    // hold it up further, so it is asked only once.
-    const isReplaced = registration.installing !== null || registration.waiting !== null;
+    // hold it up further, so it is asked only if it may intercept the same, and once.
+    const next = registration.installing ?? registration.waiting;
+    const isReplaced = next !== null;
     if (isReplaced) end = performance.now() + CLAIM_TIMEOUT_MS;
-    if (!isReplaced || controller !== asked) {
+    if (!isReplaced || (controller !== asked && controller?.scriptURL === next.scriptURL)) {
       asked = controller;
       const report = await currentReport(container);
       stopped.throwIfAborted();

@@ -19,13 +19,19 @@ const IN_PAGES = /<(?:script|link|img|source)\b[^>]*?\s(?:src|href)\s*=\s*["']?(
  * are the same, which they are not while a new version is being deployed.
  *
  * @param more URLs that cannot be found, such as files that scripts fetch
+ * @throws the reason of `signal` if that aborts first
  * @throws Error if a file cannot be fetched or stored, or the files keep changing
  */
-export async function keepSite(scope: string, more: readonly string[]): Promise<void> {
+export async function keepSite(
+  scope: string,
+  more: readonly string[],
+  signal: AbortSignal,
+): Promise<void> {
   let known: string | undefined;
   for (let reading = 0; reading < MAX_READINGS; reading++) {
     const files = await readSite(scope, more);
     const id = await digestOf(files);
+    signal.throwIfAborted();
     if (id === known) return writeRelease(scope, id, files);
     known = id;
   }

@@ -157,7 +157,7 @@ class PageServing implements Serving {
   /** Keeps the site for offline visits once it is served. */
   keep(files: readonly string[]): void {
     const { scope } = this.#place;
-    this.keptOffline = this.ready.then(() => keepSite(scope, files));
+    this.keptOffline = this.ready.then(() => keepSite(scope, files, this.#stopped.signal));
     this.keptOffline.catch(() => {});
   }
 
