@@ -166,7 +166,8 @@ const TIERS = {
     const integration = rustTestNames().flatMap((name) => ["--test", name]);
     const tests = [...HOOKS, "--lib", "--examples", ...integration];
     await tally.check("compile the tests", "cargo", ["test", "--locked", "--no-run", ...tests]);
-    await cargoTest(tally, "run the tests", [...tests, "--", "--skip", SHADER_TESTS], env);
+    const all = ["--no-fail-fast", ...tests, "--", "--skip", SHADER_TESTS];
+    await cargoTest(tally, "run the tests", all, env);
     const documentation = ["test", "--locked", "--doc", ...HOOKS];
     await tally.count("documentation tests", "cargo", documentation, CARGO_COUNTS, {
       mayBeEmpty: true,

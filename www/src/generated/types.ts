@@ -215,7 +215,7 @@ export type Hyperparameters = {
   /** The mixture of experts, if it is one. */
   experts: ExpertsReport | null, };
 
-/** What a header says about a model. What this build does not support is `None`; [`refusal`] says why. */
+/** What a header says about a model. What this build does not support is `None`; [`super::refusal`] says why. */
 export type InspectedModel = {
   /** `general.name`. */
   name: string | null,
