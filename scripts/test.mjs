@@ -4,6 +4,7 @@
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { buildTypeScript, buildWasm } from "./build.mjs";
+import { findFirefox } from "./firefox.mjs";
 import { main, npmProgram, Remediable, root, run, say } from "./process.mjs";
 import { provideBrowser } from "./setup/browser.mjs";
 import { provideNpmPackages } from "./setup/npm.mjs";
@@ -239,8 +240,14 @@ const TIERS = {
   },
 };
 
-// Run by name only: the program and its autodiff take minutes to compile, and nothing else depends on them.
+// Run by name only. Firefox may be missing. The training program and its autodiff take minutes to compile, and nothing else
+// depends on them.
 const NAMED_TIERS = {
+  firefox: async (tally) => {
+    findFirefox();
+    await provideBuild(tally);
+    await nodeTests(tally, "tests/firefox", await gpuEnv());
+  },
   train: async (tally) => {
     await requireRust();
     const train = ["--locked", "--package", "inpage-train"];

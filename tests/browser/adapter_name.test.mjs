@@ -32,4 +32,6 @@ test("an adapter is called by what the browser says of it", async () => {
     "apple metal-3",
   );
   assert.equal(await nameOf(empty), "WebGPU adapter (the browser hides its name)");
+  const software = { ...empty, isFallbackAdapter: true };
+  assert.equal(await nameOf(software), "software adapter (the browser hides its name)");
 });

@@ -71,19 +71,7 @@ export const bundleSdk = (outfile) =>
  * same profile. `mounts` are served in addition.
  */
 export async function startHarness({ mounts = {}, args = [], ignoreDefaultArgs = [] } = {}) {
-  const folder = temporaryFolder("inpage-browser-");
-  await bundleSdk(join(folder, "openai.js"));
-  const server = await serve({
-    mounts: {
-      "/dist/": join(root, "www/dist/"),
-      "/models/": join(root, "www/models/"),
-      "/fixtures/": join(root, "tests/browser/fixtures/"),
-      "/sw.js": join(root, "www/dist/sw.js"),
-      "/openai.js": join(folder, "openai.js"),
-      ...mounts,
-    },
-    pages: { "/": PAGE, "/plain": '<!doctype html><link rel="icon" href="data:,">' },
-  });
+  const server = await startServer(mounts);
   const browser = await launchChromium({ args, ignoreDefaultArgs });
   return {
     origin: server.origin,
@@ -105,4 +93,21 @@ export async function startHarness({ mounts = {}, args = [], ignoreDefaultArgs =
       await server.close();
     },
   };
+}
+
+/** The server of the tests' page, the package and the fixtures. */
+export async function startServer(mounts = {}) {
+  const folder = temporaryFolder("inpage-browser-");
+  await bundleSdk(join(folder, "openai.js"));
+  return serve({
+    mounts: {
+      "/dist/": join(root, "www/dist/"),
+      "/models/": join(root, "www/models/"),
+      "/fixtures/": join(root, "tests/browser/fixtures/"),
+      "/sw.js": join(root, "www/dist/sw.js"),
+      "/openai.js": join(folder, "openai.js"),
+      ...mounts,
+    },
+    pages: { "/": PAGE, "/plain": '<!doctype html><link rel="icon" href="data:,">' },
+  });
 }

@@ -64,25 +64,37 @@ export function fileOf(
 
 const startedFrom = (clientId: string) => `client/${clientId}`;
 
-/** Notes that this client was started from `release`, and forgets the clients that no longer exist. */
-export async function bindClient(
-  scope: string,
-  clientId: string,
-  release: string,
-  exists: (clientId: string) => Promise<boolean>,
-): Promise<void> {
-  await writeNote(scope, startedFrom(clientId), release);
-  const notes = await caches.open(notesName(scope));
-  const prefix = noteUrl(scope, startedFrom(""));
-  for (const { url } of await notes.keys()) {
-    const id = url.startsWith(prefix) ? url.slice(prefix.length) : clientId;
-    if (id !== clientId && !(await exists(id))) await notes.delete(url);
-  }
+/** A client that is still being loaded does not exist for `clients.get`. */
+const LONGEST_LOAD_MS = 10 * 60_000;
+
+/** Notes that this client was started from `release`. */
+export async function bindClient(scope: string, clientId: string, release: string): Promise<void> {
+  await writeNote(scope, startedFrom(clientId), `${release} ${Date.now()}`);
 }
 
 /** The release that this client was started from; `undefined` if the network answered its first request. */
-export const releaseOfClient = (scope: string, clientId: string) =>
-  readNote(scope, startedFrom(clientId));
+export async function releaseOfClient(
+  scope: string,
+  clientId: string,
+): Promise<string | undefined> {
+  return (await readNote(scope, startedFrom(clientId)))?.split(" ")[0];
+}
+
+/** Forgets the clients that no longer exist. */
+export async function forgetClients(
+  scope: string,
+  exists: (clientId: string) => Promise<boolean>,
+): Promise<void> {
+  const notes = await caches.open(notesName(scope));
+  const prefix = noteUrl(scope, startedFrom(""));
+  for (const { url } of await notes.keys()) {
+    if (!url.startsWith(prefix)) continue;
+    const id = url.slice(prefix.length);
+    const [, time = "0"] = (await readNote(scope, startedFrom(id)))?.split(" ") ?? [];
+    const isOld = Date.now() - Number(time) > LONGEST_LOAD_MS;
+    if (isOld && !(await exists(id))) await notes.delete(url);
+  }
+}
 
 /** Deletes all that was kept for `scope`. */
 export async function deleteSite(scope: string): Promise<void> {

@@ -5,6 +5,7 @@ import {
   KEEP_HEADER,
   bindClient,
   fileOf,
+  forgetClients,
   newestRelease,
   releaseOfClient,
 } from "../exchange/kept_site.js";
@@ -12,9 +13,6 @@ import type { FetchEvent, ServiceWorkerScope } from "../worker_scopes.js";
 
 /** How long a page waits for the network before it is taken from the kept site. */
 const NETWORK_TIMEOUT_MS = 4000;
-
-/** Destinations of requests that load a client of its own, with a release of its own. */
-const CLIENT_DESTINATIONS = ["worker", "sharedworker"];
 
 /** True for pages and the files that they consist of; what scripts fetch themselves is the network's. */
 export function isSiteFile({ method, url, mode, destination, headers }: Request): boolean {
@@ -28,21 +26,20 @@ export function isSiteFile({ method, url, mode, destination, headers }: Request)
 export async function siteAnswer(scope: ServiceWorkerScope, event: FetchEvent): Promise<Response> {
   const { request, clientId, resultingClientId } = event;
   const site = scope.registration.scope;
-  const bind = (release: string) =>
-    bindClient(site, resultingClientId, release, async (id) => !!(await scope.clients.get(id)));
-
   if (request.mode === "navigate") {
     const release = await newestRelease(site);
     const page = release && (await pageOf(site, release, request.url));
     if (!page) return fetch(request);
     const answer = await networkAnswer(request);
     if (answer !== undefined) return answer;
-    await bind(release);
+    await bindClient(site, resultingClientId, release);
+    event.waitUntil(forgetClients(site, async (id) => !!(await scope.clients.get(id))));
     return page;
   }
   const release = await releaseOfClient(site, clientId);
   if (release === undefined) return fetch(request);
-  if (CLIENT_DESTINATIONS.includes(request.destination)) await bind(release);
+  // A worker is a client of its own; what it imports is not.
+  if (resultingClientId !== "") await bindClient(site, resultingClientId, release);
   return (await fileOf(site, release, request.url)) ?? fetch(request);
 }
 

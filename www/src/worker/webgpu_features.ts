@@ -69,13 +69,15 @@ export function extendWebGpu(
   return extension;
 }
 
-/** Firefox leaves everything empty. */
-const HIDDEN_NAME = "WebGPU adapter (the browser hides its name)";
+/** Firefox leaves everything empty but whether the adapter is software. */
+const hiddenName = (isSoftware: boolean) =>
+  `${isSoftware ? "software" : "WebGPU"} adapter (the browser hides its name)`;
 
 function describe(adapter: GPUAdapter, device: GPUDevice): ExtendedDevice {
-  const { description, vendor, architecture, device: model } = adapter.info;
+  const { description, vendor, architecture, device: model, isFallbackAdapter } = adapter.info;
+  const named = description || [vendor, architecture, model].filter(Boolean).join(" ");
   return {
-    adapter: description || [vendor, architecture, model].filter(Boolean).join(" ") || HIDDEN_NAME,
+    adapter: named || hiddenName(isFallbackAdapter),
     subgroups: device.features.has("subgroups"),
     packedDot: navigator.gpu.wgslLanguageFeatures?.has("packed_4x8_integer_dot_product") ?? false,
     compileAhead: compileAheadOn(device),

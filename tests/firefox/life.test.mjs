@@ -1,0 +1,115 @@
+//! Firefox: the service worker, aborts, offline visits with a fake engine, and the real engine on WebGPU.
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { launchFirefox } from "../../scripts/firefox.mjs";
+import { startServer, wasmIsBuilt } from "../browser/harness.mjs";
+
+let server;
+let firefox;
+let page;
+
+before(async () => {
+  server = await startServer();
+  firefox = await launchFirefox();
+  page = await openPage();
+});
+after(async () => {
+  await firefox?.close();
+  await server?.close();
+});
+
+async function openPage() {
+  const opened = await firefox.open(`${server.origin}/`);
+  for (let wait = 0; !(await opened.evaluate(() => window.loaded ?? false)); wait++) {
+    assert.ok(wait < 200, "the page does not load");
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+  return opened;
+}
+
+test("ready resolves when plain fetch is answered", async () => {
+  const status = await page.evaluate(async () => {
+    window.engine = await startFake();
+    window.serving = inpage.serveFromPage(engine);
+    await serving.ready;
+    return (await fetch("/v1/models")).status;
+  });
+  assert.equal(status, 200);
+});
+
+// Through plain `fetch`, the worker is not told that a plain answer was aborted.
+for (const [door, stream] of [
+  ["servedFetch", true],
+  ["servedFetch", false],
+  ["fetch", true],
+]) {
+  const what = stream ? "a stream" : "a plain answer";
+  test(`an abort of ${what} through ${door} stops the generation`, async () => {
+    firefox.messages.length = 0;
+    const active = await page.evaluate(
+      async ({ door, stream }) => {
+        const controller = new AbortController();
+        const { signal } = controller;
+        const openai = client(door === "fetch" ? {} : { fetch: inpage.servedFetch });
+        const body = { model: "fake", prompt: "count:2000:5", stream };
+        const running = caught(async () => {
+          for await (const _ of await openai.completions.create(body, { signal }));
+        });
+        await until(async () => (await engine.info()).active === 1, "it runs");
+        controller.abort();
+        await running;
+        await until(async () => (await engine.info()).active === 0, "it stopped", 8000);
+        return (await engine.info()).active;
+      },
+      { door, stream },
+    );
+    assert.equal(active, 0);
+    // For streams, Firefox itself logs "encountered an unexpected error", whatever the worker does.
+    const rejected = firefox.messages.filter((text) => /rejected/.test(text));
+    assert.deepEqual(rejected, []);
+  });
+}
+
+test("other paths, and all after stop(), are the site's own", async () => {
+  const statuses = await page.evaluate(async () => {
+    const other = (await fetch("/v1/users/me")).status;
+    await serving.stop();
+    return [other, (await fetch("/v1/models")).status];
+  });
+  assert.deepEqual(statuses, [404, 404]);
+});
+
+test("the real engine answers, and its adapter has a name", async (t) => {
+  if (!wasmIsBuilt) return t.skip("the wasm module is not built");
+  const { adapter, text } = await page.evaluate(async () => {
+    const engine = await inpage.createEngine({ load: { contextTokens: 256 } });
+    const body = { model: "default", prompt: "Once upon a time", max_tokens: 4, temperature: 0 };
+    const { choices } = await engine.completions.create(body);
+    const { adapter } = await engine.info();
+    await engine.dispose();
+    return { adapter, text: choices[0].text };
+  });
+  assert.ok(text.length > 0);
+  assert.notEqual(adapter, "unnamed adapter");
+  assert.ok(adapter.length > 0);
+});
+
+test("after one visit the page, its engine and completions need no server", async () => {
+  await page.evaluate(async () => {
+    // Firefox does not tell a page which worker scripts it has loaded.
+    const offline = { files: ["/fixtures/fake_worker.mjs"] };
+    window.serving = inpage.serveFromPage(engine, { offline });
+    await serving.ready;
+    await serving.keptOffline;
+  });
+  await server.close();
+  const offline = await openPage();
+  const answer = await offline.evaluate(async () => {
+    window.engine = await startFake();
+    await inpage.serveFromPage(engine, { offline: true }).ready;
+    return (await client().completions.create({ model: "fake", prompt: "count:2" })).choices[0]
+      .text;
+  });
+  assert.equal(answer, "é0 é1 ");
+});
