@@ -13,7 +13,8 @@ const { extendWebGpu } = await import(
 /** What the engine is told about an adapter with this `info`. */
 async function nameOf(info) {
   const device = { features: new Set(), lost: new Promise(() => {}) };
-  for (const method of ["createShaderModule", "createComputePipeline"]) device[method] = () => {};
+  const methods = ["createShaderModule", "createComputePipeline", "createBuffer"];
+  for (const method of methods) device[method] = () => {};
   const adapter = { info, features: new Set(), requestDevice: async () => device };
   const gpu = { requestAdapter: async () => adapter, wgslLanguageFeatures: new Set() };
   // Not every version of Node has a navigator.
