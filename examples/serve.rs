@@ -2,6 +2,8 @@
 //!
 //! `cargo run --release --example serve -- --model FILE.gguf`, then `POST /v1/completions` there.
 
+#[path = "serve/access.rs"]
+mod access;
 #[path = "shared/adapters.rs"]
 mod adapters;
 #[path = "serve/load.rs"]
@@ -40,7 +42,11 @@ async fn run(options: Options) -> Outcome<()> {
     let switches = options.switches.clone();
     let handler = Rc::new(ServedHandler::new(switches, Rc::new(SystemHost)));
     let served = load::load_and_serve(&options, &handler).await?;
-    spawn_local(server::accept(listener, Rc::clone(&handler)));
+    spawn_local(server::accept(
+        listener,
+        Rc::clone(&handler),
+        Rc::new(options.access),
+    ));
 
     println!("listening on http://{address}");
     std::io::stdout().flush()?;

@@ -2,8 +2,8 @@
 //! Each step is skipped while its inputs are what they were. `npm run build`; `-- --dev` compiles quicker, runs slower;
 //! `-- --test-hooks` builds what conformance cases need into www/dist-test, which is never shipped.
 
-import { cpSync, existsSync, mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
-import { basename, join } from "node:path";
+import { cpSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { isProgram, main, mustRun, npmProgram, root, run, say, Remediable } from "./process.mjs";
 import { putIntoCache, takeFromCache } from "./setup/cache.mjs";
 import { setUpForBuild } from "./setup.mjs";
@@ -50,15 +50,17 @@ const QUICKER = ["--", "-C", "lto=thin", "-C", "opt-level=1"];
 const seconds = (start) => `${((performance.now() - start) / 1000).toFixed(1)} s`;
 const mebibytes = (path) => `${(statSync(join(root, path)).size / 2 ** 20).toFixed(2)} MiB`;
 
-async function optimize(from, to) {
+/** Makes the module smaller, in place. */
+async function optimize(module) {
   const start = performance.now();
-  const args = [OPTIMIZE_LEVEL, ...WASM_FEATURES, from, "-o", to];
+  const optimized = `${module}.optimized`;
+  const args = [OPTIMIZE_LEVEL, ...WASM_FEATURES, module, "-o", optimized];
   if ((await run(npmProgram("wasm-opt"), args, { timeout_ms: OPTIMIZE_LIMIT_MS })) === 0) {
+    renameSync(optimized, module);
     say(`  wasm-opt ${OPTIMIZE_LEVEL} ${seconds(start)}`);
     return;
   }
   say("  wasm-opt failed; the module stays as the compiler wrote it: correct, but larger");
-  cpSync(from, to);
 }
 
 /** Compiles the crate; returns the module that cargo wrote. */
@@ -90,9 +92,13 @@ async function bind(bindgen, module) {
   return work;
 }
 
+/**
+ * Builds the wasm module and its glue code. Without `optimized`, wasm-opt is left out: the module is as fast, and takes
+ * more to download.
+ */
 export async function buildWasm(
   { toolchain, bindgen },
-  { dev = false, testHooks = false, replayBench = false } = {},
+  { dev = false, testHooks = false, replayBench = false, optimized = true } = {},
 ) {
   const profile = dev ? "web-dev" : "web";
   let [name, dist, features] = ["wasm", DIST, []];
@@ -100,26 +106,45 @@ export async function buildWasm(
   if (replayBench)
     [name, dist, features] = ["wasm-bench", BENCH_DIST, ["--features", "replay-bench"]];
   const linking = testHooks ? QUICKER : [];
-  const [wasm, glue] = [`${dist}/${WASM}`, `${dist}/${GLUE}`];
-  const options = [toolchain.name, profile, WASM_FEATURES, OPTIMIZE_LEVEL, linking];
-  const inputs = digest(RUST_INPUTS, ...options, basename(bindgen));
-  if (isFresh(name, inputs, [wasm, glue])) return;
+  const files = [WASM, GLUE].map((file) => `${dist}/${file}`);
+  const inputs = digest(
+    RUST_INPUTS,
+    toolchain.name,
+    profile,
+    WASM_FEATURES,
+    OPTIMIZE_LEVEL,
+    linking,
+  );
+  const optimizedName = `${name}-optimized`;
+  if (isFresh(optimizedName, inputs, files)) return;
+  await cachedStep(name, inputs, files, async () => {
+    dropStamp(optimizedName);
+    const module = await compile(toolchain, profile, features, linking);
+    const work = await bind(await bindgen, module);
+    cpSync(join(work, "inpage_bg.wasm"), join(root, dist, WASM));
+    cpSync(join(work, "inpage.js"), join(root, dist, GLUE));
+    say(`  ${dist}/${WASM} ${mebibytes(`${dist}/${WASM}`)}`);
+  });
+  if (dev || testHooks || !optimized) return;
+  await cachedStep(optimizedName, inputs, files, async () => {
+    await optimize(join(root, dist, WASM));
+    say(`  ${dist}/${WASM} ${mebibytes(`${dist}/${WASM}`)}`);
+  });
+}
+
+/** Does `work`, which writes `files` into one folder, unless they are fresh or the build cache has them. */
+async function cachedStep(name, inputs, files, work) {
+  if (isFresh(name, inputs, files)) return;
   dropStamp(name);
-  mkdirSync(join(root, dist, "wasm"), { recursive: true });
+  const paths = files.map((file) => join(root, file));
+  const folder = dirname(paths[0]);
+  mkdirSync(folder, { recursive: true });
   const key = `${name}-${inputs}`;
-  if (takeFromCache(key, join(root, dist, "wasm"))) {
-    say(`build: ${wasm} comes from the build cache`);
+  if (takeFromCache(key, folder)) {
+    say(`build: ${name} comes from the build cache`);
   } else {
-    const work = await bind(bindgen, await compile(toolchain, profile, features, linking));
-    const from = join(work, "inpage_bg.wasm");
-    if (dev || testHooks) cpSync(from, join(root, wasm));
-    else await optimize(from, join(root, wasm));
-    cpSync(join(work, "inpage.js"), join(root, glue));
-    say(`  ${wasm} ${mebibytes(wasm)}`);
-    putIntoCache(
-      key,
-      [wasm, glue].map((file) => join(root, file)),
-    );
+    await work();
+    putIntoCache(key, paths);
   }
   writeStamp(name, inputs);
 }
@@ -166,14 +191,14 @@ function copyPackageForTests() {
 }
 
 /** Builds what is out of date; `tools` comes from `setUpForBuild`. */
-export async function build(tools, { dev = false, testHooks = false } = {}) {
+export async function build(tools, { dev = false, testHooks = false, optimized = true } = {}) {
   if (!existsSync(join(root, "www/src/index.ts"))) {
     throw new Remediable(
       "www/src/index.ts is missing",
       "This folder is not a whole checkout of the repository.",
     );
   }
-  await buildWasm(tools, { dev, testHooks });
+  await buildWasm(tools, { dev, testHooks, optimized });
   await buildTypeScript();
   if (testHooks) copyPackageForTests();
 }

@@ -2,7 +2,8 @@
 //! stdout: it is reserved for the caller's result.
 
 import { spawn, spawnSync } from "node:child_process";
-import { accessSync, constants, realpathSync, statSync } from "node:fs";
+import { accessSync, constants as fileModes, realpathSync, statSync } from "node:fs";
+import { constants, setPriority } from "node:os";
 import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -29,7 +30,7 @@ export function which(name, path = process.env.PATH ?? "") {
     for (const suffix of suffixes) {
       const file = join(folder, name + suffix);
       try {
-        accessSync(file, constants.X_OK);
+        accessSync(file, fileModes.X_OK);
         if (statSync(file).isFile()) return file;
       } catch {
         // Not here.
@@ -52,9 +53,14 @@ export function capture(program, args, options = {}) {
 
 /**
  * Runs a program to its end. Its stdout and stderr both go to our stderr, or through `onOutput(text)`.
+ * In the `background` it gets the processor only where nothing else wants it.
  * Resolves with the exit status (124 when `timeout_ms` passed, 127 when it could not start).
  */
-export function run(program, args, { env, cwd = root, timeout_ms, onOutput } = {}) {
+export function run(
+  program,
+  args,
+  { env, cwd = root, timeout_ms, background = false, onOutput } = {},
+) {
   return new Promise((resolve) => {
     // npm and similar programs are .cmd files on Windows, which only a shell can start.
     const shell = windows && /\.cmd$|^npm$|^npx$/.test(program);
@@ -64,6 +70,13 @@ export function run(program, args, { env, cwd = root, timeout_ms, onOutput } = {
       shell,
       stdio: ["ignore", onOutput ? "pipe" : 2, onOutput ? "pipe" : 2],
     });
+    if (background && child.pid !== undefined) {
+      try {
+        setPriority(child.pid, constants.priority.PRIORITY_LOW);
+      } catch {
+        // It has ended already.
+      }
+    }
     let timedOut = false;
     const timer = timeout_ms
       ? setTimeout(() => {

@@ -19,12 +19,14 @@ export function requireNode() {
   }
 }
 
-/** What `npm run build` needs: `{ toolchain, bindgen }`. */
+/** What `npm run build` needs: `{ toolchain, bindgen }`; `bindgen` is a promise, because it is needed last. */
 export async function setUpForBuild() {
   requireNode();
   await provideNpmPackages();
   const toolchain = await provideWasmToolchain();
-  const bindgen = await provideBindgen();
+  const bindgen = provideBindgen();
+  // A failure is reported where it is awaited.
+  bindgen.catch(() => {});
   return { toolchain, bindgen };
 }
 
@@ -34,7 +36,7 @@ if (isProgram(import.meta.url)) {
     const browser = await provideBrowser();
     const vulkan = await provideVulkan(browser);
     say(`wasm toolchain  ${toolchain.name}`);
-    say(`wasm-bindgen    ${bindgen}`);
+    say(`wasm-bindgen    ${await bindgen}`);
     say(`browser         ${browser}`);
     if (vulkan.VK_ICD_FILENAMES) say(`Vulkan driver   ${vulkan.VK_ICD_FILENAMES}`);
   });

@@ -203,6 +203,11 @@ const TIERS = {
     const env = { CHROMIUM: await provideBrowser() };
     await nodeTests(tally, "tests/browser", env);
   },
+  delivery: async (tally) => {
+    await provideBuild(tally);
+    const env = { CHROMIUM: await provideBrowser() };
+    await nodeTests(tally, "tests/delivery", env);
+  },
   conformance: async (tally) => {
     await buildServer(tally);
     const ask = (name, args) =>

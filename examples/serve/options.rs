@@ -5,6 +5,7 @@ use std::path::Path;
 use inpage::api::Switches;
 use inpage::model::LoadOptions;
 
+use crate::access::Access;
 use crate::adapters::AdapterPath;
 use crate::load_arguments::set_load_option;
 
@@ -22,6 +23,9 @@ usage: serve [--model FILE.gguf|FOLDER] [options]
                       than the longest sequence
   --quantize NAME     tensor type for the matrices of a folder: q8_0 if left out, none, q4_0, q4_k, ...
   --lora PATH[=SCALE] a low-rank adapter: a GGUF file or a folder of PEFT; may be given several times
+  --allow-host NAME   answers requests to this name, besides those of this machine (localhost, 127.0.0.1)
+  --allow-origin URL  lets pages of this origin use the server, besides those of this machine; * lets
+                      every page on the web that runs in a browser here
   --switches JSON     the endpoint's switches, such as '{\"apiKey\":\"secret\",\"maxN\":4}'
   --help              this text
 
@@ -37,6 +41,7 @@ pub struct Options {
     pub load: LoadOptions,
     pub lora: Vec<AdapterPath>,
     pub switches: Switches,
+    pub access: Access,
 }
 
 impl Options {
@@ -52,6 +57,7 @@ impl Options {
             load: LoadOptions::default(),
             lora: Vec::new(),
             switches: Switches::default(),
+            access: Access::default(),
         };
         while let Some(name) = arguments.next() {
             let mut value = || arguments.next().ok_or(format!("{name} needs a value"));
@@ -71,6 +77,8 @@ impl Options {
                     set_load_option(&mut options.load, &name, &value()?)?;
                 }
                 "--lora" => options.lora.push(AdapterPath::parse(&value()?)?),
+                "--allow-host" => options.access.allow_host(&value()?),
+                "--allow-origin" => options.access.allow_origin(&value()?)?,
                 "--switches" => {
                     options.switches = Switches::from_json(&value()?)
                         .map_err(|error| format!("--switches: {error}"))?;

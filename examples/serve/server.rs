@@ -16,11 +16,13 @@ use inpage::runtime::ServedHandler;
 use tokio::net::TcpListener;
 use tokio::task::spawn_local;
 
+use crate::access::Access;
+
 type Pieces = Pin<Box<dyn Stream<Item = Result<Frame<Bytes>, Infallible>>>>;
 type Answer = hyper::Response<Either<Full<Bytes>, StreamBody<Pieces>>>;
 
 /// Answers requests on all connections, forever.
-pub async fn accept(listener: TcpListener, handler: Rc<ServedHandler>) {
+pub async fn accept(listener: TcpListener, handler: Rc<ServedHandler>, access: Rc<Access>) {
     loop {
         let stream = match listener.accept().await {
             Ok((stream, _)) => stream,
@@ -33,9 +35,9 @@ pub async fn accept(listener: TcpListener, handler: Rc<ServedHandler>) {
         };
         // Events are small, and each should be sent at once.
         let _ = stream.set_nodelay(true);
-        let handler = Rc::clone(&handler);
+        let (handler, access) = (Rc::clone(&handler), Rc::clone(&access));
         spawn_local(async move {
-            let service = service_fn(|request| answer(&handler, request));
+            let service = service_fn(|request| answer(&handler, &access, request));
             // An error here means that the client left. Its requests are dropped, which cancels them.
             let _ = http1::Builder::new()
                 .serve_connection(TokioIo::new(stream), service)
@@ -46,9 +48,13 @@ pub async fn accept(listener: TcpListener, handler: Rc<ServedHandler>) {
 
 async fn answer(
     handler: &ServedHandler,
+    access: &Access,
     request: hyper::Request<Incoming>,
 ) -> Result<Answer, hyper::Error> {
     let (head, body) = request.into_parts();
+    if let Some(reason) = access.refusal(&head.headers) {
+        return Ok(refused(&reason));
+    }
     let body = read(body, handler.switches().max_body_bytes).await?;
     let headers = head.headers.iter().map(|(name, value)| {
         let value = String::from_utf8_lossy(value.as_bytes());
@@ -80,6 +86,23 @@ async fn answer(
         }
     }
     Ok(answer)
+}
+
+/// Without CORS headers: the page that sent the request cannot read it.
+fn refused(reason: &str) -> Answer {
+    let body = serde_json::json!({ "error": {
+        "message": reason,
+        "type": "invalid_request_error",
+        "param": null,
+        "code": "origin_not_allowed",
+    } });
+    let mut answer = hyper::Response::new(Either::Left(Full::from(body.to_string())));
+    *answer.status_mut() = hyper::StatusCode::FORBIDDEN;
+    let json = hyper::header::HeaderValue::from_static("application/json; charset=utf-8");
+    answer
+        .headers_mut()
+        .insert(hyper::header::CONTENT_TYPE, json);
+    answer
 }
 
 /// The body, or a little more than `max_bytes` of it: the endpoint refuses longer ones.

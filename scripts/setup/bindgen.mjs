@@ -30,6 +30,8 @@ export async function provideBindgen() {
       "cargo",
       [...args, "--no-default-features", "--bin", "wasm-bindgen", "--force", "--quiet", ...more],
       {
+        // The compiler of the wasm module runs beside it, and takes longer.
+        background: true,
         // It runs for a second per build, so compile it without much optimization.
         env: {
           CARGO_PROFILE_RELEASE_OPT_LEVEL: "1",

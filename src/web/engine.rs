@@ -16,6 +16,7 @@ use super::host::{BrowserHost, now_ms};
 use super::json_value::to_object;
 use super::options::EngineOptions;
 use super::response::InpageResponse;
+use super::sha256::FileHasher;
 use super::source::PageFiles;
 use super::start::set_on_panic;
 use super::webgpu::{PageWebGpu, gpu_options};
@@ -89,6 +90,12 @@ impl InpageEngine {
             },
             None => ModelState::Failed(reason),
         });
+    }
+
+    /// A new hash of a file that is downloaded.
+    #[wasm_bindgen(js_name = createHasher)]
+    pub fn create_hasher(&self) -> FileHasher {
+        FileHasher::default()
     }
 
     /// Uses these adapters and no others from now on, once in-flight requests have finished. If one

@@ -8,6 +8,7 @@
 //! | `options`, `json_value` | the options object; JSON values between JavaScript and serde |
 //! | `inspect` | what a model is and whether it runs, without a GPU |
 //! | `source`, `adapters` | the model's bytes; low-rank adapters |
+//! | `sha256` | the hash of a downloaded file |
 //! | `webgpu` | the GPU device in a browser |
 //! | `measure` | the CPU time of a decode step; only with the feature `replay-bench` |
 //! | `host`, `errors` | time and log; errors as JavaScript sees them |
@@ -22,6 +23,7 @@ mod json_value;
 mod measure;
 mod options;
 mod response;
+mod sha256;
 mod source;
 mod start;
 mod webgpu;
@@ -32,4 +34,5 @@ pub use inspect::inspect_model;
 pub use measure::measure_replay;
 pub use options::EngineOptions;
 pub use response::InpageResponse;
+pub use sha256::FileHasher;
 pub use source::ModelSource;

@@ -31,7 +31,7 @@ extern "C" {
     fn packed_dot(this: &PageDevice) -> bool;
 
     #[wasm_bindgen(method, catch, js_name = compileAhead)]
-    fn compile_ahead(this: &PageDevice, texts: &Array) -> std::result::Result<Promise, JsValue>;
+    fn compile_ahead(this: &PageDevice, texts: &Array) -> Result<Promise, JsValue>;
 }
 
 /// How to request the device.

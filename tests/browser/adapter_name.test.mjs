@@ -12,8 +12,12 @@ const { extendWebGpu } = await import(
 
 /** What the engine is told about an adapter with this `info`. */
 async function nameOf(info) {
-  const device = { features: new Set(), lost: new Promise(() => {}) };
-  for (const method of ["createShaderModule", "createComputePipeline"]) device[method] = () => {};
+  // Every other member is a method.
+  const device = new Proxy(
+    { features: new Set(), lost: new Promise(() => {}) },
+    // It is awaited, so it must not look like a promise.
+    { get: (members, name) => members[name] ?? (name === "then" ? undefined : () => {}) },
+  );
   const adapter = { info, features: new Set(), requestDevice: async () => device };
   const gpu = { requestAdapter: async () => adapter, wgslLanguageFeatures: new Set() };
   // Not every version of Node has a navigator.

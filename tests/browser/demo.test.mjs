@@ -232,6 +232,21 @@ describe("the demo with a fake engine", () => {
     silent.close();
   });
 
+  test("stored models are listed, and deleted one by one or all at once", async () => {
+    await says(page, "#stored", /^tales\.gguf 100 kB/);
+    await page.check("input[value=url]");
+    await page.fill("#model-url", `${harness.origin}/models/tales.gguf?copy`);
+    await page.click("#load");
+    await says(page, "#model-name", /\S/);
+    await says(page, "#stored", /tales\.gguf.*tales\.gguf/);
+    await page.click("#stored li:first-child button");
+    await says(page, "#stored", /^tales\.gguf 100 kBDelete$/);
+    assert.match(await page.locator("#stored-state").textContent(), /^\d+ kB of /);
+    await page.click("#stored-clear");
+    await says(page, "#stored-state", /^No model is stored\.$/);
+    assert.equal(await page.isVisible("#stored-clear"), false);
+  });
+
   test("the service worker answers plain fetch", async () => {
     await says(page, "#serving", /This tab answers/);
     const models = await page.evaluate(async () => (await fetch("/v1/models")).json());

@@ -13,7 +13,7 @@ export function modelBytes(size, seed = 1) {
 
 /**
  * `state` may be changed at any time: `bytes`, `etag`, `lastModified`, `ranges`, `hideLength`, `exposeHeaders`,
- * `status`, `cutAfter` (bytes sent before the connection is closed), `stallAfter` (bytes sent before the answer stops
+ * `status`, `cutAfter` (bytes sent before the connection is closed), `statusAfterCut` (the status from then on), `stallAfter` (bytes sent before the answer stops
  * forever), `holdAfter` (bytes sent before the answer pauses until the member is deleted), `files` (bytes by name; all
  * other names give 404). `requests` lists the Range headers.
  */
@@ -56,6 +56,10 @@ export async function startModelServer(state) {
     if (match && valid) headers["content-range"] = `bytes ${start}-${end - 1}/${bytes.length}`;
     if (!state.hideLength) headers["content-length"] = end - start;
     response.writeHead(match && valid ? 206 : 200, headers);
+    if (request.method === "HEAD") {
+      if (state.stallAfter !== 0) response.end();
+      return;
+    }
     send(state, response, bytes.subarray(start, end));
   });
   await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -74,6 +78,7 @@ async function send(state, response, bytes) {
   for (let offset = 0; offset < bytes.length; offset += piece) {
     if (response.destroyed) return;
     if (state.cutAfter !== undefined && offset >= state.cutAfter) {
+      if (state.statusAfterCut) state.status = state.statusAfterCut;
       response.destroy();
       return;
     }

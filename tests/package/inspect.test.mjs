@@ -295,7 +295,7 @@ test("a file that a server does not send is unreadable", async () => {
   }
   const gone = await inspect(server.url);
   assert.equal(gone.status, 2);
-  assert.match(gone.stderr, /fetch failed \(.+\)/);
+  assert.match(gone.stderr, /fetch failed: .+/);
 });
 
 test("a model that does not run is reported with the error of a load", async () => {

@@ -2,6 +2,7 @@
 //! not part of the package.
 
 import init, { measureReplay } from "/dist-bench/wasm/inpage.js";
+import { resolveModel } from "/dist/page/model_option.js";
 import { openModel } from "/dist/model_source/open.js";
 import { extendWebGpu } from "/dist/worker/webgpu_features.js";
 
@@ -11,10 +12,8 @@ self.onmessage = async ({ data: { url, steps, rounds } }) => {
       throw new Error(`the GPU device was lost: ${message}`);
     });
     await init();
-    const { href, pathname } = new URL(url, self.location);
-    const ggufName = pathname.split("/").at(-1);
-    const location = { kind: "url", url: href, cache: true, ggufName };
-    const files = await openModel(location, () => {}, new AbortController().signal);
+    const { location } = resolveModel(new URL(url, self.location));
+    const files = await openModel(location, { signal: new AbortController().signal });
     self.postMessage({ report: await measureReplay(files, webgpu, steps, rounds) });
   } catch (error) {
     self.postMessage({ error: error?.message ?? String(error) });

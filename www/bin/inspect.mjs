@@ -12,7 +12,9 @@ export const USAGE = `Usage: inpage inspect FILE_OR_URL [options]
 
 Reports what a model is, how much GPU memory it needs and whether this version runs it. Reads only the headers
 of its files, also over HTTP. FILE_OR_URL is a GGUF file, any part of a split one, or a Hugging Face folder. The
-URL of a folder ends with a slash, or like https://huggingface.co/ORGANIZATION/MODEL/resolve/main.
+URL of a folder ends with a slash, or like https://huggingface.co/OWNER/NAME/resolve/main. On the hub:
+hf:OWNER/NAME/FILE.gguf or hf:OWNER/NAME, with @REVISION at the end; the environment variables HF_ENDPOINT and
+HF_TOKEN are used.
 
   --context N          longest sequence, in tokens (default: the model's own context, at most 4096)
   --kv-format FORMAT   format of the KV cache: f32, f16 (default), q8_0
@@ -111,9 +113,24 @@ function modelAt(url) {
   return { folder: url };
 }
 
+/** The model on the network, or `undefined` for a path. */
+function remoteModel(place) {
+  if (place.startsWith("hf:")) return place;
+  return /^https?:\/\//i.test(place) ? modelAt(new URL(place)) : undefined;
+}
+
+/** The variables that other programs for model hubs use. */
+function hubOf({ HF_ENDPOINT, HF_TOKEN }) {
+  return { ...(HF_ENDPOINT && { baseUrl: HF_ENDPOINT }), ...(HF_TOKEN && { token: HF_TOKEN }) };
+}
+
 async function reportOn(place, options) {
-  const files = /^https?:\/\//i.test(place)
-    ? await openHeads(resolveModel(modelAt(new URL(place))).location, new AbortController().signal)
+  const remote = remoteModel(place);
+  const files = remote
+    ? await openHeads(
+        resolveModel(remote, hubOf(process.env)).location,
+        new AbortController().signal,
+      )
     : await openLocal(place, isOfFolder);
   try {
     const module = new URL("../dist/wasm/inpage_bg.wasm", import.meta.url);

@@ -6,12 +6,15 @@ import { EMBEDDED, setUpPicker } from "./model_picker.js";
 import { showModel } from "./model_view.js";
 import { setUpSampling } from "./sampling.js";
 import { serve } from "./serving.js";
+import { setUpStorage } from "./storage.js";
 import { missingWebGpu, showMissing } from "./webgpu.js";
 import { Writer } from "./writer.js";
 
 const sampling = setUpSampling();
+const showStorage = setUpStorage();
 const model = new CurrentModel((state) => {
   showModel(state);
+  if (state.kind !== "loading") void showStorage();
   writer.refresh();
   if (state.kind === "ready") {
     const say = byId("serving", HTMLElement);
@@ -41,6 +44,7 @@ byId("sampling-card", HTMLDetailsElement).open = matchMedia("(min-width: 56rem)"
 const missing = await missingWebGpu();
 if (missing) {
   showModel({ kind: "none" });
+  void showStorage();
   showMissing(byId("notice-webgpu", HTMLElement), missing);
 } else {
   await model.load(EMBEDDED);

@@ -2,6 +2,7 @@
 
 import { byId } from "./dom.js";
 import { recall, remember } from "./memory.js";
+import { fileNameIn } from "./words.js";
 
 /** @import { Choice } from "./current_model.js" */
 
@@ -32,7 +33,7 @@ export function setUpPicker(choose) {
     if (source() === "embedded") choose(EMBEDDED);
     else if (source() === "url") {
       remember("model-url", url.value);
-      choose({ name: nameOf(url.value), option: { url: url.value } });
+      choose({ name: fileNameIn(url.value), option: { url: url.value } });
     } else if (file.files?.[0]) chooseFile(file.files[0]);
     else file.showPicker();
   });
@@ -72,14 +73,4 @@ function acceptDrops(take) {
     event.preventDefault();
     take(event.dataTransfer.files);
   });
-}
-
-/**
- * The last segment of a URL's path.
- *
- * @param {string} url
- */
-function nameOf(url) {
-  const { pathname, host } = new URL(url, location.href);
-  return pathname.split("/").filter(Boolean).at(-1) ?? host;
 }

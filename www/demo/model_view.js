@@ -1,7 +1,7 @@
 //! Shows the state of the model and its device.
 
 import { byId, showText } from "./dom.js";
-import { bytesInWords, errorInWords } from "./words.js";
+import { bytesInWords, durationInWords, errorInWords } from "./words.js";
 
 /**
  * @import { EngineInfo, LoadProgress } from "../dist/index.js"
@@ -47,7 +47,13 @@ function failure(state) {
 /** @param {LoadProgress | undefined} progress */
 function showProgress(progress) {
   const bar = byId("progress", HTMLProgressElement);
-  const { phase = "start", loadedBytes = 0, totalBytes } = progress ?? {};
+  const {
+    phase = "start",
+    loadedBytes = 0,
+    totalBytes,
+    bytesPerSecond,
+    remainingMs,
+  } = progress ?? {};
   // Without a value, the bar is indeterminate.
   if (totalBytes) bar.value = loadedBytes / totalBytes;
   else bar.removeAttribute("value");
@@ -55,9 +61,12 @@ function showProgress(progress) {
     totalBytes === undefined
       ? bytesInWords(loadedBytes)
       : `${bytesInWords(loadedBytes)} of ${bytesInWords(totalBytes)}`;
+  const rate = bytesPerSecond ? `, ${bytesInWords(bytesPerSecond)}/s` : "";
+  const rest = remainingMs && remainingMs > 1000 ? `, ${durationInWords(remainingMs)} left` : "";
   const words = {
     start: "starting the engine",
-    download: `downloading: ${amount}`,
+    download: `downloading: ${amount}${rate}${rest}`,
+    waiting: `another tab is downloading: ${amount}`,
     load: loadedBytes === totalBytes ? "warming up" : `onto the GPU: ${amount}`,
     ready: "ready",
   };

@@ -14,10 +14,27 @@ export function bytesInWords(bytes) {
   return `${value >= 100 || power === 0 ? Math.round(value) : value.toFixed(1)} ${units[power]}`;
 }
 
+/**
+ * The last segment of a URL's path, decoded where possible.
+ *
+ * @param {string} url
+ */
+export function fileNameIn(url) {
+  const { pathname, host } = new URL(url, location.href);
+  const name = pathname.split("/").filter(Boolean).at(-1) ?? host;
+  try {
+    return decodeURIComponent(name);
+  } catch {
+    return name;
+  }
+}
+
 /** @param {number | undefined} ms */
 export function durationInWords(ms) {
   if (ms === undefined) return "–";
-  return ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`;
+  if (ms < 1000) return `${Math.round(ms)} ms`;
+  if (ms < 100_000) return `${(ms / 1000).toFixed(1)} s`;
+  return `${Math.round(ms / 60_000)} min`;
 }
 
 /** @param {number | undefined} rate tokens per second */

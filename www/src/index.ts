@@ -4,7 +4,7 @@
 //!
 //! | folder | runs in | part |
 //! |---|---|---|
-//! | `page` | the page | `createEngine`, `engine.fetch`, `completions.create`, `serveFromPage`, `inspectModel` |
+//! | `page` | the page | `createEngine`, `engine.fetch`, `completions.create`, `serveFromPage`, `inspectModel`, `cache` |
 //! | `service_worker`, `sw.ts` | the service worker | relays requests to a tab with an engine |
 //! | `worker.ts` | the engine worker | connects `wasm` to `worker` |
 //! | `wasm` | page and engine worker | the wasm module and its types |
@@ -33,13 +33,22 @@ export type {
   ToolName,
   Usage,
 } from "./generated/types.js";
+export {
+  type CachedFile,
+  type CacheSize,
+  type ModelCache,
+  cache,
+} from "./page/cache.js";
+export type { CachedModel } from "./page/cached_model.js";
 export type { CallOptions, CompletionRequest, CompletionStream } from "./page/completions.js";
 export { type Engine, type EngineOptions, createEngine } from "./page/engine.js";
 export type { EngineInfo } from "./exchange/engine_info.js";
 export { type ErrorObject, InpageError } from "./page/inpage_error.js";
 export { type InspectOptions, inspectModel } from "./page/inspect_model.js";
 export type { LoraAdapter } from "./page/lora_option.js";
+export type { HubOptions } from "./page/hub.js";
 export type { ModelOption, ModelPlace, ModelWithId } from "./page/model_option.js";
+export type { FetchOptions } from "./page/request_option.js";
 export { type ServeOptions, type Serving, serveFromPage } from "./page/serve_from_page.js";
 export type { UpstreamOptions, UpstreamReason, UpstreamRequest } from "./page/upstream.js";
 export { servedFetch } from "./page/served_fetch.js";

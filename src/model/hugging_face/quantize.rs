@@ -104,7 +104,7 @@ mod tests {
         let ty = |quantize: &str, name: &str, shape: &[u64], tied: bool| {
             Quantize::from_name(quantize)
                 .unwrap()
-                .ty(name, shape, TensorType::BF16, tied)
+                .ty(name, shape, BF16, tied)
         };
         use TensorType::*;
         for (quantize, name, shape, tied, expected) in [

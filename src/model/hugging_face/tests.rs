@@ -261,7 +261,7 @@ fn gpt_2_is_read_without_its_masks() {
 
 #[test]
 fn files_that_do_not_fit_the_folder_are_refused_by_name() {
-    let read = |folder: &Folder| block_on(super::read(folder, Quantize::None));
+    let read = |folder: &Folder| block_on(read(folder, Quantize::None));
     let whole = folder(config("llama", json!({})), &[EMBEDDINGS]);
     assert!(read(&whole).is_ok());
     let without = |name: &str| {

@@ -38,6 +38,7 @@ pub struct ExpertFeedForward {
     /// Whether shares are a softmax over the chosen experts (Mixtral, Qwen3) or over all (OLMoE).
     #[module(skip)]
     pub renormalize: bool,
+    /// The kernels that the tuner chose for the device.
     #[module(skip)]
     pub variant: Variant,
 }

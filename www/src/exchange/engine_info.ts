@@ -2,5 +2,16 @@
 
 import type { EngineInfo as EngineState, LoadReport } from "../generated/types.js";
 
+/** Where the model's files are kept; the members are missing for local files. */
+export interface ModelStorage {
+  /**
+   * `opfs`: for the next visit. `memory`: downloaded, and kept only while the model loads. `none`: read by range
+   * requests.
+   */
+  storage?: "opfs" | "memory" | "none";
+  /** Why the files are not kept for the next visit, if the app wanted them to be. */
+  storageReason?: string;
+}
+
 /** While the model loads, the members of the load report are missing; if the engine has failed, all are. */
-export type EngineInfo = Partial<EngineState & LoadReport>;
+export type EngineInfo = Partial<EngineState & LoadReport> & ModelStorage;

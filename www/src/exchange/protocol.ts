@@ -79,13 +79,33 @@ export type ResponderMessage =
   /** The body failed, after the head. */
   | { type: "error"; message: string };
 
+/** How files are requested: what `fetch` is given beside the URL. */
+export interface RequestOptions {
+  /** Sent to every URL. */
+  headers: HeaderList;
+  init: Pick<RequestInit, "credentials" | "mode" | "priority" | "referrer" | "referrerPolicy">;
+  /** A bearer token that is sent to one origin only. */
+  token: { origin: string; value: string } | undefined;
+}
+
 /**
  * Where the worker gets the model's files. `ggufName` is the name of a GGUF file or of one of its parts;
- * without it, the location is a Hugging Face folder, whose `url` ends with a slash. A `File` or `Blob` is
+ * without it, the location is a Hugging Face folder, whose URLs end with a slash. A `File` or `Blob` is
  * cloned by reference, not copied.
  */
 export type ModelLocation =
-  | { kind: "url"; url: string; cache: boolean; ggufName: string | undefined }
+  | {
+      kind: "url";
+      /** The same file or folder at several places, tried in order. */
+      urls: readonly string[];
+      ggufName: string | undefined;
+      cache: boolean;
+      /** Query parameters that are not part of the cache key, beside those of signatures. */
+      ignoreQuery: readonly string[];
+      /** The SHA-256 that is expected of a file, by its name: 64 hexadecimal digits in lower case. */
+      sha256: Readonly<Record<string, string>>;
+      requests: RequestOptions;
+    }
   | { kind: "files"; files: { name: string; blob: Blob }[]; ggufName: string | undefined };
 
 /** A LoRA adapter, and the factor of its contribution. */
@@ -114,13 +134,17 @@ export interface StartOptions {
 /** The progress of a load. */
 export interface LoadProgress {
   /**
-   * `download`: bytes from the network; they are passed to the engine as they arrive. `load`: bytes from the
-   * engine to the GPU, after the download.
+   * `download`: bytes from the network; they are passed to the engine as they arrive. `waiting`: another tab
+   * downloads the same file, and the bytes are its. `load`: bytes from the engine to the GPU, after the download.
    */
-  phase: "download" | "load" | "ready";
+  phase: "download" | "waiting" | "load" | "ready";
   loadedBytes: number;
   /** Undefined while a server does not send the size. */
   totalBytes: number | undefined;
+  /** The rate of a download in the last seconds; undefined while it is unknown. */
+  bytesPerSecond?: number | undefined;
+  /** The time that a download still needs at this rate; undefined while it is unknown. */
+  remainingMs?: number | undefined;
 }
 
 /** A failure in a form that survives structured clone. */
@@ -136,6 +160,8 @@ export type PageToWorker =
   /** A port for one exchange comes with it. */
   | { type: "connect" }
   | { type: "info"; call: number }
+  /** Send no requests for model files until the pause ends. */
+  | { type: "pause-download"; paused: boolean }
   /** Replace the LoRA adapters once in-flight requests have ended; answered by `lora-set`. */
   | { type: "set-lora"; call: number; lora: LoraLocation[] }
   /** End in-flight requests with an error answer each; answered by `disposed`. */

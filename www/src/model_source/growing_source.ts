@@ -2,8 +2,8 @@
 
 import { type ModelSource, checkRange } from "./source.js";
 
-/** Reads bytes that have arrived, synchronously. */
-export type ReadArrived = (offset: number, length: number) => Uint8Array<ArrayBuffer>;
+/** Reads bytes that have arrived. */
+export type ReadArrived = (offset: number, length: number) => Promise<Uint8Array<ArrayBuffer>>;
 
 export class GrowingSource implements ModelSource {
   readonly size: number;

@@ -5,7 +5,9 @@ import type { ModelLocation } from "../exchange/protocol.js";
 import { blobSource } from "./blob_source.js";
 import { type HeadSource, openHead } from "./head_source.js";
 import { fetchWhole } from "./http.js";
+import { openFirst } from "./mirrors.js";
 import { locatedFiles } from "./named_files.js";
+import { NO_OPTIONS, fetchWith } from "./requests.js";
 import type { ModelFiles } from "./source.js";
 
 /** Must be closed after the last read. */
@@ -21,14 +23,19 @@ export interface HeadFiles extends ModelFiles {
  */
 export async function openHeads(location: ModelLocation, signal: AbortSignal): Promise<HeadFiles> {
   let last: HeadSource | undefined;
+  const fetchFile = fetchWith(location.kind === "url" ? location.requests : NO_OPTIONS);
   const isWithTensors = (name: string) =>
     location.ggufName !== undefined || name.endsWith(".safetensors");
   const files = await locatedFiles(location, {
-    async url(url, name) {
+    async url({ name, urls }) {
       // The other files are small, and servers that compress them do not send their size.
-      if (!isWithTensors(name)) return blobSource(await fetchWhole(url, signal));
+      if (!isWithTensors(name)) {
+        return blobSource(
+          await openFirst(urls, (url) => fetchWhole(url, fetchFile, signal), signal),
+        );
+      }
       await last?.close();
-      last = await openHead(url, signal);
+      last = await openFirst(urls, (url) => openHead(url, fetchFile, signal), signal);
       return last;
     },
     blob: blobSource,

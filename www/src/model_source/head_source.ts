@@ -1,7 +1,10 @@
 //! Reads the beginning of a file at a URL, in order and no further than requested: by HTTP range requests, or
 //! from a whole answer that is cancelled early if the server supports no ranges. Nothing is cached.
 
-import { type FileVersion, rangeSource, refused } from "./http.js";
+import { systemClock } from "./clock.js";
+import { UntrustedRange } from "./failure.js";
+import { type Answer, type FetchFile, ask, looksLikeWebPage, webPage } from "./http.js";
+import { rangeSource } from "./range_source.js";
 import { type ModelSource, checkRange } from "./source.js";
 
 /** The length of the first read of a header. */
@@ -14,50 +17,41 @@ export interface HeadSource extends ModelSource {
 }
 
 /** @throws TypeError naming the URL and what the server answered */
-export async function openHead(url: string, signal: AbortSignal): Promise<HeadSource> {
-  const headers = { range: `bytes=0-${FIRST_BYTES - 1}` };
-  const response = await fetch(url, { headers, signal, cache: "no-store" });
-  if (response.status !== 206) return streamedHead(url, response);
-  const range = /^bytes 0-\d+\/(\d+)$/.exec(response.headers.get("content-range") ?? "");
-  if (range === null) {
+export async function openHead(
+  url: string,
+  fetchFile: FetchFile,
+  signal: AbortSignal,
+): Promise<HeadSource> {
+  const question = { url, fetchFile, range: { startBytes: 0, endBytes: FIRST_BYTES }, signal };
+  const answer = await ask(question).catch((error: unknown) => {
     // A server of another origin may hide Content-Range, but not the length of a whole answer.
-    await response.body?.cancel();
-    return streamedHead(url, await fetch(url, { signal, cache: "no-store" }));
-  }
-  const version: FileVersion = {
-    etag: response.headers.get("etag"),
-    lastModified: response.headers.get("last-modified"),
-    sizeBytes: Number(range[1]),
-  };
-  const first = new Uint8Array(await response.arrayBuffer());
-  const rest = rangeSource(url, version, signal);
-  return {
-    size: rest.size,
-    async read(offset, length) {
-      if (offset + length <= first.length) return first.subarray(offset, offset + length);
-      return rest.read(offset, length);
-    },
-    close: () => Promise.resolve(),
-  };
+    if (error instanceof UntrustedRange) return ask({ ...question, range: undefined });
+    throw error;
+  });
+  const head = streamedHead(url, answer);
+  if (!answer.isRange) return head;
+  const first = await head.read(0, head.size);
+  const job = { url, fetchFile, clock: systemClock, signal };
+  // A report about a file whose server sends no validators is better than none; no model is loaded from it.
+  const rest = rangeSource(job, answer.version, first, true);
+  return Object.assign(rest, { close: () => Promise.resolve() });
 }
 
-/** Reads from an answer with the whole file. */
-async function streamedHead(url: string, response: Response): Promise<HeadSource> {
-  if (!response.ok || response.body === null) throw await refused(url, response);
-  const length = response.headers.get("content-length");
-  if (length === null || (response.headers.get("content-encoding") ?? "identity") !== "identity") {
-    await response.body.cancel();
+/** Reads from the answer alone. */
+function streamedHead(url: string, { endBytes, body }: Answer): HeadSource {
+  const reader = body.getReader();
+  if (endBytes === undefined) {
+    void reader.cancel().catch(() => {});
     throw new TypeError(
       `${url} does not send the size of the file and does not support range requests`,
     );
   }
-  const reader = (response.body as ReadableStream<Uint8Array<ArrayBuffer>>).getReader();
   let fetchedBytes = 0;
   // Bytes that have arrived and were not read yet.
   let pieces: Uint8Array<ArrayBuffer>[] = [];
   let readBytes = 0;
   const source: HeadSource = {
-    size: Number(length),
+    size: endBytes,
     async read(offset, length) {
       checkRange(source, offset, length);
       if (offset !== readBytes) throw new RangeError(`${url} can only be read in order`);
@@ -66,8 +60,12 @@ async function streamedHead(url: string, response: Response): Promise<HeadSource
         if (done) {
           throw new TypeError(`${url} ended after ${fetchedBytes} of ${source.size} bytes`);
         }
+        if (fetchedBytes === 0 && looksLikeWebPage(value)) throw webPage(url);
         pieces.push(value);
         fetchedBytes += value.length;
+        if (fetchedBytes > source.size) {
+          throw new TypeError(`${url} sent more than the ${source.size} bytes that it announced`);
+        }
       }
       readBytes += length;
       const joined = new Uint8Array(await new Blob(pieces).arrayBuffer());

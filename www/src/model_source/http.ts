@@ -1,121 +1,248 @@
-//! HTTP requests for a model file: its version, its size and byte ranges. Nothing is cached here.
+//! One HTTP request for a file or a part of it. What comes back is checked against what was asked for, so that no caller has to
+//! trust a server. Nothing is retried or cached here.
 
-import { type ModelSource, checkRange } from "./source.js";
+import { NoSuchFile, TransientFailure, UntrustedRange, WebPage } from "./failure.js";
+import type { FileVersion } from "./version.js";
 
-/** The server has no such file. */
-export class NoSuchFile extends TypeError {}
+export { NoSuchFile };
 
-/** Distinguishes versions of a file. */
-export interface FileVersion {
-  etag: string | null;
-  lastModified: string | null;
-  /** Undefined if the server does not send it. */
-  sizeBytes: number | undefined;
-}
+/** A `fetch` for a model's files; the app may have configured headers and credentials. */
+export type FetchFile = (url: string, init: RequestInit) => Promise<Response>;
 
-/** An answer of the server. */
-export interface Download extends FileVersion {
-  /** Offset of `body` in the file: as requested, or 0 if the server sends the whole file. */
+export type Body = ReadableStream<Uint8Array<ArrayBuffer>>;
+
+/** An answer with bytes of the file. */
+export interface Answer {
+  version: FileVersion;
+  /** Offset of the first byte of `body` in the file. */
   startBytes: number;
-  body: ReadableStream<Uint8Array<ArrayBuffer>>;
-  /** True if the server supports range requests. */
-  ranges: boolean;
+  /** Offset behind the last byte of `body`; undefined if the server does not say it. */
+  endBytes: number | undefined;
+  /** True if the server sent the range that was asked for. */
+  isRange: boolean;
+  body: Body;
 }
 
-/** True only if both are certainly the same bytes. */
-export function sameVersion(a: FileVersion, b: FileVersion): boolean {
-  if (a.sizeBytes !== undefined && b.sizeBytes !== undefined && a.sizeBytes !== b.sizeBytes) {
-    return false;
-  }
-  if (a.etag !== null || b.etag !== null) return a.etag === b.etag;
-  if (a.lastModified !== null || b.lastModified !== null) return a.lastModified === b.lastModified;
-  return a.sizeBytes !== undefined && a.sizeBytes === b.sizeBytes;
+/** A part of a file. */
+export interface Range {
+  startBytes: number;
+  /** Undefined: to the end of the file. */
+  endBytes: number | undefined;
+}
+
+export interface Question {
+  url: string;
+  fetchFile: FetchFile;
+  /** Undefined: the whole file, without a `Range` header. */
+  range: Range | undefined;
+  /** A server whose file has another validator sends the whole file. */
+  ifRange?: string | undefined;
+  signal: AbortSignal;
 }
 
 /**
- * Requests `url` from byte `startBytes` on. With `since`, a server whose file has changed sends the new one from
- * the start.
+ * Requests a file. A server that does not support ranges answers with the whole file: see `startBytes`.
  *
- * @throws TypeError naming the URL and what the server answered
+ * @throws NoSuchFile, WebPage, TransientFailure; TypeError for all other refusals. All name the URL.
  */
-export async function download(
-  url: string,
-  startBytes: number,
-  since: FileVersion | undefined,
-  signal: AbortSignal,
-): Promise<Download> {
-  const headers = new Headers({ range: `bytes=${startBytes}-` });
-  // If-Range must not contain a weak ETag (RFC 9110 section 13.1.5).
-  const validator = since?.etag?.startsWith("W/") ? since.lastModified : since?.etag;
-  if (startBytes > 0 && validator) headers.set("if-range", validator);
-  // `no-store` keeps gigabytes out of the HTTP cache.
-  const response = await fetch(url, { headers, signal, cache: "no-store" });
-  // There are no bytes after `startBytes`: the file has become shorter, or all of it was already there.
-  if (response.status === 416 && startBytes > 0) return download(url, 0, undefined, signal);
-  if (!response.ok || response.body === null) throw await refused(url, response);
-  const version = {
-    etag: response.headers.get("etag"),
-    lastModified: response.headers.get("last-modified"),
-  };
-  const body = response.body as ReadableStream<Uint8Array<ArrayBuffer>>;
-  if (response.status !== 206) {
-    return { ...version, sizeBytes: contentLength(response), startBytes: 0, body, ranges: false };
+export async function ask(question: Question): Promise<Answer> {
+  const { url, range, ifRange } = question;
+  // With a Range header, browsers ask for bytes that are not compressed. So it is sent for the whole file, too.
+  const headers = new Headers();
+  if (range !== undefined) headers.set("range", rangeHeader(range));
+  if (ifRange !== undefined) headers.set("if-range", ifRange);
+  const response = await request(question, { method: "GET", headers });
+  try {
+    const body = response.body as Body | null;
+    if (body === null) throw new TransientFailure(`${url} answered without a body`);
+    const answer =
+      range && response.status === 206
+        ? partial(url, range, response)
+        : whole(url, range, response);
+    return { ...answer, body };
+  } catch (error) {
+    await discard(response);
+    throw error;
   }
-  // A server of another origin may hide Content-Range; then Content-Length gives the size.
-  const range = /^bytes (\d+)-\d+\/(\d+|\*)$/.exec(response.headers.get("content-range") ?? "");
-  const sentFrom = range ? Number(range[1]) : startBytes;
-  const rest = contentLength(response);
-  const sizeBytes =
-    range && range[2] !== "*" ? Number(range[2]) : rest === undefined ? undefined : sentFrom + rest;
-  return { ...version, sizeBytes, startBytes: sentFrom, body, ranges: true };
+}
+
+/**
+ * The version of the file on the server, without its bytes.
+ *
+ * @throws as `ask`
+ */
+export async function askVersion(
+  url: string,
+  fetchFile: FetchFile,
+  signal: AbortSignal,
+): Promise<FileVersion> {
+  // As in `ask`, so that size and ETag are those of the bytes that are not compressed.
+  const headers = { range: "bytes=0-" };
+  const response = await send({ url, fetchFile, signal }, { method: "HEAD", headers });
+  // Signed URLs are often valid for GET only.
+  if ([400, 403, 405, 416, 501].includes(response.status)) {
+    const range = { startBytes: 0, endBytes: 1 };
+    const { version, body } = await ask({ url, fetchFile, range, signal });
+    await body.cancel();
+    return version;
+  }
+  await refuse(url, response);
+  if (response.status !== 206)
+    return { ...validators(response), sizeBytes: contentLength(response) };
+  // The range is the whole file; a server of another origin may hide Content-Range.
+  const sizeBytes = contentRange(response)?.sizeBytes ?? contentLength(response);
+  return { ...validators(response), sizeBytes };
 }
 
 /**
  * A small file as a whole; works without any size from the server.
  *
- * @throws TypeError naming the URL and what the server answered
+ * @throws as `ask`
  */
-export async function fetchWhole(url: string, signal: AbortSignal): Promise<Blob> {
-  const response = await fetch(url, { signal, cache: "no-store" });
-  if (!response.ok) throw await refused(url, response);
+export async function fetchWhole(
+  url: string,
+  fetchFile: FetchFile,
+  signal: AbortSignal,
+): Promise<Blob> {
+  const response = await request({ url, fetchFile, range: undefined, signal }, { method: "GET" });
+  whole(url, undefined, response);
   return response.blob();
 }
 
-/** The error for an answer without the file; cancels the body. */
-export async function refused(url: string, response: Response): Promise<TypeError> {
-  await response.body?.cancel();
-  const { status, statusText } = response;
-  const message = `${url} answered ${status} ${statusText}`.trim();
-  return status === 404 || status === 410 ? new NoSuchFile(message) : new TypeError(message);
+export const rangeHeader = ({ startBytes, endBytes }: Range) =>
+  `bytes=${startBytes}-${endBytes === undefined ? "" : endBytes - 1}`;
+
+/** What `If-Range` may contain: a strong ETag or a date (RFC 9110 section 13.1.5). */
+export function rangeValidator({ etag, lastModified }: FileVersion): string | undefined {
+  return (etag?.startsWith("W/") ? lastModified : (etag ?? lastModified)) ?? undefined;
 }
 
-/** A file read by HTTP range requests. */
-export function rangeSource(url: string, version: FileVersion, signal: AbortSignal): ModelSource {
-  const source: ModelSource = {
-    size: version.sizeBytes ?? 0,
-    async read(offset, length) {
-      checkRange(source, offset, length);
-      const range = `bytes=${offset}-${offset + length - 1}`;
-      const response = await fetch(url, { headers: { range }, signal, cache: "no-store" });
-      const bytes =
-        response.status === 206 ? new Uint8Array(await response.arrayBuffer()) : undefined;
-      if (bytes?.length !== length) {
-        await response.body?.cancel().catch(() => {});
-        throw new TypeError(`${url} answered ${response.status} to a request for ${range}`);
-      }
-      const etag = response.headers.get("etag");
-      if (etag !== null && version.etag !== null && etag !== version.etag) {
-        throw new TypeError(`${url} changed while it was being read`);
-      }
-      return bytes;
-    },
+/** True if the file starts as a web page does. */
+export function looksLikeWebPage(start: Uint8Array): boolean {
+  const text = new TextDecoder().decode(start.subarray(0, 64));
+  return /^\s*<(!doctype\s+html|html[\s>])/i.test(text);
+}
+
+export function webPage(url: string): WebPage {
+  return new WebPage(
+    `${url} answered with a web page, not with a model file: is the URL right, and does it need a login?`,
+  );
+}
+
+async function request(question: Question, init: RequestInit): Promise<Response> {
+  const response = await send(question, init);
+  await refuse(question.url, response);
+  return response;
+}
+
+async function send(
+  { url, fetchFile, signal }: Pick<Question, "url" | "fetchFile" | "signal">,
+  init: RequestInit,
+): Promise<Response> {
+  try {
+    // `no-store` keeps gigabytes out of the HTTP cache.
+    return await fetchFile(url, { ...init, signal, cache: "no-store" });
+  } catch (error) {
+    signal.throwIfAborted();
+    if (!(error instanceof TypeError)) throw error;
+    // Node says why; browsers do not.
+    const why = error.cause instanceof Error ? `: ${error.cause.message}` : "";
+    const message = `no answer from ${url} (${error.message}${why})`;
+    throw new TransientFailure(message, { isUnreached: true });
+  }
+}
+
+/** Throws for an answer without the file, whose body it cancels. */
+async function refuse(url: string, response: Response): Promise<void> {
+  const { status, statusText, headers } = response;
+  const type = headers.get("content-type") ?? "";
+  const isPage = /^\s*(text\/html|application\/xhtml\+xml)/i.test(type);
+  if ((status === 200 || status === 206) && !isPage) return;
+  await discard(response);
+  if (response.ok && isPage) throw webPage(url);
+  const message = `${url} answered ${status} ${statusText}`.trim();
+  if (status === 404 || status === 410) throw new NoSuchFile(message);
+  if (status === 416) throw new UntrustedRange(message);
+  const isTransient = [408, 425, 429].includes(status) || status >= 500;
+  if (!isTransient) throw new TypeError(message);
+  throw new TransientFailure(message, { retryAfterMs: retryAfter(headers.get("retry-after")) });
+}
+
+/** Frees the connection. */
+async function discard(response: Response): Promise<void> {
+  await response.body?.cancel().catch(() => {});
+}
+
+/** A 206 must say that it is the range that was asked for. */
+function partial(url: string, asked: Range, response: Response): Omit<Answer, "body"> {
+  const text = response.headers.get("content-range");
+  const sent = contentRange(response);
+  const said = `${url} answered a request for ${rangeHeader(asked)} with`;
+  if (/^\s*multipart\//i.test(response.headers.get("content-type") ?? "")) {
+    throw new UntrustedRange(`${said} several ranges`);
+  }
+  if (isEncoded(response)) throw new UntrustedRange(`${said} a part of compressed bytes`);
+  // A server of another origin hides Content-Range unless it lists it in Access-Control-Expose-Headers.
+  if (sent === undefined) {
+    throw new UntrustedRange(
+      text === null ? `${said} a range that it does not name` : `${said} "${text}"`,
+    );
+  }
+  const { startBytes, endBytes, sizeBytes } = sent;
+  const length = contentLength(response);
+  const isAsked =
+    startBytes === asked.startBytes &&
+    startBytes < endBytes &&
+    endBytes <= Math.min(asked.endBytes ?? sizeBytes, sizeBytes) &&
+    (length === undefined || length === endBytes - startBytes);
+  if (!isAsked) {
+    const lengthText = length === undefined ? "" : ` and ${length} bytes`;
+    throw new UntrustedRange(`${said} "${text}"${lengthText}`);
+  }
+  return { version: { ...validators(response), sizeBytes }, startBytes, endBytes, isRange: true };
+}
+
+function whole(url: string, range: Range | undefined, response: Response): Omit<Answer, "body"> {
+  if (response.status !== 200) {
+    throw new TypeError(`${url} answered ${response.status} to a request for the whole file`);
+  }
+  // Without a Range header, texts may come compressed, and a server of another origin may hide that: the length says nothing then.
+  const isText = /json|text|xml|javascript/i.test(response.headers.get("content-type") ?? "");
+  const sizeBytes = isText && range === undefined ? undefined : contentLength(response);
+  const version = { ...validators(response), sizeBytes };
+  return { version, startBytes: 0, endBytes: sizeBytes, isRange: false };
+}
+
+function validators({ headers }: Response): Omit<FileVersion, "sizeBytes"> {
+  // Model hubs state the hash of large files in this header.
+  const sha256 = /^(?:W\/)?"?([0-9a-f]{64})"?$/i.exec(headers.get("x-linked-etag") ?? "")?.[1];
+  return {
+    etag: headers.get("etag"),
+    lastModified: headers.get("last-modified"),
+    sha256: sha256?.toLowerCase(),
   };
-  return source;
+}
+
+function contentRange({ headers }: Response) {
+  const match = /^bytes (\d+)-(\d+)\/(\d+)$/.exec(headers.get("content-range") ?? "");
+  if (match === null) return undefined;
+  const [startBytes = 0, last = 0, sizeBytes = 0] = match.slice(1).map(Number);
+  return { startBytes, endBytes: last + 1, sizeBytes };
 }
 
 /** Undefined if absent, or if it counts encoded bytes. */
 function contentLength(response: Response): number | undefined {
   const text = response.headers.get("content-length");
-  const encoded = response.headers.get("content-encoding");
-  return text !== null && (encoded === null || encoded === "identity") ? Number(text) : undefined;
+  return text !== null && /^\d+$/.test(text) && !isEncoded(response) ? Number(text) : undefined;
+}
+
+function isEncoded({ headers }: Response): boolean {
+  return (headers.get("content-encoding") ?? "identity") !== "identity";
+}
+
+/** Seconds or a date (RFC 9110 section 10.2.3). */
+function retryAfter(text: string | null): number | undefined {
+  if (text === null) return undefined;
+  const ms = /^\d+$/.test(text) ? Number(text) * 1000 : Date.parse(text) - Date.now();
+  return Number.isFinite(ms) ? Math.max(0, ms) : undefined;
 }

@@ -1,7 +1,8 @@
 //! Opens a model's files by name, each once. The caller chooses how a file is opened; Rust parses them.
 
 import type { ModelLocation } from "../exchange/protocol.js";
-import { NoSuchFile } from "./http.js";
+import { cacheKey } from "./cache_key.js";
+import { NoSuchFile } from "./failure.js";
 import type { ModelFiles, ModelSource } from "./source.js";
 
 /** Present in every Hugging Face folder of a model. */
@@ -12,10 +13,21 @@ export const ADAPTER_CONFIG = "adapter_config.json";
 /** The end of the name of a part of a split GGUF file. */
 const PART = /-\d{5}(-of-\d{5}\.gguf)$/;
 
+/** A file on the network. */
+export interface RemoteFile {
+  name: string;
+  /** The same file on several servers, tried in order. */
+  urls: readonly string[];
+  /** Identifies the file in the cache. */
+  key: string;
+  /** The expected SHA-256, if the app gave one. */
+  sha256: string | undefined;
+}
+
 /** Opens the files of a location. */
 export interface Openers {
   /** @throws NoSuchFile if the server has no such file */
-  url(url: string, name: string): Promise<ModelSource>;
+  url(file: RemoteFile): Promise<ModelSource>;
   blob(blob: Blob): ModelSource;
 }
 
@@ -67,14 +79,16 @@ export function locatedFiles(
     };
     return namedFiles(ggufName, read, config);
   }
-  const { url } = location;
+  const { urls, ignoreQuery, sha256 } = location;
   let isFirst = true;
   const read = async (name: string) => {
     const isNeeded = isFirst;
     isFirst = false;
+    // The given URLs are used as they are: a name does not have their query.
+    const placed = name === ggufName ? urls : urls.map((url) => sibling(url, name));
+    const key = cacheKey(placed[0] ?? "", ignoreQuery);
     try {
-      // The given URL is used as it is: a name does not have its query.
-      return await open.url(name === ggufName ? url : sibling(url, name), name);
+      return await open.url({ name, urls: placed, key, sha256: sha256[name] });
     } catch (error) {
       if (error instanceof NoSuchFile && !isNeeded) return undefined;
       throw error;

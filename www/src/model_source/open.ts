@@ -2,10 +2,36 @@
 
 import type { LoadProgress, ModelLocation } from "../exchange/protocol.js";
 import { blobSource } from "./blob_source.js";
-import { FOLDER_CONFIG, locatedFiles } from "./named_files.js";
+import { cacheKey } from "./cache_key.js";
+import { systemClock } from "./clock.js";
+import type { Hasher } from "./hash.js";
+import { openMirrored } from "./mirrors.js";
+import { FOLDER_CONFIG, type RemoteFile, locatedFiles } from "./named_files.js";
+import { DownloadPause } from "./pause.js";
+import { DownloadProgress } from "./progress.js";
 import { readAhead } from "./read_ahead.js";
-import type { ModelFiles, OnBytes } from "./source.js";
+import { markReading } from "./reading.js";
+import { Redaction } from "./redact.js";
+import { NO_OPTIONS, fetchWith } from "./requests.js";
+import type { ModelFiles } from "./source.js";
+import type { StorageReport } from "./url_file.js";
 import { urlSource } from "./url_source.js";
+
+export interface OpenOptions {
+  onProgress?: (progress: LoadProgress) => void;
+  signal: AbortSignal;
+  pause?: DownloadPause;
+  /** Aborts when the files are no longer read: until then, they are not deleted from the cache. */
+  reading?: AbortSignal | undefined;
+  /** Where the files are kept. */
+  onStorage?: ((report: StorageReport) => void) | undefined;
+  /** Creates the hash of a whole file, where one is expected. */
+  createHasher?: (() => Hasher) | undefined;
+  /** The first file of a folder. */
+  config?: string;
+}
+
+const LOCAL = { cache: false, requests: NO_OPTIONS, ignoreQuery: [] };
 
 /**
  * Opens the first file: a GGUF file, the first of its parts, or a folder's `config`.
@@ -14,33 +40,40 @@ import { urlSource } from "./url_source.js";
  */
 export async function openModel(
   location: ModelLocation,
-  onProgress: (progress: LoadProgress) => void,
-  signal: AbortSignal,
-  config = FOLDER_CONFIG,
+  {
+    onProgress = () => {},
+    signal,
+    pause = new DownloadPause(),
+    onStorage,
+    reading,
+    createHasher,
+    config = FOLDER_CONFIG,
+  }: OpenOptions,
 ): Promise<ModelFiles> {
   signal.throwIfAborted();
-  const onBytesOf = total(onProgress);
-  const cache = location.kind === "url" && location.cache;
+  const progress = new DownloadProgress(onProgress);
+  const { cache, requests, ignoreQuery } = location.kind === "url" ? location : LOCAL;
+  const fetchFile = pause.gate(fetchWith(requests));
+  const clock = pause.clocked(systemClock);
   const openers = {
-    url: (url: string, name: string) => urlSource(url, cache, onBytesOf(name), signal),
+    url: async ({ name, urls, key, sha256 }: RemoteFile) => {
+      if (cache && reading) await markReading(key, reading);
+      const onBytes = progress.of(name);
+      const options = {
+        ...{ cache, signal, clock, onBytes, onStorage, createHasher },
+        onWaiting: (loadedBytes: number, totalBytes: number | undefined) =>
+          onBytes(loadedBytes, totalBytes, true),
+      };
+      const open = async (url: string) => {
+        const redaction = new Redaction(url, cacheKey(url, ignoreQuery));
+        const file = { url, key, sha256, fetchFile };
+        const onWarning = (message: string) => console.warn(`inpage: ${redaction.text(message)}`);
+        const source = urlSource(file, { ...options, onWarning });
+        return redaction.source(await redaction.failure(source));
+      };
+      return openMirrored(urls, open, signal);
+    },
     blob: (blob: Blob) => readAhead(blobSource(blob)),
   };
   return locatedFiles(location, openers, config);
-}
-
-type OnBytesOf = (name: string) => OnBytes;
-
-/** Adds up the progress of all downloads; the total is unknown while that of any download is. */
-function total(onProgress: (progress: LoadProgress) => void): OnBytesOf {
-  const downloads = new Map<string, [loaded: number, total: number | undefined]>();
-  return (name) => (loaded, total) => {
-    downloads.set(name, [loaded, total]);
-    let loadedBytes = 0;
-    let totalBytes: number | undefined = 0;
-    for (const [loaded, total] of downloads.values()) {
-      loadedBytes += loaded;
-      totalBytes = total === undefined || totalBytes === undefined ? undefined : totalBytes + total;
-    }
-    onProgress({ phase: "download", loadedBytes, totalBytes });
-  };
 }

@@ -3,7 +3,7 @@
 import { type ModelSource, checkRange } from "./source.js";
 
 /** At most two windows are held: the current one and the next. */
-const WINDOW_BYTES = 8 * 1024 * 1024;
+export const WINDOW_BYTES = 8 * 1024 * 1024;
 
 interface Window {
   offset: number;

@@ -17,8 +17,12 @@ export interface ModelFiles {
   open(name: string): Promise<ModelSource | undefined>;
 }
 
-/** Called after each chunk that arrived. */
-export type OnBytes = (loadedBytes: number, totalBytes: number | undefined) => void;
+/** Called after each chunk that arrived; `isWaiting` if another tab downloads the file. */
+export type OnBytes = (
+  loadedBytes: number,
+  totalBytes: number | undefined,
+  isWaiting?: boolean,
+) => void;
 
 /** @throws RangeError unless the range lies inside the file */
 export function checkRange(source: ModelSource, offset: number, length: number): void {

@@ -2,10 +2,13 @@
 //! port is `exchange`'s part.
 
 import type { EngineSwitches, LoadOptions } from "../generated/types.js";
+import { cache } from "./cache.js";
+import { identityOf } from "./cached_model.js";
 import { Completions } from "./completions.js";
 import type { EngineInfo } from "../exchange/engine_info.js";
 import { EngineWorker } from "./engine_worker.js";
 import { EngineFailure } from "../exchange/error_response.js";
+import type { HubOptions } from "./hub.js";
 import type { Connection } from "../exchange/requester.js";
 import { createFetchDoor } from "./fetch_door.js";
 import { type LoraAdapter, resolveLora } from "./lora_option.js";
@@ -24,11 +27,15 @@ import { WorkerKeeper } from "./worker_keeper.js";
 /** The options of `createEngine`, in one object with the endpoint's switches. */
 export interface EngineOptions extends EngineSwitches {
   /**
-   * `"embedded"` (the model in the package; the default), the URL of a GGUF file, a `File` or a `Blob`; or an
-   * object: one of these with the model's `id`, `{ folder: URL }` of a Hugging Face folder, or
+   * `"embedded"` (the model in the package; the default), the URL of a GGUF file, `hf:OWNER/NAME/FILE.gguf`, a `File`
+   * or a `Blob`; or an object: one of these with the model's `id`, `{ folder: URL }` of a Hugging Face folder, or
    * `{ files: [File, ...] }` of a folder or a split GGUF file.
    */
   model?: ModelOption;
+  /** Where `hf:` names are looked up, and the token for it. */
+  hub?: HubOptions;
+  /** Ask the browser not to evict the origin's storage, which has the cached models. */
+  persist?: boolean;
   /** LoRA adapters, applied all at once; `setLora` changes them. */
   lora?: readonly LoraAdapter[];
   /** Context and memory. */
@@ -92,12 +99,15 @@ export class Engine {
   readonly #relays: boolean;
   /** The adapters that a new worker starts with. */
   #lora: LoraLocation[];
+  readonly #resolveLora: (lora: readonly LoraAdapter[]) => LoraLocation[];
   #disposed = new AbortController();
 
   /** Use `createEngine`. */
   constructor(options: EngineOptions) {
     const {
       model,
+      hub,
+      persist,
       lora,
       load,
       onProgress,
@@ -110,8 +120,10 @@ export class Engine {
       shared,
       ...switches
     } = options;
-    const resolved = resolveModel(model);
-    this.#lora = resolveLora(lora ?? []);
+    const resolved = resolveModel(model, hub);
+    this.#resolveLora = (adapters) => resolveLora(adapters, hub);
+    this.#lora = this.#resolveLora(lora ?? []);
+    if (persist) void cache.persist();
     const absolute = (url: string | URL) => new URL(url, document.baseURI).href;
     this.basePaths = switches.basePaths ?? DEFAULT_BASE_PATHS;
     const door = createFetchDoor(
@@ -144,7 +156,7 @@ export class Engine {
       );
     if (shared) {
       const { id, location } = resolved;
-      const keeper = new SharedKeeper(keyOf([shared, id, location, load, switches]), {
+      const keeper = new SharedKeeper(keyOf([shared, id, identityOf(location), load, switches]), {
         start: () => new WorkerKeeper(start),
         onProgress: (progress) => onProgress?.(progress),
         onLora: (located) => {
@@ -195,13 +207,25 @@ export class Engine {
   }
 
   /**
+   * Stops downloading the model's files until `resumeDownload`. What has arrived stays, and the download continues
+   * from there. Files that are cached or local are read on.
+   */
+  pauseDownload(): void {
+    this.#keeper.worker.pauseDownload(true);
+  }
+
+  resumeDownload(): void {
+    this.#keeper.worker.pauseDownload(false);
+  }
+
+  /**
    * Replaces the LoRA adapters by these; an empty list leaves the plain model. The model stays loaded.
    * In-flight requests finish with the old adapters, later ones wait for the new ones.
    *
    * @throws InpageError if an adapter cannot be fetched or does not fit the model; the old ones stay in use
    */
   async setLora(lora: readonly LoraAdapter[]): Promise<void> {
-    const located = resolveLora(lora);
+    const located = this.#resolveLora(lora);
     const { worker } = this.#keeper;
     await worker.ready;
     await worker.setLora(located);

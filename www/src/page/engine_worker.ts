@@ -88,6 +88,10 @@ export class EngineWorker {
     });
   }
 
+  pauseDownload(paused: boolean): void {
+    if (!this.failed) this.#post({ type: "pause-download", paused });
+  }
+
   /** Replaces the LoRA adapters once in-flight requests have ended. */
   async setLora(lora: LoraLocation[]): Promise<void> {
     if (this.failed) throw InpageError.local("engine_unavailable", "the engine has failed");

@@ -3,6 +3,7 @@
 
 import { codeOf, messageOf } from "../exchange/error_response.js";
 import type { InspectionOptions, ModelInspection } from "../generated/types.js";
+import type { HubOptions } from "./hub.js";
 import { InpageError } from "./inpage_error.js";
 import { type ModelOption, resolveModel } from "./model_option.js";
 import { openHeads } from "../model_source/head_files.js";
@@ -12,6 +13,8 @@ export interface InspectOptions extends InspectionOptions {
   signal?: AbortSignal;
   /** The wasm module, where a bundler cannot find it by itself. */
   wasmUrl?: string | URL;
+  /** Where `hf:` names are looked up, and the token for it. */
+  hub?: HubOptions;
 }
 
 let started: Promise<typeof import("../wasm/inpage.js")> | undefined;
@@ -33,7 +36,7 @@ export async function inspectModel(
   model: ModelOption,
   options: InspectOptions = {},
 ): Promise<ModelInspection> {
-  const { signal = new AbortController().signal, wasmUrl, ...loading } = options;
+  const { signal = new AbortController().signal, wasmUrl, hub, ...loading } = options;
   signal.throwIfAborted();
   started ??= start(wasmUrl);
   try {
@@ -41,7 +44,7 @@ export async function inspectModel(
       started = undefined;
       throw error;
     });
-    const { location } = resolveModel(model);
+    const { location } = resolveModel(model, hub);
     const files = await openHeads(location, signal);
     try {
       return await wasm.inspectModel(files, loading);

@@ -1,6 +1,7 @@
 //! Resolves the LoRA adapters given to `createEngine` and `setLora` to names, scales and locations of files.
 //! Whether they fit the model is checked in Rust.
 
+import type { HubOptions } from "./hub.js";
 import { type ModelWithId, resolveModel } from "./model_option.js";
 import type { LoraLocation } from "../exchange/protocol.js";
 
@@ -14,7 +15,10 @@ export interface LoraAdapter extends Omit<ModelWithId, "id"> {
 }
 
 /** @throws TypeError naming the adapter that has no location or whose scale is not a finite number */
-export function resolveLora(adapters: readonly LoraAdapter[]): LoraLocation[] {
+export function resolveLora(
+  adapters: readonly LoraAdapter[],
+  hub: HubOptions = {},
+): LoraLocation[] {
   return adapters.map((adapter, index) => {
     const { scale = 1, ...place } = adapter;
     const { url, file, folder, files } = place;
@@ -24,7 +28,7 @@ export function resolveLora(adapters: readonly LoraAdapter[]): LoraLocation[] {
     if (typeof scale !== "number" || !Number.isFinite(scale)) {
       throw new TypeError(`lora[${index}].scale must be a finite number`);
     }
-    const { id, location } = resolveModel(place);
+    const { id, location } = resolveModel(place, hub);
     return { name: id, location, scale };
   });
 }

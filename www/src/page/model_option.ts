@@ -1,71 +1,159 @@
-//! Resolves the `model` option to an id and the location of its files.
+//! Resolves the `model` option to an id and the location of its files. Whether they are a model is checked in Rust.
 
 import type { ModelLocation } from "../exchange/protocol.js";
+import {
+  type HubOptions,
+  hubUrl,
+  isHubReference,
+  refuseHubPage,
+  refuseRepositoryName,
+} from "./hub.js";
+import { type FetchOptions, resolveRequests } from "./request_option.js";
 
 /** A model, optionally with the id that requests use for it. */
 export type ModelOption = ModelPlace | ModelWithId;
 
-/** `"embedded"`, a URL (relative to the page), or a local file. */
+/**
+ * `"embedded"`, a URL (relative to the page), `hf:OWNER/NAME/FILE.gguf` or `hf:OWNER/NAME` (a folder) with an
+ * optional `@REVISION`, or a local file.
+ */
 export type ModelPlace = string | URL | Blob;
 
 /** Exactly one of `url`, `file`, `folder` and `files`. */
 export interface ModelWithId {
   /**
    * A GGUF file. For a split file (`NAME-00001-of-00003.gguf`), any part: the others are fetched from the same
-   * folder.
+   * folder. An array names the same file on several servers: the next one is used when one fails for good.
    */
-  url?: string | URL;
+  url?: string | URL | readonly (string | URL)[];
   /** A GGUF file that is not split. */
   file?: Blob;
   /**
-   * The URL of a Hugging Face folder with `config.json`, `tokenizer.json` and safetensors, such as
-   * `https://huggingface.co/ORGANIZATION/MODEL/resolve/main`. `load.quantize` chooses the type of its matrices on
-   * the GPU.
+   * The URL of a Hugging Face folder with `config.json`, `tokenizer.json` and safetensors, such as `hf:OWNER/NAME`.
+   * An array names the same folder on several servers. `load.quantize` chooses the type of its matrices on the GPU.
    */
-  folder?: string | URL;
+  folder?: string | URL | readonly (string | URL)[];
   /** Files that the user picked: all parts of a split GGUF file, or all files of a Hugging Face folder. */
   files?: Iterable<File>;
   /** The model's id in requests; if omitted, the name of the file without its extension, or of the folder. */
   id?: string;
   /** False: do not cache the download for the next visit. */
   cache?: boolean;
+  /** Names of query parameters that do not say which file it is. Those of signatures are recognized. */
+  ignoreQuery?: readonly string[];
+  /** The expected SHA-256 of the file in hexadecimal digits; of several files, an object by file name. */
+  sha256?: string | Readonly<Record<string, string>>;
+  /** Options of `fetch` for every request: headers, credentials, ... */
+  fetch?: FetchOptions;
 }
 
-export function resolveModel(option: ModelOption = "embedded"): {
+/** A model's id in requests and where its files are. */
+export interface ResolvedModel {
   id: string;
   location: ModelLocation;
-} {
-  if (typeof option === "string" || option instanceof URL) return resolveModel({ url: option });
+}
+
+/** @throws TypeError that says which option cannot be used */
+export function resolveModel(
+  option: ModelOption = "embedded",
+  hub: HubOptions = {},
+): ResolvedModel {
+  if (typeof option === "string" || option instanceof URL) {
+    return resolveModel({ url: option }, hub);
+  }
   if (option instanceof Blob) return resolveModel({ file: option });
-  const { file, files, folder, url = "embedded", cache = true } = option;
-  // Node has no document: there, URLs must be absolute.
-  const baseUrl = globalThis.document?.baseURI;
+  const { file, files, folder, url = "embedded", cache = true, ignoreQuery = [] } = option;
+  if (file !== undefined || files !== undefined) {
+    for (const name of ["sha256", "fetch", "ignoreQuery"] as const) {
+      if (option[name] === undefined) continue;
+      throw new TypeError(`${name} applies to downloads: it has no meaning for local files`);
+    }
+  }
   if (files !== undefined) return resolveFiles([...files], option.id);
   if (file !== undefined) {
     const name = file instanceof File ? file.name : "local";
     const location = { kind: "files" as const, files: [{ name, blob: file }], ggufName: name };
     return { id: option.id ?? stem(name), location };
   }
-  if (folder !== undefined) {
-    const absolute = new URL(folder, baseUrl);
-    if (!absolute.pathname.endsWith("/")) absolute.pathname += "/";
-    const id = option.id ?? folderName(absolute);
-    return { id, location: { kind: "url", url: absolute.href, cache, ggufName: undefined } };
+  const places = [folder ?? url].flat() as (string | URL)[];
+  const [first] = places;
+  if (first === undefined) throw new TypeError(`${folder ? "folder" : "url"} names no URL`);
+  const isEmbedded = folder === undefined && first === "embedded";
+  const isFolder = folder !== undefined || isHubFolder(first, hub);
+  const urls = places.map((place) => resolveUrl(place, hub, isFolder));
+  const [at] = urls as [URL];
+  const ggufName = isFolder ? undefined : (segments(at).at(-1) ?? "");
+  const named = ggufName === undefined ? folderName(at) : isEmbedded ? "tales" : stem(ggufName);
+  return {
+    id: option.id ?? named,
+    location: {
+      kind: "url",
+      urls: urls.map(({ href }) => href),
+      ggufName,
+      cache,
+      ignoreQuery: [...ignoreQuery],
+      sha256: hashes(option.sha256, ggufName),
+      requests: resolveRequests(option.fetch ?? {}, hub),
+    },
+  };
+}
+
+/** `hf:OWNER/NAME`, without a file in it. */
+function isHubFolder(place: string | URL, hub: HubOptions): boolean {
+  return isHubReference(`${place}`) && hubUrl(`${place}`, hub).pathname.endsWith("/");
+}
+
+/** The absolute URL of a file or folder; that of a folder ends with a slash. */
+function resolveUrl(place: string | URL, hub: HubOptions, isFolder: boolean): URL {
+  const text = `${place}`;
+  let url: URL;
+  if (isHubReference(text)) {
+    url = hubUrl(text, hub);
+  } else if (text === "embedded" && !isFolder) {
+    // Bundlers recognise this expression.
+    url = new URL("../../models/tales.gguf", import.meta.url);
+  } else {
+    if (!isFolder) refuseRepositoryName(text);
+    refuseHubPage(text, hub);
+    try {
+      // Node has no document: there, URLs must be absolute.
+      url = new URL(place, globalThis.document?.baseURI);
+    } catch {
+      throw new TypeError(`"${text}" is not a URL`);
+    }
   }
-  const absolute =
-    url === "embedded"
-      ? // Bundlers recognise this expression.
-        new URL("../../models/tales.gguf", import.meta.url)
-      : new URL(url, baseUrl);
-  const ggufName = segments(absolute).at(-1) ?? "";
-  const id = option.id ?? (url === "embedded" ? "tales" : stem(ggufName));
-  return { id, location: { kind: "url", url: absolute.href, cache, ggufName } };
+  if (isFolder && !url.pathname.endsWith("/")) url.pathname += "/";
+  if (!isFolder && url.pathname.endsWith("/")) {
+    throw new TypeError(`${text} is a folder: write { folder: "${text}" }`);
+  }
+  return url;
+}
+
+function hashes(
+  sha256: ModelWithId["sha256"],
+  ggufName: string | undefined,
+): Record<string, string> {
+  if (sha256 === undefined) return {};
+  if (typeof sha256 === "string" && (ggufName === undefined || PART.test(ggufName))) {
+    throw new TypeError(
+      'the model has several files: give their hashes by name, as in sha256: { "model.safetensors": "..." }',
+    );
+  }
+  const byName = typeof sha256 === "string" ? { [ggufName ?? ""]: sha256 } : sha256;
+  return Object.fromEntries(
+    Object.entries(byName).map(([name, hash]) => {
+      if (!/^[0-9a-f]{64}$/i.test(hash)) {
+        throw new TypeError(`sha256 of ${name} must be 64 hexadecimal digits, not "${hash}"`);
+      }
+      return [name, hash.toLowerCase()];
+    }),
+  );
 }
 
 /** The end of the name of a part. */
 const PART = /-\d{5}-of-\d{5}\.gguf$/;
 
-function resolveFiles(files: File[], id: string | undefined): ReturnType<typeof resolveModel> {
+function resolveFiles(files: File[], id: string | undefined): ResolvedModel {
   const isGguf = ({ name }: File) => /\.gguf$/i.test(name);
   const gguf = files.find(isGguf);
   const named = files.map((file) => ({ name: file.name, blob: file }));

@@ -13,7 +13,7 @@ import { SharedExchange, openForOther } from "./shared_exchange.js";
 /** What `Engine` uses of the worker that answers. */
 export type AnsweringWorker = Pick<
   EngineWorker,
-  "ready" | "openExchanges" | "info" | "setLora" | "fail"
+  "ready" | "openExchanges" | "info" | "setLora" | "pauseDownload" | "fail"
 >;
 
 /** What `Engine` uses of a `WorkerKeeper`. */
@@ -50,6 +50,7 @@ type Call =
   | { method: "ready" }
   | { method: "info" }
   | { method: "restart" }
+  | { method: "pauseDownload"; isPaused: boolean }
   | { method: "setLora"; lora: LoraLocation[] };
 
 /** On the channel of all tabs that share an engine. */
@@ -152,6 +153,9 @@ export class SharedKeeper implements Keeper {
       setLora: async (lora) => {
         await this.#call({ method: "setLora", lora });
         this.#post({ type: "lora", lora });
+      },
+      pauseDownload: (isPaused) => {
+        this.#call({ method: "pauseDownload", isPaused }).catch(() => {});
       },
       fail: (reason) => {
         for (const { result } of this.#calls.values()) result.reject(reason);
@@ -299,6 +303,7 @@ export class SharedKeeper implements Keeper {
       if (call.method === "ready") await own.worker.ready;
       else if (call.method === "info") value = await own.worker.info();
       else if (call.method === "restart") await own.restart();
+      else if (call.method === "pauseDownload") own.worker.pauseDownload(call.isPaused);
       else await own.worker.setLora(call.lora);
       if (call.method === "setLora") this.#hooks.onLora(call.lora);
     } catch (error) {

@@ -4,17 +4,22 @@ import { orAborted } from "../exchange/abort.js";
 import { codeOf, messageOf } from "../exchange/error_response.js";
 import type { LoraLocation, WireFailure } from "../exchange/protocol.js";
 import { ADAPTER_CONFIG } from "../model_source/named_files.js";
-import { openModel } from "../model_source/open.js";
+import { type OpenOptions, openModel } from "../model_source/open.js";
+import type { DownloadPause } from "../model_source/pause.js";
 import type { EngineLife } from "./engine_life.js";
 import type { HostedAdapter } from "./hosted_engine.js";
 
 /** @throws TypeError naming the adapter whose files cannot be opened */
-export function openAdapters(lora: LoraLocation[], signal: AbortSignal): Promise<HostedAdapter[]> {
+export function openAdapters(lora: LoraLocation[], options: OpenOptions): Promise<HostedAdapter[]> {
   const open = async ({ name, location, scale }: LoraLocation) => {
     try {
-      return { name, scale, files: await openModel(location, () => {}, signal, ADAPTER_CONFIG) };
+      return {
+        name,
+        scale,
+        files: await openModel(location, { ...options, config: ADAPTER_CONFIG }),
+      };
     } catch (error) {
-      signal.throwIfAborted();
+      options.signal.throwIfAborted();
       throw new TypeError(`LoRA adapter ${name}: ${messageOf(error)}`);
     }
   };
@@ -24,10 +29,12 @@ export function openAdapters(lora: LoraLocation[], signal: AbortSignal): Promise
 /** Changes of adapters, in the order in which they were requested: the last one requested stays. */
 export class AdapterChanges {
   #life: EngineLife;
+  #pause: DownloadPause;
   #last: Promise<unknown> = Promise.resolve();
 
-  constructor(life: EngineLife) {
+  constructor(life: EngineLife, pause: DownloadPause) {
     this.#life = life;
+    this.#pause = pause;
   }
 
   /** Replaces the adapters in use by these; resolves with the failure, if any, and never rejects. */
@@ -48,7 +55,15 @@ export class AdapterChanges {
   async #replace(lora: LoraLocation[]): Promise<void> {
     const signal = this.#life.over;
     const engine = await this.#life.engine;
-    const adapters = await openAdapters(lora, signal);
-    await orAborted(engine.setLora(adapters), signal);
+    const ended = new AbortController();
+    const reading = AbortSignal.any([signal, ended.signal]);
+    try {
+      const createHasher = () => engine.createHasher();
+      const options = { signal, reading, pause: this.#pause, createHasher };
+      const adapters = await openAdapters(lora, options);
+      await orAborted(engine.setLora(adapters), signal);
+    } finally {
+      ended.abort();
+    }
   }
 }

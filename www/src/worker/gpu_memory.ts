@@ -12,12 +12,14 @@ export function watchMemoryOf(device: GPUDevice, onOutOfMemory: OnOutOfMemory): 
   const dropped = new FinalizationRegistry<number>((bytes) => {
     usedBytes -= bytes;
   });
-  const refused = (bytes: number) =>
+  const refused = (bytes: number, usedBytes: number) =>
     onOutOfMemory(
       `the GPU has no memory for another ${mebibytes(bytes)}, while this engine uses ${mebibytes(usedBytes)}. A smaller load.contextTokens and load.kvPoolTokens, load.kvFormat: "q8_0", or a model with fewer bits per weight needs less; load.memoryBudgetBytes refuses a model before its download`,
     );
   device.createBuffer = (descriptor) => {
     const bytes = descriptor.size;
+    // Others are created before the browser answers.
+    const usedBefore = usedBytes;
     device.pushErrorScope("out-of-memory");
     let buffer: GPUBuffer;
     try {
@@ -25,7 +27,7 @@ export function watchMemoryOf(device: GPUDevice, onOutOfMemory: OnOutOfMemory): 
     } catch (error) {
       device.popErrorScope().catch(() => {});
       // A buffer that is mapped at its creation has no room in the page's own memory.
-      if (error instanceof RangeError) refused(bytes);
+      if (error instanceof RangeError) refused(bytes, usedBefore);
       throw error;
     }
     device.popErrorScope().then(
@@ -33,7 +35,7 @@ export function watchMemoryOf(device: GPUDevice, onOutOfMemory: OnOutOfMemory): 
         if (error === null) return;
         usedBytes -= bytes;
         dropped.unregister(buffer);
-        refused(bytes);
+        refused(bytes, usedBefore);
       },
       // The device is lost, which is reported elsewhere.
       () => {},

@@ -3,6 +3,7 @@
 import type { EngineFailure } from "../exchange/error_response.js";
 import type { HeaderList, StartOptions } from "../exchange/protocol.js";
 import type { EngineInfo } from "../exchange/engine_info.js";
+import type { Hasher } from "../model_source/hash.js";
 import type { ModelFiles } from "../model_source/source.js";
 
 /** One answer of the engine. */
@@ -36,6 +37,8 @@ export interface HostedEngine {
     lora: HostedAdapter[],
     onProgress: (loadedBytes: number, totalBytes: number) => void,
   ): Promise<void>;
+  /** A new hash of a file that is downloaded; its bytes pass through the wasm module. */
+  createHasher(): Hasher;
   /**
    * Tells the endpoint why the model could not be loaded, and when a request starts another attempt: in
    * milliseconds since 1970, or never.

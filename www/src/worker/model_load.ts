@@ -5,22 +5,32 @@ import { codeOf, messageOf } from "../exchange/error_response.js";
 import type { LoadProgress, StartOptions } from "../exchange/protocol.js";
 import { NoSuchFile } from "../model_source/http.js";
 import { openModel } from "../model_source/open.js";
+import type { DownloadPause } from "../model_source/pause.js";
+import type { StorageReport } from "../model_source/url_file.js";
 import { openAdapters } from "./adapters.js";
 import type { EngineLife } from "./engine_life.js";
 
 /** Progress within a phase is reported at most this often. */
 const REPORT_INTERVAL_MS = 50;
 
+export interface LoadHooks {
+  pause: DownloadPause;
+  onProgress: (progress: LoadProgress) => void;
+  onStorage: (report: StorageReport) => void;
+}
+
 /** @throws whatever the download or the engine fails with */
 export async function loadModel(
   { model, lora }: StartOptions,
   life: EngineLife,
-  onProgress: (progress: LoadProgress) => void,
+  { pause, onProgress, onStorage }: LoadHooks,
 ): Promise<void> {
   // The download runs in parallel with the load: when the load fails, the download stops.
   const failed = new AbortController();
   const signal = AbortSignal.any([life.over, failed.signal]);
-  const report = throttled(onProgress);
+  const ended = new AbortController();
+  const reading = AbortSignal.any([signal, ended.signal]);
+  const report = throttled(onProgress, reading);
   let isDownloading = false;
   const onDownload = (progress: LoadProgress) => {
     isDownloading = (progress.totalBytes ?? progress.loadedBytes) !== progress.loadedBytes;
@@ -32,15 +42,19 @@ export async function loadModel(
   };
   try {
     const engine = await life.engine;
+    const createHasher = () => engine.createHasher();
+    const options = { signal, pause, reading, createHasher };
     const [files, adapters] = await Promise.all([
-      openModel(model, onDownload, signal),
-      openAdapters(lora, signal),
+      openModel(model, { ...options, onProgress: onDownload, onStorage }),
+      openAdapters(lora, options),
     ]);
     await orAborted(engine.load(files, adapters, onLoad), signal);
     report({ phase: "ready", loadedBytes: files.openedBytes, totalBytes: files.openedBytes });
   } catch (error) {
     failed.abort(error);
     throw error;
+  } finally {
+    ended.abort();
   }
 }
 
@@ -67,16 +81,30 @@ export function isPermanent(error: unknown): boolean {
   return error instanceof NoSuchFile || PERMANENT_CODES.includes(codeOf(error, ""));
 }
 
-/** `report`, called at most every `REPORT_INTERVAL_MS`, and always at the start and end of a phase. */
-function throttled(report: (progress: LoadProgress) => void): (progress: LoadProgress) => void {
+/**
+ * `report`, called at most every `REPORT_INTERVAL_MS`, and always at the start and end of a phase. The last progress
+ * before a silence is reported, too, unless `ended` aborts first.
+ */
+function throttled(
+  report: (progress: LoadProgress) => void,
+  ended: AbortSignal,
+): (progress: LoadProgress) => void {
   let reportedAt = 0;
-  let phase = "";
+  let last: LoadProgress | undefined;
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const flush = () => {
+    clearTimeout(timer);
+    timer = undefined;
+    reportedAt = performance.now();
+    if (last !== undefined) report(last);
+  };
+  ended.addEventListener("abort", () => clearTimeout(timer), { once: true });
   return (progress) => {
-    const now = performance.now();
-    const isBoundary = progress.phase !== phase || progress.loadedBytes === progress.totalBytes;
-    if (!isBoundary && now - reportedAt < REPORT_INTERVAL_MS) return;
-    reportedAt = now;
-    phase = progress.phase;
-    report(progress);
+    const isBoundary =
+      progress.phase !== last?.phase || progress.loadedBytes === progress.totalBytes;
+    last = progress;
+    const waitMs = reportedAt + REPORT_INTERVAL_MS - performance.now();
+    if (isBoundary || waitMs <= 0) flush();
+    else if (!ended.aborted) timer ??= setTimeout(flush, waitMs);
   };
 }

@@ -2,12 +2,20 @@
 //! interface here, so that tests can use a fake one.
 
 import { codeOf, InvalidOptions, messageOf, toEngineFailure } from "../exchange/error_response.js";
-import type { PageToWorker, StartOptions, WorkerToPage } from "../exchange/protocol.js";
+import type {
+  LoadProgress,
+  PageToWorker,
+  StartOptions,
+  WorkerToPage,
+} from "../exchange/protocol.js";
+import { DownloadPause } from "../model_source/pause.js";
+import type { StorageReport } from "../model_source/url_file.js";
 import type { WorkerScope } from "../worker_scopes.js";
 import { AdapterChanges } from "./adapters.js";
 import { EngineLife } from "./engine_life.js";
 import type { EngineFactory } from "./hosted_engine.js";
 import { isPermanent, loadModel, reportFailure } from "./model_load.js";
+import { StorageSummary } from "./storage_summary.js";
 import { respond } from "./responder.js";
 
 /** Time for the last answers to leave the worker before the page terminates it. */
@@ -29,6 +37,8 @@ class WorkerHost {
   #post: (message: WorkerToPage) => void;
   #createEngine: EngineFactory;
   #adapters: AdapterChanges;
+  #pause = new DownloadPause();
+  #storage = new StorageSummary();
   #openExchanges = 0;
   #optionsAreInvalid = false;
 
@@ -38,7 +48,7 @@ class WorkerHost {
     this.life = new EngineLife(({ code, message }) =>
       post({ type: "failed", failure: { code, message }, permanent: this.#optionsAreInvalid }),
     );
-    this.#adapters = new AdapterChanges(this.life);
+    this.#adapters = new AdapterChanges(this.life, this.#pause);
   }
 
   take(message: PageToWorker, ports: readonly MessagePort[]): void {
@@ -51,6 +61,10 @@ class WorkerHost {
         break;
       case "info":
         void this.#info(message.call);
+        break;
+      case "pause-download":
+        if (message.paused) this.#pause.pause();
+        else this.#pause.resume();
         break;
       case "set-lora": {
         const { call, lora } = message;
@@ -75,7 +89,10 @@ class WorkerHost {
       return;
     }
     try {
-      await loadModel(options, this.life, (progress) => this.#post({ type: "progress", progress }));
+      const onProgress = (progress: LoadProgress) => this.#post({ type: "progress", progress });
+      this.#storage.expect(options.model);
+      const onStorage = (report: StorageReport) => this.#storage.add(report);
+      await loadModel(options, this.life, { pause: this.#pause, onProgress, onStorage });
       const engine = await this.life.engine;
       this.#post({ type: "ready", kernels: engine.kernels?.() });
     } catch (error) {
@@ -99,7 +116,7 @@ class WorkerHost {
     const info = await this.life.engine
       .then((engine) => (this.life.dead.aborted ? undefined : engine.info()))
       .catch(() => undefined);
-    this.#post({ type: "info", call, info });
+    this.#post({ type: "info", call, info: info && { ...info, ...this.#storage.info } });
   }
 
   async #dispose(): Promise<void> {

@@ -276,7 +276,7 @@ fn check_plan(request: &Plan, streaming: Streaming, switches: &Switches) {
 
 fn check_sampling(sampling: &Sampling) {
     thread_local! {
-        static TOKENIZER: crate::text::Tokenizer = super::sampling::tokenizer();
+        static TOKENIZER: crate::text::Tokenizer = sampling::tokenizer();
     }
     let defaults = SamplingDefaults::default();
     let params = TOKENIZER.with(|tokenizer| sampling.params(&defaults, tokenizer).unwrap());

@@ -1,0 +1,502 @@
+//! Each fault of servers, networks, storage and tabs alone: what is sent, what the model's loader reads, what the developer is told.
+
+import assert from "node:assert/strict";
+import { beforeEach, describe, test } from "node:test";
+import { listEntries } from "../../www/dist/model_source/cache_layout.js";
+import { FAULTS, FaultServer } from "./fault_server.mjs";
+import { CHUNK, PIECE, URL_OF_MODEL, hexOf, load } from "./loading.mjs";
+import { MemoryBrowser } from "./memory_browser.mjs";
+import { randomBytes } from "./random.mjs";
+
+const SIZE = 6 * CHUNK + 1234;
+const FIRST = randomBytes(SIZE, 1);
+const SECOND = randomBytes(SIZE, 2);
+
+let browser;
+let server;
+
+beforeEach(() => {
+  browser = new MemoryBrowser();
+  browser.install();
+  server = new FaultServer({ bytes: FIRST, etag: '"one"' });
+});
+
+const visit = (options) => browser.run(load(browser.openTab(), server, options));
+
+/** The faults of the next answers, in order. */
+function failNext(...faults) {
+  server.nextFault = () => faults.shift();
+}
+
+/** Which requests were sent since the last call. */
+function sent() {
+  return server.requests.splice(0).map(({ method, range }) => `${method} ${range ?? "whole"}`);
+}
+
+async function assertLoads(bytes, options) {
+  const result = await visit(options);
+  if (result.error) throw result.error;
+  assert.equal(Buffer.compare(result.bytes, bytes), 0, "the bytes of the file");
+  return result;
+}
+
+async function assertFails(pattern, options) {
+  const { error, ...report } = await visit(options);
+  assert.ok(error instanceof TypeError, `${error?.stack}`);
+  assert.match(error.message, pattern);
+  assert.ok(error.message.includes(URL_OF_MODEL), error.message);
+  return { error, ...report };
+}
+
+describe("an answer that is not what was asked for", () => {
+  const lies = ["otherRange", "multipart", "encodedPart", "noContentRange", "whole"];
+  for (const kind of [...lies, "lessRange", "long", "short"]) {
+    for (const cache of [true, false]) {
+      test(`${kind}, at the first request, ${cache ? "cached" : "not cached"}`, async () => {
+        failNext({ kind: FAULTS[kind] });
+        await assertLoads(FIRST, { cache });
+        server.nextFault = () => undefined;
+        await assertLoads(FIRST);
+      });
+
+      test(`${kind}, when a download is resumed, ${cache ? "cached" : "not cached"}`, async () => {
+        failNext({ kind: FAULTS.cut, at: 2 * CHUNK + 5 }, { kind: FAULTS[kind] });
+        await assertLoads(FIRST, { cache });
+        server.nextFault = () => undefined;
+        await assertLoads(FIRST);
+      });
+    }
+  }
+
+  test("a wrong size is an error, and leaves nothing behind", async () => {
+    for (const cache of [true, false]) {
+      failNext({ kind: FAULTS.wrongTotal });
+      await assertFails(/changed while it was being read/, { cache });
+      await assertLoads(FIRST, { cache });
+    }
+  });
+
+  test("always, is an error", async () => {
+    server.nextFault = () => ({ kind: FAULTS.short });
+    await assertFails(/ended after .* bytes.*tried \d+ times; \d+ of \d+ bytes/);
+  });
+
+  test("a web page is named as such, and leaves nothing behind", async () => {
+    for (const kind of [FAULTS.page, FAULTS.pageInDisguise]) {
+      server.nextFault = () => ({ kind });
+      for (const cache of [true, false]) {
+        await assertFails(/answered with a web page, not with a model file/, { cache });
+      }
+      assert.equal((await browser.run(browser.openTab().run(listEntries))).length, 0);
+    }
+  });
+});
+
+describe("a failure that may pass", () => {
+  test("is tried again from where the answer ended", async () => {
+    failNext({ kind: FAULTS.cut, at: 2 * CHUNK + 5 });
+    await assertLoads(FIRST);
+    assert.deepEqual(sent(), ["GET bytes=0-", `GET bytes=${2 * CHUNK + 5}-`]);
+    assert.equal(server.sentBytes, SIZE);
+  });
+
+  test("Retry-After is honoured, within bounds", async () => {
+    for (const [retryAfter, least_s, most_s] of [
+      [7, 7, 8],
+      [86_400, 60, 61],
+      [undefined, 0.25, 0.5],
+    ]) {
+      const url = `${URL_OF_MODEL}?${retryAfter}`;
+      failNext({ kind: FAULTS.status, status: 503, retryAfter });
+      const start_ms = browser.now_ms;
+      await assertLoads(FIRST, { url });
+      const waited_s = (browser.now_ms - start_ms) / 1000;
+      assert.ok(waited_s >= least_s && waited_s <= most_s, `${waited_s} s`);
+    }
+  });
+
+  for (const status of [408, 425, 429, 500, 502, 503, 504]) {
+    test(`status ${status}`, async () => {
+      failNext({ kind: FAULTS.status, status });
+      await assertLoads(FIRST);
+      assert.equal(sent().length, 2);
+    });
+  }
+
+  test("a stall ends after 20 seconds, in the head and in the body", async () => {
+    for (const at of [undefined, 3 * CHUNK]) {
+      const url = `${URL_OF_MODEL}?${at}`;
+      failNext({ kind: FAULTS.stall, at });
+      const start_ms = browser.now_ms;
+      await assertLoads(FIRST, { url });
+      const waited_s = (browser.now_ms - start_ms) / 1000;
+      assert.ok(waited_s >= 20 && waited_s <= 21, `${waited_s} s`);
+    }
+  });
+
+  test("for good, gives an error with the URL, the bytes, the attempts and the cause", async () => {
+    let count = 0;
+    server.nextFault = () =>
+      count++ === 0 ? { kind: FAULTS.cut, at: 2 * CHUNK } : { kind: FAULTS.refuse };
+    await assertFails(
+      new RegExp(
+        `no answer from .* tried 6 times; ${2 * CHUNK} of ${SIZE} bytes have arrived.*running`,
+      ),
+    );
+    server.nextFault = () => undefined;
+    sent();
+    await assertLoads(FIRST);
+    assert.deepEqual(sent(), [`GET bytes=${2 * CHUNK}-`]);
+  });
+
+  test("offline, is not tried again at the first visit", async () => {
+    navigator.onLine = false;
+    server.nextFault = () => ({ kind: FAULTS.refuse });
+    await assertFails(/The browser is offline/);
+    assert.equal(sent().length, 1);
+  });
+
+  test("a refusal is not tried again", async () => {
+    server.nextFault = () => ({ kind: FAULTS.status, status: 403 });
+    await assertFails(/answered 403/);
+    assert.equal(sent().length, 1);
+  });
+
+  test("an abort ends the waiting", async () => {
+    const abort = new AbortController();
+    server.nextFault = () => ({ kind: FAULTS.stall });
+    browser.after(5000, () => abort.abort(new TypeError(`${URL_OF_MODEL} aborted by the test`)));
+    const start_ms = browser.now_ms;
+    await assertFails(/aborted by the test/, { signal: abort.signal });
+    assert.equal(browser.now_ms - start_ms, 5000);
+  });
+});
+
+describe("a file that changes during its download", () => {
+  /** The file changes after its first chunks; with `isSimilar`, these stay as they are. */
+  function changeAfterCut({ isSimilar }) {
+    const second = Buffer.from(SECOND);
+    if (isSimilar) FIRST.copy(second, 0, 0, 4 * CHUNK);
+    let isFirst = true;
+    server.nextFault = () => {
+      if (isFirst) {
+        isFirst = false;
+        return { kind: FAULTS.cut, at: 3 * CHUNK + 50 };
+      }
+      Object.assign(server, { bytes: second, ...(server.etag && { etag: '"two"' }) });
+      return undefined;
+    };
+    return second;
+  }
+
+  for (const etag of ['"one"', undefined]) {
+    const kind = etag ? "with an ETag" : "without validators";
+
+    test(`is never combined from two versions, ${kind}`, async () => {
+      for (const cache of [true, false]) {
+        Object.assign(server, { bytes: FIRST, etag, ranges: cache });
+        changeAfterCut({ isSimilar: false });
+        await assertFails(/changed while it was being read: load the model again/, { cache });
+        await assertLoads(SECOND, { cache });
+      }
+    });
+
+    test(`is used if what was read is the same, ${kind}`, async () => {
+      Object.assign(server, { etag });
+      const second = changeAfterCut({ isSimilar: true });
+      await assertLoads(second);
+    });
+
+    test(`between two visits is downloaded from where it differs, ${kind}`, async () => {
+      Object.assign(server, { etag });
+      failNext({ kind: FAULTS.cut, at: 5 * CHUNK }, { kind: FAULTS.status, status: 403 });
+      await assertFails(/answered 403/);
+      server.bytes = Buffer.from(FIRST);
+      server.bytes[2 * CHUNK + 9] ^= 1;
+      if (etag) server.etag = '"two"';
+      await assertLoads(server.bytes);
+    });
+  }
+});
+
+describe("a stored file", () => {
+  const storedFile = (ending) => {
+    const [folder] = browser.root.entries.get("inpage-models").entries.values();
+    return [...folder.entries].find(([name]) => name.endsWith(ending))[1];
+  };
+
+  test("is revalidated without its bytes", async () => {
+    await assertLoads(FIRST);
+    sent();
+    await assertLoads(FIRST);
+    assert.deepEqual(sent(), ["HEAD bytes=0-"]);
+    assert.equal(server.sentBytes, SIZE);
+  });
+
+  test("is revalidated with one byte where HEAD is not allowed", async () => {
+    await assertLoads(FIRST);
+    sent();
+    failNext({ kind: FAULTS.status, status: 403 });
+    await assertLoads(FIRST);
+    assert.deepEqual(sent(), ["HEAD bytes=0-", "GET bytes=0-0"]);
+    assert.ok(server.sentBytes <= SIZE + 1);
+  });
+
+  test("that is damaged has its chunk fetched again, alone", async () => {
+    await assertLoads(FIRST);
+    storedFile(".data").bytes[3 * CHUNK + 17] ^= 1;
+    sent();
+    const { warnings } = await assertLoads(FIRST);
+    assert.deepEqual(sent(), ["HEAD bytes=0-", `GET bytes=${3 * CHUNK}-${4 * CHUNK - 1}`]);
+    assert.match(warnings.join(), /is damaged \(bytes 24576 to 32767\); it was fetched again/);
+    await assertLoads(FIRST);
+    assert.deepEqual(sent(), ["HEAD bytes=0-"]);
+  });
+
+  test("whose hash is damaged is repaired, too", async () => {
+    await assertLoads(FIRST);
+    storedFile(".hashes").bytes[40] ^= 1;
+    await assertLoads(FIRST);
+    sent();
+    await assertLoads(FIRST);
+    assert.deepEqual(sent(), ["HEAD bytes=0-"]);
+  });
+
+  test("is repaired from a server without ranges", async () => {
+    server.ranges = false;
+    await assertLoads(FIRST);
+    storedFile(".data").bytes[3 * CHUNK + 17] ^= 1;
+    await assertLoads(FIRST);
+    await assertLoads(FIRST);
+  });
+
+  test("that is damaged is never used unrepaired", async () => {
+    await assertLoads(FIRST);
+    storedFile(".data").bytes[3 * CHUNK + 17] ^= 1;
+    server.nextFault = () => ({ kind: FAULTS.refuse });
+    await assertFails(/is damaged \(bytes 24576 to 32767\) and could not be repaired: no answer/);
+    server.nextFault = (_, number) => {
+      if (number >= server.requests.length - 1) server.bytes = SECOND;
+    };
+    server.requests.length = 0;
+    await assertFails(/the server has another version now: load the model again/);
+    await assertLoads(SECOND);
+  });
+
+  test("whose note, data or hashes are cut off is downloaded again", async () => {
+    for (const ending of [".json", ".data", ".hashes"]) {
+      await assertLoads(FIRST);
+      const file = storedFile(ending);
+      file.resize(file.size >> 1);
+      await assertLoads(FIRST);
+    }
+  });
+
+  test("of an earlier release is removed", async () => {
+    const tab = browser.openTab();
+    await browser.run(
+      tab.run(async () => {
+        const root = await navigator.storage.getDirectory();
+        const folder = await root.getDirectoryHandle("inpage-models", { create: true });
+        for (const name of [`${"0a".repeat(16)}.gguf`, `${"0a".repeat(16)}.json`, "other"]) {
+          await folder.getFileHandle(name, { create: true });
+        }
+      }),
+    );
+    await assertLoads(FIRST);
+    const names = [...browser.root.entries.get("inpage-models").entries.keys()];
+    assert.equal(names.length, 2);
+    assert.equal(names[0], "other");
+  });
+});
+
+describe("an update", () => {
+  beforeEach(async () => {
+    await assertLoads(FIRST);
+    Object.assign(server, { bytes: SECOND, etag: '"two"' });
+    sent();
+  });
+
+  test("replaces the stored version", async () => {
+    await assertLoads(SECOND);
+    await assertLoads(SECOND);
+    const [entry] = await browser.run(browser.openTab().run(listEntries));
+    assert.ok(entry.occupiedBytes < 2 * SIZE, "only one version is kept");
+  });
+
+  test("that is a web page leaves the stored version in use", async () => {
+    for (const kind of [FAULTS.page, FAULTS.pageInDisguise]) {
+      server.nextFault = ({ method }) => (method === "GET" ? { kind } : undefined);
+      const { warnings } = await assertLoads(FIRST);
+      assert.match(warnings.join(), /web page.*The stored copy of .* is used/);
+      server.nextFault = () => ({ kind });
+      await assertLoads(FIRST);
+    }
+    server.nextFault = () => undefined;
+    await assertLoads(SECOND);
+  });
+
+  test("that breaks off leaves the stored version in use", async () => {
+    let isCut = false;
+    server.nextFault = ({ method }) => {
+      if (method === "HEAD") return undefined;
+      const fault = isCut ? { kind: FAULTS.refuse } : { kind: FAULTS.cut, at: 3 * CHUNK };
+      isCut = true;
+      return fault;
+    };
+    const { warnings } = await assertLoads(FIRST);
+    assert.match(warnings.join(), /The stored copy of .* is used/);
+    server.nextFault = () => undefined;
+    sent();
+    await assertLoads(SECOND);
+    assert.deepEqual(sent(), ["HEAD bytes=0-", `GET bytes=${3 * CHUNK}-`]);
+  });
+
+  test("whose tab is killed at any write leaves a version that works", async () => {
+    for (let writes = 1; ; writes++) {
+      const tab = browser.openTab();
+      tab.writesToLive = writes;
+      const { killed } = await browser.run(load(tab, server));
+      server.nextFault = () => ({ kind: FAULTS.refuse });
+      const { bytes, error } = await visit();
+      const good = [FIRST, SECOND].find((version) => bytes && Buffer.compare(bytes, version) === 0);
+      assert.ok(good, `killed at write ${writes}: ${error?.stack}`);
+      server.nextFault = () => undefined;
+      if (!killed) break;
+    }
+    await assertLoads(SECOND);
+  });
+});
+
+describe("a download whose tab is killed", () => {
+  test("at any write goes on where it was, and no byte is sent twice beyond a chunk", async () => {
+    let kills = 0;
+    for (let writes = 1; ; writes += 2) {
+      const tab = browser.openTab();
+      tab.writesToLive = writes % 9;
+      const { killed } = await browser.run(load(tab, server));
+      if (!killed) break;
+      kills += 1;
+      assert.ok(kills < 100);
+    }
+    assert.ok(kills >= 4, `${kills} kills`);
+    assert.ok(server.sentBytes <= SIZE + kills * (CHUNK + PIECE), `${server.sentBytes} bytes sent`);
+    await assertLoads(FIRST);
+  });
+
+  test("does not trust what was stored before", async () => {
+    failNext({ kind: FAULTS.cut, at: 4 * CHUNK }, ...Array(5).fill({ kind: FAULTS.refuse }));
+    await assertFails(/no answer/);
+    const [folder] = browser.root.entries.get("inpage-models").entries.values();
+    const [, data] = [...folder.entries].find(([name]) => name.endsWith(".data"));
+    data.bytes[CHUNK + 1] ^= 4;
+    sent();
+    await assertLoads(FIRST);
+    assert.deepEqual(sent(), [`GET bytes=${CHUNK}-`]);
+  });
+});
+
+describe("a hash of the whole file", () => {
+  test("finds bytes that were flipped on the way, and nothing of them is kept", async () => {
+    for (const cache of [true, false]) {
+      failNext({ kind: FAULTS.flip, at: 2 * CHUNK + 3 });
+      await assertFails(/has the SHA-256 [0-9a-f]{64}, but expected is/, {
+        sha256: hexOf(FIRST),
+        cache,
+      });
+      await assertLoads(FIRST, { sha256: hexOf(FIRST), cache });
+    }
+  });
+
+  test("that the server states is checked, too", async () => {
+    server.linkedEtag = `"${hexOf(FIRST)}"`;
+    failNext({ kind: FAULTS.flip, at: 5 });
+    await assertFails(/the server states/);
+    await assertLoads(FIRST);
+  });
+
+  test("that was verified makes the request for the version unnecessary", async () => {
+    const sha256 = hexOf(FIRST);
+    await assertLoads(FIRST, { sha256 });
+    sent();
+    await assertLoads(FIRST, { sha256 });
+    assert.deepEqual(sent(), []);
+  });
+
+  test("is computed for a file that was stored without one", async () => {
+    await assertLoads(FIRST);
+    sent();
+    await assertLoads(FIRST, { sha256: hexOf(FIRST) });
+    assert.deepEqual(sent(), []);
+    server.bytes = SECOND;
+    server.etag = '"two"';
+    await assertLoads(SECOND, { sha256: hexOf(SECOND) });
+  });
+});
+
+describe("storage that is too small", () => {
+  test("is found before the download, and the bytes are sent once", async () => {
+    browser.quotaBytes = 2 * CHUNK;
+    const { storage } = await assertLoads(FIRST);
+    assert.equal(storage.length, 1);
+    assert.equal(storage[0].storage, "none");
+    assert.match(storage[0].reason, /the file needs 0.1 MB of storage .* are missing/);
+    assert.equal(server.sentBytes, SIZE);
+  });
+
+  test("that fills up is not filled again, and the bytes are sent once", async () => {
+    browser.quotaBytes = 3 * CHUNK;
+    // What the browser says is an estimate.
+    navigator.storage.estimate = async () => ({});
+    const { storage, warnings } = await assertLoads(FIRST);
+    assert.equal(storage.at(-1).storage, "memory");
+    assert.match(warnings.join(), /is not kept for the next visit: .*full/);
+    assert.equal(server.sentBytes, SIZE);
+  });
+
+  test("does not cost the stored version when an update comes", async () => {
+    await assertLoads(FIRST);
+    browser.quotaBytes = browser.usedBytes + CHUNK;
+    Object.assign(server, { bytes: SECOND, etag: '"two"' });
+    await assertLoads(SECOND);
+    server.nextFault = () => ({ kind: FAULTS.refuse });
+    await assertLoads(FIRST);
+  });
+});
+
+describe("several tabs", () => {
+  test("share one download, and the one that waits sees its progress", async () => {
+    failNext({ kind: FAULTS.stall, at: 3 * CHUNK });
+    const loads = [1, 2].map(() => load(browser.openTab(), server));
+    const [owner, other] = await browser.run(Promise.all(loads));
+    for (const { bytes } of [owner, other]) assert.equal(Buffer.compare(bytes, FIRST), 0);
+    assert.ok(owner.progress.length > 0);
+    assert.equal(other.progress.length, 0);
+    assert.deepEqual(other.waiting.at(-1), [3 * CHUNK, SIZE]);
+    assert.equal(server.sentBytes, SIZE);
+  });
+
+  for (const what of ["killed", "frozen"]) {
+    test(`take over from one that is ${what}`, async () => {
+      server.nextFault = () => ({ kind: FAULTS.stall, at: 3 * CHUNK + 100 });
+      const [first, second] = [browser.openTab(), browser.openTab()];
+      const loads = [first, second].map((tab) => load(tab, server));
+      browser.after(5000, () => {
+        server.nextFault = () => undefined;
+        if (what === "killed") first.kill();
+        else first.freeze();
+      });
+      const start_ms = browser.now_ms;
+      const { bytes, error } = await browser.run(loads[1]);
+      if (error) throw error;
+      assert.ok(browser.now_ms - start_ms < 60_000, "it takes less than a minute");
+      assert.equal(Buffer.compare(bytes, FIRST), 0);
+      assert.ok(server.sentBytes <= SIZE + CHUNK, `${server.sentBytes} bytes sent`);
+      if (what === "killed") return;
+      first.thaw();
+      const thawed = await browser.run(loads[0]);
+      assert.equal(Buffer.compare(thawed.bytes ?? Buffer.alloc(0), FIRST), 0, thawed.error?.stack);
+      await assertLoads(FIRST);
+    });
+  }
+});

@@ -1,0 +1,128 @@
+//! Sources over HTTP without a browser, and so without storage: the hub's token, inspection, mirrors, pauses.
+
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import { after, before, beforeEach, describe, test } from "node:test";
+import { openHeads } from "../../www/dist/model_source/head_files.js";
+import { openModel } from "../../www/dist/model_source/open.js";
+import { DownloadPause } from "../../www/dist/model_source/pause.js";
+import { resolveModel } from "../../www/dist/page/model_option.js";
+import { startHub } from "./hub_server.mjs";
+import { randomBytes } from "./random.mjs";
+
+const FILE = randomBytes(9_000_000, 1);
+
+/** All bytes of the first file. */
+async function readAll(files) {
+  const source = await files.open(files.ggufName ?? "config.json");
+  return source.read(0, source.size);
+}
+
+describe("the hub", () => {
+  // What is read ahead ends with the tests.
+  const over = new AbortController();
+  const { signal } = over;
+  let hub;
+  before(async () => {
+    hub = await startHub({ "/owner/name/main/model.gguf": FILE });
+  });
+  after(() => {
+    over.abort();
+    return hub.close();
+  });
+  beforeEach(() => {
+    hub.hub.token = "hf_secret";
+    hub.hub.requests.length = 0;
+    hub.cdn.requests.length = 0;
+  });
+  const locate = (token) =>
+    resolveModel("hf:owner/name/model.gguf", {
+      baseUrl: hub.hub.origin,
+      ...(token && { token }),
+    }).location;
+
+  test("gets the token, and the origin that it redirects to does not", async () => {
+    for (const open of [openModel, (location, { signal }) => openHeads(location, signal)]) {
+      hub.cdn.requests.length = 0;
+      const files = await open(locate("hf_secret"), { signal });
+      const source = await files.open("model.gguf");
+      assert.deepEqual(Buffer.from(await source.read(0, 1000)), FILE.subarray(0, 1000));
+      await files.close?.();
+      assert.ok(hub.cdn.requests.length > 0);
+      assert.ok(hub.cdn.requests.every(({ headers }) => headers.authorization === undefined));
+    }
+    assert.ok(
+      hub.hub.requests.every(({ headers }) => headers.authorization === "Bearer hf_secret"),
+    );
+  });
+
+  test("refuses without the token, and the message says so", async () => {
+    await assert.rejects(openModel(locate(undefined), { signal }), /model\.gguf answered 401/);
+  });
+});
+
+describe("a server that answers slowly", () => {
+  let server;
+  let url;
+  let ranges;
+  /** Bytes of an answer before it waits for ever. */
+  let stallsAfter;
+  before(async () => {
+    server = createServer((request, response) => {
+      const { range } = request.headers;
+      ranges.push(range);
+      const start = Number(/^bytes=(\d+)-/.exec(range ?? "")?.[1] ?? 0);
+      const size = FILE.length;
+      response.writeHead(206, {
+        etag: '"one"',
+        "content-range": `bytes ${start}-${size - 1}/${size}`,
+        "content-length": size - start,
+      });
+      response.write(FILE.subarray(start, start + stallsAfter));
+      if (start + stallsAfter >= size) response.end();
+    });
+    await once(server.listen(0, "127.0.0.1"), "listening");
+    url = `http://127.0.0.1:${server.address().port}/m.gguf`;
+  });
+  after(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  beforeEach(() => {
+    ranges = [];
+    stallsAfter = Number.POSITIVE_INFINITY;
+  });
+
+  test("is paused and resumed from where it stopped, and the pause is no failure", async () => {
+    stallsAfter = 5_000_000;
+    const pause = new DownloadPause();
+    const progress = [];
+    let onHalf;
+    const half = new Promise((resolve) => {
+      onHalf = resolve;
+    });
+    // With an expected hash the file is downloaded as a whole; without a hasher it is not compared.
+    const model = { url, cache: false, sha256: "0".repeat(64) };
+    const files = await openModel(resolveModel(model).location, {
+      signal: new AbortController().signal,
+      pause,
+      onProgress(event) {
+        progress.push(event);
+        if (event.loadedBytes === 5_000_000) onHalf();
+      },
+    });
+    const whole = readAll(files);
+    await half;
+    const closed = once(server, "request").then(() => "asked again");
+    pause.pause();
+    const waited = new Promise((resolve) => setTimeout(resolve, 100, "silence"));
+    assert.equal(await Promise.race([closed, waited]), "silence");
+    assert.equal(ranges.length, 1);
+    stallsAfter = Number.POSITIVE_INFINITY;
+    pause.resume();
+    assert.equal(Buffer.compare(await whole, FILE), 0);
+    assert.deepEqual(ranges, ["bytes=0-", "bytes=5000000-"]);
+    assert.equal(progress.at(-1).loadedBytes, FILE.length);
+  });
+});

@@ -1,0 +1,179 @@
+//! The `model` option: hub names, mirrors, hashes, options of fetch; and the cache keys of URLs. No requests.
+
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { cacheKey } from "../../www/dist/model_source/cache_key.js";
+import { identityOf, selectKeys } from "../../www/dist/page/cached_model.js";
+import { resolveModel } from "../../www/dist/page/model_option.js";
+
+const FILE = "https://example.org/dir/model.gguf";
+
+describe("a cache key", () => {
+  const SIGNED = {
+    "S3, version 4":
+      "X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=A%2F20261122&X-Amz-Date=1&X-Amz-Expires=900&X-Amz-SignedHeaders=host&X-Amz-Signature=SECRET&x-id=GetObject",
+    "S3, version 2": "AWSAccessKeyId=A&Expires=1&Signature=SECRET",
+    CloudFront: "Expires=1&Policy=P&Signature=SECRET&Key-Pair-Id=K",
+    Azure: "sv=2024-11-04&st=1&se=2&sr=b&sp=r&spr=https&skoid=1&sktid=2&sig=SECRET",
+    Google: "X-Goog-Algorithm=G&X-Goog-Credential=C&X-Goog-Date=1&X-Goog-Signature=SECRET",
+    "a token": "token=SECRET&expires=1&token_path=%2Fdir",
+  };
+  for (const [name, query] of Object.entries(SIGNED)) {
+    test(`has no signature of ${name}`, () => {
+      assert.equal(cacheKey(`${FILE}?${query}`), FILE);
+      const other = query.replace("SECRET", "ANOTHER").replace("=1", "=1234");
+      assert.equal(cacheKey(`${FILE}?version=7&${other}`), `${FILE}?version=7`);
+    });
+  }
+
+  test("keeps parameters that say which file it is, as they are written", () => {
+    const plain = `${FILE}?file=a%20b&v=1&v=2&x=+&se=weights&sp=3&policy=open&expires=2030`;
+    assert.equal(cacheKey(plain), plain);
+    assert.notEqual(cacheKey(`${FILE}?v=1&sig=x`), cacheKey(`${FILE}?v=2&sig=x`));
+  });
+
+  test("leaves out parameters that the app names, the fragment, and a password", () => {
+    const url = "https://user:secret@example.org/dir/model.gguf?Session=1&id=2#part";
+    assert.equal(cacheKey(url, ["session"]), `${FILE}?id=2`);
+  });
+});
+
+describe("a name on the hub", () => {
+  const hub = "https://huggingface.co";
+  const at = (model, options) => resolveModel(model, options).location;
+
+  test("is a file, or a folder", () => {
+    const file = at("hf:owner/some.name/dir/model.Q4_0.gguf");
+    assert.deepEqual(file.urls, [`${hub}/owner/some.name/resolve/main/dir/model.Q4_0.gguf`]);
+    assert.equal(file.ggufName, "model.Q4_0.gguf");
+    for (const model of ["hf:owner/name", "hf://owner/name", { folder: "hf:owner/name" }]) {
+      assert.deepEqual(at(model).urls, [`${hub}/owner/name/resolve/main/`]);
+      assert.equal(at(model).ggufName, undefined);
+      assert.equal(resolveModel(model).id, "name");
+    }
+  });
+
+  test("has a revision, also one with a slash", () => {
+    const { urls } = at("hf:owner/name/m.gguf@refs/pr/1");
+    assert.deepEqual(urls, [`${hub}/owner/name/resolve/refs%2Fpr%2F1/m.gguf`]);
+    assert.deepEqual(at("hf:owner/name@v1.0").urls, [`${hub}/owner/name/resolve/v1.0/`]);
+    assert.equal(resolveModel("hf:owner/name@v1.0").id, "name");
+  });
+
+  test("is looked up where the app says, and the token is for that origin alone", () => {
+    const options = { baseUrl: "https://hub.example.com/mirror", token: "hf_secret" };
+    const location = at("hf:owner/name/m.gguf", options);
+    assert.deepEqual(location.urls, [
+      "https://hub.example.com/mirror/owner/name/resolve/main/m.gguf",
+    ]);
+    assert.deepEqual(location.requests.token, {
+      origin: "https://hub.example.com",
+      value: "hf_secret",
+    });
+  });
+
+  test("refuses what it does not understand, and says what to write", () => {
+    for (const model of ["hf:name", "hf:owner/name@main/m.gguf", "hf:", "hf:a/b?c"]) {
+      assert.throws(() => at(model), /write "hf:OWNER\/NAME\/FILE\.gguf"/, model);
+    }
+    assert.throws(() => at("Qwen/Qwen3-0.6B"), /write "hf:Qwen\/Qwen3-0\.6B\/FILE\.gguf"/);
+    assert.throws(
+      () => at(`${hub}/owner/name/blob/v2/dir/m.gguf`),
+      /is a web page of the model hub and not a file: write "hf:owner\/name\/dir\/m\.gguf@v2"/,
+    );
+    assert.throws(() => at({ folder: `${hub}/owner/name` }), /or "hf:owner\/name" for a folder/);
+    assert.deepEqual(at(`${hub}/owner/name/resolve/main/m.gguf?download=true`).urls.length, 1);
+  });
+
+  test("needs an encrypted connection for a token", () => {
+    const options = { baseUrl: "http://hub.example.com", token: "x" };
+    assert.throws(() => at("hf:o/n", options), /hub\.token would be sent .* in the clear/);
+    assert.ok(at("hf:o/n", { baseUrl: "http://localhost:1234", token: "x" }));
+    assert.throws(() => at("hf:o/n", { token: "a b" }), /hub\.token/);
+    assert.throws(() => at("hf:o/n", { baseUrl: "no url" }), /hub\.baseUrl must be a URL/);
+  });
+});
+
+describe("a model's options", () => {
+  test("name mirrors in order", () => {
+    const { id, location } = resolveModel({
+      url: ["https://a.example/x/m.gguf", new URL("https://b.example/m.gguf")],
+    });
+    assert.equal(id, "m");
+    assert.deepEqual(location.urls, ["https://a.example/x/m.gguf", "https://b.example/m.gguf"]);
+    assert.throws(() => resolveModel({ url: [] }), /url names no URL/);
+  });
+
+  test("give the hash of one file, or of several by name", () => {
+    const hash = "AB".repeat(32);
+    const { location } = resolveModel({ url: FILE, sha256: hash });
+    assert.deepEqual(location.sha256, { "model.gguf": hash.toLowerCase() });
+    const folder = { folder: "https://example.org/m", sha256: hash };
+    assert.throws(() => resolveModel(folder), /has several files: give their hashes by name/);
+    const byName = { ...folder, sha256: { "model.safetensors": hash } };
+    assert.deepEqual(resolveModel(byName).location.sha256, {
+      "model.safetensors": hash.toLowerCase(),
+    });
+    assert.throws(() => resolveModel({ url: FILE, sha256: "12" }), /64 hexadecimal digits/);
+    assert.throws(() => resolveModel({ file: new Blob([]), sha256: hash }), /local files/);
+  });
+
+  test("pass options of fetch through, and refuse those that the download needs itself", () => {
+    const fetch = {
+      headers: { "X-Key": "1" },
+      credentials: "include",
+      referrerPolicy: "no-referrer",
+    };
+    const { requests } = resolveModel({ url: FILE, fetch }).location;
+    assert.deepEqual(requests.headers, [["x-key", "1"]]);
+    assert.deepEqual(requests.init, { credentials: "include", referrerPolicy: "no-referrer" });
+    assert.ok(structuredClone(requests));
+    const refused = (fetch, pattern) =>
+      assert.throws(() => resolveModel({ url: FILE, fetch }), pattern);
+    refused({ headers: { Range: "bytes=0-1" } }, /fetch\.headers must not contain range/);
+    refused({ method: "POST" }, /fetch\.method cannot be set: fetch takes headers/);
+    refused({ credentials: "always" }, /fetch\.credentials has an invalid value/);
+  });
+
+  test("say that a folder is not a file", () => {
+    assert.throws(() => resolveModel("https://example.org/dir/"), /write \{ folder: /);
+    assert.throws(() => resolveModel("example.gguf"), /"example\.gguf" is not a URL/);
+  });
+});
+
+test("a model is the same whatever signs its URL, and whoever asks for it", () => {
+  const identity = (...options) => JSON.stringify(identityOf(resolveModel(...options).location));
+  const signed = (signature, key) => ({
+    url: `${FILE}?v=1&sig=${signature}`,
+    fetch: { headers: { "x-key": key } },
+  });
+  assert.equal(identity(signed("a", "1")), identity(signed("b", "2"), { token: "x" }));
+  assert.notEqual(identity(signed("a", "1")), identity(`${FILE}?v=2`));
+  assert.notEqual(identity(FILE), identity({ url: FILE, sha256: "0".repeat(64) }));
+  assert.doesNotMatch(identity(signed("SECRET", "SECRET")), /SECRET/);
+});
+
+describe("the files of a cached model", () => {
+  const matches = (model, keys) => keys.filter(selectKeys(model));
+
+  test("are one file, whatever its signature", () => {
+    const keys = [FILE, `${FILE}?v=2`, "https://example.org/dir/other.gguf"];
+    assert.deepEqual(matches(`${FILE}?sig=1#x`, keys), [FILE]);
+    assert.deepEqual(matches({ url: `${FILE}?v=2&s=3`, ignoreQuery: ["s"] }, keys), [
+      `${FILE}?v=2`,
+    ]);
+  });
+
+  test("are all parts of a split file", () => {
+    const part = (n, of = 2) => `https://example.org/m-0000${n}-of-0000${of}.gguf`;
+    const keys = [part(1), part(2), part(1, 3), FILE];
+    assert.deepEqual(matches(part(2), keys), [part(1), part(2)]);
+  });
+
+  test("are the files directly in a folder", () => {
+    const folder = "https://huggingface.co/o/n/resolve/main";
+    const keys = [`${folder}/config.json`, `${folder}/m.safetensors`, `${folder}/dir/a.json`, FILE];
+    assert.deepEqual(matches("hf:o/n", keys), keys.slice(0, 2));
+    assert.deepEqual(matches(`${folder}/config.json`, keys), keys.slice(0, 1));
+  });
+});

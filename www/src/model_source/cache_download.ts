@@ -1,0 +1,146 @@
+//! One download into the cache: a version that becomes the current one when it is complete and verified.
+
+import type { Arrival } from "./arrival.js";
+import type { StoredVersion } from "./cache_layout.js";
+import { BlobStore } from "./chunk_store.js";
+import { ChangedFile, isStorageFailure } from "./failure.js";
+import { Intake } from "./intake.js";
+import type { ModelStore } from "./model_store.js";
+import { readAhead } from "./read_ahead.js";
+import { Uncachable } from "./revalidation.js";
+import type { ModelSource } from "./source.js";
+import { megabytes } from "./space.js";
+import { transfer } from "./transfer.js";
+import type { Turn } from "./turn.js";
+import { intakeSource } from "./uncached_source.js";
+import { type Context, WrongHash, hasherFor, jobOf, verifyHash } from "./url_file.js";
+import { VerifiedSource } from "./verified_source.js";
+import type { FileVersion } from "./version.js";
+import type { VersionWriter } from "./version_writer.js";
+
+/** The file of a version. With `isFresh`, its chunks were hashed a moment ago. */
+export async function storedSource(
+  context: Context,
+  store: ModelStore,
+  version: StoredVersion,
+  isFresh: boolean,
+): Promise<ModelSource> {
+  const hashes = await store.hashes(version);
+  const stored = { store, version, hashes, job: jobOf(context), onRepair: context.warn };
+  return readAhead(new VerifiedSource(stored, isFresh), context.windowBytes);
+}
+
+/** One download into the cache. */
+export class CacheDownload {
+  #context: Context;
+  #store: ModelStore;
+  #turn: Turn;
+  /** Reads the file while it arrives. */
+  #reader: Arrival | undefined;
+
+  constructor(context: Context, store: ModelStore, turn: Turn, reader: Arrival | undefined) {
+    const signal = AbortSignal.any([context.signal, turn.lost]);
+    this.#context = { ...context, signal };
+    this.#store = store;
+    this.#turn = turn;
+    this.#reader = reader;
+  }
+
+  async run(next: StoredVersion | undefined, newest: number, arrival: Arrival): Promise<void> {
+    const { file, chunkBytes, onBytes, report, clock, signal } = this.#context;
+    const writer = await this.#open(next, newest);
+    // Before anything can be read: the model may be loaded before its last byte is stored.
+    report("opfs");
+    const intake: Intake = new Intake({
+      url: file.url,
+      chunkBytes,
+      store: writer,
+      spare: new BlobStore(),
+      createHasher: () => hasherFor(this.#context, intake),
+      onSpare: ({ message }) => report("memory", `${message}${missing(intake)}`),
+      onArrived: () => {
+        onBytes(intake.position, intake.version?.sizeBytes);
+        this.#turn.report(intake.position, intake.version?.sizeBytes);
+        this.#reader?.grow(intake);
+      },
+    });
+    try {
+      if (next !== undefined) await this.#resume(intake, writer, next);
+      await transfer(jobOf(this.#context), intake);
+      await intake.finish();
+      const verified = await verifyHash(this.#context, intake);
+      signal.throwIfAborted();
+      const stated = intake.version as FileVersion;
+      const version = { ...stated, sizeBytes: intake.position, sha256: verified ?? stated.sha256 };
+      const isHashVerified = verified !== undefined;
+      if (!intake.usesSpare) writer.complete(version, isHashVerified, clock.nowMs());
+    } catch (error) {
+      intake.release();
+      writer.close();
+      const isUseless = error instanceof WrongHash || error instanceof ChangedFile;
+      if (isUseless) await this.#store.remove(writer.number);
+      throw error;
+    }
+    intake.release();
+    writer.close();
+    if (intake.usesSpare) {
+      arrival.finish(readAhead(intakeSource(intake), this.#context.windowBytes), intake);
+      return;
+    }
+    await this.#store.removeOthers(writer.number);
+    await this.#store.noteUse(clock.nowMs());
+    const { current } = await this.#store.versions();
+    if (current === undefined) throw new TypeError(`the browser's storage lost ${file.url}`);
+    arrival.finish(await storedSource(this.#context, this.#store, current, true), intake);
+  }
+
+  /** Opens the version that broke off, or a new one. */
+  async #open(next: StoredVersion | undefined, newest: number): Promise<VersionWriter> {
+    const { file, clock } = this.#context;
+    // The number of a version that was removed must not come back: another tab may be reading it.
+    const fresh = Math.max(newest + 1, Math.floor(clock.nowMs()));
+    const open = (number: number) => this.#store.writer(number, file.url, clock.nowMs());
+    try {
+      if (next === undefined) return await open(fresh);
+      // Another tab may still hold its files, though it does not run: it is frozen.
+      return await open(next.number).catch(() => open(fresh));
+    } catch (error) {
+      if (!isStorageFailure(error)) throw error;
+      throw new Uncachable(`the browser's storage cannot be written: ${error.message}`);
+    }
+  }
+
+  /** Continues with the chunks of `next`, which are copied if the writer is another version's. */
+  async #resume(intake: Intake, writer: VersionWriter, next: StoredVersion): Promise<void> {
+    const { chunkBytes, signal } = this.#context;
+    const { note, storedBytes, number } = next;
+    if (note.chunkBytes !== chunkBytes) {
+      writer.truncate(0);
+      return;
+    }
+    // The last chunk is fetched again: a request for nothing would say nothing about the version.
+    const last = Math.ceil((note.sizeBytes ?? Number.POSITIVE_INFINITY) / chunkBytes) - 1;
+    const chunks = Math.min(Math.floor(storedBytes / chunkBytes), last);
+    const hashes = (await this.#store.hashes(next)).slice(0, Math.max(0, chunks));
+    if (writer.number !== number) {
+      const data = await this.#store.data(number);
+      writer.describe(note);
+      for (const [index, hash] of hashes.entries()) {
+        signal.throwIfAborted();
+        const chunk = data.slice(index * chunkBytes, (index + 1) * chunkBytes);
+        writer.put(index, new Uint8Array(await chunk.arrayBuffer()), hash);
+      }
+    }
+    // Validators of a mirror do not allow to go on at this server: what comes is compared from its start.
+    const isMirror = new URL(note.url).origin !== new URL(this.#context.file.url).origin;
+    const version = isMirror ? { ...note, etag: null, lastModified: null } : note;
+    await intake.resume(hashes, version, signal);
+  }
+}
+
+/** How much does not fit. */
+function missing({ position, version }: Intake): string {
+  const sizeBytes = version?.sizeBytes;
+  if (sizeBytes === undefined) return "";
+  return `: ${megabytes(sizeBytes - position)} of ${megabytes(sizeBytes)} are missing`;
+}

@@ -1,0 +1,32 @@
+//! Where the chunks of a file are kept while it arrives: in the cache (`version_writer.ts`) or in Blobs.
+
+import type { FileVersion } from "./version.js";
+
+/** Where chunks are kept; they are put in order. */
+export interface ChunkStore {
+  /** @throws DOMException if there is no space; then nothing of the chunk is kept */
+  put(index: number, bytes: Uint8Array<ArrayBuffer>, hash: Uint8Array<ArrayBuffer>): void;
+  read(index: number, start: number, end: number): Promise<Uint8Array<ArrayBuffer>>;
+  /** Drops all chunks from this one on. */
+  truncate(chunks: number): void;
+  /** The next chunks belong to this version, and so do the stored ones. */
+  describe?(version: FileVersion): void;
+}
+
+/** Keeps chunks outside of wasm memory; the browser may move them to its disk. */
+export class BlobStore implements ChunkStore {
+  #blobs: Blob[] = [];
+
+  put(index: number, bytes: Uint8Array<ArrayBuffer>): void {
+    this.#blobs[index] = new Blob([bytes]);
+  }
+
+  async read(index: number, start: number, end: number): Promise<Uint8Array<ArrayBuffer>> {
+    const blob = this.#blobs[index] ?? new Blob();
+    return new Uint8Array(await blob.slice(start, end).arrayBuffer());
+  }
+
+  truncate(chunks: number): void {
+    this.#blobs.length = Math.min(this.#blobs.length, chunks);
+  }
+}

@@ -1,0 +1,115 @@
+//! A file on the network, and what its source needs from outside.
+
+import type { Clock } from "./clock.js";
+import type { FetchFile } from "./http.js";
+import { BlobStore } from "./chunk_store.js";
+import type { Hasher } from "./hash.js";
+import { Intake } from "./intake.js";
+import type { OnBytes } from "./source.js";
+import type { Transfer } from "./transfer.js";
+
+export interface UrlFile {
+  url: string;
+  /** Identifies the file in the cache. */
+  key: string;
+  /** The SHA-256 that the app expects, in lower-case hexadecimal digits. */
+  sha256: string | undefined;
+  fetchFile: FetchFile;
+}
+
+/**
+ * Where the bytes of a file are kept: `opfs` for the next visit; `memory` and `none` (it is read by range requests, each byte when it
+ * is needed) for this one only.
+ */
+export interface StorageReport {
+  url: string;
+  storage: "opfs" | "memory" | "none";
+  /** Why the file is not kept for the next visit; undefined if the app did not want it to be. */
+  reason: string | undefined;
+}
+
+export interface SourceOptions {
+  /** Keep the file for the next visit. */
+  cache: boolean;
+  signal: AbortSignal;
+  /** Bytes that have arrived from the network. */
+  onBytes: OnBytes;
+  /** The bytes of another tab, which downloads the file. */
+  onWaiting?: OnBytes | undefined;
+  onStorage?: ((report: StorageReport) => void) | undefined;
+  /** Something that the developer should know, though the load goes on. */
+  onWarning?: ((message: string) => void) | undefined;
+  /** Creates the hash of a whole file; without it, only chunks are verified. */
+  createHasher?: (() => Hasher) | undefined;
+  /** For tests. */
+  clock?: Clock;
+  /** For tests. */
+  chunkBytes?: number;
+  /** For tests: how much is read at once. */
+  windowBytes?: number;
+}
+
+export interface Context {
+  file: UrlFile;
+  signal: AbortSignal;
+  clock: Clock;
+  chunkBytes: number;
+  windowBytes: number;
+  createHasher: (() => Hasher) | undefined;
+  onBytes: OnBytes;
+  onWaiting: OnBytes;
+  warn: (message: string) => void;
+  report: (storage: StorageReport["storage"], reason?: string) => void;
+}
+
+export const jobOf = ({ file, clock, signal }: Context): Transfer => ({
+  url: file.url,
+  fetchFile: file.fetchFile,
+  clock,
+  signal,
+});
+
+/** The hash that the file must have, if it is known and can be computed. */
+export function expectedHash({ file, createHasher }: Context, intake: Intake): string | undefined {
+  return createHasher && (file.sha256 ?? intake.version?.sha256);
+}
+
+/**
+ * Compares a file that has arrived with the hash that it must have; gives the hash, if there was one.
+ *
+ * @throws TypeError if it has another hash
+ */
+export async function verifyHash(context: Context, intake: Intake): Promise<string | undefined> {
+  if (context.file.sha256 !== undefined && context.createHasher === undefined) {
+    throw new TypeError(`the SHA-256 of ${context.file.url} cannot be computed here`);
+  }
+  const expected = expectedHash(context, intake);
+  if (expected === undefined || context.createHasher === undefined) return undefined;
+  const hash = await intake.wholeHash(context.createHasher);
+  if (hash === expected) return hash;
+  const { url, sha256 } = context.file;
+  const whose = sha256 === undefined ? "the server states" : "expected is";
+  throw new WrongHash(
+    `${url} has the SHA-256 ${hash}, but ${whose} ${expected}: the file was damaged on the way, or it is another file`,
+  );
+}
+
+/** A hash of the whole file, if one is expected. */
+export function hasherFor(context: Context, intake: Intake): Hasher | undefined {
+  return expectedHash(context, intake) === undefined ? undefined : context.createHasher?.();
+}
+
+export class WrongHash extends TypeError {}
+
+/** The intake of a file that is kept in memory. */
+export function memoryIntake(context: Context, onArrived: (intake: Intake) => void): Intake {
+  const { file, chunkBytes } = context;
+  const intake: Intake = new Intake({
+    url: file.url,
+    chunkBytes,
+    store: new BlobStore(),
+    createHasher: () => hasherFor(context, intake),
+    onArrived: () => onArrived(intake),
+  });
+  return intake;
+}

@@ -1,0 +1,132 @@
+//! Writes one version of a file in the cache, chunk by chunk. Nothing is claimed before it is flushed.
+
+import type { SyncAccessHandle } from "../worker_scopes.js";
+import { type CacheNote, HASH_BYTES } from "./cache_layout.js";
+import type { ChunkStore } from "./chunk_store.js";
+import type { FileVersion } from "./version.js";
+
+/** A note is padded with spaces to a multiple of this: a note that replaces another is never shorter, and is written at once. */
+const NOTE_BYTES = 2048;
+
+/** The entry that the version belongs to. */
+interface Entry {
+  readonly key: string;
+  readonly chunkBytes: number;
+  data(version: number): Promise<File>;
+}
+
+/** Appends chunks to a version and reads them back. */
+export class VersionWriter implements ChunkStore {
+  readonly number: number;
+  #files: Record<"data" | "hashes" | "note", SyncAccessHandle>;
+  #entry: Entry;
+  #url: string;
+  #nowMs: number;
+  #isOpen = true;
+
+  constructor(
+    files: Record<"data" | "hashes" | "note", SyncAccessHandle>,
+    entry: Entry,
+    number: number,
+    url: string,
+    nowMs: number,
+  ) {
+    this.#files = files;
+    this.#entry = entry;
+    this.number = number;
+    this.#url = url;
+    this.#nowMs = nowMs;
+  }
+
+  describe(version: FileVersion): void {
+    this.#writeNote(version, false, this.#nowMs);
+  }
+
+  put(index: number, bytes: Uint8Array<ArrayBuffer>, hash: Uint8Array<ArrayBuffer>): void {
+    const { data, hashes } = this.#files;
+    const at = index * this.#entry.chunkBytes;
+    try {
+      writeAll(data, bytes, at);
+      data.flush();
+      writeAll(hashes, hash, index * HASH_BYTES);
+      hashes.flush();
+    } catch (error) {
+      // What was written of it takes space that may be needed.
+      data.truncate(at);
+      throw error;
+    }
+  }
+
+  async read(index: number, start: number, end: number): Promise<Uint8Array<ArrayBuffer>> {
+    const at = index * this.#entry.chunkBytes;
+    if (!this.#isOpen) {
+      const file = await this.#entry.data(this.number);
+      return new Uint8Array(await file.slice(at + start, at + end).arrayBuffer());
+    }
+    const bytes = new Uint8Array(end - start);
+    if (this.#files.data.read(bytes, { at: at + start }) !== bytes.length) {
+      throw new DOMException("the origin's storage lost what was written", "InvalidStateError");
+    }
+    return bytes;
+  }
+
+  truncate(chunks: number): void {
+    const { data, hashes } = this.#files;
+    hashes.truncate(Math.min(hashes.getSize(), chunks * HASH_BYTES));
+    hashes.flush();
+    data.truncate(Math.min(data.getSize(), chunks * this.#entry.chunkBytes));
+  }
+
+  /** The version is whole and verified: from this write on, it is the current one. */
+  complete(version: FileVersion, isHashVerified: boolean, nowMs: number): void {
+    this.#writeNote(version, true, nowMs, isHashVerified);
+  }
+
+  /** `read` can still be called. */
+  close(): void {
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
+    for (const handle of Object.values(this.#files)) handle.close();
+  }
+
+  #writeNote(
+    version: FileVersion,
+    complete: boolean,
+    storedAtMs: number,
+    isHashVerified = false,
+  ): void {
+    const { etag, lastModified, sizeBytes, sha256 } = version;
+    const { key, chunkBytes } = this.#entry;
+    const url = new URL(this.#url);
+    url.search = "";
+    url.hash = "";
+    url.username = "";
+    url.password = "";
+    const note: CacheNote = {
+      ...{ key, url: url.href, etag, lastModified, sizeBytes, sha256 },
+      ...{ isHashVerified, chunkBytes, complete, storedAtMs },
+    };
+    const bytes = noteBytes(note);
+    writeAll(this.#files.note, bytes, 0);
+    this.#files.note.truncate(bytes.length);
+    this.#files.note.flush();
+  }
+}
+
+export function noteBytes(note: CacheNote): Uint8Array<ArrayBuffer> {
+  const bytes = new TextEncoder().encode(JSON.stringify(note));
+  const padded = new Uint8Array(Math.ceil(bytes.length / NOTE_BYTES) * NOTE_BYTES).fill(0x20);
+  padded.set(bytes);
+  return padded;
+}
+
+/** @throws DOMException named `QuotaExceededError` when the storage is full */
+export function writeAll(
+  handle: SyncAccessHandle,
+  bytes: Uint8Array<ArrayBuffer>,
+  at: number,
+): void {
+  if (handle.write(bytes, { at }) !== bytes.length) {
+    throw new DOMException("the browser's storage for this site is full", "QuotaExceededError");
+  }
+}

@@ -1,0 +1,35 @@
+//! Sums up where the files of the model are kept, for `engine.info()`.
+
+import type { ModelStorage } from "../exchange/engine_info.js";
+import type { ModelLocation } from "../exchange/protocol.js";
+import type { StorageReport } from "../model_source/url_file.js";
+
+/** From best to worst for the next visit. */
+const KINDS = ["opfs", "memory", "none"] as const;
+
+export class StorageSummary {
+  /** By URL: a file may be reported twice, first as kept and then as not. */
+  #reports = new Map<string, StorageReport>();
+  /** What is true of a download until it is reported: it is stored as it arrives. */
+  #expected: ModelStorage = {};
+
+  expect(model: ModelLocation): void {
+    if (model.kind === "url" && model.cache) this.#expected = { storage: "opfs" };
+  }
+
+  add(report: StorageReport): void {
+    this.#reports.set(report.url, report);
+  }
+
+  /** That of the file that is kept worst; empty for local files. */
+  get info(): ModelStorage {
+    const reports = [...this.#reports.values()];
+    for (const kind of KINDS.toReversed()) {
+      const found = reports.find(({ storage }) => storage === kind);
+      if (found === undefined) continue;
+      const { storage, reason } = found;
+      return reason === undefined ? { storage } : { storage, storageReason: reason };
+    }
+    return this.#expected;
+  }
+}
