@@ -219,15 +219,9 @@ fn report(
     let name = name.unwrap_or_else(|| "unnamed adapter".into());
     DeviceReport {
         software_adapter: info.device_type == wgpu::DeviceType::Cpu
-            || [
-                "swiftshader",
-                "llvmpipe",
-                "warp",
-                "basic render",
-                "software adapter",
-            ]
-            .iter()
-            .any(|software| name.to_lowercase().contains(software)),
+            || ["swiftshader", "llvmpipe", "warp", "basic render"]
+                .iter()
+                .any(|software| name.to_lowercase().contains(software)),
         adapter: name,
         backend: format!("{:?}", info.backend),
         subgroups,
