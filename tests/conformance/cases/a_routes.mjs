@@ -101,7 +101,7 @@ export default [
       equal(await asset.text(), "from the network\n", "the asset");
       equal(asset.headers.get("x-request-id"), null, "the asset's x-request-id");
       for (const path of ["/v1/users/me", "/v1", "/v1/chat/completions"]) {
-        const own = await ctx.plainFetch(new URL(path, ctx.origin).href);
+        const own = await ctx.plainFetch(new URL(path, import.meta.url).href);
         equal(
           [own.status, await own.text()],
           [404, "Not found\n"],
