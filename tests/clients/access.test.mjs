@@ -15,7 +15,7 @@ describe("the native server", () => {
 
   /** Like `fetch`, which does not let the caller set Host and Origin. */
   function complete(headers) {
-    const body = JSON.stringify({ prompt: PROMPT, max_tokens: 1 });
+    const body = JSON.stringify({ model: "default", prompt: PROMPT, max_tokens: 1 });
     const options = {
       method: "POST",
       headers: { "content-type": "application/json", ...headers },
