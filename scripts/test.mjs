@@ -1,7 +1,7 @@
 //! `npm test`: every tier of tests but those that must be named, or those named (`npm test -- rust browser`). Prints the seconds of every step, ends
 //! with one line "N passed, N failed", and fails when anything failed. What a test checks is in the tests, not here.
 
-import { existsSync, readdirSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { buildTypeScript, buildWasm } from "./build.mjs";
 import { findFirefox } from "./firefox.mjs";
@@ -124,21 +124,35 @@ const rustTestNames = () => [
 const cargoTest = (tally, name, args, env) =>
   tally.count(name, "cargo", ["test", "--locked", ...args], CARGO_COUNTS, { env });
 
+/** Runs the files of a folder, one at a time: a software GPU or a model on the CPU keeps all cores busy. */
 async function nodeTests(tally, folder, env) {
-  const files = filesIn(folder, ".test.mjs").map((name) => `${folder}/${name}`);
+  await nodeTestFiles(tally, folder, testFilesIn(folder), 1, env);
+}
+
+/** Like `nodeTests`, but files whose engine is a fake one run two at a time: they wait most of the time. */
+async function browserTests(tally, folder, env) {
+  const usesEngine = (file) => readFileSync(join(root, file), "utf8").includes("wasmIsBuilt");
+  const files = testFilesIn(folder);
+  const [real, fake] = [files.filter(usesEngine), files.filter((file) => !usesEngine(file))];
+  await nodeTestFiles(tally, `${folder}, fake engine`, fake, 2, env);
+  if (real.length > 0) await nodeTestFiles(tally, `${folder}, real engine`, real, 1, env);
+}
+
+const testFilesIn = (folder) => filesIn(folder, ".test.mjs").map((name) => `${folder}/${name}`);
+
+async function nodeTestFiles(tally, name, files, concurrency, env) {
   if (files.length === 0) {
-    tally.fail(`${folder} (no test files)`);
+    tally.fail(`${name} (no test files)`);
     return;
   }
-  // One file at a time: each has a browser, and a software GPU keeps all cores busy.
   const args = [
     "--test",
-    "--test-concurrency=1",
+    `--test-concurrency=${concurrency}`,
     `--test-timeout=${NODE_TEST_LIMIT_MS}`,
     "--test-reporter=tap",
     ...files,
   ];
-  await tally.count(`node --test ${folder}`, process.execPath, args, NODE_COUNTS, { env });
+  await tally.count(`node --test ${name}`, process.execPath, args, NODE_COUNTS, { env });
 }
 
 let vulkanEnv;
@@ -202,12 +216,12 @@ const TIERS = {
   browser: async (tally) => {
     await provideBuild(tally);
     const env = { CHROMIUM: await provideBrowser() };
-    await nodeTests(tally, "tests/browser", env);
+    await browserTests(tally, "tests/browser", env);
   },
   delivery: async (tally) => {
     await provideBuild(tally);
     const env = { CHROMIUM: await provideBrowser() };
-    await nodeTests(tally, "tests/delivery", env);
+    await browserTests(tally, "tests/delivery", env);
   },
   conformance: async (tally) => {
     await buildServer(tally);
