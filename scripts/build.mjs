@@ -46,6 +46,8 @@ const OPTIMIZE_LIMIT_MS = 10 * 60_000;
 
 // Only the last step of a test build: the dependencies stay those of the shipped module.
 const QUICKER = ["--", "-C", "lto=thin", "-C", "opt-level=1"];
+// What is not downloaded may be larger: on two cores this takes 140 s instead of 220, and wasm-opt's 70.
+const LARGER = ["--", "-C", "lto=thin", "-C", "codegen-units=16"];
 
 const seconds = (start) => `${((performance.now() - start) / 1000).toFixed(1)} s`;
 const mebibytes = (path) => `${(statSync(join(root, path)).size / 2 ** 20).toFixed(2)} MiB`;
@@ -92,42 +94,27 @@ async function bind(bindgen, module) {
   return work;
 }
 
-/**
- * Builds the wasm module and its glue code. Without `optimized`, wasm-opt is left out: the module is as fast, and takes
- * more to download.
- */
+/** Builds the wasm module and its glue code. What is not `shipped` is as fast, and larger. */
 export async function buildWasm(
   { toolchain, bindgen },
-  { dev = false, testHooks = false, replayBench = false, optimized = true } = {},
+  { dev = false, testHooks = false, replayBench = false, shipped = true } = {},
 ) {
   const profile = dev ? "web-dev" : "web";
   let [name, dist, features] = ["wasm", DIST, []];
   if (testHooks) [name, dist, features] = ["wasm-test", TEST_DIST, ["--features", "test-hooks"]];
   if (replayBench)
     [name, dist, features] = ["wasm-bench", BENCH_DIST, ["--features", "replay-bench"]];
-  const linking = testHooks ? QUICKER : [];
   const files = [WASM, GLUE].map((file) => `${dist}/${file}`);
-  const inputs = digest(
-    RUST_INPUTS,
-    toolchain.name,
-    profile,
-    WASM_FEATURES,
-    OPTIMIZE_LEVEL,
-    linking,
-  );
-  const optimizedName = `${name}-optimized`;
-  if (isFresh(optimizedName, inputs, files)) return;
-  await cachedStep(name, inputs, files, async () => {
-    dropStamp(optimizedName);
-    const module = await compile(toolchain, profile, features, linking);
-    const work = await bind(await bindgen, module);
-    cpSync(join(work, "inpage_bg.wasm"), join(root, dist, WASM));
+  const inputsOf = (linking) =>
+    digest(RUST_INPUTS, toolchain.name, profile, WASM_FEATURES, OPTIMIZE_LEVEL, linking);
+  let linking = testHooks ? QUICKER : [];
+  if (!shipped && !dev && !isFresh(name, inputsOf(linking), files)) linking = LARGER;
+  await cachedStep(name, inputsOf(linking), files, async () => {
+    const work = await bind(await bindgen, await compile(toolchain, profile, features, linking));
+    const module = join(work, "inpage_bg.wasm");
+    if (linking.length === 0 && !dev) await optimize(module);
+    cpSync(module, join(root, dist, WASM));
     cpSync(join(work, "inpage.js"), join(root, dist, GLUE));
-    say(`  ${dist}/${WASM} ${mebibytes(`${dist}/${WASM}`)}`);
-  });
-  if (dev || testHooks || !optimized) return;
-  await cachedStep(optimizedName, inputs, files, async () => {
-    await optimize(join(root, dist, WASM));
     say(`  ${dist}/${WASM} ${mebibytes(`${dist}/${WASM}`)}`);
   });
 }
@@ -191,14 +178,14 @@ function copyPackageForTests() {
 }
 
 /** Builds what is out of date; `tools` comes from `setUpForBuild`. */
-export async function build(tools, { dev = false, testHooks = false, optimized = true } = {}) {
+export async function build(tools, { dev = false, testHooks = false, shipped = true } = {}) {
   if (!existsSync(join(root, "www/src/index.ts"))) {
     throw new Remediable(
       "www/src/index.ts is missing",
       "This folder is not a whole checkout of the repository.",
     );
   }
-  await buildWasm(tools, { dev, testHooks, optimized });
+  await buildWasm(tools, { dev, testHooks, shipped });
   await buildTypeScript();
   if (testHooks) copyPackageForTests();
 }

@@ -129,8 +129,7 @@ await main(async (args) => {
   const isDemo = values.prompt === undefined;
   const model = isDemo ? undefined : modelOf(values);
   const request = isDemo ? undefined : requestOf(values);
-  // Nothing is downloaded here, so wasm-opt would be a minute for nothing.
-  await build(await setUpForBuild(), { dev: values.dev, optimized: false });
+  await build(await setUpForBuild(), { dev: values.dev, shipped: false });
   if (isDemo) return serveDemo(values);
   const { generate } = await import("./generate.mjs");
   return generate({ model, request, json: values.json });
