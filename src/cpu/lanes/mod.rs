@@ -1,0 +1,1 @@
+//! Kernels on f32 values, written over eight lanes.
