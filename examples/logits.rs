@@ -1,34 +1,36 @@
 //! Writes the logits of a model after given token ids as a NumPy file:
-//! `cargo run --release --example logits -- --model FILE.gguf|FOLDER --ids 1,2,3 [--device cpu|gpu]
+//! `cargo run --release --example logits -- --model FILE.gguf|FOLDER --ids 1,2,3 [--device gpu|cpu|reference]
 //! [--kv-format f16|f32|q8_0] [--quantize TYPE] [--lora FILE.gguf|FOLDER[=SCALE]]... [--all] --out F.npy`
 
 #[path = "shared/adapters.rs"]
 mod adapters;
+#[path = "shared/device.rs"]
+mod device;
 #[path = "shared/load_arguments.rs"]
 mod load_arguments;
 
 use std::{io::Write, process::ExitCode};
 
 use inpage::{
-    device::{ComputeDevice, GpuOptions},
     engine::{CausalModel, Chooser, Input, Row, SequenceMemory},
     model::{Checkpoint, LoadOptions},
     ops::kv_memory::KvFormat,
-    runtime::{Adapters, Tuning, start},
+    runtime::{Adapters, DeviceChoice, Tuning, start},
     tuner::Precision,
     weights::LocalFiles,
 };
 
 use adapters::{AdapterPath, adapter_files};
+use device::DeviceName;
 use load_arguments::set_load_option;
 
-const USAGE: &str = "usage: logits --model FILE.gguf|FOLDER --ids 1,2,3 [--device cpu|gpu] [--kv-format f16|f32|q8_0] \
+const USAGE: &str = "usage: logits --model FILE.gguf|FOLDER --ids 1,2,3 [--device gpu|cpu|reference] [--kv-format f16|f32|q8_0] \
      [--quantize none|q8_0|q4_0|...] [--lora FILE.gguf|FOLDER[=SCALE]]... [--all] --out F.npy";
 
 struct Arguments {
     model: String,
     ids: Vec<u32>,
-    gpu: bool,
+    device: DeviceName,
     all: bool,
     load: LoadOptions,
     adapters: Vec<AdapterPath>,
@@ -37,7 +39,7 @@ struct Arguments {
 
 fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Arguments, String> {
     let (mut model, mut ids, mut out) = (None, Vec::new(), None);
-    let (mut gpu, mut all) = (true, false);
+    let (mut device, mut all) = (DeviceName::Of(DeviceChoice::WebGpu), false);
     let mut load = LoadOptions {
         // Exact, because the logits are compared with references.
         kv_format: KvFormat::F32,
@@ -51,13 +53,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Arguments, Strin
             "--model" => model = Some(value()?),
             "--out" => out = Some(value()?),
             "--all" => all = true,
-            "--device" => {
-                gpu = match value()?.as_str() {
-                    "gpu" => true,
-                    "cpu" => false,
-                    other => return Err(format!("--device is cpu or gpu, not {other}")),
-                }
-            }
+            "--device" => device = DeviceName::parse(&value()?)?,
             "--lora" => adapters.push(AdapterPath::parse(&value()?)?),
             "--ids" => {
                 let given = value()?;
@@ -80,7 +76,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Arguments, Strin
         model: model.ok_or("--model is missing")?,
         ids,
         out: out.ok_or("--out is missing")?,
-        gpu,
+        device,
         all,
         load,
         adapters,
@@ -91,11 +87,8 @@ async fn run(arguments: Arguments) -> Result<(), Box<dyn std::error::Error>> {
     let Arguments { ids, load, .. } = arguments;
     let files = LocalFiles::at(&arguments.model)?;
     let Checkpoint { gguf, source } = Checkpoint::open(&files, &load).await?;
-    let device = match arguments.gpu {
-        true => ComputeDevice::gpu(GpuOptions::default()).await?,
-        false => ComputeDevice::reference(),
-    };
-    let (mut model, _) = start(&device, Tuning::Best, &gguf, &source, load, |_, _| ()).await?;
+    let chosen = arguments.device.request(None).await?;
+    let (mut model, _) = start(chosen.device(), Tuning::Best, &gguf, &source, load, |_, _| ()).await?;
     let adapters = adapter_files(&arguments.adapters)?;
     Adapters::open(&adapters).await?.set_on(&mut model).await?;
 

@@ -6,6 +6,8 @@
 mod access;
 #[path = "shared/adapters.rs"]
 mod adapters;
+#[path = "shared/device.rs"]
+mod device;
 #[path = "serve/load.rs"]
 mod load;
 #[path = "shared/load_arguments.rs"]

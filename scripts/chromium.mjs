@@ -7,19 +7,24 @@ import { Remediable } from "./process.mjs";
 import { serve } from "./server.mjs";
 
 const COMMON = [
-  "--enable-unsafe-webgpu",
   "--no-first-run",
   "--disable-background-networking",
   "--disable-component-update",
   "--disable-quic",
   "--disable-sync",
 ];
-const SOFTWARE = ["--use-webgpu-adapter=swiftshader"];
+const SOFTWARE = ["--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader"];
+const WITHOUT_WEBGPU = ["--disable-features=WebGPU,WebGPUService"];
 // On Linux, Chromium enables WebGPU on Vulkan only with these flags.
 const HARDWARE =
   process.platform === "linux"
-    ? ["--enable-features=Vulkan", "--use-angle=vulkan", "--ignore-gpu-blocklist"]
-    : [];
+    ? [
+        "--enable-unsafe-webgpu",
+        "--enable-features=Vulkan",
+        "--use-angle=vulkan",
+        "--ignore-gpu-blocklist",
+      ]
+    : ["--enable-unsafe-webgpu"];
 
 /** Whether there may be a GPU; only on Linux this is known without a browser. */
 function mayHaveGpu() {
@@ -46,8 +51,13 @@ async function hasAdapter(browser) {
 }
 
 /** A playwright `Browser`. INPAGE_ADAPTER=software ignores a real GPU; CHROMIUM is the browser's executable.
- * `ignoreDefaultArgs` are arguments of playwright's that are left out. */
-export async function launchChromium({ args = [], headless = true, ignoreDefaultArgs = [] } = {}) {
+ * `ignoreDefaultArgs` are arguments of playwright's that are left out. `webgpu: false` starts a browser without WebGPU. */
+export async function launchChromium({
+  args = [],
+  headless = true,
+  ignoreDefaultArgs = [],
+  webgpu = true,
+} = {}) {
   const executablePath = await provideBrowser();
   const { chromium } = await import("playwright-core");
   const launch = async (adapter) => {
@@ -67,6 +77,7 @@ export async function launchChromium({ args = [], headless = true, ignoreDefault
       );
     }
   };
+  if (!webgpu) return launch(WITHOUT_WEBGPU);
   if (mayHaveGpu()) {
     const browser = await launch(HARDWARE);
     if (await hasAdapter(browser)) return browser;

@@ -14,18 +14,19 @@ const USAGE = `npm run conformance [-- options]   asks every case of tests/confo
     --door native|page|sw  a native server (default), engine.fetch in Chromium, the service worker in Chromium
     --case 042             only this case; may be repeated, and may list several: 042,043
     --model FILE.gguf      the embedded model when left out
-    --cpu                  native door: compute on the CPU, without a GPU
+    --device auto|gpu|cpu  where the model computes; gpu when left out, on a software adapter too
     --json                 one JSON document`;
 
 const OPTIONS = {
   door: { type: "string", default: "native" },
   case: { type: "string", multiple: true, default: [] },
   model: { type: "string" },
-  cpu: { type: "boolean" },
+  device: { type: "string", default: "gpu" },
   json: { type: "boolean" },
   help: { type: "boolean" },
 };
 const DOORS = ["native", "page", "sw"];
+const DEVICES = ["auto", "gpu", "cpu"];
 const EMBEDDED_MODEL = "www/models/tales.gguf";
 
 const wrong = (message) => Object.assign(new Remediable(message, USAGE), { exitStatus: 2 });
@@ -38,7 +39,9 @@ function parse(args) {
     throw wrong(error.message);
   }
   if (!DOORS.includes(values.door)) throw wrong(`--door is native, page or sw, not ${values.door}`);
-  if (values.cpu && values.door !== "native") throw wrong("--cpu is for the native door alone");
+  if (!DEVICES.includes(values.device)) {
+    throw wrong(`--device is auto, gpu or cpu, not ${values.device}`);
+  }
   return values;
 }
 
@@ -67,18 +70,18 @@ function choose(cases, wanted, door) {
 }
 
 /** Runs cases and returns their results; `onResult` gets each as soon as it is there. */
-async function runDoor({ door, chosen, model, cpu, onResult }) {
+async function runDoor({ door, chosen, model, device, onResult }) {
   if (door !== "native") {
     const { buildPackage, runInBrowser } = await import("../tests/conformance/browser.mjs");
     await buildPackage();
-    await runInBrowser({ door, ids: chosen.map(({ id }) => id), model, onResult });
+    await runInBrowser({ door, device, ids: chosen.map(({ id }) => id), model, onResult });
     return;
   }
   await requireRust();
   const { buildServer, nativeDoor, startServer } = await import("../tests/conformance/native.mjs");
   const { runCases } = await import("../tests/conformance/run.mjs");
-  const env = cpu ? {} : await provideVulkan();
-  const server = await startServer(await buildServer(), { model, cpu, env });
+  const env = device === "cpu" ? {} : await provideVulkan();
+  const server = await startServer(await buildServer(), { model, device, env });
   try {
     for await (const result of runCases(chosen, nativeDoor(server.origin))) onResult(result);
   } finally {
@@ -93,7 +96,7 @@ function line({ id, title, ok, reason, ms }) {
 
 if (isProgram(import.meta.url)) {
   await main(async (args) => {
-    const { door, case: wanted, model: name, cpu, json, help } = parse(args);
+    const { door, case: wanted, model: name, device, json, help } = parse(args);
     if (help) {
       process.stdout.write(`${USAGE}\n`);
       return 0;
@@ -108,7 +111,7 @@ if (isProgram(import.meta.url)) {
       results.push(result);
       if (!json) process.stdout.write(`${line(result)}\n`);
     };
-    await runDoor({ door, chosen, model, cpu, onResult });
+    await runDoor({ door, chosen, model, device, onResult });
     const failed = results.filter(({ ok }) => !ok).length;
     const passed = results.length - failed;
     if (json) process.stdout.write(`${JSON.stringify({ door, model, passed, failed, results })}\n`);

@@ -183,12 +183,17 @@ const TIERS = {
     await tally.check("compile the tests", "cargo", ["test", "--locked", "--no-run", ...tests]);
     const all = ["--no-fail-fast", ...tests, "--", "--skip", SHADER_TESTS];
     await cargoTest(tally, "run the tests", all, env);
+    const kernels = ["--package", "inpage-cpu"];
+    await cargoTest(tally, "kernels of the CPU", kernels);
     const documentation = ["test", "--locked", "--doc", ...HOOKS];
     await tally.count("documentation tests", "cargo", documentation, CARGO_COUNTS, {
       mayBeEmpty: true,
     });
     const clippy = ["clippy", "--locked", "--all-targets", ...HOOKS, "--", "-D", "warnings"];
     await tally.check("clippy", "cargo", clippy);
+    const clippyOfKernels = ["clippy", "--locked", ...kernels, "--all-targets"];
+    const deny = ["--", "-D", "warnings"];
+    await tally.check("clippy for the kernels of the CPU", "cargo", [...clippyOfKernels, ...deny]);
     // Without hooks, as shipped. The example brings the development dependencies in, whose features clippy has checked the
     // others with: without it, cargo would check all of them once more.
     const documented = ["doc", "--locked", "--no-deps", "--lib", "--example", "tokenize"];
@@ -232,16 +237,17 @@ const TIERS = {
         ["scripts/conformance.mjs", ...args],
         CONFORMANCE_COUNTS,
       );
-    await ask("embedded model, native", []);
+    await ask("embedded model, native, on the GPU", []);
     const models = process.env.INPAGE_MODELS ?? join(root, "../shared/models");
     const ts4m = join(models, "ts4m/ts4m-Q4_0.gguf");
-    if (existsSync(ts4m)) await ask("ts4m, native", ["--model", ts4m]);
+    if (existsSync(ts4m)) await ask("ts4m, native, on the CPU", ["--model", ts4m, "--device", "cpu"]);
     else say("conformance: skipped ts4m, which is not here");
     await provideBrowser();
     const hooks = ["scripts/build.mjs", "--test-hooks"];
     await tally.check("package with hooks", process.execPath, hooks);
-    await ask("embedded model, in the page", ["--door", "page"]);
-    await ask("embedded model, through the service worker", ["--door", "sw"]);
+    await ask("embedded model, in the page, on the GPU", ["--door", "page"]);
+    const onCpu = ["--door", "sw", "--device", "cpu"];
+    await ask("embedded model, through the service worker, on the CPU", onCpu);
   },
   clients: async (tally) => {
     await buildServer(tally);

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use burn::tensor::{Device, Tensor};
+use burn::tensor::Tensor;
 use half::{bf16, f16};
 use inpage::{
     device::Graph,
@@ -11,7 +11,7 @@ use inpage::{
         Activation, Addends, Finish,
         gated_matvec::gated_matvec,
         matmul::matmul,
-        matrix::{Matrix, MatrixShape},
+        matrix::{Layout, Matrix, MatrixShape},
         matvec::matvec,
     },
     tensor_types::TensorType,
@@ -219,12 +219,19 @@ fn matrices(machine: &Machine, shape: MatrixShape) -> Vec<Matrix> {
     };
     let count = usize::div_ceil(bytes, shape.read_bytes()).clamp(2, 128);
     (0..count)
-        .map(|_| matrix(shape, machine.device.tensors()))
+        .map(|_| matrix(shape, &machine.device))
         .collect()
 }
 
 /// Small finite values, in every type.
-fn matrix(shape: MatrixShape, device: &Device) -> Matrix {
+fn matrix(shape: MatrixShape, device: &ComputeDevice) -> Matrix {
+    let layout = Layout::of(device);
+    let device = device.tensors();
+    if layout == Layout::Panels {
+        // Scales of 1/64 wherever they are.
+        let words = vec![0x2400_2400; shape.panel_words()];
+        return Matrix::reserve(shape, layout, device).write(0, words, 0, Vec::new());
+    }
     let varied = |i: usize| (i as u32).wrapping_mul(0x9e37_79b9);
     let element = |i: usize| (varied(i) >> 16) as f32 / 65536.0 - 0.5;
     let words = 0..shape.quant_words();
@@ -243,5 +250,5 @@ fn matrix(shape: MatrixShape, device: &Device) -> Matrix {
         true => vec![0x2400_2400; shape.scale_words()],
         false => Vec::new(),
     };
-    Matrix::reserve(shape, device).write(0, quants, 0, scales)
+    Matrix::reserve(shape, layout, device).write(0, quants, 0, scales)
 }

@@ -47,7 +47,7 @@ pub async fn run(machine: &Machine) -> Outcome<()> {
     let before = launches();
     let normalize = || {
         for _ in 0..DISPATCHES {
-            drop(rms_norm(x.clone(), norm.clone(), 1e-5, None));
+            drop(rms_norm(x.clone(), norm.clone(), 1e-5, None, machine.variant));
         }
         Ok(())
     };
@@ -60,7 +60,7 @@ pub async fn run(machine: &Machine) -> Outcome<()> {
     let graph = Graph::record(gpu, || {
         // Kept to the end: as in a model, every launch has an output of its own.
         (0..DISPATCHES)
-            .map(|_| rms_norm(x.clone(), norm.clone(), 1e-5, None))
+            .map(|_| rms_norm(x.clone(), norm.clone(), 1e-5, None, machine.variant))
             .collect::<Vec<_>>()
     })
     .await?;

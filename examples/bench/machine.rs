@@ -1,7 +1,7 @@
 //! The device under measurement, and the lines that report measurements.
 
 use inpage::{
-    device::{ComputeDevice, Gpu, GpuOptions},
+    device::{ComputeDevice, CpuOptions, Gpu, GpuOptions},
     ops::Variant,
     tensor_types::TensorType,
     tuner::{Needs, Precision, best_variant},
@@ -38,7 +38,7 @@ impl Machine {
     pub async fn find(options: &Options) -> Outcome<Machine> {
         let device = match options.gpu {
             true => ComputeDevice::gpu(GpuOptions::default()).await?,
-            false => ComputeDevice::reference(),
+            false => ComputeDevice::cpu(CpuOptions::default()),
         };
         let needs = Needs {
             types: TensorType::ALL,
@@ -132,13 +132,14 @@ impl Machine {
 }
 
 fn facts(device: &ComputeDevice, variant: Variant) -> Map<String, Value> {
-    let report = (!device.is_reference()).then(|| device.report());
+    let report = device.report();
     let facts = json!({
-        "device": if report.is_some() { "gpu" } else { "cpu" },
-        "adapter": report.map(|report| &report.adapter),
-        "backend": report.map(|report| &report.backend),
-        "software_adapter": report.map(|report| report.software_adapter),
-        "variant": report.map(|_| variant.name()),
+        "device": report.device,
+        "threads": report.threads,
+        "adapter": &report.adapter,
+        "backend": &report.backend,
+        "software_adapter": report.software_adapter,
+        "variant": variant.name(),
         "os": std::env::consts::OS,
         "arch": std::env::consts::ARCH,
         "version": env!("CARGO_PKG_VERSION"),

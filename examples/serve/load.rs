@@ -1,9 +1,8 @@
-//! The loader's native side: local files, the GPU or the reference, and messages on standard error.
+//! The loader's native side: local files, the device, and messages on standard error.
 
 use std::sync::OnceLock;
 use std::time::Instant;
 
-use inpage::device::{ComputeDevice, GpuOptions};
 use inpage::runtime::{LoadRequest, Served, ServedHandler, load, serve};
 use inpage::weights::LocalFiles;
 
@@ -20,8 +19,11 @@ pub async fn load_and_serve(options: &Options, handler: &ServedHandler) -> Outco
         options: options.load,
         now_ms,
     };
-    let loaded = load(request, device(options.cpu), |_, _| ()).await?;
+    let loaded = load(request, options.device.request(options.threads), |_, _| ()).await?;
     let report = &loaded.report;
+    if let Some(reason) = &report.device_reason {
+        eprintln!("the CPU computes: {reason}");
+    }
     eprintln!(
         "{} on {}, KV cache as {}: {} bytes",
         options.model,
@@ -30,15 +32,6 @@ pub async fn load_and_serve(options: &Options, handler: &ServedHandler) -> Outco
         report.kv_bytes
     );
     Ok(serve(loaded, handler, &options.model_id))
-}
-
-async fn device(cpu: bool) -> inpage::Result<ComputeDevice> {
-    match cpu {
-        true => Ok(ComputeDevice::reference()),
-        false => ComputeDevice::gpu(GpuOptions::default())
-            .await
-            .inspect_err(|_| eprintln!("--cpu needs no GPU")),
-    }
 }
 
 fn now_ms() -> f64 {

@@ -4,9 +4,11 @@ use std::path::Path;
 
 use inpage::api::Switches;
 use inpage::model::LoadOptions;
+use inpage::runtime::DeviceChoice;
 
 use crate::access::Access;
 use crate::adapters::AdapterPath;
+use crate::device::{DeviceName, parse_threads};
 use crate::load_arguments::set_load_option;
 
 pub const USAGE: &str = "\
@@ -16,7 +18,9 @@ usage: serve [--model FILE.gguf|FOLDER] [options]
                       one in the package if left out
   --id NAME           what requests may call it besides \"default\"; the file's name if left out
   --port N            8080 if left out; 0 takes any free port
-  --cpu               compute on the CPU: slow, but needs no GPU
+  --device NAME       where to compute: auto if left out, which is a hardware GPU or else the CPU; gpu,
+                      cpu, or reference, which is slow and for tests
+  --threads N         threads of the CPU device; one per core if left out
   --context N         longest sequence in tokens; the model's own context, at most 4096, if left out
   --kv-format NAME    format of the KV cache: f16 if left out, f32 or q8_0
   --kv-pool N         tokens of KV cache that all sequences share; 4096 if left out, and never less
@@ -37,7 +41,8 @@ pub struct Options {
     pub model: String,
     pub model_id: String,
     pub port: u16,
-    pub cpu: bool,
+    pub device: DeviceName,
+    pub threads: Option<usize>,
     pub load: LoadOptions,
     pub lora: Vec<AdapterPath>,
     pub switches: Switches,
@@ -53,7 +58,8 @@ impl Options {
             model: EMBEDDED_MODEL.to_owned(),
             model_id: String::new(),
             port: 8080,
-            cpu: false,
+            device: DeviceName::Of(DeviceChoice::Auto),
+            threads: None,
             load: LoadOptions::default(),
             lora: Vec::new(),
             switches: Switches::default(),
@@ -70,7 +76,8 @@ impl Options {
                     let wrong = |_| format!("--port is a number up to 65535, not {port}");
                     options.port = port.parse().map_err(wrong)?;
                 }
-                "--cpu" => options.cpu = true,
+                "--device" => options.device = DeviceName::parse(&value()?)?,
+                "--threads" => options.threads = Some(parse_threads(&value()?)?),
                 "--context" => options.load.context_tokens = Some(tokens(&name, &value()?)?),
                 "--kv-pool" => options.load.kv_pool_tokens = Some(tokens(&name, &value()?)?),
                 "--kv-format" | "--quantize" => {

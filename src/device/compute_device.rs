@@ -1,9 +1,9 @@
-//! The device that a model runs on. The only place that distinguishes a GPU from the reference: all
+//! The device that a model runs on. The only place that distinguishes a GPU, the CPU and the reference: all
 //! other code asks for what a device offers.
 
 use burn::tensor::Device;
 
-use super::{DeviceReport, Gpu, GpuOptions, Pending};
+use super::{Cpu, CpuOptions, DeviceReport, Gpu, GpuOptions, Pending};
 use crate::{Error, Result};
 
 /// Where tensors live and ops run.
@@ -12,6 +12,8 @@ use crate::{Error, Result};
 pub enum ComputeDevice {
     /// WGSL kernels on wgpu.
     Gpu(Gpu),
+    /// The kernels of `inpage_cpu`, on the threads of this program.
+    Cpu(Cpu),
     /// The ops' CPU twins: slow and exact. What tests compare other devices with.
     Reference {
         /// burn's device.
@@ -30,6 +32,11 @@ impl ComputeDevice {
         Gpu::request(options).await.map(ComputeDevice::Gpu)
     }
 
+    /// The CPU.
+    pub fn cpu(options: CpuOptions) -> ComputeDevice {
+        ComputeDevice::Cpu(Cpu::new(options))
+    }
+
     /// The CPU twins.
     pub fn reference() -> ComputeDevice {
         ComputeDevice::Reference {
@@ -42,6 +49,7 @@ impl ComputeDevice {
     pub fn tensors(&self) -> &Device {
         match self {
             ComputeDevice::Gpu(gpu) => gpu.device(),
+            ComputeDevice::Cpu(cpu) => &cpu.device,
             ComputeDevice::Reference { device, .. } => device,
         }
     }
@@ -51,10 +59,16 @@ impl ComputeDevice {
         matches!(self, ComputeDevice::Reference { .. })
     }
 
+    /// Whether its ops are the kernels of the CPU device.
+    pub fn is_cpu(&self) -> bool {
+        matches!(self, ComputeDevice::Cpu(_))
+    }
+
     /// What is known of it.
     pub fn report(&self) -> &DeviceReport {
         match self {
             ComputeDevice::Gpu(gpu) => gpu.report(),
+            ComputeDevice::Cpu(cpu) => &cpu.report,
             ComputeDevice::Reference { report, .. } => report,
         }
     }
@@ -68,7 +82,7 @@ impl ComputeDevice {
     pub fn recorder(&self) -> Option<&Gpu> {
         match self {
             ComputeDevice::Gpu(gpu) => Some(gpu),
-            ComputeDevice::Reference { .. } => None,
+            ComputeDevice::Cpu(_) | ComputeDevice::Reference { .. } => None,
         }
     }
 
@@ -77,7 +91,9 @@ impl ComputeDevice {
     pub fn compile_ahead(&self, kernels: Vec<String>) -> Pending {
         match self {
             ComputeDevice::Gpu(gpu) => gpu.compile_ahead(kernels),
-            ComputeDevice::Reference { .. } => Box::pin(std::future::ready(())),
+            ComputeDevice::Cpu(_) | ComputeDevice::Reference { .. } => {
+                Box::pin(std::future::ready(()))
+            }
         }
     }
 
@@ -86,6 +102,7 @@ impl ComputeDevice {
     pub fn now_ms(&self) -> f64 {
         match self {
             ComputeDevice::Gpu(gpu) => gpu.now_ms(),
+            ComputeDevice::Cpu(cpu) => cpu.now_ms(),
             ComputeDevice::Reference { .. } => 0.0,
         }
     }
@@ -97,7 +114,7 @@ impl ComputeDevice {
     pub async fn sync(&self) -> Result<()> {
         match self {
             ComputeDevice::Gpu(gpu) => gpu.sync().await,
-            ComputeDevice::Reference { .. } => Ok(()),
+            ComputeDevice::Cpu(_) | ComputeDevice::Reference { .. } => Ok(()),
         }
     }
 
@@ -108,7 +125,14 @@ impl ComputeDevice {
     pub fn flush(&self) -> Result<()> {
         match self {
             ComputeDevice::Gpu(gpu) => gpu.flush(),
-            ComputeDevice::Reference { .. } => Ok(()),
+            ComputeDevice::Cpu(_) | ComputeDevice::Reference { .. } => Ok(()),
+        }
+    }
+
+    /// Lets other work of this thread run, where it waits for the device's computations: on the CPU.
+    pub async fn give_turn(&self) {
+        if let ComputeDevice::Cpu(cpu) = self {
+            cpu.give_turn().await;
         }
     }
 
@@ -116,7 +140,9 @@ impl ComputeDevice {
     pub fn failure(&self, error: impl std::fmt::Display) -> Error {
         match self {
             ComputeDevice::Gpu(gpu) => gpu.failure(error),
-            ComputeDevice::Reference { .. } => Error::Internal(error.to_string()),
+            ComputeDevice::Cpu(_) | ComputeDevice::Reference { .. } => {
+                Error::Internal(error.to_string())
+            }
         }
     }
 }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use burn::{backend::CubeDevice, cubecl::prelude::Client, tensor::Device};
 use burn_wgpu::{MemoryConfiguration, RuntimeOptions, WgpuSetup, try_init_device};
 
-use super::{BrowserDevice, DeviceReport};
+use super::{BrowserDevice, DeviceKind, DeviceReport};
 use crate::{Error, Result};
 
 /// Work that was started and is done when the future completes.
@@ -18,6 +18,8 @@ pub type Pending = Pin<Box<dyn Future<Output = ()>>>;
 /// How to request a GPU.
 #[derive(Clone)]
 pub struct GpuOptions {
+    /// Refuses adapters that compute on the CPU.
+    pub hardware_only: bool,
     /// In a browser: what JavaScript adds to wgpu.
     pub browser: Option<BrowserWebGpu>,
     /// Milliseconds of a monotonic clock.
@@ -43,6 +45,7 @@ impl Default for GpuOptions {
             start.elapsed().as_secs_f64() * 1e3
         }
         GpuOptions {
+            hardware_only: false,
             browser: None,
             now_ms,
         }
@@ -65,7 +68,8 @@ impl Gpu {
     /// Requests the fastest adapter and a device with all of its limits.
     ///
     /// # Errors
-    /// [`Error::NoDevice`] if there is no adapter or the device is refused.
+    /// [`Error::NoDevice`] if there is no adapter, the device is refused, or the adapter is software where hardware is
+    /// required.
     pub async fn request(options: GpuOptions) -> Result<Gpu> {
         let instance = wgpu::Instance::new(wgpu::InstanceDescriptor {
             backends: wgpu::Backends::PRIMARY,
@@ -92,6 +96,13 @@ impl Gpu {
             .map_err(|error| Error::NoDevice(error.to_string()))?;
         let described = options.browser.as_ref().map(|browser| (browser.describe)());
         let report = report(&adapter, features, described);
+        if options.hardware_only && report.software_adapter {
+            device.destroy();
+            return Err(Error::NoDevice(format!(
+                "{} is a software adapter",
+                report.adapter
+            )));
+        }
         let lost = Arc::new(Mutex::new(None));
         let seen = lost.clone();
         device.set_device_lost_callback(move |reason, message| {
@@ -218,6 +229,8 @@ fn report(
     let name = names.into_iter().find(|name| !name.is_empty());
     let name = name.unwrap_or_else(|| "unnamed adapter".into());
     DeviceReport {
+        device: DeviceKind::WebGpu,
+        threads: 0,
         software_adapter: info.device_type == wgpu::DeviceType::Cpu
             || ["swiftshader", "llvmpipe", "warp", "basic render"]
                 .iter()

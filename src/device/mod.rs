@@ -3,17 +3,20 @@
 //!
 //! | file | part |
 //! |---|---|
-//! | `compute_device` | the GPU or the reference, and all that may be asked of either |
+//! | `compute_device` | the GPU, the CPU or the reference, and all that may be asked of them |
+//! | `cpu` | the CPU: its threads, its turns |
 //! | `gpu` | the adapter, the wgpu device, its loss |
 //! | `report` | what was found |
 //! | `graph` | recorded launches |
 
 mod compute_device;
+mod cpu;
 mod gpu;
 mod graph;
 mod report;
 
 pub use compute_device::ComputeDevice;
+pub use cpu::{Cpu, CpuOptions};
 pub use gpu::{BrowserWebGpu, Gpu, GpuOptions, Pending};
 pub use graph::Graph;
-pub use report::{BrowserDevice, DeviceReport};
+pub use report::{BrowserDevice, DeviceKind, DeviceReport};

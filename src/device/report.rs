@@ -13,14 +13,31 @@ pub struct BrowserDevice {
     pub packed_dot: bool,
 }
 
+/// What a model computes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+#[serde(rename_all = "lowercase")]
+pub enum DeviceKind {
+    /// A GPU, or a software adapter, through WebGPU.
+    WebGpu,
+    /// The kernels for the CPU.
+    Cpu,
+    /// The kernels' twins: slow and exact, for tests.
+    Reference,
+}
+
 /// A device's description, for `engine.info()` and for bug reports.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "camelCase")]
 pub struct DeviceReport {
+    /// What it is.
+    pub device: DeviceKind,
+    /// Threads that compute; 0 where that is not known.
+    pub threads: usize,
     /// The adapter's own description.
     pub adapter: String,
-    /// The API underneath: `BrowserWebGpu`, `Vulkan`, ...; `Reference` for the CPU twins.
+    /// The API underneath: `BrowserWebGpu`, `Vulkan`, ...; `Cpu`; `Reference` for the CPU twins.
     pub backend: String,
     /// The adapter computes on the CPU (SwiftShader, lavapipe, WARP).
     pub software_adapter: bool,
@@ -43,9 +60,26 @@ pub struct DeviceReport {
 }
 
 impl DeviceReport {
+    /// The CPU, which is limited by the address space only.
+    pub(super) fn cpu(threads: usize) -> DeviceReport {
+        let max_bytes = isize::MAX as u64;
+        DeviceReport {
+            device: DeviceKind::Cpu,
+            threads,
+            adapter: format!("CPU ({})", inpage_cpu::instruction_set()),
+            backend: "Cpu".into(),
+            software_adapter: false,
+            max_buffer_bytes: max_bytes,
+            max_binding_bytes: max_bytes,
+            ..DeviceReport::reference()
+        }
+    }
+
     /// The CPU twins: no limits that matter, and none of a GPU's features.
     pub(super) fn reference() -> DeviceReport {
         DeviceReport {
+            device: DeviceKind::Reference,
+            threads: 1,
             adapter: "CPU reference".into(),
             backend: "Reference".into(),
             software_adapter: true,

@@ -20,6 +20,15 @@ impl Activation {
         }
     }
 
+    /// `out = apply(gates) * ups` on the CPU device.
+    pub(super) fn on_cpu_gated(self, gates: &[f32], ups: &[f32], out: &mut [f32]) {
+        let activation = match self {
+            Activation::Silu => inpage_cpu::lanes::activation::Activation::Silu,
+            Activation::Gelu => inpage_cpu::lanes::activation::Activation::Gelu,
+        };
+        inpage_cpu::lanes::activation::gated(gates, ups, activation, out);
+    }
+
     /// The CPU twin of `activate`.
     pub(super) fn apply(self, x: f32) -> f32 {
         match self {

@@ -18,6 +18,7 @@ use super::{
 use crate::kernel::{Kernel, grid, wgsl};
 
 op! {
+    cpu if (table.is_panels());
     fn add_positions(
         x: FloatTensor<Self>,
         #[extension_type] table: MatrixTensors<Self>,
@@ -79,6 +80,20 @@ pub(super) fn twin(x: FlexTensor, table: MatrixTensors<Flex>, step: FlexTensor) 
         let blocks = (first..first + shape.row_blocks())
             .flat_map(|block| shape.ty.decode_kernel_block(quants, scales, block));
         out.iter_mut().zip(blocks).for_each(|(out, v)| *out += v);
+    }
+    twin_output(out, [tokens, cols])
+}
+
+fn cpu(x: FlexTensor, table: MatrixTensors<Flex>, step: FlexTensor) -> FlexTensor {
+    let [tokens, cols] = x.shape().dims();
+    let words = step.storage::<u32>();
+    let mut out = x.storage::<f32>().to_vec();
+    let mut row = vec![0.0; cols];
+    let rows = out.chunks_exact_mut(cols).take(words[step::TOKENS] as usize);
+    for (token, out) in rows.enumerate() {
+        let position = step::row_position(words, token).min(table.shape.rows - 1);
+        table.panels().row(position, &mut row);
+        out.iter_mut().zip(&row).for_each(|(out, v)| *out += v);
     }
     twin_output(out, [tokens, cols])
 }

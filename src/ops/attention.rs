@@ -12,6 +12,7 @@ use burn::{
 use burn_wgpu::CubeTensor;
 
 use super::{
+    cpu::Shared,
     kv_memory::{KvFormat, KvMemory},
     matvec,
     op::{op, output, twin_output},
@@ -21,6 +22,7 @@ use super::{
 use crate::kernel::{Kernel, wgsl};
 
 op! {
+    cpu if (variant.cpu);
     fn attention(
         q: FloatTensor<Self>,
         kv: IntTensor<Self>,
@@ -58,6 +60,17 @@ impl AttentionShape {
     /// Elements of all key heads.
     pub fn kv_dim(self) -> usize {
         self.kv_heads * self.head_dim
+    }
+
+    /// The sizes for the kernels of the CPU device.
+    fn on_cpu(self) -> inpage_cpu::lanes::attention::AttentionShape {
+        inpage_cpu::lanes::attention::AttentionShape {
+            heads: self.heads,
+            kv_heads: self.kv_heads,
+            head_dim: self.head_dim,
+            window: self.window,
+            soft_cap: self.soft_cap,
+        }
     }
 
     /// The first token that a query at `position` sees.
@@ -199,6 +212,30 @@ pub(super) fn twin(
             }
         }
     }
+    twin_output(out, [tokens, dim])
+}
+
+fn cpu(
+    q: FlexTensor,
+    kv: FlexTensor,
+    step: FlexTensor,
+    shape: AttentionShape,
+    format: KvFormat,
+    _variant: Variant,
+) -> FlexTensor {
+    let [tokens, dim] = q.shape().dims();
+    let rows = step::cpu_rows(step.storage(), tokens);
+    let mut out = vec![0.0; tokens * dim];
+    let shared = Shared(out.as_mut_ptr());
+    let (q, memory) = (q.storage::<f32>(), kv.storage::<u32>());
+    let (shape, format) = (shape.on_cpu(), format.on_cpu());
+    let parts = inpage_cpu::lanes::attention::parts(&rows, shape);
+    inpage_cpu::team::current().run(parts, &|part| {
+        // SAFETY: `out` has the shape of `q`, and parts write to different elements.
+        unsafe {
+            inpage_cpu::lanes::attention::attention_part(q, memory, &rows, shape, format, part, shared.get());
+        }
+    });
     twin_output(out, [tokens, dim])
 }
 

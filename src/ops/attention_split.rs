@@ -185,7 +185,7 @@ pub(super) fn twin(
     format: KvFormat,
     _context_tokens: usize,
 ) -> (FlexTensor, FlexTensor) {
-    let (q, kv) = rope_kv::twin(heads, kv, step.clone(), rope, format);
+    let (q, kv) = rope_kv::twin(heads, kv, step.clone(), rope, format, Variant::PORTABLE);
     let out = attention::twin(q, kv.clone(), step, shape, format, Variant::PORTABLE);
     (out, kv)
 }

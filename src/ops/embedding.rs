@@ -18,6 +18,7 @@ use crate::kernel::{Kernel, grid, wgsl};
 use crate::tensor_types::BLOCK_COLS;
 
 op! {
+    cpu if (table.is_panels());
     fn embedding(
         ids: IntTensor<Self>,
         #[extension_type] table: MatrixTensors<Self>,
@@ -80,6 +81,17 @@ pub(super) fn twin(ids: FlexTensor, table: MatrixTensors<Flex>, scale: f32) -> F
     out.iter_mut().for_each(|value| *value *= scale);
     let tokens = ids.shape().num_elements();
     twin_output(out, [tokens, shape.cols])
+}
+
+fn cpu(ids: FlexTensor, table: MatrixTensors<Flex>, scale: f32) -> FlexTensor {
+    let (rows, cols) = (table.shape.rows, table.shape.cols);
+    let ids = ids.storage::<u32>();
+    let mut out = vec![0.0; ids.len() * cols];
+    for (&id, out) in ids.iter().zip(out.chunks_exact_mut(cols)) {
+        table.panels().row((id as usize).min(rows - 1), out);
+        out.iter_mut().for_each(|value| *value *= scale);
+    }
+    twin_output(out, [ids.len(), cols])
 }
 
 #[cfg(test)]

@@ -22,6 +22,7 @@ use super::{
 use crate::kernel::Kernel;
 
 op! {
+    cpu if (gate.is_panels());
     fn expert_gated_matmul(
         x: FloatTensor<Self>,
         #[extension_type] gate: MatrixTensors<Self>,
@@ -111,6 +112,36 @@ pub(super) fn gated(
     out.iter_mut()
         .zip(ups)
         .for_each(|(gate, up)| *gate = Activation::Silu.apply(*gate) * up);
+    twin_output(out, [tokens * used, rows])
+}
+
+fn cpu(
+    x: FlexTensor,
+    gate: MatrixTensors<Flex>,
+    up: MatrixTensors<Flex>,
+    rows: usize,
+    used: usize,
+    groups: FlexTensor,
+    _variant: Variant,
+) -> FlexTensor {
+    let tiles = group_experts::parse(groups.storage());
+    gated_on_cpu(x, gate, up, rows, used, &tiles)
+}
+
+/// As [`gated`], by the kernels of the CPU device.
+pub(super) fn gated_on_cpu(
+    x: FlexTensor,
+    gate: MatrixTensors<Flex>,
+    up: MatrixTensors<Flex>,
+    rows: usize,
+    used: usize,
+    tiles: &[(usize, Vec<usize>)],
+) -> FlexTensor {
+    let [tokens, _] = x.shape().dims();
+    let gates = expert_matmul::products_on_cpu(x.storage(), used, &gate, rows, tiles);
+    let ups = expert_matmul::products_on_cpu(x.storage(), used, &up, rows, tiles);
+    let mut out = vec![0.0; gates.len()];
+    Activation::Silu.on_cpu_gated(&gates, &ups, &mut out);
     twin_output(out, [tokens * used, rows])
 }
 

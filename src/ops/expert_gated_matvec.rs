@@ -24,6 +24,7 @@ use super::{
 use crate::kernel::{Kernel, wgsl};
 
 op! {
+    cpu if (gate.is_panels());
     fn expert_gated_matvec(
         x: FloatTensor<Self>,
         #[extension_type] norm: InputNorm<Self>,
@@ -113,6 +114,21 @@ pub(super) fn twin(
     let [_, used] = experts.shape().dims();
     let tiles = expert_matvec::parse(experts.storage());
     expert_gated_matmul::gated(norm.apply(x), gate, up, rows, used, &tiles)
+}
+
+fn cpu(
+    x: FlexTensor,
+    norm: InputNorm<Flex>,
+    gate: MatrixTensors<Flex>,
+    up: MatrixTensors<Flex>,
+    rows: usize,
+    experts: FlexTensor,
+    _variant: Variant,
+) -> FlexTensor {
+    let [_, used] = experts.shape().dims();
+    let tiles = expert_matvec::parse(experts.storage());
+    let x = norm.apply_on_cpu(x);
+    expert_gated_matmul::gated_on_cpu(x, gate, up, rows, used, &tiles)
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use burn::{
 use burn_wgpu::CubeTensor;
 
 use super::{
-    group_experts,
+    cpu, group_experts,
     matrix::{Matrix, MatrixShape, MatrixTensors},
     op::{op, output, twin_output},
     store::Store,
@@ -22,6 +22,7 @@ use crate::kernel::Kernel;
 use crate::tensor_types::BLOCK_COLS;
 
 op! {
+    cpu if (weights.is_panels());
     fn expert_matmul(
         x: FloatTensor<Self>,
         #[extension_type] weights: MatrixTensors<Self>,
@@ -118,6 +119,43 @@ pub(super) fn products(
                         inputs.iter().zip(&values).map(|(a, b)| a * b).sum::<f32>();
                 }
             }
+        }
+    }
+    out
+}
+
+fn cpu(
+    x: FlexTensor,
+    weights: MatrixTensors<Flex>,
+    rows: usize,
+    groups: FlexTensor,
+    _variant: Variant,
+) -> FlexTensor {
+    let [pairs, _] = x.shape().dims();
+    let tiles = group_experts::parse(groups.storage());
+    let out = products_on_cpu(x.storage(), 1, &weights, rows, &tiles);
+    twin_output(out, [pairs, rows])
+}
+
+/// As [`products`], by the kernels of the CPU device.
+pub(super) fn products_on_cpu(
+    x: &[f32],
+    pairs_per_input: usize,
+    weights: &MatrixTensors<Flex>,
+    rows: usize,
+    tiles: &[(usize, Vec<usize>)],
+) -> Vec<f32> {
+    let cols = weights.shape.cols;
+    let mut out = vec![0.0; x.len() / cols * pairs_per_input * rows];
+    let mut inputs = Vec::new();
+    for (expert, pairs) in tiles {
+        inputs.clear();
+        for pair in pairs {
+            inputs.extend_from_slice(&x[pair / pairs_per_input * cols..][..cols]);
+        }
+        let products = cpu::products(&inputs, weights, expert * rows..(expert + 1) * rows);
+        for (pair, products) in pairs.iter().zip(products.chunks_exact(rows)) {
+            out[pair * rows..][..rows].copy_from_slice(products);
         }
     }
     out

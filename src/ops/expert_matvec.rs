@@ -25,6 +25,7 @@ use super::{
 use crate::kernel::{Kernel, wgsl};
 
 op! {
+    cpu if (weights.is_panels());
     fn expert_matvec(
         x: FloatTensor<Self>,
         #[extension_type] weights: MatrixTensors<Self>,
@@ -115,6 +116,21 @@ pub(super) fn twin(
     let [pairs, _] = x.shape().dims();
     let tiles = parse(experts.storage());
     let products = expert_matmul::products(x.storage(), 1, &weights, rows, &tiles);
+    sum_experts::twin(twin_output(products, [pairs, rows]), shares, residual)
+}
+
+fn cpu(
+    x: FlexTensor,
+    weights: MatrixTensors<Flex>,
+    experts: FlexTensor,
+    shares: FlexTensor,
+    residual: FlexTensor,
+    _variant: Variant,
+) -> FlexTensor {
+    let [_, rows] = residual.shape().dims();
+    let [pairs, _] = x.shape().dims();
+    let tiles = parse(experts.storage());
+    let products = expert_matmul::products_on_cpu(x.storage(), 1, &weights, rows, &tiles);
     sum_experts::twin(twin_output(products, [pairs, rows]), shares, residual)
 }
 

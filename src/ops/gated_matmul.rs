@@ -10,7 +10,7 @@ use burn_wgpu::CubeTensor;
 use super::{
     activation::Activation,
     arithmetic::Arithmetic,
-    matmul,
+    cpu, matmul,
     matrix::{Matrix, MatrixShape, MatrixTensors},
     op::{Maybe, op, output, twin_output},
     store::Store,
@@ -20,6 +20,7 @@ use super::{
 use crate::kernel::{Kernel, wgsl};
 
 op! {
+    cpu if (gate.is_panels());
     fn gated_matmul(
         x: FloatTensor<Self>,
         #[extension_type] gate: MatrixTensors<Self>,
@@ -138,23 +139,47 @@ pub(super) fn sums(
 ) -> FlexTensor {
     let [tokens, cols] = x.shape().dims();
     let x = arithmetic.rounded(x.storage(), cols);
+    let rows = gate.shape.rows;
     let mut out = matmul::products(&x, gate);
     let mut ups = matmul::products(&x, up);
-    if let Some(delta) = delta.as_ref() {
-        let rows = gate.shape.rows;
-        let outputs = out.chunks_exact_mut(rows).zip(ups.chunks_exact_mut(rows));
-        let deltas = delta.storage::<f32>().chunks_exact(2 * rows);
-        for ((gates, ups), delta) in outputs.zip(deltas) {
-            gates.iter_mut().zip(delta).for_each(|(g, d)| *g += d);
-            ups.iter_mut()
-                .zip(&delta[rows..])
-                .for_each(|(u, d)| *u += d);
-        }
-    }
+    add_delta(&mut out, &mut ups, &delta, rows);
     out.iter_mut()
         .zip(ups)
         .for_each(|(gate, up)| *gate = activation.apply(*gate) * up);
-    twin_output(out, [tokens, gate.shape.rows])
+    twin_output(out, [tokens, rows])
+}
+
+pub(super) fn cpu(
+    x: FlexTensor,
+    gate: MatrixTensors<Flex>,
+    up: MatrixTensors<Flex>,
+    delta: Maybe<Flex>,
+    activation: Activation,
+    _variant: Variant,
+) -> FlexTensor {
+    let [tokens, _] = x.shape().dims();
+    let rows = gate.shape.rows;
+    let mut gates = cpu::products(x.storage(), &gate, 0..rows);
+    let mut ups = cpu::products(x.storage(), &up, 0..rows);
+    add_delta(&mut gates, &mut ups, &delta, rows);
+    let mut out = vec![0.0; gates.len()];
+    activation.on_cpu_gated(&gates, &ups, &mut out);
+    twin_output(out, [tokens, rows])
+}
+
+/// Adds the adapters' output `[tokens, 2 * rows]` to the products with gate and with up.
+fn add_delta(gates: &mut [f32], ups: &mut [f32], delta: &Maybe<Flex>, rows: usize) {
+    let Some(delta) = delta.as_ref() else {
+        return;
+    };
+    let outputs = gates.chunks_exact_mut(rows).zip(ups.chunks_exact_mut(rows));
+    let deltas = delta.storage::<f32>().chunks_exact(2 * rows);
+    for ((gates, ups), delta) in outputs.zip(deltas) {
+        gates.iter_mut().zip(delta).for_each(|(g, d)| *g += d);
+        ups.iter_mut()
+            .zip(&delta[rows..])
+            .for_each(|(u, d)| *u += d);
+    }
 }
 
 #[cfg(test)]

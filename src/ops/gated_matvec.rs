@@ -21,6 +21,7 @@ use super::{
 use crate::kernel::Kernel;
 
 op! {
+    cpu if (gate.is_panels());
     fn gated_matvec(
         x: FloatTensor<Self>,
         #[extension_type] norm: InputNorm<Self>,
@@ -119,6 +120,19 @@ pub(super) fn twin(
 ) -> FlexTensor {
     let arithmetic = variant.matvec.on(&[gate.shape.ty, up.shape.ty]);
     gated_matmul::sums(norm.apply(x), &gate, &up, delta, activation, arithmetic)
+}
+
+fn cpu(
+    x: FlexTensor,
+    norm: InputNorm<Flex>,
+    gate: MatrixTensors<Flex>,
+    up: MatrixTensors<Flex>,
+    delta: Maybe<Flex>,
+    activation: Activation,
+    variant: Variant,
+) -> FlexTensor {
+    let x = norm.apply_on_cpu(x);
+    gated_matmul::cpu(x, gate, up, delta, activation, variant)
 }
 
 #[cfg(test)]

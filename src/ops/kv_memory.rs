@@ -64,6 +64,15 @@ impl KvFormat {
         self.head_multiple() / 4
     }
 
+    /// The format for the kernels of the CPU device.
+    pub(super) fn on_cpu(self) -> inpage_cpu::lanes::KvFormat {
+        match self {
+            KvFormat::F32 => inpage_cpu::lanes::KvFormat::F32,
+            KvFormat::F16 => inpage_cpu::lanes::KvFormat::F16,
+            KvFormat::Q8_0 => inpage_cpu::lanes::KvFormat::Q8_0,
+        }
+    }
+
     /// First word of element `element`, or of its block.
     fn word_at(self, element: usize) -> usize {
         match self {

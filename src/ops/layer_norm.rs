@@ -9,26 +9,36 @@ use burn::{
 use burn_wgpu::CubeTensor;
 
 use super::op::{op, output, twin_output};
+use super::variant::Variant;
 use crate::kernel::{Kernel, wgsl};
 
 op! {
+    cpu if (variant.cpu);
     fn layer_norm(
         x: FloatTensor<Self>,
         norm: FloatTensor<Self>,
         bias: FloatTensor<Self>,
         eps: f32,
+        variant: Variant,
     ) -> FloatTensor<Self>
 }
 
 const WORKGROUP: usize = 64;
 
 /// Normalizes each row of `x` `[tokens, cols]`, scales it by `norm` `[cols]` and adds `bias` `[cols]`.
-pub fn layer_norm(x: Tensor<2>, norm: Tensor<1>, bias: Tensor<1>, eps: f32) -> Tensor<2> {
+pub fn layer_norm(
+    x: Tensor<2>,
+    norm: Tensor<1>,
+    bias: Tensor<1>,
+    eps: f32,
+    variant: Variant,
+) -> Tensor<2> {
     Tensor::from_dispatch(Dispatch::layer_norm(
         x.into_dispatch(),
         norm.into_dispatch(),
         bias.into_dispatch(),
         eps,
+        variant,
     ))
 }
 
@@ -45,14 +55,26 @@ pub fn kernel(cols: usize, eps: f32) -> Kernel {
         .module(wgsl!("layer_norm"))
 }
 
-pub(super) fn launch(x: CubeTensor, norm: CubeTensor, bias: CubeTensor, eps: f32) -> CubeTensor {
+pub(super) fn launch(
+    x: CubeTensor,
+    norm: CubeTensor,
+    bias: CubeTensor,
+    eps: f32,
+    _variant: Variant,
+) -> CubeTensor {
     let [tokens, cols] = x.shape().dims();
     let out = output(&x, [tokens, cols]);
     kernel(cols, eps).launch(&[&x, &norm, &bias, &out], [tokens as u32, 1, 1]);
     out
 }
 
-pub(super) fn twin(x: FlexTensor, norm: FlexTensor, bias: FlexTensor, eps: f32) -> FlexTensor {
+pub(super) fn twin(
+    x: FlexTensor,
+    norm: FlexTensor,
+    bias: FlexTensor,
+    eps: f32,
+    _variant: Variant,
+) -> FlexTensor {
     let [tokens, cols] = x.shape().dims();
     let (norm, bias) = (norm.storage::<f32>(), bias.storage::<f32>());
     let mut out = Vec::with_capacity(tokens * cols);
@@ -63,6 +85,20 @@ pub(super) fn twin(x: FlexTensor, norm: FlexTensor, bias: FlexTensor, eps: f32) 
         let row = row.iter().zip(norm).zip(bias);
         out.extend(row.map(|((v, n), b)| (v - mean) * scale * n + b));
     }
+    twin_output(out, [tokens, cols])
+}
+
+fn cpu(
+    x: FlexTensor,
+    norm: FlexTensor,
+    bias: FlexTensor,
+    eps: f32,
+    _variant: Variant,
+) -> FlexTensor {
+    let [tokens, cols] = x.shape().dims();
+    let mut out = vec![0.0; tokens * cols];
+    let (weight, bias) = (norm.storage(), bias.storage());
+    inpage_cpu::lanes::norm::layer_norm(x.storage(), weight, bias, eps, &mut out);
     twin_output(out, [tokens, cols])
 }
 

@@ -11,6 +11,7 @@ use burn_wgpu::CubeTensor;
 
 use super::{
     arithmetic::Arithmetic,
+    cpu,
     matrix::{Matrix, MatrixShape, MatrixTensors},
     op::{Maybe, op, output, twin_output},
     store::{AddendTensors, Addends, Finish, Store},
@@ -21,6 +22,7 @@ use crate::kernel::Kernel;
 use crate::tensor_types::BLOCK_COLS;
 
 op! {
+    cpu if (weights.is_panels());
     fn matmul(
         x: FloatTensor<Self>,
         #[extension_type] weights: MatrixTensors<Self>,
@@ -97,9 +99,31 @@ pub(super) fn sums(
     finish: Finish,
     arithmetic: Arithmetic,
 ) -> FlexTensor {
-    let [tokens, cols] = x.shape().dims();
+    let [_, cols] = x.shape().dims();
+    let out = products(&arithmetic.rounded(x.storage(), cols), weights);
+    finished(out, weights.shape.rows, addends, finish)
+}
+
+pub(super) fn cpu(
+    x: FlexTensor,
+    weights: MatrixTensors<Flex>,
+    addends: AddendTensors<Flex>,
+    finish: Finish,
+    _variant: Variant,
+) -> FlexTensor {
     let rows = weights.shape.rows;
-    let mut out = products(&arithmetic.rounded(x.storage(), cols), weights);
+    let out = cpu::products(x.storage(), &weights, 0..rows);
+    finished(out, rows, addends, finish)
+}
+
+/// `finish(out + bias + delta) + residual` of products `[tokens, rows]`.
+fn finished(
+    mut out: Vec<f32>,
+    rows: usize,
+    addends: AddendTensors<Flex>,
+    finish: Finish,
+) -> FlexTensor {
+    let tokens = out.len() / rows;
     if let Some(bias) = addends.bias.as_ref() {
         for row in out.chunks_exact_mut(rows) {
             row.iter_mut()

@@ -21,6 +21,7 @@ use super::{
 use crate::kernel::{Kernel, grid, wgsl};
 
 op! {
+    cpu if (weights.is_panels());
     fn matvec(
         x: FloatTensor<Self>,
         #[extension_type] norm: InputNorm<Self>,
@@ -154,6 +155,17 @@ pub(super) fn twin(
 ) -> FlexTensor {
     let arithmetic = variant.matvec.on(&[weights.shape.ty]);
     matmul::sums(norm.apply(x), &weights, addends, finish, arithmetic)
+}
+
+fn cpu(
+    x: FlexTensor,
+    norm: InputNorm<Flex>,
+    weights: MatrixTensors<Flex>,
+    addends: AddendTensors<Flex>,
+    finish: Finish,
+    variant: Variant,
+) -> FlexTensor {
+    matmul::cpu(norm.apply_on_cpu(x), weights, addends, finish, variant)
 }
 
 #[cfg(test)]

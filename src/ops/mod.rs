@@ -18,6 +18,9 @@ pub mod store;
 mod tile;
 mod variant;
 
+// Products on the CPU device, for the ops below.
+mod cpu;
+
 // One op each.
 pub mod add_positions;
 pub mod argmax;

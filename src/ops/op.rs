@@ -10,12 +10,33 @@ use burn_wgpu::CubeTensor;
 use crate::kernel::allocate;
 
 /// Declares the op of a file, which has a function `launch` for the GPU and a function `twin` for the
-/// CPU with these arguments. Generates an extension trait of burn's backends, its implementations for
+/// reference with these arguments. Generates an extension trait of burn's backends, its implementations for
 /// both, and `Dispatch::<name>`, which selects one of them by the tensors' device.
+///
+/// An op with a kernel for the CPU device has a third function `cpu` with these arguments, and the declaration
+/// starts with `cpu if` and the condition under which it is called instead of `twin`: the reference and the CPU
+/// device share burn's backend.
 ///
 /// Structs of tensors derive [`ExtensionType`] and are marked with `#[extension_type]`.
 macro_rules! op {
     (
+        cpu if ($on_cpu:expr);
+        fn $name:ident(
+            $($(#[$mark:ident])? $argument:ident: $type:ident $(<$of:ident>)?),* $(,)?
+        ) -> $($output:tt)+
+    ) => {
+        op! {
+            @first { if $on_cpu { return cpu($($argument),*); } }
+            fn $name($($(#[$mark])? $argument: $type $(<$of>)?),*) -> $($output)+
+        }
+    };
+    (
+        fn $($declaration:tt)+
+    ) => {
+        op! { @first {} fn $($declaration)+ }
+    };
+    (
+        @first { $($first:tt)* }
         fn $name:ident(
             $($(#[$mark:ident])? $argument:ident: $type:ident $(<$of:ident>)?),* $(,)?
         ) -> $($output:tt)+
@@ -34,6 +55,7 @@ macro_rules! op {
 
         impl Op for burn::backend::Flex {
             fn $name($($argument: $type $(<$of>)?),*) -> $($output)+ {
+                $($first)*
                 twin($($argument),*)
             }
         }

@@ -9,14 +9,17 @@ use burn::{
 use burn_wgpu::CubeTensor;
 
 use super::op::{Maybe, op, output, twin_output};
+use super::variant::Variant;
 use crate::kernel::{Kernel, wgsl};
 
 op! {
+    cpu if (variant.cpu);
     fn rms_norm(
         x: FloatTensor<Self>,
         norm: FloatTensor<Self>,
         eps: f32,
         #[extension_type] residual: Maybe<Self>,
+        variant: Variant,
     ) -> FloatTensor<Self>
 }
 
@@ -24,12 +27,19 @@ const WORKGROUP: usize = 64;
 
 /// Normalizes each row of `x` `[tokens, cols]`, scales it by `norm` `[cols]` and adds `residual`
 /// `[tokens, cols]`.
-pub fn rms_norm(x: Tensor<2>, norm: Tensor<1>, eps: f32, residual: Option<Tensor<2>>) -> Tensor<2> {
+pub fn rms_norm(
+    x: Tensor<2>,
+    norm: Tensor<1>,
+    eps: f32,
+    residual: Option<Tensor<2>>,
+    variant: Variant,
+) -> Tensor<2> {
     Tensor::from_dispatch(Dispatch::rms_norm(
         x.into_dispatch(),
         norm.into_dispatch(),
         eps,
         residual.into(),
+        variant,
     ))
 }
 
@@ -72,7 +82,17 @@ impl InputNorm<Flex> {
     /// The normalized input, for the twins.
     pub(super) fn apply(self, x: FlexTensor) -> FlexTensor {
         match self {
-            InputNorm::Rms { norm, eps } => twin(x, norm, eps, Maybe::None),
+            InputNorm::Rms { norm, eps } => twin(x, norm, eps, Maybe::None, Variant::PORTABLE),
+            InputNorm::None => x,
+        }
+    }
+}
+
+impl InputNorm<Flex> {
+    /// The normalized input on the CPU device.
+    pub(super) fn apply_on_cpu(self, x: FlexTensor) -> FlexTensor {
+        match self {
+            InputNorm::Rms { norm, eps } => cpu(x, norm, eps, Maybe::None, Variant::CPU),
             InputNorm::None => x,
         }
     }
@@ -102,6 +122,7 @@ pub(super) fn launch(
     norm: CubeTensor,
     eps: f32,
     residual: Maybe<Cube>,
+    _variant: Variant,
 ) -> CubeTensor {
     let [tokens, cols] = x.shape().dims();
     let out = output(&x, [tokens, cols]);
@@ -112,7 +133,13 @@ pub(super) fn launch(
     out
 }
 
-pub(super) fn twin(x: FlexTensor, norm: FlexTensor, eps: f32, residual: Maybe<Flex>) -> FlexTensor {
+pub(super) fn twin(
+    x: FlexTensor,
+    norm: FlexTensor,
+    eps: f32,
+    residual: Maybe<Flex>,
+    _variant: Variant,
+) -> FlexTensor {
     let [tokens, cols] = x.shape().dims();
     let norm = norm.storage::<f32>();
     let mut out = Vec::with_capacity(tokens * cols);
@@ -125,6 +152,20 @@ pub(super) fn twin(x: FlexTensor, norm: FlexTensor, eps: f32, residual: Maybe<Fl
         let residual = residual.storage::<f32>();
         out.iter_mut().zip(residual).for_each(|(out, r)| *out += r);
     }
+    twin_output(out, [tokens, cols])
+}
+
+fn cpu(
+    x: FlexTensor,
+    norm: FlexTensor,
+    eps: f32,
+    residual: Maybe<Flex>,
+    _variant: Variant,
+) -> FlexTensor {
+    let [tokens, cols] = x.shape().dims();
+    let mut out = vec![0.0; tokens * cols];
+    let residual = residual.as_ref().map(|residual| residual.storage::<f32>());
+    inpage_cpu::lanes::norm::rms_norm(x.storage(), norm.storage(), eps, residual, &mut out);
     twin_output(out, [tokens, cols])
 }
 

@@ -17,16 +17,19 @@ use super::{
     op::{op, output, twin_output},
     rms_norm::InputNorm,
     step::{self, Step},
+    variant::Variant,
 };
 use crate::kernel::{Kernel, grid, wgsl};
 
 op! {
+    cpu if (variant.cpu);
     fn rope_kv(
         #[extension_type] heads: UnrotatedHeads<Self>,
         kv: IntTensor<Self>,
         step: IntTensor<Self>,
         shape: RopeShape,
         format: KvFormat,
+        variant: Variant,
     ) -> (FloatTensor<Self>, IntTensor<Self>)
 }
 
@@ -80,6 +83,21 @@ impl RopeShape {
     pub fn kv_dim(self) -> usize {
         self.kv_heads * self.head_dim
     }
+
+    /// The sizes for the kernels of the CPU device.
+    fn on_cpu(self) -> inpage_cpu::lanes::rope::RopeShape {
+        inpage_cpu::lanes::rope::RopeShape {
+            heads: self.heads,
+            kv_heads: self.kv_heads,
+            head_dim: self.head_dim,
+            neox: self.neox,
+            rope_dims: self.rope_dims,
+            magnitude: self.magnitude,
+            q_scale: self.q_scale,
+            at: self.at,
+            stride: self.stride,
+        }
+    }
 }
 
 /// The heads of Q, K and V before the rotation, their norm and the turns.
@@ -130,6 +148,7 @@ pub fn rope_kv(
     kv: &mut KvMemory,
     step: &Step,
     shape: RopeShape,
+    variant: Variant,
 ) -> Tensor<2> {
     let format = kv.format();
     let (q, memory) = Dispatch::rope_kv(
@@ -138,6 +157,7 @@ pub fn rope_kv(
         step.words().into_dispatch(),
         shape,
         format,
+        variant,
     );
     kv.put(Tensor::from_dispatch(memory));
     Tensor::from_dispatch(q)
@@ -196,6 +216,7 @@ pub(super) fn launch(
     step: CubeTensor,
     shape: RopeShape,
     format: KvFormat,
+    _variant: Variant,
 ) -> (CubeTensor, CubeTensor) {
     let [tokens, _] = heads.q.shape().dims();
     let out = output(&heads.q, [tokens, shape.q_dim()]);
@@ -213,6 +234,7 @@ pub(super) fn twin(
     step: FlexTensor,
     shape: RopeShape,
     format: KvFormat,
+    _variant: Variant,
 ) -> (FlexTensor, FlexTensor) {
     let UnrotatedHeads {
         q,
@@ -283,6 +305,36 @@ pub(super) fn twin(
         let at = step::kv_row(words, table, position, 1, shape.kv_dim());
         format.store(memory, at, &part(&v, token, 2, shape.kv_dim()));
     }
+    (twin_output(out, [tokens, shape.q_dim()]), kv)
+}
+
+fn cpu(
+    heads: UnrotatedHeads<Flex>,
+    mut kv: FlexTensor,
+    step: FlexTensor,
+    shape: RopeShape,
+    format: KvFormat,
+    _variant: Variant,
+) -> (FlexTensor, FlexTensor) {
+    let [tokens, _] = heads.q.shape().dims();
+    let rows = step::cpu_rows(step.storage(), tokens);
+    let norm = match &heads.norm {
+        InputNorm::Rms { norm, eps } => Some((norm.storage::<f32>(), *eps)),
+        InputNorm::None => None,
+    };
+    let mut out = vec![0.0; tokens * shape.q_dim()];
+    inpage_cpu::lanes::rope::rope_kv(
+        heads.q.storage(),
+        heads.k.storage(),
+        heads.v.storage(),
+        norm,
+        heads.turns.storage(),
+        kv.storage_mut(),
+        &rows,
+        shape.on_cpu(),
+        format.on_cpu(),
+        &mut out,
+    );
     (twin_output(out, [tokens, shape.q_dim()]), kv)
 }
 

@@ -90,6 +90,16 @@ pub(super) fn row_table(step: &[u32], row: usize) -> usize {
     step[ROWS + ROW_WORDS * row + 1] as usize
 }
 
+/// The rows of a step for the kernels of the CPU device, without padding.
+pub(super) fn cpu_rows(step: &[u32], tokens: usize) -> Vec<inpage_cpu::lanes::Row<'_>> {
+    let rows = 0..(step[TOKENS] as usize).min(tokens);
+    rows.map(|row| inpage_cpu::lanes::Row {
+        position: row_position(step, row),
+        pages: &step[row_table(step, row)..],
+    })
+    .collect()
+}
+
 /// Advances to a step whose single row follows the last row of this one.
 pub(super) fn advance(step: &mut [u32]) {
     let last = step[TOKENS] as usize - 1;

@@ -28,6 +28,8 @@ pub struct Variant {
     pub matvec: Arithmetic,
     /// Arithmetic for many tokens; F32 if kernels avoid barriers.
     pub matmul: Arithmetic,
+    /// The kernels of the CPU device run, none of a GPU. All else is without meaning then.
+    pub cpu: bool,
 }
 
 impl Variant {
@@ -42,10 +44,21 @@ impl Variant {
         large_tiles_from: 1,
         matvec: Arithmetic::F32,
         matmul: Arithmetic::F32,
+        cpu: false,
+    };
+
+    /// The kernels of the CPU device.
+    pub const CPU: Variant = Variant {
+        barrier_free: true,
+        cpu: true,
+        ..Variant::PORTABLE
     };
 
     /// A short description for reports.
     pub fn name(&self) -> String {
+        if self.cpu {
+            return format!("CPU, {}", inpage_cpu::instruction_set());
+        }
         let reductions = match self.subgroups {
             true => format!("subgroups of {}", self.lanes_per_row),
             false => "portable".into(),

@@ -4,12 +4,11 @@ use std::future::Future;
 use std::rc::Rc;
 
 use super::{
-    AdapterFiles, LoadReport, LoadTimes, Opened, fingerprint::FingerprintParts,
+    AdapterFiles, ChosenDevice, LoadReport, LoadTimes, Opened, fingerprint::FingerprintParts,
     kernel_choice::KernelChoice, open, start,
 };
 use crate::{
-    Result,
-    device::ComputeDevice,
+    Error, Result,
     engine::CausalModel,
     model::{Checkpoint, LoadOptions, Transformer, sampling_defaults},
     sample::SamplingDefaults,
@@ -49,9 +48,9 @@ pub struct Loaded {
 /// # Errors
 /// As [`open()`] and [`start()`]; errors of `device`; as
 /// [`Adapters::set_on`](super::Adapters::set_on).
-pub async fn load<F: ModelFiles, A: ModelFiles>(
+pub async fn load<F: ModelFiles, A: ModelFiles, D: Into<ChosenDevice>>(
     request: LoadRequest<'_, F, A>,
-    device: impl Future<Output = Result<ComputeDevice>>,
+    device: impl Future<Output = Result<D>>,
     progress: impl FnMut(u64, u64),
 ) -> Result<Loaded> {
     reload(request, None, device, progress).await
@@ -62,11 +61,11 @@ pub async fn load<F: ModelFiles, A: ModelFiles>(
 ///
 /// # Errors
 /// As [`load`].
-pub async fn reload<F: ModelFiles, A: ModelFiles>(
+pub async fn reload<F: ModelFiles, A: ModelFiles, D: Into<ChosenDevice>>(
     request: LoadRequest<'_, F, A>,
     kernels: Option<&str>,
-    device: impl Future<Output = Result<ComputeDevice>>,
-    progress: impl FnMut(u64, u64),
+    device: impl Future<Output = Result<D>>,
+    mut progress: impl FnMut(u64, u64),
 ) -> Result<Loaded> {
     let LoadRequest {
         files,
@@ -82,10 +81,20 @@ pub async fn reload<F: ModelFiles, A: ModelFiles>(
         adapters,
     } = open(files, adapters, &options).await?;
     let opened_ms = now_ms();
-    let device = device.await?;
+    let mut chosen: ChosenDevice = device.await?.into();
     let device_ms = now_ms() - opened_ms;
-    let tuning = KernelChoice::tuning(kernels, &device);
-    let (mut model, times) = start(&device, tuning, &gguf, &source, options, progress).await?;
+    let (mut model, times) = loop {
+        let device = &chosen.device;
+        let tuning = KernelChoice::tuning(kernels, device);
+        let started = start(device, tuning, &gguf, &source, options, &mut progress).await;
+        match (started, chosen.fallback.take()) {
+            (Err(error @ Error::NoDevice(_)), Some(cpu)) => {
+                chosen = ChosenDevice::cpu_because(cpu, &error);
+            }
+            (started, _) => break started?,
+        }
+    };
+    let ChosenDevice { device, reason, .. } = chosen;
     let recording_ms = device.now_ms();
     model.warm_up().await?;
     let recording = device.now_ms() - recording_ms;
@@ -93,6 +102,7 @@ pub async fn reload<F: ModelFiles, A: ModelFiles>(
     let limits = model.limits();
     let report = LoadReport {
         device: device.report().clone(),
+        device_reason: reason,
         variant: model.variant().name(),
         architecture: model.config().architecture.clone(),
         layers: model.config().layers.len(),

@@ -8,12 +8,14 @@
 //! | `start` | plan, device, kernels and weights -> a model |
 //! | `load` | all of it, with a report -> a model with its tokenizer |
 //! | `serve` | engine, endpoint -> a model that answers, and changes to it |
+//! | `device_choice` | the GPU or the CPU |
 //! | `kernel_choice` | the form of the kernels, to be used again |
 //! | `seam` | where test hooks attach |
 //! | `adapters`, `report`, `fingerprint`, `error_code` | low-rank adapters; reports on a load |
 //! | `inspect` | `open` and the plan alone: whether a model runs, without a device |
 
 mod adapters;
+mod device_choice;
 mod error_code;
 mod fingerprint;
 mod inspect;
@@ -29,6 +31,7 @@ mod start;
 mod tests;
 
 pub use adapters::{AdapterFiles, Adapters, LoraReport};
+pub use device_choice::{ChosenDevice, DeviceChoice};
 pub use error_code::error_code;
 pub use inspect::{ContainerReport, Inspection, InspectionOptions, LimitReport, Refusal, inspect};
 pub use load::{LoadRequest, Loaded, load, reload};
@@ -45,4 +48,5 @@ pub(crate) fn visit_types(visitor: &mut impl ts_rs::TypeVisitor) {
     visitor.visit::<LoadReport>();
     visitor.visit::<Inspection>();
     visitor.visit::<InspectionOptions>();
+    visitor.visit::<DeviceChoice>();
 }

@@ -63,7 +63,7 @@ pub async fn start<S: ByteSource>(
         Ok((variant, device.now_ms() - begun_ms))
     };
     let loaded = async {
-        let decoder = load_weights(device.tensors(), gguf, source, &plan, progress).await?;
+        let decoder = load_weights(device, gguf, source, &plan, progress).await?;
         device.sync().await?;
         Ok((decoder, device.now_ms() - begun_ms))
     };

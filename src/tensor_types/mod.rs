@@ -203,6 +203,11 @@ impl TensorType {
         self.row().i8_wgsl
     }
 
+    /// The format of panels of this type, for the CPU device. Its code is in `src/cpu/formats`.
+    pub fn panel_format(self) -> inpage_cpu::Format {
+        self.row().panel_format
+    }
+
     /// Appends whole file blocks in the layout of the kernels: quants and scales apart, both in block
     /// order. Nothing is rounded or expanded; some quants change places so that the 32 columns of a kernel
     /// block lie together. N, P and B stand for the nibbles, pairs of bits and single bits of

@@ -14,6 +14,8 @@ pub(super) struct Row {
     pub(super) scale_words: &'static [ScaleWord],
     pub(super) wgsl: &'static str,
     pub(super) i8_wgsl: Option<&'static str>,
+    /// In panels, for the CPU device.
+    pub(super) panel_format: inpage_cpu::Format,
     pub(super) codec: &'static Codec,
 }
 
@@ -82,6 +84,7 @@ macro_rules! tensor_types {
                         scale_words: &[$(ScaleWord::$scale_word),*],
                         wgsl: wgsl!($($wgsl),*),
                         i8_wgsl: optional_wgsl!($($i8_wgsl)?),
+                        panel_format: inpage_cpu::Format::$variant,
                         codec: &$file::CODEC,
                     }),*
                 }

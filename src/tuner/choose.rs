@@ -37,6 +37,9 @@ pub async fn best_variant_with(
     preferred: Option<Variant>,
     own: impl Fn(Variant) -> Vec<Kernel>,
 ) -> Result<Variant> {
+    if device.is_cpu() {
+        return Ok(Variant::CPU);
+    }
     if device.is_reference() {
         // Nothing to validate: it is what other devices are compared with.
         return Ok(Variant::PORTABLE);

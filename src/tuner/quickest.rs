@@ -10,7 +10,7 @@ use crate::{
     ops::{
         Addends, Arithmetic, Finish, Variant,
         matmul::matmul,
-        matrix::{Matrix, MatrixShape},
+        matrix::{Layout, Matrix, MatrixShape},
         matvec::{MAX_TOKENS, matvec},
     },
     tensor_types::TensorType,
@@ -188,5 +188,6 @@ fn matrix(device: &ComputeDevice, ty: TensorType) -> Matrix {
         quants: zeros(shape.quant_words()),
         scales: zeros(shape.scale_words()),
         shape,
+        layout: Layout::Blocks,
     }
 }

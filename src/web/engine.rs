@@ -19,12 +19,12 @@ use super::response::InpageResponse;
 use super::sha256::FileHasher;
 use super::source::PageFiles;
 use super::start::set_on_panic;
-use super::webgpu::{PageWebGpu, gpu_options};
+use super::webgpu::{PageWebGpu, gpu_options, worker_has_webgpu};
 use crate::api::{ModelState, Request};
-use crate::device::ComputeDevice;
+use crate::device::CpuOptions;
 use crate::model::LoadOptions;
 use crate::runtime::{
-    Adapters, EngineInfo, LoadRequest, RunningModel, ServedHandler, reload, serve,
+    Adapters, ChosenDevice, DeviceChoice, EngineInfo, LoadRequest, RunningModel, ServedHandler, reload, serve,
 };
 use crate::{Error, Result};
 
@@ -33,6 +33,10 @@ use crate::{Error, Result};
 pub struct InpageEngine {
     model_id: String,
     load_options: LoadOptions,
+    device: DeviceChoice,
+    /// The page has WebGPU; this worker may have none.
+    page_has_webgpu: bool,
+    cpu: CpuOptions,
     webgpu: Option<Rc<PageWebGpu>>,
     /// Of an earlier engine.
     kernels: Option<String>,
@@ -47,7 +51,10 @@ impl InpageEngine {
     pub fn create(options: EngineOptions) -> std::result::Result<InpageEngine, JsValue> {
         let switches = options.switches().map_err(|error| to_js(&error))?;
         let load_options = options.load_options().map_err(|error| to_js(&error))?;
+        let device = options.device_choice().map_err(|error| to_js(&error))?;
         let (model_id, webgpu) = (options.model_id(), options.page_webgpu());
+        let page_has_webgpu = options.page_has_webgpu().unwrap_or(false);
+        let cpu = options.cpu_options();
         let kernels = options.kernels();
         set_on_panic(options);
         let handler = Rc::new(ServedHandler::new(switches, Rc::new(BrowserHost)));
@@ -55,6 +62,9 @@ impl InpageEngine {
         Ok(InpageEngine {
             model_id,
             load_options,
+            device,
+            page_has_webgpu,
+            cpu,
             webgpu,
             kernels,
             handler,
@@ -62,7 +72,7 @@ impl InpageEngine {
         })
     }
 
-    /// Requests the GPU device, reads the model from `files` and the adapters, and makes it ready.
+    /// Requests the device, reads the model from `files` and the adapters, and makes it ready.
     /// `on_progress(loadedBytes, totalBytes)` is called while tensors are read.
     pub async fn load(
         &self,
@@ -174,6 +184,15 @@ impl InpageEngine {
 }
 
 impl InpageEngine {
+    async fn request_device(&self) -> Result<ChosenDevice> {
+        let gpu = gpu_options(self.webgpu.clone());
+        let chosen = ChosenDevice::request(self.device, gpu, self.cpu.clone()).await?;
+        Ok(match self.page_has_webgpu && !worker_has_webgpu() {
+            true => chosen.because("this browser has WebGPU in pages, but not in workers"),
+            false => chosen,
+        })
+    }
+
     fn set_state(&self, state: ModelState) {
         self.handler.set_model(&self.model_id, state);
     }
@@ -190,7 +209,7 @@ impl InpageEngine {
             options: self.load_options,
             now_ms,
         };
-        let device = ComputeDevice::gpu(gpu_options(self.webgpu.clone()));
+        let device = self.request_device();
         let progress = |loaded_bytes: u64, total_bytes: u64| {
             let (loaded_bytes, total_bytes) = (loaded_bytes as f64, total_bytes as f64);
             let (loaded_bytes, total_bytes) = (loaded_bytes.into(), total_bytes.into());

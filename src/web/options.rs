@@ -2,12 +2,16 @@
 
 use std::rc::Rc;
 
+use js_sys::Promise;
 use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::JsFuture;
 
-use super::{json_value, webgpu::PageWebGpu};
-use crate::Result;
+use super::{host::now_ms, json_value, webgpu::PageWebGpu};
 use crate::api::Switches;
+use crate::device::CpuOptions;
 use crate::model::LoadOptions;
+use crate::runtime::DeviceChoice;
+use crate::{Error, Result};
 
 #[wasm_bindgen]
 extern "C" {
@@ -22,6 +26,15 @@ extern "C" {
 
     #[wasm_bindgen(method, getter, js_name = load)]
     fn given_load(this: &EngineOptions) -> JsValue;
+
+    #[wasm_bindgen(method, getter)]
+    fn device(this: &EngineOptions) -> JsValue;
+
+    #[wasm_bindgen(method, getter, js_name = pageHasWebGpu)]
+    pub(super) fn page_has_webgpu(this: &EngineOptions) -> Option<bool>;
+
+    #[wasm_bindgen(method, catch, js_name = nextTurn)]
+    fn next_turn(this: &EngineOptions) -> std::result::Result<Promise, JsValue>;
 
     #[wasm_bindgen(method, getter)]
     fn webgpu(this: &EngineOptions) -> Option<PageWebGpu>;
@@ -43,6 +56,35 @@ impl EngineOptions {
     /// How to load the model.
     pub(super) fn load_options(&self) -> Result<LoadOptions> {
         json_value::options(&self.given_load(), "load options")
+    }
+
+    /// Where the model computes.
+    pub(super) fn device_choice(&self) -> Result<DeviceChoice> {
+        let given = self.device();
+        if given.is_undefined() {
+            return Ok(DeviceChoice::default());
+        }
+        let name = given.as_string().unwrap_or_default();
+        let choice = serde_json::from_value(serde_json::Value::String(name));
+        choice.map_err(|error| Error::Internal(format!("invalid device: {error}")))
+    }
+
+    /// How to set up the CPU device: on this thread alone.
+    pub(super) fn cpu_options(&self) -> CpuOptions {
+        let options = EngineOptions::from(JsValue::from(self));
+        CpuOptions {
+            threads: 1,
+            now_ms,
+            next_turn: Some(Rc::new(move || {
+                let turn = options.next_turn();
+                Box::pin(async move {
+                    if let Ok(turn) = turn {
+                        // It never rejects; if it did, the computation would go on at once.
+                        let _ = JsFuture::from(turn).await;
+                    }
+                })
+            })),
+        }
     }
 
     /// What JavaScript adds to wgpu; `None` if the worker passed nothing.

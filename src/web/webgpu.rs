@@ -53,9 +53,18 @@ pub(super) fn gpu_options(page: Option<Rc<PageWebGpu>>) -> GpuOptions {
         }
     });
     GpuOptions {
+        hardware_only: false,
         browser: Some(page.unwrap_or_else(nothing)),
         now_ms,
     }
+}
+
+/// Whether `navigator.gpu` exists in this worker.
+pub(super) fn worker_has_webgpu() -> bool {
+    let property = |of: &JsValue, name: &str| js_sys::Reflect::get(of, &name.into());
+    property(&js_sys::global(), "navigator")
+        .and_then(|navigator| property(&navigator, "gpu"))
+        .is_ok_and(|gpu| !gpu.is_undefined())
 }
 
 fn described_by(device: PageDevice) -> BrowserDevice {

@@ -28,6 +28,7 @@ describe("the real engine", { skip }, () => {
         window.progress = [];
         window.engine = await inpage.createEngine({
           model: { url: "/stories.gguf", id: "stories" },
+          device: "webgpu",
           load: { kvPoolTokens: 1000 },
           onProgress: (event) => progress.push(event),
         });
@@ -323,7 +324,11 @@ test("without WebGPU the reason is told", { skip }, async () => {
     const page = await harness.open();
     const result = await page.evaluate(() =>
       caught(() =>
-        inpage.createEngine({ model: "/stories.gguf", workerUrl: "/fixtures/no_gpu_worker.mjs" }),
+        inpage.createEngine({
+          device: "webgpu",
+          model: "/stories.gguf",
+          workerUrl: "/fixtures/no_gpu_worker.mjs",
+        }),
       ),
     );
     assert.deepEqual([result.className, result.code], ["InpageError", "no_webgpu_device"]);

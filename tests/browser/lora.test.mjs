@@ -37,7 +37,7 @@ describe("LoRA adapters", { skip: !wasmIsBuilt && "skipped: the wasm module is n
     at = (name) => new URL(name, server.url).href;
     page = await harness.open();
     await page.evaluate(async (url) => {
-      window.engine = await inpage.createEngine({ lora: [{ url, scale: 0.5 }] });
+      window.engine = await inpage.createEngine({ device: "webgpu", lora: [{ url, scale: 0.5 }] });
       window.ask = async (change = {}) => {
         const { choices, system_fingerprint } = await engine.completions.create({
           ...{ model: "tales", prompt: "Once upon a time", max_tokens: 8, temperature: 0 },
@@ -73,7 +73,7 @@ describe("LoRA adapters", { skip: !wasmIsBuilt && "skipped: the wasm module is n
     assert.ok(adapted.text !== plain.text || difference(adapted, plain) > 0.1);
     // The base model of an engine that never had an adapter.
     const untouched = await page.evaluate(async () => {
-      const other = await inpage.createEngine();
+      const other = await inpage.createEngine({ device: "webgpu" });
       const { choices, system_fingerprint } = await other.completions.create({
         ...{ model: "tales", prompt: "Once upon a time", max_tokens: 8, temperature: 0 },
         logprobs: 1,

@@ -13,7 +13,10 @@ describe("the real engine", { skip: !wasmIsBuilt && "the wasm module is not buil
     page = await harness.open();
     const failure = await page.evaluate(() =>
       caught(async () => {
-        window.engine = await inpage.createEngine({ workerUrl: "/fixtures/losing_worker.mjs" });
+        window.engine = await inpage.createEngine({
+          device: "webgpu",
+          workerUrl: "/fixtures/losing_worker.mjs",
+        });
         const channel = new BroadcastChannel("gpu-faults");
         window.fault = (name) => channel.postMessage(name);
         /** A streamed answer, joined. `onChunk(count)` is called for every chunk. */
@@ -120,7 +123,10 @@ describe("the real engine", { skip: !wasmIsBuilt && "the wasm module is not buil
     const { refused, again } = await page.evaluate(async () => {
       const cache = await caches.open("gpu-faults");
       await cache.put("/full", new Response());
-      const create = () => inpage.createEngine({ workerUrl: "/fixtures/losing_worker.mjs" });
+      const create = () => inpage.createEngine({
+          device: "webgpu",
+          workerUrl: "/fixtures/losing_worker.mjs",
+        });
       const refused = await caught(create);
       await cache.delete("/full");
       const engine = await create();
@@ -139,7 +145,7 @@ describe("the real engine", { skip: !wasmIsBuilt && "the wasm module is not buil
 
   test("refuses a model that exceeds the memory budget before its weights are read", async () => {
     const { refused, fits } = await page.evaluate(async () => {
-      const create = (load) => inpage.createEngine({ load });
+      const create = (load) => inpage.createEngine({ device: "webgpu", load });
       const { memory } = (await inpage.inspectModel("embedded")).model;
       const memoryBudgetBytes = memory.totalBytes - memory.kvBytes / 4;
       const refused = await caught(() => create({ memoryBudgetBytes }));

@@ -20,7 +20,9 @@ before(async () => {
   harness = await startHarness({ args: ["--js-flags=--expose-gc"] });
   page = await harness.open();
   await page.evaluate(async () => {
-    window.engine = await inpage.createEngine({ workerUrl: "/fixtures/measured_worker.mjs" });
+    window.engine = await inpage.createEngine({
+      device: "webgpu",
+      workerUrl: "/fixtures/measured_worker.mjs" });
     const channel = new BroadcastChannel("memory");
     window.workerMemory = () =>
       new Promise((resolve) => {

@@ -51,6 +51,7 @@ describe("WebGPU calls", { skip: !wasmIsBuilt && "skipped: the wasm module is no
           ask();
         });
       window.engine = await inpage.createEngine({
+        device: "webgpu",
         model: { url, id: "tales" },
         workerUrl: "/fixtures/counting_worker.mjs",
         background: true,

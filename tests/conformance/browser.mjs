@@ -19,8 +19,11 @@ export async function buildPackage() {
   }
 }
 
-/** Runs the cases with these ids through `door` ("page" or "sw"); `onResult` is called with each result. */
-export async function runInBrowser({ door, ids, model, onResult }) {
+/**
+ * Runs the cases with these ids through `door` ("page" or "sw") on a device of the native server's names; `onResult` is
+ * called with each result. A page that computes on the CPU has no WebGPU.
+ */
+export async function runInBrowser({ door, device, ids, model, onResult }) {
   const folder = temporaryFolder("inpage-conformance-");
   let server;
   let browser;
@@ -35,7 +38,7 @@ export async function runInBrowser({ door, ids, model, onResult }) {
         "/model.gguf": model,
       },
     });
-    browser = await launchChromium();
+    browser = await launchChromium(device === "cpu" ? { webgpu: false } : {});
     const page = await browser.newPage();
     if (process.env.INPAGE_VERBOSE) {
       page.on("console", (message) => console.error(`  page: ${message.text()}`));
@@ -45,7 +48,8 @@ export async function runInBrowser({ door, ids, model, onResult }) {
     await page.exposeFunction("report", onResult);
     await page.goto(`${server.origin}/conformance/page.html`);
     await Promise.race([page.waitForFunction(() => window.loaded), broken]);
-    await page.evaluate(([door, ids]) => window.runConformance(door, ids), [door, ids]);
+    const wanted = { door, device: device === "gpu" ? "webgpu" : device, ids };
+    await page.evaluate((wanted) => window.runConformance(wanted), wanted);
   } finally {
     await browser?.close();
     await server?.close();

@@ -17,10 +17,10 @@ export async function buildServer() {
 }
 
 /** Starts the server on a free port: `{ origin, close() }`. */
-export async function startServer(program, { model, cpu = false, env = {} }) {
+export async function startServer(program, { model, device = "gpu", env = {} }) {
   const name = model.replace(/^.*[\\/]|\.gguf$/g, "");
   const args = ["--port", "0", "--model", model, "--id", `inpage/${name}`];
-  args.push("--context", String(CONTEXT_TOKENS), ...(cpu ? ["--cpu"] : []));
+  args.push("--context", String(CONTEXT_TOKENS), "--device", device);
   const server = spawn(program, args, {
     cwd: root,
     env: { ...process.env, ...env },
@@ -45,7 +45,7 @@ export async function startServer(program, { model, cpu = false, env = {} }) {
     });
     server.once("error", reject);
     server.once("exit", (status) => {
-      const remedy = "Its messages stand above. --cpu computes without a GPU.";
+      const remedy = "Its messages stand above. --device cpu computes without a GPU.";
       reject(new Remediable(`the server ended with status ${status}`, remedy));
     });
   });

@@ -6,8 +6,9 @@ import OpenAI from "/openai.js";
 import { cases } from "./cases/index.mjs";
 import { runCases } from "./run.mjs";
 
-async function openDoor(name) {
-  const engine = await inpage.createEngine({ model: { url: "/model.gguf", id: "inpage/model" } });
+async function openDoor(name, device) {
+  const model = { url: "/model.gguf", id: "inpage/model" };
+  const engine = await inpage.createEngine({ model, device });
   const door = {
     name,
     origin: location.origin,
@@ -29,9 +30,9 @@ async function openDoor(name) {
   return door;
 }
 
-/** Runs the cases with these ids; calls `report` with each result. */
-window.runConformance = async (name, ids) => {
-  const door = await openDoor(name);
+/** Runs the cases with these ids through a door, on a device; calls `report` with each result. */
+window.runConformance = async ({ door: name, device, ids }) => {
+  const door = await openDoor(name, device);
   const chosen = cases.filter(({ id }) => ids.includes(id));
   for await (const result of runCases(chosen, door)) await window.report(result);
 };

@@ -263,6 +263,7 @@ impl Sequences {
                 &mut kv,
                 &step,
                 layer.rope(),
+                variant,
             );
         }
         let (mut fed, mut outputs) = (vec![self.known; count], vec![Vec::new(); count]);
@@ -284,7 +285,7 @@ impl Sequences {
             let attended = if attention_split::serves(*rows, variant) {
                 attention_split(qkv, norm, turns, &mut kv, &step, rope, shape)
             } else {
-                let q = rope_kv(qkv, norm, turns, &mut kv, &step, rope);
+                let q = rope_kv(qkv, norm, turns, &mut kv, &step, rope, variant);
                 attention(q, &kv, &step, shape, variant)
             };
             let attended = values(attended);
@@ -309,9 +310,10 @@ impl Sequences {
         let gpu = gpu();
         let mut runs = vec![];
         match self.format {
-            KvFormat::F32 => runs.push((on_cpu, "CPU".into())),
+            KvFormat::F32 => runs.push((on_cpu, "reference".into())),
             _ => expected = on_cpu,
         }
+        runs.push((self.fed(steps, &Device::flex(), Variant::CPU), "CPU".into()));
         for variant in tilings(&gpu) {
             runs.push((self.fed(steps, gpu.device(), variant), variant.name()));
         }

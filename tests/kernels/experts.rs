@@ -258,6 +258,7 @@ fn layers(
             weight: tensor(&norm, [dim], devices[i]),
             bias: None,
             eps: EPS,
+            variant,
         },
         ffn_gate_inp: router[i].clone(),
         ffn_gate_exps: experts.gate[i].clone(),

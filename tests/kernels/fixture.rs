@@ -6,7 +6,7 @@ use inpage::{
     ops::{
         Arithmetic, Variant,
         kv_memory::KvFormat,
-        matrix::{Matrix, MatrixShape},
+        matrix::{Layout, Matrix, MatrixShape},
         step::Segment,
     },
     tensor_types::{ScaleWord, TensorType},
@@ -200,7 +200,7 @@ pub fn matrices(
     } else {
         Vec::new()
     };
-    devices.map(|device| Matrix::reserve(shape, device).write(0, quants.clone(), 0, scales.clone()))
+    devices.map(|device| Matrix::reserve(shape, Layout::Blocks, device).write(0, quants.clone(), 0, scales.clone()))
 }
 
 /// How far apart attention may be: devices may round what they keep to either side.

@@ -1,9 +1,10 @@
 //! Every kernel against its CPU twin at awkward sizes, on the machine's Vulkan, Metal or D3D12
-//! device. A missing device fails the test: a driver is part of the set-up.
+//! device, and on the CPU device. A missing device fails the test: a driver is part of the set-up.
 
 mod fixture;
 
 mod attention;
+mod cpu;
 mod experts;
 mod logits;
 mod norms;

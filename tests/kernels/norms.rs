@@ -2,7 +2,7 @@
 
 use burn::tensor::Device;
 use inpage::{
-    ops::{add_positions::add_positions, layer_norm::layer_norm, rms_norm::rms_norm, step::Step},
+    ops::{Variant, add_positions::add_positions, layer_norm::layer_norm, rms_norm::rms_norm, step::Step},
     tensor_types::TensorType,
 };
 
@@ -17,15 +17,18 @@ fn rms_norm_equals_its_twin() {
         let (x, norm) = (noise.floats(tokens * cols), noise.floats(cols));
         let residual = noise.floats(tokens * cols);
         for onto in [false, true] {
-            let run = |device: &Device| {
+            let run = |device: &Device, variant| {
                 values(rms_norm(
                     tensor(&x, [tokens, cols], device),
                     tensor(&norm, [cols], device),
                     1e-5,
                     onto.then(|| tensor(&residual, [tokens, cols], device)),
+                    variant,
                 ))
             };
-            assert_close("rms_norm", &run(gpu.device()), &run(&cpu), 1e-5);
+            let twin = run(&cpu, Variant::PORTABLE);
+            assert_close("rms_norm", &run(gpu.device(), Variant::PORTABLE), &twin, 1e-5);
+            assert_close("rms_norm on the CPU", &run(&cpu, Variant::CPU), &twin, 1e-5);
         }
     }
 }
@@ -41,16 +44,18 @@ fn layer_norm_equals_its_twin_and_the_formula() {
             .map(|v| v + 100.0)
             .collect();
         let (norm, bias) = (noise.floats(cols), noise.floats(cols));
-        let run = |device: &Device| {
+        let run = |device: &Device, variant| {
             values(layer_norm(
                 tensor(&x, [tokens, cols], device),
                 tensor(&norm, [cols], device),
                 tensor(&bias, [cols], device),
                 1e-5,
+                variant,
             ))
         };
-        let on_cpu = run(&cpu);
-        assert_close("layer_norm", &run(gpu.device()), &on_cpu, 1e-3);
+        let on_cpu = run(&cpu, Variant::PORTABLE);
+        assert_close("layer_norm", &run(gpu.device(), Variant::PORTABLE), &on_cpu, 1e-3);
+        assert_close("layer_norm on the CPU", &run(&cpu, Variant::CPU), &on_cpu, 1e-3);
         for (row, out) in x.chunks(cols).zip(on_cpu.chunks(cols)) {
             let row: Vec<f64> = row.iter().map(|v| f64::from(*v)).collect();
             let mean = row.iter().sum::<f64>() / cols as f64;

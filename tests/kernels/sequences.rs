@@ -73,7 +73,7 @@ fn attention_equals_its_twin() {
             let junk = tensor(&vec![f32::NAN; 128 * stride], [128, stride], device);
             let freqs = turns(&wide(&freqs), device);
             let qkv = [junk.clone(), junk.clone(), junk];
-            rope_kv(qkv, None, freqs.clone(), &mut kv, &step, rope);
+            rope_kv(qkv, None, freqs.clone(), &mut kv, &step, rope, variant);
             for ((tokens, rows), input) in steps.iter().zip(&inputs) {
                 step.set(&[segment(position, *tokens, &[2, 0, 3])]);
                 let qkv = tensor(input, [*rows, stride], device);
@@ -84,6 +84,7 @@ fn attention_equals_its_twin() {
                     &mut kv,
                     &step,
                     rope,
+                    variant,
                 );
                 let attended = attention(q.clone(), &kv, &step, shape, variant);
                 outputs.extend_from_slice(&values(q)[..tokens * q_dim]);
@@ -94,6 +95,9 @@ fn attention_equals_its_twin() {
         };
         for &format in formats {
             let on_cpu = run(&cpu, format, Variant::PORTABLE);
+            let rounded = run(&cpu, format, Variant::CPU);
+            let what = format!("{format:?} {heads}/{kv_heads}x{head_dim} on the CPU");
+            assert_close(&what, &rounded, &on_cpu, tolerance(format));
             for variant in tilings(&gpu) {
                 let on_gpu = run(gpu.device(), format, variant);
                 let what = format!("{format:?} {heads}/{kv_heads}x{head_dim} {variant:?}");
@@ -181,6 +185,7 @@ fn batched_attention(head_dim: usize, format: KvFormat) {
                 &mut kv,
                 &step,
                 rope,
+                variant,
             );
             let attended = attention(q, &kv, &step, shape, variant);
             outputs.extend_from_slice(&values(attended)[..live * q_dim]);
@@ -227,7 +232,8 @@ fn copy_page_equals_its_twin() {
             step.set(&[segment(0, PAGE_TOKENS, &[2])]);
             let x = tensor(&x, [PAGE_TOKENS, kv_dim], device);
             let freqs = turns(&wide(&freqs), device);
-            rope_kv([x.clone(), x.clone(), x], None, freqs, &mut kv, &step, rope);
+            let qkv = [x.clone(), x.clone(), x];
+            rope_kv(qkv, None, freqs, &mut kv, &step, rope, Variant::PORTABLE);
             copy_page(&mut kv, ids(&[2, 1], device));
             words(kv.words())
         };
@@ -258,13 +264,18 @@ fn keys_and_values_stay_finite() {
         at: [0; 3],
         stride: [4; 3],
     };
-    for device in [gpu.device(), &cpu] {
+    for (device, variant) in [
+        (gpu.device(), Variant::PORTABLE),
+        (&cpu, Variant::PORTABLE),
+        (&cpu, Variant::CPU),
+    ] {
         let mut kv = KvMemory::new(1, 4, KvFormat::F16, device);
         let mut step = Step::new(1, 1, device);
         step.set(&[segment(0, 1, &[0])]);
         let x = tensor(&[65536.0, -3e38, 65504.0, 1.5], [1, 4], device);
         let freqs = turns(&[1.0, 0.1], device);
-        rope_kv([x.clone(), x.clone(), x], None, freqs, &mut kv, &step, rope);
+        let qkv = [x.clone(), x.clone(), x];
+        rope_kv(qkv, None, freqs, &mut kv, &step, rope, variant);
         let elements = kept(&kv, 1, 4);
         // Position 0 turns nothing.
         let expected = [65504.0, -65504.0, 65504.0, 1.5];
@@ -285,7 +296,7 @@ fn rows_equals_its_twin() {
             let norm = tensor(&norm, [cols], device);
             (
                 values(view.clone()),
-                values(rms_norm(view, norm, 1e-5, None)),
+                values(rms_norm(view, norm, 1e-5, None, Variant::PORTABLE)),
             )
         };
         let (on_gpu, on_cpu) = (run(gpu.device()), run(&cpu));

@@ -17,8 +17,8 @@ use crate::{
 
 /// Largest Kullback-Leibler divergence from the reference, in nats, and largest change of a
 /// perplexity (`docs/models.md`).
-const MAX_DIVERGENCE: f64 = 0.02;
-const MAX_PERPLEXITY_CHANGE: f64 = 0.01;
+pub const MAX_DIVERGENCE: f64 = 0.02;
+pub const MAX_PERPLEXITY_CHANGE: f64 = 0.01;
 
 /// The arithmetics that the device has besides f32, each with the files it is tried on.
 fn cases(compute: &Compute) -> Vec<(Compute, &'static str)> {
@@ -55,7 +55,8 @@ fn logits(model: &mut Transformer, prompt: &[u32]) -> [Vec<f32>; 2] {
     [together, alone]
 }
 
-fn divergence(reference: &[f32], logits: &[f32]) -> f64 {
+/// Kullback-Leibler divergence, in nats.
+pub fn divergence(reference: &[f32], logits: &[f32]) -> f64 {
     let (p, q) = (log_softmax(reference), log_softmax(logits));
     let terms = p.iter().zip(&q);
     terms

@@ -88,7 +88,7 @@ fn groups_of_any_columns_are_read_exactly() {
     let reference = json(&tiny("gptq-act-order-hf.json"));
     let last = floats(&reference["last_logits"]);
     let prompt = ids(&reference["ids"]);
-    let all = logits(&Compute::cpu(), &tiny("gptq-act-order-hf"), "f32", &prompt);
+    let all = logits(&Compute::reference(), &tiny("gptq-act-order-hf"), "f32", &prompt);
     let row = &all[all.len() - last.len()..];
     assert_parity("gptq-act-order-hf", row, &last, 0.002);
 }
@@ -125,7 +125,7 @@ fn real_folders_meet_their_references() {
         let folder = folder.join(name);
         let prompt = ids(&json(&folder.join("ref.json"))["ids"]);
         let reference = npy(&folder.join("ref_logits_f32.npy"));
-        let all = logits(&Compute::cpu(), &folder, "none", &prompt);
+        let all = logits(&Compute::reference(), &folder, "none", &prompt);
         let vocab = reference.len() / prompt.len();
         for (row, wanted) in all.chunks_exact(vocab).zip(reference.chunks_exact(vocab)) {
             assert_parity(name, row, wanted, 0.02);
@@ -182,8 +182,8 @@ fn quantized_folders_equal_llama_cpps_files() {
         }
         assert!(compared >= 15, "{quantize}: {compared} tensors");
         if !is_mixture {
-            let ours = logits(&Compute::cpu(), &folder.join("ts4m-hf"), quantize, &prompt);
-            let theirs = logits(&Compute::cpu(), &path, quantize, &prompt);
+            let ours = logits(&Compute::reference(), &folder.join("ts4m-hf"), quantize, &prompt);
+            let theirs = logits(&Compute::reference(), &path, quantize, &prompt);
             assert_parity(quantize, &ours, &theirs, 1e-3);
         }
     }
@@ -209,7 +209,7 @@ fn folders_become_every_type_that_can_be_made() {
             "q4_0" | "q4_1" | "q4_k" => 0.5,
             other => panic!("no bound for {other}"),
         };
-        let all = logits(&Compute::cpu(), &folder, &name, &prompt);
+        let all = logits(&Compute::reference(), &folder, &name, &prompt);
         let squares = all.iter().zip(&reference).map(|(a, b)| (a - b) * (a - b));
         let mean = (squares.sum::<f32>() / all.len() as f32).sqrt();
         assert!(mean <= bound, "{name}: off by {mean} on average");
@@ -261,7 +261,7 @@ fn a_split_file_is_the_whole_one() {
         &Path::new(env!("CARGO_TARGET_TMPDIR")).join("split"),
         3,
     );
-    let cpu = Compute::cpu();
+    let cpu = Compute::reference();
     assert_eq!(
         logits(&cpu, &parts, "none", &prompt),
         logits(&cpu, &whole, "none", &prompt)

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use inpage::{
     Result,
-    device::{ComputeDevice, GpuOptions},
+    device::{ComputeDevice, CpuOptions, GpuOptions},
     engine::{CausalModel, Chooser, Input, Row, SequenceMemory},
     model::{LoadOptions, Transformer},
     ops::{Variant, kv_memory::KvFormat},
@@ -53,10 +53,18 @@ pub struct Compute {
 
 impl Compute {
     /// The reference.
-    pub fn cpu() -> Compute {
+    pub fn reference() -> Compute {
         Compute {
             device: ComputeDevice::reference(),
             variant: Variant::PORTABLE,
+        }
+    }
+
+    /// The CPU device.
+    pub fn cpu() -> Compute {
+        Compute {
+            device: ComputeDevice::cpu(CpuOptions::default()),
+            variant: Variant::CPU,
         }
     }
 }
@@ -72,17 +80,27 @@ pub fn computes() -> Vec<(&'static str, Compute)> {
     };
     let variant = block_on(best_variant(&device, needs)).expect("a variant");
     vec![
-        ("CPU", Compute::cpu()),
+        ("reference", Compute::reference()),
         ("GPU", Compute { device, variant }),
     ]
 }
 
-/// As [`computes`], and the GPU with each way to tile and to attend: which is the best is measured.
+/// As [`computes`], and the CPU, whose arithmetic is not that of the reference.
+pub fn all_computes() -> Vec<(&'static str, Compute)> {
+    let mut computes = computes();
+    computes.push(("CPU", Compute::cpu()));
+    computes
+}
+
+/// As [`all_computes`], and the GPU with each way to tile and to attend: which is the best is measured.
 pub fn computes_of_every_tiling() -> Vec<(String, Compute)> {
     let device = gpu();
     let mut variants = candidates(&device, true);
     variants.dedup_by_key(|variant| variant.barrier_free);
-    let mut computes = vec![("CPU".into(), Compute::cpu())];
+    let mut computes = vec![
+        ("reference".into(), Compute::reference()),
+        ("CPU".into(), Compute::cpu()),
+    ];
     for variant in variants {
         let device = device.clone();
         computes.push((

@@ -136,7 +136,7 @@ fn every_architecture_meets_its_references_as_a_folder() {
             });
         let architecture = gguf.metadata.str("general.architecture").unwrap();
         architectures.insert(architecture.unwrap().to_owned());
-        let model = load(Compute::cpu(), &gguf, &source, options, |_, _| ());
+        let model = load(Compute::reference(), &gguf, &source, options, |_, _| ());
         let mut model = block_on(model).unwrap_or_else(|error| panic!("{name}: {error}"));
         let reference = json(&path.with_extension("json"));
         let last = floats(&reference["last_logits"]);

@@ -1,4 +1,4 @@
-//! Whole models, real and random, on the CPU and on the GPU: against references, and one way of
+//! Whole models, real and random, on the reference, the CPU and the GPU: against references, and one way of
 //! feeding tokens against another.
 
 #[path = "../shared_models/mod.rs"]
@@ -11,6 +11,7 @@ mod architectures;
 mod arithmetic;
 mod batches;
 mod containers;
+mod cpu_device;
 mod folders;
 mod kv_formats;
 mod long_context;

@@ -17,7 +17,7 @@ use pollster::block_on;
 use std::{path::Path, pin::pin};
 
 use crate::{
-    fixture::{Compute, Feed, computes, ids, json, model, sequence},
+    fixture::{Compute, Feed, all_computes, ids, json, model, sequence},
     shared_models,
 };
 
@@ -55,7 +55,7 @@ fn steps_of_more_than_a_few_tokens_round_alike() {
     let Some(folder) = shared_models::folder() else {
         return;
     };
-    for (device, compute) in computes() {
+    for (device, compute) in all_computes() {
         let mut model = model(&compute, &folder.join(FILE));
         // What another sequence leaves behind is not read.
         let mut kv = sequence(&model);
@@ -146,7 +146,7 @@ fn what_was_kept_and_who_runs_beside_does_not_show() {
         max_cached_pages: 0,
         ..EngineLimits::default()
     };
-    for (device, compute) in computes() {
+    for (device, compute) in all_computes() {
         // They begin alike; behind the last whole page come 3, 60, 8 and 9 tokens.
         let requests: Vec<Generation> = [131, 188, 136, 73]
             .into_iter()

@@ -77,7 +77,7 @@ pub fn assert_greedy(what: &str, logits: &[f32], greedy: &[u32], tolerance: f32)
 }
 
 /// Families of `tiny`, and the tolerance for types of many bits.
-const TINY: [(&str, f32); 5] = [
+pub const TINY: [(&str, f32); 5] = [
     ("llama3", 0.02),
     ("qwen2", 0.02),
     ("qwen3", 0.02),

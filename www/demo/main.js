@@ -7,7 +7,6 @@ import { showModel } from "./model_view.js";
 import { setUpSampling } from "./sampling.js";
 import { serve } from "./serving.js";
 import { setUpStorage } from "./storage.js";
-import { missingWebGpu, showMissing } from "./webgpu.js";
 import { Writer } from "./writer.js";
 
 const sampling = setUpSampling();
@@ -41,11 +40,4 @@ copyOnClick(
 // On a phone, the text should be visible first.
 byId("sampling-card", HTMLDetailsElement).open = matchMedia("(min-width: 56rem)").matches;
 
-const missing = await missingWebGpu();
-if (missing) {
-  showModel({ kind: "none" });
-  void showStorage();
-  showMissing(byId("notice-webgpu", HTMLElement), missing);
-} else {
-  await model.load(EMBEDDED);
-}
+await model.load(EMBEDDED);

@@ -1,6 +1,7 @@
 //! Shows the state of the model and its device.
 
 import { byId, showText } from "./dom.js";
+import { explainCpu } from "./webgpu.js";
 import { bytesInWords, durationInWords, errorInWords } from "./words.js";
 
 /**
@@ -67,7 +68,7 @@ function showProgress(progress) {
     start: "starting the engine",
     download: `downloading: ${amount}${rate}${rest}`,
     waiting: `another tab is downloading: ${amount}`,
-    load: loadedBytes === totalBytes ? "warming up" : `onto the GPU: ${amount}`,
+    load: loadedBytes === totalBytes ? "warming up" : `into memory: ${amount}`,
     ready: "ready",
   };
   byId("progress-text", HTMLElement).textContent = words[phase];
@@ -75,10 +76,12 @@ function showProgress(progress) {
 
 /** @param {EngineInfo} info */
 function showDevice(info) {
-  byId("notice-software", HTMLElement).hidden = info.softwareAdapter !== true;
+  const notice = byId("notice-cpu", HTMLElement);
+  if (info.device === "cpu") void explainCpu(notice, info.deviceReason ?? undefined);
+  else notice.hidden = true;
   const { fileBytes, layers, contextTokens, architecture } = info;
   const facts = [
-    ["Adapter", `${info.adapter ?? "unknown"}${info.softwareAdapter ? " (software)" : ""}`],
+    ["Device", `${info.adapter ?? "unknown"}${info.softwareAdapter ? " (software)" : ""}`],
     ["Kernels", info.variant],
     [
       "Model",

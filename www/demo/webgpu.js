@@ -1,23 +1,20 @@
-//! Detects whether this browser can run an engine, and explains what to do if it cannot.
+//! Explains why the model runs on the CPU, and what to do about it.
 
 /**
- * Why WebGPU is not available here; `undefined` if it is.
+ * Why this browser offers no GPU, and what to do about it.
  *
- * @returns {Promise<{ what: string, remedies: string[] } | undefined>}
+ * @returns {Promise<{ what: string, remedies: string[] }>}
  */
-export async function missingWebGpu() {
+async function missingGpu() {
   if (!window.isSecureContext) {
     return {
       what: "Browsers offer WebGPU only to secure pages, and this page was loaded over plain http.",
       remedies: ["Open it over https or from localhost."],
     };
   }
-  const gpu = /** @type {{ requestAdapter(): Promise<unknown> } | undefined} */ (
-    /** @type {{ gpu?: unknown }} */ (navigator).gpu
-  );
-  if (gpu === undefined) {
+  if (!("gpu" in navigator) || navigator.gpu === undefined) {
     return {
-      what: "This browser has no WebGPU, which the engine needs. These browsers have it:",
+      what: "This browser has no WebGPU. These browsers have it, and answer faster on a GPU:",
       remedies: [
         "Chrome or Edge 113 or newer on Windows, macOS or ChromeOS; 121 or newer on Android 12 or newer.",
         "Safari 26 or newer on macOS, iOS, iPadOS and visionOS.",
@@ -26,10 +23,8 @@ export async function missingWebGpu() {
       ],
     };
   }
-  const adapter = await gpu.requestAdapter().catch(() => null);
-  if (adapter !== null) return undefined;
   return {
-    what: "This browser supports WebGPU, but found no GPU that it can use.",
+    what: "This browser supports WebGPU, but found no GPU that the model can use.",
     remedies: [
       "Turn on hardware acceleration in the browser's settings and restart the browser.",
       "Update the graphics driver. chrome://gpu (about:support in Firefox) shows what the browser blocks.",
@@ -43,20 +38,21 @@ const LINUX = [
 ];
 
 /**
- * Shows it in `notice`.
+ * Says in `notice` that the model runs on the CPU, for the engine's own `reason`.
  *
  * @param {HTMLElement} notice
- * @param {{ what: string, remedies: string[] }} missing
+ * @param {string | undefined} reason
  */
-export function showMissing(notice, { what, remedies }) {
+export async function explainCpu(notice, reason) {
+  const { what, remedies } = await missingGpu();
   const strong = document.createElement("strong");
-  strong.textContent = what;
+  strong.textContent = "Running on the CPU.";
   const list = document.createElement("ul");
   for (const remedy of remedies) {
     const item = document.createElement("li");
     item.textContent = remedy;
     list.append(item);
   }
-  notice.replaceChildren(strong, list);
+  notice.replaceChildren(strong, ` ${what}${reason ? ` (${reason})` : ""}`, list);
   notice.hidden = false;
 }

@@ -2,6 +2,7 @@
 
 import { EngineFailure, InvalidOptions, messageOf } from "./exchange/error_response.js";
 import init, { InpageEngine } from "./wasm/inpage.js";
+import { nextTurn } from "./worker/next_turn.js";
 import { extendWebGpu } from "./worker/webgpu_features.js";
 import { hostEngine } from "./worker/worker_host.js";
 import type { WorkerScope } from "./worker_scopes.js";
@@ -17,11 +18,21 @@ hostEngine(self as unknown as WorkerScope, async (options, onDeath, dead) => {
     // worker.
     if ((dead.reason as EngineFailure).code !== "engine_unavailable") webgpu.destroy();
   });
-  const { modelId, switches, load, wasmUrl, kernels } = options;
+  const { wasmUrl, modelId, switches, device, pageHasWebGpu, load, kernels } = options;
   await init(wasmUrl === undefined ? undefined : { module_or_path: wasmUrl });
   const onPanic = (message: string) => onDeath(new EngineFailure("internal_error", message));
   try {
-    return InpageEngine.create({ modelId, switches, load, kernels, webgpu, onPanic });
+    return InpageEngine.create({
+      modelId,
+      switches,
+      device,
+      pageHasWebGpu,
+      load,
+      kernels,
+      webgpu,
+      nextTurn,
+      onPanic,
+    });
   } catch (error) {
     throw new InvalidOptions(messageOf(error));
   }

@@ -70,7 +70,7 @@ impl Attention {
         let attended = if attention_split::serves(x.dims()[0], variant) {
             attention_split(qkv, norm, turns, kv, step, rope, shape)
         } else {
-            let q = rope_kv(qkv, norm, turns, kv, step, rope);
+            let q = rope_kv(qkv, norm, turns, kv, step, rope, variant);
             attention(q, kv, step, shape, variant)
         };
         self.join.onto(x, &self.attn_output, attended)
@@ -83,6 +83,10 @@ impl Attention {
             Qkv::Split(linears) => linears.iter_mut().for_each(|it| it.variant = variant),
         }
         self.attn_output.variant = variant;
+        let norms = self.attn_norm.iter_mut().chain(&mut self.join.norm);
+        norms
+            .chain(self.row_norms.iter_mut().flatten())
+            .for_each(|norm| norm.variant = variant);
     }
 
     /// The tensors that hold queries, keys and values, in the columns of [`Qkv::columns`].

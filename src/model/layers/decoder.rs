@@ -52,6 +52,7 @@ impl Decoder {
             block.attention.set_variant(variant);
             block.feed_forward.set_variant(variant);
         }
+        self.output_norm.variant = variant;
         self.output.variant = variant;
     }
 

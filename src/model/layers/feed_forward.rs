@@ -36,6 +36,18 @@ impl FeedForward {
 
     /// Uses the kernels of `variant` from now on.
     pub fn set_variant(&mut self, variant: Variant) {
+        let norms = match self {
+            FeedForward::Gated(layer) => [&mut layer.ffn_norm, &mut layer.join.norm],
+            FeedForward::Plain(layer) => [&mut layer.ffn_norm, &mut layer.join.norm],
+            FeedForward::Experts(layer) => {
+                layer.ffn_norm.variant = variant;
+                [&mut None, &mut None]
+            }
+        };
+        norms
+            .into_iter()
+            .flatten()
+            .for_each(|norm| norm.variant = variant);
         match self {
             FeedForward::Gated(layer) => {
                 layer.variant = variant;

@@ -22,14 +22,18 @@ pub struct Norm {
     /// Added to the mean square or the variance.
     #[module(skip)]
     pub eps: f32,
+    #[module(skip)]
+    pub variant: Variant,
 }
 
 impl Norm {
     /// `norm(x)`, `x` `[tokens, dim]`.
     pub fn apply(&self, x: Tensor<2>) -> Tensor<2> {
         match &self.bias {
-            Some(bias) => layer_norm(x, self.weight.clone(), bias.clone(), self.eps),
-            None => rms_norm(x, self.weight.clone(), self.eps, None),
+            Some(bias) => {
+                layer_norm(x, self.weight.clone(), bias.clone(), self.eps, self.variant)
+            }
+            None => rms_norm(x, self.weight.clone(), self.eps, None, self.variant),
         }
     }
 }
@@ -107,7 +111,8 @@ impl Join {
         match &self.norm {
             Some(norm) => {
                 let result = linear.of(x, finish, None);
-                rms_norm(result, norm.weight.clone(), norm.eps, Some(residual))
+                let weight = norm.weight.clone();
+                rms_norm(result, weight, norm.eps, Some(residual), norm.variant)
             }
             None => linear.of(x, finish, Some(residual)),
         }

@@ -1,7 +1,7 @@
 //! Repacks the rows of tensors for the kernels, and computes the memory that they take on a device.
 
 use crate::{
-    ops::matrix::{Matrix, MatrixShape},
+    ops::matrix::{Layout, Matrix, MatrixShape},
     tensor_types::BLOCK_COLS,
     weights::TensorInfo,
 };
@@ -55,6 +55,9 @@ impl DeviceBytes {
 /// Repacks the rows of a matrix for the kernels, some rows at a time.
 pub(in crate::model) struct RowRepacker {
     shape: MatrixShape,
+    layout: Layout,
+    /// Rows that do not fill a panel yet, as in the file.
+    rows: Vec<u8>,
     quants_at: usize,
     scales_at: usize,
     /// Scales that do not fill a word yet. They are completed by the next rows.
@@ -78,9 +81,11 @@ impl MatrixWords {
 
 impl RowRepacker {
     /// Starts at the first row.
-    pub(in crate::model) fn new(shape: MatrixShape) -> Self {
+    pub(in crate::model) fn new(shape: MatrixShape, layout: Layout) -> Self {
         Self {
             shape,
+            layout,
+            rows: Vec::new(),
             quants_at: 0,
             scales_at: 0,
             scales: Vec::new(),
@@ -91,12 +96,14 @@ impl RowRepacker {
     pub(in crate::model) fn add(&mut self, bytes: &[u8]) -> MatrixWords {
         let shape = self.shape;
         let mut quants = Vec::new();
+        if self.layout == Layout::Panels {
+            return self.add_panels(bytes);
+        }
         if shape.cols.is_multiple_of(BLOCK_COLS) {
             shape.ty.repack(bytes, &mut quants, &mut self.scales);
         } else {
             let padded = shape.row_blocks() * shape.ty.kernel_block_words() * 4;
-            let row_bytes = shape.cols / shape.ty.block_len() * shape.ty.block_bytes();
-            for row in bytes.chunks_exact(row_bytes) {
+            for row in bytes.chunks_exact(self.row_bytes()) {
                 quants.extend_from_slice(row);
                 quants.resize(quants.len().next_multiple_of(padded), 0);
             }
@@ -105,10 +112,51 @@ impl RowRepacker {
     }
 
     /// The words that are left after the last rows.
-    pub(super) fn finish(mut self) -> MatrixWords {
+    pub(in crate::model) fn finish(mut self) -> MatrixWords {
+        if self.layout == Layout::Panels {
+            let rows = std::mem::take(&mut self.rows);
+            return self.pack(&rows);
+        }
         let whole = self.scales.len().next_multiple_of(4);
         self.scales.resize(whole, 0);
         self.take_words(&[])
+    }
+
+    /// Packs all whole panels of the rows so far.
+    fn add_panels(&mut self, bytes: &[u8]) -> MatrixWords {
+        let panel_bytes = inpage_cpu::PANEL_ROWS * self.row_bytes();
+        if self.rows.is_empty() && bytes.len().is_multiple_of(panel_bytes) {
+            return self.pack(bytes);
+        }
+        let mut rows = std::mem::take(&mut self.rows);
+        rows.extend_from_slice(bytes);
+        let whole = rows.len() / panel_bytes * panel_bytes;
+        self.rows = rows.split_off(whole);
+        self.pack(&rows)
+    }
+
+    /// Panels of rows; the last panel may have fewer than eight.
+    fn pack(&mut self, rows: &[u8]) -> MatrixWords {
+        let format = self.shape.ty.panel_format();
+        let panel_rows = rows.chunks(inpage_cpu::PANEL_ROWS * self.row_bytes());
+        let panel_words = format.panel_bytes(self.shape.cols) / 4;
+        let mut words = vec![0u32; panel_rows.len() * panel_words];
+        for (rows, panel) in panel_rows.zip(words.chunks_exact_mut(panel_words)) {
+            format.pack(self.shape.cols, rows, bytemuck::cast_slice_mut(panel));
+        }
+        let quants_at = self.quants_at;
+        self.quants_at += words.len();
+        MatrixWords {
+            quants_at,
+            quants: words,
+            scales_at: 0,
+            scales: Vec::new(),
+        }
+    }
+
+    /// Bytes of a row in the file.
+    fn row_bytes(&self) -> usize {
+        self.shape.cols / self.shape.ty.block_len() * self.shape.ty.block_bytes()
     }
 
     fn take_words(&mut self, quants: &[u8]) -> MatrixWords {
@@ -172,7 +220,7 @@ mod tests {
                 cols: ty.block_len(),
             };
             for rows in 1..=shape.rows {
-                let mut repacker = RowRepacker::new(shape);
+                let mut repacker = RowRepacker::new(shape, Layout::Blocks);
                 let parts = vectors.bytes.chunks(rows * ty.block_bytes());
                 let mut parts: Vec<MatrixWords> = parts.map(|bytes| repacker.add(bytes)).collect();
                 parts.push(repacker.finish());

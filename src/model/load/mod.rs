@@ -14,13 +14,15 @@ pub(crate) use self::plan::{Plan, plan};
 use super::layers::decoder::Decoder;
 use crate::{
     Result,
+    device::ComputeDevice,
+    ops::matrix::Layout,
     tensor_types::TensorType,
     weights::{ByteSource, BytesSource, Gguf},
 };
 
 /// Streams the weights to a device, for kernels of the portable form.
 pub(crate) async fn load_weights<S: ByteSource>(
-    device: &Device,
+    device: &ComputeDevice,
     gguf: &Gguf,
     source: &S,
     plan: &Plan,
@@ -28,7 +30,14 @@ pub(crate) async fn load_weights<S: ByteSource>(
 ) -> Result<Decoder> {
     let total_bytes = gguf.tensors.iter().map(|tensor| tensor.size_bytes).sum();
     let mut progress = |bytes| progress(bytes, total_bytes);
-    Loader::new(gguf, Some(source), device, plan, &mut progress)
+    Loader::new(
+        gguf,
+        Some(source),
+        device.tensors(),
+        Layout::of(device),
+        plan,
+        &mut progress,
+    )
         .decoder()
         .await
 }
@@ -36,7 +45,7 @@ pub(crate) async fn load_weights<S: ByteSource>(
 /// A model without its weights: enough to collect the kernels that it launches.
 pub(crate) async fn outline(device: &Device, gguf: &Gguf, plan: &Plan) -> Result<Decoder> {
     let no_source = None::<&BytesSource<Vec<u8>>>;
-    Loader::new(gguf, no_source, device, plan, &mut |_| ())
+    Loader::new(gguf, no_source, device, Layout::Blocks, plan, &mut |_| ())
         .decoder()
         .await
 }

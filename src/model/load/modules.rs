@@ -22,7 +22,7 @@ use crate::{
     ops::{
         Activation, Finish, Variant,
         attention::AttentionShape,
-        matrix::Matrix,
+        matrix::{Layout, Matrix},
         rope_kv::{RopeShape, turns},
     },
     weights::{ByteSource, Gguf},
@@ -52,17 +52,18 @@ fn name(layer: usize, part: &str) -> String {
 }
 
 impl<'a, S: ByteSource> Loader<'a, S> {
-    /// Reads from `source`; without one, the decoder is an outline. `progress` is told the number of
+    /// Reads from `source` to matrices of `layout`; without a source, the decoder is an outline. `progress` is told the number of
     /// tensor bytes read so far.
     pub(super) fn new(
         gguf: &'a Gguf,
         source: Option<&'a S>,
         device: &'a Device,
+        layout: Layout,
         plan: &'a Plan,
         progress: &'a mut dyn FnMut(u64),
     ) -> Self {
         Self {
-            tensors: TensorReader::new(gguf, source, device, progress),
+            tensors: TensorReader::new(gguf, source, device, layout, progress),
             config: &plan.config,
             context_tokens: plan.reservation.context_tokens,
             max_binding_bytes: plan.max_binding_bytes,
@@ -193,6 +194,7 @@ impl<'a, S: ByteSource> Loader<'a, S> {
             weight: self.tensors.vector(weight),
             bias: None,
             eps: self.config.norm_eps,
+            variant: Variant::PORTABLE,
         };
         Ok(match self.config.qk_norm {
             QkNorm::Heads => (Some(norm([q, k].concat())), None),
@@ -309,6 +311,7 @@ impl<'a, S: ByteSource> Loader<'a, S> {
             weight: self.tensors.vector(weight),
             bias: bias.map(|bias| self.tensors.vector(bias)),
             eps: self.config.norm_eps,
+            variant: Variant::PORTABLE,
         })
     }
 

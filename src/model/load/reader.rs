@@ -8,7 +8,7 @@ use burn::tensor::{Device, Tensor, TensorData};
 use super::layout::{RowRepacker, matrix_shape};
 use crate::{
     Error, Result,
-    ops::matrix::Matrix,
+    ops::matrix::{Layout, Matrix},
     weights::{ByteSource, Gguf, TensorInfo},
 };
 
@@ -21,23 +21,26 @@ pub(super) struct TensorReader<'a, S> {
     /// `None` for an outline: tensors have their shapes and no data.
     source: Option<&'a S>,
     device: &'a Device,
+    layout: Layout,
     progress: &'a mut dyn FnMut(u64),
     read_bytes: u64,
 }
 
 impl<'a, S: ByteSource> TensorReader<'a, S> {
-    /// Reads from `source`; without one, tensors are outlines. `progress` is told the number of tensor
+    /// Reads from `source` to matrices of `layout`; without a source, tensors are outlines. `progress` is told the number of tensor
     /// bytes read so far.
     pub(super) fn new(
         gguf: &'a Gguf,
         source: Option<&'a S>,
         device: &'a Device,
+        layout: Layout,
         progress: &'a mut dyn FnMut(u64),
     ) -> Self {
         Self {
             gguf,
             source,
             device,
+            layout,
             progress,
             read_bytes: 0,
         }
@@ -93,8 +96,8 @@ impl<'a, S: ByteSource> TensorReader<'a, S> {
         let Some(source) = self.source else {
             return Ok(Matrix::outline(shape, self.device));
         };
-        let mut matrix = Matrix::reserve(shape, self.device);
-        let mut repacker = RowRepacker::new(shape);
+        let mut matrix = Matrix::reserve(shape, self.layout, self.device);
+        let mut repacker = RowRepacker::new(shape, self.layout);
         let mut bytes = Vec::new();
         for (tensor, rows) in parts {
             let row_bytes = tensor.row_bytes() as usize;

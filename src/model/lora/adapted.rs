@@ -2,8 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use burn::tensor::Device;
-
 use super::{
     adapter::{Adapter, Pair, shown},
     row_order::RowOrder,
@@ -11,12 +9,13 @@ use super::{
 };
 use crate::{
     Error, Result,
+    device::ComputeDevice,
     model::{
         config::ModelConfig,
         layers::{decoder::Decoder, low_rank::LowRank},
         load::RowRepacker,
     },
-    ops::matrix::{Matrix, MatrixShape},
+    ops::matrix::{Layout, Matrix, MatrixShape},
     tensor_types::{BLOCK_COLS, TensorType},
     weights::{ByteSource, JoinedSource, TensorInfo},
 };
@@ -30,7 +29,7 @@ pub(in crate::model) struct BaseModel<'a> {
     pub(in crate::model) config: &'a ModelConfig,
     /// Columns and rows of the matrices of the model's file.
     pub(in crate::model) matrices: &'a BTreeMap<String, [usize; 2]>,
-    pub(in crate::model) device: &'a Device,
+    pub(in crate::model) device: &'a ComputeDevice,
     /// Largest buffer that a kernel can bind.
     pub(in crate::model) max_binding_bytes: u64,
 }
@@ -147,7 +146,7 @@ fn rank<S>(target: &Target<'_>, placed: &BTreeMap<String, Vec<PlacedPair<'_, S>>
 async fn low_rank<S: ByteSource>(
     target: &Target<'_>,
     placed: &BTreeMap<String, Vec<PlacedPair<'_, S>>>,
-    device: &Device,
+    device: &ComputeDevice,
 ) -> Result<Option<LowRank>> {
     let all = target.tensors.iter().flat_map(|tensor| {
         let pairs = placed.get(&tensor.name).into_iter().flatten();
@@ -214,8 +213,11 @@ fn le_bytes(values: &[f32]) -> Vec<u8> {
 }
 
 /// A matrix of rows in the layout of files.
-fn matrix(ty: TensorType, bytes: &[u8], [rows, cols]: [usize; 2], device: &Device) -> Matrix {
+fn matrix(ty: TensorType, bytes: &[u8], [rows, cols]: [usize; 2], device: &ComputeDevice) -> Matrix {
     let shape = MatrixShape { ty, rows, cols };
-    let words = RowRepacker::new(shape).add(bytes);
-    words.write(Matrix::reserve(shape, device))
+    let layout = Layout::of(device);
+    let mut repacker = RowRepacker::new(shape, layout);
+    let matrix = Matrix::reserve(shape, layout, device.tensors());
+    let matrix = repacker.add(bytes).write(matrix);
+    repacker.finish().write(matrix)
 }

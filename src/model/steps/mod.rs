@@ -149,7 +149,7 @@ impl Steps {
     }
 
     /// Feeds the rows of `segments` in the smallest of `sizes` that holds them. Suspends only to
-    /// record a size for the first time.
+    /// record a size for the first time, and on the CPU to let other work of the thread run.
     async fn feed(
         &mut self,
         sizes: &[usize],
@@ -165,6 +165,7 @@ impl Steps {
             (None, _) => tokens.len(),
         };
         self.record(rows).await?;
+        self.device.give_turn().await;
         let ids = ids_of(&mut self.ids, rows, self.device.tensors());
         ids.write(0, tokens.to_vec());
         self.set_step(segments);
@@ -264,6 +265,7 @@ impl Steps {
 
     /// Reads several tensors of words back at once.
     pub async fn words(&self, tensors: Transaction) -> Result<Vec<Vec<u32>>> {
+        self.device.give_turn().await;
         let read = tensors.execute_async().await;
         let read = read.map_err(|e| self.device.failure(format!("{e:?}")))?;
         let words = read.into_iter().map(|data| {

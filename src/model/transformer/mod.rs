@@ -169,7 +169,7 @@ impl Transformer {
             decoder: self.steps.decoder(),
             config: &self.config,
             matrices: &self.matrices,
-            device: self.device().tensors(),
+            device: self.device(),
             max_binding_bytes: self.device().max_binding_bytes(),
         };
         let adapted = lora::adapted(&base, adapters).await?;

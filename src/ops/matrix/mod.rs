@@ -1,5 +1,5 @@
-//! Weight matrices on a device, in the layout of [`TensorType::repack`]: blocks of 32 columns, quants and scales in
-//! separate buffers.
+//! Weight matrices on a device. GPUs and the reference read the layout of [`TensorType::repack`]: blocks of 32 columns,
+//! quants and scales in separate buffers. The CPU device reads panels of eight rows.
 
 use burn::{
     backend::{Backend, Cube, Dispatch, ExtensionType, tensor::IntTensor},
@@ -7,9 +7,11 @@ use burn::{
     tensor::{DType, Device, Int, Tensor},
 };
 use burn_wgpu::CubeTensor;
+use inpage_cpu::PANEL_ROWS;
 
 use super::write_words::write_words;
 use crate::{
+    device::ComputeDevice,
     kernel::Kernel,
     tensor_types::{BLOCK_COLS, TensorType},
 };
@@ -43,6 +45,12 @@ impl MatrixShape {
         bytes.div_ceil(4).max(1)
     }
 
+    /// Words of all panels. The last panel is padded with rows of zeros.
+    pub fn panel_words(self) -> usize {
+        let panels = self.rows.div_ceil(PANEL_ROWS);
+        panels * self.ty.panel_format().panel_bytes(self.cols) / 4
+    }
+
     /// Bytes that one pass over the matrix reads.
     pub fn read_bytes(self) -> usize {
         let scales = if self.ty.has_scales() {
@@ -54,26 +62,59 @@ impl MatrixShape {
     }
 }
 
+/// Order of the elements of a matrix on a device.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Layout {
+    /// Blocks of 32 columns, row after row: what GPUs and the twins read.
+    #[default]
+    Blocks,
+    /// Panels of eight rows, quants and scales together: what the kernels of the CPU device read.
+    Panels,
+}
+
+impl Layout {
+    /// What the ops of a device read.
+    pub fn of(device: &ComputeDevice) -> Layout {
+        match device.is_cpu() {
+            true => Layout::Panels,
+            false => Layout::Blocks,
+        }
+    }
+
+    /// Words of the quants and of the scales of a matrix.
+    fn words(self, shape: MatrixShape) -> [usize; 2] {
+        match self {
+            Layout::Blocks => [shape.quant_words(), shape.scale_words()],
+            Layout::Panels => [shape.panel_words(), 1],
+        }
+    }
+}
+
 /// A weight matrix `[rows, cols]` on a device.
 #[derive(Module, Debug)]
 pub struct Matrix {
-    /// Quant words, row after row.
+    /// Quant words, row after row; or the words of all panels.
     pub quants: Tensor<1, Int>,
-    /// Scale words (a single unused word for types without scales).
+    /// Scale words (a single unused word for types without scales and for panels).
     pub scales: Tensor<1, Int>,
     /// Type and size.
     #[module(skip)]
     pub shape: MatrixShape,
+    /// Order of the elements.
+    #[module(skip)]
+    pub layout: Layout,
 }
 
 impl Matrix {
     /// Allocates the memory of a matrix. [`Matrix::write`] fills it.
-    pub fn reserve(shape: MatrixShape, device: &Device) -> Self {
-        let words = |n: usize| Tensor::empty([n], (device, DType::U32));
+    pub fn reserve(shape: MatrixShape, layout: Layout, device: &Device) -> Self {
+        let words = layout.words(shape);
+        let [quants, scales] = words.map(|n| Tensor::empty([n], (device, DType::U32)));
         Self {
-            quants: words(shape.quant_words()),
-            scales: words(shape.scale_words()),
+            quants,
+            scales,
             shape,
+            layout,
         }
     }
 
@@ -84,6 +125,7 @@ impl Matrix {
             quants: word(),
             scales: word(),
             shape,
+            layout: Layout::Blocks,
         }
     }
 
@@ -114,6 +156,8 @@ pub(super) struct MatrixTensors<B: Backend> {
     pub(super) scales: IntTensor<B>,
     /// Type and size.
     pub(super) shape: MatrixShape,
+    /// Order of the elements.
+    pub(super) layout: Layout,
 }
 
 impl Matrix {
@@ -122,6 +166,7 @@ impl Matrix {
             quants: self.quants.clone().into_dispatch(),
             scales: self.scales.clone().into_dispatch(),
             shape: self.shape,
+            layout: self.layout,
         }
     }
 }

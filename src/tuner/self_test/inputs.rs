@@ -3,7 +3,7 @@
 use burn::tensor::{Device, Tensor, TensorData};
 
 use crate::{
-    ops::matrix::{Matrix, MatrixShape},
+    ops::matrix::{Layout, Matrix, MatrixShape},
     tensor_types::{ScaleWord, TensorType},
 };
 
@@ -27,7 +27,7 @@ pub(super) fn matrix(device: &Device, ty: TensorType, rows: usize, cols: usize) 
         true => (0..shape.scale_words()).map(|i| scale(ty, i)).collect(),
         false => vec![],
     };
-    Matrix::reserve(shape, device).write(0, quants, 0, scales)
+    Matrix::reserve(shape, Layout::Blocks, device).write(0, quants, 0, scales)
 }
 
 /// Varied but finite contents of a quant word.

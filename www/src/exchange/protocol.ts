@@ -1,6 +1,6 @@
 //! Every message between page, engine worker and service worker: types and a few constants, no code.
 
-import type { EngineSwitches, LoadOptions } from "../generated/types.js";
+import type { DeviceChoice, EngineSwitches, LoadOptions } from "../generated/types.js";
 import type { EngineInfo } from "./engine_info.js";
 import type { ServedUrls } from "./served_urls.js";
 
@@ -120,6 +120,10 @@ export interface StartOptions {
   modelId: string;
   model: ModelLocation;
   lora: LoraLocation[];
+  /** As given by the caller; Rust validates it. */
+  device: DeviceChoice | undefined;
+  /** The page has WebGPU; workers of some browsers do not. */
+  pageHasWebGpu: boolean;
   /** As given by the caller; Rust validates them. */
   load: LoadOptions;
   wasmUrl: string | undefined;

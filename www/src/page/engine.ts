@@ -1,7 +1,7 @@
 //! `createEngine` and `Engine`: keeps one engine worker alive and hands out ports to it. What is sent over a
 //! port is `exchange`'s part.
 
-import type { EngineSwitches, LoadOptions } from "../generated/types.js";
+import type { DeviceChoice, EngineSwitches, LoadOptions } from "../generated/types.js";
 import { cache } from "./cache.js";
 import { identityOf } from "./cached_model.js";
 import { Completions } from "./completions.js";
@@ -38,6 +38,11 @@ export interface EngineOptions extends EngineSwitches {
   persist?: boolean;
   /** LoRA adapters, applied all at once; `setLora` changes them. */
   lora?: readonly LoraAdapter[];
+  /**
+   * Where the model computes. `auto` (the default): on a hardware GPU whose kernels pass the self-test, else on the CPU.
+   * `webgpu`: through WebGPU, on a software adapter too. `cpu`: on the CPU. `engine.info()` reports the device.
+   */
+  device?: DeviceChoice;
   /** Context and memory. */
   load?: LoadOptions;
   onProgress?: (progress: LoadProgress) => void;
@@ -67,7 +72,7 @@ export interface EngineOptions extends EngineSwitches {
 /**
  * Starts an engine in a worker of its own and loads its model.
  *
- * @throws InpageError if there is no WebGPU, or the model cannot be fetched or run; not if `upstream` replaces a failed
+ * @throws InpageError if there is no WebGPU where `device` requires it, or the model cannot be fetched or run; not if `upstream` replaces a failed
  * engine
  * @throws DOMException named `AbortError` if `signal` aborts first
  */
@@ -109,6 +114,7 @@ export class Engine {
       hub,
       persist,
       lora,
+      device,
       load,
       onProgress,
       signal,
@@ -146,6 +152,8 @@ export class Engine {
           modelId: resolved.id,
           model: resolved.location,
           lora: this.#lora,
+          device,
+          pageHasWebGpu: "gpu" in navigator,
           load: { ...load },
           wasmUrl: wasmUrl === undefined ? undefined : absolute(wasmUrl),
           switches: { ...switches },
@@ -156,7 +164,7 @@ export class Engine {
       );
     if (shared) {
       const { id, location } = resolved;
-      const keeper = new SharedKeeper(keyOf([shared, id, identityOf(location), load, switches]), {
+      const keeper = new SharedKeeper(keyOf([shared, id, identityOf(location), device, load, switches]), {
         start: () => new WorkerKeeper(start),
         onProgress: (progress) => onProgress?.(progress),
         onLora: (located) => {
@@ -201,7 +209,7 @@ export class Engine {
     return this.#keeper.worker.openExchanges;
   }
 
-  /** The GPU, the kernels, the model and the timings of its load. */
+  /** The device, the kernels, the model and the timings of its load. */
   info(): Promise<EngineInfo> {
     return this.#keeper.worker.info();
   }

@@ -2,6 +2,7 @@
 //! tests start the real module through these types.
 
 import type {
+  DeviceChoice,
   EngineSwitches,
   InspectionOptions,
   LoadOptions,
@@ -22,12 +23,18 @@ export interface EngineOptions {
   readonly modelId: string;
   /** The endpoint's switches, as given by the caller; Rust validates them. */
   readonly switches: EngineSwitches;
+  /** Where the model computes, as given by the caller; Rust validates it. */
+  readonly device?: DeviceChoice | undefined;
+  /** The page has WebGPU, whether the worker does or not. */
+  readonly pageHasWebGpu?: boolean;
   /** How to load the model, as given by the caller; Rust validates it. */
   readonly load: LoadOptions;
   /** What `kernels()` of an earlier engine returned: this one uses the same if they compute correctly. */
   readonly kernels?: string | undefined;
   /** What JavaScript adds to wgpu; without it the engine uses WebGPU as wgpu does. */
   readonly webgpu?: WebGpuExtension;
+  /** Resolves once waiting events were handled: the CPU device computes on the thread that receives them. */
+  nextTurn(): Promise<void>;
   /** Called with a message when the module panics; the module must not be called afterwards. */
   onPanic(message: string): void;
 }

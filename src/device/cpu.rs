@@ -1,0 +1,74 @@
+//! The CPU device: how it is set up, and how it lets other work of its thread run. Its kernels are in `inpage_cpu`.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use burn::tensor::Device;
+use inpage_cpu::team;
+
+use super::{DeviceReport, Pending};
+
+/// Steps compute on the thread that also receives requests and aborts. After this long they let it do so.
+const TURN_MS: f64 = 12.0;
+
+/// How to set up the CPU device.
+#[derive(Clone)]
+pub struct CpuOptions {
+    /// Threads that compute, the calling one included.
+    pub threads: usize,
+    /// Milliseconds of a monotonic clock.
+    pub now_ms: fn() -> f64,
+    /// Lets the events of the thread's loop run; `None` where no loop waits for this thread.
+    pub next_turn: Option<Rc<dyn Fn() -> Pending>>,
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+impl Default for CpuOptions {
+    /// All cores.
+    fn default() -> Self {
+        CpuOptions {
+            threads: std::thread::available_parallelism().map_or(1, usize::from),
+            now_ms: super::GpuOptions::default().now_ms,
+            next_turn: None,
+        }
+    }
+}
+
+/// The CPU device, shared by all users of a program.
+#[derive(Clone)]
+pub struct Cpu {
+    pub(super) device: Device,
+    pub(super) report: DeviceReport,
+    options: CpuOptions,
+    /// When the last turn of the event loop ended.
+    turned_ms: Rc<Cell<f64>>,
+}
+
+impl Cpu {
+    /// Starts the threads. The first call in a program decides on their number.
+    pub fn new(options: CpuOptions) -> Cpu {
+        let threads = team::start(options.threads);
+        Cpu {
+            device: Device::flex(),
+            report: DeviceReport::cpu(threads),
+            turned_ms: Rc::new(Cell::new((options.now_ms)())),
+            options,
+        }
+    }
+
+    /// Milliseconds of a monotonic clock.
+    pub fn now_ms(&self) -> f64 {
+        (self.options.now_ms)()
+    }
+
+    /// Lets the events of the thread's loop run, if they have waited for long.
+    pub async fn give_turn(&self) {
+        let Some(next_turn) = &self.options.next_turn else {
+            return;
+        };
+        if self.now_ms() - self.turned_ms.get() > TURN_MS {
+            next_turn().await;
+            self.turned_ms.set(self.now_ms());
+        }
+    }
+}
