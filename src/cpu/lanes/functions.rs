@@ -31,7 +31,7 @@ pub(crate) fn exp<L: F32x8>(x: L) -> L {
         .add(L::splat(round));
     let n = rounded.sub(L::splat(round));
     // ln 2 in two parts. The first has few bits, so its product with n is exact.
-    let r = x.sub(n.mul(L::splat(0.693_359_375)));
+    let r = x.sub(n.mul(L::splat(0.693_359_4)));
     let r = r.sub(n.mul(L::splat(-2.121_944_4e-4)));
     let coefficients = [
         0.5,

@@ -87,18 +87,18 @@ impl KvFormat {
 
 /// The nearest f16, even on ties; values beyond the range become the largest one.
 fn f16_bits(value: f32) -> u16 {
-    let sign = value.to_bits() >> 16 & 0x8000;
+    let sign = (value.to_bits() >> 16) & 0x8000;
     let size = f32::from_bits(value.to_bits() & 0x7fff_ffff);
     let bits = size.to_bits();
     let magnitude = if size.is_nan() {
-        0x7e00 | bits >> 13 & 0x3ff
+        0x7e00 | ((bits >> 13) & 0x3ff)
     } else if size >= 65504.0 {
         0x7bff
     } else if size < 6.103_515_6e-5 {
         // Subnormal in f16: units of 2^-24, to which the sum with 0.5 rounds.
         (size + 0.5).to_bits() - 0.5f32.to_bits()
     } else {
-        let odd = bits >> 13 & 1;
+        let odd = (bits >> 13) & 1;
         (bits + 0xfff + odd - (112 << 23)) >> 13
     };
     (magnitude | sign) as u16
@@ -138,7 +138,7 @@ mod tests {
                 assert_eq!(f16_bits(value), half, "{value}");
             } else if half & 0x3ff == 0 {
                 assert!(value.is_infinite());
-                assert_eq!(f16_bits(value), half & 0x8000 | 0x7bff);
+                assert_eq!(f16_bits(value), (half & 0x8000) | 0x7bff);
             } else {
                 assert!(value.is_nan() && f16_to_f32(f16_bits(value)).is_nan());
             }
@@ -152,7 +152,7 @@ mod tests {
             let middle = (a + b) / 2.0;
             assert_eq!(f16_bits(middle), half + half % 2, "{middle}");
             assert_eq!(f16_bits(middle.next_down()), half);
-            assert_eq!(f16_bits(-middle.next_up()), half + 1 | 0x8000);
+            assert_eq!(f16_bits(-middle.next_up()), (half + 1) | 0x8000);
         }
         assert_eq!(f16_bits(65519.0), 0x7bff);
         assert_eq!(f16_bits(f32::NEG_INFINITY), 0xfbff);

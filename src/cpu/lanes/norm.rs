@@ -170,7 +170,8 @@ mod tests {
                         out: &mut rms,
                     },
                 );
-                let residual = Some(&residual[..]);
+                let added_residual = &residual[..];
+                let residual = Some(added_residual);
                 run_on(
                     backend,
                     Rms {
@@ -201,7 +202,7 @@ mod tests {
                         let (w, b, r) = (
                             f64::from(weight[i]),
                             f64::from(bias[i]),
-                            f64::from(residual.unwrap()[at]),
+                            f64::from(added_residual[at]),
                         );
                         assert_close(rms[at], plain[i] * w, 1e-6);
                         assert_close(added[at], plain[i] * w + r, 1e-6);

@@ -143,7 +143,7 @@ impl Shared {
         unsafe { *self.work.get() = Some((work, parts)) };
         self.next.store(0, Relaxed);
         let gate = self.gate.load(Relaxed);
-        self.gate.store((gate / RUN + 1) * RUN | OPEN, SeqCst);
+        self.gate.store(((gate / RUN + 1) * RUN) | OPEN, SeqCst);
         // A worker that goes to sleep is counted before it looks at the gate for the last time.
         let sleepers = self.sleepers.load(SeqCst).min(parts - 1);
         if sleepers > 0 {

@@ -79,10 +79,6 @@ pub fn attention(
 }
 
 /// [`attention`], divided among the threads of a team. The bits are the same.
-#[expect(
-    clippy::too_many_arguments,
-    reason = "the arguments of `attention` and a team"
-)]
 pub fn attention_with(
     team: &Team,
     q: &[f32],

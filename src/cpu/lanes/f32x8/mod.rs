@@ -4,6 +4,7 @@
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 mod dispatch;
+#[cfg(any(test, not(all(target_arch = "wasm32", target_feature = "simd128"))))]
 mod scalar;
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
 mod simd128;
