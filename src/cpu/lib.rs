@@ -3,3 +3,4 @@
 //! seconds.
 
 pub mod lanes;
+pub mod team;

@@ -1,1 +1,16 @@
-//! Kernels on f32 values, written over eight lanes.
+//! Kernels on f32 values, written over eight lanes. Their bits are the same on every target: sums have a fixed order of
+//! eight partial sums, nothing is fused, and functions are polynomials. The result of a row does not depend on others.
+
+// Iterators over several slices at once need closures, which may not inline into the function that enables vectors.
+#![allow(clippy::needless_range_loop)]
+
+pub mod activation;
+pub mod argmax;
+pub mod attention;
+mod f32x8;
+mod functions;
+pub mod kv;
+pub mod norm;
+pub mod rope;
+#[cfg(test)]
+mod test_values;

@@ -1,0 +1,161 @@
+//! Functions between the two halves of a feed-forward layer.
+
+use super::{
+    f32x8::{F32x8, Kernel, LANES, run},
+    functions::{exp, tanh},
+};
+
+/// An activation function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Activation {
+    /// `x * sigmoid(x)` (Elfwing et al. 2017, <https://arxiv.org/abs/1702.03118>).
+    Silu,
+    /// `x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))` (Hendrycks and Gimpel 2016,
+    /// <https://arxiv.org/abs/1606.08415>).
+    Gelu,
+}
+
+/// Writes `activation(gate) * up` to `out`. All have the same length.
+pub fn gated(gate: &[f32], up: &[f32], activation: Activation, out: &mut [f32]) {
+    run(Gated {
+        gate,
+        up,
+        activation,
+        out,
+    });
+}
+
+/// Replaces each element by `activation(x)`.
+pub fn activate(x: &mut [f32], activation: Activation) {
+    run(Activate { x, activation });
+}
+
+#[inline(always)]
+fn apply<L: F32x8>(x: L, activation: Activation) -> L {
+    let one = L::splat(1.0);
+    match activation {
+        Activation::Silu => x.div(exp(L::splat(0.0).sub(x)).add(one)),
+        Activation::Gelu => {
+            // sqrt(2 / pi)
+            let factor = L::splat(0.797_884_6);
+            let cubed = L::splat(0.044_715).mul(x).mul(x).mul(x);
+            let y = factor.mul(x.add(cubed));
+            L::splat(0.5).mul(x).mul(tanh(y).add(one))
+        }
+    }
+}
+
+struct Gated<'a> {
+    gate: &'a [f32],
+    up: &'a [f32],
+    activation: Activation,
+    out: &'a mut [f32],
+}
+
+impl Kernel for Gated<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<L: F32x8>(self) {
+        assert!(self.gate.len() == self.out.len() && self.up.len() == self.out.len());
+        let (gates, gate_rest) = self.gate.as_chunks::<LANES>();
+        let (ups, up_rest) = self.up.as_chunks::<LANES>();
+        let (outs, out_rest) = self.out.as_chunks_mut::<LANES>();
+        for i in 0..outs.len() {
+            let gate = apply(L::from_array(gates[i]), self.activation);
+            outs[i] = gate.mul(L::from_array(ups[i])).to_array();
+        }
+        let gate = apply(L::load_part(gate_rest), self.activation);
+        gate.mul(L::load_part(up_rest)).store_part(out_rest);
+    }
+}
+
+struct Activate<'a> {
+    x: &'a mut [f32],
+    activation: Activation,
+}
+
+impl Kernel for Activate<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<L: F32x8>(self) {
+        let (whole, rest) = self.x.as_chunks_mut::<LANES>();
+        for x in whole {
+            *x = apply(L::from_array(*x), self.activation).to_array();
+        }
+        apply(L::load_part(rest), self.activation).store_part(rest);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lanes::{
+        f32x8::{backends, run_on},
+        test_values::{assert_close, wave},
+    };
+
+    fn exact(x: f32, activation: Activation) -> f64 {
+        let x = f64::from(x);
+        match activation {
+            Activation::Silu => x / (1.0 + (-x).exp()),
+            Activation::Gelu => {
+                let y = (2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x * x * x);
+                0.5 * x * (1.0 + y.tanh())
+            }
+        }
+    }
+
+    #[test]
+    fn activations_are_exact_to_single_precision_on_all_lanes() {
+        let mut gate: Vec<f32> = (-4000..4000).map(|i| i as f32 * 0.005).collect();
+        gate.extend([1e4, -1e4, 1e-30, -0.0, 3.0]);
+        let up = wave(gate.len(), 3);
+        for activation in [Activation::Silu, Activation::Gelu] {
+            let mut seen = Vec::new();
+            for backend in backends() {
+                let (mut out, mut alone) = (vec![0.0; gate.len()], gate.clone());
+                run_on(
+                    backend,
+                    Gated {
+                        gate: &gate,
+                        up: &up,
+                        activation,
+                        out: &mut out,
+                    },
+                );
+                run_on(
+                    backend,
+                    Activate {
+                        x: &mut alone,
+                        activation,
+                    },
+                );
+                for (i, x) in gate.iter().enumerate() {
+                    let exact = exact(*x, activation);
+                    assert_close(alone[i], exact, 1e-6);
+                    assert_close(out[i], exact * f64::from(up[i]), 1e-6);
+                }
+                seen.push(
+                    [out, alone]
+                        .concat()
+                        .iter()
+                        .map(|v| v.to_bits())
+                        .collect::<Vec<_>>(),
+                );
+            }
+            assert!(seen.iter().all(|out| *out == seen[0]));
+        }
+    }
+
+    #[test]
+    fn endless_values_do_not_become_numbers() {
+        let mut x = [f32::NAN, f32::INFINITY];
+        activate(&mut x, Activation::Silu);
+        assert!(x[0].is_nan() && x[1] == f32::INFINITY);
+        let mut x = [f32::NAN, f32::INFINITY];
+        activate(&mut x, Activation::Gelu);
+        assert!(x[0].is_nan() && x[1] == f32::INFINITY);
+    }
+}

@@ -1,0 +1,72 @@
+//! Softmax over the pages of a context, one page after the other (Milakov and Gimelshein 2018,
+//! <https://arxiv.org/abs/1805.02867>).
+
+use crate::lanes::{
+    f32x8::{F32x8, LANES},
+    functions::{exp, exp_one, tanh},
+    kv::PAGE_TOKENS,
+};
+
+/// What is known of a query's softmax after some pages.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Running {
+    /// The largest score.
+    peak: f32,
+    /// Sums of the weights relative to the peak, of every eighth token.
+    sums: [f32; LANES],
+}
+
+impl Running {
+    /// Before the first page.
+    pub(super) const NONE: Running = Running {
+        peak: f32::NEG_INFINITY,
+        sums: [0.0; LANES],
+    };
+
+    /// The sum of all weights.
+    #[inline(always)]
+    pub(super) fn total<L: F32x8>(&self) -> f32 {
+        L::from_array(self.sums).sum()
+    }
+
+    /// Replaces the scores of a page by weights, 0 for tokens that are not in `begin..end`. Returns the factor of
+    /// the values of earlier pages.
+    #[inline(always)]
+    pub(super) fn weigh<L: F32x8>(
+        &mut self,
+        scores: &mut [f32; PAGE_TOKENS],
+        [begin, end]: [usize; 2],
+        soft_cap: Option<f32>,
+    ) -> f32 {
+        let scores = scores.as_chunks_mut::<LANES>().0;
+        if let Some(cap) = soft_cap {
+            let cap = L::splat(cap);
+            for scores in &mut scores[begin / LANES..end.div_ceil(LANES)] {
+                *scores = cap.mul(tanh(L::from_array(*scores).div(cap))).to_array();
+            }
+        }
+        let flat = scores.as_flattened_mut();
+        flat[..begin].fill(f32::NEG_INFINITY);
+        flat[end..].fill(f32::NEG_INFINITY);
+        let scores = flat.as_chunks_mut::<LANES>().0;
+        let mut peak = L::splat(self.peak);
+        for scores in &*scores {
+            peak = L::from_array(*scores).max(peak);
+        }
+        let peak = peak.peak();
+        let factor = match peak == self.peak {
+            true => 1.0,
+            false => exp_one::<L>(self.peak - peak),
+        };
+        self.peak = peak;
+        let mut sums = L::splat(0.0);
+        for scores in scores {
+            let weights = exp(L::from_array(*scores).sub(L::splat(peak)));
+            sums = sums.add(weights);
+            *scores = weights.to_array();
+        }
+        let before = L::from_array(self.sums).mul(L::splat(factor));
+        self.sums = before.add(sums).to_array();
+        factor
+    }
+}

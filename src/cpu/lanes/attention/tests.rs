@@ -1,0 +1,226 @@
+//! Attention against one in f64 over the decoded cache.
+
+use std::time::Instant;
+
+use super::*;
+use crate::lanes::{
+    f32x8::{backends, run_on},
+    test_values::{assert_close, bits, decoded, wave},
+};
+
+/// Shuffled pages; page 2 is of no sequence.
+const PAGES: [u32; 4] = [3, 0, 4, 1];
+
+/// A cache with random rows in the pages of the sequence, and NaN or the like everywhere else and after token `last`.
+fn cache(shape: AttentionShape, format: KvFormat, last: usize) -> Vec<u32> {
+    let kv_dim = shape.kv_dim();
+    let words = format.words(kv_dim);
+    let mut kv = vec![u32::MAX; 5 * format.page_words(kv_dim)];
+    for position in 0..=last {
+        for value in 0..2 {
+            let page = PAGES[position / PAGE_TOKENS];
+            let at = format.row_at(page, value, position % PAGE_TOKENS, kv_dim);
+            let row = wave(kv_dim, (2 * position + value) as u64);
+            format.store(&mut kv[at..at + words], &row);
+        }
+    }
+    kv
+}
+
+/// The result for one row in f64.
+fn exact(
+    q: &[f32],
+    kv: &[u32],
+    position: usize,
+    shape: AttentionShape,
+    format: KvFormat,
+) -> Vec<f64> {
+    let (dim, kv_dim) = (shape.head_dim, shape.kv_dim());
+    let seen = shape.window_begin(position)..=position;
+    let load = |past: usize, value: usize| {
+        let page = PAGES[past / PAGE_TOKENS];
+        let at = format.row_at(page, value, past % PAGE_TOKENS, kv_dim);
+        decoded(format, &kv[at..][..format.words(kv_dim)], kv_dim)
+    };
+    let rows: Vec<_> = seen.map(|past| (load(past, 0), load(past, 1))).collect();
+    let mut out = vec![0.0; shape.q_dim()];
+    for head in 0..shape.heads {
+        let kv_at = head / shape.group() * dim;
+        let query = &q[head * dim..][..dim];
+        let score = |k: &[f32]| {
+            let products = query.iter().zip(&k[kv_at..]);
+            let sum: f64 = products.map(|(a, b)| f64::from(*a) * f64::from(*b)).sum();
+            shape
+                .soft_cap
+                .map_or(sum, |cap| f64::from(cap) * (sum / f64::from(cap)).tanh())
+        };
+        let weights: Vec<f64> = rows.iter().map(|(k, _)| score(k).exp()).collect();
+        let total: f64 = weights.iter().sum();
+        for ((_, v), weight) in rows.iter().zip(&weights) {
+            for i in 0..dim {
+                out[head * dim + i] += weight / total * f64::from(v[kv_at + i]);
+            }
+        }
+    }
+    out
+}
+
+fn shapes() -> Vec<AttentionShape> {
+    let mut shapes = Vec::new();
+    for (i, head_dim) in [4, 20, 36, 64, 80, 96, 128, 256].into_iter().enumerate() {
+        for (j, group) in [1, 3, 8].into_iter().enumerate() {
+            let (window, soft_cap) =
+                [(None, None), (Some(70), Some(3.0)), (Some(5), None)][(i + j) % 3];
+            shapes.push(AttentionShape {
+                heads: 2 * group,
+                kv_heads: 2,
+                head_dim,
+                window,
+                soft_cap,
+            });
+        }
+    }
+    shapes
+}
+
+fn cases() -> impl Iterator<Item = (AttentionShape, KvFormat)> {
+    let all = shapes()
+        .into_iter()
+        .flat_map(|s| KvFormat::ALL.map(|f| (s, f)));
+    all.filter(|(shape, format)| shape.head_dim % format.head_multiple() == 0)
+}
+
+fn rows(positions: &[usize]) -> Vec<Row<'static>> {
+    let row = |position: &usize| Row {
+        position: *position,
+        pages: &PAGES,
+    };
+    positions.iter().map(row).collect()
+}
+
+/// Queries that have scores between about -6 and 6.
+fn queries(rows: usize, shape: AttentionShape) -> Vec<f32> {
+    let scale = 1.5 / (shape.head_dim as f32).sqrt();
+    wave(rows * shape.q_dim(), 77)
+        .iter()
+        .map(|v| v * scale)
+        .collect()
+}
+
+#[test]
+fn rows_attend_to_what_they_see_alike_on_all_lanes() {
+    for (shape, format) in cases() {
+        let positions = [0, 63, 64, 200];
+        let kv = cache(shape, format, 200);
+        let q = queries(5, shape);
+        let rows = rows(&positions);
+        let mut out = vec![9.0; 5 * shape.q_dim()];
+        attention(&q, &kv, &rows, shape, format, &mut out);
+        let (written, padding) = out.split_at(4 * shape.q_dim());
+        assert!(padding.iter().all(|v| *v == 9.0));
+        for (i, position) in positions.into_iter().enumerate() {
+            let cells = i * shape.q_dim()..(i + 1) * shape.q_dim();
+            let exact = exact(&q[cells.clone()], &kv, position, shape, format);
+            for (value, exact) in written[cells].iter().zip(exact) {
+                assert_close(*value, exact, 4e-6);
+            }
+        }
+        for backend in backends() {
+            let mut again = vec![0.0; out.len()];
+            let parts = AttentionParts::new(&q, &kv, &rows, shape, format, &mut again);
+            for (first, kv_head) in (0..rows.len()).flat_map(|row| [(row, 0), (row, 1)]) {
+                let (parts, count) = (&parts, 1);
+                run_on(
+                    backend,
+                    Heads {
+                        parts,
+                        kv_head,
+                        first,
+                        count,
+                    },
+                );
+            }
+            let again = &again[..written.len()];
+            assert_eq!(
+                bits(again),
+                bits(written),
+                "{backend:?} {shape:?} {format:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn rows_of_a_prompt_have_the_bits_of_single_rows_on_any_team() {
+    let positions: Vec<usize> = (50..=140).chain([7, 8, 9]).collect();
+    let rows = rows(&positions);
+    let team = Team::new(3);
+    for (shape, format) in cases() {
+        let kv = cache(shape, format, 140);
+        let q = queries(rows.len(), shape);
+        let mut out = vec![0.0; q.len()];
+        attention_with(&team, &q, &kv, &rows, shape, format, &mut out);
+        for i in (0..rows.len()).step_by(3) {
+            let cells = i * shape.q_dim()..(i + 1) * shape.q_dim();
+            let mut alone = vec![0.0; shape.q_dim()];
+            attention(
+                &q[cells.clone()],
+                &kv,
+                &rows[i..=i],
+                shape,
+                format,
+                &mut alone,
+            );
+            assert_eq!(
+                bits(&out[cells]),
+                bits(&alone),
+                "row {i} {shape:?} {format:?}"
+            );
+        }
+    }
+}
+
+/// Prints how fast K and V are read in decode: `cargo test -p inpage-cpu -- --ignored --nocapture speed`.
+#[test]
+#[ignore = "measures time"]
+fn speed_of_decode() {
+    let shape = AttentionShape {
+        heads: 9,
+        kv_heads: 3,
+        head_dim: 64,
+        window: None,
+        soft_cap: None,
+    };
+    let pages: Vec<u32> = (0..16).map(|i| i * 7 % 16).collect();
+    let rows = [Row {
+        position: 1023,
+        pages: &pages,
+    }];
+    let q = queries(1, shape);
+    for format in KvFormat::ALL {
+        let mut kv = vec![0; 16 * format.page_words(shape.kv_dim())];
+        for (i, row) in kv
+            .chunks_exact_mut(format.words(shape.kv_dim()))
+            .enumerate()
+        {
+            format.store(row, &wave(shape.kv_dim(), i as u64));
+        }
+        for threads in [1, 2] {
+            let team = Team::new(threads);
+            let mut out = vec![0.0; q.len()];
+            let mut best = f64::INFINITY;
+            for _ in 0..300 {
+                let begin = Instant::now();
+                for _ in 0..10 {
+                    attention_with(&team, &q, &kv, &rows, shape, format, &mut out);
+                }
+                best = best.min(begin.elapsed().as_secs_f64() / 10.0);
+            }
+            let gb_per_s = (kv.len() * 4) as f64 / best / 1e9;
+            let micros = best * 1e6;
+            println!(
+                r#"{{"format":"{format:?}","threads":{threads},"us":{micros:.1},"gb_per_s":{gb_per_s:.1}}}"#
+            );
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Eight lanes in two vectors of WebAssembly.
+
+use std::arch::wasm32::*;
+
+use super::F32x8;
+
+/// Lanes 0 to 3 and 4 to 7.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Simd128(v128, v128);
+
+macro_rules! each {
+    ($($name:ident => $intrinsic:ident)*) => {$(
+        #[inline(always)]
+        fn $name(self, other: Self) -> Self {
+            Self($intrinsic(self.0, other.0), $intrinsic(self.1, other.1))
+        }
+    )*};
+}
+
+/// The values of four f16 in the low halves of lanes, as `scalar::f16_to_f32` computes them.
+#[inline(always)]
+fn f16_to_f32(halves: v128) -> v128 {
+    let magnitude = i32x4_shl(v128_and(halves, i32x4_splat(0x7fff)), 13);
+    let magnitude = f32x4_mul(magnitude, f32x4_splat(f32::from_bits((127 + 112) << 23)));
+    let endless = f32x4_ge(magnitude, f32x4_splat(65536.0));
+    let endless = v128_and(endless, i32x4_splat(0x7f80_0000));
+    let sign = i32x4_shl(v128_and(halves, i32x4_splat(0x8000)), 16);
+    v128_or(v128_or(magnitude, endless), sign)
+}
+
+/// Sums of neighbours: two of `a`, then two of `b`.
+#[inline(always)]
+fn add_neighbours(a: v128, b: v128) -> v128 {
+    f32x4_add(
+        i32x4_shuffle::<0, 2, 4, 6>(a, b),
+        i32x4_shuffle::<1, 3, 5, 7>(a, b),
+    )
+}
+
+impl F32x8 for Simd128 {
+    const QUERIES: usize = 1;
+
+    #[inline(always)]
+    fn splat(value: f32) -> Self {
+        Self(f32x4_splat(value), f32x4_splat(value))
+    }
+
+    #[inline(always)]
+    unsafe fn load(from: *const f32) -> Self {
+        // SAFETY: the caller's.
+        unsafe { Self(v128_load(from.cast()), v128_load(from.add(4).cast())) }
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, to: *mut f32) {
+        // SAFETY: the caller's.
+        unsafe {
+            v128_store(to.cast(), self.0);
+            v128_store(to.add(4).cast(), self.1);
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn load_f16(from: *const u32) -> Self {
+        // SAFETY: the caller's.
+        let halves = unsafe { v128_load(from.cast()) };
+        Self(
+            f16_to_f32(u32x4_extend_low_u16x8(halves)),
+            f16_to_f32(u32x4_extend_high_u16x8(halves)),
+        )
+    }
+
+    #[inline(always)]
+    unsafe fn load_i8(from: *const u32) -> Self {
+        // SAFETY: the caller's.
+        let wide = i16x8_extend_low_i8x16(unsafe { v128_load64_zero(from.cast()) });
+        Self(
+            f32x4_convert_i32x4(i32x4_extend_low_i16x8(wide)),
+            f32x4_convert_i32x4(i32x4_extend_high_i16x8(wide)),
+        )
+    }
+
+    each! {
+        add => f32x4_add
+        sub => f32x4_sub
+        mul => f32x4_mul
+        div => f32x4_div
+        less => f32x4_lt
+        and => v128_and
+        xor => v128_xor
+        add_bits => i32x4_add
+        sub_bits => i32x4_sub
+    }
+
+    #[inline(always)]
+    fn max(self, other: Self) -> Self {
+        // `pmax(a, b)` is `a < b ? b : a`.
+        Self(f32x4_pmax(other.0, self.0), f32x4_pmax(other.1, self.1))
+    }
+
+    #[inline(always)]
+    fn min(self, other: Self) -> Self {
+        // `pmin(a, b)` is `b < a ? b : a`.
+        Self(f32x4_pmin(other.0, self.0), f32x4_pmin(other.1, self.1))
+    }
+
+    #[inline(always)]
+    fn select(mask: Self, yes: Self, no: Self) -> Self {
+        Self(
+            v128_bitselect(yes.0, no.0, mask.0),
+            v128_bitselect(yes.1, no.1, mask.1),
+        )
+    }
+
+    #[inline(always)]
+    fn any_negative(self) -> bool {
+        i32x4_bitmask(v128_or(self.0, self.1)) != 0
+    }
+
+    #[inline(always)]
+    fn shift_left<const BITS: i32>(self) -> Self {
+        Self(
+            i32x4_shl(self.0, BITS as u32),
+            i32x4_shl(self.1, BITS as u32),
+        )
+    }
+
+    #[inline(always)]
+    fn shift_right<const BITS: i32>(self) -> Self {
+        Self(
+            i32x4_shr(self.0, BITS as u32),
+            i32x4_shr(self.1, BITS as u32),
+        )
+    }
+
+    #[inline(always)]
+    fn bits_to_f32(self) -> Self {
+        Self(f32x4_convert_i32x4(self.0), f32x4_convert_i32x4(self.1))
+    }
+
+    #[inline(always)]
+    fn swap_pairs(self) -> Self {
+        Self(
+            i32x4_shuffle::<1, 0, 3, 2>(self.0, self.0),
+            i32x4_shuffle::<1, 0, 3, 2>(self.1, self.1),
+        )
+    }
+
+    #[inline(always)]
+    fn sum_each(vectors: [Self; 4]) -> [f32; 4] {
+        let [a, b, c, d] = vectors;
+        let low = add_neighbours(add_neighbours(a.0, b.0), add_neighbours(c.0, d.0));
+        let high = add_neighbours(add_neighbours(a.1, b.1), add_neighbours(c.1, d.1));
+        let mut sums = [0.0; 4];
+        // SAFETY: the array has four values.
+        unsafe { v128_store(sums.as_mut_ptr().cast(), f32x4_add(low, high)) };
+        sums
+    }
+}
