@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use burn::tensor::Tensor;
 use half::{bf16, f16};
 use inpage::{
-    device::Graph,
+    device::{ComputeDevice, Graph},
     ops::{
         Activation, Addends, Finish,
         gated_matvec::gated_matvec,

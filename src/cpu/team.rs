@@ -7,6 +7,25 @@ mod threads;
 #[cfg(not(target_arch = "wasm32"))]
 pub use threads::Team;
 
+use std::sync::OnceLock;
+
+/// The team of the program.
+static CURRENT: OnceLock<Team> = OnceLock::new();
+
+/// Starts the team of the program with so many threads, the caller included. The first call decides. Returns the number
+/// of its threads.
+pub fn start(threads: usize) -> usize {
+    CURRENT.get_or_init(|| Team::new(threads)).threads()
+}
+
+/// The team of the program; the caller alone before [`start`].
+pub fn current() -> &'static Team {
+    static ALONE: OnceLock<Team> = OnceLock::new();
+    CURRENT
+        .get()
+        .unwrap_or_else(|| ALONE.get_or_init(|| Team::new(1)))
+}
+
 /// The caller alone.
 #[cfg(target_arch = "wasm32")]
 #[derive(Debug)]

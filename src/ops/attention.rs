@@ -10,9 +10,10 @@ use burn::{
     tensor::Tensor,
 };
 use burn_wgpu::CubeTensor;
+pub use inpage_cpu::lanes::attention::AttentionShape;
+use inpage_cpu::{lanes::attention::attention_with, team};
 
 use super::{
-    cpu::Shared,
     kv_memory::{KvFormat, KvMemory},
     matvec,
     op::{op, output, twin_output},
@@ -34,51 +35,6 @@ op! {
 }
 
 const WORKGROUP: usize = 64;
-
-/// Sizes of the attention.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct AttentionShape {
-    /// Query heads; a multiple of `kv_heads`.
-    pub heads: usize,
-    /// Key and value heads.
-    pub kv_heads: usize,
-    /// Elements of a head; a multiple of 4, at most 256.
-    pub head_dim: usize,
-    /// Maximum number of tokens that a query sees, including its own: a sliding window (Beltagy et al. 2020,
-    /// <https://arxiv.org/abs/2004.05150>).
-    pub window: Option<usize>,
-    /// Scores `s` become `cap * tanh(s / cap)` (Gemma 2, <https://arxiv.org/abs/2408.00118>).
-    pub soft_cap: Option<f32>,
-}
-
-impl AttentionShape {
-    /// Elements of all query heads.
-    pub fn q_dim(self) -> usize {
-        self.heads * self.head_dim
-    }
-
-    /// Elements of all key heads.
-    pub fn kv_dim(self) -> usize {
-        self.kv_heads * self.head_dim
-    }
-
-    /// The sizes for the kernels of the CPU device.
-    fn on_cpu(self) -> inpage_cpu::lanes::attention::AttentionShape {
-        inpage_cpu::lanes::attention::AttentionShape {
-            heads: self.heads,
-            kv_heads: self.kv_heads,
-            head_dim: self.head_dim,
-            window: self.window,
-            soft_cap: self.soft_cap,
-        }
-    }
-
-    /// The first token that a query at `position` sees.
-    pub(super) fn window_begin(self, position: usize) -> usize {
-        let length = position + 1;
-        length - self.window.map_or(length, |window| window.min(length))
-    }
-}
 
 /// Attends with rotated, scaled queries `[tokens, heads * head_dim]` to all tokens of each query's sequence
 /// up to its own. Returns the same shape; padding rows are undefined. In a step with more rows than a
@@ -226,16 +182,8 @@ fn cpu(
     let [tokens, dim] = q.shape().dims();
     let rows = step::cpu_rows(step.storage(), tokens);
     let mut out = vec![0.0; tokens * dim];
-    let shared = Shared(out.as_mut_ptr());
-    let (q, memory) = (q.storage::<f32>(), kv.storage::<u32>());
-    let (shape, format) = (shape.on_cpu(), format.on_cpu());
-    let parts = inpage_cpu::lanes::attention::parts(&rows, shape);
-    inpage_cpu::team::current().run(parts, &|part| {
-        // SAFETY: `out` has the shape of `q`, and parts write to different elements.
-        unsafe {
-            inpage_cpu::lanes::attention::attention_part(q, memory, &rows, shape, format, part, shared.get());
-        }
-    });
+    let (q, memory) = (q.storage(), kv.storage());
+    attention_with(team::current(), q, memory, &rows, shape, format.on_cpu(), &mut out);
     twin_output(out, [tokens, dim])
 }
 

@@ -65,11 +65,11 @@ impl KvFormat {
     }
 
     /// The format for the kernels of the CPU device.
-    pub(super) fn on_cpu(self) -> inpage_cpu::lanes::KvFormat {
+    pub(super) fn on_cpu(self) -> inpage_cpu::lanes::kv::KvFormat {
         match self {
-            KvFormat::F32 => inpage_cpu::lanes::KvFormat::F32,
-            KvFormat::F16 => inpage_cpu::lanes::KvFormat::F16,
-            KvFormat::Q8_0 => inpage_cpu::lanes::KvFormat::Q8_0,
+            KvFormat::F32 => inpage_cpu::lanes::kv::KvFormat::F32,
+            KvFormat::F16 => inpage_cpu::lanes::kv::KvFormat::F16,
+            KvFormat::Q8_0 => inpage_cpu::lanes::kv::KvFormat::Q8_0,
         }
     }
 

@@ -11,6 +11,7 @@ use burn::{
     tensor::{DType, Device, Int, Tensor, TensorData},
 };
 use burn_wgpu::CubeTensor;
+pub use inpage_cpu::lanes::rope::RopeShape;
 
 use super::{
     kv_memory::{KvFormat, KvMemory},
@@ -48,56 +49,6 @@ pub fn turns(radians: &[f64], device: &Device) -> Tensor<1, Int> {
     let turns: Vec<u32> = turns.collect();
     let len = turns.len();
     Tensor::from_data(TensorData::new(turns, [len]), (device, DType::U32))
-}
-
-/// Sizes of the rotation, and the positions of q, k and v in the rows of their tensors.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct RopeShape {
-    /// Query heads.
-    pub heads: usize,
-    /// Key and value heads.
-    pub kv_heads: usize,
-    /// Elements of a head; a multiple of 4.
-    pub head_dim: usize,
-    /// The elements of a pair are `rope_dims / 2` apart (GPT-NeoX) instead of neighbours.
-    pub neox: bool,
-    /// The first elements of a head that are rotated: a multiple of 4, or 0 for none.
-    pub rope_dims: usize,
-    /// Factor of rotated elements, which some scalings to longer contexts use.
-    pub magnitude: f32,
-    /// Factor of queries after the rotation; `1 / sqrt(head_dim)` in most models.
-    pub q_scale: f32,
-    /// First columns of q, k and v in their rows, multiples of 4.
-    pub at: [usize; 3],
-    /// Row lengths of the tensors that hold q, k and v, multiples of 4.
-    pub stride: [usize; 3],
-}
-
-impl RopeShape {
-    /// Elements of all query heads.
-    pub fn q_dim(self) -> usize {
-        self.heads * self.head_dim
-    }
-
-    /// Elements of all key heads.
-    pub fn kv_dim(self) -> usize {
-        self.kv_heads * self.head_dim
-    }
-
-    /// The sizes for the kernels of the CPU device.
-    fn on_cpu(self) -> inpage_cpu::lanes::rope::RopeShape {
-        inpage_cpu::lanes::rope::RopeShape {
-            heads: self.heads,
-            kv_heads: self.kv_heads,
-            head_dim: self.head_dim,
-            neox: self.neox,
-            rope_dims: self.rope_dims,
-            magnitude: self.magnitude,
-            q_scale: self.q_scale,
-            at: self.at,
-            stride: self.stride,
-        }
-    }
 }
 
 /// The heads of Q, K and V before the rotation, their norm and the turns.
@@ -331,7 +282,7 @@ fn cpu(
         heads.turns.storage(),
         kv.storage_mut(),
         &rows,
-        shape.on_cpu(),
+        shape,
         format.on_cpu(),
         &mut out,
     );

@@ -13,8 +13,7 @@ pub const CHOSEN: usize = 1;
 /// First word of the rows. A row has its position and the index of the first word of its block table.
 pub const ROWS: usize = 2;
 const ROW_WORDS: usize = 2;
-/// Tokens per KV page.
-pub const PAGE_TOKENS: usize = 64;
+pub use inpage_cpu::lanes::kv::PAGE_TOKENS;
 
 /// Consecutive tokens of one sequence, each a row of a step.
 #[derive(Debug, Clone, Copy)]
@@ -91,9 +90,9 @@ pub(super) fn row_table(step: &[u32], row: usize) -> usize {
 }
 
 /// The rows of a step for the kernels of the CPU device, without padding.
-pub(super) fn cpu_rows(step: &[u32], tokens: usize) -> Vec<inpage_cpu::lanes::Row<'_>> {
+pub(super) fn cpu_rows(step: &[u32], tokens: usize) -> Vec<inpage_cpu::lanes::kv::Row<'_>> {
     let rows = 0..(step[TOKENS] as usize).min(tokens);
-    rows.map(|row| inpage_cpu::lanes::Row {
+    rows.map(|row| inpage_cpu::lanes::kv::Row {
         position: row_position(step, row),
         pages: &step[row_table(step, row)..],
     })

@@ -54,7 +54,7 @@ impl AttentionShape {
     }
 
     /// The first token that a query at `position` sees.
-    fn window_begin(self, position: usize) -> usize {
+    pub fn window_begin(self, position: usize) -> usize {
         let length = position + 1;
         length - self.window.map_or(length, |window| window.min(length))
     }
