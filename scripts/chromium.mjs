@@ -1,4 +1,4 @@
-//! Starts headless Chromium with WebGPU: on the real GPU if there is one, else on the software adapter. The npm
+//! Starts headless Chromium with WebGPU, on the real GPU if there is one, else on the software adapter. The npm
 //! dependencies must be installed.
 
 import { existsSync, readdirSync } from "node:fs";
@@ -21,7 +21,7 @@ const HARDWARE =
     ? ["--enable-features=Vulkan", "--use-angle=vulkan", "--ignore-gpu-blocklist"]
     : [];
 
-/** Whether there may be a GPU; only on Linux this is known without a browser. */
+/** Whether there may be a GPU. Without a browser, this can be ruled out only on Linux. */
 function mayHaveGpu() {
   if (process.env.INPAGE_ADAPTER === "software") return false;
   if (process.platform !== "linux") return true;
@@ -46,7 +46,7 @@ async function hasAdapter(browser) {
 }
 
 /** A playwright `Browser`. INPAGE_ADAPTER=software ignores a real GPU; CHROMIUM is the browser's executable.
- * `ignoreDefaultArgs` are arguments of playwright's that are left out. */
+ * `ignoreDefaultArgs` are default arguments of playwright that are omitted. */
 export async function launchChromium({ args = [], headless = true, ignoreDefaultArgs = [] } = {}) {
   const executablePath = await provideBrowser();
   const { chromium } = await import("playwright-core");

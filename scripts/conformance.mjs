@@ -1,5 +1,5 @@
-//! `npm run conformance`: the cases of tests/conformance against a real model, through the native server or a page
-//! in Chromium. One line per case, last line "N passed, N failed". What a case checks is in tests/conformance/cases.
+//! `npm run conformance`: runs the cases of tests/conformance against a real model, through the native server or a page
+//! in Chromium. Prints a line per case and a last line "N passed, N failed". The cases are in tests/conformance/cases.
 
 import { existsSync, statSync } from "node:fs";
 import { resolve } from "node:path";
@@ -10,11 +10,11 @@ import { requireRust } from "./setup/rust.mjs";
 import { provideVulkan } from "./setup/vulkan.mjs";
 import { requireNode } from "./setup.mjs";
 
-const USAGE = `npm run conformance [-- options]   asks every case of tests/conformance
+const USAGE = `npm run conformance [-- options]   runs every case of tests/conformance
     --door native|page|sw  a native server (default), engine.fetch in Chromium, the service worker in Chromium
     --case 042             only this case; may be repeated, and may list several: 042,043
-    --model FILE.gguf      the embedded model when left out
-    --cpu                  native door: compute on the CPU, without a GPU
+    --model FILE.gguf      the model (the embedded one)
+    --cpu                  native door: computes on the CPU, without a GPU
     --json                 one JSON document`;
 
 const OPTIONS = {
@@ -38,11 +38,11 @@ function parse(args) {
     throw wrong(error.message);
   }
   if (!DOORS.includes(values.door)) throw wrong(`--door is native, page or sw, not ${values.door}`);
-  if (values.cpu && values.door !== "native") throw wrong("--cpu is for the native door alone");
+  if (values.cpu && values.door !== "native") throw wrong("--cpu is only for the native door");
   return values;
 }
 
-/** The model's file, found from where the user stands. */
+/** The model's file. Relative names start at the user's working directory. */
 function modelFile(name = resolve(root, EMBEDDED_MODEL)) {
   const file = [process.env.INIT_CWD, process.cwd()]
     .filter(Boolean)
@@ -52,7 +52,7 @@ function modelFile(name = resolve(root, EMBEDDED_MODEL)) {
   return file;
 }
 
-/** The cases that were asked for and that the door can be asked. */
+/** The requested cases that the door supports. */
 function choose(cases, wanted, door) {
   const ids = wanted.flatMap((list) => list.split(",")).map((id) => id.padStart(3, "0"));
   for (const id of ids) {
@@ -66,7 +66,7 @@ function choose(cases, wanted, door) {
   return ids.length > 0 ? known.filter(({ id }) => ids.includes(id)) : known;
 }
 
-/** Runs cases and returns their results; `onResult` gets each as soon as it is there. */
+/** Runs cases. `onResult` gets each result as soon as it is available. */
 async function runDoor({ door, chosen, model, cpu, onResult }) {
   if (door !== "native") {
     const { buildPackage, runInBrowser } = await import("../tests/conformance/browser.mjs");
@@ -113,7 +113,7 @@ if (isProgram(import.meta.url)) {
     const passed = results.length - failed;
     if (json) process.stdout.write(`${JSON.stringify({ door, model, passed, failed, results })}\n`);
     else process.stdout.write(`${passed} passed, ${failed} failed\n`);
-    // A page that reports less than it was asked has not passed.
+    // Missing results mean that the run has not passed.
     return failed === 0 && results.length === chosen.length ? 0 : 1;
   });
 }
