@@ -1,4 +1,4 @@
-//! Writes the logits of a model after given token ids as a NumPy file:
+//! Writes the logits of a model after the given token ids to a NumPy file:
 //! `cargo run --release --example logits -- --model FILE.gguf|FOLDER --ids 1,2,3 [--device cpu|gpu]
 //! [--kv-format f16|f32|q8_0] [--quantize TYPE] [--lora FILE.gguf|FOLDER[=SCALE]]... [--all] --out F.npy`
 
@@ -39,7 +39,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Arguments, Strin
     let (mut model, mut ids, mut out) = (None, Vec::new(), None);
     let (mut gpu, mut all) = (true, false);
     let mut load = LoadOptions {
-        // Exact, because the logits are compared with references.
+        // Full precision, because the logits are compared with references.
         kv_format: KvFormat::F32,
         precision: Precision::F32,
         ..LoadOptions::default()

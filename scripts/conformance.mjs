@@ -13,7 +13,7 @@ import { requireNode } from "./setup.mjs";
 const USAGE = `npm run conformance [-- options]   runs every case of tests/conformance
     --door native|page|sw  a native server (default), engine.fetch in Chromium, the service worker in Chromium
     --case 042             only this case; may be repeated, and may list several: 042,043
-    --model FILE.gguf      the model (the embedded one)
+    --model FILE.gguf      the model (default: the embedded one)
     --cpu                  native door: computes on the CPU, without a GPU
     --json                 one JSON document`;
 

@@ -10,7 +10,7 @@ import { serve } from "./server.mjs";
 import { setUpForBuild } from "./setup.mjs";
 
 const USAGE = `npm start                                 serves the demo page
-npm start -- --prompt TEXT [options]      writes a completion in headless Chromium
+npm start -- --prompt TEXT [options]      writes a completion in headless Chromium; defaults are in parentheses
     --model FILE.gguf     a local file or an http(s) URL (the embedded model)
     --max-tokens N        at most N tokens (128)
     --temperature T  --top-p P  --top-k K  --min-p P  --seed S  --stop TEXT

@@ -1,4 +1,4 @@
-//! The loader's native side: local files, the GPU or the reference, and messages on standard error.
+//! The native side of loading: local files, the GPU or the reference device, and messages on standard error.
 
 use std::sync::OnceLock;
 use std::time::Instant;
@@ -11,8 +11,7 @@ use crate::Outcome;
 use crate::adapters::adapter_files;
 use crate::options::Options;
 
-/// Loads the model, reports on standard error what it is and where it computes, and registers it with
-/// `handler`.
+/// Loads the model, reports it and its device on standard error, and registers it with `handler`.
 pub async fn load_and_serve(options: &Options, handler: &ServedHandler) -> Outcome<Served> {
     let request = LoadRequest {
         files: &LocalFiles::at(&options.model)?,

@@ -12,24 +12,25 @@ use crate::load_arguments::set_load_option;
 pub const USAGE: &str = "\
 usage: serve [--model FILE.gguf|FOLDER] [options]
 
-  --model PATH        the model: a GGUF file, the first of its parts, or a Hugging Face folder; the
-                      one in the package if left out
-  --id NAME           what requests may call it besides \"default\"; the file's name if left out
-  --port N            8080 if left out; 0 takes any free port
-  --cpu               compute on the CPU: slow, but needs no GPU
-  --context N         longest sequence in tokens; the model's own context, at most 4096, if left out
-  --kv-format NAME    format of the KV cache: f16 if left out, f32 or q8_0
-  --kv-pool N         tokens of KV cache that all sequences share; 4096 if left out, and never less
-                      than the longest sequence
-  --quantize NAME     tensor type for the matrices of a folder: q8_0 if left out, none, q4_0, q4_k, ...
-  --lora PATH[=SCALE] a low-rank adapter: a GGUF file or a folder of PEFT; may be given several times
-  --allow-host NAME   answers requests to this name, besides those of this machine (localhost, 127.0.0.1)
-  --allow-origin URL  lets pages of this origin use the server, besides those of this machine; * lets
-                      every page on the web that runs in a browser here
+  --model PATH        the model: a GGUF file, the first of its parts, or a Hugging Face folder (the
+                      model of the package)
+  --id NAME           a name for requests besides \"default\" (the file's name)
+  --port N            the port (8080); 0 selects any free port
+  --cpu               computes on the CPU: slow, but needs no GPU
+  --context N         longest sequence in tokens (the model's own context, at most 4096)
+  --kv-format NAME    format of the KV cache: f16, f32 or q8_0 (f16)
+  --kv-pool N         tokens of KV cache that all sequences share (4096); never less than the longest
+                      sequence
+  --quantize NAME     tensor type for the matrices of a folder: none, q8_0, q4_0, q4_k, ... (q8_0)
+  --lora PATH[=SCALE] a low-rank adapter: a GGUF file or a folder of PEFT; may be repeated
+  --allow-host NAME   also answers requests to this name, not only to this machine (localhost, 127.0.0.1)
+  --allow-origin URL  also lets pages of this origin use the server, not only those of this machine; *
+                      lets every page in a browser on this machine use it
   --switches JSON     the endpoint's switches, such as '{\"apiKey\":\"secret\",\"maxN\":4}'
   --help              this text
 
-A build with `--features test-hooks` takes commands at POST /_hooks; it is for tests only.";
+Defaults are in parentheses. A build with `--features test-hooks` accepts commands at POST /_hooks. It is
+for tests only.";
 
 const EMBEDDED_MODEL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/www/models/tales.gguf");
 
@@ -45,7 +46,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// `None` if help was asked for.
+    /// `None` if help was requested.
     pub fn parse(arguments: impl Iterator<Item = String>) -> Result<Option<Options>, String> {
         let mut arguments = arguments;
         let mut model_id = None;
@@ -105,5 +106,5 @@ impl Options {
 
 fn tokens(name: &str, given: &str) -> Result<usize, String> {
     let tokens = given.parse().ok().filter(|&tokens| tokens > 0);
-    tokens.ok_or_else(|| format!("{name} is a number from 1 on, not {given}"))
+    tokens.ok_or_else(|| format!("{name} takes a positive number, not {given}"))
 }

@@ -5,7 +5,7 @@ import { parseArgs } from "node:util";
 import { Remediable } from "../process.mjs";
 import { parsePeer } from "./peers.mjs";
 
-export const USAGE = `npm run bench [-- options]   measures in headless Chromium
+export const USAGE = `npm run bench [-- options]   measures in headless Chromium; defaults are in parentheses
     --model FILE.gguf      the model (the embedded one)
     --shape NAME           random weights instead, in the shape of smollm2-135m, qwen3-0.6b, llama-1b or llama-8b
     --type NAME            tensor type of the random weights (q4_0)
