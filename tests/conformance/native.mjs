@@ -12,7 +12,7 @@ const CONTEXT_TOKENS = 512;
 /** Builds the server; returns the path of the program. */
 export async function buildServer() {
   const args = ["build", "--locked", "--example", "serve", "--features", "test-hooks"];
-  await mustRun("cargo", args, { remedy: "The compiler's messages stand above." });
+  await mustRun("cargo", args, { remedy: "The compiler's messages are above." });
   return join(targetFolder(), "debug", "examples", windows ? "serve.exe" : "serve");
 }
 
@@ -45,8 +45,8 @@ export async function startServer(program, { model, cpu = false, env = {} }) {
     });
     server.once("error", reject);
     server.once("exit", (status) => {
-      const remedy = "Its messages stand above. --cpu computes without a GPU.";
-      reject(new Remediable(`the server ended with status ${status}`, remedy));
+      const remedy = "Its messages are above. --cpu computes without a GPU.";
+      reject(new Remediable(`the server exited with status ${status}`, remedy));
     });
   });
   return { origin, close };
