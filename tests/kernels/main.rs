@@ -1,5 +1,5 @@
-//! Every kernel against its CPU twin at awkward sizes, on the machine's Vulkan, Metal or D3D12
-//! device. A missing device fails the test: a driver is part of the set-up.
+//! Every kernel against its CPU twin at sizes that fill no tile, on the machine's Vulkan, Metal or D3D12
+//! device. A missing device fails the tests, because a driver is part of the set-up.
 
 mod fixture;
 
@@ -12,9 +12,9 @@ mod self_test;
 mod sequences;
 mod weights;
 
-/// The naive sampler, which knows how near its decisions were.
+/// The naive sampler, which reports how close its decisions were.
 #[path = "../../src/sample/tests/reference.rs"]
 mod reference;
 
-/// By the path that `reference` knows.
+/// Imported under the path that `reference` uses.
 use inpage::sample;
