@@ -1,5 +1,5 @@
-//! Whole models, real and random, on the CPU and on the GPU: against references, and one way of
-//! feeding tokens against another.
+//! Whole models, real and random, on the CPU and on the GPU, against references and between different ways of
+//! feeding tokens.
 
 #[path = "../shared_models/mod.rs"]
 mod shared_models;
