@@ -236,7 +236,7 @@ class SentencePiece:
 
 
 class Unigram(SentencePiece):
-    """`sentencepiece` with a model of its own."""
+    """`sentencepiece` with its own model file."""
 
     def __init__(self, path):
         self.processor = sentencepiece.SentencePieceProcessor(model_file=str(path))

@@ -75,7 +75,7 @@ describe("the real engine", { skip: !wasmIsBuilt && "the wasm module is not buil
       assert.ok(model, "a new worker has loaded the model");
     });
 
-    test(`gives the same whole text through "${fault}"`, async () => {
+    test(`returns the same whole response through "${fault}"`, async () => {
       const [expected, found] = await page.evaluate(
         async ([body, fault]) => {
           const expected = await whole(body);

@@ -159,7 +159,7 @@ describe("in Chromium", () => {
     await assertLoads(SECOND);
   });
 
-  test("a hash finds bytes that were flipped on the way", async () => {
+  test("a hash detects bits that were flipped in transit", async () => {
     const url = `${server.origin}/m.gguf`;
     const sha256 = createHash("sha256").update(FIRST).digest("hex");
     const faults = [{ kind: FAULTS.flip, at: 8 * MIB }];

@@ -189,7 +189,7 @@ fn batched_attention(head_dim: usize, format: KvFormat) {
     };
     let on_cpu = run(&cpu, Variant::PORTABLE);
     for variant in tilings(&gpu()) {
-        // Its memory is zero: nobody used it before.
+        // The memory of a new device is zero.
         let gpu = gpu();
         let on_gpu = run(gpu.device(), variant);
         let what = format!("{format:?} {variant:?}");
@@ -207,7 +207,7 @@ fn copy_page_equals_its_twin() {
         (12, KvFormat::F16),
         (96, KvFormat::Q8_0),
     ] {
-        // Its memory is zero: nobody used it before.
+        // The memory of a new device is zero.
         let gpu = gpu();
         let rope = RopeShape {
             heads: 1,
