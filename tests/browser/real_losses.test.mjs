@@ -75,7 +75,7 @@ describe("the real engine", { skip: !wasmIsBuilt && "the wasm module is not buil
       assert.ok(model, "a new worker has loaded the model");
     });
 
-    test(`returns the same whole response through "${fault}"`, async () => {
+    test(`answers whole with the same text through "${fault}"`, async () => {
       const [expected, found] = await page.evaluate(
         async ([body, fault]) => {
           const expected = await whole(body);
