@@ -1,6 +1,6 @@
-//! Measures inpage on this machine: the CPU time of a launch, the share of the memory bandwidth and of
-//! the arithmetic peak that kernels reach, and the share of that bound that a model reaches. Prints one
-//! line per measurement.
+//! Measures inpage on this machine: the CPU time of a launch, the shares of the memory bandwidth and of
+//! the arithmetic peak that kernels reach, and the share of the memory bound that decoding with a model
+//! reaches. Prints one line per measurement.
 //!
 //! `cargo run --release --example bench -- [launch|kernels|model] [--model FILE.gguf|FOLDER]
 //! [--device cpu|gpu] [--size small|large] [--tokens N] [--contexts N,N,...] [--batches N,N,...] [--json]`
@@ -49,7 +49,7 @@ async fn run(options: &Options) -> Outcome<()> {
     if options.wants(Bench::Model) {
         match &options.model {
             Some(path) => model::run(&machine, path, options, yardsticks).await?,
-            None => eprintln!("model: left out, because there is no --model FILE.gguf"),
+            None => eprintln!("model: skipped, because there is no --model FILE.gguf"),
         }
     }
     Ok(())

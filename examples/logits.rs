@@ -41,7 +41,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Arguments, Strin
     let (mut model, mut ids, mut out) = (None, Vec::new(), None);
     let (mut device, mut all) = (DeviceName::Of(DeviceChoice::WebGpu), false);
     let mut load = LoadOptions {
-        // Exact, because the logits are compared with references.
+        // Full precision, because the logits are compared with references.
         kv_format: KvFormat::F32,
         precision: Precision::F32,
         ..LoadOptions::default()

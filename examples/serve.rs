@@ -1,4 +1,4 @@
-//! A native HTTP server with one model: the same endpoint that pages get, behind a real port.
+//! A native HTTP server with one model: the same endpoint that pages use, on a real port.
 //!
 //! `cargo run --release --example serve -- --model FILE.gguf`, then `POST /v1/completions` there.
 
@@ -31,12 +31,12 @@ use tokio::task::{LocalSet, spawn_local};
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
 async fn run(options: Options) -> Outcome<()> {
-    // The port first: it is cheap, and a load may take minutes.
+    // The port is bound first, so that a port in use fails before a load that may take minutes.
     let listener = TcpListener::bind(("127.0.0.1", options.port))
         .await
         .map_err(|error| {
             format!(
-                "port {}: {error}; choose another with --port (0 takes any free one)",
+                "port {}: {error}; choose another with --port (0 selects any free one)",
                 options.port
             )
         })?;
@@ -69,7 +69,7 @@ async fn run(options: Options) -> Outcome<()> {
             handler.set_model(&options.model_id, state);
         }
     }
-    // Without its engine the endpoint still says why it does not answer.
+    // Without its engine, the endpoint still reports why it cannot answer.
     Ok(tokio::signal::ctrl_c().await?)
 }
 

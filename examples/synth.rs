@@ -1,5 +1,5 @@
-//! Writes GGUF models of real shapes with random weights, for benchmarks. Their output is noise, their
-//! cost is real.
+//! Writes GGUF models of real shapes with random weights, for benchmarks. Their output is noise, but they
+//! take as much time and memory as the real models.
 //!
 //! `cargo run --release --example synth -- --shape llama-1b --type q4_0 --out llama-1b-q4_0.gguf`
 
@@ -109,8 +109,8 @@ const SHAPES: [Shape; 4] = [
 enum Fill {
     /// Weights of a norm, near one.
     Norm,
-    /// Uniform with variance 1 / `shape[0]`. A row times a normalized vector then has a variance near
-    /// one, so activations stay finite in every type.
+    /// Uniform with variance 1 / `shape[0]`. The product of a row and a normalized vector then has a
+    /// variance near one, so activations stay finite in every type.
     Matrix,
     /// These values.
     Values(Vec<f32>),
@@ -348,8 +348,8 @@ fn add_tokenizer(m: &mut Metadata, vocab: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// GPT-2's printable stand-ins for the 256 bytes, in its order: printable Latin-1 characters stand for
-/// themselves, the other bytes follow as U+0100 and up.
+/// The printable characters with which GPT-2 represents the 256 bytes, in GPT-2's order. Printable Latin-1
+/// characters represent themselves. The other bytes follow as U+0100 and up.
 fn byte_alphabet() -> Vec<String> {
     let visible = |byte: &u8| matches!(byte, b'!'..=b'~' | 0xA1..=0xAC | 0xAE..=0xFF);
     let count_hidden = (0..=255).filter(|byte| !visible(byte)).count() as u32;
@@ -358,12 +358,12 @@ fn byte_alphabet() -> Vec<String> {
     visible.chain(hidden).map(String::from).collect()
 }
 
-/// xorshift64*: small, fast, the same on every machine.
+/// xorshift64*: small, fast, and the same on every machine.
 struct Random(u64);
 
 impl Random {
     fn new(seed: u64) -> Random {
-        // Its state must not be zero; the odd factor spreads small seeds.
+        // The state must not be zero. The odd factor spreads small seeds.
         let state = seed.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         Random(if state == 0 { 1 } else { state })
     }
@@ -465,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn rope_scaling_keeps_short_waves_and_stretches_long_ones() {
+    fn rope_scaling_keeps_short_wavelengths_and_stretches_long_ones() {
         let factors = rope_factors(&find_shape("llama-1b").unwrap(), 32.0);
         assert_eq!(factors.len(), 32);
         assert_eq!((factors[0], factors[31]), (1.0, 32.0));

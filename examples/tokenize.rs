@@ -1,4 +1,4 @@
-//! Token ids of texts and the decoded texts: reads JSON strings from standard input, one per line, and
+//! Tokenizes texts and decodes them again: reads JSON strings from standard input, one per line, and
 //! writes `{"ids":[...],"text":"..."}` for each:
 //! `cargo run --example tokenize -- FILE.gguf | FOLDER [--special]`
 //!

@@ -21,7 +21,7 @@ const REPLAY_STEPS = 32;
 const CONTEXTS = [128, 1024, 4096];
 const CONTEXTS_EMULATED = CONTEXTS.slice(0, 2);
 
-/** The peers on the same adapter, and how many times as fast inpage is. */
+/** Measures the peers on the same adapter. Prints their rates and the speed of inpage relative to each. */
 async function printPeers(values, { facts, greedy }) {
   const { folder, peers } = values.peers;
   const lines = measurePeers({

@@ -1,6 +1,6 @@
 //! Builds the npm package into www/dist: the wasm module, its glue, the TypeScript and the service worker.
-//! Each step is skipped while its inputs are what they were. `npm run build`; `-- --dev` compiles quicker, runs slower;
-//! `-- --test-hooks` builds what conformance cases need into www/dist-test, which is never shipped.
+//! A step is skipped if its inputs have not changed. Run by `npm run build`. `-- --dev` compiles faster, but the module runs
+//! slower. `-- --test-hooks` builds what conformance cases need into www/dist-test, which is never shipped.
 
 import { cpSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -24,10 +24,10 @@ const RUST_INPUTS = [
   "shaders",
 ];
 const TYPESCRIPT_INPUTS = ["www/src", "tsconfig.json", "package-lock.json"];
-// The types of the wasm module are written by hand; wasm-bindgen's own say less.
+// The types of the wasm module are written by hand, because those of wasm-bindgen are less precise.
 const GLUE_TYPES = "wasm/inpage.d.ts";
 
-// What every browser with WebGPU has. `--all-features` writes modules that browsers reject.
+// Features that every browser with WebGPU supports. `--all-features` writes modules that browsers reject.
 const WASM_FEATURES = [
   "bulk-memory",
   "bulk-memory-opt",
@@ -40,13 +40,14 @@ const WASM_FEATURES = [
   "simd",
   "extended-const",
 ].map((feature) => `--enable-${feature}`);
-// wasm-opt is itself compiled to wasm: a 21 MB module takes it 70 s at -O1, more than ten minutes at -O2.
+// wasm-opt is itself compiled to wasm. For a module of 21 MB it takes 70 s at -O1, but more than ten minutes at -O2.
 const OPTIMIZE_LEVEL = "-O1";
 const OPTIMIZE_LIMIT_MS = 10 * 60_000;
 
-// Only the last step of a test build: the dependencies stay those of the shipped module.
+// For the last compiler call of a test build only, so that the compiled dependencies of the shipped module are reused.
 const QUICKER = ["--", "-C", "lto=thin", "-C", "opt-level=1"];
-// What is not downloaded may be larger: on two cores this takes 140 s instead of 220, and wasm-opt's 70.
+// A module that is not downloaded may be larger. On two cores, these options take 140 s instead of 220 s, and save the
+// 70 s of wasm-opt.
 const LARGER = ["--", "-C", "lto=thin", "-C", "codegen-units=16"];
 
 const seconds = (start) => `${((performance.now() - start) / 1000).toFixed(1)} s`;
@@ -62,7 +63,7 @@ async function optimize(module) {
     say(`  wasm-opt ${OPTIMIZE_LEVEL} ${seconds(start)}`);
     return;
   }
-  say("  wasm-opt failed; the module stays as the compiler wrote it: correct, but larger");
+  say("  wasm-opt failed; the unoptimized module is used, which is correct but larger");
 }
 
 /** Compiles the crate; returns the module that cargo wrote. */
@@ -71,13 +72,13 @@ async function compile(toolchain, profile, features, linking) {
   say(
     `build: wasm module (${toolchain.name}, profile ${profile}; the first time takes about eight minutes)`,
   );
-  // Named alone, because cargo does no link-time optimization for a library that is an rlib as well.
+  // The only crate type, because cargo does no link-time optimization for a library that is also an rlib.
   const args = ["rustc", "--lib", "--crate-type", "cdylib", "--locked", "--profile", profile];
   args.push(...features, ...toolchain.args, ...linking);
   await mustRun(toolchain.cargo, args, {
     env: toolchain.env,
     remedy:
-      "The compiler's messages stand above. If they name a missing crate, is crates.io reachable?",
+      "The compiler's messages are above. If they name a missing crate, is crates.io reachable?",
   });
   say(`  cargo ${seconds(start)}`);
   return join(targetFolder(), "wasm32-unknown-unknown", profile, "inpage.wasm");
@@ -94,7 +95,7 @@ async function bind(bindgen, module) {
   return work;
 }
 
-/** Builds the wasm module and its glue code. What is not `shipped` is as fast, and larger. */
+/** Builds the wasm module and its glue code. A module that is not `shipped` is as fast, but larger. */
 export async function buildWasm(
   { toolchain, bindgen },
   { dev = false, testHooks = false, replayBench = false, shipped = true } = {},
@@ -119,7 +120,7 @@ export async function buildWasm(
   });
 }
 
-/** Does `work`, which writes `files` into one folder, unless they are fresh or the build cache has them. */
+/** Runs `work`, which writes `files` into one folder, unless they are fresh or in the build cache. */
 async function cachedStep(name, inputs, files, work) {
   if (isFresh(name, inputs, files)) return;
   dropStamp(name);
@@ -128,7 +129,7 @@ async function cachedStep(name, inputs, files, work) {
   mkdirSync(folder, { recursive: true });
   const key = `${name}-${inputs}`;
   if (takeFromCache(key, folder)) {
-    say(`build: ${name} comes from the build cache`);
+    say(`build: ${name} is taken from the build cache`);
   } else {
     await work();
     putIntoCache(key, paths);
@@ -152,10 +153,10 @@ export async function buildTypeScript() {
   const start = performance.now();
   say("build: TypeScript and service worker");
   removeScripts();
-  await mustRun(npmProgram("tsc"), [], { remedy: "Mend the TypeScript errors above." });
+  await mustRun(npmProgram("tsc"), [], { remedy: "Fix the TypeScript errors above." });
   mkdirSync(join(root, DIST, "wasm"), { recursive: true });
   cpSync(join(root, "www/src", GLUE_TYPES), join(root, DIST, GLUE_TYPES));
-  // Hosts serve this one file; a classic script, because not every browser takes modules as service workers.
+  // Hosts serve this single file. It is a classic script, because not every browser supports modules as service workers.
   const bundle = [
     "--bundle",
     "--format=iife",
@@ -169,7 +170,7 @@ export async function buildTypeScript() {
   writeStamp("typescript", inputs);
 }
 
-/** The package with hooks: the wasm module of the test build, everything else as it is shipped. */
+/** Completes the package with hooks: adds the files that are shipped to the wasm module of the test build. */
 function copyPackageForTests() {
   for (const entry of readdirSync(join(root, DIST))) {
     if (entry === "wasm") continue;
@@ -182,7 +183,7 @@ export async function build(tools, { dev = false, testHooks = false, shipped = t
   if (!existsSync(join(root, "www/src/index.ts"))) {
     throw new Remediable(
       "www/src/index.ts is missing",
-      "This folder is not a whole checkout of the repository.",
+      "This folder is not a complete checkout of the repository.",
     );
   }
   await buildWasm(tools, { dev, testHooks, shipped });

@@ -1,4 +1,4 @@
-//! Starts headless Chromium with WebGPU: on the real GPU if there is one, else on the software adapter. The npm
+//! Starts headless Chromium with WebGPU, on the real GPU if there is one, else on the software adapter. The npm
 //! dependencies must be installed.
 
 import { existsSync, readdirSync } from "node:fs";
@@ -26,7 +26,7 @@ const HARDWARE =
       ]
     : ["--enable-unsafe-webgpu"];
 
-/** Whether there may be a GPU; only on Linux this is known without a browser. */
+/** Whether there may be a GPU. Without a browser, this can be ruled out only on Linux. */
 function mayHaveGpu() {
   if (process.env.INPAGE_ADAPTER === "software") return false;
   if (process.platform !== "linux") return true;

@@ -1,5 +1,5 @@
-//! `npm run conformance`: the cases of tests/conformance against a real model, through the native server or a page
-//! in Chromium. One line per case, last line "N passed, N failed". What a case checks is in tests/conformance/cases.
+//! `npm run conformance`: runs the cases of tests/conformance against a real model, through the native server or a page
+//! in Chromium. Prints a line per case and a last line "N passed, N failed". The cases are in tests/conformance/cases.
 
 import { existsSync, statSync } from "node:fs";
 import { resolve } from "node:path";
@@ -10,7 +10,7 @@ import { requireRust } from "./setup/rust.mjs";
 import { provideVulkan } from "./setup/vulkan.mjs";
 import { requireNode } from "./setup.mjs";
 
-const USAGE = `npm run conformance [-- options]   asks every case of tests/conformance
+const USAGE = `npm run conformance [-- options]   runs every case of tests/conformance
     --door native|page|sw  a native server (default), engine.fetch in Chromium, the service worker in Chromium
     --case 042             only this case; may be repeated, and may list several: 042,043
     --model FILE.gguf      the embedded model when left out
@@ -45,7 +45,7 @@ function parse(args) {
   return values;
 }
 
-/** The model's file, found from where the user stands. */
+/** The model's file. Relative names start at the user's working directory. */
 function modelFile(name = resolve(root, EMBEDDED_MODEL)) {
   const file = [process.env.INIT_CWD, process.cwd()]
     .filter(Boolean)
@@ -55,7 +55,7 @@ function modelFile(name = resolve(root, EMBEDDED_MODEL)) {
   return file;
 }
 
-/** The cases that were asked for and that the door can be asked. */
+/** The requested cases that the door supports. */
 function choose(cases, wanted, door) {
   const ids = wanted.flatMap((list) => list.split(",")).map((id) => id.padStart(3, "0"));
   for (const id of ids) {
@@ -116,7 +116,7 @@ if (isProgram(import.meta.url)) {
     const passed = results.length - failed;
     if (json) process.stdout.write(`${JSON.stringify({ door, model, passed, failed, results })}\n`);
     else process.stdout.write(`${passed} passed, ${failed} failed\n`);
-    // A page that reports less than it was asked has not passed.
+    // Missing results mean that the run has not passed.
     return failed === 0 && results.length === chosen.length ? 0 : 1;
   });
 }

@@ -1,4 +1,5 @@
-//! Starts headless Firefox with WebGPU and drives it by WebDriver BiDi: playwright drives only its own builds of Firefox.
+//! Starts headless Firefox with WebGPU and drives it with WebDriver BiDi, because playwright drives only its own builds of
+//! Firefox.
 
 import { spawn } from "node:child_process";
 import { existsSync, rmSync, writeFileSync } from "node:fs";
@@ -9,7 +10,7 @@ import { temporaryFolder } from "./temporary_folder.mjs";
 
 const START_LIMIT_MS = 60_000;
 
-/** Outside of Windows and macOS, WebGPU is behind these. */
+/** Some of these preferences enable WebGPU outside of Windows and macOS. */
 const PREFERENCES = {
   "dom.webgpu.enabled": true,
   "dom.webgpu.workers.enabled": true,
@@ -20,18 +21,18 @@ const PREFERENCES = {
   "datareporting.policy.dataSubmissionEnabled": false,
 };
 
-/** The executable: what FIREFOX names, or one at the usual places. */
+/** The executable: the one that FIREFOX names, or one in the usual places. */
 export function findFirefox() {
   const places = ["/usr/bin/firefox-esr", "/usr/bin/firefox"];
   const found = process.env.FIREFOX ?? places.find((path) => existsSync(path));
   if (found !== undefined) return found;
   throw new Remediable(
-    "there is no Firefox here",
+    "Firefox was not found",
     "Install it (apt-get install firefox-esr), or set FIREFOX to its executable.",
   );
 }
 
-/** Node has WebSocket since version 22. */
+/** Node.js has a global WebSocket since version 22. Older versions use playwright's. */
 async function webSocketClass() {
   if (globalThis.WebSocket) return globalThis.WebSocket;
   const require = createRequire(import.meta.url);
@@ -55,7 +56,7 @@ export async function launchFirefox() {
       if (url !== undefined) resolve(url);
     });
     child.once("error", reject);
-    child.once("exit", () => reject(new Error(`Firefox ended: ${output}`)));
+    child.once("exit", () => reject(new Error(`Firefox exited: ${output}`)));
     setTimeout(() => reject(new Error(`Firefox did not start: ${output}`)), START_LIMIT_MS).unref();
   });
   const { send, messages, close } = await connect(`${address}/session`);

@@ -6,8 +6,8 @@ import { root, say } from "./process.mjs";
 import { serve } from "./server.mjs";
 
 /**
- * Runs in the page. Streams pieces of text through `window.inpageText` and resolves with the result, or with
- * `{ error }`: an exception would lose its fields when it leaves the page.
+ * Runs in the page. Streams pieces of text through `window.inpageText` and resolves with the result or `{ error }`.
+ * It does not throw, because an exception would lose its fields when it leaves the page.
  */
 async function completeInPage({ model, request }) {
   let engine;
@@ -44,7 +44,7 @@ async function completeInPage({ model, request }) {
     }
     const ended = performance.now();
     await shown;
-    // The first token ends the prefill; the others are decoded. With a single token there is nothing to time.
+    // The first token ends the prefill; the others are decoded. With a single token, no decode time can be measured.
     const perSecond = (tokens, ms) =>
       tokens > 0 && ms > 0 ? Math.round((tokens / ms) * 10_000) / 10 : null;
     return {

@@ -1,5 +1,5 @@
 //! Runs other programs, with their output on stderr or captured, and finds programs on PATH. Nothing here writes to
-//! stdout: it is reserved for the caller's result.
+//! stdout, which is reserved for the caller's result.
 
 import { spawn, spawnSync } from "node:child_process";
 import { accessSync, constants as fileModes, realpathSync, statSync } from "node:fs";
@@ -10,7 +10,7 @@ import { fileURLToPath } from "node:url";
 export const root = fileURLToPath(new URL("..", import.meta.url));
 export const windows = process.platform === "win32";
 
-/** An error that the user can fix: shown without a stack trace, `remedy` on separate lines. */
+/** An error that the user can fix. It is shown without a stack trace, with `remedy` on separate lines. */
 export class Remediable extends Error {
   constructor(message, remedy) {
     super(message);
@@ -33,7 +33,7 @@ export function which(name, path = process.env.PATH ?? "") {
         accessSync(file, fileModes.X_OK);
         if (statSync(file).isFile()) return file;
       } catch {
-        // Not here.
+        // Not in this folder.
       }
     }
   }
@@ -53,8 +53,8 @@ export function capture(program, args, options = {}) {
 
 /**
  * Runs a program to its end. Its stdout and stderr both go to our stderr, or through `onOutput(text)`.
- * In the `background` it gets the processor only where nothing else wants it.
- * Resolves with the exit status (124 when `timeout_ms` passed, 127 when it could not start).
+ * With `background`, it runs at low priority.
+ * Resolves with the exit status (124 after `timeout_ms`, 127 if the program could not be started).
  */
 export function run(
   program,
@@ -74,7 +74,7 @@ export function run(
       try {
         setPriority(child.pid, constants.priority.PRIORITY_LOW);
       } catch {
-        // It has ended already.
+        // It has already exited.
       }
     }
     let timedOut = false;
@@ -125,9 +125,9 @@ export function npmProgram(name) {
   return join(root, "node_modules", ".bin", windows ? `${name}.cmd` : name);
 }
 
-/** Calls `main`, and ends the process with a clear message when it throws. */
+/** Calls `work` with the command-line arguments. If it throws, prints a clear message and sets the exit status. */
 export async function main(work) {
-  // A reader that leaves (`| head`) ends the program quietly.
+  // If the reader of stdout exits (`| head`), the program ends without an error.
   process.stdout.on("error", (error) => process.exit(error.code === "EPIPE" ? 0 : 1));
   try {
     process.exitCode = (await work(process.argv.slice(2))) ?? 0;

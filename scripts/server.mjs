@@ -114,7 +114,7 @@ async function answer(mounts, pages, request, response) {
 
 /**
  * Serves `mounts` (URL prefix ending in "/" -> folder, or URL path -> file) and `pages` (URL path -> HTML text).
- * Resolves with `{ origin, close }`. Port 0 takes any free one; a taken port falls back to a free one.
+ * Resolves with `{ origin, close }`. Port 0 selects any free port. If `port` is in use, any free port is used.
  */
 export async function serve({ mounts, pages = {}, port = 0 }) {
   const server = createServer((request, response) => {

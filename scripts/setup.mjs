@@ -1,5 +1,5 @@
-//! Installs everything that building, running and testing need, and prints what it does. A second run finds it in
-//! place. `npm run setup`; npm start and npm test call it themselves.
+//! Installs everything that building, running and testing need, and prints what it does. A second run finds everything in
+//! place. Run by `npm run setup`. The other npm scripts set up what they need themselves.
 
 import { provideBindgen } from "./setup/bindgen.mjs";
 import { provideBrowser } from "./setup/browser.mjs";

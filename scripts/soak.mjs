@@ -1,4 +1,4 @@
-//! `npm run soak`: 2,000 completions with random aborts, measured (`npm run soak -- 500`: so many). What is checked is in
+//! `npm run soak`: measures 2,000 completions with random aborts. `npm run soak -- 500` measures 500. The checks are in
 //! tests/browser/soak.test.mjs. The package must be built.
 
 import { main, root, run } from "./process.mjs";

@@ -1,5 +1,5 @@
 //! Stores the inputs of the last run of a build step, so that an unchanged step is skipped. A stamp is a hash of file
-//! contents, not of times: a checkout or a touch does not rebuild anything.
+//! contents, not of times, so a checkout or a touch does not trigger a rebuild.
 
 import { createHash } from "node:crypto";
 import {
@@ -16,7 +16,7 @@ import { root } from "./process.mjs";
 
 const folder = join(root, "target", "stamps");
 
-/** Every file under a path, sorted; a missing path has none. */
+/** Every file under a path, sorted. A missing path has no files. */
 export function filesUnder(path) {
   if (!existsSync(path)) return [];
   if (statSync(path).isFile()) return [path];

@@ -1,4 +1,4 @@
-//! `npm start`: sets up, builds, and serves the demo; with --prompt it writes a completion to the terminal instead.
+//! `npm start`: sets up, builds, and serves the demo. With --prompt, it writes a completion to the terminal instead.
 
 import { spawn } from "node:child_process";
 import { existsSync, statSync } from "node:fs";
@@ -10,12 +10,12 @@ import { serve } from "./server.mjs";
 import { setUpForBuild } from "./setup.mjs";
 
 const USAGE = `npm start                                 serves the demo page
-npm start -- --prompt TEXT [options]      writes a completion in headless Chromium
-    --model FILE.gguf     a local file or an http(s) URL; the embedded model when left out
+npm start -- --prompt TEXT [options]      writes a completion in headless Chromium; defaults are in parentheses
+    --model FILE.gguf     a local file or an http(s) URL (the embedded model)
     --max-tokens N        at most N tokens (128)
     --temperature T  --top-p P  --top-k K  --min-p P  --seed S  --stop TEXT
     --json                only one JSON line on standard output
-    --port N              of the demo page (8017)
+    --port N              port of the demo page (8017)
     --open                opens the demo page in the browser
     --dev                 builds the wasm module faster, for development`;
 

@@ -1,5 +1,5 @@
-//! `npm test`: every tier of tests but those that must be named, or those named (`npm test -- rust browser`). Prints the seconds of every step, ends
-//! with one line "N passed, N failed", and fails when anything failed. What a test checks is in the tests, not here.
+//! `npm test`: runs every tier of tests except `NAMED_TIERS`. `npm test -- rust browser` runs the named ones. Prints the seconds
+//! of every step and a last line "N passed, N failed". Fails if anything failed. The checks themselves are in the tests.
 
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -12,11 +12,11 @@ import { requireRust } from "./setup/rust.mjs";
 import { provideVulkan } from "./setup/vulkan.mjs";
 import { requireNode, setUpForBuild } from "./setup.mjs";
 
-/** Nothing hangs for ever; the longest step is a first build on a slow machine. */
+/** Limits, so that nothing hangs forever. The longest step is a first build on a slow machine. */
 const PROGRAM_LIMIT_MS = 40 * 60_000;
 const NODE_TEST_LIMIT_MS = 5 * 60_000;
 
-/** Counts of one tier; `skipped` are tests that said so themselves. */
+/** Counts of one tier. `skipped` counts tests that report themselves as skipped. */
 class Tally {
   passed = 0;
   failed = 0;
@@ -41,7 +41,7 @@ class Tally {
     this.failures.push(name);
   }
 
-  /** A check that is one program: it passes when the program does. */
+  /** A check that is one program. It passes if the program succeeds. */
   async check(name, program, args, options = {}) {
     const status = await this.time(name, () =>
       run(program, args, { timeout_ms: PROGRAM_LIMIT_MS, ...options }),
@@ -53,7 +53,7 @@ class Tally {
     }
   }
 
-  /** A step that throws when it fails, which ends the tier. */
+  /** A step that throws if it fails, which ends the tier. */
   async build(name, work) {
     const result = await this.time(name, work);
     this.passed += 1;
@@ -61,8 +61,8 @@ class Tally {
   }
 
   /**
-   * A program that prints its own counts: `patterns` find them in its output. A program that fails without
-   * counting a failure (it did not compile, it crashed) counts as one.
+   * A program that prints its own counts. `patterns` find them in its output. A program that fails without
+   * counting a failure (it did not compile, or it crashed) counts as one failure.
    */
   async count(name, program, args, patterns, options = {}) {
     let output = "";
@@ -124,12 +124,12 @@ const rustTestNames = () => [
 const cargoTest = (tally, name, args, env) =>
   tally.count(name, "cargo", ["test", "--locked", ...args], CARGO_COUNTS, { env });
 
-/** Runs the files of a folder, one at a time: a software GPU or a model on the CPU keeps all cores busy. */
+/** Runs the files of a folder one at a time, because a software GPU or a model on the CPU keeps all cores busy. */
 async function nodeTests(tally, folder, env) {
   await nodeTestFiles(tally, folder, testFilesIn(folder), 1, env);
 }
 
-/** Like `nodeTests`, but files whose engine is a fake one run two at a time: they wait most of the time. */
+/** Like `nodeTests`, but files with a fake engine run two at a time, because they wait most of the time. */
 async function browserTests(tally, folder, env) {
   const usesEngine = (file) => readFileSync(join(root, file), "utf8").includes("wasmIsBuilt");
   const files = testFilesIn(folder);
@@ -161,13 +161,13 @@ async function gpuEnv() {
   return vulkanEnv;
 }
 
-// The same for all that cargo tests and lints: the library and its dependencies are compiled once.
+// The same for all tests and lints of cargo, so that the library and its dependencies are compiled once.
 const HOOKS = ["--features", "test-hooks"];
 
-// Every op has a test of this name; they need no GPU.
+// Every op has a test of this name. These tests need no GPU.
 const SHADER_TESTS = "kernels_are_valid_wgsl";
 
-// Each tier: what it is, and a function that runs it into a tally.
+// The name of each tier, and a function that runs it and counts results in a tally.
 const TIERS = {
   lint: async (tally) => {
     requireNode();
@@ -260,8 +260,8 @@ const TIERS = {
   },
 };
 
-// Run by name only. Firefox may be missing. The training program and its autodiff take minutes to compile, and nothing else
-// depends on them.
+// Tiers that run only by name. Firefox may be missing. The training program and its autodiff take minutes to compile, and
+// nothing else depends on them.
 const NAMED_TIERS = {
   firefox: async (tally) => {
     findFirefox();
@@ -277,7 +277,7 @@ const NAMED_TIERS = {
   },
 };
 
-/** The native server with hooks; built here, because the tests' own limit is shorter than a first build. */
+/** The native server with hooks. It is built here, because the tests' own limit is shorter than a first build. */
 async function buildServer(tally) {
   await requireRust();
   await provideNpmPackages();
@@ -322,7 +322,7 @@ await main(async (names) => {
     try {
       await tiers[name](tally);
     } catch (error) {
-      // A tier that lacks something fails; the others still run.
+      // A tier that lacks a prerequisite fails. The others still run.
       if (!(error instanceof Remediable)) throw error;
       say(`${name}: ${error.message}${error.remedy ? `\n${error.remedy}` : ""}`);
       tally.fail(error.message);

@@ -49,8 +49,8 @@ fn main(
         }
     }
     let length = row_position(last_token) + 1u;
-    // Four tokens never straddle a page. Past the end, the last token replaces them with weight 0: the
-    // content of the cache is undefined there.
+    // Four tokens never straddle a page. Tokens past the end are replaced by the last token with weight 0,
+    // because the content of the cache is undefined there.
     for (var base = firsts[0u] / 4u * 4u; base < length; base += 4u) {
         let places = vec4<u32>(base, base + 1u, base + 2u, base + 3u);
         let past = min(places, vec4<u32>(length - 1u));

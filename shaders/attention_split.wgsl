@@ -2,8 +2,8 @@
 // heads of one key head of one token over a split: every SPLITS-th block of BLOCK_TOKENS tokens of its
 // sequence. attention_merge.wgsl joins the splits. The assignment of blocks to splits depends on the
 // token's position alone. The workgroup of the token's own block writes its K and V to the KV cache.
-// K and V of earlier tokens of the same step are computed again here and rounded to the cache format,
-// because a dispatch cannot read what it writes.
+// K and V of earlier tokens of the same step are recomputed here and rounded to the cache format, because a
+// dispatch cannot read what it writes.
 @group(0) @binding(B_partials) var<storage, read_write> partials: array<vec4<f32>>; // [tokens, SPLITS, HEADS, VECTORS + 1]
 @group(0) @binding(B_kv) var<storage, read_write> kv: array<KvWord>;
 

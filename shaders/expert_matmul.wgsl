@@ -1,5 +1,5 @@
 // matmul.wgsl with the matrices of each pair's expert: out[pair, row]. A workgroup computes a tile of 16
-// pairs of one expert by 64 lines of weights, which are rows of one matrix or half as many of two.
+// pairs of one expert by 64 lines of weights. The lines are 64 rows of one matrix or 32 rows of each of two.
 // LANE_ROWS = 4 / MATRICES.
 
 const MATRIX_ROWS: u32 = 64u / MATRICES;

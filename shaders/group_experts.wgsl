@@ -35,7 +35,7 @@ fn main(@builtin(local_invocation_index) local: u32) {
             groups[(first_tile + i) * (1u + TILE_PAIRS)] = expert;
         }
     }
-    // The buffer has space for the worst case.
+    // The buffer is sized for the worst case. Unused tiles are marked with NONE.
     var used_tiles = 0u;
     for (var expert = 0u; expert < EXPERTS; expert++) {
         used_tiles += tile_counts[expert];

@@ -6,7 +6,7 @@
 
 var<workgroup> partial_sums: array<f32, WORKGROUP>;
 
-// The sum over all lanes. Every lane adds all values: one barrier instead of a tree of them.
+// The sum over all lanes. Every lane adds all values, so that one barrier replaces a tree of them.
 fn sum_lanes(local: u32, value: f32) -> f32 {
     workgroupBarrier();
     partial_sums[local] = value;
@@ -29,7 +29,7 @@ fn main(
         sum += dot(x[first + i], vec4<f32>(1.0));
     }
     let mean = sum_lanes(local, sum) / f32(COLS);
-    // From the differences: subtracting large squares would lose precision.
+    // The variance is computed from differences, because subtracting large squares would lose precision.
     sum = 0.0;
     for (var i = local; i < COLS / 4u; i += WORKGROUP) {
         let difference = x[first + i] - mean;

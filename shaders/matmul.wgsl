@@ -1,6 +1,6 @@
-// out[token, row] = dot(weights[row], x[token]), or what a gated layer makes of the products with gate
-// and up (shared/rows). A workgroup computes a tile: TILE_TOKENS by TILE_ROWS lines of weights, which
-// are the rows of one matrix or half as many of two. LANE_ROWS = 4 / MATRICES.
+// out[token, row] = dot(weights[row], x[token]). A gated layer combines the products with gate and up
+// instead (shared/rows). A workgroup computes a tile of TILE_TOKENS tokens by TILE_ROWS lines of weights.
+// The lines are rows of one matrix, or half as many rows of each of two. LANE_ROWS = 4 / MATRICES.
 
 const MATRIX_ROWS: u32 = TILE_ROWS / MATRICES;
 

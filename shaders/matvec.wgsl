@@ -1,6 +1,6 @@
-// out[row] = dot(weights[row], input) for one token, or what a gated layer makes of the products with
-// gate and up (shared/rows). LANES lanes share ROWS_PER_GROUP rows; lane l takes blocks l, l + LANES,
-// ... of each.
+// out[row] = dot(weights[row], input) for one token. A gated layer combines the products with gate and up
+// instead (shared/rows). LANES lanes share ROWS_PER_GROUP rows. Lane l processes blocks l, l + LANES, ... of
+// each row.
 
 @compute @workgroup_size(WORKGROUP)
 fn main(

@@ -1,6 +1,6 @@
 // matvec.wgsl for at most TOKENS tokens, with bit-identical results. A block is multiplied with one token
-// after the other: its weights come from the cache for all but the first, and no token's sum depends on
-// how many there are.
+// after the other. Its weights come from the cache for all tokens but the first. No token's sum depends on
+// the number of tokens.
 
 @compute @workgroup_size(WORKGROUP)
 fn main(

@@ -17,7 +17,7 @@ fn main(
     }
     partial_sums[local] = sum;
     workgroupBarrier();
-    // Every lane adds all partial sums: one barrier instead of a tree of them.
+    // Every lane adds all partial sums, so that one barrier replaces a tree of them.
     sum = 0.0;
     for (var lane = 0u; lane < WORKGROUP; lane++) {
         sum += partial_sums[lane];

@@ -1,4 +1,4 @@
-// Selects the experts with the USED largest logits of a token (the lower id on ties, NaN last) and their
+// Selects the experts with the USED largest logits of a token (the lower id on ties, NaN last). Computes their
 // softmax over all experts or, with RENORMALIZE, over the selected ones. One workgroup per token.
 @group(0) @binding(B_logits) var<storage, read> logits: array<u32>; // [tokens, EXPERTS], bits of f32
 @group(0) @binding(B_experts) var<storage, read_write> experts: array<u32>; // [tokens, USED]
@@ -8,7 +8,7 @@ var<workgroup> orders: array<u32, EXPERTS>;
 var<workgroup> powers: array<f32, EXPERTS>; // exp(logit - largest logit)
 var<workgroup> chosen: array<u32, USED>;
 
-// A key that increases with the number; 0 for NaN. Compilers may assume that there is no NaN, so only
+// A key that increases with the logit; 0 for NaN. Compilers may assume that there is no NaN, so only
 // integers are compared.
 fn order_of(bits: u32) -> u32 {
     if ((bits & 0x7fffffffu) > 0x7f800000u) {
@@ -19,7 +19,7 @@ fn order_of(bits: u32) -> u32 {
     return select(bits | 0x80000000u, ~bits, negative);
 }
 
-// The number with a key; NaN stays NaN.
+// The logit of a key; NaN stays NaN.
 fn value_of(order: u32) -> f32 {
     return bitcast<f32>(select(~order, order & 0x7fffffffu, order >= 0x80000000u));
 }

@@ -1,6 +1,6 @@
-// Stages 1 to 5 of the sampler chain for every row, and for each tile of TILE logits what later kernels
-// need: the best adjusted logit, the largest raw one and the sum of raw exponentials. One workgroup per
-// tile. Also clears the row's bins.
+// Stages 1 to 5 of the sampler chain for every row. For each tile of TILE logits, writes what later kernels
+// need: the best adjusted logit, the largest raw logit and the sum of raw exponentials. Also clears the
+// row's bins. One workgroup per tile.
 @group(0) @binding(B_logits) var<storage, read> logits: array<u32>; // [rows, VOCAB], bits of f32
 @group(0) @binding(B_accounts) var<storage, read> accounts: array<u32>;
 @group(0) @binding(B_adjusted) var<storage, read_write> adjusted: array<u32>; // as logits
@@ -10,7 +10,7 @@ const LARGEST: f32 = 3.4028234e38;
 
 var<workgroup> raw_key: atomic<u32>;
 var<workgroup> best_key: atomic<u32>;
-// Complement of an id: the largest is the lowest id.
+// Complement of an id, so that the maximum is the lowest id.
 var<workgroup> best_id: atomic<u32>;
 var<workgroup> sums: array<f32, WORKGROUP>;
 

@@ -1,6 +1,5 @@
 // Stages 6 to 9 of the sampler chain: samples a token for every row from its adjusted logits, records it
-// in the slot's account, writes the result and advances the row to its next step. One workgroup per
-// row.
+// in the slot's account, writes the result and advances the row to its next step. One workgroup per row.
 @group(0) @binding(B_logits) var<storage, read> logits: array<u32>; // [rows, VOCAB], bits of f32
 @group(0) @binding(B_adjusted) var<storage, read> adjusted: array<u32>;
 @group(0) @binding(B_scratch) var<storage, read> scratch: array<u32>; // [rows, SCRATCH_WORDS]
@@ -15,7 +14,7 @@ struct Peaks {
 }
 
 var<workgroup> peaks: Peaks;
-// Complement of an id: the largest is the lowest id.
+// Complement of an id, so that the maximum is the lowest id.
 var<workgroup> peak_words: array<atomic<u32>, 3>;
 var<workgroup> sums: array<f32, WORKGROUP>;
 // The best few tiles, then the best few tokens.
@@ -65,12 +64,12 @@ fn share_down(u: u32, sum: vec2<u32>) -> vec2<u32> {
     return vec2<u32>((product.x >> 24u) | (product.y << 8u), (product.y >> 24u) | (product.z << 8u));
 }
 
-// Weight of the tokens that the truncation keeps, which are always the first in order.
+// The weight of the tokens that truncation keeps. They are always the first ones in order.
 fn truncate(row: u32, slot: u32, all_tokens: vec3<u32>, mu: f32, scale: Scale, local: u32) -> vec2<u32> {
     var left = all_tokens.yz;
     if (slot_has(slot, STAGE_MIROSTAT)) {
         left = weight_kept(Threshold(true, mu, wide_weight(left)), row, scale, local);
-        // The first token weighs 1.
+        // If no token is kept, the first one is. Its weight is 1.
         return select(left, fixed(1.0), all(left == vec2<u32>(0u)));
     }
     if (slot_has(slot, STAGE_TOP_K) && slot_word(slot, SLOT_TOP_K) < all_tokens.x) {
@@ -94,7 +93,7 @@ fn row_bits(row: u32, id: u32, processed: bool) -> u32 {
     return logits[row * VOCAB + id];
 }
 
-// One of the rounds that find the best few: picks the first of all lanes' candidates.
+// One round of the search for the best tiles or tokens: selects the first of all lanes' candidates in order.
 fn best_of_round(round: u32, candidate: vec2<u32>) -> vec2<u32> {
     atomicMax(&round_keys[round], candidate.x);
     workgroupBarrier();
@@ -175,7 +174,7 @@ fn logprob(bits: u32, peak: f32, temperature: f32, normalizer: f32) -> u32 {
     return bitcast<u32>(min((bitcast<f32>(bits) - peak) / temperature - normalizer, 0.0));
 }
 
-// The sampled token invalidates the row's marks of repetitions: clears them.
+// Clears the row's repetition marks, which the sampled token invalidates.
 fn clear_marks(account: u32, len: u32, local: u32) {
     let history = account + ACCOUNT_HISTORY;
     if (len < 2u) {

@@ -1,4 +1,4 @@
-// DRY: the length of the longest repetition that each token would continue, for the slot of every row.
+// DRY: finds the length of the longest repetition that each token would continue, for the slot of every row.
 // Marks of a slot are 0 between steps: `sample_choose` clears what this kernel sets.
 @group(0) @binding(B_accounts) var<storage, read_write> accounts: array<atomic<u32>>;
 

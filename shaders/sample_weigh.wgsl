@@ -4,7 +4,7 @@
 @group(0) @binding(B_scratch) var<storage, read_write> scratch: array<atomic<u32>>;
 
 var<workgroup> peak_key: atomic<u32>;
-// Of each bin: count, weight's low word, weight's high word.
+// Per bin: count, low word of the weight, high word of the weight.
 var<workgroup> bins: array<atomic<u32>, 3u * BINS>;
 
 fn add_to_bin(bin: u32, count: u32, weight: vec2<u32>) {

@@ -1,10 +1,10 @@
 // For each row of logits, the log-probability of a given token, and the TOP best tokens with theirs. One
-// workgroup per row. Logits are compared as integers of the same order, because compilers may assume
-// that there are neither NaN nor infinities. A row with NaN, +inf or nothing finite gets the
+// workgroup per row. Logits are compared as integers in the same order, because compilers may assume
+// that there are neither NaN nor infinities. A row with NaN, +inf or no finite logit gets the
 // log-probability INVALID_SCORE.
 @group(0) @binding(B_logits) var<storage, read> logits: array<u32>; // [tokens, VOCAB], bits of f32
 @group(0) @binding(B_next) var<storage, read> next: array<u32>; // [tokens]
-// [tokens, 1 + 2 * TOP]: bits of the log-probability, ids of the best, bits of theirs
+// [tokens, 1 + 2 * TOP]: bits of the log-probability, ids of the best tokens, bits of their log-probabilities
 @group(0) @binding(B_out) var<storage, read_write> out: array<u32>;
 
 const NEGATIVE_INFINITY: u32 = 0xff800000u;
@@ -102,7 +102,7 @@ fn main(
         }
         let value = logprob(bits_of(place.x), normalizer);
         if (place.y == next[row]) {
-            // The same bits in both places, however compilers transform the two formulas.
+            // Both places get the same bits, even if compilers transform the two formulas differently.
             chosen = value;
         }
         if (local == 0u) {

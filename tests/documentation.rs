@@ -58,7 +58,7 @@ fn files() -> Vec<File> {
     }
     let mut found = Vec::new();
     collect(&root(), &mut found);
-    // This file names what must not occur elsewhere.
+    // This file contains patterns that would be wrong citations.
     found.retain(|file| file.path != "tests/documentation.rs");
     assert!(found.len() > 300, "only {} files found", found.len());
     found
@@ -140,8 +140,8 @@ fn every_cited_document_is_in_the_repository() {
         let folder = folder.parent().unwrap();
         let prose = file.prose();
         for cited in document.find_iter(&prose) {
-            // A leading slash belongs to a longer path that the code puts together; a glob such
-            // as `docs/adding-*.md` names a group of documents.
+            // A leading slash belongs to a longer path that the code composes. A glob such as
+            // `docs/adding-*.md` names a group of documents.
             let path = cited.as_str().trim_start_matches('/');
             let exists = [root().join(path), folder.join(path)]
                 .iter()
@@ -167,7 +167,7 @@ fn every_cited_document_is_in_the_repository() {
 #[test]
 fn every_named_file_exists() {
     const FOLDERS: [&str; 4] = ["", "src", "www/src", "docs"];
-    // Records of the past may name files of the past; lines with "(new)" name files to be written.
+    // Records may name files that no longer exist; lines with "(new)" name files to be written.
     const HISTORY: [&str; 2] = ["docs/log.md", "CHANGELOG.md"];
     let path = Regex::new(r"`([\w.-]+(?:/[\w.-]+)+\.(?:rs|ts|mjs|js|wgsl|md|py))`").unwrap();
     // `TYPE.rs`: a name to be replaced.

@@ -1,4 +1,4 @@
-//! Reading a GGUF header allocates memory in proportion to the file's size, whatever its counts claim.
+//! Reading a GGUF header allocates memory in proportion to the file's size, whatever counts it states.
 //! This is a separate test program because it counts every allocation.
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -15,7 +15,7 @@ struct Counting;
 
 static IN_USE_BYTES: AtomicUsize = AtomicUsize::new(0);
 static PEAK_BYTES: AtomicUsize = AtomicUsize::new(0);
-/// Only one measurement at a time.
+/// Allows only one measurement at a time.
 static MEASURING: Mutex<()> = Mutex::new(());
 
 // SAFETY: forwards everything to `System`; the default `alloc_zeroed` and `realloc` call these two.
@@ -80,7 +80,7 @@ fn damaged_files_use_no_more_memory_than_valid_ones() {
         refused += usize::from(!read_within_bounds(&flipped));
     }
     assert!(refused > 1000, "only {refused} flips were refused");
-    // All but the padding at the end.
+    // All lengths up to the padding at the end.
     for len in 0..file.len() - 24 {
         assert!(!read_within_bounds(&file[..len]), "{len}");
     }

@@ -13,11 +13,11 @@ use crate::{
     timing::{median, seconds},
 };
 
-/// Rounds after one that warms up.
+/// Rounds after a warm-up round.
 const ROUNDS: usize = 3;
-/// Steps that the engine asks for at once at most.
+/// The most steps that the engine requests at once.
 const RUN_AHEAD_STEPS: usize = 16;
-/// Tokens that sequences of a batch start with.
+/// Prompt tokens of each sequence of a batch.
 const BATCH_PROMPT_TOKENS: usize = 16;
 
 /// A sequence that may use all of the model's pages.
@@ -25,8 +25,8 @@ pub fn only_sequence(model: &Transformer) -> SequenceMemory {
     SequenceMemory::new((0..model.limits().page_count as u32).collect())
 }
 
-/// Greedy requests: tokens are chosen on the device and read many at a time; after the tokens that are
-/// in `kv` already.
+/// Greedy requests: tokens are chosen on the device and many are read at a time. Decoding starts after
+/// the tokens that are already in `kv`.
 pub async fn greedy_seconds(
     model: &mut Transformer,
     kv: &mut SequenceMemory,
@@ -49,7 +49,7 @@ pub async fn greedy_seconds(
     Ok(median(rounds.split_off(1)))
 }
 
-/// Sampled requests, `sequences` together: tokens are chosen on the device where that is faster, else
+/// A batch of `sequences` sampled requests: tokens are chosen on the device where that is faster, else
 /// from logits that are read back.
 pub async fn sampled_seconds(
     model: &mut Transformer,
@@ -141,9 +141,8 @@ async fn sample_on_host(
     Ok(last)
 }
 
-/// Seconds of each round until `tokens` steps are submitted. Natively the runtime has a thread of its
-/// own, and on a busy machine this includes waiting for that thread: then the browser's number is more
-/// accurate.
+/// Seconds of each round until `tokens` steps are submitted. Natively the runtime has its own thread. On
+/// a busy machine, the time includes waiting for that thread, and the browser's number is more accurate.
 pub async fn enqueue_seconds(
     model: &mut Transformer,
     kv: &mut SequenceMemory,

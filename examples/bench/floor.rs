@@ -14,8 +14,8 @@ pub struct Floor {
 }
 
 impl Floor {
-    /// A step reads every weight once, one row of the embedding, and K and V of the `position` tokens
-    /// before.
+    /// A step reads every weight once, one row of the embedding, and K and V of the `position` preceding
+    /// tokens.
     pub fn of(gguf: &Gguf, model: &Transformer, position: usize, bytes_per_s: f64) -> Floor {
         let tied = gguf.tensor("output.weight").is_none();
         let weights =

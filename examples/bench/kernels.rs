@@ -1,5 +1,5 @@
-//! What the matrix kernels reach: bytes per second for one token, operations per second for many.
-//! Each pass goes over as many matrices as no cache holds.
+//! The rates of the matrix kernels: bytes per second for one token, operations per second for many.
+//! Each pass reads more matrices than fit in a cache.
 
 use std::time::{Duration, Instant};
 
@@ -41,7 +41,7 @@ pub async fn run(machine: &Machine, yardsticks: Yardsticks) -> Outcome<()> {
             let shape = MatrixShape { ty, rows, cols };
             if (4 * shape.quant_words()) as u64 > machine.device.max_binding_bytes() {
                 eprintln!(
-                    "{rows}x{cols} {}: more than this device's kernels see",
+                    "{rows}x{cols} {}: exceeds this device's binding size",
                     ty.lowercase_name()
                 );
                 continue;
@@ -110,7 +110,7 @@ impl Measured<'_> {
         let (x, start) = (self.ones(1, cols), self.ones(1, rows));
         let variant = self.machine.variant;
         let pass = || {
-            // Each launch adds to the one before, as layers do: none starts before the last ended.
+            // Each launch adds to the result of the previous one, as layers do, so launches do not overlap.
             self.matrices.iter().fold(start.clone(), |sum, matrix| {
                 matvec(x.clone(), None, matrix, onto(sum), Finish::Plain, variant)
             })
@@ -148,7 +148,7 @@ impl Measured<'_> {
 
     async fn matmul(&self, tokens: usize) -> Outcome<()> {
         let MatrixShape { rows, cols, .. } = self.shape;
-        // Arithmetic is the bound here, and caches may hold what they can.
+        // Arithmetic is the bound here, so weights may come from caches.
         let count = match self.machine.size {
             Size::Large => 4.min(self.matrices.len()),
             Size::Small => 1,
@@ -210,7 +210,7 @@ pub async fn median_seconds<T>(machine: &Machine, pass: impl Fn() -> T) -> Outco
     Ok(median(rounds))
 }
 
-/// So many matrices that a pass over them meets none of them in a cache.
+/// Enough matrices that a pass over them finds none of them in a cache.
 fn matrices(machine: &Machine, shape: MatrixShape) -> Vec<Matrix> {
     let bytes = if machine.size == Size::Large {
         256 << 20

@@ -1,5 +1,5 @@
-//! What one launch costs the CPU, from bare wgpu up to a tensor op: time until everything is
-//! enqueued and submitted, with the device idle at the start and not waited for.
+//! CPU time of one launch, from bare wgpu up to a tensor op: the time until everything is enqueued and
+//! submitted. The device is idle at the start and is not waited for.
 
 use std::time::Instant;
 
@@ -17,10 +17,10 @@ use crate::{
     timing::{ROUNDS, median, seconds},
 };
 
-/// Dispatches of a round. One graph holds them all: handing a replay over to the runtime's thread
-/// costs more than the dispatches do when other programs are using the cores.
+/// Dispatches of a round. One graph holds them all, because passing a replay to the runtime's thread
+/// takes longer than the dispatches when other programs are using the cores.
 const DISPATCHES: usize = 1024;
-/// Elements of the tensors: little enough for the CPU's share to be all.
+/// Elements of the tensors: so few that the CPU takes nearly all of the time.
 const ELEMENTS: usize = 64;
 
 pub async fn run(machine: &Machine) -> Outcome<()> {
@@ -58,7 +58,7 @@ pub async fn run(machine: &Machine) -> Outcome<()> {
     }
 
     let graph = Graph::record(gpu, || {
-        // Kept to the end: as in a model, every launch has an output of its own.
+        // Outputs are kept to the end. As in a model, every launch has its own.
         (0..DISPATCHES)
             .map(|_| rms_norm(x.clone(), norm.clone(), 1e-5, None, machine.variant))
             .collect::<Vec<_>>()

@@ -27,7 +27,7 @@ pub struct Yardsticks {
 /// The device under measurement and how to print.
 pub struct Machine {
     pub device: ComputeDevice,
-    /// For the kernels' benchmarks; a model's load chooses its own.
+    /// For the benchmarks of kernels. Loading a model chooses its own variant.
     pub variant: Variant,
     pub size: Size,
     facts: Map<String, Value>,
@@ -63,12 +63,12 @@ impl Machine {
         })
     }
 
-    /// The GPU, where it is measured.
+    /// The GPU, if it is the device under measurement.
     pub fn gpu(&self) -> Option<&Gpu> {
         self.device.recorder()
     }
 
-    /// Prints once, for humans, what every JSON line repeats.
+    /// Prints the facts of the machine once. Every JSON line repeats them.
     pub fn introduce(&self) {
         if cfg!(debug_assertions) {
             eprintln!("not a release build: CPU times are too high");
@@ -78,10 +78,10 @@ impl Machine {
         }
     }
 
-    /// Prints one measure; `values` is an object.
+    /// Prints one measurement; `values` is an object.
     pub fn print(&self, bench: &str, name: &str, values: Value) {
         let Value::Object(values) = values else {
-            unreachable!("measures are objects");
+            unreachable!("measurements are objects");
         };
         if self.json {
             let mut line = Map::new();
@@ -95,8 +95,8 @@ impl Machine {
         }
     }
 
-    /// Measures the upper bounds: the faster of the device's own copy and a copying kernel; products
-    /// and sums in registers.
+    /// Measures the upper bounds. Bytes: the faster one of the device's copy command and a copy kernel.
+    /// Operations: products and sums in registers.
     pub async fn yardsticks(&self) -> Outcome<Yardsticks> {
         let mebibytes = if self.size == Size::Large { 256 } else { 32 };
         let bytes = mebibytes << 20;
@@ -164,7 +164,7 @@ fn pairs(values: &Map<String, Value>) -> String {
     pairs.join("  ")
 }
 
-/// Three digits after the point.
+/// Rounds to three decimal places.
 pub fn round(value: f64) -> f64 {
     (value * 1e3).round() / 1e3
 }

@@ -1,5 +1,5 @@
-//! A model from its file to its tokens, and how close decoding comes to the bound that reading its
-//! weights sets. The prompt is random, and so is the text.
+//! Measures loading, prefill and decode of a model, and how close decode comes to the bound that reading
+//! the weights sets. The prompt is random, and so is the text.
 
 use std::{path::Path, time::Instant};
 
@@ -68,7 +68,7 @@ struct ModelBench<'m> {
     model: Transformer,
     /// Tokens to decode.
     tokens: usize,
-    /// Of a decode step; `None` where there are none.
+    /// Dispatches of a decode step; `None` on the reference device, which has none.
     dispatches: Option<u64>,
     bytes_per_s: f64,
 }
@@ -118,7 +118,7 @@ impl<'m> ModelBench<'m> {
         self.machine.print("model", measure, line);
     }
 
-    /// A prompt of `length` tokens, shortened to fit the context together with the decoded tokens.
+    /// `length`, shortened so that a prompt of it fits the context together with the decoded tokens.
     fn fitting(&self, length: usize) -> usize {
         length.min(self.model.limits().context_tokens - self.tokens)
     }
@@ -191,7 +191,7 @@ impl<'m> ModelBench<'m> {
     }
 }
 
-/// Fills an empty sequence with a random prompt; seconds until its logits are there.
+/// Fills an empty sequence with a random prompt. Returns the seconds until its logits are available.
 async fn feed(model: &mut Transformer, memory: &mut SequenceMemory, tokens: usize) -> Outcome<f64> {
     let prompt = random_ids(tokens, model.limits().vocab_size);
     memory.len_tokens = 0;
@@ -202,8 +202,8 @@ async fn feed(model: &mut Transformer, memory: &mut SequenceMemory, tokens: usiz
     Ok(seconds(start))
 }
 
-/// Dispatches of a decode step, counted on one that is launched, not replayed; the choice of the token
-/// is one more. `None` on the reference, which has no dispatches.
+/// Dispatches of a decode step. They are counted on a step that is launched, not replayed. The choice of
+/// the token is one more. `None` on the reference device, which has no dispatches.
 async fn count_dispatches(machine: &Machine, model: &mut Transformer) -> Outcome<Option<u64>> {
     if machine.gpu().is_none() {
         return Ok(None);

@@ -18,7 +18,7 @@ pub enum Bench {
     Model,
 }
 
-/// Sizes of matrices: small ones for adapters that compute on the CPU.
+/// Sizes of matrices. `Small` is for software adapters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Size {
     Small,
@@ -31,13 +31,13 @@ pub struct Options {
     benches: Vec<Bench>,
     pub model: Option<PathBuf>,
     pub gpu: bool,
-    /// How a model is loaded; the sizes of its memory depend on what is measured.
+    /// How a model is loaded. Its memory sizes depend on what is measured.
     pub load: LoadOptions,
-    /// By the adapter, if `None`.
+    /// If `None`, depends on the adapter.
     pub size: Option<Size>,
     /// Tokens to decode.
     pub tokens: usize,
-    /// Lengths of context to decode after; by the size, if empty.
+    /// Context lengths to decode after. If empty, they depend on the size.
     pub contexts: Vec<usize>,
     /// Sequences to decode together.
     pub batches: Vec<usize>,
@@ -46,7 +46,7 @@ pub struct Options {
 
 impl Options {
     /// # Errors
-    /// What is wrong, for humans.
+    /// A message that says what is wrong.
     pub fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Options, String> {
         let mut options = Options {
             benches: Vec::new(),
@@ -78,7 +78,7 @@ impl Options {
                 }
                 "--tokens" => {
                     let tokens = value()?.parse().ok().filter(|&tokens| tokens > 0);
-                    options.tokens = tokens.ok_or("--tokens takes a number from 1 on")?;
+                    options.tokens = tokens.ok_or("--tokens takes a positive number")?;
                 }
                 "--contexts" => options.contexts = numbers(&name, &value()?)?,
                 "--batches" => options.batches = numbers(&name, &value()?)?,
@@ -106,7 +106,7 @@ impl Options {
 fn numbers(name: &str, given: &str) -> Result<Vec<usize>, String> {
     let numbers = given.split(',').map(|part| {
         let number = part.parse().ok().filter(|&number| number > 0);
-        number.ok_or_else(|| format!("{name} takes numbers from 1 on, not {part}"))
+        number.ok_or_else(|| format!("{name} takes positive numbers, not {part}"))
     });
     numbers.collect()
 }
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_is_measured_unless_something_is_named() {
+    fn all_benches_run_unless_some_are_named() {
         let all = parse("--json").unwrap();
         assert!(
             [Bench::Launch, Bench::Kernels, Bench::Model]
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_arguments_are_named() {
+    fn errors_name_the_wrong_argument() {
         for (line, part) in [
             ("--device tpu", "gpu or cpu"),
             ("--kv-format f64", "f16"),

@@ -1,5 +1,5 @@
-//! wgpu without anything above it: the yardstick for launches, memory and arithmetic. Has a device of its
-//! own on the adapter that inpage chooses.
+//! Bare wgpu, without burn or inpage: the yardstick for launches, memory and arithmetic. It has its own
+//! device on the adapter that inpage chooses.
 
 use std::time::Instant;
 
@@ -23,7 +23,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) c
 }
 ";
 
-/// Products and sums of vectors in registers; each depends on the one four before it.
+/// Products and sums of vectors in registers. Each statement depends on the one four before it.
 const FMA: &str = "
 @group(0) @binding(0) var<storage, read> from_: array<vec4<f32>>;
 @group(0) @binding(1) var<storage, read_write> to_: array<vec4<f32>>;
@@ -134,7 +134,7 @@ impl RawGpu {
         Ok(())
     }
 
-    /// Encodes and submits one pass of `dispatches` with everything ready; gives seconds of CPU.
+    /// Encodes and submits one pass of `dispatches` with all resources ready. Returns seconds of CPU time.
     pub fn launch_seconds(&self, dispatches: usize) -> Outcome<f64> {
         let (a, b) = (self.buffer(256), self.buffer(256));
         let groups = [self.bind(&self.copy, &a, &b), self.bind(&self.copy, &b, &a)];
@@ -146,7 +146,7 @@ impl RawGpu {
         Ok(taken)
     }
 
-    /// One submitted pass; each dispatch depends on the one before.
+    /// Submits one pass. Each dispatch depends on the previous one.
     fn pass(
         &self,
         pipeline: &wgpu::ComputePipeline,
@@ -165,7 +165,7 @@ impl RawGpu {
         self.queue.submit([encoder.finish()]);
     }
 
-    /// Bytes per second, read and written, of copies of `bytes`: by command, by kernel.
+    /// Bytes per second, read and written, of copies of `bytes`: with a command and with a kernel.
     pub fn copy_bandwidths(&self, bytes: usize) -> Outcome<(f64, f64)> {
         let (a, b) = (self.buffer(bytes), self.buffer(bytes));
         let groups = [self.bind(&self.copy, &a, &b), self.bind(&self.copy, &b, &a)];
@@ -194,7 +194,7 @@ impl RawGpu {
         })
     }
 
-    /// What `work`, done so many times, does per second, where once is `amount`.
+    /// The rate of `work` per second. `work(n)` does `amount` n times.
     fn rate(&self, amount: usize, work: impl Fn(usize)) -> Outcome<f64> {
         let timed = |count| -> Outcome<f64> {
             let start = Instant::now();
@@ -202,7 +202,7 @@ impl RawGpu {
             self.wait()?;
             Ok(seconds(start))
         };
-        // The first one also zeroes the buffers.
+        // The first run also zeroes the buffers.
         timed(2)?;
         let once = std::time::Duration::from_secs_f64(timed(1)?);
         let count = repeats(once, std::time::Duration::from_millis(50));

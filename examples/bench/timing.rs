@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-/// Rounds of a measure.
+/// Rounds of a measurement.
 pub const ROUNDS: usize = 7;
 
-/// The middle of `values`; of an even number the mean of the middle two. Panics if there is none.
+/// The median of `values`: of an even number of values, the mean of the middle two. Panics if there are none.
 pub fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     let (low, high) = (values[(values.len() - 1) / 2], values[values.len() / 2]);
@@ -18,7 +18,7 @@ pub fn repeats(once: Duration, target: Duration) -> usize {
     (ratio.ceil() as usize).clamp(1, 1000)
 }
 
-/// Seconds since.
+/// Seconds since `start`.
 pub fn seconds(start: Instant) -> f64 {
     start.elapsed().as_secs_f64()
 }

@@ -1,5 +1,5 @@
-//! Which web pages may use the server: it listens on this machine alone, but any page in a browser on this machine can send
-//! requests to it, under its own name (`Origin`) or under a name that it has pointed here by DNS rebinding (`Host`).
+//! Decides which web pages may use the server. It listens only on this machine, but any page in a browser on this machine
+//! can send requests to it, from its own origin (`Origin`) or to a name that resolves here by DNS rebinding (`Host`).
 
 use std::net::IpAddr;
 
@@ -24,7 +24,7 @@ impl Access {
     ///
     /// # Errors
     ///
-    /// If it is no origin.
+    /// If it is not an origin.
     pub fn allow_origin(&mut self, origin: &str) -> Result<(), String> {
         if origin == "*" {
             self.every_origin = true;
@@ -43,7 +43,7 @@ impl Access {
         Ok(())
     }
 
-    /// Why a request with these headers is refused, and what allows it; `None` if it is not.
+    /// Why a request with these headers is refused, and the option that allows it. `None` if it is not refused.
     pub fn refusal(&self, headers: &HeaderMap) -> Option<String> {
         let text = |name: HeaderName| {
             headers.get(name).map(|value| {

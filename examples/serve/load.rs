@@ -10,8 +10,7 @@ use crate::Outcome;
 use crate::adapters::adapter_files;
 use crate::options::Options;
 
-/// Loads the model, reports on standard error what it is and where it computes, and registers it with
-/// `handler`.
+/// Loads the model, reports it and its device on standard error, and registers it with `handler`.
 pub async fn load_and_serve(options: &Options, handler: &ServedHandler) -> Outcome<Served> {
     let request = LoadRequest {
         files: &LocalFiles::at(&options.model)?,

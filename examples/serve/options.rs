@@ -33,7 +33,8 @@ usage: serve [--model FILE.gguf|FOLDER] [options]
   --switches JSON     the endpoint's switches, such as '{\"apiKey\":\"secret\",\"maxN\":4}'
   --help              this text
 
-A build with `--features test-hooks` takes commands at POST /_hooks; it is for tests only.";
+Defaults are in parentheses. A build with `--features test-hooks` accepts commands at POST /_hooks. It is
+for tests only.";
 
 const EMBEDDED_MODEL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/www/models/tales.gguf");
 
@@ -50,7 +51,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// `None` if help was asked for.
+    /// `None` if help was requested.
     pub fn parse(arguments: impl Iterator<Item = String>) -> Result<Option<Options>, String> {
         let mut arguments = arguments;
         let mut model_id = None;
@@ -112,5 +113,5 @@ impl Options {
 
 fn tokens(name: &str, given: &str) -> Result<usize, String> {
     let tokens = given.parse().ok().filter(|&tokens| tokens > 0);
-    tokens.ok_or_else(|| format!("{name} is a number from 1 on, not {given}"))
+    tokens.ok_or_else(|| format!("{name} takes a positive number, not {given}"))
 }

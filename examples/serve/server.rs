@@ -33,7 +33,7 @@ pub async fn accept(listener: TcpListener, handler: Rc<ServedHandler>, access: R
                 continue;
             }
         };
-        // Events are small, and each should be sent at once.
+        // Events are small, and each should be sent immediately.
         let _ = stream.set_nodelay(true);
         let (handler, access) = (Rc::clone(&handler), Rc::clone(&access));
         spawn_local(async move {
@@ -88,7 +88,7 @@ async fn answer(
     Ok(answer)
 }
 
-/// Without CORS headers: the page that sent the request cannot read it.
+/// The response has no CORS headers, so the page that sent the request cannot read it.
 fn refused(reason: &str) -> Answer {
     let body = serde_json::json!({ "error": {
         "message": reason,
@@ -105,7 +105,7 @@ fn refused(reason: &str) -> Answer {
     answer
 }
 
-/// The body, or a little more than `max_bytes` of it: the endpoint refuses longer ones.
+/// Reads the body, or a little more than `max_bytes` of it, because the endpoint refuses longer bodies.
 async fn read(mut body: Incoming, max_bytes: usize) -> Result<Vec<u8>, hyper::Error> {
     let mut bytes = Vec::new();
     while bytes.len() <= max_bytes

@@ -1,4 +1,4 @@
-//! `--lora PATH[=SCALE]`.
+//! The argument `--lora PATH[=SCALE]` of command-line tools.
 
 use inpage::runtime::AdapterFiles;
 use inpage::weights::LocalFiles;
@@ -12,7 +12,7 @@ pub struct AdapterPath {
 
 impl AdapterPath {
     /// # Errors
-    /// What is wrong with the scale, for humans.
+    /// A message that says what is wrong with the scale.
     pub fn parse(given: &str) -> Result<AdapterPath, String> {
         let (path, scale) = given.rsplit_once('=').unwrap_or((given, "1"));
         let number = scale.parse().ok().filter(|scale: &f32| scale.is_finite());

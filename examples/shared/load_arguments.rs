@@ -1,4 +1,4 @@
-//! Arguments that choose how a model is loaded, for all command-line tools.
+//! Arguments of all command-line tools that choose how a model is loaded.
 
 use inpage::model::{LoadOptions, Quantize};
 use inpage::ops::kv_memory::KvFormat;
@@ -6,7 +6,7 @@ use inpage::ops::kv_memory::KvFormat;
 /// Sets `--kv-format` or `--quantize`.
 ///
 /// # Errors
-/// What is wrong with the value, for humans.
+/// A message that says what is wrong with the value.
 pub fn set_load_option(options: &mut LoadOptions, name: &str, value: &str) -> Result<(), String> {
     match name {
         "--kv-format" => {

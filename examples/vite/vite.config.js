@@ -1,7 +1,7 @@
 import { copyFileSync, mkdirSync } from "node:fs";
 import { createRequire } from "node:module";
 
-// The package's service worker, at the root of the site: it controls only pages in or below its own folder.
+// The package's service worker is copied to the root of the site, because it controls only pages in or below its folder.
 const serviceWorker = createRequire(import.meta.url).resolve("inpage/sw.js");
 mkdirSync(new URL("public", import.meta.url), { recursive: true });
 copyFileSync(serviceWorker, new URL("public/sw.js", import.meta.url));

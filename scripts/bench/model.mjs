@@ -1,5 +1,5 @@
-//! The model that is measured: a file, or random weights in a published shape, written once and kept in cargo's target
-//! folder.
+//! The model that is measured: a file, or random weights in a published shape, which are written once and kept in cargo's
+//! target folder.
 
 import { existsSync, mkdirSync, renameSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -38,6 +38,6 @@ async function synthesized(shape, type) {
   return file;
 }
 
-/** The model's file, checked or written before anything else is built. */
+/** The model's file. It is checked or written before anything else is built. */
 export const modelFile = ({ model, shape, type = "q4_0" }) =>
   shape === undefined ? existing(model) : synthesized(shape, type.toLowerCase());

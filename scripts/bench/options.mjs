@@ -5,19 +5,19 @@ import { parseArgs } from "node:util";
 import { Remediable } from "../process.mjs";
 import { parsePeer } from "./peers.mjs";
 
-export const USAGE = `npm run bench [-- options]   measures in headless Chromium
-    --model FILE.gguf      the embedded model when left out
-    --shape NAME           instead: random weights in the shape of smollm2-135m, qwen3-0.6b, llama-1b or llama-8b
-    --type NAME            of the shape's weights (q4_0)
+export const USAGE = `npm run bench [-- options]   measures in headless Chromium; defaults are in parentheses
+    --model FILE.gguf      the model (the embedded one)
+    --shape NAME           random weights instead, in the shape of smollm2-135m, qwen3-0.6b, llama-1b or llama-8b
+    --type NAME            tensor type of the random weights (q4_0)
     --tokens N             tokens to decode (64)
     --prompt-tokens N      tokens of the prompt (128)
-    --contexts N,N,...     lengths of context to decode after (128,1024,4096; 128,1024 on software adapters)
+    --contexts N,N,...     context lengths to decode after (128,1024,4096; 128,1024 on software adapters)
     --batches N,N,...      sequences to decode together (1,4,8)
     --json                 JSON lines
-    --peers FOLDER         the harness of other runtimes, run afterwards in the same browser
-    --peer NAME=MODEL      one of them (transformers, webllm, wllama) and its form of the model; may be repeated
-    --peer-models FOLDER   where these models lie (FOLDER/../models)
-    --dev                  builds the wasm module quicker; what the CPU does is then measured too slow`;
+    --peers FOLDER         a harness for other runtimes, which run afterwards in the same browser
+    --peer NAME=MODEL      a runtime (transformers, webllm, wllama) and its form of the model; may be repeated
+    --peer-models FOLDER   the folder of these models (FOLDER/../models)
+    --dev                  builds the wasm module faster; measured CPU times are then too long`;
 
 const OPTIONS = {
   model: { type: "string" },
@@ -49,7 +49,7 @@ export function parseOptions(args) {
     throw wrong(error.message);
   }
   const number = (name, text) => {
-    if (!/^[1-9]\d{0,5}$/.test(text)) throw wrong(`--${name} takes numbers from 1 on, not ${text}`);
+    if (!/^[1-9]\d{0,5}$/.test(text)) throw wrong(`--${name} takes positive numbers, not ${text}`);
     return Number(text);
   };
   for (const name of ["tokens", "prompt-tokens"]) values[name] = number(name, values[name]);
@@ -57,7 +57,7 @@ export function parseOptions(args) {
     values[name] = values[name]?.split(",").map((text) => number(name, text));
   }
   if (values.model !== undefined && values.shape !== undefined) {
-    throw wrong("--model and --shape exclude each other");
+    throw wrong("--model and --shape cannot be combined");
   }
   if (values.type !== undefined && values.shape === undefined) throw wrong("--type needs --shape");
   const peers = values.peer.map((text) => {

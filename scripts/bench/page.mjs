@@ -13,7 +13,7 @@ export async function measureInPage({
   rounds,
 }) {
   let engine;
-  // Tasks of the page's own thread that would drop frames; there should be none, as the engine runs in a worker.
+  // Tasks of the page's own thread that would drop frames. There should be none, because the engine runs in a worker.
   const long_tasks_ms = [];
   const observer = new PerformanceObserver((list) => {
     long_tasks_ms.push(...list.getEntries().map(({ duration }) => duration));

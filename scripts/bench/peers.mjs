@@ -7,14 +7,14 @@ import { availableParallelism, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { Remediable, run, say } from "../process.mjs";
 
-/** A peer that takes longer is given up. */
+/** A peer that takes longer is stopped. */
 const PEER_LIMIT_MS = 40 * 60_000;
 
 /** The device of a peer, as reported by the harness. */
 const DEVICES = { transformers: "webgpu", webllm: "webgpu", wllama: "cpu" };
 
 /**
- * Installs a copy of the harness in a folder of its own; the given folder is not changed.
+ * Installs a copy of the harness in a temporary folder. The given folder is not changed.
  */
 async function install(folder) {
   const lock = join(folder, "package-lock.json");

@@ -3,8 +3,8 @@ llama.cpp's converter, and the logits that transformers and peft compute with th
 
     VENV/bin/python scripts/references/adapters.py
 
-Each gets a NAME.json like those of the models, in which `model` is its base. `llama-two.json` is of `llama` and
-`llama-patterns` at once, multiplied by 0.75 and by -0.5. The same names give the same bytes.
+Each adapter gets a NAME.json like those of the models. Its `model` names the base model. `llama-two.json` has the
+logits with `llama` and `llama-patterns` at once, scaled by 0.75 and -0.5. The same names give the same bytes.
 """
 
 import json
@@ -35,7 +35,7 @@ class Adapter:
     """An adapter and the form of its files."""
 
     name: str
-    # The name of its base.
+    # The name of its base model.
     model: str
     rank: int
     alpha: float
@@ -49,7 +49,7 @@ class Adapter:
 
 ADAPTERS = [
     Adapter("llama", "llama", 4, 6.0, ATTENTION + GATED, dtype="float16"),
-    # Some modules, of several ranks and alphas; the output matrix.
+    # Only some modules, with several ranks and alphas, and the output matrix.
     Adapter("llama-patterns", "llama", 12, 5.0, ["q_proj", "v_proj", "up_proj", "lm_head"],
             gguf_type="F32",
             more={"use_rslora": True, "rank_pattern": {"v_proj": 1},
@@ -72,7 +72,7 @@ ADAPTERS = [
 
 
 def base(name):
-    """The architecture's name and the model with the weights of its file."""
+    """The architecture's name, the row of the table, and the model with the weights of its file."""
     for tiny in FOLDERS:
         if tiny.name == name:
             model = make.random_model(tiny)
@@ -95,7 +95,7 @@ def config(adapter):
 
 
 def fill(model, adapter, key):
-    """Random values that the files represent exactly, large enough for the adapter to show."""
+    """Sets random values that the files represent exactly. They are large enough to change the logits."""
     generator = torch.Generator().manual_seed(zlib.crc32(adapter.name.encode()))
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -134,7 +134,7 @@ def write_folder(model, adapter):
 
 
 def write_gguf(adapter, architecture, config, layers):
-    """One file for the modules that share the most common scale: a file has one alpha."""
+    """Writes a file with all modules. A file has a single alpha: the largest one of its modules."""
     path = FOLDER / f"{adapter.name}.gguf"
     writer = gguf.GGUFWriter(path, architecture)
     writer.add_type(gguf.GGUFType.ADAPTER)
@@ -146,7 +146,7 @@ def write_gguf(adapter, architecture, config, layers):
         where = names.place(architecture, config, f"{module}.weight")
         a = layer.lora_A["default"].weight.detach().numpy()
         b = layer.lora_B["default"].weight.detach().numpy()
-        # Other scales are multiplied into B.
+        # Differing scales are multiplied into B.
         b = b * np.float32(layer.scaling["default"] * layer.r["default"] / alpha)
         if where.form == "interleaved":
             b = where.to_gguf(b)

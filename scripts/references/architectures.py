@@ -1,7 +1,7 @@
 """The tiny models: a table with a row per model.
 
 All have rows of 64, four heads of 16 and a vocabulary of 320 unless the architecture forbids it, so
-that the kernels compiled for one model serve the next.
+that kernels compiled for one model are reused for the next.
 """
 
 from dataclasses import dataclass, field
@@ -70,7 +70,7 @@ class TinyModel:
     tokenizer: tuple
     file_type: str = "F16"
     prompt_tokens: int = 80
-    # Config changes, each of which must change the logits: otherwise the model does not test it.
+    # Config changes. Each must change the logits, or the model would not test that part of the config.
     without: list = field(default_factory=list)
 
 
@@ -119,8 +119,8 @@ MODELS = [
               Qwen3Config(**SIZES, head_dim=32, tie_word_embeddings=True, rope_theta=1e6), QWEN2,
               file_type="Q4_0"),
     # llama.cpp hard-codes Gemma 3's pattern: every sixth layer is global, so there are six layers.
-    # It scales scores by the head length except in the 27B model, as files do not state
-    # query_pre_attn_scalar: the scalar has to be the head length here.
+    # Files do not state query_pre_attn_scalar, and llama.cpp uses the head length except in the 27B
+    # model, so the scalar has to be the head length here.
     TinyModel("gemma3", "gemma3",
               Gemma3TextConfig(**{**SIZES, "num_hidden_layers": 6, "intermediate_size": 96},
                                head_dim=16, query_pre_attn_scalar=16, sliding_window=24),
@@ -148,7 +148,7 @@ MODELS = [
     TinyModel("llama-linear-Q8_0", "llama",
               llama(rope_scaling={"rope_type": "linear", "factor": 4.0}), LLAMA3,
               file_type="Q8_0", without=[{"rope_scaling": None}]),
-    # llama.cpp too multiplies cos and sin by 1 + 0.1 ln(factor), unless the file states a factor.
+    # llama.cpp also multiplies cos and sin by 1 + 0.1 ln(factor), unless the file states a factor.
     TinyModel("llama-yarn-Q8_0", "llama",
               llama(rope_scaling={"rope_type": "yarn", "factor": 4.0,
                                   "original_max_position_embeddings": 32}), LLAMA3,
@@ -240,7 +240,7 @@ FOLDERS = [
 PACKED = [
     TinyPacked("gptq-sym-hf", llama(tie_word_embeddings=True),
                Packing("gptq", group_size=32, symmetric=True, idle_biases=True)),
-    # A group of 128 is all of a row of 64.
+    # A group of 128 covers a whole row of 64.
     TinyPacked("gptq-asym-hf",
                Qwen2Config(**SIZES, tie_word_embeddings=True, rope_theta=1e6),
                Packing("gptq_v2", group_size=128)),

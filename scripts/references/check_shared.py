@@ -1,5 +1,5 @@
-"""Checks how references are made: loads files of llama.cpp's own converter through the same mapping of
-tensors, and compares the logits with stored ones.
+"""Validates the generation of references: loads files written by llama.cpp's converter through the same
+mapping of tensors, and compares the logits with stored ones.
 
     VENV/bin/python scripts/references/check_shared.py ../shared/models/tiny
 """
@@ -88,7 +88,7 @@ def check_logits(folder):
 
 
 def described(path):
-    """Keys with their types and tensors of layer 0 and none with their types."""
+    """Keys with their types. Tensors of layer 0 and outside of layers with their numbers of dimensions."""
     reader = gguf.GGUFReader(path)
     keys = {name: field.types for name, field in reader.fields.items()}
     tensors = {tensor.name: len(tensor.shape) for tensor in reader.tensors}
@@ -96,7 +96,7 @@ def described(path):
 
 
 def check_forms(folder):
-    """What our files of an architecture have and the converter's lack, and the other way round."""
+    """Prints the keys and tensors that only our file or only the converter's file of an architecture has."""
     for name, shared in [("llama", "llama3-F16"), ("qwen2", "qwen2-Q8_0"), ("qwen3", "qwen3-F16"),
                          ("gemma3", "gemma3-F16"), ("phi3", "phi3-Q8_0")]:  # fmt: skip
         assert any(tiny.name == name for tiny in MODELS)

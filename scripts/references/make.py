@@ -52,7 +52,7 @@ def weights(model):
 
 
 def write(path, tiny, tensors):
-    """Writes the file."""
+    """Writes the GGUF file."""
     writer = gguf.GGUFWriter(path, tiny.architecture)
     writer.add_type(gguf.GGUFType.MODEL)
     writer.add_name(tiny.name)
@@ -80,7 +80,7 @@ def read(path):
 
 
 def load(model, architecture, tensors):
-    """Gives `model` the weights of a file; every one but the tied output must be there."""
+    """Loads the weights of a file into `model`. All but the tied output must be present."""
     config = model.config
     wanted = [name for name in model.state_dict() if names.place(architecture, config, name)]
     state = names.from_gguf(architecture, config, tensors, wanted)
@@ -150,7 +150,7 @@ def describe_folder(tiny, model):
 
 
 def round_parameters(model, dtype):
-    """To a type of 16 bits; transformers keeps the frequencies of rotations in float32."""
+    """Rounds the parameters to a 16-bit type. Rotary frequencies stay float32, as in transformers."""
     for parameter in model.parameters():
         parameter.data = parameter.data.to(getattr(torch, dtype))
 
@@ -168,7 +168,7 @@ def make_folder(tiny):
 
 
 def make_packed(tiny):
-    """A folder whose layers' matrices are packed, but for routers; all else is float16."""
+    """Writes a folder with packed matrices in layers, except routers. All else is float16."""
     folder = FOLDER / tiny.name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()

@@ -7,7 +7,7 @@ import numpy as np
 
 LEVELS = 16
 PER_WORD = 8
-# Which of eight adjacent outputs AutoAWQ puts into each nibble of a word, the lowest first.
+# The index among eight adjacent outputs that AutoAWQ puts into each nibble of a word, lowest nibble first.
 AWQ_ORDER = [0, 2, 4, 6, 1, 3, 5, 7]
 
 
@@ -15,14 +15,14 @@ AWQ_ORDER = [0, 2, 4, 6, 1, 3, 5, 7]
 class Packing:
     """How a folder's matrices are quantized and packed."""
 
-    # `gptq` (zeros less one), `gptq_v2` (zeros as they are) or `awq` (the GEMM form).
+    # `gptq` (zeros minus one), `gptq_v2` (zeros unchanged) or `awq` (the GEMM form).
     form: str
     group_size: int
     # Zeros are all 8.
     symmetric: bool = False
-    # Groups are of inputs in an order that GPTQ takes from activations; here a random one.
+    # Inputs are grouped in an order that GPTQ derives from activations. Here the order is random.
     act_order: bool = False
-    # Every matrix has a bias of zeros, as in folders of AutoGPTQ's first years.
+    # Every matrix has a bias of zeros, as in folders written by early versions of AutoGPTQ.
     idle_biases: bool = False
 
     def config(self):
@@ -61,7 +61,7 @@ class Packing:
         return levels, np.stack(zeros), np.stack(scales)
 
     def pack(self, levels, zeros, scales, groups):
-        """The tensors by what follows a module's name."""
+        """The tensors by the suffix that follows the module's name."""
         tensors = {"scales": scales}
         if self.form == "awq":
             tensors["qweight"] = words(levels.T, AWQ_ORDER)
@@ -76,7 +76,7 @@ class Packing:
 
 
 def words(levels, order):
-    """Eight neighbors of a row per word, `order` telling which lies in each nibble."""
+    """Packs eight adjacent values of a row per word. `order` has the index of the value in each nibble."""
     eight = levels.astype(np.uint32).reshape(levels.shape[0], -1, PER_WORD)
     packed = np.zeros(eight.shape[:2], np.uint32)
     for nibble, which in enumerate(order):

@@ -8,7 +8,7 @@ import torch
 
 
 def fill(model, name):
-    """Fills `model`'s parameters; the same for the same `name`."""
+    """Fills `model`'s parameters. The same `name` gives the same values."""
     generator = torch.Generator().manual_seed(zlib.crc32(name.encode()))
     gemma = model.config.model_type.startswith("gemma")
     for parameter_name, parameter in model.named_parameters():
@@ -24,7 +24,7 @@ def is_norm(name):
 
 
 def centre(name, gemma):
-    # Gemma adds 1 to its norms itself.
+    # Gemma's code adds 1 to its norms.
     return 1.0 if is_norm(name) and not gemma else 0.0
 
 
@@ -38,6 +38,6 @@ def deviation(name, parameter, config):
         return 0.3
     if "wpe" in name:
         return 0.2
-    # Scores of a few units; routers that prefer some experts.
+    # Makes attention scores spread by a few units and routers prefer some experts.
     sharp = re.search(r"q_proj|k_proj|qkv_proj|c_attn|(mlp|moe)\.gate\.weight", name)
     return (1.6 if sharp else 2.0 if "lm_head" in name else 1.2) * fan_in**-0.5

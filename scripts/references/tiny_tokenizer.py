@@ -1,6 +1,6 @@
 """Tokenizers of 320 ids for the tiny models: GGUF metadata, and tokenizer.json for folders.
 
-Their text has no meaning; they only have to be complete.
+Their texts have no meaning. The vocabularies only have to be complete.
 """
 
 import json
@@ -19,7 +19,7 @@ LETTERS = "▁etaoinsrhdlucmwfg"
 
 
 def byte_stand_ins():
-    """GPT-2's printable characters, in its order of bytes."""
+    """The printable characters with which GPT-2 represents bytes, in GPT-2's order."""
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [byte for byte in range(256) if byte not in printable]
     return [chr(byte) for byte in printable] + [chr(256 + i) for i in range(len(others))]
@@ -71,7 +71,7 @@ def add_to_gguf(writer, tokenizer):
     writer.add_add_bos_token(add_bos)
     writer.add_add_eos_token(False)
     if "<pad>" in specials:
-        # Gemma's.
+        # As in Gemma's files.
         writer.add_add_space_prefix(False)
 
 

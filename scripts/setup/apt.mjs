@@ -16,13 +16,13 @@ export function isDebian() {
   return process.platform === "linux" && which("apt-get") !== undefined;
 }
 
-/** Installs packages or throws a `Remediable` that names the command. `purpose` is what they are for. */
+/** Installs packages or throws a `Remediable` that names the command. `purpose` describes them in messages. */
 export async function installPackages(packages, purpose) {
   const command = `apt-get install ${packages.join(" ")}`;
   const remedy = `Install ${purpose}:\n    sudo ${command}\nand try again.`;
   const before = await privilege();
   if (before === undefined)
-    throw new Remediable(`${purpose} missing, and only root may install packages`, remedy);
+    throw new Remediable(`${purpose} is missing, and only root may install packages`, remedy);
   say(`  installing Debian packages ${packages.join(" ")}`);
   const apt = (args) => {
     const [program, ...rest] = [...before, "apt-get", ...args];

@@ -1,4 +1,4 @@
-//! The wasm-bindgen program in exactly the version of Cargo.lock: any other version rejects the module.
+//! The wasm-bindgen program in exactly the version of Cargo.lock. Any other version rejects the module.
 
 import { existsSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -30,7 +30,7 @@ export async function provideBindgen() {
       "cargo",
       [...args, "--no-default-features", "--bin", "wasm-bindgen", "--force", "--quiet", ...more],
       {
-        // The compiler of the wasm module runs beside it, and takes longer.
+        // The wasm module is compiled at the same time and takes longer.
         background: true,
         // It runs for a second per build, so compile it without much optimization.
         env: {
@@ -43,11 +43,11 @@ export async function provideBindgen() {
   };
   // Its lock file may name a crate that the configured registry does not have.
   if ((await install("--locked")) !== 0) {
-    say("  not with its own lock file; once more with the newest dependencies");
+    say("  failed with its own lock file; trying again with the newest dependencies");
     if ((await install()) !== 0) {
       throw new Remediable(
         `wasm-bindgen ${version} could not be built`,
-        `Is crates.io reachable? Try by hand:\n    cargo install wasm-bindgen-cli --version ${version}`,
+        `Is crates.io reachable? Try it yourself:\n    cargo install wasm-bindgen-cli --version ${version}`,
       );
     }
   }

@@ -1,4 +1,5 @@
-//! The browser for tests and the command line: CHROMIUM, an installed one, or Debian's. Never downloads a browser.
+//! The browser for tests and the command line: the one that CHROMIUM names, an installed one, or Debian's package. No
+//! browser is downloaded from elsewhere.
 
 import { existsSync } from "node:fs";
 import { join } from "node:path";

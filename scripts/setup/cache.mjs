@@ -1,5 +1,5 @@
-//! Where builds are kept for other checkouts of the repository: the folder that INPAGE_CACHE_DIR names, as `.ci/run` does.
-//! Without it nothing is kept outside of the checkout.
+//! Keeps builds for other checkouts of the repository in the folder that INPAGE_CACHE_DIR names. `.ci/run` sets it. Without it,
+//! nothing is kept outside of the checkout.
 
 import {
   cpSync,
@@ -13,7 +13,7 @@ import {
 } from "node:fs";
 import { basename, join, resolve } from "node:path";
 
-/** Builds of each kind; a wasm module has about 10 MB. */
+/** Number of builds that are kept, all kinds together. A wasm module has about 10 MB. */
 const MOST_ENTRIES = 6;
 
 function folder() {
@@ -26,12 +26,12 @@ export function takeFromCache(key, to) {
   const entry = folder() && join(folder(), key);
   if (!entry || !existsSync(entry)) return false;
   cpSync(entry, to, { recursive: true });
-  // The entry that was used last is removed last.
+  // Marks the entry as the most recently used.
   utimesSync(entry, new Date(), new Date());
   return true;
 }
 
-/** Keeps copies of these files under this key, and removes the entries that were not used for longest. */
+/** Keeps copies of these files under this key, and removes the least recently used entries. */
 export function putIntoCache(key, files) {
   const cache = folder();
   if (!cache) return;
@@ -41,7 +41,7 @@ export function putIntoCache(key, files) {
   rmSync(partial, { recursive: true, force: true });
   for (const file of files) cpSync(file, join(partial, basename(file)));
   rmSync(entry, { recursive: true, force: true });
-  // A reader sees a whole entry or none.
+  // A reader sees a complete entry or none.
   renameSync(partial, entry);
   const entries = readdirSync(cache).map((name) => join(cache, name));
   entries.sort((a, b) => statSync(b).mtimeMs - statSync(a).mtimeMs);

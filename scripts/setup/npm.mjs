@@ -19,7 +19,7 @@ export async function provideNpmPackages() {
   if (status !== 0 || !existsSync(join(root, "node_modules"))) {
     throw new Remediable(
       `npm ci failed (exit status ${status})`,
-      "Is the npm registry reachable? Try by hand:\n    npm ci --ignore-scripts --loglevel=notice",
+      "Is the npm registry reachable? Try it yourself:\n    npm ci --ignore-scripts --loglevel=notice",
     );
   }
   writeStamp("npm", inputs);

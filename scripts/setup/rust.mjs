@@ -1,5 +1,5 @@
 //! A Rust toolchain that builds for wasm32-unknown-unknown: rustup's, else Debian's with a standard library
-//! built from source. Returns how to call cargo; does not build anything itself.
+//! built from source. Returns how to call cargo. Builds nothing itself.
 
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { homedir } from "node:os";
@@ -13,7 +13,7 @@ const DEBIAN_RUSTC = "/usr/bin/rustc";
 const DEBIAN_STD_SOURCE = "/usr/lib/rustlib/src/rust/library/std/Cargo.toml";
 const RUSTUP_LIMIT_MS = 120_000;
 const TOOLCHAIN_LIMIT_MS = 15 * 60_000;
-// After rustup failed, Debian's Rust is taken without asking again for a day: a second run starts in seconds.
+// After rustup failed, Debian's Rust is used for a day without a retry, so that a second run starts in seconds.
 const RUSTUP_RETRY_MS = 24 * 3_600_000;
 
 const INSTALL_RUST =
@@ -34,7 +34,7 @@ function isAtLeast(version, minimum) {
   return a[0] > b[0] || (a[0] === b[0] && a[1] >= b[1]);
 }
 
-/** The version of rustc; where rustup does not have the one of rust-toolchain.toml yet, it is installed. */
+/** The version of rustc. Installs the toolchain of rust-toolchain.toml if rustup does not have it yet. */
 async function provideRustc() {
   if (!which("cargo")) return undefined;
   const version = versionOf("rustc");
@@ -56,7 +56,7 @@ async function provideRustc() {
   );
 }
 
-/** Checks that cargo and rustc are there and new enough; returns the version. */
+/** Checks that cargo and rustc are installed and new enough; returns the version. */
 export async function requireRust() {
   const version = await provideRustc();
   if (!version)
@@ -78,7 +78,7 @@ function hasWasmTarget(rustc) {
   return sysroot !== undefined && existsSync(join(sysroot, "lib", "rustlib", TARGET, "lib"));
 }
 
-/** A linker that speaks wasm: rust-lld of any rustup toolchain, or LLVM's wasm-ld. */
+/** A linker that supports wasm: rust-lld of any rustup toolchain, or LLVM's wasm-ld. */
 function findWasmLinker() {
   const toolchains = join(process.env.RUSTUP_HOME ?? join(homedir(), ".rustup"), "toolchains");
   const candidates = [];
@@ -109,7 +109,7 @@ async function debianToolchain() {
     if (!isDebianRustReady()) {
       throw new Remediable(
         `Debian's rustc-web is older than Rust ${minimumVersion()}`,
-        `Let rustup reach its server:\n    rustup target add ${TARGET}`,
+        `Add the target while rustup's server is reachable:\n    rustup target add ${TARGET}`,
       );
     }
   }
@@ -125,7 +125,7 @@ async function debianToolchain() {
     env: {
       PATH: `/usr/bin${delimiter}${process.env.PATH}`,
       RUSTC: DEBIAN_RUSTC,
-      // -Z options on a release compiler.
+      // Permits -Z options on a release compiler.
       RUSTC_BOOTSTRAP: "1",
       CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER: linker,
     },
@@ -135,7 +135,7 @@ async function debianToolchain() {
 
 /**
  * `{ name, cargo, args, env, clippy }`: the program, its target arguments and environment for a wasm build.
- * INPAGE_WASM_TOOLCHAIN=rustup|debian asks for one of the two.
+ * INPAGE_WASM_TOOLCHAIN=rustup|debian selects one of the two.
  */
 export async function provideWasmToolchain() {
   const wanted = process.env.INPAGE_WASM_TOOLCHAIN;
@@ -167,6 +167,6 @@ export async function provideWasmToolchain() {
     `Rust cannot build for ${TARGET} yet`,
     which("rustup")
       ? `Add the target while online:\n    rustup target add ${TARGET}`
-      : `Your Rust does not come from rustup; add the target its own way, or: ${INSTALL_RUST}`,
+      : `Your Rust does not come from rustup. Add the target to it, or: ${INSTALL_RUST}`,
   );
 }

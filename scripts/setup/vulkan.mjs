@@ -1,5 +1,5 @@
 //! A Vulkan driver for the native GPU tests on Linux: the machine's, Mesa's software driver, or Chromium's. macOS has
-//! Metal and Windows has Direct3D, so there is nothing to do there.
+//! Metal and Windows has Direct3D, so they need no set-up.
 
 import { existsSync, readdirSync, realpathSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -39,7 +39,7 @@ function browserDriver(browser) {
   return undefined;
 }
 
-/** Environment variables with which native programs find a Vulkan driver. Without one, the GPU tests fail with a message. */
+/** Environment variables that let native programs find a Vulkan driver. Without a driver, the GPU tests fail with a message. */
 export async function provideVulkan(browser) {
   if (process.platform !== "linux" || (hasDriver() && hasLoader())) return {};
   try {
@@ -57,6 +57,6 @@ export async function provideVulkan(browser) {
     say(`  using the browser's software Vulkan driver ${driver}`);
     return { VK_ICD_FILENAMES: driver };
   }
-  say("  no Vulkan driver: native GPU tests will say that they found no adapter");
+  say("  no Vulkan driver: native GPU tests will fail because they find no adapter");
   return {};
 }

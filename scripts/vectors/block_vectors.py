@@ -43,7 +43,7 @@ def main():
     sizes = gguf.GGML_QUANT_SIZES.items()
     lines = [f"type {ty.name} {int(ty)} {len} {bytes}" for ty, (len, bytes) in sizes]
     for ty, halves in HALVES.items():
-        # A seed per type: adding a type changes no other line.
+        # A seed per type, so that adding a type changes no other line.
         random = np.random.default_rng([5, int(ty)])
         block_len, block_bytes = gguf.GGML_QUANT_SIZES[ty]
         # An odd number of blocks of 32.

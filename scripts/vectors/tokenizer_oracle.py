@@ -5,7 +5,7 @@ writes the vectors of `src/text/vectors`. Never run by the tests.
     python scripts/vectors/tokenizer_oracle.py --binary target/debug/examples/tokenize \
         --models ../shared/models [--strings 100000] [--only NAME...] [--write src/text/vectors]
 
-The references are built from the files' own tokens: nothing is fetched.
+The references are built from the files' own tokens. Nothing is downloaded.
 """
 
 import argparse
@@ -85,7 +85,7 @@ WORDS = "the quick brown fox jumps over a lazy dog while seven wizards make toxi
 
 
 def random_text(rng, special):
-    """A text of parts that are difficult for tokenizers."""
+    """A random text composed of parts that are difficult for tokenizers."""
     def of(low, high, most):
         return "".join(chr(rng.randint(low, high)) for _ in range(rng.randint(1, most)))
 
@@ -203,7 +203,7 @@ class SentencePiece:
         model = proto.ModelProto()
         unknown = vocabulary.tokens.index("<unk>")
         for index, text in enumerate(vocabulary.tokens):
-            # There must be one unknown piece; others are found by the split into parts.
+            # There must be exactly one unknown piece. Other special tokens are found by the split into parts.
             kind = 3 if vocabulary.kinds[index] == 2 else vocabulary.kinds[index]
             model.pieces.add(piece=text, type=2 if index == unknown else kind, score=vocabulary.scores[index])
         model.trainer_spec.model_type = proto.TrainerSpec.BPE
@@ -230,13 +230,13 @@ class SentencePiece:
         return ids
 
     def decode(self, ids):
-        # It does not show control tokens, and shows the unknown token as another character.
+        # sentencepiece omits control tokens and decodes the unknown token to another character.
         hidden = any(self.processor.is_control(i) or self.processor.is_unknown(i) for i in ids)
         return None if hidden else self.processor.decode(ids)
 
 
 class Unigram(SentencePiece):
-    """`sentencepiece` with a model of its own."""
+    """`sentencepiece` with its own model file."""
 
     def __init__(self, path):
         self.processor = sentencepiece.SentencePieceProcessor(model_file=str(path))
@@ -328,7 +328,7 @@ def small_files(folder):
             trainer = trainers.BpeTrainer(vocab_size=620, initial_alphabet=alphabet, limit_alphabet=120, special_tokens=["<unk>", "<s>"] + special, show_progress=False)
         if normalizer:
             tokenizer.normalizer = normalizer
-        # Training needs words; the result is then configured as in the family.
+        # Training needs words. The result is then configured as in the family.
         tokenizer.pre_tokenizer = pre or pre_tokenizers.Split(Regex("▁[^▁]*"), "isolated")
         tokenizer.train_from_iterator(training_text(0x24F), trainer)
         file = json.loads(tokenizer.to_str())

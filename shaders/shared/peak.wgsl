@@ -1,4 +1,5 @@
-// The largest magnitude of 32 values, NaN if one of them is NaN. The bits of magnitudes have the same order.
+// The largest magnitude of 32 values, or NaN if one of them is NaN. The bits of magnitudes are compared, which
+// have the same order.
 fn peak_of(values: ptr<function, array<vec4<f32>, 8>>) -> f32 {
     var bits = vec4<u32>(0u);
     for (var i = 0u; i < 8u; i++) { // unrolled

@@ -1,5 +1,5 @@
 // Heads of Q, K and V of a step's tokens. Q and K are normalized by the module that defines head_scale, and
-// their first ROPE_DIMS elements are rotated by the token's position. Heads are numbered through: first
+// their first ROPE_DIMS elements are rotated by the token's position. Heads are numbered consecutively: first
 // those of Q, then K, then V. A vector is four elements of a head.
 @group(0) @binding(B_q) var<storage, read> q: array<vec4<f32>>; // [tokens, Q_STRIDE / 4], from Q_AT on
 @group(0) @binding(B_k) var<storage, read> k: array<vec4<f32>>; // [tokens, K_STRIDE / 4], from K_AT on
@@ -8,7 +8,7 @@
 
 const RADIANS: f32 = 1.4629180e-9; // of 2^-32 turns
 const VECTORS: u32 = HEAD_DIM / 4u; // of one head
-// Elements that are rotated. At least 1: compilers reject a remainder by 0 even in dead code.
+// Elements that are rotated. At least one vector, because compilers reject a remainder by 0 even in dead code.
 const TURNED: u32 = max(ROPE_DIMS, 4u);
 const HALF: u32 = TURNED / 2u;
 
@@ -50,7 +50,7 @@ fn head_rotated(token: u32, head: u32, vector: u32, position: u32) -> vec4<f32> 
         let element = vector * 4u + i;
         let pair = select(element / 2u, element % HALF, NEOX);
         let is_second = select(element % 2u == 1u, element >= HALF, NEOX);
-        // Whole turns overflow, so the angle is as exact at the end of a long context as at its start.
+        // Whole turns are dropped by overflow, so the angle is as exact at the end of a long context as at its start.
         radians[i] = f32(bitcast<i32>(position * turns[pair])) * RADIANS;
         signs[i] = select(-1.0, 1.0, is_second);
     }

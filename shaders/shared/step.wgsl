@@ -1,4 +1,4 @@
-// The state of a step: what changes between replays of a captured graph. ops/step.rs defines the layout.
+// The state of a step, which changes between replays of a captured graph. ops/step.rs defines the layout.
 // A row is one token. A chunk has rows of one sequence; a batch has one row of each of several sequences.
 @group(0) @binding(B_step) var<storage, read> step: array<u32>;
 

@@ -10,7 +10,7 @@ const { extendWebGpu } = await import(
   pathToFileURL(join(root, "www/dist/worker/webgpu_features.js")).href
 );
 
-/** What the engine is told about an adapter with this `info`. */
+/** The name that the engine gets for an adapter with this `info`. */
 async function nameOf(info) {
   const device = { features: new Set(), lost: new Promise(() => {}) };
   const methods = ["createShaderModule", "createComputePipeline", "createBuffer"];
@@ -24,7 +24,7 @@ async function nameOf(info) {
   return extension.device.adapter;
 }
 
-test("an adapter is called by what the browser says of it", async () => {
+test("the adapter's name is what the browser reports of it", async () => {
   const empty = { description: "", vendor: "", architecture: "", device: "" };
   const named = { ...empty, description: "NVIDIA H200" };
   assert.equal(await nameOf(named), "NVIDIA H200");

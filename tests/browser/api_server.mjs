@@ -1,8 +1,8 @@
-//! A server in the place of a remote API: it notes every request, so that a test can say that none reached it.
+//! A server that stands in for a remote API. It records every request, so that a test can assert that none reached it.
 
 import { createServer } from "node:http";
 
-/** Resolves with `{ origin, requests, close }`; `requests` has `[method, path, authorization]` of each, preflights too. */
+/** Resolves with `{ origin, requests, close }`. `requests` has `[method, path, authorization]` of each, including preflights. */
 export async function startApiServer() {
   const requests = [];
   const server = createServer((request, response) => {

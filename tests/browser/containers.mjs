@@ -40,7 +40,7 @@ const u64 = (value) => Buffer.from(new BigUint64Array([BigInt(value)]).buffer);
 const text = (value) => Buffer.concat([u64(value.length), Buffer.from(value)]);
 const padding = (length) => Buffer.alloc(-length & (ALIGNMENT_BYTES - 1));
 
-/** The parts of a GGUF file, by name; the tensors are distributed in their order. */
+/** The parts of a GGUF file, by name. Tensors keep their order. */
 export function splitGguf(stem, bytes, count) {
   const reader = new Reader(bytes);
   const [tensorCount, keyCount] = [reader.u64(), reader.u64()];

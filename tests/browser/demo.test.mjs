@@ -1,5 +1,5 @@
-//! The demo page as a user sees it: with a fake engine behind the package's own code, then, if the wasm module is built,
-//! with the real one. INPAGE_SCREENSHOTS names a folder for screenshots.
+//! The demo page from a user's view, with a fake engine behind the package's own code and, if the wasm module is built, with
+//! the real one. INPAGE_SCREENSHOTS names a folder for screenshots.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -18,7 +18,7 @@ const SHOTS = process.env.INPAGE_SCREENSHOTS;
 /** A screenshot of the whole page, if INPAGE_SCREENSHOTS is set. */
 async function shot(page, name) {
   if (SHOTS === undefined) return;
-  // Otherwise sticky elements would appear in the middle.
+  // Scrolled down, sticky elements would appear in the middle.
   await page.evaluate(() => scrollTo(0, 0));
   await page.screenshot({ path: join(SHOTS, `${name}.png`), fullPage: true });
 }
@@ -29,7 +29,8 @@ async function says(page, selector, pattern, timeout_ms = 20_000) {
   for (;;) {
     const text = await page.locator(selector).textContent();
     if (pattern.test(text)) return text;
-    if (Date.now() > end) assert.fail(`${selector} says "${text}" and not ${pattern}`);
+    if (Date.now() > end)
+      assert.fail(`${selector} says "${text}", which does not match ${pattern}`);
     await page.waitForTimeout(30);
   }
 }
@@ -98,7 +99,7 @@ describe("the demo with a fake engine", () => {
     assert.equal(await page.inputValue("#prompt"), prompt);
   });
 
-  test("the keyboard generates and stops; what was written stays", async () => {
+  test("the keyboard starts and stops a generation, and its text stays", async () => {
     await page.fill("#prompt", "count:5000:5");
     await page.press("#prompt", "Control+Enter");
     await says(page, "#written", /é9 /);
@@ -108,12 +109,12 @@ describe("the demo with a fake engine", () => {
     const text = await written(page);
     assert.match(text, /^é0 .*é9 /);
     await page.waitForTimeout(100);
-    assert.equal(await written(page), text, "the generation went on");
+    assert.equal(await written(page), text, "the generation continued");
     assert.equal(await page.isEnabled("#stop"), false);
     assert.equal(await page.isVisible("#run-error"), false);
   });
 
-  test("stop gives the focus back, and another run works", async () => {
+  test("stop restores the focus, and another run works", async () => {
     await page.fill("#prompt", "count:5000:5");
     await page.click("#generate");
     await says(page, "#written", /é3 /);
@@ -126,13 +127,13 @@ describe("the demo with a fake engine", () => {
     assert.equal(await written(page), "é0 é1 ");
   });
 
-  test("an error is explained; prompt and text stay", async () => {
+  test("an error is explained, and prompt and text stay", async () => {
     await page.fill("#prompt", "error-after:9");
     await page.click("#generate");
     assert.match(await says(page, "#run-error", /./), /^Bad\./);
     assert.equal(await written(page), "é0 é1 ");
     assert.equal(await page.inputValue("#prompt"), "error-after:9");
-    // A crash of the whole engine is reported too, and the next run finds a new one.
+    // A crash of the whole engine is also reported, and the next run uses a new engine.
     await page.fill("#prompt", "panic-after:9");
     await page.click("#generate");
     await says(page, "#run-error", /fake engine panicked/);
@@ -197,7 +198,7 @@ describe("the demo with a fake engine", () => {
     );
   });
 
-  test("a missing URL is reported, and the old model continues", async () => {
+  test("a URL without a file is reported, and the old model stays in use", async () => {
     await page.check("input[value=url]");
     await page.fill("#model-url", `${harness.origin}/absent.gguf`);
     await page.click("#load");
@@ -254,7 +255,7 @@ describe("the demo with a fake engine", () => {
   });
 
   test("a second visit needs no network", async () => {
-    // A server of its own, which can be stopped.
+    // A separate server, which can be stopped.
     const server = await serve({ mounts });
     const visitor = await (await harness.browser.newContext()).newPage();
     try {
@@ -275,7 +276,7 @@ describe("the demo with a fake engine", () => {
     await visitor.context().close();
   });
 
-  test("nothing overflows and every control has a name, on any width and in both color schemes", async () => {
+  test("nothing overflows and every control has a name, at any width and in both color schemes", async () => {
     await page.evaluate(() => {
       document.querySelector("#sampling-card").open = true;
     });
@@ -315,7 +316,7 @@ const TALES = join(root, "www/models/tales.gguf");
 const model = [TALES, STORIES].find((path) => existsSync(path));
 const skip = !wasmIsBuilt
   ? "skipped: the wasm module is not built"
-  : !model && `skipped: neither ${TALES} nor ${STORIES} is there`;
+  : !model && `skipped: neither ${TALES} nor ${STORIES} exists`;
 
 describe("the demo with the real engine", { skip }, () => {
   const mounts = { ...DEMO, "/dist/": join(root, "www/dist/"), "/models/tales.gguf": model };
@@ -391,7 +392,7 @@ describe("the demo with the real engine", { skip }, () => {
     assert.equal(await page.isVisible("#run-error"), false);
   });
 
-  test("a dropped model answers; a file that is no model is refused, and nothing is lost", async () => {
+  test("a dropped model answers; a file that is not a model is refused, and the old model stays", async () => {
     await drop(page, "dropped.gguf", readFileSync(model));
     await says(page, "#model-name", /^dropped\.gguf$/);
     await ready(page);
@@ -403,8 +404,8 @@ describe("the demo with the real engine", { skip }, () => {
     assert.equal(await written(page), text);
   });
 
-  // The last test: it stops the server.
-  test("a second visit needs no network and writes the same", async () => {
+  // This test must be the last one, because it stops the server.
+  test("a second visit needs no network and generates the same text", async () => {
     await kept(page);
     await harness.stopServer();
     await page.context().setOffline(true);

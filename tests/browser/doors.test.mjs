@@ -22,7 +22,7 @@ for (const bodyTransport of ["transfer", "chunks"]) {
     });
     after(() => page?.context().close());
 
-    test("create gives the parsed object", async () => {
+    test("create returns the parsed object", async () => {
       const completion = await page.evaluate(() =>
         engine.completions.create({ model: "fake", prompt: "count:3" }),
       );
@@ -30,7 +30,7 @@ for (const bodyTransport of ["transfer", "chunks"]) {
       assert.equal(completion.choices[0].text, "é0 é1 é2 ");
     });
 
-    test("create with stream gives chunks, and ends", async () => {
+    test("create with stream yields chunks, and ends", async () => {
       const texts = await page.evaluate(async () => {
         const texts = [];
         const body = { model: "fake", prompt: "count:40:0", stream: true };
@@ -109,7 +109,7 @@ for (const bodyTransport of ["transfer", "chunks"]) {
       assert.equal(result.produced, 0);
     });
 
-    test("an unread stream holds the engine back", async () => {
+    test("an unread stream pauses the engine", async () => {
       const produced = await page.evaluate(async () => {
         const before = (await engine.info()).produced;
         const body = { model: "fake", prompt: "count:5000:0", stream: true };
@@ -230,7 +230,7 @@ describe("details", () => {
   });
   after(() => page?.context().close());
 
-  test("an error answer becomes an InpageError with all its fields", async () => {
+  test("an error response becomes an InpageError with all its fields", async () => {
     const result = await page.evaluate(() =>
       caught(() => engine.completions.create({ model: "fake", prompt: "x", temperature: 3 })),
     );
@@ -328,7 +328,7 @@ describe("details", () => {
     );
   });
 
-  test("engine.fetch leaves other paths to the network and takes a Request", async () => {
+  test("engine.fetch passes other paths to the network and accepts a Request", async () => {
     const result = await page.evaluate(async () => {
       const network = await engine.fetch("/plain");
       const request = new Request("/openai/v1/models", { headers: { "x-a": "b" } });
@@ -353,7 +353,7 @@ describe("details", () => {
     });
   });
 
-  test("after dispose every door says engine_unavailable", async () => {
+  test("after dispose, every door answers engine_unavailable", async () => {
     const result = await page.evaluate(async () => {
       const running = caught(() =>
         engine.completions.create({ model: "fake", prompt: "count:5000:2" }),

@@ -14,7 +14,7 @@ const STORY = ", there was a little girl named Lily. She loved to play outside i
 
 const skip = !wasmIsBuilt
   ? "skipped: the wasm module is not built"
-  : !existsSync(STORIES) && `skipped: ${STORIES} is not there`;
+  : !existsSync(STORIES) && `skipped: ${STORIES} does not exist`;
 
 describe("the real engine", { skip }, () => {
   let harness;
@@ -54,7 +54,7 @@ describe("the real engine", { skip }, () => {
     assert.equal(typeof info.softwareAdapter, "boolean");
     assert.equal(typeof info.variant, "string");
     assert.equal(info.vocabSize, 512);
-    // Whole pages of 64.
+    // Rounded up to whole pages of 64.
     assert.equal(info.kvFormat, "f16");
     assert.equal(info.kvPoolTokens, 1024);
     assert.equal(info.kvBytes, 5 * 16 * 64 * 2 * 32 * 2);
@@ -64,7 +64,7 @@ describe("the real engine", { skip }, () => {
     );
   });
 
-  test("names a wrong load option", async () => {
+  test("refuses a wrong load option by name", async () => {
     const failure = await page.evaluate(() =>
       caught(() => inpage.createEngine({ model: "/stories.gguf", load: { kvFormat: "q4_0" } })),
     );
@@ -100,7 +100,7 @@ describe("the real engine", { skip }, () => {
       assert.equal(usage.completion_tokens, 30);
     });
 
-    test("draws the same text from the same seed, given as a bigint", async () => {
+    test("samples the same text with the same seed, given as a bigint", async () => {
       const [a, b, c] = await page.evaluate(async (prompt) => {
         const create = async (seed) => {
           const body = { model: "default", prompt, max_tokens: 24, temperature: 1, seed };
@@ -224,7 +224,7 @@ describe("the real engine", { skip }, () => {
         assert.equal(one, "stories");
       });
 
-      test("maps errors, of streams too", async () => {
+      test("maps errors, also those of streams", async () => {
         const results = await page.evaluate(
           (body) =>
             Promise.all(
@@ -267,7 +267,7 @@ describe("the real engine", { skip }, () => {
     });
   }
 
-  test("a crashed GPU process does not show in a stream's text, and the next request works", async () => {
+  test("a crash of the GPU process does not change a stream's text, and the next request works", async () => {
     const session = await harness.browser.newBrowserCDPSession();
     const long = { ...greedy, max_tokens: 200, ignore_eos: true };
     const undisturbed = await page.evaluate(
@@ -300,7 +300,7 @@ describe("the real engine", { skip }, () => {
     assert.ok(text?.startsWith(STORY), text ?? message);
   });
 
-  test("a file that is no model is refused by name", async () => {
+  test("a file that is not a model is refused", async () => {
     const results = await page.evaluate(async () => [
       await caught(() => inpage.createEngine({ model: new Blob(["not a model at all"]) })),
       await caught(() => inpage.createEngine({ model: new Blob([]) })),
@@ -318,7 +318,7 @@ describe("the real engine", { skip }, () => {
   });
 });
 
-test("without WebGPU the reason is told", { skip }, async () => {
+test("without WebGPU, the error has its own code", { skip }, async () => {
   const harness = await startHarness({ mounts: { "/stories.gguf": STORIES } });
   try {
     const page = await harness.open();

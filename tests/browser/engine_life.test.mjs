@@ -1,5 +1,5 @@
 //! How an engine starts, fails, recovers and ends, with a fake engine behind the real worker host. Every test creates
-//! engines of its own, in one page.
+//! its own engines, all in one page.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -31,12 +31,12 @@ test("an engine that cannot start rejects with the reason", async () => {
   assert.match(result.message, /cannot start/);
 });
 
-test("a worker script that is missing rejects, and does not hang", async () => {
+test("a missing worker script rejects and does not hang", async () => {
   const result = await page.evaluate(() => caught(() => startFake({ workerUrl: "/absent.mjs" })));
   assert.equal(result.code, "internal_error");
 });
 
-test("in the background the engine answers while the model loads", async () => {
+test("with `background`, the engine answers while the model loads", async () => {
   const result = await page.evaluate(async () => {
     const engine = await startFake({ background: true, fakeLoadMs: 500 });
     let ready = false;
@@ -66,7 +66,7 @@ test("a signal aborts the load", async () => {
   );
 });
 
-test("a signal that aborts after the load changes nothing", async () => {
+test("a signal that aborts after the load has no effect", async () => {
   const status = await page.evaluate(async () => {
     const controller = new AbortController();
     const engine = await startFake({ signal: controller.signal });
@@ -131,7 +131,7 @@ test("a device that is lost in every attempt ends a stream with device_lost; the
   assert.deepEqual(result, { text: "é0 é1 ", code: "device_lost", next: "é0 " });
 });
 
-test("reload starts again with a new worker", async () => {
+test("reload starts a new worker", async () => {
   const result = await page.evaluate(async () => {
     const engine = await startFake();
     await engine.completions.create({ model: "fake", prompt: "count:3" });

@@ -1,4 +1,4 @@
-//! `examples/page` as its README says: the repository's root folder on a static server. `examples/vite` is tested with
+//! `examples/page` as its README describes: the repository's root folder on a static server. `examples/vite` is tested with
 //! the packed package, in `tests/package`.
 
 import assert from "node:assert/strict";

@@ -86,7 +86,7 @@ export async function startHarness({ mounts = {}, args = [], ignoreDefaultArgs =
       if (path === "/") await page.waitForFunction(() => window.loaded);
       return page;
     },
-    /** From here on the pages have no network. */
+    /** After this, the pages have no network. */
     stopServer: () => server.close(),
     async close() {
       await browser.close();

@@ -12,7 +12,7 @@ import { startModelServer } from "./model_server.mjs";
 const TALES = readFileSync(join(root, "www/models/tales.gguf"));
 const MISTRAL = join(root, "tests/parity/models/mistral-hf");
 
-/** The folder, and the same with eight shards: more than the connections that a browser opens to a server. */
+/** The folder, and the same folder with eight shards, more than the connections that a browser opens to a server. */
 function shardedFolder(extraBytes) {
   const files = { "model.safetensors": readFileSync(join(MISTRAL, "model.safetensors")) };
   for (const name of ["config.json", "tokenizer.json", "tokenizer_config.json"]) {
@@ -66,7 +66,7 @@ describe("inspectModel", { skip: !wasmIsBuilt && "skipped: the wasm module is no
     timeout: 60_000,
   }, async () => {
     for (const change of [{ exposeHeaders: false }, { ranges: false }]) {
-      // A request for more than the head would never end. Sockets buffer more than is read from them.
+      // A request for much more than the header would never end. Some more is sent, because sockets buffer.
       Object.assign(state, { exposeHeaders: true, ranges: true, stallAfter: 2 << 20, ...change });
       const { value } = await inspect(server.url);
       assert.ok(value.runs);
@@ -135,7 +135,7 @@ describe("inspectModel", { skip: !wasmIsBuilt && "skipped: the wasm module is no
       const stored = await inspect({ folder: at }, { load: { quantize: "none" } });
       assert.equal(stored.value.model.tensorTypes[0].type, "F16");
       assert.ok(stored.value.model.memory.weightBytes > picked.model.memory.weightBytes);
-      // If the rest of an answer is not cancelled, later requests never get a connection.
+      // If the rest of a response is not cancelled, later requests never get a connection.
       Object.assign(state, { ranges: false, hideLength: false, stallAfter: 512 << 10 });
       const streamed = await inspect({ folder: at });
       assert.deepEqual(streamed.value?.model, value.model, streamed.message);

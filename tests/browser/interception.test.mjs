@@ -1,4 +1,4 @@
-//! What the service worker intercepts and what reaches the network: a server in the place of a remote API notes whatever
+//! What the service worker intercepts and what reaches the network. A server that stands in for a remote API records what
 //! leaves the page. The engine is a fake one.
 
 import assert from "node:assert/strict";
@@ -33,7 +33,10 @@ const serve = (tab, options = {}, engineOptions = {}) =>
     [options, engineOptions],
   );
 
-/** In the page: asks `origin` for a completion, with an API key. With `options`, serves them and asks as soon as that is ready. */
+/**
+ * In the page: requests a completion from `origin`, with an API key. With `options`, first serves an engine with them and waits
+ * until it is ready.
+ */
 const complete = (tab, origin, path = "/v1/completions", options = undefined) =>
   tab
     .evaluate(
@@ -62,7 +65,7 @@ const serveAndComplete = (tab, origin, options) =>
 
 const LOCAL = [200, "é0 é1 "];
 const REMOTE = [200, "the network"];
-/** The answers of the page's own server, which knows neither the paths nor POST. */
+/** The responses of the page's own server, which supports neither the paths nor POST. */
 const OWN_SERVER = [405, ""];
 
 /** Stops every service worker, as the browser does when they are idle. */
@@ -92,7 +95,7 @@ describe("ready means that this page's requests stay here", () => {
     assert.deepEqual(api.requests, []);
   });
 
-  test("with other tabs of other configurations, which keep theirs", async () => {
+  test("with other tabs, which keep their own configurations", async () => {
     const other = await harness.open(context);
     await Promise.all([
       serve(page, { basePaths: ["/v1"] }),
@@ -150,14 +153,14 @@ describe("ready rejects", () => {
     assert.deepEqual(await complete(page, harness.origin), LOCAL);
   });
 
-  test("when the worker does not know inpage", async () => {
+  test("when the worker does not use inpage", async () => {
     const serviceWorkerUrl = "/fixtures/foreign_service_worker.mjs";
     const { code, message } = await refusal({ serviceWorkerUrl, scope: "/", type: "module" });
     assert.equal(code, "service_worker_unavailable");
     assert.match(message, /foreign_service_worker.* does not answer this page: host the sw\.js/);
   });
 
-  test("at once when an origin is none", async () => {
+  test("immediately when an origin is not valid", async () => {
     const { name, message } = await refusal({ origins: ["api.example.com/v1"] });
     assert.equal(name, "TypeError");
     assert.match(message, /origins\[0\] is "api\.example\.com\/v1"/);
@@ -176,7 +179,7 @@ describe("what is not the endpoint's", () => {
       assert.deepEqual([own, body], [404, "Not found\n"], path);
       assert.deepEqual(await complete(page, api.origin, path), REMOTE, path);
     }
-    // The browser may cache the answer to a preflight.
+    // The browser may cache the response to a preflight.
     const paths_seen = api.requests.filter(([method]) => method === "POST");
     assert.deepEqual(
       paths_seen.map(([, path]) => path),
@@ -192,7 +195,7 @@ describe("when no page serves any more", () => {
     await page.evaluate(() => serving.stop());
     assert.deepEqual(await complete(page, harness.origin), OWN_SERVER);
     assert.deepEqual(await complete(page, api.origin), REMOTE);
-    // And again, with another worker.
+    // Serves again, with another worker.
     await page.evaluate((origin) => {
       window.serving = inpage.serveFromPage(engine, { origins: [origin] });
       return serving.ready;
@@ -217,7 +220,7 @@ describe("when no page serves any more", () => {
     ["its tab is closed", (tab) => tab.close()],
     ["its engine is disposed", (tab) => tab.evaluate(() => engine.dispose())],
   ]) {
-    test(`after ${how}, own paths are the network's, other origins are refused`, async () => {
+    test(`after ${how}, own paths go to the network, and other origins are refused`, async () => {
       const other = await harness.open(context);
       await serve(other, { origins: [api.origin] });
       assert.deepEqual(await complete(page, api.origin), LOCAL);
@@ -228,7 +231,7 @@ describe("when no page serves any more", () => {
     });
   }
 
-  test("after stop() with unregister, the network answers at once and after a reload", async () => {
+  test("after stop() with unregister, the network answers immediately and after a reload", async () => {
     await serve(page, { origins: [api.origin] });
     await page.evaluate(() => serving.stop({ unregister: true }));
     for (const _ of [1, 2]) {

@@ -1,4 +1,4 @@
-//! LoRA adapters in the page: at load, replaced while requests are in flight, refused, kept by a new worker.
+//! LoRA adapters in the page: set at load, replaced while requests are in flight, refused, and kept by a new worker.
 //! `tests/parity` checks their results.
 
 import assert from "node:assert/strict";
@@ -59,14 +59,14 @@ describe("LoRA adapters", { skip: !wasmIsBuilt && "skipped: the wasm module is n
   const difference = (a, b) =>
     Math.max(...a.logprobs.map((logprob, i) => Math.abs(logprob - b.logprobs[i])));
 
-  test("are in use from the start, and are removed and added without a load", async () => {
+  test("are in use from the start, and are removed and added without loading the model again", async () => {
     assert.deepEqual(await info(), [{ name: "one", scale: 0.5 }]);
     const dispatches = () => page.evaluate(async () => (await engine.info()).decodeDispatches);
     const adaptedDispatches = await dispatches();
     const adapted = await ask();
     await setLora();
     assert.deepEqual(await info(), []);
-    // Two for each of the four products that it adapts.
+    // Two dispatches for each of the four products that it adapts.
     assert.equal(adaptedDispatches - (await dispatches()), 8);
     const plain = await ask();
     assert.notEqual(adapted.fingerprint, plain.fingerprint);

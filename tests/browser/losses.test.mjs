@@ -1,5 +1,5 @@
-//! Lost engines: requests go on with the next one, failed loads are tried again. With a fake engine behind the real
-//! worker host; `real_losses.test.mjs` does it with the real one.
+//! Lost engines: requests continue with the next one, and failed loads are retried. A fake engine runs behind the real
+//! worker host; `real_losses.test.mjs` uses the real one.
 
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
@@ -11,7 +11,7 @@ before(async () => {
 });
 after(() => harness?.close());
 
-/** Runs `work` in a new page with storage of its own. */
+/** Runs `work` in a new page with its own storage. */
 async function inPage(work, argument) {
   const page = await harness.open();
   try {
@@ -77,7 +77,7 @@ describe("a lost engine", () => {
     assert.equal(result.next.value, words(2));
   });
 
-  test("that cannot continue its own stream ends it with an error", async () => {
+  test("ends the stream of a requester that cannot resume with an error", async () => {
     const result = await inPage(async () => {
       const engine = await startFake({ basePaths: ["/v1"] });
       const { port1, port2 } = new MessageChannel();
@@ -85,7 +85,7 @@ describe("a lost engine", () => {
       const body = new TextEncoder().encode(
         JSON.stringify({ model: "fake", prompt: "lose:9:5:1", stream: true }),
       );
-      // As a service worker of an older version sends it: without `resume`.
+      // A request as older service workers send it, without `resume`.
       const request = {
         method: "POST",
         url: "http://localhost/v1/completions",
@@ -101,7 +101,7 @@ describe("a lost engine", () => {
     assert.match(result, /é1 .*"code":"device_lost".*data: \[DONE\]\n\n$/s);
   });
 
-  test("is replaced by reload(), and its requests go on", async () => {
+  test("is replaced by reload(), and its requests continue", async () => {
     const result = await inPage(async () => {
       const engine = await startFake();
       const running = [create(engine, "count:40:10", true), create(engine, "count:30:10", false)];
@@ -124,7 +124,7 @@ describe("a lost engine", () => {
     assert.equal(result.later.code, "engine_unavailable");
   });
 
-  test("goes on behind the service worker", async () => {
+  test("is replaced behind the service worker, and its requests continue", async () => {
     const result = await inPage(async () => {
       await inpage.serveFromPage(await startFake()).ready;
       const post = async (prompt, stream) => {
@@ -143,7 +143,7 @@ describe("a lost engine", () => {
     assert.equal(JSON.parse(result[1]).choices[0].text, words(8));
   });
 
-  test("in a tab that is closed is replaced by that of another tab", async () => {
+  test("in a tab that is closed is replaced by the engine of another tab", async () => {
     const owner = await harness.open();
     const context = owner.context();
     try {
@@ -153,7 +153,7 @@ describe("a lost engine", () => {
       };
       await owner.evaluate(serve);
       const reader = await harness.open(context, "/plain");
-      // A tab without an engine: the only one that answers is the owner's.
+      // This tab has no engine, so the owner's engine answers.
       const text = reader.evaluate(async () => {
         const response = await fetch("/v1/completions", {
           method: "POST",
@@ -177,7 +177,7 @@ describe("a lost engine", () => {
     }
   });
 
-  test("does not hold up an abort", async () => {
+  test("does not delay an abort", async () => {
     const result = await inPage(async () => {
       const engine = await startFake({ fakeLoadMs: 300 });
       return caught(() =>
@@ -192,7 +192,7 @@ describe("a lost engine", () => {
 });
 
 describe("a load that failed", () => {
-  test("is tried again by a later request, after a pause that the answer names", async () => {
+  test("is retried by a later request, after a delay that the response names", async () => {
     const result = await inPage(async () => {
       const engine = await startFake({ background: true, fakeFailingLoads: [0] });
       const failed = await caught(() => engine.ready);
@@ -214,7 +214,7 @@ describe("a load that failed", () => {
     assert.equal(result.text, words(2));
   });
 
-  test("is tried again less and less often, and once at a time", async () => {
+  test("is retried with increasing delays, and once at a time", async () => {
     const result = await inPage(async () => {
       const engine = await startFake({
         background: true,
@@ -224,7 +224,7 @@ describe("a load that failed", () => {
       await caught(() => engine.ready);
       const pauses = [(await post(engine, "count:1")).headers.get("retry-after")];
       await new Promise((resolve) => setTimeout(resolve, 1100));
-      // All of these find the pause over; the first starts the attempt.
+      // The delay is over for all of these. The first one starts the attempt.
       await Promise.all([1, 2, 3].map(() => post(engine, "count:1")));
       await caught(() => engine.ready);
       pauses.push((await post(engine, "count:1")).headers.get("retry-after"));
@@ -236,7 +236,7 @@ describe("a load that failed", () => {
     assert.deepEqual(result.text, { value: words(1) });
   });
 
-  test("of an engine that was lost is tried again for its in-flight requests", async () => {
+  test("of a lost engine is retried for its in-flight requests", async () => {
     const result = await inPage(async () => {
       const engine = await startFake({ fakeFailingLoads: [1] });
       return Promise.all([
@@ -251,7 +251,7 @@ describe("a load that failed", () => {
     );
   });
 
-  test("for a reason that stays is not tried again, and the answer says so", async () => {
+  test("for a permanent reason is not retried, and the response says so", async () => {
     const result = await inPage(async () => {
       const engine = await startFake({
         background: true,
@@ -267,7 +267,7 @@ describe("a load that failed", () => {
     assert.match(result.message, /absent\.gguf answered 404.*call engine\.reload\(\)/);
   });
 
-  test("because its worker cannot start is tried again by a later request", async () => {
+  test("because its worker cannot start is retried by a later request", async () => {
     const result = await inPage(async () => {
       const engine = await startFake({ background: true, workerUrl: "/absent.mjs" });
       await caught(() => engine.ready);

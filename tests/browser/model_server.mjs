@@ -1,5 +1,5 @@
-//! A configurable server of model files: with or without range requests, validators and lengths, slow, interrupted,
-//! changing. Records its requests.
+//! A configurable server of model files, with or without range requests, validators and lengths. It can be slow, break off, and
+//! change its files. It records its requests.
 
 import { once } from "node:events";
 import { createServer } from "node:http";
@@ -13,9 +13,9 @@ export function modelBytes(size, seed = 1) {
 
 /**
  * `state` may be changed at any time: `bytes`, `etag`, `lastModified`, `ranges`, `hideLength`, `exposeHeaders`,
- * `status`, `cutAfter` (bytes sent before the connection is closed), `statusAfterCut` (the status from then on), `stallAfter` (bytes sent before the answer stops
- * forever), `holdAfter` (bytes sent before the answer pauses until the member is deleted), `files` (bytes by name; all
- * other names give 404). `requests` lists the Range headers.
+ * `status`, `cutAfter` (bytes sent before the connection is closed), `statusAfterCut` (the status after that),
+ * `stallAfter` (bytes sent before the response stops forever), `holdAfter` (bytes sent before the response pauses until
+ * the member is deleted), `files` (bytes by name; all other names give 404). `requests` lists the Range headers.
  */
 export async function startModelServer(state) {
   Object.assign(state, { ranges: true, exposeHeaders: true, requests: [], sentBytes: 0, ...state });

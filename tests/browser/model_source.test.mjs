@@ -11,7 +11,7 @@ const MIB = 1 << 20;
 const SIZE = 21 * MIB + 12345;
 const FIRST = modelBytes(SIZE, 1);
 const SECOND = modelBytes(SIZE, 2);
-/** For tests of which files are read, not how. */
+/** For tests of which files are read, not of how they are read. */
 const SMALL = modelBytes(MIB, 3);
 const digestOf = (bytes) =>
   [...createHash("sha256").update(bytes).digest()].map((b) => b.toString(16)).join(",");
@@ -35,7 +35,7 @@ afterEach(async () => {
   await server.close();
 });
 
-/** Loads the URL; gives the digest of what the engine read, or the error, and all progress. */
+/** Loads the URL. Returns the digest of what the engine read, or the error, and all progress. */
 const load = (options = {}, tab = page) =>
   tab.evaluate(
     async ({ url, cache, ...options }) => {
@@ -56,7 +56,7 @@ const load = (options = {}, tab = page) =>
     { url: server.url, ...options },
   );
 
-/** From now on answers break off, and are refused when they are requested again. */
+/** After this, the next response breaks off, and later requests are refused. */
 const breakOff = (cutAfter) => Object.assign(state, { cutAfter, statusAfterCut: 403 });
 const mend = () => {
   for (const name of ["cutAfter", "statusAfterCut", "status"]) delete state[name];
@@ -164,7 +164,7 @@ describe("a URL", () => {
     assert.equal((await load()).digest, digestOf(FIRST));
   });
 
-  test("is read by ranges, in few large pieces, when it is not to be cached", async () => {
+  test("is read by ranges, in few large pieces, when caching is off", async () => {
     assert.equal((await load({ cache: false })).digest, digestOf(FIRST));
     const lengths = state.requests.slice(1).map((range) => {
       const [, start, end] = /^bytes=(\d+)-(\d+)$/.exec(range);
@@ -181,7 +181,7 @@ describe("a URL", () => {
 
   const inFullStorage = { workerUrl: "/fixtures/full_storage_worker.mjs" };
 
-  test("is kept in memory from where the storage is full, and sent once", async () => {
+  test("is kept in memory after the storage is full, and sent once", async () => {
     const { digest, message } = await load(inFullStorage);
     assert.equal(digest, digestOf(FIRST), message);
     assert.equal(state.requests.length, 1);
@@ -253,7 +253,7 @@ describe("a model of several files", () => {
   const WHOLE = digestOf(Buffer.concat([CONFIG, SMALL]));
   const at = (path) => new URL(path, server.url).href;
 
-  /** As `load`, of any model. */
+  /** Like `load`, for any model. */
   const loadModel = (model) =>
     page.evaluate(async (model) => {
       const result = await caught(async () => {
@@ -352,7 +352,7 @@ describe("a model of several files", () => {
       page.evaluate(async (names) => {
         const contents = names.map((_, i) => new Uint8Array(9_001).fill(i + 1));
         const files = names.map((name, i) => new File([contents[i]], name));
-        // In any order.
+        // The order does not matter.
         const engine = await startFake({ model: { files: files.reverse() } });
         const whole = await new Blob(contents).arrayBuffer();
         const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", whole));

@@ -92,7 +92,7 @@ async function open(context, site) {
   return page;
 }
 
-/** Visits the site until it is kept. */
+/** Visits the site and waits until it is kept. */
 async function visitAndKeep(context, site, options) {
   const page = await open(context, site);
   await page.evaluate(async (options) => {
@@ -144,11 +144,11 @@ test("a page from the kept site gets no files of a newer version", async () => {
   const page = await open(context, site);
   site.write(versioned("v2"));
   await site.up();
-  // The browser may stop the worker at any time; which release the page has is not lost.
+  // The browser may stop the worker at any time. The worker must still know which release the page has.
   const session = await context.newCDPSession(page);
   await session.send("ServiceWorker.enable");
   await session.send("ServiceWorker.stopAllWorkers");
-  // What this page keeps now is the newer version, as a whole.
+  // This page now keeps all of the newer version.
   await page.evaluate(async () => {
     await start();
     await serving.keptOffline;
@@ -179,11 +179,11 @@ test("a page from the network gets no kept files, and the newer version is kept"
   await context.close();
 });
 
-test("files that change while they are read are not kept as they are", async () => {
+test("files that change while they are read are not kept", async () => {
   const site = await startSite(versioned("v1"));
   const context = await browser.newContext();
   await (await visitAndKeep(context, site)).close();
-  // Every reading finds another version.
+  // Every read returns another version.
   const page = await context.newPage();
   let reading = 0;
   await context.route("**/late.js", (route) =>

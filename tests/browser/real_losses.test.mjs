@@ -1,4 +1,4 @@
-//! Lost devices, traps and missing adapters with the real engine and the embedded model: the text is the same as undisturbed.
+//! Lost devices, traps and missing adapters with the real engine and the embedded model: the text is the same as without them.
 
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
@@ -19,7 +19,7 @@ describe("the real engine", { skip: !wasmIsBuilt && "the wasm module is not buil
         });
         const channel = new BroadcastChannel("gpu-faults");
         window.fault = (name) => channel.postMessage(name);
-        /** A streamed answer, joined. `onChunk(count)` is called for every chunk. */
+        /** A streamed response, joined. `onChunk(count)` is called for every chunk. */
         window.streamed = async (body, onChunk = () => {}) => {
           const texts = [];
           const reasons = [];
@@ -93,7 +93,7 @@ describe("the real engine", { skip: !wasmIsBuilt && "the wasm module is not buil
     });
   }
 
-  test("continues a stream without a seed and with scores", async () => {
+  test("continues a stream without a seed and with logprobs", async () => {
     const { ids, tokens, logprobs } = await page.evaluate(async (body) => {
       const { seed, n, ...unseeded } = body;
       let [tokens, count] = [0, 0];
@@ -115,11 +115,11 @@ describe("the real engine", { skip: !wasmIsBuilt && "the wasm module is not buil
     assert.deepEqual(
       logprobs,
       [...logprobs].sort((a, b) => a - b),
-      "offsets go on where they were",
+      "offsets continue where they were",
     );
   });
 
-  test("tells the sizes when the GPU has no memory, and works once there is", async () => {
+  test("tells the sizes when the GPU is out of memory, and works when there is memory", async () => {
     const { refused, again } = await page.evaluate(async () => {
       const cache = await caches.open("gpu-faults");
       await cache.put("/full", new Response());
@@ -166,7 +166,7 @@ describe("the real engine", { skip: !wasmIsBuilt && "the wasm module is not buil
     assert.ok(fits);
   });
 
-  test("without an adapter after a loss it says when it tries again, and recovers", async () => {
+  test("without an adapter after a loss, it says when it retries, and recovers", async () => {
     const result = await page.evaluate(async (body) => {
       const cache = await caches.open("gpu-faults");
       await cache.put("/no-adapter", new Response());
@@ -177,7 +177,7 @@ describe("the real engine", { skip: !wasmIsBuilt && "the wasm module is not buil
           headers: { "content-type": "application/json" },
           body: JSON.stringify(body),
         });
-      // A request that is lost with its engine would wait for the next one.
+      // A request that is lost with its engine would wait for the next engine.
       const isLost = async () => Object.keys(await engine.info()).length === 0;
       await until(isLost, "the loss is noticed", 10_000);
       const first = await post();

@@ -1,4 +1,4 @@
-//! Which URLs are the endpoint's, and how sets of them are written into a script's URL. No browser is needed.
+//! Which URLs belong to the endpoint, and how sets of them are written into a script's URL. No browser is needed.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -10,7 +10,7 @@ const load = (file) => import(pathToFileURL(join(root, "www/dist", file)).href);
 const { isRoute } = await load("exchange/base_paths.js");
 const urls = await load("exchange/served_urls.js");
 
-test("only the endpoint's routes are its URLs", () => {
+test("only the endpoint's routes belong to it", () => {
   const isOne = (path) => isRoute(new URL(path, "https://site.example"), ["/v1", "/openai/v1/"]);
   for (const path of [
     "/v1/completions",
@@ -66,7 +66,7 @@ test("origins and base paths that could never match are refused", () => {
   assert.throws(() => urls.normalizedBasePaths(["v1"]), /basePaths\[0\] is "v1"/);
 });
 
-test("a script's query names a set, whatever else it has", () => {
+test("a script's query names a set and keeps other parameters", () => {
   const script = new URL("https://site.example/sw.js?build=7&base=/old");
   const set = urls.unionOf([
     { basePaths: ["/v1"], origins: [], offline: true },

@@ -1,5 +1,5 @@
 //! The service worker door, with a fake engine behind the real worker host: the real `openai` SDK and plain `fetch`,
-//! first load, forced reload, other tabs, tabs that are closed.
+//! first loads, forced reloads, other tabs and closed tabs.
 
 import assert from "node:assert/strict";
 import { after, afterEach, before, beforeEach, describe, test } from "node:test";
@@ -170,7 +170,7 @@ describe("the openai SDK", () => {
     assert.deepEqual(results, [undefined, "APIUserAbortError"]);
   });
 
-  test("an engine that dies in a stream gives an error event, the next request a new engine", async () => {
+  test("a panic in a stream gives an error event, and the next request gets a new engine", async () => {
     const broken = await readStream(page, "panic-after:9");
     assert.equal(broken.code, "internal_error");
     const whole = await readStream(page, "count:2");
@@ -178,7 +178,7 @@ describe("the openai SDK", () => {
   });
 });
 
-test("after a forced reload the page is controlled again, or ready says why not", async () => {
+test("after a forced reload the page is controlled again, or ready rejects with the reason", async () => {
   await serve();
   const session = await context.newCDPSession(page);
   const loaded = page.waitForEvent("load");
@@ -244,7 +244,7 @@ test("closing the serving tab in mid-stream ends the stream with an error event"
   assert.match(result.message, /closed/);
 });
 
-/** In the page: a plain request that takes `count` times 5 ms. */
+/** In the page: sends a plain request that takes `count` times 5 ms. */
 const askPlain = (tab, count) =>
   tab.evaluate(async (count) => {
     const response = await fetch("/v1/completions", {
@@ -256,7 +256,7 @@ const askPlain = (tab, count) =>
     return { status: response.status, retryAfter: response.headers.get("retry-after"), error };
   }, count);
 
-test("when the serving tab is closed before the head, another one answers", async () => {
+test("when the serving tab is closed before the response head, another one answers", async () => {
   await serve();
   const caller = await harness.open(context);
   const other = await harness.open(context);
@@ -269,7 +269,7 @@ test("when the serving tab is closed before the head, another one answers", asyn
   assert.equal((await running).status, 200);
 });
 
-test("when the only serving tab is closed before the head, the answer is 503", async () => {
+test("when the only serving tab is closed before the response head, the status is 503", async () => {
   await serve();
   const caller = await harness.open(context);
   const running = askPlain(caller, 5000);

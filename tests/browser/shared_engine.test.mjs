@@ -24,7 +24,7 @@ afterEach(() => context.close());
 async function openTab(options = {}) {
   const tab = await harness.open(context);
   await tab.evaluate(async (options) => {
-    // A blob has no time: the key is the same in all tabs.
+    // A blob has no modification time, so the key is the same in all tabs.
     window.engine = await startFake({ shared: true, ...options });
   }, options);
   return tab;
@@ -64,7 +64,7 @@ test("one tab runs the engine, and all are answered", async () => {
   }
 });
 
-test("other options are another engine", async () => {
+test("other options create another engine", async () => {
   const other = await openTab({ maxQueue: 3 });
   assert.equal(workersOf(other), 1);
   assert.equal((await complete(other, "count:2")).value, count(2));
@@ -109,7 +109,7 @@ for (const [how, end] of [
   ["disposes its engine", (tab) => tab.evaluate(() => engine.dispose())],
   ["goes to another page", (tab) => tab.goto(`${harness.origin}/plain`)],
 ]) {
-  test(`when the tab that runs it ${how}, another one takes over and requests go on`, async () => {
+  test(`when the tab that runs it ${how}, another one takes over and requests continue`, async () => {
     const running = [
       complete(tabs[1], "count:300:5", true),
       complete(tabs[1], "count:300:5"),
@@ -127,7 +127,7 @@ for (const [how, end] of [
   });
 }
 
-test("adapters are those of all tabs, also after a tab has taken over", async () => {
+test("tabs share adapters, also after a tab has taken over", async () => {
   await tabs[1].evaluate(() =>
     engine.setLora([{ file: new File(["a"], "one.gguf", { lastModified: 1 }) }]),
   );
@@ -137,7 +137,7 @@ test("adapters are those of all tabs, also after a tab has taken over", async ()
   assert.deepEqual((await info(tabs[2])).lora, ["one"]);
 });
 
-test("served pages share it, too", async () => {
+test("served pages also share the engine", async () => {
   for (const tab of tabs) {
     await tab.evaluate(() => {
       window.serving = inpage.serveFromPage(engine);

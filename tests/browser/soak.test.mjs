@@ -1,16 +1,16 @@
-//! Many completions with random aborts: after the first ones, nothing grows. `npm run soak` runs 2,000; as a test of the tier it is
-//! shorter.
+//! Many completions with random aborts. After the first ones, memory does not grow. `npm run soak` runs 2,000; in the tier, the
+//! test is shorter.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { startHarness, wasmIsBuilt } from "./harness.mjs";
 
 const COMPLETIONS = Number(process.env.INPAGE_SOAK_COMPLETIONS ?? 160);
-/** After so many, caches and pools have their size. */
+/** After this many completions, caches and pools have their final size. */
 const WARM_UP = Math.min(100, COMPLETIONS / 2);
 /** Completions between two measurements. */
 const ROUND = Math.max(20, COMPLETIONS / 20);
-/** A heap after a collection differs by this much from one time to the next. */
+/** The size of a heap after garbage collection varies by this much. */
 const HEAP_NOISE_BYTES = 1 << 20;
 
 let harness;
@@ -30,7 +30,7 @@ before(async () => {
         channel.postMessage({ question: 1 });
       });
     let seed = 1;
-    // Park and Miller's generator: the same aborts in every run.
+    // Park and Miller's generator, so that aborts are the same in every run.
     const random = () => {
       seed = (seed * 48271) % 2147483647;
       return seed / 2147483647;
@@ -61,7 +61,7 @@ before(async () => {
         throw error;
       }
     };
-    /** Runs completions `from` to `to`, three at a time; counts how they end. */
+    /** Runs completions `from` to `to`, three at a time. Counts how they end. */
     window.completions = async (from, to) => {
       const counts = {};
       let next = from;
@@ -80,7 +80,7 @@ before(async () => {
 });
 after(() => harness?.close());
 
-/** A function that gives the size of the engine worker's JavaScript heap. */
+/** A function that returns the size of the engine worker's JavaScript heap. */
 async function workerHeap(browser) {
   const session = await browser.newBrowserCDPSession();
   const { targetInfos } = await session.send("Target.getTargets", { filter: [{}] });
@@ -114,7 +114,7 @@ async function measure() {
   return { wasmBytes, buffers, bufferBytes, pageHeapBytes, workerHeapBytes: await heapOfWorker() };
 }
 
-test(`${COMPLETIONS} completions with random aborts do not make anything grow`, {
+test(`${COMPLETIONS} completions with random aborts do not make memory grow`, {
   skip: !wasmIsBuilt && "the wasm module is not built",
   timeout: 60 * 60_000,
 }, async (context) => {

@@ -1,5 +1,5 @@
-//! Tabs and service workers that end, freeze or are put aside while requests run, with a fake engine behind the real worker
-//! host: another tab takes over, or the caller gets a clear error.
+//! Tabs and service workers that end, freeze or move to the back/forward cache while requests run, with a fake engine behind
+//! the real worker host: another tab takes over, or the caller gets a clear error.
 
 import assert from "node:assert/strict";
 import { after, afterEach, before, beforeEach, describe, test } from "node:test";
@@ -10,7 +10,7 @@ let context;
 let page;
 
 before(async () => {
-  // Playwright turns the back/forward cache off.
+  // By default, playwright disables the back/forward cache.
   harness = await startHarness({ ignoreDefaultArgs: ["--disable-back-forward-cache"] });
 });
 after(() => harness?.close());
@@ -28,7 +28,7 @@ const serve = (tab) =>
     await serving.ready;
   });
 
-/** In the page: a plain request that takes `count` times 5 ms. */
+/** In the page: sends a plain request that takes `count` times 5 ms. */
 const askPlain = (tab, count) =>
   tab.evaluate(async (count) => {
     const response = await fetch("/v1/completions", {
@@ -40,7 +40,7 @@ const askPlain = (tab, count) =>
     return { status: response.status, retryAfter: response.headers.get("retry-after"), error };
   }, count);
 
-/** In the page: reads a streamed completion to its end, or to its error. `window.streaming` says that it has begun. */
+/** In the page: reads a streamed completion to its end, or to its error. Sets `window.streaming` when it has begun. */
 const readStream = (tab, prompt, door = "fetch") =>
   tab.evaluate(
     ([prompt, door]) =>
@@ -65,8 +65,8 @@ const untilIdle = (tab) =>
   tab.evaluate(() => until(async () => (await engine.info()).active === 0, "it stopped", 20_000));
 
 /**
- * Freezes `tab`: tells its scripts, then stops them, as browsers do. Resolves with the function that resumes it. The real
- * thing is not to be had: Chromium freezes hidden pages only, and playwright makes every page a visible one.
+ * Freezes `tab`: notifies its scripts, then stops them, as browsers do. Resolves with the function that resumes it. Chromium
+ * itself cannot be made to freeze it, because it freezes only hidden pages, and playwright makes every page visible.
  */
 async function freeze(tab) {
   const session = await context.newCDPSession(tab);
@@ -113,7 +113,7 @@ describe("a service worker that is stopped in mid-stream", () => {
     await untilIdle(page);
   });
 
-  test("does not harm the next request", async () => {
+  test("does not affect the next request", async () => {
     await serve(page);
     const stream = readStream(page, "count:100000:5", "servedFetch");
     await page.waitForFunction(() => window.streaming);
@@ -150,7 +150,7 @@ describe("a frozen tab", () => {
     while (!busy) for (const tab of [page, other]) if (await isBusy(tab)) busy = tab;
     await freeze(busy);
     assert.equal((await running).status, 200);
-    // The frozen tab is not asked again, or not waited for.
+    // The frozen tab gets no further request, or is not waited for.
     assert.equal((await askPlain(caller, 1)).status, 200);
   });
 
@@ -167,7 +167,7 @@ describe("a frozen tab", () => {
     assert.equal((await askPlain(caller, 1)).status, 200);
   });
 
-  test("loses its streams to another tab, which goes on with them", async () => {
+  test("loses its streams to another tab, which continues them", async () => {
     await serve(page);
     const caller = await harness.open(context);
     const stream = readStream(caller, "count:300:5");
@@ -179,7 +179,7 @@ describe("a frozen tab", () => {
     assert.equal(value ?? message, Array.from({ length: 300 }, (_, i) => `é${i} `).join(""));
   });
 
-  test("that says nothing is noticed by the silence of its engine", async () => {
+  test("that does not announce it is detected because its engine is silent", async () => {
     await serve(page);
     const { status, error } = await page.evaluate(async () => {
       const response = await fetch("/v1/completions", {
@@ -206,7 +206,7 @@ describe("a frozen tab", () => {
 });
 
 describe("a tab in the back/forward cache", () => {
-  /** Leaves `tab`'s page, which the browser keeps; it tells other tabs when it is back. */
+  /** Leaves the page of `tab`, which the browser keeps. The page notifies other tabs when it is back. */
   const leave = async (tab) => {
     await tab.evaluate(() => {
       addEventListener("pageshow", ({ persisted }) => {
@@ -215,7 +215,7 @@ describe("a tab in the back/forward cache", () => {
     });
     await tab.goto(`${harness.origin}/plain`);
   };
-  /** Goes back to it; `caller` sees it come. */
+  /** Goes back to the page. `caller` gets its notification. */
   const comeBack = async (tab, caller) => {
     const returned = caller.evaluate(
       () =>
@@ -242,7 +242,7 @@ describe("a tab in the back/forward cache", () => {
     assert.equal((await askPlain(caller, 1)).status, 200);
   });
 
-  test("leaves the site's own paths to the network", async () => {
+  test("does not serve, so the site's own paths go to the network", async () => {
     await serve(page);
     const caller = await harness.open(context);
     await leave(page);

@@ -1,4 +1,4 @@
-//! Requests handed to another server, with a fake engine and a server of the tests.
+//! Requests that are forwarded to another server, with a fake engine and a fake server.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -76,7 +76,7 @@ beforeEach(() => {
   openStreams = 0;
 });
 
-test("nothing is handed over while the engine can answer", async () => {
+test("nothing is forwarded while the engine can answer", async () => {
   const answer = await page.evaluate(async () => ask(await startFake({ upstream }), {}));
   assert.equal(answer.by, null);
   assert.match(answer.text, /é0 é1 /);
@@ -131,7 +131,7 @@ test("`when` names the reasons", async () => {
   assert.deepEqual(requests, []);
 });
 
-test("a function decides for each request, with the reason if there is one", async () => {
+test("a function decides for each request and gets the reason, if there is one", async () => {
   const { answers, asked } = await page.evaluate(async () => {
     const asked = [];
     const when = ({ url, body, reason }) => {
@@ -160,7 +160,7 @@ test("a function decides for each request, with the reason if there is one", asy
   assert.equal(requests.length, 1);
 });
 
-test("an abort and the end of a loop reach the server", async () => {
+test("an abort and a `break` end the request to the server", async () => {
   const result = await page.evaluate(async () => {
     const engine = await startFake({ upstream: { ...upstream, when: () => true } });
     const body = { model: "fake", prompt: "endless", stream: true };
@@ -194,7 +194,7 @@ test("the engine's own error stays when the server cannot be reached", async () 
   assert.match(thrown.message, /did not answer at http.*\/v1\/completions.*CORS/);
 });
 
-test("requests of the service worker are handed over, too", async () => {
+test("requests of the service worker are also forwarded", async () => {
   const other = await harness.open();
   const { whole, streamed, own } = await other.evaluate(
     async (upstream) => {

@@ -9,7 +9,7 @@ import { root } from "../../scripts/process.mjs";
 import { startHarness, wasmIsBuilt } from "./harness.mjs";
 import { startModelServer } from "./model_server.mjs";
 
-/** The kernels that measure the cost of a barrier: which others to compile depends on it. */
+/** The kernels that measure the cost of a barrier. The choice of the other kernels depends on it. */
 const COMPILED_ON_DEMAND = 2;
 const LOAD_LIMIT_MS = 120_000;
 const TOKENS = 64;
@@ -39,7 +39,7 @@ describe("WebGPU calls", { skip: !wasmIsBuilt && "skipped: the wasm module is no
       const channel = new BroadcastChannel("webgpu-counts");
       window.counts = () =>
         new Promise((resolve) => {
-          // The worker may not listen yet: ask until it answers. An answer to an earlier question is out of date.
+          // The worker may not listen yet, so ask until it answers. An answer to an earlier question is outdated.
           const question = crypto.randomUUID();
           const ask = () => channel.postMessage({ question });
           const asking = setInterval(ask, 200);
@@ -68,7 +68,7 @@ describe("WebGPU calls", { skip: !wasmIsBuilt && "skipped: the wasm module is no
       return { loaded, answered: await counts(), info: await engine.info() };
     });
 
-  /** The counts of generating TOKENS tokens minus those of generating one: the cost of the steps between. */
+  /** The counts of generating TOKENS tokens minus those of generating one, which is the cost of the steps between. */
   const countSteps = (fields) =>
     reference.page.evaluate(
       async ([fields, tokens]) => {
@@ -123,7 +123,7 @@ describe("WebGPU calls", { skip: !wasmIsBuilt && "skipped: the wasm module is no
     }
 
     const lengthBytes = state.bytes.length;
-    // The server sends pieces of 256 KiB: the last one is held back.
+    // The server sends pieces of 256 KiB and holds back the last one.
     Object.assign(state, { sentBytes: 0, holdAfter: lengthBytes - (256 << 10) });
     const page = await openLoading();
     await page.evaluate(

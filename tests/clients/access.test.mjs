@@ -1,4 +1,4 @@
-//! Which web pages the native server answers: a page elsewhere on the web must not use it, by CORS or by DNS rebinding.
+//! Which web pages the native server answers. Pages of other sites must not use it, neither by CORS nor by DNS rebinding.
 
 import assert from "node:assert/strict";
 import { request } from "node:http";
@@ -43,7 +43,7 @@ describe("the native server", () => {
     }
   });
 
-  test("refuses a name that was pointed at this machine, and says what allows it", async () => {
+  test("refuses another name that resolves to this machine, and says what allows it", async () => {
     const { status, answer } = await complete({ host: "evil.example:8080" });
     assert.equal(status, 403);
     assert.match(answer.error.message, /--allow-host evil\.example allows/);

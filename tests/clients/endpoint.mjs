@@ -27,7 +27,8 @@ export async function startEndpoint() {
     async idle(limit_ms = 2000) {
       const end = performance.now() + limit_ms;
       while ((await hooks({ activeGenerations: true })) > 0) {
-        if (performance.now() > end) throw new Error(`it still runs after ${limit_ms} ms`);
+        if (performance.now() > end)
+          throw new Error(`a generation is still in flight after ${limit_ms} ms`);
         await new Promise((resolve) => setTimeout(resolve, 20));
       }
     },

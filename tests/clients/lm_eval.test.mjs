@@ -1,4 +1,4 @@
-//! The requests of lm-evaluation-harness for log-likelihoods, and how it reads the answer: batches of token arrays with
+//! The requests of lm-evaluation-harness for log-likelihoods, and how it reads the responses: batches of token arrays with
 //! echo and one generated token, which is ignored. A continuation is greedy if each token is the best of its position.
 
 import assert from "node:assert/strict";
@@ -75,8 +75,8 @@ describe("lm-evaluation-harness", () => {
       assert.ok(Number.isFinite(score) && score < 0, `score ${score}`);
     }
     assert.equal(best[1], true, "the greedy continuation is greedy");
-    assert.equal(third[1], true, "in the longer context too");
-    assert.equal(other[1], false, "the changed one is not");
+    assert.equal(third[1], true, "also in the longer context");
+    assert.equal(other[1], false, "the changed continuation is not greedy");
     assert.ok(best[0] > other[0], `${best[0]} > ${other[0]}`);
     for (const [i, prompt] of prompts.entries()) {
       const { token_logprobs } = choices.find(({ index }) => index === i).logprobs;

@@ -70,12 +70,12 @@ def maps_errors():
         assert (error.code, error.param) == ("model_not_found", "model"), error
 
 
-def does_not_repeat_what_would_fail_again():
+def does_not_retry_permanent_failures():
     hooks({"failAfterTokens": 3})
     start = time.monotonic()
     error = raised(
         openai.InternalServerError,
-        # The failure strikes once: a second attempt would succeed.
+        # The failure occurs once, so a second attempt would succeed.
         lambda: client(max_retries=2).completions.create(**{**GREEDY, **LONG}),
     )
     assert error.code == "internal_error", error
@@ -92,10 +92,10 @@ def raises_when_a_stream_fails_after_its_head():
 
     error = raised(openai.APIError, read)
     assert error.code == "internal_error", error
-    assert seen, "the text before the failure came"
+    assert seen, "no text came before the failure"
 
 
-def says_when_to_come_back_while_the_model_loads():
+def sends_retry_after_while_the_model_loads():
     hooks({"modelState": "loading"})
     error = raised(
         openai.InternalServerError,
@@ -114,7 +114,7 @@ def leaving_the_loop_stops_the_generation():
             break
     end = time.monotonic() + 2
     while hooks({"activeGenerations": True}) > 0:
-        assert time.monotonic() < end, "it still runs"
+        assert time.monotonic() < end, "the generation is still in flight"
         time.sleep(0.02)
     hooks({"delayStepMs": 0})
 
@@ -123,9 +123,9 @@ for check in (
     completes_plain_and_streamed,
     lists_and_finds_the_model,
     maps_errors,
-    does_not_repeat_what_would_fail_again,
+    does_not_retry_permanent_failures,
     raises_when_a_stream_fails_after_its_head,
-    says_when_to_come_back_while_the_model_loads,
+    sends_retry_after_while_the_model_loads,
     leaving_the_loop_stops_the_generation,
 ):
     check()

@@ -88,7 +88,7 @@ describe("openai for JavaScript", () => {
     setTimeout(() => endpoint.hooks({ modelState: "ready" }), 500);
     assert.equal((await answer).choices.length, 1);
     assert.equal(requests, 2);
-    assert.ok(performance.now() - start >= 4900, "it waited the five seconds it was told");
+    assert.ok(performance.now() - start >= 4900, "it waits for the five seconds of Retry-After");
   });
 
   test("retries when the queue was full", async () => {
@@ -106,7 +106,7 @@ describe("openai for JavaScript", () => {
     assert.equal(second.choices[0].text, (await first).choices[0].text);
   });
 
-  test("does not retry what would fail again", async () => {
+  test("does not retry permanent failures", async () => {
     await endpoint.hooks({ failAfterTokens: 3 });
     const error = await client({ maxRetries: 2 })
       .completions.create(sampled)
@@ -124,7 +124,7 @@ describe("openai for JavaScript", () => {
     })().catch((error) => error);
     assert.ok(error instanceof sdk.APIError, `${error}`);
     assert.equal(error.code, "internal_error");
-    assert.ok(chunks > 0, "the text before the failure came");
+    assert.ok(chunks > 0, "no text came before the failure");
   });
 
   test("abort stops the generation, plain and streamed", async () => {

@@ -19,12 +19,12 @@ const hasPackage = () => {
   return existsSync(python) && capture(python, ["-c", version]) === PACKAGE;
 };
 
-/** Creates the environment; returns the reason if that fails. */
+/** Creates the environment. Returns the reason if that fails. */
 async function providePython() {
   if (hasPackage()) return undefined;
   const base = ["python3", "python"].find((name) => which(name));
-  if (!base) return "there is no Python";
-  if ((await run(base, ["-m", "venv", folder])) !== 0) return "Python cannot make a venv";
+  if (!base) return "Python is not installed";
+  if ((await run(base, ["-m", "venv", folder])) !== 0) return "Python cannot create a venv";
   const install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", PACKAGE];
   const status = await run(python, install, { timeout_ms: PIP_LIMIT_MS });
   return status === 0 && hasPackage() ? undefined : `pip cannot install ${PACKAGE}: no index?`;

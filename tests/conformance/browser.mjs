@@ -1,5 +1,5 @@
-//! Runs the cases in Chromium, through the doors of a page: serves the package built with hooks and the cases, and
-//! passes on the results that the page reports.
+//! Runs the cases in Chromium, through the doors of a page. Serves the package built with hooks and the cases, and
+//! forwards the results that the page reports.
 
 import { existsSync } from "node:fs";
 import { join } from "node:path";

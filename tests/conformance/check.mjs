@@ -91,7 +91,7 @@ const RULES = {
 
 function fits(value, schema) {
   return Object.entries(schema).every(([keyword, argument]) => {
-    const rule = RULES[keyword] ?? fail(`the checker does not know the keyword ${keyword}`);
+    const rule = RULES[keyword] ?? fail(`the checker does not support the keyword ${keyword}`);
     return rule(value, argument, schema);
   });
 }

@@ -97,7 +97,7 @@ export class Context {
     return this.#door.fetch(new URL(path, this.#door.origin).href, init);
   }
 
-  /** The official client, without retries by default: the first answer counts. */
+  /** The official client. It does not retry by default, because the first response counts. */
   client(options = {}) {
     const { OpenAI, origin, fetch } = this.#door;
     return new OpenAI({
@@ -125,7 +125,7 @@ export class Context {
     return reply;
   }
 
-  /** A completion request; a string body is sent as it is. */
+  /** A completion request. A string body is sent unchanged. */
   post(body, init = {}) {
     return this.request("/v1/completions", {
       method: "POST",
@@ -154,7 +154,7 @@ export class Context {
     return (await this.choice(members)).text;
   }
 
-  /** A request that must be refused; a `null` code or an `undefined` param matches anything. */
+  /** A request that must be refused. A `null` code or an `undefined` param matches any value. */
   async refused(body, status, code, param, init) {
     const reply = await this.post(body, init);
     checkStatus(reply, status, body);

@@ -12,7 +12,7 @@ const CONTEXT_TOKENS = 512;
 /** Builds the server; returns the path of the program. */
 export async function buildServer() {
   const args = ["build", "--locked", "--example", "serve", "--features", "test-hooks"];
-  await mustRun("cargo", args, { remedy: "The compiler's messages stand above." });
+  await mustRun("cargo", args, { remedy: "The compiler's messages are above." });
   return join(targetFolder(), "debug", "examples", windows ? "serve.exe" : "serve");
 }
 

@@ -13,7 +13,7 @@ const RESET = [
   { switches: {} },
 ];
 
-/** One result per case of `cases` that knows `door`: `{ id, title, ok, reason, ms }`. */
+/** One result per case of `cases` that supports `door`: `{ id, title, ok, reason, ms }`. */
 export async function* runCases(cases, door) {
   const info = await door.hooks({ modelInfo: true });
   for (const { id, title, doors, run } of cases) {

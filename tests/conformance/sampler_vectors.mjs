@@ -1,7 +1,7 @@
 //! The sampler vectors of specification 16, sent to the sampler module itself. A question is
-//! `{ logits, prompt, generated, mask, params }`; the answer `{ adjusted, survivors, u, sampled,
-//! mirostatMu }`: logits after stages 1 to 5, [id, probability] in draw order, the uniform number
-//! that was drawn with, the drawn id, and μ after it.
+//! `{ logits, prompt, generated, mask, params }`. The answer is `{ adjusted, survivors, u, sampled,
+//! mirostatMu }`: logits after stages 1 to 5, [id, probability] in draw order, the uniform number of
+//! the draw, the sampled id, and μ after it.
 
 import { allNear, equal, near, ok } from "./check.mjs";
 
@@ -47,7 +47,7 @@ const all =
     for (const check of checks) await check(ask, name);
   };
 
-/** The draw: seeds are tried until each survivor was drawn, and each draw must follow its u. */
+/** Tries seeds until each survivor was sampled. Each sampled id must follow from its u. */
 const drawsAll = (question) => async (ask, name) => {
   const { survivors } = await ask({ logits: Z, ...question });
   const seen = new Set();
@@ -73,7 +73,7 @@ const bias1 = {
 };
 const HISTORY = { prompt: [0, 4], generated: [1, 1] };
 
-/** What DRY subtracts after the ids x of V16, by id. */
+/** The penalties of DRY after the ids x of V16, by id. */
 const dry = (params, expected) => async (ask, name) => {
   const logits = Array(10).fill(0);
   const { adjusted } = await ask({
@@ -85,7 +85,7 @@ const dry = (params, expected) => async (ask, name) => {
   allNear(adjusted, penalised, TOLERANCE, `${name}, logits`);
 };
 
-/** One step of mirostat that draws `id`: survivors and μ after it. */
+/** One step of mirostat that samples `id`: the survivors, and μ after it. */
 const mirostat = (target, survivors, id, mu) => async (ask, name) => {
   const params = { mirostat: { targetBits: Math.log2(target), learningRate: 0.1 } };
   let answer;

@@ -1,4 +1,5 @@
-//! Downloads in Chromium: its network, its file system, its locks and its quota. The fake engine reads all of the model and reports its digest.
+//! Downloads in Chromium, with its network, file system, locks and quota. The fake engine reads all of the model and reports
+//! its digest.
 
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
@@ -34,7 +35,7 @@ afterEach(async () => {
   await server.close();
 });
 
-/** Loads the model; gives the digest of what the engine read, or the error, and what the console says. */
+/** Loads the model. Returns the digest of what the engine read, or the error, and the messages of the console. */
 async function load({ model = `${server.origin}/m.gguf`, ...options } = {}, tab = page) {
   const warnings = [];
   const onConsole = (message) => warnings.push(message.text());
@@ -114,7 +115,7 @@ describe("in Chromium", () => {
     }
   });
 
-  test("an answer that breaks off is resumed, also at another origin that shows no headers", async () => {
+  test("a response that breaks off is resumed, also from another origin that exposes no headers", async () => {
     server.exposeHeaders = false;
     server.lastModified = "Sat, 21 Nov 2026 00:00:00 GMT";
     const faults = [
@@ -158,7 +159,7 @@ describe("in Chromium", () => {
     await assertLoads(SECOND);
   });
 
-  test("a hash finds bytes that were flipped on the way", async () => {
+  test("a hash detects bits that were flipped in transit", async () => {
     const url = `${server.origin}/m.gguf`;
     const sha256 = createHash("sha256").update(FIRST).digest("hex");
     const faults = [{ kind: FAULTS.flip, at: 8 * MIB }];
@@ -173,19 +174,19 @@ describe("in Chromium", () => {
     assert.deepEqual(sent(), []);
   });
 
-  test("storage that fills up is reported with what is missing, and no byte is sent twice", async () => {
+  test("storage that fills up is reported with the missing size, and no byte is sent twice", async () => {
     const client = await page.context().newCDPSession(page);
     const { origin } = harness;
     await client.send("Storage.overrideQuotaForOrigin", { origin, quotaSize: 5 * MIB });
     const { storage, storageReason, warnings } = await assertLoads(FIRST);
-    // Chromium does not tell pages their real quota, so this is found when the storage is full.
+    // Chromium does not tell pages their real quota, so the engine notices only when the storage is full.
     assert.equal(storage, "memory");
     assert.match(storageReason, /is full: \d.* MB of 9.4 MB are missing/);
     assert.match(warnings, /is not kept for the next visit/);
     assert.equal(server.sentBytes, SIZE);
   });
 
-  test("a tab that waits shows the other's progress, and goes on when that one is closed", async () => {
+  test("a tab that waits shows the other tab's progress, and continues when that tab is closed", async () => {
     server.pause_ms = 20;
     const second = await harness.open(page.context());
     const url = `${server.origin}/m.gguf`;
@@ -225,7 +226,7 @@ test("killing the browser 20 times costs at most a chunk each, and ends in one v
   const KILLS = 20;
   const random = seeded(11);
   const bytes = randomBytes(60 * MIB + 777, 3);
-  // Slow enough that little is on its way when the browser is killed.
+  // Slow enough that few bytes are in flight when the browser is killed.
   const big = await new FaultServer({ bytes, etag: '"big"', pause_ms: 7 }).listen();
   const chromium = startKillable(harness.origin);
   try {
@@ -246,7 +247,7 @@ test("killing the browser 20 times costs at most a chunk each, and ends in one v
       `${KILLS} kills: ${(twice / MIB).toFixed(1)} of ${(bytes.length / MIB).toFixed(1)} MiB were sent twice`,
     );
     assert.ok(twice <= KILLS * CHUNK, `${twice} bytes sent twice`);
-    // The kills came during the download: most of it was kept.
+    // The kills came during the download, and most of it was kept.
     assert.ok(
       big.requests.some(({ range }) => Number(/\d+/.exec(range)) >= 16 * MIB),
       "never resumed",

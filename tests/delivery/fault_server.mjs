@@ -1,12 +1,12 @@
-//! A server of one model file that fails on purpose. `FaultServer.answer` is the server; it is reached over HTTP (`listen`) or, for schedules
-//! with a virtual clock, by a `fetch` in the same process (`fetchFile`).
+//! A server of one model file that fails on purpose. `FaultServer.answer` computes responses. It is called over HTTP (`listen`)
+//! or, for schedules with a virtual clock, by a `fetch` in the same process (`fetchFile`).
 
 import { createServer } from "node:http";
 import { once } from "node:events";
 
-/** The faults of one answer. `at` is the number of bytes of the body that are sent before it happens. */
+/** The faults of a response. `at` is the number of bytes of the body that are sent before the fault. */
 export const FAULTS = {
-  /** The connection is refused or closed before the head. */
+  /** The connection is refused, or closed before the response head. */
   refuse: "refuse",
   /** The connection breaks. */
   cut: "cut",
@@ -14,12 +14,12 @@ export const FAULTS = {
   stall: "stall",
   /** Another status, perhaps with Retry-After. */
   status: "status",
-  /** Content-Range starts elsewhere, as do the bytes. */
+  /** Content-Range and the bytes start at another offset. */
   otherRange: "otherRange",
-  /** Content-Range is what was asked for; the total is wrong. */
+  /** Content-Range has the requested range, but a wrong total. */
   wrongTotal: "wrongTotal",
   multipart: "multipart",
-  /** A part of compressed bytes. */
+  /** A part of the compressed bytes. */
   encodedPart: "encodedPart",
   noContentRange: "noContentRange",
   /** The head promises more bytes than the body has. */
@@ -28,15 +28,15 @@ export const FAULTS = {
   long: "long",
   /** The whole file instead of the range. */
   whole: "whole",
-  /** Fewer bytes than were asked for, honestly. */
+  /** Fewer bytes than requested, with a correct head. */
   lessRange: "lessRange",
   /** A web page with status 200. */
   page: "page",
-  /** The same, called application/octet-stream. */
+  /** The same page, declared as application/octet-stream. */
   pageInDisguise: "pageInDisguise",
   /** If-Range is ignored. */
   ignoreIfRange: "ignoreIfRange",
-  /** The byte at `at` of the body is another one. Only a hash can tell. */
+  /** The byte at `at` of the body is changed. Only a hash detects it. */
   flip: "flip",
 };
 
@@ -46,9 +46,9 @@ export class FaultServer {
   /** Requests so far: method, Range, and the number of bytes of the body that were sent. */
   requests = [];
   sentBytes = 0;
-  /** `nextFault(request, number)` gives the fault of an answer. */
+  /** `nextFault(request, number)` returns the fault of a response. */
   nextFault = () => undefined;
-  /** Bytes by path; any other path gives 404. Undefined: `bytes` for all paths. */
+  /** Bytes by path; any other path gives 404. If undefined, all paths have `bytes`. */
   files;
   exposeHeaders = true;
   ranges = true;
@@ -61,7 +61,7 @@ export class FaultServer {
     Object.assign(this, members);
   }
 
-  /** The head and the plan of the body: `{ status, headers, body, fault }`, or `{ fault }` without an answer. */
+  /** The head and the plan of the body: `{ status, headers, body, fault }`, or `{ fault }` if there is no response. */
   answer({ method, path, headers }) {
     const record = {
       method,
@@ -119,7 +119,7 @@ export class FaultServer {
     if (!match || !isValid || kind === FAULTS.whole) {
       let body = bytes;
       if (!this.hideLength) headers["content-length"] = size;
-      // An answer without a length cannot be too short or too long: it is another file.
+      // A response without a length cannot be too short or too long. It would be another file.
       const isLying = !this.hideLength;
       if (kind === FAULTS.short && isLying) body = bytes.subarray(0, Math.floor(size / 2));
       if (kind === FAULTS.long && isLying) body = Buffer.concat([bytes, bytes.subarray(0, 100)]);
@@ -152,7 +152,7 @@ export class FaultServer {
     return { status: 206, headers, body };
   }
 
-  /** The pieces of a body, until its fault; gives the fault that ended it. */
+  /** Yields the pieces of a body until its fault. Returns the fault that ended it. */
   *pieces({ body, fault, record }, pieceBytes = this.pieceBytes) {
     const kind = fault?.kind;
     const endsAt =

@@ -1,4 +1,5 @@
-//! Each fault of servers, networks, storage and tabs alone: what is sent, what the model's loader reads, what the developer is told.
+//! Each fault of servers, networks, storage and tabs on its own: what is sent, what the model's loader reads, and which messages
+//! the developer gets.
 
 import assert from "node:assert/strict";
 import { beforeEach, describe, test } from "node:test";
@@ -23,12 +24,12 @@ beforeEach(() => {
 
 const visit = (options) => browser.run(load(browser.openTab(), server, options));
 
-/** The faults of the next answers, in order. */
+/** The faults of the next responses, in order. */
 function failNext(...faults) {
   server.nextFault = () => faults.shift();
 }
 
-/** Which requests were sent since the last call. */
+/** The requests since the last call. */
 function sent() {
   return server.requests.splice(0).map(({ method, range }) => `${method} ${range ?? "whole"}`);
 }
@@ -68,7 +69,7 @@ describe("an answer that is not what was asked for", () => {
     }
   }
 
-  test("a wrong size is an error, and leaves nothing behind", async () => {
+  test("a wrong size is an error, and nothing is stored", async () => {
     for (const cache of [true, false]) {
       failNext({ kind: FAULTS.wrongTotal });
       await assertFails(/changed while it was being read/, { cache });
@@ -81,7 +82,7 @@ describe("an answer that is not what was asked for", () => {
     await assertFails(/ended after .* bytes.*tried \d+ times; \d+ of \d+ bytes/);
   });
 
-  test("a web page is named as such, and leaves nothing behind", async () => {
+  test("a web page is named as such, and nothing is stored", async () => {
     for (const kind of [FAULTS.page, FAULTS.pageInDisguise]) {
       server.nextFault = () => ({ kind });
       for (const cache of [true, false]) {
@@ -93,14 +94,14 @@ describe("an answer that is not what was asked for", () => {
 });
 
 describe("a failure that may pass", () => {
-  test("is tried again from where the answer ended", async () => {
+  test("is retried from where the response ended", async () => {
     failNext({ kind: FAULTS.cut, at: 2 * CHUNK + 5 });
     await assertLoads(FIRST);
     assert.deepEqual(sent(), ["GET bytes=0-", `GET bytes=${2 * CHUNK + 5}-`]);
     assert.equal(server.sentBytes, SIZE);
   });
 
-  test("Retry-After is honoured, within bounds", async () => {
+  test("Retry-After is respected, within bounds", async () => {
     for (const [retryAfter, least_s, most_s] of [
       [7, 7, 8],
       [86_400, 60, 61],
@@ -134,7 +135,7 @@ describe("a failure that may pass", () => {
     }
   });
 
-  test("for good, gives an error with the URL, the bytes, the attempts and the cause", async () => {
+  test("that does not pass gives an error with the URL, the bytes, the attempts and the cause", async () => {
     let count = 0;
     server.nextFault = () =>
       count++ === 0 ? { kind: FAULTS.cut, at: 2 * CHUNK } : { kind: FAULTS.refuse };
@@ -149,14 +150,14 @@ describe("a failure that may pass", () => {
     assert.deepEqual(sent(), [`GET bytes=${2 * CHUNK}-`]);
   });
 
-  test("offline, is not tried again at the first visit", async () => {
+  test("is not retried offline at the first visit", async () => {
     navigator.onLine = false;
     server.nextFault = () => ({ kind: FAULTS.refuse });
     await assertFails(/The browser is offline/);
     assert.equal(sent().length, 1);
   });
 
-  test("a refusal is not tried again", async () => {
+  test("a refusal is not retried", async () => {
     server.nextFault = () => ({ kind: FAULTS.status, status: 403 });
     await assertFails(/answered 403/);
     assert.equal(sent().length, 1);
@@ -173,7 +174,7 @@ describe("a failure that may pass", () => {
 });
 
 describe("a file that changes during its download", () => {
-  /** The file changes after its first chunks; with `isSimilar`, these stay as they are. */
+  /** The file changes after its first chunks. With `isSimilar`, these chunks do not change. */
   function changeAfterCut({ isSimilar }) {
     const second = Buffer.from(SECOND);
     if (isSimilar) FIRST.copy(second, 0, 0, 4 * CHUNK);
@@ -201,7 +202,7 @@ describe("a file that changes during its download", () => {
       }
     });
 
-    test(`is used if what was read is the same, ${kind}`, async () => {
+    test(`is used if the bytes that were read are the same, ${kind}`, async () => {
       Object.assign(server, { etag });
       const second = changeAfterCut({ isSimilar: true });
       await assertLoads(second);
@@ -242,7 +243,7 @@ describe("a stored file", () => {
     assert.ok(server.sentBytes <= SIZE + 1);
   });
 
-  test("that is damaged has its chunk fetched again, alone", async () => {
+  test("that is damaged is repaired by fetching only the damaged chunk", async () => {
     await assertLoads(FIRST);
     storedFile(".data").bytes[3 * CHUNK + 17] ^= 1;
     sent();
@@ -253,7 +254,7 @@ describe("a stored file", () => {
     assert.deepEqual(sent(), ["HEAD bytes=0-"]);
   });
 
-  test("whose hash is damaged is repaired, too", async () => {
+  test("whose hash is damaged is also repaired", async () => {
     await assertLoads(FIRST);
     storedFile(".hashes").bytes[40] ^= 1;
     await assertLoads(FIRST);
@@ -270,7 +271,7 @@ describe("a stored file", () => {
     await assertLoads(FIRST);
   });
 
-  test("that is damaged is never used unrepaired", async () => {
+  test("that is damaged is never used before it is repaired", async () => {
     await assertLoads(FIRST);
     storedFile(".data").bytes[3 * CHUNK + 17] ^= 1;
     server.nextFault = () => ({ kind: FAULTS.refuse });
@@ -283,7 +284,7 @@ describe("a stored file", () => {
     await assertLoads(SECOND);
   });
 
-  test("whose note, data or hashes are cut off is downloaded again", async () => {
+  test("whose note, data or hashes are truncated is downloaded again", async () => {
     for (const ending of [".json", ".data", ".hashes"]) {
       await assertLoads(FIRST);
       const file = storedFile(ending);
@@ -369,7 +370,7 @@ describe("an update", () => {
 });
 
 describe("a download whose tab is killed", () => {
-  test("at any write goes on where it was, and no byte is sent twice beyond a chunk", async () => {
+  test("at any write continues where it was, and at most a chunk is sent twice", async () => {
     let kills = 0;
     for (let writes = 1; ; writes += 2) {
       const tab = browser.openTab();
@@ -397,7 +398,7 @@ describe("a download whose tab is killed", () => {
 });
 
 describe("a hash of the whole file", () => {
-  test("finds bytes that were flipped on the way, and nothing of them is kept", async () => {
+  test("detects bits that were flipped in transit, and nothing is stored", async () => {
     for (const cache of [true, false]) {
       failNext({ kind: FAULTS.flip, at: 2 * CHUNK + 3 });
       await assertFails(/has the SHA-256 [0-9a-f]{64}, but expected is/, {
@@ -408,7 +409,7 @@ describe("a hash of the whole file", () => {
     }
   });
 
-  test("that the server states is checked, too", async () => {
+  test("that the server states is also checked", async () => {
     server.linkedEtag = `"${hexOf(FIRST)}"`;
     failNext({ kind: FAULTS.flip, at: 5 });
     await assertFails(/the server states/);
@@ -435,7 +436,7 @@ describe("a hash of the whole file", () => {
 });
 
 describe("storage that is too small", () => {
-  test("is found before the download, and the bytes are sent once", async () => {
+  test("is detected before the download, and the bytes are sent once", async () => {
     browser.quotaBytes = 2 * CHUNK;
     const { storage } = await assertLoads(FIRST);
     assert.equal(storage.length, 1);
@@ -446,7 +447,7 @@ describe("storage that is too small", () => {
 
   test("that fills up is not filled again, and the bytes are sent once", async () => {
     browser.quotaBytes = 3 * CHUNK;
-    // What the browser says is an estimate.
+    // The browser's numbers are an estimate.
     navigator.storage.estimate = async () => ({});
     const { storage, warnings } = await assertLoads(FIRST);
     assert.equal(storage.at(-1).storage, "memory");
@@ -454,7 +455,7 @@ describe("storage that is too small", () => {
     assert.equal(server.sentBytes, SIZE);
   });
 
-  test("does not cost the stored version when an update comes", async () => {
+  test("does not lose the stored version to an update", async () => {
     await assertLoads(FIRST);
     browser.quotaBytes = browser.usedBytes + CHUNK;
     Object.assign(server, { bytes: SECOND, etag: '"two"' });
@@ -465,7 +466,7 @@ describe("storage that is too small", () => {
 });
 
 describe("several tabs", () => {
-  test("share one download, and the one that waits sees its progress", async () => {
+  test("share one download, and the tab that waits sees its progress", async () => {
     failNext({ kind: FAULTS.stall, at: 3 * CHUNK });
     const loads = [1, 2].map(() => load(browser.openTab(), server));
     const [owner, other] = await browser.run(Promise.all(loads));

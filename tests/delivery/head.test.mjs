@@ -1,4 +1,4 @@
-//! Reading the beginning of a file, as the inspection does, from servers that lie.
+//! Reading the beginning of a file, as inspection does, from servers with wrong responses.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -8,7 +8,7 @@ import { randomBytes } from "./random.mjs";
 
 const BYTES = randomBytes(1 << 20, 5);
 
-/** Reads 600 kB in order; gives the bytes, and closes. */
+/** Reads 600 kB in order, closes the source, and returns the bytes. */
 async function readHead(server) {
   const { signal } = new AbortController();
   const head = await openHead(`${server.origin}/m.gguf`, fetch, signal);
@@ -41,7 +41,7 @@ for (const [name, state] of [
 
 for (const kind of ["otherRange", "multipart", "noContentRange", "page", "pageInDisguise"]) {
   for (const number of [0, 1]) {
-    test(`answer ${number} is ${kind}`, async () => {
+    test(`response ${number} is ${kind}`, async () => {
       const server = await new FaultServer({ bytes: BYTES, etag: '"one"' }).listen();
       server.nextFault = (_, index) => (index === number ? { kind: FAULTS[kind] } : undefined);
       try {

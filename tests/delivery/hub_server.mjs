@@ -1,5 +1,4 @@
-//! A model hub of our own: files of repositories are redirected to another origin, as hubs do. Both record what they were
-//! asked for.
+//! A local model hub. Like real hubs, it redirects files of repositories to another origin. Both origins record their requests.
 
 import { once } from "node:events";
 import { createServer } from "node:http";
@@ -29,7 +28,7 @@ export async function startHub(files) {
   const hub = await listen((request, response) => {
     const { pathname } = new URL(request.url, "http://localhost");
     const place = pathname.replace(/^\/([^/]+\/[^/]+)\/resolve\//, "/$1/");
-    // As hubs do for private repositories.
+    // Like hubs with private repositories.
     if (hub.token && request.headers.authorization !== `Bearer ${hub.token}`) {
       response.writeHead(401).end();
       return;

@@ -1,4 +1,4 @@
-//! Chromium with a profile that outlives it, for tests that kill it: `kill` ends all its processes at once, as a crash does.
+//! Chromium with a profile that outlives it, for tests that kill it. `kill` ends all its processes at once, like a crash.
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -15,7 +15,7 @@ const FLAGS = [
   "--disable-sync",
 ];
 
-/** `open()` starts the browser if it does not run, and opens the test page at `origin`. */
+/** `open()` starts the browser if it is not running, and opens the test page at `origin`. */
 export function startKillable(origin) {
   const profile = temporaryFolder("inpage-profile-");
   let child;
@@ -24,7 +24,7 @@ export function startKillable(origin) {
   const kill = async () => {
     if (child === undefined) return;
     const exited = once(child, "exit");
-    // The group: the browser's other processes write its files.
+    // The whole group is killed, because the browser's other processes write its files.
     process.kill(-child.pid, "SIGKILL");
     await exited;
     await browser?.close().catch(() => {});

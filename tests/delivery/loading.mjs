@@ -1,11 +1,11 @@
-//! Loads of one file in tabs of a browser in memory, as the engine's worker does them.
+//! Loads one file in tabs of an in-memory browser, in the way of the engine's worker.
 
 import { createHash } from "node:crypto";
 import { urlSource } from "../../www/dist/model_source/url_source.js";
 
 export const URL_OF_MODEL = "https://models.example/dir/model.gguf";
 
-/** The chunks of these tests; those of the package are 4 MiB. */
+/** The size of chunks in these tests. The package's chunks have 4 MiB. */
 export const CHUNK = 8 * 1024;
 
 /** How much arrives from the network at once. */
@@ -31,7 +31,8 @@ async function readAll(source, random, mostBytes) {
 }
 
 /**
- * One load in a tab: `{ bytes }`, `{ error }` or `{ killed: true }`, with what was reported on the way. Needs `browser.run` to go on.
+ * One load in a tab: `{ bytes }`, `{ error }` or `{ killed: true }`, with everything that was reported meanwhile. It advances only
+ * within `browser.run`.
  */
 export function load(tab, server, options = {}) {
   const { random } = tab.browser;

@@ -1,5 +1,5 @@
-//! What downloads use of a browser, in memory: tabs with an origin private file system, Web Locks, BroadcastChannel and a virtual clock. A tab
-//! can be killed, in the middle of a write too, or frozen.
+//! The parts of a browser that downloads use, in memory: tabs with an origin private file system, Web Locks, BroadcastChannel and a
+//! virtual clock. A tab can be frozen or killed, even in the middle of a write.
 
 import { AsyncLocalStorage } from "node:async_hooks";
 import { setImmediate } from "node:timers/promises";
@@ -7,7 +7,7 @@ import { seeded } from "./random.mjs";
 
 const running = new AsyncLocalStorage();
 
-/** Work that goes on outside of the event loop's turn: hashes and Blobs. */
+/** The amount of work that runs outside of the event loop: hashes and Blobs. */
 let outside = 0;
 let activity = 0;
 const counted = (run) =>
@@ -27,7 +27,7 @@ const failure = (name, message = name) => new DOMException(message, name);
 
 class Killed extends Error {}
 
-/** The headers that a page may read of another origin's answer. */
+/** The headers of another origin's response that a page may read. */
 function safelisted(headers) {
   const names = ["content-length", "content-type", "last-modified"];
   return Object.fromEntries(Object.entries(headers).filter(([name]) => names.includes(name)));
@@ -58,7 +58,7 @@ export class MemoryBrowser {
     return tab;
   }
 
-  /** Makes this browser the one that `navigator` and `BroadcastChannel` stand for. */
+  /** Installs this browser's `navigator` and `BroadcastChannel` as globals. */
   install() {
     const browser = this;
     Object.defineProperty(globalThis, "navigator", {
@@ -95,7 +95,7 @@ export class MemoryBrowser {
     };
   }
 
-  /** Waits for `promise`; time goes on only while nothing else happens. */
+  /** Waits for `promise`. Time advances only while nothing else happens. */
   async run(promise, limit_ms = 3_600_000) {
     const end = this.now_ms + limit_ms;
     let isSettled = false;
@@ -109,7 +109,7 @@ export class MemoryBrowser {
       const timer = this.#timers
         .filter(({ tab }) => tab.isRunning)
         .sort((a, b) => a.at_ms - b.at_ms)[0];
-      if (timer === undefined) throw new Error("everything waits for something that does not come");
+      if (timer === undefined) throw new Error("deadlock: all tabs wait and there is no timer");
       if (timer.at_ms > end) throw new Error("this takes longer than an hour");
       this.now_ms = Math.max(this.now_ms, timer.at_ms);
       this.#timers.splice(this.#timers.indexOf(timer), 1);
@@ -164,7 +164,7 @@ function current() {
   return tab;
 }
 
-/** A tab; what it runs, runs in `run`. */
+/** A tab. Its code runs in `run`. */
 class Tab {
   isKilled = false;
   isFrozen = false;
@@ -354,7 +354,7 @@ class Folder {
 
 class StoredFile {
   bytes = new Uint8Array();
-  /** Counts changes: a snapshot of an older version cannot be read. */
+  /** Counts changes, because a snapshot of an older version cannot be read. */
   changes = 0;
   flushedBytes = 0;
   lockedBy = undefined;
@@ -497,7 +497,7 @@ class AccessHandle {
     }
     tab.writesToLive -= 1;
     const isLast = tab.writesToLive <= 0;
-    // A write within a page of memory is not torn.
+    // A write of at most 4 KiB is not torn.
     if (isLast && length > 4096) length = browser.random.below(length);
     else if (isLast && browser.random.chance(0.5)) length = 0;
     if (at + length > file.size) file.resize(at + length);
@@ -541,7 +541,7 @@ class AccessHandle {
     this.tab.handles.delete(this);
   }
 
-  /** The tab is killed: what was not flushed may be lost. */
+  /** The tab is killed. Bytes that were not flushed may be lost. */
   drop() {
     const { file } = this;
     file.lockedBy = undefined;

@@ -1,4 +1,4 @@
-//! Chance that is the same in every run.
+//! Random numbers that are the same in every run.
 
 /** Numbers of at least 0 and less than 1 (mulberry32). */
 export function seeded(seed) {

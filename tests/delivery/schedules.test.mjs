@@ -1,6 +1,5 @@
-//! 1,000 seeded schedules of faults: whatever server, network, storage and tabs do, a load gives the right bytes or a clear error, and the next load
-//! without faults gives the right bytes. `INPAGE_SEED=N` runs one schedule, `INPAGE_SCHEDULES=N`
-//! more of them.
+//! 1,000 seeded schedules of faults of server, network, storage and tabs. Every load gives the right bytes or a clear error, and
+//! the next load without faults gives the right bytes. `INPAGE_SEED=N` runs one schedule, `INPAGE_SCHEDULES=N` runs N.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -24,7 +23,7 @@ function versions(random, seed) {
   ]);
   const first = randomBytes(size, seed);
   const second = Buffer.from(first);
-  // The changes that are hardest to see leave the size and most bytes as they are.
+  // The changes that are hardest to detect keep the size and most bytes.
   const change = random.below(4);
   if (change === 0) return [first, randomBytes(size, seed + 7919)];
   if (change === 1) return [first, Buffer.concat([first, randomBytes(100, seed + 1)])];
@@ -60,7 +59,6 @@ function randomFault(random, size, hasHash) {
     return { kind, status, retryAfter };
   }
   if (kind === FAULTS.stall && random.chance(0.5)) return { kind };
-  // Without validators, a server that does not look at If-Range is not to blame: nothing was sent to look at.
   return { kind, at };
 }
 
@@ -86,7 +84,7 @@ async function schedule(seed) {
       Object.assign(server, { bytes: second, ...validators(kind, 2) });
       if (hash === "stated") server.linkedEtag = `"${hexOf(second)}"`;
     }
-    // A server cannot state its hash before it has told it.
+    // With a stated hash, the loader may not know it yet, so bits are flipped only with an expected hash.
     return random.chance(rate) ? randomFault(random, first.length, hash === "expected") : undefined;
   };
   const expected = () => (hash === "expected" ? hexOf(server.bytes) : undefined);
@@ -120,7 +118,7 @@ async function schedule(seed) {
     }
     const options = () => {
       const pieceBytes = random.pick([700, 3000, CHUNK, 5 * CHUNK]);
-      // Reads that are longer than a window are passed through.
+      // Reads that are longer than a window bypass it.
       const mostBytes = random.pick([CHUNK, 3 * CHUNK]);
       return { cache, sha256: expected(), pieceBytes, mostBytes };
     };
@@ -134,11 +132,11 @@ async function schedule(seed) {
   server.nextFault = () => undefined;
   const after = () => load(browser.openTab(), server, { sha256: expected() });
   let last = await browser.run(after());
-  // Damage may be found while the model is read, when another version cannot be used any more.
+  // Damage may be detected while the model is read, when it is too late to use another version.
   if (last.error?.message.includes("load the model again")) last = await browser.run(after());
   if (last.error) throw last.error;
   const isRight = Buffer.compare(last.bytes, server.bytes) === 0;
-  // A file without validators may change unnoticed if its size stays the same.
+  // Without validators, a change that keeps the size may go unnoticed.
   const isHidden = kind === "none" || (!server.exposeHeaders && kind !== "date" && kind !== "both");
   const isUnnoticed = isHidden && hash !== "expected" && Buffer.compare(last.bytes, first) === 0;
   assert.ok(isRight || isUnnoticed, "the load without faults gives wrong bytes");

@@ -34,7 +34,7 @@ afterEach(async () => {
   await server.close();
 });
 
-/** Loads a model; gives the digest of what the engine read and where it is stored, or the error. */
+/** Loads a model. Returns the digest of what the engine read and the kind of storage, or the error. */
 const load = (model, options = {}) =>
   page.evaluate(
     async ([model, options]) => {
@@ -51,7 +51,7 @@ const load = (model, options = {}) =>
     [model, options],
   );
 
-/** Calls a method of the cache; gives its value or the error. */
+/** Calls a method of the cache. Returns its value or throws its error. */
 const cache = async (method, ...args) => {
   const { value, message, code } = await page.evaluate(
     ([method, args]) => caught(() => inpage.cache[method](...args)),
@@ -175,7 +175,7 @@ describe("mirrors", () => {
     state.status = 404;
     assert.equal((await load(urls())).digest, digestOf(FILE));
     assert.deepEqual(await keys(), [at("/m.gguf")]);
-    // The first server is back, with an ETag of its own: nothing is downloaded again.
+    // The first server is back with another ETag. Nothing is downloaded again.
     delete state.status;
     const { sentBytes } = other;
     assert.equal((await load(urls())).digest, digestOf(FILE));
@@ -205,7 +205,7 @@ describe("a download", () => {
         window.progress = progress;
         await until(
           () => progress.some(({ loadedBytes }) => loadedBytes > 4 << 20),
-          "half is there",
+          "half has arrived",
         );
         window.engine.pauseDownload();
       },
@@ -240,7 +240,7 @@ describe("a download", () => {
     assert.ok(downloads.length > 1, message);
     const { bytesPerSecond, remainingMs, loadedBytes, totalBytes } = downloads.at(-1);
     assert.equal(loadedBytes, totalBytes);
-    // All of it arrived in at least the half second for which a rate is shown.
+    // The download took at least the half second before a rate is shown.
     assert.ok(bytesPerSecond > 0 && bytesPerSecond <= 2 * FILE.length, `${bytesPerSecond}`);
     assert.equal(remainingMs, 0);
   });
@@ -306,7 +306,7 @@ describe("the cache", () => {
     assert.ok(size.siteBytes >= size.occupiedBytes && size.quotaBytes > size.siteBytes);
   });
 
-  test("shows a download that broke off", async () => {
+  test("lists a download that broke off", async () => {
     state.stallAfter = 5 * MIB;
     const aborted = await page.evaluate(
       ([url]) =>
@@ -341,7 +341,7 @@ describe("the cache", () => {
     assert.ok(state.sentBytes > sentBytes, "it is downloaded again");
   });
 
-  test("evicts the least recently used on request, never what is pinned", async () => {
+  test("evicts the least recently used files on request, but never pinned ones", async () => {
     const urls = await fill();
     await load(urls[A]);
     assert.deepEqual(await keys(), [urls[B], urls[C], urls[A]]);
@@ -362,7 +362,7 @@ describe("the cache", () => {
     await assert.rejects(cache("evict", { toBytes: "1 GB" }), /toBytes must be a number/);
   });
 
-  test("is cleared, with or without what is pinned", async () => {
+  test("is cleared, with or without pinned files", async () => {
     const urls = await fill();
     await cache("pin", urls[A]);
     assert.equal((await cache("clear", { keepPinned: true })).length, 2);
@@ -393,7 +393,7 @@ describe("the cache", () => {
         };
         const { signal } = window.controller;
         window.loading = caught(() => startFake({ model: url, onProgress, signal }));
-        await until(() => window.loadedBytes > 4 << 20, "half is there");
+        await until(() => window.loadedBytes > 4 << 20, "half has arrived");
       },
       [at("/big.gguf")],
     );
@@ -430,7 +430,7 @@ describe("the cache", () => {
     assert.equal((await cache("delete", at("/m.gguf"))).length, 1);
   });
 
-  test("asks for persistence when the app wants it", async () => {
+  test("requests persistence when the app wants it", async () => {
     const calls = await page.evaluate(async () => {
       let calls = 0;
       const { persist } = StorageManager.prototype;
@@ -447,7 +447,7 @@ describe("the cache", () => {
     assert.deepEqual(calls, [0, 1, "boolean", "boolean"]);
   });
 
-  test("is empty where the browser gives no storage", async () => {
+  test("is empty where the browser provides no storage", async () => {
     const result = await page.evaluate(async () => {
       Object.defineProperty(StorageManager.prototype, "getDirectory", { value: undefined });
       const { cache } = inpage;

@@ -1,4 +1,4 @@
-//! Sources over HTTP without a browser, and so without storage: the hub's token, inspection, mirrors, pauses.
+//! Sources over HTTP without a browser, and therefore without storage: the hub's token, inspection, mirrors and pauses.
 
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
@@ -22,7 +22,7 @@ async function readAll(files) {
 }
 
 describe("the hub", () => {
-  // What is read ahead ends with the tests.
+  // Ends reads ahead after the tests.
   const over = new AbortController();
   const { signal } = over;
   let hub;
@@ -59,7 +59,7 @@ describe("the hub", () => {
     );
   });
 
-  test("says that a repository of GGUF files is no folder", async () => {
+  test("says that a repository of GGUF files is not a model folder", async () => {
     const { location } = resolveModel("hf:owner/name", {
       baseUrl: hub.hub.origin,
       token: "hf_secret",
@@ -121,7 +121,7 @@ describe("a server that answers slowly", () => {
   let server;
   let url;
   let ranges;
-  /** Bytes of an answer before it waits for ever. */
+  /** Bytes of a response before it stalls forever. */
   let stallsAfter;
   before(async () => {
     server = createServer((request, response) => {
@@ -149,7 +149,7 @@ describe("a server that answers slowly", () => {
     stallsAfter = Number.POSITIVE_INFINITY;
   });
 
-  test("is paused and resumed from where it stopped, and the pause is no failure", async () => {
+  test("is paused and resumed from where it stopped, and the pause is not a failure", async () => {
     stallsAfter = 5_000_000;
     const pause = new DownloadPause();
     const progress = [];
@@ -157,7 +157,7 @@ describe("a server that answers slowly", () => {
     const half = new Promise((resolve) => {
       onHalf = resolve;
     });
-    // With an expected hash the file is downloaded as a whole; without a hasher it is not compared.
+    // With an expected hash, the file is downloaded as a whole. Without a hasher, the hash is not compared.
     const model = { url, cache: false, sha256: "0".repeat(64) };
     const files = await openModel(resolveModel(model).location, {
       signal: new AbortController().signal,

@@ -1,4 +1,4 @@
-//! Mirrors of a file: the next one is used when one fails for good, and versions are never combined. The files of a
+//! Mirrors of a file: when one fails permanently, the next one is used, and versions are never combined. Also the files of a
 //! location, and how they are requested.
 
 import assert from "node:assert/strict";
@@ -13,7 +13,7 @@ const FILE = Uint8Array.from({ length: 10_000_000 }, (_, i) => (i * 2654435761) 
 const URLS = ["https://a.example/m", "https://b.example/m", "https://c.example/m"];
 const signal = new AbortController().signal;
 
-/** Servers that fail after some bytes; `opened` lists the URLs in the order in which they were opened. */
+/** Servers that fail after some bytes. `opened` lists the URLs in the order in which they were opened. */
 function servers(states) {
   const opened = [];
   const open = async (url) => {
@@ -23,7 +23,7 @@ function servers(states) {
     return {
       size: bytes.length,
       async read(offset, length) {
-        // Like a download: bytes that have arrived can be read.
+        // As in a download, bytes that have arrived can be read.
         if (offset + length > failsAfter) throw new TypeError(`${url} failed`);
         return bytes.slice(offset, offset + length);
       },
@@ -59,7 +59,7 @@ describe("a mirrored file", () => {
     assert.deepEqual(opened, URLS.slice(0, 2));
   });
 
-  test("is read on from the next server, wherever one fails", async () => {
+  test("continues from the next server, wherever one fails", async () => {
     for (const failsAfter of [0, 500, 4 << 20, 7_000_001, 9_999_998]) {
       const { opened, open } = servers([{ failsAfter }, { failsAfter: failsAfter + 1 }, {}]);
       const source = await openMirrored(URLS, open, signal);
@@ -68,7 +68,7 @@ describe("a mirrored file", () => {
     }
   });
 
-  test("is never put together from two versions", async () => {
+  test("is never combined from two versions", async () => {
     const other = FILE.slice();
     other[3] ^= 1;
     const { opened, open } = servers([{ failsAfter: 6 << 20 }, { bytes: other }, {}]);
@@ -114,7 +114,7 @@ describe("a mirrored file", () => {
     });
   });
 
-  test("is not looked for elsewhere after an abort", async () => {
+  test("is not requested from other servers after an abort", async () => {
     const controller = new AbortController();
     const { opened, open } = servers([{ failsAfter: 10 }, {}, {}]);
     const source = await openMirrored(URLS, open, controller.signal);

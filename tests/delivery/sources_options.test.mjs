@@ -1,4 +1,4 @@
-//! The `model` option: hub names, mirrors, hashes, options of fetch; and the cache keys of URLs. No requests.
+//! The `model` option: hub names, mirrors, hashes and options of fetch. Also the cache keys of URLs. Sends no requests.
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
@@ -26,13 +26,13 @@ describe("a cache key", () => {
     });
   }
 
-  test("keeps parameters that say which file it is, as they are written", () => {
+  test("keeps parameters that select a file, as they are written", () => {
     const plain = `${FILE}?file=a%20b&v=1&v=2&x=+&se=weights&sp=3&policy=open&expires=2030`;
     assert.equal(cacheKey(plain), plain);
     assert.notEqual(cacheKey(`${FILE}?v=1&sig=x`), cacheKey(`${FILE}?v=2&sig=x`));
   });
 
-  test("leaves out parameters that the app names, the fragment, and a password", () => {
+  test("omits parameters that the app names, the fragment, and a password", () => {
     const url = "https://user:secret@example.org/dir/model.gguf?Session=1&id=2#part";
     assert.equal(cacheKey(url, ["session"]), `${FILE}?id=2`);
   });
@@ -60,7 +60,7 @@ describe("a name on the hub", () => {
     assert.equal(resolveModel("hf:owner/name@v1.0").id, "name");
   });
 
-  test("is looked up where the app says, and the token is for that origin alone", () => {
+  test("is resolved at the hub that the app names, and the token is only for that origin", () => {
     const options = { baseUrl: "https://hub.example.com/mirror", token: "hf_secret" };
     const location = at("hf:owner/name/m.gguf", options);
     assert.deepEqual(location.urls, [
@@ -141,7 +141,7 @@ describe("a model's options", () => {
   });
 });
 
-test("a model is the same whatever signs its URL, and whoever asks for it", () => {
+test("a model's identity does not depend on signatures, headers and tokens", () => {
   const identity = (...options) => JSON.stringify(identityOf(resolveModel(...options).location));
   const signed = (signature, key) => ({
     url: `${FILE}?v=1&sig=${signature}`,

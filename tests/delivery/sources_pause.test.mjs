@@ -1,4 +1,4 @@
-//! Pauses of downloads: requests, answers and time-outs stand still, and the pause is no failure.
+//! Pauses of downloads: requests, responses and time-outs stop, and the pause is not a failure.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -10,7 +10,7 @@ import { DownloadPause } from "../../www/dist/model_source/pause.js";
 
 let server;
 let url;
-/** Answers of the server that have not ended. */
+/** Responses of the server that have not ended. */
 let answers;
 before(async () => {
   server = createServer((_, response) => {
@@ -45,7 +45,7 @@ test("no request is sent during a pause", async () => {
   assert.equal(await (await answer).text(), "abc");
 });
 
-test("a request that waits for its answer is sent again after the pause", async () => {
+test("a request that waits for its response is sent again after the pause", async () => {
   const { pause, fetchFile } = started();
   const answer = fetchFile(url, { headers: { range: "bytes=5-" } });
   await once(server, "asked");
@@ -59,7 +59,7 @@ test("a request that waits for its answer is sent again after the pause", async 
   assert.equal(await (await answer).text(), "abc");
 });
 
-test("an answer breaks off, and the server is told so", async () => {
+test("a pause ends a response, and closes the server's connection", async () => {
   const { pause, fetchFile } = started();
   const asked = once(server, "asked");
   const answer = fetchFile(url, {});
@@ -73,7 +73,7 @@ test("an answer breaks off, and the server is told so", async () => {
   await closed;
 });
 
-test("an abort during a pause counts", async () => {
+test("an abort during a pause takes effect", async () => {
   const { pause, fetchFile } = started();
   const controller = new AbortController();
   pause.pause();

@@ -1,4 +1,4 @@
-//! The progress of downloads: sums, rates, remaining time. The clock is a variable.
+//! The progress of downloads: sums, rates and remaining time, with a clock that the tests set.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -14,7 +14,7 @@ function started() {
   return { clock, progress, last: () => reports.at(-1) };
 }
 
-test("files add up, and the total is unknown while one is", () => {
+test("files add up, and the total is unknown while one of them is", () => {
   const { progress, last } = started();
   const [a, b] = [progress.of("a"), progress.of("b")];
   a(10, 100);
@@ -26,13 +26,13 @@ test("files add up, and the total is unknown while one is", () => {
   assert.equal(last().remainingMs, undefined);
 });
 
-test("the rate is that of the last seconds, and gives the remaining time", () => {
+test("the rate is that of the last seconds and determines the remaining time", () => {
   const { clock, progress, last } = started();
   const a = progress.of("a");
   for (; clock.ms <= 10_000; clock.ms += 100) a(clock.ms * 2, 100_000);
   assert.equal(last().bytesPerSecond, 2000);
   assert.equal(last().remainingMs, 40_000);
-  // Half as fast: after the window, nothing of the old rate is left.
+  // Half as fast. After the window, the old rate has no effect.
   for (const loaded = last().loadedBytes; clock.ms <= 16_000; clock.ms += 100) {
     a(loaded + clock.ms - 10_000, 100_000);
   }
@@ -52,7 +52,7 @@ test("bytes of an earlier visit do not count, and a restart is not negative", ()
   assert.equal(last().remainingMs, 200_000);
 });
 
-test("a file that another tab downloads is waited for", () => {
+test("the phase is `waiting` while another tab downloads the file", () => {
   const { progress, last } = started();
   const a = progress.of("a");
   a(10, 100, true);

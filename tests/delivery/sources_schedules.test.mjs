@@ -1,5 +1,5 @@
-//! Seeded schedules of faults with mirrors: whatever each server does, a load gives one version as a whole or a clear error,
-//! and one good server is enough. `INPAGE_SEED=N` runs one schedule.
+//! Seeded schedules of faults with mirrors: a load gives one complete version or a clear error, whatever each server does. One
+//! good server is enough. `INPAGE_SEED=N` runs one schedule.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -12,7 +12,7 @@ import { randomBytes, seeded } from "./random.mjs";
 const SCHEDULES = 200;
 const CHUNK = 8 * 1024;
 const URLS = ["https://a.example/m.gguf", "https://b.example/m.gguf", "https://c.example/m.gguf"];
-/** All but `flip`, which only a hash of the file finds. */
+/** All faults but `flip`, which only a hash of the file detects. */
 const KINDS = Object.values(FAULTS).filter((kind) => kind !== FAULTS.flip);
 
 function randomFault(random, size) {
@@ -31,7 +31,7 @@ async function readAll(source, random) {
   return bytes;
 }
 
-/** One load in a new tab; gives `{ bytes }` or `{ error }`. */
+/** One load in a new tab: `{ bytes }` or `{ error }`. */
 async function load(browser, servers, random, cache) {
   const tab = browser.openTab();
   const { signal } = new AbortController();
@@ -60,7 +60,7 @@ async function schedule(seed) {
   browser.install();
   const first = randomBytes(1 + random.below(9 * CHUNK), seed);
   const second = Buffer.from(first);
-  // The smallest difference, in any place.
+  // The smallest difference, at a random place.
   second[random.below(second.length)] ^= 1;
   const servers = URLS.map((_, index) => {
     const bytes = random.chance(0.75) ? first : second;
@@ -85,7 +85,7 @@ async function schedule(seed) {
       );
     }
   }
-  // One good server is enough, wherever it stands.
+  // One good server is enough, wherever it is in the list.
   const good = random.below(URLS.length);
   for (const [index, server] of servers.entries()) {
     const down = { kind: FAULTS.status, status: 503 };

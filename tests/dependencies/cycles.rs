@@ -1,10 +1,10 @@
-//! Strongly connected components of a graph: the circles in which nodes reach each other (Tarjan 1972).
+//! Strongly connected components of a graph: sets of nodes that reach each other (Tarjan 1972).
 
 use std::collections::{BTreeMap, BTreeSet};
 
 type Graph = BTreeMap<String, BTreeSet<String>>;
 
-/// Every set of two or more nodes that reach each other, each sorted by name, the largest first.
+/// Every set of two or more nodes that reach each other, largest first. Each set is sorted by name.
 pub fn cycles(graph: &Graph) -> Vec<Vec<String>> {
     let mut search = Search {
         graph,
@@ -81,7 +81,7 @@ impl<'a> Search<'a> {
 }
 
 #[test]
-fn circles_are_found() {
+fn cycles_are_found() {
     let graph = [("a", "b"), ("b", "c"), ("c", "b"), ("c", "d"), ("e", "e")];
     let mut edges = Graph::new();
     for (from, to) in graph {

@@ -1,5 +1,5 @@
-//! The direction of dependencies: between the modules of the crate as ARCHITECTURE.md draws it, and among the files of
-//! each module, which must not import each other in a circle.
+//! The direction of dependencies between the modules of the crate, as described by ARCHITECTURE.md, and among the files of
+//! each module, which must not have import cycles.
 
 mod cycles;
 mod modules;
@@ -62,14 +62,14 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("kernel", &[]),
 ];
 
-/// What a file of the crate uses of another, test code left out.
+/// The files that each file of the crate uses, without test code.
 fn edges() -> BTreeMap<String, BTreeSet<String>> {
     let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let edges = Crate::read(&src).edges();
     let count: usize = edges.values().map(BTreeSet::len).sum();
     assert!(
         count > 500,
-        "only {count} uses found: does the search still work?"
+        "only {count} uses found; the search may be broken"
     );
     edges
 }
@@ -98,7 +98,7 @@ fn modules_use_only_what_lies_below_them() {
     assert!(wrong.is_empty(), "not allowed:\n{}", wrong.join("\n"));
 }
 
-/// A list that allows a cycle between modules, or names a module that is gone, would check nothing.
+/// A list that allows a cycle, or names a module that does not exist, would check nothing.
 #[test]
 fn the_list_of_modules_has_an_order() {
     let graph = ALLOWED.iter().map(|(module, uses)| {
@@ -109,7 +109,7 @@ fn the_list_of_modules_has_an_order() {
     assert_eq!(cycles(&graph), Vec::<Vec<String>>::new());
     let found: BTreeSet<String> = edges().keys().map(|user| top(user).to_owned()).collect();
     for module in graph.keys() {
-        // What is compiled for the web alone is read all the same.
+        // Modules that are compiled only for the web are also read.
         assert!(found.contains(module), "there is no module {module}");
     }
 }

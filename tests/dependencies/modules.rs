@@ -1,5 +1,5 @@
 //! The crate as a tree of modules, one per file, and what each uses of the others. Follows `mod` declarations from
-//! `lib.rs`, so that files of tests, which are declared under `#[cfg(test)]`, are left out exactly.
+//! `lib.rs`, so that test files, which are declared under `#[cfg(test)]`, are skipped.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -49,10 +49,10 @@ impl Crate {
         self.modules.insert(path.clone(), imports(&items, &path));
     }
 
-    /// Which files each file uses; re-exports are followed to the file that has the item.
+    /// Which files each file uses. Re-exports are followed to the file that defines the item.
     pub fn edges(&self) -> BTreeMap<String, BTreeSet<String>> {
         let edges = self.modules.iter().map(|(user, imports)| {
-            // What is used of an imported module is among the paths too; importing it alone is no use.
+            // Items that are used of an imported module are also among the paths. Importing a module is not a use.
             let items = imports
                 .used
                 .iter()
@@ -67,7 +67,7 @@ impl Crate {
 
     /// The module that defines what `path` names.
     fn home(&self, path: &str, depth: usize) -> Option<String> {
-        // A re-export of itself would be an error of the compiler; this bounds the search all the same.
+        // Bounds the search. A re-export of itself would be a compile error.
         if depth > 16 {
             return None;
         }
@@ -101,7 +101,7 @@ impl Crate {
     }
 }
 
-/// `a::b` of `a` and `b`; either may be empty.
+/// Joins `a` and `b` to `a::b`. Either may be empty.
 pub fn join(module: &str, name: &str) -> String {
     match (module, name) {
         ("", name) => name.to_owned(),

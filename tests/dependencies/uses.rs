@@ -1,4 +1,4 @@
-//! What the items of one file import, name by path, export and define.
+//! The paths that the items of one file import or name, and the names that they export and define.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,15 +13,15 @@ use crate::modules::join;
 pub struct Imports {
     /// Paths of items, or of whole modules, that the file imports or names.
     pub used: BTreeSet<String>,
-    /// Modules of which it imports everything.
+    /// Modules whose items the file imports with a glob.
     pub used_globs: BTreeSet<String>,
-    /// Names that the file passes on, and the items behind them.
+    /// Names that the file re-exports, and their items.
     pub exported: BTreeMap<String, String>,
-    /// Modules all of whose items the file passes on.
+    /// Modules whose items the file re-exports with a glob.
     pub exported_globs: BTreeSet<String>,
     /// Names of items that the file defines.
     pub defined: BTreeSet<String>,
-    /// Modules that it declares and other files hold.
+    /// Modules that the file declares and that are in other files.
     children: BTreeSet<String>,
 }
 
@@ -44,7 +44,7 @@ pub fn imports(items: &[Item], module: &str) -> Imports {
 struct Visitor<'a> {
     module: &'a str,
     imports: Imports,
-    /// Names that a `use` brings into scope, and the items behind them.
+    /// Names that a `use` brings into scope, and their items.
     aliases: BTreeMap<String, String>,
 }
 
@@ -67,7 +67,7 @@ impl Visitor<'_> {
         self.imports.defined.insert(name.to_string());
     }
 
-    /// The path from the crate's root, if the path is one into the crate.
+    /// The path from the crate's root, if the path leads into the crate.
     fn absolute(&self, segments: &[String]) -> Option<String> {
         let mut base: Vec<&str> = self
             .module
@@ -126,7 +126,7 @@ impl Visitor<'_> {
         }
     }
 
-    /// As [`absolute`](Self::absolute); `pub use child::Name` names a child without `self`.
+    /// Like [`absolute`](Self::absolute), but also for `pub use child::Name`, which names a child without `self`.
     fn crate_path(&self, segments: &[String]) -> Option<String> {
         self.absolute(segments).or_else(|| {
             let first = segments.first()?;
@@ -141,7 +141,7 @@ impl Visitor<'_> {
         };
         self.aliases.insert(name.clone(), path.clone());
         match is_export {
-            // Passing a name on is no use of it.
+            // A re-export is not a use.
             true => drop(self.imports.exported.insert(name, path)),
             false => drop(self.imports.used.insert(path)),
         }
@@ -184,7 +184,7 @@ impl Visitor<'_> {
         if let Some(path) = self.crate_path(segments) {
             self.imports.used.insert(path);
         } else if let Some(target) = self.aliases.get(first) {
-            // A module was imported, and this is what is used of it.
+            // The path starts with an imported module, of which it uses an item.
             let path = join(target, &segments[1..].join("::"));
             self.imports.used.insert(path);
         }

@@ -1,5 +1,5 @@
-//! Constraints on their way from the request to the engine, and tool calls on their way back
-//! (specification 9; cases 101, 102 and 105 to 110). What grammars mean is tested beside them.
+//! Constraints from the request to the engine, and tool calls in responses (specification 9; cases
+//! 101, 102 and 105 to 110). The meaning of grammars is tested in `src/grammar`.
 
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ fn case_101_a_constraint_holds() {
             joined_choices(&server.stream(members).await),
             choices(&object)
         );
-        // Neither echo nor suffix is in its language.
+        // The constraint applies neither to echo nor to suffix.
         let members = json!({
             "grammar": {"type": "regex", "value": "example"}, "max_tokens": 30, "echo": true,
             "suffix": "!",
@@ -80,7 +80,7 @@ fn a_grammar_may_limit_the_tokens() {
 }
 
 #[test]
-fn case_107_what_does_not_compile_is_refused_before_the_head() {
+fn case_107_invalid_grammars_are_refused_before_the_head() {
     serve_default(async |server| {
         server.plan.held.set(true);
         let strict = json!({"type": "function", "function": {
@@ -121,7 +121,7 @@ fn case_107_what_does_not_compile_is_refused_before_the_head() {
                 assert_eq!(error, (400, code.into(), Some(param.into())));
             }
         }
-        // The context comes before the grammar.
+        // The context is checked before the grammar.
         let members = json!({
             "prompt": "x".repeat(2 * CONTEXT), "grammar": {"type": "regex", "value": "("},
         });
@@ -138,7 +138,7 @@ fn tools() -> Value {
     json!([tool("add"), tool("get_weather")])
 }
 
-/// Checks the calls of a choice and returns name and arguments.
+/// Checks that a choice has one call. Returns its name and arguments.
 fn call(choice: &Value) -> (String, String) {
     let [call] = &choice["tool_calls"].as_array().unwrap()[..] else {
         panic!("{choice}");

@@ -91,7 +91,7 @@ fn truncate_sequence_keeps_the_end_and_says_so() {
         assert_eq!(object["usage"]["prompt_tokens"], kept);
         assert!(text_of(&object).starts_with(&text[text.len() - kept..]));
         assert_eq!(text_of(&object).len(), CONTEXT);
-        // What the model sees is what a request with the kept ids alone gives it.
+        // The model sees the same as in a request with only the kept ids.
         let ids = bytes(&text[text.len() - kept..]);
         let alone = server
             .text(json!({"prompt": ids, "max_tokens": 8, "temperature": 0}))
@@ -103,7 +103,7 @@ fn truncate_sequence_keeps_the_end_and_says_so() {
 }
 
 #[test]
-fn a_text_far_beyond_the_context_is_refused_unread() {
+fn a_text_far_beyond_the_context_is_refused_before_it_is_tokenized() {
     serve_default(async |server| {
         let text = "own fable ".repeat(30_000);
         let reply = server.complete(json!({"prompt": ["x", text]})).await;
@@ -113,7 +113,7 @@ fn a_text_far_beyond_the_context_is_refused_unread() {
         );
         assert_eq!(error_of(&reply.json()), expected);
         assert!(reply.text().contains("300000 bytes"), "{}", reply.text());
-        // Shortening it is still possible.
+        // Truncating it is still possible.
         let members = json!({"prompt": text, "truncate_sequence": true, "max_tokens": 2});
         assert_eq!(server.complete(members).await.status, 200);
     });

@@ -1,5 +1,5 @@
-//! Requests that are dropped or fail at every point of their way: nothing stays behind, and the next
-//! request is answered as if nothing had been (specification 10.7 and 12).
+//! Requests that are dropped or fail at any point: they leave nothing behind, and the next request
+//! gets the same response as without them (specification 10.7 and 12).
 
 use futures_util::FutureExt;
 use inpage::Error;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::fixture::*;
 
-/// One sequence, several, constrained; whole and streamed.
+/// Requests with one sequence, with several, and with a constraint, each whole and streamed.
 fn requests() -> Vec<Value> {
     let lone = json!({"seed": 1, "max_tokens": 6, "ignore_eos": true});
     let several = json!({
@@ -28,7 +28,8 @@ fn requests() -> Vec<Value> {
         .collect()
 }
 
-/// Nothing runs or waits, all pages are free, and an ordinary request gets its ordinary answer.
+/// Checks that nothing runs or waits, that all pages are free, and that an ordinary request gets its
+/// usual response.
 async fn expect_untouched(server: &Server, free_pages: usize, usual: &str, what: &str) {
     for _ in 0..20 {
         yield_now().await;

@@ -1,8 +1,8 @@
-//! The examples of docs/api.md, sent as they stand there: each gets the answer the page promises.
+//! Sends the examples of docs/api.md. Each gets the response that the page promises.
 
 use crate::fixture::*;
 
-/// The tagged blocks: line, promised error code if any, body.
+/// The tagged blocks: line, promised error code (if any), and body.
 fn examples() -> Vec<(usize, Option<String>, String)> {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/api.md");
     let page = std::fs::read_to_string(page).unwrap();
@@ -27,7 +27,7 @@ fn examples() -> Vec<(usize, Option<String>, String)> {
 }
 
 #[test]
-fn every_example_of_the_page_gets_the_answer_it_promises() {
+fn every_example_of_the_page_gets_the_promised_response() {
     let examples = examples();
     assert!(examples.len() > 30, "{} examples found", examples.len());
     serve_default(async |server| {
@@ -36,7 +36,7 @@ fn every_example_of_the_page_gets_the_answer_it_promises() {
             match code {
                 None => {
                     assert_eq!(reply.status, 200, "line {line}: {}", reply.text());
-                    // A stream tells of its failure within.
+                    // A stream reports a failure in an event.
                     assert!(!reply.text().contains("\"error\""), "line {line}");
                 }
                 Some(code) => {

@@ -1,5 +1,5 @@
-//! Fields over the wire (cases B, 038, 107, 111, 112). Every single rule is checked beside the
-//! parser; here they are seen to arrive as responses.
+//! Fields over the wire (cases B, 038, 107, 111, 112). Each rule is tested beside the parser. These
+//! tests check the responses.
 
 use serde_json::{Value, json};
 
@@ -25,7 +25,7 @@ fn case_015_unknown_fields() {
 }
 
 #[test]
-fn cases_016_to_018_faults_name_their_field() {
+fn cases_016_to_018_errors_name_their_field() {
     serve_default(async |server| {
         for (members, code, param) in [
             (
@@ -150,7 +150,7 @@ fn case_023_max_completion_tokens() {
 }
 
 #[test]
-fn case_027_a_refused_stream_is_no_stream() {
+fn case_027_a_refused_stream_is_an_ordinary_error() {
     serve_default(async |server| {
         for (mut members, status) in [
             (json!({"temperature": 9}), 400),
@@ -167,7 +167,7 @@ fn case_027_a_refused_stream_is_no_stream() {
 }
 
 #[test]
-fn case_038_prompts_that_are_none() {
+fn case_038_invalid_prompts() {
     serve_default(async |server| {
         for prompt in [
             json!([]),

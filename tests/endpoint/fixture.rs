@@ -1,5 +1,5 @@
-//! A real handler, engine and tokenizer around a model without weights that says what a test
-//! wants. The vocabulary is SentencePiece with byte fallback, made here.
+//! A real handler, engine and tokenizer around a model without weights, whose output the test
+//! decides. The vocabulary, SentencePiece with byte fallback, is built here.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -43,7 +43,7 @@ const AROUND: [&str; 3] = ["<PRE>", "<SUF>", "<MID>"];
 pub const PRE: u32 = BYTE_0 + 256 + PIECES.len() as u32;
 pub const VOCAB: u32 = PRE + AROUND.len() as u32;
 
-/// With `around` the model can fill in the middle.
+/// `around` are the control tokens around prefix, suffix and middle.
 fn metadata(around: [&str; 3]) -> Metadata {
     const NORMAL: i32 = 1;
     const UNKNOWN: i32 = 2;
@@ -71,12 +71,12 @@ fn metadata(around: [&str; 3]) -> Metadata {
     metadata
 }
 
-/// One token per byte of `text`, so that characters beyond ASCII are cut.
+/// One token per byte of `text`, so that characters beyond ASCII are split.
 pub fn bytes(text: &str) -> Vec<u32> {
     text.bytes().map(|byte| BYTE_0 + u32::from(byte)).collect()
 }
 
-/// As few tokens as the vocabulary allows, so that stops begin and end inside of them.
+/// As few tokens as the vocabulary allows, so that stop strings begin and end inside tokens.
 pub fn pieces(text: &str) -> Vec<u32> {
     let mut text = &*text.replace(' ', "▁");
     let mut ids = Vec::new();
@@ -100,19 +100,19 @@ pub fn pieces(text: &str) -> Vec<u32> {
     ids
 }
 
-/// What the model does; tests change it between requests.
+/// The behavior of the model. Tests change it between requests.
 #[derive(Default)]
 pub struct Plan {
     voice: RefCell<Voice>,
     /// While true, no step begins.
     pub held: Cell<bool>,
-    /// The error of every step after this many tokens of a sequence, the prompt included.
+    /// The error of every step after this many tokens of a sequence, including the prompt.
     pub failure: RefCell<Option<(usize, Error)>>,
-    /// After this token the logits are not a number.
+    /// After this token, the logits are NaN.
     pub poison: Cell<Option<u32>>,
 }
 
-/// What the model wants to say.
+/// What the model generates.
 #[derive(Default)]
 enum Voice {
     /// Pseudo-random ASCII letters.
@@ -120,34 +120,35 @@ enum Voice {
     Letters,
     /// Pseudo-random tokens of all kinds: bytes of characters, several characters, special ones.
     Babble,
-    /// These tokens, and then the end-of-text token for ever.
+    /// These tokens, and then the end-of-text token forever.
     Script(Vec<u32>),
 }
 
 impl Plan {
-    /// From now on the model says `ids` and then the end-of-text token for ever.
+    /// After this, the model generates `ids` and then the end-of-text token forever.
     pub fn say(&self, ids: Vec<u32>) {
         *self.voice.borrow_mut() = Voice::Script(ids);
     }
 
-    /// From now on the model says anything that is awkward to show.
+    /// After this, the model generates tokens that are hard to show.
     pub fn babble(&self) {
         *self.voice.borrow_mut() = Voice::Babble;
     }
 }
 
-/// More than most tests' prompts have, so that these repeat without traces in `usage`.
+/// More tokens than most prompts of the tests, so that repeated prompts do not show cached tokens in
+/// `usage`.
 const PAGE_TOKENS: usize = 32;
 const PAGES: usize = 8 * CONTEXT / PAGE_TOKENS;
 
-/// Its pages hold the tokens themselves, so what it says follows from what a block table shows.
+/// Its pages hold the tokens themselves, so its output depends on the pages of the block table.
 struct FakeModel {
     plan: Rc<Plan>,
     pages: Vec<[u32; PAGE_TOKENS]>,
 }
 
 impl FakeModel {
-    /// Feeds without choosing.
+    /// Feeds tokens without choosing one.
     async fn take(&mut self, kv: &mut SequenceMemory, tokens: &[u32]) {
         yield_now().await;
         while self.plan.held.get() {
@@ -206,7 +207,7 @@ impl FakeModel {
     }
 }
 
-/// What follows `history` in the script: as much of the script as it ends with was said already.
+/// The next token of the script. The longest prefix of the script that ends `history` was generated already.
 fn next_of(script: &[u32], history: &[u32]) -> u32 {
     let without_end = history
         .iter()
@@ -309,7 +310,7 @@ impl CausalModel for FakeModel {
     }
 }
 
-/// Gives way once.
+/// Yields once.
 pub async fn yield_now() {
     let mut yielded = false;
     poll_fn(|context| {
@@ -439,7 +440,7 @@ impl Server {
         self.post(&body(members)).await
     }
 
-    /// The same, answered with 200 and an object.
+    /// Like `complete`, but the status must be 200. Returns the object.
     #[track_caller]
     pub fn ok(&self, members: Value) -> impl Future<Output = Value> {
         let shown = members.to_string();
@@ -456,7 +457,7 @@ impl Server {
         text_of(&object).to_owned()
     }
 
-    /// The parsed chunks of a streamed answer, checked for their form.
+    /// The parsed chunks of a streamed response, whose form is checked.
     pub async fn stream(&self, mut members: Value) -> Vec<Value> {
         members["stream"] = json!(true);
         let shown = members.to_string();
@@ -517,7 +518,7 @@ impl Reply {
         (self.status, code, param)
     }
 
-    /// The events of a stream: `data: ` and one line each, the last `[DONE]`; comments left out.
+    /// The events of a stream: `data: ` and one line each, the last one `[DONE]`. Comments are skipped.
     #[track_caller]
     pub fn chunks(&self) -> Vec<Value> {
         let text = self.text().strip_suffix("\n\n").unwrap();
@@ -591,8 +592,8 @@ pub fn finish_of(object: &Value) -> &str {
     object["choices"][0]["finish_reason"].as_str().unwrap()
 }
 
-/// The choices that a stream's chunks make up, by index, in the form of a whole answer. The chunks
-/// are checked: one choice each, none of them empty, nothing for a choice after its end.
+/// The choices of a stream's chunks, merged by index, in the form of a whole response. Checks that each
+/// chunk has one choice, that no chunk is empty, and that nothing follows the end of a choice.
 #[track_caller]
 pub fn joined_choices(chunks: &[Value]) -> Vec<Value> {
     let mut choices: BTreeMap<u64, Value> = BTreeMap::new();
@@ -635,7 +636,7 @@ fn extend(array: &mut Value, more: &Value) {
     array.as_array_mut().unwrap().extend(more);
 }
 
-/// The choices of a whole answer.
+/// The choices of a whole response.
 pub fn choices(object: &Value) -> &[Value] {
     object["choices"].as_array().unwrap()
 }

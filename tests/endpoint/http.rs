@@ -1,4 +1,4 @@
-//! Routes, headers, CORS, authorization, body forms (specification 1; cases A and 011 to 013).
+//! Routes, headers, CORS, authorization and bodies (specification 1; cases A and 011 to 013).
 
 use serde_json::json;
 
@@ -136,7 +136,7 @@ fn case_008_without_a_key_authorization_is_ignored() {
 }
 
 #[test]
-fn case_009_with_a_key_every_route_asks_for_it() {
+fn case_009_with_a_key_every_route_requires_it() {
     serve(json!({"apiKey": "k1"}), async |server| {
         for (value, allowed) in [
             (None, false),
@@ -157,7 +157,7 @@ fn case_009_with_a_key_every_route_asks_for_it() {
                 }
             }
         }
-        // Routes and methods are told apart before keys are asked for.
+        // Routes and methods are checked before keys.
         assert_eq!(server.get("/v1/nope").await.error().0, 404);
         assert_eq!(server.get("/v1/completions").await.error().0, 405);
     });
@@ -178,7 +178,7 @@ fn case_010_accept_does_not_matter() {
 }
 
 #[test]
-fn case_011_bodies_that_are_no_request() {
+fn case_011_bodies_that_are_not_requests() {
     serve_default(async |server| {
         for body in ["{", "", r#"{"model":"default",}"#] {
             let error = server.post(body).await.error();

@@ -82,7 +82,7 @@ fn case_117_a_dropped_request_ends_its_generation() {
         assert_eq!(server.engine.active_generations(), 2);
         drop(request);
         assert_eq!(server.engine.active_generations(), 1);
-        assert_eq!(other.await, alone, "an abort changes nobody else's output");
+        assert_eq!(other.await, alone, "an abort does not change other outputs");
         assert_eq!(server.engine.active_generations(), 0);
     });
 }
@@ -108,7 +108,7 @@ fn case_119_a_full_queue() {
 }
 
 #[test]
-fn a_time_limit_ends_both_kinds_of_answers() {
+fn a_time_limit_ends_both_kinds_of_responses() {
     serve(json!({"requestTimeoutMs": 30}), async |server| {
         server.plan.held.set(true);
         let slow = || json!({"seed": 1, "max_tokens": 30});
@@ -122,7 +122,7 @@ fn a_time_limit_ends_both_kinds_of_answers() {
 }
 
 #[test]
-fn requests_at_once_do_not_mix() {
+fn concurrent_requests_do_not_mix() {
     serve_default(async |server| {
         let members = |seed: i32| json!({"seed": seed, "max_tokens": 20});
         let mut alone = Vec::new();
@@ -138,12 +138,12 @@ fn requests_at_once_do_not_mix() {
 }
 
 #[test]
-fn a_stream_read_late_is_whole() {
+fn a_stream_that_is_read_late_is_complete() {
     serve_default(async |server| {
         let members = json!({"stream": true, "max_tokens": 30, "seed": 2});
         let expected = server.text(json!({"max_tokens": 30, "seed": 2})).await;
         let response = server.handler.handle(completion(&body(members))).await;
-        // Let the engine run on without a reader.
+        // Let the engine run without a reader.
         let mut turns = 0;
         poll_fn(|context| {
             turns += 1;

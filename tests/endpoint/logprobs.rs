@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::fixture::*;
 
-/// The four arrays of a choice, checked to be of one length.
+/// The four arrays of a choice. Checks that they have the same length.
 #[track_caller]
 fn arrays(choice: &Value) -> [&Vec<Value>; 4] {
     let object = choice["logprobs"].as_object().unwrap();
@@ -25,13 +25,13 @@ fn numbers(array: &[Value]) -> Vec<u64> {
     array.iter().map(|value| value.as_u64().unwrap()).collect()
 }
 
-/// The scoring call.
+/// A request that scores a prompt.
 fn scoring(prompt: &Value, top: u32) -> Value {
     json!({"prompt": prompt, "echo": true, "max_tokens": 0, "logprobs": top})
 }
 
 #[test]
-fn case_078_none_asked_for_is_the_token_alone() {
+fn case_078_zero_lists_only_the_sampled_token() {
     serve_default(async |server| {
         server.plan.babble();
         let object = server
@@ -46,14 +46,14 @@ fn case_078_none_asked_for_is_the_token_alone() {
             server.ok(json!({})).await["choices"][0]["logprobs"],
             Value::Null
         );
-        // Nothing generated, nothing listed.
+        // Without generated tokens, nothing is listed.
         let object = server.ok(json!({"logprobs": 0, "max_tokens": 0})).await;
         assert_eq!(arrays(&object["choices"][0])[0].len(), 0);
     });
 }
 
 #[test]
-fn case_079_the_best_and_the_token_itself() {
+fn case_079_the_best_and_the_sampled_token() {
     serve_default(async |server| {
         let members = json!({"logprobs": 3, "temperature": 1.9, "seed": 3, "max_tokens": 30});
         let object = server.ok(members).await;
@@ -127,14 +127,14 @@ fn case_083_scoring() {
             assert_eq!(streamed.len(), 1);
             assert_eq!(joined_choices(&streamed)[0], *choice);
         }
-        // One token, which nothing predicts.
+        // A single token, which has no score.
         let object = server.ok(scoring(&json!([7]), 1)).await;
         assert_eq!(arrays(&object["choices"][0])[1][..], [Value::Null]);
     });
 }
 
 #[test]
-fn case_084_scores_are_those_of_generating() {
+fn case_084_scores_equal_those_of_generation() {
     serve_default(async |server| {
         let prompt = bytes("abc");
         let members = json!({
@@ -268,7 +268,7 @@ fn echoed_ids_show_their_special_tokens() {
 }
 
 #[test]
-fn a_shortened_prompt_is_listed_as_it_is_used() {
+fn a_truncated_prompt_is_listed_as_it_is_used() {
     serve_default(async |server| {
         let text: String = "é".repeat(CONTEXT);
         let members = json!({
@@ -278,7 +278,7 @@ fn a_shortened_prompt_is_listed_as_it_is_used() {
         let object = server.ok(members).await;
         let choice = &object["choices"][0];
         let [tokens, logprobs, _, offsets] = arrays(choice);
-        // Of an odd number of bytes the first belongs to a character that was cut.
+        // The number of kept bytes is odd, so the first one belongs to a character that was cut.
         let kept = CONTEXT - 3;
         assert_eq!(tokens.len(), kept + 3);
         let shown = format!("\u{fffd}{}", "é".repeat(kept / 2));
@@ -326,7 +326,7 @@ fn the_mode_of_the_logprobs_reaches_the_sampler() {
         let of_token = |object: &Value| *logprobs_of(&object["choices"][0]).last().unwrap();
         assert!(of_token(&raw) < -1.0);
         assert!(of_token(&processed) > -0.1);
-        // The prompt's are raw in both.
+        // Those of the prompt are raw in both modes.
         let of_prompt = |object: &Value| {
             let logprobs = logprobs_of(&object["choices"][0]);
             logprobs[1..logprobs.len() - 1].to_vec()

@@ -1,5 +1,5 @@
-//! The endpoint through its one door, `Handler::handle`, with a real engine and tokenizer and a
-//! model without weights. Tests carry the numbers of the conformance cases they check.
+//! The endpoint through `Handler::handle`, with a real engine and tokenizer and a model without weights. The
+//! names of tests contain the numbers of the conformance cases that they check.
 
 mod fixture;
 

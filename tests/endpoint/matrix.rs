@@ -1,11 +1,11 @@
-//! Streamed and plain answers are the same answers: every combination of the fields that shape a
-//! choice (specification 7.3 and 10.3; cases 046, 092, 093 and 096).
+//! Streamed and whole responses agree in every combination of the fields that shape a choice
+//! (specification 7.3 and 10.3; cases 046, 092, 093 and 096).
 
 use serde_json::{Value, json};
 
 use crate::fixture::*;
 
-/// What a stop string of a combination is and whether it is returned.
+/// The stop string of a combination, and whether it is included in the output.
 const STOPS: [Option<(&str, bool)>; 5] = [
     None,
     Some(("a ", false)),
@@ -15,7 +15,7 @@ const STOPS: [Option<(&str, bool)>; 5] = [
 ];
 
 #[test]
-fn streams_and_whole_answers_agree_in_every_combination() {
+fn streams_and_whole_responses_agree_in_every_combination() {
     serve_default(async |server| {
         let mut seen = Seen::default();
         for logprobs in [None, Some(0), Some(2)] {
@@ -49,12 +49,12 @@ fn streams_and_whole_answers_agree_in_every_combination() {
     });
 }
 
-/// All triples.
+/// All triples of booleans.
 fn all() -> impl Iterator<Item = (bool, bool, bool)> {
     (0..8).map(|bits| (bits & 1 > 0, bits & 2 > 0, bits & 4 > 0))
 }
 
-/// Whether the combinations met what they are there for.
+/// Counts of the situations that the combinations must cover.
 #[derive(Default)]
 struct Seen {
     stopped: usize,
@@ -89,7 +89,7 @@ async fn compare(server: &Server, members: Value, seen: &mut Seen) {
     assert_eq!(joined.len(), choices(&whole).len(), "{members}");
     for (index, (joined, choice)) in joined.iter().zip(choices(&whole)).enumerate() {
         assert_eq!(choice["index"], index);
-        // As text: the order of members and the digits of numbers are compared too.
+        // Compared as text, so that the order of members and the digits of numbers are included.
         assert_eq!(joined.to_string(), choice.to_string(), "{members}");
         if choice["stop_reason"].is_string() {
             seen.stopped += 1;

@@ -1,4 +1,4 @@
-//! Answers, usage, echo, models (specification 10.1, 10.6 and 13; cases C, 035, 039, 082).
+//! Objects, usage, echo and models (specification 10.1, 10.6 and 13; cases C, 035, 039, 082).
 
 use inpage::api::{Host, ModelState, SystemHost};
 use serde_json::{Value, json};
@@ -188,7 +188,7 @@ fn the_schema_url_comes_first() {
 }
 
 #[test]
-fn usage_tells_what_earlier_requests_left_in_the_cache() {
+fn usage_reports_tokens_that_earlier_requests_cached() {
     serve_default(async |server| {
         let ids: Vec<u32> = server.ids("one two three four five six seven eight nine ten eleven");
         assert!(ids.len() > 33);
@@ -214,7 +214,7 @@ fn usage_tells_what_earlier_requests_left_in_the_cache() {
         streamed["stream_options"] = json!({"include_usage": true});
         let chunks = server.stream(streamed).await;
         assert_eq!(chunks.last().unwrap()["usage"], usage(Some(32)));
-        // Each prompt once, whatever the number of its candidates; what is scored is fed.
+        // Each prompt counts once, whatever the number of its candidates. Scored prompts do not use the cache.
         let both = json!({"prompt": [ids[..34], ids[..33]], "n": 2, "max_tokens": 4, "seed": 1});
         let details = |object: &Value| object["usage"]["prompt_tokens_details"].clone();
         let found = details(&server.ok(both).await);

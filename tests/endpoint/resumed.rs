@@ -1,4 +1,4 @@
-//! Streams that another run of the same request continues, cut after every one of their events (specification 10.9).
+//! Streams that are cut after each of their events and continued by another run of the same request (specification 10.9).
 
 use futures_util::StreamExt;
 use inpage::api::{Body, Request};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::fixture::*;
 
-/// Prompts, candidates, echo, scores, stops and constraints; with and without a seed.
+/// Requests with prompts, candidates, echo, scores, stops and constraints, with and without a seed.
 fn requests() -> Vec<Value> {
     vec![
         json!({"temperature": 1, "ignore_eos": true, "max_tokens": 12}),
@@ -37,7 +37,7 @@ async fn run(
     let response = server.handler.handle(request).await;
     assert_eq!(response.status, 200);
     let Body::Stream(mut stream) = response.body else {
-        panic!("a whole answer");
+        panic!("not a stream");
     };
     let mut events = Vec::new();
     while events.len() < limit
@@ -48,7 +48,7 @@ async fn run(
     events
 }
 
-/// What a client makes of the events.
+/// The response that a client receives with these events.
 fn reply(events: impl IntoIterator<Item = Vec<u8>>) -> Reply {
     Reply {
         status: 200,
@@ -57,7 +57,7 @@ fn reply(events: impl IntoIterator<Item = Vec<u8>>) -> Reply {
     }
 }
 
-/// What does not depend on how tokens are divided into chunks and what was cached.
+/// The parts of a response that do not depend on how tokens are divided into chunks and on what was cached.
 fn compared(reply: &Reply) -> (Vec<Value>, Vec<Value>, Option<Value>) {
     let chunks = reply.chunks();
     let heads = chunks.iter().map(|chunk| {
@@ -102,7 +102,7 @@ fn a_stream_is_continued_after_any_event() {
 }
 
 #[test]
-fn a_stream_is_continued_again_and_again() {
+fn a_stream_is_continued_repeatedly() {
     serve_default(async |server| {
         for members in requests() {
             let whole = run(server, &members, None, 1).await;
@@ -123,7 +123,7 @@ fn a_stream_is_continued_again_and_again() {
 }
 
 #[test]
-fn other_tokens_than_before_end_the_stream() {
+fn different_tokens_end_the_stream() {
     serve_default(async |server| {
         let members = json!({"temperature": 1, "seed": 1, "ignore_eos": true});
         let position = run(server, &members, None, 3).await.pop().unwrap().1;

@@ -60,7 +60,7 @@ fn case_049_narrow_sampling_is_greedy() {
 
 #[test]
 fn model_defaults_apply_only_if_the_switch_is_on() {
-    // The fixture's model asks for temperature 0.
+    // The defaults of the fixture's model set temperature 0.
     serve(
         json!({"useModelGenerationDefaults": true}),
         async |server| {

@@ -27,7 +27,7 @@ fn case_036_choices_are_numbered_by_prompt_and_counted_once() {
         for (index, prompt) in prompts.iter().enumerate() {
             let alone = server.ok(members(json!(prompt))).await;
             prompt_tokens += alone["usage"]["prompt_tokens"].as_u64().unwrap();
-            // Neither the other prompts nor a prompt's place change what it gets.
+            // The output of a prompt depends neither on the other prompts nor on its index.
             assert_eq!(texts(&alone), texts(&object)[2 * index..2 * index + 2]);
         }
         let usage = json!({
@@ -117,12 +117,12 @@ fn case_043_the_best_come_first() {
                 sum_differs |= by_mean != ranked(|all| all.iter().sum());
             }
             assert_eq!(best["usage"], all["usage"]);
-            // The ranking does not need logprobs in the answer.
+            // The ranking does not need logprobs in the response.
             let mut unlisted = members(seed, 2, 4);
             unlisted["logprobs"] = Value::Null;
             assert_eq!(texts(&server.ok(unlisted).await), texts(&best));
         }
-        assert!(reordered && sum_differs, "seeds that tell nothing");
+        assert!(reordered && sum_differs, "the seeds test nothing");
     });
 }
 
@@ -161,7 +161,7 @@ fn case_093_streams_of_several_choices() {
             .map(|chunk| chunk["choices"][0]["index"].as_u64().unwrap())
             .collect();
         assert!(!indices.is_sorted());
-        // Running totals are of the chunk's own choice.
+        // Running totals are those of the chunk's own choice.
         for index in 0..6 {
             let of_choice = |chunk: &&Value| chunk["choices"][0]["index"] == index;
             let last = chunks.iter().rfind(of_choice).unwrap();
@@ -198,7 +198,7 @@ fn one_prompt_that_does_not_fit_fails_them_all_before_any_runs() {
 }
 
 #[test]
-fn every_prompt_is_shortened_by_itself() {
+fn every_prompt_is_truncated_separately() {
     serve_default(async |server| {
         let long = "x".repeat(CONTEXT + 5);
         let members = json!({
@@ -222,7 +222,7 @@ fn every_prompt_is_shortened_by_itself() {
     });
 }
 
-/// A letter that one of several candidates says and no other, before the last token.
+/// A letter that exactly one candidate generates, before its last token.
 fn betraying_letter(texts: &[&str]) -> u32 {
     let early = |text: &str| text[..text.len() - 1].to_owned();
     let letter = ('a'..='z').find(|letter| {

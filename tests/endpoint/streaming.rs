@@ -19,7 +19,7 @@ fn case_091_raw_bytes() {
 }
 
 #[test]
-fn case_092_chunks_make_up_the_whole() {
+fn case_092_chunks_add_up_to_the_whole() {
     serve_default(async |server| {
         let members = json!({"seed": 4, "temperature": 1, "max_tokens": 20});
         let whole = server.ok(members.clone()).await;
@@ -70,7 +70,7 @@ fn case_094_usage() {
             .map(|chunk| chunk["usage"]["completion_tokens"].as_u64().unwrap())
             .collect();
         assert!(totals.is_sorted() && *totals.last().unwrap() == 20);
-        // Without include_usage nothing has the key.
+        // Without include_usage, no chunk has the key.
         let only = json!({"stream_options": {"continuous_usage_stats": true}});
         let chunks = server.stream(only).await;
         assert!(chunks.iter().all(|chunk| chunk.get("usage").is_none()));

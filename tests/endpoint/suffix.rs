@@ -28,7 +28,7 @@ fn case_077_the_suffix_is_appended() {
         assert_eq!(object["usage"], plain["usage"]);
         let logprobs = |object: &Value| object["choices"][0]["logprobs"].clone();
         assert_eq!(logprobs(&object), logprobs(&plain));
-        // A stop string does not look at it.
+        // Stop strings do not match the suffix.
         let object = server.ok(json!({"suffix": "XYZ", "stop": "cX"})).await;
         assert_eq!(text_of(&object), "abcXYZ");
     });

@@ -1,12 +1,12 @@
-//! Stop strings, special tokens, UTF-8 (specification 6; cases F and 064). Each is seen plain and
+//! Stop strings, special tokens and UTF-8 (specification 6; cases F and 064). Each is tested whole and
 //! streamed, with tokens of single bytes and of several characters.
 
 use serde_json::{Value, json};
 
 use crate::fixture::*;
 
-/// Makes the model say `text` in each of two ways and compares text and finish reason, plain and
-/// streamed; after every chunk the text so far must be a prefix of the whole.
+/// Makes the model generate `says` with each of two tokenizations. Compares text and finish reason, whole
+/// and streamed. After every chunk, the text so far must be a prefix of the whole text.
 async fn check(server: &Server, says: &str, members: Value, expected: (&str, &str)) {
     for ids in [bytes(says), pieces(says)] {
         check_ids(server, ids, &members, expected).await;
@@ -54,7 +54,7 @@ fn case_066_a_stop_inside_the_text() {
 }
 
 #[test]
-fn case_069_what_is_held_back_is_not_lost() {
+fn case_069_held_back_text_is_not_lost() {
     serve_default(async |server| {
         let says = "aaab aaac end";
         check(server, says, json!({"stop": "aaac"}), ("aaab ", "stop")).await;
@@ -85,11 +85,11 @@ fn case_070_a_stop_on_the_last_token_is_a_stop() {
 }
 
 #[test]
-fn case_071_stops_do_not_look_at_the_echo() {
+fn case_071_stops_do_not_match_the_echo() {
     serve_default(async |server| {
         let members = json!({"prompt": "fox fox", "echo": true, "stop": "fox"});
         check(server, "red dog", members, ("fox foxred dog", "stop")).await;
-        // Nor across the border between echo and completion.
+        // They do not match across the border between echo and completion either.
         let members = json!({"prompt": "fo", "echo": true, "stop": "fox"});
         check(server, "x!", members, ("fox!", "stop")).await;
     });
@@ -113,11 +113,11 @@ fn an_unfinished_character_is_one_replacement() {
         };
         half(json!({"max_tokens": 5})).await;
         half(json!({"max_tokens": 5, "stop": "b\u{fffd}!"})).await;
-        // It may complete a stop.
+        // The replacement may complete a stop.
         let ids = [bytes("ab"), bytes("🎉")[..3].to_vec()].concat();
         let members = json!({"max_tokens": 5, "stop": "\u{fffd}"});
         check_ids(server, ids, &members, ("ab", "stop")).await;
-        // A character cut off by the end of text is replaced too.
+        // A character that the end of text cuts off is also replaced.
         let ids = bytes("é")[..1].to_vec();
         check_ids(server, ids, &json!({}), ("\u{fffd}", "stop")).await;
     });
@@ -142,13 +142,13 @@ fn case_064_end_of_text() {
 }
 
 #[test]
-fn case_074_special_tokens_are_hidden_or_not() {
+fn case_074_special_tokens_are_hidden_or_shown() {
     serve_default(async |server| {
         for (skip, text) in [(true, ""), (false, "</s></s></s>")] {
             let members = json!({"max_tokens": 3, "ignore_eos": true, "skip_special_tokens": skip});
             check_ids(server, Vec::new(), &members, (text, "length")).await;
         }
-        // The literal end of text only with both fields.
+        // The literal end of text is returned only if both fields ask for it.
         for (include, skip, text) in [
             (true, false, "a</s>"),
             (true, true, "a"),

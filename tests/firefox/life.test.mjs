@@ -38,13 +38,13 @@ test("ready resolves when plain fetch is answered", async () => {
   assert.equal(status, 200);
 });
 
-// Through plain `fetch`, the worker is not told that a plain answer was aborted.
+// With plain `fetch`, Firefox does not tell the service worker that a whole response was aborted.
 for (const [door, stream] of [
   ["servedFetch", true],
   ["servedFetch", false],
   ["fetch", true],
 ]) {
-  const what = stream ? "a stream" : "a plain answer";
+  const what = stream ? "a stream" : "a whole response";
   test(`an abort of ${what} through ${door} stops the generation`, async () => {
     firefox.messages.length = 0;
     const active = await page.evaluate(
@@ -71,7 +71,7 @@ for (const [door, stream] of [
   });
 }
 
-test("other paths, and all after stop(), are the site's own", async () => {
+test("other paths, and all paths after stop(), go to the site's server", async () => {
   const statuses = await page.evaluate(async () => {
     const other = (await fetch("/v1/users/me")).status;
     await serving.stop();

@@ -1,5 +1,5 @@
-//! Attention of every kind of layer, on both devices and by every kernel, against the formula as
-//! papers write it.
+//! Attention of every kind of layer, on both devices and with every kernel, against the formula of the
+//! papers.
 
 use burn::tensor::Device;
 use inpage::ops::{
@@ -39,7 +39,7 @@ const PLAIN: Layer = Layer {
     has_norm: false,
 };
 
-/// Groups of one, two, three, four (of eight) and seven query heads; pairs that fill no vector.
+/// Workgroups of one, two, three, four (of eight) and seven query heads, and pairs that do not fill a vector.
 const LAYERS: [Layer; 6] = [
     PLAIN,
     Layer {
@@ -129,14 +129,14 @@ impl Layer {
         }
     }
 
-    /// Radians per position; a layer without rope has some that nothing reads.
+    /// Radians per position. A layer without rope has some that are not read.
     fn radians(self) -> Vec<f64> {
         let pairs = (self.rope_dims / 2).max(1);
         let exponent = |i: usize| -2.0 * i as f64 / self.rope_dims.max(1) as f64;
         (0..pairs).map(|i| 10_000f64.powf(exponent(i))).collect()
     }
 
-    /// A query's or key's head of a projection, normalized and rotated; `which` is 0 or 1.
+    /// A head of a query (`which` is 0) or of a key (1), normalized and rotated.
     fn rotated(self, head: &[f32], norm: &[f32], which: usize, position: usize) -> Vec<f64> {
         let mut head: Vec<f64> = head.iter().map(|v| f64::from(*v)).collect();
         if self.has_norm {
@@ -164,7 +164,7 @@ impl Layer {
         rotated
     }
 
-    /// What the tokens of a sequence get from `first` on, from the rows of its projections.
+    /// The outputs of the tokens of a sequence, starting with `first`, from the rows of its projections.
     fn naive(self, rows: &[f32], norm: &[f32], first: usize) -> Vec<Vec<f32>> {
         let rows: Vec<&[f32]> = rows.chunks_exact(self.stride()).collect();
         let head = |row: usize, at: usize| &rows[row][at * self.head_dim..][..self.head_dim];
@@ -203,7 +203,7 @@ impl Layer {
     }
 }
 
-/// Sequences of tokens to come, each with its pages.
+/// The sequences to feed, each with its pages.
 struct Sequences {
     layer: Layer,
     format: KvFormat,
@@ -214,7 +214,7 @@ struct Sequences {
     known: usize,
 }
 
-/// The next tokens of some sequences, and rows of the step.
+/// A step: pairs of a sequence and its number of tokens, and the number of rows.
 type Fed<'a> = (&'a [(usize, usize)], usize);
 
 impl Sequences {
@@ -229,10 +229,10 @@ impl Sequences {
         }
     }
 
-    /// Feeds the steps as a model does; gives what each token of each sequence gets.
+    /// Feeds the steps as a model does. Returns the outputs of each sequence.
     fn fed(&self, steps: &[Fed], device: &Device, variant: Variant) -> Vec<Vec<f32>> {
         let (layer, count) = (self.layer, self.rows.len());
-        // Out of order: the block tables count.
+        // Pages are out of order, so that block tables matter.
         let longest = self.rows.iter().map(|rows| rows.len() / layer.stride());
         let page_count = longest.max().unwrap_or(0).div_ceil(PAGE_TOKENS);
         let pages =
@@ -244,7 +244,7 @@ impl Sequences {
         let turns = turns(&layer.radians(), device);
         let norm = tensor(&self.norm, [self.norm.len()], device);
         let norm = layer.has_norm.then_some((norm, NORM_EPS));
-        // What lies past a sequence's end may be anything.
+        // The memory past a sequence's end may hold anything.
         let junk = vec![f32::NAN; PAGE_TOKENS * layer.stride()];
         let page_rows = (0..page_count).map(|page| (0, page, PAGE_TOKENS, &junk[..]));
         let known = (0..count).flat_map(|i| {
@@ -298,8 +298,8 @@ impl Sequences {
         outputs
     }
 
-    /// Feeds the steps on every device and compares with the formula; devices that round what they
-    /// keep, with the twin, which rounds likewise.
+    /// Feeds the steps on every device and compares with the formula. With formats that round keys and
+    /// values, compares with the twin, which rounds in the same way.
     fn check(&self, steps: &[Fed]) {
         let expected = self.rows.iter().map(|rows| {
             let naive = self.layer.naive(rows, &self.norm, self.known);
@@ -334,7 +334,7 @@ impl Sequences {
     }
 }
 
-/// One sequence in chunks and single tokens, padded and over the ends of pages, splits and windows.
+/// One sequence in chunks and single tokens, with padding, across the ends of pages, splits and windows.
 #[test]
 fn attention_of_every_kind_follows_its_formula() {
     let steps: [Fed; 9] = [
@@ -362,7 +362,7 @@ fn attention_of_every_kind_follows_its_formula() {
     }
 }
 
-/// Batches of sequences of all lengths, and a few tokens of several at once.
+/// Batches of sequences of different lengths, and a few tokens of several sequences at once.
 #[test]
 fn batches_of_every_kind_follow_their_formula() {
     let lengths = [1, 5, 126, 127, 128, 129, 200, 256];
@@ -393,7 +393,7 @@ fn batches_of_every_kind_follow_their_formula() {
     }
 }
 
-/// More blocks of the context than splits.
+/// Contexts with more blocks than there are splits.
 #[test]
 fn long_contexts_follow_their_formula() {
     let steps: [Fed; 4] = [
@@ -430,7 +430,7 @@ fn positions_of_32k_follow_their_formula() {
         rope_dims: 16,
         ..PLAIN
     };
-    // lavapipe ends all loops of a shader together after 65,535 turns: many tokens see less of it.
+    // lavapipe ends the loops of a shader after 65,535 iterations in total, so many tokens attend to fewer keys.
     for (window, tokens, steps) in [
         (None, 32_768, &few[..]),
         (Some(4097), 32_768, &many[..]),
@@ -444,9 +444,9 @@ fn positions_of_32k_follow_their_formula() {
     }
 }
 
-/// What a token gets does not depend on how many tokens of its sequence a few-token step feeds.
+/// The output of a token does not depend on how many tokens of its sequence a few-token step feeds.
 #[test]
-fn few_tokens_at_once_get_the_bits_of_single_ones() {
+fn few_tokens_at_once_equal_single_tokens_bit_for_bit() {
     for (layer, format) in [
         (LAYERS[2], KvFormat::F32),
         (LAYERS[2], KvFormat::F16),

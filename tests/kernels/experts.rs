@@ -1,4 +1,4 @@
-//! Mixtures of experts: each op against its twin, and the layer against the plain formula.
+//! Mixtures of experts: each op against its twin, and the layer against the formula.
 
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 use inpage::{
@@ -44,7 +44,7 @@ fn routes_equal_their_twin_and_the_formula() {
     let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(20));
     for (experts, used, tokens) in [(5, 3, 1), (1, 1, 2), (64, 8, 50), (128, 8, 9), (256, 16, 3)] {
         for renormalize in [false, true] {
-            // Few different numbers, zeros of both signs among them: many are equal.
+            // Few different numbers, with zeros of both signs, so that many logits are equal.
             let logits = noise.floats(tokens * experts);
             let logits: Vec<f32> = logits.iter().map(|v| (v * 8.0).round() / 2.0).collect();
             let shape = RouteShape {
@@ -70,7 +70,7 @@ fn routes_equal_their_twin_and_the_formula() {
     }
 }
 
-/// The formula: repeatedly the first largest of what is left, and a softmax.
+/// The formula: repeatedly the first largest of the remaining logits, and a softmax.
 fn routed(logits: &[f32], shape: RouteShape) -> (Vec<u32>, Vec<f64>) {
     let mut chosen: Vec<u32> = Vec::new();
     while chosen.len() < shape.used {
@@ -93,7 +93,7 @@ fn routed(logits: &[f32], shape: RouteShape) -> (Vec<u32>, Vec<f64>) {
 }
 
 #[test]
-fn routes_of_broken_logits_are_experts_all_the_same() {
+fn routes_of_invalid_logits_are_still_experts() {
     let (gpu, cpu) = (gpu(), Device::flex());
     let (nan, inf) = (f32::NAN, f32::INFINITY);
     let rows = [
@@ -118,7 +118,7 @@ fn routes_of_broken_logits_are_experts_all_the_same() {
     }
 }
 
-/// Experts of `tokens`: chosen at random, each with all but the last, and all on one.
+/// Experts of `tokens`: random ones, all but the last expert, and a single expert.
 fn patterns(tokens: usize, noise: &mut Noise) -> Vec<Vec<u32>> {
     let mut random = Vec::new();
     for _ in 0..tokens {
@@ -131,7 +131,7 @@ fn patterns(tokens: usize, noise: &mut Noise) -> Vec<Vec<u32>> {
 }
 
 #[test]
-fn groups_equal_their_twin_and_hold_every_pair_once() {
+fn groups_equal_their_twin_and_contain_every_pair_once() {
     let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(21));
     for tokens in [9, 16, 50] {
         for experts in patterns(tokens, &mut noise) {
@@ -160,7 +160,7 @@ struct Matrices {
 }
 
 impl Matrices {
-    /// Sizes that fill no tile, nor (unquantized) a block.
+    /// Sizes that fill neither a tile nor, if unquantized, a block.
     fn new([gate, up, down]: [TensorType; 3], noise: &mut Noise, devices: [&Device; 2]) -> Self {
         let input_multiple = gate.row_multiple().max(up.row_multiple());
         let dim = 172usize.next_multiple_of(input_multiple);
@@ -175,14 +175,14 @@ impl Matrices {
     }
 }
 
-/// Outputs of both halves by the kernels for so many tokens.
+/// The outputs of both halves of a layer.
 struct Halves {
     gated: Vec<f32>,
     down: Vec<f32>,
 }
 
-/// Each format with one of the variants for few tokens, whose tilings do not matter, and with the
-/// tilings for many, whose lanes of a row do not: pipelines take time.
+/// Each format with one variant for few tokens, and with every tiling for many tokens. Not with all
+/// variants, because pipelines take time to compile.
 fn cases(gpu: &Gpu) -> Vec<(TensorType, Variant, Vec<usize>)> {
     let (variants, tilings) = (variants(gpu), tilings(gpu));
     let mut cases = Vec::new();
@@ -242,7 +242,7 @@ fn experts_equal_their_twins() {
     }
 }
 
-/// A layer with a router of its own, its inputs' norm and the same on the other device.
+/// A layer with its own router and norm, on each of two devices.
 fn layers(
     experts: &Matrices,
     renormalize: bool,
@@ -288,7 +288,7 @@ fn the_layer_equals_the_formula() {
             for tokens in [1, MAX_TOKENS, 9, 50] {
                 let x = noise.floats(tokens * experts.dim);
                 let exact = formula(&layers[1], &x);
-                // Sums lose what cancels out: errors count against the largest output.
+                // Sums lose precision by cancellation, so errors are relative to the largest output.
                 let largest = exact.iter().fold(0.0f32, |max, v| max.max(v.abs()));
                 let scaled =
                     |values: Vec<f32>| values.iter().map(|v| v / largest).collect::<Vec<_>>();
@@ -303,7 +303,7 @@ fn the_layer_equals_the_formula() {
     }
 }
 
-/// The layer in f64, one token and one expert after the other.
+/// Computes the layer in f64, one token and one expert at a time.
 fn formula(layer: &ExpertFeedForward, x: &[f32]) -> Vec<f32> {
     let norm = values(layer.ffn_norm.weight.clone());
     let (dim, ffn_dim) = (norm.len(), layer.ffn_down_exps.shape.cols);
@@ -362,9 +362,9 @@ fn dense(matrix: &Matrix) -> Vec<f64> {
     elements
 }
 
-/// What a token gets does not depend on those beside it, who share its experts and tiles or not.
+/// The output of a token does not depend on the other tokens, whether they share its experts and tiles or not.
 #[test]
-fn a_token_gets_the_same_from_experts_in_any_company() {
+fn the_output_of_a_token_does_not_depend_on_other_tokens() {
     let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(24));
     let devices = [gpu.device(), &cpu];
     for (format, variant) in [TensorType::Q4_0, TensorType::F16]
@@ -404,9 +404,9 @@ fn a_token_gets_the_same_from_experts_in_any_company() {
     }
 }
 
-/// Other tokens go to other experts, though nothing but a buffer changes.
+/// Between replays only the buffer of ids changes, and tokens are routed to other experts.
 #[test]
-fn a_captured_layer_routes_anew_at_every_replay() {
+fn a_captured_layer_routes_again_at_every_replay() {
     let (gpu, mut noise) = (gpu(), Noise(25));
     let device = gpu.device();
     let experts = Matrices::new([TensorType::Q8_0; 3], &mut noise, [device; 2]);

@@ -66,7 +66,7 @@ pub fn variants(gpu: &Gpu) -> Vec<Variant> {
     variants
 }
 
-/// Every form of matmul that the device has, with formats that differ in it.
+/// Every form of matmul that the device supports, with formats that differ in it.
 pub fn matmuls(gpu: &Gpu) -> Vec<(Variant, TensorType)> {
     let tilings = tilings(gpu);
     let each = |format| {
@@ -95,7 +95,7 @@ pub fn matmuls(gpu: &Gpu) -> Vec<(Variant, TensorType)> {
     pairs
 }
 
-/// A variant whose matmul and attention go through workgroup memory, and one where they do not.
+/// A variant whose matmul and attention use workgroup memory, and one whose do not.
 pub fn tilings(gpu: &Gpu) -> Vec<Variant> {
     let mut variants = variants(gpu);
     variants.retain(|variant| variant.matvec == Arithmetic::F32);
@@ -137,7 +137,7 @@ pub fn segment(position: usize, tokens: usize, pages: &[u32]) -> Segment<'_> {
     }
 }
 
-/// A matrix of random words with sane scales and values, the same on both devices.
+/// A matrix of random words with moderate scales and values, the same on both devices.
 pub fn matrices(
     format: TensorType,
     rows: usize,
@@ -173,7 +173,7 @@ pub fn matrices(
             }
         })
         .collect();
-    // The largest quants and scales of scales bring weights near one.
+    // With the largest quants and sub-scales, weights are near one.
     let scale = match format {
         TensorType::Q8_0 | TensorType::IQ4_NL => 1.0 / 127.0,
         TensorType::Q2_K => 1.0 / 16.0,
@@ -203,7 +203,7 @@ pub fn matrices(
     devices.map(|device| Matrix::reserve(shape, Layout::Blocks, device).write(0, quants.clone(), 0, scales.clone()))
 }
 
-/// How far apart attention may be: devices may round what they keep to either side.
+/// How far results of attention may differ. Devices may round keys and values to either side.
 pub fn tolerance(format: KvFormat) -> f32 {
     match format {
         KvFormat::F32 => 2e-4,
@@ -226,10 +226,10 @@ pub fn assert_close(what: &str, gpu: &[f32], cpu: &[f32], tolerance: f32) {
     }
 }
 
-/// As [`assert_close`] where all is f32. Otherwise within a hundredth of what outputs usually are:
-/// f16 keeps 11 bits of each of 32 sums, the twins keep all; and the twins quantize inputs as the
-/// kernels do, but what lies between two bytes may fall either way (a byte is 0.008 of the largest
-/// input of a block).
+/// Like [`assert_close`] for f32. For other arithmetic, the difference must be within a hundredth of the
+/// typical output. f16 keeps 11 bits of each of 32 sums, and the twins keep all. The twins quantize inputs
+/// as the kernels do, but a value between two bytes may be rounded either way (a byte is 0.008 of the
+/// largest input of a block).
 pub fn assert_near(what: &str, gpu: &[f32], cpu: &[f32], arithmetic: Arithmetic, tolerance: f32) {
     if arithmetic == Arithmetic::F32 {
         return assert_close(what, gpu, cpu, tolerance);
@@ -245,9 +245,9 @@ pub fn assert_near(what: &str, gpu: &[f32], cpu: &[f32], arithmetic: Arithmetic,
     }
 }
 
-/// Rows and columns that fill no tile, no workgroup and (unquantized) no block: of four sizes for the
-/// formats whose modules stand for all, of one for those that differ from them by little. Pipelines
-/// take time.
+/// Rows and columns that fill no tile, no workgroup and, if unquantized, no block. There are four sizes for
+/// representative formats and one for formats that differ little from them, because pipelines take time
+/// to compile.
 pub fn sizes(format: TensorType) -> Vec<(usize, usize)> {
     let mut sizes: Vec<(usize, usize)> = match is_thorough(format) {
         true => vec![(1, 32), (37, 96), (130, 1056), (37, 172)],
@@ -259,13 +259,13 @@ pub fn sizes(format: TensorType) -> Vec<(usize, usize)> {
     sizes
 }
 
-/// Whether a format meets every variant and size.
+/// Whether a format is tested with every variant and size.
 pub fn is_thorough(format: TensorType) -> bool {
     use TensorType::*;
     matches!(format, F32 | F16 | BF16 | Q8_0 | Q4_0 | Q6_K)
 }
 
-/// The variants that a format meets: all, or one for those that are not thorough, a different one for
+/// The variants that a format is tested with: all for thorough formats, else one, which differs between
 /// neighbouring formats.
 pub fn variants_for(format: TensorType, variants: &[Variant]) -> Vec<Variant> {
     let place = TensorType::ALL.iter().position(|of| *of == format);

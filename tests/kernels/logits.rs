@@ -50,7 +50,7 @@ fn score_equals_its_twin_and_the_definition() {
         let next = (0..tokens).map(|i| (i * 131 % vocab) as u32).collect();
         cases.push((vocab, top, logits, next));
     }
-    // Ties, at zero of either sign too; -inf among the best; rows that are invalid.
+    // Ties, also between zeros of both signs; -inf among the best; invalid rows.
     let mut tied = vec![-3.0; 300];
     (tied[299], tied[7], tied[280]) = (1.5, 1.5, 1.5);
     (tied[100], tied[20]) = (0.0, -0.0);

@@ -13,9 +13,9 @@ mod self_test;
 mod sequences;
 mod weights;
 
-/// The naive sampler, which knows how near its decisions were.
+/// The naive sampler, which reports how close its decisions were.
 #[path = "../../src/sample/tests/reference.rs"]
 mod reference;
 
-/// By the path that `reference` knows.
+/// Imported under the path that `reference` uses.
 use inpage::sample;

@@ -37,7 +37,7 @@ fn rms_norm_equals_its_twin() {
 fn layer_norm_equals_its_twin_and_the_formula() {
     let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(3));
     for (tokens, cols) in SIZES {
-        // Far from zero: the variance must not come from a difference of squares.
+        // Far from zero, where the variance must not be computed from a difference of squares.
         let x: Vec<f32> = noise
             .floats(tokens * cols)
             .iter()
@@ -69,7 +69,7 @@ fn layer_norm_equals_its_twin_and_the_formula() {
 }
 
 #[test]
-fn positions_are_added_by_the_sequence_of_each_row() {
+fn each_row_gets_the_position_in_its_sequence() {
     let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(4));
     for (format, cols) in [
         (TensorType::F32, 172),

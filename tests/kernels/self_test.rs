@@ -17,7 +17,7 @@ fn device() -> ComputeDevice {
 #[test]
 fn a_variant_that_computes_incorrectly_is_skipped() {
     let device = device();
-    // Reductions over more lanes than a subgroup has mix nothing in from beyond it.
+    // A reduction over more lanes than a subgroup has misses the lanes of other subgroups.
     let broken = Variant {
         subgroups: true,
         lanes_per_row: 64,
@@ -56,7 +56,7 @@ fn the_best_variant_of_this_device_is_validated() {
 }
 
 #[test]
-fn barriers_are_counted_and_cost_something() {
+fn barriers_are_counted_and_their_cost_is_measured() {
     let device = device();
     let counted = words(barriers(ids(&[7; 5], device.tensors()), 70));
     assert_eq!(counted, [70; 5]);
@@ -64,9 +64,9 @@ fn barriers_are_counted_and_cost_something() {
     assert!((0.0..1e3).contains(&barrier_us), "{barrier_us}");
 }
 
-/// Arithmetic that is chosen by measurement was validated, and f32 stays where there is nothing else.
+/// Arithmetic that is chosen by measurement is validated, and f32 is used where nothing else is available.
 #[test]
-fn the_quickest_arithmetic_is_one_that_the_device_has() {
+fn the_quickest_arithmetic_is_one_that_the_device_supports() {
     let device = device();
     let variant = Variant::PORTABLE;
     let chosen = block_on(quickest(&device, variant, &[TensorType::Q8_0])).expect("a variant");

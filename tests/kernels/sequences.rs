@@ -58,7 +58,7 @@ fn attention_equals_its_twin() {
         let freqs: Vec<f32> = (0..head_dim / 2)
             .map(|i| 10_000f32.powf(-2.0 * i as f32 / head_dim as f32))
             .collect();
-        // Tokens fed and rows of each step: a chunk, a padded chunk, single tokens, over a page's end.
+        // Tokens and rows of each step: a chunk, a padded chunk, and single tokens, across the end of a page.
         let steps = [(61, 61), (5, 16), (1, 1), (100, 128), (1, 1)];
         let inputs: Vec<Vec<f32>> = steps
             .iter()
@@ -68,7 +68,7 @@ fn attention_equals_its_twin() {
             let mut kv = KvMemory::new(4, kv_dim, format, device);
             let mut step = Step::new(128, 8, device);
             let (mut position, mut outputs) = (0, Vec::new());
-            // What lies past a sequence's end may be anything.
+            // The memory past a sequence's end may hold anything.
             step.set(&[segment(0, 128, &[2, 0, 3])]);
             let junk = tensor(&vec![f32::NAN; 128 * stride], [128, stride], device);
             let freqs = turns(&wide(&freqs), device);
@@ -107,7 +107,7 @@ fn attention_equals_its_twin() {
     }
 }
 
-/// Batches: rows of several sequences that share a page, and padding that must leave no trace.
+/// Batches with rows of several sequences that share a page, and with padding that must not be written.
 #[test]
 fn batched_attention_equals_its_twin() {
     for (head_dim, format) in [
@@ -143,8 +143,8 @@ fn batched_attention(head_dim: usize, format: KvFormat) {
         soft_cap: None,
     };
     let freqs = noise.floats(head_dim / 2);
-    // A prompt of 70 tokens whose first page three sequences share; then steps of a token each in
-    // tensors of more rows; then a chunk beside them.
+    // A prompt of 70 tokens whose first page two sequences share, then steps of single tokens in tensors
+    // of more rows, then a chunk beside a single token.
     let tables: [&[u32]; 3] = [&[4, 1], &[4, 0], &[3, 2]];
     let steps: Vec<(Vec<Segment>, usize)> = vec![
         (vec![segment(0, 70, tables[0])], 70),
@@ -194,12 +194,12 @@ fn batched_attention(head_dim: usize, format: KvFormat) {
     };
     let on_cpu = run(&cpu, Variant::PORTABLE);
     for variant in tilings(&gpu()) {
-        // Its memory is zero: nobody used it before.
+        // The memory of a new device is zero.
         let gpu = gpu();
         let on_gpu = run(gpu.device(), variant);
         let what = format!("{format:?} {variant:?}");
         assert_close(&what, &on_gpu.0, &on_cpu.0, tolerance(format));
-        // Whole pages, the unwritten rests included: padding wrote nothing.
+        // Whole pages are compared, with their unwritten parts, because padding must write nothing.
         assert_close(&what, &on_gpu.1, &on_cpu.1, tolerance(format));
     }
 }
@@ -212,7 +212,7 @@ fn copy_page_equals_its_twin() {
         (12, KvFormat::F16),
         (96, KvFormat::Q8_0),
     ] {
-        // Its memory is zero: nobody used it before.
+        // The memory of a new device is zero.
         let gpu = gpu();
         let rope = RopeShape {
             heads: 1,
@@ -249,7 +249,7 @@ fn copy_page_equals_its_twin() {
     }
 }
 
-/// What half elements cannot hold is kept as the largest that they can.
+/// Values that f16 cannot represent are stored as the largest finite f16.
 #[test]
 fn keys_and_values_stay_finite() {
     let (gpu, cpu) = (gpu(), Device::flex());
@@ -277,7 +277,7 @@ fn keys_and_values_stay_finite() {
         let qkv = [x.clone(), x.clone(), x];
         rope_kv(qkv, None, freqs, &mut kv, &step, rope, variant);
         let elements = kept(&kv, 1, 4);
-        // Position 0 turns nothing.
+        // Position 0 rotates nothing.
         let expected = [65504.0, -65504.0, 65504.0, 1.5];
         assert_eq!(elements[..4], expected);
         assert_eq!(elements[PAGE_TOKENS * 4..][..4], expected);
@@ -292,7 +292,7 @@ fn rows_equals_its_twin() {
         let (x, norm) = (noise.floats(tokens * cols), vec![1.0; cols]);
         let run = |device: &Device| {
             let view = rows(tensor(&x, [tokens, cols], device), first, count);
-            // Read back, and read by a kernel.
+            // The view is read back, and read by a kernel.
             let norm = tensor(&norm, [cols], device);
             (
                 values(view.clone()),

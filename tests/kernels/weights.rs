@@ -33,7 +33,7 @@ fn embedding_equals_its_twin() {
     }
 }
 
-/// What happens to a product: something else for each combination of the extras but all at once.
+/// The finish of a product, which depends on the combination of extras.
 fn finish(extras: usize) -> Finish {
     let (scale, cap) = (0.7, 3.0);
     match extras % 4 {
@@ -44,7 +44,7 @@ fn finish(extras: usize) -> Finish {
     }
 }
 
-/// Both, on thorough formats.
+/// An activation, such that thorough formats cover both.
 fn activation(format: TensorType) -> Activation {
     match format {
         TensorType::F32 | TensorType::Q4_0 => Activation::Gelu,
@@ -52,7 +52,7 @@ fn activation(format: TensorType) -> Activation {
     }
 }
 
-/// Whether gate and up get something added: pipelines take time.
+/// Whether gate and up get something added. Not every combination is tested, because pipelines take time to compile.
 fn deltas(format: TensorType, rows: usize) -> &'static [bool] {
     match (rows, is_thorough(format)) {
         (37, true) => &[false, true],
@@ -72,7 +72,8 @@ fn matvec_equals_its_twin() {
                     matrices(format, rows, cols, &mut noise, [gpu.device(), &cpu]);
                 let (x, norm) = (noise.floats(cols), noise.floats(cols));
                 let [bias, delta, residual] = [(); 3].map(|()| noise.floats(rows));
-                // Alone and in company at one size, all at once at the others: pipelines take time.
+                // Single extras and combinations at one size, all of them at once at the others, because pipelines take
+                // time to compile.
                 for &extras in if rows == 130 && format == TensorType::Q8_0 {
                     &[0, 1, 2, 4, 8, 7, 10, 12, 15][..]
                 } else {
@@ -153,12 +154,12 @@ fn gated_matvec_equals_its_twin() {
     }
 }
 
-/// A few tokens at once: as the twins say, and for each token what it gets alone, to the last bit.
+/// A few tokens at once equal the twins, and each token gets the same bits as alone.
 #[test]
-fn matvec_gives_a_token_the_same_in_any_company() {
+fn matvec_of_a_token_does_not_depend_on_other_tokens() {
     let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(10));
     let variants = variants(&gpu);
-    // All variants and formats, but not each with each: pipelines take time.
+    // All variants and formats, but not all pairs, because pipelines take time to compile.
     let mut pairs: Vec<_> = TensorType::ALL
         .iter()
         .copied()
@@ -290,9 +291,9 @@ fn matmul_equals_its_twin() {
     }
 }
 
-/// Small and large tiles add up columns in the same order: to the last bit.
+/// Small and large tiles add columns in the same order, so their results have the same bits.
 #[test]
-fn matmul_gives_a_token_the_same_in_any_tile() {
+fn matmul_of_a_token_does_not_depend_on_the_tile() {
     let (gpu, mut noise) = (gpu(), Noise(15));
     let device = gpu.device();
     let (few, many) = (MAX_SMALL_TOKENS, MAX_SMALL_TOKENS + 9);
@@ -325,7 +326,7 @@ fn gated_matmul_equals_its_twin() {
     let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(6));
     for (variant, format) in matmuls(&gpu) {
         for (rows, cols) in sizes(format) {
-            // Some of a small tile or of a large one.
+            // A part of a large tile or of a small one.
             let tokens = if rows == 37 { 33 } else { 7 };
             let [gate_gpu, gate_cpu] =
                 matrices(format, rows, cols, &mut noise, [gpu.device(), &cpu]);
@@ -336,7 +337,7 @@ fn gated_matmul_equals_its_twin() {
                 &mut noise,
                 [gpu.device(), &cpu],
             );
-            // Formats of the two may differ where both can hold the columns.
+            // The formats of the two matrices may differ if both can store the columns.
             let (up_gpu, up_cpu) = if cols.is_multiple_of(32) {
                 (up_gpu, up_cpu)
             } else {

@@ -1,4 +1,4 @@
-//! `inpage inspect` as a command: its output, its exit status, and how little it reads.
+//! `inpage inspect` as a command: its output, its exit status, and how many bytes it reads.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
@@ -35,7 +35,7 @@ function inspect(...args) {
   return inspectWith({}, ...args);
 }
 
-/** The same with further environment variables. */
+/** Runs the command with further environment variables. */
 function inspectWith(variables, ...args) {
   const command = [join(root, "www/bin/inpage.mjs"), "inspect", ...args];
   const options = { env: { ...process.env, ...variables } };
@@ -59,7 +59,7 @@ function fileOf(name, bytes) {
   return path;
 }
 
-/** All files of a folder, those with tensors longer by `extraBytes`. */
+/** All files of a folder. Files with tensors get `extraBytes` more bytes. */
 function filesOf(path, extraBytes = 0) {
   const files = readdirSync(path).map((name) => {
     const extra = Buffer.alloc(name.endsWith(".safetensors") ? extraBytes : 0);
@@ -75,7 +75,7 @@ function replaced(bytes, after, from, to) {
   return copy;
 }
 
-test("a local file is reported in numbers", async () => {
+test("a local file is reported as JSON", async () => {
   const told = await report(LLAMA, "--context", "100", "--pool", "100");
   assert.equal(told.status, 0);
   assert.ok(told.runs && told.refusal === null);
@@ -148,9 +148,11 @@ test("over HTTP the header is fetched, not the model", async () => {
   }
 });
 
-test("the answer of a server without ranges is cancelled early", { timeout: 60_000 }, async () => {
+test("the response of a server without ranges is cancelled early", {
+  timeout: 60_000,
+}, async () => {
   const bytes = Buffer.concat([readFileSync(TALES), Buffer.alloc(8 << 20)]);
-  // A request for more than the head would never end. Sockets buffer more than is read from them.
+  // A request for much more than the header would never end. Some more is sent, because sockets buffer.
   const state = { bytes, ranges: false, stallAfter: 2 << 20 };
   const server = await startModelServer(state);
   try {
@@ -269,7 +271,7 @@ test("over HTTP only headers of parts and of shards are fetched", async () => {
   }
 });
 
-const skip = !existsSync(MODELS) && "skipped: the real models are not here";
+const skip = !existsSync(MODELS) && "skipped: the real models are missing";
 test("a real folder is reported like a file of the same model", { skip }, async () => {
   for (const [name, file, kind] of [
     ["ts4m-hf", "ts4m/ts4m-Q8_0.gguf", "gpt2"],

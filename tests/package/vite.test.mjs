@@ -1,4 +1,4 @@
-//! The package as a user gets it: packed, installed into a copy of `examples/vite`, bundled and used there.
+//! The package as users get it: packed, installed into a copy of `examples/vite`, bundled and used there.
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -47,7 +47,7 @@ test("the package has every file that package.json names, and no others", () => 
   }
 });
 
-/** A copy of `examples/vite` with the packed package as its only dependency: Vite and tsc are those of the root. */
+/** A copy of `examples/vite` whose only dependency is the packed package. Vite and tsc are those of the root. */
 function installApp() {
   const app = join(folder, "app");
   cpSync(join(root, "examples/vite"), app, { recursive: true });

@@ -1,5 +1,5 @@
-//! Low-rank adapters of the tiny models, against what transformers and peft compute with them
-//! (`scripts/references/adapters.py`), and their coming and going.
+//! Low-rank adapters of the tiny models, against the logits that transformers and peft compute with them
+//! (`scripts/references/adapters.py`). Also sets, replaces and removes adapters.
 
 use std::{
     cell::Cell,
@@ -27,7 +27,7 @@ fn folder(name: &str) -> PathBuf {
     tests.join(name)
 }
 
-/// A model as its files have it, with exact keys and values.
+/// A model with the values of its files and with keys and values in f32.
 fn model(compute: &Compute, name: &str) -> Transformer {
     let file = folder("models").join(format!("{name}.gguf"));
     let path = match file.exists() {
@@ -55,7 +55,7 @@ fn set(model: &mut Transformer, adapters: &[(&Adapter<FileSource>, f32)]) {
     block_on(model.set_adapters(adapters)).expect("adapters that fit");
 }
 
-/// Logits after the last of `tokens`, fed so many at a time.
+/// Logits after the last of `tokens`, fed `at_a_time` tokens at a time.
 fn last_logits(model: &mut Transformer, tokens: &[u32], at_a_time: usize) -> Vec<f32> {
     let mut kv = sequence(model);
     let mut row = Vec::new();
@@ -69,7 +69,7 @@ fn bits(logits: &[f32]) -> Vec<u32> {
     logits.iter().map(|logit| logit.to_bits()).collect()
 }
 
-/// Names, and the bounds of their models (`architectures.rs`).
+/// Names of adapters, and the tolerances of their models (`architectures.rs`).
 const ADAPTERS: [(&str, f32); 8] = [
     ("llama", 0.02),
     ("llama-patterns", 0.02),
@@ -81,7 +81,7 @@ const ADAPTERS: [(&str, f32); 8] = [
     ("mistral-hf", 0.02),
 ];
 
-/// What is to come of an adapter.
+/// The reference of an adapter.
 struct Reference {
     model: String,
     prompt: Vec<u32>,
@@ -99,7 +99,7 @@ fn reference(name: &str) -> Reference {
     }
 }
 
-/// Both forms: whole prompts, chunks and single tokens.
+/// Both file formats, with whole prompts, chunks and single tokens.
 #[test]
 fn adapters_meet_their_references() {
     for (name, tolerance) in ADAPTERS {
@@ -155,7 +155,7 @@ fn adapters_meet_their_references_on_the_gpu() {
     }
 }
 
-/// What a user would see of a model: logits of all kinds of steps, to the last bit, and greedy ids.
+/// The outputs of a model: the bits of logits after all kinds of steps, and greedy ids.
 fn seen(model: &mut Transformer, prompt: &[u32]) -> (Vec<Vec<u32>>, Vec<u32>) {
     let logits = [40, 5, 1].map(|tokens| bits(&last_logits(model, &prompt[..40], tokens)));
     let mut kv = sequence(model);
@@ -164,7 +164,7 @@ fn seen(model: &mut Transformer, prompt: &[u32]) -> (Vec<Vec<u32>>, Vec<u32>) {
 }
 
 #[test]
-fn adapters_come_and_go() {
+fn adapters_are_set_replaced_and_removed() {
     let Reference { prompt, last, .. } = reference("llama-two");
     let [scale_a, scale_b] = [0.75, -0.5];
     let (a, b) = (adapter("llama"), adapter("llama-patterns"));
@@ -175,11 +175,11 @@ fn adapters_come_and_go() {
         let base = seen(&mut model, &prompt);
         let before = launches();
         set(&mut model, &[]);
-        assert_eq!(launches(), before, "{device}: recorded again for nothing");
+        assert_eq!(launches(), before, "{device}: recorded again without need");
 
         set(&mut model, &[(&a, 1.0)]);
         let layers = model.config().layers.len();
-        // Two for each of a layer's four products.
+        // Two dispatches for each of a layer's four products.
         let more = if dispatches == 0 { 0 } else { 8 * layers };
         assert_eq!(model.decode_dispatches(), dispatches + more, "{device}");
         let with_a = seen(&mut model, &prompt);
@@ -204,7 +204,7 @@ fn adapters_come_and_go() {
     }
 }
 
-/// A GGUF file in memory, until it cannot be read any more.
+/// A GGUF file in memory that can be broken, after which it cannot be read.
 #[derive(Clone)]
 struct Breaking {
     bytes: Vec<u8>,
@@ -237,7 +237,7 @@ impl ModelFiles for Breaking {
     }
 }
 
-/// An adapter of one tensor, from `cols` to `rows`, of which no more can be read.
+/// An adapter of one tensor, from `cols` to `rows`, whose values cannot be read.
 fn made(architecture: &str, tensor: &str, cols: u64, rows: u64) -> Adapter<Breaking> {
     let mut metadata = Metadata::new();
     metadata.insert("general.architecture", architecture);
@@ -260,7 +260,7 @@ fn made(architecture: &str, tensor: &str, cols: u64, rows: u64) -> Adapter<Break
 }
 
 #[test]
-fn what_does_not_fit_leaves_the_model_as_it_was() {
+fn adapters_that_do_not_fit_leave_the_model_unchanged() {
     let prompt: Vec<u32> = (20..60).collect();
     let good = adapter("olmoe.gguf");
     let mut model = model(&Compute::reference(), "olmoe-Q8_0");

@@ -1,4 +1,4 @@
-//! The tiny random models of `models`, each of an architecture or a variant of one, against the logits that
+//! The tiny random models in `models`, one for each architecture or variant of one, against the logits that
 //! `transformers` computes from the same weights (`scripts/references/make.py`).
 
 use std::path::{Path, PathBuf};
@@ -23,7 +23,8 @@ pub fn models() -> Vec<(String, PathBuf)> {
     models
 }
 
-/// Larger for models whose activations grow large, and for types of few bits, whose sums are rounded.
+/// The tolerance of a model. It is larger for models with large activations, and for types of few bits, whose
+/// sums are rounded.
 pub fn tolerance(name: &str) -> f32 {
     let wide = ["gemma", "gpt2", "Q4_0", "Q5_0"];
     if wide.iter().any(|part| name.contains(part)) {

@@ -1,4 +1,4 @@
-//! Models in f16 and on bytes: how far they may be from the reference distribution and from f32.
+//! Models in f16 and on bytes: bounds of their distance from the reference distribution and from f32.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ use crate::{
 pub const MAX_DIVERGENCE: f64 = 0.02;
 pub const MAX_PERPLEXITY_CHANGE: f64 = 0.01;
 
-/// The arithmetics that the device has besides f32, each with the files it is tried on.
+/// The arithmetics that the device supports besides f32, each with the type of a file to test it with.
 fn cases(compute: &Compute) -> Vec<(Compute, &'static str)> {
     let device = &compute.device;
     let variant = |matvec, matmul| Variant {
@@ -73,7 +73,7 @@ fn distributions_stay_close_to_the_reference() {
     let [(_, cpu), (_, gpu)] = computes().try_into().ok().expect("two devices");
     for (compute, ty) in cases(&gpu) {
         let path = folder.join(format!("ts4m/ts4m-{ty}.gguf"));
-        // What Q4_0 loses is the file's; what the arithmetic loses is measured against f32.
+        // The loss of Q4_0 is a property of the file. The loss of the arithmetic is measured against f32.
         let reference = if ty == "Q4_0" {
             let mut model = model(&cpu, &path);
             let mut kv = sequence(&model);
@@ -101,8 +101,8 @@ fn distributions_stay_close_to_the_reference() {
     }
 }
 
-/// Mean negative log-likelihoods: of the second halves of windows of 256 fed in chunks, and of 128
-/// tokens fed one by one.
+/// Mean negative log-likelihoods of the second halves of windows of 256 tokens that are fed in chunks, and of
+/// 128 tokens that are fed one by one.
 fn losses(model: &mut Transformer, tokens: &[u32]) -> [f64; 2] {
     let mut together = 0.0;
     for window in tokens.chunks_exact(256) {

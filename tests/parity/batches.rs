@@ -1,4 +1,4 @@
-//! Several sequences in one step: each gets what it gets alone.
+//! Several sequences in one step: each gets the same logits as alone.
 
 use inpage::{
     engine::{CausalModel, Input, MemoryCopy, SequenceMemory},
@@ -57,7 +57,7 @@ fn a_batch_equals_single_feeds_bit_for_bit() {
             let prompt = &story[..10];
             let mut kv = sequence(&model);
             let greedy = block_on(model.feed_greedy(&mut kv, prompt, 6)).unwrap();
-            // A page each, and histories of different lengths and beginnings.
+            // Each sequence has a page, and a history of different length and start.
             for sequences in [1, 2, 3, 8] {
                 let what = format!("{sequences} sequences of {file} on the {device}");
                 let mut kvs = Vec::new();
@@ -72,7 +72,7 @@ fn a_batch_equals_single_feeds_bit_for_bit() {
                     .collect();
                 let (mut first, mut second) = (kvs.clone(), kvs.clone());
                 let single = alone(&mut model, &mut first, &steps);
-                // Rolled back: the batch writes the same places again.
+                // The batch starts from the same memory and writes the same places again.
                 let batch = batched(&mut model, &mut second, &steps);
                 assert_eq!(first, second, "{what}");
                 assert!(single[0].iter().all(|logit| logit.is_finite()), "{what}");
@@ -84,7 +84,7 @@ fn a_batch_equals_single_feeds_bit_for_bit() {
                     assert_eq!(differing, None, "{what}: row {i}");
                 }
             }
-            // Batches leave nothing behind that a single sequence's steps would read.
+            // Batches leave nothing behind that steps of a single sequence read.
             let mut kv = sequence(&model);
             let again = block_on(model.feed_greedy(&mut kv, prompt, 6)).unwrap();
             assert_eq!(again, greedy, "{file} on the {device}");
@@ -92,9 +92,9 @@ fn a_batch_equals_single_feeds_bit_for_bit() {
     }
 }
 
-/// Sequences that share a full page, and one that goes its own way after a copy of a page.
+/// Two sequences share a full page and diverge in a copied page.
 #[test]
-fn sequences_share_pages_and_part_by_copies() {
+fn sequences_share_pages_and_diverge_in_copies() {
     let Some(folder) = shared_models::folder() else {
         return;
     };
@@ -130,7 +130,7 @@ fn sequences_share_pages_and_part_by_copies() {
 }
 
 #[test]
-fn batches_of_no_size_are_refused() {
+fn empty_and_oversized_batches_are_refused() {
     let Some(folder) = shared_models::folder() else {
         return;
     };
@@ -143,7 +143,7 @@ fn batches_of_no_size_are_refused() {
     assert!(kvs.iter().all(|kv| kv.len_tokens == 0));
 }
 
-/// Six per layer and three, as ARCHITECTURE.md says.
+/// Six dispatches per layer and three per step, as ARCHITECTURE.md says.
 #[test]
 fn a_greedy_step_takes_six_dispatches_per_layer() {
     let Some(folder) = shared_models::folder() else {
@@ -153,7 +153,8 @@ fn a_greedy_step_takes_six_dispatches_per_layer() {
     let mut model = model(&compute, &folder.join(MODELS[0].0));
     let mut kv = sequence(&model);
     let before = launches();
-    // Not from a graph: each of its launches counts. The choice of the token is one more.
+    // This step is not replayed from a graph, so each of its launches is counted. The choice of the token is
+    // one more.
     block_on(model.feed_all(&mut kv, &[1])).unwrap();
     let counted = (launches() - before + 1) as usize;
     assert_eq!(counted, 6 * model.config().layers.len() + 3);

@@ -1,4 +1,4 @@
-//! Models in other containers than one GGUF file: split files and Hugging Face folders, against the
+//! Models in other containers than a single GGUF file: split files and Hugging Face folders, against the
 //! same model in one file and against references.
 
 use std::{
@@ -56,7 +56,8 @@ fn logits(compute: &Compute, path: &Path, quantize: &str, prompt: &[u32]) -> Vec
     block_on(model.feed_all(&mut kv, prompt)).unwrap()
 }
 
-/// Of floats, sharded or not; of packed integers that stay as they are, and of some that cannot.
+/// Folders of floats, sharded or not, and folders of packed integers, with groups that can be kept and with
+/// groups that cannot.
 #[test]
 fn folders_meet_their_references() {
     for (device, compute) in computes() {
@@ -64,10 +65,10 @@ fn folders_meet_their_references() {
             ("mistral-hf", 0.002),
             ("qwen3-hf", 0.002),
             ("gptq-sym-hf", 0.002),
-            // Minima of blocks are rounded to f16.
+            // The minima of blocks are rounded to f16.
             ("gptq-asym-hf", 0.02),
             ("awq-hf", 0.02),
-            // Values are.
+            // Values are rounded to f16.
             ("gptq-act-order-hf", 0.02),
         ] {
             let reference = json(&tiny(&format!("{name}.json")));
@@ -82,7 +83,7 @@ fn folders_meet_their_references() {
     }
 }
 
-/// What cannot stay as it is loses nothing but what its new type takes.
+/// Matrices that are converted to another type are exact up to the precision of that type.
 #[test]
 fn groups_of_any_columns_are_read_exactly() {
     let reference = json(&tiny("gptq-act-order-hf.json"));
@@ -93,7 +94,7 @@ fn groups_of_any_columns_are_read_exactly() {
     assert_parity("gptq-act-order-hf", row, &last, 0.002);
 }
 
-/// Whatever floats become.
+/// Packed matrices stay packed, whatever type floats are converted to.
 #[test]
 fn packed_matrices_keep_four_bits() {
     let types = |name: &str, quantize: &str| -> HashSet<TensorType> {
@@ -110,7 +111,7 @@ fn packed_matrices_keep_four_bits() {
             assert_eq!(types(name, quantize), only, "{name}, {quantize}");
         }
     }
-    // Groups are no runs of columns.
+    // Here a group is not a run of adjacent columns.
     for (quantize, ty) in [("none", TensorType::F16), ("q5_1", TensorType::Q5_1)] {
         assert_eq!(types("gptq-act-order-hf", quantize), HashSet::from([ty]));
     }
@@ -139,8 +140,8 @@ fn bytes<S: ByteSource>(source: &S, tensor: &TensorInfo) -> Vec<u8> {
     bytes
 }
 
-/// A folder that is quantized while it is loaded is the file that llama.cpp makes of it: types, bytes
-/// (but for the order of the rows that rotate) and logits.
+/// A folder that is quantized during the load equals the file that llama.cpp makes of it: types, bytes
+/// (except the order of rotated rows) and logits.
 #[test]
 fn quantized_folders_equal_llama_cpps_files() {
     let Some(folder) = shared_models::folder() else {
@@ -158,7 +159,7 @@ fn quantized_folders_equal_llama_cpps_files() {
         assert!(matches!(source, CheckpointSource::Converted(_)));
         let file = FileSource::open(&path).unwrap();
         let expected = block_on(Gguf::read(&file)).unwrap();
-        // What llama.cpp calls a mixture has more bits in some matrices.
+        // llama.cpp's mixtures have more bits in some matrices.
         let is_mixture = quantize == "q4_k";
         let types = |gguf: &Gguf| -> BTreeMap<String, (TensorType, Vec<u64>)> {
             let tensors = gguf.tensors.iter();
@@ -189,9 +190,9 @@ fn quantized_folders_equal_llama_cpps_files() {
     }
 }
 
-/// The more bits, the nearer to the model of floats: bounds are twice what was measured.
+/// The more bits, the closer to the model of floats. Bounds are twice the measured errors.
 #[test]
-fn folders_become_every_type_that_can_be_made() {
+fn folders_are_converted_to_every_quantizable_type() {
     let Some(folder) = shared_models::folder() else {
         return;
     };
@@ -216,7 +217,7 @@ fn folders_become_every_type_that_can_be_made() {
     }
 }
 
-/// Cuts a file into parts as llama.cpp's gguf-split does; gives the path of the first one.
+/// Splits a file into parts like llama.cpp's gguf-split. Returns the path of the first part.
 fn split(path: &Path, folder: &Path, count: usize) -> PathBuf {
     fs::create_dir_all(folder).unwrap();
     let source = FileSource::open(path).unwrap();
@@ -253,7 +254,7 @@ fn split(path: &Path, folder: &Path, count: usize) -> PathBuf {
 }
 
 #[test]
-fn a_split_file_is_the_whole_one() {
+fn a_split_file_equals_the_whole_one() {
     let prompt: Vec<u32> = (0..9).map(|i| i * 31 % 280).collect();
     let whole = tiny("qwen3.gguf");
     let parts = split(

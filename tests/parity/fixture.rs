@@ -129,7 +129,7 @@ pub async fn load<S: ByteSource>(
     Ok(model)
 }
 
-/// A model as most users run it.
+/// A model with the default KV format.
 pub fn model(compute: &Compute, path: &Path) -> Transformer {
     model_with(compute, path, KvFormat::default())
 }
@@ -146,11 +146,11 @@ pub fn model_with(compute: &Compute, path: &Path, kv_format: KvFormat) -> Transf
 }
 
 pub fn sequence(model: &Transformer) -> SequenceMemory {
-    // Out of order: the block table counts.
+    // Pages are out of order, so that the block table matters.
     SequenceMemory::new((0..model.limits().page_count as u32).rev().collect())
 }
 
-/// Steps of a model, as tests write them.
+/// Steps of a model in a form that is convenient for tests.
 #[allow(async_fn_in_trait)]
 pub trait Feed {
     /// The logits after `tokens`.
@@ -207,7 +207,7 @@ impl<M: CausalModel> Feed for M {
     }
 }
 
-/// The 60 stories in a model's tokens.
+/// The 60 stories, tokenized for a model.
 pub fn stories(folder: &Path, model: &Path) -> Vec<u32> {
     let text = std::fs::read_to_string(folder.join("text/tinystories_heldout_60.txt")).unwrap();
     let gguf = block_on(Gguf::read(&FileSource::open(model).unwrap())).unwrap();
@@ -215,7 +215,7 @@ pub fn stories(folder: &Path, model: &Path) -> Vec<u32> {
     tokenizer.encode(&text, true).unwrap()
 }
 
-/// What llama.cpp measures perplexities on.
+/// Windows of 256 tokens, on which llama.cpp measures perplexities.
 pub fn windows(tokens: &[u32]) -> impl Iterator<Item = &[u32]> {
     tokens.chunks_exact(256)
 }

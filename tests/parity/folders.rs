@@ -1,6 +1,6 @@
-//! The tiny models of `models` as Hugging Face folders: `NAME.folder.json` (`scripts/references/make.py`)
-//! describes the folder, the weights are those of the GGUF file, and so are the references. Tests names,
-//! configurations, transposed matrices, norms and rotary embedding of every architecture.
+//! The tiny models in `models` as Hugging Face folders. `NAME.folder.json` (`scripts/references/make.py`)
+//! describes the folder. Weights and references are those of the GGUF file. Tests the names, configurations,
+//! transposed matrices, norms and rotary embeddings of every architecture.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -45,13 +45,13 @@ struct Array {
 }
 
 impl Array {
-    /// Its element `of(i)` at `i`.
+    /// The elements, with element `of(i)` at `i`.
     fn permuted(&self, of: impl Fn(usize) -> usize) -> Vec<f32> {
         let indices = 0..self.values.len();
         indices.map(|i| self.values[of(i)]).collect()
     }
 
-    /// The elements in the checkpoint, given those of the GGUF file and the form that it has them in.
+    /// The elements as in the checkpoint. `form` is the form in which the GGUF file has them.
     fn as_in_a_checkpoint(&self, form: &str, heads: usize) -> Vec<f32> {
         let (rows, cols) = (self.rows, self.cols);
         match form {

@@ -1,4 +1,4 @@
-//! Keys and values in fewer bits: how far they move what a real model says.
+//! Keys and values in fewer bits: bounds of how far they change the distributions of a real model.
 
 use inpage::{
     Error,
@@ -54,7 +54,7 @@ fn distributions_stay_near_the_reference() {
                     .chunks_exact(vocab)
                     .zip(logits.chunks_exact(vocab));
                 let worst = rows.map(|(a, b)| divergence(a, b)).fold(0.0, f64::max);
-                // Equal bits would mean that the format is not in use.
+                // A divergence of 0 would mean that the format is not used.
                 assert!(
                     worst > 0.0 && worst <= 0.02,
                     "{format:?} on the {device}: {worst}"
@@ -64,9 +64,9 @@ fn distributions_stay_near_the_reference() {
     }
 }
 
-/// Within 1 % of exact keys and values; on a part of the stories, the same for all.
+/// Within 1 % of the perplexity with exact keys and values, on the same part of the stories.
 #[test]
-fn perplexity_stays_that_of_exact_keys_and_values() {
+fn perplexity_stays_near_that_of_exact_keys_and_values() {
     let Some(folder) = shared_models::folder() else {
         return;
     };
@@ -86,7 +86,7 @@ fn perplexity_stays_that_of_exact_keys_and_values() {
 }
 
 #[test]
-fn heads_that_are_no_blocks_are_refused() {
+fn heads_that_are_not_whole_blocks_are_refused() {
     let Some(folder) = shared_models::folder() else {
         return;
     };
@@ -101,7 +101,7 @@ fn heads_that_are_no_blocks_are_refused() {
     assert!(matches!(error, Error::UnsupportedModel(_)), "{error}");
 }
 
-/// More memory than the longest sequence needs: others find room beside it.
+/// A pool with more memory than the longest sequence needs has space for other sequences.
 #[test]
 fn a_pool_may_hold_several_contexts() {
     let Some(folder) = shared_models::folder() else {
@@ -121,7 +121,7 @@ fn a_pool_may_hold_several_contexts() {
             (model.limits().context_tokens, model.limits().page_count),
             (100, 16)
         );
-        // The same pages at either end of the memory, and one sequence up to its very end.
+        // Pages at both ends of the memory give the same tokens, and a sequence may use the whole context.
         let answers = [[0, 1], [15, 14]].map(|pages| {
             let mut kv = sequence(&model);
             kv.pages = pages.to_vec();

@@ -1,5 +1,5 @@
-//! Whole models at positions up to 32,768: rotations against those of the first positions, attention to
-//! as many keys on one device against the other.
+//! Whole models at positions up to 32,768: rotations against those of the first positions, and attention to
+//! up to 32,768 keys on one device against the other.
 
 use std::path::Path;
 
@@ -15,12 +15,12 @@ use crate::fixture::{Compute, computes, ids, json, load, sequence};
 
 const CONTEXT_TOKENS: usize = 32_768;
 
-/// A tiny model whose file admits long sequences.
+/// A tiny model whose metadata is changed to permit long sequences.
 fn model(name: &str, compute: &Compute) -> Transformer {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/parity/models");
     let options = LoadOptions {
         context_tokens: Some(CONTEXT_TOKENS),
-        // Elsewhere a key turns elsewhere, and is rounded to other bits of 16.
+        // At another position, a key is rotated differently and would be rounded to a different f16.
         kv_format: KvFormat::F32,
         ..LoadOptions::default()
     };
@@ -37,10 +37,10 @@ fn prompt(name: &str) -> Vec<u32> {
     ids(&json(&path.join(format!("{name}.json")))["ids"])
 }
 
-/// A token of a windowed model sees no further than its layers' windows, and rotations of keys and
-/// queries by the same angle cancel: where a sequence lies does not matter once it is long enough.
+/// A token of a windowed model depends only on the tokens in its layers' windows, and rotations of keys and
+/// queries by the same angle cancel. So the position of a sequence does not matter after its first tokens.
 #[test]
-fn windows_at_32k_give_what_the_first_ones_give() {
+fn windows_at_32k_equal_the_first_ones() {
     // Two layers with windows of 24.
     const SEEN: usize = 2 * 23;
     let ids = prompt("mistral-hf");
@@ -64,11 +64,11 @@ fn windows_at_32k_give_what_the_first_ones_give() {
     }
 }
 
-/// A long history: the same page again and again, whose keys are as they were rotated once.
+/// A long history that repeats one page, whose keys were rotated once.
 #[test]
 fn attention_to_32k_keys_agrees_across_devices() {
     let ids = prompt("llama");
-    // lavapipe ends all loops of a shader together after 65,535 turns: many tokens see less of it.
+    // lavapipe ends the loops of a shader after 65,535 iterations in total, so many tokens attend to fewer keys.
     for (keys, at_a_time) in [(4_096, 9), (CONTEXT_TOKENS, 1)] {
         let mut found: Vec<Vec<f32>> = Vec::new();
         for (_, compute) in computes() {
@@ -98,7 +98,7 @@ fn attention_to_32k_keys_agrees_across_devices() {
 fn assert_close(what: &str, found: &[f32], wanted: &[f32], tolerance: f32) {
     assert_eq!(found.len(), wanted.len(), "{what}");
     for (i, (a, b)) in found.iter().zip(wanted).enumerate() {
-        // False for NaN too.
+        // Also false for NaN.
         let is_close = (a - b).abs() <= tolerance;
         assert!(is_close, "{what}: {a}, not {b}, at {i}");
     }

@@ -1,5 +1,5 @@
-//! Prompts cut in several ways, begun from pages of earlier ones, and answered beside others: the
-//! same bits, the same tokens.
+//! Prompts that are cut in several ways, start from pages of earlier prompts, or run beside other requests
+//! give the same bits and the same tokens.
 
 use futures_util::{
     StreamExt,
@@ -34,7 +34,7 @@ fn bits(logits: &[f32]) -> Vec<u32> {
     logits.iter().map(|logit| logit.to_bits()).collect()
 }
 
-/// Feeds a prompt in these cuts; gives the bits of the logits after it.
+/// Feeds a prompt in chunks that end at `cuts`. Returns the bits of the logits after it.
 fn fed_in(
     model: &mut Transformer,
     kv: &mut SequenceMemory,
@@ -49,15 +49,15 @@ fn fed_in(
     bits(&block_on(model.feed(kv, rest)).unwrap())
 }
 
-/// What [`CausalModel::few_tokens`] promises.
+/// The guarantee of [`CausalModel::few_tokens`].
 #[test]
-fn steps_of_more_than_a_few_tokens_round_alike() {
+fn steps_of_more_than_a_few_tokens_round_in_the_same_way() {
     let Some(folder) = shared_models::folder() else {
         return;
     };
     for (device, compute) in all_computes() {
         let mut model = model(&compute, &folder.join(FILE));
-        // What another sequence leaves behind is not read.
+        // The contents that another sequence leaves in the pages are not read.
         let mut kv = sequence(&model);
         fed_in(&mut model, &mut kv, &story(&folder, 310)[7..], &[]);
         for (tokens, ways) in [
@@ -96,8 +96,8 @@ fn generation(prompt: Vec<u32>, seed: Option<i64>) -> Generation {
     }
 }
 
-/// The tokens of each request and how many of its prompt's were cached; all at once, or each when
-/// the one before has ended.
+/// The tokens of each request and the number of cached tokens of its prompt. Requests run all at once, or one
+/// after the other.
 fn run(
     compute: &Compute,
     folder: &Path,
@@ -138,7 +138,7 @@ fn run(
 }
 
 #[test]
-fn what_was_kept_and_who_runs_beside_does_not_show() {
+fn caching_and_concurrent_requests_do_not_change_tokens() {
     let Some(folder) = shared_models::folder() else {
         return;
     };

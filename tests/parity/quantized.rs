@@ -1,4 +1,4 @@
-//! A folder that is quantized while it loads, in each type: what that costs in perplexity.
+//! A folder that is quantized during the load, in each type: bounds of the change of perplexity.
 
 use inpage::{
     model::{Checkpoint, LoadOptions, Quantize},
@@ -11,7 +11,8 @@ use crate::{
     shared_models,
 };
 
-/// How much worse each type may be than the folder's own f16, on every fortieth window of the 60 stories.
+/// The largest change of perplexity of each type relative to the folder's own f16, on every fortieth window of the
+/// 60 stories.
 const TYPES: [(&str, f64); 6] = [
     ("q6_k", 0.01),
     ("q5_k", 0.02),

@@ -1,4 +1,4 @@
-//! Logits and greedy choices against references, in prefill and in decode; perplexity.
+//! Logits and greedy choices against references, in prefill and in decode. Also perplexity.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use crate::{
     shared_models,
 };
 
-/// `docs/models.md`: within `tolerance`, and the same argmax where the best two are further apart.
+/// Checks the rule of `docs/models.md`: logits within `tolerance`, and the same argmax if the best two are further apart.
 pub fn assert_parity(what: &str, logits: &[f32], reference: &[f32], tolerance: f32) {
     assert_eq!(logits.len(), reference.len(), "{what}");
     let worst = logits
@@ -34,7 +34,7 @@ pub fn assert_parity(what: &str, logits: &[f32], reference: &[f32], tolerance: f
     }
 }
 
-/// Last logits in one prefill, in chunks, and token by token, with exact keys and values.
+/// Checks the last logits after one prefill, in chunks, and token by token, with exact keys and values.
 pub fn assert_last_logits(
     name: &str,
     compute: &Compute,
@@ -66,7 +66,7 @@ pub fn assert_last_logits(
     assert_parity(&format!("{name}, decode"), &logits, reference, tolerance);
 }
 
-/// The argmax of every row of `logits` is the reference's, or as good as it.
+/// Checks that the reference's greedy token is the best of every row of `logits`, or within `tolerance` of it.
 pub fn assert_greedy(what: &str, logits: &[f32], greedy: &[u32], tolerance: f32) {
     let rows = logits.chunks_exact(logits.len() / greedy.len());
     let differing = rows.zip(greedy).filter(|(row, want)| {
@@ -85,7 +85,7 @@ pub const TINY: [(&str, f32); 5] = [
     ("gemma3", 0.05),
 ];
 
-/// Every file of every family: last logits on each way to them, and every position's best token.
+/// Every file of every family: the last logits, computed in each way, and the best token of every position.
 #[test]
 fn tiny_models_meet_their_references() {
     let Some(folder) = shared_models::folder() else {
@@ -190,9 +190,9 @@ fn quantized_real_models_agree_across_devices() {
     }
 }
 
-/// Perplexity on the 60 stories, as `docs/models.md` lists it (context 256): within 1 %.
+/// Perplexity on the 60 stories (context 256) is within 1 % of the values in `docs/models.md`.
 #[test]
-fn perplexity_is_the_listed_one() {
+fn perplexity_is_near_the_listed_one() {
     let Some(folder) = shared_models::folder() else {
         return;
     };

@@ -1,5 +1,5 @@
-//! Tokens that the device chooses and feeds itself are those that the CPU's sampler chooses from the
-//! logits that are read back.
+//! The tokens that the device samples and feeds itself equal those that the CPU's sampler samples from logits
+//! that are read back.
 
 use inpage::{
     Error, Result,
@@ -16,7 +16,7 @@ use crate::{
     shared_models,
 };
 
-/// The file for a device, and the folder of its reference: the CPU gets the smaller one.
+/// The file for a device, and the folder of its reference. The CPU gets the smaller model.
 fn file(device: &str) -> [&'static str; 2] {
     match device {
         "CPU" => ["stories260K/stories260K-F32.gguf", "stories260K"],
@@ -24,7 +24,7 @@ fn file(device: &str) -> [&'static str; 2] {
     }
 }
 
-/// One that draws, one that is greedy, and what else a batch may mix.
+/// Samplers that a batch may mix: one that draws, one that is greedy, and others.
 fn kinds() -> Vec<SamplingParams> {
     let plain = SamplingParams {
         seed: 42,
@@ -77,10 +77,10 @@ struct Row {
     token: u32,
 }
 
-/// A row per sampler, its prompt fed up to the last token.
+/// A row per sampler, with its prompt fed up to the last token.
 fn rows(model: &mut Transformer, story: &[u32], kinds: &[SamplingParams]) -> Vec<Row> {
     let start = |(i, params): (usize, &SamplingParams)| {
-        // With 60 tokens more they fill a page.
+        // With 60 more tokens, they fill a page.
         let prompt = &story[i..i + 3 + i % 2];
         let mut kv = SequenceMemory::new(vec![i as u32]);
         let (&token, fed) = prompt.split_last().unwrap();
@@ -98,7 +98,7 @@ fn rows(model: &mut Transformer, story: &[u32], kinds: &[SamplingParams]) -> Vec
     kinds.iter().enumerate().map(start).collect()
 }
 
-/// Chooses `steps` tokens for each row on the device.
+/// Samples `steps` tokens for each row on the device.
 fn on_device(
     model: &mut Transformer,
     rows: &mut [Row],
@@ -131,7 +131,7 @@ fn on_device(
     chosen
 }
 
-/// The same, from logits that are read back.
+/// Samples on the host, from logits that are read back.
 fn on_host(model: &mut Transformer, rows: &mut [Row], steps: usize) -> Vec<Vec<Sampled>> {
     let mut chosen = vec![Vec::new(); rows.len()];
     for _ in 0..steps {
@@ -171,7 +171,7 @@ fn assert_same(found: &[Vec<Result<Sampled>>], expected: &[Vec<Sampled>], what: 
 }
 
 #[test]
-fn sampled_on_the_device_as_on_the_cpu() {
+fn the_device_samples_the_same_tokens_as_the_cpu() {
     let Some(folder) = shared_models::folder() else {
         return;
     };
@@ -185,7 +185,7 @@ fn sampled_on_the_device_as_on_the_cpu() {
             let expected = on_host(&mut model, &mut host, 60);
             let mut rows = rows(&mut model, &story, kinds);
             let mut found: Vec<Vec<Result<Sampled>>> = vec![Vec::new(); kinds.len()];
-            // More than the ring holds; then step by step; then from a sampler that went on alone.
+            // More steps than the ring holds, then single steps, then with a sampler that continued on the host.
             for (round, steps) in [40, 1, 1, 8].into_iter().enumerate() {
                 let chosen = on_device(&mut model, &mut rows, steps, vec![]);
                 found
@@ -208,7 +208,7 @@ fn sampled_on_the_device_as_on_the_cpu() {
     }
 }
 
-/// A mask holds for one token; a dead end fails its row alone; the host does what a device cannot.
+/// A mask applies to one token. A dead end fails only its row. The host does what the device cannot.
 #[test]
 fn masks_dead_ends_and_what_the_device_cannot_do() {
     let Some(folder) = shared_models::folder() else {
@@ -234,10 +234,10 @@ fn masks_dead_ends_and_what_the_device_cannot_do() {
         assert_eq!(positions, [1, 0, 1]);
         let lengths: Vec<usize> = rows.iter().map(|row| row.kv.len_tokens).collect();
         assert_eq!(lengths, [3, 4, 3]);
-        // All go on without masks, also what failed.
+        // All rows continue without masks, also the failed one.
         let chosen = on_device(&mut model, &mut rows, 2, vec![]);
         assert!(chosen.iter().flatten().all(Result::is_ok));
-        // Ten best tokens are more than the device reports: the host chooses.
+        // The device cannot report ten best tokens, so the host samples.
         let score = Some(ScoreRequest {
             top: 10,
             ..ScoreRequest::default()

@@ -1,4 +1,4 @@
-//! Scores of prompts: against references, against decoding, and against the host's arithmetic.
+//! Scores of prompts, against references, against decode, and against the host's arithmetic.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ use crate::{
 
 const TOP: usize = 5;
 
-/// The scores' numbers are those of `logits` `[tokens, vocab]`, within `tolerance`.
+/// Checks that scores are those of `logits` `[tokens, vocab]`, within `tolerance`.
 fn assert_scores(what: &str, scores: &[TokenScore], logits: &[f32], next: &[u32], tolerance: f32) {
     assert_eq!(scores.len(), next.len(), "{what}");
     let vocab = logits.len() / next.len();
@@ -41,7 +41,7 @@ fn assert_scores(what: &str, scores: &[TokenScore], logits: &[f32], next: &[u32]
         sorted.sort_by(|a, b| b.total_cmp(a));
         assert_eq!(score.top.len(), TOP, "{what}");
         for (k, &(id, logprob)) in score.top.iter().enumerate() {
-            // The k-th best, though close ones may change places.
+            // The k-th best token; close ones may be swapped.
             let off = (logprob - sorted[k])
                 .abs()
                 .max((logprob - logprobs[id as usize]).abs());
@@ -94,7 +94,7 @@ fn scores_meet_references_and_decoding() {
     }
 }
 
-/// Over several chunks and parts of them: as the host computes it from the same model's logits.
+/// Scores over several chunks and parts of chunks equal those that the host computes from the same logits.
 #[test]
 fn scores_of_a_long_prompt_equal_the_hosts() {
     let Some(folder) = shared_models::folder() else {
@@ -110,7 +110,7 @@ fn scores_of_a_long_prompt_equal_the_hosts() {
         let mut kv = sequence(&model);
         let scores = block_on(model.score(&mut kv, tokens, next, TOP)).unwrap();
         assert_scores(&format!("on the {device}"), &scores, &logits, next, 0.001);
-        // What was scored was fed: the next token finds it.
+        // Scored tokens are in the KV cache, and the next token attends to them.
         let after = block_on(model.feed(&mut kv, &[prompt[300]])).unwrap();
         let mut kv = sequence(&model);
         block_on(model.prefill(&mut kv, Input::tokens(tokens))).unwrap();
@@ -139,7 +139,7 @@ fn more_best_tokens_than_there_are() {
     }
 }
 
-/// A model whose logits are not numbers says so wherever they would be used.
+/// A model whose logits are NaN reports an error wherever they would be used.
 #[test]
 fn invalid_logits_are_refused() {
     let Some(folder) = shared_models::folder() else {

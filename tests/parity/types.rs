@@ -1,4 +1,4 @@
-//! A model whose matrices have all tensor types, compared with the same model in F32.
+//! A model whose matrices use all tensor types, compared with the same model in F32.
 
 use inpage::{
     model::LoadOptions,
@@ -10,7 +10,7 @@ use pollster::block_on;
 
 use crate::fixture::{Compute, Feed, computes, load, sequence};
 
-/// Layers that have, with the two matrices beside them, at least as many matrices as there are types.
+/// The number of layers that, with the two matrices outside of layers, have a matrix for each type.
 fn layer_count() -> usize {
     (TensorType::ALL.len() - 2).div_ceil(7)
 }
@@ -113,7 +113,7 @@ fn files() -> [Vec<u8>; 2] {
     })
 }
 
-/// Last logits after a prompt in tiles and a token on its own.
+/// The last logits after a prompt, which uses tiles, and after a single token.
 fn logits(compute: &Compute, file: &[u8]) -> Vec<f32> {
     let source = BytesSource(file);
     let gguf = block_on(Gguf::read(&source)).expect("a GGUF");

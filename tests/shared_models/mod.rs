@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-/// The folder; `None`, after printing a note, if there is none.
+/// The folder, or `None` if it does not exist. Then a note is printed.
 pub fn folder() -> Option<PathBuf> {
     let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../shared/models");
     let folder = std::env::var_os("INPAGE_MODELS").map_or_else(|| beside.into(), PathBuf::from);

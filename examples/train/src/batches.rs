@@ -1,5 +1,5 @@
 //! Packs documents into windows of equal length for training and measuring.
-//! Every window begins with a separator and a whole document; the last one is cut.
+//! Every window begins with a separator and the start of a document. Its last document is truncated.
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 

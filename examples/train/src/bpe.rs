@@ -1,5 +1,5 @@
 //! Learns a byte-level BPE vocabulary from the corpus and encodes documents with it.
-//! The document separator is token 0; knows nothing of the file format.
+//! The document separator is token 0. The file format is the responsibility of `export`.
 
 use std::collections::HashMap;
 
@@ -47,7 +47,7 @@ impl Bpe {
             .initial_alphabet(ByteLevel::alphabet().into_iter().collect())
             .show_progress(false)
             .build();
-        // Words with their leading space, as the "gpt-2" pre-tokenizer of GGUF files splits.
+        // Splits into words with their leading space, like the "gpt-2" pre-tokenizer of GGUF files.
         let mut pipeline: Pipeline = TokenizerImpl::new(BPE::default());
         pipeline.with_pre_tokenizer(Some(ByteLevel::new(false, true, true)));
         pipeline.with_decoder(Some(ByteLevelDecoder::default()));
@@ -87,13 +87,13 @@ impl Bpe {
         }
     }
 
-    /// Ids of `text`, without separator.
+    /// Ids of `text`, without a separator.
     pub fn encode(&self, text: &str) -> Vec<u32> {
         let encoding = self.pipeline.encode(text, false).expect("any text encodes");
         encoding.get_ids().to_vec()
     }
 
-    /// Text of `ids`, separators left out.
+    /// Text of `ids`, without separators.
     pub fn decode(&self, ids: &[u32]) -> String {
         self.pipeline.decode(ids, true).expect("any ids decode")
     }

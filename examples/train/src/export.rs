@@ -1,5 +1,5 @@
-//! Writes the trained network and its vocabulary as a GGUF file, matrices in Q8_0, norms in
-//! F32, and reads the values back that such a file stands for.
+//! Writes the trained network and its vocabulary as a GGUF file, matrices in Q8_0 and norms in
+//! F32. Also rounds a network to the values that such a file holds.
 //! Follows llama.cpp's names for the "llama" architecture.
 
 use std::path::Path;
@@ -14,7 +14,7 @@ use inpage::{
 use super::bpe::{Bpe, SEPARATOR_ID};
 use super::model::{Llama, Shape};
 
-/// Positions that the file promises.
+/// The context length that the file declares.
 const CONTEXT_TOKENS: u32 = 512;
 
 type Failure = Box<dyn std::error::Error>;
@@ -33,7 +33,7 @@ fn values<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
         .expect("parameters are f32 on the device they came from")
 }
 
-/// The file multiplies rows with the input: `[in, out]` here is `out` rows of `in` there.
+/// Readers multiply rows with the input, so `[in, out]` here becomes `out` rows of `in` in the file.
 fn matrix(name: String, weight: &Param<Tensor<2>>) -> Entry {
     let [inputs, outputs] = weight.val().dims();
     Entry {
@@ -68,8 +68,8 @@ fn entries(model: &Llama) -> Vec<Entry> {
     for (index, block) in model.blocks.iter().enumerate() {
         let name = |part: &str| format!("blk.{index}.{part}.weight");
         entries.push(vector(name("attn_norm"), &block.attn_norm));
-        // Rotated in neighbouring pairs during training already, as this architecture's readers
-        // do: no permutation of the rows (see `model::Positions`).
+        // Training rotates neighbouring pairs, like readers of this architecture, so rows are not
+        // permuted (see `model::Positions`).
         entries.push(matrix(name("attn_q"), &block.wq));
         entries.push(matrix(name("attn_k"), &block.wk));
         entries.push(matrix(name("attn_v"), &block.wv));
@@ -176,7 +176,7 @@ pub fn write(path: &Path, model: &Llama, shape: &Shape, bpe: &Bpe) -> Result<usi
     Ok(bytes.len())
 }
 
-/// The network with every matrix as the file gives it back.
+/// The network with every matrix as read back from the file.
 pub fn through_q8_0(model: Llama, device: &Device) -> Llama {
     // Blocks of 32 run along the input, the file's contiguous direction.
     let round = |weight: Tensor<2>| {

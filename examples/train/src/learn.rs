@@ -1,5 +1,5 @@
-//! The training loop: AdamW with warm-up and linear decay, checkpoints, the loss curve.
-//! Knows nothing of how the corpus is made or the result exported.
+//! The training loop: AdamW with warm-up and linear decay, checkpoints, and the loss curve.
+//! Making the corpus and exporting the result are the responsibilities of `corpus` and `export`.
 
 use std::fs;
 use std::io::Write;
@@ -25,9 +25,10 @@ const WARM_UP_STEPS: usize = 150;
 
 type Failure = Box<dyn std::error::Error>;
 
-/// In every stage the rate rises, stays, and falls to nothing over the last three tenths, all
-/// linearly. `stages` are the steps at which stages end, rising. A run resumed before a fall with
-/// another end of that stage equals one started with it.
+/// The learning rate of a step. In every stage it rises linearly, stays constant, and falls linearly
+/// to zero over the last three tenths. `stages` are the steps at which stages end, in rising order.
+/// A run that is resumed before the fall with another end of that stage equals a run that was started
+/// with that end.
 fn learning_rate(step: usize, options: &Options) -> f64 {
     let start = options
         .stages
@@ -71,10 +72,10 @@ fn optimizer() -> ModuleOptimizer {
         .init()
 }
 
-/// Trains, or continues to train, to the end of the last stage; returns the model without autodiff.
+/// Trains, or continues to train, to the end of the last stage. Returns the model without autodiff.
 ///
 /// # Errors
-/// When a checkpoint or the log cannot be read or written.
+/// If a checkpoint or the log cannot be read or written.
 pub fn run(options: &Options, shape: &Shape, bpe: &Bpe, device: &Device) -> Result<Llama, Failure> {
     let device = device.clone().autodiff();
     device.seed(options.seed);
@@ -92,7 +93,7 @@ pub fn run(options: &Options, shape: &Shape, bpe: &Bpe, device: &Device) -> Resu
     println!("{} parameters", model.num_params());
     let windows = [
         [options.rows, options.window_tokens],
-        // Every fourth step sees windows of twice the length, so that the model also knows
+        // Every fourth step uses windows of twice the length, so that the model also learns
         // positions further from the start.
         [(options.rows / 2).max(1), options.window_tokens * 2],
     ];

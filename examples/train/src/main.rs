@@ -1,4 +1,4 @@
-//! Trains the embedded model from nothing: generates its corpus, learns a vocabulary, trains a
+//! Trains the embedded model from scratch: generates its corpus, learns a vocabulary, trains a
 //! small Llama with burn, measures it on held-out stories and writes it as a Q8_0 GGUF file.
 //! See docs/training.md.
 
@@ -19,10 +19,10 @@ use options::Options;
 /// Documents that the vocabulary is learned from.
 const VOCABULARY_DOCUMENTS: usize = 20_000;
 
-/// Batches of held-out documents that the last perplexities are measured on.
+/// Batches of held-out documents for the final perplexities.
 const MEASURED_BATCHES: usize = 20;
 
-/// Beginnings to show what was learned; none of the stories comes from the corpus.
+/// Beginnings of texts that show what was learned. None of the stories comes from the corpus.
 const PROMPTS: &[&str] = &[
     "Once upon a time",
     "Lily found a red ball",

@@ -1,11 +1,11 @@
-//! The Llama network as a burn module for training, every position of a batch in one GEMM.
-//! Knows nothing of text, of the corpus, or of the file the result is exported to.
+//! The Llama network as a burn module for training, with all positions of a batch in one GEMM.
+//! It sees token ids, never text or the exported file.
 
 use burn::module::{Module, Param};
 use burn::tensor::activation::silu;
 use burn::tensor::{Device, Distribution, Int, Tensor, TensorData};
 
-/// Sizes of the network. All matrix dimensions are multiples of 256 but the key/value width,
+/// Sizes of the network. All matrix dimensions are multiples of 256, except the key/value width,
 /// which is `kv_heads * head_dim` = 128.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shape {
@@ -64,8 +64,8 @@ impl Positions {
     /// Tables for windows of `tokens` positions starting at 0.
     ///
     /// The rotation turns neighbouring pairs `(2i, 2i+1)` by the angle
-    /// `position * theta^(-2i/head_dim)` (RoFormer, arXiv:2104.09864, eq. 34): the order that
-    /// llama.cpp's "llama" architecture reads, so that nothing is permuted on export.
+    /// `position * theta^(-2i/head_dim)` (RoFormer, arXiv:2104.09864, eq. 34). This is the order of
+    /// llama.cpp's "llama" architecture, so nothing is permuted on export.
     pub fn new(shape: &Shape, tokens: usize, device: &Device) -> Self {
         let width = shape.head_dim;
         let (mut cos, mut sin) = (Vec::new(), Vec::new());
@@ -77,8 +77,8 @@ impl Positions {
                 sin.push(angle.sin() as f32);
             }
         }
-        // x · rotation maps (a, b) to (-b, a) in each pair; one small GEMM instead of
-        // strided slices, which autodiff would scatter back one by one.
+        // x · rotation maps (a, b) to (-b, a) in each pair. One small GEMM replaces strided
+        // slices, which autodiff would scatter back one by one.
         let mut rotation = vec![0.0f32; width * width];
         for i in (0..width).step_by(2) {
             rotation[(i + 1) * width + i] = -1.0;
@@ -132,8 +132,8 @@ impl Block {
             ))
         };
         let ones = || Param::from_tensor(Tensor::ones([shape.dim], device));
-        // Standard deviation 1/sqrt(in); what is added to the residual stream is scaled down
-        // by the number of additions (as in the GPT-2 paper).
+        // The standard deviation is 1/sqrt(in). Matrices whose output is added to the residual
+        // stream are scaled by 1/sqrt(number of additions), as in the GPT-2 paper.
         let inward = (shape.dim as f64).powf(-0.5);
         let residual = (2.0 * shape.layers as f64).powf(-0.5);
         let kv = shape.kv_heads * shape.head_dim;
@@ -175,7 +175,7 @@ impl Block {
         let scores = q.matmul(k.permute([0, 2, 3, 1])) + at.mask.clone();
         let highest = scores.clone().detach().max_dim(3);
         let weights = (scores - highest).exp();
-        // Normalized after the product: width columns to divide instead of tokens columns.
+        // Normalized after the product, which divides `width` columns instead of `tokens` columns.
         let total = weights.clone().sum_dim(3);
         let mixed = weights.matmul(v.swap_dims(1, 2)) / total;
         let mixed: Tensor<5> = mixed.reshape([batch, kv, shared, tokens, width]);
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_position_sees_nothing_after_it() {
+    fn a_position_does_not_depend_on_later_ones() {
         let (one, other) = (logits(&[1, 2, 3, 4]), logits(&[1, 2, 9, 8]));
         assert_eq!(one[..2 * SMALL.vocab], other[..2 * SMALL.vocab]);
         assert_ne!(one[2 * SMALL.vocab..], other[2 * SMALL.vocab..]);
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_logits_cost_the_logarithm_of_the_vocabulary() {
+    fn the_loss_of_equal_logits_is_the_logarithm_of_the_vocabulary() {
         let device = Device::flex();
         let targets = Tensor::from_data(TensorData::new(vec![0i32, 7], [2]), &device);
         let loss = cross_entropy(Tensor::zeros([2, 16], &device), targets);

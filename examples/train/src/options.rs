@@ -1,11 +1,11 @@
-//! The command line of the training example. Knows nothing of what the options do.
+//! The command line of the training example.
 
 use std::path::PathBuf;
 
-/// What to train and where to put it; the defaults reproduce the embedded model.
+/// What to train and where to write it. The defaults reproduce the embedded model.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The steps at which the learning rate has fallen to nothing; the last one ends training.
+    /// The steps at which the learning rate has fallen to zero. The last one ends training.
     pub stages: Vec<usize>,
     pub seed: u64,
     pub vocab: usize,
@@ -21,7 +21,7 @@ pub struct Options {
     pub resume: bool,
     /// Do not train: measure and export the checkpoint in `work`.
     pub export_only: bool,
-    /// Where checkpoints and the loss curve go.
+    /// The folder of checkpoints and the loss curve.
     pub work: PathBuf,
     /// The GGUF file to write.
     pub out: PathBuf,
@@ -56,7 +56,7 @@ impl Options {
         self.stages.last().copied().unwrap_or(0)
     }
 
-    /// Reads the arguments behind the program's name.
+    /// Reads the arguments after the program's name.
     ///
     /// # Errors
     /// Names the argument that is unknown or has no usable value.
@@ -83,7 +83,7 @@ impl Options {
                         .collect::<Result<_, _>>()
                         .map_err(bad)?;
                     if !options.stages.is_sorted_by(|one, next| one < next) {
-                        return Err(format!("--stages: {value} does not rise"));
+                        return Err(format!("--stages: {value} is not in rising order"));
                     }
                 }
                 "--seed" => options.seed = value.parse().map_err(bad)?,

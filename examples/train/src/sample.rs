@@ -1,5 +1,5 @@
-//! Writes texts with the trained network, for reading: temperature sampling over the whole
-//! vocabulary. Slow and simple; the engine of the library is the real thing.
+//! Generates texts with the trained network for inspection: temperature sampling over the whole
+//! vocabulary. It is slow and simple; applications use the library's engine.
 
 use burn::tensor::{Device, Tensor, TensorData};
 
@@ -7,10 +7,10 @@ use super::bpe::{Bpe, SEPARATOR_ID};
 use super::corpus::random::Random;
 use super::model::{Llama, Positions, Shape};
 
-/// Windows grow in steps of this many tokens, to compute few rows in vain.
+/// Windows grow in steps of this many tokens, so that little padding is computed.
 const GROWTH_TOKENS: usize = 16;
 
-/// Continues every prompt until its separator or `max_tokens`; prompts are part of the texts.
+/// Continues every prompt until a separator or `max_tokens`. The texts include the prompts.
 pub fn continue_texts(
     model: &Llama,
     shape: &Shape,
@@ -34,7 +34,7 @@ pub fn continue_texts(
         }
         let longest = rows.iter().map(Vec::len).max().unwrap_or(0);
         let tokens = longest.next_multiple_of(GROWTH_TOKENS);
-        // What follows a row's end is padding that its last token cannot see.
+        // After a row's end there is padding, which its last token does not attend to.
         let ids: Vec<i32> = rows
             .iter()
             .flat_map(|row| (0..tokens).map(|at| row.get(at).map_or(0, |&id| id as i32)))

@@ -43,7 +43,7 @@ try {
     event.preventDefault();
     void complete(engine);
   });
-  // From here on, `fetch("/v1/completions")` is answered in every tab of the site.
+  // After this, `fetch("/v1/completions")` is answered in every tab of the site.
   await serveFromPage(engine).ready;
 } catch (error) {
   state.textContent = String(error);

@@ -1,8 +1,8 @@
 // A tile of 16 pairs by 8 lines of weights in the registers of one lane, without workgroup memory or
-// barriers, as in tile/lane.wgsl: of four neighbouring lanes, each with lines of its own, each loads the
-// inputs of one pair and broadcasts them to the others.
+// barriers, as in tile/lane.wgsl. Four neighbouring lanes have different lines. Each of them loads the
+// inputs of one pair and broadcasts them to the other three.
 
-// The row of x that a lane loads from, for each four pairs.
+// The row of x that a lane loads from for each group of four pairs.
 fn loaded_inputs(tile: u32, lane: u32) -> vec4<u32> {
     return vec4<u32>(
         tile_input(tile, lane % 4u),

@@ -2,8 +2,8 @@
 // is indexed in [page, k|v, page token, KV_DIM / 4].
 alias KvWord = vec2<u32>;
 
-// Converts by shifts, which is valid because stored values are finite, and faster than unpack2x16float on
-// software adapters. Sign, exponent and mantissa move into an f32 whose exponent is 112 too small.
+// Converts by shifts, which is faster than unpack2x16float on software adapters and valid because stored
+// values are finite. Sign, exponent and mantissa move into an f32 whose exponent is 112 too small.
 fn kv_decode(pairs: vec2<u32>) -> vec4<f32> {
     let halves = vec4<i32>(vec4<u32>(pairs.x << 16u, pairs.x, pairs.y << 16u, pairs.y));
     let bits = vec4<u32>(halves >> vec4<u32>(3u)) & vec4<u32>(0x8fffe000u);

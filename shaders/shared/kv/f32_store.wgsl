@@ -3,7 +3,7 @@ fn kv_store(vector: u32, values: array<vec4<f32>, STORE_VECTORS>) {
     kv[vector] = values[0];
 }
 
-// The result of loading a stored vector.
+// The values that a load of the stored vector returns.
 fn kv_kept(values: array<vec4<f32>, STORE_VECTORS>) -> array<vec4<f32>, STORE_VECTORS> {
     return values;
 }

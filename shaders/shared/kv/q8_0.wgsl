@@ -6,7 +6,7 @@ alias KvWord = u32;
 const BLOCK_VECTORS: u32 = 8u;
 const BLOCK_WORDS: u32 = 9u;
 
-// The signed bytes one by one, which is faster than unpack4xI8 on software adapters.
+// Unpacks the signed bytes one by one, which is faster than unpack4xI8 on software adapters.
 fn kv_decode(scale: f32, quants: u32) -> vec4<f32> {
     let bytes = vec4<i32>(vec4<u32>(quants << 24u, quants << 16u, quants << 8u, quants));
     return vec4<f32>(bytes >> vec4<u32>(24u)) * scale;

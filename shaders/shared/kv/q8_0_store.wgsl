@@ -29,7 +29,7 @@ fn kv_store(vector: u32, values: array<vec4<f32>, STORE_VECTORS>) {
     }
 }
 
-// The result of loading stored vectors.
+// The values that loads of the stored vectors return.
 fn kv_kept(values: array<vec4<f32>, STORE_VECTORS>) -> array<vec4<f32>, STORE_VECTORS> {
     let block = kv_encode(values);
     var kept: array<vec4<f32>, STORE_VECTORS>;

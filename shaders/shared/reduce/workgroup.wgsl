@@ -1,5 +1,5 @@
-// Sums over the LANES neighbouring lanes that share a row, through workgroup memory: one barrier,
-// and one between the calls for several TOKENS. Only lane 0 of each row gets the sums.
+// Sums over the LANES neighbouring lanes that share a row, through workgroup memory. A call takes one
+// barrier, or two if there are several TOKENS. Only lane 0 of each row gets the sums.
 var<workgroup> partial_sums: array<Sum, WORKGROUP * ROWS_PER_GROUP>;
 var<workgroup> partial_squares: array<f32, WORKGROUP>;
 

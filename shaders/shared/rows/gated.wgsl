@@ -1,5 +1,5 @@
-// A row of the output joins a row of gate with the same row of up: its sum is a vector of both. In a
-// tile, the first half of the lines are rows of gate and the other half the same rows of up.
+// A row of the output combines a row of gate with the same row of up. Its sum is a vector of both. In a
+// tile, the first half of the lines are rows of gate and the other half are the same rows of up.
 
 // The dot products of a block of each matrix with 32 inputs.
 fn dot_block(block: u32, inputs: ptr<function, Block>) -> vec2<f32> {
@@ -15,12 +15,12 @@ fn load_line(line: u32, lines: u32, block: u32, out: ptr<function, Block>) {
     }
 }
 
-// The sums of row `row` of the sums of a lane's four lines.
+// Selects the sums of row `row` from the sums of a lane's four lines.
 fn sum_of_four(lines: vec4<f32>, row: u32) -> vec2<f32> {
     return vec2<f32>(lines[row], lines[row + 2u]);
 }
 
-// The sums of row `row` of the sums of a lane's eight lines.
+// Selects the sums of row `row` from the sums of a lane's eight lines.
 fn sum_of_eight(low: vec4<f32>, high: vec4<f32>, row: u32) -> vec2<f32> {
     return vec2<f32>(low[row], high[row]);
 }

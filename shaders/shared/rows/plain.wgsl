@@ -1,4 +1,4 @@
-// A row of the output is a row of one matrix: its sum is an f32.
+// A row of the output is a row of one matrix. Its sum is an f32.
 
 // The dot product of a block with 32 inputs.
 fn dot_block(block: u32, inputs: ptr<function, Block>) -> f32 {
@@ -10,12 +10,12 @@ fn load_line(line: u32, lines: u32, block: u32, out: ptr<function, Block>) {
     weights_load(block, out);
 }
 
-// The sum of row `row` of the sums of a lane's four lines.
+// Selects the sum of row `row` from the sums of a lane's four lines.
 fn sum_of_four(lines: vec4<f32>, row: u32) -> f32 {
     return lines[row];
 }
 
-// The sum of row `row` of the sums of a lane's eight lines.
+// Selects the sum of row `row` from the sums of a lane's eight lines.
 fn sum_of_eight(low: vec4<f32>, high: vec4<f32>, row: u32) -> f32 {
     return select(high, low, row < 4u)[row % 4u];
 }

@@ -1,7 +1,7 @@
-// Finds positions in a row's order of tokens without sorting it: the first token at which the tokens up
-// to and including it reach a number or a weight. First by bins, then by finer bins while one holds
-// more than GATHER tokens, then by comparing all pairs of the rest. The binding `scratch` holds bins and
-// tiles, `adjusted` the logits.
+// Finds positions in a row's order of tokens without sorting the row. The position is the first token at
+// which the tokens up to and including it reach a given number or weight. The search selects a bin, then
+// finer bins while the bin holds more than GATHER tokens, and then compares all pairs of the rest. The
+// binding `scratch` holds bins and tiles; `adjusted` holds the logits.
 
 // Finer bins are formed by the position within a bin, then by 4 bytes of the key and 3 of the id.
 const FINER: u32 = 8u;
@@ -15,14 +15,14 @@ struct Place {
 
 struct Walked {
     bin: u32,
-    // Tokens in it.
+    // Number of tokens in the bin.
     count: u32,
-    // Count and weight before it and up to its end.
+    // Count and weight before the bin and up to its end.
     before: vec3<u32>,
     through: vec3<u32>,
 }
 
-// Of each bin: count, weight's low word, weight's high word.
+// Per bin: count, low word of the weight, high word of the weight.
 var<workgroup> bins: array<atomic<u32>, 3u * BINS>;
 var<workgroup> chunks: array<vec3<u32>, CHUNKS>;
 var<workgroup> walked: Walked;
@@ -121,7 +121,7 @@ fn is_member(members: Members, distance: f32, place: vec2<u32>) -> bool {
         && all((place & members.mask) == members.known);
 }
 
-// The digit that distinguishes members next; it increases along the order. `place` is the complement of
+// The next digit that distinguishes members. It increases along the order. `place` holds the complement of
 // the key, and the id.
 fn digit_of(depth: u32, distance: f32, place: vec2<u32>) -> u32 {
     if (depth == 0u) {
@@ -250,7 +250,7 @@ fn locate(by_count: bool, goal: vec2<u32>, row: u32, scale: Scale, local: u32) -
     return workgroupUniformLoad(&located);
 }
 
-// Which tokens a threshold keeps: weights from `limit` on, or surprises of at most `limit` bits.
+// Keeps tokens with a weight of at least `limit`, or with a surprise of at most `limit` bits.
 struct Threshold {
     by_surprise: bool,
     limit: f32,

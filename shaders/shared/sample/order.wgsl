@@ -5,7 +5,7 @@ const NEGATIVE_INFINITY: u32 = 0xff800000u;
 const KEY_LEAST: u32 = 0x007fffffu;
 const KEY_INVALID: u32 = 0xff800000u;
 
-// A number that is larger for larger logits.
+// A key that increases with the logit.
 fn key_of(bits: u32) -> u32 {
     let key = bits ^ select(0x80000000u, 0xffffffffu, (bits & 0x80000000u) != 0u);
     // Both zeros are equal.

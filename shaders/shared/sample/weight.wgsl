@@ -1,5 +1,5 @@
 // Weights exp((z - z_max) / T) as in src/sample, in fixed point, so that sums do not depend on the order
-// of their terms; and bins of tokens by their distance from the best.
+// of their terms. Also bins tokens by their distance from the best.
 struct Scale {
     peak: f32,
     // Smallest logit in reach: lighter tokens are never drawn.
@@ -9,10 +9,10 @@ struct Scale {
 }
 
 const MIN_ARGUMENT: f32 = -87.0;
-// Distances below this share bin 0; from here on a bin is 1/32 of an octave.
+// Distances below this share bin 0. Each following bin is 1/32 of an octave.
 const FIRST_BIN_END: f32 = 0.015625;
 const BIN_SHIFT: u32 = 18u;
-// Distances from here on share the last bin: most tokens, but little weight.
+// Distances of at least this share the last bin. It holds most tokens, but little weight.
 const TAIL: f32 = 12.0;
 
 fn scale_of(slot: u32, peak: f32) -> Scale {
@@ -26,7 +26,7 @@ fn in_reach(bits: u32, scale: Scale) -> bool {
 
 // e^x for x <= 0; the arithmetic of src/sample/exp.rs.
 fn exp_as_specified(x: f32) -> f32 {
-    // Not rounded by adding and subtracting 1.5 * 2^23: compilers may remove that.
+    // `round` instead of adding and subtracting 1.5 * 2^23, which compilers may remove.
     let n = round(max(x, MIN_ARGUMENT) * 1.44269504);
     let r = x - n * 0.693359375 - n * -2.12194440e-4;
     var p = 1.9875691e-4;
@@ -62,8 +62,8 @@ fn fixed(weight: f32) -> vec2<u32> {
     return vec2<u32>(select(0u, mantissa >> min(right, 31u), right < 24u), 0u);
 }
 
-// The distance of a logit in reach from the best, in units of the temperature. Every operation rounds
-// by itself and none can be contracted, so all kernels get the same result.
+// The distance of a logit in reach from the best, in units of the temperature. Every operation is rounded
+// separately and none can be contracted, so all kernels get the same result.
 fn distance_of(z: f32, scale: Scale) -> f32 {
     return (scale.peak - z) * scale.inverse;
 }

@@ -12,7 +12,8 @@ var<workgroup> w_tile: array<vec4<f16>, 8u * TILE_ROWS>; // [32 columns / 4, row
 var<workgroup> x_tile: array<vec4<f16>, 8u * TILE_TOKENS>; // [32 columns / 4, tokens]
 var<workgroup> x_scales: array<f32, TILE_TOKENS>;
 
-// The first lanes load the block of one row each, the others of one token, whose scale depends on all of it.
+// Each of the first TILE_ROWS lanes loads the block of a row. Each of the next ones loads the whole block of a
+// token, because the block's scale depends on all of its values.
 fn load_tiles(first_row: u32, first_token: u32, block: u32, local: u32) {
     if (local < TILE_ROWS) {
         var values: Block;

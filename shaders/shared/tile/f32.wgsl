@@ -39,8 +39,8 @@ fn load_tiles(first_row: u32, first_token: u32, block: u32, local: u32) {
     }
 }
 
-// The sums of a lane: per token a vector over four rows, which are ROW_LANES apart. A vector of four columns
-// of one side, once read, is used for all sums of the other side.
+// The sums of a lane: per token a vector over four rows, which are ROW_LANES apart. Each vector of four columns
+// that is read from one side is used with all rows or tokens of the other side.
 fn multiply_tiles(
     first_row: u32,
     first_token: u32,

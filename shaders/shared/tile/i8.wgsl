@@ -1,7 +1,7 @@
 // f32.wgsl on bytes: a quarter of the workgroup memory traffic and, on devices with the instruction, four
-// products at once. The sums of a block are integers; they are scaled and added in f32. Two blocks at a
-// time, so that every lane loads a row's and a token's. Each workgroup quantizes the inputs of its tokens
-// itself, which saves a launch.
+// products at once. The sums of a block are integers; they are scaled and added in f32. Two blocks are
+// loaded at a time, so that every lane loads a block of a row and, if there are enough tokens, of a token.
+// Each workgroup quantizes the inputs of its tokens itself, which saves a launch.
 @group(0) @binding(B_x) var<storage, read> x: array<vec4<f32>>; // [tokens, COLS / 4]
 
 const ROW_LANES: u32 = TILE_ROWS / 4u;

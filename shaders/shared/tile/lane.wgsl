@@ -1,6 +1,6 @@
 // A tile of 16 tokens by 8 lines of weights in the registers of one lane, without workgroup memory or
-// barriers. Of four neighbouring lanes, each with lines of its own, each loads the inputs of one token and
-// broadcasts them to the others.
+// barriers. Four neighbouring lanes have different lines. Each of them loads the inputs of one token and
+// broadcasts them to the other three.
 
 @group(0) @binding(B_x) var<storage, read> x: array<vec4<f32>>; // [tokens, COLS / 4]
 

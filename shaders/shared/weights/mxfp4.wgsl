@@ -16,7 +16,7 @@ fn weights_open(block: u32) -> weights_Block {
     return weights_Block(weights_quants[block], bitcast<f32>((max(exponent, 1u) - 1u) << 23u));
 }
 
-// Weights 4 * i to 4 * i + 3. A table with a variable index would be in memory. This polynomial differs from
+// Weights 4 * i to 4 * i + 3. A table with a variable index would be kept in memory. This polynomial differs from
 // the doubled values, which are integers, by less than 0.402, so rounding gives them exactly.
 fn weights_four(block: weights_Block, i: u32) -> vec4<f32> {
     let t = weights_bytes((block.quants[i % 4u] >> (i / 4u * 4u)) & 0x0f0f0f0fu) - 7.5;

@@ -77,7 +77,7 @@ export default [
   {
     id: "005",
     title: "unknown URLs",
-    // The service worker leaves them to the site's own server: 006.
+    // The service worker leaves them to the site's own server (case 006).
     doors: ["native", "page"],
     async run(ctx) {
       const post = withHeaders({ "content-type": JSON_TYPE });

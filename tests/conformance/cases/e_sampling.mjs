@@ -76,7 +76,7 @@ export default [
     doors: ALL,
     async run(ctx) {
       const greedy = (await ctx.choice({ temperature: 0, logprobs: 2, ...AS_IDS })).logprobs;
-      // After a tie either token may follow, and then anything.
+      // At a tie, either token may be chosen, and texts may differ from there on.
       const tie = greedy.top_logprobs.findIndex((top) => {
         const [best, second] = descending(Object.values(top));
         return best === second;
@@ -236,8 +236,8 @@ export default [
         ok(bits < most, `target ${mirostat_target}: at most ${most} bits`, bits);
         seen.push(bits);
       }
-      // Mirostat only lowers the surprise. If the model's surprise is below the target anyway, there is
-      // nothing to steer.
+      // Mirostat only lowers the surprise. If the model's surprise is already below the target, mirostat has no
+      // effect.
       const limits = (target) => plain > Math.log2(target);
       for (const i of [0, 1]) {
         const grows = seen[i] < seen[i + 1] || !limits(targets[i]);

@@ -6,7 +6,7 @@ import { ALL } from "../doors.mjs";
 
 const FOX = "The quick brown fox jumps";
 
-/** After every event the joined text is the beginning of the final text. */
+/** Checks that after every event the joined text is a prefix of the final text. */
 function checkGrowth({ chunks, choices: [choice] }) {
   let joined = "";
   for (const chunk of chunks) {

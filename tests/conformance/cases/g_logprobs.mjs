@@ -39,7 +39,7 @@ export default [
       const ids = (await ctx.completion({ ...body, ...AS_IDS })).choices[0].logprobs;
       top_logprobs.forEach((top, i) => {
         const values = Object.values(top);
-        // Ids share nothing: as many entries are missing here as share their string.
+        // Ids are unique, but tokens that share a string share an entry.
         const distinct = Object.keys(ids.top_logprobs[i]).length;
         ok([3, 4].includes(distinct), `entries of position ${i} by id`, distinct);
         ok(values.length >= 1 && values.length <= distinct, `entries of position ${i}`, top);
@@ -49,7 +49,7 @@ export default [
         const best_first = Object.values(ids.top_logprobs[i]);
         const sorted = [...best_first].sort((a, b) => b - a);
         equal(best_first, sorted, `position ${i} in descending order`);
-        // Ids that share a string get its best value.
+        // Tokens that share a string have its best value.
         ok(top[tokens[i]] !== undefined, `the token at ${i} is listed`, [tokens[i], top]);
         const own = ids.top_logprobs[i][ids.tokens[i]];
         equal(own, ids.token_logprobs[i], `the value of the token at ${i}, by id`);

@@ -4,7 +4,7 @@ import { equal, ok } from "../check.mjs";
 import { P, R } from "../context.mjs";
 import { ALL } from "../doors.mjs";
 
-/** Aborts what `start(signal)` begins; returns the name of the error it throws. */
+/** Calls `start(signal, abort)`. Returns the name of the error that it throws. */
 async function aborted(start) {
   const controller = new AbortController();
   try {
@@ -161,7 +161,7 @@ export default [
       const body = R({ prompt: P, temperature: 0 });
       const expected = (await ctx.completion(body)).choices[0].text;
       await ctx.switches({ maxQueue: 1 });
-      // The first request keeps the engine busy until the others are there.
+      // The first request keeps the engine busy until the others have arrived.
       await ctx.hooks({ delayPrefillMs: 1500 });
       const replies = await Promise.all([0, 1, 2, 3].map(() => ctx.post(body)));
       const accepted = replies.filter(({ status }) => status === 200);

@@ -1,4 +1,4 @@
-//! Rows with a sampler each, sampled at once.
+//! Rows that are sampled at once, each with its own sampler.
 
 use burn::tensor::Device;
 use inpage::{
@@ -13,7 +13,7 @@ use inpage::{
 
 use crate::fixture::{ids, segment, tensor, words};
 
-/// Samplers on a device, slot `i` for row `i`, and what their steps read.
+/// Samplers on a device, slot `i` for row `i`, and the inputs of their steps.
 pub struct DeviceRows {
     memory: SamplerMemory,
     step: Step,
@@ -44,7 +44,7 @@ impl DeviceRows {
         self.memory.load(slot, sampler);
     }
 
-    /// Chooses from a row of logits each.
+    /// Samples a token from each row of logits.
     pub fn sample(
         &mut self,
         logits: &[f32],
@@ -69,7 +69,7 @@ impl DeviceRows {
         sample(logits, &mut self.memory, &mut self.ids, &mut self.step);
     }
 
-    /// What a slot chose at a position, and mirostat's limit after it.
+    /// The token that a slot sampled at a position, and mirostat's limit after it.
     pub fn results(
         &self,
         wanted: impl IntoIterator<Item = (usize, usize, Option<ScoreRequest>)>,
@@ -81,7 +81,7 @@ impl DeviceRows {
             .collect()
     }
 
-    /// Next ids and the step's words.
+    /// The next ids, and the step's words.
     pub fn next(&self) -> (Vec<u32>, Vec<u32>) {
         (words(self.ids.get()), words(self.step.words()))
     }

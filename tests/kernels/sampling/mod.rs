@@ -1,4 +1,4 @@
-//! The sampler chain on the device against the chain on the CPU, its specification.
+//! The sampler chain on the device against the chain on the CPU, which is its specification.
 
 mod device_rows;
 mod random;

@@ -1,5 +1,5 @@
-//! Random parameters, histories and rows: the device chooses what the CPU chooses, unless a decision
-//! was nearer to its threshold than the rounding of either.
+//! Random parameters, histories and rows: the device samples the same tokens as the CPU, unless a decision
+//! is closer to its threshold than rounding errors.
 
 use burn::tensor::Device;
 use inpage::sample::{
@@ -11,8 +11,8 @@ use super::device_rows::DeviceRows;
 use crate::fixture::{Noise, gpu};
 use crate::reference::Reference;
 
-/// Decisions nearer to their threshold than this (in probability; in bits for mirostat) may fall
-/// either way: sums of f32 in another order.
+/// Decisions closer to their threshold than this (in probability, for mirostat in bits) may go either way,
+/// because sums of f32 are computed in another order.
 pub const MARGIN: f64 = 5e-6;
 
 /// Random choices.
@@ -52,7 +52,7 @@ impl Dice {
             ids.dedup();
             let biases = ids.into_iter().map(|id| (id, self.between(-8.0, 8.0)));
             params.logit_bias = biases.collect();
-            // The table need not come in order.
+            // The table does not have to be sorted.
             params.logit_bias.reverse();
         }
         if self.one_in(3) {
@@ -105,7 +105,7 @@ impl Dice {
                 let z = self.0.next() * scale;
                 match (has_gaps && self.one_in(4), is_tied) {
                     (true, _) => f32::NEG_INFINITY,
-                    // Zeros of both signs among them.
+                    // Includes zeros of both signs.
                     (_, true) => (z * 2.0).round() / 2.0,
                     _ => z,
                 }
@@ -113,20 +113,20 @@ impl Dice {
             .collect();
         row[0] = row[0].max(-scale);
         if self.one_in(4) {
-            // The rest is far below, but may be many.
+            // The other tokens are far below, but there may be many.
             row[vocab / 2] = scale + 12.1;
         }
         row
     }
 
-    /// Ids of which some return.
+    /// Random ids, some of which repeat.
     pub fn history(&mut self, vocab: usize) -> Vec<u32> {
         let len = [0, 1, 3, 30, 200][self.below(5)];
         let ids = vocab.min([2, 5, vocab][self.below(3)]);
         (0..len).map(|_| self.below(ids) as u32).collect()
     }
 
-    /// A mask that allows some finite logit.
+    /// A mask that allows at least one finite logit.
     pub fn mask(&mut self, row: &[f32]) -> Option<TokenMask> {
         self.one_in(5).then(|| {
             let density = 1 + self.below(6);
@@ -182,7 +182,8 @@ pub fn close(a: f32, b: f32) -> bool {
     a == b || (a - b).abs() <= 1e-4 * (1.0 + b.abs())
 }
 
-/// Samples `batches` times `rows` random cases; gives how many tokens differed, each of them excused.
+/// Samples `batches` batches of `count` random cases. Returns the number of tokens that differ. Each of them must be
+/// a close decision.
 fn compare(device: &Device, vocab: usize, count: usize, batches: usize, dice: &mut Dice) -> usize {
     let mut rows = DeviceRows::new(count, vocab, device);
     let mut differing = 0;
@@ -231,7 +232,7 @@ fn compare(device: &Device, vocab: usize, count: usize, batches: usize, dice: &m
 }
 
 #[test]
-fn ten_thousand_random_rows_choose_as_the_cpu_does() {
+fn ten_thousand_random_rows_are_sampled_like_on_the_cpu() {
     let (gpu, mut dice) = (gpu(), Dice(Noise(41)));
     let mut differing = 0;
     for (vocab, batches) in [(1, 1), (33, 8), (512, 7), (1000, 4)] {
@@ -242,21 +243,21 @@ fn ten_thousand_random_rows_choose_as_the_cpu_does() {
 }
 
 #[test]
-fn the_twin_is_the_chain() {
+fn the_twin_equals_the_chain() {
     let differing = compare(&Device::flex(), 70, 40, 10, &mut Dice(Noise(2)));
     assert_eq!(differing, 0);
 }
 
 #[test]
-fn a_large_vocabulary_chooses_as_the_cpu_does() {
+fn a_large_vocabulary_is_sampled_like_on_the_cpu() {
     let gpu = gpu();
     let differing = compare(gpu.device(), 152_064, 4, 6, &mut Dice(Noise(5)));
     assert!(differing <= 1, "{differing} of 24");
     draws_from_a_heavy_tail(gpu.device(), 152_064, 4);
 }
 
-/// Tokens that weigh next to nothing, but together a quarter. Too little each for the CPU's sums of
-/// f32: the judge is the naive sampler.
+/// Samples from many tokens with tiny weights that add up to a quarter of the total. Each weight is too small
+/// for the CPU's sums of f32, so results are compared with the naive sampler.
 fn draws_from_a_heavy_tail(device: &Device, vocab: usize, count: usize) {
     let mut row: Vec<f32> = Noise(8).floats(vocab);
     row[vocab / 3] = 13.1;

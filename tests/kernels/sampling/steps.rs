@@ -16,7 +16,7 @@ use super::random::{Dice, MARGIN, close};
 use crate::fixture::{Noise, gpu};
 use crate::reference::Reference;
 
-/// Eight samplers that remember different things.
+/// Eight samplers with different kinds of state.
 fn all_kinds() -> Vec<SamplingParams> {
     let plain = SamplingParams::default();
     let dry = Some(DryParams {
@@ -74,7 +74,7 @@ fn all_kinds() -> Vec<SamplingParams> {
     ]
 }
 
-/// Counts, histories, limits, positions: what the device remembers is what the CPU remembers.
+/// Counts, histories, limits and positions on the device equal those on the CPU.
 #[test]
 fn fifty_steps_without_the_host() {
     const STEPS: usize = 50;
@@ -93,7 +93,7 @@ fn fifty_steps_without_the_host() {
         rows.load(slot, sampler);
     }
     let none = (vec![None; count], vec![None; count]);
-    // Rows of which a threshold decided by a hair go another way from there on.
+    // Rows in which a close decision differed. They differ from there on.
     let mut is_lost = vec![false; count];
     for first in (0..STEPS).step_by(25) {
         let all_logits: Vec<Vec<Vec<f32>>> = (0..25)
@@ -136,7 +136,7 @@ fn fifty_steps_without_the_host() {
     }
 }
 
-/// A row fails alone, keeps its first failure, and tells an invalid row from a dead end.
+/// A row fails alone, keeps its first failure, and distinguishes an invalid row from a dead end.
 #[test]
 fn rows_fail_alone() {
     const VOCAB: usize = 100;
@@ -184,7 +184,7 @@ fn rows_fail_alone() {
         let masks: Vec<_> = cases.iter().map(|case| case.1.clone()).collect();
         let none = vec![None; cases.len()];
         rows.sample(&logits, &masks, &none);
-        // All rows are sound now; what failed has failed.
+        // All rows are valid now, but failed rows stay failed.
         rows.sample(&sound.repeat(cases.len()), &vec![None; cases.len()], &none);
         let wanted = (0..cases.len()).map(|slot| (slot, 0, None));
         let found = rows.results(wanted);
@@ -197,9 +197,9 @@ fn rows_fail_alone() {
     }
 }
 
-/// What a model asks before it samples on a device.
+/// A model runs this self-test before it samples on a device.
 #[test]
-fn the_self_test_is_content() {
+fn the_self_test_passes() {
     let device = ComputeDevice::Gpu(gpu());
     for vocab in [1, 300] {
         let shape = SamplerShape {

@@ -9,12 +9,12 @@ use super::device_rows::DeviceRows;
 use crate::fixture::gpu;
 
 const Z: [f32; 6] = [3.0, 2.5, 2.0, 1.0, 0.0, -1.0];
-/// Seeds that a case is drawn with.
+/// Number of seeds of each case.
 const SEEDS: usize = 64;
 /// Rows are padded to this length.
 const VOCAB: usize = 10;
 
-/// What comes before a token.
+/// The inputs for the sampling of a token.
 #[derive(Clone, Default)]
 struct Case<'a> {
     z: &'a [f32],
@@ -49,8 +49,8 @@ impl Case<'_> {
         })
     }
 
-    /// Draws with many seeds; checks that the numbers fall to the survivors as their probabilities
-    /// say. Gives mirostat's limit after each survivor.
+    /// Samples with many seeds. Checks that each uniform number selects the survivor that follows from the
+    /// probabilities. Returns mirostat's limit after each survivor.
     fn draws(&self, rows: &mut DeviceRows, survivors: &[(u32, f32)]) -> Vec<f32> {
         for seed in 0..SEEDS {
             rows.load(seed, &self.sampler(seed as i64));
@@ -90,7 +90,7 @@ impl Case<'_> {
         found.unwrap().0.score.unwrap().top
     }
 
-    /// Checks the logits after stage 5 by their differences to that of `known`.
+    /// Checks the logits after stage 5 by their differences from the logit of `known`.
     fn adjusts_to(&self, rows: &mut DeviceRows, known: u32, expected: &[f32]) {
         for id in (0..self.z.len() as u32).filter(|id| *id != known) {
             let pair = [known, id];
@@ -137,7 +137,7 @@ fn v1_case() -> Case<'static> {
     }
 }
 
-/// On one device, which compiles its pipelines once.
+/// All vectors run on one device, so that pipelines are compiled once.
 #[test]
 fn all_vectors() {
     let mut rows = DeviceRows::new(SEEDS, VOCAB, gpu().device());

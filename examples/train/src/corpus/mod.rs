@@ -1,5 +1,5 @@
 //! The corpus: an endless seeded stream of little stories and question-answer documents.
-//! Knows nothing of tokens.
+//! Documents are text; tokens are the responsibility of `bpe` and `batches`.
 
 mod plots;
 mod questions;
@@ -11,19 +11,19 @@ use plots::{Hero, PLOTS, Plot};
 use random::Random;
 use world::World;
 
-/// Which documents to draw: hero x thing x place x plot combinations are split by a hash.
+/// Which documents to draw. Combinations of hero, thing, place and plot are split by a hash.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Part {
     /// 39 of 40 combinations.
     Training,
-    /// The 40th, never trained on.
+    /// The 40th, which is never trained on.
     HeldOut,
 }
 
 /// Share of documents that are questions and answers.
 const QUESTIONS: f64 = 0.1;
 
-/// Draws documents until one belongs to `part`, and returns its text without end marker.
+/// Draws documents until one belongs to `part`, and returns its text without an end marker.
 pub fn document(random: &mut Random, part: Part) -> String {
     loop {
         let mut world = World::draw(random);
@@ -45,7 +45,7 @@ pub fn document(random: &mut Random, part: Part) -> String {
     }
 }
 
-/// FNV-1a over plot and world decides, so that the split is the same for every seed.
+/// The part of a combination, by FNV-1a over plot and world, so that the split is the same for every seed.
 fn part_of(world: &World, plot: &str) -> Part {
     let mut hash = 0xcbf2_9ce4_8422_2325u64;
     for byte in plot.bytes().chain(world.key().bytes()) {
@@ -81,7 +81,7 @@ fn story(random: &mut Random, mut world: World, plot: &Plot) -> String {
     text
 }
 
-/// Closes `text` with a full stop unless it ends a sentence already.
+/// Ends `text` with a full stop unless it already ends a sentence.
 fn sentence(text: &str) -> String {
     let text = text.trim_end();
     let bare = text.strip_suffix('.').unwrap_or(text);
@@ -92,10 +92,10 @@ fn sentence(text: &str) -> String {
     }
 }
 
-/// The first sentences as a template, and how many they are.
+/// The first sentences as a template, and their number.
 fn opening(random: &mut Random, world: &World, plot: &Plot, start: &str) -> (String, usize) {
     let named = world.hero.name.is_some();
-    // "the dog named Spot" and not "Spot the dog" when the sentence introduces him.
+    // A sentence that introduces the hero says "a little dog named Spot" instead of "Spot the dog".
     let who = match world.hero.name {
         Some(name) => format!("a {{temper}} {{kind}} named {name}"),
         None => "a {temper} {kind}".to_string(),

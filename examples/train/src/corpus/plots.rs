@@ -1,5 +1,5 @@
 //! The plots: how a story may start and what its sentences tell, as templates over the world.
-//! Knows nothing of how a story is opened, counted or tokenized. A table of text, hence long.
+//! Openings and the number of sentences are chosen in `corpus`. The file is long because it is a table of text.
 
 /// Who can be the hero of a plot.
 #[derive(Clone, Copy, PartialEq)]
@@ -15,7 +15,7 @@ pub enum Hero {
 pub struct Plot {
     pub name: &'static str,
     pub hero: Hero,
-    /// The weather it needs; "dark" for a story of the night.
+    /// The weather that the plot needs; "dark" for a story at night.
     pub weather: Option<&'static str>,
     pub starts: &'static [&'static str],
     pub steps: &'static [&'static str],

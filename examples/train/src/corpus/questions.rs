@@ -1,5 +1,5 @@
-//! Question-answer documents: small facts, and questions about a world told just before.
-//! Knows nothing of plots.
+//! Question-answer documents: small facts, and questions about a scene that precedes them.
+//! They use no plots.
 
 use super::random::Random;
 use super::words::{ANIMALS, COLORS, OUTSIDE};

@@ -6,7 +6,7 @@
 pub struct Random(u64);
 
 impl Random {
-    /// A generator whose whole sequence follows from `seed`.
+    /// A generator whose whole sequence is determined by `seed`.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }

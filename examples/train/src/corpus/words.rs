@@ -1,5 +1,5 @@
-//! The lexicon: who, what and where a story can be about, with what each thing is good for.
-//! Knows nothing of plots.
+//! The lexicon: the characters, things and places of stories, and what one does with each thing.
+//! It does not depend on plots.
 
 /// Girls' and boys' names.
 pub const GIRLS: &[&str] = &[
@@ -13,7 +13,7 @@ pub const BOYS: &[&str] = &[
     "Charlie",
 ];
 
-/// An animal that can be a hero: its kind, names it may bear, what it likes to eat.
+/// An animal that can be a hero: its kind, possible names, and what it likes to eat.
 #[derive(Clone, Copy)]
 pub struct Animal {
     pub kind: &'static str,
@@ -121,7 +121,7 @@ pub const LOOKS: &[&str] = &[
     "big", "small", "shiny", "new", "old", "pretty", "funny", "little", "soft", "nice",
 ];
 
-/// What people share, bake and get as a reward; used after an article of its own.
+/// Food that characters share, bake and get as a reward. Each includes its article.
 pub const FOODS: &[&str] = &[
     "an apple",
     "a cake",
@@ -349,7 +349,7 @@ pub const INSIDE: &[Place] = &[
     ),
 ];
 
-/// Days on which anything can happen; plots that need rain or snow say so.
+/// Weather that suits most plots. Plots that need rain or snow declare it.
 pub const WEATHER: &[&str] = &["sunny", "warm", "cloudy", "bright", "beautiful", "quiet"];
 pub const TEMPERS: &[&str] = &[
     "little", "kind", "brave", "happy", "shy", "curious", "clever", "quiet", "cheerful", "small",

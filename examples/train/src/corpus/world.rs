@@ -1,5 +1,5 @@
-//! The state of one story: who is in it and what is where, drawn once so that every sentence
-//! agrees, and the expansion of sentence templates from it. Knows no plot.
+//! The state of one story: its characters, things and places. It is drawn once so that all sentences
+//! agree. Also expands sentence templates from it. Does not depend on plots.
 
 use super::random::Random;
 use super::words::{
@@ -7,7 +7,7 @@ use super::words::{
     Thing, WEATHER,
 };
 
-/// Somebody in a story.
+/// A character of a story.
 pub struct Character {
     /// A name, or none for "the dog".
     pub name: Option<&'static str>,
@@ -66,7 +66,7 @@ impl Character {
     }
 }
 
-/// Everything a story may speak of; every template slot reads from here.
+/// Everything that a story may mention. Every template slot reads from here.
 pub struct World {
     pub hero: Character,
     pub friend: Character,
@@ -87,7 +87,7 @@ pub struct World {
 }
 
 impl World {
-    /// A world drawn at random; hero and friend differ in name and kind of animal.
+    /// Draws a random world. Hero and friend differ in name and kind of animal.
     pub fn draw(random: &mut Random) -> Self {
         let hero = Character::draw(random, 0.35, 0.55);
         let friend = loop {
@@ -133,7 +133,7 @@ impl World {
         }
     }
 
-    /// What held-out stories are chosen by, with the name of the plot.
+    /// The key that selects held-out stories, together with the name of the plot.
     pub fn key(&self) -> String {
         format!(
             "{} {} {}",
@@ -148,8 +148,8 @@ impl World {
         self.hero.mentioned = true;
     }
 
-    /// The text of `template`: `[a|b]` is one of its parts (they nest), `{slot}` is read from
-    /// the world; the first letter becomes a capital, "a" before a vowel "an".
+    /// The text of `template`. `[a|b]` becomes one of its parts; they may be nested. `{slot}` is read
+    /// from the world. The first letter becomes upper case, and "a" before a vowel becomes "an".
     pub fn tell(&mut self, random: &mut Random, template: &str) -> String {
         let chosen = choose(random, template);
         let mut text = String::new();
@@ -255,7 +255,7 @@ impl World {
     }
 }
 
-/// "an apple", "some bread" as something already spoken of.
+/// The definite form of food that was already mentioned: "an apple" becomes "the apple".
 fn definite(food: &str) -> String {
     let bare = ["an ", "a ", "some "]
         .iter()
@@ -263,7 +263,7 @@ fn definite(food: &str) -> String {
     format!("the {}", bare.unwrap_or(food))
 }
 
-/// Resolves the alternatives `[a|b|c]` of a template, inner ones too.
+/// Resolves the alternatives `[a|b|c]` of a template, including nested ones.
 fn choose(random: &mut Random, template: &str) -> String {
     let mut text = String::new();
     let mut rest = template;
@@ -320,8 +320,8 @@ fn articles(text: &str) -> String {
     result.join(" ")
 }
 
-/// Upper case for the first letter, behind an opening quotation mark too, and for every
-/// letter that begins a sentence inside the text.
+/// Makes the first letter upper case, also after an opening quotation mark, and every letter that
+/// begins a sentence inside the text.
 pub fn capitalize(text: &str) -> String {
     let mut result = String::with_capacity(text.len());
     let mut pending = true;

@@ -6,7 +6,7 @@ struct weights_Block {
     factor: f32,
 }
 
-// Weights 4 * i to 4 * i + 3. A table with a variable index would be in memory. This polynomial differs from
+// Weights 4 * i to 4 * i + 3. A table with a variable index would be kept in memory. This polynomial differs from
 // the sixteen integers by less than 0.4763, so rounding gives them exactly.
 fn weights_four(block: weights_Block, i: u32) -> vec4<f32> {
     let q = weights_bytes((block.quants[i % 4u] >> (i / 4u * 4u)) & 0x0f0f0f0fu);
