@@ -71,7 +71,7 @@ fn id(value: &Value) -> Option<u32> {
     value.as_u64().and_then(|id| u32::try_from(id).ok())
 }
 
-/// The template; of several the one called "default".
+/// The template. If there are several, the one named "default".
 fn template(value: &Value) -> Option<&str> {
     if let Some(text) = value.as_str() {
         return Some(text);
