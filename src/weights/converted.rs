@@ -78,7 +78,8 @@ pub struct ConvertedSource<S> {
     stored: S,
     /// In the order of their offsets.
     tensors: Vec<(TensorInfo, Origin)>,
-    /// The part that was converted as a whole last: a loader reads a tensor in several pieces.
+    /// The part that was last converted as a whole. It is kept because a loader reads a tensor in
+    /// several pieces.
     latest: RefCell<Option<WholePart>>,
 }
 
