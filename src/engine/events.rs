@@ -19,7 +19,7 @@ use crate::Error;
 pub(super) struct Activity {
     /// Candidates neither ended nor cancelled.
     pub(super) active: Cell<usize>,
-    /// Raised by whatever may give the engine work.
+    /// Raised by anything that may give the engine work.
     pub(super) wake: WakeFlag,
 }
 

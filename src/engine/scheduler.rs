@@ -1,5 +1,5 @@
-//! The running requests and the memory; who is admitted and released. Synchronous; never calls the
-//! model.
+//! The running requests and the memory: which requests are admitted and released. Synchronous; never
+//! calls the model.
 
 use std::rc::Rc;
 
@@ -17,7 +17,7 @@ pub(super) struct Scheduler {
     pub(super) running: Vec<Job>,
     /// Number of decode turns so far.
     pub(super) turns: u64,
-    /// The last step fed a prompt while sequences of other requests could go on.
+    /// The last step fed a prompt while sequences of other requests could continue.
     pub(super) decode_is_due: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What handles and the engine's task share.
+//! What the handles and the engine's task share.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;

@@ -1,5 +1,4 @@
-//! The output follows from the model and the sampler alone, whatever chunks, pages and run-ahead
-//! do.
+//! The output depends only on the model and the sampler, not on chunks, pages and run-ahead.
 
 use super::super::events::{Activity, channel};
 use super::super::run_ahead::RunAhead;
@@ -147,7 +146,7 @@ fn a_stop_id_on_the_last_allowed_token_is_a_stop() {
 }
 
 #[test]
-fn no_tokens_wanted_ends_at_once() {
+fn a_request_for_no_tokens_ends_at_once() {
     let (events, calls) = run_alone(&generation(2, 128, 0), EngineLimits::default(), 8);
     assert_eq!(
         events,
