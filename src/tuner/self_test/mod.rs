@@ -31,7 +31,7 @@ const ROWS: usize = 37;
 
 /// Tensor types and numbers of tokens to compare products of.
 fn cases(types: &[TensorType]) -> Vec<(TensorType, usize)> {
-    // Several tokens only once: what differs then does not depend on the type.
+    // Several tokens are compared for one type only, because what differs then does not depend on the type.
     let mut cases: Vec<_> = types.iter().map(|&ty| (ty, 1)).collect();
     if let Some(&first) = types.first() {
         cases.extend([(first, MAX_TOKENS), (first, 2 * ROWS)]);
