@@ -34,7 +34,7 @@ pub struct InpageEngine {
     model_id: String,
     load_options: LoadOptions,
     webgpu: Option<Rc<PageWebGpu>>,
-    /// Of an earlier engine.
+    /// The form of the kernels of an earlier engine.
     kernels: Option<String>,
     handler: Rc<ServedHandler>,
     running: RefCell<Option<RunningModel>>,

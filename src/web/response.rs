@@ -65,7 +65,7 @@ impl InpageResponse {
         self.progress.position()
     }
 
-    /// The error that the response tells, in its status or in the piece that `next` returned last.
+    /// The error that the response reports, in its status or in the piece that `next` returned last.
     #[wasm_bindgen(getter)]
     pub fn failure(&self) -> JsValue {
         let failure = self.progress.failure();
