@@ -29,7 +29,7 @@ export type CompletionChoice = { index: number, text: string,
   token_ids?: Array<number>,
   /** In a chunk null until the choice's last one. */
   finish_reason: "stop" | "length" | null,
-  /** Only in the last part of a choice: the stop string or stop id that ended it, null for any other end. */
+  /** Only in the last part of a choice: the stop string or stop id that ended it, otherwise null. */
   stop_reason?: StopReason | null,
   /** A complete call of one of the request's tools; in a stream in the choice's last chunk. */
   tool_calls?: ToolCall[], };

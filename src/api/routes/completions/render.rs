@@ -36,8 +36,7 @@ struct CompletionChoice<'a> {
     #[serde(serialize_with = "finish_reason")]
     #[cfg_attr(test, ts(type = "\"stop\" | \"length\" | null"))]
     finish_reason: Option<FinishReason>,
-    /// Only in the last part of a choice: the stop string or stop id that ended it, null for any other
-    /// end.
+    /// Only in the last part of a choice: the stop string or stop id that ended it, otherwise null.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional))]
     stop_reason: Option<Option<&'a StopReason>>,
