@@ -109,7 +109,7 @@ class MirroredSource implements ModelSource {
       await this.#compare(url, source);
       return source;
     });
-    // If nobody reads any more, that is no unhandled rejection.
+    // A failure while nobody reads must not be reported as an unhandled rejection.
     this.#current.catch(() => {});
   }
 

@@ -1,4 +1,5 @@
-//! What is asked before a download: whether the stored version is still the server's, and whether there is space for another one.
+//! The checks before a download: whether the stored version is still the server's, and whether there is space for another
+//! one.
 
 import type { StoredVersion } from "./cache_layout.js";
 import { NoSuchFile, TransientFailure } from "./failure.js";

@@ -37,9 +37,9 @@ export interface SourceOptions {
   /** The bytes of another tab, which downloads the file. */
   onWaiting?: OnBytes | undefined;
   onStorage?: ((report: StorageReport) => void) | undefined;
-  /** Something that the developer should know, though the load goes on. */
+  /** A message for the developer. The load goes on. */
   onWarning?: ((message: string) => void) | undefined;
-  /** The file is read only when it is complete and verified: another server is asked if it is not what it should be. */
+  /** The file is read only when it is complete and verified. If it is not what it should be, another server is asked. */
   verifiesFirst?: boolean | undefined;
   /** Creates the hash of a whole file; without it, only chunks are verified. */
   createHasher?: (() => Hasher) | undefined;

@@ -8,7 +8,7 @@ import { refuse } from "./refusal.js";
 const FIRST_PAUSE_MS = 1000;
 const LONGEST_PAUSE_MS = 60_000;
 
-/** A requester that waits as long as it was told may be a little early by this clock. */
+/** A requester that waits as long as it was told may still be a little early by this clock. */
 const TIMER_SLACK_MS = 50;
 
 /**
@@ -44,8 +44,8 @@ export class WorkerKeeper {
   }
 
   /**
-   * Passes a port on to an engine; resolves with a signal that aborts when that engine is lost. `afterLoss`: the
-   * request was lost with an earlier engine.
+   * Passes a port on to an engine; resolves with a signal that aborts when that engine is lost. `afterLoss`: the request
+   * was in flight when an earlier engine was lost.
    */
   async connect(port: MessagePort, afterLoss = false): Promise<AbortSignal> {
     await this.#restarted;
@@ -75,7 +75,7 @@ export class WorkerKeeper {
     return worker.lost;
   }
 
-  /** Starts a new worker at once; in-flight requests go on with it. */
+  /** Starts a new worker at once; in-flight requests continue with it. */
   async restart(): Promise<void> {
     await this.#restarted;
     const restarted = this.#worker.dispose().then(() => {
@@ -134,5 +134,5 @@ export class WorkerKeeper {
   }
 }
 
-/** Of answers that no engine gives. */
+/** For answers that no engine gives: never aborts. */
 const NEVER = new AbortController().signal;

@@ -10,7 +10,7 @@ const KINDS = ["opfs", "memory", "none"] as const;
 export class StorageSummary {
   /** By URL: a file may be reported twice, first as kept and then as not. */
   #reports = new Map<string, StorageReport>();
-  /** What is true of a download until it is reported: it is stored as it arrives. */
+  /** Assumed of a download until it is reported: it is stored as it arrives. */
   #expected: ModelStorage = {};
 
   expect(model: ModelLocation): void {
@@ -21,7 +21,7 @@ export class StorageSummary {
     this.#reports.set(report.url, report);
   }
 
-  /** That of the file that is kept worst; empty for local files. */
+  /** The report of the file with the worst storage; empty for local files. */
   get info(): ModelStorage {
     const reports = [...this.#reports.values()];
     for (const kind of KINDS.toReversed()) {
