@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Error, Result};
 
-/// The progress of one answer, shared with whoever sends it.
+/// The progress of one answer, shared with the code that sends it.
 #[derive(Debug, Default)]
 pub struct Progress {
     position: RefCell<Option<Position>>,

@@ -1,5 +1,5 @@
 //! The bounded channel of events from the engine to one reader: reports whether there is room and
-//! whether the reader is gone, and wakes whoever waits.
+//! whether the reader is gone, and wakes the waiting side.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;

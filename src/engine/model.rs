@@ -216,7 +216,7 @@ pub trait CausalModel {
     fn copy(&mut self, copy: MemoryCopy) -> Result<()>;
 }
 
-/// An internal error unless the model returned as many as were asked for.
+/// An internal error unless the model returned as many as requested.
 pub(super) fn expect(what: &str, found: usize, wanted: usize) -> Result<()> {
     if found == wanted {
         return Ok(());

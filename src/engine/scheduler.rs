@@ -40,7 +40,7 @@ impl Scheduler {
         &self.shared
     }
 
-    /// Whether nothing runs, nothing waits and nobody can submit any more.
+    /// Whether nothing runs, nothing waits and no handle remains to submit a request.
     pub(super) fn is_done(&self) -> bool {
         self.running.is_empty()
             && self.shared.queue.borrow().is_empty()

@@ -139,7 +139,7 @@ fn split_with<'t>(
 }
 
 impl Cut {
-    /// Calls `visit` with the matches and what lies between them, in order; none is empty.
+    /// Calls `visit` with the matches and the parts between them, in order; none is empty.
     fn parts(
         &self,
         text: &str,

@@ -58,7 +58,7 @@ impl InpageResponse {
         Ok(serde_wasm_bindgen::to_value(&self.headers)?)
     }
 
-    /// Where the answer stands after the piece that `next` returned last: an opaque text for `handle`;
+    /// The position of the answer after the piece that `next` returned last: an opaque text for `handle`;
     /// `undefined` if it cannot be continued.
     #[wasm_bindgen(getter)]
     pub fn position(&self) -> Option<String> {

@@ -66,7 +66,7 @@ fn described_by(device: PageDevice) -> BrowserDevice {
     }
 }
 
-/// A browser about which JavaScript says nothing.
+/// A browser for which JavaScript provides no information.
 fn nothing() -> BrowserWebGpu {
     BrowserWebGpu {
         describe: Rc::new(BrowserDevice::default),

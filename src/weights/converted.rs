@@ -216,7 +216,7 @@ impl<S: ByteSource> ConvertedSource<S> {
     ) -> Result<usize> {
         let is_latest = |latest: &WholePart| latest.index == index;
         if !self.latest.borrow().as_ref().is_some_and(is_latest) {
-            // Frees the memory of the former one first.
+            // Frees the memory of the previous part first.
             self.latest.take();
             let bytes = converted.await?;
             self.latest.replace(Some(WholePart { index, bytes }));

@@ -182,8 +182,8 @@ impl CandidateText {
         }
     }
 
-    /// The pieces up to the last one or to an error. The candidate is dropped with it, which cancels
-    /// whatever is still being computed.
+    /// The pieces up to the last one or to an error. The candidate is dropped with the stream, which cancels
+    /// everything that is still being computed.
     pub(super) fn pieces(self) -> impl Stream<Item = Result<Piece>> {
         stream::unfold(Some(self), |candidate| async {
             let mut candidate = candidate?;
@@ -193,7 +193,7 @@ impl CandidateText {
         })
     }
 
-    /// The next piece that is not empty, or the last one; nothing follows the latter.
+    /// The next piece that is not empty, or the last one. Nothing follows the last one.
     async fn next_piece(&mut self) -> Result<Piece> {
         if let Some(earlier) = self.earlier.take() {
             self.leave_out(earlier).await?;

@@ -233,7 +233,7 @@ fn wrong(reason: String) -> Error {
     Error::Internal(format!("invalid switches: {reason}"))
 }
 
-/// Whether `url` begins with a scheme (RFC 3986) and goes on after it.
+/// Whether `url` begins with a scheme (RFC 3986) and continues after it.
 fn is_absolute(url: &str) -> bool {
     let is_legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
     url.split_once(':').is_some_and(|(scheme, rest)| {

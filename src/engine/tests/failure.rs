@@ -81,7 +81,7 @@ fn invalid_logits_report_their_position() {
 fn invalid_logits_past_the_end_do_not_count() {
     let mut generation = generation(2, 5, 60);
     let ids = ids_of(&expected_events(&generation, 64));
-    // The eleventh lies inside a run of eight (tokens 8 to 15).
+    // The eleventh token is inside a run of eight (tokens 8 to 15).
     let end = ids.iter().position(|id| *id == ids[10]).unwrap();
     assert!(end > 7);
     generation.stop_ids = vec![ids[end]];

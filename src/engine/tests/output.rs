@@ -75,7 +75,7 @@ fn the_first_token_comes_alone_then_the_run_ahead_doubles() {
 fn tokens_past_a_stop_are_discarded() {
     let mut generation = generation(2, 5, 60);
     let ids = ids_of(&expected_events(&generation, 128));
-    // The eleventh lies inside a run of eight (tokens 8 to 15).
+    // The eleventh token is inside a run of eight (tokens 8 to 15).
     generation.stop_ids = vec![ids[10]];
     let end = ids.iter().position(|id| *id == ids[10]).unwrap();
     let (events, _) = run_alone(&generation, EngineLimits::default(), 8);

@@ -65,7 +65,7 @@ fn a_repeated_prefix_of_a_thousand_tokens_is_hardly_fed_again() {
     assert_eq!((third, cached), (64, 896));
 }
 
-/// The results equal those of a prompt fed from its beginning, however it is cut.
+/// The results equal those of a prompt fed from its beginning, for all ways to cut it.
 #[test]
 fn cached_pages_do_not_change_results() {
     for chunk in [8, 16, 40, 512] {

@@ -42,7 +42,7 @@ fn of_owner(owner: u32, prompt_tokens: usize, candidates: u32) -> Generation {
 fn a_stop_inside_a_run_ahead_leaves_nothing_behind() {
     let mut request = generation(2, 5, 50);
     let ids = ids_of(&expected_events(&request, 64));
-    // The eleventh lies inside a run of eight (tokens 8 to 15).
+    // The eleventh token is inside a run of eight (tokens 8 to 15).
     request.stop_ids = vec![ids[10]];
     let mut bench = bench(2);
     for _ in 0..3 {
@@ -166,7 +166,7 @@ fn cancelled_in_every_phase() {
     }
 }
 
-/// After a call that fails, states are undefined: its sequences fail, and others go on.
+/// After a call that fails, states are undefined: its sequences fail, and others continue.
 #[test]
 fn a_failed_batch_is_not_retried() {
     let error = Error::OutOfMemory("no more".into());

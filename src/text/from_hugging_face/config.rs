@@ -24,7 +24,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// Reads the files that are there.
+    /// Reads the files that exist.
     pub fn read(files: &HuggingFaceFiles<'_>) -> Result<Config> {
         let object = |name: &str, bytes: Option<&[u8]>| match bytes {
             None => Ok(Map::new()),

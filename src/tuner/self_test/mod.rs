@@ -211,7 +211,7 @@ async fn all_floats(tensors: [Tensor<2>; 2]) -> Result<Vec<f32>> {
     Ok(values)
 }
 
-/// Plain and gated products of `tokens` inputs, by the kernels for so many.
+/// Plain and gated products of `tokens` inputs, by the kernels for this number.
 fn products(device: &Device, ty: TensorType, tokens: usize, variant: Variant) -> [Tensor<2>; 2] {
     // Columns that leave some lanes of a row idle.
     let cols = 160usize.next_multiple_of(ty.row_multiple());

@@ -84,7 +84,7 @@ export type CompletionFields = {
   temperature?: number | null,
   /** Keep the most likely tokens whose probabilities add up to this. */
   top_p?: number | null,
-  /** Keep so many of the most likely tokens; -1 and 0 are off. */
+  /** Keep this many of the most likely tokens; -1 and 0 are off. */
   top_k?: number | null,
   /** Keep tokens at least this fraction as likely as the most likely one. */
   min_p?: number | null,

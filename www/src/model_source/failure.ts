@@ -32,7 +32,10 @@ export class TransientFailure extends TypeError {
   }
 }
 
-/** A partial answer that is not what was asked for, or does not say what it is: the file must be requested as a whole. */
+/**
+ * A partial answer that is not the requested range, or does not state its range. The file must be requested
+ * as a whole.
+ */
 export class UntrustedRange extends TransientFailure {}
 
 /** Why a request got no answer, as far as the page can know. */

@@ -18,7 +18,7 @@ export interface Answer {
   startBytes: number;
   /** Offset behind the last byte of `body`; undefined if the server does not say it. */
   endBytes: number | undefined;
-  /** True if the server sent the range that was asked for. */
+  /** True if the server sent the requested range. */
   isRange: boolean;
   body: Body;
 }
@@ -173,7 +173,7 @@ async function discard(response: Response): Promise<void> {
   await response.body?.cancel().catch(() => {});
 }
 
-/** A 206 must say that it is the range that was asked for. */
+/** A 206 must say that it is the requested range. */
 function partial(url: string, asked: Range, response: Response): Omit<Answer, "body"> {
   const text = response.headers.get("content-range");
   const sent = contentRange(response);

@@ -111,7 +111,7 @@ export class Intake implements Sink {
       if (this.#chunk >= this.#hashes.length) this.#held ??= this.#buffer.slice(0, this.#fill);
       this.#position = 0;
     }
-    // A server that goes on without repeating the size has not changed it.
+    // A server that continues without repeating the size has not changed it.
     const keepsSize = startBytes > 0 || this.#isExposed;
     const sizeBytes = version.sizeBytes ?? (keepsSize ? before?.sizeBytes : undefined);
     this.#version = { ...version, sizeBytes };
@@ -270,6 +270,6 @@ export class Intake implements Sink {
     });
     if (sameBytes(await sha256(bytes), this.#hashes[index] ?? bytes))
       return bytes.slice(start, end);
-    throw new TypeError(`what was stored of ${url} is gone: load the model again`);
+    throw new TypeError(`the stored part of ${url} is gone: load the model again`);
   }
 }

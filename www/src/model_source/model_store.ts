@@ -121,7 +121,7 @@ export class ModelStore {
     }
   }
 
-  /** Writes a chunk of a stored version anew. */
+  /** Writes a chunk of a stored version again. */
   async mend(
     version: StoredVersion,
     index: number,

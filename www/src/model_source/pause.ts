@@ -40,7 +40,7 @@ export class DownloadPause {
     };
   }
 
-  /** A clock whose waits begin anew with each end of a pause. */
+  /** A clock whose waits start again at each end of a pause. */
   clocked(clock: Clock): Clock {
     return {
       nowMs: () => clock.nowMs(),

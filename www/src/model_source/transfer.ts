@@ -203,7 +203,7 @@ class Requests {
         `the answer of ${url} ended after ${at} of ${answer.endBytes} bytes`,
       );
     }
-    // A server may send less than the range that was asked for.
+    // A server may send less than the requested range.
     const sizeBytes = answer.version.sizeBytes ?? at;
     return at >= Math.min(this.#endBytes ?? sizeBytes, sizeBytes);
   }

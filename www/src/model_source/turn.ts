@@ -97,7 +97,7 @@ async function oneTurn<T>(
     onWaiting(data.loadedBytes, data.totalBytes);
   };
   const patience = SILENT_BEATS + Math.floor(clock.random() * 5);
-  // Beats are counted, because the time goes on while this tab is frozen itself.
+  // Beats are counted, because time passes while this tab is frozen itself.
   const isGone = () => ++silent > patience || ++stuck > STUCK_BEATS;
 
   try {

@@ -1,5 +1,5 @@
 //! Keeps the files of this page for visits without a network: finds them, fetches them, and stores them as one release. The
-//! model is not among them: it has a cache of its own.
+//! model is not included, because it has its own cache.
 
 import { KEEP_HEADER, writeRelease } from "../exchange/kept_site.js";
 

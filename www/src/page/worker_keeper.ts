@@ -29,7 +29,7 @@ export class WorkerKeeper {
   #hasLoaded = false;
   #kernels: string | undefined;
   #nextAttempt_ms = 0;
-  /** Resolves when the worker that takes over after `restart` is there. */
+  /** Resolves when the worker that takes over after `restart` has been created. */
   #restarted: Promise<void> | undefined;
   #disposed = false;
 
@@ -38,7 +38,7 @@ export class WorkerKeeper {
     this.#worker = this.#begin();
   }
 
-  /** The worker that is there now; it may have failed. */
+  /** The current worker; it may have failed. */
   get worker(): EngineWorker {
     return this.#worker;
   }
