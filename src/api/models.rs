@@ -50,7 +50,7 @@ pub struct ReadyModel {
     pub sampling_defaults: SamplingDefaults,
     /// How it writes tool calls.
     pub call_format: CallFormat,
-    /// For constrained completions; starts empty.
+    /// The grammar compiler for constrained completions, built when it is first needed.
     pub compiler: LazyCompiler,
 }
 

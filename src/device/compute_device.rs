@@ -51,7 +51,7 @@ impl ComputeDevice {
         matches!(self, ComputeDevice::Reference { .. })
     }
 
-    /// What is known of it.
+    /// What is known about the device.
     pub fn report(&self) -> &DeviceReport {
         match self {
             ComputeDevice::Gpu(gpu) => gpu.report(),

@@ -24,7 +24,7 @@ struct Node {
 pub(super) struct PrefixCache {
     /// Pages that begin a sequence.
     roots: Pages,
-    /// By page id.
+    /// The nodes by page id.
     nodes: Vec<Option<Node>>,
     clock: u64,
 }

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 #[derive(Debug)]
 pub(super) struct StatePool {
     free: Vec<u32>,
-    /// By the page that ends where the snapshot was taken.
+    /// The snapshots by the page that ends where each was taken.
     snapshots: BTreeMap<u32, Snapshot>,
     count: usize,
     clock: u64,

@@ -35,7 +35,7 @@ pub enum LogprobsMode {
 pub struct ScoreRequest {
     /// Number of best tokens.
     pub top: usize,
-    /// Of which distribution.
+    /// The distribution that log-probabilities are taken from.
     pub mode: LogprobsMode,
 }
 

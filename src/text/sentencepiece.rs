@@ -8,7 +8,7 @@ use crate::{Error, Result};
 
 /// A SentencePiece BPE encoder.
 ///
-/// The same as llama.cpp's: any two neighbors whose joined text is a token can merge, highest score first,
+/// It merges as llama.cpp does: any two neighbors whose joined text is a token can merge, highest score first,
 /// leftmost first among equals. Characters that end without a token become bytes. (The `tokenizers` crate
 /// ranks pairs instead of tokens, so ties differ there.)
 #[derive(Debug)]

@@ -14,7 +14,7 @@ pub struct Unigram {
     ends: Vec<u32>,
     /// The id of the `i`th text.
     ids: Vec<u32>,
-    /// By id.
+    /// The scores by id.
     scores: Vec<f64>,
     unknown_id: u32,
     unknown_score: f64,

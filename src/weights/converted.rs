@@ -76,7 +76,7 @@ struct WholePart {
 #[derive(Debug)]
 pub struct ConvertedSource<S> {
     stored: S,
-    /// In the order of their offsets.
+    /// The tensors in the order of their offsets.
     tensors: Vec<(TensorInfo, Origin)>,
     /// The part that was last converted as a whole. It is kept because a loader reads a tensor in
     /// several pieces.

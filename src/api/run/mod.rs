@@ -66,7 +66,7 @@ pub(super) struct Run {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TokenCounts {
     pub prompt: usize,
-    /// Those of the prompt that were found in the prefix cache.
+    /// Prompt tokens that were found in the prefix cache.
     pub cached: usize,
     pub completion: usize,
 }

@@ -196,7 +196,7 @@ impl Switches {
     /// As [`from_json`](Self::from_json), from a JSON value.
     ///
     /// # Errors
-    /// The same.
+    /// As [`from_json`](Self::from_json).
     pub fn from_value(given: Value) -> Result<Switches> {
         let given = serde_json::from_value::<Map<String, Value>>(given);
         let mut given = given.map_err(|error| wrong(error.to_string()))?;

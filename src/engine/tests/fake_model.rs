@@ -386,7 +386,7 @@ impl CausalModel for FakeModel {
     }
 }
 
-/// What the pages hold of an input: its ids, and a number made of the content for each row of
+/// The content of the pages for an input: its ids, and a number computed from the values of each row of
 /// embeddings.
 fn fed_ids(input: Input<'_>) -> Vec<u32> {
     let mut ids = input.ids().to_vec();

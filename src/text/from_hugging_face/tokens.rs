@@ -12,7 +12,7 @@ use crate::Result;
 pub struct Tokens {
     pub texts: Vec<String>,
     pub kinds: Vec<TokenKind>,
-    /// Of a unigram model.
+    /// The scores by id, if the model is a unigram model.
     pub scores: Option<Vec<f64>>,
     pub special: Vec<SpecialToken>,
 }

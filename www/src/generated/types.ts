@@ -27,7 +27,7 @@ export type CompletionChoice = { index: number, text: string,
   logprobs: Logprobs | null,
   /** The generated ids; only with `return_tokens_as_token_ids`. */
   token_ids?: Array<number>,
-  /** In a chunk null until the choice's last one. */
+  /** Null in all chunks of a choice but the last. */
   finish_reason: "stop" | "length" | null,
   /** Only in the last part of a choice: the stop string or stop id that ended it, otherwise null. */
   stop_reason?: StopReason | null,

@@ -126,7 +126,7 @@ export class Intake implements Sink {
       this.#buffer.set(piece, start);
       offset += piece.length;
       if (start + piece.length === chunkBytes) await this.#complete(this.#buffer);
-      // Only now: while a chunk is hashed, it is read from the buffer's old position.
+      // The position advances only now: while a chunk is hashed, it is read from the buffer's old position.
       this.#position += piece.length;
       this.#arrived();
     }

@@ -16,7 +16,7 @@ const SILENT_BEATS = 15;
  */
 const STUCK_BEATS = 100;
 
-/** Its bytes, as the tab whose turn it is reports them. */
+/** The progress that the tab whose turn it is reports. */
 interface Beat {
   name: string;
   loadedBytes: number;

@@ -13,7 +13,7 @@ import { InpageError } from "./inpage_error.js";
 
 /** Where the service worker is, and how it is registered. */
 export interface WorkerPlace {
-  /** Without the part of the query that says what to intercept. */
+  /** The script's URL without the part of the query that says what to intercept. */
   script: URL;
   /** Absolute. */
   scope: string;

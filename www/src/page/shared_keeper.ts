@@ -34,7 +34,7 @@ export interface SharedHooks {
   onLora(lora: LoraLocation[]): void;
 }
 
-/** The same text for the same options. Files count as the same when their names, sizes and times are. */
+/** A text that is equal for equal options. Files count as equal when their names, sizes and times are. */
 export async function keyOf(options: unknown): Promise<string> {
   const text = JSON.stringify(options, (_, value) =>
     value instanceof Blob

@@ -33,7 +33,7 @@ import { findEngine } from "./find_engine.js";
 import { isSiteFile, siteAnswer } from "./site_answer.js";
 import { callerGone, ownerPaused, watchExchange } from "./watch_exchange.js";
 
-/** Which requests to intercept. What is omitted is decided by the pages that call `serveFromPage`. */
+/** Which requests to intercept. The pages that call `serveFromPage` decide about omitted members. */
 export interface InterceptOptions {
   /** Paths below which the engine answers. */
   basePaths?: readonly string[] | undefined;

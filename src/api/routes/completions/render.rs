@@ -32,7 +32,7 @@ struct CompletionChoice<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional))]
     token_ids: Option<&'a [u32]>,
-    /// In a chunk null until the choice's last one.
+    /// Null in all chunks of a choice but the last.
     #[serde(serialize_with = "finish_reason")]
     #[cfg_attr(test, ts(type = "\"stop\" | \"length\" | null"))]
     finish_reason: Option<FinishReason>,
