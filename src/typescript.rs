@@ -77,7 +77,7 @@ fn generated_types_are_those_of_rust() {
     }
     let checked_in = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
-        // A checkout may have other line ends.
+        // A checkout may have different line endings.
         checked_in.replace("\r\n", "\n") == generated,
         "{FILE} is out of date: run this test with INPAGE_WRITE_TYPES=1"
     );

@@ -1,6 +1,5 @@
-//! The endpoint: HTTP requests in, HTTP responses out, as the specification has
-//! it. JSON and HTTP are handled
-//! here only; token ids merely pass through, between the tokenizer and the engine.
+//! The endpoint: turns HTTP requests into HTTP responses as the specification defines. Only this module
+//! handles JSON and HTTP. Token ids pass through it between the tokenizer and the engine.
 //!
 //! In order of dependency, each using the ones below it:
 //!

@@ -1,4 +1,4 @@
-//! The registered models and their states (specification 13). Loading is the caller's.
+//! The registered models and their states (specification 13). The caller loads the models.
 
 use std::cell::{OnceCell, Ref, RefCell};
 use std::fmt;
@@ -17,7 +17,7 @@ use crate::{RequestFault, Result};
 /// The name that refers to whichever model is registered.
 const ALIAS: &str = "default";
 
-/// What a registered model is doing.
+/// The state of a registered model.
 #[derive(Debug, Clone)]
 pub enum ModelState {
     /// Known, but not loaded.
@@ -50,7 +50,7 @@ pub struct ReadyModel {
     pub sampling_defaults: SamplingDefaults,
     /// How it writes tool calls.
     pub call_format: CallFormat,
-    /// For constrained completions; starts empty.
+    /// The grammar compiler for constrained completions, built when it is first needed.
     pub compiler: LazyCompiler,
 }
 
@@ -89,7 +89,7 @@ impl ReadyModel {
 pub struct Fingerprint(Rc<RefCell<String>>);
 
 impl Fingerprint {
-    /// Of these parts.
+    /// The fingerprint of these parts.
     pub fn of(parts: &[impl AsRef<str>]) -> Fingerprint {
         Fingerprint(Rc::new(RefCell::new(digest(parts))))
     }
@@ -160,7 +160,7 @@ impl Models {
         }
     }
 
-    /// The canonical id and what answers for it; waits while it loads if the switches say so.
+    /// The canonical id and the loaded model. Waits while the model loads if the switches say so.
     pub(super) async fn ready(
         &self,
         name: &str,
@@ -214,7 +214,7 @@ impl Models {
                     }
                 }
             };
-            // An error means that the sender was dropped; the loop looks again.
+            // An error means that the sender was dropped; the loop checks again.
             let _ = changed.await;
         }
     }

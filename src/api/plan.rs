@@ -1,5 +1,5 @@
-//! What every route that generates text produces from its JSON, and all that running it needs. It was
-//! validated as far as that is possible without a model.
+//! A plan: what every route that generates text makes of its JSON, and everything that running it needs.
+//! It is validated as far as possible without a model.
 
 use super::fields::{Constraint, Length, Prompt, Sampling};
 use crate::engine::generation::LogprobsMode;

@@ -7,23 +7,23 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Error, Result};
 
-/// The progress of one answer, shared with whoever sends it.
+/// The progress of one answer, shared with the code that sends it.
 #[derive(Debug, Default)]
 pub struct Progress {
     position: RefCell<Option<Position>>,
     failure: RefCell<Option<Error>>,
 }
 
-/// What a second run of a request needs: what was chosen at random for the first one, and what of its answer was
-/// delivered.
+/// What a second run of a request needs: the random choices of the first run, and how much of its answer
+/// was delivered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::api) struct Position {
-    /// Of the answer.
+    /// The id of the answer.
     pub id: String,
-    /// Of the answer, in Unix seconds.
+    /// When the answer was created, in Unix seconds.
     pub created_s: u64,
     pub seed: i64,
-    /// Of each candidate.
+    /// What was delivered of each candidate.
     pub candidates: Vec<Delivered>,
     /// The chunk with the token counts was delivered.
     pub usage_sent: bool,
@@ -35,7 +35,7 @@ pub(in crate::api) struct Position {
 pub(in crate::api) struct Delivered {
     /// Generated tokens whose text was delivered.
     pub tokens: usize,
-    /// Of their ids, to notice a second run that chooses others.
+    /// Digest of their ids. It shows when a second run chooses others.
     pub digest: Digest,
     pub is_finished: bool,
 }
@@ -51,7 +51,7 @@ impl Default for Digest {
 }
 
 impl Digest {
-    /// Takes in the next token.
+    /// Adds the next token.
     pub(in crate::api) fn add(&mut self, id: u32) {
         for byte in id.to_le_bytes() {
             self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
@@ -60,7 +60,7 @@ impl Digest {
 }
 
 impl Delivered {
-    /// Whether anything was.
+    /// Whether anything was delivered.
     pub(in crate::api) fn has_begun(self) -> bool {
         self.is_finished || self.tokens > 0
     }
@@ -70,7 +70,7 @@ impl Position {
     /// The position that [`Progress::position`] returned.
     ///
     /// # Errors
-    /// [`Error::Internal`] if it is another text.
+    /// [`Error::Internal`] if the text is not a position.
     pub(in crate::api) fn read(text: &str) -> Result<Position> {
         serde_json::from_str(text)
             .map_err(|error| Error::Internal(format!("not a position of an answer: {error}")))
@@ -78,17 +78,17 @@ impl Position {
 }
 
 impl Progress {
-    /// The position after what was taken from the body so far; `None` if the answer cannot be continued, and is
-    /// given again as a whole. Opaque outside of this crate.
+    /// The position after what was taken from the body so far. `None` if the answer cannot be continued,
+    /// so that it has to be given again as a whole. Opaque outside of this crate.
     pub fn position(&self) -> Option<String> {
         let position = self.position.borrow();
-        // Numbers, texts and lists: they have a JSON form.
+        // Numbers, texts and lists always have a JSON form.
         position
             .as_ref()
             .and_then(|it| serde_json::to_string(it).ok())
     }
 
-    /// The failure that the answer tells, once the error has been taken from its body.
+    /// The failure that the answer reports, once the error has been taken from its body.
     pub fn failure(&self) -> Option<Error> {
         self.failure.borrow().clone()
     }

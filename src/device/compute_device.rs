@@ -97,8 +97,8 @@ impl ComputeDevice {
         }
     }
 
-    /// Milliseconds of a monotonic clock for measuring the device. Always 0 on the reference: what
-    /// depends on measurements must not differ between two runs of a test.
+    /// Milliseconds of a monotonic clock for measuring the device. Always 0 on the reference, so that
+    /// results of tests do not depend on measurements.
     pub fn now_ms(&self) -> f64 {
         match self {
             ComputeDevice::Gpu(gpu) => gpu.now_ms(),

@@ -150,7 +150,7 @@ impl Gpu {
         (self.now_ms)()
     }
 
-    /// What is known of the device.
+    /// What is known about the device.
     pub fn report(&self) -> &DeviceReport {
         &self.report
     }

@@ -1,7 +1,8 @@
-//! The banker's rule (Dijkstra): whether all sequences can still end, whatever they come to need.
+//! The banker's algorithm (Dijkstra): whether all sequences can still end, even if each needs its
+//! maximum.
 //!
 //! No sequence ever loses memory, so a state in which they cannot all end might block all of them
-//! for good. A step that leads there has to wait.
+//! forever. A step that leads to such a state has to wait.
 
 use std::collections::BTreeMap;
 use std::ops::Add;
@@ -30,7 +31,7 @@ impl Amount {
     }
 }
 
-/// What one sequence holds for itself and the most it can come to hold.
+/// What one sequence holds for itself, and the most that it may need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Claim {
     pub(super) held: Amount,
@@ -46,8 +47,8 @@ impl Claim {
     }
 }
 
-/// The sequences of one prompt, and the pages that they share, with each other and with those of
-/// other prompts that begin alike. A shared page is free when the last that lists it has ended.
+/// The sequences of one prompt, and the pages that they share with each other and with the sequences of
+/// other prompts that begin alike. A shared page is free when the last sequence that lists it has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct GroupClaim {
     pub(super) shared: Vec<u32>,
@@ -55,8 +56,8 @@ pub(super) struct GroupClaim {
     pub(super) members: Vec<Claim>,
 }
 
-/// Whether all claims can be met one after another, each sequence returning its own memory at its
-/// end and the last user of a shared page returning that.
+/// Whether all claims can be met one after another. Each sequence returns its own memory at its end, and
+/// the last user of a shared page returns the page.
 pub(super) fn is_safe(mut free: Amount, groups: &[GroupClaim]) -> bool {
     let members = |(index, group): (usize, &GroupClaim)| {
         let claims = group.members.clone();
@@ -66,8 +67,9 @@ pub(super) fn is_safe(mut free: Amount, groups: &[GroupClaim]) -> bool {
     let mut unfinished: Vec<usize> = groups.iter().map(|group| group.members.len()).collect();
     let mut users = users(groups);
     claims.sort_unstable_by_key(|(_, claim)| claim.need().pages);
-    // Any that can end may go first: an end only returns memory. If none can, nobody ever can.
-    // Where slots are no limit, the first that needs the fewest pages ends or none does.
+    // Any sequence that can end may go first, because an end only returns memory. If none can, none ever
+    // will. If slots are not scarce, only the first sequence, which needs the fewest pages, has to be
+    // tried.
     while !claims.is_empty() {
         let ends = |(_, claim): &(usize, Claim)| claim.need().fits(free);
         let Some(at) = claims.iter().position(ends) else {
@@ -114,7 +116,7 @@ mod tests {
         Amount { pages, states }
     }
 
-    /// Members by the pages that they hold and come to hold.
+    /// Members given as (pages held, most pages needed).
     fn group(shared: impl IntoIterator<Item = u32>, members: &[(usize, usize)]) -> GroupClaim {
         let claim = |&(held, most): &(usize, usize)| Claim {
             held: amount(held, 0),
@@ -143,7 +145,7 @@ mod tests {
         // The shared pages serve another only after both have ended.
         assert!(is_safe(1, &[group(0..3, &[(1, 2), (1, 2)]), alone(0, 6)]));
         assert!(!is_safe(1, &[group(0..3, &[(1, 2), (0, 4)]), alone(0, 6)]));
-        // The same where they belong to two prompts; page 2 is the second one's alone.
+        // The same if they belong to two prompts. Only the second one lists page 2.
         let alike = [group(0..2, &[(1, 2)]), group(0..3, &[(0, 2)])];
         assert_eq!(held(&alike), amount(4, 0));
         let [first, second] = alike;
@@ -152,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn states_may_be_what_lacks() {
+    fn states_can_be_the_scarce_resource() {
         let claim = |held, most| Claim { held, most };
         let alone = |claim| GroupClaim {
             shared: vec![],
@@ -163,12 +165,12 @@ mod tests {
         let two = [prompt.clone(), prompt];
         assert!(super::is_safe(amount(9, 1), &two));
         assert!(!super::is_safe(amount(9, 0), &two));
-        // The one that needs more pages has to go first: it alone needs no state.
+        // The one that needs more pages has to go first, because only it needs no state.
         let running = alone(claim(amount(1, 1), amount(4, 1)));
         assert!(super::is_safe(amount(3, 0), &[two[0].clone(), running]));
     }
 
-    /// Whether some order of all sequences lets each of them end.
+    /// Whether there is an order in which every sequence can end.
     fn some_order_ends(free: Amount, groups: &[GroupClaim]) -> bool {
         if groups.iter().all(|group| group.members.is_empty()) {
             return true;
@@ -197,7 +199,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn safe_is_what_some_order_proves(
+        fn a_state_is_safe_if_some_order_ends_all(
             free in (0usize..5, 0usize..3),
             groups in prop::collection::vec(
                 (

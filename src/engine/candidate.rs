@@ -28,7 +28,7 @@ impl Allowed {
     pub(super) fn next(matcher: &mut Matcher) -> Result<Self> {
         Ok(match matcher.next()? {
             Next::Free => Self::Any,
-            // The copy is small beside a row of logits, and frees the matcher.
+            // The copy is small compared to a row of logits, and it frees the matcher.
             Next::OneOf(mask) => Self::OneOf(mask.clone()),
             Next::Finished => Self::Nothing,
         })
@@ -46,10 +46,10 @@ impl Allowed {
 /// A candidate. Once its last event is sent, or its reader is gone, it is closed.
 pub(super) struct Candidate {
     generation: Rc<Generation>,
-    /// Which of its prompt's candidates it is.
+    /// Its index among the candidates of its prompt.
     index: u32,
     events: EventSender,
-    /// Created for the first token: a candidate may wait for long.
+    /// Created for the first token, because a candidate may wait for a long time.
     sampler: Option<Sampler>,
     matcher: Option<Matcher>,
     chosen: Vec<u32>,
@@ -103,7 +103,7 @@ impl Candidate {
         self.events.send(Event::Failed(error));
     }
 
-    /// What the constraint allows next. Expensive: meant to run while the device computes.
+    /// What the constraint allows next. Expensive, so it should run while the device computes.
     pub(super) fn allowed(&mut self) -> Result<Allowed> {
         self.matcher().map_or(Ok(Allowed::Any), Allowed::next)
     }
@@ -180,8 +180,8 @@ impl Candidate {
     /// Accepts a chosen token and sends it. Performs the checks of specification 6.1 that need no
     /// text, in their order.
     ///
-    /// Whether the constraint is finished is found out before the next token is sampled. Only after
-    /// the last token it is asked at once, to report the reason.
+    /// Whether the constraint is finished is checked before the next token is sampled. It is checked at
+    /// once only after the last token, to report the reason.
     pub(super) fn accept(
         &mut self,
         id: u32,

@@ -14,7 +14,7 @@ use crate::{Error, Result};
 /// Returns the error that ends the engine, if there is one.
 pub(super) type Change<M> = Box<dyn for<'a> FnOnce(&'a mut M) -> LocalBoxFuture<'a, Option<Error>>>;
 
-/// The changes that wait, in order of arrival. They are dropped with the engine.
+/// The waiting changes, in order of arrival. They are dropped with the engine.
 pub(super) type Changes<M> = RefCell<VecDeque<Change<M>>>;
 
 /// Access to an engine's model while no request runs. Does not keep the engine alive.
@@ -46,12 +46,12 @@ impl<M: 'static> ModelAccess<M> {
         }
     }
 
-    /// Runs `change` once the running requests have ended. Waiting and new requests are answered
-    /// after it. Cached prompts are dropped. The change is made whether its result is awaited or
-    /// not.
+    /// Runs `change` once the in-flight requests have ended. Waiting and new requests are answered after
+    /// it. Cached prompts are dropped. The change is made even if its result is not awaited.
     ///
-    /// # Errors The error of the change; [`Error::DeviceLost`] ends the engine. The reason, if the
-    /// engine has ended.
+    /// # Errors
+    /// The error of the change, of which [`Error::DeviceLost`] ends the engine. If the engine has ended,
+    /// the reason why.
     pub async fn change<T: 'static>(
         &self,
         change: impl AsyncFnOnce(&mut M) -> Result<T> + 'static,

@@ -8,8 +8,8 @@ use crate::sample::TokenScore;
 /// One event of a candidate. After `Finished` or `Failed` nothing follows.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
-    /// The prompt's scores, first of all and only if they were asked for: one per prompt token
-    /// from the second on. Every candidate of the prompt gets the same.
+    /// The prompt's scores, which come first and only if requested: one per prompt token from the second
+    /// on. Every candidate of the prompt gets the same scores.
     Prompt {
         /// `scores[i]` is of `prompt[i + 1]`.
         scores: Rc<[TokenScore]>,
@@ -18,7 +18,7 @@ pub enum Event {
     Token {
         /// Its id.
         id: u32,
-        /// If it was asked for.
+        /// Its score, if requested.
         score: Option<Box<TokenScore>>,
     },
     /// The candidate ended.
@@ -26,7 +26,7 @@ pub enum Event {
         /// Why.
         reason: FinishReason,
     },
-    /// The candidate failed; others go on.
+    /// The candidate failed; others continue.
     Failed(Error),
 }
 

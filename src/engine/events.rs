@@ -1,5 +1,5 @@
 //! The bounded channel of events from the engine to one reader: reports whether there is room and
-//! whether the reader is gone, and wakes whoever waits.
+//! whether the reader is gone, and wakes the waiting side.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -19,7 +19,7 @@ use crate::Error;
 pub(super) struct Activity {
     /// Candidates neither ended nor cancelled.
     pub(super) active: Cell<usize>,
-    /// Raised by whatever may give the engine work.
+    /// Raised by anything that may give the engine work.
     pub(super) wake: WakeFlag,
 }
 

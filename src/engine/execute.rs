@@ -19,7 +19,7 @@ impl PlannedStep {
     /// Runs the step that was just planned for these running requests.
     ///
     /// # Errors
-    /// [`Error::DeviceLost`]; what else goes wrong is reported to the candidates it concerns.
+    /// [`Error::DeviceLost`]. Other errors are reported to the candidates that they concern.
     pub(super) async fn run<M: CausalModel>(self, model: &mut M, jobs: &mut [Job]) -> Result<()> {
         match self {
             PlannedStep::Feed {
@@ -58,7 +58,8 @@ impl PlannedStep {
 }
 
 impl Job {
-    /// Feeds a chunk of a prompt between copies of its state.
+    /// Feeds a chunk of a prompt. Before it, the state may be restored; after it, a snapshot may be
+    /// taken.
     async fn feed_prompt<M: CausalModel>(
         &mut self,
         model: &mut M,
@@ -266,7 +267,7 @@ fn row_of<'a>(memory: &'a mut SequenceMemory, token: &'a u32) -> Row<'a> {
     }
 }
 
-/// Reports a failure to the sequences it concerns. A lost device concerns all and is returned.
+/// Reports a failure to the sequences that it concerns. A lost device concerns all and is returned.
 fn report<'a>(result: Result<()>, sequences: impl IntoIterator<Item = &'a Sequence>) -> Result<()> {
     match result {
         Err(error @ Error::DeviceLost(_)) => Err(error),

@@ -24,7 +24,7 @@ pub struct Generation {
     pub constraint: Option<Grammar>,
     /// What to report for each generated token.
     pub scores: Option<ScoreRequest>,
-    /// Score the prompt too, with so many best tokens per position (raw mode).
+    /// Score the prompt too, with this many best tokens per position (raw mode).
     pub prompt_scores: Option<usize>,
     /// Ids that end a candidate with [`super::event::FinishReason::Stop`]: the model's end-of-text
     /// ids (unless `ignore_eos`) and single-token stop strings.

@@ -56,10 +56,10 @@ impl Job {
         let Self { prompts, sequences } = self;
         sequences.retain_mut(|sequence| {
             let prompt = &mut prompts[sequence.prompt];
-            // The first token proves that the prompt was fed without an error.
+            // The first token shows that the prompt was fed without an error.
             let is_proven = !sequence.candidate.chosen().is_empty();
             let is_closed = sequence.candidate.is_closed();
-            // Again at the end, to mark them as recently used.
+            // Pages are kept again at the end, to mark them as recently used.
             if is_proven && (is_closed || !prompt.is_kept) {
                 let whole_pages = prompt.whole_pages(limits);
                 let table = match sequence.memory.pages.is_empty() {
@@ -91,11 +91,11 @@ impl Job {
         }
     }
 
-    /// What the request holds and can come to hold.
+    /// What the request holds and may come to hold.
     ///
     /// The candidates of a prompt that hold no memory yet count as one: at worst they run one after
-    /// another, the partly filled last page of the prompt passing from one to the next. A state does
-    /// not pass on: all but the last of them need a copy beside the prompt's own.
+    /// another, and the partly filled last page of the prompt passes from one to the next. A state is
+    /// not passed on: all candidates but the last need a copy in addition to the prompt's own state.
     pub(super) fn claims(&self, pool: &MemoryPool) -> Vec<GroupClaim> {
         let prompts = self.prompts.iter().enumerate();
         let groups = prompts.map(|(index, prompt)| {

@@ -20,9 +20,9 @@ pub struct ModelLimits {
     pub page_count: usize,
     /// Most rows of one [`CausalModel::step`]; at least 1.
     pub max_batch: usize,
-    /// Steps of at most so many tokens may round differently than larger ones; 0 if all round
-    /// alike. K, V and logits of a token depend, to the last bit, on its history and on which of
-    /// the two kinds its step is, not on how many tokens the step feeds.
+    /// Steps of at most this many tokens may round differently than larger ones; 0 if all steps round
+    /// alike. K, V and logits of a token depend, to the last bit, on its history and on which of the two
+    /// kinds its step is, not on how many tokens the step feeds.
     pub few_tokens: usize,
     /// State slots of a model with recurrent layers, at least 2; 0 for a model without.
     pub state_slots: usize,
@@ -120,7 +120,7 @@ pub type Masks<'a> = Box<dyn FnOnce() -> Vec<Option<TokenMask>> + 'a>;
 /// How the device chooses for a row.
 #[derive(Debug)]
 pub struct RowSampler<'a> {
-    /// Takes in what is chosen. Nobody else may use it meanwhile.
+    /// Records the chosen tokens. Nothing else may use it during the step.
     pub sampler: &'a mut Sampler,
     /// What to report for each token.
     pub score: Option<ScoreRequest>,
@@ -140,7 +140,7 @@ impl StepOutput {
     /// The logits.
     ///
     /// # Errors
-    /// [`Error::Internal`] if it is chosen tokens.
+    /// [`Error::Internal`] if the step returned chosen tokens.
     pub fn into_logits(self) -> Result<Vec<Vec<f32>>> {
         match self {
             Self::Logits(logits) => Ok(logits),
@@ -151,7 +151,7 @@ impl StepOutput {
     /// The chosen tokens.
     ///
     /// # Errors
-    /// [`Error::Internal`] if it is logits.
+    /// [`Error::Internal`] if the step returned logits.
     pub fn into_chosen(self) -> Result<Vec<Vec<Result<Sampled>>>> {
         match self {
             Self::Chosen(chosen) => Ok(chosen),
@@ -182,25 +182,25 @@ pub trait CausalModel {
     /// On success `memory.len_tokens` has grown by the length of the input.
     async fn prefill(&mut self, memory: &mut SequenceMemory, input: Input<'_>) -> Result<()>;
 
-    /// Feeds each row's input; the chooser then chooses tokens, and feeds each of them but the last.
+    /// Feeds each row's input. The chooser then chooses tokens, and all of them but the last are fed.
     ///
-    /// A step has one row, or at most `max_batch` rows of one token each. Rows may share full pages,
-    /// never a page that is written, nor a state. What a row gets does not depend on the rows beside
-    /// it.
+    /// A step has one row, or at most `max_batch` rows of one token each. Rows may share full pages, but
+    /// neither a page that is written nor a state. The result of a row does not depend on the rows
+    /// beside it.
     ///
     /// On success every `memory.len_tokens` has grown by the row's input, and by the chosen tokens
     /// but one: the caller feeds the last one next, or lowers `len_tokens` past a stop. A state cannot
     /// follow: the caller continues a sequence with a state only from where its last step ended.
-    /// What feeds position 0 starts from the empty state, whatever the slot holds. After a call that
-    /// fails, the states of its sequences are undefined.
+    /// A row that feeds position 0 starts from the empty state, regardless of what the slot holds. After
+    /// a call that fails, the states of its sequences are undefined.
     ///
     /// The device's work is submitted before the future first suspends, so that the caller can
     /// compute while the device runs.
     async fn step(&mut self, rows: &mut [Row<'_>], chooser: Chooser<'_>) -> Result<StepOutput>;
 
-    /// Feeds `tokens` (at least one) after `memory.len_tokens` and scores what follows each of them:
-    /// `next[i]` is the token after `tokens[i]`, and result `i` its raw log-probability and the
-    /// `top` best tokens there (all, if there are fewer). `next` is as long as `tokens`.
+    /// Feeds `tokens` (at least one) after `memory.len_tokens` and scores what follows each of them.
+    /// `next[i]` is the token after `tokens[i]`; result `i` has its raw log-probability and the `top`
+    /// best tokens at that position (all, if there are fewer). `next` is as long as `tokens`.
     ///
     /// # Errors
     /// [`Error::InvalidLogits`] (NaN, +inf, nothing finite).
@@ -212,11 +212,11 @@ pub trait CausalModel {
         top: usize,
     ) -> Result<Vec<TokenScore>>;
 
-    /// Copies a part of its memory, after what was fed so far.
+    /// Copies a part of its memory, after everything fed so far.
     fn copy(&mut self, copy: MemoryCopy) -> Result<()>;
 }
 
-/// An internal error unless the model returned as many as were asked for.
+/// An internal error unless the model returned as many as requested.
 pub(super) fn expect(what: &str, found: usize, wanted: usize) -> Result<()> {
     if found == wanted {
         return Ok(());

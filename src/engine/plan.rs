@@ -8,9 +8,9 @@
 //! batch. A request's prompts delay the sequences of another request by one chunk at a time. A
 //! sequence that no other could join runs ahead by itself.
 //!
-//! A request that lacks memory waits, and so do the requests after it, except those that already
-//! hold memory: a started request continues, so that it ends. Later requests go first only while no
-//! sequence can generate: then the holders of the memory wait for their readers, perhaps for long.
+//! A request that lacks memory waits, and so do the requests after it, except those that already hold
+//! memory: a started request continues, so that it ends. Later requests go first only while no sequence
+//! can generate, because then the holders of the memory wait for their readers, perhaps for a long time.
 
 use super::banker::{GroupClaim, held, is_safe};
 use super::job::Job;

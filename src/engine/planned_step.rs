@@ -20,7 +20,7 @@ pub(super) enum PlannedStep {
     /// Chooses a candidate's first token from the logits of its prompt.
     Start {
         at: SequenceIndex,
-        /// What the candidate continues on its own.
+        /// Copies of the memory that the candidate writes to.
         copies: Vec<MemoryCopy>,
     },
     /// Feeds and chooses `steps` tokens for each of these sequences.

@@ -44,7 +44,7 @@ impl MemoryPool {
         self.free.len() + self.idle
     }
 
-    /// All that nobody holds.
+    /// All memory that nobody holds.
     pub(super) fn free(&self) -> Amount {
         Amount {
             pages: self.free_count(),
@@ -52,7 +52,7 @@ impl MemoryPool {
         }
     }
 
-    /// All there is.
+    /// All memory of the model.
     pub(super) fn total(&self) -> Amount {
         Amount {
             pages: self.holders.len(),
@@ -161,14 +161,14 @@ impl MemoryPool {
         }
     }
 
-    /// Takes all memory of a sequence back.
+    /// Releases all memory of a sequence.
     pub(super) fn release(&mut self, memory: &mut SequenceMemory) {
         self.shrink(&mut memory.pages, 0);
         self.release_state(memory);
         memory.len_tokens = 0;
     }
 
-    /// Takes its state back.
+    /// Releases the state of a sequence.
     pub(super) fn release_state(&mut self, memory: &mut SequenceMemory) {
         if let Some(slot) = memory.state.take() {
             self.states.give_back(slot);

@@ -64,8 +64,8 @@ impl Prefill {
         }
     }
 
-    /// Most memory that one of its candidates comes to need: its last token is never fed, and
-    /// neither is the prompt's own where no token is generated.
+    /// The most memory that one of its candidates needs. A candidate's last token is never fed. If no
+    /// token is generated, the last token of the prompt is not fed either.
     pub(super) fn most(&self, pool: &MemoryPool) -> Amount {
         let Generation {
             prompt, max_tokens, ..
@@ -111,8 +111,8 @@ impl Prefill {
         self.shared_pages = 0;
     }
 
-    /// How many of its first pages may serve others: whole pages, fed in steps that round alike
-    /// however the prompt was cut (see [`Prefill::next_feed`]).
+    /// How many of its first pages other prompts may use: whole pages, fed in steps that round alike
+    /// regardless of how the prompt was cut (see [`Prefill::next_feed`]).
     pub(super) fn whole_pages(&self, limits: &StepLimits) -> usize {
         let len = self.generation.prompt.len();
         let fed = match self.generation.prompt_scores {
@@ -134,7 +134,7 @@ impl Prefill {
         prompt.page_keys(pages * page_tokens, page_tokens)
     }
 
-    /// The page at whose end feeding that much leaves the prompt, if more of it follows.
+    /// The page that ends exactly where `feed` ends, if more of the prompt follows.
     pub(super) fn page_ended_by(&self, feed: Feed, limits: &StepLimits) -> Option<u32> {
         let end = self.memory.len_tokens + feed.tokens;
         let is_inside =
@@ -145,17 +145,17 @@ impl Prefill {
     /// What to feed next of a prompt that is not fed yet.
     ///
     /// A model may compute few tokens with other kernels than many, and these round differently. A
-    /// prompt with cached pages must give the same bits as one fed from its beginning. So each
-    /// token is computed by the same kind of step in both cases: prompts are cut between pages, and
-    /// few tokens after the last whole page are a step of their own. A model with states is always
-    /// cut there, so that a snapshot can be taken.
+    /// prompt with cached pages must give the same bits as one fed from its beginning. So each token is
+    /// computed by the same kind of step in both cases: prompts are cut between pages, and few tokens
+    /// after the last whole page are a step of their own. A model with states is always cut there, so
+    /// that a snapshot can be taken.
     pub(super) fn next_feed(&self, limits: &StepLimits) -> Feed {
         let begin = self.memory.len_tokens;
         let end = self.generation.prompt.len();
         let last_page = limits.last_page(end);
         let is_cut = (limits.has_states || limits.ends_shortly(end)) && begin < last_page;
         match self.generation.prompt_scores {
-            // The last token predicts nothing of the prompt.
+            // No token of the prompt follows the last one, so it is not scored.
             Some(top) if end - begin > 1 => {
                 let stop = match limits.has_states && begin < last_page {
                     true => last_page,

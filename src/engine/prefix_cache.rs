@@ -24,7 +24,7 @@ struct Node {
 pub(super) struct PrefixCache {
     /// Pages that begin a sequence.
     roots: Pages,
-    /// By page id.
+    /// The nodes by page id.
     nodes: Vec<Option<Node>>,
     clock: u64,
 }
@@ -72,8 +72,8 @@ impl PrefixCache {
         path
     }
 
-    /// Removes the least recently used page among those that may go, and its descendants, which
-    /// could not be found any more; returns them.
+    /// Removes the least recently used page among those that `may_go` accepts, and its descendants,
+    /// which could not be found any more. Returns the removed pages.
     pub(super) fn evict(&mut self, may_go: impl Fn(u32) -> bool) -> Vec<u32> {
         let pages = self.nodes.iter().zip(0..);
         let candidates = pages.filter_map(|(node, page)| Some((node.as_ref()?.last_used, page)));
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_used_longest_ago_goes_first() {
+    fn the_least_recently_used_page_is_evicted_first() {
         let mut cache = cache();
         cache.find(keys(&[1, 2, 3, 4]));
         let mut order = vec![];
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_continues_a_page_goes_with_it() {
+    fn descendants_are_evicted_with_their_page() {
         let mut cache = cache();
         let mut gone = cache.evict(|page| page == 0);
         gone.sort_unstable();

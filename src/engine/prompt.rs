@@ -142,13 +142,13 @@ impl From<Vec<u32>> for Prompt {
     }
 }
 
-/// What a step feeds to a sequence: token ids, and embeddings in the places of some of them.
+/// What a step feeds to a sequence: token ids, and embeddings in place of some of them.
 #[derive(Debug, Clone, Copy)]
 pub struct Input<'a> {
     /// The position of the first id in the prompt.
     start: usize,
     ids: &'a [u32],
-    /// Those of the whole prompt.
+    /// The embeddings of the whole prompt.
     embeddings: &'a [Placed],
 }
 
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn page_keys_tell_contents_and_their_places_apart() {
+    fn page_keys_distinguish_contents_and_positions() {
         let keys = |prompt: &Prompt| -> Vec<Vec<u32>> {
             let keys = prompt.page_keys(6, 2);
             keys.map(Cow::into_owned).collect()

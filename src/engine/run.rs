@@ -38,7 +38,7 @@ impl<M: CausalModel> Engine<M> {
         (engine, handle)
     }
 
-    /// A way to the model between requests.
+    /// Access to the model between requests.
     pub fn model_access(&self) -> ModelAccess<M>
     where
         M: 'static,

@@ -1,6 +1,6 @@
 //! How many tokens to ask of the model in one step.
 
-/// Grows from one token, so that the first comes promptly, by doubling up to a limit.
+/// Starts at one token, so that the first arrives promptly, and doubles up to a limit.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RunAhead {
     next: usize,

@@ -1,5 +1,5 @@
-//! The running requests and the memory; who is admitted and released. Synchronous; never calls the
-//! model.
+//! The running requests and the memory: which requests are admitted and released. Synchronous; never
+//! calls the model.
 
 use std::rc::Rc;
 
@@ -17,7 +17,7 @@ pub(super) struct Scheduler {
     pub(super) running: Vec<Job>,
     /// Number of decode turns so far.
     pub(super) turns: u64,
-    /// The last step fed a prompt while sequences of other requests could go on.
+    /// The last step fed a prompt while sequences of other requests could continue.
     pub(super) decode_is_due: bool,
 }
 
@@ -40,7 +40,7 @@ impl Scheduler {
         &self.shared
     }
 
-    /// Whether nothing runs, nothing waits and nobody can submit any more.
+    /// Whether nothing runs, nothing waits and no handle remains to submit a request.
     pub(super) fn is_done(&self) -> bool {
         self.running.is_empty()
             && self.shared.queue.borrow().is_empty()

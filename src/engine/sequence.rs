@@ -59,15 +59,15 @@ impl Sequence {
         chosen.map_or(prompt[prompt.len() - 1], |last| *last)
     }
 
-    /// Rolls back what was run ahead past the end: the token chosen last is never fed. A state stays
-    /// where it is: the sequence is over then, and nobody reads its state any more.
+    /// Rolls back what was run ahead past the end: the token chosen last is never fed. A state is not
+    /// rolled back: the sequence is over then, and nothing reads its state any more.
     pub(super) fn roll_back(&mut self) {
         let fed_tokens = self.known_tokens() - 1;
         self.memory.len_tokens = self.memory.len_tokens.min(fed_tokens);
     }
 
-    /// Tokens that may be chosen before its reader sees the first of them: a constraint has to see
-    /// each.
+    /// Tokens that may be chosen before its reader sees the first of them. With a constraint it is one,
+    /// because the constraint has to see each token.
     pub(super) fn steps_ahead(&self) -> usize {
         let generation = self.candidate.generation();
         match generation.constraint {

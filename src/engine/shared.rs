@@ -1,4 +1,4 @@
-//! What handles and the engine's task share.
+//! What the handles and the engine's task share.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -12,7 +12,7 @@ use crate::Error;
 /// State shared on one thread; no borrow of it outlives a call.
 #[derive(Default)]
 pub(super) struct Shared {
-    /// In order of arrival. Cancelled requests stay here until the queue is purged.
+    /// The waiting requests in order of arrival. Cancelled requests stay here until the queue is purged.
     pub(super) queue: RefCell<VecDeque<Job>>,
     /// Requests the engine has taken from the queue and not ended.
     pub(super) running: Cell<usize>,

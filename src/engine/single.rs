@@ -42,7 +42,7 @@ impl Sequence {
         }
     }
 
-    /// The same, and as many more tokens as the sequence may run ahead.
+    /// As [`Self::next_token`], with as many more tokens as the sequence may run ahead.
     pub(super) fn next_tokens(&self) -> SingleStep {
         SingleStep {
             feed_tokens: self.unfed_tokens(),

@@ -1,8 +1,8 @@
 //! The state slots of a model with recurrent layers: which are free, and which hold snapshots. A
 //! model without such layers has none.
 //!
-//! A state cannot be rolled back as KV pages can, so what is to be continued twice is copied before:
-//! a snapshot is the state after the last token of a KV page, and goes when that page is free. A
+//! Unlike KV pages, a state cannot be rolled back. So a state that is continued twice is copied first: a
+//! snapshot is the state after the last token of a KV page, and it is dropped when that page is free. A
 //! snapshot counts as free: nobody computes on it, and its slot is taken when one is needed.
 
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 #[derive(Debug)]
 pub(super) struct StatePool {
     free: Vec<u32>,
-    /// By the page that ends where the snapshot was taken.
+    /// The snapshots by the page that ends where each was taken.
     snapshots: BTreeMap<u32, Snapshot>,
     count: usize,
     clock: u64,
@@ -62,7 +62,7 @@ impl StatePool {
         self.snapshots.contains_key(&page)
     }
 
-    /// The slot of the snapshot at the end of a page, which is used now.
+    /// The slot of the snapshot at the end of a page, which is marked as used.
     pub(super) fn snapshot(&mut self, page: u32) -> Option<u32> {
         let snapshot = self.snapshots.get_mut(&page)?;
         self.clock += 1;
@@ -82,7 +82,7 @@ impl StatePool {
         Some(slot)
     }
 
-    /// Leaves the snapshot of one page to another that holds the same, unless that has one.
+    /// Moves the snapshot of one page to another page with the same content, unless that has one.
     pub(super) fn move_snapshot(&mut self, from: u32, to: u32) {
         if self.has_snapshot(to) {
             return;

@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::task::{Poll, Waker};
 
-/// A flag that one task waits for. A raise before the wait is not lost.
+/// A flag that one task waits for. If it is raised before the wait, that is not lost.
 #[derive(Debug, Default)]
 pub(super) struct WakeFlag {
     raised: Cell<bool>,

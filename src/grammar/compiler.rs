@@ -15,13 +15,13 @@ use super::{lark, regex, schema, token_trie};
 use crate::sample::TokenMask;
 use crate::text::Tokenizer;
 
-/// The longest source.
+/// Largest source.
 const MAX_SOURCE_BYTES: usize = 1 << 20;
-/// The longest compilation. llguidance cannot be interrupted; its own limits and [`Budget`] keep hostile
-/// sources close to this.
+/// Longest time that a compilation may take. llguidance cannot be interrupted; its own limits and
+/// [`Budget`] keep hostile sources close to this.
 const MAX_COMPILE_SECONDS: f64 = 2.0;
-/// Tokens that match a slice, the contents of a JSON string, are allowed or forbidden together. Each
-/// slice costs memory proportional to the vocabulary.
+/// llguidance allows or forbids all tokens that match a slice together. These slices match the contents
+/// of JSON strings. Each slice costs memory proportional to the vocabulary.
 const SLICES: [&str; 2] = [r#"[^"\\\x00-\x1F\x7F]{1,30}"#, r#"[^"\\\x00-\x1F\x7F]+"#];
 
 /// What the whole completion must match.
@@ -51,7 +51,7 @@ pub enum GrammarSource {
 /// Why a source does not compile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GrammarError {
-    /// For humans.
+    /// A message for humans.
     pub message: String,
     /// The source may be valid, but needs more than 1 MiB or 2 s: `invalid_grammar` even for a
     /// schema.
@@ -94,7 +94,8 @@ impl Compiler {
         factory.quiet();
         let limits = factory.limits_mut();
         limits.verbose_errors = false;
-        // For objects with hundreds of optional properties; about 10 ms per mask natively.
+        // Objects with hundreds of optional properties need this. It takes about 10 ms per mask
+        // natively.
         limits.max_items_in_row = 10_000;
         limits.step_max_items = 200_000;
         Compiler {
@@ -294,7 +295,7 @@ impl GrammarSource {
 pub struct Grammar(Rc<Compiled>);
 
 struct Compiled {
-    /// At the start of a completion.
+    /// The parser at the start of a completion.
     parser: TokenParser,
     /// The constraint applies only to completions that begin with this.
     opener: Option<Opener>,

@@ -1,5 +1,5 @@
-//! Checks of Lark grammars before llguidance compiles them: constructs whose cost llguidance does not bound
-//! are rejected. Only as much of the syntax is read as the checks need.
+//! Checks of Lark grammars before llguidance compiles them: constructs whose cost llguidance does not
+//! bound are rejected. The reader parses only the syntax that the checks need.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,8 +9,8 @@ use serde_json::{Deserializer, Value};
 use super::budget::Budget;
 use super::{regex, schema, token_trie};
 
-/// Nesting of rules and groups, following references. llguidance recurses once per level, and the stack
-/// of a wasm module is small.
+/// Deepest nesting of rules and groups, with references followed. llguidance recurses once per level,
+/// and the stack of a wasm module is small.
 const MAX_DEPTH: usize = 96;
 
 /// `grammar` with this crate's options in its `%json` schemas, if llguidance can compile it in bounded
@@ -38,7 +38,7 @@ pub fn prepare(grammar: &str, trie: &TokTrie, budget: &mut Budget) -> Result<Str
 /// A rule or terminal.
 struct Rule<'g> {
     name: &'g str,
-    /// The names in its definition in their order, and how many groups each is inside.
+    /// The names in its definition, in order, and the number of groups around each.
     uses: Vec<(&'g str, usize)>,
 }
 
@@ -47,8 +47,8 @@ struct Reader<'g, 'b> {
     /// The text read so far, with schemas replaced.
     prepared: String,
     rules: Vec<Rule<'g>>,
-    /// The last name outside of groups, which a colon would define, and how many uses the current rule
-    /// had before it.
+    /// The last name outside of groups, and the number of uses that the current rule had before it. If a
+    /// colon follows, the name starts a new rule.
     last_name: Option<(&'g str, usize)>,
     /// Open `(` and `[`.
     group_depth: usize,

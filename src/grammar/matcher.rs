@@ -45,8 +45,8 @@ enum Phase {
 }
 
 impl Matcher {
-    /// `parser` is at the start of a completion. With an `opener` it constrains only completions that
-    /// begin with that.
+    /// `parser` is at the start of a completion. With an `opener`, it constrains only completions that
+    /// begin with the opener.
     pub(super) fn new(parser: TokenParser, opener: Option<Opener>, ends: Rc<TokenMask>) -> Matcher {
         let phase = match opener {
             None => Phase::Constrained,
@@ -106,7 +106,7 @@ impl Matcher {
     fn allowed(&mut self) -> Result<Option<TokenMask>> {
         let mask = match self.parser.compute_mask() {
             Ok(mask) => TokenMask::from_words(mask.as_slice().to_vec()),
-            // Happens only without end-of-text ids: otherwise these would be allowed.
+            // Happens only in a vocabulary without end-of-text ids. Otherwise they would be allowed.
             Err(_) if self.has_no_tokens_left() && self.parser.is_accepting() => {
                 return Ok(None);
             }

@@ -6,7 +6,7 @@ use llguidance::toktrie::TokEnv;
 #[derive(Clone)]
 pub(super) struct Opener {
     text: &'static str,
-    /// The special token that it is, if any.
+    /// Its id, if the opener is a special token.
     id: Option<u32>,
     tokens: TokEnv,
 }
@@ -27,13 +27,13 @@ impl Opener {
         Opener { text, id, tokens }
     }
 
-    /// Whether a completion can be recognized by it.
+    /// Whether the opener distinguishes calls from text. An empty one does not.
     pub(super) fn can_be_seen(&self) -> bool {
         !self.text.is_empty()
     }
 
     /// The words of a mask of all tokens except those that complete the opener after `seen`. `None` if
-    /// none of these continues beyond the opener: then nothing needs to be masked.
+    /// no token both completes the opener and continues beyond it: then nothing needs to be masked.
     pub(super) fn tokens_not_passing_it(&self, seen: &[u8]) -> Option<Vec<u32>> {
         if self.id.is_some() {
             return None;

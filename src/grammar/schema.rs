@@ -8,14 +8,14 @@ use serde_json::{Map, Value, json};
 use super::budget::Budget;
 use super::regex;
 
-/// Nesting of subschemas, following references. llguidance recurses once per level, and the stack of a
-/// wasm module is small.
+/// Deepest nesting of subschemas, with references followed. llguidance recurses once per level, and the
+/// stack of a wasm module is small.
 const MAX_DEPTH: usize = 64;
 /// Properties of one object: llguidance recurses once per property.
 const MAX_PROPERTIES: usize = 512;
 /// The work of a pattern.
 const PATTERN_WORK: usize = 2_000;
-/// The work per state of a divisibility check: there is one per remainder, and with bounds one per
+/// The work per state of a divisibility check. There is one state per remainder, and with bounds one per
 /// remainder and digit.
 const REMAINDER_WORK: u64 = 200;
 
@@ -23,8 +23,8 @@ const REMAINDER_WORK: u64 = 200;
 /// limited.
 ///
 /// # Errors
-/// A message for humans if llguidance could not compile it exactly or in bounded time and stack and
-/// would not find that out itself.
+/// A message for humans if llguidance would compile the schema incorrectly or without bounds on time and
+/// stack. Errors that llguidance reports itself are left to it.
 pub fn prepare(schema: &Value, budget: &mut Budget) -> Result<Value, String> {
     check(schema, budget)?;
     let options = json!({ "whitespace_flexible": true, "whitespace_pattern": r" |\n {0,16}" });
@@ -205,7 +205,7 @@ impl<'s> Check<'s, '_> {
         }
     }
 
-    /// llguidance computes with f64 and, for integers, i64.
+    /// llguidance computes in f64 and, for integers, in i64.
     fn number(&self, keyword: &str, value: &Value) -> Result<(), String> {
         let Value::Number(number) = value else {
             return Err(format!("{keyword:?} must be a number"));
@@ -249,7 +249,7 @@ impl<'s> Check<'s, '_> {
     }
 
     fn spend_division(&mut self, divisor: u64) -> Result<(), String> {
-        // Factors of ten depend on the last digits only.
+        // Divisibility by 2 and 5 depends only on the last digits, so these factors need no remainders.
         let mut remainders = divisor;
         for factor in [2, 5] {
             while remainders.is_multiple_of(factor) {

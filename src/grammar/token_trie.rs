@@ -8,8 +8,8 @@ use crate::text::Tokenizer;
 
 /// Longer tokens are never allowed: the trie stores depths in ten bits.
 const MAX_TOKEN_BYTES: usize = 1000;
-/// Tokens beyond this total of bytes, or from this id on, are never allowed: the trie numbers its nodes
-/// with 22 bits.
+/// Tokens beyond this total number of bytes, or from this id on, are never allowed, because the trie
+/// numbers its nodes with 22 bits.
 const MAX_TOTAL_BYTES: usize = (1 << 22) - 1;
 
 /// The trie of `tokenizer`. Special and end-of-text tokens are stored below a byte that no text contains,
@@ -43,11 +43,11 @@ fn word(tokenizer: &Tokenizer, id: u32) -> Vec<u8> {
     let marker = TokTrie::SPECIAL_TOKEN_MARKER;
     match (is_special, bytes) {
         (_, []) => Vec::new(),
-        // The byte never occurs in UTF-8 text and would make the token look special.
+        // The byte never occurs in UTF-8 text, and the token would look special.
         (false, [first, ..]) if *first == marker => Vec::new(),
         (false, bytes) => bytes.to_vec(),
-        // The name that `<name>` refers to. Without the brackets it could read as `[id]`, which is how
-        // llguidance writes ids.
+        // The name that `<name>` refers to. Without the brackets it could be read as `[id]`, which is
+        // how llguidance writes ids.
         (true, [b'<', ..]) => [&[marker], bytes].concat(),
         (true, bytes) => [&[marker, b'<'], bytes, b">"].concat(),
     }

@@ -14,9 +14,9 @@ use crate::text::Tokenizer;
 /// A function the model may call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tool {
-    /// Of `[A-Za-z0-9_-]`.
+    /// Consists of `[A-Za-z0-9_-]`.
     pub name: String,
-    /// Schema of the arguments, an object; `None`: any object.
+    /// Schema of the arguments, which are an object. `None` allows any object.
     pub parameters: Option<Value>,
     /// Whether the arguments must satisfy `parameters`.
     pub strict: bool,
@@ -43,7 +43,7 @@ pub enum CallFormat {
 pub struct ToolCall {
     /// The function's name.
     pub name: String,
-    /// Its arguments, JSON text.
+    /// Its arguments as JSON text.
     pub arguments: String,
 }
 
@@ -239,7 +239,7 @@ fn grammar(name: &str, schema: &Value, budget: &mut Budget) -> Result<GrammarWit
     })
 }
 
-/// The schema with `"type": "object"`, which arguments always are.
+/// The schema with `"type": "object"` added, because arguments are always an object.
 fn object_schema(parameters: &Value) -> Result<Value, String> {
     let Value::Object(members) = parameters else {
         return Err("must be an object".to_owned());
@@ -257,7 +257,7 @@ fn object_schema(parameters: &Value) -> Result<Value, String> {
     Ok(Value::Object(members))
 }
 
-/// A quoted text; JSON and Lark quote alike.
+/// A quoted string. JSON and Lark quote in the same way.
 fn literal(text: &str) -> String {
     json!(text).to_string()
 }

@@ -53,8 +53,8 @@ pub fn dry_run<T>(launches: impl FnOnce() -> T) -> DryRun {
     }
 }
 
-/// Buffers of each size, as many as there are ever live tensors of at most that size: when another is
-/// allocated, the live ones cannot occupy all of them.
+/// The buffers to keep free. For each size, as many as there are at most live tensors of that size or
+/// smaller. When another tensor is allocated, the live ones cannot occupy all of them.
 fn scratch_bytes(live_sizes_bytes: &BTreeSet<Vec<usize>>) -> Vec<usize> {
     let sizes: BTreeSet<usize> = live_sizes_bytes.iter().flatten().copied().collect();
     let buffers = |size: usize| {
@@ -65,7 +65,7 @@ fn scratch_bytes(live_sizes_bytes: &BTreeSet<Vec<usize>>) -> Vec<usize> {
     sizes.into_iter().flat_map(buffers).collect()
 }
 
-/// Takes a kernel that must not be launched; gives it back if there is no dry run.
+/// Records a kernel that must not be launched. Returns the kernel if there is no dry run.
 pub(super) fn record(kernel: Kernel) -> Option<Kernel> {
     RECORDING.with_borrow_mut(|recording| match recording {
         Some(recording) => {
@@ -76,7 +76,7 @@ pub(super) fn record(kernel: Kernel) -> Option<Kernel> {
     })
 }
 
-/// Memory for a tensor on the device of `like`. In a dry run there is none behind the handle.
+/// Memory for a tensor on the device of `like`. In a dry run the handle has no memory.
 pub(crate) fn allocate(like: &CubeTensor, size_bytes: usize) -> Handle {
     RECORDING.with_borrow_mut(|recording| match recording {
         Some(recording) => {

@@ -1,5 +1,5 @@
-//! Writes loops of WGSL out. Compilers of software adapters do not, and an array that is indexed by
-//! a variable lives in memory there, not in registers. Knows only the one form of a loop:
+//! Unrolls marked loops of WGSL. The compilers of software adapters do not unroll, so an array that is
+//! indexed by a variable is in memory there instead of registers. Only one form of loop is supported:
 //! `for (var i = 0u; i < 8u; i++) { // unrolled`, whose bound may be a named constant.
 
 const MARK: &str = "{ // unrolled\n";
@@ -8,14 +8,15 @@ const MARK: &str = "{ // unrolled\n";
 /// the value of a named bound.
 ///
 /// # Panics
-/// On a marked line of another form, an unknown bound or unbalanced braces: mistakes in our shaders.
+/// If a marked line has another form, a bound is unknown or braces are unbalanced: mistakes in our
+/// shaders.
 pub(super) fn unroll(wgsl: &str, constant: &impl Fn(&str) -> Option<u32>) -> String {
     let Some(mark) = wgsl.find(MARK) else {
         return wgsl.to_owned();
     };
     let start = wgsl[..mark].rfind('\n').map_or(0, |at| at + 1);
     let head = wgsl[start..mark].trim();
-    let (variable, bound) = parse(head).unwrap_or_else(|| panic!("not to be unrolled: {head}"));
+    let (variable, bound) = parse(head).unwrap_or_else(|| panic!("cannot be unrolled: {head}"));
     let count = match bound.strip_suffix('u').and_then(|n| n.parse().ok()) {
         Some(literal) => literal,
         None => constant(bound).unwrap_or_else(|| panic!("no constant {bound}")),
@@ -42,7 +43,7 @@ fn parse(head: &str) -> Option<(&str, &str)> {
     (again == variable && steps == variable).then_some((variable, bound))
 }
 
-/// Where the block ends that `text` stands in.
+/// The position of the brace that closes the block around `text`.
 fn closing_brace(text: &str) -> usize {
     let mut depth = 0;
     for (at, c) in text.char_indices() {
@@ -83,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn iterations_stand_one_after_the_other() {
+    fn iterations_follow_each_other() {
         let wgsl = "a\nfor (var i = 0u; i < 3u; i++) { // unrolled\n  x[i] = i_2 + q.i;\n}\nb";
         assert_eq!(
             unrolled(wgsl),
@@ -103,14 +104,14 @@ mod tests {
     }
 
     #[test]
-    fn other_loops_stay() {
+    fn unmarked_loops_are_unchanged() {
         let wgsl = "for (var i = 0u; i < 3u; i++) {\nx[i];\n}\n";
         assert_eq!(unroll(wgsl, &|_| None), wgsl);
     }
 
     #[test]
-    #[should_panic(expected = "not to be unrolled")]
-    fn a_mark_in_the_wrong_place_is_noticed() {
+    #[should_panic(expected = "cannot be unrolled")]
+    fn a_mark_in_the_wrong_place_panics() {
         unroll("while (true) { // unrolled\n}\n", &|_| None);
     }
 }

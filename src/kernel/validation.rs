@@ -14,13 +14,13 @@ const BASE_STORAGE_BUFFERS: usize = 8;
 /// Bytes of workgroup memory that every WebGPU device has.
 const BASE_WORKGROUP_BYTES: u32 = 16_384;
 
-/// Panics unless naga accepts every kernel and, where it is installed, tint (the WGSL compiler of
-/// Chromium) does too: each refuses some of what the other accepts.
+/// Panics unless naga accepts every kernel. If tint, the WGSL compiler of Chromium, is installed, it
+/// must accept them too: each compiler refuses some kernels that the other accepts.
 pub(crate) fn assert_valid(kernels: impl IntoIterator<Item = Kernel>) {
     let mut seen = HashSet::new();
     for kernel in kernels {
         let wgsl = kernel.wgsl();
-        // Not every variant changes every kernel.
+        // Several variants may share the text of a kernel.
         if seen.insert(wgsl.clone()) {
             assert_valid_for_naga(kernel.name(), &wgsl);
             assert_valid_for_tint(kernel.name(), &wgsl);
@@ -81,7 +81,7 @@ fn assert_valid_for_tint(name: &str, wgsl: &str) {
         .output()
         .expect("tint runs");
     let stderr = String::from_utf8_lossy(&output.stderr);
-    // The file of a failing kernel stays.
+    // The file of a failing kernel is kept.
     assert!(output.status.success(), "{name}: {stderr}\n{wgsl}");
     std::fs::remove_file(&file).expect("the file just written");
 }

@@ -144,7 +144,7 @@ fn a_small_mixture_of_experts_is_reported_as_in_its_header() {
 }
 
 /// Two layers of 64 x (128 + 2 * 64) + 128 x 64 + 3 * 64 x 128 elements in two files, a table of 64 x 320
-/// that is the output matrix as well, five norms of 64 and four of 32.
+/// that is also the output matrix, five norms of 64 and four of 32.
 #[test]
 fn a_folder_is_reported_in_the_types_it_is_converted_to() {
     let files = LocalFiles::at(folder().join("qwen3-hf")).unwrap();
@@ -203,7 +203,7 @@ fn windows_and_rotations_are_reported() {
     };
     assert_eq!(gemma3.rope, Some(rope_of_gemma3));
     assert_eq!(sizes("gpt2").rope, None);
-    // Every fourth of four.
+    // Every fourth layer, of four.
     assert_eq!(sizes("smollm3-Q8_0").rope.unwrap().unrotated_layers, 1);
     let scaled = |name: &str| {
         let rope = sizes(name).rope.unwrap();
@@ -326,7 +326,6 @@ fn a_buffer_that_a_kernel_cannot_see_is_refused() {
     assert!(matches!(refused, Error::OutOfMemory(_)), "{refused}");
 }
 
-/// Q, K and V in one tensor cannot be normalized separately; that is reported before any tensor is read.
 #[test]
 fn a_model_that_exceeds_its_memory_budget_is_refused_with_what_fits() {
     let file = file("llama");
@@ -369,6 +368,7 @@ fn a_model_that_exceeds_its_memory_budget_is_refused_with_what_fits() {
     is_refused(&file, budget(need.weight_bytes / 2), "a smaller model");
 }
 
+/// Q, K and V in one tensor cannot be normalized separately. That is reported before any tensor is read.
 #[test]
 fn a_joined_tensor_whose_parts_are_normalized_is_refused() {
     let olmo2 = header(&file("olmo2"));

@@ -1,5 +1,4 @@
-//! The size of a model's KV cache, validated before anything is loaded. The engine decides who uses
-//! its pages.
+//! The size of a model's KV cache, validated before anything is loaded. The engine assigns its pages.
 
 use burn::tensor::Device;
 

@@ -1,4 +1,4 @@
-//! What a load may choose.
+//! The options of a load.
 
 use serde::{Deserialize, Deserializer, de::Error as _};
 
@@ -10,7 +10,7 @@ use crate::{
     weights::{Gguf, TensorInfo},
 };
 
-/// What a load may choose. In JavaScript its members have camelCase names.
+/// Options of a load. In JavaScript the members have camelCase names.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 #[cfg_attr(test, ts(optional_fields))]

@@ -1,4 +1,5 @@
-//! Why a model is not loaded, as far as its header tells: the load's own plan, and the memory budget of the options.
+//! Why a model is not loaded, judging by its header: the plan of the load, and the memory budget of the
+//! options.
 
 use super::inspect::{MemoryReport, for_sequences, inspect};
 use super::{LoadOptions, load::plan};
@@ -7,8 +8,8 @@ use crate::{Error, Result, ops::kv_memory::KvFormat, ops::step::PAGE_TOKENS, wei
 /// Shorter contexts are not suggested.
 const SHORTEST_CONTEXT: usize = 128;
 
-/// Why this build does not load the model on a device whose kernels see `max_binding_bytes` of a
-/// buffer: the error that a load ends with. `None` if it loads, as far as the header tells.
+/// Why this build does not load the model on a device whose kernels see `max_binding_bytes` of a buffer:
+/// the error that a load ends with. `None` if the header shows no reason.
 pub fn refusal(gguf: &Gguf, options: LoadOptions, max_binding_bytes: u64) -> Option<Error> {
     let planned = plan(gguf, options, max_binding_bytes).map(drop);
     planned.and_then(|()| check_budget(gguf, options)).err()
@@ -50,7 +51,8 @@ pub fn check_budget(gguf: &Gguf, options: LoadOptions) -> Result<()> {
     )))
 }
 
-/// What would fit: the longest context, in the format of the options or else a smaller one; or fewer bits per weight.
+/// What would fit: the longest context, in the format of the options or else a smaller one, or fewer bits
+/// per weight.
 fn suggestion(gguf: &Gguf, options: LoadOptions, need: &MemoryReport, budget_bytes: u64) -> String {
     for kv_format in [options.kv_format, KvFormat::Q8_0] {
         let options = LoadOptions {

@@ -4,8 +4,8 @@
 use crate::sample::SamplingDefaults;
 use crate::weights::Metadata;
 
-/// The recommendations that have the right type and lie within the ranges of the endpoint's fields.
-/// Others are ignored: a bad recommendation is no reason to refuse a model.
+/// The recommendations that have the right type and lie within the ranges of the endpoint's fields. Others
+/// are ignored, because a bad recommendation is no reason to refuse a model.
 pub fn sampling_defaults(metadata: &Metadata) -> SamplingDefaults {
     let number = |name: &str, range: std::ops::RangeInclusive<f32>| {
         let value = metadata.f32(&format!("general.sampling.{name}"));

@@ -77,7 +77,7 @@ impl Slots {
         .collect()
     }
 
-    /// Marks the copy in a slot as current: the device chose all that `sampler` has accepted since.
+    /// Marks the copy in a slot as current: the device chose all tokens that `sampler` has accepted since.
     pub(super) fn keep(&mut self, slot: usize, sampler: &Sampler) {
         self.residents[slot] = Some(Resident {
             sampler: sampler.identity(),

@@ -1,6 +1,6 @@
-//! Matrix times the vectors of a few tokens, for decode:
-//! `out = finish(weights * norm(x) + bias + delta) + residual` in one dispatch. The norm and the addends are
-//! optional. The result of a token is bit-identical however many tokens there are.
+//! Matrix times the vectors of a few tokens, for decode: `out = finish(weights * norm(x) + bias + delta) +
+//! residual` in one dispatch. The norm and the addends are optional. The result of a token is bit-identical
+//! for any number of tokens.
 
 use burn::backend::flex::FlexTensor;
 use burn::{

@@ -11,11 +11,11 @@ use crate::{
 /// An adapter to open.
 #[derive(Debug, Clone)]
 pub struct AdapterFiles<F> {
-    /// What messages and reports call it.
+    /// Its name in messages and reports.
     pub name: String,
     /// A GGUF file or a PEFT folder.
     pub files: F,
-    /// What its product is multiplied by, besides the file's own scale.
+    /// Factor of its product, in addition to the file's own scale.
     pub scale: f32,
 }
 

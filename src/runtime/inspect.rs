@@ -15,13 +15,13 @@ const SMALLEST_BINDING_BYTES: u64 = 128 << 20;
 /// What browsers offer on nearly all desktops.
 const USUAL_BINDING_BYTES: u64 = (2 << 30) - 4;
 
-/// How the model would be loaded, and where.
+/// How the model would be loaded, and on which device.
 #[derive(Debug, Default, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 #[cfg_attr(test, ts(optional_fields))]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct InspectionOptions {
-    /// As for `createEngine`.
+    /// Load options, as for `createEngine`.
     #[cfg_attr(test, ts(optional, as = "Option<_>"))]
     pub load: LoadOptions,
     /// KV cache for this many sequences of the whole context, instead of `load.kvPoolTokens`.
@@ -37,17 +37,17 @@ pub struct InspectionOptions {
 #[cfg_attr(test, ts(rename = "ModelInspection"))]
 #[serde(rename_all = "camelCase")]
 pub struct Inspection {
-    /// Of this build.
+    /// The version of this build.
     pub version: &'static str,
     /// Size of all files with tensors that were opened.
     pub file_bytes: u64,
     /// How the model is stored.
     pub container: ContainerReport,
-    /// Whether a load would succeed, as far as the headers tell.
+    /// Whether a load would succeed, judging by the headers.
     pub runs: bool,
     /// The error of a load.
     pub refusal: Option<Refusal>,
-    /// The same per limit: that of the options, or the smallest and the usual one.
+    /// The same for each limit: the one in the options, or the smallest and the usual one.
     pub devices: Vec<LimitReport>,
     /// `None` if a header cannot be read.
     pub model: Option<ModelReport>,
@@ -91,7 +91,7 @@ pub struct LimitReport {
 }
 
 impl Inspection {
-    /// Before anything is known of the model.
+    /// The inspection before anything is known about the model.
     fn of_files<F: ModelFiles>(files: &CountedFiles<'_, F>) -> Inspection {
         Inspection {
             version: env!("CARGO_PKG_VERSION"),

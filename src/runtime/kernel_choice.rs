@@ -1,5 +1,5 @@
-//! The form of the kernels that was chosen for a device, as a text. A load that replaces a lost engine uses the same form:
-//! measurements may choose another one, which rounds differently.
+//! The chosen form of the kernels as a text. A load that replaces a lost engine uses the same form, because
+//! new measurements may choose another one, which rounds differently.
 
 use serde::{Deserialize, Serialize};
 
@@ -24,9 +24,9 @@ impl KernelChoice {
         }
     }
 
-    /// The opaque text of it.
+    /// The choice as an opaque text.
     pub(super) fn text(&self) -> String {
-        // Texts, numbers and booleans: they have a JSON form.
+        // Texts, numbers and booleans always have a JSON form.
         serde_json::to_string(self).unwrap_or_default()
     }
 

@@ -22,7 +22,7 @@ pub struct LoadRequest<'f, F, A> {
     pub files: &'f F,
     /// The adapters to start with.
     pub adapters: &'f [AdapterFiles<A>],
-    /// What the user may choose.
+    /// The options of the user.
     pub options: LoadOptions,
     /// Milliseconds of a monotonic clock, for the report.
     pub now_ms: fn() -> f64,
@@ -42,8 +42,8 @@ pub struct Loaded {
     pub(super) kernels: KernelChoice,
 }
 
-/// Loads a model onto `device`, which is awaited after the headers were read: an invalid file costs no
-/// device. `progress` is called with the tensor bytes read so far and in total.
+/// Loads a model onto `device`. The device is awaited after the headers were read, so an invalid file
+/// requests no device. `progress` is called with the tensor bytes read so far and in total.
 ///
 /// # Errors
 /// As [`open()`] and [`start()`]; errors of `device`; as
@@ -73,7 +73,7 @@ pub async fn reload<F: ModelFiles, A: ModelFiles, D: Into<ChosenDevice>>(
         options,
         now_ms,
     } = request;
-    // The clock of a worker starts with it.
+    // In a worker, the clock starts with the worker.
     let worker = now_ms();
     let Opened {
         checkpoint: Checkpoint { gguf, source },

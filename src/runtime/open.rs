@@ -16,7 +16,7 @@ pub struct Opened<S, A> {
     pub checkpoint: Checkpoint<S>,
     /// Its tokenizer.
     pub tokenizer: Rc<Tokenizer>,
-    /// The adapters it is to start with.
+    /// The adapters to start with.
     pub adapters: Adapters<A>,
 }
 

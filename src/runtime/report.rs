@@ -5,12 +5,12 @@ use serde::Serialize;
 use super::LoraReport;
 use crate::{device::DeviceReport, ops::kv_memory::KvFormat};
 
-/// What `engine.info()` gives: these members, and those of the report once a model is loaded.
+/// The result of `engine.info()`. Once a model is loaded, it also has the members of the load report.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "camelCase")]
 pub struct EngineInfo<'a> {
-    /// Of this build.
+    /// The version of this build.
     pub version: &'static str,
     /// The model's id in requests.
     pub model: &'a str,

@@ -21,7 +21,7 @@ use crate::{
 pub struct Served {
     /// Requests are answered while it is run.
     pub engine: Engine<ServedModel>,
-    /// What may be asked of the model meanwhile.
+    /// Access to the model while it runs.
     pub running: RunningModel,
 }
 

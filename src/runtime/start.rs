@@ -1,5 +1,4 @@
-//! Starts a model on a device. Nothing waits for what it does not need: kernels are compiled and
-//! validated while the weights are read.
+//! Starts a model on a device. Kernels are compiled and validated while the weights are read.
 
 use futures_util::future::try_join;
 

@@ -19,7 +19,7 @@ pub(super) struct Candidates {
     /// Weights of the candidates in `..weights.len()`, at most `sorted` of them.
     weights: Vec<f32>,
     weigher: Option<Weigher>,
-    /// Weight of all candidates together.
+    /// Sum of the weights of all candidates.
     total: f32,
 }
 
@@ -36,7 +36,7 @@ impl Candidates {
         self.total = weigher.total(logits);
     }
 
-    /// Their number, at least one.
+    /// Number of candidates, at least one.
     pub(super) fn len(&self) -> usize {
         self.keys.len()
     }
@@ -61,7 +61,8 @@ impl Candidates {
         self.weights[rank]
     }
 
-    /// Weight of all candidates together: summed in order of ids before the first cut, of ranks after.
+    /// Sum of the weights of all candidates, added in the order of ids before the first truncation and
+    /// in the order of ranks after it.
     pub(super) fn total(&self) -> f32 {
         self.total
     }
@@ -102,7 +103,7 @@ impl Candidates {
     }
 }
 
-/// A number that orders by logit descending, then id ascending.
+/// A number that orders by logit descending, then by id ascending.
 pub(super) fn key(z: f32, id: u32) -> u64 {
     let bits = (z + 0.0).to_bits(); // -0 becomes +0: they are equal
     let ascending = if bits >> 31 == 1 {

@@ -1,4 +1,5 @@
-//! Invalid logits (end of specification 5.4) are an error, never silently token 0.
+//! Checks rows for invalid logits (end of specification 5.4). They are an error and never silently
+//! become token 0.
 
 use crate::{Error, Result};
 

@@ -17,8 +17,8 @@ pub(super) fn draw(candidates: &mut Candidates, u: f32) -> usize {
             (reached, last) = (cumulative.value(), rank);
         }
     }
-    // The total was summed in another order and may exceed this sum by some ulp. A candidate too light to
-    // increase the sum has no share in it and must not be drawn.
+    // The total was summed in another order and may exceed this sum by a few ulp. A candidate whose
+    // weight is too small to increase the sum must not be drawn.
     last
 }
 

@@ -1,5 +1,5 @@
-//! The chain: runs all stages on one row of logits after the other and draws. The stages that
-//! parameters switch on are in `stages`.
+//! The sampler chain: runs all stages on each row of logits and draws a token. Stages that are switched
+//! on by parameters are in `stages`.
 
 use std::cell::Cell;
 
@@ -24,8 +24,8 @@ pub struct Sampled {
     pub score: Option<TokenScore>,
 }
 
-/// Samples the tokens of one candidate of a prompt. Between tokens it keeps what the active stages
-/// remember, and scratch memory.
+/// Samples the tokens of one candidate of a prompt. Between tokens it keeps the state of the active
+/// stages, and scratch memory.
 #[derive(Debug)]
 pub struct Sampler {
     identity: u64,
@@ -35,7 +35,7 @@ pub struct Sampler {
     position: usize,
     stages: Stages,
     pub(super) candidates: Candidates,
-    /// The row as the model gave it, while a score is requested.
+    /// The unmodified row of the model, if a score is requested.
     raw: Vec<f32>,
 }
 
@@ -45,7 +45,8 @@ impl Sampler {
         Self::with_stages(params, candidate, 0, Stages::new(params, prompt))
     }
 
-    /// A sampler that continues after `position` generated tokens with `memory` of them.
+    /// A sampler that continues after `position` generated tokens, with the state `memory` of its
+    /// stages.
     pub fn resume(
         params: &SamplingParams,
         candidate: u32,
@@ -72,7 +73,7 @@ impl Sampler {
         }
     }
 
-    /// What it remembers besides its position.
+    /// The state of its stages.
     pub fn memory(&self) -> StageMemory {
         self.stages.memory()
     }
@@ -151,7 +152,7 @@ impl Sampler {
         if let Some(mask) = mask {
             mask.apply(logits);
         }
-        // Only the mask forbids: biases and penalties leave finite what was finite.
+        // Only the mask forbids tokens: biases and penalties keep finite logits finite.
         let position = self.position;
         check::finite_max(logits, position).map_err(|_| Error::GrammarDeadEnd { position })
     }

@@ -35,12 +35,12 @@ pub enum LogprobsMode {
 pub struct ScoreRequest {
     /// Number of best tokens.
     pub top: usize,
-    /// Of which distribution.
+    /// The distribution that log-probabilities are taken from.
     pub mode: LogprobsMode,
 }
 
-/// The raw score of `id` in a row of logits, with the `top` best tokens. The row holds something
-/// finite, no NaN and no `+inf`; an id beyond it has the probability 0.
+/// The raw score of `id` in a row of logits, with the `top` best tokens. The row has a finite logit, no
+/// NaN and no `+inf`. An id beyond the row has the probability 0.
 pub fn score(logits: &[f32], id: u32, top: usize) -> TokenScore {
     let raw = LogSoftmax::new(logits, 1.0);
     TokenScore {
@@ -63,7 +63,8 @@ pub(super) struct LogSoftmax<'a> {
 impl<'a> LogSoftmax<'a> {
     pub(super) fn new(logits: &'a [f32], temperature: f32) -> Self {
         let z_max = check::largest(logits);
-        // In f64: the logarithm is reported with more digits than an f32 sum of 150,000 weights has.
+        // In f64, because the logarithm is reported with more digits than an f32 sum of 150,000 weights
+        // has.
         let mut total = 0.0;
         Weigher { z_max, temperature }.each_block(logits, |weights| {
             total += weights.iter().copied().map(f64::from).sum::<f64>();
@@ -97,7 +98,7 @@ impl<'a> LogSoftmax<'a> {
             let Some(mut worst) = best.peek_mut() else {
                 break;
             };
-            // Of equal logits the lower id stays.
+            // Of equal logits, the lower id is kept.
             if z > candidates::logit(*worst) {
                 *worst = candidates::key(z, id);
             }

@@ -30,7 +30,7 @@ impl Weigher {
     /// The weight of the whole row, summed in the order of ids: the softmax's denominator.
     pub(super) fn total(self, logits: &[f32]) -> f32 {
         let mut total = 0.0;
-        // In the order of `RunningSum`.
+        // The same order of additions as in `RunningSum`.
         self.each_block(logits, |weights| total += weights.iter().sum::<f32>());
         total
     }

@@ -11,8 +11,8 @@ pub(super) type Values = [f32; BLOCK_COLS];
 pub(super) struct Codec {
     /// Appends whole file blocks in the layout of the kernels, quants and scales apart.
     pub(super) repack: fn(bytes: &[u8], quants: &mut Vec<u8>, scales: &mut Vec<u8>),
-    /// Decodes kernel block `run` of one file block from its repacked quants and scales. For floats, of
-    /// one kernel block. The CPU twin of `weights_load` in the type's WGSL.
+    /// Decodes kernel block `run` of one file block from its repacked quants and scales. Floats are
+    /// passed as one kernel block. The CPU twin of `weights_load` in the type's WGSL.
     pub(super) decode: fn(quants: &[u8], scales: &[u8], run: usize) -> Values,
     /// Encodes whole file blocks and appends them, bit-equal to ggml's reference quantization; `None` for
     /// types that are only read.

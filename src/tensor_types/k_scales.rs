@@ -37,7 +37,7 @@ pub(super) fn push_run_nibbles(out: &mut Vec<u8>, quants: &[u8; 256]) {
     }
 }
 
-/// How ggml searches the scale of a run: `steps` candidates around quants of 0 to `greatest`.
+/// ggml's search for the scale of a run: `steps` candidates around quants of 0 to `greatest`.
 pub(super) struct Search {
     pub(super) greatest: u8,
     /// The first candidate stretches the range by this many quants; each further one by 0.1 more.

@@ -1,7 +1,7 @@
-//! The order of quants in the layout of the kernels. Per kernel block of 32 columns, bits of equal rank lie
+//! The order of quants in the layout of the kernels. In a kernel block of 32 columns, bits of equal rank are
 //! together, so that one mask and one shift bring four neighboring quants into the bytes of a word.
 
-/// Columns of a kernel block, whatever the type.
+/// Columns of a kernel block, for every type.
 pub const BLOCK_COLS: usize = 32;
 
 /// 16 bytes: byte j has the lower four bits of element j in its low nibble and those of element j + 16 in

@@ -6,8 +6,8 @@
 //! see `docs/adding-a-tensor-type.md`.
 //!
 //! There are two units. A *file block* is what the file stores together: one element of plain floats, 32
-//! elements, or a super-block of 256. A *kernel block* is [`BLOCK_COLS`] columns of a row, whatever the type.
-//! [`TensorType::repack`] turns the former into the latter.
+//! elements, or a super-block of 256. A *kernel block* is [`BLOCK_COLS`] columns of a row, for every type.
+//! [`TensorType::repack`] turns file blocks into kernel blocks.
 
 mod bf16;
 mod codec;

@@ -101,12 +101,12 @@ fn quantize(values: &[f32], out: &mut Vec<u8>) {
     }
 }
 
-/// ggml's `make_qx_quants` for 6 bits: of 19 scales near extreme / -32 the one whose least-squares
-/// fit, weighted by x², explains most. Gives the fitted scale and its quants in -32..32.
+/// ggml's `make_qx_quants` for 6 bits. Of 19 scales near extreme / -32 it chooses the one with the best
+/// least-squares fit, weighted by x². Returns the fitted scale and its quants in -32..32.
 fn best_scale(x: &[f32; GROUP]) -> (f32, [i8; GROUP]) {
     let extreme = signed_extreme(*x);
     if extreme.abs() < EPSILON {
-        // As if q - 32 of zero were stored.
+        // The stored quants are 0, so q - 32 is -32.
         return (0.0, [-32; GROUP]);
     }
     let quantized = |inverse: f32| x.map(|x| nearest(inverse * x).clamp(-32, 31) as i8);

@@ -18,8 +18,8 @@ fn decode(quants: &[u8], scales: &[u8], _run: usize) -> Values {
     std::array::from_fn(|i| d * f32::from(quants[i] as i8))
 }
 
-/// ggml's `quantize_row_q8_0_ref`: d = max |x| / 127, q = x / d rounded half away from zero. The
-/// unrounded d divides; the f16 one is stored.
+/// ggml's `quantize_row_q8_0_ref`: d = max |x| / 127, q = x / d rounded half away from zero. q is
+/// computed with the unrounded d; d is stored as f16.
 fn quantize(values: &[f32], out: &mut Vec<u8>) {
     for x in values.as_chunks::<LEN>().0 {
         let amax = x.iter().fold(0.0, |amax: f32, x| amax.max(x.abs()));

@@ -19,7 +19,7 @@ pub(super) struct Row {
     pub(super) codec: &'static Codec,
 }
 
-/// What a word of scales holds; needed to make up valid scales.
+/// What a word of scales holds. Self-tests need it to generate valid scales.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ScaleWord {
     /// Two f16.

@@ -1,5 +1,5 @@
-//! Codecs against blocks computed by hand, blocks of another implementation and error bounds.
-//! `weights/shared_models_tests.rs` compares them with files that ggml made.
+//! Compares codecs with blocks computed by hand, with blocks of another implementation and with error
+//! bounds. `weights/shared_models_tests.rs` compares them with files that ggml made.
 
 use half::f16;
 use proptest::prelude::*;
@@ -49,7 +49,7 @@ fn every_type_is_in_the_documentation() {
 
 #[test]
 fn floats_round_to_nearest_even() {
-    // 1 + 2^-11 is halfway between two f16, 1 + 3 * 2^-11 too.
+    // 1 + 2^-11 is halfway between two f16, and so is 1 + 3 * 2^-11.
     let values = [1.0 + 2f32.powi(-11), 1.0 + 3.0 * 2f32.powi(-11), 70_000.0];
     let f16s = dequantized(TensorType::F16, &TensorType::F16.quantize(&values));
     assert_eq!(f16s, [1.0, 1.0 + 2f32.powi(-9), f32::INFINITY]);
@@ -75,7 +75,7 @@ impl MapBits for Vec<f32> {
 #[test]
 fn q8_0_block() {
     let mut values = [0.0f32; 32];
-    // d = 1: rounding half away from zero shows.
+    // d = 1 makes rounding half away from zero visible.
     values[..6].copy_from_slice(&[127.0, -127.0, 2.5, -2.5, 0.4, -3.6]);
     let bytes = TensorType::Q8_0.quantize(&values);
     assert_eq!(bytes.len(), 34);
@@ -140,7 +140,7 @@ fn q6_k_block() {
     assert_eq!((&scales[..18], &scales[18..]), (&bytes[192..], &[0; 2][..]));
 }
 
-/// Exactly: the formulas are rounded in the same order.
+/// The values are equal to the last bit, because both implementations round in the same order.
 #[test]
 fn blocks_decode_as_in_another_implementation() {
     let vectors = vectors::decoded();
@@ -207,7 +207,7 @@ fn rows_describe_what_repack_appends() {
         let (scale_bytes, blocks) = ty.scale_bytes();
         assert_eq!(quants.len(), 4 * blocks * ty.kernel_block_words(), "{ty}");
         assert_eq!(scales.len(), scale_bytes, "{ty}");
-        // What `scale_word` says of the words has to repeat with the scales.
+        // The pattern of `scale_word` has to repeat with the scales.
         if ty.has_scales() {
             let words = ty.row().scale_words.len();
             let period = 4 * words;
@@ -236,8 +236,8 @@ proptest! {
     fn quantization_error_is_bounded(values in prop::collection::vec(-100.0f32..100.0, 256)) {
         let extreme = values.iter().fold(0.0f32, |e, x| e.max(x.abs()));
         for ty in TensorType::quantizable() {
-            // Half a step; Q4_0's range is lopsided, so the far end may be a whole step off.
-            // The scale itself is rounded to f16.
+            // Half a step. Q4_0's range is not symmetric, so the far end may be a whole step off. The
+            // scale itself is rounded to f16.
             let bound = extreme * match ty {
                 TensorType::F32 => 0.0,
                 TensorType::F16 => 1.0 / 2048.0,

@@ -1,4 +1,4 @@
-//! The endpoint under the commands of a test: each one is a request to `/_hooks` whose body is a JSON
+//! The endpoint under the control of a test. Each command is a request to `/_hooks` whose body is a JSON
 //! object with one member.
 
 use std::cell::RefCell;
@@ -17,7 +17,7 @@ use crate::{Error, Result};
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 enum Command {
-    /// Fail the step that would generate one token more than so many; null: never.
+    /// Fail the step that would generate more tokens than this; null: never.
     FailAfterTokens(Option<usize>),
     /// Wait before each step that reads a prompt; 0: do not.
     DelayPrefillMs(u32),
@@ -25,11 +25,11 @@ enum Command {
     DelayStepMs(u32),
     /// How many choices wait or run.
     ActiveGenerations(bool),
-    /// What requests find the model doing.
+    /// The state of the model that requests see.
     ModelState(State),
     /// A new endpoint with these switches around the same engine.
     Switches(Map<String, Value>),
-    /// What the sampler makes of given logits.
+    /// Runs the sampler on given logits.
     Sampler(Question),
     /// Sizes and names of the model.
     ModelInfo(bool),
@@ -44,18 +44,18 @@ enum State {
     Ready,
 }
 
-/// An endpoint with one model, open to the commands of a test. Has the methods of [`Handler`] that its
-/// callers use.
+/// An endpoint with one model that accepts the commands of a test. Has the methods of [`Handler`] that
+/// its callers use.
 pub struct HookedHandler {
     host: Rc<dyn Host>,
     /// Exchanged when a test changes the switches.
     current: RefCell<Rc<Handler>>,
-    /// Of the model that is loaded.
+    /// The controls of the loaded model.
     controls: RefCell<Option<Rc<Controls>>>,
     model: RefCell<Option<LoadedModel>>,
 }
 
-/// The model that commands are about.
+/// The model that commands refer to.
 #[derive(Clone)]
 struct LoadedModel {
     id: String,
@@ -75,14 +75,14 @@ impl HookedHandler {
         }
     }
 
-    /// `model` under the commands of this endpoint.
+    /// Puts `model` under the control of this endpoint.
     pub fn attach<M: CausalModel>(&self, model: M) -> HookedModel<M> {
         let (model, controls) = HookedModel::new(model, Rc::clone(&self.host));
         self.controls.replace(Some(controls));
         model
     }
 
-    /// The switches as the last command left them.
+    /// The switches after the last command.
     pub fn switches(&self) -> Switches {
         self.current().switches().clone()
     }
@@ -99,14 +99,14 @@ impl HookedHandler {
                     controls,
                 }));
             }
-            // The engine ends when nothing refers to it any more.
+            // The engine ends when its last reference is dropped.
             (ModelState::Loading, _) => drop(self.model.take()),
             _ => {}
         }
         self.current().set_model(id, state);
     }
 
-    /// Answers a request; one to `/_hooks` is a command, once a model is loaded.
+    /// Answers a request. Once a model is loaded, a request to `/_hooks` is a command.
     pub async fn handle(&self, request: Request) -> Response {
         match self.command(&request) {
             Some(response) => response,
@@ -119,7 +119,7 @@ impl HookedHandler {
     }
 
     /// Runs a command such as `{"delayPrefillMs":500}`. Its result is JSON, `null` for commands that
-    /// return nothing; a text with the status 400 says what is wrong with the command.
+    /// return nothing. An invalid command gets status 400 and a text that says what is wrong.
     fn command(&self, request: &Request) -> Option<Response> {
         if !request.url.ends_with("/_hooks") {
             return None;

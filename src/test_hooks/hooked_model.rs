@@ -29,7 +29,7 @@ pub struct HookedModel<M> {
 }
 
 impl<M: CausalModel> HookedModel<M> {
-    /// `model` and what controls it; `host` has the timers.
+    /// `model` and its controls; `host` has the timers.
     pub fn new(model: M, host: Rc<dyn Host>) -> (Self, Rc<Controls>) {
         let controls = Rc::new(Controls::default());
         let hooked = Self {
@@ -45,7 +45,7 @@ impl<M: CausalModel> HookedModel<M> {
         &mut self.model
     }
 
-    /// Before a step that generates `tokens`.
+    /// Waits or fails before a step that generates `tokens`.
     async fn enter(&self, is_prefill: bool, tokens: usize) -> Result<()> {
         let delay_ms = match is_prefill {
             true => self.controls.prefill_delay_ms.get(),
@@ -69,7 +69,7 @@ impl<M: CausalModel> HookedModel<M> {
     }
 }
 
-/// Whether feeding the row reads a prompt: decoding feeds one token to a sequence that has some.
+/// Whether the row is part of a prefill. A decode step feeds one token to a sequence that is not empty.
 fn is_prefill(row: &Row<'_>) -> bool {
     row.memory.len_tokens == 0 || row.input.ids().len() > 1
 }

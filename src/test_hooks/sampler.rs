@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::sample::{Sampler, SamplingParams, TokenMask, philox};
 use crate::{Error, Result};
 
-/// Logits and what happened before them.
+/// Logits and the tokens before them.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Question {
@@ -15,9 +15,9 @@ pub(super) struct Question {
     prompt: Vec<u32>,
     #[serde(default)]
     generated: Vec<u32>,
-    /// The allowed ids; all if left out.
+    /// The allowed ids; all if absent.
     mask: Option<Vec<u32>>,
-    /// Parameters that are left out are off.
+    /// Absent parameters are off.
     #[serde(default)]
     params: SamplingParams,
 }

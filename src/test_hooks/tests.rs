@@ -1,4 +1,4 @@
-//! A hooked model fails and waits when it is told to, and only then.
+//! A hooked model fails and waits only on command.
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -91,7 +91,7 @@ async fn step(
 }
 
 #[test]
-fn it_fails_once_after_so_many_tokens() {
+fn it_fails_once_after_the_configured_tokens() {
     let steps = Rc::new(Cell::new(0));
     let (mut model, controls) = HookedModel::new(Steps(steps.clone()), Rc::new(Clock::default()));
     controls.tokens_until_failure.set(Some(4));
@@ -110,7 +110,7 @@ fn it_fails_once_after_so_many_tokens() {
         assert_eq!(steps.get(), 3);
         let failed = step(&mut model, &mut memory, &[0], Chooser::Host).await;
         assert!(matches!(failed, Err(Error::Internal(_))), "{failed:?}");
-        assert_eq!(steps.get(), 3, "the model was not asked");
+        assert_eq!(steps.get(), 3, "the model was not called");
         step(&mut model, &mut memory, &[0], Chooser::Host)
             .await
             .unwrap();
@@ -118,7 +118,7 @@ fn it_fails_once_after_so_many_tokens() {
 }
 
 #[test]
-fn prompts_and_steps_wait_as_told() {
+fn prefill_and_decode_steps_wait_for_their_delays() {
     let clock = Rc::new(Clock::default());
     let (mut model, controls) = HookedModel::new(Steps::default(), clock.clone());
     pollster::block_on(async {

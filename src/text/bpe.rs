@@ -13,7 +13,7 @@ use crate::{Error, Result};
 pub struct RankedBpe {
     spelling: TokenSpelling,
     model: BPE,
-    /// Every byte or character becomes a token, and no token stands for text of any length.
+    /// Every byte or character becomes a token, and no token stands for arbitrarily long text.
     pub keeps_text: bool,
 }
 

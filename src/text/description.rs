@@ -76,7 +76,7 @@ pub enum Algorithm {
 pub struct Merges {
     /// In the order in which they are applied.
     pub pairs: Vec<(String, String)>,
-    /// A piece that is itself a token is used whole, whatever the merges say.
+    /// A piece that is itself a token is used whole, regardless of the merges.
     pub ignore_merges: bool,
     /// A character without a token becomes the tokens `<0xHH>` of its bytes.
     pub byte_fallback: bool,

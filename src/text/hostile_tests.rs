@@ -73,7 +73,7 @@ proptest! {
 }
 
 #[test]
-fn merges_that_form_no_token_or_each_other_are_harmless() {
+fn merges_that_repeat_or_form_no_token_are_harmless() {
     let letters = ["a", "b", "ab", "ba", "aba"].map(|text| (text.to_owned(), 1));
     // The same merge twice, and two that undo each other's order.
     let merges = ["a b", "a b", "b a", "ab a", "a ba"].map(str::to_owned);
@@ -85,7 +85,7 @@ fn merges_that_form_no_token_or_each_other_are_harmless() {
     assert_eq!(tokenizer.encode("xaé", false).unwrap(), [0]);
 }
 
-/// A quadratic algorithm takes minutes for these; the bound leaves room for a busy machine.
+/// A quadratic algorithm takes minutes for these texts. The bound leaves room for a busy machine.
 #[test]
 fn long_texts_without_a_break_take_linear_time() {
     const BYTES: usize = 100_000;

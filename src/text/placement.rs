@@ -1,5 +1,5 @@
-//! Where the tokens of a text begin in it, in characters. It follows the tokens' bytes through the text
-//! and does not depend on how the text was split.
+//! Where the tokens of a text begin, in characters. It follows the tokens' bytes through the text and
+//! does not depend on how the text was split.
 
 use std::ops::Range;
 
@@ -18,7 +18,7 @@ pub struct Place {
 /// A part of the text that was tokenized on its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlacedSegment<'t> {
-    /// Which of the ids it became.
+    /// The range of ids that it became.
     pub tokens: Range<usize>,
     /// Where it begins in the text.
     pub start_byte: usize,
@@ -28,7 +28,7 @@ pub struct PlacedSegment<'t> {
     pub drops_space: bool,
 }
 
-/// The places of `ids`, which the segments of `text` became. Ids outside all segments (added
+/// The places of `ids`, which were encoded from the segments of `text`. Ids outside all segments (added
 /// automatically) have no width.
 pub fn place(
     vocabulary: &Vocabulary,

@@ -12,7 +12,7 @@ pub struct PreTokenizer {
     names: &'static [&'static str],
     /// Applied one after the other. Matches and the text between them are pieces.
     cuts: &'static [&'static str],
-    /// A piece that is itself a token is used whole, whatever the merges say.
+    /// A piece that is itself a token is used whole, regardless of the merges.
     pub ignore_merges: bool,
     /// Whether a start-of-text token is added when the file does not say.
     pub adds_bos: bool,
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_name_is_named() {
+    fn an_unknown_name_is_in_the_error() {
         let Err(Error::UnsupportedModel(message)) = PreTokenizer::named("martian") else {
             panic!("accepted");
         };

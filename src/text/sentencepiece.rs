@@ -8,7 +8,7 @@ use crate::{Error, Result};
 
 /// A SentencePiece BPE encoder.
 ///
-/// The same as llama.cpp's: any two neighbors whose joined text is a token can merge, highest score first,
+/// It merges as llama.cpp does: any two neighbors whose joined text is a token can merge, highest score first,
 /// leftmost first among equals. Characters that end without a token become bytes. (The `tokenizers` crate
 /// ranks pairs instead of tokens, so ties differ there.)
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub struct SentencePieceBpe {
     /// The token of each byte that no other token covers.
     byte_ids: Vec<u32>,
     /// No token has a ▁ after another character. Then no merge crosses the start of a word, and words
-    /// can be merged one by one, which takes little memory whatever the length of the text.
+    /// can be merged one by one, which takes little memory for texts of any length.
     words_stand_apart: bool,
 }
 
@@ -222,7 +222,7 @@ mod tests {
         SentencePieceBpe::new(&texts, &scores, Some(0)).unwrap()
     }
 
-    /// The literal rule: rescan all neighbors after every merge.
+    /// The reference implementation: rescans all neighbors after every merge.
     fn naive(tokens: &[(&str, f32)], text: &str) -> Vec<u32> {
         let find = |text: &str| tokens.iter().position(|token| token.0 == text);
         let mut pieces: Vec<String> = text.chars().map(String::from).collect();

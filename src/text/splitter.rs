@@ -139,7 +139,7 @@ fn split_with<'t>(
 }
 
 impl Cut {
-    /// Calls `visit` with the matches and what lies between them, in order; none is empty.
+    /// Calls `visit` with the matches and the parts between them, in order; none is empty.
     fn parts(
         &self,
         text: &str,
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_that_is_none_is_refused_by_name() {
+    fn an_invalid_pattern_is_refused_by_name() {
         let error = Splitter::default().cut("(", Behavior::Isolated, false);
         let Err(Error::UnsupportedModel(message)) = error else {
             panic!("{error:?}");

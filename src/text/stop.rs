@@ -166,7 +166,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The literal rule: look at every prefix of the text, character by character.
+    /// The reference implementation: looks at every prefix of the text, character by character.
     fn naive(text: &str, stops: &[String], include_stop: bool) -> (String, Option<usize>) {
         for (start, character) in text.char_indices() {
             let prefix = &text[..start + character.len_utf8()];

@@ -36,7 +36,7 @@ pub struct Tokenizer {
     adds_eos: bool,
     /// Decoding from the beginning of a text drops the space that encoding added.
     drops_first_space: bool,
-    /// Encoding neither drops text nor maps text of any length to one token.
+    /// Encoding neither drops text nor maps arbitrarily long text to one token.
     keeps_text: bool,
     middle_tokens: Option<MiddleTokens>,
     chat_template: Option<Box<str>>,

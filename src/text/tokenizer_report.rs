@@ -11,8 +11,8 @@ use crate::weights::Metadata;
 #[cfg_attr(test, ts(rename = "InspectedTokenizer"))]
 #[serde(rename_all = "camelCase")]
 pub struct TokenizerReport {
-    /// The kind, as `tokenizer.ggml.model` names it, or would: `gpt2` (BPE), `llama` (SentencePiece BPE),
-    /// `t5` (SentencePiece unigram).
+    /// The kind, as `tokenizer.ggml.model` names it in GGUF files: `gpt2` (BPE), `llama` (SentencePiece
+    /// BPE), `t5` (SentencePiece unigram).
     pub kind: String,
     /// How text is split before BPE: `tokenizer.ggml.pre`.
     pub pre_tokenizer: Option<String>,

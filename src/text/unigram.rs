@@ -14,7 +14,7 @@ pub struct Unigram {
     ends: Vec<u32>,
     /// The id of the `i`th text.
     ids: Vec<u32>,
-    /// By id.
+    /// The scores by id.
     scores: Vec<f64>,
     unknown_id: u32,
     unknown_score: f64,
@@ -76,7 +76,7 @@ impl Unigram {
         })
     }
 
-    /// Whether no token stands for text of any length, as the unknown token does.
+    /// Whether no token stands for arbitrarily long text, as the unknown token does.
     pub fn keeps_text(&self) -> bool {
         self.byte_fallback.is_some()
     }
@@ -227,7 +227,7 @@ mod tests {
         assert!(Unigram::new(&texts, &kinds, scores, None).is_err());
     }
 
-    /// Every cutting of `text`: its score, and its ids with unknown ones fused.
+    /// Every segmentation of `text`: its score, and its ids with unknown ones fused.
     fn cuttings(tokens: &[(&str, f32)], unknown: f64, text: &str) -> Vec<(f64, Vec<u32>)> {
         let Some(first) = text.chars().next() else {
             return vec![(0.0, Vec::new())];
@@ -254,7 +254,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_cutting_is_better(
+        fn no_segmentation_is_better(
             tokens in prop::collection::vec(("[ab]{1,3}", -9i16..0), 1..8),
             text in "[abc]{0,8}",
         ) {

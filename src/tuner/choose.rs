@@ -41,7 +41,7 @@ pub async fn best_variant_with(
         return Ok(Variant::CPU);
     }
     if device.is_reference() {
-        // Nothing to validate: it is what other devices are compared with.
+        // The reference needs no validation, because other devices are compared with it.
         return Ok(Variant::PORTABLE);
     }
     if let Some(preferred) = preferred

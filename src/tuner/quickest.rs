@@ -26,8 +26,8 @@ const MATMUL_LAUNCHES: usize = 2;
 /// With this many tokens the measured matrix makes [`TILES`] large tiles.
 const TILES_TOKENS: usize = 64;
 const TILES: u32 = 64;
-/// Large tiles that a product must have where small ones are faster than [`TILES`] large ones, and
-/// where they are not.
+/// Minimum number of large tiles of a product. `WIDE` applies if small tiles were faster than [`TILES`]
+/// large ones, `NARROW` otherwise.
 const WIDE: u32 = 96;
 const NARROW: u32 = 24;
 /// Other arithmetic than f32 is chosen if it takes at most this share of f32's time. A smaller gain

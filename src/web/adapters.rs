@@ -20,7 +20,7 @@ extern "C" {
     fn scale(this: &PageAdapter) -> f64;
 }
 
-/// The same for the loader.
+/// The adapters in the form that the loader takes.
 pub(super) fn adapter_files(given: &[PageAdapter]) -> Vec<AdapterFiles<PageFiles>> {
     let adapters = given.iter().map(|adapter| AdapterFiles {
         name: adapter.name(),

@@ -38,7 +38,7 @@ pub struct InpageEngine {
     page_has_webgpu: bool,
     cpu: CpuOptions,
     webgpu: Option<Rc<PageWebGpu>>,
-    /// Of an earlier engine.
+    /// The form of the kernels of an earlier engine.
     kernels: Option<String>,
     handler: Rc<ServedHandler>,
     running: RefCell<Option<RunningModel>>,

@@ -18,7 +18,7 @@ pub(super) fn options<T: DeserializeOwned>(given: &JsValue, what: &str) -> Resul
         .map_err(|error| Error::Internal(format!("invalid {what}: {error}")))
 }
 
-/// The same, before it is a type.
+/// Reads a plain object as a JSON value.
 pub(super) fn object(given: &JsValue, what: &str) -> Result<Value> {
     if given.is_undefined() {
         return Ok(Value::Object(Map::new()));
@@ -27,7 +27,7 @@ pub(super) fn object(given: &JsValue, what: &str) -> Result<Value> {
     value.map_err(|why| Error::Internal(format!("invalid {what}: {why}")))
 }
 
-/// Deeper objects are cyclic, or no options.
+/// Deeper objects are cyclic or are no options.
 const MAX_DEPTH: usize = 16;
 
 fn value(given: &JsValue, depth: usize) -> std::result::Result<Value, String> {

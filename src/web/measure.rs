@@ -71,7 +71,7 @@ async fn measure(
     }
     let mut kv = SequenceMemory::new((0..model.limits().page_count as u32).collect());
     let before = launches();
-    // Not from a graph: each of its launches counts. The choice of the token is one more.
+    // Without a graph, so that each launch counts. Choosing the token is one more.
     model.feed_all(&mut kv, &[0]).await?;
     let dispatches_per_step = launches() - before + 1;
     let mut round_ms = Vec::new();

@@ -58,14 +58,14 @@ impl InpageResponse {
         Ok(serde_wasm_bindgen::to_value(&self.headers)?)
     }
 
-    /// Where the answer stands after the piece that `next` returned last: an opaque text for `handle`;
+    /// The position of the answer after the piece that `next` returned last: an opaque text for `handle`;
     /// `undefined` if it cannot be continued.
     #[wasm_bindgen(getter)]
     pub fn position(&self) -> Option<String> {
         self.progress.position()
     }
 
-    /// The error that the response tells, in its status or in the piece that `next` returned last.
+    /// The error that the response reports, in its status or in the piece that `next` returned last.
     #[wasm_bindgen(getter)]
     pub fn failure(&self) -> JsValue {
         let failure = self.progress.failure();

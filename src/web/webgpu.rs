@@ -14,7 +14,7 @@ extern "C" {
     /// `WebGpuExtension` of `worker/webgpu_features.ts`.
     pub type PageWebGpu;
 
-    /// Of the device that was created last; `None` before.
+    /// The device that was created last; `None` before the first.
     #[wasm_bindgen(method, getter)]
     fn device(this: &PageWebGpu) -> Option<PageDevice>;
 
@@ -75,7 +75,7 @@ fn described_by(device: PageDevice) -> BrowserDevice {
     }
 }
 
-/// A browser about which JavaScript says nothing.
+/// A browser for which JavaScript provides no information.
 fn nothing() -> BrowserWebGpu {
     BrowserWebGpu {
         describe: Rc::new(BrowserDevice::default),

@@ -76,9 +76,10 @@ struct WholePart {
 #[derive(Debug)]
 pub struct ConvertedSource<S> {
     stored: S,
-    /// In the order of their offsets.
+    /// The tensors in the order of their offsets.
     tensors: Vec<(TensorInfo, Origin)>,
-    /// The part that was converted as a whole last: a loader reads a tensor in several pieces.
+    /// The part that was last converted as a whole. It is kept because a loader reads a tensor in
+    /// several pieces.
     latest: RefCell<Option<WholePart>>,
 }
 
@@ -215,7 +216,7 @@ impl<S: ByteSource> ConvertedSource<S> {
     ) -> Result<usize> {
         let is_latest = |latest: &WholePart| latest.index == index;
         if !self.latest.borrow().as_ref().is_some_and(is_latest) {
-            // Frees the memory of the former one first.
+            // Frees the memory of the previous part first.
             self.latest.take();
             let bytes = converted.await?;
             self.latest.replace(Some(WholePart { index, bytes }));

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::*;
 use crate::{Error, Result, tensor_types::TensorType};
 
-/// Types of this year's files that this build does not support.
+/// Types in recent files that this build does not support.
 const UNSUPPORTED_TYPES: [&str; 4] = ["Q1_0", "TQ1_0", "TQ2_0", "ggml type 42"];
 
 fn models_dir(test: &str) -> Option<PathBuf> {

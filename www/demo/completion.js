@@ -29,7 +29,7 @@ export async function complete(engine, fields, signal, onText) {
     ...fields,
     model: "default",
     stream: /** @type {const} */ (true),
-    // Usage in every chunk: a run that is stopped gets no last chunk.
+    // Usage is in every chunk, because a run that is stopped gets no last chunk.
     stream_options: { include_usage: true, continuous_usage_stats: true },
   };
   /** @type {Measures} */

@@ -30,7 +30,7 @@ setUpPicker((choice) => {
 });
 byId("cancel-load", HTMLButtonElement).addEventListener("click", () => {
   model.cancel();
-  // The button disappears: without this, keyboard users would lose their place.
+  // The button disappears. Without this, keyboard users would lose their place.
   byId("load", HTMLButtonElement).focus();
 });
 copyOnClick(

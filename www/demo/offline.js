@@ -3,7 +3,7 @@
 
 const CACHE = "inpage-demo";
 
-/** Where following starts. The reference to the wasm module does not match `REFERENCE`. */
+/** The files where following references starts. The reference to the wasm module does not match `REFERENCE`. */
 const ENTRIES = ["./", "./main.js", "../dist/index.js", "../dist/wasm/inpage_bg.wasm"];
 
 /** A relative path in quotes: how these files refer to modules, style sheets and workers. */

@@ -25,7 +25,7 @@ export async function serve(engine, say) {
   try {
     await attempt.ready;
   } catch (error) {
-    // Not if another engine has replaced this one.
+    // The error is ignored if another engine has replaced this one.
     if (serving === attempt) say(errorInWords(error));
     return;
   }

@@ -16,7 +16,8 @@ fields! {
     }
 }
 
-/// `(n, best_of)`; a stream returns candidates before any of them could be ranked.
+/// Reads `(n, best_of)`. In a stream they must be equal, because it returns candidates before they can
+/// be ranked.
 pub(in crate::api) fn read(
     fields: &Fields,
     switches: &Switches,

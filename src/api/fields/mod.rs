@@ -1,6 +1,6 @@
 //! Groups of request fields that routes share, validated field by field (specification 3 and 4). Each
-//! file declares its fields once and reads them; none of them needs a model, so what depends on the
-//! model, such as the range of token ids, is checked later.
+//! file declares its fields once and reads them. No file needs a model: checks that depend on the model,
+//! such as the range of token ids, come later.
 
 mod body;
 mod breakers;

@@ -1,4 +1,4 @@
-//! `model` and `user` (specification 4.2). Which models exist is not known here.
+//! `model` and `user` (specification 4.2). Whether the model exists is checked later.
 
 use super::declare::fields;
 use super::reader::{Fields, missing};

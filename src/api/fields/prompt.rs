@@ -12,9 +12,9 @@ use crate::Result;
 /// One prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::api) enum Prompt {
-    /// To be tokenized; may be empty.
+    /// A text to tokenize; may be empty.
     Text(String),
-    /// At least one id; whether the vocabulary has them is checked once the model is known.
+    /// At least one id. Whether the vocabulary has them is checked once the model is known.
     Tokens(Vec<u32>),
 }
 

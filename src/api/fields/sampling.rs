@@ -18,7 +18,7 @@ fields! {
         temperature: Option<f64>,
         /// Keep the most likely tokens whose probabilities add up to this.
         top_p: Option<f64>,
-        /// Keep so many of the most likely tokens; -1 and 0 are off.
+        /// Keep this many of the most likely tokens; -1 and 0 are off.
         top_k: Option<i64>,
         /// Keep tokens at least this fraction as likely as the most likely one.
         min_p: Option<f64>,

@@ -92,7 +92,7 @@ const HOSTED: &[&str] = &[
 /// The tools that the model may call, and whether it has to.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::api) struct ToolCalls {
-    /// Those that `tool_choice` allows, in the order of `tools`; at least one.
+    /// The tools that `tool_choice` allows, in the order of `tools`; at least one.
     pub tools: Vec<Tool>,
     /// The whole completion must be one call; otherwise the constraint begins where the text begins
     /// like a call.

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_is_filled_and_events_postpone_it() {
+    fn comments_fill_silence_and_events_postpone_them() {
         let comment = Some(Some(KEEP_ALIVE.to_vec()));
         let host = Rc::new(ManualHost::default());
         let (sender, receiver) = mpsc::unbounded();
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn zero_never_fills() {
+    fn an_interval_of_zero_sends_no_comments() {
         let host = Rc::new(ManualHost::default());
         let (_sender, receiver) = mpsc::unbounded();
         let mut stream = KeepAlive::new(Box::pin(receiver), host.clone(), 0);

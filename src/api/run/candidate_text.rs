@@ -30,7 +30,7 @@ pub(in crate::api) struct Piece {
     pub token_ids: Vec<u32>,
     /// Tokens of the candidate generated so far, including those of earlier pieces.
     pub completion_tokens: usize,
-    /// Of their ids.
+    /// Digest of the ids of these tokens.
     pub digest: Digest,
     /// Set in the last piece.
     pub finish: Option<Finish>,
@@ -58,7 +58,7 @@ pub(in crate::api) enum StopReason {
 }
 
 impl Piece {
-    /// How much of the candidate was delivered once this piece was.
+    /// How much of the candidate is delivered once this piece is.
     pub(super) fn delivered(&self) -> Delivered {
         Delivered {
             tokens: self.completion_tokens,
@@ -106,7 +106,7 @@ pub(super) struct CandidateText {
     next: Option<Event>,
     detokenizer: Detokenizer,
     matcher: StopMatcher,
-    /// Of the prompt's tokens from the second on; the first piece takes them.
+    /// Scores of the prompt's tokens from the second on. The first piece takes them.
     prompt_scores: Option<Rc<[TokenScore]>>,
     has_begun: bool,
     /// Tokens whose text is not final.
@@ -119,11 +119,11 @@ pub(super) struct CandidateText {
     completion: String,
     logprob_sum: f64,
     scored_tokens: usize,
-    /// Generated so far, including the one that ended it.
+    /// Tokens generated so far, including the one that ended the candidate.
     completion_tokens: usize,
-    /// Of their ids.
+    /// Digest of their ids.
     digest: Digest,
-    /// What an earlier run delivered, until it has been left out.
+    /// What an earlier run delivered, until it has been skipped.
     earlier: Option<Delivered>,
 }
 
@@ -174,7 +174,7 @@ impl CandidateText {
         }
     }
 
-    /// The same without the pieces that an earlier run delivered.
+    /// The same candidate without the pieces that an earlier run delivered.
     pub(super) fn after(self, delivered: Delivered) -> CandidateText {
         CandidateText {
             earlier: delivered.has_begun().then_some(delivered),
@@ -182,8 +182,8 @@ impl CandidateText {
         }
     }
 
-    /// The pieces up to the last one or to an error. The candidate is dropped with it, which cancels
-    /// whatever is still being computed.
+    /// The pieces up to the last one or to an error. The candidate is dropped with the stream, which cancels
+    /// everything that is still being computed.
     pub(super) fn pieces(self) -> impl Stream<Item = Result<Piece>> {
         stream::unfold(Some(self), |candidate| async {
             let mut candidate = candidate?;
@@ -193,7 +193,7 @@ impl CandidateText {
         })
     }
 
-    /// The next piece that is not empty, or the last one; nothing follows the latter.
+    /// The next piece that is not empty, or the last one. Nothing follows the last one.
     async fn next_piece(&mut self) -> Result<Piece> {
         if let Some(earlier) = self.earlier.take() {
             self.leave_out(earlier).await?;
@@ -206,8 +206,8 @@ impl CandidateText {
                 continue;
             }
             // The last text should come with the finish reason. After the last token that may be
-            // generated the end follows at once, so wait for it. Before, only check whether it is
-            // already there: waiting would delay the text.
+            // generated, the end follows at once, so wait for it. Otherwise, only check whether the end
+            // is already available, because waiting would delay the text.
             if piece.finish.is_none() && self.completion_tokens < self.prompt.max_tokens {
                 match self.next_event().now_or_never() {
                     Some(event) if self.is_end(&event) => self.settle(event, &mut piece)?,
@@ -264,7 +264,8 @@ impl CandidateText {
         }
     }
 
-    /// Processes one event. Stops are checked in the order of specification 6.1; the engine's own come last.
+    /// Processes one event. Stops are checked in the order of specification 6.1; those of the engine
+    /// come last.
     fn settle(&mut self, event: Event, piece: &mut Piece) -> Result<()> {
         match event {
             Event::Token { id, score } => self.take(id, score, piece),

@@ -1,4 +1,4 @@
-//! One candidate's events as pieces of text and listed tokens, on a small vocabulary made here.
+//! One candidate's events as pieces of text and listed tokens, on a small synthetic vocabulary.
 
 use std::rc::Rc;
 
@@ -65,7 +65,7 @@ fn finished(reason: FinishReason) -> Event {
     Event::Finished { reason }
 }
 
-/// The tokens, and that `max_tokens` is reached.
+/// Events for the tokens, then the end by `max_tokens`.
 fn until_length(ids: &[u32]) -> Vec<Event> {
     let tokens = ids.iter().map(|id| token(*id));
     tokens.chain([finished(FinishReason::Length)]).collect()
@@ -138,7 +138,7 @@ impl Case {
         CandidateText::new(events, Rc::new(prompt), Rc::new(options))
     }
 
-    /// The pieces when every event is there at once, and when each has to be waited for.
+    /// The pieces when all events are available at once, and when each has to be awaited.
     fn pieces(&self, events: &[Event]) -> [Result<Vec<Piece>>; 2] {
         let waited = stream::iter(events.to_vec()).then(|event| async {
             let mut waited = false;
@@ -212,7 +212,7 @@ fn a_character_in_parts_belongs_to_all_its_tokens() {
     ];
     assert_eq!(names, expected);
     assert_eq!(offsets, [0, 1, 1, 1, 1, 2]);
-    // Its tokens come with it, not before.
+    // Its tokens come with it, not earlier.
     let [_, waited] = Case::default().pieces(&until_length(&ids));
     let counts: Vec<usize> = waited
         .unwrap()
@@ -224,7 +224,7 @@ fn a_character_in_parts_belongs_to_all_its_tokens() {
 
 #[test]
 fn a_broken_character_is_one_character() {
-    // Cut off by a letter, by the end, by the end of text.
+    // Cut off by a letter, by the end, and by an end-of-text token.
     let half = bytes("🎉")[..2].to_vec();
     let cut_off = [half.clone(), bytes("x")].concat();
     let (text, _, offsets_of) = Case::default().listed(&cut_off);
@@ -280,7 +280,7 @@ fn the_end_of_text_is_listed_at_the_end() {
         assert_eq!(finish(&whole), (FinishReason::Stop, None));
         assert_eq!(whole.completion_tokens, 2);
     }
-    // Ignored, it is a token like others.
+    // If it is ignored, it is a token like others.
     let case = Case {
         ignore_eos: true,
         ..Case::default()
@@ -295,7 +295,7 @@ fn a_stop_inside_a_token_swallows_what_follows() {
         // Inside the second token.
         (&["wn"], false, " quo", vec![0, 3]),
         (&["wn"], true, " quown", vec![0, 3]),
-        // Over both: the second token would begin beyond the text.
+        // In both: the second token would begin beyond the text.
         (&["uown"], false, " q", vec![0, 2]),
         (&["uown"], true, " quown", vec![0, 3]),
         // Inside the first.
@@ -422,7 +422,7 @@ fn a_choice_without_text_is_one_piece() {
 }
 
 #[test]
-fn the_suffix_ends_the_text_whatever_the_reason() {
+fn the_suffix_ends_the_text_for_every_reason() {
     let a = bytes("a")[0];
     let stopped = [token(a), token(EOS)];
     let matched = [token(a), token(bytes("!")[0])];
@@ -481,7 +481,7 @@ fn echo_puts_the_prompt_and_its_tokens_first() {
         let pieces = pieces.unwrap();
         assert_eq!((&*pieces[0].text, pieces[0].entries.len()), ("é!a", 6));
     }
-    // Scoring alone.
+    // A request that only scores the prompt.
     let events = [prompt_event(), finished(FinishReason::Length)];
     let whole = case.whole(&events);
     assert_eq!((&*whole.text, whole.entries.len()), ("é!", 5));
@@ -535,7 +535,7 @@ fn a_failure_ends_the_choice() {
     for pieces in Case::default().pieces(&events) {
         assert_eq!(pieces, Err(error.clone()));
     }
-    // As does an engine that goes away.
+    // So does an engine that is dropped.
     for pieces in Case::default().pieces(&events[..1]) {
         assert!(matches!(pieces, Err(Error::Internal(_))));
     }
@@ -580,7 +580,7 @@ fn named(top: &[(&str, f32)]) -> Option<Vec<(String, f32)>> {
 fn the_best_tokens_and_the_token_itself() {
     let anywhere = Place::default();
     let (a, b) = (bytes("a")[0], bytes("b")[0]);
-    // Listed, not listed, none wanted.
+    // The token is among the best ones, is not, and none are requested.
     let listed = entry(b, anywhere, false, -2.0, &[(QU, -1.0), (b, -2.0)]);
     assert_eq!(listed.top, named(&[(" qu", -1.0), ("b", -2.0)]));
     assert_eq!(listed.logprob, Some(-2.0));
@@ -589,7 +589,7 @@ fn the_best_tokens_and_the_token_itself() {
     assert_eq!(unlisted.top, expected);
     let alone = entry(b, anywhere, false, -3.0, &[]);
     assert_eq!(alone.top, named(&[("b", -3.0)]));
-    // Two ids of one text: the larger value, once.
+    // Two ids with the same text are listed once, with the larger value.
     let same = entry(b, anywhere, false, -3.0, &[(OTHER_A, -1.0), (a, -2.0)]);
     assert_eq!(same.top, named(&[("a", -1.0), ("b", -3.0)]));
     let ids = entry(b, anywhere, true, -3.0, &[(OTHER_A, -1.0), (a, -2.0)]);
@@ -603,7 +603,7 @@ fn the_best_tokens_and_the_token_itself() {
 }
 
 #[test]
-fn where_a_space_was_added_no_name_shows_it() {
+fn names_do_not_show_an_added_space() {
     let place = Place {
         start: 7,
         drops_space: true,
@@ -616,7 +616,7 @@ fn where_a_space_was_added_no_name_shows_it() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
     #[test]
-    fn pieces_make_up_a_whole_that_adds_up(
+    fn joined_pieces_are_consistent(
         ids in prop::collection::vec(
             prop_oneof![
                 prop::sample::select([bytes("🎉é a"), vec![SEP, QU, OWN_F, OTHER_A]].concat()),
@@ -648,7 +648,7 @@ proptest! {
         for (entry, id) in whole.entries.iter().zip(&ids) {
             let is_shown = *id > SEP || !skip_special_tokens && !ends(*id);
             if is_shown && !entry.token.starts_with("bytes:") {
-                // It is found where its offset says, unless a stop cut the text there.
+                // Each token is found at its offset, unless a stop cut the text there.
                 let rest: String = text.chars().skip(entry.text_offset).collect();
                 let found = rest.starts_with(&entry.token) || entry.token.starts_with(&rest);
                 prop_assert!(found, "{:?} in {:?}", entry, text);

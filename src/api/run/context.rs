@@ -23,7 +23,7 @@ pub(super) fn fit(
 ) -> Result<Fit> {
     let requested = length.max_tokens.unwrap_or(match default_max_tokens {
         DefaultMaxTokens::Tokens(tokens) => tokens,
-        // All that is left, but at least one, so that a prompt that fills the context is an error.
+        // All that remains, but at least one, so that a prompt that fills the context is an error.
         DefaultMaxTokens::Context(_) => context_tokens.saturating_sub(prompt_tokens).max(1),
     });
     let is_too_long = |prompt_tokens: usize| {
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_stays() {
+    fn a_request_that_fits_is_unchanged() {
         for truncate in [false, true] {
             for behavior in [Truncate, Refuse] {
                 assert_eq!(fit_of(30, 2, behavior, truncate), Ok((30, 2)));

@@ -15,7 +15,7 @@ pub(super) struct Deadline {
 }
 
 impl Deadline {
-    /// In `timeout_ms` from now.
+    /// A deadline `timeout_ms` from now.
     pub(super) fn new(host: &dyn Host, timeout_ms: Option<u32>) -> Deadline {
         Deadline {
             timer: timeout_ms.map(|timeout_ms| host.sleep_ms(timeout_ms)),

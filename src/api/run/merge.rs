@@ -19,7 +19,7 @@ pub(super) struct Pieces {
 }
 
 impl Pieces {
-    /// Of these candidates, with their indices.
+    /// The pieces of these candidates, which come with their indices.
     pub(super) fn new(candidates: Vec<(usize, CandidateText)>) -> Pieces {
         let numbered = candidates.into_iter().map(|(index, candidate)| {
             let pieces = candidate.pieces().map(move |piece| (index, piece));

@@ -1,5 +1,5 @@
 //! Runs a plan: admits it to the engine and yields the text of its candidates, piece by piece or whole
-//! (specification 2.3, 8 and 12). What becomes JSON is the route's.
+//! (specification 2.3, 8 and 12). The routes turn the result into JSON.
 
 mod candidate_text;
 #[cfg(test)]
@@ -45,15 +45,15 @@ pub(super) struct Run {
     pub system_fingerprint: String,
     /// Tokens cut from the prompts.
     pub dropped_tokens: usize,
-    /// As given or drawn.
+    /// The seed as requested or drawn at random.
     pub seed: i64,
-    /// Of all candidates, those of the first prompt first.
+    /// Pieces of all candidates, which are numbered prompt by prompt.
     pieces: Pieces,
-    /// Of each candidate so far.
+    /// What was delivered of each candidate so far.
     delivered: Vec<Delivered>,
-    /// Of each prompt.
+    /// The number of tokens of each prompt.
     prompt_tokens: Vec<usize>,
-    /// Of each prompt: tokens found in the prefix cache.
+    /// For each prompt, the tokens found in the prefix cache.
     cached_tokens: Vec<Rc<Cell<usize>>>,
     /// Choices returned per prompt.
     n: usize,
@@ -66,7 +66,7 @@ pub(super) struct Run {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TokenCounts {
     pub prompt: usize,
-    /// Those of the prompt that were found in the prefix cache.
+    /// Prompt tokens that were found in the prefix cache.
     pub cached: usize,
     pub completion: usize,
 }
@@ -141,7 +141,7 @@ impl Run {
         })
     }
 
-    /// The next piece of any candidate with the candidate's index; `None` after the last one. After an
+    /// The next piece of any candidate, with the candidate's index; `None` after the last one. After an
     /// error the run must be dropped.
     pub(super) async fn next_piece(&mut self) -> Result<Option<(usize, Piece)>> {
         let next = self.deadline.limit(self.pieces.next()).await?;
@@ -151,7 +151,7 @@ impl Run {
         Ok(next)
     }
 
-    /// The choices that are returned, whole: of each prompt the `n` best candidates.
+    /// The returned choices, whole: the `n` best candidates of each prompt.
     pub(super) async fn choices(&mut self) -> Result<Vec<Piece>> {
         let mut candidates = vec![Piece::default(); self.delivered.len()];
         while let Some((candidate, piece)) = self.next_piece().await? {
@@ -173,12 +173,12 @@ impl Run {
         Ok(choices)
     }
 
-    /// Of each candidate so far, earlier runs included.
+    /// What was delivered of each candidate so far, earlier runs included.
     pub(super) fn delivered(&self) -> &[Delivered] {
         &self.delivered
     }
 
-    /// Of the whole request so far: each prompt once, every candidate.
+    /// The token counts of the whole request so far: each prompt once, and every candidate.
     pub(super) fn counts(&self) -> TokenCounts {
         TokenCounts {
             prompt: self.prompt_tokens.iter().sum(),
@@ -187,7 +187,7 @@ impl Run {
         }
     }
 
-    /// Of one candidate so far.
+    /// The token counts of one candidate so far.
     pub(super) fn candidate_counts(&self, candidate: usize) -> TokenCounts {
         let prompt = candidate / self.best_of;
         TokenCounts {

@@ -85,8 +85,8 @@ impl FittedPrompt {
     }
 }
 
-/// Rejects a text that exceeds the context however it is tokenized. Tokenizing megabytes would block the
-/// page for many seconds before the prompt is rejected.
+/// Rejects a text that exceeds the context with any tokenization. Tokenizing megabytes would block the page
+/// for many seconds before the prompt is rejected.
 fn check_size(text: &str, model: &ReadyModel) -> Result<()> {
     const CHECKED_FROM_BYTES: usize = 1 << 16;
     if text.len() < CHECKED_FROM_BYTES {

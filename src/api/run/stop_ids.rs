@@ -1,5 +1,5 @@
 //! The token ids that end a choice, and the text of the ending token (specification 6.1, 6.3 and 6.4).
-//! Stop strings inside the text are `text`'s.
+//! `text` finds stop strings inside the text.
 
 use std::rc::Rc;
 
@@ -33,7 +33,7 @@ impl StopIds {
         }
     }
 
-    /// All of them.
+    /// All ids that end a choice.
     pub(super) fn ids(&self) -> Vec<u32> {
         [self.end_of_text.as_slice(), &self.special].concat()
     }

@@ -196,7 +196,7 @@ impl Switches {
     /// As [`from_json`](Self::from_json), from a JSON value.
     ///
     /// # Errors
-    /// The same.
+    /// As [`from_json`](Self::from_json).
     pub fn from_value(given: Value) -> Result<Switches> {
         let given = serde_json::from_value::<Map<String, Value>>(given);
         let mut given = given.map_err(|error| wrong(error.to_string()))?;
@@ -233,7 +233,7 @@ fn wrong(reason: String) -> Error {
     Error::Internal(format!("invalid switches: {reason}"))
 }
 
-/// Whether `url` begins with a scheme (RFC 3986) and goes on after it.
+/// Whether `url` begins with a scheme (RFC 3986) and continues after it.
 fn is_absolute(url: &str) -> bool {
     let is_legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
     url.split_once(':').is_some_and(|(scheme, rest)| {

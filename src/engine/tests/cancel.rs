@@ -59,7 +59,7 @@ fn while_the_model_computes() {
     assert!(bench.settle().is_pending());
     assert!(
         bench.calls().len() <= calls + 1,
-        "at most the call under way ends"
+        "at most the current call ends"
     );
     assert!(bench.all_memory_is_free());
 }
@@ -123,7 +123,7 @@ fn expect_the_rest(bench: &mut Bench, kept: Vec<(usize, usize, Events)>) {
         kept.into_iter().map(|(p, c, it)| ((p, c), it)).unzip();
     let found = bench.read_to_end(&mut [events]).remove(0);
     for ((prompt, candidate), found) in places.into_iter().zip(found) {
-        // Events read before are missing.
+        // Events that were read before are missing.
         let whole = &expected[prompt][candidate];
         assert!(!found.is_empty());
         assert_eq!(found, whole[whole.len() - found.len()..]);
@@ -162,11 +162,11 @@ fn whole_requests_in_every_phase() {
             drop(events);
             assert_eq!(bench.handle.active_generations(), 0);
             assert!(bench.settle().is_pending());
-            assert!(bench.calls().len() <= calls + 1, "a call under way may end");
+            assert!(bench.calls().len() <= calls + 1, "the current call may end");
             assert!(bench.all_memory_is_free());
         }
     }
-    assert!(phases > 50, "the whole request was gone through");
+    assert!(phases > 50, "every phase was covered");
 }
 
 #[test]

@@ -118,7 +118,7 @@ fn one_token_each_does_not_wait_for_a_page() {
 }
 
 #[test]
-fn they_come_in_waves_where_pages_are_few() {
+fn candidates_run_in_turns_if_pages_are_few() {
     // A candidate may need all 16 pages, so that two at a time are the exception.
     for (prompt_tokens, page_count) in [(30, 16), (32, 16), (30, 17), (30, 24)] {
         let mut bench = Bench::new(FakeModel::new(64, page_count, 4), limits(7));
@@ -130,7 +130,7 @@ fn they_come_in_waves_where_pages_are_few() {
 }
 
 #[test]
-fn the_last_one_left_runs_ahead() {
+fn the_last_remaining_candidate_runs_ahead() {
     let mut bench = Bench::new(FakeModel::new(64, 64, 4), EngineLimits::default());
     let request = Generation {
         candidates: 2,

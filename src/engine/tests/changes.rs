@@ -37,12 +37,15 @@ fn note_calls(access: &ModelAccess<FakeModel>) -> impl Future<Output = Result<us
 }
 
 #[test]
-fn a_change_waits_for_those_who_run_and_others_for_it() {
+fn a_change_waits_for_running_requests_and_delays_waiting_ones() {
     let (mut bench, access) = bench();
     let mut first = bench.submit(&generation(1, 3, 40));
     assert!(bench.step().is_pending());
     let mut change = Box::pin(note_calls(&access));
-    assert!(change.as_mut().now_or_never().is_none(), "one runs");
+    assert!(
+        change.as_mut().now_or_never().is_none(),
+        "a request is running"
+    );
     let mut second = bench.submit(&generation(2, 3, 2));
     let mut events = Vec::new();
     // The reader is slow, so that the first request runs for a while.
@@ -52,7 +55,7 @@ fn a_change_waits_for_those_who_run_and_others_for_it() {
         if let Some(at) = change.as_mut().now_or_never() {
             break at.unwrap();
         }
-        assert!(!bench.calls().iter().any(owners), "nobody is let in");
+        assert!(!bench.calls().iter().any(owners), "no request is admitted");
         events.extend(read_all(&mut first));
     };
     events.extend(read_all(&mut first));
@@ -68,7 +71,7 @@ fn a_change_waits_for_those_who_run_and_others_for_it() {
 }
 
 #[test]
-fn what_was_kept_of_prompts_is_forgotten() {
+fn cached_prompts_are_dropped() {
     let (mut bench, access) = bench();
     let request = generation(1, 100, 2);
     let mut cached = || {
@@ -86,7 +89,7 @@ fn what_was_kept_of_prompts_is_forgotten() {
 }
 
 #[test]
-fn changes_are_made_one_after_another_awaited_or_not() {
+fn changes_are_made_in_order_even_if_not_awaited() {
     let (mut bench, access) = bench();
     let order = Rc::new(RefCell::new(Vec::new()));
     for i in 0..3 {
@@ -97,14 +100,14 @@ fn changes_are_made_one_after_another_awaited_or_not() {
             order.borrow_mut().push(i);
             Ok(())
         });
-        assert!(change.now_or_never().is_none(), "the engine has not looked");
+        assert!(change.now_or_never().is_none(), "the engine was not polled");
     }
     assert!(bench.settle().is_pending());
     assert_eq!(*order.borrow(), [0, 0, 1, 1, 2, 2]);
 }
 
 #[test]
-fn a_change_that_fails_leaves_the_engine_at_work_unless_the_device_is_lost() {
+fn a_failed_change_ends_the_engine_only_if_the_device_is_lost() {
     let (mut bench, access) = bench();
     let fail = |error: Error| access.change(async move |_: &mut FakeModel| Err::<(), _>(error));
     let mut failed = Box::pin(fail(Error::UnsupportedModel("no such tensor".into())));
@@ -132,13 +135,13 @@ fn a_change_that_fails_leaves_the_engine_at_work_unless_the_device_is_lost() {
 }
 
 #[test]
-fn the_way_to_the_model_does_not_keep_the_engine() {
+fn access_to_the_model_does_not_keep_the_engine_alive() {
     let (bench, access) = bench();
     let Bench { run, handle, .. } = bench;
     drop(handle);
     let ended = run_until_stalled(run.unwrap().as_mut());
     assert!(matches!(ended, Poll::Ready(Ok(()))));
     let change = note_calls(&access).now_or_never();
-    let error = change.expect("nobody makes it").unwrap_err();
+    let error = change.expect("the change is never made").unwrap_err();
     assert!(error.to_string().contains("stopped"), "{error}");
 }

@@ -67,7 +67,7 @@ fn finished(reason: FinishReason) -> Event {
 }
 
 #[test]
-fn every_candidate_follows_it_by_itself() {
+fn every_candidate_follows_the_constraint_independently() {
     for candidates in [1, 6] {
         let found = run("[a-f]+[0-4]{3}", 30, candidates);
         for events in &found {
@@ -91,7 +91,7 @@ fn every_candidate_follows_it_by_itself() {
 }
 
 #[test]
-fn where_nothing_may_follow_it_stops_without_another_token() {
+fn a_finished_constraint_stops_without_another_token() {
     for candidates in [1, 3] {
         for events in run("[a-f]{4}", 30, candidates) {
             assert_eq!(ids_of(&events).len(), 4);
@@ -105,7 +105,7 @@ fn where_nothing_may_follow_it_stops_without_another_token() {
 }
 
 #[test]
-fn its_end_on_the_last_allowed_token_is_a_stop() {
+fn a_constraint_finished_by_the_last_allowed_token_is_a_stop() {
     for candidates in [1, 3] {
         for (max_tokens, reason) in [(4, FinishReason::Stop), (3, FinishReason::Length)] {
             for events in run("[a-f]{4}", max_tokens, candidates) {
@@ -117,7 +117,7 @@ fn its_end_on_the_last_allowed_token_is_a_stop() {
 }
 
 #[test]
-fn the_end_of_text_ends_it_where_it_may() {
+fn the_end_of_text_ends_a_completion_where_allowed() {
     // After four letters the end-of-text token or another letter.
     let found = run("[a-f]{4,}", 40, 6);
     let ended = found.iter().filter(|events| ids_of(events).contains(&EOS));
@@ -132,8 +132,8 @@ fn the_end_of_text_ends_it_where_it_may() {
 }
 
 #[test]
-fn a_dead_end_names_the_position() {
-    // No token holds a capital letter, so that only the digit ends well.
+fn a_dead_end_reports_its_position() {
+    // No token has a capital letter, so only the digit leads to an end.
     for candidates in [1, 8] {
         let found = run("[a-f]{2}Z|[a-f]9", 30, candidates);
         let failure = Event::Failed(Error::GrammarDeadEnd { position: 2 });

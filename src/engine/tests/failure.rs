@@ -23,7 +23,7 @@ fn a_failing_step_fails_one_choice() {
         };
         let other = generation(2, 5, 20);
         let mut events = bench.submit(&failing);
-        // For a failing first step the other one waits.
+        // If the first step fails, the other request waits.
         let waiting = (call == 0).then(|| bench.submit(&other));
         assert!(bench.settle().is_pending());
         let found = read_all(&mut events);
@@ -56,7 +56,7 @@ fn a_model_that_breaks_its_contract_is_an_internal_error() {
 }
 
 #[test]
-fn invalid_logits_name_the_position() {
+fn invalid_logits_report_their_position() {
     for sampling in [greedy(), sampled(1)] {
         let generation = Generation {
             sampling,
@@ -81,7 +81,7 @@ fn invalid_logits_name_the_position() {
 fn invalid_logits_past_the_end_do_not_count() {
     let mut generation = generation(2, 5, 60);
     let ids = ids_of(&expected_events(&generation, 64));
-    // The eleventh lies inside a run of eight (tokens 8 to 15).
+    // The eleventh token is inside a run of eight (tokens 8 to 15).
     let end = ids.iter().position(|id| *id == ids[10]).unwrap();
     assert!(end > 7);
     generation.stop_ids = vec![ids[end]];
@@ -267,7 +267,7 @@ fn prompts_that_cannot_run_are_refused() {
 }
 
 #[test]
-fn a_request_of_nothing_is_an_internal_error() {
+fn an_empty_request_is_an_internal_error() {
     let bench = bench();
     let none = Generation {
         candidates: 0,

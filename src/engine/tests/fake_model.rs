@@ -1,6 +1,6 @@
-//! A model without weights: its logits are a hash of the history it reads back from its pages, so a
-//! wrong block table, a page written by two sequences or a wrong rollback changes its output. If
-//! the test asks for it, the kind of step that fed a token (small or not) changes it too. With
+//! A model without weights. Its logits are a hash of the history that it reads back from its pages, so a
+//! wrong block table, a page written by two sequences or a wrong rollback changes its output. If the
+//! test asks for it, the kind of step that fed a token (small or not) changes the output too. With
 //! states, each call checks that the state is that of the history.
 
 use std::cell::{Cell, RefCell};
@@ -22,7 +22,7 @@ pub(super) const VOCAB: usize = 50;
 const FED_BY_FEW: u32 = 1000;
 /// Values of a row of embeddings.
 pub(super) const EMBEDDING_WIDTH: usize = 2;
-/// Begins what the pages show of embeddings.
+/// The numbers that stand for embeddings in the pages start here.
 const EMBEDDED: u32 = 100;
 
 /// One call of the model. `owners` are the first tokens of the sequences' histories.
@@ -64,7 +64,7 @@ pub(super) enum Poison {
     #[default]
     None,
     After(Vec<u32>),
-    /// One history in so many.
+    /// One in this many histories.
     OneIn(u64),
 }
 
@@ -91,8 +91,7 @@ pub(super) struct FakeModel {
     pub(super) context_tokens: usize,
     pub(super) max_batch: usize,
     pub(super) few_tokens: usize,
-    /// Whether it chooses with samplers, as a device does, where at most two best tokens are asked
-    /// for.
+    /// Whether it chooses with samplers, as a device does, if at most two best tokens are requested.
     pub(super) samples: bool,
     pub(super) takes_embeddings: bool,
     pages: Vec<Vec<Option<u32>>>,
@@ -387,7 +386,7 @@ impl CausalModel for FakeModel {
     }
 }
 
-/// What the pages hold of an input: its ids, and a number made of the content for each row of
+/// The content of the pages for an input: its ids, and a number computed from the values of each row of
 /// embeddings.
 fn fed_ids(input: Input<'_>) -> Vec<u32> {
     let mut ids = input.ids().to_vec();

@@ -48,7 +48,7 @@ fn requests_generate_together_and_leave_one_by_one() {
 }
 
 #[test]
-fn a_prompt_holds_others_up_for_a_chunk_at_a_time() {
+fn a_prompt_delays_others_by_a_chunk_at_a_time() {
     for running in [sampled_generation(1, 5, 60), generation(1, 5, 60)] {
         let mut bench = bench_of(8, chunks_of(8));
         let mut events = bench.submit(&running);
@@ -77,7 +77,7 @@ fn a_prompt_holds_others_up_for_a_chunk_at_a_time() {
 }
 
 #[test]
-fn who_runs_ahead_is_joined_and_runs_ahead_again() {
+fn a_sequence_that_runs_ahead_is_joined_and_runs_ahead_again() {
     let mut bench = bench_of(8, EngineLimits::default());
     let long = generation(1, 5, 100);
     let mut events = bench.submit(&long);
@@ -99,7 +99,7 @@ fn who_runs_ahead_is_joined_and_runs_ahead_again() {
 }
 
 #[test]
-fn a_batch_is_filled_in_the_order_of_coming() {
+fn a_batch_is_filled_in_order_of_arrival() {
     let mut bench = bench_of(2, EngineLimits::default());
     let requests = [(1, 12), (2, 24), (3, 5), (4, 5)]
         .map(|(owner, max_tokens)| sampled_generation(owner, 6, max_tokens));
@@ -117,7 +117,7 @@ fn a_batch_is_filled_in_the_order_of_coming() {
 }
 
 #[test]
-fn whoever_has_joined_waits_no_more() {
+fn a_joined_sequence_does_not_wait_again() {
     let limits = EngineLimits {
         max_queue: 1,
         ..EngineLimits::default()
@@ -154,7 +154,7 @@ fn a_row_with_invalid_logits_fails_alone() {
 }
 
 #[test]
-fn nobody_overtakes_who_lacks_pages_while_others_generate() {
+fn a_request_that_lacks_pages_is_not_overtaken_while_others_generate() {
     // Sixteen pages; the first holds eight at once, the second wants nine.
     let mut bench = Bench::new(FakeModel::new(64, 16, 4), EngineLimits::default());
     let requests = [(1, 30, 20), (2, 36, 5), (3, 5, 5)]
@@ -171,7 +171,7 @@ fn nobody_overtakes_who_lacks_pages_while_others_generate() {
 }
 
 #[test]
-fn where_nobody_generates_others_go_first() {
+fn later_requests_go_first_while_nothing_can_generate() {
     let limits = EngineLimits {
         max_unread_events: 4,
         ..EngineLimits::default()

@@ -63,7 +63,7 @@ impl Bench {
         self.handle.submit(generations.to_vec()).unwrap()
     }
 
-    /// Runs on and reads everything until nothing more comes.
+    /// Runs the engine and reads everything until nothing more arrives.
     fn read_to_end(&mut self, events: &mut [Vec<Events>]) -> Vec<Vec<Vec<Event>>> {
         let mut found: Vec<Vec<Vec<Event>>> =
             events.iter().map(|it| vec![vec![]; it.len()]).collect();
@@ -184,7 +184,7 @@ fn expected_all(generations: &[Generation], context_tokens: usize) -> Vec<Vec<Ve
     generations.iter().map(of).collect()
 }
 
-/// The events per prompt and candidate of an engine that does nothing else and keeps no pages.
+/// The events per prompt and candidate of an engine that runs only this request and caches no pages.
 fn alone(model: FakeModel, limits: EngineLimits, request: &[Generation]) -> Vec<Vec<Vec<Event>>> {
     let limits = EngineLimits {
         max_cached_pages: 0,

@@ -1,5 +1,4 @@
-//! The output follows from the model and the sampler alone, whatever chunks, pages and run-ahead
-//! do.
+//! The output depends only on the model and the sampler, not on chunks, pages and run-ahead.
 
 use super::super::events::{Activity, channel};
 use super::super::run_ahead::RunAhead;
@@ -76,7 +75,7 @@ fn the_first_token_comes_alone_then_the_run_ahead_doubles() {
 fn tokens_past_a_stop_are_discarded() {
     let mut generation = generation(2, 5, 60);
     let ids = ids_of(&expected_events(&generation, 128));
-    // The eleventh lies inside a run of eight (tokens 8 to 15).
+    // The eleventh token is inside a run of eight (tokens 8 to 15).
     generation.stop_ids = vec![ids[10]];
     let end = ids.iter().position(|id| *id == ids[10]).unwrap();
     let (events, _) = run_alone(&generation, EngineLimits::default(), 8);
@@ -147,7 +146,7 @@ fn a_stop_id_on_the_last_allowed_token_is_a_stop() {
 }
 
 #[test]
-fn no_tokens_wanted_ends_at_once() {
+fn a_request_for_no_tokens_ends_at_once() {
     let (events, calls) = run_alone(&generation(2, 128, 0), EngineLimits::default(), 8);
     assert_eq!(
         events,

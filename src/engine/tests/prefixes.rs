@@ -40,7 +40,7 @@ fn run(bench: &mut Bench, request: &Generation) -> (Vec<Event>, usize, usize) {
     let found = read_all(&mut events);
     assert!(bench.all_memory_is_free());
     let fed: usize = bench.calls()[before..].iter().map(|call| call.fed).sum();
-    // Of each token chosen one is fed, the first and the last of a run ahead excepted.
+    // Each chosen token is fed, except the first one and the last one of a run ahead.
     let generated: usize = bench.calls()[before..]
         .iter()
         .skip_while(|call| matches!(call.kind, Kind::Prefill | Kind::Score))
@@ -65,9 +65,9 @@ fn a_repeated_prefix_of_a_thousand_tokens_is_hardly_fed_again() {
     assert_eq!((third, cached), (64, 896));
 }
 
-/// The results equal those of a prompt fed from its beginning, however it is cut.
+/// The results equal those of a prompt fed from its beginning, for all ways to cut it.
 #[test]
-fn what_was_kept_does_not_show() {
+fn cached_pages_do_not_change_results() {
     for chunk in [8, 16, 40, 512] {
         let limits = EngineLimits {
             prefill_chunk_tokens: chunk,
@@ -95,7 +95,7 @@ fn what_was_kept_does_not_show() {
 }
 
 #[test]
-fn small_steps_would_show() {
+fn small_steps_would_change_results() {
     // Otherwise the test above could not fail.
     let [few, none] = [3, 0].map(|few_tokens| {
         let mut model = model(24);
@@ -106,7 +106,7 @@ fn small_steps_would_show() {
 }
 
 #[test]
-fn kept_pages_make_room_for_those_who_need_them() {
+fn cached_pages_are_evicted_when_pages_are_needed() {
     let mut bench = Bench::new(model(16), EngineLimits::default());
     let old = with_prompt(prompt(0, 7, 48), 4);
     let young = with_prompt(prompt(0, 9, 48), 4);
@@ -118,13 +118,13 @@ fn kept_pages_make_room_for_those_who_need_them() {
     assert_eq!(
         run(&mut bench, &young).2,
         40,
-        "the young one is still there"
+        "the recent one is still cached"
     );
     assert!(
         run(&mut bench, &old).2 < 40,
-        "the old one's end has made room"
+        "the end of the old one was evicted"
     );
-    // All of them.
+    // This request needs all pages.
     let whole = with_prompt(prompt(0, 13, 100), 28);
     let (found, ..) = run(&mut bench, &whole);
     assert_eq!(
@@ -135,7 +135,7 @@ fn kept_pages_make_room_for_those_who_need_them() {
 }
 
 #[test]
-fn what_is_scored_is_fed() {
+fn scored_prompts_are_fed_completely() {
     let mut bench = Bench::new(model(16), EngineLimits::default());
     let plain = with_prompt(prompt(50, 1, 1), 4);
     let scored = Generation {
@@ -175,7 +175,7 @@ fn generated_tokens_are_fed_again() {
 }
 
 #[test]
-fn what_failed_is_not_kept() {
+fn failed_prompts_are_not_cached() {
     let mut plain = model(24);
     plain.few_tokens = 0;
     let mut bench = Bench::new(plain, EngineLimits::default());
@@ -191,7 +191,7 @@ fn what_failed_is_not_kept() {
 #[test]
 fn running_requests_share_pages() {
     let mut bench = Bench::new(model(16), EngineLimits::default());
-    // Seven pages each but for five in common: fifteen alone would not hold three.
+    // Each needs seven pages, of which five are shared. Without sharing, fifteen could not hold three.
     let requests = [1, 2, 3].map(|first| Generation {
         sampling: sampled(2),
         ..with_prompt(prompt(40, first, 5), 9)
@@ -212,7 +212,7 @@ fn running_requests_share_pages() {
 }
 
 #[test]
-fn candidates_and_arrays_share_what_was_kept() {
+fn candidates_and_arrays_share_cached_pages() {
     let mut bench = Bench::new(model(24), EngineLimits::default());
     let request = [1, 2].map(|first| Generation {
         sampling: sampled(2),
@@ -232,7 +232,7 @@ fn candidates_and_arrays_share_what_was_kept() {
 }
 
 #[test]
-fn nothing_is_kept_where_nothing_may_be() {
+fn nothing_is_cached_with_a_limit_of_zero() {
     let limits = EngineLimits {
         max_cached_pages: 0,
         ..EngineLimits::default()

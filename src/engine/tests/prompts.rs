@@ -32,7 +32,7 @@ fn each_is_what_it_would_be_alone() {
 }
 
 #[test]
-fn the_place_in_the_array_does_not_enter() {
+fn the_position_in_the_array_does_not_matter() {
     let same = vec![prompts(1, 1).remove(0); 3];
     let mut bench = bench_of(2, 64);
     let mut events = bench.submit_all(&same);
@@ -91,7 +91,7 @@ fn candidates_come_before_further_prompts() {
 }
 
 #[test]
-fn no_tokens_wanted_of_some_prompts() {
+fn some_prompts_may_request_no_tokens() {
     let mut bench = bench_of(4, 64);
     let mut request = prompts(3, 2);
     request[1].max_tokens = 0;
@@ -119,7 +119,7 @@ fn candidates_that_lack_pages_come_before_further_prompts() {
 }
 
 #[test]
-fn a_prompt_that_holds_pages_goes_on_though_candidates_lack_them() {
+fn a_prompt_that_holds_pages_continues_while_candidates_lack_them() {
     let limits = EngineLimits {
         prefill_chunk_tokens: 4,
         max_unread_events: 2,

@@ -11,10 +11,10 @@ const CONTEXT: usize = 48;
 enum Act {
     Submit(Vec<Generation>),
     Step,
-    /// Reads up to so many events of one of the streams.
+    /// Reads up to this many events of one of the streams.
     Read(prop::sample::Index, usize),
     Cancel(prop::sample::Index),
-    /// Cancels what is left of a whole request.
+    /// Cancels what remains of a whole request.
     CancelRequest(prop::sample::Index),
 }
 
@@ -28,7 +28,7 @@ struct Reader {
 }
 
 fn any_generation() -> impl Strategy<Value = Generation> {
-    // Half of them begin as others do.
+    // Half of the prompts begin alike.
     let tokens = |len| prop::collection::vec(0..fake_model::VOCAB as u32, len);
     let begin = (0..CONTEXT / 2, prop_oneof![Just(3u32), Just(5)]);
     let alike = (begin, tokens(1..CONTEXT / 2)).prop_map(|((len, factor), own)| {
@@ -36,7 +36,7 @@ fn any_generation() -> impl Strategy<Value = Generation> {
         begin.chain(own).collect::<Vec<u32>>()
     });
     let text = prop_oneof![tokens(1..CONTEXT), alike];
-    // A third of them show a picture.
+    // A third of the prompts contain a picture.
     let picture = prop::option::weighted(0.3, (0..2u128, 1..9usize, tokens(0..9)));
     let prompt = (text, picture).prop_map(|(text, picture)| match picture {
         None => text.into(),
@@ -61,7 +61,7 @@ fn any_generation() -> impl Strategy<Value = Generation> {
     )
         .prop_map(
             |(prompt, max_tokens, sampling, stop_ids, candidates, prompt_scores, scores)| {
-                // Scores are of text alone.
+                // Only prompts of text can be scored.
                 let prompt_scores = prompt_scores.filter(|_| prompt.embeddings().next().is_none());
                 Generation {
                     prompt,
@@ -170,7 +170,7 @@ proptest! {
                 Act::Read(..) | Act::Cancel(_) | Act::CancelRequest(_) => {}
             }
         }
-        // Now everyone reads to the end; each round at least one event comes, or all have ended.
+        // Now all readers read to the end. Each round, at least one event arrives or all have ended.
         loop {
             prop_assert!(bench.settle().is_pending());
             let mut news = 0;
@@ -191,7 +191,7 @@ proptest! {
                 alone[0][*candidate as usize].clone()
             };
             match found.split_last() {
-                // The events before the failure are right.
+                // The events before the failure are correct.
                 Some((Event::Failed(error), told)) if *error == failure => {
                     prop_assert_eq!(told, &whole[..told.len()]);
                 }

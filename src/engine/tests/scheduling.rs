@@ -5,7 +5,7 @@ use crate::Error;
 use futures_util::stream::FuturesUnordered;
 use std::cell::RefCell;
 
-/// In the order of their first calls.
+/// The owners in the order of their first calls.
 fn owners(bench: &Bench) -> Vec<u32> {
     let mut owners = vec![];
     for owner in bench.calls().into_iter().flat_map(|call| call.owners) {
@@ -131,7 +131,7 @@ fn one_read_event_resumes_one_token() {
 }
 
 #[test]
-fn scarce_pages_make_the_later_wait_and_block_nobody_for_good() {
+fn scarce_pages_delay_later_requests_and_block_none_forever() {
     // Nine pages of four; each needs up to seven: (10 + 18 - 1) tokens.
     let limits = EngineLimits {
         max_unread_events: 4,
@@ -171,7 +171,7 @@ fn readers_and_engine_wake_each_other() {
         let bench = Bench::new(FakeModel::new(64, 32, 4), limits);
         bench.controls.suspensions.set(suspensions);
         let found = Rc::new(RefCell::new(Vec::<(u32, Vec<Event>)>::new()));
-        // Each task is polled only when it is woken itself.
+        // Each task is polled only when it is woken.
         let tasks = FuturesUnordered::<Pin<Box<dyn Future<Output = ()>>>>::new();
         for owner in 0..8 {
             let events = bench.submit(&generation(owner, 6, 20));
@@ -187,7 +187,7 @@ fn readers_and_engine_wake_each_other() {
         let mut all = std::pin::pin!(tasks.collect::<()>());
         assert!(
             run_until_stalled(all.as_mut()).is_ready(),
-            "somebody was not woken"
+            "a task was not woken"
         );
         assert_eq!(found.borrow().len(), 8);
         for (owner, events) in &*found.borrow() {

@@ -1,4 +1,4 @@
-//! Prompts with embeddings: fed and kept as tokens are, told apart by their content.
+//! Prompts with embeddings are fed and cached like tokens, and distinguished by their content.
 
 use super::super::prompt::{Embeddings, Prompt, Span};
 use super::fake_model::EMBEDDING_WIDTH;
@@ -74,7 +74,7 @@ fn kept_pages_are_found_by_ids_and_content() {
     let first = request(prompt(6, 1, 10, 9), 1);
     assert_eq!(run(&mut bench, &first), 0);
     assert_eq!(run(&mut bench, &first), 24);
-    // The same text before and behind, another picture: only the page before it.
+    // The same text before and after another picture: only the page before the picture is reused.
     assert_eq!(run(&mut bench, &request(prompt(6, 2, 10, 9), 1)), 4);
     // The same picture one position later.
     assert_eq!(run(&mut bench, &request(prompt(7, 1, 10, 9), 1)), 4);
@@ -82,7 +82,7 @@ fn kept_pages_are_found_by_ids_and_content() {
     assert_eq!(run(&mut bench, &request(prompt(6, 1, 10, 20), 1)), 24);
 }
 
-/// Equal pictures are no repetition, and no token stands in their place.
+/// Equal pictures are not a repetition, and no token takes their place.
 #[test]
 fn samplers_see_no_token_in_the_place_of_a_picture() {
     let twice = Prompt::new([
@@ -107,7 +107,7 @@ fn samplers_see_no_token_in_the_place_of_a_picture() {
 }
 
 #[test]
-fn what_the_model_does_not_take_is_refused_by_name() {
+fn unsupported_embeddings_are_refused_by_name() {
     let bench = bench(8);
     let scored = Generation {
         prompt_scores: Some(1),

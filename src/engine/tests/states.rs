@@ -1,5 +1,5 @@
-//! A model with recurrent layers: states are copied where sequences part, snapshots are taken at page
-//! ends, and slots are scarce. The fake model fails a call whose state is not that of its history.
+//! A model with recurrent layers: states are copied where sequences diverge, snapshots are taken at page
+//! ends, and slots are scarce. The fake model fails a call whose state is not that of the history.
 
 use super::*;
 use crate::Error;
@@ -42,7 +42,7 @@ fn of_owner(owner: u32, prompt_tokens: usize, candidates: u32) -> Generation {
 fn a_stop_inside_a_run_ahead_leaves_nothing_behind() {
     let mut request = generation(2, 5, 50);
     let ids = ids_of(&expected_events(&request, 64));
-    // The eleventh lies inside a run of eight (tokens 8 to 15).
+    // The eleventh token is inside a run of eight (tokens 8 to 15).
     request.stop_ids = vec![ids[10]];
     let mut bench = bench(2);
     for _ in 0..3 {
@@ -67,7 +67,7 @@ fn a_device_runs_a_batch_ahead() {
 }
 
 #[test]
-fn candidates_part_from_copies_of_their_prompts_state() {
+fn candidates_start_from_copies_of_their_prompts_state() {
     for (prompt_tokens, candidates) in [(1, 2), (7, 3), (8, 4), (30, 3)] {
         let mut bench = bench(8);
         run(&mut bench, &[of_owner(5, prompt_tokens, candidates)]);
@@ -77,13 +77,13 @@ fn candidates_part_from_copies_of_their_prompts_state() {
         assert_eq!(
             copies,
             candidates as usize - 1,
-            "the last one takes it over"
+            "the last one takes the prompt's state over"
         );
     }
 }
 
 #[test]
-fn candidates_and_prompts_wait_for_slots_and_none_for_good() {
+fn candidates_and_prompts_wait_for_slots_but_none_forever() {
     for slots in [2, 3, 4] {
         let requests = [1, 2, 3].map(|owner| of_owner(owner, 10, 4));
         let mut bench = bench(slots);
@@ -106,7 +106,7 @@ fn a_prefix_is_reused_from_its_last_snapshot() {
     assert_eq!(run(&mut bench, &[of_owner(5, 30, 1)]), [0]);
     assert_eq!(run(&mut bench, &[of_owner(5, 30, 1)]), [28]);
     assert_eq!(run(&mut bench, &[of_owner(5, 45, 2)]), [28]);
-    // Pages up to 20 are known, but no snapshot there.
+    // Pages up to 20 are cached, but there is no snapshot at 20.
     assert_eq!(run(&mut bench, &[of_owner(5, 23, 1)]), [16]);
     // Now there is one.
     assert_eq!(run(&mut bench, &[of_owner(5, 23, 1)]), [20]);
@@ -114,10 +114,10 @@ fn a_prefix_is_reused_from_its_last_snapshot() {
 }
 
 #[test]
-fn snapshots_make_room_for_those_who_need_slots() {
+fn snapshots_are_dropped_when_slots_are_needed() {
     let mut bench = bench(3);
     run(&mut bench, &[of_owner(5, 30, 1)]);
-    // Two snapshots are left beside the slot that ran; both go.
+    // Two snapshots remain besides the slot that ran. Both are dropped.
     run(&mut bench, &[of_owner(6, 3, 3)]);
     assert_eq!(run(&mut bench, &[of_owner(5, 30, 1)]), [0]);
     assert_eq!(run(&mut bench, &[of_owner(5, 30, 1)]), [28]);
@@ -125,7 +125,7 @@ fn snapshots_make_room_for_those_who_need_slots() {
 
 /// The only snapshot is in the only slot that is left: the sequence continues on it.
 #[test]
-fn a_snapshot_may_have_to_give_its_own_slot() {
+fn a_sequence_may_take_the_slot_of_its_own_snapshot() {
     let mut bench = bench(2);
     run(&mut bench, &[of_owner(5, 30, 1)]);
     let paused = Generation {
@@ -166,9 +166,9 @@ fn cancelled_in_every_phase() {
     }
 }
 
-/// After a call that fails, states are undefined: its sequences fail, and others go on.
+/// After a call that fails, states are undefined: its sequences fail, and others continue.
 #[test]
-fn a_batch_that_fails_is_not_tried_again() {
+fn a_failed_batch_is_not_retried() {
     let error = Error::OutOfMemory("no more".into());
     let mut bench = bench(8);
     // The prompt, two chunks; then three starts and batches of three.

@@ -28,7 +28,7 @@ fn a_regular_expression_must_match_from_end_to_end() {
 }
 
 #[test]
-fn what_a_regular_expression_may_not_be() {
+fn invalid_and_unsupported_regular_expressions_are_refused() {
     let model = Model::made();
     for (expression, word) in [
         ("(", "unclosed"),
@@ -45,7 +45,7 @@ fn what_a_regular_expression_may_not_be() {
 }
 
 #[test]
-fn a_language_of_nothing_but_the_empty_text_is_over_at_once() {
+fn a_language_of_only_the_empty_text_ends_at_once() {
     let model = Model::made();
     for source in [regex(""), regex("a{0}"), lark("start: \"\"")] {
         let mut matcher = model.grammar(&source).matcher();
@@ -54,7 +54,7 @@ fn a_language_of_nothing_but_the_empty_text_is_over_at_once() {
 }
 
 #[test]
-fn a_grammar_ends_where_nothing_may_follow_and_every_end_of_text_counts() {
+fn a_grammar_ends_where_nothing_may_follow_and_allows_every_end_of_text() {
     let model = Model::made();
     let ends = [model.special("</s>"), model.special("<|im_end|>")];
     assert!(ends.iter().all(|id| model.tokenizer.eos_ids().contains(id)));
@@ -103,7 +103,7 @@ fn tokens_that_straddle_parts_are_allowed_and_special_ones_are_not() {
             .map(|id| model.tokenizer.token_label(id))
             .collect()
     };
-    // "{" is there twice, as a piece and as a byte.
+    // "{" occurs twice, as a piece and as a byte.
     assert_eq!(allowed(&mut matcher), ["{", "{", "{\"", "{\"name\":"]);
     let any = model.grammar(&regex("(?s).*"));
     let labels = allowed(&mut any.matcher());
@@ -112,7 +112,7 @@ fn tokens_that_straddle_parts_are_allowed_and_special_ones_are_not() {
     }
     assert!(labels.iter().any(|label| label == "<tool_call>"));
     assert!(labels.iter().any(|label| label == "</s>"));
-    // A first byte of a character, but never one that begins none.
+    // The first byte of a character is allowed, but no byte that cannot begin one.
     let mut matcher = any.matcher();
     assert!(allows(&mut matcher, model.byte(0xC3)).unwrap());
     assert!(!allows(&mut matcher, model.byte(0x80)).unwrap());
@@ -137,7 +137,7 @@ fn ids_that_the_model_or_the_tokenizer_lacks_are_forbidden() {
 }
 
 #[test]
-fn json_forms_take_what_they_say() {
+fn json_forms_accept_valid_documents() {
     let model = Model::made();
     let object = model.grammar(&GrammarSource::JsonObject);
     assert!(model.accepts(&object, r#"{"a":[1,{"b":null}],"c":"é"}"#));
@@ -197,7 +197,7 @@ fn white_space_in_json_is_one_space_or_one_short_indentation() {
 }
 
 #[test]
-fn what_a_schema_may_not_be() {
+fn invalid_and_unsupported_schemas_are_refused() {
     let model = Model::made();
     for (value, word) in [
         (json!("x"), "object or boolean"),
@@ -360,7 +360,7 @@ fn candidates_do_not_disturb_each_other() {
 }
 
 #[test]
-fn a_dead_end_says_where() {
+fn a_dead_end_reports_its_position() {
     let model = Model::made();
     // A vocabulary that ends with the letter b.
     let compiler = Compiler::new(&model.tokenizer, 3 + usize::from(b'b') + 1);

@@ -1,4 +1,4 @@
-//! Sources that mean harm: refused or compiled, in bounded time and stack, never a panic.
+//! Hostile sources are refused or compiled in bounded time and stack, without a panic.
 
 use std::time::{Duration, Instant};
 
@@ -7,10 +7,10 @@ use serde_json::json;
 
 use super::*;
 
-/// The stack of a wasm module is 1 MiB, and native frames are no smaller.
+/// Half the stack of a wasm module (1 MiB). Native stack frames are at least as large.
 const STACK_BYTES: usize = 1 << 19;
 
-/// Compiles on a small stack; what compiles also gives masks.
+/// Compiles on a small stack and, if that works, computes masks.
 fn survives(source: GrammarSource) -> Duration {
     let thread = std::thread::Builder::new().stack_size(STACK_BYTES);
     let run = move || {
@@ -19,7 +19,7 @@ fn survives(source: GrammarSource) -> Duration {
         match model.compiler.compile(&source) {
             Err(error) => assert!(!error.message.starts_with("panic"), "{error:?}"),
             Ok(grammar) => {
-                // Or llguidance's limits show in a mask.
+                // llguidance may reach its limits only in a mask.
                 let _ = model.walk(&grammar, &mut Random(1), 20);
             }
         }
@@ -32,7 +32,8 @@ fn nested(depth: usize, wrap: impl Fn(Value) -> Value) -> Value {
     (0..depth).fold(json!({ "type": "null" }), |inner, _| wrap(inner))
 }
 
-/// Longest that a source may take here, masks included; the limit proper is 2 s on a quiet machine.
+/// Longest time that a source may take here, masks included. The actual limit is 2 s; busy machines are
+/// slower.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 #[test]
@@ -260,7 +261,7 @@ fn grammars_that_name_each_other_are_bounded() {
             lark("b", "start: \"y\" @a")
         ]),
         json!([lark("a", "start: \"x\""), lark("a", "start: \"y\"")]),
-        // Many in each.
+        // Many nested grammars in each.
         (0..100)
             .map(|index| {
                 let one = format!("%lark {{\n%ignore /{index}/\nstart: \"x\"\n}}\n");
@@ -294,7 +295,7 @@ fn grammars_that_name_each_other_are_bounded() {
 }
 
 #[test]
-fn a_vocabulary_of_odd_tokens_is_no_trap() {
+fn odd_tokens_do_not_break_masks() {
     let mut metadata = Metadata::new();
     let texts = ["<0xFF>", "</s>", "[5]", "a", "a", ""].map(str::to_owned);
     let texts = [texts.to_vec(), vec!["b".repeat(5000), "ab".to_owned()]].concat();
@@ -414,7 +415,7 @@ thread_local! {
     static MADE: Model = Model::made();
 }
 
-/// Compiles here and, if that works, takes a few masks.
+/// Compiles on the current stack and, if that works, computes a few masks.
 fn try_out(source: GrammarSource) {
     MADE.with(|model| match model.compiler.compile(&source) {
         Err(error) => assert!(!error.message.starts_with("panic"), "{source:?}: {error:?}"),

@@ -1,4 +1,5 @@
-//! Constraints on real and made vocabularies, judged by others: `regex`, `jsonschema`, `serde_json`.
+//! Constraints on real and synthetic vocabularies. Independent implementations check the results:
+//! `regex`, `jsonschema`, `serde_json`.
 
 mod forms;
 mod hostile;
@@ -31,8 +32,8 @@ impl Model {
         }
     }
 
-    /// Every byte, pieces that straddle JSON's and regular expressions' parts, duplicates, special
-    /// tokens of every kind, two ends.
+    /// A synthetic vocabulary: every byte, pieces that cross the parts of JSON and regular expressions,
+    /// duplicates, special tokens of every kind, and two end-of-text tokens.
     fn made() -> Model {
         const CONTROL: i32 = 3;
         const USER_DEFINED: i32 = 4;
@@ -116,7 +117,7 @@ impl Model {
         Model::new(name, Tokenizer::from_gguf(&metadata).unwrap())
     }
 
-    /// The made one, and those of the real ones that are shared.
+    /// The synthetic model, and the named real ones if their files are available.
     fn made_and(names: &[&'static str]) -> Vec<Model> {
         let mut models = vec![Model::made()];
         let folder = std::env::var_os("INPAGE_MODELS").map_or_else(
@@ -166,7 +167,7 @@ impl Model {
         }) && self.may_end(&mut matcher)
     }
 
-    /// The first token that is this byte alone.
+    /// The first token that consists of this byte.
     fn byte(&self, byte: u8) -> u32 {
         (0..self.tokenizer.vocab_size() as u32)
             .find(|&id| self.tokenizer.token_bytes(id) == [byte])

@@ -163,7 +163,7 @@ fn text_is_free_until_it_begins_with_the_opener() {
     assert_eq!(matcher.next().unwrap(), Next::Free);
     matcher.accept(model.special("</s>")).unwrap();
     assert_eq!(matcher.next().unwrap(), Next::Free);
-    // The opener as one token, and in pieces of which the last may hold more.
+    // The opener as one token, and in pieces of which the last may contain more than the opener.
     for pieces in [
         &["<tool_call>"][..],
         &["<tool", "_call>"][..],
@@ -181,7 +181,7 @@ fn text_is_free_until_it_begins_with_the_opener() {
         }
         assert_eq!(matcher.next().unwrap(), Next::Finished);
     }
-    // A token beyond the opener must fit the call, any other is free.
+    // A token that continues beyond the opener must fit the call. Any other token is allowed.
     let mut matcher = grammar.matcher();
     feed(&model, &mut matcher, &["<tool", "_", "c", "a", "l", "l"]);
     let id = |text: &str| {
@@ -198,7 +198,7 @@ fn text_is_free_until_it_begins_with_the_opener() {
     assert_eq!(other.next().unwrap(), Next::Free);
     feed(&model, &mut matcher, &[">\n{\"", "name"]);
     assert!(!allows(&mut matcher, model.byte(b'}')).unwrap());
-    // What has no opener is never constrained.
+    // A format without an opener is never constrained.
     for format in [CallFormat::Bare, CallFormat::Llama3] {
         let mut matcher = model.grammar(&source(format, false)).matcher();
         feed(&model, &mut matcher, &["{", "{"]);
@@ -207,7 +207,7 @@ fn text_is_free_until_it_begins_with_the_opener() {
 }
 
 #[test]
-fn an_opener_that_is_a_special_token_counts_only_as_such() {
+fn an_opener_that_is_a_special_token_is_not_recognized_as_text() {
     let model = Model::made();
     let grammar = model.grammar(&source(CallFormat::Mistral, false));
     let opener = model.special("[TOOL_CALLS]");
@@ -232,7 +232,7 @@ fn an_opener_that_is_a_special_token_counts_only_as_such() {
             matcher.accept(model.byte(byte)).unwrap();
         }
         assert_eq!(matcher.next().unwrap(), Next::Finished);
-        // The tag itself is hidden from text, or not.
+        // The text may or may not contain the tag itself.
         assert_eq!(CallFormat::Mistral.parse(text).unwrap().name, "now");
         let shown = format!("[TOOL_CALLS]{text}");
         assert_eq!(CallFormat::Mistral.parse(&shown).unwrap().name, "now");
@@ -286,7 +286,7 @@ fn the_format_is_read_from_the_chat_template() {
         metadata.insert("tokenizer.chat_template", template);
         CallFormat::of(&Tokenizer::from_gguf(&metadata).unwrap())
     };
-    // As Jinja escapes it.
+    // The same template, escaped as in Jinja.
     let hermes = r#"<tool_call>\n{\"name\": <n>, \"arguments\": <a>}\n</tool_call>"#;
     assert_eq!(with_template(hermes, "<tool_call>", 4), HERMES);
     assert_eq!(

@@ -1,11 +1,11 @@
-//! Random completions under constraints: those that end are in the language.
+//! Random completions under constraints: every completion that ends is in the language.
 
 use serde_json::{Map, json};
 
 use super::*;
 
 #[test]
-fn whatever_a_regular_expression_lets_end_matches_it() {
+fn completions_that_end_match_the_regular_expression() {
     let expressions = [
         "example",
         "[0-9]{3}-[0-9]{4}",
@@ -81,7 +81,7 @@ fn json_objects_are_objects() {
     }
 }
 
-/// How many random schemas.
+/// Number of random schemas.
 const SCHEMAS: u64 = 200;
 
 #[test]
@@ -93,7 +93,7 @@ fn no_random_schema_ever_yields_an_invalid_document() {
         let value = random_schema(&mut random, 3);
         let judge = jsonschema::validator_for(&value)
             .unwrap_or_else(|error| panic!("{seed}: {value}: {error}"));
-        // The large vocabularies take their turns.
+        // Each schema is tested with one vocabulary, because the large ones take long.
         let model = &models[random.below(models.len())];
         let grammar = match model.compiler.compile(&schema(value.clone())) {
             Ok(grammar) => grammar,
@@ -115,7 +115,7 @@ fn no_random_schema_ever_yields_an_invalid_document() {
             finished += 1;
             let document: Value = match serde_json::from_str(&walk.text) {
                 Ok(document) => document,
-                // Right as JSON, beyond what the judge's numbers hold.
+                // Valid JSON, but a number is out of range for the validator.
                 Err(error) if error.to_string().contains("number out of range") => continue,
                 Err(error) => panic!("{seed}: {value}: {:?}: {error}", walk.text),
             };
@@ -130,7 +130,7 @@ fn no_random_schema_ever_yields_an_invalid_document() {
     assert!(finished > compiled * 2, "{finished} of {compiled}");
 }
 
-/// Draws from what llguidance compiles; a few contradict themselves.
+/// A random schema from the keywords that llguidance supports. A few schemas contradict themselves.
 fn random_schema(random: &mut Random, depth: usize) -> Value {
     let kinds = if depth == 0 { 6 } else { 10 };
     match random.below(kinds) {
@@ -202,7 +202,7 @@ fn random_number(random: &mut Random, kind: &str) -> Value {
         let keyword = *random.pick(&["maximum", "exclusiveMaximum"]);
         members.insert(keyword.to_owned(), number(high, fraction));
     }
-    // With bounds: the judge divides in f64.
+    // Bounds keep the numbers small, because the validator divides in f64.
     if kind == "integer" && members.len() == 3 && random.one_in(2) {
         members.insert("multipleOf".to_owned(), (1 + random.below(7)).into());
     }

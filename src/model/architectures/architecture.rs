@@ -1,5 +1,5 @@
-//! What the declaration of an architecture consists of. Every field has a default, the value of a
-//! Llama: a declaration names what differs.
+//! The declaration of an architecture. The default of every field is the value of a Llama, so a declaration
+//! names only what differs.
 
 use crate::{
     Result,

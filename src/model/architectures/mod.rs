@@ -28,7 +28,7 @@ use crate::{
     weights::{Gguf, Metadata},
 };
 
-/// All of them.
+/// All supported architectures.
 const ARCHITECTURES: &[&Architecture] = &[
     &llama::ARCHITECTURE,
     &qwen2::ARCHITECTURE,
@@ -46,7 +46,7 @@ const ARCHITECTURES: &[&Architecture] = &[
     &granite::ARCHITECTURE,
 ];
 
-/// `general.architecture` of all of them.
+/// The `general.architecture` of each supported architecture.
 pub fn names() -> impl Iterator<Item = &'static str> {
     ARCHITECTURES.iter().map(|architecture| architecture.name)
 }

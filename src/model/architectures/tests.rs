@@ -1,3 +1,5 @@
+//! The configurations that architectures read from metadata.
+
 use super::*;
 use crate::{
     model::config::{Activation, FeedForwardKind, LayerRope, NormKind, Positions, QkNorm, Scaling},
@@ -5,7 +7,7 @@ use crate::{
     weights::{BytesSource, GgufWriter, MetadataValue},
 };
 
-/// A model of `layers` layers, 64 wide with four heads, in a file without weights but an embedding.
+/// A model of `layers` layers, 64 wide with four heads, in a file whose only tensor is an embedding.
 fn read(name: &str, layers: u32, keys: &[(&str, MetadataValue)]) -> Result<ModelConfig> {
     let mut metadata = Metadata::new();
     metadata.insert("general.architecture", name);

@@ -1,4 +1,4 @@
-//! Typed access to the members of a `config.json`. Which members there are is up to the callers.
+//! Typed access to the members of a `config.json`. The callers decide which members to read.
 
 use serde_json::{Map, Value};
 

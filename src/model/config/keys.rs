@@ -1,5 +1,5 @@
-//! Typed access to the metadata keys of one architecture, with checks of their ranges. Which keys
-//! there are is up to the callers.
+//! Typed access to the metadata keys of one architecture, with checks of their ranges. The callers decide
+//! which keys to read.
 
 use crate::{Error, Result, weights::Metadata};
 
@@ -60,7 +60,7 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// An optional size, absent too if it is zero.
+    /// An optional size. Zero counts as absent.
     pub fn size_or_zero(&self, key: &str) -> Result<Option<usize>> {
         match self.metadata.usize(&self.name(key))? {
             Some(0) => Ok(None),

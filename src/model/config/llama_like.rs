@@ -1,5 +1,5 @@
-//! The configuration that every architecture starts from: a Llama without rope scaling. Reads the
-//! metadata keys that architectures share, and rejects what no kernel computes.
+//! The configuration that every architecture starts from: a Llama without rope scaling. Reads the metadata
+//! keys that architectures share, and rejects configurations that no kernel computes.
 
 use super::{
     keys::{Keys, missing},
@@ -75,7 +75,7 @@ pub fn read(keys: &Keys, vocab: usize) -> Result<ModelConfig> {
     })
 }
 
-/// Rejects configurations that no kernel computes, whatever the architecture.
+/// Rejects configurations that no kernel computes, for every architecture.
 ///
 /// # Errors
 /// [`Error::InvalidModelFile`] and [`Error::UnsupportedModel`] naming the reason.

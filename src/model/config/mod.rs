@@ -1,6 +1,5 @@
-//! A model's hyperparameters and typed access to the two places that state them: the metadata of a
-//! GGUF file and the `config.json` of a Hugging Face folder. What each architecture makes of them is
-//! stated in `architectures`.
+//! A model's hyperparameters, and typed access to their two sources: the metadata of a GGUF file and the
+//! `config.json` of a Hugging Face folder. `architectures` defines how each architecture uses them.
 
 pub mod json;
 pub mod keys;

@@ -1,5 +1,5 @@
-//! The metadata that a GGUF file of the model has, made of a folder's JSON files. Members that only
-//! some architectures have are in their declarations.
+//! Builds the metadata of the model's GGUF file from the folder's JSON files. Members that only some
+//! architectures have are in their declarations.
 
 use serde_json::Value;
 
@@ -56,7 +56,7 @@ pub fn read(config: &mut ConfigJson) -> Result<(&'static Architecture, Metadata)
         metadata.insert(name("attention.sliding_window"), window);
     }
     rope::add(&mut metadata, architecture, config)?;
-    // The number of tokens makes no difference here. What a valid configuration lacks, the loader reports.
+    // The number of tokens makes no difference here. The loader reports what the configuration lacks.
     if let Ok(model) = architectures::configure(&metadata, Some(1)) {
         check(config, &model)?;
     }
@@ -65,7 +65,7 @@ pub fn read(config: &mut ConfigJson) -> Result<(&'static Architecture, Metadata)
 
 /// Refuses a folder whose layers differ from those of its architecture.
 fn check(config: &ConfigJson, model: &ModelConfig) -> Result<()> {
-    // Where both are present, the second one counts.
+    // If both are present, the second one is used.
     let key = match config.get("hidden_activation") {
         Some(_) => "hidden_activation",
         None => "hidden_act",

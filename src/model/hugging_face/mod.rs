@@ -1,6 +1,6 @@
 //! A Hugging Face folder as the GGUF file that a converter would make of it: `config.json` becomes
-//! metadata, the tensors of safetensors files get GGUF names and the types asked for, packed ones keep
-//! their bits. Tokenizers are read elsewhere, by `text`.
+//! metadata, the tensors of safetensors files get GGUF names and the requested types, and packed tensors
+//! keep their bits. `text` reads the tokenizers.
 
 mod metadata;
 mod names;

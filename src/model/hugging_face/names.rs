@@ -1,5 +1,5 @@
-//! GGUF names of a Hugging Face checkpoint's tensors: the table of Llama, before which each architecture
-//! has tables of its own.
+//! GGUF names of a Hugging Face checkpoint's tensors. The tables of the architecture are searched before
+//! the table of Llama.
 
 use crate::{
     Error, Result,

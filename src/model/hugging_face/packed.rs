@@ -1,5 +1,5 @@
-//! `quantization_config`: how the folder's matrices are packed by GPTQ or AWQ, and the tensors of each.
-//! Refuses by name what cannot be read.
+//! `quantization_config`: how the folder's matrices are packed by GPTQ or AWQ, and the tensors of each
+//! matrix. Refuses unsupported packings by name.
 
 use std::collections::BTreeMap;
 
@@ -123,7 +123,8 @@ fn awq(config: &ConfigJson) -> Result<Scheme> {
 /// Packed matrices: their names and where their data starts, in bytes.
 pub type Matrices = Vec<(String, u64, Packed)>;
 
-/// Whether the tensor is the bias of a matrix without one. Older versions of AutoGPTQ wrote zeros for all.
+/// Whether the tensor is the bias of a matrix without one. Older versions of AutoGPTQ wrote zeros for all
+/// matrices.
 pub fn is_idle_bias(config: &ConfigJson, name: &str) -> Result<bool> {
     let module = name.strip_suffix(".bias").unwrap_or_default();
     let is_gated = GATED.iter().any(|gated| module.ends_with(gated));

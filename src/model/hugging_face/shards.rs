@@ -78,7 +78,7 @@ async fn read_index<F: ModelFiles>(files: &F) -> Result<Option<HashMap<String, S
             names.len()
         )));
     }
-    // The index chooses the names. None may lead out of the folder.
+    // The names come from the index. None may refer to a file outside of the folder.
     let is_plain =
         |name: &str| name.ends_with(".safetensors") && !name.contains(['/', '\\', ':', '%']);
     match names.iter().find(|name| !is_plain(name)) {

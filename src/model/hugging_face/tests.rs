@@ -1,3 +1,5 @@
+//! Folders in memory read as GGUF files, and folders that are refused.
+
 use std::collections::HashMap;
 
 use pollster::block_on;
@@ -25,8 +27,8 @@ impl ModelFiles for Folder {
     }
 }
 
-/// A safetensors file of F32 tensors, 32 elements a row; each has one value, and a shape outermost
-/// first.
+/// A safetensors file of F32 tensors with rows of 32 elements. Each tensor has one value, and a shape with
+/// the outermost dimension first.
 fn safetensors(tensors: &[(&str, &[usize], f32)]) -> Vec<u8> {
     let (mut header, mut data) = (serde_json::Map::new(), Vec::new());
     for (name, shape, value) in tensors {
@@ -230,7 +232,8 @@ fn packings_that_cannot_be_read_are_refused_by_name() {
     );
 }
 
-/// GPT-2's keys have names of their own; its checkpoints have masks, and no name before the body's.
+/// GPT-2's keys have names of their own. Its checkpoints have masks, and no prefix before the names of the
+/// body.
 #[test]
 fn gpt_2_is_read_without_its_masks() {
     let keys = json!({

@@ -1,5 +1,5 @@
-//! The layers of a decoder as burn modules over `ops`. Fields have the names of GGUF tensors. What a layer
-//! consists of is decided in `load`, from a `ModelConfig`.
+//! The layers of a decoder as burn modules over `ops`. Fields have the names of GGUF tensors. `load`
+//! decides from a `ModelConfig` what a layer consists of.
 //!
 //! Order, lowest first: `low_rank`, `linear`, `attention` and `experts`, `feed_forward`, `decoder`.
 

@@ -1,5 +1,5 @@
-//! Builds the modules of a decoder from the tensors of a file, as the configuration says. That these are
-//! present and have the right shapes was checked by `tensors`.
+//! Builds the modules of a decoder from the tensors of a file, according to the configuration. `tensors`
+//! has checked that they are present and have the right shapes.
 
 use burn::tensor::{Device, Int, Tensor};
 

@@ -33,7 +33,7 @@ pub(super) fn check_tensors(
         check.attention(layer)?;
         check.feed_forward(layer)?;
     }
-    // An unknown tensor is a part of the model that would be left out of the computation.
+    // An unknown tensor would be left out of the computation, so it is refused.
     for tensor in &gguf.tensors {
         let name = &tensor.name;
         let is_ignored = IGNORED.iter().any(|ignored| name.ends_with(ignored));

@@ -1,4 +1,4 @@
-//! Sets adapters on a decoder. That they fit it is checked before any of their data is read.
+//! Sets adapters on a decoder. Checks that they fit it before reading any of their data.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -41,7 +41,7 @@ pub(in crate::model) struct Adapted {
     pub(in crate::model) has_adapters: bool,
 }
 
-/// A pair of matrices with what setting it on a model takes.
+/// A pair of matrices with everything needed to set it on a model.
 struct PlacedPair<'a, S> {
     pair: &'a Pair,
     source: &'a JoinedSource<S>,

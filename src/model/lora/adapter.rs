@@ -25,7 +25,7 @@ pub struct Adapter<S> {
     pub(super) format: AdapterFormat,
     /// One for each tensor that it adapts.
     pub(super) pairs: Vec<Pair>,
-    /// The tensors' offsets count in this.
+    /// The source that the tensors' offsets refer to.
     pub(super) source: JoinedSource<S>,
 }
 
@@ -41,7 +41,7 @@ pub(super) enum AdapterFormat {
 /// The two matrices for one tensor.
 #[derive(Debug)]
 pub(super) struct Pair {
-    /// The tensor's name in the format's names.
+    /// The tensor's name, in the names of the format.
     pub(super) target: String,
     /// A, `[cols, rank]` in GGUF order.
     pub(super) a: TensorInfo,
@@ -123,8 +123,8 @@ impl<S> Adapter<S> {
     }
 }
 
-/// Joins A and B of each tensor. `half` tells the model's tensor that a tensor is for, `scale` the factor for
-/// a tensor and a rank.
+/// Joins A and B of each tensor. `half` returns the model's tensor that a tensor is for, `scale` the factor
+/// for a tensor and a rank.
 ///
 /// # Errors
 /// [`Error::InvalidModelFile`] and [`Error::UnsupportedModel`] naming `file` and the tensor.

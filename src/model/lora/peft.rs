@@ -75,8 +75,8 @@ pub(super) async fn open<F: ModelFiles>(files: &F) -> Result<Adapter<F::Source>>
     })
 }
 
-/// The checkpoint's tensor that a tensor is for. Names are `base_model.model.MODULE.lora_A.weight`, optionally
-/// with an adapter's name before the last part.
+/// The checkpoint's tensor that an adapter's tensor is for. Names are
+/// `base_model.model.MODULE.lora_A.weight`, optionally with an adapter's name before the last part.
 fn half(name: &str) -> Option<(String, Half)> {
     let name = name.strip_prefix(WRAPPED)?;
     let (module, half, rest) = match name.split_once(".lora_A.") {

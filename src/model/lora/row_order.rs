@@ -1,5 +1,5 @@
 //! The order of the rows of queries and keys: rotated pairs are adjacent rows or half a head apart
-//! (`RopePairs`), and files of one architecture can differ in that.
+//! (`RopePairs`). Files of one architecture can differ in this.
 
 /// How the rows of each head are reordered.
 #[derive(Debug, Clone, Copy, PartialEq)]

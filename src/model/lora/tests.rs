@@ -1,3 +1,5 @@
+//! Adapters in GGUF files: pairs, scales and files that are refused.
+
 use crate::{
     tensor_types::TensorType,
     weights::{BytesSource, Gguf, GgufWriter, Metadata, MetadataValue, ModelFiles},

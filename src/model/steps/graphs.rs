@@ -27,7 +27,7 @@ const GRAPH_STEPS: usize = 4;
 /// Whole decode steps, which read the ids and positions that the previous choice wrote on the
 /// device.
 pub(super) struct DecodeGraphs {
-    /// Of one step.
+    /// Dispatches of one step.
     pub(super) dispatches: usize,
     one: Graph<()>,
     several: Graph<()>,

@@ -276,7 +276,7 @@ impl Steps {
     }
 }
 
-/// The ids that steps of so many rows read.
+/// The ids that steps of this many rows read.
 fn ids_of<'a>(
     ids: &'a mut BTreeMap<usize, InPlace>,
     rows: usize,

@@ -7,7 +7,8 @@ impl Steps {
     /// Replaces the decoder by another one of the same model: drops the recorded graphs and records
     /// those of [`warm_up`](Self::warm_up) again.
     ///
-    /// # Errors When a kernel is refused; the decoder is unchanged then.
+    /// # Errors
+    /// When a kernel is refused; the decoder is unchanged then.
     pub async fn readapt(&mut self, mut adapted: Adapted) -> Result<()> {
         // Graphs stay valid: there were no adapters and there are none now.
         if !self.has_adapters && !adapted.has_adapters {

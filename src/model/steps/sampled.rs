@@ -28,7 +28,7 @@ impl Steps {
         }
     }
 
-    /// Records what [`sample`](Self::sample) replays after a batch of so many sequences.
+    /// Records what [`sample`](Self::sample) replays after a batch of this many sequences.
     pub async fn prepare_sampled(&mut self, sequences: usize) -> Result<()> {
         let rows = BATCH_ROWS.iter().find(|rows| **rows >= sequences);
         let (Some(_), Some(&rows)) = (self.device.recorder(), rows) else {

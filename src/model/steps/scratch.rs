@@ -1,12 +1,12 @@
-//! An estimate of the memory that steps need besides weights and the KV cache, before there is a
-//! device. What recorded steps need exactly is the result of their dry runs.
+//! An estimate of the memory that steps need besides weights and the KV cache, before there is a device.
+//! The exact need of recorded steps results from their dry runs.
 
 use super::sizes::{BATCH_ROWS, MAX_BATCH, MAX_TOKENS};
 use crate::model::{
     ModelConfig, config::FeedForwardKind, kv_reservation::KvReservation, slots::Slots,
 };
 
-/// Live tensors of each size in a step, about.
+/// Approximate number of live tensors of each size in a step.
 const LIVE_TENSORS: u64 = 6;
 
 /// Elements of a row of each of a step's tensors but the logits.
@@ -15,11 +15,11 @@ fn widths(config: &ModelConfig) -> [usize; 5] {
     [config.dim, q, kv, q + 2 * kv, config.ffn_dim]
 }
 
-/// Bytes that the memory pool grows to, about: the room that the largest steps are recorded in, which
-/// the smaller ones share, the logits of batches, the samplers. Left out is what depends on the kernel
-/// variant.
+/// Approximate size that the memory pool grows to, in bytes: the room in which the largest steps are
+/// recorded, which smaller steps share, the logits of batches, and the samplers. Memory that depends on the
+/// kernel variant is not included.
 pub fn scratch_bytes(config: &ModelConfig, reservation: KvReservation) -> u64 {
-    // In u64: a model that no device holds is told so, too.
+    // In u64, because the model may be too large for any device.
     let elements = |rows: usize, width: usize| rows as u64 * width as u64;
     let mut room: u64 = widths(config)
         .map(|width| elements(MAX_TOKENS, width))
@@ -28,7 +28,7 @@ pub fn scratch_bytes(config: &ModelConfig, reservation: KvReservation) -> u64 {
     if let FeedForwardKind::Experts(experts) = config.feed_forward {
         room += experts.used as u64 * elements(MAX_TOKENS, config.ffn_dim + config.dim);
     }
-    // Those after a step's last token, and those of each size of batch.
+    // The logits after a step's last token, and those of each size of batch.
     let logits_rows = 1 + BATCH_ROWS.iter().sum::<usize>();
     let logits = elements(logits_rows, config.token_ids);
     let samplers = Slots::shape(config.token_ids, reservation.context_tokens).words() as u64;

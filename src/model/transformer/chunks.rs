@@ -9,8 +9,8 @@ use crate::{
     },
 };
 
-/// Tokens in steps of at most [`MAX_TOKENS`]. A rest so short that it would round differently than
-/// full steps gets some tokens of the step before it.
+/// Tokens in steps of at most [`MAX_TOKENS`]. A remainder so short that it would round differently than
+/// full steps takes some tokens from the step before it.
 pub(super) fn chunks<T>(mut tokens: &[T]) -> impl Iterator<Item = &[T]> {
     std::iter::from_fn(move || {
         let few = MAX_TOKENS + 1..=MAX_TOKENS + matvec::MAX_TOKENS;

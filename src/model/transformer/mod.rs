@@ -1,5 +1,5 @@
-//! Implements the engine's contract with a decoder: cuts what sequences feed into the steps that
-//! the device runs.
+//! Implements the engine's contract with a decoder: divides the input of sequences into the steps that the
+//! device runs.
 
 use std::collections::BTreeMap;
 
@@ -158,9 +158,10 @@ impl Transformer {
     ///
     /// No sequence may be running: K and V computed before belong to other weights.
     ///
-    /// # Errors [`Error::UnsupportedModel`] and [`Error::InvalidModelFile`] with the file and the
-    /// tensor that does not fit this model; [`Error::OutOfMemory`]; [`Error::Read`] from the
-    /// adapters' sources. The model is unchanged then.
+    /// # Errors
+    /// [`Error::UnsupportedModel`] and [`Error::InvalidModelFile`] with the file and the tensor that does
+    /// not fit this model; [`Error::OutOfMemory`]; [`Error::Read`] from the adapters' sources. The model is
+    /// unchanged then.
     pub async fn set_adapters<S: ByteSource>(
         &mut self,
         adapters: &[(&Adapter<S>, f32)],
@@ -195,10 +196,9 @@ impl Transformer {
         Ok(logits)
     }
 
-    /// Enqueues `steps` (at least one) greedy decode steps starting with `token`, without waiting
-    /// for the chosen tokens: what that takes until [`ComputeDevice::flush`] is through is the
-    /// CPU's share of decoding, for benchmarks. On the CPU backend the steps are done when it
-    /// returns.
+    /// Enqueues `steps` (at least one) greedy decode steps starting with `token`, without waiting for the
+    /// chosen tokens. For benchmarks: the time until [`ComputeDevice::flush`] returns is the CPU's share of
+    /// decoding. On the CPU backend the steps are done when it returns.
     ///
     /// # Errors
     /// As [`CausalModel::step`].

@@ -50,7 +50,7 @@ impl Transformer {
                 .enqueue_sampled(&batch, &samplers, count, steps, masks)
                 .await?;
             let on_device = self.steps.slots()?;
-            // If this call fails or is dropped, the samplers do not learn what was chosen.
+            // If this call fails or is dropped, the samplers do not record the chosen tokens.
             on_device.forget(&slots);
             let results = on_device.memory.results();
             let words = Transaction::default().register(results);
@@ -58,7 +58,7 @@ impl Transformer {
             for (i, slot) in slots.into_iter().enumerate() {
                 batch[i].memory.len_tokens += count;
                 take_in(&mut samplers[i], &mut chosen[i], &words, slot, count);
-                // What is fed to a row that has ended has no effect.
+                // The input of a row that has ended has no effect.
                 if let Some(Ok(sampled)) = chosen[i].last() {
                     last[i] = sampled.id;
                     self.steps.slots()?.keep(slot, samplers[i].sampler);

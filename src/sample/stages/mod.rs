@@ -1,7 +1,6 @@
-//! The stages of the chain that parameters switch on. Each file here is one stage: its rule, the
-//! parameters that are more than a number, what it remembers of the tokens so far, and its tests.
-//! This file lists the parameters and runs the stages in their order; validation of the parameters
-//! is the endpoint's.
+//! The stages of the chain that are switched on by parameters. Each file is one stage: its rule, its
+//! parameters if they are more than a number, its state, and its tests. This file lists the parameters
+//! and runs the stages in order. The endpoint validates the parameters.
 
 mod dry;
 mod frequency_presence;
@@ -26,7 +25,7 @@ pub use mirostat::MirostatParams;
 /// Parameters of the sampler chain, already validated (ranges: specification 4.5). [`Default`] has
 /// every stage off and samples at temperature 1.
 ///
-/// A stage that the GPU kernels lack needs no mention there: where it is on, the host samples.
+/// A stage that the GPU kernels do not implement needs no change there: the host samples if it is on.
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(
     feature = "test-hooks",
@@ -106,9 +105,9 @@ impl SamplingParams {
     }
 }
 
-/// What the stages remember of the tokens so far. The memory of a stage that is off is empty.
+/// The state that the stages keep of the tokens so far. It is empty for a stage that is off.
 ///
-/// It exists to move a sampler to the device and back, so it covers the stages that run there.
+/// It moves a sampler to the device and back, so it covers the stages that run there.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct StageMemory {
     /// Ids that the repetition penalty applies to.
@@ -121,7 +120,7 @@ pub struct StageMemory {
     pub mu: Option<f32>,
 }
 
-/// The stages that are on and have something to remember.
+/// The stages that are on and keep state.
 #[derive(Debug)]
 pub(super) struct Stages {
     repetition: Option<Repetition>,
@@ -131,7 +130,7 @@ pub(super) struct Stages {
 }
 
 impl Stages {
-    /// Stages that have seen `prompt`.
+    /// The stages after `prompt`.
     pub(super) fn new(params: &SamplingParams, prompt: &[u32]) -> Self {
         Self {
             repetition: Repetition::new(params.repetition_penalty, prompt),
@@ -144,7 +143,7 @@ impl Stages {
         }
     }
 
-    /// Stages that remember `memory`.
+    /// The stages with the state `memory`.
     pub(super) fn resume(params: &SamplingParams, memory: StageMemory) -> Self {
         let mut stages = Self::new(params, &[]);
         if let Some(stage) = &mut stages.repetition {
@@ -162,7 +161,7 @@ impl Stages {
         stages
     }
 
-    /// What they remember.
+    /// The state of the stages.
     pub(super) fn memory(&self) -> StageMemory {
         let counted = self.frequency_presence.as_ref();
         StageMemory {
@@ -201,7 +200,7 @@ impl Stages {
         }
     }
 
-    /// Stage 8: removes candidates, from the least likely on; one stays.
+    /// Stage 8: removes the least likely candidates. At least one remains.
     pub(super) fn truncate(&self, params: &SamplingParams, candidates: &mut Candidates) {
         if let Some(mirostat) = &self.mirostat {
             mirostat.truncate(candidates);

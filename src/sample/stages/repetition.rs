@@ -1,4 +1,4 @@
-//! Stage 2: ids of the prompt or the completion become less likely, by the same factor however often
+//! Stage 2: ids of the prompt or the completion become less likely. The factor does not depend on how often
 //! they occur.
 
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-//! The chain agrees with the naive reading of specification 5, token after token.
+//! The chain agrees with a direct implementation of specification 5 for every token.
 
 use super::reference::{Reference, dry_penalties};
 use super::{dry, greedy, mask, params, sampler};
@@ -6,7 +6,8 @@ use crate::Error;
 use crate::sample::{DryParams, MirostatParams, Sampler, SamplingParams, TokenMask};
 use proptest::prelude::*;
 
-/// Decisions nearer to their threshold than this are f32's own.
+/// Decisions closer to their threshold than this are not compared, because f32 may decide them
+/// differently.
 const MARGIN: f64 = 1e-4;
 
 fn eighths(range: std::ops::Range<i16>) -> impl Strategy<Value = f32> {
@@ -14,7 +15,8 @@ fn eighths(range: std::ops::Range<i16>) -> impl Strategy<Value = f32> {
 }
 
 prop_compose! {
-    /// Stages 1 to 4 with few binary digits: f32 computes them exactly, so ties are ties.
+    /// Parameters of stages 1 to 4 with few binary digits. f32 computes exactly with them, so ties
+    /// remain ties.
     fn exact_penalties(vocabulary: u32)(
         logit_bias in prop::collection::btree_map(0..vocabulary + 3, eighths(-40..40), 0..4),
         repetition_penalty in prop_oneof![Just(1.0), Just(0.5), Just(2.0)],
@@ -63,7 +65,8 @@ prop_compose! {
     }
 }
 
-/// One position: the logits, the first finite, and perhaps a mask that allows some finite one.
+/// The logits of one position, of which the first is finite, and possibly a mask that allows a finite
+/// one.
 fn any_row(vocabulary: u32) -> impl Strategy<Value = (Vec<f32>, Option<TokenMask>)> {
     let z = prop_oneof![8 => eighths(-20..20), 1 => Just(f32::NEG_INFINITY)];
     let row = prop::collection::vec(z, vocabulary as usize);
@@ -239,7 +242,7 @@ fn a_mask_that_leaves_nothing_finite_is_a_dead_end() {
         mask([]),
         mask([64]),     // beyond the row
         mask([1]),      // only what the model itself forbids
-        mask([40, 41]), // words that reach over the row's end
+        mask([40, 41]), // words that extend beyond the row
     ];
     for params in [params(), greedy()] {
         for mask in &masks {
@@ -292,7 +295,7 @@ fn mirostat_replaces_the_truncation() {
 }
 
 #[test]
-fn mirostat_keeps_what_lies_on_its_limit() {
+fn mirostat_keeps_candidates_at_its_limit() {
     let params = SamplingParams {
         mirostat: Some(MirostatParams {
             target_bits: 0.5,
@@ -306,7 +309,7 @@ fn mirostat_keeps_what_lies_on_its_limit() {
 }
 
 #[test]
-fn looking_changes_nothing() {
+fn inspection_does_not_change_the_sampler() {
     let params = SamplingParams {
         mirostat: Some(MirostatParams {
             target_bits: 2.0,

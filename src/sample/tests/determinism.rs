@@ -1,10 +1,10 @@
-//! The laws of specification 5.4, as far as one sampler can keep or break them.
+//! The rules of specification 5.4 that concern a single sampler.
 
 use super::{dry, greedy, params, sampler};
 use crate::Error;
 use crate::sample::{MirostatParams, Sampler, SamplingParams};
 
-/// Many stages on, so that each one's state could leak.
+/// Parameters with many active stages, so that leaked state of any stage would be visible.
 fn busy(seed: i64) -> SamplingParams {
     SamplingParams {
         repetition_penalty: 1.2,
@@ -16,7 +16,7 @@ fn busy(seed: i64) -> SamplingParams {
     }
 }
 
-/// A row as it might follow `len` tokens.
+/// A row that depends on the number of tokens before it.
 fn row(len: usize) -> Vec<f32> {
     let z = |id: usize| ((id * 37 + len * 11) % 29) as f32 / 16.0;
     (0..40).map(z).collect()
@@ -41,7 +41,7 @@ fn the_same_seed_gives_the_same_tokens() {
 }
 
 #[test]
-fn neither_candidates_nor_prompts_beside_it_change_a_choice() {
+fn other_candidates_and_prompts_do_not_change_a_choice() {
     let prompts: [&[u32]; 3] = [&[5, 6], &[1, 2, 3], &[5, 6]];
     let params = busy(9);
     let mut choices = Vec::new();
@@ -103,7 +103,7 @@ fn seed_candidate_and_position_each_change_the_draws() {
 }
 
 #[test]
-fn the_length_of_the_prompt_does_not_enter() {
+fn the_length_of_the_prompt_does_not_matter() {
     let params = params();
     assert_eq!(alone(&params, 0, &[]), alone(&params, 0, &[1; 100]));
 }
@@ -130,7 +130,7 @@ fn invalid_logits_are_an_error_in_every_mode() {
 }
 
 #[test]
-fn a_resumed_sampler_and_one_that_follows_go_on_alike() {
+fn a_resumed_and_a_following_sampler_continue_identically() {
     let mirostat = Some(MirostatParams {
         target_bits: 2.0,
         learning_rate: 0.5,

@@ -1,5 +1,5 @@
-//! Tests of the whole chain: the vectors of specification 16 (`vectors`), agreement with a naive
-//! reading of specification 5 (`reference`, `chain`), and the laws of single stages.
+//! Tests of the whole chain: the vectors of specification 16 (`vectors`), agreement with a direct
+//! implementation of specification 5 (`reference`, `chain`), and properties of single stages.
 
 mod chain;
 mod determinism;
@@ -21,7 +21,7 @@ fn greedy() -> SamplingParams {
     }
 }
 
-/// A sampler that has `generated` behind it.
+/// A sampler after the tokens `generated`.
 fn sampler(params: &SamplingParams, prompt: &[u32], generated: &[u32]) -> Sampler {
     let mut sampler = Sampler::new(params, 0, prompt);
     generated.iter().for_each(|&id| sampler.push(id));

@@ -1,10 +1,11 @@
-//! Specification 5 word for word in f64: full sorts, histories searched anew for every token. It tells
-//! how near each decision was, for f32 may decide the nearest ones otherwise.
+//! A direct implementation of specification 5 in f64. It sorts fully and searches the whole history for
+//! every token. It reports how close each decision was to its threshold, because f32 may decide close
+//! ones differently.
 
 use crate::sample::{DryParams, SamplingParams, TokenMask, philox};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What f32 cannot hold: a weight is 0 from here on (`exp::MIN_ARGUMENT`).
+/// Exponents below this give the weight 0 in f32 (`exp::MIN_ARGUMENT`).
 const OUT_OF_REACH: f64 = -87.0;
 
 pub struct Reference {
@@ -16,7 +17,7 @@ pub struct Reference {
     pub mu: f64,
 }
 
-/// What is left of a row.
+/// The candidates that remain of a row.
 pub struct Survivors {
     /// Renormalised, in draw order.
     pub candidates: Vec<(u32, f64)>,
@@ -132,7 +133,7 @@ impl Reference {
             let min_p = f64::from(self.params.min_p);
             let p_max = left.first().map_or(0.0, |c| c.1);
             left.retain(|c| {
-                // Exactly as likely as the best is so in any arithmetic.
+                // A candidate exactly as likely as the best is kept in any arithmetic.
                 if c.1 < p_max {
                     decide(c.1 / p_max, min_p);
                 }
@@ -149,7 +150,7 @@ impl Reference {
         }
     }
 
-    /// Chooses a token and counts it, unless some decision was nearer than `margin`.
+    /// Chooses a token and counts it, unless a decision was closer to its threshold than `margin`.
     pub fn sample(&mut self, z: &[f32], mask: Option<&TokenMask>, margin: f64) -> Option<u32> {
         let mut survivors = self.survivors(z, mask);
         let mut id = survivors.candidates[0].0;
@@ -158,7 +159,7 @@ impl Reference {
             let u = f64::from(philox::uniform(self.params.seed, self.candidate, position));
             let mut cumulative = 0.0;
             for &(candidate, p) in survivors.candidates.iter().rev() {
-                // From the last one up: the mass before a candidate.
+                // Summed from the last candidate up, which gives the mass before each candidate.
                 cumulative += p;
                 let before = 1.0 - cumulative;
                 survivors.margin = survivors.margin.min((before - u).abs());
@@ -190,7 +191,7 @@ fn renormalise(candidates: &mut [(u32, f64)]) {
     candidates.iter_mut().for_each(|c| c.1 /= total);
 }
 
-/// Specification 5.1 as it stands, in cubic time.
+/// A direct implementation of specification 5.1, in cubic time.
 pub fn dry_penalties(x: &[u32], dry: &DryParams) -> BTreeMap<u32, f64> {
     let b = |id: u32| dry.breakers.contains(&id);
     let n = x.len();

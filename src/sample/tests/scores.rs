@@ -18,7 +18,7 @@ fn any_row() -> impl Strategy<Value = Vec<f32>> {
     })
 }
 
-/// What holds for every score, of whatever distribution.
+/// Checks the properties that every score has, in both distributions.
 fn check_form(score: &TokenScore, row: &[f32], top: usize) -> Result<(), TestCaseError> {
     prop_assert_eq!(score.top.len(), top.min(row.len()));
     prop_assert!(score.logprob <= 0.0 && score.raw_logprob <= 0.0);
@@ -30,7 +30,7 @@ fn check_form(score: &TokenScore, row: &[f32], top: usize) -> Result<(), TestCas
         prop_assert!(z[0] > z[1] || (z[0] == z[1] && pair[0].0 < pair[1].0));
         prop_assert!(pair[0].1 >= pair[1].1);
     }
-    // Nothing better is missing, and the token itself has one number.
+    // No better token is missing, and the token itself has the same log-probability in both places.
     let worst = score
         .top
         .last()
@@ -112,7 +112,7 @@ fn a_large_vocabulary_is_summed_accurately() {
     let flat = score(&vec![0.25; 150_000], 7, 2);
     assert!((f64::from(flat.logprob) + 150_000f64.ln()).abs() < 1e-6);
     assert_eq!(flat.top, [(0, flat.logprob), (1, flat.logprob)]);
-    // A tail of which each part is below an ulp of the best.
+    // Each token of the tail is below an ulp of the best one.
     let mut row = vec![-17.0; 150_000];
     row[149_999] = 0.0;
     let expected = -(149_999.0 * f64::exp(-17.0)).ln_1p();

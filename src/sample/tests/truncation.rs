@@ -17,7 +17,7 @@ prop_compose! {
     }
 }
 
-/// Few values, so that ties abound, some forbidden; at least one is finite.
+/// Few distinct values, so that ties are common. Some are forbidden, and at least one is finite.
 fn any_logits() -> impl Strategy<Value = Vec<f32>> {
     let one = prop_oneof![8 => (-40i8..40).prop_map(|z| f32::from(z) / 8.0), 1 => Just(f32::NEG_INFINITY)];
     prop::collection::vec(one, 1..1500).prop_map(|mut z| {
@@ -95,7 +95,11 @@ fn thresholds_met_exactly() {
         "mass before the third is not below top_p"
     );
     assert_eq!(survivors(0.500_001, 0.0), 3);
-    assert_eq!(survivors(1.0, 1.0), 4, "min_p keeps what lies on its edge");
+    assert_eq!(
+        survivors(1.0, 1.0),
+        4,
+        "min_p keeps candidates at its threshold"
+    );
 }
 
 #[test]

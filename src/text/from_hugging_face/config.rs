@@ -24,7 +24,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// Reads the files that are there.
+    /// Reads the files that exist.
     pub fn read(files: &HuggingFaceFiles<'_>) -> Result<Config> {
         let object = |name: &str, bytes: Option<&[u8]>| match bytes {
             None => Ok(Map::new()),
@@ -71,7 +71,7 @@ fn id(value: &Value) -> Option<u32> {
     value.as_u64().and_then(|id| u32::try_from(id).ok())
 }
 
-/// The template; of several the one called "default".
+/// The template. If there are several, the one named "default".
 fn template(value: &Value) -> Option<&str> {
     if let Some(text) = value.as_str() {
         return Some(text);

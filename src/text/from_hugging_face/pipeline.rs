@@ -12,7 +12,7 @@ use super::super::token::TokenSpelling;
 use super::files::{invalid, unsupported};
 use crate::Result;
 
-/// What text passes before it reaches the model.
+/// The steps that text goes through before it reaches the model.
 pub struct Pipeline {
     pub normalizer: Normalizer,
     pub space_prefix: SpacePrefix,
@@ -97,7 +97,7 @@ impl Builder {
                 if !flag(part, "strip_right", true) {
                     return Ok(());
                 }
-                // Not `$`: that matches before a line break at the end too.
+                // `$` would also match before a line break at the end.
                 NormalizerStep::replace(r"\s+\z", "")?
             }
             "Prepend" => match text(part, "prepend")? {
@@ -190,7 +190,8 @@ impl Builder {
             other => return Err(unsupported("Metaspace", other)),
         };
         if self.only_words && prefix == SpacePrefix::UnlessSpace {
-            // Each word gets a space: the same as one space between words, and the text's own.
+            // Adding a space to each word gives the same result as one space between words plus one
+            // before the text.
             self.only_words = false;
             self.has_cuts = false;
             self.splitter = Splitter::default();
@@ -207,7 +208,7 @@ impl Builder {
     }
 
     fn prefix(&mut self, part: &Value, prefix: SpacePrefix) -> Result<()> {
-        // Each piece would be given a space; ours goes before the text.
+        // This part adds a space to each piece, but a prefix is only added before the text.
         if self.has_cuts {
             let after = format!("{} with a prefix after another", kind(part));
             return Err(unsupported("pre_tokenizer", &after));

@@ -25,7 +25,7 @@ fn added(id: u32, content: &str, special: bool) -> Value {
     json!({"id": id, "content": content, "special": special})
 }
 
-/// "h", "e", "he", "Ġ", "Ġhe"; then what a text of a conversation ends with and a tag.
+/// "h", "e", "he", "Ġ", "Ġhe", then an end-of-turn token and a tag.
 fn byte_level() -> Value {
     json!({
         "added_tokens": [added(5, "<|im_end|>", true), added(6, "<tag>", false)],
@@ -40,7 +40,7 @@ fn byte_level() -> Value {
     })
 }
 
-/// "▁", "a", "▁a", "b" after the three usual ones; no byte tokens.
+/// "▁", "a", "▁a", "b" after the three usual special tokens; no byte tokens.
 fn sentencepiece() -> Value {
     json!({
         "added_tokens": [added(0, "<unk>", true), added(1, "<s>", true), added(2, "</s>", true)],
@@ -71,7 +71,7 @@ fn byte_level_bpe_with_added_tokens() {
 }
 
 #[test]
-fn a_prefix_space_may_be_the_first_texts_alone() {
+fn a_prefix_space_may_apply_to_the_first_text_only() {
     let tokenizer = build(&sentencepiece());
     assert!(tokenizer.adds_bos());
     assert_eq!(ids(&tokenizer, "a a</s>a"), [1, 5, 5, 2, 4]);
@@ -122,7 +122,7 @@ fn unigram_words_with_collapsed_spaces() {
 }
 
 #[test]
-fn text_in_another_normal_form_keeps_its_places() {
+fn normalized_text_keeps_its_token_positions() {
     let mut file = byte_level();
     file["model"]["vocab"]["Ã"] = json!(7);
     file["model"]["vocab"]["©"] = json!(8);
@@ -162,7 +162,7 @@ fn the_small_files_name_tokens_and_ends() {
 }
 
 #[test]
-fn what_is_not_known_is_refused_by_name() {
+fn unsupported_parts_are_refused_by_name() {
     let cases = [
         ("/model/type", json!("WordPiece"), "WordPiece"),
         (

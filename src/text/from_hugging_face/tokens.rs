@@ -12,7 +12,7 @@ use crate::Result;
 pub struct Tokens {
     pub texts: Vec<String>,
     pub kinds: Vec<TokenKind>,
-    /// Of a unigram model.
+    /// The scores by id, if the model is a unigram model.
     pub scores: Option<Vec<f64>>,
     pub special: Vec<SpecialToken>,
 }
@@ -31,7 +31,7 @@ impl Tokens {
                 (texts.into_iter().zip(0..).collect(), Some(scores))
             }
         };
-        // An added token that the model has too gets the model's id, whatever the file says.
+        // An added token that the model has too gets the model's id, regardless of its id in the file.
         let added = std::mem::take(&mut file.added_tokens);
         let mut ids: HashMap<&str, u32> = added
             .iter()

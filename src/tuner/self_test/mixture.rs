@@ -44,7 +44,7 @@ pub(super) fn mixture(
     let small = |n: usize, step| wave(n, step).into_iter().map(|v| 0.05 * v).collect();
     let x = TensorData::new::<f32, _>(small(tokens * dim, 0.3), [tokens, dim]);
     let x = Tensor::<2>::from_data(x, device);
-    // No two scores are equal, or rounding would choose.
+    // No two scores are equal, because rounding would decide between them.
     let routes = route_experts(rows(tokens, SHAPE.experts, 0.9, device), SHAPE);
     if tokens <= MAX_TOKENS {
         let norm = TensorData::new::<f32, _>(small(dim, 0.7), [dim]);

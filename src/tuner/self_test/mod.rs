@@ -31,7 +31,7 @@ const ROWS: usize = 37;
 
 /// Tensor types and numbers of tokens to compare products of.
 fn cases(types: &[TensorType]) -> Vec<(TensorType, usize)> {
-    // Several tokens only once: what differs then does not depend on the type.
+    // Several tokens are compared for one type only, because what differs then does not depend on the type.
     let mut cases: Vec<_> = types.iter().map(|&ty| (ty, 1)).collect();
     if let Some(&first) = types.first() {
         cases.extend([(first, MAX_TOKENS), (first, 2 * ROWS)]);
@@ -211,7 +211,7 @@ async fn all_floats(tensors: [Tensor<2>; 2]) -> Result<Vec<f32>> {
     Ok(values)
 }
 
-/// Plain and gated products of `tokens` inputs, by the kernels for so many.
+/// Plain and gated products of `tokens` inputs, by the kernels for this number.
 fn products(device: &Device, ty: TensorType, tokens: usize, variant: Variant) -> [Tensor<2>; 2] {
     // Columns that leave some lanes of a row idle.
     let cols = 160usize.next_multiple_of(ty.row_multiple());

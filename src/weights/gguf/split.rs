@@ -136,13 +136,13 @@ fn check_part(part: &Gguf, index: usize, first: &Gguf) -> Result<(), String> {
     }
     for key in [COUNT, TENSORS] {
         if number(part, key) != number(first, key) {
-            return Err(format!("belongs to another model: its {key} is another"));
+            return Err(format!("belongs to another model: its {key} differs"));
         }
     }
     let architecture = |of: &Gguf| of.metadata.get(ARCHITECTURE).cloned();
     match architecture(part) {
         Some(said) if Some(&said) != architecture(first).as_ref() => Err(format!(
-            "belongs to another model: its {ARCHITECTURE} is another"
+            "belongs to another model: its {ARCHITECTURE} differs"
         )),
         _ => Ok(()),
     }
@@ -164,7 +164,7 @@ fn join<S: ByteSource>(
     let said = metadata.usize(TENSORS)?;
     if said.is_some_and(|said| said != tensors.len()) {
         return Err(Error::InvalidModelFile(format!(
-            "the parts have {} tensors; {TENSORS} says another number",
+            "the parts have {} tensors; {TENSORS} states a different number",
             tensors.len()
         )));
     }

@@ -16,7 +16,7 @@ pub trait ByteSource {
     /// [`Error::Read`] if the range is outside the file or the transport fails.
     async fn read_at(&self, offset_bytes: u64, buf: &mut [u8]) -> Result<()>;
 
-    /// `len_bytes` bytes from `offset_bytes` on. The caller has checked that the file has so many.
+    /// `len_bytes` bytes from `offset_bytes` on. The caller has checked that the file has that many.
     ///
     /// # Errors
     /// As [`read_at`](ByteSource::read_at).

@@ -1,5 +1,5 @@
-//! One attempt to get an answer: a request over one port to one engine, its head, and its body piece by piece. What
-//! happens when the engine is lost is `requester.ts`'s part.
+//! One attempt to get an answer: a request over one port to one engine, its head, and its body piece by piece.
+//! `requester.ts` handles the loss of the engine.
 
 import { orAborted } from "./abort.js";
 import { ChunkReceiver, pieceOf } from "./body_stream.js";

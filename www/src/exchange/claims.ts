@@ -1,5 +1,5 @@
-//! Claims: which open pages serve which URLs. A claim is a Web Lock whose name says it all, so it ends with its page, and a
-//! service worker that was stopped finds every claim again.
+//! Claims: which open pages serve which URLs. A claim is a Web Lock whose name contains the whole claim. So it ends with
+//! its page, and a service worker that was stopped finds every claim again.
 
 import { deferred, orAborted } from "./abort.js";
 import type { ServedUrls } from "./served_urls.js";

@@ -1,7 +1,7 @@
 //! The site's files in the Cache Storage, as whole releases: the page writes them (`page/keep_site.ts`), the service worker
 //! answers from them (`service_worker/site_answer.ts`). A release is never changed after it was written.
 
-/** Of requests that read the site in order to keep it: they are never answered from a release. */
+/** Header of requests that read the site in order to keep it. They are never answered from a release. */
 export const KEEP_HEADER = "x-inpage-keep";
 
 /** One cache for each release. */
@@ -29,7 +29,9 @@ async function writeNote(scope: string, name: string, text: string): Promise<voi
 /** The release that later visits start from. */
 export const newestRelease = (scope: string) => readNote(scope, NEWEST);
 
-/** Writes a release, then makes it the newest. The one before is kept: pages may run that were started from it. */
+/**
+ * Writes a release, then makes it the newest. The previous one is kept, because open pages may have been started from it.
+ */
 export async function writeRelease(
   scope: string,
   id: string,
@@ -64,7 +66,7 @@ export function fileOf(
 
 const startedFrom = (clientId: string) => `client/${clientId}`;
 
-/** A client that is still being loaded does not exist for `clients.get`. */
+/** Younger notes are kept: `clients.get` does not find a client that is still loading. */
 const LONGEST_LOAD_MS = 10 * 60_000;
 
 /** Notes that this client was started from `release`. */
@@ -96,7 +98,7 @@ export async function forgetClients(
   }
 }
 
-/** Deletes all that was kept for `scope`. */
+/** Deletes everything that was kept for `scope`. */
 export async function deleteSite(scope: string): Promise<void> {
   for (const name of await caches.keys()) {
     if (name === notesName(scope) || name.startsWith(releasesOf(scope))) await caches.delete(name);

@@ -39,13 +39,13 @@ export type RequesterMessage =
   /** Nobody reads the answer any more; also sent on a port whose request was never sent. */
   | { type: "cancel" };
 
-/** What a requester says that can continue an answer with another engine when this one is lost. */
+/** Sent by a requester that can continue an answer with another engine when this one is lost. */
 export interface Resume {
-  /** Where the answer stands, if engines before this one have delivered a part of it. Only Rust reads it. */
+  /** The position of the answer, if earlier engines have delivered a part of it. Only Rust reads it. */
   position: string | undefined;
 }
 
-/** A part of a body. `position` is where the answer stands after it, if it can be continued. */
+/** A part of a body. `position` is the position of the answer after it, if the answer can be continued. */
 export interface BodyPiece {
   bytes: Uint8Array<ArrayBuffer>;
   position?: string | undefined;
@@ -79,7 +79,7 @@ export type ResponderMessage =
   /** The body failed, after the head. */
   | { type: "error"; message: string };
 
-/** How files are requested: what `fetch` is given beside the URL. */
+/** How files are requested: options for `fetch`. */
 export interface RequestOptions {
   /** Sent to every URL. */
   headers: HeaderList;
@@ -100,7 +100,7 @@ export type ModelLocation =
       urls: readonly string[];
       ggufName: string | undefined;
       cache: boolean;
-      /** Query parameters that are not part of the cache key, beside those of signatures. */
+      /** Query parameters that are not part of the cache key, besides those of signatures. */
       ignoreQuery: readonly string[];
       /** The SHA-256 that is expected of a file, by its name: 64 hexadecimal digits in lower case. */
       sha256: Readonly<Record<string, string>>;
@@ -129,9 +129,9 @@ export interface StartOptions {
   wasmUrl: string | undefined;
   /** The engine switches of specification 14, as given by the caller; Rust validates them. */
   switches: EngineSwitches;
-  /** If this load fails, requests start another attempt after so long. */
+  /** If this load fails, requests start another attempt after this time. */
   retryDelayMs: number;
-  /** Of the engine that this one takes over from: the form of its kernels. Only Rust reads it. */
+  /** The form of the kernels of the engine that this one replaces. Only Rust reads it. */
   kernels: string | undefined;
 }
 
@@ -139,7 +139,7 @@ export interface StartOptions {
 export interface LoadProgress {
   /**
    * `download`: bytes from the network; they are passed to the engine as they arrive. `waiting`: another tab
-   * downloads the same file, and the bytes are its. `load`: bytes from the engine to the GPU, after the download.
+   * downloads the same file, and the bytes are that tab's. `load`: bytes from the engine to the GPU, after the download.
    */
   phase: "download" | "waiting" | "load" | "ready";
   loadedBytes: number;
@@ -202,7 +202,7 @@ export type PageToServiceWorker =
   | { type: typeof REPORT }
   /** Receiving a message keeps the browser from stopping an idle service worker. */
   | { type: typeof KEEP_ALIVE }
-  /** This page is frozen or left: its engine will not go on with the answers that it began. */
+  /** This page is frozen or was left: its engine will not continue the answers that it began. */
   | { type: typeof PAUSED }
   /** The caller of the request with this id aborted it before its head. */
   | { type: typeof CANCEL; id: string };

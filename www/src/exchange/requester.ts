@@ -1,6 +1,5 @@
-//! The requesting end of one HTTP exchange: used by `engine.fetch` in the page and by the service worker. When an
-//! engine is lost, the request is made again to the next one, which continues the answer. Where ports lead does not
-//! matter here.
+//! The requesting end of one HTTP exchange: used by `engine.fetch` in the page and by the service worker. When an engine
+//! is lost, the request is made again to the next one, which continues the answer. The callers connect the ports.
 
 import { Attempt, type AttemptOptions, type Connection, type Head, Lost } from "./attempt.js";
 import { bestTransport, endsEvent } from "./body_stream.js";
@@ -12,7 +11,7 @@ export type { Connection } from "./attempt.js";
 
 type Bytes = Uint8Array<ArrayBuffer>;
 
-/** A request that lost so many engines within [`LOSS_WINDOW_MS`] is given up: it may be what breaks them. */
+/** A request that lost this many engines within [`LOSS_WINDOW_MS`] is given up, because it may be what breaks them. */
 const MAX_LOSSES = 3;
 const LOSS_WINDOW_MS = 60_000;
 
@@ -89,13 +88,13 @@ class Answer {
   #request: WireRequest;
   #options: ExchangeOptions;
   #attempt: Attempt | undefined;
-  /** Of the first attempt whose head was delivered. */
+  /** The head of the first attempt that delivered one. */
   #head: Head | undefined;
   #position: string | undefined;
   #hasBegun = false;
   #lossTimes_ms: number[] = [];
 
-  /** The bytes delivered last are a part of an event. */
+  /** The last delivered bytes are a part of an event. */
   midEvent = false;
 
   constructor(request: WireRequest, options: ExchangeOptions) {
@@ -134,7 +133,7 @@ class Answer {
         this.midEvent = !endsEvent(piece.bytes);
         return piece.bytes;
       } catch (reason) {
-        // What was delivered can be continued only from a position.
+        // An answer that was delivered in part can be continued only from a position.
         if (this.#hasBegun && this.#position === undefined) throw reason;
         const head = await this.open(await this.#connectionAfter(reason));
         if (head.status !== this.#head?.status) throw new Lost(await this.#failureIn(head), true);
@@ -152,7 +151,7 @@ class Answer {
     return { request: this.#request, transport, heartbeat, signal, resume };
   }
 
-  /** The engine after one that was lost; throws what cannot be mended. */
+  /** The engine after one that was lost. Throws failures that another engine cannot fix. */
   async #connectionAfter(reason: unknown): Promise<Connection> {
     if (!(reason instanceof Lost) || reason.isFinal) throw reason;
     const failure = toEngineFailure(reason.reason);
@@ -182,12 +181,12 @@ class Answer {
       return connection;
     } catch {
       if (signal?.aborted) throw signal.reason;
-      // Why the engine was lost says more than why there is no other.
+      // The reason of the loss is more useful than the reason why there is no other engine.
       throw new Lost(failure, true);
     }
   }
 
-  /** The failure that an error answer tells. */
+  /** The failure that an error answer reports. */
   async #failureIn({ headers }: Head): Promise<EngineFailure> {
     const decoder = new TextDecoder();
     let text = "";

@@ -93,7 +93,7 @@ export async function servePort(port: MessagePort, answer: AnswerRequest): Promi
   }
 }
 
-/** `body` for requesters that know no other items than bytes. */
+/** `body` for requesters that accept only bytes as items. */
 function bytesOf(body: ReadableStream<BodyItem>): ReadableStream<BodyItem> {
   const reader = body.getReader();
   return new ReadableStream<BodyItem>(

@@ -1,5 +1,5 @@
-//! What pages serve and service workers intercept, and its form in the query of a script's URL. Who serves what at the
-//! moment is the part of `claims.ts`.
+//! What pages serve and service workers intercept, and its form in the query of a script's URL. `claims.ts` tells which
+//! pages serve what at the moment.
 
 import { isRoute } from "./base_paths.js";
 
@@ -12,7 +12,7 @@ export interface ServedUrls {
   readonly offline: boolean;
 }
 
-/** True if the endpoint's URLs of `served` have `url`, for a site with this origin. */
+/** True if `url` is one of the endpoint's URLs of `served`, for a site with this origin. */
 export function covers(served: ServedUrls, url: URL, ownOrigin: string): boolean {
   const { origin } = url;
   return (

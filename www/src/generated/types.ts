@@ -23,13 +23,13 @@ export type Completion = {
 
 /** One choice of a completion; in a chunk, the part of it that is new. */
 export type CompletionChoice = { index: number, text: string,
-  /** Null if they were not asked for. */
+  /** Null if they were not requested. */
   logprobs: Logprobs | null,
   /** The generated ids; only with `return_tokens_as_token_ids`. */
   token_ids?: Array<number>,
-  /** In a chunk null until the choice's last one. */
+  /** Null in all chunks of a choice but the last. */
   finish_reason: "stop" | "length" | null,
-  /** Only where the choice ends: the stop string or stop id that ended it, null for any other end. */
+  /** Only in the last part of a choice: the stop string or stop id that ended it, otherwise null. */
   stop_reason?: StopReason | null,
   /** A complete call of one of the request's tools; in a stream in the choice's last chunk. */
   tool_calls?: ToolCall[], };
@@ -84,7 +84,7 @@ export type CompletionFields = {
   temperature?: number | null,
   /** Keep the most likely tokens whose probabilities add up to this. */
   top_p?: number | null,
-  /** Keep so many of the most likely tokens; -1 and 0 are off. */
+  /** Keep this many of the most likely tokens; -1 and 0 are off. */
   top_k?: number | null,
   /** Keep tokens at least this fraction as likely as the most likely one. */
   min_p?: number | null,
@@ -140,9 +140,9 @@ export type Cors = {
 /** `max_tokens` of a request without it. */
 export type DefaultMaxTokens = number | ContextWord;
 
-/** What `engine.info()` gives: these members, and those of the report once a model is loaded. */
+/** The result of `engine.info()`. Once a model is loaded, it also has the members of the load report. */
 export type EngineInfo = {
-  /** Of this build. */
+  /** The version of this build. */
   version: string,
   /** The model's id in requests. */
   model: string,
@@ -242,8 +242,8 @@ export type InspectedToken = {
 
 /** The properties of a file's tokenizer. */
 export type InspectedTokenizer = {
-  /** The kind, as `tokenizer.ggml.model` names it, or would: `gpt2` (BPE), `llama` (SentencePiece BPE),
-  * `t5` (SentencePiece unigram). */
+  /** The kind, as `tokenizer.ggml.model` names it in GGUF files: `gpt2` (BPE), `llama` (SentencePiece
+  * BPE), `t5` (SentencePiece unigram). */
   kind: string,
   /** How text is split before BPE: `tokenizer.ggml.pre`. */
   preTokenizer: string | null,
@@ -265,9 +265,9 @@ export type InspectedTokenizer = {
   /** Whether the file has a chat template. */
   hasChatTemplate: boolean, };
 
-/** How the model would be loaded, and where. */
+/** How the model would be loaded, and on which device. */
 export type InspectionOptions = {
-  /** As for `createEngine`. */
+  /** Load options, as for `createEngine`. */
   load?: LoadOptions,
   /** KV cache for this many sequences of the whole context, instead of `load.kvPoolTokens`. */
   sequences?: number,
@@ -292,7 +292,7 @@ export type LimitReport = {
 /** A grammar in llguidance's own JSON form. */
 export type LlGuidanceGrammar = { grammars: Record<string, unknown>[], max_tokens?: number, };
 
-/** What a load may choose. In JavaScript its members have camelCase names. */
+/** Options of a load. In JavaScript the members have camelCase names. */
 export type LoadOptions = {
   /** Longest sequence, in tokens; if omitted, the model's own context, at most 4096. */
   contextTokens?: number,
@@ -424,17 +424,17 @@ export type ModelCard = { id: string, object: "model",
 
 /** What a model is and whether it runs. */
 export type ModelInspection = {
-  /** Of this build. */
+  /** The version of this build. */
   version: string,
   /** Size of all files with tensors that were opened. */
   fileBytes: number,
   /** How the model is stored. */
   container: ContainerReport,
-  /** Whether a load would succeed, as far as the headers tell. */
+  /** Whether a load would succeed, judging by the headers. */
   runs: boolean,
   /** The error of a load. */
   refusal: ModelRefusal | null,
-  /** The same per limit: that of the options, or the smallest and the usual one. */
+  /** The same for each limit: the one in the options, or the smallest and the usual one. */
   devices: Array<LimitReport>,
   /** `None` if a header cannot be read. */
   model: InspectedModel | null,

@@ -55,7 +55,7 @@ export class Arrival {
     this.#growing?.settle(Promise.reject(error));
   }
 
-  /** `source`, if it begins with what was read. */
+  /** `source`, if it begins with the bytes that were already read. */
   async #compared(source: ModelSource): Promise<ModelSource> {
     const { file, chunkBytes } = this.#context;
     const intake = this.#intake;

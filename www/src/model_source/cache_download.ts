@@ -102,7 +102,7 @@ export class CacheDownload {
     const open = (number: number) => this.#store.writer(number, file.url, clock.nowMs());
     try {
       if (next === undefined) return await open(fresh);
-      // Another tab may still hold its files, though it does not run: it is frozen.
+      // A frozen tab may still hold its files.
       return await open(next.number).catch(() => open(fresh));
     } catch (error) {
       if (!isStorageFailure(error)) throw error;
@@ -118,7 +118,7 @@ export class CacheDownload {
       writer.truncate(0);
       return;
     }
-    // The last chunk is fetched again: a request for nothing would say nothing about the version.
+    // The last chunk is fetched again, because a request for no bytes would not show the version.
     const last = Math.ceil((note.sizeBytes ?? Number.POSITIVE_INFINITY) / chunkBytes) - 1;
     const chunks = Math.min(Math.floor(storedBytes / chunkBytes), last);
     const hashes = (await this.#store.hashes(next)).slice(0, Math.max(0, chunks));
@@ -131,7 +131,7 @@ export class CacheDownload {
         writer.put(index, new Uint8Array(await chunk.arrayBuffer()), hash);
       }
     }
-    // Validators of a mirror do not allow to go on at this server: what comes is compared from its start.
+    // Validators of a mirror are not valid at this server, so the file is read from its start and compared.
     const isMirror = new URL(note.url).origin !== new URL(this.#context.file.url).origin;
     const version = isMirror ? { ...note, etag: null, lastModified: null } : note;
     await intake.resume(hashes, version, signal);

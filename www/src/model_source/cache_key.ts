@@ -1,4 +1,4 @@
-//! The cache key of a URL: what stays the same when a server signs the URL anew. Secrets are never part of it.
+//! The cache key of a URL: what stays the same when a server signs the URL again. Secrets are never part of it.
 //! Makes no requests and knows no storage.
 
 /** Names of query parameters that carry a signature, in lower case. The lists are documented in docs/guide.md. */

@@ -32,7 +32,7 @@ export async function cachedSource(
     arrival.finish(await storedSource(context, store, version, false));
   };
   const state = usable && (await stateOf(context, usable));
-  // What another download has left of an older or a newer version is not needed any more.
+  // The remains of another download, of an older or a newer version, are not needed any more.
   if (usable && state === "current") await store.removeOthers(usable.number);
   if (usable && state !== "outdated") return use(usable);
   if (usable === undefined) await checkAbsence(context, store);

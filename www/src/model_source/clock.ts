@@ -1,4 +1,4 @@
-//! Time and chance as downloads use them; tests replace them.
+//! Time and random numbers for downloads. Tests replace them.
 
 export interface Clock {
   /** Milliseconds since 1970. */

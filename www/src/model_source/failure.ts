@@ -1,4 +1,4 @@
-//! The failures of requests for a file: which of them end a download, and which may pass if it is tried again.
+//! The failures of requests for a file: which of them end a download, and which are retried.
 
 /** The server has no such file. */
 export class NoSuchFile extends TypeError {}
@@ -9,14 +9,14 @@ export class WebPage extends NoSuchFile {}
 /** The file has changed since its first bytes were read. */
 export class ChangedFile extends TypeError {}
 
-/** The server does not send parts of the file, or not so that they can be trusted. */
+/** The server does not send parts of the file, or its parts cannot be trusted. */
 export class NoRanges extends TypeError {}
 
-/** May pass if the request is sent again. */
+/** The request may succeed if it is sent again. */
 export class TransientFailure extends TypeError {
   /** True if no answer came: the server cannot be reached, or the browser forbids the request. */
   readonly isUnreached: boolean;
-  /** How long the server wants to be left alone. */
+  /** How long the server asks to wait. */
   readonly retryAfterMs: number | undefined;
 
   constructor(
@@ -32,7 +32,10 @@ export class TransientFailure extends TypeError {
   }
 }
 
-/** A partial answer that is not what was asked for, or does not say what it is: the file must be requested as a whole. */
+/**
+ * A partial answer that is not the requested range, or does not state its range. The file must be requested
+ * as a whole.
+ */
 export class UntrustedRange extends TransientFailure {}
 
 /** Why a request got no answer, as far as the page can know. */

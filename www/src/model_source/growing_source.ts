@@ -35,7 +35,7 @@ export class GrowingSource implements ModelSource {
   /** From now on `source` serves all reads, also the waiting ones. `ReadArrived` is not called again. */
   settle(source: Promise<ModelSource>): void {
     this.#settled = source;
-    // If it fails while nobody reads, that is no unhandled rejection.
+    // A failure while nobody reads must not be reported as an unhandled rejection.
     source.catch(() => {});
     this.#wake(() => true);
   }

@@ -1,5 +1,5 @@
-//! One HTTP request for a file or a part of it. What comes back is checked against what was asked for, so that no caller has to
-//! trust a server. Nothing is retried or cached here.
+//! One HTTP request for a file or a part of it. The answer is checked against the request, so that no caller has to trust
+//! a server. Nothing is retried or cached here.
 
 import { NoSuchFile, TransientFailure, UntrustedRange, WebPage } from "./failure.js";
 import type { FileVersion } from "./version.js";
@@ -18,7 +18,7 @@ export interface Answer {
   startBytes: number;
   /** Offset behind the last byte of `body`; undefined if the server does not say it. */
   endBytes: number | undefined;
-  /** True if the server sent the range that was asked for. */
+  /** True if the server sent the requested range. */
   isRange: boolean;
   body: Body;
 }
@@ -145,7 +145,7 @@ async function send(
   } catch (error) {
     signal.throwIfAborted();
     if (!(error instanceof TypeError)) throw error;
-    // Node says why; browsers do not.
+    // Node reports the cause; browsers do not.
     const why = error.cause instanceof Error ? `: ${error.cause.message}` : "";
     const message = `no answer from ${url} (${error.message}${why})`;
     throw new TransientFailure(message, { isUnreached: true });
@@ -173,7 +173,7 @@ async function discard(response: Response): Promise<void> {
   await response.body?.cancel().catch(() => {});
 }
 
-/** A 206 must say that it is the range that was asked for. */
+/** A 206 must say that it is the requested range. */
 function partial(url: string, asked: Range, response: Response): Omit<Answer, "body"> {
   const text = response.headers.get("content-range");
   const sent = contentRange(response);
@@ -206,7 +206,8 @@ function whole(url: string, range: Range | undefined, response: Response): Omit<
   if (response.status !== 200) {
     throw new TypeError(`${url} answered ${response.status} to a request for the whole file`);
   }
-  // Without a Range header, texts may come compressed, and a server of another origin may hide that: the length says nothing then.
+  // Without a Range header, texts may come compressed, and a server of another origin may hide that. Then the length is
+  // not that of the file.
   const isText = /json|text|xml|javascript/i.test(response.headers.get("content-type") ?? "");
   const sizeBytes = isText && range === undefined ? undefined : contentLength(response);
   const version = { ...validators(response), sizeBytes };

@@ -1,5 +1,6 @@
-//! Takes the bytes of a file as they arrive, in chunks: hashes each, stores it, and lets it be read at once. What comes a second time,
-//! because a server cannot resume, is compared with what is there, so that two versions are never joined.
+//! Takes the bytes of a file as they arrive, in chunks: hashes each chunk, stores it, and lets it be read at once. Bytes
+//! that arrive a second time, because a server cannot resume, are compared with the earlier ones, so that two versions
+//! are never joined.
 
 import type { ChunkStore } from "./chunk_store.js";
 import { isStorageFailure } from "./failure.js";
@@ -29,7 +30,7 @@ export class Intake implements Sink {
   /** The chunk that is being filled. */
   #buffer: Uint8Array<ArrayBuffer>;
   #position = 0;
-  /** What had arrived of the chunk after the stored ones before the bytes came a second time. */
+  /** The part of the next chunk that had arrived before the bytes came a second time. */
   #held: Uint8Array<ArrayBuffer> | undefined;
   /** Chunks from here on are in the spare store. */
   #spareFrom = Number.POSITIVE_INFINITY;
@@ -110,7 +111,7 @@ export class Intake implements Sink {
       if (this.#chunk >= this.#hashes.length) this.#held ??= this.#buffer.slice(0, this.#fill);
       this.#position = 0;
     }
-    // A server that goes on without repeating the size has not changed it.
+    // A server that continues without repeating the size has not changed it.
     const keepsSize = startBytes > 0 || this.#isExposed;
     const sizeBytes = version.sizeBytes ?? (keepsSize ? before?.sizeBytes : undefined);
     this.#version = { ...version, sizeBytes };
@@ -125,7 +126,7 @@ export class Intake implements Sink {
       this.#buffer.set(piece, start);
       offset += piece.length;
       if (start + piece.length === chunkBytes) await this.#complete(this.#buffer);
-      // Only now: while a chunk is hashed, it is read from the buffer's old position.
+      // The position advances only now: while a chunk is hashed, it is read from the buffer's old position.
       this.#position += piece.length;
       this.#arrived();
     }
@@ -181,7 +182,7 @@ export class Intake implements Sink {
   }
 
   #arrived(): void {
-    // Bytes that follow others that come a second time are not read before these are known to be the same.
+    // While bytes arrive a second time, nothing after them is readable until they are known to be the same.
     if (this.#held === undefined) {
       this.#readableBytes = Math.max(this.#readableBytes, this.#position);
     }
@@ -206,7 +207,7 @@ export class Intake implements Sink {
     this.#addToWhole(index, bytes);
   }
 
-  /** The bytes that come a second time are others from this chunk on. */
+  /** The bytes that came a second time differ from this chunk on. */
   #diverge(index: number): void {
     const { url, chunkBytes, store, spare } = this.#options;
     if (this.#readBytes > index * chunkBytes) throw changed(url);
@@ -269,6 +270,6 @@ export class Intake implements Sink {
     });
     if (sameBytes(await sha256(bytes), this.#hashes[index] ?? bytes))
       return bytes.slice(start, end);
-    throw new TypeError(`what was stored of ${url} is gone: load the model again`);
+    throw new TypeError(`the stored part of ${url} is gone: load the model again`);
   }
 }

@@ -1,4 +1,4 @@
-//! A file that several servers have: when one fails for good, the next one is used. Bytes that were already read are
+//! A file that several servers have: when one fails permanently, the next one is used. Bytes that were already read are
 //! read again from the next server and compared, so that two versions are never combined.
 
 import { messageOf } from "../exchange/error_response.js";
@@ -12,7 +12,7 @@ export type OpenAt<T> = (url: string) => Promise<T>;
 const RANGE_BYTES = 4 * 1024 * 1024;
 
 /**
- * Opens the file at the first URL that works; its reads go on to the next ones.
+ * Opens the file at the first URL that works; its reads move on to the next ones.
  *
  * @throws NoSuchFile if no server has it; TypeError with the failure of each server
  */
@@ -109,7 +109,7 @@ class MirroredSource implements ModelSource {
       await this.#compare(url, source);
       return source;
     });
-    // If nobody reads any more, that is no unhandled rejection.
+    // A failure while nobody reads must not be reported as an unhandled rejection.
     this.#current.catch(() => {});
   }
 

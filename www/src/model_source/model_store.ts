@@ -121,7 +121,7 @@ export class ModelStore {
     }
   }
 
-  /** Writes a chunk of a stored version anew. */
+  /** Writes a chunk of a stored version again. */
   async mend(
     version: StoredVersion,
     index: number,
@@ -145,7 +145,7 @@ export class ModelStore {
     }
   }
 
-  /** Removes all versions but one, and that the file was absent. What another tab still writes stays. */
+  /** Removes all versions but one, and the note that the file was absent. Files that another tab still writes stay. */
   async removeOthers(number: number): Promise<void> {
     const names: string[] = [];
     for await (const name of this.#folder.keys()) names.push(name);

@@ -68,7 +68,7 @@ export async function openModel(
         const redaction = new Redaction(url, cacheKey(url, ignoreQuery));
         const file = { url, key, sha256, fetchFile };
         const onWarning = (message: string) => console.warn(`inpage: ${redaction.text(message)}`);
-        // What was read cannot be taken back, so wrong bytes must be found before they are read.
+        // Bytes that were read cannot be taken back, so wrong bytes must be found before they are read.
         const verifiesFirst = sha256 !== undefined && url !== urls.at(-1);
         const source = urlSource(file, { ...options, onWarning, verifiesFirst });
         return redaction.source(await redaction.failure(source));

@@ -1,5 +1,5 @@
-//! Pauses and resumes downloads: while paused, no request is sent, none is in flight, and no time-out runs. How a
-//! broken answer is resumed is the download's part.
+//! Pauses and resumes downloads: while paused, no request is sent, none is in flight, and no time-out runs. The download
+//! itself resumes a broken answer.
 
 import { type Deferred, deferred, orAborted } from "../exchange/abort.js";
 import type { Clock } from "./clock.js";
@@ -40,7 +40,7 @@ export class DownloadPause {
     };
   }
 
-  /** A clock whose waits begin anew with each end of a pause. */
+  /** A clock whose waits start again at each end of a pause. */
   clocked(clock: Clock): Clock {
     return {
       nowMs: () => clock.nowMs(),

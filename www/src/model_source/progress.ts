@@ -1,15 +1,15 @@
-//! Adds up the progress of all downloads of a model and measures their rate. When it is reported is the caller's part.
+//! Adds up the progress of all downloads of a model and measures their rate. The caller decides when to report it.
 
 import type { LoadProgress } from "../exchange/protocol.js";
 import type { OnBytes } from "./source.js";
 
-/** The rate is that of the last seconds: recent enough to be true, long enough to be steady. */
+/** The rate is measured over this time: short enough to be current, long enough to be steady. */
 const WINDOW_MS = 5000;
 
-/** The rate of a shorter time would be that of single packets. */
+/** A shorter time would measure the rate of single packets. */
 const SHORTEST_MS = 500;
 
-/** Chunks arrive more often than that. */
+/** The least time between two samples. Chunks arrive more often. */
 const SAMPLE_MS = 50;
 
 interface Download {

@@ -36,7 +36,7 @@ export class PartSink implements Sink {
 }
 
 /**
- * `first` are the first bytes of the file, which have been fetched already. The answers must prove that they belong to `version`; with
+ * `first` are the first bytes of the file, which have been fetched already. The answers must show that they belong to `version`; with
  * `isLenient` it is enough if none contradicts it.
  */
 export function rangeSource(

@@ -1,5 +1,5 @@
-//! Sends the requests for a model's files with the headers, the credentials and the token that the app configured.
-//! What is asked and what the answer means is the caller's part.
+//! Sends the requests for a model's files with the headers, the credentials and the token that the app configured. The
+//! callers choose what to request and interpret the answers.
 
 import type { RequestOptions } from "../exchange/protocol.js";
 import type { FetchFile } from "./http.js";

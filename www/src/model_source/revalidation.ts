@@ -1,4 +1,5 @@
-//! What is asked before a download: whether the stored version is still the server's, and whether there is space for another one.
+//! The checks before a download: whether the stored version is still the server's, and whether there is space for another
+//! one.
 
 import type { StoredVersion } from "./cache_layout.js";
 import { NoSuchFile, TransientFailure } from "./failure.js";
@@ -28,7 +29,7 @@ export async function stateOf(
     if (!isOffline) warn(`${now.message}. The stored copy is used.`);
     return "unknown";
   }
-  // Servers choose their own ETags and dates, so those of a mirror say nothing.
+  // Servers choose their own ETags and dates, so those of a mirror cannot be compared.
   const isMirror = new URL(note.url).origin !== new URL(file.url).origin;
   const comparable = isMirror ? { ...now, etag: null, lastModified: null } : now;
   return isCurrent(note, comparable) ? "current" : "outdated";
@@ -65,7 +66,7 @@ export async function checkAbsence(context: Context, store: ModelStore): Promise
   }
 }
 
-/** Throws `Uncachable` if there is not enough space. Where there may be too little, the server is asked for the size first. */
+/** Throws `Uncachable` if there is not enough space. If there may be too little, the server is asked for the size first. */
 export async function checkSpace(
   context: Context,
   store: ModelStore,

@@ -1,5 +1,5 @@
-//! Transfers a file, or a range of it, over as many requests as it takes: failures that may pass are tried again, each time from where the
-//! last one ended. Where the bytes go is the sink's part; what an answer must be is checked in `http.ts`.
+//! Transfers a file, or a range of it, over as many requests as it takes. Temporary failures are retried, each time from
+//! where the last attempt ended. The sink stores the bytes; `http.ts` checks the answers.
 
 import { messageOf } from "../exchange/error_response.js";
 import type { Clock } from "./clock.js";
@@ -19,9 +19,9 @@ export const STALL_MS = 20_000;
 /** The wait before the second attempt; it doubles with each further one. */
 const FIRST_WAIT_MS = 500;
 const LONGEST_WAIT_MS = 16_000;
-/** A server that wants to be left alone for longer is asked after this time. */
+/** The longest wait that a server can ask for. A longer one is cut to this time. */
 const LONGEST_RETRY_AFTER_MS = 60_000;
-/** So many attempts without a new byte end the transfer. */
+/** This many attempts without a new byte end the transfer. */
 const ATTEMPTS = 6;
 /** The same if no answer has ever come: the URL may be wrong, or the browser may forbid the request. */
 const UNREACHED_ATTEMPTS = 4;
@@ -76,7 +76,7 @@ export async function transfer(job: Transfer, sink: Sink): Promise<Sink> {
       const isOffline = requests.isUnreached && globalThis.navigator?.onLine === false;
       const isLast = failures >= (requests.isUnreached ? UNREACHED_ATTEMPTS : ATTEMPTS);
       if (error instanceof UntrustedRange && requests.canBeWhole) {
-        // Nothing gets better by waiting.
+        // Waiting would not help.
         requests.askWhole();
         continue;
       }
@@ -97,7 +97,7 @@ class Requests {
   #endBytes: number | undefined;
   /** False after an answer to a range request that cannot be trusted. */
   #trustsRanges = true;
-  /** False if the next request must start at 0: what comes may be another version. */
+  /** False if the next request must start at 0, because the bytes may be of another version. */
   #resumes = true;
   /** `If-Range` makes a request to another origin need that server's permission. */
   #sendsIfRange = true;
@@ -203,7 +203,7 @@ class Requests {
         `the answer of ${url} ended after ${at} of ${answer.endBytes} bytes`,
       );
     }
-    // A server may send less than the range that was asked for.
+    // A server may send less than the requested range.
     const sizeBytes = answer.version.sizeBytes ?? at;
     return at >= Math.min(this.#endBytes ?? sizeBytes, sizeBytes);
   }

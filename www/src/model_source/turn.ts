@@ -1,17 +1,22 @@
-//! One tab at a time checks, downloads or repairs a file. The others see its progress, and take over if it is gone, frozen or stuck.
-//! What is done in a turn is the caller's part.
+//! One tab at a time checks, downloads or repairs a file. The others see its progress, and take over if it is gone,
+//! frozen or stuck. The caller does the work of a turn.
 
 import type { Clock } from "./clock.js";
 
 const CHANNEL = "inpage-downloads";
 /** The tab whose turn it is shows this often that it is alive. */
 const HEARTBEAT_MS = 1000;
-/** After so many heartbeats without one it is taken to be frozen; some are added at random, so that only one tab takes over. */
+/**
+ * After this many missing heartbeats the tab counts as frozen. A random number is added, so that only one tab takes over.
+ */
 const SILENT_BEATS = 15;
-/** After so many heartbeats without a new byte it is stuck: longer than a stall and the longest wait of a transfer. */
+/**
+ * After this many heartbeats without a new byte the tab counts as stuck: longer than a stall and the longest wait of a
+ * transfer.
+ */
 const STUCK_BEATS = 100;
 
-/** Its bytes, as the tab whose turn it is reports them. */
+/** The progress that the tab whose turn it is reports. */
 interface Beat {
   name: string;
   loadedBytes: number;
@@ -92,7 +97,7 @@ async function oneTurn<T>(
     onWaiting(data.loadedBytes, data.totalBytes);
   };
   const patience = SILENT_BEATS + Math.floor(clock.random() * 5);
-  // Beats are counted, because the time goes on while this tab is frozen itself.
+  // Beats are counted, because time passes while this tab is frozen itself.
   const isGone = () => ++silent > patience || ++stuck > STUCK_BEATS;
 
   try {
@@ -116,7 +121,7 @@ async function oneTurn<T>(
     return await navigator.locks.request(lock, { steal: true }, run);
   } catch (error) {
     signal.throwIfAborted();
-    // Where the lock is taken away, the request ends before the work does, or even begins.
+    // If the lock is stolen, the request ends before the work does, or even before it begins.
     const isStolen = error instanceof DOMException && error.name === "AbortError" && !isDone;
     if (!isStolen) throw error;
     if (result === undefined) throw new TurnLost();

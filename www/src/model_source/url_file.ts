@@ -37,9 +37,9 @@ export interface SourceOptions {
   /** The bytes of another tab, which downloads the file. */
   onWaiting?: OnBytes | undefined;
   onStorage?: ((report: StorageReport) => void) | undefined;
-  /** Something that the developer should know, though the load goes on. */
+  /** A message for the developer. The load continues. */
   onWarning?: ((message: string) => void) | undefined;
-  /** The file is read only when it is complete and verified: another server is asked if it is not what it should be. */
+  /** The file is read only when it is complete and verified. If it is not what it should be, another server is asked. */
   verifiesFirst?: boolean | undefined;
   /** Creates the hash of a whole file; without it, only chunks are verified. */
   createHasher?: (() => Hasher) | undefined;
@@ -93,7 +93,7 @@ export async function verifyHash(context: Context, intake: Intake): Promise<stri
   const { url, sha256 } = context.file;
   const whose = sha256 === undefined ? "the server states" : "expected is";
   throw new WrongHash(
-    `${url} has the SHA-256 ${hash}, but ${whose} ${expected}: the file was damaged on the way, or it is another file`,
+    `${url} has the SHA-256 ${hash}, but ${whose} ${expected}: the file was damaged in transit, or it is a different file`,
   );
 }
 

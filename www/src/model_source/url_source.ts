@@ -1,4 +1,4 @@
-//! A file at a URL: from the cache or the network. What is stored and when is decided in `cached_source.ts`.
+//! A file at a URL: from the cache or the network. `cached_source.ts` decides what is stored and when.
 
 import { Arrival } from "./arrival.js";
 import { CHUNK_BYTES, entryLock } from "./cache_layout.js";
@@ -30,7 +30,7 @@ export function urlSource(file: UrlFile, options: SourceOptions): Promise<ModelS
   });
 }
 
-/** Resolves when the file is stored, or can be read without. */
+/** Resolves when the file is stored, or can be read without being stored. */
 async function open(context: Context, isCached: boolean, arrival: Arrival): Promise<void> {
   if (!isCached) return uncachedSource(context, arrival, undefined);
   const store = await ModelStore.open(context.file.key, context.chunkBytes);

@@ -83,7 +83,7 @@ export class VerifiedSource implements ModelSource {
     }
   }
 
-  /** A whole chunk that has its hash. */
+  /** A whole chunk whose hash is right. */
   #check(index: number): Promise<Uint8Array<ArrayBuffer>> {
     let check = this.#checks.get(index);
     if (check === undefined) {
@@ -119,7 +119,7 @@ export class VerifiedSource implements ModelSource {
       throw new TypeError(`${where} and could not be repaired: ${messageOf(error)}`);
     }
     const fetchedHash = await sha256(bytes);
-    // If the server has what is stored, the hash is what was damaged.
+    // If the server has the same bytes as the storage, the stored hash was damaged.
     if (!sameBytes(fetchedHash, hash) && !sameBytes(bytes, damaged)) {
       await store.remove(version.number);
       throw new TypeError(

@@ -24,7 +24,7 @@ export function isCurrent(stored: FileVersion, now: FileVersion): boolean {
   return !contradicts(stored, now);
 }
 
-/** Servers send different validators with different methods, so one that is missing says nothing. */
+/** Servers send different validators with different methods, so a missing one is no contradiction. */
 function contradicts(a: FileVersion, b: FileVersion): boolean {
   const differ = <T>(one: T | null | undefined, other: T | null | undefined) =>
     one != null && other != null && one !== other;

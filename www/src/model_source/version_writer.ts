@@ -1,4 +1,4 @@
-//! Writes one version of a file in the cache, chunk by chunk. Nothing is claimed before it is flushed.
+//! Writes one version of a file in the cache, chunk by chunk. A chunk counts as stored only after it is flushed.
 
 import type { SyncAccessHandle } from "../worker_scopes.js";
 import { type CacheNote, HASH_BYTES } from "./cache_layout.js";
@@ -51,7 +51,7 @@ export class VersionWriter implements ChunkStore {
       writeAll(hashes, hash, index * HASH_BYTES);
       hashes.flush();
     } catch (error) {
-      // What was written of it takes space that may be needed.
+      // The part that was written takes space that may be needed.
       data.truncate(at);
       throw error;
     }
@@ -65,7 +65,7 @@ export class VersionWriter implements ChunkStore {
     }
     const bytes = new Uint8Array(end - start);
     if (this.#files.data.read(bytes, { at: at + start }) !== bytes.length) {
-      throw new DOMException("the origin's storage lost what was written", "InvalidStateError");
+      throw new DOMException("the browser's storage lost data that was written", "InvalidStateError");
     }
     return bytes;
   }

@@ -1,5 +1,5 @@
-//! `cache`: the models that the browser keeps for this site, listed, measured, pinned and deleted. Downloads and what
-//! is stored of them are `model_source`'s part.
+//! `cache`: the models that the browser keeps for this site, listed, measured, pinned and deleted. `model_source`
+//! downloads and stores them.
 
 import {
   PINNED_FILE,
@@ -32,13 +32,13 @@ export interface CachedFile {
   lastUsedAt: Date | undefined;
 }
 
-/** What the cached models and the whole site take of the browser's storage. */
+/** The part of the browser's storage that the cached models and the whole site take. */
 export interface CacheSize {
   files: number;
   occupiedBytes: number;
-  /** Of the site, with other data than models; undefined where the browser does not tell. */
+  /** Storage of the whole site, including data other than models; undefined if the browser does not report it. */
   siteBytes: number | undefined;
-  /** What the browser grants the site. */
+  /** The storage that the browser grants the site. */
   quotaBytes: number | undefined;
 }
 

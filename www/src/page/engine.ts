@@ -1,5 +1,5 @@
-//! `createEngine` and `Engine`: keeps one engine worker alive and hands out ports to it. What is sent over a
-//! port is `exchange`'s part.
+//! `createEngine` and `Engine`: keeps one engine worker alive and hands out ports to it. `exchange` defines what is sent
+//! over a port.
 
 import type { DeviceChoice, EngineSwitches, LoadOptions } from "../generated/types.js";
 import { cache } from "./cache.js";
@@ -52,8 +52,8 @@ export interface EngineOptions extends EngineSwitches {
   background?: boolean;
   /**
    * One engine for all tabs of the site that ask for the same model with the same options: one of them runs it, and when
-   * that tab is closed, frozen or left, another one takes over. Requests that run then go on. A text shares only with
-   * tabs that give the same text.
+   * that tab is closed, frozen or left, another one takes over and continues the in-flight requests. With a text, the
+   * engine is shared only with tabs that give the same text.
    */
   shared?: boolean | string;
   /** The wasm module, where a bundler cannot find it by itself. */
@@ -241,9 +241,9 @@ export class Engine {
   }
 
   /**
-   * Starts again with a new worker and GPU device, and loads the model again; in-flight requests go on with it. After a
-   * failure of the engine, the loss of the GPU device or a load that failed, requests do this automatically. `reload`
-   * does it at once, and also after a failure that would come again unless its cause is gone.
+   * Starts again with a new worker and GPU device, and loads the model again; in-flight requests continue with it. After
+   * a failure of the engine, the loss of the GPU device or a load that failed, requests do this automatically. `reload`
+   * does it at once, and also after a failure that would recur unless its cause is removed.
    */
   async reload(): Promise<void> {
     if (!this.alive) throw new EngineFailure("engine_unavailable", "the engine was disposed");

@@ -1,4 +1,4 @@
-//! `engine.fetch`: a WHATWG fetch whose base paths the engine answers. Routes and JSON are the Rust side's part.
+//! `engine.fetch`: a WHATWG fetch whose base paths the engine answers. The Rust side handles routes and JSON.
 
 import { isBelowBasePath } from "../exchange/base_paths.js";
 import { failureResponse } from "../exchange/error_response.js";

@@ -17,7 +17,7 @@ const HUGGING_FACE = "https://huggingface.co";
 /** `owner/name`, a path in the repository, and a revision at the end. */
 const REFERENCE = /^hf:(?:\/\/)?([\w.-]+)\/([\w.-]+)(?:\/([^@?#]+))?(?:@([^?#]+))?$/;
 
-/** A repository without anything that says what it is. */
+/** The name of a repository without `hf:` before it. */
 const BARE = /^(?!\.)[\w.-]+\/(?!.*\.gguf$)[\w.-]+$/i;
 
 /** The path of a web page that shows a repository, or a file or folder in it. */

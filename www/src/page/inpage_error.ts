@@ -28,7 +28,7 @@ export class InpageError extends Error {
     this.type = error.type;
   }
 
-  /** From the status and body of an error answer. */
+  /** The error for the status and body of an error answer. */
   static fromAnswer(status: number, body: string): InpageError {
     try {
       const { error } = JSON.parse(body);
@@ -40,13 +40,13 @@ export class InpageError extends Error {
     return new InpageError(status, { message, type: "server_error", param: null, code: null });
   }
 
-  /** From a parsed error object. */
+  /** The error for a parsed error object. */
   static fromErrorObject(status: number | undefined, error: Partial<ErrorObject>): InpageError {
     const { message = "unknown error", type = "server_error", param = null, code = null } = error;
     return new InpageError(status, { message, type, param, code });
   }
 
-  /** For failures before any request: the engine could not start, the page is not controlled, ... */
+  /** The error for a failure before any request: the engine could not start, the page is not controlled, ... */
   static local(code: string, message: string): InpageError {
     return new InpageError(undefined, { message, type: "server_error", param: null, code });
   }

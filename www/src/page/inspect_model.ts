@@ -27,7 +27,7 @@ async function start(wasmUrl: string | URL | undefined) {
 }
 
 /**
- * Reads only the headers of the model's files, and the JSON files of a folder: a few MB, whatever its size.
+ * Reads only the headers of the model's files, and the JSON files of a folder: a few MB, regardless of the model's size.
  *
  * @throws InpageError if the files cannot be read. Files that are no model, or one that cannot run, are reported
  * by `refusal` instead

@@ -1,5 +1,5 @@
-//! Makes the service worker intercept what the open pages claim: registers its script under a URL that names all of it, and
-//! asks the worker that controls this page whether that is in force.
+//! Makes the service worker intercept what the open pages claim: registers its script under a URL that lists all claims,
+//! and asks the worker that controls this page whether they are in effect.
 
 import { claimsIn } from "../exchange/claims.js";
 import {
@@ -13,7 +13,7 @@ import { InpageError } from "./inpage_error.js";
 
 /** Where the service worker is, and how it is registered. */
 export interface WorkerPlace {
-  /** Without the part of the query that says what to intercept. */
+  /** The script's URL without the part of the query that says what to intercept. */
   script: URL;
   /** Absolute. */
   scope: string;
@@ -33,8 +33,8 @@ const CLAIM_TIMEOUT_MS = 8000;
 const REPORT_TIMEOUT_MS = 4000;
 
 /**
- * Registers the script under a URL that names what all open pages claim, and what it named before unless `narrow`. One page
- * at a time, so that none drops what another has just added.
+ * Registers the script under a URL that names the claims of all open pages and, unless `narrow`, what it named before.
+ * Only one page does so at a time, so that none drops what another has just added.
  *
  * @throws InpageError `service_worker_unavailable` if the script cannot be registered
  */
@@ -94,7 +94,7 @@ export async function inForce(
     stopped.throwIfAborted();
     const { controller } = container;
     // The active worker finishes its answers before a newer one replaces it, which may take minutes. Every message would
-    // hold it up further, so it is asked only if it may intercept the same, and once.
+    // delay it further, so it is asked only if it may intercept the same, and once.
     const next = registration.installing ?? registration.waiting;
     const isReplaced = next !== null;
     if (isReplaced) end = performance.now() + CLAIM_TIMEOUT_MS;

@@ -55,7 +55,7 @@ function encodeArray(array: ArrayLike<unknown>, path: Path, ancestors: readonly 
 function encodeObject(object: object, path: Path, ancestors: readonly object[]): string {
   const members = Object.entries(object);
   const [, type] = /^\[object (.*)\]$/.exec(Object.prototype.toString.call(object)) ?? [];
-  // What a Map, a Promise or an ArrayBuffer holds is in no member: it would be lost.
+  // The content of a Map, a Promise or an ArrayBuffer is in no member, so it would be lost.
   if (members.length === 0 && type !== "Object") throw notJson(path, `a value of type ${type}`);
   const encoded = members.flatMap(([name, member]) => {
     const json = encode(member, [...path, name], ancestors);

@@ -1,9 +1,9 @@
 //! Keeps the files of this page for visits without a network: finds them, fetches them, and stores them as one release. The
-//! model is not among them: it has a cache of its own.
+//! model is not included, because it has its own cache.
 
 import { KEEP_HEADER, writeRelease } from "../exchange/kept_site.js";
 
-/** How often all files are fetched, until two readings agree. */
+/** The most readings of all files until two agree. */
 const MAX_READINGS = 4;
 
 /**
@@ -11,7 +11,9 @@ const MAX_READINGS = 4;
  * are such paths; one that names nothing is left out.
  */
 const IN_SCRIPTS = /["'`]([\w@./-]+\.(?:m?js|css|wasm))["'`]/g;
-/** What the tags of a page load. Links that a user follows are not among them: fetching one may do something. */
+/**
+ * What the tags of a page load. Links that a user follows are not included, because fetching one may have side effects.
+ */
 const IN_PAGES = /<(?:script|link|img|source)\b[^>]*?\s(?:src|href)\s*=\s*["']?([^"'\s>]+)/g;
 
 /**
@@ -100,7 +102,7 @@ function withoutHash(url: string): string {
   return end < 0 ? url : url.slice(0, end);
 }
 
-/** The same for the same files. */
+/** A digest that is equal for equal files. */
 async function digestOf(files: ReadonlyMap<string, Response>): Promise<string> {
   const parts = await Promise.all(
     [...files.keys()].sort().map(async (url) => {

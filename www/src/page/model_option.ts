@@ -23,7 +23,7 @@ export type ModelPlace = string | URL | Blob;
 export interface ModelWithId {
   /**
    * A GGUF file. For a split file (`NAME-00001-of-00003.gguf`), any part: the others are fetched from the same
-   * folder. An array names the same file on several servers: the next one is used when one fails for good.
+   * folder. An array names the same file on several servers: the next one is used when one fails permanently.
    */
   url?: string | URL | readonly (string | URL)[];
   /** A GGUF file that is not split. */

@@ -1,5 +1,5 @@
-//! Answers an exchange in the page itself with a `fetch`: for requests of the service worker that may be handed to another
-//! server.
+//! Answers an exchange in the page itself with a `fetch`. Used for requests of the service worker that may be handed to
+//! another server.
 
 import { deferred } from "../exchange/abort.js";
 import { EngineFailure, failureResponse, messageOf } from "../exchange/error_response.js";

@@ -1,5 +1,5 @@
-//! `serveFromPage`: claims URLs for an engine, and reports when this page's requests for them are intercepted. How that is
-//! brought about is the part of `interception.ts`; who answers, that of `served_engines.ts`.
+//! `serveFromPage`: claims URLs for an engine, and reports when this page's requests for them are intercepted.
+//! `interception.ts` sets up the interception, `served_engines.ts` answers.
 
 import { type HeldClaim, holdClaim } from "../exchange/claims.js";
 import { messageOf } from "../exchange/error_response.js";
@@ -50,13 +50,14 @@ export interface Serving {
    */
   readonly keptOffline: Promise<void>;
   /**
-   * Stops answering from this page. Unless another page serves the same URLs, they are the network's when this resolves.
+   * Stops answering from this page. When this resolves, requests for its URLs go to the network, unless another page
+   * serves them.
    * `unregister` also removes the service worker and the files kept for offline visits, for all tabs.
    */
   stop(options?: { unregister?: boolean }): Promise<void>;
 }
 
-/** How long `stop` waits until the other origins are the network's again. */
+/** How long `stop` waits until requests to other origins go to the network again. */
 const NARROW_TIMEOUT_MS = 5000;
 
 /**
@@ -126,7 +127,7 @@ class PageServing implements Serving {
     this.#checked = this.ready.catch(() => {});
 
     const { signal } = this.#stopped;
-    // A page that claims URLs and cannot answer would hold up the requests of others.
+    // A page that claims URLs and cannot answer would delay the requests of others.
     engine.disposed.addEventListener("abort", () => this.#end(), { once: true, signal });
     container.addEventListener("controllerchange", () => this.#check(), { signal });
     const onPageHide = ({ persisted }: PageTransitionEvent) => {
@@ -176,12 +177,12 @@ class PageServing implements Serving {
     includesAll(intercepted, this.#served) && claims.includes(this.#id);
 
   async #bringInForce(): Promise<void> {
-    // First, because whoever registers next includes what it sees claimed.
+    // First, because the page that registers next includes all claims that it sees.
     await this.#claim.held;
     this.#stopped.signal.throwIfAborted();
     const registered = await registerForClaims(this.#container, this.#place).catch(
       async (error: unknown) => {
-        // Without a network the worker of an earlier visit may do.
+        // Without a network, the worker of an earlier visit may be enough.
         const report = await currentReport(this.#container);
         if (report === undefined || !this.#isInForce(report)) throw error;
         return undefined;
@@ -202,7 +203,7 @@ class PageServing implements Serving {
     );
   }
 
-  /** Brings the claim in force again: another worker has taken over, or the page was in the back/forward cache. */
+  /** Puts the claim into effect again: another worker has taken over, or the page was in the back/forward cache. */
   #check(): void {
     const check = async () => {
       await this.#claim.held;

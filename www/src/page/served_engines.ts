@@ -1,5 +1,5 @@
-//! The engines that this page serves: answers the service workers that look for one. Which URLs a service worker
-//! intercepts is the part of `interception.ts`.
+//! The engines that this page serves: answers the service workers that look for one. `interception.ts` determines which
+//! URLs a service worker intercepts.
 
 import {
   CONNECT,
@@ -27,7 +27,7 @@ const connected = new Set<ServiceWorker>();
 
 let listens = false;
 
-/** Answers for `engine` from now on; the function that is returned ends that. */
+/** Answers for `engine` from now on. The returned function ends that. */
 export function addServedEngine(
   container: ServiceWorkerContainer,
   engine: ServedEngine,

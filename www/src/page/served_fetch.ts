@@ -39,7 +39,7 @@ export const servedFetch: typeof fetch = async (input, init) => {
   }
 };
 
-/** Other requests are left as they are: a header more would make a request to another origin need a preflight. */
+/** Other requests are left as they are: an additional header would make a request to another origin need a preflight. */
 function mayBeServed({ url }: Request, worker: ServiceWorker): boolean {
   const { origins = [] } = fromQuery(new URL(worker.scriptURL));
   return [location.origin, ...origins].includes(new URL(url).origin);

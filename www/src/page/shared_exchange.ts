@@ -1,5 +1,5 @@
-//! One exchange of this tab with the engine of another tab, over a broadcast channel of its own: ports cannot be sent to
-//! another tab. When that tab is lost, the requester is told, and asks the next engine to go on.
+//! One exchange of this tab with the engine of another tab, over a broadcast channel of its own, because ports cannot be
+//! sent to another tab. When that tab is lost, the requester is told, and asks the next engine to continue.
 
 import type { RequesterMessage, ResponderMessage, WireFailure } from "../exchange/protocol.js";
 
@@ -9,7 +9,7 @@ const ALIVE_INTERVAL_MS = 2000;
 /** The other tab is frozen after this many silent intervals: its engine sends a message every three seconds. */
 const MAX_SILENT_INTERVALS = 10;
 
-/** The other tab's first message: from now on it listens. */
+/** The first message of the other tab: it listens from now on. */
 const OPENED = "opened";
 
 const channelOf = (exchange: string) => new BroadcastChannel(`inpage-exchange:${exchange}`);

@@ -34,7 +34,7 @@ export interface SharedHooks {
   onLora(lora: LoraLocation[]): void;
 }
 
-/** The same text for the same options. Files count as the same when their names, sizes and times are. */
+/** A text that is equal for equal options. Files count as equal when their names, sizes and times are. */
 export async function keyOf(options: unknown): Promise<string> {
   const text = JSON.stringify(options, (_, value) =>
     value instanceof Blob
@@ -170,7 +170,7 @@ export class SharedKeeper implements Keeper {
     this.#channel = new BroadcastChannel(`inpage-engine:${key}`);
     this.#channel.onmessage = ({ data }: MessageEvent<Message>) => this.#take(data);
     const { signal } = this.#disposed;
-    // The engine of a page that is put aside answers nobody, and would keep the GPU memory of a second one.
+    // The engine of a page in the back/forward cache answers nobody, and would hold GPU memory besides the next engine.
     const leave = () => void this.#endTenure();
     const onPageHide = ({ persisted }: PageTransitionEvent) => {
       if (persisted) leave();
@@ -193,7 +193,7 @@ export class SharedKeeper implements Keeper {
     const own = async () => {
       if (signal.aborted) return;
       this.#own = this.#hooks.start();
-      // Whoever used the engine before waits for the new one, instead of getting a 503.
+      // Requests that used the previous engine wait for the new one, instead of getting a 503.
       const { ready } = this.#own.worker;
       this.#loaded = this.#hadOwner ? ready.catch(() => {}) : Promise.resolve();
       this.#setOwner(this.#id);
@@ -251,7 +251,7 @@ export class SharedKeeper implements Keeper {
     for (const [id, { call }] of this.#calls) this.#ask(id, call);
   }
 
-  /** Ends the exchanges with the owner before; their requesters ask again. */
+  /** Ends the exchanges with the previous owner; their requesters ask again. */
   #loseExchanges(message: string): void {
     for (const exchange of [...this.#exchanges]) {
       const waits = !exchange.isAttached && !this.#disposed.signal.aborted;
@@ -293,7 +293,7 @@ export class SharedKeeper implements Keeper {
     }
   }
 
-  /** As the owner: makes a call of this or another tab. */
+  /** As the owner: performs a call of this or another tab. */
   async #answer(id: string, call: Call): Promise<void> {
     const own = this.#own;
     if (own === undefined) return;
@@ -327,5 +327,5 @@ export class SharedKeeper implements Keeper {
   }
 }
 
-/** Whoever answers over a broadcast channel tells a loss by a message. */
+/** Over a broadcast channel, a loss is reported by a message, so this signal never aborts. */
 const NEVER = new AbortController().signal;

@@ -49,7 +49,7 @@ export function replacesFailedEngine({ when = REASONS }: UpstreamOptions): boole
 }
 
 /**
- * A `fetch` like `engineFetch` that hands completions over to the server.
+ * A `fetch` like `engineFetch` that sends completions to the server.
  *
  * @throws TypeError if an option is wrong
  */

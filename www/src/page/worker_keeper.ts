@@ -8,7 +8,7 @@ import { refuse } from "./refusal.js";
 const FIRST_PAUSE_MS = 1000;
 const LONGEST_PAUSE_MS = 60_000;
 
-/** A requester that waits as long as it was told may be a little early by this clock. */
+/** A requester that waits as long as it was told may still be a little early by this clock. */
 const TIMER_SLACK_MS = 50;
 
 /**
@@ -29,7 +29,7 @@ export class WorkerKeeper {
   #hasLoaded = false;
   #kernels: string | undefined;
   #nextAttempt_ms = 0;
-  /** Resolves when the worker that takes over after `restart` is there. */
+  /** Resolves when the worker that takes over after `restart` has been created. */
   #restarted: Promise<void> | undefined;
   #disposed = false;
 
@@ -38,14 +38,14 @@ export class WorkerKeeper {
     this.#worker = this.#begin();
   }
 
-  /** The worker that is there now; it may have failed. */
+  /** The current worker; it may have failed. */
   get worker(): EngineWorker {
     return this.#worker;
   }
 
   /**
-   * Passes a port on to an engine; resolves with a signal that aborts when that engine is lost. `afterLoss`: the
-   * request was lost with an earlier engine.
+   * Passes a port on to an engine; resolves with a signal that aborts when that engine is lost. `afterLoss`: the request
+   * was in flight when an earlier engine was lost.
    */
   async connect(port: MessagePort, afterLoss = false): Promise<AbortSignal> {
     await this.#restarted;
@@ -75,7 +75,7 @@ export class WorkerKeeper {
     return worker.lost;
   }
 
-  /** Starts a new worker at once; in-flight requests go on with it. */
+  /** Starts a new worker at once; in-flight requests continue with it. */
   async restart(): Promise<void> {
     await this.#restarted;
     const restarted = this.#worker.dispose().then(() => {
@@ -134,5 +134,5 @@ export class WorkerKeeper {
   }
 }
 
-/** Of answers that no engine gives. */
+/** For answers that no engine gives: never aborts. */
 const NEVER = new AbortController().signal;

@@ -14,7 +14,7 @@ export interface EngineOwner {
   port: MessagePort;
 }
 
-/** What is asked for, and of whom. */
+/** What is requested, and from which tabs. */
 export interface Wanted {
   /** The URL that the engine has to serve. */
   url: string;

@@ -33,7 +33,7 @@ import { findEngine } from "./find_engine.js";
 import { isSiteFile, siteAnswer } from "./site_answer.js";
 import { callerGone, ownerPaused, watchExchange } from "./watch_exchange.js";
 
-/** Which requests to intercept. What is omitted is decided by the pages that call `serveFromPage`. */
+/** Which requests to intercept. The pages that call `serveFromPage` decide about omitted members. */
 export interface InterceptOptions {
   /** Paths below which the engine answers. */
   basePaths?: readonly string[] | undefined;
@@ -43,7 +43,10 @@ export interface InterceptOptions {
   offline?: boolean | undefined;
 }
 
-/** What nobody waits for: the caller has aborted. A rejected answer would be logged as an error of the page. */
+/**
+ * The status of an answer that nobody waits for, because the caller has aborted. A rejected answer would be logged as an
+ * error of the page.
+ */
 const UNREAD_STATUS = 499;
 
 /**
@@ -88,7 +91,7 @@ export function intercept({ basePaths, origins, offline }: InterceptOptions = {}
   scope.addEventListener("fetch", (event) => {
     const fetchEvent = event as FetchEvent;
     const { request } = fetchEvent;
-    // The address of a page is never the endpoint's.
+    // A navigation is never a request to the endpoint.
     const isPage = request.mode === "navigate";
     if (!isPage && covers(intercepted, new URL(request.url), scope.location.origin)) {
       // No waitUntil for the body: browsers stop a worker whose event takes longer than five minutes. The answers to pings
@@ -104,8 +107,9 @@ export function intercept({ basePaths, origins, offline }: InterceptOptions = {}
 const cancellable = new Map<string, AbortController>();
 
 /**
- * The engine's answer if an open page claims the URL. Otherwise the network's, but only on the site's own origin: a request to
- * another origin carries that origin's API key, and must not change from local to remote because a tab was closed.
+ * The engine's answer if an open page claims the URL. Otherwise the network's answer, but only on the site's own origin:
+ * a request to another origin carries that origin's API key, and must not change from local to remote because a tab was
+ * closed.
  */
 async function answer(scope: ServiceWorkerScope, event: FetchEvent): Promise<Response> {
   const { request } = event;
@@ -118,7 +122,7 @@ async function answer(scope: ServiceWorkerScope, event: FetchEvent): Promise<Res
     unread = request.clone();
     const response = await relay(scope, event);
     if (response !== undefined) return response;
-    // A page that has just been closed claims a little longer than it answers.
+    // The claim of a page that was just closed lasts a little longer than its answers.
     if (await isClaimed()) return failureResponse(noTab("no open tab of this site answers"));
   }
   if (url.origin === ownOrigin) return fetch(unread);
@@ -156,8 +160,8 @@ async function relay(
 const isAbort = (reason: unknown) => reason instanceof DOMException && reason.name === "AbortError";
 
 /**
- * A tab's answer; `undefined` if no tab takes the request. When that tab is closed or frozen, or its engine is lost, another
- * one goes on.
+ * A tab's answer; `undefined` if no tab takes the request. When that tab is closed or frozen, or its engine is lost,
+ * another one continues.
  *
  * @throws EngineFailure if none does
  */

@@ -14,7 +14,7 @@ import type { FetchEvent, ServiceWorkerScope } from "../worker_scopes.js";
 /** How long a page waits for the network before it is taken from the kept site. */
 const NETWORK_TIMEOUT_MS = 4000;
 
-/** True for pages and the files that they consist of; what scripts fetch themselves is the network's. */
+/** True for pages and the files that they consist of. What scripts fetch themselves goes to the network. */
 export function isSiteFile({ method, url, mode, destination, headers }: Request): boolean {
   if (method !== "GET" || headers.has("range") || headers.has(KEEP_HEADER)) return false;
   const { origin, pathname } = new URL(url);

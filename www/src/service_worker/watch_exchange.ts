@@ -1,5 +1,5 @@
 //! Watches the two pages of an open exchange, the one that answers and the one that asked, and keeps the service worker
-//! running meanwhile.
+//! running in the meantime.
 
 import { EngineFailure } from "../exchange/error_response.js";
 import { PING, type ServiceWorkerToPage } from "../exchange/protocol.js";

@@ -62,7 +62,7 @@ export class EngineLife {
   }
 
   /**
-   * Resolves if the engine lives on after a `failure` that an answer tells; at once without one.
+   * Resolves if the engine survives a `failure` that an answer reports; at once without one.
    *
    * @throws the engine's failure if it is dead
    */

@@ -1,7 +1,7 @@
 //! Notices when the GPU has no memory for a buffer. wgpu would panic at the first use of that buffer, with a message
 //! that says nothing about memory.
 
-/** Called with a message that tells sizes and what helps. */
+/** Called with a message that states sizes and remedies. */
 export type OnOutOfMemory = (message: string) => void;
 
 /** Makes `device` report buffers that it has no memory for, with the memory that its other buffers take. */
@@ -18,7 +18,7 @@ export function watchMemoryOf(device: GPUDevice, onOutOfMemory: OnOutOfMemory): 
     );
   device.createBuffer = (descriptor) => {
     const bytes = descriptor.size;
-    // Others are created before the browser answers.
+    // Other buffers are created before the browser answers.
     const usedBefore = usedBytes;
     device.pushErrorScope("out-of-memory");
     let buffer: GPUBuffer;
@@ -26,7 +26,7 @@ export function watchMemoryOf(device: GPUDevice, onOutOfMemory: OnOutOfMemory): 
       buffer = createBuffer(descriptor);
     } catch (error) {
       device.popErrorScope().catch(() => {});
-      // A buffer that is mapped at its creation has no room in the page's own memory.
+      // A buffer that is mapped at its creation may not fit the page's own memory.
       if (error instanceof RangeError) refused(bytes, usedBefore);
       throw error;
     }

@@ -14,9 +14,9 @@ export interface EngineResponse {
   next(): Promise<Uint8Array<ArrayBuffer> | undefined>;
   /** Stops the generation of the body. */
   cancel(): void;
-  /** Where the answer stands after the chunk returned last; `undefined` if it cannot be continued. */
+  /** The position of the answer after the last returned chunk; `undefined` if it cannot be continued. */
   readonly position?: string | undefined;
-  /** The error, with a `code`, that the status or the chunk returned last tells. */
+  /** The error, with a `code`, that the status or the last returned chunk reports. */
   readonly failure?: unknown;
   /** Releases the response's memory in the wasm module. */
   free(): void;

@@ -4,13 +4,13 @@ import type { ModelStorage } from "../exchange/engine_info.js";
 import type { ModelLocation } from "../exchange/protocol.js";
 import type { StorageReport } from "../model_source/url_file.js";
 
-/** From best to worst for the next visit. */
+/** The kinds of storage, from best to worst for the next visit. */
 const KINDS = ["opfs", "memory", "none"] as const;
 
 export class StorageSummary {
-  /** By URL: a file may be reported twice, first as kept and then as not. */
+  /** The reports by URL. A file may be reported twice, first as kept and then as not. */
   #reports = new Map<string, StorageReport>();
-  /** What is true of a download until it is reported: it is stored as it arrives. */
+  /** Assumed of a download until it is reported: it is stored as it arrives. */
   #expected: ModelStorage = {};
 
   expect(model: ModelLocation): void {
@@ -21,7 +21,7 @@ export class StorageSummary {
     this.#reports.set(report.url, report);
   }
 
-  /** That of the file that is kept worst; empty for local files. */
+  /** The report of the file with the worst storage; empty for local files. */
   get info(): ModelStorage {
     const reports = [...this.#reports.values()];
     for (const kind of KINDS.toReversed()) {

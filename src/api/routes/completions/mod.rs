@@ -87,8 +87,9 @@ pub(super) async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Res
     Ok(response)
 }
 
-/// The events of a streaming answer (specification 10.5), the last one being `[DONE]`. Every candidate is a
-/// choice: ranking would need them whole. `progress` is where the stream stands after the event taken last.
+/// The events of a streaming answer (specification 10.5), the last one being `[DONE]`. Every candidate
+/// is a choice, because ranking would need whole candidates. `progress` is the position after the last
+/// event that was taken.
 fn chunks(
     run: Run,
     head: Head,

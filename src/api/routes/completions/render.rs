@@ -26,17 +26,17 @@ pub(super) struct Head {
 struct CompletionChoice<'a> {
     index: usize,
     text: &'a str,
-    /// Null if they were not asked for.
+    /// Null if they were not requested.
     logprobs: Option<Logprobs<'a>>,
     /// The generated ids; only with `return_tokens_as_token_ids`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional))]
     token_ids: Option<&'a [u32]>,
-    /// In a chunk null until the choice's last one.
+    /// Null in all chunks of a choice but the last.
     #[serde(serialize_with = "finish_reason")]
     #[cfg_attr(test, ts(type = "\"stop\" | \"length\" | null"))]
     finish_reason: Option<FinishReason>,
-    /// Only where the choice ends: the stop string or stop id that ended it, null for any other end.
+    /// Only in the last part of a choice: the stop string or stop id that ended it, otherwise null.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional))]
     stop_reason: Option<Option<&'a StopReason>>,
@@ -88,7 +88,7 @@ struct FunctionCall<'a> {
     arguments: &'a str,
 }
 
-/// Which of a choice's optional members there are.
+/// Which optional members a choice has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Members {
     pub logprobs: bool,
@@ -201,7 +201,7 @@ pub(super) struct Completion<'a> {
 
 /// A part of a choice that a stream sends.
 pub(super) struct Chunk<'a> {
-    /// Of the choice.
+    /// Index of the choice.
     pub index: usize,
     pub piece: &'a Piece,
     /// Running totals of the choice, if they are reported.
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn usage_is_absent_null_or_there_and_the_schema_comes_first() {
+    fn usage_is_absent_null_or_present_and_the_schema_comes_first() {
         let absent = text(completion(&head(None), &[], None));
         assert!(!absent.contains("usage"));
         let null = text(completion(&head(None), &[], Some(None)));

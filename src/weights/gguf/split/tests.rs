@@ -1,3 +1,5 @@
+//! Split GGUF files: names of parts, parts that form one model, and errors that name a part.
+
 use std::{cell::RefCell, collections::HashMap, rc::Rc};
 
 use pollster::block_on;

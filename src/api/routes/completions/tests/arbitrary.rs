@@ -1,5 +1,5 @@
-//! Whatever the body: parsing ends, does not panic, and its answer keeps the promises of the types
-//! or is a fault of the catalogue. `INPAGE_FUZZ_CASES` sets the number of bodies per property.
+//! For any body, parsing ends without a panic and gives a valid plan or an error of the catalogue.
+//! `INPAGE_FUZZ_CASES` sets the number of bodies per property.
 
 use std::collections::BTreeSet;
 
@@ -38,7 +38,7 @@ const NUMBERS: &[&str] = &[
     "123456789012345678901234567890123456789012345678901234567890",
 ];
 
-/// What looks like JSON.
+/// Fragments that look like JSON.
 #[rustfmt::skip]
 const BROKEN: &[&str] = &[
     "1e309", "-1e400", "00", "1.", ".5", "+1", "0x10", "NaN", "Infinity", "1e", "--1", "nul", "'x'",
@@ -57,7 +57,7 @@ const STRINGS: &[&str] = &[
     r#""data:image/png;base64,é""#, r#""datä""#,
 ];
 
-/// Members that are right by themselves or nearly so, and exclude one another.
+/// Members that are valid or nearly valid by themselves. Some exclude each other.
 const MEMBERS: &[(&str, &str)] = &[
     ("model", r#""""#),
     ("model", "null"),
@@ -344,7 +344,7 @@ proptest! {
     }
 }
 
-/// What is generated meets every answer.
+/// The generated bodies cover every kind of answer.
 #[test]
 fn generated_bodies_reach_every_answer() {
     let mut runner = TestRunner::deterministic();

@@ -41,7 +41,7 @@ fn case_105_response_formats() {
         json!({}),
         json!(true),
         json!(false),
-        // Looks like OpenAI's form, but has no schema inside: it is one.
+        // Looks like OpenAI's form but has no schema inside, so it is itself the schema.
         json!({"name": "x", "strict": true}),
     ] {
         let expected = format_of(GrammarSource::JsonSchema(schema.clone()));

@@ -26,7 +26,7 @@ fn case_016_model_and_prompt_are_required() {
 }
 
 #[test]
-fn case_038_what_is_no_prompt() {
+fn case_038_invalid_prompts() {
     for (members, expected) in [
         (r#""prompt":[]"#, InvalidValue),
         (r#""prompt":[[]]"#, InvalidValue),
@@ -125,7 +125,7 @@ fn case_077_suffix() {
     for mode in ["append", "fim", "reject"] {
         for profile_name in ["default", "openai", "vllm", "mistralrs"] {
             let switches = profile(profile_name);
-            // The request's word wins over the switch.
+            // The request overrides the switch.
             let members = format!(r#""suffix":"XYZ","suffix_mode":"{mode}""#);
             match mode {
                 "append" => assert_eq!(ok_with(&members, &switches).suffix, append),
@@ -139,7 +139,7 @@ fn case_077_suffix() {
     assert_eq!(ok_with(asked, &profile("mistralrs")).suffix, append);
     for vendor in ["jiekou", "fireworks", "vllm"] {
         fails_with(UnsupportedParameter, "suffix", asked, &profile(vendor));
-        // Without a suffix there is nothing to refuse.
+        // Without a suffix there is nothing to reject.
         let empty = ok_with(r#""suffix":"""#, &profile(vendor));
         assert_eq!(empty.suffix, Suffix::None);
     }
@@ -192,7 +192,7 @@ fn case_112_images() {
         fails(InvalidValue, &format!(r#""images":["{malformed}"]"#));
         fails(InvalidValue, &format!(r#""images":[[],["{malformed}"]]"#));
     }
-    // Every image is looked at.
+    // Every image is checked.
     let good = "data:image/png;base64,AAAA";
     fails(InvalidValue, &format!(r#""images":["{good}","x"]"#));
     fails(InvalidType, &format!(r#""images":["{good}",1]"#));

@@ -1,4 +1,4 @@
-//! Specification 4.3 and 11: max_tokens, stop and what belongs to them.
+//! Specification 4.3 and 11: max_tokens, stop and related fields.
 
 use super::*;
 use crate::api::switches::ContextLengthExceededBehavior;

@@ -81,7 +81,7 @@ fn top_k_is_off_at_minus_one_zero_and_null() {
 }
 
 #[test]
-fn the_models_defaults_fill_what_is_left_out() {
+fn the_models_defaults_fill_absent_fields() {
     let model = SamplingDefaults {
         temperature: Some(0.5),
         top_p: Some(0.75),
@@ -195,7 +195,7 @@ fn dry_runs_only_with_a_multiplier() {
     assert_eq!(params.allowed_length, 2);
     let params = dry(r#""dry_multiplier":2,"dry_base":3,"dry_allowed_length":0"#).unwrap();
     assert_eq!((params.base, params.allowed_length), (3.0, 0));
-    // The others are checked all the same.
+    // The other fields are validated anyway.
     all_fail(
         OutOfRange,
         &[r#""dry_base":0"#, r#""dry_allowed_length":-1"#],
