@@ -127,7 +127,7 @@ impl Simd for Wasm {
 
     #[inline(always)]
     unsafe fn floats(ints: Two) -> Two {
-        ints.map(f32x4_convert_i32x4)
+        ints.map(|v| f32x4_convert_i32x4(v))
     }
 
     /// The quants; for signed weights, the positive ones and the magnitudes of the negative ones.
@@ -277,13 +277,13 @@ impl Simd for Wasm {
 
     #[inline(always)]
     unsafe fn u8s(at: *const u8) -> Two {
-        unsafe { widen_u8(at) }.map(f32x4_convert_i32x4)
+        unsafe { widen_u8(at) }.map(|v| f32x4_convert_i32x4(v))
     }
 
     #[inline(always)]
     unsafe fn i8s(at: *const u8) -> Two {
         let v = unsafe { i16x8_load_extend_i8x8(at.cast()) };
-        Two(i32x4_extend_low_i16x8(v), i32x4_extend_high_i16x8(v)).map(f32x4_convert_i32x4)
+        Two(i32x4_extend_low_i16x8(v), i32x4_extend_high_i16x8(v)).map(|v| f32x4_convert_i32x4(v))
     }
 
     #[inline(always)]
@@ -307,17 +307,17 @@ impl Simd for Wasm {
 
     #[inline(always)]
     unsafe fn add(a: Two, b: Two) -> Two {
-        a.zip(b, f32x4_add)
+        a.zip(b, |a, b| f32x4_add(a, b))
     }
 
     #[inline(always)]
     unsafe fn sub(a: Two, b: Two) -> Two {
-        a.zip(b, f32x4_sub)
+        a.zip(b, |a, b| f32x4_sub(a, b))
     }
 
     #[inline(always)]
     unsafe fn mul(a: Two, b: Two) -> Two {
-        a.zip(b, f32x4_mul)
+        a.zip(b, |a, b| f32x4_mul(a, b))
     }
 
     #[inline(always)]
