@@ -88,7 +88,15 @@ async fn run(arguments: Arguments) -> Result<(), Box<dyn std::error::Error>> {
     let files = LocalFiles::at(&arguments.model)?;
     let Checkpoint { gguf, source } = Checkpoint::open(&files, &load).await?;
     let chosen = arguments.device.request(None).await?;
-    let (mut model, _) = start(chosen.device(), Tuning::Best, &gguf, &source, load, |_, _| ()).await?;
+    let (mut model, _) = start(
+        chosen.device(),
+        Tuning::Best,
+        &gguf,
+        &source,
+        load,
+        |_, _| (),
+    )
+    .await?;
     let adapters = adapter_files(&arguments.adapters)?;
     Adapters::open(&adapters).await?.set_on(&mut model).await?;
 

@@ -218,9 +218,7 @@ fn matrices(machine: &Machine, shape: MatrixShape) -> Vec<Matrix> {
         32 << 20
     };
     let count = usize::div_ceil(bytes, shape.read_bytes()).clamp(2, 128);
-    (0..count)
-        .map(|_| matrix(shape, &machine.device))
-        .collect()
+    (0..count).map(|_| matrix(shape, &machine.device)).collect()
 }
 
 /// Small finite values, in every type.

@@ -47,7 +47,13 @@ pub async fn run(machine: &Machine) -> Outcome<()> {
     let before = launches();
     let normalize = || {
         for _ in 0..DISPATCHES {
-            drop(rms_norm(x.clone(), norm.clone(), 1e-5, None, machine.variant));
+            drop(rms_norm(
+                x.clone(),
+                norm.clone(),
+                1e-5,
+                None,
+                machine.variant,
+            ));
         }
         Ok(())
     };

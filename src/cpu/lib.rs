@@ -2,5 +2,15 @@
 //! out: no tensors, no files, no model. A crate of its own, without dependencies, so that it compiles and tests in
 //! seconds.
 
+pub mod activations;
+pub mod format;
+mod formats;
+mod kernel;
 pub mod lanes;
+pub mod module;
+pub mod product;
+mod simd;
 pub mod team;
+
+#[cfg(test)]
+mod tests;

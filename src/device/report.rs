@@ -66,7 +66,7 @@ impl DeviceReport {
         DeviceReport {
             device: DeviceKind::Cpu,
             threads,
-            adapter: format!("CPU ({})", inpage_cpu::instruction_set()),
+            adapter: format!("CPU ({})", inpage_cpu::product::instruction_set()),
             backend: "Cpu".into(),
             software_adapter: false,
             max_buffer_bytes: max_bytes,

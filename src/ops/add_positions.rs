@@ -89,10 +89,12 @@ fn cpu(x: FlexTensor, table: MatrixTensors<Flex>, step: FlexTensor) -> FlexTenso
     let words = step.storage::<u32>();
     let mut out = x.storage::<f32>().to_vec();
     let mut row = vec![0.0; cols];
-    let rows = out.chunks_exact_mut(cols).take(words[step::TOKENS] as usize);
+    let rows = out
+        .chunks_exact_mut(cols)
+        .take(words[step::TOKENS] as usize);
     for (token, out) in rows.enumerate() {
         let position = step::row_position(words, token).min(table.shape.rows - 1);
-        table.panels().row(position, &mut row);
+        table.row(position, &mut row);
         out.iter_mut().zip(&row).for_each(|(out, v)| *out += v);
     }
     twin_output(out, [tokens, cols])

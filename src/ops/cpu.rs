@@ -5,7 +5,12 @@ use std::cell::RefCell;
 use std::ops::Range;
 
 use burn::backend::Flex;
-use inpage_cpu::{Activations, multiply_panels, team};
+use inpage_cpu::{
+    activations::Activations,
+    format::PANEL_ROWS,
+    product::{self, multiply_panels},
+    team,
+};
 
 use super::matrix::{Layout, MatrixTensors};
 
@@ -21,7 +26,7 @@ thread_local! {
 
 /// A pointer that parts of a product write through, each to rows of its own.
 #[derive(Clone, Copy)]
-pub(super) struct Shared<T>(pub(super) *mut T);
+struct Shared<T>(*mut T);
 // SAFETY: the parts write to different elements.
 unsafe impl<T> Sync for Shared<T> {}
 // SAFETY: as above.
@@ -29,7 +34,7 @@ unsafe impl<T> Send for Shared<T> {}
 
 impl<T> Shared<T> {
     /// The pointer; a method, so that closures capture the whole struct.
-    pub(super) fn get(self) -> *mut T {
+    fn get(self) -> *mut T {
         self.0
     }
 }
@@ -44,14 +49,24 @@ impl MatrixTensors<Flex> {
     ///
     /// # Panics
     /// If it does not consist of panels.
-    pub(super) fn panels(&self) -> inpage_cpu::Matrix<'_> {
+    pub(super) fn panels(&self) -> product::Matrix<'_> {
         assert!(self.is_panels(), "a matrix of blocks for the CPU device");
-        inpage_cpu::Matrix {
+        // The output matrix of a tied model may have fewer rows than the table whose data it shares.
+        let words = &self.quants.storage::<u32>()[..self.shape.panel_words()];
+        product::Matrix {
             format: self.shape.ty.panel_format(),
             rows: self.shape.rows,
             cols: self.shape.cols,
-            panels: bytemuck::cast_slice(self.quants.storage::<u32>()),
+            panels: bytemuck::cast_slice(words),
         }
+    }
+
+    /// The exact values of a row.
+    pub(super) fn row(&self, row: usize, out: &mut [f32]) {
+        let matrix = self.panels();
+        let panel_bytes = matrix.format.panel_bytes(matrix.cols);
+        let panel = &matrix.panels[row / PANEL_ROWS * panel_bytes..][..panel_bytes];
+        matrix.format.unpack_row(panel, row % PANEL_ROWS, out);
     }
 }
 
@@ -66,9 +81,8 @@ pub(super) fn products(x: &[f32], weights: &MatrixTensors<Flex>, rows: Range<usi
     ACTIVATIONS.with_borrow_mut(|activations| {
         activations.set(x, matrix.cols, matrix.format);
         let activations = &*activations;
-        let panel_rows = inpage_cpu::PANEL_ROWS;
-        let first = rows.start / panel_rows;
-        let panels = rows.end.div_ceil(panel_rows) - first;
+        let first = rows.start / PANEL_ROWS;
+        let panels = rows.end.div_ceil(PANEL_ROWS) - first;
         let divided = tokens * rows.len() * matrix.cols >= MIN_DIVIDED;
         let threads = team::current().threads();
         let parts = match divided && threads > 1 {

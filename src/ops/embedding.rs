@@ -88,7 +88,7 @@ fn cpu(ids: FlexTensor, table: MatrixTensors<Flex>, scale: f32) -> FlexTensor {
     let ids = ids.storage::<u32>();
     let mut out = vec![0.0; ids.len() * cols];
     for (&id, out) in ids.iter().zip(out.chunks_exact_mut(cols)) {
-        table.panels().row((id as usize).min(rows - 1), out);
+        table.row((id as usize).min(rows - 1), out);
         out.iter_mut().for_each(|value| *value *= scale);
     }
     twin_output(out, [ids.len(), cols])

@@ -57,7 +57,7 @@ impl Variant {
     /// A short description for reports.
     pub fn name(&self) -> String {
         if self.cpu {
-            return format!("CPU, {}", inpage_cpu::instruction_set());
+            return format!("CPU, {}", inpage_cpu::product::instruction_set());
         }
         let reductions = match self.subgroups {
             true => format!("subgroups of {}", self.lanes_per_row),

@@ -204,7 +204,7 @@ impl TensorType {
     }
 
     /// The format of panels of this type, for the CPU device. Its code is in `src/cpu/formats`.
-    pub fn panel_format(self) -> inpage_cpu::Format {
+    pub fn panel_format(self) -> inpage_cpu::format::Format {
         self.row().panel_format
     }
 

@@ -15,7 +15,7 @@ pub(super) struct Row {
     pub(super) wgsl: &'static str,
     pub(super) i8_wgsl: Option<&'static str>,
     /// In panels, for the CPU device.
-    pub(super) panel_format: inpage_cpu::Format,
+    pub(super) panel_format: inpage_cpu::format::Format,
     pub(super) codec: &'static Codec,
 }
 
@@ -84,7 +84,7 @@ macro_rules! tensor_types {
                         scale_words: &[$(ScaleWord::$scale_word),*],
                         wgsl: wgsl!($($wgsl),*),
                         i8_wgsl: optional_wgsl!($($i8_wgsl)?),
-                        panel_format: inpage_cpu::Format::$variant,
+                        panel_format: inpage_cpu::format::Format::$variant,
                         codec: &$file::CODEC,
                     }),*
                 }

@@ -24,7 +24,8 @@ use crate::api::{ModelState, Request};
 use crate::device::CpuOptions;
 use crate::model::LoadOptions;
 use crate::runtime::{
-    Adapters, ChosenDevice, DeviceChoice, EngineInfo, LoadRequest, RunningModel, ServedHandler, reload, serve,
+    Adapters, ChosenDevice, DeviceChoice, EngineInfo, LoadRequest, RunningModel, ServedHandler,
+    reload, serve,
 };
 use crate::{Error, Result};
 

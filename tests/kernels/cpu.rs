@@ -22,7 +22,7 @@ use inpage::{
     },
     tensor_types::TensorType,
 };
-use inpage_cpu::PANEL_ROWS;
+use inpage_cpu::format::PANEL_ROWS;
 
 use crate::fixture::{Noise, ids, segment, tensor, values};
 
@@ -35,11 +35,15 @@ fn both(ty: TensorType, rows: usize, cols: usize, noise: &mut Noise) -> [Matrix;
     while bytes.len() < rows * row_bytes {
         let block: Vec<u8> = match ty.is_quantizable() {
             true => ty.quantize(&noise.floats(ty.block_len())),
-            false => (0..ty.block_bytes()).map(|_| (noise.next() * 127.0) as i8 as u8).collect(),
+            false => (0..ty.block_bytes())
+                .map(|_| (noise.next() * 127.0) as i8 as u8)
+                .collect(),
         };
         let mut decoded = vec![0.0; ty.block_len()];
         ty.dequantize(&block, &mut decoded);
-        let largest = decoded.iter().fold(0.0f32, |largest, v| largest.max(v.abs()));
+        let largest = decoded
+            .iter()
+            .fold(0.0f32, |largest, v| largest.max(v.abs()));
         if decoded.iter().all(|v| v.is_finite()) && (1e-3..10.0).contains(&largest) {
             bytes.extend(block);
         }
@@ -125,7 +129,12 @@ fn gated_products_equal_their_twins() {
     for &ty in TensorType::ALL {
         let (rows, cols) = size(ty);
         let gate = both(ty, rows, cols, &mut noise);
-        let up = both(TensorType::Q8_0, rows, cols.next_multiple_of(32), &mut noise);
+        let up = both(
+            TensorType::Q8_0,
+            rows,
+            cols.next_multiple_of(32),
+            &mut noise,
+        );
         // Types may differ within a layer, if the sizes allow it.
         let up = match cols.is_multiple_of(32) {
             true => up,

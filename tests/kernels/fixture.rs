@@ -200,7 +200,9 @@ pub fn matrices(
     } else {
         Vec::new()
     };
-    devices.map(|device| Matrix::reserve(shape, Layout::Blocks, device).write(0, quants.clone(), 0, scales.clone()))
+    devices.map(|device| {
+        Matrix::reserve(shape, Layout::Blocks, device).write(0, quants.clone(), 0, scales.clone())
+    })
 }
 
 /// How far results of attention may differ. Devices may round keys and values to either side.

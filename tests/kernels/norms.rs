@@ -2,7 +2,10 @@
 
 use burn::tensor::Device;
 use inpage::{
-    ops::{Variant, add_positions::add_positions, layer_norm::layer_norm, rms_norm::rms_norm, step::Step},
+    ops::{
+        Variant, add_positions::add_positions, layer_norm::layer_norm, rms_norm::rms_norm,
+        step::Step,
+    },
     tensor_types::TensorType,
 };
 
@@ -27,7 +30,12 @@ fn rms_norm_equals_its_twin() {
                 ))
             };
             let twin = run(&cpu, Variant::PORTABLE);
-            assert_close("rms_norm", &run(gpu.device(), Variant::PORTABLE), &twin, 1e-5);
+            assert_close(
+                "rms_norm",
+                &run(gpu.device(), Variant::PORTABLE),
+                &twin,
+                1e-5,
+            );
             assert_close("rms_norm on the CPU", &run(&cpu, Variant::CPU), &twin, 1e-5);
         }
     }
@@ -54,8 +62,18 @@ fn layer_norm_equals_its_twin_and_the_formula() {
             ))
         };
         let on_cpu = run(&cpu, Variant::PORTABLE);
-        assert_close("layer_norm", &run(gpu.device(), Variant::PORTABLE), &on_cpu, 1e-3);
-        assert_close("layer_norm on the CPU", &run(&cpu, Variant::CPU), &on_cpu, 1e-3);
+        assert_close(
+            "layer_norm",
+            &run(gpu.device(), Variant::PORTABLE),
+            &on_cpu,
+            1e-3,
+        );
+        assert_close(
+            "layer_norm on the CPU",
+            &run(&cpu, Variant::CPU),
+            &on_cpu,
+            1e-3,
+        );
         for (row, out) in x.chunks(cols).zip(on_cpu.chunks(cols)) {
             let row: Vec<f64> = row.iter().map(|v| f64::from(*v)).collect();
             let mean = row.iter().sum::<f64>() / cols as f64;

@@ -89,7 +89,12 @@ fn groups_of_any_columns_are_read_exactly() {
     let reference = json(&tiny("gptq-act-order-hf.json"));
     let last = floats(&reference["last_logits"]);
     let prompt = ids(&reference["ids"]);
-    let all = logits(&Compute::reference(), &tiny("gptq-act-order-hf"), "f32", &prompt);
+    let all = logits(
+        &Compute::reference(),
+        &tiny("gptq-act-order-hf"),
+        "f32",
+        &prompt,
+    );
     let row = &all[all.len() - last.len()..];
     assert_parity("gptq-act-order-hf", row, &last, 0.002);
 }
@@ -183,7 +188,12 @@ fn quantized_folders_equal_llama_cpps_files() {
         }
         assert!(compared >= 15, "{quantize}: {compared} tensors");
         if !is_mixture {
-            let ours = logits(&Compute::reference(), &folder.join("ts4m-hf"), quantize, &prompt);
+            let ours = logits(
+                &Compute::reference(),
+                &folder.join("ts4m-hf"),
+                quantize,
+                &prompt,
+            );
             let theirs = logits(&Compute::reference(), &path, quantize, &prompt);
             assert_parity(quantize, &ours, &theirs, 1e-3);
         }

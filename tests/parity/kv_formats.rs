@@ -96,7 +96,13 @@ fn heads_that_are_not_whole_blocks_are_refused() {
         kv_format: KvFormat::Q8_0,
         ..LoadOptions::default()
     };
-    let loaded = block_on(load(Compute::reference(), &gguf, &source, options, |_, _| ()));
+    let loaded = block_on(load(
+        Compute::reference(),
+        &gguf,
+        &source,
+        options,
+        |_, _| (),
+    ));
     let error = loaded.err().expect("heads of 8 elements");
     assert!(matches!(error, Error::UnsupportedModel(_)), "{error}");
 }

@@ -30,9 +30,7 @@ impl Norm {
     /// `norm(x)`, `x` `[tokens, dim]`.
     pub fn apply(&self, x: Tensor<2>) -> Tensor<2> {
         match &self.bias {
-            Some(bias) => {
-                layer_norm(x, self.weight.clone(), bias.clone(), self.eps, self.variant)
-            }
+            Some(bias) => layer_norm(x, self.weight.clone(), bias.clone(), self.eps, self.variant),
             None => rms_norm(x, self.weight.clone(), self.eps, None, self.variant),
         }
     }

@@ -1,5 +1,7 @@
 //! Repacks the rows of tensors for the kernels, and computes the memory that they take on a device.
 
+use inpage_cpu::format::PANEL_ROWS;
+
 use crate::{
     ops::matrix::{Layout, Matrix, MatrixShape},
     tensor_types::BLOCK_COLS,
@@ -124,7 +126,7 @@ impl RowRepacker {
 
     /// Packs all whole panels of the rows so far.
     fn add_panels(&mut self, bytes: &[u8]) -> MatrixWords {
-        let panel_bytes = inpage_cpu::PANEL_ROWS * self.row_bytes();
+        let panel_bytes = PANEL_ROWS * self.row_bytes();
         if self.rows.is_empty() && bytes.len().is_multiple_of(panel_bytes) {
             return self.pack(bytes);
         }
@@ -138,7 +140,7 @@ impl RowRepacker {
     /// Panels of rows; the last panel may have fewer than eight.
     fn pack(&mut self, rows: &[u8]) -> MatrixWords {
         let format = self.shape.ty.panel_format();
-        let panel_rows = rows.chunks(inpage_cpu::PANEL_ROWS * self.row_bytes());
+        let panel_rows = rows.chunks(PANEL_ROWS * self.row_bytes());
         let panel_words = format.panel_bytes(self.shape.cols) / 4;
         let mut words = vec![0u32; panel_rows.len() * panel_words];
         for (rows, panel) in panel_rows.zip(words.chunks_exact_mut(panel_words)) {

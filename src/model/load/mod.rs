@@ -38,8 +38,8 @@ pub(crate) async fn load_weights<S: ByteSource>(
         plan,
         &mut progress,
     )
-        .decoder()
-        .await
+    .decoder()
+    .await
 }
 
 /// A model without its weights: enough to collect the kernels that it launches.

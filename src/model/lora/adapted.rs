@@ -213,7 +213,12 @@ fn le_bytes(values: &[f32]) -> Vec<u8> {
 }
 
 /// A matrix of rows in the layout of files.
-fn matrix(ty: TensorType, bytes: &[u8], [rows, cols]: [usize; 2], device: &ComputeDevice) -> Matrix {
+fn matrix(
+    ty: TensorType,
+    bytes: &[u8],
+    [rows, cols]: [usize; 2],
+    device: &ComputeDevice,
+) -> Matrix {
     let shape = MatrixShape { ty, rows, cols };
     let layout = Layout::of(device);
     let mut repacker = RowRepacker::new(shape, layout);

@@ -7,7 +7,7 @@ use burn::{
     tensor::{DType, Device, Int, Tensor},
 };
 use burn_wgpu::CubeTensor;
-use inpage_cpu::PANEL_ROWS;
+use inpage_cpu::format::PANEL_ROWS;
 
 use super::write_words::write_words;
 use crate::{

@@ -1,0 +1,86 @@
+//! Q6_K: blocks of 256 quants of 6 bits in groups of 16; value = d * scale * (q - 32). In the file: lower four bits,
+//! upper two bits, a byte with a sign for the scale of each group, f16 d.
+
+use super::{Quantized, copy_f16, f16_at, weighted, word};
+use crate::simd::{Simd, Weights};
+
+pub(crate) struct Q6K;
+
+/// Where the scales of a block start.
+const SCALES: usize = 128 + 64;
+/// The scales of a unit: 8 bytes with a sign for each group, then f16.
+const D: usize = 16 * 8;
+
+impl Quantized for Q6K {
+    const BITS: usize = 6;
+    const RUNS: usize = 8;
+    const GROUPS: usize = 2;
+    const WEIGHTS: Weights = Weights::Shifted(32);
+    const FILE_BYTES: usize = SCALES + 16 + 2;
+    const SCALE_BYTES: usize = D + 16;
+
+    fn quants(block: &[u8], run: usize) -> [u32; 8] {
+        // Each half of a block has 64 bytes of nibbles and 32 of upper bits. Of its four runs, the last two are the
+        // high nibbles of the first two.
+        let (half, run) = (run / 4, run % 4);
+        let low = half * 64 + run % 2 * 32;
+        let high = 128 + half * 32;
+        std::array::from_fn(|i| {
+            let low = word(block, low + 4 * i) >> (run / 2 * 4) & 0x0f0f_0f0f;
+            let high = word(block, high + 4 * i) >> (2 * run) & 0x0303_0303;
+            low | high << 4
+        })
+    }
+
+    fn pack_scales(block: &[u8], row: usize, scales: &mut [u8]) {
+        for group in 0..16 {
+            scales[8 * group + row] = block[SCALES + group];
+        }
+        copy_f16(block, SCALES + 16, row, &mut scales[D..]);
+    }
+
+    fn values(quants: [u8; 32], scales: &[u8], row: usize, run: usize) -> [f32; 32] {
+        let d = f16_at(scales, D + 2 * row);
+        std::array::from_fn(|column| {
+            let scale = scales[8 * (2 * run + column / 16) + row] as i8;
+            d * f32::from(scale) * (f32::from(quants[column]) - 32.0)
+        })
+    }
+
+    type Head<S: Simd> = S::Floats;
+    /// d, and the scales of two groups.
+    type Factors<S: Simd> = (S::Floats, [S::Floats; 2]);
+
+    #[inline(always)]
+    unsafe fn head<S: Simd>(scales: *const u8) -> S::Floats {
+        unsafe { S::f16s(scales.add(D)) }
+    }
+
+    #[inline(always)]
+    unsafe fn factors<S: Simd>(
+        d: S::Floats,
+        scales: *const u8,
+        run: usize,
+    ) -> (S::Floats, [S::Floats; 2]) {
+        unsafe {
+            let scales = scales.add(16 * run);
+            (d, [S::i8s(scales), S::i8s(scales.add(8))])
+        }
+    }
+
+    /// The sum of both groups is an integer below 2^24, thus exact.
+    #[inline(always)]
+    unsafe fn add<S: Simd>(
+        total: S::Floats,
+        dots: [S::Ints; 2],
+        (d, scales): (S::Floats, [S::Floats; 2]),
+        x_scale: *const f32,
+        _x_sums: *const f32,
+    ) -> S::Floats {
+        unsafe {
+            let dots = [S::floats(dots[0]), S::floats(dots[1])];
+            let product = S::mul(weighted::<S>(dots, scales), d);
+            S::add(total, S::mul(product, S::splat_f32(x_scale)))
+        }
+    }
+}
