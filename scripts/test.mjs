@@ -240,7 +240,8 @@ const TIERS = {
     await ask("embedded model, native, on the GPU", []);
     const models = process.env.INPAGE_MODELS ?? join(root, "../shared/models");
     const ts4m = join(models, "ts4m/ts4m-Q4_0.gguf");
-    if (existsSync(ts4m)) await ask("ts4m, native, on the CPU", ["--model", ts4m, "--device", "cpu"]);
+    if (existsSync(ts4m))
+      await ask("ts4m, native, on the CPU", ["--model", ts4m, "--device", "cpu"]);
     else say("conformance: skipped ts4m, which is not here");
     await provideBrowser();
     const hooks = ["scripts/build.mjs", "--test-hooks"];

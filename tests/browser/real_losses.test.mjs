@@ -123,7 +123,8 @@ describe("the real engine", { skip: !wasmIsBuilt && "the wasm module is not buil
     const { refused, again } = await page.evaluate(async () => {
       const cache = await caches.open("gpu-faults");
       await cache.put("/full", new Response());
-      const create = () => inpage.createEngine({
+      const create = () =>
+        inpage.createEngine({
           device: "webgpu",
           workerUrl: "/fixtures/losing_worker.mjs",
         });

@@ -22,7 +22,8 @@ before(async () => {
   await page.evaluate(async () => {
     window.engine = await inpage.createEngine({
       device: "webgpu",
-      workerUrl: "/fixtures/measured_worker.mjs" });
+      workerUrl: "/fixtures/measured_worker.mjs",
+    });
     const channel = new BroadcastChannel("memory");
     window.workerMemory = () =>
       new Promise((resolve) => {

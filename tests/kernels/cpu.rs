@@ -76,7 +76,7 @@ fn size(ty: TensorType) -> (usize, usize) {
     (37, 172usize.next_multiple_of(ty.row_multiple()))
 }
 
-/// Within a hundredth of what outputs usually are: inputs are rounded to bytes.
+/// Within two hundredths of the usual size of outputs: inputs are rounded to bytes.
 fn assert_near(what: &str, found: &[f32], wanted: &[f32]) {
     assert_eq!(found.len(), wanted.len(), "{what}");
     let mean_square = wanted.iter().map(|v| v * v).sum::<f32>() / wanted.len() as f32;
@@ -84,7 +84,7 @@ fn assert_near(what: &str, found: &[f32], wanted: &[f32]) {
     let error = found.iter().zip(wanted).map(|(a, b)| (a - b) * (a - b));
     let error = error.sum::<f32>() / wanted.len() as f32;
     let ratio = (error / mean_square).sqrt();
-    assert!(ratio <= 1e-2, "{what}: off by {ratio} of the outputs");
+    assert!(ratio <= 2e-2, "{what}: off by {ratio} of the outputs");
 }
 
 /// Runs an op on both layouts and compares.

@@ -140,6 +140,12 @@ export type Cors = {
 /** `max_tokens` of a request without it. */
 export type DefaultMaxTokens = number | ContextWord;
 
+/** Which device a load asks for. */
+export type DeviceChoice = "auto" | "webgpu" | "cpu";
+
+/** What a model computes on. */
+export type DeviceKind = "webgpu" | "cpu" | "reference";
+
 /** The result of `engine.info()`. Once a model is loaded, it also has the members of the load report. */
 export type EngineInfo = {
   /** The version of this build. */
@@ -317,6 +323,8 @@ export type LoadOptions = {
 
 /** A loaded model and its device. */
 export type LoadReport = {
+  /** Why it is not a GPU, where the device was chosen automatically and is not one. */
+  deviceReason: string | null,
   /** The form of the kernels that was validated on the device. */
   variant: string,
   /** `general.architecture`. */
@@ -341,9 +349,13 @@ export type LoadReport = {
   lora: Array<LoraReport>,
   /** How long the parts of the load took. */
   loadMs: LoadTimes,
+  /** What it is. */
+  device: DeviceKind,
+  /** Threads that compute; 0 where that is not known. */
+  threads: number,
   /** The adapter's own description. */
   adapter: string,
-  /** The API underneath: `BrowserWebGpu`, `Vulkan`, ...; `Reference` for the CPU twins. */
+  /** The API underneath: `BrowserWebGpu`, `Vulkan`, ...; `Cpu`; `Reference` for the CPU twins. */
   backend: string,
   /** The adapter computes on the CPU (SwiftShader, lavapipe, WARP). */
   softwareAdapter: boolean,

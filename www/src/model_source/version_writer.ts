@@ -65,7 +65,10 @@ export class VersionWriter implements ChunkStore {
     }
     const bytes = new Uint8Array(end - start);
     if (this.#files.data.read(bytes, { at: at + start }) !== bytes.length) {
-      throw new DOMException("the browser's storage lost data that was written", "InvalidStateError");
+      throw new DOMException(
+        "the browser's storage lost data that was written",
+        "InvalidStateError",
+      );
     }
     return bytes;
   }

@@ -164,13 +164,16 @@ export class Engine {
       );
     if (shared) {
       const { id, location } = resolved;
-      const keeper = new SharedKeeper(keyOf([shared, id, identityOf(location), device, load, switches]), {
-        start: () => new WorkerKeeper(start),
-        onProgress: (progress) => onProgress?.(progress),
-        onLora: (located) => {
-          this.#lora = located;
+      const keeper = new SharedKeeper(
+        keyOf([shared, id, identityOf(location), device, load, switches]),
+        {
+          start: () => new WorkerKeeper(start),
+          onProgress: (progress) => onProgress?.(progress),
+          onLora: (located) => {
+            this.#lora = located;
+          },
         },
-      });
+      );
       report = (progress) => {
         onProgress?.(progress);
         keeper.report(progress);
