@@ -15,6 +15,8 @@ const TEST_DIST = "www/dist-test";
 const BENCH_DIST = "www/dist-bench";
 const WASM = "wasm/inpage_bg.wasm";
 const GLUE = "wasm/inpage.js";
+const CPU_KERNELS = "wasm/cpu_kernels.wasm";
+const CPU_KERNEL_INPUTS = ["Cargo.toml", "src/cpu"];
 const RUST_INPUTS = [
   "Cargo.toml",
   "Cargo.lock",
@@ -117,6 +119,41 @@ export async function buildWasm(
     cpSync(module, join(root, dist, WASM));
     cpSync(join(work, "inpage.js"), join(root, dist, GLUE));
     say(`  ${dist}/${WASM} ${mebibytes(`${dist}/${WASM}`)}`);
+  });
+  if (!replayBench) await buildCpuKernels({ toolchain }, dist);
+}
+
+// The module works in the memory of the main module: it has no memory and no data of its own, and JavaScript sets where its
+// stack is.
+const CPU_KERNEL_LINKING = [
+  ...["--import-memory", "--export=__stack_pointer", "-zstack-size=0", "--no-stack-first"],
+  "--strip-all",
+].flatMap((argument) => ["-C", `link-arg=${argument}`]);
+const CPU_KERNEL_FEATURES = "-C target-feature=+simd128,+relaxed-simd";
+
+/** Builds the module with the kernels of the CPU device for browsers with relaxed SIMD. */
+async function buildCpuKernels({ toolchain }, dist) {
+  const files = [`${dist}/${CPU_KERNELS}`];
+  const options = [toolchain.name, CPU_KERNEL_FEATURES, CPU_KERNEL_LINKING];
+  const inputs = digest(CPU_KERNEL_INPUTS, ...options);
+  await cachedStep(dist === DIST ? "cpu-kernels" : "cpu-kernels-test", inputs, files, async () => {
+    const start = performance.now();
+    say("build: kernels of the CPU with relaxed SIMD");
+    const args = ["rustc", "--package", "inpage-cpu", "--lib", "--crate-type", "cdylib"];
+    args.push("--locked", "--profile", "web", ...toolchain.args, "--", ...CPU_KERNEL_LINKING);
+    // Apart from the main module's artifacts, which have other target features.
+    const target = join(targetFolder(), "cpu-kernels");
+    await mustRun(toolchain.cargo, args, {
+      env: {
+        ...toolchain.env,
+        CARGO_TARGET_DIR: target,
+        CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS: CPU_KERNEL_FEATURES,
+      },
+      remedy: "The compiler's messages are above.",
+    });
+    const module = join(target, "wasm32-unknown-unknown/web/inpage_cpu.wasm");
+    cpSync(module, join(root, dist, CPU_KERNELS));
+    say(`  ${dist}/${CPU_KERNELS} ${mebibytes(`${dist}/${CPU_KERNELS}`)}, ${seconds(start)}`);
   });
 }
 

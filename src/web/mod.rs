@@ -14,6 +14,7 @@
 //! | `host`, `errors` | time and log; errors as JavaScript sees them |
 
 mod adapters;
+mod cpu_kernels;
 mod engine;
 mod errors;
 mod host;

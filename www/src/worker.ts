@@ -1,7 +1,8 @@
 //! The engine worker's script: connects the wasm module to `worker/worker_host.ts`.
 
 import { EngineFailure, InvalidOptions, messageOf } from "./exchange/error_response.js";
-import init, { InpageEngine } from "./wasm/inpage.js";
+import init, { InpageEngine, cpuKernelStackTop, useCpuKernels } from "./wasm/inpage.js";
+import { compileCpuKernels, startCpuKernels } from "./worker/cpu_kernels.js";
 import { nextTurn } from "./worker/next_turn.js";
 import { extendWebGpu } from "./worker/webgpu_features.js";
 import { hostEngine } from "./worker/worker_host.js";
@@ -19,7 +20,11 @@ hostEngine(self as unknown as WorkerScope, async (options, onDeath, dead) => {
     if ((dead.reason as EngineFailure).code !== "engine_unavailable") webgpu.destroy();
   });
   const { wasmUrl, modelId, switches, device, pageHasWebGpu, load, kernels } = options;
-  await init(wasmUrl === undefined ? undefined : { module_or_path: wasmUrl });
+  const compiling = device === "webgpu" ? undefined : compileCpuKernels(wasmUrl);
+  const { memory } = await init(wasmUrl === undefined ? undefined : { module_or_path: wasmUrl });
+  const cpuKernels = await compiling;
+  const product = cpuKernels && startCpuKernels(cpuKernels, memory, cpuKernelStackTop());
+  if (product) useCpuKernels(product);
   const onPanic = (message: string) => onDeath(new EngineFailure("internal_error", message));
   try {
     return InpageEngine.create({

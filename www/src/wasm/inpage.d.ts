@@ -15,7 +15,16 @@ import type { WebGpuExtension } from "../worker/webgpu_features.js";
 /** Compiles and starts the module; its start function runs once. */
 export default function init(options?: {
   module_or_path?: string | URL | BufferSource | undefined;
-}): Promise<unknown>;
+}): Promise<{ memory: WebAssembly.Memory }>;
+
+/** The end of a part of the memory for the stack of the CPU kernels; a new part with each call. */
+export function cpuKernelStackTop(): number;
+
+/**
+ * Computes products of the CPU device with a function of another module from now on. It gets the address of a product and
+ * returns 0 if it does not compute it.
+ */
+export function useCpuKernels(product: (address: number) => number): void;
 
 /** The argument of `InpageEngine.create`. */
 export interface EngineOptions {

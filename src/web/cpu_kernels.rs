@@ -1,0 +1,25 @@
+//! Connects the kernels with relaxed SIMD, a wasm module that JavaScript instantiates on this module's memory.
+
+use inpage_cpu::module::use_module;
+use js_sys::Function;
+use wasm_bindgen::prelude::*;
+
+/// The kernels have few variables; most of them are in registers.
+const STACK_BYTES: usize = 64 << 10;
+
+/// The end of a part of the memory that is the stack of the kernels, allocated for good.
+#[wasm_bindgen(js_name = cpuKernelStackTop)]
+pub fn cpu_kernel_stack_top() -> usize {
+    let stack = vec![0u128; STACK_BYTES / size_of::<u128>()].leak();
+    stack.as_ptr_range().end as usize
+}
+
+/// Computes products with `product` from now on. It takes the address of a product and returns 0 if it does not
+/// compute it.
+#[wasm_bindgen(js_name = useCpuKernels)]
+pub fn use_cpu_kernels(product: Function) {
+    use_module(move |address| {
+        let computed = product.call1(&JsValue::UNDEFINED, &address.into());
+        computed.is_ok_and(|computed| computed.as_f64() == Some(1.0))
+    });
+}
