@@ -18,7 +18,7 @@ pub(crate) const TILE: usize = 4;
 pub(crate) fn tile_tokens(left: usize) -> usize {
     match left {
         0..=1 => 1,
-        2..TILE => 2,
+        left if left < TILE => 2,
         _ => TILE,
     }
 }

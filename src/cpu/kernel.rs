@@ -82,10 +82,11 @@ impl<Q: Quantized> Kernel for Blocks<Q> {
                         sums[t] = S::begin(Q::WEIGHTS, offsets.wrapping_add(t * Q::GROUPS));
                     });
                     let mut first = [None; T];
+                    let inputs = S::inputs(x, Q::WEIGHTS, input);
                     vectors!(i, {
                         let w = Q::vector::<S>(planes, i);
                         tokens!(t < T, {
-                            let x = S::input(x, Q::WEIGHTS, input + 32 * t + 4 * i);
+                            let x = S::input(inputs, Q::WEIGHTS, 32 * t + 4 * i);
                             sums[t] = S::dot(Q::WEIGHTS, sums[t], w, x);
                         });
                         if Q::WEIGHTS != Weights::Signed && (i + 1) % Q::FLUSH == 0 {

@@ -47,13 +47,13 @@ const fn fnv_1a(sources: &[&[u8]]) -> u32 {
     hash
 }
 
-#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+#[cfg(target_feature = "simd128")]
 pub use registry::use_module;
-#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+#[cfg(target_feature = "simd128")]
 pub(crate) use registry::{instruction_set, run};
 
 /// In the main module.
-#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+#[cfg(target_feature = "simd128")]
 mod registry {
     use std::cell::RefCell;
 
@@ -90,13 +90,13 @@ mod registry {
 ///
 /// # Safety
 /// Must point to a [`Product`], or at least to a version.
-#[cfg(all(target_arch = "wasm32", target_feature = "relaxed-simd"))]
+#[cfg(target_feature = "relaxed-simd")]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn product(product: *const u8) -> u32 {
     use crate::{
         format::Format,
         product::{self, Product},
-        simd::wasm::Wasm,
+        simd::wasm::{Wasm, adds_dots},
     };
 
     // SAFETY: as of this function.
@@ -106,7 +106,11 @@ pub unsafe extern "C" fn product(product: *const u8) -> u32 {
             return 0;
         }
         let format = std::mem::transmute::<u32, Format>((*product).format);
-        product::run::<Wasm>(&*product, format);
+        if adds_dots() {
+            product::run::<Wasm<0, false>>(&*product, format);
+        } else {
+            product::run::<Wasm<0, true>>(&*product, format);
+        }
     }
     1
 }

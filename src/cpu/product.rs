@@ -8,7 +8,7 @@ use crate::{
     format::{Format, PANEL_ROWS, by_format},
     formats::Floats,
     kernel::{Blocks, Columns, Kernel},
-    simd::{Simd, scalar::Scalar},
+    simd::Simd,
 };
 
 /// A packed matrix.
@@ -165,15 +165,20 @@ impl Job {
         // SAFETY: as of this function.
         unsafe {
             match set {
-                InstructionSet::Scalar => run::<Scalar>(&self.product, self.format),
+                #[cfg(not(target_feature = "simd128"))]
+                InstructionSet::Scalar => {
+                    run::<crate::simd::scalar::Scalar>(&self.product, self.format);
+                }
                 #[cfg(target_arch = "x86_64")]
                 InstructionSet::Avx2 => run::<crate::simd::avx2::Avx2>(&self.product, self.format),
                 #[cfg(target_arch = "x86_64")]
                 InstructionSet::AvxVnni => {
                     run::<crate::simd::avx2::AvxVnni>(&self.product, self.format);
                 }
-                #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
-                InstructionSet::Wasm => run::<crate::simd::wasm::Wasm>(&self.product, self.format),
+                #[cfg(target_feature = "simd128")]
+                InstructionSet::Wasm => {
+                    run::<crate::simd::wasm::Wasm<0, false>>(&self.product, self.format)
+                }
             }
         }
     }
@@ -182,21 +187,21 @@ impl Job {
 /// An implementation of [`Simd`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum InstructionSet {
+    #[cfg(not(target_feature = "simd128"))]
     Scalar,
     #[cfg(target_arch = "x86_64")]
     Avx2,
     #[cfg(target_arch = "x86_64")]
     AvxVnni,
-    #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+    #[cfg(target_feature = "simd128")]
     Wasm,
 }
 
 impl InstructionSet {
     /// Those that are there, the best first.
+    #[cfg(not(target_feature = "simd128"))]
     pub(crate) fn available() -> impl Iterator<Item = InstructionSet> {
         [
-            #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
-            InstructionSet::Wasm,
             #[cfg(target_arch = "x86_64")]
             InstructionSet::AvxVnni,
             #[cfg(target_arch = "x86_64")]
@@ -207,6 +212,7 @@ impl InstructionSet {
         .filter(|set| set.is_available())
     }
 
+    #[cfg(not(target_feature = "simd128"))]
     fn is_available(self) -> bool {
         #[cfg(target_arch = "x86_64")]
         {
@@ -221,19 +227,26 @@ impl InstructionSet {
         true
     }
 
+    #[cfg(not(target_feature = "simd128"))]
     fn best() -> InstructionSet {
         let best = InstructionSet::available().next();
         best.unwrap_or(InstructionSet::Scalar)
     }
 
+    #[cfg(target_feature = "simd128")]
+    fn best() -> InstructionSet {
+        InstructionSet::Wasm
+    }
+
     fn name(self) -> &'static str {
         match self {
+            #[cfg(not(target_feature = "simd128"))]
             InstructionSet::Scalar => "scalar",
             #[cfg(target_arch = "x86_64")]
             InstructionSet::Avx2 => "avx2",
             #[cfg(target_arch = "x86_64")]
             InstructionSet::AvxVnni => "avx-vnni",
-            #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+            #[cfg(target_feature = "simd128")]
             InstructionSet::Wasm => crate::module::instruction_set(),
         }
     }

@@ -83,8 +83,13 @@ macro_rules! avx2_operations {
         }
 
         #[inline(always)]
-        unsafe fn input(x: &Inputs, _weights: Weights, at: usize) -> __m256i {
-            unsafe { _mm256_set1_epi32(x.quants.add(at).cast::<i32>().read_unaligned()) }
+        unsafe fn inputs(x: &Inputs, _weights: Weights, at: usize) -> *const u8 {
+            unsafe { x.quants.add(at).cast() }
+        }
+
+        #[inline(always)]
+        unsafe fn input(x: *const u8, _weights: Weights, at: usize) -> __m256i {
+            unsafe { _mm256_set1_epi32(x.add(at).cast::<i32>().read_unaligned()) }
         }
 
         #[inline(always)]

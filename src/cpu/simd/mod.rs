@@ -3,8 +3,9 @@
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod avx2;
+#[cfg(not(target_feature = "simd128"))]
 pub(crate) mod scalar;
-#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+#[cfg(target_feature = "simd128")]
 pub(crate) mod wasm;
 
 use crate::{activations::Inputs, kernel::Kernel};
@@ -54,8 +55,10 @@ pub(crate) trait Simd: Copy + 'static {
     /// Replaces each byte, which is 0 to 15, with its entry of the table.
     unsafe fn table(table: &[i8; 16], indices: Self::Bytes) -> Self::Bytes;
 
-    /// The inputs of 4 columns, which start at index `at` of the inputs.
-    unsafe fn input(x: &Inputs, weights: Weights, at: usize) -> Self::Input;
+    /// Where the inputs start that are at index `at`.
+    unsafe fn inputs(x: &Inputs, weights: Weights, at: usize) -> *const u8;
+    /// The inputs of 4 columns, the first of which is `at` after `x`.
+    unsafe fn input(x: *const u8, weights: Weights, at: usize) -> Self::Input;
     /// Starts a dot product; `offset` is what [`Inputs`] has for the weights.
     unsafe fn begin(weights: Weights, offset: *const i32) -> Self::Sum;
     /// Adds the products of 4 columns.

@@ -65,8 +65,13 @@ impl Simd for Scalar {
     }
 
     #[inline(always)]
-    unsafe fn input(x: &Inputs, _weights: Weights, at: usize) -> [i8; 4] {
-        unsafe { x.quants.add(at).cast::<[i8; 4]>().read_unaligned() }
+    unsafe fn inputs(x: &Inputs, _weights: Weights, at: usize) -> *const u8 {
+        unsafe { x.quants.add(at).cast() }
+    }
+
+    #[inline(always)]
+    unsafe fn input(x: *const u8, _weights: Weights, at: usize) -> [i8; 4] {
+        unsafe { x.add(at).cast::<[i8; 4]>().read_unaligned() }
     }
 
     #[inline(always)]
