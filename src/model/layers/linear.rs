@@ -22,6 +22,7 @@ pub struct Norm {
     /// Added to the mean square or the variance.
     #[module(skip)]
     pub eps: f32,
+    /// The kernels that the tuner chose for the device.
     #[module(skip)]
     pub variant: Variant,
 }
