@@ -4,14 +4,16 @@ use std::future::Future;
 use std::rc::Rc;
 
 use super::{
-    AdapterFiles, LoadReport, LoadTimes, Opened, fingerprint::FingerprintParts,
-    kernel_choice::KernelChoice, open, start,
+    AdapterFiles, LoadReport, LoadTimes, Opened, Tuning,
+    fingerprint::FingerprintParts,
+    kernel_choice::{KernelChoice, KnownKernels, conditions},
+    open, start,
 };
 use crate::{
     Result,
     device::ComputeDevice,
     engine::CausalModel,
-    model::{Checkpoint, LoadOptions, Transformer, sampling_defaults},
+    model::{Checkpoint, LoadOptions, Transformer, matrix_types, sampling_defaults},
     sample::SamplingDefaults,
     text::Tokenizer,
     weights::{ByteSource, ModelFiles},
@@ -54,17 +56,16 @@ pub async fn load<F: ModelFiles, A: ModelFiles>(
     device: impl Future<Output = Result<ComputeDevice>>,
     progress: impl FnMut(u64, u64),
 ) -> Result<Loaded> {
-    reload(request, None, device, progress).await
+    reload(request, KnownKernels::None, device, progress).await
 }
 
-/// As [`load`], with the `kernels` of an earlier load ([`super::RunningModel::kernels`]) if they still compute correctly
-/// on the same device. Then the model gives the same answers to the last bit.
+/// As [`load`], with what an earlier load found out about the kernels.
 ///
 /// # Errors
 /// As [`load`].
 pub async fn reload<F: ModelFiles, A: ModelFiles>(
     request: LoadRequest<'_, F, A>,
-    kernels: Option<&str>,
+    known: KnownKernels<'_>,
     device: impl Future<Output = Result<ComputeDevice>>,
     progress: impl FnMut(u64, u64),
 ) -> Result<Loaded> {
@@ -84,12 +85,20 @@ pub async fn reload<F: ModelFiles, A: ModelFiles>(
     let opened_ms = now_ms();
     let device = device.await?;
     let device_ms = now_ms() - opened_ms;
-    let tuning = KernelChoice::tuning(kernels, &device);
+    let conditions = conditions(&device, options.needs(&gguf, &matrix_types(&gguf)));
+    let (tuning, sampler) = KernelChoice::tuning(known, &conditions);
     let (mut model, times) = start(&device, tuning, &gguf, &source, options, progress).await?;
     let recording_ms = device.now_ms();
-    model.warm_up().await?;
+    let is_kept = matches!(tuning, Tuning::Kept(_));
+    match is_kept {
+        true => model.warm_up_kept(sampler).await?,
+        false => model.warm_up().await?,
+    }
     let recording = device.now_ms() - recording_ms;
     adapters.set_on(&mut model).await?;
+    if is_kept {
+        model.compile_rest();
+    }
     let limits = model.limits();
     let report = LoadReport {
         device: device.report().clone(),
@@ -115,7 +124,7 @@ pub async fn reload<F: ModelFiles, A: ModelFiles>(
     };
     Ok(Loaded {
         fingerprint_parts: FingerprintParts::of(&gguf, &report)?,
-        kernels: KernelChoice::of(&device, model.variant()),
+        kernels: KernelChoice::of(conditions, &model),
         sampling_defaults: sampling_defaults(&gguf.metadata),
         model,
         tokenizer,

@@ -8,7 +8,7 @@
 //! | `start` | plan, device, kernels and weights -> a model |
 //! | `load` | all of it, with a report -> a model with its tokenizer |
 //! | `serve` | engine, endpoint -> a model that answers, and changes to it |
-//! | `kernel_choice` | the form of the kernels, to be used again |
+//! | `kernel_choice` | what a load found out about the kernels, to be used by a later one |
 //! | `seam` | where test hooks attach |
 //! | `adapters`, `report`, `fingerprint`, `error_code` | low-rank adapters; reports on a load |
 //! | `inspect` | `open` and the plan alone: whether a model runs, without a device |
@@ -31,6 +31,7 @@ mod tests;
 pub use adapters::{AdapterFiles, Adapters, LoraReport};
 pub use error_code::error_code;
 pub use inspect::{ContainerReport, Inspection, InspectionOptions, LimitReport, Refusal, inspect};
+pub use kernel_choice::KnownKernels;
 pub use load::{LoadRequest, Loaded, load, reload};
 pub use open::{Opened, open};
 pub use report::{EngineInfo, LoadReport, LoadTimes};

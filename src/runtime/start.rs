@@ -9,7 +9,7 @@ use crate::{
     model::{
         LoadOptions, Plan, Transformer, check_budget, load_weights, matrix_types, outline, plan,
     },
-    ops::Variant,
+    ops::{Kernel, Variant},
     tuner::best_variant_with,
     weights::{ByteSource, Gguf},
 };
@@ -21,6 +21,9 @@ pub enum Tuning {
     Best,
     /// This one if it computes correctly on the device, else the best.
     Prefer(Variant),
+    /// This one, which an earlier load validated under the same conditions. Only the kernels of a single token are
+    /// compiled: [`Transformer::warm_up_kept`] records no others.
+    Kept(Variant),
     /// This one, without validation: for tests, which choose it once for many models.
     Fixed(Variant),
 }
@@ -58,12 +61,16 @@ pub async fn start<S: ByteSource>(
         let variant = match tuning {
             Tuning::Best => tune(device, gguf, options, &plan, None).await?,
             Tuning::Prefer(variant) => tune(device, gguf, options, &plan, Some(variant)).await?,
+            Tuning::Kept(variant) => {
+                compile_decode(device, gguf, &plan, variant).await?;
+                variant
+            }
             Tuning::Fixed(variant) => variant,
         };
         Ok((variant, device.now_ms() - begun_ms))
     };
     let loaded = async {
-        let decoder = load_weights(device.tensors(), gguf, source, &plan, progress).await?;
+        let decoder = load_weights(device, gguf, source, &plan, progress).await?;
         device.sync().await?;
         Ok((decoder, device.now_ms() - begun_ms))
     };
@@ -82,11 +89,31 @@ async fn tune(
     preferred: Option<Variant>,
 ) -> Result<Variant> {
     let types = matrix_types(gguf);
-    let outline = outline(device.tensors(), gguf, plan).await?;
+    let outline = outline(device, gguf, plan).await?;
     let own = |variant| {
         let mut outline = outline.clone();
         outline.set_variant(variant);
         Transformer::first_kernels(&outline, plan, device, variant)
     };
     best_variant_with(device, options.needs(gguf, &types), preferred, own).await
+}
+
+/// Compiles the kernels of a single token.
+async fn compile_decode(
+    device: &ComputeDevice,
+    gguf: &Gguf,
+    plan: &Plan,
+    variant: Variant,
+) -> Result<()> {
+    // Elsewhere ops run when they are called, and an outline has no data.
+    if device.recorder().is_none() {
+        return Ok(());
+    }
+    let mut outline = outline(device, gguf, plan).await?;
+    outline.set_variant(variant);
+    let kernels = Transformer::decode_kernels(&outline, plan, device, variant);
+    device
+        .compile_ahead(kernels.iter().map(Kernel::wgsl).collect())
+        .await;
+    Ok(())
 }

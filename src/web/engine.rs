@@ -24,7 +24,7 @@ use crate::api::{ModelState, Request};
 use crate::device::ComputeDevice;
 use crate::model::LoadOptions;
 use crate::runtime::{
-    Adapters, EngineInfo, LoadRequest, RunningModel, ServedHandler, reload, serve,
+    Adapters, EngineInfo, KnownKernels, LoadRequest, RunningModel, ServedHandler, reload, serve,
 };
 use crate::{Error, Result};
 
@@ -34,8 +34,10 @@ pub struct InpageEngine {
     model_id: String,
     load_options: LoadOptions,
     webgpu: Option<Rc<PageWebGpu>>,
-    /// Of an earlier engine.
+    /// Of an engine that this one takes over from.
     kernels: Option<String>,
+    /// Of an earlier visit.
+    kept_kernels: Option<String>,
     handler: Rc<ServedHandler>,
     running: RefCell<Option<RunningModel>>,
 }
@@ -48,7 +50,7 @@ impl InpageEngine {
         let switches = options.switches().map_err(|error| to_js(&error))?;
         let load_options = options.load_options().map_err(|error| to_js(&error))?;
         let (model_id, webgpu) = (options.model_id(), options.page_webgpu());
-        let kernels = options.kernels();
+        let (kernels, kept_kernels) = (options.kernels(), options.kept_kernels());
         set_on_panic(options);
         let handler = Rc::new(ServedHandler::new(switches, Rc::new(BrowserHost)));
         handler.set_model(&model_id, ModelState::Loading);
@@ -57,6 +59,7 @@ impl InpageEngine {
             load_options,
             webgpu,
             kernels,
+            kept_kernels,
             handler,
             running: RefCell::default(),
         })
@@ -148,7 +151,8 @@ impl InpageEngine {
         }
     }
 
-    /// The form of the kernels, as an opaque text for an engine that takes over; `undefined` until the model is loaded.
+    /// What was found out about the kernels, as an opaque text for an engine that takes over and for the next visit;
+    /// `undefined` until the model is loaded.
     pub fn kernels(&self) -> Option<String> {
         self.running.borrow().as_ref().map(RunningModel::kernels)
     }
@@ -197,7 +201,12 @@ impl InpageEngine {
             // An exception in the page's callback does not stop the load.
             let _ = on_progress.call2(&JsValue::UNDEFINED, &loaded_bytes, &total_bytes);
         };
-        let loaded = reload(request, self.kernels.as_deref(), device, progress).await?;
+        let known = match (&self.kernels, &self.kept_kernels) {
+            (Some(kernels), _) => KnownKernels::OfLostEngine(kernels),
+            (None, Some(kept)) => KnownKernels::Kept(kept),
+            (None, None) => KnownKernels::None,
+        };
+        let loaded = reload(request, known, device, progress).await?;
         let served = serve(loaded, &self.handler, &self.model_id);
         *self.running.borrow_mut() = Some(served.running);
         let (handler, id) = (self.handler.clone(), self.model_id.clone());

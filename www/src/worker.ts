@@ -6,7 +6,7 @@ import { extendWebGpu } from "./worker/webgpu_features.js";
 import { hostEngine } from "./worker/worker_host.js";
 import type { WorkerScope } from "./worker_scopes.js";
 
-hostEngine(self as unknown as WorkerScope, async (options, onDeath, dead) => {
+hostEngine(self as unknown as WorkerScope, async (options, onDeath, dead, kept) => {
   const webgpu = extendWebGpu(
     (message) => onDeath(new EngineFailure("device_lost", `the GPU device was lost: ${message}`)),
     // A module that uses such a buffer panics.
@@ -18,10 +18,15 @@ hostEngine(self as unknown as WorkerScope, async (options, onDeath, dead) => {
     if ((dead.reason as EngineFailure).code !== "engine_unavailable") webgpu.destroy();
   });
   const { modelId, switches, load, wasmUrl, kernels } = options;
-  await init(wasmUrl === undefined ? undefined : { module_or_path: wasmUrl });
+  const [keptKernels] = await Promise.all([
+    kept,
+    init(wasmUrl === undefined ? undefined : { module_or_path: wasmUrl }),
+  ]);
   const onPanic = (message: string) => onDeath(new EngineFailure("internal_error", message));
   try {
-    return InpageEngine.create({ modelId, switches, load, kernels, webgpu, onPanic });
+    return InpageEngine.create({
+      ...{ modelId, switches, load, kernels, keptKernels, webgpu, onPanic },
+    });
   } catch (error) {
     throw new InvalidOptions(messageOf(error));
   }

@@ -6,21 +6,20 @@ mod plan;
 mod reader;
 mod tensors;
 
-use burn::tensor::Device;
-
 pub(super) use self::layout::{DeviceBytes, RowRepacker};
 use self::modules::Loader;
 pub(crate) use self::plan::{Plan, plan};
 use super::layers::decoder::Decoder;
 use crate::{
     Result,
+    device::ComputeDevice,
     tensor_types::TensorType,
     weights::{ByteSource, BytesSource, Gguf},
 };
 
 /// Streams the weights to a device, for kernels of the portable form.
 pub(crate) async fn load_weights<S: ByteSource>(
-    device: &Device,
+    device: &ComputeDevice,
     gguf: &Gguf,
     source: &S,
     plan: &Plan,
@@ -34,7 +33,7 @@ pub(crate) async fn load_weights<S: ByteSource>(
 }
 
 /// A model without its weights: enough to collect the kernels that it launches.
-pub(crate) async fn outline(device: &Device, gguf: &Gguf, plan: &Plan) -> Result<Decoder> {
+pub(crate) async fn outline(device: &ComputeDevice, gguf: &Gguf, plan: &Plan) -> Result<Decoder> {
     let no_source = None::<&BytesSource<Vec<u8>>>;
     Loader::new(gguf, no_source, device, plan, &mut |_| ())
         .decoder()

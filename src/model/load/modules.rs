@@ -1,11 +1,12 @@
 //! Builds the modules of a decoder from the tensors of a file, as the configuration says. That these are
 //! present and have the right shapes was checked by `tensors`.
 
-use burn::tensor::{Device, Int, Tensor};
+use burn::tensor::{Int, Tensor};
 
 use super::{Plan, reader::TensorReader, tensors::can_join_qkv};
 use crate::{
     Result,
+    device::ComputeDevice,
     model::{
         config::{
             Experts, FeedForwardKind, LayerConfig, LayerRope, ModelConfig, NormKind, QkNorm,
@@ -57,7 +58,7 @@ impl<'a, S: ByteSource> Loader<'a, S> {
     pub(super) fn new(
         gguf: &'a Gguf,
         source: Option<&'a S>,
-        device: &'a Device,
+        device: &'a ComputeDevice,
         plan: &'a Plan,
         progress: &'a mut dyn FnMut(u64),
     ) -> Self {
