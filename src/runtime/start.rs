@@ -9,7 +9,7 @@ use crate::{
     model::{
         LoadOptions, Plan, Transformer, check_budget, load_weights, matrix_types, outline, plan,
     },
-    ops::{Kernel, Variant},
+    ops::Variant,
     tuner::best_variant_with,
     weights::{ByteSource, Gguf},
 };
@@ -113,7 +113,7 @@ async fn compile_decode(
     outline.set_variant(variant);
     let kernels = Transformer::decode_kernels(&outline, plan, device, variant);
     device
-        .compile_ahead(kernels.iter().map(Kernel::wgsl).collect())
+        .compile_ahead(kernels.iter().map(|kernel| kernel.wgsl()).collect())
         .await;
     Ok(())
 }
