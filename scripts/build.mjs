@@ -69,7 +69,7 @@ async function optimize(module) {
 }
 
 /** Compiles the crate; returns the module that cargo wrote. */
-async function compile(toolchain, profile, features, linking) {
+async function compile(toolchain, profile, features, linking, build) {
   const start = performance.now();
   say(
     `build: wasm module (${toolchain.name}, profile ${profile}; the first time takes about eight minutes)`,
@@ -78,7 +78,8 @@ async function compile(toolchain, profile, features, linking) {
   const args = ["rustc", "--lib", "--crate-type", "cdylib", "--locked", "--profile", profile];
   args.push(...features, ...toolchain.args, ...linking);
   await mustRun(toolchain.cargo, args, {
-    env: toolchain.env,
+    // What is kept of an earlier visit is not used by another build.
+    env: { ...toolchain.env, INPAGE_BUILD: build },
     remedy:
       "The compiler's messages are above. If they name a missing crate, is crates.io reachable?",
   });
@@ -113,7 +114,9 @@ export async function buildWasm(
   let linking = testHooks ? QUICKER : [];
   if (!shipped && !dev && !isFresh(name, inputsOf(linking), files)) linking = LARGER;
   await cachedStep(name, inputsOf(linking), files, async () => {
-    const work = await bind(await bindgen, await compile(toolchain, profile, features, linking));
+    const build = `${name}-${inputsOf([])}`;
+    const compiled = await compile(toolchain, profile, features, linking, build);
+    const work = await bind(await bindgen, compiled);
     const module = join(work, "inpage_bg.wasm");
     if (linking.length === 0 && !dev) await optimize(module);
     cpSync(module, join(root, dist, WASM));

@@ -1,26 +1,59 @@
-//! The chosen form of the kernels as a text. A load that replaces a lost engine uses the same form, because
-//! new measurements may choose another one, which rounds differently.
+//! What a load found out about the kernels on a device, as a text that a later load gets: the form that was chosen, and
+//! that it computes correctly. A text of other conditions is ignored. Where texts are kept is the caller's concern.
 
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use super::Tuning;
-use crate::{device::ComputeDevice, ops::Variant};
+use crate::{
+    device::ComputeDevice,
+    model::Transformer,
+    ops::{Variant, sample::SamplerVerdict},
+    tuner::Needs,
+};
 
-/// What was chosen, and for which device.
+/// What is known of the kernels before a load: a text of [`super::RunningModel::kernels`].
+#[derive(Debug, Clone, Copy)]
+pub enum KnownKernels<'t> {
+    /// Nothing: they are validated and measured.
+    None,
+    /// The form of an engine that was lost. It is validated again, because the device may be why it was lost, but not
+    /// measured: another form rounds differently, and the answers of the lost engine are continued.
+    OfLostEngine(&'t str),
+    /// The form that an earlier load validated. It is used as it is.
+    Kept(&'t str),
+}
+
+/// What a load found out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct KernelChoice {
-    adapter: String,
-    backend: String,
+    conditions: String,
     variant: Variant,
+    sampler: Option<SamplerVerdict>,
+}
+
+/// All that the self-test and the measurements depend on: this build, the device and what the model needs.
+pub(super) fn conditions(device: &ComputeDevice, needs: Needs<'_>) -> String {
+    let types: Vec<_> = needs.types.iter().map(|ty| ty.name()).collect();
+    let conditions = json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        // Set by scripts/build.mjs: a digest of the sources.
+        "build": option_env!("INPAGE_BUILD"),
+        "device": device.report(),
+        "types": types,
+        "experts": needs.experts,
+        "kvFormat": needs.kv_format,
+        "precision": format!("{:?}", needs.precision),
+    });
+    conditions.to_string()
 }
 
 impl KernelChoice {
-    pub(super) fn of(device: &ComputeDevice, variant: Variant) -> KernelChoice {
-        let report = device.report();
+    pub(super) fn of(conditions: String, model: &Transformer) -> KernelChoice {
         KernelChoice {
-            adapter: report.adapter.clone(),
-            backend: report.backend.clone(),
-            variant,
+            conditions,
+            variant: model.variant(),
+            sampler: model.sampler_verdict(),
         }
     }
 
@@ -30,14 +63,23 @@ impl KernelChoice {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// How to tune `device`. A text of another version or device is ignored.
-    pub(super) fn tuning(text: Option<&str>, device: &ComputeDevice) -> Tuning {
-        let choice = text.and_then(|text| serde_json::from_str::<KernelChoice>(text).ok());
+    /// How to tune a device under `conditions`, and what is known of its sampling kernels.
+    pub(super) fn tuning(
+        known: KnownKernels<'_>,
+        conditions: &str,
+    ) -> (Tuning, Option<SamplerVerdict>) {
+        let parse = |text| {
+            let choice = serde_json::from_str::<KernelChoice>(text).ok();
+            choice.filter(|choice| choice.conditions == conditions)
+        };
+        let (choice, tuning): (_, fn(Variant) -> Tuning) = match known {
+            KnownKernels::None => (None, Tuning::Prefer),
+            KnownKernels::OfLostEngine(text) => (parse(text), Tuning::Prefer),
+            KnownKernels::Kept(text) => (parse(text), Tuning::Kept),
+        };
         match choice {
-            Some(choice) if choice == KernelChoice::of(device, choice.variant) => {
-                Tuning::Prefer(choice.variant)
-            }
-            _ => Tuning::Best,
+            Some(choice) => (tuning(choice.variant), choice.sampler),
+            None => (Tuning::Best, None),
         }
     }
 }
@@ -45,23 +87,80 @@ impl KernelChoice {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{
+        ops::{kv_memory::KvFormat, sample::SamplerShape},
+        tensor_types::TensorType,
+        tuner::Precision,
+    };
+
+    const NEEDS: Needs<'static> = Needs {
+        types: &[TensorType::Q4_0],
+        experts: false,
+        kv_format: KvFormat::F16,
+        precision: Precision::Auto,
+    };
+
+    fn choice() -> KernelChoice {
+        let shape = SamplerShape {
+            slots: 8,
+            vocab: 300,
+            history_tokens: 65,
+        };
+        KernelChoice {
+            conditions: conditions(&ComputeDevice::reference(), NEEDS),
+            variant: Variant {
+                rows_per_group: 16,
+                ..Variant::PORTABLE
+            },
+            sampler: Some(SamplerVerdict {
+                shape,
+                is_right: true,
+            }),
+        }
+    }
 
     #[test]
-    fn a_choice_is_used_on_its_own_device_only() {
+    fn a_choice_is_used_under_its_own_conditions_only() {
+        let choice = choice();
+        let here = &choice.conditions;
+        let tuning = |known| KernelChoice::tuning(known, here);
+        let text = choice.text();
+        let kept = (Tuning::Kept(choice.variant), choice.sampler);
+        assert_eq!(tuning(KnownKernels::Kept(&text)), kept);
+        let lost = tuning(KnownKernels::OfLostEngine(&text)).0;
+        assert_eq!(lost, Tuning::Prefer(choice.variant));
+
+        let nothing = (Tuning::Best, None);
+        assert_eq!(tuning(KnownKernels::None), nothing);
+        for text in ["", "{}", "null", &text[1..], &text.replace("0.", "9.")] {
+            assert_eq!(tuning(KnownKernels::Kept(text)), nothing, "{text}");
+            assert_eq!(tuning(KnownKernels::OfLostEngine(text)), nothing, "{text}");
+        }
+    }
+
+    #[test]
+    fn everything_that_a_self_test_covers_is_a_condition() {
         let device = ComputeDevice::reference();
-        let variant = Variant {
-            rows_per_group: 16,
-            ..Variant::PORTABLE
-        };
-        let choice = KernelChoice::of(&device, variant);
-        let tuning = |choice: &KernelChoice| KernelChoice::tuning(Some(&choice.text()), &device);
-        assert_eq!(tuning(&choice), Tuning::Prefer(variant));
-        let other = KernelChoice {
-            adapter: "another".into(),
-            ..choice
-        };
-        assert_eq!(tuning(&other), Tuning::Best);
-        assert_eq!(KernelChoice::tuning(Some("{}"), &device), Tuning::Best);
-        assert_eq!(KernelChoice::tuning(None, &device), Tuning::Best);
+        let others = [
+            Needs {
+                types: &[TensorType::Q4_0, TensorType::Q6_K],
+                ..NEEDS
+            },
+            Needs {
+                experts: true,
+                ..NEEDS
+            },
+            Needs {
+                kv_format: KvFormat::F32,
+                ..NEEDS
+            },
+            Needs {
+                precision: Precision::F32,
+                ..NEEDS
+            },
+        ];
+        for other in others {
+            assert_ne!(conditions(&device, NEEDS), conditions(&device, other));
+        }
     }
 }

@@ -4,13 +4,15 @@ use std::future::Future;
 use std::rc::Rc;
 
 use super::{
-    AdapterFiles, ChosenDevice, LoadReport, LoadTimes, Opened, fingerprint::FingerprintParts,
-    kernel_choice::KernelChoice, open, start,
+    AdapterFiles, ChosenDevice, LoadReport, LoadTimes, Opened, Tuning,
+    fingerprint::FingerprintParts,
+    kernel_choice::{KernelChoice, KnownKernels, conditions},
+    open, start,
 };
 use crate::{
     Error, Result,
     engine::CausalModel,
-    model::{Checkpoint, LoadOptions, Transformer, sampling_defaults},
+    model::{Checkpoint, LoadOptions, Transformer, matrix_types, sampling_defaults},
     sample::SamplingDefaults,
     text::Tokenizer,
     weights::{ByteSource, ModelFiles},
@@ -53,17 +55,16 @@ pub async fn load<F: ModelFiles, A: ModelFiles, D: Into<ChosenDevice>>(
     device: impl Future<Output = Result<D>>,
     progress: impl FnMut(u64, u64),
 ) -> Result<Loaded> {
-    reload(request, None, device, progress).await
+    reload(request, KnownKernels::None, device, progress).await
 }
 
-/// As [`load`], with the `kernels` of an earlier load ([`super::RunningModel::kernels`]) if they still compute correctly
-/// on the same device. Then the model gives the same answers to the last bit.
+/// As [`load`], with what an earlier load found out about the kernels.
 ///
 /// # Errors
 /// As [`load`].
 pub async fn reload<F: ModelFiles, A: ModelFiles, D: Into<ChosenDevice>>(
     request: LoadRequest<'_, F, A>,
-    kernels: Option<&str>,
+    known: KnownKernels<'_>,
     device: impl Future<Output = Result<D>>,
     mut progress: impl FnMut(u64, u64),
 ) -> Result<Loaded> {
@@ -83,22 +84,34 @@ pub async fn reload<F: ModelFiles, A: ModelFiles, D: Into<ChosenDevice>>(
     let opened_ms = now_ms();
     let mut chosen: ChosenDevice = device.await?.into();
     let device_ms = now_ms() - opened_ms;
-    let (mut model, times) = loop {
+    let types = matrix_types(&gguf);
+    let (mut model, times, conditions, is_kept, sampler) = loop {
         let device = &chosen.device;
-        let tuning = KernelChoice::tuning(kernels, device);
+        let conditions = conditions(device, options.needs(&gguf, &types));
+        let (tuning, sampler) = KernelChoice::tuning(known, &conditions);
+        let is_kept = matches!(tuning, Tuning::Kept(_));
         let started = start(device, tuning, &gguf, &source, options, &mut progress).await;
         match (started, chosen.fallback.take()) {
             (Err(error @ Error::NoDevice(_)), Some(cpu)) => {
                 chosen = ChosenDevice::cpu_because(cpu, &error);
             }
-            (started, _) => break started?,
+            (started, _) => {
+                let (model, times) = started?;
+                break (model, times, conditions, is_kept, sampler);
+            }
         }
     };
     let ChosenDevice { device, reason, .. } = chosen;
     let recording_ms = device.now_ms();
-    model.warm_up().await?;
+    match is_kept {
+        true => model.warm_up_kept(sampler).await?,
+        false => model.warm_up().await?,
+    }
     let recording = device.now_ms() - recording_ms;
     adapters.set_on(&mut model).await?;
+    if is_kept {
+        model.compile_rest();
+    }
     let limits = model.limits();
     let report = LoadReport {
         device: device.report().clone(),
@@ -125,7 +138,7 @@ pub async fn reload<F: ModelFiles, A: ModelFiles, D: Into<ChosenDevice>>(
     };
     Ok(Loaded {
         fingerprint_parts: FingerprintParts::of(&gguf, &report)?,
-        kernels: KernelChoice::of(&device, model.variant()),
+        kernels: KernelChoice::of(conditions, &model),
         sampling_defaults: sampling_defaults(&gguf.metadata),
         model,
         tokenizer,

@@ -9,7 +9,7 @@
 //! | `load` | all of it, with a report -> a model with its tokenizer |
 //! | `serve` | engine, endpoint -> a model that answers, and changes to it |
 //! | `device_choice` | the GPU or the CPU |
-//! | `kernel_choice` | the form of the kernels, to be used again |
+//! | `kernel_choice` | what a load found out about the kernels, to be used by a later one |
 //! | `seam` | where test hooks attach |
 //! | `adapters`, `report`, `fingerprint`, `error_code` | low-rank adapters; reports on a load |
 //! | `inspect` | `open` and the plan alone: whether a model runs, without a device |
@@ -34,6 +34,7 @@ pub use adapters::{AdapterFiles, Adapters, LoraReport};
 pub use device_choice::{ChosenDevice, DeviceChoice};
 pub use error_code::error_code;
 pub use inspect::{ContainerReport, Inspection, InspectionOptions, LimitReport, Refusal, inspect};
+pub use kernel_choice::KnownKernels;
 pub use load::{LoadRequest, Loaded, load, reload};
 pub use open::{Opened, open};
 pub use report::{EngineInfo, LoadReport, LoadTimes};

@@ -69,7 +69,7 @@ impl RunningModel {
         self.report.borrow()
     }
 
-    /// The form of its kernels, for [`super::reload`]. Opaque.
+    /// What was found out about its kernels, for [`super::reload`]. Opaque.
     pub fn kernels(&self) -> String {
         self.kernels.text()
     }

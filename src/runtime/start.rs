@@ -20,6 +20,9 @@ pub enum Tuning {
     Best,
     /// This one if it computes correctly on the device, else the best.
     Prefer(Variant),
+    /// This one, which an earlier load validated under the same conditions. Only the kernels of a single token are
+    /// compiled: [`Transformer::warm_up_kept`] records no others.
+    Kept(Variant),
     /// This one, without validation: for tests, which choose it once for many models.
     Fixed(Variant),
 }
@@ -57,6 +60,10 @@ pub async fn start<S: ByteSource>(
         let variant = match tuning {
             Tuning::Best => tune(device, gguf, options, &plan, None).await?,
             Tuning::Prefer(variant) => tune(device, gguf, options, &plan, Some(variant)).await?,
+            Tuning::Kept(variant) => {
+                compile_decode(device, gguf, &plan, variant).await?;
+                variant
+            }
             Tuning::Fixed(variant) => variant,
         };
         Ok((variant, device.now_ms() - begun_ms))
@@ -81,11 +88,31 @@ async fn tune(
     preferred: Option<Variant>,
 ) -> Result<Variant> {
     let types = matrix_types(gguf);
-    let outline = outline(device.tensors(), gguf, plan).await?;
+    let outline = outline(device, gguf, plan).await?;
     let own = |variant| {
         let mut outline = outline.clone();
         outline.set_variant(variant);
         Transformer::first_kernels(&outline, plan, device, variant)
     };
     best_variant_with(device, options.needs(gguf, &types), preferred, own).await
+}
+
+/// Compiles the kernels of a single token.
+async fn compile_decode(
+    device: &ComputeDevice,
+    gguf: &Gguf,
+    plan: &Plan,
+    variant: Variant,
+) -> Result<()> {
+    // Elsewhere ops run when they are called, and an outline has no data.
+    if device.recorder().is_none() {
+        return Ok(());
+    }
+    let mut outline = outline(device, gguf, plan).await?;
+    outline.set_variant(variant);
+    let kernels = Transformer::decode_kernels(&outline, plan, device, variant);
+    device
+        .compile_ahead(kernels.iter().map(|kernel| kernel.wgsl()).collect())
+        .await;
+    Ok(())
 }

@@ -42,6 +42,25 @@ async fn load_small(
     load(request, device, |_, _| ()).await
 }
 
+/// Loads the small model with what is known of its kernels; gives what it answers and what is known then.
+async fn answer_with(known: KnownKernels<'_>) -> (Value, String) {
+    let request = LoadRequest {
+        files: &LocalFiles::at(small_file("models/llama.gguf")).unwrap(),
+        adapters: &adapter(),
+        options: LoadOptions::default(),
+        now_ms: || 0.0,
+    };
+    let device = async { Ok(ComputeDevice::reference()) };
+    let loaded = reload(request, known, device, |_, _| ()).await.unwrap();
+    let handler = ServedHandler::new(Switches::default(), Rc::new(SystemHost));
+    let served = serve(loaded, &handler, "small");
+    let kernels = served.running.kernels();
+    match select(pin!(served.engine.run()), pin!(complete(&handler))).await {
+        Either::Left((ended, _)) => panic!("the engine ended: {ended:?}"),
+        Either::Right((answer, _)) => (answer["choices"].clone(), kernels),
+    }
+}
+
 async fn complete(handler: &ServedHandler) -> Value {
     let body =
         json!({ "model": "default", "prompt": [1, 2, 3], "max_tokens": 4, "temperature": 0 });
@@ -89,6 +108,20 @@ fn a_served_model_answers_with_the_adapters_in_use() {
         match select(pin!(served.engine.run()), pin!(answers)).await {
             Either::Left((ended, _)) => panic!("the engine ended: {ended:?}"),
             Either::Right(((), _)) => {}
+        }
+    });
+}
+
+#[test]
+fn what_one_load_finds_out_serves_the_next() {
+    pollster::block_on(async {
+        let (answer, kernels) = answer_with(KnownKernels::None).await;
+        for known in [
+            KnownKernels::Kept(&kernels),
+            KnownKernels::OfLostEngine(&kernels),
+            KnownKernels::Kept("of another version"),
+        ] {
+            assert_eq!(answer_with(known).await, (answer.clone(), kernels.clone()));
         }
     });
 }

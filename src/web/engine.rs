@@ -24,8 +24,8 @@ use crate::api::{ModelState, Request};
 use crate::device::CpuOptions;
 use crate::model::LoadOptions;
 use crate::runtime::{
-    Adapters, ChosenDevice, DeviceChoice, EngineInfo, LoadRequest, RunningModel, ServedHandler,
-    reload, serve,
+    Adapters, ChosenDevice, DeviceChoice, EngineInfo, KnownKernels, LoadRequest, RunningModel,
+    ServedHandler, reload, serve,
 };
 use crate::{Error, Result};
 
@@ -39,8 +39,10 @@ pub struct InpageEngine {
     page_has_webgpu: bool,
     cpu: CpuOptions,
     webgpu: Option<Rc<PageWebGpu>>,
-    /// The form of the kernels of an earlier engine.
+    /// Of an engine that this one takes over from.
     kernels: Option<String>,
+    /// Of an earlier visit.
+    kept_kernels: Option<String>,
     handler: Rc<ServedHandler>,
     running: RefCell<Option<RunningModel>>,
 }
@@ -56,7 +58,7 @@ impl InpageEngine {
         let (model_id, webgpu) = (options.model_id(), options.page_webgpu());
         let page_has_webgpu = options.page_has_webgpu().unwrap_or(false);
         let cpu = options.cpu_options();
-        let kernels = options.kernels();
+        let (kernels, kept_kernels) = (options.kernels(), options.kept_kernels());
         set_on_panic(options);
         let handler = Rc::new(ServedHandler::new(switches, Rc::new(BrowserHost)));
         handler.set_model(&model_id, ModelState::Loading);
@@ -68,6 +70,7 @@ impl InpageEngine {
             cpu,
             webgpu,
             kernels,
+            kept_kernels,
             handler,
             running: RefCell::default(),
         })
@@ -159,7 +162,8 @@ impl InpageEngine {
         }
     }
 
-    /// The form of the kernels, as an opaque text for an engine that takes over; `undefined` until the model is loaded.
+    /// What was found out about the kernels, as an opaque text for an engine that takes over and for the next visit;
+    /// `undefined` until the model is loaded.
     pub fn kernels(&self) -> Option<String> {
         self.running.borrow().as_ref().map(RunningModel::kernels)
     }
@@ -217,7 +221,12 @@ impl InpageEngine {
             // An exception in the page's callback does not stop the load.
             let _ = on_progress.call2(&JsValue::UNDEFINED, &loaded_bytes, &total_bytes);
         };
-        let loaded = reload(request, self.kernels.as_deref(), device, progress).await?;
+        let known = match (&self.kernels, &self.kept_kernels) {
+            (Some(kernels), _) => KnownKernels::OfLostEngine(kernels),
+            (None, Some(kept)) => KnownKernels::Kept(kept),
+            (None, None) => KnownKernels::None,
+        };
+        let loaded = reload(request, known, device, progress).await?;
         let served = serve(loaded, &self.handler, &self.model_id);
         *self.running.borrow_mut() = Some(served.running);
         let (handler, id) = (self.handler.clone(), self.model_id.clone());

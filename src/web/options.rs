@@ -42,6 +42,9 @@ extern "C" {
     #[wasm_bindgen(method, getter)]
     pub(super) fn kernels(this: &EngineOptions) -> Option<String>;
 
+    #[wasm_bindgen(method, getter, js_name = keptKernels)]
+    pub(super) fn kept_kernels(this: &EngineOptions) -> Option<String>;
+
     /// Called with a message when the module panics.
     #[wasm_bindgen(method, js_name = onPanic)]
     pub(super) fn on_panic(this: &EngineOptions, message: &str);

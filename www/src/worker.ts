@@ -8,7 +8,7 @@ import { extendWebGpu } from "./worker/webgpu_features.js";
 import { hostEngine } from "./worker/worker_host.js";
 import type { WorkerScope } from "./worker_scopes.js";
 
-hostEngine(self as unknown as WorkerScope, async (options, onDeath, dead) => {
+hostEngine(self as unknown as WorkerScope, async (options, onDeath, dead, kept) => {
   const webgpu = extendWebGpu(
     (message) => onDeath(new EngineFailure("device_lost", `the GPU device was lost: ${message}`)),
     // A module that uses such a buffer panics.
@@ -21,22 +21,18 @@ hostEngine(self as unknown as WorkerScope, async (options, onDeath, dead) => {
   });
   const { wasmUrl, modelId, switches, device, pageHasWebGpu, load, kernels } = options;
   const compiling = device === "webgpu" ? undefined : compileCpuKernels(wasmUrl);
-  const { memory } = await init(wasmUrl === undefined ? undefined : { module_or_path: wasmUrl });
+  const [keptKernels, { memory }] = await Promise.all([
+    kept,
+    init(wasmUrl === undefined ? undefined : { module_or_path: wasmUrl }),
+  ]);
   const cpuKernels = await compiling;
   const product = cpuKernels && startCpuKernels(cpuKernels, memory, cpuKernelStackTop());
   if (product) useCpuKernels(product);
   const onPanic = (message: string) => onDeath(new EngineFailure("internal_error", message));
   try {
     return InpageEngine.create({
-      modelId,
-      switches,
-      device,
-      pageHasWebGpu,
-      load,
-      kernels,
-      webgpu,
-      nextTurn,
-      onPanic,
+      ...{ modelId, switches, device, pageHasWebGpu, load, kernels, keptKernels, webgpu },
+      ...{ nextTurn, onPanic },
     });
   } catch (error) {
     throw new InvalidOptions(messageOf(error));

@@ -6,8 +6,6 @@ mod plan;
 mod reader;
 mod tensors;
 
-use burn::tensor::Device;
-
 pub(super) use self::layout::{DeviceBytes, RowRepacker};
 use self::modules::Loader;
 pub(crate) use self::plan::{Plan, plan};
@@ -15,7 +13,6 @@ use super::layers::decoder::Decoder;
 use crate::{
     Result,
     device::ComputeDevice,
-    ops::matrix::Layout,
     tensor_types::TensorType,
     weights::{ByteSource, BytesSource, Gguf},
 };
@@ -30,22 +27,15 @@ pub(crate) async fn load_weights<S: ByteSource>(
 ) -> Result<Decoder> {
     let total_bytes = gguf.tensors.iter().map(|tensor| tensor.size_bytes).sum();
     let mut progress = |bytes| progress(bytes, total_bytes);
-    Loader::new(
-        gguf,
-        Some(source),
-        device.tensors(),
-        Layout::of(device),
-        plan,
-        &mut progress,
-    )
-    .decoder()
-    .await
+    Loader::new(gguf, Some(source), device, plan, &mut progress)
+        .decoder()
+        .await
 }
 
 /// A model without its weights: enough to collect the kernels that it launches.
-pub(crate) async fn outline(device: &Device, gguf: &Gguf, plan: &Plan) -> Result<Decoder> {
+pub(crate) async fn outline(device: &ComputeDevice, gguf: &Gguf, plan: &Plan) -> Result<Decoder> {
     let no_source = None::<&BytesSource<Vec<u8>>>;
-    Loader::new(gguf, no_source, device, Layout::Blocks, plan, &mut |_| ())
+    Loader::new(gguf, no_source, device, plan, &mut |_| ())
         .decoder()
         .await
 }

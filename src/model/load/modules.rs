@@ -1,11 +1,12 @@
 //! Builds the modules of a decoder from the tensors of a file, according to the configuration. `tensors`
 //! has checked that they are present and have the right shapes.
 
-use burn::tensor::{Device, Int, Tensor};
+use burn::tensor::{Int, Tensor};
 
 use super::{Plan, reader::TensorReader, tensors::can_join_qkv};
 use crate::{
     Result,
+    device::ComputeDevice,
     model::{
         config::{
             Experts, FeedForwardKind, LayerConfig, LayerRope, ModelConfig, NormKind, QkNorm,
@@ -22,7 +23,7 @@ use crate::{
     ops::{
         Activation, Finish, Variant,
         attention::AttentionShape,
-        matrix::{Layout, Matrix},
+        matrix::Matrix,
         rope_kv::{RopeShape, turns},
     },
     weights::{ByteSource, Gguf},
@@ -52,18 +53,17 @@ fn name(layer: usize, part: &str) -> String {
 }
 
 impl<'a, S: ByteSource> Loader<'a, S> {
-    /// Reads from `source` to matrices of `layout`; without a source, the decoder is an outline. `progress` is told the number of
+    /// Reads from `source`; without one, the decoder is an outline. `progress` is told the number of
     /// tensor bytes read so far.
     pub(super) fn new(
         gguf: &'a Gguf,
         source: Option<&'a S>,
-        device: &'a Device,
-        layout: Layout,
+        device: &'a ComputeDevice,
         plan: &'a Plan,
         progress: &'a mut dyn FnMut(u64),
     ) -> Self {
         Self {
-            tensors: TensorReader::new(gguf, source, device, layout, progress),
+            tensors: TensorReader::new(gguf, source, device, progress),
             config: &plan.config,
             context_tokens: plan.reservation.context_tokens,
             max_binding_bytes: plan.max_binding_bytes,

@@ -4,10 +4,12 @@
 use std::ops::Range;
 
 use burn::tensor::{Device, Tensor, TensorData};
+use futures_util::future::try_join;
 
 use super::layout::{RowRepacker, matrix_shape};
 use crate::{
     Error, Result,
+    device::ComputeDevice,
     ops::matrix::{Layout, Matrix},
     weights::{ByteSource, Gguf, TensorInfo},
 };
@@ -15,40 +17,45 @@ use crate::{
 /// Bytes of a tensor read at a time.
 const CHUNK_BYTES: usize = 4 << 20;
 
+/// Bytes read before the device is waited for. Until it has taken them, uploads are held in memory: in a page, in that
+/// of the wasm module, which never shrinks. More would not make a load faster, because the device works during the next
+/// read.
+const UNSYNCED_BYTES: u64 = 16 << 20;
+
 /// Reads the tensors of one file.
 pub(super) struct TensorReader<'a, S> {
     gguf: &'a Gguf,
     /// `None` for an outline: tensors have their shapes and no data.
     source: Option<&'a S>,
-    device: &'a Device,
-    layout: Layout,
+    device: &'a ComputeDevice,
     progress: &'a mut dyn FnMut(u64),
     read_bytes: u64,
+    /// Of these, bytes that the device is known to have taken.
+    synced_bytes: u64,
 }
 
 impl<'a, S: ByteSource> TensorReader<'a, S> {
-    /// Reads from `source` to matrices of `layout`; without a source, tensors are outlines. `progress` is told the number of tensor
+    /// Reads from `source`; without one, tensors are outlines. `progress` is told the number of tensor
     /// bytes read so far.
     pub(super) fn new(
         gguf: &'a Gguf,
         source: Option<&'a S>,
-        device: &'a Device,
-        layout: Layout,
+        device: &'a ComputeDevice,
         progress: &'a mut dyn FnMut(u64),
     ) -> Self {
         Self {
             gguf,
             source,
             device,
-            layout,
             progress,
             read_bytes: 0,
+            synced_bytes: 0,
         }
     }
 
     /// The device of the tensors.
     pub(super) fn device(&self) -> &'a Device {
-        self.device
+        self.device.tensors()
     }
 
     /// A tensor that the file may have.
@@ -76,7 +83,7 @@ impl<'a, S: ByteSource> TensorReader<'a, S> {
     /// A vector on the device.
     pub(super) fn vector(&self, values: Vec<f32>) -> Tensor<1> {
         let len = values.len();
-        Tensor::from_data(TensorData::new(values, [len]), self.device)
+        Tensor::from_data(TensorData::new(values, [len]), self.device())
     }
 
     /// All rows of tensors of one type and row length, one tensor below the other.
@@ -94,10 +101,11 @@ impl<'a, S: ByteSource> TensorReader<'a, S> {
         let mut shape = matrix_shape(parts[0].0);
         shape.rows = parts.iter().map(|(_, rows)| rows.len()).sum();
         let Some(source) = self.source else {
-            return Ok(Matrix::outline(shape, self.device));
+            return Ok(Matrix::outline(shape, self.device()));
         };
-        let mut matrix = Matrix::reserve(shape, self.layout, self.device);
-        let mut repacker = RowRepacker::new(shape, self.layout);
+        let layout = Layout::of(self.device);
+        let mut matrix = Matrix::reserve(shape, layout, self.device());
+        let mut repacker = RowRepacker::new(shape, layout);
         let mut bytes = Vec::new();
         for (tensor, rows) in parts {
             let row_bytes = tensor.row_bytes() as usize;
@@ -114,8 +122,15 @@ impl<'a, S: ByteSource> TensorReader<'a, S> {
     }
 
     async fn read(&mut self, source: &S, offset_bytes: u64, buf: &mut [u8]) -> Result<()> {
-        source.read_at(offset_bytes, buf).await?;
-        self.read_bytes += buf.len() as u64;
+        let len_bytes = buf.len() as u64;
+        let read = source.read_at(offset_bytes, buf);
+        if self.read_bytes - self.synced_bytes < UNSYNCED_BYTES {
+            read.await?;
+        } else {
+            try_join(read, self.device.sync()).await?;
+            self.synced_bytes = self.read_bytes;
+        }
+        self.read_bytes += len_bytes;
         (self.progress)(self.read_bytes);
         Ok(())
     }

@@ -16,8 +16,8 @@ use burn::tensor::{DType, Device, Int, Tensor, TensorData, Transaction};
 use self::{
     graphs::{DecodeGraphs, StepGraphs},
     sizes::{
-        BATCH_ROWS, CHOSEN_IDS, CHUNK_ROWS, MAX_BATCH, MAX_TOKENS, SCORE_TOKENS, chooses_on_device,
-        warm_rows,
+        BATCH_ROWS, CHOSEN_IDS, CHUNK_ROWS, MAX_BATCH, MAX_TOKENS, SCORE_TOKENS, WarmUp,
+        chooses_on_device, warm_rows,
     },
 };
 use super::{ModelConfig, kv_reservation::KvReservation, layers::decoder::Decoder, slots::Slots};
@@ -29,6 +29,7 @@ use crate::{
         copy_page::copy_page,
         kv_memory::KvMemory,
         rows::rows,
+        sample::SamplerVerdict,
         score::score,
         step::{Segment, Step},
     },
@@ -70,12 +71,16 @@ pub(super) struct Steps {
     context_tokens: usize,
     /// Samplers on the device; none if the host chooses.
     slots: Option<Slots>,
+    /// Whether its sampling kernels are right, once that is known.
+    sampler_verdict: Option<SamplerVerdict>,
     /// Per number of rows: samples from the logits after every token and prepares the next step.
     sampled: BTreeMap<usize, Graph<()>>,
     /// Per number of rows: whole sampled steps.
     sampled_steps: BTreeMap<usize, DecodeGraphs>,
     /// WGSL of kernels that are compiled already, when adapters change.
     compiled: BTreeSet<String>,
+    /// Kernels of prompts are compiled after the start, so that a recording may have to wait for them.
+    compiles_late: bool,
 }
 
 impl Steps {
@@ -101,9 +106,11 @@ impl Steps {
             ready: None,
             context_tokens: reservation.context_tokens,
             slots: None,
+            sampler_verdict: None,
             sampled: BTreeMap::new(),
             sampled_steps: BTreeMap::new(),
             compiled: BTreeSet::new(),
+            compiles_late: false,
             decoder,
             device,
             variant,
@@ -127,15 +134,24 @@ impl Steps {
         self.greedy.as_ref().map_or(0, |graphs| graphs.dispatches)
     }
 
-    /// Records the steps of one sequence.
-    pub async fn warm_up(&mut self) -> Result<()> {
-        for &rows in warm_rows(self.variant) {
+    /// Records the steps of one sequence. What is `known` of the sampling kernels is believed.
+    pub async fn warm_up(&mut self, which: WarmUp, known: Option<SamplerVerdict>) -> Result<()> {
+        for &rows in warm_rows(self.variant, which) {
             self.record(rows).await?;
         }
+        self.compiles_late = which == WarmUp::Decode;
         match self.device.recorder() {
-            Some(_) if chooses_on_device(self.variant) => self.choose_on_device().await,
+            Some(_) if chooses_on_device(self.variant) => self.choose_on_device(known).await,
             _ => Ok(()),
         }
+    }
+
+    /// Starts compiling the kernels that a warm-up for decoding has left out; does not wait.
+    pub fn compile_rest(&self) {
+        let rows = warm_rows(self.variant, WarmUp::Prompts);
+        let warm = warm_rows(self.variant, WarmUp::Decode).len();
+        // It goes on when the future is dropped.
+        drop(self.device.compile_ahead(self.kernels(&rows[warm..])));
     }
 
     /// Feeds tokens of one sequence, at most [`MAX_TOKENS`].

@@ -1,6 +1,10 @@
 //! Replaces the decoder of the steps by one with other adapters.
 
-use super::{Steps, record::first_kernels, sizes::warm_rows};
+use super::{
+    Steps,
+    record::step_kernels,
+    sizes::{WarmUp, warm_rows},
+};
 use crate::{Result, model::lora::Adapted, ops::Kernel};
 
 impl Steps {
@@ -14,11 +18,11 @@ impl Steps {
         if !self.has_adapters && !adapted.has_adapters {
             return Ok(());
         }
-        let warm = warm_rows(self.variant).iter().copied();
+        let warm = warm_rows(self.variant, WarmUp::Prompts).iter().copied();
         let recorded: Vec<usize> = warm.filter(|rows| self.graphs.contains_key(rows)).collect();
         let sampled = self.sampled.contains_key(&1);
         if !recorded.is_empty() {
-            let compiled = self.kernels();
+            let compiled = self.kernels(&recorded);
             self.compiled.extend(compiled);
         }
         self.swap(&mut adapted);
@@ -44,7 +48,7 @@ impl Steps {
 
     async fn record_again(&mut self, rows: &[usize], sampled: bool) -> Result<()> {
         if !rows.is_empty() {
-            let mut kernels = self.kernels();
+            let mut kernels = self.kernels(rows);
             kernels.retain(|kernel| self.compiled.insert(kernel.clone()));
             self.device.compile_ahead(kernels).await;
         }
@@ -57,13 +61,12 @@ impl Steps {
         self.device.sync().await
     }
 
-    /// WGSL of the kernels that [`warm_up`](Self::warm_up) records; none where it records nothing.
-    fn kernels(&self) -> Vec<String> {
+    /// WGSL of the kernels of steps with these numbers of rows; none where nothing is recorded.
+    pub(super) fn kernels(&self, rows: &[usize]) -> Vec<String> {
         if self.device.recorder().is_none() {
             return Vec::new();
         }
-        let tensors = self.device.tensors();
-        let kernels = first_kernels(&self.decoder, &self.kv, self.variant, tensors);
+        let kernels = step_kernels(&self.decoder, &self.kv, self.device.tensors(), rows);
         kernels.iter().map(Kernel::wgsl).collect()
     }
 }

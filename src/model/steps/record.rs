@@ -6,29 +6,29 @@ use super::{
     Steps,
     graphs::{DecodeGraphs, StepGraphs},
     ids_of,
-    sizes::{BATCH_ROWS, CHOSEN_IDS, warm_rows},
+    sizes::{BATCH_ROWS, CHOSEN_IDS},
     upload,
 };
 use crate::{
     Result,
     device::Graph,
     model::layers::decoder::Decoder,
-    ops::{InPlace, Kernel, Variant, argmax::argmax, dry_run, kv_memory::KvMemory, step::Step},
+    ops::{InPlace, Kernel, argmax::argmax, dry_run, kv_memory::KvMemory, step::Step},
 };
 
-/// The kernels that the first graphs of a model with the shapes of `decoder` launch. Its weights
-/// are not read.
-pub fn first_kernels(
+/// The kernels that the graphs of steps with these numbers of rows launch, of a model with the shapes of
+/// `decoder`. Its weights are not read.
+pub fn step_kernels(
     decoder: &Decoder,
     kv: &[KvMemory],
-    variant: Variant,
     device: &Device,
+    all_rows: &[usize],
 ) -> Vec<Kernel> {
     let mut kv = kv.to_vec();
     let mut step = Step::new(1, 1, device);
     let mut chosen = InPlace::upload(vec![0; CHOSEN_IDS], device);
     let run = dry_run(|| {
-        for &rows in warm_rows(variant) {
+        for &rows in all_rows {
             let mut ids = InPlace::upload(vec![0; rows], device);
             let x = decoder.forward(upload(&vec![0; rows], device), &mut kv, &step);
             let logits = decoder.last_logits(x.clone(), &step);
@@ -44,12 +44,16 @@ pub fn first_kernels(
 impl Steps {
     /// Records the graphs of a number of rows, once.
     pub(super) async fn record(&mut self, rows: usize) -> Result<()> {
-        let Some(gpu) = self.device.recorder() else {
-            return Ok(());
-        };
         if self.graphs.contains_key(&rows) {
             return Ok(());
         }
+        if self.compiles_late {
+            let kernels = self.kernels(&[rows]);
+            self.device.compile_ahead(kernels).await;
+        }
+        let Some(gpu) = self.device.recorder() else {
+            return Ok(());
+        };
         let device = gpu.device();
         let ids = ids_of(&mut self.ids, rows, device).get();
         let (decoder, step) = (&self.decoder, &self.step);

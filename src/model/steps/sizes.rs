@@ -15,13 +15,23 @@ pub(in crate::model) const BATCH_ROWS: [usize; 4] = [1, 2, 4, MAX_BATCH];
 /// Tokens whose logits exist at once while a prompt is scored.
 pub(in crate::model) const SCORE_TOKENS: usize = 32;
 
+/// Which steps are recorded before the first request; all others are recorded when they are needed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::model) enum WarmUp {
+    /// Those of prompts as well: the first request waits for nothing.
+    Prompts,
+    /// Those of a single token.
+    Decode,
+}
+
 /// Rows of the steps that are recorded at start-up: other chunks run the pipelines of the last ones.
 /// Tiles of many tokens differ from those of few, unless each lies in a single lane.
-pub(in crate::model) fn warm_rows(variant: Variant) -> &'static [usize] {
+pub(in crate::model) fn warm_rows(variant: Variant, warm_up: WarmUp) -> &'static [usize] {
     const ROWS: [usize; 4] = [1, 8, 16, MAX_TOKENS];
-    match variant.barrier_free {
-        true => &ROWS[..3],
-        false => &ROWS,
+    match (warm_up, variant.barrier_free) {
+        (WarmUp::Decode, _) => &ROWS[..1],
+        (WarmUp::Prompts, true) => &ROWS[..3],
+        (WarmUp::Prompts, false) => &ROWS,
     }
 }
 

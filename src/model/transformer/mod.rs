@@ -21,8 +21,8 @@ use super::{
     slots::Slots,
     steps::{
         Fed, Steps,
-        record::first_kernels,
-        sizes::{MAX_BATCH, MAX_TOKENS, chooses_on_device},
+        record::step_kernels,
+        sizes::{MAX_BATCH, MAX_TOKENS, WarmUp, chooses_on_device, warm_rows},
     },
 };
 use crate::{
@@ -35,7 +35,7 @@ use crate::{
         Kernel, Variant,
         kv_memory::KvFormat,
         matvec,
-        sample::{self, accepts},
+        sample::{self, SamplerVerdict, accepts},
         score::{parse, score_words},
         step::{PAGE_TOKENS, Segment},
     },
@@ -86,10 +86,31 @@ impl Transformer {
         device: &ComputeDevice,
         variant: Variant,
     ) -> Vec<Kernel> {
+        Self::warm_kernels(decoder, plan, device, variant, WarmUp::Prompts)
+    }
+
+    /// As [`first_kernels`](Self::first_kernels), for [`warm_up_kept`](Self::warm_up_kept).
+    pub(crate) fn decode_kernels(
+        decoder: &Decoder,
+        plan: &Plan,
+        device: &ComputeDevice,
+        variant: Variant,
+    ) -> Vec<Kernel> {
+        Self::warm_kernels(decoder, plan, device, variant, WarmUp::Decode)
+    }
+
+    fn warm_kernels(
+        decoder: &Decoder,
+        plan: &Plan,
+        device: &ComputeDevice,
+        variant: Variant,
+        warm_up: WarmUp,
+    ) -> Vec<Kernel> {
         // Nothing runs, so all layers may share one.
         let kv = plan.reservation.memory(device.tensors());
         let kv = vec![kv; decoder.blocks.len()];
-        let mut kernels = first_kernels(decoder, &kv, variant, device.tensors());
+        let rows = warm_rows(variant, warm_up);
+        let mut kernels = step_kernels(decoder, &kv, device.tensors(), rows);
         if chooses_on_device(variant) {
             let shape = Slots::shape(plan.config.token_ids, plan.reservation.context_tokens);
             kernels.extend(sample::kernels(shape));
@@ -133,7 +154,31 @@ impl Transformer {
     /// # Errors
     /// When a kernel is refused.
     pub async fn warm_up(&mut self) -> Result<()> {
-        self.steps.warm_up().await?;
+        self.warm_up_steps(WarmUp::Prompts, None).await
+    }
+
+    /// As [`warm_up`](Self::warm_up), for kernels that an earlier load validated: records the steps of a single token
+    /// only, and believes what is `known` of the sampling kernels. A prompt waits for its own kernels, unless
+    /// [`compile_rest`](Self::compile_rest) has come first.
+    ///
+    /// # Errors
+    /// As [`warm_up`](Self::warm_up).
+    pub async fn warm_up_kept(&mut self, known: Option<SamplerVerdict>) -> Result<()> {
+        self.warm_up_steps(WarmUp::Decode, known).await
+    }
+
+    /// Starts compiling what [`warm_up_kept`](Self::warm_up_kept) has left out; does not wait.
+    pub fn compile_rest(&self) {
+        self.steps.compile_rest();
+    }
+
+    /// What the validation of the sampling kernels found; `None` if the host samples.
+    pub fn sampler_verdict(&self) -> Option<SamplerVerdict> {
+        self.steps.sampler_verdict()
+    }
+
+    async fn warm_up_steps(&mut self, which: WarmUp, known: Option<SamplerVerdict>) -> Result<()> {
+        self.steps.warm_up(which, known).await?;
         self.device().sync().await?;
         for _ in 0..READS {
             let start_ms = self.device().now_ms();
@@ -150,7 +195,7 @@ impl Transformer {
     /// # Errors
     /// When a kernel is refused.
     pub async fn choose_on_device(&mut self) -> Result<()> {
-        self.steps.choose_on_device().await
+        self.steps.choose_on_device(None).await
     }
 
     /// Sets the adapters, each multiplied by its scale, in place of the previous ones. No adapters

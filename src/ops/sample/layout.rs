@@ -5,6 +5,8 @@
 //! the sampler's parameters, its bias table, its DRY breakers and its mask. Accounts (the device
 //! updates them): for each slot what its sampler remembers.
 
+use serde::{Deserialize, Serialize};
+
 use crate::kernel::Kernel;
 use crate::sample::{
     DRY_MAX_LENGTH, DryParams, LogprobsMode, MirostatParams, Sampler, SamplingParams, ScoreRequest,
@@ -79,7 +81,7 @@ const HISTORY: usize = 4;
 const COUNT_SEEN: u32 = 1 << 31;
 
 /// Sizes of a sampler memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct SamplerShape {
     /// Capacity in samplers; also the largest number of rows of a step.
     pub slots: usize,

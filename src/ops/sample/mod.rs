@@ -28,7 +28,7 @@ use layout::{RESULT_WORDS, TILE};
 pub use memory::SamplerMemory;
 use result::write;
 pub use result::{DEAD_END, parse};
-pub use self_test::samples;
+pub use self_test::{SamplerVerdict, samples};
 
 op! {
     fn sample(

@@ -1,6 +1,7 @@
 //! Validates the sampler's kernels on the current device, in the shape in which they will run.
 
 use burn::tensor::{Device, Tensor, TensorData};
+use serde::{Deserialize, Serialize};
 
 use super::{RowChoice, SamplerMemory, SamplerShape, parse, sample};
 use crate::{
@@ -12,6 +13,15 @@ use crate::{
     },
     sample::{DryParams, MirostatParams, Sampler, SamplingParams},
 };
+
+/// What [`samples`] found in one shape.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SamplerVerdict {
+    /// The shape that was tested.
+    pub shape: SamplerShape,
+    /// Whether the kernels agree with their twin.
+    pub is_right: bool,
+}
 
 /// Whether the sampler kernels sample the same tokens as their twin, in the shape in which they will run.
 ///

@@ -11,6 +11,7 @@
 //! | `absent.json` | the server had no such file at the last request |
 //! | `pinned`      | exists if the user wants to keep the entry |
 //! | `used`        | when the entry was last read, in milliseconds since 1970 |
+//! | `kernels`     | what the self-test of the GPU's kernels found: see `kernel_note.ts` |
 //!
 //! The complete version with the highest number is the current one. A download is a version with a higher number, written
 //! beside it. It becomes the current one with a single write: its note then says `complete`. So a tab that is killed at any
@@ -30,6 +31,7 @@ export const HASH_BYTES = 32;
 export const ABSENT_FILE = "absent.json";
 export const PINNED_FILE = "pinned";
 export const USED_FILE = "used";
+export const KERNELS_FILE = "kernels";
 
 /** The note of one version of a file. */
 export interface CacheNote extends FileVersion {

@@ -12,6 +12,9 @@ export const ADAPTER_CONFIG = "adapter_config.json";
 
 /** The end of the name of a part of a split GGUF file. */
 const PART = /-\d{5}(-of-\d{5}\.gguf)$/;
+const FIRST_PART = "-00001$1";
+
+type RemoteLocation = Extract<ModelLocation, { kind: "url" }>;
 
 /** A file on the network. */
 export interface RemoteFile {
@@ -45,7 +48,7 @@ export async function namedFiles(
   // One source per file, because a source continues from what it has read.
   const opened = new Map<string, Promise<ModelSource | undefined>>();
   const files = {
-    ggufName: ggufName?.replace(PART, "-00001$1"),
+    ggufName: ggufName?.replace(PART, FIRST_PART),
     openedBytes: 0,
     open(name: string) {
       let source = opened.get(name);
@@ -62,6 +65,13 @@ export async function namedFiles(
   const first = files.ggufName ?? config;
   if ((await files.open(first)) === undefined) throw new NoSuchFile(`there is no file ${first}`);
   return files;
+}
+
+/** The cache key of the first file of a location on the network. */
+export function firstKey({ urls, ggufName, ignoreQuery }: RemoteLocation): string {
+  const [url = ""] = urls;
+  const name = ggufName === undefined ? FOLDER_CONFIG : ggufName.replace(PART, FIRST_PART);
+  return cacheKey(name === ggufName ? url : sibling(url, name), ignoreQuery);
 }
 
 /** The files of a location. A 404 for the first file is an error; for any other it means there is no such file. */

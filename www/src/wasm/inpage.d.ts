@@ -38,8 +38,10 @@ export interface EngineOptions {
   readonly pageHasWebGpu?: boolean;
   /** How to load the model, as given by the caller; Rust validates it. */
   readonly load: LoadOptions;
-  /** What `kernels()` of an earlier engine returned: this one uses the same if they compute correctly. */
+  /** What `kernels()` of a lost engine returned: this one uses the same if they compute correctly. */
   readonly kernels?: string | undefined;
+  /** What `kernels()` of an engine in an earlier visit returned: if nothing has changed, it is not tested again. */
+  readonly keptKernels?: string | undefined;
   /** What JavaScript adds to wgpu; without it the engine uses WebGPU as wgpu does. */
   readonly webgpu?: WebGpuExtension;
   /** Resolves once waiting events were handled: the CPU device computes on the thread that receives them. */

@@ -13,7 +13,7 @@ export function compileAheadOn(device: GPUDevice): (texts: string[]) => Promise<
   const modules = new Map<string, GPUShaderModule>();
   const textOf = new WeakMap<GPUShaderModule, string>();
   const compiled = new Map<GPUShaderModule, GPUComputePipeline>();
-  // A text is not compiled again until its pipeline has been returned.
+  // A text is compiled ahead once: wgpu keeps the pipeline that it was given.
   const compiling = new Map<string, Promise<void>>();
   const createShaderModule = device.createShaderModule.bind(device);
   const createComputePipeline = device.createComputePipeline.bind(device);
@@ -28,7 +28,6 @@ export function compileAheadOn(device: GPUDevice): (texts: string[]) => Promise<
     const text = textOf.get(module) ?? "";
     compiled.delete(module);
     modules.delete(text);
-    compiling.delete(text);
     return pipeline;
   };
 
@@ -42,6 +41,7 @@ export function compileAheadOn(device: GPUDevice): (texts: string[]) => Promise<
     textOf.set(module, code);
   };
   return async (texts) => {
+    // What a request needs while others compile in the background is compiled already, or waited for here.
     for (const text of texts) if (!compiling.has(text)) compiling.set(text, compile(text));
     await Promise.allSettled(texts.map((text) => compiling.get(text)));
   };

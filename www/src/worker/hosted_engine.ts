@@ -63,13 +63,16 @@ export interface HostedEngine {
     position: string | undefined,
   ): Promise<EngineResponse>;
   info(): EngineInfo;
-  /** The form of the kernels, for an engine that takes over: it gives the same answers to the last bit. */
+  /**
+   * What was found out about the kernels: for an engine that takes over, which then gives the same answers to the last
+   * bit, and for the next visit, whose self-test it replaces.
+   */
   kernels?(): string | undefined;
 }
 
 /**
  * Creates the engine, which calls `onDeath` when it cannot answer any more, and gives the GPU's memory back when
- * `dead` aborts.
+ * `dead` aborts. `keptKernels` resolves with what an engine's `kernels()` returned in an earlier visit.
  *
  * @throws InvalidOptions if another attempt would fail again
  */
@@ -77,4 +80,5 @@ export type EngineFactory = (
   options: StartOptions,
   onDeath: (failure: EngineFailure) => void,
   dead: AbortSignal,
+  keptKernels: Promise<string | undefined>,
 ) => Promise<HostedEngine>;

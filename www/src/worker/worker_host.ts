@@ -1,7 +1,13 @@
 //! Serves the page from the engine worker: receives its messages and answers them. The engine is an
 //! interface here, so that tests can use a fake one.
 
-import { codeOf, InvalidOptions, messageOf, toEngineFailure } from "../exchange/error_response.js";
+import {
+  codeOf,
+  type EngineFailure,
+  InvalidOptions,
+  messageOf,
+  toEngineFailure,
+} from "../exchange/error_response.js";
 import type {
   LoadProgress,
   PageToWorker,
@@ -14,12 +20,16 @@ import type { WorkerScope } from "../worker_scopes.js";
 import { AdapterChanges } from "./adapters.js";
 import { EngineLife } from "./engine_life.js";
 import type { EngineFactory } from "./hosted_engine.js";
+import { KeptKernels } from "./kept_kernels.js";
 import { isPermanent, loadModel, reportFailure } from "./model_load.js";
 import { StorageSummary } from "./storage_summary.js";
 import { respond } from "./responder.js";
 
 /** Time for the last answers to leave the worker before the page terminates it. */
 const DISPOSE_DELAY_MS = 50;
+
+/** Failures of a load after which the kernels are tested again. */
+const BLAMED_ON_KERNELS = ["device_lost", "internal_error"];
 
 /** Serves `scope`'s page until the page terminates the worker. */
 export function hostEngine(scope: WorkerScope, createEngine: EngineFactory): void {
@@ -80,9 +90,11 @@ class WorkerHost {
   }
 
   async #start(options: StartOptions): Promise<void> {
+    const kept = new KeptKernels(options);
     try {
       const { life } = this;
-      life.created(await this.#createEngine(options, (failure) => life.die(failure), life.dead));
+      const onDeath = (failure: EngineFailure) => life.die(failure);
+      life.created(await this.#createEngine(options, onDeath, life.dead, kept.text));
     } catch (error) {
       this.#optionsAreInvalid = error instanceof InvalidOptions;
       this.life.die(toEngineFailure(error));
@@ -94,10 +106,14 @@ class WorkerHost {
       const onStorage = (report: StorageReport) => this.#storage.add(report);
       await loadModel(options, this.life, { pause: this.#pause, onProgress, onStorage });
       const engine = await this.life.engine;
-      this.#post({ type: "ready", kernels: engine.kernels?.() });
+      const kernels = engine.kernels?.();
+      this.#post({ type: "ready", kernels });
+      await kept.keep(kernels);
     } catch (error) {
       // Ends the engine if the error is a trap.
       this.life.failureOf(error);
+      const cause: unknown = this.life.dead.aborted ? this.life.dead.reason : error;
+      if (BLAMED_ON_KERNELS.includes(codeOf(cause, ""))) await kept.drop();
       if (this.life.over.aborted) return;
       await reportFailure(error, options, this.life);
       const code = codeOf(error, "model_not_loaded");
