@@ -10,6 +10,9 @@ use crate::{
 /// Columns of a block, which share a scale.
 const BLOCK: usize = 32;
 
+/// Values that are quantized at once.
+const LANES: usize = 8;
+
 /// Most tokens of a tile. The relaxed-SIMD module and the module that calls it agree on it.
 pub(crate) const TILE: usize = 4;
 
@@ -193,13 +196,12 @@ impl Activations {
     #[inline(always)]
     fn quantize_block(&mut self, x: &[f32; BLOCK], at: usize, needs: Needs) {
         let (quants, scale) = quantized(x);
-        self.quants[at * BLOCK..][..BLOCK].copy_from_slice(&quants);
+        for (to, q) in self.quants[at * BLOCK..][..BLOCK].iter_mut().zip(quants) {
+            *to = q as i8;
+        }
         self.scales[at] = scale;
         if needs.weights != Weights::Unsigned || needs.sums {
-            let halves: [i32; 2] = std::array::from_fn(|half| {
-                let quants = &quants[half * BLOCK / 2..][..BLOCK / 2];
-                quants.iter().map(|&q| i32::from(q)).sum()
-            });
+            let halves = half_sums(&quants);
             let sums = match needs.groups {
                 1 => [halves[0] + halves[1], 0],
                 _ => halves,
@@ -226,8 +228,8 @@ impl Activations {
                 .iter_mut()
                 .zip(quants.as_chunks().0)
             {
-                let [a, b, c, d]: [i8; 4] = *q;
-                *pairs = [a, c, b, d].map(i16::from);
+                let [a, b, c, d]: [i32; 4] = *q;
+                *pairs = [a, c, b, d].map(|q| q as i16);
             }
             if needs.weights == Weights::Signed {
                 let signs = &mut self.signs[at * 2 * BLOCK..][..2 * BLOCK];
@@ -237,7 +239,7 @@ impl Activations {
                     .iter_mut()
                     .zip(quants.as_chunks().0)
                 {
-                    let [a, b, c, d]: [i8; 4] = *q;
+                    let [a, b, c, d]: [i32; 4] = *q;
                     *signs = [a, b, c, d, -a, -b, -c, -d].map(|q| q.max(0) as u8);
                 }
             }
@@ -245,9 +247,9 @@ impl Activations {
     }
 }
 
-/// The quants of a block and their scale.
+/// The quants of a block, as i32, and their scale. Written over 8 lanes, for the compiler to make vectors of.
 #[inline(always)]
-fn quantized(x: &[f32; BLOCK]) -> ([i8; BLOCK], f32) {
+fn quantized(x: &[f32; BLOCK]) -> ([i32; BLOCK], f32) {
     /// 3 * 2^22: a float of this size has no bits after the point, so that adding it rounds to an integer, which
     /// is then in its lowest bits.
     const ROUND: f32 = 12_582_912.0;
@@ -255,8 +257,14 @@ fn quantized(x: &[f32; BLOCK]) -> ([i8; BLOCK], f32) {
     const LEAST: f32 = f32::from_bits((127 - 120) << 23);
 
     // Bits of magnitudes compare like the magnitudes, and NaN is the greatest.
-    let magnitudes = x.iter().map(|x| (x.to_bits() & 0x7fff_ffff) as i32);
-    let greatest = f32::from_bits(magnitudes.fold(0, i32::max) as u32);
+    let mut greatest = [0; LANES];
+    for x in x.as_chunks::<LANES>().0 {
+        for (greatest, x) in greatest.iter_mut().zip(x) {
+            *greatest = (x.to_bits() as i32 & i32::MAX).max(*greatest);
+        }
+    }
+    let greatest = greatest.into_iter().fold(0, i32::max);
+    let greatest = f32::from_bits(greatest as u32);
     if !greatest.is_finite() {
         return ([0; BLOCK], f32::NAN);
     }
@@ -264,6 +272,25 @@ fn quantized(x: &[f32; BLOCK]) -> ([i8; BLOCK], f32) {
         return ([0; BLOCK], 0.0);
     }
     let inverse = 127.0 / greatest;
-    let quants = x.map(|x| (x * inverse + ROUND).to_bits() as i8);
+    let mut quants = [0; BLOCK];
+    for (q, x) in quants.iter_mut().zip(x) {
+        *q = (x * inverse + ROUND).to_bits() as i32 - ROUND.to_bits() as i32;
+    }
     (quants, greatest / 127.0)
+}
+
+/// The sum of each half of a block.
+#[inline(always)]
+fn half_sums(quants: &[i32; BLOCK]) -> [i32; 2] {
+    let mut sums = [0; 2];
+    for (sum, half) in sums.iter_mut().zip(quants.as_chunks::<{ BLOCK / 2 }>().0) {
+        let mut lanes = [0; LANES];
+        for quants in half.as_chunks::<LANES>().0 {
+            for (lane, q) in lanes.iter_mut().zip(quants) {
+                *lane += q;
+            }
+        }
+        *sum = lanes.iter().sum();
+    }
+    sums
 }
