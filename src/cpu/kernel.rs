@@ -89,7 +89,7 @@ impl<Q: Quantized> Kernel for Blocks<Q> {
                             let x = S::input(inputs, Q::WEIGHTS, 32 * t + 4 * i);
                             sums[t] = S::dot(Q::WEIGHTS, sums[t], w, x);
                         });
-                        if Q::WEIGHTS != Weights::Signed && (i + 1) % Q::FLUSH == 0 {
+                        if Q::WEIGHTS != Weights::Signed && (i + 1_usize).is_multiple_of(Q::FLUSH) {
                             tokens!(t < T, {
                                 sums[t] = S::flush(sums[t]);
                             });

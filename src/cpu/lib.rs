@@ -12,4 +12,4 @@ pub mod product;
 mod simd;
 
 #[cfg(test)]
-mod tests;
+mod product_tests;

@@ -11,6 +11,7 @@ pub(crate) const VERSION: u32 = {
         include_bytes!("module.rs"),
         include_bytes!("product.rs"),
         include_bytes!("simd/mod.rs"),
+        include_bytes!("simd/quantize.rs"),
         include_bytes!("simd/wasm.rs"),
         include_bytes!("formats/floats.rs"),
         include_bytes!("formats/iq4.rs"),

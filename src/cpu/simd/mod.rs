@@ -3,6 +3,7 @@
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod avx2;
+pub(crate) mod quantize;
 #[cfg(not(target_feature = "simd128"))]
 pub(crate) mod scalar;
 #[cfg(target_feature = "simd128")]
