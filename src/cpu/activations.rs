@@ -4,11 +4,14 @@
 use crate::{
     format::{Format, by_format},
     formats::Quantized,
-    simd::Weights,
+    simd::{
+        Weights,
+        quantize::{self, Quantize},
+    },
 };
 
 /// Columns of a block, which share a scale.
-const BLOCK: usize = 32;
+pub(crate) const BLOCK: usize = 32;
 
 /// Most tokens of a tile. The relaxed-SIMD module and the module that calls it agree on it.
 pub(crate) const TILE: usize = 4;
@@ -153,28 +156,36 @@ impl Activations {
         if needs.sums {
             self.sums.resize(blocks * needs.groups, 0.0);
         }
-        if cfg!(target_arch = "wasm32") {
+        if cfg!(target_feature = "simd128") {
             self.pairs.resize(x.len(), 0);
             if needs.weights == Weights::Signed {
                 self.signs.resize(2 * x.len(), 0);
             }
         }
-        #[cfg(target_arch = "x86_64")]
-        if is_x86_feature_detected!("avx2") {
-            // SAFETY: AVX2 is there.
-            return unsafe { self.quantize_avx2(x, needs) };
+        // SAFETY: the instruction sets are there.
+        unsafe {
+            #[cfg(target_arch = "x86_64")]
+            if is_x86_feature_detected!("avx2") {
+                return self.quantize_avx2(x, needs);
+            }
+            #[cfg(target_feature = "simd128")]
+            self.quantize_blocks::<quantize::Wasm>(x, needs);
+            #[cfg(not(target_feature = "simd128"))]
+            self.quantize_blocks::<quantize::Portable>(x, needs);
         }
-        self.quantize_blocks(x, needs);
     }
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2")]
-    fn quantize_avx2(&mut self, x: &[f32], needs: Needs) {
-        self.quantize_blocks(x, needs);
+    unsafe fn quantize_avx2(&mut self, x: &[f32], needs: Needs) {
+        // SAFETY: AVX2 is there.
+        unsafe { self.quantize_blocks::<quantize::Avx2>(x, needs) }
     }
 
+    /// # Safety
+    /// As of [`Quantize`].
     #[inline(always)]
-    fn quantize_blocks(&mut self, x: &[f32], needs: Needs) {
+    unsafe fn quantize_blocks<Q: Quantize>(&mut self, x: &[f32], needs: Needs) {
         let row_blocks = self.cols / BLOCK;
         let mut token = 0;
         while token < self.tokens {
@@ -182,7 +193,9 @@ impl Activations {
             for t in 0..tokens {
                 let row = &x[(token + t) * self.cols..][..self.cols];
                 for (block, x) in row.as_chunks::<BLOCK>().0.iter().enumerate() {
-                    self.quantize_block(x, token * row_blocks + block * tokens + t, needs);
+                    let at = token * row_blocks + block * tokens + t;
+                    // SAFETY: as of this function.
+                    unsafe { self.quantize_block::<Q>(x, at, needs) };
                 }
             }
             token += tokens;
@@ -190,80 +203,54 @@ impl Activations {
     }
 
     /// Quantizes a block, the one of index `at` in the order of tiles.
+    ///
+    /// # Safety
+    /// As of [`Quantize`].
     #[inline(always)]
-    fn quantize_block(&mut self, x: &[f32; BLOCK], at: usize, needs: Needs) {
-        let (quants, scale) = quantized(x);
-        self.quants[at * BLOCK..][..BLOCK].copy_from_slice(&quants);
+    unsafe fn quantize_block<Q: Quantize>(&mut self, x: &[f32; BLOCK], at: usize, needs: Needs) {
+        /// Blocks with no larger magnitude count as zero: their inverse would not be finite.
+        const LEAST: f32 = f32::from_bits((127 - 120) << 23);
+
+        let quants = &mut self.quants.as_chunks_mut::<BLOCK>().0[at];
+        // SAFETY: as of this function.
+        let greatest = f32::from_bits(unsafe { Q::greatest(x) } as u32);
+        let (scale, halves) = if (LEAST..f32::INFINITY).contains(&greatest) {
+            // SAFETY: as of this function. Products round to -127..=127.
+            let halves = unsafe { Q::quants(x, 127.0 / greatest, quants) };
+            (greatest / 127.0, halves)
+        } else {
+            *quants = [0; BLOCK];
+            let scale = if greatest < LEAST { 0.0 } else { f32::NAN };
+            (scale, [0; 2])
+        };
         self.scales[at] = scale;
-        if needs.weights != Weights::Unsigned || needs.sums {
-            let halves: [i32; 2] = std::array::from_fn(|half| {
-                let quants = &quants[half * BLOCK / 2..][..BLOCK / 2];
-                quants.iter().map(|&q| i32::from(q)).sum()
-            });
-            let sums = match needs.groups {
-                1 => [halves[0] + halves[1], 0],
-                _ => halves,
-            };
-            let zero = match needs.weights {
-                Weights::Unsigned => None,
-                Weights::Shifted(zero) => Some(zero),
-                Weights::Signed => Some(128),
-            };
-            for (group, sum) in sums[..needs.groups].iter().enumerate() {
-                if let Some(zero) = zero {
-                    self.offsets[at * needs.groups + group] = -zero * sum;
-                }
-                if needs.sums {
-                    self.sums[at * needs.groups + group] = *sum as f32 * scale;
-                }
+        let sums = match needs.groups {
+            1 => [halves[0] + halves[1], 0],
+            _ => halves,
+        };
+        let groups = at * needs.groups..(at + 1) * needs.groups;
+        let zero = match needs.weights {
+            Weights::Unsigned => None,
+            Weights::Shifted(zero) => Some(zero),
+            Weights::Signed => Some(128),
+        };
+        if let Some(zero) = zero {
+            for (to, sum) in self.offsets[groups.clone()].iter_mut().zip(sums) {
+                *to = -zero * sum;
             }
         }
-        if cfg!(target_arch = "wasm32") {
-            let pairs = &mut self.pairs[at * BLOCK..][..BLOCK];
-            for (pairs, q) in pairs
-                .as_chunks_mut::<4>()
-                .0
-                .iter_mut()
-                .zip(quants.as_chunks().0)
-            {
-                let [a, b, c, d]: [i8; 4] = *q;
-                *pairs = [a, c, b, d].map(i16::from);
+        if needs.sums {
+            for (to, sum) in self.sums[groups].iter_mut().zip(sums) {
+                *to = sum as f32 * scale;
             }
+        }
+        #[cfg(target_feature = "simd128")]
+        {
+            quantize::pairs(quants, &mut self.pairs.as_chunks_mut::<BLOCK>().0[at]);
             if needs.weights == Weights::Signed {
-                let signs = &mut self.signs[at * 2 * BLOCK..][..2 * BLOCK];
-                for (signs, q) in signs
-                    .as_chunks_mut::<8>()
-                    .0
-                    .iter_mut()
-                    .zip(quants.as_chunks().0)
-                {
-                    let [a, b, c, d]: [i8; 4] = *q;
-                    *signs = [a, b, c, d, -a, -b, -c, -d].map(|q| q.max(0) as u8);
-                }
+                let signs = self.signs.as_chunks_mut::<{ 2 * BLOCK }>().0;
+                quantize::signs(quants, &mut signs[at]);
             }
         }
     }
-}
-
-/// The quants of a block and their scale.
-#[inline(always)]
-fn quantized(x: &[f32; BLOCK]) -> ([i8; BLOCK], f32) {
-    /// 3 * 2^22: a float of this size has no bits after the point, so that adding it rounds to an integer, which
-    /// is then in its lowest bits.
-    const ROUND: f32 = 12_582_912.0;
-    /// Blocks with no larger magnitude count as zero: their inverse would not be finite.
-    const LEAST: f32 = f32::from_bits((127 - 120) << 23);
-
-    // Bits of magnitudes compare like the magnitudes, and NaN is the greatest.
-    let magnitudes = x.iter().map(|x| (x.to_bits() & 0x7fff_ffff) as i32);
-    let greatest = f32::from_bits(magnitudes.fold(0, i32::max) as u32);
-    if !greatest.is_finite() {
-        return ([0; BLOCK], f32::NAN);
-    }
-    if greatest < LEAST {
-        return ([0; BLOCK], 0.0);
-    }
-    let inverse = 127.0 / greatest;
-    let quants = x.map(|x| (x * inverse + ROUND).to_bits() as i8);
-    (quants, greatest / 127.0)
 }

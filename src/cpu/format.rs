@@ -136,7 +136,7 @@ impl Format {
     }
 
     /// Bytes of a row in the file.
-    fn file_row_bytes(self, cols: usize) -> usize {
+    pub(crate) fn file_row_bytes(self, cols: usize) -> usize {
         cols / self.unit_cols() * by_format!(self, Q => Q::FILE_BYTES, F => 4 * F::BYTES)
     }
 

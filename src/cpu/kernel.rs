@@ -89,7 +89,7 @@ impl<Q: Quantized> Kernel for Blocks<Q> {
                             let x = S::input(inputs, Q::WEIGHTS, 32 * t + 4 * i);
                             sums[t] = S::dot(Q::WEIGHTS, sums[t], w, x);
                         });
-                        if Q::WEIGHTS != Weights::Signed && (i + 1) % Q::FLUSH == 0 {
+                        if Q::WEIGHTS != Weights::Signed && (i + 1_usize).is_multiple_of(Q::FLUSH) {
                             tokens!(t < T, {
                                 sums[t] = S::flush(sums[t]);
                             });
@@ -142,16 +142,15 @@ impl<F: Floats> Kernel for Columns<F> {
             let mut at = panel;
             let mut input = x.values.add(token * cols);
             for _ in 0..cols / 4 {
-                for pair in 0..2 {
-                    let first = F::column::<S>(at);
-                    let second = F::column::<S>(at.add(8 * F::BYTES));
-                    tokens!(t < T, {
-                        let x = input.add(4 * t + 2 * pair);
-                        even[t] = S::add(even[t], S::mul(first, S::splat_f32(x)));
-                        odd[t] = S::add(odd[t], S::mul(second, S::splat_f32(x.add(1))));
-                    });
-                    at = at.add(16 * F::BYTES);
-                }
+                let w = F::columns::<S>(at);
+                tokens!(t < T, {
+                    let x = input.add(4 * t);
+                    even[t] = S::add(even[t], S::mul(w[0], S::splat_f32(x)));
+                    odd[t] = S::add(odd[t], S::mul(w[1], S::splat_f32(x.add(1))));
+                    even[t] = S::add(even[t], S::mul(w[2], S::splat_f32(x.add(2))));
+                    odd[t] = S::add(odd[t], S::mul(w[3], S::splat_f32(x.add(3))));
+                });
+                at = at.add(32 * F::BYTES);
                 input = input.add(4 * T);
             }
             tokens!(t < T, {

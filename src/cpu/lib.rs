@@ -13,4 +13,4 @@ mod simd;
 pub mod team;
 
 #[cfg(test)]
-mod tests;
+mod product_tests;

@@ -1,6 +1,12 @@
 //! The relaxed-SIMD module: this crate compiled once more, with relaxed SIMD, as a wasm module of its own that works in
-//! the memory of the main module. The main module calls it for products if the engine can compile it. Loading and
-//! caching it is the host's.
+//! the memory of the main module. The main module calls it for products if the engine can compile it. Compiling,
+//! loading and caching it is the host's.
+//!
+//! It is `cargo rustc -p inpage-cpu --lib --crate-type cdylib --profile web --target wasm32-unknown-unknown -- -C
+//! target-feature=+simd128,+relaxed-simd -C link-arg=--import-memory -C link-arg=-zstack-size=16384 -C
+//! link-arg=--export=__stack_pointer -C link-arg=--strip-all`. It imports `env.memory`. Its code must have no data,
+//! whose addresses would be the main module's. The host sets `__stack_pointer` to the end of 16 KiB or more that the
+//! main module has allocated for this, aligned to 16 bytes, one for each thread.
 
 /// Of the sources that the module is compiled from. A module of other sources refuses to compute.
 pub(crate) const VERSION: u32 = {
@@ -11,6 +17,7 @@ pub(crate) const VERSION: u32 = {
         include_bytes!("module.rs"),
         include_bytes!("product.rs"),
         include_bytes!("simd/mod.rs"),
+        include_bytes!("simd/quantize.rs"),
         include_bytes!("simd/wasm.rs"),
         include_bytes!("formats/floats.rs"),
         include_bytes!("formats/iq4.rs"),
@@ -57,23 +64,82 @@ pub(crate) use registry::{instruction_set, run};
 mod registry {
     use std::cell::RefCell;
 
-    use crate::product::Product;
+    use crate::{
+        activations::Activations,
+        format::{Format, PANEL_ROWS},
+        product::{Job, Matrix, Product},
+    };
+
+    type Call = Box<dyn Fn(u32) -> bool>;
 
     thread_local! {
-        static MODULE: RefCell<Option<Box<dyn Fn(u32) -> bool>>> = const { RefCell::new(None) };
+        static MODULE: RefCell<Option<Call>> = const { RefCell::new(None) };
     }
 
     /// Lets this thread's products be computed by the relaxed-SIMD module. `call` calls its `product` with an address
     /// in the memory of this module and says whether the result was not 0. If it says no, this module computes that
     /// product.
+    ///
+    /// The module is not used if it does not agree with this one on small products: engines had relaxed instructions
+    /// before these were correct.
     pub fn use_module(call: impl Fn(u32) -> bool + 'static) {
-        MODULE.set(Some(Box::new(call)));
+        let call: Call = Box::new(call);
+        let agrees = Format::ALL.into_iter().all(|format| agrees(&call, format));
+        MODULE.set(agrees.then_some(call));
+    }
+
+    /// Whether the module computes a product of a format, and as this module does.
+    fn agrees(call: &Call, format: Format) -> bool {
+        /// A tile of each size.
+        const TOKENS: usize = 7;
+
+        let cols = 256;
+        let mut state = 1_u32;
+        let mut random = || {
+            state = state.wrapping_mul(0x915f_77f5).wrapping_add(1);
+            (state >> 24) as u8
+        };
+        let rows: Vec<u8> = (0..PANEL_ROWS * format.file_row_bytes(cols))
+            .map(|_| random())
+            .collect();
+        let inputs: Vec<f32> = (0..TOKENS * cols)
+            .map(|_| f32::from(random() as i8))
+            .collect();
+        let mut panels = vec![0; format.panel_bytes(cols)];
+        format.pack(cols, &rows, &mut panels);
+        let mut x = Activations::default();
+        x.set(&inputs, cols, format);
+        let matrix = Matrix {
+            format,
+            rows: PANEL_ROWS,
+            cols,
+            panels: &panels,
+        };
+        let product = |run: &dyn Fn(&Job) -> bool| {
+            let mut out = vec![0.0; TOKENS * PANEL_ROWS];
+            run(&Job::new(matrix, 0..PANEL_ROWS, 0..1, &x, out.as_mut_ptr())).then_some(out)
+        };
+        let theirs = product(&|job| call(address(job.product())));
+        let ours = product(&|job| {
+            // SAFETY: the result has the size.
+            unsafe { job.run_here() };
+            true
+        });
+        // Scales are of any bits, thus some results are NaN.
+        let equal = |(a, b): (&f32, &f32)| a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan();
+        match (theirs, ours) {
+            (Some(theirs), Some(ours)) => theirs.iter().zip(&ours).all(equal),
+            _ => false,
+        }
+    }
+
+    fn address(product: &Product) -> u32 {
+        std::ptr::from_ref(product) as u32
     }
 
     /// Whether the module computed the product.
     pub(crate) fn run(product: &Product) -> bool {
-        let address = std::ptr::from_ref(product) as u32;
-        MODULE.with_borrow(|module| module.as_ref().is_some_and(|call| call(address)))
+        MODULE.with_borrow(|module| module.as_ref().is_some_and(|call| call(address(product))))
     }
 
     pub(crate) fn instruction_set() -> &'static str {

@@ -151,12 +151,26 @@ impl Job {
     /// # Safety
     /// As of [`multiply_panels`].
     unsafe fn run(&self) {
-        #[cfg(target_arch = "wasm32")]
+        #[cfg(target_feature = "simd128")]
         if crate::module::run(&self.product) {
             return;
         }
-        // SAFETY: the set is there, and the product is checked.
+        // SAFETY: as of this function.
+        unsafe { self.run_here() }
+    }
+
+    /// Runs it with the code of this module.
+    ///
+    /// # Safety
+    /// As of [`multiply_panels`].
+    pub(crate) unsafe fn run_here(&self) {
+        // SAFETY: as of this function, and the set is there.
         unsafe { self.run_with(InstructionSet::best()) }
+    }
+
+    #[cfg(target_feature = "simd128")]
+    pub(crate) fn product(&self) -> &Product {
+        &self.product
     }
 
     /// # Safety

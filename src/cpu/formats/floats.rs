@@ -10,11 +10,11 @@ pub(crate) trait Floats {
     /// The value of an element.
     fn value(element: &[u8]) -> f32;
 
-    /// The elements of a column.
+    /// The elements of 4 columns.
     ///
     /// # Safety
     /// As of [`Simd`].
-    unsafe fn column<S: Simd>(at: *const u8) -> S::Floats;
+    unsafe fn columns<S: Simd>(at: *const u8) -> [S::Floats; 4];
 }
 
 /// IEEE single precision.
@@ -32,8 +32,15 @@ impl Floats for F32 {
     }
 
     #[inline(always)]
-    unsafe fn column<S: Simd>(at: *const u8) -> S::Floats {
-        unsafe { S::f32s(at) }
+    unsafe fn columns<S: Simd>(at: *const u8) -> [S::Floats; 4] {
+        unsafe {
+            [
+                S::f32s(at),
+                S::f32s(at.add(32)),
+                S::f32s(at.add(64)),
+                S::f32s(at.add(96)),
+            ]
+        }
     }
 }
 
@@ -45,8 +52,8 @@ impl Floats for F16 {
     }
 
     #[inline(always)]
-    unsafe fn column<S: Simd>(at: *const u8) -> S::Floats {
-        unsafe { S::f16s(at) }
+    unsafe fn columns<S: Simd>(at: *const u8) -> [S::Floats; 4] {
+        unsafe { S::f16_columns(at) }
     }
 }
 
@@ -58,7 +65,14 @@ impl Floats for Bf16 {
     }
 
     #[inline(always)]
-    unsafe fn column<S: Simd>(at: *const u8) -> S::Floats {
-        unsafe { S::bf16s(at) }
+    unsafe fn columns<S: Simd>(at: *const u8) -> [S::Floats; 4] {
+        unsafe {
+            [
+                S::bf16s(at),
+                S::bf16s(at.add(16)),
+                S::bf16s(at.add(32)),
+                S::bf16s(at.add(48)),
+            ]
+        }
     }
 }

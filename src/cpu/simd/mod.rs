@@ -3,6 +3,7 @@
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod avx2;
+pub(crate) mod quantize;
 #[cfg(not(target_feature = "simd128"))]
 pub(crate) mod scalar;
 #[cfg(target_feature = "simd128")]
@@ -73,6 +74,18 @@ pub(crate) trait Simd: Copy + 'static {
     unsafe fn f32s(at: *const u8) -> Self::Floats;
     /// Reads 8 f16.
     unsafe fn f16s(at: *const u8) -> Self::Floats;
+    /// Reads 8 f16 of each of 4 columns.
+    #[inline(always)]
+    unsafe fn f16_columns(at: *const u8) -> [Self::Floats; 4] {
+        unsafe {
+            [
+                Self::f16s(at),
+                Self::f16s(at.add(16)),
+                Self::f16s(at.add(32)),
+                Self::f16s(at.add(48)),
+            ]
+        }
+    }
     /// Reads 8 bf16.
     unsafe fn bf16s(at: *const u8) -> Self::Floats;
     /// Reads 8 bytes e and gives 2^(e - 128).
