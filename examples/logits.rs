@@ -1,5 +1,5 @@
 //! Writes the logits of a model after given token ids as a NumPy file:
-//! `cargo run --release --example logits -- --model FILE.gguf|FOLDER --ids 1,2,3 [--device gpu|cpu|reference]
+//! `cargo run --release --example logits -- --model FILE.gguf|FOLDER --ids 1,2,3 [--device gpu|cpu|reference] [--threads N]
 //! [--kv-format f16|f32|q8_0] [--quantize TYPE] [--lora FILE.gguf|FOLDER[=SCALE]]... [--all] --out F.npy`
 
 #[path = "shared/adapters.rs"]
@@ -21,16 +21,17 @@ use inpage::{
 };
 
 use adapters::{AdapterPath, adapter_files};
-use device::DeviceName;
+use device::{DeviceName, parse_threads};
 use load_arguments::set_load_option;
 
-const USAGE: &str = "usage: logits --model FILE.gguf|FOLDER --ids 1,2,3 [--device gpu|cpu|reference] [--kv-format f16|f32|q8_0] \
+const USAGE: &str = "usage: logits --model FILE.gguf|FOLDER --ids 1,2,3 [--device gpu|cpu|reference] [--threads N] [--kv-format f16|f32|q8_0] \
      [--quantize none|q8_0|q4_0|...] [--lora FILE.gguf|FOLDER[=SCALE]]... [--all] --out F.npy";
 
 struct Arguments {
     model: String,
     ids: Vec<u32>,
     device: DeviceName,
+    threads: Option<usize>,
     all: bool,
     load: LoadOptions,
     adapters: Vec<AdapterPath>,
@@ -40,6 +41,7 @@ struct Arguments {
 fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Arguments, String> {
     let (mut model, mut ids, mut out) = (None, Vec::new(), None);
     let (mut device, mut all) = (DeviceName::Of(DeviceChoice::WebGpu), false);
+    let mut threads = None;
     let mut load = LoadOptions {
         // Full precision, because the logits are compared with references.
         kv_format: KvFormat::F32,
@@ -54,6 +56,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Arguments, Strin
             "--out" => out = Some(value()?),
             "--all" => all = true,
             "--device" => device = DeviceName::parse(&value()?)?,
+            "--threads" => threads = Some(parse_threads(&value()?)?),
             "--lora" => adapters.push(AdapterPath::parse(&value()?)?),
             "--ids" => {
                 let given = value()?;
@@ -77,6 +80,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Arguments, Strin
         ids,
         out: out.ok_or("--out is missing")?,
         device,
+        threads,
         all,
         load,
         adapters,
@@ -87,7 +91,7 @@ async fn run(arguments: Arguments) -> Result<(), Box<dyn std::error::Error>> {
     let Arguments { ids, load, .. } = arguments;
     let files = LocalFiles::at(&arguments.model)?;
     let Checkpoint { gguf, source } = Checkpoint::open(&files, &load).await?;
-    let chosen = arguments.device.request(None).await?;
+    let chosen = arguments.device.request(arguments.threads).await?;
     let (mut model, _) = start(
         chosen.device(),
         Tuning::Best,
