@@ -68,6 +68,7 @@ await main(async (args) => {
     await page.goto(`${server.origin}/`);
     const measured = await page.evaluate(measureInPage, {
       url,
+      device: values.device,
       tokens: values.tokens,
       promptTokens: values["prompt-tokens"],
       contexts: values.contexts,
@@ -77,9 +78,9 @@ await main(async (args) => {
       rounds: ROUNDS,
     });
     if (measured.error) throw new Remediable(measured.error);
-    const { adapter, backend, softwareAdapter: software_adapter, variant } = measured.info;
+    const { device, adapter, backend, softwareAdapter: software_adapter, variant } = measured.info;
     const facts = {
-      ...{ model, adapter, backend, software_adapter, variant, release: !values.dev },
+      ...{ model, device, adapter, backend, software_adapter, variant, release: !values.dev },
       ...{ browser: `Chromium ${browser.version()}`, os: process.platform, arch: process.arch },
     };
     if (!values.json) print(false, facts, "machine", facts);

@@ -9,12 +9,12 @@ import { serve } from "./server.mjs";
  * Runs in the page. Streams pieces of text through `window.inpageText` and resolves with the result or `{ error }`.
  * It does not throw, because an exception would lose its fields when it leaves the page.
  */
-async function completeInPage({ model, request }) {
+async function completeInPage({ model, device, request }) {
   let engine;
   try {
     const { createEngine } = await import("/dist/index.js");
     const start = performance.now();
-    engine = await createEngine(model === undefined ? {} : { model });
+    engine = await createEngine({ ...(model === undefined ? {} : { model }), device });
     const load_ms = performance.now() - start;
 
     const asked = performance.now();
@@ -71,7 +71,7 @@ async function completeInPage({ model, request }) {
  * Prints the completion; with `json` only the JSON line. `model` is `{ file }`, `{ url }` or undefined for the
  * embedded model. Resolves with the exit status.
  */
-export async function generate({ model, request, json }) {
+export async function generate({ model, device, request, json }) {
   const mounts = { "/dist/": join(root, "www/dist/"), "/models/": join(root, "www/models/") };
   let source;
   if (model?.url) {
@@ -100,7 +100,7 @@ export async function generate({ model, request, json }) {
       if (message.type() === "error") faults.push(message.text());
     });
     await page.goto(`${server.origin}/`);
-    const result = await page.evaluate(completeInPage, { model: source, request });
+    const result = await page.evaluate(completeInPage, { model: source, device, request });
     if (shows) process.stdout.write("\n");
     if (result.error) {
       const { status, type, code, param, name, message } = result.error;
@@ -110,7 +110,9 @@ export async function generate({ model, request, json }) {
       return 1;
     }
     const { info, ...line } = result;
+    if (shows && info.deviceReason) say(`The CPU computes: ${info.deviceReason}.`);
     Object.assign(line, {
+      device: info.device,
       adapter: info.adapter,
       software_adapter: info.softwareAdapter,
       variant: info.variant,

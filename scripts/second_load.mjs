@@ -19,7 +19,7 @@ const LARGER = { layers: 39, heads: 9, kvHeads: 3, headDim: 64, ffnDim: 1536, ty
 async function loadInPage(model) {
   const { createEngine } = await import("/dist/index.js");
   const start = performance.now();
-  const engine = await createEngine({ model });
+  const engine = await createEngine({ device: "webgpu", model });
   const load_ms = performance.now() - start;
   const asked = performance.now();
   const body = { model: "default", prompt: "One day there was", max_tokens: 1, temperature: 0 };

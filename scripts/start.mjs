@@ -12,6 +12,7 @@ import { setUpForBuild } from "./setup.mjs";
 const USAGE = `npm start                                 serves the demo page
 npm start -- --prompt TEXT [options]      writes a completion in headless Chromium; defaults are in parentheses
     --model FILE.gguf     a local file or an http(s) URL (the embedded model)
+    --device NAME         auto, webgpu or cpu (auto)
     --max-tokens N        at most N tokens (128)
     --temperature T  --top-p P  --top-k K  --min-p P  --seed S  --stop TEXT
     --json                only one JSON line on standard output
@@ -22,6 +23,7 @@ npm start -- --prompt TEXT [options]      writes a completion in headless Chromi
 const OPTIONS = {
   prompt: { type: "string" },
   model: { type: "string" },
+  device: { type: "string", default: "auto" },
   "max-tokens": { type: "string" },
   temperature: { type: "string" },
   "top-p": { type: "string" },
@@ -132,5 +134,5 @@ await main(async (args) => {
   await build(await setUpForBuild(), { dev: values.dev, shipped: false });
   if (isDemo) return serveDemo(values);
   const { generate } = await import("./generate.mjs");
-  return generate({ model, request, json: values.json });
+  return generate({ model, device: values.device, request, json: values.json });
 });

@@ -9,6 +9,7 @@ export const USAGE = `npm run bench [-- options]   measures in headless Chromium
     --model FILE.gguf      the model (the embedded one)
     --shape NAME           random weights instead, in the shape of smollm2-135m, qwen3-0.6b, llama-1b or llama-8b
     --type NAME            tensor type of the random weights (q4_0)
+    --device NAME          auto, webgpu or cpu (auto)
     --tokens N             tokens to decode (64)
     --prompt-tokens N      tokens of the prompt (128)
     --contexts N,N,...     context lengths to decode after (128,1024,4096; 128,1024 on software adapters)
@@ -23,6 +24,7 @@ const OPTIONS = {
   model: { type: "string" },
   shape: { type: "string" },
   type: { type: "string" },
+  device: { type: "string", default: "auto" },
   tokens: { type: "string", default: "64" },
   "prompt-tokens": { type: "string", default: "128" },
   contexts: { type: "string" },

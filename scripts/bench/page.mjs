@@ -4,6 +4,7 @@
 /** Runs in the page. Resolves with raw times in ms, or `{ error }`. */
 export async function measureInPage({
   url,
+  device,
   tokens,
   promptTokens,
   contexts,
@@ -26,7 +27,7 @@ export async function measureInPage({
       const value = await work();
       return [performance.now() - start, value];
     };
-    const load = () => timed(() => createEngine({ model: { url } }));
+    const load = () => timed(() => createEngine({ device, model: { url } }));
     let info;
     const loads = [];
     // The first load downloads and compiles, the second one reads the cached file.

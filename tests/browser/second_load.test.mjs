@@ -30,7 +30,7 @@ describe("a second load", { skip: !wasmIsBuilt && "the wasm module is not built"
         });
       const workerUrl = "/fixtures/counting_worker.mjs";
       const result = await caught(async () => {
-        const engine = await inpage.createEngine({ workerUrl, ...options });
+        const engine = await inpage.createEngine({ device: "webgpu", workerUrl, ...options });
         const loaded = await counts();
         const prompt = "Once upon a time there was a small bear who lived in a forest. ".repeat(3);
         const body = { model: "default", prompt, max_tokens: 12, temperature: 0, logprobs: 2 };

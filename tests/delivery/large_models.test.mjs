@@ -33,6 +33,7 @@ describe("large models", { skip: !wasmIsBuilt && "the wasm module is not built" 
       const { memory, info, load_ms } = await page.evaluate(async (url) => {
         const start = performance.now();
         const engine = await inpage.createEngine({
+          device: "webgpu",
           model: { url, cache: false },
           load: { contextTokens: 128 },
           workerUrl: "/fixtures/measured_worker.mjs",

@@ -80,20 +80,26 @@ test("other paths, and all paths after stop(), go to the site's server", async (
   assert.deepEqual(statuses, [404, 404]);
 });
 
-test("the real engine answers, and its adapter has a name", async (t) => {
-  if (!wasmIsBuilt) return t.skip("the wasm module is not built");
-  const { adapter, text } = await page.evaluate(async () => {
-    const engine = await inpage.createEngine({ load: { contextTokens: 256 } });
+for (const device of ["webgpu", "cpu"]) {
+  test(`the real engine answers on ${device}, and its adapter has a name`, async (t) => {
+    if (!wasmIsBuilt) return t.skip("the wasm module is not built");
+    await answers(device);
+  });
+}
+
+async function answers(device) {
+  const { adapter, text } = await page.evaluate(async (device) => {
+    const engine = await inpage.createEngine({ device, load: { contextTokens: 256 } });
     const body = { model: "default", prompt: "Once upon a time", max_tokens: 4, temperature: 0 };
     const { choices } = await engine.completions.create(body);
     const { adapter } = await engine.info();
     await engine.dispose();
     return { adapter, text: choices[0].text };
-  });
+  }, device);
   assert.ok(text.length > 0);
   assert.notEqual(adapter, "unnamed adapter");
   assert.ok(adapter.length > 0);
-});
+}
 
 test("after one visit the page, its engine and completions need no server", async () => {
   await page.evaluate(async () => {
