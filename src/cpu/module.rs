@@ -19,6 +19,7 @@ pub(crate) const VERSION: u32 = {
         include_bytes!("simd/mod.rs"),
         include_bytes!("simd/quantize.rs"),
         include_bytes!("simd/wasm.rs"),
+        include_bytes!("formats/block_scales.rs"),
         include_bytes!("formats/floats.rs"),
         include_bytes!("formats/iq4.rs"),
         include_bytes!("formats/k_scales.rs"),

@@ -1,5 +1,7 @@
 //! Functions between the two halves of a feed-forward layer.
 
+use inpage_cpu::lanes::activation;
+
 use crate::kernel::wgsl;
 
 /// An activation function.
@@ -22,11 +24,19 @@ impl Activation {
 
     /// `out = apply(gates) * ups` on the CPU device.
     pub(super) fn on_cpu_gated(self, gates: &[f32], ups: &[f32], out: &mut [f32]) {
-        let activation = match self {
-            Activation::Silu => inpage_cpu::lanes::activation::Activation::Silu,
-            Activation::Gelu => inpage_cpu::lanes::activation::Activation::Gelu,
-        };
-        inpage_cpu::lanes::activation::gated(gates, ups, activation, out);
+        activation::gated(gates, ups, self.on_cpu(), out);
+    }
+
+    /// `apply` of each value on the CPU device.
+    pub(super) fn apply_on_cpu(self, values: &mut [f32]) {
+        activation::activate(values, self.on_cpu());
+    }
+
+    fn on_cpu(self) -> activation::Activation {
+        match self {
+            Activation::Silu => activation::Activation::Silu,
+            Activation::Gelu => activation::Activation::Gelu,
+        }
     }
 
     /// The CPU twin of `activate`.

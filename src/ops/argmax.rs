@@ -15,15 +15,18 @@ use super::{
     in_place::InPlace,
     op::op,
     step::{self, Step},
+    variant::Variant,
 };
 use crate::kernel::{Kernel, wgsl};
 
 op! {
+    cpu if (variant.cpu);
     fn argmax(
         logits: FloatTensor<Self>,
         ids: IntTensor<Self>,
         step: IntTensor<Self>,
         chosen: IntTensor<Self>,
+        variant: Variant,
     ) -> (IntTensor<Self>, IntTensor<Self>, IntTensor<Self>)
 }
 
@@ -34,12 +37,19 @@ pub const INVALID_TOKEN: u32 = u32::MAX;
 
 /// Selects the largest of `logits` `[1, vocab]` (the lowest id on ties), writes it to `ids[0]`, appends it
 /// to `chosen` (a ring) and advances `step` to that single token. All three change in place.
-pub fn argmax(logits: Tensor<2>, ids: &mut InPlace, step: &mut Step, chosen: &mut InPlace) {
+pub fn argmax(
+    logits: Tensor<2>,
+    ids: &mut InPlace,
+    step: &mut Step,
+    chosen: &mut InPlace,
+    variant: Variant,
+) {
     let (new_ids, new_step, new_chosen) = Dispatch::argmax(
         logits.into_dispatch(),
         ids.take().into_dispatch(),
         step.take().into_dispatch(),
         chosen.take().into_dispatch(),
+        variant,
     );
     ids.put(Tensor::from_dispatch(new_ids));
     step.put(Tensor::from_dispatch(new_step));
@@ -65,6 +75,7 @@ pub(super) fn launch(
     ids: CubeTensor,
     step: CubeTensor,
     chosen: CubeTensor,
+    _variant: Variant,
 ) -> (CubeTensor, CubeTensor, CubeTensor) {
     let [_, vocab] = logits.shape().dims();
     kernel(vocab, chosen.shape().num_elements())
@@ -74,11 +85,33 @@ pub(super) fn launch(
 
 pub(super) fn twin(
     logits: FlexTensor,
+    ids: FlexTensor,
+    step: FlexTensor,
+    chosen: FlexTensor,
+    _variant: Variant,
+) -> (FlexTensor, FlexTensor, FlexTensor) {
+    choose(largest(logits.storage()), ids, step, chosen)
+}
+
+fn cpu(
+    logits: FlexTensor,
+    ids: FlexTensor,
+    step: FlexTensor,
+    chosen: FlexTensor,
+    _variant: Variant,
+) -> (FlexTensor, FlexTensor, FlexTensor) {
+    let largest = inpage_cpu::lanes::argmax::argmax(logits.storage());
+    choose(largest, ids, step, chosen)
+}
+
+/// Prepares the next step with the chosen token.
+fn choose(
+    id: Option<u32>,
     mut ids: FlexTensor,
     mut step: FlexTensor,
     mut chosen: FlexTensor,
 ) -> (FlexTensor, FlexTensor, FlexTensor) {
-    let id = largest(logits.storage()).unwrap_or(INVALID_TOKEN);
+    let id = id.unwrap_or(INVALID_TOKEN);
     ids.storage_mut::<u32>()[0] = id;
     let words = step.storage_mut::<u32>();
     step::advance(words);

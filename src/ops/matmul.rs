@@ -101,7 +101,8 @@ pub(super) fn sums(
 ) -> FlexTensor {
     let [_, cols] = x.shape().dims();
     let out = products(&arithmetic.rounded(x.storage(), cols), weights);
-    finished(out, weights.shape.rows, addends, finish)
+    let apply = |out: &mut [f32]| out.iter_mut().for_each(|o| *o = finish.apply(*o));
+    finished(out, weights.shape.rows, addends, apply)
 }
 
 pub(super) fn cpu(
@@ -113,7 +114,7 @@ pub(super) fn cpu(
 ) -> FlexTensor {
     let rows = weights.shape.rows;
     let out = cpu::products(x.storage(), &weights, 0..rows);
-    finished(out, rows, addends, finish)
+    finished(out, rows, addends, |out| finish.apply_on_cpu(out))
 }
 
 /// `finish(out + bias + delta) + residual` of products `[tokens, rows]`.
@@ -121,7 +122,7 @@ fn finished(
     mut out: Vec<f32>,
     rows: usize,
     addends: AddendTensors<Flex>,
-    finish: Finish,
+    finish: impl FnOnce(&mut [f32]),
 ) -> FlexTensor {
     let tokens = out.len() / rows;
     if let Some(bias) = addends.bias.as_ref() {
@@ -139,7 +140,7 @@ fn finished(
         }
     };
     add(&mut out, &addends.delta);
-    out.iter_mut().for_each(|o| *o = finish.apply(*o));
+    finish(&mut out);
     add(&mut out, &addends.residual);
     twin_output(out, [tokens, rows])
 }

@@ -47,6 +47,16 @@ impl Finish {
         }
     }
 
+    /// `finish` of each value on the CPU device.
+    pub(super) fn apply_on_cpu(self, values: &mut [f32]) {
+        match self {
+            Finish::Activation(activation) => activation.apply_on_cpu(values),
+            finish => values
+                .iter_mut()
+                .for_each(|value| *value = finish.apply(*value)),
+        }
+    }
+
     /// The CPU twin of `finish`.
     pub(super) fn apply(self, value: f32) -> f32 {
         match self {

@@ -2,7 +2,9 @@
 //! d * TABLE[q]; in the file: f16 d, nibbles. IQ4_XS has blocks of 256 in runs of 32; value = d * (scale - 32) *
 //! TABLE[q]; in the file: f16 d, upper two bits of the scales, their nibbles, nibbles of each run.
 
-use super::{Quantized, add_scaled, copy_f16, f16_at, file_nibbles, planes};
+use super::{
+    Quantized, add_scaled, block_scales::one_scale, copy_f16, f16_at, file_nibbles, planes,
+};
 use crate::simd::{Simd, Weights};
 
 /// 32 quants with an f16.
@@ -19,15 +21,11 @@ impl Quantized for Iq4Nl {
     const BITS: usize = 4;
     const RUNS: usize = 1;
     const WEIGHTS: Weights = Weights::Signed;
+    one_scale!();
     const FILE_BYTES: usize = 2 + 16;
-    const SCALE_BYTES: usize = 16;
 
     fn quants(block: &[u8], _run: usize) -> [u32; 8] {
         file_nibbles(&block[2..])
-    }
-
-    fn pack_scales(block: &[u8], row: usize, scales: &mut [u8]) {
-        copy_f16(block, 0, row, scales);
     }
 
     fn values(quants: [u8; 32], scales: &[u8], row: usize, _run: usize) -> [f32; 32] {
@@ -35,33 +33,9 @@ impl Quantized for Iq4Nl {
         quants.map(|q| d * f32::from(TABLE[usize::from(q)]))
     }
 
-    type Head<S: Simd> = S::Floats;
-    type Factors<S: Simd> = S::Floats;
-
-    #[inline(always)]
-    unsafe fn head<S: Simd>(scales: *const u8) -> S::Floats {
-        unsafe { S::f16s(scales) }
-    }
-
-    #[inline(always)]
-    unsafe fn factors<S: Simd>(head: S::Floats, _scales: *const u8, _run: usize) -> S::Floats {
-        head
-    }
-
     #[inline(always)]
     unsafe fn vector<S: Simd>(run: *const u8, i: usize) -> S::Bytes {
         unsafe { S::table(&TABLE, planes::vector::<S>(4, run, i)) }
-    }
-
-    #[inline(always)]
-    unsafe fn add<S: Simd>(
-        total: S::Floats,
-        dots: [S::Ints; 2],
-        factor: S::Floats,
-        x_scale: *const f32,
-        _x_sums: *const f32,
-    ) -> S::Floats {
-        unsafe { add_scaled::<S>(total, dots[0], factor, x_scale) }
     }
 }
 

@@ -1,6 +1,7 @@
 //! What each format stores: from blocks of the file to units of a panel, exact values, and the parts of the kernels
 //! that differ by format. Knows neither inputs nor instruction sets.
 
+mod block_scales;
 pub(crate) mod floats;
 pub(crate) mod iq4;
 mod k_scales;

@@ -20,7 +20,7 @@ impl Steps {
             }
             None => {
                 let ids = ids_of(&mut self.ids, 1, self.device.tensors());
-                argmax(logits, ids, &mut self.step, &mut self.chosen);
+                argmax(logits, ids, &mut self.step, &mut self.chosen, self.variant);
                 Ok(())
             }
         }
@@ -40,7 +40,7 @@ impl Steps {
                     let fed = ids.get();
                     let x = self.decoder.forward(fed, &mut self.kv, &self.step);
                     let logits = self.decoder.last_logits(x, &self.step);
-                    argmax(logits, ids, &mut self.step, &mut self.chosen);
+                    argmax(logits, ids, &mut self.step, &mut self.chosen, self.variant);
                 }
                 Ok(())
             }

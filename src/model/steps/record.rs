@@ -13,7 +13,7 @@ use crate::{
     Result,
     device::Graph,
     model::layers::decoder::Decoder,
-    ops::{InPlace, Kernel, argmax::argmax, dry_run, kv_memory::KvMemory, step::Step},
+    ops::{InPlace, Kernel, Variant, argmax::argmax, dry_run, kv_memory::KvMemory, step::Step},
 };
 
 /// The kernels that the graphs of steps with these numbers of rows launch, of a model with the shapes of
@@ -35,7 +35,7 @@ pub fn step_kernels(
             if BATCH_ROWS.contains(&rows) {
                 decoder.all_logits(x);
             }
-            argmax(logits, &mut ids, &mut step, &mut chosen);
+            argmax(logits, &mut ids, &mut step, &mut chosen, Variant::PORTABLE);
         }
     });
     run.kernels
@@ -56,7 +56,7 @@ impl Steps {
         };
         let device = gpu.device();
         let ids = ids_of(&mut self.ids, rows, device).get();
-        let (decoder, step) = (&self.decoder, &self.step);
+        let (decoder, step, variant) = (&self.decoder, &self.step, self.variant);
         let body = Graph::record(gpu, || {
             let mut kv = self.kv.clone();
             decoder.forward(ids.clone(), &mut kv, step)
@@ -77,6 +77,7 @@ impl Steps {
                 &mut ids,
                 &mut step,
                 &mut self.chosen.clone(),
+                variant,
             );
         })
         .await?;
@@ -85,7 +86,13 @@ impl Steps {
                 let (mut kv, mut ids, mut step) = (self.kv.clone(), next.clone(), step.clone());
                 let x = decoder.forward(ids.get(), &mut kv, &step);
                 let logits = decoder.last_logits(x, &step);
-                argmax(logits, &mut ids, &mut step, &mut self.chosen.clone());
+                argmax(
+                    logits,
+                    &mut ids,
+                    &mut step,
+                    &mut self.chosen.clone(),
+                    variant,
+                );
             });
             self.greedy = Some(greedy.await?);
         }
