@@ -124,6 +124,34 @@ const rustTestNames = () => [
 const cargoTest = (tally, name, args, env) =>
   tally.count(name, "cargo", ["test", "--locked", ...args], CARGO_COUNTS, { env });
 
+// Each of these tests requests a GPU device. Its runtime polls until the process ends, even when the device is idle: fifty
+// devices keep two cores busy.
+const GPU_TESTS = ["kernels", "parity"];
+/** Few enough that a process has at most about fifteen devices. */
+const MODULES_PER_PROCESS = 3;
+
+/** Runs a test program some modules at a time, then the tests that are in none of them. */
+async function gpuTests(tally, name, env) {
+  const folder = join(root, "tests", name);
+  const modules = readdirSync(folder)
+    .filter((entry) => entry.endsWith(".rs") || existsSync(join(folder, entry, "mod.rs")))
+    .map((entry) => `${entry.replace(/\.rs$/, "")}::`)
+    .filter((module) => module !== "main::")
+    .sort();
+  const run = (what, filters) => {
+    const args = ["test", "--locked", ...HOOKS, "--test", name, "--", ...filters];
+    // A group of modules may have no tests, for example those with inputs of the others.
+    const options = { env, mayBeEmpty: true };
+    return tally.count(`${name}: ${what}`, "cargo", args, CARGO_COUNTS, options);
+  };
+  for (let first = 0; first < modules.length; first += MODULES_PER_PROCESS) {
+    const some = modules.slice(first, first + MODULES_PER_PROCESS);
+    await run(some.map((module) => module.slice(0, -2)).join(", "), some);
+  }
+  const skipped = modules.flatMap((module) => ["--skip", module]);
+  await run("the rest", skipped);
+}
+
 /** Runs the files of a folder one at a time, because a software GPU or a model on the CPU keeps all cores busy. */
 async function nodeTests(tally, folder, env) {
   await nodeTestFiles(tally, folder, testFilesIn(folder), 1, env);
@@ -181,8 +209,11 @@ const TIERS = {
     const integration = rustTestNames().flatMap((name) => ["--test", name]);
     const tests = [...HOOKS, "--lib", "--examples", ...integration];
     await tally.check("compile the tests", "cargo", ["test", "--locked", "--no-run", ...tests]);
-    const all = ["--no-fail-fast", ...tests, "--", "--skip", SHADER_TESTS];
+    const others = rustTestNames().filter((name) => !GPU_TESTS.includes(name));
+    const run = [...HOOKS, "--lib", "--examples", ...others.flatMap((name) => ["--test", name])];
+    const all = ["--no-fail-fast", ...run, "--", "--skip", SHADER_TESTS];
     await cargoTest(tally, "run the tests", all, env);
+    for (const name of GPU_TESTS) await gpuTests(tally, name, env);
     const kernels = ["--package", "inpage-cpu"];
     await cargoTest(tally, "kernels of the CPU", kernels);
     const documentation = ["test", "--locked", "--doc", ...HOOKS];
