@@ -2,9 +2,7 @@
 //! the memory of the main module. The main module calls it for products if the engine can compile it. Compiling,
 //! loading and caching it is the host's.
 //!
-//! It is `cargo rustc -p inpage-cpu --lib --crate-type cdylib --profile web --target wasm32-unknown-unknown -- -C
-//! target-feature=+simd128,+relaxed-simd -C link-arg=--import-memory -C link-arg=-zstack-size=16384 -C
-//! link-arg=--export=__stack_pointer -C link-arg=--strip-all`. It imports `env.memory`. Its code must have no data,
+//! `scripts/build.mjs` compiles it. It imports `env.memory`. Its code must have no data,
 //! whose addresses would be the main module's. The host sets `__stack_pointer` to the end of 16 KiB or more that the
 //! main module has allocated for this, aligned to 16 bytes, one for each thread.
 
