@@ -26,6 +26,7 @@ async function printPeers(values, { facts, greedy }) {
   const { folder, peers } = values.peers;
   const lines = measurePeers({
     ...{ folder, peers, tokens: values.tokens, promptTokens: values["prompt-tokens"] },
+    threads: values.threads,
     models: values["peer-models"] ? fromUser(values["peer-models"]) : join(folder, "../models"),
     chromium: await provideBrowser(),
     adapter: facts.software_adapter ? "swiftshader" : "",
@@ -49,7 +50,6 @@ await main(async (args) => {
   const file = await modelFile(values);
   const tools = await setUpForBuild();
   await build(tools, { dev: values.dev });
-  await buildWasm(tools, { dev: values.dev, replayBench: true });
 
   const model = basename(file);
   const url = `/local/${encodeURIComponent(model)}`;
@@ -60,7 +60,7 @@ await main(async (args) => {
     [`/local/${model}`]: file,
   };
   const pages = { "/": '<!doctype html><title>inpage</title><link rel="icon" href="data:,">' };
-  const server = await serve({ mounts, pages });
+  const server = await serve({ mounts, pages, isolated: true });
   const browser = await launchChromium();
   let ours;
   try {
@@ -69,6 +69,7 @@ await main(async (args) => {
     const measured = await page.evaluate(measureInPage, {
       url,
       device: values.device,
+      threads: values.threads,
       tokens: values.tokens,
       promptTokens: values["prompt-tokens"],
       contexts: values.contexts,
@@ -78,9 +79,10 @@ await main(async (args) => {
       rounds: ROUNDS,
     });
     if (measured.error) throw new Remediable(measured.error);
-    const { device, adapter, backend, softwareAdapter: software_adapter, variant } = measured.info;
+    const { device, threads, adapter, backend, softwareAdapter, variant } = measured.info;
     const facts = {
-      ...{ model, device, adapter, backend, software_adapter, variant, release: !values.dev },
+      ...{ model, device, threads, adapter, backend, software_adapter: softwareAdapter },
+      ...{ variant, release: !values.dev },
       ...{ browser: `Chromium ${browser.version()}`, os: process.platform, arch: process.arch },
     };
     if (!values.json) print(false, facts, "machine", facts);
@@ -111,10 +113,14 @@ await main(async (args) => {
     print(values.json, facts, "page", {
       longest_task_ms: rounded(Math.max(0, ...measured.long_tasks_ms)),
     });
-    const steps = Math.min(REPLAY_STEPS, measured.info.contextTokens);
-    const replay = await page.evaluate(replayInPage, { url, steps, rounds: REPLAY_ROUNDS });
-    if (replay.error) throw new Remediable(`replay: ${replay.error}`);
-    print(values.json, facts, "replay", replayLine(replay.report));
+    // The CPU device records no steps.
+    if (device === "webgpu") {
+      await buildWasm(tools, { dev: values.dev, replayBench: true });
+      const steps = Math.min(REPLAY_STEPS, measured.info.contextTokens);
+      const replay = await page.evaluate(replayInPage, { url, steps, rounds: REPLAY_ROUNDS });
+      if (replay.error) throw new Remediable(`replay: ${replay.error}`);
+      print(values.json, facts, "replay", replayLine(replay.report));
+    }
     ours = { facts, greedy: completionLine(measured.samples.greedy) };
   } finally {
     await browser.close();

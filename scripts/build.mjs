@@ -2,8 +2,19 @@
 //! A step is skipped if its inputs have not changed. Run by `npm run build`. `-- --dev` compiles faster, but the module runs
 //! slower. `-- --test-hooks` builds what conformance cases need into www/dist-test, which is never shipped.
 
-import { cpSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { dirname, join } from "node:path";
+import { withSharedMemory } from "./glue.mjs";
 import { isProgram, main, mustRun, npmProgram, root, run, say, Remediable } from "./process.mjs";
 import { putIntoCache, takeFromCache } from "./setup/cache.mjs";
 import { setUpForBuild } from "./setup.mjs";
@@ -15,7 +26,11 @@ const TEST_DIST = "www/dist-test";
 const BENCH_DIST = "www/dist-bench";
 const WASM = "wasm/inpage_bg.wasm";
 const GLUE = "wasm/inpage.js";
-const CPU_KERNELS = "wasm/cpu_kernels.wasm";
+/** The kernels of the CPU device, by the target features they need. A page downloads one of them. */
+const CPU_KERNELS = [
+  ["wasm/cpu_kernels.wasm", "+simd128,+relaxed-simd"],
+  ["wasm/cpu_kernels_simd.wasm", "+simd128"],
+];
 const CPU_KERNEL_INPUTS = ["Cargo.toml", "src/cpu"];
 const RUST_INPUTS = [
   "Cargo.toml",
@@ -110,7 +125,14 @@ export async function buildWasm(
     [name, dist, features] = ["wasm-bench", BENCH_DIST, ["--features", "replay-bench"]];
   const files = [WASM, GLUE].map((file) => `${dist}/${file}`);
   const inputsOf = (linking) =>
-    digest(RUST_INPUTS, toolchain.name, profile, WASM_FEATURES, OPTIMIZE_LEVEL, linking);
+    digest(
+      [...RUST_INPUTS, "scripts/glue.mjs"],
+      toolchain.name,
+      profile,
+      WASM_FEATURES,
+      OPTIMIZE_LEVEL,
+      linking,
+    );
   let linking = testHooks ? QUICKER : [];
   if (!shipped && !dev && !isFresh(name, inputsOf(linking), files)) linking = LARGER;
   await cachedStep(name, inputsOf(linking), files, async () => {
@@ -120,7 +142,8 @@ export async function buildWasm(
     const module = join(work, "inpage_bg.wasm");
     if (linking.length === 0 && !dev) await optimize(module);
     cpSync(module, join(root, dist, WASM));
-    cpSync(join(work, "inpage.js"), join(root, dist, GLUE));
+    const glue = readFileSync(join(work, "inpage.js"), "utf8");
+    writeFileSync(join(root, dist, GLUE), withSharedMemory(glue));
     say(`  ${dist}/${WASM} ${mebibytes(`${dist}/${WASM}`)}`);
   });
   if (!replayBench) await buildCpuKernels({ toolchain }, dist);
@@ -132,31 +155,32 @@ const CPU_KERNEL_LINKING = [
   ...["--import-memory", "--export=__stack_pointer", "-zstack-size=0", "--no-stack-first"],
   "--strip-all",
 ].flatMap((argument) => ["-C", `link-arg=${argument}`]);
-const CPU_KERNEL_FEATURES = "-C target-feature=+simd128,+relaxed-simd";
 
-/** Builds the module with the kernels of the CPU device for browsers with relaxed SIMD. */
+/** Builds the modules with the kernels of the CPU device. */
 async function buildCpuKernels({ toolchain }, dist) {
-  const files = [`${dist}/${CPU_KERNELS}`];
-  const options = [toolchain.name, CPU_KERNEL_FEATURES, CPU_KERNEL_LINKING];
-  const inputs = digest(CPU_KERNEL_INPUTS, ...options);
+  const files = CPU_KERNELS.map(([file]) => `${dist}/${file}`);
+  const inputs = digest(CPU_KERNEL_INPUTS, toolchain.name, CPU_KERNELS, CPU_KERNEL_LINKING);
   await cachedStep(dist === DIST ? "cpu-kernels" : "cpu-kernels-test", inputs, files, async () => {
-    const start = performance.now();
-    say("build: kernels of the CPU with relaxed SIMD");
-    const args = ["rustc", "--package", "inpage-cpu", "--lib", "--crate-type", "cdylib"];
-    args.push("--locked", "--profile", "web", ...toolchain.args, "--", ...CPU_KERNEL_LINKING);
-    // Apart from the main module's artifacts, which have other target features.
-    const target = join(targetFolder(), "cpu-kernels");
-    await mustRun(toolchain.cargo, args, {
-      env: {
-        ...toolchain.env,
-        CARGO_TARGET_DIR: target,
-        CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS: CPU_KERNEL_FEATURES,
-      },
-      remedy: "The compiler's messages are above.",
-    });
-    const module = join(target, "wasm32-unknown-unknown/web/inpage_cpu.wasm");
-    cpSync(module, join(root, dist, CPU_KERNELS));
-    say(`  ${dist}/${CPU_KERNELS} ${mebibytes(`${dist}/${CPU_KERNELS}`)}, ${seconds(start)}`);
+    for (const [file, features] of CPU_KERNELS) {
+      const start = performance.now();
+      say(`build: kernels of the CPU (${features})`);
+      const args = ["rustc", "--package", "inpage-cpu", "--lib", "--crate-type", "cdylib"];
+      args.push("--features", "module", "--locked", "--profile", "web", ...toolchain.args);
+      args.push("--", ...CPU_KERNEL_LINKING);
+      // Apart from the main module's artifacts, which have other target features.
+      const target = join(targetFolder(), "cpu-kernels");
+      await mustRun(toolchain.cargo, args, {
+        env: {
+          ...toolchain.env,
+          CARGO_TARGET_DIR: target,
+          CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS: `-C target-feature=${features}`,
+        },
+        remedy: "The compiler's messages are above.",
+      });
+      const module = join(target, "wasm32-unknown-unknown/web/inpage_cpu.wasm");
+      cpSync(module, join(root, dist, file));
+      say(`  ${dist}/${file} ${mebibytes(`${dist}/${file}`)}, ${seconds(start)}`);
+    }
   });
 }
 

@@ -22,12 +22,16 @@ function readLines(files) {
   return lines;
 }
 
+/** A model on the CPU has a section for each number of threads. */
+const nameOf = ({ model, device, threads }) =>
+  device === "cpu" ? `${model} on the CPU, ${threads} thread${threads === 1 ? "" : "s"}` : model;
+
 /** The models in their order in the input, each with its measurements in Chromium. */
 function modelsOf(lines) {
   const models = new Map();
   for (const line of lines.filter(({ bench }) => bench === "chromium")) {
     // A peer names the model differently; its line belongs to the run in which it occurs.
-    const name = line.name === "peer" ? [...models.keys()].at(-1) : line.model;
+    const name = line.name === "peer" ? [...models.keys()].at(-1) : nameOf(line);
     const model = models.get(name) ?? { name, peers: [], batches: [], contexts: [], facts: line };
     if (line.name === "peer") model.peers.push(line);
     else if (line.name === "batch") model.batches.push(line);

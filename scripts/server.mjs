@@ -62,13 +62,17 @@ async function resolveFile(mounts, path) {
     : undefined;
 }
 
-async function answer(mounts, pages, request, response) {
+async function answer(mounts, pages, isolation, request, response) {
   const url = new URL(request.url, "http://localhost");
   if (request.method !== "GET" && request.method !== "HEAD") {
     response.writeHead(405, { Allow: "GET, HEAD" }).end();
     return;
   }
-  const headers = { "Cache-Control": "no-cache", "X-Content-Type-Options": "nosniff" };
+  const headers = {
+    "Cache-Control": "no-cache",
+    "X-Content-Type-Options": "nosniff",
+    ...isolation,
+  };
   const page = pages[url.pathname];
   if (page !== undefined) {
     response.writeHead(200, { ...headers, "Content-Type": MEDIA_TYPES[".html"] }).end(page);
@@ -112,13 +116,21 @@ async function answer(mounts, pages, request, response) {
   stream.pipe(response);
 }
 
+/** Browsers give threads shared memory in pages with these headers: they are cross-origin isolated. */
+const ISOLATION = {
+  "Cross-Origin-Opener-Policy": "same-origin",
+  "Cross-Origin-Embedder-Policy": "require-corp",
+};
+
 /**
  * Serves `mounts` (URL prefix ending in "/" -> folder, or URL path -> file) and `pages` (URL path -> HTML text).
  * Resolves with `{ origin, close }`. Port 0 selects any free port. If `port` is in use, any free port is used.
+ * The pages are cross-origin isolated if `isolated` is true.
  */
-export async function serve({ mounts, pages = {}, port = 0 }) {
+export async function serve({ mounts, pages = {}, port = 0, isolated = false }) {
+  const isolation = isolated ? ISOLATION : {};
   const server = createServer((request, response) => {
-    answer(mounts, pages, request, response).catch(() => {
+    answer(mounts, pages, isolation, request, response).catch(() => {
       if (!response.headersSent) response.writeHead(400, { "Content-Type": "text/plain" });
       response.end();
     });

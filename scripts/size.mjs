@@ -7,6 +7,8 @@ import { main, root, Remediable } from "./process.mjs";
 import { filesUnder } from "./stamp.mjs";
 
 export const LIMIT_BYTES = 3_000_000;
+/** Downloaded instead of `cpu_kernels.wasm`, which is larger. */
+const ALTERNATIVE = "wasm/cpu_kernels_simd.wasm";
 
 function brotliBytes(file) {
   const content = readFileSync(file);
@@ -30,7 +32,8 @@ await main(async (args) => {
     }));
   if (!parts.some(({ part }) => part.endsWith(".wasm")))
     throw new Remediable("www/dist has no wasm module", "Run: npm run build");
-  const total = parts.reduce((sum, { brotli_bytes }) => sum + brotli_bytes, 0);
+  const downloaded = parts.filter(({ part }) => part !== ALTERNATIVE);
+  const total = downloaded.reduce((sum, { brotli_bytes }) => sum + brotli_bytes, 0);
   if (args.includes("--json")) {
     process.stdout.write(
       `${JSON.stringify({ parts, brotli_bytes: total, limit_bytes: LIMIT_BYTES })}\n`,

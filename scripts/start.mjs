@@ -105,7 +105,7 @@ async function serveDemo({ port = "8017", open }) {
   };
   // The service worker is at the root of the origin, as on a real host.
   const mounts = { "/": `${www}/`, "/sw.js": resolve(www, "dist/sw.js") };
-  const server = await serve({ mounts, pages, port: Number(port) });
+  const server = await serve({ mounts, pages, port: Number(port), isolated: true });
   const url = `${server.origin}/demo/`;
   process.stdout.write(`inpage demo: ${url}   (Ctrl-C stops it)\n`);
   if (

@@ -10,13 +10,15 @@ export const USAGE = `npm run bench [-- options]   measures in headless Chromium
     --shape NAME           random weights instead, in the shape of smollm2-135m, qwen3-0.6b, llama-1b or llama-8b
     --type NAME            tensor type of the random weights (q4_0)
     --device NAME          auto, webgpu or cpu (auto)
+    --threads N            most threads of the CPU device, and those of peers on the CPU (all)
     --tokens N             tokens to decode (64)
     --prompt-tokens N      tokens of the prompt (128)
     --contexts N,N,...     context lengths to decode after (128,1024,4096; 128,1024 on software adapters)
     --batches N,N,...      sequences to decode together (1,4,8)
     --json                 JSON lines
     --peers FOLDER         a harness for other runtimes, which run afterwards in the same browser
-    --peer NAME=MODEL      a runtime (transformers, webllm, wllama) and its form of the model; may be repeated
+    --peer NAME=MODEL      a runtime (transformers, transformers-cpu, webllm, wllama) and its form of the model; may be
+                           repeated
     --peer-models FOLDER   the folder of these models (FOLDER/../models)
     --dev                  builds the wasm module faster; measured CPU times are then too long`;
 
@@ -25,6 +27,7 @@ const OPTIONS = {
   shape: { type: "string" },
   type: { type: "string" },
   device: { type: "string", default: "auto" },
+  threads: { type: "string" },
   tokens: { type: "string", default: "64" },
   "prompt-tokens": { type: "string", default: "128" },
   contexts: { type: "string" },
@@ -54,7 +57,9 @@ export function parseOptions(args) {
     if (!/^[1-9]\d{0,5}$/.test(text)) throw wrong(`--${name} takes positive numbers, not ${text}`);
     return Number(text);
   };
-  for (const name of ["tokens", "prompt-tokens"]) values[name] = number(name, values[name]);
+  for (const name of ["tokens", "prompt-tokens", "threads"]) {
+    if (values[name] !== undefined) values[name] = number(name, values[name]);
+  }
   for (const name of ["contexts", "batches"]) {
     values[name] = values[name]?.split(",").map((text) => number(name, text));
   }

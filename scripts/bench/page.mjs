@@ -5,6 +5,7 @@
 export async function measureInPage({
   url,
   device,
+  threads,
   tokens,
   promptTokens,
   contexts,
@@ -27,7 +28,7 @@ export async function measureInPage({
       const value = await work();
       return [performance.now() - start, value];
     };
-    const load = () => timed(() => createEngine({ device, model: { url } }));
+    const load = () => timed(() => createEngine({ device, threads, model: { url } }));
     let info;
     const loads = [];
     // The first load downloads and compiles, the second one reads the cached file.

@@ -10,8 +10,13 @@ import { Remediable, run, say } from "../process.mjs";
 /** A peer that takes longer is stopped. */
 const PEER_LIMIT_MS = 40 * 60_000;
 
-/** The device of a peer, as reported by the harness. */
-const DEVICES = { transformers: "webgpu", webllm: "webgpu", wllama: "cpu" };
+/** Peers: the runtime of the harness, and its device. */
+const PEERS = {
+  transformers: ["transformers", "webgpu"],
+  "transformers-cpu": ["transformers", "cpu"],
+  webllm: ["webllm", "webgpu"],
+  wllama: ["wllama", "cpu"],
+};
 
 /**
  * Installs a copy of the harness in a temporary folder. The given folder is not changed.
@@ -43,8 +48,9 @@ async function install(folder) {
 /** `NAME=MODEL` as given on the command line. */
 export function parsePeer(text) {
   const [name, ...model] = text.split("=");
-  if (!(name in DEVICES) || model.length === 0) return undefined;
-  return { name, model: model.join("="), device: DEVICES[name] };
+  if (!(name in PEERS) || model.length === 0) return undefined;
+  const [runtime, device] = PEERS[name];
+  return { name, runtime, model: model.join("="), device };
 }
 
 /**
@@ -57,19 +63,20 @@ export async function* measurePeers({
   peers,
   tokens,
   promptTokens,
+  threads = availableParallelism(),
   chromium,
   adapter,
 }) {
   const installed = await install(resolve(folder));
-  for (const { name, model, device } of peers) {
+  for (const { name, runtime, model, device } of peers) {
     let output = "";
     const options = { models: resolve(models), model, device, prompt: promptTokens, gen: tokens };
-    const threads = { threads: availableParallelism(), timeout: PEER_LIMIT_MS / 1000 };
-    const args = Object.entries({ ...options, ...threads }).flatMap(([key, value]) => [
+    const limits = { threads, timeout: PEER_LIMIT_MS / 1000 };
+    const args = Object.entries({ ...options, ...limits }).flatMap(([key, value]) => [
       `--${key}`,
       String(value),
     ]);
-    await run(process.execPath, ["run.mjs", name, ...args], {
+    await run(process.execPath, ["run.mjs", runtime, ...args], {
       cwd: installed,
       env: { CHROMIUM: chromium, GPU_ADAPTER: adapter },
       timeout_ms: PEER_LIMIT_MS,
@@ -82,7 +89,12 @@ export async function* measurePeers({
     yield said.error
       ? { peer: name, device, peer_model: model, error: said.error }
       : {
-          ...{ peer: name, device, peer_model: model },
+          ...{
+            peer: name,
+            device,
+            peer_model: model,
+            threads: device === "cpu" ? threads : undefined,
+          },
           prefill_tokens_per_s: said.prefill_tps.median,
           decode_tokens_per_s: said.decode_tps.median,
           load_ms: said.load_ms,

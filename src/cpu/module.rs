@@ -1,6 +1,7 @@
-//! The relaxed-SIMD module: this crate compiled once more, with relaxed SIMD, as a wasm module of its own that works in
-//! the memory of the main module. The main module calls it for products if the engine can compile it. Compiling,
-//! loading and caching it is the host's.
+//! The kernel module: this crate compiled once more, with the feature `module`, as a wasm module of its own that works in
+//! the memory of the main module. There is one with relaxed SIMD, and one without for engines that do not have it. The
+//! main module calls it for products: where there is relaxed SIMD, and where other threads compute, too. Compiling and
+//! loading it, and its threads, are the host's.
 //!
 //! `scripts/build.mjs` compiles it. It imports `env.memory`. Its code must have no data,
 //! whose addresses would be the main module's. The host sets `__stack_pointer` to the end of 16 KiB or more that the
@@ -56,7 +57,7 @@ const fn fnv_1a(sources: &[&[u8]]) -> u32 {
 #[cfg(target_feature = "simd128")]
 pub use registry::use_module;
 #[cfg(target_feature = "simd128")]
-pub(crate) use registry::{instruction_set, run};
+pub(crate) use registry::{instruction_set, run, threads};
 
 /// In the main module.
 #[cfg(target_feature = "simd128")]
@@ -66,62 +67,84 @@ mod registry {
     use crate::{
         activations::Activations,
         format::{Format, PANEL_ROWS},
-        product::{Job, Matrix, Product},
+        product::{InstructionSet, Job, Matrix, Product},
     };
 
-    type Call = Box<dyn Fn(u32) -> bool>;
+    type Call = Box<dyn Fn(u32, u32) -> bool>;
 
-    thread_local! {
-        static MODULE: RefCell<Option<Call>> = const { RefCell::new(None) };
+    struct Module {
+        call: Call,
+        threads: usize,
+        relaxed: bool,
     }
 
-    /// Lets this thread's products be computed by the relaxed-SIMD module. `call` calls its `product` with an address
-    /// in the memory of this module and says whether the result was not 0. If it says no, this module computes that
-    /// product.
+    thread_local! {
+        static MODULE: RefCell<Option<Module>> = const { RefCell::new(None) };
+    }
+
+    /// Lets this thread's products be computed by the kernel module. `call` gets an address in the memory of this
+    /// module and a number of parts; it calls the module's `product` for each part, on `threads` threads, and says
+    /// whether all results were not 0. If it says no, this module computes that product. `relaxed` says whether the
+    /// module has relaxed SIMD.
     ///
     /// The module is not used if it does not agree with this one on small products: engines had relaxed instructions
     /// before these were correct.
-    pub fn use_module(call: impl Fn(u32) -> bool + 'static) {
+    pub fn use_module(threads: usize, relaxed: bool, call: impl Fn(u32, u32) -> bool + 'static) {
         let call: Call = Box::new(call);
-        let agrees = Format::ALL.into_iter().all(|format| agrees(&call, format));
-        MODULE.set(agrees.then_some(call));
+        let agrees = Format::ALL
+            .into_iter()
+            .all(|format| agrees(&call, format, threads));
+        MODULE.set(agrees.then_some(Module {
+            call,
+            threads,
+            relaxed,
+        }));
+    }
+
+    /// The threads that compute a product.
+    pub(crate) fn threads() -> usize {
+        MODULE.with_borrow(|module| module.as_ref().map_or(1, |module| module.threads))
     }
 
     /// Whether the module computes a product of a format, and as this module does.
-    fn agrees(call: &Call, format: Format) -> bool {
+    fn agrees(call: &Call, format: Format, threads: usize) -> bool {
         /// A tile of each size.
         const TOKENS: usize = 7;
+        /// Enough to find threads that compute something else.
+        const MAX_AGREED_THREADS: usize = 16;
 
         let cols = 256;
+        let rows = threads.min(MAX_AGREED_THREADS) * PANEL_ROWS;
         let mut state = 1_u32;
         let mut random = || {
             state = state.wrapping_mul(0x915f_77f5).wrapping_add(1);
             (state >> 24) as u8
         };
-        let rows: Vec<u8> = (0..PANEL_ROWS * format.file_row_bytes(cols))
+        let weights: Vec<u8> = (0..rows * format.file_row_bytes(cols))
             .map(|_| random())
             .collect();
         let inputs: Vec<f32> = (0..TOKENS * cols)
             .map(|_| f32::from(random() as i8))
             .collect();
-        let mut panels = vec![0; format.panel_bytes(cols)];
-        format.pack(cols, &rows, &mut panels);
+        let mut panels = vec![0; rows / PANEL_ROWS * format.panel_bytes(cols)];
+        format.pack(cols, &weights, &mut panels);
         let mut x = Activations::default();
         x.set(&inputs, cols, format);
         let matrix = Matrix {
             format,
-            rows: PANEL_ROWS,
+            rows,
             cols,
             panels: &panels,
         };
         let product = |run: &dyn Fn(&Job) -> bool| {
-            let mut out = vec![0.0; TOKENS * PANEL_ROWS];
-            run(&Job::new(matrix, 0..PANEL_ROWS, 0..1, &x, out.as_mut_ptr())).then_some(out)
+            let mut out = vec![0.0; TOKENS * rows];
+            run(&Job::new(matrix, 0..rows, &x, out.as_mut_ptr())).then_some(out)
         };
-        let theirs = product(&|job| call(address(job.product())));
+        let parts = rows / PANEL_ROWS;
+        let theirs = product(&|job| call(address(job.product()), parts as u32));
         let ours = product(&|job| {
             // SAFETY: the result has the size.
-            unsafe { job.run_here() };
+            unsafe { job.run_with(InstructionSet::Wasm, 0, 1) };
             true
         });
         // Scales are of any bits, thus some results are NaN.
@@ -137,27 +160,29 @@ mod registry {
     }
 
     /// Whether the module computed the product.
-    pub(crate) fn run(product: &Product) -> bool {
-        MODULE.with_borrow(|module| module.as_ref().is_some_and(|call| call(address(product))))
+    pub(crate) fn run(product: &Product, parts: usize) -> bool {
+        MODULE.with_borrow(|module| {
+            let module = module.as_ref();
+            module.is_some_and(|module| (module.call)(address(product), parts as u32))
+        })
     }
 
     pub(crate) fn instruction_set() -> &'static str {
-        let relaxed = cfg!(target_feature = "relaxed-simd");
-        if relaxed || MODULE.with_borrow(Option::is_some) {
-            "relaxed-simd"
-        } else {
-            "simd128"
-        }
+        MODULE.with_borrow(|module| {
+            let relaxed = module.as_ref().is_some_and(|module| module.relaxed);
+            if relaxed { "relaxed-simd" } else { "simd128" }
+        })
     }
 }
 
-/// Computes a product and gives 1, or 0 if the caller is of other sources.
+/// Computes a part of a product and gives 1, or 0 if the caller is of other sources. Threads may compute different parts
+/// at the same time.
 ///
 /// # Safety
-/// Must point to a [`Product`], or at least to a version.
-#[cfg(target_feature = "relaxed-simd")]
+/// Must point to a [`Product`], or at least to a version. `part` must be less than `parts`.
+#[cfg(all(feature = "module", target_feature = "simd128"))]
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn product(product: *const u8) -> u32 {
+pub unsafe extern "C" fn product(product: *const u8, part: usize, parts: usize) -> u32 {
     use crate::{
         format::Format,
         product::{self, Product},
@@ -172,9 +197,9 @@ pub unsafe extern "C" fn product(product: *const u8) -> u32 {
         }
         let format = std::mem::transmute::<u32, Format>((*product).format);
         if adds_dots() {
-            product::run::<Wasm<0, false>>(&*product, format);
+            product::run::<Wasm<0, false>>(&*product, format, part, parts);
         } else {
-            product::run::<Wasm<0, true>>(&*product, format);
+            product::run::<Wasm<0, true>>(&*product, format, part, parts);
         }
     }
     1

@@ -1,5 +1,5 @@
-//! Products of packed matrices and inputs: the choice of the instruction set, and the loops over panels and tokens.
-//! Threads are the caller's.
+//! Products of packed matrices and inputs: the choice of the instruction set, the division among threads, and the loops
+//! over panels and tokens. Who runs the threads is the team's concern, and on wasm32 that of the host.
 
 use std::ops::Range;
 
@@ -24,7 +24,7 @@ pub struct Matrix<'a> {
     pub panels: &'a [u8],
 }
 
-/// What one call computes. The relaxed-SIMD module reads it from the memory of the module that fills it.
+/// What all parts of a product compute together. The relaxed-SIMD module reads it from the memory of the module that fills it.
 #[repr(C)]
 pub(crate) struct Product {
     /// Of the code that reads it: see `module.rs`.
@@ -34,7 +34,7 @@ pub(crate) struct Product {
     /// Rows that the result has.
     pub(crate) first_row: usize,
     pub(crate) last_row: usize,
-    /// Panels to compute, some of which may be in part outside of these rows.
+    /// Their panels. The first and the last may be in part outside of these rows.
     pub(crate) first_panel: usize,
     pub(crate) last_panel: usize,
     pub(crate) panels: *const u8,
@@ -45,13 +45,19 @@ pub(crate) struct Product {
 
 /// Writes the products of a range of rows and each token's inputs: `out` is `[tokens, rows of the range]`.
 ///
-/// The range may start and end anywhere. A token's results depend neither on other tokens nor on the instruction
-/// set.
+/// The range may start and end anywhere. The threads of the program divide the panels into `parts`, at most 250. A
+/// token's results depend neither on other tokens, nor on the instruction set, nor on the parts.
 ///
 /// # Panics
 /// If the matrix does not have such rows, its panels have another size, the inputs are prepared for other matrices,
 /// or `out` has another size.
-pub fn multiply(matrix: Matrix, rows: Range<usize>, x: &Activations, out: &mut [f32]) {
+pub fn multiply(
+    matrix: Matrix,
+    rows: Range<usize>,
+    x: &Activations,
+    parts: usize,
+    out: &mut [f32],
+) {
     assert!(rows.start <= rows.end, "rows {rows:?}");
     assert_eq!(
         out.len(),
@@ -60,30 +66,21 @@ pub fn multiply(matrix: Matrix, rows: Range<usize>, x: &Activations, out: &mut [
         x.tokens(),
         rows.len()
     );
-    let panels = 0..matrix.rows.div_ceil(PANEL_ROWS);
+    let job = Job::new(matrix, rows, x, out.as_mut_ptr());
     // SAFETY: `out` has the size, and nobody else writes to it.
-    unsafe { multiply_panels(matrix, rows, panels, x, out.as_mut_ptr()) }
+    unsafe { job.run(parts.clamp(1, MAX_PARTS)) }
 }
 
-/// The part of [`multiply`] that the rows in `panels` are; these are indices of the matrix's panels. Other parts of
-/// `out` are neither read nor written, so that threads may share it.
-///
-/// # Safety
-/// `out` must be valid for writes of `tokens * rows.len()` values. While this runs, no one else may access those of
-/// rows in `panels`.
-///
-/// # Panics
-/// As [`multiply`].
-pub unsafe fn multiply_panels(
-    matrix: Matrix,
-    rows: Range<usize>,
-    panels: Range<usize>,
-    x: &Activations,
-    out: *mut f32,
-) {
-    // SAFETY: as of this function.
-    unsafe { Job::new(matrix, rows, panels, x, out).run() }
+/// The threads among which [`multiply`] divides its parts, with the calling one.
+pub fn threads() -> usize {
+    #[cfg(target_feature = "simd128")]
+    return crate::module::threads();
+    #[cfg(not(target_feature = "simd128"))]
+    crate::team::current().threads()
 }
+
+/// The host of the relaxed-SIMD module counts parts in 8 bits.
+const MAX_PARTS: usize = 250;
 
 /// The name of the instruction set in use: `scalar`, `avx2`, `avx-vnni`, `simd128` or `relaxed-simd`.
 pub fn instruction_set() -> &'static str {
@@ -96,14 +93,11 @@ pub(crate) struct Job {
     product: Product,
 }
 
+// SAFETY: parts read what all share, and each writes its own elements of the result.
+unsafe impl Sync for Job {}
+
 impl Job {
-    pub(crate) fn new(
-        matrix: Matrix,
-        rows: Range<usize>,
-        panels: Range<usize>,
-        x: &Activations,
-        out: *mut f32,
-    ) -> Job {
+    pub(crate) fn new(matrix: Matrix, rows: Range<usize>, x: &Activations, out: *mut f32) -> Job {
         let panel_bytes = matrix.format.panel_bytes(matrix.cols);
         let inputs = x.inputs();
         assert!(
@@ -127,7 +121,7 @@ impl Job {
             matrix.format.name(),
             matrix.cols
         );
-        let covered = match rows.is_empty() {
+        let panels = match rows.is_empty() {
             true => 0..0,
             false => rows.start / PANEL_ROWS..rows.end.div_ceil(PANEL_ROWS),
         };
@@ -138,8 +132,8 @@ impl Job {
                 format: matrix.format as u32,
                 first_row: rows.start,
                 last_row: rows.end,
-                first_panel: panels.start.max(covered.start),
-                last_panel: panels.end.min(covered.end),
+                first_panel: panels.start,
+                last_panel: panels.end,
                 panels: matrix.panels.as_ptr(),
                 panel_bytes,
                 inputs,
@@ -148,24 +142,18 @@ impl Job {
         }
     }
 
-    /// # Safety
-    /// As of [`multiply_panels`].
-    unsafe fn run(&self) {
-        #[cfg(target_feature = "simd128")]
-        if crate::module::run(&self.product) {
-            return;
-        }
-        // SAFETY: as of this function.
-        unsafe { self.run_here() }
-    }
-
-    /// Runs it with the code of this module.
+    /// Computes all parts.
     ///
     /// # Safety
-    /// As of [`multiply_panels`].
-    pub(crate) unsafe fn run_here(&self) {
-        // SAFETY: as of this function, and the set is there.
-        unsafe { self.run_with(InstructionSet::best()) }
+    /// The result must be valid for writes of a value per token and row, and no one else may access it.
+    unsafe fn run(&self, parts: usize) {
+        #[cfg(target_feature = "simd128")]
+        if crate::module::run(&self.product, parts) {
+            return;
+        }
+        let set = InstructionSet::best();
+        // SAFETY: as of this function; the set is there, and the team gives each part to one thread.
+        crate::team::current().run(parts, &|part| unsafe { self.run_with(set, part, parts) });
     }
 
     #[cfg(target_feature = "simd128")]
@@ -173,25 +161,31 @@ impl Job {
         &self.product
     }
 
+    /// Computes a part. Other parts of the result are neither read nor written.
+    ///
     /// # Safety
-    /// As of [`multiply_panels`], and the instruction set must be there.
-    pub(crate) unsafe fn run_with(&self, set: InstructionSet) {
+    /// The result must be valid for writes of a value per token and row, and the instruction set must be there. While
+    /// this runs, no one else may access the part's elements.
+    pub(crate) unsafe fn run_with(&self, set: InstructionSet, part: usize, parts: usize) {
+        let product = &self.product;
         // SAFETY: as of this function.
         unsafe {
             match set {
                 #[cfg(not(target_feature = "simd128"))]
                 InstructionSet::Scalar => {
-                    run::<crate::simd::scalar::Scalar>(&self.product, self.format);
+                    run::<crate::simd::scalar::Scalar>(product, self.format, part, parts);
                 }
                 #[cfg(target_arch = "x86_64")]
-                InstructionSet::Avx2 => run::<crate::simd::avx2::Avx2>(&self.product, self.format),
+                InstructionSet::Avx2 => {
+                    run::<crate::simd::avx2::Avx2>(product, self.format, part, parts);
+                }
                 #[cfg(target_arch = "x86_64")]
                 InstructionSet::AvxVnni => {
-                    run::<crate::simd::avx2::AvxVnni>(&self.product, self.format);
+                    run::<crate::simd::avx2::AvxVnni>(product, self.format, part, parts);
                 }
                 #[cfg(target_feature = "simd128")]
                 InstructionSet::Wasm => {
-                    run::<crate::simd::wasm::Wasm<0, false>>(&self.product, self.format)
+                    run::<crate::simd::wasm::Wasm<0, false>>(product, self.format, part, parts);
                 }
             }
         }
@@ -242,13 +236,13 @@ impl InstructionSet {
     }
 
     #[cfg(not(target_feature = "simd128"))]
-    fn best() -> InstructionSet {
+    pub(crate) fn best() -> InstructionSet {
         let best = InstructionSet::available().next();
         best.unwrap_or(InstructionSet::Scalar)
     }
 
     #[cfg(target_feature = "simd128")]
-    fn best() -> InstructionSet {
+    pub(crate) fn best() -> InstructionSet {
         InstructionSet::Wasm
     }
 
@@ -266,27 +260,39 @@ impl InstructionSet {
     }
 }
 
-/// Computes a product. Does not panic, and has no data: the relaxed-SIMD module consists of this.
+/// Computes a part of a product. Does not panic, and has no data: the relaxed-SIMD module consists of this.
 ///
 /// # Safety
-/// The instruction set must be there, and all pointers and sizes valid.
+/// The instruction set must be there, and all pointers and sizes valid. `part` is less than `parts`.
 #[inline(always)]
-pub(crate) unsafe fn run<S: Simd>(product: &Product, format: Format) {
+pub(crate) unsafe fn run<S: Simd>(product: &Product, format: Format, part: usize, parts: usize) {
+    let (first, all) = (
+        product.first_panel,
+        product.last_panel - product.first_panel,
+    );
+    // In 64 bits, so that nothing overflows.
+    let at = |part: usize| first + (all as u64 * part as u64 / parts as u64) as usize;
+    let (begin, end) = (at(part), at(part + 1));
     // SAFETY: as of this function.
     unsafe {
         by_format!(
             format,
-            Q => panels::<S, Blocks<Q>>(product, 1),
-            F => panels::<S, Columns<F>>(product, <F as Floats>::BYTES.max(4))
+            Q => panels::<S, Blocks<Q>>(product, begin, end, 1),
+            F => panels::<S, Columns<F>>(product, begin, end, <F as Floats>::BYTES.max(4))
         );
     }
 }
 
-/// Loops over panels and tiles of tokens. `input_bytes` are those of an input of one column.
+/// Loops over panels `begin..end` and tiles of tokens. `input_bytes` are those of an input of one column.
 ///
 /// # Safety
 /// As of [`run`].
-unsafe fn panels<S: Simd, K: Kernel>(product: &Product, input_bytes: usize) {
+unsafe fn panels<S: Simd, K: Kernel>(
+    product: &Product,
+    begin: usize,
+    end: usize,
+    input_bytes: usize,
+) {
     /// Inputs of as many tokens as stay in the second-level cache are used for all panels, then those of the next.
     const CACHED_BYTES: usize = 256 << 10;
 
@@ -299,8 +305,8 @@ unsafe fn panels<S: Simd, K: Kernel>(product: &Product, input_bytes: usize) {
     let mut first = 0;
     while first < inputs.tokens {
         let last = inputs.tokens.min(first + chunk);
-        let mut panel = product.first_panel;
-        while panel < product.last_panel {
+        let mut panel = begin;
+        while panel < end {
             // SAFETY: as of this function. The results of a tile have up to `TILE` tokens.
             unsafe {
                 let weights = product.panels.add(panel * product.panel_bytes);

@@ -78,6 +78,14 @@ impl ComputeDevice {
         self.report().max_binding_bytes
     }
 
+    /// Most bytes that tensors can take, where that is known before they are allocated.
+    pub fn memory_bytes(&self) -> Option<u64> {
+        match self {
+            ComputeDevice::Cpu(_) => Cpu::memory_bytes(),
+            ComputeDevice::Gpu(_) | ComputeDevice::Reference { .. } => None,
+        }
+    }
+
     /// What records graphs for this device; `None` if its ops run at once when they are called.
     pub fn recorder(&self) -> Option<&Gpu> {
         match self {

@@ -4,17 +4,21 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use burn::tensor::Device;
-use inpage_cpu::team;
+use inpage_cpu::{product, team};
 
 use super::{DeviceReport, Pending};
 
 /// Steps compute on the thread that also receives requests and aborts. After this long they let it do so.
 const TURN_MS: f64 = 12.0;
 
+/// Left for what is not tensors where addresses have 32 bits: code's data, tokenizer, requests, a chunk of the file
+/// that is being read. Twice what a load of 1 GB was seen to take, and fragments of memory that cannot be used.
+const PROGRAM_BYTES: u64 = 192 << 20;
+
 /// How to set up the CPU device.
 #[derive(Clone)]
 pub struct CpuOptions {
-    /// Threads that compute, the calling one included.
+    /// Threads that compute, the calling one included. On wasm32 the host has started them already.
     pub threads: usize,
     /// Milliseconds of a monotonic clock.
     pub now_ms: fn() -> f64,
@@ -47,13 +51,18 @@ pub struct Cpu {
 impl Cpu {
     /// Starts the threads. The first call in a program decides on their number.
     pub fn new(options: CpuOptions) -> Cpu {
-        let threads = team::start(options.threads);
+        team::start(options.threads);
         Cpu {
             device: Device::flex(),
-            report: DeviceReport::cpu(threads),
+            report: DeviceReport::cpu(product::threads()),
             turned_ms: Rc::new(Cell::new((options.now_ms)())),
             options,
         }
+    }
+
+    /// Most bytes that tensors can take: where addresses have 32 bits, what the rest of the program leaves.
+    pub(super) fn memory_bytes() -> Option<u64> {
+        (usize::BITS == 32).then_some((1 << 32) - PROGRAM_BYTES)
     }
 
     /// Milliseconds of a monotonic clock.

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use super::inspect::*;
-use super::{Checkpoint, LoadOptions, Quantize, refusal};
+use super::{Checkpoint, LoadOptions, Quantize, check_budget, refusal};
 use crate::{
     Error,
     device::ComputeDevice,
@@ -340,10 +340,7 @@ fn a_model_that_exceeds_its_memory_budget_is_refused_with_what_fits() {
     is_refused(
         &file,
         budget(need.total_bytes - 1),
-        &format!(
-            "the model needs {} of GPU memory",
-            mebibytes(need.total_bytes)
-        ),
+        &format!("the model needs {} of memory", mebibytes(need.total_bytes)),
     );
     // The suggested options fit, and a longer context does not.
     let allowed = need.total_bytes - need.kv_bytes / 2;
@@ -366,6 +363,21 @@ fn a_model_that_exceeds_its_memory_budget_is_refused_with_what_fits() {
         assert!(refusal(&gguf, with_context(tokens + 64), u64::MAX).is_some());
     }
     is_refused(&file, budget(need.weight_bytes / 2), "a smaller model");
+    // The smaller of the budget and the device's memory counts.
+    for (allowed, device_bytes, reason) in [
+        (u64::MAX, need.total_bytes - 1, "the CPU device can address"),
+        (
+            need.total_bytes - 1,
+            need.total_bytes,
+            "load.memoryBudgetBytes allows",
+        ),
+    ] {
+        let refused = check_budget(&gguf, budget(allowed), Some(device_bytes));
+        let message = refused.unwrap_err().to_string();
+        assert!(message.contains(reason), "{message}");
+    }
+    let fitting = check_budget(&gguf, budget(need.total_bytes), Some(need.total_bytes));
+    assert_eq!(fitting, Ok(()));
 }
 
 /// Q, K and V in one tensor cannot be normalized separately. That is reported before any tensor is read.

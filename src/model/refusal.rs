@@ -12,15 +12,23 @@ const SHORTEST_CONTEXT: usize = 128;
 /// the error that a load ends with. `None` if the header shows no reason.
 pub fn refusal(gguf: &Gguf, options: LoadOptions, max_binding_bytes: u64) -> Option<Error> {
     let planned = plan(gguf, options, max_binding_bytes).map(drop);
-    planned.and_then(|()| check_budget(gguf, options)).err()
+    planned
+        .and_then(|()| check_budget(gguf, options, None))
+        .err()
 }
 
-/// Compares what the model needs when it is loaded with `options` with their memory budget.
+/// Compares what the model needs when it is loaded with `options` with their memory budget, and with the memory that
+/// the device has at most, if that is known.
 ///
 /// # Errors
 /// [`Error::OutOfMemory`] with the sizes and what would fit.
-pub fn check_budget(gguf: &Gguf, options: LoadOptions) -> Result<()> {
-    let Some(budget_bytes) = options.memory_budget_bytes else {
+pub fn check_budget(gguf: &Gguf, options: LoadOptions, device_bytes: Option<u64>) -> Result<()> {
+    let budget = options.memory_budget_bytes;
+    let limits = [
+        budget.map(|bytes| (bytes, "load.memoryBudgetBytes allows")),
+        device_bytes.map(|bytes| (bytes, "the CPU device can address")),
+    ];
+    let Some((budget_bytes, who_allows)) = limits.into_iter().flatten().min() else {
         return Ok(());
     };
     let Some(need) = inspect(gguf, options).memory else {
@@ -39,8 +47,8 @@ pub fn check_budget(gguf: &Gguf, options: LoadOptions) -> Result<()> {
         ..
     } = need;
     Err(Error::OutOfMemory(format!(
-        "the model needs {} of GPU memory (weights {}, KV cache of {kv_pool_tokens} tokens as {} {}, steps {}), and \
-         load.memoryBudgetBytes allows {}; {}",
+        "the model needs {} of memory (weights {}, KV cache of {kv_pool_tokens} tokens as {} {}, steps {}), and \
+         {who_allows} {}; {}",
         mebibytes(total_bytes),
         mebibytes(weight_bytes),
         kv_format.name(),

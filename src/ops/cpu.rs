@@ -8,8 +8,7 @@ use burn::backend::Flex;
 use inpage_cpu::{
     activations::Activations,
     format::PANEL_ROWS,
-    product::{self, multiply_panels},
-    team,
+    product::{self, multiply, threads},
 };
 
 use super::matrix::{Layout, MatrixTensors};
@@ -22,21 +21,6 @@ const PARTS_PER_THREAD: usize = 4;
 thread_local! {
     /// Kept between products, so that quantizing the inputs allocates nothing.
     static ACTIVATIONS: RefCell<Activations> = RefCell::default();
-}
-
-/// A pointer that parts of a product write through, each to rows of its own.
-#[derive(Clone, Copy)]
-struct Shared<T>(*mut T);
-// SAFETY: the parts write to different elements.
-unsafe impl<T> Sync for Shared<T> {}
-// SAFETY: as above.
-unsafe impl<T> Send for Shared<T> {}
-
-impl<T> Shared<T> {
-    /// The pointer; a method, so that closures capture the whole struct.
-    fn get(self) -> *mut T {
-        self.0
-    }
 }
 
 impl MatrixTensors<Flex> {
@@ -80,21 +64,13 @@ pub(super) fn products(x: &[f32], weights: &MatrixTensors<Flex>, rows: Range<usi
     }
     ACTIVATIONS.with_borrow_mut(|activations| {
         activations.set(x, matrix.cols, matrix.format);
-        let activations = &*activations;
-        let first = rows.start / PANEL_ROWS;
-        let panels = rows.end.div_ceil(PANEL_ROWS) - first;
-        let divided = tokens * rows.len() * matrix.cols >= MIN_DIVIDED;
-        let threads = team::current().threads();
-        let parts = match divided && threads > 1 {
-            true => (threads * PARTS_PER_THREAD).min(panels),
+        let divided = tokens * rows.len() * matrix.cols >= MIN_DIVIDED && threads() > 1;
+        let panels = rows.end.div_ceil(PANEL_ROWS) - rows.start / PANEL_ROWS;
+        let parts = match divided {
+            true => (threads() * PARTS_PER_THREAD).min(panels),
             false => 1,
         };
-        let shared = Shared(out.as_mut_ptr());
-        team::current().run(parts, &|part| {
-            let panels = first + panels * part / parts..first + panels * (part + 1) / parts;
-            // SAFETY: `out` has an element per token and row, and the parts' panels do not overlap.
-            unsafe { multiply_panels(matrix, rows.clone(), panels, activations, shared.get()) };
-        });
+        multiply(matrix, rows, activations, parts, &mut out);
     });
     out
 }

@@ -54,7 +54,7 @@ pub async fn start<S: ByteSource>(
     progress: impl FnMut(u64, u64),
 ) -> Result<(Transformer, StartTimes)> {
     let plan = plan(gguf, options, device.max_binding_bytes())?;
-    check_budget(gguf, options)?;
+    check_budget(gguf, options, device.memory_bytes())?;
     let begun_ms = device.now_ms();
     let tuned = async {
         let variant = match tuning {

@@ -1,4 +1,5 @@
-//! Connects the kernels with relaxed SIMD, a wasm module that JavaScript instantiates on this module's memory.
+//! Connects the kernel module of the CPU device, which JavaScript instantiates on this module's memory, once for each
+//! thread.
 
 use inpage_cpu::module::use_module;
 use js_sys::Function;
@@ -14,12 +15,13 @@ pub fn cpu_kernel_stack_top() -> usize {
     stack.as_ptr_range().end as usize
 }
 
-/// Computes products with `product` from now on. It takes the address of a product and returns 0 if it does not
-/// compute it.
+/// Computes products with `product` from now on. It takes the address of a product and the number of parts that it is
+/// divided into, and returns 0 if it does not compute it. It computes the parts on `threads` threads, with relaxed SIMD
+/// if `relaxed` is true.
 #[wasm_bindgen(js_name = useCpuKernels)]
-pub fn use_cpu_kernels(product: Function) {
-    use_module(move |address| {
-        let computed = product.call1(&JsValue::UNDEFINED, &address.into());
+pub fn use_cpu_kernels(product: Function, threads: usize, relaxed: bool) {
+    use_module(threads, relaxed, move |address, parts| {
+        let computed = product.call2(&JsValue::UNDEFINED, &address.into(), &parts.into());
         computed.is_ok_and(|computed| computed.as_f64() == Some(1.0))
     });
 }

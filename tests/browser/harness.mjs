@@ -68,10 +68,15 @@ export const bundleSdk = (outfile) =>
 
 /**
  * Starts a server and a browser. `open()` opens a page with empty storage; `open(context)` opens another tab of the
- * same profile. `mounts` are served in addition.
+ * same profile. `mounts` are served in addition. With `isolated`, pages are cross-origin isolated.
  */
-export async function startHarness({ mounts = {}, args = [], ignoreDefaultArgs = [] } = {}) {
-  const server = await startServer(mounts);
+export async function startHarness({
+  mounts = {},
+  args = [],
+  ignoreDefaultArgs = [],
+  isolated = false,
+} = {}) {
+  const server = await startServer(mounts, { isolated });
   const browser = await launchChromium({ args, ignoreDefaultArgs });
   return {
     origin: server.origin,
@@ -96,7 +101,7 @@ export async function startHarness({ mounts = {}, args = [], ignoreDefaultArgs =
 }
 
 /** The server of the tests' page, the package and the fixtures. */
-export async function startServer(mounts = {}) {
+export async function startServer(mounts = {}, { isolated = false } = {}) {
   const folder = temporaryFolder("inpage-browser-");
   await bundleSdk(join(folder, "openai.js"));
   return serve({
@@ -109,5 +114,6 @@ export async function startServer(mounts = {}) {
       ...mounts,
     },
     pages: { "/": PAGE, "/plain": '<!doctype html><link rel="icon" href="data:,">' },
+    isolated,
   });
 }

@@ -1,14 +1,21 @@
 //! The engine worker's script: connects the wasm module to `worker/worker_host.ts`.
 
 import { EngineFailure, InvalidOptions, messageOf } from "./exchange/error_response.js";
-import init, { InpageEngine, cpuKernelStackTop, useCpuKernels } from "./wasm/inpage.js";
-import { compileCpuKernels, startCpuKernels } from "./worker/cpu_kernels.js";
+import { InpageEngine, cpuKernelStackTop, useCpuKernels } from "./wasm/inpage.js";
+import { fetchCpuKernels } from "./worker/cpu_kernels.js";
+import { isServedAsThread, startCpuThreads, threadLimit } from "./worker/cpu_threads.js";
+import type { EngineFactory } from "./worker/hosted_engine.js";
+import { startMainModule } from "./worker/main_module.js";
 import { nextTurn } from "./worker/next_turn.js";
-import { extendWebGpu } from "./worker/webgpu_features.js";
+import { extendWebGpu, hasHardwareAdapter } from "./worker/webgpu_features.js";
 import { hostEngine } from "./worker/worker_host.js";
 import type { WorkerScope } from "./worker_scopes.js";
 
-hostEngine(self as unknown as WorkerScope, async (options, onDeath, dead, kept) => {
+if (!isServedAsThread(self)) hostEngine(self as unknown as WorkerScope, createEngine);
+
+async function createEngine(
+  ...[options, onDeath, dead, kept]: Parameters<EngineFactory>
+): ReturnType<EngineFactory> {
   const webgpu = extendWebGpu(
     (message) => onDeath(new EngineFailure("device_lost", `the GPU device was lost: ${message}`)),
     // A module that uses such a buffer panics.
@@ -20,14 +27,18 @@ hostEngine(self as unknown as WorkerScope, async (options, onDeath, dead, kept) 
     if ((dead.reason as EngineFailure).code !== "engine_unavailable") webgpu.destroy();
   });
   const { wasmUrl, modelId, switches, device, pageHasWebGpu, load, kernels } = options;
-  const compiling = device === "webgpu" ? undefined : compileCpuKernels(wasmUrl);
-  const [keptKernels, { memory }] = await Promise.all([
+  const limit = threadLimit(options.threads);
+  const usesCpu = device === "cpu" || (device !== "webgpu" && !(await hasHardwareAdapter()));
+  const threads = usesCpu ? limit : 1;
+  const [keptKernels, memory, cpuKernels] = await Promise.all([
     kept,
-    init(wasmUrl === undefined ? undefined : { module_or_path: wasmUrl }),
+    startMainModule(wasmUrl, threads > 1),
+    device === "webgpu" ? undefined : fetchCpuKernels(wasmUrl, threads > 1),
   ]);
-  const cpuKernels = await compiling;
-  const product = cpuKernels && startCpuKernels(cpuKernels, memory, cpuKernelStackTop());
-  if (product) useCpuKernels(product);
+  if (cpuKernels) {
+    const started = await startCpuThreads(cpuKernels, memory, cpuKernelStackTop, threads);
+    if (started) useCpuKernels(started.computeProduct, started.threads, cpuKernels.relaxed);
+  }
   const onPanic = (message: string) => onDeath(new EngineFailure("internal_error", message));
   try {
     return InpageEngine.create({
@@ -37,4 +48,4 @@ hostEngine(self as unknown as WorkerScope, async (options, onDeath, dead, kept) 
   } catch (error) {
     throw new InvalidOptions(messageOf(error));
   }
-});
+}

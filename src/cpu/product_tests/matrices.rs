@@ -162,10 +162,9 @@ impl Packed {
         set: InstructionSet,
     ) -> Vec<f32> {
         let mut out = vec![f32::MAX; x.tokens() * rows.len()];
-        let panels = 0..self.rows.div_ceil(PANEL_ROWS);
-        let job = Job::new(self.matrix(), rows, panels, x, out.as_mut_ptr());
+        let job = Job::new(self.matrix(), rows, x, out.as_mut_ptr());
         // SAFETY: `out` has the size.
-        unsafe { job.run_with(set) };
+        unsafe { job.run_with(set, 0, 1) };
         out
     }
 }

@@ -4,7 +4,7 @@ use super::matrices::{Packed, Random, activations, bits, file_block};
 use crate::{
     activations::Activations,
     format::Format,
-    product::{InstructionSet, multiply, multiply_panels},
+    product::{InstructionSet, Job, multiply},
 };
 
 /// Columns to test: one unit, several.
@@ -71,6 +71,7 @@ fn products_are_close_to_those_of_floats() {
                 packed.matrix(),
                 0..rows,
                 &activations(&x, cols, format),
+                1,
                 &mut found,
             );
             for (token, x) in dequantized(&x, format).chunks(cols).enumerate() {
@@ -105,39 +106,37 @@ fn a_token_depends_neither_on_others_nor_on_the_division_of_rows() {
         let inputs = random.floats(9 * cols);
         let together = activations(&inputs, cols, format);
         let mut all = vec![0.0; 9 * rows];
-        multiply(packed.matrix(), 0..rows, &together, &mut all);
+        multiply(packed.matrix(), 0..rows, &together, 1, &mut all);
         let mut x = Activations::default();
         for (token, inputs) in inputs.chunks(cols).enumerate() {
             x.set(inputs, cols, format);
             let mut alone = vec![0.0; rows];
-            multiply(packed.matrix(), 0..rows, &x, &mut alone);
+            multiply(packed.matrix(), 0..rows, &x, 1, &mut alone);
             assert_eq!(
                 bits(&alone),
                 bits(&all[token * rows..][..rows]),
                 "{format:?}"
             );
         }
-        // Parts write only what is theirs.
+        // Parts write only what is theirs: panels 0, 1 and 2..=3, of which some rows are outside of the range.
         let range = 3..26;
         let mut parts = vec![-0.0; 9 * range.len()];
+        let job = Job::new(
+            packed.matrix(),
+            range.clone(),
+            &together,
+            parts.as_mut_ptr(),
+        );
         let mut seen = 0;
-        for panels in [2..3, 0..2, 3..9] {
+        for (part, written_rows) in [(2, 10), (0, 5), (1, 8)] {
             // SAFETY: `parts` has the size.
-            unsafe {
-                multiply_panels(
-                    packed.matrix(),
-                    range.clone(),
-                    panels.clone(),
-                    &together,
-                    parts.as_mut_ptr(),
-                );
-            }
-            seen += (8 * panels.end).min(range.end) - (8 * panels.start).max(range.start);
+            unsafe { job.run_with(InstructionSet::best(), part, 3) };
+            seen += written_rows;
             let written = parts
                 .iter()
                 .filter(|x| x.to_bits() != (-0.0f32).to_bits())
                 .count();
-            assert_eq!(written, 9 * seen, "{format:?} {panels:?}");
+            assert_eq!(written, 9 * seen, "{format:?} {part}");
         }
         for token in 0..9 {
             let expected = &all[token * rows..][range.clone()];
@@ -145,6 +144,11 @@ fn a_token_depends_neither_on_others_nor_on_the_division_of_rows() {
                 bits(&parts[token * range.len()..][..range.len()]),
                 bits(expected)
             );
+        }
+        for parts in [0, 2, 3, 400] {
+            let mut divided = vec![0.0; 9 * rows];
+            multiply(packed.matrix(), 0..rows, &together, parts, &mut divided);
+            assert_eq!(bits(&divided), bits(&all), "{format:?}, {parts} parts");
         }
     }
 }

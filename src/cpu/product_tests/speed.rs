@@ -54,7 +54,7 @@ fn speed() {
             let mut out = vec![0.0; tokens * rows];
             let time = least(|| {
                 x.set(&inputs, cols, format);
-                multiply(packed.matrix(), 0..rows, &x, &mut out);
+                multiply(packed.matrix(), 0..rows, &x, 1, &mut out);
             });
             let rate = (tokens * rows * cols) as f64 / time.as_nanos() as f64;
             format!("\"{tokens}\":{rate:.1}")

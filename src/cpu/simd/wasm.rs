@@ -423,10 +423,16 @@ mod instructions {
 
 /// Whether the engine adds a dot product of bytes in one instruction. If not, it is better to add pairs: the engine
 /// then has instructions for pairs.
-#[cfg(target_feature = "relaxed-simd")]
+#[cfg(all(feature = "module", target_feature = "relaxed-simd"))]
 pub(crate) fn adds_dots() -> bool {
     // Outside of 0..=127 the result tells the instructions apart: those for pairs saturate twice at -32768.
     let dots =
         i32x4_relaxed_dot_i8x16_i7x16_add(i8x16_splat(-128), i8x16_splat(-1), i32x4_splat(0));
     i32x4_extract_lane::<0>(dots) != -65536
+}
+
+/// Without relaxed SIMD there are only pairs, and one way to add them.
+#[cfg(all(feature = "module", not(target_feature = "relaxed-simd")))]
+pub(crate) fn adds_dots() -> bool {
+    true
 }

@@ -122,6 +122,8 @@ export interface StartOptions {
   lora: LoraLocation[];
   /** As given by the caller; Rust validates it. */
   device: DeviceChoice | undefined;
+  /** Most threads of the CPU device, as given by the caller. */
+  threads: number | undefined;
   /** The page has WebGPU; workers of some browsers do not. */
   pageHasWebGpu: boolean;
   /** As given by the caller; Rust validates them. */

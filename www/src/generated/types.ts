@@ -314,7 +314,7 @@ export type LoadOptions = {
   /** Tokens of KV cache that all sequences share, cached prompts included; 4096 if omitted, and never
   * less than one sequence may need. */
   kvPoolTokens?: number,
-  /** Most bytes of GPU memory that the model may need. A model that needs more is refused before its weights are
+  /** Most bytes of memory that the model may need. A model that needs more is refused before its weights are
   * read, and the error says what would fit. */
   memoryBudgetBytes?: number,
   /** Arithmetic that products may use: `f32`, or with `auto` (the default) f16 or bytes where that is

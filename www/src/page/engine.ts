@@ -43,6 +43,11 @@ export interface EngineOptions extends EngineSwitches {
    * `webgpu`: through WebGPU, on a software adapter too. `cpu`: on the CPU. `engine.info()` reports the device.
    */
   device?: DeviceChoice;
+  /**
+   * Most threads of the CPU device. The default is the number of the machine's logical processors, at most 8. More than
+   * one needs a cross-origin isolated page. `engine.info()` reports how many there are.
+   */
+  threads?: number;
   /** Context and memory. */
   load?: LoadOptions;
   onProgress?: (progress: LoadProgress) => void;
@@ -115,6 +120,7 @@ export class Engine {
       persist,
       lora,
       device,
+      threads,
       load,
       onProgress,
       signal,
@@ -153,6 +159,7 @@ export class Engine {
           model: resolved.location,
           lora: this.#lora,
           device,
+          threads,
           pageHasWebGpu: "gpu" in navigator,
           load: { ...load },
           wasmUrl: wasmUrl === undefined ? undefined : absolute(wasmUrl),
@@ -165,7 +172,7 @@ export class Engine {
     if (shared) {
       const { id, location } = resolved;
       const keeper = new SharedKeeper(
-        keyOf([shared, id, identityOf(location), device, load, switches]),
+        keyOf([shared, id, identityOf(location), device, threads, load, switches]),
         {
           start: () => new WorkerKeeper(start),
           onProgress: (progress) => onProgress?.(progress),

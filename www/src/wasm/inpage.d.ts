@@ -22,9 +22,13 @@ export function cpuKernelStackTop(): number;
 
 /**
  * Computes products of the CPU device with a function of another module from now on. It gets the address of a product and
- * returns 0 if it does not compute it.
+ * the number of parts to divide it into, and returns 0 if it does not compute it. `relaxed`: with relaxed SIMD.
  */
-export function useCpuKernels(product: (address: number) => number): void;
+export function useCpuKernels(
+  computeProduct: (address: number, parts: number) => number,
+  threads: number,
+  relaxed: boolean,
+): void;
 
 /** The argument of `InpageEngine.create`. */
 export interface EngineOptions {

@@ -69,6 +69,16 @@ export function extendWebGpu(
   return extension;
 }
 
+/** Whether the engine can expect a GPU that is not software. */
+export async function hasHardwareAdapter(): Promise<boolean> {
+  try {
+    const adapter = await navigator.gpu?.requestAdapter({ powerPreference: "high-performance" });
+    return adapter ? !adapter.info.isFallbackAdapter : false;
+  } catch {
+    return false;
+  }
+}
+
 /** Firefox leaves everything empty but whether the adapter is software. */
 const hiddenName = (isSoftware: boolean) =>
   `${isSoftware ? "software" : "WebGPU"} adapter (the browser hides its name)`;
