@@ -239,7 +239,10 @@ const TIERS = {
   wasm: async (tally) => {
     const tools = await setUpForBuild();
     const { cargo, args, env, clippy } = tools.toolchain;
-    await tally.build("wasm module", () => buildWasm(tools));
+    await tally.build("wasm module", async () => {
+      await modulesBuilt;
+      await buildWasm(tools);
+    });
     if (clippy) {
       const profile = ["--profile", "web"];
       const check = ["clippy", "--locked", "--lib", ...profile, ...args, "--", "-D", "warnings"];
@@ -317,8 +320,32 @@ async function buildServer(tally) {
   await tally.check("native server", "cargo", args);
 }
 
+/**
+ * Settles when the wasm modules that run in the background are built. The compiler links each on one core, for minutes.
+ * Tiers that need a module build it if it is missing, and report the errors.
+ */
+let modulesBuilt = Promise.resolve();
+
+/** Builds the modules at low priority, while tests that do not need them run. */
+async function startBuildingModules() {
+  try {
+    await setUpForBuild();
+    await requireRust();
+  } catch (error) {
+    if (error instanceof Remediable) return;
+    throw error;
+  }
+  const build = (...args) =>
+    run(process.execPath, ["scripts/build.mjs", ...args], {
+      ...{ background: true, timeout_ms: PROGRAM_LIMIT_MS },
+      onOutput() {},
+    });
+  modulesBuilt = build().then(() => build("--test-hooks"));
+}
+
 async function provideBuild(tally) {
   await tally.time("package", async () => {
+    await modulesBuilt;
     await buildWasm(await setUpForBuild());
     await buildTypeScript();
   });
@@ -346,6 +373,7 @@ await main(async (names) => {
       throw new Remediable(`there is no tier "${name}"`, `Tiers: ${known}`);
     }
   }
+  if (names.length === 0) await startBuildingModules();
   const rows = [];
   for (const name of names.length > 0 ? names : Object.keys(TIERS)) {
     say(`\n=== ${name}`);

@@ -126,8 +126,12 @@ mod registry {
         let inputs: Vec<f32> = (0..TOKENS * cols)
             .map(|_| f32::from(random() as i8))
             .collect();
-        let mut panels = vec![0; rows / PANEL_ROWS * format.panel_bytes(cols)];
-        format.pack(cols, &weights, &mut panels);
+        let panel_bytes = format.panel_bytes(cols);
+        let mut panels = vec![0; rows / PANEL_ROWS * panel_bytes];
+        let eight_rows = weights.chunks(PANEL_ROWS * format.file_row_bytes(cols));
+        for (rows, panel) in eight_rows.zip(panels.chunks_mut(panel_bytes)) {
+            format.pack(cols, rows, panel);
+        }
         let mut x = Activations::default();
         x.set(&inputs, cols, format);
         let matrix = Matrix {
