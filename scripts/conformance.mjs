@@ -1,5 +1,5 @@
 //! `npm run conformance`: runs the cases of tests/conformance against a real model, through the native server or a page
-//! in Chromium. Prints a line per case and a last line "N passed, N failed". The cases are in tests/conformance/cases.
+//! in a browser. Prints a line per case and a last line "N passed, N failed". The cases are in tests/conformance/cases.
 
 import { existsSync, statSync } from "node:fs";
 import { resolve } from "node:path";
@@ -11,7 +11,8 @@ import { provideVulkan } from "./setup/vulkan.mjs";
 import { requireNode } from "./setup.mjs";
 
 const USAGE = `npm run conformance [-- options]   runs every case of tests/conformance
-    --door native|page|sw  a native server (default), engine.fetch in Chromium, the service worker in Chromium
+    --door native|page|sw  a native server (default), engine.fetch in a browser, the service worker in a browser
+    --browser NAME         chromium (default) or firefox
     --case 042             only this case; may be repeated, and may list several: 042,043
     --model FILE.gguf      the embedded model when left out
     --device auto|gpu|cpu  where the model computes; gpu when left out, on a software adapter too
@@ -19,6 +20,7 @@ const USAGE = `npm run conformance [-- options]   runs every case of tests/confo
 
 const OPTIONS = {
   door: { type: "string", default: "native" },
+  browser: { type: "string", default: "chromium" },
   case: { type: "string", multiple: true, default: [] },
   model: { type: "string" },
   device: { type: "string", default: "gpu" },
@@ -26,6 +28,7 @@ const OPTIONS = {
   help: { type: "boolean" },
 };
 const DOORS = ["native", "page", "sw"];
+const BROWSERS = ["chromium", "firefox"];
 const DEVICES = ["auto", "gpu", "cpu"];
 const EMBEDDED_MODEL = "www/models/tales.gguf";
 
@@ -39,6 +42,9 @@ function parse(args) {
     throw wrong(error.message);
   }
   if (!DOORS.includes(values.door)) throw wrong(`--door is native, page or sw, not ${values.door}`);
+  if (!BROWSERS.includes(values.browser)) {
+    throw wrong(`--browser is chromium or firefox, not ${values.browser}`);
+  }
   if (!DEVICES.includes(values.device)) {
     throw wrong(`--device is auto, gpu or cpu, not ${values.device}`);
   }
@@ -70,11 +76,12 @@ function choose(cases, wanted, door) {
 }
 
 /** Runs cases and returns their results; `onResult` gets each as soon as it is there. */
-async function runDoor({ door, chosen, model, device, onResult }) {
+async function runDoor({ door, browser, chosen, model, device, onResult }) {
   if (door !== "native") {
     const { buildPackage, runInBrowser } = await import("../tests/conformance/browser.mjs");
     await buildPackage();
-    await runInBrowser({ door, device, ids: chosen.map(({ id }) => id), model, onResult });
+    const ids = chosen.map(({ id }) => id);
+    await runInBrowser({ browser, door, device, ids, model, onResult });
     return;
   }
   await requireRust();
@@ -96,7 +103,7 @@ function line({ id, title, ok, reason, ms }) {
 
 if (isProgram(import.meta.url)) {
   await main(async (args) => {
-    const { door, case: wanted, model: name, device, json, help } = parse(args);
+    const { door, browser, case: wanted, model: name, device, json, help } = parse(args);
     if (help) {
       process.stdout.write(`${USAGE}\n`);
       return 0;
@@ -111,7 +118,7 @@ if (isProgram(import.meta.url)) {
       results.push(result);
       if (!json) process.stdout.write(`${line(result)}\n`);
     };
-    await runDoor({ door, chosen, model, device, onResult });
+    await runDoor({ door, browser, chosen, model, device, onResult });
     const failed = results.filter(({ ok }) => !ok).length;
     const passed = results.length - failed;
     if (json) process.stdout.write(`${JSON.stringify({ door, model, passed, failed, results })}\n`);

@@ -6,11 +6,13 @@ import { join } from "node:path";
 import { buildTypeScript, buildWasm } from "./build.mjs";
 import { findFirefox } from "./firefox.mjs";
 import { main, npmProgram, Remediable, root, run, say } from "./process.mjs";
+import { installPackages, isDebian } from "./setup/apt.mjs";
 import { provideBrowser } from "./setup/browser.mjs";
 import { provideNpmPackages } from "./setup/npm.mjs";
 import { requireRust } from "./setup/rust.mjs";
 import { provideVulkan } from "./setup/vulkan.mjs";
 import { requireNode, setUpForBuild } from "./setup.mjs";
+import { findWebKit } from "./webkit.mjs";
 
 /** Limits, so that nothing hangs forever. The longest step is a first build on a slow machine. */
 const PROGRAM_LIMIT_MS = 40 * 60_000;
@@ -288,6 +290,16 @@ const TIERS = {
     await buildServer(tally);
     await nodeTests(tally, "tests/clients");
   },
+  firefox: async (tally) => {
+    if (!(await isProvided("Firefox", findFirefox, ["firefox-esr"]))) return;
+    await provideBuild(tally);
+    await otherBrowser(tally, "tests/firefox", await gpuEnv());
+  },
+  webkit: async (tally) => {
+    if (!(await isProvided("WebKitGTK", findWebKit, ["webkit2gtk-driver", "xvfb"]))) return;
+    await provideBuild(tally);
+    await otherBrowser(tally, "tests/webkit");
+  },
   package: async (tally) => {
     await provideBuild(tally);
     const env = { CHROMIUM: await provideBrowser() };
@@ -295,14 +307,9 @@ const TIERS = {
   },
 };
 
-// Tiers that run only by name. Firefox may be missing. The training program and its autodiff take minutes to compile, and
-// nothing else depends on them.
+// Tiers that run only by name. The training program and its autodiff take minutes to compile, and nothing else depends on
+// them.
 const NAMED_TIERS = {
-  firefox: async (tally) => {
-    findFirefox();
-    await provideBuild(tally);
-    await nodeTests(tally, "tests/firefox", await gpuEnv());
-  },
   train: async (tally) => {
     await requireRust();
     const train = ["--locked", "--package", "inpage-train"];
@@ -311,6 +318,40 @@ const NAMED_TIERS = {
     await tally.count("tests", "cargo", ["test", ...train], CARGO_COUNTS);
   },
 };
+
+/** Runs the tests of a browser other than Chromium. Such browsers do not always start: a failure is tried once more. */
+async function otherBrowser(tally, folder, env) {
+  for (const isLast of [false, true]) {
+    const attempt = new Tally();
+    await nodeTests(attempt, folder, env);
+    tally.steps.push(...attempt.steps);
+    if (attempt.failed > 0 && !isLast) continue;
+    tally.passed += attempt.passed;
+    tally.failed += attempt.failed;
+    tally.skipped += attempt.skipped;
+    tally.failures.push(...attempt.failures);
+    return;
+  }
+}
+
+/** Finds a browser, or installs it where Debian has it. Without it, its tier is skipped. */
+async function isProvided(name, find, packages) {
+  try {
+    find();
+    return true;
+  } catch (error) {
+    if (!(error instanceof Remediable)) throw error;
+  }
+  try {
+    if (isDebian()) await installPackages(packages, name);
+    find();
+    return true;
+  } catch (error) {
+    if (!(error instanceof Remediable)) throw error;
+    say(`skipped: ${error.message}. ${error.remedy ?? ""}`);
+    return false;
+  }
+}
 
 /** The native server with hooks. It is built here, because the tests' own limit is shorter than a first build. */
 async function buildServer(tally) {

@@ -1,9 +1,10 @@
-//! Runs the cases in Chromium, through the doors of a page. Serves the package built with hooks and the cases, and
+//! Runs the cases in a browser, through the doors of a page. Serves the package built with hooks and the cases, and
 //! forwards the results that the page reports.
 
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { launchChromium } from "../../scripts/chromium.mjs";
+import { launchFirefox } from "../../scripts/firefox.mjs";
 import { mustRun, Remediable, root } from "../../scripts/process.mjs";
 import { serve } from "../../scripts/server.mjs";
 import { temporaryFolder } from "../../scripts/temporary_folder.mjs";
@@ -19,14 +20,17 @@ export async function buildPackage() {
   }
 }
 
+/** How often Firefox is asked for new results. */
+const POLL_MS = 200;
+
 /**
- * Runs the cases with these ids through `door` ("page" or "sw") on a device of the native server's names; `onResult` is
- * called with each result. A page that computes on the CPU has no WebGPU.
+ * Runs the cases with these ids through `door` ("page" or "sw") of a browser ("chromium" or "firefox") on a device of
+ * the native server's names; `onResult` is called with each result. In Chromium, a page that computes on the CPU has no
+ * WebGPU.
  */
-export async function runInBrowser({ door, device, ids, model, onResult }) {
+export async function runInBrowser({ browser, door, device, ids, model, onResult }) {
   const folder = temporaryFolder("inpage-conformance-");
   let server;
-  let browser;
   try {
     await bundleSdk(join(folder, "openai.js"));
     server = await serve({
@@ -38,7 +42,18 @@ export async function runInBrowser({ door, device, ids, model, onResult }) {
         "/model.gguf": model,
       },
     });
-    browser = await launchChromium(device === "cpu" ? { webgpu: false } : {});
+    const url = `${server.origin}/conformance/page.html`;
+    const wanted = { door, device: device === "gpu" ? "webgpu" : device, ids };
+    const runIn = browser === "firefox" ? runInFirefox : runInChromium;
+    await runIn(url, wanted, onResult);
+  } finally {
+    await server?.close();
+  }
+}
+
+async function runInChromium(url, wanted, onResult) {
+  const browser = await launchChromium(wanted.device === "cpu" ? { webgpu: false } : {});
+  try {
     const page = await browser.newPage();
     if (process.env.INPAGE_VERBOSE) {
       page.on("console", (message) => console.error(`  page: ${message.text()}`));
@@ -46,12 +61,47 @@ export async function runInBrowser({ door, device, ids, model, onResult }) {
     const broken = new Promise((_, reject) => page.once("pageerror", reject));
     broken.catch(() => {});
     await page.exposeFunction("report", onResult);
-    await page.goto(`${server.origin}/conformance/page.html`);
+    await page.goto(url);
     await Promise.race([page.waitForFunction(() => window.loaded), broken]);
-    const wanted = { door, device: device === "gpu" ? "webgpu" : device, ids };
     await page.evaluate((wanted) => window.runConformance(wanted), wanted);
   } finally {
-    await browser?.close();
-    await server?.close();
+    await browser.close();
+  }
+}
+
+/** WebDriver BiDi exposes no functions to pages: the results are polled. */
+async function runInFirefox(url, wanted, onResult) {
+  const browser = await launchFirefox();
+  try {
+    const page = await browser.open(url);
+    await page.evaluate((wanted) => {
+      window.results = [];
+      window.report = (result) => window.results.push(result);
+      const run = async () => {
+        while (!window.loaded) await new Promise((resolve) => setTimeout(resolve, 50));
+        await window.runConformance(wanted);
+      };
+      window.ended = false;
+      run().then(
+        () => {
+          window.ended = true;
+        },
+        (error) => {
+          window.ended = String(error);
+        },
+      );
+    }, wanted);
+    for (;;) {
+      const { results, ended } = await page.evaluate(() => ({
+        results: window.results.splice(0),
+        ended: window.ended,
+      }));
+      results.forEach(onResult);
+      if (ended === true) return;
+      if (ended) throw new Error(`${ended}\n${browser.messages.join("\n")}`);
+      await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+    }
+  } finally {
+    await browser.close();
   }
 }

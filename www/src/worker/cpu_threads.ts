@@ -40,7 +40,8 @@ export function threadLimit(given: number | undefined): number {
   if (given !== undefined && (!Number.isSafeInteger(given) || given < 1)) {
     throw new InvalidOptions(`threads: ${given} is not a positive integer`);
   }
-  if (!globalThis.crossOriginIsolated) return 1;
+  // WebKitGTK has isolated pages, but no shared memory.
+  if (!globalThis.crossOriginIsolated || typeof SharedArrayBuffer === "undefined") return 1;
   return given ?? Math.min(navigator.hardwareConcurrency, MAX_DEFAULT_THREADS);
 }
 

@@ -1,0 +1,130 @@
+//! What is tested in browsers other than Chromium: the service worker, aborts, offline visits with a fake engine, and the
+//! real engine. Which browser is the caller's concern.
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { startServer, wasmIsBuilt } from "../browser/harness.mjs";
+
+/** Ways to fetch, and whether the answer is a stream, whose aborts reach the engine. */
+const ABORTS = [
+  ["servedFetch", true],
+  ["servedFetch", false],
+  // Neither browser tells the service worker that a plain `fetch` of a whole response was aborted.
+  ["fetch", true],
+];
+
+/** Declares the tests for the browser that `launch()` starts; `devices` are those of the real engine. */
+export function testLife({ launch, devices }) {
+  let server;
+  let browser;
+  let page;
+
+  before(async () => {
+    // Isolated, so that the CPU device has threads where the browser shares memory.
+    server = await startServer({}, { isolated: true });
+    browser = await launch();
+    page = await openPage();
+  });
+  after(async () => {
+    await browser?.close();
+    await server?.close();
+  });
+
+  async function openPage() {
+    const opened = await browser.open(`${server.origin}/`);
+    for (let wait = 0; !(await opened.evaluate(() => window.loaded ?? false)); wait++) {
+      assert.ok(wait < 200, "the page does not load");
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+    return opened;
+  }
+
+  test("ready resolves when plain fetch is answered", async () => {
+    const status = await page.evaluate(async () => {
+      window.engine = await startFake();
+      window.serving = inpage.serveFromPage(engine);
+      await serving.ready;
+      return (await fetch("/v1/models")).status;
+    });
+    assert.equal(status, 200);
+  });
+
+  for (const [door, stream] of ABORTS) {
+    const what = stream ? "a stream" : "a whole response";
+    test(`an abort of ${what} through ${door} stops the generation`, async () => {
+      browser.messages.length = 0;
+      const active = await page.evaluate(
+        async ({ door, stream }) => {
+          const controller = new AbortController();
+          const { signal } = controller;
+          const openai = client(door === "fetch" ? {} : { fetch: inpage.servedFetch });
+          const body = { model: "fake", prompt: "count:2000:5", stream };
+          const running = caught(async () => {
+            for await (const _ of await openai.completions.create(body, { signal }));
+          });
+          await until(async () => (await engine.info()).active === 1, "it runs");
+          controller.abort();
+          await running;
+          await until(async () => (await engine.info()).active === 0, "it stopped", 8000);
+          return (await engine.info()).active;
+        },
+        { door, stream },
+      );
+      assert.equal(active, 0);
+      // For streams, Firefox itself logs "encountered an unexpected error", whatever the worker does.
+      assert.deepEqual(
+        browser.messages.filter((text) => /rejected/.test(text)),
+        [],
+      );
+    });
+  }
+
+  test("other paths, and all paths after stop(), go to the site's server", async () => {
+    const statuses = await page.evaluate(async () => {
+      const other = (await fetch("/v1/users/me")).status;
+      await serving.stop();
+      return [other, (await fetch("/v1/models")).status];
+    });
+    assert.deepEqual(statuses, [404, 404]);
+  });
+
+  for (const device of devices) {
+    test(`the real engine answers on ${device}, and its adapter has a name`, async (t) => {
+      if (!wasmIsBuilt) return t.skip("the wasm module is not built");
+      await answers(device);
+    });
+  }
+
+  async function answers(device) {
+    const { adapter, text } = await page.evaluate(async (device) => {
+      const engine = await inpage.createEngine({ device, load: { contextTokens: 256 } });
+      const body = { model: "default", prompt: "Once upon a time", max_tokens: 4, temperature: 0 };
+      const { choices } = await engine.completions.create(body);
+      const { adapter } = await engine.info();
+      await engine.dispose();
+      return { adapter, text: choices[0].text };
+    }, device);
+    assert.ok(text.length > 0);
+    assert.notEqual(adapter, "unnamed adapter");
+    assert.ok(adapter.length > 0);
+  }
+
+  test("after one visit the page, its engine and completions need no server", async () => {
+    await page.evaluate(async () => {
+      // Not every browser tells a page which worker scripts it has loaded.
+      const offline = { files: ["/fixtures/fake_worker.mjs"] };
+      window.serving = inpage.serveFromPage(engine, { offline });
+      await serving.ready;
+      await serving.keptOffline;
+    });
+    await server.close();
+    const offline = await openPage();
+    const answer = await offline.evaluate(async () => {
+      window.engine = await startFake();
+      await inpage.serveFromPage(engine, { offline: true }).ready;
+      return (await client().completions.create({ model: "fake", prompt: "count:2" })).choices[0]
+        .text;
+    });
+    assert.equal(answer, "é0 é1 ");
+  });
+}
