@@ -96,17 +96,20 @@ export function testLife({ launch, devices }) {
   }
 
   async function answers(device) {
-    const { adapter, text } = await page.evaluate(async (device) => {
+    const { info, text, shares, processors } = await page.evaluate(async (device) => {
       const engine = await inpage.createEngine({ device, load: { contextTokens: 256 } });
       const body = { model: "default", prompt: "Once upon a time", max_tokens: 4, temperature: 0 };
       const { choices } = await engine.completions.create(body);
-      const { adapter } = await engine.info();
+      const info = await engine.info();
       await engine.dispose();
-      return { adapter, text: choices[0].text };
+      const shares = crossOriginIsolated && typeof SharedArrayBuffer !== "undefined";
+      const processors = navigator.hardwareConcurrency;
+      return { info, text: choices[0].text, shares, processors };
     }, device);
     assert.ok(text.length > 0);
-    assert.notEqual(adapter, "unnamed adapter");
-    assert.ok(adapter.length > 0);
+    assert.notEqual(info.adapter, "unnamed adapter");
+    assert.ok(info.adapter.length > 0);
+    if (info.device === "cpu") assert.equal(info.threads, shares ? Math.min(processors, 8) : 1);
   }
 
   test("after one visit the page, its engine and completions need no server", async () => {
