@@ -120,7 +120,7 @@ async fn choose_with(
         match join(validated, own_compiled).await.0 {
             Ok(()) => return Ok(variant),
             Err(Error::DeviceLost(why)) => return Err(Error::DeviceLost(why)),
-            Err(fault) => faults.push(format!("{variant:?}: {fault}")),
+            Err(fault) => faults.push(format!("{}: {fault}", variant.name())),
         }
     }
     Err(Error::NoDevice(format!(

@@ -61,6 +61,14 @@ describe("the device of an engine", { skip }, () => {
     assert.match(text, /[a-z]{3}/);
   });
 
+  test("a GPU whose kernels compute wrongly is replaced by the CPU in the same load", async () => {
+    const workerUrl = "/fixtures/wrong_gpu_worker.mjs";
+    const { info, text } = await run({ workerUrl });
+    assert.equal(info.device, "cpu");
+    assert.match(info.deviceReason, /no kernel variant computes correctly/);
+    assert.equal(text, (await run({ device: "cpu" })).text);
+  });
+
   test("relaxed SIMD is used where the browser has it", async () => {
     const { info } = await run({ device: "cpu" });
     assert.equal(info.adapter, "CPU (relaxed-simd)");
