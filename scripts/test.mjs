@@ -285,6 +285,10 @@ const TIERS = {
     await buildServer(tally);
     await nodeTests(tally, "tests/clients");
   },
+  node: async (tally) => {
+    await provideBuild(tally);
+    await nodeTests(tally, "tests/node");
+  },
   package: async (tally) => {
     await provideBuild(tally);
     const env = { CHROMIUM: await provideBrowser() };

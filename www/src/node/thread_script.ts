@@ -1,0 +1,12 @@
+//! The script of the engine's thread: supplies the globals of a page's worker, then runs the page's script.
+
+import { parentPort } from "node:worker_threads";
+import { usePlatform } from "../platform.js";
+import { nodePlatform } from "./platform.js";
+import { supplyWorkerGlobals } from "./worker_globals.js";
+
+if (parentPort === null) throw new Error("this script runs in a thread that the package starts");
+usePlatform(nodePlatform);
+supplyWorkerGlobals(parentPort);
+// It uses the globals when it is evaluated.
+await import("../worker.js");
