@@ -192,6 +192,18 @@ describe("options", () => {
     await assert.rejects(servedFetch("http://localhost/v1/models"), /engine\.fetch/);
   });
 
+  test("WebGPU that the engine's thread does not have is an error, not a panic", async () => {
+    const { navigator } = globalThis;
+    const define = (value) =>
+      Object.defineProperty(globalThis, "navigator", { value, configurable: true, writable: true });
+    define({ gpu: {} });
+    try {
+      await assert.rejects(createEngine({ device: "webgpu" }), { code: "no_webgpu_device" });
+    } finally {
+      define(navigator);
+    }
+  });
+
   test("an unknown switch is an error, and a signal aborts the load", async () => {
     await assert.rejects(createEngine({ maxM: 1 }), /maxM/);
     const controller = new AbortController();

@@ -13,11 +13,17 @@ import type { ThreadMessage } from "./engine_thread.js";
 /** Makes this thread look like a page's worker to the scripts that are imported from now on. */
 export function supplyWorkerGlobals(port: ThreadPort): void {
   const scope = new ThreadScope(port);
-  define("self", scope);
+  // Not the scope itself: libraries look for other globals in `self`.
+  define("self", globalThis);
+  for (const method of ["postMessage", "addEventListener", "removeEventListener"] as const) {
+    define(method, scope[method].bind(scope));
+  }
   if (globalThis.navigator === undefined) {
     const userAgent = `Node.js/${process.versions.node}`;
     define("navigator", { hardwareConcurrency: availableParallelism(), userAgent });
   }
+  // wgpu looks for WebGPU only where there is a class of this name.
+  if (!("WorkerGlobalScope" in globalThis)) define("WorkerGlobalScope", ThreadScope);
   define("fetch", fetchOrRead(globalThis.fetch));
   // Without listeners, Node would end the thread. The engine decides what a failure means for it.
   process.on("uncaughtException", (error) => scope.reportUncaught(error));
