@@ -25,6 +25,8 @@ await main(async (args) => {
   const dist = join(root, "www/dist");
   const parts = filesUnder(dist)
     .filter((file) => file.endsWith(".wasm") || file.endsWith(".js"))
+    // Pages download nothing of it.
+    .filter((file) => !relative(dist, file).startsWith("node"))
     .map((file) => ({
       part: relative(dist, file),
       bytes: readFileSync(file).length,

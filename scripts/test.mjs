@@ -300,6 +300,10 @@ const TIERS = {
     await provideBuild(tally);
     await otherBrowser(tally, "tests/webkit");
   },
+  node: async (tally) => {
+    await provideBuild(tally);
+    await nodeTests(tally, "tests/node");
+  },
   package: async (tally) => {
     await provideBuild(tally);
     const env = { CHROMIUM: await provideBrowser() };

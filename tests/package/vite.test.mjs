@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { cpSync, readFileSync, writeFileSync } from "node:fs";
+import { cpSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { before, test } from "node:test";
 import { launchChromium } from "../../scripts/chromium.mjs";
@@ -47,6 +47,15 @@ test("the package has every file that package.json names, and no others", () => 
   }
 });
 
+const NODE_PROGRAM = `
+import { createEngine } from "inpage";
+const engine = await createEngine();
+const { device } = await engine.info();
+const { choices } = await engine.completions.create({ model: "default", prompt: "Once", max_tokens: 4 });
+await engine.dispose();
+console.log(JSON.stringify({ device, isText: typeof choices[0].text === "string" }));
+`;
+
 /** A copy of `examples/vite` whose only dependency is the packed package. Vite and tsc are those of the root. */
 function installApp() {
   const app = join(folder, "app");
@@ -59,14 +68,25 @@ function installApp() {
   return app;
 }
 
-test("examples/vite installs it, runs its command, compiles against its types, builds and runs", async () => {
+test("examples/vite installs it, runs its command and Node, compiles against its types, builds and runs", async () => {
   const app = installApp();
   const model = "node_modules/inpage/www/models/tales.gguf";
   assert.match(run("npx", ["--no", "inpage", "inspect", model], app), /^It runs /m);
   run(process.execPath, [join(root, "node_modules/typescript/bin/tsc"), "-p", app], root);
 
+  writeFileSync(join(app, "program.mjs"), NODE_PROGRAM);
+  const answer = JSON.parse(run(process.execPath, ["program.mjs"], app));
+  assert.deepEqual(answer, { device: "cpu", isText: true });
+  assert.match(run("npx", ["--no", "inpage", "serve", "--help"], app), /--allow-origin/);
+
   const vite = await import("vite");
   await vite.build({ root: app, logLevel: "warn" });
+  const scripts = readdirSync(join(app, "dist/assets")).filter((name) => name.endsWith(".js"));
+  assert.ok(scripts.length > 0);
+  for (const name of scripts) {
+    const text = readFileSync(join(app, "dist/assets", name), "utf8");
+    assert.doesNotMatch(text, /["'`]node:|worker_threads/, name);
+  }
 
   const server = await serve({ mounts: { "/": join(app, "dist/") } });
   const browser = await launchChromium();

@@ -1,11 +1,15 @@
 #!/usr/bin/env node
 //! The package's command: runs the subcommand.
 
-import { inspect, USAGE } from "./inspect.mjs";
+import { inspect, USAGE as INSPECT_USAGE } from "./inspect.mjs";
+import { serve, USAGE as SERVE_USAGE } from "./serve.mjs";
+
+const COMMANDS = { inspect, serve };
+const USAGE = `${INSPECT_USAGE}\n${SERVE_USAGE}`;
 
 const [command, ...args] = process.argv.slice(2);
-if (command === "inspect") {
-  process.exitCode = await inspect(args);
+if (Object.hasOwn(COMMANDS, command ?? "")) {
+  process.exitCode = await COMMANDS[command](args);
 } else if (command === "--help" || command === "-h") {
   process.stdout.write(USAGE);
 } else {

@@ -6,6 +6,7 @@ import { resolveModel } from "../dist/page/model_option.js";
 import { openHeads } from "../dist/model_source/head_files.js";
 import init, { inspectModel } from "../dist/wasm/inpage.js";
 import { openLocal } from "./local_files.mjs";
+import { hubOf, isOfFolder, remoteModel } from "./model_place.mjs";
 import { reportText } from "./report_text.mjs";
 
 export const USAGE = `Usage: inpage inspect FILE_OR_URL [options]
@@ -99,31 +100,6 @@ function requestOf(args) {
   return { place: positionals[0], options, json: values.json === true };
 }
 
-/** True for files of a Hugging Face folder, whose names stand for the folder. */
-const isOfFolder = (name) => /^config\.json$|\.safetensors(\.index\.json)?$/.test(name);
-
-/** The model option for the URL. */
-function modelAt(url) {
-  const { pathname } = url;
-  const name = pathname.slice(pathname.lastIndexOf("/") + 1);
-  // The root of a repository on a model hub.
-  if (/\/resolve\/[^/]+$/.test(pathname)) return { folder: url };
-  if (name !== "" && !isOfFolder(name)) return { url };
-  url.pathname = pathname.slice(0, pathname.length - name.length);
-  return { folder: url };
-}
-
-/** The model on the network, or `undefined` for a path. */
-function remoteModel(place) {
-  if (place.startsWith("hf:")) return place;
-  return /^https?:\/\//i.test(place) ? modelAt(new URL(place)) : undefined;
-}
-
-/** The variables that other programs for model hubs use. */
-function hubOf({ HF_ENDPOINT, HF_TOKEN }) {
-  return { ...(HF_ENDPOINT && { baseUrl: HF_ENDPOINT }), ...(HF_TOKEN && { token: HF_TOKEN }) };
-}
-
 async function reportOn(place, options) {
   const remote = remoteModel(place);
   const files = remote
@@ -137,6 +113,6 @@ async function reportOn(place, options) {
     await init({ module_or_path: await readFile(module) });
     return await inspectModel(files, options);
   } finally {
-    await files.close();
+    await files.close?.();
   }
 }

@@ -4,12 +4,14 @@
 //!
 //! | folder | runs in | part |
 //! |---|---|---|
+//! | `node` | Node, Deno, Bun | the entry there, and what a browser would supply |
 //! | `page` | the page | `createEngine`, `engine.fetch`, `completions.create`, `serveFromPage`, `inspectModel`, `cache` |
 //! | `service_worker`, `sw.ts` | the service worker | relays requests to a tab with an engine |
 //! | `worker.ts` | the engine worker | connects `wasm` to `worker` |
 //! | `wasm` | page and engine worker | the wasm module and its types |
 //! | `worker` | the engine worker | answers exchanges, loads the model, extends WebGPU |
 //! | `model_source` | page and engine worker | reads model files: URLs, cache, local files |
+//! | `platform.ts` | everywhere | what a browser or another program supplies: cache folder, locks, files, threads |
 //! | `exchange` | everywhere | messages, ports, response bodies, the error answers of a dead engine |
 //! | `generated` | | types generated from the Rust types |
 

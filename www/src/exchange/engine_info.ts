@@ -5,10 +5,10 @@ import type { EngineInfo as EngineState, LoadReport } from "../generated/types.j
 /** Where the model's files are kept; the members are missing for local files. */
 export interface ModelStorage {
   /**
-   * `opfs`: for the next visit. `memory`: downloaded, and kept only while the model loads. `none`: read by range
+   * `opfs` (in a browser) and `disk` (elsewhere): for the next visit. `memory`: downloaded, and kept only while the model loads. `none`: read by range
    * requests.
    */
-  storage?: "opfs" | "memory" | "none";
+  storage?: "opfs" | "disk" | "memory" | "none";
   /** Why the files are not kept for the next visit, if the app wanted them to be. */
   storageReason?: string;
 }

@@ -1,5 +1,6 @@
 //! One download into the cache: a version that becomes the current one when it is complete and verified.
 
+import { platform } from "../platform.js";
 import type { Arrival } from "./arrival.js";
 import type { StoredVersion } from "./cache_layout.js";
 import { BlobStore } from "./chunk_store.js";
@@ -50,7 +51,7 @@ export class CacheDownload {
     const { file, chunkBytes, onBytes, report, clock, signal } = this.#context;
     const writer = await this.#open(next, newest);
     // Before anything can be read: the model may be loaded before its last byte is stored.
-    report("opfs");
+    report(platform().cacheKind);
     const intake: Intake = new Intake({
       url: file.url,
       chunkBytes,

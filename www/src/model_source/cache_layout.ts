@@ -17,10 +17,8 @@
 //! beside it. It becomes the current one with a single write: its note then says `complete`. So a tab that is killed at any
 //! point leaves the current version as it was, and no file has to be renamed.
 
+import { platform } from "../platform.js";
 import type { FileVersion } from "./version.js";
-
-/** The folder of the cache in the origin's file system. */
-export const CACHE_FOLDER = "inpage-models";
 
 /** A download is hashed, and can be resumed, in chunks of this size. */
 export const CHUNK_BYTES = 4 * 1024 * 1024;
@@ -91,14 +89,7 @@ export const hexOf = (bytes: Uint8Array) =>
   Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 
 /** The folder of all entries; created if it is missing. Undefined where OPFS is not available (private windows, old browsers). */
-export async function cacheFolder(): Promise<FileSystemDirectoryHandle | undefined> {
-  try {
-    const root = await navigator.storage.getDirectory();
-    return await root.getDirectoryHandle(CACHE_FOLDER, { create: true });
-  } catch {
-    return undefined;
-  }
-}
+export const cacheFolder = () => platform().cacheFolder();
 
 /** All entries with at least one version; only reads. */
 export async function listEntries(): Promise<StoredEntry[]> {

@@ -2,6 +2,7 @@
 //! current version when it is complete and verified. Runs while this tab holds the entry's lock.
 
 import { messageOf } from "../exchange/error_response.js";
+import { platform } from "../platform.js";
 import type { Arrival } from "./arrival.js";
 import { CacheDownload, storedSource } from "./cache_download.js";
 import type { StoredVersion } from "./cache_layout.js";
@@ -28,7 +29,7 @@ export async function cachedSource(
   const usable = current && (await hasExpectedHash(context, store, current)) ? current : undefined;
   const use = async (version: StoredVersion) => {
     await store.noteUse(clock.nowMs());
-    report("opfs");
+    report(platform().cacheKind);
     arrival.finish(await storedSource(context, store, version, false));
   };
   const state = usable && (await stateOf(context, usable));

@@ -5,6 +5,7 @@ import type { ModelLocation } from "../exchange/protocol.js";
 import { blobSource } from "./blob_source.js";
 import { type HeadSource, openHead } from "./head_source.js";
 import { fetchWhole } from "./http.js";
+import { openLocalFile } from "./local_file.js";
 import { openFirst } from "./mirrors.js";
 import { locatedFiles } from "./named_files.js";
 import { NO_OPTIONS, fetchWith } from "./requests.js";
@@ -28,6 +29,8 @@ export async function openHeads(location: ModelLocation, signal: AbortSignal): P
     location.ggufName !== undefined || name.endsWith(".safetensors");
   const files = await locatedFiles(location, {
     async url({ name, urls }) {
+      const local = await openLocalFile(urls);
+      if (local !== undefined) return local;
       // The other files are small, and servers that compress them do not send their size.
       if (!isWithTensors(name)) {
         return blobSource(

@@ -6,6 +6,7 @@ import { cacheKey } from "./cache_key.js";
 import { systemClock } from "./clock.js";
 import type { Hasher } from "./hash.js";
 import { openMirrored } from "./mirrors.js";
+import { openLocalFile } from "./local_file.js";
 import { FOLDER_CONFIG, type RemoteFile, locatedFiles } from "./named_files.js";
 import { DownloadPause } from "./pause.js";
 import { DownloadProgress } from "./progress.js";
@@ -57,6 +58,8 @@ export async function openModel(
   const clock = pause.clocked(systemClock);
   const openers = {
     url: async ({ name, urls, key, sha256 }: RemoteFile) => {
+      const local = await openLocalFile(urls);
+      if (local !== undefined) return readAhead(local);
       if (cache && reading) await markReading(key, reading);
       const onBytes = progress.of(name);
       const options = {

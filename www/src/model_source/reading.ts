@@ -1,5 +1,6 @@
 //! Marks files of the cache as being read, so that no tab deletes them meanwhile.
 
+import { platform } from "../platform.js";
 import { entryName } from "./cache_layout.js";
 
 /** Held as shared by each tab that reads the entry, exclusively by one that deletes it. */
@@ -8,7 +9,8 @@ export const readingLock = (name: string) => `inpage-model-reading ${name}`;
 /** Marks the file with this cache key until `end` aborts. */
 export async function markReading(key: string, end: AbortSignal): Promise<void> {
   // Where there are no locks, there is no cache.
-  if (globalThis.navigator?.locks === undefined || end.aborted) return;
+  const { locks } = platform();
+  if (locks === undefined || end.aborted) return;
   const ended = new Promise<void>((resolve) => {
     end.addEventListener("abort", () => resolve(), { once: true });
   });
@@ -18,6 +20,6 @@ export async function markReading(key: string, end: AbortSignal): Promise<void> 
       resolve();
       return ended;
     };
-    navigator.locks.request(lock, { mode: "shared", signal: end }, hold).catch(reject);
+    locks.request(lock, { mode: "shared", signal: end }, hold).catch(reject);
   });
 }

@@ -1,19 +1,14 @@
 //! How much space the browser has for this site.
 
+import { platform } from "../platform.js";
+
 /** Below this, the size of a file is requested before the file. */
 const PLENTY_BYTES = 4 * 1024 ** 3;
 /** Notes, hashes and what the browser itself needs. */
 const MARGIN_BYTES = 1024 * 1024;
 
 /** Undefined if the browser does not say it. */
-export async function freeBytes(): Promise<number | undefined> {
-  try {
-    const { usage, quota } = await navigator.storage.estimate();
-    return usage === undefined || quota === undefined ? undefined : Math.max(0, quota - usage);
-  } catch {
-    return undefined;
-  }
-}
+export const freeBytes = () => platform().freeBytes();
 
 export const isPlenty = (free: number | undefined) => free === undefined || free >= PLENTY_BYTES;
 

@@ -1,6 +1,7 @@
 //! One tab at a time checks, downloads or repairs a file. The others see its progress, and take over if it is gone,
 //! frozen or stuck. The caller does the work of a turn.
 
+import { locks } from "../platform.js";
 import type { Clock } from "./clock.js";
 
 const CHANNEL = "inpage-downloads";
@@ -101,11 +102,7 @@ async function oneTurn<T>(
   const isGone = () => ++silent > patience || ++stuck > STUCK_BEATS;
 
   try {
-    const queued = navigator.locks.request(
-      lock,
-      { signal: AbortSignal.any([signal, queue.signal]) },
-      run,
-    );
+    const queued = locks().request(lock, { signal: AbortSignal.any([signal, queue.signal]) }, run);
     queued.catch(() => {});
     const stopWatching = AbortSignal.any([signal, granted.signal]);
     const mustTakeOver = await Promise.race([
@@ -118,7 +115,7 @@ async function oneTurn<T>(
     signal.throwIfAborted();
     if (!mustTakeOver || granted.signal.aborted) return await queued;
     queue.abort();
-    return await navigator.locks.request(lock, { steal: true }, run);
+    return await locks().request(lock, { steal: true }, run);
   } catch (error) {
     signal.throwIfAborted();
     // If the lock is stolen, the request ends before the work does, or even before it begins.

@@ -18,12 +18,12 @@ export interface UrlFile {
 }
 
 /**
- * Where the bytes of a file are kept: `opfs` for the next visit; `memory` and `none` (it is read by range requests, each byte when it
+ * Where the bytes of a file are kept: `opfs` and `disk` for the next visit; `memory` and `none` (it is read by range requests, each byte when it
  * is needed) for this one only.
  */
 export interface StorageReport {
   url: string;
-  storage: "opfs" | "memory" | "none";
+  storage: "opfs" | "disk" | "memory" | "none";
   /** Why the file is not kept for the next visit; undefined if the app did not want it to be. */
   reason: string | undefined;
 }

@@ -1,5 +1,6 @@
 //! A file at a URL: from the cache or the network. `cached_source.ts` decides what is stored and when.
 
+import { platform } from "../platform.js";
 import { Arrival } from "./arrival.js";
 import { CHUNK_BYTES, entryLock } from "./cache_layout.js";
 import { cachedSource } from "./cached_source.js";
@@ -35,7 +36,11 @@ async function open(context: Context, isCached: boolean, arrival: Arrival): Prom
   if (!isCached) return uncachedSource(context, arrival, undefined);
   const store = await ModelStore.open(context.file.key, context.chunkBytes);
   if (store === undefined) {
-    return uncachedSource(context, arrival, "the browser gives this page no storage (OPFS)");
+    const isBrowser = platform().cacheKind === "opfs";
+    const reason = isBrowser
+      ? "the browser gives this page no storage (OPFS)"
+      : "the storage for the cache cannot be written";
+    return uncachedSource(context, arrival, reason);
   }
   try {
     const { clock, signal, onWaiting } = context;

@@ -9,6 +9,7 @@ import {
   listEntries,
 } from "../model_source/cache_layout.js";
 import { readingLock } from "../model_source/reading.js";
+import { locks } from "../platform.js";
 import { type CachedModel, selectKeys } from "./cached_model.js";
 import { InpageError } from "./inpage_error.js";
 
@@ -51,7 +52,7 @@ export class ModelCache {
 
   async size(): Promise<CacheSize> {
     const entries = await listEntries();
-    const estimate = await navigator.storage?.estimate?.().catch(() => undefined);
+    const estimate = await globalThis.navigator?.storage?.estimate?.().catch(() => undefined);
     return {
       files: entries.length,
       occupiedBytes: sum(entries),
@@ -129,12 +130,12 @@ export class ModelCache {
    * @returns whether the storage is persistent now
    */
   async persist(): Promise<boolean> {
-    return (await navigator.storage?.persist?.().catch(() => false)) ?? false;
+    return (await globalThis.navigator?.storage?.persist?.().catch(() => false)) ?? false;
   }
 
   /** Whether the browser has promised not to delete the site's storage. */
   async persisted(): Promise<boolean> {
-    return (await navigator.storage?.persisted?.().catch(() => false)) ?? false;
+    return (await globalThis.navigator?.storage?.persisted?.().catch(() => false)) ?? false;
   }
 
   async #folders(model: CachedModel): Promise<FileSystemDirectoryHandle[]> {
@@ -201,10 +202,10 @@ async function deleteAll(entries: StoredEntry[]): Promise<CachedFile[]> {
 /** False if a tab downloads it or reads it. */
 async function deleteFolder(name: string): Promise<boolean> {
   const ifAvailable = true;
-  const isDeleted = await navigator.locks.request(entryLock(name), { ifAvailable }, (lock) =>
+  const isDeleted = await locks().request(entryLock(name), { ifAvailable }, (lock) =>
     lock === null
       ? false
-      : navigator.locks.request(readingLock(name), { ifAvailable }, (lock) =>
+      : locks().request(readingLock(name), { ifAvailable }, (lock) =>
           lock === null ? false : deleteUnlocked(name),
         ),
   );

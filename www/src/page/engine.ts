@@ -136,7 +136,7 @@ export class Engine {
     this.#resolveLora = (adapters) => resolveLora(adapters, hub);
     this.#lora = this.#resolveLora(lora ?? []);
     if (persist) void cache.persist();
-    const absolute = (url: string | URL) => new URL(url, document.baseURI).href;
+    const absolute = (url: string | URL) => new URL(url, globalThis.document?.baseURI).href;
     this.basePaths = switches.basePaths ?? DEFAULT_BASE_PATHS;
     const door = createFetchDoor(
       (afterLoss) => this.#openPort(afterLoss),
@@ -160,7 +160,7 @@ export class Engine {
           lora: this.#lora,
           device,
           threads,
-          pageHasWebGpu: "gpu" in navigator,
+          pageHasWebGpu: "gpu" in (globalThis.navigator ?? {}),
           load: { ...load },
           wasmUrl: wasmUrl === undefined ? undefined : absolute(wasmUrl),
           switches: { ...switches },

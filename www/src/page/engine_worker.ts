@@ -3,6 +3,7 @@
 import { type Deferred, deferred } from "../exchange/abort.js";
 import type { EngineInfo } from "../exchange/engine_info.js";
 import { EngineFailure, messageOf } from "../exchange/error_response.js";
+import { type EngineThread, platform } from "../platform.js";
 import { InpageError } from "./inpage_error.js";
 import type {
   LoadProgress,
@@ -16,7 +17,7 @@ import type {
 const DISPOSE_TIMEOUT_MS = 1000;
 
 export class EngineWorker {
-  #worker: Worker;
+  #worker: EngineThread;
   #ready = deferred<void>();
   #lost = new AbortController();
   #disposed = deferred<void>();
@@ -44,11 +45,7 @@ export class EngineWorker {
     onProgress: (progress: LoadProgress) => void,
   ) {
     this.#onProgress = onProgress;
-    this.#worker =
-      scriptUrl === undefined
-        ? // Bundlers recognise this expression.
-          new Worker(new URL("../worker.js", import.meta.url), { type: "module", name: "inpage" })
-        : new Worker(scriptUrl, { type: "module", name: "inpage" });
+    this.#worker = platform().startThread?.() ?? startWorker(scriptUrl);
     this.#worker.onmessage = ({ data }: MessageEvent<WorkerToPage>) => this.#take(data);
     this.#worker.onerror = (event) => {
       event.preventDefault();
@@ -196,4 +193,11 @@ export class EngineWorker {
       this.fail(new EngineFailure("internal_error", messageOf(error)));
     }
   }
+}
+
+function startWorker(scriptUrl: string | URL | undefined): Worker {
+  return scriptUrl === undefined
+    ? // Bundlers recognise this expression.
+      new Worker(new URL("../worker.js", import.meta.url), { type: "module", name: "inpage" })
+    : new Worker(scriptUrl, { type: "module", name: "inpage" });
 }

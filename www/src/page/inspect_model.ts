@@ -7,6 +7,7 @@ import type { HubOptions } from "./hub.js";
 import { InpageError } from "./inpage_error.js";
 import { type ModelOption, resolveModel } from "./model_option.js";
 import { openHeads } from "../model_source/head_files.js";
+import { platform } from "../platform.js";
 
 /** How the model would be loaded, and how its files are read. All optional. */
 export interface InspectOptions extends InspectionOptions {
@@ -22,7 +23,8 @@ let started: Promise<typeof import("../wasm/inpage.js")> | undefined;
 /** Starts the module in the page; the engine has its own in a worker. */
 async function start(wasmUrl: string | URL | undefined) {
   const wasm = await import("../wasm/inpage.js");
-  await wasm.default(wasmUrl === undefined ? undefined : { module_or_path: wasmUrl });
+  const module = (await platform().readWasm?.(wasmUrl)) ?? wasmUrl;
+  await wasm.default(module === undefined ? undefined : { module_or_path: module });
   return wasm;
 }
 

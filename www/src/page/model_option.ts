@@ -1,6 +1,7 @@
 //! Resolves the `model` option to an id and the location of its files. Whether they are a model is checked in Rust.
 
 import type { ModelLocation } from "../exchange/protocol.js";
+import { platform } from "../platform.js";
 import {
   type HubOptions,
   hubUrl,
@@ -15,7 +16,7 @@ export type ModelOption = ModelPlace | ModelWithId;
 
 /**
  * `"embedded"`, a URL (relative to the page), `hf:OWNER/NAME/FILE.gguf` or `hf:OWNER/NAME` (a folder) with an
- * optional `@REVISION`, or a local file.
+ * optional `@REVISION`, or a local file. Outside of a browser, a path of a GGUF file or of a Hugging Face folder.
  */
 export type ModelPlace = string | URL | Blob;
 
@@ -64,10 +65,7 @@ export function resolveModel(
   if (option instanceof Blob) return resolveModel({ file: option });
   const { file, files, folder, url = "embedded", cache = true, ignoreQuery = [] } = option;
   if (file !== undefined || files !== undefined) {
-    for (const name of ["sha256", "fetch", "ignoreQuery"] as const) {
-      if (option[name] === undefined) continue;
-      throw new TypeError(`${name} applies to downloads: it has no meaning for local files`);
-    }
+    refuseDownloadOptions(option);
   }
   if (files !== undefined) return resolveFiles([...files], option.id);
   if (file !== undefined) {
@@ -79,8 +77,13 @@ export function resolveModel(
   const [first] = places;
   if (first === undefined) throw new TypeError(`${folder ? "folder" : "url"} names no URL`);
   const isEmbedded = folder === undefined && first === "embedded";
-  const isFolder = folder !== undefined || isHubFolder(first, hub);
+  const isFolder =
+    folder !== undefined ||
+    isHubFolder(first, hub) ||
+    platform().locate?.(`${first}`)?.isFolder === true;
   const urls = places.map((place) => resolveUrl(place, hub, isFolder));
+  const isOnDisk = isLocal(urls);
+  if (isOnDisk) refuseDownloadOptions(option);
   const [at] = urls as [URL];
   const ggufName = isFolder ? undefined : (segments(at).at(-1) ?? "");
   const named = ggufName === undefined ? folderName(at) : isEmbedded ? "tales" : stem(ggufName);
@@ -90,13 +93,24 @@ export function resolveModel(
       kind: "url",
       urls: urls.map(({ href }) => href),
       ggufName,
-      cache,
+      cache: cache && !isOnDisk,
       ignoreQuery: [...ignoreQuery],
       sha256: hashes(option.sha256, ggufName),
       requests: resolveRequests(option.fetch ?? {}, hub),
     },
   };
 }
+
+function refuseDownloadOptions(option: ModelWithId): void {
+  for (const name of ["sha256", "fetch", "ignoreQuery"] as const) {
+    if (option[name] === undefined) continue;
+    throw new TypeError(`${name} applies to downloads: it has no meaning for local files`);
+  }
+}
+
+/** They are read in place and not cached. */
+const isLocal = (urls: readonly URL[]) =>
+  platform().openFile !== undefined && urls.every(({ protocol }) => protocol === "file:");
 
 /** `hf:OWNER/NAME`, without a file in it. */
 function isHubFolder(place: string | URL, hub: HubOptions): boolean {
@@ -106,12 +120,15 @@ function isHubFolder(place: string | URL, hub: HubOptions): boolean {
 /** The absolute URL of a file or folder; that of a folder ends with a slash. */
 function resolveUrl(place: string | URL, hub: HubOptions, isFolder: boolean): URL {
   const text = `${place}`;
+  const onDisk = platform().locate?.(text);
   let url: URL;
   if (isHubReference(text)) {
     url = hubUrl(text, hub);
   } else if (text === "embedded" && !isFolder) {
     // Bundlers recognise this expression.
     url = new URL("../../models/tales.gguf", import.meta.url);
+  } else if (onDisk !== undefined) {
+    ({ url } = onDisk);
   } else {
     if (!isFolder) refuseRepositoryName(text);
     refuseHubPage(text, hub);
@@ -158,7 +175,7 @@ function resolveFiles(files: File[], id: string | undefined): ResolvedModel {
   const gguf = files.find(isGguf);
   const named = files.map((file) => ({ name: file.name, blob: file }));
   const location = { kind: "files" as const, files: named, ggufName: gguf?.name };
-  const folder = files[0]?.webkitRelativePath.split("/").at(-2);
+  const folder = files[0]?.webkitRelativePath?.split("/").at(-2);
   return { id: id ?? (gguf ? stem(gguf.name) : folder || "local"), location };
 }
 

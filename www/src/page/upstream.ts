@@ -99,13 +99,13 @@ export function createUpstreamDoor(
 function targetOf(baseURL: string | URL, basePaths: readonly string[]): string {
   let url: URL;
   try {
-    url = new URL(baseURL, document.baseURI);
+    url = new URL(baseURL, globalThis.document?.baseURI);
   } catch {
     throw new TypeError(`upstream.baseURL: "${baseURL}" is not a URL`);
   }
   url.pathname = `${url.pathname.replace(/\/+$/, "")}/completions`;
   // The page's own service worker would send the request back to this engine.
-  if (url.origin === location.origin && isBelowBasePath(url, basePaths)) {
+  if (url.origin === globalThis.location?.origin && isBelowBasePath(url, basePaths)) {
     throw new TypeError(
       `upstream.baseURL: ${baseURL} is answered by this engine itself; name another server or path`,
     );

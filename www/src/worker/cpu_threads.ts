@@ -1,8 +1,9 @@
 //! The threads of the CPU device: workers that compute parts of products in the memory of the engine worker's module.
-//! They need shared memory, which browsers give to cross-origin isolated pages. How parts are taken is the concern of
+//! They need shared memory, which browsers give to cross-origin isolated pages only. How parts are taken is the concern of
 //! `cpu_division.ts`.
 
 import { InvalidOptions } from "../exchange/error_response.js";
+import { platform } from "../platform.js";
 import {
   type ComputePart,
   computeProduct,
@@ -40,8 +41,7 @@ export function threadLimit(given: number | undefined): number {
   if (given !== undefined && (!Number.isSafeInteger(given) || given < 1)) {
     throw new InvalidOptions(`threads: ${given} is not a positive integer`);
   }
-  // WebKitGTK has isolated pages, but no shared memory.
-  if (!globalThis.crossOriginIsolated || typeof SharedArrayBuffer === "undefined") return 1;
+  if (!platform().sharesMemory) return 1;
   return given ?? Math.min(navigator.hardwareConcurrency, MAX_DEFAULT_THREADS);
 }
 
@@ -78,7 +78,8 @@ export async function startCpuThreads(
 function startThread(start: ThreadStart): Promise<boolean> {
   return new Promise((resolve) => {
     try {
-      const worker = new Worker(location.href, { type: "module", name: THREAD_NAME });
+      const worker = platform().startCpuThread(THREAD_NAME);
+      if (!worker) return resolve(false);
       worker.onmessage = ({ data }: MessageEvent<ThreadMessage>) => {
         if (data === "here") worker.postMessage(start);
         else resolve(data === "ready");
@@ -93,18 +94,18 @@ function startThread(start: ThreadStart): Promise<boolean> {
 /** The part of a worker's scope that a thread needs. */
 interface ThreadScope {
   readonly name: string;
-  onmessage: ((event: MessageEvent<ThreadStart>) => void) | null;
+  addEventListener(type: "message", listener: (event: MessageEvent<ThreadStart>) => void): void;
   postMessage(message: ThreadMessage): void;
 }
 
 /** If the worker of `scope` is a thread, serves it forever from its first message on, and returns true. */
 export function isServedAsThread(scope: ThreadScope): boolean {
   if (scope.name !== THREAD_NAME) return false;
-  scope.onmessage = ({ data: { module, memory, stackTop, division } }) => {
+  scope.addEventListener("message", ({ data: { module, memory, stackTop, division } }) => {
     const compute: ComputePart | undefined = startCpuKernels(module, memory, stackTop);
     scope.postMessage(compute ? "ready" : "failed");
     if (compute) serveProducts(division, compute);
-  };
+  });
   scope.postMessage("here");
   return true;
 }

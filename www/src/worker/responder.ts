@@ -33,7 +33,7 @@ async function answer(
       () => {},
     );
     const response = await orAborted(handled, either);
-    await orAborted(life.survives(response.failure), cancelled);
+    await orAborted(life.survives(faultOf(response)), cancelled);
     const ended = deferred<void>();
     return {
       status: response.status,
@@ -53,6 +53,11 @@ async function answer(
       ended: Promise.resolve(),
     };
   }
+}
+
+/** The failure that may be the engine's own: a refused request says nothing about it, and is answered at once. */
+function faultOf({ status, failure }: EngineResponse): unknown {
+  return status >= 400 && status < 500 ? undefined : failure;
 }
 
 interface BodyOptions {
@@ -83,7 +88,7 @@ function bodyOf(
         try {
           const bytes = await orAborted(response.next(), life.dead);
           if (bytes !== undefined) {
-            await life.survives(response.failure);
+            await life.survives(faultOf(response));
             controller.enqueue(resume ? { bytes, position: response.position } : { bytes });
             return;
           }

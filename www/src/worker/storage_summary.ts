@@ -3,9 +3,10 @@
 import type { ModelStorage } from "../exchange/engine_info.js";
 import type { ModelLocation } from "../exchange/protocol.js";
 import type { StorageReport } from "../model_source/url_file.js";
+import { platform } from "../platform.js";
 
 /** The kinds of storage, from best to worst for the next visit. */
-const KINDS = ["opfs", "memory", "none"] as const;
+const KINDS = ["opfs", "disk", "memory", "none"] as const;
 
 export class StorageSummary {
   /** The reports by URL. A file may be reported twice, first as kept and then as not. */
@@ -14,7 +15,7 @@ export class StorageSummary {
   #expected: ModelStorage = {};
 
   expect(model: ModelLocation): void {
-    if (model.kind === "url" && model.cache) this.#expected = { storage: "opfs" };
+    if (model.kind === "url" && model.cache) this.#expected = { storage: platform().cacheKind };
   }
 
   add(report: StorageReport): void {

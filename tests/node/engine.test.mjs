@@ -1,0 +1,250 @@
+//! `createEngine` in Node: the embedded model, files on disk, aborts, errors, and the end of the program.
+
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { createEngine, InpageError, inspectModel, serveFromPage, servedFetch } from "inpage";
+import OpenAI from "openai";
+import { root, which } from "../../scripts/process.mjs";
+import { temporaryFolder } from "../../scripts/temporary_folder.mjs";
+import { splitGguf } from "../browser/containers.mjs";
+
+const TALES = join(root, "www/models/tales.gguf");
+const LLAMA = join(root, "tests/parity/models/llama.gguf");
+const QWEN3_FOLDER = join(root, "tests/parity/models/qwen3-hf");
+const PORTABLE = fileURLToPath(new URL("portable.mjs", import.meta.url));
+
+const PROMPT = "Once upon a time";
+const greedy = { model: "default", prompt: PROMPT, temperature: 0, max_tokens: 16 };
+/** Takes seconds. */
+const long = { ...greedy, prompt: Array(16).fill(PROMPT), max_tokens: 400, ignore_eos: true };
+
+/** Resolves once something is generated. */
+async function busy(engine) {
+  while ((await engine.info()).activeGenerations === 0) {
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
+
+/** Resolves once nothing is generated. */
+async function idle(engine) {
+  while ((await engine.info()).activeGenerations > 0) {
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
+describe("an engine with the embedded model", () => {
+  let engine;
+  const phases = [];
+  const given = { fetch: globalThis.fetch, self: globalThis.self };
+
+  before(async () => {
+    engine = await createEngine({ onProgress: ({ phase }) => phases.push(phase), maxN: 2 });
+  });
+  after(() => engine?.dispose());
+
+  test("computes on the CPU and reports it", async () => {
+    const { device, model, adapter, storage } = await engine.info();
+    assert.deepEqual([device, model, storage], ["cpu", "tales", undefined]);
+    assert.ok(adapter.length > 0);
+    assert.equal(phases.at(-1), "ready");
+  });
+
+  test("streams the same text as it answers at once", async () => {
+    const plain = await engine.completions.create(greedy);
+    assert.equal(plain.usage.completion_tokens, 16);
+    const texts = [];
+    for await (const { choices } of await engine.completions.create({ ...greedy, stream: true })) {
+      texts.push(choices[0].text);
+    }
+    assert.ok(texts.length > 1);
+    assert.equal(texts.join(""), plain.choices[0].text);
+    assert.match(plain.choices[0].text, /[a-z]{3}/);
+  });
+
+  test("is a fetch for the openai package", async () => {
+    const { fetch } = engine;
+    const client = new OpenAI({ apiKey: "none", baseURL: "https://localhost/v1", fetch });
+    const plain = await client.completions.create(greedy);
+    let text = "";
+    for await (const chunk of await client.completions.create({ ...greedy, stream: true })) {
+      text += chunk.choices[0].text;
+    }
+    assert.equal(text, plain.choices[0].text);
+    assert.equal((await client.models.retrieve("tales")).id, "tales");
+    await assert.rejects(client.completions.create({ ...greedy, n: 3 }), OpenAI.BadRequestError);
+  });
+
+  test("an abort stops the generation, streamed and not", async () => {
+    for (const stream of [true, false]) {
+      const controller = new AbortController();
+      const { signal } = controller;
+      const running = (async () => {
+        const answer = await engine.completions.create({ ...long, stream }, { signal });
+        for await (const _ of answer) controller.abort();
+      })();
+      if (!stream) {
+        await busy(engine);
+        controller.abort();
+      }
+      await assert.rejects(running, { name: "AbortError" });
+      await idle(engine);
+    }
+    assert.equal((await engine.completions.create(greedy)).usage.completion_tokens, 16);
+  });
+
+  test("leaves the program's globals alone", () => {
+    assert.deepEqual({ fetch: globalThis.fetch, self: globalThis.self }, given);
+  });
+
+  test("reload starts a new thread, and dispose ends requests", async () => {
+    const { text } = (await engine.completions.create(greedy)).choices[0];
+    await engine.reload();
+    assert.equal((await engine.completions.create(greedy)).choices[0].text, text);
+    const running = engine.completions.create(long);
+    running.catch(() => {});
+    await busy(engine);
+    await engine.dispose();
+    await assert.rejects(running, InpageError);
+    await assert.rejects(engine.completions.create(greedy), { code: "engine_unavailable" });
+  });
+});
+
+describe("models on disk", () => {
+  /** The id and the answer of a model. */
+  async function answerOf(model) {
+    const engine = await createEngine({ model });
+    try {
+      const { choices } = await engine.completions.create(greedy);
+      const { model: id, storage } = await engine.info();
+      assert.equal(storage, undefined, "a local file is not cached");
+      return { id, text: choices[0].text };
+    } finally {
+      await engine.dispose();
+    }
+  }
+
+  test("a path, a file: URL and a split file answer like the embedded model", async () => {
+    const folder = join(temporaryFolder("inpage-node-"), "with space # and é");
+    mkdirSync(folder);
+    const copy = join(folder, "tales.gguf");
+    cpSync(TALES, copy);
+    const embedded = await answerOf("embedded");
+    for (const model of [copy, pathToFileURL(copy), pathToFileURL(copy).href, { url: copy }]) {
+      assert.deepEqual(await answerOf(model), embedded, `${model}`);
+    }
+    const parts = splitGguf("tales", readFileSync(TALES), 2);
+    const paths = Object.entries(parts).map(([name, bytes]) => {
+      writeFileSync(join(folder, name), bytes);
+      return join(folder, name);
+    });
+    assert.deepEqual(await answerOf(paths[1]), embedded);
+    const blob = new Blob([readFileSync(TALES)]);
+    assert.equal((await answerOf({ file: blob, id: "x" })).text, embedded.text);
+  });
+
+  test("a Hugging Face folder is found by its path or that of one of its files", async () => {
+    const { id, text } = await answerOf(QWEN3_FOLDER);
+    assert.equal(id, "qwen3-hf");
+    for (const model of [join(QWEN3_FOLDER, "config.json"), { folder: `${QWEN3_FOLDER}/` }]) {
+      assert.deepEqual(await answerOf(model), { id, text });
+    }
+  });
+
+  test("they are inspected in place", async () => {
+    const { runs, model } = await inspectModel(LLAMA);
+    assert.ok(runs);
+    assert.equal(model.architecture, "llama");
+    assert.equal((await inspectModel({ folder: QWEN3_FOLDER })).container.kind, "safetensors");
+  });
+
+  test("a missing file, a folder without a model and other files are errors that name them", async () => {
+    const folder = temporaryFolder("inpage-node-");
+    writeFileSync(join(folder, "page.gguf"), "<!doctype html>");
+    for (const [model, said] of [
+      [join(folder, "none.gguf"), /no file .*none\.gguf/],
+      [folder, /config\.json/],
+      [join(folder, "page.gguf"), /it starts with "<!do"/],
+      ["owner/name", /no file .*owner\/name/],
+    ]) {
+      await assert.rejects(createEngine({ model }), (error) => {
+        assert.ok(error instanceof InpageError, `${error}`);
+        assert.match(error.message, said);
+        return true;
+      });
+    }
+    await assert.rejects(
+      createEngine({ model: { url: TALES, sha256: "0".repeat(64) } }),
+      TypeError,
+    );
+  });
+});
+
+describe("options", () => {
+  test("what only a browser has is refused", async () => {
+    assert.equal(globalThis.navigator?.gpu, undefined, "the test assumes a program without WebGPU");
+    await assert.rejects(createEngine({ device: "webgpu" }), { code: "no_webgpu_device" });
+    await assert.rejects(createEngine({ shared: true }), /only in a browser/);
+    assert.throws(() => serveFromPage(undefined), /npx inpage serve/);
+    await assert.rejects(servedFetch("http://localhost/v1/models"), /engine\.fetch/);
+  });
+
+  test("WebGPU that the engine's thread does not have is an error, not a panic", async () => {
+    const { navigator } = globalThis;
+    const define = (value) =>
+      Object.defineProperty(globalThis, "navigator", { value, configurable: true, writable: true });
+    define({ gpu: {} });
+    try {
+      await assert.rejects(createEngine({ device: "webgpu" }), { code: "no_webgpu_device" });
+    } finally {
+      define(navigator);
+    }
+  });
+
+  test("an unknown switch is an error, and a signal aborts the load", async () => {
+    await assert.rejects(createEngine({ maxM: 1 }), /maxM/);
+    const controller = new AbortController();
+    const reason = new DOMException("enough", "AbortError");
+    const loading = createEngine({ signal: controller.signal });
+    controller.abort(reason);
+    await assert.rejects(loading, { name: "AbortError" });
+  });
+
+  test("in the background, requests get 503 until the model is loaded", async () => {
+    const engine = await createEngine({ background: true, persist: true });
+    try {
+      const early = await engine.fetch("http://localhost/v1/completions", {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify(greedy),
+      });
+      assert.equal(early.status, 503);
+      assert.equal((await early.json()).error.code, "model_loading");
+      await engine.ready;
+      assert.equal((await engine.completions.create(greedy)).usage.completion_tokens, 16);
+    } finally {
+      await engine.dispose();
+    }
+  });
+});
+
+describe("a program of its own", () => {
+  for (const [name, args] of [
+    ["node", [PORTABLE]],
+    ["deno", ["run", "--allow-all", PORTABLE]],
+    ["bun", [PORTABLE]],
+  ]) {
+    const program = name === "node" ? process.execPath : which(name);
+    const skip = program === undefined && `skipped: ${name} is not on PATH`;
+    test(`in ${name} it answers, and ends once the engine is disposed`, { skip }, async () => {
+      const { error, stdout, stderr } = await new Promise((resolve) => {
+        execFile(program, args, (error, stdout, stderr) => resolve({ error, stdout, stderr }));
+      });
+      assert.equal(error, null, stderr);
+      assert.match(stdout, /^the last line is reached$/m);
+    });
+  }
+});

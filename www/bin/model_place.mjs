@@ -1,0 +1,25 @@
+//! What the argument that names a model means, and where hubs are.
+
+/** True for files of a Hugging Face folder, whose names stand for the folder. */
+export const isOfFolder = (name) => /^config\.json$|\.safetensors(\.index\.json)?$/.test(name);
+
+/** The model option for a place on the network, or `undefined` for a path. */
+export function remoteModel(place) {
+  if (place.startsWith("hf:")) return { url: place };
+  return /^https?:\/\//i.test(place) ? modelAt(new URL(place)) : undefined;
+}
+
+function modelAt(url) {
+  const { pathname } = url;
+  const name = pathname.slice(pathname.lastIndexOf("/") + 1);
+  // The root of a repository on a model hub.
+  if (/\/resolve\/[^/]+$/.test(pathname)) return { folder: url };
+  if (name !== "" && !isOfFolder(name)) return { url };
+  url.pathname = pathname.slice(0, pathname.length - name.length);
+  return { folder: url };
+}
+
+/** The `hub` option from the environment variables that other programs for model hubs use. */
+export function hubOf({ HF_ENDPOINT, HF_TOKEN }) {
+  return { ...(HF_ENDPOINT && { baseUrl: HF_ENDPOINT }), ...(HF_TOKEN && { token: HF_TOKEN }) };
+}

@@ -1,0 +1,235 @@
+//! `inpage serve`: parses the arguments, loads the model, answers over HTTP until it is interrupted.
+
+import { once } from "node:events";
+import { parseArgs } from "node:util";
+import { createEngine } from "../dist/node/index.js";
+import { Access } from "./access.mjs";
+import { serverOf } from "./http_door.mjs";
+import { hubOf, remoteModel } from "./model_place.mjs";
+
+export const USAGE = `Usage: inpage serve [MODEL] [options]
+
+Answers OpenAI's POST /v1/completions over HTTP with a model on this machine's CPU. MODEL is a GGUF file (of a split
+one, any part), a Hugging Face folder, a URL of one, or a name on the hub: hf:OWNER/NAME/FILE.gguf or hf:OWNER/NAME,
+with @REVISION at the end. Without it, the small model in the package is used. The environment variables HF_ENDPOINT,
+HF_TOKEN and INPAGE_CACHE_DIR are used.
+
+  --id NAME            what requests may call the model besides "default" (default: the name of the file)
+  --port N             default 8080; 0 takes any free port
+  --host ADDRESS       the address to listen on: 127.0.0.1 (default), or another one to be reached from outside
+  --api-key KEY        requests need "Authorization: Bearer KEY"
+  --device NAME        auto (default), cpu, or webgpu where the program has it
+  --context N          longest sequence, in tokens (default: the model's own context, at most 4096)
+  --kv-format FORMAT   format of the KV cache: f32, f16 (default), q8_0
+  --kv-pool N          KV cache for N tokens, shared by all sequences (default 4096)
+  --quantize TYPE      type that a folder's matrices are converted to: q8_0 (default), q4_0, q4_k, ..., none
+  --lora PLACE[=SCALE] a low-rank adapter: a GGUF file or a folder of PEFT; may be given several times
+  --allow-host NAME    answers requests to this name, besides those of this machine (localhost, 127.0.0.1)
+  --allow-origin URL   lets pages of this origin use the server, besides those of this machine; * lets every page on
+                       the web that runs in a browser here
+  --switches JSON      the endpoint's switches, such as '{"maxN":4}'
+  --no-cache           do not keep downloads for the next start
+  -h, --help           this text
+
+Ctrl-C stops it. Exit status: 0 it was stopped, 1 the model or the port could not be used, 2 wrong usage.
+`;
+
+const FAILED = 1;
+const WRONG_USAGE = 2;
+
+/** What the endpoint accepts if no switch says otherwise. */
+const MAX_BODY_BYTES = 32 * 1024 * 1024;
+
+const OPTIONS = {
+  id: { type: "string" },
+  port: { type: "string", default: "8080" },
+  host: { type: "string", default: "127.0.0.1" },
+  "api-key": { type: "string" },
+  device: { type: "string", default: "auto" },
+  context: { type: "string" },
+  "kv-format": { type: "string" },
+  "kv-pool": { type: "string" },
+  quantize: { type: "string" },
+  lora: { type: "string", multiple: true, default: [] },
+  "allow-host": { type: "string", multiple: true, default: [] },
+  "allow-origin": { type: "string", multiple: true, default: [] },
+  switches: { type: "string", default: "{}" },
+  "no-cache": { type: "boolean", default: false },
+  help: { type: "boolean", short: "h" },
+};
+
+/** Runs the command until it is interrupted; returns the exit status. */
+export async function serve(args) {
+  let request;
+  try {
+    request = requestOf(args);
+  } catch (error) {
+    process.stderr.write(`inpage serve: ${error.message}\n\n${USAGE}`);
+    return WRONG_USAGE;
+  }
+  if (request.help) {
+    process.stdout.write(USAGE);
+    return 0;
+  }
+  try {
+    await run(request);
+    return 0;
+  } catch (error) {
+    process.stderr.write(`inpage serve: ${error.message}\n`);
+    return FAILED;
+  }
+}
+
+/** @throws Error naming the wrong argument */
+function requestOf(args) {
+  const { values, positionals } = parseArgs({ args, options: OPTIONS, allowPositionals: true });
+  if (values.help) return { help: true };
+  if (positionals.length > 1) throw new Error(`one model is served, not also ${positionals[1]}`);
+  const access = new Access();
+  for (const host of values["allow-host"]) access.allowHost(host);
+  for (const origin of values["allow-origin"]) access.allowOrigin(origin);
+  const tokens = (name) => wholeNumber(name, values[name], 1);
+  const load = {
+    contextTokens: tokens("context"),
+    kvFormat: oneOf("kv-format", values["kv-format"], ["f32", "f16", "q8_0"]),
+    kvPoolTokens: tokens("kv-pool"),
+    quantize: values.quantize,
+  };
+  const switches = switchesOf(values);
+  const [model = "embedded"] = positionals;
+  return {
+    host: values.host,
+    port: wholeNumber("port", values.port, 0, 65_535),
+    access,
+    maxBodyBytes: switches.maxBodyBytes ?? MAX_BODY_BYTES,
+    engine: {
+      ...switches,
+      model: {
+        ...(remoteModel(model) ?? { url: model }),
+        ...(values.id && { id: values.id }),
+        cache: !values["no-cache"],
+      },
+      hub: hubOf(process.env),
+      lora: values.lora.map(adapterAt),
+      device: oneOf("device", values.device, ["auto", "cpu", "webgpu"]),
+      load: Object.fromEntries(Object.entries(load).filter(([, value]) => value !== undefined)),
+    },
+  };
+}
+
+function switchesOf(values) {
+  let switches;
+  try {
+    switches = JSON.parse(values.switches);
+  } catch (error) {
+    throw new Error(`--switches: ${error.message}`);
+  }
+  if (typeof switches !== "object" || switches === null || Array.isArray(switches)) {
+    throw new Error("--switches takes a JSON object");
+  }
+  // They would be options of the program and not of the endpoint.
+  for (const name of [
+    "model",
+    "hub",
+    "lora",
+    "device",
+    "load",
+    "onProgress",
+    "signal",
+    "upstream",
+  ]) {
+    if (name in switches) throw new Error(`--switches: ${name} is not a switch of the endpoint`);
+  }
+  const apiKey = values["api-key"];
+  if (apiKey === "") throw new Error("--api-key is empty");
+  return apiKey === undefined ? switches : { ...switches, apiKey };
+}
+
+function wholeNumber(name, text, least, most = Number.MAX_SAFE_INTEGER) {
+  if (text === undefined) return undefined;
+  const number = Number(text);
+  if (/^\d{1,15}$/.test(text) && number >= least && number <= most) return number;
+  const range = most === Number.MAX_SAFE_INTEGER ? `of at least ${least}` : `up to ${most}`;
+  throw new Error(`--${name} takes a whole number ${range}, not ${text}`);
+}
+
+function oneOf(name, text, known) {
+  if (text === undefined || known.includes(text)) return text;
+  throw new Error(`--${name} is ${known.join(", ")}, not ${text}`);
+}
+
+/** `PLACE` or `PLACE=SCALE`. */
+function adapterAt(text) {
+  const [, place, scale] = /^(.+?)(?:=([^=/\\]*))?$/.exec(text) ?? [];
+  if (place === undefined) throw new Error("--lora takes PLACE or PLACE=SCALE");
+  if (scale === undefined) return { url: place };
+  if (scale === "" || !Number.isFinite(Number(scale))) {
+    throw new Error(`--lora: the scale is a number, not ${scale}`);
+  }
+  return { url: place, scale: Number(scale) };
+}
+
+async function run({ host, port, access, maxBodyBytes, engine: options }) {
+  let isInterrupted = false;
+  const interrupted = new Promise((resolve) => {
+    const stop = () => {
+      isInterrupted = true;
+      resolve();
+    };
+    // A second signal ends the program at once.
+    for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, stop);
+  });
+  // The endpoint answers 503 until the model is loaded. The port is bound first, so that a port in use fails before a
+  // load that may take minutes.
+  const engine = await createEngine({ ...options, background: true, onProgress: progressLine() });
+  engine.ready.catch(() => {});
+  const server = serverOf(engine, access, maxBodyBytes);
+  try {
+    await listen(server, port, host);
+    await Promise.race([engine.ready, interrupted]);
+    if (!isInterrupted) await announce(engine, server);
+    await interrupted;
+  } finally {
+    server.close();
+    server.closeAllConnections();
+    await engine.dispose();
+  }
+}
+
+async function listen(server, port, host) {
+  try {
+    server.listen(port, host);
+    await once(server, "listening");
+  } catch (error) {
+    throw new Error(
+      `port ${port}: ${error.message}; choose another with --port (0 takes any free one)`,
+    );
+  }
+}
+
+async function announce(engine, server) {
+  const { model, adapter, threads, kvFormat } = await engine.info();
+  const on = threads > 0 ? `${adapter}, ${threads} thread${threads === 1 ? "" : "s"}` : adapter;
+  process.stderr.write(`${model} on ${on}, KV cache as ${kvFormat}\n`);
+  const { address, family, port } = server.address();
+  const origin = `http://${family === "IPv6" ? `[${address}]` : address}:${port}`;
+  process.stdout.write(`listening on ${origin}\n`);
+  if (!process.stderr.isTTY) return;
+  const body = '{"model":"default","prompt":"Once upon a time","stream":true}';
+  process.stderr.write(
+    `try it:  curl ${origin}${engine.basePaths[0]}/completions -H 'content-type: application/json' -d '${body}'\nCtrl-C stops.\n`,
+  );
+}
+
+/** Shows the progress of a download on a terminal. */
+function progressLine() {
+  if (!process.stderr.isTTY) return () => {};
+  let width = 0;
+  return ({ phase, loadedBytes, totalBytes }) => {
+    const megabytes = (bytes) => `${(bytes / 1e6).toFixed(0)} MB`;
+    const of = totalBytes === undefined ? "" : ` of ${megabytes(totalBytes)}`;
+    const line = phase === "ready" ? "" : `${phase} ${megabytes(loadedBytes)}${of}`;
+    process.stderr.write(`\r${line.padEnd(width)}${phase === "ready" ? "\r" : ""}`);
+    width = line.length;
+  };
+}

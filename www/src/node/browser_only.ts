@@ -1,0 +1,18 @@
+//! What only a page has a use for: outside of a browser it fails, and says what to use instead.
+
+import { InpageError } from "../page/inpage_error.js";
+import type * as page from "../index.js";
+
+const refusal = (what: string, remedy: string) =>
+  InpageError.local("unsupported_browser", `${what} needs a browser: ${remedy}`);
+
+export const serveFromPage: typeof page.serveFromPage = () => {
+  throw refusal(
+    "serveFromPage",
+    "`npx inpage serve` answers over HTTP, engine.fetch in this program",
+  );
+};
+
+export const servedFetch: typeof page.servedFetch = async () => {
+  throw refusal("servedFetch", "use engine.fetch");
+};

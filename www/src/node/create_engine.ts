@@ -1,0 +1,37 @@
+//! `createEngine` outside of a browser: checks and completes the options. `page/engine.ts` does the rest.
+
+import { createEngine as createEngineAnywhere } from "../page/engine.js";
+import type { Engine, EngineOptions } from "../page/engine.js";
+import { InpageError } from "../page/inpage_error.js";
+
+/**
+ * Starts an engine in a thread of its own and loads its model. Paths and `file:` URLs name files on disk, which are read in
+ * place. It computes on the CPU unless `device` is `webgpu`. The program runs until the engine is disposed.
+ *
+ * @throws InpageError if the model cannot be read or run, or if there is no WebGPU and `device` requires it
+ * @throws TypeError for an option that only a page has
+ * @throws DOMException named `AbortError` if `signal` aborts first
+ */
+export async function createEngine(options: EngineOptions = {}): Promise<Engine> {
+  for (const name of ["shared", "workerUrl"] as const) {
+    if (options[name]) throw new TypeError(`${name} has a meaning only in a browser`);
+  }
+  return createEngineAnywhere({
+    ...options,
+    device: deviceFor(options.device),
+    // A stream that is transferred to another thread would keep the program running.
+    bodyTransport: "chunks",
+  });
+}
+
+/** Software adapters are slower than the CPU device, and whether an adapter is one is not always known here. */
+function deviceFor(device: EngineOptions["device"] = "auto"): NonNullable<EngineOptions["device"]> {
+  if (device === "auto") return "cpu";
+  if (device === "webgpu" && globalThis.navigator?.gpu === undefined) {
+    throw InpageError.local(
+      "no_webgpu_device",
+      'there is no navigator.gpu in this program: device "cpu" computes on the CPU',
+    );
+  }
+  return device;
+}

@@ -1,0 +1,175 @@
+//! Locks between all threads and programs of this machine, as files in one folder: the interface of Web Locks, which Node
+//! has not in all versions, and nowhere between programs. A holder that is killed loses its lock.
+
+import {
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
+import { hostname } from "node:os";
+import { join } from "node:path";
+
+/** A holder renews its file this often. */
+const BEAT_MS = 2000;
+/** A file that was not renewed for this long belongs to a holder that is gone or stopped. */
+const STALE_MS = 20_000;
+/** A waiting program looks again after this time, and up to as much more. */
+const RETRY_MS = 50;
+
+interface Options {
+  mode?: LockMode;
+  ifAvailable?: boolean;
+  signal?: AbortSignal;
+}
+
+type Granted = (lock: Lock | null) => unknown;
+
+/** Who wrote a file. The id differs between two locks of one thread. */
+interface Holder {
+  pid: number;
+  host: string;
+  id: string;
+}
+
+export class FileLocks {
+  #folder: () => string;
+
+  /** @param folder created when it is first needed */
+  constructor(folder: () => string) {
+    this.#folder = folder;
+  }
+
+  /**
+   * As `navigator.locks.request`, except that `steal` waits: a holder on this machine that answers to nothing loses its lock
+   * by itself.
+   *
+   * @throws DOMException named `AbortError` if the lock passes to another holder before the callback has ended
+   */
+  request = (async (name: string, ...rest: [Granted] | [Options, Granted]): Promise<unknown> => {
+    const [options, granted] = rest.length === 1 ? [{}, rest[0]] : rest;
+    const { mode = "exclusive", ifAvailable = false, signal } = options;
+    const held = new LockFile(this.#folder(), name, mode);
+    for (;;) {
+      signal?.throwIfAborted();
+      if (held.take()) break;
+      if (ifAvailable) return granted(null);
+      await new Promise((resolve) => setTimeout(resolve, RETRY_MS * (1 + Math.random())));
+    }
+    const lost = held.watch();
+    try {
+      return await Promise.race([granted({ name, mode }), lost]);
+    } finally {
+      held.release();
+    }
+  }) as LockManager["request"];
+}
+
+/** One request for a lock. Everything is synchronous, so that a thread that is about to end still releases it. */
+class LockFile {
+  #folder: string;
+  #prefix: string;
+  #file: string;
+  #holder: Holder = { pid: process.pid, host: hostname(), id: crypto.randomUUID() };
+  #beat: ReturnType<typeof setInterval> | undefined;
+
+  constructor(folder: string, name: string, mode: LockMode) {
+    this.#folder = folder;
+    this.#prefix = name.replace(/[^\w-]/g, "_");
+    this.#file =
+      mode === "exclusive" ? this.#exclusive : `${this.#prefix}.${this.#holder.id}.shared`;
+  }
+
+  get #exclusive(): string {
+    return `${this.#prefix}.lock`;
+  }
+
+  /**
+   * True if the lock is held now. Everyone creates a file first and looks for the files of others then, so that of two at
+   * least one finds the other.
+   */
+  take(): boolean {
+    mkdirSync(this.#folder, { recursive: true });
+    const path = this.#path(this.#file);
+    this.#removeIfGone(this.#exclusive);
+    try {
+      writeFileSync(path, JSON.stringify(this.#holder), { flag: "wx" });
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === "EEXIST") return false;
+      throw error;
+    }
+    if (!this.#others().some((file) => !this.#removeIfGone(file))) return true;
+    rmSync(path, { force: true });
+    return false;
+  }
+
+  /** Keeps the lock. The promise rejects when another holder has taken it over, and never resolves. */
+  watch(): Promise<never> {
+    const path = this.#path(this.#file);
+    const lost = new Promise<never>((_, reject) => {
+      this.#beat = setInterval(() => {
+        if (holderOf(path)?.id === this.#holder.id) {
+          const now = new Date();
+          utimesSync(path, now, now);
+          return;
+        }
+        clearInterval(this.#beat);
+        reject(new DOMException("another program has taken the lock over", "AbortError"));
+      }, BEAT_MS);
+    });
+    lost.catch(() => {});
+    return lost;
+  }
+
+  release(): void {
+    clearInterval(this.#beat);
+    const path = this.#path(this.#file);
+    if (holderOf(path)?.id === this.#holder.id) rmSync(path, { force: true });
+  }
+
+  /** The files of others that exclude this lock. */
+  #others(): string[] {
+    if (this.#file !== this.#exclusive) return [this.#exclusive];
+    return readdirSync(this.#folder).filter(
+      (file) => file.startsWith(`${this.#prefix}.`) && file.endsWith(".shared"),
+    );
+  }
+
+  /** True if there is no such file, or there was one of a holder that is gone. */
+  #removeIfGone(file: string): boolean {
+    const path = this.#path(file);
+    const modifiedMs = statSync(path, { throwIfNoEntry: false })?.mtimeMs;
+    if (modifiedMs === undefined) return true;
+    const isStale = Date.now() - modifiedMs > STALE_MS;
+    if (!isStale && isAlive(holderOf(path))) return false;
+    rmSync(path, { force: true });
+    return true;
+  }
+
+  #path(file: string): string {
+    return join(this.#folder, file);
+  }
+}
+
+/** Undefined if the file is gone, or is just being written. */
+function holderOf(path: string): Holder | undefined {
+  try {
+    return JSON.parse(readFileSync(path, "utf8")) as Holder;
+  } catch {
+    return undefined;
+  }
+}
+
+/** False only if the holder is known to be gone. */
+function isAlive(holder: Holder | undefined): boolean {
+  if (holder === undefined || holder.host !== hostname()) return true;
+  try {
+    process.kill(holder.pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code !== "ESRCH";
+  }
+}

@@ -1,0 +1,64 @@
+//! What the package needs from Node, Deno or Bun, in place of a browser.
+
+import { accessSync, constants, mkdirSync } from "node:fs";
+import { mkdir, readFile, statfs } from "node:fs/promises";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { Platform } from "../platform.js";
+import { cachePlace } from "./cache_place.js";
+import { DiskFolder } from "./disk_folder.js";
+import { EngineThread } from "./engine_thread.js";
+import { FileLocks } from "./file_locks.js";
+import { fileSource } from "./file_source.js";
+import { localPlace } from "./local_place.js";
+
+const PACKAGED_WASM = new URL("../wasm/inpage_bg.wasm", import.meta.url);
+
+const modelsFolder = () => join(cachePlace(), "models");
+
+const locksFolder = () => join(cachePlace(), "locks");
+
+const fileLocks = new FileLocks(locksFolder);
+
+/** Creates the folder if it is missing. */
+function isWritable(folder: string): boolean {
+  try {
+    mkdirSync(folder, { recursive: true });
+    accessSync(folder, constants.W_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+export const nodePlatform: Platform = {
+  cacheKind: "disk",
+  get locks() {
+    return isWritable(locksFolder()) ? fileLocks : undefined;
+  },
+  async cacheFolder() {
+    if (!isWritable(locksFolder())) return undefined;
+    try {
+      await mkdir(modelsFolder(), { recursive: true });
+      return new DiskFolder(modelsFolder()).handle;
+    } catch {
+      return undefined;
+    }
+  },
+  async freeBytes() {
+    try {
+      const { bavail, bsize } = await statfs(modelsFolder());
+      return bavail * bsize;
+    } catch {
+      return undefined;
+    }
+  },
+  locate: localPlace,
+  openFile: (url) => fileSource(fileURLToPath(url)),
+  startThread: () => new EngineThread(),
+  startCpuThread: (name) => new EngineThread(name),
+  sharesMemory: true,
+  // Node handles up to 1000 messages of a port before it looks at another one.
+  nextTurn: () => new Promise((resolve) => setImmediate(resolve)),
+  readWasm: (url = PACKAGED_WASM) => readFile(/^file:/i.test(`${url}`) ? new URL(url) : `${url}`),
+};
