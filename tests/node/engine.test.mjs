@@ -14,13 +14,14 @@ import { splitGguf } from "../browser/containers.mjs";
 
 const TALES = join(root, "www/models/tales.gguf");
 const LLAMA = join(root, "tests/parity/models/llama.gguf");
+const ADAPTER = join(root, "tests/parity/adapters/llama");
 const QWEN3_FOLDER = join(root, "tests/parity/models/qwen3-hf");
 const PORTABLE = fileURLToPath(new URL("portable.mjs", import.meta.url));
 
 const PROMPT = "Once upon a time";
 const greedy = { model: "default", prompt: PROMPT, temperature: 0, max_tokens: 16 };
-/** Takes seconds. */
-const long = { ...greedy, prompt: Array(16).fill(PROMPT), max_tokens: 400, ignore_eos: true };
+/** Takes much longer than a test waits for its start. */
+const long = { ...greedy, prompt: Array(64).fill(PROMPT), max_tokens: 400, ignore_eos: true };
 
 /** Resolves once something is generated. */
 async function busy(engine) {
@@ -151,6 +152,22 @@ describe("models on disk", () => {
     assert.equal(id, "qwen3-hf");
     for (const model of [join(QWEN3_FOLDER, "config.json"), { folder: `${QWEN3_FOLDER}/` }]) {
       assert.deepEqual(await answerOf(model), { id, text });
+    }
+  });
+
+  test("adapters are found by their paths, as a file and as a folder", async () => {
+    const lora = [{ url: `${ADAPTER}.gguf`, scale: 0.5 }];
+    const engine = await createEngine({ model: LLAMA, lora });
+    try {
+      const inUse = async () => (await engine.info()).lora.map(({ name, scale }) => [name, scale]);
+      assert.deepEqual(await inUse(), [["llama", 0.5]]);
+      await engine.setLora([{ folder: ADAPTER }]);
+      assert.deepEqual(await inUse(), [["llama", 1]]);
+      await assert.rejects(engine.setLora([{ url: "none.gguf" }]), /no file .*none\.gguf/);
+      await engine.setLora([]);
+      assert.deepEqual(await inUse(), []);
+    } finally {
+      await engine.dispose();
     }
   });
 

@@ -158,8 +158,8 @@ test("a client that leaves ends its generation", async () => {
   try {
     server.listen(0, "127.0.0.1");
     await once(server, "listening");
-    // Takes seconds.
-    const prompt = Array(16).fill(greedy.prompt);
+    // Takes much longer than the test waits for its start.
+    const prompt = Array(64).fill(greedy.prompt);
     const long = { ...greedy, prompt, max_tokens: 400, ignore_eos: true };
     for (const stream of [true, false]) {
       const sent = httpRequest({
