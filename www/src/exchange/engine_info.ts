@@ -5,10 +5,11 @@ import type { EngineInfo as EngineState, LoadReport } from "../generated/types.j
 /** Where the model's files are kept; the members are missing for local files. */
 export interface ModelStorage {
   /**
-   * `opfs`: for the next visit. `memory`: downloaded, and kept only while the model loads. `none`: read by range
-   * requests.
+   * `opfs`: for the next visit. `cache`: the same, in the Cache API, because the browser gives this page no file system.
+   * `cross-origin`: the browser keeps it for several sites. `memory`: downloaded, and kept only while the model loads. `none`: read by
+   * range requests.
    */
-  storage?: "opfs" | "memory" | "none";
+  storage?: "opfs" | "cache" | "cross-origin" | "memory" | "none";
   /** Why the files are not kept for the next visit, if the app wanted them to be. */
   storageReason?: string;
 }

@@ -5,7 +5,7 @@ import type { ModelLocation } from "../exchange/protocol.js";
 import type { StorageReport } from "../model_source/url_file.js";
 
 /** The kinds of storage, from best to worst for the next visit. */
-const KINDS = ["opfs", "memory", "none"] as const;
+const KINDS = ["opfs", "cache", "cross-origin", "memory", "none"] as const;
 
 export class StorageSummary {
   /** The reports by URL. A file may be reported twice, first as kept and then as not. */
@@ -14,7 +14,8 @@ export class StorageSummary {
   #expected: ModelStorage = {};
 
   expect(model: ModelLocation): void {
-    if (model.kind === "url" && model.cache) this.#expected = { storage: "opfs" };
+    const hasFileSystem = "getDirectory" in (navigator.storage ?? {});
+    if (model.kind === "url" && model.cache && hasFileSystem) this.#expected = { storage: "opfs" };
   }
 
   add(report: StorageReport): void {
