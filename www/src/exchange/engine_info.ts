@@ -14,5 +14,11 @@ export interface ModelStorage {
   storageReason?: string;
 }
 
-/** While the model loads, the members of the load report are missing; if the engine has failed, all are. */
-export type EngineInfo = Partial<EngineState & LoadReport> & ModelStorage;
+/** How the engine is run. */
+export interface EngineSharing {
+  /** Other tabs of the site may use the same engine. */
+  shared?: boolean;
+}
+
+/** While the model loads, the members of the load report are missing; if the engine has failed, all but `shared` are. */
+export type EngineInfo = Partial<EngineState & LoadReport> & ModelStorage & EngineSharing;
