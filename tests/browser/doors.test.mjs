@@ -94,6 +94,20 @@ for (const bodyTransport of ["transfer", "chunks"]) {
       assert.equal(result.name, "AbortError");
     });
 
+    test("an answer that is aborted in its body rejects with AbortError", async () => {
+      const result = await page.evaluate(async () => {
+        const { lateBodies = 0 } = await engine.info();
+        const controller = new AbortController();
+        const { signal } = controller;
+        const body = { model: "fake", prompt: "late:0:60000" };
+        const running = caught(() => engine.completions.create(body, { signal }));
+        await until(async () => (await engine.info()).lateBodies > lateBodies, "it has begun");
+        controller.abort();
+        return running;
+      });
+      assert.equal(result.name, "AbortError", result.message);
+    });
+
     test("a signal that is already aborted sends no request", async () => {
       const result = await page.evaluate(async () => {
         const before = (await engine.info()).produced;

@@ -14,12 +14,13 @@ const PAGE = `<!doctype html><meta charset="utf-8"><title>inpage test</title>
 <script type="module">
 import * as inpage from "/dist/index.js";
 import OpenAI, * as sdk from "/openai.js";
-// For the tests in the page. The fake engine loads three bytes instead of a model.
+// For the tests in the page. The fake engine loads three bytes instead of a model. It is not shared: each test counts its own.
 Object.assign(window, {
   inpage, OpenAI, sdk,
   startFake: (options) => inpage.createEngine({
     workerUrl: "/fixtures/fake_worker.mjs",
     model: { file: new Blob(["abc"]), id: "fake" },
+    shared: false,
     ...options,
   }),
   client: (options) => new OpenAI({

@@ -1,11 +1,12 @@
-//! Many completions with random aborts. After the first ones, memory does not grow. `npm run soak` runs 2,000; in the tier, the
-//! test is shorter.
+//! Many completions with random aborts. After the first ones, memory does not grow. `npm run soak` runs 2,000, on the device that it is
+//! given; in the tier, the test is shorter.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { startHarness, wasmIsBuilt } from "./harness.mjs";
 
 const COMPLETIONS = Number(process.env.INPAGE_SOAK_COMPLETIONS ?? 160);
+const DEVICE = process.env.INPAGE_SOAK_DEVICE ?? "webgpu";
 /** After this many completions, caches and pools have their final size. */
 const WARM_UP = Math.min(100, COMPLETIONS / 2);
 /** Completions between two measurements. */
@@ -19,9 +20,9 @@ let heapOfWorker;
 before(async () => {
   harness = await startHarness({ args: ["--js-flags=--expose-gc"] });
   page = await harness.open();
-  await page.evaluate(async () => {
+  await page.evaluate(async (device) => {
     window.engine = await inpage.createEngine({
-      device: "webgpu",
+      device,
       workerUrl: "/fixtures/measured_worker.mjs",
     });
     const channel = new BroadcastChannel("memory");
@@ -76,7 +77,7 @@ before(async () => {
       await until(async () => (await engine.info()).activeGenerations === 0, "all have ended");
       return counts;
     };
-  });
+  }, DEVICE);
   heapOfWorker = await workerHeap(harness.browser);
 });
 after(() => harness?.close());
@@ -115,7 +116,7 @@ async function measure() {
   return { wasmBytes, buffers, bufferBytes, pageHeapBytes, workerHeapBytes: await heapOfWorker() };
 }
 
-test(`${COMPLETIONS} completions with random aborts do not make memory grow`, {
+test(`${COMPLETIONS} completions (${DEVICE}) with random aborts do not make memory grow`, {
   skip: !wasmIsBuilt && "the wasm module is not built",
   timeout: 60 * 60_000,
 }, async (context) => {

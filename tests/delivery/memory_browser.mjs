@@ -1,8 +1,9 @@
-//! The parts of a browser that downloads use, in memory: tabs with an origin private file system, Web Locks, BroadcastChannel and a
-//! virtual clock. A tab can be frozen or killed, even in the middle of a write.
+//! The parts of a browser that downloads use, in memory: tabs with an origin private file system or the Cache API, Web Locks,
+//! BroadcastChannel and a virtual clock. A tab can be frozen or killed, even in the middle of a write.
 
 import { AsyncLocalStorage } from "node:async_hooks";
 import { setImmediate } from "node:timers/promises";
+import { MemoryCaches } from "./memory_caches.mjs";
 import { seeded } from "./random.mjs";
 
 const running = new AsyncLocalStorage();
@@ -39,17 +40,25 @@ export class MemoryBrowser {
   /** Undefined: no limit. */
   quotaBytes;
   root = new Folder(this);
+  caches = new MemoryCaches(this, current);
   locks = new Locks();
   channels = new Set();
   tabs = [];
   #timers = [];
 
-  constructor(seed = 1) {
+  /** @param storage "opfs", or "cache" for a browser that has the Cache API only */
+  constructor(seed = 1, storage = "opfs") {
     this.random = seeded(seed);
+    this.storage = storage;
   }
 
   get usedBytes() {
-    return this.root.size;
+    return this.root.size + this.caches.size;
+  }
+
+  /** Work that runs outside of the event loop: time does not advance meanwhile. */
+  outside(run) {
+    return counted(run)();
   }
 
   openTab() {
@@ -58,7 +67,7 @@ export class MemoryBrowser {
     return tab;
   }
 
-  /** Installs this browser's `navigator` and `BroadcastChannel` as globals. */
+  /** Installs this browser's `navigator`, `BroadcastChannel` and `caches` as globals. */
   install() {
     const browser = this;
     Object.defineProperty(globalThis, "navigator", {
@@ -67,9 +76,13 @@ export class MemoryBrowser {
         onLine: true,
         locks: {
           request: (name, options, run) => browser.locks.request(current(), name, options, run),
+          query: () => browser.locks.query(current()),
         },
         storage: {
-          getDirectory: async () => new FolderHandle(browser.root),
+          getDirectory: async () => {
+            if (browser.storage !== "opfs") throw failure("SecurityError");
+            return new FolderHandle(browser.root);
+          },
           estimate: async () =>
             browser.quotaBytes === undefined
               ? {}
@@ -77,6 +90,7 @@ export class MemoryBrowser {
         },
       },
     });
+    globalThis.caches = browser.storage === "cache" ? browser.caches : undefined;
     globalThis.BroadcastChannel = class {
       constructor() {
         this.tab = current();
@@ -133,9 +147,10 @@ export class MemoryBrowser {
       }
     };
     collect(this.root);
+    for (const cache of this.caches.caches.values()) files.push(...cache.values());
     if (files.length === 0) return;
     const file = this.random.pick(files);
-    file.bytes[this.random.below(file.size)] ^= 1 << this.random.below(8);
+    file.bytes[this.random.below(file.bytes.length)] ^= 1 << this.random.below(8);
     file.changes += 1;
   }
 
@@ -277,10 +292,14 @@ class Locks {
   #held = new Map();
   #queues = new Map();
 
-  request(tab, name, { signal, steal }, run) {
+  request(tab, name, { signal, steal, ifAvailable }, run) {
     return new Promise((resolve, reject) => {
       if (signal?.aborted) {
         reject(signal.reason);
+        return;
+      }
+      if (ifAvailable && this.#held.has(name)) {
+        resolve(tab.run(() => run(null)));
         return;
       }
       const request = { tab, name, run, resolve, reject };
@@ -301,6 +320,11 @@ class Locks {
       });
       this.#next(name);
     });
+  }
+
+  async query(tab) {
+    await tab.alive();
+    return { held: [...this.#held.keys()].map((name) => ({ name })) };
   }
 
   release(tab) {

@@ -1,5 +1,6 @@
-//! 1,000 seeded schedules of faults of server, network, storage and tabs. Every load gives the right bytes or a clear error, and
-//! the next load without faults gives the right bytes. `INPAGE_SEED=N` runs one schedule, `INPAGE_SCHEDULES=N` runs N.
+//! 1,000 seeded schedules of faults of server, network, storage and tabs, and 300 in a browser that has the Cache API only. Every load
+//! gives the right bytes or a clear error, and the next load without faults gives the right bytes. `INPAGE_SEED=N` runs one schedule,
+//! `INPAGE_SCHEDULES=N` runs N.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -8,7 +9,8 @@ import { CHUNK, URL_OF_MODEL, hexOf, load } from "./loading.mjs";
 import { MemoryBrowser } from "./memory_browser.mjs";
 import { randomBytes, seeded } from "./random.mjs";
 
-const SCHEDULES = Number(process.env.INPAGE_SCHEDULES ?? 1000);
+/** How many schedules run, by the storage that the browser has. */
+const SCHEDULES = { opfs: 1000, cache: 300 };
 
 /** The file before and after it changes on the server. */
 function versions(random, seed) {
@@ -62,9 +64,9 @@ function randomFault(random, size, hasHash) {
   return { kind, at };
 }
 
-async function schedule(seed) {
+async function schedule(seed, storage) {
   const random = seeded(seed);
-  const browser = new MemoryBrowser(seed + 1);
+  const browser = new MemoryBrowser(seed + 1, storage);
   browser.install();
   const [first, second] = versions(random, seed);
   const kind = random.pick(["strong", "strong", "both", "date", "weak", "none", "none"]);
@@ -143,20 +145,22 @@ async function schedule(seed) {
   return server.requests.length;
 }
 
-test("1,000 schedules of faults end in the right bytes or a clear error", async () => {
-  const only = process.env.INPAGE_SEED;
-  const seeds = only ? [Number(only)] : Array.from({ length: SCHEDULES }, (_, seed) => seed);
-  const failures = [];
-  for (const seed of seeds) {
-    try {
-      await schedule(seed);
-    } catch (error) {
-      failures.push(`seed ${seed}: ${error.stack}`);
+for (const [storage, count] of Object.entries(SCHEDULES)) {
+  test(`schedules of faults end in the right bytes or a clear error, stored in ${storage}`, async () => {
+    const { INPAGE_SEED: only, INPAGE_SCHEDULES: most = count } = process.env;
+    const seeds = only ? [Number(only)] : Array.from({ length: Number(most) }, (_, seed) => seed);
+    const failures = [];
+    for (const seed of seeds) {
+      try {
+        await schedule(seed, storage);
+      } catch (error) {
+        failures.push(`seed ${seed}: ${error.stack}`);
+      }
     }
-  }
-  assert.equal(
-    failures.length,
-    0,
-    `${failures.length} schedules failed\n${failures.slice(0, 5).join("\n")}`,
-  );
-});
+    assert.equal(
+      failures.length,
+      0,
+      `${failures.length} schedules failed\n${failures.slice(0, 5).join("\n")}`,
+    );
+  });
+}

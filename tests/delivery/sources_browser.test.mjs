@@ -259,6 +259,66 @@ describe("a download", () => {
     const wanted = await load({ url: server.url, cache: false });
     assert.equal(wanted.storageReason, undefined);
   });
+
+  test("is kept in the Cache API where there is no file system, resumed and repaired", async () => {
+    await page.evaluate(() => {
+      Object.defineProperty(StorageManager.prototype, "getDirectory", { value: undefined });
+    });
+    const options = { workerUrl: "/fixtures/no_opfs_worker.mjs" };
+    // It breaks off after the first chunk.
+    state.stallAfter = 5 * MIB;
+    const { name } = await page.evaluate(
+      ([model, options]) =>
+        caught(() => {
+          const controller = new AbortController();
+          const onProgress = ({ loadedBytes }) => loadedBytes >= 5 << 20 && controller.abort();
+          return startFake({ model, onProgress, signal: controller.signal, ...options });
+        }),
+      [server.url, options],
+    );
+    assert.equal(name, "AbortError");
+    const [part] = await cache("list");
+    assert.deepEqual([part.complete, part.storedBytes], [false, 4 * MIB]);
+    delete state.stallAfter;
+    const loaded = await load(server.url, options);
+    assert.equal(loaded.digest, digestOf(FILE), loaded.message);
+    assert.equal(loaded.storage, "cache");
+    assert.equal(loaded.storageReason, undefined);
+    assert.equal(state.requests.at(-1), `bytes=${4 * MIB}-`);
+
+    // The next visit sends no byte, except for a chunk that is damaged or lost.
+    const { sentBytes } = state;
+    assert.equal((await load(server.url, options)).digest, digestOf(FILE));
+    assert.equal(state.sentBytes, sentBytes);
+    await page.evaluate(async () => {
+      for (const cacheName of await caches.keys()) {
+        const cache = await caches.open(cacheName);
+        for (const request of await cache.keys()) {
+          if (request.url.endsWith(".data?part=1")) await cache.delete(request);
+          if (!request.url.endsWith(".data?part=2")) continue;
+          const bytes = new Uint8Array(await (await cache.match(request)).arrayBuffer());
+          bytes[5] ^= 16;
+          await cache.put(request, new Response(bytes));
+        }
+      }
+    });
+    assert.equal((await load(server.url, options)).digest, digestOf(FILE));
+    assert.deepEqual(state.requests.slice(-2), [
+      `bytes=${4 * MIB}-${8 * MIB - 1}`,
+      `bytes=${8 * MIB}-${FILE.length - 1}`,
+    ]);
+
+    // A new version replaces the old one.
+    Object.assign(state, { bytes: SMALL, etag: '"two"' });
+    assert.equal((await load(server.url, options)).digest, digestOf(SMALL));
+    const [{ occupiedBytes, complete }] = await cache("list");
+    assert.ok(complete && occupiedBytes < MIB);
+    await cache("pin", server.url);
+    assert.deepEqual(await cache("evict", { toBytes: 0 }), []);
+    assert.equal((await cache("delete", server.url)).length, 1);
+    const left = await page.evaluate(() => caches.keys());
+    assert.deepEqual(left, []);
+  });
 });
 
 describe("the cache", () => {
@@ -450,6 +510,7 @@ describe("the cache", () => {
   test("is empty where the browser provides no storage", async () => {
     const result = await page.evaluate(async () => {
       Object.defineProperty(StorageManager.prototype, "getDirectory", { value: undefined });
+      Object.defineProperty(window, "caches", { value: undefined });
       const { cache } = inpage;
       return [await cache.list(), await cache.clear(), await cache.delete("https://a.example/m")];
     });

@@ -49,7 +49,12 @@ export { type ErrorObject, InpageError } from "./page/inpage_error.js";
 export { type InspectOptions, inspectModel } from "./page/inspect_model.js";
 export type { LoraAdapter } from "./page/lora_option.js";
 export type { HubOptions } from "./page/hub.js";
-export type { ModelOption, ModelPlace, ModelWithId } from "./page/model_option.js";
+export type {
+  CrossOriginStorageOptions,
+  ModelOption,
+  ModelPlace,
+  ModelWithId,
+} from "./page/model_option.js";
 export type { FetchOptions } from "./page/request_option.js";
 export { type ServeOptions, type Serving, serveFromPage } from "./page/serve_from_page.js";
 export type { UpstreamOptions, UpstreamReason, UpstreamRequest } from "./page/upstream.js";

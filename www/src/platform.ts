@@ -21,7 +21,7 @@ export interface Platform {
   readonly cacheKind: "opfs" | "disk";
   /** Between all threads and programs that use the cache; undefined where there are none. */
   readonly locks: Pick<LockManager, "request"> | undefined;
-  /** The folder of all cached files; created if it is missing. Undefined where there is no storage. */
+  /** The folder of all cached files; created if it is missing. Undefined where there is no file system; rejects if it is refused. */
   cacheFolder(): Promise<FileSystemDirectoryHandle | undefined>;
   /** How much the storage can still take; undefined if that is unknown. */
   freeBytes(): Promise<number | undefined>;
@@ -41,8 +41,8 @@ export interface Platform {
   readWasm?(url: string | URL | undefined): Promise<BufferSource>;
 }
 
-/** The folder of the cache in the origin's file system. */
-const CACHE_FOLDER = "inpage-models";
+/** The folder of the cache in the origin's file system; the beginning of the names of caches in the Cache API. */
+export const CACHE_FOLDER = "inpage-models";
 
 const BROWSER: Platform = {
   cacheKind: "opfs",
@@ -50,12 +50,8 @@ const BROWSER: Platform = {
     return globalThis.navigator?.locks;
   },
   async cacheFolder() {
-    try {
-      const root = await navigator.storage.getDirectory();
-      return await root.getDirectoryHandle(CACHE_FOLDER, { create: true });
-    } catch {
-      return undefined;
-    }
+    const root = await originFolder();
+    return root?.getDirectoryHandle(CACHE_FOLDER, { create: true });
   },
   startCpuThread: (name) => new Worker(location.href, { type: "module", name }),
   get sharesMemory() {
@@ -71,6 +67,15 @@ const BROWSER: Platform = {
     }
   },
 };
+
+/** The root of the origin's file system, if there is one. */
+async function originFolder(): Promise<FileSystemDirectoryHandle | undefined> {
+  try {
+    return await navigator.storage.getDirectory();
+  } catch {
+    return undefined;
+  }
+}
 
 let current = BROWSER;
 

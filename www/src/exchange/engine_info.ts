@@ -5,13 +5,20 @@ import type { EngineInfo as EngineState, LoadReport } from "../generated/types.j
 /** Where the model's files are kept; the members are missing for local files. */
 export interface ModelStorage {
   /**
-   * `opfs` (in a browser) and `disk` (elsewhere): for the next visit. `memory`: downloaded, and kept only while the model loads. `none`: read by range
-   * requests.
+   * `opfs`, and `disk` outside of a browser: for the next visit. `cache`: the same, in the Cache API, because the browser gives
+   * this page no file system. `cross-origin`: the browser keeps it for several sites. `memory`: downloaded, and kept only while the
+   * model loads. `none`: read by range requests.
    */
-  storage?: "opfs" | "disk" | "memory" | "none";
+  storage?: "opfs" | "disk" | "cache" | "cross-origin" | "memory" | "none";
   /** Why the files are not kept for the next visit, if the app wanted them to be. */
   storageReason?: string;
 }
 
-/** While the model loads, the members of the load report are missing; if the engine has failed, all are. */
-export type EngineInfo = Partial<EngineState & LoadReport> & ModelStorage;
+/** How the engine is run. */
+export interface EngineSharing {
+  /** Other tabs of the site may use the same engine. */
+  shared?: boolean;
+}
+
+/** While the model loads, the members of the load report are missing; if the engine has failed, all but `shared` are. */
+export type EngineInfo = Partial<EngineState & LoadReport> & ModelStorage & EngineSharing;

@@ -88,6 +88,14 @@ export interface RequestOptions {
   token: { origin: string; value: string } | undefined;
 }
 
+/** How the storage that sites share is used. */
+export interface CrossOriginUse {
+  /** Look there before a download. */
+  read: boolean;
+  /** For whom a verified download is offered to it; undefined: it is not. */
+  offer: "same-site" | "*" | readonly string[] | undefined;
+}
+
 /**
  * Where the worker gets the model's files. `ggufName` is the name of a GGUF file or of one of its parts;
  * without it, the location is a Hugging Face folder, whose URLs end with a slash. A `File` or `Blob` is
@@ -105,6 +113,8 @@ export type ModelLocation =
       /** The SHA-256 that is expected of a file, by its name: 64 hexadecimal digits in lower case. */
       sha256: Readonly<Record<string, string>>;
       requests: RequestOptions;
+      /** Undefined: not used. */
+      crossOrigin: CrossOriginUse | undefined;
     }
   | { kind: "files"; files: { name: string; blob: Blob }[]; ggufName: string | undefined };
 

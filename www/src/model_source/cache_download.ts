@@ -1,9 +1,9 @@
 //! One download into the cache: a version that becomes the current one when it is complete and verified.
 
-import { platform } from "../platform.js";
 import type { Arrival } from "./arrival.js";
 import type { StoredVersion } from "./cache_layout.js";
 import { BlobStore } from "./chunk_store.js";
+import { offerFile } from "./cross_origin_storage.js";
 import { ChangedFile, isStorageFailure } from "./failure.js";
 import { Intake } from "./intake.js";
 import type { ModelStore } from "./model_store.js";
@@ -51,7 +51,7 @@ export class CacheDownload {
     const { file, chunkBytes, onBytes, report, clock, signal } = this.#context;
     const writer = await this.#open(next, newest);
     // Before anything can be read: the model may be loaded before its last byte is stored.
-    report(platform().cacheKind);
+    report(this.#store.kind);
     const intake: Intake = new Intake({
       url: file.url,
       chunkBytes,
@@ -65,34 +65,40 @@ export class CacheDownload {
         this.#reader?.grow(intake);
       },
     });
+    let verified: string | undefined;
     try {
       if (next !== undefined) await this.#resume(intake, writer, next);
       await transfer(jobOf(this.#context), intake);
       await intake.finish();
-      const verified = await verifyHash(this.#context, intake);
+      verified = await verifyHash(this.#context, intake);
       signal.throwIfAborted();
       const stated = intake.version as FileVersion;
       const version = { ...stated, sizeBytes: intake.position, sha256: verified ?? stated.sha256 };
       const isHashVerified = verified !== undefined;
-      if (!intake.usesSpare) writer.complete(version, isHashVerified, clock.nowMs());
+      if (!intake.usesSpare) await writer.complete(version, isHashVerified, clock.nowMs());
     } catch (error) {
       intake.release();
-      writer.close();
+      await writer.close();
       const isUseless = error instanceof WrongHash || error instanceof ChangedFile;
       if (isUseless) await this.#store.remove(writer.number);
       throw error;
     }
     intake.release();
-    writer.close();
+    await writer.close();
     if (intake.usesSpare) {
-      arrival.finish(readAhead(intakeSource(intake), this.#context.windowBytes), intake);
+      const source = intakeSource(intake);
+      arrival.finish(readAhead(source, this.#context.windowBytes), intake);
+      void offerFile(this.#context, source, verified);
       return;
     }
     await this.#store.removeOthers(writer.number);
     await this.#store.noteUse(clock.nowMs());
     const { current } = await this.#store.versions();
     if (current === undefined) throw new TypeError(`the browser's storage lost ${file.url}`);
-    arrival.finish(await storedSource(this.#context, this.#store, current, true), intake);
+    const source = () => storedSource(this.#context, this.#store, current, true);
+    arrival.finish(await source(), intake);
+    // A source of its own, because the loader's reads ahead of what the loader reads.
+    void offerFile(this.#context, await source(), verified);
   }
 
   /** Opens the version that broke off, or a new one. */
@@ -116,7 +122,7 @@ export class CacheDownload {
     const { chunkBytes, signal } = this.#context;
     const { note, storedBytes, number } = next;
     if (note.chunkBytes !== chunkBytes) {
-      writer.truncate(0);
+      await writer.truncate(0);
       return;
     }
     // The last chunk is fetched again, because a request for no bytes would not show the version.
@@ -125,11 +131,11 @@ export class CacheDownload {
     const hashes = (await this.#store.hashes(next)).slice(0, Math.max(0, chunks));
     if (writer.number !== number) {
       const data = await this.#store.data(number);
-      writer.describe(note);
+      await writer.describe(note);
       for (const [index, hash] of hashes.entries()) {
         signal.throwIfAborted();
         const chunk = data.slice(index * chunkBytes, (index + 1) * chunkBytes);
-        writer.put(index, new Uint8Array(await chunk.arrayBuffer()), hash);
+        await writer.put(index, new Uint8Array(await chunk.arrayBuffer()), hash);
       }
     }
     // Validators of a mirror are not valid at this server, so the file is read from its start and compared.

@@ -1,5 +1,5 @@
-//! Where the cache keeps its files in the origin private file system (OPFS), and how to read what is there from any thread. Downloads and
-//! repairs write them in `model_store.ts`.
+//! Where the cache keeps its files in the origin private file system (OPFS) or, where that is missing, in the Cache API, and how to read
+//! what is there from any thread. Downloads and repairs write them in `model_store.ts`.
 //!
 //! Each cached file has a folder `inpage-models/NAME`, where NAME is made of the SHA-256 of its cache key:
 //!
@@ -17,7 +17,9 @@
 //! beside it. It becomes the current one with a single write: its note then says `complete`. So a tab that is killed at any
 //! point leaves the current version as it was, and no file has to be renamed.
 
-import { platform } from "../platform.js";
+import { CACHE_FOLDER, platform } from "../platform.js";
+import { CacheApiRoot } from "./cache_api_files.js";
+import type { Folder, Snapshot } from "./file_system.js";
 import type { FileVersion } from "./version.js";
 
 /** A download is hashed, and can be resumed, in chunks of this size. */
@@ -88,8 +90,35 @@ export const entryLock = (name: string) => `inpage-model ${name}`;
 export const hexOf = (bytes: Uint8Array) =>
   Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 
-/** The folder of all entries; created if it is missing. Undefined where OPFS is not available (private windows, old browsers). */
-export const cacheFolder = () => platform().cacheFolder();
+/** The storage that has the cache. */
+export interface CacheStore {
+  kind: "opfs" | "disk" | "cache";
+  /** The folder of all entries. */
+  folder: Folder;
+}
+
+/**
+ * The platform's file system or, in browsers where it is missing or refuses (private windows, old browsers, web views), the
+ * Cache API; undefined where both do.
+ *
+ * @param chunkBytes the size of the chunks that are written
+ */
+export async function cacheStore(chunkBytes = CHUNK_BYTES): Promise<CacheStore | undefined> {
+  const { cacheKind: kind } = platform();
+  try {
+    const folder = await platform().cacheFolder();
+    if (folder) return { kind, folder };
+    if (kind !== "opfs") return undefined;
+    return { kind: "cache", folder: await CacheApiRoot.open(CACHE_FOLDER, chunkBytes) };
+  } catch {
+    return undefined;
+  }
+}
+
+/** The folder of all entries; created if it is missing. Undefined where there is no storage. */
+export async function cacheFolder(): Promise<Folder | undefined> {
+  return (await cacheStore())?.folder;
+}
 
 /** All entries with at least one version; only reads. */
 export async function listEntries(): Promise<StoredEntry[]> {
@@ -98,7 +127,7 @@ export async function listEntries(): Promise<StoredEntry[]> {
   if (folder === undefined) return entries;
   for await (const [name, handle] of folder.entries()) {
     if (handle.kind !== "directory") continue;
-    const entry = await readEntry(handle as FileSystemDirectoryHandle, name);
+    const entry = await readEntry(await folder.getDirectoryHandle(name), name);
     if (entry !== undefined) entries.push(entry);
   }
   return entries;
@@ -116,7 +145,7 @@ export async function findEntry(key: string): Promise<StoredEntry | undefined> {
 }
 
 /** The versions in the folder of an entry, oldest first; files that belong to no readable note are left out. */
-export async function readVersions(folder: FileSystemDirectoryHandle): Promise<StoredVersion[]> {
+export async function readVersions(folder: Folder): Promise<StoredVersion[]> {
   const versions: StoredVersion[] = [];
   for await (const name of folder.keys()) {
     const number = /^(\d+)\.json$/.exec(name)?.[1];
@@ -128,10 +157,7 @@ export async function readVersions(folder: FileSystemDirectoryHandle): Promise<S
 }
 
 /** One version; undefined if its note was not written to its end or a file is missing. */
-async function readVersion(
-  folder: FileSystemDirectoryHandle,
-  number: number,
-): Promise<StoredVersion | undefined> {
+async function readVersion(folder: Folder, number: number): Promise<StoredVersion | undefined> {
   try {
     const note = (await readJson(folder, noteFile(number))) as CacheNote;
     if (!isNote(note)) return undefined;
@@ -159,10 +185,7 @@ function isNote({ key, url, chunkBytes, complete }: CacheNote): boolean {
   );
 }
 
-async function readEntry(
-  folder: FileSystemDirectoryHandle,
-  name: string,
-): Promise<StoredEntry | undefined> {
+async function readEntry(folder: Folder, name: string): Promise<StoredEntry | undefined> {
   const versions = await readVersions(folder);
   const current = versions.findLast(({ note }) => note.complete);
   const next = versions.findLast(
@@ -189,11 +212,11 @@ async function readEntry(
 }
 
 /** A snapshot of a file; works on every thread, also while another tab writes. */
-export async function fileOf(folder: FileSystemDirectoryHandle, name: string): Promise<File> {
+export async function fileOf(folder: Folder, name: string): Promise<Snapshot> {
   return (await folder.getFileHandle(name)).getFile();
 }
 
 /** @throws SyntaxError if the file was not written to its end */
-export async function readJson(folder: FileSystemDirectoryHandle, name: string): Promise<unknown> {
+export async function readJson(folder: Folder, name: string): Promise<unknown> {
   return JSON.parse(await (await fileOf(folder, name)).text());
 }

@@ -2,10 +2,10 @@
 //! current version when it is complete and verified. Runs while this tab holds the entry's lock.
 
 import { messageOf } from "../exchange/error_response.js";
-import { platform } from "../platform.js";
 import type { Arrival } from "./arrival.js";
 import { CacheDownload, storedSource } from "./cache_download.js";
 import type { StoredVersion } from "./cache_layout.js";
+import { crossOriginSource } from "./cross_origin_storage.js";
 import { NoSuchFile } from "./failure.js";
 import type { ModelStore } from "./model_store.js";
 import { Uncachable, checkAbsence, checkSpace, stateOf } from "./revalidation.js";
@@ -29,14 +29,17 @@ export async function cachedSource(
   const usable = current && (await hasExpectedHash(context, store, current)) ? current : undefined;
   const use = async (version: StoredVersion) => {
     await store.noteUse(clock.nowMs());
-    report(platform().cacheKind);
+    report(store.kind);
     arrival.finish(await storedSource(context, store, version, false));
   };
   const state = usable && (await stateOf(context, usable));
   // The remains of another download, of an older or a newer version, are not needed any more.
   if (usable && state === "current") await store.removeOthers(usable.number);
   if (usable && state !== "outdated") return use(usable);
-  if (usable === undefined) await checkAbsence(context, store);
+  if (usable === undefined) {
+    await checkAbsence(context, store);
+    if (await crossOriginSource(context, arrival)) return;
+  }
   try {
     await checkSpace(context, store, next);
     // While there is a good version, a new one is read only when it is known to be good, too.

@@ -5,12 +5,16 @@ import type { FileVersion } from "./version.js";
 /** Where chunks are kept; they are put in order. */
 export interface ChunkStore {
   /** @throws DOMException if there is no space; then nothing of the chunk is kept */
-  put(index: number, bytes: Uint8Array<ArrayBuffer>, hash: Uint8Array<ArrayBuffer>): void;
+  put(
+    index: number,
+    bytes: Uint8Array<ArrayBuffer>,
+    hash: Uint8Array<ArrayBuffer>,
+  ): void | Promise<void>;
   read(index: number, start: number, end: number): Promise<Uint8Array<ArrayBuffer>>;
   /** Drops all chunks from this one on. */
-  truncate(chunks: number): void;
+  truncate(chunks: number): void | Promise<void>;
   /** The next chunks belong to this version, and so do the stored ones. */
-  describe?(version: FileVersion): void;
+  describe?(version: FileVersion): void | Promise<void>;
 }
 
 /** Keeps chunks outside of wasm memory; the browser may move them to its disk. */

@@ -97,7 +97,7 @@ export class Intake implements Sink {
       this.#hashes.push(hash);
       this.#addToWhole(index, bytes);
     }
-    store.truncate(this.#hashes.length);
+    await store.truncate(this.#hashes.length);
     this.#position = this.#hashes.length * chunkBytes;
     this.#described = version;
   }
@@ -140,7 +140,7 @@ export class Intake implements Sink {
     const sizeBytes = this.#version?.sizeBytes ?? this.#position;
     if (this.#position !== sizeBytes) throw changed(url);
     const chunks = Math.ceil(this.#position / chunkBytes);
-    if (chunks < this.#hashes.length || this.#held !== undefined) this.#diverge(chunks);
+    if (chunks < this.#hashes.length || this.#held !== undefined) await this.#diverge(chunks);
     this.#arrived();
   }
 
@@ -196,27 +196,30 @@ export class Intake implements Sink {
     const stored = this.#hashes[index];
     if (stored !== undefined) {
       if (sameBytes(stored, hash)) return;
-      this.#diverge(index);
+      await this.#diverge(index);
     } else if (this.#held !== undefined) {
       const { length } = this.#held;
-      if (!sameBytes(this.#held, bytes.subarray(0, length))) this.#diverge(index);
+      if (!sameBytes(this.#held, bytes.subarray(0, length))) await this.#diverge(index);
     }
     this.#held = undefined;
-    this.#put(index, bytes, hash);
+    await this.#put(index, bytes, hash);
     this.#hashes.push(hash);
     this.#addToWhole(index, bytes);
   }
 
   /** The bytes that came a second time differ from this chunk on. */
-  #diverge(index: number): void {
-    const { url, chunkBytes, store, spare } = this.#options;
+  async #diverge(index: number): Promise<void> {
+    const { url, chunkBytes, store, spare, onArrived } = this.#options;
     if (this.#readBytes > index * chunkBytes) throw changed(url);
-    store.truncate(Math.min(index, this.#spareFrom));
-    spare?.truncate(index);
+    // Nothing of the other version may be read from now on, also while it is being dropped.
     this.#hashes.length = index;
     this.#held = undefined;
+    this.#readableBytes = Math.min(this.#readableBytes, index * chunkBytes);
+    onArrived();
     // A hash cannot go back: the file is read again at its end.
     if (this.#hasherChunks > index) this.#hasher = undefined;
+    await store.truncate(Math.min(index, this.#spareFrom));
+    await spare?.truncate(index);
   }
 
   #addToWhole(index: number, bytes: Uint8Array): void {
@@ -229,14 +232,18 @@ export class Intake implements Sink {
     this.#hasherChunks += 1;
   }
 
-  #put(index: number, bytes: Uint8Array<ArrayBuffer>, hash: Uint8Array<ArrayBuffer>): void {
+  async #put(
+    index: number,
+    bytes: Uint8Array<ArrayBuffer>,
+    hash: Uint8Array<ArrayBuffer>,
+  ): Promise<void> {
     const { store, spare, onSpare } = this.#options;
     const version = this.#version;
     if (index < this.#spareFrom) {
       try {
-        if (version !== undefined && version !== this.#described) store.describe?.(version);
+        if (version !== undefined && version !== this.#described) await store.describe?.(version);
         this.#described = version;
-        store.put(index, bytes, hash);
+        await store.put(index, bytes, hash);
         return;
       } catch (error) {
         if (spare === undefined || !isStorageFailure(error)) throw error;
@@ -244,7 +251,7 @@ export class Intake implements Sink {
         onSpare?.(error);
       }
     }
-    spare?.put(index, bytes, hash);
+    await spare?.put(index, bytes, hash);
   }
 
   async #readChunk(index: number, start: number, end: number): Promise<Uint8Array<ArrayBuffer>> {

@@ -4,8 +4,8 @@
 //!
 //! The file has the SHA-256 of the note in hexadecimal digits, a line feed, and the note as JSON.
 
-import type { SyncAccessFile } from "../worker_scopes.js";
 import { KERNELS_FILE, cacheFolder, entryName, fileOf, hexOf } from "./cache_layout.js";
+import { type Folder, openForWriting } from "./file_system.js";
 import { sha256 } from "./hash.js";
 import { writeAll } from "./version_writer.js";
 
@@ -49,13 +49,13 @@ export async function writeKernels(key: string, kernels: string, nowMs: number):
     const note: KernelNote = { browser: await browserVersion(), testedAtMs: nowMs, kernels };
     const bytes = new TextEncoder().encode(await withHash(JSON.stringify(note)));
     const file = await folder.getFileHandle(KERNELS_FILE, { create: true });
-    const handle = await (file as SyncAccessFile).createSyncAccessHandle();
+    const handle = await openForWriting(file);
     try {
-      writeAll(handle, bytes, 0);
-      handle.truncate(bytes.length);
-      handle.flush();
+      await writeAll(handle, bytes, 0);
+      await handle.truncate(bytes.length);
+      await handle.flush();
     } finally {
-      handle.close();
+      await handle.close();
     }
   } catch {
     // The next visit tests the kernels again. Another tab may be writing the same.
@@ -68,7 +68,7 @@ export async function removeKernels(key: string): Promise<void> {
 }
 
 /** The entry of the file, which a download creates. */
-async function existingFolder(key: string): Promise<FileSystemDirectoryHandle | undefined> {
+async function existingFolder(key: string): Promise<Folder | undefined> {
   const folder = await cacheFolder();
   return folder?.getDirectoryHandle(await entryName(key));
 }

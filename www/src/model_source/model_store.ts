@@ -1,15 +1,15 @@
 //! Writes the cache: versions of files, in the layout of `cache_layout.ts`. Makes no requests. All writes happen in a worker, in the tab that
 //! holds the entry's lock.
 
-import type { SyncAccessFile, SyncAccessHandle } from "../worker_scopes.js";
 import {
   ABSENT_FILE,
   type CacheNote,
+  type CacheStore,
   CHUNK_BYTES,
   HASH_BYTES,
   type StoredVersion,
   USED_FILE,
-  cacheFolder,
+  cacheStore,
   dataFile,
   entryName,
   fileOf,
@@ -18,6 +18,7 @@ import {
   readJson,
   readVersions,
 } from "./cache_layout.js";
+import { type FileAccess, type Folder, type Snapshot, openForWriting } from "./file_system.js";
 import { splitHashes } from "./hash.js";
 import { VersionWriter, noteBytes, writeAll } from "./version_writer.js";
 
@@ -29,31 +30,30 @@ export class ModelStore {
   readonly name: string;
   readonly key: string;
   readonly chunkBytes: number;
-  #folder: FileSystemDirectoryHandle;
+  /** The browser's storage that keeps the entry. */
+  readonly kind: CacheStore["kind"];
+  #folder: Folder;
 
-  private constructor(
-    name: string,
-    key: string,
-    folder: FileSystemDirectoryHandle,
-    chunkBytes: number,
-  ) {
+  private constructor(name: string, key: string, { kind, folder }: CacheStore, chunkBytes: number) {
     this.name = name;
     this.key = key;
+    this.kind = kind;
     this.#folder = folder;
     this.chunkBytes = chunkBytes;
   }
 
-  /** Undefined where OPFS is not available (private windows, old browsers). */
+  /** Undefined where the browser gives no storage. */
   static async open(key: string, chunkBytes = CHUNK_BYTES): Promise<ModelStore | undefined> {
     try {
-      const all = await cacheFolder();
-      if (all === undefined) return undefined;
+      const store = await cacheStore(chunkBytes);
+      if (store === undefined) return undefined;
+      const { kind, folder: all } = store;
       for await (const name of all.keys()) {
         if (OLD_FILE.test(name)) await all.removeEntry(name).catch(() => {});
       }
       const name = await entryName(key);
       const folder = await all.getDirectoryHandle(name, { create: true });
-      return new ModelStore(name, key, folder, chunkBytes);
+      return new ModelStore(name, key, { kind, folder }, chunkBytes);
     } catch {
       return undefined;
     }
@@ -74,7 +74,7 @@ export class ModelStore {
   }
 
   /** The bytes of a version; a snapshot that any number of tabs can read. */
-  data(version: number): Promise<File> {
+  data(version: number): Promise<Snapshot> {
     return fileOf(this.#folder, dataFile(version));
   }
 
@@ -112,11 +112,11 @@ export class ModelStore {
         const note = await this.#handle(noteFile(number));
         return new VersionWriter({ data, hashes, note }, this, number, url, nowMs);
       } catch (error) {
-        hashes.close();
+        await hashes.close();
         throw error;
       }
     } catch (error) {
-      data.close();
+      await data.close();
       throw error;
     }
   }
@@ -157,9 +157,8 @@ export class ModelStore {
     }
   }
 
-  async #handle(name: string): Promise<SyncAccessHandle> {
-    const file = await this.#folder.getFileHandle(name, { create: true });
-    return (file as SyncAccessFile).createSyncAccessHandle();
+  async #handle(name: string): Promise<FileAccess> {
+    return openForWriting(await this.#folder.getFileHandle(name, { create: true }));
   }
 
   async #write(name: string, text: string): Promise<void> {
@@ -169,10 +168,10 @@ export class ModelStore {
   async #patch(name: string, bytes: Uint8Array<ArrayBuffer>, at: number): Promise<void> {
     const handle = await this.#handle(name);
     try {
-      writeAll(handle, bytes, at);
-      handle.flush();
+      await writeAll(handle, bytes, at);
+      await handle.flush();
     } finally {
-      handle.close();
+      await handle.close();
     }
   }
 }

@@ -32,7 +32,7 @@ export interface OpenOptions {
   config?: string;
 }
 
-const LOCAL = { cache: false, requests: NO_OPTIONS, ignoreQuery: [] };
+const LOCAL = { cache: false, requests: NO_OPTIONS, ignoreQuery: [], crossOrigin: undefined };
 
 /**
  * Opens the first file: a GGUF file, the first of its parts, or a folder's `config`.
@@ -53,7 +53,7 @@ export async function openModel(
 ): Promise<ModelFiles> {
   signal.throwIfAborted();
   const progress = new DownloadProgress(onProgress);
-  const { cache, requests, ignoreQuery } = location.kind === "url" ? location : LOCAL;
+  const { cache, requests, ignoreQuery, crossOrigin } = location.kind === "url" ? location : LOCAL;
   const fetchFile = pause.gate(fetchWith(requests));
   const clock = pause.clocked(systemClock);
   const openers = {
@@ -63,7 +63,7 @@ export async function openModel(
       if (cache && reading) await markReading(key, reading);
       const onBytes = progress.of(name);
       const options = {
-        ...{ cache, signal, clock, onBytes, onStorage, createHasher },
+        ...{ cache, signal, clock, onBytes, onStorage, createHasher, crossOrigin },
         onWaiting: (loadedBytes: number, totalBytes: number | undefined) =>
           onBytes(loadedBytes, totalBytes, true),
       };

@@ -36,7 +36,7 @@ export async function stateOf(
 }
 
 /** The version on the server, or the error of the request. */
-async function versionNow({ file, clock, signal }: Context): Promise<FileVersion | Error> {
+export async function versionNow({ file, clock, signal }: Context): Promise<FileVersion | Error> {
   const attempt = new AbortController();
   const settled = new AbortController();
   clock.sleep(REVALIDATE_TIMEOUT_MS, settled.signal).then(

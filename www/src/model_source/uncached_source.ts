@@ -2,6 +2,7 @@
 //! outside of wasm memory.
 
 import type { Arrival } from "./arrival.js";
+import { offerFile } from "./cross_origin_storage.js";
 import type { Intake } from "./intake.js";
 import { PartSink, rangeSource } from "./range_source.js";
 import { readAhead } from "./read_ahead.js";
@@ -37,9 +38,10 @@ export async function uncachedSource(
     await transfer(job, whole);
   }
   await whole.finish();
-  await verifyHash(context, whole);
+  const verified = await verifyHash(context, whole);
   report("memory", reason);
   arrival.finish(readAhead(intakeSource(whole), windowBytes), whole);
+  void offerFile(context, intakeSource(whole), verified);
 }
 
 /** A file that has arrived, from where the intake keeps it. */

@@ -1,5 +1,6 @@
 //! A file on the network, and what its source needs from outside.
 
+import type { CrossOriginUse } from "../exchange/protocol.js";
 import type { Clock } from "./clock.js";
 import type { FetchFile } from "./http.js";
 import { BlobStore } from "./chunk_store.js";
@@ -18,12 +19,12 @@ export interface UrlFile {
 }
 
 /**
- * Where the bytes of a file are kept: `opfs` and `disk` for the next visit; `memory` and `none` (it is read by range requests, each byte when it
- * is needed) for this one only.
+ * Where the bytes of a file are kept: `opfs`, `disk` and `cache` (the Cache API) for the next visit; `cross-origin` for several
+ * sites, by the browser; `memory` and `none` (it is read by range requests, each byte when it is needed) for this visit only.
  */
 export interface StorageReport {
   url: string;
-  storage: "opfs" | "disk" | "memory" | "none";
+  storage: "opfs" | "disk" | "cache" | "cross-origin" | "memory" | "none";
   /** Why the file is not kept for the next visit; undefined if the app did not want it to be. */
   reason: string | undefined;
 }
@@ -43,6 +44,8 @@ export interface SourceOptions {
   verifiesFirst?: boolean | undefined;
   /** Creates the hash of a whole file; without it, only chunks are verified. */
   createHasher?: (() => Hasher) | undefined;
+  /** How the storage that sites share is used; undefined: not at all. */
+  crossOrigin?: CrossOriginUse | undefined;
   /** For tests. */
   clock?: Clock;
   /** For tests. */
@@ -59,6 +62,7 @@ export interface Context {
   chunkBytes: number;
   windowBytes: number;
   createHasher: (() => Hasher) | undefined;
+  crossOrigin: CrossOriginUse | undefined;
   onBytes: OnBytes;
   onWaiting: OnBytes;
   warn: (message: string) => void;

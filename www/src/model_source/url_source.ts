@@ -5,6 +5,7 @@ import { Arrival } from "./arrival.js";
 import { CHUNK_BYTES, entryLock } from "./cache_layout.js";
 import { cachedSource } from "./cached_source.js";
 import { systemClock } from "./clock.js";
+import { crossOriginSource } from "./cross_origin_storage.js";
 import { isStorageFailure } from "./failure.js";
 import { ModelStore } from "./model_store.js";
 import { WINDOW_BYTES } from "./read_ahead.js";
@@ -33,14 +34,19 @@ export function urlSource(file: UrlFile, options: SourceOptions): Promise<ModelS
 
 /** Resolves when the file is stored, or can be read without being stored. */
 async function open(context: Context, isCached: boolean, arrival: Arrival): Promise<void> {
-  if (!isCached) return uncachedSource(context, arrival, undefined);
+  const uncached = async (reason: string | undefined) => {
+    if (await crossOriginSource(context, arrival)) return;
+    await uncachedSource(context, arrival, reason);
+  };
+  if (!isCached) return uncached(undefined);
   const store = await ModelStore.open(context.file.key, context.chunkBytes);
   if (store === undefined) {
     const isBrowser = platform().cacheKind === "opfs";
-    const reason = isBrowser
-      ? "the browser gives this page no storage (OPFS)"
-      : "the storage for the cache cannot be written";
-    return uncachedSource(context, arrival, reason);
+    return uncached(
+      isBrowser
+        ? "the browser gives this page no storage"
+        : "the storage for the cache cannot be written",
+    );
   }
   try {
     const { clock, signal, onWaiting } = context;
@@ -65,6 +71,7 @@ function contextOf(file: UrlFile, options: SourceOptions): Context {
   const warn = onWarning ?? ((message: string) => console.warn(`inpage: ${message}`));
   return {
     ...{ file, signal, createHasher, onBytes, warn },
+    crossOrigin: options.crossOrigin,
     verifiesFirst: options.verifiesFirst ?? false,
     clock: options.clock ?? systemClock,
     chunkBytes: options.chunkBytes ?? CHUNK_BYTES,

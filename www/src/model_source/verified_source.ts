@@ -4,6 +4,7 @@ import { messageOf } from "../exchange/error_response.js";
 import type { StoredVersion } from "./cache_layout.js";
 import { NoRanges, isStorageFailure } from "./failure.js";
 import { sameBytes, sha256 } from "./hash.js";
+import type { Snapshot } from "./file_system.js";
 import type { ModelStore } from "./model_store.js";
 import { PartSink } from "./range_source.js";
 import { type ModelSource, checkRange } from "./source.js";
@@ -22,7 +23,7 @@ export interface Stored {
 export class VerifiedSource implements ModelSource {
   readonly size: number;
   #stored: Stored;
-  #file: Promise<File>;
+  #file: Promise<Snapshot>;
   /** Chunks that were found good. */
   #good = new Set<number>();
   /** Chunks that are being checked. */
@@ -55,25 +56,29 @@ export class VerifiedSource implements ModelSource {
     return bytes;
   }
 
-  #open(): Promise<File> {
+  #open(): Promise<Snapshot> {
     const { store, version } = this.#stored;
     const file = store.data(version.number);
     file.catch(() => {});
     return file;
   }
 
-  /** The stored bytes; the file is opened again if another tab has repaired it in the meantime. */
-  async #raw(start: number, end: number): Promise<Uint8Array<ArrayBuffer>> {
-    const slice = async () => {
+  /**
+   * The stored bytes; the file is opened again if another tab has repaired it in the meantime.
+   *
+   * @param mayBeShort bytes that the storage has lost are left out
+   */
+  async #raw(start: number, end: number, mayBeShort = false): Promise<Uint8Array<ArrayBuffer>> {
+    const slice = async (isEnough: boolean) => {
       const bytes = await (await this.#file).slice(start, end).arrayBuffer();
-      if (bytes.byteLength === end - start) return new Uint8Array(bytes);
+      if (isEnough || bytes.byteLength === end - start) return new Uint8Array(bytes);
       throw new DOMException("the file is shorter than it was", "NotReadableError");
     };
     try {
-      return await slice().catch((error: unknown) => {
+      return await slice(false).catch((error: unknown) => {
         if (!isStorageFailure(error)) throw error;
         this.#file = this.#open();
-        return slice();
+        return slice(mayBeShort);
       });
     } catch (error) {
       const { url } = this.#stored.job;
@@ -96,7 +101,7 @@ export class VerifiedSource implements ModelSource {
   async #checked(index: number): Promise<Uint8Array<ArrayBuffer>> {
     const { chunkBytes } = this.#stored.version.note;
     const start = index * chunkBytes;
-    let bytes = await this.#raw(start, Math.min(start + chunkBytes, this.size));
+    let bytes = await this.#raw(start, Math.min(start + chunkBytes, this.size), true);
     const hash = this.#stored.hashes[index] ?? new Uint8Array();
     if (!sameBytes(await sha256(bytes), hash)) bytes = await this.#repair(index, bytes, hash);
     this.#good.add(index);
@@ -110,10 +115,11 @@ export class VerifiedSource implements ModelSource {
   ): Promise<Uint8Array<ArrayBuffer>> {
     const { store, version, job, onRepair } = this.#stored;
     const start = index * version.note.chunkBytes;
-    const where = `the stored copy of ${job.url} is damaged (bytes ${start} to ${start + damaged.length - 1})`;
+    const end = Math.min(start + version.note.chunkBytes, this.size);
+    const where = `the stored copy of ${job.url} is damaged (bytes ${start} to ${end - 1})`;
     let bytes: Uint8Array<ArrayBuffer>;
     try {
-      bytes = await fetchPart(job, start, start + damaged.length);
+      bytes = await fetchPart(job, start, end);
     } catch (error) {
       job.signal.throwIfAborted();
       throw new TypeError(`${where} and could not be repaired: ${messageOf(error)}`);

@@ -1,8 +1,8 @@
 //! Writes one version of a file in the cache, chunk by chunk. A chunk counts as stored only after it is flushed.
 
-import type { SyncAccessHandle } from "../worker_scopes.js";
 import { type CacheNote, HASH_BYTES } from "./cache_layout.js";
 import type { ChunkStore } from "./chunk_store.js";
+import type { FileAccess, Snapshot } from "./file_system.js";
 import type { FileVersion } from "./version.js";
 
 /** A note is padded with spaces to a multiple of this: a note that replaces another is never shorter, and is written at once. */
@@ -12,20 +12,20 @@ const NOTE_BYTES = 2048;
 interface Entry {
   readonly key: string;
   readonly chunkBytes: number;
-  data(version: number): Promise<File>;
+  data(version: number): Promise<Snapshot>;
 }
 
 /** Appends chunks to a version and reads them back. */
 export class VersionWriter implements ChunkStore {
   readonly number: number;
-  #files: Record<"data" | "hashes" | "note", SyncAccessHandle>;
+  #files: Record<"data" | "hashes" | "note", FileAccess>;
   #entry: Entry;
   #url: string;
   #nowMs: number;
   #isOpen = true;
 
   constructor(
-    files: Record<"data" | "hashes" | "note", SyncAccessHandle>,
+    files: Record<"data" | "hashes" | "note", FileAccess>,
     entry: Entry,
     number: number,
     url: string,
@@ -38,21 +38,25 @@ export class VersionWriter implements ChunkStore {
     this.#nowMs = nowMs;
   }
 
-  describe(version: FileVersion): void {
-    this.#writeNote(version, false, this.#nowMs);
+  async describe(version: FileVersion): Promise<void> {
+    await this.#writeNote(version, false, this.#nowMs);
   }
 
-  put(index: number, bytes: Uint8Array<ArrayBuffer>, hash: Uint8Array<ArrayBuffer>): void {
+  async put(
+    index: number,
+    bytes: Uint8Array<ArrayBuffer>,
+    hash: Uint8Array<ArrayBuffer>,
+  ): Promise<void> {
     const { data, hashes } = this.#files;
     const at = index * this.#entry.chunkBytes;
     try {
-      writeAll(data, bytes, at);
-      data.flush();
-      writeAll(hashes, hash, index * HASH_BYTES);
-      hashes.flush();
+      await writeAll(data, bytes, at);
+      await data.flush();
+      await writeAll(hashes, hash, index * HASH_BYTES);
+      await hashes.flush();
     } catch (error) {
       // The part that was written takes space that may be needed.
-      data.truncate(at);
+      await data.truncate(at);
       throw error;
     }
   }
@@ -64,7 +68,7 @@ export class VersionWriter implements ChunkStore {
       return new Uint8Array(await file.slice(at + start, at + end).arrayBuffer());
     }
     const bytes = new Uint8Array(end - start);
-    if (this.#files.data.read(bytes, { at: at + start }) !== bytes.length) {
+    if ((await this.#files.data.read(bytes, { at: at + start })) !== bytes.length) {
       throw new DOMException(
         "the browser's storage lost data that was written",
         "InvalidStateError",
@@ -73,31 +77,31 @@ export class VersionWriter implements ChunkStore {
     return bytes;
   }
 
-  truncate(chunks: number): void {
+  async truncate(chunks: number): Promise<void> {
     const { data, hashes } = this.#files;
-    hashes.truncate(Math.min(hashes.getSize(), chunks * HASH_BYTES));
-    hashes.flush();
-    data.truncate(Math.min(data.getSize(), chunks * this.#entry.chunkBytes));
+    await hashes.truncate(Math.min(await hashes.getSize(), chunks * HASH_BYTES));
+    await hashes.flush();
+    await data.truncate(Math.min(await data.getSize(), chunks * this.#entry.chunkBytes));
   }
 
   /** The version is whole and verified: from this write on, it is the current one. */
-  complete(version: FileVersion, isHashVerified: boolean, nowMs: number): void {
-    this.#writeNote(version, true, nowMs, isHashVerified);
+  async complete(version: FileVersion, isHashVerified: boolean, nowMs: number): Promise<void> {
+    await this.#writeNote(version, true, nowMs, isHashVerified);
   }
 
   /** `read` can still be called. */
-  close(): void {
+  async close(): Promise<void> {
     if (!this.#isOpen) return;
     this.#isOpen = false;
-    for (const handle of Object.values(this.#files)) handle.close();
+    for (const handle of Object.values(this.#files)) await handle.close();
   }
 
-  #writeNote(
+  async #writeNote(
     version: FileVersion,
     complete: boolean,
     storedAtMs: number,
     isHashVerified = false,
-  ): void {
+  ): Promise<void> {
     const { etag, lastModified, sizeBytes, sha256 } = version;
     const { key, chunkBytes } = this.#entry;
     const url = new URL(this.#url);
@@ -110,9 +114,9 @@ export class VersionWriter implements ChunkStore {
       ...{ isHashVerified, chunkBytes, complete, storedAtMs },
     };
     const bytes = noteBytes(note);
-    writeAll(this.#files.note, bytes, 0);
-    this.#files.note.truncate(bytes.length);
-    this.#files.note.flush();
+    await writeAll(this.#files.note, bytes, 0);
+    await this.#files.note.truncate(bytes.length);
+    await this.#files.note.flush();
   }
 }
 
@@ -124,12 +128,12 @@ export function noteBytes(note: CacheNote): Uint8Array<ArrayBuffer> {
 }
 
 /** @throws DOMException named `QuotaExceededError` when the storage is full */
-export function writeAll(
-  handle: SyncAccessHandle,
+export async function writeAll(
+  handle: FileAccess,
   bytes: Uint8Array<ArrayBuffer>,
   at: number,
-): void {
-  if (handle.write(bytes, { at }) !== bytes.length) {
+): Promise<void> {
+  if ((await handle.write(bytes, { at })) !== bytes.length) {
     throw new DOMException("the browser's storage for this site is full", "QuotaExceededError");
   }
 }

@@ -19,6 +19,7 @@ export async function createEngine(options: EngineOptions = {}): Promise<Engine>
   return createEngineAnywhere({
     ...options,
     device: deviceFor(options.device),
+    shared: false,
     // A stream that is transferred to another thread would keep the program running.
     bodyTransport: "chunks",
   });

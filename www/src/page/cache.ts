@@ -8,6 +8,7 @@ import {
   entryLock,
   listEntries,
 } from "../model_source/cache_layout.js";
+import type { Folder } from "../model_source/file_system.js";
 import { readingLock } from "../model_source/reading.js";
 import { locks } from "../platform.js";
 import { type CachedModel, selectKeys } from "./cached_model.js";
@@ -138,7 +139,7 @@ export class ModelCache {
     return (await globalThis.navigator?.storage?.persisted?.().catch(() => false)) ?? false;
   }
 
-  async #folders(model: CachedModel): Promise<FileSystemDirectoryHandle[]> {
+  async #folders(model: CachedModel): Promise<Folder[]> {
     const selects = selectKeys(model);
     const entries = (await listEntries()).filter(({ key }) => selects(key));
     const folder = await cacheFolder();

@@ -78,6 +78,8 @@ export class Completions {
       return JSON.parse(text) as Completion;
     } catch (error) {
       unfollow();
+      // In Chromium, a body that fails is a TypeError "Failed to fetch", whatever the reason.
+      if (controller.signal.aborted) throw controller.signal.reason;
       throw error;
     }
   }

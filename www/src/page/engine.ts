@@ -6,11 +6,13 @@ import { cache } from "./cache.js";
 import { identityOf } from "./cached_model.js";
 import { Completions } from "./completions.js";
 import type { EngineInfo } from "../exchange/engine_info.js";
+import { VERSION } from "../exchange/version.js";
 import { EngineWorker } from "./engine_worker.js";
 import { EngineFailure } from "../exchange/error_response.js";
 import type { HubOptions } from "./hub.js";
 import type { Connection } from "../exchange/requester.js";
 import { createFetchDoor } from "./fetch_door.js";
+import type { Keeper } from "./keeper.js";
 import { type LoraAdapter, resolveLora } from "./lora_option.js";
 import { type ModelOption, resolveModel } from "./model_option.js";
 import {
@@ -20,7 +22,8 @@ import {
   type LoraLocation,
 } from "../exchange/protocol.js";
 import { relay } from "./relay.js";
-import { type Keeper, SharedKeeper, keyOf } from "./shared_keeper.js";
+import { SharedKeeper } from "./shared_keeper.js";
+import { keyOf } from "./shared_messages.js";
 import { createUpstreamDoor, replacesFailedEngine, type UpstreamOptions } from "./upstream.js";
 import { WorkerKeeper } from "./worker_keeper.js";
 
@@ -57,8 +60,10 @@ export interface EngineOptions extends EngineSwitches {
   background?: boolean;
   /**
    * One engine for all tabs of the site that ask for the same model with the same options: one of them runs it, and when
-   * that tab is closed, frozen or left, another one takes over and continues the in-flight requests. With a text, the
-   * engine is shared only with tabs that give the same text.
+   * that tab is closed, frozen or left, another one takes over and continues the in-flight requests. If omitted, models and
+   * adapters that are named by URL are shared, until `setLora` is called. `true`: local files are shared too, and
+   * `setLora` changes the adapters for all tabs. A text: the same, with tabs that give the same text. `false`: an engine of its
+   * own.
    */
   shared?: boolean | string;
   /** The wasm module, where a bundler cannot find it by itself. */
@@ -75,7 +80,7 @@ export interface EngineOptions extends EngineSwitches {
 }
 
 /**
- * Starts an engine in a worker of its own and loads its model.
+ * Starts an engine in a worker and loads its model, or joins the tabs that share one: see `shared`.
  *
  * @throws InpageError if there is no WebGPU where `device` requires it, or the model cannot be fetched or run; not if `upstream` replaces a failed
  * engine
@@ -104,7 +109,12 @@ export class Engine {
   /** The paths below which the endpoint answers. */
   readonly basePaths: readonly string[];
 
-  readonly #keeper: Keeper;
+  #keeper: Keeper;
+  /** The shared engine that this one leaves before its adapters change. */
+  #sharedByDefault: SharedKeeper | undefined;
+  /** Pending while this engine leaves the sharing: requests wait. */
+  #moving: Promise<void> | undefined;
+  readonly #startOwn: () => WorkerKeeper;
   /** Requests of the service worker pass through `fetch`, too. */
   readonly #relays: boolean;
   /** The adapters that a new worker starts with. */
@@ -169,12 +179,25 @@ export class Engine {
         },
         report,
       );
-    if (shared) {
-      const { id, location } = resolved;
+    this.#startOwn = () => new WorkerKeeper(start);
+    const { id, location } = resolved;
+    const isByDefault =
+      shared === undefined &&
+      canShare() &&
+      [location, ...this.#lora.map(({ location }) => location)].every(({ kind }) => kind === "url");
+    if (shared || isByDefault) {
+      const scripts = [workerUrl, wasmUrl].map((url) => url && absolute(url));
+      const adapters = this.#lora.map(({ location, ...adapter }) => [
+        adapter,
+        identityOf(location),
+      ]);
       const keeper = new SharedKeeper(
-        keyOf([shared, id, identityOf(location), device, threads, load, switches]),
+        keyOf([
+          ...[VERSION, shared ?? [scripts, adapters], id, identityOf(location)],
+          ...[device, threads, load, switches],
+        ]),
         {
-          start: () => new WorkerKeeper(start),
+          start: this.#startOwn,
           onProgress: (progress) => onProgress?.(progress),
           onLora: (located) => {
             this.#lora = located;
@@ -186,8 +209,9 @@ export class Engine {
         keeper.report(progress);
       };
       this.#keeper = keeper;
+      if (isByDefault) this.#sharedByDefault = keeper;
     } else {
-      this.#keeper = new WorkerKeeper(start);
+      this.#keeper = this.#startOwn();
     }
 
     const onAbort = () => {
@@ -220,8 +244,10 @@ export class Engine {
   }
 
   /** The device, the kernels, the model and the timings of its load. */
-  info(): Promise<EngineInfo> {
-    return this.#keeper.worker.info();
+  async info(): Promise<EngineInfo> {
+    const shared = this.#keeper instanceof SharedKeeper;
+    if (!this.alive) return { shared };
+    return { ...(await this.#keeper.worker.info()), shared };
   }
 
   /**
@@ -238,16 +264,52 @@ export class Engine {
 
   /**
    * Replaces the LoRA adapters by these; an empty list leaves the plain model. The model stays loaded.
-   * In-flight requests finish with the old adapters, later ones wait for the new ones.
+   * In-flight requests finish with the old adapters, later ones wait for the new ones. An engine that is shared by default
+   * becomes one of its own first; if another tab runs it, the model is loaded in this tab.
    *
    * @throws InpageError if an adapter cannot be fetched or does not fit the model; the old ones stay in use
    */
   async setLora(lora: readonly LoraAdapter[]): Promise<void> {
     const located = this.#resolveLora(lora);
-    const { worker } = this.#keeper;
+    while (this.#moving !== undefined) await this.#moving.catch(() => {});
+    const shared = this.#sharedByDefault;
+    if (shared === undefined) return this.#replaceLora(this.#keeper, located);
+    const moving = this.#leave(shared, located);
+    this.#moving = moving;
+    try {
+      await moving;
+    } finally {
+      this.#moving = undefined;
+    }
+  }
+
+  /** Changes the adapters without those of the tabs that share the engine. */
+  async #leave(shared: SharedKeeper, lora: LoraLocation[]): Promise<void> {
+    await shared.worker.ready;
+    const own = shared.takeAlong();
+    if (own) {
+      this.#keeper = own;
+      this.#sharedByDefault = undefined;
+      return this.#replaceLora(own, lora);
+    }
+    const started = this.#startOwn();
+    try {
+      await this.#replaceLora(started, lora);
+      this.disposed.throwIfAborted();
+    } catch (error) {
+      await started.dispose();
+      throw error;
+    }
+    this.#keeper = started;
+    this.#sharedByDefault = undefined;
+    shared.retire();
+  }
+
+  async #replaceLora(keeper: Keeper, lora: LoraLocation[]): Promise<void> {
+    const { worker } = keeper;
     await worker.ready;
-    await worker.setLora(located);
-    this.#lora = located;
+    await worker.setLora(lora);
+    this.#lora = lora;
   }
 
   /**
@@ -269,11 +331,22 @@ export class Engine {
   /** Passes the engine a port for a single exchange; the other end of the channel may be anywhere. */
   connect(port: MessagePort): void {
     if (this.#relays) void relay(port, this.fetch);
-    else void this.#keeper.connect(port);
+    else void this.#connect(port);
+  }
+
+  async #connect(port: MessagePort, afterLoss = false): Promise<AbortSignal> {
+    await this.#moving?.catch(() => {});
+    return this.#keeper.connect(port, afterLoss);
   }
 
   async #openPort(afterLoss: boolean): Promise<Connection> {
     const { port1, port2 } = new MessageChannel();
-    return { port: port1, lost: await this.#keeper.connect(port2, afterLoss) };
+    return { port: port1, lost: await this.#connect(port2, afterLoss) };
   }
+}
+
+/** Sharing needs Web Locks and channels between tabs, and its key a hash. Pages that are not secure have neither locks nor hashes. */
+function canShare(): boolean {
+  const hasLocks = typeof navigator.locks?.request === "function";
+  return hasLocks && typeof BroadcastChannel === "function" && globalThis.isSecureContext;
 }

@@ -1,6 +1,6 @@
 //! Resolves the `model` option to an id and the location of its files. Whether they are a model is checked in Rust.
 
-import type { ModelLocation } from "../exchange/protocol.js";
+import type { CrossOriginUse, ModelLocation } from "../exchange/protocol.js";
 import { platform } from "../platform.js";
 import {
   type HubOptions,
@@ -46,6 +46,16 @@ export interface ModelWithId {
   sha256?: string | Readonly<Record<string, string>>;
   /** Options of `fetch` for every request: headers, credentials, ... */
   fetch?: FetchOptions;
+  /** How the storage that sites share is used, where the browser has one; not at all if omitted. */
+  crossOriginStorage?: CrossOriginStorageOptions;
+}
+
+/** Use of Cross-Origin Storage, a proposal for browsers. Only files whose SHA-256 is known beforehand are looked up or offered. */
+export interface CrossOriginStorageOptions {
+  /** Look for the model there before it is downloaded. */
+  read?: boolean;
+  /** Offer the model after a verified download: to the site's own origins, to the listed ones, or to all. */
+  offer?: "same-site" | "*" | readonly string[];
 }
 
 /** A model's id in requests and where its files are. */
@@ -97,12 +107,13 @@ export function resolveModel(
       ignoreQuery: [...ignoreQuery],
       sha256: hashes(option.sha256, ggufName),
       requests: resolveRequests(option.fetch ?? {}, hub),
+      crossOrigin: resolveCrossOrigin(option.crossOriginStorage),
     },
   };
 }
 
 function refuseDownloadOptions(option: ModelWithId): void {
-  for (const name of ["sha256", "fetch", "ignoreQuery"] as const) {
+  for (const name of ["sha256", "fetch", "ignoreQuery", "crossOriginStorage"] as const) {
     if (option[name] === undefined) continue;
     throw new TypeError(`${name} applies to downloads: it has no meaning for local files`);
   }
@@ -165,6 +176,22 @@ function hashes(
       return [name, hash.toLowerCase()];
     }),
   );
+}
+
+function resolveCrossOrigin(
+  option: CrossOriginStorageOptions | undefined,
+): CrossOriginUse | undefined {
+  if (option === undefined) return undefined;
+  const { read = false, offer } = option;
+  const isOrigin = (text: unknown) =>
+    typeof text === "string" && URL.canParse(text) && new URL(text).origin === text;
+  const isList = Array.isArray(offer) && offer.length > 0 && offer.every(isOrigin);
+  if (offer !== undefined && offer !== "*" && offer !== "same-site" && !isList) {
+    throw new TypeError(
+      'crossOriginStorage.offer must be "same-site", "*" or a list of origins such as "https://a.example"',
+    );
+  }
+  return { read, offer: isList ? [...offer] : offer };
 }
 
 /** The end of the name of a part. */

@@ -68,18 +68,24 @@ export class SharedExchange {
 
   #fromEngine(message: ResponderMessage): void {
     this.#silentIntervals = 0;
+    // The timers of hidden tabs are slowed down; the engine's are not, and would count this one as gone.
+    if (message.type === "alive" && this.#isOpen) this.#sendAlive();
     this.#port.postMessage(message);
     if (isLast(message)) this.#end();
   }
 
   #tick(): void {
     if (!this.isAttached) return;
-    if (this.#isOpen) this.#channel?.postMessage({ type: "alive" } satisfies RequesterMessage);
+    if (this.#isOpen) this.#sendAlive();
     if (++this.#silentIntervals <= MAX_SILENT_INTERVALS) return;
     this.lose({
       code: "engine_unavailable",
       message: "the tab that runs the engine does not answer; the browser may have frozen it",
     });
+  }
+
+  #sendAlive(): void {
+    this.#channel?.postMessage({ type: "alive" } satisfies RequesterMessage);
   }
 
   #end(): void {

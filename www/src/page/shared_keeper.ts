@@ -1,28 +1,24 @@
 //! One engine for all tabs of the site that ask for the same one: the tab that holds a lock runs it, and the others send
-//! their exchanges and calls there. When that tab ends, the next one starts the engine.
+//! their exchanges and calls there. When that tab ends or does not answer any more, the next one starts the engine.
 
 import { type Deferred, deferred } from "../exchange/abort.js";
 import type { EngineInfo } from "../exchange/engine_info.js";
 import { EngineFailure, codeOf, messageOf } from "../exchange/error_response.js";
 import type { LoadProgress, LoraLocation, WireFailure } from "../exchange/protocol.js";
-import type { EngineWorker } from "./engine_worker.js";
 import { InpageError } from "./inpage_error.js";
+import type { AnsweringWorker, Keeper } from "./keeper.js";
 import { refuse } from "./refusal.js";
 import { SharedExchange, openForOther } from "./shared_exchange.js";
+import type { Call, Message } from "./shared_messages.js";
 
-/** What `Engine` uses of the worker that answers. */
-export type AnsweringWorker = Pick<
-  EngineWorker,
-  "ready" | "openExchanges" | "info" | "setLora" | "pauseDownload" | "fail"
->;
+/** A tab that waits for an answer asks this often whether the engine's tab is there. */
+const ASK_INTERVAL_MS = 2000;
 
-/** What `Engine` uses of a `WorkerKeeper`. */
-export interface Keeper {
-  readonly worker: AnsweringWorker;
-  connect(port: MessagePort, afterLoss?: boolean): Promise<AbortSignal>;
-  restart(): Promise<void>;
-  dispose(): Promise<void>;
-}
+/**
+ * After this many questions without an answer the tab counts as frozen, and another one takes its place. A random number is added, so that
+ * only one does.
+ */
+const MAX_SILENT_QUESTIONS = 10;
 
 /** How the tab of a [`SharedKeeper`] takes part. */
 export interface SharedHooks {
@@ -33,38 +29,6 @@ export interface SharedHooks {
   /** Some tab has set these adapters: an engine that is started from now on begins with them. */
   onLora(lora: LoraLocation[]): void;
 }
-
-/** A text that is equal for equal options. Files count as equal when their names, sizes and times are. */
-export async function keyOf(options: unknown): Promise<string> {
-  const text = JSON.stringify(options, (_, value) =>
-    value instanceof Blob
-      ? [value.size, value.type, value instanceof File && [value.name, value.lastModified]]
-      : value,
-  );
-  const hash = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text));
-  return Array.from(new Uint8Array(hash), (byte) => byte.toString(16).padStart(2, "0")).join("");
-}
-
-/** What a tab may ask of the owner, besides exchanges. */
-type Call =
-  | { method: "ready" }
-  | { method: "info" }
-  | { method: "restart" }
-  | { method: "pauseDownload"; isPaused: boolean }
-  | { method: "setLora"; lora: LoraLocation[] };
-
-/** On the channel of all tabs that share an engine. */
-type Message =
-  /** I run the engine from now on, or still do. */
-  | { type: "owner"; owner: string }
-  /** Who runs the engine? */
-  | { type: "who" }
-  /** Open the channel of this exchange. */
-  | { type: "open"; owner: string; exchange: string }
-  | { type: "call"; owner: string; id: string; call: Call }
-  | { type: "result"; id: string; value?: unknown; failure?: WireFailure }
-  | { type: "progress"; progress: LoadProgress }
-  | { type: "lora"; lora: LoraLocation[] };
 
 interface OpenCall {
   call: Call;
@@ -86,6 +50,14 @@ export class SharedKeeper implements Keeper {
   #own: Keeper | undefined;
   /** Another tab, or this one, ran the engine before. */
   #hadOwner = false;
+  /** Why this tab cannot start the engine. */
+  #startFailure: unknown;
+  /** This tab's engine has reported this. */
+  #progress: LoadProgress | undefined;
+  /** No more requests come from this tab. */
+  #isRetired = false;
+  #unanswered = 0;
+  readonly #patience = MAX_SILENT_QUESTIONS + Math.floor(Math.random() * 5);
   /** Resolves when this tab's engine has loaded, if requests that ran before wait for it. */
   #loaded: Promise<unknown> = Promise.resolve();
 
@@ -100,8 +72,10 @@ export class SharedKeeper implements Keeper {
     return this.#facade;
   }
 
-  /** Reports the progress of this tab's engine to the other tabs. */
+  /** Reports the progress of the shared engine, if this tab runs it, to the other tabs. */
   report(progress: LoadProgress): void {
+    if (this.#own === undefined) return;
+    this.#progress = progress;
     this.#post({ type: "progress", progress });
   }
 
@@ -110,12 +84,17 @@ export class SharedKeeper implements Keeper {
       const failure = new EngineFailure("engine_unavailable", "the engine was disposed");
       if (afterLoss) throw failure;
       refuse(port, failure);
+    } else if (this.#startFailure !== undefined) {
+      refuse(port, new EngineFailure("engine_unavailable", messageOf(this.#startFailure)));
     } else if (this.#own) {
       const own = this.#own;
       await this.#loaded;
       return own.connect(port, afterLoss);
     } else {
-      const exchange = new SharedExchange(port, (ended) => this.#exchanges.delete(ended));
+      const exchange = new SharedExchange(port, (ended) => {
+        this.#exchanges.delete(ended);
+        this.#disposeIfDone();
+      });
       this.#exchanges.add(exchange);
       this.#attach(exchange);
     }
@@ -135,7 +114,39 @@ export class SharedKeeper implements Keeper {
     this.#calls.clear();
     this.#loseExchanges("the engine was disposed");
     await this.#endTenure();
+    this.#closeChannel();
+  }
+
+  /**
+   * This tab shares no longer, and keeps the engine if it runs it: the other tabs start another one.
+   *
+   * @returns the engine that this tab runs
+   */
+  takeAlong(): Keeper | undefined {
+    const own = this.#own;
+    if (own === undefined) return undefined;
+    this.#isRetired = true;
+    this.#own = undefined;
+    this.#disposed.abort();
+    this.#tenure.abort();
+    this.#closeChannel();
+    return own;
+  }
+
+  /** This tab sends no more requests, and shares no longer when those in flight have ended. */
+  retire(): void {
+    this.#isRetired = true;
+    this.#disposeIfDone();
+  }
+
+  /** Progress may still be reported. */
+  #closeChannel(): void {
     this.#channel?.close();
+    this.#channel = undefined;
+  }
+
+  #disposeIfDone(): void {
+    if (this.#isRetired && this.#exchanges.size + this.#calls.size === 0) void this.dispose();
   }
 
   /** The worker of whichever tab runs the engine. */
@@ -143,6 +154,7 @@ export class SharedKeeper implements Keeper {
     const ready = async () => void (await this.#call({ method: "ready" }));
     const openExchanges = () => this.#exchanges.size + (this.#own?.worker.openExchanges ?? 0);
     return {
+      loadFailure: undefined,
       get ready() {
         return ready();
       },
@@ -182,34 +194,71 @@ export class SharedKeeper implements Keeper {
     addEventListener("pageshow", join, { signal });
     document.addEventListener("freeze", leave, { signal });
     document.addEventListener("resume", join, { signal });
+    const watch = setInterval(() => this.#watch(), ASK_INTERVAL_MS);
+    signal.addEventListener("abort", () => clearInterval(watch), { once: true });
     this.#join();
   }
 
-  /** Waits in line for the engine. */
-  #join(): void {
+  /** Takes over from a tab that is frozen without having been told, as by systems that suspend browsers. */
+  #watch(): void {
+    const waits = this.#calls.size + this.#exchanges.size > 0;
+    if (this.#own || !waits || this.#tenure.signal.aborted) {
+      this.#unanswered = 0;
+    } else if (++this.#unanswered > this.#patience) {
+      this.#unanswered = 0;
+      this.#tenure.abort();
+      this.#join(true);
+    } else {
+      this.#post({ type: "who" });
+    }
+  }
+
+  /** Waits in line for the engine, or takes the place of the tab that has it. */
+  #join(steal = false): void {
     const tenure = new AbortController();
     this.#tenure = tenure;
     const { signal } = tenure;
     const own = async () => {
       if (signal.aborted) return;
-      this.#own = this.#hooks.start();
+      try {
+        this.#own = this.#hooks.start();
+      } catch (error) {
+        this.#startFailure = error;
+        this.#facade.fail(error);
+        this.#loseExchanges(messageOf(error), true);
+        tenure.abort();
+        return;
+      }
       // Requests that used the previous engine wait for the new one, instead of getting a 503.
       const { ready } = this.#own.worker;
       this.#loaded = this.#hadOwner ? ready.catch(() => {}) : Promise.resolve();
       this.#setOwner(this.#id);
-      this.#post({ type: "owner", owner: this.#id });
+      this.#postOwner();
       await new Promise<void>((resolve) => {
         signal.addEventListener("abort", () => resolve(), { once: true });
       });
     };
-    navigator.locks.request(`inpage-engine:${this.#key}`, { signal }, own).catch(() => {});
+    const options = steal ? { steal } : { signal };
+    navigator.locks.request(`inpage-engine:${this.#key}`, options, own).catch(async (error) => {
+      if (signal.aborted) return;
+      // Locks are denied here, as in some frames: this tab runs the engine alone.
+      if (error.name !== "AbortError") return own();
+      // Another tab has taken the place of this one.
+      await this.#endTenure();
+      if (!this.#disposed.signal.aborted && this.#tenure === tenure) this.#join();
+    });
     this.#post({ type: "who" });
+  }
+
+  #postOwner(): void {
+    this.#post({ type: "owner", owner: this.#id, progress: this.#progress });
   }
 
   async #endTenure(): Promise<void> {
     this.#tenure.abort();
     const own = this.#own;
     this.#own = undefined;
+    this.#progress = undefined;
     if (own === undefined) return;
     this.#setOwner(undefined);
     await own.dispose();
@@ -218,10 +267,14 @@ export class SharedKeeper implements Keeper {
   #take(message: Message): void {
     switch (message.type) {
       case "owner":
+        this.#unanswered = 0;
+        // A tab that was frozen says so before it learns that this one has taken its place.
+        if (this.#own || message.owner === this.#owner) break;
         this.#setOwner(message.owner);
+        if (message.progress) this.#hooks.onProgress(message.progress);
         break;
       case "who":
-        if (this.#own) this.#post({ type: "owner", owner: this.#id });
+        if (this.#own) this.#postOwner();
         break;
       case "open":
         if (this.#own && message.owner === this.#id)
@@ -252,9 +305,9 @@ export class SharedKeeper implements Keeper {
   }
 
   /** Ends the exchanges with the previous owner; their requesters ask again. */
-  #loseExchanges(message: string): void {
+  #loseExchanges(message: string, includeWaiting = this.#disposed.signal.aborted): void {
     for (const exchange of [...this.#exchanges]) {
-      const waits = !exchange.isAttached && !this.#disposed.signal.aborted;
+      const waits = !exchange.isAttached && !includeWaiting;
       if (!waits) exchange.lose({ code: "engine_unavailable", message });
     }
   }
@@ -279,6 +332,8 @@ export class SharedKeeper implements Keeper {
     const result = deferred<unknown>();
     if (this.#disposed.signal.aborted) {
       result.reject(new DOMException("the engine was disposed", "AbortError"));
+    } else if (this.#startFailure !== undefined) {
+      result.reject(this.#startFailure);
     } else {
       this.#calls.set(id, { call, result });
       this.#ask(id, call);
@@ -300,7 +355,7 @@ export class SharedKeeper implements Keeper {
     let value: unknown;
     let failure: WireFailure | undefined;
     try {
-      if (call.method === "ready") await own.worker.ready;
+      if (call.method === "ready") await this.#ready(own, id);
       else if (call.method === "info") value = await own.worker.info();
       else if (call.method === "restart") await own.restart();
       else if (call.method === "pauseDownload") own.worker.pauseDownload(call.isPaused);
@@ -308,11 +363,18 @@ export class SharedKeeper implements Keeper {
       if (call.method === "setLora") this.#hooks.onLora(call.lora);
     } catch (error) {
       // The engine was disposed because this tab no longer runs it: the next owner answers.
-      if (own !== this.#own) return;
+      if (own !== this.#own && !this.#isRetired) return;
       failure = { code: codeOf(error, "internal_error"), message: messageOf(error) };
     }
     if (this.#calls.has(id)) this.#settle(id, value, failure);
     else this.#post({ type: "result", id, value, ...(failure && { failure }) });
+  }
+
+  /** A tab that joins does not get the failure of an earlier load: the model is loaded again, as in an engine of its own. */
+  async #ready(own: Keeper, id: string): Promise<void> {
+    const isOfOther = !this.#calls.has(id);
+    if (isOfOther && own.worker.loadFailure) await own.restart();
+    else await own.worker.ready;
   }
 
   #settle(id: string, value: unknown, failure: WireFailure | undefined): void {
@@ -320,6 +382,7 @@ export class SharedKeeper implements Keeper {
     this.#calls.delete(id);
     if (failure) open?.result.reject(InpageError.local(failure.code, failure.message));
     else open?.result.resolve(value);
+    this.#disposeIfDone();
   }
 
   #post(message: Message): void {

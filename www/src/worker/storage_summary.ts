@@ -6,7 +6,7 @@ import type { StorageReport } from "../model_source/url_file.js";
 import { platform } from "../platform.js";
 
 /** The kinds of storage, from best to worst for the next visit. */
-const KINDS = ["opfs", "disk", "memory", "none"] as const;
+const KINDS = ["opfs", "disk", "cache", "cross-origin", "memory", "none"] as const;
 
 export class StorageSummary {
   /** The reports by URL. A file may be reported twice, first as kept and then as not. */
@@ -15,7 +15,10 @@ export class StorageSummary {
   #expected: ModelStorage = {};
 
   expect(model: ModelLocation): void {
-    if (model.kind === "url" && model.cache) this.#expected = { storage: platform().cacheKind };
+    if (model.kind !== "url" || !model.cache) return;
+    const { cacheKind } = platform();
+    const hasFileSystem = cacheKind !== "opfs" || "getDirectory" in (navigator.storage ?? {});
+    if (hasFileSystem) this.#expected = { storage: cacheKind };
   }
 
   add(report: StorageReport): void {
