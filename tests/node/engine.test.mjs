@@ -54,6 +54,20 @@ describe("an engine with the embedded model", () => {
     assert.equal(phases.at(-1), "ready");
   });
 
+  test("has threads, which change no bit of an answer", async () => {
+    const answers = [];
+    for (const threads of [1, 2, 3]) {
+      const other = await createEngine({ threads });
+      assert.equal((await other.info()).threads, threads);
+      const { choices } = await other.completions.create({ ...greedy, logprobs: 3 });
+      answers.push(choices);
+      await other.dispose();
+    }
+    assert.deepEqual(answers[1], answers[0]);
+    assert.deepEqual(answers[2], answers[0]);
+    await assert.rejects(createEngine({ threads: 0 }), /threads: 0 is not a positive integer/);
+  });
+
   test("streams the same text as it answers at once", async () => {
     const plain = await engine.completions.create(greedy);
     assert.equal(plain.usage.completion_tokens, 16);

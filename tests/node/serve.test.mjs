@@ -231,6 +231,7 @@ describe("the command line", () => {
       [["a.gguf", "b.gguf"], /not also b\.gguf/],
       [["--port", "70000"], /--port takes a whole number up to 65535, not 70000/],
       [["--context", "0"], /--context takes a whole number of at least 1/],
+      [["--threads", "two"], /--threads takes a whole number of at least 1/],
       [["--device", "gpu"], /--device is auto, cpu, webgpu, not gpu/],
       [["--kv-format", "q4_0"], /--kv-format/],
       [["--allow-origin", "app.example.com"], /--allow-origin is \*/],

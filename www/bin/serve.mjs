@@ -19,6 +19,7 @@ HF_TOKEN and INPAGE_CACHE_DIR are used.
   --host ADDRESS       the address to listen on: 127.0.0.1 (default), or another one to be reached from outside
   --api-key KEY        requests need "Authorization: Bearer KEY"
   --device NAME        auto (default), cpu, or webgpu where the program has it
+  --threads N          most threads of the CPU (default: one for each processor, at most 8)
   --context N          longest sequence, in tokens (default: the model's own context, at most 4096)
   --kv-format FORMAT   format of the KV cache: f32, f16 (default), q8_0
   --kv-pool N          KV cache for N tokens, shared by all sequences (default 4096)
@@ -46,6 +47,7 @@ const OPTIONS = {
   host: { type: "string", default: "127.0.0.1" },
   "api-key": { type: "string" },
   device: { type: "string", default: "auto" },
+  threads: { type: "string" },
   context: { type: "string" },
   "kv-format": { type: "string" },
   "kv-pool": { type: "string" },
@@ -88,11 +90,11 @@ function requestOf(args) {
   const access = new Access();
   for (const host of values["allow-host"]) access.allowHost(host);
   for (const origin of values["allow-origin"]) access.allowOrigin(origin);
-  const tokens = (name) => wholeNumber(name, values[name], 1);
+  const positive = (name) => wholeNumber(name, values[name], 1);
   const load = {
-    contextTokens: tokens("context"),
+    contextTokens: positive("context"),
     kvFormat: oneOf("kv-format", values["kv-format"], ["f32", "f16", "q8_0"]),
-    kvPoolTokens: tokens("kv-pool"),
+    kvPoolTokens: positive("kv-pool"),
     quantize: values.quantize,
   };
   const switches = switchesOf(values);
@@ -112,6 +114,7 @@ function requestOf(args) {
       hub: hubOf(process.env),
       lora: values.lora.map(adapterAt),
       device: oneOf("device", values.device, ["auto", "cpu", "webgpu"]),
+      threads: positive("threads"),
       load: Object.fromEntries(Object.entries(load).filter(([, value]) => value !== undefined)),
     },
   };
@@ -133,6 +136,7 @@ function switchesOf(values) {
     "hub",
     "lora",
     "device",
+    "threads",
     "load",
     "onProgress",
     "signal",
