@@ -17,6 +17,8 @@ import { findWebKit } from "./webkit.mjs";
 /** Limits, so that nothing hangs forever. The longest step is a first build on a slow machine. */
 const PROGRAM_LIMIT_MS = 40 * 60_000;
 const NODE_TEST_LIMIT_MS = 5 * 60_000;
+/** For a browser without which its tier is skipped. */
+const INSTALL_LIMIT_MS = 3 * 60_000;
 
 /** Counts of one tier. `skipped` counts tests that report themselves as skipped. */
 class Tally {
@@ -347,7 +349,7 @@ async function isProvided(name, find, packages) {
     if (!(error instanceof Remediable)) throw error;
   }
   try {
-    if (isDebian()) await installPackages(packages, name);
+    if (isDebian()) await installPackages(packages, name, INSTALL_LIMIT_MS);
     find();
     return true;
   } catch (error) {

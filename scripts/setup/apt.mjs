@@ -16,8 +16,11 @@ export function isDebian() {
   return process.platform === "linux" && which("apt-get") !== undefined;
 }
 
-/** Installs packages or throws a `Remediable` that names the command. `purpose` describes them in messages. */
-export async function installPackages(packages, purpose) {
+/**
+ * Installs packages or throws a `Remediable` that names the command. `purpose` describes them in messages. Each command may
+ * take `timeout_ms`.
+ */
+export async function installPackages(packages, purpose, timeout_ms = 900_000) {
   const command = `apt-get install ${packages.join(" ")}`;
   const remedy = `Install ${purpose}:\n    sudo ${command}\nand try again.`;
   const before = await privilege();
@@ -28,7 +31,7 @@ export async function installPackages(packages, purpose) {
     const [program, ...rest] = [...before, "apt-get", ...args];
     return run(program, rest, {
       env: { DEBIAN_FRONTEND: "noninteractive" },
-      timeout_ms: 900_000,
+      timeout_ms,
       onOutput() {},
     });
   };
