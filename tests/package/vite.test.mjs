@@ -88,7 +88,7 @@ test("examples/vite installs it, runs its command and Node, compiles against its
     assert.doesNotMatch(text, /["'`]node:|worker_threads/, name);
   }
 
-  const server = await serve({ mounts: { "/": join(app, "dist/") } });
+  const server = await serve({ mounts: { "/": join(app, "dist/") }, isolated: true });
   const browser = await launchChromium();
   try {
     const page = await browser.newPage();
@@ -105,6 +105,11 @@ test("examples/vite installs it, runs its command and Node, compiles against its
           assert.fail(`${error.message}\nthe page says "${seen}"\n${faults.join("\n")}`);
         });
     await state(/^Ready on /);
+    const ready = await page.locator("#state").textContent();
+    const processors = await page.evaluate(() => navigator.hardwareConcurrency);
+    // Where the machine has a GPU, that is used.
+    if (/CPU/.test(ready))
+      assert.match(ready, new RegExp(`threads: ${Math.min(processors, 8)}\\.`));
     await page.click("#generate");
     await state(/^Done\.$/);
     assert.match(await page.locator("#text").textContent(), /[a-z]/);

@@ -36,8 +36,9 @@ try {
       state.textContent = `${phase}: ${loadedBytes} bytes`;
     },
   });
-  const { adapter, softwareAdapter } = await engine.info();
-  state.textContent = `Ready on ${adapter}${softwareAdapter ? " (software: slow)" : ""}.`;
+  const { device, adapter, threads, softwareAdapter } = await engine.info();
+  const detail = device === "cpu" ? `, threads: ${threads}` : softwareAdapter ? " (slow)" : "";
+  state.textContent = `Ready on ${adapter}${detail}.`;
   generate.disabled = false;
   element("form").addEventListener("submit", (event) => {
     event.preventDefault();
