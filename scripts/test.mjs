@@ -293,14 +293,14 @@ const TIERS = {
     await nodeTests(tally, "tests/clients");
   },
   firefox: async (tally) => {
-    if (!(await isProvided("Firefox", findFirefox, ["firefox-esr"]))) return;
+    if (!(await isProvided(tally, "Firefox", findFirefox, ["firefox-esr"]))) return;
     await provideBuild(tally);
-    await otherBrowser(tally, "tests/firefox", await gpuEnv());
+    await otherBrowser(tally, "firefox", await gpuEnv());
   },
   webkit: async (tally) => {
-    if (!(await isProvided("WebKitGTK", findWebKit, ["webkit2gtk-driver", "xvfb"]))) return;
+    if (!(await isProvided(tally, "WebKitGTK", findWebKit, ["webkit2gtk-driver", "xvfb"]))) return;
     await provideBuild(tally);
-    await otherBrowser(tally, "tests/webkit");
+    await otherBrowser(tally, "webkit");
   },
   node: async (tally) => {
     await provideBuild(tally);
@@ -326,10 +326,11 @@ const NAMED_TIERS = {
 };
 
 /** Runs the tests of a browser other than Chromium. Such browsers do not always start: a failure is tried once more. */
-async function otherBrowser(tally, folder, env) {
+async function otherBrowser(tally, name, env) {
+  const file = `tests/other_browsers/${name}.test.mjs`;
   for (const isLast of [false, true]) {
     const attempt = new Tally();
-    await nodeTests(attempt, folder, env);
+    await nodeTestFiles(attempt, file, [file], 1, env);
     tally.steps.push(...attempt.steps);
     if (attempt.failed > 0 && !isLast) continue;
     tally.passed += attempt.passed;
@@ -341,7 +342,7 @@ async function otherBrowser(tally, folder, env) {
 }
 
 /** Finds a browser, or installs it where Debian has it. Without it, its tier is skipped. */
-async function isProvided(name, find, packages) {
+async function isProvided(tally, name, find, packages) {
   try {
     find();
     return true;
@@ -355,6 +356,7 @@ async function isProvided(name, find, packages) {
   } catch (error) {
     if (!(error instanceof Remediable)) throw error;
     say(`skipped: ${error.message}. ${error.remedy ?? ""}`);
+    tally.skipped += 1;
     return false;
   }
 }

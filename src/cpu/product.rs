@@ -24,7 +24,7 @@ pub struct Matrix<'a> {
     pub panels: &'a [u8],
 }
 
-/// What all parts of a product compute together. The relaxed-SIMD module reads it from the memory of the module that fills it.
+/// What all parts of a product compute together. The kernel module reads it from the memory of the module that fills it.
 #[repr(C)]
 pub(crate) struct Product {
     /// Of the code that reads it: see `module.rs`.
@@ -79,7 +79,7 @@ pub fn threads() -> usize {
     crate::team::current().threads()
 }
 
-/// The host of the relaxed-SIMD module counts parts in 8 bits.
+/// The host of the kernel module counts parts in 8 bits.
 const MAX_PARTS: usize = 250;
 
 /// The name of the instruction set in use: `scalar`, `avx2`, `avx-vnni`, `simd128` or `relaxed-simd`.
@@ -260,7 +260,7 @@ impl InstructionSet {
     }
 }
 
-/// Computes a part of a product. Does not panic, and has no data: the relaxed-SIMD module consists of this.
+/// Computes a part of a product. Does not panic, and has no data: the kernel module consists of this.
 ///
 /// # Safety
 /// The instruction set must be there, and all pointers and sizes valid. `part` is less than `parts`.

@@ -6,7 +6,7 @@ import { resolveModel } from "../dist/page/model_option.js";
 import { openHeads } from "../dist/model_source/head_files.js";
 import init, { inspectModel } from "../dist/wasm/inpage.js";
 import { openLocal } from "./local_files.mjs";
-import { hubOf, isOfFolder, remoteModel } from "./model_place.mjs";
+import { hubOf, remoteModel } from "./model_place.mjs";
 import { reportText } from "./report_text.mjs";
 
 export const USAGE = `Usage: inpage inspect FILE_OR_URL [options]
@@ -107,7 +107,7 @@ async function reportOn(place, options) {
         resolveModel(remote, hubOf(process.env)).location,
         new AbortController().signal,
       )
-    : await openLocal(place, isOfFolder);
+    : await openLocal(place);
   try {
     const module = new URL("../dist/wasm/inpage_bg.wasm", import.meta.url);
     await init({ module_or_path: await readFile(module) });

@@ -4,6 +4,7 @@ import { stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { namedFiles } from "../dist/model_source/named_files.js";
 import { fileSource } from "../dist/node/file_source.js";
+import { isOfFolder } from "../dist/node/local_place.js";
 
 /**
  * A GGUF file with the other parts in its folder, or a Hugging Face folder, given by its path or that of one of its
@@ -11,7 +12,7 @@ import { fileSource } from "../dist/node/file_source.js";
  *
  * @throws Error naming the path, if the first file cannot be opened
  */
-export async function openLocal(path, isOfFolder) {
+export async function openLocal(path) {
   const isFolder = (await stat(path)).isDirectory();
   const name = isFolder || isOfFolder(basename(path)) ? undefined : basename(path);
   const folder = isFolder ? path : dirname(path);

@@ -1,7 +1,6 @@
 //! What the argument that names a model means, and where hubs are.
 
-/** True for files of a Hugging Face folder, whose names stand for the folder. */
-export const isOfFolder = (name) => /^config\.json$|\.safetensors(\.index\.json)?$/.test(name);
+import { isOfFolder } from "../dist/node/local_place.js";
 
 /** The model option for a place on the network, or `undefined` for a path. */
 export function remoteModel(place) {

@@ -31,8 +31,8 @@ export interface Platform {
   locate?(place: string): PlaceOnDisk | undefined;
   /** Starts the engine's thread. In a page it is a worker with a script of its own. */
   startThread?(): EngineThread;
-  /** Starts a thread for products of the CPU device, which ends with the engine's; undefined if there can be none. */
-  startCpuThread(name: string): CpuThread | undefined;
+  /** Starts a thread for products of the CPU device, which ends with the engine's. */
+  startCpuThread(name: string): CpuThread;
   /** Whether threads can share memory. */
   readonly sharesMemory: boolean;
   /** Resolves once the events that wait now were handled, where the queue of a port cannot tell. */

@@ -28,7 +28,9 @@ async function createEngine(
   });
   const { wasmUrl, modelId, switches, device, pageHasWebGpu, load, kernels } = options;
   const limit = threadLimit(options.threads);
-  const usesCpu = device === "cpu" || (device !== "webgpu" && !(await hasHardwareAdapter()));
+  // Whether memory is shared is decided before the module starts, and an adapter is requested only if that matters.
+  const mayUseCpu = limit > 1 && device !== "webgpu";
+  const usesCpu = mayUseCpu && (device === "cpu" || !(await hasHardwareAdapter()));
   const threads = usesCpu ? limit : 1;
   const [keptKernels, memory, cpuKernels] = await Promise.all([
     kept,

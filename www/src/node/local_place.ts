@@ -1,14 +1,16 @@
 //! What paths and `file:` URLs of models and adapters mean. What is in the files is not looked at here.
 
 import { statSync } from "node:fs";
+import { basename } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import type { PlaceOnDisk } from "../platform.js";
 
 /** Begins with the scheme of a URL or with `hf:`. The one letter of a Windows drive is no scheme. */
 const SCHEME = /^[a-z][a-z\d+.-]+:/i;
 
-/** A file of a Hugging Face folder, which stands for the folder. */
-const OF_FOLDER = /(^|[\\/])(config\.json|[^\\/]*\.safetensors(\.index\.json)?)$/;
+/** True for the names of files of a Hugging Face folder, which stand for the folder. */
+export const isOfFolder = (name: string) =>
+  /^config\.json$|\.safetensors(\.index\.json)?$/.test(name);
 
 /** Relative paths are relative to the working directory. Undefined for other URLs. */
 export function localPlace(place: string): PlaceOnDisk | undefined {
@@ -16,7 +18,7 @@ export function localPlace(place: string): PlaceOnDisk | undefined {
   if (!isFileUrl && (SCHEME.test(place) || place === "embedded")) return undefined;
   const path = isFileUrl ? fileURLToPath(place) : place;
   const url = pathToFileURL(path);
-  if (OF_FOLDER.test(path)) return { url: new URL("./", url), isFolder: true };
+  if (isOfFolder(basename(path))) return { url: new URL("./", url), isFolder: true };
   const isFolder = statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
   if (isFolder && !url.pathname.endsWith("/")) url.pathname += "/";
   return { url, isFolder };

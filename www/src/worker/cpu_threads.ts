@@ -15,7 +15,7 @@ import { compileCpuKernels, type CpuKernels, startCpuKernels } from "./cpu_kerne
 
 /** The name of a worker that is a thread: it runs the engine worker's script. */
 const THREAD_NAME = "inpage-cpu-thread";
-/** More share the same bandwidth. */
+/** Not measured beyond two: a cautious limit for machines with many processors. */
 const MAX_DEFAULT_THREADS = 8;
 
 /** What a thread needs to start. */
@@ -79,7 +79,6 @@ function startThread(start: ThreadStart): Promise<boolean> {
   return new Promise((resolve) => {
     try {
       const worker = platform().startCpuThread(THREAD_NAME);
-      if (!worker) return resolve(false);
       worker.onmessage = ({ data }: MessageEvent<ThreadMessage>) => {
         if (data === "here") worker.postMessage(start);
         else resolve(data === "ready");

@@ -20,30 +20,26 @@ export function withSharedMemory(
   while (at < module.length && module[at] !== CODE_SECTION) {
     const id = module[at] ?? 0;
     const [size, begin] = readU32(module, at + 1);
-    const limitsAt = id === IMPORT_SECTION ? importedLimits(module, begin) : ownLimits(id, begin);
+    let limitsAt: number | undefined;
+    if (id === IMPORT_SECTION) limitsAt = importedLimits(module, begin);
+    // After the number of memories, which is one.
+    if (id === MEMORY_SECTION) limitsAt = begin + 1;
     if (limitsAt !== undefined) {
       const [initialPages, initialEnd] = readU32(module, limitsAt + 1);
       const hasMaximum = ((module[limitsAt] ?? 0) & 1) === 1;
       const limitsEnd = hasMaximum ? readU32(module, initialEnd)[1] : initialEnd;
       const limits = [IS_SHARED_WITH_MAXIMUM, ...leb(initialPages), ...leb(MAXIMUM_PAGES)];
-      const end = begin + size;
       return concatenated([
         module.subarray(0, at),
         Uint8Array.of(id, ...leb(size - (limitsEnd - limitsAt) + limits.length)),
         module.subarray(begin, limitsAt),
         Uint8Array.from(limits),
-        module.subarray(limitsEnd, end),
-        module.subarray(end),
+        module.subarray(limitsEnd),
       ]);
     }
     at = begin + size;
   }
   return undefined;
-}
-
-/** Where the limits of the memory are, if `id` is that of the memory section. Its first byte is the number of memories. */
-function ownLimits(id: number, begin: number): number | undefined {
-  return id === MEMORY_SECTION ? begin + 1 : undefined;
 }
 
 /** Where the limits of an imported memory are. */

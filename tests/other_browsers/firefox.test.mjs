@@ -1,6 +1,6 @@
 //! Firefox, with WebGPU and on the CPU.
 
 import { launchFirefox } from "../../scripts/firefox.mjs";
-import { testLife } from "../browsers/life.mjs";
+import { testLife } from "./life.mjs";
 
 testLife({ launch: launchFirefox, devices: ["webgpu", "cpu"] });
