@@ -211,7 +211,7 @@ describe("a tab", () => {
     assert.equal(value, count(120), message);
   });
 
-  test("that answers no more is replaced, also if it was not told that it is frozen", async () => {
+  test("that no longer answers is replaced, also if it was not told that it is frozen", async () => {
     const [first, second] = [await openWith(), await openWith()];
     const session = await context.newCDPSession(first);
     await session.send("Debugger.enable");

@@ -1,5 +1,5 @@
-//! Locks between all threads and programs of this machine, as files in one folder: the interface of Web Locks, which Node
-//! has not in all versions, and nowhere between programs. A holder that is killed loses its lock.
+//! Locks between all threads and programs of this machine, as files in one folder: the interface of Web Locks. Some
+//! versions of Node have none, and those of the others work within one program. A holder that is killed loses its lock.
 
 import {
   mkdirSync,
@@ -44,8 +44,8 @@ export class FileLocks {
   }
 
   /**
-   * As `navigator.locks.request`, except that `steal` waits: a holder on this machine that answers to nothing loses its lock
-   * by itself.
+   * As `navigator.locks.request`, except that `steal` waits: a holder that no longer renews its lock loses it after
+   * `STALE_MS`.
    *
    * @throws DOMException named `AbortError` if the lock passes to another holder before the callback has ended
    */

@@ -1,4 +1,4 @@
-//! What paths and `file:` URLs of models and adapters mean. What is in the files is not looked at here.
+//! What paths and `file:` URLs of models and adapters mean. The contents of the files are not read here.
 
 import { statSync } from "node:fs";
 import { basename } from "node:path";
