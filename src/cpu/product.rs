@@ -8,6 +8,7 @@ use crate::{
     format::{Format, PANEL_ROWS, by_format},
     formats::Floats,
     kernel::{Blocks, Columns, Kernel},
+    module::Header,
     simd::Simd,
 };
 
@@ -27,10 +28,8 @@ pub struct Matrix<'a> {
 /// What all parts of a product compute together. The kernel module reads it from the memory of the module that fills it.
 #[repr(C)]
 pub(crate) struct Product {
-    /// Of the code that reads it: see `module.rs`.
-    pub(crate) version: u32,
-    /// As a number.
-    pub(crate) format: u32,
+    /// With the format as a number.
+    pub(crate) header: Header,
     /// Rows that the result has.
     pub(crate) first_row: usize,
     pub(crate) last_row: usize,
@@ -80,7 +79,7 @@ pub fn threads() -> usize {
 }
 
 /// The host of the kernel module counts parts in 8 bits.
-const MAX_PARTS: usize = 250;
+pub(crate) const MAX_PARTS: usize = 250;
 
 /// The name of the instruction set in use: `scalar`, `avx2`, `avx-vnni`, `simd128` or `relaxed-simd`.
 pub fn instruction_set() -> &'static str {
@@ -128,8 +127,7 @@ impl Job {
         Job {
             format: matrix.format,
             product: Product {
-                version: crate::module::VERSION,
-                format: matrix.format as u32,
+                header: Header::new(matrix.format as u32),
                 first_row: rows.start,
                 last_row: rows.end,
                 first_panel: panels.start,

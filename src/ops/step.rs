@@ -92,9 +92,9 @@ pub(super) fn row_table(step: &[u32], row: usize) -> usize {
 /// The rows of a step for the kernels of the CPU device, without padding.
 pub(super) fn cpu_rows(step: &[u32], tokens: usize) -> Vec<inpage_cpu::lanes::kv::Row<'_>> {
     let rows = 0..(step[TOKENS] as usize).min(tokens);
-    rows.map(|row| inpage_cpu::lanes::kv::Row {
-        position: row_position(step, row),
-        pages: &step[row_table(step, row)..],
+    rows.map(|row| {
+        let pages = &step[row_table(step, row)..];
+        inpage_cpu::lanes::kv::Row::new(row_position(step, row), pages)
     })
     .collect()
 }

@@ -1,6 +1,8 @@
 //! The paged KV cache of a layer, `[page, k|v, page token, kv_dim]`: formats of its rows, where a row is, how a row is
 //! written. How vectors of rows are read is in `attention::load`.
 
+use std::marker::PhantomData;
+
 use super::f32x8::LANES;
 
 /// Tokens per page.
@@ -10,24 +12,77 @@ pub(crate) const BLOCK: usize = 32;
 /// Words of a block of [`KvFormat::Q8_0`].
 pub(crate) const BLOCK_WORDS: usize = 1 + BLOCK / 4;
 
-/// One row of a step: the token at `position` of a sequence.
+/// One row of a step: a token of a sequence. The kernel module reads it from the memory of the module that fills it.
 #[derive(Debug, Clone, Copy)]
+#[repr(C)]
 pub struct Row<'a> {
+    position: usize,
+    pages: *const u32,
+    page_count: usize,
+    borrowed: PhantomData<&'a [u32]>,
+}
+
+// SAFETY: a row is a number and a borrow of numbers.
+unsafe impl Send for Row<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for Row<'_> {}
+
+impl<'a> Row<'a> {
+    /// The token that `position` tokens of its sequence precede. `pages` is the sequence's block table: the numbers of
+    /// its pages, which cover `position + 1` tokens.
+    ///
+    /// # Panics
+    /// If they do not.
+    pub fn new(position: usize, pages: &'a [u32]) -> Row<'a> {
+        assert!(
+            position / PAGE_TOKENS < pages.len(),
+            "token {position} of a sequence with {} pages",
+            pages.len()
+        );
+        Row {
+            position,
+            pages: pages.as_ptr(),
+            page_count: pages.len(),
+            borrowed: PhantomData,
+        }
+    }
+
     /// Tokens that precede the token in its sequence.
-    pub position: usize,
-    /// The sequence's block table: its pages' numbers, which cover `position + 1` tokens.
-    pub pages: &'a [u32],
+    pub fn position(self) -> usize {
+        self.position
+    }
+
+    /// The sequence's block table.
+    pub fn pages(self) -> &'a [u32] {
+        // SAFETY: `new` borrowed them.
+        unsafe { std::slice::from_raw_parts(self.pages, self.page_count) }
+    }
+
+    /// The number of page `page` of the sequence.
+    ///
+    /// # Safety
+    /// The sequence has the page.
+    pub(crate) unsafe fn page(self, page: usize) -> u32 {
+        // SAFETY: the caller's.
+        unsafe { *self.pages.add(page) }
+    }
+
+    /// Whether `next` is the next token of the same sequence.
+    pub(crate) fn precedes(self, next: Row) -> bool {
+        self.pages == next.pages && next.position == self.position + 1
+    }
 }
 
 /// The format of a KV cache. A row is the K or the V of one token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u32)]
 pub enum KvFormat {
     /// f32 elements: exact.
-    F32,
+    F32 = 0,
     /// f16 elements, two in a word; values beyond ±65504 are clamped.
-    F16,
+    F16 = 1,
     /// Blocks of 32 elements of a head: an f32 scale, then 32 i8, each the element divided by the scale.
-    Q8_0,
+    Q8_0 = 2,
 }
 
 impl KvFormat {

@@ -110,14 +110,14 @@ impl Kernel for Rope<'_> {
         let mut keys = vec![0.0; kv_dim];
         let row_words = format.words(kv_dim);
         for (i, row) in input.rows.iter().enumerate() {
-            rotation.turn_to::<L>(row.position, input.turns);
+            rotation.turn_to::<L>(row.position(), input.turns);
             let q = part(input.qkv[0], shape, i, 0, q_dim);
             let out = &mut q_out[i * q_dim..][..q_dim];
             rotation.rotate::<L>(q, input.norm, 0, shape.q_scale, out);
             let k = part(input.qkv[1], shape, i, 1, kv_dim);
             rotation.rotate::<L>(k, input.norm, 1, 1.0, &mut keys);
-            let page = row.pages[row.position / PAGE_TOKENS];
-            let token = row.position % PAGE_TOKENS;
+            let page = row.pages()[row.position() / PAGE_TOKENS];
+            let token = row.position() % PAGE_TOKENS;
             let at = format.row_at(page, 0, token, kv_dim);
             format.store(&mut kv[at..][..row_words], &keys);
             let at = format.row_at(page, 1, token, kv_dim);

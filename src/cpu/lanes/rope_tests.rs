@@ -77,10 +77,7 @@ fn turns(shape: RopeShape) -> Vec<u32> {
 
 #[test]
 fn heads_are_rotated_and_stored() {
-    let rows = [0, 63, 64, 200].map(|position| Row {
-        position,
-        pages: &[3, 0, 4, 1],
-    });
+    let rows = [0, 63, 64, 200].map(|position| Row::new(position, &[3, 0, 4, 1]));
     for (shape, format) in shapes()
         .into_iter()
         .flat_map(|s| KvFormat::ALL.map(|f| (s, f)))
@@ -142,7 +139,7 @@ fn check(
                 from,
                 norm,
                 turns,
-                row.position,
+                row.position(),
                 shape,
                 f64::from(shape.q_scale),
             );
@@ -151,16 +148,16 @@ fn check(
             }
         }
         let at = format.row_at(
-            row.pages[row.position / 64],
+            row.pages()[row.position() / 64],
             0,
-            row.position % 64,
+            row.position() % 64,
             shape.kv_dim(),
         );
         let stored = crate::lanes::test_values::decoded(format, &kv[at..][..words], shape.kv_dim());
         for head in 0..shape.kv_heads {
             let from = &tensor[i * shape.stride[1] + shape.at[1] + head * dim..][..dim];
             let norm = norm.map(|(weights, eps)| (&weights[dim..], eps));
-            let exact = exact(from, norm, turns, row.position, shape, 1.0);
+            let exact = exact(from, norm, turns, row.position(), shape, 1.0);
             for (at, exact) in exact.into_iter().enumerate() {
                 // Half a step of the format.
                 let tolerance = match format {
@@ -172,9 +169,9 @@ fn check(
             }
         }
         let at = format.row_at(
-            row.pages[row.position / 64],
+            row.pages()[row.position() / 64],
             1,
-            row.position % 64,
+            row.position() % 64,
             shape.kv_dim(),
         );
         let values = &tensor[i * shape.stride[2] + shape.at[2]..][..shape.kv_dim()];

@@ -63,7 +63,7 @@ function hasRelaxedSimd(): boolean {
 }
 
 /**
- * The module's function that computes a part of a product, which is described at an address of `memory`; it returns 0 if
+ * The module's function that computes a part of a product or an attention, described at an address of `memory`; it returns 0 if
  * it is of another version than the caller. `stackTop` is the end of a part of `memory` for the stack of this instance.
  * `undefined` if the module is of another kind.
  */
@@ -74,10 +74,10 @@ export function startCpuKernels(
 ): ComputePart | undefined {
   try {
     const { exports } = new WebAssembly.Instance(module, { env: { memory } });
-    const { product, __stack_pointer: stackPointer } = exports;
-    if (typeof product !== "function") return undefined;
+    const { compute, __stack_pointer: stackPointer } = exports;
+    if (typeof compute !== "function") return undefined;
     if (stackPointer instanceof WebAssembly.Global) stackPointer.value = stackTop;
-    return product as ComputePart;
+    return compute as ComputePart;
   } catch {
     return undefined;
   }

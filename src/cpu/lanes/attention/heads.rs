@@ -1,12 +1,13 @@
 //! The query heads of one KV head, of one row or of consecutive rows of a sequence: a walk over the pages they see.
-
-use std::cell::RefCell;
+//!
+//! The kernel module compiles this file, too: it neither allocates nor panics (see `module.rs`). So it has pointers
+//! instead of slices, and `AttentionParts::new` has checked all sizes.
 
 use super::{
     AttentionParts,
     load::{Elements, F16, F32, PageHead, Q8, decode},
     scores::scores,
-    softmax::Running,
+    softmax::{self, Running},
     values::values,
 };
 use crate::lanes::{
@@ -20,27 +21,53 @@ pub(super) struct Heads<'a> {
     pub(super) kv_head: usize,
     pub(super) first: usize,
     pub(super) count: usize,
+    /// Of [`scratch_floats`] floats, for this thread alone.
+    pub(super) scratch: *mut f32,
 }
 
-/// Memory of a thread for the queries of a part, reused from part to part.
-#[derive(Default)]
+/// The size of the memory for so many queries with heads of so many vectors.
+pub(super) const fn scratch_floats(queries: usize, vectors: usize) -> usize {
+    let running = size_of::<Running>() / size_of::<f32>();
+    let query = 2 * vectors * LANES + PAGE_TOKENS + running + 2;
+    queries * query + PAGE_TOKENS * vectors * LANES
+}
+
+/// The memory, divided.
 struct Scratch {
     /// `[queries, vectors]`, padded with 0.
-    q: Vec<f32>,
-    /// `[queries, PAGE_TOKENS]`: scores, then weights.
-    scores: Vec<f32>,
+    q: *mut f32,
     /// `[queries, vectors]`: weighted sums of values.
-    sums: Vec<f32>,
-    /// `[queries]`
-    running: Vec<Running>,
-    /// The tokens of a page that each query sees.
-    ranges: Vec<[usize; 2]>,
+    sums: *mut f32,
     /// `[PAGE_TOKENS, vectors]`: decoded keys or values of a page.
-    decoded: Vec<f32>,
+    decoded: *mut f32,
+    /// `[queries, PAGE_TOKENS]`: scores, then weights.
+    scores: *mut f32,
+    /// `[queries]`
+    running: *mut Running,
+    /// The tokens of a page that each query sees.
+    ranges: *mut [u32; 2],
 }
 
-thread_local! {
-    static SCRATCH: RefCell<Scratch> = RefCell::default();
+impl Scratch {
+    /// # Safety
+    /// `memory` has [`scratch_floats`] floats.
+    unsafe fn new(memory: *mut f32, queries: usize, vectors: usize) -> Scratch {
+        let head = queries * vectors * LANES;
+        // SAFETY: the sum of the sizes is that of the memory.
+        unsafe {
+            let decoded = memory.add(2 * head);
+            let scores = decoded.add(PAGE_TOKENS * vectors * LANES);
+            let running = scores.add(queries * PAGE_TOKENS).cast::<Running>();
+            Scratch {
+                q: memory,
+                sums: memory.add(head),
+                decoded,
+                scores,
+                running,
+                ranges: running.add(queries).cast(),
+            }
+        }
+    }
 }
 
 impl Kernel for Heads<'_> {
@@ -48,151 +75,177 @@ impl Kernel for Heads<'_> {
 
     #[inline(always)]
     fn run<L: F32x8>(self) {
-        let mut scratch = SCRATCH.take();
-        match self.parts.format {
-            KvFormat::F32 => self.attend::<F32, L>(&mut scratch),
-            KvFormat::F16 => self.attend::<F16, L>(&mut scratch),
-            KvFormat::Q8_0 => self.attend::<Q8, L>(&mut scratch),
+        // SAFETY: `AttentionParts::run` is unsafe for the same reasons.
+        unsafe {
+            match self.parts.format {
+                KvFormat::F32 => self.attend::<F32, L>(),
+                KvFormat::F16 => self.attend::<F16, L>(),
+                KvFormat::Q8_0 => self.attend::<Q8, L>(),
+            }
         }
-        SCRATCH.set(scratch);
     }
 }
 
 impl Heads<'_> {
+    /// # Safety
+    /// The part's rows and pages are in memory, in the format of `E`.
     #[inline(always)]
-    fn attend<E: Elements, L: F32x8>(&self, scratch: &mut Scratch) {
-        let shape = self.parts.shape;
-        let (dim, group) = (shape.head_dim, shape.group());
+    unsafe fn attend<E: Elements, L: F32x8>(&self) {
+        let parts = self.parts;
+        let (dim, group) = (parts.head_dim, parts.group);
         let vectors = dim.div_ceil(LANES);
+        let stride = vectors * LANES;
         let queries = self.count * group;
-        self.read_queries(vectors * LANES, scratch);
-        scratch.scores.resize(queries * PAGE_TOKENS, 0.0);
-        scratch.sums.clear();
-        scratch.sums.resize(queries * vectors * LANES, 0.0);
-        scratch.running.clear();
-        scratch.running.resize(queries, Running::NONE);
-        scratch.decoded.resize(PAGE_TOKENS * vectors * LANES, 0.0);
-        // Decoding first pays where several passes over the page follow; the last vector of a head may be half.
-        let decodes = queries > L::QUERIES || !dim.is_multiple_of(LANES);
-        let row = self.parts.rows[self.first];
-        let last = row.position + self.count - 1;
-        for page in shape.window_begin(row.position) / PAGE_TOKENS..=last / PAGE_TOKENS {
-            let active = self.set_ranges(page, &mut scratch.ranges);
-            let (first, ranges) = (active * group, &scratch.ranges[..]);
-            let union = [ranges[0][0], ranges[ranges.len() - 1][1]];
-            let number = row.pages[page];
-            let keys = self.page_head(number, 0);
-            let weights = &mut scratch.scores[..ranges.len() * PAGE_TOKENS];
-            let q = &scratch.q[first * vectors * LANES..];
-            // SAFETY: `page_head` asserted that the page is in memory; `E` is its format.
-            unsafe {
-                if decodes {
-                    let to = &mut scratch.decoded;
-                    decode::<E, L>(keys, union, dim, self.parts.format, to);
-                    scores::<F32, L>(q, vectors, decoded(to, vectors), union, weights);
-                } else {
-                    scores::<E, L>(q, vectors, keys, union, weights);
-                }
+        // SAFETY: all of them are in memory.
+        unsafe {
+            let scratch = Scratch::new(self.scratch, queries, vectors);
+            self.read_queries(stride, scratch.q);
+            for i in 0..queries * stride {
+                *scratch.sums.add(i) = 0.0;
             }
-            let (weights_each, _) = weights.as_chunks_mut::<PAGE_TOKENS>();
-            for (i, weights) in weights_each.iter_mut().enumerate() {
-                let running = &mut scratch.running[first + i];
-                let factor = running.weigh::<L>(weights, ranges[i], shape.soft_cap);
-                if factor != 1.0 {
-                    let from = (first + i) * vectors * LANES;
-                    for sum in &mut scratch.sums[from..from + vectors * LANES] {
-                        *sum *= factor;
+            for query in 0..queries {
+                *scratch.running.add(query) = Running::NONE;
+            }
+            // Decoding first pays where several passes over the page follow; the last vector of a head may be half.
+            let decodes = queries > L::QUERIES || !dim.is_multiple_of(LANES);
+            let row = *parts.rows.add(self.first);
+            let last = row.position() + self.count - 1;
+            for page in parts.window_begin(row.position()) / PAGE_TOKENS..=last / PAGE_TOKENS {
+                let (active, seen) = self.set_ranges(page, scratch.ranges);
+                let first = active * group;
+                let ranges = scratch.ranges;
+                let union = [(*ranges)[0] as usize, (*ranges.add(seen - 1))[1] as usize];
+                let number = row.page(page);
+                let mut keys = parts.page_head(number, 0, self.kv_head);
+                let q = scratch.q.add(first * stride);
+                if decodes {
+                    decode::<E, L>(keys, union, dim, parts.format, scratch.decoded);
+                    keys = decoded(scratch.decoded, stride);
+                    scores::<F32, L>(q, vectors, keys, union, seen, scratch.scores);
+                } else {
+                    scores::<E, L>(q, vectors, keys, union, seen, scratch.scores);
+                }
+                for i in 0..seen {
+                    let running = &mut *scratch.running.add(first + i);
+                    let weights = &mut *scratch.scores.add(i * PAGE_TOKENS).cast();
+                    let range = softmax::Range::from(*ranges.add(i));
+                    let factor = running.weigh::<L>(weights, range, parts.soft_cap);
+                    if factor != 1.0 {
+                        let sums = scratch.sums.add((first + i) * stride);
+                        for j in 0..stride {
+                            *sums.add(j) *= factor;
+                        }
                     }
                 }
-            }
-            let page_values = self.page_head(number, 1);
-            let sums = &mut scratch.sums[first * vectors * LANES..];
-            // SAFETY: as above.
-            unsafe {
+                let mut page_values = parts.page_head(number, 1, self.kv_head);
+                let sums = scratch.sums.add(first * stride);
                 if decodes {
-                    let to = &mut scratch.decoded;
-                    decode::<E, L>(page_values, union, dim, self.parts.format, to);
-                    values::<F32, L>(weights, vectors, decoded(to, vectors), ranges, sums);
+                    decode::<E, L>(page_values, union, dim, parts.format, scratch.decoded);
+                    page_values = decoded(scratch.decoded, stride);
+                    values::<F32, L>(scratch.scores, vectors, page_values, ranges, seen, sums);
                 } else {
-                    values::<E, L>(weights, vectors, page_values, ranges, sums);
+                    values::<E, L>(scratch.scores, vectors, page_values, ranges, seen, sums);
                 }
             }
+            self.write::<L>(stride, &scratch);
         }
-        self.write::<L>(vectors, scratch);
     }
 
     /// Copies the queries, padded to `stride` elements each.
-    fn read_queries(&self, stride: usize, scratch: &mut Scratch) {
-        let shape = self.parts.shape;
-        scratch.q.clear();
-        for row in self.first..self.first + self.count {
-            let at = row * shape.q_dim() + self.kv_head * shape.group() * shape.head_dim;
-            let heads = &self.parts.q[at..at + shape.group() * shape.head_dim];
-            for head in heads.chunks_exact(shape.head_dim) {
-                scratch.q.extend_from_slice(head);
-                let len = scratch.q.len().next_multiple_of(stride);
-                scratch.q.resize(len, 0.0);
+    ///
+    /// # Safety
+    /// The rows are in memory.
+    #[inline(always)]
+    unsafe fn read_queries(&self, stride: usize, to: *mut f32) {
+        let (group, dim) = (self.parts.group, self.parts.head_dim);
+        for query in 0..self.count * group {
+            // SAFETY: the caller's.
+            unsafe {
+                let head = self.parts.q.add(self.head_at(query));
+                let to = to.add(query * stride);
+                for i in 0..stride {
+                    *to.add(i) = if i < dim { *head.add(i) } else { 0.0 };
+                }
             }
         }
+    }
+
+    /// The first element of the head of a query.
+    #[inline(always)]
+    fn head_at(&self, query: usize) -> usize {
+        let parts = self.parts;
+        // SAFETY: `AttentionParts::new` asserted it.
+        unsafe { std::hint::assert_unchecked(parts.group != 0) };
+        let row = self.first + query / parts.group;
+        let head = self.kv_head * parts.group + query % parts.group;
+        (row * parts.kv_heads * parts.group + head) * parts.head_dim
     }
 
     /// Sets which tokens of page `page` of the sequence each query sees, for the queries that see any: those of
-    /// consecutive rows, of which the first is returned.
-    fn set_ranges(&self, page: usize, ranges: &mut Vec<[usize; 2]>) -> usize {
-        let shape = self.parts.shape;
+    /// consecutive rows. Returns the first of these rows, and the number of these queries.
+    ///
+    /// # Safety
+    /// `ranges` has a place for each query.
+    #[inline(always)]
+    unsafe fn set_ranges(&self, page: usize, ranges: *mut [u32; 2]) -> (usize, usize) {
+        let parts = self.parts;
         let (page_begin, page_end) = (page * PAGE_TOKENS, (page + 1) * PAGE_TOKENS);
-        ranges.clear();
-        let mut first = self.count;
+        let (mut first, mut seen) = (self.count, 0);
         for row in 0..self.count {
-            let position = self.parts.rows[self.first + row].position;
-            let begin = shape.window_begin(position).max(page_begin);
-            let end = (position + 1).min(page_end);
-            if begin < end {
-                first = first.min(row);
-                let range = [begin - page_begin, end - page_begin];
-                ranges.resize(ranges.len() + shape.group(), range);
+            // SAFETY: the caller's.
+            unsafe {
+                let position = (*parts.rows.add(self.first + row)).position();
+                let begin = parts.window_begin(position).max(page_begin);
+                let end = (position + 1).min(page_end);
+                if begin < end {
+                    first = first.min(row);
+                    for _ in 0..parts.group {
+                        *ranges.add(seen) =
+                            [(begin - page_begin) as u32, (end - page_begin) as u32];
+                        seen += 1;
+                    }
+                }
             }
         }
-        first
-    }
-
-    /// The head of the K (`value == 0`) or the V (`1`) of a page, which is in memory.
-    fn page_head(&self, page: u32, value: usize) -> PageHead {
-        let AttentionParts { shape, format, .. } = *self.parts;
-        let at = format.row_at(page, value, 0, shape.kv_dim());
-        let stride = format.words(shape.kv_dim());
-        let words = &self.parts.kv[at..at + PAGE_TOKENS * stride];
-        let head = &words[format.words(self.kv_head * shape.head_dim)..];
-        PageHead {
-            head: head.as_ptr(),
-            stride,
-        }
+        (first, seen)
     }
 
     /// Writes the weighted means of the values.
+    ///
+    /// # Safety
+    /// The rows are in memory.
     #[inline(always)]
-    fn write<L: F32x8>(&self, vectors: usize, scratch: &Scratch) {
-        let shape = self.parts.shape;
-        let sums = scratch.sums.chunks_exact(vectors * LANES);
-        for (i, (sums, running)) in sums.zip(&scratch.running).enumerate() {
-            let row = self.first + i / shape.group();
-            let head = self.kv_head * shape.group() + i % shape.group();
-            let at = row * shape.q_dim() + head * shape.head_dim;
-            // SAFETY: `AttentionParts::new` asserted the length; the head is only this part's.
-            let out =
-                unsafe { std::slice::from_raw_parts_mut(self.parts.out.add(at), shape.head_dim) };
-            let total = L::splat(running.total::<L>());
-            for (sums, out) in sums.chunks_exact(LANES).zip(out.chunks_mut(LANES)) {
-                L::load_part(sums).div(total).store_part(out);
+    unsafe fn write<L: F32x8>(&self, stride: usize, scratch: &Scratch) {
+        let dim = self.parts.head_dim;
+        for query in 0..self.count * self.parts.group {
+            // SAFETY: the caller's; the head is only this part's.
+            unsafe {
+                let out = self.parts.out.add(self.head_at(query));
+                let sums = scratch.sums.add(query * stride);
+                let total = L::splat((*scratch.running.add(query)).total::<L>());
+                let mut at = 0;
+                while at + LANES <= dim {
+                    L::load(sums.add(at)).div(total).store(out.add(at));
+                    at += LANES;
+                }
+                if at < dim {
+                    // Padding of the sums is 0.
+                    let means = sums.add(at);
+                    L::load(means).div(total).store(means);
+                    for i in 0..dim - at {
+                        *out.add(at + i) = *means.add(i);
+                    }
+                }
             }
         }
     }
 }
 
 /// The decoded page.
-fn decoded(values: &[f32], vectors: usize) -> PageHead {
+#[inline(always)]
+fn decoded(values: *const f32, stride: usize) -> PageHead {
     PageHead {
-        head: values.as_ptr().cast(),
-        stride: vectors * LANES,
+        head: values.cast(),
+        stride,
     }
 }

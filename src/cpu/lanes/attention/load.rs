@@ -2,7 +2,7 @@
 
 use crate::lanes::{
     f32x8::{F32x8, LANES, splat_bits},
-    kv::{BLOCK, BLOCK_WORDS, KvFormat, PAGE_TOKENS},
+    kv::{BLOCK, BLOCK_WORDS, KvFormat},
 };
 
 /// How eight elements of a head are read.
@@ -66,42 +66,43 @@ impl PageHead {
     }
 }
 
-/// Decodes the heads of tokens `begin..end` into `to`, f32 with `vectors` vectors per token, of which elements beyond
+/// Decodes the heads of tokens `begin..end` into `to`, f32 with whole vectors per token, of which elements beyond
 /// `head_dim` become 0.
 /// # Safety
-/// The page is in `format` and in memory.
+/// The page is in `format`, which is that of `E`, and in memory; `to` has a place for each token of a page.
 #[inline(always)]
 pub(super) unsafe fn decode<E: Elements, L: F32x8>(
     page: PageHead,
     [begin, end]: [usize; 2],
     head_dim: usize,
     format: KvFormat,
-    to: &mut [f32],
+    to: *mut f32,
 ) {
     let vectors = head_dim.div_ceil(LANES);
-    assert!(end <= PAGE_TOKENS && to.len() >= end * vectors * LANES);
     for token in begin..end {
-        for vector in 0..head_dim / LANES {
-            // SAFETY: the caller's, and `to` is as long as asserted.
-            unsafe {
+        // SAFETY: the caller's.
+        unsafe {
+            let to = to.add(token * vectors * LANES);
+            for vector in 0..head_dim / LANES {
                 let lanes: L = page.load::<E, L>(token, vector);
-                lanes.store(to.as_mut_ptr().add((token * vectors + vector) * LANES));
+                lanes.store(to.add(vector * LANES));
             }
-        }
-        if !head_dim.is_multiple_of(LANES) {
-            // Four elements are left: four or two words.
-            let words = format.words(4);
-            let mut part = [0; LANES];
-            let vector = vectors - 1;
-            // SAFETY: the words of the last four elements of the head; `part` has a whole vector.
-            let lanes: L = unsafe {
-                let head = page.head.add(token * page.stride);
-                let from = head.add(format.words(vector * LANES));
-                part[..words].copy_from_slice(std::slice::from_raw_parts(from, words));
-                E::load(part.as_ptr(), 0)
-            };
-            let at = (token * vectors + vector) * LANES;
-            *to[at..].first_chunk_mut().unwrap() = lanes.to_array();
+            if !head_dim.is_multiple_of(LANES) {
+                // Four elements are left: four words, or two.
+                let vector = vectors - 1;
+                let from = page
+                    .head
+                    .add(token * page.stride + format.words(vector * LANES));
+                let mut part = [0; LANES];
+                part[0] = *from;
+                part[1] = *from.add(1);
+                if format == KvFormat::F32 {
+                    part[2] = *from.add(2);
+                    part[3] = *from.add(3);
+                }
+                let lanes: L = E::load(part.as_ptr(), 0);
+                lanes.store(to.add(vector * LANES));
+            }
         }
     }
 }

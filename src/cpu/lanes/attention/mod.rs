@@ -9,17 +9,25 @@ mod softmax;
 mod tests;
 mod values;
 
-use std::marker::PhantomData;
+use std::{cell::RefCell, marker::PhantomData};
 
-use super::f32x8::run;
+use super::f32x8::{LANES, run};
 pub use super::kv::{KvFormat, PAGE_TOKENS, Row};
-use crate::team::Team;
-use heads::Heads;
+use crate::{
+    module::{ATTENTION, Header},
+    team::Team,
+};
+use heads::{Heads, scratch_floats};
+use load::PageHead;
 
 /// Rows of a step that are divided into parts one by one. More rows share loads of K and V, many at a time.
 const SINGLE_ROWS: usize = 8;
 /// Queries that share loads of K and V at most, if several rows do.
 const SHARED_QUERIES: usize = 32;
+
+/// Attentions with fewer multiplications are not divided among threads of a page: waking a thread takes longer.
+#[cfg(target_feature = "simd128")]
+const MIN_DIVIDED: usize = 1 << 17;
 
 /// Sizes of the attention.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -48,16 +56,17 @@ impl AttentionShape {
         self.kv_heads * self.head_dim
     }
 
-    /// Query heads that share a key head.
-    fn group(self) -> usize {
-        self.heads / self.kv_heads
-    }
-
     /// The first token that a query at `position` sees.
     pub fn window_begin(self, position: usize) -> usize {
-        let length = position + 1;
-        length - self.window.map_or(length, |window| window.min(length))
+        window_begin(self.window.unwrap_or(usize::MAX), position)
     }
+}
+
+/// The first token that a query at `position` sees if it sees at most `window` tokens.
+#[inline(always)]
+fn window_begin(window: usize, position: usize) -> usize {
+    let length = position + 1;
+    length - window.min(length)
 }
 
 /// Attends with rotated, scaled queries `q` `[rows, heads * head_dim]` to all tokens of each row's sequence up to its
@@ -89,21 +98,35 @@ pub fn attention_with(
     out: &mut [f32],
 ) {
     let parts = AttentionParts::new(q, kv, rows, shape, format, out);
+    #[cfg(target_feature = "simd128")]
+    if parts.macs() >= MIN_DIVIDED && crate::module::run_attention(&parts) {
+        return;
+    }
     // SAFETY: a team gives each part to one thread.
     team.run(parts.parts(), &|part| unsafe { parts.run(part) });
 }
 
 /// An attention in parts, which threads may compute at the same time: each part is one KV head of some rows and writes
-/// its own elements of the output.
+/// its own elements of the output. The kernel module reads this from the memory of the module that fills it.
 #[derive(Debug)]
+#[repr(C)]
 pub struct AttentionParts<'a> {
-    q: &'a [f32],
-    kv: &'a [u32],
-    rows: &'a [Row<'a>],
-    shape: AttentionShape,
+    header: Header,
     format: KvFormat,
-    out: *mut f32,
+    /// 0: none.
+    soft_cap: f32,
+    /// At least 1.
+    group: usize,
+    /// At least 1.
+    kv_heads: usize,
+    head_dim: usize,
+    window: usize,
     rows_per_part: usize,
+    row_count: usize,
+    rows: *const Row<'a>,
+    q: *const f32,
+    kv: *const u32,
+    out: *mut f32,
     borrowed: PhantomData<&'a mut [f32]>,
 }
 
@@ -112,8 +135,16 @@ unsafe impl Sync for AttentionParts<'_> {}
 // SAFETY: `out` is a borrow of floats, which may move to another thread.
 unsafe impl Send for AttentionParts<'_> {}
 
+thread_local! {
+    /// Memory for a part, reused from part to part.
+    static SCRATCH: RefCell<Vec<f32>> = RefCell::default();
+}
+
 impl<'a> AttentionParts<'a> {
     /// The arguments are those of [`attention`].
+    ///
+    /// # Panics
+    /// If tensors are too small, or a row's page is not in `kv`.
     pub fn new(
         q: &'a [f32],
         kv: &'a [u32],
@@ -125,25 +156,61 @@ impl<'a> AttentionParts<'a> {
         let len = rows.len() * shape.q_dim();
         assert!(q.len() >= len && out.len() >= len, "q or out has few rows");
         assert!(shape.head_dim.is_multiple_of(format.head_multiple()));
+        assert!(shape.kv_heads > 0 && shape.heads > 0);
         assert!(shape.heads.is_multiple_of(shape.kv_heads));
-        Self {
-            q,
-            kv,
-            rows,
-            shape,
+        let group = shape.heads / shape.kv_heads;
+        let parts = Self {
+            header: Header::new(ATTENTION),
             format,
-            out: out.as_mut_ptr(),
+            soft_cap: shape.soft_cap.unwrap_or(0.0),
+            group,
+            kv_heads: shape.kv_heads,
+            head_dim: shape.head_dim,
+            window: shape.window.unwrap_or(usize::MAX),
             rows_per_part: match rows.len() {
                 ..=SINGLE_ROWS => 1,
-                _ => (SHARED_QUERIES / shape.group()).max(1),
+                _ => (SHARED_QUERIES / group).max(1),
             },
+            row_count: rows.len(),
+            rows: rows.as_ptr(),
+            q: q.as_ptr(),
+            kv: kv.as_ptr(),
+            out: out.as_mut_ptr(),
             borrowed: PhantomData,
+        };
+        let pages = kv.len() / format.page_words(shape.kv_dim());
+        let mut first = 0;
+        while first < rows.len() {
+            // SAFETY: they are in memory.
+            let count = unsafe { parts.consecutive(first, rows.len()) };
+            let begin = parts.window_begin(rows[first].position()) / PAGE_TOKENS;
+            let end = rows[first + count - 1].position() / PAGE_TOKENS;
+            let seen = &rows[first].pages()[begin..=end];
+            assert!(
+                seen.iter().all(|page| (*page as usize) < pages),
+                "a page is not there"
+            );
+            first += count;
         }
+        parts
     }
 
     /// The number of parts.
+    #[inline(always)]
     pub fn parts(&self) -> usize {
-        self.rows.len().div_ceil(self.rows_per_part) * self.shape.kv_heads
+        // SAFETY: `new` sets no 0.
+        unsafe { std::hint::assert_unchecked(self.rows_per_part != 0) };
+        self.row_count.div_ceil(self.rows_per_part) * self.kv_heads
+    }
+
+    /// Multiplications of queries and keys, and of weights and values.
+    #[cfg(target_feature = "simd128")]
+    fn macs(&self) -> usize {
+        // SAFETY: the rows are borrowed.
+        let rows = unsafe { std::slice::from_raw_parts(self.rows, self.row_count) };
+        let seen = |row: &Row| row.position() + 1 - self.window_begin(row.position());
+        let tokens: usize = rows.iter().map(seen).sum();
+        2 * tokens * self.group * self.kv_heads * self.head_dim
     }
 
     /// Computes a part.
@@ -152,27 +219,80 @@ impl<'a> AttentionParts<'a> {
     /// No other thread computes the same part at the same time.
     pub unsafe fn run(&self, part: usize) {
         assert!(part < self.parts());
-        let kv_head = part % self.shape.kv_heads;
-        let mut first = part / self.shape.kv_heads * self.rows_per_part;
-        let end = self.rows.len().min(first + self.rows_per_part);
+        SCRATCH.with_borrow_mut(|scratch| {
+            let floats = self.scratch_floats();
+            if scratch.len() < floats {
+                scratch.resize(floats, 0.0);
+            }
+            // SAFETY: as of this function.
+            unsafe { self.run_in(part, scratch.as_mut_ptr()) };
+        });
+    }
+
+    /// Floats of memory that a part needs.
+    #[inline(always)]
+    pub(crate) fn scratch_floats(&self) -> usize {
+        scratch_floats(
+            self.rows_per_part * self.group,
+            self.head_dim.div_ceil(LANES),
+        )
+    }
+
+    /// Computes a part in memory of [`scratch_floats`](Self::scratch_floats) floats. The kernel module calls it, too.
+    ///
+    /// # Safety
+    /// As for [`run`](Self::run). The part must exist.
+    #[inline(always)]
+    pub(crate) unsafe fn run_in(&self, part: usize, scratch: *mut f32) {
+        // SAFETY: `new` sets no 0.
+        unsafe { std::hint::assert_unchecked(self.kv_heads != 0) };
+        let kv_head = part % self.kv_heads;
+        let mut first = part / self.kv_heads * self.rows_per_part;
+        let end = self.row_count.min(first + self.rows_per_part);
         while first < end {
-            let count = consecutive(&self.rows[first..end]);
+            // SAFETY: `end` is a number of rows.
+            let count = unsafe { self.consecutive(first, end) };
             run(Heads {
                 parts: self,
                 kv_head,
                 first,
                 count,
+                scratch,
             });
             first += count;
         }
     }
-}
 
-/// The number of first rows that are consecutive tokens of one sequence.
-fn consecutive(rows: &[Row]) -> usize {
-    let follows = |pair: &&[Row]| {
-        let same = std::ptr::eq(pair[0].pages, pair[1].pages);
-        same && pair[1].position == pair[0].position + 1
-    };
-    1 + rows.windows(2).take_while(follows).count()
+    /// How many of rows `first..end`, of which there is one, are consecutive tokens of one sequence.
+    ///
+    /// # Safety
+    /// There are such rows.
+    #[inline(always)]
+    unsafe fn consecutive(&self, first: usize, end: usize) -> usize {
+        let mut next = first + 1;
+        // SAFETY: the caller's.
+        while next < end && unsafe { (*self.rows.add(next - 1)).precedes(*self.rows.add(next)) } {
+            next += 1;
+        }
+        next - first
+    }
+
+    #[inline(always)]
+    fn window_begin(&self, position: usize) -> usize {
+        window_begin(self.window, position)
+    }
+
+    /// A head of the K (`value == 0`) or the V (`1`) of a page, which is in memory.
+    #[inline(always)]
+    fn page_head(&self, page: u32, value: usize, kv_head: usize) -> PageHead {
+        let kv_dim = self.kv_heads * self.head_dim;
+        let at = self.format.row_at(page, value, 0, kv_dim);
+        PageHead {
+            // In memory: see `new`.
+            head: self
+                .kv
+                .wrapping_add(at + self.format.words(kv_head * self.head_dim)),
+            stride: self.format.words(kv_dim),
+        }
+    }
 }

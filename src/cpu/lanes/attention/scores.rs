@@ -9,41 +9,38 @@ use crate::lanes::{
 /// Tokens whose scores are summed together.
 const TOKENS: usize = 4;
 
-/// Writes the scores of tokens `begin..end` with each query to `scores` `[queries, PAGE_TOKENS]`. `q` has `vectors`
-/// vectors per query. Other tokens of the page may get scores too.
+/// Writes the scores of tokens `begin..end` with each of `queries` queries to `scores` `[queries, PAGE_TOKENS]`. `q` has
+/// `vectors` vectors per query. Other tokens of the page may get scores too.
 /// # Safety
-/// The page is in the format of `E`, in memory, with `vectors` vectors per head.
+/// The page is in the format of `E`, in memory, with `vectors` vectors per head; so are the queries and the scores.
 #[inline(always)]
 pub(super) unsafe fn scores<E: Elements, L: F32x8>(
-    q: &[f32],
+    q: *const f32,
     vectors: usize,
     page: PageHead,
     [begin, end]: [usize; 2],
-    scores: &mut [f32],
+    queries: usize,
+    scores: *mut f32,
 ) {
-    let queries = scores.len() / PAGE_TOKENS;
-    assert!(q.len() >= queries * vectors * LANES && end <= PAGE_TOKENS);
     let mut query = 0;
     while query < queries {
-        let q = &q[query * vectors * LANES..];
-        let scores = &mut scores[query * PAGE_TOKENS..];
         // As many queries at once as registers hold, and the rest one by one.
+        let together = L::QUERIES == 3 && queries - query >= 3;
         let mut token = begin / TOKENS * TOKENS;
-        if L::QUERIES == 3 && queries - query >= 3 {
+        // SAFETY: the caller's.
+        unsafe {
+            let q = q.add(query * vectors * LANES);
+            let scores = scores.add(query * PAGE_TOKENS);
             while token < end {
-                // SAFETY: the caller's.
-                unsafe { tile::<E, L, 3>(q, vectors, page, token, scores) };
+                if together {
+                    tile::<E, L, 3>(q, vectors, page, token, scores);
+                } else {
+                    tile::<E, L, 1>(q, vectors, page, token, scores);
+                }
                 token += TOKENS;
             }
-            query += 3;
-        } else {
-            while token < end {
-                // SAFETY: the caller's.
-                unsafe { tile::<E, L, 1>(q, vectors, page, token, scores) };
-                token += TOKENS;
-            }
-            query += 1;
         }
+        query += if together { 3 } else { 1 };
     }
 }
 
@@ -52,27 +49,27 @@ pub(super) unsafe fn scores<E: Elements, L: F32x8>(
 /// As for [`scores`].
 #[inline(always)]
 unsafe fn tile<E: Elements, L: F32x8, const Q: usize>(
-    q: &[f32],
+    q: *const f32,
     vectors: usize,
     page: PageHead,
     token: usize,
-    scores: &mut [f32],
+    scores: *mut f32,
 ) {
-    debug_assert!(q.len() >= Q * vectors * LANES);
     let mut sums = [[L::splat(0.0); TOKENS]; Q];
     for vector in 0..vectors {
         for t in 0..TOKENS {
             // SAFETY: the caller's.
             let k: L = unsafe { page.load::<E, L>(token + t, vector) };
             for i in 0..Q {
-                // SAFETY: `scores` asserted the length of `q`.
-                let q = unsafe { L::load(q.as_ptr().add((i * vectors + vector) * LANES)) };
+                // SAFETY: the caller's.
+                let q = unsafe { L::load(q.add((i * vectors + vector) * LANES)) };
                 sums[i][t] = sums[i][t].add(q.mul(k));
             }
         }
     }
     for i in 0..Q {
         let four = L::sum_each(sums[i]);
-        scores[i * PAGE_TOKENS + token..][..TOKENS].copy_from_slice(&four);
+        // SAFETY: the caller's; a page has a multiple of four tokens.
+        unsafe { *scores.add(i * PAGE_TOKENS + token).cast() = four };
     }
 }

@@ -7,8 +7,26 @@ use crate::lanes::{
     kv::PAGE_TOKENS,
 };
 
+/// Tokens of a page.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Range {
+    begin: usize,
+    end: usize,
+}
+
+impl From<[u32; 2]> for Range {
+    #[inline(always)]
+    fn from([begin, end]: [u32; 2]) -> Range {
+        Range {
+            begin: begin as usize,
+            end: end as usize,
+        }
+    }
+}
+
 /// What is known of a query's softmax after some pages.
 #[derive(Debug, Clone, Copy)]
+#[repr(C)]
 pub(super) struct Running {
     /// The largest score.
     peak: f32,
@@ -29,26 +47,28 @@ impl Running {
         L::from_array(self.sums).sum()
     }
 
-    /// Replaces the scores of a page by weights, 0 for tokens that are not in `begin..end`. Returns the factor of
-    /// the values of earlier pages.
+    /// Replaces the scores of a page by weights, 0 for tokens that are not in the range. Scores `s` are
+    /// `soft_cap * tanh(s / soft_cap)` before, unless it is 0. Returns the factor of the values of earlier pages.
     #[inline(always)]
     pub(super) fn weigh<L: F32x8>(
         &mut self,
-        scores: &mut [f32; PAGE_TOKENS],
-        [begin, end]: [usize; 2],
-        soft_cap: Option<f32>,
+        scores: &mut [[f32; LANES]; PAGE_TOKENS / LANES],
+        Range { begin, end }: Range,
+        soft_cap: f32,
     ) -> f32 {
-        let scores = scores.as_chunks_mut::<LANES>().0;
-        if let Some(cap) = soft_cap {
-            let cap = L::splat(cap);
-            for scores in &mut scores[begin / LANES..end.div_ceil(LANES)] {
-                *scores = cap.mul(tanh(L::from_array(*scores).div(cap))).to_array();
+        if soft_cap != 0.0 {
+            let cap = L::splat(soft_cap);
+            for (i, scores) in scores.iter_mut().enumerate() {
+                if (i + 1) * LANES > begin && i * LANES < end {
+                    *scores = cap.mul(tanh(L::from_array(*scores).div(cap))).to_array();
+                }
             }
         }
-        let flat = scores.as_flattened_mut();
-        flat[..begin].fill(f32::NEG_INFINITY);
-        flat[end..].fill(f32::NEG_INFINITY);
-        let scores = flat.as_chunks_mut::<LANES>().0;
+        for (i, score) in scores.as_flattened_mut().iter_mut().enumerate() {
+            if i < begin || i >= end {
+                *score = f32::NEG_INFINITY;
+            }
+        }
         let mut peak = L::splat(self.peak);
         for scores in &*scores {
             peak = L::from_array(*scores).max(peak);

@@ -45,7 +45,7 @@ fn exact(
     let rows: Vec<_> = seen.map(|past| (load(past, 0), load(past, 1))).collect();
     let mut out = vec![0.0; shape.q_dim()];
     for head in 0..shape.heads {
-        let kv_at = head / shape.group() * dim;
+        let kv_at = head / group(shape) * dim;
         let query = &q[head * dim..][..dim];
         let score = |k: &[f32]| {
             let products = query.iter().zip(&k[kv_at..]);
@@ -63,6 +63,11 @@ fn exact(
         }
     }
     out
+}
+
+/// Query heads that share a key head.
+fn group(shape: AttentionShape) -> usize {
+    shape.heads / shape.kv_heads
 }
 
 fn shapes() -> Vec<AttentionShape> {
@@ -91,10 +96,7 @@ fn cases() -> impl Iterator<Item = (AttentionShape, KvFormat)> {
 }
 
 fn rows(positions: &[usize]) -> Vec<Row<'static>> {
-    let row = |position: &usize| Row {
-        position: *position,
-        pages: &PAGES,
-    };
+    let row = |position: &usize| Row::new(*position, &PAGES);
     positions.iter().map(row).collect()
 }
 
@@ -129,16 +131,15 @@ fn rows_attend_to_what_they_see_alike_on_all_lanes() {
             let mut again = vec![0.0; out.len()];
             let parts = AttentionParts::new(&q, &kv, &rows, shape, format, &mut again);
             for (first, kv_head) in (0..rows.len()).flat_map(|row| [(row, 0), (row, 1)]) {
-                let (parts, count) = (&parts, 1);
-                run_on(
-                    backend,
-                    Heads {
-                        parts,
-                        kv_head,
-                        first,
-                        count,
-                    },
-                );
+                let mut scratch = vec![f32::NAN; parts.scratch_floats()];
+                let heads = Heads {
+                    parts: &parts,
+                    kv_head,
+                    first,
+                    count: 1,
+                    scratch: scratch.as_mut_ptr(),
+                };
+                run_on(backend, heads);
             }
             let again = &again[..written.len()];
             assert_eq!(
@@ -192,10 +193,7 @@ fn speed_of_decode() {
         soft_cap: None,
     };
     let pages: Vec<u32> = (0..16).map(|i| i * 7 % 16).collect();
-    let rows = [Row {
-        position: 1023,
-        pages: &pages,
-    }];
+    let rows = [Row::new(1023, &pages)];
     let q = queries(1, shape);
     for format in KvFormat::ALL {
         let mut kv = vec![0; 16 * format.page_words(shape.kv_dim())];

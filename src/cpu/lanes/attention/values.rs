@@ -9,37 +9,39 @@ use crate::lanes::{
 /// Vectors of a head that are summed together.
 const VECTORS: usize = 4;
 
-/// Adds the weighted values of each query's tokens `ranges[query]` to `sums` `[queries, vectors]`, in the order of the
-/// tokens. `weights` is `[queries, PAGE_TOKENS]`.
+/// Adds the weighted values of the tokens `ranges[query]` of each of `queries` queries to `sums` `[queries, vectors]`, in
+/// the order of the tokens. `weights` is `[queries, PAGE_TOKENS]`.
 /// # Safety
-/// The page is in the format of `E`, in memory, with `vectors` vectors per head.
+/// The page is in the format of `E`, in memory, with `vectors` vectors per head; so are the weights, ranges and sums.
 #[inline(always)]
 pub(super) unsafe fn values<E: Elements, L: F32x8>(
-    weights: &[f32],
+    weights: *const f32,
     vectors: usize,
     page: PageHead,
-    ranges: &[[usize; 2]],
-    sums: &mut [f32],
+    ranges: *const [u32; 2],
+    queries: usize,
+    sums: *mut f32,
 ) {
-    let queries = ranges.len();
-    assert!(weights.len() >= queries * PAGE_TOKENS && sums.len() >= queries * vectors * LANES);
     let mut query = 0;
     while query < queries {
-        let range = ranges[query];
-        assert!(range[1] <= PAGE_TOKENS);
-        let weights = &weights[query * PAGE_TOKENS..];
-        let sums = &mut sums[query * vectors * LANES..];
-        // Queries that see the same tokens share loads. No query reads values that it does not see, whose weight of
-        // 0 would not hide a NaN.
-        let same = queries - query >= 3 && ranges[query + 1] == range && ranges[query + 2] == range;
-        if L::QUERIES == 3 && same {
-            // SAFETY: the caller's.
-            unsafe { all_vectors::<E, L, 3>(weights, vectors, page, range, sums) };
-            query += 3;
-        } else {
-            // SAFETY: the caller's.
-            unsafe { all_vectors::<E, L, 1>(weights, vectors, page, range, sums) };
-            query += 1;
+        // SAFETY: the caller's.
+        unsafe {
+            let range = *ranges.add(query);
+            let weights = weights.add(query * PAGE_TOKENS);
+            let sums = sums.add(query * vectors * LANES);
+            // Queries that see the same tokens share loads. No query reads values that it does not see, whose weight of
+            // 0 would not hide a NaN.
+            let same = queries - query >= 3
+                && *ranges.add(query + 1) == range
+                && *ranges.add(query + 2) == range;
+            let range = range.map(|token| token as usize);
+            if L::QUERIES == 3 && same {
+                all_vectors::<E, L, 3>(weights, vectors, page, range, sums);
+                query += 3;
+            } else {
+                all_vectors::<E, L, 1>(weights, vectors, page, range, sums);
+                query += 1;
+            }
         }
     }
 }
@@ -48,11 +50,11 @@ pub(super) unsafe fn values<E: Elements, L: F32x8>(
 /// As for [`values`], for `Q` queries.
 #[inline(always)]
 unsafe fn all_vectors<E: Elements, L: F32x8, const Q: usize>(
-    weights: &[f32],
+    weights: *const f32,
     vectors: usize,
     page: PageHead,
     range: [usize; 2],
-    sums: &mut [f32],
+    sums: *mut f32,
 ) {
     let mut vector = 0;
     while vector + VECTORS <= vectors {
@@ -72,19 +74,19 @@ unsafe fn all_vectors<E: Elements, L: F32x8, const Q: usize>(
 /// As for [`values`].
 #[inline(always)]
 unsafe fn tile<E: Elements, L: F32x8, const Q: usize, const V: usize>(
-    weights: &[f32],
+    weights: *const f32,
     vectors: usize,
     vector: usize,
     page: PageHead,
     [begin, end]: [usize; 2],
-    sums: &mut [f32],
+    sums: *mut f32,
 ) {
     let mut acc = [[L::splat(0.0); V]; Q];
     for i in 0..Q {
         for j in 0..V {
-            // SAFETY: `values` asserted the length of `sums`.
-            let from = unsafe { sums.as_ptr().add((i * vectors + vector + j) * LANES) };
-            // SAFETY: as above.
+            // SAFETY: the caller's.
+            let from = unsafe { sums.add((i * vectors + vector + j) * LANES) };
+            // SAFETY: the caller's.
             acc[i][j] = unsafe { L::load(from) };
         }
     }
@@ -93,16 +95,16 @@ unsafe fn tile<E: Elements, L: F32x8, const Q: usize, const V: usize>(
             // SAFETY: the caller's.
             let v: L = unsafe { page.load::<E, L>(token, vector + j) };
             for i in 0..Q {
-                // SAFETY: `values` asserted the length of `weights`.
-                let weight = unsafe { *weights.get_unchecked(i * PAGE_TOKENS + token) };
+                // SAFETY: the caller's.
+                let weight = unsafe { *weights.add(i * PAGE_TOKENS + token) };
                 acc[i][j] = acc[i][j].add(L::splat(weight).mul(v));
             }
         }
     }
     for i in 0..Q {
         for j in 0..V {
-            // SAFETY: `values` asserted the length of `sums`.
-            unsafe { acc[i][j].store(sums.as_mut_ptr().add((i * vectors + vector + j) * LANES)) };
+            // SAFETY: the caller's.
+            unsafe { acc[i][j].store(sums.add((i * vectors + vector + j) * LANES)) };
         }
     }
 }
