@@ -178,10 +178,33 @@ async function buildCpuKernels({ toolchain }, dist) {
         remedy: "The compiler's messages are above.",
       });
       const module = join(target, "wasm32-unknown-unknown/web/inpage_cpu.wasm");
+      if (hasData(readFileSync(module))) {
+        throw new Remediable(
+          `${file} has data, which would overwrite the main module's when it is instantiated`,
+          "A panic has a message, and a constant that is copied may be data: see src/cpu/module.rs.",
+        );
+      }
       cpSync(module, join(root, dist, file));
       say(`  ${dist}/${file} ${mebibytes(`${dist}/${file}`)}, ${seconds(start)}`);
     }
   });
+}
+
+/** Whether a wasm module has a section of data. */
+function hasData(module) {
+  const DATA_SECTION = 11;
+  let at = 8;
+  while (at < module.length) {
+    if (module[at++] === DATA_SECTION) return true;
+    let [size, shift] = [0, 0];
+    // LEB128
+    do {
+      size += (module[at] & 0x7f) * 2 ** shift;
+      shift += 7;
+    } while (module[at++] >= 0x80);
+    at += size;
+  }
+  return false;
 }
 
 /** Runs `work`, which writes `files` into one folder, unless they are fresh or in the build cache. */

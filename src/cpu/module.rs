@@ -10,7 +10,7 @@
 /// What a description of work at an address begins with.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
-pub(crate) struct Header {
+pub struct Header {
     /// Of the code that reads it.
     version: u32,
     /// [`ATTENTION`], or the format of the matrix of a product.

@@ -268,6 +268,8 @@ pub(crate) unsafe fn run<S: Simd>(product: &Product, format: Format, part: usize
         product.first_panel,
         product.last_panel - product.first_panel,
     );
+    // SAFETY: as of this function. Otherwise the division would panic.
+    unsafe { std::hint::assert_unchecked(part < parts) };
     // In 64 bits, so that nothing overflows.
     let at = |part: usize| first + (all as u64 * part as u64 / parts as u64) as usize;
     let (begin, end) = (at(part), at(part + 1));

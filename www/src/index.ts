@@ -42,7 +42,8 @@ export {
   cache,
 } from "./page/cache.js";
 export type { CachedModel } from "./page/cached_model.js";
-export type { CallOptions, CompletionRequest, CompletionStream } from "./page/completions.js";
+export type { AnswerStream, CallOptions } from "./page/calls.js";
+export type { CompletionRequest, CompletionStream } from "./page/completions.js";
 export { type Engine, type EngineOptions, createEngine } from "./page/engine.js";
 export type { EngineInfo } from "./exchange/engine_info.js";
 export { type ErrorObject, InpageError } from "./page/inpage_error.js";

@@ -1,39 +1,20 @@
-//! `engine.completions.create`: sends a request through `engine.fetch` and parses the answer. All rules of the
-//! endpoint are in Rust.
+//! `engine.completions.create`: completions of prompts.
 
-import { abortError } from "../exchange/abort.js";
 import type { Completion, CompletionFields } from "../generated/types.js";
-import { eventData } from "./event_stream.js";
-import { InpageError } from "./inpage_error.js";
-import { encodeBody } from "./json_body.js";
+import type { AnswerStream, CallOptions, Calls } from "./calls.js";
 
 /** A request; `docs/api.md` says what each field means. Fields that are not listed are sent too. */
 export type CompletionRequest = CompletionFields & { [field: string]: unknown };
 
-/** How a call can be aborted. */
-export interface CallOptions {
-  signal?: AbortSignal | undefined;
-}
+/** A streamed completion, to be iterated once. Leaving the loop or calling `cancel()` stops the generation. */
+export type CompletionStream = AnswerStream<Completion>;
 
-/** A streamed answer, to be iterated once. Leaving the loop or calling `cancel()` stops the generation. */
-export interface CompletionStream extends AsyncIterable<Completion> {
-  /** Stops the generation; a running loop ends. */
-  cancel(): Promise<void>;
-}
-
-/** The completions API; `fetchDoor` must answer below `basePath`. */
+/** The completions API. */
 export class Completions {
-  readonly #fetch: typeof fetch;
-  readonly #url: string;
-  readonly #headers: Record<string, string>;
+  readonly #calls: Calls;
 
-  constructor(fetchDoor: typeof fetch, basePath: string, apiKey: string | undefined) {
-    this.#fetch = fetchDoor;
-    // `engine.fetch` looks at the path only, and the page's own origin may be opaque.
-    this.#url = new URL(`${basePath}/completions`, "http://inpage.invalid").href;
-    this.#headers = { "content-type": "application/json" };
-    // Whoever holds the engine object has configured the key.
-    if (apiKey !== undefined) this.#headers.authorization = `Bearer ${apiKey}`;
+  constructor(calls: Calls) {
+    this.#calls = calls;
   }
 
   /**
@@ -51,79 +32,7 @@ export class Completions {
     options?: CallOptions,
   ): Promise<Completion>;
   create(body: CompletionRequest, options?: CallOptions): Promise<Completion | CompletionStream>;
-  async create(
-    body: CompletionRequest,
-    { signal }: CallOptions = {},
-  ): Promise<Completion | CompletionStream> {
-    // One controller for both the caller's signal and `cancel()` of the stream.
-    const controller = new AbortController();
-    const follow = () => controller.abort(abortError(signal?.reason));
-    if (signal?.aborted) follow();
-    signal?.addEventListener("abort", follow, { once: true });
-    const unfollow = () => signal?.removeEventListener("abort", follow);
-    try {
-      const response = await this.#fetch(this.#url, {
-        method: "POST",
-        headers: this.#headers,
-        body: encodeBody(body),
-        signal: controller.signal,
-      });
-      const isStream = response.headers.get("content-type")?.startsWith("text/event-stream");
-      if (response.ok && isStream && response.body) {
-        return new ChunkStream(response.body, controller, unfollow);
-      }
-      const text = await response.text();
-      unfollow();
-      if (!response.ok) throw InpageError.fromAnswer(response.status, text);
-      return JSON.parse(text) as Completion;
-    } catch (error) {
-      unfollow();
-      // In Chromium, a body that fails is a TypeError "Failed to fetch", whatever the reason.
-      if (controller.signal.aborted) throw controller.signal.reason;
-      throw error;
-    }
-  }
-}
-
-class ChunkStream implements CompletionStream {
-  readonly #body: ReadableStream<Uint8Array>;
-  readonly #controller: AbortController;
-  readonly #onEnd: () => void;
-  #started = false;
-  #cancelled = false;
-
-  constructor(body: ReadableStream<Uint8Array>, controller: AbortController, onEnd: () => void) {
-    this.#body = body;
-    this.#controller = controller;
-    this.#onEnd = onEnd;
-  }
-
-  async cancel(): Promise<void> {
-    this.#cancelled = true;
-    this.#controller.abort(abortError(undefined));
-    this.#onEnd();
-  }
-
-  async *[Symbol.asyncIterator](): AsyncGenerator<Completion, void> {
-    if (this.#started) throw new TypeError("a completion stream can be read only once");
-    this.#started = true;
-    try {
-      for await (const data of eventData(this.#body)) {
-        if (data === "[DONE]") return;
-        const chunk = JSON.parse(data);
-        if (chunk.error) throw InpageError.fromErrorObject(undefined, chunk.error);
-        yield chunk;
-      }
-      throw new InpageError(undefined, {
-        message: "the stream ended before it was complete",
-        type: "server_error",
-        param: null,
-        code: "engine_unavailable",
-      });
-    } catch (error) {
-      if (!this.#cancelled) throw error;
-    } finally {
-      this.#onEnd();
-    }
+  create(body: CompletionRequest, options?: CallOptions): Promise<Completion | CompletionStream> {
+    return this.#calls.post<Completion, Completion>("completions", body, options);
   }
 }

@@ -4,6 +4,7 @@
 import type { DeviceChoice, EngineSwitches, LoadOptions } from "../generated/types.js";
 import { cache } from "./cache.js";
 import { identityOf } from "./cached_model.js";
+import { Calls } from "./calls.js";
 import { Completions } from "./completions.js";
 import type { EngineInfo } from "../exchange/engine_info.js";
 import { VERSION } from "../exchange/version.js";
@@ -155,11 +156,8 @@ export class Engine {
     );
     this.fetch = upstream ? createUpstreamDoor(door, this.basePaths, upstream) : door;
     this.#relays = upstream !== undefined;
-    this.completions = new Completions(
-      this.fetch,
-      this.basePaths[0] ?? "/v1",
-      switches.apiKey ?? undefined,
-    );
+    const calls = new Calls(this.fetch, this.basePaths[0] ?? "/v1", switches.apiKey ?? undefined);
+    this.completions = new Completions(calls);
     let report = (progress: LoadProgress) => onProgress?.(progress);
     const start = (retryDelayMs: number, kernels: string | undefined) =>
       new EngineWorker(

@@ -104,7 +104,7 @@ impl Heads<'_> {
                 *scratch.sums.add(i) = 0.0;
             }
             for query in 0..queries {
-                *scratch.running.add(query) = Running::NONE;
+                (*scratch.running.add(query)).reset();
             }
             // Decoding first pays where several passes over the page follow; the last vector of a head may be half.
             let decodes = queries > L::QUERIES || !dim.is_multiple_of(LANES);

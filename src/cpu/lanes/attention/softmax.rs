@@ -35,11 +35,14 @@ pub(super) struct Running {
 }
 
 impl Running {
-    /// Before the first page.
-    pub(super) const NONE: Running = Running {
-        peak: f32::NEG_INFINITY,
-        sums: [0.0; LANES],
-    };
+    /// Before the first page. Not a constant, which would be data of the kernel module.
+    #[inline(always)]
+    pub(super) fn reset(&mut self) {
+        self.peak = f32::NEG_INFINITY;
+        for sum in &mut self.sums {
+            *sum = 0.0;
+        }
+    }
 
     /// The sum of all weights.
     #[inline(always)]

@@ -1,0 +1,118 @@
+//! Requests to the endpoint through `engine.fetch`, and their answers, whole or as streams. All rules of the endpoint are in
+//! Rust; which routes there are is the concern of `completions.ts`, `chat.ts` and `embeddings.ts`.
+
+import { abortError } from "../exchange/abort.js";
+import { eventData } from "./event_stream.js";
+import { InpageError } from "./inpage_error.js";
+import { encodeBody } from "./json_body.js";
+
+/** How a call can be aborted. */
+export interface CallOptions {
+  signal?: AbortSignal | undefined;
+}
+
+/** A streamed answer, to be iterated once. Leaving the loop or calling `cancel()` stops the generation. */
+export interface AnswerStream<Chunk> extends AsyncIterable<Chunk> {
+  /** Stops the generation; a running loop ends. */
+  cancel(): Promise<void>;
+}
+
+/** Calls of the endpoint below one base path. */
+export class Calls {
+  readonly #fetch: typeof fetch;
+  readonly #base: string;
+  readonly #headers: Record<string, string>;
+
+  /** `fetchDoor` must answer below `basePath`. */
+  constructor(fetchDoor: typeof fetch, basePath: string, apiKey: string | undefined) {
+    this.#fetch = fetchDoor;
+    // `engine.fetch` looks at the path only, and the page's own origin may be opaque.
+    this.#base = new URL(basePath, "http://inpage.invalid").href.replace(/\/+$/, "");
+    this.#headers = { "content-type": "application/json" };
+    // Whoever holds the engine object has configured the key.
+    if (apiKey !== undefined) this.#headers.authorization = `Bearer ${apiKey}`;
+  }
+
+  /**
+   * Sends a request to a route and returns its answer: a stream if the body asks for one.
+   *
+   * @throws InpageError for every error answer of the endpoint
+   * @throws DOMException named `AbortError` if `signal` aborts; also from the iterator
+   */
+  async post<Whole, Chunk>(
+    route: string,
+    body: Record<string, unknown>,
+    { signal }: CallOptions = {},
+  ): Promise<Whole | AnswerStream<Chunk>> {
+    // One controller for both the caller's signal and `cancel()` of the stream.
+    const controller = new AbortController();
+    const follow = () => controller.abort(abortError(signal?.reason));
+    if (signal?.aborted) follow();
+    signal?.addEventListener("abort", follow, { once: true });
+    const unfollow = () => signal?.removeEventListener("abort", follow);
+    try {
+      const response = await this.#fetch(`${this.#base}/${route}`, {
+        method: "POST",
+        headers: this.#headers,
+        body: encodeBody(body),
+        signal: controller.signal,
+      });
+      const isStream = response.headers.get("content-type")?.startsWith("text/event-stream");
+      if (response.ok && isStream && response.body) {
+        return new ChunkStream<Chunk>(response.body, controller, unfollow);
+      }
+      const text = await response.text();
+      unfollow();
+      if (!response.ok) throw InpageError.fromAnswer(response.status, text);
+      return JSON.parse(text) as Whole;
+    } catch (error) {
+      unfollow();
+      // In Chromium, a body that fails is a TypeError "Failed to fetch", whatever the reason.
+      if (controller.signal.aborted) throw controller.signal.reason;
+      throw error;
+    }
+  }
+}
+
+class ChunkStream<Chunk> implements AnswerStream<Chunk> {
+  readonly #body: ReadableStream<Uint8Array>;
+  readonly #controller: AbortController;
+  readonly #onEnd: () => void;
+  #started = false;
+  #cancelled = false;
+
+  constructor(body: ReadableStream<Uint8Array>, controller: AbortController, onEnd: () => void) {
+    this.#body = body;
+    this.#controller = controller;
+    this.#onEnd = onEnd;
+  }
+
+  async cancel(): Promise<void> {
+    this.#cancelled = true;
+    this.#controller.abort(abortError(undefined));
+    this.#onEnd();
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<Chunk, void> {
+    if (this.#started) throw new TypeError("the stream of an answer can be read only once");
+    this.#started = true;
+    try {
+      for await (const data of eventData(this.#body)) {
+        if (data === "[DONE]") return;
+        const chunk = JSON.parse(data);
+        if (chunk.error) throw InpageError.fromErrorObject(undefined, chunk.error);
+        yield chunk;
+      }
+      throw new InpageError(undefined, {
+        message: "the stream ended before it was complete",
+        type: "server_error",
+        param: null,
+        code: "engine_unavailable",
+      });
+    } catch (error) {
+      if (!this.#cancelled) throw error;
+    } finally {
+      this.#onEnd();
+    }
+  }
+}
