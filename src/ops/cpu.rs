@@ -13,10 +13,12 @@ use inpage_cpu::{
 
 use super::matrix::{Layout, MatrixTensors};
 
-/// Products with fewer multiplications are not divided: waking a thread takes longer.
-const MIN_DIVIDED: usize = 400_000;
-/// Parts per thread. Threads take parts as they finish, so that a busy core delays the others little.
-const PARTS_PER_THREAD: usize = 4;
+/// Products with fewer multiplications are not divided: another thread starts 3 to 5 us later.
+const MIN_DIVIDED: usize = 250_000;
+/// Parts per thread at most. Threads take parts as they finish, so that a busy core delays the others little.
+const MAX_PARTS_PER_THREAD: usize = 4;
+/// Multiplications of a part, if there are more parts than threads: taking smaller ones costs more than it balances.
+const MIN_PART: usize = 400_000;
 
 thread_local! {
     /// Kept between products, so that quantizing the inputs allocates nothing.
@@ -64,13 +66,31 @@ pub(super) fn products(x: &[f32], weights: &MatrixTensors<Flex>, rows: Range<usi
     }
     ACTIVATIONS.with_borrow_mut(|activations| {
         activations.set(x, matrix.cols, matrix.format);
-        let divided = tokens * rows.len() * matrix.cols >= MIN_DIVIDED && threads() > 1;
         let panels = rows.end.div_ceil(PANEL_ROWS) - rows.start / PANEL_ROWS;
-        let parts = match divided {
-            true => (threads() * PARTS_PER_THREAD).min(panels),
-            false => 1,
-        };
+        let parts = parts(tokens * rows.len() * matrix.cols, threads()).min(panels);
         multiply(matrix, rows, activations, parts, &mut out);
     });
     out
+}
+
+/// The parts of a product with so many multiplications.
+fn parts(macs: usize, threads: usize) -> usize {
+    match threads > 1 && macs >= MIN_DIVIDED {
+        true => (macs / MIN_PART).clamp(threads, threads * MAX_PARTS_PER_THREAD),
+        false => 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_products_have_a_part_per_thread_and_large_ones_more() {
+        let of = |macs| [1, 2, 8].map(|threads| parts(macs, threads));
+        assert_eq!(of(MIN_DIVIDED - 1), [1, 1, 1]);
+        assert_eq!(of(MIN_DIVIDED), [1, 2, 8]);
+        assert_eq!(of(5 * MIN_PART), [1, 5, 8]);
+        assert_eq!(of(1 << 30), [1, 8, 32]);
+    }
 }
