@@ -1,0 +1,189 @@
+//! Chat through client libraries against the native server: the official JavaScript client, the AI SDK and LangChain. The
+//! libraries besides the first are installed here on demand; without npm's registry their tests are skipped.
+
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import OpenAI from "openai";
+import { root, run } from "../../scripts/process.mjs";
+import { CHAT_TEMPLATE } from "./chat_template.mjs";
+import { startEndpoint } from "./endpoint.mjs";
+
+const MESSAGES = [{ role: "user", content: "Tell me of a fox." }];
+const WEATHER = {
+  type: "object",
+  properties: { city: { enum: ["Rome", "Oslo"] }, days: { enum: [1, 2] } },
+  required: ["city", "days"],
+  additionalProperties: false,
+};
+
+let endpoint;
+
+before(async () => {
+  endpoint = await startEndpoint();
+  await endpoint.hooks({ switches: { chatTemplate: CHAT_TEMPLATE } });
+});
+after(() => endpoint?.close());
+
+describe("openai for JavaScript", () => {
+  const client = () => new OpenAI({ baseURL: `${endpoint.origin}/v1`, apiKey: "x" });
+  const greedy = { model: "default", messages: MESSAGES, temperature: 0, max_tokens: 12 };
+
+  test("answers whole and streamed", async () => {
+    const { chat } = client();
+    const whole = await chat.completions.create(greedy);
+    const [{ message, finish_reason }] = whole.choices;
+    assert.equal(message.role, "assistant");
+    assert.ok(message.content.length > 0);
+    assert.ok(["stop", "length"].includes(finish_reason));
+    let content = "";
+    let usage;
+    const stream = await chat.completions.create({
+      ...greedy,
+      stream: true,
+      stream_options: { include_usage: true },
+    });
+    for await (const chunk of stream) {
+      content += chunk.choices[0]?.delta.content ?? "";
+      usage = chunk.usage ?? usage;
+    }
+    assert.equal(content, message.content);
+    assert.equal(usage.completion_tokens, whole.usage.completion_tokens);
+  });
+
+  test("calls the tool that it must call, whole and streamed", async () => {
+    const { chat } = client();
+    const request = {
+      ...greedy,
+      max_tokens: 60,
+      tools: [
+        { type: "function", function: { name: "weather", parameters: WEATHER, strict: true } },
+      ],
+      tool_choice: "required",
+      parallel_tool_calls: false,
+    };
+    const [{ message, finish_reason }] = (await chat.completions.create(request)).choices;
+    assert.equal(finish_reason, "tool_calls");
+    const [call, ...others] = message.tool_calls;
+    assert.deepEqual(others, []);
+    assert.equal(call.function.name, "weather");
+    const { city, days } = JSON.parse(call.function.arguments);
+    assert.ok(WEATHER.properties.city.enum.includes(city), city);
+    assert.ok(WEATHER.properties.days.enum.includes(days), `${days}`);
+    const streamed = await chat.completions.stream(request).finalChatCompletion();
+    assert.deepEqual(
+      streamed.choices[0].message.tool_calls.map((it) => it.function.arguments),
+      [call.function.arguments],
+    );
+  });
+
+  test("parses what a JSON schema demands", async () => {
+    const answer = await client().chat.completions.create({
+      ...greedy,
+      max_tokens: 60,
+      response_format: {
+        type: "json_schema",
+        json_schema: { name: "weather", schema: WEATHER, strict: true },
+      },
+    });
+    const { city } = JSON.parse(answer.choices[0].message.content);
+    assert.ok(WEATHER.properties.city.enum.includes(city), city);
+  });
+});
+
+const install = ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
+const isInstalled = (await run("npm", install, { cwd: join(root, "tests/clients") })) === 0;
+
+describe("AI SDK", { skip: !isInstalled && "skipped: its packages cannot be installed" }, () => {
+  let sdk;
+  let model;
+  let z;
+
+  before(async () => {
+    sdk = await import("ai");
+    ({ z } = await import("zod"));
+    const { createOpenAICompatible } = await import("@ai-sdk/openai-compatible");
+    const provider = createOpenAICompatible({
+      name: "inpage",
+      baseURL: `${endpoint.origin}/v1`,
+      supportsStructuredOutputs: true,
+      includeUsage: true,
+    });
+    model = provider.chatModel("default");
+  });
+
+  test("generates and streams text", async () => {
+    const settings = { model, prompt: "Tell me of a fox.", temperature: 0, maxOutputTokens: 12 };
+    const { text, usage } = await sdk.generateText(settings);
+    assert.ok(text.length > 0);
+    assert.ok(usage.inputTokens > 0);
+    let streamed = "";
+    for await (const part of sdk.streamText(settings).textStream) streamed += part;
+    assert.equal(streamed, text);
+  });
+
+  test("generates an object", async () => {
+    const { output } = await sdk.generateText({
+      model,
+      prompt: "The weather?",
+      temperature: 0,
+      maxOutputTokens: 60,
+      output: sdk.Output.object({
+        schema: z.object({
+          city: z.enum(["Rome", "Oslo"]),
+          days: z.union([z.literal(1), z.literal(2)]),
+        }),
+      }),
+    });
+    assert.ok(["Rome", "Oslo"].includes(output.city));
+  });
+
+  test("calls a tool", async () => {
+    let asked;
+    await sdk.generateText({
+      model,
+      prompt: "The weather?",
+      temperature: 0,
+      maxOutputTokens: 60,
+      toolChoice: "required",
+      tools: {
+        weather: sdk.tool({
+          description: "The weather",
+          inputSchema: z.object({ city: z.enum(["Rome", "Oslo"]) }),
+          strict: true,
+          execute: async (input) => {
+            asked = input;
+            return "sunny";
+          },
+        }),
+      },
+    });
+    assert.ok(["Rome", "Oslo"].includes(asked?.city));
+  });
+});
+
+describe("LangChain", { skip: !isInstalled && "skipped: its packages cannot be installed" }, () => {
+  test("ChatOpenAI answers, streams and calls a tool", async () => {
+    const { ChatOpenAI } = await import("@langchain/openai");
+    const model = new ChatOpenAI({
+      model: "default",
+      apiKey: "x",
+      temperature: 0,
+      maxTokens: 12,
+      maxRetries: 0,
+      configuration: { baseURL: `${endpoint.origin}/v1` },
+    });
+    const { content } = await model.invoke("Tell me of a fox.");
+    assert.ok(content.length > 0);
+    let streamed = "";
+    for await (const chunk of await model.stream("Tell me of a fox.")) streamed += chunk.content;
+    assert.equal(streamed, content);
+    const caller = new ChatOpenAI({ ...model.lc_kwargs, maxTokens: 60 }).bindTools(
+      [{ type: "function", function: { name: "weather", parameters: WEATHER, strict: true } }],
+      { tool_choice: "required" },
+    );
+    const { tool_calls } = await caller.invoke("The weather?");
+    assert.equal(tool_calls[0].name, "weather");
+    assert.ok(WEATHER.properties.city.enum.includes(tool_calls[0].args.city));
+  });
+});
