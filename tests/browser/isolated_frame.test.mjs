@@ -207,7 +207,7 @@ describe("the frame", () => {
   });
 
   test("obeys the page that contains it only", async () => {
-    /** Embeds the frame in `tab`, sends it `send`'s message, and returns what it answered over the port. */
+    /** Embeds the frame in `tab`, sends it `send`'s message, and returns how it answered. */
     const answersTo = async (tab, send) => {
       const url = harness.origin + FRAME_PATH;
       await tab.evaluate(
@@ -223,7 +223,8 @@ describe("the frame", () => {
       assert.equal(await frame.evaluate(() => crossOriginIsolated), true);
       await frame.evaluate(() => {
         window.answers = [];
-        MessagePort.prototype.postMessage = (message) => answers.push(message.type);
+        // Before it answers, the frame takes the lock that the message names.
+        navigator.locks.request = async (name) => answers.push(name);
         // Comes after the frame's own listener.
         addEventListener("message", () => {
           window.isSent = true;
@@ -239,7 +240,7 @@ describe("the frame", () => {
       frames[0].postMessage({ type: "inpage:frame", lock: "test" }, "*", [
         new MessageChannel().port1,
       ]);
-    assert.deepEqual(await answersTo(page, asParent), ["connected"]);
+    assert.deepEqual(await answersTo(page, asParent), ["test"]);
     const asOther = () =>
       frames[0].postMessage({ type: "other" }, "*", [new MessageChannel().port1]);
     assert.deepEqual(await answersTo(page, asOther), []);
@@ -263,6 +264,30 @@ describe("the frame", () => {
       await foreign.close();
     }
   });
+});
+
+test("a page that is kept for offline visits has its frame there, too", async () => {
+  const own = await startHarness();
+  try {
+    const tab = await own.open();
+    await register(tab);
+    await startFake({}, tab);
+    const isWithout = await tab.evaluate(async () => {
+      const serving = inpage.serveFromPage(engine, { offline: true });
+      await serving.ready;
+      await serving.keptOffline;
+      const files = (await caches.keys()).map((name) => caches.open(name));
+      const kept = await Promise.all((await Promise.all(files)).map((cache) => cache.keys()));
+      return kept.flat().every(({ url }) => !url.includes("isolated-frame.html"));
+    });
+    assert.ok(isWithout);
+    await own.stopServer();
+    await tab.reload();
+    await tab.waitForFunction(() => window.loaded);
+    assert.deepEqual(await startFake({}, tab), inFrame);
+  } finally {
+    await own.close();
+  }
 });
 
 describe("without a frame the engine runs in a plain worker", () => {

@@ -93,9 +93,8 @@ export class IsolatedFrame implements EngineThread {
     if (sent.type === "error") {
       this.#fail(sent.message);
     } else if (sent.type === "connected") {
-      if (!sent.isolated) return this.#fail("the browser does not isolate the frame");
-      this.#isolated.resolve();
-      this.#watch();
+      if (sent.isolated) this.#watch();
+      else this.#fail("the browser does not isolate the frame");
     } else if (this.#started) {
       this.#started.resolve();
       this.#started = undefined;
@@ -105,10 +104,11 @@ export class IsolatedFrame implements EngineThread {
     }
   }
 
-  /** Notices that the app has removed or moved the frame, and that its process has crashed. */
+  /** From now on, notices that the app has removed or moved the frame, and that its process has crashed. */
   #watch(): void {
     const gone = () => this.#fail("its frame is gone");
     navigator.locks.request(this.#lock, { signal: this.#ended.signal }, gone).catch(gone);
+    this.#isolated.resolve();
   }
 
   #fail(message: string): void {
