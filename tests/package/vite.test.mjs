@@ -88,7 +88,12 @@ test("examples/vite installs it, runs its command and Node, compiles against its
     assert.doesNotMatch(text, /["'`]node:|worker_threads/, name);
   }
 
-  const server = await serve({ mounts: { "/": join(app, "dist/") }, isolated: true });
+  for (const isolated of [true, false]) await visit(join(app, "dist/"), isolated);
+});
+
+/** Opens the built app, in a page that is cross-origin isolated or not. */
+async function visit(folder, isolated) {
+  const server = await serve({ mounts: { "/": folder }, isolated });
   const browser = await launchChromium();
   try {
     const page = await browser.newPage();
@@ -125,4 +130,4 @@ test("examples/vite installs it, runs its command and Node, compiles against its
     await browser.close();
     await server.close();
   }
-});
+}

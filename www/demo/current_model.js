@@ -1,6 +1,7 @@
 //! The engine of the page: loads a model, replaces it by another, cancels a load. Reports every change of state.
 
 import { createEngine } from "../dist/index.js";
+import { SERVICE_WORKER } from "./serving.js";
 
 /** @import { Engine, EngineInfo, LoadProgress, ModelOption } from "../dist/index.js" */
 
@@ -52,6 +53,8 @@ export class CurrentModel {
       engine = await createEngine({
         model: option,
         workerUrl: new URL("./engine_worker.js", import.meta.url),
+        // Threads on hosts that do not isolate the page.
+        isolatedFrame: SERVICE_WORKER,
         signal: loading.signal,
         onProgress: (progress) => {
           if (this.#loading === loading) this.#report({ kind: "loading", name, progress });

@@ -75,6 +75,12 @@ function showProgress(progress) {
 }
 
 /** @param {EngineInfo} info */
+function threadsInWords({ threads, isolation, isolationReason }) {
+  if (isolation === "frame") return `${threads}, in an isolated frame`;
+  return isolationReason ? `${threads} (${isolationReason})` : `${threads}`;
+}
+
+/** @param {EngineInfo} info */
 function showDevice(info) {
   const notice = byId("notice-cpu", HTMLElement);
   if (info.device === "cpu") void explainCpu(notice, info.deviceReason ?? undefined);
@@ -83,6 +89,7 @@ function showDevice(info) {
   const facts = [
     ["Device", `${info.adapter ?? "unknown"}${info.softwareAdapter ? " (software)" : ""}`],
     ["Kernels", info.variant],
+    ["Threads", info.device === "cpu" && threadsInWords(info)],
     [
       "Model",
       architecture &&

@@ -4,7 +4,13 @@
 import { serveFromPage } from "../dist/index.js";
 import { errorInWords } from "./words.js";
 
-/** @import { Engine, Serving } from "../dist/index.js" */
+/** @import { Engine, ServeOptions, Serving } from "../dist/index.js" */
+
+/** The demo's service worker, which answers requests and isolates a frame for the CPU's threads. @type {ServeOptions} */
+export const SERVICE_WORKER = {
+  serviceWorkerUrl: new URL("./sw.js", import.meta.url),
+  type: "module",
+};
 
 /** @type {Serving | undefined} */
 let serving;
@@ -17,10 +23,7 @@ let serving;
  */
 export async function serve(engine, say) {
   await serving?.stop();
-  const attempt = serveFromPage(engine, {
-    serviceWorkerUrl: new URL("./sw.js", import.meta.url),
-    type: "module",
-  });
+  const attempt = serveFromPage(engine, SERVICE_WORKER);
   serving = attempt;
   try {
     await attempt.ready;

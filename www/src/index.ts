@@ -48,6 +48,7 @@ export { type Engine, type EngineOptions, createEngine } from "./page/engine.js"
 export type { EngineInfo } from "./exchange/engine_info.js";
 export { type ErrorObject, InpageError } from "./page/inpage_error.js";
 export { type InspectOptions, inspectModel } from "./page/inspect_model.js";
+export type { IsolatedFrameOptions } from "./page/isolation.js";
 export type { LoraAdapter } from "./page/lora_option.js";
 export type { HubOptions } from "./page/hub.js";
 export type {

@@ -16,6 +16,8 @@ export type SyncAccessFile = FileSystemFileHandle & {
 
 /** The members of the engine worker's global scope that are used. */
 export interface WorkerScope extends EventTarget {
+  /** Only in a browser. */
+  readonly location?: { readonly href: string };
   postMessage(message: unknown, transfer?: Transferable[]): void;
 }
 

@@ -20,5 +20,19 @@ export interface EngineSharing {
   shared?: boolean;
 }
 
+/** Why workers of the engine can share memory, which the CPU device needs for more than one thread. */
+export interface EngineIsolation {
+  /**
+   * `page`: the page is cross-origin isolated. `frame`: the engine runs in a hidden frame that the service worker isolates.
+   * `none`: there is one thread. Missing outside of a browser.
+   */
+  isolation?: "page" | "frame" | "none";
+  /** Why there is no isolated frame, where `isolation` is `none`. */
+  isolationReason?: string;
+}
+
 /** While the model loads, the members of the load report are missing; if the engine has failed, all but `shared` are. */
-export type EngineInfo = Partial<EngineState & LoadReport> & ModelStorage & EngineSharing;
+export type EngineInfo = Partial<EngineState & LoadReport> &
+  ModelStorage &
+  EngineIsolation &
+  EngineSharing;

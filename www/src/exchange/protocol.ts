@@ -185,8 +185,8 @@ export type PageToWorker =
 
 /** Engine worker to page. */
 export type WorkerToPage =
-  /** The script listens; messages sent before this may be lost (a bundler may load scripts late). */
-  | { type: "here" }
+  /** The script at this URL listens; messages sent before this may be lost (a bundler may load scripts late). */
+  | { type: "here"; script: string | undefined }
   | { type: "progress"; progress: LoadProgress }
   | { type: "ready"; kernels: string | undefined }
   | { type: "load-failed"; failure: WireFailure; permanent: boolean }
@@ -226,6 +226,8 @@ export interface InterceptionReport {
   fixed: { basePaths: boolean; origins: boolean; offline: boolean };
   /** The ids of the claims that the worker sees. */
   claims: string[];
+  /** The URL of the isolated frame for the page that asked; workers of older versions have none. */
+  frame?: string;
 }
 
 export const CONNECT = "inpage:connect";

@@ -13,6 +13,7 @@ import { EngineFailure } from "../exchange/error_response.js";
 import type { HubOptions } from "./hub.js";
 import type { Connection } from "../exchange/requester.js";
 import { createFetchDoor } from "./fetch_door.js";
+import type { IsolatedFrameOptions } from "./isolation.js";
 import type { Keeper } from "./keeper.js";
 import { type LoraAdapter, resolveLora } from "./lora_option.js";
 import { type ModelOption, resolveModel } from "./model_option.js";
@@ -49,9 +50,16 @@ export interface EngineOptions extends EngineSwitches {
   device?: DeviceChoice;
   /**
    * Most threads of the CPU device. The default is the number of the machine's logical processors, at most 8. More than
-   * one needs a cross-origin isolated page. `engine.info()` reports how many there are.
+   * one needs a cross-origin isolated page or an isolated frame. `engine.info()` reports how many there are.
    */
   threads?: number;
+  /**
+   * Threads for the CPU device in a page that is not cross-origin isolated: the engine runs in a hidden frame of the page, which
+   * the service worker of this package isolates. If omitted, such a service worker is used if it is active. An object says where
+   * it is, as for `serveFromPage`, and registers it if it is not there: `{}` means `/sw.js`. `false`: no frame.
+   * Without the frame there is one thread; `engine.info().isolationReason` says why.
+   */
+  isolatedFrame?: IsolatedFrameOptions | false;
   /** Context and memory. */
   load?: LoadOptions;
   onProgress?: (progress: LoadProgress) => void;
@@ -132,6 +140,7 @@ export class Engine {
       lora,
       device,
       threads,
+      isolatedFrame,
       load,
       onProgress,
       signal,
@@ -176,6 +185,7 @@ export class Engine {
           kernels,
         },
         report,
+        isolatedFrame,
       );
     this.#startOwn = () => new WorkerKeeper(start);
     const { id, location } = resolved;

@@ -1,10 +1,12 @@
 //! The page's handle of one engine worker. A failed worker is never repaired: `Engine` starts another one.
 
 import { type Deferred, deferred } from "../exchange/abort.js";
-import type { EngineInfo } from "../exchange/engine_info.js";
+import type { EngineInfo, EngineIsolation } from "../exchange/engine_info.js";
 import { EngineFailure, messageOf } from "../exchange/error_response.js";
 import { type EngineThread, platform } from "../platform.js";
+import { PageThread } from "./engine_thread.js";
 import { InpageError } from "./inpage_error.js";
+import type { IsolatedFrameOptions } from "./isolation.js";
 import type {
   LoadProgress,
   LoraLocation,
@@ -17,7 +19,7 @@ import type {
 const DISPOSE_TIMEOUT_MS = 1000;
 
 export class EngineWorker {
-  #worker: EngineThread;
+  #worker: EngineThread & { readonly isolation?: EngineIsolation };
   #ready = deferred<void>();
   #lost = new AbortController();
   #disposed = deferred<void>();
@@ -43,9 +45,10 @@ export class EngineWorker {
     scriptUrl: string | URL | undefined,
     options: StartOptions,
     onProgress: (progress: LoadProgress) => void,
+    isolatedFrame: IsolatedFrameOptions | false | undefined,
   ) {
     this.#onProgress = onProgress;
-    this.#worker = platform().startThread?.() ?? startWorker(scriptUrl);
+    this.#worker = platform().startThread?.() ?? new PageThread(scriptUrl, options, isolatedFrame);
     this.#worker.onmessage = ({ data }: MessageEvent<WorkerToPage>) => this.#take(data);
     this.#worker.onerror = (event) => {
       event.preventDefault();
@@ -145,7 +148,9 @@ export class EngineWorker {
         setTimeout(() => this.#end(), DISPOSE_TIMEOUT_MS);
         break;
       case "info":
-        this.#infoCalls.get(message.call)?.(message.info ?? {});
+        this.#infoCalls.get(message.call)?.(
+          message.info ? { ...message.info, ...this.#worker.isolation } : {},
+        );
         this.#infoCalls.delete(message.call);
         break;
       case "lora-set": {
@@ -193,11 +198,4 @@ export class EngineWorker {
       this.fail(new EngineFailure("internal_error", messageOf(error)));
     }
   }
-}
-
-function startWorker(scriptUrl: string | URL | undefined): Worker {
-  return scriptUrl === undefined
-    ? // Bundlers recognise this expression.
-      new Worker(new URL("../worker.js", import.meta.url), { type: "module", name: "inpage" })
-    : new Worker(scriptUrl, { type: "module", name: "inpage" });
 }

@@ -20,6 +20,24 @@ export interface WorkerPlace {
   type: WorkerType;
 }
 
+/** The options of a page that say where its service worker is. */
+export interface PlaceOptions {
+  /** The hosted `inpage/sw.js`, or your own worker that calls `intercept()`; `/sw.js` if omitted. */
+  serviceWorkerUrl?: string | URL;
+  /** As for `register()`; the folder of the script if omitted. */
+  scope?: string;
+  /** `module` for your own worker with imports. */
+  type?: WorkerType;
+}
+
+export function placeOf({ serviceWorkerUrl, scope, type }: PlaceOptions): WorkerPlace {
+  const script = new URL(serviceWorkerUrl ?? "/sw.js", document.baseURI);
+  // As `register()` does it.
+  const scopeUrl = scope === undefined ? new URL("./", script) : new URL(scope, document.baseURI);
+  scopeUrl.hash = "";
+  return { script, scope: scopeUrl.href, type: type ?? "classic" };
+}
+
 /** A registration, and what its newest worker's URL says to intercept. */
 export interface Registered {
   registration: ServiceWorkerRegistration;
@@ -33,7 +51,7 @@ const CLAIM_TIMEOUT_MS = 8000;
 const REPORT_TIMEOUT_MS = 4000;
 
 /**
- * Registers the script under a URL that names the claims of all open pages and, unless `narrow`, what it named before.
+ * Registers the script under a URL that names the claims of all open pages, `basePaths` and, unless `narrow`, what it named before.
  * Only one page does so at a time, so that none drops what another has just added.
  *
  * @throws InpageError `service_worker_unavailable` if the script cannot be registered
@@ -41,11 +59,12 @@ const REPORT_TIMEOUT_MS = 4000;
 export function registerForClaims(
   container: ServiceWorkerContainer,
   { script, scope, type }: WorkerPlace,
-  narrow = false,
+  { narrow = false, basePaths: more = [] as readonly string[] } = {},
 ): Promise<Registered> {
   return navigator.locks.request(`inpage-registration:${scope}`, async () => {
     const present = newestOf(await container.getRegistration(scope), scope);
     const sets: ServedUrls[] = await claimsIn(scope);
+    sets.push({ basePaths: more, origins: [], offline: false });
     if (present && new URL(present.scriptURL).pathname === script.pathname) {
       const { basePaths = [], origins = [], offline } = fromQuery(new URL(present.scriptURL));
       sets.push({ basePaths, origins: narrow ? [] : origins, offline });
@@ -150,7 +169,7 @@ export async function currentReport({
 }
 
 /** What `worker` intercepts; `undefined` if it does not answer. */
-function reportOf(worker: ServiceWorker): Promise<InterceptionReport | undefined> {
+export function reportOf(worker: ServiceWorker): Promise<InterceptionReport | undefined> {
   return new Promise((resolve) => {
     const { port1, port2 } = new MessageChannel();
     const end = (report: InterceptionReport | undefined) => {
@@ -164,7 +183,7 @@ function reportOf(worker: ServiceWorker): Promise<InterceptionReport | undefined
   });
 }
 
-function changeOrPause(container: ServiceWorkerContainer, pause_ms: number): Promise<void> {
+export function changeOrPause(container: ServiceWorkerContainer, pause_ms: number): Promise<void> {
   return new Promise((resolve) => {
     const signal = AbortSignal.timeout(pause_ms);
     signal.addEventListener("abort", () => resolve());

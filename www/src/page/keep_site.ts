@@ -1,6 +1,7 @@
 //! Keeps the files of this page for visits without a network: finds them, fetches them, and stores them as one release. The
 //! model is not included, because it has its own cache.
 
+import { isFrameUrl } from "../exchange/isolated_frame.js";
 import { KEEP_HEADER, writeRelease } from "../exchange/kept_site.js";
 
 /** The most readings of all files until two agree. */
@@ -72,12 +73,12 @@ async function readSite(scope: string, more: readonly string[]): Promise<Map<str
     for (const url of fresh) seen.add(url);
     return Promise.all([...fresh].map(follow));
   };
-  await Promise.all([...[...needed].map(follow), followAll(loadedByPage())]);
+  await Promise.all([...[...needed].map(follow), followAll(loadedByPage(scope))]);
   return files;
 }
 
-/** What the page has loaded, except what scripts fetched. */
-function loadedByPage(): string[] {
+/** What the page has loaded, except what scripts fetched and what the service worker makes. */
+function loadedByPage(scope: string): string[] {
   const entries = performance.getEntriesByType("resource") as PerformanceResourceTiming[];
   return entries
     .filter(
@@ -85,7 +86,8 @@ function loadedByPage(): string[] {
         !["fetch", "xmlhttprequest", "beacon"].includes(initiatorType) ||
         new URL(name).pathname.endsWith(".wasm"),
     )
-    .map(({ name }) => withoutHash(name));
+    .map(({ name }) => withoutHash(name))
+    .filter((url) => !isFrameUrl(new URL(url), scope));
 }
 
 function urlOf(path: string, base: string): string | undefined {

@@ -13,16 +13,19 @@ import {
 } from "../exchange/served_urls.js";
 import type { Engine } from "./engine.js";
 import { InpageError } from "./inpage_error.js";
-import { type WorkerPlace, currentReport, inForce, registerForClaims } from "./interception.js";
+import {
+  type PlaceOptions,
+  type WorkerPlace,
+  currentReport,
+  inForce,
+  placeOf,
+  registerForClaims,
+} from "./interception.js";
 import { keepSite } from "./keep_site.js";
 import { addServedEngine } from "./served_engines.js";
 
 /** The service worker's script and the requests it intercepts. */
-export interface ServeOptions {
-  /** The hosted `inpage/sw.js`, or your own worker that calls `intercept()`; `/sw.js` if omitted. */
-  serviceWorkerUrl?: string | URL;
-  /** As for `register()`; the folder of the script if omitted. */
-  scope?: string;
+export interface ServeOptions extends PlaceOptions {
   /** The engine's base paths if omitted. */
   basePaths?: readonly string[];
   /** Other origins whose base paths are intercepted too. */
@@ -32,8 +35,6 @@ export interface ServeOptions {
    * found by themselves, such as data that scripts fetch. The model is kept in any case.
    */
   offline?: boolean | { files: readonly string[] };
-  /** `module` for your own worker with imports. */
-  type?: WorkerType;
 }
 
 /** An active connection between the service worker and the engine. */
@@ -86,14 +87,6 @@ export function serveFromPage(engine: Engine, options: ServeOptions = {}): Servi
   if (typeof options.offline === "object") serving.keep(options.offline.files);
   else if (options.offline) serving.keep([]);
   return serving;
-}
-
-function placeOf({ serviceWorkerUrl, scope, type }: ServeOptions): WorkerPlace {
-  const script = new URL(serviceWorkerUrl ?? "/sw.js", document.baseURI);
-  // As `register()` does it.
-  const scopeUrl = scope === undefined ? new URL("./", script) : new URL(scope, document.baseURI);
-  scopeUrl.hash = "";
-  return { script, scope: scopeUrl.href, type: type ?? "classic" };
 }
 
 class PageServing implements Serving {
@@ -220,7 +213,9 @@ class PageServing implements Serving {
 
   /** Leaves origins that no page serves any more to the network. */
   async #narrow(): Promise<void> {
-    const { registration, named } = await registerForClaims(this.#container, this.#place, true);
+    const { registration, named } = await registerForClaims(this.#container, this.#place, {
+      narrow: true,
+    });
     await inForce(
       this.#container,
       registration,

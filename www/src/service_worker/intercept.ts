@@ -3,6 +3,7 @@
 
 import { claimsIn } from "../exchange/claims.js";
 import { EngineFailure, failureResponse } from "../exchange/error_response.js";
+import { frameUrl } from "../exchange/isolated_frame.js";
 import {
   CANCEL,
   CLAIM,
@@ -30,6 +31,7 @@ import type {
   ServiceWorkerScope,
 } from "../worker_scopes.js";
 import { findEngine } from "./find_engine.js";
+import { frameAnswer, isFrameRequest } from "./isolated_frame.js";
 import { isSiteFile, siteAnswer } from "./site_answer.js";
 import { callerGone, ownerPaused, watchExchange } from "./watch_exchange.js";
 
@@ -70,9 +72,11 @@ export function intercept({ basePaths, origins, offline }: InterceptOptions = {}
     offline: offline !== undefined,
   };
 
-  const report = async (port: MessagePort | undefined) => {
-    const claims = (await claimsIn(scope.registration.scope)).map(({ id }) => id);
-    port?.postMessage({ intercepted, fixed, claims } satisfies InterceptionReport);
+  const report = async ({ ports: [port], source }: ExtendableMessageEvent) => {
+    const site = scope.registration.scope;
+    const claims = (await claimsIn(site)).map(({ id }) => id);
+    const frame = frameUrl(site, source?.id);
+    port?.postMessage({ intercepted, fixed, claims, frame } satisfies InterceptionReport);
   };
 
   scope.addEventListener("install", () => void scope.skipWaiting());
@@ -86,14 +90,16 @@ export function intercept({ basePaths, origins, offline }: InterceptOptions = {}
     if (message?.type === CLAIM) sent.waitUntil(scope.clients.claim());
     if (message?.type === CANCEL) cancellable.get(message.id)?.abort(callerGone());
     if (message?.type === PAUSED && sent.source !== null) ownerPaused(sent.source.id);
-    if (message?.type === REPORT) sent.waitUntil(report(sent.ports[0]));
+    if (message?.type === REPORT) sent.waitUntil(report(sent));
   });
   scope.addEventListener("fetch", (event) => {
     const fetchEvent = event as FetchEvent;
     const { request } = fetchEvent;
     // A navigation is never a request to the endpoint.
     const isPage = request.mode === "navigate";
-    if (!isPage && covers(intercepted, new URL(request.url), scope.location.origin)) {
+    if (isFrameRequest(request, scope.registration.scope)) {
+      fetchEvent.respondWith(frameAnswer(scope, fetchEvent));
+    } else if (!isPage && covers(intercepted, new URL(request.url), scope.location.origin)) {
       // No waitUntil for the body: browsers stop a worker whose event takes longer than five minutes. The answers to pings
       // keep the worker running while the body is sent.
       fetchEvent.respondWith(answer(scope, fetchEvent));

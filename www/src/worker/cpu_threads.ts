@@ -1,5 +1,5 @@
 //! The threads of the CPU device: workers that compute parts of products in the memory of the engine worker's module.
-//! They need shared memory, which browsers give to cross-origin isolated pages only. How parts are taken is the concern of
+//! They need shared memory, which browsers give to cross-origin isolated pages and frames only. How parts are taken is the concern of
 //! `cpu_division.ts`.
 
 import { InvalidOptions } from "../exchange/error_response.js";

@@ -39,7 +39,7 @@ export function hostEngine(scope: WorkerScope, createEngine: EngineFactory): voi
     const { data, ports } = event as MessageEvent<PageToWorker>;
     host.take(data, ports);
   });
-  scope.postMessage({ type: "here" } satisfies WorkerToPage);
+  scope.postMessage({ type: "here", script: scope.location?.href } satisfies WorkerToPage);
 }
 
 class WorkerHost {
