@@ -11,14 +11,18 @@ mod compiler;
 mod lark;
 mod matcher;
 mod opener;
+mod output;
 mod regex;
 mod schema;
 mod token_trie;
+mod tool;
 mod tools;
 
 pub use compiler::{Compiler, Grammar, GrammarError, GrammarSource};
 pub use matcher::{Matcher, Next};
-pub use tools::{CallFormat, Tool, ToolCall};
+pub use output::{OutputForm, OutputPart, OutputReader};
+pub use tool::{Tool, ToolCall};
+pub use tools::CallFormat;
 
 #[cfg(test)]
 mod tests;

@@ -8,19 +8,9 @@ use serde_json::{Deserializer, Value, json};
 
 use super::budget::Budget;
 use super::opener::Opener;
+use super::tool::{Tool, ToolCall};
 use super::{schema, token_trie};
 use crate::text::Tokenizer;
-
-/// A function the model may call.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Tool {
-    /// Consists of `[A-Za-z0-9_-]`.
-    pub name: String,
-    /// Schema of the arguments, which are an object. `None` allows any object.
-    pub parameters: Option<Value>,
-    /// Whether the arguments must satisfy `parameters`.
-    pub strict: bool,
-}
 
 /// How a model family writes a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,15 +26,6 @@ pub enum CallFormat {
     },
     /// `[TOOL_CALLS] [{"name": ..., "arguments": {...}}]`, as Mistral models up to Nemo write it.
     Mistral,
-}
-
-/// A call found in a completion.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ToolCall {
-    /// The function's name.
-    pub name: String,
-    /// Its arguments as JSON text.
-    pub arguments: String,
 }
 
 /// The text around the JSON object of a call.
