@@ -4,15 +4,15 @@ use super::delivery::{Delivery, Status};
 use super::json::{Place, ValueEnd, is_space};
 
 /// Opens the calls.
-pub(super) const OPENER: &str = "<｜tool▁calls▁begin｜>";
+pub(in crate::grammar) const OPENER: &str = "<｜tool▁calls▁begin｜>";
 /// Closes the calls.
-pub(super) const CLOSER: &str = "<｜tool▁calls▁end｜>";
+pub(in crate::grammar) const CLOSER: &str = "<｜tool▁calls▁end｜>";
 /// Opens one call.
-pub(super) const CALL: &str = "<｜tool▁call▁begin｜>";
+pub(in crate::grammar) const CALL: &str = "<｜tool▁call▁begin｜>";
 /// Closes one call.
-pub(super) const CALL_END: &str = "<｜tool▁call▁end｜>";
+pub(in crate::grammar) const CALL_END: &str = "<｜tool▁call▁end｜>";
 /// Separates the type from the name, in later models the name from the arguments.
-pub(super) const SEPARATOR: &str = "<｜tool▁sep｜>";
+pub(in crate::grammar) const SEPARATOR: &str = "<｜tool▁sep｜>";
 
 /// The body after the opener.
 #[derive(Debug)]

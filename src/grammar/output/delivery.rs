@@ -109,10 +109,13 @@ impl Delivery {
 
     /// Appends to the arguments of the last call. What was held belongs to them.
     pub(super) fn arguments(&mut self, text: &str) {
+        if text.is_empty() {
+            return;
+        }
         self.held.clear();
         if let Some(OutputPart::CallArguments { json, .. }) = self.parts.last_mut() {
             json.push_str(text);
-        } else if !text.is_empty() {
+        } else {
             self.parts.push(OutputPart::CallArguments {
                 index: self.calls.saturating_sub(1),
                 json: text.to_owned(),

@@ -2,8 +2,8 @@
 
 use crate::text::Tokenizer;
 
-/// How a model family writes reasoning and tool calls.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// How a model family writes reasoning and tool calls. The default is a family of which nothing is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct OutputForm {
     pub(in crate::grammar) reasoning: Option<ReasoningTags>,
     pub(in crate::grammar) calls: CallForm,
@@ -17,9 +17,10 @@ pub(in crate::grammar) struct ReasoningTags {
 }
 
 /// How a family writes calls.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(in crate::grammar) enum CallForm {
     /// `{"name": ..., "arguments": {...}}` alone: for families whose form is unknown.
+    #[default]
     Bare,
     /// `{"name": ..., "parameters": {...}}` alone or after `<|python_tag|>`, as Llama 3 writes it.
     Llama3,
@@ -73,14 +74,23 @@ const THOUGHT: ReasoningTags = ReasoningTags {
 impl OutputForm {
     /// How the model of this tokenizer writes.
     pub fn of(tokenizer: &Tokenizer) -> OutputForm {
-        let template = tokenizer.chat_template().unwrap_or_default();
+        OutputForm::judged(
+            tokenizer.chat_template().unwrap_or_default(),
+            &|text| tokenizer.named_id(text).is_some(),
+            &|text| tokenizer.special_id(text).is_some(),
+        )
+    }
+
+    /// How the model with this chat template writes. `is_named` says whether a text is a token with a
+    /// role of its own, `is_special` whether such a token is hidden.
+    pub(in crate::grammar) fn judged(
+        template: &str,
+        is_named: &dyn Fn(&str) -> bool,
+        is_special: &dyn Fn(&str) -> bool,
+    ) -> OutputForm {
         OutputForm {
-            reasoning: reasoning(template, &|text| tokenizer.named_id(text).is_some()),
-            calls: calls(
-                template,
-                &|text| tokenizer.named_id(text).is_some(),
-                &|text| tokenizer.special_id(text).is_some(),
-            ),
+            reasoning: reasoning(template, is_named),
+            calls: calls(template, is_named, is_special),
         }
     }
 }

@@ -29,6 +29,25 @@ enum State {
     Closed,
 }
 
+/// The role in a header of the model's.
+const ROLE: &str = "assistant";
+
+/// The header without the role, which the prompt may have written.
+fn without_role(header: &str) -> &str {
+    header.strip_prefix(ROLE).unwrap_or(header)
+}
+
+/// Whether a text may be the beginning of a header: the role, a recipient, a channel.
+fn is_header(text: &str) -> bool {
+    let rest = without_role(text).trim_start();
+    let is_recipient = rest.starts_with(RECIPIENT) || RECIPIENT.starts_with(rest);
+    let is_header = is_recipient || ROLE.starts_with(text) || rest.contains(CHANNEL);
+    is_header && text.len() <= MAX_HELD_BYTES
+}
+
+/// Before the recipient in a header.
+const RECIPIENT: &str = "to=";
+
 /// Reads a whole output.
 #[derive(Debug)]
 pub(super) struct Harmony {
@@ -103,7 +122,7 @@ impl Harmony {
 
     /// What a message with this header is.
     fn message(&self, header: &str) -> State {
-        let recipient = header.split_once("to=").map(|(_, rest)| {
+        let recipient = header.split_once(RECIPIENT).map(|(_, rest)| {
             let end = rest.find(|c: char| is_space(c) || c == '<');
             &rest[..end.unwrap_or(rest.len())]
         });
@@ -125,10 +144,9 @@ impl Harmony {
         match &mut self.state {
             State::Header(header) => {
                 header.push(character);
-                // No header is that long.
-                if header.len() > MAX_HELD_BYTES {
+                if !is_header(header) {
                     let header = std::mem::take(header);
-                    self.delivery.content(&header);
+                    self.delivery.content(without_role(&header));
                     self.state = State::Content;
                 }
             }
@@ -175,9 +193,8 @@ impl Harmony {
     fn end_message(&mut self) {
         if let State::Header(header) = &mut self.state {
             let header = std::mem::take(header);
-            let is_role = matches!(header.trim(), "" | "assistant");
-            if !is_role {
-                self.delivery.content(&header);
+            if !ROLE.starts_with(&header) {
+                self.delivery.content(without_role(&header));
             }
         }
     }

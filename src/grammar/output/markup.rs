@@ -9,8 +9,10 @@ use super::values::Types;
 const MAX_VALUE_BYTES: usize = 64 << 10;
 /// The longest name of a function or a parameter.
 const MAX_NAME_BYTES: usize = 256;
-/// Around a value that has tags in it.
-const CDATA: (&str, &str) = ("<![CDATA[", "]]>");
+/// Before a value that has tags in it.
+pub(in crate::grammar) const CDATA_OPEN: &str = "<![CDATA[";
+/// After it.
+const CDATA_CLOSE: &str = "]]>";
 
 /// The tags of a family.
 #[derive(Debug, PartialEq, Eq)]
@@ -293,8 +295,8 @@ impl Value {
                 self.is_start = false;
                 return false;
             }
-            if markup.has_data && CDATA.0.starts_with(&self.pending) {
-                if self.pending == CDATA.0 {
+            if markup.has_data && CDATA_OPEN.starts_with(&self.pending) {
+                if self.pending == CDATA_OPEN {
                     self.pending.clear();
                     self.is_start = false;
                     self.is_data = true;
@@ -306,7 +308,7 @@ impl Value {
         while !self.pending.is_empty() {
             let pending = self.pending.as_str();
             let (before, rest) = match self.is_data {
-                true => (CDATA.1, pending.strip_prefix(CDATA.1)),
+                true => (CDATA_CLOSE, pending.strip_prefix(CDATA_CLOSE)),
                 false if markup.has_lines => ("\n", pending.strip_prefix('\n')),
                 false => ("", None),
             };

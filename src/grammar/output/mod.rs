@@ -8,7 +8,7 @@
 mod deepseek;
 mod delivery;
 mod form;
-mod harmony;
+pub(super) mod harmony;
 mod invocation;
 mod json;
 mod literal;
@@ -17,9 +17,15 @@ mod named;
 mod reader;
 mod values;
 
+pub(super) use deepseek::{CALL, CALL_END, CLOSER, OPENER, SEPARATOR};
 pub use delivery::OutputPart;
+pub(super) use form::CallForm;
 pub use form::OutputForm;
+pub(super) use invocation::{FUNCTION_GEMMA, GEMMA4, Invocation, LFM2};
+pub(super) use markup::{CDATA_OPEN, GLM, MINICPM, Markup, QWEN};
 pub use reader::OutputReader;
+pub(super) use reader::{Beginning, beginning};
+pub(super) use values::{Types, reference};
 
 #[cfg(test)]
 mod tests;

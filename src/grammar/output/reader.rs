@@ -34,6 +34,43 @@ const TURN_MARKS: [&str; 14] = [
     "<start_of_turn>",
 ];
 
+/// Where in the model's turn a prompt ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::grammar) enum Beginning {
+    /// Before reasoning, if there is any.
+    Turn,
+    /// Inside reasoning.
+    Reasoning {
+        /// The tag is the last of the prompt.
+        is_fresh: bool,
+    },
+    /// After reasoning.
+    Reasoned,
+}
+
+/// Where in the model's turn a prompt with this end ends.
+pub(in crate::grammar) fn beginning(form: &OutputForm, prompt_tail: &str) -> Beginning {
+    let turn = TURN_MARKS
+        .iter()
+        .filter_map(|mark| Some(prompt_tail.rfind(mark)? + mark.len()))
+        .max()
+        .map_or(prompt_tail, |start| &prompt_tail[start..]);
+    let Some(tags) = form.reasoning else {
+        return Beginning::Turn;
+    };
+    let opened = turn.rfind(tags.open);
+    let closed = turn.rfind(tags.close);
+    if opened.is_some_and(|opened| closed.is_none_or(|closed| closed < opened)) {
+        Beginning::Reasoning {
+            is_fresh: turn.trim_end().ends_with(tags.open),
+        }
+    } else if turn.trim_end().ends_with(tags.close) {
+        Beginning::Reasoned
+    } else {
+        Beginning::Turn
+    }
+}
+
 /// Reads one output. The parts, joined, do not depend on how the text is divided.
 #[derive(Debug)]
 pub struct OutputReader(Kind);
@@ -164,23 +201,10 @@ struct Tagged {
 
 impl Tagged {
     fn new(form: OutputForm, delivery: Delivery, prompt_tail: &str) -> Tagged {
-        let turn = TURN_MARKS
-            .iter()
-            .filter_map(|mark| Some(prompt_tail.rfind(mark)? + mark.len()))
-            .max()
-            .map_or(prompt_tail, |start| &prompt_tail[start..]);
-        let mut mode = Mode::Text;
-        let mut trims = false;
-        if let Some(tags) = form.reasoning {
-            let opened = turn.rfind(tags.open);
-            let closed = turn.rfind(tags.close);
-            if opened.is_some_and(|opened| closed.is_none_or(|closed| closed < opened)) {
-                mode = Mode::Reasoning(tags);
-                trims = turn.trim_end().ends_with(tags.open);
-            } else {
-                trims = turn.trim_end().ends_with(tags.close);
-            }
-        }
+        let (mode, trims) = match (form.reasoning, beginning(&form, prompt_tail)) {
+            (Some(tags), Beginning::Reasoning { is_fresh }) => (Mode::Reasoning(tags), is_fresh),
+            (_, beginning) => (Mode::Text, beginning == Beginning::Reasoned),
+        };
         Tagged {
             form,
             mode,

@@ -52,6 +52,11 @@ impl Types {
         }
     }
 
+    /// The types of the values of `schema`, which is part of `root`.
+    pub(in crate::grammar) fn of_schema(root: &Value, schema: &Value) -> Types {
+        Types::of(root, schema, 0)
+    }
+
     fn of(root: &Value, schema: &Value, depth: usize) -> Types {
         let Value::Object(members) = schema else {
             return Types::ALL;
@@ -184,12 +189,7 @@ impl Types {
 }
 
 /// The schema of a property, with references followed.
-pub(in crate::grammar) fn property<'v>(
-    root: &'v Value,
-    schema: &'v Value,
-    name: &str,
-    depth: usize,
-) -> Option<&'v Value> {
+fn property<'v>(root: &'v Value, schema: &'v Value, name: &str, depth: usize) -> Option<&'v Value> {
     if depth > MAX_DEPTH {
         return None;
     }
