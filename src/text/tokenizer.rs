@@ -433,6 +433,12 @@ impl Tokenizer {
         self.is_special(id).then_some(id)
     }
 
+    /// The token with exactly this literal text, which the file lists as special or as added by its
+    /// makers.
+    pub fn named_id(&self, text: &str) -> Option<u32> {
+        Some(self.special.get(text)?.id)
+    }
+
     /// The token that begins a document, used as the prompt of an empty text: the start-of-text token,
     /// else the document separator, else the end-of-text token.
     pub fn document_start_id(&self) -> Option<u32> {

@@ -4,7 +4,7 @@
 use crate::api::error::fault;
 use crate::api::fields::{Constraint, ToolCalls};
 use crate::api::models::ReadyModel;
-use crate::grammar::{CallFormat, Grammar, GrammarSource, Tool, ToolCall};
+use crate::grammar::{Grammar, GrammarSource, OutputForm, Tool, ToolCall, parse_completion};
 use crate::{RequestFault, Result};
 
 /// Compiles what the completions must match; `None` if they are unconstrained.
@@ -20,7 +20,7 @@ pub(super) fn compile(constraint: &Constraint, model: &ReadyModel) -> Result<Opt
             let source = GrammarSource::Tools {
                 tools: tools.clone(),
                 is_forced: *is_forced,
-                format: model.call_format,
+                form: model.output_form,
             };
             // Only the schema of a tool's parameters can be invalid.
             (source, "tools", true)
@@ -41,26 +41,24 @@ pub(super) fn compile(constraint: &Constraint, model: &ReadyModel) -> Result<Opt
 /// Finds the call of a declared tool in a completion.
 #[derive(Debug, Clone)]
 pub(super) struct CallReader {
-    format: CallFormat,
-    names: Vec<String>,
+    form: OutputForm,
+    tools: Vec<Tool>,
 }
 
 impl CallReader {
     /// `None` if the request declares no tools.
-    pub(super) fn new(constraint: &Constraint, format: CallFormat) -> Option<CallReader> {
+    pub(super) fn new(constraint: &Constraint, form: OutputForm) -> Option<CallReader> {
         let Constraint::Tools(calls) = constraint else {
             return None;
         };
-        let name = |tool: &Tool| tool.name.clone();
         Some(CallReader {
-            format,
-            names: calls.tools.iter().map(name).collect(),
+            form,
+            tools: calls.tools.clone(),
         })
     }
 
     /// The call that `text`, a whole completion, consists of.
     pub(super) fn read(&self, text: &str) -> Option<ToolCall> {
-        let call = self.format.parse(text)?;
-        self.names.contains(&call.name).then_some(call)
+        parse_completion(self.form, &self.tools, text)
     }
 }

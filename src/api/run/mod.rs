@@ -236,7 +236,7 @@ fn text_options(plan: &Plan, model: &ReadyModel, switches: &Switches) -> TextOpt
             .map(|_| Listing::new(&model.tokenizer, plan.tokens_as_ids)),
         wants_ids: plan.tokens_as_ids,
         offsets_count_prompt: switches.text_offset_base == TextOffsetBase::Prompt,
-        calls: CallReader::new(&plan.constraint, model.call_format),
+        calls: CallReader::new(&plan.constraint, model.output_form),
     }
 }
 
