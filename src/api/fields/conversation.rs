@@ -119,7 +119,10 @@ pub(in crate::api) fn read(
     Ok(Conversation {
         messages,
         tools: tools.iter().filter(is_usable).cloned().collect(),
-        variables: fields.object("chat_template_kwargs")?.cloned().unwrap_or_default(),
+        variables: fields
+            .object("chat_template_kwargs")?
+            .cloned()
+            .unwrap_or_default(),
         reasoning_effort: fields.word("reasoning_effort", EFFORTS)?,
         add_generation_prompt: add_generation_prompt.unwrap_or(!continues_final_message),
         continues_final_message,
@@ -244,32 +247,34 @@ fn content(given: &Given<'_>) -> Result<Option<String>> {
         Some(Value::Array(parts)) => parts,
         Some(other) => return Err(given.wrong_type("content", "a string or an array", other)),
     };
-    let part = |part: &Value| {
-        let kind = part.get("type").and_then(Value::as_str);
-        let kind = kind.ok_or_else(|| given.wrong("a part of content needs a type"))?;
-        let name = match kind {
-            "text" | "input_text" | "output_text" => "text",
-            "refusal" => "refusal",
-            "image_url" | "input_image" | "input_audio" | "audio_url" | "video_url" | "file" => {
-                let message = format!(
-                    "messages[{}]: the model takes text only, but a part is of type \"{kind}\"",
-                    given.index
-                );
-                return Err(fault(RequestFault::UnsupportedParameter, MESSAGES, message));
-            }
-            other => {
-                let kind = shorten(other);
-                return Err(given.wrong(format!("\"{kind}\" is not a known type of a part")));
-            }
-        };
-        match part.get(name) {
-            Some(Value::String(text)) => Ok(text.as_str()),
-            Some(other) => Err(given.wrong_type(&format!("content[].{name}"), "a string", other)),
-            None => Err(given.wrong(format!("a part of type \"{kind}\" needs {name}"))),
+    let texts = parts.iter().map(|part| part_text(given, part));
+    Ok(Some(texts.collect::<Result<Vec<_>>>()?.join("\n")))
+}
+
+/// The text of a part of the content.
+fn part_text<'a>(given: &Given<'_>, part: &'a Value) -> Result<&'a str> {
+    let kind = part.get("type").and_then(Value::as_str);
+    let kind = kind.ok_or_else(|| given.wrong("a part of content needs a type"))?;
+    let name = match kind {
+        "text" | "input_text" | "output_text" => "text",
+        "refusal" => "refusal",
+        "image_url" | "input_image" | "input_audio" | "audio_url" | "video_url" | "file" => {
+            let message = format!(
+                "messages[{}]: the model takes text only, but a part is of type \"{kind}\"",
+                given.index
+            );
+            return Err(fault(RequestFault::UnsupportedParameter, MESSAGES, message));
+        }
+        other => {
+            let kind = shorten(other);
+            return Err(given.wrong(format!("\"{kind}\" is not a known type of a part")));
         }
     };
-    let texts = parts.iter().map(part).collect::<Result<Vec<_>>>()?;
-    Ok(Some(texts.join("\n")))
+    match part.get(name) {
+        Some(Value::String(text)) => Ok(text.as_str()),
+        Some(other) => Err(given.wrong_type(&format!("content[].{name}"), "a string", other)),
+        None => Err(given.wrong(format!("a part of type \"{kind}\" needs {name}"))),
+    }
 }
 
 /// The calls of an assistant's message, in the form that templates know.

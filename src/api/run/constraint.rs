@@ -4,11 +4,17 @@
 use crate::api::error::fault;
 use crate::api::fields::{Constraint, ToolCalls};
 use crate::api::models::ReadyModel;
-use crate::grammar::{Grammar, GrammarSource, OutputForm, Tool, ToolCall, parse_completion};
+use crate::api::plan::MessagePlan;
+use crate::grammar::{Grammar, GrammarSource, OutputForm, Tool, ToolCall, Turn, parse_completion};
 use crate::{RequestFault, Result};
 
-/// Compiles what the completions must match; `None` if they are unconstrained.
-pub(super) fn compile(constraint: &Constraint, model: &ReadyModel) -> Result<Option<Grammar>> {
+/// Compiles what the completions must match; `None` if they are unconstrained. `message` is how they are read as
+/// messages, with the end of the prompt.
+pub(super) fn compile(
+    constraint: &Constraint,
+    message: Option<(MessagePlan, &str)>,
+    model: &ReadyModel,
+) -> Result<Option<Grammar>> {
     let (source, param, is_schema) = match constraint {
         Constraint::None => return Ok(None),
         Constraint::Grammar {
@@ -17,10 +23,26 @@ pub(super) fn compile(constraint: &Constraint, model: &ReadyModel) -> Result<Opt
             is_schema,
         } => (source.clone(), *param, *is_schema),
         Constraint::Tools(ToolCalls { tools, is_forced }) => {
-            let source = GrammarSource::Tools {
-                tools: tools.clone(),
-                is_forced: *is_forced,
-                form: model.output_form,
+            let (tools, is_forced, form) = (tools.clone(), *is_forced, model.output_form);
+            let source = match message {
+                None => GrammarSource::Tools {
+                    tools,
+                    is_forced,
+                    form,
+                },
+                Some((message, prompt_tail)) => {
+                    let turn = Turn {
+                        tools,
+                        is_forced,
+                        is_parallel: message.parallel_calls,
+                        form,
+                        prompt_tail: prompt_tail.to_owned(),
+                    };
+                    if !turn.needs_grammar() {
+                        return Ok(None);
+                    }
+                    GrammarSource::Turn(turn)
+                }
             };
             // Only the schema of a tool's parameters can be invalid.
             (source, "tools", true)

@@ -53,7 +53,11 @@ pub(super) fn tokenize(mut chat: Conversation, model: &ReadyModel) -> Result<Ren
         ids.push(start.ok_or_else(|| invalid("the chat template makes an empty prompt of them"))?);
     }
     const TAIL_CHARS: usize = 1024;
-    let start = text.char_indices().rev().nth(TAIL_CHARS).map_or(0, |(at, _)| at);
+    let start = text
+        .char_indices()
+        .rev()
+        .nth(TAIL_CHARS)
+        .map_or(0, |(at, _)| at);
     // Marked texts stay marked: a message cannot begin the model's reasoning.
     Ok(RenderedPrompt {
         ids,
@@ -86,7 +90,9 @@ fn adapt(chat: &mut Conversation, template: &str) {
 /// A marker for special tokens within texts.
 fn unused_character(chat: &Conversation, template: &str) -> Result<Marker> {
     let mut texts = vec![template];
-    chat.messages.iter().for_each(|json| collect(json, &mut texts));
+    chat.messages
+        .iter()
+        .for_each(|json| collect(json, &mut texts));
     chat.tools.iter().for_each(|json| collect(json, &mut texts));
     for (name, json) in &chat.variables {
         texts.push(name);
@@ -136,12 +142,19 @@ fn mark(chat: &mut Conversation, tokenizer: &Tokenizer, marker: Marker) {
 
 /// Cuts `text` behind the content of the last message.
 fn end_with_last_message(text: &mut String, messages: &[Value]) -> Result<()> {
-    let content = messages.last().and_then(|message| message["content"].as_str());
+    let content = messages
+        .last()
+        .and_then(|message| message["content"].as_str());
     let content = content.unwrap_or_default().trim();
     let at = text.rfind(content).filter(|_| !content.is_empty());
     let at = at.ok_or_else(|| {
-        let message = "continue_final_message: the prompt does not contain the last message's content";
-        fault(RequestFault::InvalidValue, "continue_final_message", message)
+        let message =
+            "continue_final_message: the prompt does not contain the last message's content";
+        fault(
+            RequestFault::InvalidValue,
+            "continue_final_message",
+            message,
+        )
     })?;
     text.truncate(at + content.len());
     Ok(())
@@ -165,7 +178,9 @@ fn refused(error: &TemplateError, marker: Marker) -> Error {
     let text = marker.remove(&error.to_string());
     match error {
         TemplateError::Refused(_) => invalid(&format!("the chat template refuses them: {text}")),
-        TemplateError::Failed(_) => invalid(&format!("the chat template does not suit them: {text}")),
+        TemplateError::Failed(_) => {
+            invalid(&format!("the chat template does not suit them: {text}"))
+        }
         TemplateError::TooMuch(_) => invalid(&format!("the chat template is stopped: {text}")),
         TemplateError::Syntax(_) => fault(
             RequestFault::UnsupportedParameter,
