@@ -10,6 +10,10 @@ pub trait Host {
     fn now_ms(&self) -> u64;
     /// Completes after `duration_ms`.
     fn sleep_ms(&self, duration_ms: u32) -> Pin<Box<dyn Future<Output = ()>>>;
+    /// How many minutes local clocks are ahead of UTC. Only dates in chat templates depend on it.
+    fn utc_offset_minutes(&self) -> i32 {
+        0
+    }
     /// Warns the page's developer (`console.warn`).
     fn warn(&self, message: &str);
 }

@@ -37,7 +37,7 @@ mod run;
 mod switches;
 
 pub use crate::engine::generation::SamplingDefaults;
-pub use crate::grammar::CallFormat;
+pub use crate::grammar::OutputForm;
 pub use error::Failure;
 pub use host::Host;
 #[cfg(not(target_arch = "wasm32"))]

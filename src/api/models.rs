@@ -10,7 +10,7 @@ use super::error::fault;
 use super::switches::{Switches, WhenModelNotReady};
 use crate::engine::EngineHandle;
 use crate::engine::generation::SamplingDefaults;
-use crate::grammar::{CallFormat, Compiler};
+use crate::grammar::{Compiler, OutputForm};
 use crate::text::Tokenizer;
 use crate::{RequestFault, Result};
 
@@ -49,7 +49,7 @@ pub struct ReadyModel {
     /// Its own sampling defaults, for the switch `useModelGenerationDefaults`.
     pub sampling_defaults: SamplingDefaults,
     /// How it writes tool calls.
-    pub call_format: CallFormat,
+    pub output_form: OutputForm,
     /// The grammar compiler for constrained completions, built when it is first needed.
     pub compiler: LazyCompiler,
 }

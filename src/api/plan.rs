@@ -26,6 +26,15 @@ pub(super) struct Plan {
     pub tokens_as_ids: bool,
     pub sampling: Sampling,
     pub constraint: Constraint,
+    /// The completion is a message of the assistant, read as reasoning, content and calls. `None`: it is text.
+    pub message: Option<MessagePlan>,
+}
+
+/// How a message of the assistant is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct MessagePlan {
+    /// It may hold several calls.
+    pub parallel_calls: bool,
 }
 
 /// What comes after the prompt and the completion.

@@ -35,6 +35,9 @@ pub(in crate::api) struct Position {
 pub(in crate::api) struct Delivered {
     /// Generated tokens whose text was delivered.
     pub tokens: usize,
+    /// Those among them that are reasoning.
+    #[serde(default)]
+    pub reasoning_tokens: usize,
     /// Digest of their ids. It shows when a second run chooses others.
     pub digest: Digest,
     pub is_finished: bool,
@@ -126,6 +129,7 @@ mod tests {
                 Delivered::default(),
                 Delivered {
                     tokens: 1,
+                    reasoning_tokens: 1,
                     digest,
                     is_finished: false,
                 },

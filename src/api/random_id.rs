@@ -15,6 +15,11 @@ pub(super) fn completion_id() -> String {
     random_id("cmpl-", ALPHABET.len())
 }
 
+/// `chatcmpl-` and 24 of `[A-Za-z0-9]`.
+pub(super) fn chat_completion_id() -> String {
+    random_id("chatcmpl-", ALPHABET.len())
+}
+
 /// `call_` and 24 of `[A-Za-z0-9]`.
 pub(super) fn tool_call_id() -> String {
     random_id("call_", ALPHABET.len())

@@ -8,9 +8,11 @@ use llguidance::{Instant, ParserFactory, TokenParser};
 use serde_json::{Map, Value, json};
 
 use super::budget::Budget;
+use super::calls::{self, Turn};
 use super::matcher::Matcher;
 use super::opener::Opener;
-use super::tools::{self, CallFormat, Tool};
+use super::output::OutputForm;
+use super::tool::Tool;
 use super::{lark, regex, schema, token_trie};
 use crate::sample::TokenMask;
 use crate::text::Tokenizer;
@@ -44,8 +46,10 @@ pub enum GrammarSource {
         /// The completion must be a call.
         is_forced: bool,
         /// How the model writes calls.
-        format: CallFormat,
+        form: OutputForm,
     },
+    /// A turn of a chat with tools.
+    Turn(Turn),
 }
 
 /// Why a source does not compile.
@@ -177,17 +181,16 @@ impl Compiler {
             GrammarSource::Tools {
                 tools,
                 is_forced,
-                format,
+                form,
             } => {
-                let call = tools::Call::new(*format, self.factory.tok_env().clone());
-                return Ok(Prepared {
-                    grammar: TopLevelGrammar {
-                        grammars: call.grammars(tools, budget)?,
-                        max_tokens: None,
-                    },
-                    opener: (!is_forced).then(|| call.opener()),
-                    max_tokens: None,
-                });
+                let tokens = self.factory.tok_env();
+                let grammars = calls::completion(*form, tools, tokens.clone(), budget)?;
+                let opener = || calls::opener(*form, tokens.clone());
+                return Ok(Prepared::of(grammars, (!is_forced).then(opener)));
+            }
+            GrammarSource::Turn(turn) => {
+                let grammars = calls::turn(turn, self.factory.tok_env().clone(), budget)?;
+                return Ok(Prepared::of(grammars, None));
             }
         };
         Ok(Prepared {
@@ -273,6 +276,19 @@ struct Prepared {
     max_tokens: Option<usize>,
 }
 
+impl Prepared {
+    fn of(grammars: Vec<GrammarWithLexer>, opener: Option<Opener>) -> Prepared {
+        Prepared {
+            grammar: TopLevelGrammar {
+                grammars,
+                max_tokens: None,
+            },
+            opener,
+            max_tokens: None,
+        }
+    }
+}
+
 impl GrammarSource {
     /// Bytes of source text.
     fn size(&self) -> usize {
@@ -282,7 +298,7 @@ impl GrammarSource {
             GrammarSource::JsonSchema(value) | GrammarSource::LlGuidance(value) => {
                 value.to_string().len()
             }
-            GrammarSource::Tools { tools, .. } => {
+            GrammarSource::Tools { tools, .. } | GrammarSource::Turn(Turn { tools, .. }) => {
                 let parameters = tools.iter().flat_map(|tool| &tool.parameters);
                 parameters.map(|value| value.to_string().len()).sum()
             }

@@ -3,22 +3,26 @@
 //! models and logits are outside this module.
 //!
 //! `compiler` turns a source into a `Grammar`; `schema`, `lark` and `regex` reject in advance what
-//! llguidance would get wrong or take too long for, within a `budget`; `tools` builds grammars of tool
-//! calls; `matcher` follows one completion.
+//! llguidance would get wrong or take too long for, within a `budget`; `output` reads what models write, and
+//! `calls` builds grammars of the tool calls that it reads; `matcher` follows one completion.
 
 mod budget;
+mod calls;
 mod compiler;
 mod lark;
 mod matcher;
 mod opener;
+mod output;
 mod regex;
 mod schema;
 mod token_trie;
-mod tools;
+mod tool;
 
+pub use calls::{Turn, parse_completion};
 pub use compiler::{Compiler, Grammar, GrammarError, GrammarSource};
 pub use matcher::{Matcher, Next};
-pub use tools::{CallFormat, Tool, ToolCall};
+pub use output::{OutputForm, OutputPart, OutputReader};
+pub use tool::{Tool, ToolCall};
 
 #[cfg(test)]
 mod tests;

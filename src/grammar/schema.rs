@@ -39,6 +39,27 @@ pub fn prepare(schema: &Value, budget: &mut Budget) -> Result<Value, String> {
     })
 }
 
+/// The schema with `"type": "object"` added, because arguments are always an object.
+///
+/// # Errors
+/// A message for humans if it allows no object.
+pub fn object_schema(parameters: &Value) -> Result<Value, String> {
+    let Value::Object(members) = parameters else {
+        return Err("must be an object".to_owned());
+    };
+    let allows_objects = match members.get("type") {
+        None => true,
+        Some(Value::Array(types)) => types.iter().any(|name| name == "object"),
+        Some(name) => name == "object",
+    };
+    if !allows_objects {
+        return Err("\"type\" must be \"object\"".to_owned());
+    }
+    let mut members = members.clone();
+    members.insert("type".to_owned(), "object".into());
+    Ok(Value::Object(members))
+}
+
 fn check(schema: &Value, budget: &mut Budget) -> Result<(), String> {
     let mut check = Check {
         root: schema,

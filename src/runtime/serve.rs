@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     Result,
-    api::{CallFormat, Fingerprint, LazyCompiler, ModelState, ReadyModel},
+    api::{Fingerprint, LazyCompiler, ModelState, OutputForm, ReadyModel},
     engine::{Engine, EngineHandle, EngineLimits, ModelAccess},
     weights::ByteSource,
 };
@@ -45,7 +45,7 @@ pub fn serve(loaded: Loaded, handler: &ServedHandler, model_id: &str) -> Served 
     let fingerprint = Fingerprint::of(&loaded.fingerprint_parts.with(&loaded.report.lora));
     let ready = ReadyModel {
         engine: handle.clone(),
-        call_format: CallFormat::of(&loaded.tokenizer),
+        output_form: OutputForm::of(&loaded.tokenizer),
         tokenizer: loaded.tokenizer,
         fingerprint: fingerprint.clone(),
         sampling_defaults: loaded.sampling_defaults,

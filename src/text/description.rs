@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 
+use super::chat_template::ChatTemplates;
 use super::fill_in_middle::MiddleTokens;
 use super::normalizer::Normalizer;
 use super::special_tokens::SpecialToken;
@@ -27,7 +28,7 @@ pub struct Description<'f> {
     pub splitter: Splitter,
     pub algorithm: Algorithm,
     pub middle_tokens: Option<MiddleTokens>,
-    pub chat_template: Option<Box<str>>,
+    pub chat_templates: ChatTemplates,
 }
 
 /// Which texts get a leading space. Some models were trained with a space before every word. A text

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use super::bpe::parse_merge;
 use super::charsmap::Charsmap;
+use super::chat_template::ChatTemplates;
 use super::description::{Algorithm, Description, Merges, SpacePrefix};
 use super::fill_in_middle::MiddleTokens;
 use super::normalizer::{NormalForm, Normalizer, NormalizerStep};
@@ -108,7 +109,7 @@ pub fn describe(metadata: &Metadata) -> Result<Description<'_>> {
             Some(named) => Some(named),
             None => MiddleTokens::by_text(texts),
         },
-        chat_template: metadata.str("tokenizer.chat_template")?.map(Box::from),
+        chat_templates: chat_templates(metadata)?,
         texts: Cow::Borrowed(texts),
         kinds,
         spelling: family.spelling,
@@ -118,6 +119,24 @@ pub fn describe(metadata: &Metadata) -> Result<Description<'_>> {
         splitter: family.splitter,
         algorithm: family.algorithm,
     })
+}
+
+/// The template without a name, and those that `tokenizer.chat_templates` names.
+fn chat_templates(metadata: &Metadata) -> Result<ChatTemplates> {
+    const KEY: &str = "tokenizer.chat_template";
+    let mut templates = match metadata.str(KEY)? {
+        Some(text) => ChatTemplates::one(text),
+        None => ChatTemplates::default(),
+    };
+    for name in metadata
+        .strings("tokenizer.chat_templates")?
+        .unwrap_or_default()
+    {
+        if let Some(text) = metadata.str(&format!("{KEY}.{name}"))? {
+            templates.add(name, text);
+        }
+    }
+    Ok(templates)
 }
 
 /// Whether prompts get the token `id`: what the file says under `key`, else `default`.

@@ -4,6 +4,7 @@ mod bpe;
 mod byte_fallback;
 mod byte_level;
 mod charsmap;
+mod chat_template;
 mod description;
 mod detokenizer;
 mod fill_in_middle;
@@ -25,6 +26,9 @@ mod unigram;
 mod utf8;
 mod vocabulary;
 
+pub use chat_template::{
+    ChatTemplates, LocalTime, Marker, TemplateError, TemplateInput, alias_reasoning, render,
+};
 pub use detokenizer::Detokenizer;
 pub use from_hugging_face::HuggingFaceFiles;
 pub use placement::Place;
@@ -34,6 +38,8 @@ pub use tokenizer_report::TokenizerReport;
 
 #[cfg(test)]
 mod hostile_tests;
+#[cfg(test)]
+mod marker_tests;
 #[cfg(test)]
 mod placement_tests;
 #[cfg(test)]

@@ -65,6 +65,14 @@ impl Normalizer {
 }
 
 impl<'t> Normalized<'t> {
+    /// The same, with a text of its own.
+    pub fn into_owned(self) -> Normalized<'static> {
+        Normalized {
+            text: Cow::Owned(self.text.into_owned()),
+            origins: self.origins,
+        }
+    }
+
     /// The byte of the original that the byte at `byte` comes from; for the end, the original's end.
     pub fn origin(&self, byte: usize) -> usize {
         match &self.origins {

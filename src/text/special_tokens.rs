@@ -73,11 +73,23 @@ impl SpecialTokens {
         tokens.any(|token| token.strips_preceding_space || token.strips_following_space)
     }
 
-    /// Calls `visit` with the segments of `text` in order and the byte at which each begins:
-    /// leftmost special token first, the longest where several start.
+    /// [`Self::split_marked`] for a text without markers.
+    #[cfg(test)]
     pub fn split<'t, E>(
         &self,
         text: &'t str,
+        visit: impl FnMut(usize, Segment<'t>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.split_marked(text, None, visit)
+    }
+
+    /// Calls `visit` with the segments of `text` in order and the byte at which each begins: leftmost special token
+    /// first, the longest where several start. A `marker` after the first character of a token's text keeps it from
+    /// being recognized. Segments of text contain their markers.
+    pub fn split_marked<'t, E>(
+        &self,
+        text: &'t str,
+        marker: Option<char>,
         mut visit: impl FnMut(usize, Segment<'t>) -> Result<(), E>,
     ) -> Result<(), E> {
         let bytes = text.as_bytes();
@@ -94,9 +106,12 @@ impl SpecialTokens {
                 continue;
             };
             let end = at + token.text.len();
-            if token.stands_alone
-                && (text[..at].ends_with(is_word) || text[end..].starts_with(is_word))
-            {
+            let is_apart = !token.stands_alone
+                || !(text[..at].ends_with(is_word) || text[end..].starts_with(is_word));
+            // Longer texts have the marker within them.
+            let is_marked = token.text.chars().nth(1).is_none()
+                && marker.is_some_and(|marker| text[end..].starts_with(marker));
+            if !is_apart || is_marked {
                 at = end;
                 continue;
             }
@@ -118,6 +133,27 @@ impl SpecialTokens {
             visit(done, Segment::Text(&text[done..]))?;
         }
         Ok(())
+    }
+
+    /// Whether `bytes`, the end of a text, is the beginning of a token's text, which other text may complete.
+    pub fn may_begin_with(&self, bytes: &[u8]) -> bool {
+        let first = self
+            .tokens
+            .partition_point(|token| token.text.as_bytes() < bytes);
+        let token = self.tokens.get(first);
+        token.is_some_and(|token| token.text.as_bytes().starts_with(bytes))
+    }
+
+    /// The text of the longest token that `bytes` starts with.
+    pub fn text_at(&self, bytes: &[u8]) -> Option<&str> {
+        let is_start = self.starts[usize::from(*bytes.first()?)];
+        let token = is_start.then(|| self.longest_prefix_of(bytes))?;
+        token.map(|token| &*token.text)
+    }
+
+    /// Whether some text starts with `byte`.
+    pub fn starts_with(&self, byte: u8) -> bool {
+        self.starts[usize::from(byte)]
     }
 
     /// The longest token text that `bytes` starts with: narrows the sorted range of texts that

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::bpe::RankedBpe;
+use super::chat_template::{ChatTemplates, Marker};
 use super::description::{Algorithm, Description, SpacePrefix};
 use super::fill_in_middle::MiddleTokens;
 use super::from_gguf;
@@ -10,7 +11,7 @@ use super::from_hugging_face::{self, HuggingFaceFiles};
 use super::normalizer::{Normalized, Normalizer, NormalizerStep};
 use super::placement::{self, Place, PlacedSegment};
 use super::sentencepiece::SentencePieceBpe;
-use super::special_tokens::{Segment, SpecialTokens};
+use super::special_tokens::{Segment, SpecialToken, SpecialTokens};
 use super::splitter::Splitter;
 use super::token::TokenSpelling;
 use super::token_decoder::TokenDecoder;
@@ -39,7 +40,9 @@ pub struct Tokenizer {
     /// Encoding neither drops text nor maps arbitrarily long text to one token.
     keeps_text: bool,
     middle_tokens: Option<MiddleTokens>,
-    chat_template: Option<Box<str>>,
+    chat_templates: ChatTemplates,
+    /// The special tokens that are structure, never text.
+    control: SpecialTokens,
 }
 
 enum Encoder {
@@ -81,6 +84,12 @@ impl Tokenizer {
         let map = read("special_tokens_map.json").await?;
         let generation = read("generation_config.json").await?;
         let template = read("chat_template.jinja").await?;
+        // Few folders have this file, so it is looked for only where it can be needed.
+        let has_template = template.is_some() || config.as_deref().is_some_and(names_template);
+        let template_json = match has_template {
+            true => None,
+            false => read("chat_template.json").await?,
+        };
         Tokenizer::from_hugging_face(&HuggingFaceFiles {
             tokenizer: &tokenizer
                 .ok_or_else(|| Error::UnsupportedModel("a folder without tokenizer.json".into()))?,
@@ -88,6 +97,7 @@ impl Tokenizer {
             special_tokens_map: map.as_deref(),
             generation_config: generation.as_deref(),
             chat_template: template.as_deref(),
+            chat_template_json: template_json.as_deref(),
         })
     }
 
@@ -120,6 +130,10 @@ impl Tokenizer {
                 Encoder::Unigram(Unigram::new(&texts, &kinds, scores, roles.unknown_id)?)
             }
         };
+        let vocabulary = Vocabulary::new(&texts, kinds, spelling, &roles)?;
+        let is_control = |token: &&SpecialToken| vocabulary.is_special(token.id);
+        let control = description.special.iter().filter(is_control).cloned();
+        let control = SpecialTokens::new(control.collect());
         let special = SpecialTokens::new(description.special);
         let mut steps = description.normalizer.steps.iter();
         let encoder_keeps_text = match &encoder {
@@ -131,8 +145,9 @@ impl Tokenizer {
             || description.splitter.drops_text()
             || steps.any(NormalizerStep::drops_text);
         Ok(Tokenizer {
-            vocabulary: Vocabulary::new(&texts, kinds, spelling, &roles)?,
+            vocabulary,
             special,
+            control,
             normalizer: description.normalizer,
             space_prefix: description.space_prefix,
             splitter: description.splitter,
@@ -144,7 +159,7 @@ impl Tokenizer {
                 && spelling == TokenSpelling::SentencePiece,
             keeps_text: encoder_keeps_text && !drops_text,
             middle_tokens: description.middle_tokens,
-            chat_template: description.chat_template,
+            chat_templates: description.chat_templates,
         })
     }
 
@@ -154,7 +169,14 @@ impl Tokenizer {
     /// # Errors
     /// [`Error::Internal`] if the BPE library fails.
     pub fn encode(&self, text: &str, add_special: bool) -> Result<Vec<u32>> {
-        self.encode_segments(text, add_special, |_| ())
+        let add_bos = add_special && self.adds_bos;
+        let mut ids = self.encode_segments(text, add_bos, None, |_| ())?;
+        ids.extend(
+            self.vocabulary
+                .eos_id
+                .filter(|_| add_special && self.adds_eos),
+        );
+        Ok(ids)
     }
 
     /// [`Self::encode`], and where each token lies in `text`. Tokens that are not from the text have
@@ -164,53 +186,109 @@ impl Tokenizer {
     /// As [`Self::encode`].
     pub fn encode_placed(&self, text: &str, add_special: bool) -> Result<(Vec<u32>, Vec<Place>)> {
         let mut segments = Vec::new();
-        let ids = self.encode_segments(text, add_special, |segment| segments.push(segment))?;
+        let add_bos = add_special && self.adds_bos;
+        let mut ids =
+            self.encode_segments(text, add_bos, None, |segment| segments.push(segment))?;
+        ids.extend(
+            self.vocabulary
+                .eos_id
+                .filter(|_| add_special && self.adds_eos),
+        );
         let places = placement::place(&self.vocabulary, text, &ids, &segments);
         Ok((ids, places))
+    }
+
+    /// The ids of a prompt that a chat template rendered. Special tokens whose texts are marked are text. The
+    /// start-of-text token is added if the model wants one and the template did not write it; a prompt never ends
+    /// with the end-of-text token.
+    ///
+    /// # Errors
+    /// As [`Self::encode`].
+    pub fn encode_rendered(&self, text: &str, marker: Marker) -> Result<Vec<u32>> {
+        let bos = self.bos_id().map(|id| self.token_bytes(id));
+        let has_bos = bos.is_some_and(|bos| text.as_bytes().starts_with(bos));
+        self.encode_segments(text, self.adds_bos && !has_bos, Some(marker), |_| ())
+    }
+
+    /// `text` with a marker in every text of a control token, so that [`Self::encode_rendered`] reads it as text;
+    /// `None` if there is none. At the end, the beginning of such a text counts too, because the template may put
+    /// another text after it. `is_exempt` names tokens that are left as they are.
+    pub fn mark(
+        &self,
+        text: &str,
+        marker: Marker,
+        is_exempt: impl Fn(&str) -> bool,
+    ) -> Option<String> {
+        let bytes = text.as_bytes();
+        let mut marked = None::<String>;
+        let mut done = 0;
+        for (at, character) in text.char_indices() {
+            if !self.control.starts_with(bytes[at]) {
+                continue;
+            }
+            let is_whole = self
+                .control
+                .text_at(&bytes[at..])
+                .is_some_and(|found| !is_exempt(found));
+            if is_whole || self.control.may_begin_with(&bytes[at..]) {
+                let end = at + character.len_utf8();
+                let marked = marked.get_or_insert_default();
+                marked.push_str(&text[done..end]);
+                marked.push(marker.char());
+                done = end;
+            }
+        }
+        marked.map(|marked| marked + &text[done..])
     }
 
     /// Encodes and calls `visit` with each segment of the text.
     fn encode_segments<'t>(
         &self,
         text: &'t str,
-        add_special: bool,
+        add_bos: bool,
+        marker: Option<Marker>,
         mut visit: impl FnMut(PlacedSegment<'t>),
     ) -> Result<Vec<u32>> {
         let mut ids = Vec::new();
-        if add_special && self.adds_bos {
+        if add_bos {
             ids.extend(self.vocabulary.bos_id);
         }
-        self.special.split(text, |start_byte, segment| {
-            let first = ids.len();
-            let mut drops_space = false;
-            let normalized = match segment {
-                Segment::Special(id) => {
-                    ids.push(id);
-                    Normalized::default()
-                }
-                Segment::Text(text) => {
-                    let normalized = self.normalizer.normalize(text);
-                    let text = &normalized.text;
-                    drops_space = self.space_prefix.applies(self.spelling, start_byte, text);
-                    let spelled = match drops_space {
-                        true => Cow::Owned(format!(" {text}")),
-                        false => Cow::Borrowed(&**text),
-                    };
-                    self.encode_text(&spelled, &mut ids)?;
-                    normalized
-                }
-            };
-            visit(PlacedSegment {
-                tokens: first..ids.len(),
-                start_byte,
-                normalized,
-                drops_space,
-            });
-            Ok::<(), Error>(())
-        })?;
-        if add_special && self.adds_eos {
-            ids.extend(self.vocabulary.eos_id);
-        }
+        let character = marker.map(Marker::char);
+        self.special
+            .split_marked(text, character, |start_byte, segment| {
+                let first = ids.len();
+                let mut drops_space = false;
+                let normalized = match segment {
+                    Segment::Special(id) => {
+                        ids.push(id);
+                        Normalized::default()
+                    }
+                    Segment::Text(text) => {
+                        let normalized = match marker {
+                            Some(marker) if text.contains(marker.char()) => {
+                                let text = marker.remove(text);
+                                self.normalizer.normalize(&text).into_owned()
+                            }
+                            _ => self.normalizer.normalize(text),
+                        };
+                        let text = &normalized.text;
+                        drops_space = self.space_prefix.applies(self.spelling, start_byte, text);
+                        let spelled = match drops_space {
+                            true => Cow::Owned(format!(" {text}")),
+                            false => Cow::Borrowed(&**text),
+                        };
+                        self.encode_text(&spelled, &mut ids)?;
+                        normalized
+                    }
+                };
+                visit(PlacedSegment {
+                    tokens: first..ids.len(),
+                    start_byte,
+                    normalized,
+                    drops_space,
+                });
+                Ok::<(), Error>(())
+            })?;
         Ok(ids)
     }
 
@@ -355,6 +433,12 @@ impl Tokenizer {
         self.is_special(id).then_some(id)
     }
 
+    /// The token with exactly this literal text, which the file lists as special or as added by its
+    /// makers.
+    pub fn named_id(&self, text: &str) -> Option<u32> {
+        Some(self.special.get(text)?.id)
+    }
+
     /// The token that begins a document, used as the prompt of an empty text: the start-of-text token,
     /// else the document separator, else the end-of-text token.
     pub fn document_start_id(&self) -> Option<u32> {
@@ -368,11 +452,21 @@ impl Tokenizer {
         self.drops_first_space
     }
 
-    /// The file's chat template, if it has one. It is not rendered; it shows how the model was trained
-    /// to write tool calls.
+    /// The file's chat template, if it has one: that for conversations without tools.
     pub fn chat_template(&self) -> Option<&str> {
-        self.chat_template.as_deref()
+        self.chat_templates.default_text()
     }
+
+    /// The file's chat templates.
+    pub fn chat_templates(&self) -> &ChatTemplates {
+        &self.chat_templates
+    }
+}
+
+/// Whether `tokenizer_config.json` has a chat template.
+fn names_template(config: &[u8]) -> bool {
+    const KEY: &[u8] = b"\"chat_template\"";
+    config.windows(KEY.len()).any(|window| window == KEY)
 }
 
 impl std::fmt::Debug for Tokenizer {

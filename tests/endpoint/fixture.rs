@@ -11,7 +11,7 @@ use std::task::Poll;
 use futures_util::StreamExt;
 use futures_util::future::{Either, select};
 use inpage::api::{
-    Body, CallFormat, Fingerprint, Handler, Host, LazyCompiler, ModelState, ReadyModel, Request,
+    Body, Fingerprint, Handler, Host, LazyCompiler, ModelState, OutputForm, ReadyModel, Request,
     Response, SamplingDefaults, Switches, SystemHost,
 };
 use inpage::engine::generation::TokenScore;
@@ -411,7 +411,7 @@ impl Server {
                 temperature: Some(0.0),
                 ..SamplingDefaults::default()
             },
-            call_format: CallFormat::Bare,
+            output_form: OutputForm::default(),
             compiler: LazyCompiler::default(),
         })
     }

@@ -6,6 +6,7 @@ mod body;
 mod breakers;
 pub(super) mod candidates;
 pub(super) mod constraints;
+pub(super) mod conversation;
 pub(super) mod declare;
 pub(super) mod images;
 pub(super) mod length;
@@ -19,6 +20,7 @@ mod unknown;
 
 pub(super) use body::Body;
 pub(super) use constraints::Constraint;
+pub(super) use conversation::Conversation;
 pub(super) use declare::{fields, wire_types};
 pub(super) use length::Length;
 pub(super) use prompt::Prompt;

@@ -6,6 +6,7 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
+use super::conversation::Conversation;
 use super::reader::{describe, integer, invalid_type, invalid_value, out_of_range};
 use crate::Result;
 
@@ -16,6 +17,8 @@ pub(in crate::api) enum Prompt {
     Text(String),
     /// At least one id. Whether the vocabulary has them is checked once the model is known.
     Tokens(Vec<u32>),
+    /// The messages of a chat.
+    Conversation(Box<Conversation>),
 }
 
 /// Reads the four shapes of `prompt` as a list of at least one prompt. An invalid shape is part of the

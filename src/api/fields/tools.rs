@@ -100,7 +100,7 @@ pub(in crate::api) struct ToolCalls {
 }
 
 /// `None` if no tool may be called.
-pub(super) fn read(fields: &Fields) -> Result<Option<ToolCalls>> {
+pub(in crate::api) fn read(fields: &Fields) -> Result<Option<ToolCalls>> {
     let mut tools = Vec::new();
     for declared in fields.array(TOOLS)?.unwrap_or_default() {
         let tool = tool(declared)?;

@@ -1,6 +1,7 @@
 //! The routes below the base paths (specification 1.2). Each is a line in [`ROUTES`] and a module that
 //! answers.
 
+mod chat;
 mod completions;
 mod models;
 
@@ -24,11 +25,16 @@ pub(super) struct Route {
     pub answer: for<'a> fn(&'a Endpoint, &'a Request, String) -> Answer<'a>,
 }
 
-static ROUTES: [Route; 3] = [
+static ROUTES: [Route; 4] = [
     Route {
         path: "completions",
         method: "POST",
         answer: |endpoint, request, _| Box::pin(completions::answer(endpoint, request)),
+    },
+    Route {
+        path: "chat/completions",
+        method: "POST",
+        answer: |endpoint, request, _| Box::pin(chat::answer(endpoint, request)),
     },
     Route {
         path: "models",
@@ -84,6 +90,7 @@ pub(super) fn unknown_url() -> Error {
 /// Visits the types of all requests and answers.
 #[cfg(test)]
 pub(super) fn visit_types(visitor: &mut impl ts_rs::TypeVisitor) {
+    chat::visit_types(visitor);
     completions::visit_types(visitor);
     models::visit_types(visitor);
 }
@@ -117,6 +124,9 @@ mod tests {
         ] {
             assert_eq!(parse(url), completions(), "{url}");
         }
+        for url in ["/v1/chat/completions", "/openai/v1/chat/completions/?a=b"] {
+            assert_eq!(parse(url), Some(("chat/completions", String::new())));
+        }
         for url in ["/v1/models", "/v1/models/"] {
             assert_eq!(parse(url), Some(("models", String::new())));
         }
@@ -144,7 +154,8 @@ mod tests {
             "/v1/completions//",
             "/v1/completionsx",
             "/v1completions",
-            "/v1/chat/completions",
+            "/v1/chat",
+            "/v1/chat/completions/x",
             "/v2/completions",
             "/a?x=/v1/completions",
             "https://page.example",

@@ -10,13 +10,14 @@ use futures_util::{FutureExt, StreamExt, stream};
 
 use super::constraint::CallReader;
 use super::logprobs::{Entry, Listing};
+use super::message_text::{MessageOptions, MessageText};
 use super::prompt::FittedPrompt;
 use super::stop_ids::StopIds;
 use crate::api::fields::Length;
 use crate::api::progress::{Delivered, Digest};
 use crate::engine::event::{Event, FinishReason};
 use crate::engine::generation::TokenScore;
-use crate::grammar::ToolCall;
+use crate::grammar::{OutputPart, ToolCall};
 use crate::text::{Detokenizer, Place, StopMatcher, Tokenizer};
 use crate::{Error, Result};
 
@@ -30,8 +31,12 @@ pub(in crate::api) struct Piece {
     pub token_ids: Vec<u32>,
     /// Tokens of the candidate generated so far, including those of earlier pieces.
     pub completion_tokens: usize,
+    /// Those of these tokens that are reasoning.
+    pub reasoning_tokens: usize,
     /// Digest of the ids of these tokens.
     pub digest: Digest,
+    /// What the text says, if it is read as a message.
+    pub parts: Vec<OutputPart>,
     /// Set in the last piece.
     pub finish: Option<Finish>,
 }
@@ -42,6 +47,8 @@ pub(in crate::api) struct Finish {
     pub reason: FinishReason,
     pub stop_reason: Option<StopReason>,
     pub tool_call: Option<ToolCall>,
+    /// The message contains calls.
+    pub has_calls: bool,
     /// Mean raw log-probability of its tokens; `None` if there are no tokens or no scores.
     pub mean_logprob: Option<f64>,
 }
@@ -62,6 +69,7 @@ impl Piece {
     pub(super) fn delivered(&self) -> Delivered {
         Delivered {
             tokens: self.completion_tokens,
+            reasoning_tokens: self.reasoning_tokens,
             digest: self.digest,
             is_finished: self.finish.is_some(),
         }
@@ -72,7 +80,9 @@ impl Piece {
         self.text.push_str(&next.text);
         self.entries.extend(next.entries);
         self.token_ids.extend(next.token_ids);
+        self.parts.extend(next.parts);
         self.completion_tokens = next.completion_tokens;
+        self.reasoning_tokens = next.reasoning_tokens;
         self.digest = next.digest;
         self.finish = next.finish;
     }
@@ -95,6 +105,8 @@ pub(super) struct TextOptions {
     /// Offsets count from the start of the prompt even if it is not echoed.
     pub offsets_count_prompt: bool,
     pub calls: Option<CallReader>,
+    /// How a message is read; `None` if the text is not one.
+    pub message: Option<MessageOptions>,
 }
 
 /// A running candidate; dropping it cancels it.
@@ -125,6 +137,8 @@ pub(super) struct CandidateText {
     digest: Digest,
     /// What an earlier run delivered, until it has been skipped.
     earlier: Option<Delivered>,
+    /// Divides the text into parts, if it is a message.
+    message: Option<MessageText>,
 }
 
 /// A generated token. `start` and `end` are code points of the completion.
@@ -156,14 +170,18 @@ impl CandidateText {
         CandidateText {
             detokenizer: Detokenizer::new(tokenizer, &prompt.ids, *skip_special_tokens),
             matcher: StopMatcher::new(stop, *include_stop),
-            options,
-            prompt,
             events: Box::pin(events),
             next: None,
             prompt_scores: None,
             has_begun: false,
             unsettled: VecDeque::new(),
             settled_chars: 0,
+            message: options
+                .message
+                .as_ref()
+                .map(|it| MessageText::new(it, &prompt.tail)),
+            options,
+            prompt,
             first_offset,
             completion: String::new(),
             logprob_sum: 0.0,
@@ -202,7 +220,11 @@ impl CandidateText {
         while piece.finish.is_none() {
             let event = self.next_event().await;
             self.settle(event, &mut piece)?;
-            if piece.text.is_empty() && piece.entries.is_empty() {
+            let shows_nothing = match self.message {
+                Some(_) => piece.parts.is_empty(),
+                None => piece.text.is_empty(),
+            };
+            if shows_nothing && piece.entries.is_empty() {
                 continue;
             }
             // The last text should come with the finish reason. After the last token that may be
@@ -226,6 +248,10 @@ impl CandidateText {
             piece.text.push_str(&self.options.suffix);
         }
         piece.completion_tokens = self.completion_tokens;
+        piece.reasoning_tokens = self
+            .message
+            .as_ref()
+            .map_or(0, MessageText::reasoning_tokens);
         piece.digest = self.digest;
         Ok(piece)
     }
@@ -294,10 +320,16 @@ impl CandidateText {
             if self.matcher.matched().is_none() {
                 piece.text.push_str(&options.stop_ids.text(id));
             }
+            if let Some(message) = &mut self.message {
+                message.count_token();
+            }
         } else {
             start = self.detokenizer.start_of(id);
             let text = self.detokenizer.push(id);
             let outcome = self.matcher.push(&text);
+            if let Some(message) = &mut self.message {
+                message.count_token();
+            }
             self.release(&outcome.text, piece);
             if outcome.matched.is_some() {
                 self.finish(FinishReason::Stop, None, piece);
@@ -327,13 +359,18 @@ impl CandidateText {
     fn release(&mut self, text: &str, piece: &mut Piece) {
         piece.text.push_str(text);
         self.settled_chars += text.chars().count();
-        if self.options.calls.is_some() {
+        if let Some(message) = &mut self.message {
+            message.push(text, &mut piece.parts);
+        } else if self.options.calls.is_some() {
             self.completion.push_str(text);
         }
     }
 
     /// Ends the candidate. A matched stop string takes precedence over any other reason.
     fn finish(&mut self, reason: FinishReason, stop_reason: Option<StopReason>, piece: &mut Piece) {
+        if let Some(message) = &mut self.message {
+            message.finish(&mut piece.parts);
+        }
         let matched = self.matcher.matched();
         let stop = |index: usize| StopReason::Text(self.options.length.stop[index].clone());
         let calls = self.options.calls.as_ref();
@@ -343,6 +380,7 @@ impl CandidateText {
                 None => reason,
             },
             stop_reason: matched.map(stop).or(stop_reason),
+            has_calls: self.message.as_ref().is_some_and(MessageText::has_calls),
             tool_call: calls.and_then(|calls| calls.read(&self.completion)),
             mean_logprob: match self.scored_tokens {
                 0 => None,

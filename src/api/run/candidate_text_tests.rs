@@ -121,9 +121,10 @@ impl Case {
             max_tokens: self.max_tokens,
             text: "é!".to_owned(),
             places,
+            tail: String::new(),
         };
         let options = TextOptions {
-            stop_ids: StopIds::new(&tokenizer, &length),
+            stop_ids: StopIds::new(&tokenizer, &length, false),
             listing: self
                 .has_logprobs
                 .then(|| Listing::new(&tokenizer, self.tokens_as_ids)),
@@ -134,6 +135,7 @@ impl Case {
             wants_ids: self.tokens_as_ids,
             offsets_count_prompt: self.offsets_count_prompt,
             calls: None,
+            message: None,
         };
         CandidateText::new(events, Rc::new(prompt), Rc::new(options))
     }

@@ -4,11 +4,17 @@
 use crate::api::error::fault;
 use crate::api::fields::{Constraint, ToolCalls};
 use crate::api::models::ReadyModel;
-use crate::grammar::{CallFormat, Grammar, GrammarSource, Tool, ToolCall};
+use crate::api::plan::MessagePlan;
+use crate::grammar::{Grammar, GrammarSource, OutputForm, Tool, ToolCall, Turn, parse_completion};
 use crate::{RequestFault, Result};
 
-/// Compiles what the completions must match; `None` if they are unconstrained.
-pub(super) fn compile(constraint: &Constraint, model: &ReadyModel) -> Result<Option<Grammar>> {
+/// Compiles what the completions must match; `None` if they are unconstrained. `message` is how they are read as
+/// messages, with the end of the prompt.
+pub(super) fn compile(
+    constraint: &Constraint,
+    message: Option<(MessagePlan, &str)>,
+    model: &ReadyModel,
+) -> Result<Option<Grammar>> {
     let (source, param, is_schema) = match constraint {
         Constraint::None => return Ok(None),
         Constraint::Grammar {
@@ -17,10 +23,26 @@ pub(super) fn compile(constraint: &Constraint, model: &ReadyModel) -> Result<Opt
             is_schema,
         } => (source.clone(), *param, *is_schema),
         Constraint::Tools(ToolCalls { tools, is_forced }) => {
-            let source = GrammarSource::Tools {
-                tools: tools.clone(),
-                is_forced: *is_forced,
-                format: model.call_format,
+            let (tools, is_forced, form) = (tools.clone(), *is_forced, model.output_form);
+            let source = match message {
+                None => GrammarSource::Tools {
+                    tools,
+                    is_forced,
+                    form,
+                },
+                Some((message, prompt_tail)) => {
+                    let turn = Turn {
+                        tools,
+                        is_forced,
+                        is_parallel: message.parallel_calls,
+                        form,
+                        prompt_tail: prompt_tail.to_owned(),
+                    };
+                    if !turn.needs_grammar() {
+                        return Ok(None);
+                    }
+                    GrammarSource::Turn(turn)
+                }
             };
             // Only the schema of a tool's parameters can be invalid.
             (source, "tools", true)
@@ -41,26 +63,24 @@ pub(super) fn compile(constraint: &Constraint, model: &ReadyModel) -> Result<Opt
 /// Finds the call of a declared tool in a completion.
 #[derive(Debug, Clone)]
 pub(super) struct CallReader {
-    format: CallFormat,
-    names: Vec<String>,
+    form: OutputForm,
+    tools: Vec<Tool>,
 }
 
 impl CallReader {
     /// `None` if the request declares no tools.
-    pub(super) fn new(constraint: &Constraint, format: CallFormat) -> Option<CallReader> {
+    pub(super) fn new(constraint: &Constraint, form: OutputForm) -> Option<CallReader> {
         let Constraint::Tools(calls) = constraint else {
             return None;
         };
-        let name = |tool: &Tool| tool.name.clone();
         Some(CallReader {
-            format,
-            names: calls.tools.iter().map(name).collect(),
+            form,
+            tools: calls.tools.clone(),
         })
     }
 
     /// The call that `text`, a whole completion, consists of.
     pub(super) fn read(&self, text: &str) -> Option<ToolCall> {
-        let call = self.format.parse(text)?;
-        self.names.contains(&call.name).then_some(call)
+        parse_completion(self.form, &self.tools, text)
     }
 }

@@ -10,7 +10,7 @@ use crate::text::{Place, Tokenizer};
 const LOWEST: f32 = -9999.0;
 
 /// One token as the four arrays list it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(in crate::api) struct Entry {
     pub token: String,
     /// `None` for the first token of a prompt, which nothing predicts.
@@ -20,6 +20,9 @@ pub(in crate::api) struct Entry {
     pub top: Option<Vec<(String, f32)>>,
     /// Code points before it.
     pub text_offset: usize,
+    pub id: u32,
+    /// As many of the best ids as were asked for, with their values.
+    pub best: Vec<(u32, f32)>,
 }
 
 /// How the tokens of a request are listed.
@@ -60,6 +63,11 @@ impl Listing {
             logprob: score.map(|score| finite(score.logprob)),
             top,
             text_offset: place.start,
+            id,
+            best: score.map_or_else(Vec::new, |score| {
+                let finite = |(id, logprob): &(u32, f32)| (*id, finite(*logprob));
+                score.top.iter().map(finite).collect()
+            }),
         }
     }
 

@@ -6,9 +6,11 @@ mod candidate_text;
 mod candidate_text_tests;
 mod constraint;
 mod context;
+mod conversation;
 mod deadline;
 mod logprobs;
 mod merge;
+mod message_text;
 mod prompt;
 mod ranking;
 mod stop_ids;
@@ -17,19 +19,22 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use super::endpoint::Endpoint;
+use super::fields::Constraint;
 use super::models::ReadyModel;
 use super::plan::{Plan, Suffix};
 use super::progress::{Delivered, Position};
-use super::switches::{Switches, TextOffsetBase};
+use super::switches::{ContextWord, DefaultMaxTokens, Switches, TextOffsetBase};
 use crate::engine::Events;
 use crate::engine::generation::{Generation, SamplingDefaults, ScoreRequest};
 use crate::grammar::Grammar;
+use crate::text::Tokenizer;
 use crate::{Error, Result};
 use candidate_text::{CandidateText, TextOptions};
 use constraint::CallReader;
 use deadline::Deadline;
 use logprobs::Listing;
 use merge::Pieces;
+use message_text::MessageOptions;
 use prompt::{FittedPrompt, Wanted};
 use stop_ids::StopIds;
 
@@ -60,6 +65,8 @@ pub(super) struct Run {
     /// Candidates generated per prompt.
     best_of: usize,
     deadline: Deadline,
+    /// Names the tokens of log-probabilities.
+    pub tokenizer: Rc<Tokenizer>,
 }
 
 /// Tokens of a request or of a part of it.
@@ -69,6 +76,8 @@ pub(super) struct TokenCounts {
     /// Prompt tokens that were found in the prefix cache.
     pub cached: usize,
     pub completion: usize,
+    /// Those of the completion that are reasoning.
+    pub reasoning: usize,
 }
 
 impl Run {
@@ -89,7 +98,9 @@ impl Run {
 
         let mut prompts = fit_prompts(&mut plan, &model, switches)?;
         plan.sampling.check_vocabulary(model.vocab_size())?;
-        let constraint = constraint::compile(&plan.constraint, &model)?;
+        let prompt_tail = prompts.first().map_or("", |prompt| &prompt.tail);
+        let turn = plan.message.map(|message| (message, prompt_tail));
+        let constraint = constraint::compile(&plan.constraint, turn, &model)?;
         if let Some(most) = constraint.as_ref().and_then(Grammar::max_tokens) {
             for prompt in &mut prompts {
                 prompt.max_tokens = prompt.max_tokens.min(most);
@@ -138,6 +149,7 @@ impl Run {
             n: plan.n,
             best_of: plan.best_of,
             deadline,
+            tokenizer: model.tokenizer.clone(),
         })
     }
 
@@ -184,6 +196,7 @@ impl Run {
             prompt: self.prompt_tokens.iter().sum(),
             cached: self.cached_tokens.iter().map(|tokens| tokens.get()).sum(),
             completion: self.delivered.iter().map(|it| it.tokens).sum(),
+            reasoning: self.delivered.iter().map(|it| it.reasoning_tokens).sum(),
         }
     }
 
@@ -194,6 +207,7 @@ impl Run {
             prompt: self.prompt_tokens[prompt],
             cached: self.cached_tokens[prompt].get(),
             completion: self.delivered[candidate].tokens,
+            reasoning: self.delivered[candidate].reasoning_tokens,
         }
     }
 }
@@ -213,7 +227,11 @@ fn fit_prompts(
         text: plan.echo || (has_logprobs && switches.text_offset_base == TextOffsetBase::Prompt),
         places: plan.echo && has_logprobs,
     };
-    let default_max_tokens = switches.default_max_tokens;
+    // A message is as long as the model makes it.
+    let default_max_tokens = match plan.message {
+        Some(_) => DefaultMaxTokens::Context(ContextWord::Context),
+        None => switches.default_max_tokens,
+    };
     let fitted = std::mem::take(&mut plan.prompts)
         .into_iter()
         .map(|prompt| FittedPrompt::new(prompt, plan, model, default_max_tokens, wanted));
@@ -225,7 +243,7 @@ fn text_options(plan: &Plan, model: &ReadyModel, switches: &Switches) -> TextOpt
     TextOptions {
         tokenizer: model.tokenizer.clone(),
         length: plan.length.clone(),
-        stop_ids: StopIds::new(&model.tokenizer, &plan.length),
+        stop_ids: StopIds::new(&model.tokenizer, &plan.length, plan.message.is_some()),
         echo: plan.echo,
         suffix: match &plan.suffix {
             Suffix::Append(suffix) => suffix.clone(),
@@ -236,7 +254,16 @@ fn text_options(plan: &Plan, model: &ReadyModel, switches: &Switches) -> TextOpt
             .map(|_| Listing::new(&model.tokenizer, plan.tokens_as_ids)),
         wants_ids: plan.tokens_as_ids,
         offsets_count_prompt: switches.text_offset_base == TextOffsetBase::Prompt,
-        calls: CallReader::new(&plan.constraint, model.call_format),
+        calls: CallReader::new(&plan.constraint, model.output_form),
+        message: plan.message.map(|message| MessageOptions {
+            form: model.output_form,
+            tools: match &plan.constraint {
+                Constraint::Tools(calls) => calls.tools.clone(),
+                Constraint::None | Constraint::Grammar { .. } => Vec::new(),
+            },
+            parallel_calls: message.parallel_calls,
+            is_content: matches!(plan.constraint, Constraint::Grammar { .. }),
+        }),
     }
 }
 

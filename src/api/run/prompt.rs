@@ -4,6 +4,7 @@
 use std::rc::Rc;
 
 use super::context::{self, Fit};
+use super::conversation;
 use crate::api::error::fault;
 use crate::api::fields::Prompt;
 use crate::api::models::ReadyModel;
@@ -25,6 +26,8 @@ pub(super) struct FittedPrompt {
     pub text: String,
     /// Where each id is in `text`; empty unless requested.
     pub places: Vec<Place>,
+    /// The end of a rendered conversation; empty for other prompts.
+    pub tail: String,
 }
 
 /// What is needed of a prompt besides its ids. Both cost time for a long prompt.
@@ -52,7 +55,13 @@ impl FittedPrompt {
         {
             check_size(text, model)?;
         }
+        let mut tail = String::new();
         let (text, (mut ids, places)) = match (prompt, &plan.suffix) {
+            (Prompt::Conversation(chat), _) => {
+                let rendered = conversation::tokenize(*chat, model)?;
+                tail = rendered.tail;
+                (None, (rendered.ids, Vec::new()))
+            }
             (Prompt::Text(text), Suffix::FillInMiddle(suffix)) => {
                 let tokens = tokenize_around(&text, suffix, model)?;
                 (Some(text), tokens)
@@ -81,6 +90,7 @@ impl FittedPrompt {
             max_tokens,
             text,
             places,
+            tail,
         })
     }
 }

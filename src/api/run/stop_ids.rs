@@ -19,7 +19,8 @@ pub(super) struct StopIds {
 }
 
 impl StopIds {
-    pub(super) fn new(tokenizer: &Rc<Tokenizer>, length: &Length) -> StopIds {
+    /// The token that ends a message is never text of it.
+    pub(super) fn new(tokenizer: &Rc<Tokenizer>, length: &Length, is_message: bool) -> StopIds {
         let special_id = |stop: &String| tokenizer.special_id(stop);
         StopIds {
             end_of_text: match length.ignore_eos {
@@ -29,7 +30,7 @@ impl StopIds {
             special: length.stop.iter().filter_map(special_id).collect(),
             tokenizer: tokenizer.clone(),
             include_stop: length.include_stop,
-            skip_special_tokens: length.skip_special_tokens,
+            skip_special_tokens: length.skip_special_tokens || is_message,
         }
     }
 

@@ -4,6 +4,7 @@
 mod forms;
 mod hostile;
 mod tools;
+mod turns;
 mod walks;
 
 use std::path::{Path, PathBuf};

@@ -3,10 +3,31 @@
 use serde_json::json;
 
 use super::*;
+use crate::grammar::output::CallForm;
 
-const HERMES: CallFormat = CallFormat::Hermes {
+const fn form(calls: CallForm) -> OutputForm {
+    OutputForm {
+        reasoning: None,
+        calls,
+    }
+}
+
+const BARE: OutputForm = form(CallForm::Bare);
+const LLAMA3: OutputForm = form(CallForm::Llama3);
+const MISTRAL: OutputForm = form(CallForm::Mistral);
+const HERMES: OutputForm = form(CallForm::Hermes {
     has_special_tags: false,
-};
+});
+
+fn parse(form: OutputForm, text: &str) -> Option<ToolCall> {
+    let mut tools = some_tools();
+    tools.push(Tool {
+        name: "f".to_owned(),
+        parameters: None,
+        strict: false,
+    });
+    parse_completion(form, &tools, text)
+}
 
 fn some_tools() -> Vec<Tool> {
     vec![
@@ -34,25 +55,25 @@ fn some_tools() -> Vec<Tool> {
     ]
 }
 
-fn source(format: CallFormat, is_forced: bool) -> GrammarSource {
+fn source(form: OutputForm, is_forced: bool) -> GrammarSource {
     GrammarSource::Tools {
         tools: some_tools(),
         is_forced,
-        format,
+        form,
     }
 }
 
 #[test]
 fn a_forced_call_is_one_call_of_a_listed_tool() {
     let model = Model::made();
-    let bare = model.grammar(&source(CallFormat::Bare, true));
+    let bare = model.grammar(&source(BARE, true));
     for right in [
         r#"{"name":"get_weather","arguments":{"city":"Oslo"}}"#,
         r#"{"name": "add", "arguments": {"a": "not an integer"}}"#,
         "{\n  \"name\": \"now\",\n  \"arguments\": {}\n}",
     ] {
         assert!(model.accepts(&bare, right), "{right}");
-        let call = CallFormat::Bare.parse(right).unwrap();
+        let call = parse(BARE, right).unwrap();
         assert!(some_tools().iter().any(|tool| tool.name == call.name));
     }
     for wrong in [
@@ -69,11 +90,11 @@ fn a_forced_call_is_one_call_of_a_listed_tool() {
     ] {
         assert!(!model.accepts(&bare, wrong), "{wrong}");
     }
-    let llama = model.grammar(&source(CallFormat::Llama3, true));
+    let llama = model.grammar(&source(LLAMA3, true));
     let text = r#"{"name": "now", "parameters": {"x": 1.50}}"#;
     assert!(model.accepts(&llama, text));
     assert_eq!(
-        CallFormat::Llama3.parse(text),
+        parse(LLAMA3, text),
         Some(ToolCall {
             name: "now".to_owned(),
             arguments: r#"{"x": 1.50}"#.to_owned(),
@@ -83,7 +104,7 @@ fn a_forced_call_is_one_call_of_a_listed_tool() {
     let text = "<tool_call>\n{\"name\": \"now\", \"arguments\": {}}\n</tool_call>";
     assert!(model.accepts(&hermes, text));
     assert!(!model.accepts(&hermes, &text[..text.len() - 1]));
-    assert_eq!(HERMES.parse(text).unwrap().name, "now");
+    assert_eq!(parse(HERMES, text).unwrap().name, "now");
 }
 
 #[test]
@@ -93,7 +114,7 @@ fn forced_walks_parse_and_satisfy_strict_parameters() {
     let strict = jsonschema::validator_for(tools[0].parameters.as_ref().unwrap()).unwrap();
     for model in Model::made_and(&["gpt-2"]) {
         let mut seen = std::collections::HashSet::new();
-        for format in [CallFormat::Bare, CallFormat::Llama3, HERMES] {
+        for format in [BARE, LLAMA3, HERMES] {
             let grammar = model.grammar(&source(format, true));
             let mut finished = 0;
             for _ in 0..6 {
@@ -102,8 +123,7 @@ fn forced_walks_parse_and_satisfy_strict_parameters() {
                     continue;
                 }
                 finished += 1;
-                let call = format
-                    .parse(&walk.text)
+                let call = parse(format, &walk.text)
                     .unwrap_or_else(|| panic!("{}: {:?}", model.name, walk.text));
                 let arguments: Value = serde_json::from_str(&call.arguments).unwrap();
                 assert!(arguments.is_object());
@@ -131,7 +151,7 @@ fn a_strict_tool_with_an_unsupported_schema_is_refused_by_name() {
         let source = |strict| GrammarSource::Tools {
             tools: vec![tool(strict)],
             is_forced: true,
-            format: CallFormat::Bare,
+            form: BARE,
         };
         let message = model.refusal(&source(true));
         assert!(
@@ -199,7 +219,7 @@ fn text_is_free_until_it_begins_with_the_opener() {
     feed(&model, &mut matcher, &[">\n{\"", "name"]);
     assert!(!allows(&mut matcher, model.byte(b'}')).unwrap());
     // A format without an opener is never constrained.
-    for format in [CallFormat::Bare, CallFormat::Llama3] {
+    for format in [BARE, LLAMA3] {
         let mut matcher = model.grammar(&source(format, false)).matcher();
         feed(&model, &mut matcher, &["{", "{"]);
         assert_eq!(matcher.next().unwrap(), Next::Free);
@@ -209,7 +229,7 @@ fn text_is_free_until_it_begins_with_the_opener() {
 #[test]
 fn an_opener_that_is_a_special_token_is_not_recognized_as_text() {
     let model = Model::made();
-    let grammar = model.grammar(&source(CallFormat::Mistral, false));
+    let grammar = model.grammar(&source(MISTRAL, false));
     let opener = model.special("[TOOL_CALLS]");
     let mut spelled = grammar.matcher();
     "[TOOL_CALLS]"
@@ -220,7 +240,7 @@ fn an_opener_that_is_a_special_token_is_not_recognized_as_text() {
     feed(&model, &mut late, &["a"]);
     late.accept(opener).unwrap();
     assert_eq!(late.next().unwrap(), Next::Free);
-    let forced = model.grammar(&source(CallFormat::Mistral, true));
+    let forced = model.grammar(&source(MISTRAL, true));
     assert!(!allows(&mut forced.matcher(), model.byte(b'[')).unwrap());
     for grammar in [grammar, forced] {
         let mut matcher = grammar.matcher();
@@ -233,32 +253,32 @@ fn an_opener_that_is_a_special_token_is_not_recognized_as_text() {
         }
         assert_eq!(matcher.next().unwrap(), Next::Finished);
         // The text may or may not contain the tag itself.
-        assert_eq!(CallFormat::Mistral.parse(text).unwrap().name, "now");
+        assert_eq!(parse(MISTRAL, text).unwrap().name, "now");
         let shown = format!("[TOOL_CALLS]{text}");
-        assert_eq!(CallFormat::Mistral.parse(&shown).unwrap().name, "now");
+        assert_eq!(parse(MISTRAL, &shown).unwrap().name, "now");
     }
 }
 
 #[test]
 fn only_whole_calls_are_parsed() {
     let whole = r#"{"name": "f", "arguments": {"n": 12345678901234567890123, "s": "}"}}"#;
-    let call = CallFormat::Bare.parse(whole).unwrap();
+    let call = parse(BARE, whole).unwrap();
     assert_eq!(
         call.arguments,
         r#"{"n": 12345678901234567890123, "s": "}"}"#
     );
     for cut in 0..whole.len() {
-        assert_eq!(CallFormat::Bare.parse(&whole[..cut]), None, "{cut}");
+        assert_eq!(parse(BARE, &whole[..cut]), None, "{cut}");
     }
     let tagged = format!("<tool_call>\n{whole}\n</tool_call>");
-    assert_eq!(HERMES.parse(&tagged), Some(call.clone()));
-    assert_eq!(HERMES.parse(whole), None);
-    assert_eq!(HERMES.parse(&tagged[..tagged.len() - 12]), None);
-    let hidden = CallFormat::Hermes {
+    assert_eq!(parse(HERMES, &tagged), Some(call.clone()));
+    assert_eq!(parse(HERMES, whole), None);
+    assert_eq!(parse(HERMES, &tagged[..tagged.len() - 12]), None);
+    let hidden = form(CallForm::Hermes {
         has_special_tags: true,
-    };
-    assert_eq!(hidden.parse(&format!("\n{whole}\n")), Some(call.clone()));
-    assert_eq!(hidden.parse(&tagged), Some(call));
+    });
+    assert_eq!(parse(hidden, &format!("\n{whole}\n")), Some(call.clone()));
+    assert_eq!(parse(hidden, &tagged), Some(call));
     for wrong in [
         "",
         "text",
@@ -268,7 +288,7 @@ fn only_whole_calls_are_parsed() {
         r#"{"name": "f", "parameters": {}}"#,
         "é",
     ] {
-        assert_eq!(CallFormat::Bare.parse(wrong), None, "{wrong}");
+        assert_eq!(parse(BARE, wrong), None, "{wrong}");
     }
 }
 
@@ -284,32 +304,37 @@ fn the_format_is_read_from_the_chat_template() {
         metadata.insert("tokenizer.ggml.token_type", vec![2, 3, 3, kind]);
         metadata.insert("tokenizer.ggml.tokens", texts);
         metadata.insert("tokenizer.chat_template", template);
-        CallFormat::of(&Tokenizer::from_gguf(&metadata).unwrap())
+        OutputForm::of(&Tokenizer::from_gguf(&metadata).unwrap()).calls
     };
     // The same template, escaped as in Jinja.
     let hermes = r#"<tool_call>\n{\"name\": <n>, \"arguments\": <a>}\n</tool_call>"#;
-    assert_eq!(with_template(hermes, "<tool_call>", 4), HERMES);
+    assert_eq!(
+        with_template(hermes, "<tool_call>", 4),
+        CallForm::Hermes {
+            has_special_tags: false
+        }
+    );
     assert_eq!(
         with_template(hermes, "<tool_call>", 3),
-        CallFormat::Hermes {
+        CallForm::Hermes {
             has_special_tags: true
         }
     );
     let coder = "<tool_call>\n<function=f>\n arguments";
-    assert_eq!(with_template(coder, "<tool_call>", 4), CallFormat::Bare);
+    assert_eq!(with_template(coder, "<tool_call>", 4), CallForm::QwenMarkup);
     let mistral = "{{ '[TOOL_CALLS] [' }}";
-    assert_eq!(
-        with_template(mistral, "[TOOL_CALLS]", 3),
-        CallFormat::Mistral
-    );
-    assert_eq!(with_template(mistral, "x", 1), CallFormat::Bare);
+    assert_eq!(with_template(mistral, "[TOOL_CALLS]", 3), CallForm::Mistral);
+    assert_eq!(with_template(mistral, "x", 1), CallForm::Bare);
     let later = "[TOOL_CALLS]name[ARGS]{}";
-    assert_eq!(with_template(later, "[TOOL_CALLS]", 3), CallFormat::Bare);
-    let llama = "<|python_tag|> {\"name\": n, \"parameters\": p}";
     assert_eq!(
-        with_template(llama, "<|python_tag|>", 3),
-        CallFormat::Llama3
+        with_template(later, "[TOOL_CALLS]", 3),
+        CallForm::MistralNamed { has_ids: false }
     );
-    assert_eq!(with_template("{{ text }}", "x", 1), CallFormat::Bare);
-    assert_eq!(CallFormat::of(&Model::made().tokenizer), CallFormat::Bare);
+    let llama = "<|python_tag|> {\"name\": n, \"parameters\": p}";
+    assert_eq!(with_template(llama, "<|python_tag|>", 3), CallForm::Llama3);
+    assert_eq!(with_template("{{ text }}", "x", 1), CallForm::Bare);
+    assert_eq!(
+        OutputForm::of(&Model::made().tokenizer).calls,
+        CallForm::Bare
+    );
 }

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use super::files::HuggingFaceFiles;
 use super::json::{AddedToken, parse};
 use crate::Result;
+use crate::text::chat_template::ChatTemplates;
 
 /// The content of the small files, joined.
 #[derive(Default)]
@@ -20,7 +21,7 @@ pub struct Config {
     pub added_tokens: Vec<AddedToken>,
     /// All ids that end a generation, if the folder lists them.
     pub end_ids: Vec<u32>,
-    pub chat_template: Option<Box<str>>,
+    pub chat_templates: ChatTemplates,
 }
 
 impl Config {
@@ -51,9 +52,14 @@ impl Config {
             Some(value) => id(value).into_iter().collect(),
             None => Vec::new(),
         };
-        let template = match files.chat_template {
-            Some(bytes) => Some(String::from_utf8_lossy(bytes).into()),
-            None => main.get("chat_template").and_then(template).map(Box::from),
+        let processor = object("chat_template.json", files.chat_template_json)?;
+        let chat_templates = match files.chat_template {
+            Some(bytes) => ChatTemplates::one(&String::from_utf8_lossy(bytes)),
+            None => [&processor, &main]
+                .iter()
+                .find_map(|file| file.get("chat_template"))
+                .map(templates)
+                .unwrap_or_default(),
         };
         Ok(Config {
             bos_token: token("bos_token"),
@@ -61,7 +67,7 @@ impl Config {
             add_bos_token: flag("add_bos_token"),
             add_eos_token: flag("add_eos_token"),
             end_ids,
-            chat_template: template,
+            chat_templates,
             added_tokens: added_tokens(main.remove("added_tokens_decoder"))?,
         })
     }
@@ -71,16 +77,18 @@ fn id(value: &Value) -> Option<u32> {
     value.as_u64().and_then(|id| u32::try_from(id).ok())
 }
 
-/// The template. If there are several, the one named "default".
-fn template(value: &Value) -> Option<&str> {
+/// A template, or a list of them with their names.
+fn templates(value: &Value) -> ChatTemplates {
     if let Some(text) = value.as_str() {
-        return Some(text);
+        return ChatTemplates::one(text);
     }
-    let named = value
-        .as_array()?
-        .iter()
-        .find(|entry| entry["name"] == "default");
-    named?.get("template")?.as_str()
+    let mut templates = ChatTemplates::default();
+    for entry in value.as_array().into_iter().flatten() {
+        if let (Some(name), Some(text)) = (entry["name"].as_str(), entry["template"].as_str()) {
+            templates.add(name, text);
+        }
+    }
+    templates
 }
 
 fn added_tokens(decoder: Option<Value>) -> Result<Vec<AddedToken>> {

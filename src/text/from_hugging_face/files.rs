@@ -15,6 +15,8 @@ pub struct HuggingFaceFiles<'f> {
     pub generation_config: Option<&'f [u8]>,
     /// `chat_template.jinja`: the chat template, in newer folders.
     pub chat_template: Option<&'f [u8]>,
+    /// `chat_template.json`: the chat template in folders of models that also take pictures.
+    pub chat_template_json: Option<&'f [u8]>,
 }
 
 /// The part `part` of `tokenizer.json` is of a kind `name` that is not supported.

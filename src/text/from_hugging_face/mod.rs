@@ -62,7 +62,7 @@ pub(super) fn describe(files: &HuggingFaceFiles<'_>) -> Result<Description<'stat
         },
         special: tokens.special,
         middle_tokens: MiddleTokens::by_text(&tokens.texts),
-        chat_template: config.chat_template,
+        chat_templates: config.chat_templates,
         texts: Cow::Owned(tokens.texts),
         kinds: tokens.kinds,
         spelling: pipeline.spelling,

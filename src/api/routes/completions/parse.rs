@@ -127,6 +127,7 @@ pub(super) fn parse(
         tokens_as_ids: tokens_as_ids.unwrap_or(false),
         sampling,
         constraint,
+        message: None,
     };
     Ok((plan, streaming))
 }
@@ -142,7 +143,7 @@ fn suffix(fields: &Fields, switches: &Switches, prompts: &[Prompt]) -> Result<Su
         None | Some("") => return Ok(Suffix::None),
         Some(suffix) => suffix.to_owned(),
     };
-    let is_tokenized = |prompt: &Prompt| matches!(prompt, Prompt::Tokens(_));
+    let is_tokenized = |prompt: &Prompt| !matches!(prompt, Prompt::Text(_));
     match mode {
         SuffixMode::Append => Ok(Suffix::Append(suffix)),
         SuffixMode::Fim if !prompts.iter().any(is_tokenized) => Ok(Suffix::FillInMiddle(suffix)),

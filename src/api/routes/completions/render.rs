@@ -285,6 +285,7 @@ mod tests {
             reason,
             stop_reason: None,
             tool_call: None,
+            has_calls: false,
             mean_logprob: None,
         }
     }
@@ -305,6 +306,7 @@ mod tests {
             prompt: 2,
             cached: 0,
             completion: 3,
+            reasoning: 0,
         })));
         assert_eq!(
             text(completion(&head(None), &[choice], usage)),
@@ -321,12 +323,14 @@ mod tests {
                     logprob: None,
                     top: None,
                     text_offset: 0,
+                    ..Entry::default()
                 },
                 Entry {
                     token: "b".into(),
                     logprob: Some(-0.1),
                     top: Some(vec![("z".into(), -0.05), ("b".into(), -0.1)]),
                     text_offset: 1,
+                    ..Entry::default()
                 },
             ],
             token_ids: vec![7],

@@ -1,0 +1,183 @@
+//! `POST /chat/completions`: parses the body, runs the plan and renders the answer, whole or in chunks. Every check is
+//! made before the first byte of the answer.
+
+mod parse;
+mod render;
+#[cfg(test)]
+mod tests;
+
+use std::rc::Rc;
+
+use futures_core::Stream;
+use futures_util::stream;
+
+use crate::api::endpoint::Endpoint;
+use crate::api::error::Failure;
+use crate::api::fields::Streaming;
+use crate::api::http::{self, KeepAlive, Request, Response};
+use crate::api::progress::{Position, Progress};
+use crate::api::random_id;
+use crate::api::run::Run;
+use crate::text::LocalTime;
+use crate::{Error, Result};
+use render::{Chunk, Head};
+
+/// Visits the types of requests and answers.
+#[cfg(test)]
+pub(super) fn visit_types(visitor: &mut impl ts_rs::TypeVisitor) {
+    use crate::api::fields::conversation;
+    visitor.visit::<parse::ChatCompletionFields>();
+    visitor.visit::<conversation::ChatMessage>();
+    visitor.visit::<conversation::ChatMessageCall>();
+    visitor.visit::<conversation::ChatContentPart>();
+    visitor.visit::<render::ChatCompletion<'static>>();
+    visitor.visit::<render::ChatCompletionChunk<'static>>();
+}
+
+/// Answers the request, or continues the stream of an earlier run of it.
+pub(super) async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Response> {
+    let earlier = request
+        .position
+        .as_deref()
+        .map(Position::read)
+        .transpose()?;
+    // A template may print the date: a second run has to make the same prompt.
+    let created_s = match &earlier {
+        Some(earlier) => earlier.created_s,
+        None => endpoint.host.now_ms() / 1000,
+    };
+    let now = LocalTime::new(created_s, endpoint.host.utc_offset_minutes());
+    let warn_unknown = |name: &str| endpoint.warn_unknown(name);
+    let (plan, streaming) = parse::parse(&request.body, &endpoint.switches, now, warn_unknown)?;
+    let has_logprobs = plan.logprobs.is_some();
+    let run = Run::start(endpoint, plan, earlier.as_ref()).await;
+    let mut run = run.map_err(about_messages)?;
+    let head = Head {
+        id: match &earlier {
+            Some(earlier) => earlier.id.clone(),
+            None => random_id::chat_completion_id(),
+        },
+        created_s,
+        model: run.model_id.clone(),
+        system_fingerprint: run.system_fingerprint.clone(),
+        has_logprobs,
+        tokenizer: run.tokenizer.clone(),
+    };
+    let dropped_tokens = run.dropped_tokens;
+    let mut response = if streaming.stream {
+        let progress = Rc::new(Progress::default());
+        let usage_sent = earlier.is_some_and(|earlier| earlier.usage_sent);
+        progress.begin(Position {
+            id: head.id.clone(),
+            created_s,
+            seed: run.seed,
+            candidates: run.delivered().to_vec(),
+            usage_sent,
+        });
+        let streaming = Streaming {
+            include_usage: streaming.include_usage && !usage_sent,
+            ..streaming
+        };
+        let chunks = KeepAlive::new(
+            Box::pin(chunks(run, head, streaming, progress.clone())),
+            Rc::clone(&endpoint.host),
+            endpoint.switches.keep_alive_ms,
+        );
+        Response::events(Box::pin(chunks), progress)
+    } else {
+        let choices = run.choices().await?;
+        Response::json(200, render::whole(&head, &choices, run.counts()))
+    };
+    if dropped_tokens > 0 {
+        response.push_header("x-prompt-truncated", &dropped_tokens.to_string());
+    }
+    Ok(response)
+}
+
+/// What is wrong with the prompt is wrong with the messages.
+fn about_messages(error: Error) -> Error {
+    match error {
+        Error::Request {
+            fault,
+            param: Some(param),
+            message,
+        } if param == "prompt" => Error::Request {
+            fault,
+            param: Some("messages".to_owned()),
+            message: match message.strip_prefix("prompt: ") {
+                Some(rest) => format!("messages: {rest}"),
+                None => message,
+            },
+        },
+        other => other,
+    }
+}
+
+/// The events of a streaming answer, the last one being `[DONE]`. The first event of a choice comes with the role, the
+/// last one with the reason of its end; both are sent together with their neighbors, so that a position is never between
+/// them.
+fn chunks(
+    run: Run,
+    head: Head,
+    streaming: Streaming,
+    progress: Rc<Progress>,
+) -> impl Stream<Item = Vec<u8>> {
+    enum Phase {
+        Pieces(Box<Run>),
+        Done,
+        Closed,
+    }
+    struct State {
+        phase: Phase,
+        /// Which choices have their role.
+        begun: Vec<bool>,
+    }
+    let begun = run.delivered().iter().map(|it| it.has_begun()).collect();
+    let state = State {
+        phase: Phase::Pieces(Box::new(run)),
+        begun,
+    };
+    let head = Rc::new(head);
+    stream::unfold(state, move |mut state| {
+        let (head, progress) = (head.clone(), progress.clone());
+        async move {
+            let mut run = match state.phase {
+                Phase::Pieces(run) => run,
+                Phase::Done => {
+                    state.phase = Phase::Closed;
+                    return Some((http::DONE.to_vec(), state));
+                }
+                Phase::Closed => return None,
+            };
+            let (bytes, next) = match run.next_piece().await {
+                Ok(Some((index, piece))) => {
+                    let delivered = run.delivered()[index];
+                    progress.update(|position| position.candidates[index] = delivered);
+                    let running = streaming.continuous_usage;
+                    let chunk = Chunk {
+                        index,
+                        piece: &piece,
+                        is_first: !std::mem::replace(&mut state.begun[index], true),
+                        counts: running.then(|| run.candidate_counts(index)),
+                    };
+                    let events = render::chunks(&head, &chunk, streaming.include_usage);
+                    let events = events.iter().flat_map(|json| http::event(json));
+                    (events.collect(), Phase::Pieces(run))
+                }
+                Ok(None) if streaming.include_usage => {
+                    progress.update(|position| position.usage_sent = true);
+                    let json = render::usage_chunk(&head, run.counts());
+                    (http::event(&json), Phase::Done)
+                }
+                Ok(None) => (http::DONE.to_vec(), Phase::Closed),
+                // Dropping the run cancels the generation.
+                Err(error) => {
+                    progress.fail(&error);
+                    (http::event(&Failure::from(&error).body()), Phase::Done)
+                }
+            };
+            state.phase = next;
+            Some((bytes, state))
+        }
+    })
+}

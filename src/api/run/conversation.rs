@@ -1,0 +1,193 @@
+//! From a conversation to the token ids of a prompt: chooses the template, keeps special tokens in texts from being
+//! recognized, renders and tokenizes (specification 17.2 to 17.4).
+
+use serde_json::{Map, Value};
+
+use crate::api::error::fault;
+use crate::api::fields::Conversation;
+use crate::api::models::ReadyModel;
+use crate::text::{Marker, TemplateError, TemplateInput, Tokenizer, render};
+use crate::{Error, RequestFault, Result};
+
+const MESSAGES: &str = "messages";
+
+/// A conversation as the model receives it.
+pub(super) struct RenderedPrompt {
+    pub ids: Vec<u32>,
+    /// The end of the prompt's text: it may have begun the model's message.
+    pub tail: String,
+}
+
+/// Renders and tokenizes a conversation.
+pub(super) fn tokenize(mut chat: Conversation, model: &ReadyModel) -> Result<RenderedPrompt> {
+    let tokenizer = &*model.tokenizer;
+    let template = tokenizer.chat_templates().choose(!chat.tools.is_empty());
+    let template = template.ok_or_else(no_template)?;
+    adapt(&mut chat, template);
+    let marker = unused_character(&chat, template)?;
+    mark(&mut chat, tokenizer, marker);
+    let token_text = |id: Option<u32>| {
+        let bytes = id.map_or(&[][..], |id| tokenizer.token_bytes(id));
+        String::from_utf8_lossy(bytes).into_owned()
+    };
+    let rendered = render(
+        template,
+        &TemplateInput {
+            messages: &chat.messages,
+            tools: (!chat.tools.is_empty()).then_some(&chat.tools),
+            add_generation_prompt: chat.add_generation_prompt,
+            bos_token: &token_text(tokenizer.bos_id()),
+            eos_token: &token_text(tokenizer.eos_id()),
+            variables: &chat.variables,
+            now: chat.now,
+            marker,
+        },
+    );
+    let mut text = rendered.map_err(|error| refused(&error, marker))?;
+    if chat.continues_final_message {
+        end_with_last_message(&mut text, &chat.messages)?;
+    }
+    let mut ids = tokenizer.encode_rendered(&text, marker)?;
+    if ids.is_empty() {
+        let start = tokenizer.document_start_id();
+        ids.push(start.ok_or_else(|| invalid("the chat template makes an empty prompt of them"))?);
+    }
+    const TAIL_CHARS: usize = 1024;
+    let start = text
+        .char_indices()
+        .rev()
+        .nth(TAIL_CHARS)
+        .map_or(0, |(at, _)| at);
+    // Marked texts stay marked: a message cannot begin the model's reasoning.
+    Ok(RenderedPrompt {
+        ids,
+        tail: text[start..].to_owned(),
+    })
+}
+
+/// What depends on the words that the template knows.
+fn adapt(chat: &mut Conversation, template: &str) {
+    if !template.contains("developer") {
+        for message in &mut chat.messages {
+            if message["role"] == "developer" {
+                message["role"] = "system".into();
+            }
+        }
+    }
+    let Some(effort) = chat.reasoning_effort else {
+        return;
+    };
+    let variables = &mut chat.variables;
+    let default = |variables: &mut Map<String, Value>, name: &str, value: Value| {
+        variables.entry(name).or_insert(value);
+    };
+    default(variables, "reasoning_effort", effort.into());
+    if matches!(effort, "none" | "minimal") && template.contains("enable_thinking") {
+        default(variables, "enable_thinking", false.into());
+    }
+}
+
+/// A marker for special tokens within texts.
+fn unused_character(chat: &Conversation, template: &str) -> Result<Marker> {
+    let mut texts = vec![template];
+    chat.messages
+        .iter()
+        .for_each(|json| collect(json, &mut texts));
+    chat.tools.iter().for_each(|json| collect(json, &mut texts));
+    for (name, json) in &chat.variables {
+        texts.push(name);
+        collect(json, &mut texts);
+    }
+    Marker::absent_from(texts).ok_or_else(|| invalid("they use every private character of Unicode"))
+}
+
+fn collect<'j>(json: &'j Value, texts: &mut Vec<&'j str>) {
+    match json {
+        Value::String(text) => texts.push(text),
+        Value::Array(elements) => elements.iter().for_each(|json| collect(json, texts)),
+        Value::Object(members) => {
+            for (name, json) in members {
+                texts.push(name);
+                collect(json, texts);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// Marks the texts of all roles. The assistant's texts were written by the model, but not as special tokens: those are
+/// not part of a message. Only the tags of reasoning are, which templates look for in the assistant's content.
+fn mark(chat: &mut Conversation, tokenizer: &Tokenizer, marker: Marker) {
+    let all = |text: &str| tokenizer.mark(text, marker, |_| false);
+    let but_reasoning = |text: &str| {
+        let is_tag = |token: &str| token.to_ascii_lowercase().contains("think");
+        tokenizer.mark(text, marker, is_tag)
+    };
+    for message in &mut chat.messages {
+        // The role is one of a few words.
+        let role = message["role"].take();
+        match role == "assistant" {
+            true => marker.mark_all(message, &but_reasoning),
+            false => marker.mark_all(message, &all),
+        }
+        message["role"] = role;
+    }
+    for tool in &mut chat.tools {
+        marker.mark_all(tool, &all);
+    }
+    for value in chat.variables.values_mut() {
+        marker.mark_all(value, &all);
+    }
+}
+
+/// Cuts `text` behind the content of the last message.
+fn end_with_last_message(text: &mut String, messages: &[Value]) -> Result<()> {
+    let content = messages
+        .last()
+        .and_then(|message| message["content"].as_str());
+    let content = content.unwrap_or_default().trim();
+    let at = text.rfind(content).filter(|_| !content.is_empty());
+    let at = at.ok_or_else(|| {
+        let message =
+            "continue_final_message: the prompt does not contain the last message's content";
+        fault(
+            RequestFault::InvalidValue,
+            "continue_final_message",
+            message,
+        )
+    })?;
+    text.truncate(at + content.len());
+    Ok(())
+}
+
+fn no_template() -> Error {
+    fault(
+        RequestFault::UnsupportedParameter,
+        MESSAGES,
+        "messages: the model's files have no chat template: pass one as chatTemplate to createEngine, or use \
+         /completions",
+    )
+}
+
+fn invalid(reason: &str) -> Error {
+    let message = format!("messages: {reason}");
+    fault(RequestFault::InvalidValue, MESSAGES, message)
+}
+
+fn refused(error: &TemplateError, marker: Marker) -> Error {
+    let text = marker.remove(&error.to_string());
+    match error {
+        TemplateError::Refused(_) => invalid(&format!("the chat template refuses them: {text}")),
+        TemplateError::Failed(_) => {
+            invalid(&format!("the chat template does not suit them: {text}"))
+        }
+        TemplateError::TooMuch(_) => invalid(&format!("the chat template is stopped: {text}")),
+        TemplateError::Syntax(_) => fault(
+            RequestFault::UnsupportedParameter,
+            MESSAGES,
+            format!(
+                "messages: the chat template cannot be read: {text}. Pass another one as chatTemplate to createEngine"
+            ),
+        ),
+    }
+}

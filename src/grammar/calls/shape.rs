@@ -1,0 +1,171 @@
+//! The text around the calls of each form.
+
+use super::writer::{Writer, literal, sequence};
+use super::{invocation, markup};
+use crate::grammar::output::harmony;
+use crate::grammar::output::{
+    CALL, CALL_END, CLOSER, CallForm, FUNCTION_GEMMA, GEMMA4, GLM, LFM2, MINICPM, OPENER, QWEN,
+    SEPARATOR,
+};
+use crate::grammar::schema::object_schema;
+use crate::grammar::tool::Tool;
+
+/// The rules of a form's calls.
+pub(super) struct Shape {
+    /// The text that calls begin with; may be empty.
+    pub open: &'static str,
+    /// What stands before the calls.
+    pub before: &'static str,
+    /// One call.
+    pub call: String,
+    /// What stands between calls that share their tags. `None`: they do not.
+    pub separator: Option<&'static str>,
+    /// What stands after the calls.
+    pub close: String,
+    /// Tagged calls may follow each other.
+    pub repeats: bool,
+}
+
+/// The text that calls of the form begin with; may be empty.
+pub(super) fn open(form: CallForm) -> &'static str {
+    match form {
+        CallForm::Bare | CallForm::Llama3 | CallForm::Harmony => "",
+        CallForm::Hermes { .. } => "<tool_call>",
+        CallForm::Mistral | CallForm::MistralNamed { .. } => "[TOOL_CALLS]",
+        CallForm::Granite | CallForm::Phi4 => "<|tool_call|>",
+        CallForm::QwenMarkup => QWEN.open,
+        CallForm::Glm => GLM.open,
+        CallForm::MiniCpm => MINICPM.name_open,
+        CallForm::Lfm2 => LFM2.open,
+        CallForm::Gemma4 => GEMMA4.open,
+        CallForm::FunctionGemma => FUNCTION_GEMMA.open,
+        CallForm::DeepSeek => OPENER,
+    }
+}
+
+/// Writes the rules of calls of `tools`.
+///
+/// # Errors
+/// Names the tool whose parameters cannot be enforced.
+pub(super) fn shape(
+    writer: &mut Writer<'_>,
+    form: CallForm,
+    tools: &[Tool],
+) -> Result<Shape, String> {
+    let mut calls = Vec::new();
+    for (index, tool) in tools.iter().enumerate() {
+        let call = call(writer, form, tool, index)
+            .map_err(|error| format!("parameters of {:?}: {error}", tool.name))?;
+        calls.push(call);
+    }
+    let all = writer.rule("tool", &calls.join("\n | "))?;
+    let json = "\"{\" s \"\\\"name\\\"\" s \":\" s tool s \"}\"";
+    let call = match form {
+        CallForm::Bare
+        | CallForm::Llama3
+        | CallForm::Hermes { .. }
+        | CallForm::Mistral
+        | CallForm::Granite
+        | CallForm::Phi4 => writer.rule("call", json)?,
+        _ => all,
+    };
+    let (before, separator, close) = around(writer, form);
+    let repeats = matches!(
+        form,
+        CallForm::Hermes { .. }
+            | CallForm::MistralNamed { .. }
+            | CallForm::QwenMarkup
+            | CallForm::Glm
+            | CallForm::MiniCpm
+            | CallForm::Gemma4
+            | CallForm::FunctionGemma
+    );
+    Ok(Shape {
+        open: open(form),
+        before,
+        call,
+        separator,
+        close,
+        repeats,
+    })
+}
+
+/// What stands before calls and after their opener, between them, and after them.
+fn around(writer: &Writer<'_>, form: CallForm) -> (&'static str, Option<&'static str>, String) {
+    let list = Some("s \",\" s");
+    let tag = |before: &str, tag: &str| sequence(&[before, &writer.tag(tag)]);
+    match form {
+        CallForm::Hermes { .. } => ("s", None, tag("s", "</tool_call>")),
+        CallForm::Mistral | CallForm::Granite => ("s \"[\" s", list, "s \"]\"".to_owned()),
+        CallForm::Phi4 => ("s \"[\" s", list, tag("s \"]\" s", "<|/tool_call|>")),
+        CallForm::Lfm2 => ("\"[\"", Some("\", \""), tag("\"]\"", LFM2.close)),
+        CallForm::Gemma4 => ("", None, writer.tag(GEMMA4.close)),
+        CallForm::FunctionGemma => ("", None, writer.tag(FUNCTION_GEMMA.close)),
+        CallForm::DeepSeek => ("", Some("gap"), writer.tag(CLOSER)),
+        // Where the tag ends the turn, it is not written.
+        CallForm::Harmony if writer.is_end(harmony::CALL) => ("", None, String::new()),
+        CallForm::Harmony => ("", None, writer.tag(harmony::CALL)),
+        CallForm::Bare
+        | CallForm::Llama3
+        | CallForm::MistralNamed { .. }
+        | CallForm::QwenMarkup
+        | CallForm::Glm
+        | CallForm::MiniCpm => ("", None, String::new()),
+    }
+}
+
+/// One call of `tool`, without what all calls have around them.
+fn call(
+    writer: &mut Writer<'_>,
+    form: CallForm,
+    tool: &Tool,
+    index: usize,
+) -> Result<String, String> {
+    match form {
+        CallForm::QwenMarkup => return markup::call(writer, &QWEN, tool, index),
+        CallForm::Glm => return markup::call(writer, &GLM, tool, index),
+        CallForm::MiniCpm => return markup::call(writer, &MINICPM, tool, index),
+        CallForm::Lfm2 => return invocation::call(writer, &LFM2, tool, index),
+        CallForm::Gemma4 => return invocation::call(writer, &GEMMA4, tool, index),
+        CallForm::FunctionGemma => return invocation::call(writer, &FUNCTION_GEMMA, tool, index),
+        _ => {}
+    }
+    let arguments = match (&tool.parameters, tool.strict) {
+        (Some(parameters), true) => writer.schema(&object_schema(parameters)?)?,
+        _ => writer.any_object()?,
+    };
+    let member = match form {
+        CallForm::Llama3 => "parameters",
+        _ => "arguments",
+    };
+    Ok(match form {
+        CallForm::MistralNamed { has_ids } => {
+            let id = match has_ids {
+                true => format!("{} /[A-Za-z0-9]{{9}}/", writer.tag("[CALL_ID]")),
+                false => String::new(),
+            };
+            sequence(&[&literal(&tool.name), &id, &writer.tag("[ARGS]"), &arguments])
+        }
+        CallForm::DeepSeek => sequence(&[
+            &writer.tag(CALL),
+            &literal("function"),
+            &writer.tag(SEPARATOR),
+            &literal(&format!("{}\n```json\n", tool.name)),
+            &arguments,
+            &literal("\n```"),
+            &writer.tag(CALL_END),
+        ]),
+        CallForm::Harmony => sequence(&[
+            &literal(&format!("commentary to=functions.{} ", tool.name)),
+            &writer.tag(harmony::CONSTRAIN),
+            &literal("json"),
+            &writer.tag(harmony::MESSAGE),
+            &arguments,
+        ]),
+        _ => format!(
+            "{} s \",\" s {} s \":\" s {arguments}",
+            literal(&literal(&tool.name)),
+            literal(&literal(member)),
+        ),
+    })
+}

@@ -1,0 +1,175 @@
+//! Grammars of a whole turn: reasoning, then calls, or content and then calls.
+
+use llguidance::api::GrammarWithLexer;
+use llguidance::toktrie::TokEnv;
+
+use super::shape::{self, Shape, shape};
+use super::writer::{Writer, escaped, literal, sequence};
+use crate::grammar::budget::Budget;
+use crate::grammar::opener::Opener;
+use crate::grammar::output::harmony::{CHANNEL, END, MESSAGE, START};
+use crate::grammar::output::{Beginning, CallForm, OutputForm, beginning};
+use crate::grammar::token_trie;
+use crate::grammar::tool::Tool;
+
+/// A model's turn with tools.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Turn {
+    /// At least one.
+    pub tools: Vec<Tool>,
+    /// The turn must call a tool.
+    pub is_forced: bool,
+    /// It may call several.
+    pub is_parallel: bool,
+    /// How the model writes.
+    pub form: OutputForm,
+    /// The end of the prompt, as [`crate::grammar::OutputReader::new`] takes it.
+    pub prompt_tail: String,
+}
+
+impl Turn {
+    /// Whether there is something to enforce: a forced call, or the arguments of a strict tool whose
+    /// calls can be told from content where they begin.
+    pub fn needs_grammar(&self) -> bool {
+        let is_seen = !matches!(self.form.calls, CallForm::Bare | CallForm::Llama3);
+        self.is_forced || is_seen && self.tools.iter().any(|tool| tool.strict)
+    }
+}
+
+/// The text that a completion with a call begins with.
+pub(in crate::grammar) fn opener(form: OutputForm, tokens: TokEnv) -> Opener {
+    let text = shape::open(form.calls);
+    let id = token_trie::special_id(tokens.tok_trie(), text);
+    Opener::new(text, id, tokens)
+}
+
+/// The grammars of a completion that is one call; the first is the start.
+///
+/// # Errors
+/// Names the tool whose parameters cannot be enforced.
+pub(in crate::grammar) fn completion(
+    form: OutputForm,
+    tools: &[Tool],
+    tokens: TokEnv,
+    budget: &mut Budget,
+) -> Result<Vec<GrammarWithLexer>, String> {
+    let mut writer = Writer::new(tokens, budget);
+    let shape = shape(&mut writer, form.calls, tools)?;
+    let start = match form.calls {
+        CallForm::Harmony => writer.tag(CHANNEL),
+        _ => String::new(),
+    };
+    let calls = calls(&mut writer, &shape, false)?;
+    let start = sequence(&[&start, &calls]);
+    Ok(writer.finish(&start))
+}
+
+/// The grammars of a turn; the first is the start.
+///
+/// # Errors
+/// As [`completion`].
+pub(in crate::grammar) fn turn(
+    turn: &Turn,
+    tokens: TokEnv,
+    budget: &mut Budget,
+) -> Result<Vec<GrammarWithLexer>, String> {
+    let mut writer = Writer::new(tokens, budget);
+    let shape = shape(&mut writer, turn.form.calls, &turn.tools)?;
+    let start = match turn.form.calls {
+        CallForm::Harmony => messages(&mut writer, turn, &shape)?,
+        _ => tagged(&mut writer, turn, &shape)?,
+    };
+    Ok(writer.finish(&start))
+}
+
+/// Calls with their opener.
+fn calls(writer: &mut Writer<'_>, shape: &Shape, is_parallel: bool) -> Result<String, String> {
+    let open = match shape.open {
+        "" => String::new(),
+        open => writer.tag(open),
+    };
+    let rest = opened(writer, shape, is_parallel)?;
+    Ok(sequence(&[&open, &rest]))
+}
+
+/// Calls after their opener.
+fn opened(writer: &mut Writer<'_>, shape: &Shape, is_parallel: bool) -> Result<String, String> {
+    let mut inner = shape.call.clone();
+    if let Some(separator) = shape.separator.filter(|_| is_parallel) {
+        inner = format!("{inner} ({separator} {inner})*");
+    }
+    let block = writer.rule("block", &sequence(&[shape.before, &inner, &shape.close]))?;
+    if !(shape.repeats && is_parallel) {
+        return Ok(block);
+    }
+    let more = sequence(&["gap", &writer.tag(shape.open), &block]);
+    Ok(format!("{block} ({more})*"))
+}
+
+/// A turn of a model that writes tags in text.
+fn tagged(writer: &mut Writer<'_>, turn: &Turn, shape: &Shape) -> Result<String, String> {
+    let tags = turn.form.reasoning;
+    let beginning = beginning(&turn.form, &turn.prompt_tail);
+    let thought = match tags {
+        Some(tags) => writer.until("thought", "TEXT", tags.close)?,
+        None => String::new(),
+    };
+    let reasoning = match (beginning, tags) {
+        (Beginning::Reasoning { .. }, _) => thought,
+        (Beginning::Turn, Some(tags)) => {
+            let body = sequence(&[&writer.tag(tags.open), &thought]);
+            writer.rule("reasoning", &body)? + "?"
+        }
+        _ => String::new(),
+    };
+    if turn.is_forced || shape.open.is_empty() {
+        let calls = calls(writer, shape, turn.is_parallel)?;
+        return Ok(sequence(&[&reasoning, "gap", &calls]));
+    }
+    // Content does not begin with reasoning, and nothing in it opens a call.
+    let mut limits = String::new();
+    if let (Beginning::Turn, Some(tags)) = (beginning, tags)
+        && writer.id(tags.open).is_none()
+    {
+        limits = format!(" & ~/[ \\n]*{}(?s:.*)/", escaped(tags.open));
+    }
+    let content = writer.rule("CONTENT", &format!("/(?s:.*)/{limits}"))?;
+    let before = writer.until("before_calls", &content, shape.open)?;
+    if writer.id(shape.open).is_none() {
+        limits.push_str(&format!(" & ~/(?s:.*){}(?s:.*)/", escaped(shape.open)));
+    }
+    let only = writer.rule("ONLY", &format!("/(?s:.+)/{limits}"))?;
+    let opened = opened(writer, shape, turn.is_parallel)?;
+    let answer = writer.rule("answer", &format!("{only}? | {before} {opened}"))?;
+    Ok(sequence(&[&reasoning, &answer]))
+}
+
+/// A turn of gpt-oss.
+fn messages(writer: &mut Writer<'_>, turn: &Turn, shape: &Shape) -> Result<String, String> {
+    let tail = &turn.prompt_tail;
+    let start = tail.rfind(START).map_or("", |start| &tail[start..]);
+    let next = sequence(&[
+        &writer.until("message_end", "TEXT", END)?,
+        &writer.tag(START),
+        &literal("assistant"),
+    ]);
+    let channel = writer.tag(CHANNEL);
+    let message = writer.tag(MESSAGE);
+    let header = |name: &str| sequence(&[&channel, &literal(name), &message]);
+    let analysis = sequence(&[&header("analysis"), &next]);
+    let preamble = sequence(&[&header("commentary"), &next]);
+    let call = sequence(&[&channel, &calls(writer, shape, false)?]);
+    let answer = match turn.is_forced {
+        true => call,
+        false => {
+            let body = format!("({preamble})? {call} | {} TEXT", header("final"));
+            writer.rule("answer", &body)?
+        }
+    };
+    // The prompt may have opened a message.
+    let before = match start.contains(MESSAGE) {
+        true => next,
+        false => format!("({analysis})?"),
+    };
+    Ok(sequence(&[&before, &answer]))
+}

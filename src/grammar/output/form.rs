@@ -1,0 +1,169 @@
+//! Which family a model belongs to, judging by its chat template and its special tokens.
+
+use crate::text::Tokenizer;
+
+/// How a model family writes reasoning and tool calls. The default is a family of which nothing is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct OutputForm {
+    pub(in crate::grammar) reasoning: Option<ReasoningTags>,
+    pub(in crate::grammar) calls: CallForm,
+}
+
+/// The tags around reasoning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::grammar) struct ReasoningTags {
+    pub open: &'static str,
+    pub close: &'static str,
+}
+
+/// How a family writes calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(in crate::grammar) enum CallForm {
+    /// `{"name": ..., "arguments": {...}}` alone: for families whose form is unknown.
+    #[default]
+    Bare,
+    /// `{"name": ..., "parameters": {...}}` alone or after `<|python_tag|>`, as Llama 3 writes it.
+    Llama3,
+    /// `<tool_call>{"name": ..., "arguments": {...}}</tool_call>`, as Hermes and Qwen write it.
+    Hermes {
+        /// The tags are special tokens, which may be left out of the text.
+        has_special_tags: bool,
+    },
+    /// `[TOOL_CALLS] [{"name": ..., "arguments": {...}}]`, as Mistral models up to Nemo write it.
+    Mistral,
+    /// `[TOOL_CALLS]name[ARGS]{...}`, as later Mistral models write it.
+    MistralNamed {
+        /// `[CALL_ID]` and an id follow the name.
+        has_ids: bool,
+    },
+    /// `<|tool_call|>[{"name": ..., "arguments": {...}}]`, as Granite 3 writes it.
+    Granite,
+    /// The same with `<|/tool_call|>` after it, as Phi-4 mini writes it.
+    Phi4,
+    /// As Qwen3-Coder and Qwen3.5 write it.
+    QwenMarkup,
+    /// As GLM 4.5 and later write it.
+    Glm,
+    /// As MiniCPM5 writes it.
+    MiniCpm,
+    /// As LFM2 writes it.
+    Lfm2,
+    /// As Gemma 4 writes it.
+    Gemma4,
+    /// As FunctionGemma writes it.
+    FunctionGemma,
+    /// As DeepSeek's models write it.
+    DeepSeek,
+    /// Messages with channels, as gpt-oss writes them.
+    Harmony,
+}
+
+const THINK: ReasoningTags = ReasoningTags {
+    open: "<think>",
+    close: "</think>",
+};
+const BRACKETS: ReasoningTags = ReasoningTags {
+    open: "[THINK]",
+    close: "[/THINK]",
+};
+const THOUGHT: ReasoningTags = ReasoningTags {
+    open: "<|channel>thought",
+    close: "<channel|>",
+};
+
+impl OutputForm {
+    /// How the model of this tokenizer writes.
+    pub fn of(tokenizer: &Tokenizer) -> OutputForm {
+        OutputForm::judged(
+            tokenizer.chat_template().unwrap_or_default(),
+            &|text| tokenizer.named_id(text).is_some(),
+            &|text| tokenizer.special_id(text).is_some(),
+        )
+    }
+
+    /// How the model with this chat template writes. `is_named` says whether a text is a token with a
+    /// role of its own, `is_special` whether such a token is hidden.
+    pub(in crate::grammar) fn judged(
+        template: &str,
+        is_named: &dyn Fn(&str) -> bool,
+        is_special: &dyn Fn(&str) -> bool,
+    ) -> OutputForm {
+        OutputForm {
+            reasoning: reasoning(template, is_named),
+            calls: calls(template, is_named, is_special),
+        }
+    }
+}
+
+fn reasoning(template: &str, is_named: &dyn Fn(&str) -> bool) -> Option<ReasoningTags> {
+    let has = |text| template.contains(text);
+    if has("<|channel>") && has("<channel|>") {
+        Some(THOUGHT)
+    } else if has("[THINK]") || is_named("[THINK]") {
+        Some(BRACKETS)
+    } else if has("<think>") || has("</think>") || is_named("<think>") {
+        Some(THINK)
+    } else {
+        None
+    }
+}
+
+fn calls(
+    template: &str,
+    is_named: &dyn Fn(&str) -> bool,
+    is_special: &dyn Fn(&str) -> bool,
+) -> CallForm {
+    let has = |text| template.contains(text);
+    if has("<|channel|>") && has("<|message|>") {
+        return CallForm::Harmony;
+    }
+    if has("<|tool_call>call:") || has("<|tool_call>") && is_named("<tool_call|>") {
+        return CallForm::Gemma4;
+    }
+    if has("<start_function_call>") || is_named("<start_function_call>") {
+        return CallForm::FunctionGemma;
+    }
+    if has("<tool_call>") && has("<function=") {
+        return CallForm::QwenMarkup;
+    }
+    if has("<tool_call>") && has("<arg_key>") {
+        return CallForm::Glm;
+    }
+    if has("<function name=") && has("<param name=") {
+        return CallForm::MiniCpm;
+    }
+    let hermes = CallForm::Hermes {
+        has_special_tags: is_special("<tool_call>"),
+    };
+    if has("<tool_call>") && has("arguments") {
+        return hermes;
+    }
+    if is_special("[TOOL_CALLS]") && has("[TOOL_CALLS]") {
+        return match has("[ARGS]") {
+            true => CallForm::MistralNamed {
+                has_ids: has("[CALL_ID]"),
+            },
+            false => CallForm::Mistral,
+        };
+    }
+    if is_special("<|python_tag|>") && has("parameters") {
+        return CallForm::Llama3;
+    }
+    if has("<|tool_call_start|>") || is_named("<|tool_call_start|>") {
+        return CallForm::Lfm2;
+    }
+    if is_named("<|tool_call|>") && is_named("<|/tool_call|>") {
+        return CallForm::Phi4;
+    }
+    if has("<|tool_call|>") {
+        return CallForm::Granite;
+    }
+    if has(super::deepseek::OPENER) {
+        return CallForm::DeepSeek;
+    }
+    // Templates without tools, of models that were trained with them.
+    match is_named("<tool_call>") {
+        true => hermes,
+        false => CallForm::Bare,
+    }
+}

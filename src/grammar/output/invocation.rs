@@ -1,0 +1,214 @@
+//! Calls that look like calls in a programming language: `[f(a="x", b=1)]` of LFM2, `call:f{a:1}` of
+//! Gemma.
+
+use super::delivery::{Delivery, Status};
+use super::json::{is_space, push_escaped};
+use super::literal::{Literal, Reading};
+
+/// The longest name of a function or a parameter.
+const MAX_NAME_BYTES: usize = 256;
+
+/// How a family writes them.
+#[derive(Debug, PartialEq, Eq)]
+pub(in crate::grammar) struct Invocation {
+    pub open: &'static str,
+    /// Before the name; may be empty.
+    pub before: &'static str,
+    /// Around the arguments.
+    pub brackets: (char, char),
+    /// Between a parameter and its value.
+    pub assign: char,
+    /// Around strings, instead of quotes; may be empty.
+    pub quote: &'static str,
+    /// The calls are a list in brackets.
+    pub is_list: bool,
+    pub close: &'static str,
+}
+
+/// LFM2's, with Python's literals.
+pub(in crate::grammar) static LFM2: Invocation = Invocation {
+    open: "<|tool_call_start|>",
+    before: "",
+    brackets: ('(', ')'),
+    assign: '=',
+    quote: "",
+    is_list: true,
+    close: "<|tool_call_end|>",
+};
+
+/// Gemma 4's.
+pub(in crate::grammar) static GEMMA4: Invocation = Invocation {
+    open: "<|tool_call>",
+    before: "call:",
+    brackets: ('{', '}'),
+    assign: ':',
+    quote: "<|\"|>",
+    is_list: false,
+    close: "<tool_call|>",
+};
+
+/// FunctionGemma's.
+pub(in crate::grammar) static FUNCTION_GEMMA: Invocation = Invocation {
+    open: "<start_function_call>",
+    before: "call:",
+    brackets: ('{', '}'),
+    assign: ':',
+    quote: "<escape>",
+    is_list: false,
+    close: "<end_function_call>",
+};
+
+#[derive(Debug)]
+enum State {
+    /// Before the list.
+    List,
+    /// What has been read of the text before the name, or of the name.
+    Name(String),
+    /// A parameter's name, or the end of the arguments.
+    Key(String),
+    Value(Literal),
+    /// After a value.
+    Next,
+    /// After a call of a list.
+    Between,
+    /// What has been read of the closing tag.
+    Close(String),
+}
+
+/// The body after the opening tag.
+#[derive(Debug)]
+pub(super) struct Invocations {
+    form: &'static Invocation,
+    state: State,
+    parameters: usize,
+    has_begun: bool,
+}
+
+impl Invocations {
+    pub(super) fn new(form: &'static Invocation) -> Invocations {
+        Invocations {
+            form,
+            state: match form.is_list {
+                true => State::List,
+                false => State::Name(String::new()),
+            },
+            parameters: 0,
+            has_begun: false,
+        }
+    }
+
+    pub(super) fn feed(&mut self, character: char, delivery: &mut Delivery) -> Status {
+        let (open, close) = self.form.brackets;
+        match &mut self.state {
+            State::List | State::Next | State::Between if is_space(character) => {}
+            State::Name(text) | State::Key(text) | State::Close(text)
+                if text.is_empty() && is_space(character) => {}
+            State::List if character == '[' => self.state = State::Name(String::new()),
+            State::List => return Status::Failed,
+            State::Name(name) if character == open => {
+                let name = name.trim_end().strip_prefix(self.form.before);
+                let Some(tool) = name.and_then(|name| delivery.tool(name)) else {
+                    return Status::Failed;
+                };
+                let name = tool.name.clone();
+                delivery.start_call(&name);
+                delivery.arguments("{");
+                self.has_begun = true;
+                self.parameters = 0;
+                self.state = State::Key(String::new());
+            }
+            State::Name(name) => {
+                name.push(character);
+                let before = self.form.before;
+                let fits =
+                    before.starts_with(&*name) || name.strip_prefix(before).is_some_and(is_name);
+                if !fits {
+                    return Status::Failed;
+                }
+            }
+            State::Key(key) if character == self.form.assign => {
+                let mut out = String::new();
+                if self.parameters > 0 {
+                    out.push_str(", ");
+                }
+                self.parameters += 1;
+                let key = key.trim_end().trim_matches(['"', '\'']);
+                out.push('"');
+                key.chars().for_each(|c| push_escaped(c, &mut out));
+                out.push_str("\": ");
+                delivery.arguments(&out);
+                self.state = State::Value(Literal::new(self.form.quote));
+            }
+            State::Key(key) if character == close && key.is_empty() => self.end(delivery),
+            State::Key(key) => {
+                key.push(character);
+                if !is_name(key.trim_matches(['"', '\''])) {
+                    return leave(delivery);
+                }
+            }
+            State::Value(literal) => {
+                let mut out = String::new();
+                let reading = literal.feed(character, &mut out);
+                delivery.arguments(&out);
+                match reading {
+                    Reading::Inside => delivery.settle(),
+                    Reading::Last => self.state = State::Next,
+                    Reading::After => {
+                        self.state = State::Next;
+                        return self.feed(character, delivery);
+                    }
+                    Reading::Wrong => return leave(delivery),
+                }
+            }
+            State::Next if character == ',' => self.state = State::Key(String::new()),
+            State::Next if character == close => self.end(delivery),
+            State::Next => return leave(delivery),
+            State::Between if character == ',' => self.state = State::Name(String::new()),
+            State::Between if character == ']' => self.state = State::Close(String::new()),
+            State::Between => return Status::Left,
+            State::Close(tag) => {
+                tag.push(character);
+                if tag == self.form.close {
+                    return Status::Done;
+                } else if !self.form.close.starts_with(&*tag) {
+                    return Status::Left;
+                }
+            }
+        }
+        Status::More
+    }
+
+    /// The end of a call's arguments.
+    fn end(&mut self, delivery: &mut Delivery) {
+        delivery.arguments("}");
+        self.state = match self.form.is_list {
+            true => State::Between,
+            false => State::Close(String::new()),
+        };
+    }
+
+    /// As [`super::json::JsonCalls::finish`].
+    pub(super) fn finish(&mut self, delivery: &mut Delivery) -> bool {
+        if let State::Value(literal) = &mut self.state {
+            let mut out = String::new();
+            literal.finish(&mut out);
+            delivery.arguments(&out);
+        }
+        !matches!(self.state, State::Name(_) | State::Key(_)) && self.has_begun
+    }
+}
+
+fn is_name(text: &str) -> bool {
+    let fits = |c: char| c.is_alphanumeric() || "_-. ".contains(c);
+    text.len() <= MAX_NAME_BYTES && text.chars().all(fits)
+}
+
+/// The call ends where it stops making sense; what is held is text.
+fn leave(delivery: &mut Delivery) -> Status {
+    let held = delivery.release();
+    delivery.arguments("}");
+    held.chars().for_each(|character| {
+        delivery.hold(character);
+    });
+    Status::Left
+}

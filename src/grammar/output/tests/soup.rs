@@ -1,0 +1,75 @@
+//! Random outputs: any division gives the same parts, nothing panics, and no word is lost.
+
+use proptest::prelude::*;
+
+use super::*;
+
+const FORMS: [CallForm; 15] = [
+    CallForm::Bare,
+    CallForm::Llama3,
+    HERMES,
+    CallForm::Mistral,
+    CallForm::MistralNamed { has_ids: true },
+    CallForm::Granite,
+    CallForm::Phi4,
+    CallForm::QwenMarkup,
+    CallForm::Glm,
+    CallForm::MiniCpm,
+    CallForm::Lfm2,
+    CallForm::Gemma4,
+    CallForm::FunctionGemma,
+    CallForm::DeepSeek,
+    CallForm::Harmony,
+];
+
+/// Pieces of all forms.
+const PIECES: &str = "<think> </think> <tool_call> </tool_call> {\"name\": \"now\", \"arguments\": \"parameters\": {} } }} {\"a\": 1} [ ] , ; \" \\ ' : = ( ) [TOOL_CALLS] now get_weather nope [ARGS] [CALL_ID] <|tool_call|> <|/tool_call|> <|python_tag|> <function=now> <function=rechne> <parameter=expr> <parameter=opts> </parameter> </function> now\n <arg_key> </arg_key> <arg_value> </arg_value> <function_name=\"now\"> <param_name=\"city\"> </param> <![CDATA[ ]]> <|tool_call_start|>[ now( a= ]<|tool_call_end|> <|tool_call>call: <tool_call|> <|\"|> <escape> <start_function_call>call: <end_function_call> <｜tool▁calls▁begin｜> <｜tool▁call▁begin｜> function<｜tool▁sep｜>now ```json ``` <｜tool▁call▁end｜> <｜tool▁calls▁end｜> <|start|>assistant <|channel|> analysis commentary_to=functions.now final <|message|> <|end|> <|call|> <|return|> True None 1.5 é 日";
+
+fn piece() -> impl Strategy<Value = String> {
+    let pieces: Vec<String> = PIECES
+        .split(' ')
+        .map(|piece| piece.replace('_', " "))
+        .collect();
+    let exact: Vec<String> = PIECES.split(' ').map(str::to_owned).collect();
+    prop_oneof![
+        4 => proptest::sample::select(exact),
+        2 => proptest::sample::select(pieces),
+        2 => proptest::sample::select(vec![" ", "\n", "\n\n", "x", "."]).prop_map(str::to_owned),
+        1 => any::<char>().prop_map(String::from),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn any_division_gives_the_same(
+        pieces in proptest::collection::vec(piece(), 0..40),
+        form_index in 0..FORMS.len(),
+        cuts in proptest::collection::vec(any::<proptest::sample::Index>(), 0..12),
+    ) {
+        let text = pieces.concat();
+        let form = form(FORMS[form_index]);
+        let boundaries: Vec<usize> = text.char_indices().map(|(start, _)| start).collect();
+        let mut cuts: Vec<usize> = match boundaries.is_empty() {
+            true => Vec::new(),
+            false => cuts.iter().map(|cut| boundaries[cut.index(boundaries.len())]).collect(),
+        };
+        cuts.extend([0, text.len()]);
+        cuts.sort_unstable();
+        let divided = cuts.windows(2).map(|cut| &text[cut[0]..cut[1]]);
+        let divided = read_pieces(&form, "", divided);
+        prop_assert_eq!(divided, read_pieces(&form, "", [&*text]));
+    }
+
+    #[test]
+    fn what_is_no_form_is_content(text in any::<String>(), form_index in 0..FORMS.len()) {
+        let mut reader = OutputReader::new(&OutputForm { reasoning: None, calls: FORMS[form_index] }, &[], "");
+        let mut read = Read::default();
+        read.add(reader.push(&text));
+        read.add(reader.finish());
+        if FORMS[form_index] != CallForm::Harmony {
+            prop_assert_eq!(read.content, text);
+        }
+    }
+}
