@@ -24,6 +24,7 @@ mod tokenizer_report;
 mod unigram;
 mod utf8;
 mod vocabulary;
+mod word_piece;
 
 pub use detokenizer::Detokenizer;
 pub use from_hugging_face::HuggingFaceFiles;

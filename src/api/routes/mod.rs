@@ -2,6 +2,7 @@
 //! answers.
 
 mod completions;
+mod embeddings;
 mod models;
 
 use std::future::Future;
@@ -24,11 +25,16 @@ pub(super) struct Route {
     pub answer: for<'a> fn(&'a Endpoint, &'a Request, String) -> Answer<'a>,
 }
 
-static ROUTES: [Route; 3] = [
+static ROUTES: [Route; 4] = [
     Route {
         path: "completions",
         method: "POST",
         answer: |endpoint, request, _| Box::pin(completions::answer(endpoint, request)),
+    },
+    Route {
+        path: "embeddings",
+        method: "POST",
+        answer: |endpoint, request, _| Box::pin(embeddings::answer(endpoint, request)),
     },
     Route {
         path: "models",
@@ -85,6 +91,7 @@ pub(super) fn unknown_url() -> Error {
 #[cfg(test)]
 pub(super) fn visit_types(visitor: &mut impl ts_rs::TypeVisitor) {
     completions::visit_types(visitor);
+    embeddings::visit_types(visitor);
     models::visit_types(visitor);
 }
 

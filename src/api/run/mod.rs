@@ -27,7 +27,7 @@ use crate::grammar::Grammar;
 use crate::{Error, Result};
 use candidate_text::{CandidateText, TextOptions};
 use constraint::CallReader;
-use deadline::Deadline;
+pub(super) use deadline::Deadline;
 use logprobs::Listing;
 use merge::Pieces;
 use prompt::{FittedPrompt, Wanted};

@@ -15,7 +15,10 @@ pub(crate) const BLOCK_WORDS: usize = 1 + BLOCK / 4;
 pub struct Row<'a> {
     /// Tokens that precede the token in its sequence.
     pub position: usize,
-    /// The sequence's block table: its pages' numbers, which cover `position + 1` tokens.
+    /// Tokens of the sequence that attention may see, its own included: `position + 1` where it is causal, at most all of
+    /// the sequence where it is not.
+    pub length: usize,
+    /// The sequence's block table: its pages' numbers, which cover `length` tokens.
     pub pages: &'a [u32],
 }
 

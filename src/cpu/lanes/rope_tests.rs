@@ -79,6 +79,7 @@ fn turns(shape: RopeShape) -> Vec<u32> {
 fn heads_are_rotated_and_stored() {
     let rows = [0, 63, 64, 200].map(|position| Row {
         position,
+        length: position + 1,
         pages: &[3, 0, 4, 1],
     });
     for (shape, format) in shapes()

@@ -55,6 +55,7 @@ impl Job {
             tokens += input.len();
             is_first || tokens <= limits.batch_tokens
         });
+        let fitting = fitting.take(limits.batch_inputs);
         let batch = fitting.map(Vec::as_slice).collect();
         (batch, self.reader.cancellation())
     }

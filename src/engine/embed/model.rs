@@ -11,8 +11,10 @@ pub struct EmbeddingLimits {
     pub context_tokens: usize,
     /// Elements of a vector.
     pub width: usize,
-    /// Tokens of the inputs that are worth computing together. A longer input is computed by itself.
+    /// Most tokens of inputs that are computed together. A longer input is computed by itself.
     pub batch_tokens: usize,
+    /// Most inputs that are computed together; at least 1.
+    pub batch_inputs: usize,
 }
 
 /// A model that turns texts into vectors. One call runs at a time.

@@ -17,6 +17,7 @@ const LIMITS: EmbeddingLimits = EmbeddingLimits {
     context_tokens: 6,
     width: 2,
     batch_tokens: 4,
+    batch_inputs: 3,
 };
 
 #[derive(Default)]
@@ -69,12 +70,21 @@ async fn turns(count: usize) {
 #[test]
 fn inputs_are_computed_in_batches_and_answered_in_order() {
     let ((), ended) = with_engine(async |handle, record| {
-        let inputs = vec![vec![1, 2], vec![3], vec![4], vec![5; 6], vec![6], vec![7]];
+        let inputs = vec![
+            vec![1, 2],
+            vec![3],
+            vec![4],
+            vec![5; 6],
+            vec![6],
+            vec![7],
+            vec![8],
+            vec![9],
+        ];
         let vectors = handle.submit(inputs).unwrap().vectors().await.unwrap();
         let firsts: Vec<f32> = vectors.iter().map(|vector| vector[0]).collect();
-        assert_eq!(firsts, [3.0, 3.0, 4.0, 30.0, 6.0, 7.0]);
+        assert_eq!(firsts, [3.0, 3.0, 4.0, 30.0, 6.0, 7.0, 8.0, 9.0]);
         let sizes: Vec<usize> = record.calls.borrow().iter().map(Vec::len).collect();
-        assert_eq!(sizes, [3, 1, 2]);
+        assert_eq!(sizes, [3, 1, 3, 1]);
     });
     assert_eq!(ended, None);
 }

@@ -75,8 +75,9 @@ impl Heads<'_> {
         // Decoding first pays where several passes over the page follow; the last vector of a head may be half.
         let decodes = queries > L::QUERIES || !dim.is_multiple_of(LANES);
         let row = self.parts.rows[self.first];
-        let last = row.position + self.count - 1;
-        for page in shape.window_begin(row.position) / PAGE_TOKENS..=last / PAGE_TOKENS {
+        let [begin, _] = shape.seen(row);
+        let [_, end] = shape.seen(self.parts.rows[self.first + self.count - 1]);
+        for page in begin / PAGE_TOKENS..=(end - 1) / PAGE_TOKENS {
             let active = self.set_ranges(page, &mut scratch.ranges);
             let (first, ranges) = (active * group, &scratch.ranges[..]);
             let union = [ranges[0][0], ranges[ranges.len() - 1][1]];
@@ -144,9 +145,8 @@ impl Heads<'_> {
         ranges.clear();
         let mut first = self.count;
         for row in 0..self.count {
-            let position = self.parts.rows[self.first + row].position;
-            let begin = shape.window_begin(position).max(page_begin);
-            let end = (position + 1).min(page_end);
+            let [begin, end] = shape.seen(self.parts.rows[self.first + row]);
+            let (begin, end) = (begin.max(page_begin), end.min(page_end));
             if begin < end {
                 first = first.min(row);
                 let range = [begin - page_begin, end - page_begin];

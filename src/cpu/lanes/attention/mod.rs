@@ -31,7 +31,7 @@ pub struct AttentionShape {
     /// Elements of a head; a multiple of 4.
     pub head_dim: usize,
     /// Maximum number of tokens that a query sees, including its own: a sliding window (Beltagy et al. 2020,
-    /// <https://arxiv.org/abs/2004.05150>).
+    /// <https://arxiv.org/abs/2004.05150>). Where attention is not causal, this holds for each side.
     pub window: Option<usize>,
     /// Scores `s` become `cap * tanh(s / cap)` (Gemma 2, <https://arxiv.org/abs/2408.00118>).
     pub soft_cap: Option<f32>,
@@ -51,6 +51,13 @@ impl AttentionShape {
     /// Query heads that share a key head.
     fn group(self) -> usize {
         self.heads / self.kv_heads
+    }
+
+    /// The tokens that the query of a row sees, from the first one to the end.
+    pub(crate) fn seen(self, row: Row) -> [usize; 2] {
+        let window = self.window.unwrap_or(usize::MAX);
+        let after = (row.length - row.position).min(window);
+        [self.window_begin(row.position), row.position + after]
     }
 
     /// The first token that a query at `position` sees.
@@ -172,7 +179,7 @@ impl<'a> AttentionParts<'a> {
 fn consecutive(rows: &[Row]) -> usize {
     let follows = |pair: &&[Row]| {
         let same = std::ptr::eq(pair[0].pages, pair[1].pages);
-        same && pair[1].position == pair[0].position + 1
+        same && pair[1].position == pair[0].position + 1 && pair[1].length >= pair[0].length
     };
     1 + rows.windows(2).take_while(follows).count()
 }
