@@ -7,8 +7,7 @@
 @group(0) @binding(B_kv) var<storage, read> kv: array<KvWord>;
 @group(0) @binding(B_out) var<storage, read_write> out: array<vec4<f32>>; // [tokens, Q_DIM / 4]
 
-const VECTORS: u32 = HEAD_DIM / 4u; // of one head
-
+// VECTORS are those of one head.
 var<workgroup> keys: array<vec4<f32>, TILE * VECTORS>;
 var<workgroup> values: array<vec4<f32>, TILE * VECTORS>;
 

@@ -69,7 +69,7 @@ pub fn kernel(shape: AttentionShape, format: KvFormat) -> Kernel {
         .binding("step")
         .constant("HEADS", shape.heads)
         .constant("KV_HEADS", shape.kv_heads)
-        .constant("HEAD_DIM", shape.head_dim)
+        .constant("VECTORS", vectors)
         .constant("Q_DIM", shape.q_dim())
         .constant("KV_DIM", shape.kv_dim())
         .constant("WORKGROUP", WORKGROUP)

@@ -1,4 +1,4 @@
-//! `POST /embeddings` (specification 17) through `Handler::handle`, with a real engine and tokenizer and a model
+//! `POST /embeddings` (specification 18) through `Handler::handle`, with a real engine and tokenizer and a model
 //! whose vectors tell which tokens it got.
 
 use std::cell::{Cell, RefCell};
@@ -12,6 +12,7 @@ use inpage::text::Tokenizer;
 use inpage::{Error, Result};
 use serde_json::{Value, json};
 
+use crate::documentation::examples;
 use crate::fixture::{
     BOS, CONTEXT, MODEL_ID, Reply, TestHost, VOCAB, metadata_of_tests, read, request,
     serve_default, yield_now,
@@ -334,5 +335,21 @@ fn a_full_queue_is_429() {
         let (first, second) = futures_util::future::join(first, second).await;
         assert_eq!((first.status, second.status), (200, 429));
         assert_eq!(second.header("retry-after"), Some("1"));
+    });
+}
+
+#[test]
+fn every_example_of_the_page_gets_the_promised_response() {
+    let examples = examples("embeddings ");
+    assert!(examples.len() >= 6, "{} examples found", examples.len());
+    serve(json!({}), async |server| {
+        for (line, code, body) in &examples {
+            let body = serde_json::from_str(body).unwrap();
+            let reply = server.send("/v1/embeddings", body).await;
+            match code {
+                None => assert_eq!(reply.status, 200, "line {line}: {}", reply.text()),
+                Some(code) => assert_eq!(&reply.error().1, code, "line {line}"),
+            }
+        }
     });
 }

@@ -1,5 +1,5 @@
 //! `prompt`, and `input` of embeddings, deserialized directly into strings and ids (specification 4.2 and
-//! 17): a tree of JSON values would take twenty times the memory of the ids.
+//! 18): a tree of JSON values would take twenty times the memory of the ids.
 
 use std::fmt;
 
