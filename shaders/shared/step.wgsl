@@ -17,6 +17,11 @@ fn row_table(row: u32) -> u32 {
     return step[STEP_ROWS + row * ROW_WORDS + 1u];
 }
 
+// Tokens that a row's sequence had when the step was set, those of the step included.
+fn row_length(row: u32) -> u32 {
+    return step[row_table(row) - 1u];
+}
+
 // Index of the first vector of the token at `position` in the KV cache
 // [page, k|v, page token, KV_DIM].
 fn kv_row(table: u32, position: u32, value: u32) -> u32 {

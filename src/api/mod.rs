@@ -43,7 +43,7 @@ pub use host::Host;
 #[cfg(not(target_arch = "wasm32"))]
 pub use host::SystemHost;
 pub use http::{Body, Request, Response};
-pub use models::{Fingerprint, LazyCompiler, ModelState, ReadyModel};
+pub use models::{Fingerprint, LazyCompiler, ModelState, ReadyEmbedder, ReadyModel};
 pub use progress::Progress;
 pub use switches::{
     ContextLengthExceededBehavior, ContextWord, Cors, DefaultMaxTokens, MirostatTargetUnit,

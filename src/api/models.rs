@@ -9,6 +9,7 @@ use futures_channel::oneshot;
 use super::error::fault;
 use super::switches::{Switches, WhenModelNotReady};
 use crate::engine::EngineHandle;
+use crate::engine::embed::EmbeddingHandle;
 use crate::engine::generation::SamplingDefaults;
 use crate::grammar::{Compiler, OutputForm};
 use crate::text::Tokenizer;
@@ -24,8 +25,10 @@ pub enum ModelState {
     Unloaded,
     /// Being loaded.
     Loading,
-    /// Loaded.
+    /// Loaded, and generates text.
     Ready(ReadyModel),
+    /// Loaded, and makes embeddings.
+    ReadyToEmbed(ReadyEmbedder),
     /// It could not be loaded; the text says why.
     Failed(String),
     /// It could not be loaded, and the first request after a pause starts another attempt.
@@ -52,6 +55,33 @@ pub struct ReadyModel {
     pub output_form: OutputForm,
     /// The grammar compiler for constrained completions, built when it is first needed.
     pub compiler: LazyCompiler,
+}
+
+/// A loaded model that makes embeddings.
+#[derive(Debug, Clone)]
+pub struct ReadyEmbedder {
+    /// Runs it.
+    pub engine: EmbeddingHandle,
+    /// Its tokenizer.
+    pub tokenizer: Rc<Tokenizer>,
+}
+
+/// What a request wants of a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    Text,
+    Embeddings,
+}
+
+impl ModelState {
+    /// What it is ready for.
+    fn purpose(&self) -> Option<Purpose> {
+        match self {
+            ModelState::Ready(_) => Some(Purpose::Text),
+            ModelState::ReadyToEmbed(_) => Some(Purpose::Embeddings),
+            _ => None,
+        }
+    }
 }
 
 /// A model's grammar compiler. It is built when the first constraint needs it, because that reads the
@@ -160,20 +190,84 @@ impl Models {
         }
     }
 
-    /// The canonical id and the loaded model. Waits while the model loads if the switches say so.
+    /// The canonical id and the loaded model that generates text. Waits while it loads if the switches say
+    /// so.
+    ///
+    /// # Errors
+    /// `unsupported_parameter` for a model that makes embeddings, and those of the model's state.
     pub(super) async fn ready(
         &self,
         name: &str,
         switches: &Switches,
         now_ms: impl Fn() -> u64,
     ) -> Result<(String, ReadyModel)> {
+        let state = self.loaded(name, Purpose::Text, switches, now_ms).await?;
+        match state {
+            (id, ModelState::Ready(ready)) => Ok((id, ready)),
+            (id, _) => Err(fault(
+                RequestFault::UnsupportedParameter,
+                "model",
+                format!("the model \"{id}\" makes embeddings and no text"),
+            )),
+        }
+    }
+
+    /// As [`Models::ready`], of a model that makes embeddings.
+    ///
+    /// # Errors
+    /// `unsupported_parameter` for a model that generates text, and those of the model's state.
+    pub(super) async fn ready_to_embed(
+        &self,
+        name: &str,
+        switches: &Switches,
+        now_ms: impl Fn() -> u64,
+    ) -> Result<(String, ReadyEmbedder)> {
+        let wanted = Purpose::Embeddings;
+        match self.loaded(name, wanted, switches, now_ms).await? {
+            (id, ModelState::ReadyToEmbed(ready)) => Ok((id, ready)),
+            (id, _) => Err(fault(
+                RequestFault::UnsupportedParameter,
+                "model",
+                format!(
+                    "the model \"{id}\" generates text and makes no embeddings: its files name no \
+                     pooling of token vectors; {}",
+                    self.embedders()
+                ),
+            )),
+        }
+    }
+
+    /// Says which models make embeddings.
+    fn embedders(&self) -> String {
+        let entries = self.entries.borrow();
+        let found = entries
+            .iter()
+            .filter(|entry| entry.state.purpose() == Some(Purpose::Embeddings));
+        let names: Vec<String> = found.map(|entry| format!("\"{}\"", entry.id)).collect();
+        match names.is_empty() {
+            true => "no loaded model does".to_owned(),
+            false => format!("these do: {}", names.join(", ")),
+        }
+    }
+
+    /// The canonical id of a loaded model and its state, which is one of the ready ones.
+    async fn loaded(
+        &self,
+        name: &str,
+        wanted: Purpose,
+        switches: &Switches,
+        now_ms: impl Fn() -> u64,
+    ) -> Result<(String, ModelState)> {
         loop {
             let changed = {
                 let entries = self.entries.borrow();
-                let entry = find(&entries, name, switches).ok_or_else(|| not_found(name))?;
+                let found = find(&entries, name, Some(wanted), switches);
+                let entry = found.ok_or_else(|| not_found(name))?;
                 let id = &entry.id;
                 match &entry.state {
-                    ModelState::Ready(ready) => return Ok((id.clone(), ready.clone())),
+                    state @ (ModelState::Ready(_) | ModelState::ReadyToEmbed(_)) => {
+                        return Ok((id.clone(), state.clone()));
+                    }
                     ModelState::Loading => match switches.when_model_not_ready {
                         WhenModelNotReady::Wait => self.next_change(),
                         WhenModelNotReady::Error => {
@@ -238,7 +332,7 @@ impl Models {
     /// `model_not_found`.
     pub(super) fn find(&self, name: &str, switches: &Switches) -> Result<Ref<'_, Entry>> {
         let found = Ref::filter_map(self.entries.borrow(), |entries| {
-            find(entries, name, switches)
+            find(entries, name, None, switches)
         });
         found.map_err(|_| not_found(name))
     }
@@ -253,9 +347,14 @@ fn not_found(name: &str) -> crate::Error {
     )
 }
 
-/// The entry that `name` refers to. The alias refers to the ready model; among several, to the
-/// configured default or else the first; if none is ready, to the one that is closest to ready.
-fn find<'a>(entries: &'a [Entry], name: &str, switches: &Switches) -> Option<&'a Entry> {
+/// The entry that `name` refers to. The alias refers to the model that is ready for what is wanted; among
+/// several, to the configured default or else the first; if none is, to the one that is closest to it.
+fn find<'a>(
+    entries: &'a [Entry],
+    name: &str,
+    wanted: Option<Purpose>,
+    switches: &Switches,
+) -> Option<&'a Entry> {
     if let Some(entry) = entries.iter().find(|entry| entry.id == name) {
         return Some(entry);
     }
@@ -263,13 +362,17 @@ fn find<'a>(entries: &'a [Entry], name: &str, switches: &Switches) -> Option<&'a
         return None;
     }
     let is_default = |entry: &&Entry| switches.default_model.as_deref() == Some(&entry.id);
-    let is_ready = |entry: &&Entry| matches!(entry.state, ModelState::Ready(_));
+    let is_ready = |entry: &&Entry| match wanted {
+        Some(wanted) => entry.state.purpose() == Some(wanted),
+        None => entry.state.purpose().is_some(),
+    };
     let is_loading = |entry: &&Entry| matches!(entry.state, ModelState::Loading);
     let first = |wanted: &dyn Fn(&&Entry) -> bool| entries.iter().find(wanted);
     first(&|entry| is_default(entry) && is_ready(entry))
         .or_else(|| first(&is_ready))
         .or_else(|| first(&is_default))
         .or_else(|| first(&is_loading))
+        .or_else(|| first(&|entry| entry.state.purpose().is_some()))
         .or_else(|| entries.first())
 }
 
@@ -279,7 +382,7 @@ mod tests {
 
     fn found(models: &Models, name: &str, switches: &Switches) -> Option<String> {
         let entries = models.entries.borrow();
-        find(&entries, name, switches).map(|entry| entry.id.clone())
+        find(&entries, name, None, switches).map(|entry| entry.id.clone())
     }
 
     #[test]

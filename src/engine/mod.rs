@@ -15,7 +15,9 @@
 //! | `planned_step`, `scheduler` | a step; the running requests |
 //! | `plan`, `execute` | deciding on the next step; running it |
 //! | `run` | the loop |
+//! | `embed/` | a model that embeds: its contract, queue and loop |
 
+pub mod embed;
 pub mod event;
 pub mod generation;
 pub mod model;

@@ -14,6 +14,11 @@ use crate::{
 /// Default number of tokens: of the context, and of the cache that all sequences share.
 const DEFAULT_TOKENS: usize = 4096;
 
+/// Most tokens of several texts in a step of an encoder.
+pub(super) const ENCODER_BATCH_TOKENS: usize = 512;
+/// Most texts in a step of an encoder.
+pub(super) const ENCODER_BATCH_TEXTS: usize = 32;
+
 /// The KV cache to reserve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct KvReservation {
@@ -41,9 +46,27 @@ impl KvReservation {
         config: &ModelConfig,
         max_bytes: u64,
     ) -> Result<KvReservation> {
+        if !config.is_causal {
+            return Ok(KvReservation::of_encoder(options, config));
+        }
         let heads = [config.kv_heads, config.head_dim];
         let (tokens, layers) = (config.context_tokens, config.layers.len());
         KvReservation::of_sizes(options, tokens, heads, layers, max_bytes)
+    }
+
+    /// K and V of one layer at a time, exact, for a step of an encoder: its longest text, or several short ones,
+    /// each on pages of its own.
+    fn of_encoder(options: LoadOptions, config: &ModelConfig) -> KvReservation {
+        let wanted = options.context_tokens.unwrap_or(DEFAULT_TOKENS);
+        let context_tokens = wanted.min(config.context_tokens).max(1);
+        let pages = ENCODER_BATCH_TOKENS / PAGE_TOKENS + ENCODER_BATCH_TEXTS;
+        KvReservation {
+            context_tokens,
+            pages: pages.max(context_tokens.div_ceil(PAGE_TOKENS)),
+            format: KvFormat::F32,
+            kv_dim: config.kv_dim(),
+            layers: 1,
+        }
     }
 
     fn of_sizes(

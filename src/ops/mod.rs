@@ -23,6 +23,7 @@ mod cpu;
 
 // One op each.
 pub mod add_positions;
+pub mod add_row;
 pub mod argmax;
 pub mod attention;
 pub mod attention_split;
@@ -47,6 +48,7 @@ pub mod rows;
 pub mod sample;
 pub mod score;
 pub mod sum_experts;
+pub mod whole_attention;
 
 #[cfg(test)]
 mod test_cases;

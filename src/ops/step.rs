@@ -13,6 +13,8 @@ pub const CHOSEN: usize = 1;
 /// First word of the rows. A row has its position and the index of the first word of its block table.
 pub const ROWS: usize = 2;
 const ROW_WORDS: usize = 2;
+/// Words before a block table: the number of tokens that the sequence has after the step.
+const TABLE_HEAD: usize = 1;
 pub use inpage_cpu::lanes::kv::PAGE_TOKENS;
 
 /// Consecutive tokens of one sequence, each a row of a step.
@@ -33,7 +35,7 @@ pub struct Step(InPlace);
 impl Step {
     /// A step state for up to `tokens` tokens and block tables of up to `pages` entries in total.
     pub fn new(tokens: usize, pages: usize, device: &Device) -> Self {
-        let len = ROWS + ROW_WORDS * tokens + pages;
+        let len = ROWS + (ROW_WORDS + TABLE_HEAD) * tokens + pages;
         Self(InPlace::upload(vec![0; len], device))
     }
 
@@ -43,12 +45,14 @@ impl Step {
         let mut words = vec![tokens as u32, 0];
         let mut table = ROWS + ROW_WORDS * tokens;
         for segment in segments {
+            table += TABLE_HEAD;
             for position in segment.position..segment.position + segment.tokens {
                 words.extend([position as u32, table as u32]);
             }
             table += segment.pages.len();
         }
         for segment in segments {
+            words.push((segment.position + segment.tokens) as u32);
             words.extend_from_slice(segment.pages);
         }
         self.0.write(0, words);
@@ -87,6 +91,12 @@ pub(super) fn row_position(step: &[u32], row: usize) -> usize {
 /// First word of a row's block table: the CPU twin of `row_table`.
 pub(super) fn row_table(step: &[u32], row: usize) -> usize {
     step[ROWS + ROW_WORDS * row + 1] as usize
+}
+
+/// Tokens that a row's sequence had when the step was set, those of the step included: the CPU twin of
+/// `row_length`.
+pub(super) fn row_length(step: &[u32], row: usize) -> usize {
+    step[row_table(step, row) - TABLE_HEAD] as usize
 }
 
 /// The rows of a step for the kernels of the CPU device, without padding.

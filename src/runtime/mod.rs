@@ -39,7 +39,7 @@ pub use load::{LoadRequest, Loaded, load, reload};
 pub use open::{Opened, open};
 pub use report::{EngineInfo, LoadReport, LoadTimes};
 pub use seam::{ServedHandler, ServedModel};
-pub use serve::{RunningModel, Served, serve};
+pub use serve::{RunningModel, Served, ServedEngine, serve};
 pub use start::{StartTimes, Tuning, start};
 
 /// Visits the types of options and reports, to be declared in TypeScript.

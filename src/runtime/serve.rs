@@ -11,25 +11,56 @@ use super::{
     seam::{attach, transformer},
 };
 use crate::{
-    Result,
-    api::{Fingerprint, LazyCompiler, ModelState, OutputForm, ReadyModel},
-    engine::{Engine, EngineHandle, EngineLimits, ModelAccess},
+    Error, Result,
+    api::{Fingerprint, LazyCompiler, ModelState, OutputForm, ReadyEmbedder, ReadyModel},
+    engine::{
+        Engine, EngineHandle, EngineLimits, ModelAccess,
+        embed::{EmbeddingEngine, EmbeddingHandle},
+    },
+    model::Transformer,
     weights::ByteSource,
 };
 
 /// A model behind the endpoint.
 pub struct Served {
     /// Requests are answered while it is run.
-    pub engine: Engine<ServedModel>,
+    pub engine: ServedEngine,
     /// Access to the model while it runs.
     pub running: RunningModel,
 }
 
+/// The engine of a model: which one depends on whether its files name a pooling of token vectors.
+#[allow(clippy::large_enum_variant)] // One per model; a box would save nothing.
+pub enum ServedEngine {
+    /// Generates text.
+    Text(Engine<ServedModel>),
+    /// Makes embeddings.
+    Embeddings(EmbeddingEngine<Transformer>),
+}
+
+impl ServedEngine {
+    /// Runs until all handles are dropped and all requests have ended.
+    ///
+    /// # Errors
+    /// [`Error::DeviceLost`]: the device is gone, everything has failed.
+    pub async fn run(self) -> Result<()> {
+        match self {
+            ServedEngine::Text(engine) => engine.run().await,
+            ServedEngine::Embeddings(engine) => engine.run().await,
+        }
+    }
+}
+
+/// A reference to a running engine.
+enum Handle {
+    Text(EngineHandle, ModelAccess<ServedModel>),
+    Embeddings(EmbeddingHandle),
+}
+
 /// A model whose engine runs.
 pub struct RunningModel {
-    handle: EngineHandle,
+    handle: Handle,
     report: Rc<RefCell<LoadReport>>,
-    access: ModelAccess<ServedModel>,
     fingerprint: Fingerprint,
     fingerprint_parts: FingerprintParts,
     kernels: KernelChoice,
@@ -37,25 +68,38 @@ pub struct RunningModel {
 
 /// Registers the model with `handler` as `model_id`, ready to answer.
 pub fn serve(loaded: Loaded, handler: &ServedHandler, model_id: &str) -> Served {
-    let limits = EngineLimits {
-        max_queue: handler.switches().max_queue,
-        ..EngineLimits::default()
-    };
-    let (engine, handle) = Engine::new(attach(handler, loaded.model), limits);
+    let max_queue = handler.switches().max_queue;
     let fingerprint = Fingerprint::of(&loaded.fingerprint_parts.with(&loaded.report.lora));
-    let ready = ReadyModel {
-        engine: handle.clone(),
-        output_form: OutputForm::of(&loaded.tokenizer),
-        tokenizer: loaded.tokenizer,
-        fingerprint: fingerprint.clone(),
-        sampling_defaults: loaded.sampling_defaults,
-        compiler: LazyCompiler::default(),
+    let (engine, handle, state) = if loaded.model.config().embedding.is_some() {
+        let (engine, handle) = EmbeddingEngine::new(loaded.model, max_queue);
+        let ready = ReadyEmbedder {
+            engine: handle.clone(),
+            tokenizer: loaded.tokenizer,
+        };
+        let state = ModelState::ReadyToEmbed(ready);
+        let engine = ServedEngine::Embeddings(engine);
+        (engine, Handle::Embeddings(handle), state)
+    } else {
+        let limits = EngineLimits {
+            max_queue,
+            ..EngineLimits::default()
+        };
+        let (engine, handle) = Engine::new(attach(handler, loaded.model), limits);
+        let ready = ReadyModel {
+            engine: handle.clone(),
+            output_form: OutputForm::of(&loaded.tokenizer),
+            tokenizer: loaded.tokenizer,
+            fingerprint: fingerprint.clone(),
+            sampling_defaults: loaded.sampling_defaults,
+            compiler: LazyCompiler::default(),
+        };
+        let handle = Handle::Text(handle, engine.model_access());
+        (ServedEngine::Text(engine), handle, ModelState::Ready(ready))
     };
-    handler.set_model(model_id, ModelState::Ready(ready));
+    handler.set_model(model_id, state);
     let running = RunningModel {
         handle,
         report: Rc::new(RefCell::new(loaded.report)),
-        access: engine.model_access(),
         fingerprint,
         fingerprint_parts: loaded.fingerprint_parts,
         kernels: loaded.kernels,
@@ -74,20 +118,28 @@ impl RunningModel {
         self.kernels.text()
     }
 
-    /// Candidates that are queued or running.
+    /// Candidates or, of a model that makes embeddings, requests that are queued or running.
     pub fn active_generations(&self) -> usize {
-        self.handle.active_generations()
+        match &self.handle {
+            Handle::Text(handle, _) => handle.active_generations(),
+            Handle::Embeddings(handle) => handle.active_requests(),
+        }
     }
 
     /// Makes the model use these adapters and no others, once in-flight requests have finished.
     ///
     /// # Errors
     /// As [`Adapters::set_on`] and [`ModelAccess::change`]; the old adapters stay in use.
+    /// [`Error::UnsupportedModel`] for a model that makes embeddings: its adapters are those it was loaded with.
     pub fn set_lora<S: ByteSource + 'static>(
         &self,
         adapters: Adapters<S>,
     ) -> impl Future<Output = Result<()>> + use<S> {
-        let (access, report) = (self.access.clone(), self.report.clone());
+        let report = self.report.clone();
+        let access = match &self.handle {
+            Handle::Text(_, access) => Some(access.clone()),
+            Handle::Embeddings(_) => None,
+        };
         let (fingerprint, parts) = (self.fingerprint.clone(), self.fingerprint_parts.clone());
         async move {
             let change = async move |model: &mut ServedModel| {
@@ -100,6 +152,10 @@ impl RunningModel {
                 report.lora = adapters.reports;
                 Ok(())
             };
+            let access = access.ok_or_else(|| {
+                let what = "adapters of a running embedding model: load it with them";
+                Error::UnsupportedModel(what.into())
+            })?;
             access.change(change).await
         }
     }

@@ -11,7 +11,7 @@ use super::*;
 use crate::{
     Error, Result,
     api::{Body, Request, Switches, SystemHost},
-    device::ComputeDevice,
+    device::{ComputeDevice, CpuOptions},
     model::LoadOptions,
     weights::LocalFiles,
 };
@@ -134,4 +134,66 @@ fn a_file_that_is_no_model_requests_no_device() {
         .err()
         .expect("an error");
     assert!(matches!(error, Error::InvalidModelFile(_)), "{error}");
+}
+
+/// The status and the body of a POST.
+async fn post(handler: &ServedHandler, url: &str, body: Value) -> (u16, Value) {
+    let request = Request {
+        method: "POST".into(),
+        url: url.into(),
+        headers: vec![("content-type".into(), "application/json".into())],
+        body: body.to_string().into_bytes(),
+        ..Request::default()
+    };
+    let response = handler.handle(request).await;
+    let Body::Full(bytes) = response.body else {
+        panic!("a stream");
+    };
+    (response.status, serde_json::from_slice(&bytes).unwrap())
+}
+
+/// A causal model and an encoder: the files decide that they embed.
+#[test]
+fn a_model_with_a_pooling_answers_embeddings() {
+    for (file, width) in [
+        ("embeddings/qwen3-Q8_0.gguf", 64),
+        ("embeddings/bert.gguf", 48),
+    ] {
+        pollster::block_on(async {
+            let device = async { Ok(ComputeDevice::cpu(CpuOptions::default())) };
+            let loaded = load_small(&small_file(file), device).await.unwrap();
+            let handler = ServedHandler::new(Switches::default(), Rc::new(SystemHost));
+            let served = serve(loaded, &handler, "small");
+            let running = served.running;
+            let answers = async {
+                let body = json!({ "model": "default", "input": ["a cat", "the end"] });
+                let (status, answer) = post(&handler, "/v1/embeddings", body).await;
+                assert_eq!(status, 200, "{answer}");
+                let vectors: Vec<Vec<f32>> = (0..2)
+                    .map(|i| {
+                        serde_json::from_value(answer["data"][i]["embedding"].clone()).unwrap()
+                    })
+                    .collect();
+                for vector in &vectors {
+                    assert_eq!(vector.len(), width);
+                    let length: f32 = vector.iter().map(|x| x * x).sum();
+                    assert!((length - 1.0).abs() < 1e-4, "{length}");
+                }
+                assert_ne!(vectors[0], vectors[1]);
+
+                let body = json!({ "model": "default", "prompt": "a" });
+                let (status, answer) = post(&handler, "/v1/completions", body).await;
+                assert_eq!((status, &answer["error"]["param"]), (400, &json!("model")));
+                let none = Adapters::open(&[] as &[AdapterFiles<LocalFiles>]).await;
+                let refused = running.set_lora(none.unwrap()).await.unwrap_err();
+                assert!(refused.to_string().contains("embedding"), "{refused}");
+                assert_eq!(running.active_generations(), 0);
+                assert!(!running.kernels().is_empty());
+            };
+            match select(pin!(served.engine.run()), pin!(answers)).await {
+                Either::Left((ended, _)) => panic!("the engine ended: {ended:?}"),
+                Either::Right(((), _)) => {}
+            }
+        });
+    }
 }

@@ -68,6 +68,11 @@ pub enum Algorithm {
     Merges(Merges),
     /// SentencePiece BPE: neighbors merge by the score of the token they form. One score per token.
     Scores(Vec<f32>),
+    /// WordPiece: words become their longest tokens. Texts that begin a word start with ▁.
+    WordPiece {
+        /// Longer words are unknown.
+        max_word_chars: usize,
+    },
     /// SentencePiece unigram: the tokens with the greatest sum of scores. One score per token.
     Unigram { scores: Vec<f64> },
 }

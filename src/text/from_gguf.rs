@@ -13,6 +13,7 @@ use super::special_tokens::SpecialToken;
 use super::splitter::Splitter;
 use super::token::{Roles, TokenKind, TokenSpelling};
 use super::vocabulary::settle_kinds;
+use super::word_piece;
 use crate::weights::{Metadata, MetadataArray, MetadataValue};
 use crate::{Error, Result};
 
@@ -20,7 +21,12 @@ const TOKENS: &str = "tokenizer.ggml.tokens";
 const TOKEN_TYPES: &str = "tokenizer.ggml.token_type";
 const SCORES: &str = "tokenizer.ggml.scores";
 const MERGES: &str = "tokenizer.ggml.merges";
+const BOS_KEY: &str = "tokenizer.ggml.add_bos_token";
+const EOS_KEY: &str = "tokenizer.ggml.add_eos_token";
 const CHARSMAP: &str = "tokenizer.ggml.precompiled_charsmap";
+
+/// Longer words are unknown to BERT.
+const MAX_WORD_CHARS: usize = 100;
 
 /// Keys of the fill-in-the-middle tokens: the current ones, then those of older converters.
 const MIDDLE_TOKENS: [[&str; 3]; 2] = [
@@ -73,6 +79,7 @@ pub fn describe(metadata: &Metadata) -> Result<Description<'_>> {
         "gemma4" => ranked_bpe(metadata, "gemma4", &kinds)?,
         "llama" => scored_bpe(metadata, texts)?,
         "t5" => unigram(metadata, texts)?,
+        "bert" => word_piece(metadata, texts)?,
         other => {
             let other: String = other.chars().take(64).collect();
             return Err(Error::UnsupportedModel(format!(
@@ -87,23 +94,17 @@ pub fn describe(metadata: &Metadata) -> Result<Description<'_>> {
     ];
     let roles = Roles {
         bos_id: named("tokenizer.ggml.bos_token_id", family.bos_id)?,
-        eos_id: named("tokenizer.ggml.eos_token_id", family.eos_id)?,
+        eos_id: match &family.algorithm {
+            // The separator, whatever else the file names.
+            Algorithm::WordPiece { .. } => family.eos_id,
+            _ => named("tokenizer.ggml.eos_token_id", family.eos_id)?,
+        },
         unknown_id: named("tokenizer.ggml.unknown_token_id", family.unknown_id)?,
         end_ids: turn_ends.into_iter().flatten().collect(),
     };
     Ok(Description {
-        adds_bos: adds(
-            metadata,
-            "tokenizer.ggml.add_bos_token",
-            roles.bos_id,
-            family.adds_bos,
-        )?,
-        adds_eos: adds(
-            metadata,
-            "tokenizer.ggml.add_eos_token",
-            roles.eos_id,
-            family.adds_eos,
-        )?,
+        adds_bos: adds(metadata, BOS_KEY, &family, roles.bos_id)?,
+        adds_eos: adds(metadata, EOS_KEY, &family, roles.eos_id)?,
         special: special_tokens(metadata, texts, &kinds)?,
         middle_tokens: match middle_tokens(metadata, texts.len())? {
             Some(named) => Some(named),
@@ -139,8 +140,16 @@ fn chat_templates(metadata: &Metadata) -> Result<ChatTemplates> {
     Ok(templates)
 }
 
-/// Whether prompts get the token `id`: what the file says under `key`, else `default`.
-fn adds(metadata: &Metadata, key: &str, id: Option<u32>, default: bool) -> Result<bool> {
+/// Whether prompts get the token `id`: what the file says under `key`, else the family's default. Texts of BERT always
+/// get both: files name the separator in another way than an end of text.
+fn adds(metadata: &Metadata, key: &str, family: &Family, id: Option<u32>) -> Result<bool> {
+    let default = match key {
+        BOS_KEY => family.adds_bos,
+        _ => family.adds_eos,
+    };
+    if let Algorithm::WordPiece { .. } = family.algorithm {
+        return Ok(id.is_some());
+    }
     match metadata.bool(key)? {
         Some(true) if id.is_none() => Err(invalid(key, "is true, but there is no such token")),
         given => Ok(given.unwrap_or(default && id.is_some())),
@@ -253,6 +262,44 @@ fn unigram(metadata: &Metadata, texts: &[String]) -> Result<Family> {
         bos_id: None,
         eos_id: Some(1),
         unknown_id: Some(2),
+    })
+}
+
+/// BERT's tokenizer. Files do not say how text is normalized; llama.cpp lowercases, strips accents and separates
+/// ideographs.
+fn word_piece(metadata: &Metadata, texts: &[String]) -> Result<Family> {
+    let id = |keys: [&str; 2], default| {
+        let named = |key| named_id(metadata, key, None, texts.len());
+        let found = match named(keys[0])? {
+            None => named(keys[1])?,
+            found => found,
+        };
+        let exists = |id: &u32| (*id as usize) < texts.len();
+        Ok::<_, Error>(found.or(Some(default).filter(exists)))
+    };
+    let mut splitter = Splitter::default();
+    word_piece::split_ideographs(&mut splitter)?;
+    word_piece::split_words(&mut splitter)?;
+    let first = ["tokenizer.ggml.bos_token_id", "tokenizer.ggml.cls_token_id"];
+    let last = [
+        "tokenizer.ggml.seperator_token_id",
+        "tokenizer.ggml.separator_token_id",
+    ];
+    Ok(Family {
+        spelling: TokenSpelling::SentencePiece,
+        normalizer: Normalizer {
+            steps: word_piece::normalizer(true, true, true)?,
+        },
+        splitter,
+        space_prefix: SpacePrefix::Never,
+        algorithm: Algorithm::WordPiece {
+            max_word_chars: MAX_WORD_CHARS,
+        },
+        adds_bos: true,
+        adds_eos: true,
+        bos_id: id(first, 101)?,
+        eos_id: id(last, 102)?,
+        unknown_id: Some(100),
     })
 }
 

@@ -25,6 +25,7 @@ mod tokenizer_report;
 mod unigram;
 mod utf8;
 mod vocabulary;
+mod word_piece;
 
 pub use chat_template::{
     ChatTemplates, LocalTime, Marker, TemplateError, TemplateInput, alias_reasoning, render,

@@ -17,6 +17,7 @@ use super::token::TokenSpelling;
 use super::token_decoder::TokenDecoder;
 use super::unigram::Unigram;
 use super::vocabulary::Vocabulary;
+use super::word_piece::WordPiece;
 use crate::weights::files::read_small;
 use crate::weights::{Metadata, ModelFiles};
 use crate::{Error, Result};
@@ -49,6 +50,7 @@ enum Encoder {
     Ranked(RankedBpe),
     Scored(SentencePieceBpe),
     Unigram(Unigram),
+    WordPiece(WordPiece),
 }
 
 impl Tokenizer {
@@ -102,10 +104,11 @@ impl Tokenizer {
     }
 
     /// The kind, as `tokenizer.ggml.model` names it: `gpt2` (BPE), `llama` (SentencePiece BPE), `t5`
-    /// (SentencePiece unigram).
+    /// (SentencePiece unigram), `bert` (WordPiece).
     pub fn kind(&self) -> &'static str {
         match (&self.encoder, self.spelling) {
             (Encoder::Unigram(_), _) => "t5",
+            (Encoder::WordPiece(_), _) => "bert",
             (Encoder::Scored(_), _) | (_, TokenSpelling::SentencePiece) => "llama",
             (Encoder::Ranked(_), TokenSpelling::ByteLevel) => "gpt2",
         }
@@ -126,6 +129,9 @@ impl Tokenizer {
             Algorithm::Scores(scores) => {
                 Encoder::Scored(SentencePieceBpe::new(&texts, &scores, roles.unknown_id)?)
             }
+            Algorithm::WordPiece { max_word_chars } => {
+                Encoder::WordPiece(WordPiece::new(&texts, max_word_chars, roles.unknown_id)?)
+            }
             Algorithm::Unigram { scores } => {
                 Encoder::Unigram(Unigram::new(&texts, &kinds, scores, roles.unknown_id)?)
             }
@@ -140,6 +146,8 @@ impl Tokenizer {
             Encoder::Ranked(bpe) => bpe.keeps_text,
             Encoder::Scored(_) => true,
             Encoder::Unigram(unigram) => unigram.keeps_text(),
+            // A long word is one unknown token.
+            Encoder::WordPiece(_) => false,
         };
         let drops_text = special.drops_text()
             || description.splitter.drops_text()
@@ -298,6 +306,7 @@ impl Tokenizer {
                 Encoder::Ranked(bpe) => bpe.encode(piece, ids)?,
                 Encoder::Scored(bpe) => bpe.encode(piece, ids),
                 Encoder::Unigram(unigram) => unigram.encode(piece, ids),
+                Encoder::WordPiece(words) => words.encode(piece, ids),
             }
             Ok(())
         })

@@ -2,8 +2,9 @@
 
 use crate::fixture::*;
 
-/// The tagged blocks: line, promised error code (if any), and body.
-fn examples() -> Vec<(usize, Option<String>, String)> {
+/// The blocks whose tag is `json`, then `kind`: line, promised error code (if any), and body.
+pub fn examples(kind: &str) -> Vec<(usize, Option<String>, String)> {
+    let (request, error) = (format!("json {kind}request"), format!("json {kind}error "));
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/api.md");
     let page = std::fs::read_to_string(page).unwrap();
     let mut examples = Vec::new();
@@ -15,9 +16,9 @@ fn examples() -> Vec<(usize, Option<String>, String)> {
                 body.push_str(line);
                 body.push('\n');
             }
-            (None, Some("json request")) => open = Some((index + 1, None, String::new())),
+            (None, Some(tag)) if tag == request => open = Some((index + 1, None, String::new())),
             (None, Some(tag)) => {
-                let code = tag.strip_prefix("json error ").map(str::to_owned);
+                let code = tag.strip_prefix(&*error).map(str::to_owned);
                 open = code.map(|code| (index + 1, Some(code), String::new()));
             }
             (None, None) => {}
@@ -28,7 +29,7 @@ fn examples() -> Vec<(usize, Option<String>, String)> {
 
 #[test]
 fn every_example_of_the_page_gets_the_promised_response() {
-    let examples = examples();
+    let examples = examples("");
     assert!(examples.len() > 30, "{} examples found", examples.len());
     serve_default(async |server| {
         for (line, code, body) in &examples {

@@ -71,6 +71,11 @@ fn metadata(around: [&str; 3]) -> Metadata {
     metadata
 }
 
+/// The tokenizer of all tests.
+pub fn metadata_of_tests() -> Metadata {
+    metadata(AROUND)
+}
+
 /// One token per byte of `text`, so that characters beyond ASCII are split.
 pub fn bytes(text: &str) -> Vec<u32> {
     text.bytes().map(|byte| BYTE_0 + u32::from(byte)).collect()

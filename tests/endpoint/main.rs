@@ -7,6 +7,7 @@ mod constrained;
 mod context;
 mod cuts;
 mod documentation;
+mod embeddings;
 mod fields;
 mod http;
 mod lifecycle;

@@ -12,6 +12,7 @@ mod sampling;
 mod self_test;
 mod sequences;
 mod weights;
+mod whole_attention;
 
 /// The naive sampler, which reports how close its decisions were.
 #[path = "../../src/sample/tests/reference.rs"]

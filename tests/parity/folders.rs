@@ -146,7 +146,9 @@ fn every_architecture_meets_its_references_as_a_folder() {
         assert_parity(&name, row, &last, tolerance);
         assert_greedy(&name, &all, &ids(&reference["greedy_next"]), tolerance);
     }
-    for name in architecture_names() {
+    // `tests/parity/embeddings.rs` has those that generate no text.
+    let encoders = ["bert", "nomic-bert", "gemma-embedding"];
+    for name in architecture_names().filter(|name| !encoders.contains(name)) {
         assert!(architectures.contains(name), "no model of {name}");
     }
 }

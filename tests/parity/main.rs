@@ -12,6 +12,7 @@ mod arithmetic;
 mod batches;
 mod containers;
 mod cpu_device;
+mod embeddings;
 mod far_tensors;
 mod folders;
 mod kept_kernels;

@@ -1,5 +1,5 @@
-//! From a body's bytes to its members (specification 1.6). `prompt` is read separately, because only it
-//! can be large.
+//! From a body's bytes to its members (specification 1.6). The field of prompts is read separately, because
+//! only it can be large.
 
 use std::fmt;
 
@@ -14,19 +14,32 @@ use crate::{Error, RequestFault, Result};
 
 /// A body that is a JSON object.
 pub(in crate::api) struct Body {
-    /// All members but `prompt`.
+    /// All members but the field of prompts.
     pub fields: Fields,
-    /// The value of `prompt`; `None` if it is absent.
+    /// The value of that field; `None` if it is absent.
     pub prompts: Option<Result<Vec<Prompt>>>,
 }
 
 impl Body {
+    /// Parses a body whose prompts are in `prompt`.
+    ///
+    /// # Errors
+    /// As [`Body::parse_with`].
+    pub(in crate::api) fn parse(body: &[u8], max_prompts: usize) -> Result<Body> {
+        let prompts = PromptReader {
+            field: "prompt",
+            max_prompts,
+            null_is_text: true,
+        };
+        Body::parse_with(body, prompts)
+    }
+
     /// Parses a body. A repeated key counts with its last value.
     ///
     /// # Errors
-    /// `invalid_json` or `invalid_body`. An invalid `prompt` is not an error yet: a valid one may
-    /// follow.
-    pub(in crate::api) fn parse(body: &[u8], max_prompts: usize) -> Result<Body> {
+    /// `invalid_json` or `invalid_body`. An invalid field of prompts is not an error yet: a valid one
+    /// may follow.
+    pub(in crate::api) fn parse_with(body: &[u8], prompts: PromptReader) -> Result<Body> {
         let not_utf8 = |error: std::str::Utf8Error| {
             let message = format!("the body is not UTF-8 from byte {} on", error.valid_up_to());
             fault_without_param(RequestFault::InvalidJson, message)
@@ -42,7 +55,7 @@ impl Body {
         }
         let mut deserializer = Deserializer::from_str(text);
         let body = deserializer
-            .deserialize_map(BodyReader { max_prompts })
+            .deserialize_map(BodyReader(prompts))
             .map_err(not_json)?;
         deserializer.end().map_err(not_json)?;
         Ok(body)
@@ -54,9 +67,7 @@ fn not_json(error: serde_json::Error) -> Error {
     fault_without_param(RequestFault::InvalidJson, message)
 }
 
-struct BodyReader {
-    max_prompts: usize,
-}
+struct BodyReader(PromptReader);
 
 impl<'de> Visitor<'de> for BodyReader {
     type Value = Body;
@@ -69,9 +80,8 @@ impl<'de> Visitor<'de> for BodyReader {
         let mut members = Map::new();
         let mut prompts = None;
         while let Some(name) = given.next_key::<String>()? {
-            if name == "prompt" {
-                let max_prompts = self.max_prompts;
-                prompts = Some(given.next_value_seed(PromptReader { max_prompts })?);
+            if name == self.0.field {
+                prompts = Some(given.next_value_seed(self.0)?);
             } else {
                 members.insert(name, given.next_value()?);
             }

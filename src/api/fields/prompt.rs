@@ -1,5 +1,5 @@
-//! `prompt`, deserialized directly into strings and ids (specification 4.2): a tree of JSON values
-//! would take twenty times the memory of the ids.
+//! `prompt`, and `input` of embeddings, deserialized directly into strings and ids (specification 4.2 and
+//! 18): a tree of JSON values would take twenty times the memory of the ids.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess,
 use serde_json::{Map, Value};
 
 use super::conversation::Conversation;
-use super::reader::{describe, integer, invalid_type, invalid_value, out_of_range};
+use super::reader::{describe, integer, invalid_type, invalid_value, missing, out_of_range};
 use crate::Result;
 
 /// One prompt.
@@ -21,10 +21,15 @@ pub(in crate::api) enum Prompt {
     Conversation(Box<Conversation>),
 }
 
-/// Reads the four shapes of `prompt` as a list of at least one prompt. An invalid shape is part of the
+/// Reads the four shapes of a field as a list of at least one prompt. An invalid shape is part of the
 /// value, so that the rest of the body is still parsed.
-pub(super) struct PromptReader {
+#[derive(Clone, Copy)]
+pub(in crate::api) struct PromptReader {
+    /// The field's name.
+    pub field: &'static str,
     pub max_prompts: usize,
+    /// Whether null is an empty text; otherwise it is an absent field.
+    pub null_is_text: bool,
 }
 
 impl<'de> DeserializeSeed<'de> for PromptReader {
@@ -34,9 +39,10 @@ impl<'de> DeserializeSeed<'de> for PromptReader {
         Ok(match NodeReader(self).deserialize(json)? {
             Node::Array(prompts) => prompts,
             // Like OpenAI's omitted prompt: the start of a document.
-            Node::Other(Value::Null) => Ok(vec![Prompt::Text(String::new())]),
+            Node::Other(Value::Null) if self.null_is_text => Ok(vec![Prompt::Text(String::new())]),
+            Node::Other(Value::Null) => Err(missing(self.field)),
             Node::Other(Value::String(text)) => Ok(vec![Prompt::Text(text)]),
-            Node::Other(other) => Err(invalid_type("prompt", "a string or an array", &other)),
+            Node::Other(other) => Err(invalid_type(self.field, "a string or an array", &other)),
         })
     }
 }
@@ -126,8 +132,8 @@ impl ReadArray for Skip {
     }
 }
 
-/// An array of token ids.
-struct TokenIds;
+/// An array of token ids, in this field.
+struct TokenIds(&'static str);
 
 impl ReadArray for TokenIds {
     type Output = Result<Vec<u32>>;
@@ -136,7 +142,7 @@ impl ReadArray for TokenIds {
         let mut ids = Ok(Vec::new());
         while let Some(element) = elements.next_element_seed(NodeReader(Skip))? {
             if let Ok(known) = &mut ids {
-                match token_id(&element) {
+                match token_id(self.0, &element) {
                     Ok(id) => known.push(id),
                     Err(error) => ids = Err(error),
                 }
@@ -146,19 +152,19 @@ impl ReadArray for TokenIds {
     }
 }
 
-fn token_id<A>(element: &Node<A>) -> Result<u32> {
+fn token_id<A>(field: &str, element: &Node<A>) -> Result<u32> {
     match element {
         Node::Other(number @ Value::Number(_)) => integer(number)
             .and_then(|id| u32::try_from(id).ok())
-            .ok_or_else(|| out_of_range("prompt", "made of the vocabulary's token ids", number)),
-        other => Err(mixed("a token id", other)),
+            .ok_or_else(|| out_of_range(field, "made of the vocabulary's token ids", number)),
+        other => Err(mixed(field, "a token id", other)),
     }
 }
 
-fn mixed<A>(expected: &str, found: &Node<A>) -> crate::Error {
+fn mixed<A>(field: &str, expected: &str, found: &Node<A>) -> crate::Error {
     let found = found.describe();
     let message = format!("its elements must be of one kind: {expected} expected, not {found}");
-    invalid_value("prompt", message)
+    invalid_value(field, message)
 }
 
 impl ReadArray for PromptReader {
@@ -167,18 +173,18 @@ impl ReadArray for PromptReader {
     fn read<'de, S: SeqAccess<'de>>(self, mut elements: S) -> Result<Self::Output, S::Error> {
         let mut prompts = Ok(Prompts::None);
         let mut count = 0;
-        while let Some(element) = elements.next_element_seed(NodeReader(TokenIds))? {
+        while let Some(element) = elements.next_element_seed(NodeReader(TokenIds(self.field)))? {
             count += 1;
             // Prompts beyond the limit are counted, not kept.
             let is_kept = count <= self.max_prompts;
-            prompts = prompts.and_then(|prompts| prompts.with(element, is_kept));
+            prompts = prompts.and_then(|prompts| prompts.with(self.field, element, is_kept));
         }
         Ok(prompts.and_then(|prompts| match prompts {
-            Prompts::None => Err(invalid_value("prompt", "must not be an empty array")),
+            Prompts::None => Err(invalid_value(self.field, "must not be an empty array")),
             Prompts::Ids(ids) => Ok(vec![Prompt::Tokens(ids)]),
             Prompts::Texts(_) | Prompts::IdLists(_) if count > self.max_prompts => {
-                let bounds = format!("at most {} prompts", self.max_prompts);
-                Err(out_of_range("prompt", &bounds, count))
+                let bounds = format!("at most {} {}s", self.max_prompts, self.field);
+                Err(out_of_range(self.field, &bounds, count))
             }
             Prompts::Texts(prompts) | Prompts::IdLists(prompts) => Ok(prompts),
         }))
@@ -195,20 +201,20 @@ enum Prompts {
 }
 
 impl Prompts {
-    fn with(self, element: Node<Result<Vec<u32>>>, is_kept: bool) -> Result<Prompts> {
+    fn with(self, field: &str, element: Node<Result<Vec<u32>>>, is_kept: bool) -> Result<Prompts> {
         let prompts = match (self, &element) {
             (Prompts::None, Node::Other(Value::Number(_))) => Prompts::Ids(Vec::new()),
             (Prompts::None, Node::Other(Value::String(_))) => Prompts::Texts(Vec::new()),
             (Prompts::None, Node::Array(_)) => Prompts::IdLists(Vec::new()),
             (Prompts::None, Node::Other(other)) => {
                 let expected = "a string, token ids, or an array of either";
-                return Err(invalid_type("prompt", expected, other));
+                return Err(invalid_type(field, expected, other));
             }
             (prompts, _) => prompts,
         };
         match (prompts, element) {
             (Prompts::Ids(mut ids), element) => {
-                ids.push(token_id(&element)?);
+                ids.push(token_id(field, &element)?);
                 Ok(Prompts::Ids(ids))
             }
             (Prompts::Texts(mut prompts), Node::Other(Value::String(text))) => {
@@ -218,13 +224,13 @@ impl Prompts {
             (Prompts::IdLists(mut prompts), Node::Array(ids)) => {
                 let ids = ids?;
                 if ids.is_empty() {
-                    return Err(invalid_value("prompt", "must not hold an empty array"));
+                    return Err(invalid_value(field, "must not hold an empty array"));
                 }
                 prompts.extend(is_kept.then_some(Prompt::Tokens(ids)));
                 Ok(Prompts::IdLists(prompts))
             }
-            (Prompts::Texts(_), other) => Err(mixed("a string", &other)),
-            (_, other) => Err(mixed("an array of token ids", &other)),
+            (Prompts::Texts(_), other) => Err(mixed(field, "a string", &other)),
+            (_, other) => Err(mixed(field, "an array of token ids", &other)),
         }
     }
 }

@@ -3,6 +3,7 @@
 
 mod chat;
 mod completions;
+mod embeddings;
 mod models;
 
 use std::future::Future;
@@ -25,7 +26,7 @@ pub(super) struct Route {
     pub answer: for<'a> fn(&'a Endpoint, &'a Request, String) -> Answer<'a>,
 }
 
-static ROUTES: [Route; 4] = [
+static ROUTES: [Route; 5] = [
     Route {
         path: "completions",
         method: "POST",
@@ -35,6 +36,11 @@ static ROUTES: [Route; 4] = [
         path: "chat/completions",
         method: "POST",
         answer: |endpoint, request, _| Box::pin(chat::answer(endpoint, request)),
+    },
+    Route {
+        path: "embeddings",
+        method: "POST",
+        answer: |endpoint, request, _| Box::pin(embeddings::answer(endpoint, request)),
     },
     Route {
         path: "models",
@@ -92,6 +98,7 @@ pub(super) fn unknown_url() -> Error {
 pub(super) fn visit_types(visitor: &mut impl ts_rs::TypeVisitor) {
     chat::visit_types(visitor);
     completions::visit_types(visitor);
+    embeddings::visit_types(visitor);
     models::visit_types(visitor);
 }
 

@@ -66,6 +66,7 @@ impl ModelCard<'_> {
             ModelState::Unloaded => ("unloaded", None),
             ModelState::Loading => ("loading", None),
             ModelState::Ready(ready) => ("ready", Some(ready.engine.context_tokens())),
+            ModelState::ReadyToEmbed(ready) => ("ready", Some(ready.engine.context_tokens())),
             ModelState::Failed(_) | ModelState::WillRetry { .. } => ("failed", None),
         };
         ModelCard {
@@ -75,7 +76,10 @@ impl ModelCard<'_> {
             owned_by: "inpage",
             status,
             context_length,
-            capabilities: &["completions"],
+            capabilities: match &entry.state {
+                ModelState::ReadyToEmbed(_) => &["embeddings"],
+                _ => &["completions"],
+            },
         }
     }
 }

@@ -9,14 +9,14 @@ use crate::api::host::Host;
 use crate::{Error, Result};
 
 /// The time at which work is cancelled, if there is one.
-pub(super) struct Deadline {
+pub(in crate::api) struct Deadline {
     timer: Option<Pin<Box<dyn Future<Output = ()>>>>,
     timeout_ms: u32,
 }
 
 impl Deadline {
     /// A deadline `timeout_ms` from now.
-    pub(super) fn new(host: &dyn Host, timeout_ms: Option<u32>) -> Deadline {
+    pub(in crate::api) fn new(host: &dyn Host, timeout_ms: Option<u32>) -> Deadline {
         Deadline {
             timer: timeout_ms.map(|timeout_ms| host.sleep_ms(timeout_ms)),
             timeout_ms: timeout_ms.unwrap_or_default(),
@@ -24,7 +24,10 @@ impl Deadline {
     }
 
     /// The result of `work`, or an error if the time is up first; then `work` is dropped.
-    pub(super) async fn limit<T>(&mut self, work: impl Future<Output = Result<T>>) -> Result<T> {
+    pub(in crate::api) async fn limit<T>(
+        &mut self,
+        work: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
         let Some(timer) = &mut self.timer else {
             return work.await;
         };

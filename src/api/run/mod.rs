@@ -31,7 +31,7 @@ use crate::text::Tokenizer;
 use crate::{Error, Result};
 use candidate_text::{CandidateText, TextOptions};
 use constraint::CallReader;
-use deadline::Deadline;
+pub(super) use deadline::Deadline;
 use logprobs::Listing;
 use merge::Pieces;
 use message_text::MessageOptions;

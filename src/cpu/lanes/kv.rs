@@ -17,6 +17,7 @@ pub(crate) const BLOCK_WORDS: usize = 1 + BLOCK / 4;
 #[repr(C)]
 pub struct Row<'a> {
     position: usize,
+    length: usize,
     pages: *const u32,
     page_count: usize,
     borrowed: PhantomData<&'a [u32]>,
@@ -41,10 +42,30 @@ impl<'a> Row<'a> {
         );
         Row {
             position,
+            length: position + 1,
             pages: pages.as_ptr(),
             page_count: pages.len(),
             borrowed: PhantomData,
         }
+    }
+
+    /// The same token where attention is not causal: it sees `length` tokens of its sequence, with itself.
+    ///
+    /// # Panics
+    /// If it is not among them, or the pages do not cover them.
+    pub fn seeing(self, length: usize) -> Row<'a> {
+        assert!(
+            self.position < length && length.div_ceil(PAGE_TOKENS) <= self.page_count,
+            "token {} of {length} in {} pages",
+            self.position,
+            self.page_count
+        );
+        Row { length, ..self }
+    }
+
+    /// Tokens of the sequence that attention may see: `position + 1` where it is causal.
+    pub fn length(self) -> usize {
+        self.length
     }
 
     /// Tokens that precede the token in its sequence.
@@ -67,9 +88,9 @@ impl<'a> Row<'a> {
         unsafe { *self.pages.add(page) }
     }
 
-    /// Whether `next` is the next token of the same sequence.
+    /// Whether `next` is the next token of the same sequence, and sees no fewer tokens.
     pub(crate) fn precedes(self, next: Row) -> bool {
-        self.pages == next.pages && next.position == self.position + 1
+        self.pages == next.pages && next.position == self.position + 1 && next.length >= self.length
     }
 }
 

@@ -24,7 +24,7 @@ pub const ARCHITECTURE: Architecture = Architecture {
 /// The last layer of each period has no window.
 const PERIOD_LAYERS: usize = 6;
 
-fn configure(keys: &Keys, config: &mut ModelConfig) -> Result<()> {
+pub fn configure(keys: &Keys, config: &mut ModelConfig) -> Result<()> {
     gemma::configure(keys, config)?;
     config.norm_places = NormPlaces::BOTH;
     config.qk_norm = QkNorm::Heads;

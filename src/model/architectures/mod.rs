@@ -5,12 +5,15 @@
 mod architecture;
 mod shared;
 
+mod bert;
 mod gemma;
 mod gemma2;
 mod gemma3;
+mod gemma_embedding;
 mod gpt2;
 mod granite;
 mod llama;
+mod nomic_bert;
 mod olmo2;
 mod olmoe;
 mod phi3;
@@ -44,6 +47,9 @@ const ARCHITECTURES: &[&Architecture] = &[
     &gpt2::ARCHITECTURE,
     &starcoder2::ARCHITECTURE,
     &granite::ARCHITECTURE,
+    &bert::ARCHITECTURE,
+    &nomic_bert::ARCHITECTURE,
+    &gemma_embedding::ARCHITECTURE,
 ];
 
 /// The `general.architecture` of each supported architecture.

@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::{
-    model::config::{Activation, FeedForwardKind, LayerRope, NormKind, Positions, QkNorm, Scaling},
+    model::config::{
+        Activation, FeedForwardKind, LayerRope, NormKind, NormPlaces, Positions, QkNorm, Scaling,
+    },
     tensor_types::TensorType,
     weights::{BytesSource, GgufWriter, MetadataValue},
 };
@@ -192,4 +194,51 @@ fn scalings_are_read_where_they_are_written() {
     assert_eq!(phi3(2048), long);
     let granite = read("granite", 1, &[("logit_scale", 8.0f32.into())]).unwrap();
     assert_eq!(granite.logit_scale, 0.125);
+}
+
+#[test]
+fn encoders_attend_to_everything_and_need_a_pooling() {
+    let pooling = |name: &str, more: &[(&str, MetadataValue)]| {
+        let mut keys = vec![("pooling_type", 1u32.into())];
+        keys.extend_from_slice(more);
+        read(name, 6, &keys)
+    };
+    let bert = pooling("bert", &[]).unwrap();
+    assert!(!bert.is_causal && bert.has_embedding_norm && !bert.has_output_norm);
+    assert_eq!(
+        (bert.norm, bert.norm_places),
+        (NormKind::Layer, NormPlaces::ON_SUM)
+    );
+    assert_eq!(bert.positions, Positions::Learned);
+    let nomic = pooling("nomic-bert", &[]).unwrap();
+    assert_eq!(nomic.feed_forward, FeedForwardKind::Gated(Activation::Silu));
+    assert!(nomic.rope().is_some() && !nomic.is_causal);
+    let window = [("attention.sliding_window", 512u32.into())];
+    let gemma = pooling("gemma-embedding", &window).unwrap();
+    // Half of the window on each side, and the token itself.
+    assert_eq!(
+        (gemma.layers[0].window, gemma.layers[5].window),
+        (Some(257), None)
+    );
+    let sizes = [
+        ("dense_2_feat_in", 64u32.into()),
+        ("dense_2_feat_out", 96u32.into()),
+        ("dense_3_feat_in", 96u32.into()),
+        ("dense_3_feat_out", 32u32.into()),
+    ];
+    let dense = pooling("gemma-embedding", &sizes)
+        .unwrap()
+        .embedding
+        .unwrap()
+        .dense;
+    assert_eq!(dense, [[64, 96], [96, 32]]);
+
+    for name in ["bert", "nomic-bert", "gemma-embedding"] {
+        let text = refusal(read(name, 6, &[]));
+        assert!(text.contains("pooling_type"), "{text}");
+    }
+    let causal = [("attention.causal", true.into())];
+    assert!(refusal(pooling("bert", &causal)).contains("causal"));
+    let qwen = pooling("qwen3", &[]).unwrap();
+    assert!(qwen.is_causal && qwen.embedding.is_some());
 }

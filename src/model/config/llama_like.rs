@@ -2,6 +2,7 @@
 //! keys that architectures share, and rejects configurations that no kernel computes.
 
 use super::{
+    embedding::EmbeddingConfig,
     keys::{Keys, missing},
     model_config::{
         FeedForwardKind, LayerConfig, LayerRope, ModelConfig, NormKind, NormPlaces, Positions,
@@ -71,7 +72,11 @@ pub fn read(keys: &Keys, vocab: usize) -> Result<ModelConfig> {
         embedding_scale: 1.0,
         residual_scale: 1.0,
         logit_scale: 1.0,
+        is_causal: true,
+        has_embedding_norm: false,
+        has_output_norm: true,
         logit_soft_cap: None,
+        embedding: EmbeddingConfig::read(keys)?,
     })
 }
 
@@ -116,6 +121,10 @@ pub fn check(config: &ModelConfig) -> Result<()> {
         (
             !config.dim.is_multiple_of(4),
             "an embedding length that is no multiple of 4",
+        ),
+        (
+            !config.is_causal && config.embedding.is_none(),
+            "no pooling of token vectors: pooling_type, or modules.json beside a folder's config.json",
         ),
     ];
     match unsupported.iter().find(|(is_found, _)| *is_found) {

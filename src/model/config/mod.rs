@@ -1,6 +1,7 @@
 //! A model's hyperparameters, and typed access to their two sources: the metadata of a GGUF file and the
 //! `config.json` of a Hugging Face folder. `architectures` defines how each architecture uses them.
 
+pub mod embedding;
 pub mod json;
 pub mod keys;
 pub mod llama_like;

@@ -1,6 +1,6 @@
 //! A model's hyperparameters: everything that a decoder computes besides its weights.
 
-use super::rope::Rope;
+use super::{embedding::EmbeddingConfig, rope::Rope};
 use crate::ops::Activation;
 
 /// What a model computes besides its weights.
@@ -49,14 +49,23 @@ pub struct ModelConfig {
     pub residual_scale: f32,
     /// Factor of logits.
     pub logit_scale: f32,
+    /// Whether tokens attend to those before them only.
+    pub is_causal: bool,
+    /// Whether the sum of embeddings is normalized.
+    pub has_embedding_norm: bool,
+    /// Whether the residual stream is normalized after the last layer.
+    pub has_output_norm: bool,
     /// Logits become `cap * tanh(logit / cap)`.
     pub logit_soft_cap: Option<f32>,
+    /// How it makes the vector of a text; `None` if it generates text instead.
+    pub embedding: Option<EmbeddingConfig>,
 }
 
 /// Properties of one layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LayerConfig {
-    /// Sliding window: a token attends to this many tokens, itself included. All if `None`.
+    /// Sliding window: a token attends to this many tokens, itself included; to this many on each side if
+    /// attention is not causal. All if `None`.
     pub window: Option<usize>,
     /// Rotary embedding of its queries and keys.
     pub rope: LayerRope,
@@ -90,6 +99,8 @@ pub struct NormPlaces {
     /// On their outputs, before these are added to the residual stream: `post_attention_norm`,
     /// `post_ffw_norm`.
     pub after: bool,
+    /// On the residual stream, after they are added: `attn_output_norm`, `layer_output_norm`.
+    pub on_sum: bool,
 }
 
 impl NormPlaces {
@@ -97,16 +108,25 @@ impl NormPlaces {
     pub const BEFORE: NormPlaces = NormPlaces {
         before: true,
         after: false,
+        on_sum: false,
     };
     /// A post-norm layer.
     pub const AFTER: NormPlaces = NormPlaces {
         before: false,
         after: true,
+        on_sum: false,
     };
     /// Norms on both sides.
     pub const BOTH: NormPlaces = NormPlaces {
         before: true,
         after: true,
+        on_sum: false,
+    };
+    /// Norms of the residual stream itself, as in the first transformers.
+    pub const ON_SUM: NormPlaces = NormPlaces {
+        before: false,
+        after: false,
+        on_sum: true,
     };
 }
 

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::rope;
+use super::{rope, sentence_transformers::Pipeline};
 use crate::{
     Error, Result,
     model::{
@@ -31,12 +31,18 @@ const NUMBERS: Names = &[("rms_norm_eps", "attention.layer_norm_rms_epsilon")];
 /// # Errors
 /// [`Error::UnsupportedModel`] naming what this build does not support, [`Error::InvalidModelFile`] for
 /// members of the wrong type.
-pub fn read(config: &mut ConfigJson) -> Result<(&'static Architecture, Metadata)> {
+pub fn read(
+    config: &mut ConfigJson,
+    pipeline: Option<Pipeline>,
+) -> Result<(&'static Architecture, Metadata)> {
     let model_type = config.str("model_type")?.unwrap_or_default();
     let architecture = architectures::find_by_model_type(model_type)?;
     (architecture.read_json)(config)?;
     let mut metadata = Metadata::new();
     metadata.insert("general.architecture", architecture.name);
+    if let Some(pipeline) = pipeline {
+        pipeline.add(&mut metadata, architecture.name);
+    }
     let name = |key: &str| format!("{}.{key}", architecture.name);
     for (member, key) in SIZES.iter().chain(architecture.json_sizes) {
         if let Some(value) = config.size(member)? {
@@ -71,6 +77,10 @@ fn check(config: &ConfigJson, model: &ModelConfig) -> Result<()> {
         None => "hidden_act",
     };
     let supported: &[&str] = match model.feed_forward {
+        // The exact function and its approximation by tanh differ by 0.0005 at most.
+        FeedForwardKind::Plain(Activation::Gelu) if !model.is_causal => {
+            &["gelu", "gelu_pytorch_tanh", "gelu_new"]
+        }
         FeedForwardKind::Gated(Activation::Gelu) | FeedForwardKind::Plain(Activation::Gelu) => {
             &["gelu_pytorch_tanh", "gelu_new"]
         }

@@ -8,10 +8,12 @@ mod packed;
 mod quantize;
 mod recipes;
 mod rope;
+mod sentence_transformers;
 mod shards;
 
 pub use quantize::Quantize;
 
+use self::sentence_transformers::Pipeline;
 use super::{
     architectures,
     config::{ConfigJson, json::MAX_JSON_BYTES},
@@ -35,7 +37,8 @@ pub(super) async fn read<F: ModelFiles>(
         Error::InvalidModelFile("the folder has no config.json, or the model no .gguf name".into())
     })?;
     let mut config = ConfigJson::parse(&bytes)?;
-    let (architecture, mut metadata) = metadata::read(&mut config)?;
+    let pipeline = Pipeline::read(files).await?;
+    let (architecture, mut metadata) = metadata::read(&mut config, pipeline)?;
     if let Some(bytes) = read_small(files, "generation_config.json", MAX_JSON_BYTES).await? {
         metadata::add_sampling(&mut metadata, &bytes)?;
     }

@@ -40,8 +40,18 @@ const LLAMA: Names = &[
 
 /// Whether a tensor is a table of frequencies or a causal mask, which older checkpoints hold.
 pub fn is_ignored(name: &str) -> bool {
-    let tables = ["rotary_emb.inv_freq", ".attn.bias", ".attn.masked_bias"];
-    tables.iter().any(|table| name.ends_with(table))
+    let tables = [
+        "rotary_emb.inv_freq",
+        ".attn.bias",
+        ".attn.masked_bias",
+        "embeddings.position_ids",
+    ];
+    // The head of BERT's training, which embeddings do not use.
+    let heads = ["pooler.dense.weight", "pooler.dense.bias"];
+    tables
+        .iter()
+        .chain(&heads)
+        .any(|table| name.ends_with(table))
 }
 
 /// The GGUF tensor of the checkpoint's tensor `name`.
@@ -73,7 +83,12 @@ fn look_up(architecture: &Architecture, name: &str) -> Option<GgufTensor> {
     });
     let pattern = parts.collect::<Vec<_>>().join(".");
     let mut tables = architecture.tensors.iter().chain([&LLAMA]);
-    let rows = tables.find_map(|table| table.iter().find(|(known, _)| *known == pattern));
+    // Checkpoints of embedding models hold the body alone, without its prefix.
+    let is_named = |known: &str| {
+        let body = known.strip_prefix("model.");
+        known == pattern || body == Some(&*pattern)
+    };
+    let rows = tables.find_map(|table| table.iter().find(|(known, _)| is_named(known)));
     let (_, found) = rows?;
     let module = match numbers.first() {
         Some(layer) => found.replacen('*', &layer.to_string(), 1),

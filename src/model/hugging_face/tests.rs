@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    model::config::{ModelConfig, RopePairs},
+    model::config::{ModelConfig, RopePairs, embedding::Pooling},
     weights::{ByteSource, BytesSource, FileSource},
 };
 
@@ -363,4 +363,91 @@ fn factors_of_llama_3_are_those_of_gguf_files() {
         let written = f32::from_le_bytes(written.try_into().unwrap());
         assert!((written / factor - 1.0).abs() < 1e-5, "{written}, {factor}");
     }
+}
+
+/// A BERT's folder with these modules, whose pooling is described by `pooling`.
+fn sentence_transformer(modules: &[(&str, &str)], pooling: Value) -> Folder {
+    let changes = json!({ "layer_norm_eps": 1e-12, "hidden_act": "gelu" });
+    let words = ("embeddings.word_embeddings.weight", &[3, 32][..], 0.5);
+    let mut folder = folder(config("bert", changes), &[words]);
+    let modules = modules.iter().map(|(kind, path)| {
+        json!({ "path": path, "type": format!("sentence_transformers.models.{kind}") })
+    });
+    let modules = Value::Array(modules.collect());
+    for (name, value) in [
+        ("modules.json", modules),
+        ("1_Pooling/config.json", pooling),
+    ] {
+        folder
+            .0
+            .insert(name.to_owned(), value.to_string().into_bytes());
+    }
+    folder
+}
+
+fn embedding_of(modules: &[(&str, &str)], pooling: Value) -> Result<ModelConfig> {
+    let folder = sentence_transformer(modules, pooling);
+    architectures::read_config(&block_on(read(&folder, Quantize::None))?.0)
+}
+
+#[test]
+fn poolings_of_sentence_transformers_are_read() {
+    const BODY: [(&str, &str); 2] = [("Transformer", ""), ("Pooling", "1_Pooling")];
+    for (mode, pooling) in [
+        ("mean_tokens", Pooling::Mean),
+        ("cls_token", Pooling::First),
+        ("lasttoken", Pooling::Last),
+    ] {
+        let selected = json!({ (format!("pooling_mode_{mode}")): true });
+        let embedding = embedding_of(&BODY, selected.clone())
+            .unwrap()
+            .embedding
+            .unwrap();
+        assert_eq!((embedding.pooling, embedding.normalizes), (pooling, false));
+        let modules = [BODY[0], BODY[1], ("Normalize", "2_Normalize")];
+        let embedding = embedding_of(&modules, selected).unwrap().embedding.unwrap();
+        assert!(embedding.normalizes);
+    }
+    let mean = || json!({ "pooling_mode_mean_tokens": true, "pooling_mode_cls_token": false });
+    let max = json!({ "pooling_mode_max_tokens": true });
+    is_refused(
+        embedding_of(&BODY, max),
+        &["1_Pooling/config.json", "max_tokens"],
+    );
+    let two = json!({ "pooling_mode_mean_tokens": true, "pooling_mode_cls_token": true });
+    is_refused(embedding_of(&BODY, two), &["side by side"]);
+    is_refused(embedding_of(&BODY, json!({})), &["selects no pooling"]);
+    let dense = [BODY[0], BODY[1], ("Dense", "2_Dense")];
+    is_refused(embedding_of(&dense, mean()), &["modules.json", "Dense"]);
+    is_refused(embedding_of(&BODY[..1], mean()), &["no pooling"]);
+    let elsewhere = [BODY[0], ("Pooling", "pool")];
+    is_refused(
+        embedding_of(&elsewhere, mean()),
+        &["pool/config.json is missing"],
+    );
+}
+
+#[test]
+fn an_encoder_without_a_pooling_is_refused() {
+    let words = ("embeddings.word_embeddings.weight", &[3, 32][..], 0.5);
+    let folder = folder(config("bert", json!({ "layer_norm_eps": 1e-12 })), &[words]);
+    let read = block_on(read(&folder, Quantize::None));
+    let config = read.and_then(|(gguf, _)| architectures::read_config(&gguf));
+    is_refused(config, &["modules.json"]);
+}
+
+/// Embedding models of causal architectures are stored without the head and its prefix.
+#[test]
+fn bodies_without_their_prefix_have_the_same_names() {
+    for (name, expected) in [
+        (
+            "layers.1.self_attn.q_norm.weight",
+            "blk.1.attn_q_norm.weight",
+        ),
+        ("embed_tokens.weight", "token_embd.weight"),
+        ("norm.weight", "output_norm.weight"),
+    ] {
+        assert_eq!(gguf_name("qwen3", name).unwrap().as_deref(), Some(expected));
+    }
+    assert!(gguf_name("qwen3", "layers.1.self_attn.x_proj.weight").is_err());
 }

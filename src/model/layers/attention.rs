@@ -1,4 +1,5 @@
-//! Causal self-attention with grouped queries (Ainslie et al. 2023, <https://arxiv.org/abs/2305.13245>).
+//! Self-attention with grouped queries (Ainslie et al. 2023, <https://arxiv.org/abs/2305.13245>): causal, or of
+//! whole sequences.
 
 use burn::{
     module::Module,
@@ -13,6 +14,7 @@ use crate::ops::{
     kv_memory::KvMemory,
     rope_kv::{RopeShape, rope_kv},
     step::Step,
+    whole_attention::whole_attention,
 };
 
 /// The projections to queries, keys and values.
@@ -53,6 +55,9 @@ pub struct Attention {
     pub row_norms: Option<[Norm; 2]>,
     /// Turns per position (see [`crate::ops::rope_kv::turns`]), `[rope_dims / 2]`.
     pub rope_turns: Tensor<1, Int>,
+    /// Tokens attend to each other; the segments of a step are whole sequences.
+    #[module(skip)]
+    pub is_whole: bool,
     #[module(skip)]
     pub shape: AttentionShape,
     #[module(skip)]
@@ -67,7 +72,10 @@ impl Attention {
         let norm = self.head_norm.as_ref();
         let norm = norm.map(|norm| (norm.weight.clone(), norm.eps));
         let turns = self.rope_turns.clone();
-        let attended = if attention_split::serves(x.dims()[0], variant) {
+        let attended = if self.is_whole {
+            let q = rope_kv(qkv, norm, turns, kv, step, rope, variant);
+            whole_attention(q, kv, step, shape, variant)
+        } else if attention_split::serves(x.dims()[0], variant) {
             attention_split(qkv, norm, turns, kv, step, rope, shape)
         } else {
             let q = rope_kv(qkv, norm, turns, kv, step, rope, variant);
@@ -84,6 +92,7 @@ impl Attention {
         }
         self.attn_output.variant = variant;
         let norms = self.attn_norm.iter_mut().chain(&mut self.join.norm);
+        let norms = norms.chain(&mut self.join.sum_norm);
         norms
             .chain(self.row_norms.iter_mut().flatten())
             .for_each(|norm| norm.variant = variant);

@@ -1,4 +1,5 @@
-//! A decoder: embedding, blocks of attention and feed-forward, norm, output projection.
+//! A decoder: embedding, blocks of attention and feed-forward, norm, output projection. An encoder is the same
+//! without the projection; its tokens attend to each other.
 
 use burn::{
     module::Module,
@@ -11,8 +12,8 @@ use super::{
     linear::{Linear, Norm},
 };
 use crate::ops::{
-    Finish, Variant, add_positions::add_positions, embedding::embedding, kv_memory::KvMemory,
-    last_row::last_row, matrix::Matrix, step::Step,
+    Finish, Variant, add_positions::add_positions, add_row::add_row, embedding::embedding,
+    kv_memory::KvMemory, last_row::last_row, matrix::Matrix, step::Step,
 };
 
 /// One layer.
@@ -34,15 +35,24 @@ pub struct Decoder {
     pub embedding_scale: f32,
     /// `position_embd`, `[positions, dim]`, if positions are learned.
     pub position_embd: Option<Matrix>,
+    /// The first row of `token_types`, `[dim]`: texts are of one type.
+    pub token_type: Option<Tensor<1>>,
+    /// `token_embd_norm`, of the sum of embeddings.
+    pub embedding_norm: Option<Norm>,
     /// `blk.N`
     pub blocks: Vec<Block>,
     /// `output_norm`
-    pub output_norm: Norm,
+    pub output_norm: Option<Norm>,
     /// `output`, `[vocab, dim]`. In a tied model it shares the data of `token_embd`.
     pub output: Linear,
+    /// Products with the pooled vector of a text: `dense_2`, `dense_3`.
+    pub dense: Vec<Linear>,
     /// Scale or soft cap of the logits.
     #[module(skip)]
     pub logits: Finish,
+    /// Whether tokens attend to each other. K and V of one layer at a time are kept then.
+    #[module(skip)]
+    pub is_whole: bool,
 }
 
 impl Decoder {
@@ -52,8 +62,10 @@ impl Decoder {
             block.attention.set_variant(variant);
             block.feed_forward.set_variant(variant);
         }
-        self.output_norm.variant = variant;
-        self.output.variant = variant;
+        let norms = self.output_norm.iter_mut().chain(&mut self.embedding_norm);
+        norms.for_each(|norm| norm.variant = variant);
+        let outputs = self.dense.iter_mut().chain([&mut self.output]);
+        outputs.for_each(|linear| linear.variant = variant);
     }
 
     /// Feeds the step's tokens, `ids` `[tokens]`. Returns the residual stream `[tokens, dim]`.
@@ -62,7 +74,14 @@ impl Decoder {
         if let Some(table) = &self.position_embd {
             x = add_positions(x, table, step);
         }
-        for (block, kv) in self.blocks.iter().zip(kv) {
+        if let Some(row) = &self.token_type {
+            x = add_row(x, row.clone());
+        }
+        if let Some(norm) = &self.embedding_norm {
+            x = norm.apply(x);
+        }
+        for (layer, block) in self.blocks.iter().enumerate() {
+            let kv = &mut kv[if self.is_whole { 0 } else { layer }];
             x = block.attention.forward(x, kv, step);
             x = block.feed_forward.forward(x);
         }
@@ -81,6 +100,21 @@ impl Decoder {
 
     /// Logits `[tokens, vocab]` after every token.
     pub fn all_logits(&self, x: Tensor<2>) -> Tensor<2> {
-        self.output.normed(x, Some(&self.output_norm), self.logits)
+        self.output
+            .normed(x, self.output_norm.as_ref(), self.logits)
+    }
+
+    /// `x` after the output norm, `[tokens, dim]`.
+    pub fn normed(&self, x: Tensor<2>) -> Tensor<2> {
+        match &self.output_norm {
+            Some(norm) => norm.apply(x),
+            None => x,
+        }
+    }
+
+    /// The products with pooled vectors `[texts, dim]`.
+    pub fn densed(&self, pooled: Tensor<2>) -> Tensor<2> {
+        let each = self.dense.iter();
+        each.fold(pooled, |x, dense| dense.normed(x, None, Finish::Plain))
     }
 }

@@ -37,11 +37,11 @@ impl FeedForward {
     /// Uses the kernels of `variant` from now on.
     pub fn set_variant(&mut self, variant: Variant) {
         let norms = match self {
-            FeedForward::Gated(layer) => [&mut layer.ffn_norm, &mut layer.join.norm],
-            FeedForward::Plain(layer) => [&mut layer.ffn_norm, &mut layer.join.norm],
+            FeedForward::Gated(layer) => norms_of(&mut layer.ffn_norm, &mut layer.join),
+            FeedForward::Plain(layer) => norms_of(&mut layer.ffn_norm, &mut layer.join),
             FeedForward::Experts(layer) => {
                 layer.ffn_norm.variant = variant;
-                [&mut None, &mut None]
+                [&mut None, &mut None, &mut None]
             }
         };
         norms
@@ -60,6 +60,10 @@ impl FeedForward {
             FeedForward::Experts(layer) => layer.variant = variant,
         }
     }
+}
+
+fn norms_of<'a>(before: &'a mut Option<Norm>, join: &'a mut Join) -> [&'a mut Option<Norm>; 3] {
+    [before, &mut join.norm, &mut join.sum_norm]
 }
 
 /// `x + ffn_down(act(ffn_gate(norm(x))) * ffn_up(norm(x)))`

@@ -95,25 +95,31 @@ impl Linear {
 pub struct Join {
     /// Norm of the result.
     pub norm: Option<Norm>,
+    /// Norm of the sum, in layers that normalize the residual stream itself.
+    pub sum_norm: Option<Norm>,
     /// Factor of a result without norm.
     #[module(skip)]
     pub scale: f32,
 }
 
 impl Join {
-    /// `residual + norm(linear(x))`, `x` `[tokens, cols]`, `residual` `[tokens, rows]`.
+    /// `sum_norm(residual + norm(linear(x)))`, `x` `[tokens, cols]`, `residual` `[tokens, rows]`.
     pub fn onto(&self, residual: Tensor<2>, linear: &Linear, x: Tensor<2>) -> Tensor<2> {
         let finish = match self.scale {
             1.0 => Finish::Plain,
             scale => Finish::Scale(scale),
         };
-        match &self.norm {
+        let sum = match &self.norm {
             Some(norm) => {
                 let result = linear.of(x, finish, None);
                 let weight = norm.weight.clone();
                 rms_norm(result, weight, norm.eps, Some(residual), norm.variant)
             }
             None => linear.of(x, finish, Some(residual)),
+        };
+        match &self.sum_norm {
+            Some(norm) => norm.apply(sum),
+            None => sum,
         }
     }
 }

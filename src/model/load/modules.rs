@@ -10,7 +10,7 @@ use crate::{
     model::{
         config::{
             Experts, FeedForwardKind, LayerConfig, LayerRope, ModelConfig, NormKind, QkNorm,
-            RopePairs, Scaling,
+            RopePairs, Scaling, embedding::DENSE,
         },
         layers::{
             attention::{Attention, Qkv},
@@ -92,19 +92,51 @@ impl<'a, S: ByteSource> Loader<'a, S> {
                 feed_forward: self.feed_forward(layer).await?,
             });
         }
+        let output_norm = config.has_output_norm.then_some("output_norm");
+        let output_norm = self.norm_named(output_norm).await?;
+        let embedding_norm = config.has_embedding_norm.then_some("token_embd_norm");
+        let embedding_norm = self.norm_named(embedding_norm).await?;
+        let mut dense = Vec::new();
+        let sizes = config.embedding.iter().flat_map(|it| &it.dense);
+        for (name, _) in DENSE.iter().zip(sizes) {
+            dense.push(self.linear(name).await?);
+        }
         Ok(Decoder {
             token_embd,
             embedding_scale: config.embedding_scale,
             position_embd,
+            token_type: self.token_type().await?,
+            embedding_norm,
             blocks,
-            output_norm: self.norm("output_norm").await?,
+            output_norm,
             output: linear_of(output, None),
+            dense,
+            is_whole: !config.is_causal,
             logits: match (config.logit_scale, config.logit_soft_cap) {
                 (scale, Some(cap)) => Finish::SoftCap { scale, cap },
                 (1.0, None) => Finish::Plain,
                 (scale, None) => Finish::Scale(scale),
             },
         })
+    }
+
+    /// The embedding of the first token type, if tokens have types.
+    async fn token_type(&mut self) -> Result<Option<Tensor<1>>> {
+        match self.tensors.find("token_types.weight") {
+            Some(types) if !self.config.is_causal => {
+                let mut values = self.tensors.floats(types).await?;
+                values.truncate(self.config.dim);
+                Ok(Some(self.tensors.vector(values)))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    async fn norm_named(&mut self, name: Option<&str>) -> Result<Option<Norm>> {
+        match name {
+            Some(name) => Ok(Some(self.norm(name).await?)),
+            None => Ok(None),
+        }
     }
 
     async fn rope_tables(&mut self) -> Result<RopeTables> {
@@ -154,7 +186,10 @@ impl<'a, S: ByteSource> Loader<'a, S> {
             attn_norm: self.norm_before(&name(layer, "attn_norm")).await?,
             attn_qkv,
             attn_output: self.linear(&name(layer, "attn_output")).await?,
-            join: self.join(&name(layer, "post_attention_norm")).await?,
+            join: self
+                .join(layer, "post_attention_norm", "attn_output_norm")
+                .await?,
+            is_whole: !config.is_causal,
             head_norm,
             row_norms,
             rope_turns,
@@ -241,7 +276,9 @@ impl<'a, S: ByteSource> Loader<'a, S> {
                 ffn_norm: self.norm_before(&name(layer, "ffn_norm")).await?,
                 ffn_up: self.linear(&name(layer, "ffn_up")).await?,
                 ffn_down: self.linear(&name(layer, "ffn_down")).await?,
-                join: self.join(&name(layer, "post_ffw_norm")).await?,
+                join: self
+                    .join(layer, "post_ffw_norm", "layer_output_norm")
+                    .await?,
                 activation,
             }),
             FeedForwardKind::Experts(experts) => {
@@ -268,7 +305,9 @@ impl<'a, S: ByteSource> Loader<'a, S> {
             ffn_up,
             low_rank: None,
             ffn_down: self.linear(&name(layer, "ffn_down")).await?,
-            join: self.join(&name(layer, "post_ffw_norm")).await?,
+            join: self
+                .join(layer, "post_ffw_norm", "layer_output_norm")
+                .await?,
             activation,
             variant: Variant::PORTABLE,
         })
@@ -322,12 +361,12 @@ impl<'a, S: ByteSource> Loader<'a, S> {
         }
     }
 
-    async fn join(&mut self, norm: &str) -> Result<Join> {
+    async fn join(&mut self, layer: usize, after: &str, on_sum: &str) -> Result<Join> {
+        let places = self.config.norm_places;
+        let (after, on_sum) = (name(layer, after), name(layer, on_sum));
         Ok(Join {
-            norm: match self.config.norm_places.after {
-                true => Some(self.norm(norm).await?),
-                false => None,
-            },
+            norm: self.norm_named(places.after.then_some(&*after)).await?,
+            sum_norm: self.norm_named(places.on_sum.then_some(&*on_sum)).await?,
             scale: self.config.residual_scale,
         })
     }

@@ -6,7 +6,9 @@ use std::collections::HashSet;
 use super::layout::DeviceBytes;
 use crate::{
     Error, Result,
-    model::config::{FeedForwardKind, ModelConfig, NormKind, Positions, QkNorm, Scaling},
+    model::config::{
+        FeedForwardKind, ModelConfig, NormKind, Positions, QkNorm, Scaling, embedding::DENSE,
+    },
     weights::{Gguf, TensorInfo},
 };
 
@@ -79,7 +81,19 @@ impl Check<'_> {
         let (dim, vocab) = (self.config.dim, self.config.vocab);
         self.needed("token_embd.weight", &[dim, vocab])?;
         self.possible("output.weight", &[dim, vocab])?;
-        self.norm("output_norm", dim)?;
+        if self.config.has_output_norm {
+            self.norm("output_norm", dim)?;
+        }
+        if self.config.has_embedding_norm {
+            self.norm("token_embd_norm", dim)?;
+        }
+        if !self.config.is_causal
+            && let Some(types) = self.gguf.tensor("token_types.weight")
+        {
+            let rows = types.shape.get(1).copied().unwrap_or(0) as usize;
+            self.needed("token_types.weight", &[dim, rows])?;
+        }
+        self.dense()?;
         match &self.config.positions {
             Positions::Learned => {
                 let positions = self.config.context_tokens;
@@ -96,6 +110,25 @@ impl Check<'_> {
                     }
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// The matrices of the pooled vector: the keys of their sizes and the tensors come together.
+    fn dense(&mut self) -> Result<()> {
+        let Some(embedding) = &self.config.embedding else {
+            return Ok(());
+        };
+        let mut width = self.config.dim;
+        for (name, [cols, rows]) in DENSE.iter().zip(&embedding.dense) {
+            if *cols != width {
+                return Err(Error::InvalidModelFile(format!(
+                    "{name} has {cols} columns for vectors of {width}"
+                )));
+            }
+            self.needed(&format!("{name}.weight"), &[*cols, *rows])?;
+            self.possible(&format!("{name}.bias"), &[*rows])?;
+            width = *rows;
         }
         Ok(())
     }
@@ -133,6 +166,9 @@ impl Check<'_> {
         if config.norm_places.after {
             self.norm(&name("post_attention_norm"), dim)?;
         }
+        if config.norm_places.on_sum {
+            self.norm(&name("attn_output_norm"), dim)?;
+        }
         Ok(())
     }
 
@@ -168,6 +204,9 @@ impl Check<'_> {
         }
         if config.norm_places.after {
             self.norm(&name("post_ffw_norm"), dim)?;
+        }
+        if config.norm_places.on_sum {
+            self.norm(&name("layer_output_norm"), dim)?;
         }
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! Runs single steps of a decoder: as captured graphs where the device records them, else op by op.
 //! Owns the KV cache and the inputs of steps.
 
+mod encode;
 mod graphs;
 mod greedy;
 mod readapt;
@@ -20,7 +21,12 @@ use self::{
         chooses_on_device, warm_rows,
     },
 };
-use super::{ModelConfig, kv_reservation::KvReservation, layers::decoder::Decoder, slots::Slots};
+use super::{
+    ModelConfig,
+    kv_reservation::{ENCODER_BATCH_TOKENS, KvReservation},
+    layers::decoder::Decoder,
+    slots::Slots,
+};
 use crate::{
     Error, Result,
     device::{ComputeDevice, Graph},
@@ -93,12 +99,20 @@ impl Steps {
         reservation: KvReservation,
     ) -> Steps {
         let tensors = device.tensors();
-        let kv = |_| reservation.memory(tensors);
+        let kv = (0..reservation.layers).map(|_| reservation.memory(tensors));
+        let kv = kv.collect();
+        let step = match config.is_causal {
+            true => Step::new(MAX_TOKENS, MAX_BATCH * reservation.pages, tensors),
+            false => {
+                let tokens = reservation.context_tokens.max(ENCODER_BATCH_TOKENS);
+                Step::new(tokens, reservation.pages, tensors)
+            }
+        };
         Steps {
-            kv: config.layers.iter().map(kv).collect(),
+            kv,
             has_adapters: false,
             vocab: config.token_ids,
-            step: Step::new(MAX_TOKENS, MAX_BATCH * reservation.pages, tensors),
+            step,
             ids: BTreeMap::new(),
             chosen: InPlace::upload(vec![0; CHOSEN_IDS], tensors),
             graphs: BTreeMap::new(),
@@ -136,6 +150,12 @@ impl Steps {
 
     /// Records the steps of one sequence. What is `known` of the sampling kernels is believed.
     pub async fn warm_up(&mut self, which: WarmUp, known: Option<SamplerVerdict>) -> Result<()> {
+        if self.decoder.is_whole {
+            // Nothing is recorded; the kernels of the first text are compiled.
+            let kernels = self.kernels(warm_rows(self.variant, WarmUp::Prompts));
+            self.device.compile_ahead(kernels).await;
+            return Ok(());
+        }
         for &rows in warm_rows(self.variant, which) {
             self.record(rows).await?;
         }
@@ -237,6 +257,11 @@ impl Steps {
             score(logits, upload(&next, self.device.tensors()), top)
         });
         parts.collect()
+    }
+
+    /// The residual stream after the output norm, `[tokens, dim]`, of the first `tokens` of a step.
+    pub fn normed(&self, fed: &Fed, tokens: usize) -> Tensor<2> {
+        self.decoder.normed(rows(fed.x.clone(), 0, tokens))
     }
 
     fn set_step(&mut self, segments: &[Segment<'_>]) {

@@ -1,12 +1,14 @@
 //! Records the captured graphs of steps, and lists beforehand which kernels they launch.
 
+use std::collections::BTreeSet;
+
 use burn::tensor::Device;
 
 use super::{
     Steps,
     graphs::{DecodeGraphs, StepGraphs},
     ids_of,
-    sizes::{BATCH_ROWS, CHOSEN_IDS},
+    sizes::{BATCH_ROWS, CHOSEN_IDS, encoder_rows},
     upload,
 };
 use crate::{
@@ -27,6 +29,16 @@ pub fn step_kernels(
     let mut kv = kv.to_vec();
     let mut step = Step::new(1, 1, device);
     let mut chosen = InPlace::upload(vec![0; CHOSEN_IDS], device);
+    if decoder.is_whole {
+        let all_rows: BTreeSet<usize> = all_rows.iter().map(|rows| encoder_rows(*rows)).collect();
+        let run = dry_run(|| {
+            for rows in all_rows {
+                let x = decoder.forward(upload(&vec![0; rows], device), &mut kv, &step);
+                decoder.normed(x);
+            }
+        });
+        return run.kernels;
+    }
     let run = dry_run(|| {
         for &rows in all_rows {
             let mut ids = InPlace::upload(vec![0; rows], device);

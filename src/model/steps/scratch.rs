@@ -1,9 +1,12 @@
 //! An estimate of the memory that steps need besides weights and the KV cache, before there is a device.
 //! The exact need of recorded steps results from their dry runs.
 
-use super::sizes::{BATCH_ROWS, MAX_BATCH, MAX_TOKENS};
+use super::sizes::{BATCH_ROWS, MAX_BATCH, MAX_TOKENS, encoder_rows};
 use crate::model::{
-    ModelConfig, config::FeedForwardKind, kv_reservation::KvReservation, slots::Slots,
+    ModelConfig,
+    config::FeedForwardKind,
+    kv_reservation::{ENCODER_BATCH_TOKENS, KvReservation},
+    slots::Slots,
 };
 
 /// Approximate number of live tensors of each size in a step.
@@ -21,6 +24,14 @@ fn widths(config: &ModelConfig) -> [usize; 5] {
 pub fn scratch_bytes(config: &ModelConfig, reservation: KvReservation) -> u64 {
     // In u64, because the model may be too large for any device.
     let elements = |rows: usize, width: usize| rows as u64 * width as u64;
+    if !config.is_causal {
+        let rows = encoder_rows(reservation.context_tokens.max(ENCODER_BATCH_TOKENS));
+        let room: u64 = widths(config)
+            .map(|width| elements(rows, width))
+            .iter()
+            .sum();
+        return 4 * LIVE_TENSORS * room;
+    }
     let mut room: u64 = widths(config)
         .map(|width| elements(MAX_TOKENS, width))
         .iter()

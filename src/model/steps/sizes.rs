@@ -15,6 +15,12 @@ pub(in crate::model) const BATCH_ROWS: [usize; 4] = [1, 2, 4, MAX_BATCH];
 /// Tokens whose logits exist at once while a prompt is scored.
 pub(in crate::model) const SCORE_TOKENS: usize = 32;
 
+/// Rows of an encoder's step of this many tokens: few sizes, so that buffers are used again, and never so few
+/// that the kernels for few tokens run, which round differently.
+pub(in crate::model) fn encoder_rows(tokens: usize) -> usize {
+    tokens.next_power_of_two().max(2 * matvec::MAX_TOKENS)
+}
+
 /// Which steps are recorded before the first request; all others are recorded when they are needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::model) enum WarmUp {

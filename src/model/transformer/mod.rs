@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use burn::tensor::Transaction;
 
 mod chunks;
+mod embed;
 mod greedy;
 mod sampled;
 
@@ -111,7 +112,7 @@ impl Transformer {
         let kv = vec![kv; decoder.blocks.len()];
         let rows = warm_rows(variant, warm_up);
         let mut kernels = step_kernels(decoder, &kv, device.tensors(), rows);
-        if chooses_on_device(variant) {
+        if chooses_on_device(variant) && !decoder.is_whole {
             let shape = Slots::shape(plan.config.token_ids, plan.reservation.context_tokens);
             kernels.extend(sample::kernels(shape));
         }
@@ -180,6 +181,9 @@ impl Transformer {
     async fn warm_up_steps(&mut self, which: WarmUp, known: Option<SamplerVerdict>) -> Result<()> {
         self.steps.warm_up(which, known).await?;
         self.device().sync().await?;
+        if !self.config.is_causal {
+            return Ok(());
+        }
         for _ in 0..READS {
             let start_ms = self.device().now_ms();
             self.steps.chosen().await?;
@@ -296,6 +300,9 @@ impl Transformer {
     }
 
     fn check(&self, memory: &SequenceMemory, tokens: usize) -> Result<()> {
+        if !self.config.is_causal {
+            return Err(Error::Internal("an encoder feeds no sequences".into()));
+        }
         let end = memory.len_tokens + tokens;
         let context_tokens = self.reservation.context_tokens;
         if end > context_tokens || end > memory.pages.len() * PAGE_TOKENS {

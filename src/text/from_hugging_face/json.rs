@@ -56,6 +56,7 @@ pub struct ModelJson {
     #[serde(default)]
     pub ignore_merges: bool,
     pub continuing_subword_prefix: Option<String>,
+    pub max_input_chars_per_word: Option<usize>,
     pub end_of_word_suffix: Option<String>,
 }
 

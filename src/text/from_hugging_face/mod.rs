@@ -25,7 +25,11 @@ use super::description::{Algorithm, Description, Merges};
 use super::fill_in_middle::MiddleTokens;
 use super::token::{Roles, TokenKind, TokenSpelling};
 use super::vocabulary::settle_kinds;
+use super::word_piece::WORD_START;
 use crate::{Error, Result};
+
+/// Prefix of the tokens that continue a word.
+const CONTINUATION: &str = "##";
 
 /// Reads the description of the folder's tokenizer.
 ///
@@ -47,6 +51,16 @@ pub(super) fn describe(files: &HuggingFaceFiles<'_>) -> Result<Description<'stat
     let algorithm = algorithm(file.model, tokens.scores.take())?;
     complete_kinds(&mut tokens, unknown_id, spells_bytes);
     let ends = Ends::new(&file.post_processor, &config, &tokens)?;
+    let is_word_piece = matches!(algorithm, Algorithm::WordPiece { .. });
+    if is_word_piece != pipeline.has_words {
+        return Err(unsupported(
+            "model",
+            "WordPiece without BERT's pre_tokenizer",
+        ));
+    }
+    if is_word_piece {
+        mark_word_starts(&mut tokens);
+    }
     Ok(Description {
         adds_bos: ends.adds_bos,
         adds_eos: ends.adds_eos,
@@ -57,6 +71,7 @@ pub(super) fn describe(files: &HuggingFaceFiles<'_>) -> Result<Description<'stat
             end_ids: config
                 .end_ids
                 .into_iter()
+                .chain(ends.turn_end_id)
                 .filter(|&id| (id as usize) < tokens.texts.len())
                 .collect(),
         },
@@ -75,6 +90,14 @@ pub(super) fn describe(files: &HuggingFaceFiles<'_>) -> Result<Description<'stat
 
 /// How pieces of text become tokens; `scores` are those of a unigram model.
 fn algorithm(model: ModelJson, scores: Option<Vec<f64>>) -> Result<Algorithm> {
+    if model.kind.as_deref() == Some("WordPiece") {
+        let prefix = model.continuing_subword_prefix.as_deref();
+        if prefix.is_some_and(|prefix| prefix != CONTINUATION) {
+            return Err(unsupported("model", "continuing_subword_prefix"));
+        }
+        let max_word_chars = model.max_input_chars_per_word.unwrap_or(100);
+        return Ok(Algorithm::WordPiece { max_word_chars });
+    }
     for (field, value) in [
         (
             "continuing_subword_prefix",
@@ -98,6 +121,19 @@ fn algorithm(model: ModelJson, scores: Option<Vec<f64>>) -> Result<Algorithm> {
     }
 }
 
+/// Brings the ordinary tokens of WordPiece to the form of GGUF files: `▁` begins a word instead of `##` continuing
+/// one.
+fn mark_word_starts(tokens: &mut Tokens) {
+    for (text, kind) in tokens.texts.iter_mut().zip(&tokens.kinds) {
+        if *kind == TokenKind::Normal {
+            *text = match text.strip_prefix(CONTINUATION) {
+                Some(rest) => rest.to_owned(),
+                None => format!("{WORD_START}{text}"),
+            };
+        }
+    }
+}
+
 /// Marks the unknown token, the byte tokens and the tokens that end a text.
 fn complete_kinds(tokens: &mut Tokens, unknown_id: Option<u32>, spells_bytes: bool) {
     let is_byte = |text: &str| spells_bytes && byte_of(text).is_some();
@@ -115,6 +151,8 @@ fn complete_kinds(tokens: &mut Tokens, unknown_id: Option<u32>, spells_bytes: bo
 struct Ends {
     bos_id: Option<u32>,
     eos_id: Option<u32>,
+    /// The token that the configuration names, if texts get another one.
+    turn_end_id: Option<u32>,
     adds_bos: bool,
     adds_eos: bool,
 }
@@ -132,7 +170,8 @@ impl Ends {
         }
         let named = |text: &Option<String>| text.as_deref().and_then(id_of);
         let bos_id = added.first.or(named(&config.bos_token));
-        let eos_id = named(&config.eos_token).or(added.last);
+        // The token that texts get; the token that ends a turn may be another one.
+        let eos_id = added.last.or(named(&config.eos_token));
         let adds = |name: &str, given: Option<bool>, id: Option<u32>, default| match given {
             Some(true) if id.is_none() => Err(Error::InvalidModelFile(format!(
                 "tokenizer_config.json: {name} is true, but there is no such token"
@@ -154,6 +193,7 @@ impl Ends {
             )?,
             bos_id,
             eos_id,
+            turn_end_id: named(&config.eos_token).filter(|id| Some(*id) != eos_id),
         })
     }
 }

@@ -9,6 +9,7 @@ use super::super::normalizer::{NormalForm, Normalizer, NormalizerStep};
 use super::super::pre_tokenizers::GPT2;
 use super::super::splitter::{Behavior, Splitter};
 use super::super::token::TokenSpelling;
+use super::super::word_piece;
 use super::files::{invalid, unsupported};
 use crate::Result;
 
@@ -18,6 +19,8 @@ pub struct Pipeline {
     pub space_prefix: SpacePrefix,
     pub splitter: Splitter,
     pub spelling: TokenSpelling,
+    /// Text is divided into words as WordPiece needs it.
+    pub has_words: bool,
 }
 
 impl Pipeline {
@@ -29,7 +32,8 @@ impl Pipeline {
         let mut builder = Builder::default();
         builder.normalizer(normalizer)?;
         builder.pre_tokenizer(pre_tokenizer)?;
-        let spelling = match (builder.writes_bytes, builder.writes_signs) {
+        let writes_signs = builder.writes_signs || builder.has_words;
+        let spelling = match (builder.writes_bytes, writes_signs) {
             (true, _) => TokenSpelling::ByteLevel,
             (false, true) => TokenSpelling::SentencePiece,
             (false, false) => return Err(unsupported("pre_tokenizer", &kind(pre_tokenizer))),
@@ -41,6 +45,7 @@ impl Pipeline {
             space_prefix: builder.space_prefix,
             splitter: builder.splitter,
             spelling,
+            has_words: builder.has_words,
         })
     }
 }
@@ -56,6 +61,8 @@ struct Builder {
     writes_bytes: bool,
     /// Tokens have ▁ for a space.
     writes_signs: bool,
+    /// Text is divided into words as BERT does it.
+    has_words: bool,
 }
 
 impl Default for Builder {
@@ -68,6 +75,7 @@ impl Default for Builder {
             only_words: false,
             writes_bytes: false,
             writes_signs: false,
+            has_words: false,
         }
     }
 }
@@ -81,6 +89,17 @@ impl Builder {
             "Sequence" => {
                 for part in list(part, "normalizers")? {
                     self.normalizer(part)?;
+                }
+                return Ok(());
+            }
+            "BertNormalizer" => {
+                let is_lowercase = flag(part, "lowercase", true);
+                let strips = flag(part, "strip_accents", is_lowercase);
+                let cleans = flag(part, "clean_text", true);
+                let steps = word_piece::normalizer(cleans, strips, is_lowercase)?;
+                self.steps.extend(steps);
+                if flag(part, "handle_chinese_chars", true) {
+                    word_piece::split_ideographs(&mut self.splitter)?;
                 }
                 return Ok(());
             }
@@ -166,6 +185,11 @@ impl Builder {
                 }
             }
             "Metaspace" => self.metaspace(part),
+            "BertPreTokenizer" => {
+                self.has_words = true;
+                self.has_cuts = true;
+                word_piece::split_words(&mut self.splitter)
+            }
             other => Err(unsupported("pre_tokenizer", other)),
         }
     }

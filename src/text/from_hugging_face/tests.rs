@@ -240,3 +240,78 @@ fn contradictions_are_refused() {
     empty["added_tokens"] = json!([]);
     assert!(read(&empty, &json!({})).is_err());
 }
+
+/// A WordPiece tokenizer whose text is lowercased and stripped of accents.
+fn word_piece(normalizer: &Value) -> Value {
+    let specials = ["[UNK]", "[CLS]", "[SEP]"];
+    let added: Vec<Value> = specials
+        .iter()
+        .zip(0..)
+        .map(|(text, id)| added(id, text, true))
+        .collect();
+    json!({
+        "added_tokens": added,
+        "normalizer": normalizer,
+        "pre_tokenizer": {"type": "BertPreTokenizer"},
+        "post_processor": {"type": "BertProcessing", "cls": ["[CLS]", 1], "sep": ["[SEP]", 2]},
+        "model": {
+            "type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##",
+            "max_input_chars_per_word": 5,
+            "vocab": {"[UNK]": 0, "[CLS]": 1, "[SEP]": 2, "cafe": 3, "##s": 4, ",": 5, "東": 6, "京": 7,
+                      "A": 8, "café": 9},
+        },
+    })
+}
+
+#[test]
+fn words_become_pieces() {
+    let tokenizer = build(&word_piece(&json!({"type": "BertNormalizer"})));
+    assert_eq!(tokenizer.kind(), "bert");
+    assert_eq!(ids(&tokenizer, "Cafés,CAFÉ 東京"), [1, 3, 4, 5, 3, 6, 7, 2]);
+    // Too long, not covered, a special token.
+    assert_eq!(ids(&tokenizer, "cafess cafex [SEP]"), [1, 0, 0, 2, 2]);
+    assert_eq!(ids(&tokenizer, " \t"), [1, 2]);
+    assert_eq!(tokenizer.encode("cafe", false).unwrap(), [3]);
+    assert_eq!(tokenizer.decode(&[3, 4, 5], false), "cafes ,");
+    assert_eq!(tokenizer.fewest_tokens(1 << 20), 0);
+}
+
+#[test]
+fn cased_models_keep_case_and_accents() {
+    let cased = json!({"type": "BertNormalizer", "lowercase": false});
+    assert_eq!(
+        ids(&build(&word_piece(&cased)), "A café Cafe"),
+        [1, 8, 9, 0, 2]
+    );
+}
+
+#[test]
+fn word_piece_needs_the_words_of_bert() {
+    let mut tokenizer = word_piece(&json!({"type": "BertNormalizer"}));
+    tokenizer["model"]["continuing_subword_prefix"] = "@@".into();
+    assert!(matches!(
+        read(&tokenizer, &json!({})),
+        Err(Error::UnsupportedModel(_))
+    ));
+    let mut tokenizer = word_piece(&json!({"type": "BertNormalizer"}));
+    tokenizer["pre_tokenizer"] = json!({"type": "Metaspace", "replacement": "▁"});
+    assert!(matches!(
+        read(&tokenizer, &json!({})),
+        Err(Error::UnsupportedModel(_))
+    ));
+}
+
+/// The template may end texts with another token than the one that ends a turn.
+#[test]
+fn the_templates_last_token_is_added() {
+    let mut tokenizer = byte_level();
+    tokenizer["added_tokens"] = json!([added(5, "<|im_end|>", true), added(6, "<end>", true)]);
+    tokenizer["post_processor"] = json!({
+        "type": "TemplateProcessing",
+        "single": [{"Sequence": {"id": "A"}}, {"SpecialToken": {"id": "<end>"}}],
+        "special_tokens": {"<end>": {"ids": [6]}},
+    });
+    let tokenizer = read(&tokenizer, &json!({"eos_token": "<|im_end|>"})).unwrap();
+    assert_eq!(ids(&tokenizer, "he"), [2, 6]);
+    assert!(tokenizer.eos_ids().contains(&5) && tokenizer.eos_ids().contains(&6));
+}

@@ -5,7 +5,7 @@
  * The routes below a base path (specification 1.2). A path that ends with a slash takes a parameter. A test of
  * `src/api/routes` compares this list with the routes in Rust.
  */
-const ROUTE_PATHS = ["completions", "chat/completions", "models", "models/"];
+const ROUTE_PATHS = ["completions", "chat/completions", "embeddings", "models", "models/"];
 
 /** True if `url` lies at or below one of `basePaths`. */
 export function isBelowBasePath(url: URL, basePaths: readonly string[]): boolean {

@@ -109,8 +109,9 @@ impl Heads<'_> {
             // Decoding first pays where several passes over the page follow; the last vector of a head may be half.
             let decodes = queries > L::QUERIES || !dim.is_multiple_of(LANES);
             let row = *parts.rows.add(self.first);
-            let last = row.position() + self.count - 1;
-            for page in parts.window_begin(row.position()) / PAGE_TOKENS..=last / PAGE_TOKENS {
+            let [begin, _] = parts.seen(row);
+            let [_, end] = parts.seen(*parts.rows.add(self.first + self.count - 1));
+            for page in begin / PAGE_TOKENS..=(end - 1) / PAGE_TOKENS {
                 let (active, seen) = self.set_ranges(page, scratch.ranges);
                 let first = active * group;
                 let ranges = scratch.ranges;
@@ -194,9 +195,8 @@ impl Heads<'_> {
         for row in 0..self.count {
             // SAFETY: the caller's.
             unsafe {
-                let position = (*parts.rows.add(self.first + row)).position();
-                let begin = parts.window_begin(position).max(page_begin);
-                let end = (position + 1).min(page_end);
+                let [begin, end] = parts.seen(*parts.rows.add(self.first + row));
+                let (begin, end) = (begin.max(page_begin), end.min(page_end));
                 if begin < end {
                     first = first.min(row);
                     for _ in 0..parts.group {

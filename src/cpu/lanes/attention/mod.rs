@@ -39,7 +39,7 @@ pub struct AttentionShape {
     /// Elements of a head; a multiple of 4.
     pub head_dim: usize,
     /// Maximum number of tokens that a query sees, including its own: a sliding window (Beltagy et al. 2020,
-    /// <https://arxiv.org/abs/2004.05150>).
+    /// <https://arxiv.org/abs/2004.05150>). Where attention is not causal, this holds for each side.
     pub window: Option<usize>,
     /// Scores `s` become `cap * tanh(s / cap)` (Gemma 2, <https://arxiv.org/abs/2408.00118>).
     pub soft_cap: Option<f32>,
@@ -183,9 +183,9 @@ impl<'a> AttentionParts<'a> {
         while first < rows.len() {
             // SAFETY: they are in memory.
             let count = unsafe { parts.consecutive(first, rows.len()) };
-            let begin = parts.window_begin(rows[first].position()) / PAGE_TOKENS;
-            let end = rows[first + count - 1].position() / PAGE_TOKENS;
-            let seen = &rows[first].pages()[begin..=end];
+            let [begin, _] = parts.seen(rows[first]);
+            let [_, end] = parts.seen(rows[first + count - 1]);
+            let seen = &rows[first].pages()[begin / PAGE_TOKENS..=(end - 1) / PAGE_TOKENS];
             assert!(
                 seen.iter().all(|page| (*page as usize) < pages),
                 "a page is not there"
@@ -208,8 +208,8 @@ impl<'a> AttentionParts<'a> {
     fn macs(&self) -> usize {
         // SAFETY: the rows are borrowed.
         let rows = unsafe { std::slice::from_raw_parts(self.rows, self.row_count) };
-        let seen = |row: &Row| row.position() + 1 - self.window_begin(row.position());
-        let tokens: usize = rows.iter().map(seen).sum();
+        let seen = rows.iter().map(|row| self.seen(*row));
+        let tokens: usize = seen.map(|[begin, end]| end - begin).sum();
         2 * tokens * self.group * self.kv_heads * self.head_dim
     }
 
@@ -277,9 +277,12 @@ impl<'a> AttentionParts<'a> {
         next - first
     }
 
+    /// The tokens that the queries of a row see, from the first one to the end.
     #[inline(always)]
-    fn window_begin(&self, position: usize) -> usize {
-        window_begin(self.window, position)
+    fn seen(&self, row: Row) -> [usize; 2] {
+        let position = row.position();
+        let end = position + self.window.min(row.length() - position);
+        [window_begin(self.window, position), end]
     }
 
     /// A head of the K (`value == 0`) or the V (`1`) of a page, which is in memory.

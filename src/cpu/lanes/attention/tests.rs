@@ -28,15 +28,10 @@ fn cache(shape: AttentionShape, format: KvFormat, last: usize) -> Vec<u32> {
 }
 
 /// The result for one row in f64.
-fn exact(
-    q: &[f32],
-    kv: &[u32],
-    position: usize,
-    shape: AttentionShape,
-    format: KvFormat,
-) -> Vec<f64> {
+fn exact(q: &[f32], kv: &[u32], row: Row, shape: AttentionShape, format: KvFormat) -> Vec<f64> {
     let (dim, kv_dim) = (shape.head_dim, shape.kv_dim());
-    let seen = shape.window_begin(position)..=position;
+    let window = shape.window.unwrap_or(usize::MAX);
+    let seen = (0..row.length()).filter(|other| other.abs_diff(row.position()) < window);
     let load = |past: usize, value: usize| {
         let page = PAGES[past / PAGE_TOKENS];
         let at = format.row_at(page, value, past % PAGE_TOKENS, kv_dim);
@@ -120,9 +115,9 @@ fn rows_attend_to_what_they_see_alike_on_all_lanes() {
         attention(&q, &kv, &rows, shape, format, &mut out);
         let (written, padding) = out.split_at(4 * shape.q_dim());
         assert!(padding.iter().all(|v| *v == 9.0));
-        for (i, position) in positions.into_iter().enumerate() {
+        for (i, row) in rows.iter().enumerate() {
             let cells = i * shape.q_dim()..(i + 1) * shape.q_dim();
-            let exact = exact(&q[cells.clone()], &kv, position, shape, format);
+            let exact = exact(&q[cells.clone()], &kv, *row, shape, format);
             for (value, exact) in written[cells].iter().zip(exact) {
                 assert_close(*value, exact, 4e-6);
             }
@@ -172,6 +167,38 @@ fn rows_of_a_prompt_have_the_bits_of_single_rows_on_any_team() {
                 format,
                 &mut alone,
             );
+            assert_eq!(
+                bits(&out[cells]),
+                bits(&alone),
+                "row {i} {shape:?} {format:?}"
+            );
+        }
+    }
+}
+
+/// Two sequences of 130 and 5 tokens, as an encoder feeds them; those of the shorter one are on the page that is last
+/// of the longer one's table.
+#[test]
+fn whole_sequences_see_the_tokens_after_them_too() {
+    let row = |length: usize, pages: &'static [u32]| {
+        (0..length).map(move |position| Row::new(position, pages).seeing(length))
+    };
+    let rows: Vec<Row> = row(130, &PAGES[..3]).chain(row(5, &PAGES[..1])).collect();
+    let team = Team::new(3);
+    for (shape, format) in cases() {
+        let kv = cache(shape, format, 130);
+        let q = queries(rows.len(), shape);
+        let mut out = vec![0.0; q.len()];
+        attention_with(&team, &q, &kv, &rows, shape, format, &mut out);
+        for i in [0, 1, 62, 64, 100, 128, 129, 130, 134] {
+            let cells = i * shape.q_dim()..(i + 1) * shape.q_dim();
+            let exact = exact(&q[cells.clone()], &kv, rows[i], shape, format);
+            for (value, exact) in out[cells.clone()].iter().zip(exact) {
+                assert_close(*value, exact, 4e-6);
+            }
+            let mut alone = vec![0.0; shape.q_dim()];
+            let row = &rows[i..=i];
+            attention(&q[cells.clone()], &kv, row, shape, format, &mut alone);
             assert_eq!(
                 bits(&out[cells]),
                 bits(&alone),

@@ -1,0 +1,12 @@
+// out[token] = x[token] + row. One lane per vector, one row of workgroups per token.
+@group(0) @binding(B_x) var<storage, read> x: array<vec4<f32>>; // [tokens, COLS / 4]
+@group(0) @binding(B_row) var<storage, read> row: array<vec4<f32>>; // [COLS / 4]
+@group(0) @binding(B_out) var<storage, read_write> out: array<vec4<f32>>; // [tokens, COLS / 4]
+
+@compute @workgroup_size(WORKGROUP)
+fn main(@builtin(global_invocation_id) global: vec3<u32>) {
+    if (global.x < COLS / 4u) {
+        let at = global.y * (COLS / 4u) + global.x;
+        out[at] = x[at] + row[global.x];
+    }
+}

@@ -1,0 +1,32 @@
+//! The contract with a model that embeds.
+
+use crate::Result;
+
+/// Sizes of an embedding model that do not change while an engine owns it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EmbeddingLimits {
+    /// Every token id is below it.
+    pub vocab_size: usize,
+    /// Longest input, in tokens.
+    pub context_tokens: usize,
+    /// Elements of a vector.
+    pub width: usize,
+    /// Most tokens of inputs that are computed together. A longer input is computed by itself.
+    pub batch_tokens: usize,
+    /// Most inputs that are computed together; at least 1.
+    pub batch_inputs: usize,
+}
+
+/// A model that turns texts into vectors. One call runs at a time.
+#[allow(async_fn_in_trait)]
+pub trait EmbeddingModel {
+    /// Its sizes.
+    fn embedding_limits(&self) -> EmbeddingLimits;
+
+    /// The vectors of `inputs` (at least one), pooled and normalized as the model's file says. No input
+    /// is empty or longer than the context. The vector of an input does not depend, to the last bit, on the
+    /// inputs beside it.
+    ///
+    /// The future may be dropped at any time: the next call starts afresh.
+    async fn embed(&mut self, inputs: &[&[u32]]) -> Result<Vec<Vec<f32>>>;
+}

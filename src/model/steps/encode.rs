@@ -1,0 +1,59 @@
+//! Steps of an encoder: whole texts, op by op, without captured graphs.
+
+use burn::tensor::{Device, Tensor, TensorData};
+
+use super::{Steps, sizes::encoder_rows, upload};
+use crate::{
+    Error, Result,
+    ops::{matvec, rows::rows, step::Segment},
+};
+
+/// Pooled vectors that are multiplied together; always this many rows, so that the same kernels run.
+const DENSE_ROWS: usize = 2 * matvec::MAX_TOKENS;
+
+impl Steps {
+    /// The vectors of the tokens of whole texts, `[tokens, dim]`.
+    pub async fn encode(&mut self, segments: &[Segment<'_>], tokens: &[u32]) -> Result<Vec<f32>> {
+        self.device.give_turn().await;
+        // Rows of the CPU are not padded further: there are no buffers to share.
+        let count = match self.device.recorder() {
+            Some(_) => encoder_rows(tokens.len()),
+            None => tokens.len().max(DENSE_ROWS),
+        };
+        let mut ids = tokens.to_vec();
+        ids.resize(count, 0);
+        self.set_step(segments);
+        let ids = upload(&ids, self.device.tensors());
+        let x = self.decoder.forward(ids, &mut self.kv, &self.step);
+        let x = self.decoder.normed(rows(x, 0, tokens.len()));
+        self.floats(x).await
+    }
+
+    /// The products of the model's dense layers with pooled vectors.
+    pub async fn densed(&self, pooled: Vec<Vec<f32>>) -> Result<Vec<Vec<f32>>> {
+        if self.decoder.dense.is_empty() {
+            return Ok(pooled);
+        }
+        let mut vectors = Vec::with_capacity(pooled.len());
+        for pooled in pooled.chunks(DENSE_ROWS) {
+            let x = upload_rows(pooled, self.device.tensors())?;
+            let x = self.decoder.densed(x);
+            let [_, width] = x.dims();
+            let values = self.floats(rows(x, 0, pooled.len())).await?;
+            vectors.extend(values.chunks_exact(width).map(<[f32]>::to_vec));
+        }
+        Ok(vectors)
+    }
+}
+
+/// Rows, padded with zeros to [`DENSE_ROWS`].
+fn upload_rows(vectors: &[Vec<f32>], device: &Device) -> Result<Tensor<2>> {
+    let none = || Error::Internal("no vectors".into());
+    let width = vectors.first().ok_or_else(none)?.len();
+    let mut values = vectors.concat();
+    values.resize(DENSE_ROWS * width, 0.0);
+    Ok(Tensor::from_data(
+        TensorData::new(values, [DENSE_ROWS, width]),
+        device,
+    ))
+}
