@@ -2,7 +2,9 @@
 //! plain worker wherever there can be no such frame.
 
 import assert from "node:assert/strict";
+import { join } from "node:path";
 import { after, afterEach, before, beforeEach, describe, test } from "node:test";
+import { root } from "../../scripts/process.mjs";
 import { startHarness, startServer, wasmIsBuilt } from "./harness.mjs";
 
 const FRAME_PATH = "/inpage-isolated-frame.html";
@@ -267,7 +269,8 @@ describe("the frame", () => {
 });
 
 test("a page that is kept for offline visits has its frame there, too", async () => {
-  const own = await startHarness();
+  // The server has a file at this path, which is not the frame that the page sees.
+  const own = await startHarness({ mounts: { [FRAME_PATH]: join(root, "LICENSE") } });
   try {
     const tab = await own.open();
     await register(tab);

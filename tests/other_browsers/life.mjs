@@ -30,8 +30,8 @@ export function testLife({ launch, devices }) {
     await server?.close();
   });
 
-  async function openPage() {
-    const opened = await browser.open(`${server.origin}/`);
+  async function openPage(origin = server.origin) {
+    const opened = await browser.open(`${origin}/`);
     for (let wait = 0; !(await opened.evaluate(() => window.loaded ?? false)); wait++) {
       assert.ok(wait < 200, "the page does not load");
       await new Promise((resolve) => setTimeout(resolve, 100));
@@ -115,6 +115,27 @@ export function testLife({ launch, devices }) {
     assert.ok(info.adapter.length > 0);
     if (info.device === "cpu") assert.equal(info.threads, shares ? Math.min(processors, 8) : 1);
   }
+
+  test("where a frame cannot be isolated, the engine runs in a plain worker", async () => {
+    const plain = await startServer();
+    try {
+      const opened = await openPage(plain.origin);
+      const found = await opened.evaluate(async () => {
+        const engine = await startFake({ device: "cpu", threads: 2, isolatedFrame: {} });
+        const { choices } = await engine.completions.create({ model: "fake", prompt: "count:2" });
+        const { isolation, isolationReason } = await engine.info();
+        return { text: choices[0].text, isolation, isolationReason, frames: frames.length };
+      });
+      assert.deepEqual(found, {
+        text: "é0 é1 ",
+        isolation: "none",
+        isolationReason: "the browser does not isolate the frame",
+        frames: 0,
+      });
+    } finally {
+      await plain.close();
+    }
+  });
 
   test("after one visit the page, its engine and completions need no server", async () => {
     await page.evaluate(async () => {

@@ -2,7 +2,7 @@
 //! answers it, and the registration of one if the app asks for that.
 
 import { DEFAULT_BASE_PATHS, type StartOptions } from "../exchange/protocol.js";
-import { fromQuery } from "../exchange/served_urls.js";
+import { fromQuery, normalizedBasePaths } from "../exchange/served_urls.js";
 import { hasHardwareAdapter } from "../worker/webgpu_features.js";
 import {
   type PlaceOptions,
@@ -51,7 +51,8 @@ export async function findFrame(
   if (place === undefined) {
     throw new Error("the active service worker is of an older version, without isolated frames");
   }
-  return frameOfRegistered(container, place, switches.basePaths ?? DEFAULT_BASE_PATHS);
+  const basePaths = normalizedBasePaths(switches.basePaths ?? DEFAULT_BASE_PATHS);
+  return frameOfRegistered(container, place, basePaths);
 }
 
 /** A worker that pages of inpage have registered: its URL names base paths. Others may never answer a question. */

@@ -52,7 +52,10 @@ addEventListener("message", function connect({ data, origin, source, ports: [por
   navigator.locks.request(data.lock, connected).catch(fail);
 });`;
 
-/** The frame. Offline, its worker gets files of the same release as the page. */
+/**
+ * The frame. Offline, its worker gets files of the same release as the page. Its policy names no ancestors: a site's page may
+ * itself be in a page of another site, and the script obeys its parent only.
+ */
 export async function frameAnswer(
   scope: ServiceWorkerScope,
   { request, resultingClientId }: FetchEvent,
