@@ -1,5 +1,5 @@
 //! From a conversation to the token ids of a prompt: chooses the template, keeps special tokens in texts from being
-//! recognized, renders and tokenizes (specification 17.2 to 17.4).
+//! recognized, renders and tokenizes (specification 18.2 to 18.4).
 
 use serde_json::{Map, Value};
 
@@ -21,8 +21,9 @@ pub(super) struct RenderedPrompt {
 /// Renders and tokenizes a conversation.
 pub(super) fn tokenize(mut chat: Conversation, model: &ReadyModel) -> Result<RenderedPrompt> {
     let tokenizer = &*model.tokenizer;
-    let template = tokenizer.chat_templates().choose(!chat.tools.is_empty());
-    let template = template.ok_or_else(no_template)?;
+    let given = chat.template.take();
+    let of_model = || tokenizer.chat_templates().choose(!chat.tools.is_empty());
+    let template = given.as_deref().or_else(of_model).ok_or_else(no_template)?;
     adapt(&mut chat, template);
     let marker = unused_character(&chat, template)?;
     mark(&mut chat, tokenizer, marker);
