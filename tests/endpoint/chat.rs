@@ -156,9 +156,9 @@ fn chunks_add_up_to_the_whole() {
             json!({"temperature": 1, "seed": 3}),
             json!({"temperature": 1, "seed": 3, "n": 3, "logprobs": true, "top_logprobs": 2}),
             json!({"temperature": 1, "seed": 5, "stop": ["e", "a"], "max_tokens": 30}),
-            json!({"grammar": {"type": "regex", "value": "[a-z]{3} [0-9]+"}}),
-            json!({"response_format": {"type": "json_object"}, "max_tokens": 20}),
-            json!({"max_completion_tokens": 5, "max_tokens": null}),
+            json!({"grammar": {"type": "regex", "value": "[a-z]{3} [0-9]+"}, "seed": 1}),
+            json!({"response_format": {"type": "json_object"}, "max_tokens": 20, "seed": 1}),
+            json!({"max_completion_tokens": 5, "max_tokens": null, "seed": 1}),
         ] {
             let object = whole(server, &members).await;
             let mut streaming = members.clone();

@@ -48,7 +48,7 @@ pub const TEMPLATE: &str = "{% for message in messages %}<|sep|>{{ message.role[
     {% endfor %}{% if add_generation_prompt %}<|sep|>a{% endif %}";
 
 /// `around` are the control tokens around prefix, suffix and middle.
-fn metadata(around: [&str; 3]) -> Metadata {
+fn metadata(around: [&str; 3], template: Option<&str>) -> Metadata {
     const NORMAL: i32 = 1;
     const UNKNOWN: i32 = 2;
     const CONTROL: i32 = 3;
@@ -72,7 +72,9 @@ fn metadata(around: [&str; 3]) -> Metadata {
     metadata.insert("tokenizer.ggml.eos_token_id", EOS);
     metadata.insert("tokenizer.ggml.add_bos_token", true);
     metadata.insert("tokenizer.ggml.add_space_prefix", false);
-    metadata.insert("tokenizer.chat_template", TEMPLATE);
+    if let Some(template) = template {
+        metadata.insert("tokenizer.chat_template", template);
+    }
     metadata
 }
 
@@ -372,7 +374,7 @@ pub fn serve(switches: Value, test: impl AsyncFnOnce(&Server)) {
         handler: Handler::new(switches, host.clone()),
         plan,
         engine: handle,
-        tokenizer: Rc::new(Tokenizer::from_gguf(&metadata(AROUND)).unwrap()),
+        tokenizer: Rc::new(Tokenizer::from_gguf(&metadata(AROUND, Some(TEMPLATE))).unwrap()),
         host,
     };
     server.handler.set_model(MODEL_ID, server.ready());
@@ -403,16 +405,13 @@ impl Server {
 
     /// A model that cannot fill in the middle.
     pub fn ready_without_middle(&self) -> ModelState {
-        let metadata = metadata(["<A>", "<B>", "<C>"]);
+        let metadata = metadata(["<A>", "<B>", "<C>"], None);
         self.ready_with(Rc::new(Tokenizer::from_gguf(&metadata).unwrap()))
     }
 
     /// Gives the model this chat template, or none.
     pub fn set_template(&self, template: Option<&str>) {
-        let mut metadata = metadata(AROUND);
-        if let Some(template) = template {
-            metadata.insert("tokenizer.chat_template", template);
-        }
+        let metadata = metadata(AROUND, template);
         let tokenizer = Rc::new(Tokenizer::from_gguf(&metadata).unwrap());
         self.handler.set_model(MODEL_ID, self.ready_with(tokenizer));
     }
