@@ -10,7 +10,8 @@ use crate::grammar::tool::{Tool, ToolCall};
 /// The call of one of `tools`, if `text` consists of a complete one. Special tokens may be missing from
 /// the text.
 pub fn parse_completion(form: OutputForm, tools: &[Tool], text: &str) -> Option<ToolCall> {
-    let call = match form.calls {
+    let calls = form.calls.in_completions();
+    let call = match calls {
         CallForm::Bare => in_frame(text, ["", "", "", ""], "arguments", true),
         CallForm::Llama3 => in_frame(text, ["", "", "", ""], "parameters", true),
         CallForm::Hermes { has_special_tags } => {
@@ -19,7 +20,7 @@ pub fn parse_completion(form: OutputForm, tools: &[Tool], text: &str) -> Option<
         }
         CallForm::Mistral => in_frame(text, ["[TOOL_CALLS]", "[", "]", ""], "arguments", true),
         _ => {
-            let opened = || format!("{}{text}", open(form.calls));
+            let opened = || format!("{}{text}", open(calls));
             return read(form, tools, text).or_else(|| read(form, tools, &opened()));
         }
     }?;

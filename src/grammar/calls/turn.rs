@@ -38,7 +38,7 @@ impl Turn {
 
 /// The text that a completion with a call begins with.
 pub(in crate::grammar) fn opener(form: OutputForm, tokens: TokEnv) -> Opener {
-    let text = shape::open(form.calls);
+    let text = shape::open(form.calls.in_completions());
     let id = token_trie::special_id(tokens.tok_trie(), text);
     Opener::new(text, id, tokens)
 }
@@ -54,13 +54,8 @@ pub(in crate::grammar) fn completion(
     budget: &mut Budget,
 ) -> Result<Vec<GrammarWithLexer>, String> {
     let mut writer = Writer::new(tokens, budget);
-    let shape = shape(&mut writer, form.calls, tools)?;
-    let start = match form.calls {
-        CallForm::Harmony => writer.tag(CHANNEL),
-        _ => String::new(),
-    };
-    let calls = calls(&mut writer, &shape, false)?;
-    let start = sequence(&[&start, &calls]);
+    let shape = shape(&mut writer, form.calls.in_completions(), tools)?;
+    let start = calls(&mut writer, &shape, false)?;
     Ok(writer.finish(&start))
 }
 

@@ -135,7 +135,8 @@ pub(super) fn literal(text: &str) -> String {
 pub(super) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {
-        if character.is_ascii_punctuation() {
+        // A backslash before other punctuation may mean something else.
+        if "\\.+*?()|[]{}^$#&-~/".contains(character) {
             out.push('\\');
         }
         match character {

@@ -1,7 +1,7 @@
 //! Calls of DeepSeek models: the name after a separator, the arguments as JSON in a code block.
 
 use super::delivery::{Delivery, Status};
-use super::json::{Place, ValueEnd, is_space};
+use super::json_text::{Place, ValueEnd, is_space};
 
 /// Opens the calls.
 pub(in crate::grammar) const OPENER: &str = "<｜tool▁calls▁begin｜>";

@@ -58,6 +58,19 @@ pub(in crate::grammar) enum CallForm {
     Harmony,
 }
 
+impl CallForm {
+    /// The form in a completion, whose text lacks special tokens. Forms that cannot be read without them
+    /// are replaced.
+    pub(in crate::grammar) fn in_completions(self) -> CallForm {
+        match self {
+            CallForm::Gemma4 | CallForm::FunctionGemma | CallForm::DeepSeek | CallForm::Harmony => {
+                CallForm::Bare
+            }
+            form => form,
+        }
+    }
+}
+
 const THINK: ReasoningTags = ReasoningTags {
     open: "<think>",
     close: "</think>",

@@ -1,7 +1,7 @@
 //! The messages of gpt-oss: a header with a channel and a recipient, then text.
 
 use super::delivery::{Delivery, MAX_HELD_BYTES};
-use super::json::{Place, ValueEnd, is_space};
+use super::json_text::{Place, ValueEnd, is_space};
 
 pub(in crate::grammar) const START: &str = "<|start|>";
 pub(in crate::grammar) const CHANNEL: &str = "<|channel|>";

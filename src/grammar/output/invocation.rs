@@ -2,7 +2,7 @@
 //! Gemma.
 
 use super::delivery::{Delivery, Status};
-use super::json::{is_space, push_escaped};
+use super::json_text::{is_space, push_escaped};
 use super::literal::{Literal, Reading};
 
 /// The longest name of a function or a parameter.

@@ -2,7 +2,7 @@
 
 use serde::de::IgnoredAny;
 
-use super::json::{Unescape, is_space, push_escaped};
+use super::json_text::{Unescape, is_space, push_escaped};
 
 /// Deepest nesting.
 const MAX_DEPTH: usize = 128;

@@ -2,7 +2,7 @@
 //! text; the schema of the tool's parameters says which are strings.
 
 use super::delivery::{Delivery, Status};
-use super::json::{is_space, push_escaped};
+use super::json_text::{is_space, push_escaped};
 use super::values::Types;
 
 /// Texts of parameters that are no strings are kept up to this size; a longer one is a string.

@@ -1,22 +1,25 @@
 //! What model families write: reasoning, tool calls and content (specification 9.4 and 9.5). Which family
 //! it is follows from the chat template and the vocabulary; requests and responses are outside this module.
 //!
-//! `form` knows the families, `reader` divides a stream of text into parts. The other files read the body
-//! of a call: `json`, `named`, `markup`, `invocation`, `deepseek`; `harmony` reads whole outputs of
-//! gpt-oss.
+//! `form` knows the families, `beginning` what the prompt has opened; `reader` divides a stream of text into
+//! parts. `json`, `named`, `markup`, `invocation` and `deepseek` read the body of a call, `harmony` whole
+//! outputs of gpt-oss.
 
+mod beginning;
 mod deepseek;
 mod delivery;
 mod form;
 pub(super) mod harmony;
 mod invocation;
 mod json;
+mod json_text;
 mod literal;
 mod markup;
 mod named;
 mod reader;
 mod values;
 
+pub(super) use beginning::{Beginning, beginning};
 pub(super) use deepseek::{CALL, CALL_END, CLOSER, OPENER, SEPARATOR};
 pub use delivery::OutputPart;
 pub(super) use form::CallForm;
@@ -24,7 +27,6 @@ pub use form::OutputForm;
 pub(super) use invocation::{FUNCTION_GEMMA, GEMMA4, Invocation, LFM2};
 pub(super) use markup::{CDATA_OPEN, GLM, MINICPM, Markup, QWEN};
 pub use reader::OutputReader;
-pub(super) use reader::{Beginning, beginning};
 pub(super) use values::{Types, reference};
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! Calls of Mistral models: `[TOOL_CALLS]name[CALL_ID]id[ARGS]{...}`, or a JSON list after the first tag.
 
 use super::delivery::{Delivery, Status};
-use super::json::{JsonCalls, Place, ValueEnd, is_space};
+use super::json::JsonCalls;
+use super::json_text::{Place, ValueEnd, is_space};
 
 /// The body after `[TOOL_CALLS]`.
 #[derive(Debug)]

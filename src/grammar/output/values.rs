@@ -3,7 +3,7 @@
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
-use super::json::push_escaped;
+use super::json_text::push_escaped;
 use super::literal;
 
 /// References and combinations that are followed.

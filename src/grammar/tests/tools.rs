@@ -333,8 +333,47 @@ fn the_format_is_read_from_the_chat_template() {
     let llama = "<|python_tag|> {\"name\": n, \"parameters\": p}";
     assert_eq!(with_template(llama, "<|python_tag|>", 3), CallForm::Llama3);
     assert_eq!(with_template("{{ text }}", "x", 1), CallForm::Bare);
+    // A template without tools, of a model that has their tags.
     assert_eq!(
         OutputForm::of(&Model::made().tokenizer).calls,
-        CallForm::Bare
+        CallForm::Hermes {
+            has_special_tags: false
+        }
     );
+}
+
+#[test]
+fn calls_of_every_family_are_parsed_without_their_special_tokens() {
+    let named = CallForm::MistralNamed { has_ids: true };
+    for (calls, text) in [
+        (named, "[TOOL_CALLS]now[CALL_ID]abcdefgh1[ARGS]{}"),
+        (named, "now{}"),
+        (CallForm::Granite, r#"[{"name": "now", "arguments": {}}]"#),
+        (CallForm::Lfm2, "[now()]"),
+        (
+            CallForm::Lfm2,
+            "<|tool_call_start|>[now()]<|tool_call_end|>",
+        ),
+        (
+            CallForm::QwenMarkup,
+            "<tool_call>\n<function=now>\n</function>\n</tool_call>",
+        ),
+        (CallForm::QwenMarkup, "\n<function=now>\n</function>\n"),
+        (CallForm::Glm, "<tool_call>now\n</tool_call>"),
+        (CallForm::MiniCpm, "<function name=\"now\"></function>"),
+        (CallForm::Harmony, r#"{"name": "now", "arguments": {}}"#),
+        (CallForm::Gemma4, r#"{"name": "now", "arguments": {}}"#),
+    ] {
+        let expected = ToolCall {
+            name: "now".to_owned(),
+            arguments: "{}".to_owned(),
+        };
+        assert_eq!(parse(form(calls), text), Some(expected), "{text}");
+        assert_eq!(
+            parse(form(calls), &format!("{text} and more")),
+            None,
+            "{text}"
+        );
+        assert_eq!(parse(form(calls), &text[..text.len() / 2]), None, "{text}");
+    }
 }

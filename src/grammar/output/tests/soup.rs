@@ -63,6 +63,29 @@ proptest! {
     }
 
     #[test]
+    fn no_word_is_lost(
+        pieces in proptest::collection::vec(piece(), 0..40),
+        form in proptest::sample::select(vec![
+            CallForm::QwenMarkup,
+            CallForm::Glm,
+            CallForm::MiniCpm,
+            CallForm::Lfm2,
+            CallForm::Gemma4,
+            CallForm::FunctionGemma,
+        ]),
+    ) {
+        let word = |index: usize| format!("wq{index}w");
+        let with_words = pieces.iter().enumerate();
+        let text: String = with_words.map(|(index, piece)| word(index) + piece).collect();
+        let read = read_pieces(&super::form(form), "", [&*text]);
+        let calls: String = read.calls.iter().map(|call| call.1.as_str()).collect();
+        let all = format!("{} {} {calls}", read.content, read.reasoning);
+        for index in 0..pieces.len() {
+            prop_assert!(all.contains(&word(index)), "{}: {text:?}: {read:?}", word(index));
+        }
+    }
+
+    #[test]
     fn what_is_no_form_is_content(text in any::<String>(), form_index in 0..FORMS.len()) {
         let mut reader = OutputReader::new(&OutputForm { reasoning: None, calls: FORMS[form_index] }, &[], "");
         let mut read = Read::default();
@@ -70,6 +93,60 @@ proptest! {
         read.add(reader.finish());
         if FORMS[form_index] != CallForm::Harmony {
             prop_assert_eq!(read.content, text);
+        }
+    }
+}
+
+#[test]
+fn little_is_held() {
+    // Whatever an output begins with, what follows is delivered but for a bounded rest.
+    let openings = [
+        (HERMES, "<tool_call>{\"name\": \"now\", \"arguments\": \""),
+        (HERMES, "<tool_call>{\"name\": \""),
+        (HERMES, "<tool_call>{\""),
+        (HERMES, "<tool_call>{\"arguments\": {"),
+        (HERMES, "<tool_call>{\"name\": \"now\", \"arguments\": {"),
+        (HERMES, "<think>"),
+        (CallForm::Llama3, "{\"x\": \""),
+        (
+            CallForm::MistralNamed { has_ids: true },
+            "[TOOL_CALLS]now[CALL_ID]",
+        ),
+        (CallForm::QwenMarkup, "<tool_call><function="),
+        (CallForm::QwenMarkup, "<function=rechne><parameter="),
+        (CallForm::QwenMarkup, "<function=rechne><parameter=opts>"),
+        (CallForm::QwenMarkup, "<function=rechne><parameter=expr>"),
+        (CallForm::Glm, "<tool_call>"),
+        (CallForm::Lfm2, "<|tool_call_start|>["),
+        (CallForm::Lfm2, "<|tool_call_start|>[now("),
+        (CallForm::Lfm2, "<|tool_call_start|>[now(a="),
+        (CallForm::Gemma4, "<|tool_call>call:now{a:<|\"|>"),
+        (
+            CallForm::DeepSeek,
+            "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>",
+        ),
+        (CallForm::Harmony, "<|start|>assistant to="),
+        (
+            CallForm::Harmony,
+            "<|start|>assistant to=functions.now<|message|>",
+        ),
+    ];
+    for (calls, opening) in openings {
+        for filler in ["a", "\n", "<"] {
+            let mut reader = OutputReader::new(&form(calls), &tools(), "");
+            let mut read = Read::default();
+            read.add(reader.push(opening));
+            for _ in 0..200 {
+                read.add(reader.push(&filler.repeat(1000)));
+            }
+            let delivered = read.content.len() + read.reasoning.len();
+            let delivered = delivered + read.calls.iter().map(|call| call.1.len()).sum::<usize>();
+            let is_dropped = filler == "\n" && delivered < 1000;
+            assert!(
+                is_dropped || delivered > 125_000,
+                "{opening} {filler:?}: {delivered}"
+            );
+            read.add(reader.finish());
         }
     }
 }

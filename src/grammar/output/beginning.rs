@@ -1,0 +1,59 @@
+//! Where in the model's turn a prompt ends.
+
+use super::form::OutputForm;
+
+/// What begins the model's turn in a prompt: reasoning that was opened before it was closed by the turn's
+/// end.
+const TURN_MARKS: [&str; 14] = [
+    "<|im_start|>",
+    "<|im_end|>",
+    "<|im_sep|>",
+    "<|eot_id|>",
+    "<|end_header_id|>",
+    "<|assistant|>",
+    "<|user|>",
+    "<｜Assistant｜>",
+    "<｜User｜>",
+    "[/INST]",
+    "<|end_of_role|>",
+    "<|end_of_text|>",
+    "<|turn>",
+    "<start_of_turn>",
+];
+
+/// Where in the model's turn a prompt ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::grammar) enum Beginning {
+    /// Before reasoning, if there is any.
+    Turn,
+    /// Inside reasoning.
+    Reasoning {
+        /// The tag is the last of the prompt.
+        is_fresh: bool,
+    },
+    /// After reasoning.
+    Reasoned,
+}
+
+/// Where in the model's turn a prompt with this end ends.
+pub(in crate::grammar) fn beginning(form: &OutputForm, prompt_tail: &str) -> Beginning {
+    let turn = TURN_MARKS
+        .iter()
+        .filter_map(|mark| Some(prompt_tail.rfind(mark)? + mark.len()))
+        .max()
+        .map_or(prompt_tail, |start| &prompt_tail[start..]);
+    let Some(tags) = form.reasoning else {
+        return Beginning::Turn;
+    };
+    let opened = turn.rfind(tags.open);
+    let closed = turn.rfind(tags.close);
+    if opened.is_some_and(|opened| closed.is_none_or(|closed| closed < opened)) {
+        Beginning::Reasoning {
+            is_fresh: turn.trim_end().ends_with(tags.open),
+        }
+    } else if turn.trim_end().ends_with(tags.close) {
+        Beginning::Reasoned
+    } else {
+        Beginning::Turn
+    }
+}
