@@ -38,6 +38,10 @@ impl Host for BrowserHost {
         })
     }
 
+    fn utc_offset_minutes(&self) -> i32 {
+        -(js_sys::Date::new_0().get_timezone_offset() as i32)
+    }
+
     fn warn(&self, message: &str) {
         gloo::console::warn!(message);
     }

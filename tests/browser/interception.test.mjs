@@ -170,7 +170,7 @@ describe("ready rejects", () => {
 describe("what is not the endpoint's", () => {
   test("reaches the site's own server", async () => {
     await serve(page, { origins: [api.origin] });
-    const paths = ["/v1/users/me", "/v1", "/v1/chat/completions", "/v2/models"];
+    const paths = ["/v1/users/me", "/v1", "/v1/chat/unknown", "/v2/models"];
     for (const path of paths) {
       const [own, body] = await page.evaluate(async (path) => {
         const response = await fetch(path);

@@ -21,6 +21,7 @@ test("only the endpoint's routes belong to it", () => {
     "/v1/models/",
     "/v1/models/org/name",
     "/v1/models/org%2Fname",
+    "/v1/chat/completions",
   ]) {
     assert.ok(isOne(path), path);
   }
@@ -31,7 +32,8 @@ test("only the endpoint's routes belong to it", () => {
     "/v1/users/me",
     "/v1/completionsx",
     "/v1/completions//",
-    "/v1/chat/completions",
+    "/v1/chat",
+    "/v1/chat/completions/x",
     "/v1completions",
     "/v2/completions",
     "/api/v1/completions",

@@ -29,11 +29,16 @@ pub fn examples(kind: &str) -> Vec<(usize, Option<String>, String)> {
 
 #[test]
 fn every_example_of_the_page_gets_the_promised_response() {
-    let examples = examples("");
-    assert!(examples.len() > 30, "{} examples found", examples.len());
+    let [texts, chats] = ["", "chat "].map(examples);
+    assert!(texts.len() > 30 && chats.len() > 3, "few examples found");
+    let texts = texts.iter().map(|it| (it, false));
+    let examples = texts.chain(chats.iter().map(|it| (it, true)));
     serve_default(async |server| {
-        for (line, code, body) in &examples {
-            let reply = server.post(body).await;
+        for ((line, code, body), is_chat) in examples {
+            let reply = match is_chat {
+                true => server.send(chat(body)).await,
+                false => server.post(body).await,
+            };
             match code {
                 None => {
                     assert_eq!(reply.status, 200, "line {line}: {}", reply.text());

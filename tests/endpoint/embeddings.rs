@@ -1,4 +1,4 @@
-//! `POST /embeddings` (specification 18) through `Handler::handle`, with a real engine and tokenizer and a model
+//! `POST /embeddings` (specification 19) through `Handler::handle`, with a real engine and tokenizer and a model
 //! whose vectors tell which tokens it got.
 
 use std::cell::{Cell, RefCell};

@@ -43,8 +43,12 @@ const AROUND: [&str; 3] = ["<PRE>", "<SUF>", "<MID>"];
 pub const PRE: u32 = BYTE_0 + 256 + PIECES.len() as u32;
 pub const VOCAB: u32 = PRE + AROUND.len() as u32;
 
+/// The first letter of each role between `<|sep|>` and the content. It names neither tools nor reasoning.
+pub const TEMPLATE: &str = "{% for message in messages %}<|sep|>{{ message.role[0] }}{{ message.content }}\
+    {% endfor %}{% if add_generation_prompt %}<|sep|>a{% endif %}";
+
 /// `around` are the control tokens around prefix, suffix and middle.
-fn metadata(around: [&str; 3]) -> Metadata {
+fn metadata(around: [&str; 3], template: Option<&str>) -> Metadata {
     const NORMAL: i32 = 1;
     const UNKNOWN: i32 = 2;
     const CONTROL: i32 = 3;
@@ -68,6 +72,9 @@ fn metadata(around: [&str; 3]) -> Metadata {
     metadata.insert("tokenizer.ggml.eos_token_id", EOS);
     metadata.insert("tokenizer.ggml.add_bos_token", true);
     metadata.insert("tokenizer.ggml.add_space_prefix", false);
+    if let Some(template) = template {
+        metadata.insert("tokenizer.chat_template", template);
+    }
     metadata
 }
 
@@ -372,7 +379,7 @@ pub fn serve(switches: Value, test: impl AsyncFnOnce(&Server)) {
         handler: Handler::new(switches, host.clone()),
         plan,
         engine: handle,
-        tokenizer: Rc::new(Tokenizer::from_gguf(&metadata(AROUND)).unwrap()),
+        tokenizer: Rc::new(Tokenizer::from_gguf(&metadata(AROUND, Some(TEMPLATE))).unwrap()),
         host,
     };
     server.handler.set_model(MODEL_ID, server.ready());
@@ -403,20 +410,27 @@ impl Server {
 
     /// A model that cannot fill in the middle.
     pub fn ready_without_middle(&self) -> ModelState {
-        let metadata = metadata(["<A>", "<B>", "<C>"]);
+        let metadata = metadata(["<A>", "<B>", "<C>"], None);
         self.ready_with(Rc::new(Tokenizer::from_gguf(&metadata).unwrap()))
+    }
+
+    /// Gives the model this chat template, or none.
+    pub fn set_template(&self, template: Option<&str>) {
+        let metadata = metadata(AROUND, template);
+        let tokenizer = Rc::new(Tokenizer::from_gguf(&metadata).unwrap());
+        self.handler.set_model(MODEL_ID, self.ready_with(tokenizer));
     }
 
     fn ready_with(&self, tokenizer: Rc<Tokenizer>) -> ModelState {
         ModelState::Ready(ReadyModel {
             engine: self.engine.clone(),
-            tokenizer,
             fingerprint: Fingerprint::of(&["test"]),
             sampling_defaults: SamplingDefaults {
                 temperature: Some(0.0),
                 ..SamplingDefaults::default()
             },
-            output_form: OutputForm::default(),
+            output_form: OutputForm::of(&tokenizer),
+            tokenizer,
             compiler: LazyCompiler::default(),
         })
     }
@@ -577,6 +591,14 @@ pub fn request(method: &str, url: &str, headers: &[(&str, &str)], body: &str) ->
 pub fn completion(body: &str) -> Request {
     let headers = [("Content-Type", "application/json")];
     request("POST", "/v1/completions", &headers, body)
+}
+
+/// A well-formed POST of this body to the chat route.
+pub fn chat(body: &str) -> Request {
+    Request {
+        url: "/v1/chat/completions".into(),
+        ..completion(body)
+    }
 }
 
 /// The base request R with `members` added or replaced.

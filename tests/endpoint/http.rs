@@ -87,7 +87,7 @@ fn case_005_unknown_urls() {
         for (method, url) in [
             ("POST", "/v1/nonsense"),
             ("GET", "/v1"),
-            ("POST", "/v1/chat/completions"),
+            ("POST", "/v1/chat/unknown"),
             ("GET", "/elsewhere"),
         ] {
             let reply = server.send(request(method, url, &[], "")).await;

@@ -3,6 +3,7 @@
 
 mod fixture;
 
+mod chat;
 mod constrained;
 mod context;
 mod cuts;

@@ -1,4 +1,4 @@
-//! `messages` and what decides how the chat template renders them (specification 17.2 to 17.4). Which template renders
+//! `messages` and what decides how the chat template renders them (specification 18.2 to 18.4). Which template renders
 //! them, and what it makes of them, is decided once the model is known.
 
 use serde_json::{Map, Value, json};
@@ -8,6 +8,7 @@ use super::reader::{
     Fields, describe, invalid_type, invalid_value, member, missing, missing_member, shorten,
 };
 use crate::api::error::fault;
+use crate::api::switches::Switches;
 use crate::text::{LocalTime, alias_reasoning};
 use crate::{Error, RequestFault, Result};
 
@@ -76,6 +77,8 @@ const EFFORTS: &[&str] = &["none", "minimal", "low", "medium", "high", "xhigh", 
 pub(in crate::api) struct Conversation {
     /// At least one, in the form that templates know: content as text, arguments of calls as objects.
     pub messages: Vec<Value>,
+    /// The template instead of the model's.
+    pub template: Option<String>,
     /// The tools that may be called, as the request declares them.
     pub tools: Vec<Value>,
     /// The members of `chat_template_kwargs`.
@@ -92,6 +95,7 @@ pub(in crate::api) struct Conversation {
 pub(in crate::api) fn read(
     fields: &Fields,
     usable_tools: &[&str],
+    switches: &Switches,
     now: LocalTime,
 ) -> Result<Conversation> {
     let given = fields.array(MESSAGES)?.ok_or_else(|| missing(MESSAGES))?;
@@ -118,6 +122,7 @@ pub(in crate::api) fn read(
     }
     Ok(Conversation {
         messages,
+        template: switches.chat_template.clone(),
         tools: tools.iter().filter(is_usable).cloned().collect(),
         variables: fields
             .object("chat_template_kwargs")?

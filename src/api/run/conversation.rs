@@ -1,5 +1,5 @@
 //! From a conversation to the token ids of a prompt: chooses the template, keeps special tokens in texts from being
-//! recognized, renders and tokenizes (specification 17.2 to 17.4).
+//! recognized, renders and tokenizes (specification 18.2 to 18.4).
 
 use serde_json::{Map, Value};
 
@@ -11,18 +11,19 @@ use crate::{Error, RequestFault, Result};
 
 const MESSAGES: &str = "messages";
 
-/// A conversation as the model receives it.
+/// A conversation as the template renders it.
 pub(super) struct RenderedPrompt {
-    pub ids: Vec<u32>,
-    /// The end of the prompt's text: it may have begun the model's message.
-    pub tail: String,
+    /// With markers in the texts of special tokens that are text.
+    pub text: String,
+    marker: Marker,
 }
 
-/// Renders and tokenizes a conversation.
-pub(super) fn tokenize(mut chat: Conversation, model: &ReadyModel) -> Result<RenderedPrompt> {
+/// Renders a conversation.
+pub(super) fn render_prompt(mut chat: Conversation, model: &ReadyModel) -> Result<RenderedPrompt> {
     let tokenizer = &*model.tokenizer;
-    let template = tokenizer.chat_templates().choose(!chat.tools.is_empty());
-    let template = template.ok_or_else(no_template)?;
+    let given = chat.template.take();
+    let of_model = || tokenizer.chat_templates().choose(!chat.tools.is_empty());
+    let template = given.as_deref().or_else(of_model).ok_or_else(no_template)?;
     adapt(&mut chat, template);
     let marker = unused_character(&chat, template)?;
     mark(&mut chat, tokenizer, marker);
@@ -47,22 +48,29 @@ pub(super) fn tokenize(mut chat: Conversation, model: &ReadyModel) -> Result<Ren
     if chat.continues_final_message {
         end_with_last_message(&mut text, &chat.messages)?;
     }
-    let mut ids = tokenizer.encode_rendered(&text, marker)?;
-    if ids.is_empty() {
-        let start = tokenizer.document_start_id();
-        ids.push(start.ok_or_else(|| invalid("the chat template makes an empty prompt of them"))?);
+    Ok(RenderedPrompt { text, marker })
+}
+
+impl RenderedPrompt {
+    /// The ids of the prompt, at least one.
+    pub(super) fn tokenize(&self, tokenizer: &Tokenizer) -> Result<Vec<u32>> {
+        let mut ids = tokenizer.encode_rendered(&self.text, self.marker)?;
+        if ids.is_empty() {
+            let start = tokenizer.document_start_id();
+            let start = start.ok_or_else(|| invalid("the chat template makes an empty prompt"))?;
+            ids.push(start);
+        }
+        Ok(ids)
     }
-    const TAIL_CHARS: usize = 1024;
-    let start = text
-        .char_indices()
-        .rev()
-        .nth(TAIL_CHARS)
-        .map_or(0, |(at, _)| at);
-    // Marked texts stay marked: a message cannot begin the model's reasoning.
-    Ok(RenderedPrompt {
-        ids,
-        tail: text[start..].to_owned(),
-    })
+
+    /// The end of the text, which may begin the model's message. Marked texts stay marked: a message cannot begin the
+    /// model's reasoning.
+    pub(super) fn tail(&self) -> String {
+        const TAIL_CHARS: usize = 1024;
+        let mut starts = self.text.char_indices().rev();
+        let start = starts.nth(TAIL_CHARS).map_or(0, |(at, _)| at);
+        self.text[start..].to_owned()
+    }
 }
 
 /// What depends on the words that the template knows.

@@ -1,4 +1,4 @@
-//! A candidate's text as a message of the assistant: reasoning, content and calls (specification 17.5). It follows the
+//! A candidate's text as a message of the assistant: reasoning, content and calls (specification 18.5). It follows the
 //! text token by token, so that it does not depend on how the text is divided into pieces.
 
 use crate::grammar::{OutputForm, OutputPart, OutputReader, Tool};

@@ -58,9 +58,12 @@ impl FittedPrompt {
         let mut tail = String::new();
         let (text, (mut ids, places)) = match (prompt, &plan.suffix) {
             (Prompt::Conversation(chat), _) => {
-                let rendered = conversation::tokenize(*chat, model)?;
-                tail = rendered.tail;
-                (None, (rendered.ids, Vec::new()))
+                let rendered = conversation::render_prompt(*chat, model)?;
+                if !plan.length.truncate_sequence {
+                    check_size(&rendered.text, model)?;
+                }
+                tail = rendered.tail();
+                (None, (rendered.tokenize(&model.tokenizer)?, Vec::new()))
             }
             (Prompt::Text(text), Suffix::FillInMiddle(suffix)) => {
                 let tokens = tokenize_around(&text, suffix, model)?;

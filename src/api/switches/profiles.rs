@@ -162,6 +162,7 @@ impl Profile {
             keep_alive_ms: 10_000,
             schema_url: self.schema_url.map(str::to_owned),
             request_timeout_ms: None,
+            chat_template: None,
             default_model: None,
         }
     }
@@ -357,6 +358,7 @@ mod tests {
                 ("maxQueue", "16"),
                 ("keepAliveMs", "10000"),
                 ("requestTimeoutMs", "null"),
+                ("chatTemplate", "null"),
             ] {
                 assert_eq!(word(key), value, "{name}: {key}");
             }

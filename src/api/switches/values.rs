@@ -63,6 +63,8 @@ pub struct Switches {
     pub schema_url: Option<String>,
     /// Longest time a request may take to answer; none by default.
     pub request_timeout_ms: Option<u32>,
+    /// The chat template instead of those of the model's files.
+    pub chat_template: Option<String>,
     /// What the alias `default` means when several models are ready.
     pub default_model: Option<String>,
 }

@@ -36,6 +36,11 @@ impl Model {
     /// A synthetic vocabulary: every byte, pieces that cross the parts of JSON and regular expressions,
     /// duplicates, special tokens of every kind, and two end-of-text tokens.
     fn made() -> Model {
+        Model::made_with(&[])
+    }
+
+    /// The synthetic vocabulary with these special tokens.
+    fn made_with(special: &[&str]) -> Model {
         const CONTROL: i32 = 3;
         const USER_DEFINED: i32 = 4;
         const UNUSED: i32 = 5;
@@ -96,12 +101,16 @@ impl Model {
             "ples",
         ];
         tokens.extend(pieces.map(|text| (text.to_owned(), 1)));
-        tokens.push(("<tool_call>".to_owned(), USER_DEFINED));
-        tokens.push(("</tool_call>".to_owned(), USER_DEFINED));
+        for tag in ["<tool_call>", "</tool_call>"] {
+            if !special.contains(&tag) {
+                tokens.push((tag.to_owned(), USER_DEFINED));
+            }
+        }
         tokens.push(("[TOOL_CALLS]".to_owned(), CONTROL));
         tokens.push(("<|im_end|>".to_owned(), CONTROL));
         tokens.push(("<|think|>".to_owned(), CONTROL));
         tokens.push(("[PAD]7".to_owned(), UNUSED));
+        tokens.extend(special.iter().map(|tag| ((*tag).to_owned(), CONTROL)));
         let mut metadata = Metadata::new();
         let texts: Vec<String> = tokens.iter().map(|token| token.0.clone()).collect();
         let kinds: Vec<i32> = tokens.iter().map(|token| token.1).collect();

@@ -183,6 +183,44 @@ impl Written {
     }
 }
 
+/// Tags that are special tokens in some vocabularies; of two with the same beginning, the longer first.
+const TAGS: [&str; 29] = [
+    "[TOOL_CALLS]",
+    "[ARGS]",
+    "[CALL_ID]",
+    "<think>",
+    "</think>",
+    "<tool_call|>",
+    "<tool_call>",
+    "</tool_call>",
+    "<|tool_call|>",
+    "<|/tool_call|>",
+    "<|tool_call_start|>",
+    "<|tool_call_end|>",
+    "<|tool_call>",
+    "<|\"|>",
+    "<start_function_call>",
+    "<end_function_call>",
+    "<escape>",
+    "<｜tool▁calls▁begin｜>",
+    "<｜tool▁calls▁end｜>",
+    "<｜tool▁call▁begin｜>",
+    "<｜tool▁call▁end｜>",
+    "<｜tool▁sep｜>",
+    "<|start|>",
+    "<|channel|>",
+    "<|message|>",
+    "<|end|>",
+    "<|constrain|>",
+    "<|call|>",
+    "<|return|>",
+];
+
+/// A vocabulary in which tags are text, and one in which they are special tokens.
+fn vocabularies() -> [Model; 2] {
+    [Model::made(), Model::made_with(&TAGS[1..])]
+}
+
 /// What is read from `text`, without the reasoning.
 fn read(turn: &Turn, text: &str) -> (String, Vec<(String, String)>) {
     let mut reader = OutputReader::new(&turn.form, &turn.tools, &turn.prompt_tail);
@@ -226,13 +264,16 @@ impl Model {
         let mut matcher = grammar.matcher();
         let mut rest = text;
         while let Some(&byte) = rest.as_bytes().first() {
-            let tag = ["[TOOL_CALLS]"]
-                .into_iter()
-                .find(|tag| rest.starts_with(tag));
+            let is_special = |tag: &&str| self.tokenizer.special_id(tag).is_some();
+            let mut tags = TAGS.into_iter().filter(is_special);
+            let tag = tags.find(|tag| rest.starts_with(tag));
             let (id, length) = match tag {
                 Some(tag) => (self.special(tag), tag.len()),
                 None => (self.byte(byte), 1),
             };
+            if self.tokenizer.eos_ids().contains(&id) {
+                return rest.len() == length && self.may_end(&mut matcher);
+            }
             if !allows(&mut matcher, id).unwrap() || matcher.accept(id).is_err() {
                 return false;
             }
@@ -253,54 +294,56 @@ impl Model {
 
 #[test]
 fn a_forced_turn_is_calls_in_the_form_and_is_read_as_such() {
-    let model = Model::made();
-    let expected = json!({
-        "city": "Oslo", "days": 2, "unit": "kelvin", "when": null,
-        "more": { "tags": ["a"], "deep": true }
-    });
-    for written in written() {
-        let one = written.turn(true, false);
-        let many = written.turn(true, true);
-        let single = model.grammar(&GrammarSource::Turn(one.clone()));
-        let several = model.grammar(&GrammarSource::Turn(many.clone()));
-        let weather = written.once(written.weather);
-        for grammar in [&single, &several] {
-            assert!(
-                model.takes(grammar, &weather),
-                "{:?}: {weather:?}",
-                written.form
-            );
-            assert!(!model.takes(grammar, "Sunny."), "{:?}", written.form);
-            let cut = &weather[..weather.len() - 1];
-            assert!(!model.takes(grammar, cut), "{cut:?}");
-            for (from, to) in [("Oslo", "Oslo\u{e9} x"), ("kelvin", "celsius"), ("2", "14")] {
-                let other = weather.replacen(from, to, 1);
-                assert!(model.takes(grammar, &other), "{other:?}");
-                checked(&one, &other);
+    for model in vocabularies() {
+        let expected = json!({
+            "city": "Oslo", "days": 2, "unit": "kelvin", "when": null,
+            "more": { "tags": ["a"], "deep": true }
+        });
+        for written in written() {
+            let one = written.turn(true, false);
+            let many = written.turn(true, true);
+            let single = model.grammar(&GrammarSource::Turn(one.clone()));
+            let several = model.grammar(&GrammarSource::Turn(many.clone()));
+            let weather = written.once(written.weather);
+            for grammar in [&single, &several] {
+                assert!(
+                    model.takes(grammar, &weather),
+                    "{:?}: {weather:?}",
+                    written.form
+                );
+                assert!(!model.takes(grammar, "Sunny."), "{:?}", written.form);
+                let cut = weather.trim_end_matches("<|call|>");
+                let cut = &cut[..cut.len() - 1];
+                assert!(!model.takes(grammar, cut), "{cut:?}");
+                for (from, to) in [("Oslo", "Oslo\u{e9} x"), ("kelvin", "celsius"), ("2", "14")] {
+                    let other = weather.replacen(from, to, 1);
+                    assert!(model.takes(grammar, &other), "{other:?}");
+                    checked(&one, &other);
+                }
+                for (from, to) in [
+                    ("kelvin", "rankine"),
+                    ("2", "15"),
+                    ("2", "two"),
+                    ("weather", "whether"),
+                    ("true", "1"),
+                    ("days", "nights"),
+                ] {
+                    let other = weather.replacen(from, to, 1);
+                    assert!(!model.takes(grammar, &other), "{other:?}");
+                }
             }
-            for (from, to) in [
-                ("kelvin", "rankine"),
-                ("2", "15"),
-                ("2", "two"),
-                ("weather", "whether"),
-                ("true", "1"),
-                ("days", "nights"),
-            ] {
-                let other = weather.replacen(from, to, 1);
-                assert!(!model.takes(grammar, &other), "{other:?}");
+            let calls = checked(&one, &weather);
+            assert_eq!(calls, [("weather".to_owned(), expected.clone())]);
+            let now = written.once(written.now);
+            assert!(model.takes(&single, &now), "{now:?}");
+            assert_eq!(checked(&one, &now), [("now".to_owned(), json!({}))]);
+            if written.is_parallel() {
+                let [before, between, after] = written.around;
+                let both = format!("{before}{}{between}{}{after}", written.now, written.weather);
+                assert!(!model.takes(&single, &both), "{both:?}");
+                assert!(model.takes(&several, &both), "{both:?}");
+                assert_eq!(checked(&many, &both).len(), 2);
             }
-        }
-        let calls = checked(&one, &weather);
-        assert_eq!(calls, [("weather".to_owned(), expected.clone())]);
-        let now = written.once(written.now);
-        assert!(model.takes(&single, &now), "{now:?}");
-        assert_eq!(checked(&one, &now), [("now".to_owned(), json!({}))]);
-        if written.is_parallel() {
-            let [before, between, after] = written.around;
-            let both = format!("{before}{}{between}{}{after}", written.now, written.weather);
-            assert!(!model.takes(&single, &both), "{both:?}");
-            assert!(model.takes(&several, &both), "{both:?}");
-            assert_eq!(checked(&many, &both).len(), 2);
         }
     }
 }
@@ -343,8 +386,10 @@ fn changed_calls_that_the_mask_takes_are_read_and_valid() {
                 let whole: String = text.iter().collect();
                 let string = whole.find("Oslo").filter(|_| random.one_in(2));
                 let string = string.map(|start| whole[..start].chars().count());
-                let at = string
-                    .map_or_else(|| random.below(text.len()), |start| start + random.below(4));
+                let at = match string {
+                    Some(start) => start + random.below(4),
+                    None => random.below(text.len()),
+                };
                 let at = at.min(text.len());
                 let end = (at + random.below(3)).min(text.len());
                 let piece: Vec<char> = random.pick(&pieces).chars().collect();
@@ -388,91 +433,100 @@ fn walks_through_forced_turns_are_read_and_valid() {
 
 #[test]
 fn reasoning_may_come_before_a_forced_call() {
-    let model = Model::made();
-    for written in written() {
-        if written.form == CallForm::Harmony {
-            continue;
+    for model in vocabularies() {
+        for written in written() {
+            if written.form == CallForm::Harmony {
+                continue;
+            }
+            let call = written.once(written.now);
+            let mut turn = written.turn(true, false);
+            turn.form = written.output_form(true);
+            let free = model.grammar(&GrammarSource::Turn(turn.clone()));
+            // As text, a tag inside of reasoning is reasoning.
+            let aside = if model.tokenizer.special_id("<think>").is_none() {
+                "<tool_call>"
+            } else {
+                ""
+            };
+            let thought = format!("<think>\nHm, {{{aside}.\n</think>\n\n{call}");
+            assert!(model.takes(&free, &call), "{call:?}");
+            assert!(model.takes(&free, &thought), "{thought:?}");
+            assert_eq!(checked(&turn, &thought).len(), 1);
+            assert!(!model.takes(&free, "<think>\nHm.\n</think>\n\n21"));
+            turn.prompt_tail = "<|im_start|>assistant\n<think>\n".to_owned();
+            let open = model.grammar(&GrammarSource::Turn(turn.clone()));
+            let rest = format!("Hm.\n</think>\n\n{call}");
+            assert!(model.takes(&open, &rest), "{rest:?}");
+            assert_eq!(checked(&turn, &rest).len(), 1);
+            assert!(!model.takes(&open, "Hm."), "{:?}", written.form);
+            turn.prompt_tail += "\n</think>\n\n";
+            let closed = model.grammar(&GrammarSource::Turn(turn.clone()));
+            assert!(model.takes(&closed, &call));
+            assert!(!model.takes(&closed, &thought));
         }
-        let call = written.once(written.now);
-        let mut turn = written.turn(true, false);
-        turn.form = written.output_form(true);
-        let free = model.grammar(&GrammarSource::Turn(turn.clone()));
-        let thought = format!("<think>\nHm, {{<tool_call>.\n</think>\n\n{call}");
-        assert!(model.takes(&free, &call), "{call:?}");
-        assert!(model.takes(&free, &thought), "{thought:?}");
-        assert_eq!(checked(&turn, &thought).len(), 1);
-        assert!(!model.takes(&free, "<think>\nHm.\n</think>\n\n21"));
-        turn.prompt_tail = "<|im_start|>assistant\n<think>\n".to_owned();
-        let open = model.grammar(&GrammarSource::Turn(turn.clone()));
-        let rest = format!("Hm.\n</think>\n\n{call}");
-        assert!(model.takes(&open, &rest), "{rest:?}");
-        assert_eq!(checked(&turn, &rest).len(), 1);
-        assert!(!model.takes(&open, "Hm."), "{:?}", written.form);
-        turn.prompt_tail += "\n</think>\n\n";
-        let closed = model.grammar(&GrammarSource::Turn(turn.clone()));
-        assert!(model.takes(&closed, &call));
-        assert!(!model.takes(&closed, &thought));
     }
 }
 
 #[test]
 fn content_may_come_before_a_strict_call_that_is_not_forced() {
-    let model = Model::made();
-    for written in written() {
-        let mut turn = written.turn(false, true);
-        turn.form = written.output_form(true);
-        let is_seen = !matches!(written.form, CallForm::Bare | CallForm::Llama3);
-        assert_eq!(turn.needs_grammar(), is_seen);
-        if !is_seen || written.form == CallForm::Harmony {
-            continue;
-        }
-        let grammar = model.grammar(&GrammarSource::Turn(turn.clone()));
-        let call = written.once(written.weather);
-        for before in [
-            "",
-            "Let me look.\n",
-            "<think>\nHm. \n</think>\n\n",
-            "<think>a</think>b c\n",
-        ] {
-            let text = format!("{before}{call}");
-            assert!(model.takes(&grammar, &text), "{text:?}");
-            assert_eq!(read(&turn, &text).1.len(), 1, "{text:?}");
-            assert!(model.takes(&grammar, before), "{before:?}");
-            let wrong = text.replacen("kelvin", "rankine", 1);
-            assert!(!model.takes(&grammar, &wrong), "{wrong:?}");
+    for model in vocabularies() {
+        for written in written() {
+            let mut turn = written.turn(false, true);
+            turn.form = written.output_form(true);
+            let is_seen = !matches!(written.form, CallForm::Bare | CallForm::Llama3);
+            assert_eq!(turn.needs_grammar(), is_seen);
+            if !is_seen || written.form == CallForm::Harmony {
+                continue;
+            }
+            let grammar = model.grammar(&GrammarSource::Turn(turn.clone()));
+            let call = written.once(written.weather);
+            for before in [
+                "",
+                "Let me look.\n",
+                "<think>\nHm. \n</think>\n\n",
+                "<think>a</think>b c\n",
+            ] {
+                let text = format!("{before}{call}");
+                assert!(model.takes(&grammar, &text), "{text:?}");
+                assert_eq!(read(&turn, &text).1.len(), 1, "{text:?}");
+                assert!(model.takes(&grammar, before), "{before:?}");
+                let wrong = text.replacen("kelvin", "rankine", 1);
+                assert!(!model.takes(&grammar, &wrong), "{wrong:?}");
+            }
         }
     }
 }
 
 #[test]
 fn messages_of_gpt_oss_come_in_order() {
-    let model = Model::made();
-    let written = written().pop().unwrap();
-    assert_eq!(written.form, CallForm::Harmony);
-    let call = written.once(written.weather);
-    let analysis = "<|channel|>analysis<|message|>Hm {<|end|><|start|>assistant";
-    let preamble = "<|channel|>commentary<|message|>Let me look.<|end|><|start|>assistant";
-    let mut forced = written.turn(true, true);
-    forced.prompt_tail = "<|start|>assistant".to_owned();
-    let grammar = model.grammar(&GrammarSource::Turn(forced.clone()));
-    let text = format!("{analysis}{call}");
-    assert!(model.takes(&grammar, &text));
-    assert_eq!(checked(&forced, &text).len(), 1);
-    assert!(!model.takes(&grammar, "<|channel|>final<|message|>21"));
-    forced.prompt_tail += "<|channel|>analysis<|message|>";
-    let grammar = model.grammar(&GrammarSource::Turn(forced.clone()));
-    let text = format!("Hm.<|end|><|start|>assistant{call}");
-    assert!(model.takes(&grammar, &text));
-    assert_eq!(checked(&forced, &text).len(), 1);
-    let mut auto = written.turn(false, true);
-    auto.prompt_tail = "<|start|>assistant".to_owned();
-    let grammar = model.grammar(&GrammarSource::Turn(auto));
-    assert!(model.takes(&grammar, "<|channel|>final<|message|>21"));
-    assert!(model.takes(&grammar, &format!("{analysis}{preamble}{call}")));
-    assert!(!model.takes(
-        &grammar,
-        &format!("{analysis}{}", call.replacen('2', "x", 1))
-    ));
+    for model in vocabularies() {
+        let written = written().pop().unwrap();
+        assert_eq!(written.form, CallForm::Harmony);
+        let call = written.once(written.weather);
+        let analysis = "<|channel|>analysis<|message|>Hm {<|end|><|start|>assistant";
+        let preamble = "<|channel|>commentary<|message|>Let me look.<|end|><|start|>assistant";
+        let mut forced = written.turn(true, true);
+        forced.prompt_tail = "<|start|>assistant".to_owned();
+        let grammar = model.grammar(&GrammarSource::Turn(forced.clone()));
+        let text = format!("{analysis}{call}");
+        assert!(model.takes(&grammar, &text));
+        assert_eq!(checked(&forced, &text).len(), 1);
+        assert!(!model.takes(&grammar, "<|channel|>final<|message|>21"));
+        forced.prompt_tail += "<|channel|>analysis<|message|>";
+        let grammar = model.grammar(&GrammarSource::Turn(forced.clone()));
+        let text = format!("Hm.<|end|><|start|>assistant{call}");
+        assert!(model.takes(&grammar, &text));
+        assert_eq!(checked(&forced, &text).len(), 1);
+        let mut auto = written.turn(false, true);
+        auto.prompt_tail = "<|start|>assistant".to_owned();
+        let grammar = model.grammar(&GrammarSource::Turn(auto));
+        assert!(model.takes(&grammar, "<|channel|>final<|message|>21"));
+        assert!(model.takes(&grammar, &format!("{analysis}{preamble}{call}")));
+        assert!(!model.takes(
+            &grammar,
+            &format!("{analysis}{}", call.replacen('2', "x", 1))
+        ));
+    }
 }
 
 #[test]

@@ -84,7 +84,7 @@ export default [
       for (const [path, init] of [
         ["/v1/nonsense", post],
         ["/v1", { method: "GET" }],
-        ["/v1/chat/completions", post],
+        ["/v1/chat/unknown", post],
       ]) {
         const { status, body } = await ctx.request(path, init);
         equal([status, body?.error?.code], [404, "unknown_url"], `${path}: status and code`);
@@ -100,7 +100,7 @@ export default [
       equal(asset.status, 200, "status of the asset");
       equal(await asset.text(), "from the network\n", "the asset");
       equal(asset.headers.get("x-request-id"), null, "the asset's x-request-id");
-      for (const path of ["/v1/users/me", "/v1", "/v1/chat/completions"]) {
+      for (const path of ["/v1/users/me", "/v1", "/v1/chat/unknown"]) {
         const own = await ctx.plainFetch(new URL(path, import.meta.url).href);
         equal(
           [own.status, await own.text()],

@@ -8,6 +8,206 @@ export type BufferReport = {
   /** Its size. */
   bytes: number, };
 
+/** One choice of a whole answer. */
+export type ChatChoice = { index: number, message: ChatCompletionMessage, logprobs: ChatLogprobs | null, finish_reason: "stop" | "length" | "tool_calls",
+  /** The stop string or stop id that ended it, otherwise null. */
+  stop_reason: StopReason | null, };
+
+/** The new part of a choice. */
+export type ChatChunkChoice = { index: number, delta: ChatDelta, logprobs: ChatLogprobs | null,
+  /** Null in all chunks of a choice but the last. */
+  finish_reason: "stop" | "length" | "tool_calls" | null,
+  /** Only in the last chunk of a choice: the stop string or stop id that ended it, otherwise null. */
+  stop_reason?: StopReason | null, };
+
+/** An answer with whole messages. */
+export type ChatCompletion = { id: string, object: "chat.completion",
+  /** Unix seconds. */
+  created: number,
+  /** The model's id. */
+  model: string,
+  /** Changes with anything that the output depends on. */
+  system_fingerprint: string, choices: Array<ChatChoice>, usage: ChatUsage, };
+
+/** A chunk of a streamed answer. */
+export type ChatCompletionChunk = { id: string, object: "chat.completion.chunk",
+  /** Unix seconds. */
+  created: number,
+  /** The model's id. */
+  model: string,
+  /** Changes with anything that the output depends on. */
+  system_fingerprint: string, choices: Array<ChatChunkChoice>,
+  /** Only with `include_usage`, and null in chunks that hold no counts. */
+  usage?: ChatUsage | null, };
+
+/** A request for a message; `docs/api.md` says what each field means. Unknown fields are passed on. */
+export type ChatCompletionFields = {
+  /** A model's id, or `default` for the one that is ready. */
+  model: string,
+  /** Not used. */
+  user?: string | null,
+  /** The conversation so far. */
+  messages: ChatMessage[],
+  /** Further variables of the chat template. */
+  chat_template_kwargs?: Record<string, unknown> | null,
+  /** How much the model should think, if its chat template knows the word. */
+  reasoning_effort?: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max" | null,
+  /** End the prompt with the beginning of the assistant's message. */
+  add_generation_prompt?: boolean | null,
+  /** Continue the last message instead of beginning one. */
+  continue_final_message?: boolean | null,
+  /** Whether the model may call several tools in one message. */
+  parallel_tool_calls?: boolean | null,
+  /** Whether the log-probabilities of the message's tokens are returned. */
+  logprobs?: boolean | null,
+  /** How many of the most likely tokens are listed per position: 0 to 20, with `logprobs`. */
+  top_logprobs?: number | null,
+  /** Which distribution `logprobs` describes. */
+  logprobs_mode?: "raw" | "processed" | null,
+  /** Most tokens of a completion. */
+  max_tokens?: number | null,
+  /** The same as `max_tokens`. */
+  max_completion_tokens?: number | null,
+  /** Texts that end the completion. */
+  stop?: string | string[] | null,
+  /** Whether the completion includes the stop string that ended it. */
+  include_stop_str_in_output?: boolean | null,
+  /** Whether special tokens are left out of the text. */
+  skip_special_tokens?: boolean | null,
+  /** Continue after an end-of-text token. */
+  ignore_eos?: boolean | null,
+  /** What happens when the prompt and `max_tokens` exceed the context. */
+  context_length_exceeded_behavior?: ContextLengthExceededBehavior | null,
+  /** Drop the start of a prompt that is too long. */
+  truncate_sequence?: boolean | null,
+  /** Send the answer in chunks as server-sent events. */
+  stream?: boolean | null,
+  /** Only with `stream`. */
+  stream_options?: StreamOptions | null,
+  /** Choices returned per prompt. */
+  n?: number | null,
+  /** Candidates generated per prompt; the `n` best are returned. */
+  best_of?: number | null,
+  /** 0 (greedy) to 2. */
+  temperature?: number | null,
+  /** Keep the most likely tokens whose probabilities add up to this. */
+  top_p?: number | null,
+  /** Keep this many of the most likely tokens; -1 and 0 are off. */
+  top_k?: number | null,
+  /** Keep tokens at least this fraction as likely as the most likely one. */
+  min_p?: number | null,
+  /** A 64-bit integer: a `bigint` keeps what a `number` cannot hold. */
+  seed?: number | bigint | null,
+  /** Subtracted from a token's logit per earlier occurrence in the completion. */
+  frequency_penalty?: number | null,
+  /** Subtracted once from the logit of every token of the completion. */
+  presence_penalty?: number | null,
+  /** Makes tokens of prompt and completion less likely if above 1. */
+  repetition_penalty?: number | null,
+  /** Token ids, and what is added to their logits. */
+  logit_bias?: Record<string, number> | null,
+  /** Mirostat 2.0: the surprise to aim at; replaces `top_k`, `top_p` and `min_p`. */
+  mirostat_target?: number | null,
+  /** Mirostat's learning rate. */
+  mirostat_lr?: number | null,
+  /** DRY: above 0 penalizes tokens that continue a repetition. */
+  dry_multiplier?: number | null,
+  /** DRY: growth of the penalty per repeated token. */
+  dry_base?: number | null,
+  /** DRY: repetitions shorter than this are not penalized. */
+  dry_allowed_length?: number | null,
+  /** DRY: texts that no repetition extends across. */
+  dry_sequence_breakers?: Array<string> | null,
+  /** Whether the completion must be JSON. */
+  response_format?: ResponseFormat | null,
+  /** What the whole completion must match. */
+  grammar?: Grammar | null,
+  /** Functions that the model may call. */
+  tools?: Array<FunctionTool> | null,
+  /** Whether the model may or must call a tool, and which. */
+  tool_choice?: ToolChoice | null, };
+
+/** A message of the assistant. */
+export type ChatCompletionMessage = { role: "assistant",
+  /** Null if the message consists of calls. */
+  content: string | null,
+  /** Always null. */
+  refusal: string | null,
+  /** What the model thought before. */
+  reasoning_content?: string, tool_calls?: Array<ChatToolCall>, };
+
+/** Details of the generated tokens. */
+export type ChatCompletionTokens = {
+  /** Those before the message. */
+  reasoning_tokens: number, };
+
+/** A part of a message's content. */
+export type ChatContentPart = { "type": "text", text: string, } | { "type": "refusal", refusal: string, };
+
+/** What a chunk adds to a message. */
+export type ChatDelta = {
+  /** Only in the first chunk of a choice. */
+  role?: "assistant", content?: string, reasoning_content?: string, tool_calls?: Array<ChatToolCallDelta>, };
+
+/** The function of a [`ChatToolCall`]. */
+export type ChatFunctionCall = { name: string,
+  /** JSON text. */
+  arguments: string, };
+
+/** The function of a [`ChatToolCallDelta`]. */
+export type ChatFunctionDelta = { name?: string,
+  /** Appended to the call's arguments. */
+  arguments: string, };
+
+/** Log-probabilities of a message's tokens. */
+export type ChatLogprobs = { content: Array<ChatTokenLogprob>,
+  /** Always null. */
+  refusal: null, };
+
+/** A message of a conversation. */
+export type ChatMessage = { role: "system" | "developer" | "user" | "assistant" | "tool" | "function", content?: string | ChatContentPart[] | null, name?: string | null,
+  /** Calls that the assistant made. */
+  tool_calls?: Array<ChatMessageCall> | null,
+  /** The call that a tool answers. */
+  tool_call_id?: string | null,
+  /** What the assistant thought; also called `reasoning`. */
+  reasoning_content?: string | null,
+  /** Why the assistant refused. */
+  refusal?: string | null, };
+
+/** A call that the assistant made. */
+export type ChatMessageCall = { id?: string | null, type: "function", function: { name: string, arguments: string }, };
+
+/** Details of the prompt's tokens. */
+export type ChatPromptTokens = {
+  /** Found in the prefix cache. */
+  cached_tokens: number, };
+
+/** A token and its log-probability. */
+export type ChatToken = { token: string, logprob: number,
+  /** UTF-8, which may be a part of a character. */
+  bytes: Array<number>, };
+
+/** A token and the most likely ones in its place. */
+export type ChatTokenLogprob = {
+  /** As many as requested, best first. */
+  top_logprobs: Array<ChatToken>, token: string, logprob: number,
+  /** UTF-8, which may be a part of a character. */
+  bytes: Array<number>, };
+
+/** A call that the model has written. */
+export type ChatToolCall = { id: string, type: "function", function: ChatFunctionCall, };
+
+/** What a chunk adds to a call. */
+export type ChatToolCallDelta = {
+  /** The call, counted from 0. */
+  index: number,
+  /** Only in a call's first delta. */
+  id?: string, type?: "function", function: ChatFunctionDelta, };
+
+/** Token counts of a request. */
+export type ChatUsage = { prompt_tokens: number, completion_tokens: number, total_tokens: number, prompt_tokens_details: ChatPromptTokens, completion_tokens_details: ChatCompletionTokens, };
+
 /** A completion, or a chunk of a streamed one. */
 export type Completion = {
   /** Only with the switch `schemaUrl`. */
@@ -565,6 +765,8 @@ export type Switches = {
   schemaUrl: string | null,
   /** Longest time a request may take to answer; none by default. */
   requestTimeoutMs: number | null,
+  /** The chat template instead of those of the model's files. */
+  chatTemplate: string | null,
   /** What the alias `default` means when several models are ready. */
   defaultModel: string | null, };
 

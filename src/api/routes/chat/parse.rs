@@ -1,4 +1,4 @@
-//! From the body of `POST /chat/completions` to a plan (specification 17.1), and how its result is delivered.
+//! From the body of `POST /chat/completions` to a plan (specification 18.1), and how its result is delivered.
 
 use crate::api::fields::{
     Body, Prompt, Streaming, UnknownFieldPolicy, candidates, constraints, conversation, fields,
@@ -92,7 +92,7 @@ pub(super) fn parse(
     let declared = tools::read(&fields)?;
     let usable = declared.iter().flat_map(|calls| &calls.tools);
     let usable: Vec<&str> = usable.map(|tool| &*tool.name).collect();
-    let conversation = conversation::read(&fields, &usable, now)?;
+    let conversation = conversation::read(&fields, &usable, switches, now)?;
     model::check_user(&fields)?;
     let mut length = length::read(&fields, switches)?;
     // The reader of the message decides which special tokens are text.

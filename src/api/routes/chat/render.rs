@@ -1,4 +1,4 @@
-//! The JSON of answers to `POST /chat/completions` (specification 17.5 to 17.7).
+//! The JSON of answers to `POST /chat/completions` (specification 18.5 to 18.7).
 
 use std::rc::Rc;
 

@@ -1,4 +1,4 @@
-//! `POST /embeddings` (specification 18): parses the body, runs the inputs through a model that embeds, and
+//! `POST /embeddings` (specification 19): parses the body, runs the inputs through a model that embeds, and
 //! renders their vectors.
 
 mod parse;

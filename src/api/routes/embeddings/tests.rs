@@ -1,4 +1,4 @@
-//! The rules of specification 18 that need no model.
+//! The rules of specification 19 that need no model.
 
 use super::parse::{Encoding, Plan, parse};
 use crate::api::fields::Prompt;

@@ -1,0 +1,398 @@
+//! Chat completions (specification 18), whole and streamed.
+
+use std::collections::BTreeMap;
+
+use futures_util::StreamExt;
+use inpage::api::{Body, Request};
+use serde_json::{Value, json};
+
+use crate::fixture::*;
+
+/// The base request with `members` added or replaced.
+fn chat_body(members: &Value) -> String {
+    let messages = json!([{"role": "user", "content": "q"}]);
+    let mut body = json!({"model": "default", "messages": messages, "max_tokens": 8});
+    let members = members.as_object().unwrap().clone();
+    body.as_object_mut().unwrap().extend(members);
+    body.to_string()
+}
+
+async fn reply(server: &Server, members: &Value) -> Reply {
+    server.send(chat(&chat_body(members))).await
+}
+
+async fn whole(server: &Server, members: &Value) -> Value {
+    let reply = reply(server, members).await;
+    assert_eq!(reply.status, 200, "{members}: {}", reply.text());
+    reply.json()
+}
+
+async fn streamed(server: &Server, members: &Value) -> Vec<Value> {
+    let mut members = members.clone();
+    members["stream"] = json!(true);
+    let reply = reply(server, &members).await;
+    assert_eq!(reply.status, 200, "{members}: {}", reply.text());
+    reply.chunks()
+}
+
+fn append(to: &mut Value, more: &Value) {
+    match (to, more) {
+        (_, Value::Null) => {}
+        (Value::String(text), Value::String(more)) => text.push_str(more),
+        (Value::Array(all), Value::Array(more)) => all.extend(more.iter().cloned()),
+        (to @ Value::Null, more) => *to = more.clone(),
+        (to, more) => panic!("{to} and {more}"),
+    }
+}
+
+/// The choices that the chunks make, in the form of a whole answer. Checks that each choice begins with the role once and
+/// ends with an empty delta.
+#[track_caller]
+fn choices_of(chunks: &[Value]) -> Vec<Value> {
+    let mut choices: BTreeMap<u64, Value> = BTreeMap::new();
+    for chunk in chunks {
+        assert_eq!(chunk["object"], "chat.completion.chunk");
+        let Some(choice) = chunk["choices"].get(0) else {
+            continue;
+        };
+        let index = choice["index"].as_u64().unwrap();
+        let delta = &choice["delta"];
+        let Some(all) = choices.get_mut(&index) else {
+            assert_eq!(*delta, json!({"role": "assistant", "content": ""}));
+            let message = json!({"role": "assistant", "content": "", "refusal": null});
+            choices.insert(
+                index,
+                json!({"index": index, "message": message, "logprobs": null}),
+            );
+            continue;
+        };
+        assert!(delta.get("role").is_none() && all.get("finish_reason").is_none());
+        for name in ["content", "reasoning_content"] {
+            if let Some(text) = delta.get(name) {
+                append(&mut all["message"][name], text);
+            }
+        }
+        for call in delta["tool_calls"].as_array().into_iter().flatten() {
+            let calls = &mut all["message"]["tool_calls"];
+            let position = call["index"].as_u64().unwrap() as usize;
+            if call.get("id").is_some() {
+                let mut call = call.clone();
+                call.as_object_mut().unwrap().remove("index");
+                append(calls, &json!([call]));
+            } else {
+                let arguments = &call["function"]["arguments"];
+                append(&mut calls[position]["function"]["arguments"], arguments);
+            }
+        }
+        if let Some(content) = choice["logprobs"].get("content") {
+            if all["logprobs"].is_null() {
+                all["logprobs"] = json!({"content": [], "refusal": null});
+            }
+            append(&mut all["logprobs"]["content"], content);
+        }
+        if !choice["finish_reason"].is_null() {
+            assert_eq!(*delta, json!({}));
+            all["finish_reason"] = choice["finish_reason"].clone();
+            all["stop_reason"] = choice["stop_reason"].clone();
+        }
+    }
+    let mut choices: Vec<Value> = choices.into_values().collect();
+    for choice in &mut choices {
+        let message = choice["message"].as_object_mut().unwrap();
+        if message["content"] == "" && message.contains_key("tool_calls") {
+            message["content"] = Value::Null;
+        }
+        without_ids(choice);
+    }
+    choices
+}
+
+/// Ids of calls are random.
+fn without_ids(choice: &mut Value) {
+    let calls = choice["message"].get_mut("tool_calls");
+    for call in calls.and_then(Value::as_array_mut).into_iter().flatten() {
+        let id = call.as_object_mut().unwrap().remove("id").unwrap();
+        assert!(id.as_str().unwrap().starts_with("call_"));
+    }
+}
+
+fn choices_of_whole(object: &Value) -> Vec<Value> {
+    let mut choices = object["choices"].as_array().unwrap().clone();
+    choices.iter_mut().for_each(without_ids);
+    choices
+}
+
+const HERMES: &str = "{# <tool_call> arguments <think> </think> #}{{ messages[0].content }}";
+const TOOLS: &str =
+    r#"[{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]"#;
+
+fn tools() -> Value {
+    serde_json::from_str(TOOLS).unwrap()
+}
+
+#[test]
+fn a_message_answers() {
+    serve_default(async |server| {
+        server.plan.say(pieces("quown the"));
+        let object = whole(server, &json!({"max_tokens": null})).await;
+        assert!(object["id"].as_str().unwrap().starts_with("chatcmpl-"));
+        assert_eq!(object["object"], "chat.completion");
+        let message = json!({"role": "assistant", "content": "quown the", "refusal": null});
+        let choice = json!({"index": 0, "message": message, "logprobs": null,
+            "finish_reason": "stop", "stop_reason": null});
+        assert_eq!(object["choices"], json!([choice]));
+        // <s> <|sep|> u q <|sep|> a
+        assert_eq!(object["usage"]["prompt_tokens"], 6);
+        let details = &object["usage"]["completion_tokens_details"];
+        assert_eq!(*details, json!({"reasoning_tokens": 0}));
+        assert!(object["usage"]["prompt_tokens_details"]["cached_tokens"].is_u64());
+    });
+}
+
+#[test]
+fn chunks_add_up_to_the_whole() {
+    serve_default(async |server| {
+        for members in [
+            json!({"temperature": 1, "seed": 3}),
+            json!({"temperature": 1, "seed": 3, "n": 3, "logprobs": true, "top_logprobs": 2}),
+            json!({"temperature": 1, "seed": 5, "stop": ["e", "a"], "max_tokens": 30}),
+            json!({"grammar": {"type": "regex", "value": "[a-z]{3} [0-9]+"}, "seed": 1}),
+            json!({"response_format": {"type": "json_object"}, "max_tokens": 20, "seed": 1}),
+            json!({"max_completion_tokens": 5, "max_tokens": null, "seed": 1}),
+        ] {
+            let object = whole(server, &members).await;
+            let mut streaming = members.clone();
+            streaming["stream_options"] = json!({"include_usage": true});
+            let mut chunks = streamed(server, &streaming).await;
+            let usage = chunks.pop().unwrap();
+            assert_eq!(usage["choices"], json!([]));
+            assert_eq!(
+                usage["usage"]["completion_tokens"],
+                object["usage"]["completion_tokens"]
+            );
+            assert_eq!(choices_of(&chunks), choices_of_whole(&object), "{members}");
+        }
+    });
+}
+
+#[test]
+fn log_probabilities_come_with_bytes() {
+    serve_default(async |server| {
+        server.plan.say(bytes("é!"));
+        let object = whole(server, &json!({"logprobs": true, "top_logprobs": 2})).await;
+        let logprobs = &object["choices"][0]["logprobs"];
+        assert_eq!(logprobs["refusal"], Value::Null);
+        let content = logprobs["content"].as_array().unwrap();
+        assert_eq!(content[0]["bytes"], json!([0xc3]));
+        assert_eq!(content[0]["token"], "bytes:\\xc3");
+        assert_eq!(content[2]["token"], "!");
+        assert!(
+            content
+                .iter()
+                .all(|it| it["top_logprobs"].as_array().unwrap().len() == 2)
+        );
+        assert_eq!(content[2]["top_logprobs"][0]["token"], "!");
+        let none = whole(server, &json!({"logprobs": true})).await;
+        assert_eq!(
+            none["choices"][0]["logprobs"]["content"][0]["top_logprobs"],
+            json!([])
+        );
+    });
+}
+
+#[test]
+fn special_tokens_in_messages_are_text() {
+    serve_default(async |server| {
+        let tokens = async |content: Value| {
+            let messages = json!([{"role": "user", "content": content}]);
+            let object = whole(server, &json!({"messages": messages})).await;
+            object["usage"]["prompt_tokens"].as_u64().unwrap()
+        };
+        assert_eq!(tokens(json!("q")).await, 6);
+        assert_eq!(tokens(json!("<|sep|>")).await, 5 + 7);
+        let parts = json!([{"type": "text", "text": "<|se"}, {"type": "text", "text": "p|>"}]);
+        // A newline is between parts.
+        assert_eq!(tokens(parts).await, 5 + 8);
+    });
+}
+
+#[test]
+fn the_last_message_can_be_continued() {
+    serve_default(async |server| {
+        let messages =
+            json!([{"role": "user", "content": "q"}, {"role": "assistant", "content": "ab "}]);
+        let tokens = async |members: Value| {
+            let mut members = members;
+            members["messages"] = messages.clone();
+            whole(server, &members).await["usage"]["prompt_tokens"].clone()
+        };
+        // <s> <|sep|> u q <|sep|> a a b, and what follows.
+        assert_eq!(tokens(json!({"continue_final_message": true})).await, 8);
+        assert_eq!(tokens(json!({"add_generation_prompt": false})).await, 9);
+        assert_eq!(tokens(json!({})).await, 11);
+    });
+}
+
+#[test]
+fn reasoning_is_apart_and_counted() {
+    serve_default(async |server| {
+        server.set_template(Some(HERMES));
+        server.plan.say(bytes("<think>ab</think>cd"));
+        let members = json!({"max_tokens": 40});
+        let object = whole(server, &members).await;
+        let message = &object["choices"][0]["message"];
+        assert_eq!(message["reasoning_content"], "ab");
+        assert_eq!(message["content"], "cd");
+        let reasoning = &object["usage"]["completion_tokens_details"]["reasoning_tokens"];
+        assert!(
+            (2..18).contains(&reasoning.as_u64().unwrap()),
+            "{reasoning}"
+        );
+        let chunks = streamed(server, &members).await;
+        assert_eq!(choices_of(&chunks), choices_of_whole(&object));
+    });
+}
+
+#[test]
+fn calls_are_read_from_the_text() {
+    serve_default(async |server| {
+        server.set_template(Some(HERMES));
+        server.plan.say(bytes(
+            "<tool_call>{\"name\":\"f\",\"arguments\":{}}</tool_call>",
+        ));
+        let members = json!({"max_tokens": null, "tools": tools()});
+        let object = whole(server, &members).await;
+        let choices = choices_of_whole(&object);
+        assert_eq!(choices[0]["finish_reason"], "tool_calls");
+        let call = json!({"type": "function", "function": {"name": "f", "arguments": "{}"}});
+        assert_eq!(choices[0]["message"]["tool_calls"], json!([call]));
+        assert_eq!(choices[0]["message"]["content"], Value::Null);
+        let chunks = streamed(server, &members).await;
+        assert_eq!(choices_of(&chunks), choices);
+        // Without tools, the same text is content.
+        let object = whole(server, &json!({"max_tokens": null})).await;
+        assert_eq!(object["choices"][0]["finish_reason"], "stop");
+        assert!(object["choices"][0]["message"].get("tool_calls").is_none());
+    });
+}
+
+#[test]
+fn templates_decide_and_refuse() {
+    serve_default(async |server| {
+        let error = async |template: Option<&str>, members: Value| {
+            server.set_template(template);
+            reply(server, &members).await.error()
+        };
+        let is = |code: &str, param: &str| (400, code.to_owned(), Some(param.to_owned()));
+        let unsupported = is("unsupported_parameter", "messages");
+        let invalid = is("invalid_value", "messages");
+        assert_eq!(error(None, json!({})).await, unsupported);
+        assert_eq!(error(Some("{% if %}"), json!({})).await, unsupported);
+        assert_eq!(
+            error(Some("{{ raise_exception('no') }}"), json!({})).await,
+            invalid
+        );
+        assert_eq!(error(Some("{{ none + 'a' }}"), json!({})).await, invalid);
+        let endless =
+            "{% for i in range(9999) %}{% for j in range(9999) %}{% endfor %}{% endfor %}";
+        assert_eq!(error(Some(endless), json!({})).await, invalid);
+        let long = json!({"messages": [{"role": "user", "content": "x".repeat(100)}]});
+        let exceeded = is("context_length_exceeded", "messages");
+        assert_eq!(error(Some(TEMPLATE), long).await, exceeded);
+    });
+}
+
+#[test]
+fn the_template_sees_the_fields() {
+    serve_default(async |server| {
+        let tokens = async |template: &str, members: Value| {
+            server.set_template(Some(template));
+            whole(server, &members).await["usage"]["prompt_tokens"].clone()
+        };
+        // One token of the start, and one per character.
+        let kwargs = json!({"chat_template_kwargs": {"x": "123"}});
+        assert_eq!(tokens("{{ x }}", kwargs).await, 4);
+        let effort = "{{ reasoning_effort }}{{ enable_thinking }}";
+        assert_eq!(tokens(effort, json!({"reasoning_effort": "low"})).await, 4);
+        assert_eq!(
+            tokens(effort, json!({"reasoning_effort": "none"})).await,
+            10
+        );
+        let count = "{{ tools | length }}{{ 'none' if tools is none }}";
+        assert_eq!(tokens(count, json!({"tools": tools()})).await, 2);
+        let is_none = "{{ 'none' if tools is none }}";
+        let chosen = json!({"tools": tools(), "tool_choice": "none"});
+        assert_eq!(tokens(is_none, chosen).await, 5);
+        let calls = json!([{"role": "assistant", "tool_calls": [
+            {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{\"b\": [1]}"}}]}]);
+        let arguments = "{{ messages[0].tool_calls[0].function.arguments.b[0] + 9 }}";
+        assert_eq!(tokens(arguments, json!({"messages": calls})).await, 3);
+        let developer = json!({"messages": [{"role": "developer", "content": "x"}]});
+        assert_eq!(tokens("{{ messages[0].role }}", developer).await, 7);
+    });
+}
+
+/// The events of a run from `position` on, each with the position after it.
+async fn run(
+    server: &Server,
+    members: &Value,
+    position: Option<String>,
+) -> Vec<(Vec<u8>, Option<String>)> {
+    let mut members = members.clone();
+    members["stream"] = json!(true);
+    let request = Request {
+        position,
+        ..chat(&chat_body(&members))
+    };
+    let response = server.handler.handle(request).await;
+    assert_eq!(response.status, 200);
+    let Body::Stream(mut stream) = response.body else {
+        panic!("not a stream");
+    };
+    let mut events = Vec::new();
+    while let Some(event) = stream.next().await {
+        events.push((event, response.progress.position()));
+    }
+    events
+}
+
+#[test]
+fn a_stream_is_continued_after_any_event() {
+    serve_default(async |server| {
+        server.set_template(Some(HERMES));
+        for (says, members) in [
+            (None, json!({"temperature": 1, "n": 2, "logprobs": true})),
+            (
+                Some("<think>ab</think>cd"),
+                json!({"max_tokens": 40, "stream_options": {"include_usage": true}}),
+            ),
+            (
+                Some("<tool_call>{\"name\":\"f\",\"arguments\":{}}</tool_call>"),
+                json!({"max_tokens": 60, "tools": tools()}),
+            ),
+        ] {
+            if let Some(says) = says {
+                server.plan.say(bytes(says));
+            }
+            let parsed = |events: &mut dyn Iterator<Item = &(Vec<u8>, Option<String>)>| {
+                let body: Vec<u8> = events.flat_map(|(event, _)| event.clone()).collect();
+                let reply = Reply {
+                    status: 200,
+                    headers: Vec::new(),
+                    body,
+                };
+                let chunks = reply.chunks();
+                let usage = chunks.iter().find(|chunk| chunk["choices"] == json!([]));
+                let counts = usage.map(|chunk| chunk["usage"]["completion_tokens_details"].clone());
+                (choices_of(&chunks), counts)
+            };
+            let all = run(server, &members, None).await;
+            let undisturbed = parsed(&mut all.iter());
+            for cut in 1..all.len() {
+                let rest = run(server, &members, all[cut - 1].1.clone()).await;
+                let joined = parsed(&mut all[..cut].iter().chain(&rest));
+                assert_eq!(joined, undisturbed, "{members} cut after {cut} events");
+            }
+        }
+    });
+}
