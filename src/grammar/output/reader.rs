@@ -22,8 +22,8 @@ pub struct OutputReader(Kind);
 
 #[derive(Debug)]
 enum Kind {
-    Tagged(Tagged),
-    Harmony(Harmony),
+    Tagged(Box<Tagged>),
+    Harmony(Box<Harmony>),
 }
 
 impl OutputReader {
@@ -32,8 +32,8 @@ impl OutputReader {
     pub fn new(form: &OutputForm, tools: &[Tool], prompt_tail: &str) -> OutputReader {
         let delivery = Delivery::new(tools);
         OutputReader(match form.calls {
-            CallForm::Harmony => Kind::Harmony(Harmony::new(delivery, prompt_tail)),
-            _ => Kind::Tagged(Tagged::new(*form, delivery, prompt_tail)),
+            CallForm::Harmony => Kind::Harmony(Harmony::new(delivery, prompt_tail).into()),
+            _ => Kind::Tagged(Tagged::new(*form, delivery, prompt_tail).into()),
         })
     }
 
