@@ -149,6 +149,7 @@ impl Tokenizer {
             // A long word is one unknown token.
             Encoder::WordPiece(_) => false,
         };
+        let is_word_piece = matches!(encoder, Encoder::WordPiece(_));
         let drops_text = special.drops_text()
             || description.splitter.drops_text()
             || steps.any(NormalizerStep::drops_text);
@@ -163,8 +164,8 @@ impl Tokenizer {
             encoder,
             adds_bos: description.adds_bos,
             adds_eos: description.adds_eos,
-            drops_first_space: description.space_prefix != SpacePrefix::Never
-                && spelling == TokenSpelling::SentencePiece,
+            drops_first_space: spelling == TokenSpelling::SentencePiece
+                && (description.space_prefix != SpacePrefix::Never || is_word_piece),
             keeps_text: encoder_keeps_text && !drops_text,
             middle_tokens: description.middle_tokens,
             chat_templates: description.chat_templates,

@@ -165,11 +165,7 @@ fn the_small_files_name_tokens_and_ends() {
 fn unsupported_parts_are_refused_by_name() {
     let cases = [
         ("/model/type", json!("WordPiece"), "WordPiece"),
-        (
-            "/normalizer",
-            json!({"type": "BertNormalizer"}),
-            "BertNormalizer",
-        ),
+        ("/normalizer", json!({"type": "Nmt"}), "Nmt"),
         (
             "/pre_tokenizer",
             json!({"type": "UnicodeScripts"}),

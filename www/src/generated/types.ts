@@ -346,6 +346,34 @@ export type DeviceChoice = "auto" | "webgpu" | "cpu";
 /** What a model computes on. */
 export type DeviceKind = "webgpu" | "cpu" | "reference";
 
+/** The vector of one input. */
+export type Embedding = { object: "embedding",
+  /** The input's place. */
+  index: number,
+  /** Numbers, or base64 if that was asked for. */
+  embedding: number[] | string, };
+
+/** A request for embeddings; `docs/api.md` says what each field means. */
+export type EmbeddingFields = {
+  /** A model's id, or `default` for the one that is ready. */
+  model: string,
+  /** Not used. */
+  user?: string | null,
+  /** One text or several, each as text or as token ids. */
+  input: string | string[] | ArrayLike<number> | ArrayLike<number>[],
+  /** How vectors are written: `float` or, as little-endian 32-bit floats, `base64`. */
+  encoding_format?: "float" | "base64" | null,
+  /** Keep this many elements of each vector, and normalize it again. */
+  dimensions?: number | null, };
+
+/** The vectors of a request's inputs, in their order. */
+export type EmbeddingList = { object: "list", data: Array<Embedding>,
+  /** The id of the model that answered. */
+  model: string, usage: EmbeddingUsage, };
+
+/** Token counts of an embedding request. */
+export type EmbeddingUsage = { prompt_tokens: number, total_tokens: number, };
+
 /** The result of `engine.info()`. Once a model is loaded, it also has the members of the load report. */
 export type EngineInfo = {
   /** The version of this build. */

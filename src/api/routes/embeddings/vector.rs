@@ -39,7 +39,9 @@ mod tests {
     fn shortened_vectors_have_length_one() {
         let mut vector = vec![0.36, 0.48, 0.8];
         shorten(&mut vector, 2);
-        assert_eq!(vector, [0.6, 0.8]);
+        assert_eq!(vector.len(), 2);
+        let near = |x: f32, y: f32| (x - y).abs() < 1e-6;
+        assert!(near(vector[0], 0.6) && near(vector[1], 0.8), "{vector:?}");
         let mut zeros = vec![0.0, 0.0, 1.0];
         shorten(&mut zeros, 2);
         assert_eq!(zeros, [0.0, 0.0]);
