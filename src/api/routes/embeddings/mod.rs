@@ -7,14 +7,13 @@ mod render;
 mod tests;
 mod vector;
 
-use crate::RequestFault;
-use crate::Result;
 use crate::api::endpoint::Endpoint;
 use crate::api::error::fault;
 use crate::api::fields::{Prompt, invalid_value, out_of_range};
 use crate::api::http::{Request, Response};
 use crate::api::models::ReadyEmbedder;
 use crate::api::run::Deadline;
+use crate::{Error, RequestFault, Result};
 
 /// Visits the types of requests and answers.
 #[cfg(test)]
