@@ -47,7 +47,7 @@ impl KvReservation {
         max_bytes: u64,
     ) -> Result<KvReservation> {
         if !config.is_causal {
-            return Ok(KvReservation::of_encoder(options, config));
+            return KvReservation::of_encoder(options, config, max_bytes);
         }
         let heads = [config.kv_heads, config.head_dim];
         let (tokens, layers) = (config.context_tokens, config.layers.len());
@@ -56,17 +56,29 @@ impl KvReservation {
 
     /// K and V of one layer at a time, exact, for a step of an encoder: its longest text, or several short ones,
     /// each on pages of its own.
-    fn of_encoder(options: LoadOptions, config: &ModelConfig) -> KvReservation {
+    fn of_encoder(
+        options: LoadOptions,
+        config: &ModelConfig,
+        max_bytes: u64,
+    ) -> Result<KvReservation> {
         let wanted = options.context_tokens.unwrap_or(DEFAULT_TOKENS);
         let context_tokens = wanted.min(config.context_tokens).max(1);
         let pages = ENCODER_BATCH_TOKENS / PAGE_TOKENS + ENCODER_BATCH_TEXTS;
-        KvReservation {
+        let reservation = KvReservation {
             context_tokens,
             pages: pages.max(context_tokens.div_ceil(PAGE_TOKENS)),
             format: KvFormat::F32,
             kv_dim: config.kv_dim(),
             layers: 1,
+        };
+        let bytes = reservation.layer_bytes();
+        if bytes > max_bytes {
+            return Err(Error::OutOfMemory(format!(
+                "keys and values of texts of {context_tokens} tokens take {bytes} bytes, and this \
+                 device's kernels see at most {max_bytes}: contextTokens makes texts shorter"
+            )));
         }
+        Ok(reservation)
     }
 
     fn of_sizes(
@@ -138,6 +150,7 @@ impl KvReservation {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{model::architectures, weights::Metadata};
 
     fn reserve(options: LoadOptions, model_tokens: usize, max_bytes: u64) -> Result<KvReservation> {
         KvReservation::of_sizes(options, model_tokens, [2, 32], 3, max_bytes)
@@ -184,6 +197,44 @@ mod tests {
              this device's kernels see at most 1000000. That is enough for this many tokens: 3904 as \
              f16, 6912 as q8_0"
         );
+    }
+
+    #[test]
+    fn encoders_keep_one_layer_for_their_longest_text_or_several_short_ones() {
+        let config = |context_tokens: usize| {
+            let mut metadata = Metadata::new();
+            metadata.insert("general.architecture", "bert");
+            for (key, value) in [
+                ("block_count", 7),
+                ("context_length", context_tokens as u32),
+                ("embedding_length", 64),
+                ("feed_forward_length", 128),
+                ("attention.head_count", 4),
+                ("pooling_type", 1),
+            ] {
+                metadata.insert(format!("bert.{key}"), value);
+            }
+            metadata.insert("bert.attention.layer_norm_epsilon", 1e-12f32);
+            architectures::configure(&metadata, Some(3)).unwrap()
+        };
+        let page_bytes = 2 * 64 * 64 * 4;
+        for (context, given, tokens, pages) in [
+            (512, None, 512, 40),
+            (8192, None, 4096, 64),
+            (8192, Some(8000), 8000, 125),
+            (512, Some(100), 100, 40),
+        ] {
+            let options = LoadOptions {
+                context_tokens: given,
+                ..LoadOptions::default()
+            };
+            let reserve = |bytes| KvReservation::new(options, &config(context), bytes);
+            let reserved = reserve(u64::MAX).unwrap();
+            assert_eq!((reserved.context_tokens, reserved.pages), (tokens, pages));
+            assert_eq!(reserved.bytes(), pages as u64 * page_bytes);
+            let error = reserve(reserved.bytes() - 1).unwrap_err();
+            assert!(error.to_string().contains("contextTokens"), "{error}");
+        }
     }
 
     #[test]

@@ -136,3 +136,23 @@ impl Transformer {
         Ok(pooled.collect())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::fitting;
+    use crate::model::kv_reservation::{ENCODER_BATCH_TEXTS, ENCODER_BATCH_TOKENS};
+
+    #[test]
+    fn a_step_holds_as_many_texts_as_fit_and_at_least_one() {
+        let of = |lengths: &[usize]| {
+            let texts: Vec<Vec<u32>> = lengths.iter().map(|length| vec![1; *length]).collect();
+            fitting(&texts.iter().map(Vec::as_slice).collect::<Vec<_>>())
+        };
+        let all = ENCODER_BATCH_TOKENS;
+        assert_eq!(of(&[all]), 1);
+        assert_eq!(of(&[all + 1, 1]), 1);
+        assert_eq!(of(&[all - 1, 1, 1]), 2);
+        assert_eq!(of(&[1, all, 1]), 1);
+        assert_eq!(of(&[1; ENCODER_BATCH_TEXTS + 1]), ENCODER_BATCH_TEXTS);
+    }
+}
