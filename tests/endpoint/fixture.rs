@@ -80,7 +80,7 @@ fn metadata(around: [&str; 3], template: Option<&str>) -> Metadata {
 
 /// The tokenizer of all tests.
 pub fn metadata_of_tests() -> Metadata {
-    metadata(AROUND)
+    metadata(AROUND, Some(TEMPLATE))
 }
 
 /// One token per byte of `text`, so that characters beyond ASCII are split.

@@ -16,8 +16,13 @@
 //! | `generated` | | types generated from the Rust types |
 
 export type {
+  ChatCompletion,
+  ChatCompletionChunk,
+  ChatCompletionFields,
+  ChatMessage,
   Completion,
   CompletionChoice,
+  EmbeddingList,
   EngineSwitches,
   FunctionTool,
   Grammar,
@@ -43,7 +48,9 @@ export {
 } from "./page/cache.js";
 export type { CachedModel } from "./page/cached_model.js";
 export type { AnswerStream, CallOptions } from "./page/calls.js";
+export type { ChatCompletionRequest, ChatCompletionStream } from "./page/chat.js";
 export type { CompletionRequest, CompletionStream } from "./page/completions.js";
+export type { EmbeddingRequest } from "./page/embeddings.js";
 export { type Engine, type EngineOptions, createEngine } from "./page/engine.js";
 export type { EngineInfo } from "./exchange/engine_info.js";
 export { type ErrorObject, InpageError } from "./page/inpage_error.js";

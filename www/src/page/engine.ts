@@ -5,7 +5,9 @@ import type { DeviceChoice, EngineSwitches, LoadOptions } from "../generated/typ
 import { cache } from "./cache.js";
 import { identityOf } from "./cached_model.js";
 import { Calls } from "./calls.js";
+import { Chat } from "./chat.js";
 import { Completions } from "./completions.js";
+import { Embeddings } from "./embeddings.js";
 import type { EngineInfo } from "../exchange/engine_info.js";
 import { VERSION } from "../exchange/version.js";
 import { EngineWorker } from "./engine_worker.js";
@@ -111,8 +113,12 @@ export async function createEngine(options: EngineOptions = {}): Promise<Engine>
 
 /** A model that answers requests; created by `createEngine`. */
 export class Engine {
+  /** The chat API. */
+  readonly chat: Chat;
   /** The completions API. */
   readonly completions: Completions;
+  /** The embeddings API. */
+  readonly embeddings: Embeddings;
   /** A `fetch` that answers URLs below the base paths itself. Pass it to an SDK. */
   readonly fetch: typeof fetch;
   /** The paths below which the endpoint answers. */
@@ -166,7 +172,9 @@ export class Engine {
     this.fetch = upstream ? createUpstreamDoor(door, this.basePaths, upstream) : door;
     this.#relays = upstream !== undefined;
     const calls = new Calls(this.fetch, this.basePaths[0] ?? "/v1", switches.apiKey ?? undefined);
+    this.chat = new Chat(calls);
     this.completions = new Completions(calls);
+    this.embeddings = new Embeddings(calls);
     let report = (progress: LoadProgress) => onProgress?.(progress);
     const start = (retryDelayMs: number, kernels: string | undefined) =>
       new EngineWorker(

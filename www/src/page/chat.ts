@@ -1,0 +1,58 @@
+//! `engine.chat.completions.create`: messages of conversations.
+
+import type {
+  ChatCompletion,
+  ChatCompletionChunk,
+  ChatCompletionFields,
+} from "../generated/types.js";
+import type { AnswerStream, CallOptions, Calls } from "./calls.js";
+
+/** A request; `docs/api.md` says what each field means. Fields that are not listed are sent too. */
+export type ChatCompletionRequest = ChatCompletionFields & { [field: string]: unknown };
+
+/** A streamed message, to be iterated once. Leaving the loop or calling `cancel()` stops the generation. */
+export type ChatCompletionStream = AnswerStream<ChatCompletionChunk>;
+
+/** The chat API. */
+export class Chat {
+  readonly completions: ChatCompletions;
+
+  constructor(calls: Calls) {
+    this.completions = new ChatCompletions(calls);
+  }
+}
+
+/** Messages of conversations. */
+export class ChatCompletions {
+  readonly #calls: Calls;
+
+  constructor(calls: Calls) {
+    this.#calls = calls;
+  }
+
+  /**
+   * Requests the next message of a conversation. The model needs a chat template, its own or the engine's option
+   * `chatTemplate`.
+   *
+   * @throws InpageError for every error answer of the endpoint
+   * @throws DOMException named `AbortError` if `signal` aborts; also from the iterator
+   */
+  create(
+    body: ChatCompletionRequest & { stream: true },
+    options?: CallOptions,
+  ): Promise<ChatCompletionStream>;
+  create(
+    body: ChatCompletionRequest & { stream?: false | null },
+    options?: CallOptions,
+  ): Promise<ChatCompletion>;
+  create(
+    body: ChatCompletionRequest,
+    options?: CallOptions,
+  ): Promise<ChatCompletion | ChatCompletionStream>;
+  create(
+    body: ChatCompletionRequest,
+    options?: CallOptions,
+  ): Promise<ChatCompletion | ChatCompletionStream> {
+    return this.#calls.post<ChatCompletion, ChatCompletionChunk>("chat/completions", body, options);
+  }
+}

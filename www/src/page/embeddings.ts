@@ -1,0 +1,30 @@
+//! `engine.embeddings.create`: vectors of texts.
+
+import type { EmbeddingFields, EmbeddingList } from "../generated/types.js";
+import type { CallOptions, Calls } from "./calls.js";
+
+/** A request; `docs/api.md` says what each field means. Fields that are not listed are sent too. */
+export type EmbeddingRequest = EmbeddingFields & { [field: string]: unknown };
+
+/** The embeddings API. */
+export class Embeddings {
+  readonly #calls: Calls;
+
+  constructor(calls: Calls) {
+    this.#calls = calls;
+  }
+
+  /**
+   * Requests the embeddings of texts. The model must be one for embeddings: `docs/models.md` lists which.
+   *
+   * @throws InpageError for every error answer of the endpoint
+   * @throws DOMException named `AbortError` if `signal` aborts
+   */
+  async create(body: EmbeddingRequest, options?: CallOptions): Promise<EmbeddingList> {
+    return (await this.#calls.post<EmbeddingList, never>(
+      "embeddings",
+      body,
+      options,
+    )) as EmbeddingList;
+  }
+}
