@@ -177,3 +177,24 @@ describe("the files of a cached model", () => {
     assert.deepEqual(matches(`${folder}/config.json`, keys), keys.slice(0, 1));
   });
 });
+
+describe("picked files", () => {
+  /** A file as a picker of folders returns it. */
+  const picked = (path) => {
+    const file = new File(["x"], path.split("/").at(-1));
+    return Object.defineProperty(file, "webkitRelativePath", { value: path });
+  };
+  const namesOf = (paths) => {
+    const { location } = resolveModel({ files: paths.map(picked) });
+    return location.files.map(({ name }) => name);
+  };
+
+  test("keep the subfolder where a file above has the same name", () => {
+    const paths = ["m/1_Pooling/config.json", "m/config.json", "m/sub/tokenizer.json"];
+    assert.deepEqual(namesOf(paths), ["1_Pooling/config.json", "config.json", "tokenizer.json"]);
+    assert.deepEqual(namesOf(["a/b/config.json", "a/b/tokenizer.json"]), [
+      "config.json",
+      "tokenizer.json",
+    ]);
+  });
+});

@@ -197,10 +197,23 @@ function resolveCrossOrigin(
 /** The end of the name of a part. */
 const PART = /-\d{5}-of-\d{5}\.gguf$/;
 
+/**
+ * The name by which a picked file is opened. A file of a subfolder that has the name of one above it keeps the subfolder:
+ * `1_Pooling/config.json` beside `config.json`.
+ */
+function pickedName(file: File, files: readonly File[]): string {
+  const pathOf = ({ webkitRelativePath, name }: File) => (webkitRelativePath || name).split("/");
+  const path = pathOf(file);
+  const isNested = files.some(
+    (other) => other.name === file.name && pathOf(other).length < path.length,
+  );
+  return isNested ? path.slice(-2).join("/") : file.name;
+}
+
 function resolveFiles(files: File[], id: string | undefined): ResolvedModel {
   const isGguf = ({ name }: File) => /\.gguf$/i.test(name);
   const gguf = files.find(isGguf);
-  const named = files.map((file) => ({ name: file.name, blob: file }));
+  const named = files.map((file) => ({ name: pickedName(file, files), blob: file }));
   const location = { kind: "files" as const, files: named, ggufName: gguf?.name };
   const folder = files[0]?.webkitRelativePath?.split("/").at(-2);
   return { id: id ?? (gguf ? stem(gguf.name) : folder || "local"), location };
