@@ -17,7 +17,7 @@ describe("chat", { skip: !wasmIsBuilt && "skipped: the wasm module is not built"
   };
   const calling = {
     ...greedy,
-    max_tokens: 60,
+    max_tokens: 200,
     tool_choice: "required",
     parallel_tool_calls: false,
     tools: [

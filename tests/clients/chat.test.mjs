@@ -55,7 +55,7 @@ describe("openai for JavaScript", () => {
     const { chat } = client();
     const request = {
       ...greedy,
-      max_tokens: 60,
+      max_tokens: 200,
       tools: [
         { type: "function", function: { name: "weather", parameters: WEATHER, strict: true } },
       ],
@@ -80,7 +80,7 @@ describe("openai for JavaScript", () => {
   test("parses what a JSON schema demands", async () => {
     const answer = await client().chat.completions.create({
       ...greedy,
-      max_tokens: 60,
+      max_tokens: 200,
       response_format: {
         type: "json_schema",
         json_schema: { name: "weather", schema: WEATHER, strict: true },
@@ -127,7 +127,7 @@ describe("AI SDK", { skip: !isInstalled && "skipped: its packages cannot be inst
       model,
       prompt: "The weather?",
       temperature: 0,
-      maxOutputTokens: 60,
+      maxOutputTokens: 200,
       output: sdk.Output.object({
         schema: z.object({
           city: z.enum(["Rome", "Oslo"]),
@@ -144,7 +144,7 @@ describe("AI SDK", { skip: !isInstalled && "skipped: its packages cannot be inst
       model,
       prompt: "The weather?",
       temperature: 0,
-      maxOutputTokens: 60,
+      maxOutputTokens: 200,
       toolChoice: "required",
       tools: {
         weather: sdk.tool({
@@ -178,7 +178,7 @@ describe("LangChain", { skip: !isInstalled && "skipped: its packages cannot be i
     let streamed = "";
     for await (const chunk of await model.stream("Tell me of a fox.")) streamed += chunk.content;
     assert.equal(streamed, content);
-    const caller = new ChatOpenAI({ ...model.lc_kwargs, maxTokens: 60 }).bindTools(
+    const caller = new ChatOpenAI({ ...model.lc_kwargs, maxTokens: 200 }).bindTools(
       [{ type: "function", function: { name: "weather", parameters: WEATHER, strict: true } }],
       { tool_choice: "required" },
     );
