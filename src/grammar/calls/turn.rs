@@ -112,7 +112,7 @@ fn tagged(writer: &mut Writer<'_>, turn: &Turn, shape: &Shape) -> Result<String,
     let reasoning = match (beginning, tags) {
         (Beginning::Reasoning { .. }, _) => thought,
         (Beginning::Turn, Some(tags)) => {
-            let body = sequence(&[&writer.tag(tags.open), &thought]);
+            let body = sequence(&["gap", &writer.tag(tags.open), &thought]);
             writer.rule("reasoning", &body)? + "?"
         }
         _ => String::new(),
