@@ -586,30 +586,3 @@ fn strings_in_tags_obey_lengths_and_patterns() {
         );
     }
 }
-
-#[test]
-fn tokens_of_real_vocabularies_may_cross_the_parts_of_a_turn() {
-    for model in Model::made_and(&["gpt-2", "qwen2", "llama-bpe"]) {
-        for written in written() {
-            if written.form == CallForm::Harmony {
-                continue;
-            }
-            let mut turn = written.turn(false, true);
-            turn.form = written.output_form(true);
-            let grammar = model.grammar(&GrammarSource::Turn(turn.clone()));
-            let call = written.once(written.weather);
-            let text = format!("<think>\nHm.\n</think>\n\n{call}");
-            let mut matcher = grammar.matcher();
-            for id in model.tokenizer.encode(&text, false).unwrap() {
-                let label = model.tokenizer.token_label(id);
-                assert!(
-                    allows(&mut matcher, id).unwrap(),
-                    "{}: {label:?} in {text:?}",
-                    model.name
-                );
-                matcher.accept(id).unwrap();
-            }
-            assert!(model.may_end(&mut matcher), "{}: {text:?}", model.name);
-        }
-    }
-}
