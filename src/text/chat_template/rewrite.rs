@@ -105,7 +105,8 @@ fn check_tag(tag: &str) -> Result<(), &'static str> {
             }
             None => {
                 let is_word = character.is_alphanumeric() || character == '_';
-                tokens += usize::from(!character.is_whitespace() && !(is_word && is_in_word));
+                let begins_token = !is_word || !is_in_word;
+                tokens += usize::from(begins_token && !character.is_whitespace());
                 is_in_word = is_word;
                 match character {
                     '\'' | '"' => quote = Some(character),
