@@ -3,11 +3,12 @@
 //! models and logits are outside this module.
 //!
 //! `compiler` turns a source into a `Grammar`; `schema`, `lark` and `regex` reject in advance what
-//! llguidance would get wrong or take too long for, within a `budget`; `tools` builds grammars of tool
+//! llguidance would get wrong or take too long for, within a `budget`; `gbnf` translates to Lark; `tools` builds grammars of tool
 //! calls; `matcher` follows one completion.
 
 mod budget;
 mod compiler;
+mod gbnf;
 mod lark;
 mod matcher;
 mod opener;
@@ -18,6 +19,8 @@ mod tools;
 
 pub use compiler::{Compiler, Grammar, GrammarError, GrammarSource};
 pub use matcher::{Matcher, Next};
+pub use regex::choice_regex;
+pub use schema::Whitespace;
 pub use tools::{CallFormat, Tool, ToolCall};
 
 #[cfg(test)]

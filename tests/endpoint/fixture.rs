@@ -619,6 +619,12 @@ pub fn joined_choices(chunks: &[Value]) -> Vec<Value> {
                 extend(&mut whole["logprobs"][name], array);
             }
         }
+        for key in ["prompt_token_ids", "prompt_logprobs"] {
+            assert!(
+                choice.get(key).is_none(),
+                "{key} is in the first chunk: {chunk}"
+            );
+        }
         if let Some(ids) = choice.get("token_ids") {
             extend(&mut whole["token_ids"], ids);
         }

@@ -1,12 +1,14 @@
-//! What the output must match (specification 9): `response_format`, `grammar` and tools, of which at
-//! most one can constrain it. The grammar is compiled later.
+//! What the output must match (specification 9): `response_format`, `grammar`, `structured_outputs` and its older forms,
+//! and tools, of which at most one can constrain it. The grammar is compiled later.
 
 use serde_json::{Map, Value};
 
 use super::declare::{fields, wire_types};
 use super::reader::{Fields, describe, invalid_type, member, missing_member, unknown_type};
+use super::structured_outputs::{self, Structured};
 use super::tools::{self, ToolCalls};
 use crate::api::error::fault;
+use crate::api::switches::Switches;
 use crate::grammar::GrammarSource;
 use crate::{RequestFault, Result};
 
@@ -88,25 +90,46 @@ pub(in crate::api) enum Constraint {
     Tools(ToolCalls),
 }
 
-pub(in crate::api) fn read(fields: &Fields) -> Result<Constraint> {
+impl Constraint {
+    /// Whether it covers every completion from the first token on. Optional tools do not.
+    pub(in crate::api) fn covers_everything(&self) -> bool {
+        match self {
+            Constraint::None => false,
+            Constraint::Grammar { .. } => true,
+            Constraint::Tools(tools) => tools.is_forced,
+        }
+    }
+}
+
+pub(in crate::api) fn read(fields: &Fields, switches: &Switches) -> Result<Constraint> {
     let format = response_format(fields)?;
     let grammar = grammar(fields)?;
-    let tools = tools::read(fields)?;
+    let structured = structured_outputs::read(fields)?;
+    let tools = tools::read(fields, switches.tool_names)?;
     let is_forced = tools.as_ref().is_some_and(|tools| tools.is_forced);
-    let given: Vec<&str> = [
-        (format.is_some(), FORMAT),
-        (grammar.is_some(), GRAMMAR),
-        (is_forced, "tool_choice"),
-    ]
-    .into_iter()
-    .filter_map(|(is_given, name)| is_given.then_some(name))
-    .collect();
+    let mut given: Vec<&str> = Vec::new();
+    given.extend(format.is_some().then_some(FORMAT));
+    given.extend(grammar.is_some().then_some(GRAMMAR));
+    given.extend(structured.iter().map(|structured| structured.param));
+    given.extend(is_forced.then_some("tool_choice"));
     if let [first, later, ..] = given[..] {
         return Err(fault(
             RequestFault::ConflictingParameters,
             later,
             format!("{later} and {first} cannot be combined"),
         ));
+    }
+    if let Some(Structured {
+        source,
+        param,
+        is_schema,
+    }) = structured.into_iter().next()
+    {
+        return Ok(Constraint::Grammar {
+            source,
+            param,
+            is_schema,
+        });
     }
     Ok(match (format, grammar, tools) {
         (Some(source), _, _) => Constraint::Grammar {

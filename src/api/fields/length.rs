@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::declare::fields;
 use super::reader::{Fields, invalid_type, invalid_value, out_of_range};
 use crate::api::error::fault;
-use crate::api::switches::{ContextLengthExceededBehavior, Switches};
+use crate::api::switches::{ContextLengthExceededBehavior, DefaultMaxTokens, Switches};
 use crate::{RequestFault, Result};
 
 fields! {
@@ -18,6 +18,10 @@ fields! {
         /// Texts that end the completion.
         #[ts(optional, type = "string | string[] | null")]
         stop: Option<()>,
+        /// Token ids that end the completion.
+        stop_token_ids: Option<Vec<u32>>,
+        /// Nothing ends the completion before it has this many tokens.
+        min_tokens: Option<usize>,
         /// Whether the completion includes the stop string that ended it.
         include_stop_str_in_output: Option<bool>,
         /// Whether special tokens are left out of the text.
@@ -31,6 +35,8 @@ fields! {
     }
 }
 
+const MAX_STOP_TOKEN_IDS: usize = 1024;
+
 /// The fields of this group.
 #[derive(Debug, Clone)]
 pub(in crate::api) struct Length {
@@ -38,6 +44,10 @@ pub(in crate::api) struct Length {
     pub max_tokens: Option<usize>,
     /// None of them empty.
     pub stop: Vec<String>,
+    /// They end a choice like stop strings.
+    pub stop_token_ids: Vec<u32>,
+    /// Tokens before which no end-of-text token, stop id or stop string ends a choice.
+    pub min_tokens: usize,
     pub include_stop: bool,
     pub skip_special_tokens: bool,
     pub ignore_eos: bool,
@@ -47,9 +57,12 @@ pub(in crate::api) struct Length {
 }
 
 pub(in crate::api) fn read(fields: &Fields, switches: &Switches) -> Result<Length> {
+    let max_tokens = max_tokens(fields)?;
     let behavior = fields.word("context_length_exceeded_behavior", &["truncate", "error"])?;
     Ok(Length {
         stop: stop(fields, switches)?,
+        stop_token_ids: stop_token_ids(fields)?,
+        min_tokens: min_tokens(fields, max_tokens, switches)?,
         include_stop: fields
             .boolean("include_stop_str_in_output")?
             .unwrap_or(switches.stop_text_included),
@@ -61,7 +74,7 @@ pub(in crate::api) fn read(fields: &Fields, switches: &Switches) -> Result<Lengt
             Some(_) => ContextLengthExceededBehavior::Truncate,
         },
         truncate_sequence: fields.boolean("truncate_sequence")?.unwrap_or(false),
-        max_tokens: max_tokens(fields)?,
+        max_tokens,
     })
 }
 
@@ -75,6 +88,31 @@ fn max_tokens(fields: &Fields) -> Result<Option<usize>> {
             format!("max_completion_tokens is {other}, but max_tokens is {one}"),
         )),
         (one, other) => Ok(one.or(other)),
+    }
+}
+
+fn stop_token_ids(fields: &Fields) -> Result<Vec<u32>> {
+    let name = "stop_token_ids";
+    let ids = fields.token_ids(name)?.unwrap_or_default();
+    if ids.len() > MAX_STOP_TOKEN_IDS {
+        let bounds = format!("at most {MAX_STOP_TOKEN_IDS} ids");
+        return Err(out_of_range(name, &bounds, ids.len()));
+    }
+    Ok(ids)
+}
+
+fn min_tokens(fields: &Fields, max_tokens: Option<usize>, switches: &Switches) -> Result<usize> {
+    let min_tokens = fields.count("min_tokens")?.unwrap_or(0);
+    let most = max_tokens.or(match switches.default_max_tokens {
+        DefaultMaxTokens::Tokens(tokens) => Some(tokens),
+        DefaultMaxTokens::Context(_) => None,
+    });
+    match most {
+        Some(most) if min_tokens > most => {
+            let bounds = format!("at most max_tokens = {most}");
+            Err(out_of_range("min_tokens", &bounds, min_tokens))
+        }
+        _ => Ok(min_tokens),
     }
 }
 

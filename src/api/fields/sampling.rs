@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::breakers;
 use super::declare::fields;
 use super::reader::{Fields, describe, invalid_type, invalid_value, out_of_range};
-use crate::api::switches::{MirostatTargetUnit, Switches};
+use crate::api::switches::{MirostatTargetUnit, SamplingBounds, Switches};
 use crate::engine::generation::SamplingDefaults;
 use crate::engine::generation::{DryParams, MirostatParams, SamplingParams};
 use crate::text::Tokenizer;
@@ -157,26 +157,66 @@ impl Sampling {
 pub(in crate::api) fn read(fields: &Fields, switches: &Switches) -> Result<Sampling> {
     let top_k = fields.integer("top_k", -1..=i128::MAX)?;
     let int64 = i128::from(i64::MIN)..=i128::from(i64::MAX);
-    let penalty = |name| Ok::<_, Error>(fields.number_in(name, -2.0..=2.0)?.map_or(0.0, narrow));
+    let bounds = Bounds::of(switches.sampling_bounds);
+    let penalty = |name| {
+        let range = -bounds.penalty..=bounds.penalty;
+        Ok::<_, Error>(fields.number_in(name, range)?.map_or(0.0, moderate))
+    };
     Ok(Sampling {
         given: SamplingDefaults {
-            temperature: fields.number_in("temperature", 0.0..=2.0)?.map(narrow),
+            temperature: fields
+                .number_in("temperature", 0.0..=bounds.temperature)?
+                .map(moderate),
             top_p: fields.number_in("top_p", 0.0..=1.0)?.map(narrow),
             top_k: top_k.map(|top_k| i64::try_from(top_k).unwrap_or(i64::MAX)),
             min_p: fields.number_in("min_p", 0.0..=1.0)?.map(narrow),
             repetition_penalty: fields
-                .positive_number("repetition_penalty", 2.0)?
-                .map(narrow),
+                .positive_number("repetition_penalty", bounds.repetition_penalty)?
+                .map(moderate),
         },
         seed: fields
             .integer("seed", int64)?
             .and_then(|seed| i64::try_from(seed).ok()),
         frequency_penalty: penalty("frequency_penalty")?,
         presence_penalty: penalty("presence_penalty")?,
-        logit_bias: logit_bias(fields)?,
+        logit_bias: logit_bias(fields, bounds.bias)?,
         mirostat: mirostat(fields, switches)?,
         dry: dry(fields)?,
     })
+}
+
+/// The largest absolute values of some fields.
+struct Bounds {
+    temperature: f64,
+    penalty: f64,
+    repetition_penalty: f64,
+    bias: f64,
+}
+
+impl Bounds {
+    fn of(bounds: SamplingBounds) -> Bounds {
+        match bounds {
+            SamplingBounds::Standard => Bounds {
+                temperature: 2.0,
+                penalty: 2.0,
+                repetition_penalty: 2.0,
+                bias: 100.0,
+            },
+            SamplingBounds::Open => Bounds {
+                temperature: f64::INFINITY,
+                penalty: f64::INFINITY,
+                repetition_penalty: f64::INFINITY,
+                bias: f64::INFINITY,
+            },
+        }
+    }
+}
+
+/// As an f32 of at most a million, so that finite logits stay finite. Larger values act alike: they exceed all
+/// differences between logits.
+fn moderate(number: f64) -> f32 {
+    const MOST: f32 = 1e6;
+    (number as f32).clamp(-MOST, MOST)
 }
 
 /// As an f32, huge numbers as the largest finite one.
@@ -189,7 +229,7 @@ fn narrow_positive(number: f64) -> f32 {
     narrow(number).max(f32::MIN_POSITIVE)
 }
 
-fn logit_bias(fields: &Fields) -> Result<Vec<(u32, f32)>> {
+fn logit_bias(fields: &Fields, most: f64) -> Result<Vec<(u32, f32)>> {
     let name = "logit_bias";
     let Some(biases) = fields.object(name)? else {
         return Ok(Vec::new());
@@ -208,10 +248,11 @@ fn logit_bias(fields: &Fields) -> Result<Vec<(u32, f32)>> {
         })?;
         match value.as_f64() {
             None => Err(invalid_type(name, "made of numbers", value)),
-            Some(bias) if !(-100.0..=100.0).contains(&bias) => {
-                Err(out_of_range(name, "made of numbers from -100 to 100", bias))
+            Some(bias) if bias.abs() > most => {
+                let bounds = format!("made of numbers from -{most} to {most}");
+                Err(out_of_range(name, &bounds, bias))
             }
-            Some(bias) => Ok((id, narrow(bias))),
+            Some(bias) => Ok((id, moderate(bias))),
         }
     };
     biases.iter().map(entry).collect()

@@ -9,8 +9,9 @@ use futures_core::Stream;
 use futures_util::{FutureExt, StreamExt, stream};
 
 use super::constraint::CallReader;
-use super::logprobs::{Entry, Listing};
+use super::logprobs::{Entry, Listing, missing_score};
 use super::prompt::FittedPrompt;
+use super::prompt_listing::{PromptLister, PromptListing};
 use super::stop_ids::StopIds;
 use crate::api::fields::Length;
 use crate::api::progress::{Delivered, Digest};
@@ -28,6 +29,8 @@ pub(in crate::api) struct Piece {
     pub entries: Vec<Entry>,
     /// The generated ones among them, if ids are requested.
     pub token_ids: Vec<u32>,
+    /// What the answer lists of the prompt; in the first piece, if requested.
+    pub prompt: Option<PromptListing>,
     /// Tokens of the candidate generated so far, including those of earlier pieces.
     pub completion_tokens: usize,
     /// Digest of the ids of these tokens.
@@ -72,6 +75,9 @@ impl Piece {
         self.text.push_str(&next.text);
         self.entries.extend(next.entries);
         self.token_ids.extend(next.token_ids);
+        if next.prompt.is_some() {
+            self.prompt = next.prompt;
+        }
         self.completion_tokens = next.completion_tokens;
         self.digest = next.digest;
         self.finish = next.finish;
@@ -92,6 +98,8 @@ pub(super) struct TextOptions {
     pub listing: Option<Listing>,
     /// Report the ids of generated tokens.
     pub wants_ids: bool,
+    /// What to list of the prompt apart from an echo.
+    pub prompt_listing: Option<PromptLister>,
     /// Offsets count from the start of the prompt even if it is not echoed.
     pub offsets_count_prompt: bool,
     pub calls: Option<CallReader>,
@@ -297,10 +305,15 @@ impl CandidateText {
         } else {
             start = self.detokenizer.start_of(id);
             let text = self.detokenizer.push(id);
-            let outcome = self.matcher.push(&text);
-            self.release(&outcome.text, piece);
-            if outcome.matched.is_some() {
-                self.finish(FinishReason::Stop, None, piece);
+            if self.completion_tokens <= options.length.min_tokens {
+                // No stop string counts yet.
+                self.release(&text, piece);
+            } else {
+                let outcome = self.matcher.push(&text);
+                self.release(&outcome.text, piece);
+                if outcome.matched.is_some() {
+                    self.finish(FinishReason::Stop, None, piece);
+                }
             }
         }
         if options.listing.is_some() || options.wants_ids {
@@ -375,8 +388,12 @@ impl CandidateText {
         Ok(())
     }
 
-    /// Puts the prompt before the first piece, if it is echoed.
+    /// Puts the prompt before the first piece, if it is echoed or listed.
     fn begin(&mut self, piece: &mut Piece) -> Result<()> {
+        if let Some(lister) = &self.options.prompt_listing {
+            let scores = self.prompt_scores.as_deref();
+            piece.prompt = Some(lister.list(&self.prompt.ids, scores)?);
+        }
         if !self.options.echo {
             return Ok(());
         }
@@ -398,8 +415,4 @@ impl CandidateText {
         }
         Ok(())
     }
-}
-
-fn missing_score() -> Error {
-    Error::Internal("the engine left out a score".to_owned())
 }

@@ -76,6 +76,8 @@ mod tests {
         Length {
             max_tokens: Some(max_tokens),
             stop: Vec::new(),
+            stop_token_ids: Vec::new(),
+            min_tokens: 0,
             include_stop: false,
             skip_special_tokens: true,
             ignore_eos: false,

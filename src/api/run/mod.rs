@@ -10,19 +10,22 @@ mod deadline;
 mod logprobs;
 mod merge;
 mod prompt;
+mod prompt_listing;
 mod ranking;
 mod stop_ids;
+mod token_rules;
 
 use std::cell::Cell;
 use std::rc::Rc;
 
 use super::endpoint::Endpoint;
+use super::fields::{Length, check_ids};
 use super::models::ReadyModel;
 use super::plan::{Plan, Suffix};
 use super::progress::{Delivered, Position};
 use super::switches::{Switches, TextOffsetBase};
 use crate::engine::Events;
-use crate::engine::generation::{Generation, SamplingDefaults, ScoreRequest};
+use crate::engine::generation::{Generation, SamplingDefaults, SamplingParams, ScoreRequest};
 use crate::grammar::Grammar;
 use crate::{Error, Result};
 use candidate_text::{CandidateText, TextOptions};
@@ -31,12 +34,14 @@ use deadline::Deadline;
 use logprobs::Listing;
 use merge::Pieces;
 use prompt::{FittedPrompt, Wanted};
+use prompt_listing::PromptLister;
 use stop_ids::StopIds;
 
 #[cfg(test)]
 pub(super) use candidate_text::Finish;
 pub(super) use candidate_text::{Piece, StopReason};
-pub(super) use logprobs::Entry;
+pub(super) use logprobs::{Entry, TopEntry};
+pub(super) use prompt_listing::{PromptListing, RankedToken};
 
 /// An admitted request; dropping it cancels the generation.
 pub(super) struct Run {
@@ -45,8 +50,8 @@ pub(super) struct Run {
     pub system_fingerprint: String,
     /// Tokens cut from the prompts.
     pub dropped_tokens: usize,
-    /// The seed as requested or drawn at random.
-    pub seed: i64,
+    /// The seed of each prompt, as requested or drawn at random.
+    pub seeds: Vec<i64>,
     /// Pieces of all candidates, which are numbered prompt by prompt.
     pieces: Pieces,
     /// What was delivered of each candidate so far.
@@ -74,7 +79,7 @@ pub(super) struct TokenCounts {
 impl Run {
     /// Waits for the model if the switches say so, makes the checks that need it, and submits the plan
     /// to the engine. With the position of an `earlier` run, the pieces that it delivered are left out: the
-    /// request is run again with the same seed, which chooses the same tokens.
+    /// request is run again with the same seeds, which choose the same tokens.
     pub(super) async fn start(
         endpoint: &Endpoint,
         mut plan: Plan,
@@ -89,6 +94,12 @@ impl Run {
 
         let mut prompts = fit_prompts(&mut plan, &model, switches)?;
         plan.sampling.check_vocabulary(model.vocab_size())?;
+        plan.restrictions.check_vocabulary(model.vocab_size())?;
+        check_ids(
+            "stop_token_ids",
+            &plan.length.stop_token_ids,
+            model.vocab_size(),
+        )?;
         let constraint = constraint::compile(&plan.constraint, &model)?;
         if let Some(most) = constraint.as_ref().and_then(Grammar::max_tokens) {
             for prompt in &mut prompts {
@@ -104,15 +115,16 @@ impl Run {
             Some(earlier) => earlier.candidates.clone(),
             None => vec![Delivered::default(); prompts.len() * plan.best_of],
         };
-        if delivered.len() != prompts.len() * plan.best_of {
+        let is_of_this = earlier.is_none_or(|earlier| earlier.seeds.len() == prompts.len());
+        if !is_of_this || delivered.len() != prompts.len() * plan.best_of {
             return Err(Error::Internal("the position is of another request".into()));
         }
         if let Some(earlier) = earlier {
-            for generation in &mut generations {
-                generation.sampling.seed = earlier.seed;
+            for (generation, seed) in generations.iter_mut().zip(&earlier.seeds) {
+                generation.sampling.seed = *seed;
             }
         }
-        let seed = generations.first().map_or(0, |it| it.sampling.seed);
+        let seeds = generations.iter().map(|it| it.sampling.seed).collect();
         let events = model.engine.submit(generations)?;
 
         let first = events.iter().filter_map(|candidates| candidates.first());
@@ -130,7 +142,7 @@ impl Run {
             model_id,
             system_fingerprint: model.fingerprint.text(),
             dropped_tokens: prompts.iter().map(|prompt| prompt.dropped_tokens).sum(),
-            seed,
+            seeds,
             pieces: Pieces::new(candidates.collect()),
             delivered,
             prompt_tokens: prompts.iter().map(|prompt| prompt.ids.len()).collect(),
@@ -178,6 +190,11 @@ impl Run {
         &self.delivered
     }
 
+    /// Whether every candidate was delivered to its end.
+    pub(super) fn is_over(&self) -> bool {
+        self.delivered.iter().all(|it| it.is_finished)
+    }
+
     /// The token counts of the whole request so far: each prompt once, and every candidate.
     pub(super) fn counts(&self) -> TokenCounts {
         TokenCounts {
@@ -208,7 +225,7 @@ fn fit_prompts(
     model: &ReadyModel,
     switches: &Switches,
 ) -> Result<Vec<FittedPrompt>> {
-    let has_logprobs = plan.logprobs.is_some();
+    let has_logprobs = plan.logprobs.top.is_some();
     let wanted = Wanted {
         text: plan.echo || (has_logprobs && switches.text_offset_base == TextOffsetBase::Prompt),
         places: plan.echo && has_logprobs,
@@ -222,10 +239,16 @@ fn fit_prompts(
 
 /// What all candidates of the plan have in common.
 fn text_options(plan: &Plan, model: &ReadyModel, switches: &Switches) -> TextOptions {
+    let is_constrained = plan.constraint.covers_everything();
+    // No special token's text enters a constrained completion.
+    let length = Length {
+        skip_special_tokens: plan.length.skip_special_tokens || is_constrained,
+        ..plan.length.clone()
+    };
     TextOptions {
         tokenizer: model.tokenizer.clone(),
-        length: plan.length.clone(),
-        stop_ids: StopIds::new(&model.tokenizer, &plan.length),
+        stop_ids: StopIds::new(&model.tokenizer, &length, is_constrained),
+        length,
         echo: plan.echo,
         suffix: match &plan.suffix {
             Suffix::Append(suffix) => suffix.clone(),
@@ -233,8 +256,16 @@ fn text_options(plan: &Plan, model: &ReadyModel, switches: &Switches) -> TextOpt
         },
         listing: plan
             .logprobs
-            .map(|_| Listing::new(&model.tokenizer, plan.tokens_as_ids)),
-        wants_ids: plan.tokens_as_ids,
+            .top
+            .map(|top| Listing::new(&model.tokenizer, plan.logprobs.tokens_as_ids, top)),
+        wants_ids: plan.logprobs.tokens_as_ids || plan.logprobs.token_ids,
+        prompt_listing: (plan.logprobs.token_ids || plan.logprobs.prompt.is_some()).then(|| {
+            PromptLister {
+                tokenizer: model.tokenizer.clone(),
+                wants_ids: plan.logprobs.token_ids,
+                top: plan.logprobs.prompt,
+            }
+        }),
         offsets_count_prompt: switches.text_offset_base == TextOffsetBase::Prompt,
         calls: CallReader::new(&plan.constraint, model.call_format),
     }
@@ -255,19 +286,32 @@ fn generations(
     };
     let sampling = plan.sampling.params(&model_defaults, &model.tokenizer)?;
     let is_ranked = plan.best_of > plan.n;
-    let scores = (plan.logprobs.is_some() || is_ranked).then(|| ScoreRequest {
-        top: plan.logprobs.unwrap_or(0),
-        mode: plan.logprobs_mode,
+    let scores = (plan.logprobs.top.is_some() || is_ranked).then(|| ScoreRequest {
+        top: plan.logprobs.top.unwrap_or(0),
+        mode: plan.logprobs.mode,
     });
-    let generation = |prompt: &Rc<FittedPrompt>| Generation {
-        prompt: prompt.ids.clone().into(),
-        max_tokens: prompt.max_tokens,
-        candidates: u32::try_from(plan.best_of).unwrap_or(u32::MAX),
-        sampling: sampling.clone(),
-        constraint: constraint.clone(),
-        scores,
-        prompt_scores: plan.logprobs.filter(|_| plan.echo),
-        stop_ids: stop_ids.to_vec(),
+    let rules = token_rules::of(plan, model, stop_ids)?;
+    let prompt_scores = plan
+        .logprobs
+        .top
+        .filter(|_| plan.echo)
+        .max(plan.logprobs.prompt);
+    let generation = |prompt: &Rc<FittedPrompt>| {
+        Ok(Generation {
+            prompt: prompt.ids.clone().into(),
+            max_tokens: prompt.max_tokens,
+            candidates: u32::try_from(plan.best_of).unwrap_or(u32::MAX),
+            sampling: SamplingParams {
+                // Without a seed, equal prompts are drawn independently.
+                seed: plan.sampling.seed()?,
+                ..sampling.clone()
+            },
+            constraint: constraint.clone(),
+            scores,
+            rules: rules.clone(),
+            prompt_scores,
+            stop_ids: stop_ids.to_vec(),
+        })
     };
-    Ok(prompts.iter().map(generation).collect())
+    prompts.iter().map(generation).collect()
 }

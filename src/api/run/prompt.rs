@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use super::context::{self, Fit};
 use crate::api::error::fault;
-use crate::api::fields::Prompt;
+use crate::api::fields::{KeptTokens, Length, Prompt, PromptTokens};
 use crate::api::models::ReadyModel;
 use crate::api::plan::{Plan, Suffix};
 use crate::api::switches::DefaultMaxTokens;
@@ -47,8 +47,10 @@ impl FittedPrompt {
         default_max_tokens: DefaultMaxTokens,
         wanted: Wanted,
     ) -> Result<FittedPrompt> {
+        let PromptTokens { add_special, kept } = plan.prompt_tokens;
+        let truncates = plan.length.truncate_sequence || kept != KeptTokens::All;
         if let Prompt::Text(text) = &prompt
-            && !plan.length.truncate_sequence
+            && !truncates
         {
             check_size(text, model)?;
         }
@@ -58,16 +60,24 @@ impl FittedPrompt {
                 (Some(text), tokens)
             }
             (Prompt::Text(text), _) => {
-                let tokens = tokenize(&text, model, wanted)?;
+                let tokens = tokenize(&text, add_special, model, wanted)?;
                 (Some(text), tokens)
             }
             (Prompt::Tokens(ids), _) => (None, (checked(ids, model)?, Vec::new())),
         };
         let context_tokens = model.engine.context_tokens();
+        let cut_tokens = match kept {
+            KeptTokens::Last(tokens) => ids.len().min(tokens),
+            KeptTokens::All | KeptTokens::Fitting => ids.len(),
+        };
+        let length = Length {
+            truncate_sequence: plan.length.truncate_sequence || kept == KeptTokens::Fitting,
+            ..plan.length.clone()
+        };
         let Fit {
             kept_tokens,
             max_tokens,
-        } = context::fit(ids.len(), context_tokens, &plan.length, default_max_tokens)?;
+        } = context::fit(cut_tokens, context_tokens, &length, default_max_tokens)?;
         let dropped: Vec<u32> = ids.drain(..ids.len() - kept_tokens).collect();
         let (text, places) = match text {
             _ if !wanted.text => Default::default(),
@@ -108,10 +118,10 @@ fn check_size(text: &str, model: &ReadyModel) -> Result<()> {
     ))
 }
 
-fn tokenize(text: &str, model: &ReadyModel, wanted: Wanted) -> Result<Tokens> {
+fn tokenize(text: &str, add_special: bool, model: &ReadyModel, wanted: Wanted) -> Result<Tokens> {
     let (mut ids, mut places) = match wanted.places {
-        true => model.tokenizer.encode_placed(text, true)?,
-        false => (model.tokenizer.encode(text, true)?, Vec::new()),
+        true => model.tokenizer.encode_placed(text, add_special)?,
+        false => (model.tokenizer.encode(text, add_special)?, Vec::new()),
     };
     if ids.is_empty() {
         let start = model.tokenizer.document_start_id().ok_or_else(|| {

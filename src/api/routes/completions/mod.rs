@@ -27,6 +27,7 @@ pub(super) fn visit_types(visitor: &mut impl ts_rs::TypeVisitor) {
     visitor.visit::<parse::CompletionFields>();
     visitor.visit::<render::Completion<'static>>();
     visitor.visit::<render::ToolCall<'static>>();
+    visitor.visit::<render::PromptLogprob>();
 }
 
 /// Answers the request, or continues the stream of an earlier run of it.
@@ -39,8 +40,8 @@ pub(super) async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Res
         .map(Position::read)
         .transpose()?;
     let members = Members {
-        logprobs: plan.logprobs.is_some(),
-        token_ids: plan.tokens_as_ids,
+        logprobs: plan.logprobs.top.map(|_| plan.logprobs.shape),
+        token_ids: plan.logprobs.tokens_as_ids || plan.logprobs.token_ids,
     };
     let mut run = Run::start(endpoint, plan, earlier.as_ref()).await?;
     let head = Head {
@@ -63,7 +64,7 @@ pub(super) async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Res
         progress.begin(Position {
             id: head.id.clone(),
             created_s: head.created_s,
-            seed: run.seed,
+            seeds: run.seeds.clone(),
             candidates: run.delivered().to_vec(),
             usage_sent,
         });
@@ -116,16 +117,25 @@ fn chunks(
                 Ok(Some((index, piece))) => {
                     let delivered = run.delivered()[index];
                     progress.update(|position| position.candidates[index] = delivered);
-                    let running = streaming.continuous_usage;
+                    let ends = streaming.usage_in_last_choice && run.is_over();
+                    let counts = match (streaming.include_usage, ends) {
+                        (true, true) => {
+                            progress.update(|position| position.usage_sent = true);
+                            Some(run.counts())
+                        }
+                        _ => streaming
+                            .continuous_usage
+                            .then(|| run.candidate_counts(index)),
+                    };
                     let chunk = Chunk {
                         index,
                         piece: &piece,
-                        counts: running.then(|| run.candidate_counts(index)),
+                        counts,
                     };
                     let json = render::chunk(&head, chunk, streaming.include_usage, members);
                     Some((http::event(&json), Phase::Pieces(run)))
                 }
-                Ok(None) if streaming.include_usage => {
+                Ok(None) if streaming.include_usage && !streaming.usage_in_last_choice => {
                     progress.update(|position| position.usage_sent = true);
                     let json = render::usage_chunk(&head, run.counts());
                     Some((http::event(&json), Phase::Done))

@@ -4,11 +4,11 @@
 use crate::api::error::fault;
 use crate::api::fields::{
     Body, Fields, Prompt, Streaming, UnknownFieldPolicy, candidates, constraints, fields, images,
-    length, missing, model, out_of_range, sampling, streaming, tools, wire_types,
+    length, logprobs, missing, model, out_of_range, prompt_tokens, restrictions, sampling,
+    streaming, structured_outputs, tools, wire_types,
 };
 use crate::api::plan::{Plan, Suffix};
 use crate::api::switches::{SuffixMode, Switches};
-use crate::engine::generation::LogprobsMode;
 use crate::{Error, RequestFault, Result};
 
 fields! {
@@ -22,13 +22,6 @@ fields! {
         suffix_mode: Option<SuffixMode>,
         /// Put the prompt before the completion.
         echo: Option<bool>,
-        /// How many of the most likely tokens are listed per position.
-        logprobs: Option<u32>,
-        /// Which distribution `logprobs` describes.
-        #[ts(optional, type = "\"raw\" | \"processed\" | null")]
-        logprobs_mode: Option<LogprobsMode>,
-        /// Name tokens by their ids in `logprobs`, and return `token_ids`.
-        return_tokens_as_token_ids: Option<bool>,
     }
 }
 
@@ -46,11 +39,19 @@ wire_types! {
         #[ts(flatten)]
         streaming: streaming::StreamingFields,
         #[ts(flatten)]
+        logprobs: logprobs::LogprobsFields,
+        #[ts(flatten)]
         candidates: candidates::CandidateFields,
         #[ts(flatten)]
         sampling: sampling::SamplingFields,
         #[ts(flatten)]
+        prompt_tokens: prompt_tokens::PromptTokenFields,
+        #[ts(flatten)]
+        restrictions: restrictions::RestrictionFields,
+        #[ts(flatten)]
         constraints: constraints::ConstraintFields,
+        #[ts(flatten)]
+        structured: structured_outputs::StructuredFields,
         #[ts(flatten)]
         tools: tools::ToolFields,
     }
@@ -64,9 +65,13 @@ pub(super) fn known_fields() -> impl Iterator<Item = &'static str> {
         images::FIELDS,
         length::FIELDS,
         streaming::FIELDS,
+        logprobs::FIELDS,
         candidates::FIELDS,
         sampling::FIELDS,
+        prompt_tokens::FIELDS,
+        restrictions::FIELDS,
         constraints::FIELDS,
+        structured_outputs::FIELDS,
         tools::FIELDS,
     ];
     groups.into_iter().flatten().copied()
@@ -96,16 +101,10 @@ pub(super) fn parse(
     let length = length::read(&fields, switches)?;
     let streaming = streaming::read(&fields, switches, &mut unknown)?;
     let (n, best_of) = candidates::read(&fields, switches, streaming.stream)?;
-    let logprobs = fields.integer("logprobs", 0..=switches.max_logprobs.into())?;
-    let logprobs_mode = match fields.word("logprobs_mode", &["raw", "processed"])? {
-        None => switches.logprobs_mode,
-        Some("raw") => LogprobsMode::Raw,
-        Some(_) => LogprobsMode::Processed,
-    };
+    let logprobs = logprobs::read(&fields, switches)?;
     let echo = fields.boolean("echo")?.unwrap_or(false);
-    let tokens_as_ids = fields.boolean("return_tokens_as_token_ids")?;
     let sampling = sampling::read(&fields, switches)?;
-    let constraint = constraints::read(&fields)?;
+    let constraint = constraints::read(&fields, switches)?;
     if prompts.len().saturating_mul(best_of) > switches.max_sequences {
         let bounds = format!(
             "at most {} candidates over all prompts",
@@ -122,9 +121,9 @@ pub(super) fn parse(
         echo,
         n,
         best_of,
-        logprobs: logprobs.map(|top| top as usize),
-        logprobs_mode,
-        tokens_as_ids: tokens_as_ids.unwrap_or(false),
+        logprobs,
+        prompt_tokens: prompt_tokens::read(&fields, true)?,
+        restrictions: restrictions::read(&fields)?,
         sampling,
         constraint,
     };

@@ -4,7 +4,10 @@ use serde::{Serialize, Serializer};
 
 use crate::api::json::to_json;
 use crate::api::random_id;
-use crate::api::run::{Entry, Piece, StopReason, TokenCounts};
+use crate::api::run::{
+    Entry, Piece, PromptListing, RankedToken, StopReason, TokenCounts, TopEntry,
+};
+use crate::api::switches::LogprobsShape;
 use crate::engine::event::FinishReason;
 use crate::grammar;
 
@@ -27,11 +30,20 @@ struct CompletionChoice<'a> {
     index: usize,
     text: &'a str,
     /// Null if they were not requested.
-    logprobs: Option<Logprobs<'a>>,
-    /// The generated ids; only with `return_tokens_as_token_ids`.
+    logprobs: Option<ShapedLogprobs<'a>>,
+    /// The generated ids; only with `return_tokens_as_token_ids` or `return_token_ids`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional))]
     token_ids: Option<&'a [u32]>,
+    /// The ids of the prompt, with `return_token_ids`; in a stream in the choice's first chunk.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    prompt_token_ids: Option<&'a [u32]>,
+    /// With `prompt_logprobs`: for each token of the prompt, tokens by their ids; in a stream in the choice's first
+    /// chunk.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional, type = "(Record<string, PromptLogprob> | null)[]"))]
+    prompt_logprobs: Option<Vec<Option<ById<'a>>>>,
     /// Null in all chunks of a choice but the last.
     #[serde(serialize_with = "finish_reason")]
     #[cfg_attr(test, ts(type = "\"stop\" | \"length\" | null"))]
@@ -44,6 +56,71 @@ struct CompletionChoice<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional, type = "ToolCall[]"))]
     tool_calls: Option<[ToolCall<'a>; 1]>,
+}
+
+/// Log-probabilities in the form that the request and the switch `logprobsShape` ask for.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+#[serde(untagged)]
+enum ShapedLogprobs<'a> {
+    Arrays(Logprobs<'a>),
+    Content(LogprobsContent<'a>),
+}
+
+impl<'a> ShapedLogprobs<'a> {
+    fn new(entries: &'a [Entry], shape: LogprobsShape) -> ShapedLogprobs<'a> {
+        match shape {
+            LogprobsShape::Arrays => ShapedLogprobs::Arrays(Logprobs::new(entries)),
+            LogprobsShape::Content => ShapedLogprobs::Content(LogprobsContent::new(entries)),
+        }
+    }
+}
+
+/// Log-probabilities: one object per token.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+struct LogprobsContent<'a> {
+    content: Vec<ContentEntry<'a>>,
+}
+
+/// A token with its log-probability.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+struct ContentEntry<'a> {
+    token: &'a str,
+    /// Null for the first token of an echoed prompt.
+    logprob: Option<f32>,
+    /// The bytes of its text.
+    bytes: &'a [u8],
+    top_logprobs: Vec<ContentTop<'a>>,
+}
+
+/// One of the most likely tokens.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+struct ContentTop<'a> {
+    token: &'a str,
+    logprob: f32,
+    bytes: &'a [u8],
+}
+
+impl<'a> LogprobsContent<'a> {
+    fn new(entries: &'a [Entry]) -> LogprobsContent<'a> {
+        let top = |top: &'a TopEntry| ContentTop {
+            token: &top.token,
+            logprob: top.logprob,
+            bytes: &top.bytes,
+        };
+        let entry = |entry: &'a Entry| ContentEntry {
+            token: &entry.token,
+            logprob: entry.logprob,
+            bytes: &entry.bytes,
+            top_logprobs: entry.top.iter().flatten().map(top).collect(),
+        };
+        LogprobsContent {
+            content: entries.iter().map(entry).collect(),
+        }
+    }
 }
 
 /// Log-probabilities: four arrays of equal length, one entry per token.
@@ -60,11 +137,11 @@ struct Logprobs<'a> {
 
 /// A map from names to log-probabilities; clients rely on its order, best first.
 #[derive(Debug)]
-struct Top<'a>(&'a [(String, f32)]);
+struct Top<'a>(&'a [TopEntry]);
 
 impl Serialize for Top<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().map(|(name, logprob)| (name, logprob)))
+        serializer.collect_map(self.0.iter().map(|top| (&top.token, top.logprob)))
     }
 }
 
@@ -91,7 +168,7 @@ struct FunctionCall<'a> {
 /// Which optional members a choice has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Members {
-    pub logprobs: bool,
+    pub logprobs: Option<LogprobsShape>,
     pub token_ids: bool,
 }
 
@@ -102,8 +179,10 @@ impl<'a> CompletionChoice<'a> {
         CompletionChoice {
             index,
             text: &piece.text,
-            logprobs: members.logprobs.then(|| Logprobs::new(&piece.entries)),
+            logprobs: (members.logprobs).map(|shape| ShapedLogprobs::new(&piece.entries, shape)),
             token_ids: members.token_ids.then_some(&piece.token_ids),
+            prompt_token_ids: piece.prompt.as_ref().and_then(|it| it.ids.as_deref()),
+            prompt_logprobs: piece.prompt.as_ref().and_then(prompt_logprobs),
             finish_reason: finish.map(|finish| finish.reason),
             stop_reason: finish.map(|finish| finish.stop_reason.as_ref()),
             tool_calls: finish
@@ -111,6 +190,39 @@ impl<'a> CompletionChoice<'a> {
                 .map(|call| [ToolCall::new(call)]),
         }
     }
+}
+
+/// Tokens by their ids, the token of the prompt first.
+#[derive(Debug)]
+struct ById<'a>(&'a [RankedToken]);
+
+impl Serialize for ById<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let token = |token: &RankedToken| {
+            let listed = PromptLogprob {
+                logprob: token.logprob,
+                rank: token.rank,
+                decoded_token: token.text.clone(),
+            };
+            (token.id, listed)
+        };
+        serializer.collect_map(self.0.iter().map(token))
+    }
+}
+
+/// A token that could be at a position of the prompt.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub(super) struct PromptLogprob {
+    logprob: f32,
+    /// From 1 on; null for a token that is not among the requested best ones.
+    rank: Option<usize>,
+    decoded_token: String,
+}
+
+fn prompt_logprobs(prompt: &PromptListing) -> Option<Vec<Option<ById<'_>>>> {
+    let scores = prompt.scores.as_ref()?.iter();
+    Some(scores.map(|tokens| tokens.as_deref().map(ById)).collect())
 }
 
 impl<'a> Logprobs<'a> {
@@ -276,7 +388,7 @@ mod tests {
     }
 
     const NONE: Members = Members {
-        logprobs: false,
+        logprobs: None,
         token_ids: false,
     };
 
@@ -312,20 +424,52 @@ mod tests {
         );
     }
 
+    fn top(token: &str, logprob: f32) -> TopEntry {
+        TopEntry {
+            token: token.into(),
+            bytes: token.as_bytes().to_vec(),
+            logprob,
+        }
+    }
+
+    #[test]
+    fn logprobs_as_content() {
+        let entry = |logprob: Option<f32>| Entry {
+            token: "b".into(),
+            bytes: b"b".to_vec(),
+            logprob,
+            top: logprob.map(|logprob| vec![top("\n", -0.05), top("b", logprob)]),
+            text_offset: 0,
+        };
+        let piece = Piece {
+            entries: vec![entry(None), entry(Some(-0.5))],
+            ..Piece::default()
+        };
+        let members = Members {
+            logprobs: Some(LogprobsShape::Content),
+            ..NONE
+        };
+        let choice = text(to_json(&CompletionChoice::new(0, &piece, members)));
+        let expected = r#""logprobs":{"content":[{"token":"b","logprob":null,"bytes":[98],"top_logprobs":[]},{"token":"b","logprob":-0.5,"bytes":[98],"top_logprobs":[{"token":"\n","logprob":-0.05,"bytes":[10]},{"token":"b","logprob":-0.5,"bytes":[98]}]}]}"#;
+        assert!(choice.contains(expected), "{choice}");
+    }
+
     #[test]
     fn optional_members() {
         let mut piece = Piece {
             entries: vec![
                 Entry {
                     token: "a".into(),
+                    bytes: b"a".to_vec(),
                     logprob: None,
                     top: None,
                     text_offset: 0,
                 },
                 Entry {
                     token: "b".into(),
+                    bytes: b"b".to_vec(),
                     logprob: Some(-0.1),
-                    top: Some(vec![("z".into(), -0.05), ("b".into(), -0.1)]),
+                    top: Some(vec![top("z", -0.05), top("b", -0.1)]),
                     text_offset: 1,
                 },
             ],
@@ -333,7 +477,7 @@ mod tests {
             ..Piece::default()
         };
         let all = Members {
-            logprobs: true,
+            logprobs: Some(LogprobsShape::Arrays),
             token_ids: true,
         };
         assert_eq!(
