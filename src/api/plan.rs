@@ -14,6 +14,12 @@ pub(super) struct Plan {
     pub length: Length,
     /// Put the prompt's text before the completion.
     pub echo: bool,
+    /// Only the text of this many tokens, counted from the prompt's end.
+    pub echo_last: Option<usize>,
+    /// Report what the model was given and what it generated.
+    pub raw_output: bool,
+    /// Report times.
+    pub perf_metrics: bool,
     /// Choices returned per prompt.
     pub n: usize,
     /// Candidates generated per prompt, at least `n`.

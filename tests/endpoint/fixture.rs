@@ -602,7 +602,8 @@ pub fn joined_choices(chunks: &[Value]) -> Vec<Value> {
             assert_eq!(chunk["choices"], json!([]));
             continue;
         };
-        let entries = choice["logprobs"]["tokens"].as_array().map_or(0, Vec::len);
+        let listed = ["tokens", "content"].map(|list| choice["logprobs"][list].as_array());
+        let entries = listed.into_iter().flatten().map(Vec::len).sum::<usize>();
         let ends = !choice["finish_reason"].is_null();
         assert!(choice["text"] != "" || entries > 0 || ends, "{chunk}");
         assert_eq!(ends, choice.get("stop_reason").is_some());
@@ -628,7 +629,7 @@ pub fn joined_choices(chunks: &[Value]) -> Vec<Value> {
         if let Some(ids) = choice.get("token_ids") {
             extend(&mut whole["token_ids"], ids);
         }
-        for key in ["finish_reason", "stop_reason", "tool_calls"] {
+        for key in ["finish_reason", "stop_reason", "tool_calls", "raw_output"] {
             if let Some(value) = choice.get(key) {
                 whole[key] = value.clone();
             }

@@ -63,13 +63,15 @@ fn vendors_fields_agree_in_streams_and_whole_responses() {
         json!({"truncate_prompt_tokens": 2, "add_special_tokens": false}),
         json!({"guided_regex": "[a-zé \n]{2,9}"}),
         json!({"logprobs": true, "top_logprobs": 1}),
+        json!({"echo": null, "echo_last": 2, "typical_p": 0.7}),
+        json!({"raw_output": true, "logit_bias": [["a", false], ["é", 1.5]]}),
     ];
     serve_default(async |server| {
         let mut seen = Seen::default();
         for (first, second) in (0..fields.len()).flat_map(|i| (0..i).map(move |j| (i, j))) {
             for (echo, n, greedy) in all() {
                 let mut members = json!({
-                    "prompt": ["é a", [5, 200, 3]], "logprobs": 1, "echo": echo, "n": if n { 2 } else { 1 },
+                    "prompt": [bytes("é a"), [5, 200, 3]], "logprobs": 1, "echo": echo, "n": if n { 2 } else { 1 },
                     "temperature": if greedy { 0.0 } else { 1.3 }, "seed": 5, "max_tokens": 12, "stop": ["a "],
                 });
                 for more in [&fields[first], &fields[second]] {

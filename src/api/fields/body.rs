@@ -21,12 +21,13 @@ pub(in crate::api) struct Body {
 }
 
 impl Body {
-    /// Parses a body. A repeated key counts with its last value.
+    /// Parses a body. A repeated key counts with its last value. With `is_mixed` an array of `prompt` may hold texts and
+    /// ids.
     ///
     /// # Errors
     /// `invalid_json` or `invalid_body`. An invalid `prompt` is not an error yet: a valid one may
     /// follow.
-    pub(in crate::api) fn parse(body: &[u8], max_prompts: usize) -> Result<Body> {
+    pub(in crate::api) fn parse(body: &[u8], max_prompts: usize, is_mixed: bool) -> Result<Body> {
         let not_utf8 = |error: std::str::Utf8Error| {
             let message = format!("the body is not UTF-8 from byte {} on", error.valid_up_to());
             fault_without_param(RequestFault::InvalidJson, message)
@@ -42,7 +43,10 @@ impl Body {
         }
         let mut deserializer = Deserializer::from_str(text);
         let body = deserializer
-            .deserialize_map(BodyReader { max_prompts })
+            .deserialize_map(BodyReader {
+                max_prompts,
+                is_mixed,
+            })
             .map_err(not_json)?;
         deserializer.end().map_err(not_json)?;
         Ok(body)
@@ -56,6 +60,7 @@ fn not_json(error: serde_json::Error) -> Error {
 
 struct BodyReader {
     max_prompts: usize,
+    is_mixed: bool,
 }
 
 impl<'de> Visitor<'de> for BodyReader {
@@ -70,8 +75,11 @@ impl<'de> Visitor<'de> for BodyReader {
         let mut prompts = None;
         while let Some(name) = given.next_key::<String>()? {
             if name == "prompt" {
-                let max_prompts = self.max_prompts;
-                prompts = Some(given.next_value_seed(PromptReader { max_prompts })?);
+                let reader = PromptReader {
+                    max_prompts: self.max_prompts,
+                    is_mixed: self.is_mixed,
+                };
+                prompts = Some(given.next_value_seed(reader)?);
             } else {
                 members.insert(name, given.next_value()?);
             }
@@ -88,7 +96,7 @@ mod tests {
     use super::*;
 
     fn code(body: &[u8]) -> Option<RequestFault> {
-        match Body::parse(body, 128).err()? {
+        match Body::parse(body, 128, false).err()? {
             Error::Request { fault, param, .. } => {
                 assert_eq!(param, None);
                 Some(fault)
@@ -134,7 +142,7 @@ mod tests {
             assert_eq!(code(body.as_bytes()), Some(RequestFault::InvalidJson));
         }
         assert_eq!(code(nested.as_bytes()), Some(RequestFault::InvalidBody));
-        let body = Body::parse(format!(r#"{{"prompt":{nested}}}"#).as_bytes(), 128);
+        let body = Body::parse(format!(r#"{{"prompt":{nested}}}"#).as_bytes(), 128, false);
         assert!(matches!(body.unwrap().prompts, Some(Err(_))));
     }
 
@@ -149,7 +157,7 @@ mod tests {
     #[test]
     fn the_last_of_a_repeated_key_wins() {
         let body = br#"{"a":"x","prompt":5,"a":2,"prompt":"y"}"#;
-        let body = Body::parse(body, 128).unwrap();
+        let body = Body::parse(body, 128, false).unwrap();
         assert_eq!(body.fields.count("a"), Ok(Some(2)));
         assert_eq!(body.prompts, Some(Ok(vec![Prompt::Text("y".to_owned())])));
     }

@@ -16,8 +16,10 @@ fields! {
     ConstraintFields {
         /// Whether the completion must be JSON.
         response_format: Option<ResponseFormat>,
-        /// What the whole completion must match.
+        /// What the whole completion must match; a text is GBNF.
         grammar: Option<Grammar>,
+        /// A JSON schema.
+        json_schema: Option<JsonSchema>,
     }
 }
 
@@ -60,6 +62,9 @@ wire_types! {
         JsonSchema(JsonSchema),
         #[ts(rename = "llguidance")]
         LlGuidance(LlGuidanceGrammar),
+        /// GBNF.
+        #[ts(untagged)]
+        Gbnf(String),
     }
 
     /// A grammar in llguidance's own JSON form.
@@ -104,7 +109,8 @@ impl Constraint {
 pub(in crate::api) fn read(fields: &Fields, switches: &Switches) -> Result<Constraint> {
     let format = response_format(fields)?;
     let grammar = grammar(fields)?;
-    let structured = structured_outputs::read(fields)?;
+    let mut structured = structured_outputs::read(fields)?;
+    structured.extend(json_schema(fields)?);
     let tools = tools::read(fields, switches.tool_names)?;
     let is_forced = tools.as_ref().is_some_and(|tools| tools.is_forced);
     let mut given: Vec<&str> = Vec::new();
@@ -175,6 +181,20 @@ fn response_format(fields: &Fields) -> Result<Option<GrammarSource>> {
     }
 }
 
+/// llama.cpp's schema beside the other fields.
+fn json_schema(fields: &Fields) -> Result<Option<Structured>> {
+    const PARAM: &str = "json_schema";
+    match fields.get(PARAM) {
+        None => Ok(None),
+        Some(schema @ (Value::Object(_) | Value::Bool(_))) => Ok(Some(Structured {
+            source: GrammarSource::JsonSchema(schema.clone()),
+            param: PARAM,
+            is_schema: true,
+        })),
+        Some(other) => Err(invalid_type(PARAM, "an object or a boolean", other)),
+    }
+}
+
 fn format_schema(schema: &Value) -> Result<GrammarSource> {
     match schema {
         Value::Object(_) | Value::Bool(_) => Ok(GrammarSource::JsonSchema(schema.clone())),
@@ -206,6 +226,11 @@ fn check_nested(outer: &Map<String, Value>) -> Result<()> {
 }
 
 fn grammar(fields: &Fields) -> Result<Option<GrammarSource>> {
+    if let Some(Value::String(text)) = fields.get(GRAMMAR)
+        && text.contains("::=")
+    {
+        return Ok(Some(GrammarSource::Gbnf(text.clone())));
+    }
     let Some(grammar) = fields.object(GRAMMAR)? else {
         return Ok(None);
     };

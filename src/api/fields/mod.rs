@@ -20,13 +20,14 @@ pub(super) mod streaming;
 pub(super) mod structured_outputs;
 pub(super) mod tools;
 mod unknown;
+pub(super) mod vendors;
 
 pub(super) use body::Body;
 pub(super) use constraints::Constraint;
 pub(super) use declare::{fields, wire_types};
 pub(super) use length::Length;
 pub(super) use logprobs::Logprobs;
-pub(super) use prompt::Prompt;
+pub(super) use prompt::{Prompt, PromptPart};
 pub(super) use prompt_tokens::{KeptTokens, PromptTokens};
 pub(super) use reader::{Fields, check_ids, missing, out_of_range};
 pub(super) use restrictions::Restrictions;

@@ -47,6 +47,20 @@ pub(in crate::api) struct Finish {
     pub tool_call: Option<ToolCall>,
     /// Mean raw log-probability of its tokens; `None` if there are no tokens or no scores.
     pub mean_logprob: Option<f64>,
+    /// What the model was given and what it generated, if requested.
+    pub raw: Option<Box<RawOutput>>,
+}
+
+/// What the model was given and what it generated.
+#[derive(Debug, Clone, PartialEq)]
+pub(in crate::api) struct RawOutput {
+    pub prompt: String,
+    pub prompt_ids: Vec<u32>,
+    /// With the texts of special tokens.
+    pub completion: String,
+    pub completion_ids: Vec<u32>,
+    /// The tokens of the completion, if log-probabilities are requested.
+    pub entries: Option<Vec<Entry>>,
 }
 
 /// Which of the request's stops ended a candidate.
@@ -98,6 +112,8 @@ pub(super) struct TextOptions {
     pub listing: Option<Listing>,
     /// Report the ids of generated tokens.
     pub wants_ids: bool,
+    /// Report what the model was given and what it generated.
+    pub wants_raw: bool,
     /// What to list of the prompt apart from an echo.
     pub prompt_listing: Option<PromptLister>,
     /// Offsets count from the start of the prompt even if it is not echoed.
@@ -131,6 +147,9 @@ pub(super) struct CandidateText {
     completion_tokens: usize,
     /// Digest of their ids.
     digest: Digest,
+    /// All tokens of the completion, if the raw output is requested.
+    raw_ids: Vec<u32>,
+    raw_entries: Vec<Entry>,
     /// What an earlier run delivered, until it has been skipped.
     earlier: Option<Delivered>,
 }
@@ -178,6 +197,8 @@ impl CandidateText {
             scored_tokens: 0,
             completion_tokens: 0,
             digest: Digest::default(),
+            raw_ids: Vec::new(),
+            raw_entries: Vec::new(),
             earlier: None,
         }
     }
@@ -230,12 +251,26 @@ impl CandidateText {
             self.has_begun = true;
             self.begin(&mut piece)?;
         }
-        if piece.finish.is_some() {
+        if let Some(finish) = &mut piece.finish {
             piece.text.push_str(&self.options.suffix);
+            finish.raw = self.options.wants_raw.then(|| Box::new(self.raw_output()));
         }
         piece.completion_tokens = self.completion_tokens;
         piece.digest = self.digest;
         Ok(piece)
+    }
+
+    fn raw_output(&mut self) -> RawOutput {
+        let tokenizer = &self.options.tokenizer;
+        let completion_ids = std::mem::take(&mut self.raw_ids);
+        let entries = std::mem::take(&mut self.raw_entries);
+        RawOutput {
+            prompt: tokenizer.decode(&self.prompt.ids, false),
+            prompt_ids: self.prompt.ids.clone(),
+            completion: tokenizer.decode(&completion_ids, false),
+            completion_ids,
+            entries: self.options.listing.as_ref().map(|_| entries),
+        }
     }
 
     /// Processes the tokens that an earlier run delivered, without their text.
@@ -316,7 +351,7 @@ impl CandidateText {
                 }
             }
         }
-        if options.listing.is_some() || options.wants_ids {
+        if options.listing.is_some() || options.wants_ids || options.wants_raw {
             self.unsettled.push_back(Unsettled {
                 id,
                 start,
@@ -361,6 +396,7 @@ impl CandidateText {
                 0 => None,
                 tokens => Some(self.logprob_sum / tokens as f64),
             },
+            raw: None,
         });
     }
 
@@ -372,6 +408,9 @@ impl CandidateText {
             if self.options.wants_ids {
                 piece.token_ids.push(token.id);
             }
+            if self.options.wants_raw {
+                self.raw_ids.push(token.id);
+            }
             if let Some(listing) = &self.options.listing {
                 let score = token.score.as_deref().ok_or_else(missing_score)?;
                 // A token that a stop string removed begins at the end of the text.
@@ -380,9 +419,11 @@ impl CandidateText {
                     start,
                     drops_space: false,
                 };
-                piece
-                    .entries
-                    .push(listing.entry(token.id, place, Some(score)));
+                let entry = listing.entry(token.id, place, Some(score));
+                if self.options.wants_raw {
+                    self.raw_entries.push(entry.clone());
+                }
+                piece.entries.push(entry);
             }
         }
         Ok(())
@@ -398,7 +439,11 @@ impl CandidateText {
             return Ok(());
         }
         let FittedPrompt {
-            ids, text, places, ..
+            ids,
+            text,
+            places,
+            echoed_from,
+            ..
         } = &*self.prompt;
         piece.text.insert_str(0, text);
         if let Some(listing) = &self.options.listing {
@@ -408,9 +453,9 @@ impl CandidateText {
             }
             // Nothing predicts the first token.
             let scores = [None].into_iter().chain(scores.iter().map(Some));
-            let tokens = ids.iter().zip(places).zip(scores);
+            let tokens = ids.iter().zip(scores).skip(*echoed_from).zip(places);
             let entry =
-                |((id, place), score): ((&u32, &Place), _)| listing.entry(*id, *place, score);
+                |((id, score), place): ((&u32, _), &Place)| listing.entry(*id, *place, score);
             piece.entries.splice(0..0, tokens.map(entry));
         }
         Ok(())

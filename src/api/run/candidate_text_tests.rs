@@ -107,6 +107,7 @@ impl Case {
         let tokenizer = tokenizer();
         let length = Length {
             max_tokens: None,
+            fills_context: false,
             stop: self.stop.iter().map(|stop| (*stop).to_owned()).collect(),
             stop_token_ids: Vec::new(),
             min_tokens: 0,
@@ -123,6 +124,7 @@ impl Case {
             max_tokens: self.max_tokens,
             text: "é!".to_owned(),
             places,
+            echoed_from: 0,
         };
         let options = TextOptions {
             stop_ids: StopIds::new(&tokenizer, &length, false),
@@ -134,6 +136,7 @@ impl Case {
             echo: self.echo,
             suffix: self.suffix.to_owned(),
             wants_ids: self.tokens_as_ids,
+            wants_raw: false,
             prompt_listing: None,
             offsets_count_prompt: self.offsets_count_prompt,
             calls: None,

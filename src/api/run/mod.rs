@@ -20,6 +20,7 @@ use std::rc::Rc;
 
 use super::endpoint::Endpoint;
 use super::fields::{Length, check_ids};
+use super::host::Host;
 use super::models::ReadyModel;
 use super::plan::{Plan, Suffix};
 use super::progress::{Delivered, Position};
@@ -39,7 +40,7 @@ use stop_ids::StopIds;
 
 #[cfg(test)]
 pub(super) use candidate_text::Finish;
-pub(super) use candidate_text::{Piece, StopReason};
+pub(super) use candidate_text::{Piece, RawOutput, StopReason};
 pub(super) use logprobs::{Entry, TopEntry};
 pub(super) use prompt_listing::{PromptListing, RankedToken};
 
@@ -64,7 +65,19 @@ pub(super) struct Run {
     n: usize,
     /// Candidates generated per prompt.
     best_of: usize,
+    /// When the request was admitted and when its first token came, in milliseconds since 1970.
+    started_ms: u64,
+    first_token_ms: Option<u64>,
+    host: Rc<dyn Host>,
     deadline: Deadline,
+}
+
+/// How long a request took so far, and its tokens.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PerfMetrics {
+    pub counts: TokenCounts,
+    pub first_token_ms: u64,
+    pub total_ms: u64,
 }
 
 /// Tokens of a request or of a part of it.
@@ -86,6 +99,7 @@ impl Run {
         earlier: Option<&Position>,
     ) -> Result<Run> {
         let switches = &endpoint.switches;
+        let started_ms = endpoint.host.now_ms();
         let mut deadline = Deadline::new(&*endpoint.host, switches.request_timeout_ms);
         let ready = endpoint
             .models
@@ -149,6 +163,9 @@ impl Run {
             cached_tokens,
             n: plan.n,
             best_of: plan.best_of,
+            started_ms,
+            first_token_ms: None,
+            host: endpoint.host.clone(),
             deadline,
         })
     }
@@ -159,6 +176,9 @@ impl Run {
         let next = self.deadline.limit(self.pieces.next()).await?;
         if let Some((candidate, piece)) = &next {
             self.delivered[*candidate] = piece.delivered();
+            if self.first_token_ms.is_none() {
+                self.first_token_ms = Some(self.host.now_ms());
+            }
         }
         Ok(next)
     }
@@ -188,6 +208,17 @@ impl Run {
     /// What was delivered of each candidate so far, earlier runs included.
     pub(super) fn delivered(&self) -> &[Delivered] {
         &self.delivered
+    }
+
+    /// How long the request took so far.
+    pub(super) fn perf_metrics(&self) -> PerfMetrics {
+        let since_start = |at_ms: u64| at_ms.saturating_sub(self.started_ms);
+        let now_ms = self.host.now_ms();
+        PerfMetrics {
+            counts: self.counts(),
+            first_token_ms: since_start(self.first_token_ms.unwrap_or(now_ms)),
+            total_ms: since_start(now_ms),
+        }
     }
 
     /// Whether every candidate was delivered to its end.
@@ -259,6 +290,7 @@ fn text_options(plan: &Plan, model: &ReadyModel, switches: &Switches) -> TextOpt
             .top
             .map(|top| Listing::new(&model.tokenizer, plan.logprobs.tokens_as_ids, top)),
         wants_ids: plan.logprobs.tokens_as_ids || plan.logprobs.token_ids,
+        wants_raw: plan.raw_output,
         prompt_listing: (plan.logprobs.token_ids || plan.logprobs.prompt.is_some()).then(|| {
             PromptLister {
                 tokenizer: model.tokenizer.clone(),

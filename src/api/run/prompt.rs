@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use super::context::{self, Fit};
 use crate::api::error::fault;
-use crate::api::fields::{KeptTokens, Length, Prompt, PromptTokens};
+use crate::api::fields::{KeptTokens, Length, Prompt, PromptPart, PromptTokens};
 use crate::api::models::ReadyModel;
 use crate::api::plan::{Plan, Suffix};
 use crate::api::switches::DefaultMaxTokens;
@@ -23,8 +23,10 @@ pub(super) struct FittedPrompt {
     pub max_tokens: usize,
     /// The prompt as text, as `echo` returns it; empty unless requested.
     pub text: String,
-    /// Where each id is in `text`; empty unless requested.
+    /// Where each id from `echoed_from` on is in `text`; empty unless requested.
     pub places: Vec<Place>,
+    /// The first id whose text is echoed.
+    pub echoed_from: usize,
 }
 
 /// What is needed of a prompt besides its ids. Both cost time for a long prompt.
@@ -64,6 +66,10 @@ impl FittedPrompt {
                 (Some(text), tokens)
             }
             (Prompt::Tokens(ids), _) => (None, (checked(ids, model)?, Vec::new())),
+            (Prompt::Mixed(parts), _) => {
+                let ids = mixed(&parts, add_special, model)?;
+                (None, (checked(ids, model)?, Vec::new()))
+            }
         };
         let context_tokens = model.engine.context_tokens();
         let cut_tokens = match kept {
@@ -79,11 +85,18 @@ impl FittedPrompt {
             max_tokens,
         } = context::fit(cut_tokens, context_tokens, &length, default_max_tokens)?;
         let dropped: Vec<u32> = ids.drain(..ids.len() - kept_tokens).collect();
+        let echoed_from = match plan.echo_last {
+            Some(last) => ids.len().saturating_sub(last),
+            None => 0,
+        };
         let (text, places) = match text {
             _ if !wanted.text => Default::default(),
-            Some(text) if dropped.is_empty() => (text, places),
+            Some(text) if dropped.is_empty() && echoed_from == 0 => (text, places),
             // A shortened prompt begins in the middle of a text.
-            _ => decode(&ids, &dropped, &model.tokenizer),
+            _ => {
+                let before = [&dropped[..], &ids[..echoed_from]].concat();
+                decode(&ids[echoed_from..], &before, &model.tokenizer)
+            }
         };
         Ok(FittedPrompt {
             ids,
@@ -91,6 +104,7 @@ impl FittedPrompt {
             max_tokens,
             text,
             places,
+            echoed_from,
         })
     }
 }
@@ -135,6 +149,21 @@ fn tokenize(text: &str, add_special: bool, model: &ReadyModel, wanted: Wanted) -
         places.push(Place::default());
     }
     Ok((ids, places))
+}
+
+/// The ids of parts that follow each other. Special tokens are added only to a text at the beginning.
+fn mixed(parts: &[PromptPart], add_special: bool, model: &ReadyModel) -> Result<Vec<u32>> {
+    let mut ids = Vec::new();
+    for (index, part) in parts.iter().enumerate() {
+        match part {
+            PromptPart::Token(id) => ids.push(*id),
+            PromptPart::Text(text) => {
+                check_size(text, model)?;
+                ids.extend(model.tokenizer.encode(text, add_special && index == 0)?);
+            }
+        }
+    }
+    Ok(ids)
 }
 
 /// The model's fill-in-the-middle prompt for the gap between `text` and `suffix`.

@@ -21,7 +21,11 @@ pub(super) fn of(
 ) -> Result<Option<Rc<TokenRules>>> {
     let restrictions = &plan.restrictions;
     let allowed = restrictions.allowed_token_ids.as_deref();
-    let forbidden = sequences(&restrictions.bad_words, &model.tokenizer)?;
+    let words = sequences(&restrictions.bad_words, &model.tokenizer)?;
+    let banned = plan.sampling.banned(&model.tokenizer)?;
+    let forbidden = words
+        .into_iter()
+        .chain(banned.into_iter().map(|id| vec![id]));
     let rules = TokenRules::new(
         model.vocab_size(),
         allowed,
@@ -32,9 +36,10 @@ pub(super) fn of(
         .as_ref()
         .is_some_and(|it| !it.allows_a_first(stop_ids))
     {
-        let param = match allowed {
-            Some(_) => "allowed_token_ids",
-            None => "bad_words",
+        let param = match (allowed, restrictions.bad_words.is_empty()) {
+            (Some(_), _) => "allowed_token_ids",
+            (None, false) => "bad_words",
+            (None, true) => "logit_bias",
         };
         let message = format!("{param}: together with other fields it forbids every token");
         return Err(fault(RequestFault::ConflictingParameters, param, message));

@@ -34,6 +34,7 @@ struct Profile {
     boolean_logprobs: bool,
     sampling_bounds: SamplingBounds,
     tool_names: ToolNames,
+    mixed_prompts: bool,
     invalid_request_status: u16,
 }
 
@@ -58,6 +59,7 @@ const DEFAULT: Profile = Profile {
     boolean_logprobs: false,
     sampling_bounds: SamplingBounds::Standard,
     tool_names: ToolNames::Standard,
+    mixed_prompts: false,
     invalid_request_status: 400,
 };
 
@@ -112,6 +114,14 @@ const PROFILES: &[Profile] = &[
         sampling_bounds: SamplingBounds::Open,
         tool_names: ToolNames::Any,
         invalid_request_status: 422,
+        ..DEFAULT
+    },
+    Profile {
+        names: &["llamacpp", "llama.cpp"],
+        default_max_tokens: DefaultMaxTokens::Context(ContextWord::Context),
+        suffix_mode: SuffixMode::Reject,
+        allow_missing_model: true,
+        mixed_prompts: true,
         ..DEFAULT
     },
 ];
@@ -191,6 +201,7 @@ impl Profile {
             boolean_logprobs: self.boolean_logprobs,
             sampling_bounds: self.sampling_bounds,
             tool_names: self.tool_names,
+            mixed_prompts: self.mixed_prompts,
             invalid_request_status: self.invalid_request_status,
             request_timeout_ms: None,
             default_model: None,
@@ -357,6 +368,10 @@ mod tests {
                 "mistralrs",
                 "false truncate context append ignore false processed text 20/64 true true",
             ),
+            (
+                "llamacpp",
+                "false truncate context reject ignore false raw text 5/4 false true",
+            ),
         ];
         for (name, expected) in expected {
             let switches = Switches::profile(name).unwrap();
@@ -387,6 +402,7 @@ mod tests {
                 ("mistralrs", "toolNames", "standard", "any"),
                 ("mistralrs", "invalidRequestStatus", "400", "422"),
                 ("fireworks", "booleanLogprobs", "false", "true"),
+                ("llamacpp", "mixedPrompts", "false", "true"),
                 (
                     "fireworks",
                     "basePaths",

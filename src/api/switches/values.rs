@@ -69,6 +69,8 @@ pub struct Switches {
     pub sampling_bounds: SamplingBounds,
     /// Which names tools may have.
     pub tool_names: ToolNames,
+    /// Whether an array of `prompt` may hold texts and token ids.
+    pub mixed_prompts: bool,
     /// Status of requests that are JSON, but not valid: 400 or 422.
     #[cfg_attr(test, ts(type = "400 | 422"))]
     pub invalid_request_status: u16,

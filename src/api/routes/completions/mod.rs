@@ -43,6 +43,7 @@ pub(super) async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Res
         logprobs: plan.logprobs.top.map(|_| plan.logprobs.shape),
         token_ids: plan.logprobs.tokens_as_ids || plan.logprobs.token_ids,
     };
+    let wants_perf = plan.perf_metrics;
     let mut run = Run::start(endpoint, plan, earlier.as_ref()).await?;
     let head = Head {
         schema_url: endpoint.switches.schema_url.clone(),
@@ -73,14 +74,25 @@ pub(super) async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Res
             ..streaming
         };
         let chunks = KeepAlive::new(
-            Box::pin(chunks(run, head, members, streaming, progress.clone())),
+            Box::pin(chunks(
+                run,
+                head,
+                members,
+                streaming,
+                wants_perf,
+                progress.clone(),
+            )),
             Rc::clone(&endpoint.host),
             endpoint.switches.keep_alive_ms,
         );
         Response::events(Box::pin(chunks), progress)
     } else {
         let choices = run.choices().await?;
-        Response::json(200, render::whole(&head, &choices, run.counts(), members))
+        let perf = wants_perf.then(|| run.perf_metrics());
+        Response::json(
+            200,
+            render::whole(&head, &choices, run.counts(), members, perf),
+        )
     };
     if dropped_tokens > 0 {
         response.push_header("x-prompt-truncated", &dropped_tokens.to_string());
@@ -96,6 +108,7 @@ fn chunks(
     head: Head,
     members: Members,
     streaming: Streaming,
+    wants_perf: bool,
     progress: Rc<Progress>,
 ) -> impl Stream<Item = Vec<u8>> {
     enum Phase {
@@ -131,6 +144,7 @@ fn chunks(
                         index,
                         piece: &piece,
                         counts,
+                        perf: (wants_perf && run.is_over()).then(|| run.perf_metrics()),
                     };
                     let json = render::chunk(&head, chunk, streaming.include_usage, members);
                     Some((http::event(&json), Phase::Pieces(run)))

@@ -5,7 +5,7 @@ use crate::api::error::fault;
 use crate::api::fields::{
     Body, Fields, Prompt, Streaming, UnknownFieldPolicy, candidates, constraints, fields, images,
     length, logprobs, missing, model, out_of_range, prompt_tokens, restrictions, sampling,
-    streaming, structured_outputs, tools, wire_types,
+    streaming, structured_outputs, tools, vendors, wire_types,
 };
 use crate::api::plan::{Plan, Suffix};
 use crate::api::switches::{SuffixMode, Switches};
@@ -22,6 +22,21 @@ fields! {
         suffix_mode: Option<SuffixMode>,
         /// Put the prompt before the completion.
         echo: Option<bool>,
+        /// Put this many tokens of the prompt's end before the completion.
+        echo_last: Option<usize>,
+        /// Return what the model was given and what it generated, in `raw_output`.
+        raw_output: Option<bool>,
+        /// Not used: it is about chat templates.
+        #[ts(optional, type = "unknown")]
+        reasoning_effort: Option<()>,
+        /// Not used: it is about chat templates.
+        #[ts(optional, type = "unknown")]
+        reasoning_history: Option<()>,
+        /// Not used: it is about chat templates.
+        #[ts(optional, type = "unknown")]
+        thinking: Option<()>,
+        /// Return times and token counts, in `perf_metrics`.
+        perf_metrics_in_response: Option<bool>,
     }
 }
 
@@ -32,6 +47,8 @@ wire_types! {
         model: model::ModelFields,
         #[ts(flatten)]
         own: OwnFields,
+        #[ts(flatten)]
+        vendors: vendors::VendorFields,
         #[ts(flatten)]
         images: images::ImageFields,
         #[ts(flatten)]
@@ -61,6 +78,8 @@ wire_types! {
 pub(super) fn known_fields() -> impl Iterator<Item = &'static str> {
     let groups = [
         FIELDS,
+        vendors::FIELDS,
+        vendors::UNSUPPORTED,
         model::FIELDS,
         images::FIELDS,
         length::FIELDS,
@@ -87,12 +106,13 @@ pub(super) fn parse(
         behavior: switches.unknown_fields,
         warn: &mut warn_unknown,
     };
-    let Body { fields, prompts } = Body::parse(body, switches.max_prompts)?;
+    let Body { fields, prompts } = Body::parse(body, switches.max_prompts, switches.mixed_prompts)?;
     for name in fields.names() {
         if known_fields().all(|known| known != name) {
             unknown.report(name)?;
         }
     }
+    vendors::check(&fields)?;
     let model = model::read(&fields, switches)?;
     let prompts = prompts.ok_or_else(|| missing("prompt"))??;
     let suffix = suffix(&fields, switches, &prompts)?;
@@ -102,7 +122,7 @@ pub(super) fn parse(
     let streaming = streaming::read(&fields, switches, &mut unknown)?;
     let (n, best_of) = candidates::read(&fields, switches, streaming.stream)?;
     let logprobs = logprobs::read(&fields, switches)?;
-    let echo = fields.boolean("echo")?.unwrap_or(false);
+    let (echo, echo_last) = echo(&fields)?;
     let sampling = sampling::read(&fields, switches)?;
     let constraint = constraints::read(&fields, switches)?;
     if prompts.len().saturating_mul(best_of) > switches.max_sequences {
@@ -119,6 +139,9 @@ pub(super) fn parse(
         suffix,
         length,
         echo,
+        echo_last,
+        raw_output: fields.boolean("raw_output")?.unwrap_or(false),
+        perf_metrics: fields.boolean("perf_metrics_in_response")?.unwrap_or(false),
         n,
         best_of,
         logprobs,
@@ -128,6 +151,20 @@ pub(super) fn parse(
         constraint,
     };
     Ok((plan, streaming))
+}
+
+/// Whether the prompt is echoed, and how many of its last tokens.
+fn echo(fields: &Fields) -> Result<(bool, Option<usize>)> {
+    let echo = fields.boolean("echo")?.unwrap_or(false);
+    match fields.count("echo_last")? {
+        None => Ok((echo, None)),
+        Some(_) if echo => Err(fault(
+            RequestFault::ConflictingParameters,
+            "echo_last",
+            "echo_last: echo already returns the whole prompt",
+        )),
+        Some(last) => Ok((last > 0, Some(last))),
+    }
 }
 
 fn suffix(fields: &Fields, switches: &Switches, prompts: &[Prompt]) -> Result<Suffix> {
@@ -141,7 +178,7 @@ fn suffix(fields: &Fields, switches: &Switches, prompts: &[Prompt]) -> Result<Su
         None | Some("") => return Ok(Suffix::None),
         Some(suffix) => suffix.to_owned(),
     };
-    let is_tokenized = |prompt: &Prompt| matches!(prompt, Prompt::Tokens(_));
+    let is_tokenized = |prompt: &Prompt| !matches!(prompt, Prompt::Text(_));
     match mode {
         SuffixMode::Append => Ok(Suffix::Append(suffix)),
         SuffixMode::Fim if !prompts.iter().any(is_tokenized) => Ok(Suffix::FillInMiddle(suffix)),

@@ -5,7 +5,8 @@ use serde::{Serialize, Serializer};
 use crate::api::json::to_json;
 use crate::api::random_id;
 use crate::api::run::{
-    Entry, Piece, PromptListing, RankedToken, StopReason, TokenCounts, TopEntry,
+    Entry, PerfMetrics, Piece, PromptListing, RankedToken, RawOutput, StopReason, TokenCounts,
+    TopEntry,
 };
 use crate::api::switches::LogprobsShape;
 use crate::engine::event::FinishReason;
@@ -56,6 +57,58 @@ struct CompletionChoice<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional, type = "ToolCall[]"))]
     tool_calls: Option<[ToolCall<'a>; 1]>,
+    /// With `raw_output`; in a stream in the choice's last chunk.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    raw_output: Option<RawOutputMember<'a>>,
+}
+
+/// What the model was given and what it generated.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, ts(rename = "RawOutput"))]
+struct RawOutputMember<'a> {
+    prompt_fragments: [&'a str; 1],
+    prompt_token_ids: &'a [u32],
+    /// With the texts of special tokens.
+    completion: &'a str,
+    completion_token_ids: &'a [u32],
+    /// Null without `logprobs`.
+    completion_logprobs: Option<LogprobsContent<'a>>,
+}
+
+impl<'a> RawOutputMember<'a> {
+    fn new(raw: &'a RawOutput) -> RawOutputMember<'a> {
+        RawOutputMember {
+            prompt_fragments: [&raw.prompt],
+            prompt_token_ids: &raw.prompt_ids,
+            completion: &raw.completion,
+            completion_token_ids: &raw.completion_ids,
+            completion_logprobs: raw.entries.as_deref().map(LogprobsContent::new),
+        }
+    }
+}
+
+/// Times of a request in seconds, and its tokens.
+#[derive(Debug, Clone, Copy, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+#[serde(rename_all = "kebab-case")]
+struct PerfMetricsMember {
+    prompt_tokens: usize,
+    cached_prompt_tokens: usize,
+    server_time_to_first_token: f64,
+    server_processing_time: f64,
+}
+
+impl PerfMetricsMember {
+    fn new(metrics: PerfMetrics) -> PerfMetricsMember {
+        PerfMetricsMember {
+            prompt_tokens: metrics.counts.prompt,
+            cached_prompt_tokens: metrics.counts.cached,
+            server_time_to_first_token: metrics.first_token_ms as f64 / 1000.0,
+            server_processing_time: metrics.total_ms as f64 / 1000.0,
+        }
+    }
 }
 
 /// Log-probabilities in the form that the request and the switch `logprobsShape` ask for.
@@ -188,6 +241,9 @@ impl<'a> CompletionChoice<'a> {
             tool_calls: finish
                 .and_then(|finish| finish.tool_call.as_ref())
                 .map(|call| [ToolCall::new(call)]),
+            raw_output: finish
+                .and_then(|finish| finish.raw.as_deref())
+                .map(RawOutputMember::new),
         }
     }
 }
@@ -309,6 +365,10 @@ pub(super) struct Completion<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional))]
     usage: UsageMember,
+    /// With `perf_metrics_in_response`; in a stream in the last chunk that has a choice.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    perf_metrics: Option<PerfMetricsMember>,
 }
 
 /// A part of a choice that a stream sends.
@@ -318,6 +378,8 @@ pub(super) struct Chunk<'a> {
     pub piece: &'a Piece,
     /// Running totals of the choice, if they are reported.
     pub counts: Option<TokenCounts>,
+    /// If they are reported.
+    pub perf: Option<PerfMetrics>,
 }
 
 /// A whole answer.
@@ -326,27 +388,33 @@ pub(super) fn whole(
     choices: &[Piece],
     counts: TokenCounts,
     members: Members,
+    perf: Option<PerfMetrics>,
 ) -> Vec<u8> {
     let choices = choices.iter().enumerate();
     let choices: Vec<_> = choices
         .map(|(index, choice)| CompletionChoice::new(index, choice, members))
         .collect();
-    completion(head, &choices, Some(Some(Usage::new(counts))))
+    completion(head, &choices, Some(Some(Usage::new(counts))), perf)
 }
 
 /// A chunk of a streamed answer. `has_usage`: the member `usage` exists, though it may be null.
 pub(super) fn chunk(head: &Head, chunk: Chunk<'_>, has_usage: bool, members: Members) -> Vec<u8> {
     let choice = CompletionChoice::new(chunk.index, chunk.piece, members);
     let usage = has_usage.then(|| chunk.counts.map(Usage::new));
-    completion(head, &[choice], usage)
+    completion(head, &[choice], usage, chunk.perf)
 }
 
 /// The chunk that ends a stream with token counts.
 pub(super) fn usage_chunk(head: &Head, counts: TokenCounts) -> Vec<u8> {
-    completion(head, &[], Some(Some(Usage::new(counts))))
+    completion(head, &[], Some(Some(Usage::new(counts))), None)
 }
 
-fn completion(head: &Head, choices: &[CompletionChoice<'_>], usage: UsageMember) -> Vec<u8> {
+fn completion(
+    head: &Head,
+    choices: &[CompletionChoice<'_>],
+    usage: UsageMember,
+    perf: Option<PerfMetrics>,
+) -> Vec<u8> {
     to_json(&Completion {
         schema: head.schema_url.as_deref(),
         id: &head.id,
@@ -356,6 +424,7 @@ fn completion(head: &Head, choices: &[CompletionChoice<'_>], usage: UsageMember)
         system_fingerprint: &head.system_fingerprint,
         choices,
         usage,
+        perf_metrics: perf.map(PerfMetricsMember::new),
     })
 }
 
@@ -398,6 +467,7 @@ mod tests {
             stop_reason: None,
             tool_call: None,
             mean_logprob: None,
+            raw: None,
         }
     }
 
@@ -419,7 +489,7 @@ mod tests {
             completion: 3,
         })));
         assert_eq!(
-            text(completion(&head(None), &[choice], usage)),
+            text(completion(&head(None), &[choice], usage, None)),
             r#"{"id":"cmpl-1","object":"text_completion","created":7,"model":"m","system_fingerprint":"fp_0","choices":[{"index":0,"text":"a\n","logprobs":null,"finish_reason":"length","stop_reason":null}],"usage":{"prompt_tokens":2,"completion_tokens":3,"total_tokens":5}}"#
         );
     }
@@ -511,11 +581,16 @@ mod tests {
 
     #[test]
     fn usage_is_absent_null_or_present_and_the_schema_comes_first() {
-        let absent = text(completion(&head(None), &[], None));
+        let absent = text(completion(&head(None), &[], None, None));
         assert!(!absent.contains("usage"));
-        let null = text(completion(&head(None), &[], Some(None)));
+        let null = text(completion(&head(None), &[], Some(None), None));
         assert!(null.ends_with(r#""choices":[],"usage":null}"#));
-        let schema = text(completion(&head(Some("https://s.example")), &[], None));
+        let schema = text(completion(
+            &head(Some("https://s.example")),
+            &[],
+            None,
+            None,
+        ));
         assert!(schema.starts_with(r#"{"$schema":"https://s.example","id""#));
     }
 }

@@ -68,6 +68,19 @@ const MEMBERS: &[(&str, &str)] = &[
     ("prompt", "[[1],[2,3]]"),
     ("prompt", "null"),
     ("logprobs", "true"),
+    ("n_predict", "-1"),
+    ("n_predict", "4"),
+    ("repeat_penalty", "1.1"),
+    ("logit_bias", r#"[[7,1],["a",-2],[8,false],["b",false]]"#),
+    ("json_schema", r#"{"type":"integer"}"#),
+    ("grammar", r#""root ::= [a-z]""#),
+    ("prompt", r#"["a",1]"#),
+    ("prompt", r#"["a",[1,"b"]]"#),
+    ("typical_p", "0.5"),
+    ("echo_last", "2"),
+    ("xtc_probability", "0"),
+    ("xtc_threshold", "0.1"),
+    ("samplers", "[]"),
     ("prompt_logprobs", "1"),
     ("stop_token_ids", "[7,8]"),
     ("min_tokens", "3"),
@@ -276,6 +289,8 @@ fn check_plan(request: &Plan, streaming: Streaming, switches: &Switches) {
     assert!(request.logprobs.top <= Some(switches.max_logprobs as usize));
     for prompt in &request.prompts {
         assert!(!matches!(prompt, Prompt::Tokens(ids) if ids.is_empty()));
+        let is_mixed = matches!(prompt, Prompt::Mixed(_));
+        assert!(!is_mixed || switches.mixed_prompts);
     }
     match &request.suffix {
         Suffix::None => {}
@@ -329,6 +344,7 @@ fn switches() -> impl Strategy<Value = Switches> {
             "fireworks",
             "vllm",
             "mistralrs",
+            "llamacpp",
         ][..],
     )
     .prop_map(profile)

@@ -186,6 +186,20 @@ fn case_017_wrong_types() {
             r#""truncate_prompt_tokens":"8""#,
             r#""prompt_logprobs":true"#,
             r#""return_token_ids":1"#,
+            r#""n_predict":"8""#,
+            r#""repeat_penalty":"1""#,
+            r#""json_schema":"{}""#,
+            r#""json_schema":[1]"#,
+            r#""logit_bias":[[1]]"#,
+            r#""logit_bias":[[1,true]]"#,
+            r#""logit_bias":[[1,"2"]]"#,
+            r#""logit_bias":[[1.5,2]]"#,
+            r#""logit_bias":[[1,2,3]]"#,
+            r#""typical_p":"1""#,
+            r#""echo_last":true"#,
+            r#""echo_last":1.5"#,
+            r#""raw_output":1"#,
+            r#""perf_metrics_in_response":"yes""#,
             r#""structured_outputs":"x""#,
             r#""structured_outputs":{"json":3}"#,
             r#""structured_outputs":{"regex":3}"#,
@@ -261,6 +275,15 @@ fn case_018_out_of_range() {
             r#""seed":-9223372036854775809"#,
             r#""seed":1e19"#,
             r#""stop_token_ids":[-1]"#,
+            r#""n_predict":-2"#,
+            r#""repeat_penalty":0"#,
+            r#""repeat_penalty":2.1"#,
+            r#""logit_bias":[[-1,1]]"#,
+            r#""logit_bias":[[4294967296,1]]"#,
+            r#""logit_bias":[[1,101]]"#,
+            r#""typical_p":-0.1"#,
+            r#""typical_p":1.1"#,
+            r#""echo_last":-1"#,
             r#""stop_token_ids":[4294967296]"#,
             r#""min_tokens":-1"#,
             r#""min_tokens":17"#,
@@ -336,7 +359,7 @@ fn null_is_absent() {
         }
     }
     // Every row of the table in specification 4.1 but those three.
-    assert_eq!(checked, 54);
+    assert_eq!(checked, 110);
 }
 
 #[test]

@@ -2,8 +2,9 @@
 
 use serde_json::json;
 
+use super::sampling::tokenizer;
 use super::*;
-use crate::api::fields::{KeptTokens, PromptTokens};
+use crate::api::fields::{KeptTokens, PromptPart, PromptTokens};
 use crate::grammar::{GrammarSource, Whitespace};
 
 #[test]
@@ -184,4 +185,276 @@ fn wrong_structured_outputs() {
     }
     let forced = r#""guided_regex":"a","tool_choice":"required","tools":[{"type":"function","function":{"name":"f"}}]"#;
     fails_at(ConflictingParameters, "tool_choice", forced);
+}
+
+#[test]
+fn n_predict_is_max_tokens_or_the_context() {
+    let length = |members: &str| {
+        let length = ok(members).length;
+        (length.max_tokens, length.fills_context)
+    };
+    assert_eq!(length(r#""n_predict":7"#), (Some(7), false));
+    assert_eq!(length(r#""n_predict":-1"#), (None, true));
+    assert_eq!(length(r#""n_predict":7,"max_tokens":7"#), (Some(7), false));
+    assert_eq!(
+        ok(r#""n_predict":-1,"min_tokens":99"#).length.min_tokens,
+        99
+    );
+    for members in [
+        r#""n_predict":7,"max_tokens":8"#,
+        r#""n_predict":-1,"max_tokens":8"#,
+        r#""n_predict":7,"max_completion_tokens":8"#,
+    ] {
+        fails_at(ConflictingParameters, "n_predict", members);
+    }
+}
+
+#[test]
+fn repeat_penalty_is_repetition_penalty() {
+    let penalty = |members: &str| {
+        let params = ok(members)
+            .sampling
+            .params(&SamplingDefaults::default(), &tokenizer());
+        params.unwrap().repetition_penalty
+    };
+    assert_eq!(penalty(r#""repeat_penalty":1.5"#), 1.5);
+    assert_eq!(
+        penalty(r#""repeat_penalty":1.5,"repetition_penalty":1.5"#),
+        1.5
+    );
+    fails_at(
+        ConflictingParameters,
+        "repeat_penalty",
+        r#""repeat_penalty":1.5,"repetition_penalty":1.25"#,
+    );
+}
+
+#[test]
+fn biases_as_pairs() {
+    let tokenizer = tokenizer();
+    let ids = |text: &str| tokenizer.encode(text, false).unwrap();
+    let sampling =
+        ok(r#""logit_bias":[[7,1.5],["z",-2],[7,1],[8,false],["q",false],[9,0]]"#).sampling;
+    let params = sampling
+        .params(&SamplingDefaults::default(), &tokenizer)
+        .unwrap();
+    let mut expected = vec![(7, 2.5)];
+    expected.extend(ids("z").into_iter().map(|id| (id, -2.0)));
+    assert_eq!(params.logit_bias, expected);
+    assert_eq!(
+        sampling.banned(&tokenizer).unwrap(),
+        [vec![8], ids("q")].concat()
+    );
+    fails(InvalidValue, r#""logit_bias":[["",1]]"#);
+    let many = vec!["[1,1]"; 1025].join(",");
+    fails(OutOfRange, &format!(r#""logit_bias":[{many}]"#));
+    assert!(sampling.check_vocabulary(8).is_err() && sampling.check_vocabulary(10).is_ok());
+}
+
+#[test]
+fn llama_cpps_constraints() {
+    let schema = json!({"type": "integer"});
+    let expected = GrammarSource::JsonSchema(schema.clone());
+    assert_eq!(
+        source(&format!(r#""json_schema":{schema}"#)),
+        (expected, "json_schema", true)
+    );
+    let text = "root ::= [a-z]+";
+    let expected = GrammarSource::Gbnf(text.to_owned());
+    assert_eq!(
+        source(&format!(r#""grammar":"{text}""#)),
+        (expected, "grammar", false)
+    );
+    let both = r#""grammar":"root ::= [a]","json_schema":{}"#;
+    fails_at(ConflictingParameters, "json_schema", both);
+}
+
+#[test]
+fn mixed_prompts_need_their_switch() {
+    let mixed = profile("llamacpp");
+    let prompts = |prompt: &str| {
+        let body = format!(r#"{{"model":"m","prompt":{prompt}}}"#);
+        parse_body(body.as_bytes(), &mixed).map(|(plan, _)| plan.prompts)
+    };
+    let text = |text: &str| PromptPart::Text(text.to_owned());
+    let id = PromptPart::Token;
+    let parts = |parts: Vec<PromptPart>| Prompt::Mixed(parts);
+    let whole = |text: &str| Prompt::Text(text.to_owned());
+    for (prompt, expected) in [
+        (r#"[1,"a",2]"#, vec![parts(vec![id(1), text("a"), id(2)])]),
+        (
+            r#"["a","b",2]"#,
+            vec![parts(vec![text("a"), text("b"), id(2)])],
+        ),
+        (r#"["a","b"]"#, vec![whole("a"), whole("b")]),
+        ("[1,2]", vec![Prompt::Tokens(vec![1, 2])]),
+        (
+            r#"["a",[1,2]]"#,
+            vec![whole("a"), Prompt::Tokens(vec![1, 2])],
+        ),
+        (
+            r#"[[1,"a"],"b",["c"]]"#,
+            vec![
+                parts(vec![id(1), text("a")]),
+                whole("b"),
+                parts(vec![text("c")]),
+            ],
+        ),
+    ] {
+        assert_eq!(prompts(prompt).unwrap(), expected, "{prompt}");
+    }
+    for wrong in [
+        r#"[1,[2]]"#,
+        r#"[[1],2]"#,
+        r#"["a",null]"#,
+        "[[[1]]]",
+        "[[]]",
+        "[]",
+    ] {
+        is_fault(prompts(wrong), InvalidValue, "prompt", wrong);
+    }
+    let many = format!("[{}]", vec![r#""a""#; 129].join(","));
+    is_fault(prompts(&many), OutOfRange, "prompt", &many);
+    let long = format!(r#"[{},1]"#, vec![r#""a""#; 129].join(","));
+    assert_eq!(prompts(&long).unwrap().len(), 1);
+    let body = br#"{"model":"m","prompt":["a",1]}"#;
+    is_fault(
+        parse_body(body, &Switches::default()),
+        InvalidValue,
+        "prompt",
+        "mixed",
+    );
+}
+
+#[test]
+fn what_changes_nothing_is_accepted() {
+    for name in crate::api::fields::vendors::FIELDS {
+        for value in ["1", "true", r#""x""#, "{}", "[]"] {
+            for vendor in ["openai", "fireworks"] {
+                ok_with(&format!(r#""{name}":{value}"#), &profile(vendor));
+            }
+        }
+    }
+    for members in [
+        r#""use_beam_search":false,"length_penalty":1"#,
+        r#""xtc_probability":0,"xtc_threshold":0.1"#,
+        r#""xtc_threshold":0.6"#,
+        r#""dynatemp_range":0,"dynatemp_exponent":3"#,
+        r#""dynatemp_exponent":1.0"#,
+        r#""mirostat":0,"mirostat_tau":5,"mirostat_eta":0.1"#,
+        r#""repeat_last_n":-1,"repeat_penalty":1.5"#,
+        r#""repeat_last_n":64,"repeat_penalty":1"#,
+        r#""dry_penalty_last_n":64,"dry_multiplier":0"#,
+        r#""samplers":[],"top_n_sigma":-1,"min_keep":0,"n_probs":0,"t_max_predict_ms":-1"#,
+        r#""post_sampling_probs":false,"lora":[],"response_fields":[],"sampling_mask":false"#,
+    ] {
+        ok(members);
+    }
+}
+
+#[test]
+fn what_would_change_the_answer_is_refused() {
+    for members in [
+        r#""use_beam_search":true"#,
+        r#""length_penalty":0.5"#,
+        r#""xtc_probability":0.5"#,
+        r#""xtc_threshold":0.1"#,
+        r#""xtc_threshold":0.1,"xtc_probability":0.5"#,
+        r#""dynatemp_range":0.5"#,
+        r#""dynatemp_exponent":2"#,
+        r#""mirostat":2"#,
+        r#""repeat_last_n":64,"repeat_penalty":1.5"#,
+        r#""dry_penalty_last_n":64,"dry_multiplier":1"#,
+        r#""samplers":["top_k"]"#,
+        r#""top_n_sigma":1"#,
+        r#""n_probs":3"#,
+        r#""safe_tokenization":true"#,
+        r#""prompt_embeds":"x""#,
+        r#""logits_processors":["x"]"#,
+        r#""use_beam_search":"no""#,
+    ] {
+        let param = members.split('"').nth(1).unwrap();
+        let param = match members {
+            r#""xtc_threshold":0.1,"xtc_probability":0.5"# => "xtc_probability",
+            _ => param,
+        };
+        fails_at(UnsupportedParameter, param, members);
+        fails_with(UnsupportedParameter, param, members, &profile("openai"));
+    }
+}
+
+#[test]
+fn fireworks_fields_are_read() {
+    let plan = ok(r#""typical_p":0.5,"raw_output":true,"perf_metrics_in_response":true"#);
+    let params = plan
+        .sampling
+        .params(&SamplingDefaults::default(), &tokenizer())
+        .unwrap();
+    assert_eq!(params.typical_p, 0.5);
+    assert!(plan.raw_output && plan.perf_metrics);
+    let echo = |members: &str| {
+        let plan = ok(members);
+        (plan.echo, plan.echo_last)
+    };
+    assert_eq!(echo(""), (false, None));
+    assert_eq!(echo(r#""echo":true"#), (true, None));
+    assert_eq!(echo(r#""echo_last":3"#), (true, Some(3)));
+    assert_eq!(echo(r#""echo":false,"echo_last":0"#), (false, Some(0)));
+    fails_at(
+        ConflictingParameters,
+        "echo_last",
+        r#""echo":true,"echo_last":3"#,
+    );
+}
+
+/// The names in the vendor's client.
+#[test]
+fn the_profile_fireworks_knows_its_vendors_fields() {
+    let known: Vec<&str> = known_fields().collect();
+    for name in [
+        "context_length_exceeded_behavior",
+        "echo",
+        "echo_last",
+        "frequency_penalty",
+        "ignore_eos",
+        "images",
+        "logit_bias",
+        "logprobs",
+        "max_completion_tokens",
+        "max_tokens",
+        "metadata",
+        "min_p",
+        "mirostat_lr",
+        "mirostat_target",
+        "n",
+        "perf_metrics_in_response",
+        "prediction",
+        "presence_penalty",
+        "prompt",
+        "prompt_cache_isolation_key",
+        "prompt_cache_max_len",
+        "raw_output",
+        "reasoning_effort",
+        "reasoning_history",
+        "repetition_penalty",
+        "response_format",
+        "return_token_ids",
+        "safe_tokenization",
+        "sampling_mask",
+        "seed",
+        "service_tier",
+        "speculation",
+        "stop",
+        "stream",
+        "stream_options",
+        "temperature",
+        "thinking",
+        "top_k",
+        "top_logprobs",
+        "top_p",
+        "typical_p",
+        "user",
+    ] {
+        assert!(known.contains(&name), "{name}");
+    }
 }
