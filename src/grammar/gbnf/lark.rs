@@ -5,8 +5,7 @@
 //! recursion is one terminal, which matches exactly the same texts. With recursion, a text is lost if it needs a
 //! terminal to end before the longest match; nothing else is ever matched.
 
-use super::parse::{Expression, Rule};
-use super::reachable;
+use super::parse::{Expression, Rule, reachable};
 use crate::grammar::regex::literal_regex;
 
 /// The grammar that starts at the rule `root`.

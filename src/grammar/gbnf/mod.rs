@@ -4,7 +4,7 @@
 mod lark;
 mod parse;
 
-use parse::{Expression, Rule};
+use parse::{Expression, Rule, reachable};
 
 /// The Lark grammar of the same texts; `root` becomes `start`.
 ///
@@ -86,17 +86,4 @@ fn first_rules(expression: &Expression, nullable: &[bool], found: &mut Vec<usize
         }
     }
     is_nullable(expression, nullable)
-}
-
-/// The rules that can be reached from `rule` in at least one step.
-fn reachable(rule: usize, uses: &[Vec<usize>]) -> Vec<bool> {
-    let mut is_reached = vec![false; uses.len()];
-    let mut waiting = uses[rule].clone();
-    while let Some(next) = waiting.pop() {
-        if !is_reached[next] {
-            is_reached[next] = true;
-            waiting.extend(&uses[next]);
-        }
-    }
-    is_reached
 }

@@ -62,6 +62,19 @@ pub fn parse(text: &str) -> Result<Vec<Rule>, String> {
     Ok(rules)
 }
 
+/// The rules that can be reached from `rule` in at least one step.
+pub fn reachable(rule: usize, uses: &[Vec<usize>]) -> Vec<bool> {
+    let mut is_reached = vec![false; uses.len()];
+    let mut waiting = uses[rule].clone();
+    while let Some(next) = waiting.pop() {
+        if !is_reached[next] {
+            is_reached[next] = true;
+            waiting.extend(&uses[next]);
+        }
+    }
+    is_reached
+}
+
 struct Reader<'t> {
     rest: &'t str,
     line: usize,
