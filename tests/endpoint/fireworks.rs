@@ -155,3 +155,22 @@ fn the_profile_accepts_its_vendors_fields_and_refuses_unknown_ones() {
         assert_eq!(error.1, "unsupported_parameter");
     });
 }
+
+#[test]
+fn a_response_format_may_be_a_grammar() {
+    serve_default(async |server| {
+        let ask =
+            |grammar: &str| json!({"response_format": {"type": "grammar", "grammar": grammar}});
+        let object = server.ok(ask("root ::= \"yes\" \"!\"")).await;
+        assert_eq!((text_of(&object), finish_of(&object)), ("yes!", "stop"));
+        let error = server.complete(ask("root ::= ")).await;
+        assert_eq!(error.status, 200, "an empty grammar has the empty text");
+        let error = server.complete(ask("root ::= (")).await.error();
+        let expected = (
+            400,
+            "invalid_grammar".into(),
+            Some("response_format".into()),
+        );
+        assert_eq!(error, expected);
+    });
+}

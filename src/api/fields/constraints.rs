@@ -36,6 +36,8 @@ wire_types! {
             schema: Option<JsonSchema>,
         },
         JsonSchema { json_schema: FormatSchema },
+        /// In GBNF.
+        Grammar { grammar: String },
     }
 
     /// A schema, or OpenAI's form with the schema inside.
@@ -139,9 +141,9 @@ pub(in crate::api) fn read(fields: &Fields, switches: &Switches) -> Result<Const
     }
     Ok(match (format, grammar, tools) {
         (Some(source), _, _) => Constraint::Grammar {
+            is_schema: !matches!(source, GrammarSource::Gbnf(_)),
             source,
             param: FORMAT,
-            is_schema: true,
         },
         (None, Some(source), _) => Constraint::Grammar {
             source,
@@ -177,6 +179,14 @@ fn response_format(fields: &Fields) -> Result<Option<GrammarSource>> {
                 _ => format_schema(given).map(Some),
             }
         }
+        "grammar" => match member(format, "grammar") {
+            Some(Value::String(text)) => Ok(Some(GrammarSource::Gbnf(text.clone()))),
+            Some(other) => {
+                let expected = "an object whose grammar is a string";
+                Err(invalid_type(FORMAT, expected, other))
+            }
+            None => Err(missing_member(FORMAT, "grammar")),
+        },
         other => Err(unknown_type(FORMAT, other)),
     }
 }

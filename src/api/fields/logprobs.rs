@@ -16,7 +16,7 @@ fields! {
         /// How many of the most likely tokens are listed per position; with `top_logprobs` whether any are.
         #[ts(optional, type = "number | boolean | null")]
         logprobs: Option<()>,
-        /// How many of the most likely tokens are listed if `logprobs` is true.
+        /// How many of the most likely tokens are listed if `logprobs` is true or a number.
         top_logprobs: Option<u32>,
         /// Which distribution `logprobs` describes.
         #[ts(optional, type = "\"raw\" | \"processed\" | null")]
@@ -77,14 +77,14 @@ fn listed(fields: &Fields, switches: &Switches) -> Result<(Option<usize>, Logpro
         (Some(Value::Bool(false)) | None, Some(1..)) => Err(fault(
             RequestFault::InvalidValue,
             "top_logprobs",
-            "top_logprobs needs logprobs: true",
+            "top_logprobs needs logprobs",
         )),
         (Some(Value::Bool(false)) | None, Some(0)) => Ok((None, switches.logprobs_shape)),
-        (Some(number), Some(_)) if number.is_number() => Err(fault(
-            RequestFault::ConflictingParameters,
-            "top_logprobs",
-            "top_logprobs needs logprobs: true, not a number",
-        )),
+        // Beside a number it says how many are listed, in the form of the number.
+        (Some(number), Some(top)) if number.is_number() => {
+            count(fields, switches, "logprobs")?;
+            Ok((Some(top), switches.logprobs_shape))
+        }
         (Some(boolean @ Value::Bool(_)), None) => {
             let expected = "an integer, or a boolean beside top_logprobs";
             Err(invalid_type("logprobs", expected, boolean))

@@ -241,4 +241,3 @@ export const REQUEST_ID_HEADER = "x-inpage-request-id";
 
 /** Says that the service worker relays this answer; used between page and service worker only. */
 export const RELAYED_HEADER = "x-inpage-relayed";
-

@@ -52,8 +52,8 @@ export type CompletionFields = {
   model: string,
   /** Not used. */
   user?: string | null,
-  /** One prompt or several, each as text or as token ids. */
-  prompt: string | string[] | ArrayLike<number> | ArrayLike<number>[],
+  /** One prompt or several, each as text or as token ids; both may be mixed with the switch `mixedPrompts`. */
+  prompt: string | string[] | ArrayLike<number> | ArrayLike<number>[] | (string | number | (string | number)[])[],
   /** What follows the completion. */
   suffix?: string | null,
   /** What `suffix` means. */
@@ -142,7 +142,7 @@ export type CompletionFields = {
   stream_options?: StreamOptions | null,
   /** How many of the most likely tokens are listed per position; with `top_logprobs` whether any are. */
   logprobs?: number | boolean | null,
-  /** How many of the most likely tokens are listed if `logprobs` is true. */
+  /** How many of the most likely tokens are listed if `logprobs` is true or a number. */
   top_logprobs?: number | null,
   /** Which distribution `logprobs` describes. */
   logprobs_mode?: "raw" | "processed" | null,
@@ -614,7 +614,7 @@ export type RawOutput = { prompt_fragments: [string], prompt_token_ids: Array<nu
   completion_logprobs: LogprobsContent | null, };
 
 /** Whether the completion must be JSON. */
-export type ResponseFormat = { "type": "text" } | { "type": "json_object", schema?: JsonSchema | null, } | { "type": "json_schema", json_schema: FormatSchema, };
+export type ResponseFormat = { "type": "text" } | { "type": "json_object", schema?: JsonSchema | null, } | { "type": "json_schema", json_schema: FormatSchema, } | { "type": "grammar", grammar: string, };
 
 /** A rotary position embedding. */
 export type RopeReport = {

@@ -13,8 +13,10 @@ use crate::{Error, RequestFault, Result};
 
 fields! {
     OwnFields {
-        /// One prompt or several, each as text or as token ids.
-        #[ts(type = "string | string[] | ArrayLike<number> | ArrayLike<number>[]")]
+        /// One prompt or several, each as text or as token ids; both may be mixed with the switch `mixedPrompts`.
+        #[ts(
+            type = "string | string[] | ArrayLike<number> | ArrayLike<number>[] | (string | number | (string | number)[])[]"
+        )]
         prompt: (),
         /// What follows the completion.
         suffix: Option<String>,

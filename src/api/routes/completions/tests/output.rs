@@ -115,7 +115,9 @@ fn boolean_logprobs_need_top_logprobs_or_the_switch() {
     assert_eq!(listed(r#""logprobs":2"#, &profile("mistralrs")), content(2));
     fails(InvalidValue, r#""top_logprobs":1"#);
     fails(InvalidValue, r#""top_logprobs":1,"logprobs":false"#);
-    fails(ConflictingParameters, r#""top_logprobs":1,"logprobs":1"#);
+    let members = r#""top_logprobs":1,"logprobs":3"#;
+    assert_eq!(listed(members, &default), (Some(1), LogprobsShape::Arrays));
+    fails_at(OutOfRange, "logprobs", r#""top_logprobs":1,"logprobs":6"#);
     fails_at(
         InvalidType,
         "logprobs",

@@ -458,3 +458,20 @@ fn the_profile_fireworks_knows_its_vendors_fields() {
         assert!(known.contains(&name), "{name}");
     }
 }
+
+#[test]
+fn a_grammar_as_response_format() {
+    let text = "root ::= [a-z]";
+    let format = json!({"type": "grammar", "grammar": text});
+    let expected = GrammarSource::Gbnf(text.to_owned());
+    let found = source(&format!(r#""response_format":{format}"#));
+    assert_eq!(found, (expected, "response_format", false));
+    fails(
+        MissingRequiredParameter,
+        r#""response_format":{"type":"grammar"}"#,
+    );
+    fails(
+        InvalidType,
+        r#""response_format":{"type":"grammar","grammar":{}}"#,
+    );
+}
