@@ -80,7 +80,7 @@ fn metadata(around: [&str; 3], template: Option<&str>) -> Metadata {
 
 /// The tokenizer of all tests.
 pub fn metadata_of_tests() -> Metadata {
-    metadata(AROUND)
+    metadata(AROUND, Some(TEMPLATE))
 }
 
 /// One token per byte of `text`, so that characters beyond ASCII are split.
@@ -629,7 +629,8 @@ pub fn joined_choices(chunks: &[Value]) -> Vec<Value> {
             assert_eq!(chunk["choices"], json!([]));
             continue;
         };
-        let entries = choice["logprobs"]["tokens"].as_array().map_or(0, Vec::len);
+        let listed = ["tokens", "content"].map(|list| choice["logprobs"][list].as_array());
+        let entries = listed.into_iter().flatten().map(Vec::len).sum::<usize>();
         let ends = !choice["finish_reason"].is_null();
         assert!(choice["text"] != "" || entries > 0 || ends, "{chunk}");
         assert_eq!(ends, choice.get("stop_reason").is_some());
@@ -646,10 +647,16 @@ pub fn joined_choices(chunks: &[Value]) -> Vec<Value> {
                 extend(&mut whole["logprobs"][name], array);
             }
         }
+        for key in ["prompt_token_ids", "prompt_logprobs"] {
+            assert!(
+                choice.get(key).is_none(),
+                "{key} is in the first chunk: {chunk}"
+            );
+        }
         if let Some(ids) = choice.get("token_ids") {
             extend(&mut whole["token_ids"], ids);
         }
-        for key in ["finish_reason", "stop_reason", "tool_calls"] {
+        for key in ["finish_reason", "stop_reason", "tool_calls", "raw_output"] {
             if let Some(value) = choice.get(key) {
                 whole[key] = value.clone();
             }

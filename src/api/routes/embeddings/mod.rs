@@ -7,14 +7,13 @@ mod render;
 mod tests;
 mod vector;
 
-use crate::RequestFault;
-use crate::Result;
 use crate::api::endpoint::Endpoint;
 use crate::api::error::fault;
 use crate::api::fields::{Prompt, invalid_value, out_of_range};
 use crate::api::http::{Request, Response};
 use crate::api::models::ReadyEmbedder;
 use crate::api::run::Deadline;
+use crate::{Error, RequestFault, Result};
 
 /// Visits the types of requests and answers.
 #[cfg(test)]
@@ -63,7 +62,9 @@ fn ids_of(input: Prompt, model: &ReadyEmbedder) -> Result<Vec<u32>> {
             check_size(&text, model)?;
             model.tokenizer.encode(&text, true)
         }
-        Prompt::Conversation(_) => Err(Error::Internal("a conversation as input".into())),
+        Prompt::Conversation(_) | Prompt::Mixed(_) => {
+            Err(Error::Internal("an input of another route".into()))
+        }
         Prompt::Tokens(ids) => {
             let known = model.tokenizer.vocab_size().min(model.engine.vocab_size());
             match ids.iter().find(|id| **id as usize >= known) {
