@@ -416,7 +416,12 @@ impl Server {
 
     /// Gives the model this chat template, or none.
     pub fn set_template(&self, template: Option<&str>) {
-        let metadata = metadata(AROUND, template);
+        self.set_template_with(template, AROUND);
+    }
+
+    /// Gives the model this chat template, and other texts to the control tokens of [`AROUND`].
+    pub fn set_template_with(&self, template: Option<&str>, control: [&str; 3]) {
+        let metadata = metadata(control, template);
         let tokenizer = Rc::new(Tokenizer::from_gguf(&metadata).unwrap());
         self.handler.set_model(MODEL_ID, self.ready_with(tokenizer));
     }
