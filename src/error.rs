@@ -46,7 +46,7 @@ pub enum Error {
         position: usize,
     },
     /// A constraint allows no token, but the completion is not finished.
-    #[error("the grammar allows no token at position {position}")]
+    #[error("the constraint allows no token at position {position}")]
     GrammarDeadEnd {
         /// Index of the token that was to be sampled.
         position: usize,

@@ -104,6 +104,22 @@ impl From<&Error> for Failure {
     }
 }
 
+impl Failure {
+    /// As from the error alone, but with the status `invalid_request` for a body that is JSON and not a
+    /// valid request.
+    pub(super) fn with_status(error: &Error, invalid_request: u16) -> Failure {
+        let failure = Failure::from(error);
+        let is_other = failure.status != 400 || failure.code == "invalid_json";
+        Failure {
+            status: match is_other {
+                true => failure.status,
+                false => invalid_request,
+            },
+            ..failure
+        }
+    }
+}
+
 /// The body of every answer that is an error.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
@@ -201,6 +217,17 @@ mod tests {
                 assert!(failure.fails_again, "{error}");
             }
         }
+    }
+
+    #[test]
+    fn only_the_status_of_invalid_requests_changes() {
+        let status = |kind| Failure::with_status(&fault(kind, "x", "y"), 422).status;
+        assert_eq!(status(RequestFault::OutOfRange), 422);
+        assert_eq!(status(RequestFault::InvalidBody), 422);
+        assert_eq!(status(RequestFault::InvalidJson), 400);
+        assert_eq!(status(RequestFault::ModelNotFound), 404);
+        let error = fault(RequestFault::OutOfRange, "x", "y");
+        assert_eq!(Failure::with_status(&error, 400), Failure::from(&error));
     }
 
     #[test]

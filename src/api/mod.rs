@@ -46,8 +46,9 @@ pub use http::{Body, Request, Response};
 pub use models::{Fingerprint, LazyCompiler, ModelState, ReadyEmbedder, ReadyModel};
 pub use progress::Progress;
 pub use switches::{
-    ContextLengthExceededBehavior, ContextWord, Cors, DefaultMaxTokens, MirostatTargetUnit,
-    SuffixMode, Switches, TextOffsetBase, UnknownFields, WhenModelNotReady,
+    AlwaysIncludeUsage, ContextLengthExceededBehavior, ContextWord, Cors, DefaultMaxTokens,
+    LogprobsShape, MirostatTargetUnit, SamplingBounds, SuffixMode, Switches, TextOffsetBase,
+    ToolNames, UnknownFields, UsagePlace, WhenModelNotReady,
 };
 
 use crate::{RequestFault, Result};
@@ -94,7 +95,8 @@ impl Handler {
         let response = match self.answer(&request).await {
             Ok(response) => response,
             Err(error) => {
-                let response = Response::failure(&Failure::from(&error));
+                let failure = Failure::with_status(&error, self.0.switches.invalid_request_status);
+                let response = Response::failure(&failure);
                 response.progress.fail(&error);
                 response
             }

@@ -1,8 +1,7 @@
 //! A plan: what every route that generates text makes of its JSON, and everything that running it needs.
 //! It is validated as far as possible without a model.
 
-use super::fields::{Constraint, Length, Prompt, Sampling};
-use crate::engine::generation::LogprobsMode;
+use super::fields::{Constraint, Length, Logprobs, Prompt, PromptTokens, Restrictions, Sampling};
 
 /// Text to generate.
 #[derive(Debug)]
@@ -15,15 +14,19 @@ pub(super) struct Plan {
     pub length: Length,
     /// Put the prompt's text before the completion.
     pub echo: bool,
+    /// Only the text of this many tokens, counted from the prompt's end.
+    pub echo_last: Option<usize>,
+    /// Report what the model was given and what it generated.
+    pub raw_output: bool,
+    /// Report times.
+    pub perf_metrics: bool,
     /// Choices returned per prompt.
     pub n: usize,
     /// Candidates generated per prompt, at least `n`.
     pub best_of: usize,
-    /// Best tokens listed per token; `None`: no log-probabilities at all.
-    pub logprobs: Option<usize>,
-    pub logprobs_mode: LogprobsMode,
-    /// Name listed tokens by their ids, and report the ids.
-    pub tokens_as_ids: bool,
+    pub logprobs: Logprobs,
+    pub prompt_tokens: PromptTokens,
+    pub restrictions: Restrictions,
     pub sampling: Sampling,
     pub constraint: Constraint,
     /// The completion is a message of the assistant, read as reasoning, content and calls. `None`: it is text.

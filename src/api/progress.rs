@@ -22,7 +22,8 @@ pub(in crate::api) struct Position {
     pub id: String,
     /// When the answer was created, in Unix seconds.
     pub created_s: u64,
-    pub seed: i64,
+    /// The seed of each prompt.
+    pub seeds: Vec<i64>,
     /// What was delivered of each candidate.
     pub candidates: Vec<Delivered>,
     /// The chunk with the token counts was delivered.
@@ -124,7 +125,7 @@ mod tests {
         let position = Position {
             id: "cmpl-x".into(),
             created_s: 12,
-            seed: i64::MIN,
+            seeds: vec![i64::MIN, 7],
             candidates: vec![
                 Delivered::default(),
                 Delivered {

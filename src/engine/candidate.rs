@@ -21,11 +21,38 @@ pub(super) enum Allowed {
 
 impl Allowed {
     /// The tokens that may begin a completion.
-    pub(super) fn first(constraint: Option<&Grammar>) -> Result<Self> {
-        constraint.map_or(Ok(Self::Any), |grammar| Self::next(&mut grammar.matcher()))
+    pub(super) fn first(generation: &Generation) -> Result<Self> {
+        let mut matcher = generation.constraint.as_ref().map(Grammar::matcher);
+        Self::after(matcher.as_mut(), generation, &[])
     }
 
-    pub(super) fn next(matcher: &mut Matcher) -> Result<Self> {
+    /// The tokens that may follow `chosen`, which the matcher has accepted.
+    fn after(
+        matcher: Option<&mut Matcher>,
+        generation: &Generation,
+        chosen: &[u32],
+    ) -> Result<Self> {
+        let constrained = matcher.map_or(Ok(Self::Any), Self::next)?;
+        let rules = generation.rules.as_ref();
+        let Some(ruled) = rules.and_then(|rules| rules.mask(&generation.stop_ids, chosen)) else {
+            return Ok(constrained);
+        };
+        let mask = match constrained {
+            Self::Any => ruled,
+            Self::OneOf(mut mask) => {
+                mask.intersect(&ruled);
+                mask
+            }
+            Self::Nothing => return Ok(Self::Nothing),
+        };
+        if mask.is_empty() {
+            let position = chosen.len();
+            return Err(Error::GrammarDeadEnd { position });
+        }
+        Ok(Self::OneOf(mask))
+    }
+
+    fn next(matcher: &mut Matcher) -> Result<Self> {
         Ok(match matcher.next()? {
             Next::Free => Self::Any,
             // The copy is small compared to a row of logits, and it frees the matcher.
@@ -40,6 +67,20 @@ impl Allowed {
             Ok(Self::OneOf(mask)) => Some(mask),
             _ => None,
         }
+    }
+}
+
+/// What limits the next token of a candidate.
+pub(super) struct Limits<'a> {
+    matcher: Option<&'a mut Matcher>,
+    generation: &'a Generation,
+    chosen: &'a [u32],
+}
+
+impl Limits<'_> {
+    /// What may come next. Expensive, so it should run while the device computes.
+    pub(super) fn allowed(self) -> Result<Allowed> {
+        Allowed::after(self.matcher, self.generation, self.chosen)
     }
 }
 
@@ -105,7 +146,7 @@ impl Candidate {
 
     /// What the constraint allows next. Expensive, so it should run while the device computes.
     pub(super) fn allowed(&mut self) -> Result<Allowed> {
-        self.matcher().map_or(Ok(Allowed::Any), Allowed::next)
+        self.parts().1.allowed()
     }
 
     /// Chooses a token from its logits and sends it, and the end if this is the last one.
@@ -128,13 +169,14 @@ impl Candidate {
             .sample(logits, Allowed::mask(allowed), scores)
     }
 
-    /// The sampler and the constraint's state, to be used at the same time.
-    pub(super) fn parts(&mut self) -> (&mut Sampler, Option<&mut Matcher>) {
+    /// The sampler and what decides about the next token, to be used at the same time.
+    pub(super) fn parts(&mut self) -> (&mut Sampler, Limits<'_>) {
         let Self {
             generation,
             index,
             sampler,
             matcher,
+            chosen,
             ..
         } = self;
         let sampler = sampler.get_or_insert_with(|| {
@@ -142,7 +184,12 @@ impl Candidate {
         });
         let grammar = generation.constraint.as_ref();
         let matcher = grammar.map(|grammar| matcher.get_or_insert_with(|| grammar.matcher()));
-        (sampler, matcher)
+        let limits = Limits {
+            matcher,
+            generation,
+            chosen,
+        };
+        (sampler, limits)
     }
 
     /// Accepts tokens that the model chose, up to the end of the completion, and sends them.
@@ -199,9 +246,13 @@ impl Candidate {
         if self.chosen.len() < self.generation.max_tokens {
             return Ok(None);
         }
-        Ok(Some(match self.allowed()? {
-            Allowed::Nothing => FinishReason::Stop,
-            _ => FinishReason::Length,
+        let is_over = match self.matcher() {
+            Some(matcher) => Allowed::next(matcher)? == Allowed::Nothing,
+            None => false,
+        };
+        Ok(Some(match is_over {
+            true => FinishReason::Stop,
+            false => FinishReason::Length,
         }))
     }
 

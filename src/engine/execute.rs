@@ -3,7 +3,7 @@
 
 use futures_util::future::join;
 
-use super::candidate::Allowed;
+use super::candidate::{Allowed, Limits};
 use super::event::FinishReason;
 use super::job::Job;
 use super::model::{
@@ -200,21 +200,20 @@ async fn choose_on_device<M: CausalModel>(
     let tokens = last_tokens(sequences);
     let mut rows = Vec::with_capacity(tokens.len());
     let mut samplers = Vec::with_capacity(tokens.len());
-    let mut matchers = Vec::with_capacity(tokens.len());
+    let mut limits = Vec::with_capacity(tokens.len());
     for (sequence, token) in sequences.iter_mut().zip(&tokens) {
         let Sequence {
             memory, candidate, ..
         } = &mut **sequence;
         rows.push(row_of(memory, token));
         let score = candidate.generation().scores;
-        let (sampler, matcher) = candidate.parts();
+        let (sampler, limit) = candidate.parts();
         samplers.push(RowSampler { sampler, score });
-        matchers.push(matcher);
+        limits.push(limit);
     }
     let mut allowed = Vec::new();
     let masks = || {
-        let matchers = matchers.into_iter();
-        allowed.extend(matchers.map(|it| it.map_or(Ok(Allowed::Any), Allowed::next)));
+        allowed.extend(limits.into_iter().map(Limits::allowed));
         let masks = allowed.iter().map(|it| Allowed::mask(it).cloned());
         masks.collect()
     };

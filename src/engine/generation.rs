@@ -1,10 +1,13 @@
 //! A request to the engine: one prompt and what to generate for it.
 
 pub use super::prompt::{Embeddings, Prompt, Span};
+pub use super::token_rules::TokenRules;
 pub use crate::sample::{
     DryParams, LogprobsMode, MirostatParams, SamplingDefaults, SamplingParams, ScoreRequest,
     TokenScore,
 };
+
+use std::rc::Rc;
 
 use crate::grammar::Grammar;
 
@@ -22,6 +25,8 @@ pub struct Generation {
     pub sampling: SamplingParams,
     /// The constraint on each candidate; each has its own matcher.
     pub constraint: Option<Grammar>,
+    /// What else forbids tokens.
+    pub rules: Option<Rc<TokenRules>>,
     /// What to report for each generated token.
     pub scores: Option<ScoreRequest>,
     /// Score the prompt too, with this many best tokens per position (raw mode).
@@ -29,4 +34,11 @@ pub struct Generation {
     /// Ids that end a candidate with [`super::event::FinishReason::Stop`]: the model's end-of-text
     /// ids (unless `ignore_eos`) and single-token stop strings.
     pub stop_ids: Vec<u32>,
+}
+
+impl Generation {
+    /// Whether any token may be forbidden, so that each has to be seen before the next one is chosen.
+    pub(super) fn is_restricted(&self) -> bool {
+        self.constraint.is_some() || self.rules.is_some()
+    }
 }

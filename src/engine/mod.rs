@@ -5,7 +5,7 @@
 //! | file | part |
 //! |---|---|
 //! | `prompt`, `model` | what is fed; the contract with a model |
-//! | `generation`, `event` | what comes in, what goes out |
+//! | `token_rules`, `generation`, `event` | what comes in, what goes out |
 //! | `limits`, `run_ahead`, `wake` | bounds of steps; sleeping and yielding |
 //! | `events` | the bounded stream of events to one reader |
 //! | `prefix_cache`, `states`, `banker`, `pool` | the memory: kept prompts, states, who may take more |
@@ -43,6 +43,7 @@ mod sequence;
 mod shared;
 mod single;
 mod states;
+mod token_rules;
 mod wake;
 
 #[cfg(test)]

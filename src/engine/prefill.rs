@@ -200,7 +200,7 @@ impl Prefill {
                 self.scores.extend(scores);
             }
             Wanted::Logits => {
-                let first = async { Allowed::first(generation.constraint.as_ref()) };
+                let first = async { Allowed::first(generation) };
                 let mut rows = [Row { memory, input }];
                 let step = model.step(&mut rows, Chooser::Host);
                 let (output, allowed) = join(step, first).await;

@@ -66,13 +66,13 @@ impl Sequence {
         self.memory.len_tokens = self.memory.len_tokens.min(fed_tokens);
     }
 
-    /// Tokens that may be chosen before its reader sees the first of them. With a constraint it is one,
-    /// because the constraint has to see each token.
+    /// Tokens that may be chosen before its reader sees the first of them. Where tokens may be forbidden it is one,
+    /// because what is forbidden depends on each token.
     pub(super) fn steps_ahead(&self) -> usize {
         let generation = self.candidate.generation();
-        match generation.constraint {
-            Some(_) => 1,
-            None => {
+        match generation.is_restricted() {
+            true => 1,
+            false => {
                 let left = generation.max_tokens - self.candidate.chosen().len();
                 self.run_ahead.steps().min(left).min(self.candidate.room())
             }

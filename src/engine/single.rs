@@ -59,7 +59,7 @@ impl Sequence {
     fn is_chosen_greedily(&self) -> bool {
         let generation = self.candidate.generation();
         generation.sampling.is_plain_greedy()
-            && generation.constraint.is_none()
+            && !generation.is_restricted()
             && generation.scores.is_none()
     }
 

@@ -12,8 +12,9 @@ use super::calls::{self, Turn};
 use super::matcher::Matcher;
 use super::opener::Opener;
 use super::output::OutputForm;
+use super::schema::Whitespace;
 use super::tool::Tool;
-use super::{lark, regex, schema, token_trie};
+use super::{gbnf, lark, regex, schema, token_trie};
 use crate::sample::TokenMask;
 use crate::text::Tokenizer;
 
@@ -35,6 +36,15 @@ pub enum GrammarSource {
     JsonObject,
     /// One JSON value that is valid against this schema.
     JsonSchema(Value),
+    /// As [`GrammarSource::JsonSchema`], with other white space.
+    SpacedJsonSchema {
+        /// The schema.
+        schema: Value,
+        /// What may be between JSON tokens.
+        whitespace: Whitespace,
+    },
+    /// A grammar in llama.cpp's GBNF; starts at `root`.
+    Gbnf(String),
     /// A Lark grammar in llguidance's dialect; starts at `start`.
     Lark(String),
     /// `{"grammars": [...], "max_tokens"?}` of llguidance.
@@ -174,6 +184,15 @@ impl Compiler {
             GrammarSource::JsonSchema(value) => {
                 GrammarWithLexer::from_json_schema(schema::prepare(value, budget)?)
             }
+            GrammarSource::SpacedJsonSchema { schema, whitespace } => {
+                GrammarWithLexer::from_json_schema(schema::prepare_spaced(
+                    schema, whitespace, budget,
+                )?)
+            }
+            GrammarSource::Gbnf(text) => {
+                let text = gbnf::to_lark(text)?;
+                GrammarWithLexer::from_lark(lark::prepare(&text, self.trie(), budget)?)
+            }
             GrammarSource::Lark(text) => {
                 GrammarWithLexer::from_lark(lark::prepare(text, self.trie(), budget)?)
             }
@@ -293,11 +312,13 @@ impl GrammarSource {
     /// Bytes of source text.
     fn size(&self) -> usize {
         match self {
-            GrammarSource::Regex(text) | GrammarSource::Lark(text) => text.len(),
-            GrammarSource::JsonObject => 0,
-            GrammarSource::JsonSchema(value) | GrammarSource::LlGuidance(value) => {
-                value.to_string().len()
+            GrammarSource::Regex(text) | GrammarSource::Lark(text) | GrammarSource::Gbnf(text) => {
+                text.len()
             }
+            GrammarSource::JsonObject => 0,
+            GrammarSource::JsonSchema(value)
+            | GrammarSource::SpacedJsonSchema { schema: value, .. }
+            | GrammarSource::LlGuidance(value) => value.to_string().len(),
             GrammarSource::Tools { tools, .. } | GrammarSource::Turn(Turn { tools, .. }) => {
                 let parameters = tools.iter().flat_map(|tool| &tool.parameters);
                 parameters.map(|value| value.to_string().len()).sum()

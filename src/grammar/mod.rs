@@ -3,12 +3,13 @@
 //! models and logits are outside this module.
 //!
 //! `compiler` turns a source into a `Grammar`; `schema`, `lark` and `regex` reject in advance what
-//! llguidance would get wrong or take too long for, within a `budget`; `output` reads what models write, and
-//! `calls` builds grammars of the tool calls that it reads; `matcher` follows one completion.
+//! llguidance would get wrong or take too long for, within a `budget`; `gbnf` translates to Lark; `output` reads what
+//! models write, and `calls` builds grammars of the tool calls that it reads; `matcher` follows one completion.
 
 mod budget;
 mod calls;
 mod compiler;
+mod gbnf;
 mod lark;
 mod matcher;
 mod opener;
@@ -22,6 +23,8 @@ pub use calls::{Turn, parse_completion};
 pub use compiler::{Compiler, Grammar, GrammarError, GrammarSource};
 pub use matcher::{Matcher, Next};
 pub use output::{OutputForm, OutputPart, OutputReader};
+pub use regex::choice_regex;
+pub use schema::Whitespace;
 pub use tool::{Tool, ToolCall};
 
 #[cfg(test)]

@@ -8,6 +8,24 @@ pub fn has_stop_group(expression: &str) -> bool {
     expression.contains("(?P<stop>") || expression.contains("(?<stop>")
 }
 
+/// The expression that matches exactly the given texts.
+pub fn choice_regex(texts: &[&str]) -> String {
+    let escaped = texts.iter().map(|text| literal_regex(text));
+    escaped.collect::<Vec<String>>().join("|")
+}
+
+/// The expression that matches exactly `text`; it has no slash that is not escaped.
+pub fn literal_regex(text: &str) -> String {
+    text.chars().map(escaped).collect()
+}
+
+fn escaped(character: char) -> String {
+    match character.is_alphanumeric() || character == ' ' {
+        true => character.to_string(),
+        false => format!("\\x{{{:x}}}", u32::from(character)),
+    }
+}
+
 /// The Lark grammar of texts that match `expression` from start to end.
 pub fn to_lark(expression: &str) -> String {
     if expression.is_empty() {

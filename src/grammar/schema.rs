@@ -19,6 +19,17 @@ const PATTERN_WORK: usize = 2_000;
 /// remainder and digit.
 const REMAINDER_WORK: u64 = 200;
 
+/// The white space between JSON tokens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Whitespace {
+    /// One space, or a line break and up to 16 spaces.
+    Limited,
+    /// None.
+    None,
+    /// What matches this regular expression.
+    Pattern(String),
+}
+
 /// `schema` with this crate's options for llguidance: white space between JSON tokens is allowed, but
 /// limited.
 ///
@@ -26,8 +37,32 @@ const REMAINDER_WORK: u64 = 200;
 /// A message for humans if llguidance would compile the schema incorrectly or without bounds on time and
 /// stack. Errors that llguidance reports itself are left to it.
 pub fn prepare(schema: &Value, budget: &mut Budget) -> Result<Value, String> {
+    prepare_spaced(schema, &Whitespace::Limited, budget)
+}
+
+/// As [`prepare`], with the given white space.
+///
+/// # Errors
+/// As [`prepare`].
+pub fn prepare_spaced(
+    schema: &Value,
+    whitespace: &Whitespace,
+    budget: &mut Budget,
+) -> Result<Value, String> {
     check(schema, budget)?;
-    let options = json!({ "whitespace_flexible": true, "whitespace_pattern": r" |\n {0,16}" });
+    let options = match whitespace {
+        Whitespace::Limited => {
+            json!({ "whitespace_flexible": true, "whitespace_pattern": r" |\n {0,16}" })
+        }
+        Whitespace::None => json!({ "whitespace_flexible": false }),
+        Whitespace::Pattern(pattern) => {
+            if regex::has_stop_group(pattern) {
+                return Err(regex::STOP_GROUP.to_owned());
+            }
+            budget.spend(PATTERN_WORK)?;
+            json!({ "whitespace_flexible": true, "whitespace_pattern": pattern })
+        }
+    };
     Ok(match schema {
         Value::Object(members) => {
             let mut members = members.clone();

@@ -5,7 +5,7 @@ use serde_json::Value;
 /// A function the model may call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tool {
-    /// Consists of `[A-Za-z0-9_-]`.
+    /// Not empty.
     pub name: String,
     /// Schema of the arguments, which are an object. `None` allows any object.
     pub parameters: Option<Value>,

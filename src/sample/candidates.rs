@@ -81,6 +81,22 @@ impl Candidates {
         self.sorted = len;
     }
 
+    /// Keeps only the candidates at these ranks, which ascend; at least one.
+    pub(super) fn keep_ranks(&mut self, ranks: &[usize]) {
+        let mut sum = RunningSum::default();
+        for (to, &rank) in ranks.iter().enumerate() {
+            let weight = self.weight(rank);
+            sum.add(weight);
+            // A rank is at least as large as its place, so nothing is overwritten before it is read.
+            self.keys[to] = self.keys[rank];
+            self.weights[to] = weight;
+        }
+        self.total = sum.value();
+        self.keys.truncate(ranks.len());
+        self.weights.truncate(ranks.len());
+        self.sorted = ranks.len();
+    }
+
     /// Sorts at least the first `len`, usually more.
     fn sort(&mut self, len: usize) {
         while self.sorted < len {

@@ -12,6 +12,44 @@ impl TokenMask {
         TokenMask { words }
     }
 
+    /// All ids below `len`.
+    pub fn below(len: usize) -> TokenMask {
+        let mut words = vec![u32::MAX; len / 32];
+        if !len.is_multiple_of(32) {
+            words.push((1 << (len % 32)) - 1);
+        }
+        TokenMask { words }
+    }
+
+    /// These ids, of which those from `len` on are left out.
+    pub fn of(ids: impl IntoIterator<Item = u32>, len: usize) -> TokenMask {
+        let mut words = vec![0; len.div_ceil(32)];
+        for id in ids.into_iter().filter(|id| (*id as usize) < len) {
+            words[id as usize / 32] |= 1 << (id % 32);
+        }
+        TokenMask { words }
+    }
+
+    /// Takes `id` out of the set.
+    pub fn remove(&mut self, id: u32) {
+        if let Some(word) = self.words.get_mut(id as usize / 32) {
+            *word &= !(1 << (id % 32));
+        }
+    }
+
+    /// Takes out all ids that are not in `other`.
+    pub fn intersect(&mut self, other: &TokenMask) {
+        let others = other.words.iter().copied().chain(std::iter::repeat(0));
+        for (word, other) in self.words.iter_mut().zip(others) {
+            *word &= other;
+        }
+    }
+
+    /// Whether no id is in the set.
+    pub fn is_empty(&self) -> bool {
+        self.words.iter().all(|word| *word == 0)
+    }
+
     /// The words.
     pub fn words(&self) -> &[u32] {
         &self.words
@@ -73,6 +111,24 @@ mod tests {
                 prop_assert_eq!(z, if mask.allows(id) { 1.5 } else { f32::NEG_INFINITY });
             }
         }
+    }
+
+    #[test]
+    fn sets_of_ids() {
+        let ids = |mask: &TokenMask| (0..200).filter(|&id| mask.allows(id)).collect::<Vec<_>>();
+        for len in [0, 1, 31, 32, 33, 64, 70] {
+            let all = TokenMask::below(len);
+            assert_eq!(ids(&all), (0..len as u32).collect::<Vec<_>>());
+            assert_eq!(all, TokenMask::of(0..200, len));
+            assert_eq!(all.is_empty(), len == 0);
+        }
+        let mut mask = TokenMask::of([3, 32, 69, 70], 70);
+        assert_eq!(ids(&mask), [3, 32, 69]);
+        mask.remove(32);
+        mask.remove(900);
+        assert_eq!(ids(&mask), [3, 69]);
+        mask.intersect(&TokenMask::of([3, 5], 32));
+        assert_eq!(ids(&mask), [3]);
     }
 
     #[test]

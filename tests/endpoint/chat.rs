@@ -277,6 +277,69 @@ fn calls_are_read_from_the_text() {
 }
 
 #[test]
+fn a_forced_call_may_be_in_special_tags() {
+    serve_default(async |server| {
+        let control = ["<tool_call>", "</tool_call>", "<MID>"];
+        server.set_template_with(Some(HERMES), control);
+        let members = json!({"max_tokens": null, "tools": tools(), "tool_choice": "required",
+            "parallel_tool_calls": false, "logprobs": true, "seed": 1});
+        server.plan.say(
+            [
+                vec![PRE],
+                bytes("{\"name\":\"f\",\"arguments\":{}}"),
+                vec![PRE + 1],
+            ]
+            .concat(),
+        );
+        let object = whole(server, &members).await;
+        let choices = choices_of_whole(&object);
+        assert_eq!(choices[0]["finish_reason"], "tool_calls", "{object}");
+        let listed = choices[0]["logprobs"]["content"].as_array().unwrap();
+        assert!(listed.iter().any(|token| token["token"] == "<tool_call>"));
+        let message = &choices[0]["message"];
+        assert_eq!(message["content"], Value::Null);
+        assert_eq!(message["tool_calls"][0]["function"]["name"], "f");
+        assert_eq!(choices_of(&streamed(server, &members).await), choices);
+    });
+}
+
+#[test]
+fn fields_of_vendors_hold() {
+    serve_default(async |server| {
+        let stop = pieces(" qu")[0];
+        server
+            .plan
+            .say([bytes("xy"), vec![stop], bytes("c")].concat());
+        let members = json!({"stop_token_ids": [stop]});
+        let object = whole(server, &members).await;
+        let choice = &object["choices"][0];
+        assert_eq!(choice["message"]["content"], "xy");
+        assert_eq!(choice["stop_reason"], stop);
+        assert_eq!(
+            choices_of(&streamed(server, &members).await),
+            choices_of_whole(&object)
+        );
+        // Stop strings count in the text after the first tokens.
+        server.plan.say(bytes("xxxxxx"));
+        let members = json!({"stop": "x", "min_tokens": 3});
+        let object = whole(server, &members).await;
+        assert_eq!(object["choices"][0]["message"]["content"], "xxx");
+        assert_eq!(
+            choices_of(&streamed(server, &members).await),
+            choices_of_whole(&object)
+        );
+        let members = json!({"guided_choice": ["the", "own"], "allowed_token_ids": bytes("own")});
+        let object = whole(server, &members).await;
+        assert_eq!(object["choices"][0]["message"]["content"], "own");
+        let error = reply(server, &json!({"allowed_token_ids": [VOCAB]}))
+            .await
+            .error();
+        let param = Some("allowed_token_ids".to_owned());
+        assert_eq!(error, (400, "out_of_range".to_owned(), param));
+    });
+}
+
+#[test]
 fn templates_decide_and_refuse() {
     serve_default(async |server| {
         let error = async |template: Option<&str>, members: Value| {

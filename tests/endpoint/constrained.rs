@@ -214,3 +214,36 @@ fn only_complete_calls_of_usable_tools_are_calls() {
         );
     });
 }
+
+#[test]
+fn no_special_token_enters_the_text_of_a_constrained_completion() {
+    serve_default(async |server| {
+        // The model would repeat the end of text; the grammar could go on.
+        for grammar in [
+            json!({"type": "regex", "value": "(ab)*"}),
+            json!({"type": "lark", "value": "start: \"ab\" <|sep|> \"ab\""}),
+        ] {
+            for include in [false, true] {
+                server
+                    .plan
+                    .say([bytes("ab"), vec![SEP], bytes("ab")].concat());
+                let members = json!({
+                    "grammar": grammar, "max_tokens": 9, "ignore_eos": true,
+                    "skip_special_tokens": false, "include_stop_str_in_output": include,
+                    "return_tokens_as_token_ids": true, "temperature": 0,
+                });
+                let object = server.ok(members.clone()).await;
+                let text = text_of(&object);
+                assert!(["ab", "abab"].contains(&text), "{object}");
+                assert_eq!(finish_of(&object), "stop");
+                let ids = object["choices"][0]["token_ids"].as_array().unwrap();
+                assert!(
+                    ids.len() > text.len(),
+                    "a special token was generated: {object}"
+                );
+                let chunks = server.stream(members).await;
+                assert_eq!(joined_choices(&chunks), choices(&object));
+            }
+        }
+    });
+}

@@ -416,7 +416,12 @@ impl Server {
 
     /// Gives the model this chat template, or none.
     pub fn set_template(&self, template: Option<&str>) {
-        let metadata = metadata(AROUND, template);
+        self.set_template_with(template, AROUND);
+    }
+
+    /// Gives the model this chat template, and other texts to the control tokens of [`AROUND`].
+    pub fn set_template_with(&self, template: Option<&str>, control: [&str; 3]) {
+        let metadata = metadata(control, template);
         let tokenizer = Rc::new(Tokenizer::from_gguf(&metadata).unwrap());
         self.handler.set_model(MODEL_ID, self.ready_with(tokenizer));
     }
@@ -629,7 +634,8 @@ pub fn joined_choices(chunks: &[Value]) -> Vec<Value> {
             assert_eq!(chunk["choices"], json!([]));
             continue;
         };
-        let entries = choice["logprobs"]["tokens"].as_array().map_or(0, Vec::len);
+        let listed = ["tokens", "content"].map(|list| choice["logprobs"][list].as_array());
+        let entries = listed.into_iter().flatten().map(Vec::len).sum::<usize>();
         let ends = !choice["finish_reason"].is_null();
         assert!(choice["text"] != "" || entries > 0 || ends, "{chunk}");
         assert_eq!(ends, choice.get("stop_reason").is_some());
@@ -646,10 +652,16 @@ pub fn joined_choices(chunks: &[Value]) -> Vec<Value> {
                 extend(&mut whole["logprobs"][name], array);
             }
         }
+        for key in ["prompt_token_ids", "prompt_logprobs"] {
+            assert!(
+                choice.get(key).is_none(),
+                "{key} is in the first chunk: {chunk}"
+            );
+        }
         if let Some(ids) = choice.get("token_ids") {
             extend(&mut whole["token_ids"], ids);
         }
-        for key in ["finish_reason", "stop_reason", "tool_calls"] {
+        for key in ["finish_reason", "stop_reason", "tool_calls", "raw_output"] {
             if let Some(value) = choice.get(key) {
                 whole[key] = value.clone();
             }

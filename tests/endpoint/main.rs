@@ -1,6 +1,7 @@
 //! The endpoint through `Handler::handle`, with a real engine and tokenizer and a model without weights. The
 //! names of tests contain the numbers of the conformance cases that they check.
 
+mod fireworks;
 mod fixture;
 
 mod chat;
@@ -12,12 +13,15 @@ mod embeddings;
 mod fields;
 mod http;
 mod lifecycle;
+mod llama_cpp;
 mod logprobs;
 mod matrix;
 mod objects;
+mod profiles;
 mod resumed;
 mod sampling;
 mod several;
 mod streaming;
 mod suffix;
 mod text;
+mod vllm;

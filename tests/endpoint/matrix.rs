@@ -49,6 +49,42 @@ fn streams_and_whole_responses_agree_in_every_combination() {
     });
 }
 
+/// Fields that forbid tokens or add lists, with those above.
+#[test]
+fn vendors_fields_agree_in_streams_and_whole_responses() {
+    let some = [bytes("é a\n🎉"), vec![SEP, EOS]].concat();
+    let fields = [
+        json!({}),
+        json!({"min_tokens": 6}),
+        json!({"stop_token_ids": [SEP], "min_tokens": 2}),
+        json!({"bad_words": ["a", "\n"]}),
+        json!({"allowed_token_ids": some}),
+        json!({"prompt_logprobs": 1, "return_token_ids": true}),
+        json!({"truncate_prompt_tokens": 2, "add_special_tokens": false}),
+        json!({"guided_regex": "[a-zé \n]{2,9}"}),
+        json!({"logprobs": true, "top_logprobs": 1}),
+        json!({"echo": null, "echo_last": 2, "typical_p": 0.7}),
+        json!({"raw_output": true, "logit_bias": [["a", false], ["é", 1.5]]}),
+    ];
+    serve_default(async |server| {
+        let mut seen = Seen::default();
+        for (first, second) in (0..fields.len()).flat_map(|i| (0..i).map(move |j| (i, j))) {
+            for (echo, n, greedy) in all() {
+                let mut members = json!({
+                    "prompt": [bytes("é a"), [5, 200, 3]], "logprobs": 1, "echo": echo, "n": if n { 2 } else { 1 },
+                    "temperature": if greedy { 0.0 } else { 1.3 }, "seed": 5, "max_tokens": 12, "stop": ["a "],
+                });
+                for more in [&fields[first], &fields[second]] {
+                    let more = more.as_object().unwrap().clone();
+                    members.as_object_mut().unwrap().extend(more);
+                }
+                server.plan.babble();
+                compare(server, members, &mut seen).await;
+            }
+        }
+    });
+}
+
 /// All triples of booleans.
 fn all() -> impl Iterator<Item = (bool, bool, bool)> {
     (0..8).map(|bits| (bits & 1 > 0, bits & 2 > 0, bits & 4 > 0))

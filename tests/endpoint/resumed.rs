@@ -11,6 +11,7 @@ fn requests() -> Vec<Value> {
     vec![
         json!({"temperature": 1, "ignore_eos": true, "max_tokens": 12}),
         json!({"temperature": 1, "seed": 7, "n": 2, "ignore_eos": true, "stream_options": {"include_usage": true}}),
+        json!({"prompt": ["equal", "equal", "equal"], "temperature": 1.5, "ignore_eos": true}),
         json!({"prompt": ["one prompt that is longer than a page", "two"], "n": 2, "temperature": 1, "max_tokens": 5,
             "echo": true, "logprobs": 2, "return_tokens_as_token_ids": true, "stop": ["zzz"],
             "stream_options": {"include_usage": true, "continuous_usage_stats": true}}),
@@ -128,7 +129,7 @@ fn different_tokens_end_the_stream() {
         let members = json!({"temperature": 1, "seed": 1, "ignore_eos": true});
         let position = run(server, &members, None, 3).await.pop().unwrap().1;
         let position = position.unwrap();
-        let other = position.replace(r#""seed":1"#, r#""seed":2"#);
+        let other = position.replace(r#""seeds":[1]"#, r#""seeds":[2]"#);
         assert_ne!(other, position);
         let rest = reply(
             run(server, &members, Some(other), usize::MAX)

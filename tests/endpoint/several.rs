@@ -40,6 +40,23 @@ fn case_036_choices_are_numbered_by_prompt_and_counted_once() {
 }
 
 #[test]
+fn equal_prompts_are_drawn_independently_without_a_seed() {
+    serve_default(async |server| {
+        let members = json!({"prompt": ["x", "x", "x", "x"], "temperature": 1.5, "max_tokens": 12});
+        let object = server.ok(members.clone()).await;
+        let mut distinct = texts(&object);
+        distinct.sort_unstable();
+        distinct.dedup();
+        assert_eq!(distinct.len(), 4, "{distinct:?}");
+        let mut seeded = members;
+        seeded["seed"] = json!(3);
+        let object = server.ok(seeded).await;
+        let found = texts(&object);
+        assert!(found.iter().all(|text| *text == found[0]), "{found:?}");
+    });
+}
+
+#[test]
 fn candidates_differ_and_the_first_stays() {
     serve_default(async |server| {
         let members = |n: u32| json!({"n": n, "seed": 7, "temperature": 1.5, "max_tokens": 12});

@@ -92,6 +92,7 @@ fn generation(prompt: Vec<u32>, seed: Option<i64>) -> Generation {
         constraint: None,
         scores: None,
         prompt_scores: None,
+        rules: None,
         stop_ids: vec![],
     }
 }

@@ -21,15 +21,16 @@ pub(in crate::api) struct Body {
 }
 
 impl Body {
-    /// Parses a body whose prompts are in `prompt`.
+    /// Parses a body whose prompts are in `prompt`. With `is_mixed` an array of it may hold texts and ids.
     ///
     /// # Errors
     /// As [`Body::parse_with`].
-    pub(in crate::api) fn parse(body: &[u8], max_prompts: usize) -> Result<Body> {
+    pub(in crate::api) fn parse(body: &[u8], max_prompts: usize, is_mixed: bool) -> Result<Body> {
         let prompts = PromptReader {
             field: "prompt",
             max_prompts,
             null_is_text: true,
+            is_mixed,
         };
         Body::parse_with(body, prompts)
     }
@@ -98,7 +99,7 @@ mod tests {
     use super::*;
 
     fn code(body: &[u8]) -> Option<RequestFault> {
-        match Body::parse(body, 128).err()? {
+        match Body::parse(body, 128, false).err()? {
             Error::Request { fault, param, .. } => {
                 assert_eq!(param, None);
                 Some(fault)
@@ -144,7 +145,7 @@ mod tests {
             assert_eq!(code(body.as_bytes()), Some(RequestFault::InvalidJson));
         }
         assert_eq!(code(nested.as_bytes()), Some(RequestFault::InvalidBody));
-        let body = Body::parse(format!(r#"{{"prompt":{nested}}}"#).as_bytes(), 128);
+        let body = Body::parse(format!(r#"{{"prompt":{nested}}}"#).as_bytes(), 128, false);
         assert!(matches!(body.unwrap().prompts, Some(Err(_))));
     }
 
@@ -159,7 +160,7 @@ mod tests {
     #[test]
     fn the_last_of_a_repeated_key_wins() {
         let body = br#"{"a":"x","prompt":5,"a":2,"prompt":"y"}"#;
-        let body = Body::parse(body, 128).unwrap();
+        let body = Body::parse(body, 128, false).unwrap();
         assert_eq!(body.fields.count("a"), Ok(Some(2)));
         assert_eq!(body.prompts, Some(Ok(vec![Prompt::Text("y".to_owned())])));
     }

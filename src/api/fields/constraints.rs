@@ -1,12 +1,14 @@
-//! What the output must match (specification 9): `response_format`, `grammar` and tools, of which at
-//! most one can constrain it. The grammar is compiled later.
+//! What the output must match (specification 9): `response_format`, `grammar`, `structured_outputs` and its older forms,
+//! and tools, of which at most one can constrain it. The grammar is compiled later.
 
 use serde_json::{Map, Value};
 
 use super::declare::{fields, wire_types};
 use super::reader::{Fields, describe, invalid_type, member, missing_member, unknown_type};
+use super::structured_outputs::{self, Structured};
 use super::tools::{self, ToolCalls};
 use crate::api::error::fault;
+use crate::api::switches::Switches;
 use crate::grammar::GrammarSource;
 use crate::{RequestFault, Result};
 
@@ -14,8 +16,10 @@ fields! {
     ConstraintFields {
         /// Whether the completion must be JSON.
         response_format: Option<ResponseFormat>,
-        /// What the whole completion must match.
+        /// What the whole completion must match; a text is GBNF.
         grammar: Option<Grammar>,
+        /// A JSON schema.
+        json_schema: Option<JsonSchema>,
     }
 }
 
@@ -32,6 +36,8 @@ wire_types! {
             schema: Option<JsonSchema>,
         },
         JsonSchema { json_schema: FormatSchema },
+        /// In GBNF.
+        Grammar { grammar: String },
     }
 
     /// A schema, or OpenAI's form with the schema inside.
@@ -58,6 +64,9 @@ wire_types! {
         JsonSchema(JsonSchema),
         #[ts(rename = "llguidance")]
         LlGuidance(LlGuidanceGrammar),
+        /// GBNF.
+        #[ts(untagged)]
+        Gbnf(String),
     }
 
     /// A grammar in llguidance's own JSON form.
@@ -88,19 +97,29 @@ pub(in crate::api) enum Constraint {
     Tools(ToolCalls),
 }
 
-pub(in crate::api) fn read(fields: &Fields) -> Result<Constraint> {
+impl Constraint {
+    /// Whether it covers every completion from the first token on. Optional tools do not.
+    pub(in crate::api) fn covers_everything(&self) -> bool {
+        match self {
+            Constraint::None => false,
+            Constraint::Grammar { .. } => true,
+            Constraint::Tools(tools) => tools.is_forced,
+        }
+    }
+}
+
+pub(in crate::api) fn read(fields: &Fields, switches: &Switches) -> Result<Constraint> {
     let format = response_format(fields)?;
     let grammar = grammar(fields)?;
-    let tools = tools::read(fields)?;
+    let mut structured = structured_outputs::read(fields)?;
+    structured.extend(json_schema(fields)?);
+    let tools = tools::read(fields, switches.tool_names)?;
     let is_forced = tools.as_ref().is_some_and(|tools| tools.is_forced);
-    let given: Vec<&str> = [
-        (format.is_some(), FORMAT),
-        (grammar.is_some(), GRAMMAR),
-        (is_forced, "tool_choice"),
-    ]
-    .into_iter()
-    .filter_map(|(is_given, name)| is_given.then_some(name))
-    .collect();
+    let mut given: Vec<&str> = Vec::new();
+    given.extend(format.is_some().then_some(FORMAT));
+    given.extend(grammar.is_some().then_some(GRAMMAR));
+    given.extend(structured.iter().map(|structured| structured.param));
+    given.extend(is_forced.then_some("tool_choice"));
     if let [first, later, ..] = given[..] {
         return Err(fault(
             RequestFault::ConflictingParameters,
@@ -108,11 +127,23 @@ pub(in crate::api) fn read(fields: &Fields) -> Result<Constraint> {
             format!("{later} and {first} cannot be combined"),
         ));
     }
+    if let Some(Structured {
+        source,
+        param,
+        is_schema,
+    }) = structured.into_iter().next()
+    {
+        return Ok(Constraint::Grammar {
+            source,
+            param,
+            is_schema,
+        });
+    }
     Ok(match (format, grammar, tools) {
         (Some(source), _, _) => Constraint::Grammar {
+            is_schema: !matches!(source, GrammarSource::Gbnf(_)),
             source,
             param: FORMAT,
-            is_schema: true,
         },
         (None, Some(source), _) => Constraint::Grammar {
             source,
@@ -148,7 +179,29 @@ fn response_format(fields: &Fields) -> Result<Option<GrammarSource>> {
                 _ => format_schema(given).map(Some),
             }
         }
+        "grammar" => match member(format, "grammar") {
+            Some(Value::String(text)) => Ok(Some(GrammarSource::Gbnf(text.clone()))),
+            Some(other) => {
+                let expected = "an object whose grammar is a string";
+                Err(invalid_type(FORMAT, expected, other))
+            }
+            None => Err(missing_member(FORMAT, "grammar")),
+        },
         other => Err(unknown_type(FORMAT, other)),
+    }
+}
+
+/// llama.cpp's schema beside the other fields.
+fn json_schema(fields: &Fields) -> Result<Option<Structured>> {
+    const PARAM: &str = "json_schema";
+    match fields.get(PARAM) {
+        None => Ok(None),
+        Some(schema @ (Value::Object(_) | Value::Bool(_))) => Ok(Some(Structured {
+            source: GrammarSource::JsonSchema(schema.clone()),
+            param: PARAM,
+            is_schema: true,
+        })),
+        Some(other) => Err(invalid_type(PARAM, "an object or a boolean", other)),
     }
 }
 
@@ -183,6 +236,11 @@ fn check_nested(outer: &Map<String, Value>) -> Result<()> {
 }
 
 fn grammar(fields: &Fields) -> Result<Option<GrammarSource>> {
+    if let Some(Value::String(text)) = fields.get(GRAMMAR)
+        && text.contains("::=")
+    {
+        return Ok(Some(GrammarSource::Gbnf(text.clone())));
+    }
     let Some(grammar) = fields.object(GRAMMAR)? else {
         return Ok(None);
     };

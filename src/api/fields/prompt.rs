@@ -17,8 +17,17 @@ pub(in crate::api) enum Prompt {
     Text(String),
     /// At least one id. Whether the vocabulary has them is checked once the model is known.
     Tokens(Vec<u32>),
+    /// Texts and ids that follow each other; at least two parts.
+    Mixed(Vec<PromptPart>),
     /// The messages of a chat.
     Conversation(Box<Conversation>),
+}
+
+/// A part of a prompt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::api) enum PromptPart {
+    Text(String),
+    Token(u32),
 }
 
 /// Reads the four shapes of a field as a list of at least one prompt. An invalid shape is part of the
@@ -30,6 +39,8 @@ pub(in crate::api) struct PromptReader {
     pub max_prompts: usize,
     /// Whether null is an empty text; otherwise it is an absent field.
     pub null_is_text: bool,
+    /// Texts and ids may be mixed.
+    pub is_mixed: bool,
 }
 
 impl<'de> DeserializeSeed<'de> for PromptReader {
@@ -132,23 +143,50 @@ impl ReadArray for Skip {
     }
 }
 
-/// An array of token ids, in this field.
-struct TokenIds(&'static str);
+/// An array of token ids, or also of texts, in this field.
+#[derive(Clone, Copy)]
+struct Parts {
+    field: &'static str,
+    is_mixed: bool,
+}
 
-impl ReadArray for TokenIds {
-    type Output = Result<Vec<u32>>;
+impl ReadArray for Parts {
+    type Output = Result<Vec<PromptPart>>;
 
     fn read<'de, S: SeqAccess<'de>>(self, mut elements: S) -> Result<Self::Output, S::Error> {
-        let mut ids = Ok(Vec::new());
+        let mut parts = Ok(Vec::new());
         while let Some(element) = elements.next_element_seed(NodeReader(Skip))? {
-            if let Ok(known) = &mut ids {
-                match token_id(self.0, &element) {
-                    Ok(id) => known.push(id),
-                    Err(error) => ids = Err(error),
+            if let Ok(known) = &mut parts {
+                match self.part(element) {
+                    Ok(part) => known.push(part),
+                    Err(error) => parts = Err(error),
                 }
             }
         }
-        Ok(ids)
+        Ok(parts)
+    }
+}
+
+impl Parts {
+    fn part<A>(self, element: Node<A>) -> Result<PromptPart> {
+        match element {
+            Node::Other(Value::String(text)) if self.is_mixed => Ok(PromptPart::Text(text)),
+            element => token_id(self.field, &element).map(PromptPart::Token),
+        }
+    }
+}
+
+impl Prompt {
+    /// The prompt of these parts, at least one.
+    fn of(parts: Vec<PromptPart>) -> Prompt {
+        let ids = parts.iter().map(|part| match part {
+            PromptPart::Token(id) => Some(*id),
+            PromptPart::Text(_) => None,
+        });
+        match ids.collect::<Option<Vec<u32>>>() {
+            Some(ids) => Prompt::Tokens(ids),
+            None => Prompt::Mixed(parts),
+        }
     }
 }
 
@@ -173,15 +211,23 @@ impl ReadArray for PromptReader {
     fn read<'de, S: SeqAccess<'de>>(self, mut elements: S) -> Result<Self::Output, S::Error> {
         let mut prompts = Ok(Prompts::None);
         let mut count = 0;
-        while let Some(element) = elements.next_element_seed(NodeReader(TokenIds(self.field)))? {
+        let PromptReader {
+            field, is_mixed, ..
+        } = self;
+        let parts = Parts { field, is_mixed };
+        while let Some(element) = elements.next_element_seed(NodeReader(parts))? {
             count += 1;
             // Prompts beyond the limit are counted, not kept.
-            let is_kept = count <= self.max_prompts;
-            prompts = prompts.and_then(|prompts| prompts.with(self.field, element, is_kept));
+            // Texts may still turn out to be parts of one prompt.
+            let is_kept = is_mixed || count <= self.max_prompts;
+            prompts = prompts.and_then(|prompts| match is_mixed {
+                true => prompts.with_mixed(field, element, is_kept),
+                false => prompts.with(field, element, is_kept),
+            });
         }
         Ok(prompts.and_then(|prompts| match prompts {
-            Prompts::None => Err(invalid_value(self.field, "must not be an empty array")),
-            Prompts::Ids(ids) => Ok(vec![Prompt::Tokens(ids)]),
+            Prompts::None => Err(invalid_value(field, "must not be an empty array")),
+            Prompts::Ids(parts) => Ok(vec![Prompt::of(parts)]),
             Prompts::Texts(_) | Prompts::IdLists(_) if count > self.max_prompts => {
                 let bounds = format!("at most {} {}s", self.max_prompts, self.field);
                 Err(out_of_range(self.field, &bounds, count))
@@ -195,13 +241,54 @@ impl ReadArray for PromptReader {
 enum Prompts {
     None,
     /// One prompt.
-    Ids(Vec<u32>),
+    Ids(Vec<PromptPart>),
     Texts(Vec<Prompt>),
     IdLists(Vec<Prompt>),
 }
 
 impl Prompts {
-    fn with(self, field: &str, element: Node<Result<Vec<u32>>>, is_kept: bool) -> Result<Prompts> {
+    /// As [`Self::with`], where texts and ids may be mixed. Texts alone are prompts of their own until an id follows,
+    /// which makes all of them one prompt; beside an array every text is a prompt.
+    fn with_mixed(
+        self,
+        field: &str,
+        element: Node<Result<Vec<PromptPart>>>,
+        is_kept: bool,
+    ) -> Result<Prompts> {
+        let text = |prompt| match prompt {
+            Prompt::Text(text) => PromptPart::Text(text),
+            other => unreachable!("only texts are collected as texts: {other:?}"),
+        };
+        match (self, element) {
+            (Prompts::Texts(prompts), Node::Other(number @ Value::Number(_))) => {
+                let mut parts: Vec<PromptPart> = prompts.into_iter().map(text).collect();
+                parts.push(PromptPart::Token(token_id::<()>(
+                    field,
+                    &Node::Other(number),
+                )?));
+                Ok(Prompts::Ids(parts))
+            }
+            (Prompts::Texts(prompts), element @ Node::Array(_)) => {
+                Prompts::IdLists(prompts).with(field, element, is_kept)
+            }
+            (Prompts::Ids(mut parts), Node::Other(Value::String(text))) => {
+                parts.push(PromptPart::Text(text));
+                Ok(Prompts::Ids(parts))
+            }
+            (Prompts::IdLists(mut prompts), Node::Other(Value::String(text))) => {
+                prompts.extend(is_kept.then_some(Prompt::Text(text)));
+                Ok(Prompts::IdLists(prompts))
+            }
+            (prompts, element) => prompts.with(field, element, is_kept),
+        }
+    }
+
+    fn with(
+        self,
+        field: &str,
+        element: Node<Result<Vec<PromptPart>>>,
+        is_kept: bool,
+    ) -> Result<Prompts> {
         let prompts = match (self, &element) {
             (Prompts::None, Node::Other(Value::Number(_))) => Prompts::Ids(Vec::new()),
             (Prompts::None, Node::Other(Value::String(_))) => Prompts::Texts(Vec::new()),
@@ -214,7 +301,7 @@ impl Prompts {
         };
         match (prompts, element) {
             (Prompts::Ids(mut ids), element) => {
-                ids.push(token_id(field, &element)?);
+                ids.push(PromptPart::Token(token_id(field, &element)?));
                 Ok(Prompts::Ids(ids))
             }
             (Prompts::Texts(mut prompts), Node::Other(Value::String(text))) => {
@@ -226,7 +313,7 @@ impl Prompts {
                 if ids.is_empty() {
                     return Err(invalid_value(field, "must not hold an empty array"));
                 }
-                prompts.extend(is_kept.then_some(Prompt::Tokens(ids)));
+                prompts.extend(is_kept.then(|| Prompt::of(ids)));
                 Ok(Prompts::IdLists(prompts))
             }
             (Prompts::Texts(_), other) => Err(mixed(field, "a string", &other)),

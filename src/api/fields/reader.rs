@@ -125,6 +125,36 @@ impl Fields {
         })
     }
 
+    /// An array of token ids. Whether the vocabulary has them is checked once the model is known.
+    pub(in crate::api) fn token_ids(&self, name: &str) -> Result<Option<Vec<u32>>> {
+        let Some(elements) = self.array(name)? else {
+            return Ok(None);
+        };
+        let id = |element: &Value| match integer(element) {
+            None => Err(invalid_type(name, "made of integers", element)),
+            Some(id) => u32::try_from(id)
+                .map_err(|_| out_of_range(name, "made of the vocabulary's token ids", id)),
+        };
+        elements.iter().map(id).collect::<Result<_>>().map(Some)
+    }
+
+    /// An array of at most `most` strings, none of them empty.
+    pub(in crate::api) fn texts(&self, name: &str, most: usize) -> Result<Option<Vec<String>>> {
+        let Some(elements) = self.array(name)? else {
+            return Ok(None);
+        };
+        if elements.len() > most {
+            let bounds = format!("at most {most} strings");
+            return Err(out_of_range(name, &bounds, elements.len()));
+        }
+        let text = |element: &Value| match element.as_str() {
+            None => Err(invalid_type(name, "made of strings", element)),
+            Some("") => Err(invalid_value(name, "a string of it must not be empty")),
+            Some(text) => Ok(text.to_owned()),
+        };
+        elements.iter().map(text).collect::<Result<_>>().map(Some)
+    }
+
     fn typed<'a, T: 'a>(
         &'a self,
         name: &str,
@@ -137,6 +167,17 @@ impl Fields {
         match read(value) {
             Some(value) => Ok(Some(value)),
             None => Err(invalid_type(name, expected, value)),
+        }
+    }
+}
+
+/// Checks that a model with `vocab_size` tokens has the ids that the field `name` lists.
+pub(in crate::api) fn check_ids(name: &str, ids: &[u32], vocab_size: usize) -> Result<()> {
+    match ids.iter().find(|id| **id as usize >= vocab_size) {
+        None => Ok(()),
+        Some(id) => {
+            let bounds = format!("made of ids below the vocabulary size {vocab_size}");
+            Err(out_of_range(name, &bounds, id))
         }
     }
 }

@@ -1,16 +1,20 @@
 //! The sampling fields (specification 4.5), validated and converted to the sampler's parameters. What
 //! the parameters do is documented in `crate::sample`.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
 use serde_json::Value;
 
 use super::breakers;
 use super::declare::fields;
-use super::reader::{Fields, describe, invalid_type, invalid_value, out_of_range};
-use crate::api::switches::{MirostatTargetUnit, Switches};
+use super::reader::{Fields, describe, integer, invalid_type, invalid_value, out_of_range};
+use crate::api::error::fault;
+use crate::api::switches::{MirostatTargetUnit, SamplingBounds, Switches};
 use crate::engine::generation::SamplingDefaults;
 use crate::engine::generation::{DryParams, MirostatParams, SamplingParams};
 use crate::text::Tokenizer;
-use crate::{Error, Result};
+use crate::{Error, RequestFault, Result};
 
 fields! {
     SamplingFields {
@@ -18,6 +22,8 @@ fields! {
         temperature: Option<f64>,
         /// Keep the most likely tokens whose probabilities add up to this.
         top_p: Option<f64>,
+        /// Keep the tokens whose surprise is closest to the expected one, up to this probability mass; 1 is off.
+        typical_p: Option<f64>,
         /// Keep this many of the most likely tokens; -1 and 0 are off.
         top_k: Option<i64>,
         /// Keep tokens at least this fraction as likely as the most likely one.
@@ -31,8 +37,14 @@ fields! {
         presence_penalty: Option<f64>,
         /// Makes tokens of prompt and completion less likely if above 1.
         repetition_penalty: Option<f64>,
-        /// Token ids, and what is added to their logits.
-        #[ts(optional, type = "Record<string, number> | null")]
+        /// The same as `repetition_penalty`.
+        repeat_penalty: Option<f64>,
+        /// Token ids, and what is added to their logits; or pairs of an id or a text and a number or false, which forbids
+        /// the token.
+        #[ts(
+            optional,
+            type = "Record<string, number> | [number | string, number | false][] | null"
+        )]
         logit_bias: Option<()>,
         /// Mirostat 2.0: the surprise to aim at; replaces `top_k`, `top_p` and `min_p`.
         mirostat_target: Option<f64>,
@@ -61,10 +73,15 @@ const DEFAULT_DRY_BREAKERS: [&str; 4] = ["\n", ":", "\"", "*"];
 pub(in crate::api) struct Sampling {
     given: SamplingDefaults,
     seed: Option<i64>,
+    typical_p: f32,
     frequency_penalty: f32,
     presence_penalty: f32,
     /// Ids and what is added to their logits, including zeros.
     logit_bias: Vec<(u32, f32)>,
+    /// Texts and what is added to the logits of their tokens; `None` forbids them.
+    text_bias: Vec<(String, Option<f32>)>,
+    /// Ids that are never generated.
+    banned: Vec<u32>,
     mirostat: Option<MirostatParams>,
     dry: Option<Dry>,
 }
@@ -87,14 +104,56 @@ impl Sampling {
         match self
             .logit_bias
             .iter()
-            .find(|(id, _)| *id as usize >= vocab_size)
+            .map(|(id, _)| id)
+            .chain(&self.banned)
+            .find(|id| **id as usize >= vocab_size)
         {
             None => Ok(()),
-            Some((id, _)) => {
+            Some(id) => {
                 let bounds = format!("keyed by ids below the vocabulary size {vocab_size}");
                 Err(out_of_range("logit_bias", &bounds, id))
             }
         }
+    }
+
+    /// The ids that are never generated.
+    pub(in crate::api) fn banned(&self, tokenizer: &Tokenizer) -> Result<Vec<u32>> {
+        let mut banned = self.banned.clone();
+        for (text, _) in self.text_bias.iter().filter(|(_, bias)| bias.is_none()) {
+            banned.extend(tokenizer.encode(text, false)?);
+        }
+        Ok(banned)
+    }
+
+    /// What is added to logits. Several biases of a token add up.
+    fn biases(&self, tokenizer: &Tokenizer) -> Result<Vec<(u32, f32)>> {
+        let mut biases: Vec<(u32, f32)> = Vec::with_capacity(self.logit_bias.len());
+        let mut places = HashMap::new();
+        let mut add = |id: u32, bias: f32| match places.entry(id) {
+            Entry::Occupied(place) => {
+                let (_, sum): &mut (u32, f32) = &mut biases[*place.get()];
+                *sum += bias;
+            }
+            Entry::Vacant(place) => {
+                place.insert(biases.len());
+                biases.push((id, bias));
+            }
+        };
+        for (id, bias) in &self.logit_bias {
+            add(*id, *bias);
+        }
+        for (text, bias) in &self.text_bias {
+            let Some(bias) = bias else { continue };
+            for id in tokenizer.encode(text, false)? {
+                add(id, *bias);
+            }
+        }
+        if biases.len() > MAX_LOGIT_BIASES {
+            let bounds = format!("at most {MAX_LOGIT_BIASES} tokens");
+            return Err(out_of_range("logit_bias", &bounds, biases.len()));
+        }
+        biases.retain(|(_, bias)| *bias != 0.0);
+        Ok(biases)
     }
 
     /// The sampler's parameters, with [`Self::seed`]. `model` supplies what the request leaves out.
@@ -107,7 +166,6 @@ impl Sampling {
     ) -> Result<SamplingParams> {
         let given = &self.given;
         let repetition_penalty = given.repetition_penalty.or(model.repetition_penalty);
-        let is_effective = |(_, bias): &&(u32, f32)| *bias != 0.0;
         let dry = self.dry.as_ref().map(|dry| {
             Ok::<_, Error>(DryParams {
                 multiplier: dry.multiplier,
@@ -117,12 +175,7 @@ impl Sampling {
             })
         });
         Ok(SamplingParams {
-            logit_bias: self
-                .logit_bias
-                .iter()
-                .filter(is_effective)
-                .copied()
-                .collect(),
+            logit_bias: self.biases(tokenizer)?,
             repetition_penalty: repetition_penalty
                 .unwrap_or(1.0)
                 .max(MIN_REPETITION_PENALTY),
@@ -136,6 +189,7 @@ impl Sampling {
                 .or(model.top_k)
                 .filter(|top_k| *top_k > 0)
                 .map(|top_k| usize::try_from(top_k).unwrap_or(usize::MAX)),
+            typical_p: self.typical_p,
             top_p: given.top_p.or(model.top_p).unwrap_or(1.0),
             min_p: given.min_p.or(model.min_p).unwrap_or(0.0),
             seed: self.seed()?,
@@ -157,26 +211,74 @@ impl Sampling {
 pub(in crate::api) fn read(fields: &Fields, switches: &Switches) -> Result<Sampling> {
     let top_k = fields.integer("top_k", -1..=i128::MAX)?;
     let int64 = i128::from(i64::MIN)..=i128::from(i64::MAX);
-    let penalty = |name| Ok::<_, Error>(fields.number_in(name, -2.0..=2.0)?.map_or(0.0, narrow));
+    let bounds = Bounds::of(switches.sampling_bounds);
+    let penalty = |name| {
+        let range = -bounds.penalty..=bounds.penalty;
+        Ok::<_, Error>(fields.number_in(name, range)?.map_or(0.0, moderate))
+    };
+    let Biases {
+        ids: logit_bias,
+        texts: text_bias,
+        banned,
+    } = logit_bias(fields, bounds.bias)?;
     Ok(Sampling {
         given: SamplingDefaults {
-            temperature: fields.number_in("temperature", 0.0..=2.0)?.map(narrow),
+            temperature: fields
+                .number_in("temperature", 0.0..=bounds.temperature)?
+                .map(moderate),
             top_p: fields.number_in("top_p", 0.0..=1.0)?.map(narrow),
             top_k: top_k.map(|top_k| i64::try_from(top_k).unwrap_or(i64::MAX)),
             min_p: fields.number_in("min_p", 0.0..=1.0)?.map(narrow),
-            repetition_penalty: fields
-                .positive_number("repetition_penalty", 2.0)?
-                .map(narrow),
+            repetition_penalty: repetition_penalty(fields, bounds.repetition_penalty)?,
         },
         seed: fields
             .integer("seed", int64)?
             .and_then(|seed| i64::try_from(seed).ok()),
+        typical_p: fields
+            .number_in("typical_p", 0.0..=1.0)?
+            .map_or(1.0, narrow),
         frequency_penalty: penalty("frequency_penalty")?,
         presence_penalty: penalty("presence_penalty")?,
-        logit_bias: logit_bias(fields)?,
+        logit_bias,
+        text_bias,
+        banned,
         mirostat: mirostat(fields, switches)?,
         dry: dry(fields)?,
     })
+}
+
+/// The largest absolute values of some fields.
+struct Bounds {
+    temperature: f64,
+    penalty: f64,
+    repetition_penalty: f64,
+    bias: f64,
+}
+
+impl Bounds {
+    fn of(bounds: SamplingBounds) -> Bounds {
+        match bounds {
+            SamplingBounds::Standard => Bounds {
+                temperature: 2.0,
+                penalty: 2.0,
+                repetition_penalty: 2.0,
+                bias: 100.0,
+            },
+            SamplingBounds::Open => Bounds {
+                temperature: f64::INFINITY,
+                penalty: f64::INFINITY,
+                repetition_penalty: f64::INFINITY,
+                bias: f64::INFINITY,
+            },
+        }
+    }
+}
+
+/// As an f32 of at most a million, so that finite logits stay finite. Larger values act alike: they exceed all
+/// differences between logits.
+fn moderate(number: f64) -> f32 {
+    const MOST: f32 = 1e6;
+    (number as f32).clamp(-MOST, MOST)
 }
 
 /// As an f32, huge numbers as the largest finite one.
@@ -189,8 +291,87 @@ fn narrow_positive(number: f64) -> f32 {
     narrow(number).max(f32::MIN_POSITIVE)
 }
 
-fn logit_bias(fields: &Fields) -> Result<Vec<(u32, f32)>> {
+fn repetition_penalty(fields: &Fields, most: f64) -> Result<Option<f32>> {
+    let penalty = fields.positive_number("repetition_penalty", most)?;
+    let alias = fields.positive_number("repeat_penalty", most)?;
+    match (penalty, alias) {
+        (Some(one), Some(other)) if one != other => Err(fault(
+            RequestFault::ConflictingParameters,
+            "repeat_penalty",
+            format!("repeat_penalty is {other}, but repetition_penalty is {one}"),
+        )),
+        (one, other) => Ok(one.or(other).map(moderate)),
+    }
+}
+
+/// The forms of a bias.
+#[derive(Default)]
+struct Biases {
+    ids: Vec<(u32, f32)>,
+    texts: Vec<(String, Option<f32>)>,
+    banned: Vec<u32>,
+}
+
+fn logit_bias(fields: &Fields, most: f64) -> Result<Biases> {
     let name = "logit_bias";
+    match fields.get(name) {
+        Some(Value::Array(pairs)) => bias_pairs(name, pairs, most),
+        _ => Ok(Biases {
+            ids: bias_map(fields, name, most)?,
+            ..Biases::default()
+        }),
+    }
+}
+
+/// llama.cpp's form: pairs of an id or a text and a number or false.
+fn bias_pairs(name: &str, pairs: &[Value], most: f64) -> Result<Biases> {
+    if pairs.len() > MAX_LOGIT_BIASES {
+        let bounds = format!("at most {MAX_LOGIT_BIASES} entries");
+        return Err(out_of_range(name, &bounds, pairs.len()));
+    }
+    let mut biases = Biases::default();
+    for pair in pairs {
+        let wrong = || {
+            let expected = "made of pairs of an id or a text and a number or false";
+            invalid_type(name, expected, pair)
+        };
+        let [token, bias] = pair.as_array().map(Vec::as_slice).unwrap_or_default() else {
+            return Err(wrong());
+        };
+        let bias = match bias {
+            Value::Bool(false) => None,
+            other => Some(bias_in(name, other.as_f64().ok_or_else(wrong)?, most)?),
+        };
+        match (token, bias) {
+            (Value::String(text), bias) if !text.is_empty() => {
+                biases.texts.push((text.clone(), bias));
+            }
+            (Value::String(_), _) => {
+                return Err(invalid_value(name, "a text of it must not be empty"));
+            }
+            (id, bias) => {
+                let id = integer(id).ok_or_else(wrong)?;
+                let id = u32::try_from(id)
+                    .map_err(|_| out_of_range(name, "made of the vocabulary's token ids", id))?;
+                match bias {
+                    Some(bias) => biases.ids.push((id, bias)),
+                    None => biases.banned.push(id),
+                }
+            }
+        }
+    }
+    Ok(biases)
+}
+
+fn bias_in(name: &str, bias: f64, most: f64) -> Result<f32> {
+    if bias.abs() > most {
+        let bounds = format!("made of numbers from -{most} to {most}");
+        return Err(out_of_range(name, &bounds, bias));
+    }
+    Ok(moderate(bias))
+}
+
+fn bias_map(fields: &Fields, name: &str, most: f64) -> Result<Vec<(u32, f32)>> {
     let Some(biases) = fields.object(name)? else {
         return Ok(Vec::new());
     };
@@ -208,10 +389,7 @@ fn logit_bias(fields: &Fields) -> Result<Vec<(u32, f32)>> {
         })?;
         match value.as_f64() {
             None => Err(invalid_type(name, "made of numbers", value)),
-            Some(bias) if !(-100.0..=100.0).contains(&bias) => {
-                Err(out_of_range(name, "made of numbers from -100 to 100", bias))
-            }
-            Some(bias) => Ok((id, narrow(bias))),
+            Some(bias) => Ok((id, bias_in(name, bias, most)?)),
         }
     };
     biases.iter().map(entry).collect()

@@ -6,7 +6,7 @@ use super::declare::{fields, wire_types};
 use super::reader::{Fields, invalid_type};
 use super::unknown::UnknownFieldPolicy;
 use crate::api::error::fault;
-use crate::api::switches::Switches;
+use crate::api::switches::{AlwaysIncludeUsage, Switches, UsagePlace};
 use crate::{RequestFault, Result};
 
 fields! {
@@ -35,8 +35,10 @@ wire_types! {
 #[derive(Debug, Clone, Copy, Default)]
 pub(in crate::api) struct Streaming {
     pub stream: bool,
-    /// End the stream with a usage chunk.
+    /// Report usage at the end of the stream.
     pub include_usage: bool,
+    /// Report it in the last chunk with a choice instead of a chunk of its own.
+    pub usage_in_last_choice: bool,
     /// Running totals in every chunk; only with `include_usage`.
     pub continuous_usage: bool,
 }
@@ -51,7 +53,13 @@ pub(in crate::api) fn read(
         ..Streaming::default()
     };
     read_options(fields, &mut streaming, unknown)?;
-    streaming.include_usage |= switches.always_include_usage;
+    match switches.always_include_usage {
+        AlwaysIncludeUsage::Always(always) => streaming.include_usage |= always,
+        AlwaysIncludeUsage::In(UsagePlace::LastChoice) => {
+            streaming.include_usage = true;
+            streaming.usage_in_last_choice = true;
+        }
+    }
     Ok(streaming)
 }
 

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use super::declare::{fields, wire_types};
 use super::reader::{Fields, describe, invalid_type, invalid_value, member, shorten, unknown_type};
 use crate::api::error::fault;
+use crate::api::switches::ToolNames;
 use crate::grammar::Tool;
 use crate::{Error, RequestFault, Result};
 
@@ -100,10 +101,10 @@ pub(in crate::api) struct ToolCalls {
 }
 
 /// `None` if no tool may be called.
-pub(in crate::api) fn read(fields: &Fields) -> Result<Option<ToolCalls>> {
+pub(in crate::api) fn read(fields: &Fields, names: ToolNames) -> Result<Option<ToolCalls>> {
     let mut tools = Vec::new();
     for declared in fields.array(TOOLS)?.unwrap_or_default() {
-        let tool = tool(declared)?;
+        let tool = tool(declared, names)?;
         if tools.iter().any(|other: &Tool| other.name == tool.name) {
             let message = format!("two tools are called \"{}\"", tool.name);
             return Err(invalid_value(TOOLS, message));
@@ -123,7 +124,7 @@ pub(in crate::api) fn read(fields: &Fields) -> Result<Option<ToolCalls>> {
     }))
 }
 
-fn tool(declared: &Value) -> Result<Tool> {
+fn tool(declared: &Value, names: ToolNames) -> Result<Tool> {
     let declared = declared
         .as_object()
         .ok_or_else(|| invalid_type(TOOLS, "an array of objects", declared))?;
@@ -138,11 +139,11 @@ fn tool(declared: &Value) -> Result<Tool> {
     };
     let name = member(function, "name")
         .and_then(Value::as_str)
-        .filter(|name| is_legal_name(name))
+        .filter(|name| is_legal_name(name, names))
         .ok_or_else(|| {
-            let message =
-                format!("a function needs a name of 1 to {MAX_NAME_BYTES} of [A-Za-z0-9_-]");
-            invalid_value(TOOLS, message)
+            let of = format!(" of 1 to {MAX_NAME_BYTES} of [A-Za-z0-9_-]");
+            let of = if names == ToolNames::Any { "" } else { &of };
+            invalid_value(TOOLS, format!("a function needs a name{of}"))
         })?;
     let wrong = |fault_kind, key: &str, value: &Value| {
         let message = format!("tools: {key} of \"{name}\" must not be {}", describe(value));
@@ -189,7 +190,10 @@ fn not_a_function(field: &str, kind: &str) -> Error {
     unknown_type(field, kind)
 }
 
-fn is_legal_name(name: &str) -> bool {
+fn is_legal_name(name: &str, names: ToolNames) -> bool {
+    if names == ToolNames::Any {
+        return !name.is_empty();
+    }
     let is_legal = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
     (1..=MAX_NAME_BYTES).contains(&name.len()) && name.bytes().all(is_legal)
 }

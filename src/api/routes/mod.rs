@@ -181,6 +181,20 @@ mod tests {
         assert!(script.contains(&declaration), "expected: {declaration}");
     }
 
+    /// The page intercepts the base paths of its profile.
+    #[test]
+    fn the_page_knows_the_base_paths_of_profiles() {
+        let script = include_str!("../../../www/src/exchange/base_paths.ts");
+        let switches = |name| crate::api::Switches::profile(name).unwrap();
+        let declaration = format!(
+            "export const DEFAULT_BASE_PATHS: readonly string[] = {:?};",
+            switches("default").base_paths
+        );
+        assert!(script.contains(&declaration), "expected: {declaration}");
+        let declaration = format!("  fireworks: {:?},", switches("fireworks").base_paths);
+        assert!(script.contains(&declaration), "expected: {declaration}");
+    }
+
     #[test]
     fn a_bare_base_path() {
         let root = ["/".to_owned()];

@@ -9,9 +9,10 @@ use futures_core::Stream;
 use futures_util::{FutureExt, StreamExt, stream};
 
 use super::constraint::CallReader;
-use super::logprobs::{Entry, Listing};
+use super::logprobs::{Entry, Listing, missing_score};
 use super::message_text::{MessageOptions, MessageText};
 use super::prompt::FittedPrompt;
+use super::prompt_listing::{PromptLister, PromptListing};
 use super::stop_ids::StopIds;
 use crate::api::fields::Length;
 use crate::api::progress::{Delivered, Digest};
@@ -29,6 +30,8 @@ pub(in crate::api) struct Piece {
     pub entries: Vec<Entry>,
     /// The generated ones among them, if ids are requested.
     pub token_ids: Vec<u32>,
+    /// What the answer lists of the prompt; in the first piece, if requested.
+    pub prompt: Option<PromptListing>,
     /// Tokens of the candidate generated so far, including those of earlier pieces.
     pub completion_tokens: usize,
     /// Those of these tokens that are reasoning.
@@ -51,6 +54,20 @@ pub(in crate::api) struct Finish {
     pub has_calls: bool,
     /// Mean raw log-probability of its tokens; `None` if there are no tokens or no scores.
     pub mean_logprob: Option<f64>,
+    /// What the model was given and what it generated, if requested.
+    pub raw: Option<Box<RawOutput>>,
+}
+
+/// What the model was given and what it generated.
+#[derive(Debug, Clone, PartialEq)]
+pub(in crate::api) struct RawOutput {
+    pub prompt: String,
+    pub prompt_ids: Vec<u32>,
+    /// With the texts of special tokens.
+    pub completion: String,
+    pub completion_ids: Vec<u32>,
+    /// The tokens of the completion, if log-probabilities are requested.
+    pub entries: Option<Vec<Entry>>,
 }
 
 /// Which of the request's stops ended a candidate.
@@ -81,6 +98,9 @@ impl Piece {
         self.entries.extend(next.entries);
         self.token_ids.extend(next.token_ids);
         self.parts.extend(next.parts);
+        if next.prompt.is_some() {
+            self.prompt = next.prompt;
+        }
         self.completion_tokens = next.completion_tokens;
         self.reasoning_tokens = next.reasoning_tokens;
         self.digest = next.digest;
@@ -102,6 +122,10 @@ pub(super) struct TextOptions {
     pub listing: Option<Listing>,
     /// Report the ids of generated tokens.
     pub wants_ids: bool,
+    /// Report what the model was given and what it generated.
+    pub wants_raw: bool,
+    /// What to list of the prompt apart from an echo.
+    pub prompt_listing: Option<PromptLister>,
     /// Offsets count from the start of the prompt even if it is not echoed.
     pub offsets_count_prompt: bool,
     pub calls: Option<CallReader>,
@@ -135,6 +159,9 @@ pub(super) struct CandidateText {
     completion_tokens: usize,
     /// Digest of their ids.
     digest: Digest,
+    /// All tokens of the completion, if the raw output is requested.
+    raw_ids: Vec<u32>,
+    raw_entries: Vec<Entry>,
     /// What an earlier run delivered, until it has been skipped.
     earlier: Option<Delivered>,
     /// Divides the text into parts, if it is a message.
@@ -188,6 +215,8 @@ impl CandidateText {
             scored_tokens: 0,
             completion_tokens: 0,
             digest: Digest::default(),
+            raw_ids: Vec::new(),
+            raw_entries: Vec::new(),
             earlier: None,
         }
     }
@@ -244,8 +273,9 @@ impl CandidateText {
             self.has_begun = true;
             self.begin(&mut piece)?;
         }
-        if piece.finish.is_some() {
+        if let Some(finish) = &mut piece.finish {
             piece.text.push_str(&self.options.suffix);
+            finish.raw = self.options.wants_raw.then(|| Box::new(self.raw_output()));
         }
         piece.completion_tokens = self.completion_tokens;
         piece.reasoning_tokens = self
@@ -254,6 +284,19 @@ impl CandidateText {
             .map_or(0, MessageText::reasoning_tokens);
         piece.digest = self.digest;
         Ok(piece)
+    }
+
+    fn raw_output(&mut self) -> RawOutput {
+        let tokenizer = &self.options.tokenizer;
+        let completion_ids = std::mem::take(&mut self.raw_ids);
+        let entries = std::mem::take(&mut self.raw_entries);
+        RawOutput {
+            prompt: tokenizer.decode(&self.prompt.ids, false),
+            prompt_ids: self.prompt.ids.clone(),
+            completion: tokenizer.decode(&completion_ids, false),
+            completion_ids,
+            entries: self.options.listing.as_ref().map(|_| entries),
+        }
     }
 
     /// Processes the tokens that an earlier run delivered, without their text.
@@ -326,16 +369,21 @@ impl CandidateText {
         } else {
             start = self.detokenizer.start_of(id);
             let text = self.detokenizer.push(id);
-            let outcome = self.matcher.push(&text);
             if let Some(message) = &mut self.message {
                 message.count_token();
             }
-            self.release(&outcome.text, piece);
-            if outcome.matched.is_some() {
-                self.finish(FinishReason::Stop, None, piece);
+            if self.completion_tokens <= options.length.min_tokens {
+                // No stop string counts yet.
+                self.release(&text, piece);
+            } else {
+                let outcome = self.matcher.push(&text);
+                self.release(&outcome.text, piece);
+                if outcome.matched.is_some() {
+                    self.finish(FinishReason::Stop, None, piece);
+                }
             }
         }
-        if options.listing.is_some() || options.wants_ids {
+        if options.listing.is_some() || options.wants_ids || options.wants_raw {
             self.unsettled.push_back(Unsettled {
                 id,
                 start,
@@ -386,6 +434,7 @@ impl CandidateText {
                 0 => None,
                 tokens => Some(self.logprob_sum / tokens as f64),
             },
+            raw: None,
         });
     }
 
@@ -397,6 +446,9 @@ impl CandidateText {
             if self.options.wants_ids {
                 piece.token_ids.push(token.id);
             }
+            if self.options.wants_raw {
+                self.raw_ids.push(token.id);
+            }
             if let Some(listing) = &self.options.listing {
                 let score = token.score.as_deref().ok_or_else(missing_score)?;
                 // A token that a stop string removed begins at the end of the text.
@@ -405,21 +457,31 @@ impl CandidateText {
                     start,
                     drops_space: false,
                 };
-                piece
-                    .entries
-                    .push(listing.entry(token.id, place, Some(score)));
+                let entry = listing.entry(token.id, place, Some(score));
+                if self.options.wants_raw {
+                    self.raw_entries.push(entry.clone());
+                }
+                piece.entries.push(entry);
             }
         }
         Ok(())
     }
 
-    /// Puts the prompt before the first piece, if it is echoed.
+    /// Puts the prompt before the first piece, if it is echoed or listed.
     fn begin(&mut self, piece: &mut Piece) -> Result<()> {
+        if let Some(lister) = &self.options.prompt_listing {
+            let scores = self.prompt_scores.as_deref();
+            piece.prompt = Some(lister.list(&self.prompt.ids, scores)?);
+        }
         if !self.options.echo {
             return Ok(());
         }
         let FittedPrompt {
-            ids, text, places, ..
+            ids,
+            text,
+            places,
+            echoed_from,
+            ..
         } = &*self.prompt;
         piece.text.insert_str(0, text);
         if let Some(listing) = &self.options.listing {
@@ -429,15 +491,11 @@ impl CandidateText {
             }
             // Nothing predicts the first token.
             let scores = [None].into_iter().chain(scores.iter().map(Some));
-            let tokens = ids.iter().zip(places).zip(scores);
+            let tokens = ids.iter().zip(scores).skip(*echoed_from).zip(places);
             let entry =
-                |((id, place), score): ((&u32, &Place), _)| listing.entry(*id, *place, score);
+                |((id, score), place): ((&u32, _), &Place)| listing.entry(*id, *place, score);
             piece.entries.splice(0..0, tokens.map(entry));
         }
         Ok(())
     }
-}
-
-fn missing_score() -> Error {
-    Error::Internal("the engine left out a score".to_owned())
 }

@@ -107,7 +107,10 @@ impl Case {
         let tokenizer = tokenizer();
         let length = Length {
             max_tokens: None,
+            fills_context: false,
             stop: self.stop.iter().map(|stop| (*stop).to_owned()).collect(),
+            stop_token_ids: Vec::new(),
+            min_tokens: 0,
             include_stop: self.include_stop,
             skip_special_tokens: self.skip_special_tokens,
             ignore_eos: self.ignore_eos,
@@ -122,17 +125,20 @@ impl Case {
             text: "é!".to_owned(),
             places,
             tail: String::new(),
+            echoed_from: 0,
         };
         let options = TextOptions {
-            stop_ids: StopIds::new(&tokenizer, &length, false),
+            stop_ids: StopIds::new(&tokenizer, &length, false, false),
             listing: self
                 .has_logprobs
-                .then(|| Listing::new(&tokenizer, self.tokens_as_ids)),
+                .then(|| Listing::new(&tokenizer, self.tokens_as_ids, 5)),
             tokenizer,
             length,
             echo: self.echo,
             suffix: self.suffix.to_owned(),
             wants_ids: self.tokens_as_ids,
+            wants_raw: false,
+            prompt_listing: None,
             offsets_count_prompt: self.offsets_count_prompt,
             calls: None,
             message: None,
@@ -569,8 +575,13 @@ fn entry(id: u32, place: Place, tokens_as_ids: bool, logprob: f32, top: &[(u32, 
         raw_logprob: logprob,
         top: top.to_vec(),
     };
-    let listing = Listing::new(&tokenizer(), tokens_as_ids);
+    let listing = Listing::new(&tokenizer(), tokens_as_ids, 5);
     listing.entry(id, place, Some(&score))
+}
+
+fn tops(entry: &Entry) -> Option<Vec<(String, f32)>> {
+    let top = entry.top.as_ref()?.iter();
+    Some(top.map(|top| (top.token.clone(), top.logprob)).collect())
 }
 
 fn named(top: &[(&str, f32)]) -> Option<Vec<(String, f32)>> {
@@ -584,24 +595,27 @@ fn the_best_tokens_and_the_token_itself() {
     let (a, b) = (bytes("a")[0], bytes("b")[0]);
     // The token is among the best ones, is not, and none are requested.
     let listed = entry(b, anywhere, false, -2.0, &[(QU, -1.0), (b, -2.0)]);
-    assert_eq!(listed.top, named(&[(" qu", -1.0), ("b", -2.0)]));
+    assert_eq!(tops(&listed), named(&[(" qu", -1.0), ("b", -2.0)]));
     assert_eq!(listed.logprob, Some(-2.0));
     let unlisted = entry(b, anywhere, false, -3.0, &[(QU, -1.0), (EOS, -2.0)]);
     let expected = named(&[(" qu", -1.0), ("</s>", -2.0), ("b", -3.0)]);
-    assert_eq!(unlisted.top, expected);
+    assert_eq!(tops(&unlisted), expected);
     let alone = entry(b, anywhere, false, -3.0, &[]);
-    assert_eq!(alone.top, named(&[("b", -3.0)]));
+    assert_eq!(tops(&alone), named(&[("b", -3.0)]));
     // Two ids with the same text are listed once, with the larger value.
     let same = entry(b, anywhere, false, -3.0, &[(OTHER_A, -1.0), (a, -2.0)]);
-    assert_eq!(same.top, named(&[("a", -1.0), ("b", -3.0)]));
+    assert_eq!(tops(&same), named(&[("a", -1.0), ("b", -3.0)]));
     let ids = entry(b, anywhere, true, -3.0, &[(OTHER_A, -1.0), (a, -2.0)]);
     let names = [OTHER_A, a, b].map(|id| format!("token_id:{id}"));
     let expected = named(&[(&names[0], -1.0), (&names[1], -2.0), (&names[2], -3.0)]);
-    assert_eq!((ids.token, ids.top), (names[2].clone(), expected));
+    assert_eq!(
+        (ids.token.clone(), tops(&ids)),
+        (names[2].clone(), expected)
+    );
     // JSON has no infinity.
     let never = entry(b, anywhere, false, f32::NEG_INFINITY, &[]);
     assert_eq!(never.logprob, Some(-9999.0));
-    assert_eq!(never.top, named(&[("b", -9999.0)]));
+    assert_eq!(tops(&never), named(&[("b", -9999.0)]));
 }
 
 #[test]
@@ -612,7 +626,7 @@ fn names_do_not_show_an_added_space() {
     };
     let spaced = entry(QU + 3, place, false, -2.0, &[(QU, -1.0)]);
     assert_eq!((&*spaced.token, spaced.text_offset), ("a", 7));
-    assert_eq!(spaced.top, named(&[("qu", -1.0), ("a", -2.0)]));
+    assert_eq!(tops(&spaced), named(&[("qu", -1.0), ("a", -2.0)]));
 }
 
 proptest! {

@@ -2,7 +2,7 @@
 
 use crate::api::error::fault;
 use crate::api::fields::Length;
-use crate::api::switches::{ContextLengthExceededBehavior, DefaultMaxTokens};
+use crate::api::switches::{ContextLengthExceededBehavior, ContextWord, DefaultMaxTokens};
 use crate::{RequestFault, Result};
 
 /// How much of a request fits.
@@ -21,6 +21,10 @@ pub(super) fn fit(
     length: &Length,
     default_max_tokens: DefaultMaxTokens,
 ) -> Result<Fit> {
+    let default_max_tokens = match length.fills_context {
+        true => DefaultMaxTokens::Context(ContextWord::Context),
+        false => default_max_tokens,
+    };
     let requested = length.max_tokens.unwrap_or(match default_max_tokens {
         DefaultMaxTokens::Tokens(tokens) => tokens,
         // All that remains, but at least one, so that a prompt that fills the context is an error.
@@ -63,7 +67,6 @@ pub(super) fn fit(
 mod tests {
     use super::*;
     use crate::Error;
-    use crate::api::switches::ContextWord;
     use ContextLengthExceededBehavior::{Error as Refuse, Truncate};
 
     const C: usize = 32;
@@ -75,7 +78,10 @@ mod tests {
     ) -> Length {
         Length {
             max_tokens: Some(max_tokens),
+            fills_context: false,
             stop: Vec::new(),
+            stop_token_ids: Vec::new(),
+            min_tokens: 0,
             include_stop: false,
             skip_special_tokens: true,
             ignore_eos: false,

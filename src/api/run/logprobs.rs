@@ -3,6 +3,7 @@
 
 use std::rc::Rc;
 
+use crate::Error;
 use crate::engine::generation::TokenScore;
 use crate::text::{Place, Tokenizer};
 
@@ -13,11 +14,13 @@ const LOWEST: f32 = -9999.0;
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(in crate::api) struct Entry {
     pub token: String,
+    /// The bytes of its text.
+    pub bytes: Vec<u8>,
     /// `None` for the first token of a prompt, which nothing predicts.
     pub logprob: Option<f32>,
     /// The best tokens and the token itself, best first, without duplicate names; `None` like
     /// `logprob`.
-    pub top: Option<Vec<(String, f32)>>,
+    pub top: Option<Vec<TopEntry>>,
     /// Code points before it.
     pub text_offset: usize,
     pub id: u32,
@@ -25,19 +28,31 @@ pub(in crate::api) struct Entry {
     pub best: Vec<(u32, f32)>,
 }
 
+/// One of the best tokens at a position.
+#[derive(Debug, Clone, PartialEq)]
+pub(in crate::api) struct TopEntry {
+    pub token: String,
+    /// The bytes of its text.
+    pub bytes: Vec<u8>,
+    pub logprob: f32,
+}
+
 /// How the tokens of a request are listed.
 #[derive(Debug, Clone)]
 pub(super) struct Listing {
     tokenizer: Rc<Tokenizer>,
     tokens_as_ids: bool,
+    /// How many of the best tokens are listed; a score may hold more.
+    top: usize,
 }
 
 impl Listing {
     /// With `tokens_as_ids` tokens are named by their ids.
-    pub(super) fn new(tokenizer: &Rc<Tokenizer>, tokens_as_ids: bool) -> Listing {
+    pub(super) fn new(tokenizer: &Rc<Tokenizer>, tokens_as_ids: bool, top: usize) -> Listing {
         Listing {
             tokenizer: tokenizer.clone(),
             tokens_as_ids,
+            top,
         }
     }
 
@@ -46,20 +61,26 @@ impl Listing {
     pub(super) fn entry(&self, id: u32, place: Place, score: Option<&TokenScore>) -> Entry {
         let name = |id| self.name(id, place.drops_space);
         let top = score.map(|score| {
-            let mut top: Vec<(String, f32)> = Vec::with_capacity(score.top.len() + 1);
-            let is_listed = score.top.iter().any(|(best, _)| *best == id);
+            let best = &score.top[..score.top.len().min(self.top)];
+            let mut top: Vec<TopEntry> = Vec::with_capacity(best.len() + 1);
+            let is_listed = best.iter().any(|(best, _)| *best == id);
             let itself = (!is_listed).then_some((id, score.logprob));
-            for (id, logprob) in score.top.iter().copied().chain(itself) {
+            for (id, logprob) in best.iter().copied().chain(itself) {
                 let name = name(id);
                 // The best come first, so of duplicate names the larger value is already listed.
-                if top.iter().all(|(known, _)| *known != name) {
-                    top.push((name, finite(logprob)));
+                if top.iter().all(|known| known.token != name) {
+                    top.push(TopEntry {
+                        token: name,
+                        bytes: self.bytes(id, place.drops_space),
+                        logprob: finite(logprob),
+                    });
                 }
             }
             top
         });
         Entry {
             token: name(id),
+            bytes: self.bytes(id, place.drops_space),
             logprob: score.map(|score| finite(score.logprob)),
             top,
             text_offset: place.start,
@@ -68,6 +89,14 @@ impl Listing {
                 let finite = |(id, logprob): &(u32, f32)| (*id, finite(*logprob));
                 score.top.iter().map(finite).collect()
             }),
+        }
+    }
+
+    fn bytes(&self, id: u32, drops_space: bool) -> Vec<u8> {
+        let bytes = self.tokenizer.token_bytes(id);
+        match bytes {
+            [b' ', rest @ ..] if drops_space => rest.to_vec(),
+            _ => bytes.to_vec(),
         }
     }
 
@@ -83,9 +112,14 @@ impl Listing {
     }
 }
 
-fn finite(logprob: f32) -> f32 {
+pub(super) fn finite(logprob: f32) -> f32 {
     match logprob.is_finite() {
         true => logprob,
         false => LOWEST,
     }
+}
+
+/// The engine sent fewer scores than were requested.
+pub(super) fn missing_score() -> Error {
+    Error::Internal("the engine left out a score".to_owned())
 }

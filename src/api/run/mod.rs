@@ -12,20 +12,23 @@ mod logprobs;
 mod merge;
 mod message_text;
 mod prompt;
+mod prompt_listing;
 mod ranking;
 mod stop_ids;
+mod token_rules;
 
 use std::cell::Cell;
 use std::rc::Rc;
 
 use super::endpoint::Endpoint;
-use super::fields::Constraint;
+use super::fields::{Constraint, Length, check_ids};
+use super::host::Host;
 use super::models::ReadyModel;
 use super::plan::{Plan, Suffix};
 use super::progress::{Delivered, Position};
 use super::switches::{ContextWord, DefaultMaxTokens, Switches, TextOffsetBase};
 use crate::engine::Events;
-use crate::engine::generation::{Generation, SamplingDefaults, ScoreRequest};
+use crate::engine::generation::{Generation, SamplingDefaults, SamplingParams, ScoreRequest};
 use crate::grammar::Grammar;
 use crate::text::Tokenizer;
 use crate::{Error, Result};
@@ -36,12 +39,14 @@ use logprobs::Listing;
 use merge::Pieces;
 use message_text::MessageOptions;
 use prompt::{FittedPrompt, Wanted};
+use prompt_listing::PromptLister;
 use stop_ids::StopIds;
 
 #[cfg(test)]
 pub(super) use candidate_text::Finish;
-pub(super) use candidate_text::{Piece, StopReason};
-pub(super) use logprobs::Entry;
+pub(super) use candidate_text::{Piece, RawOutput, StopReason};
+pub(super) use logprobs::{Entry, TopEntry};
+pub(super) use prompt_listing::{PromptListing, RankedToken};
 
 /// An admitted request; dropping it cancels the generation.
 pub(super) struct Run {
@@ -50,8 +55,8 @@ pub(super) struct Run {
     pub system_fingerprint: String,
     /// Tokens cut from the prompts.
     pub dropped_tokens: usize,
-    /// The seed as requested or drawn at random.
-    pub seed: i64,
+    /// The seed of each prompt, as requested or drawn at random.
+    pub seeds: Vec<i64>,
     /// Pieces of all candidates, which are numbered prompt by prompt.
     pieces: Pieces,
     /// What was delivered of each candidate so far.
@@ -64,9 +69,21 @@ pub(super) struct Run {
     n: usize,
     /// Candidates generated per prompt.
     best_of: usize,
+    /// When the request was admitted and when its first token came, in milliseconds since 1970.
+    started_ms: u64,
+    first_token_ms: Option<u64>,
+    host: Rc<dyn Host>,
     deadline: Deadline,
     /// Names the tokens of log-probabilities.
     pub tokenizer: Rc<Tokenizer>,
+}
+
+/// How long a request took so far, and its tokens.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PerfMetrics {
+    pub counts: TokenCounts,
+    pub first_token_ms: u64,
+    pub total_ms: u64,
 }
 
 /// Tokens of a request or of a part of it.
@@ -83,13 +100,14 @@ pub(super) struct TokenCounts {
 impl Run {
     /// Waits for the model if the switches say so, makes the checks that need it, and submits the plan
     /// to the engine. With the position of an `earlier` run, the pieces that it delivered are left out: the
-    /// request is run again with the same seed, which chooses the same tokens.
+    /// request is run again with the same seeds, which choose the same tokens.
     pub(super) async fn start(
         endpoint: &Endpoint,
         mut plan: Plan,
         earlier: Option<&Position>,
     ) -> Result<Run> {
         let switches = &endpoint.switches;
+        let started_ms = endpoint.host.now_ms();
         let mut deadline = Deadline::new(&*endpoint.host, switches.request_timeout_ms);
         let ready = endpoint
             .models
@@ -98,6 +116,12 @@ impl Run {
 
         let mut prompts = fit_prompts(&mut plan, &model, switches)?;
         plan.sampling.check_vocabulary(model.vocab_size())?;
+        plan.restrictions.check_vocabulary(model.vocab_size())?;
+        check_ids(
+            "stop_token_ids",
+            &plan.length.stop_token_ids,
+            model.vocab_size(),
+        )?;
         let prompt_tail = prompts.first().map_or("", |prompt| &prompt.tail);
         let turn = plan.message.map(|message| (message, prompt_tail));
         let constraint = constraint::compile(&plan.constraint, turn, &model)?;
@@ -115,15 +139,16 @@ impl Run {
             Some(earlier) => earlier.candidates.clone(),
             None => vec![Delivered::default(); prompts.len() * plan.best_of],
         };
-        if delivered.len() != prompts.len() * plan.best_of {
+        let is_of_this = earlier.is_none_or(|earlier| earlier.seeds.len() == prompts.len());
+        if !is_of_this || delivered.len() != prompts.len() * plan.best_of {
             return Err(Error::Internal("the position is of another request".into()));
         }
         if let Some(earlier) = earlier {
-            for generation in &mut generations {
-                generation.sampling.seed = earlier.seed;
+            for (generation, seed) in generations.iter_mut().zip(&earlier.seeds) {
+                generation.sampling.seed = *seed;
             }
         }
-        let seed = generations.first().map_or(0, |it| it.sampling.seed);
+        let seeds = generations.iter().map(|it| it.sampling.seed).collect();
         let events = model.engine.submit(generations)?;
 
         let first = events.iter().filter_map(|candidates| candidates.first());
@@ -141,13 +166,16 @@ impl Run {
             model_id,
             system_fingerprint: model.fingerprint.text(),
             dropped_tokens: prompts.iter().map(|prompt| prompt.dropped_tokens).sum(),
-            seed,
+            seeds,
             pieces: Pieces::new(candidates.collect()),
             delivered,
             prompt_tokens: prompts.iter().map(|prompt| prompt.ids.len()).collect(),
             cached_tokens,
             n: plan.n,
             best_of: plan.best_of,
+            started_ms,
+            first_token_ms: None,
+            host: endpoint.host.clone(),
             deadline,
             tokenizer: model.tokenizer.clone(),
         })
@@ -159,6 +187,9 @@ impl Run {
         let next = self.deadline.limit(self.pieces.next()).await?;
         if let Some((candidate, piece)) = &next {
             self.delivered[*candidate] = piece.delivered();
+            if self.first_token_ms.is_none() {
+                self.first_token_ms = Some(self.host.now_ms());
+            }
         }
         Ok(next)
     }
@@ -188,6 +219,22 @@ impl Run {
     /// What was delivered of each candidate so far, earlier runs included.
     pub(super) fn delivered(&self) -> &[Delivered] {
         &self.delivered
+    }
+
+    /// How long the request took so far.
+    pub(super) fn perf_metrics(&self) -> PerfMetrics {
+        let since_start = |at_ms: u64| at_ms.saturating_sub(self.started_ms);
+        let now_ms = self.host.now_ms();
+        PerfMetrics {
+            counts: self.counts(),
+            first_token_ms: since_start(self.first_token_ms.unwrap_or(now_ms)),
+            total_ms: since_start(now_ms),
+        }
+    }
+
+    /// Whether every candidate was delivered to its end.
+    pub(super) fn is_over(&self) -> bool {
+        self.delivered.iter().all(|it| it.is_finished)
     }
 
     /// The token counts of the whole request so far: each prompt once, and every candidate.
@@ -222,7 +269,7 @@ fn fit_prompts(
     model: &ReadyModel,
     switches: &Switches,
 ) -> Result<Vec<FittedPrompt>> {
-    let has_logprobs = plan.logprobs.is_some();
+    let has_logprobs = plan.logprobs.top.is_some();
     let wanted = Wanted {
         text: plan.echo || (has_logprobs && switches.text_offset_base == TextOffsetBase::Prompt),
         places: plan.echo && has_logprobs,
@@ -240,10 +287,19 @@ fn fit_prompts(
 
 /// What all candidates of the plan have in common.
 fn text_options(plan: &Plan, model: &ReadyModel, switches: &Switches) -> TextOptions {
+    let is_constrained = plan.constraint.covers_everything();
+    let is_message = plan.message.is_some();
+    // The reader of a message needs the special tokens around calls, and removes them.
+    let is_read = is_message && matches!(plan.constraint, Constraint::Tools(_));
+    // No special token's text enters any other constrained completion.
+    let length = Length {
+        skip_special_tokens: plan.length.skip_special_tokens || (is_constrained && !is_read),
+        ..plan.length.clone()
+    };
     TextOptions {
         tokenizer: model.tokenizer.clone(),
-        length: plan.length.clone(),
-        stop_ids: StopIds::new(&model.tokenizer, &plan.length, plan.message.is_some()),
+        stop_ids: StopIds::new(&model.tokenizer, &length, is_constrained, is_message),
+        length,
         echo: plan.echo,
         suffix: match &plan.suffix {
             Suffix::Append(suffix) => suffix.clone(),
@@ -251,8 +307,17 @@ fn text_options(plan: &Plan, model: &ReadyModel, switches: &Switches) -> TextOpt
         },
         listing: plan
             .logprobs
-            .map(|_| Listing::new(&model.tokenizer, plan.tokens_as_ids)),
-        wants_ids: plan.tokens_as_ids,
+            .top
+            .map(|top| Listing::new(&model.tokenizer, plan.logprobs.tokens_as_ids, top)),
+        wants_ids: plan.logprobs.tokens_as_ids || plan.logprobs.token_ids,
+        wants_raw: plan.raw_output,
+        prompt_listing: (plan.logprobs.token_ids || plan.logprobs.prompt.is_some()).then(|| {
+            PromptLister {
+                tokenizer: model.tokenizer.clone(),
+                wants_ids: plan.logprobs.token_ids,
+                top: plan.logprobs.prompt,
+            }
+        }),
         offsets_count_prompt: switches.text_offset_base == TextOffsetBase::Prompt,
         calls: CallReader::new(&plan.constraint, model.output_form),
         message: plan.message.map(|message| MessageOptions {
@@ -282,19 +347,32 @@ fn generations(
     };
     let sampling = plan.sampling.params(&model_defaults, &model.tokenizer)?;
     let is_ranked = plan.best_of > plan.n;
-    let scores = (plan.logprobs.is_some() || is_ranked).then(|| ScoreRequest {
-        top: plan.logprobs.unwrap_or(0),
-        mode: plan.logprobs_mode,
+    let scores = (plan.logprobs.top.is_some() || is_ranked).then(|| ScoreRequest {
+        top: plan.logprobs.top.unwrap_or(0),
+        mode: plan.logprobs.mode,
     });
-    let generation = |prompt: &Rc<FittedPrompt>| Generation {
-        prompt: prompt.ids.clone().into(),
-        max_tokens: prompt.max_tokens,
-        candidates: u32::try_from(plan.best_of).unwrap_or(u32::MAX),
-        sampling: sampling.clone(),
-        constraint: constraint.clone(),
-        scores,
-        prompt_scores: plan.logprobs.filter(|_| plan.echo),
-        stop_ids: stop_ids.to_vec(),
+    let rules = token_rules::of(plan, model, stop_ids)?;
+    let prompt_scores = plan
+        .logprobs
+        .top
+        .filter(|_| plan.echo)
+        .max(plan.logprobs.prompt);
+    let generation = |prompt: &Rc<FittedPrompt>| {
+        Ok(Generation {
+            prompt: prompt.ids.clone().into(),
+            max_tokens: prompt.max_tokens,
+            candidates: u32::try_from(plan.best_of).unwrap_or(u32::MAX),
+            sampling: SamplingParams {
+                // Without a seed, equal prompts are drawn independently.
+                seed: plan.sampling.seed()?,
+                ..sampling.clone()
+            },
+            constraint: constraint.clone(),
+            scores,
+            rules: rules.clone(),
+            prompt_scores,
+            stop_ids: stop_ids.to_vec(),
+        })
     };
-    Ok(prompts.iter().map(generation).collect())
+    prompts.iter().map(generation).collect()
 }

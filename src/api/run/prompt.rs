@@ -6,7 +6,7 @@ use std::rc::Rc;
 use super::context::{self, Fit};
 use super::conversation;
 use crate::api::error::fault;
-use crate::api::fields::Prompt;
+use crate::api::fields::{KeptTokens, Length, Prompt, PromptPart, PromptTokens};
 use crate::api::models::ReadyModel;
 use crate::api::plan::{Plan, Suffix};
 use crate::api::switches::DefaultMaxTokens;
@@ -24,10 +24,12 @@ pub(super) struct FittedPrompt {
     pub max_tokens: usize,
     /// The prompt as text, as `echo` returns it; empty unless requested.
     pub text: String,
-    /// Where each id is in `text`; empty unless requested.
+    /// Where each id from `echoed_from` on is in `text`; empty unless requested.
     pub places: Vec<Place>,
     /// The end of a rendered conversation; empty for other prompts.
     pub tail: String,
+    /// The first id whose text is echoed.
+    pub echoed_from: usize,
 }
 
 /// What is needed of a prompt besides its ids. Both cost time for a long prompt.
@@ -50,8 +52,10 @@ impl FittedPrompt {
         default_max_tokens: DefaultMaxTokens,
         wanted: Wanted,
     ) -> Result<FittedPrompt> {
+        let PromptTokens { add_special, kept } = plan.prompt_tokens;
+        let truncates = plan.length.truncate_sequence || kept != KeptTokens::All;
         if let Prompt::Text(text) = &prompt
-            && !plan.length.truncate_sequence
+            && !truncates
         {
             check_size(text, model)?;
         }
@@ -70,22 +74,41 @@ impl FittedPrompt {
                 (Some(text), tokens)
             }
             (Prompt::Text(text), _) => {
-                let tokens = tokenize(&text, model, wanted)?;
+                let tokens = tokenize(&text, add_special, model, wanted)?;
                 (Some(text), tokens)
             }
             (Prompt::Tokens(ids), _) => (None, (checked(ids, model)?, Vec::new())),
+            (Prompt::Mixed(parts), _) => {
+                let ids = mixed(&parts, add_special, model)?;
+                (None, (checked(ids, model)?, Vec::new()))
+            }
         };
         let context_tokens = model.engine.context_tokens();
+        let cut_tokens = match kept {
+            KeptTokens::Last(tokens) => ids.len().min(tokens),
+            KeptTokens::All | KeptTokens::Fitting => ids.len(),
+        };
+        let length = Length {
+            truncate_sequence: plan.length.truncate_sequence || kept == KeptTokens::Fitting,
+            ..plan.length.clone()
+        };
         let Fit {
             kept_tokens,
             max_tokens,
-        } = context::fit(ids.len(), context_tokens, &plan.length, default_max_tokens)?;
+        } = context::fit(cut_tokens, context_tokens, &length, default_max_tokens)?;
         let dropped: Vec<u32> = ids.drain(..ids.len() - kept_tokens).collect();
+        let echoed_from = match plan.echo_last {
+            Some(last) => ids.len().saturating_sub(last),
+            None => 0,
+        };
         let (text, places) = match text {
             _ if !wanted.text => Default::default(),
-            Some(text) if dropped.is_empty() => (text, places),
+            Some(text) if dropped.is_empty() && echoed_from == 0 => (text, places),
             // A shortened prompt begins in the middle of a text.
-            _ => decode(&ids, &dropped, &model.tokenizer),
+            _ => {
+                let before = [&dropped[..], &ids[..echoed_from]].concat();
+                decode(&ids[echoed_from..], &before, &model.tokenizer)
+            }
         };
         Ok(FittedPrompt {
             ids,
@@ -94,6 +117,7 @@ impl FittedPrompt {
             text,
             places,
             tail,
+            echoed_from,
         })
     }
 }
@@ -121,10 +145,10 @@ fn check_size(text: &str, model: &ReadyModel) -> Result<()> {
     ))
 }
 
-fn tokenize(text: &str, model: &ReadyModel, wanted: Wanted) -> Result<Tokens> {
+fn tokenize(text: &str, add_special: bool, model: &ReadyModel, wanted: Wanted) -> Result<Tokens> {
     let (mut ids, mut places) = match wanted.places {
-        true => model.tokenizer.encode_placed(text, true)?,
-        false => (model.tokenizer.encode(text, true)?, Vec::new()),
+        true => model.tokenizer.encode_placed(text, add_special)?,
+        false => (model.tokenizer.encode(text, add_special)?, Vec::new()),
     };
     if ids.is_empty() {
         let start = model.tokenizer.document_start_id().ok_or_else(|| {
@@ -138,6 +162,21 @@ fn tokenize(text: &str, model: &ReadyModel, wanted: Wanted) -> Result<Tokens> {
         places.push(Place::default());
     }
     Ok((ids, places))
+}
+
+/// The ids of parts that follow each other. Special tokens are added only to a text at the beginning.
+fn mixed(parts: &[PromptPart], add_special: bool, model: &ReadyModel) -> Result<Vec<u32>> {
+    let mut ids = Vec::new();
+    for (index, part) in parts.iter().enumerate() {
+        match part {
+            PromptPart::Token(id) => ids.push(*id),
+            PromptPart::Text(text) => {
+                check_size(text, model)?;
+                ids.extend(model.tokenizer.encode(text, add_special && index == 0)?);
+            }
+        }
+    }
+    Ok(ids)
 }
 
 /// The model's fill-in-the-middle prompt for the gap between `text` and `suffix`.

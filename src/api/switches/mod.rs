@@ -6,6 +6,7 @@ mod values;
 #[cfg(test)]
 pub(super) use profiles::EngineSwitches;
 pub use values::{
-    ContextLengthExceededBehavior, ContextWord, Cors, DefaultMaxTokens, MirostatTargetUnit,
-    SuffixMode, Switches, TextOffsetBase, UnknownFields, WhenModelNotReady,
+    AlwaysIncludeUsage, ContextLengthExceededBehavior, ContextWord, Cors, DefaultMaxTokens,
+    LogprobsShape, MirostatTargetUnit, SamplingBounds, SuffixMode, Switches, TextOffsetBase,
+    ToolNames, UnknownFields, UsagePlace, WhenModelNotReady,
 };

@@ -4,8 +4,9 @@
 use serde_json::{Map, Value};
 
 use super::values::{
-    ContextLengthExceededBehavior, ContextWord, Cors, DefaultMaxTokens, MirostatTargetUnit,
-    SuffixMode, Switches, TextOffsetBase, UnknownFields, WhenModelNotReady,
+    AlwaysIncludeUsage, ContextLengthExceededBehavior, ContextWord, Cors, DefaultMaxTokens,
+    LogprobsShape, MirostatTargetUnit, SamplingBounds, SuffixMode, Switches, TextOffsetBase,
+    ToolNames, UnknownFields, UsagePlace, WhenModelNotReady,
 };
 use crate::engine::generation::LogprobsMode;
 use crate::{Error, Result};
@@ -19,7 +20,7 @@ struct Profile {
     default_max_tokens: DefaultMaxTokens,
     suffix_mode: SuffixMode,
     unknown_fields: UnknownFields,
-    always_include_usage: bool,
+    always_include_usage: AlwaysIncludeUsage,
     logprobs_mode: LogprobsMode,
     text_offset_base: TextOffsetBase,
     max_logprobs: u32,
@@ -27,6 +28,14 @@ struct Profile {
     use_model_generation_defaults: bool,
     allow_missing_model: bool,
     schema_url: Option<&'static str>,
+    base_paths: &'static [&'static str],
+    max_best_of: u32,
+    logprobs_shape: LogprobsShape,
+    boolean_logprobs: bool,
+    sampling_bounds: SamplingBounds,
+    tool_names: ToolNames,
+    mixed_prompts: bool,
+    invalid_request_status: u16,
 }
 
 const DEFAULT: Profile = Profile {
@@ -36,7 +45,7 @@ const DEFAULT: Profile = Profile {
     default_max_tokens: DefaultMaxTokens::Tokens(16),
     suffix_mode: SuffixMode::Append,
     unknown_fields: UnknownFields::Ignore,
-    always_include_usage: false,
+    always_include_usage: AlwaysIncludeUsage::Always(false),
     logprobs_mode: LogprobsMode::Raw,
     text_offset_base: TextOffsetBase::Text,
     max_logprobs: 5,
@@ -44,6 +53,14 @@ const DEFAULT: Profile = Profile {
     use_model_generation_defaults: false,
     allow_missing_model: false,
     schema_url: None,
+    base_paths: &["/v1", "/openai/v1"],
+    max_best_of: 20,
+    logprobs_shape: LogprobsShape::Arrays,
+    boolean_logprobs: false,
+    sampling_bounds: SamplingBounds::Standard,
+    tool_names: ToolNames::Standard,
+    mixed_prompts: false,
+    invalid_request_status: 400,
 };
 
 const PROFILES: &[Profile] = &[
@@ -68,7 +85,9 @@ const PROFILES: &[Profile] = &[
         stop_text_included: true,
         suffix_mode: SuffixMode::Reject,
         unknown_fields: UnknownFields::Error,
-        always_include_usage: true,
+        always_include_usage: AlwaysIncludeUsage::In(UsagePlace::LastChoice),
+        base_paths: &["/v1", "/openai/v1", "/inference/v1"],
+        boolean_logprobs: true,
         ..DEFAULT
     },
     Profile {
@@ -90,6 +109,19 @@ const PROFILES: &[Profile] = &[
         max_stop_sequences: 64,
         use_model_generation_defaults: true,
         allow_missing_model: true,
+        max_best_of: 128,
+        logprobs_shape: LogprobsShape::Content,
+        sampling_bounds: SamplingBounds::Open,
+        tool_names: ToolNames::Any,
+        invalid_request_status: 422,
+        ..DEFAULT
+    },
+    Profile {
+        names: &["llamacpp", "llama.cpp"],
+        default_max_tokens: DefaultMaxTokens::Context(ContextWord::Context),
+        suffix_mode: SuffixMode::Reject,
+        allow_missing_model: true,
+        mixed_prompts: true,
         ..DEFAULT
     },
 ];
@@ -146,7 +178,7 @@ impl Profile {
             max_logprobs: self.max_logprobs,
             max_stop_sequences: self.max_stop_sequences,
             max_n: 128,
-            max_best_of: 20,
+            max_best_of: self.max_best_of,
             max_prompts: 128,
             max_sequences: 128,
             use_model_generation_defaults: self.use_model_generation_defaults,
@@ -156,11 +188,21 @@ impl Profile {
             cors: Cors {
                 allow_origin: "*".to_owned(),
             },
-            base_paths: vec!["/v1".to_owned(), "/openai/v1".to_owned()],
+            base_paths: self
+                .base_paths
+                .iter()
+                .map(|path| (*path).to_owned())
+                .collect(),
             max_body_bytes: 33_554_432,
             max_queue: 16,
             keep_alive_ms: 10_000,
             schema_url: self.schema_url.map(str::to_owned),
+            logprobs_shape: self.logprobs_shape,
+            boolean_logprobs: self.boolean_logprobs,
+            sampling_bounds: self.sampling_bounds,
+            tool_names: self.tool_names,
+            mixed_prompts: self.mixed_prompts,
+            invalid_request_status: self.invalid_request_status,
             request_timeout_ms: None,
             chat_template: None,
             default_model: None,
@@ -217,6 +259,12 @@ impl Switches {
         if switches.api_key.as_deref() == Some("") {
             return Err(wrong("apiKey must not be empty".to_owned()));
         }
+        if ![400, 422].contains(&switches.invalid_request_status) {
+            let status = switches.invalid_request_status;
+            return Err(wrong(format!(
+                "invalidRequestStatus must be 400 or 422, not {status}"
+            )));
+        }
         if let Some(url) = switches
             .schema_url
             .as_deref()
@@ -270,7 +318,8 @@ mod tests {
         assert_eq!(switches.text_offset_base, TextOffsetBase::Prompt);
         assert_eq!(switches.schema_url.as_deref(), Some("https://a.example/x"));
         assert!(switches.stop_text_included);
-        assert!(!switches.always_include_usage);
+        let never = AlwaysIncludeUsage::Always(false);
+        assert_eq!(switches.always_include_usage, never);
         assert_eq!(switches.unknown_fields, UnknownFields::Error);
         assert_eq!(
             switches.default_max_tokens,
@@ -310,7 +359,7 @@ mod tests {
             ),
             (
                 "fireworks",
-                "true truncate 16 reject error true raw text 5/4 false false",
+                "true truncate 16 reject error last_choice raw text 5/4 false false",
             ),
             (
                 "vllm",
@@ -319,6 +368,10 @@ mod tests {
             (
                 "mistralrs",
                 "false truncate context append ignore false processed text 20/64 true true",
+            ),
+            (
+                "llamacpp",
+                "false truncate context reject ignore false raw text 5/4 false true",
             ),
         ];
         for (name, expected) in expected {
@@ -343,17 +396,34 @@ mod tests {
                 word("allowMissingModel"),
             ];
             assert_eq!(row.join(" "), expected, "{name}");
+            let vendor_only = [
+                ("mistralrs", "maxBestOf", "20", "128"),
+                ("mistralrs", "logprobsShape", "arrays", "content"),
+                ("mistralrs", "samplingBounds", "standard", "open"),
+                ("mistralrs", "toolNames", "standard", "any"),
+                ("mistralrs", "invalidRequestStatus", "400", "422"),
+                ("fireworks", "booleanLogprobs", "false", "true"),
+                ("llamacpp", "mixedPrompts", "false", "true"),
+                (
+                    "fireworks",
+                    "basePaths",
+                    r#"["/v1","/openai/v1"]"#,
+                    r#"["/v1","/openai/v1","/inference/v1"]"#,
+                ),
+            ];
+            for (vendor, key, others, own) in vendor_only {
+                let expected = if name == vendor { own } else { others };
+                assert_eq!(word(key), expected, "{name}: {key}");
+            }
             // The rows that do not differ.
             for (key, value) in [
                 ("mirostatTargetUnit", "perplexity"),
                 ("maxN", "128"),
-                ("maxBestOf", "20"),
                 ("maxPrompts", "128"),
                 ("maxSequences", "128"),
                 ("whenModelNotReady", "error"),
                 ("apiKey", "null"),
                 ("cors", r#"{"allowOrigin":"*"}"#),
-                ("basePaths", r#"["/v1","/openai/v1"]"#),
                 ("maxBodyBytes", "33554432"),
                 ("maxQueue", "16"),
                 ("keepAliveMs", "10000"),
@@ -377,6 +447,9 @@ mod tests {
             (r#"{"suffixMode":"prepend"}"#, "prepend"),
             (r#"{"logprobsMode":"cooked"}"#, "cooked"),
             (r#"{"textOffsetBase":"start"}"#, "start"),
+            (r#"{"alwaysIncludeUsage":"first"}"#, "AlwaysIncludeUsage"),
+            (r#"{"invalidRequestStatus":500}"#, "invalidRequestStatus"),
+            (r#"{"samplingBounds":"none"}"#, "none"),
             ("[]", "invalid switches"),
         ] {
             let error = Switches::from_json(json).unwrap_err().to_string();

@@ -19,8 +19,8 @@ pub struct Switches {
     pub suffix_mode: SuffixMode,
     /// What happens to unknown fields.
     pub unknown_fields: UnknownFields,
-    /// As if every streaming request set `stream_options.include_usage`.
-    pub always_include_usage: bool,
+    /// Token counts in streams that do not ask for them.
+    pub always_include_usage: AlwaysIncludeUsage,
     /// Unit of `mirostat_target`.
     pub mirostat_target_unit: MirostatTargetUnit,
     /// Which distribution log-probabilities describe when the request does not say.
@@ -61,6 +61,19 @@ pub struct Switches {
     pub keep_alive_ms: u32,
     /// If set, answers begin with `"$schema"`; an absolute URL.
     pub schema_url: Option<String>,
+    /// The form of `logprobs` in answers.
+    pub logprobs_shape: LogprobsShape,
+    /// Whether `logprobs` may be a boolean without `top_logprobs`.
+    pub boolean_logprobs: bool,
+    /// How far `temperature`, penalties and biases may go.
+    pub sampling_bounds: SamplingBounds,
+    /// Which names tools may have.
+    pub tool_names: ToolNames,
+    /// Whether an array of `prompt` may hold texts and token ids.
+    pub mixed_prompts: bool,
+    /// Status of requests that are JSON, but not valid: 400 or 422.
+    #[cfg_attr(test, ts(type = "400 | 422"))]
+    pub invalid_request_status: u16,
     /// Longest time a request may take to answer; none by default.
     pub request_timeout_ms: Option<u32>,
     /// The chat template instead of those of the model's files.
@@ -98,6 +111,59 @@ pub enum DefaultMaxTokens {
 pub enum ContextWord {
     /// Until the context is full.
     Context,
+}
+
+/// Token counts in streams that do not ask for them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+#[serde(untagged)]
+pub enum AlwaysIncludeUsage {
+    /// True: as if every streaming request set `stream_options.include_usage`.
+    Always(bool),
+    /// In a chunk that exists anyway.
+    In(UsagePlace),
+}
+
+/// The chunk with the token counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+#[serde(rename_all = "snake_case")]
+pub enum UsagePlace {
+    /// The last chunk with a choice; there is no extra chunk.
+    LastChoice,
+}
+
+/// The form of `logprobs` in answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+#[serde(rename_all = "lowercase")]
+pub enum LogprobsShape {
+    /// Four arrays with an entry per token.
+    Arrays,
+    /// A list `content` with an object per token, as chat completions have it.
+    Content,
+}
+
+/// How far `temperature`, penalties and biases may go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+#[serde(rename_all = "lowercase")]
+pub enum SamplingBounds {
+    /// The ranges of specification 4.1.
+    Standard,
+    /// Any number of the right sign.
+    Open,
+}
+
+/// Which names tools may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+#[serde(rename_all = "lowercase")]
+pub enum ToolNames {
+    /// 1 to 64 of `[A-Za-z0-9_-]`.
+    Standard,
+    /// Any text that is not empty.
+    Any,
 }
 
 /// What `suffix` means.

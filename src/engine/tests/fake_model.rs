@@ -14,7 +14,7 @@ use super::super::model::{
 };
 use super::super::wake::yield_now;
 use crate::grammar::{Grammar, Matcher, Next};
-use crate::sample::{Sampled, Sampler, SamplingParams, ScoreRequest};
+use crate::sample::{Sampled, Sampler, SamplingParams, ScoreRequest, TokenMask};
 use crate::{Error, Result};
 
 pub(super) const VOCAB: usize = 50;
@@ -477,6 +477,22 @@ pub(super) fn expected(
             }
             Err(error) => panic!("{error}"),
         };
+        let chosen = &history[history.len() - position..];
+        let rules = generation.rules.as_ref();
+        let mask = match (
+            mask,
+            rules.and_then(|it| it.mask(&generation.stop_ids, chosen)),
+        ) {
+            (Some(mut mask), Some(ruled)) => {
+                mask.intersect(&ruled);
+                Some(mask)
+            }
+            (mask, ruled) => mask.or(ruled),
+        };
+        if mask.as_ref().is_some_and(TokenMask::is_empty) {
+            events.push(Event::Failed(Error::GrammarDeadEnd { position }));
+            return events;
+        }
         let mut logits = logits(&history, poison);
         let sampled = match sampler.sample(&mut logits, mask.as_ref(), generation.scores) {
             Ok(sampled) => sampled,

@@ -165,6 +165,7 @@ fn generation(owner: u32, prompt_tokens: usize, max_tokens: usize) -> Generation
         constraint: None,
         scores: None,
         prompt_scores: None,
+        rules: None,
         stop_ids: vec![],
     }
 }

@@ -1,6 +1,7 @@
 //! Thousands of random submits, reads, cancels and failures: no memory leaks, no answer differs.
 
 use super::super::prompt::{Prompt, Span};
+use super::super::token_rules::TokenRules;
 use super::*;
 use crate::sample::ScoreRequest;
 use proptest::prelude::*;
@@ -50,6 +51,7 @@ fn any_generation() -> impl Strategy<Value = Generation> {
     let stop_ids = prop::collection::vec(0..fake_model::VOCAB as u32, 0..3);
     let prompt_scores = prop::option::weighted(0.3, 0..3usize);
     let scores = prop::option::weighted(0.3, 0..5usize);
+    let rules = prop::option::weighted(0.4, any_rules());
     (
         prompt,
         0..60usize,
@@ -57,10 +59,18 @@ fn any_generation() -> impl Strategy<Value = Generation> {
         stop_ids,
         1..6u32,
         prompt_scores,
-        scores,
+        (scores, rules),
     )
         .prop_map(
-            |(prompt, max_tokens, sampling, stop_ids, candidates, prompt_scores, scores)| {
+            |(
+                prompt,
+                max_tokens,
+                sampling,
+                stop_ids,
+                candidates,
+                prompt_scores,
+                (scores, rules),
+            )| {
                 // Only prompts of text can be scored.
                 let prompt_scores = prompt_scores.filter(|_| prompt.embeddings().next().is_none());
                 Generation {
@@ -69,6 +79,7 @@ fn any_generation() -> impl Strategy<Value = Generation> {
                     candidates,
                     sampling,
                     constraint: None,
+                    rules: rules.flatten().map(Rc::new),
                     scores: scores.map(|top| ScoreRequest {
                         top,
                         ..ScoreRequest::default()
@@ -78,6 +89,16 @@ fn any_generation() -> impl Strategy<Value = Generation> {
                 }
             },
         )
+}
+
+/// Rules that forbid stop ids, all but some ids, and short sequences.
+fn any_rules() -> impl Strategy<Value = Option<TokenRules>> {
+    let id = || 0..fake_model::VOCAB as u32;
+    let allowed = prop::option::weighted(0.3, prop::collection::vec(id(), 1..6));
+    let sequences = prop::collection::vec(prop::collection::vec(id(), 1..3), 0..8);
+    (allowed, 0..9usize, sequences).prop_map(|(allowed, min_tokens, sequences)| {
+        TokenRules::new(fake_model::VOCAB, allowed.as_deref(), min_tokens, sequences)
+    })
 }
 
 /// One candidate, or several prompts with candidates.

@@ -2,6 +2,7 @@
 //! `regex`, `jsonschema`, `serde_json`.
 
 mod forms;
+mod gbnf;
 mod hostile;
 mod tools;
 mod turns;

@@ -223,6 +223,17 @@ pub(super) fn twin(
 mod tests {
     use super::*;
     use crate::kernel::validation::assert_valid;
+    use crate::sample::SamplingParams;
+
+    #[test]
+    fn the_host_samples_what_the_kernels_lack() {
+        let with = |typical_p| SamplingParams {
+            typical_p,
+            ..SamplingParams::default()
+        };
+        assert!(accepts(&with(1.0), None, 1000));
+        assert!(!accepts(&with(0.9), None, 1000));
+    }
 
     #[test]
     fn kernels_are_valid_wgsl() {

@@ -1,4 +1,4 @@
-//! Stage 8b, third part: keep candidates at least `min_p` times as likely as the first.
+//! Stage 8b, fourth part: keep candidates at least `min_p` times as likely as the first.
 
 use crate::sample::candidates::Candidates;
 

@@ -10,6 +10,7 @@ mod mirostat;
 mod repetition;
 mod top_k;
 mod top_p;
+mod typical_p;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -46,10 +47,12 @@ pub struct SamplingParams {
     pub dry: Option<DryParams>,
     /// Below [`Self::GREEDY_BELOW`] sampling is greedy (stage 6), otherwise stage 7.
     pub temperature: f32,
-    /// Replaces top_k, top_p and min_p (stage 8a); `None` is off.
+    /// Replaces top_k, typical_p, top_p and min_p (stage 8a); `None` is off.
     pub mirostat: Option<MirostatParams>,
     /// `None` is off.
     pub top_k: Option<usize>,
+    /// 1 is off.
+    pub typical_p: f32,
     /// 1 is off.
     pub top_p: f32,
     /// 0 is off.
@@ -69,6 +72,7 @@ impl Default for SamplingParams {
             temperature: 1.0,
             mirostat: None,
             top_k: None,
+            typical_p: 1.0,
             top_p: 1.0,
             min_p: 0.0,
             seed: 0,
@@ -206,6 +210,7 @@ impl Stages {
             mirostat.truncate(candidates);
         } else {
             top_k::apply(candidates, params.top_k);
+            typical_p::apply(candidates, params.typical_p);
             top_p::apply(candidates, params.top_p);
             min_p::apply(candidates, params.min_p);
         }

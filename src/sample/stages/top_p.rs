@@ -1,4 +1,4 @@
-//! Stage 8b, second part: keep the nucleus. A candidate belongs to it if the candidates before it have
+//! Stage 8b, third part: keep the nucleus. A candidate belongs to it if the candidates before it have
 //! less than `top_p` of the remaining probability mass.
 
 use crate::sample::candidates::Candidates;

@@ -7,6 +7,19 @@
  */
 const ROUTE_PATHS = ["completions", "chat/completions", "embeddings", "models", "models/"];
 
+/** The base paths if none are configured (specification 1.2). */
+export const DEFAULT_BASE_PATHS: readonly string[] = ["/v1", "/openai/v1"];
+
+/** The base paths of profiles that have others. A test of `src/api/routes` compares them with those in Rust. */
+const BASE_PATHS_OF_PROFILES: Readonly<Record<string, readonly string[]>> = {
+  fireworks: ["/v1", "/openai/v1", "/inference/v1"],
+};
+
+/** The base paths that a profile has. */
+export function basePathsOf(profile: string | null | undefined): readonly string[] {
+  return (profile && BASE_PATHS_OF_PROFILES[profile]) || DEFAULT_BASE_PATHS;
+}
+
 /** True if `url` lies at or below one of `basePaths`. */
 export function isBelowBasePath(url: URL, basePaths: readonly string[]): boolean {
   return basePaths.some((base) => {

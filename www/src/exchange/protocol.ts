@@ -243,6 +243,3 @@ export const REQUEST_ID_HEADER = "x-inpage-request-id";
 
 /** Says that the service worker relays this answer; used between page and service worker only. */
 export const RELAYED_HEADER = "x-inpage-relayed";
-
-/** The base paths if none are configured (specification 1.2). */
-export const DEFAULT_BASE_PATHS: readonly string[] = ["/v1", "/openai/v1"];

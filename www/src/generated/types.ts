@@ -1,6 +1,9 @@
 // Generated from the Rust types: do not edit. Rewrite it with
 // `INPAGE_WRITE_TYPES=1 cargo test --lib --features test-hooks typescript`.
 
+/** Token counts in streams that do not ask for them. */
+export type AlwaysIncludeUsage = boolean | UsagePlace;
+
 /** A buffer on the GPU. */
 export type BufferReport = {
   /** A tensor's name, or `KV cache of a layer`. */
@@ -64,12 +67,58 @@ export type ChatCompletionFields = {
   top_logprobs?: number | null,
   /** Which distribution `logprobs` describes. */
   logprobs_mode?: "raw" | "processed" | null,
+  /** Not used. */
+  cache_prompt?: unknown,
+  /** Not used. */
+  cache_salt?: unknown,
+  /** Not used. */
+  early_stopping?: unknown,
+  /** Not used. */
+  id_slot?: unknown,
+  /** Not used. */
+  metadata?: unknown,
+  /** Not used. */
+  n_discard?: unknown,
+  /** Not used. */
+  n_keep?: unknown,
+  /** Not used. */
+  prediction?: unknown,
+  /** Not used. */
+  priority?: unknown,
+  /** Not used. */
+  prompt_cache_isolation_key?: unknown,
+  /** Not used. */
+  prompt_cache_key?: unknown,
+  /** Not used. */
+  prompt_cache_max_len?: unknown,
+  /** Not used. */
+  prompt_cache_retention?: unknown,
+  /** Not used. */
+  request_id?: unknown,
+  /** Not used. */
+  safety_identifier?: unknown,
+  /** Not used. */
+  service_tier?: unknown,
+  /** Not used. */
+  spaces_between_special_tokens?: unknown,
+  /** Not used. */
+  speculation?: unknown,
+  /** Not used. */
+  store?: unknown,
+  /** Not used. */
+  timings_per_token?: unknown,
   /** Most tokens of a completion. */
   max_tokens?: number | null,
   /** The same as `max_tokens`. */
   max_completion_tokens?: number | null,
+  /** The same as `max_tokens`; -1: until the context is full. */
+  n_predict?: number | null,
   /** Texts that end the completion. */
   stop?: string | string[] | null,
+  /** Token ids that end the completion. */
+  stop_token_ids?: Array<number> | null,
+  /** Nothing ends the completion before it has this many tokens. */
+  min_tokens?: number | null,
   /** Whether the completion includes the stop string that ended it. */
   include_stop_str_in_output?: boolean | null,
   /** Whether special tokens are left out of the text. */
@@ -92,6 +141,8 @@ export type ChatCompletionFields = {
   temperature?: number | null,
   /** Keep the most likely tokens whose probabilities add up to this. */
   top_p?: number | null,
+  /** Keep the tokens whose surprise is closest to the expected one, up to this probability mass; 1 is off. */
+  typical_p?: number | null,
   /** Keep this many of the most likely tokens; -1 and 0 are off. */
   top_k?: number | null,
   /** Keep tokens at least this fraction as likely as the most likely one. */
@@ -104,8 +155,11 @@ export type ChatCompletionFields = {
   presence_penalty?: number | null,
   /** Makes tokens of prompt and completion less likely if above 1. */
   repetition_penalty?: number | null,
-  /** Token ids, and what is added to their logits. */
-  logit_bias?: Record<string, number> | null,
+  /** The same as `repetition_penalty`. */
+  repeat_penalty?: number | null,
+  /** Token ids, and what is added to their logits; or pairs of an id or a text and a number or false, which forbids
+  * the token. */
+  logit_bias?: Record<string, number> | [number | string, number | false][] | null,
   /** Mirostat 2.0: the surprise to aim at; replaces `top_k`, `top_p` and `min_p`. */
   mirostat_target?: number | null,
   /** Mirostat's learning rate. */
@@ -118,10 +172,31 @@ export type ChatCompletionFields = {
   dry_allowed_length?: number | null,
   /** DRY: texts that no repetition extends across. */
   dry_sequence_breakers?: Array<string> | null,
+  /** The only tokens that may be generated. */
+  allowed_token_ids?: Array<number> | null,
+  /** Texts that are not generated. */
+  bad_words?: Array<string> | null,
   /** Whether the completion must be JSON. */
   response_format?: ResponseFormat | null,
-  /** What the whole completion must match. */
+  /** What the whole completion must match; a text is GBNF. */
   grammar?: Grammar | null,
+  /** A JSON schema. */
+  json_schema?: JsonSchema | null,
+  /** What the completion must match; exactly one of the members `json`, `json_object`, `regex`, `choice` and
+  * `grammar`. */
+  structured_outputs?: StructuredOutputs | null,
+  /** A JSON schema, or its text. */
+  guided_json?: Record<string, unknown> | boolean | string | null,
+  /** A regular expression. */
+  guided_regex?: string | null,
+  /** Texts of which the completion is one. */
+  guided_choice?: Array<string> | null,
+  /** A grammar in GBNF or Lark. */
+  guided_grammar?: string | null,
+  /** A regular expression of the white space in the JSON of `guided_json`. */
+  guided_whitespace_pattern?: string | null,
+  /** Not used. */
+  guided_decoding_backend?: string | null,
   /** Functions that the model may call. */
   tools?: Array<FunctionTool> | null,
   /** Whether the model may or must call a tool, and which. */
@@ -219,20 +294,29 @@ export type Completion = {
   /** Changes with anything that the output depends on. */
   system_fingerprint: string, choices: Array<CompletionChoice>,
   /** In a stream only with `include_usage`, and null in chunks that hold no counts. */
-  usage?: Usage | null, };
+  usage?: Usage | null,
+  /** With `perf_metrics_in_response`; in a stream in the last chunk that has a choice. */
+  perf_metrics?: PerfMetricsMember, };
 
 /** One choice of a completion; in a chunk, the part of it that is new. */
 export type CompletionChoice = { index: number, text: string,
   /** Null if they were not requested. */
-  logprobs: Logprobs | null,
-  /** The generated ids; only with `return_tokens_as_token_ids`. */
+  logprobs: ShapedLogprobs | null,
+  /** The generated ids; only with `return_tokens_as_token_ids` or `return_token_ids`. */
   token_ids?: Array<number>,
+  /** The ids of the prompt, with `return_token_ids`; in a stream in the choice's first chunk. */
+  prompt_token_ids?: Array<number>,
+  /** With `prompt_logprobs`: for each token of the prompt, tokens by their ids; in a stream in the choice's first
+  * chunk. */
+  prompt_logprobs?: (Record<string, PromptLogprob> | null)[],
   /** Null in all chunks of a choice but the last. */
   finish_reason: "stop" | "length" | null,
   /** Only in the last part of a choice: the stop string or stop id that ended it, otherwise null. */
   stop_reason?: StopReason | null,
   /** A complete call of one of the request's tools; in a stream in the choice's last chunk. */
-  tool_calls?: ToolCall[], };
+  tool_calls?: ToolCall[],
+  /** With `raw_output`; in a stream in the choice's last chunk. */
+  raw_output?: RawOutput, };
 
 /** A request; `docs/api.md` says what each field means. Unknown fields are passed on. */
 export type CompletionFields = {
@@ -240,28 +324,80 @@ export type CompletionFields = {
   model: string,
   /** Not used. */
   user?: string | null,
-  /** One prompt or several, each as text or as token ids. */
-  prompt: string | string[] | ArrayLike<number> | ArrayLike<number>[],
+  /** One prompt or several, each as text or as token ids; both may be mixed with the switch `mixedPrompts`. */
+  prompt: string | string[] | ArrayLike<number> | ArrayLike<number>[] | (string | number | (string | number)[])[],
   /** What follows the completion. */
   suffix?: string | null,
   /** What `suffix` means. */
   suffix_mode?: SuffixMode | null,
   /** Put the prompt before the completion. */
   echo?: boolean | null,
-  /** How many of the most likely tokens are listed per position. */
-  logprobs?: number | null,
-  /** Which distribution `logprobs` describes. */
-  logprobs_mode?: "raw" | "processed" | null,
-  /** Name tokens by their ids in `logprobs`, and return `token_ids`. */
-  return_tokens_as_token_ids?: boolean | null,
+  /** Put this many tokens of the prompt's end before the completion. */
+  echo_last?: number | null,
+  /** Return what the model was given and what it generated, in `raw_output`. */
+  raw_output?: boolean | null,
+  /** Not used: it is about chat templates. */
+  reasoning_effort?: unknown,
+  /** Not used: it is about chat templates. */
+  reasoning_history?: unknown,
+  /** Not used: it is about chat templates. */
+  thinking?: unknown,
+  /** Return times and token counts, in `perf_metrics`. */
+  perf_metrics_in_response?: boolean | null,
+  /** Not used. */
+  cache_prompt?: unknown,
+  /** Not used. */
+  cache_salt?: unknown,
+  /** Not used. */
+  early_stopping?: unknown,
+  /** Not used. */
+  id_slot?: unknown,
+  /** Not used. */
+  metadata?: unknown,
+  /** Not used. */
+  n_discard?: unknown,
+  /** Not used. */
+  n_keep?: unknown,
+  /** Not used. */
+  prediction?: unknown,
+  /** Not used. */
+  priority?: unknown,
+  /** Not used. */
+  prompt_cache_isolation_key?: unknown,
+  /** Not used. */
+  prompt_cache_key?: unknown,
+  /** Not used. */
+  prompt_cache_max_len?: unknown,
+  /** Not used. */
+  prompt_cache_retention?: unknown,
+  /** Not used. */
+  request_id?: unknown,
+  /** Not used. */
+  safety_identifier?: unknown,
+  /** Not used. */
+  service_tier?: unknown,
+  /** Not used. */
+  spaces_between_special_tokens?: unknown,
+  /** Not used. */
+  speculation?: unknown,
+  /** Not used. */
+  store?: unknown,
+  /** Not used. */
+  timings_per_token?: unknown,
   /** `data:` URLs, or one list of them per prompt. */
   images?: string[] | string[][] | null,
   /** Most tokens of a completion. */
   max_tokens?: number | null,
   /** The same as `max_tokens`. */
   max_completion_tokens?: number | null,
+  /** The same as `max_tokens`; -1: until the context is full. */
+  n_predict?: number | null,
   /** Texts that end the completion. */
   stop?: string | string[] | null,
+  /** Token ids that end the completion. */
+  stop_token_ids?: Array<number> | null,
+  /** Nothing ends the completion before it has this many tokens. */
+  min_tokens?: number | null,
   /** Whether the completion includes the stop string that ended it. */
   include_stop_str_in_output?: boolean | null,
   /** Whether special tokens are left out of the text. */
@@ -276,6 +412,18 @@ export type CompletionFields = {
   stream?: boolean | null,
   /** Only with `stream`. */
   stream_options?: StreamOptions | null,
+  /** How many of the most likely tokens are listed per position; with `top_logprobs` whether any are. */
+  logprobs?: number | boolean | null,
+  /** How many of the most likely tokens are listed if `logprobs` is true or a number. */
+  top_logprobs?: number | null,
+  /** Which distribution `logprobs` describes. */
+  logprobs_mode?: "raw" | "processed" | null,
+  /** Name tokens by their ids in `logprobs`, and return `token_ids`. */
+  return_tokens_as_token_ids?: boolean | null,
+  /** Return `token_ids` and `prompt_token_ids`. */
+  return_token_ids?: boolean | null,
+  /** How many of the most likely tokens are listed per token of the prompt, in `prompt_logprobs`. */
+  prompt_logprobs?: number | null,
   /** Choices returned per prompt. */
   n?: number | null,
   /** Candidates generated per prompt; the `n` best are returned. */
@@ -284,6 +432,8 @@ export type CompletionFields = {
   temperature?: number | null,
   /** Keep the most likely tokens whose probabilities add up to this. */
   top_p?: number | null,
+  /** Keep the tokens whose surprise is closest to the expected one, up to this probability mass; 1 is off. */
+  typical_p?: number | null,
   /** Keep this many of the most likely tokens; -1 and 0 are off. */
   top_k?: number | null,
   /** Keep tokens at least this fraction as likely as the most likely one. */
@@ -296,8 +446,11 @@ export type CompletionFields = {
   presence_penalty?: number | null,
   /** Makes tokens of prompt and completion less likely if above 1. */
   repetition_penalty?: number | null,
-  /** Token ids, and what is added to their logits. */
-  logit_bias?: Record<string, number> | null,
+  /** The same as `repetition_penalty`. */
+  repeat_penalty?: number | null,
+  /** Token ids, and what is added to their logits; or pairs of an id or a text and a number or false, which forbids
+  * the token. */
+  logit_bias?: Record<string, number> | [number | string, number | false][] | null,
   /** Mirostat 2.0: the surprise to aim at; replaces `top_k`, `top_p` and `min_p`. */
   mirostat_target?: number | null,
   /** Mirostat's learning rate. */
@@ -310,10 +463,35 @@ export type CompletionFields = {
   dry_allowed_length?: number | null,
   /** DRY: texts that no repetition extends across. */
   dry_sequence_breakers?: Array<string> | null,
+  /** Whether the tokenizer adds its start-of-text token to a prompt that is text. */
+  add_special_tokens?: boolean | null,
+  /** Keep this many tokens of the prompt's end; -1: as many as the context holds. */
+  truncate_prompt_tokens?: number | null,
+  /** The only tokens that may be generated. */
+  allowed_token_ids?: Array<number> | null,
+  /** Texts that are not generated. */
+  bad_words?: Array<string> | null,
   /** Whether the completion must be JSON. */
   response_format?: ResponseFormat | null,
-  /** What the whole completion must match. */
+  /** What the whole completion must match; a text is GBNF. */
   grammar?: Grammar | null,
+  /** A JSON schema. */
+  json_schema?: JsonSchema | null,
+  /** What the completion must match; exactly one of the members `json`, `json_object`, `regex`, `choice` and
+  * `grammar`. */
+  structured_outputs?: StructuredOutputs | null,
+  /** A JSON schema, or its text. */
+  guided_json?: Record<string, unknown> | boolean | string | null,
+  /** A regular expression. */
+  guided_regex?: string | null,
+  /** Texts of which the completion is one. */
+  guided_choice?: Array<string> | null,
+  /** A grammar in GBNF or Lark. */
+  guided_grammar?: string | null,
+  /** A regular expression of the white space in the JSON of `guided_json`. */
+  guided_whitespace_pattern?: string | null,
+  /** Not used. */
+  guided_decoding_backend?: string | null,
   /** Functions that the model may call. */
   tools?: Array<FunctionTool> | null,
   /** Whether the model may or must call a tool, and which. */
@@ -325,6 +503,16 @@ export type ContainerReport = {
   kind: "gguf" | "safetensors",
   /** How many of them were opened. */
   files: number, };
+
+/** A token with its log-probability. */
+export type ContentEntry = { token: string,
+  /** Null for the first token of an echoed prompt. */
+  logprob: number | null,
+  /** The bytes of its text. */
+  bytes: Array<number>, top_logprobs: Array<ContentTop>, };
+
+/** One of the most likely tokens. */
+export type ContentTop = { token: string, logprob: number, bytes: Array<number>, };
 
 /** What happens when the prompt and `max_tokens` exceed the context. */
 export type ContextLengthExceededBehavior = "truncate" | "error";
@@ -384,7 +572,7 @@ export type EngineInfo = {
   activeGenerations: number, };
 
 /** Switches of an engine. A `profile` sets several; single switches override it. */
-export type EngineSwitches = Partial<Switches> & { profile?: "default" | "openai" | "openai-strict" | "jiekou" | "tokensmind" | "fireworks" | "vllm" | "mistralrs" | "mistral.rs" };
+export type EngineSwitches = Partial<Switches> & { profile?: "default" | "openai" | "openai-strict" | "jiekou" | "tokensmind" | "fireworks" | "vllm" | "mistralrs" | "mistral.rs" | "llamacpp" | "llama.cpp" };
 
 /** The body of every answer that is an error. */
 export type ErrorBody = { error: ErrorObject, };
@@ -422,7 +610,7 @@ export type FunctionDeclaration = { name: string, description?: string | null,
 export type FunctionTool = { "type": "function", function: FunctionDeclaration, };
 
 /** What the whole completion must match. */
-export type Grammar = { "type": "regex", "value": string } | { "type": "lark", "value": string } | { "type": "json_schema", "value": JsonSchema } | { "type": "llguidance", "value": LlGuidanceGrammar };
+export type Grammar = { "type": "regex", "value": string } | { "type": "lark", "value": string } | { "type": "json_schema", "value": JsonSchema } | { "type": "llguidance", "value": LlGuidanceGrammar } | string;
 
 /** The sizes of a model. */
 export type Hyperparameters = {
@@ -626,6 +814,12 @@ export type Logprobs = { tokens: Array<string>, token_logprobs: Array<number | n
   /** Code points before each token. */
   text_offset: Array<number>, };
 
+/** Log-probabilities: one object per token. */
+export type LogprobsContent = { content: Array<ContentEntry>, };
+
+/** The form of `logprobs` in answers. */
+export type LogprobsShape = "arrays" | "content";
+
 /** An adapter in use, for `engine.info()`. */
 export type LoraReport = {
   /** Its name. */
@@ -694,8 +888,16 @@ export type ModelRefusal = {
 /** A schema with its name. */
 export type NamedSchema = { schema: JsonSchema, name?: string | null, description?: string | null, strict?: boolean | null, };
 
+/** Times of a request in seconds, and its tokens. */
+export type PerfMetricsMember = { "prompt-tokens": number, "cached-prompt-tokens": number, "server-time-to-first-token": number, "server-processing-time": number, };
+
 /** Arithmetic that products may use. */
 export type Precision = "auto" | "f32";
+
+/** A token that could be at a position of the prompt. */
+export type PromptLogprob = { logprob: number,
+  /** From 1 on; null for a token that is not among the requested best ones. */
+  rank: number | null, decoded_token: string, };
 
 /** Details of the prompt tokens. */
 export type PromptTokensDetails = {
@@ -704,8 +906,15 @@ export type PromptTokensDetails = {
 
 export type Quantize = "none" | "f32" | "f16" | "bf16" | "q8_0" | "q4_0" | "q4_1" | "q5_0" | "q5_1" | "q4_k" | "q5_k" | "q6_k";
 
+/** What the model was given and what it generated. */
+export type RawOutput = { prompt_fragments: [string], prompt_token_ids: Array<number>,
+  /** With the texts of special tokens. */
+  completion: string, completion_token_ids: Array<number>,
+  /** Null without `logprobs`. */
+  completion_logprobs: LogprobsContent | null, };
+
 /** Whether the completion must be JSON. */
-export type ResponseFormat = { "type": "text" } | { "type": "json_object", schema?: JsonSchema | null, } | { "type": "json_schema", json_schema: FormatSchema, };
+export type ResponseFormat = { "type": "text" } | { "type": "json_object", schema?: JsonSchema | null, } | { "type": "json_schema", json_schema: FormatSchema, } | { "type": "grammar", grammar: string, };
 
 /** A rotary position embedding. */
 export type RopeReport = {
@@ -724,6 +933,12 @@ export type RopeReport = {
   /** Context of the training, in tokens, where the scaling says so. */
   originalTokens: number | null, };
 
+/** How far `temperature`, penalties and biases may go. */
+export type SamplingBounds = "standard" | "open";
+
+/** Log-probabilities in the form that the request and the switch `logprobsShape` ask for. */
+export type ShapedLogprobs = Logprobs | LogprobsContent;
+
 /** Which of the request's stops ended a candidate. */
 export type StopReason = string | number;
 
@@ -735,6 +950,21 @@ export type StreamOptions = {
   continuous_usage_stats?: boolean | null,
   /** Not used. */
   include_obfuscation?: boolean | null, };
+
+/** What the completion must match. */
+export type StructuredOutputs = {
+  /** A JSON schema, or its text. */
+  json?: Record<string, unknown> | boolean | string | null,
+  /** One JSON object. */
+  json_object?: boolean | null, regex?: string | null,
+  /** Texts of which the completion is one. */
+  choice?: Array<string> | null,
+  /** In GBNF or Lark. */
+  grammar?: string | null,
+  /** No white space between JSON tokens. */
+  disable_any_whitespace?: boolean | null,
+  /** A regular expression of the white space between JSON tokens. */
+  whitespace_pattern?: string | null, };
 
 /** What `suffix` means. */
 export type SuffixMode = "append" | "fim" | "reject";
@@ -751,8 +981,8 @@ export type Switches = {
   suffixMode: SuffixMode,
   /** What happens to unknown fields. */
   unknownFields: UnknownFields,
-  /** As if every streaming request set `stream_options.include_usage`. */
-  alwaysIncludeUsage: boolean,
+  /** Token counts in streams that do not ask for them. */
+  alwaysIncludeUsage: AlwaysIncludeUsage,
   /** Unit of `mirostat_target`. */
   mirostatTargetUnit: MirostatTargetUnit,
   /** Which distribution log-probabilities describe when the request does not say. */
@@ -791,6 +1021,18 @@ export type Switches = {
   keepAliveMs: number,
   /** If set, answers begin with `"$schema"`; an absolute URL. */
   schemaUrl: string | null,
+  /** The form of `logprobs` in answers. */
+  logprobsShape: LogprobsShape,
+  /** Whether `logprobs` may be a boolean without `top_logprobs`. */
+  booleanLogprobs: boolean,
+  /** How far `temperature`, penalties and biases may go. */
+  samplingBounds: SamplingBounds,
+  /** Which names tools may have. */
+  toolNames: ToolNames,
+  /** Whether an array of `prompt` may hold texts and token ids. */
+  mixedPrompts: boolean,
+  /** Status of requests that are JSON, but not valid: 400 or 422. */
+  invalidRequestStatus: 400 | 422,
   /** Longest time a request may take to answer; none by default. */
   requestTimeoutMs: number | null,
   /** The chat template instead of those of the model's files. */
@@ -821,6 +1063,9 @@ export type ToolChoice = "none" | "auto" | "required" | ToolName | { type: "allo
 /** A tool of `tools`, by name. */
 export type ToolName = { type: "function", name: string, } | { type: "function", function: { name: string }, };
 
+/** Which names tools may have. */
+export type ToolNames = "standard" | "any";
+
 /** What happens to unknown fields. */
 export type UnknownFields = "ignore" | "error";
 
@@ -828,6 +1073,9 @@ export type UnknownFields = "ignore" | "error";
 export type Usage = { prompt_tokens: number, completion_tokens: number, total_tokens: number,
   /** Only if some prompt tokens were cached. */
   prompt_tokens_details?: PromptTokensDetails, };
+
+/** The chunk with the token counts. */
+export type UsagePlace = "last_choice";
 
 /** What happens to a request while its model loads. */
 export type WhenModelNotReady = "error" | "wait";

@@ -2,6 +2,7 @@
 //! over a port.
 
 import type { DeviceChoice, EngineSwitches, LoadOptions } from "../generated/types.js";
+import { basePathsOf } from "../exchange/base_paths.js";
 import { cache } from "./cache.js";
 import { identityOf } from "./cached_model.js";
 import { Calls } from "./calls.js";
@@ -19,12 +20,7 @@ import type { IsolatedFrameOptions } from "./isolation.js";
 import type { Keeper } from "./keeper.js";
 import { type LoraAdapter, resolveLora } from "./lora_option.js";
 import { type ModelOption, resolveModel } from "./model_option.js";
-import {
-  type BodyTransport,
-  DEFAULT_BASE_PATHS,
-  type LoadProgress,
-  type LoraLocation,
-} from "../exchange/protocol.js";
+import type { BodyTransport, LoadProgress, LoraLocation } from "../exchange/protocol.js";
 import { relay } from "./relay.js";
 import { SharedKeeper } from "./shared_keeper.js";
 import { keyOf } from "./shared_messages.js";
@@ -163,7 +159,7 @@ export class Engine {
     this.#lora = this.#resolveLora(lora ?? []);
     if (persist) void cache.persist();
     const absolute = (url: string | URL) => new URL(url, globalThis.document?.baseURI).href;
-    this.basePaths = switches.basePaths ?? DEFAULT_BASE_PATHS;
+    this.basePaths = switches.basePaths ?? basePathsOf(switches.profile);
     const door = createFetchDoor(
       (afterLoss) => this.#openPort(afterLoss),
       this.basePaths,

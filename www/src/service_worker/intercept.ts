@@ -1,13 +1,13 @@
 //! The service worker: relays requests for the endpoint's routes to a tab that owns an engine, and leaves all others to the
 //! network. It keeps no state that it cannot recover, because a browser may stop it between any two events.
 
+import { DEFAULT_BASE_PATHS } from "../exchange/base_paths.js";
 import { claimsIn } from "../exchange/claims.js";
 import { EngineFailure, failureResponse } from "../exchange/error_response.js";
 import { frameUrl } from "../exchange/isolated_frame.js";
 import {
   CANCEL,
   CLAIM,
-  DEFAULT_BASE_PATHS,
   type InterceptionReport,
   type PageToServiceWorker,
   PAUSED,

@@ -49,7 +49,7 @@ pub(super) async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Res
     let now = LocalTime::new(created_s, endpoint.host.utc_offset_minutes());
     let warn_unknown = |name: &str| endpoint.warn_unknown(name);
     let (plan, streaming) = parse::parse(&request.body, &endpoint.switches, now, warn_unknown)?;
-    let has_logprobs = plan.logprobs.is_some();
+    let has_logprobs = plan.logprobs.top.is_some();
     let run = Run::start(endpoint, plan, earlier.as_ref()).await;
     let mut run = run.map_err(about_messages)?;
     let head = Head {
@@ -70,7 +70,7 @@ pub(super) async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Res
         progress.begin(Position {
             id: head.id.clone(),
             created_s,
-            seed: run.seed,
+            seeds: run.seeds.clone(),
             candidates: run.delivered().to_vec(),
             usage_sent,
         });

@@ -1,11 +1,12 @@
 //! From the body of `POST /chat/completions` to a plan (specification 18.1), and how its result is delivered.
 
 use crate::api::fields::{
-    Body, Prompt, Streaming, UnknownFieldPolicy, candidates, constraints, conversation, fields,
-    length, model, out_of_range, sampling, streaming, tools, wire_types,
+    Body, KeptTokens, Logprobs, Prompt, PromptTokens, Streaming, UnknownFieldPolicy, candidates,
+    constraints, conversation, fields, length, model, out_of_range, restrictions, sampling,
+    streaming, structured_outputs, tools, vendors, wire_types,
 };
 use crate::api::plan::{MessagePlan, Plan, Suffix};
-use crate::api::switches::Switches;
+use crate::api::switches::{ContextWord, DefaultMaxTokens, LogprobsShape, Switches};
 use crate::engine::generation::LogprobsMode;
 use crate::text::LocalTime;
 use crate::{RequestFault, Result, api::error::fault};
@@ -33,6 +34,8 @@ wire_types! {
         #[ts(flatten)]
         own: OwnFields,
         #[ts(flatten)]
+        vendors: vendors::VendorFields,
+        #[ts(flatten)]
         length: length::LengthFields,
         #[ts(flatten)]
         streaming: streaming::StreamingFields,
@@ -41,7 +44,11 @@ wire_types! {
         #[ts(flatten)]
         sampling: sampling::SamplingFields,
         #[ts(flatten)]
+        restrictions: restrictions::RestrictionFields,
+        #[ts(flatten)]
         constraints: constraints::ConstraintFields,
+        #[ts(flatten)]
+        structured: structured_outputs::StructuredFields,
         #[ts(flatten)]
         tools: tools::ToolFields,
     }
@@ -53,13 +60,17 @@ const MAX_TOP_LOGPROBS: i128 = 20;
 pub(super) fn known_fields() -> impl Iterator<Item = &'static str> {
     let groups = [
         FIELDS,
+        vendors::FIELDS,
+        vendors::UNSUPPORTED,
         model::FIELDS,
         conversation::FIELDS,
         length::FIELDS,
         streaming::FIELDS,
         candidates::FIELDS,
         sampling::FIELDS,
+        restrictions::FIELDS,
         constraints::FIELDS,
+        structured_outputs::FIELDS,
         tools::FIELDS,
     ];
     groups.into_iter().flatten().copied()
@@ -77,7 +88,7 @@ pub(super) fn parse(
         behavior: switches.unknown_fields,
         warn: &mut warn_unknown,
     };
-    let Body { fields, prompts } = Body::parse(body, switches.max_prompts)?;
+    let Body { fields, prompts } = Body::parse(body, switches.max_prompts, false)?;
     if prompts.is_some() {
         unknown.report("prompt")?;
     }
@@ -86,15 +97,17 @@ pub(super) fn parse(
             unknown.report(name)?;
         }
     }
+    vendors::check(&fields)?;
     let model = model::read(&fields, switches)?;
     // Tools come before the messages: the conversation holds those that may be called.
-    let constraint = constraints::read(&fields)?;
-    let declared = tools::read(&fields)?;
+    let constraint = constraints::read(&fields, switches)?;
+    let declared = tools::read(&fields, switches.tool_names)?;
     let usable = declared.iter().flat_map(|calls| &calls.tools);
     let usable: Vec<&str> = usable.map(|tool| &*tool.name).collect();
     let conversation = conversation::read(&fields, &usable, switches, now)?;
     model::check_user(&fields)?;
-    let mut length = length::read(&fields, switches)?;
+    let fill_context = DefaultMaxTokens::Context(ContextWord::Context);
+    let mut length = length::read(&fields, switches, fill_context)?;
     // The reader of the message decides which special tokens are text.
     length.skip_special_tokens = false;
     let streaming = streaming::read(&fields, switches, &mut unknown)?;
@@ -122,11 +135,25 @@ pub(super) fn parse(
         suffix: Suffix::None,
         length,
         echo: false,
+        echo_last: None,
+        raw_output: false,
+        perf_metrics: false,
         n,
         best_of,
-        logprobs: has_logprobs.then(|| top_logprobs.unwrap_or(0) as usize),
-        logprobs_mode,
-        tokens_as_ids: false,
+        logprobs: Logprobs {
+            top: has_logprobs.then(|| top_logprobs.unwrap_or(0) as usize),
+            mode: logprobs_mode,
+            shape: LogprobsShape::Content,
+            tokens_as_ids: false,
+            token_ids: false,
+            prompt: None,
+        },
+        // The chat template writes the special tokens.
+        prompt_tokens: PromptTokens {
+            add_special: false,
+            kept: KeptTokens::All,
+        },
+        restrictions: restrictions::read(&fields)?,
         sampling,
         constraint,
         message: Some(MessagePlan { parallel_calls }),

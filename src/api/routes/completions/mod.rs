@@ -27,6 +27,7 @@ pub(super) fn visit_types(visitor: &mut impl ts_rs::TypeVisitor) {
     visitor.visit::<parse::CompletionFields>();
     visitor.visit::<render::Completion<'static>>();
     visitor.visit::<render::ToolCall<'static>>();
+    visitor.visit::<render::PromptLogprob>();
 }
 
 /// Answers the request, or continues the stream of an earlier run of it.
@@ -39,9 +40,10 @@ pub(super) async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Res
         .map(Position::read)
         .transpose()?;
     let members = Members {
-        logprobs: plan.logprobs.is_some(),
-        token_ids: plan.tokens_as_ids,
+        logprobs: plan.logprobs.top.map(|_| plan.logprobs.shape),
+        token_ids: plan.logprobs.tokens_as_ids || plan.logprobs.token_ids,
     };
+    let wants_perf = plan.perf_metrics;
     let mut run = Run::start(endpoint, plan, earlier.as_ref()).await?;
     let head = Head {
         schema_url: endpoint.switches.schema_url.clone(),
@@ -63,7 +65,7 @@ pub(super) async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Res
         progress.begin(Position {
             id: head.id.clone(),
             created_s: head.created_s,
-            seed: run.seed,
+            seeds: run.seeds.clone(),
             candidates: run.delivered().to_vec(),
             usage_sent,
         });
@@ -72,14 +74,25 @@ pub(super) async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Res
             ..streaming
         };
         let chunks = KeepAlive::new(
-            Box::pin(chunks(run, head, members, streaming, progress.clone())),
+            Box::pin(chunks(
+                run,
+                head,
+                members,
+                streaming,
+                wants_perf,
+                progress.clone(),
+            )),
             Rc::clone(&endpoint.host),
             endpoint.switches.keep_alive_ms,
         );
         Response::events(Box::pin(chunks), progress)
     } else {
         let choices = run.choices().await?;
-        Response::json(200, render::whole(&head, &choices, run.counts(), members))
+        let perf = wants_perf.then(|| run.perf_metrics());
+        Response::json(
+            200,
+            render::whole(&head, &choices, run.counts(), members, perf),
+        )
     };
     if dropped_tokens > 0 {
         response.push_header("x-prompt-truncated", &dropped_tokens.to_string());
@@ -95,6 +108,7 @@ fn chunks(
     head: Head,
     members: Members,
     streaming: Streaming,
+    wants_perf: bool,
     progress: Rc<Progress>,
 ) -> impl Stream<Item = Vec<u8>> {
     enum Phase {
@@ -116,16 +130,26 @@ fn chunks(
                 Ok(Some((index, piece))) => {
                     let delivered = run.delivered()[index];
                     progress.update(|position| position.candidates[index] = delivered);
-                    let running = streaming.continuous_usage;
+                    let ends = streaming.usage_in_last_choice && run.is_over();
+                    let counts = match (streaming.include_usage, ends) {
+                        (true, true) => {
+                            progress.update(|position| position.usage_sent = true);
+                            Some(run.counts())
+                        }
+                        _ => streaming
+                            .continuous_usage
+                            .then(|| run.candidate_counts(index)),
+                    };
                     let chunk = Chunk {
                         index,
                         piece: &piece,
-                        counts: running.then(|| run.candidate_counts(index)),
+                        counts,
+                        perf: (wants_perf && run.is_over()).then(|| run.perf_metrics()),
                     };
                     let json = render::chunk(&head, chunk, streaming.include_usage, members);
                     Some((http::event(&json), Phase::Pieces(run)))
                 }
-                Ok(None) if streaming.include_usage => {
+                Ok(None) if streaming.include_usage && !streaming.usage_in_last_choice => {
                     progress.update(|position| position.usage_sent = true);
                     let json = render::usage_chunk(&head, run.counts());
                     Some((http::event(&json), Phase::Done))

@@ -4,17 +4,19 @@
 use crate::api::error::fault;
 use crate::api::fields::{
     Body, Fields, Prompt, Streaming, UnknownFieldPolicy, candidates, constraints, fields, images,
-    length, missing, model, out_of_range, sampling, streaming, tools, wire_types,
+    length, logprobs, missing, model, out_of_range, prompt_tokens, restrictions, sampling,
+    streaming, structured_outputs, tools, vendors, wire_types,
 };
 use crate::api::plan::{Plan, Suffix};
 use crate::api::switches::{SuffixMode, Switches};
-use crate::engine::generation::LogprobsMode;
 use crate::{Error, RequestFault, Result};
 
 fields! {
     OwnFields {
-        /// One prompt or several, each as text or as token ids.
-        #[ts(type = "string | string[] | ArrayLike<number> | ArrayLike<number>[]")]
+        /// One prompt or several, each as text or as token ids; both may be mixed with the switch `mixedPrompts`.
+        #[ts(
+            type = "string | string[] | ArrayLike<number> | ArrayLike<number>[] | (string | number | (string | number)[])[]"
+        )]
         prompt: (),
         /// What follows the completion.
         suffix: Option<String>,
@@ -22,13 +24,21 @@ fields! {
         suffix_mode: Option<SuffixMode>,
         /// Put the prompt before the completion.
         echo: Option<bool>,
-        /// How many of the most likely tokens are listed per position.
-        logprobs: Option<u32>,
-        /// Which distribution `logprobs` describes.
-        #[ts(optional, type = "\"raw\" | \"processed\" | null")]
-        logprobs_mode: Option<LogprobsMode>,
-        /// Name tokens by their ids in `logprobs`, and return `token_ids`.
-        return_tokens_as_token_ids: Option<bool>,
+        /// Put this many tokens of the prompt's end before the completion.
+        echo_last: Option<usize>,
+        /// Return what the model was given and what it generated, in `raw_output`.
+        raw_output: Option<bool>,
+        /// Not used: it is about chat templates.
+        #[ts(optional, type = "unknown")]
+        reasoning_effort: Option<()>,
+        /// Not used: it is about chat templates.
+        #[ts(optional, type = "unknown")]
+        reasoning_history: Option<()>,
+        /// Not used: it is about chat templates.
+        #[ts(optional, type = "unknown")]
+        thinking: Option<()>,
+        /// Return times and token counts, in `perf_metrics`.
+        perf_metrics_in_response: Option<bool>,
     }
 }
 
@@ -40,17 +50,27 @@ wire_types! {
         #[ts(flatten)]
         own: OwnFields,
         #[ts(flatten)]
+        vendors: vendors::VendorFields,
+        #[ts(flatten)]
         images: images::ImageFields,
         #[ts(flatten)]
         length: length::LengthFields,
         #[ts(flatten)]
         streaming: streaming::StreamingFields,
         #[ts(flatten)]
+        logprobs: logprobs::LogprobsFields,
+        #[ts(flatten)]
         candidates: candidates::CandidateFields,
         #[ts(flatten)]
         sampling: sampling::SamplingFields,
         #[ts(flatten)]
+        prompt_tokens: prompt_tokens::PromptTokenFields,
+        #[ts(flatten)]
+        restrictions: restrictions::RestrictionFields,
+        #[ts(flatten)]
         constraints: constraints::ConstraintFields,
+        #[ts(flatten)]
+        structured: structured_outputs::StructuredFields,
         #[ts(flatten)]
         tools: tools::ToolFields,
     }
@@ -60,13 +80,19 @@ wire_types! {
 pub(super) fn known_fields() -> impl Iterator<Item = &'static str> {
     let groups = [
         FIELDS,
+        vendors::FIELDS,
+        vendors::UNSUPPORTED,
         model::FIELDS,
         images::FIELDS,
         length::FIELDS,
         streaming::FIELDS,
+        logprobs::FIELDS,
         candidates::FIELDS,
         sampling::FIELDS,
+        prompt_tokens::FIELDS,
+        restrictions::FIELDS,
         constraints::FIELDS,
+        structured_outputs::FIELDS,
         tools::FIELDS,
     ];
     groups.into_iter().flatten().copied()
@@ -82,30 +108,25 @@ pub(super) fn parse(
         behavior: switches.unknown_fields,
         warn: &mut warn_unknown,
     };
-    let Body { fields, prompts } = Body::parse(body, switches.max_prompts)?;
+    let Body { fields, prompts } = Body::parse(body, switches.max_prompts, switches.mixed_prompts)?;
     for name in fields.names() {
         if known_fields().all(|known| known != name) {
             unknown.report(name)?;
         }
     }
+    vendors::check(&fields)?;
     let model = model::read(&fields, switches)?;
     let prompts = prompts.ok_or_else(|| missing("prompt"))??;
     let suffix = suffix(&fields, switches, &prompts)?;
     model::check_user(&fields)?;
     images::check(&fields)?;
-    let length = length::read(&fields, switches)?;
+    let length = length::read(&fields, switches, switches.default_max_tokens)?;
     let streaming = streaming::read(&fields, switches, &mut unknown)?;
     let (n, best_of) = candidates::read(&fields, switches, streaming.stream)?;
-    let logprobs = fields.integer("logprobs", 0..=switches.max_logprobs.into())?;
-    let logprobs_mode = match fields.word("logprobs_mode", &["raw", "processed"])? {
-        None => switches.logprobs_mode,
-        Some("raw") => LogprobsMode::Raw,
-        Some(_) => LogprobsMode::Processed,
-    };
-    let echo = fields.boolean("echo")?.unwrap_or(false);
-    let tokens_as_ids = fields.boolean("return_tokens_as_token_ids")?;
+    let logprobs = logprobs::read(&fields, switches)?;
+    let (echo, echo_last) = echo(&fields)?;
     let sampling = sampling::read(&fields, switches)?;
-    let constraint = constraints::read(&fields)?;
+    let constraint = constraints::read(&fields, switches)?;
     if prompts.len().saturating_mul(best_of) > switches.max_sequences {
         let bounds = format!(
             "at most {} candidates over all prompts",
@@ -120,16 +141,33 @@ pub(super) fn parse(
         suffix,
         length,
         echo,
+        echo_last,
+        raw_output: fields.boolean("raw_output")?.unwrap_or(false),
+        perf_metrics: fields.boolean("perf_metrics_in_response")?.unwrap_or(false),
         n,
         best_of,
-        logprobs: logprobs.map(|top| top as usize),
-        logprobs_mode,
-        tokens_as_ids: tokens_as_ids.unwrap_or(false),
+        logprobs,
+        prompt_tokens: prompt_tokens::read(&fields, true)?,
+        restrictions: restrictions::read(&fields)?,
         sampling,
         constraint,
         message: None,
     };
     Ok((plan, streaming))
+}
+
+/// Whether the prompt is echoed, and how many of its last tokens.
+fn echo(fields: &Fields) -> Result<(bool, Option<usize>)> {
+    let echo = fields.boolean("echo")?.unwrap_or(false);
+    match fields.count("echo_last")? {
+        None => Ok((echo, None)),
+        Some(_) if echo => Err(fault(
+            RequestFault::ConflictingParameters,
+            "echo_last",
+            "echo_last: echo already returns the whole prompt",
+        )),
+        Some(last) => Ok((last > 0, Some(last))),
+    }
 }
 
 fn suffix(fields: &Fields, switches: &Switches, prompts: &[Prompt]) -> Result<Suffix> {

@@ -4,7 +4,11 @@ use serde::{Serialize, Serializer};
 
 use crate::api::json::to_json;
 use crate::api::random_id;
-use crate::api::run::{Entry, Piece, StopReason, TokenCounts};
+use crate::api::run::{
+    Entry, PerfMetrics, Piece, PromptListing, RankedToken, RawOutput, StopReason, TokenCounts,
+    TopEntry,
+};
+use crate::api::switches::LogprobsShape;
 use crate::engine::event::FinishReason;
 use crate::grammar;
 
@@ -27,11 +31,20 @@ struct CompletionChoice<'a> {
     index: usize,
     text: &'a str,
     /// Null if they were not requested.
-    logprobs: Option<Logprobs<'a>>,
-    /// The generated ids; only with `return_tokens_as_token_ids`.
+    logprobs: Option<ShapedLogprobs<'a>>,
+    /// The generated ids; only with `return_tokens_as_token_ids` or `return_token_ids`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional))]
     token_ids: Option<&'a [u32]>,
+    /// The ids of the prompt, with `return_token_ids`; in a stream in the choice's first chunk.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    prompt_token_ids: Option<&'a [u32]>,
+    /// With `prompt_logprobs`: for each token of the prompt, tokens by their ids; in a stream in the choice's first
+    /// chunk.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional, type = "(Record<string, PromptLogprob> | null)[]"))]
+    prompt_logprobs: Option<Vec<Option<ById<'a>>>>,
     /// Null in all chunks of a choice but the last.
     #[serde(serialize_with = "finish_reason")]
     #[cfg_attr(test, ts(type = "\"stop\" | \"length\" | null"))]
@@ -44,6 +57,123 @@ struct CompletionChoice<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional, type = "ToolCall[]"))]
     tool_calls: Option<[ToolCall<'a>; 1]>,
+    /// With `raw_output`; in a stream in the choice's last chunk.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    raw_output: Option<RawOutputMember<'a>>,
+}
+
+/// What the model was given and what it generated.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, ts(rename = "RawOutput"))]
+struct RawOutputMember<'a> {
+    prompt_fragments: [&'a str; 1],
+    prompt_token_ids: &'a [u32],
+    /// With the texts of special tokens.
+    completion: &'a str,
+    completion_token_ids: &'a [u32],
+    /// Null without `logprobs`.
+    completion_logprobs: Option<LogprobsContent<'a>>,
+}
+
+impl<'a> RawOutputMember<'a> {
+    fn new(raw: &'a RawOutput) -> RawOutputMember<'a> {
+        RawOutputMember {
+            prompt_fragments: [&raw.prompt],
+            prompt_token_ids: &raw.prompt_ids,
+            completion: &raw.completion,
+            completion_token_ids: &raw.completion_ids,
+            completion_logprobs: raw.entries.as_deref().map(LogprobsContent::new),
+        }
+    }
+}
+
+/// Times of a request in seconds, and its tokens.
+#[derive(Debug, Clone, Copy, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+#[serde(rename_all = "kebab-case")]
+struct PerfMetricsMember {
+    prompt_tokens: usize,
+    cached_prompt_tokens: usize,
+    server_time_to_first_token: f64,
+    server_processing_time: f64,
+}
+
+impl PerfMetricsMember {
+    fn new(metrics: PerfMetrics) -> PerfMetricsMember {
+        PerfMetricsMember {
+            prompt_tokens: metrics.counts.prompt,
+            cached_prompt_tokens: metrics.counts.cached,
+            server_time_to_first_token: metrics.first_token_ms as f64 / 1000.0,
+            server_processing_time: metrics.total_ms as f64 / 1000.0,
+        }
+    }
+}
+
+/// Log-probabilities in the form that the request and the switch `logprobsShape` ask for.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+#[serde(untagged)]
+enum ShapedLogprobs<'a> {
+    Arrays(Logprobs<'a>),
+    Content(LogprobsContent<'a>),
+}
+
+impl<'a> ShapedLogprobs<'a> {
+    fn new(entries: &'a [Entry], shape: LogprobsShape) -> ShapedLogprobs<'a> {
+        match shape {
+            LogprobsShape::Arrays => ShapedLogprobs::Arrays(Logprobs::new(entries)),
+            LogprobsShape::Content => ShapedLogprobs::Content(LogprobsContent::new(entries)),
+        }
+    }
+}
+
+/// Log-probabilities: one object per token.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+struct LogprobsContent<'a> {
+    content: Vec<ContentEntry<'a>>,
+}
+
+/// A token with its log-probability.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+struct ContentEntry<'a> {
+    token: &'a str,
+    /// Null for the first token of an echoed prompt.
+    logprob: Option<f32>,
+    /// The bytes of its text.
+    bytes: &'a [u8],
+    top_logprobs: Vec<ContentTop<'a>>,
+}
+
+/// One of the most likely tokens.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+struct ContentTop<'a> {
+    token: &'a str,
+    logprob: f32,
+    bytes: &'a [u8],
+}
+
+impl<'a> LogprobsContent<'a> {
+    fn new(entries: &'a [Entry]) -> LogprobsContent<'a> {
+        let top = |top: &'a TopEntry| ContentTop {
+            token: &top.token,
+            logprob: top.logprob,
+            bytes: &top.bytes,
+        };
+        let entry = |entry: &'a Entry| ContentEntry {
+            token: &entry.token,
+            logprob: entry.logprob,
+            bytes: &entry.bytes,
+            top_logprobs: entry.top.iter().flatten().map(top).collect(),
+        };
+        LogprobsContent {
+            content: entries.iter().map(entry).collect(),
+        }
+    }
 }
 
 /// Log-probabilities: four arrays of equal length, one entry per token.
@@ -60,11 +190,11 @@ struct Logprobs<'a> {
 
 /// A map from names to log-probabilities; clients rely on its order, best first.
 #[derive(Debug)]
-struct Top<'a>(&'a [(String, f32)]);
+struct Top<'a>(&'a [TopEntry]);
 
 impl Serialize for Top<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().map(|(name, logprob)| (name, logprob)))
+        serializer.collect_map(self.0.iter().map(|top| (&top.token, top.logprob)))
     }
 }
 
@@ -91,7 +221,7 @@ struct FunctionCall<'a> {
 /// Which optional members a choice has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Members {
-    pub logprobs: bool,
+    pub logprobs: Option<LogprobsShape>,
     pub token_ids: bool,
 }
 
@@ -102,15 +232,53 @@ impl<'a> CompletionChoice<'a> {
         CompletionChoice {
             index,
             text: &piece.text,
-            logprobs: members.logprobs.then(|| Logprobs::new(&piece.entries)),
+            logprobs: (members.logprobs).map(|shape| ShapedLogprobs::new(&piece.entries, shape)),
             token_ids: members.token_ids.then_some(&piece.token_ids),
+            prompt_token_ids: piece.prompt.as_ref().and_then(|it| it.ids.as_deref()),
+            prompt_logprobs: piece.prompt.as_ref().and_then(prompt_logprobs),
             finish_reason: finish.map(|finish| finish.reason),
             stop_reason: finish.map(|finish| finish.stop_reason.as_ref()),
             tool_calls: finish
                 .and_then(|finish| finish.tool_call.as_ref())
                 .map(|call| [ToolCall::new(call)]),
+            raw_output: finish
+                .and_then(|finish| finish.raw.as_deref())
+                .map(RawOutputMember::new),
         }
     }
+}
+
+/// Tokens by their ids, the token of the prompt first.
+#[derive(Debug)]
+struct ById<'a>(&'a [RankedToken]);
+
+impl Serialize for ById<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let token = |token: &RankedToken| {
+            let listed = PromptLogprob {
+                logprob: token.logprob,
+                rank: token.rank,
+                decoded_token: token.text.clone(),
+            };
+            (token.id, listed)
+        };
+        serializer.collect_map(self.0.iter().map(token))
+    }
+}
+
+/// A token that could be at a position of the prompt.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub(super) struct PromptLogprob {
+    logprob: f32,
+    /// From 1 on; null for a token that is not among the requested best ones.
+    rank: Option<usize>,
+    decoded_token: String,
+}
+
+fn prompt_logprobs(prompt: &PromptListing) -> Option<Vec<Option<ById<'_>>>> {
+    let scores = prompt.scores.as_ref()?.iter();
+    Some(scores.map(|tokens| tokens.as_deref().map(ById)).collect())
 }
 
 impl<'a> Logprobs<'a> {
@@ -197,6 +365,10 @@ pub(super) struct Completion<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional))]
     usage: UsageMember,
+    /// With `perf_metrics_in_response`; in a stream in the last chunk that has a choice.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    perf_metrics: Option<PerfMetricsMember>,
 }
 
 /// A part of a choice that a stream sends.
@@ -206,6 +378,8 @@ pub(super) struct Chunk<'a> {
     pub piece: &'a Piece,
     /// Running totals of the choice, if they are reported.
     pub counts: Option<TokenCounts>,
+    /// If they are reported.
+    pub perf: Option<PerfMetrics>,
 }
 
 /// A whole answer.
@@ -214,27 +388,33 @@ pub(super) fn whole(
     choices: &[Piece],
     counts: TokenCounts,
     members: Members,
+    perf: Option<PerfMetrics>,
 ) -> Vec<u8> {
     let choices = choices.iter().enumerate();
     let choices: Vec<_> = choices
         .map(|(index, choice)| CompletionChoice::new(index, choice, members))
         .collect();
-    completion(head, &choices, Some(Some(Usage::new(counts))))
+    completion(head, &choices, Some(Some(Usage::new(counts))), perf)
 }
 
 /// A chunk of a streamed answer. `has_usage`: the member `usage` exists, though it may be null.
 pub(super) fn chunk(head: &Head, chunk: Chunk<'_>, has_usage: bool, members: Members) -> Vec<u8> {
     let choice = CompletionChoice::new(chunk.index, chunk.piece, members);
     let usage = has_usage.then(|| chunk.counts.map(Usage::new));
-    completion(head, &[choice], usage)
+    completion(head, &[choice], usage, chunk.perf)
 }
 
 /// The chunk that ends a stream with token counts.
 pub(super) fn usage_chunk(head: &Head, counts: TokenCounts) -> Vec<u8> {
-    completion(head, &[], Some(Some(Usage::new(counts))))
+    completion(head, &[], Some(Some(Usage::new(counts))), None)
 }
 
-fn completion(head: &Head, choices: &[CompletionChoice<'_>], usage: UsageMember) -> Vec<u8> {
+fn completion(
+    head: &Head,
+    choices: &[CompletionChoice<'_>],
+    usage: UsageMember,
+    perf: Option<PerfMetrics>,
+) -> Vec<u8> {
     to_json(&Completion {
         schema: head.schema_url.as_deref(),
         id: &head.id,
@@ -244,6 +424,7 @@ fn completion(head: &Head, choices: &[CompletionChoice<'_>], usage: UsageMember)
         system_fingerprint: &head.system_fingerprint,
         choices,
         usage,
+        perf_metrics: perf.map(PerfMetricsMember::new),
     })
 }
 
@@ -276,7 +457,7 @@ mod tests {
     }
 
     const NONE: Members = Members {
-        logprobs: false,
+        logprobs: None,
         token_ids: false,
     };
 
@@ -287,6 +468,7 @@ mod tests {
             tool_call: None,
             has_calls: false,
             mean_logprob: None,
+            raw: None,
         }
     }
 
@@ -309,9 +491,39 @@ mod tests {
             reasoning: 0,
         })));
         assert_eq!(
-            text(completion(&head(None), &[choice], usage)),
+            text(completion(&head(None), &[choice], usage, None)),
             r#"{"id":"cmpl-1","object":"text_completion","created":7,"model":"m","system_fingerprint":"fp_0","choices":[{"index":0,"text":"a\n","logprobs":null,"finish_reason":"length","stop_reason":null}],"usage":{"prompt_tokens":2,"completion_tokens":3,"total_tokens":5}}"#
         );
+    }
+
+    fn top(token: &str, logprob: f32) -> TopEntry {
+        TopEntry {
+            token: token.into(),
+            bytes: token.as_bytes().to_vec(),
+            logprob,
+        }
+    }
+
+    #[test]
+    fn logprobs_as_content() {
+        let entry = |logprob: Option<f32>| Entry {
+            token: "b".into(),
+            bytes: b"b".to_vec(),
+            logprob,
+            top: logprob.map(|logprob| vec![top("\n", -0.05), top("b", logprob)]),
+            ..Entry::default()
+        };
+        let piece = Piece {
+            entries: vec![entry(None), entry(Some(-0.5))],
+            ..Piece::default()
+        };
+        let members = Members {
+            logprobs: Some(LogprobsShape::Content),
+            ..NONE
+        };
+        let choice = text(to_json(&CompletionChoice::new(0, &piece, members)));
+        let expected = r#""logprobs":{"content":[{"token":"b","logprob":null,"bytes":[98],"top_logprobs":[]},{"token":"b","logprob":-0.5,"bytes":[98],"top_logprobs":[{"token":"\n","logprob":-0.05,"bytes":[10]},{"token":"b","logprob":-0.5,"bytes":[98]}]}]}"#;
+        assert!(choice.contains(expected), "{choice}");
     }
 
     #[test]
@@ -320,6 +532,7 @@ mod tests {
             entries: vec![
                 Entry {
                     token: "a".into(),
+                    bytes: b"a".to_vec(),
                     logprob: None,
                     top: None,
                     text_offset: 0,
@@ -327,8 +540,9 @@ mod tests {
                 },
                 Entry {
                     token: "b".into(),
+                    bytes: b"b".to_vec(),
                     logprob: Some(-0.1),
-                    top: Some(vec![("z".into(), -0.05), ("b".into(), -0.1)]),
+                    top: Some(vec![top("z", -0.05), top("b", -0.1)]),
                     text_offset: 1,
                     ..Entry::default()
                 },
@@ -337,7 +551,7 @@ mod tests {
             ..Piece::default()
         };
         let all = Members {
-            logprobs: true,
+            logprobs: Some(LogprobsShape::Arrays),
             token_ids: true,
         };
         assert_eq!(
@@ -371,11 +585,16 @@ mod tests {
 
     #[test]
     fn usage_is_absent_null_or_present_and_the_schema_comes_first() {
-        let absent = text(completion(&head(None), &[], None));
+        let absent = text(completion(&head(None), &[], None, None));
         assert!(!absent.contains("usage"));
-        let null = text(completion(&head(None), &[], Some(None)));
+        let null = text(completion(&head(None), &[], Some(None), None));
         assert!(null.ends_with(r#""choices":[],"usage":null}"#));
-        let schema = text(completion(&head(Some("https://s.example")), &[], None));
+        let schema = text(completion(
+            &head(Some("https://s.example")),
+            &[],
+            None,
+            None,
+        ));
         assert!(schema.starts_with(r#"{"$schema":"https://s.example","id""#));
     }
 }

@@ -62,7 +62,9 @@ fn ids_of(input: Prompt, model: &ReadyEmbedder) -> Result<Vec<u32>> {
             check_size(&text, model)?;
             model.tokenizer.encode(&text, true)
         }
-        Prompt::Conversation(_) => Err(Error::Internal("a conversation as input".into())),
+        Prompt::Conversation(_) | Prompt::Mixed(_) => {
+            Err(Error::Internal("an input of another route".into()))
+        }
         Prompt::Tokens(ids) => {
             let known = model.tokenizer.vocab_size().min(model.engine.vocab_size());
             match ids.iter().find(|id| **id as usize >= known) {

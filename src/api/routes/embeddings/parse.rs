@@ -67,6 +67,7 @@ pub(super) fn parse(
         field: "input",
         max_prompts: MAX_INPUTS,
         null_is_text: false,
+        is_mixed: false,
     };
     let Body { fields, prompts } = Body::parse_with(body, input)?;
     for name in fields.names() {

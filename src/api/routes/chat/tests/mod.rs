@@ -199,7 +199,7 @@ fn other_fields() {
         let shown = members.to_string();
         assert_eq!(refused(members), expected, "{shown}");
     }
-    let logprobs = |members: Value| plan(members).unwrap().logprobs;
+    let logprobs = |members: Value| plan(members).unwrap().logprobs.top;
     assert_eq!(
         logprobs(json!({"logprobs": true, "top_logprobs": 20})),
         Some(20)
@@ -215,6 +215,42 @@ fn other_fields() {
             .constraint,
         Constraint::None
     );
+}
+
+#[test]
+fn fields_of_vendors() {
+    let vendors = json!({
+        "stop_token_ids": [7], "min_tokens": 50, "allowed_token_ids": [1, 7], "bad_words": ["b"],
+        "guided_choice": ["a", "b"], "metadata": {}, "xtc_probability": 0
+    });
+    let vendors = plan(vendors).unwrap();
+    assert_eq!(vendors.length.stop_token_ids, [7]);
+    // No limit of 16 tokens: without `max_tokens` a message may fill the context.
+    assert_eq!(vendors.length.min_tokens, 50);
+    assert_eq!(vendors.restrictions.allowed_token_ids, Some(vec![1, 7]));
+    assert_eq!(vendors.restrictions.bad_words, ["b"]);
+    assert!(matches!(vendors.constraint, Constraint::Grammar { .. }));
+    let is = |fault, param: &str| (fault, param.to_owned());
+    assert_eq!(
+        refused(json!({"xtc_probability": 0.5})),
+        is(UnsupportedParameter, "xtc_probability")
+    );
+    assert_eq!(
+        refused(json!({"min_tokens": 5, "max_tokens": 4})),
+        is(OutOfRange, "min_tokens")
+    );
+    assert_eq!(
+        refused(json!({"guided_regex": "a", "response_format": {"type": "json_object"}})),
+        is(ConflictingParameters, "guided_regex")
+    );
+    let tool = json!({"type": "function", "function": {"name": "get weather", "x": 1}});
+    let body = json!({
+        "model": "m", "messages": [{"role": "user", "content": "q"}], "tools": [tool]
+    });
+    let body = body.to_string();
+    let is_refused = parse_body(body.as_bytes(), &Switches::default()).is_err();
+    let profile = Switches::profile("mistralrs").unwrap();
+    assert!(is_refused && parse_body(body.as_bytes(), &profile).is_ok());
 }
 
 #[test]

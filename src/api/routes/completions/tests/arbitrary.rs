@@ -11,6 +11,8 @@ use proptest::test_runner::TestRunner;
 
 use super::*;
 use crate::api::Failure;
+use crate::api::fields::KeptTokens;
+use crate::api::switches::SamplingBounds;
 
 fn config() -> ProptestConfig {
     let cases = std::env::var("INPAGE_FUZZ_CASES");
@@ -65,6 +67,32 @@ const MEMBERS: &[(&str, &str)] = &[
     ("prompt", "[1,2,3]"),
     ("prompt", "[[1],[2,3]]"),
     ("prompt", "null"),
+    ("logprobs", "true"),
+    ("n_predict", "-1"),
+    ("n_predict", "4"),
+    ("repeat_penalty", "1.1"),
+    ("logit_bias", r#"[[7,1],["a",-2],[8,false],["b",false]]"#),
+    ("json_schema", r#"{"type":"integer"}"#),
+    ("grammar", r#""root ::= [a-z]""#),
+    ("prompt", r#"["a",1]"#),
+    ("prompt", r#"["a",[1,"b"]]"#),
+    ("typical_p", "0.5"),
+    ("echo_last", "2"),
+    ("xtc_probability", "0"),
+    ("xtc_threshold", "0.1"),
+    ("samplers", "[]"),
+    ("prompt_logprobs", "1"),
+    ("stop_token_ids", "[7,8]"),
+    ("min_tokens", "3"),
+    ("allowed_token_ids", "[7,8,9]"),
+    ("bad_words", r#"["a"," b"]"#),
+    ("truncate_prompt_tokens", "-1"),
+    ("truncate_prompt_tokens", "3"),
+    ("structured_outputs", r#"{"choice":["a","b"]}"#),
+    ("structured_outputs", r#"{"json":{},"regex":"a"}"#),
+    ("guided_json", r#""{}""#),
+    ("guided_grammar", r#""root ::= [a-z]""#),
+    ("top_logprobs", "2"),
     ("suffix", r#""x""#),
     ("suffix_mode", r#""fim""#),
     ("suffix_mode", r#""append""#),
@@ -258,9 +286,11 @@ fn check_plan(request: &Plan, streaming: Streaming, switches: &Switches) {
     assert!(request.best_of >= request.n);
     assert!(request.prompts.len() * request.best_of <= switches.max_sequences);
     assert!(!(streaming.stream && request.best_of > request.n));
-    assert!(request.logprobs <= Some(switches.max_logprobs as usize));
+    assert!(request.logprobs.top <= Some(switches.max_logprobs as usize));
     for prompt in &request.prompts {
         assert!(!matches!(prompt, Prompt::Tokens(ids) if ids.is_empty()));
+        let is_mixed = matches!(prompt, Prompt::Mixed(_));
+        assert!(!is_mixed || switches.mixed_prompts);
     }
     match &request.suffix {
         Suffix::None => {}
@@ -271,24 +301,28 @@ fn check_plan(request: &Plan, streaming: Streaming, switches: &Switches) {
     if let Constraint::Tools(calls) = &request.constraint {
         assert!(!calls.tools.is_empty());
     }
-    check_sampling(&request.sampling);
+    assert!(request.restrictions.allowed_token_ids.as_deref() != Some(&[]));
+    assert!(request.prompt_tokens.kept != KeptTokens::Last(0));
+    check_sampling(&request.sampling, switches);
 }
 
-fn check_sampling(sampling: &Sampling) {
+fn check_sampling(sampling: &Sampling, switches: &Switches) {
     thread_local! {
         static TOKENIZER: crate::text::Tokenizer = sampling::tokenizer();
     }
     let defaults = SamplingDefaults::default();
     let params = TOKENIZER.with(|tokenizer| sampling.params(&defaults, tokenizer).unwrap());
-    assert!((0.0..=2.0).contains(&params.temperature));
+    let is_open = switches.sampling_bounds == SamplingBounds::Open;
+    let within = |number: f32, most: f32| number.abs() <= if is_open { 1e6 } else { most };
+    assert!(params.temperature >= 0.0 && within(params.temperature, 2.0));
     assert!((0.0..=1.0).contains(&params.top_p) && (0.0..=1.0).contains(&params.min_p));
     assert!(params.top_k != Some(0));
-    assert!(params.repetition_penalty > 0.0 && params.repetition_penalty <= 2.0);
+    assert!(params.repetition_penalty > 0.0 && within(params.repetition_penalty, 2.0));
     for penalty in [params.frequency_penalty, params.presence_penalty] {
-        assert!((-2.0..=2.0).contains(&penalty));
+        assert!(within(penalty, 2.0));
     }
     for (_, bias) in &params.logit_bias {
-        assert!((-100.0..=100.0).contains(bias));
+        assert!(within(*bias, 100.0));
     }
     if let Some(mirostat) = params.mirostat {
         assert!(mirostat.target_bits >= 0.0 && mirostat.target_bits.is_finite());
@@ -310,6 +344,7 @@ fn switches() -> impl Strategy<Value = Switches> {
             "fireworks",
             "vllm",
             "mistralrs",
+            "llamacpp",
         ][..],
     )
     .prop_map(profile)

@@ -7,6 +7,7 @@ mod length;
 mod output;
 mod sampling;
 mod tools;
+mod vendors;
 
 use super::parse::known_fields;
 use crate::api::fields::{Constraint, Prompt, Sampling, Streaming, ToolCalls};
@@ -140,6 +141,8 @@ fn case_017_wrong_types() {
             r#""user":7"#,
             r#""logprobs":true"#,
             r#""logprobs":1.5"#,
+            r#""logprobs":false"#,
+            r#""top_logprobs":true"#,
             r#""logprobs_mode":1"#,
             r#""return_tokens_as_token_ids":1"#,
             r#""top_k":1.2"#,
@@ -172,6 +175,43 @@ fn case_017_wrong_types() {
             r#""dry_sequence_breakers":"x""#,
             r#""dry_sequence_breakers":[1]"#,
             r#""ignore_eos":0"#,
+            r#""stop_token_ids":5"#,
+            r#""stop_token_ids":["5"]"#,
+            r#""min_tokens":1.5"#,
+            r#""allowed_token_ids":{}"#,
+            r#""allowed_token_ids":[true]"#,
+            r#""bad_words":"x""#,
+            r#""bad_words":[1]"#,
+            r#""add_special_tokens":1"#,
+            r#""truncate_prompt_tokens":"8""#,
+            r#""prompt_logprobs":true"#,
+            r#""return_token_ids":1"#,
+            r#""n_predict":"8""#,
+            r#""repeat_penalty":"1""#,
+            r#""json_schema":"{}""#,
+            r#""json_schema":[1]"#,
+            r#""logit_bias":[[1]]"#,
+            r#""logit_bias":[[1,true]]"#,
+            r#""logit_bias":[[1,"2"]]"#,
+            r#""logit_bias":[[1.5,2]]"#,
+            r#""logit_bias":[[1,2,3]]"#,
+            r#""typical_p":"1""#,
+            r#""echo_last":true"#,
+            r#""echo_last":1.5"#,
+            r#""raw_output":1"#,
+            r#""perf_metrics_in_response":"yes""#,
+            r#""structured_outputs":"x""#,
+            r#""structured_outputs":{"json":3}"#,
+            r#""structured_outputs":{"regex":3}"#,
+            r#""structured_outputs":{"choice":[1]}"#,
+            r#""structured_outputs":{"json_object":1}"#,
+            r#""structured_outputs":{"disable_any_whitespace":1}"#,
+            r#""structured_outputs":{"whitespace_pattern":1}"#,
+            r#""guided_json":[1]"#,
+            r#""guided_regex":{}"#,
+            r#""guided_choice":"a""#,
+            r#""guided_grammar":1"#,
+            r#""guided_whitespace_pattern":1"#,
             r#""truncate_sequence":"yes""#,
             r#""context_length_exceeded_behavior":1"#,
         ],
@@ -208,6 +248,8 @@ fn case_018_out_of_range() {
             r#""max_completion_tokens":-1"#,
             r#""logprobs":-1"#,
             r#""logprobs":6"#,
+            r#""top_logprobs":6,"logprobs":true"#,
+            r#""top_logprobs":-1,"logprobs":true"#,
             r#""top_k":-2"#,
             r#""top_k":-1e300"#,
             r#""mirostat_lr":0"#,
@@ -232,6 +274,25 @@ fn case_018_out_of_range() {
             r#""seed":9223372036854775808"#,
             r#""seed":-9223372036854775809"#,
             r#""seed":1e19"#,
+            r#""stop_token_ids":[-1]"#,
+            r#""n_predict":-2"#,
+            r#""repeat_penalty":0"#,
+            r#""repeat_penalty":2.1"#,
+            r#""logit_bias":[[-1,1]]"#,
+            r#""logit_bias":[[4294967296,1]]"#,
+            r#""logit_bias":[[1,101]]"#,
+            r#""typical_p":-0.1"#,
+            r#""typical_p":1.1"#,
+            r#""echo_last":-1"#,
+            r#""stop_token_ids":[4294967296]"#,
+            r#""min_tokens":-1"#,
+            r#""min_tokens":17"#,
+            r#""min_tokens":5,"max_tokens":4"#,
+            r#""allowed_token_ids":[-1]"#,
+            r#""truncate_prompt_tokens":-2"#,
+            r#""truncate_prompt_tokens":0"#,
+            r#""prompt_logprobs":6"#,
+            r#""prompt_logprobs":-1"#,
             r#""stop":["a","b","c","d","e"]"#,
         ],
     );
@@ -298,7 +359,7 @@ fn null_is_absent() {
         }
     }
     // Every row of the table in specification 4.1 but those three.
-    assert_eq!(checked, 38);
+    assert_eq!(checked, 110);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Specification 4.4 and 8: streaming, choices, logprobs.
 
 use super::*;
+use crate::api::switches::LogprobsShape;
 use crate::engine::generation::LogprobsMode;
 
 #[test]
@@ -31,7 +32,11 @@ fn always_include_usage_asks_for_it() {
     assert!(streaming(r#""stream":true"#, &always).include_usage);
     let members = r#""stream":true,"stream_options":{"include_usage":false}"#;
     assert!(streaming(members, &always).include_usage);
+    assert!(streaming(r#""stream":true"#, &always).usage_in_last_choice);
     assert!(!streaming(r#""stream":true"#, &Switches::default()).include_usage);
+    let extra = Switches::from_json(r#"{"alwaysIncludeUsage":true}"#).unwrap();
+    let extra = streaming(r#""stream":true"#, &extra);
+    assert!(extra.include_usage && !extra.usage_in_last_choice);
 }
 
 #[test]
@@ -61,22 +66,22 @@ fn case_044_n_and_best_of() {
 #[test]
 fn logprobs() {
     let output = ok("");
-    assert_eq!(output.logprobs, None);
-    assert_eq!(output.logprobs_mode, LogprobsMode::Raw);
-    assert!(!output.tokens_as_ids && !output.echo);
-    assert_eq!(ok(r#""logprobs":0"#).logprobs, Some(0));
-    assert_eq!(ok(r#""logprobs":5.0"#).logprobs, Some(5));
+    assert_eq!(output.logprobs.top, None);
+    assert_eq!(output.logprobs.mode, LogprobsMode::Raw);
+    assert!(!output.logprobs.tokens_as_ids && !output.echo);
+    assert_eq!(ok(r#""logprobs":0"#).logprobs.top, Some(0));
+    assert_eq!(ok(r#""logprobs":5.0"#).logprobs.top, Some(5));
     let vllm = profile("vllm");
     let output = ok_with(r#""logprobs":20"#, &vllm);
-    assert_eq!(output.logprobs, Some(20));
+    assert_eq!(output.logprobs.top, Some(20));
     fails_with(OutOfRange, "logprobs", r#""logprobs":21"#, &vllm);
     let output = ok(r#""return_tokens_as_token_ids":true,"echo":true"#);
-    assert!(output.tokens_as_ids && output.echo);
+    assert!(output.logprobs.tokens_as_ids && output.echo);
 }
 
 #[test]
 fn the_request_wins_over_logprobs_mode() {
-    let mode = |members: &str, switches: &Switches| ok_with(members, switches).logprobs_mode;
+    let mode = |members: &str, switches: &Switches| ok_with(members, switches).logprobs.mode;
     let processed = profile("mistralrs");
     assert_eq!(mode("", &processed), LogprobsMode::Processed);
     let raw = r#""logprobs_mode":"raw""#;
@@ -84,4 +89,38 @@ fn the_request_wins_over_logprobs_mode() {
     let members = r#""logprobs_mode":"processed""#;
     assert_eq!(mode(members, &Switches::default()), LogprobsMode::Processed);
     fails(InvalidValue, r#""logprobs_mode":"cooked""#);
+}
+
+#[test]
+fn boolean_logprobs_need_top_logprobs_or_the_switch() {
+    let listed = |members: &str, switches: &Switches| {
+        let logprobs = ok_with(members, switches).logprobs;
+        (logprobs.top, logprobs.shape)
+    };
+    let default = Switches::default();
+    let content = |top| (Some(top), LogprobsShape::Content);
+    let none = (None, LogprobsShape::Arrays);
+    let members = r#""logprobs":true,"top_logprobs":3"#;
+    assert_eq!(listed(members, &default), content(3));
+    let members = r#""logprobs":true,"top_logprobs":0"#;
+    assert_eq!(listed(members, &default), content(0));
+    assert_eq!(listed(r#""top_logprobs":0"#, &default), none);
+    let fireworks = profile("fireworks");
+    assert_eq!(listed(r#""logprobs":true"#, &fireworks), content(0));
+    assert_eq!(listed(r#""logprobs":false"#, &fireworks), none);
+    assert_eq!(
+        listed(r#""logprobs":2"#, &fireworks),
+        (Some(2), LogprobsShape::Arrays)
+    );
+    assert_eq!(listed(r#""logprobs":2"#, &profile("mistralrs")), content(2));
+    fails(InvalidValue, r#""top_logprobs":1"#);
+    fails(InvalidValue, r#""top_logprobs":1,"logprobs":false"#);
+    let members = r#""top_logprobs":1,"logprobs":3"#;
+    assert_eq!(listed(members, &default), (Some(1), LogprobsShape::Arrays));
+    fails_at(OutOfRange, "logprobs", r#""top_logprobs":1,"logprobs":6"#);
+    fails_at(
+        InvalidType,
+        "logprobs",
+        r#""top_logprobs":1,"logprobs":"x""#,
+    );
 }

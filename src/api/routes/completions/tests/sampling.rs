@@ -259,3 +259,30 @@ fn a_breaker_over_several_tokens_acts_through_its_last() {
     let colon = 259 + 2;
     assert_eq!(*breakers, [byte(0xA9), colon]);
 }
+
+#[test]
+fn the_bounds_of_mistralrs_are_open() {
+    let open = profile("mistralrs");
+    let members = r#""temperature":5,"frequency_penalty":-3,"presence_penalty":2.5,
+        "repetition_penalty":9,"logit_bias":{"7":1000,"8":-1e300},"best_of":21"#;
+    let plan = ok_with(members, &open);
+    let params = plan
+        .sampling
+        .params(&SamplingDefaults::default(), &tokenizer());
+    let params = params.unwrap();
+    assert_eq!((params.temperature, params.repetition_penalty), (5.0, 9.0));
+    assert_eq!(
+        (params.frequency_penalty, params.presence_penalty),
+        (-3.0, 2.5)
+    );
+    // Large enough to decide, small enough to keep logits finite.
+    assert_eq!(params.logit_bias, [(7, 1000.0), (8, -1e6)]);
+    assert_eq!(plan.best_of, 21);
+    fails_with(OutOfRange, "temperature", r#""temperature":-1"#, &open);
+    fails_with(
+        OutOfRange,
+        "repetition_penalty",
+        r#""repetition_penalty":0"#,
+        &open,
+    );
+}

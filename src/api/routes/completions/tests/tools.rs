@@ -216,3 +216,14 @@ fn case_111_choices_without_tools() {
     }
     fails(InvalidValue, r#""tool_choice":"required""#);
 }
+
+#[test]
+fn any_name_is_legal_for_mistralrs() {
+    let named = |name: &str| format!(r#""tools":{}"#, json!([function(name)]));
+    let long = "x".repeat(65);
+    for name in ["weather.today", "a b", "été", &long] {
+        fails_at(InvalidValue, "tools", &named(name));
+        ok_with(&named(name), &profile("mistralrs"));
+    }
+    fails_with(InvalidValue, "tools", &named(""), &profile("mistralrs"));
+}

@@ -1,0 +1,225 @@
+//! `structured_outputs` and the older `guided_*` (specification 9.6): other ways to write a constraint.
+
+use serde_json::{Map, Value, json};
+
+use super::declare::{fields, wire_types};
+use super::reader::{Fields, describe, invalid_type, invalid_value, member};
+use crate::api::error::fault;
+use crate::grammar::{GrammarSource, Whitespace, choice_regex};
+use crate::{RequestFault, Result};
+
+fields! {
+    StructuredFields {
+        /// What the completion must match; exactly one of the members `json`, `json_object`, `regex`, `choice` and
+        /// `grammar`.
+        structured_outputs: Option<StructuredOutputs>,
+        /// A JSON schema, or its text.
+        #[ts(optional, type = "Record<string, unknown> | boolean | string | null")]
+        guided_json: Option<()>,
+        /// A regular expression.
+        guided_regex: Option<String>,
+        /// Texts of which the completion is one.
+        guided_choice: Option<Vec<String>>,
+        /// A grammar in GBNF or Lark.
+        guided_grammar: Option<String>,
+        /// A regular expression of the white space in the JSON of `guided_json`.
+        guided_whitespace_pattern: Option<String>,
+        /// Not used.
+        guided_decoding_backend: Option<String>,
+    }
+}
+
+wire_types! {
+    /// What the completion must match.
+    #[ts(optional_fields = nullable)]
+    pub(in crate::api) struct StructuredOutputs {
+        /// A JSON schema, or its text.
+        #[ts(optional, type = "Record<string, unknown> | boolean | string | null")]
+        json: Option<()>,
+        /// One JSON object.
+        json_object: Option<bool>,
+        regex: Option<String>,
+        /// Texts of which the completion is one.
+        choice: Option<Vec<String>>,
+        /// In GBNF or Lark.
+        grammar: Option<String>,
+        /// No white space between JSON tokens.
+        disable_any_whitespace: Option<bool>,
+        /// A regular expression of the white space between JSON tokens.
+        whitespace_pattern: Option<String>,
+    }
+}
+
+/// A constraint of one of these fields.
+#[derive(Debug)]
+pub(super) struct Structured {
+    pub source: GrammarSource,
+    /// The field.
+    pub param: &'static str,
+    pub is_schema: bool,
+}
+
+const STRUCTURED: &str = "structured_outputs";
+
+/// All constraints that are given, in the order of the fields.
+pub(super) fn read(fields: &Fields) -> Result<Vec<Structured>> {
+    let mut given = Vec::new();
+    if let Some(members) = fields.object(STRUCTURED)? {
+        given.extend(structured_outputs(members)?);
+    }
+    let whitespace = match fields.string("guided_whitespace_pattern")? {
+        None => Whitespace::Limited,
+        Some(pattern) => Whitespace::Pattern(pattern.to_owned()),
+    };
+    fields.string("guided_decoding_backend")?;
+    for (param, kind) in [
+        ("guided_json", "json"),
+        ("guided_regex", "regex"),
+        ("guided_choice", "choice"),
+        ("guided_grammar", "grammar"),
+    ] {
+        if let Some(value) = fields.get(param) {
+            given.push(structured(param, kind, value, &whitespace)?);
+        }
+    }
+    Ok(given)
+}
+
+fn structured_outputs(members: &Map<String, Value>) -> Result<Option<Structured>> {
+    let flag = |name: &str| match member(members, name) {
+        None => Ok(false),
+        Some(Value::Bool(flag)) => Ok(*flag),
+        Some(other) => {
+            let expected = format!("an object whose {name} is a boolean");
+            Err(invalid_type(STRUCTURED, &expected, other))
+        }
+    };
+    // It says what to do if a vendor's compiler fails, and there is one here.
+    flag("disable_fallback")?;
+    for name in ["disable_additional_properties", "structural_tag"] {
+        let is_off = member(members, name).is_none_or(|value| *value == Value::Bool(false));
+        if !is_off {
+            let message = format!("{STRUCTURED}: {name} is not supported");
+            return Err(fault(
+                RequestFault::UnsupportedParameter,
+                STRUCTURED,
+                message,
+            ));
+        }
+    }
+    let pattern = member(members, "whitespace_pattern").map(|pattern| match pattern {
+        Value::String(pattern) => Ok(pattern.clone()),
+        other => {
+            let expected = "an object whose whitespace_pattern is a string";
+            Err(invalid_type(STRUCTURED, expected, other))
+        }
+    });
+    let whitespace = match (flag("disable_any_whitespace")?, pattern.transpose()?) {
+        (true, _) => Whitespace::None,
+        (false, Some(pattern)) => Whitespace::Pattern(pattern),
+        (false, None) => Whitespace::Limited,
+    };
+    let mut given = Vec::new();
+    if flag("json_object")? {
+        given.push(schema(
+            STRUCTURED,
+            json!({"type": "object"}),
+            whitespace.clone(),
+        ));
+    }
+    for kind in ["json", "regex", "choice", "grammar"] {
+        if let Some(value) = member(members, kind) {
+            given.push(structured(STRUCTURED, kind, value, &whitespace)?);
+        }
+    }
+    const KNOWN: [&str; 10] = [
+        "json",
+        "json_object",
+        "regex",
+        "choice",
+        "grammar",
+        "disable_fallback",
+        "disable_any_whitespace",
+        "disable_additional_properties",
+        "structural_tag",
+        "whitespace_pattern",
+    ];
+    let is_unknown = |name: &&String| !KNOWN.contains(&name.as_str());
+    if let Some(name) = members.keys().find(is_unknown) {
+        let name = describe(&Value::String(name.clone()));
+        return Err(invalid_value(
+            STRUCTURED,
+            format!("{name} is no member of it"),
+        ));
+    }
+    if given.len() > 1 {
+        let reason = "give one of json, json_object, regex, choice and grammar";
+        return Err(invalid_value(STRUCTURED, reason));
+    }
+    // Without any of them nothing is constrained, as with false or null.
+    Ok(given.pop())
+}
+
+fn structured(
+    param: &'static str,
+    kind: &str,
+    value: &Value,
+    whitespace: &Whitespace,
+) -> Result<Structured> {
+    let wrong = |expected: &str| {
+        let member = if param == STRUCTURED { kind } else { "value" };
+        let expected = format!("a constraint whose {member} is {expected}");
+        Err(invalid_type(param, &expected, value))
+    };
+    let grammar = |source| Structured {
+        source,
+        param,
+        is_schema: false,
+    };
+    match (kind, value) {
+        ("json", Value::Object(_) | Value::Bool(_)) => {
+            Ok(schema(param, value.clone(), whitespace.clone()))
+        }
+        ("json", Value::String(text)) => {
+            let read = serde_json::from_str::<Value>(text).ok();
+            match read.filter(|read| read.is_object() || read.is_boolean()) {
+                Some(read) => Ok(schema(param, read, whitespace.clone())),
+                None => Err(fault(
+                    RequestFault::InvalidSchema,
+                    param,
+                    format!("{param}: the string is not the JSON text of a schema"),
+                )),
+            }
+        }
+        ("json", _) => wrong("a schema"),
+        ("choice", Value::Array(choices)) => {
+            let texts = choices
+                .iter()
+                .map(Value::as_str)
+                .collect::<Option<Vec<_>>>();
+            match texts {
+                Some(texts) if !texts.is_empty() => {
+                    Ok(grammar(GrammarSource::Regex(choice_regex(&texts))))
+                }
+                Some(_) => Err(invalid_value(param, "there is nothing to choose from")),
+                None => wrong("an array of strings"),
+            }
+        }
+        ("choice", _) => wrong("an array of strings"),
+        ("regex", Value::String(text)) => Ok(grammar(GrammarSource::Regex(text.clone()))),
+        // Only GBNF defines its rules so.
+        (_, Value::String(text)) if text.contains("::=") => {
+            Ok(grammar(GrammarSource::Gbnf(text.clone())))
+        }
+        (_, Value::String(text)) => Ok(grammar(GrammarSource::Lark(text.clone()))),
+        _ => wrong("a string"),
+    }
+}
+
+fn schema(param: &'static str, schema: Value, whitespace: Whitespace) -> Structured {
+    Structured {
+        source: GrammarSource::SpacedJsonSchema { schema, whitespace },
+        param,
+        is_schema: true,
+    }
+}

@@ -1,0 +1,123 @@
+//! Which tokens a request forbids besides its constraint, by their ids and the tokens generated so far.
+
+use crate::sample::TokenMask;
+
+/// Forbids tokens. The kind of model and the prompt do not matter.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TokenRules {
+    /// The ids that are never forbidden by themselves.
+    allowed: TokenMask,
+    /// Whether `allowed` has the whole vocabulary.
+    allows_all: bool,
+    /// The stop ids of the request are forbidden until this many tokens are generated.
+    min_tokens: usize,
+    /// Sequences of at least two ids, none of which may be completed.
+    sequences: Vec<Vec<u32>>,
+}
+
+impl TokenRules {
+    /// Allows only `allowed`, or all ids below `vocab_size`; forbids the sequences `forbidden`, of which one id alone
+    /// is never generated. `None` if this forbids nothing.
+    pub fn new(
+        vocab_size: usize,
+        allowed: Option<&[u32]>,
+        min_tokens: usize,
+        forbidden: impl IntoIterator<Item = Vec<u32>>,
+    ) -> Option<TokenRules> {
+        let mut rules = TokenRules {
+            allowed: match allowed {
+                Some(ids) => TokenMask::of(ids.iter().copied(), vocab_size),
+                None => TokenMask::below(vocab_size),
+            },
+            allows_all: allowed.is_none(),
+            min_tokens,
+            sequences: Vec::new(),
+        };
+        for sequence in forbidden {
+            match sequence[..] {
+                [] => {}
+                [id] => {
+                    rules.allowed.remove(id);
+                    rules.allows_all = false;
+                }
+                _ => rules.sequences.push(sequence),
+            }
+        }
+        let forbids = !rules.allows_all || min_tokens > 0 || !rules.sequences.is_empty();
+        forbids.then_some(rules)
+    }
+
+    /// Whether the first token can be chosen.
+    pub fn allows_a_first(&self, stop_ids: &[u32]) -> bool {
+        let mask = self.mask(stop_ids, &[]);
+        mask.is_none_or(|mask| !mask.is_empty())
+    }
+
+    /// The tokens that may follow `chosen`; `None` if all may.
+    pub(super) fn mask(&self, stop_ids: &[u32], chosen: &[u32]) -> Option<TokenMask> {
+        let completes = |sequence: &&Vec<u32>| {
+            let (_, before) = sequence.split_last().expect("at least two ids");
+            chosen.ends_with(before)
+        };
+        let last = |sequence: &Vec<u32>| sequence[sequence.len() - 1];
+        let completed = self.sequences.iter().filter(completes).map(last);
+        let too_early = match chosen.len() < self.min_tokens {
+            true => stop_ids,
+            false => &[],
+        };
+        let mut forbidden = completed.chain(too_early.iter().copied()).peekable();
+        if self.allows_all && forbidden.peek().is_none() {
+            return None;
+        }
+        let mut mask = self.allowed.clone();
+        forbidden.for_each(|id| mask.remove(id));
+        Some(mask)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const VOCAB: usize = 40;
+
+    /// The ids that are forbidden after `chosen`, with the stop ids 2 and 33.
+    fn forbidden(rules: &TokenRules, chosen: &[u32]) -> Vec<u32> {
+        let mask = rules.mask(&[2, 33], chosen);
+        let mask = mask.unwrap_or_else(|| TokenMask::below(VOCAB));
+        (0..VOCAB as u32).filter(|id| !mask.allows(*id)).collect()
+    }
+
+    #[test]
+    fn stop_ids_are_forbidden_until_enough_tokens_are_generated() {
+        let rules = TokenRules::new(VOCAB, None, 2, []).unwrap();
+        assert_eq!(forbidden(&rules, &[]), [2, 33]);
+        assert_eq!(forbidden(&rules, &[7]), [2, 33]);
+        assert_eq!(rules.mask(&[2], &[7, 7]), None);
+    }
+
+    #[test]
+    fn only_allowed_ids_are_left() {
+        let rules = TokenRules::new(VOCAB, Some(&[1, 39, 50]), 0, []).unwrap();
+        let mask = rules.mask(&[], &[5]).unwrap();
+        assert_eq!(mask, TokenMask::of([1, 39], VOCAB));
+        assert!(rules.allows_a_first(&[1]));
+        let rules = TokenRules::new(VOCAB, Some(&[1]), 1, []).unwrap();
+        assert!(!rules.allows_a_first(&[1]));
+    }
+
+    #[test]
+    fn the_last_token_of_a_sequence_is_forbidden_after_the_others() {
+        let sequences = [vec![9], vec![5, 6, 7], vec![6, 8], vec![]];
+        let rules = TokenRules::new(VOCAB, None, 0, sequences).unwrap();
+        assert_eq!(forbidden(&rules, &[]), [9]);
+        assert_eq!(forbidden(&rules, &[5, 6]), [7, 8, 9]);
+        assert_eq!(forbidden(&rules, &[4, 6]), [8, 9]);
+        assert_eq!(forbidden(&rules, &[5, 6, 1]), [9]);
+    }
+
+    #[test]
+    fn nothing_forbids_nothing() {
+        assert_eq!(TokenRules::new(VOCAB, None, 0, [vec![]]), None);
+    }
+}
