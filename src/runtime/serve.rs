@@ -87,7 +87,10 @@ pub fn serve(loaded: Loaded, handler: &ServedHandler, model_id: &str) -> Served 
         let (engine, handle) = Engine::new(attach(handler, loaded.model), limits);
         let ready = ReadyModel {
             engine: handle.clone(),
-            output_form: OutputForm::of(&loaded.tokenizer),
+            output_form: match &handler.switches().chat_template {
+                Some(template) => OutputForm::with_template(template, &loaded.tokenizer),
+                None => OutputForm::of(&loaded.tokenizer),
+            },
             tokenizer: loaded.tokenizer,
             fingerprint: fingerprint.clone(),
             sampling_defaults: loaded.sampling_defaults,

@@ -130,6 +130,21 @@ mod tests {
     }
 
     #[test]
+    fn chat_templates_may_have_names() {
+        let mut metadata = metadata(&[]);
+        metadata.insert("tokenizer.chat_template", "a");
+        metadata.insert("tokenizer.chat_template.tool_use", "b");
+        metadata.insert("tokenizer.chat_template.unlisted", "c");
+        let names = ["tool_use", "missing"].map(String::from).to_vec();
+        metadata.insert("tokenizer.chat_templates", names);
+        let tokenizer = Tokenizer::from_gguf(&metadata).unwrap();
+        let templates = tokenizer.chat_templates();
+        assert_eq!(templates.choose(false), Some("a"));
+        assert_eq!(templates.choose(true), Some("b"));
+        assert_eq!(templates.get("unlisted"), None);
+    }
+
+    #[test]
     fn missing_tokens_are_not_reported() {
         let metadata = metadata(&[]);
         let tokenizer = Tokenizer::from_gguf(&metadata).unwrap();

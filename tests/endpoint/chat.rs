@@ -381,6 +381,7 @@ fn the_template_sees_the_fields() {
             tokens(effort, json!({"reasoning_effort": "none"})).await,
             10
         );
+        assert_eq!(tokens("{{ strftime_now('%Y') }}", json!({})).await, 5);
         let count = "{{ tools | length }}{{ 'none' if tools is none }}";
         assert_eq!(tokens(count, json!({"tools": tools()})).await, 2);
         let is_none = "{{ 'none' if tools is none }}";
@@ -393,6 +394,20 @@ fn the_template_sees_the_fields() {
         let developer = json!({"messages": [{"role": "developer", "content": "x"}]});
         assert_eq!(tokens("{{ messages[0].role }}", developer).await, 7);
     });
+}
+
+#[test]
+fn the_switch_replaces_the_template() {
+    serve(
+        json!({"chatTemplate": "{{ messages[0].content * 3 }}"}),
+        async |server| {
+            for template in [None, Some(TEMPLATE)] {
+                server.set_template(template);
+                let object = whole(server, &json!({})).await;
+                assert_eq!(object["usage"]["prompt_tokens"], 4);
+            }
+        },
+    );
 }
 
 /// The events of a run from `position` on, each with the position after it.

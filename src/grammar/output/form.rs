@@ -87,8 +87,15 @@ const THOUGHT: ReasoningTags = ReasoningTags {
 impl OutputForm {
     /// How the model of this tokenizer writes.
     pub fn of(tokenizer: &Tokenizer) -> OutputForm {
+        // A template for tools names what the other one names, and the tags of calls.
+        let template = tokenizer.chat_templates().choose(true);
+        OutputForm::with_template(template.unwrap_or_default(), tokenizer)
+    }
+
+    /// How the model of this tokenizer writes with another chat template.
+    pub fn with_template(template: &str, tokenizer: &Tokenizer) -> OutputForm {
         OutputForm::judged(
-            tokenizer.chat_template().unwrap_or_default(),
+            template,
             &|text| tokenizer.named_id(text).is_some(),
             &|text| tokenizer.special_id(text).is_some(),
         )

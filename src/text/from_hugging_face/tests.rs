@@ -153,6 +153,10 @@ fn the_small_files_name_tokens_and_ends() {
     assert_eq!(ids(&tokenizer, "he<new>"), [6, 2, 7, 5]);
     assert_eq!(tokenizer.eos_ids(), [5, 2]);
     assert_eq!(tokenizer.chat_template(), Some("d"));
+    assert_eq!(tokenizer.chat_templates().get("tools"), Some("t"));
+    files.chat_template_json = Some(br#"{"chat_template": "of a processor"}"#);
+    let tokenizer = Tokenizer::from_hugging_face(&files).unwrap();
+    assert_eq!(tokenizer.chat_template(), Some("of a processor"));
     files.chat_template = Some(b"own file");
     files.tokenizer_config = None;
     files.special_tokens_map = Some(br#"{"bos_token": "<tag>"}"#);

@@ -1,7 +1,8 @@
 //! Whether the engine worker of this page needs an isolated frame to have threads, and the frame's URL: which service worker
 //! answers it, and the registration of one if the app asks for that.
 
-import { DEFAULT_BASE_PATHS, type StartOptions } from "../exchange/protocol.js";
+import { basePathsOf } from "../exchange/base_paths.js";
+import type { StartOptions } from "../exchange/protocol.js";
 import { fromQuery, normalizedBasePaths } from "../exchange/served_urls.js";
 import { hasHardwareAdapter } from "../worker/webgpu_features.js";
 import {
@@ -51,7 +52,7 @@ export async function findFrame(
   if (place === undefined) {
     throw new Error("the active service worker is of an older version, without isolated frames");
   }
-  const basePaths = normalizedBasePaths(switches.basePaths ?? DEFAULT_BASE_PATHS);
+  const basePaths = normalizedBasePaths(switches.basePaths ?? basePathsOf(switches.profile));
   return frameOfRegistered(container, place, basePaths);
 }
 
