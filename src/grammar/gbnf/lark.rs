@@ -103,7 +103,7 @@ impl Writer {
                 format!("({})", parts.collect::<Vec<_>>().join(" | "))
             }
             Expression::Repeat { of, least, most } => {
-                format!("({}){}", self.terminal(of), repeats(*least, *most))
+                grouped(of, self.terminal(of)) + &repeats(*least, *most)
             }
         }
     }
@@ -133,7 +133,7 @@ impl Writer {
                 format!("({})", parts.join(" | "))
             }
             Expression::Repeat { of, least, most } => {
-                format!("({}){}", self.rule(of), repeats(*least, *most))
+                grouped(of, self.rule(of)) + &repeats(*least, *most)
             }
             Expression::Rule(rule) => self.name(*rule),
             Expression::Literal(_) | Expression::Class { .. } => self.terminal(expression),
@@ -154,6 +154,14 @@ impl Writer {
         let name = format!("X{}", self.runs);
         self.terminals.push_str(&format!("{name}: {definition}\n"));
         name
+    }
+}
+
+/// `written`, in parentheses if it does not have them and needs them: llguidance bounds their nesting.
+fn grouped(expression: &Expression, written: String) -> String {
+    match expression {
+        Expression::Repeat { .. } => format!("({written})"),
+        _ => written,
     }
 }
 

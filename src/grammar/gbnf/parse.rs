@@ -2,8 +2,10 @@
 
 use std::collections::HashMap;
 
-/// Deepest nesting of groups: the reader recurses once per level.
-const MAX_DEPTH: usize = 48;
+/// Deepest nesting of groups, and most repetitions of one element. This reader and llguidance recurse once per level, and
+/// the stack of a wasm module is small.
+const MAX_DEPTH: usize = 16;
+const MAX_STACKED: usize = 2;
 /// Largest bound of a repetition, as in llama.cpp.
 const MAX_REPEATS: u32 = 2000;
 /// Most rules and elements: checks take time proportional to their product.
@@ -221,14 +223,17 @@ impl Reader<'_> {
 
     /// `part` with the repetitions that follow it.
     fn repeated(&mut self, mut part: Expression, depth: usize) -> Result<Expression, String> {
-        for _ in 0..MAX_DEPTH {
+        for stacked in 0.. {
             let (least, most) = match self.peek() {
                 Some('*') => (0, None),
                 Some('+') => (1, None),
                 Some('?') => (0, Some(1)),
                 Some('{') => self.bounds()?,
-                _ => return Ok(part),
+                _ => break,
             };
+            if stacked == MAX_STACKED {
+                return self.error("too many repetitions of one element");
+            }
             self.take();
             self.skip(depth > 0);
             part = Expression::Repeat {
@@ -237,7 +242,7 @@ impl Reader<'_> {
                 most,
             };
         }
-        self.error("too many repetitions of one element")
+        Ok(part)
     }
 
     /// The bounds of `{m}`, `{m,}` or `{m,n}`, up to the closing brace.

@@ -180,6 +180,16 @@ fn what_cannot_be_translated_is_refused() {
         let message = model.refusal(&gbnf(grammar));
         assert!(message.contains(word), "{grammar:?}: {message}");
     }
+    // The deepest that is allowed compiles.
+    let depth = 15;
+    let nested = format!(
+        "root ::= {}\"b\"{}",
+        "(\"a\" ".repeat(depth),
+        ")?".repeat(depth)
+    );
+    let grammar = model.grammar(&gbnf(&nested));
+    assert!(model.accepts(&grammar, "") && model.accepts(&grammar, &("a".repeat(15) + "b")));
+    assert!(!model.accepts(&grammar, "b") && model.accepts(&grammar, "a"));
     let deep = format!("root ::= {}\"a\"{}", "(".repeat(100), ")".repeat(100));
     assert!(model.refusal(&gbnf(&deep)).contains("deeper"));
     let long = format!("root ::= {}", "[a] ".repeat(9000));
