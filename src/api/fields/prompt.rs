@@ -1,5 +1,5 @@
 //! `prompt`, and `input` of embeddings, deserialized directly into strings and ids (specification 4.2 and
-//! 18): a tree of JSON values would take twenty times the memory of the ids.
+//! 19): a tree of JSON values would take twenty times the memory of the ids.
 
 use std::fmt;
 
@@ -151,10 +151,10 @@ struct Parts {
 }
 
 impl ReadArray for Parts {
-    type Output = Result<Vec<PromptPart>>;
+    type Output = Result<PartList>;
 
     fn read<'de, S: SeqAccess<'de>>(self, mut elements: S) -> Result<Self::Output, S::Error> {
-        let mut parts = Ok(Vec::new());
+        let mut parts = Ok(PartList::default());
         while let Some(element) = elements.next_element_seed(NodeReader(Skip))? {
             if let Ok(known) = &mut parts {
                 match self.part(element) {
@@ -176,16 +176,40 @@ impl Parts {
     }
 }
 
-impl Prompt {
-    /// The prompt of these parts, at least one.
-    fn of(parts: Vec<PromptPart>) -> Prompt {
-        let ids = parts.iter().map(|part| match part {
-            PromptPart::Token(id) => Some(*id),
-            PromptPart::Text(_) => None,
-        });
-        match ids.collect::<Option<Vec<u32>>>() {
-            Some(ids) => Prompt::Tokens(ids),
-            None => Prompt::Mixed(parts),
+/// The parts of a prompt. Ids alone take four bytes each.
+enum PartList {
+    Ids(Vec<u32>),
+    Mixed(Vec<PromptPart>),
+}
+
+impl Default for PartList {
+    fn default() -> PartList {
+        PartList::Ids(Vec::new())
+    }
+}
+
+impl PartList {
+    fn push(&mut self, part: PromptPart) {
+        match (&mut *self, part) {
+            (PartList::Ids(ids), PromptPart::Token(id)) => ids.push(id),
+            (PartList::Mixed(parts), part) => parts.push(part),
+            (PartList::Ids(ids), text) => {
+                let ids = std::mem::take(ids).into_iter().map(PromptPart::Token);
+                *self = PartList::Mixed(ids.chain([text]).collect());
+            }
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        matches!(self, PartList::Ids(ids) if ids.is_empty())
+    }
+}
+
+impl From<PartList> for Prompt {
+    fn from(parts: PartList) -> Prompt {
+        match parts {
+            PartList::Ids(ids) => Prompt::Tokens(ids),
+            PartList::Mixed(parts) => Prompt::Mixed(parts),
         }
     }
 }
@@ -227,7 +251,7 @@ impl ReadArray for PromptReader {
         }
         Ok(prompts.and_then(|prompts| match prompts {
             Prompts::None => Err(invalid_value(field, "must not be an empty array")),
-            Prompts::Ids(parts) => Ok(vec![Prompt::of(parts)]),
+            Prompts::Ids(parts) => Ok(vec![parts.into()]),
             Prompts::Texts(_) | Prompts::IdLists(_) if count > self.max_prompts => {
                 let bounds = format!("at most {} {}s", self.max_prompts, self.field);
                 Err(out_of_range(self.field, &bounds, count))
@@ -241,7 +265,7 @@ impl ReadArray for PromptReader {
 enum Prompts {
     None,
     /// One prompt.
-    Ids(Vec<PromptPart>),
+    Ids(PartList),
     Texts(Vec<Prompt>),
     IdLists(Vec<Prompt>),
 }
@@ -252,7 +276,7 @@ impl Prompts {
     fn with_mixed(
         self,
         field: &str,
-        element: Node<Result<Vec<PromptPart>>>,
+        element: Node<Result<PartList>>,
         is_kept: bool,
     ) -> Result<Prompts> {
         let text = |prompt| match prompt {
@@ -261,7 +285,7 @@ impl Prompts {
         };
         match (self, element) {
             (Prompts::Texts(prompts), Node::Other(number @ Value::Number(_))) => {
-                let mut parts: Vec<PromptPart> = prompts.into_iter().map(text).collect();
+                let mut parts = PartList::Mixed(prompts.into_iter().map(text).collect());
                 parts.push(PromptPart::Token(token_id::<()>(
                     field,
                     &Node::Other(number),
@@ -283,14 +307,9 @@ impl Prompts {
         }
     }
 
-    fn with(
-        self,
-        field: &str,
-        element: Node<Result<Vec<PromptPart>>>,
-        is_kept: bool,
-    ) -> Result<Prompts> {
+    fn with(self, field: &str, element: Node<Result<PartList>>, is_kept: bool) -> Result<Prompts> {
         let prompts = match (self, &element) {
-            (Prompts::None, Node::Other(Value::Number(_))) => Prompts::Ids(Vec::new()),
+            (Prompts::None, Node::Other(Value::Number(_))) => Prompts::Ids(PartList::default()),
             (Prompts::None, Node::Other(Value::String(_))) => Prompts::Texts(Vec::new()),
             (Prompts::None, Node::Array(_)) => Prompts::IdLists(Vec::new()),
             (Prompts::None, Node::Other(other)) => {
@@ -313,7 +332,7 @@ impl Prompts {
                 if ids.is_empty() {
                     return Err(invalid_value(field, "must not hold an empty array"));
                 }
-                prompts.extend(is_kept.then(|| Prompt::of(ids)));
+                prompts.extend(is_kept.then(|| ids.into()));
                 Ok(Prompts::IdLists(prompts))
             }
             (Prompts::Texts(_), other) => Err(mixed(field, "a string", &other)),
