@@ -17,6 +17,10 @@ const WEATHER = {
   additionalProperties: false,
 };
 
+// Before any suite: the tests of the file end when all suites that are known by then have ended.
+const install = ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
+const isInstalled = (await run("npm", install, { cwd: join(root, "tests/clients") })) === 0;
+
 let endpoint;
 
 before(async () => {
@@ -90,9 +94,6 @@ describe("openai for JavaScript", () => {
     assert.ok(WEATHER.properties.city.enum.includes(city), city);
   });
 });
-
-const install = ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
-const isInstalled = (await run("npm", install, { cwd: join(root, "tests/clients") })) === 0;
 
 describe("AI SDK", { skip: !isInstalled && "skipped: its packages cannot be installed" }, () => {
   let sdk;
