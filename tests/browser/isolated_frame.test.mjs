@@ -23,15 +23,17 @@ beforeEach(async () => {
 });
 afterEach(() => context.close());
 
-/** Registers the service worker and waits until it is active, without an engine. */
+/** Registers the service worker without an engine, and waits until it has replaced whatever was active before. */
 const register = (tab = page, script = "/sw.js?base=/v1") =>
   tab.evaluate(async (script) => {
-    await navigator.serviceWorker.register(script, {
+    const registration = await navigator.serviceWorker.register(script, {
       scope: "/",
       type: script.includes("/fixtures/") ? "module" : "classic",
     });
-    const { active } = await navigator.serviceWorker.ready;
-    await until(() => active.state === "activated", "the service worker is active", 30_000);
+    const { href } = new URL(script, location.href);
+    const isReplaced = () =>
+      registration.active?.scriptURL === href && registration.active.state === "activated";
+    await until(isReplaced, "the service worker is active", 30_000);
   }, script);
 
 /** Starts a fake engine on the CPU as `window.engine`; returns how it is isolated. */
