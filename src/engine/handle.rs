@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use super::event::{Event, FinishReason};
 use super::events::{self, EventSender, Events};
-use super::generation::Generation;
+use super::generation::{Generation, Prompt};
 use super::job::Job;
 use super::limits::EngineLimits;
 use super::model::ModelLimits;
@@ -111,6 +111,23 @@ impl EngineHandle {
             shared.activity.wake.raise();
         }
         Ok(readers)
+    }
+
+    /// Feeds a prompt as soon as the engine is idle, so that requests whose prompts begin like it find its pages cached.
+    /// `make` is called then. Only the newest preparations are kept, and a prompt that is not one for this model is
+    /// dropped.
+    pub fn prepare(&self, make: impl FnOnce() -> Option<Prompt> + 'static) {
+        let Inner { shared, model, .. } = &*self.inner;
+        let (vocab_size, context_tokens) = (model.vocab_size, self.inner.context_tokens);
+        let takes_embeddings = model.embedding_width.is_some();
+        let suits = move |prompt: &Prompt| {
+            prompt.len() < context_tokens
+                && prompt.tokens().all(|id| (id as usize) < vocab_size)
+                && (takes_embeddings || prompt.embeddings().next().is_none())
+        };
+        let make = Box::new(move || make().filter(suits));
+        shared.preparations.borrow_mut().push(make);
+        shared.activity.wake.raise();
     }
 
     /// Longest sequence in tokens: the model's context, or what its pages hold if that is less.

@@ -4,11 +4,13 @@
 use std::rc::Rc;
 
 use super::banker::{Amount, Claim, GroupClaim};
-use super::events::EventSender;
+use super::events::{self, EventSender, Events};
 use super::generation::Generation;
 use super::limits::StepLimits;
 use super::pool::MemoryPool;
 use super::prefill::Prefill;
+use super::preparation;
+use super::prompt::Prompt;
 use super::run_ahead::RunAhead;
 use super::sequence::Sequence;
 use crate::Error;
@@ -18,6 +20,8 @@ pub(super) struct Job {
     pub(super) prompts: Vec<Prefill>,
     /// The candidates that have neither ended nor lost their reader, by prompt and candidate.
     pub(super) sequences: Vec<Sequence>,
+    /// The events of a part of a preparation, which nobody reads and which do not count as active.
+    unread: Option<Events>,
 }
 
 impl Job {
@@ -31,6 +35,7 @@ impl Job {
         let mut job = Self {
             prompts: Vec::with_capacity(prompts.len()),
             sequences: Vec::new(),
+            unread: None,
         };
         for (index, (generation, senders)) in prompts.into_iter().enumerate() {
             let generation = Rc::new(generation);
@@ -45,6 +50,23 @@ impl Job {
         job
     }
 
+    /// A request for the pages of a prompt that no request has yet.
+    pub(super) fn preparation(part: Prompt) -> Self {
+        // A token, the end and the place reserved for it.
+        const MAX_UNREAD: usize = 3;
+        let (sender, events) = events::channel(&Rc::default(), MAX_UNREAD);
+        let prompts = vec![(preparation::generation(part), vec![sender])];
+        Self {
+            unread: Some(events),
+            ..Self::new(prompts, 1)
+        }
+    }
+
+    /// Whether it is a part of a preparation.
+    pub(super) fn is_preparation(&self) -> bool {
+        self.unread.is_some()
+    }
+
     /// Whether no candidate is left, cancelled ones not counted.
     pub(super) fn is_over(&self) -> bool {
         self.sequences.iter().all(|it| it.candidate.is_closed())
@@ -53,7 +75,9 @@ impl Job {
     /// Releases candidates that have ended or lost their reader, and prompts that no candidate
     /// waits for. Their memory is free at once; pages may stay cached.
     pub(super) fn purge(&mut self, pool: &mut MemoryPool, limits: &StepLimits) {
-        let Self { prompts, sequences } = self;
+        let Self {
+            prompts, sequences, ..
+        } = self;
         sequences.retain_mut(|sequence| {
             let prompt = &mut prompts[sequence.prompt];
             // The first token shows that the prompt was fed without an error.

@@ -10,7 +10,7 @@
 //! | `events` | the bounded stream of events to one reader |
 //! | `prefix_cache`, `states`, `banker`, `pool` | the memory: kept prompts, states, who may take more |
 //! | `candidate`, `sequence`, `single` | one candidate: its tokens and events; with memory; by itself |
-//! | `prefill`, `job` | feeding a prompt, once for all its candidates; a request |
+//! | `prefill`, `preparation`, `job` | feeding a prompt, once for all its candidates, or ahead of its request; a request |
 //! | `shared`, `handle`, `change` | the entry: submitting requests, changing the model |
 //! | `planned_step`, `scheduler` | a step; the running requests |
 //! | `plan`, `execute` | deciding on the next step; running it |
@@ -36,6 +36,7 @@ mod planned_step;
 mod pool;
 mod prefill;
 mod prefix_cache;
+mod preparation;
 mod run;
 mod run_ahead;
 mod scheduler;

@@ -102,6 +102,17 @@ impl MemoryPool {
         table: &mut Vec<u32>,
         keys: impl Iterator<Item = Cow<'a, [u32]>>,
     ) {
+        for page in self.find(keys) {
+            self.share(table, page);
+        }
+    }
+
+    /// How many pages [`adopt`](Self::adopt) would add.
+    pub(super) fn cached<'a>(&mut self, keys: impl Iterator<Item = Cow<'a, [u32]>>) -> usize {
+        self.find(keys).len()
+    }
+
+    fn find<'a>(&mut self, keys: impl Iterator<Item = Cow<'a, [u32]>>) -> Vec<u32> {
         let mut pages = self.kept.find(keys);
         if self.states.count() > 0 {
             while pages
@@ -109,9 +120,7 @@ impl MemoryPool {
                 .is_some()
             {}
         }
-        for page in pages {
-            self.share(table, page);
-        }
+        pages
     }
 
     /// Caches the first pages of `table`, whose keys these are. No sequence may write to them after

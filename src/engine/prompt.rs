@@ -99,6 +99,15 @@ impl Prompt {
         self.embeddings.iter().map(|placed| &*placed.content)
     }
 
+    /// Its first positions. Embeddings that they cut stay whole; only their first rows are fed.
+    pub(super) fn first(&self, positions: usize) -> Self {
+        let is_within = |placed: &&Placed| placed.start < positions;
+        Self {
+            ids: self.ids[..positions].to_vec(),
+            embeddings: self.embeddings.iter().filter(is_within).cloned().collect(),
+        }
+    }
+
     /// What is fed at these positions.
     pub(super) fn input(&self, positions: Range<usize>) -> Input<'_> {
         Input {

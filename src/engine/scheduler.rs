@@ -52,8 +52,9 @@ impl Scheduler {
         self.running.is_empty()
     }
 
-    /// Drops the cached prompts. No request may be running.
+    /// Drops the cached prompts, and those that were to be cached. No request may be running.
     pub(super) fn forget_prompts(&mut self) {
+        self.shared.preparations.borrow_mut().clear();
         self.pool.forget();
         self.publish();
     }
@@ -86,18 +87,21 @@ impl Scheduler {
             .get_or_insert_with(|| error.clone());
         // Taken out first: a reader that is woken may access the queue.
         let queue = std::mem::take(&mut *self.shared.queue.borrow_mut());
+        self.shared.preparations.borrow_mut().clear();
         for job in self.running.iter().chain(&queue) {
             job.fail(error);
         }
         self.purge();
     }
 
-    /// Admits the first waiting request, if there is one and no change waits for the running ones.
+    /// Admits the first waiting request, if there is one and no change waits for the running ones. An idle engine admits
+    /// a part of a preparation otherwise.
     pub(super) fn admit(&mut self) -> bool {
         if self.shared.changes.get() > 0 {
             return false;
         }
-        let Some(mut job) = self.shared.queue.borrow_mut().pop_front() else {
+        let waiting = self.shared.queue.borrow_mut().pop_front();
+        let Some(mut job) = waiting.or_else(|| self.next_preparation()) else {
             return false;
         };
         // Some of its candidates may have been cancelled.
@@ -106,15 +110,26 @@ impl Scheduler {
         true
     }
 
-    /// Returns the request admitted last to the queue. It holds no memory yet.
+    fn next_preparation(&mut self) -> Option<Job> {
+        if !self.running.is_empty() || self.shared.abandoned.get() {
+            return None;
+        }
+        let mut preparations = self.shared.preparations.borrow_mut();
+        let part = preparations.next_part(&mut self.pool, &self.limits)?;
+        Some(Job::preparation(part))
+    }
+
+    /// Returns the request admitted last to the queue, or drops a preparation. It holds no memory yet.
     pub(super) fn dismiss(&mut self) {
-        if let Some(job) = self.running.pop() {
+        let job = self.running.pop().filter(|job| !job.is_preparation());
+        if let Some(job) = job {
             self.shared.queue.borrow_mut().push_front(job);
         }
     }
 
     pub(super) fn publish(&self) {
-        self.shared.running.set(self.running.len());
+        let requests = self.running.iter().filter(|job| !job.is_preparation());
+        self.shared.running.set(requests.count());
         self.shared.free.set(self.pool.free());
     }
 }

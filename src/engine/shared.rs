@@ -7,6 +7,7 @@ use std::rc::Rc;
 use super::banker::Amount;
 use super::events::Activity;
 use super::job::Job;
+use super::preparation::Preparations;
 use crate::Error;
 
 /// State shared on one thread; no borrow of it outlives a call.
@@ -14,6 +15,8 @@ use crate::Error;
 pub(super) struct Shared {
     /// The waiting requests in order of arrival. Cancelled requests stay here until the queue is purged.
     pub(super) queue: RefCell<VecDeque<Job>>,
+    /// Prompts to feed while the engine is idle.
+    pub(super) preparations: RefCell<Preparations>,
     /// Requests the engine has taken from the queue and not ended.
     pub(super) running: Cell<usize>,
     /// Memory that no sequence holds.

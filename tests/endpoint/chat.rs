@@ -474,3 +474,71 @@ fn a_stream_is_continued_after_any_event() {
         }
     });
 }
+
+/// Asks `question`, and sends the answer back with a next message; returns the cached tokens of the second turn.
+async fn second_turn(server: &Server, question: &str, stream: bool, members: &Value) -> u64 {
+    let question = json!({"role": "user", "content": question});
+    let mut members = members.clone();
+    members["messages"] = json!([question]);
+    let choices = match stream {
+        false => choices_of_whole(&whole(server, &members).await),
+        true => choices_of(&streamed(server, &members).await),
+    };
+    let mut message = choices[0]["message"].clone();
+    message["role"] = json!("assistant");
+    // The engine is idle now.
+    for _ in 0..20 {
+        yield_now().await;
+    }
+    assert_eq!(server.engine.active_generations(), 0);
+    let next = match message.get("tool_calls") {
+        None => json!({"role": "user", "content": "b"}),
+        Some(_) => json!({"role": "tool", "tool_call_id": "c", "content": "b"}),
+    };
+    members["messages"] = json!([question, message, next]);
+    members["max_tokens"] = json!(1);
+    let usage = whole(server, &members).await["usage"].clone();
+    let cached = &usage["prompt_tokens_details"]["cached_tokens"];
+    cached.as_u64().unwrap()
+}
+
+#[test]
+fn the_next_turn_is_prepared() {
+    // The first prompt has 24 tokens, less than a page of 32.
+    for (switches, expected) in [(json!({}), 32), (json!({"prepareNextTurn": false}), 0)] {
+        serve(switches, async |server| {
+            server.plan.say(bytes("abcdefghijkl"));
+            for (question, stream) in [("1".repeat(20), false), ("2".repeat(20), true)] {
+                let members = json!({"max_tokens": null});
+                let cached = second_turn(server, &question, stream, &members).await;
+                assert_eq!(cached, expected, "stream: {stream}");
+            }
+        });
+    }
+}
+
+#[test]
+fn the_results_of_calls_are_prepared() {
+    serve_default(async |server| {
+        let template = TEMPLATE.replace(
+            "{{ message.content }}",
+            "{{ message.content }}{% for call in message.tool_calls %}{{ call.function.name * 30 }}{% endfor %}",
+        );
+        let mark = "{# <tool_call> arguments #}";
+        server.set_template(Some(&format!("{mark}{template}")));
+        let text = r#"<tool_call>{"name":"f","arguments":{}}</tool_call>"#;
+        server.plan.say(bytes(text));
+        let members = json!({"max_tokens": null, "tools": tools()});
+        assert_eq!(second_turn(server, "q", true, &members).await, 32);
+    });
+}
+
+#[test]
+fn nothing_is_prepared_for_several_answers() {
+    serve_default(async |server| {
+        server.plan.say(bytes("abcdefghijkl"));
+        let members = json!({"max_tokens": null, "n": 2});
+        let cached = second_turn(server, &"1".repeat(20), false, &members).await;
+        assert_eq!(cached, 0);
+    });
+}

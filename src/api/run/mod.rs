@@ -11,6 +11,7 @@ mod deadline;
 mod logprobs;
 mod merge;
 mod message_text;
+mod next_turn;
 mod prompt;
 mod prompt_listing;
 mod ranking;
@@ -21,14 +22,14 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use super::endpoint::Endpoint;
-use super::fields::{Constraint, Length, check_ids};
+use super::fields::{Constraint, Length, Prompt, check_ids};
 use super::host::Host;
 use super::models::ReadyModel;
 use super::plan::{Plan, Suffix};
 use super::progress::{Delivered, Position};
 use super::switches::{ContextWord, DefaultMaxTokens, Switches, TextOffsetBase};
-use crate::engine::Events;
 use crate::engine::generation::{Generation, SamplingDefaults, SamplingParams, ScoreRequest};
+use crate::engine::{EngineHandle, Events};
 use crate::grammar::Grammar;
 use crate::text::Tokenizer;
 use crate::{Error, Result};
@@ -38,6 +39,7 @@ pub(super) use deadline::Deadline;
 use logprobs::Listing;
 use merge::Pieces;
 use message_text::MessageOptions;
+use next_turn::NextTurn;
 use prompt::{FittedPrompt, Wanted};
 use prompt_listing::PromptLister;
 use stop_ids::StopIds;
@@ -74,6 +76,9 @@ pub(super) struct Run {
     first_token_ms: Option<u64>,
     host: Rc<dyn Host>,
     deadline: Deadline,
+    /// The engine, and the conversation that is prepared for its next turn.
+    engine: EngineHandle,
+    next_turn: Option<NextTurn>,
     /// Names the tokens of log-probabilities.
     pub tokenizer: Rc<Tokenizer>,
 }
@@ -114,6 +119,7 @@ impl Run {
             .ready(&plan.model, switches, || endpoint.host.now_ms());
         let (model_id, model) = deadline.limit(ready).await?;
 
+        let next_turn = next_turn(&plan, &model, switches).filter(|_| earlier.is_none());
         let mut prompts = fit_prompts(&mut plan, &model, switches)?;
         plan.sampling.check_vocabulary(model.vocab_size())?;
         plan.restrictions.check_vocabulary(model.vocab_size())?;
@@ -177,6 +183,8 @@ impl Run {
             first_token_ms: None,
             host: endpoint.host.clone(),
             deadline,
+            engine: model.engine.clone(),
+            next_turn,
             tokenizer: model.tokenizer.clone(),
         })
     }
@@ -189,6 +197,14 @@ impl Run {
             self.delivered[*candidate] = piece.delivered();
             if self.first_token_ms.is_none() {
                 self.first_token_ms = Some(self.host.now_ms());
+            }
+            if let Some(next_turn) = &mut self.next_turn {
+                next_turn.take(piece);
+            }
+            if piece.finish.is_some()
+                && let Some(next_turn) = self.next_turn.take()
+            {
+                self.engine.prepare(|| next_turn.prompt());
             }
         }
         Ok(next)
@@ -261,6 +277,16 @@ impl Run {
 
 fn mean_logprob(whole: &Piece) -> Option<f64> {
     whole.finish.as_ref().and_then(|finish| finish.mean_logprob)
+}
+
+/// What to prepare of a conversation that one message continues.
+fn next_turn(plan: &Plan, model: &ReadyModel, switches: &Switches) -> Option<NextTurn> {
+    match &plan.prompts[..] {
+        [Prompt::Conversation(chat)] if switches.prepare_next_turn && plan.best_of == 1 => {
+            Some(NextTurn::new((**chat).clone(), model.tokenizer.clone()))
+        }
+        _ => None,
+    }
 }
 
 /// Takes the prompts out of the plan and fits them; the first that does not fit fails the request.

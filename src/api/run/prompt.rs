@@ -62,7 +62,7 @@ impl FittedPrompt {
         let mut tail = String::new();
         let (text, (mut ids, places)) = match (prompt, &plan.suffix) {
             (Prompt::Conversation(chat), _) => {
-                let rendered = conversation::render_prompt(*chat, model)?;
+                let rendered = conversation::render_prompt(*chat, &model.tokenizer)?;
                 if !plan.length.truncate_sequence {
                     check_size(&rendered.text, model)?;
                 }

@@ -205,6 +205,7 @@ impl Profile {
             invalid_request_status: self.invalid_request_status,
             request_timeout_ms: None,
             chat_template: None,
+            prepare_next_turn: true,
             default_model: None,
         }
     }

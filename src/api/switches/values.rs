@@ -78,6 +78,8 @@ pub struct Switches {
     pub request_timeout_ms: Option<u32>,
     /// The chat template instead of those of the model's files.
     pub chat_template: Option<String>,
+    /// After a chat message, feed the conversation while the engine is idle, so that its next turn begins sooner.
+    pub prepare_next_turn: bool,
     /// What the alias `default` means when several models are ready.
     pub default_model: Option<String>,
 }

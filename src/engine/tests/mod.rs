@@ -9,6 +9,7 @@ mod fake_model;
 mod joining;
 mod output;
 mod prefixes;
+mod preparations;
 mod prompts;
 mod random;
 mod scheduling;
