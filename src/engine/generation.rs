@@ -1,6 +1,6 @@
 //! A request to the engine: one prompt and what to generate for it.
 
-pub use super::prompt::{Embeddings, Prompt, Span};
+pub use super::prompt::{Content, Embeddings, Prompt, Span};
 pub use super::token_rules::TokenRules;
 pub use crate::sample::{
     DryParams, LogprobsMode, MirostatParams, SamplingDefaults, SamplingParams, ScoreRequest,

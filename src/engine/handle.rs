@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use super::event::{Event, FinishReason};
 use super::events::{self, EventSender, Events};
-use super::generation::{Generation, Prompt};
+use super::generation::{Content, Embeddings, Generation, Prompt};
 use super::job::Job;
 use super::limits::EngineLimits;
 use super::model::ModelLimits;
@@ -173,7 +173,11 @@ impl EngineHandle {
             let message = "prompt: the tokens of a prompt with embeddings cannot be scored";
             return Err(unsupported(message));
         }
-        match embeddings.all(|it| it.values.len() == it.positions * width) {
+        let is_whole = |it: &Embeddings| match &it.content {
+            Content::Rows(values) => values.len() == it.positions * width,
+            Content::Pixels(_) => true,
+        };
+        match embeddings.all(is_whole) {
             true => Ok(()),
             false => Err(Error::Internal(format!(
                 "embeddings that are not {width} wide"

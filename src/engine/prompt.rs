@@ -14,15 +14,24 @@ pub enum Span {
     Embeddings(Rc<Embeddings>),
 }
 
-/// Rows of the residual stream, one per position.
+/// What takes the place of token embeddings, a row of the residual stream per position.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Embeddings {
     /// Names the content, such as a hash of a picture: equal keys mean equal values.
     pub key: u128,
     /// Number of positions.
     pub positions: usize,
+    /// What the rows are made of.
+    pub content: Content,
+}
+
+/// Rows, or what a model makes rows of.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Content {
     /// `[positions, width]`; the width is [`ModelLimits::embedding_width`](super::ModelLimits).
-    pub values: Vec<f32>,
+    Rows(Vec<f32>),
+    /// A picture, or a tile of one, as the model's vision tower takes it.
+    Pixels(Vec<f32>),
 }
 
 /// A prompt, by position. Each position of embeddings has a number of its own instead of a token
@@ -109,7 +118,7 @@ impl Prompt {
     }
 
     /// What is fed at these positions.
-    pub(super) fn input(&self, positions: Range<usize>) -> Input<'_> {
+    pub fn input(&self, positions: Range<usize>) -> Input<'_> {
         Input {
             start: positions.start,
             ids: &self.ids[positions],
@@ -166,8 +175,10 @@ pub struct Input<'a> {
 pub struct InputEmbeddings<'a> {
     /// Indices into the input.
     pub at: Range<usize>,
-    /// `[at.len(), width]`
-    pub values: &'a [f32],
+    /// The embeddings.
+    pub embeddings: &'a Embeddings,
+    /// Which of their rows.
+    pub rows: Range<usize>,
 }
 
 impl<'a> Input<'a> {
@@ -185,6 +196,15 @@ impl<'a> Input<'a> {
         self.ids
     }
 
+    /// Some of its positions.
+    pub fn part(&self, positions: Range<usize>) -> Self {
+        Self {
+            start: self.start + positions.start,
+            ids: &self.ids[positions],
+            embeddings: self.embeddings,
+        }
+    }
+
     /// Its embeddings, in order.
     pub fn embeddings(&self) -> impl Iterator<Item = InputEmbeddings<'a>> {
         let Self {
@@ -195,16 +215,10 @@ impl<'a> Input<'a> {
         let fed = start..start + ids.len();
         embeddings.iter().filter_map(move |placed| {
             let positions = overlap(&placed.range(), &fed)?;
-            let Embeddings {
-                positions: count,
-                values,
-                ..
-            } = &*placed.content;
-            let width = values.len() / count;
-            let rows = positions.start - placed.start..positions.end - placed.start;
             Some(InputEmbeddings {
                 at: positions.start - start..positions.end - start,
-                values: &values[rows.start * width..rows.end * width],
+                embeddings: &placed.content,
+                rows: positions.start - placed.start..positions.end - placed.start,
             })
         })
     }
@@ -223,7 +237,7 @@ mod tests {
         Span::Embeddings(Rc::new(Embeddings {
             key,
             positions,
-            values: (0..2 * positions).map(|i| i as f32).collect(),
+            content: Content::Rows((0..2 * positions).map(|i| i as f32).collect()),
         }))
     }
 
@@ -252,12 +266,12 @@ mod tests {
         let prompt = prompt(7);
         let rows = |positions: Range<usize>| {
             let input = prompt.input(positions);
-            let rows = input.embeddings().map(|it| (it.at, it.values.to_vec()));
+            let rows = input.embeddings().map(|it| (it.at, it.rows));
             rows.collect::<Vec<_>>()
         };
         assert_eq!(rows(0..2), []);
-        assert_eq!(rows(1..4), [(1..3, vec![0.0, 1.0, 2.0, 3.0])]);
-        assert_eq!(rows(4..6), [(0..1, vec![4.0, 5.0])]);
+        assert_eq!(rows(1..4), [(1..3, 0..2)]);
+        assert_eq!(rows(4..6), [(0..1, 2..3)]);
         assert_eq!(Input::tokens(&[1]).embeddings().count(), 0);
     }
 

@@ -41,6 +41,10 @@ pub struct LoadOptions {
     /// measured to be clearly faster. `engine.info().variant` reports the choice.
     #[cfg_attr(test, ts(optional, as = "Option<_>"))]
     pub precision: Precision,
+    /// Whether prompts may hold rows in place of embeddings: there is a projector.
+    #[serde(skip)]
+    #[cfg_attr(test, ts(skip))]
+    pub takes_embeddings: bool,
 }
 
 impl LoadOptions {

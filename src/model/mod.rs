@@ -12,6 +12,7 @@
 //! | `load_options`, `kv_reservation`, `load`, `checkpoint` | from a file to a decoder on a device |
 //! | `lora` | adapters beside the decoder's matrices |
 //! | `steps`, `slots`, `pace` | steps of the device and their captured graphs |
+//! | `vision`, `features` | runs a vision tower; the rows it has made |
 //! | `transformer` | the model that the engine runs: sequences in pages, cut into steps |
 //! | `inspect`, `refusal` | a report on a header; why the model does not load |
 //! | `sampling_defaults` | the sampling that a header recommends |
@@ -19,6 +20,7 @@
 mod architectures;
 mod checkpoint;
 pub mod config;
+mod features;
 mod hugging_face;
 mod inspect;
 mod kv_reservation;
@@ -32,6 +34,7 @@ mod sampling_defaults;
 mod slots;
 mod steps;
 mod transformer;
+mod vision;
 
 #[cfg(test)]
 mod inspect_tests;
@@ -43,9 +46,10 @@ pub use hugging_face::Quantize;
 pub use inspect::{ModelReport, for_sequences, inspect};
 pub use layers::{experts::ExpertFeedForward, linear::Norm};
 pub use load::matrix_types;
-pub(crate) use load::{Plan, load_weights, outline, plan};
+pub(crate) use load::{Plan, TowerPlan, load_weights, outline, plan};
 pub use load_options::LoadOptions;
 pub use lora::Adapter;
 pub use refusal::{check_budget, refusal};
 pub use sampling_defaults::sampling_defaults;
 pub use transformer::Transformer;
+pub use vision::Vision;

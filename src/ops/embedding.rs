@@ -83,7 +83,7 @@ pub(super) fn twin(ids: FlexTensor, table: MatrixTensors<Flex>, scale: f32) -> F
     twin_output(out, [tokens, shape.cols])
 }
 
-fn cpu(ids: FlexTensor, table: MatrixTensors<Flex>, scale: f32) -> FlexTensor {
+pub(super) fn cpu(ids: FlexTensor, table: MatrixTensors<Flex>, scale: f32) -> FlexTensor {
     let (rows, cols) = (table.shape.rows, table.shape.cols);
     let ids = ids.storage::<u32>();
     let mut out = vec![0.0; ids.len() * cols];

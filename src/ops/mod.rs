@@ -30,6 +30,7 @@ pub mod attention_split;
 pub mod barriers;
 pub mod copy_page;
 pub mod embedding;
+pub mod embedding_or_row;
 pub mod expert_gated_matmul;
 pub mod expert_gated_matvec;
 pub mod expert_matmul;

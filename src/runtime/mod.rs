@@ -40,7 +40,7 @@ pub use open::{Opened, open};
 pub use report::{EngineInfo, LoadReport, LoadTimes};
 pub use seam::{ServedHandler, ServedModel};
 pub use serve::{RunningModel, Served, ServedEngine, serve};
-pub use start::{StartTimes, Tuning, start};
+pub use start::{StartTimes, Tuning, start, start_vision};
 
 /// Visits the types of options and reports, to be declared in TypeScript.
 #[cfg(test)]

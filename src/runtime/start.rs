@@ -6,7 +6,8 @@ use crate::{
     Result,
     device::ComputeDevice,
     model::{
-        LoadOptions, Plan, Transformer, check_budget, load_weights, matrix_types, outline, plan,
+        LoadOptions, Plan, TowerPlan, Transformer, Vision, check_budget, load_weights,
+        matrix_types, outline, plan,
     },
     ops::Variant,
     tuner::best_variant_with,
@@ -77,6 +78,25 @@ pub async fn start<S: ByteSource>(
     decoder.set_variant(variant);
     let model = Transformer::new(device.clone(), variant, decoder, plan);
     Ok((model, StartTimes { kernels, weights }))
+}
+
+/// Starts the vision tower that `gguf` describes beside a text model.
+///
+/// # Errors
+/// [`crate::Error::UnsupportedModel`] and [`crate::Error::InvalidModelFile`] for the file, also if it belongs to another
+/// model; [`crate::Error::Read`] from `source`; [`crate::Error::OutOfMemory`].
+pub async fn start_vision<S: ByteSource>(
+    model: &mut Transformer,
+    gguf: &Gguf,
+    source: &S,
+    mut progress: impl FnMut(u64),
+) -> Result<()> {
+    let device = model.device().clone();
+    let plan = TowerPlan::new(gguf, model.config().dim, device.max_binding_bytes())?;
+    let tower = plan.load(&device, source, &mut progress).await?;
+    device.sync().await?;
+    model.set_vision(Vision::new(device, model.variant(), tower, &plan));
+    Ok(())
 }
 
 /// The preferred variant or the best; compiles the kernels of the first request meanwhile.

@@ -3,8 +3,9 @@
 use burn::tensor::Device;
 use inpage::{
     ops::{
-        Activation, Addends, Finish, MAX_SMALL_TOKENS, Variant,
+        Activation, Addends, Finish, InPlace, MAX_SMALL_TOKENS, Variant,
         embedding::embedding,
+        embedding_or_row::embedding_or_row,
         gated_matmul::gated_matmul,
         gated_matvec::gated_matvec,
         matmul::matmul,
@@ -29,6 +30,37 @@ fn embedding_equals_its_twin() {
             let a = values(embedding(ids(&wanted, gpu.device()), &on_gpu, 1.5));
             let b = values(embedding(ids(&wanted, &cpu), &on_cpu, 1.5));
             assert_close(&format!("embedding {format:?} {rows}x{cols}"), &a, &b, 1e-6);
+        }
+    }
+}
+
+#[test]
+fn embedding_or_row_equals_its_twin() {
+    let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(2));
+    for &format in TensorType::ALL {
+        for (rows, cols) in sizes(format) {
+            let [on_gpu, on_cpu] = matrices(format, rows, cols, &mut noise, [gpu.device(), &cpu]);
+            let words: Vec<u32> = noise.values(3 * cols).iter().map(|x| x.to_bits()).collect();
+            let of = |row: u32| rows as u32 + row;
+            // The last one is beyond the given rows, as ids of padding may be.
+            let wanted = [of(1), rows as u32 - 1, of(0), of(2), 0, of(9)];
+            let run = |device: &Device, table| {
+                let given = InPlace::upload(words.clone(), device);
+                values(embedding_or_row(ids(&wanted, device), table, &given, 1.5))
+            };
+            let [a, b] = [run(gpu.device(), &on_gpu), run(&cpu, &on_cpu)];
+            assert_close(
+                &format!("embedding_or_row {format:?} {rows}x{cols}"),
+                &a,
+                &b,
+                1e-6,
+            );
+            let given = |row: usize| words[row * cols..(row + 1) * cols].to_vec();
+            let bits = |token: usize| {
+                let row = &a[token * cols..(token + 1) * cols];
+                row.iter().map(|x| x.to_bits()).collect::<Vec<_>>()
+            };
+            assert_eq!([bits(0), bits(2), bits(3)], [given(1), given(0), given(2)]);
         }
     }
 }

@@ -7,7 +7,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use super::super::event::{Event, FinishReason};
-use super::super::generation::{Generation, TokenScore};
+use super::super::generation::{Content, Generation, TokenScore};
 use super::super::model::{
     CausalModel, Chooser, Input, InputEmbeddings, Masks, MemoryCopy, ModelLimits, Row, RowSampler,
     SequenceMemory, StepOutput,
@@ -390,8 +390,17 @@ impl CausalModel for FakeModel {
 /// embeddings.
 fn fed_ids(input: Input<'_>) -> Vec<u32> {
     let mut ids = input.ids().to_vec();
-    for InputEmbeddings { at, values } in input.embeddings() {
-        for (id, row) in ids[at].iter_mut().zip(values.chunks_exact(EMBEDDING_WIDTH)) {
+    for InputEmbeddings {
+        at,
+        embeddings,
+        rows,
+    } in input.embeddings()
+    {
+        let Content::Rows(values) = &embeddings.content else {
+            panic!("pixels");
+        };
+        let values = values.chunks_exact(EMBEDDING_WIDTH).skip(rows.start);
+        for (id, row) in ids[at].iter_mut().zip(values) {
             let [a, b] = [row[0], row[1]].map(|value| u64::from(value.to_bits()));
             *id = EMBEDDED + (mix(mix(1, a), b) % 1_000_000) as u32 * (2 * FED_BY_FEW);
         }

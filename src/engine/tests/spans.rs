@@ -1,6 +1,6 @@
 //! Prompts with embeddings are fed and cached like tokens, and distinguished by their content.
 
-use super::super::prompt::{Embeddings, Prompt, Span};
+use super::super::prompt::{Content, Embeddings, Prompt, Span};
 use super::fake_model::EMBEDDING_WIDTH;
 use super::*;
 use crate::sample::DryParams;
@@ -12,7 +12,7 @@ pub(super) fn picture(key: u128, positions: usize) -> Span {
     Span::Embeddings(Rc::new(Embeddings {
         key,
         positions,
-        values: values.map(|i| (key as usize * 100 + i) as f32).collect(),
+        content: Content::Rows(values.map(|i| (key as usize * 100 + i) as f32).collect()),
     }))
 }
 
@@ -122,7 +122,7 @@ fn unsupported_embeddings_are_refused_by_name() {
     let narrow = Span::Embeddings(Rc::new(Embeddings {
         key: 1,
         positions: 2,
-        values: vec![0.0; 3],
+        content: Content::Rows(vec![0.0; 3]),
     }));
     let narrow = request(Prompt::new([narrow, Span::Tokens(vec![1])]), 1);
     let submitted = bench.handle.submit(vec![narrow]);

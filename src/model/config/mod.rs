@@ -7,6 +7,7 @@ pub mod keys;
 pub mod llama_like;
 mod model_config;
 pub mod rope;
+pub mod vision;
 
 pub use json::ConfigJson;
 pub use keys::Keys;

@@ -12,8 +12,9 @@ use super::{
     linear::{Linear, Norm},
 };
 use crate::ops::{
-    Finish, Variant, add_positions::add_positions, add_row::add_row, embedding::embedding,
-    kv_memory::KvMemory, last_row::last_row, matrix::Matrix, step::Step,
+    Finish, InPlace, Variant, add_positions::add_positions, add_row::add_row, embedding::embedding,
+    embedding_or_row::embedding_or_row, kv_memory::KvMemory, last_row::last_row, matrix::Matrix,
+    step::Step,
 };
 
 /// One layer.
@@ -68,9 +69,19 @@ impl Decoder {
         outputs.for_each(|linear| linear.variant = variant);
     }
 
-    /// Feeds the step's tokens, `ids` `[tokens]`. Returns the residual stream `[tokens, dim]`.
-    pub fn forward(&self, ids: Tensor<1, Int>, kv: &mut [KvMemory], step: &Step) -> Tensor<2> {
-        let mut x = embedding(ids, &self.token_embd, self.embedding_scale);
+    /// Feeds the step's tokens, `ids` `[tokens]`; those beyond the embedding table are rows of `given`. Returns the
+    /// residual stream `[tokens, dim]`.
+    pub fn forward(
+        &self,
+        ids: Tensor<1, Int>,
+        given: Option<&InPlace>,
+        kv: &mut [KvMemory],
+        step: &Step,
+    ) -> Tensor<2> {
+        let mut x = match given {
+            Some(rows) => embedding_or_row(ids, &self.token_embd, rows, self.embedding_scale),
+            None => embedding(ids, &self.token_embd, self.embedding_scale),
+        };
         if let Some(table) = &self.position_embd {
             x = add_positions(x, table, step);
         }

@@ -5,10 +5,12 @@ mod modules;
 mod plan;
 mod reader;
 mod tensors;
+mod tower;
 
 pub(super) use self::layout::{DeviceBytes, RowRepacker};
 use self::modules::Loader;
 pub(crate) use self::plan::{Plan, plan};
+pub(crate) use self::tower::TowerPlan;
 use super::layers::decoder::Decoder;
 use crate::{
     Result,

@@ -18,6 +18,7 @@ use crate::{
             experts::ExpertFeedForward,
             feed_forward::{FeedForward, GatedFeedForward, PlainFeedForward},
             linear::{Join, Linear, Norm},
+            tower::Tower,
         },
     },
     ops::{
@@ -87,10 +88,7 @@ impl<'a, S: ByteSource> Loader<'a, S> {
         let tables = self.rope_tables().await?;
         let mut blocks = Vec::with_capacity(config.layers.len());
         for layer in 0..config.layers.len() {
-            blocks.push(Block {
-                attention: self.attention(layer, &tables).await?,
-                feed_forward: self.feed_forward(layer).await?,
-            });
+            blocks.push(self.block(layer, &tables).await?);
         }
         let output_norm = config.has_output_norm.then_some("output_norm");
         let output_norm = self.norm_named(output_norm).await?;
@@ -117,6 +115,29 @@ impl<'a, S: ByteSource> Loader<'a, S> {
                 (1.0, None) => Finish::Plain,
                 (scale, None) => Finish::Scale(scale),
             },
+        })
+    }
+
+    /// A vision tower, whose tensors have the names of a decoder's.
+    pub(super) async fn tower(&mut self) -> Result<Tower> {
+        let tables = self.rope_tables().await?;
+        let mut blocks = Vec::with_capacity(self.config.layers.len());
+        for layer in 0..self.config.layers.len() {
+            blocks.push(self.block(layer, &tables).await?);
+        }
+        Ok(Tower {
+            patch_embd: self.linear("patch_embd").await?,
+            position_embd: self.matrix("position_embd").await?,
+            blocks,
+            post_norm: self.norm("output_norm").await?,
+            projector: self.linear("projector").await?,
+        })
+    }
+
+    async fn block(&mut self, layer: usize, tables: &RopeTables) -> Result<Block> {
+        Ok(Block {
+            attention: self.attention(layer, tables).await?,
+            feed_forward: self.feed_forward(layer).await?,
         })
     }
 

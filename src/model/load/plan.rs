@@ -20,6 +20,8 @@ pub(crate) struct Plan {
     pub(in crate::model) reservation: KvReservation,
     /// Largest part of a buffer that kernels see.
     pub(in crate::model) max_binding_bytes: u64,
+    /// Whether prompts may hold rows in place of embeddings.
+    pub(in crate::model) takes_embeddings: bool,
 }
 
 /// Validates the file for a device whose kernels see `max_binding_bytes` of a buffer: every tensor is
@@ -37,5 +39,6 @@ pub(crate) fn plan(gguf: &Gguf, options: LoadOptions, max_binding_bytes: u64) ->
         config,
         reservation,
         max_binding_bytes,
+        takes_embeddings: options.takes_embeddings,
     })
 }

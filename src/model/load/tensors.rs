@@ -8,6 +8,7 @@ use crate::{
     Error, Result,
     model::config::{
         FeedForwardKind, ModelConfig, NormKind, Positions, QkNorm, Scaling, embedding::DENSE,
+        vision::VisionConfig,
     },
     weights::{Gguf, TensorInfo},
 };
@@ -31,31 +32,27 @@ pub(super) fn check_tensors(
         known: HashSet::new(),
     };
     check.outer()?;
-    for layer in 0..config.layers.len() {
-        check.attention(layer)?;
-        check.feed_forward(layer)?;
-    }
-    // An unknown tensor would be left out of the computation, so it is refused.
-    for tensor in &gguf.tensors {
-        let name = &tensor.name;
-        let is_ignored = IGNORED.iter().any(|ignored| name.ends_with(ignored));
-        if !check.known.contains(name) && !is_ignored {
-            return Err(Error::UnsupportedModel(format!(
-                "{} with a tensor {name:?}",
-                config.architecture
-            )));
-        }
-        let bytes = DeviceBytes::of(tensor).largest();
-        if bytes > max_binding_bytes {
-            return Err(Error::UnsupportedModel(format!(
-                "tensor {name} takes {bytes} bytes, and this device's kernels see \
-                 {max_binding_bytes} at most"
-            )));
-        }
-    }
-    Ok(())
+    check.layers_and_rest(max_binding_bytes)
 }
 
+/// As [`check_tensors`], of a vision tower whose tensors have the names of a decoder's.
+pub(super) fn check_tower_tensors(
+    gguf: &Gguf,
+    vision: &VisionConfig,
+    max_binding_bytes: u64,
+) -> Result<()> {
+    let config = &vision.layers;
+    let mut check = Check {
+        gguf,
+        config,
+        known: HashSet::new(),
+    };
+    check.linear("patch_embd", [vision.patch_values(), config.dim])?;
+    check.needed("position_embd.weight", &[config.dim, vision.patches()])?;
+    check.norm("output_norm", config.dim)?;
+    check.linear("projector", vision.projector_shape())?;
+    check.layers_and_rest(max_binding_bytes)
+}
 /// Whether queries, keys and values can be one matrix: they have one type, are not normalized
 /// separately, and take at most `max_binding_bytes` together.
 pub(super) fn can_join_qkv(
@@ -77,6 +74,33 @@ struct Check<'a> {
 }
 
 impl Check<'_> {
+    /// The layers; then that there are no other tensors, and that none is too large.
+    fn layers_and_rest(&mut self, max_binding_bytes: u64) -> Result<()> {
+        for layer in 0..self.config.layers.len() {
+            self.attention(layer)?;
+            self.feed_forward(layer)?;
+        }
+        // An unknown tensor would be left out of the computation, so it is refused.
+        for tensor in &self.gguf.tensors {
+            let name = &tensor.name;
+            let is_ignored = IGNORED.iter().any(|ignored| name.ends_with(ignored));
+            if !self.known.contains(name) && !is_ignored {
+                return Err(Error::UnsupportedModel(format!(
+                    "{} with a tensor {name:?}",
+                    self.config.architecture
+                )));
+            }
+            let bytes = DeviceBytes::of(tensor).largest();
+            if bytes > max_binding_bytes {
+                return Err(Error::UnsupportedModel(format!(
+                    "tensor {name} takes {bytes} bytes, and this device's kernels see \
+                     {max_binding_bytes} at most"
+                )));
+            }
+        }
+        Ok(())
+    }
+
     fn outer(&mut self) -> Result<()> {
         let (dim, vocab) = (self.config.dim, self.config.vocab);
         self.needed("token_embd.weight", &[dim, vocab])?;

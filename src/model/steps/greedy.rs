@@ -38,7 +38,7 @@ impl Steps {
                 for _ in 0..steps {
                     let ids = ids_of(&mut self.ids, 1, self.device.tensors());
                     let fed = ids.get();
-                    let x = self.decoder.forward(fed, &mut self.kv, &self.step);
+                    let x = self.decoder.forward(fed, None, &mut self.kv, &self.step);
                     let logits = self.decoder.last_logits(x, &self.step);
                     argmax(logits, ids, &mut self.step, &mut self.chosen, self.variant);
                 }

@@ -66,6 +66,8 @@ pub(super) struct Steps {
     has_adapters: bool,
     vocab: usize,
     step: Step,
+    /// Rows of the residual stream that stand in for embeddings, as words; for models that take such rows.
+    given: Option<InPlace>,
     /// Token ids that the graph of a step reads, per number of rows.
     ids: BTreeMap<usize, InPlace>,
     /// Ring of the ids chosen by greedy steps.
@@ -95,6 +97,7 @@ impl Steps {
         device: ComputeDevice,
         variant: Variant,
         decoder: Decoder,
+        given: Option<InPlace>,
         config: &ModelConfig,
         reservation: KvReservation,
     ) -> Steps {
@@ -110,6 +113,7 @@ impl Steps {
         };
         Steps {
             kv,
+            given,
             has_adapters: false,
             vocab: config.token_ids,
             step,
@@ -141,6 +145,22 @@ impl Steps {
 
     pub fn decoder(&self) -> &Decoder {
         &self.decoder
+    }
+
+    /// Whether rows may stand in for embeddings.
+    pub fn takes_rows(&self) -> bool {
+        self.given.is_some()
+    }
+
+    /// Sets the first of the rows that ids beyond the embedding table mean, `[rows, dim]`, for the next step.
+    pub fn give_rows(&mut self, rows: Vec<f32>) -> Result<()> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let given = self.given.as_mut();
+        let given = given.ok_or_else(|| Error::Internal("a model that takes no rows".into()))?;
+        given.write(0, rows.into_iter().map(f32::to_bits).collect());
+        Ok(())
     }
 
     /// Dispatches of a greedy step; 0 before it is recorded.
@@ -212,7 +232,7 @@ impl Steps {
     pub fn launch(&mut self, segment: Segment<'_>, tokens: &[u32]) -> Tensor<2> {
         self.set_step(&[segment]);
         let ids = upload(tokens, self.device.tensors());
-        let x = self.decoder.forward(ids, &mut self.kv, &self.step);
+        let x = self.decoder.forward(ids, None, &mut self.kv, &self.step);
         self.decoder.all_logits(x)
     }
 
@@ -280,7 +300,10 @@ impl Steps {
             }
             None => {
                 let ids = ids_of(&mut self.ids, rows, self.device.tensors()).get();
-                self.decoder.forward(ids, &mut self.kv, &self.step)
+                {
+                    let given = self.given.as_ref();
+                    self.decoder.forward(ids, given, &mut self.kv, &self.step)
+                }
             }
         };
         Ok(Fed { rows, x })

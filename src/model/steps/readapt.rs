@@ -66,7 +66,13 @@ impl Steps {
         if self.device.recorder().is_none() {
             return Vec::new();
         }
-        let kernels = step_kernels(&self.decoder, &self.kv, self.device.tensors(), rows);
+        let kernels = step_kernels(
+            &self.decoder,
+            self.given.as_ref(),
+            &self.kv,
+            self.device.tensors(),
+            rows,
+        );
         kernels.iter().map(Kernel::wgsl).collect()
     }
 }

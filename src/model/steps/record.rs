@@ -19,9 +19,10 @@ use crate::{
 };
 
 /// The kernels that the graphs of steps with these numbers of rows launch, of a model with the shapes of
-/// `decoder`. Its weights are not read.
+/// `decoder`, whose steps may read rows `given`. Its weights are not read.
 pub fn step_kernels(
     decoder: &Decoder,
+    given: Option<&InPlace>,
     kv: &[KvMemory],
     device: &Device,
     all_rows: &[usize],
@@ -33,7 +34,7 @@ pub fn step_kernels(
         let all_rows: BTreeSet<usize> = all_rows.iter().map(|rows| encoder_rows(*rows)).collect();
         let run = dry_run(|| {
             for rows in all_rows {
-                let x = decoder.forward(upload(&vec![0; rows], device), &mut kv, &step);
+                let x = decoder.forward(upload(&vec![0; rows], device), None, &mut kv, &step);
                 decoder.normed(x);
             }
         });
@@ -42,12 +43,16 @@ pub fn step_kernels(
     let run = dry_run(|| {
         for &rows in all_rows {
             let mut ids = InPlace::upload(vec![0; rows], device);
-            let x = decoder.forward(upload(&vec![0; rows], device), &mut kv, &step);
+            let x = decoder.forward(upload(&vec![0; rows], device), given, &mut kv, &step);
             let logits = decoder.last_logits(x.clone(), &step);
             if BATCH_ROWS.contains(&rows) {
                 decoder.all_logits(x);
             }
             argmax(logits, &mut ids, &mut step, &mut chosen, Variant::PORTABLE);
+        }
+        if given.is_some() {
+            // Tokens that were chosen are in the table.
+            decoder.forward(upload(&[0], device), None, &mut kv, &step);
         }
     });
     run.kernels
@@ -71,7 +76,7 @@ impl Steps {
         let (decoder, step, variant) = (&self.decoder, &self.step, self.variant);
         let body = Graph::record(gpu, || {
             let mut kv = self.kv.clone();
-            decoder.forward(ids.clone(), &mut kv, step)
+            decoder.forward(ids.clone(), self.given.as_ref(), &mut kv, step)
         })
         .await?;
         let x = body.output().clone();
@@ -96,7 +101,7 @@ impl Steps {
         if rows == 1 {
             let greedy = DecodeGraphs::record(gpu, || {
                 let (mut kv, mut ids, mut step) = (self.kv.clone(), next.clone(), step.clone());
-                let x = decoder.forward(ids.get(), &mut kv, &step);
+                let x = decoder.forward(ids.get(), None, &mut kv, &step);
                 let logits = decoder.last_logits(x, &step);
                 argmax(
                     logits,

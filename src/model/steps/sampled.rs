@@ -62,7 +62,9 @@ impl Steps {
         let graph = Graph::record(gpu, || sample(logits.clone())).await?;
         let steps = DecodeGraphs::record(gpu, || {
             let fed = ids.get();
-            let x = self.decoder.forward(fed, &mut self.kv.clone(), &self.step);
+            let x = self
+                .decoder
+                .forward(fed, None, &mut self.kv.clone(), &self.step);
             sample(self.decoder.all_logits(x));
         });
         let steps = steps.await?;

@@ -1,8 +1,11 @@
 //! Steps of one sequence whose tokens the device chooses by the largest logit.
 
-use super::{Transformer, segment, tokens};
+use super::{Transformer, segment};
 use crate::{
-    Error, Result, engine::Row, model::steps::sizes::CHOSEN_IDS, ops::argmax::INVALID_TOKEN,
+    Error, Result,
+    engine::{Input, Row},
+    model::steps::sizes::CHOSEN_IDS,
+    ops::argmax::INVALID_TOKEN,
     sample::Sampled,
 };
 
@@ -13,16 +16,19 @@ impl Transformer {
         row: &mut Row<'_>,
         steps: usize,
     ) -> Result<Vec<Result<Sampled>>> {
-        let tokens = tokens(row.input)?;
+        let input = row.input;
         let memory = &mut *row.memory;
         self.steps.prepare_greedy().await?;
         let start_ms = self.device().now_ms();
         let mut chosen = Vec::with_capacity(steps);
-        let mut feed = tokens.to_vec();
+        let mut feed = None;
         while chosen.len() < steps {
             let count = (steps - chosen.len()).min(CHOSEN_IDS);
-            let ready = match feed[..] {
-                [id] => self.steps.take_ready(segment(memory, 1), id),
+            let next = feed
+                .as_ref()
+                .map_or_else(|| input, |id| Input::tokens(std::slice::from_ref(id)));
+            let ready = match next.ids() {
+                [id] => self.steps.take_ready(segment(memory, 1), *id),
                 _ => None,
             };
             let before = match ready {
@@ -33,7 +39,7 @@ impl Transformer {
                     before
                 }
                 None => {
-                    let fed = self.feed_chunks(memory, &feed).await?;
+                    let fed = self.feed_input(memory, next).await?;
                     self.check(memory, count - 1)?;
                     self.steps.choose(fed)?;
                     self.steps.greedy(count - 1)?;
@@ -46,10 +52,10 @@ impl Transformer {
             let last = chosen[chosen.len() - 1];
             self.steps
                 .note_ready(segment(memory, 1), last, before + count);
-            feed = vec![last];
+            feed = Some(last);
         }
         // The time of a prompt does not measure a step.
-        if tokens.len() == 1 {
+        if input.ids().len() == 1 {
             let ms = self.device().now_ms() - start_ms;
             self.pace.note_steps(ms, steps);
         }

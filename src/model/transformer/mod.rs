@@ -2,6 +2,7 @@
 //! device runs.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use burn::tensor::Transaction;
 
@@ -13,7 +14,8 @@ mod sampled;
 use chunks::{chunks, segment};
 
 use super::{
-    ModelConfig,
+    ModelConfig, Vision,
+    features::Features,
     kv_reservation::KvReservation,
     layers::decoder::Decoder,
     load::Plan,
@@ -31,9 +33,10 @@ use crate::{
     device::ComputeDevice,
     engine::{
         CausalModel, Chooser, Input, MemoryCopy, ModelLimits, Row, SequenceMemory, StepOutput,
+        generation::{Content, Embeddings},
     },
     ops::{
-        Kernel, Variant,
+        InPlace, Kernel, Variant,
         kv_memory::KvFormat,
         matvec,
         sample::{self, SamplerVerdict, accepts},
@@ -54,6 +57,9 @@ pub struct Transformer {
     matrices: BTreeMap<String, [usize; 2]>,
     reservation: KvReservation,
     pace: Pace,
+    /// Makes rows of pictures.
+    vision: Option<Vision>,
+    features: Features,
 }
 
 impl Transformer {
@@ -64,6 +70,7 @@ impl Transformer {
         decoder: Decoder,
         plan: Plan,
     ) -> Transformer {
+        let given = given_rows(&plan, &device);
         let Plan {
             config,
             matrices,
@@ -71,11 +78,13 @@ impl Transformer {
             ..
         } = plan;
         Transformer {
-            steps: Steps::new(device, variant, decoder, &config, reservation),
+            steps: Steps::new(device, variant, decoder, given, &config, reservation),
             config,
             matrices,
             reservation,
             pace: Pace::default(),
+            vision: None,
+            features: Features::default(),
         }
     }
 
@@ -110,8 +119,9 @@ impl Transformer {
         // Nothing runs, so all layers may share one.
         let kv = plan.reservation.memory(device.tensors());
         let kv = vec![kv; decoder.blocks.len()];
+        let given = given_rows(plan, device);
         let rows = warm_rows(variant, warm_up);
-        let mut kernels = step_kernels(decoder, &kv, device.tensors(), rows);
+        let mut kernels = step_kernels(decoder, given.as_ref(), &kv, device.tensors(), rows);
         if chooses_on_device(variant) && !decoder.is_whole {
             let shape = Slots::shape(plan.config.token_ids, plan.reservation.context_tokens);
             kernels.extend(sample::kernels(shape));
@@ -122,6 +132,21 @@ impl Transformer {
     /// The hyperparameters.
     pub fn config(&self) -> &ModelConfig {
         &self.config
+    }
+
+    /// Lets it take pictures. It must have been planned for embeddings.
+    pub(crate) fn set_vision(&mut self, vision: Vision) {
+        self.vision = Some(vision);
+    }
+
+    /// Its vision tower.
+    pub fn vision(&self) -> Option<&Vision> {
+        self.vision.as_ref()
+    }
+
+    /// As [`vision`](Self::vision), to run it.
+    pub fn vision_mut(&mut self) -> Option<&mut Vision> {
+        self.vision.as_mut()
     }
 
     /// Where it computes.
@@ -266,6 +291,60 @@ impl Transformer {
         Ok(())
     }
 
+    /// Feeds tokens and embeddings of one sequence; returns the last step.
+    async fn feed_input(&mut self, memory: &mut SequenceMemory, input: Input<'_>) -> Result<Fed> {
+        let mut fed = None;
+        let mut start = 0;
+        for chunk in chunks(input.ids()) {
+            self.check(memory, chunk.len())?;
+            let range = start..start + chunk.len();
+            start = range.end;
+            let mut ids = chunk.to_vec();
+            let mut rows = Vec::new();
+            for embeddings in input.part(range).embeddings() {
+                // Ids beyond the embedding table are rows that are given.
+                let first = self.config.vocab + rows.len() / self.config.dim;
+                let given = first as u32..;
+                ids[embeddings.at]
+                    .iter_mut()
+                    .zip(given)
+                    .for_each(|(id, row)| *id = row);
+                let values = self.rows_of(embeddings.embeddings).await?;
+                let dim = self.config.dim;
+                rows.extend_from_slice(
+                    &values[embeddings.rows.start * dim..embeddings.rows.end * dim],
+                );
+            }
+            self.steps.give_rows(rows)?;
+            let segment = segment(memory, ids.len());
+            fed = Some(self.steps.feed_chunk(segment, &ids).await?);
+            memory.len_tokens += ids.len();
+        }
+        fed.ok_or_else(|| Error::Internal("a step without tokens".into()))
+    }
+
+    /// The rows of embeddings.
+    async fn rows_of(&mut self, embeddings: &Embeddings) -> Result<Rc<[f32]>> {
+        let rows = match &embeddings.content {
+            Content::Rows(values) => values.as_slice().into(),
+            Content::Pixels(pixels) => match self.features.get(embeddings.key) {
+                Some(rows) => rows,
+                None => {
+                    let vision = self.vision.as_mut();
+                    let vision =
+                        vision.ok_or_else(|| Error::Internal("pictures without a tower".into()))?;
+                    let rows: Rc<[f32]> = vision.encode(pixels).await?.into();
+                    self.features.put(embeddings.key, rows.clone());
+                    rows
+                }
+            },
+        };
+        match rows.len() == embeddings.positions * self.config.dim {
+            true => Ok(rows),
+            false => Err(Error::Internal("embeddings of another size".into())),
+        }
+    }
+
     /// Feeds all tokens of one sequence; returns the last step.
     async fn feed_chunks(&mut self, memory: &mut SequenceMemory, tokens: &[u32]) -> Result<Fed> {
         let mut fed = None;
@@ -315,6 +394,13 @@ impl Transformer {
     }
 }
 
+/// A buffer for the rows that one step may be given, if the model takes any.
+fn given_rows(plan: &Plan, device: &ComputeDevice) -> Option<InPlace> {
+    let words = MAX_TOKENS * plan.config.dim;
+    let upload = || InPlace::upload(vec![0; words], device.tensors());
+    plan.takes_embeddings.then(upload)
+}
+
 impl CausalModel for Transformer {
     fn limits(&self) -> ModelLimits {
         ModelLimits {
@@ -325,7 +411,7 @@ impl CausalModel for Transformer {
             max_batch: MAX_BATCH,
             few_tokens: matvec::MAX_TOKENS,
             state_slots: 0,
-            embedding_width: None,
+            embedding_width: self.steps.takes_rows().then_some(self.config.dim),
         }
     }
 
@@ -338,7 +424,7 @@ impl CausalModel for Transformer {
     }
 
     async fn prefill(&mut self, memory: &mut SequenceMemory, input: Input<'_>) -> Result<()> {
-        self.feed_chunks(memory, tokens(input)?).await.map(|_| ())
+        self.feed_input(memory, input).await.map(|_| ())
     }
 
     async fn step(&mut self, rows: &mut [Row<'_>], chooser: Chooser<'_>) -> Result<StepOutput> {
@@ -362,7 +448,7 @@ impl CausalModel for Transformer {
                 Err(Error::Internal("greedy steps of several rows".into()))
             }
             ([row], Chooser::Host) => {
-                let fed = self.feed_chunks(row.memory, tokens(row.input)?).await?;
+                let fed = self.feed_input(row.memory, row.input).await?;
                 let logits = self.steps.last_logits(fed)?;
                 Ok(StepOutput::Logits(vec![self.steps.floats(logits).await?]))
             }
@@ -425,13 +511,5 @@ impl CausalModel for Transformer {
             }
             other => Err(Error::Internal(format!("no memory for {other:?}"))),
         }
-    }
-}
-
-/// The token ids of an input without embeddings.
-fn tokens(input: Input<'_>) -> Result<&[u32]> {
-    match input.embeddings().next() {
-        None => Ok(input.ids()),
-        Some(_) => Err(Error::UnsupportedModel("embeddings in a prompt".into())),
     }
 }

@@ -1,0 +1,205 @@
+//! The hyperparameters of a vision tower and its projector, from the metadata of an `mmproj` file as llama.cpp writes
+//! it: `clip.vision.*`.
+
+use super::{
+    Activation, FeedForwardKind, Keys, LayerConfig, LayerRope, ModelConfig, NormKind, NormPlaces,
+    Positions, QkNorm,
+};
+use crate::{Error, Result, weights::Metadata};
+
+/// `general.architecture` of files with a vision tower.
+pub const ARCHITECTURE: &str = "clip";
+
+/// More than real towers have. A hostile header must not make the loader reserve memory.
+const MAX_LAYERS: usize = 256;
+/// Most patches of a picture; real towers have 4,096 at most.
+const MAX_PATCHES: usize = 1 << 14;
+
+/// A tower of a vision transformer (Dosovitskiy et al. 2020, <https://arxiv.org/abs/2010.11929>), and how its rows
+/// become rows of the text model.
+#[derive(Debug, Clone, PartialEq)]
+pub struct VisionConfig {
+    /// Its layers.
+    pub layers: ModelConfig,
+    /// How the rows are projected.
+    pub projector: Projector,
+    /// Width and height of a picture, in pixels: a multiple of the patch size.
+    pub image_size: usize,
+    /// Width and height of a patch, in pixels.
+    pub patch_size: usize,
+    /// Subtracted from each channel, whose values are 0 to 1.
+    pub mean: [f32; 3],
+    /// What each channel is divided by after that.
+    pub std: [f32; 3],
+    /// Width of the text model.
+    pub projection_dim: usize,
+}
+
+/// How the rows of patches become rows of the text model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Projector {
+    /// SmolVLM and Idefics 3 (Laurençon et al. 2024, <https://arxiv.org/abs/2408.12637>): squares of `side` by `side`
+    /// patches are one row, which is multiplied by a matrix.
+    PixelShuffle {
+        /// Patches on each side of a square.
+        side: usize,
+        /// The longest side that a picture is resized to before it is cut into tiles, in pixels.
+        longest_edge: usize,
+    },
+}
+
+impl VisionConfig {
+    /// Reads the metadata of an `mmproj` file.
+    ///
+    /// # Errors
+    /// [`Error::UnsupportedModel`] for projectors and values that this build does not support,
+    /// [`Error::InvalidModelFile`] for missing, mistyped or contradictory values. The text names the key.
+    pub fn read(metadata: &Metadata) -> Result<VisionConfig> {
+        let keys = Keys::new(metadata, "clip.vision");
+        if metadata.bool("clip.has_vision_encoder")? == Some(false) {
+            return Err(unsupported("without a vision tower"));
+        }
+        let image_size = keys.size("image_size")?;
+        let patch_size = keys.size("patch_size")?;
+        if !image_size.is_multiple_of(patch_size) {
+            return Err(invalid("image_size", "no multiple of patch_size"));
+        }
+        let side_patches = image_size / patch_size;
+        if side_patches.pow(2) > MAX_PATCHES {
+            return Err(unsupported("with more patches than supported"));
+        }
+        let kind = match metadata.str("clip.projector_type")? {
+            Some(kind) => Some(kind),
+            None => keys.str("projector_type")?,
+        };
+        let projector = match kind {
+            Some("idefics3") => {
+                let side = keys.size_or("projector.scale_factor", 4)?;
+                if !side_patches.is_multiple_of(side) {
+                    return Err(invalid(
+                        "projector.scale_factor",
+                        "no divisor of the patches",
+                    ));
+                }
+                Projector::PixelShuffle {
+                    side,
+                    longest_edge: keys.size_or("preproc_image_size", 4 * image_size)?,
+                }
+            }
+            Some(other) => {
+                let other: String = other.chars().take(64).collect();
+                return Err(unsupported(&format!("with a projector {other:?}")));
+            }
+            None => return Err(unsupported("without clip.projector_type")),
+        };
+        Ok(VisionConfig {
+            layers: layers(&keys, side_patches.pow(2))?,
+            projector,
+            image_size,
+            patch_size,
+            mean: channels(metadata, "clip.vision.image_mean")?,
+            std: channels(metadata, "clip.vision.image_std")?,
+            projection_dim: keys.size("projection_dim")?,
+        })
+    }
+
+    /// Patches of a tile.
+    pub fn patches(&self) -> usize {
+        (self.image_size / self.patch_size).pow(2)
+    }
+
+    /// Numbers of a patch: three channels.
+    pub fn patch_values(&self) -> usize {
+        3 * self.patch_size.pow(2)
+    }
+
+    /// Rows of the text model that a tile becomes.
+    pub fn rows(&self) -> usize {
+        match self.projector {
+            Projector::PixelShuffle { side, .. } => self.patches() / side.pow(2),
+        }
+    }
+
+    /// Columns and rows of the projector's matrix.
+    pub fn projector_shape(&self) -> [usize; 2] {
+        let Projector::PixelShuffle { side, .. } = self.projector;
+        [self.layers.dim * side.pow(2), self.projection_dim]
+    }
+}
+
+/// The layers of the tower: an encoder with norms before attention and feed-forward, and learned positions.
+fn layers(keys: &Keys, patches: usize) -> Result<ModelConfig> {
+    let metadata = keys.metadata();
+    let flag = |name: &str| metadata.bool(&format!("clip.{name}"));
+    let activation = match (flag("use_gelu")?, flag("use_silu")?) {
+        (Some(true), _) => Activation::Gelu,
+        (_, Some(true)) => Activation::Silu,
+        _ => return Err(unsupported("with the approximation of GELU by a sigmoid")),
+    };
+    let dim = keys.size("embedding_length")?;
+    let heads = keys.size("attention.head_count")?;
+    let count = keys.size("block_count")?;
+    let head_dim = dim / heads;
+    if count > MAX_LAYERS
+        || heads * head_dim != dim
+        || !head_dim.is_multiple_of(8)
+        || head_dim > 256
+    {
+        let message = format!("with {count} layers of {heads} heads of {head_dim}");
+        return Err(unsupported(&message));
+    }
+    let norm_eps = keys.positive("attention.layer_norm_epsilon")?;
+    Ok(ModelConfig {
+        architecture: ARCHITECTURE.to_owned(),
+        dim,
+        ffn_dim: keys.size("feed_forward_length")?,
+        heads,
+        kv_heads: heads,
+        head_dim,
+        vocab: 1,
+        token_ids: 1,
+        context_tokens: patches,
+        layers: vec![
+            LayerConfig {
+                window: None,
+                rope: LayerRope::None,
+            };
+            count
+        ],
+        norm: NormKind::Layer,
+        norm_eps: norm_eps.unwrap_or(1e-6),
+        norm_places: NormPlaces::BEFORE,
+        qk_norm: QkNorm::None,
+        positions: Positions::Learned,
+        attention_scale: None,
+        attention_soft_cap: None,
+        feed_forward: FeedForwardKind::Plain(activation),
+        embedding_scale: 1.0,
+        residual_scale: 1.0,
+        logit_scale: 1.0,
+        is_causal: false,
+        has_embedding_norm: false,
+        has_output_norm: true,
+        logit_soft_cap: None,
+        embedding: None,
+    })
+}
+
+/// A number per channel.
+fn channels(metadata: &Metadata, key: &str) -> Result<[f32; 3]> {
+    let values = metadata.f32s(key)?.unwrap_or_default();
+    match <[f32; 3]>::try_from(values) {
+        Ok(values) if values.iter().all(|x| x.is_finite() && *x != 0.0) => Ok(values),
+        _ => Err(Error::InvalidModelFile(format!(
+            "{key} is not three numbers"
+        ))),
+    }
+}
+
+fn unsupported(what: &str) -> Error {
+    Error::UnsupportedModel(format!("a projector file {what}"))
+}
+
+fn invalid(key: &str, what: &str) -> Error {
+    Error::InvalidModelFile(format!("clip.vision.{key} is {what}"))
+}

@@ -1,0 +1,142 @@
+//! Loads a vision tower: gives its tensors the names of a decoder's, validates them, and reads them.
+
+use super::{Plan, modules::Loader, tensors::check_tower_tensors};
+use crate::{
+    Error, Result,
+    device::ComputeDevice,
+    model::{
+        LoadOptions,
+        config::vision::{ARCHITECTURE, VisionConfig},
+        kv_reservation::KvReservation,
+        layers::tower::Tower,
+    },
+    weights::{ByteSource, Gguf},
+};
+
+/// Names of an `mmproj` file, and those of the same parts of a decoder. `v.blk.N` comes before a part of a layer.
+const NAMES: [(&str, &str); 4] = [
+    ("v.patch_embd", "patch_embd"),
+    ("v.position_embd", "position_embd"),
+    ("v.post_ln", "output_norm"),
+    ("mm.model.fc", "projector"),
+];
+const PARTS: [(&str, &str); 3] = [
+    ("ln1", "attn_norm"),
+    ("ln2", "ffn_norm"),
+    ("attn_out", "attn_output"),
+];
+
+/// A vision tower whose file was validated.
+#[derive(Debug, Clone)]
+pub(crate) struct TowerPlan {
+    /// The hyperparameters.
+    pub(in crate::model) config: VisionConfig,
+    /// The file under the names of a decoder.
+    gguf: Gguf,
+    pub(in crate::model) plan: Plan,
+}
+
+impl TowerPlan {
+    /// Validates an `mmproj` file for a text model of `dim` columns and a device whose kernels see
+    /// `max_binding_bytes` of a buffer.
+    ///
+    /// # Errors
+    /// [`Error::InvalidModelFile`] and [`Error::UnsupportedModel`] naming the key or the tensor.
+    pub(crate) fn new(gguf: &Gguf, dim: usize, max_binding_bytes: u64) -> Result<TowerPlan> {
+        let architecture = gguf.metadata.str("general.architecture")?;
+        if architecture != Some(ARCHITECTURE) {
+            return Err(Error::UnsupportedModel(format!(
+                "a projector file of architecture {architecture:?}, not \"{ARCHITECTURE}\""
+            )));
+        }
+        let config = VisionConfig::read(&gguf.metadata)?;
+        if config.projection_dim != dim {
+            return Err(Error::InvalidModelFile(format!(
+                "the projector makes rows of {}, and those of the model have {dim}: it belongs to another model",
+                config.projection_dim
+            )));
+        }
+        let gguf = renamed(gguf)?;
+        check_tower_tensors(&gguf, &config, max_binding_bytes)?;
+        let options = LoadOptions {
+            context_tokens: Some(config.patches()),
+            ..LoadOptions::default()
+        };
+        let reservation = KvReservation::new(options, &config.layers, max_binding_bytes)?;
+        let plan = Plan {
+            config: config.layers.clone(),
+            matrices: Default::default(),
+            reservation,
+            max_binding_bytes,
+            takes_embeddings: false,
+        };
+        Ok(TowerPlan { config, gguf, plan })
+    }
+
+    /// Streams the weights to a device, for kernels of the portable form.
+    pub(crate) async fn load<S: ByteSource>(
+        &self,
+        device: &ComputeDevice,
+        source: &S,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<Tower> {
+        let mut loader = Loader::new(&self.gguf, Some(source), device, &self.plan, progress);
+        loader.tower().await
+    }
+}
+
+/// The file under other names. The kernel of a patch becomes a row of a matrix.
+fn renamed(gguf: &Gguf) -> Result<Gguf> {
+    let mut tensors = gguf.tensors.clone();
+    for tensor in &mut tensors {
+        tensor.name = decoder_name(&tensor.name);
+        if let [width, height, channels, rows] = tensor.shape[..] {
+            tensor.shape = vec![width * height * channels, rows];
+        }
+    }
+    Gguf::new(gguf.metadata.clone(), tensors)
+}
+
+fn decoder_name(name: &str) -> String {
+    let Some((module, suffix)) = name.rsplit_once('.') else {
+        return name.to_owned();
+    };
+    let find = |table: &[(&str, &'static str)], part: &str| {
+        let found = table.iter().find(|(theirs, _)| *theirs == part);
+        found.map(|(_, ours)| *ours)
+    };
+    if let Some(ours) = find(&NAMES, module) {
+        return format!("{ours}.{suffix}");
+    }
+    match module
+        .strip_prefix("v.blk.")
+        .and_then(|rest| rest.split_once('.'))
+    {
+        Some((layer, part)) => {
+            let part = find(&PARTS, part).unwrap_or(part);
+            format!("blk.{layer}.{part}.{suffix}")
+        }
+        None => name.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::decoder_name;
+
+    #[test]
+    fn tensors_get_the_names_of_a_decoder() {
+        for (theirs, ours) in [
+            ("v.patch_embd.bias", "patch_embd.bias"),
+            ("v.post_ln.weight", "output_norm.weight"),
+            ("mm.model.fc.weight", "projector.weight"),
+            ("v.blk.11.ln1.bias", "blk.11.attn_norm.bias"),
+            ("v.blk.0.attn_out.weight", "blk.0.attn_output.weight"),
+            ("v.blk.0.attn_q.weight", "blk.0.attn_q.weight"),
+            ("v.class_embd", "v.class_embd"),
+            ("blk", "blk"),
+        ] {
+            assert_eq!(decoder_name(theirs), ours);
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Runs a vision tower: from the pixels of a tile to rows of the text model.
+
+use burn::tensor::{Tensor, TensorData};
+
+use super::{
+    config::vision::{Projector, VisionConfig},
+    layers::tower::Tower,
+    load::TowerPlan,
+};
+use crate::{
+    Error, Result,
+    device::ComputeDevice,
+    ops::{
+        Variant,
+        kv_memory::KvMemory,
+        step::{Segment, Step},
+    },
+};
+
+/// A vision tower with its buffers, ready to run.
+pub struct Vision {
+    device: ComputeDevice,
+    tower: Tower,
+    config: VisionConfig,
+    /// K and V of one layer at a time.
+    kv: KvMemory,
+    step: Step,
+    pages: Vec<u32>,
+}
+
+impl Vision {
+    /// Reserves the buffers.
+    pub(crate) fn new(
+        device: ComputeDevice,
+        variant: Variant,
+        mut tower: Tower,
+        plan: &TowerPlan,
+    ) -> Vision {
+        tower.set_variant(variant);
+        let reservation = plan.plan.reservation;
+        let tensors = device.tensors();
+        Vision {
+            kv: reservation.memory(tensors),
+            step: Step::new(plan.config.patches(), reservation.pages, tensors),
+            pages: (0..reservation.pages as u32).collect(),
+            config: plan.config.clone(),
+            tower,
+            device,
+        }
+    }
+
+    /// The hyperparameters.
+    pub fn config(&self) -> &VisionConfig {
+        &self.config
+    }
+
+    /// Rows of the text model for a tile: `pixels` `[3, image_size, image_size]`, normalized, to `[rows, dim]`.
+    ///
+    /// # Errors
+    /// [`Error::DeviceLost`] and the like; [`Error::Internal`] for another number of pixels.
+    pub async fn encode(&mut self, pixels: &[f32]) -> Result<Vec<f32>> {
+        let size = self.config.image_size;
+        if pixels.len() != 3 * size * size {
+            return Err(Error::Internal("a tile of another size".into()));
+        }
+        self.device.give_turn().await;
+        let count = self.config.patches();
+        self.step.set(&[Segment {
+            position: 0,
+            tokens: count,
+            pages: &self.pages,
+        }]);
+        let patches = patches(pixels, size, self.config.patch_size);
+        let patches = self.upload(patches, self.config.patch_values());
+        let rows = self.tower.forward(patches, &mut self.kv, &self.step);
+        let rows = self.floats(rows).await?;
+        let Projector::PixelShuffle { side, .. } = self.config.projector;
+        let squares = squares(&rows, size / self.config.patch_size, side);
+        let squares = self.upload(squares, self.config.projector_shape()[0]);
+        self.floats(self.tower.project(squares)).await
+    }
+
+    fn upload(&self, values: Vec<f32>, cols: usize) -> Tensor<2> {
+        let rows = values.len() / cols;
+        Tensor::from_data(TensorData::new(values, [rows, cols]), self.device.tensors())
+    }
+
+    async fn floats(&self, tensor: Tensor<2>) -> Result<Vec<f32>> {
+        let data = tensor.into_data_async().await;
+        let data = data.map_err(|e| self.device.failure(format!("{e:?}")))?;
+        data.try_into_vec()
+            .map_err(|e| Error::Internal(format!("{e:?}")))
+    }
+}
+
+/// The patches of `pixels` `[3, size, size]`, in rows from the top left: `[patches, 3 * patch * patch]`.
+fn patches(pixels: &[f32], size: usize, patch: usize) -> Vec<f32> {
+    let mut values = Vec::with_capacity(pixels.len());
+    for top in (0..size).step_by(patch) {
+        for left in (0..size).step_by(patch) {
+            for channel in pixels.chunks_exact(size * size) {
+                for row in channel.chunks_exact(size).skip(top).take(patch) {
+                    values.extend_from_slice(&row[left..left + patch]);
+                }
+            }
+        }
+    }
+    values
+}
+
+/// Puts the rows of each square of `side` by `side` patches one after another: `[edge, edge, dim]` to
+/// `[(edge / side)^2, side * side * dim]`.
+fn squares(rows: &[f32], edge: usize, side: usize) -> Vec<f32> {
+    let dim = rows.len() / (edge * edge);
+    let mut values = Vec::with_capacity(rows.len());
+    for top in (0..edge).step_by(side) {
+        for left in (0..edge).step_by(side) {
+            for y in top..top + side {
+                let start = (y * edge + left) * dim;
+                values.extend_from_slice(&rows[start..start + side * dim]);
+            }
+        }
+    }
+    values
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patches_are_cut_in_rows() {
+        // Two channels would do as well: the function does not count them.
+        let pixels: Vec<f32> = (0..32).map(|x| x as f32).collect();
+        let cut = patches(&pixels, 4, 2);
+        assert_eq!(cut[..8], [0.0, 1.0, 4.0, 5.0, 16.0, 17.0, 20.0, 21.0]);
+        assert_eq!(cut[8..12], [2.0, 3.0, 6.0, 7.0]);
+        assert_eq!(cut[24..28], [10.0, 11.0, 14.0, 15.0]);
+    }
+
+    #[test]
+    fn the_patches_of_a_square_are_one_row() {
+        let rows: Vec<f32> = (0..32).map(|x| x as f32).collect();
+        let squares = squares(&rows, 4, 2);
+        assert_eq!(squares[..8], [0.0, 1.0, 2.0, 3.0, 8.0, 9.0, 10.0, 11.0]);
+        assert_eq!(
+            squares[24..],
+            [20.0, 21.0, 22.0, 23.0, 28.0, 29.0, 30.0, 31.0]
+        );
+    }
+}

@@ -1,0 +1,120 @@
+//! Rows of a (quantized) table by token id, or rows that are given, such as those of a picture: for an id below the
+//! table's number of rows `out[token] = scale * table[id]`, for others `given[id - rows]`.
+
+use burn::backend::flex::FlexTensor;
+use burn::{
+    backend::{
+        Cube, Dispatch, Flex, TensorMetadata,
+        tensor::{FloatTensor, IntTensor},
+    },
+    tensor::{Int, Tensor},
+};
+use burn_wgpu::CubeTensor;
+
+use super::{
+    embedding,
+    in_place::InPlace,
+    matrix::{Matrix, MatrixShape, MatrixTensors},
+    op::{op, output, twin_output},
+};
+use crate::kernel::{Kernel, grid, wgsl};
+
+op! {
+    fn embedding_or_row(
+        ids: IntTensor<Self>,
+        #[extension_type] table: MatrixTensors<Self>,
+        given: IntTensor<Self>,
+        scale: f32,
+    ) -> FloatTensor<Self>
+}
+
+const WORKGROUP: usize = 64;
+
+/// For each of `ids` `[tokens]` the row of `table` times `scale`, or of `given` `[rows, cols]`, which holds floats as
+/// words: `[tokens, cols]`.
+pub fn embedding_or_row(
+    ids: Tensor<1, Int>,
+    table: &Matrix,
+    given: &InPlace,
+    scale: f32,
+) -> Tensor<2> {
+    Tensor::from_dispatch(Dispatch::embedding_or_row(
+        ids.into_dispatch(),
+        table.to_dispatch(),
+        given.get().into_dispatch(),
+        scale,
+    ))
+}
+
+/// The composed kernel, for `given_rows` given rows.
+pub fn kernel(table: MatrixShape, given_rows: usize, scale: f32) -> Kernel {
+    let kernel = Kernel::new(format!("embedding_or_row_{}", table.ty.lowercase_name()))
+        .binding("ids")
+        .binding("given")
+        .binding("out");
+    table
+        .constants(table.bindings(kernel, "weights"))
+        .constant("GIVEN_ROWS", given_rows)
+        .constant_f32("SCALE", scale)
+        .constant("WORKGROUP", WORKGROUP)
+        .module(table.ty.wgsl())
+        .module(wgsl!("embedding_or_row"))
+}
+
+pub(super) fn launch(
+    ids: CubeTensor,
+    table: MatrixTensors<Cube>,
+    given: CubeTensor,
+    scale: f32,
+) -> CubeTensor {
+    let tokens = ids.shape().num_elements();
+    let shape = table.shape;
+    let out = output(&ids, [tokens, shape.cols]);
+    let mut buffers = vec![&ids, &given, &out];
+    buffers.extend(table.buffers());
+    let workgroups = (tokens * shape.row_blocks()).div_ceil(WORKGROUP);
+    let given_rows = given.shape().num_elements() / shape.cols;
+    kernel(shape, given_rows, scale).launch(&buffers, grid(workgroups));
+    out
+}
+
+/// Also the function of the CPU device: a copy of rows.
+pub(super) fn twin(
+    ids: FlexTensor,
+    table: MatrixTensors<Flex>,
+    given: FlexTensor,
+    scale: f32,
+) -> FlexTensor {
+    let (rows, cols) = (table.shape.rows, table.shape.cols);
+    let of_table = match table.is_panels() {
+        true => embedding::cpu(ids.clone(), table, scale),
+        false => embedding::twin(ids.clone(), table, scale),
+    };
+    let given = given.storage::<u32>();
+    let mut out = of_table.storage::<f32>().to_vec();
+    let ids = ids.storage::<u32>();
+    for (&id, out) in ids.iter().zip(out.chunks_exact_mut(cols)) {
+        let Some(index) = (id as usize).checked_sub(rows) else {
+            continue;
+        };
+        let index = index.min(given.len() / cols - 1);
+        let row = &given[index * cols..(index + 1) * cols];
+        out.iter_mut()
+            .zip(row)
+            .for_each(|(out, word)| *out = f32::from_bits(*word));
+    }
+    twin_output(out, [ids.len(), cols])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::validation::assert_valid;
+    use crate::ops::test_cases::matrices;
+
+    #[test]
+    fn kernels_are_valid_wgsl() {
+        let shapes = matrices().into_iter().map(|(shape, _)| shape);
+        assert_valid(shapes.map(|shape| kernel(shape, 7, 1.0)));
+    }
+}
