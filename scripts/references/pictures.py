@@ -1,0 +1,71 @@
+"""Makes src/pictures/references.json: hashes of pictures that Pillow has resized and that the image processor of SmolVLM
+has cut into tiles. The pictures follow from their sizes, so that the test makes the same ones.
+
+    VENV/bin/python scripts/references/pictures.py
+
+Needs Pillow before version 13, which resizes in another order.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+
+import numpy as np  # noqa: E402
+from PIL import Image  # noqa: E402
+from transformers import SmolVLMImageProcessor  # noqa: E402
+
+FILE = Path(__file__).parents[2] / "src/pictures/references.json"
+FILTERS = {"bilinear": Image.BILINEAR, "bicubic": Image.BICUBIC, "lanczos": Image.LANCZOS}
+SIZES = [(37, 23), (1, 1), (64, 48), (5, 300), (200, 3)]
+TARGETS = [(37, 23), (16, 16), (90, 11), (1, 1), (128, 128), (37, 64)]
+# Width, height, size of a tile, longest side.
+TILES = [(37, 23, 32, 128), (64, 64, 32, 128), (20, 90, 16, 64), (300, 7, 32, 96), (31, 33, 32, 32)]
+
+
+def picture(width, height):
+    """Gradients with noise."""
+    y, x, channel = np.mgrid[0:height, 0:width, 0:3].astype(np.uint64)
+    noise = (x * 73 + y * 151 + channel * 199) ** 2 % 97
+    return ((x * 5 + y * 3 + channel * 40 + noise) % 256).astype(np.uint8)
+
+
+def fnv1a(data):
+    value = 0xCBF29CE484222325
+    for byte in bytes(data):
+        value = (value ^ byte) * 0x100000001B3 % (1 << 64)
+    return f"{value:016x}"
+
+
+def resized():
+    for size in SIZES:
+        source = Image.fromarray(picture(*size))
+        for target in TARGETS:
+            for name, kind in FILTERS.items():
+                data = source.resize(target, resample=kind).tobytes()
+                yield {"from": size, "to": target, "filter": name, "hash": fnv1a(data)}
+
+
+def tiles():
+    for width, height, size, longest in TILES:
+        processor = SmolVLMImageProcessor(
+            do_image_splitting=True, size={"longest_edge": longest},
+            max_image_size={"longest_edge": size}, do_rescale=False, do_normalize=False, do_pad=False,
+        )  # fmt: skip
+        found = processor(Image.fromarray(picture(width, height)), return_row_col_info=True, return_tensors="np")
+        tiles = found["pixel_values"][0].transpose(0, 2, 3, 1).astype(np.uint8)
+        yield {
+            "from": [width, height], "size": size, "longest": longest,
+            "rows": found["rows"][0][0], "columns": found["cols"][0][0],
+            "hashes": [fnv1a(np.ascontiguousarray(tile).tobytes()) for tile in tiles],
+        }  # fmt: skip
+
+
+def main():
+    lines = ",\n".join(json.dumps(it, separators=(",", ":")) for it in resized())
+    cut = ",\n".join(json.dumps(it, separators=(",", ":")) for it in tiles())
+    FILE.write_text(f'{{"resized": [\n{lines}\n],\n"tiles": [\n{cut}\n]}}\n')
+
+
+main()

@@ -1,0 +1,103 @@
+//! Resized pictures and tiles against the references that `scripts/references/pictures.py` makes with Pillow and
+//! transformers.
+
+use serde::Deserialize;
+
+use super::*;
+
+#[derive(Deserialize)]
+struct References {
+    resized: Vec<Resized>,
+    tiles: Vec<Cut>,
+}
+
+#[derive(Deserialize)]
+struct Resized {
+    from: [usize; 2],
+    to: [usize; 2],
+    filter: String,
+    hash: String,
+}
+
+#[derive(Deserialize)]
+struct Cut {
+    from: [usize; 2],
+    size: usize,
+    longest: usize,
+    rows: usize,
+    columns: usize,
+    hashes: Vec<String>,
+}
+
+fn references() -> References {
+    serde_json::from_str(include_str!("references.json")).unwrap()
+}
+
+/// Gradients with noise, as the script makes them.
+fn picture([width, height]: [usize; 2]) -> Picture {
+    let mut rgb = Vec::new();
+    for y in 0..height {
+        for x in 0..width {
+            for channel in 0..3 {
+                let noise = (x * 73 + y * 151 + channel * 199).pow(2) % 97;
+                rgb.push(((x * 5 + y * 3 + channel * 40 + noise) % 256) as u8);
+            }
+        }
+    }
+    Picture { width, height, rgb }
+}
+
+fn fnv1a(bytes: &[u8]) -> String {
+    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3);
+    format!("{:016x}", bytes.iter().fold(0xCBF2_9CE4_8422_2325, step))
+}
+
+#[test]
+fn resized_pictures_are_those_of_pillow() {
+    for Resized {
+        from,
+        to,
+        filter,
+        hash,
+    } in references().resized
+    {
+        let kind = match &*filter {
+            "bilinear" => Filter::Bilinear,
+            "bicubic" => Filter::Bicubic,
+            _ => Filter::Lanczos,
+        };
+        let found = picture(from).resized(to[0], to[1], kind);
+        assert_eq!((found.width, found.height), (to[0], to[1]));
+        assert_eq!(found.rgb.len(), 3 * to[0] * to[1]);
+        assert_eq!(fnv1a(&found.rgb), hash, "{from:?} to {to:?}, {filter}");
+    }
+}
+
+#[test]
+fn tiles_are_those_of_the_processor() {
+    for cut in references().tiles {
+        let from = cut.from;
+        let found = Tiles::of(&picture(from), cut.size, cut.longest);
+        let grid = (cut.rows > 0).then_some(Grid {
+            rows: cut.rows,
+            columns: cut.columns,
+        });
+        assert_eq!(found.grid, grid, "{from:?}");
+        let all = found.tiles.iter().chain([&found.whole]);
+        let hashes: Vec<String> = all.map(|tile| fnv1a(&tile.rgb)).collect();
+        assert_eq!(hashes, cut.hashes, "{from:?}");
+        let count = Tiles::count(from[0], from[1], cut.size, cut.longest);
+        assert_eq!(count, cut.hashes.len());
+    }
+}
+
+#[test]
+fn channels_are_normalized_one_after_another() {
+    let picture = Picture {
+        width: 2,
+        height: 1,
+        rgb: vec![0, 51, 255, 255, 102, 0],
+    };
+    let values = picture.normalized([0.5, 0.0, 0.5], [0.5, 1.0, 0.25]);
+    assert_eq!(values, [-1.0, 1.0, 0.2, 0.4, 2.0, -2.0]);
+}
