@@ -968,50 +968,14 @@ export type ResponseFields = {
   prompt_cache_key?: string | null,
   /** Not used. */
   prompt_cache_options?: unknown,
+  /** Not used. */
+  prompt_cache_retention?: unknown,
+  /** Not used. */
+  service_tier?: unknown,
   /** Nothing is stored. */
   store?: false | null,
   /** Answers are given at once. */
   background?: false | null,
-  /** Not used. */
-  cache_prompt?: unknown,
-  /** Not used. */
-  cache_salt?: unknown,
-  /** Not used. */
-  early_stopping?: unknown,
-  /** Not used. */
-  id_slot?: unknown,
-  /** Not used. */
-  metadata?: unknown,
-  /** Not used. */
-  n_discard?: unknown,
-  /** Not used. */
-  n_keep?: unknown,
-  /** Not used. */
-  prediction?: unknown,
-  /** Not used. */
-  priority?: unknown,
-  /** Not used. */
-  prompt_cache_isolation_key?: unknown,
-  /** Not used. */
-  prompt_cache_key?: unknown,
-  /** Not used. */
-  prompt_cache_max_len?: unknown,
-  /** Not used. */
-  prompt_cache_retention?: unknown,
-  /** Not used. */
-  request_id?: unknown,
-  /** Not used. */
-  safety_identifier?: unknown,
-  /** Not used. */
-  service_tier?: unknown,
-  /** Not used. */
-  spaces_between_special_tokens?: unknown,
-  /** Not used. */
-  speculation?: unknown,
-  /** Not used. */
-  store?: unknown,
-  /** Not used. */
-  timings_per_token?: unknown,
   /** Most tokens of a completion. */
   max_tokens?: number | null,
   /** The same as `max_tokens`. */
@@ -1127,11 +1091,11 @@ export type ResponseItem = { "type": "reasoning", id: string, status: ResponseSt
   /** Always empty. */
   summary: never[],
   /** One part. */
-  content: Array<ResponsePart>,
+  content: Extract<ResponsePart, { type: "reasoning_text" }>[],
   /** With `reasoning.encrypted_content` in `include`, once the item is done: the reasoning, to be sent back. */
   encrypted_content?: string, } | { "type": "message", id: string, status: ResponseStatus, role: "assistant",
   /** One part. */
-  content: Array<ResponsePart>, } | { "type": "function_call", id: string, status: ResponseStatus, call_id: string, name: string,
+  content: Extract<ResponsePart, { type: "output_text" }>[], } | { "type": "function_call", id: string, status: ResponseStatus, call_id: string, name: string,
   /** JSON text. */
   arguments: string, };
 

@@ -56,6 +56,12 @@ fields! {
         /// Not used.
         #[ts(optional, type = "unknown")]
         prompt_cache_options: Option<()>,
+        /// Not used.
+        #[ts(optional, type = "unknown")]
+        prompt_cache_retention: Option<()>,
+        /// Not used.
+        #[ts(optional, type = "unknown")]
+        service_tier: Option<()>,
         /// Nothing is stored.
         #[ts(optional, type = "false | null")]
         store: Option<()>,
@@ -74,8 +80,6 @@ wire_types! {
         input: input::InputFields,
         #[ts(flatten)]
         own: OwnFields,
-        #[ts(flatten)]
-        vendors: vendors::VendorFields,
         #[ts(flatten)]
         length: length::LengthFields,
         #[ts(flatten)]
