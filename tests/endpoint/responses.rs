@@ -507,7 +507,7 @@ fn errors_name_the_fields_of_this_route() {
 #[test]
 fn a_failure_after_the_head_ends_the_stream() {
     serve_default(async |server| {
-        let error = Error::DeviceLost("gone".into());
+        let error = Error::InvalidLogits { position: 3 };
         // The prompt has 6 tokens.
         *server.plan.failure.borrow_mut() = Some((6 + 3, error));
         let events = streamed(server, &json!({})).await;
@@ -516,12 +516,12 @@ fn a_failure_after_the_head_ends_the_stream() {
             panic!("{events:?}");
         };
         assert_eq!(error["type"], "error");
-        assert_eq!(error["code"], "device_lost");
+        assert_eq!(error["code"], "invalid_logits");
         assert_eq!(error["param"], Value::Null);
         assert_eq!(failed["type"], "response.failed");
         let response = &failed["response"];
         assert_eq!(response["status"], "failed");
-        assert_eq!(response["error"]["code"], "device_lost");
+        assert_eq!(response["error"]["code"], "invalid_logits");
         assert_eq!(response["error"]["message"], error["message"]);
         let item = &response["output"][0];
         assert_eq!(item["status"], "incomplete");
