@@ -1,4 +1,4 @@
-//! Chat with the real engine on the CPU device in Chromium: `engine.chat.completions.create`, and the real `openai` SDK through
+//! Chat with the real engine on the CPU device in Chromium: `engine.chat.completions.create`, `engine.responses.create`, and the real `openai` SDK through
 //! `engine.fetch` and the service worker.
 
 import assert from "node:assert/strict";
@@ -71,6 +71,30 @@ describe("chat", { skip: !wasmIsBuilt && "skipped: the wasm module is not built"
     assert.ok(message.content.length > 0);
     assert.equal(content, message.content);
     assert.deepEqual(reasons, [finish_reason]);
+  });
+
+  test("responses answer whole and streamed", async () => {
+    const { whole, text, last } = await page.evaluate(async () => {
+      const body = {
+        model: "default",
+        input: "Tell me of a fox.",
+        temperature: 0,
+        max_output_tokens: 12,
+      };
+      const whole = await engine.responses.create(body);
+      let text = "";
+      let last;
+      for await (const event of await engine.responses.create({ ...body, stream: true })) {
+        if (event.type === "response.output_text.delta") text += event.delta;
+        last = event;
+      }
+      return { whole, text, last };
+    });
+    const [message] = whole.output;
+    assert.ok(text.length > 0);
+    assert.equal(message.content[0].text, text);
+    assert.equal(last.type, `response.${whole.status}`);
+    assert.equal(last.response.output[0].content[0].text, text);
   });
 
   test("a model without a template says what to do", async () => {

@@ -18,6 +18,7 @@ mod logprobs;
 mod matrix;
 mod objects;
 mod profiles;
+mod responses;
 mod resumed;
 mod sampling;
 mod several;

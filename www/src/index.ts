@@ -34,7 +34,11 @@ export type {
   Logprobs,
   ModelInspection,
   ModelRefusal,
+  ResponseEvent,
   ResponseFormat,
+  ResponseInputItem,
+  ResponseItem,
+  ResponseObject,
   ToolCall,
   ToolChoice,
   ToolName,
@@ -65,6 +69,7 @@ export type {
   ModelWithId,
 } from "./page/model_option.js";
 export type { FetchOptions } from "./page/request_option.js";
+export type { ResponseRequest, ResponseStream } from "./page/responses.js";
 export { type ServeOptions, type Serving, serveFromPage } from "./page/serve_from_page.js";
 export type { UpstreamOptions, UpstreamReason, UpstreamRequest } from "./page/upstream.js";
 export { servedFetch } from "./page/served_fetch.js";

@@ -355,6 +355,7 @@ fn text_options(plan: &Plan, model: &ReadyModel, switches: &Switches) -> TextOpt
             parallel_calls: message.parallel_calls,
             is_content: matches!(plan.constraint, Constraint::Grammar { .. }),
         }),
+        repeats_delivered: plan.repeats_delivered,
     }
 }
 

@@ -22,6 +22,7 @@ import { type LoraAdapter, resolveLora } from "./lora_option.js";
 import { type ModelOption, resolveModel } from "./model_option.js";
 import type { BodyTransport, LoadProgress, LoraLocation } from "../exchange/protocol.js";
 import { relay } from "./relay.js";
+import { Responses } from "./responses.js";
 import { SharedKeeper } from "./shared_keeper.js";
 import { keyOf } from "./shared_messages.js";
 import { createUpstreamDoor, replacesFailedEngine, type UpstreamOptions } from "./upstream.js";
@@ -115,6 +116,8 @@ export class Engine {
   readonly completions: Completions;
   /** The embeddings API. */
   readonly embeddings: Embeddings;
+  /** The Responses API. */
+  readonly responses: Responses;
   /** A `fetch` that answers URLs below the base paths itself. Pass it to an SDK. */
   readonly fetch: typeof fetch;
   /** The paths below which the endpoint answers. */
@@ -171,6 +174,7 @@ export class Engine {
     this.chat = new Chat(calls);
     this.completions = new Completions(calls);
     this.embeddings = new Embeddings(calls);
+    this.responses = new Responses(calls);
     let report = (progress: LoadProgress) => onProgress?.(progress);
     const start = (retryDelayMs: number, kernels: string | undefined) =>
       new EngineWorker(
