@@ -10,7 +10,7 @@ export const PROMPT = "Once upon a time";
 export async function startEndpoint() {
   const model = join(root, "www/models/tales.gguf");
   // The device makes no difference to clients, and the CPU is available everywhere.
-  const { origin, close } = await startServer(await buildServer(), { model, cpu: true });
+  const { origin, close } = await startServer(await buildServer(), { model, device: "cpu" });
   const { hooks } = nativeDoor(origin);
   return {
     origin,
