@@ -86,7 +86,6 @@ def embeds():
         "model": MODEL,
         "api_base": f"{EMBEDDER_ORIGIN}/v1",
         "api_key": "x",
-        "encoding_format": "float",
     }
     answer = litellm.embedding(**request, input=["a fox", "a dog"])
     assert [item["index"] for item in answer.data] == [0, 1], answer

@@ -5,10 +5,13 @@ import { join } from "node:path";
 import { capture, run, which, windows } from "../../scripts/process.mjs";
 import { targetFolder } from "../../scripts/setup/target.mjs";
 
+export const OPENAI = "openai==3.52.0";
+export const LITELLM = "litellm==1.104.3";
+
 const PIP_LIMIT_MS = 180_000;
 
 /**
- * An environment `folder` with one package of a version, such as `openai==3.52.0`, and what it needs: `{ python }`, its
+ * An environment `folder` with one package of a version, such as `OPENAI`, and what it needs: `{ python }`, its
  * interpreter, or `{ reason }` if it cannot be had.
  */
 export async function provideVenv(folder, requirement) {

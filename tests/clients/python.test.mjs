@@ -7,31 +7,31 @@ import { after, before, describe, test } from "node:test";
 import { root, run } from "../../scripts/process.mjs";
 import { CHAT_TEMPLATE } from "./chat_template.mjs";
 import { EMBEDDER, startEndpoint } from "./endpoint.mjs";
-import { provideVenv } from "./python.mjs";
+import { LITELLM, OPENAI, provideVenv } from "./python.mjs";
 
 // Before any suite: the tests of the file end when all suites that are known by then have ended.
-const openai = await provideVenv("clients-venv", "openai==3.52.0");
+const openai = await provideVenv("clients-venv", OPENAI);
 // It needs another version of openai.
-const litellm = await provideVenv("clients-venv-litellm", "litellm==1.104.3");
+const litellm = await provideVenv("clients-venv-litellm", LITELLM);
+
+let endpoint;
+let embedder;
+
+before(async () => {
+  endpoint = await startEndpoint();
+  embedder = await startEndpoint(EMBEDDER);
+  await endpoint.hooks({ switches: { chatTemplate: CHAT_TEMPLATE } });
+});
+after(async () => {
+  await endpoint?.close();
+  await embedder?.close();
+});
 
 for (const [name, script, { python, reason }] of [
   ["openai for Python", "openai_client.py", openai],
   ["LiteLLM", "litellm_client.py", litellm],
 ]) {
   describe(name, { skip: reason && `skipped: ${reason}` }, () => {
-    let endpoint;
-    let embedder;
-
-    before(async () => {
-      endpoint = await startEndpoint();
-      embedder = await startEndpoint(EMBEDDER);
-      await endpoint.hooks({ switches: { chatTemplate: CHAT_TEMPLATE } });
-    });
-    after(async () => {
-      await endpoint?.close();
-      await embedder?.close();
-    });
-
     test("its script passes", async () => {
       const path = join(root, "tests/clients", script);
       let output = "";
