@@ -17,7 +17,6 @@ use crate::{
         Engine, EngineHandle, EngineLimits, ModelAccess,
         embed::{EmbeddingEngine, EmbeddingHandle},
     },
-    model::Transformer,
     weights::ByteSource,
 };
 
@@ -35,7 +34,7 @@ pub enum ServedEngine {
     /// Generates text.
     Text(Engine<ServedModel>),
     /// Makes embeddings.
-    Embeddings(EmbeddingEngine<Transformer>),
+    Embeddings(EmbeddingEngine<ServedModel>),
 }
 
 impl ServedEngine {
@@ -71,7 +70,7 @@ pub fn serve(loaded: Loaded, handler: &ServedHandler, model_id: &str) -> Served 
     let max_queue = handler.switches().max_queue;
     let fingerprint = Fingerprint::of(&loaded.fingerprint_parts.with(&loaded.report.lora));
     let (engine, handle, state) = if loaded.model.config().embedding.is_some() {
-        let (engine, handle) = EmbeddingEngine::new(loaded.model, max_queue);
+        let (engine, handle) = EmbeddingEngine::new(attach(handler, loaded.model), max_queue);
         let ready = ReadyEmbedder {
             engine: handle.clone(),
             tokenizer: loaded.tokenizer,

@@ -18,8 +18,8 @@ use crate::fixture::{
     serve_default, yield_now,
 };
 
-const EMBEDDER: &str = "org/embedder";
-const WIDTH: usize = 3;
+pub const EMBEDDER: &str = "org/embedder";
+pub const WIDTH: usize = 3;
 
 #[derive(Default)]
 struct Plan {
@@ -57,14 +57,14 @@ impl EmbeddingModel for Counter {
     }
 }
 
-struct Server {
-    handler: Handler,
+pub struct Server {
+    pub handler: Handler,
     plan: Rc<Plan>,
     engine: EmbeddingHandle,
     tokenizer: Rc<Tokenizer>,
 }
 
-fn serve(switches: Value, test: impl AsyncFnOnce(&Server)) {
+pub fn serve(switches: Value, test: impl AsyncFnOnce(&Server)) {
     let switches = Switches::from_json(&switches.to_string()).unwrap();
     let plan = Rc::new(Plan::default());
     let (engine, handle) = EmbeddingEngine::new(Counter(plan.clone()), switches.max_queue);

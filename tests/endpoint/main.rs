@@ -4,6 +4,7 @@
 mod fireworks;
 mod fixture;
 
+mod arbitrary_embeddings;
 mod chat;
 mod constrained;
 mod context;
