@@ -2,12 +2,11 @@
 //! latter is installed here on demand; without npm's registry its tests are skipped.
 
 import assert from "node:assert/strict";
-import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import OpenAI from "openai";
-import { root, run } from "../../scripts/process.mjs";
 import { CHAT_TEMPLATE } from "./chat_template.mjs";
 import { startEndpoint } from "./endpoint.mjs";
+import { installPackages } from "./packages.mjs";
 
 const WEATHER = {
   type: "object",
@@ -18,8 +17,7 @@ const WEATHER = {
 const TOOLS = [{ type: "function", name: "weather", parameters: WEATHER, strict: true }];
 
 // Before any suite: the tests of the file end when all suites that are known by then have ended.
-const install = ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
-const isInstalled = (await run("npm", install, { cwd: join(root, "tests/clients") })) === 0;
+const isInstalled = await installPackages();
 
 let endpoint;
 
