@@ -172,6 +172,28 @@ pub(super) fn fault_without_param(fault: RequestFault, message: impl Into<String
     }
 }
 
+/// `error` with what it says about the field `from` said about the field `to`.
+pub(super) fn renamed(error: Error, from: &str, to: &str) -> Error {
+    match error {
+        Error::Request {
+            fault,
+            param: Some(param),
+            message,
+        } if param == from => {
+            let rest = message.strip_prefix(from).filter(|rest| {
+                let mut next = rest.chars();
+                next.next().is_some_and(|c| c == ':' || c == ' ')
+            });
+            Error::Request {
+                fault,
+                param: Some(to.to_owned()),
+                message: rest.map_or(message.clone(), |rest| format!("{to}{rest}")),
+            }
+        }
+        other => other,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -24,4 +24,5 @@ mod several;
 mod streaming;
 mod suffix;
 mod text;
+mod tokenize;
 mod vllm;

@@ -35,6 +35,8 @@ export type {
   ModelInspection,
   ModelRefusal,
   ResponseFormat,
+  TokenList,
+  TokenPieceList,
   ToolCall,
   ToolChoice,
   ToolName,
@@ -65,6 +67,7 @@ export type {
   ModelWithId,
 } from "./page/model_option.js";
 export type { FetchOptions } from "./page/request_option.js";
+export type { DetokenizeRequest, TemplateRequest, TokenizeRequest } from "./page/tokens.js";
 export { type ServeOptions, type Serving, serveFromPage } from "./page/serve_from_page.js";
 export type { UpstreamOptions, UpstreamReason, UpstreamRequest } from "./page/upstream.js";
 export { servedFetch } from "./page/served_fetch.js";

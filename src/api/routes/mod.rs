@@ -5,6 +5,7 @@ mod chat;
 mod completions;
 mod embeddings;
 mod models;
+mod tokens;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -26,7 +27,7 @@ pub(super) struct Route {
     pub answer: for<'a> fn(&'a Endpoint, &'a Request, String) -> Answer<'a>,
 }
 
-static ROUTES: [Route; 5] = [
+static ROUTES: [Route; 8] = [
     Route {
         path: "completions",
         method: "POST",
@@ -41,6 +42,21 @@ static ROUTES: [Route; 5] = [
         path: "embeddings",
         method: "POST",
         answer: |endpoint, request, _| Box::pin(embeddings::answer(endpoint, request)),
+    },
+    Route {
+        path: "tokenize",
+        method: "POST",
+        answer: |endpoint, request, _| Box::pin(tokens::tokenize::answer(endpoint, request)),
+    },
+    Route {
+        path: "detokenize",
+        method: "POST",
+        answer: |endpoint, request, _| Box::pin(tokens::detokenize::answer(endpoint, request)),
+    },
+    Route {
+        path: "apply-template",
+        method: "POST",
+        answer: |endpoint, request, _| Box::pin(tokens::apply_template::answer(endpoint, request)),
     },
     Route {
         path: "models",
@@ -100,6 +116,7 @@ pub(super) fn visit_types(visitor: &mut impl ts_rs::TypeVisitor) {
     completions::visit_types(visitor);
     embeddings::visit_types(visitor);
     models::visit_types(visitor);
+    tokens::visit_types(visitor);
 }
 
 #[cfg(test)]
@@ -177,7 +194,8 @@ mod tests {
     fn the_service_worker_knows_the_routes() {
         let script = include_str!("../../../www/src/exchange/base_paths.ts");
         let paths: Vec<_> = ROUTES.iter().map(|route| route.path).collect();
-        let declaration = format!("const ROUTE_PATHS = {paths:?};");
+        let list = format!("{paths:#?}").replace("    ", "  ");
+        let declaration = format!("const ROUTE_PATHS = {list};");
         assert!(script.contains(&declaration), "expected: {declaration}");
     }
 

@@ -5,7 +5,6 @@ use serde_json::{Map, Value};
 
 use crate::api::error::fault;
 use crate::api::fields::Conversation;
-use crate::api::models::ReadyModel;
 use crate::text::{Marker, TemplateError, TemplateInput, Tokenizer, render};
 use crate::{Error, RequestFault, Result};
 
@@ -19,8 +18,10 @@ pub(super) struct RenderedPrompt {
 }
 
 /// Renders a conversation.
-pub(super) fn render_prompt(mut chat: Conversation, model: &ReadyModel) -> Result<RenderedPrompt> {
-    let tokenizer = &*model.tokenizer;
+pub(super) fn render_prompt(
+    mut chat: Conversation,
+    tokenizer: &Tokenizer,
+) -> Result<RenderedPrompt> {
     let given = chat.template.take();
     let of_model = || tokenizer.chat_templates().choose(!chat.tools.is_empty());
     let template = given.as_deref().or_else(of_model).ok_or_else(no_template)?;
@@ -61,6 +62,11 @@ impl RenderedPrompt {
             ids.push(start);
         }
         Ok(ids)
+    }
+
+    /// The text without markers.
+    pub(super) fn plain_text(&self) -> String {
+        self.marker.remove(&self.text)
     }
 
     /// The end of the text, which may begin the model's message. Marked texts stay marked: a message cannot begin the

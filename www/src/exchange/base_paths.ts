@@ -5,7 +5,16 @@
  * The routes below a base path (specification 1.2). A path that ends with a slash takes a parameter. A test of
  * `src/api/routes` compares this list with the routes in Rust.
  */
-const ROUTE_PATHS = ["completions", "chat/completions", "embeddings", "models", "models/"];
+const ROUTE_PATHS = [
+  "completions",
+  "chat/completions",
+  "embeddings",
+  "tokenize",
+  "detokenize",
+  "apply-template",
+  "models",
+  "models/",
+];
 
 /** The base paths if none are configured (specification 1.2). */
 export const DEFAULT_BASE_PATHS: readonly string[] = ["/v1", "/openai/v1"];
