@@ -33,14 +33,8 @@ async function shot(page, name) {
 
 const ready = (page) => says(page, "#model-state", /^is ready$/, 120_000);
 
-/** Opens the chat tab and gives the model the simple template. */
-async function openChat(page) {
-  await ready(page);
-  await page.click("#chat-tab");
-  await page.click("#chat-simple");
-  await says(page, "#model-state", /^is loading$|^is ready$/);
-  await page.waitForSelector('#chat-send[aria-disabled="false"]', { timeout: 120_000 });
-}
+const canSend = (page) =>
+  page.waitForSelector('#chat-send[aria-disabled="false"]', { timeout: 120_000 });
 
 async function send(page, text) {
   await page.fill("#chat-text", text);
@@ -75,10 +69,15 @@ describe("the chat with a fake engine", () => {
   });
   after(() => harness?.close());
   beforeEach(async () => {
-    page = await harness.open(undefined, "/demo/");
+    const context = await harness.browser.newContext();
+    await context.addInitScript(() => {
+      localStorage.setItem("inpage-demo simple-template", "tales");
+      localStorage.setItem("inpage-demo tab", "chat");
+    });
+    page = await harness.open(context, "/demo/");
     faults = [];
     page.on("pageerror", (error) => faults.push(error.message));
-    await openChat(page);
+    await canSend(page);
   });
   afterEach(async () => {
     await page.context().close();
@@ -195,9 +194,12 @@ describe("the chat with a fake engine", () => {
     await send(page, "think:What would a fox say?");
     await done(page);
     assert.equal(await page.locator(".message.assistant summary").textContent(), "Reasoning");
-    assert.equal(await page.isVisible(".reasoning > div"), false);
+    assert.equal(await page.isVisible(".message.assistant .reasoning > div"), false);
     await page.click(".message.assistant summary");
-    assert.equal(await page.innerText(".reasoning > div"), "What would a fox say?");
+    assert.equal(
+      await page.innerText(".message.assistant .reasoning > div"),
+      "What would a fox say?",
+    );
     assert.deepEqual((await texts(page))[1], "Done.");
     // A message without reasoning shows nothing to unfold.
     await send(page, "count:1");
@@ -306,7 +308,7 @@ describe("the chat with a fake engine", () => {
     await says(page, "#chat-title", /^Foxes$/);
     assert.deepEqual(await texts(page), ["count:2", "é0 é1"]);
     // The template that was chosen is used again.
-    await page.waitForSelector('#chat-send[aria-disabled="false"]', { timeout: 120_000 });
+    await canSend(page);
     await page.click("#chat-count");
     await page.click("#chat-list >> text=count:1");
     await says(page, "#chat-title", /^count:1$/);
@@ -330,7 +332,7 @@ describe("the chat with a fake engine", () => {
     await page.reload();
     await says(page, ".message.user .text", /^hold$/);
     assert.deepEqual(await texts(page), ["hold"]);
-    await page.waitForSelector('#chat-send[aria-disabled="false"]', { timeout: 120_000 });
+    await canSend(page);
     await page.click("#chat-retry");
     await says(page, ".message.assistant .text", /é2/);
   });
@@ -483,7 +485,7 @@ describe("the chat with the embedded model", { skip }, () => {
     await says(page, "#chat-state", /no chat template/);
     await shot(page, "chat-no-template");
     await page.click("#chat-simple");
-    await page.waitForSelector('#chat-send[aria-disabled="false"]', { timeout: 120_000 });
+    await canSend(page);
     assert.equal(await page.isVisible("#chat-template"), false);
     assert.equal(await page.inputValue("#chat-text"), "Hello");
   });

@@ -5,6 +5,9 @@ import { lexer } from "../vendor/marked.js";
 
 /** @import { Token, Tokens } from "../vendor/marked.js" */
 
+/** Lists and quotes in each other up to this depth have elements; a browser lays out thousands of levels slowly. */
+const MAX_DEPTH = 16;
+
 const LINK_PROTOCOLS = ["http:", "https:", "mailto:"];
 
 /** The library leaves character references as they are. */
@@ -25,7 +28,7 @@ const CHARACTERS = new Map([
 export function markdown(text) {
   const fragment = document.createDocumentFragment();
   try {
-    fragment.append(...blocks(lexer(text, { gfm: true, breaks: true })));
+    fragment.append(...blocks(lexer(text, { gfm: true, breaks: true }), 0));
   } catch {
     // The library refuses some texts, such as quotes that are nested thousands of levels deep.
     fragment.replaceChildren(element("p", text));
@@ -45,17 +48,20 @@ function element(name, ...children) {
 
 /**
  * @param {Token[]} tokens
+ * @param {number} depth of lists and quotes around them
  * @returns {Node[]}
  */
-function blocks(tokens) {
-  return tokens.flatMap((token) => block(token));
+function blocks(tokens, depth) {
+  return tokens.flatMap((token) => block(token, depth));
 }
 
 /**
  * @param {Token} token
+ * @param {number} depth
  * @returns {Node[]}
  */
-function block(token) {
+function block(token, depth) {
+  if (depth > MAX_DEPTH) return [element("p", token.raw.trim())];
   switch (token.type) {
     case "space":
     case "def":
@@ -70,9 +76,9 @@ function block(token) {
     case "code":
       return [code(/** @type {Tokens.Code} */ (token))];
     case "blockquote":
-      return [element("blockquote", ...blocks(token.tokens ?? []))];
+      return [element("blockquote", ...blocks(token.tokens ?? [], depth + 1))];
     case "list":
-      return [list(/** @type {Tokens.List} */ (token))];
+      return [list(/** @type {Tokens.List} */ (token), depth + 1)];
     case "table":
       return [table(/** @type {Tokens.Table} */ (token))];
     case "html":
@@ -92,11 +98,14 @@ function code({ text, lang }) {
   return pre;
 }
 
-/** @param {Tokens.List} token */
-function list({ ordered, start, items }) {
+/**
+ * @param {Tokens.List} token
+ * @param {number} depth of what is in it
+ */
+function list({ ordered, start, items }, depth) {
   const made = document.createElement(ordered ? "ol" : "ul");
   if (made instanceof HTMLOListElement && typeof start === "number") made.start = start;
-  made.append(...items.map(({ tokens }) => element("li", ...blocks(tokens))));
+  made.append(...items.map(({ tokens }) => element("li", ...blocks(tokens, depth))));
   return made;
 }
 

@@ -11,6 +11,9 @@ import { markdown } from "./markdown.js";
  * @property {() => void} [onRegenerate] of the last answer
  */
 
+/** While a message is written, at most a fourth of the time is spent on drawing it. */
+const PAUSE = 3;
+
 /** A message as a list item. */
 export class MessageView {
   /** The item. */
@@ -24,6 +27,8 @@ export class MessageView {
   #summary = document.createElement("summary");
   #tools = document.createElement("div");
   #isShown = true;
+  /** How long it took to draw the text the last time. */
+  #drawMs = 0;
 
   /**
    * @param {Message} message
@@ -49,7 +54,8 @@ export class MessageView {
   }
 
   /**
-   * Shows more text of the message at the next frame. `finish` must follow.
+   * Shows more text of the message soon: at the next frame, unless drawing it takes long. `setWriting(false)` or a new
+   * view must follow.
    *
    * @param {Message} message
    */
@@ -57,7 +63,7 @@ export class MessageView {
     this.#message = message;
     if (!this.#isShown) return;
     this.#isShown = false;
-    requestAnimationFrame(() => this.#draw());
+    setTimeout(() => requestAnimationFrame(() => this.#draw()), this.#drawMs * PAUSE);
   }
 
   /** Marks the message as being written, or not. @param {boolean} isWriting */
@@ -68,6 +74,7 @@ export class MessageView {
   }
 
   #draw() {
+    const start = performance.now();
     this.#isShown = true;
     const { role, content, reasoning } = this.#message;
     if (role === "user") this.#body.textContent = content;
@@ -77,6 +84,7 @@ export class MessageView {
     const thinks = this.element.classList.contains("writing") && content === "";
     const words = thinks ? "Thinking…" : "Reasoning";
     if (this.#summary.textContent !== words) this.#summary.textContent = words;
+    this.#drawMs = performance.now() - start;
   }
 
   /**
