@@ -299,6 +299,7 @@ describe("the chat with a fake engine", () => {
     await send(page, "count:2");
     await done(page);
     await says(page, "#chat-count", /^Conversations \(2\)$/);
+    await page.click("#chat-count");
     await page.click("#chat-rename");
     await page.fill("#chat-name", "Foxes");
     await page.press("#chat-name", "Enter");
@@ -340,6 +341,7 @@ describe("the chat with a fake engine", () => {
   test("a conversation is exported as JSON and as Markdown", async () => {
     await send(page, "think:Hm.\nWell.");
     await done(page);
+    await page.click("#chat-count");
     const save = async (button) => {
       const [download] = await Promise.all([page.waitForEvent("download"), page.click(button)]);
       return [download.suggestedFilename(), readFileSync(await download.path(), "utf8")];
