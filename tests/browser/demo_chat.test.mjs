@@ -129,6 +129,7 @@ describe("the chat with a fake engine", () => {
     await page.click(".message.user >> nth=0 >> text=Edit");
     await page.fill(".edit textarea", "count:3");
     await page.press(".edit textarea", "Enter");
+    assert.equal(await page.evaluate(() => document.activeElement.id), "thread");
     await says(page, ".message.assistant .text", /é2/);
     await done(page);
     assert.deepEqual(await texts(page), ["count:3", "é0 é1 é2"]);
@@ -159,6 +160,15 @@ describe("the chat with a fake engine", () => {
       ],
     );
     await done(page);
+    assert.deepEqual(await texts(page), ["count:1", "é0", "count:2", "é0 é1"]);
+    // An answer that cannot be written again stays.
+    await page.evaluate(() => {
+      const input = document.querySelector("[name=temperature]");
+      input.max = "5";
+      input.value = "5";
+    });
+    await page.click("text=Regenerate");
+    await says(page, "#chat-error", /temperature must be at most 2/i);
     assert.deepEqual(await texts(page), ["count:1", "é0", "count:2", "é0 é1"]);
     const regenerating = await page.locator("text=Regenerate").count();
     assert.equal(regenerating, 1, "only the last answer can be written again");

@@ -238,6 +238,16 @@ fn a_text_may_exceed_the_context_within_bounds() {
 }
 
 #[test]
+fn parts_of_a_mixed_prompt_have_the_bounds_of_a_text() {
+    serve(json!({"mixedPrompts": true}), async |server| {
+        let mixed = |bytes: usize| json!({"prompt": [SEP, "x".repeat(bytes)]});
+        assert_eq!(tokens(server, mixed(1 << 17)).await.len(), (1 << 17) + 1);
+        let code = "context_length_exceeded";
+        fails(server, "tokenize", mixed((1 << 20) + 1), code, "prompt").await;
+    });
+}
+
+#[test]
 fn wrong_requests_are_refused() {
     serve_default(async |server| {
         let messages = json!([{"role": "user", "content": "q"}]);

@@ -80,7 +80,7 @@ impl FittedPrompt {
             }
             (Prompt::Tokens(ids), _) => (None, (checked(ids, texts)?, Vec::new())),
             (Prompt::Mixed(parts), _) => {
-                let ids = mixed(&parts, add_special, texts)?;
+                let ids = mixed(&parts, add_special, texts, check_size)?;
                 (None, (checked(ids, texts)?, Vec::new()))
             }
         };
@@ -137,7 +137,7 @@ pub(in crate::api) fn ids_of(prompt: Prompt, add_special: bool, model: &Texts) -
             rendered.tokenize(&model.tokenizer)
         }
         Prompt::Tokens(ids) => checked(ids, model),
-        Prompt::Mixed(parts) => checked(mixed(&parts, add_special, model)?, model),
+        Prompt::Mixed(parts) => checked(mixed(&parts, add_special, model, check_bytes)?, model),
     }
 }
 
@@ -198,14 +198,20 @@ fn tokenize(text: &str, add_special: bool, model: &Texts, places: bool) -> Resul
     Ok((ids, places))
 }
 
-/// The ids of parts that follow each other. Special tokens are added only to a text at the beginning.
-fn mixed(parts: &[PromptPart], add_special: bool, model: &Texts) -> Result<Vec<u32>> {
+/// The ids of parts that follow each other. Special tokens are added only to a text at the beginning. `check` bounds the
+/// texts.
+fn mixed(
+    parts: &[PromptPart],
+    add_special: bool,
+    model: &Texts,
+    check: impl Fn(&str, &Texts) -> Result<()>,
+) -> Result<Vec<u32>> {
     let mut ids = Vec::new();
     for (index, part) in parts.iter().enumerate() {
         match part {
             PromptPart::Token(id) => ids.push(*id),
             PromptPart::Text(text) => {
-                check_size(text, model)?;
+                check(text, model)?;
                 ids.extend(model.tokenizer.encode(text, add_special && index == 0)?);
             }
         }

@@ -19,7 +19,7 @@
  * @param {Record<string, unknown>} fields of the request besides the messages
  * @param {ChatMessage[]} messages
  * @param {AbortSignal} signal
- * @param {(answer: Answer, usage: Usage | undefined) => void} onText
+ * @param {(answer: Answer) => void} onText
  * @returns {Promise<End>}
  * @throws whatever the engine throws; the caller keeps the text so far
  */
@@ -45,7 +45,7 @@ export async function answer(engine, fields, messages, signal, onText) {
     if (!content && !reasoning_content) continue;
     text.content += content ?? "";
     text.reasoning += reasoning_content ?? "";
-    onText({ ...text }, end.usage);
+    onText({ ...text });
   }
   return end;
 }

@@ -108,7 +108,7 @@ export class Chat {
       const isUser = message.role === "user";
       const isLast = index === messages.length - 1;
       return new MessageView(message, {
-        ...(isUser && { onEdit: (text) => void this.#edit(index, text) }),
+        ...(isUser && { onEdit: (text) => this.#edit(index, text) }),
         ...(!isUser && isLast && { onRegenerate: () => void this.#regenerate() }),
       });
     });
@@ -130,18 +130,28 @@ export class Chat {
    *
    * @param {number} index
    * @param {string} content
+   * @returns {boolean} whether that is possible now
    */
-  async #edit(index, content) {
-    if (this.#running || !this.#canAnswer()) return;
+  #edit(index, content) {
+    if (this.#running || !this.#canAnswer()) return false;
     const { messages } = this.#library.current;
     messages.splice(index, messages.length, { role: "user", content });
-    await this.#answer();
+    void this.#answer();
+    return true;
   }
 
   async #regenerate() {
     if (this.#running || !this.#canAnswer()) return;
-    this.#library.current.messages.pop();
+    const conversation = this.#library.current;
+    const { messages } = conversation;
+    const before = messages.pop();
     await this.#answer();
+    if (before === undefined || messages.at(-1)?.role !== "user") return;
+    // Nothing was written: the answer stays as it was.
+    messages.push(before);
+    if (this.#library.current === conversation) this.#draw();
+    this.refresh();
+    await this.#library.save(conversation);
   }
 
   /** Says why not. */
@@ -170,6 +180,8 @@ export class Chat {
     const view = this.#draw().at(-1);
     view?.setWriting(true);
     this.#thread.scrollTop = this.#thread.scrollHeight;
+    // The button that was pressed may be gone with its message.
+    if (!byId("chat-panel", HTMLElement).contains(document.activeElement)) this.#thread.focus();
     this.#state.textContent = "Reading the messages…";
     showText(this.#error, undefined);
     this.refresh();
@@ -179,12 +191,14 @@ export class Chat {
     let failure;
     try {
       const fields = withStops(model.isSimple, this.#fields());
-      const end = await answer(model.engine, fields, sent, running.signal, (text, usage) => {
+      let begun = false;
+      const end = await answer(model.engine, fields, sent, running.signal, (text) => {
+        // Screen readers announce every assignment.
+        if (!begun && isOpen()) this.#state.textContent = "Writing…";
+        begun = true;
         message.content = text.content;
         if (text.reasoning !== "") message.reasoning = text.reasoning;
         this.#follow(() => view?.update(message));
-        if (usage && isOpen())
-          this.#state.textContent = `Writing… ${usage.completion_tokens} tokens`;
       });
       const tokens = end.usage
         ? ` ${end.usage.prompt_tokens} + ${end.usage.completion_tokens} tokens.`

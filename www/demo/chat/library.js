@@ -142,7 +142,9 @@ export class Library {
         open.className = "quiet small";
         open.textContent = titleOf(conversation);
         if (conversation.id === this.current.id) open.setAttribute("aria-current", "true");
-        open.addEventListener("click", () => this.open(conversation));
+        open.addEventListener("click", () => {
+          if (conversation.id !== this.current.id) this.open(conversation);
+        });
         item.append(open);
         return item;
       }),

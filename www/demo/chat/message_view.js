@@ -7,7 +7,7 @@ import { markdown } from "./markdown.js";
 
 /**
  * @typedef {object} Actions
- * @property {(text: string) => void} [onEdit] called with the new text of a user's message
+ * @property {(text: string) => boolean} [onEdit] called with the new text of a user's message; false if it cannot be sent now
  * @property {() => void} [onRegenerate] of the last answer
  */
 
@@ -100,7 +100,7 @@ export class MessageView {
   /**
    * Replaces the text by a form.
    *
-   * @param {(text: string) => void} onEdit
+   * @param {(text: string) => boolean} onEdit
    */
   #edit(onEdit) {
     const form = document.createElement("form");
@@ -124,8 +124,7 @@ export class MessageView {
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       if (text.value.trim() === "") return;
-      close();
-      onEdit(text.value);
+      if (!onEdit(text.value)) text.focus();
     });
     form.addEventListener("keydown", (event) => {
       if (event.key !== "Escape") return;
