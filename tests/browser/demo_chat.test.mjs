@@ -116,6 +116,9 @@ describe("the chat with a fake engine", () => {
     await says(page, "#chat-state", /^Stopped\.$/);
     assert.deepEqual(await texts(page), ["hold", "é0 é1 é2", "count:9:60000"]);
     assert.equal(await page.isVisible("#chat-retry"), true);
+    await send(page, "count:0");
+    await says(page, "#chat-state", /^The model wrote nothing\.$/);
+    assert.equal((await texts(page)).at(-1), "count:0");
   });
 
   test("an edit of a message removes what follows and sends it again", async () => {
@@ -515,7 +518,7 @@ describe("the chat with the embedded model", { skip }, () => {
     await page.click("text=Regenerate");
     await done(page);
     assert.deepEqual(await texts(page), ["Tell me a story about a little fox.", first]);
-    await send(page, "And then?");
+    await send(page, "The fox went home. One day, he saw");
     await done(page);
     const all = await texts(page);
     assert.equal(all.length, 4);

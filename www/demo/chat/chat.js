@@ -213,7 +213,10 @@ export class Chat {
     }
     this.#running = undefined;
     const isEmpty = message.content === "" && message.reasoning === undefined;
-    if (isEmpty) conversation.messages.splice(conversation.messages.indexOf(message), 1);
+    if (isEmpty) {
+      conversation.messages.splice(conversation.messages.indexOf(message), 1);
+      if (state.startsWith("Done")) state = "The model wrote nothing.";
+    }
     await this.#finish(conversation, state, failure);
   }
 
