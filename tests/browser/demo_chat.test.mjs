@@ -368,7 +368,7 @@ describe("the chat with a fake engine", () => {
       { role: "assistant", content: "Done.", reasoning: "Hm.\nWell." },
     ]);
     const [markdownName, markdown] = await save("#chat-markdown");
-    assert.equal(markdownName, "think-Hm.md");
+    assert.equal(markdownName, name.replace("json", "md"));
     assert.equal(
       markdown,
       "# think:Hm.\n\n## User\n\nthink:Hm.\nWell.\n\n## Assistant\n\n> Hm.\n> Well.\n\nDone.\n",
