@@ -36,7 +36,7 @@ fn files() -> Vec<File> {
     const SOURCES: [&str; 10] = [
         "rs", "wgsl", "ts", "mjs", "js", "py", "md", "html", "css", "yml",
     ];
-    const SKIPPED: [&str; 4] = ["node_modules", "target", "dist", "dist-test"];
+    const SKIPPED: [&str; 5] = ["node_modules", "target", "dist", "dist-test", "vendor"];
     fn collect(folder: &Path, found: &mut Vec<File>) {
         for entry in fs::read_dir(folder).expect("a folder of the repository") {
             let path = entry.expect("an entry").path();

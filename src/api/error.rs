@@ -186,8 +186,8 @@ pub(super) fn rename_param(error: Error, names: &[(&str, &str)]) -> Error {
         fault,
         param: Some((*own).to_owned()),
         message: match message.strip_prefix(name) {
-            Some(rest) => format!("{own}{rest}"),
-            None => message,
+            Some(rest) if rest.starts_with([':', ' ']) => format!("{own}{rest}"),
+            _ => message,
         },
     }
 }

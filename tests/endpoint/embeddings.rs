@@ -90,7 +90,7 @@ impl Server {
         })
     }
 
-    async fn send(&self, path: &str, body: Value) -> Reply {
+    pub async fn send(&self, path: &str, body: Value) -> Reply {
         let headers = [("content-type", "application/json")];
         let request = request("POST", path, &headers, &body.to_string());
         read(self.handler.handle(request).await).await
@@ -103,7 +103,7 @@ impl Server {
         self.send("/v1/embeddings", members).await
     }
 
-    async fn ok(&self, members: Value) -> Value {
+    pub async fn ok(&self, members: Value) -> Value {
         let shown = members.to_string();
         let reply = self.embed(members).await;
         assert_eq!(reply.status, 200, "{shown}: {}", reply.text());

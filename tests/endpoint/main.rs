@@ -26,4 +26,5 @@ mod several;
 mod streaming;
 mod suffix;
 mod text;
+mod tokenize;
 mod vllm;

@@ -39,6 +39,8 @@ export type {
   ResponseInputItem,
   ResponseItem,
   ResponseObject,
+  TokenList,
+  TokenPieceList,
   ToolCall,
   ToolChoice,
   ToolName,
@@ -70,6 +72,7 @@ export type {
 } from "./page/model_option.js";
 export type { FetchOptions } from "./page/request_option.js";
 export type { ResponseRequest, ResponseStream } from "./page/responses.js";
+export type { DetokenizeRequest, TemplateRequest, TokenizeRequest } from "./page/tokens.js";
 export { type ServeOptions, type Serving, serveFromPage } from "./page/serve_from_page.js";
 export type { UpstreamOptions, UpstreamReason, UpstreamRequest } from "./page/upstream.js";
 export { servedFetch } from "./page/served_fetch.js";

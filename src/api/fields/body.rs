@@ -31,6 +31,7 @@ impl Body {
             max_prompts,
             null_is_text: true,
             is_mixed,
+            may_be_empty: false,
         };
         Body::parse_with(body, prompts)
     }

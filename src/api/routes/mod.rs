@@ -7,6 +7,7 @@ mod embeddings;
 mod models;
 mod responses;
 mod token_logprobs;
+mod tokens;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -28,7 +29,7 @@ pub(super) struct Route {
     pub answer: for<'a> fn(&'a Endpoint, &'a Request, String) -> Answer<'a>,
 }
 
-static ROUTES: [Route; 6] = [
+static ROUTES: [Route; 9] = [
     Route {
         path: "completions",
         method: "POST",
@@ -48,6 +49,21 @@ static ROUTES: [Route; 6] = [
         path: "embeddings",
         method: "POST",
         answer: |endpoint, request, _| Box::pin(embeddings::answer(endpoint, request)),
+    },
+    Route {
+        path: "tokenize",
+        method: "POST",
+        answer: |endpoint, request, _| Box::pin(tokens::tokenize::answer(endpoint, request)),
+    },
+    Route {
+        path: "detokenize",
+        method: "POST",
+        answer: |endpoint, request, _| Box::pin(tokens::detokenize::answer(endpoint, request)),
+    },
+    Route {
+        path: "apply-template",
+        method: "POST",
+        answer: |endpoint, request, _| Box::pin(tokens::apply_template::answer(endpoint, request)),
     },
     Route {
         path: "models",
@@ -108,6 +124,7 @@ pub(super) fn visit_types(visitor: &mut impl ts_rs::TypeVisitor) {
     embeddings::visit_types(visitor);
     models::visit_types(visitor);
     responses::visit_types(visitor);
+    tokens::visit_types(visitor);
 }
 
 #[cfg(test)]

@@ -10,6 +10,9 @@ const ROUTE_PATHS = [
   "chat/completions",
   "responses",
   "embeddings",
+  "tokenize",
+  "detokenize",
+  "apply-template",
   "models",
   "models/",
 ];

@@ -528,6 +528,15 @@ export type Cors = {
 /** `max_tokens` of a request without it. */
 export type DefaultMaxTokens = number | ContextWord;
 
+/** A request for the text of token ids; `docs/api.md` says what each field means. */
+export type DetokenizeFields = {
+  /** A model's id, or `default` for the one that is ready. */
+  model: string,
+  /** Not used. */
+  user?: string | null, tokens: ArrayLike<number>,
+  /** Leave special tokens out of the text. */
+  skip_special_tokens?: boolean | null, };
+
 /** Which device a load asks for. */
 export type DeviceChoice = "auto" | "webgpu" | "cpu";
 
@@ -1285,6 +1294,29 @@ export type Switches = {
   /** What the alias `default` means when several models are ready. */
   defaultModel: string | null, };
 
+/** A request for the text of messages; `docs/api.md` says what each field means. */
+export type TemplateFields = {
+  /** A model's id, or `default` for the one that is ready. */
+  model: string,
+  /** Not used. */
+  user?: string | null,
+  /** The conversation so far. */
+  messages: ChatMessage[],
+  /** Further variables of the chat template. */
+  chat_template_kwargs?: Record<string, unknown> | null,
+  /** How much the model should think, if its chat template knows the word. */
+  reasoning_effort?: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max" | null,
+  /** End the prompt with the beginning of the assistant's message. */
+  add_generation_prompt?: boolean | null,
+  /** Continue the last message instead of beginning one. */
+  continue_final_message?: boolean | null,
+  /** Whether the model may call several tools in one message. */
+  parallel_tool_calls?: boolean | null,
+  /** Functions that the model may call. */
+  tools?: Array<FunctionTool> | null,
+  /** Whether the model may or must call a tool, and which. */
+  tool_choice?: ToolChoice | null, };
+
 /** The tensors of one type. */
 export type TensorTypeReport = {
   /** ggml's name of the type. */
@@ -1298,6 +1330,67 @@ export type TensorTypeReport = {
 
 /** What `text_offset` counts from when the prompt is not echoed. */
 export type TextOffsetBase = "text" | "prompt";
+
+/** The ids of a prompt. */
+export type TokenList = {
+  /** The number of tokens. */
+  count: number,
+  /** The context of the model in tokens. */
+  max_model_len: number, tokens: Array<number>,
+  /** The text of each token, as `logprobs` lists it; only if it was asked for. */
+  token_strs: Array<string> | null, };
+
+/** A token and its text. */
+export type TokenPiece = { id: number,
+  /** The bytes, where they are not whole characters. */
+  piece: string | number[], };
+
+/** The ids of a prompt with their texts, for `with_pieces`. */
+export type TokenPieceList = {
+  /** The number of tokens. */
+  count: number,
+  /** The context of the model in tokens. */
+  max_model_len: number, tokens: Array<TokenPiece>,
+  /** The text of each token, as `logprobs` lists it; only if it was asked for. */
+  token_strs: Array<string> | null, };
+
+/** The text of token ids. */
+export type TokenText = { prompt: string, };
+
+/** A request for token ids; `docs/api.md` says what each field means. */
+export type TokenizeFields = {
+  /** A model's id, or `default` for the one that is ready. */
+  model: string,
+  /** Not used. */
+  user?: string | null,
+  /** A text, or token ids. Either this or `messages`. */
+  prompt?: string | ArrayLike<number> | null,
+  /** Another name of `prompt`, for a text. */
+  content?: string | null,
+  /** A conversation, which the chat template renders. */
+  messages?: ChatMessage[] | null,
+  /** Further variables of the chat template. */
+  chat_template_kwargs?: Record<string, unknown> | null,
+  /** How much the model should think, if its chat template knows the word. */
+  reasoning_effort?: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max" | null,
+  /** End the prompt of `messages` with the beginning of the assistant's message. */
+  add_generation_prompt?: boolean | null,
+  /** Continue the last message instead of beginning one. */
+  continue_final_message?: boolean | null,
+  /** Whether the tokenizer adds its start-of-text token to a prompt that is text; default true. */
+  add_special_tokens?: boolean | null,
+  /** Another name of `add_special_tokens`. */
+  add_special?: boolean | null,
+  /** Only true: texts of special tokens in a prompt become these tokens. */
+  parse_special?: true | null,
+  /** Return the text of each token, too. */
+  return_token_strs?: boolean | null,
+  /** Return tokens as objects with `id` and `piece`. */
+  with_pieces?: boolean | null,
+  /** Functions that the model may call. */
+  tools?: Array<FunctionTool> | null,
+  /** Whether the model may or must call a tool, and which. */
+  tool_choice?: ToolChoice | null, };
 
 /** A call that the model has written. */
 export type ToolCall = { id: string, type: "function", function: FunctionCall, };

@@ -1,5 +1,6 @@
 //! Requests to the endpoint through `engine.fetch`, and their answers, whole or as streams. All rules of the endpoint are in
-//! Rust; which routes there are is the concern of `completions.ts`, `chat.ts`, `responses.ts` and `embeddings.ts`.
+//! Rust; which routes there are is the concern of `completions.ts`, `chat.ts`, `responses.ts`, `embeddings.ts` and
+//! `tokens.ts`.
 
 import { abortError } from "../exchange/abort.js";
 import { eventData } from "./event_stream.js";

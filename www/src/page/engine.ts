@@ -1,11 +1,18 @@
 //! `createEngine` and `Engine`: keeps one engine worker alive and hands out ports to it. `exchange` defines what is sent
 //! over a port.
 
-import type { DeviceChoice, EngineSwitches, LoadOptions } from "../generated/types.js";
+import type {
+  ChatMessage,
+  DeviceChoice,
+  EngineSwitches,
+  LoadOptions,
+  TokenList,
+  TokenPieceList,
+} from "../generated/types.js";
 import { basePathsOf } from "../exchange/base_paths.js";
 import { cache } from "./cache.js";
 import { identityOf } from "./cached_model.js";
-import { Calls } from "./calls.js";
+import { type CallOptions, Calls } from "./calls.js";
 import { Chat } from "./chat.js";
 import { Completions } from "./completions.js";
 import { Embeddings } from "./embeddings.js";
@@ -25,6 +32,12 @@ import { relay } from "./relay.js";
 import { Responses } from "./responses.js";
 import { SharedKeeper } from "./shared_keeper.js";
 import { keyOf } from "./shared_messages.js";
+import {
+  type DetokenizeRequest,
+  type TemplateRequest,
+  type TokenizeRequest,
+  Tokens,
+} from "./tokens.js";
 import { createUpstreamDoor, replacesFailedEngine, type UpstreamOptions } from "./upstream.js";
 import { WorkerKeeper } from "./worker_keeper.js";
 
@@ -123,6 +136,7 @@ export class Engine {
   /** The paths below which the endpoint answers. */
   readonly basePaths: readonly string[];
 
+  readonly #tokens: Tokens;
   #keeper: Keeper;
   /** The shared engine that this one leaves before its adapters change. */
   #sharedByDefault: SharedKeeper | undefined;
@@ -175,6 +189,7 @@ export class Engine {
     this.completions = new Completions(calls);
     this.embeddings = new Embeddings(calls);
     this.responses = new Responses(calls);
+    this.#tokens = new Tokens(calls);
     let report = (progress: LoadProgress) => onProgress?.(progress);
     const start = (retryDelayMs: number, kernels: string | undefined) =>
       new EngineWorker(
@@ -257,6 +272,53 @@ export class Engine {
   /** The number of in-flight requests. */
   get openExchanges(): number {
     return this.#keeper.worker.openExchanges;
+  }
+
+  /**
+   * The ids that a completion of this prompt or, with `messages`, a chat would give the model. The model does not run.
+   *
+   * @throws InpageError for every error answer of the endpoint
+   * @throws DOMException named `AbortError` if `signal` aborts
+   */
+  tokenize(
+    request: TokenizeRequest & { with_pieces: true },
+    options?: CallOptions,
+  ): Promise<TokenPieceList>;
+  tokenize(
+    request: string | (TokenizeRequest & { with_pieces?: false | null }),
+    options?: CallOptions,
+  ): Promise<TokenList>;
+  tokenize(
+    request: string | TokenizeRequest,
+    options?: CallOptions,
+  ): Promise<TokenList | TokenPieceList> {
+    return this.#tokens.tokenize(request, options);
+  }
+
+  /**
+   * The text of token ids, special tokens included unless `skip_special_tokens` is true.
+   *
+   * @throws InpageError for every error answer of the endpoint
+   * @throws DOMException named `AbortError` if `signal` aborts
+   */
+  detokenize(
+    request: ArrayLike<number> | DetokenizeRequest,
+    options?: CallOptions,
+  ): Promise<string> {
+    return this.#tokens.detokenize(request, options);
+  }
+
+  /**
+   * The text that the chat template makes of messages.
+   *
+   * @throws InpageError for every error answer of the endpoint
+   * @throws DOMException named `AbortError` if `signal` aborts
+   */
+  applyTemplate(
+    request: readonly ChatMessage[] | TemplateRequest,
+    options?: CallOptions,
+  ): Promise<string> {
+    return this.#tokens.applyTemplate(request, options);
   }
 
   /** The device, the kernels, the model and the timings of its load. */
