@@ -1,7 +1,8 @@
 //! `createEngine` outside of a browser: checks and completes the options. `page/engine.ts` does the rest.
 
 import { createEngine as createEngineAnywhere } from "../page/engine.js";
-import type { Engine, EngineOptions } from "../page/engine.js";
+import type { Engine } from "../page/engine.js";
+import type { EngineOptions } from "../page/engine_options.js";
 import { InpageError } from "../page/inpage_error.js";
 
 /**
