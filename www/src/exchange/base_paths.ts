@@ -49,8 +49,8 @@ export function isRoute(url: URL, basePaths: readonly string[]): boolean {
   return routeAt(url, basePaths) !== undefined;
 }
 
-/** The profiles in which a request may name no model. A test of `src/api/routes` compares them with those in Rust. */
-const PROFILES_WITHOUT_MODEL = ["llama.cpp", "llamacpp", "mistral.rs", "mistralrs"];
+/** The profiles in which a request may name no model. A test of `src/api/switches` compares them with those in Rust. */
+const PROFILES_WITHOUT_MODEL = ["mistralrs", "mistral.rs", "llamacpp", "llama.cpp"];
 
 /** True if a request that names no model means `default`. */
 export function mayOmitModel(
