@@ -505,9 +505,10 @@ describe("the end", () => {
       await engine.dispose();
       const late = await ask("c");
       const load = await caught(() => engine.load("c"));
+      const adapters = await caught(() => engine.setLora([], "c"));
       return {
         alive: engine.alive,
-        codes: [await running, await waiting, late, load],
+        codes: [await running, await waiting, late, load, adapters],
         info: await engine.info(),
       };
     });
@@ -589,7 +590,7 @@ describe("options", () => {
       /^models\["x"\]: apiKey is no option of one of several models$/,
     ],
     ["a budget of 0", "{ memoryBudgetBytes: 0 }", /^memoryBudgetBytes must be a positive number/],
-    ["a budget that is no number", '{ memoryBudgetBytes: "2 GB" }', /^memoryBudgetBytes must be/],
+    ["a budget that is no number", '{ memoryBudgetBytes: "2000" }', /^memoryBudgetBytes must be/],
     ["a default that is none", '{ defaultModel: "z" }', /^defaultModel: there is no model "z"/],
     ["a budget without models", "{ models: undefined, memoryBudgetBytes: 5 }", /is for models/],
   ]) {

@@ -32,17 +32,19 @@ export class Loads {
     this.#budgetBytes = budgetBytes;
   }
 
-  /** Decides for the workers of a member; `onLoaded` is called after each load that succeeds. */
-  admissionOf(member: () => Member, onLoaded: () => void): Admission {
+  /** Decides for the workers of a member; `onLoadEnd` is called after each load. */
+  admissionOf(member: () => Member, onLoadEnd: (isLoaded: boolean) => void): Admission {
     let load = { hasFailed: false };
     return {
       mayOpen: (loaded) => {
         const begun = { hasFailed: false };
         load = begun;
-        loaded.then(onLoaded, () => {
+        const onFailure = () => {
           begun.hasFailed = true;
+          onLoadEnd(false);
           this.leave(member());
-        });
+        };
+        loaded.then(() => onLoadEnd(true), onFailure);
         return this.#mayOpen(member(), loaded);
       },
       mayRead: (memoryBytes) => this.#mayRead(member(), memoryBytes, load),

@@ -16,6 +16,7 @@ import type { ModelCard } from "../generated/types.js";
 import type { EngineCore } from "./engine_core.js";
 import type { EngineOptions } from "./engine_options.js";
 import type { Answering } from "./fetch_door.js";
+import { InpageError } from "./inpage_error.js";
 import { Loads } from "./loads.js";
 import type { LoraAdapter } from "./lora_option.js";
 import { modelFieldOf, withModel } from "./model_field.js";
@@ -113,16 +114,12 @@ export class ModelGroup implements EngineCore {
   }
 
   async load(model: string): Promise<void> {
-    const slot = this.#named(model);
-    this.#refuseDisposed();
-    const isNew = slot.started === undefined;
-    const started = this.#use(slot);
+    const started = this.#use(this.#named(model));
     try {
       // The failure of an earlier load is no answer.
-      await started.engine.ready.catch((error) => {
-        if (isNew || this.#isDisposed) throw error;
-        return started.engine.reload();
-      });
+      if (started.hasFailed) await started.engine.reload();
+      else await started.engine.ready;
+      started.hasFailed = false;
     } finally {
       started.release();
     }
@@ -145,6 +142,7 @@ export class ModelGroup implements EngineCore {
     const addressee = await this.#addresseeOf(request, signal);
     if (addressee instanceof Response) return addressee;
     if (addressee === "any") return this.#answerAny(request, signal);
+    if (this.#isDisposed) return disposedAnswer();
     const started = this.#use(addressee.slot);
     return started.answer(addressee.request, signal);
   };
@@ -165,6 +163,7 @@ export class ModelGroup implements EngineCore {
     const addressee = await this.#addresseeOf(request, cancelled);
     if (addressee instanceof Response) return answerOf(addressee);
     if (addressee === "any") return answerOf(await this.#answerAny(request, cancelled));
+    if (this.#isDisposed) return answerOf(disposedAnswer());
     const started = this.#use(addressee.slot);
     try {
       const connection = await started.engine.openPort(false);
@@ -234,7 +233,8 @@ export class ModelGroup implements EngineCore {
   }
 
   /** Has any endpoint answer: one whose model is loaded, or the lobby's. */
-  #anyEndpoint(request: WireRequest, signal: AbortSignal | undefined): Promise<Response> {
+  async #anyEndpoint(request: WireRequest, signal: AbortSignal | undefined): Promise<Response> {
+    if (this.#isDisposed) return disposedAnswer();
     const loaded = this.#slots.find(({ started }) => started?.isLoaded)?.started;
     const endpoint = loaded ?? this.#openLobby();
     endpoint.use(false);
@@ -283,8 +283,13 @@ export class ModelGroup implements EngineCore {
     return listed(slot, card?.status ?? "failed", this.#createdS, card);
   }
 
-  /** Starts a model if necessary. Until `release` is called on it, it stays loaded. */
+  /**
+   * Starts a model if necessary. Until `release` is called on it, it stays loaded.
+   *
+   * @throws InpageError if the engine was disposed
+   */
   #use(slot: Slot): StartedModel {
+    this.#refuseDisposed();
     const started = slot.started ?? this.#start(slot);
     started.use(true);
     return started;
@@ -294,9 +299,10 @@ export class ModelGroup implements EngineCore {
     const { onProgress } = this.#options;
     const admission = this.#loads.admissionOf(
       () => started,
-      () => {
-        started.isLoaded = true;
-        this.#closeLobby();
+      (isLoaded) => {
+        started.isLoaded = isLoaded;
+        started.hasFailed = !isLoaded;
+        if (isLoaded) this.#closeLobby();
       },
     );
     const report = (progress: LoadProgress) => onProgress?.({ ...progress, model: slot.name });
@@ -309,7 +315,12 @@ export class ModelGroup implements EngineCore {
     slot.started = started;
     if (this.#isPaused) engine.pauseDownload(true);
     // What it can do decides which requests for `default` it gets.
-    engine.ready.then(() => this.#entryOf(slot)).catch(() => {});
+    engine.ready.then(
+      () => this.#entryOf(slot).catch(() => {}),
+      () => {
+        started.hasFailed = true;
+      },
+    );
     return started;
   }
 
@@ -327,7 +338,7 @@ export class ModelGroup implements EngineCore {
 
   #refuseDisposed(): void {
     if (this.#isDisposed) {
-      throw new EngineFailure("engine_unavailable", "the engine was disposed");
+      throw InpageError.local("engine_unavailable", "the engine was disposed");
     }
   }
 }

@@ -26,7 +26,8 @@ export function resolveModels(options: EngineOptions): NamedModel[] {
   if (!isPlainObject(models)) {
     throw new TypeError("models must be an object of models by their names");
   }
-  if (memoryBudgetBytes !== undefined && !(memoryBudgetBytes > 0)) {
+  const isNumber = typeof memoryBudgetBytes === "number" && memoryBudgetBytes > 0;
+  if (memoryBudgetBytes !== undefined && !isNumber) {
     throw new TypeError(`memoryBudgetBytes must be a positive number, not ${memoryBudgetBytes}`);
   }
   const entries = Object.entries(models);

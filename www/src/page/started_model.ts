@@ -11,6 +11,8 @@ let uses = 0;
 export class StartedModel implements Member {
   readonly engine: SingleModel;
   isLoaded = false;
+  /** The last load has failed. */
+  hasFailed = false;
   leases = 0;
   lastUse = 0;
   /** It takes no more requests. */
