@@ -27,6 +27,7 @@ async function openPage(context) {
     Object.assign(window, {
       file,
       progress: [],
+      eventually: (condition, what) => until(condition, what, 60_000),
       /** Models a, b and c of 40 bytes each; `a` has an alias. The fake ones refuse names that are not theirs. */
       startModels: async (options = {}) => {
         window.engine = await inpage.createEngine({
@@ -67,7 +68,10 @@ async function openPage(context) {
         }),
       /** Resolves when the model's load waits for room, or has gone on. */
       isWaiting: (name) =>
-        until(async () => (await engine.info()).models[name]?.isMeasured, "its files are open"),
+        eventually(
+          async () => (await engine.info()).models[name]?.isMeasured,
+          "its files are open",
+        ),
       /** A stream that goes on until it is read to its end. */
       openStream: async (model) => {
         const body = { model, prompt: "count:50:0", stream: true };
@@ -120,7 +124,7 @@ describe("which model answers", () => {
     const result = await page.evaluate(async () => {
       await startModels({ fakeCapabilities: { a: ["embeddings"] } });
       const guessed = await ask("default");
-      await until(async () => (await get("/v1/models/a")).body.capabilities, "it is known");
+      await eventually(async () => (await get("/v1/models/a")).body.capabilities, "it is known");
       return [guessed, await ask("default"), (await get("/v1/models/a")).body.capabilities];
     });
     assert.deepEqual(result, [{ value: "a" }, { value: "b" }, ["embeddings"]]);
@@ -236,7 +240,7 @@ describe("lists", () => {
       await startModels({ models, fakeFailingModels: ["c"] });
       const letGo = await holdLoad("a");
       const asked = ask("a");
-      await until(async () => (await statuses()).a === "loading", "the load has begun");
+      await eventually(async () => (await statuses()).a === "loading", "the load has begun");
       const early = (await get("/v1/models")).body;
       letGo();
       await asked;
@@ -284,7 +288,7 @@ describe("loads", () => {
         await startModels(options);
         const letGo = await holdLoad("a");
         const asked = ask("a").then((answer) => answers.push(answer));
-        await until(async () => (await statuses()).a === "loading", "the load has begun");
+        await eventually(async () => (await statuses()).a === "loading", "the load has begun");
         if (options.whenModelNotReady) await asked;
         letGo();
         await asked;
@@ -303,9 +307,9 @@ describe("loads", () => {
       await startModels();
       const letGo = await holdLoad("b");
       const asked = [ask("b")];
-      await until(async () => progress.length > 0, "the first load has begun");
+      await eventually(async () => progress.length > 0, "the first load has begun");
       asked.push(ask("c"), ask("a"));
-      await until(
+      await eventually(
         async () => Object.values(await statuses()).every((it) => it === "loading"),
         "all were asked for",
       );
@@ -347,7 +351,7 @@ describe("loads", () => {
       const readOn = await openStream("a");
       const log = [];
       const asked = ask("b").then((answer) => log.push(answer.value));
-      await until(async () => (await statuses()).b === "loading", "it was asked for");
+      await eventually(async () => (await statuses()).b === "loading", "it was asked for");
       await isWaiting("b");
       const during = await statuses();
       const count = await readOn();
@@ -374,7 +378,7 @@ describe("loads", () => {
       const controller = new AbortController();
       const body = { model: "b", prompt: "count:5000:2" };
       const aborted = caught(() => engine.completions.create(body, { signal: controller.signal }));
-      await until(async () => (await engine.info()).models.b.active === 1, "it runs");
+      await eventually(async () => (await engine.info()).models.b.active === 1, "it runs");
       controller.abort();
       return [second, (await aborted).name, await ask("c"), await statuses()];
     });
@@ -402,7 +406,7 @@ describe("loads", () => {
       await engine.load("b");
       const later = [await ask("b")];
       // After a pause a request tries again.
-      later.push(await until(async () => (await ask("a")).value, "it is loaded", 20_000));
+      later.push(await eventually(async () => (await ask("a")).value, "it is loaded"));
       return { failed, others, listed, later, after: await statuses() };
     });
     assert.deepEqual([result.failed.status, result.failed.code], [503, "model_not_loaded"]);
@@ -499,7 +503,7 @@ describe("the end", () => {
     const result = await page.evaluate(async () => {
       await startModels({ memoryBudgetBytes: 50 });
       const running = ask("a", "count:5000:5");
-      await until(async () => (await engine.info()).models?.a?.active === 1, "one runs");
+      await eventually(async () => (await engine.info()).models?.a?.active === 1, "one runs");
       const waiting = ask("b");
       await isWaiting("b");
       await engine.dispose();
@@ -534,7 +538,7 @@ describe("the end", () => {
 });
 
 async function waitForWorkers(tab, count) {
-  const end = performance.now() + 10_000;
+  const end = performance.now() + 60_000;
   while (tab.workers().length !== count) {
     assert.ok(performance.now() < end, `${tab.workers().length} workers, not ${count}`);
     await new Promise((resolve) => setTimeout(resolve, 20));
@@ -687,6 +691,28 @@ describe("other doors", () => {
     }
     const { text } = await streaming;
     assert.equal(text, Array.from({ length: 300 }, (_, i) => `é${i} `).join(""));
+  });
+
+  test("a model that another tab has in use through this one is not unloaded", async () => {
+    const url = (name) => `/models/tales.gguf?${name}`;
+    const models = { a: url("a"), b: url("b") };
+    const options = { models, shared: undefined, memoryBudgetBytes: 50 };
+    const second = await openPage(page.context());
+    await page.evaluate((options) => startModels(options).then(() => {}), options);
+    assert.deepEqual(await page.evaluate(() => ask("a")), { value: "a" });
+    await second.evaluate((options) => startModels(options).then(() => {}), options);
+    await second.evaluate(async () => {
+      window.readOn = await openStream("a");
+    });
+    const during = await page.evaluate(async () => {
+      window.asked = ask("b");
+      await isWaiting("b");
+      return statuses();
+    });
+    assert.deepEqual(during, { a: "ready", b: "loading" });
+    assert.equal(await second.evaluate(() => readOn()), 50);
+    const after = await page.evaluate(async () => [await asked, await statuses()]);
+    assert.deepEqual(after, [{ value: "b" }, { a: "unloaded", b: "ready" }]);
   });
 
   test("tabs share each model that is named by a URL", async () => {
