@@ -10,9 +10,9 @@ use serde_json::{Map, Value, json};
 use super::sampler::Question;
 use super::{Controls, HookedModel};
 use crate::api::{
-    Body, Handler, Host, ModelState, ReadyEmbedder, ReadyModel, Request, Response, Switches,
+    Body, Handler, Host, ModelState, OutputForm, ReadyEmbedder, ReadyModel, Request, Response,
+    Switches,
 };
-use crate::grammar::OutputForm;
 use crate::{Error, Result};
 
 /// One command; the member's name is the variant's in camelCase.
