@@ -10,8 +10,7 @@ use serde_json::{Map, Value, json};
 use super::sampler::Question;
 use super::{Controls, HookedModel};
 use crate::api::{
-    Body, Handler, Host, ModelState, OutputForm, ReadyEmbedder, ReadyModel, Request, Response,
-    Switches,
+    Body, Handler, Host, ModelState, ReadyEmbedder, ReadyModel, Request, Response, Switches,
 };
 use crate::{Error, Result};
 
@@ -202,10 +201,7 @@ impl Ready {
                 ..
             }) => {
                 engine.set_max_queue(switches.max_queue);
-                *output_form = match &switches.chat_template {
-                    Some(template) => OutputForm::with_template(template, tokenizer),
-                    None => OutputForm::of(tokenizer),
-                };
+                *output_form = ReadyModel::form_of(tokenizer, switches);
             }
             Ready::Embeddings(ready) => ready.engine.set_max_queue(switches.max_queue),
         }

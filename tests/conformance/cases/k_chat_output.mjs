@@ -263,8 +263,9 @@ export default [
       later,
     );
   }),
-  chatCase("176", "reasoning that the prompt closes", ALL, REASONING, async (chat) => {
-    const body = C({ reasoning_effort: "none", temperature: 0, ignore_eos: true });
+  chatCase("176", "reasoning that the prompt closes", ALL, REASONING, async (chat, ctx) => {
+    const [X] = await ctx.ordinary();
+    const body = C({ ...BIAS(X), reasoning_effort: "none", ignore_eos: true });
     const { choices, usage } = await chat.completion(body);
     const { message } = choices[0];
     ok(message.content.length > 0, "content", message);
