@@ -178,16 +178,14 @@ export default [
     }
   }),
   chatCase("169", "calls in streams", ALL, HERMES, async (chat) => {
-    for (const seed of [1, 2]) {
-      const body = C({ tools: TOOLS, tool_choice: "required", ...LONG, seed });
-      const whole = await chat.completion(body);
-      const { chunks, choices } = await chat.stream(body);
-      const count = checkCallDeltas(chunks);
-      const calls = choices[0].message.tool_calls;
-      equal(count, calls.length, "first deltas");
-      equal(new Set(calls.map(({ id }) => id)).size, count, "different ids");
-      equal(withoutIds(choices), withoutIds(whole.choices), "joined deltas");
-    }
+    const body = C({ tools: TOOLS, tool_choice: "required", max_tokens: 120, seed: 1 });
+    const whole = await chat.completion(body);
+    const { chunks, choices } = await chat.stream(body);
+    const count = checkCallDeltas(chunks);
+    const calls = choices[0].message.tool_calls;
+    equal(count, calls.length, "first deltas");
+    equal(new Set(calls.map(({ id }) => id)).size, count, "different ids");
+    equal(withoutIds(choices), withoutIds(whole.choices), "joined deltas");
   }),
   chatCase("170", "tools that are not called", ALL, T, async (chat) => {
     const plain = await content(chat, { temperature: 0 });
