@@ -106,6 +106,14 @@ impl fmt::Debug for LazyCompiler {
 }
 
 impl ReadyModel {
+    /// How a model with this tokenizer writes: as the switch `chatTemplate` says, or its own template.
+    pub fn form_of(tokenizer: &Tokenizer, switches: &Switches) -> OutputForm {
+        match &switches.chat_template {
+            Some(template) => OutputForm::with_template(template, tokenizer),
+            None => OutputForm::of(tokenizer),
+        }
+    }
+
     /// The grammar compiler, built if necessary.
     pub(super) fn grammar_compiler(&self) -> &Compiler {
         let vocab_size = self.engine.vocab_size();

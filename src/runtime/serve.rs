@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     Error, Result,
-    api::{Fingerprint, LazyCompiler, ModelState, OutputForm, ReadyEmbedder, ReadyModel},
+    api::{Fingerprint, LazyCompiler, ModelState, ReadyEmbedder, ReadyModel},
     engine::{
         Engine, EngineHandle, EngineLimits, ModelAccess,
         embed::{EmbeddingEngine, EmbeddingHandle},
@@ -86,10 +86,7 @@ pub fn serve(loaded: Loaded, handler: &ServedHandler, model_id: &str) -> Served 
         let (engine, handle) = Engine::new(attach(handler, loaded.model), limits);
         let ready = ReadyModel {
             engine: handle.clone(),
-            output_form: match &handler.switches().chat_template {
-                Some(template) => OutputForm::with_template(template, &loaded.tokenizer),
-                None => OutputForm::of(&loaded.tokenizer),
-            },
+            output_form: ReadyModel::form_of(&loaded.tokenizer, &handler.switches()),
             tokenizer: loaded.tokenizer,
             fingerprint: fingerprint.clone(),
             sampling_defaults: loaded.sampling_defaults,

@@ -12,7 +12,6 @@ use super::{Controls, HookedModel};
 use crate::api::{
     Body, Handler, Host, ModelState, ReadyEmbedder, ReadyModel, Request, Response, Switches,
 };
-use crate::grammar::OutputForm;
 use crate::{Error, Result};
 
 /// One command; the member's name is the variant's in camelCase.
@@ -202,10 +201,7 @@ impl Ready {
                 ..
             }) => {
                 engine.set_max_queue(switches.max_queue);
-                *output_form = match &switches.chat_template {
-                    Some(template) => OutputForm::with_template(template, tokenizer),
-                    None => OutputForm::of(tokenizer),
-                };
+                *output_form = ReadyModel::form_of(tokenizer, switches);
             }
             Ready::Embeddings(ready) => ready.engine.set_max_queue(switches.max_queue),
         }

@@ -178,16 +178,14 @@ export default [
     }
   }),
   chatCase("169", "calls in streams", ALL, HERMES, async (chat) => {
-    for (const seed of [1, 2]) {
-      const body = C({ tools: TOOLS, tool_choice: "required", ...LONG, seed });
-      const whole = await chat.completion(body);
-      const { chunks, choices } = await chat.stream(body);
-      const count = checkCallDeltas(chunks);
-      const calls = choices[0].message.tool_calls;
-      equal(count, calls.length, "first deltas");
-      equal(new Set(calls.map(({ id }) => id)).size, count, "different ids");
-      equal(withoutIds(choices), withoutIds(whole.choices), "joined deltas");
-    }
+    const body = C({ tools: TOOLS, tool_choice: "required", max_tokens: 120, seed: 1 });
+    const whole = await chat.completion(body);
+    const { chunks, choices } = await chat.stream(body);
+    const count = checkCallDeltas(chunks);
+    const calls = choices[0].message.tool_calls;
+    equal(count, calls.length, "first deltas");
+    equal(new Set(calls.map(({ id }) => id)).size, count, "different ids");
+    equal(withoutIds(choices), withoutIds(whole.choices), "joined deltas");
   }),
   chatCase("170", "tools that are not called", ALL, T, async (chat) => {
     const plain = await content(chat, { temperature: 0 });
@@ -263,8 +261,9 @@ export default [
       later,
     );
   }),
-  chatCase("176", "reasoning that the prompt closes", ALL, REASONING, async (chat) => {
-    const body = C({ reasoning_effort: "none", temperature: 0, ignore_eos: true });
+  chatCase("176", "reasoning that the prompt closes", ALL, REASONING, async (chat, ctx) => {
+    const [X] = await ctx.ordinary();
+    const body = C({ ...BIAS(X), reasoning_effort: "none", ignore_eos: true });
     const { choices, usage } = await chat.completion(body);
     const { message } = choices[0];
     ok(message.content.length > 0, "content", message);
