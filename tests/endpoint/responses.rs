@@ -192,7 +192,8 @@ fn a_response_has_all_members() {
     serve_default(async |server| {
         server.plan.say(pieces("quown the"));
         let object = whole(server, &json!({"max_output_tokens": null})).await;
-        let text = json!({"type": "output_text", "text": "quown the", "annotations": [], "logprobs": []});
+        let text =
+            json!({"type": "output_text", "text": "quown the", "annotations": [], "logprobs": []});
         let message = json!({"type": "message", "id": null, "status": "completed", "role": "assistant",
             "content": [text]});
         let tokens = object["usage"]["output_tokens"].as_u64().unwrap();
@@ -269,11 +270,15 @@ fn events_add_up_however_the_output_ends() {
     ];
     serve_default(async |server| {
         server.set_template(Some(HERMES));
-        let include = json!(["message.output_text.logprobs", "reasoning.encrypted_content"]);
+        let include = json!([
+            "message.output_text.logprobs",
+            "reasoning.encrypted_content"
+        ]);
         for output in &outputs {
             server.plan.say(bytes(output));
             for limit in (0..output.len() + 2).step_by(5).chain([60]) {
-                let members = json!({"max_output_tokens": limit, "tools": tools(), "include": include});
+                let members =
+                    json!({"max_output_tokens": limit, "tools": tools(), "include": include});
                 let object = whole(server, &members).await;
                 let response = response_of(&streamed(server, &members).await);
                 assert_eq!(compared(&response), compared(&object), "{output} {limit}");
@@ -337,7 +342,8 @@ fn reasoning_is_an_item_of_its_own() {
         assert_eq!(message["content"][0]["text"], "cd");
         let tokens = &object["usage"]["output_tokens_details"]["reasoning_tokens"];
         assert!((2..18).contains(&tokens.as_u64().unwrap()), "{tokens}");
-        let members = json!({"max_output_tokens": null, "include": ["reasoning.encrypted_content"]});
+        let members =
+            json!({"max_output_tokens": null, "include": ["reasoning.encrypted_content"]});
         let object = whole(server, &members).await;
         // What is sent back is the reasoning again.
         let mut item = object["output"][0].clone();
@@ -424,11 +430,10 @@ fn log_probabilities_are_those_of_the_text() {
         let include = json!(["message.output_text.logprobs"]);
         let members = json!({"max_output_tokens": null, "include": include, "top_logprobs": 2, "tools": tools()});
         let tokens = |message: &Value| -> String {
-            let listed = message["content"][0]["logprobs"]
-                .as_array()
-                .unwrap()
-                .iter();
-            listed.map(|token| token["token"].as_str().unwrap()).collect()
+            let listed = message["content"][0]["logprobs"].as_array().unwrap().iter();
+            listed
+                .map(|token| token["token"].as_str().unwrap())
+                .collect()
         };
         server.plan.say(bytes("<think>ab</think>cd"));
         let object = whole(server, &members).await;
@@ -441,7 +446,10 @@ fn log_probabilities_are_those_of_the_text() {
         server.plan.say(bytes(&format!("x{CALL}")));
         let object = whole(server, &members).await;
         let listed = tokens(&object["output"][0]);
-        assert!(listed.starts_with('x') && !listed.contains("arguments\":{"), "{listed}");
+        assert!(
+            listed.starts_with('x') && !listed.contains("arguments\":{"),
+            "{listed}"
+        );
         let members = json!({"include": include});
         let object = whole(server, &members).await;
         let first = &object["output"][0]["content"][0]["logprobs"][0];
@@ -558,9 +566,15 @@ async fn run(
 fn a_stream_is_continued_after_any_event() {
     serve_default(async |server| {
         server.set_template(Some(HERMES));
-        let include = json!(["message.output_text.logprobs", "reasoning.encrypted_content"]);
+        let include = json!([
+            "message.output_text.logprobs",
+            "reasoning.encrypted_content"
+        ]);
         for (says, members) in [
-            (None, json!({"temperature": 1, "include": include, "max_output_tokens": 20})),
+            (
+                None,
+                json!({"temperature": 1, "include": include, "max_output_tokens": 20}),
+            ),
             (
                 Some("<think>ab</think>cd".to_owned()),
                 json!({"max_output_tokens": null, "include": include}),

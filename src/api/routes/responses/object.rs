@@ -146,7 +146,10 @@ pub(super) enum ResponseItem {
         #[cfg_attr(test, ts(type = "never[]"))]
         summary: [Value; 0],
         /// One part.
-        #[cfg_attr(test, ts(type = "Extract<ResponsePart, { type: \"reasoning_text\" }>[]"))]
+        #[cfg_attr(
+            test,
+            ts(type = "Extract<ResponsePart, { type: \"reasoning_text\" }>[]")
+        )]
         content: Vec<ResponsePart>,
         /// With `reasoning.encrypted_content` in `include`, once the item is done: the reasoning, to be sent back.
         #[serde(skip_serializing_if = "Option::is_none")]
