@@ -97,7 +97,7 @@ impl Piece {
     }
 
     /// Appends the next piece.
-    pub(super) fn append(&mut self, next: Piece) {
+    pub(in crate::api) fn append(&mut self, next: Piece) {
         self.text.push_str(&next.text);
         let places = next.part_places.iter();
         self.part_places

@@ -1,6 +1,7 @@
 //! The rules of specification 20.1 and 20.2 that need no model.
 
 mod arbitrary;
+mod output;
 
 use serde_json::{Value, json};
 
