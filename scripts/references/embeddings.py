@@ -375,7 +375,7 @@ NOMIC_MODULES = {
 def nomic_folder(name):
     """A folder with the members and names of Nomic Embed 1.5, and float16 weights. As there, the table of embeddings
     has more rows than the tokenizer has tokens."""
-    width, ffn = 48, 64
+    width, ffn = 64, 64
     vocab = -(-len(vocabulary()) // 64) * 64
     folder = new_folder(name)
     halves = {key: array.astype(np.float16) for key, array in nomic_tensors(width, ffn, vocab).items()}
