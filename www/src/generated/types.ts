@@ -922,6 +922,9 @@ export type RawOutput = { prompt_fragments: [string], prompt_token_ids: Array<nu
   /** Null without `logprobs`. */
   completion_logprobs: LogprobsContent | null, };
 
+/** The text that a chat template made of messages. */
+export type RenderedTemplate = { prompt: string, };
+
 /** The result of a call. */
 export type ResponseCallOutput = { type: "function_call_output", call_id: string, output: string | ResponseInputPart[], id?: string | null, status?: string | null, };
 
@@ -1291,6 +1294,8 @@ export type Switches = {
   requestTimeoutMs: number | null,
   /** The chat template instead of those of the model's files. */
   chatTemplate: string | null,
+  /** After a chat message, feed the conversation while the engine is idle, so that its next turn begins sooner. */
+  prepareNextTurn: boolean,
   /** What the alias `default` means when several models are ready. */
   defaultModel: string | null, };
 
