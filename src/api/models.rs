@@ -106,9 +106,9 @@ impl fmt::Debug for LazyCompiler {
 }
 
 impl ReadyModel {
-    /// How a model with this tokenizer writes: as the switch `chatTemplate` says, or its own template.
-    pub fn form_of(tokenizer: &Tokenizer, switches: &Switches) -> OutputForm {
-        match &switches.chat_template {
+    /// How a model with this tokenizer writes, with the template of the switch `chatTemplate` or its own.
+    pub fn form_of(tokenizer: &Tokenizer, chat_template: Option<&str>) -> OutputForm {
+        match chat_template {
             Some(template) => OutputForm::with_template(template, tokenizer),
             None => OutputForm::of(tokenizer),
         }

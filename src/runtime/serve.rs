@@ -86,7 +86,10 @@ pub fn serve(loaded: Loaded, handler: &ServedHandler, model_id: &str) -> Served 
         let (engine, handle) = Engine::new(attach(handler, loaded.model), limits);
         let ready = ReadyModel {
             engine: handle.clone(),
-            output_form: ReadyModel::form_of(&loaded.tokenizer, &handler.switches()),
+            output_form: ReadyModel::form_of(
+                &loaded.tokenizer,
+                handler.switches().chat_template.as_deref(),
+            ),
             tokenizer: loaded.tokenizer,
             fingerprint: fingerprint.clone(),
             sampling_defaults: loaded.sampling_defaults,

@@ -201,7 +201,7 @@ impl Ready {
                 ..
             }) => {
                 engine.set_max_queue(switches.max_queue);
-                *output_form = ReadyModel::form_of(tokenizer, switches);
+                *output_form = ReadyModel::form_of(tokenizer, switches.chat_template.as_deref());
             }
             Ready::Embeddings(ready) => ready.engine.set_max_queue(switches.max_queue),
         }
