@@ -6,6 +6,7 @@ mod event;
 mod object;
 mod output;
 mod parse;
+mod request;
 #[cfg(test)]
 mod tests;
 
@@ -34,9 +35,9 @@ use output::Output;
 #[cfg(test)]
 pub(super) fn visit_types(visitor: &mut impl ts_rs::TypeVisitor) {
     use crate::api::fields::input;
-    visitor.visit::<parse::ResponseFields>();
-    visitor.visit::<parse::ResponseTextFormat>();
-    visitor.visit::<parse::ResponseTool>();
+    visitor.visit::<request::ResponseFields>();
+    visitor.visit::<request::ResponseTextFormat>();
+    visitor.visit::<request::ResponseTool>();
     visitor.visit::<input::ResponseInputItem>();
     visitor.visit::<input::ResponseInputPart>();
     visitor.visit::<ResponseObject<'static>>();

@@ -5,7 +5,8 @@ mod output;
 
 use serde_json::{Value, json};
 
-use super::parse::{Answer, known_fields, parse};
+use super::parse::{Answer, parse};
+use super::request::known_fields;
 use crate::api::fields::{Constraint, Conversation, Prompt};
 use crate::api::plan::Plan;
 use crate::api::switches::Switches;
