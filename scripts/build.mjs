@@ -232,7 +232,19 @@ function removeScripts() {
   }
 }
 
+/** Copies the libraries that the demo uses, each a single module without imports, so that it is served without a bundler. */
+function copyLibrariesOfDemo() {
+  const folder = join(root, "www/demo/vendor");
+  const library = join(root, "node_modules/marked/lib");
+  mkdirSync(folder, { recursive: true });
+  const script = readFileSync(join(library, "marked.esm.js"), "utf8");
+  // The source map is not copied.
+  writeFileSync(join(folder, "marked.js"), script.replace(/\n\/\/# sourceMappingURL=.*/, ""));
+  cpSync(join(library, "marked.d.ts"), join(folder, "marked.d.ts"));
+}
+
 export async function buildTypeScript() {
+  copyLibrariesOfDemo();
   const inputs = digest(TYPESCRIPT_INPUTS);
   const outputs = ["index.js", "node/index.js", "sw.js", GLUE_TYPES];
   if (

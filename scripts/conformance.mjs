@@ -1,5 +1,6 @@
-//! `npm run conformance`: runs the cases of tests/conformance against a real model, through the native server or a page
-//! in a browser. Prints a line per case and a last line "N passed, N failed". The cases are in tests/conformance/cases.
+//! `npm run conformance`: runs the cases of tests/conformance against real models, one that generates text and one that
+//! makes embeddings, through the native server or a page in a browser. Prints a line per case and a last line
+//! "N passed, N failed". The cases are in tests/conformance/cases.
 
 import { existsSync, statSync } from "node:fs";
 import { resolve } from "node:path";
@@ -15,6 +16,7 @@ const USAGE = `npm run conformance [-- options]   runs every case of tests/confo
     --browser NAME         chromium (default) or firefox
     --case 042             only this case; may be repeated, and may list several: 042,043
     --model FILE.gguf      the embedded model when left out
+    --embedder FILE.gguf   makes embeddings, for group L; a small model with random weights when left out
     --device auto|gpu|cpu  where the model computes; gpu when left out, on a software adapter too
     --json                 one JSON document`;
 
@@ -23,6 +25,7 @@ const OPTIONS = {
   browser: { type: "string", default: "chromium" },
   case: { type: "string", multiple: true, default: [] },
   model: { type: "string" },
+  embedder: { type: "string" },
   device: { type: "string", default: "gpu" },
   json: { type: "boolean" },
   help: { type: "boolean" },
@@ -31,6 +34,7 @@ const DOORS = ["native", "page", "sw"];
 const BROWSERS = ["chromium", "firefox"];
 const DEVICES = ["auto", "gpu", "cpu"];
 const EMBEDDED_MODEL = "www/models/tales.gguf";
+const EMBEDDER = "tests/parity/embeddings/bert-cls-Q8_0.gguf";
 
 const wrong = (message) => Object.assign(new Remediable(message, USAGE), { exitStatus: 2 });
 
@@ -52,12 +56,12 @@ function parse(args) {
 }
 
 /** The model's file. Relative names start at the user's working directory. */
-function modelFile(name = resolve(root, EMBEDDED_MODEL)) {
+function modelFile(option, name) {
   const file = [process.env.INIT_CWD, process.cwd()]
     .filter(Boolean)
     .map((folder) => resolve(folder, name))
     .find((path) => existsSync(path) && statSync(path).isFile());
-  if (!file) throw new Remediable(`there is no model file ${name}`, "--model takes a GGUF file.");
+  if (!file) throw new Remediable(`there is no model file ${name}`, `${option} takes a GGUF file.`);
   return file;
 }
 
@@ -103,13 +107,14 @@ function line({ id, title, ok, reason, ms }) {
 
 if (isProgram(import.meta.url)) {
   await main(async (args) => {
-    const { door, browser, case: wanted, model: name, device, json, help } = parse(args);
+    const { door, browser, case: wanted, device, json, help, ...files } = parse(args);
     if (help) {
       process.stdout.write(`${USAGE}\n`);
       return 0;
     }
     requireNode();
-    const model = modelFile(name);
+    const model = modelFile("--model", files.model ?? resolve(root, EMBEDDED_MODEL));
+    const embedder = modelFile("--embedder", files.embedder ?? resolve(root, EMBEDDER));
     await provideNpmPackages();
     const { cases } = await import("../tests/conformance/cases/index.mjs");
     const chosen = choose(cases, wanted, door);
@@ -118,10 +123,18 @@ if (isProgram(import.meta.url)) {
       results.push(result);
       if (!json) process.stdout.write(`${line(result)}\n`);
     };
-    await runDoor({ door, browser, chosen, model, device, onResult });
+    for (const [file, embeds] of [
+      [model, false],
+      [embedder, true],
+    ]) {
+      const some = chosen.filter((entry) => (entry.embeds ?? false) === embeds);
+      if (some.length === 0) continue;
+      await runDoor({ door, browser, chosen: some, model: file, device, onResult });
+    }
     const failed = results.filter(({ ok }) => !ok).length;
     const passed = results.length - failed;
-    if (json) process.stdout.write(`${JSON.stringify({ door, model, passed, failed, results })}\n`);
+    const report = { door, model, embedder, passed, failed, results };
+    if (json) process.stdout.write(`${JSON.stringify(report)}\n`);
     else process.stdout.write(`${passed} passed, ${failed} failed\n`);
     // Missing results mean that the run has not passed.
     return failed === 0 && results.length === chosen.length ? 0 : 1;

@@ -43,6 +43,7 @@ impl Machine {
         let needs = Needs {
             types: TensorType::ALL,
             experts: false,
+            whole_attention: false,
             kv_format: options.load.kv_format,
             precision: Precision::Auto,
         };

@@ -18,8 +18,16 @@ sys.dont_write_bytecode = True
 
 import gguf  # noqa: E402
 import numpy as np  # noqa: E402
+import tokenizers  # noqa: E402
 import torch  # noqa: E402
 from safetensors.numpy import save_file  # noqa: E402
+from tokenizers import (  # noqa: E402
+    decoders,
+    models,
+    normalizers,
+    pre_tokenizers,
+    processors,
+)
 from tokenizers.implementations import BertWordPieceTokenizer  # noqa: E402
 from transformers import (  # noqa: E402
     BertConfig,
@@ -234,8 +242,8 @@ def bert(name, width, pooling, file_type):
     refer_texts(name, lambda ids: pooled(states(model, ids), pooling))
 
 
-def refer_texts(name, vector):
-    tokenizer = bert_tokenizer()
+def refer_texts(name, vector, tokenizer=None):
+    tokenizer = tokenizer or bert_tokenizer()
     inputs = []
     for text in TEXTS:
         ids = tokenizer.encode(text).ids
@@ -243,11 +251,16 @@ def refer_texts(name, vector):
     write_references(name, inputs)
 
 
-def bert_folder(name, width, pooling, normalizes):
-    """A folder as sentence-transformers saves it, with float16 weights."""
+def new_folder(name):
     folder = FOLDER / name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
+    return folder
+
+
+def bert_folder(name, width, pooling, normalizes):
+    """A folder as sentence-transformers saves it, with float16 weights."""
+    folder = new_folder(name)
     model = BertModel(bert_config(width)).eval()
     fill(model, name)
     for parameter in model.parameters():
@@ -260,16 +273,25 @@ def bert_folder(name, width, pooling, normalizes):
             "num_attention_heads", "num_hidden_layers", "position_embedding_type",
             "type_vocab_size", "vocab_size"]  # fmt: skip
     write_json(folder / "config.json", {key: config[key] for key in kept if key in config})
+    write_bert_tokenizer(folder)
+    write_modules(folder, width, pooling, ["Normalize"] if normalizes else [])
+    refer_texts(name, lambda ids: pooled(states(model, ids), pooling, normalizes))
+
+
+def write_bert_tokenizer(folder):
     bert_tokenizer().save(str(folder / "tokenizer.json"), pretty=False)
     write_json(folder / "tokenizer_config.json",
                {"cls_token": "[CLS]", "sep_token": "[SEP]", "unk_token": "[UNK]",
                 "tokenizer_class": "BertTokenizer", "do_lower_case": True})  # fmt: skip
-    modules = [("0", "", "Transformer"), ("1", "1_Pooling", "Pooling")]
-    if normalizes:
-        modules.append(("2", "2_Normalize", "Normalize"))
+
+
+def write_modules(folder, width, pooling, others):
+    """`modules.json`, and the pooling's description."""
+    modules = [("", "Transformer"), ("1_Pooling", "Pooling")]
+    modules += [(f"{idx}_{kind}", kind) for idx, kind in enumerate(others, 2)]
     write_json(folder / "modules.json", [
-        {"idx": int(idx), "name": idx, "path": path, "type": f"sentence_transformers.models.{kind}"}
-        for idx, path, kind in modules
+        {"idx": idx, "name": str(idx), "path": path, "type": f"sentence_transformers.models.{kind}"}
+        for idx, (path, kind) in enumerate(modules)
     ])  # fmt: skip
     (folder / "1_Pooling").mkdir()
     write_json(folder / "1_Pooling/config.json", {
@@ -279,16 +301,18 @@ def bert_folder(name, width, pooling, normalizes):
         "pooling_mode_max_tokens": False,
         "pooling_mode_mean_sqrt_len_tokens": False,
     })  # fmt: skip
-    refer_texts(name, lambda ids: pooled(states(model, ids), pooling, normalizes))
 
 
 def write_json(path, value):
     path.write_text(json.dumps(value, separators=(",", ":")) + "\n")
 
 
-def nomic(name, file_type):
-    """Nomic Embed 1.5: a BERT with rotary positions and SwiGLU, without biases of matrices."""
-    width, heads, ffn, layers, base = 64, 4, 96, 2, 1000.0
+NOMIC_HEADS, NOMIC_LAYERS, NOMIC_BASE = 4, 2, 1000.0
+
+
+def nomic_tensors(width, ffn, vocab):
+    """Tensors of a Nomic Embed 1.5 by the names of GGUF files: a BERT with rotary positions and SwiGLU, without biases
+    of matrices."""
     generator = torch.Generator().manual_seed(11)
 
     def random(*shape, scale=1.2):
@@ -298,10 +322,10 @@ def nomic(name, file_type):
         weight = 1 + 0.2 * torch.randn(width, generator=generator)
         return weight.numpy(), 0.2 * torch.randn(width, generator=generator).numpy()
 
-    tensors = {"token_embd.weight": 0.3 * width**0.5 * random(len(vocabulary()), width, scale=1.0),
+    tensors = {"token_embd.weight": 0.3 * width**0.5 * random(vocab, width, scale=1.0),
                "token_types.weight": 0.3 * width**0.5 * random(2, width, scale=1.0)}  # fmt: skip
     tensors["token_embd_norm.weight"], tensors["token_embd_norm.bias"] = norm()
-    for i in range(layers):
+    for i in range(NOMIC_LAYERS):
         tensors[f"blk.{i}.attn_qkv.weight"] = random(3 * width, width, scale=1.5)
         tensors[f"blk.{i}.attn_output.weight"] = random(width, width)
         for part in ["attn_output_norm", "layer_output_norm"]:
@@ -309,27 +333,84 @@ def nomic(name, file_type):
         tensors[f"blk.{i}.ffn_up.weight"] = random(ffn, width)
         tensors[f"blk.{i}.ffn_gate.weight"] = random(ffn, width)
         tensors[f"blk.{i}.ffn_down.weight"] = random(width, ffn)
+    return tensors
+
+
+def nomic(name, file_type):
+    width, ffn = 64, 96
+    tensors = nomic_tensors(width, ffn, len(vocabulary()))
 
     def add_keys(writer):
-        writer.add_block_count(layers)
+        writer.add_block_count(NOMIC_LAYERS)
         writer.add_context_length(256)
         writer.add_embedding_length(width)
         writer.add_feed_forward_length(ffn)
-        writer.add_head_count(heads)
+        writer.add_head_count(NOMIC_HEADS)
         writer.add_layer_norm_eps(1e-12)
         writer.add_causal_attention(False)
         writer.add_pooling_type(gguf.PoolingType.MEAN)
-        writer.add_rope_freq_base(base)
+        writer.add_rope_freq_base(NOMIC_BASE)
         add_bert_tokenizer(writer)
 
     rounded = write_gguf(name, "nomic-bert", tensors, file_type, add_keys)
     rounded = {key: torch.from_numpy(array) for key, array in rounded.items()}
-    refer_texts(name, lambda ids: pooled(nomic_states(rounded, ids, heads, layers, base), "mean"))
+    refer_texts(name, lambda ids: pooled(nomic_states(rounded, ids), "mean"))
 
 
-def nomic_states(tensors, ids, heads, layers, base):
+# Modules of the published checkpoints, which GGUF files name differently.
+NOMIC_MODULES = {
+    "token_embd": "embeddings.word_embeddings",
+    "token_types": "embeddings.token_type_embeddings",
+    "token_embd_norm": "emb_ln",
+    "attn_qkv": "attn.Wqkv",
+    "attn_output": "attn.out_proj",
+    "attn_output_norm": "norm1",
+    "ffn_up": "mlp.fc11",
+    "ffn_gate": "mlp.fc12",
+    "ffn_down": "mlp.fc2",
+    "layer_output_norm": "norm2",
+}
+
+
+def nomic_folder(name):
+    """A folder with the members and names of Nomic Embed 1.5, and float16 weights. As there, the table of embeddings
+    has more rows than the tokenizer has tokens."""
+    width, ffn = 64, 64
+    vocab = -(-len(vocabulary()) // 64) * 64
+    folder = new_folder(name)
+    halves = {key: array.astype(np.float16) for key, array in nomic_tensors(width, ffn, vocab).items()}
+
+    def checkpoint_name(key):
+        module, suffix = key.rsplit(".", 1)
+        if not module.startswith("blk."):
+            return f"{NOMIC_MODULES[module]}.{suffix}"
+        _, layer, part = module.split(".")
+        return f"encoder.layers.{layer}.{NOMIC_MODULES[part]}.{suffix}"
+
+    save_file({checkpoint_name(key): array for key, array in halves.items()},
+              folder / "model.safetensors", metadata={"format": "pt"})  # fmt: skip
+    write_json(folder / "config.json", {
+        "activation_function": "swiglu", "architectures": ["NomicBertModel"], "causal": False,
+        "layer_norm_epsilon": 1e-12, "max_trained_positions": 256, "mlp_fc1_bias": False,
+        "mlp_fc2_bias": False, "model_type": "nomic_bert", "n_embd": width, "n_head": NOMIC_HEADS,
+        "n_inner": ffn, "n_layer": NOMIC_LAYERS, "n_positions": 1024, "pad_vocab_size_multiple": 64,
+        "parallel_block": False, "parallel_block_tied_norm": False, "prenorm": False,
+        "qkv_proj_bias": False, "rotary_emb_base": int(NOMIC_BASE), "rotary_emb_fraction": 1.0,
+        "rotary_emb_interleaved": False, "rotary_emb_scale_base": None,
+        "rotary_scaling_factor": None, "scale_attn_by_inverse_layer_idx": False,
+        "scale_attn_weights": True, "type_vocab_size": 2, "use_rms_norm": False,
+        "vocab_size": vocab,
+    })  # fmt: skip
+    write_bert_tokenizer(folder)
+    write_modules(folder, width, "mean", [])
+    stored = {key: torch.from_numpy(array.astype(np.float32)) for key, array in halves.items()}
+    refer_texts(name, lambda ids: pooled(nomic_states(stored, ids), "mean", False))
+
+
+def nomic_states(tensors, ids):
     """Post-norm layers. Rotary embedding turns the halves of a head."""
     functional = torch.nn.functional
+    heads, layers, base = NOMIC_HEADS, NOMIC_LAYERS, NOMIC_BASE
     width = tensors["token_embd.weight"].shape[1]
     head_dim = width // heads
 
@@ -410,6 +491,77 @@ def gemma(name, file_type):
     write_references(name, [{"ids": ids, "vector": vector(ids)} for ids in inputs])
 
 
+def gemma_folder(name):
+    """A folder with the members of EmbeddingGemma's, and float16 weights."""
+    window, width, inner = 24, 32, 96
+    sizes = {**SIZES, "hidden_size": width, "num_hidden_layers": 6, "intermediate_size": 64,
+             "max_position_embeddings": 512}  # fmt: skip
+    config = Gemma3TextConfig(**sizes, head_dim=16, query_pre_attn_scalar=16, sliding_window=window,
+                              use_bidirectional_attention=True, attn_implementation="eager")  # fmt: skip
+    model = Gemma3TextModel(config).eval()
+    fill(model, name)
+    folder = new_folder(name)
+    for parameter in model.parameters():
+        parameter.data = parameter.data.half().float()
+    halves = {key: value.half().numpy() for key, value in model.state_dict().items()}
+    save_file(halves, folder / "model.safetensors", metadata={"format": "pt"})
+    members = json.loads(config.to_json_string(use_diff=False))
+    kept = ["attention_bias", "attn_logit_softcapping", "final_logit_softcapping", "head_dim",
+            "hidden_activation", "hidden_size", "intermediate_size", "layer_types",
+            "max_position_embeddings", "model_type", "num_attention_heads", "num_hidden_layers",
+            "num_key_value_heads", "query_pre_attn_scalar", "rms_norm_eps", "rope_local_base_freq",
+            "rope_scaling", "rope_theta", "use_bidirectional_attention", "vocab_size"]  # fmt: skip
+    # transformers halves the window when it reads the file.
+    write_json(folder / "config.json", {"architectures": ["Gemma3TextModel"], "_sliding_window_pattern": 6,
+               "sliding_window": window, **{key: members[key] for key in kept}})  # fmt: skip
+    tokenizer = gemma_tokenizer()
+    tokenizer.save(str(folder / "tokenizer.json"), pretty=False)
+    write_json(folder / "tokenizer_config.json",
+               {"add_bos_token": True, "add_eos_token": True, "bos_token": "<bos>", "eos_token": "<eos>",
+                "pad_token": "<pad>", "unk_token": "<unk>", "tokenizer_class": "GemmaTokenizer"})  # fmt: skip
+    write_modules(folder, width, "mean", ["Dense", "Dense", "Normalize"])
+    generator = torch.Generator().manual_seed(5)
+    matrices = []
+    for path, cols, rows in [("2_Dense", width, inner), ("3_Dense", inner, width)]:
+        matrix = torch.randn((rows, cols), generator=generator).numpy() * cols**-0.5
+        matrices.append(matrix.astype(np.float16))
+        (folder / path).mkdir()
+        write_json(folder / path / "config.json", {
+            "in_features": cols, "out_features": rows, "bias": False,
+            "activation_function": "torch.nn.modules.linear.Identity",
+        })  # fmt: skip
+        save_file({"linear.weight": matrices[-1]}, folder / path / "model.safetensors")
+
+    def vector(ids):
+        row = states(model, ids).mean(0)
+        for matrix in matrices:
+            row = matrix.astype(np.float32) @ row
+        return row / np.linalg.norm(row)
+
+    refer_texts(name, vector, tokenizer)
+
+
+def gemma_tokenizer():
+    """SentencePiece with bytes as Gemma's tokenizer.json describes it: a BPE of pieces, in which `▁` is a space."""
+    texts = [text for text, _, _ in tiny_tokenizer.sentencepiece(GEMMA[1])]
+    vocab = {text: i for i, text in enumerate(texts)}
+    merges = [next((text[:cut], text[cut:]) for cut in range(1, len(text))
+                   if text[:cut] in vocab and text[cut:] in vocab) for text in tiny_tokenizer.PIECES]  # fmt: skip
+    tokenizer = tokenizers.Tokenizer(
+        models.BPE(vocab, merges, unk_token="<unk>", fuse_unk=True, byte_fallback=True)
+    )
+    tokenizer.add_special_tokens(["<pad>", "<eos>", "<bos>", "<unk>"])
+    tokenizer.normalizer = normalizers.Replace(" ", "▁")
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(" ", "merged_with_previous")
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="<bos> $A <eos>", special_tokens=[("<bos>", vocab["<bos>"]), ("<eos>", vocab["<eos>"])]
+    )
+    tokenizer.decoder = decoders.Sequence(
+        [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]
+    )
+    return tokenizer
+
+
 MODELS = {
     "qwen3": lambda name: qwen3(name, "F16"),
     "qwen3-Q8_0": lambda name: qwen3(name, "Q8_0"),
@@ -419,7 +571,9 @@ MODELS = {
     "bert-hf": lambda name: bert_folder(name, 48, "mean", True),
     "bert-cls-hf": lambda name: bert_folder(name, 48, "cls", False),
     "nomic-bert": lambda name: nomic(name, "F16"),
+    "nomic-bert-hf": nomic_folder,
     "gemma-embedding-Q8_0": lambda name: gemma(name, "Q8_0"),
+    "gemma-embedding-hf": gemma_folder,
 }
 
 

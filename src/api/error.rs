@@ -163,6 +163,35 @@ pub(super) fn fault(fault: RequestFault, param: &str, message: impl Into<String>
     }
 }
 
+/// The error with the parameter that a route has instead. `names` are the names that the shared code uses, and those of the
+/// route. Messages of such errors begin with the name.
+pub(super) fn rename_param(error: Error, names: &[(&str, &str)]) -> Error {
+    let Error::Request {
+        fault,
+        param: Some(param),
+        message,
+    } = error
+    else {
+        return error;
+    };
+    let renamed = names.iter().find(|(name, _)| *name == param);
+    let Some((name, own)) = renamed else {
+        return Error::Request {
+            fault,
+            param: Some(param),
+            message,
+        };
+    };
+    Error::Request {
+        fault,
+        param: Some((*own).to_owned()),
+        message: match message.strip_prefix(name) {
+            Some(rest) if rest.starts_with([':', ' ']) => format!("{own}{rest}"),
+            _ => message,
+        },
+    }
+}
+
 /// An error about no particular field.
 pub(super) fn fault_without_param(fault: RequestFault, message: impl Into<String>) -> Error {
     Error::Request {

@@ -13,7 +13,7 @@ use crate::engine::embed::EmbeddingHandle;
 use crate::engine::generation::SamplingDefaults;
 use crate::grammar::{Compiler, OutputForm};
 use crate::text::Tokenizer;
-use crate::{RequestFault, Result};
+use crate::{Error, RequestFault, Result};
 
 /// The name that refers to whichever model is registered.
 const ALIAS: &str = "default";
@@ -66,6 +66,14 @@ pub struct ReadyEmbedder {
     pub tokenizer: Rc<Tokenizer>,
 }
 
+/// What turning texts into ids needs of a loaded model, whatever that makes of them.
+pub(super) struct Texts {
+    pub tokenizer: Rc<Tokenizer>,
+    /// Every token id is below it.
+    pub vocab_size: usize,
+    pub context_tokens: usize,
+}
+
 /// What a request wants of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Purpose {
@@ -98,6 +106,14 @@ impl fmt::Debug for LazyCompiler {
 }
 
 impl ReadyModel {
+    /// How a model with this tokenizer writes, with the template of the switch `chatTemplate` or its own.
+    pub fn form_of(tokenizer: &Tokenizer, chat_template: Option<&str>) -> OutputForm {
+        match chat_template {
+            Some(template) => OutputForm::with_template(template, tokenizer),
+            None => OutputForm::of(tokenizer),
+        }
+    }
+
     /// The grammar compiler, built if necessary.
     pub(super) fn grammar_compiler(&self) -> &Compiler {
         let vocab_size = self.engine.vocab_size();
@@ -109,6 +125,26 @@ impl ReadyModel {
     /// has tokens.
     pub(super) fn vocab_size(&self) -> usize {
         self.tokenizer.vocab_size().min(self.engine.vocab_size())
+    }
+
+    /// The part that reads texts.
+    pub(super) fn texts(&self) -> Texts {
+        Texts {
+            tokenizer: self.tokenizer.clone(),
+            vocab_size: self.vocab_size(),
+            context_tokens: self.engine.context_tokens(),
+        }
+    }
+}
+
+impl ReadyEmbedder {
+    /// The part that reads texts.
+    fn texts(&self) -> Texts {
+        Texts {
+            tokenizer: self.tokenizer.clone(),
+            vocab_size: self.tokenizer.vocab_size().min(self.engine.vocab_size()),
+            context_tokens: self.engine.context_tokens(),
+        }
     }
 }
 
@@ -237,6 +273,24 @@ impl Models {
         }
     }
 
+    /// The part of a loaded model that reads texts. The alias means the model that it means for completions; a model
+    /// that makes embeddings will do.
+    ///
+    /// # Errors
+    /// Those of the model's state.
+    pub(super) async fn ready_texts(
+        &self,
+        name: &str,
+        switches: &Switches,
+        now_ms: impl Fn() -> u64,
+    ) -> Result<Texts> {
+        match self.loaded(name, Purpose::Text, switches, now_ms).await? {
+            (_, ModelState::Ready(ready)) => Ok(ready.texts()),
+            (_, ModelState::ReadyToEmbed(ready)) => Ok(ready.texts()),
+            _ => Err(Error::Internal("a model that is not ready".into())),
+        }
+    }
+
     /// Says which models make embeddings.
     fn embedders(&self) -> String {
         let entries = self.entries.borrow();
@@ -338,7 +392,7 @@ impl Models {
     }
 }
 
-fn not_found(name: &str) -> crate::Error {
+fn not_found(name: &str) -> Error {
     let shown: String = name.chars().take(64).collect();
     fault(
         RequestFault::ModelNotFound,

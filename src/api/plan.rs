@@ -31,6 +31,8 @@ pub(super) struct Plan {
     pub constraint: Constraint,
     /// The completion is a message of the assistant, read as reasoning, content and calls. `None`: it is text.
     pub message: Option<MessagePlan>,
+    /// A run that continues an earlier one returns what that delivered once more, marked as such.
+    pub repeats_delivered: bool,
 }
 
 /// How a message of the assistant is read.

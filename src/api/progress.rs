@@ -28,6 +28,9 @@ pub(in crate::api) struct Position {
     pub candidates: Vec<Delivered>,
     /// The chunk with the token counts was delivered.
     pub usage_sent: bool,
+    /// How many events were delivered, of a stream that numbers them.
+    #[serde(default)]
+    pub events_sent: usize,
 }
 
 /// How much of a candidate was delivered. Tokens are counted, not bytes: how text is divided into chunks depends on
@@ -136,6 +139,7 @@ mod tests {
                 },
             ],
             usage_sent: false,
+            events_sent: 3,
         };
         progress.begin(position.clone());
         let text = progress.position().unwrap();

@@ -20,6 +20,11 @@ pub(super) fn chat_completion_id() -> String {
     random_id("chatcmpl-", ALPHABET.len())
 }
 
+/// `resp_` and 24 of `[A-Za-z0-9]`.
+pub(super) fn response_id() -> String {
+    random_id("resp_", ALPHABET.len())
+}
+
 /// `call_` and 24 of `[A-Za-z0-9]`.
 pub(super) fn tool_call_id() -> String {
     random_id("call_", ALPHABET.len())
@@ -57,6 +62,8 @@ mod tests {
         let random = id.strip_prefix("cmpl-").unwrap();
         assert!(random.len() == 24 && random.bytes().all(|b| b.is_ascii_alphanumeric()));
         assert_ne!(id, completion_id());
+        let random = response_id();
+        assert_eq!(random.strip_prefix("resp_").unwrap().len(), 24);
         assert_eq!(tool_call_id().len(), "call_".len() + 24);
         assert_ne!(tool_call_id(), tool_call_id());
     }

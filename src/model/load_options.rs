@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Deserializer, de::Error as _};
 
-use super::Quantize;
+use super::{Quantize, architectures};
 use crate::{
     ops::kv_memory::KvFormat,
     tensor_types::TensorType,
@@ -54,6 +54,8 @@ impl LoadOptions {
         Needs {
             types,
             experts: gguf.tensors.iter().any(belongs_to_experts),
+            // A file without a valid configuration is refused before its kernels run.
+            whole_attention: architectures::read_config(gguf).is_ok_and(|it| !it.is_causal),
             kv_format: self.kv_format,
             precision: self.precision,
         }

@@ -42,6 +42,7 @@ pub(super) fn conditions(device: &ComputeDevice, needs: Needs<'_>) -> String {
         "device": device.report(),
         "types": types,
         "experts": needs.experts,
+        "wholeAttention": needs.whole_attention,
         "kvFormat": needs.kv_format,
         "precision": format!("{:?}", needs.precision),
     });
@@ -96,6 +97,7 @@ mod tests {
     const NEEDS: Needs<'static> = Needs {
         types: &[TensorType::Q4_0],
         experts: false,
+        whole_attention: false,
         kv_format: KvFormat::F16,
         precision: Precision::Auto,
     };
@@ -148,6 +150,10 @@ mod tests {
             },
             Needs {
                 experts: true,
+                ..NEEDS
+            },
+            Needs {
+                whole_attention: true,
                 ..NEEDS
             },
             Needs {

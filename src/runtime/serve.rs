@@ -12,12 +12,11 @@ use super::{
 };
 use crate::{
     Error, Result,
-    api::{Fingerprint, LazyCompiler, ModelState, OutputForm, ReadyEmbedder, ReadyModel},
+    api::{Fingerprint, LazyCompiler, ModelState, ReadyEmbedder, ReadyModel},
     engine::{
         Engine, EngineHandle, EngineLimits, ModelAccess,
         embed::{EmbeddingEngine, EmbeddingHandle},
     },
-    model::Transformer,
     weights::ByteSource,
 };
 
@@ -35,7 +34,7 @@ pub enum ServedEngine {
     /// Generates text.
     Text(Engine<ServedModel>),
     /// Makes embeddings.
-    Embeddings(EmbeddingEngine<Transformer>),
+    Embeddings(EmbeddingEngine<ServedModel>),
 }
 
 impl ServedEngine {
@@ -71,7 +70,7 @@ pub fn serve(loaded: Loaded, handler: &ServedHandler, model_id: &str) -> Served 
     let max_queue = handler.switches().max_queue;
     let fingerprint = Fingerprint::of(&loaded.fingerprint_parts.with(&loaded.report.lora));
     let (engine, handle, state) = if loaded.model.config().embedding.is_some() {
-        let (engine, handle) = EmbeddingEngine::new(loaded.model, max_queue);
+        let (engine, handle) = EmbeddingEngine::new(attach(handler, loaded.model), max_queue);
         let ready = ReadyEmbedder {
             engine: handle.clone(),
             tokenizer: loaded.tokenizer,
@@ -87,10 +86,10 @@ pub fn serve(loaded: Loaded, handler: &ServedHandler, model_id: &str) -> Served 
         let (engine, handle) = Engine::new(attach(handler, loaded.model), limits);
         let ready = ReadyModel {
             engine: handle.clone(),
-            output_form: match &handler.switches().chat_template {
-                Some(template) => OutputForm::with_template(template, &loaded.tokenizer),
-                None => OutputForm::of(&loaded.tokenizer),
-            },
+            output_form: ReadyModel::form_of(
+                &loaded.tokenizer,
+                handler.switches().chat_template.as_deref(),
+            ),
             tokenizer: loaded.tokenizer,
             fingerprint: fingerprint.clone(),
             sampling_defaults: loaded.sampling_defaults,

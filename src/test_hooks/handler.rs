@@ -9,21 +9,22 @@ use serde_json::{Map, Value, json};
 
 use super::sampler::Question;
 use super::{Controls, HookedModel};
-use crate::api::{Body, Handler, Host, ModelState, ReadyModel, Request, Response, Switches};
-use crate::engine::CausalModel;
+use crate::api::{
+    Body, Handler, Host, ModelState, ReadyEmbedder, ReadyModel, Request, Response, Switches,
+};
 use crate::{Error, Result};
 
 /// One command; the member's name is the variant's in camelCase.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 enum Command {
-    /// Fail the step that would generate more tokens than this; null: never.
+    /// Fail the step that would generate more tokens, or embed more inputs, than this; null: never.
     FailAfterTokens(Option<usize>),
-    /// Wait before each step that reads a prompt; 0: do not.
+    /// Wait before each step that reads a prompt or embeds inputs; 0: do not.
     DelayPrefillMs(u32),
     /// Wait before each other step; 0: do not.
     DelayStepMs(u32),
-    /// How many choices wait or run.
+    /// How many choices, or requests for embeddings, wait or run.
     ActiveGenerations(bool),
     /// The state of the model that requests see.
     ModelState(State),
@@ -59,8 +60,15 @@ pub struct HookedHandler {
 #[derive(Clone)]
 struct LoadedModel {
     id: String,
-    ready: ReadyModel,
+    ready: Ready,
     controls: Rc<Controls>,
+}
+
+/// A loaded model, by what it makes.
+#[derive(Clone)]
+enum Ready {
+    Text(ReadyModel),
+    Embeddings(ReadyEmbedder),
 }
 
 impl HookedHandler {
@@ -76,7 +84,7 @@ impl HookedHandler {
     }
 
     /// Puts `model` under the control of this endpoint.
-    pub fn attach<M: CausalModel>(&self, model: M) -> HookedModel<M> {
+    pub fn attach<M>(&self, model: M) -> HookedModel<M> {
         let (model, controls) = HookedModel::new(model, Rc::clone(&self.host));
         self.controls.replace(Some(controls));
         model
@@ -89,10 +97,14 @@ impl HookedHandler {
 
     /// Registers a model or changes its state.
     pub fn set_model(&self, id: &str, state: ModelState) {
-        match (&state, &*self.controls.borrow()) {
-            (ModelState::Ready(ready), Some(controls)) => {
-                let (ready, controls) = (ready.clone(), Rc::clone(controls));
-                let id = id.to_owned();
+        let ready = match &state {
+            ModelState::Ready(ready) => Some(Ready::Text(ready.clone())),
+            ModelState::ReadyToEmbed(ready) => Some(Ready::Embeddings(ready.clone())),
+            _ => None,
+        };
+        match (ready, &*self.controls.borrow()) {
+            (Some(ready), Some(controls)) => {
+                let (id, controls) = (id.to_owned(), Rc::clone(controls));
                 self.model.replace(Some(LoadedModel {
                     id,
                     ready,
@@ -100,7 +112,7 @@ impl HookedHandler {
                 }));
             }
             // The engine ends when its last reference is dropped.
-            (ModelState::Loading, _) => drop(self.model.take()),
+            _ if matches!(state, ModelState::Loading) => drop(self.model.take()),
             _ => {}
         }
         self.current().set_model(id, state);
@@ -147,13 +159,15 @@ impl HookedHandler {
             Command::ModelState(state) => self.set_state(state, model),
             Command::Switches(switches) => {
                 let switches = Switches::from_value(Value::Object(switches))?;
-                model.ready.engine.set_max_queue(switches.max_queue);
+                let mut model = model.clone();
+                model.ready.follow(&switches);
                 let handler = Handler::new(switches, Rc::clone(&self.host));
                 self.current.replace(Rc::new(handler));
-                self.set_state(State::Ready, model);
+                self.set_state(State::Ready, &model);
+                self.model.replace(Some(model));
             }
             Command::ActiveGenerations(true) => {
-                return Ok(json!(model.ready.engine.active_generations()));
+                return Ok(json!(model.ready.active()));
             }
             Command::ModelInfo(true) => return Ok(model.info()),
             Command::ActiveGenerations(false) | Command::ModelInfo(false) => {}
@@ -167,25 +181,62 @@ impl HookedHandler {
             State::Loading => ModelState::Loading,
             State::Unloaded => ModelState::Unloaded,
             State::Failed => ModelState::Failed("a test asked for it".into()),
-            State::Ready => ModelState::Ready(model.ready.clone()),
+            State::Ready => match model.ready.clone() {
+                Ready::Text(ready) => ModelState::Ready(ready),
+                Ready::Embeddings(ready) => ModelState::ReadyToEmbed(ready),
+            },
         };
         self.current().set_model(&model.id, state);
     }
 }
 
+impl Ready {
+    /// Does what a load with these switches does.
+    fn follow(&mut self, switches: &Switches) {
+        match self {
+            Ready::Text(ReadyModel {
+                engine,
+                tokenizer,
+                output_form,
+                ..
+            }) => {
+                engine.set_max_queue(switches.max_queue);
+                *output_form = ReadyModel::form_of(tokenizer, switches.chat_template.as_deref());
+            }
+            Ready::Embeddings(ready) => ready.engine.set_max_queue(switches.max_queue),
+        }
+    }
+
+    fn active(&self) -> usize {
+        match self {
+            Ready::Text(ready) => ready.engine.active_generations(),
+            Ready::Embeddings(ready) => ready.engine.active_requests(),
+        }
+    }
+}
+
 impl LoadedModel {
     fn info(&self) -> Value {
-        let ReadyModel {
-            engine, tokenizer, ..
-        } = &self.ready;
-        let eos_ids = tokenizer.eos_ids();
-        json!({
-            "modelId": self.id,
-            "vocabSize": tokenizer.vocab_size().min(engine.vocab_size()),
-            "contextTokens": engine.context_tokens(),
-            "eosIds": eos_ids,
-            "eosText": eos_ids.first().map(|id| tokenizer.token_label(*id)),
-            "documentStartId": tokenizer.document_start_id(),
-        })
+        match &self.ready {
+            Ready::Text(ReadyModel {
+                engine, tokenizer, ..
+            }) => {
+                let eos_ids = tokenizer.eos_ids();
+                json!({
+                    "modelId": self.id,
+                    "vocabSize": tokenizer.vocab_size().min(engine.vocab_size()),
+                    "contextTokens": engine.context_tokens(),
+                    "eosIds": eos_ids,
+                    "eosText": eos_ids.first().map(|id| tokenizer.token_label(*id)),
+                    "documentStartId": tokenizer.document_start_id(),
+                })
+            }
+            Ready::Embeddings(ReadyEmbedder { engine, tokenizer }) => json!({
+                "modelId": self.id,
+                "vocabSize": tokenizer.vocab_size().min(engine.vocab_size()),
+                "contextTokens": engine.context_tokens(),
+                "embeddingWidth": engine.width(),
+            }),
+        }
     }
 }

@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use crate::api::Host;
+use crate::engine::embed::{EmbeddingLimits, EmbeddingModel};
 use crate::engine::{
     CausalModel, Chooser, Input, MemoryCopy, ModelLimits, Row, SequenceMemory, StepOutput,
 };
@@ -13,9 +14,9 @@ use crate::{Error, Result};
 /// Failures and delays of a [`HookedModel`]; all off at first.
 #[derive(Debug, Default)]
 pub struct Controls {
-    /// Tokens that may still be generated before one step fails.
+    /// Tokens that may still be generated, or inputs that may still be embedded, before one step fails.
     pub tokens_until_failure: Cell<Option<usize>>,
-    /// How long each step that reads a prompt waits before it starts.
+    /// How long each step that reads a prompt or embeds inputs waits before it starts.
     pub prefill_delay_ms: Cell<u32>,
     /// How long each other step waits before it starts.
     pub step_delay_ms: Cell<u32>,
@@ -28,7 +29,7 @@ pub struct HookedModel<M> {
     host: Rc<dyn Host>,
 }
 
-impl<M: CausalModel> HookedModel<M> {
+impl<M> HookedModel<M> {
     /// `model` and its controls; `host` has the timers.
     pub fn new(model: M, host: Rc<dyn Host>) -> (Self, Rc<Controls>) {
         let controls = Rc::new(Controls::default());
@@ -111,5 +112,16 @@ impl<M: CausalModel> CausalModel for HookedModel<M> {
 
     fn copy(&mut self, copy: MemoryCopy) -> Result<()> {
         self.model.copy(copy)
+    }
+}
+
+impl<M: EmbeddingModel> EmbeddingModel for HookedModel<M> {
+    fn embedding_limits(&self) -> EmbeddingLimits {
+        self.model.embedding_limits()
+    }
+
+    async fn embed(&mut self, inputs: &[&[u32]]) -> Result<Vec<Vec<f32>>> {
+        self.enter(true, inputs.len()).await?;
+        self.model.embed(inputs).await
     }
 }

@@ -4,7 +4,7 @@
 //! | file | part |
 //! |---|---|
 //! | `handler` | the endpoint, with the commands that it takes |
-//! | `hooked_model` | a model that fails or waits on command |
+//! | `hooked_model` | a model, of either kind, that fails or waits on command |
 //! | `sampler` | the intermediate results of one step of the sampler chain |
 
 mod handler;

@@ -7,6 +7,7 @@ use std::rc::Rc;
 
 use super::HookedModel;
 use crate::api::Host;
+use crate::engine::embed::{EmbeddingLimits, EmbeddingModel};
 use crate::engine::{
     CausalModel, Chooser, Input, MemoryCopy, ModelLimits, Row, SequenceMemory, StepOutput,
 };
@@ -79,6 +80,23 @@ impl CausalModel for Steps {
     }
 }
 
+impl EmbeddingModel for Steps {
+    fn embedding_limits(&self) -> EmbeddingLimits {
+        EmbeddingLimits {
+            vocab_size: 2,
+            context_tokens: 64,
+            width: 1,
+            batch_tokens: 64,
+            batch_inputs: 8,
+        }
+    }
+
+    async fn embed(&mut self, inputs: &[&[u32]]) -> Result<Vec<Vec<f32>>> {
+        self.0.set(self.0.get() + 1);
+        Ok(vec![vec![0.0]; inputs.len()])
+    }
+}
+
 /// A step of one row.
 async fn step(
     model: &mut HookedModel<Steps>,
@@ -143,5 +161,22 @@ fn prefill_and_decode_steps_wait_for_their_delays() {
             .await
             .unwrap();
         assert_eq!(*clock.slept_ms.borrow(), [5, 70, 70, 5]);
+    });
+}
+
+#[test]
+fn embedding_waits_and_fails_on_command() {
+    let steps = Rc::new(Cell::new(0));
+    let clock = Rc::new(Clock::default());
+    let (mut model, controls) = HookedModel::new(Steps(steps.clone()), clock.clone());
+    controls.prefill_delay_ms.set(70);
+    controls.tokens_until_failure.set(Some(2));
+    pollster::block_on(async {
+        assert_eq!(model.embed(&[&[0], &[1]]).await.unwrap().len(), 2);
+        let failed = model.embed(&[&[0]]).await;
+        assert!(matches!(failed, Err(Error::Internal(_))), "{failed:?}");
+        assert_eq!(steps.get(), 1, "the model was not called");
+        model.embed(&[&[0]]).await.unwrap();
+        assert_eq!(*clock.slept_ms.borrow(), [70, 70, 70]);
     });
 }

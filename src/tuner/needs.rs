@@ -11,6 +11,8 @@ pub struct Needs<'a> {
     pub types: &'a [TensorType],
     /// Whether some matrices belong to experts.
     pub experts: bool,
+    /// Whether tokens attend to each other, as in encoders. No causal attention is computed then.
+    pub whole_attention: bool,
     /// Format of the KV cache.
     pub kv_format: KvFormat,
     /// Arithmetic that products may use.

@@ -5,7 +5,7 @@ pub mod converted;
 pub mod files;
 pub mod gguf;
 pub mod packed;
-mod quoted;
+pub(crate) mod quoted;
 pub mod safetensors;
 pub mod source;
 mod tensor;

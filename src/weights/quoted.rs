@@ -1,7 +1,7 @@
 //! Names from a file in messages.
 
 /// A name in quotes, escaped and cut to 80 characters, since a hostile file may choose it.
-pub(super) fn quoted(name: &str) -> String {
+pub(crate) fn quoted(name: &str) -> String {
     const MAX_CHARS: usize = 80;
     let mut shown: String = name.chars().take(MAX_CHARS).collect();
     if shown.len() < name.len() {

@@ -22,6 +22,7 @@ test("only the endpoint's routes belong to it", () => {
     "/v1/models/org/name",
     "/v1/models/org%2Fname",
     "/v1/chat/completions",
+    "/v1/responses",
   ]) {
     assert.ok(isOne(path), path);
   }
@@ -34,6 +35,7 @@ test("only the endpoint's routes belong to it", () => {
     "/v1/completions//",
     "/v1/chat",
     "/v1/chat/completions/x",
+    "/v1/responses/resp_1",
     "/v1completions",
     "/v2/completions",
     "/api/v1/completions",

@@ -2,12 +2,12 @@
 //! libraries besides the first are installed here on demand; without npm's registry their tests are skipped.
 
 import assert from "node:assert/strict";
-import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import OpenAI from "openai";
-import { root, run } from "../../scripts/process.mjs";
+import { testAiSdk } from "./ai_sdk.mjs";
 import { CHAT_TEMPLATE } from "./chat_template.mjs";
 import { startEndpoint } from "./endpoint.mjs";
+import { installPackages } from "./packages.mjs";
 
 const MESSAGES = [{ role: "user", content: "Tell me of a fox." }];
 const WEATHER = {
@@ -18,8 +18,7 @@ const WEATHER = {
 };
 
 // Before any suite: the tests of the file end when all suites that are known by then have ended.
-const install = ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
-const isInstalled = (await run("npm", install, { cwd: join(root, "tests/clients") })) === 0;
+const isInstalled = await installPackages();
 
 let endpoint;
 
@@ -95,75 +94,42 @@ describe("openai for JavaScript", () => {
   });
 });
 
-describe("AI SDK", { skip: !isInstalled && "skipped: its packages cannot be installed" }, () => {
-  let sdk;
-  let model;
-  let z;
+const missing = { skip: !isInstalled && "skipped: the packages cannot be installed" };
 
-  before(async () => {
-    sdk = await import("ai");
-    ({ z } = await import("zod"));
-    const { createOpenAICompatible } = await import("@ai-sdk/openai-compatible");
-    const provider = createOpenAICompatible({
-      name: "inpage",
-      baseURL: `${endpoint.origin}/v1`,
-      supportsStructuredOutputs: true,
-      includeUsage: true,
+/** The versions of the AI SDK: its package and those of its providers. */
+const AI_SDKS = [
+  ["7", "ai", "@ai-sdk/openai-compatible", "@ai-sdk/openai"],
+  ["6", "ai-6", "ai-6-openai-compatible", "ai-6-openai"],
+];
+for (const [version, core, compatible, official] of AI_SDKS) {
+  const common = async () => ({
+    sdk: await import(core),
+    z: (await import("zod")).z,
+    baseURL: `${endpoint.origin}/v1`,
+  });
+
+  describe(`AI SDK ${version}, openai-compatible`, missing, () => {
+    testAiSdk(async () => {
+      const { sdk, z, baseURL } = await common();
+      const { createOpenAICompatible } = await import(compatible);
+      const provider = createOpenAICompatible({
+        ...{ name: "inpage", baseURL },
+        ...{ supportsStructuredOutputs: true, includeUsage: true },
+      });
+      return { sdk, z, model: provider.chatModel("default") };
     });
-    model = provider.chatModel("default");
   });
 
-  test("generates and streams text", async () => {
-    const settings = { model, prompt: "Tell me of a fox.", temperature: 0, maxOutputTokens: 12 };
-    const { text, usage } = await sdk.generateText(settings);
-    assert.ok(text.length > 0);
-    assert.ok(usage.inputTokens > 0);
-    let streamed = "";
-    for await (const part of sdk.streamText(settings).textStream) streamed += part;
-    assert.equal(streamed, text);
-  });
-
-  test("generates an object", async () => {
-    const { output } = await sdk.generateText({
-      model,
-      prompt: "The weather?",
-      temperature: 0,
-      maxOutputTokens: 200,
-      output: sdk.Output.object({
-        schema: z.object({
-          city: z.enum(["Rome", "Oslo"]),
-          days: z.union([z.literal(1), z.literal(2)]),
-        }),
-      }),
+  describe(`AI SDK ${version}, openai.chat`, missing, () => {
+    testAiSdk(async () => {
+      const { sdk, z, baseURL } = await common();
+      const { createOpenAI } = await import(official);
+      return { sdk, z, model: createOpenAI({ baseURL, apiKey: "x" }).chat("default") };
     });
-    assert.ok(["Rome", "Oslo"].includes(output.city));
   });
+}
 
-  test("calls a tool", async () => {
-    let asked;
-    await sdk.generateText({
-      model,
-      prompt: "The weather?",
-      temperature: 0,
-      maxOutputTokens: 200,
-      toolChoice: "required",
-      tools: {
-        weather: sdk.tool({
-          description: "The weather",
-          inputSchema: z.object({ city: z.enum(["Rome", "Oslo"]) }),
-          strict: true,
-          execute: async (input) => {
-            asked = input;
-            return "sunny";
-          },
-        }),
-      },
-    });
-    assert.ok(["Rome", "Oslo"].includes(asked?.city));
-  });
-});
-
-describe("LangChain", { skip: !isInstalled && "skipped: its packages cannot be installed" }, () => {
+describe("LangChain", missing, () => {
   test("ChatOpenAI answers, streams and calls a tool", async () => {
     const { ChatOpenAI } = await import("@langchain/openai");
     const model = new ChatOpenAI({

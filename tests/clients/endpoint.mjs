@@ -1,4 +1,4 @@
-//! Shared by the client tests: the native server with hooks and the embedded model.
+//! Shared by the client tests: the native server with hooks and the embedded model, or one that makes embeddings.
 
 import { join } from "node:path";
 import { root } from "../../scripts/process.mjs";
@@ -6,11 +6,15 @@ import { buildServer, nativeDoor, startServer } from "../conformance/native.mjs"
 
 export const PROMPT = "Once upon a time";
 
+const TALES = "www/models/tales.gguf";
+/** A small model with random weights that makes embeddings. */
+export const EMBEDDER = "tests/parity/embeddings/bert-cls-Q8_0.gguf";
+
 /** `{ origin, hooks(command), reset(), idle(), close() }`. */
-export async function startEndpoint() {
-  const model = join(root, "www/models/tales.gguf");
+export async function startEndpoint(file = TALES) {
+  const model = join(root, file);
   // The device makes no difference to clients, and the CPU is available everywhere.
-  const { origin, close } = await startServer(await buildServer(), { model, cpu: true });
+  const { origin, close } = await startServer(await buildServer(), { model, device: "cpu" });
   const { hooks } = nativeDoor(origin);
   return {
     origin,

@@ -3,7 +3,7 @@
 //! `{ name, origin, fetch, hooks(command), OpenAI, complete?, plainFetch? }`.
 
 import { equal, fail, matches, ok, show } from "./check.mjs";
-import { EventParser, merge } from "./events.mjs";
+import { EventParser, merge, mergeMessages } from "./events.mjs";
 
 export const P = "The capital of France is";
 
@@ -56,12 +56,19 @@ function checkStatus({ status, text }, expected, body) {
 
 export class Context {
   #door;
+  #path;
   #ordinary;
 
-  /** `info` is the result of the command `modelInfo`. */
-  constructor(door, info) {
+  /** `info` is the result of the command `modelInfo`; `path` is the route of the methods that send a body. */
+  constructor(door, info, path = "/v1/completions") {
     this.#door = door;
     this.info = info;
+    this.#path = path;
+  }
+
+  /** The same door, with bodies sent to another route. */
+  at(path) {
+    return new Context(this.#door, this.info, path);
   }
 
   /** `native`, `page` or `sw`. */
@@ -86,6 +93,16 @@ export class Context {
   /** `completions.create`; in pages only. */
   complete(body, options) {
     return this.#door.complete(body, options);
+  }
+
+  /** `chat.completions.create`; in pages only. */
+  chat(body, options) {
+    return this.#door.chat(body, options);
+  }
+
+  /** `embeddings.create`; in pages only. */
+  embed(body, options) {
+    return this.#door.embed(body, options);
   }
 
   /** The page's own `fetch`. */
@@ -125,9 +142,9 @@ export class Context {
     return reply;
   }
 
-  /** A completion request. A string body is sent unchanged. */
+  /** A request to the route. A string body is sent unchanged. */
   post(body, init = {}) {
-    return this.request("/v1/completions", {
+    return this.request(this.#path, {
       method: "POST",
       headers: JSON_TYPE,
       body: typeof body === "string" ? body : JSON.stringify(body),
@@ -135,7 +152,7 @@ export class Context {
     });
   }
 
-  /** The object of a completion, which must succeed. */
+  /** The object of an answer, which must succeed. */
   async completion(body, init) {
     const reply = await this.post(body, init);
     checkStatus(reply, 200, body);
@@ -169,7 +186,7 @@ export class Context {
    * choices, usage }`. `onChunk(chunk, chunks so far)` is called with each chunk as it arrives.
    */
   async stream(body, { onChunk, signal, headers } = {}) {
-    const response = await this.fetch("/v1/completions", {
+    const response = await this.fetch(this.#path, {
       method: "POST",
       headers: { ...JSON_TYPE, ...headers },
       body: JSON.stringify({ ...body, stream: true }),
@@ -195,7 +212,7 @@ export class Context {
     const { text, data, comments, leadingComments } = parser;
     return {
       ...{ response, text, data, comments, leadingComments, chunks },
-      choices: merge(chunks),
+      choices: (chunks[0]?.object === "chat.completion.chunk" ? mergeMessages : merge)(chunks),
       usage: chunks.at(-1)?.usage,
     };
   }

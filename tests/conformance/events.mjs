@@ -59,3 +59,47 @@ export function merge(chunks) {
   }
   return choices;
 }
+
+/** The chunks' choices by index, as in the whole answer of a chat, and `roles`: how many deltas gave the role. */
+export function mergeMessages(chunks) {
+  const choices = [];
+  for (const { index, delta, finish_reason, stop_reason, logprobs } of chunks.flatMap(
+    (chunk) => chunk.choices,
+  )) {
+    choices[index] ??= {
+      ...{ index, roles: 0, finishes: 0, finish_reason: null, stop_reason: null, logprobs: null },
+      message: { role: undefined, content: "", refusal: null },
+    };
+    const choice = choices[index];
+    const { message } = choice;
+    if (delta.role !== undefined) {
+      message.role = delta.role;
+      choice.roles += 1;
+    }
+    message.content += delta.content ?? "";
+    if (delta.reasoning_content !== undefined) {
+      message.reasoning_content = (message.reasoning_content ?? "") + delta.reasoning_content;
+    }
+    for (const { index: position, ...call } of delta.tool_calls ?? []) {
+      message.tool_calls ??= [];
+      if (message.tool_calls[position] === undefined) {
+        message.tool_calls[position] = { ...call, function: { arguments: "", ...call.function } };
+      } else {
+        message.tool_calls[position].function.arguments += call.function.arguments;
+      }
+    }
+    if (finish_reason !== null) {
+      choice.finish_reason = finish_reason;
+      choice.stop_reason = stop_reason;
+      choice.finishes += 1;
+    }
+    if (logprobs) {
+      choice.logprobs ??= { content: [], refusal: null };
+      choice.logprobs.content.push(...logprobs.content);
+    }
+  }
+  for (const { message } of choices) {
+    if (message.content === "" && message.tool_calls) message.content = null;
+  }
+  return choices;
+}

@@ -22,6 +22,8 @@ async function openDoor(name, device) {
       return response.json();
     },
     complete: (body, options) => engine.completions.create(body, options),
+    chat: (body, options) => engine.chat.completions.create(body, options),
+    embed: (body, options) => engine.embeddings.create(body, options),
   };
   if (name === "sw") {
     await inpage.serveFromPage(engine).ready;

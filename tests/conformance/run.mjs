@@ -13,11 +13,12 @@ const RESET = [
   { switches: {} },
 ];
 
-/** One result per case of `cases` that supports `door`: `{ id, title, ok, reason, ms }`. */
+/** One result per case of `cases` that supports the door and its kind of model: `{ id, title, ok, reason, ms }`. */
 export async function* runCases(cases, door) {
   const info = await door.hooks({ modelInfo: true });
-  for (const { id, title, doors, run } of cases) {
-    if (!doors.includes(door.name)) continue;
+  const modelEmbeds = info.embeddingWidth !== undefined;
+  for (const { id, title, doors, embeds = false, run } of cases) {
+    if (!doors.includes(door.name) || embeds !== modelEmbeds) continue;
     const start = performance.now();
     let reason;
     try {

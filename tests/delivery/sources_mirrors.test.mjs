@@ -152,6 +152,19 @@ describe("the files of a location", () => {
     assert.equal(second.key, "https://a.example/x/m-00002-of-00002.gguf?v=1");
   });
 
+  test("may be in a folder of the given one", async () => {
+    const names = ["2_Dense/model.safetensors", "a b#?/config.json"];
+    const files = await opened({ folder: "https://a.example/m" }, names);
+    assert.deepEqual(
+      files.map(({ urls }) => urls),
+      [
+        ["https://a.example/m/config.json"],
+        ["https://a.example/m/2_Dense/model.safetensors"],
+        ["https://a.example/m/a%20b%23%3F/config.json"],
+      ],
+    );
+  });
+
   test("have the hash that the app gave for their name", async () => {
     const sha256 = { "model.safetensors": "0".repeat(64) };
     const model = { folder: "https://a.example/m", sha256 };

@@ -1,5 +1,7 @@
 //! Sends the examples of docs/api.md. Each gets the response that the page promises.
 
+use inpage::api::Request;
+
 use crate::fixture::*;
 
 /// The blocks whose tag is `json`, then `kind`: line, promised error code (if any), and body.
@@ -29,26 +31,32 @@ pub fn examples(kind: &str) -> Vec<(usize, Option<String>, String)> {
 
 #[test]
 fn every_example_of_the_page_gets_the_promised_response() {
-    let [texts, chats] = ["", "chat "].map(examples);
-    assert!(texts.len() > 30 && chats.len() > 3, "few examples found");
-    let texts = texts.iter().map(|it| (it, false));
-    let examples = texts.chain(chats.iter().map(|it| (it, true)));
+    type Send = fn(&str) -> Request;
+    let routes: [(&str, Send, usize); 3] = [
+        ("", completion, 30),
+        ("chat ", chat, 3),
+        ("responses ", responses, 5),
+    ];
     serve_default(async |server| {
-        for ((line, code, body), is_chat) in examples {
-            let reply = match is_chat {
-                true => server.send(chat(body)).await,
-                false => server.post(body).await,
-            };
+        let found = routes.into_iter().flat_map(|(kind, send, least)| {
+            let examples = examples(kind);
+            assert!(examples.len() > least, "few examples found");
+            examples.into_iter().map(move |it| (it, send))
+        });
+        for ((line, code, body), send) in found {
+            let reply = server.send(send(&body)).await;
             match code {
                 None => {
                     assert_eq!(reply.status, 200, "line {line}: {}", reply.text());
                     // A stream reports a failure in an event.
-                    assert!(!reply.text().contains("\"error\""), "line {line}");
+                    let failures = ["{\"error\"", "\"type\":\"error\""];
+                    let is_failure = failures.iter().any(|it| reply.text().contains(it));
+                    assert!(!is_failure, "line {line}");
                 }
                 Some(code) => {
                     let (status, found, _) = reply.error();
                     assert!(status >= 400, "line {line}: {status}");
-                    assert_eq!(&found, code, "line {line}");
+                    assert_eq!(found, code, "line {line}");
                 }
             }
         }

@@ -18,8 +18,8 @@ use crate::fixture::{
     serve_default, yield_now,
 };
 
-const EMBEDDER: &str = "org/embedder";
-const WIDTH: usize = 3;
+pub const EMBEDDER: &str = "org/embedder";
+pub const WIDTH: usize = 3;
 
 #[derive(Default)]
 struct Plan {
@@ -57,14 +57,14 @@ impl EmbeddingModel for Counter {
     }
 }
 
-struct Server {
-    handler: Handler,
+pub struct Server {
+    pub handler: Handler,
     plan: Rc<Plan>,
     engine: EmbeddingHandle,
     tokenizer: Rc<Tokenizer>,
 }
 
-fn serve(switches: Value, test: impl AsyncFnOnce(&Server)) {
+pub fn serve(switches: Value, test: impl AsyncFnOnce(&Server)) {
     let switches = Switches::from_json(&switches.to_string()).unwrap();
     let plan = Rc::new(Plan::default());
     let (engine, handle) = EmbeddingEngine::new(Counter(plan.clone()), switches.max_queue);
@@ -90,7 +90,7 @@ impl Server {
         })
     }
 
-    async fn send(&self, path: &str, body: Value) -> Reply {
+    pub async fn send(&self, path: &str, body: Value) -> Reply {
         let headers = [("content-type", "application/json")];
         let request = request("POST", path, &headers, &body.to_string());
         read(self.handler.handle(request).await).await
@@ -103,7 +103,7 @@ impl Server {
         self.send("/v1/embeddings", members).await
     }
 
-    async fn ok(&self, members: Value) -> Value {
+    pub async fn ok(&self, members: Value) -> Value {
         let shown = members.to_string();
         let reply = self.embed(members).await;
         assert_eq!(reply.status, 200, "{shown}: {}", reply.text());

@@ -606,6 +606,14 @@ pub fn chat(body: &str) -> Request {
     }
 }
 
+/// A well-formed POST of this body to the responses route.
+pub fn responses(body: &str) -> Request {
+    Request {
+        url: "/v1/responses".into(),
+        ..completion(body)
+    }
+}
+
 /// The base request R with `members` added or replaced.
 pub fn body(members: Value) -> String {
     let mut body = json!({"model": "default", "prompt": PROMPT, "max_tokens": 8});

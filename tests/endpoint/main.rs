@@ -4,6 +4,7 @@
 mod fireworks;
 mod fixture;
 
+mod arbitrary_embeddings;
 mod chat;
 mod constrained;
 mod context;
@@ -18,10 +19,12 @@ mod logprobs;
 mod matrix;
 mod objects;
 mod profiles;
+mod responses;
 mod resumed;
 mod sampling;
 mod several;
 mod streaming;
 mod suffix;
 mod text;
+mod tokenize;
 mod vllm;

@@ -27,6 +27,7 @@ fn a_variant_that_computes_incorrectly_is_skipped() {
     let needs = Needs {
         types: &types,
         experts: false,
+        whole_attention: false,
         kv_format: KvFormat::default(),
         precision: Precision::F32,
     };
@@ -40,10 +41,14 @@ fn a_variant_that_computes_incorrectly_is_skipped() {
 #[test]
 fn the_best_variant_of_this_device_is_validated() {
     let device = device();
-    for kv_format in KvFormat::ALL {
+    for (kv_format, whole_attention) in KvFormat::ALL
+        .into_iter()
+        .flat_map(|format| [(format, false), (format, true)])
+    {
         let needs = Needs {
             types: TensorType::ALL,
             experts: true,
+            whole_attention,
             kv_format,
             precision: Precision::Auto,
         };
@@ -110,6 +115,7 @@ fn the_reference_runs_the_portable_variant() {
     let needs = Needs {
         types: &[TensorType::Q4_0],
         experts: false,
+        whole_attention: false,
         kv_format: KvFormat::default(),
         precision: Precision::Auto,
     };

@@ -37,6 +37,64 @@ async function idle(engine) {
   }
 }
 
+describe("an engine with several models", () => {
+  const models = {
+    story: { model: TALES, aliases: ["gpt-4"], device: "auto" },
+    texts: join(root, "tests/parity/embeddings/bert.gguf"),
+  };
+  const statuses = async (engine) =>
+    (await (await engine.fetch("http://localhost/v1/models")).json()).data.map(
+      ({ status }) => status,
+    );
+
+  test("each is loaded when it is asked for, and computes on the CPU", async () => {
+    const phases = [];
+    const onProgress = ({ model, phase }) => phases.push(`${model} ${phase}`);
+    const engine = await createEngine({ models, onProgress });
+    try {
+      assert.deepEqual(await statuses(engine), ["unloaded", "unloaded"]);
+      const { model } = await engine.completions.create({ ...greedy, model: "gpt-4" });
+      assert.equal(model, "story");
+      assert.deepEqual(await statuses(engine), ["ready", "unloaded"]);
+      const { data } = await engine.embeddings.create({ model: "default", input: "A sentence." });
+      assert.ok(data[0].embedding.length > 8);
+      const { story, texts } = (await engine.info()).models;
+      assert.deepEqual([story.device, texts.device], ["cpu", "cpu"]);
+      assert.ok(story.memoryBytes > 1_000_000 && texts.memoryBytes > 100_000);
+      assert.ok(phases.indexOf("story ready") < phases.indexOf("texts ready"));
+    } finally {
+      await engine.dispose();
+    }
+  });
+
+  test("a budget for one of them leaves one loaded", async () => {
+    const engine = await createEngine({ models });
+    let needed;
+    try {
+      await engine.load("story");
+      await engine.load("texts");
+      const infos = Object.values((await engine.info()).models);
+      needed = Math.max(...infos.map(({ memoryBytes }) => memoryBytes));
+    } finally {
+      await engine.dispose();
+    }
+    const limited = await createEngine({ models, memoryBudgetBytes: needed });
+    try {
+      await limited.load("gpt-4");
+      await limited.load("texts");
+      assert.deepEqual(await statuses(limited), ["unloaded", "ready"]);
+    } finally {
+      await limited.dispose();
+    }
+  });
+
+  test("a device that this program lacks is named", async () => {
+    const wrong = { story: { model: TALES, device: "webgpu" } };
+    if (globalThis.navigator?.gpu !== undefined) return;
+    await assert.rejects(createEngine({ models: wrong }), { code: "no_webgpu_device" });
+  });
+});
+
 describe("an engine with the embedded model", () => {
   let engine;
   const phases = [];

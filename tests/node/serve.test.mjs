@@ -30,6 +30,31 @@ function send(origin, path, { method = "POST", headers = {}, body } = {}) {
   });
 }
 
+describe("a server with several models", () => {
+  let server;
+
+  before(async () => {
+    const bert = join(root, "tests/parity/embeddings/bert.gguf");
+    server = await startServe(`story=${TALES}`, `texts=${bert}`, "--memory-budget", "1000000000");
+  });
+  after(() => server?.stop());
+
+  test("each answers on the route that it fits, and is loaded for the first request", async () => {
+    assert.match(server.output.stderr, /^story, texts, loaded on request$/m);
+    const client = new OpenAI({ baseURL: `${server.origin}/v1`, apiKey: "x", maxRetries: 0 });
+    const statuses = async () => (await client.models.list()).data.map(({ status }) => status);
+    assert.deepEqual(await statuses(), ["unloaded", "unloaded"]);
+    const { model, usage } = await client.completions.create(greedy);
+    assert.deepEqual([model, usage.completion_tokens], ["story", 12]);
+    const input = "A sentence.";
+    const { data } = await client.embeddings.create({ model: "texts", input });
+    assert.ok(data[0].embedding.length > 8);
+    assert.deepEqual(await statuses(), ["ready", "ready"]);
+    const unknown = client.completions.create({ ...greedy, model: "gpt-4" });
+    await assert.rejects(unknown, /does not exist; these do: "story", "texts"/);
+  });
+});
+
 describe("a server with a file, a key and names", () => {
   let server;
 
@@ -228,7 +253,13 @@ describe("the command line", () => {
   test("wrong usage is named, with status 2", async () => {
     for (const [args, said] of [
       [["--gpu"], /--gpu/],
-      [["a.gguf", "b.gguf"], /not also b\.gguf/],
+      [["a.gguf", "b.gguf"], /need names: NAME=a\.gguf NAME=b\.gguf/],
+      [["a=a.gguf", "b.gguf"], /b\.gguf has no name: NAME=MODEL/],
+      [["a=a.gguf", "a=b.gguf"], /the name a is given twice/],
+      [["a=a.gguf", "--id", "b"], /--id is for one model/],
+      [["a=a.gguf", "--lora", "b.gguf"], /--lora is for one model/],
+      [["a.gguf", "--memory-budget", "5"], /--memory-budget is for models with names/],
+      [["a=a.gguf", "--memory-budget", "2 GB"], /--memory-budget takes a whole number/],
       [["--port", "70000"], /--port takes a whole number up to 65535, not 70000/],
       [["--context", "0"], /--context takes a whole number of at least 1/],
       [["--threads", "two"], /--threads takes a whole number of at least 1/],

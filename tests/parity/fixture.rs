@@ -75,6 +75,7 @@ pub fn computes() -> Vec<(&'static str, Compute)> {
     let needs = Needs {
         types: &[TensorType::Q4_0],
         experts: true,
+        whole_attention: false,
         kv_format: KvFormat::default(),
         precision: Precision::F32,
     };

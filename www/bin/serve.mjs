@@ -8,13 +8,17 @@ import { serverOf } from "./http_door.mjs";
 import { hubOf, remoteModel } from "./model_place.mjs";
 
 export const USAGE = `Usage: inpage serve [MODEL] [options]
+       inpage serve NAME=MODEL NAME=MODEL ... [options]
 
 Answers OpenAI's POST /v1/completions over HTTP with a model on this machine's CPU. MODEL is a GGUF file (of a split
 one, any part), a Hugging Face folder, a URL of one, or a name on the hub: hf:OWNER/NAME/FILE.gguf or hf:OWNER/NAME,
 with @REVISION at the end. Without it, the small model in the package is used. The environment variables HF_ENDPOINT,
-HF_TOKEN and INPAGE_CACHE_DIR are used.
+HF_TOKEN and INPAGE_CACHE_DIR are used. Models with names are loaded when requests first ask for them. A path with a =
+in it begins with ./ or /.
 
   --id NAME            what requests may call the model besides "default" (default: the name of the file)
+  --memory-budget N    most bytes that all loaded models with names may need; those that were not used for the longest
+                       time are unloaded (default: no limit)
   --port N             default 8080; 0 takes any free port
   --host ADDRESS       the address to listen on: 127.0.0.1 (default), or another one to be reached from outside
   --api-key KEY        requests need "Authorization: Bearer KEY"
@@ -43,6 +47,7 @@ const MAX_BODY_BYTES = 32 * 1024 * 1024;
 
 const OPTIONS = {
   id: { type: "string" },
+  "memory-budget": { type: "string" },
   port: { type: "string", default: "8080" },
   host: { type: "string", default: "127.0.0.1" },
   "api-key": { type: "string" },
@@ -86,7 +91,6 @@ export async function serve(args) {
 function requestOf(args) {
   const { values, positionals } = parseArgs({ args, options: OPTIONS, allowPositionals: true });
   if (values.help) return { help: true };
-  if (positionals.length > 1) throw new Error(`one model is served, not also ${positionals[1]}`);
   const access = new Access();
   for (const host of values["allow-host"]) access.allowHost(host);
   for (const origin of values["allow-origin"]) access.allowOrigin(origin);
@@ -98,7 +102,7 @@ function requestOf(args) {
     quantize: values.quantize,
   };
   const switches = switchesOf(values);
-  const [model = "embedded"] = positionals;
+  const served = modelsOf(positionals, values);
   return {
     host: values.host,
     port: wholeNumber("port", values.port, 0, 65_535),
@@ -106,11 +110,7 @@ function requestOf(args) {
     maxBodyBytes: switches.maxBodyBytes ?? MAX_BODY_BYTES,
     engine: {
       ...switches,
-      model: {
-        ...(remoteModel(model) ?? { url: model }),
-        ...(values.id && { id: values.id }),
-        cache: !values["no-cache"],
-      },
+      ...served,
       hub: hubOf(process.env),
       lora: values.lora.map(adapterAt),
       device: oneOf("device", values.device, ["auto", "cpu", "webgpu"]),
@@ -118,6 +118,35 @@ function requestOf(args) {
       load: Object.fromEntries(Object.entries(load).filter(([, value]) => value !== undefined)),
     },
   };
+}
+
+/** One model, or several with names. */
+function modelsOf(positionals, values) {
+  const modelAt = (place) => ({
+    ...(remoteModel(place) ?? { url: place }),
+    cache: !values["no-cache"],
+  });
+  const memoryBudgetBytes = wholeNumber("memory-budget", values["memory-budget"], 1);
+  const named = positionals.map((text) => /^([^=:/\\]+)=(.+)$/.exec(text));
+  if (!named.some((it) => it !== null)) {
+    if (positionals.length > 1) {
+      throw new Error(`several models need names: NAME=${positionals[0]} NAME=${positionals[1]}`);
+    }
+    if (memoryBudgetBytes !== undefined)
+      throw new Error("--memory-budget is for models with names");
+    const [place = "embedded"] = positionals;
+    return { model: { ...modelAt(place), ...(values.id && { id: values.id }) } };
+  }
+  if (values.id !== undefined) throw new Error("--id is for one model: the others have names");
+  if (values.lora.length > 0) throw new Error("--lora is for one model without a name");
+  const models = {};
+  for (const [index, match] of named.entries()) {
+    if (match === null) throw new Error(`${positionals[index]} has no name: NAME=MODEL`);
+    const [, name, place] = match;
+    if (Object.hasOwn(models, name)) throw new Error(`the name ${name} is given twice`);
+    models[name] = modelAt(place);
+  }
+  return { models, ...(memoryBudgetBytes !== undefined && { memoryBudgetBytes }) };
 }
 
 function switchesOf(values) {
@@ -133,6 +162,8 @@ function switchesOf(values) {
   // They would be options of the program and not of the endpoint.
   for (const name of [
     "model",
+    "models",
+    "memoryBudgetBytes",
     "hub",
     "lora",
     "device",
@@ -191,7 +222,8 @@ async function run({ host, port, access, maxBodyBytes, engine: options }) {
   try {
     await listen(server, port, host);
     await Promise.race([engine.ready, interrupted]);
-    if (!isInterrupted) await announce(engine, server);
+    if (!isInterrupted)
+      await announce(engine, server, options.models && Object.keys(options.models));
     await interrupted;
   } finally {
     server.close();
@@ -211,10 +243,17 @@ async function listen(server, port, host) {
   }
 }
 
-async function announce(engine, server) {
+async function loaded(engine) {
   const { model, adapter, threads, kvFormat } = await engine.info();
   const on = threads > 0 ? `${adapter}, ${threads} thread${threads === 1 ? "" : "s"}` : adapter;
-  process.stderr.write(`${model} on ${on}, KV cache as ${kvFormat}\n`);
+  return `${model} on ${on}, KV cache as ${kvFormat}`;
+}
+
+/** `names` are those of several models. */
+async function announce(engine, server, names) {
+  process.stderr.write(
+    `${names ? `${names.join(", ")}, loaded on request` : await loaded(engine)}\n`,
+  );
   const { address, family, port } = server.address();
   const origin = `http://${family === "IPv6" ? `[${address}]` : address}:${port}`;
   process.stdout.write(`listening on ${origin}\n`);
@@ -229,10 +268,11 @@ async function announce(engine, server) {
 function progressLine() {
   if (!process.stderr.isTTY) return () => {};
   let width = 0;
-  return ({ phase, loadedBytes, totalBytes }) => {
+  return ({ model, phase, loadedBytes, totalBytes }) => {
     const megabytes = (bytes) => `${(bytes / 1e6).toFixed(0)} MB`;
     const of = totalBytes === undefined ? "" : ` of ${megabytes(totalBytes)}`;
-    const line = phase === "ready" ? "" : `${phase} ${megabytes(loadedBytes)}${of}`;
+    const what = model === undefined ? phase : `${model}: ${phase}`;
+    const line = phase === "ready" ? "" : `${what} ${megabytes(loadedBytes)}${of}`;
     process.stderr.write(`\r${line.padEnd(width)}${phase === "ready" ? "\r" : ""}`);
     width = line.length;
   };

@@ -1,5 +1,7 @@
 //! The demo: an app that uses only the public API of the package. This file connects its parts.
 
+import { Chat } from "./chat/chat.js";
+import { chooseSimpleTemplate, chosenTemplate, hasTemplate } from "./chat/template.js";
 import { CurrentModel } from "./current_model.js";
 import { byId, copyOnClick } from "./dom.js";
 import { EMBEDDED, setUpPicker } from "./model_picker.js";
@@ -7,8 +9,20 @@ import { showModel } from "./model_view.js";
 import { setUpSampling } from "./sampling.js";
 import { serve } from "./serving.js";
 import { setUpStorage } from "./storage.js";
+import { setUpTabs } from "./tabs.js";
 import { Writer } from "./writer.js";
 
+/**
+ * @import { ChatModel } from "./chat/chat.js"
+ * @import { Choice, State } from "./current_model.js"
+ */
+
+/** @type {ChatModel | undefined} */
+let chatModel;
+/** What was loaded last. */
+let choice = EMBEDDED;
+
+setUpTabs();
 const sampling = setUpSampling();
 const showStorage = setUpStorage();
 const model = new CurrentModel((state) => {
@@ -21,12 +35,37 @@ const model = new CurrentModel((state) => {
       say.textContent = text;
     });
   }
+  void showChat(state);
 });
 const writer = new Writer(() => model.engine, sampling.fields);
+const chat = new Chat(() => chatModel, sampling.fields);
 
-setUpPicker((choice) => {
+/** @param {State} state */
+async function showChat(state) {
+  // A model that was asked about its template may be gone by the time of the answer.
+  if (chatModel?.engine !== model.engine) chatModel = undefined;
+  if (state.kind === "ready" && chatModel === undefined) {
+    const { engine } = state;
+    const isSimple = chosenTemplate(state.name) !== undefined;
+    const found = { engine, isSimple, hasTemplate: await hasTemplate(engine) };
+    if (model.engine !== engine) return;
+    chatModel = found;
+  }
+  chat.refresh();
+}
+
+/** @param {Choice} chosen */
+function load(chosen) {
+  choice = chosen;
   writer.stop();
-  void model.load(choice);
+  chat.stop();
+  return model.load({ ...chosen, chatTemplate: chosenTemplate(chosen.name) });
+}
+
+setUpPicker((chosen) => void load(chosen));
+byId("chat-simple", HTMLButtonElement).addEventListener("click", () => {
+  chooseSimpleTemplate(choice.name);
+  void load(choice);
 });
 byId("cancel-load", HTMLButtonElement).addEventListener("click", () => {
   model.cancel();
@@ -40,4 +79,5 @@ copyOnClick(
 // On a phone, the text should be visible first.
 byId("sampling-card", HTMLDetailsElement).open = matchMedia("(min-width: 56rem)").matches;
 
-await model.load(EMBEDDED);
+await chat.start();
+await load(EMBEDDED);

@@ -50,6 +50,7 @@ export class Writer {
     });
     this.#stop.addEventListener("click", () => this.stop());
     addEventListener("keydown", (event) => {
+      if (byId("write-panel", HTMLElement).hidden) return;
       if (event.key === "Escape") this.stop();
       if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
       event.preventDefault();

@@ -34,7 +34,13 @@ export type {
   Logprobs,
   ModelInspection,
   ModelRefusal,
+  ResponseEvent,
   ResponseFormat,
+  ResponseInputItem,
+  ResponseItem,
+  ResponseObject,
+  TokenList,
+  TokenPieceList,
   ToolCall,
   ToolChoice,
   ToolName,
@@ -51,8 +57,9 @@ export type { AnswerStream, CallOptions } from "./page/calls.js";
 export type { ChatCompletionRequest, ChatCompletionStream } from "./page/chat.js";
 export type { CompletionRequest, CompletionStream } from "./page/completions.js";
 export type { EmbeddingRequest } from "./page/embeddings.js";
-export { type Engine, type EngineOptions, createEngine } from "./page/engine.js";
-export type { EngineInfo } from "./exchange/engine_info.js";
+export { type Engine, createEngine } from "./page/engine.js";
+export type { EngineOptions, ModelsOption, OneOfModels } from "./page/engine_options.js";
+export type { EngineInfo, ModelInfo } from "./exchange/engine_info.js";
 export { type ErrorObject, InpageError } from "./page/inpage_error.js";
 export { type InspectOptions, inspectModel } from "./page/inspect_model.js";
 export type { IsolatedFrameOptions } from "./page/isolation.js";
@@ -65,6 +72,8 @@ export type {
   ModelWithId,
 } from "./page/model_option.js";
 export type { FetchOptions } from "./page/request_option.js";
+export type { ResponseRequest, ResponseStream } from "./page/responses.js";
+export type { DetokenizeRequest, TemplateRequest, TokenizeRequest } from "./page/tokens.js";
 export { type ServeOptions, type Serving, serveFromPage } from "./page/serve_from_page.js";
 export type { UpstreamOptions, UpstreamReason, UpstreamRequest } from "./page/upstream.js";
 export { servedFetch } from "./page/served_fetch.js";

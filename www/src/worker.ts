@@ -1,9 +1,10 @@
 //! The engine worker's script: connects the wasm module to `worker/worker_host.ts`.
 
 import { EngineFailure, InvalidOptions, messageOf } from "./exchange/error_response.js";
-import { InpageEngine, cpuKernelStackTop, useCpuKernels } from "./wasm/inpage.js";
+import { InpageEngine, cpuKernelStackTop, inspectModel, useCpuKernels } from "./wasm/inpage.js";
 import { fetchCpuKernels } from "./worker/cpu_kernels.js";
 import { isServedAsThread, startCpuThreads, threadLimit } from "./worker/cpu_threads.js";
+import type { ModelFiles } from "./model_source/source.js";
 import type { EngineFactory } from "./worker/hosted_engine.js";
 import { startMainModule } from "./worker/main_module.js";
 import { nextTurn } from "./worker/next_turn.js";
@@ -43,9 +44,13 @@ async function createEngine(
   }
   const onPanic = (message: string) => onDeath(new EngineFailure("internal_error", message));
   try {
-    return InpageEngine.create({
+    const engine = InpageEngine.create({
       ...{ modelId, switches, device, pageHasWebGpu, load, kernels, keptKernels, webgpu },
       ...{ nextTurn, onPanic },
+    });
+    return Object.assign(engine, {
+      memoryNeeded: async (files: ModelFiles) =>
+        (await inspectModel(files, { load })).model?.memory?.totalBytes,
     });
   } catch (error) {
     throw new InvalidOptions(messageOf(error));

@@ -31,6 +31,7 @@ impl Body {
             max_prompts,
             null_is_text: true,
             is_mixed,
+            may_be_empty: false,
         };
         Body::parse_with(body, prompts)
     }
@@ -41,6 +42,18 @@ impl Body {
     /// `invalid_json` or `invalid_body`. An invalid field of prompts is not an error yet: a valid one
     /// may follow.
     pub(in crate::api) fn parse_with(body: &[u8], prompts: PromptReader) -> Result<Body> {
+        Body::read(body, Some(prompts))
+    }
+
+    /// Parses a body without a field of prompts.
+    ///
+    /// # Errors
+    /// `invalid_json` or `invalid_body`.
+    pub(in crate::api) fn parse_fields(body: &[u8]) -> Result<Fields> {
+        Ok(Body::read(body, None)?.fields)
+    }
+
+    fn read(body: &[u8], prompts: Option<PromptReader>) -> Result<Body> {
         let not_utf8 = |error: std::str::Utf8Error| {
             let message = format!("the body is not UTF-8 from byte {} on", error.valid_up_to());
             fault_without_param(RequestFault::InvalidJson, message)
@@ -68,7 +81,7 @@ fn not_json(error: serde_json::Error) -> Error {
     fault_without_param(RequestFault::InvalidJson, message)
 }
 
-struct BodyReader(PromptReader);
+struct BodyReader(Option<PromptReader>);
 
 impl<'de> Visitor<'de> for BodyReader {
     type Value = Body;
@@ -81,10 +94,9 @@ impl<'de> Visitor<'de> for BodyReader {
         let mut members = Map::new();
         let mut prompts = None;
         while let Some(name) = given.next_key::<String>()? {
-            if name == self.0.field {
-                prompts = Some(given.next_value_seed(self.0)?);
-            } else {
-                members.insert(name, given.next_value()?);
+            match self.0.filter(|reader| name == reader.field) {
+                Some(reader) => prompts = Some(given.next_value_seed(reader)?),
+                None => drop(members.insert(name, given.next_value()?)),
             }
         }
         Ok(Body {

@@ -4,6 +4,7 @@
 use serde_json::{Map, Value};
 
 use super::declare::{fields, wire_types};
+use super::form::Form;
 use super::reader::{Fields, describe, invalid_type, member, missing_member, unknown_type};
 use super::structured_outputs::{self, Structured};
 use super::tools::{self, ToolCalls};
@@ -79,6 +80,7 @@ wire_types! {
 }
 
 const FORMAT: &str = "response_format";
+const TEXT: &str = "text";
 const GRAMMAR: &str = "grammar";
 
 /// The constraint that the fields of specification 9 describe.
@@ -108,15 +110,22 @@ impl Constraint {
     }
 }
 
-pub(in crate::api) fn read(fields: &Fields, switches: &Switches) -> Result<Constraint> {
-    let format = response_format(fields)?;
+pub(in crate::api) fn read(fields: &Fields, switches: &Switches, form: Form) -> Result<Constraint> {
+    let format_field = match form {
+        Form::Nested => FORMAT,
+        Form::Flat => TEXT,
+    };
+    let format = match form {
+        Form::Nested => response_format(fields)?,
+        Form::Flat => text_format(fields)?,
+    };
     let grammar = grammar(fields)?;
     let mut structured = structured_outputs::read(fields)?;
     structured.extend(json_schema(fields)?);
-    let tools = tools::read(fields, switches.tool_names)?;
+    let tools = tools::read(fields, switches.tool_names, form)?;
     let is_forced = tools.as_ref().is_some_and(|tools| tools.is_forced);
     let mut given: Vec<&str> = Vec::new();
-    given.extend(format.is_some().then_some(FORMAT));
+    given.extend(format.is_some().then_some(format_field));
     given.extend(grammar.is_some().then_some(GRAMMAR));
     given.extend(structured.iter().map(|structured| structured.param));
     given.extend(is_forced.then_some("tool_choice"));
@@ -143,7 +152,7 @@ pub(in crate::api) fn read(fields: &Fields, switches: &Switches) -> Result<Const
         (Some(source), _, _) => Constraint::Grammar {
             is_schema: !matches!(source, GrammarSource::Gbnf(_)),
             source,
-            param: FORMAT,
+            param: format_field,
         },
         (None, Some(source), _) => Constraint::Grammar {
             source,
@@ -164,7 +173,7 @@ fn response_format(fields: &Fields) -> Result<Option<GrammarSource>> {
         "text" => Ok(None),
         "json_object" => match member(format, "schema") {
             None => Ok(Some(GrammarSource::JsonObject)),
-            Some(schema) => format_schema(schema).map(Some),
+            Some(schema) => format_schema(FORMAT, schema).map(Some),
         },
         "json_schema" => {
             let given = member(format, "json_schema")
@@ -172,11 +181,9 @@ fn response_format(fields: &Fields) -> Result<Option<GrammarSource>> {
             // OpenAI nests the schema, Fireworks does not.
             match given.as_object() {
                 Some(outer) if outer.contains_key("schema") => {
-                    check_nested(outer)?;
-                    let schema = member(outer, "schema");
-                    format_schema(schema.ok_or_else(|| missing_member(FORMAT, "schema"))?).map(Some)
+                    named_schema(FORMAT, outer).map(Some)
                 }
-                _ => format_schema(given).map(Some),
+                _ => format_schema(FORMAT, given).map(Some),
             }
         }
         "grammar" => match member(format, "grammar") {
@@ -189,6 +196,34 @@ fn response_format(fields: &Fields) -> Result<Option<GrammarSource>> {
         },
         other => Err(unknown_type(FORMAT, other)),
     }
+}
+
+/// `text.format`, with the members of a schema beside its type.
+fn text_format(fields: &Fields) -> Result<Option<GrammarSource>> {
+    let Some(text) = fields.object(TEXT)? else {
+        return Ok(None);
+    };
+    let format = match member(text, "format") {
+        None => return Ok(None),
+        Some(Value::Object(format)) => format,
+        Some(other) => {
+            let expected = "an object whose format is an object";
+            return Err(invalid_type(TEXT, expected, other));
+        }
+    };
+    match kind(TEXT, format)? {
+        "text" => Ok(None),
+        "json_object" => Ok(Some(GrammarSource::JsonObject)),
+        "json_schema" => named_schema(TEXT, format).map(Some),
+        other => Err(unknown_type(TEXT, other)),
+    }
+}
+
+/// A schema with a name, in the member `schema`.
+fn named_schema(field: &str, outer: &Map<String, Value>) -> Result<GrammarSource> {
+    check_beside_schema(field, outer)?;
+    let schema = member(outer, "schema").ok_or_else(|| missing_member(field, "schema"))?;
+    format_schema(field, schema)
 }
 
 /// llama.cpp's schema beside the other fields.
@@ -205,31 +240,31 @@ fn json_schema(fields: &Fields) -> Result<Option<Structured>> {
     }
 }
 
-fn format_schema(schema: &Value) -> Result<GrammarSource> {
+fn format_schema(field: &str, schema: &Value) -> Result<GrammarSource> {
     match schema {
         Value::Object(_) | Value::Bool(_) => Ok(GrammarSource::JsonSchema(schema.clone())),
         other => Err(fault(
             RequestFault::InvalidSchema,
-            FORMAT,
+            field,
             format!(
-                "{FORMAT}: a schema must be an object or a boolean, not {}",
+                "{field}: a schema must be an object or a boolean, not {}",
                 describe(other)
             ),
         )),
     }
 }
 
-/// Validates the members beside a nested schema. They have no effect: the output always has to match
+/// Validates the members beside a schema. They have no effect: the output always has to match
 /// the schema.
-fn check_nested(outer: &Map<String, Value>) -> Result<()> {
+fn check_beside_schema(field: &str, outer: &Map<String, Value>) -> Result<()> {
     for (name, expected, is_legal) in [
         ("name", "a string", Value::is_string as fn(&Value) -> bool),
         ("description", "a string", Value::is_string),
         ("strict", "a boolean", Value::is_boolean),
     ] {
         if let Some(value) = member(outer, name).filter(|value| !is_legal(value)) {
-            let expected = format!("an object whose json_schema.{name} is {expected}");
-            return Err(invalid_type(FORMAT, &expected, value));
+            let expected = format!("an object with a schema whose {name} is {expected}");
+            return Err(invalid_type(field, &expected, value));
         }
     }
     Ok(())

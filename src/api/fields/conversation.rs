@@ -1,16 +1,15 @@
 //! `messages` and what decides how the chat template renders them (specification 18.2 to 18.4). Which template renders
 //! them, and what it makes of them, is decided once the model is known.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::declare::{fields, wire_types};
-use super::reader::{
-    Fields, describe, invalid_type, invalid_value, member, missing, missing_member, shorten,
-};
+use super::given::{Given, arguments, call};
+use super::reader::{Fields, invalid_value, missing, shorten};
 use crate::api::error::fault;
 use crate::api::switches::Switches;
 use crate::text::{LocalTime, alias_reasoning};
-use crate::{Error, RequestFault, Result};
+use crate::{RequestFault, Result};
 
 fields! {
     ConversationFields {
@@ -70,7 +69,8 @@ wire_types! {
 }
 
 const MESSAGES: &str = "messages";
-const EFFORTS: &[&str] = &["none", "minimal", "low", "medium", "high", "xhigh", "max"];
+pub(in crate::api) const EFFORTS: &[&str] =
+    &["none", "minimal", "low", "medium", "high", "xhigh", "max"];
 
 /// A conversation for a chat template.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -136,68 +136,9 @@ pub(in crate::api) fn read(
     })
 }
 
-/// One message of the request.
-struct Given<'a> {
-    index: usize,
-    members: &'a Map<String, Value>,
-}
-
-impl<'a> Given<'a> {
-    fn get(&self, name: &str) -> Option<&'a Value> {
-        member(self.members, name)
-    }
-
-    fn wrong_type(&self, name: &str, expected: &str, value: &Value) -> Error {
-        let message = format!(
-            "messages[{}].{name} must be {expected}, not {}",
-            self.index,
-            describe(value)
-        );
-        fault(RequestFault::InvalidType, MESSAGES, message)
-    }
-
-    fn wrong(&self, reason: impl std::fmt::Display) -> Error {
-        let message = format!("messages[{}]: {reason}", self.index);
-        fault(RequestFault::InvalidValue, MESSAGES, message)
-    }
-
-    fn missing(&self, name: &str) -> Error {
-        missing_member(&format!("messages[{}]", self.index), name).about(MESSAGES)
-    }
-
-    fn string(&self, name: &str) -> Result<Option<&'a str>> {
-        match self.get(name) {
-            None => Ok(None),
-            Some(Value::String(text)) => Ok(Some(text)),
-            Some(other) => Err(self.wrong_type(name, "a string", other)),
-        }
-    }
-}
-
-/// An error with another parameter.
-trait About {
-    fn about(self, param: &str) -> Error;
-}
-
-impl About for Error {
-    fn about(self, name: &str) -> Error {
-        match self {
-            Error::Request { fault, message, .. } => Error::Request {
-                fault,
-                param: Some(name.to_owned()),
-                message,
-            },
-            other => other,
-        }
-    }
-}
-
 fn message(index: usize, given: &Value) -> Result<Value> {
-    let members = given
-        .as_object()
-        .ok_or_else(|| invalid_type(MESSAGES, "an array of objects", given))?;
-    let given = Given { index, members };
-    let role = given.string("role")?.ok_or_else(|| given.missing("role"))?;
+    let given = Given::new(MESSAGES, index, given)?;
+    let role = given.required_string("role")?;
     let template_role = match role {
         "system" | "developer" | "user" | "assistant" | "tool" => role,
         // What tools were called before; templates know the newer name.
@@ -210,7 +151,7 @@ fn message(index: usize, given: &Value) -> Result<Value> {
     let is_assistant = role == "assistant";
     let mut message = Map::new();
     message.insert("role".into(), template_role.into());
-    let content = content(&given)?;
+    let content = given.text("content")?;
     let refusal = given.string("refusal")?.map(str::to_owned);
     match content.or(refusal.filter(|_| is_assistant)) {
         Some(text) => drop(message.insert("content".into(), text.into())),
@@ -244,44 +185,6 @@ fn message(index: usize, given: &Value) -> Result<Value> {
     Ok(message)
 }
 
-/// The content as one text; parts are joined by newlines.
-fn content(given: &Given<'_>) -> Result<Option<String>> {
-    let parts = match given.get("content") {
-        None => return Ok(None),
-        Some(Value::String(text)) => return Ok(Some(text.clone())),
-        Some(Value::Array(parts)) => parts,
-        Some(other) => return Err(given.wrong_type("content", "a string or an array", other)),
-    };
-    let texts = parts.iter().map(|part| part_text(given, part));
-    Ok(Some(texts.collect::<Result<Vec<_>>>()?.join("\n")))
-}
-
-/// The text of a part of the content.
-fn part_text<'a>(given: &Given<'_>, part: &'a Value) -> Result<&'a str> {
-    let kind = part.get("type").and_then(Value::as_str);
-    let kind = kind.ok_or_else(|| given.wrong("a part of content needs a type"))?;
-    let name = match kind {
-        "text" | "input_text" | "output_text" => "text",
-        "refusal" => "refusal",
-        "image_url" | "input_image" | "input_audio" | "audio_url" | "video_url" | "file" => {
-            let message = format!(
-                "messages[{}]: the model takes text only, but a part is of type \"{kind}\"",
-                given.index
-            );
-            return Err(fault(RequestFault::UnsupportedParameter, MESSAGES, message));
-        }
-        other => {
-            let kind = shorten(other);
-            return Err(given.wrong(format!("\"{kind}\" is not a known type of a part")));
-        }
-    };
-    match part.get(name) {
-        Some(Value::String(text)) => Ok(text.as_str()),
-        Some(other) => Err(given.wrong_type(&format!("content[].{name}"), "a string", other)),
-        None => Err(given.wrong(format!("a part of type \"{kind}\" needs {name}"))),
-    }
-}
-
 /// The calls of an assistant's message, in the form that templates know.
 fn calls(given: &Given<'_>) -> Result<Vec<Value>> {
     let calls = match given.get("tool_calls") {
@@ -297,36 +200,32 @@ fn calls(given: &Given<'_>) -> Result<Vec<Value>> {
         }
         let function = call.get("function");
         let function = function.ok_or_else(|| given.wrong("a tool call needs a function"))?;
-        let mut call = json!({"type": "function", "function": function_of(given, function)?});
+        let mut call = call_of(given, function)?;
         if let Some(id) = id {
             call["id"] = id.clone();
         }
         result.push(call);
     }
     if let Some(function) = given.get("function_call") {
-        result.push(json!({"type": "function", "function": function_of(given, function)?}));
+        result.push(call_of(given, function)?);
     }
     Ok(result)
 }
 
-/// Name and arguments. Arguments that are the text of an object become that object: templates walk through it.
-fn function_of(given: &Given<'_>, function: &Value) -> Result<Value> {
+/// A call of the function with this name and these arguments.
+fn call_of(given: &Given<'_>, function: &Value) -> Result<Value> {
     let name = match function.get("name") {
         Some(Value::String(name)) => name,
         _ => return Err(given.wrong("a tool call needs the name of a function")),
     };
     let arguments = match function.get("arguments") {
         None | Some(Value::Null) => Value::Object(Map::new()),
-        Some(Value::String(text)) if text.trim().is_empty() => Value::Object(Map::new()),
-        Some(Value::String(text)) => match serde_json::from_str::<Map<String, Value>>(text) {
-            Ok(arguments) => Value::Object(arguments),
-            Err(_) => Value::String(text.clone()),
-        },
+        Some(Value::String(text)) => arguments(text),
         Some(object @ Value::Object(_)) => object.clone(),
         Some(other) => {
             let expected = "a string of JSON";
             return Err(given.wrong_type("tool_calls[].function.arguments", expected, other));
         }
     };
-    Ok(json!({"name": name, "arguments": arguments}))
+    Ok(call(name, arguments))
 }

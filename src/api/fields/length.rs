@@ -60,13 +60,15 @@ pub(in crate::api) struct Length {
     pub truncate_sequence: bool,
 }
 
-/// `default_max_tokens` holds without `max_tokens`.
+/// `default_max_tokens` holds without `max_tokens`. `own_name` is what the route calls `max_tokens` besides its names in
+/// [`FIELDS`].
 pub(in crate::api) fn read(
     fields: &Fields,
     switches: &Switches,
     default_max_tokens: DefaultMaxTokens,
+    own_name: Option<&str>,
 ) -> Result<Length> {
-    let (max_tokens, fills_context) = max_tokens(fields)?;
+    let (max_tokens, fills_context) = max_tokens(fields, own_name)?;
     let behavior = fields.word("context_length_exceeded_behavior", &["truncate", "error"])?;
     Ok(Length {
         stop: stop(fields, switches)?,
@@ -89,8 +91,9 @@ pub(in crate::api) fn read(
 }
 
 /// The number of tokens if one is given, and whether `n_predict` asks for all that fit.
-fn max_tokens(fields: &Fields) -> Result<(Option<usize>, bool)> {
-    let given = fields.count("max_tokens")?;
+fn max_tokens(fields: &Fields, own_name: Option<&str>) -> Result<(Option<usize>, bool)> {
+    let own = own_name.map_or(Ok(None), |name| fields.count(name))?;
+    let given = either(own, "max_tokens", fields.count("max_tokens")?)?;
     let given = either(
         given,
         "max_completion_tokens",

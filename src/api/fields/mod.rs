@@ -8,7 +8,10 @@ pub(super) mod candidates;
 pub(super) mod constraints;
 pub(super) mod conversation;
 pub(super) mod declare;
+mod form;
+mod given;
 pub(super) mod images;
+pub(super) mod input;
 pub(super) mod length;
 pub(super) mod logprobs;
 pub(super) mod model;
@@ -27,11 +30,14 @@ pub(super) use body::Body;
 pub(super) use constraints::Constraint;
 pub(super) use conversation::Conversation;
 pub(super) use declare::{fields, wire_types};
+pub(super) use form::Form;
 pub(super) use length::Length;
 pub(super) use logprobs::Logprobs;
 pub(super) use prompt::{Prompt, PromptPart, PromptReader};
 pub(super) use prompt_tokens::{KeptTokens, PromptTokens};
-pub(super) use reader::{Fields, check_ids, invalid_value, missing, out_of_range};
+pub(super) use reader::{
+    Fields, check_ids, invalid_type, invalid_value, missing, out_of_range, shorten,
+};
 pub(super) use restrictions::Restrictions;
 pub(super) use sampling::Sampling;
 pub(super) use streaming::Streaming;

@@ -15,7 +15,7 @@ use crate::Result;
 pub(in crate::api) enum Prompt {
     /// A text to tokenize; may be empty.
     Text(String),
-    /// At least one id. Whether the vocabulary has them is checked once the model is known.
+    /// At least one id, unless the field may be empty. Whether the vocabulary has them is checked once the model is known.
     Tokens(Vec<u32>),
     /// Texts and ids that follow each other; at least two parts.
     Mixed(Vec<PromptPart>),
@@ -41,6 +41,8 @@ pub(in crate::api) struct PromptReader {
     pub null_is_text: bool,
     /// Texts and ids may be mixed.
     pub is_mixed: bool,
+    /// An empty array is a prompt without tokens; otherwise it is an error.
+    pub may_be_empty: bool,
 }
 
 impl<'de> DeserializeSeed<'de> for PromptReader {
@@ -250,6 +252,7 @@ impl ReadArray for PromptReader {
             });
         }
         Ok(prompts.and_then(|prompts| match prompts {
+            Prompts::None if self.may_be_empty => Ok(vec![Prompt::Tokens(Vec::new())]),
             Prompts::None => Err(invalid_value(field, "must not be an empty array")),
             Prompts::Ids(parts) => Ok(vec![parts.into()]),
             Prompts::Texts(_) | Prompts::IdLists(_) if count > self.max_prompts => {

@@ -4,6 +4,7 @@
 use serde_json::{Map, Value};
 
 use super::declare::{fields, wire_types};
+use super::form::Form;
 use super::reader::{Fields, describe, invalid_type, invalid_value, member, shorten, unknown_type};
 use crate::api::error::fault;
 use crate::api::switches::ToolNames;
@@ -80,12 +81,16 @@ const MAX_NAME_BYTES: usize = 64;
 
 /// Tool types that OpenAI runs on its own servers, which a page cannot do.
 const HOSTED: &[&str] = &[
+    "apply_patch",
     "code_interpreter",
+    "computer",
     "computer_use_preview",
     "file_search",
     "image_generation",
     "local_shell",
     "mcp",
+    "shell",
+    "tool_search",
     "web_search",
     "web_search_preview",
 ];
@@ -101,10 +106,14 @@ pub(in crate::api) struct ToolCalls {
 }
 
 /// `None` if no tool may be called.
-pub(in crate::api) fn read(fields: &Fields, names: ToolNames) -> Result<Option<ToolCalls>> {
+pub(in crate::api) fn read(
+    fields: &Fields,
+    names: ToolNames,
+    form: Form,
+) -> Result<Option<ToolCalls>> {
     let mut tools = Vec::new();
     for declared in fields.array(TOOLS)?.unwrap_or_default() {
-        let tool = tool(declared, names)?;
+        let tool = tool(declared, names, form)?;
         if tools.iter().any(|other: &Tool| other.name == tool.name) {
             let message = format!("two tools are called \"{}\"", tool.name);
             return Err(invalid_value(TOOLS, message));
@@ -124,18 +133,19 @@ pub(in crate::api) fn read(fields: &Fields, names: ToolNames) -> Result<Option<T
     }))
 }
 
-fn tool(declared: &Value, names: ToolNames) -> Result<Tool> {
+fn tool(declared: &Value, names: ToolNames, form: Form) -> Result<Tool> {
     let declared = declared
         .as_object()
         .ok_or_else(|| invalid_type(TOOLS, "an array of objects", declared))?;
     check_type(TOOLS, declared)?;
-    let function = match member(declared, "function") {
-        Some(Value::Object(function)) => function,
-        Some(other) => {
+    let function = match (form, member(declared, "function")) {
+        (Form::Flat, _) => declared,
+        (Form::Nested, Some(Value::Object(function))) => function,
+        (Form::Nested, Some(other)) => {
             let expected = "objects whose function is an object";
             return Err(invalid_type(TOOLS, expected, other));
         }
-        None => return Err(invalid_value(TOOLS, "a tool needs a function")),
+        (Form::Nested, None) => return Err(invalid_value(TOOLS, "a tool needs a function")),
     };
     let name = member(function, "name")
         .and_then(Value::as_str)

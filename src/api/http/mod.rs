@@ -9,4 +9,4 @@ mod sse;
 pub(super) use auth::check_authorization;
 pub use message::{Body, Request, Response};
 pub(super) use path::{path_of, percent_decode};
-pub(super) use sse::{DONE, KeepAlive, event};
+pub(super) use sse::{DONE, KeepAlive, event, named_event};

@@ -21,6 +21,11 @@ pub(in crate::api) fn event(json: &[u8]) -> Vec<u8> {
     [b"data: ", json, b"\n\n"].concat()
 }
 
+/// As [`event`], with a name.
+pub(in crate::api) fn named_event(name: &str, json: &[u8]) -> Vec<u8> {
+    [b"event: ", name.as_bytes(), b"\n", &event(json)[..]].concat()
+}
+
 type Bytes = Pin<Box<dyn Stream<Item = Vec<u8>>>>;
 
 /// Forwards `inner` and sends a comment whenever nothing was sent for `interval_ms`.

@@ -5,6 +5,9 @@ mod chat;
 mod completions;
 mod embeddings;
 mod models;
+mod responses;
+mod token_logprobs;
+mod tokens;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -26,7 +29,7 @@ pub(super) struct Route {
     pub answer: for<'a> fn(&'a Endpoint, &'a Request, String) -> Answer<'a>,
 }
 
-static ROUTES: [Route; 5] = [
+static ROUTES: [Route; 9] = [
     Route {
         path: "completions",
         method: "POST",
@@ -38,9 +41,29 @@ static ROUTES: [Route; 5] = [
         answer: |endpoint, request, _| Box::pin(chat::answer(endpoint, request)),
     },
     Route {
+        path: "responses",
+        method: "POST",
+        answer: |endpoint, request, _| Box::pin(responses::answer(endpoint, request)),
+    },
+    Route {
         path: "embeddings",
         method: "POST",
         answer: |endpoint, request, _| Box::pin(embeddings::answer(endpoint, request)),
+    },
+    Route {
+        path: "tokenize",
+        method: "POST",
+        answer: |endpoint, request, _| Box::pin(tokens::tokenize::answer(endpoint, request)),
+    },
+    Route {
+        path: "detokenize",
+        method: "POST",
+        answer: |endpoint, request, _| Box::pin(tokens::detokenize::answer(endpoint, request)),
+    },
+    Route {
+        path: "apply-template",
+        method: "POST",
+        answer: |endpoint, request, _| Box::pin(tokens::apply_template::answer(endpoint, request)),
     },
     Route {
         path: "models",
@@ -100,6 +123,8 @@ pub(super) fn visit_types(visitor: &mut impl ts_rs::TypeVisitor) {
     completions::visit_types(visitor);
     embeddings::visit_types(visitor);
     models::visit_types(visitor);
+    responses::visit_types(visitor);
+    tokens::visit_types(visitor);
 }
 
 #[cfg(test)]
@@ -176,8 +201,9 @@ mod tests {
     #[test]
     fn the_service_worker_knows_the_routes() {
         let script = include_str!("../../../www/src/exchange/base_paths.ts");
-        let paths: Vec<_> = ROUTES.iter().map(|route| route.path).collect();
-        let declaration = format!("const ROUTE_PATHS = {paths:?};");
+        let script: String = script.split_whitespace().collect();
+        let paths = ROUTES.iter().map(|route| format!("{:?},", route.path));
+        let declaration = format!("constROUTE_PATHS=[{}];", paths.collect::<String>());
         assert!(script.contains(&declaration), "expected: {declaration}");
     }
 

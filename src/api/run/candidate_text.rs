@@ -40,6 +40,10 @@ pub(in crate::api) struct Piece {
     pub digest: Digest,
     /// What the text says, if it is read as a message.
     pub parts: Vec<OutputPart>,
+    /// For each part, how many of `entries` come before it. It does not depend on how the text is divided into pieces.
+    pub part_places: Vec<usize>,
+    /// An earlier run delivered it.
+    pub was_delivered: bool,
     /// Set in the last piece.
     pub finish: Option<Finish>,
 }
@@ -93,8 +97,11 @@ impl Piece {
     }
 
     /// Appends the next piece.
-    pub(super) fn append(&mut self, next: Piece) {
+    pub(in crate::api) fn append(&mut self, next: Piece) {
         self.text.push_str(&next.text);
+        let places = next.part_places.iter();
+        self.part_places
+            .extend(places.map(|place| self.entries.len() + place));
         self.entries.extend(next.entries);
         self.token_ids.extend(next.token_ids);
         self.parts.extend(next.parts);
@@ -131,6 +138,8 @@ pub(super) struct TextOptions {
     pub calls: Option<CallReader>,
     /// How a message is read; `None` if the text is not one.
     pub message: Option<MessageOptions>,
+    /// Return what an earlier run delivered once more.
+    pub repeats_delivered: bool,
 }
 
 /// A running candidate; dropping it cancels it.
@@ -243,7 +252,12 @@ impl CandidateText {
     /// The next piece that is not empty, or the last one. Nothing follows the last one.
     async fn next_piece(&mut self) -> Result<Piece> {
         if let Some(earlier) = self.earlier.take() {
-            self.leave_out(earlier).await?;
+            let mut delivered = self.leave_out(earlier).await?;
+            if self.options.repeats_delivered {
+                delivered.was_delivered = true;
+                self.count(&mut delivered);
+                return Ok(delivered);
+            }
         }
         let mut piece = Piece::default();
         while piece.finish.is_none() {
@@ -277,13 +291,16 @@ impl CandidateText {
             piece.text.push_str(&self.options.suffix);
             finish.raw = self.options.wants_raw.then(|| Box::new(self.raw_output()));
         }
-        piece.completion_tokens = self.completion_tokens;
-        piece.reasoning_tokens = self
-            .message
-            .as_ref()
-            .map_or(0, MessageText::reasoning_tokens);
-        piece.digest = self.digest;
+        self.count(&mut piece);
         Ok(piece)
+    }
+
+    /// Sets the numbers of the piece that is delivered now.
+    fn count(&self, piece: &mut Piece) {
+        let message = self.message.as_ref();
+        piece.completion_tokens = self.completion_tokens;
+        piece.reasoning_tokens = message.map_or(0, MessageText::reasoning_tokens);
+        piece.digest = self.digest;
     }
 
     fn raw_output(&mut self) -> RawOutput {
@@ -299,8 +316,8 @@ impl CandidateText {
         }
     }
 
-    /// Processes the tokens that an earlier run delivered, without their text.
-    async fn leave_out(&mut self, earlier: Delivered) -> Result<()> {
+    /// Processes the tokens that an earlier run delivered; returns what it delivered of them.
+    async fn leave_out(&mut self, earlier: Delivered) -> Result<Piece> {
         let mut left_out = Piece::default();
         while self.completion_tokens < earlier.tokens && left_out.finish.is_none() {
             let event = self.next_event().await;
@@ -314,7 +331,7 @@ impl CandidateText {
         }
         self.has_begun = true;
         self.prompt_scores = None;
-        Ok(())
+        Ok(left_out)
     }
 
     async fn next_event(&mut self) -> Event {
@@ -342,6 +359,9 @@ impl CandidateText {
             Event::Prompt { scores } => self.prompt_scores = Some(scores),
             Event::Failed(error) => return Err(error),
         }
+        piece
+            .part_places
+            .resize(piece.parts.len(), piece.entries.len());
         self.list(piece)
     }
 

@@ -138,6 +138,7 @@ impl Case {
             suffix: self.suffix.to_owned(),
             wants_ids: self.tokens_as_ids,
             wants_raw: false,
+            repeats_delivered: false,
             prompt_listing: None,
             offsets_count_prompt: self.offsets_count_prompt,
             calls: None,

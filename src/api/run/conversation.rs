@@ -64,6 +64,11 @@ impl RenderedPrompt {
         Ok(ids)
     }
 
+    /// The text without markers.
+    pub(super) fn plain_text(&self) -> String {
+        self.marker.remove(&self.text)
+    }
+
     /// The end of the text, which may begin the model's message. Marked texts stay marked: a message cannot begin the
     /// model's reasoning.
     pub(super) fn tail(&self) -> String {

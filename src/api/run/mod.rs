@@ -48,6 +48,7 @@ use stop_ids::StopIds;
 pub(super) use candidate_text::Finish;
 pub(super) use candidate_text::{Piece, RawOutput, StopReason};
 pub(super) use logprobs::{Entry, TopEntry};
+pub(super) use prompt::{ids_of, text_of};
 pub(super) use prompt_listing::{PromptListing, RankedToken};
 
 /// An admitted request; dropping it cancels the generation.
@@ -355,6 +356,7 @@ fn text_options(plan: &Plan, model: &ReadyModel, switches: &Switches) -> TextOpt
             parallel_calls: message.parallel_calls,
             is_content: matches!(plan.constraint, Constraint::Grammar { .. }),
         }),
+        repeats_delivered: plan.repeats_delivered,
     }
 }
 

@@ -6,8 +6,8 @@ use std::rc::Rc;
 use super::context::{self, Fit};
 use super::conversation;
 use crate::api::error::fault;
-use crate::api::fields::{KeptTokens, Length, Prompt, PromptPart, PromptTokens};
-use crate::api::models::ReadyModel;
+use crate::api::fields::{Conversation, KeptTokens, Length, Prompt, PromptPart, PromptTokens};
+use crate::api::models::{ReadyModel, Texts};
 use crate::api::plan::{Plan, Suffix};
 use crate::api::switches::DefaultMaxTokens;
 use crate::text::{Detokenizer, Place, Tokenizer};
@@ -53,37 +53,38 @@ impl FittedPrompt {
         wanted: Wanted,
     ) -> Result<FittedPrompt> {
         let PromptTokens { add_special, kept } = plan.prompt_tokens;
+        let texts = &model.texts();
         let truncates = plan.length.truncate_sequence || kept != KeptTokens::All;
         if let Prompt::Text(text) = &prompt
             && !truncates
         {
-            check_size(text, model)?;
+            check_size(text, texts)?;
         }
         let mut tail = String::new();
         let (text, (mut ids, places)) = match (prompt, &plan.suffix) {
             (Prompt::Conversation(chat), _) => {
                 let rendered = conversation::render_prompt(*chat, &model.tokenizer)?;
                 if !plan.length.truncate_sequence {
-                    check_size(&rendered.text, model)?;
+                    check_size(&rendered.text, texts)?;
                 }
                 tail = rendered.tail();
                 (None, (rendered.tokenize(&model.tokenizer)?, Vec::new()))
             }
             (Prompt::Text(text), Suffix::FillInMiddle(suffix)) => {
-                let tokens = tokenize_around(&text, suffix, model)?;
+                let tokens = tokenize_around(&text, suffix, &model.tokenizer)?;
                 (Some(text), tokens)
             }
             (Prompt::Text(text), _) => {
-                let tokens = tokenize(&text, add_special, model, wanted)?;
+                let tokens = tokenize(&text, add_special, texts, wanted.places)?;
                 (Some(text), tokens)
             }
-            (Prompt::Tokens(ids), _) => (None, (checked(ids, model)?, Vec::new())),
+            (Prompt::Tokens(ids), _) => (None, (checked(ids, texts)?, Vec::new())),
             (Prompt::Mixed(parts), _) => {
-                let ids = mixed(&parts, add_special, model)?;
-                (None, (checked(ids, model)?, Vec::new()))
+                let ids = mixed(&parts, add_special, texts, check_size)?;
+                (None, (checked(ids, texts)?, Vec::new()))
             }
         };
-        let context_tokens = model.engine.context_tokens();
+        let context_tokens = texts.context_tokens;
         let cut_tokens = match kept {
             KeptTokens::Last(tokens) => ids.len().min(tokens),
             KeptTokens::All | KeptTokens::Fitting => ids.len(),
@@ -122,14 +123,47 @@ impl FittedPrompt {
     }
 }
 
+/// The ids of `prompt` as the model would receive them, before the context rules. It may exceed the context, but a
+/// text of more than [`MAX_UNFIT_BYTES`] must not with any tokenization.
+pub(in crate::api) fn ids_of(prompt: Prompt, add_special: bool, model: &Texts) -> Result<Vec<u32>> {
+    match prompt {
+        Prompt::Text(text) => {
+            check_bytes(&text, model)?;
+            Ok(tokenize(&text, add_special, model, false)?.0)
+        }
+        Prompt::Conversation(chat) => {
+            let rendered = conversation::render_prompt(*chat, &model.tokenizer)?;
+            check_bytes(&rendered.text, model)?;
+            rendered.tokenize(&model.tokenizer)
+        }
+        Prompt::Tokens(ids) => checked(ids, model),
+        Prompt::Mixed(parts) => checked(mixed(&parts, add_special, model, check_bytes)?, model),
+    }
+}
+
+/// The text that the chat template makes of a conversation.
+pub(in crate::api) fn text_of(chat: Conversation, tokenizer: &Tokenizer) -> Result<String> {
+    Ok(conversation::render_prompt(chat, tokenizer)?.plain_text())
+}
+
+/// Longest text that is tokenized although it may not fit the context. It bounds how long other requests wait.
+const MAX_UNFIT_BYTES: usize = 1 << 20;
+
+fn check_bytes(text: &str, model: &Texts) -> Result<()> {
+    match text.len() > MAX_UNFIT_BYTES {
+        true => check_size(text, model),
+        false => Ok(()),
+    }
+}
+
 /// Rejects a text that exceeds the context with any tokenization. Tokenizing megabytes would block the page
 /// for many seconds before the prompt is rejected.
-fn check_size(text: &str, model: &ReadyModel) -> Result<()> {
+fn check_size(text: &str, model: &Texts) -> Result<()> {
     const CHECKED_FROM_BYTES: usize = 1 << 16;
     if text.len() < CHECKED_FROM_BYTES {
         return Ok(());
     }
-    let context_tokens = model.engine.context_tokens();
+    let context_tokens = model.context_tokens;
     let prompt_tokens = model.tokenizer.fewest_tokens(text.len());
     if prompt_tokens <= context_tokens {
         return Ok(());
@@ -145,8 +179,8 @@ fn check_size(text: &str, model: &ReadyModel) -> Result<()> {
     ))
 }
 
-fn tokenize(text: &str, add_special: bool, model: &ReadyModel, wanted: Wanted) -> Result<Tokens> {
-    let (mut ids, mut places) = match wanted.places {
+fn tokenize(text: &str, add_special: bool, model: &Texts, places: bool) -> Result<Tokens> {
+    let (mut ids, mut places) = match places {
         true => model.tokenizer.encode_placed(text, add_special)?,
         false => (model.tokenizer.encode(text, add_special)?, Vec::new()),
     };
@@ -164,14 +198,20 @@ fn tokenize(text: &str, add_special: bool, model: &ReadyModel, wanted: Wanted) -
     Ok((ids, places))
 }
 
-/// The ids of parts that follow each other. Special tokens are added only to a text at the beginning.
-fn mixed(parts: &[PromptPart], add_special: bool, model: &ReadyModel) -> Result<Vec<u32>> {
+/// The ids of parts that follow each other. Special tokens are added only to a text at the beginning. `check` bounds the
+/// texts.
+fn mixed(
+    parts: &[PromptPart],
+    add_special: bool,
+    model: &Texts,
+    check: impl Fn(&str, &Texts) -> Result<()>,
+) -> Result<Vec<u32>> {
     let mut ids = Vec::new();
     for (index, part) in parts.iter().enumerate() {
         match part {
             PromptPart::Token(id) => ids.push(*id),
             PromptPart::Text(text) => {
-                check_size(text, model)?;
+                check(text, model)?;
                 ids.extend(model.tokenizer.encode(text, add_special && index == 0)?);
             }
         }
@@ -180,8 +220,8 @@ fn mixed(parts: &[PromptPart], add_special: bool, model: &ReadyModel) -> Result<
 }
 
 /// The model's fill-in-the-middle prompt for the gap between `text` and `suffix`.
-fn tokenize_around(text: &str, suffix: &str, model: &ReadyModel) -> Result<Tokens> {
-    let around = model.tokenizer.encode_around(text, suffix)?;
+fn tokenize_around(text: &str, suffix: &str, tokenizer: &Tokenizer) -> Result<Tokens> {
+    let around = tokenizer.encode_around(text, suffix)?;
     around.ok_or_else(|| {
         fault(
             RequestFault::UnsupportedParameter,
@@ -192,8 +232,8 @@ fn tokenize_around(text: &str, suffix: &str, model: &ReadyModel) -> Result<Token
 }
 
 /// `ids`, if all are in the vocabulary.
-fn checked(ids: Vec<u32>, model: &ReadyModel) -> Result<Vec<u32>> {
-    let vocab_size = model.vocab_size();
+fn checked(ids: Vec<u32>, model: &Texts) -> Result<Vec<u32>> {
+    let vocab_size = model.vocab_size;
     match ids.iter().find(|id| **id as usize >= vocab_size) {
         None => Ok(ids),
         Some(id) => Err(fault(

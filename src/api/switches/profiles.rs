@@ -457,4 +457,14 @@ mod tests {
             assert!(error.contains(named), "{json}: {error}");
         }
     }
+
+    /// Where an engine has several models, the page chooses one for requests that name none.
+    #[test]
+    fn the_page_knows_the_profiles_without_a_model() {
+        let script = include_str!("../../../www/src/exchange/base_paths.ts");
+        let profiles = PROFILES.iter().filter(|it| it.allow_missing_model);
+        let names: Vec<_> = profiles.flat_map(|it| it.names).collect();
+        let declaration = format!("const PROFILES_WITHOUT_MODEL = {names:?};");
+        assert!(script.contains(&declaration), "expected: {declaration}");
+    }
 }

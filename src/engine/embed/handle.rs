@@ -42,7 +42,7 @@ pub struct EmbeddingHandle {
 struct Inner {
     shared: Rc<Shared>,
     limits: EmbeddingLimits,
-    max_queue: usize,
+    max_queue: Cell<usize>,
 }
 
 impl Drop for Inner {
@@ -80,7 +80,7 @@ impl EmbeddingHandle {
         let inner = Inner {
             shared,
             limits,
-            max_queue,
+            max_queue: Cell::new(max_queue),
         };
         Self {
             inner: Rc::new(inner),
@@ -107,10 +107,9 @@ impl EmbeddingHandle {
         shared.purge();
         // An idle engine takes one request beyond the queue as soon as it is polled.
         let place = usize::from(!shared.is_running.get());
+        let max_queue = max_queue.get();
         if shared.queue.borrow().len() >= max_queue.saturating_add(place) {
-            return Err(Error::QueueFull {
-                max_queue: *max_queue,
-            });
+            return Err(Error::QueueFull { max_queue });
         }
         let (job, receiver) = Job::new(inputs);
         shared.queue.borrow_mut().push_back(job);
@@ -138,6 +137,11 @@ impl EmbeddingHandle {
         self.inner.shared.purge();
         let waiting = self.inner.shared.queue.borrow().len();
         waiting + usize::from(self.inner.shared.is_running.get())
+    }
+
+    /// Changes how many requests may wait from now on.
+    pub fn set_max_queue(&self, max_queue: usize) {
+        self.inner.max_queue.set(max_queue);
     }
 
     fn check(&self, input: &[u32]) -> Result<()> {

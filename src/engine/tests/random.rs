@@ -12,7 +12,7 @@ const CONTEXT: usize = 48;
 enum Act {
     Submit(Vec<Generation>),
     /// Prepares the prompt of a request.
-    Prepare(Generation),
+    Prepare(Prompt),
     Step,
     /// Reads up to this many events of one of the streams.
     Read(prop::sample::Index, usize),
@@ -118,7 +118,7 @@ fn any_act() -> impl Strategy<Value = Act> {
     let index = any::<prop::sample::Index>;
     prop_oneof![
         2 => any_request().prop_map(Act::Submit),
-        1 => any_generation().prop_map(Act::Prepare),
+        1 => any_generation().prop_map(|generation| Act::Prepare(generation.prompt)),
         8 => Just(Act::Step),
         6 => (index(), 1..12usize).prop_map(|(at, n)| Act::Read(at, n)),
         2 => index().prop_map(Act::Cancel),
@@ -177,7 +177,7 @@ proptest! {
                         }));
                     }
                 }
-                Act::Prepare(Generation { prompt, .. }) => bench.handle.prepare(|| Some(prompt)),
+                Act::Prepare(prompt) => bench.handle.prepare(|| Some(prompt)),
                 Act::Step => prop_assert!(bench.step().is_pending()),
                 Act::Read(at, limit) if !readers.is_empty() => {
                     let Reader { events, found, .. } = at.get_mut(&mut readers);

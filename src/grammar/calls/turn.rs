@@ -109,15 +109,25 @@ fn tagged(writer: &mut Writer<'_>, turn: &Turn, shape: &Shape) -> Result<String,
         Some(tags) => writer.until("thought", "TEXT", tags.close)?,
         None => String::new(),
     };
+    let is_forced = turn.is_forced || shape.open.is_empty();
+    // The text of content.
+    let mut text = "(?s:.+)";
     let reasoning = match (beginning, tags) {
         (Beginning::Reasoning { .. }, _) => thought,
-        (Beginning::Turn, Some(tags)) => {
+        (Beginning::Turn, Some(tags)) if is_forced => {
             let body = sequence(&["gap", &writer.tag(tags.open), &thought]);
             writer.rule("reasoning", &body)? + "?"
         }
+        (Beginning::Turn, Some(tags)) => {
+            // White space may come before reasoning and before content. The lexer cannot know which of them follows, so
+            // the white space is a part of its own, and content begins after it.
+            text = "\\S(?s:.*)";
+            let body = sequence(&[&writer.tag(tags.open), &thought, "lead"]);
+            format!("lead {}?", writer.rule("reasoning", &body)?)
+        }
         _ => String::new(),
     };
-    if turn.is_forced || shape.open.is_empty() {
+    if is_forced {
         let calls = calls(writer, shape, turn.is_parallel)?;
         return Ok(sequence(&[&reasoning, "gap", &calls]));
     }
@@ -126,14 +136,14 @@ fn tagged(writer: &mut Writer<'_>, turn: &Turn, shape: &Shape) -> Result<String,
     if let (Beginning::Turn, Some(tags)) = (beginning, tags)
         && writer.id(tags.open).is_none()
     {
-        limits = format!(" & ~/[ \\n]*{}(?s:.*)/", escaped(tags.open));
+        limits = format!(" & ~/{}(?s:.*)/", escaped(tags.open));
     }
-    let content = writer.rule("CONTENT", &format!("/(?s:.*)/{limits}"))?;
+    let content = writer.rule("CONTENT", &format!("/({text})?/{limits}"))?;
     let before = writer.until("before_calls", &content, shape.open)?;
     if writer.id(shape.open).is_none() {
         limits.push_str(&format!(" & ~/(?s:.*){}(?s:.*)/", escaped(shape.open)));
     }
-    let only = writer.rule("ONLY", &format!("/(?s:.+)/{limits}"))?;
+    let only = writer.rule("ONLY", &format!("/{text}/{limits}"))?;
     let opened = opened(writer, shape, turn.is_parallel)?;
     let answer = writer.rule("answer", &format!("{only}? | {before} {opened}"))?;
     Ok(sequence(&[&reasoning, &answer]))

@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use crate::grammar::budget::Budget;
 use crate::grammar::{schema, token_trie};
 
-/// Rules that other rules use: white space inside of JSON, white space between tags, any text.
-const COMMON: &str =
-    "s: SPACE?\nSPACE: / |\\n {0,16}/\ngap: GAP?\nGAP: /[ \\n]{1,4}/\nTEXT: /(?s:.*)/\n";
+/// Rules that other rules use: white space inside of JSON, white space between tags, white space before text, any text.
+const COMMON: &str = "s: SPACE?\nSPACE: / |\\n {0,16}/\ngap: GAP?\nGAP: /[ \\n]{1,4}/\n\
+    lead: LEAD?\nLEAD: /\\s+/\nTEXT: /(?s:.*)/\n";
 
 /// A grammar that is being written.
 pub(super) struct Writer<'b> {

@@ -16,6 +16,8 @@ pub struct Architecture {
     pub name: &'static str,
     /// `model_type` in the `config.json` of its Hugging Face folders.
     pub model_types: &'static [&'static str],
+    /// `model_type` of folders whose tokens attend to each other (`use_bidirectional_attention`).
+    pub bidirectional_model_types: &'static [&'static str],
     /// Changes the configuration of a Llama to that of this architecture. Reads the metadata keys
     /// that Llama does not have.
     pub configure: fn(&Keys, &mut ModelConfig) -> Result<()>,
@@ -49,6 +51,7 @@ impl Architecture {
     pub const LLAMA_LIKE: Architecture = Architecture {
         name: "",
         model_types: &[],
+        bidirectional_model_types: &[],
         configure: |_, _| Ok(()),
         gguf_pairs: RopePairs::Halves,
         checkpoint_pairs: RopePairs::Halves,

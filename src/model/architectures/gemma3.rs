@@ -44,8 +44,11 @@ pub fn configure(keys: &Keys, config: &mut ModelConfig) -> Result<()> {
 }
 
 fn read_json(json: &mut ConfigJson) -> Result<()> {
-    let key = "sliding_window_pattern";
-    let period = json.size(key)?;
-    json.require(key, period.is_none_or(|it| it as usize == PERIOD_LAYERS))?;
+    for key in ["sliding_window_pattern", "_sliding_window_pattern"] {
+        let period = json.size(key)?;
+        json.require(key, period.is_none_or(|it| it as usize == PERIOD_LAYERS))?;
+    }
+    let key = "attn_logit_softcapping";
+    json.require(key, json.get(key).is_none())?;
     gemma::read_attention_scale(json)
 }

@@ -1,5 +1,5 @@
 //! EmbeddingGemma (Vera et al. 2025, <https://arxiv.org/abs/2509.20354>): Gemma 3 whose tokens attend to each other;
-//! the mean of the tokens' vectors passes two dense layers. GGUF files only.
+//! the mean of the tokens' vectors passes two dense layers.
 
 use super::{architecture::Architecture, gemma3};
 use crate::{
@@ -10,6 +10,7 @@ use crate::{
 pub const ARCHITECTURE: Architecture = Architecture {
     name: "gemma-embedding",
     model_types: &[],
+    bidirectional_model_types: &["gemma3_text"],
     configure,
     ..gemma3::ARCHITECTURE
 };

@@ -25,7 +25,9 @@ mod starcoder2;
 
 pub use architecture::{Architecture, Names};
 
-use super::config::{Keys, ModelConfig, RopePairs, keys::missing, llama_like, rope::ROPE_HALVES};
+use super::config::{
+    ConfigJson, Keys, ModelConfig, RopePairs, keys::missing, llama_like, rope::ROPE_HALVES,
+};
 use crate::{
     Error, Result,
     weights::{Gguf, Metadata},
@@ -72,13 +74,22 @@ pub fn find(name: &str) -> Result<&'static Architecture> {
     })
 }
 
-/// The architecture of Hugging Face folders with this `model_type`.
+/// The architecture of Hugging Face folders with this `config.json`.
 ///
 /// # Errors
-/// [`Error::UnsupportedModel`] that names it and the supported ones.
-pub fn find_by_model_type(model_type: &str) -> Result<&'static Architecture> {
-    let mut architectures = ARCHITECTURES.iter().copied();
-    let found = architectures.find(|it| it.model_types.contains(&model_type));
+/// [`Error::UnsupportedModel`] that names the `model_type` and the supported ones, or an attention that no
+/// architecture of this type has; [`Error::InvalidModelFile`] for members of the wrong type.
+pub fn find_by_config(config: &ConfigJson) -> Result<&'static Architecture> {
+    let model_type = config.str("model_type")?.unwrap_or_default();
+    let find = |types: fn(&Architecture) -> &'static [&'static str]| {
+        let mut architectures = ARCHITECTURES.iter().copied();
+        architectures.find(|it| types(it).contains(&model_type))
+    };
+    let found = find(|it| it.model_types);
+    let key = "use_bidirectional_attention";
+    if found.is_some() && config.bool(key)? == Some(true) {
+        return find(|it| it.bidirectional_model_types).ok_or_else(|| config.unsupported(key));
+    }
     found.ok_or_else(|| {
         let types = ARCHITECTURES.iter().flat_map(|it| it.model_types);
         let known: Vec<&str> = types.copied().collect();

@@ -61,7 +61,13 @@ fn a_llama_is_what_the_others_differ_from() {
 #[test]
 fn names_are_unique() {
     let types = ARCHITECTURES.iter().flat_map(|it| it.model_types);
-    for mut names in [names().collect(), types.copied().collect::<Vec<_>>()] {
+    let bidirectional = ARCHITECTURES.iter();
+    let bidirectional = bidirectional.flat_map(|it| it.bidirectional_model_types);
+    for mut names in [
+        names().collect(),
+        types.copied().collect::<Vec<_>>(),
+        bidirectional.copied().collect(),
+    ] {
         let count = names.len();
         names.sort_unstable();
         names.dedup();

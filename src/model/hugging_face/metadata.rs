@@ -33,10 +33,9 @@ const NUMBERS: Names = &[("rms_norm_eps", "attention.layer_norm_rms_epsilon")];
 /// members of the wrong type.
 pub fn read(
     config: &mut ConfigJson,
-    pipeline: Option<Pipeline>,
+    pipeline: Option<&Pipeline>,
 ) -> Result<(&'static Architecture, Metadata)> {
-    let model_type = config.str("model_type")?.unwrap_or_default();
-    let architecture = architectures::find_by_model_type(model_type)?;
+    let architecture = architectures::find_by_config(config)?;
     (architecture.read_json)(config)?;
     let mut metadata = Metadata::new();
     metadata.insert("general.architecture", architecture.name);

@@ -2,6 +2,7 @@
 //! metadata, the tensors of safetensors files get GGUF names and the requested types, and packed tensors
 //! keep their bits. `text` reads the tokenizers.
 
+mod dense;
 mod metadata;
 mod names;
 mod packed;
@@ -38,13 +39,15 @@ pub(super) async fn read<F: ModelFiles>(
     })?;
     let mut config = ConfigJson::parse(&bytes)?;
     let pipeline = Pipeline::read(files).await?;
-    let (architecture, mut metadata) = metadata::read(&mut config, pipeline)?;
+    let (architecture, mut metadata) = metadata::read(&mut config, pipeline.as_ref())?;
     if let Some(bytes) = read_small(files, "generation_config.json", MAX_JSON_BYTES).await? {
         metadata::add_sampling(&mut metadata, &bytes)?;
     }
-    let (stored, source) = shards::read(files).await?;
-    let recipes = recipes::recipes(architecture, &config, stored, quantize)?;
-    ConvertedSource::new(source, metadata, recipes)
+    let dense = pipeline.map_or(Vec::new(), |pipeline| pipeline.dense);
+    let shards = shards::read(files, &dense).await?;
+    let mut recipes = recipes::recipes(architecture, &config, shards.tensors, quantize)?;
+    recipes.extend(recipes::dense(shards.dense, quantize)?);
+    ConvertedSource::new(shards.source, metadata, recipes)
 }
 
 /// The GGUF name of a checkpoint's tensor; `None` if GGUF files stack it with those of other experts.

@@ -10,7 +10,10 @@ use super::{
 };
 use crate::{
     Error, Result,
-    model::{architectures::Architecture, config::ConfigJson},
+    model::{
+        architectures::Architecture,
+        config::{ConfigJson, embedding::DENSE},
+    },
     tensor_types::TensorType,
     weights::{
         converted::{Origin, Part, Recipe},
@@ -82,6 +85,24 @@ pub fn recipes(
         });
     }
     Ok(recipes)
+}
+
+/// The recipes of the matrices of dense layers.
+///
+/// # Errors
+/// [`Error::UnsupportedModel`] for a matrix that is not of floats.
+pub fn dense(matrices: Vec<StoredTensor>, quantize: Quantize) -> Result<Vec<Recipe>> {
+    let recipe = |(name, matrix): (&&str, StoredTensor)| {
+        let matrix = matrix.into_floats()?;
+        let name = format!("{name}.weight");
+        Ok(Recipe {
+            ty: quantize.ty(&name, &matrix.shape, matrix.ty, false),
+            name,
+            shape: matrix.shape.clone(),
+            origin: Origin::Stored(vec![Part::Rows(matrix, 0.0)]),
+        })
+    };
+    DENSE.iter().zip(matrices).map(recipe).collect()
 }
 
 /// The tensors of the folder in the order of their data, and the GGUF tensors that they belong to.

@@ -1,22 +1,25 @@
 //! How a folder of sentence-transformers makes a vector of a text: `modules.json` lists what follows the
-//! transformer, and each pooling has a `config.json` of its own.
+//! transformer. The pooling and each dense layer have a `config.json` of their own.
 
 use serde_json::Value;
 
+use super::dense::Dense;
 use crate::{
     Error, Result,
     model::config::{
-        embedding::{NORMALIZE, POOLING_TYPE},
+        embedding::{DENSE, NORMALIZE, POOLING_TYPE},
         json::MAX_JSON_BYTES,
     },
-    weights::{Metadata, ModelFiles, files::read_small},
+    weights::{Metadata, ModelFiles, files::read_small, quoted::quoted},
 };
 
 /// What follows the transformer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Pipeline {
     /// `pooling_type` of GGUF files.
     pooling_type: u32,
+    /// The layers that the pooled vector passes, at most as many as GGUF files name.
+    pub dense: Vec<Dense>,
     normalizes: bool,
 }
 
@@ -44,6 +47,7 @@ impl Pipeline {
         };
         let modules = modules.as_array().map_or(&[][..], Vec::as_slice);
         let mut pooling_type = None;
+        let mut dense = Vec::new();
         let mut normalizes = false;
         for (i, module) in modules.iter().enumerate() {
             let text = |key: &str| module[key].as_str().unwrap_or_default();
@@ -52,10 +56,12 @@ impl Pipeline {
             match (kind, pooling_type) {
                 ("Transformer", None) if i == 0 && path.is_empty() => {}
                 ("Pooling", None) if i == 1 => {
-                    let name = format!("{path}/config.json");
-                    let config = json(files, &name).await?;
-                    let missing = || Error::InvalidModelFile(format!("{name} is missing"));
-                    pooling_type = Some(pooling(&name, &config.ok_or_else(missing)?)?);
+                    let (name, config) = module_config(files, path).await?;
+                    pooling_type = Some(pooling(&name, &config)?);
+                }
+                ("Dense", Some(_)) if !normalizes && dense.len() < DENSE.len() => {
+                    let (name, config) = module_config(files, path).await?;
+                    dense.push(Dense::read(path, &name, config)?);
                 }
                 ("Normalize", Some(_)) => normalizes = true,
                 _ => {
@@ -68,14 +74,19 @@ impl Pipeline {
         let none = || Error::UnsupportedModel("modules.json: no pooling".into());
         Ok(Some(Pipeline {
             pooling_type: pooling_type.ok_or_else(none)?,
+            dense,
             normalizes,
         }))
     }
 
     /// Adds the keys of GGUF files.
-    pub fn add(self, metadata: &mut Metadata, architecture: &str) {
+    pub fn add(&self, metadata: &mut Metadata, architecture: &str) {
         metadata.insert(format!("{architecture}.{POOLING_TYPE}"), self.pooling_type);
         metadata.insert(format!("{architecture}.{NORMALIZE}"), self.normalizes);
+        for (name, dense) in DENSE.iter().zip(&self.dense) {
+            metadata.insert(format!("{architecture}.{name}_feat_in"), dense.cols);
+            metadata.insert(format!("{architecture}.{name}_feat_out"), dense.rows);
+        }
     }
 }
 
@@ -93,6 +104,21 @@ fn pooling(file: &str, config: &Value) -> Result<u32> {
             "{file}: several poolings side by side"
         ))),
     }
+}
+
+/// The name and the contents of a module's `config.json`. `folder` comes from `modules.json`, and must not refer to a
+/// file outside of the model's folder.
+async fn module_config<F: ModelFiles>(files: &F, folder: &str) -> Result<(String, Value)> {
+    if folder.is_empty() || folder == ".." || folder.contains(['/', '\\', ':', '%']) {
+        let folder = quoted(folder);
+        return Err(Error::InvalidModelFile(format!(
+            "modules.json: {folder} is no name of a folder"
+        )));
+    }
+    let name = format!("{folder}/config.json");
+    let missing = || Error::InvalidModelFile(format!("{name} is missing"));
+    let config = json(files, &name).await?.ok_or_else(missing)?;
+    Ok((name, config))
 }
 
 async fn json<F: ModelFiles>(files: &F, name: &str) -> Result<Option<Value>> {

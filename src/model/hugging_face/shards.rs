@@ -1,9 +1,10 @@
-//! The safetensors files of a folder: a single one, or those that an index names.
+//! The safetensors files of a folder: a single one, or those that an index names, and those of dense layers.
 
 use std::collections::{BTreeSet, HashMap};
 
 use serde::Deserialize;
 
+use super::dense::Dense;
 use crate::{
     Error, Result,
     model::config::json::MAX_JSON_BYTES,
@@ -25,13 +26,22 @@ struct Index {
     weight_map: HashMap<String, String>,
 }
 
-/// The tensors of all files by their names in the checkpoint. Offsets count in the returned source.
+/// The tensors of all files. Offsets count in `source`.
+pub struct Shards<S> {
+    /// The tensors of the transformer by their names in the checkpoint.
+    pub tensors: Vec<StoredTensor>,
+    /// The matrices of the dense layers, in their order.
+    pub dense: Vec<StoredTensor>,
+    /// The files, one after the other.
+    pub source: JoinedSource<S>,
+}
+
+/// Reads the headers of the transformer's files and of those of its `dense` layers.
 ///
 /// # Errors
-/// [`Error::InvalidModelFile`] naming the file and what is wrong with it; the errors of `files`.
-pub async fn read<F: ModelFiles>(
-    files: &F,
-) -> Result<(Vec<StoredTensor>, JoinedSource<F::Source>)> {
+/// [`Error::InvalidModelFile`] naming the file and what is wrong with it; the errors of [`Dense::matrix`] and of
+/// `files`.
+pub async fn read<F: ModelFiles>(files: &F, dense: &[Dense]) -> Result<Shards<F::Source>> {
     let index = read_index(files).await?;
     let names: BTreeSet<&str> = match &index {
         None => BTreeSet::from([ONE_FILE]),
@@ -39,25 +49,44 @@ pub async fn read<F: ModelFiles>(
     };
     let (mut sources, mut headers) = (Vec::new(), Vec::new());
     for &name in &names {
-        let source = files
-            .open(name)
-            .await?
-            .ok_or_else(|| Error::InvalidModelFile(format!("the folder has no file {name:?}")))?;
-        headers.push((name, safetensors::read(name, &source).await?));
+        let (source, header) = open(files, name).await?;
+        headers.push((name, header));
         sources.push(source);
     }
     if let Some(map) = &index {
         check_index(map, &headers)?;
     }
+    let mut matrices = Vec::new();
+    for layer in dense {
+        let (source, header) = open(files, &layer.file()).await?;
+        matrices.push((sources.len(), layer.matrix(header)?));
+        sources.push(source);
+    }
     let source = JoinedSource::new(sources);
+    let in_source = |part: usize, mut tensor: StoredTensor| {
+        tensor.offset_bytes += source.start_bytes(part);
+        tensor
+    };
     let mut tensors = Vec::new();
     for (part, (_, header)) in headers.into_iter().enumerate() {
-        tensors.extend(header.into_iter().map(|mut tensor| {
-            tensor.offset_bytes += source.start_bytes(part);
-            tensor
-        }));
+        tensors.extend(header.into_iter().map(|tensor| in_source(part, tensor)));
     }
-    Ok((tensors, source))
+    let matrices = matrices.into_iter();
+    Ok(Shards {
+        tensors,
+        dense: matrices
+            .map(|(part, tensor)| in_source(part, tensor))
+            .collect(),
+        source,
+    })
+}
+
+/// A file and its header.
+async fn open<F: ModelFiles>(files: &F, name: &str) -> Result<(F::Source, Vec<StoredTensor>)> {
+    let missing = || Error::InvalidModelFile(format!("the folder has no file {name:?}"));
+    let source = files.open(name).await?.ok_or_else(missing)?;
+    let header = safetensors::read(name, &source).await?;
+    Ok((source, header))
 }
 
 fn invalid(what: String) -> Error {

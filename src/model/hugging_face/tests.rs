@@ -417,13 +417,326 @@ fn poolings_of_sentence_transformers_are_read() {
     let two = json!({ "pooling_mode_mean_tokens": true, "pooling_mode_cls_token": true });
     is_refused(embedding_of(&BODY, two), &["side by side"]);
     is_refused(embedding_of(&BODY, json!({})), &["selects no pooling"]);
-    let dense = [BODY[0], BODY[1], ("Dense", "2_Dense")];
-    is_refused(embedding_of(&dense, mean()), &["modules.json", "Dense"]);
+    let other = [BODY[0], BODY[1], ("LayerNorm", "2_LayerNorm")];
+    is_refused(embedding_of(&other, mean()), &["modules.json", "LayerNorm"]);
     is_refused(embedding_of(&BODY[..1], mean()), &["no pooling"]);
     let elsewhere = [BODY[0], ("Pooling", "pool")];
     is_refused(
         embedding_of(&elsewhere, mean()),
         &["pool/config.json is missing"],
+    );
+}
+
+#[test]
+fn folders_of_modules_are_in_the_folder_of_the_model() {
+    for path in [
+        "",
+        "..",
+        "../1_Pooling",
+        "/1_Pooling",
+        "a:b",
+        "a\\b",
+        "%2e%2e",
+    ] {
+        let modules = [("Transformer", ""), ("Pooling", path)];
+        is_refused(
+            embedding_of(&modules, json!({})),
+            &["modules.json", "no name of a folder"],
+        );
+    }
+}
+
+/// The modules of EmbeddingGemma.
+const WITH_DENSE: [(&str, &str); 5] = [
+    ("Transformer", ""),
+    ("Pooling", "1_Pooling"),
+    ("Dense", "2_Dense"),
+    ("Dense", "3_Dense"),
+    ("Normalize", "4_Normalize"),
+];
+
+/// The `config.json` of a dense layer.
+fn layer(cols: usize, rows: usize) -> Value {
+    json!({
+        "in_features": cols, "out_features": rows, "bias": false,
+        "activation_function": "torch.nn.modules.linear.Identity",
+    })
+}
+
+/// A BERT's folder with `modules` and two dense layers, from 32 to 64 to 32.
+fn with_dense(modules: &[(&str, &str)]) -> Folder {
+    let mut folder = sentence_transformer(modules, json!({ "pooling_mode_mean_tokens": true }));
+    for (path, cols, rows, value) in [("2_Dense", 32, 64, 2.0), ("3_Dense", 64, 32, 3.0)] {
+        let config = layer(cols, rows).to_string().into_bytes();
+        folder.0.insert(format!("{path}/config.json"), config);
+        let matrix = safetensors(&[("linear.weight", &[rows, cols], value)]);
+        folder.0.insert(format!("{path}/model.safetensors"), matrix);
+    }
+    folder
+}
+
+#[test]
+fn dense_layers_follow_the_pooling() {
+    let (gguf, source) = block_on(read(&with_dense(&WITH_DENSE), Quantize::None)).unwrap();
+    let embedding = architectures::read_config(&gguf)
+        .unwrap()
+        .embedding
+        .unwrap();
+    assert_eq!(embedding.dense, [[32, 64], [64, 32]]);
+    assert!(embedding.normalizes);
+    for (name, shape, value) in [
+        ("token_embd.weight", [32, 3], 0.5),
+        ("dense_2.weight", [32, 64], 2.0),
+        ("dense_3.weight", [64, 32], 3.0),
+    ] {
+        let tensor = gguf.tensor(name).unwrap();
+        assert_eq!(tensor.shape, shape, "{name}");
+        let mut last = [0; 4];
+        let end = tensor.offset_bytes + tensor.size_bytes;
+        block_on(source.read_at(end - 4, &mut last)).unwrap();
+        assert_eq!(f32::from_le_bytes(last), value, "{name}");
+    }
+    let quantize = Quantize::from_name("q8_0").unwrap();
+    let (gguf, _) = block_on(read(&with_dense(&WITH_DENSE), quantize)).unwrap();
+    let dense = gguf.tensor("dense_3.weight").unwrap();
+    assert_eq!(dense.ty, crate::tensor_types::TensorType::Q8_0);
+}
+
+#[test]
+fn dense_layers_that_are_not_computed_are_refused_by_name() {
+    for (change, parts) in [
+        (
+            json!({ "bias": true }),
+            &["2_Dense/config.json", "bias"][..],
+        ),
+        (json!({ "bias": null }), &["2_Dense/config.json"]),
+        (
+            json!({ "activation_function": "torch.nn.modules.activation.Tanh" }),
+            &["2_Dense/config.json", "activation.Tanh"],
+        ),
+        (
+            json!({ "activation_function": null }),
+            &["2_Dense/config.json", "activation_function"],
+        ),
+        (
+            json!({ "module_input_name": "token_embeddings" }),
+            &["module_input_name", "token_embeddings"],
+        ),
+        (
+            json!({ "in_features": 64 }),
+            &["2_Dense/model.safetensors", "linear.weight", "[64, 64]"],
+        ),
+        (
+            json!({ "out_features": -1 }),
+            &["2_Dense/config.json", "-1"],
+        ),
+    ] {
+        let mut config = layer(32, 64);
+        for (key, value) in change.as_object().unwrap() {
+            config[key] = value.clone();
+        }
+        let mut folder = with_dense(&WITH_DENSE);
+        let config = config.to_string().into_bytes();
+        folder.0.insert("2_Dense/config.json".into(), config);
+        is_refused(block_on(read(&folder, Quantize::None)), parts);
+    }
+    for member in ["bias", "activation_function", "in_features"] {
+        let mut config = layer(32, 64);
+        config.as_object_mut().unwrap().remove(member);
+        let mut folder = with_dense(&WITH_DENSE);
+        let config = config.to_string().into_bytes();
+        folder.0.insert("2_Dense/config.json".into(), config);
+        let read = block_on(read(&folder, Quantize::None));
+        is_refused(read, &["2_Dense/config.json", member]);
+    }
+    // The places where a layer is not computed: a third one, and behind the normalization.
+    let mut third = WITH_DENSE;
+    third[4] = ("Dense", "4_Dense");
+    let mut late = WITH_DENSE;
+    late.swap(3, 4);
+    for modules in [third, late] {
+        let read = block_on(read(&with_dense(&modules), Quantize::None));
+        is_refused(read, &["modules.json", "\"Dense\""]);
+    }
+}
+
+#[test]
+fn files_of_dense_layers_are_checked() {
+    for name in ["3_Dense/config.json", "3_Dense/model.safetensors"] {
+        let mut folder = with_dense(&WITH_DENSE);
+        folder.0.remove(name);
+        is_refused(block_on(read(&folder, Quantize::None)), &[name]);
+    }
+    let weight = ("linear.weight", &[32, 64][..], 1.0);
+    for (tensors, parts) in [
+        (&[][..], &["no tensor", "linear.weight"][..]),
+        (&[weight, ("linear.bias", &[32][..], 1.0)], &["linear.bias"]),
+        (&[("linear.weight", &[64, 32], 1.0)], &["[32, 64]"]),
+        (&[("linear.weight", &[2048], 1.0)], &["[2048]"]),
+    ] {
+        let mut folder = with_dense(&WITH_DENSE);
+        let file = "3_Dense/model.safetensors";
+        folder.0.insert(file.into(), safetensors(tensors));
+        let read = block_on(read(&folder, Quantize::None));
+        is_refused(read, &[&[file], parts].concat());
+    }
+    let mut folder = with_dense(&WITH_DENSE);
+    let file = "3_Dense/model.safetensors".to_owned();
+    folder.0.insert(file.clone(), vec![255; 40]);
+    is_refused(block_on(read(&folder, Quantize::None)), &[&file]);
+}
+
+/// The members of Nomic Embed 1.5, with these changes.
+fn nomic(changes: Value) -> Value {
+    let mut config = json!({
+        "model_type": "nomic_bert", "n_embd": 32, "n_head": 2, "n_inner": 64, "n_layer": 1,
+        "n_positions": 8192, "max_trained_positions": 2048, "layer_norm_epsilon": 1e-12,
+        "activation_function": "swiglu", "rotary_emb_base": 1000, "rotary_emb_fraction": 1.0,
+        "qkv_proj_bias": false, "mlp_fc1_bias": false, "mlp_fc2_bias": false,
+        "rotary_emb_interleaved": false, "rotary_emb_scale_base": null, "rotary_scaling_factor": null,
+        "prenorm": false, "parallel_block": false, "causal": false, "use_rms_norm": false,
+        "scale_attn_weights": true, "scale_attn_by_inverse_layer_idx": false,
+    });
+    for (key, value) in changes.as_object().unwrap() {
+        config[key] = value.clone();
+    }
+    config
+}
+
+/// The GGUF names of the tensors and the configuration of a Nomic Embed.
+fn read_nomic(config: Value) -> Result<(Vec<String>, ModelConfig)> {
+    let layer = "encoder.layers.0.";
+    let parts = [
+        "attn.Wqkv",
+        "attn.out_proj",
+        "norm1",
+        "mlp.fc11",
+        "mlp.fc12",
+        "mlp.fc2",
+        "norm2",
+    ];
+    let names: Vec<String> = parts.map(|part| format!("{layer}{part}.weight")).into();
+    let mut tensors = vec![
+        ("embeddings.word_embeddings.weight", &[3, 32][..], 0.5),
+        ("embeddings.token_type_embeddings.weight", &[2, 32], 0.5),
+        ("emb_ln.bias", &[32], 0.5),
+    ];
+    tensors.extend(names.iter().map(|name| (&**name, &[32][..], 1.0)));
+    let mut folder = folder(config, &tensors);
+    let pooling = sentence_transformer(
+        &WITH_DENSE[..2],
+        json!({ "pooling_mode_mean_tokens": true }),
+    );
+    for name in ["modules.json", "1_Pooling/config.json"] {
+        folder.0.insert(name.into(), pooling.0[name].clone());
+    }
+    let (gguf, _) = block_on(read(&folder, Quantize::None))?;
+    let names = gguf.tensors.iter().map(|tensor| tensor.name.clone());
+    Ok((names.collect(), architectures::read_config(&gguf)?))
+}
+
+#[test]
+fn nomic_embed_is_read_by_its_own_names() {
+    let (names, config) = read_nomic(nomic(json!({}))).unwrap();
+    let expected = [
+        "token_embd.weight",
+        "token_types.weight",
+        "token_embd_norm.bias",
+        "blk.0.attn_qkv.weight",
+        "blk.0.attn_output.weight",
+        "blk.0.attn_output_norm.weight",
+        "blk.0.ffn_up.weight",
+        "blk.0.ffn_gate.weight",
+        "blk.0.ffn_down.weight",
+        "blk.0.layer_output_norm.weight",
+    ];
+    assert_eq!(names, expected);
+    assert_eq!((config.dim, config.ffn_dim, config.heads), (32, 64, 2));
+    assert_eq!((config.norm_eps, config.is_causal), (1e-12, false));
+    let rope = config.rope().unwrap();
+    assert_eq!(
+        (rope.base, rope.dims, rope.pairs),
+        (1000.0, 16, RopePairs::Halves)
+    );
+    // Longer inputs have other frequencies, with which the model was not trained.
+    assert_eq!(config.context_tokens, 2048);
+    let scaled = nomic(json!({ "rotary_scaling_factor": 2, "max_trained_positions": null }));
+    assert_eq!(read_nomic(scaled).unwrap().1.context_tokens, 2048);
+    let shorter = nomic(json!({ "max_trained_positions": 512 }));
+    assert_eq!(read_nomic(shorter).unwrap().1.context_tokens, 512);
+}
+
+#[test]
+fn other_kinds_of_nomic_bert_are_refused_by_name() {
+    for change in [
+        json!({ "activation_function": "gelu" }),
+        json!({ "activation_function": null }),
+        json!({ "causal": true }),
+        json!({ "mlp_fc1_bias": true }),
+        json!({ "mlp_fc2_bias": true }),
+        json!({ "moe_every_n_layers": 2 }),
+        json!({ "parallel_block": true }),
+        json!({ "prenorm": true }),
+        json!({ "qkv_proj_bias": true }),
+        json!({ "qkv_proj_bias": null }),
+        json!({ "rotary_emb_fraction": 0.5 }),
+        json!({ "rotary_emb_fraction": null }),
+        json!({ "rotary_emb_interleaved": true }),
+        json!({ "rotary_emb_scale_base": 512 }),
+        json!({ "scale_attn_by_inverse_layer_idx": true }),
+        json!({ "scale_attn_weights": false }),
+        json!({ "use_rms_norm": true }),
+    ] {
+        let key = change.as_object().unwrap().keys().next().unwrap();
+        is_refused(read_nomic(nomic(change.clone())), &["nomic_bert", key]);
+    }
+}
+
+#[test]
+fn the_attention_of_a_folder_chooses_the_architecture() {
+    let gemma = |changes: Value| {
+        let mut members = json!({
+            "hidden_activation": "gelu_pytorch_tanh", "sliding_window": 512,
+            "use_bidirectional_attention": true, "num_hidden_layers": 6, "_sliding_window_pattern": 6,
+        });
+        for (key, value) in changes.as_object().unwrap() {
+            members[key] = value.clone();
+        }
+        let mut folder = folder(config("gemma3_text", members), &[EMBEDDINGS]);
+        let dense = with_dense(&WITH_DENSE).0;
+        let modules = dense
+            .into_iter()
+            .filter(|(name, _)| !folder.0.contains_key(name));
+        let modules: Vec<_> = modules.collect();
+        folder.0.extend(modules);
+        architectures::read_config(&block_on(read(&folder, Quantize::None))?.0)
+    };
+    let encoder = gemma(json!({})).unwrap();
+    assert_eq!(encoder.architecture, "gemma-embedding");
+    assert!(!encoder.is_causal);
+    // As in transformers: a token sees half of the window on each side.
+    assert_eq!(
+        (encoder.layers[0].window, encoder.layers[5].window),
+        (Some(257), None)
+    );
+    let causal = gemma(json!({ "use_bidirectional_attention": false })).unwrap();
+    assert_eq!(causal.architecture, "gemma3");
+    assert!(causal.is_causal && causal.layers[0].window == Some(512));
+    is_refused(
+        gemma(json!({ "use_bidirectional_attention": "all" })),
+        &["use_bidirectional_attention"],
+    );
+    is_refused(
+        gemma(json!({ "_sliding_window_pattern": 4 })),
+        &["_sliding_window_pattern"],
+    );
+    is_refused(
+        gemma(json!({ "attn_logit_softcapping": 50.0 })),
+        &["attn_logit_softcapping"],
+    );
+    is_refused(
+        configured("llama", json!({ "use_bidirectional_attention": true })),
+        &["llama", "use_bidirectional_attention"],
     );
 }
 

@@ -1,4 +1,4 @@
-//! Attention for the validation, by the kernels for few tokens and for many.
+//! Attention for the validation: by the kernels for few tokens and for many, and that of encoders.
 
 use burn::tensor::{Device, Tensor};
 
@@ -11,31 +11,101 @@ use crate::ops::{
     matvec::MAX_TOKENS,
     rope_kv::{RopeShape, turns},
     step::{PAGE_TOKENS, Segment, Step},
+    whole_attention::whole_attention,
 };
 
-/// Numbers of tokens to compare attention of.
-pub(super) fn attended_tokens(variant: Variant) -> &'static [usize] {
-    // Without barriers few tokens and many use the same shader module.
-    match variant.barrier_free {
-        true => &[3],
-        false => &[3, 2 * MAX_TOKENS],
+/// An attention to compute.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Attended {
+    /// Of this many queries in the middle of a sequence, by the kernels for that number of tokens.
+    Causal { tokens: usize },
+    /// Of the tokens of sequences to each other, with or without a window.
+    Whole { window: Option<usize> },
+}
+
+/// Tokens of the sequences whose tokens attend to each other. They fill neither workgroups nor pages, and the second
+/// one begins within a workgroup.
+const SEQUENCES: [usize; 2] = [PAGE_TOKENS + 7, 5];
+
+impl Attended {
+    /// The causal attention of a variant.
+    pub(super) fn causal(variant: Variant) -> &'static [Attended] {
+        const FEW: Attended = Attended::Causal { tokens: 3 };
+        const MANY: Attended = Attended::Causal {
+            tokens: 2 * MAX_TOKENS,
+        };
+        // Without barriers few tokens and many use the same shader module.
+        match variant.barrier_free {
+            true => &[FEW],
+            false => &[FEW, MANY],
+        }
+    }
+
+    /// The attention of encoders.
+    pub(super) fn whole() -> &'static [Attended] {
+        &[
+            Attended::Whole { window: None },
+            Attended::Whole { window: Some(9) },
+        ]
+    }
+
+    /// For messages.
+    pub(super) fn name(self) -> String {
+        match self {
+            Attended::Causal { tokens } => format!("attention of {tokens} tokens"),
+            Attended::Whole { window: None } => "attention of whole sequences".into(),
+            Attended::Whole { window: Some(n) } => {
+                format!("attention of sequences in windows of {n}")
+            }
+        }
+    }
+
+    pub(super) fn compute(self, device: &Device, format: KvFormat, variant: Variant) -> Tensor<2> {
+        match self {
+            Attended::Causal { tokens } => causal(device, tokens, format, variant),
+            Attended::Whole { window } => {
+                let (q, kv, step, shape) = sequences(device, format, window);
+                whole_attention(q, &kv, &step, shape, variant)
+            }
+        }
     }
 }
 
-/// Attention of queries in the middle of a sequence, by the kernels for that number of tokens.
-pub(super) fn attended(
-    device: &Device,
-    tokens: usize,
-    format: KvFormat,
-    variant: Variant,
-) -> Tensor<2> {
-    let shape = AttentionShape {
+fn shape(format: KvFormat, window: Option<usize>) -> AttentionShape {
+    AttentionShape {
         heads: 4,
         kv_heads: 2,
         head_dim: 40usize.next_multiple_of(format.head_multiple()),
-        window: None,
+        window,
         soft_cap: None,
-    };
+    }
+}
+
+/// The queries, keys and values of [`SEQUENCES`].
+fn sequences(
+    device: &Device,
+    format: KvFormat,
+    window: Option<usize>,
+) -> (Tensor<2>, KvMemory, Step, AttentionShape) {
+    let shape = shape(format, window);
+    let pages: [&[u32]; 2] = [&[2, 0], &[1]];
+    let page_count = pages.iter().map(|pages| pages.len()).sum();
+    let kv_dim = shape.kv_dim();
+    let kv_rows = wave(page_count * 2 * PAGE_TOKENS * kv_dim, 0.7);
+    let kv = KvMemory::of(&kv_rows, kv_dim, format, device);
+    let tokens = SEQUENCES.iter().sum();
+    let mut step = Step::new(tokens, page_count, device);
+    let segments = [0, 1].map(|i| Segment {
+        position: 0,
+        tokens: SEQUENCES[i],
+        pages: pages[i],
+    });
+    step.set(&segments);
+    (rows(tokens, shape.q_dim(), 0.3, device), kv, step, shape)
+}
+
+fn causal(device: &Device, tokens: usize, format: KvFormat, variant: Variant) -> Tensor<2> {
+    let shape = shape(format, None);
     let (position, pages) = (2 * PAGE_TOKENS + 5, [1, 2, 0]);
     let kv_dim = shape.kv_dim();
     let kv_rows = wave(pages.len() * 2 * PAGE_TOKENS * kv_dim, 0.7);
@@ -67,4 +137,85 @@ pub(super) fn attended(
     let radians: Vec<f64> = (0..shape.head_dim / 2).map(|i| 0.1 * i as f64).collect();
     let turns = turns(&radians, device);
     attention_split(qkv, None, turns, &mut kv, &step, rope, shape)
+}
+
+#[cfg(test)]
+mod tests {
+    use pollster::block_on;
+
+    use super::super::{attention_cases, attention_tolerance, compare, floats};
+    use super::*;
+    use crate::{
+        tensor_types::TensorType,
+        tuner::{Needs, Precision},
+    };
+
+    fn needs(whole_attention: bool) -> Needs<'static> {
+        Needs {
+            types: &[TensorType::Q4_0],
+            experts: false,
+            whole_attention,
+            kv_format: KvFormat::F16,
+            precision: Precision::F32,
+        }
+    }
+
+    #[test]
+    fn the_attention_of_the_model_is_validated() {
+        for variant in [Variant::PORTABLE, Variant::CPU] {
+            let whole = attention_cases(needs(true), variant);
+            assert!(matches!(whole, [Attended::Whole { .. }, ..]));
+            // With a window and without.
+            assert_eq!(whole.len(), 2);
+            let causal = attention_cases(needs(false), variant);
+            assert!(matches!(causal, [Attended::Causal { .. }, ..]));
+        }
+    }
+
+    /// What kernels of encoders could do wrong differs from the twin by more than the validation tolerates.
+    #[test]
+    fn wrong_attention_of_encoders_is_found() {
+        let (device, variant) = (Device::flex(), Variant::PORTABLE);
+        for format in KvFormat::ALL {
+            for case in Attended::whole() {
+                let Attended::Whole { window } = *case else {
+                    panic!("{case:?}");
+                };
+                let floats = |tensor: Tensor<2>| block_on(floats(tensor)).unwrap();
+                let expected = floats(case.compute(&device, format, variant));
+                let check = |computed: Tensor<2>| {
+                    let tolerance = attention_tolerance(format);
+                    compare(&case.name(), &floats(computed), &expected, tolerance)
+                };
+                let with = |change: &dyn Fn(&mut AttentionShape)| {
+                    let (q, kv, step, mut shape) = sequences(&device, format, window);
+                    change(&mut shape);
+                    whole_attention(q, &kv, &step, shape, variant)
+                };
+                assert!(check(with(&|_| ())).is_ok());
+                let (q, kv, step, shape) = sequences(&device, format, window);
+                let later_tokens_left_out = attention(q, &kv, &step, shape, variant);
+                let other_window = with(&|shape| {
+                    shape.window = Some(window.map_or(PAGE_TOKENS / 2, |window| window + 1));
+                });
+                let other_cap = with(&|shape| shape.soft_cap = Some(1.0));
+                // One sequence whose pages are those of both.
+                let (q, kv, mut step, shape) = sequences(&device, format, window);
+                step.set(&[Segment {
+                    position: 0,
+                    tokens: SEQUENCES.iter().sum(),
+                    pages: &[2, 0, 1],
+                }]);
+                let sequences_joined = whole_attention(q, &kv, &step, shape, variant);
+                for (what, computed) in [
+                    ("later tokens left out", later_tokens_left_out),
+                    ("another window", other_window),
+                    ("another cap", other_cap),
+                    ("sequences joined", sequences_joined),
+                ] {
+                    assert!(check(computed).is_err(), "{what}, {case:?}, {format:?}");
+                }
+            }
+        }
+    }
 }

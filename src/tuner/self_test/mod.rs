@@ -22,7 +22,7 @@ mod attended;
 mod inputs;
 mod mixture;
 
-use attended::{attended, attended_tokens};
+use attended::Attended;
 use inputs::{matrix, rows, vector};
 use mixture::mixture;
 
@@ -45,6 +45,14 @@ fn expert_cases(needs: Needs) -> impl Iterator<Item = (TensorType, usize)> {
     first.flat_map(|&ty| [3, 2 * ROWS].map(|tokens| (ty, tokens)))
 }
 
+/// The attention that a model computes.
+fn attention_cases(needs: Needs, variant: Variant) -> &'static [Attended] {
+    match needs.whole_attention {
+        true => Attended::whole(),
+        false => Attended::causal(variant),
+    }
+}
+
 /// The kernels that [`validate`] launches.
 pub(super) fn kernels(device: &Device, variant: Variant, needs: Needs) -> Vec<Kernel> {
     let Needs {
@@ -57,8 +65,8 @@ pub(super) fn kernels(device: &Device, variant: Variant, needs: Needs) -> Vec<Ke
         if let Some(&first) = types.first() {
             products(device, first, MAX_TOKENS + 1, variant);
         }
-        for &tokens in attended_tokens(variant) {
-            attended(device, tokens, kv_format, variant);
+        for case in attention_cases(needs, variant) {
+            case.compute(device, kv_format, variant);
         }
         for (ty, tokens) in expert_cases(needs) {
             mixture(device, ty, tokens, variant);
@@ -85,18 +93,12 @@ pub(super) async fn validate(
     if let Some(&first) = types.first() {
         any_tile(device, first, variant).await?;
     }
-    // The KV cache may round a value to either side.
-    let tolerance = match kv_format {
-        KvFormat::F32 => 1e-3,
-        KvFormat::F16 => 4e-3,
-        KvFormat::Q8_0 => 3e-2,
-    };
-    for &tokens in attended_tokens(variant) {
-        let computed = floats(attended(device.tensors(), tokens, kv_format, variant)).await;
-        let expected = floats(attended(&Device::flex(), tokens, kv_format, variant)).await?;
+    for case in attention_cases(needs, variant) {
+        let computed = floats(case.compute(device.tensors(), kv_format, variant)).await;
+        let expected = floats(case.compute(&Device::flex(), kv_format, variant)).await?;
         let computed = computed.map_err(|e| device.failure(e))?;
-        let what = format!("attention of {tokens} tokens to {} keys", kv_format.name());
-        compare(&what, &computed, &expected, tolerance)?;
+        let what = format!("{} to {} keys", case.name(), kv_format.name());
+        compare(&what, &computed, &expected, attention_tolerance(kv_format))?;
     }
     for (ty, tokens) in expert_cases(needs) {
         let computed = floats(mixture(device.tensors(), ty, tokens, variant)).await;
@@ -106,6 +108,15 @@ pub(super) async fn validate(
         compare(&what, &computed, &expected, 1e-3)?;
     }
     Ok(())
+}
+
+/// What attention may differ by: the KV cache may round a value to either side.
+fn attention_tolerance(kv_format: KvFormat) -> f32 {
+    match kv_format {
+        KvFormat::F32 => 1e-3,
+        KvFormat::F16 => 4e-3,
+        KvFormat::Q8_0 => 3e-2,
+    }
 }
 
 /// Compares only the products for a few or for `many` tokens with the reference, in types for which

@@ -10,5 +10,13 @@ import g from "./g_logprobs.mjs";
 import h from "./h_streaming.mjs";
 import i from "./i_constrained.mjs";
 import j from "./j_context.mjs";
+import k1 from "./k_chat_fields.mjs";
+import k2 from "./k_chat_messages.mjs";
+import k3 from "./k_chat_output.mjs";
+import k4 from "./k_chat_delivery.mjs";
+import l from "./l_embeddings.mjs";
+import m from "./m_responses.mjs";
 
-export const cases = [...a, ...b, ...c, ...d, ...e, ...f, ...g, ...h, ...i, ...j];
+const k = [...k1, ...k2, ...k3, ...k4];
+
+export const cases = [...a, ...b, ...c, ...d, ...e, ...f, ...g, ...h, ...i, ...j, ...k, ...l, ...m];

@@ -5,7 +5,17 @@
  * The routes below a base path (specification 1.2). A path that ends with a slash takes a parameter. A test of
  * `src/api/routes` compares this list with the routes in Rust.
  */
-const ROUTE_PATHS = ["completions", "chat/completions", "embeddings", "models", "models/"];
+const ROUTE_PATHS = [
+  "completions",
+  "chat/completions",
+  "responses",
+  "embeddings",
+  "tokenize",
+  "detokenize",
+  "apply-template",
+  "models",
+  "models/",
+];
 
 /** The base paths if none are configured (specification 1.2). */
 export const DEFAULT_BASE_PATHS: readonly string[] = ["/v1", "/openai/v1"];
@@ -28,16 +38,34 @@ export function isBelowBasePath(url: URL, basePaths: readonly string[]): boolean
   });
 }
 
-/** True if a route of the endpoint is at `url`. */
-export function isRoute(url: URL, basePaths: readonly string[]): boolean {
+/** The route of the endpoint at `url`, without its base path: `completions`, `models/NAME`; `undefined` if there is none. */
+export function routeAt(url: URL, basePaths: readonly string[]): string | undefined {
   // The endpoint tolerates one trailing slash.
   const path = url.pathname.replace(/\/$/, "");
-  return basePaths.some((base) => {
+  for (const base of basePaths) {
     const prefix = `${base.replace(/\/+$/, "")}/`;
-    if (!path.startsWith(prefix)) return false;
+    if (!path.startsWith(prefix)) continue;
     const rest = path.slice(prefix.length);
-    return ROUTE_PATHS.some((route) =>
+    const isRoute = ROUTE_PATHS.some((route) =>
       route.endsWith("/") ? rest.startsWith(route) && rest !== route : rest === route,
     );
-  });
+    if (isRoute) return rest;
+  }
+  return undefined;
+}
+
+/** True if a route of the endpoint is at `url`. */
+export function isRoute(url: URL, basePaths: readonly string[]): boolean {
+  return routeAt(url, basePaths) !== undefined;
+}
+
+/** The profiles in which a request may name no model. A test of `src/api/switches` compares them with those in Rust. */
+const PROFILES_WITHOUT_MODEL = ["mistralrs", "mistral.rs", "llamacpp", "llama.cpp"];
+
+/** True if a request that names no model means `default`. */
+export function mayOmitModel(
+  allowMissingModel: boolean | null | undefined,
+  profile: string | null | undefined,
+): boolean {
+  return allowMissingModel ?? PROFILES_WITHOUT_MODEL.includes(profile ?? "");
 }

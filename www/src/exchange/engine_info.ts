@@ -31,8 +31,20 @@ export interface EngineIsolation {
   isolationReason?: string;
 }
 
-/** While the model loads, the members of the load report are missing; if the engine has failed, all but `shared` are. */
-export type EngineInfo = Partial<EngineState & LoadReport> &
+/** What one model reports. */
+export type ModelInfo = Partial<EngineState & LoadReport> &
   ModelStorage &
   EngineIsolation &
-  EngineSharing;
+  EngineSharing & {
+    /** Memory that counts towards `memoryBudgetBytes`; only of a loaded model of an engine with several. */
+    memoryBytes?: number;
+  };
+
+/** The report of an engine with several models has the other members in `models`. */
+export interface ModelInfos {
+  /** The models that are loaded or being loaded, by their names. */
+  models?: Record<string, ModelInfo>;
+}
+
+/** While the model loads, the members of the load report are missing; if the engine has failed, all but `shared` are. */
+export type EngineInfo = ModelInfo & ModelInfos;

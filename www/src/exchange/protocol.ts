@@ -145,10 +145,14 @@ export interface StartOptions {
   retryDelayMs: number;
   /** The form of the kernels of the engine that this one replaces. Only Rust reads it. */
   kernels: string | undefined;
+  /** Ask the page before the files are opened, and again before the weights are read: it has several models. */
+  asksToLoad: boolean;
 }
 
 /** The progress of a load. */
 export interface LoadProgress {
+  /** Which model is loaded, of an engine with several. */
+  model?: string | undefined;
   /**
    * `download`: bytes from the network; they are passed to the engine as they arrive. `waiting`: another tab
    * downloads the same file, and the bytes are that tab's. `load`: bytes from the engine to the GPU, after the download.
@@ -180,6 +184,8 @@ export type PageToWorker =
   | { type: "pause-download"; paused: boolean }
   /** Replace the LoRA adapters once in-flight requests have ended; answered by `lora-set`. */
   | { type: "set-lora"; call: number; lora: LoraLocation[] }
+  /** What the last `ask-to-load` asked for may be done. */
+  | { type: "load-allowed" }
   /** End in-flight requests with an error answer each; answered by `disposed`. */
   | { type: "dispose" };
 
@@ -188,6 +194,8 @@ export type WorkerToPage =
   /** The script at this URL listens; messages sent before this may be lost (a bundler may load scripts late). */
   | { type: "here"; script: string | undefined }
   | { type: "progress"; progress: LoadProgress }
+  /** May the files be opened; with `memoryBytes`, may a model that needs so much memory be loaded? Answered by `load-allowed`. */
+  | { type: "ask-to-load"; memoryBytes: number | undefined }
   | { type: "ready"; kernels: string | undefined }
   | { type: "load-failed"; failure: WireFailure; permanent: boolean }
   /** The engine is dead; the page starts a new worker with the next request, unless that would fail again. */

@@ -528,6 +528,15 @@ export type Cors = {
 /** `max_tokens` of a request without it. */
 export type DefaultMaxTokens = number | ContextWord;
 
+/** A request for the text of token ids; `docs/api.md` says what each field means. */
+export type DetokenizeFields = {
+  /** A model's id, or `default` for the one that is ready. */
+  model: string,
+  /** Not used. */
+  user?: string | null, tokens: ArrayLike<number>,
+  /** Leave special tokens out of the text. */
+  skip_special_tokens?: boolean | null, };
+
 /** Which device a load asks for. */
 export type DeviceChoice = "auto" | "webgpu" | "cpu";
 
@@ -913,8 +922,256 @@ export type RawOutput = { prompt_fragments: [string], prompt_token_ids: Array<nu
   /** Null without `logprobs`. */
   completion_logprobs: LogprobsContent | null, };
 
+/** The text that a chat template made of messages. */
+export type RenderedTemplate = { prompt: string, };
+
+/** The result of a call. */
+export type ResponseCallOutput = { type: "function_call_output", call_id: string, output: string | ResponseInputPart[], id?: string | null, status?: string | null, };
+
+/** Why a response failed. */
+export type ResponseError = { code: string, message: string, };
+
+/** An event with its number, which counts the events of the response from 0. */
+export type ResponseEvent = { sequence_number: number, } & ({ "type": "response.created", response: ResponseObject, } | { "type": "response.in_progress", response: ResponseObject, } | { "type": "response.output_item.added", output_index: number, item: ResponseItem, } | { "type": "response.output_item.done", output_index: number, item: ResponseItem, } | { "type": "response.content_part.added", item_id: string, output_index: number, content_index: number, part: ResponsePart, } | { "type": "response.content_part.done", item_id: string, output_index: number, content_index: number, part: ResponsePart, } | { "type": "response.output_text.delta", item_id: string, output_index: number, content_index: number, delta: string, logprobs: Array<ChatTokenLogprob>, } | { "type": "response.output_text.done", item_id: string, output_index: number, content_index: number, text: string, logprobs: Array<ChatTokenLogprob>, } | { "type": "response.reasoning_text.delta", item_id: string, output_index: number, content_index: number, delta: string, } | { "type": "response.reasoning_text.done", item_id: string, output_index: number, content_index: number, text: string, } | { "type": "response.function_call_arguments.delta", item_id: string, output_index: number, delta: string, } | { "type": "response.function_call_arguments.done", item_id: string, output_index: number, name: string, arguments: string, } | { "type": "response.completed", response: ResponseObject, } | { "type": "response.incomplete", response: ResponseObject, } | { "type": "response.failed", response: ResponseObject, } | { "type": "error", code: string, message: string, param: string | null, });
+
+/** A request for a response; `docs/api.md` says what each field means. Unknown fields are passed on. */
+export type ResponseFields = {
+  /** A model's id, or `default` for the one that is ready. */
+  model: string,
+  /** Not used. */
+  user?: string | null,
+  /** The conversation so far: a text of the user, or messages, calls, their results and reasoning. */
+  input: string | ResponseInputItem[],
+  /** A system message in front of `input`. */
+  instructions?: string | null,
+  /** Further variables of the chat template. */
+  chat_template_kwargs?: Record<string, unknown> | null,
+  /** Whether the model may call several tools in one answer. */
+  parallel_tool_calls?: boolean | null,
+  /** Most tokens of the answer, reasoning included. */
+  max_output_tokens?: number | null,
+  /** What the text must be. */
+  text?: ResponseText | null,
+  /** Functions that the model may call. */
+  tools?: Array<ResponseTool> | null,
+  /** Whether the model may or must call a tool, and which. */
+  tool_choice?: ToolChoice | null,
+  /** Not used: it counts the calls of tools that a vendor runs. */
+  max_tool_calls?: number | null,
+  /** How much the model should think. */
+  reasoning?: ResponseReasoningOptions | null,
+  /** What the answer has besides the text. */
+  include?: ("message.output_text.logprobs" | "reasoning.encrypted_content")[] | null,
+  /** How many of the most likely tokens are listed per position: 0 to 20, with `include`. */
+  top_logprobs?: number | null,
+  /** Which distribution the log-probabilities describe. */
+  logprobs_mode?: "raw" | "processed" | null,
+  /** What the whole text must match; a text is GBNF. */
+  grammar?: Grammar | null,
+  /** A JSON schema. */
+  json_schema?: JsonSchema | null,
+  /** What happens to an input that is too long: it is refused. */
+  truncation?: "disabled" | null,
+  /** Repeated in the answer. */
+  metadata?: Record<string, string> | null,
+  /** Repeated in the answer. */
+  safety_identifier?: string | null,
+  /** Repeated in the answer. */
+  prompt_cache_key?: string | null,
+  /** Not used. */
+  prompt_cache_options?: unknown,
+  /** Not used. */
+  prompt_cache_retention?: unknown,
+  /** Not used. */
+  service_tier?: unknown,
+  /** Nothing is stored. */
+  store?: false | null,
+  /** Answers are given at once. */
+  background?: false | null,
+  /** Most tokens of a completion. */
+  max_tokens?: number | null,
+  /** The same as `max_tokens`. */
+  max_completion_tokens?: number | null,
+  /** The same as `max_tokens`; -1: until the context is full. */
+  n_predict?: number | null,
+  /** Texts that end the completion. */
+  stop?: string | string[] | null,
+  /** Token ids that end the completion. */
+  stop_token_ids?: Array<number> | null,
+  /** Nothing ends the completion before it has this many tokens. */
+  min_tokens?: number | null,
+  /** Whether the completion includes the stop string that ended it. */
+  include_stop_str_in_output?: boolean | null,
+  /** Whether special tokens are left out of the text. */
+  skip_special_tokens?: boolean | null,
+  /** Continue after an end-of-text token. */
+  ignore_eos?: boolean | null,
+  /** What happens when the prompt and `max_tokens` exceed the context. */
+  context_length_exceeded_behavior?: ContextLengthExceededBehavior | null,
+  /** Drop the start of a prompt that is too long. */
+  truncate_sequence?: boolean | null,
+  /** Send the answer in chunks as server-sent events. */
+  stream?: boolean | null,
+  /** Only with `stream`. */
+  stream_options?: StreamOptions | null,
+  /** 0 (greedy) to 2. */
+  temperature?: number | null,
+  /** Keep the most likely tokens whose probabilities add up to this. */
+  top_p?: number | null,
+  /** Keep the tokens whose surprise is closest to the expected one, up to this probability mass; 1 is off. */
+  typical_p?: number | null,
+  /** Keep this many of the most likely tokens; -1 and 0 are off. */
+  top_k?: number | null,
+  /** Keep tokens at least this fraction as likely as the most likely one. */
+  min_p?: number | null,
+  /** A 64-bit integer: a `bigint` keeps what a `number` cannot hold. */
+  seed?: number | bigint | null,
+  /** Subtracted from a token's logit per earlier occurrence in the completion. */
+  frequency_penalty?: number | null,
+  /** Subtracted once from the logit of every token of the completion. */
+  presence_penalty?: number | null,
+  /** Makes tokens of prompt and completion less likely if above 1. */
+  repetition_penalty?: number | null,
+  /** The same as `repetition_penalty`. */
+  repeat_penalty?: number | null,
+  /** Token ids, and what is added to their logits; or pairs of an id or a text and a number or false, which forbids
+  * the token. */
+  logit_bias?: Record<string, number> | [number | string, number | false][] | null,
+  /** Mirostat 2.0: the surprise to aim at; replaces `top_k`, `top_p` and `min_p`. */
+  mirostat_target?: number | null,
+  /** Mirostat's learning rate. */
+  mirostat_lr?: number | null,
+  /** DRY: above 0 penalizes tokens that continue a repetition. */
+  dry_multiplier?: number | null,
+  /** DRY: growth of the penalty per repeated token. */
+  dry_base?: number | null,
+  /** DRY: repetitions shorter than this are not penalized. */
+  dry_allowed_length?: number | null,
+  /** DRY: texts that no repetition extends across. */
+  dry_sequence_breakers?: Array<string> | null,
+  /** The only tokens that may be generated. */
+  allowed_token_ids?: Array<number> | null,
+  /** Texts that are not generated. */
+  bad_words?: Array<string> | null,
+  /** What the completion must match; exactly one of the members `json`, `json_object`, `regex`, `choice` and
+  * `grammar`. */
+  structured_outputs?: StructuredOutputs | null,
+  /** A JSON schema, or its text. */
+  guided_json?: Record<string, unknown> | boolean | string | null,
+  /** A regular expression. */
+  guided_regex?: string | null,
+  /** Texts of which the completion is one. */
+  guided_choice?: Array<string> | null,
+  /** A grammar in GBNF or Lark. */
+  guided_grammar?: string | null,
+  /** A regular expression of the white space in the JSON of `guided_json`. */
+  guided_whitespace_pattern?: string | null,
+  /** Not used. */
+  guided_decoding_backend?: string | null, };
+
 /** Whether the completion must be JSON. */
 export type ResponseFormat = { "type": "text" } | { "type": "json_object", schema?: JsonSchema | null, } | { "type": "json_schema", json_schema: FormatSchema, } | { "type": "grammar", grammar: string, };
+
+/** Why a response is incomplete. */
+export type ResponseIncompleteDetails = { reason: "max_output_tokens", };
+
+/** A call that the model made. */
+export type ResponseInputCall = { type: "function_call", call_id: string, name: string,
+  /** JSON text. */
+  arguments: string, id?: string | null, status?: string | null, };
+
+/** An item of a conversation. The items of an answer are items, too. */
+export type ResponseInputItem = ResponseInputMessage | ResponseInputCall | ResponseCallOutput | ResponseInputReasoning;
+
+/** A message of a conversation. */
+export type ResponseInputMessage = { type?: "message", role: "system" | "developer" | "user" | "assistant", content: string | ResponseInputPart[], id?: string | null, status?: string | null, };
+
+/** A part of a message's content, or of a tool's result. */
+export type ResponseInputPart = { "type": "input_text", text: string, } | { "type": "output_text", text: string, } | { "type": "refusal", refusal: string, };
+
+/** What the model thought. */
+export type ResponseInputReasoning = { type: "reasoning", content?: { type: "reasoning_text", text: string }[] | null, summary?: { type: "summary_text", text: string }[] | null,
+  /** What an answer of this endpoint had here. */
+  encrypted_content?: string | null, id?: string | null, status?: string | null, };
+
+export type ResponseInputTokens = {
+  /** Found in the KV cache. */
+  cached_tokens: number, };
+
+/** An item of the output. */
+export type ResponseItem = { "type": "reasoning", id: string, status: ResponseStatus,
+  /** Always empty. */
+  summary: never[],
+  /** One part. */
+  content: Extract<ResponsePart, { type: "reasoning_text" }>[],
+  /** With `reasoning.encrypted_content` in `include`, once the item is done: the reasoning, to be sent back. */
+  encrypted_content?: string, } | { "type": "message", id: string, status: ResponseStatus, role: "assistant",
+  /** One part. */
+  content: Extract<ResponsePart, { type: "output_text" }>[], } | { "type": "function_call", id: string, status: ResponseStatus, call_id: string, name: string,
+  /** JSON text. */
+  arguments: string, };
+
+/** A response. */
+export type ResponseObject = { id: string, object: "response",
+  /** Unix seconds. */
+  created_at: number,
+  /** Unix seconds; null unless the response is completed. */
+  completed_at: number | null, status: ResponseStatus, error: ResponseError | null, incomplete_details: ResponseIncompleteDetails | null,
+  /** The model's id. */
+  model: string,
+  /** Changes with anything that the output depends on. */
+  system_fingerprint: string, output: Array<ResponseItem>,
+  /** Null until the response is over. */
+  usage: ResponseUsage | null, instructions: string | null, max_output_tokens: number | null, max_tool_calls: number | null, metadata: Record<string, string>, parallel_tool_calls: boolean, prompt_cache_key: string | null, reasoning: ResponseReasoning, safety_identifier: string | null, temperature: number | null, text: ResponseTextConfig,
+  /** As the request has it; `auto` without one. */
+  tool_choice: ToolChoice, tools: ResponseTool[], top_logprobs: number, top_p: number | null, user: string | null, background: false, previous_response_id: null, service_tier: "default", store: false, truncation: "disabled", };
+
+export type ResponseOutputTokens = {
+  /** Up to the last token of reasoning. */
+  reasoning_tokens: number, };
+
+/** A part of an item's content. */
+export type ResponsePart = { "type": "reasoning_text", text: string, } | { "type": "output_text", text: string,
+  /** Always empty. */
+  annotations: never[],
+  /** Empty unless requested. */
+  logprobs: Array<ChatTokenLogprob>, };
+
+/** How much the model should think. */
+export type ResponseReasoning = { effort: string | null, summary: string | null, };
+
+/** How much the model should think. */
+export type ResponseReasoningOptions = {
+  /** If the chat template knows the word. */
+  effort?: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max" | null,
+  /** No summary is made: the reasoning itself is in the answer. */
+  summary?: "auto" | "concise" | "detailed" | null,
+  /** The same as `summary`. */
+  generate_summary?: "auto" | "concise" | "detailed" | null, };
+
+/** Where a response or an item is. */
+export type ResponseStatus = "in_progress" | "completed" | "incomplete" | "failed";
+
+/** What the text of a response must be. */
+export type ResponseText = { format?: ResponseTextFormat | null,
+  /** How long the text should be, if the chat template knows the word. */
+  verbosity?: "low" | "medium" | "high" | null, };
+
+/** What the text must be. */
+export type ResponseTextConfig = { format: ResponseTextFormat, verbosity: string | null, };
+
+/** Whether the text must be JSON. */
+export type ResponseTextFormat = { "type": "text" } | { "type": "json_object" } | { "type": "json_schema", schema: JsonSchema, name?: string | null, description?: string | null, strict?: boolean | null, };
+
+/** A function that the model may call. */
+export type ResponseTool = { type: "function", name: string, description?: string | null,
+  /** A JSON schema of an object. */
+  parameters?: Record<string, unknown> | null,
+  /** Whether the arguments must satisfy `parameters`. */
+  strict?: boolean | null, };
+
+/** Token counts of a response. */
+export type ResponseUsage = { input_tokens: number, input_tokens_details: ResponseInputTokens, output_tokens: number, output_tokens_details: ResponseOutputTokens, total_tokens: number, };
 
 /** A rotary position embedding. */
 export type RopeReport = {
@@ -1037,8 +1294,33 @@ export type Switches = {
   requestTimeoutMs: number | null,
   /** The chat template instead of those of the model's files. */
   chatTemplate: string | null,
+  /** After a chat message, feed the conversation while the engine is idle, so that its next turn begins sooner. */
+  prepareNextTurn: boolean,
   /** What the alias `default` means when several models are ready. */
   defaultModel: string | null, };
+
+/** A request for the text of messages; `docs/api.md` says what each field means. */
+export type TemplateFields = {
+  /** A model's id, or `default` for the one that is ready. */
+  model: string,
+  /** Not used. */
+  user?: string | null,
+  /** The conversation so far. */
+  messages: ChatMessage[],
+  /** Further variables of the chat template. */
+  chat_template_kwargs?: Record<string, unknown> | null,
+  /** How much the model should think, if its chat template knows the word. */
+  reasoning_effort?: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max" | null,
+  /** End the prompt with the beginning of the assistant's message. */
+  add_generation_prompt?: boolean | null,
+  /** Continue the last message instead of beginning one. */
+  continue_final_message?: boolean | null,
+  /** Whether the model may call several tools in one message. */
+  parallel_tool_calls?: boolean | null,
+  /** Functions that the model may call. */
+  tools?: Array<FunctionTool> | null,
+  /** Whether the model may or must call a tool, and which. */
+  tool_choice?: ToolChoice | null, };
 
 /** The tensors of one type. */
 export type TensorTypeReport = {
@@ -1053,6 +1335,67 @@ export type TensorTypeReport = {
 
 /** What `text_offset` counts from when the prompt is not echoed. */
 export type TextOffsetBase = "text" | "prompt";
+
+/** The ids of a prompt. */
+export type TokenList = {
+  /** The number of tokens. */
+  count: number,
+  /** The context of the model in tokens. */
+  max_model_len: number, tokens: Array<number>,
+  /** The text of each token, as `logprobs` lists it; only if it was asked for. */
+  token_strs: Array<string> | null, };
+
+/** A token and its text. */
+export type TokenPiece = { id: number,
+  /** The bytes, where they are not whole characters. */
+  piece: string | number[], };
+
+/** The ids of a prompt with their texts, for `with_pieces`. */
+export type TokenPieceList = {
+  /** The number of tokens. */
+  count: number,
+  /** The context of the model in tokens. */
+  max_model_len: number, tokens: Array<TokenPiece>,
+  /** The text of each token, as `logprobs` lists it; only if it was asked for. */
+  token_strs: Array<string> | null, };
+
+/** The text of token ids. */
+export type TokenText = { prompt: string, };
+
+/** A request for token ids; `docs/api.md` says what each field means. */
+export type TokenizeFields = {
+  /** A model's id, or `default` for the one that is ready. */
+  model: string,
+  /** Not used. */
+  user?: string | null,
+  /** A text, or token ids. Either this or `messages`. */
+  prompt?: string | ArrayLike<number> | null,
+  /** Another name of `prompt`, for a text. */
+  content?: string | null,
+  /** A conversation, which the chat template renders. */
+  messages?: ChatMessage[] | null,
+  /** Further variables of the chat template. */
+  chat_template_kwargs?: Record<string, unknown> | null,
+  /** How much the model should think, if its chat template knows the word. */
+  reasoning_effort?: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max" | null,
+  /** End the prompt of `messages` with the beginning of the assistant's message. */
+  add_generation_prompt?: boolean | null,
+  /** Continue the last message instead of beginning one. */
+  continue_final_message?: boolean | null,
+  /** Whether the tokenizer adds its start-of-text token to a prompt that is text; default true. */
+  add_special_tokens?: boolean | null,
+  /** Another name of `add_special_tokens`. */
+  add_special?: boolean | null,
+  /** Only true: texts of special tokens in a prompt become these tokens. */
+  parse_special?: true | null,
+  /** Return the text of each token, too. */
+  return_token_strs?: boolean | null,
+  /** Return tokens as objects with `id` and `piece`. */
+  with_pieces?: boolean | null,
+  /** Functions that the model may call. */
+  tools?: Array<FunctionTool> | null,
+  /** Whether the model may or must call a tool, and which. */
+  tool_choice?: ToolChoice | null, };
 
 /** A call that the model has written. */
 export type ToolCall = { id: string, type: "function", function: FunctionCall, };

@@ -112,9 +112,10 @@ export function locatedFiles(
   return namedFiles(ggufName, read, config);
 }
 
-/** The URL of another file in the same folder, with the same query. */
+/** The URL of another file in the same folder or, as `1_Pooling/config.json`, below it, with the same query. */
 function sibling(url: string, name: string): string {
   const other = new URL(url);
-  other.pathname = other.pathname.replace(/[^/]*$/, encodeURIComponent(name));
+  const path = name.split("/").map(encodeURIComponent).join("/");
+  other.pathname = other.pathname.replace(/[^/]*$/, path);
   return other.href;
 }

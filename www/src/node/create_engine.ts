@@ -1,7 +1,8 @@
 //! `createEngine` outside of a browser: checks and completes the options. `page/engine.ts` does the rest.
 
 import { createEngine as createEngineAnywhere } from "../page/engine.js";
-import type { Engine, EngineOptions } from "../page/engine.js";
+import type { Engine } from "../page/engine.js";
+import type { EngineOptions, ModelsOption } from "../page/engine_options.js";
 import { InpageError } from "../page/inpage_error.js";
 
 /**
@@ -18,11 +19,22 @@ export async function createEngine(options: EngineOptions = {}): Promise<Engine>
   }
   return createEngineAnywhere({
     ...options,
+    ...(options.models && { models: withDevices(options.models) }),
     device: deviceFor(options.device),
     shared: false,
     // A stream that is transferred to another thread would keep the program running.
     bodyTransport: "chunks",
   });
+}
+
+/** The models with the devices that they have here. What is wrong with them is said later. */
+function withDevices(models: ModelsOption): ModelsOption {
+  const withDevice = (model: ModelsOption[string]) =>
+    typeof model === "object" && model !== null && "device" in model
+      ? { ...model, device: deviceFor(model.device) }
+      : model;
+  const entries = Object.entries(models).map(([name, model]) => [name, withDevice(model)]);
+  return Object.fromEntries(entries);
 }
 
 /** Software adapters are slower than the CPU device, and whether an adapter is one is not always known here. */

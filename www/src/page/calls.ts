@@ -1,5 +1,6 @@
 //! Requests to the endpoint through `engine.fetch`, and their answers, whole or as streams. All rules of the endpoint are in
-//! Rust; which routes there are is the concern of `completions.ts`, `chat.ts` and `embeddings.ts`.
+//! Rust; which routes there are is the concern of `completions.ts`, `chat.ts`, `responses.ts`, `embeddings.ts` and
+//! `tokens.ts`.
 
 import { abortError } from "../exchange/abort.js";
 import { eventData } from "./event_stream.js";
@@ -16,6 +17,9 @@ export interface AnswerStream<Chunk> extends AsyncIterable<Chunk> {
   /** Stops the generation; a running loop ends. */
   cancel(): Promise<void>;
 }
+
+/** Events that end a stream, besides `[DONE]`. A failed response has an event `error` before its last one. */
+const LAST_EVENTS = ["response.completed", "response.incomplete"];
 
 /** Calls of the endpoint below one base path. */
 export class Calls {
@@ -101,7 +105,12 @@ class ChunkStream<Chunk> implements AnswerStream<Chunk> {
         if (data === "[DONE]") return;
         const chunk = JSON.parse(data);
         if (chunk.error) throw InpageError.fromErrorObject(undefined, chunk.error);
+        if (chunk.type === "error") {
+          const { message, code, param } = chunk;
+          throw InpageError.fromErrorObject(undefined, { message, code, param });
+        }
         yield chunk;
+        if (LAST_EVENTS.includes(chunk.type)) return;
       }
       throw new InpageError(undefined, {
         message: "the stream ended before it was complete",

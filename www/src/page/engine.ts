@@ -1,93 +1,32 @@
-//! `createEngine` and `Engine`: keeps one engine worker alive and hands out ports to it. `exchange` defines what is sent
-//! over a port.
+//! `createEngine` and `Engine`: the public face of one model or several. `single_model.ts` and `model_group.ts` do the work.
 
-import type { DeviceChoice, EngineSwitches, LoadOptions } from "../generated/types.js";
+import type { ChatMessage, TokenList, TokenPieceList } from "../generated/types.js";
 import { basePathsOf } from "../exchange/base_paths.js";
+import type { EngineInfo } from "../exchange/engine_info.js";
 import { cache } from "./cache.js";
-import { identityOf } from "./cached_model.js";
-import { Calls } from "./calls.js";
+import { type CallOptions, Calls } from "./calls.js";
 import { Chat } from "./chat.js";
 import { Completions } from "./completions.js";
 import { Embeddings } from "./embeddings.js";
-import type { EngineInfo } from "../exchange/engine_info.js";
-import { VERSION } from "../exchange/version.js";
-import { EngineWorker } from "./engine_worker.js";
-import { EngineFailure } from "../exchange/error_response.js";
-import type { HubOptions } from "./hub.js";
-import type { Connection } from "../exchange/requester.js";
+import type { EngineCore } from "./engine_core.js";
+import type { EngineOptions } from "./engine_options.js";
 import { createFetchDoor } from "./fetch_door.js";
-import type { IsolatedFrameOptions } from "./isolation.js";
-import type { Keeper } from "./keeper.js";
-import { type LoraAdapter, resolveLora } from "./lora_option.js";
-import { type ModelOption, resolveModel } from "./model_option.js";
-import type { BodyTransport, LoadProgress, LoraLocation } from "../exchange/protocol.js";
+import type { LoraAdapter } from "./lora_option.js";
+import { ModelGroup } from "./model_group.js";
 import { relay } from "./relay.js";
-import { SharedKeeper } from "./shared_keeper.js";
-import { keyOf } from "./shared_messages.js";
-import { createUpstreamDoor, replacesFailedEngine, type UpstreamOptions } from "./upstream.js";
-import { WorkerKeeper } from "./worker_keeper.js";
-
-/** The options of `createEngine`, in one object with the endpoint's switches. */
-export interface EngineOptions extends EngineSwitches {
-  /**
-   * `"embedded"` (the model in the package; the default), the URL of a GGUF file, `hf:OWNER/NAME/FILE.gguf`, a `File`
-   * or a `Blob`; or an object: one of these with the model's `id`, `{ folder: URL }` of a Hugging Face folder, or
-   * `{ files: [File, ...] }` of a folder or a split GGUF file.
-   */
-  model?: ModelOption;
-  /** Where `hf:` names are looked up, and the token for it. */
-  hub?: HubOptions;
-  /** Ask the browser not to evict the origin's storage, which has the cached models. */
-  persist?: boolean;
-  /** LoRA adapters, applied all at once; `setLora` changes them. */
-  lora?: readonly LoraAdapter[];
-  /**
-   * Where the model computes. `auto` (the default): on a hardware GPU whose kernels pass the self-test, else on the CPU.
-   * `webgpu`: through WebGPU, on a software adapter too. `cpu`: on the CPU. `engine.info()` reports the device.
-   */
-  device?: DeviceChoice;
-  /**
-   * Most threads of the CPU device. The default is the number of the machine's logical processors, at most 8. More than
-   * one needs a cross-origin isolated page or an isolated frame. `engine.info()` reports how many there are.
-   */
-  threads?: number;
-  /**
-   * Threads for the CPU device in a page that is not cross-origin isolated: the engine runs in a hidden frame of the page, which
-   * the service worker of this package isolates. If omitted, such a service worker is used if it is active. An object says where
-   * it is, as for `serveFromPage`, and registers it if it is not there: `{}` means `/sw.js`. `false`: no frame.
-   * Without the frame there is one thread; `engine.info().isolationReason` says why.
-   */
-  isolatedFrame?: IsolatedFrameOptions | false;
-  /** Context and memory. */
-  load?: LoadOptions;
-  onProgress?: (progress: LoadProgress) => void;
-  /** Aborts the load. */
-  signal?: AbortSignal;
-  /** Resolve immediately and load in the background: until `engine.ready`, requests get 503 `model_loading`. */
-  background?: boolean;
-  /**
-   * One engine for all tabs of the site that ask for the same model with the same options: one of them runs it, and when
-   * that tab is closed, frozen or left, another one takes over and continues the in-flight requests. If omitted, models and
-   * adapters that are named by URL are shared, until `setLora` is called. `true`: local files are shared too, and
-   * `setLora` changes the adapters for all tabs. A text: the same, with tabs that give the same text. `false`: an engine of its
-   * own.
-   */
-  shared?: boolean | string;
-  /** The wasm module, where a bundler cannot find it by itself. */
-  wasmUrl?: string | URL;
-  /** The engine worker's script, where a bundler cannot find it by itself. */
-  workerUrl?: string | URL;
-  /** How response bodies leave the worker; detected if omitted. */
-  bodyTransport?: BodyTransport;
-  /**
-   * A server that gets requests while the model loads, when it does not fit or the queue is full, or as a function of
-   * the request decides. Without it no request leaves the page.
-   */
-  upstream?: UpstreamOptions;
-}
+import { Responses } from "./responses.js";
+import { SingleModel } from "./single_model.js";
+import {
+  type DetokenizeRequest,
+  type TemplateRequest,
+  type TokenizeRequest,
+  Tokens,
+} from "./tokens.js";
+import { createUpstreamDoor, replacesFailedEngine } from "./upstream.js";
 
 /**
- * Starts an engine in a worker and loads its model, or joins the tabs that share one: see `shared`.
+ * Starts an engine in a worker and loads its model, or joins the tabs that share one: see `shared`. With `models` it resolves at
+ * once, and models are loaded when they are asked for.
  *
  * @throws InpageError if there is no WebGPU where `device` requires it, or the model cannot be fetched or run; not if `upstream` replaces a failed
  * engine
@@ -107,7 +46,7 @@ export async function createEngine(options: EngineOptions = {}): Promise<Engine>
   return engine;
 }
 
-/** A model that answers requests; created by `createEngine`. */
+/** A model that answers requests, or several; created by `createEngine`. */
 export class Engine {
   /** The chat API. */
   readonly chat: Chat;
@@ -115,119 +54,45 @@ export class Engine {
   readonly completions: Completions;
   /** The embeddings API. */
   readonly embeddings: Embeddings;
+  /** The Responses API. */
+  readonly responses: Responses;
   /** A `fetch` that answers URLs below the base paths itself. Pass it to an SDK. */
   readonly fetch: typeof fetch;
   /** The paths below which the endpoint answers. */
   readonly basePaths: readonly string[];
 
-  #keeper: Keeper;
-  /** The shared engine that this one leaves before its adapters change. */
-  #sharedByDefault: SharedKeeper | undefined;
-  /** Pending while this engine leaves the sharing: requests wait. */
-  #moving: Promise<void> | undefined;
-  readonly #startOwn: () => WorkerKeeper;
+  readonly #tokens: Tokens;
+  readonly #core: EngineCore;
   /** Requests of the service worker pass through `fetch`, too. */
   readonly #relays: boolean;
-  /** The adapters that a new worker starts with. */
-  #lora: LoraLocation[];
-  readonly #resolveLora: (lora: readonly LoraAdapter[]) => LoraLocation[];
   #disposed = new AbortController();
 
   /** Use `createEngine`. */
   constructor(options: EngineOptions) {
-    const {
-      model,
-      hub,
-      persist,
-      lora,
-      device,
-      threads,
-      isolatedFrame,
-      load,
-      onProgress,
-      signal,
-      background,
-      wasmUrl,
-      workerUrl,
-      bodyTransport,
-      upstream,
-      shared,
-      ...switches
-    } = options;
-    const resolved = resolveModel(model, hub);
-    this.#resolveLora = (adapters) => resolveLora(adapters, hub);
-    this.#lora = this.#resolveLora(lora ?? []);
+    const { models, memoryBudgetBytes, ...ofOne } = options;
+    const { apiKey, basePaths, persist, profile, signal, upstream } = options;
+    this.basePaths = basePaths ?? basePathsOf(profile);
+    if (models === undefined && memoryBudgetBytes !== undefined) {
+      throw new TypeError(
+        "memoryBudgetBytes is for models; of one model, set load.memoryBudgetBytes",
+      );
+    }
+    const core =
+      models === undefined ? new SingleModel(ofOne) : new ModelGroup(options, this.basePaths);
+    this.#core = core;
     if (persist) void cache.persist();
-    const absolute = (url: string | URL) => new URL(url, globalThis.document?.baseURI).href;
-    this.basePaths = switches.basePaths ?? basePathsOf(switches.profile);
-    const door = createFetchDoor(
-      (afterLoss) => this.#openPort(afterLoss),
-      this.basePaths,
-      bodyTransport,
-    );
+    const door = createFetchDoor(core.answer, this.basePaths);
     this.fetch = upstream ? createUpstreamDoor(door, this.basePaths, upstream) : door;
     this.#relays = upstream !== undefined;
-    const calls = new Calls(this.fetch, this.basePaths[0] ?? "/v1", switches.apiKey ?? undefined);
+    const calls = new Calls(this.fetch, this.basePaths[0] ?? "/v1", apiKey ?? undefined);
     this.chat = new Chat(calls);
     this.completions = new Completions(calls);
     this.embeddings = new Embeddings(calls);
-    let report = (progress: LoadProgress) => onProgress?.(progress);
-    const start = (retryDelayMs: number, kernels: string | undefined) =>
-      new EngineWorker(
-        workerUrl,
-        {
-          modelId: resolved.id,
-          model: resolved.location,
-          lora: this.#lora,
-          device,
-          threads,
-          pageHasWebGpu: "gpu" in (globalThis.navigator ?? {}),
-          load: { ...load },
-          wasmUrl: wasmUrl === undefined ? undefined : absolute(wasmUrl),
-          switches: { ...switches },
-          retryDelayMs,
-          kernels,
-        },
-        report,
-        isolatedFrame,
-      );
-    this.#startOwn = () => new WorkerKeeper(start);
-    const { id, location } = resolved;
-    const isByDefault =
-      shared === undefined &&
-      canShare() &&
-      [location, ...this.#lora.map(({ location }) => location)].every(({ kind }) => kind === "url");
-    if (shared || isByDefault) {
-      const scripts = [workerUrl, wasmUrl].map((url) => url && absolute(url));
-      const adapters = this.#lora.map(({ location, ...adapter }) => [
-        adapter,
-        identityOf(location),
-      ]);
-      const keeper = new SharedKeeper(
-        keyOf([
-          ...[VERSION, shared ?? [scripts, adapters], id, identityOf(location)],
-          ...[device, threads, load, switches],
-        ]),
-        {
-          start: this.#startOwn,
-          onProgress: (progress) => onProgress?.(progress),
-          onLora: (located) => {
-            this.#lora = located;
-          },
-        },
-      );
-      report = (progress) => {
-        onProgress?.(progress);
-        keeper.report(progress);
-      };
-      this.#keeper = keeper;
-      if (isByDefault) this.#sharedByDefault = keeper;
-    } else {
-      this.#keeper = this.#startOwn();
-    }
+    this.responses = new Responses(calls);
+    this.#tokens = new Tokens(calls);
 
     const onAbort = () => {
-      this.#keeper.worker.fail(signal?.reason);
+      core.fail(signal?.reason);
       void this.dispose();
     };
     signal?.addEventListener("abort", onAbort, { once: true });
@@ -235,9 +100,9 @@ export class Engine {
     this.ready.then(loaded, loaded);
   }
 
-  /** Resolves when the model is loaded; rejects if loading fails. */
+  /** Resolves when the model is loaded; rejects if loading fails. With several models it is resolved: see `load`. */
   get ready(): Promise<void> {
-    return this.#keeper.worker.ready;
+    return this.#core.ready;
   }
 
   /** False once disposed. */
@@ -252,14 +117,87 @@ export class Engine {
 
   /** The number of in-flight requests. */
   get openExchanges(): number {
-    return this.#keeper.worker.openExchanges;
+    return this.#core.openExchanges;
+  }
+
+  /**
+   * The ids that a completion of this prompt or, with `messages`, a chat would give the model. The model does not run.
+   *
+   * @throws InpageError for every error answer of the endpoint
+   * @throws DOMException named `AbortError` if `signal` aborts
+   */
+  tokenize(
+    request: TokenizeRequest & { with_pieces: true },
+    options?: CallOptions,
+  ): Promise<TokenPieceList>;
+  tokenize(
+    request: string | (TokenizeRequest & { with_pieces?: false | null }),
+    options?: CallOptions,
+  ): Promise<TokenList>;
+  tokenize(
+    request: string | TokenizeRequest,
+    options?: CallOptions,
+  ): Promise<TokenList | TokenPieceList> {
+    return this.#tokens.tokenize(request, options);
+  }
+
+  /**
+   * The text of token ids, special tokens included unless `skip_special_tokens` is true.
+   *
+   * @throws InpageError for every error answer of the endpoint
+   * @throws DOMException named `AbortError` if `signal` aborts
+   */
+  detokenize(
+    request: ArrayLike<number> | DetokenizeRequest,
+    options?: CallOptions,
+  ): Promise<string> {
+    return this.#tokens.detokenize(request, options);
+  }
+
+  /**
+   * The text that the chat template makes of messages.
+   *
+   * @throws InpageError for every error answer of the endpoint
+   * @throws DOMException named `AbortError` if `signal` aborts
+   */
+  applyTemplate(
+    request: readonly ChatMessage[] | TemplateRequest,
+    options?: CallOptions,
+  ): Promise<string> {
+    return this.#tokens.applyTemplate(request, options);
   }
 
   /** The device, the kernels, the model and the timings of its load. */
-  async info(): Promise<EngineInfo> {
-    const shared = this.#keeper instanceof SharedKeeper;
-    if (!this.alive) return { shared };
-    return { ...(await this.#keeper.worker.info()), shared };
+  info(): Promise<EngineInfo> {
+    return this.#core.info();
+  }
+
+  /**
+   * Loads one of several models, without a request for it. A model that is loaded counts as used. After a load that failed,
+   * the next attempt begins at once.
+   *
+   * @param model its name or an alias
+   * @throws InpageError if it cannot be loaded
+   * @throws TypeError if there is no such model, or if the engine was created without `models`
+   */
+  async load(model: string): Promise<void> {
+    await this.#group("load").load(model);
+  }
+
+  /**
+   * Unloads one of several models when its in-flight requests have ended. A later request loads it again. Without effect on a
+   * model that is not loaded.
+   *
+   * @param model its name or an alias
+   * @throws TypeError if there is no such model, or if the engine was created without `models`
+   */
+  async unload(model: string): Promise<void> {
+    await this.#group("unload").unload(model);
+  }
+
+  #group(method: string): ModelGroup {
+    if (this.#core instanceof ModelGroup) return this.#core;
+    throw new TypeError(`${method} is for engines with several models, created with models`);
   }
 
   /**
@@ -267,11 +205,11 @@ export class Engine {
    * from there. Files that are cached or local are read on.
    */
   pauseDownload(): void {
-    this.#keeper.worker.pauseDownload(true);
+    this.#core.pauseDownload(true);
   }
 
   resumeDownload(): void {
-    this.#keeper.worker.pauseDownload(false);
+    this.#core.pauseDownload(false);
   }
 
   /**
@@ -279,86 +217,32 @@ export class Engine {
    * In-flight requests finish with the old adapters, later ones wait for the new ones. An engine that is shared by default
    * becomes one of its own first; if another tab runs it, the model is loaded in this tab.
    *
+   * @param model the name of the model or an alias, of an engine with several; it is loaded if necessary
    * @throws InpageError if an adapter cannot be fetched or does not fit the model; the old ones stay in use
    */
-  async setLora(lora: readonly LoraAdapter[]): Promise<void> {
-    const located = this.#resolveLora(lora);
-    while (this.#moving !== undefined) await this.#moving.catch(() => {});
-    const shared = this.#sharedByDefault;
-    if (shared === undefined) return this.#replaceLora(this.#keeper, located);
-    const moving = this.#leave(shared, located);
-    this.#moving = moving;
-    try {
-      await moving;
-    } finally {
-      this.#moving = undefined;
-    }
-  }
-
-  /** Changes the adapters without those of the tabs that share the engine. */
-  async #leave(shared: SharedKeeper, lora: LoraLocation[]): Promise<void> {
-    await shared.worker.ready;
-    const own = shared.takeAlong();
-    if (own) {
-      this.#keeper = own;
-      this.#sharedByDefault = undefined;
-      return this.#replaceLora(own, lora);
-    }
-    const started = this.#startOwn();
-    try {
-      await this.#replaceLora(started, lora);
-      this.disposed.throwIfAborted();
-    } catch (error) {
-      await started.dispose();
-      throw error;
-    }
-    this.#keeper = started;
-    this.#sharedByDefault = undefined;
-    shared.retire();
-  }
-
-  async #replaceLora(keeper: Keeper, lora: LoraLocation[]): Promise<void> {
-    const { worker } = keeper;
-    await worker.ready;
-    await worker.setLora(lora);
-    this.#lora = lora;
+  setLora(lora: readonly LoraAdapter[], model?: string): Promise<void> {
+    return this.#core.setLora(lora, model);
   }
 
   /**
    * Starts again with a new worker and GPU device, and loads the model again; in-flight requests continue with it. After
    * a failure of the engine, the loss of the GPU device or a load that failed, requests do this automatically. `reload`
-   * does it at once, and also after a failure that would recur unless its cause is removed.
+   * does it at once, and also after a failure that would recur unless its cause is removed. Of several models, it does
+   * this with all that are loaded, or could not be.
    */
-  async reload(): Promise<void> {
-    if (!this.alive) throw new EngineFailure("engine_unavailable", "the engine was disposed");
-    await this.#keeper.restart();
+  reload(): Promise<void> {
+    return this.#core.reload();
   }
 
   /** Ends in-flight requests and frees all resources. */
   async dispose(): Promise<void> {
     this.#disposed.abort();
-    await this.#keeper.dispose();
+    await this.#core.dispose();
   }
 
   /** Passes the engine a port for a single exchange; the other end of the channel may be anywhere. */
   connect(port: MessagePort): void {
     if (this.#relays) void relay(port, this.fetch);
-    else void this.#connect(port);
+    else this.#core.connect(port);
   }
-
-  async #connect(port: MessagePort, afterLoss = false): Promise<AbortSignal> {
-    await this.#moving?.catch(() => {});
-    return this.#keeper.connect(port, afterLoss);
-  }
-
-  async #openPort(afterLoss: boolean): Promise<Connection> {
-    const { port1, port2 } = new MessageChannel();
-    return { port: port1, lost: await this.#connect(port2, afterLoss) };
-  }
-}
-
-/** Sharing needs Web Locks and channels between tabs, and its key a hash. Pages that are not secure have neither locks nor hashes. */
-function canShare(): boolean {
-  const hasLocks = typeof navigator.locks?.request === "function";
-  return hasLocks && typeof BroadcastChannel === "function" && globalThis.isSecureContext;
 }

@@ -18,6 +18,16 @@ import type {
 /** How long a worker may take to send its last answers before it is terminated. */
 const DISPOSE_TIMEOUT_MS = 1000;
 
+/** Decides when a worker with `asksToLoad` may load its model. */
+export interface Admission {
+  /** Resolves when the files may be opened. `loaded` settles when the load has ended. */
+  mayOpen(loaded: Promise<void>): Promise<void>;
+  /** Resolves when there is room for a model that needs so much memory. */
+  mayRead(memoryBytes: number): Promise<void>;
+  /** The number of in-flight requests has changed. */
+  onOpenExchanges(): void;
+}
+
 export class EngineWorker {
   #worker: EngineThread & { readonly isolation?: EngineIsolation };
   #ready = deferred<void>();
@@ -29,6 +39,7 @@ export class EngineWorker {
   /** Messages held back until the worker's script listens; `undefined` from then on. */
   #unsent: [PageToWorker, Transferable[]][] | undefined = [];
   #onProgress: (progress: LoadProgress) => void;
+  #admission: Admission | undefined;
 
   /** True when it cannot answer any more. */
   failed = false;
@@ -46,8 +57,10 @@ export class EngineWorker {
     options: StartOptions,
     onProgress: (progress: LoadProgress) => void,
     isolatedFrame: IsolatedFrameOptions | false | undefined,
+    admission?: Admission,
   ) {
     this.#onProgress = onProgress;
+    this.#admission = admission;
     this.#worker = platform().startThread?.() ?? new PageThread(scriptUrl, options, isolatedFrame);
     this.#worker.onmessage = ({ data }: MessageEvent<WorkerToPage>) => this.#take(data);
     this.#worker.onerror = (event) => {
@@ -163,6 +176,10 @@ export class EngineWorker {
       }
       case "open-exchanges":
         this.openExchanges = message.count;
+        this.#admission?.onOpenExchanges();
+        break;
+      case "ask-to-load":
+        void this.#ask(message.memoryBytes);
         break;
       case "disposed":
         this.#disposed.resolve();
@@ -176,9 +193,16 @@ export class EngineWorker {
     }
   }
 
+  async #ask(memoryBytes: number | undefined): Promise<void> {
+    if (memoryBytes === undefined) await this.#admission?.mayOpen(this.ready);
+    else await this.#admission?.mayRead(memoryBytes);
+    if (!this.failed) this.#post({ type: "load-allowed" });
+  }
+
   #end(): void {
     this.#worker.terminate();
     this.openExchanges = 0;
+    this.#admission?.onOpenExchanges();
     for (const resolve of this.#infoCalls.values()) resolve({});
     this.#infoCalls.clear();
     const ended = InpageError.local("engine_unavailable", "the engine was stopped");

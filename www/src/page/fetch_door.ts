@@ -2,6 +2,7 @@
 
 import { isBelowBasePath } from "../exchange/base_paths.js";
 import { failureResponse } from "../exchange/error_response.js";
+import type { WireRequest } from "../exchange/protocol.js";
 import {
   type Connection,
   type ExchangeOptions,
@@ -10,16 +11,17 @@ import {
 } from "../exchange/requester.js";
 import { toWireRequest } from "../exchange/wire_request.js";
 
+/** Answers a request; rejects with the reason of `signal` if that aborts first. */
+export type Answering = (
+  request: WireRequest,
+  signal: AbortSignal | undefined,
+) => Promise<Response>;
+
 /**
- * A `fetch` that asks the engine for URLs below `basePaths` and the network for all others. The host is
+ * A `fetch` that has `answer` answer URLs below `basePaths`, and asks the network for all others. The host is
  * ignored, so a prompt for an SDK's default host never leaves the page.
  */
-export function createFetchDoor(
-  openPort: (afterLoss: boolean) => Promise<Connection>,
-  basePaths: readonly string[],
-  transport: ExchangeOptions["transport"],
-): typeof fetch {
-  const reconnect = () => openPort(true);
+export function createFetchDoor(answer: Answering, basePaths: readonly string[]): typeof fetch {
   return async (input, init) => {
     const request = new Request(input, init);
     if (!isBelowBasePath(new URL(request.url), basePaths)) return fetch(request);
@@ -28,9 +30,20 @@ export function createFetchDoor(
     signal?.throwIfAborted();
     const wire = await toWireRequest(request, init?.body);
     signal?.throwIfAborted();
+    return answer(wire, signal);
+  };
+}
+
+/** Has the engine at the other end of a port answer. */
+export function answerOver(
+  openPort: (afterLoss: boolean) => Promise<Connection>,
+  transport: ExchangeOptions["transport"],
+): Answering {
+  const reconnect = () => openPort(true);
+  return async (request, signal) => {
     const connection = await openPort(false);
     try {
-      return await exchange(connection, wire, { signal, transport, reconnect });
+      return await exchange(connection, request, { signal, transport, reconnect });
     } catch (reason) {
       if (reason instanceof LostBeforeHead) return failureResponse(reason.failure);
       throw reason;

@@ -4,7 +4,7 @@
 import { deferred } from "../exchange/abort.js";
 import { EngineFailure, failureResponse, messageOf } from "../exchange/error_response.js";
 import type { BodyItem } from "../exchange/protocol.js";
-import { servePort } from "../exchange/serve_port.js";
+import { type Answer, servePort } from "../exchange/serve_port.js";
 
 /** Answers the request that comes over `port` with what `door` answers. */
 export function relay(port: MessagePort, door: typeof fetch): Promise<void> {
@@ -19,34 +19,39 @@ export function relay(port: MessagePort, door: typeof fetch): Promise<void> {
       cancelled.throwIfAborted();
       return failureResponse(new EngineFailure("engine_unavailable", messageOf(error)));
     });
-    const ended = deferred<void>();
-    const reader = response.body?.getReader();
-    return {
-      status: response.status,
-      headers: [...response.headers],
-      ended: ended.promise,
-      body: new ReadableStream<BodyItem>(
-        {
-          async pull(controller) {
-            try {
-              const { done, value } = (await reader?.read()) ?? { done: true, value: undefined };
-              if (!done) {
-                controller.enqueue({ bytes: value });
-                return;
-              }
-              controller.close();
-            } catch (error) {
-              controller.error(error);
-            }
-            ended.resolve();
-          },
-          async cancel(reason) {
-            ended.resolve();
-            await reader?.cancel(reason);
-          },
-        },
-        { highWaterMark: 0 },
-      ),
-    };
+    return answerOf(response);
   });
+}
+
+/** `response` as the answer of an exchange. */
+export function answerOf(response: Response): Answer {
+  const ended = deferred<void>();
+  const reader = response.body?.getReader();
+  return {
+    status: response.status,
+    headers: [...response.headers],
+    ended: ended.promise,
+    body: new ReadableStream<BodyItem>(
+      {
+        async pull(controller) {
+          try {
+            const { done, value } = (await reader?.read()) ?? { done: true, value: undefined };
+            if (!done) {
+              controller.enqueue({ bytes: value });
+              return;
+            }
+            controller.close();
+          } catch (error) {
+            controller.error(error);
+          }
+          ended.resolve();
+        },
+        async cancel(reason) {
+          ended.resolve();
+          await reader?.cancel(reason);
+        },
+      },
+      { highWaterMark: 0 },
+    ),
+  };
 }

@@ -37,6 +37,8 @@ export interface HostedEngine {
     lora: HostedAdapter[],
     onProgress: (loadedBytes: number, totalBytes: number) => void,
   ): Promise<void>;
+  /** The memory that the model needs, judging by the headers of its files; `undefined` if that is unknown. */
+  memoryNeeded?(files: ModelFiles): Promise<number | undefined>;
   /** A new hash of a file that is downloaded; its bytes pass through the wasm module. */
   createHasher(): Hasher;
   /**

@@ -17,13 +17,15 @@ export interface LoadHooks {
   pause: DownloadPause;
   onProgress: (progress: LoadProgress) => void;
   onStorage: (report: StorageReport) => void;
+  /** Resolves when a model that needs so much memory may be loaded. */
+  mayRead?: ((memoryBytes: number) => Promise<void>) | undefined;
 }
 
 /** @throws whatever the download or the engine fails with */
 export async function loadModel(
   { model, lora }: StartOptions,
   life: EngineLife,
-  { pause, onProgress, onStorage }: LoadHooks,
+  { pause, onProgress, onStorage, mayRead }: LoadHooks,
 ): Promise<void> {
   // The download runs in parallel with the load: when the load fails, the download stops.
   const failed = new AbortController();
@@ -48,6 +50,10 @@ export async function loadModel(
       openModel(model, { ...options, onProgress: onDownload, onStorage }),
       openAdapters(lora, options),
     ]);
+    if (mayRead) {
+      const needed = await orAborted(Promise.resolve(engine.memoryNeeded?.(files)), signal);
+      await orAborted(mayRead(needed ?? files.openedBytes), signal);
+    }
     await orAborted(engine.load(files, adapters, onLoad), signal);
     report({ phase: "ready", loadedBytes: files.openedBytes, totalBytes: files.openedBytes });
   } catch (error) {

@@ -1,6 +1,7 @@
 //! Serves the page from the engine worker: receives its messages and answers them. The engine is an
 //! interface here, so that tests can use a fake one.
 
+import { type Deferred, deferred, orAborted } from "../exchange/abort.js";
 import {
   codeOf,
   type EngineFailure,
@@ -51,6 +52,7 @@ class WorkerHost {
   #storage = new StorageSummary();
   #openExchanges = 0;
   #optionsAreInvalid = false;
+  #allowed: Deferred<void> | undefined;
 
   constructor(post: (message: WorkerToPage) => void, createEngine: EngineFactory) {
     this.#post = post;
@@ -83,6 +85,9 @@ class WorkerHost {
           .then((failure) => this.#post({ type: "lora-set", call, failure }));
         break;
       }
+      case "load-allowed":
+        this.#allowed?.resolve();
+        break;
       case "dispose":
         void this.#dispose();
         break;
@@ -104,7 +109,10 @@ class WorkerHost {
       const onProgress = (progress: LoadProgress) => this.#post({ type: "progress", progress });
       this.#storage.expect(options.model);
       const onStorage = (report: StorageReport) => this.#storage.add(report);
-      await loadModel(options, this.life, { pause: this.#pause, onProgress, onStorage });
+      const mayRead = options.asksToLoad ? (bytes: number) => this.#ask(bytes) : undefined;
+      if (options.asksToLoad) await this.#ask(undefined);
+      const hooks = { pause: this.#pause, onProgress, onStorage, mayRead };
+      await loadModel(options, this.life, hooks);
       const engine = await this.life.engine;
       const kernels = engine.kernels?.();
       this.#post({ type: "ready", kernels });
@@ -120,6 +128,13 @@ class WorkerHost {
       const failure = { code, message: messageOf(error) };
       this.#post({ type: "load-failed", failure, permanent: isPermanent(error) });
     }
+  }
+
+  /** Asks the page whether the load may go on; the endpoint answers meanwhile. */
+  async #ask(memoryBytes: number | undefined): Promise<void> {
+    this.#allowed = deferred();
+    this.#post({ type: "ask-to-load", memoryBytes });
+    await orAborted(this.#allowed.promise, this.life.over);
   }
 
   async #serve(port: MessagePort): Promise<void> {

@@ -11,15 +11,15 @@ use std::rc::Rc;
 use futures_core::Stream;
 use futures_util::stream;
 
+use crate::Result;
 use crate::api::endpoint::Endpoint;
-use crate::api::error::Failure;
+use crate::api::error::{Failure, rename_param};
 use crate::api::fields::Streaming;
 use crate::api::http::{self, KeepAlive, Request, Response};
 use crate::api::progress::{Position, Progress};
 use crate::api::random_id;
 use crate::api::run::Run;
 use crate::text::LocalTime;
-use crate::{Error, Result};
 use render::{Chunk, Head};
 
 /// Visits the types of requests and answers.
@@ -51,7 +51,8 @@ pub(super) async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Res
     let (plan, streaming) = parse::parse(&request.body, &endpoint.switches, now, warn_unknown)?;
     let has_logprobs = plan.logprobs.top.is_some();
     let run = Run::start(endpoint, plan, earlier.as_ref()).await;
-    let mut run = run.map_err(about_messages)?;
+    // What is wrong with the prompt is wrong with the messages.
+    let mut run = run.map_err(|error| rename_param(error, &[("prompt", "messages")]))?;
     let head = Head {
         id: match &earlier {
             Some(earlier) => earlier.id.clone(),
@@ -73,6 +74,7 @@ pub(super) async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Res
             seeds: run.seeds.clone(),
             candidates: run.delivered().to_vec(),
             usage_sent,
+            events_sent: 0,
         });
         let streaming = Streaming {
             include_usage: streaming.include_usage && !usage_sent,
@@ -92,25 +94,6 @@ pub(super) async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Res
         response.push_header("x-prompt-truncated", &dropped_tokens.to_string());
     }
     Ok(response)
-}
-
-/// What is wrong with the prompt is wrong with the messages.
-fn about_messages(error: Error) -> Error {
-    match error {
-        Error::Request {
-            fault,
-            param: Some(param),
-            message,
-        } if param == "prompt" => Error::Request {
-            fault,
-            param: Some("messages".to_owned()),
-            message: match message.strip_prefix("prompt: ") {
-                Some(rest) => format!("messages: {rest}"),
-                None => message,
-            },
-        },
-        other => other,
-    }
 }
 
 /// The events of a streaming answer, the last one being `[DONE]`. The first event of a choice comes with the role, the

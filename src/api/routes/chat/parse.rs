@@ -1,9 +1,9 @@
 //! From the body of `POST /chat/completions` to a plan (specification 18.1), and how its result is delivered.
 
 use crate::api::fields::{
-    Body, KeptTokens, Logprobs, Prompt, PromptTokens, Streaming, UnknownFieldPolicy, candidates,
-    constraints, conversation, fields, length, model, out_of_range, restrictions, sampling,
-    streaming, structured_outputs, tools, vendors, wire_types,
+    Body, Form, KeptTokens, Logprobs, Prompt, PromptTokens, Streaming, UnknownFieldPolicy,
+    candidates, constraints, conversation, fields, length, model, out_of_range, restrictions,
+    sampling, streaming, structured_outputs, tools, vendors, wire_types,
 };
 use crate::api::plan::{MessagePlan, Plan, Suffix};
 use crate::api::switches::{ContextWord, DefaultMaxTokens, LogprobsShape, Switches};
@@ -100,14 +100,14 @@ pub(super) fn parse(
     vendors::check(&fields)?;
     let model = model::read(&fields, switches)?;
     // Tools come before the messages: the conversation holds those that may be called.
-    let constraint = constraints::read(&fields, switches)?;
-    let declared = tools::read(&fields, switches.tool_names)?;
+    let constraint = constraints::read(&fields, switches, Form::Nested)?;
+    let declared = tools::read(&fields, switches.tool_names, Form::Nested)?;
     let usable = declared.iter().flat_map(|calls| &calls.tools);
     let usable: Vec<&str> = usable.map(|tool| &*tool.name).collect();
     let conversation = conversation::read(&fields, &usable, switches, now)?;
     model::check_user(&fields)?;
     let fill_context = DefaultMaxTokens::Context(ContextWord::Context);
-    let mut length = length::read(&fields, switches, fill_context)?;
+    let mut length = length::read(&fields, switches, fill_context, None)?;
     // The reader of the message decides which special tokens are text.
     length.skip_special_tokens = false;
     let streaming = streaming::read(&fields, switches, &mut unknown)?;
@@ -157,6 +157,7 @@ pub(super) fn parse(
         sampling,
         constraint,
         message: Some(MessagePlan { parallel_calls }),
+        repeats_delivered: false,
     };
     Ok((plan, streaming))
 }

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::api::json::to_json;
 use crate::api::random_id;
+use crate::api::routes::token_logprobs::{ChatTokenLogprob, token_logprobs};
 use crate::api::run::{Entry, Piece, StopReason, TokenCounts};
 use crate::engine::event::FinishReason;
 use crate::grammar::OutputPart;
@@ -119,27 +120,6 @@ struct ChatLogprobs {
     /// Always null.
     #[cfg_attr(test, ts(type = "null"))]
     refusal: Option<()>,
-}
-
-/// A token and the most likely ones in its place.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
-struct ChatTokenLogprob {
-    #[serde(flatten)]
-    #[cfg_attr(test, ts(flatten))]
-    token: ChatToken,
-    /// As many as requested, best first.
-    top_logprobs: Vec<ChatToken>,
-}
-
-/// A token and its log-probability.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
-struct ChatToken {
-    token: String,
-    logprob: f32,
-    /// UTF-8, which may be a part of a character.
-    bytes: Vec<u8>,
 }
 
 /// One choice of a whole answer.
@@ -330,17 +310,8 @@ impl ChatCompletionMessage {
 
 impl Head {
     fn logprobs(&self, entries: &[Entry]) -> Option<ChatLogprobs> {
-        let token = |id: u32, logprob: f32| ChatToken {
-            token: self.tokenizer.token_label(id),
-            logprob,
-            bytes: self.tokenizer.token_bytes(id).to_vec(),
-        };
-        let entry = |entry: &Entry| ChatTokenLogprob {
-            token: token(entry.id, entry.logprob.unwrap_or_default()),
-            top_logprobs: entry.best.iter().map(|(id, it)| token(*id, *it)).collect(),
-        };
         self.has_logprobs.then(|| ChatLogprobs {
-            content: entries.iter().map(entry).collect(),
+            content: token_logprobs(&self.tokenizer, entries),
             refusal: None,
         })
     }

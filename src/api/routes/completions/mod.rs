@@ -68,6 +68,7 @@ pub(super) async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Res
             seeds: run.seeds.clone(),
             candidates: run.delivered().to_vec(),
             usage_sent,
+            events_sent: 0,
         });
         let streaming = Streaming {
             include_usage: streaming.include_usage && !usage_sent,

@@ -3,8 +3,8 @@
 
 use crate::api::error::fault;
 use crate::api::fields::{
-    Body, Fields, Prompt, Streaming, UnknownFieldPolicy, candidates, constraints, fields, images,
-    length, logprobs, missing, model, out_of_range, prompt_tokens, restrictions, sampling,
+    Body, Fields, Form, Prompt, Streaming, UnknownFieldPolicy, candidates, constraints, fields,
+    images, length, logprobs, missing, model, out_of_range, prompt_tokens, restrictions, sampling,
     streaming, structured_outputs, tools, vendors, wire_types,
 };
 use crate::api::plan::{Plan, Suffix};
@@ -120,13 +120,13 @@ pub(super) fn parse(
     let suffix = suffix(&fields, switches, &prompts)?;
     model::check_user(&fields)?;
     images::check(&fields)?;
-    let length = length::read(&fields, switches, switches.default_max_tokens)?;
+    let length = length::read(&fields, switches, switches.default_max_tokens, None)?;
     let streaming = streaming::read(&fields, switches, &mut unknown)?;
     let (n, best_of) = candidates::read(&fields, switches, streaming.stream)?;
     let logprobs = logprobs::read(&fields, switches)?;
     let (echo, echo_last) = echo(&fields)?;
     let sampling = sampling::read(&fields, switches)?;
-    let constraint = constraints::read(&fields, switches)?;
+    let constraint = constraints::read(&fields, switches, Form::Nested)?;
     if prompts.len().saturating_mul(best_of) > switches.max_sequences {
         let bounds = format!(
             "at most {} candidates over all prompts",
@@ -152,6 +152,7 @@ pub(super) fn parse(
         sampling,
         constraint,
         message: None,
+        repeats_delivered: false,
     };
     Ok((plan, streaming))
 }

@@ -68,6 +68,7 @@ pub(super) fn parse(
         max_prompts: MAX_INPUTS,
         null_is_text: false,
         is_mixed: false,
+        may_be_empty: false,
     };
     let Body { fields, prompts } = Body::parse_with(body, input)?;
     for name in fields.names() {

@@ -1,0 +1,119 @@
+//! Objects of a list in a request, such as messages: their members, their content as text, and the calls in them
+//! (specification 18.2). Which objects a route takes is the concern of `conversation` and `input`.
+
+use serde_json::{Map, Value, json};
+
+use super::reader::{describe, invalid_type, member, shorten};
+use crate::api::error::fault;
+use crate::{Error, RequestFault, Result};
+
+/// One object of the list in the field `field`.
+#[derive(Clone, Copy)]
+pub(super) struct Given<'a> {
+    pub field: &'static str,
+    pub index: usize,
+    pub members: &'a Map<String, Value>,
+}
+
+impl<'a> Given<'a> {
+    pub(super) fn new(field: &'static str, index: usize, given: &'a Value) -> Result<Given<'a>> {
+        let members = given.as_object();
+        Ok(Given {
+            field,
+            index,
+            members: members.ok_or_else(|| invalid_type(field, "an array of objects", given))?,
+        })
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<&'a Value> {
+        member(self.members, name)
+    }
+
+    pub(super) fn fault(&self, kind: RequestFault, reason: impl std::fmt::Display) -> Error {
+        let message = format!("{}[{}]: {reason}", self.field, self.index);
+        fault(kind, self.field, message)
+    }
+
+    pub(super) fn wrong(&self, reason: impl std::fmt::Display) -> Error {
+        self.fault(RequestFault::InvalidValue, reason)
+    }
+
+    pub(super) fn wrong_type(&self, name: &str, expected: &str, value: &Value) -> Error {
+        let (field, index) = (self.field, self.index);
+        let message = format!(
+            "{field}[{index}].{name} must be {expected}, not {}",
+            describe(value)
+        );
+        fault(RequestFault::InvalidType, field, message)
+    }
+
+    pub(super) fn missing(&self, name: &str) -> Error {
+        let (field, index) = (self.field, self.index);
+        let message = format!("{field}[{index}] needs the member \"{name}\"");
+        fault(RequestFault::MissingRequiredParameter, field, message)
+    }
+
+    pub(super) fn string(&self, name: &str) -> Result<Option<&'a str>> {
+        match self.get(name) {
+            None => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text)),
+            Some(other) => Err(self.wrong_type(name, "a string", other)),
+        }
+    }
+
+    pub(super) fn required_string(&self, name: &str) -> Result<&'a str> {
+        self.string(name)?.ok_or_else(|| self.missing(name))
+    }
+
+    /// A text, or parts whose texts are joined by newlines.
+    pub(super) fn text(&self, name: &str) -> Result<Option<String>> {
+        let parts = match self.get(name) {
+            None => return Ok(None),
+            Some(Value::String(text)) => return Ok(Some(text.clone())),
+            Some(Value::Array(parts)) => parts,
+            Some(other) => return Err(self.wrong_type(name, "a string or an array", other)),
+        };
+        let texts = parts.iter().map(|part| self.part_text(name, part));
+        Ok(Some(texts.collect::<Result<Vec<_>>>()?.join("\n")))
+    }
+
+    /// The text of a part.
+    pub(super) fn part_text(&self, name: &str, part: &'a Value) -> Result<&'a str> {
+        let kind = part.get("type").and_then(Value::as_str);
+        let kind = kind.ok_or_else(|| self.wrong(format!("a part of {name} needs a type")))?;
+        let member = match kind {
+            "text" | "input_text" | "output_text" => "text",
+            "refusal" => "refusal",
+            "image_url" | "input_image" | "input_audio" | "input_file" | "audio_url"
+            | "video_url" | "file" => {
+                let reason = format!("the model takes text only, but a part is of type \"{kind}\"");
+                return Err(self.fault(RequestFault::UnsupportedParameter, reason));
+            }
+            other => {
+                let kind = shorten(other);
+                return Err(self.wrong(format!("\"{kind}\" is not a known type of a part")));
+            }
+        };
+        match part.get(member) {
+            Some(Value::String(text)) => Ok(text.as_str()),
+            Some(other) => Err(self.wrong_type(&format!("{name}[].{member}"), "a string", other)),
+            None => Err(self.wrong(format!("a part of type \"{kind}\" needs {member}"))),
+        }
+    }
+}
+
+/// A call in the form that templates know.
+pub(super) fn call(name: &str, arguments: Value) -> Value {
+    json!({"type": "function", "function": {"name": name, "arguments": arguments}})
+}
+
+/// Arguments that are the text of an object become that object: templates walk through it.
+pub(super) fn arguments(text: &str) -> Value {
+    if text.trim().is_empty() {
+        return Value::Object(Map::new());
+    }
+    match serde_json::from_str::<Map<String, Value>>(text) {
+        Ok(arguments) => Value::Object(arguments),
+        Err(_) => Value::String(text.to_owned()),
+    }
+}

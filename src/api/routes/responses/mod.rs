@@ -1,0 +1,280 @@
+//! `POST /responses`: parses the body, runs the plan and renders the response, whole or in events. Nothing is stored. Every
+//! check is made before the first byte of the answer.
+
+mod echo;
+mod event;
+mod object;
+mod output;
+mod parse;
+mod request;
+#[cfg(test)]
+mod tests;
+
+use std::rc::Rc;
+
+use futures_core::Stream;
+use futures_util::stream;
+
+use crate::api::endpoint::Endpoint;
+use crate::api::error::{Failure, rename_param};
+use crate::api::host::Host;
+use crate::api::http::{KeepAlive, Request, Response};
+use crate::api::json::to_json;
+use crate::api::progress::{Position, Progress};
+use crate::api::random_id;
+use crate::api::run::{Piece, Run, TokenCounts};
+use crate::engine::event::FinishReason;
+use crate::text::{LocalTime, Tokenizer};
+use crate::{Error, Result};
+use echo::Echo;
+use event::{Event, Frames};
+use object::{CONSTANTS, IncompleteDetails, ResponseError, ResponseObject, ResponseUsage, Status};
+use output::Output;
+
+/// Visits the types of requests and answers.
+#[cfg(test)]
+pub(super) fn visit_types(visitor: &mut impl ts_rs::TypeVisitor) {
+    use crate::api::fields::input;
+    visitor.visit::<request::ResponseFields>();
+    visitor.visit::<request::ResponseTextFormat>();
+    visitor.visit::<request::ResponseTool>();
+    visitor.visit::<input::ResponseInputItem>();
+    visitor.visit::<input::ResponseInputPart>();
+    visitor.visit::<ResponseObject<'static>>();
+    visitor.visit::<event::Numbered<'static>>();
+}
+
+/// The names that the run has for fields of this route.
+const RENAMED: &[(&str, &str)] = &[
+    ("prompt", "input"),
+    ("messages", "input"),
+    ("max_tokens", "max_output_tokens"),
+];
+
+/// Answers the request, or continues the stream of an earlier run of it.
+pub(super) async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Response> {
+    let earlier = request
+        .position
+        .as_deref()
+        .map(Position::read)
+        .transpose()?;
+    // A template may print the date: a second run has to make the same prompt.
+    let created_s = match &earlier {
+        Some(earlier) => earlier.created_s,
+        None => endpoint.host.now_ms() / 1000,
+    };
+    let now = LocalTime::new(created_s, endpoint.host.utc_offset_minutes());
+    let warn_unknown = |name: &str| endpoint.warn_unknown(name);
+    let (plan, answer) = parse::parse(&request.body, &endpoint.switches, now, warn_unknown)?;
+    let run = Run::start(endpoint, plan, earlier.as_ref()).await;
+    let mut run = run.map_err(|error| rename_param(error, RENAMED))?;
+    let id = match &earlier {
+        Some(earlier) => earlier.id.clone(),
+        None => random_id::response_id(),
+    };
+    let mut answering = Answering {
+        output: Output::new(&id, answer.has_encrypted),
+        id,
+        created_s,
+        model: run.model_id.clone(),
+        system_fingerprint: run.system_fingerprint.clone(),
+        tokenizer: run.tokenizer.clone(),
+        echo: answer.echo,
+        host: Rc::clone(&endpoint.host),
+    };
+    let dropped_tokens = run.dropped_tokens;
+    let mut response = if answer.stream {
+        let progress = Rc::new(Progress::default());
+        let events_sent = earlier.map_or(0, |earlier| earlier.events_sent);
+        progress.begin(Position {
+            id: answering.id.clone(),
+            created_s,
+            seeds: run.seeds.clone(),
+            candidates: run.delivered().to_vec(),
+            usage_sent: false,
+            events_sent,
+        });
+        let frames = Frames::after(events_sent);
+        let events = KeepAlive::new(
+            Box::pin(events(run, answering, frames, progress.clone())),
+            Rc::clone(&endpoint.host),
+            endpoint.switches.keep_alive_ms,
+        );
+        Response::events(Box::pin(events), progress)
+    } else {
+        let pieces = run.choices().await?;
+        let end = answering.add(&pieces, &mut |_| {});
+        Response::json(200, to_json(&answering.object(end, Some(run.counts()))))
+    };
+    if dropped_tokens > 0 {
+        response.push_header("x-prompt-truncated", &dropped_tokens.to_string());
+    }
+    Ok(response)
+}
+
+/// A response in the making.
+struct Answering {
+    id: String,
+    created_s: u64,
+    /// Canonical model id.
+    model: String,
+    system_fingerprint: String,
+    /// Names the tokens of log-probabilities.
+    tokenizer: Rc<Tokenizer>,
+    echo: Echo,
+    output: Output,
+    host: Rc<dyn Host>,
+}
+
+/// How far a response is.
+#[derive(Clone, Copy)]
+enum End<'a> {
+    Open,
+    Finished(FinishReason),
+    Failed(&'a Failure),
+}
+
+impl Answering {
+    /// Adds pieces; says whether the last one of the response is among them.
+    fn add(&mut self, pieces: &[Piece], emit: &mut dyn FnMut(Event<'_>)) -> End<'static> {
+        let mut end = End::Open;
+        for piece in pieces {
+            self.output.add(piece, &self.tokenizer, emit);
+            if let Some(finish) = &piece.finish {
+                end = End::Finished(finish.reason);
+            }
+        }
+        end
+    }
+
+    /// The response as it is now.
+    fn object<'a>(&'a self, end: End<'a>, counts: Option<TokenCounts>) -> ResponseObject<'a> {
+        let status = match end {
+            End::Open => Status::InProgress,
+            End::Finished(FinishReason::Stop) => Status::Completed,
+            End::Finished(FinishReason::Length) => Status::Incomplete,
+            End::Failed(_) => Status::Failed,
+        };
+        let now_s = || self.host.now_ms() / 1000;
+        ResponseObject {
+            id: &self.id,
+            object: "response",
+            created_at: self.created_s,
+            completed_at: (status == Status::Completed).then(now_s),
+            status,
+            error: match end {
+                End::Failed(failure) => Some(ResponseError {
+                    code: failure.code,
+                    message: &failure.message,
+                }),
+                End::Open | End::Finished(_) => None,
+            },
+            incomplete_details: (status == Status::Incomplete).then_some(IncompleteDetails {
+                reason: "max_output_tokens",
+            }),
+            model: &self.model,
+            system_fingerprint: &self.system_fingerprint,
+            output: &self.output.items,
+            usage: counts.map(ResponseUsage::new),
+            echo: &self.echo,
+            constants: CONSTANTS,
+        }
+    }
+
+    fn begin(&self, frames: &mut Frames) {
+        frames.push(Event::Created {
+            response: self.object(End::Open, None),
+        });
+        frames.push(Event::InProgress {
+            response: self.object(End::Open, None),
+        });
+    }
+
+    /// The events of a piece; after the last one also that of the response.
+    fn send(&mut self, piece: Piece, counts: TokenCounts, frames: &mut Frames) {
+        let end = self.add(&[piece], &mut |event| frames.push(event));
+        match end {
+            End::Finished(FinishReason::Stop) => frames.push(Event::Completed {
+                response: self.object(end, Some(counts)),
+            }),
+            End::Finished(FinishReason::Length) => frames.push(Event::Incomplete {
+                response: self.object(end, Some(counts)),
+            }),
+            End::Open | End::Failed(_) => {}
+        }
+    }
+
+    fn fail(&mut self, error: &Error, counts: TokenCounts, frames: &mut Frames) {
+        self.output.abandon();
+        let failure = Failure::from(error);
+        frames.push(Event::Error {
+            code: failure.code,
+            message: &failure.message,
+            param: failure.param.as_deref(),
+        });
+        frames.push(Event::Failed {
+            response: self.object(End::Failed(&failure), Some(counts)),
+        });
+    }
+}
+
+/// The events of a streamed response. Those of a piece are sent together, and the last piece with the end of the response, so
+/// that a position is never between them.
+fn events(
+    run: Run,
+    answering: Answering,
+    frames: Frames,
+    progress: Rc<Progress>,
+) -> impl Stream<Item = Vec<u8>> {
+    struct State {
+        /// `None` after the last event.
+        run: Option<Box<Run>>,
+        answering: Answering,
+        frames: Frames,
+    }
+    let state = State {
+        run: Some(Box::new(run)),
+        answering,
+        frames,
+    };
+    stream::unfold(state, move |mut state| {
+        let progress = progress.clone();
+        async move {
+            let run = state.run.as_mut()?;
+            if state.frames.events == 0 {
+                state.answering.begin(&mut state.frames);
+                progress.update(|position| position.events_sent = state.frames.events);
+                return Some((state.frames.take(), state));
+            }
+            let bytes = loop {
+                match run.next_piece().await {
+                    // Its events were sent by the earlier run.
+                    Ok(Some((_, piece))) if piece.was_delivered => {
+                        state.answering.add(&[piece], &mut |_| {});
+                    }
+                    Ok(Some((_, piece))) => {
+                        let counts = run.counts();
+                        state.answering.send(piece, counts, &mut state.frames);
+                        let delivered = run.delivered().to_vec();
+                        let events_sent = state.frames.events;
+                        progress.update(|position| {
+                            position.candidates = delivered;
+                            position.events_sent = events_sent;
+                        });
+                        break state.frames.take();
+                    }
+                    Ok(None) => return None,
+                    // Dropping the run cancels the generation.
+                    Err(error) => {
+                        progress.fail(&error);
+                        let counts = run.counts();
+                        state.answering.fail(&error, counts, &mut state.frames);
+                        state.run = None;
+                        break state.frames.take();
+                    }
+                }
+            };
+            Some((bytes, state))
+        }
+    })
+}

@@ -1,0 +1,269 @@
+//! From the body of `POST /responses` to a plan (specification 20.1), and what the answer repeats of it. Items of the input
+//! are read in `fields::input`.
+
+use serde_json::{Map, Value, json};
+
+use super::echo::{Echo, ResponseReasoning, ResponseTextConfig};
+use super::request::{UNSUPPORTED, known_fields};
+use crate::api::error::rename_param;
+use crate::api::fields::{
+    Body, Fields, Form, KeptTokens, Logprobs, Prompt, PromptTokens, UnknownFieldPolicy,
+    constraints, conversation, input, invalid_type, invalid_value, length, model, restrictions,
+    sampling, shorten, streaming, tools, vendors,
+};
+use crate::api::plan::{MessagePlan, Plan, Suffix};
+use crate::api::switches::{ContextWord, DefaultMaxTokens, LogprobsShape, Switches};
+use crate::engine::generation::LogprobsMode;
+use crate::text::LocalTime;
+use crate::{RequestFault, Result, api::error::fault};
+
+const MAX_TOP_LOGPROBS: i128 = 20;
+const OUTPUT_LOGPROBS: &str = "message.output_text.logprobs";
+const ENCRYPTED_REASONING: &str = "reasoning.encrypted_content";
+
+/// What `include` may name of tools that a vendor runs.
+const FOREIGN_INCLUDES: &[&str] = &[
+    "code_interpreter_call.outputs",
+    "computer_call_output.output.image_url",
+    "file_search_call.results",
+    "message.input_image.image_url",
+    "web_search_call.action.sources",
+    "web_search_call.results",
+];
+
+/// What the answer has besides what the plan says.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub stream: bool,
+    /// Reasoning items have `encrypted_content`.
+    pub has_encrypted: bool,
+    pub echo: Echo,
+}
+
+/// Parses and validates a body. `now` is what the chat template's clock shows; `warn_unknown` is called with the name of
+/// each ignored field.
+pub(super) fn parse(
+    body: &[u8],
+    switches: &Switches,
+    now: LocalTime,
+    mut warn_unknown: impl FnMut(&str),
+) -> Result<(Plan, Answer)> {
+    let mut unknown = UnknownFieldPolicy {
+        behavior: switches.unknown_fields,
+        warn: &mut warn_unknown,
+    };
+    let fields = Body::parse_fields(body)?;
+    for name in fields.names() {
+        if known_fields().all(|known| known != name) {
+            unknown.report(name)?;
+        }
+    }
+    vendors::check(&fields)?;
+    check_unsupported(&fields)?;
+    let model = model::read(&fields, switches)?;
+    let constraint = constraints::read(&fields, switches, Form::Flat)?;
+    let usable = tools::read(&fields, switches.tool_names, Form::Flat)?;
+    let template_tools = template_tools(&fields, usable.as_ref())?;
+    let mut conversation = input::read(&fields, template_tools, switches, now)?;
+    let reasoning = reasoning(&fields, &mut unknown)?;
+    conversation.reasoning_effort = reasoning.effort;
+    let text = text(&fields, &mut unknown)?;
+    if let Some(verbosity) = text.verbosity {
+        let variables = &mut conversation.variables;
+        variables.entry("verbosity").or_insert(verbosity.into());
+    }
+    model::check_user(&fields)?;
+    let fill_context = DefaultMaxTokens::Context(ContextWord::Context);
+    let mut length = length::read(&fields, switches, fill_context, Some("max_output_tokens"))?;
+    // The reader of the message decides which special tokens are text.
+    length.skip_special_tokens = false;
+    let stream = streaming::read(&fields, switches, &mut unknown)?.stream;
+    let include = include(&fields)?;
+    let has_logprobs = include.contains(&OUTPUT_LOGPROBS);
+    let top_logprobs = fields.integer("top_logprobs", 0..=MAX_TOP_LOGPROBS)?;
+    let top_logprobs = top_logprobs.unwrap_or(0) as usize;
+    if top_logprobs > 0 && !has_logprobs {
+        let message = format!("top_logprobs needs \"{OUTPUT_LOGPROBS}\" in include");
+        return Err(fault(RequestFault::InvalidValue, "top_logprobs", message));
+    }
+    let logprobs_mode = match fields.word("logprobs_mode", &["raw", "processed"])? {
+        None => switches.logprobs_mode,
+        Some("raw") => LogprobsMode::Raw,
+        Some(_) => LogprobsMode::Processed,
+    };
+    if fields.word("truncation", &["auto", "disabled"])? == Some("auto") {
+        let message = "truncation: items are not dropped from the input; \"disabled\" refuses an input that is too long";
+        return Err(fault(
+            RequestFault::UnsupportedParameter,
+            "truncation",
+            message,
+        ));
+    }
+    let sampling = sampling::read(&fields, switches)?;
+    let parallel_calls = conversation.parallel_tool_calls;
+    let echo = Echo {
+        instructions: fields.string("instructions")?.map(str::to_owned),
+        max_output_tokens: length.max_tokens,
+        max_tool_calls: fields.count("max_tool_calls")?,
+        metadata: metadata(&fields)?,
+        parallel_tool_calls: parallel_calls,
+        prompt_cache_key: fields.string("prompt_cache_key")?.map(str::to_owned),
+        reasoning,
+        safety_identifier: fields.string("safety_identifier")?.map(str::to_owned),
+        temperature: fields.number("temperature")?,
+        text,
+        tool_choice: fields.get("tool_choice").cloned().unwrap_or("auto".into()),
+        tools: declared_tools(&fields)?,
+        top_logprobs,
+        top_p: fields.number("top_p")?,
+        user: fields.string("user")?.map(str::to_owned),
+    };
+    let plan = Plan {
+        model,
+        prompts: vec![Prompt::Conversation(Box::new(conversation))],
+        suffix: Suffix::None,
+        length,
+        echo: false,
+        echo_last: None,
+        raw_output: false,
+        perf_metrics: false,
+        n: 1,
+        best_of: 1,
+        logprobs: Logprobs {
+            top: has_logprobs.then_some(top_logprobs),
+            mode: logprobs_mode,
+            shape: LogprobsShape::Content,
+            tokens_as_ids: false,
+            token_ids: false,
+            prompt: None,
+        },
+        // The chat template writes the special tokens.
+        prompt_tokens: PromptTokens {
+            add_special: false,
+            kept: KeptTokens::All,
+        },
+        restrictions: restrictions::read(&fields)?,
+        sampling,
+        constraint,
+        message: Some(MessagePlan { parallel_calls }),
+        // The last events of an item repeat all of it.
+        repeats_delivered: true,
+    };
+    let answer = Answer {
+        stream,
+        has_encrypted: include.contains(&ENCRYPTED_REASONING),
+        echo,
+    };
+    Ok((plan, answer))
+}
+
+fn check_unsupported(fields: &Fields) -> Result<()> {
+    for (name, reason) in UNSUPPORTED {
+        match fields.get(name) {
+            None | Some(Value::Bool(false)) => {}
+            Some(_) => {
+                let message = format!("{name} is not supported: {reason}");
+                return Err(fault(RequestFault::UnsupportedParameter, name, message));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The usable tools as templates know them: with a function inside.
+fn template_tools(fields: &Fields, usable: Option<&tools::ToolCalls>) -> Result<Vec<Value>> {
+    let usable = usable.map_or(&[][..], |calls| &calls.tools);
+    let declared = fields.array("tools")?.unwrap_or_default();
+    let declared = declared.iter().filter_map(Value::as_object);
+    let declared = declared.filter(|tool| {
+        let name = tool.get("name").and_then(Value::as_str);
+        usable.iter().any(|usable| name == Some(&usable.name))
+    });
+    let nested = declared.map(|tool| {
+        let mut function = tool.clone();
+        function.shift_remove("type");
+        json!({"type": "function", "function": function})
+    });
+    Ok(nested.collect())
+}
+
+/// The declared tools with all members that the answer has.
+fn declared_tools(fields: &Fields) -> Result<Vec<Value>> {
+    let declared = fields.array("tools")?.unwrap_or_default();
+    let tool = |tool: &Value| {
+        json!({
+            "type": "function", "name": tool["name"], "description": tool["description"],
+            "parameters": tool["parameters"], "strict": tool["strict"].as_bool().unwrap_or(false),
+        })
+    };
+    Ok(declared.iter().map(tool).collect())
+}
+
+fn reasoning(fields: &Fields, unknown: &mut UnknownFieldPolicy<'_>) -> Result<ResponseReasoning> {
+    const SUMMARIES: &[&str] = &["auto", "concise", "detailed"];
+    let members = members(fields, "reasoning")?;
+    for name in members.names() {
+        if !["effort", "summary", "generate_summary"].contains(&name) {
+            unknown.report(&format!("reasoning.{name}"))?;
+        }
+    }
+    let word = |name: &str, words| {
+        let word = members.word(name, words);
+        word.map_err(|error| rename_param(error, &[(name, "reasoning")]))
+    };
+    let summary = word("summary", SUMMARIES)?;
+    Ok(ResponseReasoning {
+        effort: word("effort", conversation::EFFORTS)?,
+        summary: summary.or(word("generate_summary", SUMMARIES)?),
+    })
+}
+
+/// `text`, whose format was read as a constraint.
+fn text(fields: &Fields, unknown: &mut UnknownFieldPolicy<'_>) -> Result<ResponseTextConfig> {
+    let members = members(fields, "text")?;
+    for name in members.names() {
+        if !["format", "verbosity"].contains(&name) {
+            unknown.report(&format!("text.{name}"))?;
+        }
+    }
+    let format = members.get("format").cloned();
+    let verbosity = members.word("verbosity", &["low", "medium", "high"]);
+    Ok(ResponseTextConfig {
+        format: format.unwrap_or_else(|| json!({"type": "text"})),
+        verbosity: verbosity.map_err(|error| rename_param(error, &[("verbosity", "text")]))?,
+    })
+}
+
+/// The members of an object, none without it.
+fn members(fields: &Fields, name: &str) -> Result<Fields> {
+    Ok(Fields::new(
+        fields.object(name)?.cloned().unwrap_or_default(),
+    ))
+}
+
+fn include(fields: &Fields) -> Result<Vec<&str>> {
+    const INCLUDE: &str = "include";
+    let mut names = Vec::new();
+    for element in fields.array(INCLUDE)?.unwrap_or_default() {
+        let name = element.as_str();
+        let name = name.ok_or_else(|| invalid_type(INCLUDE, "made of strings", element))?;
+        if FOREIGN_INCLUDES.contains(&name) {
+            let message = format!("include: \"{name}\" is not supported");
+            return Err(fault(RequestFault::UnsupportedParameter, INCLUDE, message));
+        }
+        if ![OUTPUT_LOGPROBS, ENCRYPTED_REASONING].contains(&name) {
+            let name = shorten(name);
+            return Err(invalid_value(INCLUDE, format!("\"{name}\" is not known")));
+        }
+        names.push(name);
+    }
+    Ok(names)
+}
+
+fn metadata(fields: &Fields) -> Result<Map<String, Value>> {
+    let metadata = fields.object("metadata")?.cloned().unwrap_or_default();
+    match metadata.values().find(|value| !value.is_string()) {
+        None => Ok(metadata),
+        Some(other) => Err(invalid_type("metadata", "an object of strings", other)),
+    }
+}

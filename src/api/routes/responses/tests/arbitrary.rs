@@ -1,0 +1,111 @@
+//! Arbitrary bodies never panic, and every refusal names its parameter.
+
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
+
+use super::{known_fields, parse_body};
+use crate::Error;
+use crate::api::switches::Switches;
+
+/// Words that the fields know, so that values get past the first checks.
+fn word() -> impl Strategy<Value = String> {
+    const WORDS: &[&str] = &[
+        "role",
+        "user",
+        "assistant",
+        "content",
+        "type",
+        "text",
+        "input_text",
+        "message",
+        "function",
+        "function_call",
+        "function_call_output",
+        "reasoning",
+        "summary",
+        "encrypted_content",
+        "call_id",
+        "name",
+        "arguments",
+        "output",
+        "{}",
+        "format",
+        "json_schema",
+        "schema",
+        "strict",
+        "effort",
+        "verbosity",
+        "auto",
+        "low",
+        "required",
+        "inpage:a",
+        "message.output_text.logprobs",
+        "\u{fdd0}",
+    ];
+    prop_oneof![
+        prop::sample::select(WORDS).prop_map(str::to_owned),
+        "[a-z<|>]{0,6}"
+    ]
+}
+
+fn json_value() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        word().prop_map(Value::from),
+    ];
+    leaf.prop_recursive(5, 40, 5, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
+            prop::collection::vec((word(), inner), 0..5)
+                .prop_map(|members| Value::Object(members.into_iter().collect::<Map<_, _>>())),
+        ]
+    })
+}
+
+/// An item of the input, and one like it that is wrong somewhere.
+fn item() -> impl Strategy<Value = Value> {
+    let items = vec![
+        json!({"role": "user", "content": "a"}),
+        json!({"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "b"}]}),
+        json!({"type": "reasoning", "summary": [], "content": [{"type": "reasoning_text", "text": "c"}]}),
+        json!({"type": "reasoning", "summary": [{"type": "summary_text", "text": "d"}], "encrypted_content": "inpage:e"}),
+        json!({"type": "function_call", "call_id": "f", "name": "g", "arguments": "{\"h\":1}"}),
+        json!({"type": "function_call_output", "call_id": "f", "output": "i"}),
+    ];
+    let change = prop::option::of((word(), json_value()));
+    (prop::sample::select(items), change).prop_map(|(mut item, change)| {
+        if let Some((name, value)) = change {
+            item[name] = value;
+        }
+        item
+    })
+}
+
+fn name() -> impl Strategy<Value = String> {
+    let known: Vec<&'static str> = known_fields().collect();
+    prop_oneof![prop::sample::select(known).prop_map(str::to_owned), word()]
+}
+
+proptest! {
+    #[test]
+    fn any_body_is_accepted_or_refused_by_name(
+        members in prop::collection::vec((name(), json_value()), 0..5),
+        input in prop::collection::vec(prop_oneof![item(), json_value()], 0..5),
+    ) {
+        let mut body: Map<String, Value> = members.into_iter().collect();
+        body.entry("model").or_insert("m".into());
+        body.entry("input").or_insert(input.into());
+        let body = Value::Object(body).to_string();
+        match parse_body(body.as_bytes(), &Switches::default()) {
+            Ok((plan, _)) => prop_assert!(plan.n == 1 && plan.best_of == 1 && plan.prompts.len() == 1),
+            Err(Error::Request { param, message, .. }) => {
+                prop_assert!(param.is_some(), "{body}: {message}");
+                prop_assert!(message.len() < 2000);
+            }
+            Err(other) => prop_assert!(false, "{body}: {other}"),
+        }
+    }
+}

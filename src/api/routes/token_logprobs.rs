@@ -1,0 +1,41 @@
+//! Log-probabilities of a message's tokens (specification 18.7), which the routes that answer with messages share.
+
+use serde::Serialize;
+
+use crate::api::run::Entry;
+use crate::text::Tokenizer;
+
+/// A token and the most likely ones in its place.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub(super) struct ChatTokenLogprob {
+    #[serde(flatten)]
+    #[cfg_attr(test, ts(flatten))]
+    token: ChatToken,
+    /// As many as requested, best first.
+    top_logprobs: Vec<ChatToken>,
+}
+
+/// A token and its log-probability.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+struct ChatToken {
+    token: String,
+    logprob: f32,
+    /// UTF-8, which may be a part of a character.
+    bytes: Vec<u8>,
+}
+
+/// What the answer lists of generated tokens.
+pub(super) fn token_logprobs(tokenizer: &Tokenizer, entries: &[Entry]) -> Vec<ChatTokenLogprob> {
+    let token = |id: u32, logprob: f32| ChatToken {
+        token: tokenizer.token_label(id),
+        logprob,
+        bytes: tokenizer.token_bytes(id).to_vec(),
+    };
+    let entry = |entry: &Entry| ChatTokenLogprob {
+        token: token(entry.id, entry.logprob.unwrap_or_default()),
+        top_logprobs: entry.best.iter().map(|(id, it)| token(*id, *it)).collect(),
+    };
+    entries.iter().map(entry).collect()
+}

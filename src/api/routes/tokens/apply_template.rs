@@ -1,0 +1,44 @@
+//! `POST /apply-template`: the text that the chat template makes of messages.
+
+use serde::Serialize;
+
+use super::{conversation, ready, report_unknown};
+use crate::Result;
+use crate::api::endpoint::Endpoint;
+use crate::api::fields::{Body, conversation as messages, model, tools, wire_types};
+use crate::api::http::{Request, Response};
+use crate::api::json::to_json;
+use crate::api::run::text_of;
+
+wire_types! {
+    /// A request for the text of messages; `docs/api.md` says what each field means.
+    pub(in crate::api) struct TemplateFields {
+        #[ts(flatten)]
+        model: model::ModelFields,
+        #[ts(flatten)]
+        conversation: messages::ConversationFields,
+        #[ts(flatten)]
+        tools: tools::ToolFields,
+    }
+}
+
+/// The text that a chat template made of messages.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub(in crate::api) struct RenderedTemplate {
+    prompt: String,
+}
+
+/// Answers the request.
+pub(in crate::api) async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Response> {
+    let Body { fields, prompts } = Body::parse(&request.body, 1, false)?;
+    let prompt = prompts.is_some().then_some("prompt");
+    let known = [messages::FIELDS, model::FIELDS, tools::FIELDS];
+    report_unknown(endpoint, fields.names().chain(prompt), &known)?;
+    let name = model::read(&fields, &endpoint.switches)?;
+    let chat = conversation(endpoint, &fields)?;
+    model::check_user(&fields)?;
+    let model = ready(endpoint, &name).await?;
+    let prompt = text_of(chat, &model.tokenizer)?;
+    Ok(Response::json(200, to_json(&RenderedTemplate { prompt })))
+}

@@ -1,0 +1,74 @@
+//! `POST /detokenize`: the text of ids.
+
+use serde::Serialize;
+
+use super::{ready, report_unknown};
+use crate::Result;
+use crate::api::endpoint::Endpoint;
+use crate::api::fields::{
+    Body, Prompt, PromptReader, check_ids, fields, invalid_value, missing, model, out_of_range,
+    wire_types,
+};
+use crate::api::http::{Request, Response};
+use crate::api::json::to_json;
+
+/// Most ids of a request to a model with a smaller context. It bounds the text of an answer: a token may have hundreds
+/// of bytes.
+const MAX_TOKENS: usize = 1 << 18;
+
+fields! {
+    #[ts(rename = "DetokenizeOwnFields")]
+    OwnFields {
+        #[ts(type = "ArrayLike<number>")]
+        tokens: (),
+        /// Leave special tokens out of the text.
+        skip_special_tokens: Option<bool>,
+    }
+}
+
+wire_types! {
+    /// A request for the text of token ids; `docs/api.md` says what each field means.
+    pub(in crate::api) struct DetokenizeFields {
+        #[ts(flatten)]
+        model: model::ModelFields,
+        #[ts(flatten)]
+        own: OwnFields,
+    }
+}
+
+/// The text of token ids.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub(in crate::api) struct TokenText {
+    prompt: String,
+}
+
+/// Answers the request.
+pub(in crate::api) async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Response> {
+    let tokens = PromptReader {
+        field: "tokens",
+        max_prompts: 1,
+        null_is_text: false,
+        is_mixed: false,
+        may_be_empty: true,
+    };
+    let Body { fields, prompts } = Body::parse_with(&request.body, tokens)?;
+    report_unknown(endpoint, fields.names(), &[FIELDS, model::FIELDS])?;
+    let name = model::read(&fields, &endpoint.switches)?;
+    let tokens = prompts.ok_or_else(|| missing("tokens"))??.pop();
+    let Some(Prompt::Tokens(ids)) = tokens else {
+        return Err(invalid_value("tokens", "must be an array of token ids"));
+    };
+    model::check_user(&fields)?;
+    let skip_special = fields.boolean("skip_special_tokens")?.unwrap_or(false);
+
+    let model = ready(endpoint, &name).await?;
+    let most = model.context_tokens.max(MAX_TOKENS);
+    if ids.len() > most {
+        let bounds = format!("at most {most} ids");
+        return Err(out_of_range("tokens", &bounds, ids.len()));
+    }
+    check_ids("tokens", &ids, model.vocab_size)?;
+    let prompt = model.tokenizer.decode(&ids, skip_special);
+    Ok(Response::json(200, to_json(&TokenText { prompt })))
+}

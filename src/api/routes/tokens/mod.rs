@@ -1,0 +1,62 @@
+//! `POST /tokenize`, `POST /detokenize` and `POST /apply-template` (specification 21): what a model's tokenizer and chat
+//! template make of texts, ids and messages. Nothing is computed on the device.
+
+pub(super) mod apply_template;
+pub(super) mod detokenize;
+pub(super) mod tokenize;
+
+use crate::Result;
+use crate::api::endpoint::Endpoint;
+use crate::api::fields::{Conversation, Fields, Form, UnknownFieldPolicy, conversation, tools};
+use crate::api::models::Texts;
+use crate::api::run::Deadline;
+use crate::text::LocalTime;
+
+/// Visits the types of requests and answers.
+#[cfg(test)]
+pub(super) fn visit_types(visitor: &mut impl ts_rs::TypeVisitor) {
+    visitor.visit::<tokenize::TokenizeFields>();
+    visitor.visit::<tokenize::TokenList>();
+    visitor.visit::<tokenize::TokenPieceList>();
+    visitor.visit::<detokenize::DetokenizeFields>();
+    visitor.visit::<detokenize::TokenText>();
+    visitor.visit::<apply_template::TemplateFields>();
+    visitor.visit::<apply_template::RenderedTemplate>();
+}
+
+/// The part of the model called `name` that reads texts. Waits while it loads if the switches say so.
+async fn ready(endpoint: &Endpoint, name: &str) -> Result<Texts> {
+    let switches = &endpoint.switches;
+    let mut deadline = Deadline::new(&*endpoint.host, switches.request_timeout_ms);
+    let now_ms = || endpoint.host.now_ms();
+    let ready = endpoint.models.ready_texts(name, switches, now_ms);
+    deadline.limit(ready).await
+}
+
+/// The messages as `/chat/completions` reads them.
+fn conversation(endpoint: &Endpoint, fields: &Fields) -> Result<Conversation> {
+    let declared = tools::read(fields, endpoint.switches.tool_names, Form::Nested)?;
+    let usable = declared.iter().flat_map(|calls| &calls.tools);
+    let usable: Vec<&str> = usable.map(|tool| &*tool.name).collect();
+    let now_s = endpoint.host.now_ms() / 1000;
+    let now = LocalTime::new(now_s, endpoint.host.utc_offset_minutes());
+    conversation::read(fields, &usable, &endpoint.switches, now)
+}
+
+/// Reports the members of a body, `names`, that are in none of `groups`.
+fn report_unknown<'a>(
+    endpoint: &Endpoint,
+    names: impl Iterator<Item = &'a str>,
+    groups: &[&[&str]],
+) -> Result<()> {
+    let mut unknown = UnknownFieldPolicy {
+        behavior: endpoint.switches.unknown_fields,
+        warn: &mut |name| endpoint.warn_unknown(name),
+    };
+    for name in names {
+        if groups.iter().all(|group| !group.contains(&name)) {
+            unknown.report(name)?;
+        }
+    }
+    Ok(())
+}

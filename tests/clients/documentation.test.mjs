@@ -1,0 +1,32 @@
+//! docs/clients.md names the clients that the tests of this folder call, with their versions.
+
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { root } from "../../scripts/process.mjs";
+import { LITELLM, OPENAI } from "./python.mjs";
+
+const read = (file) => readFileSync(join(root, file), "utf8");
+/** Needed by others, and no clients. */
+const PARTS = ["@langchain/core", "zod"];
+
+test("docs/clients.md has the versions of the tests", () => {
+  const rows = read("docs/clients.md")
+    .split("\n")
+    .filter((line) => line.startsWith("| `"));
+  const { dependencies } = JSON.parse(read("tests/clients/package.json"));
+  const { devDependencies } = JSON.parse(read("package.json"));
+  const wanted = [
+    ["openai", devDependencies.openai],
+    ...[OPENAI, LITELLM].map((requirement) => requirement.split("==")),
+    // An alias is `npm:NAME@VERSION`.
+    ...Object.entries(dependencies).map(
+      ([name, version]) => /^npm:(.+)@(.+)$/.exec(version)?.slice(1) ?? [name, version],
+    ),
+  ];
+  for (const [name, version] of wanted.filter(([name]) => !PARTS.includes(name))) {
+    const isListed = rows.some((row) => row.includes(`\`${name}\``) && row.includes(version));
+    assert.ok(isListed, `${name} ${version}`);
+  }
+});

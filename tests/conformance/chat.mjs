@@ -1,0 +1,71 @@
+//! Shared by the cases of group K: the base request C, the template T, and what is compared.
+
+import { equal } from "./check.mjs";
+
+export const CHAT = "/v1/chat/completions";
+
+/** T: each message on a line of its own. It mentions no tags, so all text is content and calls are bare objects. */
+export const T =
+  "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}{% if add_generation_prompt %}assistant:{% endif %}";
+
+/** What T makes of messages. */
+export const rendered = (messages) =>
+  `${messages.map(({ role, content }) => `${role}: ${content}\n`).join("")}assistant:`;
+
+/** T with the tags of Hermes, whose calls are `<tool_call>{"name": ..., "arguments": ...}</tool_call>`. */
+export const HERMES = `{# <tool_call> arguments </tool_call> #}${T}`;
+
+/** T after which the model reasons, unless `enable_thinking` is false. */
+export const REASONING = `${T}{% if add_generation_prompt %}{% if enable_thinking is defined and not enable_thinking %}<think>\n\n</think>\n\n{% else %}<think>\n{% endif %}{% endif %}`;
+
+export const user = (content) => ({ role: "user", content });
+
+/** The base request with `members` added or replaced; `undefined` removes one. */
+export const C = (members = {}) => ({
+  model: "default",
+  messages: [user("Tell me of a fox.")],
+  max_tokens: 8,
+  ...members,
+});
+
+/** The choices of an answer without the random ids of calls, and without what only merged streams have. */
+export const withoutIds = (choices) =>
+  choices.map(({ roles, finishes, message, ...choice }) => ({
+    ...choice,
+    message: {
+      ...message,
+      ...(message.tool_calls
+        ? { tool_calls: message.tool_calls.map(({ id, ...call }) => call) }
+        : {}),
+    },
+  }));
+
+/** A case of group K: `run(chat, ctx)` gets a context for the route of chat, and one for completions. */
+export const chatCase = (id, title, doors, template, run) => ({
+  id,
+  title,
+  doors,
+  async run(ctx) {
+    await ctx.switches({ chatTemplate: template });
+    await run(ctx.at(CHAT), ctx);
+  },
+});
+
+/** The only choice of an answer to C + `members`. */
+export async function reply(chat, members) {
+  const { choices } = await chat.completion(C(members));
+  equal(choices.length, 1, "choices");
+  return choices[0];
+}
+
+/** The content of the only message. */
+export const content = async (chat, members) => (await reply(chat, members)).message.content;
+
+/** C + `members` must have the prompt `prompt`: its tokens are counted, and greedy completions are compared. */
+export async function hasPrompt(chat, ctx, members, prompt, what) {
+  const answer = await chat.completion(C({ ...members, temperature: 0 }));
+  const body = { model: "default", prompt, max_tokens: 8, temperature: 0 };
+  const expected = await ctx.completion(body);
+  equal(answer.usage.prompt_tokens, expected.usage.prompt_tokens, `${what}: prompt_tokens`);
+  equal(answer.choices[0].message.content, expected.choices[0].text, `${what}: the answer`);
+}

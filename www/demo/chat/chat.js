@@ -1,0 +1,253 @@
+//! The chat tab: sends messages, streams answers, edits and regenerates them. Conversations are kept by `library.js`.
+
+import { byId, showText } from "../dom.js";
+import { errorInWords } from "../words.js";
+import { answer } from "./answer.js";
+import { requestMessages } from "./conversation.js";
+import { Library } from "./library.js";
+import { MessageView, submitOnEnter } from "./message_view.js";
+import { withStops } from "./template.js";
+
+/**
+ * @import { Engine } from "../../dist/index.js"
+ * @import { Message } from "./conversation.js"
+ */
+
+/**
+ * What the tab needs of the model.
+ *
+ * @typedef {object} ChatModel
+ * @property {Engine} engine
+ * @property {boolean} hasTemplate
+ * @property {boolean} isSimple whether it uses the simple template
+ */
+
+/** From the end of the messages up to this distance, new text keeps the end in view. */
+const NEAR_END_PX = 80;
+
+export class Chat {
+  /** @type {() => ChatModel | undefined} */
+  #model;
+  /** @type {() => Record<string, unknown>} */
+  #fields;
+  /** @type {AbortController | undefined} */
+  #running;
+  #library = new Library(() => this.#open());
+
+  #thread = byId("thread", HTMLElement);
+  #messages = byId("messages", HTMLElement);
+  #system = byId("chat-system", HTMLTextAreaElement);
+  #composer = byId("composer", HTMLFormElement);
+  #text = byId("chat-text", HTMLTextAreaElement);
+  #send = byId("chat-send", HTMLButtonElement);
+  #stop = byId("chat-stop", HTMLButtonElement);
+  #retry = byId("chat-retry", HTMLButtonElement);
+  #state = byId("chat-state", HTMLElement);
+  #error = byId("chat-error", HTMLElement);
+
+  /**
+   * @param {() => ChatModel | undefined} model the current one, if it is loaded
+   * @param {() => Record<string, unknown>} fields of the request besides the messages
+   */
+  constructor(model, fields) {
+    this.#model = model;
+    this.#fields = fields;
+    this.#composer.addEventListener("submit", (event) => {
+      event.preventDefault();
+      void this.#submit();
+    });
+    submitOnEnter(this.#text, this.#composer);
+    this.#stop.addEventListener("click", () => this.stop());
+    this.#retry.addEventListener("click", () => void this.#answer());
+    byId("chat-panel", HTMLElement).addEventListener("keydown", (event) => {
+      if (event.key === "Escape") this.stop();
+    });
+    this.#system.addEventListener("change", () => {
+      this.#library.current.system = this.#system.value;
+      void this.#library.save();
+    });
+  }
+
+  /** Shows the conversation of the last visit. */
+  start() {
+    return this.#library.start();
+  }
+
+  /** To be called when the model changes. */
+  refresh() {
+    const idle = this.#running === undefined;
+    const model = this.#model();
+    const canSend = idle && model?.hasTemplate === true;
+    // Not `disabled`: that would take away the keyboard focus.
+    this.#send.setAttribute("aria-disabled", String(!canSend));
+    if (idle && document.activeElement === this.#stop) this.#text.focus();
+    this.#stop.disabled = idle;
+    const last = this.#library.current.messages.at(-1);
+    this.#retry.hidden = !(idle && last?.role === "user");
+    byId("chat-template", HTMLElement).hidden = model === undefined || model.hasTemplate;
+  }
+
+  stop() {
+    this.#running?.abort();
+  }
+
+  /** Another conversation is on the page. */
+  #open() {
+    this.stop();
+    this.#system.value = this.#library.current.system;
+    this.#state.textContent = "";
+    showText(this.#error, undefined);
+    this.#draw();
+    this.refresh();
+    this.#thread.scrollTop = this.#thread.scrollHeight;
+  }
+
+  #draw() {
+    const { messages } = this.#library.current;
+    const views = messages.map((message, index) => {
+      const isUser = message.role === "user";
+      const isLast = index === messages.length - 1;
+      return new MessageView(message, {
+        ...(isUser && { onEdit: (text) => this.#edit(index, text) }),
+        ...(!isUser && isLast && { onRegenerate: () => void this.#regenerate() }),
+      });
+    });
+    this.#messages.replaceChildren(...views.map(({ element }) => element));
+    byId("chat-empty", HTMLElement).hidden = messages.length > 0;
+    return views;
+  }
+
+  async #submit() {
+    const content = this.#text.value;
+    if (this.#running || content.trim() === "" || !this.#canAnswer()) return;
+    this.#text.value = "";
+    this.#library.current.messages.push({ role: "user", content });
+    await this.#answer();
+  }
+
+  /**
+   * Replaces a user's message; what follows it is removed.
+   *
+   * @param {number} index
+   * @param {string} content
+   * @returns {boolean} whether that is possible now
+   */
+  #edit(index, content) {
+    if (this.#running || !this.#canAnswer()) return false;
+    const { messages } = this.#library.current;
+    messages.splice(index, messages.length, { role: "user", content });
+    void this.#answer();
+    return true;
+  }
+
+  async #regenerate() {
+    if (this.#running || !this.#canAnswer()) return;
+    const conversation = this.#library.current;
+    const { messages } = conversation;
+    const before = messages.pop();
+    await this.#answer();
+    if (before === undefined || messages.at(-1)?.role !== "user") return;
+    // Nothing was written: the answer stays as it was.
+    messages.push(before);
+    if (this.#library.current === conversation) this.#draw();
+    this.refresh();
+    await this.#library.save(conversation);
+  }
+
+  /** Says why not. */
+  #canAnswer() {
+    const model = this.#model();
+    if (model?.hasTemplate) return true;
+    this.#state.textContent = model
+      ? "This model has no chat template."
+      : "No model is loaded. Load one, or wait until it is ready.";
+    return false;
+  }
+
+  /** Requests the answer to the messages so far, and shows and keeps it. */
+  async #answer() {
+    const model = this.#model();
+    if (this.#running || model === undefined || !this.#canAnswer()) return;
+    const running = new AbortController();
+    this.#running = running;
+    const conversation = this.#library.current;
+    const isOpen = () => this.#library.current === conversation;
+    void this.#library.save();
+    const sent = requestMessages(conversation);
+    /** @type {Message} */
+    const message = { role: "assistant", content: "" };
+    conversation.messages.push(message);
+    const view = this.#draw().at(-1);
+    view?.setWriting(true);
+    this.#thread.scrollTop = this.#thread.scrollHeight;
+    // The button that was pressed may be gone with its message.
+    if (!byId("chat-panel", HTMLElement).contains(document.activeElement)) this.#thread.focus();
+    this.#state.textContent = "Reading the messages…";
+    showText(this.#error, undefined);
+    this.refresh();
+    /** @type {string} */
+    let state;
+    /** @type {string | undefined} */
+    let failure;
+    try {
+      const fields = withStops(model.isSimple, this.#fields());
+      let begun = false;
+      const end = await answer(model.engine, fields, sent, running.signal, (text) => {
+        // Screen readers announce every assignment.
+        if (!begun && isOpen()) this.#state.textContent = "Writing…";
+        begun = true;
+        message.content = text.content;
+        if (text.reasoning !== "") message.reasoning = text.reasoning;
+        this.#follow(() => view?.update(message));
+      });
+      const tokens = end.usage
+        ? ` ${end.usage.prompt_tokens} + ${end.usage.completion_tokens} tokens.`
+        : "";
+      state =
+        end.finishReason === "length" ? "Done: reached the maximum number of tokens." : "Done.";
+      state += tokens;
+    } catch (error) {
+      const stopped = running.signal.aborted;
+      state = stopped ? "Stopped." : "Failed.";
+      if (!stopped) failure = errorInWords(error);
+    }
+    this.#running = undefined;
+    const isEmpty = message.content === "" && message.reasoning === undefined;
+    if (isEmpty) {
+      conversation.messages.splice(conversation.messages.indexOf(message), 1);
+      if (state.startsWith("Done")) state = "The model wrote nothing.";
+    }
+    await this.#finish(conversation, state, failure);
+  }
+
+  /**
+   * @param {import("./conversation.js").Conversation} conversation
+   * @param {string} state
+   * @param {string | undefined} failure
+   */
+  async #finish(conversation, state, failure) {
+    if (this.#library.current === conversation) {
+      this.#follow(() => this.#draw());
+      this.#state.textContent = state;
+      showText(this.#error, failure);
+    }
+    this.refresh();
+    await this.#library.save(conversation);
+  }
+
+  /**
+   * Changes the messages, and keeps their end in view if it was.
+   *
+   * @param {() => void} change
+   */
+  #follow(change) {
+    const { scrollHeight, scrollTop, clientHeight } = this.#thread;
+    const isNearEnd = scrollHeight - scrollTop - clientHeight < NEAR_END_PX;
+    change();
+    if (!isNearEnd) return;
+    // The messages are drawn at the next frame.
+    requestAnimationFrame(() => {
+      this.#thread.scrollTop = this.#thread.scrollHeight;
+    });
+  }
+}

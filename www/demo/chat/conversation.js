@@ -1,0 +1,124 @@
+//! Conversations as data: what the page keeps, sends and exports. No elements and no storage.
+
+/** @import { ChatMessage } from "../../dist/index.js" */
+
+/**
+ * A message of a conversation.
+ *
+ * @typedef {object} Message
+ * @property {"user" | "assistant"} role
+ * @property {string} content
+ * @property {string} [reasoning] what the model thought before it answered
+ *
+ * @typedef {object} Conversation
+ * @property {string} id
+ * @property {string} title empty until the user gives a name
+ * @property {string} system the system message; empty: none
+ * @property {Message[]} messages
+ * @property {number} createdMs
+ * @property {number} updatedMs
+ */
+
+const TITLE_CHARS = 60;
+
+/** @returns {Conversation} */
+export function newConversation() {
+  const now = Date.now();
+  return {
+    id: randomId(),
+    title: "",
+    system: "",
+    messages: [],
+    createdMs: now,
+    updatedMs: now,
+  };
+}
+
+/** `crypto.randomUUID` exists only in secure contexts. */
+function randomId() {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+/** @param {Conversation} conversation */
+export function titleOf({ title, messages }) {
+  if (title !== "") return title;
+  const first =
+    messages
+      .find(({ role }) => role === "user")
+      ?.content.trim()
+      .split("\n")[0] ?? "";
+  const characters = Array.from(first);
+  if (characters.length <= TITLE_CHARS) return first || "New conversation";
+  return `${characters.slice(0, TITLE_CHARS).join("")}…`;
+}
+
+/**
+ * The messages of a request.
+ *
+ * @param {Conversation} conversation
+ * @returns {ChatMessage[]}
+ */
+export function requestMessages({ system, messages }) {
+  /** @type {ChatMessage[]} */
+  const sent = messages.map(({ role, content }) => ({ role, content }));
+  if (system.trim() !== "") sent.unshift({ role: "system", content: system });
+  return sent;
+}
+
+/** @param {Conversation} conversation */
+export function asJson(conversation) {
+  const named = { ...conversation, title: titleOf(conversation) };
+  return `${JSON.stringify(named, undefined, 2)}\n`;
+}
+
+/** @param {Conversation} conversation */
+export function asMarkdown(conversation) {
+  const { system, messages } = conversation;
+  const parts = [`# ${titleOf(conversation)}`];
+  if (system.trim() !== "") parts.push("## System", system);
+  for (const { role, content, reasoning } of messages) {
+    parts.push(role === "user" ? "## User" : "## Assistant");
+    if (reasoning) parts.push(quoted(reasoning));
+    parts.push(content);
+  }
+  return `${parts.join("\n\n")}\n`;
+}
+
+/** @param {string} text */
+function quoted(text) {
+  return text
+    .trim()
+    .split("\n")
+    .map((line) => `> ${line}`.trimEnd())
+    .join("\n");
+}
+
+/**
+ * What was stored, if it has the form of a conversation. Another version of the page may have stored something else.
+ *
+ * @param {unknown} stored
+ * @returns {Conversation | undefined}
+ */
+export function restored(stored) {
+  const given = /** @type {Partial<Conversation>} */ (Object(stored));
+  if (typeof given.id !== "string" || !Array.isArray(given.messages)) return undefined;
+  const text = (/** @type {unknown} */ value) => (typeof value === "string" ? value : "");
+  const time = (/** @type {unknown} */ value) => (typeof value === "number" ? value : 0);
+  const messages = given.messages.flatMap((message) => {
+    const { role, content, reasoning } = Object(message);
+    if (role !== "user" && role !== "assistant") return [];
+    /** @type {Message} */
+    const known = { role, content: text(content) };
+    if (typeof reasoning === "string") known.reasoning = reasoning;
+    return [known];
+  });
+  return {
+    id: given.id,
+    title: text(given.title),
+    system: text(given.system),
+    messages,
+    createdMs: time(given.createdMs),
+    updatedMs: time(given.updatedMs),
+  };
+}

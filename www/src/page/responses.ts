@@ -1,0 +1,35 @@
+//! `engine.responses.create`: answers of the Responses API. Nothing is stored.
+
+import type { ResponseEvent, ResponseFields, ResponseObject } from "../generated/types.js";
+import type { AnswerStream, CallOptions, Calls } from "./calls.js";
+
+/** A request; `docs/api.md` says what each field means. Fields that are not listed are sent too. */
+export type ResponseRequest = ResponseFields & { [field: string]: unknown };
+
+/** The events of a response, to be iterated once. Leaving the loop or calling `cancel()` stops the generation. */
+export type ResponseStream = AnswerStream<ResponseEvent>;
+
+/** The Responses API. */
+export class Responses {
+  readonly #calls: Calls;
+
+  constructor(calls: Calls) {
+    this.#calls = calls;
+  }
+
+  /**
+   * Requests a response. The model needs a chat template, its own or the engine's option `chatTemplate`.
+   *
+   * @throws InpageError for every error answer of the endpoint, and from the iterator for a failed response
+   * @throws DOMException named `AbortError` if `signal` aborts; also from the iterator
+   */
+  create(body: ResponseRequest & { stream: true }, options?: CallOptions): Promise<ResponseStream>;
+  create(
+    body: ResponseRequest & { stream?: false | null },
+    options?: CallOptions,
+  ): Promise<ResponseObject>;
+  create(body: ResponseRequest, options?: CallOptions): Promise<ResponseObject | ResponseStream>;
+  create(body: ResponseRequest, options?: CallOptions): Promise<ResponseObject | ResponseStream> {
+    return this.#calls.post<ResponseObject, ResponseEvent>("responses", body, options);
+  }
+}
