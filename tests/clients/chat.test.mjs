@@ -3,11 +3,10 @@
 
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import OpenAI from "openai";
 import { testAiSdk } from "./ai_sdk.mjs";
 import { CHAT_TEMPLATE } from "./chat_template.mjs";
 import { startEndpoint } from "./endpoint.mjs";
-import { installPackages } from "./packages.mjs";
+import { installPackages, OPENAI_VERSIONS } from "./packages.mjs";
 
 const MESSAGES = [{ role: "user", content: "Tell me of a fox." }];
 const WEATHER = {
@@ -28,71 +27,79 @@ before(async () => {
 });
 after(() => endpoint?.close());
 
-describe("openai for JavaScript", () => {
-  const client = () => new OpenAI({ baseURL: `${endpoint.origin}/v1`, apiKey: "x" });
-  const greedy = { model: "default", messages: MESSAGES, temperature: 0, max_tokens: 12 };
-
-  test("answers whole and streamed", async () => {
-    const { chat } = client();
-    const whole = await chat.completions.create(greedy);
-    const [{ message, finish_reason }] = whole.choices;
-    assert.equal(message.role, "assistant");
-    assert.ok(message.content.length > 0);
-    assert.ok(["stop", "length"].includes(finish_reason));
-    let content = "";
-    let usage;
-    const stream = await chat.completions.create({
-      ...greedy,
-      stream: true,
-      stream_options: { include_usage: true },
+for (const [name, specifier] of OPENAI_VERSIONS) {
+  const isMissing = specifier !== "openai" && !isInstalled;
+  const skip = isMissing && "skipped: the packages cannot be installed";
+  describe(`${name} for JavaScript`, { skip }, () => {
+    let OpenAI;
+    before(async () => {
+      ({ default: OpenAI } = await import(specifier));
     });
-    for await (const chunk of stream) {
-      content += chunk.choices[0]?.delta.content ?? "";
-      usage = chunk.usage ?? usage;
-    }
-    assert.equal(content, message.content);
-    assert.equal(usage.completion_tokens, whole.usage.completion_tokens);
-  });
+    const client = () => new OpenAI({ baseURL: `${endpoint.origin}/v1`, apiKey: "x" });
+    const greedy = { model: "default", messages: MESSAGES, temperature: 0, max_tokens: 12 };
 
-  test("calls the tool that it must call, whole and streamed", async () => {
-    const { chat } = client();
-    const request = {
-      ...greedy,
-      max_tokens: 200,
-      tools: [
-        { type: "function", function: { name: "weather", parameters: WEATHER, strict: true } },
-      ],
-      tool_choice: "required",
-      parallel_tool_calls: false,
-    };
-    const [{ message, finish_reason }] = (await chat.completions.create(request)).choices;
-    assert.equal(finish_reason, "tool_calls");
-    const [call, ...others] = message.tool_calls;
-    assert.deepEqual(others, []);
-    assert.equal(call.function.name, "weather");
-    const { city, days } = JSON.parse(call.function.arguments);
-    assert.ok(WEATHER.properties.city.enum.includes(city), city);
-    assert.ok(WEATHER.properties.days.enum.includes(days), `${days}`);
-    const streamed = await chat.completions.stream(request).finalChatCompletion();
-    assert.deepEqual(
-      streamed.choices[0].message.tool_calls.map((it) => it.function.arguments),
-      [call.function.arguments],
-    );
-  });
-
-  test("parses what a JSON schema demands", async () => {
-    const answer = await client().chat.completions.create({
-      ...greedy,
-      max_tokens: 200,
-      response_format: {
-        type: "json_schema",
-        json_schema: { name: "weather", schema: WEATHER, strict: true },
-      },
+    test("answers whole and streamed", async () => {
+      const { chat } = client();
+      const whole = await chat.completions.create(greedy);
+      const [{ message, finish_reason }] = whole.choices;
+      assert.equal(message.role, "assistant");
+      assert.ok(message.content.length > 0);
+      assert.ok(["stop", "length"].includes(finish_reason));
+      let content = "";
+      let usage;
+      const stream = await chat.completions.create({
+        ...greedy,
+        stream: true,
+        stream_options: { include_usage: true },
+      });
+      for await (const chunk of stream) {
+        content += chunk.choices[0]?.delta.content ?? "";
+        usage = chunk.usage ?? usage;
+      }
+      assert.equal(content, message.content);
+      assert.equal(usage.completion_tokens, whole.usage.completion_tokens);
     });
-    const { city } = JSON.parse(answer.choices[0].message.content);
-    assert.ok(WEATHER.properties.city.enum.includes(city), city);
+
+    test("calls the tool that it must call, whole and streamed", async () => {
+      const { chat } = client();
+      const request = {
+        ...greedy,
+        max_tokens: 200,
+        tools: [
+          { type: "function", function: { name: "weather", parameters: WEATHER, strict: true } },
+        ],
+        tool_choice: "required",
+        parallel_tool_calls: false,
+      };
+      const [{ message, finish_reason }] = (await chat.completions.create(request)).choices;
+      assert.equal(finish_reason, "tool_calls");
+      const [call, ...others] = message.tool_calls;
+      assert.deepEqual(others, []);
+      assert.equal(call.function.name, "weather");
+      const { city, days } = JSON.parse(call.function.arguments);
+      assert.ok(WEATHER.properties.city.enum.includes(city), city);
+      assert.ok(WEATHER.properties.days.enum.includes(days), `${days}`);
+      const streamed = await chat.completions.stream(request).finalChatCompletion();
+      assert.deepEqual(
+        streamed.choices[0].message.tool_calls.map((it) => it.function.arguments),
+        [call.function.arguments],
+      );
+    });
+
+    test("parses what a JSON schema demands", async () => {
+      const answer = await client().chat.completions.create({
+        ...greedy,
+        max_tokens: 200,
+        response_format: {
+          type: "json_schema",
+          json_schema: { name: "weather", schema: WEATHER, strict: true },
+        },
+      });
+      const { city } = JSON.parse(answer.choices[0].message.content);
+      assert.ok(WEATHER.properties.city.enum.includes(city), city);
+    });
   });
-});
+}
 
 const missing = { skip: !isInstalled && "skipped: the packages cannot be installed" };
 

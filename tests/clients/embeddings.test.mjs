@@ -3,10 +3,9 @@
 
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import OpenAI, * as openai from "openai";
 import { testAiSdkEmbeddings } from "./ai_sdk.mjs";
 import { EMBEDDER, startEndpoint } from "./endpoint.mjs";
-import { installPackages } from "./packages.mjs";
+import { installPackages, OPENAI_VERSIONS } from "./packages.mjs";
 
 // Before any suite: the tests of the file end when all suites that are known by then have ended.
 const isInstalled = await installPackages();
@@ -19,36 +18,47 @@ before(async () => {
 });
 after(() => endpoint?.close());
 
-describe("openai for JavaScript, embeddings", () => {
-  const client = () => new OpenAI({ baseURL: `${endpoint.origin}/v1`, apiKey: "x", maxRetries: 0 });
-  const body = { model: "default", input: ["a fox", "a dog"] };
+for (const [name, specifier] of OPENAI_VERSIONS) {
+  const isMissing = specifier !== "openai" && !isInstalled;
+  const skip = isMissing && "skipped: the packages cannot be installed";
+  describe(`${name} for JavaScript, embeddings`, { skip }, () => {
+    let OpenAI;
+    let openai;
+    before(async () => {
+      openai = await import(specifier);
+      OpenAI = openai.default;
+    });
+    const client = () =>
+      new OpenAI({ baseURL: `${endpoint.origin}/v1`, apiKey: "x", maxRetries: 0 });
+    const body = { model: "default", input: ["a fox", "a dog"] };
 
-  test("reads floats and base64, which it asks for by default", async () => {
-    const { embeddings } = client();
-    const implicit = await embeddings.create(body);
-    const explicit = await embeddings.create({ ...body, encoding_format: "float" });
-    assert.equal(implicit.data.length, 2);
-    for (const [index, { embedding }] of explicit.data.entries()) {
-      assert.ok(embedding.every(Number.isFinite));
-      const read = Array.from(implicit.data[index].embedding);
-      assert.deepEqual(read, Array.from(new Float32Array(embedding)));
-    }
-    assert.deepEqual(implicit.usage, explicit.usage);
-  });
+    test("reads floats and base64, which it asks for by default", async () => {
+      const { embeddings } = client();
+      const implicit = await embeddings.create(body);
+      const explicit = await embeddings.create({ ...body, encoding_format: "float" });
+      assert.equal(implicit.data.length, 2);
+      for (const [index, { embedding }] of explicit.data.entries()) {
+        assert.ok(embedding.every(Number.isFinite));
+        const read = Array.from(implicit.data[index].embedding);
+        assert.deepEqual(read, Array.from(new Float32Array(embedding)));
+      }
+      assert.deepEqual(implicit.usage, explicit.usage);
+    });
 
-  test("shortens vectors", async () => {
-    const { data } = await client().embeddings.create({ ...body, dimensions: 8 });
-    assert.equal(data[0].embedding.length, 8);
-  });
+    test("shortens vectors", async () => {
+      const { data } = await client().embeddings.create({ ...body, dimensions: 8 });
+      assert.equal(data[0].embedding.length, 8);
+    });
 
-  test("maps errors to its classes", async () => {
-    const failure = await client()
-      .embeddings.create({ ...body, input: "" })
-      .catch((error) => error);
-    assert.ok(failure instanceof openai.BadRequestError, `${failure}`);
-    assert.deepEqual([failure.code, failure.param], ["invalid_value", "input"]);
+    test("maps errors to its classes", async () => {
+      const failure = await client()
+        .embeddings.create({ ...body, input: "" })
+        .catch((error) => error);
+      assert.ok(failure instanceof openai.BadRequestError, `${failure}`);
+      assert.deepEqual([failure.code, failure.param], ["invalid_value", "input"]);
+    });
   });
-});
+}
 
 for (const [version, core, compatible, official] of [
   ["7", "ai", "@ai-sdk/openai-compatible", "@ai-sdk/openai"],

@@ -9,6 +9,12 @@ const lock = () => readFileSync(join(folder, "package-lock.json"), "utf8");
 /** The lock file that the installed packages are of. */
 const installed = join(folder, "node_modules/.inpage-lock.json");
 
+/** The versions of the official JavaScript client: name and package. The first is that of the repository's own tests. */
+export const OPENAI_VERSIONS = [
+  ["openai 6", "openai"],
+  ["openai 7", "openai-7"],
+];
+
 /** Whether the libraries are installed now. Without npm's registry they may not be. */
 export async function installPackages() {
   if (existsSync(installed) && readFileSync(installed, "utf8") === lock()) return true;

@@ -3,10 +3,9 @@
 
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import OpenAI from "openai";
 import { CHAT_TEMPLATE } from "./chat_template.mjs";
 import { startEndpoint } from "./endpoint.mjs";
-import { installPackages } from "./packages.mjs";
+import { installPackages, OPENAI_VERSIONS } from "./packages.mjs";
 
 const WEATHER = {
   type: "object",
@@ -27,99 +26,108 @@ before(async () => {
 });
 after(() => endpoint?.close());
 
-describe("openai for JavaScript", () => {
-  const client = () => new OpenAI({ baseURL: `${endpoint.origin}/v1`, apiKey: "x", maxRetries: 0 });
-  const greedy = {
-    model: "default",
-    input: "Tell me of a fox.",
-    temperature: 0,
-    max_output_tokens: 12,
-  };
-
-  test("answers whole and streamed", async () => {
-    const { responses } = client();
-    const whole = await responses.create({ ...greedy, instructions: "Be brief." });
-    assert.equal(whole.object, "response");
-    assert.ok(whole.output_text.length > 0);
-    assert.ok(["completed", "incomplete"].includes(whole.status));
-    assert.equal(whole.instructions, "Be brief.");
-    const request = { ...greedy, instructions: "Be brief.", stream: true };
-    let text = "";
-    const types = [];
-    for await (const event of await responses.create(request)) {
-      assert.equal(event.sequence_number, types.length);
-      types.push(event.type);
-      if (event.type === "response.output_text.delta") text += event.delta;
-    }
-    assert.equal(text, whole.output_text);
-    assert.deepEqual(types.slice(0, 2), ["response.created", "response.in_progress"]);
-    assert.equal(types.at(-1), `response.${whole.status}`);
-    const final = await responses.stream(request).finalResponse();
-    assert.equal(final.output_text, whole.output_text);
-    assert.equal(final.usage.output_tokens, whole.usage.output_tokens);
-  });
-
-  test("calls the tool that it must call, and takes its result", async () => {
-    const { responses } = client();
-    const request = {
-      ...greedy,
-      max_output_tokens: 200,
-      tools: TOOLS,
-      tool_choice: "required",
-      parallel_tool_calls: false,
+for (const [name, specifier] of OPENAI_VERSIONS) {
+  const isMissing = specifier !== "openai" && !isInstalled;
+  const skip = isMissing && "skipped: the packages cannot be installed";
+  describe(`${name} for JavaScript`, { skip }, () => {
+    let OpenAI;
+    before(async () => {
+      ({ default: OpenAI } = await import(specifier));
+    });
+    const client = () =>
+      new OpenAI({ baseURL: `${endpoint.origin}/v1`, apiKey: "x", maxRetries: 0 });
+    const greedy = {
+      model: "default",
+      input: "Tell me of a fox.",
+      temperature: 0,
+      max_output_tokens: 12,
     };
-    const whole = await responses.create(request);
-    const call = whole.output.find((item) => item.type === "function_call");
-    assert.equal(call.name, "weather");
-    const { city, days } = JSON.parse(call.arguments);
-    assert.ok(WEATHER.properties.city.enum.includes(city), city);
-    assert.ok(WEATHER.properties.days.enum.includes(days), `${days}`);
-    const streamed = await responses.stream(request).finalResponse();
-    const streamedCall = streamed.output.find((item) => item.type === "function_call");
-    assert.equal(streamedCall.arguments, call.arguments);
-    const next = await responses.create({
-      ...greedy,
-      tools: TOOLS,
-      tool_choice: "none",
-      input: [
-        { role: "user", content: greedy.input },
-        ...whole.output,
-        { type: "function_call_output", call_id: call.call_id, output: "sunny" },
-      ],
-    });
-    assert.ok(next.output_text.length > 0);
-  });
 
-  test("writes what a JSON schema demands", async () => {
-    const answer = await client().responses.create({
-      ...greedy,
-      max_output_tokens: 200,
-      text: { format: { type: "json_schema", name: "weather", schema: WEATHER, strict: true } },
+    test("answers whole and streamed", async () => {
+      const { responses } = client();
+      const whole = await responses.create({ ...greedy, instructions: "Be brief." });
+      assert.equal(whole.object, "response");
+      assert.ok(whole.output_text.length > 0);
+      assert.ok(["completed", "incomplete"].includes(whole.status));
+      assert.equal(whole.instructions, "Be brief.");
+      const request = { ...greedy, instructions: "Be brief.", stream: true };
+      let text = "";
+      const types = [];
+      for await (const event of await responses.create(request)) {
+        assert.equal(event.sequence_number, types.length);
+        types.push(event.type);
+        if (event.type === "response.output_text.delta") text += event.delta;
+      }
+      assert.equal(text, whole.output_text);
+      assert.deepEqual(types.slice(0, 2), ["response.created", "response.in_progress"]);
+      assert.equal(types.at(-1), `response.${whole.status}`);
+      const final = await responses.stream(request).finalResponse();
+      assert.equal(final.output_text, whole.output_text);
+      assert.equal(final.usage.output_tokens, whole.usage.output_tokens);
     });
-    const { city } = JSON.parse(answer.output_text);
-    assert.ok(WEATHER.properties.city.enum.includes(city), city);
-  });
 
-  test("lists log-probabilities", async () => {
-    const answer = await client().responses.create({
-      ...greedy,
-      include: ["message.output_text.logprobs"],
-      top_logprobs: 2,
+    test("calls the tool that it must call, and takes its result", async () => {
+      const { responses } = client();
+      const request = {
+        ...greedy,
+        max_output_tokens: 200,
+        tools: TOOLS,
+        tool_choice: "required",
+        parallel_tool_calls: false,
+      };
+      const whole = await responses.create(request);
+      const call = whole.output.find((item) => item.type === "function_call");
+      assert.equal(call.name, "weather");
+      const { city, days } = JSON.parse(call.arguments);
+      assert.ok(WEATHER.properties.city.enum.includes(city), city);
+      assert.ok(WEATHER.properties.days.enum.includes(days), `${days}`);
+      const streamed = await responses.stream(request).finalResponse();
+      const streamedCall = streamed.output.find((item) => item.type === "function_call");
+      assert.equal(streamedCall.arguments, call.arguments);
+      const next = await responses.create({
+        ...greedy,
+        tools: TOOLS,
+        tool_choice: "none",
+        input: [
+          { role: "user", content: greedy.input },
+          ...whole.output,
+          { type: "function_call_output", call_id: call.call_id, output: "sunny" },
+        ],
+      });
+      assert.ok(next.output_text.length > 0);
     });
-    const [{ logprobs }] = answer.output[0].content;
-    assert.equal(logprobs[0].top_logprobs.length, 2);
-  });
 
-  test("throws what the endpoint refuses", async () => {
-    const refused = client().responses.create({ ...greedy, previous_response_id: "resp_x" });
-    await assert.rejects(refused, (error) => {
-      assert.equal(error.status, 400);
-      assert.equal(error.code, "unsupported_parameter");
-      assert.equal(error.param, "previous_response_id");
-      return true;
+    test("writes what a JSON schema demands", async () => {
+      const answer = await client().responses.create({
+        ...greedy,
+        max_output_tokens: 200,
+        text: { format: { type: "json_schema", name: "weather", schema: WEATHER, strict: true } },
+      });
+      const { city } = JSON.parse(answer.output_text);
+      assert.ok(WEATHER.properties.city.enum.includes(city), city);
+    });
+
+    test("lists log-probabilities", async () => {
+      const answer = await client().responses.create({
+        ...greedy,
+        include: ["message.output_text.logprobs"],
+        top_logprobs: 2,
+      });
+      const [{ logprobs }] = answer.output[0].content;
+      assert.equal(logprobs[0].top_logprobs.length, 2);
+    });
+
+    test("throws what the endpoint refuses", async () => {
+      const refused = client().responses.create({ ...greedy, previous_response_id: "resp_x" });
+      await assert.rejects(refused, (error) => {
+        assert.equal(error.status, 400);
+        assert.equal(error.code, "unsupported_parameter");
+        assert.equal(error.param, "previous_response_id");
+        return true;
+      });
     });
   });
-});
+}
 
 describe("AI SDK", { skip: !isInstalled && "skipped: its packages cannot be installed" }, () => {
   const prompt = "Tell me of a fox.";

@@ -142,16 +142,7 @@ export class Chat {
 
   async #regenerate() {
     if (this.#running || !this.#canAnswer()) return;
-    const conversation = this.#library.current;
-    const { messages } = conversation;
-    const before = messages.pop();
-    await this.#answer();
-    if (before === undefined || messages.at(-1)?.role !== "user") return;
-    // Nothing was written: the answer stays as it was.
-    messages.push(before);
-    if (this.#library.current === conversation) this.#draw();
-    this.refresh();
-    await this.#library.save(conversation);
+    await this.#answer(this.#library.current.messages.pop());
   }
 
   /** Says why not. */
@@ -164,8 +155,12 @@ export class Chat {
     return false;
   }
 
-  /** Requests the answer to the messages so far, and shows and keeps it. */
-  async #answer() {
+  /**
+   * Requests the answer to the messages so far, and shows and keeps it.
+   *
+   * @param {Message} [before] the answer that stays if nothing is written
+   */
+  async #answer(before) {
     const model = this.#model();
     if (this.#running || model === undefined || !this.#canAnswer()) return;
     const running = new AbortController();
@@ -214,7 +209,8 @@ export class Chat {
     this.#running = undefined;
     const isEmpty = message.content === "" && message.reasoning === undefined;
     if (isEmpty) {
-      conversation.messages.splice(conversation.messages.indexOf(message), 1);
+      const kept = before ? [before] : [];
+      conversation.messages.splice(conversation.messages.indexOf(message), 1, ...kept);
       if (state.startsWith("Done")) state = "The model wrote nothing.";
     }
     await this.#finish(conversation, state, failure);
