@@ -67,6 +67,7 @@ pub mod engine;
 pub mod grammar;
 pub mod text;
 
+pub mod pictures;
 pub mod tuner;
 pub mod weights;
 

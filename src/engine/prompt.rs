@@ -5,6 +5,8 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::rc::Rc;
 
+use crate::pictures::Picture;
+
 /// Part of a prompt.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Span {
@@ -30,8 +32,8 @@ pub struct Embeddings {
 pub enum Content {
     /// `[positions, width]`; the width is [`ModelLimits::embedding_width`](super::ModelLimits).
     Rows(Vec<f32>),
-    /// A picture, or a tile of one, as the model's vision tower takes it.
-    Pixels(Vec<f32>),
+    /// A picture, or a part of one, in the size that the model's vision tower takes.
+    Pixels(Picture),
 }
 
 /// A prompt, by position. Each position of embeddings has a number of its own instead of a token

@@ -85,6 +85,7 @@ mod tests {
             memory_budget_bytes: Some(10),
             precision: Precision::F32,
             quantize: Quantize::To(TensorType::Q4_K),
+            takes_embeddings: false,
         };
         assert_eq!(read(options).unwrap(), expected);
         for (json, part) in [

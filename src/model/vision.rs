@@ -15,6 +15,7 @@ use crate::{
         kv_memory::KvMemory,
         step::{Segment, Step},
     },
+    pictures::Picture,
 };
 
 /// A vision tower with its buffers, ready to run.
@@ -54,15 +55,16 @@ impl Vision {
         &self.config
     }
 
-    /// Rows of the text model for a tile: `pixels` `[3, image_size, image_size]`, normalized, to `[rows, dim]`.
+    /// Rows of the text model for pixels of the size that [`VisionConfig::format`] asks for, `[rows, dim]`.
     ///
     /// # Errors
-    /// [`Error::DeviceLost`] and the like; [`Error::Internal`] for another number of pixels.
-    pub async fn encode(&mut self, pixels: &[f32]) -> Result<Vec<f32>> {
+    /// [`Error::DeviceLost`] and the like; [`Error::Internal`] for another size.
+    pub async fn encode(&mut self, pixels: &Picture) -> Result<Vec<f32>> {
         let size = self.config.image_size;
-        if pixels.len() != 3 * size * size {
-            return Err(Error::Internal("a tile of another size".into()));
+        if (pixels.width, pixels.height) != (size, size) {
+            return Err(Error::Internal("pixels of another size".into()));
         }
+        let pixels = pixels.normalized(self.config.mean, self.config.std);
         self.device.give_turn().await;
         let count = self.config.patches();
         self.step.set(&[Segment {
@@ -70,7 +72,7 @@ impl Vision {
             tokens: count,
             pages: &self.pages,
         }]);
-        let patches = patches(pixels, size, self.config.patch_size);
+        let patches = patches(&pixels, size, self.config.patch_size);
         let patches = self.upload(patches, self.config.patch_values());
         let rows = self.tower.forward(patches, &mut self.kv, &self.step);
         let rows = self.floats(rows).await?;

@@ -89,7 +89,9 @@ fn weights(from: usize, to: usize, filter: Filter) -> Vec<Weights> {
 /// The weighted sum of bytes, rounded.
 fn blend(bytes: impl Iterator<Item = u8>, weights: &[i32]) -> u8 {
     let half = 1 << (PRECISION_BITS - 1);
-    let products = bytes.zip(weights).map(|(byte, weight)| i32::from(byte) * weight);
+    let products = bytes
+        .zip(weights)
+        .map(|(byte, weight)| i32::from(byte) * weight);
     let sum = products.fold(half, |sum: i32, product| sum.wrapping_add(product));
     (sum >> PRECISION_BITS).clamp(0, 255) as u8
 }
@@ -109,7 +111,11 @@ impl Picture {
                     }
                 }
             }
-            picture = Picture { width, rgb, ..picture };
+            picture = Picture {
+                width,
+                rgb,
+                ..picture
+            };
         }
         if height != picture.height {
             let weights = weights(picture.height, height, filter);
@@ -122,7 +128,11 @@ impl Picture {
                     rgb.push(blend(bytes.copied(), weights));
                 }
             }
-            picture = Picture { height, rgb, ..picture };
+            picture = Picture {
+                height,
+                rgb,
+                ..picture
+            };
         }
         picture
     }

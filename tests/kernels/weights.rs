@@ -40,7 +40,7 @@ fn embedding_or_row_equals_its_twin() {
     for &format in TensorType::ALL {
         for (rows, cols) in sizes(format) {
             let [on_gpu, on_cpu] = matrices(format, rows, cols, &mut noise, [gpu.device(), &cpu]);
-            let words: Vec<u32> = noise.values(3 * cols).iter().map(|x| x.to_bits()).collect();
+            let words: Vec<u32> = noise.floats(3 * cols).iter().map(|x| x.to_bits()).collect();
             let of = |row: u32| rows as u32 + row;
             // The last one is beyond the given rows, as ids of padding may be.
             let wanted = [of(1), rows as u32 - 1, of(0), of(2), 0, of(9)];

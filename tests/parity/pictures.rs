@@ -10,6 +10,7 @@ use inpage::{
         generation::{Content, Embeddings, Prompt, Span},
     },
     model::{LoadOptions, Transformer},
+    pictures::Picture,
     runtime::start_vision,
     weights::{FileSource, Gguf},
 };
@@ -135,14 +136,13 @@ fn rows_stand_in_for_embeddings() {
     }
 }
 
-/// The picture of the reference, normalized: `[3, 128, 128]`.
-fn pixels(folder: &Path) -> Vec<f32> {
-    let bytes = std::fs::read(folder.join("smolvlm/img_128x128_rgb8.bin")).unwrap();
-    let channel = |channel: usize| {
-        let values = bytes.iter().skip(channel).step_by(3);
-        values.map(|byte| (f32::from(*byte) / 255.0 - 0.5) / 0.5)
-    };
-    (0..3).flat_map(channel).collect()
+/// The picture of the reference.
+fn pixels(folder: &Path) -> Picture {
+    Picture {
+        width: 128,
+        height: 128,
+        rgb: std::fs::read(folder.join("smolvlm/img_128x128_rgb8.bin")).unwrap(),
+    }
 }
 
 #[test]

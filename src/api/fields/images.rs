@@ -1,12 +1,12 @@
-//! `images` (specification 4.2): data URLs with pictures. What is in them is decoded once the model is known.
+//! `images` (specification 4.2): data URLs are validated and then rejected, because all models are
+//! text-only.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
 use super::declare::fields;
 use super::reader::{Fields, invalid_type, invalid_value, shorten};
-use crate::Result;
+use crate::api::error::fault;
+use crate::{RequestFault, Result};
 
 fields! {
     ImageFields {
@@ -16,7 +16,7 @@ fields! {
     }
 }
 
-pub(in crate::api) const NAME: &str = "images";
+const NAME: &str = "images";
 const MIME_TYPES: &[&str] = &[
     "image/png",
     "image/jpeg",
@@ -25,87 +25,67 @@ const MIME_TYPES: &[&str] = &[
     "image/bmp",
 ];
 
-/// The bytes of a picture's file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::api) struct ImageFile {
-    pub mime_type: &'static str,
-    pub bytes: Vec<u8>,
-}
-
-/// The pictures of a request.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::api) enum Images {
-    /// Those of all prompts, one after another.
-    Together(Vec<ImageFile>),
-    /// A list per prompt.
-    PerPrompt(Vec<Vec<ImageFile>>),
-}
-
-impl Images {
-    pub(in crate::api) const NONE: Images = Images::Together(Vec::new());
-
-    pub(in crate::api) fn count(&self) -> usize {
-        match self {
-            Images::Together(files) => files.len(),
-            Images::PerPrompt(lists) => lists.iter().map(Vec::len).sum(),
+/// Fails if there is any image, whether it is well-formed or not.
+pub(in crate::api) fn check(fields: &Fields) -> Result<()> {
+    let mut count = 0_usize;
+    for element in fields.array(NAME)?.unwrap_or_default() {
+        // One image, or one list of images per prompt.
+        let images = match element {
+            Value::Array(images) => images.as_slice(),
+            image => std::slice::from_ref(image),
+        };
+        for image in images {
+            let url = image
+                .as_str()
+                .ok_or_else(|| invalid_type(NAME, "made of strings", image))?;
+            check_data_url(url)?;
+            count += 1;
         }
     }
-
-    /// All of them, in their order.
-    pub(in crate::api) fn files(&self) -> impl Iterator<Item = &ImageFile> {
-        let lists = match self {
-            Images::Together(files) => std::slice::from_ref(files),
-            Images::PerPrompt(lists) => lists,
-        };
-        lists.iter().flatten()
+    match count {
+        0 => Ok(()),
+        _ => Err(fault(
+            RequestFault::UnsupportedParameter,
+            NAME,
+            format!("images: the model takes text only, but {count} images are given"),
+        )),
     }
 }
 
-/// Reads the pictures of `prompts` prompts.
-pub(in crate::api) fn read(fields: &Fields, prompts: usize) -> Result<Images> {
-    let given = fields.array(NAME)?.unwrap_or_default();
-    let lists = given.iter().filter(|it| it.is_array()).count();
-    if lists == 0 {
-        let files = given.iter().map(image).collect::<Result<Vec<_>>>()?;
-        return Ok(Images::Together(files));
-    }
-    let of_prompt = |element: &Value| match element {
-        Value::Array(images) => images.iter().map(image).collect::<Result<Vec<_>>>(),
-        other => Err(invalid_type(NAME, "made of lists, like its first ones", other)),
-    };
-    let lists = given.iter().map(of_prompt).collect::<Result<Vec<_>>>()?;
-    if lists.len() != prompts {
-        let message = format!("{} lists are given for {prompts} prompts", lists.len());
-        return Err(invalid_value(NAME, message));
-    }
-    Ok(Images::PerPrompt(lists))
-}
-
-fn image(given: &Value) -> Result<ImageFile> {
-    let url = given.as_str();
-    read_url(url.ok_or_else(|| invalid_type(NAME, "made of strings", given))?).map_err(|reason| invalid_value(NAME, reason))
-}
-
-/// The picture of a data URL, or what is wrong with it.
-pub(in crate::api) fn read_url(url: &str) -> std::result::Result<ImageFile, String> {
+fn check_data_url(url: &str) -> Result<()> {
     // Compared byte by byte: the text may be cut anywhere.
     if !url
         .as_bytes()
         .get(..5)
         .is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"data:"))
     {
-        return Err(format!("\"{}\" is not a data: URL", shorten(url)));
+        let message = format!("\"{}\" is not a data: URL", shorten(url));
+        return Err(invalid_value(NAME, message));
     }
     let Some((mime, payload)) = url[5..].split_once(";base64,") else {
-        return Err("a data URL needs \";base64,\"".into());
+        return Err(invalid_value(NAME, "a data URL needs \";base64,\""));
     };
-    let known = MIME_TYPES.iter().find(|known| mime.eq_ignore_ascii_case(known));
-    let Some(mime_type) = known else {
-        let (mime, known) = (shorten(mime), MIME_TYPES.join(", "));
-        return Err(format!("\"{mime}\" is not one of {known}"));
-    };
-    match STANDARD.decode(payload) {
-        Ok(bytes) if !bytes.is_empty() => Ok(ImageFile { mime_type, bytes }),
-        _ => Err("the data is not valid base64".into()),
+    if !MIME_TYPES
+        .iter()
+        .any(|known| mime.eq_ignore_ascii_case(known))
+    {
+        let message = format!(
+            "\"{}\" is not one of {}",
+            shorten(mime),
+            MIME_TYPES.join(", ")
+        );
+        return Err(invalid_value(NAME, message));
     }
+    if !is_base64(payload) {
+        return Err(invalid_value(NAME, "the data is not valid base64"));
+    }
+    Ok(())
+}
+
+/// Whether this is RFC 4648's base64 of at least one byte: padded, nothing between the characters.
+fn is_base64(text: &str) -> bool {
+    let data = text.strip_suffix('=').unwrap_or(text);
+    let data = data.strip_suffix('=').unwrap_or(data);
+    let is_digit = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'+' || byte == b'/';
+    !text.is_empty() && text.len().is_multiple_of(4) && data.bytes().all(is_digit)
 }

@@ -5,7 +5,7 @@ use super::{
     Activation, FeedForwardKind, Keys, LayerConfig, LayerRope, ModelConfig, NormKind, NormPlaces,
     Positions, QkNorm,
 };
-use crate::{Error, Result, weights::Metadata};
+use crate::{Error, Result, pictures::PictureFormat, weights::Metadata};
 
 /// `general.architecture` of files with a vision tower.
 pub const ARCHITECTURE: &str = "clip";
@@ -101,6 +101,17 @@ impl VisionConfig {
             std: channels(metadata, "clip.vision.image_std")?,
             projection_dim: keys.size("projection_dim")?,
         })
+    }
+
+    /// What it wants of a picture.
+    pub fn format(&self) -> PictureFormat {
+        match self.projector {
+            Projector::PixelShuffle { longest_edge, .. } => PictureFormat::Tiles {
+                size: self.image_size,
+                longest_edge,
+                rows: self.rows(),
+            },
+        }
     }
 
     /// Patches of a tile.

@@ -1,0 +1,79 @@
+//! How a family of models takes pictures: the text that stands for one in a prompt, and the text and the pixels that it
+//! becomes.
+
+use super::{Grid, Picture, Tiles};
+
+/// What a model wants of a picture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PictureFormat {
+    /// SmolVLM and Idefics 3: squares, and the whole picture in the same size.
+    Tiles {
+        /// Width and height of a square, in pixels.
+        size: usize,
+        /// The longest side that a picture is resized to before it is cut, in pixels.
+        longest_edge: usize,
+        /// Rows of the text model that a square becomes.
+        rows: usize,
+    },
+}
+
+/// Part of what a picture becomes in a prompt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Part {
+    /// Text, which may contain special tokens.
+    Text(String),
+    /// Pixels as the vision tower takes them, and the number of rows that it makes of them.
+    Pixels(Picture, usize),
+}
+
+impl PictureFormat {
+    /// The text that stands for a picture in a prompt: a special token, which chat templates of the family write.
+    pub fn placeholder(self) -> &'static str {
+        match self {
+            PictureFormat::Tiles { .. } => "<image>",
+        }
+    }
+
+    /// The special token that stands for a row of pixels. Prompts with it are counted and displayed; its embedding is
+    /// not used.
+    pub fn row_token(self) -> &'static str {
+        match self {
+            PictureFormat::Tiles { .. } => "<image>",
+        }
+    }
+
+    /// What replaces the placeholder.
+    pub fn parts(self, picture: &Picture) -> Vec<Part> {
+        match self {
+            PictureFormat::Tiles {
+                size,
+                longest_edge,
+                rows,
+            } => tiles(Tiles::of(picture, size, longest_edge), rows),
+        }
+    }
+}
+
+fn tiles(cut: Tiles, rows: usize) -> Vec<Part> {
+    const AROUND: &str = "<fake_token_around_image>";
+    let mut parts = Vec::new();
+    let mut text = String::new();
+    if let Some(grid) = cut.grid {
+        for (index, tile) in cut.tiles.into_iter().enumerate() {
+            let Grid { columns, .. } = grid;
+            let (row, column) = (index / columns + 1, index % columns + 1);
+            text.push_str(&format!("{AROUND}<row_{row}_col_{column}>"));
+            parts.push(Part::Text(std::mem::take(&mut text)));
+            parts.push(Part::Pixels(tile, rows));
+            if column == columns {
+                text.push('\n');
+            }
+        }
+        text.push('\n');
+    }
+    text.push_str(&format!("{AROUND}<global-img>"));
+    parts.push(Part::Text(text));
+    parts.push(Part::Pixels(cut.whole, rows));
+    parts.push(Part::Text(AROUND.to_owned()));
+    parts
+}
