@@ -18,6 +18,7 @@
 //! let adapters: [AdapterFiles<LocalFiles>; 0] = [];
 //! let request = LoadRequest {
 //!     files: &LocalFiles::at("www/models/tales.gguf")?,
+//!     projector: None,
 //!     adapters: &adapters,
 //!     options: LoadOptions::default(),
 //!     now_ms: || 0.0,

@@ -12,7 +12,9 @@ use crate::options::Options;
 
 /// Loads the model, reports it and its device on standard error, and registers it with `handler`.
 pub async fn load_and_serve(options: &Options, handler: &ServedHandler) -> Outcome<Served> {
+    let projector = options.projector.as_ref().map(LocalFiles::at).transpose()?;
     let request = LoadRequest {
+        projector: projector.as_ref(),
         files: &LocalFiles::at(&options.model)?,
         adapters: &adapter_files(&options.lora)?,
         options: options.load,

@@ -16,6 +16,7 @@ usage: serve [--model FILE.gguf|FOLDER] [options]
 
   --model PATH        the model: a GGUF file, the first of its parts, or a Hugging Face folder; the
                       one in the package if left out
+  --projector FILE    the vision tower of a model that takes pictures: its mmproj file, GGUF
   --id NAME           what requests may call it besides \"default\"; the file's name if left out
   --port N            8080 if left out; 0 takes any free port
   --device NAME       where to compute: auto if left out, which is a hardware GPU or else the CPU; gpu,
@@ -45,6 +46,7 @@ pub struct Options {
     pub device: DeviceName,
     pub threads: Option<usize>,
     pub load: LoadOptions,
+    pub projector: Option<String>,
     pub lora: Vec<AdapterPath>,
     pub switches: Switches,
     pub access: Access,
@@ -62,6 +64,7 @@ impl Options {
             device: DeviceName::Of(DeviceChoice::Auto),
             threads: None,
             load: LoadOptions::default(),
+            projector: None,
             lora: Vec::new(),
             switches: Switches::default(),
             access: Access::default(),
@@ -84,6 +87,7 @@ impl Options {
                 "--kv-format" | "--quantize" => {
                     set_load_option(&mut options.load, &name, &value()?)?;
                 }
+                "--projector" => options.projector = Some(value()?),
                 "--lora" => options.lora.push(AdapterPath::parse(&value()?)?),
                 "--allow-host" => options.access.allow_host(&value()?),
                 "--allow-origin" => options.access.allow_origin(&value()?)?,

@@ -4,6 +4,11 @@
 use std::future::Future;
 use std::pin::Pin;
 
+use crate::pictures::{FileHeader, Picture};
+
+/// A picture that is being decoded, or what is wrong with its file.
+pub type DecodedPicture<'f> = Pin<Box<dyn Future<Output = Result<Picture, String>> + 'f>>;
+
 /// The environment of a handler.
 pub trait Host {
     /// Milliseconds since 1970.
@@ -13,6 +18,10 @@ pub trait Host {
     /// How many minutes local clocks are ahead of UTC. Only dates in chat templates depend on it.
     fn utc_offset_minutes(&self) -> i32 {
         0
+    }
+    /// Decodes a picture's file: its first frame, in the orientation that it names, on white.
+    fn decode_picture<'f>(&self, _file: &'f [u8], _header: FileHeader) -> DecodedPicture<'f> {
+        Box::pin(async { Err("pictures are not decoded here".into()) })
     }
     /// Warns the page's developer (`console.warn`).
     fn warn(&self, message: &str);
@@ -41,6 +50,10 @@ impl Host for SystemHost {
         Box::pin(async move {
             let _ = receiver.await;
         })
+    }
+
+    fn decode_picture<'f>(&self, file: &'f [u8], header: FileHeader) -> DecodedPicture<'f> {
+        Box::pin(async move { Picture::decode(file, header) })
     }
 
     fn warn(&self, message: &str) {

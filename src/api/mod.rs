@@ -39,11 +39,11 @@ mod switches;
 pub use crate::engine::generation::SamplingDefaults;
 pub use crate::grammar::OutputForm;
 pub use error::Failure;
-pub use host::Host;
 #[cfg(not(target_arch = "wasm32"))]
 pub use host::SystemHost;
+pub use host::{DecodedPicture, Host};
 pub use http::{Body, Request, Response};
-pub use models::{Fingerprint, LazyCompiler, ModelState, ReadyEmbedder, ReadyModel};
+pub use models::{Fingerprint, LazyCompiler, ModelState, PictureReader, ReadyEmbedder, ReadyModel};
 pub use progress::Progress;
 pub use switches::{
     AlwaysIncludeUsage, ContextLengthExceededBehavior, ContextWord, Cors, DefaultMaxTokens,

@@ -12,6 +12,7 @@ use crate::engine::EngineHandle;
 use crate::engine::embed::EmbeddingHandle;
 use crate::engine::generation::SamplingDefaults;
 use crate::grammar::{Compiler, OutputForm};
+use crate::pictures::PictureFormat;
 use crate::text::Tokenizer;
 use crate::{Error, RequestFault, Result};
 
@@ -51,10 +52,43 @@ pub struct ReadyModel {
     pub fingerprint: Fingerprint,
     /// Its own sampling defaults, for the switch `useModelGenerationDefaults`.
     pub sampling_defaults: SamplingDefaults,
+    /// How it takes pictures; `None`: it takes text only.
+    pub pictures: Option<PictureReader>,
     /// How it writes tool calls.
     pub output_form: OutputForm,
     /// The grammar compiler for constrained completions, built when it is first needed.
     pub compiler: LazyCompiler,
+}
+
+/// What a model that takes pictures makes of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PictureReader {
+    /// What replaces a placeholder.
+    pub format: PictureFormat,
+    /// The token of [`PictureFormat::placeholder`].
+    pub placeholder_id: u32,
+    /// The token of [`PictureFormat::row_token`].
+    pub row_id: u32,
+}
+
+impl PictureReader {
+    /// Finds the tokens of `format`.
+    ///
+    /// # Errors
+    /// [`Error::InvalidModelFile`] if the tokenizer does not have them.
+    pub fn new(format: PictureFormat, tokenizer: &Tokenizer) -> Result<PictureReader> {
+        let id = |token: &str| match tokenizer.encode(token, false)?[..] {
+            [id] => Ok(id),
+            _ => Err(Error::InvalidModelFile(format!(
+                "the projector needs the token {token}, which the tokenizer does not have"
+            ))),
+        };
+        Ok(PictureReader {
+            format,
+            placeholder_id: id(format.placeholder())?,
+            row_id: id(format.row_token())?,
+        })
+    }
 }
 
 /// A loaded model that makes embeddings.

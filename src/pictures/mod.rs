@@ -1,13 +1,17 @@
-//! Pictures as the vision towers of models take them: pixels, resampling and tiles. What a picture's file looks like and
-//! what a model makes of the pixels is not known here.
+//! Pictures as the vision towers of models take them: pixels, resampling and tiles. What a model makes of the
+//! pixels is not known here.
 //!
-//! Order, lowest first: `picture`, `resample`, `tiles`, `format`.
+//! Order, lowest first: `picture`, `file_header`, `decode`, `resample`, `tiles`, `format`.
 
+#[cfg(not(target_arch = "wasm32"))]
+mod decode;
+mod file_header;
 mod format;
 mod picture;
 mod resample;
 mod tiles;
 
+pub use file_header::{FileFormat, FileHeader};
 pub use format::{Part, PictureFormat};
 pub use picture::Picture;
 pub use resample::Filter;

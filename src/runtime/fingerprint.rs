@@ -12,21 +12,30 @@ impl FingerprintParts {
     ///
     /// # Errors
     /// When the model's name is not a text.
-    pub(super) fn of(gguf: &Gguf, report: &LoadReport) -> Result<FingerprintParts> {
-        let tensors = gguf.tensors.iter().map(|it| (it.ty, it.size_bytes));
-        Ok(FingerprintParts(vec![
+    pub(super) fn of(
+        gguf: &Gguf,
+        projector: Option<&Gguf>,
+        report: &LoadReport,
+    ) -> Result<FingerprintParts> {
+        let tensors = |gguf: &Gguf| {
+            let tensors = gguf.tensors.iter().map(|it| (it.ty, it.size_bytes));
+            format!("{:?}", tensors.collect::<Vec<_>>())
+        };
+        let mut parts = vec![
             env!("CARGO_PKG_VERSION").to_owned(),
             gguf.metadata
                 .str("general.name")?
                 .unwrap_or_default()
                 .to_owned(),
             report.architecture.clone(),
-            format!("{:?}", tensors.collect::<Vec<_>>()),
+            tensors(gguf),
             report.file_bytes.to_string(),
             report.device.adapter.clone(),
             report.variant.clone(),
             report.kv_format.name().to_owned(),
-        ]))
+        ];
+        parts.extend(projector.map(tensors));
+        Ok(FingerprintParts(parts))
     }
 
     /// All parts of the model with these adapters.

@@ -4,24 +4,31 @@ use std::future::Future;
 use std::rc::Rc;
 
 use super::{
-    AdapterFiles, ChosenDevice, LoadReport, LoadTimes, Opened, Tuning,
+    AdapterFiles, ChosenDevice, LoadReport, LoadTimes, Opened, Projector, Tuning,
     fingerprint::FingerprintParts,
     kernel_choice::{KernelChoice, KnownKernels, conditions},
-    open, start,
+    open, projector, start,
+    start::start_tower,
 };
 use crate::{
     Error, Result,
+    api::PictureReader,
+    device::ComputeDevice,
     engine::CausalModel,
-    model::{Checkpoint, LoadOptions, Transformer, matrix_types, sampling_defaults},
+    model::{
+        Checkpoint, LoadOptions, TowerPlan, Transformer, matrix_types, plan, sampling_defaults,
+    },
     sample::SamplingDefaults,
     text::Tokenizer,
-    weights::{ByteSource, ModelFiles},
+    weights::{ByteSource, Gguf, ModelFiles},
 };
 
 /// What to load.
 pub struct LoadRequest<'f, F, A> {
     /// The model's files.
     pub files: &'f F,
+    /// The file of the vision tower of a model that takes pictures.
+    pub projector: Option<&'f F>,
     /// The adapters to start with.
     pub adapters: &'f [AdapterFiles<A>],
     /// The options of the user.
@@ -36,6 +43,8 @@ pub struct Loaded {
     pub model: Transformer,
     /// Its tokenizer.
     pub tokenizer: Rc<Tokenizer>,
+    /// How it takes pictures.
+    pub pictures: Option<PictureReader>,
     /// The sampling parameters that its files recommend.
     pub sampling_defaults: SamplingDefaults,
     /// What was loaded.
@@ -70,8 +79,9 @@ pub async fn reload<F: ModelFiles, A: ModelFiles, D: Into<ChosenDevice>>(
 ) -> Result<Loaded> {
     let LoadRequest {
         files,
+        projector,
         adapters,
-        options,
+        mut options,
         now_ms,
     } = request;
     // In a worker, the clock starts with the worker.
@@ -81,27 +91,53 @@ pub async fn reload<F: ModelFiles, A: ModelFiles, D: Into<ChosenDevice>>(
         tokenizer,
         adapters,
     } = open(files, adapters, &options).await?;
+    let projector = match projector {
+        Some(files) => Some(Projector::open(files).await?),
+        None => None,
+    };
+    if let Some(projector) = &projector {
+        options.takes_embeddings = true;
+        let budget = &mut options.memory_budget_bytes;
+        *budget = budget.map(|bytes| bytes.saturating_sub(projector.tensor_bytes()));
+    }
     let opened_ms = now_ms();
     let mut chosen: ChosenDevice = device.await?.into();
     let device_ms = now_ms() - opened_ms;
     let types = matrix_types(&gguf);
-    let (mut model, times, conditions, is_kept, sampler) = loop {
+    let tower_bytes = projector.as_ref().map_or(0, Projector::tensor_bytes);
+    let mut text_bytes = 0;
+    let (mut model, tower, times, conditions, is_kept, sampler) = loop {
         let device = &chosen.device;
+        let tower = projector
+            .as_ref()
+            .map(|projector| tower(projector, &gguf, options, device));
+        let tower = tower.transpose()?;
         let conditions = conditions(device, options.needs(&gguf, &types));
         let (tuning, sampler) = KernelChoice::tuning(known, &conditions);
         let is_kept = matches!(tuning, Tuning::Kept(_));
-        let started = start(device, tuning, &gguf, &source, options, &mut progress).await;
+        let progress = |read_bytes, total_bytes| {
+            text_bytes = total_bytes;
+            progress(read_bytes, total_bytes + tower_bytes);
+        };
+        let started = start(device, tuning, &gguf, &source, options, progress).await;
         match (started, chosen.fallback.take()) {
             (Err(error @ Error::NoDevice(_)), Some(cpu)) => {
                 chosen = ChosenDevice::cpu_because(cpu, &error);
             }
             (started, _) => {
                 let (model, times) = started?;
-                break (model, times, conditions, is_kept, sampler);
+                break (model, tower, times, conditions, is_kept, sampler);
             }
         }
     };
     let ChosenDevice { device, reason, .. } = chosen;
+    if let (Some(projector), Some(tower)) = (&projector, &tower) {
+        let progress = |read_bytes| progress(text_bytes + read_bytes, text_bytes + tower_bytes);
+        start_tower(&mut model, tower, &projector.source, progress).await?;
+    }
+    let format = tower.as_ref().map(|tower| tower.config().format());
+    let pictures = format.map(|format| PictureReader::new(format, &tokenizer));
+    let pictures = pictures.transpose()?;
     let recording_ms = device.now_ms();
     match is_kept {
         true => model.warm_up_kept(sampler).await?,
@@ -126,6 +162,10 @@ pub async fn reload<F: ModelFiles, A: ModelFiles, D: Into<ChosenDevice>>(
         kv_bytes: model.kv_bytes(),
         vocab_size: limits.vocab_size,
         decode_dispatches: model.decode_dispatches(),
+        projector: projector
+            .as_ref()
+            .zip(tower.as_ref())
+            .map(|(it, plan)| it.report(plan)),
         lora: adapters.reports,
         load_ms: LoadTimes {
             worker,
@@ -137,11 +177,28 @@ pub async fn reload<F: ModelFiles, A: ModelFiles, D: Into<ChosenDevice>>(
         },
     };
     Ok(Loaded {
-        fingerprint_parts: FingerprintParts::of(&gguf, &report)?,
+        fingerprint_parts: FingerprintParts::of(
+            &gguf,
+            projector.as_ref().map(|it| &it.gguf),
+            &report,
+        )?,
         kernels: KernelChoice::of(conditions, &model),
         sampling_defaults: sampling_defaults(&gguf.metadata),
         model,
+        pictures,
         tokenizer,
         report,
     })
+}
+
+/// Validates the vision tower for a text model, before any weights are read.
+fn tower<S: ByteSource>(
+    projector: &Projector<S>,
+    text: &Gguf,
+    options: LoadOptions,
+    device: &ComputeDevice,
+) -> Result<TowerPlan> {
+    let max_binding_bytes = device.max_binding_bytes();
+    let dim = plan(text, options, max_binding_bytes)?.dim();
+    TowerPlan::new(&projector.gguf, dim, max_binding_bytes).map_err(projector::named)
 }

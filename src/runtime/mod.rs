@@ -7,6 +7,7 @@
 //! | `open` | files -> checkpoint, tokenizer, adapters; headers only |
 //! | `start` | plan, device, kernels and weights -> a model |
 //! | `load` | all of it, with a report -> a model with its tokenizer |
+//! | `projector` | the file of a vision tower |
 //! | `serve` | engine, endpoint -> a model that answers, and changes to it |
 //! | `device_choice` | the GPU or the CPU |
 //! | `kernel_choice` | what a load found out about the kernels, to be used by a later one |
@@ -22,6 +23,7 @@ mod inspect;
 mod kernel_choice;
 mod load;
 mod open;
+mod projector;
 mod report;
 mod seam;
 mod serve;
@@ -37,6 +39,7 @@ pub use inspect::{ContainerReport, Inspection, InspectionOptions, LimitReport, R
 pub use kernel_choice::KnownKernels;
 pub use load::{LoadRequest, Loaded, load, reload};
 pub use open::{Opened, open};
+pub use projector::{Projector, ProjectorReport};
 pub use report::{EngineInfo, LoadReport, LoadTimes};
 pub use seam::{ServedHandler, ServedModel};
 pub use serve::{RunningModel, Served, ServedEngine, serve};

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::LoraReport;
+use super::{LoraReport, ProjectorReport};
 use crate::{device::DeviceReport, ops::kv_memory::KvFormat};
 
 /// The result of `engine.info()`. Once a model is loaded, it also has the members of the load report.
@@ -53,6 +53,8 @@ pub struct LoadReport {
     pub vocab_size: usize,
     /// Dispatches of one greedy decode step.
     pub decode_dispatches: usize,
+    /// What makes rows of pictures; `None`: the model takes text only.
+    pub projector: Option<ProjectorReport>,
     /// Low-rank adapters in use.
     pub lora: Vec<LoraReport>,
     /// How long the parts of the load took.

@@ -92,6 +92,7 @@ pub fn serve(loaded: Loaded, handler: &ServedHandler, model_id: &str) -> Served 
             ),
             tokenizer: loaded.tokenizer,
             fingerprint: fingerprint.clone(),
+            pictures: loaded.pictures,
             sampling_defaults: loaded.sampling_defaults,
             compiler: LazyCompiler::default(),
         };

@@ -89,13 +89,24 @@ pub async fn start_vision<S: ByteSource>(
     model: &mut Transformer,
     gguf: &Gguf,
     source: &S,
+    progress: impl FnMut(u64),
+) -> Result<()> {
+    let max_binding_bytes = model.device().max_binding_bytes();
+    let plan = TowerPlan::new(gguf, model.config().dim, max_binding_bytes)?;
+    start_tower(model, &plan, source, progress).await
+}
+
+/// Starts a vision tower beside its text model. `progress` is called with the tensor bytes read so far.
+pub(super) async fn start_tower<S: ByteSource>(
+    model: &mut Transformer,
+    plan: &TowerPlan,
+    source: &S,
     mut progress: impl FnMut(u64),
 ) -> Result<()> {
     let device = model.device().clone();
-    let plan = TowerPlan::new(gguf, model.config().dim, device.max_binding_bytes())?;
     let tower = plan.load(&device, source, &mut progress).await?;
     device.sync().await?;
-    model.set_vision(Vision::new(device, model.variant(), tower, &plan));
+    model.set_vision(Vision::new(device, model.variant(), tower, plan));
     Ok(())
 }
 

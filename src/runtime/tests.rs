@@ -34,6 +34,7 @@ async fn load_small(
     device: impl Future<Output = Result<ComputeDevice>>,
 ) -> Result<Loaded> {
     let request = LoadRequest {
+        projector: None,
         files: &LocalFiles::at(file).unwrap(),
         adapters: &[] as &[AdapterFiles<LocalFiles>],
         options: LoadOptions::default(),
@@ -45,6 +46,7 @@ async fn load_small(
 /// Loads the small model with what is known of its kernels; gives what it answers and what is known then.
 async fn answer_with(known: KnownKernels<'_>) -> (Value, String) {
     let request = LoadRequest {
+        projector: None,
         files: &LocalFiles::at(small_file("models/llama.gguf")).unwrap(),
         adapters: &adapter(),
         options: LoadOptions::default(),

@@ -76,17 +76,20 @@ impl InpageEngine {
         })
     }
 
-    /// Requests the device, reads the model from `files` and the adapters, and makes it ready.
+    /// Requests the device, reads the model from `files`, the projector and the adapters, and makes it ready.
     /// `on_progress(loadedBytes, totalBytes)` is called while tensors are read.
     pub async fn load(
         &self,
         files: PageFiles,
+        projector: Option<PageFiles>,
         lora: Vec<PageAdapter>,
         on_progress: Function,
     ) -> std::result::Result<(), JsValue> {
         self.running.borrow_mut().take();
         self.set_state(ModelState::Loading);
-        let loaded = self.load_and_serve(&files, &lora, &on_progress).await;
+        let loaded = self
+            .load_and_serve(&files, projector.as_ref(), &lora, &on_progress)
+            .await;
         loaded.map_err(|error| {
             self.set_state(ModelState::Failed(error.to_string()));
             to_js(&error)
@@ -205,11 +208,13 @@ impl InpageEngine {
     async fn load_and_serve(
         &self,
         files: &PageFiles,
+        projector: Option<&PageFiles>,
         lora: &[PageAdapter],
         on_progress: &Function,
     ) -> Result<()> {
         let request = LoadRequest {
             files,
+            projector,
             adapters: &adapter_files(lora),
             options: self.load_options,
             now_ms,

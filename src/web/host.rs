@@ -8,7 +8,9 @@ use gloo::timers::callback::Timeout;
 
 use wasm_bindgen::prelude::*;
 
-use crate::api::Host;
+use super::picture;
+use crate::api::{DecodedPicture, Host};
+use crate::pictures::FileHeader;
 
 #[wasm_bindgen]
 extern "C" {
@@ -40,6 +42,10 @@ impl Host for BrowserHost {
 
     fn utc_offset_minutes(&self) -> i32 {
         -(js_sys::Date::new_0().get_timezone_offset() as i32)
+    }
+
+    fn decode_picture<'f>(&self, file: &'f [u8], _header: FileHeader) -> DecodedPicture<'f> {
+        Box::pin(picture::decode(file))
     }
 
     fn warn(&self, message: &str) {

@@ -11,6 +11,7 @@
 //! | `sha256` | the hash of a downloaded file |
 //! | `webgpu` | the GPU device in a browser |
 //! | `measure` | the CPU time of a decode step; only with the feature `replay-bench` |
+//! | `picture` | decodes pictures |
 //! | `host`, `errors` | time and log; errors as JavaScript sees them |
 
 mod adapters;
@@ -23,6 +24,7 @@ mod json_value;
 #[cfg(feature = "replay-bench")]
 mod measure;
 mod options;
+mod picture;
 mod response;
 mod sha256;
 mod source;

@@ -11,14 +11,15 @@ use std::task::Poll;
 use futures_util::StreamExt;
 use futures_util::future::{Either, select};
 use inpage::api::{
-    Body, Fingerprint, Handler, Host, LazyCompiler, ModelState, OutputForm, ReadyModel, Request,
-    Response, SamplingDefaults, Switches, SystemHost,
+    Body, DecodedPicture, Fingerprint, Handler, Host, LazyCompiler, ModelState, OutputForm,
+    ReadyModel, Request, Response, SamplingDefaults, Switches, SystemHost,
 };
 use inpage::engine::generation::TokenScore;
 use inpage::engine::{
     CausalModel, Chooser, Engine, EngineHandle, EngineLimits, Input, MemoryCopy, ModelLimits, Row,
     SequenceMemory, StepOutput,
 };
+use inpage::pictures::FileHeader;
 use inpage::sample::Sampled;
 use inpage::text::Tokenizer;
 use inpage::weights::Metadata;
@@ -348,6 +349,9 @@ impl Host for TestHost {
     fn sleep_ms(&self, duration_ms: u32) -> Pin<Box<dyn Future<Output = ()>>> {
         SystemHost.sleep_ms(duration_ms)
     }
+    fn decode_picture<'f>(&self, file: &'f [u8], header: FileHeader) -> DecodedPicture<'f> {
+        SystemHost.decode_picture(file, header)
+    }
     fn warn(&self, message: &str) {
         self.warnings.borrow_mut().push(message.to_owned());
     }
@@ -428,6 +432,7 @@ impl Server {
 
     fn ready_with(&self, tokenizer: Rc<Tokenizer>) -> ModelState {
         ModelState::Ready(ReadyModel {
+            pictures: None,
             engine: self.engine.clone(),
             fingerprint: Fingerprint::of(&["test"]),
             sampling_defaults: SamplingDefaults {

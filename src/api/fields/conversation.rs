@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 
 use super::declare::{fields, wire_types};
 use super::given::{Given, arguments, call};
+use super::images::{ImageFile, Images};
 use super::reader::{Fields, invalid_value, missing, shorten};
 use crate::api::error::fault;
 use crate::api::switches::Switches;
@@ -55,6 +56,11 @@ wire_types! {
     pub(in crate::api) enum ChatContentPart {
         Text { text: String },
         Refusal { refusal: String },
+        /// A picture as a data URL.
+        ImageUrl {
+            #[ts(type = "string | { url: string, detail?: string | null }")]
+            image_url: (),
+        },
     }
 
     /// A call that the assistant made.
@@ -75,7 +81,8 @@ pub(in crate::api) const EFFORTS: &[&str] =
 /// A conversation for a chat template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::api) struct Conversation {
-    /// At least one, in the form that templates know: content as text, arguments of calls as objects.
+    /// At least one, in the form that templates know: content as text or, with pictures, as a list of parts; arguments of
+    /// calls as objects.
     pub messages: Vec<Value>,
     /// The template instead of the model's.
     pub template: Option<String>,
@@ -87,6 +94,8 @@ pub(in crate::api) struct Conversation {
     pub add_generation_prompt: bool,
     pub continues_final_message: bool,
     pub parallel_tool_calls: bool,
+    /// The pictures of all messages, in their order.
+    pub images: Images,
     /// What the template's clock shows.
     pub now: LocalTime,
 }
@@ -103,8 +112,9 @@ pub(in crate::api) fn read(
         return Err(invalid_value(MESSAGES, "must not be an empty array"));
     }
     let messages = given.iter().enumerate();
+    let mut images = Vec::new();
     let messages = messages
-        .map(|(index, given)| message(index, given))
+        .map(|(index, given)| message(index, given, &mut images))
         .collect::<Result<Vec<_>>>()?;
     let is_usable = |tool: &&Value| {
         let name = tool["function"]["name"].as_str().unwrap_or_default();
@@ -132,11 +142,12 @@ pub(in crate::api) fn read(
         add_generation_prompt: add_generation_prompt.unwrap_or(!continues_final_message),
         continues_final_message,
         parallel_tool_calls: fields.boolean("parallel_tool_calls")?.unwrap_or(true),
+        images: Images::new(MESSAGES, images),
         now,
     })
 }
 
-fn message(index: usize, given: &Value) -> Result<Value> {
+fn message(index: usize, given: &Value, images: &mut Vec<ImageFile>) -> Result<Value> {
     let given = Given::new(MESSAGES, index, given)?;
     let role = given.required_string("role")?;
     let template_role = match role {
@@ -151,10 +162,13 @@ fn message(index: usize, given: &Value) -> Result<Value> {
     let is_assistant = role == "assistant";
     let mut message = Map::new();
     message.insert("role".into(), template_role.into());
-    let content = given.text("content")?;
-    let refusal = given.string("refusal")?.map(str::to_owned);
-    match content.or(refusal.filter(|_| is_assistant)) {
-        Some(text) => drop(message.insert("content".into(), text.into())),
+    let content = match is_assistant {
+        true => given.text("content")?.map(Value::String),
+        false => given.content("content", images)?,
+    };
+    let refusal = given.string("refusal")?.filter(|_| is_assistant);
+    match content.or(refusal.map(Value::from)) {
+        Some(content) => drop(message.insert("content".into(), content)),
         None if is_assistant => {}
         None => return Err(given.missing("content")),
     }

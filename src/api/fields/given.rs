@@ -3,9 +3,13 @@
 
 use serde_json::{Map, Value, json};
 
+use super::images::{self, ImageFile};
 use super::reader::{describe, invalid_type, member, shorten};
 use crate::api::error::fault;
 use crate::{Error, RequestFault, Result};
+
+/// Types of parts with a picture.
+const PICTURES: &[&str] = &["image_url", "input_image"];
 
 /// One object of the list in the field `field`.
 #[derive(Clone, Copy)]
@@ -65,6 +69,48 @@ impl<'a> Given<'a> {
         self.string(name)?.ok_or_else(|| self.missing(name))
     }
 
+    /// The content of a message: a text, or parts. The texts of parts are joined by newlines; with pictures, they become
+    /// a list of parts as templates know it. The pictures are appended to `images`.
+    pub(super) fn content(&self, name: &str, images: &mut Vec<ImageFile>) -> Result<Option<Value>> {
+        let is_picture = |part: &Value| {
+            let kind = part.get("type").and_then(Value::as_str);
+            kind.is_some_and(|kind| PICTURES.contains(&kind))
+        };
+        let parts = match self.get(name) {
+            Some(Value::Array(parts)) if parts.iter().any(is_picture) => parts,
+            _ => return Ok(self.text(name)?.map(Value::String)),
+        };
+        let part = |part: &'a Value| match is_picture(part) {
+            true => {
+                images.push(self.picture(name, part)?);
+                Ok(json!({"type": "image"}))
+            }
+            false => Ok(json!({"type": "text", "text": self.part_text(name, part)?})),
+        };
+        let parts = parts.iter().map(part).collect::<Result<Vec<_>>>()?;
+        Ok(Some(parts.into()))
+    }
+
+    /// The picture of a part: `{"image_url": URL}` or `{"image_url": {"url": URL}}`.
+    fn picture(&self, name: &str, part: &Value) -> Result<ImageFile> {
+        let given = part.get("image_url").filter(|given| !given.is_null());
+        let Some(given) = given else {
+            return Err(match part.get("file_id") {
+                Some(_) => {
+                    let reason = "file_id is not supported: no files are stored";
+                    self.fault(RequestFault::UnsupportedParameter, reason)
+                }
+                None => self.wrong(format!("a part of {name} needs image_url")),
+            });
+        };
+        let url = given.get("url").unwrap_or(given);
+        let Some(url) = url.as_str() else {
+            let member = format!("{name}[].image_url");
+            return Err(self.wrong_type(&member, "a URL or an object with a url", url));
+        };
+        images::read_url(url).map_err(|reason| self.wrong(format!("image_url: {reason}")))
+    }
+
     /// A text, or parts whose texts are joined by newlines.
     pub(super) fn text(&self, name: &str) -> Result<Option<String>> {
         let parts = match self.get(name) {
@@ -84,9 +130,13 @@ impl<'a> Given<'a> {
         let member = match kind {
             "text" | "input_text" | "output_text" => "text",
             "refusal" => "refusal",
-            "image_url" | "input_image" | "input_audio" | "input_file" | "audio_url"
-            | "video_url" | "file" => {
-                let reason = format!("the model takes text only, but a part is of type \"{kind}\"");
+            _ if PICTURES.contains(&kind) => {
+                let reason = format!("pictures are not supported in this {name}");
+                return Err(self.fault(RequestFault::UnsupportedParameter, reason));
+            }
+            "input_audio" | "input_file" | "audio_url" | "video_url" | "file" => {
+                let reason =
+                    format!("models take text and pictures, but a part is of type \"{kind}\"");
                 return Err(self.fault(RequestFault::UnsupportedParameter, reason));
             }
             other => {

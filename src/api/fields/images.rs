@@ -1,12 +1,15 @@
-//! `images` (specification 4.2): data URLs are validated and then rejected, because all models are
-//! text-only.
+//! Pictures of a request: data URLs in `images` (specification 4.2) and in parts of messages (specification 18.2). What is
+//! in them is decoded once the model is known.
 
+use std::rc::Rc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
 use super::declare::fields;
 use super::reader::{Fields, invalid_type, invalid_value, shorten};
-use crate::api::error::fault;
-use crate::{RequestFault, Result};
+use crate::Result;
 
 fields! {
     ImageFields {
@@ -25,67 +28,96 @@ const MIME_TYPES: &[&str] = &[
     "image/bmp",
 ];
 
-/// Fails if there is any image, whether it is well-formed or not.
-pub(in crate::api) fn check(fields: &Fields) -> Result<()> {
-    let mut count = 0_usize;
-    for element in fields.array(NAME)?.unwrap_or_default() {
-        // One image, or one list of images per prompt.
-        let images = match element {
-            Value::Array(images) => images.as_slice(),
-            image => std::slice::from_ref(image),
-        };
-        for image in images {
-            let url = image
-                .as_str()
-                .ok_or_else(|| invalid_type(NAME, "made of strings", image))?;
-            check_data_url(url)?;
-            count += 1;
+/// The bytes of a picture's file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::api) struct ImageFile(pub Rc<[u8]>);
+
+/// The pictures of a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::api) struct Images {
+    /// The field that holds them, which errors name.
+    pub field: &'static str,
+    /// Those of all prompts, one after another.
+    pub files: Vec<ImageFile>,
+    /// How many belong to each prompt; `None`: as many as it has placeholders.
+    pub per_prompt: Option<Vec<usize>>,
+}
+
+impl Images {
+    /// Pictures that follow the placeholders of all prompts.
+    pub(in crate::api) fn new(field: &'static str, files: Vec<ImageFile>) -> Images {
+        Images {
+            field,
+            files,
+            per_prompt: None,
         }
     }
-    match count {
-        0 => Ok(()),
-        _ => Err(fault(
-            RequestFault::UnsupportedParameter,
-            NAME,
-            format!("images: the model takes text only, but {count} images are given"),
-        )),
+
+    /// All of them; none are left.
+    pub(in crate::api) fn take(&mut self) -> Images {
+        let none = Images::new(self.field, Vec::new());
+        std::mem::replace(self, none)
     }
 }
 
-fn check_data_url(url: &str) -> Result<()> {
+/// Reads the pictures of `prompts` prompts.
+pub(in crate::api) fn read(fields: &Fields, prompts: usize) -> Result<Images> {
+    let given = fields.array(NAME)?.unwrap_or_default();
+    if !given.iter().any(Value::is_array) {
+        let files = given.iter().map(image).collect::<Result<Vec<_>>>()?;
+        return Ok(Images::new(NAME, files));
+    }
+    let mut files = Vec::new();
+    let mut per_prompt = Vec::new();
+    for element in given {
+        let Value::Array(images) = element else {
+            let expected = "either strings or one array of strings per prompt";
+            return Err(invalid_type(NAME, expected, element));
+        };
+        per_prompt.push(images.len());
+        for given in images {
+            files.push(image(given)?);
+        }
+    }
+    if per_prompt.len() != prompts {
+        let message = format!("{} lists for {prompts} prompts", per_prompt.len());
+        return Err(invalid_value(NAME, message));
+    }
+    Ok(Images {
+        field: NAME,
+        files,
+        per_prompt: Some(per_prompt),
+    })
+}
+
+fn image(given: &Value) -> Result<ImageFile> {
+    let url = given.as_str();
+    let url = url.ok_or_else(|| invalid_type(NAME, "made of strings", given))?;
+    read_url(url).map_err(|reason| invalid_value(NAME, reason))
+}
+
+/// The picture of a data URL, or what is wrong with it.
+pub(in crate::api) fn read_url(url: &str) -> std::result::Result<ImageFile, String> {
     // Compared byte by byte: the text may be cut anywhere.
     if !url
         .as_bytes()
         .get(..5)
         .is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"data:"))
     {
-        let message = format!("\"{}\" is not a data: URL", shorten(url));
-        return Err(invalid_value(NAME, message));
+        return Err(format!("\"{}\" is not a data: URL", shorten(url)));
     }
     let Some((mime, payload)) = url[5..].split_once(";base64,") else {
-        return Err(invalid_value(NAME, "a data URL needs \";base64,\""));
+        return Err("a data URL needs \";base64,\"".into());
     };
     if !MIME_TYPES
         .iter()
         .any(|known| mime.eq_ignore_ascii_case(known))
     {
-        let message = format!(
-            "\"{}\" is not one of {}",
-            shorten(mime),
-            MIME_TYPES.join(", ")
-        );
-        return Err(invalid_value(NAME, message));
+        let (mime, known) = (shorten(mime), MIME_TYPES.join(", "));
+        return Err(format!("\"{mime}\" is not one of {known}"));
     }
-    if !is_base64(payload) {
-        return Err(invalid_value(NAME, "the data is not valid base64"));
+    match STANDARD.decode(payload) {
+        Ok(bytes) if !bytes.is_empty() => Ok(ImageFile(bytes.into())),
+        _ => Err("the data is not valid base64".into()),
     }
-    Ok(())
-}
-
-/// Whether this is RFC 4648's base64 of at least one byte: padded, nothing between the characters.
-fn is_base64(text: &str) -> bool {
-    let data = text.strip_suffix('=').unwrap_or(text);
-    let data = data.strip_suffix('=').unwrap_or(data);
-    let is_digit = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'+' || byte == b'/';
-    !text.is_empty() && text.len().is_multiple_of(4) && data.bytes().all(is_digit)
 }

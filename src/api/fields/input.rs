@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use super::conversation::Conversation;
 use super::declare::{fields, wire_types};
 use super::given::{Given, arguments, call};
+use super::images::{ImageFile, Images};
 use super::reader::{Fields, invalid_type, invalid_value, missing, shorten};
 use crate::api::switches::Switches;
 use crate::text::{LocalTime, alias_reasoning};
@@ -152,8 +153,10 @@ pub(in crate::api) fn read(
         }
         Some(other) => return Err(invalid_type(INPUT, "a string or an array", other)),
     }
+    let images = Images::new(INPUT, std::mem::take(&mut messages.images));
     Ok(Conversation {
         messages: messages.finish(),
+        images,
         template: switches.chat_template.clone(),
         tools,
         variables: fields
@@ -176,6 +179,7 @@ struct Messages {
     open: Option<Turn>,
     /// Id and function of each call.
     calls: Vec<(String, String)>,
+    images: Vec<ImageFile>,
 }
 
 /// A message of the assistant in the making: templates expect reasoning, content and calls in one message.
@@ -188,10 +192,14 @@ struct Turn {
 
 impl Messages {
     fn push_text(&mut self, role: &str, text: &str) {
+        self.push(role, text.into());
+    }
+
+    fn push(&mut self, role: &str, content: Value) {
         self.close();
         let mut message = Map::new();
         message.insert("role".into(), role.into());
-        message.insert("content".into(), text.into());
+        message.insert("content".into(), content);
         self.done.push(Value::Object(message));
     }
 
@@ -223,12 +231,13 @@ impl Messages {
             let role = shorten(role);
             return Err(item.wrong(format!("\"{role}\" is not a known role")));
         }
-        let content = item.text("content")?;
-        let content = content.ok_or_else(|| item.missing("content"))?;
         if role != "assistant" {
-            self.push_text(role, &content);
+            let content = item.content("content", &mut self.images)?;
+            self.push(role, content.ok_or_else(|| item.missing("content"))?);
             return Ok(());
         }
+        let content = item.text("content")?;
+        let content = content.ok_or_else(|| item.missing("content"))?;
         if self.open.as_ref().is_some_and(Turn::has_said) {
             self.close();
         }
@@ -264,7 +273,7 @@ impl Messages {
 
     fn push_output(&mut self, item: &Given<'_>) -> Result<()> {
         let id = item.required_string("call_id")?;
-        let output = item.text("output")?;
+        let output = item.content("output", &mut self.images)?;
         let output = output.ok_or_else(|| item.missing("output"))?;
         let called = self.calls.iter().rfind(|(called, _)| called == id);
         let Some((_, name)) = called else {
@@ -277,7 +286,7 @@ impl Messages {
         self.close();
         let mut message = Map::new();
         message.insert("role".into(), "tool".into());
-        message.insert("content".into(), output.into());
+        message.insert("content".into(), output);
         message.insert("name".into(), name.into());
         message.insert("tool_call_id".into(), id.into());
         self.done.push(Value::Object(message));

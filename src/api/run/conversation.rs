@@ -1,11 +1,11 @@
 //! From a conversation to the token ids of a prompt: chooses the template, keeps special tokens in texts from being
 //! recognized, renders and tokenizes (specification 18.2 to 18.4).
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::api::error::fault;
 use crate::api::fields::Conversation;
-use crate::text::{Marker, TemplateError, TemplateInput, Tokenizer, render};
+use crate::text::{LocalTime, Marker, TemplateError, TemplateInput, Tokenizer, render};
 use crate::{Error, RequestFault, Result};
 
 const MESSAGES: &str = "messages";
@@ -17,10 +17,11 @@ pub(super) struct RenderedPrompt {
     marker: Marker,
 }
 
-/// Renders a conversation.
+/// Renders a conversation. `placeholder` is what stands for a picture.
 pub(super) fn render_prompt(
     mut chat: Conversation,
     tokenizer: &Tokenizer,
+    placeholder: Option<&str>,
 ) -> Result<RenderedPrompt> {
     let given = chat.template.take();
     let of_model = || tokenizer.chat_templates().choose(!chat.tools.is_empty());
@@ -28,6 +29,12 @@ pub(super) fn render_prompt(
     adapt(&mut chat, template);
     let marker = unused_character(&chat, template)?;
     mark(&mut chat, tokenizer, marker);
+    shape_contents(
+        &mut chat.messages,
+        template,
+        marker,
+        placeholder.unwrap_or_default(),
+    );
     let token_text = |id: Option<u32>| {
         let bytes = id.map_or(&[][..], |id| tokenizer.token_bytes(id));
         String::from_utf8_lossy(bytes).into_owned()
@@ -98,6 +105,60 @@ fn adapt(chat: &mut Conversation, template: &str) {
     default(variables, "reasoning_effort", effort.into());
     if matches!(effort, "none" | "minimal") && template.contains("enable_thinking") {
         default(variables, "enable_thinking", false.into());
+    }
+}
+
+/// Gives contents the shape that the template prints: lists of parts if it prints no other texts, and texts if it prints
+/// no lists.
+fn shape_contents(messages: &mut [Value], template: &str, marker: Marker, placeholder: &str) {
+    let has_lists = messages.iter().any(|message| message["content"].is_array());
+    let reads_parts = ["'type'", "\"type\"", ".type"]
+        .iter()
+        .any(|it| template.contains(it));
+    if !has_lists && !reads_parts {
+        return;
+    }
+    const PROBE: &str = "What is this?";
+    let prints = |content: Value| {
+        let rendered = render(
+            template,
+            &TemplateInput {
+                messages: &[json!({"role": "user", "content": content})],
+                tools: None,
+                add_generation_prompt: false,
+                bos_token: "",
+                eos_token: "",
+                variables: &Map::new(),
+                now: LocalTime::new(0, 0),
+                marker,
+            },
+        );
+        rendered.is_ok_and(|text| text.contains(PROBE))
+    };
+    let prints_lists = prints(json!([{"type": "text", "text": PROBE}]));
+    match prints_lists && !prints(PROBE.into()) {
+        true => messages.iter_mut().for_each(into_parts),
+        false if !prints_lists => messages
+            .iter_mut()
+            .for_each(|it| into_text(it, placeholder)),
+        false => {}
+    }
+}
+
+fn into_parts(message: &mut Value) {
+    if let Some(text) = message["content"].as_str() {
+        message["content"] = json!([{"type": "text", "text": text}]);
+    }
+}
+
+fn into_text(message: &mut Value, placeholder: &str) {
+    let text = |part: &Value| match part["text"].as_str() {
+        Some(text) => text.to_owned(),
+        None => placeholder.to_owned(),
+    };
+    if let Some(parts) = message["content"].as_array() {
+        let texts: Vec<String> = parts.iter().map(text).collect();
+        message["content"] = texts.join("\n").into();
     }
 }
 

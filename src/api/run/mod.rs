@@ -12,6 +12,7 @@ mod logprobs;
 mod merge;
 mod message_text;
 mod next_turn;
+mod pictures;
 mod prompt;
 mod prompt_listing;
 mod ranking;
@@ -40,6 +41,7 @@ use logprobs::Listing;
 use merge::Pieces;
 use message_text::MessageOptions;
 use next_turn::NextTurn;
+use pictures::Supply;
 use prompt::{FittedPrompt, Wanted};
 use prompt_listing::PromptLister;
 use stop_ids::StopIds;
@@ -120,8 +122,14 @@ impl Run {
             .ready(&plan.model, switches, || endpoint.host.now_ms());
         let (model_id, model) = deadline.limit(ready).await?;
 
+        let context_tokens = model.engine.context_tokens();
+        let reader = model.pictures.as_ref();
+        let supply = Supply::read(&plan.images, reader, context_tokens, &*endpoint.host);
+        let mut supply = deadline.limit(supply).await?;
         let next_turn = next_turn(&plan, &model, switches).filter(|_| earlier.is_none());
-        let mut prompts = fit_prompts(&mut plan, &model, switches)?;
+        let mut prompts = fit_prompts(&mut plan, &model, switches, &mut supply)?;
+        let next_turn =
+            next_turn.and_then(|turn| Some(turn.with_pictures(prompts.first()?.pictures.clone())));
         plan.sampling.check_vocabulary(model.vocab_size())?;
         plan.restrictions.check_vocabulary(model.vocab_size())?;
         check_ids(
@@ -295,6 +303,7 @@ fn fit_prompts(
     plan: &mut Plan,
     model: &ReadyModel,
     switches: &Switches,
+    supply: &mut Supply,
 ) -> Result<Vec<FittedPrompt>> {
     let has_logprobs = plan.logprobs.top.is_some();
     let wanted = Wanted {
@@ -308,8 +317,10 @@ fn fit_prompts(
     };
     let fitted = std::mem::take(&mut plan.prompts)
         .into_iter()
-        .map(|prompt| FittedPrompt::new(prompt, plan, model, default_max_tokens, wanted));
-    fitted.collect()
+        .map(|prompt| FittedPrompt::new(prompt, plan, model, default_max_tokens, wanted, supply));
+    let fitted = fitted.collect::<Result<_>>()?;
+    supply.finish()?;
+    Ok(fitted)
 }
 
 /// What all candidates of the plan have in common.
@@ -387,7 +398,7 @@ fn generations(
         .max(plan.logprobs.prompt);
     let generation = |prompt: &Rc<FittedPrompt>| {
         Ok(Generation {
-            prompt: prompt.ids.clone().into(),
+            prompt: prompt.for_engine(),
             max_tokens: prompt.max_tokens,
             candidates: u32::try_from(plan.best_of).unwrap_or(u32::MAX),
             sampling: SamplingParams {

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::candidate_text::Piece;
 use super::conversation;
+use super::pictures::Pictures;
 use crate::api::fields::Conversation;
 use crate::engine::generation;
 use crate::grammar::OutputPart;
@@ -21,6 +22,8 @@ const NEXT_MESSAGES: [&str; 2] = ["A", "1"];
 pub(super) struct NextTurn {
     conversation: Conversation,
     tokenizer: Rc<Tokenizer>,
+    /// Those of the conversation.
+    pictures: Pictures,
     content: String,
     /// Name and arguments of each call.
     calls: Vec<(String, String)>,
@@ -31,9 +34,15 @@ impl NextTurn {
         NextTurn {
             conversation,
             tokenizer,
+            pictures: Pictures::default(),
             content: String::new(),
             calls: Vec::new(),
         }
+    }
+
+    /// With the pictures of the conversation's prompt.
+    pub(super) fn with_pictures(self, pictures: Pictures) -> NextTurn {
+        NextTurn { pictures, ..self }
     }
 
     /// Adds a piece of the message.
@@ -58,13 +67,10 @@ impl NextTurn {
     /// The ids that the prompt of every next turn begins with. `None` if the template does not render a next turn.
     pub(super) fn prompt(mut self) -> Option<generation::Prompt> {
         self.add_message();
-        let [mut ids, other] = NEXT_MESSAGES.map(|text| self.ids_with(text));
-        let common = std::iter::zip(ids.as_ref()?, other.as_ref()?).take_while(|(a, b)| a == b);
-        let common = common.count();
-        if let Some(ids) = &mut ids {
-            ids.truncate(common);
-        }
-        ids.map(Into::into)
+        let [ids, other] = NEXT_MESSAGES.map(|text| self.ids_with(text));
+        let ids = ids?;
+        let common = std::iter::zip(&ids, other.as_ref()?).take_while(|(a, b)| a == b);
+        Some(self.pictures.prompt(&ids[..common.count()]))
     }
 
     /// Appends the message to the conversation as a client would send it.
@@ -106,8 +112,11 @@ impl NextTurn {
             }
             None => json!({"role": "user", "content": text}),
         });
-        let rendered = conversation::render_prompt(next, &self.tokenizer).ok()?;
-        rendered.tokenize(&self.tokenizer).ok()
+        let placeholder = self.pictures.placeholder();
+        let mut rendered = conversation::render_prompt(next, &self.tokenizer, placeholder).ok()?;
+        rendered.text = self.pictures.place_in_text(rendered.text);
+        let ids = rendered.tokenize(&self.tokenizer).ok()?;
+        self.pictures.spread(ids).ok()
     }
 }
 

@@ -5,19 +5,23 @@ use std::rc::Rc;
 
 use super::context::{self, Fit};
 use super::conversation;
+use super::pictures::{Pictures, Supply};
 use crate::api::error::fault;
 use crate::api::fields::{Conversation, KeptTokens, Length, Prompt, PromptPart, PromptTokens};
 use crate::api::models::{ReadyModel, Texts};
 use crate::api::plan::{Plan, Suffix};
 use crate::api::switches::DefaultMaxTokens;
+use crate::engine::generation;
 use crate::text::{Detokenizer, Place, Tokenizer};
 use crate::{RequestFault, Result};
 
 /// A prompt as the model receives it.
 #[derive(Debug)]
 pub(super) struct FittedPrompt {
-    /// At least one.
+    /// At least one. A picture has the id of its row token once per row.
     pub ids: Vec<u32>,
+    /// The pictures' rows.
+    pub pictures: Pictures,
     /// Tokens cut from its start.
     pub dropped_tokens: usize,
     /// Upper bound on the tokens of a completion; the context holds them.
@@ -51,6 +55,7 @@ impl FittedPrompt {
         model: &ReadyModel,
         default_max_tokens: DefaultMaxTokens,
         wanted: Wanted,
+        supply: &mut Supply,
     ) -> Result<FittedPrompt> {
         let PromptTokens { add_special, kept } = plan.prompt_tokens;
         let texts = &model.texts();
@@ -61,29 +66,50 @@ impl FittedPrompt {
             check_size(text, texts)?;
         }
         let mut tail = String::new();
-        let (text, (mut ids, places)) = match (prompt, &plan.suffix) {
+        let (text, (ids, places), pictures) = match (prompt, &plan.suffix) {
             (Prompt::Conversation(chat), _) => {
-                let rendered = conversation::render_prompt(*chat, &model.tokenizer)?;
+                let placeholder = model.pictures.map(|reader| reader.format.placeholder());
+                let mut rendered =
+                    conversation::render_prompt(*chat, &model.tokenizer, placeholder)?;
                 if !plan.length.truncate_sequence {
                     check_size(&rendered.text, texts)?;
                 }
                 tail = rendered.tail();
-                (None, (rendered.tokenize(&model.tokenizer)?, Vec::new()))
+                let pictures = supply.take_for_text(&rendered.text)?;
+                rendered.text = pictures.place_in_text(rendered.text);
+                (
+                    None,
+                    (rendered.tokenize(&model.tokenizer)?, Vec::new()),
+                    pictures,
+                )
             }
             (Prompt::Text(text), Suffix::FillInMiddle(suffix)) => {
                 let tokens = tokenize_around(&text, suffix, &model.tokenizer)?;
-                (Some(text), tokens)
+                let pictures = supply.take_for_ids(&tokens.0)?;
+                let ids = pictures.place_in_ids(tokens.0, &model.tokenizer)?;
+                (Some(text), (ids, tokens.1), pictures)
             }
             (Prompt::Text(text), _) => {
-                let tokens = tokenize(&text, add_special, texts, wanted.places)?;
-                (Some(text), tokens)
+                let written = supply.with_own_placeholders(text.clone());
+                let pictures = supply.take_for_text(&written)?;
+                let written = pictures.place_in_text(written);
+                let tokens = tokenize(&written, add_special, texts, wanted.places)?;
+                (Some(text), tokens, pictures)
             }
-            (Prompt::Tokens(ids), _) => (None, (checked(ids, texts)?, Vec::new())),
+            (Prompt::Tokens(ids), _) => {
+                let ids = checked(ids, texts)?;
+                let pictures = supply.take_for_ids(&ids)?;
+                let ids = pictures.place_in_ids(ids, &model.tokenizer)?;
+                (None, (ids, Vec::new()), pictures)
+            }
             (Prompt::Mixed(parts), _) => {
-                let ids = mixed(&parts, add_special, texts, check_size)?;
-                (None, (checked(ids, texts)?, Vec::new()))
+                let ids = checked(mixed(&parts, add_special, texts, check_size)?, texts)?;
+                let pictures = supply.take_for_ids(&ids)?;
+                let ids = pictures.place_in_ids(ids, &model.tokenizer)?;
+                (None, (ids, Vec::new()), pictures)
             }
         };
+        let mut ids = pictures.spread(ids)?;
         let context_tokens = texts.context_tokens;
         let cut_tokens = match kept {
             KeptTokens::Last(tokens) => ids.len().min(tokens),
@@ -97,6 +123,14 @@ impl FittedPrompt {
             kept_tokens,
             max_tokens,
         } = context::fit(cut_tokens, context_tokens, &length, default_max_tokens)?;
+        if kept_tokens < ids.len() && !pictures.is_empty() {
+            let reason = "a prompt with pictures cannot be truncated";
+            return Err(supply.fault(RequestFault::ConflictingParameters, reason));
+        }
+        if wanted.places && !pictures.is_empty() {
+            let reason = "the tokens of a prompt with pictures have no log-probabilities";
+            return Err(supply.fault(RequestFault::ConflictingParameters, reason));
+        }
         let dropped: Vec<u32> = ids.drain(..ids.len() - kept_tokens).collect();
         let echoed_from = match plan.echo_last {
             Some(last) => ids.len().saturating_sub(last),
@@ -113,6 +147,7 @@ impl FittedPrompt {
         };
         Ok(FittedPrompt {
             ids,
+            pictures,
             dropped_tokens: dropped.len(),
             max_tokens,
             text,
@@ -120,6 +155,11 @@ impl FittedPrompt {
             tail,
             echoed_from,
         })
+    }
+
+    /// What the engine is given.
+    pub(super) fn for_engine(&self) -> generation::Prompt {
+        self.pictures.prompt(&self.ids)
     }
 }
 
@@ -132,7 +172,7 @@ pub(in crate::api) fn ids_of(prompt: Prompt, add_special: bool, model: &Texts) -
             Ok(tokenize(&text, add_special, model, false)?.0)
         }
         Prompt::Conversation(chat) => {
-            let rendered = conversation::render_prompt(*chat, &model.tokenizer)?;
+            let rendered = conversation::render_prompt(*chat, &model.tokenizer, None)?;
             check_bytes(&rendered.text, model)?;
             rendered.tokenize(&model.tokenizer)
         }
@@ -143,7 +183,7 @@ pub(in crate::api) fn ids_of(prompt: Prompt, add_special: bool, model: &Texts) -
 
 /// The text that the chat template makes of a conversation.
 pub(in crate::api) fn text_of(chat: Conversation, tokenizer: &Tokenizer) -> Result<String> {
-    Ok(conversation::render_prompt(chat, tokenizer)?.plain_text())
+    Ok(conversation::render_prompt(chat, tokenizer, None)?.plain_text())
 }
 
 /// Longest text that is tokenized although it may not fit the context. It bounds how long other requests wait.

@@ -19,6 +19,8 @@ const MAX_PATCHES: usize = 1 << 14;
 /// become rows of the text model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VisionConfig {
+    /// `clip.projector_type`.
+    pub kind: String,
     /// Its layers.
     pub layers: ModelConfig,
     /// How the rows are projected.
@@ -93,6 +95,7 @@ impl VisionConfig {
             None => return Err(unsupported("without clip.projector_type")),
         };
         Ok(VisionConfig {
+            kind: kind.unwrap_or_default().to_owned(),
             layers: layers(&keys, side_patches.pow(2))?,
             projector,
             image_size,

@@ -24,6 +24,13 @@ pub(crate) struct Plan {
     pub(in crate::model) takes_embeddings: bool,
 }
 
+impl Plan {
+    /// Columns of the residual stream.
+    pub(crate) fn dim(&self) -> usize {
+        self.config.dim
+    }
+}
+
 /// Validates the file for a device whose kernels see `max_binding_bytes` of a buffer: every tensor is
 /// present in the right shape, and the KV cache of a layer is small enough.
 pub(crate) fn plan(gguf: &Gguf, options: LoadOptions, max_binding_bytes: u64) -> Result<Plan> {

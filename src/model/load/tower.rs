@@ -73,6 +73,11 @@ impl TowerPlan {
         Ok(TowerPlan { config, gguf, plan })
     }
 
+    /// The hyperparameters.
+    pub fn config(&self) -> &VisionConfig {
+        &self.config
+    }
+
     /// Streams the weights to a device, for kernels of the portable form.
     pub(crate) async fn load<S: ByteSource>(
         &self,

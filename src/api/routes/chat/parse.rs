@@ -104,7 +104,7 @@ pub(super) fn parse(
     let declared = tools::read(&fields, switches.tool_names, Form::Nested)?;
     let usable = declared.iter().flat_map(|calls| &calls.tools);
     let usable: Vec<&str> = usable.map(|tool| &*tool.name).collect();
-    let conversation = conversation::read(&fields, &usable, switches, now)?;
+    let mut conversation = conversation::read(&fields, &usable, switches, now)?;
     model::check_user(&fields)?;
     let fill_context = DefaultMaxTokens::Context(ContextWord::Context);
     let mut length = length::read(&fields, switches, fill_context, None)?;
@@ -128,10 +128,12 @@ pub(super) fn parse(
         let bounds = format!("at most {}", switches.max_sequences);
         return Err(out_of_range("n", &bounds, best_of));
     }
+    let images = conversation.images.take();
     let parallel_calls = conversation.parallel_tool_calls;
     let plan = Plan {
         model,
         prompts: vec![Prompt::Conversation(Box::new(conversation))],
+        images,
         suffix: Suffix::None,
         length,
         echo: false,

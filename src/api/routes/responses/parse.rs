@@ -100,6 +100,7 @@ pub(super) fn parse(
         ));
     }
     let sampling = sampling::read(&fields, switches)?;
+    let images = conversation.images.take();
     let parallel_calls = conversation.parallel_tool_calls;
     let echo = Echo {
         instructions: fields.string("instructions")?.map(str::to_owned),
@@ -121,6 +122,7 @@ pub(super) fn parse(
     let plan = Plan {
         model,
         prompts: vec![Prompt::Conversation(Box::new(conversation))],
+        images,
         suffix: Suffix::None,
         length,
         echo: false,

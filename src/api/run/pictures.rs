@@ -1,0 +1,287 @@
+//! Pictures of a request: decoded, converted to what the model takes, and put in the places of the placeholders
+//! (specification 4.2).
+
+use std::collections::VecDeque;
+use std::hash::{DefaultHasher, Hasher};
+use std::rc::Rc;
+
+use crate::api::error::fault;
+use crate::api::fields::images::Images;
+use crate::api::host::Host;
+use crate::api::models::PictureReader;
+use crate::engine::generation::{Content, Embeddings, Prompt, Span};
+use crate::pictures::{FileHeader, Part, Picture};
+use crate::text::Tokenizer;
+use crate::{Error, RequestFault, Result};
+
+/// What texts of prompts may have in place of a model's own placeholder.
+const COMMON_PLACEHOLDER: &str = "<image>";
+
+/// The pictures of a request that were not placed yet.
+#[derive(Debug)]
+pub(super) struct Supply {
+    reader: Option<PictureReader>,
+    field: &'static str,
+    pictures: VecDeque<Rc<Decoded>>,
+    /// Of the prompts that follow.
+    per_prompt: Option<VecDeque<usize>>,
+}
+
+/// What replaces a placeholder.
+#[derive(Debug)]
+struct Decoded {
+    /// With the token of a row once per element of `pixels`.
+    text: String,
+    pixels: Vec<Rc<Embeddings>>,
+}
+
+/// The pictures of one prompt.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Pictures {
+    reader: Option<PictureReader>,
+    decoded: Vec<Rc<Decoded>>,
+}
+
+impl Supply {
+    /// Decodes the pictures of a request. They may become `context_tokens` rows at most.
+    pub(super) async fn read(
+        images: &Images,
+        reader: Option<&PictureReader>,
+        context_tokens: usize,
+        host: &dyn Host,
+    ) -> Result<Supply> {
+        let mut supply = Supply {
+            reader: reader.copied(),
+            field: images.field,
+            pictures: VecDeque::new(),
+            per_prompt: images.per_prompt.clone().map(Into::into),
+        };
+        let count = images.files.len();
+        let Some(reader) = reader else {
+            return match count {
+                0 => Ok(supply),
+                _ => {
+                    let reason = format!("the model takes text only, but {count} images are given");
+                    Err(supply.fault(RequestFault::UnsupportedParameter, &reason))
+                }
+            };
+        };
+        let mut rows = 0;
+        for (index, file) in images.files.iter().enumerate() {
+            let picture = decode(&file.0, host).await.map_err(|reason| {
+                let reason = format!("picture {index}: {reason}");
+                supply.fault(RequestFault::InvalidValue, &reason)
+            })?;
+            let decoded = converted(&file.0, &picture, reader);
+            rows += decoded.pixels.iter().map(|it| it.positions).sum::<usize>();
+            if rows > context_tokens {
+                let reason = format!(
+                    "the first {} pictures are {rows} tokens, but the context holds {context_tokens}",
+                    index + 1
+                );
+                return Err(supply.fault(RequestFault::ContextLengthExceeded, &reason));
+            }
+            supply.pictures.push_back(Rc::new(decoded));
+        }
+        Ok(supply)
+    }
+
+    /// The text of a prompt that a person wrote, with the model's placeholder instead of the one that all models have in
+    /// common.
+    pub(super) fn with_own_placeholders(&self, text: String) -> String {
+        let own = self.reader.map(|reader| reader.format.placeholder());
+        match own.filter(|own| !self.pictures.is_empty() && *own != COMMON_PLACEHOLDER) {
+            Some(own) => text.replace(COMMON_PLACEHOLDER, own),
+            None => text,
+        }
+    }
+
+    /// The pictures of the next prompt, which is this text.
+    pub(super) fn take_for_text(&mut self, text: &str) -> Result<Pictures> {
+        let own = self.reader.map(|reader| reader.format.placeholder());
+        self.take(own.map_or(0, |own| text.matches(own).count()))
+    }
+
+    /// The pictures of the next prompt, which is these ids.
+    pub(super) fn take_for_ids(&mut self, ids: &[u32]) -> Result<Pictures> {
+        let own = self.reader.map(|reader| reader.placeholder_id);
+        self.take(ids.iter().filter(|id| Some(**id) == own).count())
+    }
+
+    /// The pictures of the next prompt, which has as many placeholders.
+    fn take(&mut self, placeholders: usize) -> Result<Pictures> {
+        let given = self.per_prompt.as_mut().and_then(VecDeque::pop_front);
+        let left = given.unwrap_or(self.pictures.len());
+        let is_wrong = match given {
+            Some(count) => count != placeholders,
+            None => left < placeholders,
+        };
+        match is_wrong {
+            true => Err(self.wrong_count(placeholders, left)),
+            false => Ok(Pictures {
+                reader: self.reader,
+                decoded: self.pictures.drain(..placeholders).collect(),
+            }),
+        }
+    }
+
+    /// Fails if pictures are left after the last prompt.
+    pub(super) fn finish(&self) -> Result<()> {
+        match self.pictures.len() {
+            0 => Ok(()),
+            left => Err(self.wrong_count(0, left)),
+        }
+    }
+
+    fn wrong_count(&self, placeholders: usize, pictures: usize) -> Error {
+        let own = self.reader.map_or("", |reader| reader.format.placeholder());
+        let reason = format!(
+            "{pictures} pictures are left for {placeholders} placeholders: each picture needs one {own} in a prompt"
+        );
+        self.fault(RequestFault::InvalidValue, &reason)
+    }
+
+    /// An error that names the field of the pictures.
+    pub(super) fn fault(&self, kind: RequestFault, reason: &str) -> Error {
+        fault(kind, self.field, format!("{}: {reason}", self.field))
+    }
+}
+
+async fn decode(file: &[u8], host: &dyn Host) -> std::result::Result<Picture, String> {
+    let header = FileHeader::read(file)?;
+    let picture = host.decode_picture(file, header).await?;
+    let Picture { width, height, rgb } = &picture;
+    match *width > 0 && *height > 0 && rgb.len() == 3 * width * height {
+        true => Ok(picture),
+        false => Err("it has no pixels".into()),
+    }
+}
+
+fn converted(file: &[u8], picture: &Picture, reader: &PictureReader) -> Decoded {
+    let mut decoded = Decoded {
+        text: String::new(),
+        pixels: Vec::new(),
+    };
+    for part in reader.format.parts(picture) {
+        match part {
+            Part::Text(text) => decoded.text.push_str(&text),
+            Part::Pixels(pixels, positions) => {
+                decoded.text.push_str(reader.format.row_token());
+                decoded.pixels.push(Rc::new(Embeddings {
+                    key: key(file, decoded.pixels.len()),
+                    positions,
+                    content: Content::Pixels(pixels),
+                }));
+            }
+        }
+    }
+    decoded
+}
+
+/// A name for a part of a picture. It is valid for this run of the program.
+fn key(file: &[u8], part: usize) -> u128 {
+    let half = |salt: u8| {
+        let mut hasher = DefaultHasher::new();
+        hasher.write_u8(salt);
+        hasher.write_usize(part);
+        hasher.write(file);
+        u128::from(hasher.finish())
+    };
+    half(0) << 64 | half(1)
+}
+
+impl Pictures {
+    pub(super) fn is_empty(&self) -> bool {
+        self.decoded.is_empty()
+    }
+
+    /// What stands for a picture in the texts of this model.
+    pub(super) fn placeholder(&self) -> Option<&'static str> {
+        self.reader.map(|reader| reader.format.placeholder())
+    }
+
+    /// Replaces the placeholders of a text, as far as there are pictures.
+    pub(super) fn place_in_text(&self, text: String) -> String {
+        let own = self.placeholder().filter(|_| !self.is_empty());
+        let Some(own) = own else {
+            return text;
+        };
+        let mut parts = text.split(own);
+        let mut placed = parts.next().unwrap_or_default().to_owned();
+        let mut decoded = self.decoded.iter();
+        for part in parts {
+            placed.push_str(decoded.next().map_or(own, |picture| &picture.text));
+            placed.push_str(part);
+        }
+        placed
+    }
+
+    /// Replaces the placeholders of ids.
+    pub(super) fn place_in_ids(&self, ids: Vec<u32>, tokenizer: &Tokenizer) -> Result<Vec<u32>> {
+        let reader = self.reader.filter(|_| !self.is_empty());
+        let Some(PictureReader { placeholder_id, .. }) = reader else {
+            return Ok(ids);
+        };
+        let mut parts = ids.split(|id| *id == placeholder_id);
+        let mut placed = parts.next().unwrap_or_default().to_vec();
+        for (picture, part) in self.decoded.iter().zip(parts) {
+            placed.extend(tokenizer.encode(&picture.text, false)?);
+            placed.extend_from_slice(part);
+        }
+        Ok(placed)
+    }
+
+    /// The ids with the id of a row as often as a picture has rows.
+    ///
+    /// # Errors
+    /// [`Error::Internal`] if there are more or fewer places than pictures.
+    pub(super) fn spread(&self, ids: Vec<u32>) -> Result<Vec<u32>> {
+        if self.is_empty() {
+            return Ok(ids);
+        }
+        let misplaced = || Error::Internal("a picture without its place in the prompt".into());
+        let mut embeddings = self.embeddings();
+        let mut spread = Vec::with_capacity(ids.len());
+        for id in ids {
+            let positions = match self.is_row(id) {
+                true => embeddings.next().map(|it| it.positions),
+                false => Some(1),
+            };
+            spread.extend(std::iter::repeat_n(id, positions.ok_or_else(misplaced)?));
+        }
+        match embeddings.next() {
+            None => Ok(spread),
+            Some(_) => Err(misplaced()),
+        }
+    }
+
+    /// The prompt of ids that were [spread](Pictures::spread), or of their beginning.
+    pub(super) fn prompt(&self, ids: &[u32]) -> Prompt {
+        if self.is_empty() {
+            return ids.to_vec().into();
+        }
+        let mut spans = Vec::new();
+        let mut rest = ids;
+        for embeddings in self.embeddings() {
+            let start = rest.iter().position(|id| self.is_row(*id));
+            let (text, rows) = rest.split_at(start.unwrap_or(rest.len()));
+            spans.push(Span::Tokens(text.to_vec()));
+            // A picture that does not end within the ids is left out, with everything that follows.
+            let Some(after) = rows.get(embeddings.positions..) else {
+                return Prompt::new(spans);
+            };
+            spans.push(Span::Embeddings(embeddings.clone()));
+            rest = after;
+        }
+        spans.push(Span::Tokens(rest.to_vec()));
+        Prompt::new(spans)
+    }
+
+    fn embeddings(&self) -> impl Iterator<Item = &Rc<Embeddings>> {
+        self.decoded.iter().flat_map(|picture| &picture.pixels)
+    }
+
+    fn is_row(&self, id: u32) -> bool {
+        self.reader.is_some_and(|reader| id == reader.row_id)
+    }
+}
