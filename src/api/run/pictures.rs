@@ -162,13 +162,15 @@ fn converted(file: &[u8], picture: &Picture, reader: &PictureReader) -> Decoded 
         text: String::new(),
         pixels: Vec::new(),
     };
+    let file_key = key(file);
     for part in reader.format.parts(picture) {
         match part {
             Part::Text(text) => decoded.text.push_str(&text),
             Part::Pixels(pixels, positions) => {
                 decoded.text.push_str(reader.format.row_token());
                 decoded.pixels.push(Rc::new(Embeddings {
-                    key: key(file, decoded.pixels.len()),
+                    // Parts of a picture differ in the low bits.
+                    key: file_key.wrapping_add(decoded.pixels.len() as u128),
                     positions,
                     content: Content::Pixels(pixels),
                 }));
@@ -178,12 +180,11 @@ fn converted(file: &[u8], picture: &Picture, reader: &PictureReader) -> Decoded 
     decoded
 }
 
-/// A name for a part of a picture. It is valid for this run of the program.
-fn key(file: &[u8], part: usize) -> u128 {
+/// A name for the contents of a file. It is valid for this run of the program.
+fn key(file: &[u8]) -> u128 {
     let half = |salt: u8| {
         let mut hasher = DefaultHasher::new();
         hasher.write_u8(salt);
-        hasher.write_usize(part);
         hasher.write(file);
         u128::from(hasher.finish())
     };
