@@ -93,6 +93,7 @@ pub async fn start_vision<S: ByteSource>(
 ) -> Result<()> {
     let device = model.device().clone();
     let plan = TowerPlan::new(gguf, model.config().dim, device.max_binding_bytes())?;
+    model.check_vision(&plan)?;
     let tower = plan.load(&device, source, &mut progress).await?;
     device.sync().await?;
     model.set_vision(Vision::new(device, model.variant(), tower, &plan));
