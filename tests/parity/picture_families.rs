@@ -239,6 +239,27 @@ fn folders_with_towers_meet_the_references() {
     }
 }
 
+/// A row would not see the first ones of its picture in a shorter window.
+#[test]
+fn pictures_that_exceed_a_window_are_refused() {
+    let (mut gguf, source) = open(&file("gemma3.gguf"));
+    let tower = open(&file("gemma3.mmproj.gguf"));
+    for (window, is_refused) in [(24u32, true), (25, false)] {
+        let key = "gemma3.attention.sliding_window";
+        gguf.metadata.insert(key, window);
+        let model = load(Compute::reference(), &gguf, &source, options(), |_, _| ());
+        let mut model = block_on(model).expect("a model that runs");
+        let started = block_on(start_vision(&mut model, &tower.0, &tower.1, |_| ()));
+        match started {
+            Ok(()) => assert!(!is_refused),
+            Err(error) => {
+                assert!(is_refused, "{error}");
+                assert!(matches!(error, Error::UnsupportedModel(_)), "{error}");
+            }
+        }
+    }
+}
+
 /// To the last bit, and across the end of a page. All steps of an input of many tokens run the same kernels.
 #[test]
 fn a_prompt_may_be_divided_where_no_picture_is() {
