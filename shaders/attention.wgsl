@@ -21,8 +21,9 @@ fn main(
     if (token >= step_tokens()) {
         return;
     }
-    let length = row_position(token) + 1u;
-    let first = length - min(length, WINDOW);
+    let length = row_end(token);
+    let causal = row_position(token) + 1u;
+    let first = causal - min(causal, WINDOW);
     let table = row_table(token);
     let kv_head = head / (HEADS / KV_HEADS);
     let q_at = token * (Q_DIM / 4u) + head * VECTORS;

@@ -39,8 +39,9 @@ fn main(
     for (var t = 0u; t < GROUP_TOKENS; t++) { // unrolled
         // Missing tokens repeat the last one.
         let token = min(first_token + t, last_token);
-        lengths[t] = row_position(token) + 1u;
-        firsts[t] = lengths[t] - min(lengths[t], WINDOW);
+        lengths[t] = row_end(token);
+        let causal = row_position(token) + 1u;
+        firsts[t] = causal - min(causal, WINDOW);
         peaks[t] = -3.0e38;
         for (var i = 0u; i < LANE_VECTORS; i++) { // unrolled
             if (VECTORS % LANES == 0u || i * LANES + lane < VECTORS) {
@@ -48,7 +49,7 @@ fn main(
             }
         }
     }
-    let length = row_position(last_token) + 1u;
+    let length = row_end(last_token);
     // Four tokens never straddle a page. Tokens past the end are replaced by the last token with weight 0,
     // because the content of the cache is undefined there.
     for (var base = firsts[0u] / 4u * 4u; base < length; base += 4u) {

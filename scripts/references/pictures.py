@@ -1,5 +1,5 @@
-"""Makes src/pictures/references.json: hashes of pictures that Pillow has resized and that the image processor of SmolVLM
-has cut into tiles. The pictures follow from their sizes, so that the test makes the same ones.
+"""Makes src/pictures/references.json: hashes of pictures that Pillow has resized, that the image processor of SmolVLM has
+cut into tiles, and that the one of Gemma 3 has stretched. The pictures follow from their sizes, so that the test makes the same ones.
 
     VENV/bin/python scripts/references/pictures.py
 
@@ -14,12 +14,14 @@ sys.dont_write_bytecode = True
 
 import numpy as np  # noqa: E402
 from PIL import Image  # noqa: E402
-from transformers import SmolVLMImageProcessor  # noqa: E402
+from transformers import Gemma3ImageProcessor, SmolVLMImageProcessor  # noqa: E402
 
 FILE = Path(__file__).parents[2] / "src/pictures/references.json"
 FILTERS = {"bilinear": Image.BILINEAR, "bicubic": Image.BICUBIC, "lanczos": Image.LANCZOS}
 SIZES = [(37, 23), (1, 1), (64, 48), (5, 300), (200, 3)]
 TARGETS = [(37, 23), (16, 16), (90, 11), (1, 1), (128, 128), (37, 64)]
+# Width, height, size.
+STRETCHED = [(37, 23, 32), (20, 300, 56), (224, 224, 224), (1, 9, 30), (150, 149, 64)]
 # Width, height, size of a tile, longest side.
 TILES = [(37, 23, 32, 128), (64, 64, 32, 128), (20, 90, 16, 64), (300, 7, 32, 96), (31, 33, 32, 32)]
 
@@ -62,10 +64,26 @@ def tiles():
         }  # fmt: skip
 
 
+def bytes_of(pixels):
+    """The bytes of `[channel, row, column]`."""
+    return np.ascontiguousarray(pixels.transpose(1, 2, 0).astype(np.uint8)).tobytes()
+
+
+def stretched():
+    for width, height, size in STRETCHED:
+        processor = Gemma3ImageProcessor(
+            size={"height": size, "width": size}, do_rescale=False, do_normalize=False,
+        )  # fmt: skip
+        found = processor(Image.fromarray(picture(width, height)), return_tensors="np")
+        yield {"from": [width, height], "size": size, "hash": fnv1a(bytes_of(found["pixel_values"][0]))}
+
+
 def main():
     lines = ",\n".join(json.dumps(it, separators=(",", ":")) for it in resized())
     cut = ",\n".join(json.dumps(it, separators=(",", ":")) for it in tiles())
-    FILE.write_text(f'{{"resized": [\n{lines}\n],\n"tiles": [\n{cut}\n]}}\n')
+    wide = ",\n".join(json.dumps(it, separators=(",", ":")) for it in stretched())
+    FILE.write_text(f'{{"resized": [\n{lines}\n],\n"tiles": [\n{cut}\n],\n"stretched": [\n{wide}\n]}}\n')
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -22,6 +22,11 @@ fn row_length(row: u32) -> u32 {
     return step[row_table(row) - 1u];
 }
 
+// Tokens of its sequence that a row sees in causal attention: those up to its own, or up to the end of its picture.
+fn row_end(row: u32) -> u32 {
+    return max(row_position(row) + 1u, step[row_table(row) - 2u]);
+}
+
 // Index of the first vector of the token at `position` in the KV cache
 // [page, k|v, page token, KV_DIM].
 fn kv_row(table: u32, position: u32, value: u32) -> u32 {

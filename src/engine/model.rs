@@ -28,6 +28,8 @@ pub struct ModelLimits {
     pub state_slots: usize,
     /// Values per position of embeddings in a prompt; `None` if the model takes none.
     pub embedding_width: Option<usize>,
+    /// Whether the rows of a picture depend on all of its rows: an input has a whole picture or none of it.
+    pub whole_pictures: bool,
 }
 
 /// The memory of one sequence: its KV pages, how much of them is filled, and where the model has

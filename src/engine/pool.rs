@@ -225,6 +225,7 @@ mod tests {
             few_tokens: 0,
             state_slots: 0,
             embedding_width: None,
+            whole_pictures: false,
         };
         MemoryPool::new(&limits, max_idle)
     }

@@ -98,7 +98,16 @@ impl Prefill {
             return false;
         };
         // At least one token is fed, to have logits.
-        let keys = prompt.page_keys(prompt.len() - 1, limits.page_tokens);
+        let mut most = prompt.len() - 1;
+        while limits.whole_pictures {
+            let cached = pool.cached(prompt.page_keys(most, limits.page_tokens));
+            let pages = limits.pages_before_pictures(prompt, cached);
+            most = pages * limits.page_tokens;
+            if pages == cached {
+                break;
+            }
+        }
+        let keys = prompt.page_keys(most, limits.page_tokens);
         pool.adopt(&mut self.memory.pages, keys);
         self.shared_pages = self.memory.pages.len();
         self.memory.len_tokens = self.shared_pages * limits.page_tokens;
@@ -153,7 +162,9 @@ impl Prefill {
         let begin = self.memory.len_tokens;
         let end = self.generation.prompt.len();
         let last_page = limits.last_page(end);
-        let is_cut = (limits.has_states || limits.ends_shortly(end)) && begin < last_page;
+        let is_cut = (limits.has_states || limits.ends_shortly(end))
+            && begin < last_page
+            && !limits.divides_picture(&self.generation.prompt, last_page);
         match self.generation.prompt_scores {
             // No token of the prompt follows the last one, so it is not scored.
             Some(top) if end - begin > 1 => {
@@ -168,7 +179,7 @@ impl Prefill {
             }
             _ => {
                 let stop = if is_cut { last_page } else { end };
-                let tokens = limits.chunk_tokens.min(stop - begin);
+                let tokens = limits.tokens_before(&self.generation.prompt, begin, stop);
                 let wanted = match begin + tokens < end {
                     true => Wanted::Nothing,
                     false => Wanted::Logits,

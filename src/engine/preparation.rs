@@ -52,7 +52,12 @@ impl Preparation {
         }
         let part_pages = (PART_TOKENS / page_tokens).max(1);
         let fed_pages = whole_pages.min(cached_pages + part_pages);
-        let part = prompt.first(fed_pages * page_tokens + beyond);
+        let end = fed_pages * page_tokens + beyond;
+        let end = match limits.whole_pictures {
+            true => prompt.picture_around(end).map_or(end, |it| it.end),
+            false => end,
+        };
+        let part = prompt.first(end);
         let prompt = LazyPrompt::Made(prompt);
         Some((Self { prompt, fed_pages }, part))
     }

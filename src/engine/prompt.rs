@@ -128,6 +128,16 @@ impl Prompt {
         }
     }
 
+    /// The positions of the picture that a cut at `position` would divide.
+    pub(super) fn picture_around(&self, position: usize) -> Option<Range<usize>> {
+        let divided = self.embeddings.iter().find(|placed| {
+            let range = placed.range();
+            let is_picture = matches!(placed.content.content, Content::Pixels(_));
+            is_picture && range.start < position && position < range.end
+        });
+        divided.map(Placed::range)
+    }
+
     /// Keys of the first whole pages of `positions` positions. Equal keys, after equal keys of all
     /// pages before, mean equal content: the ids, then the key of each of the embeddings and where
     /// on the page it begins (or how many of its rows precede the page).
@@ -275,6 +285,27 @@ mod tests {
         assert_eq!(rows(1..4), [(1..3, 0..2)]);
         assert_eq!(rows(4..6), [(0..1, 2..3)]);
         assert_eq!(Input::tokens(&[1]).embeddings().count(), 0);
+    }
+
+    #[test]
+    fn a_cut_divides_a_picture_only_inside_of_it() {
+        let rows = prompt(7);
+        let pixels = Content::Pixels(Picture {
+            width: 1,
+            height: 1,
+            rgb: vec![0; 3],
+        });
+        let mut picture = rows.clone();
+        picture.embeddings[0].content = Rc::new(Embeddings {
+            content: pixels,
+            ..(*rows.embeddings[0].content).clone()
+        });
+        let around = |prompt: &Prompt| [1, 2, 3, 4, 5, 6].map(|at| prompt.picture_around(at));
+        assert_eq!(
+            around(&picture),
+            [None, None, Some(2..5), Some(2..5), None, None]
+        );
+        assert_eq!(around(&rows), [const { None }; 6]);
     }
 
     #[test]

@@ -48,6 +48,22 @@ impl<S: ByteSource> Checkpoint<S> {
         }
     }
 
+    /// Reads the headers of the vision tower that the files of a text model hold, as an `mmproj` file; `None` if they
+    /// hold none. GGUF files of text models never do.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub async fn open_tower<F: ModelFiles<Source = S>>(files: &F) -> Result<Option<Checkpoint<S>>> {
+        if files.gguf_name().is_some() {
+            return Ok(None);
+        }
+        let tower = hugging_face::read_tower(files).await?;
+        Ok(tower.map(|(gguf, source)| Checkpoint {
+            gguf,
+            source: CheckpointSource::Converted(source),
+        }))
+    }
+
     /// Sets the number of tokens of the tokenizer: embeddings may be padded beyond it.
     pub fn set_token_count(&mut self, tokens: usize) {
         self.gguf.metadata.insert(TOKEN_COUNT, tokens as u64);

@@ -71,13 +71,20 @@ impl Vision {
             position: 0,
             tokens: count,
             pages: &self.pages,
+            is_seen_whole: false,
         }]);
         let patches = patches(&pixels, size, self.config.patch_size);
         let patches = self.upload(patches, self.config.patch_values());
         let rows = self.tower.forward(patches, &mut self.kv, &self.step);
         let rows = self.floats(rows).await?;
-        let Projector::PixelShuffle { side, .. } = self.config.projector;
-        let squares = squares(&rows, size / self.config.patch_size, side);
+        let edge = size / self.config.patch_size;
+        let squares = match self.config.projector {
+            Projector::PixelShuffle { side, .. } => squares(&rows, edge, side),
+            Projector::AveragePool { side } => {
+                let dim = self.config.layers.dim;
+                means(&squares(&rows, edge, side), side.pow(2), dim)
+            }
+        };
         let squares = self.upload(squares, self.config.projector_shape()[0]);
         self.floats(self.tower.project(squares)).await
     }
@@ -126,6 +133,16 @@ fn squares(rows: &[f32], edge: usize, side: usize) -> Vec<f32> {
     values
 }
 
+/// The mean of the rows of each square, `[squares, count * dim]` to `[squares, dim]`.
+fn means(squares: &[f32], count: usize, dim: usize) -> Vec<f32> {
+    let mut values = Vec::with_capacity(squares.len() / count);
+    for square in squares.chunks_exact(count * dim) {
+        let column = |column: usize| square.iter().skip(column).step_by(dim).sum::<f32>();
+        values.extend((0..dim).map(|at| column(at) / count as f32));
+    }
+    values
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -138,6 +155,14 @@ mod tests {
         assert_eq!(cut[..8], [0.0, 1.0, 4.0, 5.0, 16.0, 17.0, 20.0, 21.0]);
         assert_eq!(cut[8..12], [2.0, 3.0, 6.0, 7.0]);
         assert_eq!(cut[24..28], [10.0, 11.0, 14.0, 15.0]);
+    }
+
+    #[test]
+    fn the_mean_of_a_square_is_that_of_its_rows() {
+        let square = [1.0, 10.0, 2.0, 20.0, 3.0, 30.0, 6.0, 60.0];
+        let other = [0.0, 1.0, 0.0, 1.0, 0.0, 1.0, 4.0, 1.0];
+        let means = means(&[square, other].concat(), 4, 2);
+        assert_eq!(means, [3.0, 30.0, 1.0, 1.0]);
     }
 
     #[test]

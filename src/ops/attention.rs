@@ -37,7 +37,8 @@ op! {
 const WORKGROUP: usize = 64;
 
 /// Attends with rotated, scaled queries `[tokens, heads * head_dim]` to all tokens of each query's sequence
-/// up to its own. Returns the same shape; padding rows are undefined. In a step with more rows than a
+/// up to its own, or up to the end of its segment if that is seen whole. Such a segment is not longer than the window.
+/// Returns the same shape; padding rows are undefined. In a step with more rows than a
 /// batch, all tokens are consecutive tokens of one sequence.
 pub fn attention(
     q: Tensor<2>,
@@ -150,7 +151,7 @@ pub(super) fn twin(
                 let at = step::kv_row(words, table, past, value, kv_dim) + kv_at;
                 format.load(memory, at, vector);
             };
-            let seen = shape.window_begin(position)..=position;
+            let seen = shape.window_begin(position)..step::row_end(words, token);
             let scores = seen.clone().map(|past| {
                 load(past, 0, &mut vector);
                 let products = query.iter().zip(&vector).map(|(a, b)| a * b);
@@ -180,7 +181,11 @@ fn cpu(
     _variant: Variant,
 ) -> FlexTensor {
     let [tokens, dim] = q.shape().dims();
-    let rows = step::cpu_rows(step.storage(), tokens);
+    let words = step.storage();
+    let mut rows = step::cpu_rows(words, tokens);
+    for (token, row) in rows.iter_mut().enumerate() {
+        *row = row.seeing(step::row_end(words, token));
+    }
     let mut out = vec![0.0; tokens * dim];
     let (q, memory) = (q.storage(), kv.storage());
     attention_with(

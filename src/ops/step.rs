@@ -13,8 +13,9 @@ pub const CHOSEN: usize = 1;
 /// First word of the rows. A row has its position and the index of the first word of its block table.
 pub const ROWS: usize = 2;
 const ROW_WORDS: usize = 2;
-/// Words before a block table: the number of tokens that the sequence has after the step.
-const TABLE_HEAD: usize = 1;
+/// Words before a block table: how many tokens of the sequence all of its rows see at least, and the number of tokens
+/// that the sequence has after the step.
+const TABLE_HEAD: usize = 2;
 pub use inpage_cpu::lanes::kv::PAGE_TOKENS;
 
 /// Consecutive tokens of one sequence, each a row of a step.
@@ -26,6 +27,8 @@ pub struct Segment<'a> {
     pub tokens: usize,
     /// The sequence's block table, which covers `position + tokens` tokens.
     pub pages: &'a [u32],
+    /// Whether causal attention lets each of the tokens see all of them, such as those of a picture.
+    pub is_seen_whole: bool,
 }
 
 /// The step state on a device.
@@ -52,7 +55,9 @@ impl Step {
             table += segment.pages.len();
         }
         for segment in segments {
-            words.push((segment.position + segment.tokens) as u32);
+            let end = segment.position + segment.tokens;
+            let sight = if segment.is_seen_whole { end } else { 0 };
+            words.extend([sight as u32, end as u32]);
             words.extend_from_slice(segment.pages);
         }
         self.0.write(0, words);
@@ -96,7 +101,13 @@ pub(super) fn row_table(step: &[u32], row: usize) -> usize {
 /// Tokens that a row's sequence had when the step was set, those of the step included: the CPU twin of
 /// `row_length`.
 pub(super) fn row_length(step: &[u32], row: usize) -> usize {
-    step[row_table(step, row) - TABLE_HEAD] as usize
+    step[row_table(step, row) - 1] as usize
+}
+
+/// Tokens of its sequence that a row sees in causal attention: the CPU twin of `row_end`.
+pub(super) fn row_end(step: &[u32], row: usize) -> usize {
+    let sight = step[row_table(step, row) - TABLE_HEAD] as usize;
+    sight.max(row_position(step, row) + 1)
 }
 
 /// The rows of a step for the kernels of the CPU device, without padding.

@@ -1,7 +1,7 @@
 //! How a family of models takes pictures: the text that stands for one in a prompt, and the text and the pixels that it
 //! becomes.
 
-use super::{Grid, Picture, Tiles};
+use super::{Filter, Grid, Picture, Tiles};
 
 /// What a model wants of a picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,6 +13,13 @@ pub enum PictureFormat {
         /// The longest side that a picture is resized to before it is cut, in pixels.
         longest_edge: usize,
         /// Rows of the text model that a square becomes.
+        rows: usize,
+    },
+    /// Gemma 3: the picture in one size, whatever its shape.
+    Stretched {
+        /// Width and height, in pixels.
+        size: usize,
+        /// Rows of the text model that a picture becomes.
         rows: usize,
     },
 }
@@ -31,6 +38,7 @@ impl PictureFormat {
     pub fn placeholder(self) -> &'static str {
         match self {
             PictureFormat::Tiles { .. } => "<image>",
+            PictureFormat::Stretched { .. } => "<start_of_image>",
         }
     }
 
@@ -39,6 +47,7 @@ impl PictureFormat {
     pub fn row_token(self) -> &'static str {
         match self {
             PictureFormat::Tiles { .. } => "<image>",
+            PictureFormat::Stretched { .. } => "<image_soft_token>",
         }
     }
 
@@ -50,8 +59,18 @@ impl PictureFormat {
                 longest_edge,
                 rows,
             } => tiles(Tiles::of(picture, size, longest_edge), rows),
+            PictureFormat::Stretched { size, rows } => stretched(picture, size, rows),
         }
     }
+}
+
+fn stretched(picture: &Picture, size: usize, rows: usize) -> Vec<Part> {
+    let pixels = picture.resized(size, size, Filter::Bilinear);
+    vec![
+        Part::Text("\n\n<start_of_image>".to_owned()),
+        Part::Pixels(pixels, rows),
+        Part::Text("<end_of_image>\n\n".to_owned()),
+    ]
 }
 
 fn tiles(cut: Tiles, rows: usize) -> Vec<Part> {

@@ -9,6 +9,7 @@ use super::*;
 struct References {
     resized: Vec<Resized>,
     tiles: Vec<Cut>,
+    stretched: Vec<Stretched>,
 }
 
 #[derive(Deserialize)]
@@ -27,6 +28,13 @@ struct Cut {
     rows: usize,
     columns: usize,
     hashes: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Stretched {
+    from: [usize; 2],
+    size: usize,
+    hash: String,
 }
 
 fn references() -> References {
@@ -88,6 +96,27 @@ fn tiles_are_those_of_the_processor() {
         assert_eq!(hashes, cut.hashes, "{from:?}");
         let count = Tiles::count(from[0], from[1], cut.size, cut.longest);
         assert_eq!(count, cut.hashes.len());
+    }
+}
+
+#[test]
+fn stretched_pictures_are_those_of_the_processor() {
+    for Stretched { from, size, hash } in references().stretched {
+        let parts = PictureFormat::Stretched { size, rows: 7 }.parts(&picture(from));
+        let [
+            Part::Text(before),
+            Part::Pixels(pixels, 7),
+            Part::Text(after),
+        ] = &parts[..]
+        else {
+            panic!("{parts:?}");
+        };
+        assert_eq!(
+            (&**before, &**after),
+            ("\n\n<start_of_image>", "<end_of_image>\n\n")
+        );
+        assert_eq!((pixels.width, pixels.height), (size, size));
+        assert_eq!(fnv1a(&pixels.rgb), hash, "{from:?}");
     }
 }
 

@@ -91,10 +91,7 @@ pub async fn reload<F: ModelFiles, A: ModelFiles, D: Into<ChosenDevice>>(
         tokenizer,
         adapters,
     } = open(files, adapters, &options).await?;
-    let projector = match projector {
-        Some(files) => Some(Projector::open(files).await?),
-        None => None,
-    };
+    let projector = Projector::open(files, projector, &options).await?;
     if let Some(projector) = &projector {
         options.takes_embeddings = true;
         let budget = &mut options.memory_budget_bytes;
@@ -133,7 +130,7 @@ pub async fn reload<F: ModelFiles, A: ModelFiles, D: Into<ChosenDevice>>(
     let ChosenDevice { device, reason, .. } = chosen;
     if let (Some(projector), Some(tower)) = (&projector, &tower) {
         let progress = |read_bytes| progress(text_bytes + read_bytes, text_bytes + tower_bytes);
-        start_tower(&mut model, tower, &projector.source, progress).await?;
+        start_tower(&mut model, tower, &projector.0.source, progress).await?;
     }
     let format = tower.as_ref().map(|tower| tower.config().format());
     let pictures = format.map(|format| PictureReader::new(format, &tokenizer));
@@ -179,7 +176,7 @@ pub async fn reload<F: ModelFiles, A: ModelFiles, D: Into<ChosenDevice>>(
     Ok(Loaded {
         fingerprint_parts: FingerprintParts::of(
             &gguf,
-            projector.as_ref().map(|it| &it.gguf),
+            projector.as_ref().map(|it| &it.0.gguf),
             &report,
         )?,
         kernels: KernelChoice::of(conditions, &model),
@@ -200,5 +197,5 @@ fn tower<S: ByteSource>(
 ) -> Result<TowerPlan> {
     let max_binding_bytes = device.max_binding_bytes();
     let dim = plan(text, options, max_binding_bytes)?.dim();
-    TowerPlan::new(&projector.gguf, dim, max_binding_bytes).map_err(projector::named)
+    TowerPlan::new(&projector.0.gguf, dim, max_binding_bytes).map_err(projector::named)
 }

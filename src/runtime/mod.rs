@@ -39,7 +39,7 @@ pub use inspect::{ContainerReport, Inspection, InspectionOptions, LimitReport, R
 pub use kernel_choice::KnownKernels;
 pub use load::{LoadRequest, Loaded, load, reload};
 pub use open::{Opened, open};
-pub use projector::{Projector, ProjectorReport};
+pub use projector::ProjectorReport;
 pub use report::{EngineInfo, LoadReport, LoadTimes};
 pub use seam::{ServedHandler, ServedModel};
 pub use serve::{RunningModel, Served, ServedEngine, serve};

@@ -6,17 +6,12 @@ use serde::Serialize;
 
 use crate::{
     Error, Result,
-    model::TowerPlan,
-    weights::{ByteSource, Gguf, ModelFiles},
+    model::{Checkpoint, LoadOptions, TowerPlan},
+    weights::{ByteSource, ModelFiles},
 };
 
-/// A projector file whose header was read.
-pub struct Projector<S> {
-    /// Metadata and tensors.
-    pub gguf: Gguf,
-    /// Their bytes.
-    pub source: S,
-}
+/// A vision tower whose headers were read.
+pub(super) struct Projector<S>(pub Checkpoint<S>);
 
 /// What makes rows of pictures, for `engine.info()`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -34,22 +29,29 @@ pub struct ProjectorReport {
 }
 
 impl<S: ByteSource> Projector<S> {
-    /// Reads the header.
+    /// Reads the headers of the projector's file or, without one, of the tower that a folder with a model holds.
     ///
     /// # Errors
-    /// [`Error::InvalidModelFile`] saying that it is about the projector; errors of the files.
-    pub async fn open<F: ModelFiles<Source = S>>(files: &F) -> Result<Projector<S>> {
-        let name = files.gguf_name();
-        let name = name.ok_or_else(|| invalid("it is not a GGUF file"))?;
-        let source = files.open(&name).await?;
-        let source = source.ok_or_else(|| invalid("it does not exist"))?;
-        let gguf = Gguf::read(&source).await.map_err(named)?;
-        Ok(Projector { gguf, source })
+    /// [`Error::InvalidModelFile`] and [`Error::UnsupportedModel`], of a file saying that it is about the projector; errors of
+    /// the files.
+    pub async fn open<F: ModelFiles<Source = S>>(
+        model: &F,
+        projector: Option<&F>,
+        options: &LoadOptions,
+    ) -> Result<Option<Projector<S>>> {
+        let Some(files) = projector else {
+            return Ok(Checkpoint::open_tower(model).await?.map(Projector));
+        };
+        if files.gguf_name().is_none() {
+            return Err(invalid("it is not a GGUF file"));
+        }
+        let checkpoint = Checkpoint::open(files, options).await.map_err(named)?;
+        Ok(Some(Projector(checkpoint)))
     }
 
     /// Bytes of its tensors.
     pub(super) fn tensor_bytes(&self) -> u64 {
-        self.gguf.tensors.iter().map(|it| it.size_bytes).sum()
+        self.0.gguf.tensors.iter().map(|it| it.size_bytes).sum()
     }
 
     pub(super) fn report(&self, plan: &TowerPlan) -> ProjectorReport {
@@ -57,7 +59,7 @@ impl<S: ByteSource> Projector<S> {
         ProjectorReport {
             kind: config.kind.clone(),
             layers: config.layers.layers.len(),
-            file_bytes: self.source.size_bytes(),
+            file_bytes: self.0.source.size_bytes(),
             placeholder: config.format().placeholder(),
         }
     }

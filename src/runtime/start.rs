@@ -104,6 +104,7 @@ pub(super) async fn start_tower<S: ByteSource>(
     mut progress: impl FnMut(u64),
 ) -> Result<()> {
     let device = model.device().clone();
+    model.check_vision(plan)?;
     let tower = plan.load(&device, source, &mut progress).await?;
     device.sync().await?;
     model.set_vision(Vision::new(device, model.variant(), tower, plan));

@@ -1,6 +1,8 @@
 //! Attention of every kind of layer, on both devices and with every kernel, against the formula of the
 //! papers.
 
+use std::ops::Range;
+
 use burn::tensor::Device;
 use inpage::ops::{
     Variant,
@@ -164,8 +166,15 @@ impl Layer {
         rotated
     }
 
-    /// The outputs of the tokens of a sequence, starting with `first`, from the rows of its projections.
-    fn naive(self, rows: &[f32], norm: &[f32], first: usize) -> Vec<Vec<f32>> {
+    /// The outputs of the tokens of a sequence, starting with `first`, from the rows of its projections. Tokens of
+    /// `picture` see all of it.
+    fn naive(
+        self,
+        rows: &[f32],
+        norm: &[f32],
+        first: usize,
+        picture: &Range<usize>,
+    ) -> Vec<Vec<f32>> {
         let rows: Vec<&[f32]> = rows.chunks_exact(self.stride()).collect();
         let head = |row: usize, at: usize| &rows[row][at * self.head_dim..][..self.head_dim];
         let keys = |past: usize| {
@@ -176,8 +185,12 @@ impl Layer {
         let attended = |position: usize, h: usize| {
             let kv_head = h * self.kv_heads / self.heads;
             let query = self.rotated(head(position, h), norm, 0, position);
-            let sees = |past: &usize| self.window.is_none_or(|w| position - past < w);
-            let seen: Vec<usize> = (0..=position).filter(sees).collect();
+            let sees = |past: &usize| self.window.is_none_or(|w| *past + w > position);
+            let end = match picture.contains(&position) {
+                true => picture.end,
+                false => position + 1,
+            };
+            let seen: Vec<usize> = (0..end).filter(sees).collect();
             let weights = seen.iter().map(|&past| {
                 let products = query.iter().zip(&keys[past][kv_head]).map(|(a, b)| a * b);
                 let score = products.sum::<f64>() * f64::from(self.q_scale());
@@ -212,6 +225,8 @@ struct Sequences {
     norm: Vec<f32>,
     /// Tokens of each sequence whose keys and values are in memory from the start.
     known: usize,
+    /// Tokens of the first sequence that see each other, fed in one step.
+    picture: Range<usize>,
 }
 
 /// A step: pairs of a sequence and its number of tokens, and the number of rows.
@@ -226,6 +241,7 @@ impl Sequences {
             rows: rows.collect(),
             norm: noise.floats(2 * layer.head_dim),
             known: 0,
+            picture: 0..0,
         }
     }
 
@@ -274,7 +290,11 @@ impl Sequences {
                 input.extend_from_slice(
                     &self.rows[i][fed[i] * layer.stride()..][..tokens * layer.stride()],
                 );
-                placed.push(segment(fed[i], tokens, &pages[i]));
+                let end = fed[i] + tokens;
+                placed.push(Segment {
+                    is_seen_whole: i == 0 && self.picture == (fed[i]..end),
+                    ..segment(fed[i], tokens, &pages[i])
+                });
                 fed[i] += tokens;
             }
             step.set(&placed);
@@ -301,8 +321,9 @@ impl Sequences {
     /// Feeds the steps on every device and compares with the formula. With formats that round keys and
     /// values, compares with the twin, which rounds in the same way.
     fn check(&self, steps: &[Fed]) {
-        let expected = self.rows.iter().map(|rows| {
-            let naive = self.layer.naive(rows, &self.norm, self.known);
+        let expected = self.rows.iter().enumerate().map(|(i, rows)| {
+            let picture = if i == 0 { &self.picture } else { &(0..0) };
+            let naive = self.layer.naive(rows, &self.norm, self.known, picture);
             naive.concat()
         });
         let mut expected: Vec<Vec<f32>> = expected.collect();
@@ -359,6 +380,35 @@ fn attention_of_every_kind_follows_its_formula() {
         (LAYERS[5], KvFormat::Q8_0),
     ] {
         Sequences::new(layer, format, &[292], &mut noise).check(&steps);
+    }
+}
+
+/// A step whose tokens see each other, across the ends of pages and in a sliding window, and the tokens after it.
+#[test]
+fn tokens_of_a_picture_see_each_other() {
+    let steps: [Fed; 5] = [
+        (&[(0, 50)], 64),
+        (&[(0, 69)], 128),
+        (&[(0, 1)], 1),
+        (&[(0, 20)], 32),
+        (&[(0, 3)], 8),
+    ];
+    let mut noise = Noise(25);
+    for (layer, format) in [
+        (LAYERS[0], KvFormat::F32),
+        (LAYERS[1], KvFormat::F32),
+        (LAYERS[2], KvFormat::F32),
+        (LAYERS[3], KvFormat::F32),
+        (LAYERS[1], KvFormat::F16),
+        (LAYERS[5], KvFormat::Q8_0),
+    ] {
+        let sequences = Sequences::new(layer, format, &[143], &mut noise);
+        let picture = 50..119;
+        Sequences {
+            picture,
+            ..sequences
+        }
+        .check(&steps);
     }
 }
 

@@ -18,6 +18,7 @@ mod folders;
 mod kept_kernels;
 mod kv_formats;
 mod long_context;
+mod picture_families;
 mod pictures;
 mod prefixes;
 mod quantized;

@@ -94,6 +94,8 @@ pub(super) struct FakeModel {
     /// Whether it chooses with samplers, as a device does, if at most two best tokens are requested.
     pub(super) samples: bool,
     pub(super) takes_embeddings: bool,
+    /// Whether an input must have whole pictures.
+    pub(super) whole_pictures: bool,
     pages: Vec<Vec<Option<u32>>>,
     /// The history that each state slot was fed.
     states: Vec<Vec<u32>>,
@@ -108,6 +110,7 @@ impl FakeModel {
             few_tokens: 0,
             samples: false,
             takes_embeddings: true,
+            whole_pictures: false,
             pages: vec![vec![None; page_tokens]; page_count],
             states: vec![],
             controls: Rc::default(),
@@ -128,6 +131,15 @@ impl FakeModel {
         }
         let fed = rows[0].1.ids().len();
         assert!(fed > 0, "the trait asks for at least one");
+        for (_, input) in rows.iter().filter(|_| self.whole_pictures) {
+            for it in input.embeddings() {
+                let is_picture = matches!(it.embeddings.content, Content::Pixels(_));
+                assert!(
+                    !is_picture || it.rows == (0..it.embeddings.positions),
+                    "a part of a picture"
+                );
+            }
+        }
         let owner = |(memory, input): &(&SequenceMemory, Input)| match memory.len_tokens {
             0 => fed_ids(*input)[0],
             _ => self.read(memory, 1)[0] % FED_BY_FEW,
@@ -304,6 +316,7 @@ impl CausalModel for FakeModel {
             few_tokens: self.few_tokens,
             state_slots: self.states.len(),
             embedding_width: self.takes_embeddings.then_some(EMBEDDING_WIDTH),
+            whole_pictures: self.whole_pictures,
         }
     }
 
@@ -396,8 +409,14 @@ fn fed_ids(input: Input<'_>) -> Vec<u32> {
         rows,
     } in input.embeddings()
     {
-        let Content::Rows(values) = &embeddings.content else {
-            panic!("pixels");
+        let values = match &embeddings.content {
+            Content::Rows(values) => values.clone(),
+            Content::Pixels(pixels) => {
+                let values = 0..embeddings.positions * EMBEDDING_WIDTH;
+                values
+                    .map(|i| -f32::from(pixels.rgb[0]) - i as f32)
+                    .collect()
+            }
         };
         let values = values.chunks_exact(EMBEDDING_WIDTH).skip(rows.start);
         for (id, row) in ids[at].iter_mut().zip(values) {

@@ -3,6 +3,7 @@
 use super::super::prompt::{Content, Embeddings, Prompt, Span};
 use super::fake_model::EMBEDDING_WIDTH;
 use super::*;
+use crate::pictures::Picture;
 use crate::sample::DryParams;
 use crate::{Error, RequestFault};
 
@@ -13,6 +14,20 @@ pub(super) fn picture(key: u128, positions: usize) -> Span {
         key,
         positions,
         content: Content::Rows(values.map(|i| (key as usize * 100 + i) as f32).collect()),
+    }))
+}
+
+/// As [`picture`], as pixels.
+pub(super) fn pixels(key: u128, positions: usize) -> Span {
+    let content = Content::Pixels(Picture {
+        width: 1,
+        height: 1,
+        rgb: vec![key as u8; 3],
+    });
+    Span::Embeddings(Rc::new(Embeddings {
+        key: key + 1000,
+        positions,
+        content,
     }))
 }
 
@@ -56,6 +71,54 @@ fn embeddings_are_fed_in_their_places_however_the_prompt_is_cut() {
             for candidates in [1, 3] {
                 let prompt = prompt(before, 1, positions, after);
                 run(&mut bench(chunk), &request(prompt, candidates));
+            }
+        }
+    }
+}
+
+/// Chunks, cached pages and prepared parts end before or after a picture, and all tokens are fed by the same kind of step.
+#[test]
+fn pictures_are_not_divided_where_they_are_seen_whole() {
+    let tokens = |count: usize| Span::Tokens((0..count as u32).map(|i| i * 7 % 50).collect());
+    let prompt = |before: usize, positions: usize, between: usize, after: usize| {
+        let [one, other] = [1, 2].map(|key| pixels(key, positions));
+        Prompt::new([tokens(before), one, tokens(between), other, tokens(after)])
+    };
+    let model = || {
+        let mut model = FakeModel::new(64, 64, 4);
+        model.whole_pictures = true;
+        model.few_tokens = 3;
+        model
+    };
+    for chunk in [4, 8, 512] {
+        let limits = EngineLimits {
+            prefill_chunk_tokens: chunk,
+            ..EngineLimits::default()
+        };
+        for sizes in [
+            (3, 9, 2, 12),
+            (4, 8, 1, 4),
+            (0, 5, 1, 1),
+            (1, 2, 7, 3),
+            (5, 11, 9, 0),
+        ] {
+            let (before, positions, between, after) = sizes;
+            let whole = prompt(before, positions, between, after);
+            let alone = |prompt: &Prompt| {
+                let request = request(prompt.clone(), 1);
+                alone(model(), EngineLimits::default(), &[request])[0][0].clone()
+            };
+            let mut bench = Bench::new(model(), limits.clone());
+            let shorter = whole.first(before + positions + 1);
+            bench.handle.prepare({
+                let whole = whole.clone();
+                move || Some(whole)
+            });
+            for prompt in [&shorter, &whole, &whole] {
+                let mut events = bench.submit(&request(prompt.clone(), 1));
+                assert!(bench.settle().is_pending());
+                let found = read_all(&mut events);
+                assert_eq!(found, alone(prompt), "{sizes:?} in chunks of {chunk}");
             }
         }
     }

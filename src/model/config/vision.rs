@@ -48,6 +48,12 @@ pub enum Projector {
         /// The longest side that a picture is resized to before it is cut into tiles, in pixels.
         longest_edge: usize,
     },
+    /// Gemma 3 (Kamath et al. 2025, <https://arxiv.org/abs/2503.19786>): the means of squares of `side` by `side` rows
+    /// are normalized and multiplied by a matrix. Rows of a picture attend to each other in the text model.
+    AveragePool {
+        /// Patches on each side of a square.
+        side: usize,
+    },
 }
 
 impl VisionConfig {
@@ -75,14 +81,11 @@ impl VisionConfig {
             None => keys.str("projector_type")?,
         };
         let projector = match kind {
+            Some("gemma3") => Projector::AveragePool {
+                side: square_side(&keys, side_patches)?,
+            },
             Some("idefics3") => {
-                let side = keys.size_or("projector.scale_factor", 4)?;
-                if !side_patches.is_multiple_of(side) {
-                    return Err(invalid(
-                        "projector.scale_factor",
-                        "no divisor of the patches",
-                    ));
-                }
+                let side = square_side(&keys, side_patches)?;
                 Projector::PixelShuffle {
                     side,
                     longest_edge: keys.size_or("preproc_image_size", 4 * image_size)?,
@@ -114,7 +117,16 @@ impl VisionConfig {
                 longest_edge,
                 rows: self.rows(),
             },
+            Projector::AveragePool { .. } => PictureFormat::Stretched {
+                size: self.image_size,
+                rows: self.rows(),
+            },
         }
+    }
+
+    /// Whether each row of a picture sees all of its rows in the text model.
+    pub fn is_seen_whole(&self) -> bool {
+        matches!(self.projector, Projector::AveragePool { .. })
     }
 
     /// Patches of a tile.
@@ -130,14 +142,20 @@ impl VisionConfig {
     /// Rows of the text model that a tile becomes.
     pub fn rows(&self) -> usize {
         match self.projector {
-            Projector::PixelShuffle { side, .. } => self.patches() / side.pow(2),
+            Projector::PixelShuffle { side, .. } | Projector::AveragePool { side } => {
+                self.patches() / side.pow(2)
+            }
         }
     }
 
     /// Columns and rows of the projector's matrix.
     pub fn projector_shape(&self) -> [usize; 2] {
-        let Projector::PixelShuffle { side, .. } = self.projector;
-        [self.layers.dim * side.pow(2), self.projection_dim]
+        match self.projector {
+            Projector::PixelShuffle { side, .. } => {
+                [self.layers.dim * side.pow(2), self.projection_dim]
+            }
+            Projector::AveragePool { .. } => [self.layers.dim, self.projection_dim],
+        }
     }
 }
 
@@ -197,6 +215,18 @@ fn layers(keys: &Keys, patches: usize) -> Result<ModelConfig> {
         logit_soft_cap: None,
         embedding: None,
     })
+}
+
+/// Patches on each side of the squares that a projector joins.
+fn square_side(keys: &Keys, side_patches: usize) -> Result<usize> {
+    let side = keys.size_or("projector.scale_factor", 4)?;
+    match side_patches.is_multiple_of(side) {
+        true => Ok(side),
+        false => Err(invalid(
+            "projector.scale_factor",
+            "no divisor of the patches",
+        )),
+    }
 }
 
 /// A number per channel.

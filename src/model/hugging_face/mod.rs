@@ -11,10 +11,12 @@ mod recipes;
 mod rope;
 mod sentence_transformers;
 mod shards;
+mod tower;
 
 pub use quantize::Quantize;
+pub(super) use tower::read as read_tower;
 
-use self::sentence_transformers::Pipeline;
+use self::{sentence_transformers::Pipeline, tower::Family};
 use super::{
     architectures,
     config::{ConfigJson, json::MAX_JSON_BYTES},
@@ -38,6 +40,10 @@ pub(super) async fn read<F: ModelFiles>(
         Error::InvalidModelFile("the folder has no config.json, or the model no .gguf name".into())
     })?;
     let mut config = ConfigJson::parse(&bytes)?;
+    let family = Family::of(&config)?;
+    if let Some(family) = family {
+        config = family.text(&config)?;
+    }
     let pipeline = Pipeline::read(files).await?;
     let (architecture, mut metadata) = metadata::read(&mut config, pipeline.as_ref())?;
     if let Some(bytes) = read_small(files, "generation_config.json", MAX_JSON_BYTES).await? {
@@ -45,7 +51,11 @@ pub(super) async fn read<F: ModelFiles>(
     }
     let dense = pipeline.map_or(Vec::new(), |pipeline| pipeline.dense);
     let shards = shards::read(files, &dense).await?;
-    let mut recipes = recipes::recipes(architecture, &config, shards.tensors, quantize)?;
+    let tensors = match family {
+        Some(_) => tower::text_tensors(shards.tensors),
+        None => shards.tensors,
+    };
+    let mut recipes = recipes::recipes(architecture, &config, tensors, quantize)?;
     recipes.extend(recipes::dense(shards.dense, quantize)?);
     ConvertedSource::new(shards.source, metadata, recipes)
 }

@@ -21,7 +21,9 @@ pub struct Tower {
     pub blocks: Vec<Block>,
     /// `v.post_ln`
     pub post_norm: Norm,
-    /// `mm.model.fc`
+    /// `mm.soft_emb_norm`, before the projector.
+    pub projector_norm: Option<Norm>,
+    /// `mm.model.fc`, `mm.input_projection`
     pub projector: Linear,
 }
 
@@ -39,7 +41,8 @@ impl Tower {
 
     /// The rows of the text model.
     pub fn project(&self, rows: Tensor<2>) -> Tensor<2> {
-        self.projector.normed(rows, None, Finish::Plain)
+        self.projector
+            .normed(rows, self.projector_norm.as_ref(), Finish::Plain)
     }
 
     /// Uses the kernels of `variant` from now on.
@@ -48,7 +51,10 @@ impl Tower {
             block.attention.set_variant(variant);
             block.feed_forward.set_variant(variant);
         }
-        self.post_norm.variant = variant;
+        let norms = [&mut self.post_norm].into_iter();
+        norms
+            .chain(&mut self.projector_norm)
+            .for_each(|norm| norm.variant = variant);
         self.patch_embd.variant = variant;
         self.projector.variant = variant;
     }

@@ -10,7 +10,7 @@ use crate::{
     model::{
         config::{
             Experts, FeedForwardKind, LayerConfig, LayerRope, ModelConfig, NormKind, QkNorm,
-            RopePairs, Scaling, embedding::DENSE,
+            RopePairs, Scaling, embedding::DENSE, vision::Projector,
         },
         layers::{
             attention::{Attention, Qkv},
@@ -119,7 +119,7 @@ impl<'a, S: ByteSource> Loader<'a, S> {
     }
 
     /// A vision tower, whose tensors have the names of a decoder's.
-    pub(super) async fn tower(&mut self) -> Result<Tower> {
+    pub(super) async fn tower(&mut self, projector: Projector) -> Result<Tower> {
         let tables = self.rope_tables().await?;
         let mut blocks = Vec::with_capacity(self.config.layers.len());
         for layer in 0..self.config.layers.len() {
@@ -130,7 +130,16 @@ impl<'a, S: ByteSource> Loader<'a, S> {
             position_embd: self.matrix("position_embd").await?,
             blocks,
             post_norm: self.norm("output_norm").await?,
-            projector: self.linear("projector").await?,
+            projector_norm: match self.tensors.find("projector_norm.weight") {
+                Some(_) => Some(self.rms_norm("projector_norm").await?),
+                None => None,
+            },
+            projector: match projector {
+                Projector::PixelShuffle { .. } => self.linear("projector").await?,
+                Projector::AveragePool { .. } => {
+                    linear_of(self.tensors.transposed("projector.weight").await?, None)
+                }
+            },
         })
     }
 
@@ -361,15 +370,22 @@ impl<'a, S: ByteSource> Loader<'a, S> {
     }
 
     async fn norm(&mut self, name: &str) -> Result<Norm> {
-        let weight = self.tensors.tensor(&format!("{name}.weight"))?;
-        let weight = self.tensors.floats(weight).await?;
         let bias = match self.config.norm {
             NormKind::Rms => None,
             NormKind::Layer => self.bias(name).await?,
         };
         Ok(Norm {
-            weight: self.tensors.vector(weight),
             bias: bias.map(|bias| self.tensors.vector(bias)),
+            ..self.rms_norm(name).await?
+        })
+    }
+
+    async fn rms_norm(&mut self, name: &str) -> Result<Norm> {
+        let weight = self.tensors.tensor(&format!("{name}.weight"))?;
+        let weight = self.tensors.floats(weight).await?;
+        Ok(Norm {
+            weight: self.tensors.vector(weight),
+            bias: None,
             eps: self.config.norm_eps,
             variant: Variant::PORTABLE,
         })

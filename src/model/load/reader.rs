@@ -10,7 +10,8 @@ use super::layout::{RowRepacker, matrix_shape};
 use crate::{
     Error, Result,
     device::ComputeDevice,
-    ops::matrix::{Layout, Matrix},
+    ops::matrix::{Layout, Matrix, MatrixShape},
+    tensor_types::TensorType,
     weights::{ByteSource, Gguf, TensorInfo},
 };
 
@@ -118,6 +119,33 @@ impl<'a, S: ByteSource> TensorReader<'a, S> {
                 matrix = repacker.add(&bytes).write(matrix);
             }
         }
+        Ok(repacker.finish().write(matrix))
+    }
+
+    /// A matrix whose columns are the rows of a tensor of floats; f32 for other types, whose blocks are of rows.
+    pub(super) async fn transposed(&mut self, name: &str) -> Result<Matrix> {
+        let tensor = self.tensor(name)?;
+        let from = matrix_shape(tensor);
+        let shape = MatrixShape {
+            ty: match tensor.ty {
+                TensorType::F32 | TensorType::F16 | TensorType::BF16 => tensor.ty,
+                _ => TensorType::F32,
+            },
+            rows: from.cols,
+            cols: from.rows,
+        };
+        if self.source.is_none() {
+            return Ok(Matrix::outline(shape, self.device()));
+        }
+        let values = self.floats(tensor).await?;
+        let mut columns = Vec::with_capacity(values.len());
+        for column in 0..from.cols {
+            columns.extend(values.iter().skip(column).step_by(from.cols));
+        }
+        let layout = Layout::of(self.device);
+        let mut repacker = RowRepacker::new(shape, layout);
+        let matrix = Matrix::reserve(shape, layout, self.device());
+        let matrix = repacker.add(&shape.ty.quantize(&columns)).write(matrix);
         Ok(repacker.finish().write(matrix))
     }
 

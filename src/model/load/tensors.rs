@@ -7,8 +7,9 @@ use super::layout::DeviceBytes;
 use crate::{
     Error, Result,
     model::config::{
-        FeedForwardKind, ModelConfig, NormKind, Positions, QkNorm, Scaling, embedding::DENSE,
-        vision::VisionConfig,
+        FeedForwardKind, ModelConfig, NormKind, Positions, QkNorm, Scaling,
+        embedding::DENSE,
+        vision::{Projector, VisionConfig},
     },
     weights::{Gguf, TensorInfo},
 };
@@ -50,7 +51,15 @@ pub(super) fn check_tower_tensors(
     check.linear("patch_embd", [vision.patch_values(), config.dim])?;
     check.needed("position_embd.weight", &[config.dim, vision.patches()])?;
     check.norm("output_norm", config.dim)?;
-    check.linear("projector", vision.projector_shape())?;
+    match vision.projector {
+        Projector::PixelShuffle { .. } => check.linear("projector", vision.projector_shape())?,
+        Projector::AveragePool { .. } => {
+            check.needed("projector_norm.weight", &[config.dim])?;
+            // Files hold the matrix that rows are multiplied by from the right.
+            let [cols, rows] = vision.projector_shape();
+            check.needed("projector.weight", &[rows, cols])?;
+        }
+    }
     check.layers_and_rest(max_binding_bytes)
 }
 /// Whether queries, keys and values can be one matrix: they have one type, are not normalized

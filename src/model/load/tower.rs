@@ -14,11 +14,13 @@ use crate::{
 };
 
 /// Names of an `mmproj` file, and those of the same parts of a decoder. `v.blk.N` comes before a part of a layer.
-const NAMES: [(&str, &str); 4] = [
+const NAMES: [(&str, &str); 6] = [
     ("v.patch_embd", "patch_embd"),
     ("v.position_embd", "position_embd"),
     ("v.post_ln", "output_norm"),
     ("mm.model.fc", "projector"),
+    ("mm.input_projection", "projector"),
+    ("mm.soft_emb_norm", "projector_norm"),
 ];
 const PARTS: [(&str, &str); 3] = [
     ("ln1", "attn_norm"),
@@ -56,7 +58,7 @@ impl TowerPlan {
                 config.projection_dim
             )));
         }
-        let gguf = renamed(gguf)?;
+        let gguf = renamed(gguf, config.layers.dim)?;
         check_tower_tensors(&gguf, &config, max_binding_bytes)?;
         let options = LoadOptions {
             context_tokens: Some(config.patches()),
@@ -86,15 +88,23 @@ impl TowerPlan {
         progress: &mut dyn FnMut(u64),
     ) -> Result<Tower> {
         let mut loader = Loader::new(&self.gguf, Some(source), device, &self.plan, progress);
-        loader.tower().await
+        loader.tower(self.config.projector).await
     }
 }
 
-/// The file under other names. The kernel of a patch becomes a row of a matrix.
-fn renamed(gguf: &Gguf) -> Result<Gguf> {
+/// The file under other names, for a tower of `dim` columns. The kernel of a patch becomes a row of a matrix.
+fn renamed(gguf: &Gguf, dim: usize) -> Result<Gguf> {
+    let down = gguf.tensor("v.blk.0.ffn_down.weight");
+    // Converters have exchanged the names of the two matrices for years.
+    let dim = dim as u64;
+    let is_swapped = down
+        .is_some_and(|down| matches!(down.shape[..], [cols, rows] if cols == dim && rows != dim));
     let mut tensors = gguf.tensors.clone();
     for tensor in &mut tensors {
         tensor.name = decoder_name(&tensor.name);
+        if is_swapped {
+            tensor.name = swapped(&tensor.name);
+        }
         if let [width, height, channels, rows] = tensor.shape[..] {
             tensor.shape = vec![width * height * channels, rows];
         }
@@ -125,9 +135,24 @@ fn decoder_name(name: &str) -> String {
     }
 }
 
+/// The name with `ffn_up` and `ffn_down` exchanged.
+fn swapped(name: &str) -> String {
+    match name.contains(".ffn_down.") {
+        true => name.replace(".ffn_down.", ".ffn_up."),
+        false => name.replace(".ffn_up.", ".ffn_down."),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::decoder_name;
+    use super::{decoder_name, swapped};
+
+    #[test]
+    fn names_of_exchanged_matrices_are_those_of_a_decoder() {
+        assert_eq!(swapped("blk.3.ffn_down.weight"), "blk.3.ffn_up.weight");
+        assert_eq!(swapped("blk.3.ffn_up.bias"), "blk.3.ffn_down.bias");
+        assert_eq!(swapped("blk.3.attn_q.bias"), "blk.3.attn_q.bias");
+    }
 
     #[test]
     fn tensors_get_the_names_of_a_decoder() {

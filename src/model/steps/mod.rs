@@ -17,7 +17,7 @@ use burn::tensor::{DType, Device, Int, Tensor, TensorData, Transaction};
 use self::{
     graphs::{DecodeGraphs, StepGraphs},
     sizes::{
-        BATCH_ROWS, CHOSEN_IDS, CHUNK_ROWS, MAX_BATCH, MAX_TOKENS, SCORE_TOKENS, WarmUp,
+        BATCH_ROWS, CHOSEN_IDS, CHUNK_ROWS, MANY_ROWS, MAX_BATCH, MAX_TOKENS, SCORE_TOKENS, WarmUp,
         chooses_on_device, warm_rows,
     },
 };
@@ -199,6 +199,11 @@ impl Steps {
         self.feed(&CHUNK_ROWS, &[segment], tokens).await
     }
 
+    /// As [`feed_chunk`](Self::feed_chunk), with the kernels for many tokens however few there are.
+    pub async fn feed_as_many(&mut self, segment: Segment<'_>, tokens: &[u32]) -> Result<Fed> {
+        self.feed(&MANY_ROWS, &[segment], tokens).await
+    }
+
     /// Feeds a token of each of several sequences, at most [`MAX_BATCH`].
     pub async fn feed_batch(&mut self, segments: &[Segment<'_>], tokens: &[u32]) -> Result<Fed> {
         self.feed(&BATCH_ROWS, segments, tokens).await
@@ -218,7 +223,7 @@ impl Steps {
             (Some(_), None) => {
                 return Err(Error::Internal(format!("a step of {}", tokens.len())));
             }
-            (None, _) => tokens.len(),
+            (None, _) => tokens.len().max(sizes[0]),
         };
         self.record(rows).await?;
         self.device.give_turn().await;

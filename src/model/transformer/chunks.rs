@@ -1,7 +1,10 @@
 //! Cuts the tokens of a sequence into steps.
 
+use std::ops::Range;
+
 use crate::{
-    engine::SequenceMemory,
+    Error, Result,
+    engine::{Input, SequenceMemory, generation::Content},
     model::steps::sizes::MAX_TOKENS,
     ops::{
         matvec,
@@ -24,12 +27,43 @@ pub(super) fn chunks<T>(mut tokens: &[T]) -> impl Iterator<Item = &[T]> {
     })
 }
 
+/// Where an input is cut if a picture's rows attend to each other: each picture is a step of its own, and the text
+/// between is cut as by [`chunks`]. Returns the ends of the steps, and whether each is a picture.
+///
+/// # Errors
+/// [`Error::Internal`] if the input has only a part of a picture.
+pub(super) fn picture_cuts(input: Input<'_>) -> Result<Vec<(usize, bool)>> {
+    let mut cuts = Vec::new();
+    let text = |cuts: &mut Vec<_>, range: Range<usize>| {
+        let mut end = range.start;
+        for chunk in chunks(&input.ids()[range]) {
+            end += chunk.len();
+            cuts.push((end, false));
+        }
+    };
+    let mut start = 0;
+    for it in input.embeddings() {
+        let Content::Pixels(_) = it.embeddings.content else {
+            continue;
+        };
+        if it.rows != (0..it.embeddings.positions) {
+            return Err(Error::Internal("a part of a picture".into()));
+        }
+        text(&mut cuts, start..it.at.start);
+        cuts.push((it.at.end, true));
+        start = it.at.end;
+    }
+    text(&mut cuts, start..input.ids().len());
+    Ok(cuts)
+}
+
 /// The next `tokens` tokens of a sequence.
 pub(super) fn segment(memory: &SequenceMemory, tokens: usize) -> Segment<'_> {
     Segment {
         position: memory.len_tokens,
         tokens,
         pages: &memory.pages,
+        is_seen_whole: false,
     }
 }
 

@@ -123,6 +123,7 @@ impl Transformer {
             position: 0,
             tokens: input.len(),
             pages,
+            is_seen_whole: false,
         });
         let segments: Vec<Segment> = segments.collect();
         let rows = self.steps.encode(&segments, &inputs.concat()).await?;

@@ -11,14 +11,14 @@ mod embed;
 mod greedy;
 mod sampled;
 
-use chunks::{chunks, segment};
+use chunks::{chunks, picture_cuts, segment};
 
 use super::{
     ModelConfig, Vision,
     features::Features,
     kv_reservation::KvReservation,
     layers::decoder::Decoder,
-    load::Plan,
+    load::{Plan, TowerPlan},
     lora::{self, Adapter},
     pace::Pace,
     slots::Slots,
@@ -132,6 +132,22 @@ impl Transformer {
     /// The hyperparameters.
     pub fn config(&self) -> &ModelConfig {
         &self.config
+    }
+
+    /// Checks that it can be fed the pictures of a tower.
+    ///
+    /// # Errors
+    /// [`Error::UnsupportedModel`] if rows of a picture see each other and do not fit into a step or a window.
+    pub(crate) fn check_vision(&self, plan: &TowerPlan) -> Result<()> {
+        let rows = plan.config.rows();
+        let windows = self.config.layers.iter().filter_map(|layer| layer.window);
+        let most = windows.fold(MAX_TOKENS, usize::min);
+        match plan.config.is_seen_whole() && rows > most {
+            false => Ok(()),
+            true => Err(Error::UnsupportedModel(format!(
+                "a projector file whose pictures have {rows} rows that see each other, more than {most}"
+            ))),
+        }
     }
 
     /// Lets it take pictures. It must have been planned for embeddings.
@@ -295,11 +311,24 @@ impl Transformer {
     async fn feed_input(&mut self, memory: &mut SequenceMemory, input: Input<'_>) -> Result<Fed> {
         let mut fed = None;
         let mut start = 0;
-        for chunk in chunks(input.ids()) {
-            self.check(memory, chunk.len())?;
-            let range = start..start + chunk.len();
-            start = range.end;
-            let mut ids = chunk.to_vec();
+        let whole_pictures = self.whole_pictures();
+        // A text between pictures may be short. The kernels depend on where the prompt ends, not on where pictures are.
+        let is_many = input.ids().len() > matvec::MAX_TOKENS;
+        let cuts = match whole_pictures {
+            true => picture_cuts(input)?,
+            false => {
+                let ends = chunks(input.ids()).scan(0, |end, chunk| {
+                    *end += chunk.len();
+                    Some((*end, false))
+                });
+                ends.collect()
+            }
+        };
+        for (end, is_picture) in cuts {
+            let range = start..end;
+            start = end;
+            self.check(memory, range.len())?;
+            let mut ids = input.ids()[range.clone()].to_vec();
             let mut rows = Vec::new();
             for embeddings in input.part(range).embeddings() {
                 // Ids beyond the embedding table are rows that are given.
@@ -316,11 +345,23 @@ impl Transformer {
                 );
             }
             self.steps.give_rows(rows)?;
-            let segment = segment(memory, ids.len());
-            fed = Some(self.steps.feed_chunk(segment, &ids).await?);
+            let segment = Segment {
+                is_seen_whole: is_picture,
+                ..segment(memory, ids.len())
+            };
+            fed = Some(match whole_pictures && (is_many || is_picture) {
+                true => self.steps.feed_as_many(segment, &ids).await?,
+                false => self.steps.feed_chunk(segment, &ids).await?,
+            });
             memory.len_tokens += ids.len();
         }
         fed.ok_or_else(|| Error::Internal("a step without tokens".into()))
+    }
+
+    /// Whether the rows of a picture attend to each other in the text model.
+    fn whole_pictures(&self) -> bool {
+        let vision = self.vision.as_ref();
+        vision.is_some_and(|vision| vision.config().is_seen_whole())
     }
 
     /// The rows of embeddings.
@@ -412,6 +453,7 @@ impl CausalModel for Transformer {
             few_tokens: matvec::MAX_TOKENS,
             state_slots: 0,
             embedding_width: self.steps.takes_rows().then_some(self.config.dim),
+            whole_pictures: self.whole_pictures(),
         }
     }
 

@@ -99,6 +99,7 @@ fn sequences(
         position: 0,
         tokens: SEQUENCES[i],
         pages: pages[i],
+        is_seen_whole: false,
     });
     step.set(&segments);
     (rows(tokens, shape.q_dim(), 0.3, device), kv, step, shape)
@@ -115,6 +116,7 @@ fn causal(device: &Device, tokens: usize, format: KvFormat, variant: Variant) ->
         position,
         tokens,
         pages: &pages,
+        is_seen_whole: false,
     }]);
     if !attention_split::serves(tokens, variant) {
         let q = rows(tokens, shape.q_dim(), 0.3, device);
@@ -205,6 +207,7 @@ mod tests {
                     position: 0,
                     tokens: SEQUENCES.iter().sum(),
                     pages: &[2, 0, 1],
+                    is_seen_whole: false,
                 }]);
                 let sequences_joined = whole_attention(q, &kv, &step, shape, variant);
                 for (what, computed) in [

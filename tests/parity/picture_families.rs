@@ -1,0 +1,292 @@
+//! Families of models that take pictures against the references that `scripts/references/vision.py` makes: the rows of
+//! each picture, the logits after a prompt with several, and how such a prompt may be divided. Files and folders.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use inpage::{
+    Error,
+    engine::{
+        CausalModel, Chooser, Row,
+        generation::{Content, Embeddings, Prompt, Span},
+    },
+    model::{Checkpoint, LoadOptions, Transformer},
+    ops::kv_memory::KvFormat,
+    pictures::{Part, Picture},
+    runtime::start_vision,
+    weights::{ByteSource, BytesSource, FileSource, Gguf, ModelFiles},
+};
+use pollster::block_on;
+use serde_json::json;
+
+use crate::{
+    fixture::{self, Compute, all_computes, floats, load, sequence},
+    references::assert_parity,
+};
+
+const NAMES: [&str; 2] = ["gemma3", "idefics3"];
+
+fn file(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/parity/pictures");
+    folder.join(name)
+}
+
+fn open(path: &Path) -> (Gguf, FileSource) {
+    let source = FileSource::open(path).expect("a model");
+    (block_on(Gguf::read(&source)).expect("a GGUF"), source)
+}
+
+fn options() -> LoadOptions {
+    LoadOptions {
+        context_tokens: Some(512),
+        kv_format: KvFormat::F32,
+        takes_embeddings: true,
+        ..LoadOptions::default()
+    }
+}
+
+/// A text model with its tower.
+fn model(compute: &Compute, name: &str) -> Transformer {
+    let text = open(&file(&format!("{name}.gguf")));
+    let tower = open(&file(&format!("{name}.mmproj.gguf")));
+    started(compute, (&text.0, &text.1), (&tower.0, &tower.1))
+}
+
+fn started<S: ByteSource>(compute: &Compute, text: (&Gguf, &S), tower: (&Gguf, &S)) -> Transformer {
+    let model = load(compute.clone(), text.0, text.1, options(), |_, _| ());
+    let mut model = block_on(model).expect("a model that runs");
+    block_on(start_vision(&mut model, tower.0, tower.1, |_| ())).expect("a tower");
+    model
+}
+
+/// A Hugging Face folder in memory.
+struct Folder(BTreeMap<String, Vec<u8>>);
+
+impl ModelFiles for Folder {
+    type Source = BytesSource<Vec<u8>>;
+
+    fn gguf_name(&self) -> Option<String> {
+        None
+    }
+
+    async fn open(&self, name: &str) -> Result<Option<Self::Source>, Error> {
+        Ok(self.0.get(name).cloned().map(BytesSource))
+    }
+}
+
+/// The folder of the model in the files, whose description is `NAME.folder.json`. Its tensors are f32.
+fn folder(name: &str) -> Folder {
+    let files = ["gguf", "mmproj.gguf"].map(|end| open(&file(&format!("{name}.{end}"))));
+    let description = fixture::json(&file(&format!("{name}.folder.json")));
+    let (mut header, mut data) = (serde_json::Map::new(), Vec::<u8>::new());
+    for (name, place) in description["tensors"].as_object().unwrap() {
+        let (gguf, source) = &files[place[0].as_u64().unwrap() as usize];
+        let tensor = gguf.tensor(place[1].as_str().unwrap()).unwrap();
+        let mut values = block_on(tensor.read_f32(source)).unwrap();
+        let cols = tensor.shape[0] as usize;
+        match place[2].as_str().unwrap() {
+            "as it is" => {}
+            "plus one" => values.iter_mut().for_each(|value| *value -= 1.0),
+            // Of a head, rows 2k and 2k + 1 of the file are k and half + k of the checkpoint.
+            "interleaved" => {
+                let heads = place[3].as_u64().unwrap() as usize;
+                let head_rows = values.len() / cols / heads;
+                let row = |row: usize| {
+                    let (head, within) = (row / head_rows, row % head_rows);
+                    let half = head_rows / 2;
+                    let from = head * head_rows + within % half * 2 + within / half;
+                    values[from * cols..(from + 1) * cols].to_vec()
+                };
+                values = (0..heads * head_rows).flat_map(row).collect();
+            }
+            other => panic!("a form {other:?}"),
+        }
+        let start = data.len();
+        data.extend(values.iter().flat_map(|value| value.to_le_bytes()));
+        let offsets = [start, data.len()];
+        let entry = json!({"dtype": "F32", "shape": place[4], "data_offsets": offsets});
+        header.insert(name.clone(), entry);
+    }
+    let header = serde_json::to_vec(&header).unwrap();
+    let mut tensors = (header.len() as u64).to_le_bytes().to_vec();
+    tensors.extend(header);
+    tensors.extend(data);
+    let mut files = BTreeMap::from([("model.safetensors".to_owned(), tensors)]);
+    for name in ["config.json", "preprocessor_config.json"] {
+        let bytes = serde_json::to_vec(&description[name]).unwrap();
+        files.insert(name.to_owned(), bytes);
+    }
+    Folder(files)
+}
+
+/// Gradients with noise, as the script makes them.
+fn picture(width: usize, height: usize) -> Picture {
+    let mut rgb = Vec::new();
+    for y in 0..height {
+        for x in 0..width {
+            for channel in 0..3 {
+                let noise = (x * 73 + y * 151 + channel * 199).pow(2) % 97;
+                rgb.push(((x * 5 + y * 3 + channel * 40 + noise) % 256) as u8);
+            }
+        }
+    }
+    Picture { width, height, rgb }
+}
+
+/// What a reference says, with pixels as the tower takes them.
+struct Reference {
+    /// Pixels of each part, how many rows they become, and those rows.
+    parts: Vec<(Picture, usize, Vec<f32>)>,
+    prompt: Vec<i64>,
+    last_logits: Vec<f32>,
+}
+
+impl Reference {
+    fn of(name: &str, model: &Transformer) -> Reference {
+        let json = fixture::json(&file(&format!("{name}.json")));
+        let format = model.vision().unwrap().config().format();
+        let list = |key: &str| json[key].as_array().unwrap().clone();
+        let parts = list("pictures").into_iter().flat_map(|size| {
+            let [width, height] = [0, 1].map(|at| size[at].as_u64().unwrap() as usize);
+            format.parts(&picture(width, height))
+        });
+        let pixels = parts.filter_map(|part| match part {
+            Part::Pixels(pixels, rows) => Some((pixels, rows)),
+            Part::Text(_) => None,
+        });
+        let pixels: Vec<(Picture, usize)> = pixels.collect();
+        let features = list("features");
+        assert_eq!(pixels.len(), features.len());
+        let parts = pixels.into_iter().zip(&features);
+        let parts = parts.map(|((pixels, rows), features)| (pixels, rows, floats(features)));
+        let prompt = list("prompt");
+        Reference {
+            parts: parts.collect(),
+            prompt: prompt.iter().map(|id| id.as_i64().unwrap()).collect(),
+            last_logits: floats(&json["last_logits"]),
+        }
+    }
+
+    /// Negative ids are parts.
+    fn prompt(&self) -> Prompt {
+        let span = |&id: &i64| match usize::try_from(-id - 1) {
+            Err(_) => Span::Tokens(vec![id as u32]),
+            Ok(at) => {
+                let (pixels, positions, _) = &self.parts[at];
+                Span::Embeddings(Rc::new(Embeddings {
+                    key: at as u128,
+                    positions: *positions,
+                    content: Content::Pixels(pixels.clone()),
+                }))
+            }
+        };
+        Prompt::new(self.prompt.iter().map(span))
+    }
+}
+
+/// The logits after a prompt that is fed in parts with these ends.
+fn logits(model: &mut Transformer, prompt: &Prompt, ends: &[usize]) -> Result<Vec<f32>, Error> {
+    let mut memory = sequence(model);
+    for &end in ends {
+        let begin = memory.len_tokens;
+        block_on(model.prefill(&mut memory, prompt.input(begin..end)))?;
+    }
+    let begin = memory.len_tokens;
+    let mut rows = [Row {
+        memory: &mut memory,
+        input: prompt.input(begin..prompt.len()),
+    }];
+    let output = block_on(model.step(&mut rows, Chooser::Host))?;
+    Ok(output.into_logits()?.remove(0))
+}
+
+#[test]
+fn pictures_become_the_rows_and_the_logits_of_the_reference() {
+    for name in NAMES {
+        for (device, compute) in all_computes() {
+            let mut model = model(&compute, name);
+            let reference = Reference::of(name, &model);
+            for (at, (pixels, rows, expected)) in reference.parts.iter().enumerate() {
+                let found = block_on(model.vision_mut().unwrap().encode(pixels)).unwrap();
+                assert_eq!(found.len(), rows * model.config().dim);
+                let what = format!("{name}: rows of part {at} on {device}");
+                assert_parity(&what, &found, expected, 0.02);
+            }
+            let found = logits(&mut model, &reference.prompt(), &[]).unwrap();
+            let what = format!("{name}: logits on {device}");
+            assert_parity(&what, &found, &reference.last_logits, 0.02);
+        }
+    }
+}
+
+/// Text model and tower of one folder, against the same references.
+#[test]
+fn folders_with_towers_meet_the_references() {
+    for name in NAMES {
+        let folder = folder(name);
+        let text = block_on(Checkpoint::open(&folder, &options())).expect("a text model");
+        let tower = block_on(Checkpoint::open_tower(&folder)).unwrap();
+        let tower = tower.expect("a tower");
+        for (device, compute) in all_computes() {
+            let text = (&text.gguf, &text.source);
+            let mut model = started(&compute, text, (&tower.gguf, &tower.source));
+            let reference = Reference::of(name, &model);
+            let found = logits(&mut model, &reference.prompt(), &[]).unwrap();
+            let what = format!("{name}: logits of the folder on {device}");
+            assert_parity(&what, &found, &reference.last_logits, 0.02);
+        }
+    }
+}
+
+/// A row would not see the first ones of its picture in a shorter window.
+#[test]
+fn pictures_that_exceed_a_window_are_refused() {
+    let (mut gguf, source) = open(&file("gemma3.gguf"));
+    let tower = open(&file("gemma3.mmproj.gguf"));
+    for (window, is_refused) in [(24u32, true), (25, false)] {
+        let key = "gemma3.attention.sliding_window";
+        gguf.metadata.insert(key, window);
+        let model = load(Compute::reference(), &gguf, &source, options(), |_, _| ());
+        let mut model = block_on(model).expect("a model that runs");
+        let started = block_on(start_vision(&mut model, &tower.0, &tower.1, |_| ()));
+        match started {
+            Ok(()) => assert!(!is_refused),
+            Err(error) => {
+                assert!(is_refused, "{error}");
+                assert!(matches!(error, Error::UnsupportedModel(_)), "{error}");
+            }
+        }
+    }
+}
+
+/// To the last bit, and across the end of a page. All steps of an input of many tokens run the same kernels.
+#[test]
+fn a_prompt_may_be_divided_where_no_picture_is() {
+    for (device, compute) in all_computes() {
+        let mut model = model(&compute, "gemma3");
+        assert!(model.limits().whole_pictures);
+        let prompt = Reference::of("gemma3", &model).prompt();
+        let whole = logits(&mut model, &prompt, &[]).unwrap();
+        // The pictures are at 50..75 and at 80..105.
+        for ends in [&[30][..], &[50], &[50, 80], &[40, 75], &[110]] {
+            let divided = logits(&mut model, &prompt, ends).unwrap();
+            assert!(divided == whole, "{device}: {ends:?}");
+        }
+        for ends in [&[60][..], &[64], &[30, 90]] {
+            let error = logits(&mut model, &prompt, ends).unwrap_err();
+            assert!(matches!(error, Error::Internal(_)), "{device}: {ends:?}");
+        }
+        let mut memory = sequence(&model);
+        let mut rows = [Row {
+            memory: &mut memory,
+            input: prompt.input(0..prompt.len()),
+        }];
+        let output = block_on(model.step(&mut rows, Chooser::Greedy { steps: 4 })).unwrap();
+        let first = output.into_chosen().unwrap()[0][0].as_ref().unwrap().id;
+        let best = (0..whole.len())
+            .rev()
+            .max_by(|a, b| whole[*a].total_cmp(&whole[*b]));
+        assert_eq!(Some(first as usize), best, "{device}");
+    }
+}
