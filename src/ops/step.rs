@@ -10,11 +10,17 @@ use crate::kernel::Kernel;
 pub const TOKENS: usize = 0;
 /// Word with the number of ids selected by `argmax` since the last upload.
 pub const CHOSEN: usize = 1;
+/// Word with the index of the first row's rotary position, [`PARTS`] words per row; 0 if all follow from the indices of
+/// tokens.
+const ROTARY: usize = 2;
 /// First word of the rows. A row has its position and the index of the first word of its block table.
-pub const ROWS: usize = 2;
+pub const ROWS: usize = 3;
 const ROW_WORDS: usize = 2;
-/// Words before a block table: the number of tokens that the sequence has after the step.
-const TABLE_HEAD: usize = 1;
+/// Words before a block table: what is added to the index of a token to get its rotary position, and the number of
+/// tokens that the sequence has after the step.
+const TABLE_HEAD: usize = 2;
+/// Parts of a rotary position: time, row, column.
+pub const PARTS: usize = 3;
 pub use inpage_cpu::lanes::kv::PAGE_TOKENS;
 
 /// Consecutive tokens of one sequence, each a row of a step.
@@ -26,6 +32,17 @@ pub struct Segment<'a> {
     pub tokens: usize,
     /// The sequence's block table, which covers `position + tokens` tokens.
     pub pages: &'a [u32],
+    /// Rotary positions, where they are not the tokens' indices.
+    pub rotary: Rotary<'a>,
+}
+
+/// Rotary positions of a segment. The kernels read them in models whose rotary positions have parts.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Rotary<'a> {
+    /// Added, modulo 2^32, to the indices of tokens after the segment, and of its own if `rows` is empty.
+    pub offset: u32,
+    /// Time, row and column of each token of the segment; or none.
+    pub rows: &'a [[u32; PARTS]],
 }
 
 /// The step state on a device.
@@ -35,14 +52,14 @@ pub struct Step(InPlace);
 impl Step {
     /// A step state for up to `tokens` tokens and block tables of up to `pages` entries in total.
     pub fn new(tokens: usize, pages: usize, device: &Device) -> Self {
-        let len = ROWS + (ROW_WORDS + TABLE_HEAD) * tokens + pages;
+        let len = ROWS + (ROW_WORDS + TABLE_HEAD + PARTS) * tokens + pages;
         Self(InPlace::upload(vec![0; len], device))
     }
 
     /// Sets the state for the next step: the rows of the segments, one segment after the other.
     pub fn set(&mut self, segments: &[Segment]) {
         let tokens: usize = segments.iter().map(|segment| segment.tokens).sum();
-        let mut words = vec![tokens as u32, 0];
+        let mut words = vec![tokens as u32, 0, 0];
         let mut table = ROWS + ROW_WORDS * tokens;
         for segment in segments {
             table += TABLE_HEAD;
@@ -52,8 +69,15 @@ impl Step {
             table += segment.pages.len();
         }
         for segment in segments {
+            words.push(segment.rotary.offset);
             words.push((segment.position + segment.tokens) as u32);
             words.extend_from_slice(segment.pages);
+        }
+        if segments.iter().any(|it| !it.rotary.rows.is_empty()) {
+            words[ROTARY] = words.len() as u32;
+            for segment in segments {
+                words.extend(rotary_rows(segment).flatten());
+            }
         }
         self.0.write(0, words);
     }
@@ -73,11 +97,22 @@ impl Step {
     }
 }
 
+/// The rotary positions of all tokens of a segment.
+fn rotary_rows(segment: &Segment) -> impl Iterator<Item = [u32; PARTS]> {
+    let Rotary { offset, rows } = segment.rotary;
+    let first = segment.position as u32;
+    (0..segment.tokens).map(move |at| {
+        let plain = [first.wrapping_add(at as u32).wrapping_add(offset); PARTS];
+        rows.get(at).copied().unwrap_or(plain)
+    })
+}
+
 /// Adds the constants of the layout, for kernels that read or change the state.
 pub(super) fn layout(kernel: Kernel) -> Kernel {
     kernel
         .constant("STEP_TOKENS", TOKENS)
         .constant("STEP_CHOSEN", CHOSEN)
+        .constant("STEP_ROTARY", ROTARY)
         .constant("STEP_ROWS", ROWS)
         .constant("ROW_WORDS", ROW_WORDS)
         .constant("PAGE_TOKENS", PAGE_TOKENS)
@@ -96,7 +131,19 @@ pub(super) fn row_table(step: &[u32], row: usize) -> usize {
 /// Tokens that a row's sequence had when the step was set, those of the step included: the CPU twin of
 /// `row_length`.
 pub(super) fn row_length(step: &[u32], row: usize) -> usize {
-    step[row_table(step, row) - TABLE_HEAD] as usize
+    step[row_table(step, row) - 1] as usize
+}
+
+/// The rotary position of a row: the CPU twin of `row_rotary`.
+pub(super) fn row_rotary(step: &[u32], row: usize) -> [u32; PARTS] {
+    let position = row_position(step, row);
+    let rotary = step[ROTARY] as usize;
+    // Rows that were advanced since the step was set have none of their own.
+    if rotary > 0 && position < row_length(step, row) {
+        return std::array::from_fn(|part| step[rotary + PARTS * row + part]);
+    }
+    let offset = step[row_table(step, row) - TABLE_HEAD];
+    [(position as u32).wrapping_add(offset); PARTS]
 }
 
 /// The rows of a step for the kernels of the CPU device, without padding.
@@ -104,7 +151,8 @@ pub(super) fn cpu_rows(step: &[u32], tokens: usize) -> Vec<inpage_cpu::lanes::kv
     let rows = 0..(step[TOKENS] as usize).min(tokens);
     rows.map(|row| {
         let pages = &step[row_table(step, row)..];
-        inpage_cpu::lanes::kv::Row::new(row_position(step, row), pages)
+        let plain = inpage_cpu::lanes::kv::Row::new(row_position(step, row), pages);
+        plain.turned(row_rotary(step, row))
     })
     .collect()
 }

@@ -1,7 +1,7 @@
 //! How a family of models takes pictures: the text that stands for one in a prompt, and the text and the pixels that it
 //! becomes.
 
-use super::{Grid, Picture, Tiles};
+use super::{Grid, GridSizes, Picture, Tiles};
 
 /// What a model wants of a picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,6 +15,8 @@ pub enum PictureFormat {
         /// Rows of the text model that a square becomes.
         rows: usize,
     },
+    /// Qwen3-VL: the whole picture in a size near its own, a row per square of pixels.
+    Grid(GridSizes),
 }
 
 /// Part of what a picture becomes in a prompt.
@@ -31,6 +33,7 @@ impl PictureFormat {
     pub fn placeholder(self) -> &'static str {
         match self {
             PictureFormat::Tiles { .. } => "<image>",
+            PictureFormat::Grid(_) => "<|image_pad|>",
         }
     }
 
@@ -39,6 +42,7 @@ impl PictureFormat {
     pub fn row_token(self) -> &'static str {
         match self {
             PictureFormat::Tiles { .. } => "<image>",
+            PictureFormat::Grid(_) => "<|image_pad|>",
         }
     }
 
@@ -50,6 +54,11 @@ impl PictureFormat {
                 longest_edge,
                 rows,
             } => tiles(Tiles::of(picture, size, longest_edge), rows),
+            PictureFormat::Grid(sizes) => {
+                let picture = sizes.fit(picture);
+                let rows = sizes.rows(&picture);
+                vec![Part::Pixels(picture, rows)]
+            }
         }
     }
 }

@@ -9,6 +9,16 @@ use super::*;
 struct References {
     resized: Vec<Resized>,
     tiles: Vec<Cut>,
+    grids: Vec<Fitted>,
+}
+
+#[derive(Deserialize)]
+struct Fitted {
+    from: [usize; 2],
+    side: usize,
+    pixels: [usize; 2],
+    to: [usize; 2],
+    hash: String,
 }
 
 #[derive(Deserialize)]
@@ -88,6 +98,23 @@ fn tiles_are_those_of_the_processor() {
         assert_eq!(hashes, cut.hashes, "{from:?}");
         let count = Tiles::count(from[0], from[1], cut.size, cut.longest);
         assert_eq!(count, cut.hashes.len());
+    }
+}
+
+#[test]
+fn grids_are_those_of_the_processor() {
+    for fitted in references().grids {
+        let sizes = GridSizes {
+            side: fitted.side,
+            min_pixels: fitted.pixels[0],
+            max_pixels: fitted.pixels[1],
+        };
+        let found = sizes.fit(&picture(fitted.from));
+        let size = [found.width, found.height];
+        assert_eq!(size, fitted.to, "{:?}", fitted.from);
+        assert_eq!(fnv1a(&found.rgb), fitted.hash, "{:?}", fitted.from);
+        let squares = fitted.to.map(|pixels| pixels / fitted.side);
+        assert_eq!(sizes.rows(&found), squares[0] * squares[1]);
     }
 }
 

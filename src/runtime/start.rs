@@ -92,7 +92,7 @@ pub async fn start_vision<S: ByteSource>(
     mut progress: impl FnMut(u64),
 ) -> Result<()> {
     let device = model.device().clone();
-    let plan = TowerPlan::new(gguf, model.config().dim, device.max_binding_bytes())?;
+    let plan = TowerPlan::new(gguf, model.config(), device.max_binding_bytes())?;
     let tower = plan.load(&device, source, &mut progress).await?;
     device.sync().await?;
     model.set_vision(Vision::new(device, model.variant(), tower, &plan));

@@ -134,6 +134,7 @@ pub fn segment(position: usize, tokens: usize, pages: &[u32]) -> Segment<'_> {
         position,
         tokens,
         pages,
+        rotary: Default::default(),
     }
 }
 

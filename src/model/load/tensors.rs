@@ -7,8 +7,9 @@ use super::layout::DeviceBytes;
 use crate::{
     Error, Result,
     model::config::{
-        FeedForwardKind, ModelConfig, NormKind, Positions, QkNorm, Scaling, embedding::DENSE,
-        vision::VisionConfig,
+        FeedForwardKind, ModelConfig, NormKind, Positions, QkNorm, Scaling,
+        embedding::DENSE,
+        vision::{Projector, VisionConfig},
     },
     weights::{Gguf, TensorInfo},
 };
@@ -47,12 +48,18 @@ pub(super) fn check_tower_tensors(
         config,
         known: HashSet::new(),
     };
-    check.linear("patch_embd", [vision.patch_values(), config.dim])?;
-    check.needed("position_embd.weight", &[config.dim, vision.patches()])?;
-    check.norm("output_norm", config.dim)?;
-    check.linear("projector", vision.projector_shape())?;
+    match vision.projector {
+        Projector::PixelShuffle { .. } => {
+            check.linear("patch_embd", [vision.patch_values(), config.dim])?;
+            check.needed("position_embd.weight", &[config.dim, vision.patches()])?;
+            check.norm("output_norm", config.dim)?;
+            check.linear("projector", vision.projector_shape())?;
+        }
+        Projector::Merger(_) => check.merger_tower(vision)?,
+    }
     check.layers_and_rest(max_binding_bytes)
 }
+
 /// Whether queries, keys and values can be one matrix: they have one type, are not normalized
 /// separately, and take at most `max_binding_bytes` together.
 pub(super) fn can_join_qkv(
@@ -66,7 +73,7 @@ pub(super) fn can_join_qkv(
         && bytes.iter().sum::<u64>() <= max_binding_bytes
 }
 
-struct Check<'a> {
+pub(super) struct Check<'a> {
     gguf: &'a Gguf,
     config: &'a ModelConfig,
     /// Names of the tensors that the model uses.
@@ -235,7 +242,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    fn norm(&mut self, name: &str, len: usize) -> Result<()> {
+    pub(super) fn norm(&mut self, name: &str, len: usize) -> Result<()> {
         self.needed(&format!("{name}.weight"), &[len])?;
         match self.config.norm {
             NormKind::Rms => Ok(()),
@@ -244,7 +251,7 @@ impl Check<'_> {
     }
 
     /// A matrix and an optional bias.
-    fn linear(&mut self, name: &str, shape: [usize; 2]) -> Result<()> {
+    pub(super) fn linear(&mut self, name: &str, shape: [usize; 2]) -> Result<()> {
         self.needed(&format!("{name}.weight"), &shape)?;
         self.possible(&format!("{name}.bias"), &shape[1..])
     }
@@ -260,7 +267,7 @@ impl Check<'_> {
         }
     }
 
-    fn needed(&mut self, name: &str, shape: &[usize]) -> Result<()> {
+    pub(super) fn needed(&mut self, name: &str, shape: &[usize]) -> Result<()> {
         let tensor = self
             .gguf
             .tensor(name)

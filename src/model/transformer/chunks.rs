@@ -5,7 +5,7 @@ use crate::{
     model::steps::sizes::MAX_TOKENS,
     ops::{
         matvec,
-        step::{PAGE_TOKENS, Segment},
+        step::{PAGE_TOKENS, Rotary, Segment},
     },
 };
 
@@ -25,11 +25,16 @@ pub(super) fn chunks<T>(mut tokens: &[T]) -> impl Iterator<Item = &[T]> {
 }
 
 /// The next `tokens` tokens of a sequence.
-pub(super) fn segment(memory: &SequenceMemory, tokens: usize) -> Segment<'_> {
+pub(super) fn segment<'a>(
+    memory: &'a SequenceMemory,
+    tokens: usize,
+    rotary: Rotary<'a>,
+) -> Segment<'a> {
     Segment {
         position: memory.len_tokens,
         tokens,
         pages: &memory.pages,
+        rotary,
     }
 }
 

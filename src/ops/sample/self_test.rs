@@ -93,6 +93,7 @@ async fn sampled(device: &Device, shape: SamplerShape) -> Result<Vec<Result<u32>
         position: 0,
         tokens: 1,
         pages: &[],
+        rotary: Default::default(),
     };
     step.set(&vec![segment; count]);
     let mut ids = InPlace::upload(vec![0; count], device);

@@ -99,6 +99,7 @@ fn sequences(
         position: 0,
         tokens: SEQUENCES[i],
         pages: pages[i],
+        rotary: Default::default(),
     });
     step.set(&segments);
     (rows(tokens, shape.q_dim(), 0.3, device), kv, step, shape)
@@ -115,6 +116,7 @@ fn causal(device: &Device, tokens: usize, format: KvFormat, variant: Variant) ->
         position,
         tokens,
         pages: &pages,
+        rotary: Default::default(),
     }]);
     if !attention_split::serves(tokens, variant) {
         let q = rows(tokens, shape.q_dim(), 0.3, device);
@@ -126,6 +128,7 @@ fn causal(device: &Device, tokens: usize, format: KvFormat, variant: Variant) ->
         kv_heads: shape.kv_heads,
         head_dim: shape.head_dim,
         neox: true,
+        by_parts: false,
         rope_dims: shape.head_dim,
         magnitude: 1.0,
         q_scale: 1.0,
@@ -205,6 +208,7 @@ mod tests {
                     position: 0,
                     tokens: SEQUENCES.iter().sum(),
                     pages: &[2, 0, 1],
+                    rotary: Default::default(),
                 }]);
                 let sequences_joined = whole_attention(q, &kv, &step, shape, variant);
                 for (what, computed) in [
