@@ -69,7 +69,7 @@ def add_rope_scaling(writer, scaling):
         writer.add_rope_scaling_type(gguf.RopeScalingType.YARN)
         writer.add_rope_scaling_factor(scaling["factor"])
         writer.add_rope_scaling_orig_ctx_len(scaling["original_max_position_embeddings"])
-    elif kind not in (None, "llama3"):
+    elif kind not in (None, "default", "llama3"):
         raise ValueError(f"rope scaling {kind}")
 
 

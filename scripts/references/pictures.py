@@ -1,5 +1,6 @@
 """Makes src/pictures/references.json: hashes of pictures that Pillow has resized, that the image processor of SmolVLM has
-cut into tiles, and that the one of Gemma 3 has stretched. The pictures follow from their sizes, so that the test makes the same ones.
+cut into tiles, and that those of Gemma 3 and Qwen2-VL have resized. The pictures follow from their sizes, so that the test
+makes the same ones.
 
     VENV/bin/python scripts/references/pictures.py
 
@@ -14,7 +15,7 @@ sys.dont_write_bytecode = True
 
 import numpy as np  # noqa: E402
 from PIL import Image  # noqa: E402
-from transformers import Gemma3ImageProcessor, SmolVLMImageProcessor  # noqa: E402
+from transformers import Gemma3ImageProcessor, Qwen2VLImageProcessor, SmolVLMImageProcessor  # noqa: E402
 
 FILE = Path(__file__).parents[2] / "src/pictures/references.json"
 FILTERS = {"bilinear": Image.BILINEAR, "bicubic": Image.BICUBIC, "lanczos": Image.LANCZOS}
@@ -24,6 +25,11 @@ TARGETS = [(37, 23), (16, 16), (90, 11), (1, 1), (128, 128), (37, 64)]
 STRETCHED = [(37, 23, 32), (20, 300, 56), (224, 224, 224), (1, 9, 30), (150, 149, 64)]
 # Width, height, size of a tile, longest side.
 TILES = [(37, 23, 32, 128), (64, 64, 32, 128), (20, 90, 16, 64), (300, 7, 32, 96), (31, 33, 32, 32)]
+# Width, height, least and most pixels.
+GRIDS = [
+    (77, 43, 512, 1536), (9, 20, 512, 1536), (20, 50, 512, 1536), (40, 24, 512, 1536), (44, 28, 512, 4096),
+    (1, 1, 512, 1536), (3, 400, 512, 4096), (190, 1, 512, 4096), (300, 200, 512, 65536),
+]  # fmt: skip
 
 
 def picture(width, height):
@@ -78,11 +84,30 @@ def stretched():
         yield {"from": [width, height], "size": size, "hash": fnv1a(bytes_of(found["pixel_values"][0]))}
 
 
+def grids():
+    patch, merge = 4, 2
+    for width, height, least, most in GRIDS:
+        processor = Qwen2VLImageProcessor(
+            patch_size=patch, merge_size=merge, min_pixels=least, max_pixels=most, do_rescale=False,
+            do_normalize=False,
+        )  # fmt: skip
+        found = processor(picture(width, height), return_tensors="np", input_data_format="channels_last")
+        _, rows, columns = found["image_grid_thw"][0].tolist()
+        patches = found["pixel_values"].reshape(rows // merge, columns // merge, merge, merge, 3, 2, patch, patch)
+        pixels = patches[:, :, :, :, :, 0].transpose(0, 2, 5, 1, 3, 6, 4).astype(np.uint8)
+        yield {
+            "from": [width, height], "side": patch * merge, "pixels": [least, most],
+            "to": [columns * patch, rows * patch], "hash": fnv1a(np.ascontiguousarray(pixels).tobytes()),
+        }  # fmt: skip
+
+
 def main():
     lines = ",\n".join(json.dumps(it, separators=(",", ":")) for it in resized())
     cut = ",\n".join(json.dumps(it, separators=(",", ":")) for it in tiles())
     wide = ",\n".join(json.dumps(it, separators=(",", ":")) for it in stretched())
-    FILE.write_text(f'{{"resized": [\n{lines}\n],\n"tiles": [\n{cut}\n],\n"stretched": [\n{wide}\n]}}\n')
+    sizes = ",\n".join(json.dumps(it, separators=(",", ":")) for it in grids())
+    lists = [("resized", lines), ("tiles", cut), ("stretched", wide), ("grids", sizes)]
+    FILE.write_text("{" + ",\n".join(f'"{name}": [\n{them}\n]' for name, them in lists) + "}\n")
 
 
 if __name__ == "__main__":

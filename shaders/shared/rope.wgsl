@@ -4,7 +4,7 @@
 @group(0) @binding(B_q) var<storage, read> q: array<vec4<f32>>; // [tokens, Q_STRIDE / 4], from Q_AT on
 @group(0) @binding(B_k) var<storage, read> k: array<vec4<f32>>; // [tokens, K_STRIDE / 4], from K_AT on
 @group(0) @binding(B_v) var<storage, read> v: array<vec4<f32>>; // [tokens, V_STRIDE / 4], from V_AT on
-@group(0) @binding(B_turns) var<storage, read> turns: array<u32>; // [ROPE_DIMS / 2], 2^-32 turns per position
+@group(0) @binding(B_turns) var<storage, read> turns: array<u32>; // [ROPE_DIMS / 2], 2^-32 turns per position; BY_PARTS as many parts follow
 
 const RADIANS: f32 = 1.4629180e-9; // of 2^-32 turns
 const VECTORS: u32 = HEAD_DIM / 4u; // of one head
@@ -25,6 +25,14 @@ fn head_load(token: u32, head: u32, vector: u32) -> vec4<f32> {
 
 fn head_normed(token: u32, head: u32, vector: u32, scale: f32) -> vec4<f32> {
     return head_load(token, head, vector) * scale * head_weight(head, vector);
+}
+
+// The rotary position of a pair.
+fn turned_by(token: u32, pair: u32, position: u32) -> u32 {
+    if (BY_PARTS) {
+        return row_rotary(token, turns[HALF + pair]);
+    }
+    return position;
 }
 
 // A vector of Q or K, normalized and rotated.
@@ -51,7 +59,7 @@ fn head_rotated(token: u32, head: u32, vector: u32, position: u32) -> vec4<f32> 
         let pair = select(element / 2u, element % HALF, NEOX);
         let is_second = select(element % 2u == 1u, element >= HALF, NEOX);
         // Whole turns are dropped by overflow, so the angle is as exact at the end of a long context as at its start.
-        radians[i] = f32(bitcast<i32>(position * turns[pair])) * RADIANS;
+        radians[i] = f32(bitcast<i32>(turned_by(token, pair, position) * turns[pair])) * RADIANS;
         signs[i] = select(-1.0, 1.0, is_second);
     }
     return MAGNITUDE * (own * cos(radians) + signs * partners * sin(radians));

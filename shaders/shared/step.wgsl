@@ -27,6 +27,17 @@ fn row_end(row: u32) -> u32 {
     return max(row_position(row) + 1u, step[row_table(row) - 2u]);
 }
 
+// A part of a row's rotary position: 0 is time, 1 the row and 2 the column of a picture. Rows that were advanced since
+// the step was set have none of their own.
+fn row_rotary(row: u32, part: u32) -> u32 {
+    let position = row_position(row);
+    let rotary = step[STEP_ROTARY];
+    if (rotary > 0u && position < row_length(row)) {
+        return step[rotary + 3u * row + part];
+    }
+    return position + step[row_table(row) - 3u];
+}
+
 // Index of the first vector of the token at `position` in the KV cache
 // [page, k|v, page token, KV_DIM].
 fn kv_row(table: u32, position: u32, value: u32) -> u32 {

@@ -1,13 +1,16 @@
 //! Runs a planned step on the model. A candidate that fails does so alone; only a lost device is an
 //! error here.
 
+use std::rc::Rc;
+
 use futures_util::future::join;
 
 use super::candidate::{Allowed, Limits};
 use super::event::FinishReason;
+use super::generation::Generation;
 use super::job::Job;
 use super::model::{
-    CausalModel, Chooser, Input, MemoryCopy, Row, RowSampler, SequenceMemory, expect, expect_chosen,
+    CausalModel, Chooser, MemoryCopy, Row, RowSampler, SequenceMemory, expect, expect_chosen,
 };
 use super::planned_step::{PlannedStep, SequenceIndex};
 use super::prefill::Feed;
@@ -197,15 +200,15 @@ async fn choose_on_device<M: CausalModel>(
     sequences: &mut [&mut Sequence],
     steps: usize,
 ) -> Result<Chosen> {
-    let tokens = last_tokens(sequences);
-    let mut rows = Vec::with_capacity(tokens.len());
-    let mut samplers = Vec::with_capacity(tokens.len());
-    let mut limits = Vec::with_capacity(tokens.len());
-    for (sequence, token) in sequences.iter_mut().zip(&tokens) {
+    let last = last_tokens(sequences);
+    let mut rows = Vec::with_capacity(last.len());
+    let mut samplers = Vec::with_capacity(last.len());
+    let mut limits = Vec::with_capacity(last.len());
+    for (sequence, last) in sequences.iter_mut().zip(&last) {
         let Sequence {
             memory, candidate, ..
         } = &mut **sequence;
-        rows.push(row_of(memory, token));
+        rows.push(row_of(memory, last));
         let score = candidate.generation().scores;
         let (sampler, limit) = candidate.parts();
         samplers.push(RowSampler { sampler, score });
@@ -231,14 +234,14 @@ async fn choose_on_host<M: CausalModel>(
     model: &mut M,
     sequences: &mut [&mut Sequence],
 ) -> Result<Chosen> {
-    let tokens = last_tokens(sequences);
-    let mut rows = Vec::with_capacity(tokens.len());
-    let mut candidates = Vec::with_capacity(tokens.len());
-    for (sequence, token) in sequences.iter_mut().zip(&tokens) {
+    let last = last_tokens(sequences);
+    let mut rows = Vec::with_capacity(last.len());
+    let mut candidates = Vec::with_capacity(last.len());
+    for (sequence, last) in sequences.iter_mut().zip(&last) {
         let Sequence {
             memory, candidate, ..
         } = &mut **sequence;
-        rows.push(row_of(memory, token));
+        rows.push(row_of(memory, last));
         candidates.push(candidate);
     }
     let allowed = async {
@@ -255,14 +258,18 @@ async fn choose_on_host<M: CausalModel>(
     Ok((chosen.collect(), allowed))
 }
 
-fn last_tokens(sequences: &[&mut Sequence]) -> Vec<u32> {
-    sequences.iter().map(|it| it.last_token()).collect()
+/// The token that each sequence feeds, and the prompt before it.
+fn last_tokens(sequences: &[&mut Sequence]) -> Vec<(Rc<Generation>, u32)> {
+    let last = sequences.iter();
+    last.map(|it| (it.candidate.generation().clone(), it.last_token()))
+        .collect()
 }
 
-fn row_of<'a>(memory: &'a mut SequenceMemory, token: &'a u32) -> Row<'a> {
+fn row_of<'a>(memory: &'a mut SequenceMemory, last: &'a (Rc<Generation>, u32)) -> Row<'a> {
+    let (generation, token) = last;
     Row {
         memory,
-        input: Input::tokens(std::slice::from_ref(token)),
+        input: generation.prompt.after(std::slice::from_ref(token)),
     }
 }
 

@@ -138,6 +138,15 @@ impl Prompt {
         divided.map(Placed::range)
     }
 
+    /// Tokens that follow the prompt.
+    pub fn after<'a>(&'a self, ids: &'a [u32]) -> Input<'a> {
+        Input {
+            start: self.ids.len(),
+            ids,
+            embeddings: &self.embeddings,
+        }
+    }
+
     /// Keys of the first whole pages of `positions` positions. Equal keys, after equal keys of all
     /// pages before, mean equal content: the ids, then the key of each of the embeddings and where
     /// on the page it begins (or how many of its rows precede the page).
@@ -175,7 +184,7 @@ impl From<Vec<u32>> for Prompt {
 /// What a step feeds to a sequence: token ids, and embeddings in place of some of them.
 #[derive(Debug, Clone, Copy)]
 pub struct Input<'a> {
-    /// The position of the first id in the prompt.
+    /// The position of the first id in the prompt; the end of the prompt, or more, for tokens that follow it.
     start: usize,
     ids: &'a [u32],
     /// The embeddings of the whole prompt.
@@ -215,6 +224,29 @@ impl<'a> Input<'a> {
             ids: &self.ids[positions],
             embeddings: self.embeddings,
         }
+    }
+
+    /// Tokens that follow it.
+    pub fn after<'b>(&self, ids: &'b [u32]) -> Input<'b>
+    where
+        'a: 'b,
+    {
+        Input {
+            start: self.start + self.ids.len(),
+            ids,
+            embeddings: self.embeddings,
+        }
+    }
+
+    /// The position of the first id in the prompt; the end of the prompt, or more, for tokens that follow it.
+    pub fn start(&self) -> usize {
+        self.start
+    }
+
+    /// All embeddings of the prompt, each with the position of its first row.
+    pub fn prompt_embeddings(&self) -> impl Iterator<Item = (usize, &'a Embeddings)> {
+        let placed = self.embeddings.iter();
+        placed.map(|placed| (placed.start, &*placed.content))
     }
 
     /// Its embeddings, in order.

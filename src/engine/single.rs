@@ -4,7 +4,7 @@
 use futures_util::future::join;
 
 use super::candidate::Allowed;
-use super::model::{CausalModel, Chooser, Input, Row, expect, expect_chosen, only};
+use super::model::{CausalModel, Chooser, Row, expect, expect_chosen, only};
 use super::sequence::Sequence;
 use crate::Result;
 
@@ -77,7 +77,7 @@ impl Sequence {
         let generation = candidate.generation().clone();
         let last = candidate.chosen().last().copied();
         let input = match &last {
-            Some(last) => Input::tokens(std::slice::from_ref(last)),
+            Some(last) => generation.prompt.after(std::slice::from_ref(last)),
             None => {
                 let begin = memory.len_tokens;
                 generation.prompt.input(begin..begin + step.feed_tokens)

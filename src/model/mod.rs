@@ -29,6 +29,7 @@ mod load;
 mod load_options;
 mod lora;
 mod pace;
+mod patch_grid;
 mod refusal;
 mod sampling_defaults;
 mod slots;

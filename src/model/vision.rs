@@ -4,8 +4,8 @@ use burn::tensor::{Tensor, TensorData};
 
 use super::{
     config::vision::{Projector, VisionConfig},
-    layers::tower::Tower,
-    load::TowerPlan,
+    load::{AnyTower, TowerPlan},
+    patch_grid::PatchGrid,
 };
 use crate::{
     Error, Result,
@@ -13,7 +13,7 @@ use crate::{
     ops::{
         Variant,
         kv_memory::KvMemory,
-        step::{Segment, Step},
+        step::{Rotary, Segment, Step},
     },
     pictures::Picture,
 };
@@ -21,7 +21,7 @@ use crate::{
 /// A vision tower with its buffers, ready to run.
 pub struct Vision {
     device: ComputeDevice,
-    tower: Tower,
+    tower: AnyTower,
     config: VisionConfig,
     /// K and V of one layer at a time.
     kv: KvMemory,
@@ -34,10 +34,13 @@ impl Vision {
     pub(crate) fn new(
         device: ComputeDevice,
         variant: Variant,
-        mut tower: Tower,
+        mut tower: AnyTower,
         plan: &TowerPlan,
     ) -> Vision {
-        tower.set_variant(variant);
+        match &mut tower {
+            AnyTower::Squares(tower) => tower.set_variant(variant),
+            AnyTower::Merger(tower) => tower.set_variant(variant),
+        }
         let reservation = plan.plan.reservation;
         let tensors = device.tensors();
         Vision {
@@ -55,11 +58,16 @@ impl Vision {
         &self.config
     }
 
-    /// Rows of the text model for pixels of the size that [`VisionConfig::format`] asks for, `[rows, dim]`.
+    /// Rows of the text model for pixels of the size that [`VisionConfig::format`] asks for, `[rows, dim]`; each with the
+    /// values for its first layers if there are such, `[rows, (1 + layers) * dim]`.
     ///
     /// # Errors
     /// [`Error::DeviceLost`] and the like; [`Error::Internal`] for another size.
     pub async fn encode(&mut self, pixels: &Picture) -> Result<Vec<f32>> {
+        let tower = match &self.tower {
+            AnyTower::Squares(tower) => tower,
+            AnyTower::Merger(_) => return self.encode_grid(pixels).await,
+        };
         let size = self.config.image_size;
         if (pixels.width, pixels.height) != (size, size) {
             return Err(Error::Internal("pixels of another size".into()));
@@ -72,10 +80,11 @@ impl Vision {
             tokens: count,
             pages: &self.pages,
             is_seen_whole: false,
+            rotary: Default::default(),
         }]);
         let patches = patches(&pixels, size, self.config.patch_size);
-        let patches = self.upload(patches, self.config.patch_values());
-        let rows = self.tower.forward(patches, &mut self.kv, &self.step);
+        let patches = upload(&self.device, patches, self.config.patch_values());
+        let rows = tower.forward(patches, &mut self.kv, &self.step);
         let rows = self.floats(rows).await?;
         let edge = size / self.config.patch_size;
         let squares = match self.config.projector {
@@ -84,14 +93,57 @@ impl Vision {
                 let dim = self.config.layers.dim;
                 means(&squares(&rows, edge, side), side.pow(2), dim)
             }
+            Projector::Merger(_) => return Err(Error::Internal("a projector of another kind".into())),
         };
-        let squares = self.upload(squares, self.config.projector_shape()[0]);
-        self.floats(self.tower.project(squares)).await
+        let squares = upload(&self.device, squares, self.config.projector_shape()[0]);
+        self.floats(tower.project(squares)).await
     }
 
-    fn upload(&self, values: Vec<f32>, cols: usize) -> Tensor<2> {
-        let rows = values.len() / cols;
-        Tensor::from_data(TensorData::new(values, [rows, cols]), self.device.tensors())
+    /// [`encode`](Self::encode) for a tower that takes pictures of any size.
+    async fn encode_grid(&mut self, pixels: &Picture) -> Result<Vec<f32>> {
+        let (AnyTower::Merger(tower), Projector::Merger(merger)) =
+            (&self.tower, self.config.projector)
+        else {
+            return Err(Error::Internal("a tower of another kind".into()));
+        };
+        let (patch, side) = (self.config.patch_size, merger.side * self.config.patch_size);
+        let grid = PatchGrid {
+            rows: pixels.height / patch,
+            columns: pixels.width / patch,
+            merge: merger.side,
+        };
+        let is_whole = pixels.width.is_multiple_of(side) && pixels.height.is_multiple_of(side);
+        if !is_whole || !(1..=self.config.patches()).contains(&grid.count()) {
+            return Err(Error::Internal("pixels of another size".into()));
+        }
+        let pixels = pixels.normalized(self.config.mean, self.config.std);
+        self.device.give_turn().await;
+        self.step.set(&[Segment {
+            position: 0,
+            tokens: grid.count(),
+            pages: &self.pages,
+            rotary: Rotary {
+                offset: 0,
+                rows: &grid.rotary(),
+            },
+        }]);
+        let learned_side = self.config.image_size / patch;
+        let positions = grid.positions(&tower.position_embd, learned_side);
+        let positions = upload(&self.device, positions, self.config.layers.dim);
+        let patches = grid.patches(&pixels, patch);
+        let patches = upload(&self.device, patches, self.config.patch_values());
+        let parts = tower.forward(patches, positions, &mut self.kv, &self.step);
+        let mut values = Vec::with_capacity(parts.len());
+        for part in parts {
+            values.push(self.floats(part).await?);
+        }
+        let dim = self.config.projection_dim;
+        let rows = (0..grid.count() / self.config.square()).flat_map(|row| {
+            values
+                .iter()
+                .flat_map(move |part| &part[row * dim..][..dim])
+        });
+        Ok(rows.copied().collect())
     }
 
     async fn floats(&self, tensor: Tensor<2>) -> Result<Vec<f32>> {
@@ -100,6 +152,11 @@ impl Vision {
         data.try_into_vec()
             .map_err(|e| Error::Internal(format!("{e:?}")))
     }
+}
+
+fn upload(device: &ComputeDevice, values: Vec<f32>, cols: usize) -> Tensor<2> {
+    let rows = values.len() / cols;
+    Tensor::from_data(TensorData::new(values, [rows, cols]), device.tensors())
 }
 
 /// The patches of `pixels` `[3, size, size]`, in rows from the top left: `[patches, 3 * patch * patch]`.

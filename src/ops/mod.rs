@@ -22,6 +22,7 @@ mod variant;
 mod cpu;
 
 // One op each.
+pub mod add_given;
 pub mod add_positions;
 pub mod add_row;
 pub mod argmax;

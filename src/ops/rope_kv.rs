@@ -42,13 +42,26 @@ const RADIANS: f32 = (std::f64::consts::TAU / 4_294_967_296.0) as f32;
 /// overflow, so the angle is as exact at the end of a long context as at its start. A product of floats
 /// would be off by 0.001 radians at 32,768 tokens.
 pub fn turns(radians: &[f64], device: &Device) -> Tensor<1, Int> {
+    let turns = in_turns(radians);
+    let len = turns.len();
+    Tensor::from_data(TensorData::new(turns, [len]), (device, DType::U32))
+}
+
+/// As [`turns`], for rotary positions of parts: the angles, then the part that each pair turns by.
+pub fn turns_by_parts(radians: &[f64], parts: &[u32], device: &Device) -> Tensor<1, Int> {
+    assert_eq!(radians.len(), parts.len(), "a part per pair");
+    let mut words = in_turns(radians);
+    words.extend_from_slice(parts);
+    let len = words.len();
+    Tensor::from_data(TensorData::new(words, [len]), (device, DType::U32))
+}
+
+fn in_turns(radians: &[f64]) -> Vec<u32> {
     let turns = radians.iter().map(|radians| {
         let turns = radians / std::f64::consts::TAU * 4_294_967_296.0;
         turns.round() as i64 as u32
     });
-    let turns: Vec<u32> = turns.collect();
-    let len = turns.len();
-    Tensor::from_data(TensorData::new(turns, [len]), (device, DType::U32))
+    turns.collect()
 }
 
 /// The heads of Q, K and V before the rotation, their norm and the turns.
@@ -89,8 +102,8 @@ impl UnrotatedHeads<Cube> {
 }
 
 /// Rotates q and k `[tokens, stride]` by position, writes k and v to `kv` in place, and returns the rotated
-/// and scaled queries `[tokens, heads * head_dim]`. `turns` `[rope_dims / 2]` is the result of [`turns`];
-/// it is not read if nothing is rotated. `norm` is the norm of heads: its weights `[2 * head_dim]`, for
+/// and scaled queries `[tokens, heads * head_dim]`. `turns` is the result of [`turns`], or of [`turns_by_parts`] if the
+/// shape is by parts; it is not read if nothing is rotated. `norm` is the norm of heads: its weights `[2 * head_dim]`, for
 /// queries and then for keys, and its epsilon. Padding rows write nothing.
 pub fn rope_kv(
     qkv: [Tensor<2>; 3],
@@ -142,6 +155,7 @@ pub(super) fn rotation(kernel: Kernel, shape: RopeShape, norm_eps: Option<f32>) 
         .constant("KV_DIM", shape.kv_dim())
         .constant("HEAD_DIM", shape.head_dim)
         .constant_bool("NEOX", shape.neox)
+        .constant_bool("BY_PARTS", shape.by_parts)
         .constant("ROPE_DIMS", shape.rope_dims)
         .constant_f32("MAGNITUDE", shape.magnitude)
         .constant_f32("Q_SCALE", shape.q_scale)
@@ -200,6 +214,8 @@ pub(super) fn twin(
     let mut keys = vec![0.0; shape.kv_dim()];
     let mut out = vec![0.0; tokens * shape.q_dim()];
     let half = shape.rope_dims / 2;
+    let (angles, parts) = turns.split_at(half.min(turns.len()));
+    let parts = if shape.by_parts { parts } else { &[] };
     let normed = |head: &[f32], which: usize| -> Vec<f32> {
         let InputNorm::Rms { norm, eps } = &norm else {
             return head.to_vec();
@@ -210,19 +226,20 @@ pub(super) fn twin(
         let scaled = head.iter().zip(weights).map(|(v, w)| v * scale * w);
         scaled.collect()
     };
-    let rotate = |from: &[f32], which: usize, to: &mut [f32], position: usize, scale: f32| {
+    let rotate = |from: &[f32], which: usize, to: &mut [f32], position: [u32; 3], scale: f32| {
         let heads = from.chunks_exact(shape.head_dim);
         for (head, to) in heads.zip(to.chunks_exact_mut(shape.head_dim)) {
             let head = normed(head, which);
             for (to, from) in to.iter_mut().zip(&head) {
                 *to = from * scale;
             }
-            for (i, turns) in turns.iter().enumerate().take(half) {
+            for (i, turns) in angles.iter().enumerate().take(half) {
                 let (a, b) = match shape.neox {
                     true => (i, i + half),
                     false => (2 * i, 2 * i + 1),
                 };
-                let turned = (position as u32).wrapping_mul(*turns) as i32;
+                let part = parts.get(i).map_or(0, |part| *part as usize);
+                let turned = position[part].wrapping_mul(*turns) as i32;
                 let (sin, cos) = (turned as f32 * RADIANS).sin_cos();
                 let scale = scale * shape.magnitude;
                 to[a] = (head[a] * cos - head[b] * sin) * scale;
@@ -236,12 +253,16 @@ pub(super) fn twin(
     };
     for token in 0..(words[step::TOKENS] as usize).min(tokens) {
         let position = step::row_position(words, token);
+        let rotary = match shape.by_parts {
+            true => step::row_rotary(words, token),
+            false => [position as u32; step::PARTS],
+        };
         let table = step::row_table(words, token);
         rotate(
             &part(&q, token, 0, shape.q_dim()),
             0,
             &mut out[token * shape.q_dim()..][..shape.q_dim()],
-            position,
+            rotary,
             shape.q_scale,
         );
         let at = step::kv_row(words, table, position, 0, shape.kv_dim());
@@ -249,7 +270,7 @@ pub(super) fn twin(
             &part(&k, token, 1, shape.kv_dim()),
             1,
             &mut keys,
-            position,
+            rotary,
             1.0,
         );
         format.store(memory, at, &keys);

@@ -10,12 +10,17 @@ use crate::kernel::Kernel;
 pub const TOKENS: usize = 0;
 /// Word with the number of ids selected by `argmax` since the last upload.
 pub const CHOSEN: usize = 1;
+/// Word with the index of the first row's rotary position, [`PARTS`] words per row; 0 if all follow from the indices of
+/// tokens.
+const ROTARY: usize = 2;
 /// First word of the rows. A row has its position and the index of the first word of its block table.
-pub const ROWS: usize = 2;
+pub const ROWS: usize = 3;
 const ROW_WORDS: usize = 2;
-/// Words before a block table: how many tokens of the sequence all of its rows see at least, and the number of tokens
-/// that the sequence has after the step.
-const TABLE_HEAD: usize = 2;
+/// Words before a block table: what is added to the index of a token to get its rotary position, how many tokens of the
+/// sequence all of its rows see at least, and the number of tokens that the sequence has after the step.
+const TABLE_HEAD: usize = 3;
+/// Parts of a rotary position: time, row, column.
+pub const PARTS: usize = 3;
 pub use inpage_cpu::lanes::kv::PAGE_TOKENS;
 
 /// Consecutive tokens of one sequence, each a row of a step.
@@ -29,6 +34,17 @@ pub struct Segment<'a> {
     pub pages: &'a [u32],
     /// Whether causal attention lets each of the tokens see all of them, such as those of a picture.
     pub is_seen_whole: bool,
+    /// Rotary positions, where they are not the tokens' indices.
+    pub rotary: Rotary<'a>,
+}
+
+/// Rotary positions of a segment. The kernels read them in models whose rotary positions have parts.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Rotary<'a> {
+    /// Added, modulo 2^32, to the indices of tokens after the segment, and of its own if `rows` is empty.
+    pub offset: u32,
+    /// Time, row and column of each token of the segment; or none.
+    pub rows: &'a [[u32; PARTS]],
 }
 
 /// The step state on a device.
@@ -38,14 +54,14 @@ pub struct Step(InPlace);
 impl Step {
     /// A step state for up to `tokens` tokens and block tables of up to `pages` entries in total.
     pub fn new(tokens: usize, pages: usize, device: &Device) -> Self {
-        let len = ROWS + (ROW_WORDS + TABLE_HEAD) * tokens + pages;
+        let len = ROWS + (ROW_WORDS + TABLE_HEAD + PARTS) * tokens + pages;
         Self(InPlace::upload(vec![0; len], device))
     }
 
     /// Sets the state for the next step: the rows of the segments, one segment after the other.
     pub fn set(&mut self, segments: &[Segment]) {
         let tokens: usize = segments.iter().map(|segment| segment.tokens).sum();
-        let mut words = vec![tokens as u32, 0];
+        let mut words = vec![tokens as u32, 0, 0];
         let mut table = ROWS + ROW_WORDS * tokens;
         for segment in segments {
             table += TABLE_HEAD;
@@ -57,8 +73,14 @@ impl Step {
         for segment in segments {
             let end = segment.position + segment.tokens;
             let sight = if segment.is_seen_whole { end } else { 0 };
-            words.extend([sight as u32, end as u32]);
+            words.extend([segment.rotary.offset, sight as u32, end as u32]);
             words.extend_from_slice(segment.pages);
+        }
+        if segments.iter().any(|it| !it.rotary.rows.is_empty()) {
+            words[ROTARY] = words.len() as u32;
+            for segment in segments {
+                words.extend(rotary_rows(segment).flatten());
+            }
         }
         self.0.write(0, words);
     }
@@ -78,11 +100,22 @@ impl Step {
     }
 }
 
+/// The rotary positions of all tokens of a segment.
+fn rotary_rows(segment: &Segment) -> impl Iterator<Item = [u32; PARTS]> {
+    let Rotary { offset, rows } = segment.rotary;
+    let first = segment.position as u32;
+    (0..segment.tokens).map(move |at| {
+        let plain = [first.wrapping_add(at as u32).wrapping_add(offset); PARTS];
+        rows.get(at).copied().unwrap_or(plain)
+    })
+}
+
 /// Adds the constants of the layout, for kernels that read or change the state.
 pub(super) fn layout(kernel: Kernel) -> Kernel {
     kernel
         .constant("STEP_TOKENS", TOKENS)
         .constant("STEP_CHOSEN", CHOSEN)
+        .constant("STEP_ROTARY", ROTARY)
         .constant("STEP_ROWS", ROWS)
         .constant("ROW_WORDS", ROW_WORDS)
         .constant("PAGE_TOKENS", PAGE_TOKENS)
@@ -106,8 +139,20 @@ pub(super) fn row_length(step: &[u32], row: usize) -> usize {
 
 /// Tokens of its sequence that a row sees in causal attention: the CPU twin of `row_end`.
 pub(super) fn row_end(step: &[u32], row: usize) -> usize {
-    let sight = step[row_table(step, row) - TABLE_HEAD] as usize;
+    let sight = step[row_table(step, row) - 2] as usize;
     sight.max(row_position(step, row) + 1)
+}
+
+/// The rotary position of a row: the CPU twin of `row_rotary`.
+pub(super) fn row_rotary(step: &[u32], row: usize) -> [u32; PARTS] {
+    let position = row_position(step, row);
+    let rotary = step[ROTARY] as usize;
+    // Rows that were advanced since the step was set have none of their own.
+    if rotary > 0 && position < row_length(step, row) {
+        return std::array::from_fn(|part| step[rotary + PARTS * row + part]);
+    }
+    let offset = step[row_table(step, row) - TABLE_HEAD];
+    [(position as u32).wrapping_add(offset); PARTS]
 }
 
 /// The rows of a step for the kernels of the CPU device, without padding.
@@ -115,7 +160,8 @@ pub(super) fn cpu_rows(step: &[u32], tokens: usize) -> Vec<inpage_cpu::lanes::kv
     let rows = 0..(step[TOKENS] as usize).min(tokens);
     rows.map(|row| {
         let pages = &step[row_table(step, row)..];
-        inpage_cpu::lanes::kv::Row::new(row_position(step, row), pages)
+        let plain = inpage_cpu::lanes::kv::Row::new(row_position(step, row), pages);
+        plain.turned(row_rotary(step, row))
     })
     .collect()
 }

@@ -112,6 +112,7 @@ pub(super) fn heads() -> Vec<(RopeShape, AttentionShape, Option<f32>, KvFormat)>
             kv_heads: 2,
             head_dim,
             neox,
+            by_parts: false,
             rope_dims,
             magnitude: 1.0,
             q_scale: 0.1,

@@ -1,7 +1,7 @@
 //! How a family of models takes pictures: the text that stands for one in a prompt, and the text and the pixels that it
 //! becomes.
 
-use super::{Filter, Grid, Picture, Tiles};
+use super::{Filter, Grid, GridSizes, Picture, Tiles};
 
 /// What a model wants of a picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,6 +22,8 @@ pub enum PictureFormat {
         /// Rows of the text model that a picture becomes.
         rows: usize,
     },
+    /// Qwen3-VL: the whole picture in a size near its own, a row per square of pixels.
+    Grid(GridSizes),
 }
 
 /// Part of what a picture becomes in a prompt.
@@ -39,6 +41,7 @@ impl PictureFormat {
         match self {
             PictureFormat::Tiles { .. } => "<image>",
             PictureFormat::Stretched { .. } => "<start_of_image>",
+            PictureFormat::Grid(_) => "<|image_pad|>",
         }
     }
 
@@ -48,6 +51,7 @@ impl PictureFormat {
         match self {
             PictureFormat::Tiles { .. } => "<image>",
             PictureFormat::Stretched { .. } => "<image_soft_token>",
+            PictureFormat::Grid(_) => "<|image_pad|>",
         }
     }
 
@@ -60,6 +64,11 @@ impl PictureFormat {
                 rows,
             } => tiles(Tiles::of(picture, size, longest_edge), rows),
             PictureFormat::Stretched { size, rows } => stretched(picture, size, rows),
+            PictureFormat::Grid(sizes) => {
+                let picture = sizes.fit(picture);
+                let rows = sizes.rows(&picture);
+                vec![Part::Pixels(picture, rows)]
+            }
         }
     }
 }

@@ -1,18 +1,20 @@
 //! Pictures as the vision towers of models take them: pixels, resampling and tiles. What a model makes of the
 //! pixels is not known here.
 //!
-//! Order, lowest first: `picture`, `file_header`, `decode`, `resample`, `tiles`, `format`.
+//! Order, lowest first: `picture`, `file_header`, `decode`, `resample`, `tiles`, `grid`, `format`.
 
 #[cfg(not(target_arch = "wasm32"))]
 mod decode;
 mod file_header;
 mod format;
+mod grid;
 mod picture;
 mod resample;
 mod tiles;
 
 pub use file_header::{FileFormat, FileHeader};
 pub use format::{Part, PictureFormat};
+pub use grid::GridSizes;
 pub use picture::Picture;
 pub use resample::Filter;
 pub use tiles::{Grid, Tiles};

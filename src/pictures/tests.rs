@@ -10,6 +10,16 @@ struct References {
     resized: Vec<Resized>,
     tiles: Vec<Cut>,
     stretched: Vec<Stretched>,
+    grids: Vec<Fitted>,
+}
+
+#[derive(Deserialize)]
+struct Fitted {
+    from: [usize; 2],
+    side: usize,
+    pixels: [usize; 2],
+    to: [usize; 2],
+    hash: String,
 }
 
 #[derive(Deserialize)]
@@ -117,6 +127,23 @@ fn stretched_pictures_are_those_of_the_processor() {
         );
         assert_eq!((pixels.width, pixels.height), (size, size));
         assert_eq!(fnv1a(&pixels.rgb), hash, "{from:?}");
+    }
+}
+
+#[test]
+fn grids_are_those_of_the_processor() {
+    for fitted in references().grids {
+        let sizes = GridSizes {
+            side: fitted.side,
+            min_pixels: fitted.pixels[0],
+            max_pixels: fitted.pixels[1],
+        };
+        let found = sizes.fit(&picture(fitted.from));
+        let size = [found.width, found.height];
+        assert_eq!(size, fitted.to, "{:?}", fitted.from);
+        assert_eq!(fnv1a(&found.rgb), fitted.hash, "{:?}", fitted.from);
+        let squares = fitted.to.map(|pixels| pixels / fitted.side);
+        assert_eq!(sizes.rows(&found), squares[0] * squares[1]);
     }
 }
 

@@ -196,6 +196,6 @@ fn tower<S: ByteSource>(
     device: &ComputeDevice,
 ) -> Result<TowerPlan> {
     let max_binding_bytes = device.max_binding_bytes();
-    let dim = plan(text, options, max_binding_bytes)?.dim();
-    TowerPlan::new(&projector.0.gguf, dim, max_binding_bytes).map_err(projector::named)
+    let text = plan(text, options, max_binding_bytes)?;
+    TowerPlan::new(&projector.0.gguf, text.config(), max_binding_bytes).map_err(projector::named)
 }

@@ -92,7 +92,7 @@ pub async fn start_vision<S: ByteSource>(
     progress: impl FnMut(u64),
 ) -> Result<()> {
     let max_binding_bytes = model.device().max_binding_bytes();
-    let plan = TowerPlan::new(gguf, model.config().dim, max_binding_bytes)?;
+    let plan = TowerPlan::new(gguf, model.config(), max_binding_bytes)?;
     start_tower(model, &plan, source, progress).await
 }
 

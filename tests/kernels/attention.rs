@@ -123,6 +123,7 @@ impl Layer {
             kv_heads: self.kv_heads,
             head_dim: self.head_dim,
             neox: self.neox,
+            by_parts: false,
             rope_dims: self.rope_dims,
             magnitude: 1.0,
             q_scale: self.q_scale(),

@@ -135,6 +135,7 @@ pub fn segment(position: usize, tokens: usize, pages: &[u32]) -> Segment<'_> {
         tokens,
         pages,
         is_seen_whole: false,
+        rotary: Default::default(),
     }
 }
 

@@ -2,6 +2,7 @@
 //! device, and on the CPU device. A missing device fails the test: a driver is part of the set-up.
 
 mod fixture;
+mod given_rows;
 
 mod attention;
 mod cpu;

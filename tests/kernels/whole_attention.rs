@@ -87,6 +87,7 @@ fn attended(
         kv_heads: shape.kv_heads,
         head_dim: shape.head_dim,
         neox: false,
+        by_parts: false,
         rope_dims: 0,
         magnitude: 1.0,
         q_scale: 0.3,

@@ -15,6 +15,7 @@ mod cpu_device;
 mod embeddings;
 mod far_tensors;
 mod folders;
+mod grid_pictures;
 mod kept_kernels;
 mod kv_formats;
 mod long_context;

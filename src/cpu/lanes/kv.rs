@@ -18,6 +18,7 @@ pub(crate) const BLOCK_WORDS: usize = 1 + BLOCK / 4;
 pub struct Row<'a> {
     position: usize,
     length: usize,
+    rotary: [u32; 3],
     pages: *const u32,
     page_count: usize,
     borrowed: PhantomData<&'a [u32]>,
@@ -43,6 +44,7 @@ impl<'a> Row<'a> {
         Row {
             position,
             length: position + 1,
+            rotary: [position as u32; 3],
             pages: pages.as_ptr(),
             page_count: pages.len(),
             borrowed: PhantomData,
@@ -61,6 +63,16 @@ impl<'a> Row<'a> {
             self.page_count
         );
         Row { length, ..self }
+    }
+
+    /// The same token at a rotary position of its own: time, row and column.
+    pub fn turned(self, rotary: [u32; 3]) -> Row<'a> {
+        Row { rotary, ..self }
+    }
+
+    /// Time, row and column of its rotary position: its index, unless [`turned`](Self::turned) says otherwise.
+    pub fn rotary(self) -> [u32; 3] {
+        self.rotary
     }
 
     /// Tokens of the sequence that attention may see: `position + 1` where it is causal.

@@ -20,6 +20,8 @@ pub struct RopeShape {
     pub head_dim: usize,
     /// The elements of a pair are `rope_dims / 2` apart (GPT-NeoX) instead of neighbours.
     pub neox: bool,
+    /// Pairs turn by a part of the rotary position of a row each, instead of by the index of its token.
+    pub by_parts: bool,
     /// The first elements of a head that are rotated: a multiple of 4, or 0 for none.
     pub rope_dims: usize,
     /// Factor of rotated elements, which some scalings to longer contexts use.
@@ -46,7 +48,7 @@ impl RopeShape {
 
 /// Rotates the queries of `rows` by position into `q_out` `[rows, heads * head_dim]`, scaled, and writes rotated keys
 /// and the values to `kv`, the words of a layer's cache. `turns` `[rope_dims / 2]` are angles per position in units of
-/// 2^-32 turns; they are not read if nothing is rotated. `norm` is the norm of heads: its weights `[2 * head_dim]`, for
+/// 2^-32 turns; they are not read if nothing is rotated. If the shape is by parts, the part of each pair follows. `norm` is the norm of heads: its weights `[2 * head_dim]`, for
 /// queries and then for keys, and its epsilon. Rows of the tensors beyond `rows` are padding and neither read nor
 /// written.
 #[expect(clippy::too_many_arguments, reason = "one pass over five tensors")]
@@ -110,7 +112,7 @@ impl Kernel for Rope<'_> {
         let mut keys = vec![0.0; kv_dim];
         let row_words = format.words(kv_dim);
         for (i, row) in input.rows.iter().enumerate() {
-            rotation.turn_to::<L>(row.position(), input.turns);
+            rotation.turn_to::<L>(*row, input.turns);
             let q = part(input.qkv[0], shape, i, 0, q_dim);
             let out = &mut q_out[i * q_dim..][..q_dim];
             rotation.rotate::<L>(q, input.norm, 0, shape.q_scale, out);
@@ -158,10 +160,12 @@ impl Rotation {
         }
     }
 
-    /// Computes the sines and cosines of `position`. Whole turns overflow, so the angles are exact everywhere in a
+    /// Computes the sines and cosines of the position of `row`. Whole turns overflow, so the angles are exact everywhere in a
     /// long context.
     #[inline(always)]
-    fn turn_to<L: F32x8>(&mut self, position: usize, turns: &[u32]) {
+    fn turn_to<L: F32x8>(&mut self, row: Row, turns: &[u32]) {
+        let (position, rotary) = (row.position() as u32, row.rotary());
+        let half = self.shape.rope_dims / 2;
         let sign = if self.shape.neox { 1.0 } else { -1.0 };
         let mut signs = [1.0; LANES];
         for i in 0..LANES / 2 {
@@ -176,7 +180,11 @@ impl Rotation {
                 } else {
                     (at + i) / 2
                 };
-                angles[i] = f32::from_bits((position as u32).wrapping_mul(turns[pair]));
+                let position = match self.shape.by_parts {
+                    true => rotary[turns[half + pair] as usize],
+                    false => position,
+                };
+                angles[i] = f32::from_bits(position.wrapping_mul(turns[pair]));
             }
             let (sin, cos) = sin_cos(L::from_array(angles));
             write(&mut self.cos, at, cos);

@@ -24,6 +24,7 @@ fn shapes() -> Vec<RopeShape> {
                 kv_heads: 2,
                 head_dim,
                 neox,
+                by_parts: false,
                 rope_dims,
                 magnitude: 1.25,
                 q_scale: 0.1,

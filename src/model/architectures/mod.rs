@@ -18,8 +18,10 @@ mod olmo2;
 mod olmoe;
 mod phi3;
 mod qwen2;
+mod qwen2vl;
 mod qwen3;
 mod qwen3moe;
+mod qwen3vl;
 mod smollm3;
 mod starcoder2;
 
@@ -39,6 +41,8 @@ const ARCHITECTURES: &[&Architecture] = &[
     &qwen2::ARCHITECTURE,
     &qwen3::ARCHITECTURE,
     &qwen3moe::ARCHITECTURE,
+    &qwen2vl::ARCHITECTURE,
+    &qwen3vl::ARCHITECTURE,
     &gemma::ARCHITECTURE,
     &gemma2::ARCHITECTURE,
     &gemma3::ARCHITECTURE,

@@ -76,6 +76,7 @@ pub fn read(keys: &Keys, vocab: usize) -> Result<ModelConfig> {
         has_embedding_norm: false,
         has_output_norm: true,
         logit_soft_cap: None,
+        deepstack_layers: 0,
         embedding: EmbeddingConfig::read(keys)?,
     })
 }

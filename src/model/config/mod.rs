@@ -5,6 +5,7 @@ pub mod embedding;
 pub mod json;
 pub mod keys;
 pub mod llama_like;
+pub mod merger;
 mod model_config;
 pub mod rope;
 pub mod vision;
@@ -15,6 +16,6 @@ pub use model_config::{
     Experts, FeedForwardKind, LayerConfig, LayerRope, ModelConfig, NormKind, NormPlaces, Positions,
     QkNorm,
 };
-pub use rope::{Rope, RopePairs, Scaling};
+pub use rope::{Rope, RopePairs, RopeParts, Scaling};
 
 pub use crate::ops::Activation;

@@ -4,7 +4,7 @@
 use std::f64::consts::TAU;
 
 use super::keys::{Keys, missing};
-use crate::Result;
+use crate::{Error, Result};
 
 /// Metadata key, after the architecture: whether pairs are [`RopePairs::Halves`]. Written only for
 /// checkpoints that are read as they are, without a converter to GGUF.
@@ -35,6 +35,62 @@ pub struct Rope {
     pub dims: usize,
     /// Scaling to contexts longer than the one of the training.
     pub scaling: Scaling,
+    /// Which part of a rotary position each pair turns by; `None` if positions are the indices of tokens.
+    pub parts: Option<RopeParts>,
+}
+
+/// Rotary positions of three parts, time, row and column (Wang et al. 2024, <https://arxiv.org/abs/2409.12191>). They
+/// are equal for text; a picture's rows have those of their place in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RopeParts {
+    /// The first pairs turn by time, the next by row, the others by column: so many each.
+    Sections([usize; 3]),
+    /// The parts take turns: pair 3i + 1 turns by row and 3i + 2 by column until there are so many each; the others turn
+    /// by time.
+    Interleaved([usize; 3]),
+    /// The first half of the pairs turns by row, the second by column, with the same frequencies: vision towers.
+    Grid,
+}
+
+impl RopeParts {
+    /// The part of each of `pairs` pairs.
+    pub fn of_pairs(self, pairs: usize) -> Vec<u32> {
+        let part = |pair: usize| match self {
+            RopeParts::Sections([time, _, _]) if pair < time => 0,
+            RopeParts::Sections([time, row, _]) if pair < time + row => 1,
+            RopeParts::Sections(_) => 2,
+            RopeParts::Interleaved([_, rows, columns]) => match pair % 3 {
+                1 if pair < 3 * rows => 1,
+                2 if pair < 3 * columns => 2,
+                _ => 0,
+            },
+            RopeParts::Grid => 1 + u32::from(pair >= pairs / 2),
+        };
+        (0..pairs).map(part).collect()
+    }
+
+    /// The numbers of pairs in the metadata of a file.
+    ///
+    /// # Errors
+    /// [`Error::InvalidModelFile`] if there are not as many as `pairs`.
+    pub fn read_sections(keys: &Keys, pairs: usize) -> Result<[usize; 3]> {
+        let name = keys.name("rope.dimension_sections");
+        let sections = keys
+            .metadata()
+            .sizes(&name)?
+            .ok_or_else(|| missing(&name))?;
+        match sections[..] {
+            [time, row, column] | [time, row, column, 0]
+                if [time, row, column].iter().all(|it| *it <= pairs)
+                    && time + row + column == pairs =>
+            {
+                Ok([time, row, column])
+            }
+            _ => Err(Error::InvalidModelFile(format!(
+                "{name} is {sections:?} for {pairs} pairs"
+            ))),
+        }
+    }
 }
 
 /// A scaling of the frequencies. Llama 3's scaling is none of these: files hold it as a tensor of
@@ -90,6 +146,7 @@ impl Rope {
             pairs: RopePairs::Halves,
             dims: keys.size_or("rope.dimension_count", head_dim)?,
             scaling: Scaling::read(keys)?,
+            parts: None,
         })
     }
 
@@ -118,7 +175,12 @@ impl Rope {
 
     /// `base^(-2 pair / dims)`
     fn radians(&self, base: f32, pair: usize) -> f64 {
-        f64::from(base).powf(-2.0 * pair as f64 / self.dims as f64)
+        // Both halves of a grid have the frequencies of a head of half the length.
+        let (pair, dims) = match self.parts {
+            Some(RopeParts::Grid) => (pair % (self.dims / 4).max(1), self.dims / 2),
+            _ => (pair, self.dims),
+        };
+        f64::from(base).powf(-2.0 * pair as f64 / dims as f64)
     }
 }
 
@@ -196,7 +258,22 @@ mod tests {
             pairs: RopePairs::Halves,
             dims: 8,
             scaling,
+            parts: None,
         }
+    }
+
+    #[test]
+    fn pairs_turn_by_their_part() {
+        let sections = RopeParts::Sections([2, 1, 3]).of_pairs(6);
+        assert_eq!(sections, [0, 0, 1, 2, 2, 2]);
+        let interleaved = RopeParts::Interleaved([4, 1, 3]).of_pairs(8);
+        assert_eq!(interleaved, [0, 1, 2, 0, 0, 2, 0, 0]);
+        assert_eq!(RopeParts::Grid.of_pairs(4), [1, 1, 2, 2]);
+        let grid = Rope {
+            parts: Some(RopeParts::Grid),
+            ..rope(Scaling::None)
+        };
+        assert_close(&grid.frequencies(None).radians, &[1.0, 0.01, 1.0, 0.01]);
     }
 
     fn assert_close(found: &[f64], expected: &[f64]) {

@@ -1,6 +1,7 @@
 //! The hyperparameters of a vision tower and its projector, from the metadata of an `mmproj` file as llama.cpp writes
 //! it: `clip.vision.*`.
 
+use super::merger::{self, Merger};
 use super::{
     Activation, FeedForwardKind, Keys, LayerConfig, LayerRope, ModelConfig, NormKind, NormPlaces,
     Positions, QkNorm,
@@ -35,6 +36,8 @@ pub struct VisionConfig {
     pub std: [f32; 3],
     /// Width of the text model.
     pub projection_dim: usize,
+    /// Layers whose outputs become values for the first layers of the text model, too.
+    pub deepstack: Vec<usize>,
 }
 
 /// How the rows of patches become rows of the text model.
@@ -54,6 +57,8 @@ pub enum Projector {
         /// Patches on each side of a square.
         side: usize,
     },
+    /// Qwen3-VL: pictures of any size, whose squares of patches are one row, which goes through a feed-forward.
+    Merger(Merger),
 }
 
 impl VisionConfig {
@@ -91,15 +96,26 @@ impl VisionConfig {
                     longest_edge: keys.size_or("preproc_image_size", 4 * image_size)?,
                 }
             }
+            Some("qwen3vl_merger") => Projector::Merger(Merger::read(&keys, patch_size)?),
             Some(other) => {
                 let other: String = other.chars().take(64).collect();
                 return Err(unsupported(&format!("with a projector {other:?}")));
             }
             None => return Err(unsupported("without clip.projector_type")),
         };
+        let (layers, deepstack) = match projector {
+            Projector::PixelShuffle { .. } | Projector::AveragePool { .. } => (layers(&keys, side_patches.pow(2))?, Vec::new()),
+            Projector::Merger(merger) => {
+                let mut layers = layers(&keys, merger.max_patches(patch_size))?;
+                merger::configure(&mut layers);
+                let deepstack = merger::deepstack(metadata, layers.layers.len())?;
+                (layers, deepstack)
+            }
+        };
         Ok(VisionConfig {
             kind: kind.unwrap_or_default().to_owned(),
-            layers: layers(&keys, side_patches.pow(2))?,
+            layers,
+            deepstack,
             projector,
             image_size,
             patch_size,
@@ -121,6 +137,7 @@ impl VisionConfig {
                 size: self.image_size,
                 rows: self.rows(),
             },
+            Projector::Merger(merger) => PictureFormat::Grid(merger.sizes(self.patch_size)),
         }
     }
 
@@ -129,9 +146,30 @@ impl VisionConfig {
         matches!(self.projector, Projector::AveragePool { .. })
     }
 
-    /// Patches of a tile.
+    /// Patches of a tile, or most patches of a picture of any size.
     pub fn patches(&self) -> usize {
-        (self.image_size / self.patch_size).pow(2)
+        match self.projector {
+            Projector::PixelShuffle { .. } | Projector::AveragePool { .. } => {
+                (self.image_size / self.patch_size).pow(2)
+            }
+            Projector::Merger(merger) => merger.max_patches(self.patch_size),
+        }
+    }
+
+    /// Patches that become a row.
+    pub fn square(&self) -> usize {
+        match self.projector {
+            Projector::PixelShuffle { side, .. } | Projector::AveragePool { side } => side.pow(2),
+            Projector::Merger(merger) => merger.side.pow(2),
+        }
+    }
+
+    /// Width and height of the square of pixels that becomes a row, if rows have places in a picture.
+    pub fn row_side(&self) -> Option<usize> {
+        match self.projector {
+            Projector::PixelShuffle { .. } | Projector::AveragePool { .. } => None,
+            Projector::Merger(merger) => Some(merger.side * self.patch_size),
+        }
     }
 
     /// Numbers of a patch: three channels.
@@ -139,13 +177,9 @@ impl VisionConfig {
         3 * self.patch_size.pow(2)
     }
 
-    /// Rows of the text model that a tile becomes.
+    /// Rows of the text model that a tile becomes, or most rows of a picture of any size.
     pub fn rows(&self) -> usize {
-        match self.projector {
-            Projector::PixelShuffle { side, .. } | Projector::AveragePool { side } => {
-                self.patches() / side.pow(2)
-            }
-        }
+        self.patches() / self.square()
     }
 
     /// Columns and rows of the projector's matrix.
@@ -155,6 +189,7 @@ impl VisionConfig {
                 [self.layers.dim * side.pow(2), self.projection_dim]
             }
             Projector::AveragePool { .. } => [self.layers.dim, self.projection_dim],
+            Projector::Merger(_) => [self.layers.dim * self.square(), self.projection_dim],
         }
     }
 }
@@ -213,6 +248,7 @@ fn layers(keys: &Keys, patches: usize) -> Result<ModelConfig> {
         has_embedding_norm: false,
         has_output_norm: true,
         logit_soft_cap: None,
+        deepstack_layers: 0,
         embedding: None,
     })
 }

@@ -12,8 +12,15 @@ use super::{
     linear::{Linear, Norm},
 };
 use crate::ops::{
-    Finish, InPlace, Variant, add_positions::add_positions, add_row::add_row, embedding::embedding,
-    embedding_or_row::embedding_or_row, kv_memory::KvMemory, last_row::last_row, matrix::Matrix,
+    Finish, InPlace, Variant,
+    add_given::{GivenRows, add_given},
+    add_positions::add_positions,
+    add_row::add_row,
+    embedding::embedding,
+    embedding_or_row::embedding_or_row,
+    kv_memory::KvMemory,
+    last_row::last_row,
+    matrix::Matrix,
     step::Step,
 };
 
@@ -48,6 +55,9 @@ pub struct Decoder {
     pub output: Linear,
     /// Products with the pooled vector of a text: `dense_2`, `dense_3`.
     pub dense: Vec<Linear>,
+    /// First layers to whose outputs given rows add values.
+    #[module(skip)]
+    pub deepstack_layers: usize,
     /// Scale or soft cap of the logits.
     #[module(skip)]
     pub logits: Finish,
@@ -79,8 +89,10 @@ impl Decoder {
         step: &Step,
     ) -> Tensor<2> {
         let mut x = match given {
-            Some(rows) => embedding_or_row(ids, &self.token_embd, rows, self.embedding_scale),
-            None => embedding(ids, &self.token_embd, self.embedding_scale),
+            Some(rows) => {
+                embedding_or_row(ids.clone(), &self.token_embd, rows, self.embedding_scale)
+            }
+            None => embedding(ids.clone(), &self.token_embd, self.embedding_scale),
         };
         if let Some(table) = &self.position_embd {
             x = add_positions(x, table, step);
@@ -95,6 +107,15 @@ impl Decoder {
             let kv = &mut kv[if self.is_whole { 0 } else { layer }];
             x = block.attention.forward(x, kv, step);
             x = block.feed_forward.forward(x);
+            if let Some(given) = given.filter(|_| layer < self.deepstack_layers) {
+                // The buffer holds the rows of the embedding, then those of each of these layers.
+                let part_rows = given.get().dims()[0] / x.dims()[1] / (1 + self.deepstack_layers);
+                let rows = GivenRows {
+                    table_rows: self.token_embd.shape.rows,
+                    first: (1 + layer) * part_rows,
+                };
+                x = add_given(x, ids.clone(), given, rows);
+            }
         }
         x
     }

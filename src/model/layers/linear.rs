@@ -65,6 +65,11 @@ impl Linear {
         }
     }
 
+    /// `weight * x + bias + residual`, `x` `[tokens, cols]`, `residual` `[tokens, rows]`.
+    pub fn plus(&self, x: Tensor<2>, residual: Tensor<2>) -> Tensor<2> {
+        self.of(x, Finish::Plain, Some(residual))
+    }
+
     /// `finish(weight * x + bias + delta) + residual`, `x` `[tokens, cols]`.
     fn of(&self, x: Tensor<2>, finish: Finish, residual: Option<Tensor<2>>) -> Tensor<2> {
         let addends = self.addends(&x, None, residual);

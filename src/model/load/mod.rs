@@ -1,6 +1,7 @@
 //! The parts of a load: the plan, the outline, the weights. `runtime::start` puts them in order.
 
 mod layout;
+mod merger_tower;
 mod modules;
 mod plan;
 mod reader;
@@ -10,7 +11,7 @@ mod tower;
 pub(super) use self::layout::{DeviceBytes, RowRepacker};
 use self::modules::Loader;
 pub(crate) use self::plan::{Plan, plan};
-pub(crate) use self::tower::TowerPlan;
+pub(crate) use self::tower::{AnyTower, TowerPlan};
 use super::layers::decoder::Decoder;
 use crate::{
     Result,

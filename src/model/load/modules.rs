@@ -25,7 +25,7 @@ use crate::{
         Activation, Finish, Variant,
         attention::AttentionShape,
         matrix::Matrix,
-        rope_kv::{RopeShape, turns},
+        rope_kv::{RopeShape, turns, turns_by_parts},
     },
     weights::{ByteSource, Gguf},
 };
@@ -85,11 +85,7 @@ impl<'a, S: ByteSource> Loader<'a, S> {
             Some(_) => None,
             None => Some(self.matrix("position_embd").await?),
         };
-        let tables = self.rope_tables().await?;
-        let mut blocks = Vec::with_capacity(config.layers.len());
-        for layer in 0..config.layers.len() {
-            blocks.push(self.block(layer, &tables).await?);
-        }
+        let blocks = self.blocks().await?;
         let output_norm = config.has_output_norm.then_some("output_norm");
         let output_norm = self.norm_named(output_norm).await?;
         let embedding_norm = config.has_embedding_norm.then_some("token_embd_norm");
@@ -110,6 +106,7 @@ impl<'a, S: ByteSource> Loader<'a, S> {
             output: linear_of(output, None),
             dense,
             is_whole: !config.is_causal,
+            deepstack_layers: config.deepstack_layers,
             logits: match (config.logit_scale, config.logit_soft_cap) {
                 (scale, Some(cap)) => Finish::SoftCap { scale, cap },
                 (1.0, None) => Finish::Plain,
@@ -120,11 +117,7 @@ impl<'a, S: ByteSource> Loader<'a, S> {
 
     /// A vision tower, whose tensors have the names of a decoder's.
     pub(super) async fn tower(&mut self, projector: Projector) -> Result<Tower> {
-        let tables = self.rope_tables().await?;
-        let mut blocks = Vec::with_capacity(self.config.layers.len());
-        for layer in 0..self.config.layers.len() {
-            blocks.push(self.block(layer, &tables).await?);
-        }
+        let blocks = self.blocks().await?;
         Ok(Tower {
             patch_embd: self.linear("patch_embd").await?,
             position_embd: self.matrix("position_embd").await?,
@@ -141,6 +134,22 @@ impl<'a, S: ByteSource> Loader<'a, S> {
                 }
             },
         })
+    }
+
+    /// The layers.
+    pub(super) async fn blocks(&mut self) -> Result<Vec<Block>> {
+        let tables = self.rope_tables().await?;
+        let mut blocks = Vec::with_capacity(self.config.layers.len());
+        for layer in 0..self.config.layers.len() {
+            blocks.push(self.block(layer, &tables).await?);
+        }
+        Ok(blocks)
+    }
+
+    /// All elements of a tensor, on the host.
+    pub(super) async fn floats(&mut self, name: &str) -> Result<Vec<f32>> {
+        let tensor = self.tensors.tensor(name)?;
+        self.tensors.floats(tensor).await
     }
 
     async fn block(&mut self, layer: usize, tables: &RopeTables) -> Result<Block> {
@@ -193,9 +202,13 @@ impl<'a, S: ByteSource> Loader<'a, S> {
         let global = rope.frequencies(factors.as_deref());
         let local = rope.local_base.map(|base| rope.local_frequencies(base));
         let local = local.unwrap_or_else(|| global.clone());
+        let in_turns = |radians: &[f64]| match rope.parts {
+            Some(parts) => turns_by_parts(radians, &parts.of_pairs(radians.len()), device),
+            None => turns(radians, device),
+        };
         Ok(RopeTables {
-            global: turns(&global.radians, device),
-            local: turns(&local.radians, device),
+            global: in_turns(&global.radians),
+            local: in_turns(&local.radians),
             magnitude: global.magnitude,
         })
     }
@@ -236,6 +249,7 @@ impl<'a, S: ByteSource> Loader<'a, S> {
                 kv_heads: config.kv_heads,
                 head_dim: config.head_dim,
                 neox: rope.is_some_and(|rope| rope.pairs == RopePairs::Halves),
+                by_parts: rope.is_some_and(|rope| rope.parts.is_some()),
                 rope_dims: rope.map_or(0, |rope| rope.dims),
                 magnitude,
                 q_scale: config.attention_scale.unwrap_or(usual_scale),
@@ -360,7 +374,7 @@ impl<'a, S: ByteSource> Loader<'a, S> {
         self.tensors.matrix(&[&format!("{name}.weight")]).await
     }
 
-    async fn linear(&mut self, name: &str) -> Result<Linear> {
+    pub(super) async fn linear(&mut self, name: &str) -> Result<Linear> {
         let weight = self.matrix(name).await?;
         let bias = self.bias(name).await?;
         Ok(linear_of(
@@ -369,7 +383,7 @@ impl<'a, S: ByteSource> Loader<'a, S> {
         ))
     }
 
-    async fn norm(&mut self, name: &str) -> Result<Norm> {
+    pub(super) async fn norm(&mut self, name: &str) -> Result<Norm> {
         let bias = match self.config.norm {
             NormKind::Rms => None,
             NormKind::Layer => self.bias(name).await?,

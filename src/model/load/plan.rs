@@ -25,9 +25,9 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// Columns of the residual stream.
-    pub(crate) fn dim(&self) -> usize {
-        self.config.dim
+    /// The hyperparameters.
+    pub(crate) fn config(&self) -> &ModelConfig {
+        &self.config
     }
 }
 

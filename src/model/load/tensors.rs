@@ -48,9 +48,14 @@ pub(super) fn check_tower_tensors(
         config,
         known: HashSet::new(),
     };
-    check.linear("patch_embd", [vision.patch_values(), config.dim])?;
-    check.needed("position_embd.weight", &[config.dim, vision.patches()])?;
-    check.norm("output_norm", config.dim)?;
+    match vision.projector {
+        Projector::PixelShuffle { .. } | Projector::AveragePool { .. } => {
+            check.linear("patch_embd", [vision.patch_values(), config.dim])?;
+            check.needed("position_embd.weight", &[config.dim, vision.patches()])?;
+            check.norm("output_norm", config.dim)?;
+        }
+        Projector::Merger(_) => check.merger_tower(vision)?,
+    }
     match vision.projector {
         Projector::PixelShuffle { .. } => check.linear("projector", vision.projector_shape())?,
         Projector::AveragePool { .. } => {
@@ -59,9 +64,11 @@ pub(super) fn check_tower_tensors(
             let [cols, rows] = vision.projector_shape();
             check.needed("projector.weight", &[rows, cols])?;
         }
+        Projector::Merger(_) => {}
     }
     check.layers_and_rest(max_binding_bytes)
 }
+
 /// Whether queries, keys and values can be one matrix: they have one type, are not normalized
 /// separately, and take at most `max_binding_bytes` together.
 pub(super) fn can_join_qkv(
@@ -75,7 +82,7 @@ pub(super) fn can_join_qkv(
         && bytes.iter().sum::<u64>() <= max_binding_bytes
 }
 
-struct Check<'a> {
+pub(super) struct Check<'a> {
     gguf: &'a Gguf,
     config: &'a ModelConfig,
     /// Names of the tensors that the model uses.
@@ -244,7 +251,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    fn norm(&mut self, name: &str, len: usize) -> Result<()> {
+    pub(super) fn norm(&mut self, name: &str, len: usize) -> Result<()> {
         self.needed(&format!("{name}.weight"), &[len])?;
         match self.config.norm {
             NormKind::Rms => Ok(()),
@@ -253,7 +260,7 @@ impl Check<'_> {
     }
 
     /// A matrix and an optional bias.
-    fn linear(&mut self, name: &str, shape: [usize; 2]) -> Result<()> {
+    pub(super) fn linear(&mut self, name: &str, shape: [usize; 2]) -> Result<()> {
         self.needed(&format!("{name}.weight"), &shape)?;
         self.possible(&format!("{name}.bias"), &shape[1..])
     }
@@ -269,7 +276,7 @@ impl Check<'_> {
         }
     }
 
-    fn needed(&mut self, name: &str, shape: &[usize]) -> Result<()> {
+    pub(super) fn needed(&mut self, name: &str, shape: &[usize]) -> Result<()> {
         let tensor = self
             .gguf
             .tensor(name)

@@ -6,9 +6,12 @@ use crate::{
     device::ComputeDevice,
     model::{
         LoadOptions,
-        config::vision::{ARCHITECTURE, VisionConfig},
+        config::{
+            ModelConfig,
+            vision::{ARCHITECTURE, Projector, VisionConfig},
+        },
         kv_reservation::KvReservation,
-        layers::tower::Tower,
+        layers::{merger_tower::MergerTower, tower::Tower},
     },
     weights::{ByteSource, Gguf},
 };
@@ -28,6 +31,14 @@ const PARTS: [(&str, &str); 3] = [
     ("attn_out", "attn_output"),
 ];
 
+/// A vision tower of one of the kinds.
+pub(crate) enum AnyTower {
+    /// Of squares of one size.
+    Squares(Tower),
+    /// Of pictures of any size.
+    Merger(MergerTower),
+}
+
 /// A vision tower whose file was validated.
 #[derive(Debug, Clone)]
 pub(crate) struct TowerPlan {
@@ -39,12 +50,17 @@ pub(crate) struct TowerPlan {
 }
 
 impl TowerPlan {
-    /// Validates an `mmproj` file for a text model of `dim` columns and a device whose kernels see
+    /// Validates an `mmproj` file for the text model `text` and a device whose kernels see
     /// `max_binding_bytes` of a buffer.
     ///
     /// # Errors
     /// [`Error::InvalidModelFile`] and [`Error::UnsupportedModel`] naming the key or the tensor.
-    pub(crate) fn new(gguf: &Gguf, dim: usize, max_binding_bytes: u64) -> Result<TowerPlan> {
+    pub(crate) fn new(
+        gguf: &Gguf,
+        text: &ModelConfig,
+        max_binding_bytes: u64,
+    ) -> Result<TowerPlan> {
+        let dim = text.dim;
         let architecture = gguf.metadata.str("general.architecture")?;
         if architecture != Some(ARCHITECTURE) {
             return Err(Error::UnsupportedModel(format!(
@@ -56,6 +72,13 @@ impl TowerPlan {
             return Err(Error::InvalidModelFile(format!(
                 "the projector makes rows of {}, and those of the model have {dim}: it belongs to another model",
                 config.projection_dim
+            )));
+        }
+        if config.deepstack.len() != text.deepstack_layers {
+            return Err(Error::InvalidModelFile(format!(
+                "the projector makes values for {} layers, and {} of the model take some: it belongs to another model",
+                config.deepstack.len(),
+                text.deepstack_layers
             )));
         }
         let gguf = renamed(gguf, config.layers.dim)?;
@@ -86,9 +109,14 @@ impl TowerPlan {
         device: &ComputeDevice,
         source: &S,
         progress: &mut dyn FnMut(u64),
-    ) -> Result<Tower> {
+    ) -> Result<AnyTower> {
         let mut loader = Loader::new(&self.gguf, Some(source), device, &self.plan, progress);
-        loader.tower(self.config.projector).await
+        Ok(match self.config.projector {
+            projector @ (Projector::PixelShuffle { .. } | Projector::AveragePool { .. }) => {
+                AnyTower::Squares(loader.tower(projector).await?)
+            }
+            Projector::Merger(_) => AnyTower::Merger(loader.merger_tower(&self.config).await?),
+        })
     }
 }
 
@@ -113,6 +141,9 @@ fn renamed(gguf: &Gguf, dim: usize) -> Result<Gguf> {
 }
 
 fn decoder_name(name: &str) -> String {
+    if name == "v.patch_embd.weight.1" {
+        return "patch_embd_1.weight".to_owned();
+    }
     let Some((module, suffix)) = name.rsplit_once('.') else {
         return name.to_owned();
     };
@@ -158,6 +189,8 @@ mod tests {
     fn tensors_get_the_names_of_a_decoder() {
         for (theirs, ours) in [
             ("v.patch_embd.bias", "patch_embd.bias"),
+            ("v.patch_embd.weight.1", "patch_embd_1.weight"),
+            ("v.deepstack.5.fc1.weight", "v.deepstack.5.fc1.weight"),
             ("v.post_ln.weight", "output_norm.weight"),
             ("mm.model.fc.weight", "projector.weight"),
             ("v.blk.11.ln1.bias", "blk.11.attn_norm.bias"),

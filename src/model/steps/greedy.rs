@@ -3,10 +3,7 @@
 use burn::tensor::Transaction;
 
 use super::{Fed, Ready, Steps, ids_of};
-use crate::{
-    Error, Result,
-    ops::{argmax::argmax, step::Segment},
-};
+use crate::{Error, Result, engine::SequenceMemory, ops::argmax::argmax};
 
 impl Steps {
     /// Chooses greedily after the last step; the next one-token step is ready then.
@@ -52,12 +49,12 @@ impl Steps {
         self.record(1).await
     }
 
-    /// Records that the last greedy step chose `id` at the segment's position, and that the ring
+    /// Records that the last greedy step chose `id` after the sequence's tokens, and that the ring
     /// holds `chosen` ids.
-    pub fn note_ready(&mut self, segment: Segment<'_>, id: u32, chosen: usize) {
+    pub fn note_ready(&mut self, memory: &SequenceMemory, id: u32, chosen: usize) {
         self.ready = Some(Ready {
-            pages: segment.pages.to_vec(),
-            position: segment.position,
+            pages: memory.pages.clone(),
+            position: memory.len_tokens,
             id,
             chosen,
         });
@@ -65,9 +62,9 @@ impl Steps {
 
     /// If the device is ready to feed `id` to that sequence, returns how many ids are in the ring.
     /// The record is cleared: the caller continues from it, and may fail.
-    pub fn take_ready(&mut self, segment: Segment<'_>, id: u32) -> Option<usize> {
+    pub fn take_ready(&mut self, memory: &SequenceMemory, id: u32) -> Option<usize> {
         let ready = self.ready.take().filter(|ready| {
-            ready.id == id && ready.position == segment.position && ready.pages == segment.pages
+            ready.id == id && ready.position == memory.len_tokens && ready.pages == memory.pages
         });
         ready.map(|ready| ready.chosen)
     }

@@ -152,14 +152,19 @@ impl Steps {
         self.given.is_some()
     }
 
-    /// Sets the first of the rows that ids beyond the embedding table mean, `[rows, dim]`, for the next step.
-    pub fn give_rows(&mut self, rows: Vec<f32>) -> Result<()> {
-        if rows.is_empty() {
+    /// Sets the first of the rows that ids beyond the embedding table mean, `[rows, dim]`, for the next step. Further
+    /// parts are added to the outputs of the first layers, one each.
+    pub fn give_rows(&mut self, parts: &[Vec<f32>]) -> Result<()> {
+        if parts.iter().all(Vec::is_empty) {
             return Ok(());
         }
         let given = self.given.as_mut();
         let given = given.ok_or_else(|| Error::Internal("a model that takes no rows".into()))?;
-        given.write(0, rows.into_iter().map(f32::to_bits).collect());
+        let part_words = given.get().dims()[0] / parts.len();
+        for (part, rows) in parts.iter().enumerate() {
+            let words = rows.iter().map(|value| value.to_bits()).collect();
+            given.write(part * part_words, words);
+        }
         Ok(())
     }
 

@@ -8,7 +8,7 @@ use crate::{
     model::steps::sizes::MAX_TOKENS,
     ops::{
         matvec,
-        step::{PAGE_TOKENS, Segment},
+        step::{PAGE_TOKENS, Rotary, Segment},
     },
 };
 
@@ -58,12 +58,17 @@ pub(super) fn picture_cuts(input: Input<'_>) -> Result<Vec<(usize, bool)>> {
 }
 
 /// The next `tokens` tokens of a sequence.
-pub(super) fn segment(memory: &SequenceMemory, tokens: usize) -> Segment<'_> {
+pub(super) fn segment<'a>(
+    memory: &'a SequenceMemory,
+    tokens: usize,
+    rotary: Rotary<'a>,
+) -> Segment<'a> {
     Segment {
         position: memory.len_tokens,
         tokens,
         pages: &memory.pages,
         is_seen_whole: false,
+        rotary,
     }
 }
 

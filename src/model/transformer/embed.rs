@@ -12,7 +12,7 @@ use crate::{
         config::embedding::{EmbeddingConfig, Pooling, normalize},
         kv_reservation::{ENCODER_BATCH_TEXTS, ENCODER_BATCH_TOKENS},
     },
-    ops::step::{PAGE_TOKENS, Segment},
+    ops::step::{PAGE_TOKENS, Rotary, Segment},
 };
 
 impl EmbeddingModel for Transformer {
@@ -88,7 +88,7 @@ impl Transformer {
         let parts: Vec<&[u32]> = chunks(input).collect();
         for (i, chunk) in parts.iter().enumerate() {
             self.check(&memory, chunk.len())?;
-            let segment = segment(&memory, chunk.len());
+            let segment = segment(&memory, chunk.len(), Rotary::default());
             let fed = self.steps.feed_chunk(segment, chunk).await?;
             memory.len_tokens += chunk.len();
             let is_read = match pooling {
@@ -124,6 +124,7 @@ impl Transformer {
             tokens: input.len(),
             pages,
             is_seen_whole: false,
+            rotary: Default::default(),
         });
         let segments: Vec<Segment> = segments.collect();
         let rows = self.steps.encode(&segments, &inputs.concat()).await?;

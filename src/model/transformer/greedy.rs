@@ -1,11 +1,8 @@
 //! Steps of one sequence whose tokens the device chooses by the largest logit.
 
-use super::{Transformer, segment};
+use super::Transformer;
 use crate::{
-    Error, Result,
-    engine::{Input, Row},
-    model::steps::sizes::CHOSEN_IDS,
-    ops::argmax::INVALID_TOKEN,
+    Error, Result, engine::Row, model::steps::sizes::CHOSEN_IDS, ops::argmax::INVALID_TOKEN,
     sample::Sampled,
 };
 
@@ -26,9 +23,9 @@ impl Transformer {
             let count = (steps - chosen.len()).min(CHOSEN_IDS);
             let next = feed
                 .as_ref()
-                .map_or_else(|| input, |id| Input::tokens(std::slice::from_ref(id)));
+                .map_or_else(|| input, |id| input.after(std::slice::from_ref(id)));
             let ready = match next.ids() {
-                [id] => self.steps.take_ready(segment(memory, 1), *id),
+                [id] => self.steps.take_ready(memory, *id),
                 _ => None,
             };
             let before = match ready {
@@ -50,8 +47,7 @@ impl Transformer {
             let ring = self.steps.chosen().await?;
             chosen.extend((before..before + count).map(|at| ring[at % CHOSEN_IDS]));
             let last = chosen[chosen.len() - 1];
-            self.steps
-                .note_ready(segment(memory, 1), last, before + count);
+            self.steps.note_ready(memory, last, before + count);
             feed = Some(last);
         }
         // The time of a prompt does not measure a step.

@@ -9,9 +9,11 @@ use burn::tensor::Transaction;
 mod chunks;
 mod embed;
 mod greedy;
+mod rotary;
 mod sampled;
 
 use chunks::{chunks, picture_cuts, segment};
+use rotary::RotaryPositions;
 
 use super::{
     ModelConfig, Vision,
@@ -41,7 +43,7 @@ use crate::{
         matvec,
         sample::{self, SamplerVerdict, accepts},
         score::{parse, score_words},
-        step::{PAGE_TOKENS, Segment},
+        step::{PAGE_TOKENS, Rotary, Segment},
     },
     sample::{SamplingParams, ScoreRequest, TokenScore},
     weights::ByteSource,
@@ -279,7 +281,8 @@ impl Transformer {
         let mut logits = Vec::with_capacity(tokens.len() * self.config.token_ids);
         for chunk in tokens.chunks(MAX_TOKENS) {
             self.check(memory, chunk.len())?;
-            let rows = self.steps.launch(segment(memory, chunk.len()), chunk);
+            let segment = segment(memory, chunk.len(), Rotary::default());
+            let rows = self.steps.launch(segment, chunk);
             logits.extend(self.steps.floats(rows).await?);
             memory.len_tokens += chunk.len();
         }
@@ -329,25 +332,35 @@ impl Transformer {
             start = end;
             self.check(memory, range.len())?;
             let mut ids = input.ids()[range.clone()].to_vec();
-            let mut rows = Vec::new();
-            for embeddings in input.part(range).embeddings() {
+            let (dim, wide) = (self.config.dim, self.row_width());
+            let mut parts = vec![Vec::new(); wide / dim];
+            let input = input.part(range);
+            for embeddings in input.embeddings() {
                 // Ids beyond the embedding table are rows that are given.
-                let first = self.config.vocab + rows.len() / self.config.dim;
+                let first = self.config.vocab + parts[0].len() / dim;
                 let given = first as u32..;
                 ids[embeddings.at]
                     .iter_mut()
                     .zip(given)
                     .for_each(|(id, row)| *id = row);
                 let values = self.rows_of(embeddings.embeddings).await?;
-                let dim = self.config.dim;
-                rows.extend_from_slice(
-                    &values[embeddings.rows.start * dim..embeddings.rows.end * dim],
-                );
+                let width = values.len() / embeddings.embeddings.positions;
+                let rows = embeddings.rows.start * width..embeddings.rows.end * width;
+                for row in values[rows].chunks_exact(width) {
+                    let mut values = row.chunks_exact(dim);
+                    for part in &mut parts {
+                        match values.next() {
+                            Some(values) => part.extend_from_slice(values),
+                            None => part.resize(part.len() + dim, 0.0),
+                        }
+                    }
+                }
             }
-            self.steps.give_rows(rows)?;
+            self.steps.give_rows(&parts)?;
+            let rotary = self.rotary(&input);
             let segment = Segment {
                 is_seen_whole: is_picture,
-                ..segment(memory, ids.len())
+                ..segment(memory, ids.len(), rotary.of_segment())
             };
             fed = Some(match whole_pictures && (is_many || is_picture) {
                 true => self.steps.feed_as_many(segment, &ids).await?,
@@ -364,7 +377,19 @@ impl Transformer {
         vision.is_some_and(|vision| vision.config().is_seen_whole())
     }
 
-    /// The rows of embeddings.
+    /// Values of a picture's row: those of the embedding, and those of the layers that take some.
+    fn row_width(&self) -> usize {
+        self.config.dim * (1 + self.config.deepstack_layers)
+    }
+
+    /// The rotary positions of an input.
+    fn rotary(&self, input: &Input) -> RotaryPositions {
+        let by_parts = self.config.rope().is_some_and(|rope| rope.parts.is_some());
+        let vision = self.vision.as_ref().filter(|_| by_parts);
+        RotaryPositions::new(input, vision.and_then(|it| it.config().row_side()))
+    }
+
+    /// The rows of embeddings, each of [`row_width`](Self::row_width) values, or of those of the embedding alone.
     async fn rows_of(&mut self, embeddings: &Embeddings) -> Result<Rc<[f32]>> {
         let rows = match &embeddings.content {
             Content::Rows(values) => values.as_slice().into(),
@@ -380,9 +405,10 @@ impl Transformer {
                 }
             },
         };
-        match rows.len() == embeddings.positions * self.config.dim {
-            true => Ok(rows),
-            false => Err(Error::Internal("embeddings of another size".into())),
+        let widths = [self.row_width(), self.config.dim];
+        match widths.map(|width| embeddings.positions * width) {
+            sizes if embeddings.positions > 0 && sizes.contains(&rows.len()) => Ok(rows),
+            _ => Err(Error::Internal("embeddings of another size".into())),
         }
     }
 
@@ -391,7 +417,7 @@ impl Transformer {
         let mut fed = None;
         for chunk in chunks(tokens) {
             self.check(memory, chunk.len())?;
-            let segment = segment(memory, chunk.len());
+            let segment = segment(memory, chunk.len(), Rotary::default());
             fed = Some(self.steps.feed_chunk(segment, chunk).await?);
             memory.len_tokens += chunk.len();
         }
@@ -402,7 +428,9 @@ impl Transformer {
     /// first time.
     async fn feed_batch(&mut self, rows: &[Row<'_>]) -> Result<Fed> {
         let tokens: Vec<u32> = rows.iter().map(|row| row.input.ids()[0]).collect();
-        let segments = rows.iter().map(|row| segment(row.memory, 1));
+        let rotary: Vec<_> = rows.iter().map(|row| self.rotary(&row.input)).collect();
+        let segments = rows.iter().zip(&rotary);
+        let segments = segments.map(|(row, it)| segment(row.memory, 1, it.of_segment()));
         let segments: Vec<Segment> = segments.collect();
         self.steps.feed_batch(&segments, &tokens).await
     }
@@ -437,7 +465,7 @@ impl Transformer {
 
 /// A buffer for the rows that one step may be given, if the model takes any.
 fn given_rows(plan: &Plan, device: &ComputeDevice) -> Option<InPlace> {
-    let words = MAX_TOKENS * plan.config.dim;
+    let words = MAX_TOKENS * plan.config.dim * (1 + plan.config.deepstack_layers);
     let upload = || InPlace::upload(vec![0; words], device.tensors());
     plan.takes_embeddings.then(upload)
 }

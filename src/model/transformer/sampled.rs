@@ -7,7 +7,7 @@ use super::Transformer;
 use crate::{
     Error, Result,
     engine::{
-        CausalModel, Input, Row,
+        CausalModel, Row,
         model::{Masks, RowSampler},
     },
     ops::sample::{RING, RowChoice, parse},
@@ -43,7 +43,7 @@ impl Transformer {
                 .zip(&fed)
                 .map(|(row, tokens)| Row {
                     memory: &mut *row.memory,
-                    input: Input::tokens(tokens),
+                    input: row.input.after(tokens),
                 })
                 .collect();
             let slots = self

@@ -94,6 +94,7 @@ async fn sampled(device: &Device, shape: SamplerShape) -> Result<Vec<Result<u32>
         tokens: 1,
         pages: &[],
         is_seen_whole: false,
+        rotary: Default::default(),
     };
     step.set(&vec![segment; count]);
     let mut ids = InPlace::upload(vec![0; count], device);

@@ -100,6 +100,7 @@ fn sequences(
         tokens: SEQUENCES[i],
         pages: pages[i],
         is_seen_whole: false,
+        rotary: Default::default(),
     });
     step.set(&segments);
     (rows(tokens, shape.q_dim(), 0.3, device), kv, step, shape)
@@ -117,6 +118,7 @@ fn causal(device: &Device, tokens: usize, format: KvFormat, variant: Variant) ->
         tokens,
         pages: &pages,
         is_seen_whole: false,
+        rotary: Default::default(),
     }]);
     if !attention_split::serves(tokens, variant) {
         let q = rows(tokens, shape.q_dim(), 0.3, device);
@@ -128,6 +130,7 @@ fn causal(device: &Device, tokens: usize, format: KvFormat, variant: Variant) ->
         kv_heads: shape.kv_heads,
         head_dim: shape.head_dim,
         neox: true,
+        by_parts: false,
         rope_dims: shape.head_dim,
         magnitude: 1.0,
         q_scale: 1.0,
@@ -208,6 +211,7 @@ mod tests {
                     tokens: SEQUENCES.iter().sum(),
                     pages: &[2, 0, 1],
                     is_seen_whole: false,
+                    rotary: Default::default(),
                 }]);
                 let sequences_joined = whole_attention(q, &kv, &step, shape, variant);
                 for (what, computed) in [

@@ -163,6 +163,33 @@ impl Metadata {
         })
     }
 
+    /// An array of sizes.
+    ///
+    /// # Errors
+    /// If the value is not such an array.
+    pub fn sizes(&self, key: &str) -> Result<Option<Vec<usize>>> {
+        self.typed(key, "an array of sizes", |value| match value {
+            MetadataValue::Array(MetadataArray::I32(v)) => {
+                v.iter().map(|it| usize::try_from(*it).ok()).collect()
+            }
+            MetadataValue::Array(MetadataArray::U32(v)) => {
+                v.iter().map(|it| usize::try_from(*it).ok()).collect()
+            }
+            _ => None,
+        })
+    }
+
+    /// An array of bools.
+    ///
+    /// # Errors
+    /// If the value is not such an array.
+    pub fn bools(&self, key: &str) -> Result<Option<&[bool]>> {
+        self.typed(key, "an array of bools", |value| match value {
+            MetadataValue::Array(MetadataArray::Bool(v)) => Some(v.as_slice()),
+            _ => None,
+        })
+    }
+
     fn typed<'a, T>(
         &'a self,
         key: &str,

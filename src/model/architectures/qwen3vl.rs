@@ -1,0 +1,31 @@
+//! The text model of Qwen3-VL (Bai et al. 2025, <https://arxiv.org/abs/2511.21631>): a Qwen3 with rotary positions of
+//! three parts, whose first layers take values of pictures.
+
+use super::{architecture::Architecture, qwen3};
+use crate::{
+    Error, Result,
+    model::config::{Keys, ModelConfig, RopeParts},
+};
+
+/// Its Hugging Face folders hold the tower as well, and are not read.
+pub const ARCHITECTURE: Architecture = Architecture {
+    name: "qwen3vl",
+    configure,
+    ..Architecture::LLAMA_LIKE
+};
+
+fn configure(keys: &Keys, config: &mut ModelConfig) -> Result<()> {
+    qwen3::configure(keys, config)?;
+    config.deepstack_layers = keys.size_or_zero("n_deepstack_layers")?.unwrap_or(0);
+    if config.deepstack_layers > config.layers.len() {
+        return Err(Error::InvalidModelFile(format!(
+            "{} is more than there are layers",
+            keys.name("n_deepstack_layers")
+        )));
+    }
+    if let Some(rope) = config.rope_mut() {
+        let sections = RopeParts::read_sections(keys, rope.dims / 2)?;
+        rope.parts = Some(RopeParts::Interleaved(sections));
+    }
+    Ok(())
+}

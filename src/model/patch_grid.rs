@@ -1,0 +1,163 @@
+//! The patches of a picture of any size, in the order of towers that merge squares of patches: square by square from the
+//! top left, and within a square patch by patch.
+
+use crate::ops::step::PARTS;
+
+/// Patches of a picture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct PatchGrid {
+    /// Patches above each other; a multiple of `merge`.
+    pub(super) rows: usize,
+    /// Patches beside each other; a multiple of `merge`.
+    pub(super) columns: usize,
+    /// Patches on each side of a square.
+    pub(super) merge: usize,
+}
+
+impl PatchGrid {
+    /// Patches.
+    pub(super) fn count(self) -> usize {
+        self.rows * self.columns
+    }
+
+    /// Row and column of each patch.
+    pub(super) fn places(self) -> impl Iterator<Item = [usize; 2]> {
+        let merge = self.merge;
+        let squares = (0..self.rows / merge).flat_map(move |row| {
+            (0..self.columns / merge).map(move |column| [row * merge, column * merge])
+        });
+        squares.flat_map(move |[row, column]| {
+            (0..merge * merge).map(move |at| [row + at / merge, column + at % merge])
+        })
+    }
+
+    /// The rotary positions of the patches: their row and column.
+    pub(super) fn rotary(self) -> Vec<[u32; PARTS]> {
+        let places = self.places();
+        places.map(|[y, x]| [0, y as u32, x as u32]).collect()
+    }
+
+    /// The patches of `pixels` `[3, height, width]`, `size` pixels wide and high: `[patches, 3 * size * size]`.
+    pub(super) fn patches(self, pixels: &[f32], size: usize) -> Vec<f32> {
+        let width = self.columns * size;
+        let mut values = Vec::with_capacity(pixels.len());
+        for [row, column] in self.places() {
+            for channel in pixels.chunks_exact(self.count() * size * size) {
+                for y in row * size..(row + 1) * size {
+                    let start = y * width + column * size;
+                    values.extend_from_slice(&channel[start..start + size]);
+                }
+            }
+        }
+        values
+    }
+
+    /// A learned position for each patch, `[patches, dim]`: `table` `[side * side, dim]` covers the whole picture, and is
+    /// interpolated between its entries.
+    pub(super) fn positions(self, table: &[f32], side: usize) -> Vec<f32> {
+        let dim = table.len() / (side * side);
+        let rows = stretched(self.rows, side);
+        let columns = stretched(self.columns, side);
+        let mut values = Vec::with_capacity(self.count() * dim);
+        for [y, x] in self.places() {
+            let ([top, bottom], dy) = rows[y];
+            let ([left, right], dx) = columns[x];
+            let entry = |row: usize, column: usize| &table[(row * side + column) * dim..][..dim];
+            let weights = [
+                (1.0 - dy) * (1.0 - dx),
+                (1.0 - dy) * dx,
+                dy * (1.0 - dx),
+                dy * dx,
+            ];
+            let entries = [
+                entry(top, left),
+                entry(top, right),
+                entry(bottom, left),
+                entry(bottom, right),
+            ];
+            values.extend((0..dim).map(|i| {
+                let products = entries
+                    .iter()
+                    .zip(weights)
+                    .map(|(it, weight)| it[i] * weight);
+                products.sum::<f32>()
+            }));
+        }
+        values
+    }
+}
+
+/// For each of `count` places that cover `side` entries from the first to the last: the entries around it, and how far it
+/// is from the first of them.
+fn stretched(count: usize, side: usize) -> Vec<([usize; 2], f32)> {
+    let last = side - 1;
+    let step = last as f32 / (count.max(2) - 1) as f32;
+    let place = |at: usize| {
+        // The second half is counted from the end, so that the last place is the last entry.
+        let exact = match at < count / 2 || count == 1 {
+            true => at as f32 * step,
+            false => last as f32 - (count - 1 - at) as f32 * step,
+        };
+        let floor = (exact as usize).min(last);
+        ([floor, (floor + 1).min(last)], exact - floor as f32)
+    };
+    (0..count).map(place).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GRID: PatchGrid = PatchGrid {
+        rows: 2,
+        columns: 4,
+        merge: 2,
+    };
+
+    #[test]
+    fn the_patches_of_a_square_come_one_after_another() {
+        let places: Vec<[usize; 2]> = GRID.places().collect();
+        let expected = [
+            [0, 0],
+            [0, 1],
+            [1, 0],
+            [1, 1],
+            [0, 2],
+            [0, 3],
+            [1, 2],
+            [1, 3],
+        ];
+        assert_eq!(places, expected);
+        assert_eq!(GRID.rotary()[5], [0, 0, 3]);
+    }
+
+    #[test]
+    fn patches_hold_their_pixels_channel_by_channel() {
+        // Two channels would do as well: the function does not count them.
+        let pixels: Vec<f32> = (0..64).map(|x| x as f32).collect();
+        let cut = GRID.patches(&pixels, 2);
+        assert_eq!(cut[..8], [0.0, 1.0, 8.0, 9.0, 32.0, 33.0, 40.0, 41.0]);
+        assert_eq!(cut[8..12], [2.0, 3.0, 10.0, 11.0]);
+        assert_eq!(cut[16..20], [16.0, 17.0, 24.0, 25.0]);
+    }
+
+    #[test]
+    fn positions_are_interpolated_from_corner_to_corner() {
+        // Entry (y, x) of 3 by 3 is 10 y + x.
+        let table: Vec<f32> = (0..9).map(|at| (at / 3 * 10 + at % 3) as f32).collect();
+        let positions = GRID.positions(&table, 3);
+        let expected = [
+            0.0,
+            2.0 / 3.0,
+            20.0,
+            20.0 + 2.0 / 3.0,
+            4.0 / 3.0,
+            2.0,
+            20.0 + 4.0 / 3.0,
+            22.0,
+        ];
+        for (found, expected) in positions.iter().zip(expected) {
+            assert!((found - expected).abs() < 1e-5, "{positions:?}");
+        }
+    }
+}
