@@ -71,6 +71,7 @@ export type {
   ModelPlace,
   ModelWithId,
 } from "./page/model_option.js";
+export type { ProjectorFile, ProjectorOption } from "./page/projector_option.js";
 export type { FetchOptions } from "./page/request_option.js";
 export type { ResponseRequest, ResponseStream } from "./page/responses.js";
 export type { DetokenizeRequest, TemplateRequest, TokenizeRequest } from "./page/tokens.js";

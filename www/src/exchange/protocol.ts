@@ -129,6 +129,8 @@ export interface LoraLocation {
 export interface StartOptions {
   modelId: string;
   model: ModelLocation;
+  /** The file of a vision tower and its projector. */
+  projector: ModelLocation | undefined;
   lora: LoraLocation[];
   /** As given by the caller; Rust validates it. */
   device: DeviceChoice | undefined;
