@@ -217,7 +217,7 @@ export type ChatCompletionTokens = {
   reasoning_tokens: number, };
 
 /** A part of a message's content. */
-export type ChatContentPart = { "type": "text", text: string, } | { "type": "refusal", refusal: string, };
+export type ChatContentPart = { "type": "text", text: string, } | { "type": "refusal", refusal: string, } | { "type": "image_url", image_url: string | { url: string, detail?: string | null }, };
 
 /** What a chunk adds to a message. */
 export type ChatDelta = {
