@@ -1,5 +1,5 @@
-//! `npm run conformance`: runs the cases of tests/conformance against real models, one that generates text and one that
-//! makes embeddings, through the native server or a page in a browser. Prints a line per case and a last line
+//! `npm run conformance`: runs the cases of tests/conformance against real models: one that generates text, one that makes
+//! embeddings and one that sees, through the native server or a page in a browser. Prints a line per case and a last line
 //! "N passed, N failed". The cases are in tests/conformance/cases.
 
 import { existsSync, statSync } from "node:fs";
@@ -17,6 +17,8 @@ const USAGE = `npm run conformance [-- options]   runs every case of tests/confo
     --case 042             only this case; may be repeated, and may list several: 042,043
     --model FILE.gguf      the embedded model when left out
     --embedder FILE.gguf   makes embeddings, for group L; a small model with random weights when left out
+    --seer FILE.gguf       sees, for group N; a small model with random weights when left out
+    --projector FILE.gguf  the vision tower of the model that sees
     --device auto|gpu|cpu  where the model computes; gpu when left out, on a software adapter too
     --json                 one JSON document`;
 
@@ -26,6 +28,8 @@ const OPTIONS = {
   case: { type: "string", multiple: true, default: [] },
   model: { type: "string" },
   embedder: { type: "string" },
+  seer: { type: "string" },
+  projector: { type: "string" },
   device: { type: "string", default: "gpu" },
   json: { type: "boolean" },
   help: { type: "boolean" },
@@ -35,6 +39,8 @@ const BROWSERS = ["chromium", "firefox"];
 const DEVICES = ["auto", "gpu", "cpu"];
 const EMBEDDED_MODEL = "www/models/tales.gguf";
 const EMBEDDER = "tests/parity/embeddings/bert-cls-Q8_0.gguf";
+const SEER = "tests/parity/pictures/gemma3.gguf";
+const PROJECTOR = "tests/parity/pictures/gemma3.mmproj.gguf";
 
 const wrong = (message) => Object.assign(new Remediable(message, USAGE), { exitStatus: 2 });
 
@@ -79,20 +85,23 @@ function choose(cases, wanted, door) {
   return ids.length > 0 ? known.filter(({ id }) => ids.includes(id)) : known;
 }
 
+/** What the model of a case is for. */
+const purposeOf = ({ embeds, sees }) => (embeds ? "embeds" : sees ? "sees" : "text");
+
 /** Runs cases and returns their results; `onResult` gets each as soon as it is there. */
-async function runDoor({ door, browser, chosen, model, device, onResult }) {
+async function runDoor({ door, browser, chosen, model, projector, device, onResult }) {
   if (door !== "native") {
     const { buildPackage, runInBrowser } = await import("../tests/conformance/browser.mjs");
     await buildPackage();
     const ids = chosen.map(({ id }) => id);
-    await runInBrowser({ browser, door, device, ids, model, onResult });
+    await runInBrowser({ browser, door, device, ids, model, projector, onResult });
     return;
   }
   await requireRust();
   const { buildServer, nativeDoor, startServer } = await import("../tests/conformance/native.mjs");
   const { runCases } = await import("../tests/conformance/run.mjs");
   const env = device === "cpu" ? {} : await provideVulkan();
-  const server = await startServer(await buildServer(), { model, device, env });
+  const server = await startServer(await buildServer(), { model, projector, device, env });
   try {
     for await (const result of runCases(chosen, nativeDoor(server.origin))) onResult(result);
   } finally {
@@ -123,17 +132,20 @@ if (isProgram(import.meta.url)) {
       results.push(result);
       if (!json) process.stdout.write(`${line(result)}\n`);
     };
-    for (const [file, embeds] of [
-      [model, false],
-      [embedder, true],
-    ]) {
-      const some = chosen.filter((entry) => (entry.embeds ?? false) === embeds);
+    const seer = modelFile("--seer", files.seer ?? resolve(root, SEER));
+    const projector = modelFile("--projector", files.projector ?? resolve(root, PROJECTOR));
+    for (const [purpose, loaded] of Object.entries({
+      text: { model },
+      embeds: { model: embedder },
+      sees: { model: seer, projector },
+    })) {
+      const some = chosen.filter((entry) => purposeOf(entry) === purpose);
       if (some.length === 0) continue;
-      await runDoor({ door, browser, chosen: some, model: file, device, onResult });
+      await runDoor({ door, browser, chosen: some, ...loaded, device, onResult });
     }
     const failed = results.filter(({ ok }) => !ok).length;
     const passed = results.length - failed;
-    const report = { door, model, embedder, passed, failed, results };
+    const report = { door, model, embedder, seer, passed, failed, results };
     if (json) process.stdout.write(`${JSON.stringify(report)}\n`);
     else process.stdout.write(`${passed} passed, ${failed} failed\n`);
     // Missing results mean that the run has not passed.

@@ -28,7 +28,7 @@ const POLL_MS = 200;
  * the native server's names; `onResult` is called with each result. In Chromium, a page that computes on the CPU has no
  * WebGPU.
  */
-export async function runInBrowser({ browser, door, device, ids, model, onResult }) {
+export async function runInBrowser({ browser, door, device, ids, model, projector, onResult }) {
   const folder = temporaryFolder("inpage-conformance-");
   let server;
   try {
@@ -40,10 +40,11 @@ export async function runInBrowser({ browser, door, device, ids, model, onResult
         "/conformance/": join(root, "tests/conformance/"),
         "/openai.js": join(folder, "openai.js"),
         "/model.gguf": model,
+        ...(projector && { "/projector.gguf": projector }),
       },
     });
     const url = `${server.origin}/conformance/page.html`;
-    const wanted = { door, device: device === "gpu" ? "webgpu" : device, ids };
+    const wanted = { door, device: device === "gpu" ? "webgpu" : device, ids, sees: Boolean(projector) };
     const runIn = browser === "firefox" ? runInFirefox : runInChromium;
     await runIn(url, wanted, onResult);
   } finally {

@@ -17,9 +17,10 @@ export async function buildServer() {
 }
 
 /** Starts the server on a free port: `{ origin, close() }`. */
-export async function startServer(program, { model, device = "gpu", env = {} }) {
+export async function startServer(program, { model, projector, device = "gpu", env = {} }) {
   const name = model.replace(/^.*[\\/]|\.gguf$/g, "");
   const args = ["--port", "0", "--model", model, "--id", `inpage/${name}`];
+  if (projector) args.push("--projector", projector);
   args.push("--context", String(CONTEXT_TOKENS), "--device", device);
   const server = spawn(program, args, {
     cwd: root,

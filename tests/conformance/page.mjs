@@ -6,9 +6,13 @@ import OpenAI from "/openai.js";
 import { cases } from "./cases/index.mjs";
 import { runCases } from "./run.mjs";
 
-async function openDoor(name, device) {
+async function openDoor(name, device, sees) {
   const model = { url: "/model.gguf", id: "inpage/model" };
-  const engine = await inpage.createEngine({ model, device });
+  const engine = await inpage.createEngine({
+    model,
+    device,
+    ...(sees && { projector: "/projector.gguf" }),
+  });
   const door = {
     name,
     origin: location.origin,
@@ -33,8 +37,8 @@ async function openDoor(name, device) {
 }
 
 /** Runs the cases with these ids through a door, on a device; calls `report` with each result. */
-window.runConformance = async ({ door: name, device, ids }) => {
-  const door = await openDoor(name, device);
+window.runConformance = async ({ door: name, device, ids, sees }) => {
+  const door = await openDoor(name, device, sees);
   const chosen = cases.filter(({ id }) => ids.includes(id));
   for await (const result of runCases(chosen, door)) await window.report(result);
 };

@@ -12,14 +12,14 @@ use futures_util::StreamExt;
 use futures_util::future::{Either, select};
 use inpage::api::{
     Body, DecodedPicture, Fingerprint, Handler, Host, LazyCompiler, ModelState, OutputForm,
-    ReadyModel, Request, Response, SamplingDefaults, Switches, SystemHost,
+    PictureReader, ReadyModel, Request, Response, SamplingDefaults, Switches, SystemHost,
 };
 use inpage::engine::generation::TokenScore;
 use inpage::engine::{
     CausalModel, Chooser, Engine, EngineHandle, EngineLimits, Input, MemoryCopy, ModelLimits, Row,
     SequenceMemory, StepOutput,
 };
-use inpage::pictures::FileHeader;
+use inpage::pictures::{FileHeader, PictureFormat};
 use inpage::sample::Sampled;
 use inpage::text::Tokenizer;
 use inpage::weights::Metadata;
@@ -264,7 +264,7 @@ impl CausalModel for FakeModel {
             max_batch: 4,
             few_tokens: 0,
             state_slots: 0,
-            embedding_width: None,
+            embedding_width: Some(1),
         }
     }
 
@@ -428,6 +428,24 @@ impl Server {
         let metadata = metadata(control, template);
         let tokenizer = Rc::new(Tokenizer::from_gguf(&metadata).unwrap());
         self.handler.set_model(MODEL_ID, self.ready_with(tokenizer));
+    }
+
+    /// Makes it a model that takes pictures, of `rows` tokens each, with this chat template.
+    pub fn see(&self, rows: usize, template: &str) {
+        let control = ["<image>", "<fake_token_around_image>", "<global-img>"];
+        let metadata = metadata(control, Some(template));
+        let tokenizer = Rc::new(Tokenizer::from_gguf(&metadata).unwrap());
+        let format = PictureFormat::Tiles {
+            size: 8,
+            longest_edge: 8,
+            rows,
+        };
+        let pictures = PictureReader::new(format, &tokenizer).unwrap();
+        let ModelState::Ready(mut ready) = self.ready_with(tokenizer) else {
+            panic!("it is ready");
+        };
+        ready.pictures = Some(pictures);
+        self.handler.set_model(MODEL_ID, ModelState::Ready(ready));
     }
 
     fn ready_with(&self, tokenizer: Rc<Tokenizer>) -> ModelState {

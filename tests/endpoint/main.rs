@@ -18,6 +18,7 @@ mod llama_cpp;
 mod logprobs;
 mod matrix;
 mod objects;
+mod pictures;
 mod profiles;
 mod responses;
 mod resumed;

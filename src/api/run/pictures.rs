@@ -171,13 +171,15 @@ fn converted(given: &Attachment, picture: &Picture, reader: &PictureReader) -> D
         text: String::new(),
         pixels: Vec::new(),
     };
+    let key_of_whole = key(given);
     for part in reader.format.parts(picture) {
         match part {
             Part::Text(text) => decoded.text.push_str(&text),
             Part::Pixels(pixels, positions) => {
                 decoded.text.push_str(reader.format.row_token());
                 decoded.pixels.push(Rc::new(Embeddings {
-                    key: key(given, decoded.pixels.len()),
+                    // Parts of a picture differ in the low bits.
+                    key: key_of_whole.wrapping_add(decoded.pixels.len() as u128),
                     positions,
                     content: Content::Pixels(pixels),
                 }));
@@ -187,12 +189,11 @@ fn converted(given: &Attachment, picture: &Picture, reader: &PictureReader) -> D
     decoded
 }
 
-/// A name for a part of a picture. It is valid for this run of the program.
-fn key(given: &Attachment, part: usize) -> u128 {
+/// A name for a picture. It is valid for this run of the program.
+fn key(given: &Attachment) -> u128 {
     let half = |salt: u8| {
         let mut hasher = DefaultHasher::new();
         hasher.write_u8(salt);
-        hasher.write_usize(part);
         match given {
             Attachment::File(file) => hasher.write(file),
             Attachment::Pixels(picture) => {

@@ -146,7 +146,24 @@ fn wrong_messages_are_refused() {
     );
     let parts = |part: Value| one(json!({"role": "user", "content": [part]}));
     let image = json!({"type": "image_url", "image_url": {"url": "data:"}});
-    assert_eq!(parts(image), is(UnsupportedParameter));
+    assert_eq!(parts(image), is(InvalidValue));
+    assert_eq!(parts(json!({"type": "image_url"})), is(InvalidValue));
+    assert_eq!(
+        parts(json!({"type": "image_url", "image_url": 1})),
+        is(InvalidType)
+    );
+    assert_eq!(
+        parts(json!({"type": "input_image", "file_id": "file-1"})),
+        is(UnsupportedParameter)
+    );
+    for kind in ["input_audio", "video_url", "file"] {
+        assert_eq!(parts(json!({"type": kind})), is(UnsupportedParameter));
+    }
+    let picture = json!({"type": "image_url", "image_url": "data:image/png;base64,AAAA"});
+    assert_eq!(
+        one(json!({"role": "assistant", "content": [picture]})),
+        is(UnsupportedParameter)
+    );
     assert_eq!(parts(json!({"type": "poem"})), is(InvalidValue));
     assert_eq!(parts(json!({"text": "a"})), is(InvalidValue));
     assert_eq!(parts(json!({"type": "text"})), is(InvalidValue));

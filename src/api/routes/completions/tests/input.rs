@@ -162,11 +162,22 @@ fn case_112_images() {
         r#"["data:image/png;base64,AAAA"]"#,
         r#"["data:image/jpeg;base64,+/8="]"#,
         r#"["DATA:Image/WebP;base64,AA=="]"#,
-        r#"[["data:image/gif;base64,AAAA"],[]]"#,
-        r#"["data:image/bmp;base64,AAAA","data:image/bmp;base64,AAAA"]"#,
+        r#"[["data:image/gif;base64,AAAA"]]"#,
     ] {
-        fails(UnsupportedParameter, &format!(r#""images":{well_formed}"#));
+        let images = ok(&format!(r#""images":{well_formed}"#)).images;
+        assert_eq!((images.field, images.files.len()), ("images", 1));
     }
+    let two = r#""images":["data:image/bmp;base64,AAAA","data:image/bmp;base64,/wA="]"#;
+    let files = ok(two).images.files;
+    let bytes: Vec<&[u8]> = files.iter().map(|file| &*file.0).collect();
+    assert_eq!(bytes, [&[0, 0, 0][..], &[255, 0]]);
+    let lists = r#""prompt":["a","b"],"images":[[],["data:image/bmp;base64,AAAA"]]"#;
+    assert_eq!(ok(lists).images.per_prompt, Some(vec![0, 1]));
+    // As many lists as prompts.
+    fails(
+        InvalidValue,
+        r#""images":[["data:image/gif;base64,AAAA"],[]]"#,
+    );
     for malformed in [
         "",
         "AAAA",
@@ -190,7 +201,7 @@ fn case_112_images() {
         "data:image/png;base64,éé",
     ] {
         fails(InvalidValue, &format!(r#""images":["{malformed}"]"#));
-        fails(InvalidValue, &format!(r#""images":[[],["{malformed}"]]"#));
+        fails(InvalidValue, &format!(r#""images":[["{malformed}"]]"#));
     }
     // Every image is checked.
     let good = "data:image/png;base64,AAAA";

@@ -191,7 +191,10 @@ fn wrong_inputs_are_refused() {
     assert_eq!(one(json!({"role": "user"})), is(MissingRequiredParameter));
     assert_eq!(one(json!({"role": "user", "content": 1})), is(InvalidType));
     let part = |part: Value| one(json!({"role": "user", "content": [part]}));
-    for kind in ["input_image", "input_file", "input_audio"] {
+    assert_eq!(part(json!({"type": "input_image"})), is(InvalidValue));
+    let stored = json!({"type": "input_image", "file_id": "file-1"});
+    assert_eq!(part(stored), is(UnsupportedParameter));
+    for kind in ["input_file", "input_audio"] {
         assert_eq!(part(json!({"type": kind})), is(UnsupportedParameter));
     }
     assert_eq!(part(json!({"type": "poem"})), is(InvalidValue));

@@ -1,0 +1,276 @@
+//! Pictures in prompts and messages (specification 4.2 and 18.2): counts, places, errors, and files of all kinds. What a
+//! vision tower makes of them is checked by tests/parity.
+
+use std::io::Cursor;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use image::{DynamicImage, ImageFormat};
+use serde_json::{Value, json};
+
+use crate::fixture::*;
+
+/// Tokens of a picture: its rows, and three special tokens around them.
+const ROWS: usize = 5;
+const PICTURE: u64 = ROWS as u64 + 3;
+const TEMPLATE: &str = "{% for message in messages %}<|sep|>{% if message.content is string %}{{ message.content }}\
+    {% else %}{% for part in message.content %}{% if part['type'] == 'image' %}<image>{% else %}{{ part.text }}\
+    {% endif %}{% endfor %}{% endif %}{% endfor %}<|sep|>";
+
+fn encoded(image: &DynamicImage, format: ImageFormat) -> Vec<u8> {
+    let mut file = Cursor::new(Vec::new());
+    image.write_to(&mut file, format).unwrap();
+    file.into_inner()
+}
+
+fn png(seed: u8) -> Vec<u8> {
+    let pixels = (0..3 * 7 * 5).map(|at| seed.wrapping_mul(31).wrapping_add(at * 3));
+    let image = image::RgbImage::from_raw(7, 5, pixels.collect()).unwrap();
+    encoded(&image.into(), ImageFormat::Png)
+}
+
+fn url(file: &[u8]) -> String {
+    format!("data:image/png;base64,{}", STANDARD.encode(file))
+}
+
+fn see(test: impl AsyncFnOnce(&Server)) {
+    serve_default(async |server| {
+        server.see(ROWS, TEMPLATE);
+        test(server).await;
+    });
+}
+
+fn prompt_tokens(object: &Value) -> u64 {
+    object["usage"]["prompt_tokens"].as_u64().unwrap()
+}
+
+async fn refused(server: &Server, members: Value) -> (u16, String, String) {
+    let reply = server.complete(members).await;
+    let (status, code, param) = reply.error();
+    (status, code, param.unwrap_or_default())
+}
+
+fn invalid() -> (u16, String, String) {
+    (400, "invalid_value".into(), "images".into())
+}
+
+#[test]
+fn case_112_a_picture_takes_the_place_of_its_placeholder() {
+    see(async |server| {
+        let plain = prompt_tokens(&server.ok(json!({"prompt": "a b"})).await);
+        let members = json!({"prompt": "a<image> b", "images": [url(&png(0))], "echo": true, "max_tokens": 1,
+            "return_token_ids": true});
+        let object = server.ok(members).await;
+        assert_eq!(prompt_tokens(&object), plain + PICTURE);
+        assert!(text_of(&object).starts_with("a<image> b"), "{object}");
+        let ids = object["choices"][0]["prompt_token_ids"].as_array().unwrap();
+        assert_eq!(ids.len() as u64, plain + PICTURE);
+        assert_eq!(ids.iter().filter(|id| **id == json!(PRE)).count(), ROWS);
+        // The same as ids.
+        let prompt = json!([BOS, 70, PRE, 71]);
+        let members = json!({"prompt": prompt, "images": [url(&png(0))]});
+        assert_eq!(prompt_tokens(&server.ok(members).await), 3 + PICTURE);
+    });
+}
+
+#[test]
+fn case_112_pictures_go_to_the_prompts_in_order() {
+    see(async |server| {
+        let picture = || url(&png(0));
+        let two = json!({"prompt": ["<image>", "x", "<image>"], "images": [picture(), picture()]});
+        server.ok(two).await;
+        let lists = json!({"prompt": ["<image>", "x"], "images": [[picture()], []]});
+        server.ok(lists).await;
+        for (prompt, images) in [
+            (json!("<image>"), json!([picture(), picture()])),
+            (json!("<image><image>"), json!([picture()])),
+            (json!("none"), json!([picture()])),
+            (json!("<image>"), json!([])),
+            (json!(["<image>", "x"]), json!([[], [picture()]])),
+            (json!(["<image>", "x"]), json!([[picture()]])),
+            (json!([BOS, PRE, PRE]), json!([picture()])),
+        ] {
+            let members = json!({"prompt": prompt, "images": images});
+            assert_eq!(
+                refused(server, members.clone()).await,
+                invalid(),
+                "{members}"
+            );
+        }
+    });
+}
+
+#[test]
+fn case_112_a_model_that_takes_text_only() {
+    serve_default(async |server| {
+        let members = json!({"prompt": "a", "images": [url(&png(0))]});
+        let unsupported = (400, "unsupported_parameter".into(), "images".into());
+        assert_eq!(refused(server, members).await, unsupported);
+        for none in [json!([]), json!(null), json!([[]])] {
+            server.ok(json!({"prompt": "a", "images": none})).await;
+        }
+    });
+}
+
+#[test]
+fn case_112_files_of_all_formats() {
+    see(async |server| {
+        let image = image::load_from_memory(&png(1)).unwrap();
+        let rgba = DynamicImage::from(image.to_rgba8());
+        let gray = DynamicImage::from(image.to_luma8());
+        let deep = DynamicImage::from(image.to_rgb16());
+        let one = DynamicImage::new_rgb8(1, 1);
+        let wide = DynamicImage::new_rgb8(3000, 1);
+        for (image, format) in [
+            (&image, ImageFormat::Png),
+            (&image, ImageFormat::Jpeg),
+            (&image, ImageFormat::WebP),
+            (&image, ImageFormat::Bmp),
+            (&rgba, ImageFormat::Gif),
+            (&rgba, ImageFormat::Png),
+            (&gray, ImageFormat::Png),
+            (&gray, ImageFormat::Jpeg),
+            (&deep, ImageFormat::Png),
+            (&one, ImageFormat::Png),
+            (&wide, ImageFormat::Png),
+        ] {
+            // The type that the URL names does not matter.
+            let members = json!({"prompt": "<image>", "images": [url(&encoded(image, format))]});
+            server.ok(members).await;
+        }
+        let good = png(2);
+        let mut bomb = good.clone();
+        // Width and height of the header, which is checked before its checksum.
+        bomb[16..24].copy_from_slice(&[0, 0, 0x75, 0x30, 0, 0, 0x75, 0x30]);
+        let cases: [&[u8]; 7] = [
+            &[0, 0, 0],
+            b"<svg xmlns=\"http://www.w3.org/2000/svg\"/>",
+            b"GIF89a",
+            &good[..20],
+            &good[..good.len() / 2],
+            &good[10..],
+            &bomb,
+        ];
+        for file in cases {
+            let members = json!({"prompt": "<image>", "images": [url(file)]});
+            assert_eq!(refused(server, members).await, invalid(), "{file:?}");
+        }
+    });
+}
+
+/// Bits of good files are changed, and parts are cut out.
+#[test]
+fn mutated_files_end_in_an_answer_or_an_error() {
+    see(async |server| {
+        let image = image::load_from_memory(&png(3)).unwrap();
+        let formats = [
+            ImageFormat::Png,
+            ImageFormat::Jpeg,
+            ImageFormat::WebP,
+            ImageFormat::Gif,
+            ImageFormat::Bmp,
+        ];
+        let mut state = 1_u64;
+        let mut random = |below: usize| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (state >> 33) as usize % below
+        };
+        for round in 0..2_000 {
+            let mut file = encoded(&image, formats[round % formats.len()]);
+            for _ in 0..=random(4) {
+                let at = random(file.len());
+                match random(3) {
+                    0 => file[at] ^= 1 << random(8),
+                    1 => file.truncate(at.max(1)),
+                    _ => file[at] = random(256) as u8,
+                }
+            }
+            let members = json!({"prompt": "<image>", "images": [url(&file)], "max_tokens": 0});
+            let reply = server.complete(members).await;
+            assert!([200, 400].contains(&reply.status), "{}", reply.text());
+        }
+    });
+}
+
+#[test]
+fn prompts_with_pictures_are_not_cut_or_scored() {
+    see(async |server| {
+        let members = |more: Value| {
+            let mut members = json!({"prompt": "a<image>", "images": [url(&png(0))]});
+            members
+                .as_object_mut()
+                .unwrap()
+                .extend(more.as_object().unwrap().clone());
+            members
+        };
+        let conflict = (400, "conflicting_parameters".into(), "images".into());
+        let cut = members(json!({"truncate_prompt_tokens": 3}));
+        assert_eq!(refused(server, cut).await, conflict);
+        let scored = members(json!({"echo": true, "logprobs": 1}));
+        assert_eq!(refused(server, scored).await, conflict);
+        server
+            .ok(members(
+                json!({"truncate_prompt_tokens": -1, "logprobs": 1}),
+            ))
+            .await;
+        server.ok(members(json!({"n": 2, "temperature": 1}))).await;
+        assert!(!server.stream(members(json!({}))).await.is_empty());
+        // Pictures alone exceed the context.
+        let many: Vec<String> = (0..20).map(|seed| url(&png(seed))).collect();
+        let members = json!({"prompt": "<image>".repeat(20), "images": many});
+        let exceeded = (400, "context_length_exceeded".into(), "images".into());
+        assert_eq!(refused(server, members).await, exceeded);
+    });
+}
+
+#[test]
+fn parts_of_messages_with_pictures() {
+    see(async |server| {
+        let say = async |content: Value| {
+            let body = json!({"model": MODEL_ID, "max_tokens": 2,
+                "messages": [{"role": "user", "content": content}]});
+            server.send(chat(&body.to_string())).await
+        };
+        let picture =
+            json!({"type": "image_url", "image_url": {"url": url(&png(0)), "detail": "low"}});
+        let text = |text: &str| json!({"type": "text", "text": text});
+        let plain = prompt_tokens(&say(json!([text("ab")])).await.json());
+        let seen = say(json!([picture, text("ab")])).await.json();
+        assert_eq!(prompt_tokens(&seen), plain + PICTURE);
+        // The text of a message has no placeholders.
+        let written = say(json!([picture, text("<image>")])).await;
+        assert_eq!(written.status, 200, "{}", written.text());
+        assert!(prompt_tokens(&written.json()) > plain + PICTURE);
+        let damaged = json!({"type": "image_url", "image_url": url(&png(0)[..30])});
+        let error = say(json!([damaged])).await.error();
+        assert_eq!(
+            error,
+            (400, "invalid_value".into(), Some("messages".into()))
+        );
+        // A template that knows texts only.
+        server.see(
+            ROWS,
+            "{% for m in messages %}<|sep|>{{ m.content }}{% endfor %}<|sep|>",
+        );
+        let seen = say(json!([picture, text("ab")])).await.json();
+        assert_eq!(prompt_tokens(&seen), plain + PICTURE + 1, "and a newline");
+        // One that knows parts only.
+        server.see(
+            ROWS,
+            "{% for m in messages %}<|sep|>{% for p in m.content %}{% if p['type'] == 'image' %}<image>\
+             {% elif p['type'] == 'text' %}{{ p['text'] }}{% endif %}{% endfor %}{% endfor %}<|sep|>",
+        );
+        assert_eq!(prompt_tokens(&say(json!("ab")).await.json()), plain);
+        let seen = say(json!([text("ab"), picture])).await.json();
+        assert_eq!(prompt_tokens(&seen), plain + PICTURE);
+    });
+    serve_default(async |server| {
+        let part = json!({"type": "image_url", "image_url": {"url": url(&png(0))}});
+        let body = json!({"model": MODEL_ID, "messages": [{"role": "user", "content": [part]}]});
+        let error = server.send(chat(&body.to_string())).await.error();
+        let unsupported = (400, "unsupported_parameter".into(), Some("messages".into()));
+        assert_eq!(error, unsupported);
+    });
+}
