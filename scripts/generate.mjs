@@ -9,12 +9,16 @@ import { serve } from "./server.mjs";
  * Runs in the page. Streams pieces of text through `window.inpageText` and resolves with the result or `{ error }`.
  * It does not throw, because an exception would lose its fields when it leaves the page.
  */
-async function completeInPage({ model, device, request }) {
+async function completeInPage({ model, projector, device, request }) {
   let engine;
   try {
     const { createEngine } = await import("/dist/index.js");
     const start = performance.now();
-    engine = await createEngine({ ...(model === undefined ? {} : { model }), device });
+    engine = await createEngine({
+      ...(model === undefined ? {} : { model }),
+      ...(projector === undefined ? {} : { projector }),
+      device,
+    });
     const load_ms = performance.now() - start;
 
     const asked = performance.now();
@@ -69,19 +73,18 @@ async function completeInPage({ model, device, request }) {
 
 /**
  * Prints the completion; with `json` only the JSON line. `model` is `{ file }`, `{ url }` or undefined for the
- * embedded model. Resolves with the exit status.
+ * embedded model, and so is `projector`, or undefined. Resolves with the exit status.
  */
-export async function generate({ model, device, request, json }) {
+export async function generate({ model, projector, device, request, json }) {
   const mounts = { "/dist/": join(root, "www/dist/"), "/models/": join(root, "www/models/") };
-  let source;
-  if (model?.url) {
-    source = { url: model.url };
-  } else if (model?.file) {
-    const path = `/local/${encodeURIComponent(basename(model.file))}`;
-    mounts[decodeURIComponent(path)] = model.file;
+  const sourceOf = (given, folder) => {
+    if (given?.file === undefined) return given;
+    const path = `/${folder}/${encodeURIComponent(basename(given.file))}`;
+    mounts[decodeURIComponent(path)] = given.file;
     // The browser's profile is deleted after this run, so caching is pointless.
-    source = { url: path, cache: false };
-  }
+    return { url: path, cache: false };
+  };
+  const sources = { model: sourceOf(model, "local"), projector: sourceOf(projector, "projector") };
   const server = await serve({
     mounts,
     pages: { "/": '<!doctype html><title>inpage</title><link rel="icon" href="data:,">' },
@@ -100,7 +103,7 @@ export async function generate({ model, device, request, json }) {
       if (message.type() === "error") faults.push(message.text());
     });
     await page.goto(`${server.origin}/`);
-    const result = await page.evaluate(completeInPage, { model: source, device, request });
+    const result = await page.evaluate(completeInPage, { ...sources, device, request });
     if (shows) process.stdout.write("\n");
     if (result.error) {
       const { status, type, code, param, name, message } = result.error;

@@ -1,8 +1,8 @@
 //! `npm start`: sets up, builds, and serves the demo. With --prompt, it writes a completion to the terminal instead.
 
 import { spawn } from "node:child_process";
-import { existsSync, statSync } from "node:fs";
-import { resolve } from "node:path";
+import { existsSync, readFileSync, statSync } from "node:fs";
+import { extname, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { build } from "./build.mjs";
 import { main, Remediable, root, which } from "./process.mjs";
@@ -12,6 +12,8 @@ import { setUpForBuild } from "./setup.mjs";
 const USAGE = `npm start                                 serves the demo page
 npm start -- --prompt TEXT [options]      writes a completion in headless Chromium; defaults are in parentheses
     --model FILE.gguf     a local file or an http(s) URL (the embedded model)
+    --projector FILE.gguf the vision tower of a model that takes pictures, a local file or an http(s) URL
+    --image FILE          a picture, once per <image> in the prompt; a prompt without <image> begins with the pictures
     --device NAME         auto, webgpu or cpu (auto)
     --max-tokens N        at most N tokens (128)
     --temperature T  --top-p P  --top-k K  --min-p P  --seed S  --stop TEXT
@@ -23,6 +25,8 @@ npm start -- --prompt TEXT [options]      writes a completion in headless Chromi
 const OPTIONS = {
   prompt: { type: "string" },
   model: { type: "string" },
+  projector: { type: "string" },
+  image: { type: "string", multiple: true },
   device: { type: "string", default: "auto" },
   "max-tokens": { type: "string" },
   temperature: { type: "string" },
@@ -64,7 +68,36 @@ function requestOf(values) {
     body[name.replaceAll("-", "_")] = number;
   }
   if (values.stop !== undefined) body.stop = values.stop;
+  const { image: images = [] } = values;
+  if (images.length > 0) {
+    body.images = images.map(dataUrlOf);
+    if (!values.prompt.includes("<image>")) {
+      body.prompt = "<image>".repeat(images.length) + values.prompt;
+    }
+  }
   return body;
+}
+
+const IMAGE_TYPES = {
+  ...{ ".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg" },
+  ...{ ".webp": "image/webp", ".gif": "image/gif", ".bmp": "image/bmp" },
+};
+
+function dataUrlOf(name) {
+  const type = IMAGE_TYPES[extname(name).toLowerCase()];
+  if (type === undefined) {
+    const known = Object.keys(IMAGE_TYPES).join(", ");
+    throw Object.assign(
+      new Remediable(
+        `--image ${name}: its name does not say which picture it is`,
+        `It ends with ${known}.`,
+      ),
+      { exitStatus: 2 },
+    );
+  }
+  const file = localFile(name);
+  if (!file) throw new Remediable(`there is no picture ${name}`, "--image takes a local file.");
+  return `data:${type};base64,${readFileSync(file, "base64")}`;
 }
 
 /** `{ file }`, `{ url }`, or undefined for the embedded model; checked before anything is built. */
@@ -76,18 +109,41 @@ function modelOf(values) {
       "Name a model with --model FILE.gguf.",
     );
   }
-  if (/^https?:\/\//.test(values.model)) return { url: values.model };
-  // npm runs scripts in the repository's folder; INIT_CWD is the user's working directory.
-  const file = [process.env.INIT_CWD, process.cwd()]
-    .filter(Boolean)
-    .map((folder) => resolve(folder, values.model))
-    .find((path) => existsSync(path) && statSync(path).isFile());
+  return placeOf("model", values.model);
+}
+
+/** Also refuses a projector without a model: the embedded one takes no pictures. */
+function projectorOf(values) {
+  if (values.projector === undefined) {
+    if (values.image === undefined) return undefined;
+    throw new Remediable(
+      "--image needs a model that takes pictures",
+      "Name it with --model and --projector.",
+    );
+  }
+  if (values.model === undefined) {
+    throw new Remediable("--projector needs a model", "Name it with --model FILE.gguf.");
+  }
+  return placeOf("projector", values.projector);
+}
+
+function placeOf(option, place) {
+  if (/^https?:\/\//.test(place)) return { url: place };
+  const file = localFile(place);
   if (!file)
     throw new Remediable(
-      `there is no model file ${values.model}`,
-      "--model takes a GGUF file or an http(s) URL.",
+      `there is no ${option} file ${place}`,
+      `--${option} takes a GGUF file or an http(s) URL.`,
     );
   return { file };
+}
+
+/** npm runs scripts in the repository's folder; INIT_CWD is the user's working directory. */
+function localFile(name) {
+  return [process.env.INIT_CWD, process.cwd()]
+    .filter(Boolean)
+    .map((folder) => resolve(folder, name))
+    .find((path) => existsSync(path) && statSync(path).isFile());
 }
 
 function openInBrowser(url) {
@@ -130,9 +186,10 @@ await main(async (args) => {
   }
   const isDemo = values.prompt === undefined;
   const model = isDemo ? undefined : modelOf(values);
+  const projector = isDemo ? undefined : projectorOf(values);
   const request = isDemo ? undefined : requestOf(values);
   await build(await setUpForBuild(), { dev: values.dev, shipped: false });
   if (isDemo) return serveDemo(values);
   const { generate } = await import("./generate.mjs");
-  return generate({ model, device: values.device, request, json: values.json });
+  return generate({ model, projector, device: values.device, request, json: values.json });
 });

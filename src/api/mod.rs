@@ -42,7 +42,7 @@ pub use error::Failure;
 #[cfg(not(target_arch = "wasm32"))]
 pub use host::SystemHost;
 pub use host::{DecodedPicture, Host};
-pub use http::{Body, Request, Response};
+pub use http::{Attachment, Body, Request, Response};
 pub use models::{Fingerprint, LazyCompiler, ModelState, PictureReader, ReadyEmbedder, ReadyModel};
 pub use progress::Progress;
 pub use switches::{

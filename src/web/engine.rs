@@ -11,6 +11,7 @@ use wasm_bindgen_futures::spawn_local;
 use web_sys::AbortSignal;
 
 use super::adapters::{PageAdapter, adapter_files};
+use super::attachments::{PageAttachment, attachment};
 use super::errors::to_js;
 use super::host::{BrowserHost, now_ms};
 use super::json_value::to_object;
@@ -132,7 +133,8 @@ impl InpageEngine {
 
     /// Answers one request. `headers` is `[name, value][]`; `signal` cancels it until the response's
     /// head is there, the response's own `cancel()` afterwards. With the `position` of the same request's
-    /// response from another engine, a stream continues there.
+    /// response from another engine, a stream continues there. `attachments` are pictures that the body names.
+    #[allow(clippy::too_many_arguments)] // The form in which requests come from JavaScript.
     pub async fn handle(
         &self,
         method: String,
@@ -141,6 +143,7 @@ impl InpageEngine {
         body: Vec<u8>,
         signal: AbortSignal,
         position: Option<String>,
+        attachments: Vec<PageAttachment>,
     ) -> std::result::Result<InpageResponse, JsValue> {
         let request = Request {
             method,
@@ -148,6 +151,7 @@ impl InpageEngine {
             headers: serde_wasm_bindgen::from_value(headers)?,
             body,
             position,
+            attachments: attachments.iter().map(attachment).collect(),
         };
         let handler = self.handler.clone();
         let (abort, registration) = AbortHandle::new_pair();

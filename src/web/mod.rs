@@ -11,10 +11,11 @@
 //! | `sha256` | the hash of a downloaded file |
 //! | `webgpu` | the GPU device in a browser |
 //! | `measure` | the CPU time of a decode step; only with the feature `replay-bench` |
-//! | `picture` | decodes pictures |
+//! | `picture`, `attachments` | decodes pictures; those beside the body of a request |
 //! | `host`, `errors` | time and log; errors as JavaScript sees them |
 
 mod adapters;
+mod attachments;
 mod cpu_kernels;
 mod engine;
 mod errors;

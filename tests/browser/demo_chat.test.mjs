@@ -8,6 +8,7 @@ import { after, afterEach, before, beforeEach, describe, test } from "node:test"
 import { root } from "../../scripts/process.mjs";
 import { temporaryFolder } from "../../scripts/temporary_folder.mjs";
 import { startHarness, wasmIsBuilt } from "./harness.mjs";
+import { png } from "./picture_files.mjs";
 
 const DEMO = { "/demo/": join(root, "www/demo/") };
 const SHOTS = process.env.INPAGE_SCREENSHOTS;
@@ -218,6 +219,64 @@ describe("the chat with a fake engine", () => {
     await send(page, "count:1");
     await done(page);
     assert.equal(await page.isVisible(".message:last-child .reasoning"), false);
+  });
+
+  test("pictures are picked, pasted and dropped, shown with their tokens, sent and kept", async () => {
+    assert.equal(await page.isVisible("#chat-picture-tools"), false);
+    await page.check('input[name="source"][value="url"]');
+    await page.fill("#model-url", `${harness.origin}/models/tales.gguf`);
+    await page.fill("#projector-url", `${harness.origin}/models/tales.gguf?projector`);
+    await page.click("#load");
+    await page.waitForSelector("#chat-simple:visible, #chat-picture-tools:visible");
+    if (await page.isVisible("#chat-simple")) await page.click("#chat-simple");
+    await page.waitForSelector("#chat-picture-tools:visible");
+    await canSend(page);
+    const data = Buffer.from(Array.from({ length: 48 * 32 * 3 }, (_, i) => (i * 7) % 256));
+    const buffer = png({ width: 48, height: 32, data });
+    const picked = { name: "a.png", mimeType: "image/png", buffer };
+    await page.setInputFiles("#chat-picture-file", picked);
+    await says(page, "#chat-pictures", /19 tokens, read in \d+\.\d s/);
+    const transfer = await page.evaluateHandle((bytes) => {
+      const given = new DataTransfer();
+      given.items.add(new File([new Uint8Array(bytes)], "b.png", { type: "image/png" }));
+      return given;
+    }, Array.from(buffer));
+    await page.evaluate((clipboardData) => {
+      const event = new ClipboardEvent("paste", { clipboardData, bubbles: true, cancelable: true });
+      document.querySelector("#chat-text").dispatchEvent(event);
+    }, transfer);
+    await page.dispatchEvent("body", "drop", { dataTransfer: transfer });
+    await page.waitForFunction(() => document.querySelectorAll("#chat-pictures li").length === 3);
+    await page.click("#chat-pictures li:last-child button");
+    assert.equal(await page.locator("#chat-pictures li").count(), 2);
+    await shot(page, "chat-picture-tray");
+
+    await send(page, "say:pictures");
+    await done(page);
+    const size = `${buffer.length} bytes`;
+    assert.deepEqual(await texts(page), ["say:pictures", `${size}, ${size}`]);
+    assert.equal(await page.locator("#chat-pictures li").count(), 0);
+    const shown = (selector) =>
+      page.$$eval(selector, (all) => all.filter(({ naturalWidth }) => naturalWidth === 48).length);
+    await page.waitForFunction(() =>
+      [...document.querySelectorAll("#messages img")].every(({ complete }) => complete),
+    );
+    assert.equal(await shown("#messages .message.user img"), 2);
+    await shot(page, "chat-pictures");
+
+    await page.reload();
+    await canSend(page);
+    await page.waitForFunction(() => document.querySelectorAll("#messages img").length === 2);
+    // The embedded model is loaded again, which takes no pictures.
+    assert.equal(await page.isVisible("#chat-picture-tools"), false);
+    await page.dispatchEvent("body", "drop", {
+      dataTransfer: await page.evaluateHandle((bytes) => {
+        const given = new DataTransfer();
+        given.items.add(new File([new Uint8Array(bytes)], "b.png", { type: "image/png" }));
+        return given;
+      }, Array.from(buffer)),
+    });
+    await says(page, "#chat-state", /takes no pictures/);
   });
 
   test("markdown becomes elements", async () => {

@@ -3,10 +3,10 @@
 import { createEngine } from "../dist/index.js";
 import { SERVICE_WORKER } from "./serving.js";
 
-/** @import { Engine, EngineInfo, LoadProgress, ModelOption } from "../dist/index.js" */
+/** @import { Engine, EngineInfo, LoadProgress, ModelOption, ProjectorOption } from "../dist/index.js" */
 
 /**
- * @typedef {{ name: string, option: ModelOption, chatTemplate?: string | undefined }} Choice
+ * @typedef {{ name: string, option: ModelOption, projector?: ProjectorOption | undefined, chatTemplate?: string | undefined }} Choice
  *
  * @typedef {{ kind: "loading", name: string, progress: LoadProgress | undefined }
  *   | { kind: "ready", name: string, info: EngineInfo, engine: Engine }
@@ -39,7 +39,7 @@ export class CurrentModel {
    *
    * @param {Choice} choice
    */
-  async load({ name, option, chatTemplate }) {
+  async load({ name, option, projector, chatTemplate }) {
     this.#loading?.abort();
     const loading = new AbortController();
     this.#loading = loading;
@@ -52,6 +52,7 @@ export class CurrentModel {
     try {
       engine = await createEngine({
         model: option,
+        ...(projector !== undefined && { projector }),
         ...(chatTemplate !== undefined && { chatTemplate }),
         workerUrl: new URL("./engine_worker.js", import.meta.url),
         // Threads on hosts that do not isolate the page.

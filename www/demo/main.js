@@ -47,7 +47,8 @@ async function showChat(state) {
   if (state.kind === "ready" && chatModel === undefined) {
     const { engine } = state;
     const isSimple = chosenTemplate(state.name) !== undefined;
-    const found = { engine, isSimple, hasTemplate: await hasTemplate(engine) };
+    const takesPictures = Boolean(state.info.projector);
+    const found = { engine, isSimple, takesPictures, hasTemplate: await hasTemplate(engine) };
     if (model.engine !== engine) return;
     chatModel = found;
   }
@@ -62,7 +63,10 @@ function load(chosen) {
   return model.load({ ...chosen, chatTemplate: chosenTemplate(chosen.name) });
 }
 
-setUpPicker((chosen) => void load(chosen));
+setUpPicker(
+  (chosen) => void load(chosen),
+  (files) => chat.pictures.add(files),
+);
 byId("chat-simple", HTMLButtonElement).addEventListener("click", () => {
   chooseSimpleTemplate(choice.name);
   void load(choice);

@@ -1,6 +1,7 @@
 //! Chooses a model: the embedded one, a local file (picked or dropped on the page), or a URL.
 
 import { byId } from "./dom.js";
+import { isPicture } from "./chat/pictures.js";
 import { recall, remember } from "./memory.js";
 import { fileNameIn } from "./words.js";
 
@@ -9,21 +10,30 @@ import { fileNameIn } from "./words.js";
 /** @type {Choice} */
 export const EMBEDDED = { name: "tales", option: "embedded" };
 
-/** @param {(choice: Choice) => void} choose called with each model that the user chooses */
-export function setUpPicker(choose) {
+/**
+ * @param {(choice: Choice) => void} choose called with each model that the user chooses
+ * @param {(files: File[]) => void} takePictures called with pictures that are dropped on the page
+ */
+export function setUpPicker(choose, takePictures) {
   const form = byId("picker", HTMLFormElement);
   const file = byId("model-file", HTMLInputElement);
   const url = byId("model-url", HTMLInputElement);
+  const projectorFile = byId("projector-file", HTMLInputElement);
+  const projectorUrl = byId("projector-url", HTMLInputElement);
   const source = () => String(new FormData(form).get("source"));
 
   const showInputs = () => {
     file.hidden = source() !== "file";
     url.hidden = source() !== "url";
     url.required = source() === "url";
+    byId("projector", HTMLElement).hidden = source() === "embedded";
+    projectorFile.hidden = source() !== "file";
+    projectorUrl.hidden = source() !== "url";
   };
   /** @param {File | undefined} chosen */
   const chooseFile = (chosen) => {
-    if (chosen) choose({ name: chosen.name, option: chosen });
+    const projector = projectorFile.files?.[0];
+    if (chosen) choose({ name: chosen.name, option: chosen, projector });
   };
 
   form.addEventListener("change", showInputs);
@@ -33,24 +43,37 @@ export function setUpPicker(choose) {
     if (source() === "embedded") choose(EMBEDDED);
     else if (source() === "url") {
       remember("model-url", url.value);
-      choose({ name: fileNameIn(url.value), option: { url: url.value } });
+      remember("projector-url", projectorUrl.value);
+      const projector = projectorUrl.value === "" ? undefined : { url: projectorUrl.value };
+      choose({ name: fileNameIn(url.value), option: { url: url.value }, projector });
     } else if (file.files?.[0]) chooseFile(file.files[0]);
     else file.showPicker();
   });
   url.value = recall("model-url") ?? "";
+  projectorUrl.value = recall("projector-url") ?? "";
 
   acceptDrops((files) => {
     // Shows the dropped file in the form. A script can set a file input only from a DataTransfer.
-    const chosen = [...files].find(({ name }) => /\.gguf$/i.test(name)) ?? files[0];
-    const list = new DataTransfer();
-    if (chosen) list.items.add(chosen);
-    file.files = list.files;
+    const pictures = [...files].filter(isPicture);
+    if (pictures.length > 0) return takePictures(pictures);
+    const models = [...files].filter(({ name }) => /\.gguf$/i.test(name));
+    const tower = models.find(({ name }) => /mmproj/i.test(name));
+    const chosen = models.find((it) => it !== tower) ?? (tower ? undefined : files[0]);
+    if (tower) projectorFile.files = listOf(tower);
+    if (chosen) file.files = listOf(chosen);
     const radio = form.querySelector('input[value="file"]');
     if (radio instanceof HTMLInputElement) radio.checked = true;
     showInputs();
     chooseFile(chosen);
   });
   showInputs();
+}
+
+/** @param {File} file */
+function listOf(file) {
+  const list = new DataTransfer();
+  list.items.add(file);
+  return list.files;
 }
 
 /** @param {(files: FileList) => void} take */

@@ -54,7 +54,12 @@ export {
 } from "./page/cache.js";
 export type { CachedModel } from "./page/cached_model.js";
 export type { AnswerStream, CallOptions } from "./page/calls.js";
-export type { ChatCompletionRequest, ChatCompletionStream } from "./page/chat.js";
+export type {
+  ChatCompletionRequest,
+  ChatCompletionStream,
+  ChatPicturePart,
+  ChatRequestMessage,
+} from "./page/chat.js";
 export type { CompletionRequest, CompletionStream } from "./page/completions.js";
 export type { EmbeddingRequest } from "./page/embeddings.js";
 export { type Engine, createEngine } from "./page/engine.js";
@@ -71,6 +76,8 @@ export type {
   ModelPlace,
   ModelWithId,
 } from "./page/model_option.js";
+export type { PictureInput } from "./page/attachments.js";
+export type { ProjectorFile, ProjectorOption } from "./page/projector_option.js";
 export type { FetchOptions } from "./page/request_option.js";
 export type { ResponseRequest, ResponseStream } from "./page/responses.js";
 export type { DetokenizeRequest, TemplateRequest, TokenizeRequest } from "./page/tokens.js";

@@ -1,8 +1,6 @@
 //! Pictures of a request: data URLs in `images` (specification 4.2) and in parts of messages (specification 18.2). What is
 //! in them is decoded once the model is known.
 
-use std::rc::Rc;
-
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
@@ -10,6 +8,7 @@ use serde_json::Value;
 use super::declare::fields;
 use super::reader::{Fields, invalid_type, invalid_value, shorten};
 use crate::Result;
+use crate::api::http::Attachment;
 
 fields! {
     ImageFields {
@@ -28,9 +27,17 @@ const MIME_TYPES: &[&str] = &[
     "image/bmp",
 ];
 
-/// The bytes of a picture's file.
+/// How the URL of a picture beside the body begins; its number follows.
+const ATTACHMENT: &str = "attachment:";
+
+/// A picture of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::api) struct ImageFile(pub Rc<[u8]>);
+pub(in crate::api) enum ImageFile {
+    /// It is here.
+    Given(Attachment),
+    /// The picture of this number beside the body.
+    Attached(usize),
+}
 
 /// The pictures of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,6 +58,25 @@ impl Images {
             files,
             per_prompt: None,
         }
+    }
+
+    /// Takes the pictures that URLs name from those beside the body.
+    ///
+    /// # Errors
+    /// `invalid_value` for a number that no picture has.
+    pub(in crate::api) fn attach(&mut self, attachments: &[Attachment]) -> Result<()> {
+        for file in &mut self.files {
+            let ImageFile::Attached(number) = *file else {
+                continue;
+            };
+            let attachment = attachments.get(number).ok_or_else(|| {
+                let (field, count) = (self.field, attachments.len());
+                let reason = format!("{ATTACHMENT}{number}, but {count} pictures are attached");
+                invalid_value(field, reason)
+            })?;
+            *file = ImageFile::Given(attachment.clone());
+        }
+        Ok(())
     }
 
     /// All of them; none are left.
@@ -96,8 +122,13 @@ fn image(given: &Value) -> Result<ImageFile> {
     read_url(url).map_err(|reason| invalid_value(NAME, reason))
 }
 
-/// The picture of a data URL, or what is wrong with it.
+/// The picture of a URL, or what is wrong with it.
 pub(in crate::api) fn read_url(url: &str) -> std::result::Result<ImageFile, String> {
+    if let Some(number) = url.strip_prefix(ATTACHMENT) {
+        let number = number.parse().ok();
+        let number = number.ok_or_else(|| format!("\"{}\" has no number", shorten(url)))?;
+        return Ok(ImageFile::Attached(number));
+    }
     // Compared byte by byte: the text may be cut anywhere.
     if !url
         .as_bytes()
@@ -117,7 +148,7 @@ pub(in crate::api) fn read_url(url: &str) -> std::result::Result<ImageFile, Stri
         return Err(format!("\"{mime}\" is not one of {known}"));
     }
     match STANDARD.decode(payload) {
-        Ok(bytes) if !bytes.is_empty() => Ok(ImageFile(bytes.into())),
+        Ok(bytes) if !bytes.is_empty() => Ok(ImageFile::Given(Attachment::File(bytes.into()))),
         _ => Err("the data is not valid base64".into()),
     }
 }

@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use futures_core::Stream;
 
+use super::attachment::Attachment;
 use crate::api::error::Failure;
 use crate::api::progress::Progress;
 
@@ -21,6 +22,8 @@ pub struct Request {
     pub body: Vec<u8>,
     /// The position after which an earlier run's stream is continued ([`Progress::position`]).
     pub position: Option<String>,
+    /// Pictures that the body names.
+    pub attachments: Vec<Attachment>,
 }
 
 impl Request {

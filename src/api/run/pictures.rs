@@ -6,8 +6,9 @@ use std::hash::{DefaultHasher, Hasher};
 use std::rc::Rc;
 
 use crate::api::error::fault;
-use crate::api::fields::images::Images;
+use crate::api::fields::images::{ImageFile, Images};
 use crate::api::host::Host;
+use crate::api::http::Attachment;
 use crate::api::models::PictureReader;
 use crate::engine::generation::{Content, Embeddings, Prompt, Span};
 use crate::pictures::{FileHeader, Part, Picture};
@@ -68,11 +69,14 @@ impl Supply {
         };
         let mut rows = 0;
         for (index, file) in images.files.iter().enumerate() {
-            let picture = decode(&file.0, host).await.map_err(|reason| {
+            let ImageFile::Given(given) = file else {
+                return Err(Error::Internal("a picture that was not attached".into()));
+            };
+            let picture = decode(given, host).await.map_err(|reason| {
                 let reason = format!("picture {index}: {reason}");
                 supply.fault(RequestFault::InvalidValue, &reason)
             })?;
-            let decoded = converted(&file.0, &picture, reader);
+            let decoded = converted(given, &picture, reader);
             rows += decoded.pixels.iter().map(|it| it.positions).sum::<usize>();
             if rows > context_tokens {
                 let reason = format!(
@@ -147,22 +151,27 @@ impl Supply {
     }
 }
 
-async fn decode(file: &[u8], host: &dyn Host) -> std::result::Result<Picture, String> {
-    let header = FileHeader::read(file)?;
-    let picture = host.decode_picture(file, header).await?;
-    let Picture { width, height, rgb } = &picture;
+async fn decode(given: &Attachment, host: &dyn Host) -> std::result::Result<Rc<Picture>, String> {
+    let picture: Rc<Picture> = match given {
+        Attachment::File(file) => {
+            let header = FileHeader::read(file)?;
+            host.decode_picture(file, header).await?.into()
+        }
+        Attachment::Pixels(picture) => picture.clone(),
+    };
+    let Picture { width, height, rgb } = &*picture;
     match *width > 0 && *height > 0 && rgb.len() == 3 * width * height {
         true => Ok(picture),
         false => Err("it has no pixels".into()),
     }
 }
 
-fn converted(file: &[u8], picture: &Picture, reader: &PictureReader) -> Decoded {
+fn converted(given: &Attachment, picture: &Picture, reader: &PictureReader) -> Decoded {
     let mut decoded = Decoded {
         text: String::new(),
         pixels: Vec::new(),
     };
-    let file_key = key(file);
+    let key_of_whole = key(given);
     for part in reader.format.parts(picture) {
         match part {
             Part::Text(text) => decoded.text.push_str(&text),
@@ -170,7 +179,7 @@ fn converted(file: &[u8], picture: &Picture, reader: &PictureReader) -> Decoded 
                 decoded.text.push_str(reader.format.row_token());
                 decoded.pixels.push(Rc::new(Embeddings {
                     // Parts of a picture differ in the low bits.
-                    key: file_key.wrapping_add(decoded.pixels.len() as u128),
+                    key: key_of_whole.wrapping_add(decoded.pixels.len() as u128),
                     positions,
                     content: Content::Pixels(pixels),
                 }));
@@ -180,12 +189,18 @@ fn converted(file: &[u8], picture: &Picture, reader: &PictureReader) -> Decoded 
     decoded
 }
 
-/// A name for the contents of a file. It is valid for this run of the program.
-fn key(file: &[u8]) -> u128 {
+/// A name for a picture. It is valid for this run of the program.
+fn key(given: &Attachment) -> u128 {
     let half = |salt: u8| {
         let mut hasher = DefaultHasher::new();
         hasher.write_u8(salt);
-        hasher.write(file);
+        match given {
+            Attachment::File(file) => hasher.write(file),
+            Attachment::Pixels(picture) => {
+                hasher.write_usize(picture.width);
+                hasher.write(&picture.rgb);
+            }
+        }
         u128::from(hasher.finish())
     };
     half(0) << 64 | half(1)

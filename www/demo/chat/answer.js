@@ -1,6 +1,6 @@
 //! Streams the answer to a conversation.
 
-/** @import { ChatMessage, Engine, Usage } from "../../dist/index.js" */
+/** @import { ChatRequestMessage, Engine, Usage } from "../../dist/index.js" */
 
 /**
  * @typedef {object} Answer
@@ -17,7 +17,7 @@
  *
  * @param {Engine} engine
  * @param {Record<string, unknown>} fields of the request besides the messages
- * @param {ChatMessage[]} messages
+ * @param {ChatRequestMessage[]} messages
  * @param {AbortSignal} signal
  * @param {(answer: Answer) => void} onText
  * @returns {Promise<End>}

@@ -6,6 +6,7 @@ import { answer } from "./answer.js";
 import { requestMessages } from "./conversation.js";
 import { Library } from "./library.js";
 import { MessageView, submitOnEnter } from "./message_view.js";
+import { PictureTray } from "./pictures.js";
 import { withStops } from "./template.js";
 
 /**
@@ -19,6 +20,7 @@ import { withStops } from "./template.js";
  * @typedef {object} ChatModel
  * @property {Engine} engine
  * @property {boolean} hasTemplate
+ * @property {boolean} takesPictures
  * @property {boolean} isSimple whether it uses the simple template
  */
 
@@ -33,6 +35,11 @@ export class Chat {
   /** @type {AbortController | undefined} */
   #running;
   #library = new Library(() => this.#open());
+  /** Of the message that is being written. */
+  pictures = new PictureTray(() => {
+    const model = this.#model();
+    return model?.takesPictures ? model.engine : undefined;
+  });
 
   #thread = byId("thread", HTMLElement);
   #messages = byId("messages", HTMLElement);
@@ -82,6 +89,7 @@ export class Chat {
     this.#send.setAttribute("aria-disabled", String(!canSend));
     if (idle && document.activeElement === this.#stop) this.#text.focus();
     this.#stop.disabled = idle;
+    this.pictures.refresh();
     const last = this.#library.current.messages.at(-1);
     this.#retry.hidden = !(idle && last?.role === "user");
     byId("chat-template", HTMLElement).hidden = model === undefined || model.hasTemplate;
@@ -121,7 +129,9 @@ export class Chat {
     const content = this.#text.value;
     if (this.#running || content.trim() === "" || !this.#canAnswer()) return;
     this.#text.value = "";
-    this.#library.current.messages.push({ role: "user", content });
+    const pictures = this.pictures.take();
+    const message = { role: /** @type {const} */ ("user"), content };
+    this.#library.current.messages.push(pictures.length > 0 ? { ...message, pictures } : message);
     await this.#answer();
   }
 
@@ -135,7 +145,8 @@ export class Chat {
   #edit(index, content) {
     if (this.#running || !this.#canAnswer()) return false;
     const { messages } = this.#library.current;
-    messages.splice(index, messages.length, { role: "user", content });
+    const edited = { ...messages[index], role: /** @type {const} */ ("user"), content };
+    messages.splice(index, messages.length, edited);
     void this.#answer();
     return true;
   }

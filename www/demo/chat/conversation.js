@@ -1,6 +1,6 @@
 //! Conversations as data: what the page keeps, sends and exports. No elements and no storage.
 
-/** @import { ChatMessage } from "../../dist/index.js" */
+/** @import { ChatRequestMessage } from "../../dist/index.js" */
 
 /**
  * A message of a conversation.
@@ -9,6 +9,7 @@
  * @property {"user" | "assistant"} role
  * @property {string} content
  * @property {string} [reasoning] what the model thought before it answered
+ * @property {Blob[]} [pictures] that a user's message begins with
  *
  * @typedef {object} Conversation
  * @property {string} id
@@ -57,18 +58,34 @@ export function titleOf({ title, messages }) {
  * The messages of a request.
  *
  * @param {Conversation} conversation
- * @returns {ChatMessage[]}
+ * @returns {ChatRequestMessage[]}
  */
 export function requestMessages({ system, messages }) {
-  /** @type {ChatMessage[]} */
-  const sent = messages.map(({ role, content }) => ({ role, content }));
+  const sent = messages.map(requestMessage);
   if (system.trim() !== "") sent.unshift({ role: "system", content: system });
   return sent;
 }
 
-/** @param {Conversation} conversation */
+/**
+ * @param {Message} message
+ * @returns {ChatRequestMessage}
+ */
+function requestMessage({ role, content, pictures = [] }) {
+  if (pictures.length === 0) return { role, content };
+  const images = pictures.map((url) => ({
+    type: /** @type {const} */ ("image_url"),
+    image_url: { url },
+  }));
+  return { role, content: [...images, { type: "text", text: content }] };
+}
+
+/** Of pictures only type and size are exported. @param {Conversation} conversation */
 export function asJson(conversation) {
-  const named = { ...conversation, title: titleOf(conversation) };
+  const messages = conversation.messages.map(({ pictures, ...message }) => ({
+    ...message,
+    ...(pictures && { pictures: pictures.map(({ type, size }) => ({ type, size })) }),
+  }));
+  const named = { ...conversation, messages, title: titleOf(conversation) };
   return `${JSON.stringify(named, undefined, 2)}\n`;
 }
 
@@ -77,9 +94,10 @@ export function asMarkdown(conversation) {
   const { system, messages } = conversation;
   const parts = [`# ${titleOf(conversation)}`];
   if (system.trim() !== "") parts.push("## System", system);
-  for (const { role, content, reasoning } of messages) {
+  for (const { role, content, reasoning, pictures = [] } of messages) {
     parts.push(role === "user" ? "## User" : "## Assistant");
     if (reasoning) parts.push(quoted(reasoning));
+    if (pictures.length > 0) parts.push(pictures.map(() => "[picture]").join(" "));
     parts.push(content);
   }
   return `${parts.join("\n\n")}\n`;
@@ -106,11 +124,12 @@ export function restored(stored) {
   const text = (/** @type {unknown} */ value) => (typeof value === "string" ? value : "");
   const time = (/** @type {unknown} */ value) => (typeof value === "number" ? value : 0);
   const messages = given.messages.flatMap((message) => {
-    const { role, content, reasoning } = Object(message);
+    const { role, content, reasoning, pictures } = Object(message);
     if (role !== "user" && role !== "assistant") return [];
     /** @type {Message} */
     const known = { role, content: text(content) };
     if (typeof reasoning === "string") known.reasoning = reasoning;
+    if (Array.isArray(pictures)) known.pictures = pictures.filter((it) => it instanceof Blob);
     return [known];
   });
   return {

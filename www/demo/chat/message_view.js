@@ -2,6 +2,7 @@
 
 import { copyOnClick } from "../dom.js";
 import { markdown } from "./markdown.js";
+import { thumbnail } from "./pictures.js";
 
 /** @import { Message } from "./conversation.js" */
 
@@ -22,6 +23,7 @@ export class MessageView {
   /** @type {Message} */
   #message;
   #body = document.createElement("div");
+  #pictures = document.createElement("div");
   #reasoning = document.createElement("details");
   #thoughts = document.createElement("div");
   #summary = document.createElement("summary");
@@ -49,7 +51,9 @@ export class MessageView {
     this.#tools.append(copy);
     if (onEdit) this.#addButton("Edit", () => this.#edit(onEdit));
     if (onRegenerate) this.#addButton("Regenerate", onRegenerate);
-    this.element.append(who, this.#reasoning, this.#body, this.#tools);
+    this.#pictures.className = "pictures";
+    this.#pictures.append(...(message.pictures ?? []).map(thumbnail));
+    this.element.append(who, this.#pictures, this.#reasoning, this.#body, this.#tools);
     this.#draw();
   }
 

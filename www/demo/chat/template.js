@@ -5,9 +5,9 @@ import { recall, remember } from "../memory.js";
 /** @import { Engine } from "../../dist/index.js" */
 
 /** A conversation as a transcript. A model that was never trained for conversations can continue it. */
-const SIMPLE_TEMPLATE = `{% for message in messages %}{% if message.role == "system" %}{{ message.content }}
+const SIMPLE_TEMPLATE = `{% macro text(content) %}{% if content is string %}{{ content }}{% else %}{% for part in content %}{% if part.type == "image" %}<image>{% else %}{{ part.text }}{% endif %}{% endfor %}{% endif %}{% endmacro %}{% for message in messages %}{% if message.role == "system" %}{{ message.content }}
 
-{% elif message.role == "user" %}User: {{ message.content }}
+{% elif message.role == "user" %}User: {{ text(message.content) }}
 {% else %}Assistant: {{ message.content }}
 {% endif %}{% endfor %}{% if add_generation_prompt %}Assistant:{% endif %}`;
 

@@ -17,7 +17,12 @@ export interface WireRequest {
   url: string;
   headers: HeaderList;
   body: Uint8Array;
+  /** Pictures that the body names as `attachment:0` and so on; service workers send none. */
+  attachments?: readonly Attachment[] | undefined;
 }
+
+/** A picture beside the body of a request: the bytes of its file, or opaque pixels row by row. */
+export type Attachment = { file: Uint8Array } | { width: number; rgba: Uint8Array };
 
 // Each exchange has its own MessagePort between the requester (page or service worker) and the engine worker.
 // So messages need no ids, and those of the service worker do not pass through the page's main thread.
@@ -129,6 +134,8 @@ export interface LoraLocation {
 export interface StartOptions {
   modelId: string;
   model: ModelLocation;
+  /** The file of a vision tower and its projector. */
+  projector: ModelLocation | undefined;
   lora: LoraLocation[];
   /** As given by the caller; Rust validates it. */
   device: DeviceChoice | undefined;

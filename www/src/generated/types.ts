@@ -217,7 +217,7 @@ export type ChatCompletionTokens = {
   reasoning_tokens: number, };
 
 /** A part of a message's content. */
-export type ChatContentPart = { "type": "text", text: string, } | { "type": "refusal", refusal: string, };
+export type ChatContentPart = { "type": "text", text: string, } | { "type": "refusal", refusal: string, } | { "type": "image_url", image_url: string | { url: string, detail?: string | null }, };
 
 /** What a chunk adds to a message. */
 export type ChatDelta = {
@@ -770,6 +770,8 @@ export type LoadReport = {
   vocabSize: number,
   /** Dispatches of one greedy decode step. */
   decodeDispatches: number,
+  /** What makes rows of pictures; `None`: the model takes text only. */
+  projector: ProjectorReport | null,
   /** Low-rank adapters in use. */
   lora: Array<LoraReport>,
   /** How long the parts of the load took. */
@@ -902,6 +904,17 @@ export type PerfMetricsMember = { "prompt-tokens": number, "cached-prompt-tokens
 
 /** Arithmetic that products may use. */
 export type Precision = "auto" | "f32";
+
+/** What makes rows of pictures, for `engine.info()`. */
+export type ProjectorReport = {
+  /** The family of models, as `clip.projector_type` names it. */
+  kind: string,
+  /** Layers of the tower. */
+  layers: number,
+  /** Size of the file. */
+  fileBytes: number,
+  /** What stands for a picture in a prompt. */
+  placeholder: string, };
 
 /** A token that could be at a position of the prompt. */
 export type PromptLogprob = { logprob: number,

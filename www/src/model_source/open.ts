@@ -20,6 +20,8 @@ import { urlSource } from "./url_source.js";
 
 export interface OpenOptions {
   onProgress?: (progress: LoadProgress) => void;
+  /** Takes the progress instead, with that of other models; `onProgress` is not called. */
+  progress?: DownloadProgress;
   signal: AbortSignal;
   pause?: DownloadPause;
   /** Aborts when the files are no longer read: until then, they are not deleted from the cache. */
@@ -43,6 +45,7 @@ export async function openModel(
   location: ModelLocation,
   {
     onProgress = () => {},
+    progress = new DownloadProgress(onProgress),
     signal,
     pause = new DownloadPause(),
     onStorage,
@@ -52,16 +55,15 @@ export async function openModel(
   }: OpenOptions,
 ): Promise<ModelFiles> {
   signal.throwIfAborted();
-  const progress = new DownloadProgress(onProgress);
   const { cache, requests, ignoreQuery, crossOrigin } = location.kind === "url" ? location : LOCAL;
   const fetchFile = pause.gate(fetchWith(requests));
   const clock = pause.clocked(systemClock);
   const openers = {
-    url: async ({ name, urls, key, sha256 }: RemoteFile) => {
+    url: async ({ urls, key, sha256 }: RemoteFile) => {
       const local = await openLocalFile(urls);
       if (local !== undefined) return readAhead(local);
       if (cache && reading) await markReading(key, reading);
-      const onBytes = progress.of(name);
+      const onBytes = progress.of(key);
       const options = {
         ...{ cache, signal, clock, onBytes, onStorage, createHasher, crossOrigin },
         onWaiting: (loadedBytes: number, totalBytes: number | undefined) =>

@@ -31,13 +31,13 @@ export class DownloadProgress {
     this.#nowMs = nowMs;
   }
 
-  /** Takes the progress of one file. */
-  of(name: string): OnBytes {
+  /** Takes the progress of one file, by its cache key. */
+  of(key: string): OnBytes {
     return (loadedBytes, totalBytes, isWaiting = false) => {
       // The first report of a resumed download begins with what was stored.
-      const before = this.#downloads.get(name)?.loadedBytes ?? loadedBytes;
+      const before = this.#downloads.get(key)?.loadedBytes ?? loadedBytes;
       this.#arrivedBytes += Math.max(0, loadedBytes - before);
-      this.#downloads.set(name, { loadedBytes, totalBytes, isWaiting });
+      this.#downloads.set(key, { loadedBytes, totalBytes, isWaiting });
       this.#sample();
       this.#report(this.#sum());
     };

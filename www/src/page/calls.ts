@@ -3,6 +3,7 @@
 //! `tokens.ts`.
 
 import { abortError } from "../exchange/abort.js";
+import { detachPictures, withAttachments } from "./attachments.js";
 import { eventData } from "./event_stream.js";
 import { InpageError } from "./inpage_error.js";
 import { encodeBody } from "./json_body.js";
@@ -55,12 +56,15 @@ export class Calls {
     signal?.addEventListener("abort", follow, { once: true });
     const unfollow = () => signal?.removeEventListener("abort", follow);
     try {
-      const response = await this.#fetch(`${this.#base}/${route}`, {
+      const { body: detached, attachments } = await detachPictures(body);
+      const init = {
         method: "POST",
         headers: this.#headers,
-        body: encodeBody(body),
+        body: encodeBody(detached),
         signal: controller.signal,
-      });
+      };
+      const url = `${this.#base}/${route}`;
+      const response = await this.#fetch(url, withAttachments(init, attachments));
       const isStream = response.headers.get("content-type")?.startsWith("text/event-stream");
       if (response.ok && isStream && response.body) {
         return new ChunkStream<Chunk>(response.body, controller, unfollow);

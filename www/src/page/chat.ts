@@ -4,11 +4,28 @@ import type {
   ChatCompletion,
   ChatCompletionChunk,
   ChatCompletionFields,
+  ChatContentPart,
+  ChatMessage,
 } from "../generated/types.js";
+import type { PictureInput } from "./attachments.js";
 import type { AnswerStream, CallOptions, Calls } from "./calls.js";
 
 /** A request; `docs/api.md` says what each field means. Fields that are not listed are sent too. */
-export type ChatCompletionRequest = ChatCompletionFields & { [field: string]: unknown };
+export type ChatCompletionRequest = Omit<ChatCompletionFields, "messages"> & {
+  messages: readonly ChatRequestMessage[];
+  [field: string]: unknown;
+};
+
+/** A message, whose pictures may be objects. */
+export type ChatRequestMessage = Omit<ChatMessage, "content"> & {
+  content?: string | readonly (ChatContentPart | ChatPicturePart)[] | null;
+};
+
+/** A picture in a message. */
+export interface ChatPicturePart {
+  type: "image_url";
+  image_url: PictureInput | { url: PictureInput; detail?: string | null };
+}
 
 /** A streamed message, to be iterated once. Leaving the loop or calling `cancel()` stops the generation. */
 export type ChatCompletionStream = AnswerStream<ChatCompletionChunk>;

@@ -1,10 +1,15 @@
 //! `engine.completions.create`: completions of prompts.
 
 import type { Completion, CompletionFields } from "../generated/types.js";
+import type { PictureInput } from "./attachments.js";
 import type { AnswerStream, CallOptions, Calls } from "./calls.js";
 
 /** A request; `docs/api.md` says what each field means. Fields that are not listed are sent too. */
-export type CompletionRequest = CompletionFields & { [field: string]: unknown };
+export type CompletionRequest = Omit<CompletionFields, "images"> & {
+  /** Pictures, or one list of them per prompt. */
+  images?: readonly PictureInput[] | readonly (readonly PictureInput[])[] | null;
+  [field: string]: unknown;
+};
 
 /** A streamed completion, to be iterated once. Leaving the loop or calling `cancel()` stops the generation. */
 export type CompletionStream = AnswerStream<Completion>;

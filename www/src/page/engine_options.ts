@@ -6,6 +6,7 @@ import type { HubOptions } from "./hub.js";
 import type { IsolatedFrameOptions } from "./isolation.js";
 import type { LoraAdapter } from "./lora_option.js";
 import type { ModelOption } from "./model_option.js";
+import type { ProjectorOption } from "./projector_option.js";
 import type { UpstreamOptions } from "./upstream.js";
 
 /** The options of `createEngine`, in one object with the endpoint's switches. */
@@ -30,6 +31,11 @@ export interface EngineOptions extends EngineSwitches {
   hub?: HubOptions;
   /** Ask the browser not to evict the origin's storage, which has the cached models. */
   persist?: boolean;
+  /**
+   * What makes a model see pictures: the URL of the GGUF file of its vision tower (`mmproj-….gguf`), `hf:OWNER/NAME/FILE.gguf`, a
+   * `File` or a `Blob`, or an object with one of these and the options of a download. With `models`, each has its own.
+   */
+  projector?: ProjectorOption;
   /** LoRA adapters, applied all at once; `setLora` changes them. */
   lora?: readonly LoraAdapter[];
   /**
@@ -82,7 +88,9 @@ export type ModelsOption = Readonly<Record<string, ModelOption | OneOfModels>>;
 
 /** One of several models, with options of its own. */
 export interface OneOfModels
-  extends Partial<Pick<EngineOptions, "lora" | "device" | "threads" | "load" | "chatTemplate">> {
+  extends Partial<
+    Pick<EngineOptions, "projector" | "lora" | "device" | "threads" | "load" | "chatTemplate">
+  > {
   model: ModelOption;
   /** Other names that requests may use for it. */
   aliases?: readonly string[];

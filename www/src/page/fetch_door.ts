@@ -1,6 +1,7 @@
 //! `engine.fetch`: a WHATWG fetch whose base paths the engine answers. The Rust side handles routes and JSON.
 
 import { isBelowBasePath } from "../exchange/base_paths.js";
+import { attachmentsOf } from "./attachments.js";
 import { failureResponse } from "../exchange/error_response.js";
 import type { WireRequest } from "../exchange/protocol.js";
 import {
@@ -30,7 +31,7 @@ export function createFetchDoor(answer: Answering, basePaths: readonly string[])
     signal?.throwIfAborted();
     const wire = await toWireRequest(request, init?.body);
     signal?.throwIfAborted();
-    return answer(wire, signal);
+    return answer({ ...wire, attachments: attachmentsOf(init) }, signal);
   };
 }
 

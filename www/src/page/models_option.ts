@@ -2,6 +2,7 @@
 
 import type { EngineOptions, OneOfModels } from "./engine_options.js";
 import { type ModelOption, type ModelWithId, resolveModel } from "./model_option.js";
+import { resolveProjector } from "./projector_option.js";
 
 /** One of several models. */
 export interface NamedModel {
@@ -17,12 +18,17 @@ export interface NamedModel {
 /** The name that no model can have: it means whichever model fits. */
 export const DEFAULT_NAME = "default";
 
-const OWN_OPTIONS = ["lora", "device", "threads", "load", "chatTemplate"] as const;
+const OWN_OPTIONS = ["projector", "lora", "device", "threads", "load", "chatTemplate"] as const;
 
 /** @throws TypeError that says which option cannot be used */
 export function resolveModels(options: EngineOptions): NamedModel[] {
   const { model, models, memoryBudgetBytes, ...ofAll } = options;
   if (model !== undefined) throw new TypeError("model and models exclude each other");
+  if (ofAll.projector !== undefined) {
+    throw new TypeError(
+      "projector: give it beside its model, as in models: { name: { model, projector } }",
+    );
+  }
   if (!isPlainObject(models)) {
     throw new TypeError("models must be an object of models by their names");
   }
@@ -73,6 +79,7 @@ function namedModel(
   const options = { ...ofAll, ...rest, load, model: withId(model, name, place) };
   try {
     resolveModel(options.model, ofAll.hub);
+    resolveProjector(options.projector, ofAll.hub);
   } catch (error) {
     throw new TypeError(`${place}: ${(error as Error).message}`);
   }

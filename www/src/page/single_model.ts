@@ -14,6 +14,7 @@ import { type Answering, answerOver } from "./fetch_door.js";
 import type { Keeper } from "./keeper.js";
 import { type LoraAdapter, resolveLora } from "./lora_option.js";
 import { resolveModel } from "./model_option.js";
+import { resolveProjector } from "./projector_option.js";
 import { SharedKeeper } from "./shared_keeper.js";
 import { keyOf } from "./shared_messages.js";
 import { WorkerKeeper } from "./worker_keeper.js";
@@ -41,6 +42,7 @@ export class SingleModel implements EngineCore {
       model,
       hub,
       persist: _persist,
+      projector,
       lora,
       device,
       threads,
@@ -57,6 +59,7 @@ export class SingleModel implements EngineCore {
       ...switches
     } = options;
     const resolved = resolveModel(model, hub);
+    const projectorFile = resolveProjector(projector, hub);
     this.#resolveLora = (adapters) => resolveLora(adapters, hub);
     this.#lora = this.#resolveLora(lora ?? []);
     const absolute = (url: string | URL) => new URL(url, globalThis.document?.baseURI).href;
@@ -68,6 +71,7 @@ export class SingleModel implements EngineCore {
         {
           modelId: resolved.id,
           model: resolved.location,
+          projector: projectorFile,
           lora: this.#lora,
           device,
           threads,
@@ -88,7 +92,9 @@ export class SingleModel implements EngineCore {
     const isByDefault =
       shared === undefined &&
       canShare() &&
-      [location, ...this.#lora.map(({ location }) => location)].every(({ kind }) => kind === "url");
+      [location, projectorFile ?? location, ...this.#lora.map(({ location }) => location)].every(
+        ({ kind }) => kind === "url",
+      );
     if (shared || isByDefault) {
       const scripts = [workerUrl, wasmUrl].map((url) => url && absolute(url));
       const adapters = this.#lora.map(({ location, ...adapter }) => [
@@ -98,6 +104,7 @@ export class SingleModel implements EngineCore {
       const keeper = new SharedKeeper(
         keyOf([
           ...[VERSION, shared ?? [scripts, adapters], id, identityOf(location)],
+          projectorFile && identityOf(projectorFile),
           ...[device, threads, load, switches],
         ]),
         {

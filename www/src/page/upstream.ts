@@ -1,6 +1,7 @@
 //! Hands requests to an OpenAI-compatible server that the app names, where the page's own engine cannot answer or is not
 //! supposed to. Off unless it is configured: nothing else of the package sends a prompt anywhere.
 
+import { attachmentsOf } from "./attachments.js";
 import { isBelowBasePath } from "../exchange/base_paths.js";
 import { messageOf } from "../exchange/error_response.js";
 
@@ -70,7 +71,9 @@ export function createUpstreamDoor(
     const request = new Request(input, init);
     const url = new URL(request.url);
     const completes = request.method === "POST" && /\/completions\/?$/.test(url.pathname);
-    if (!completes || !isBelowBasePath(url, basePaths)) return engineFetch(input, init);
+    // Servers know nothing of attachments.
+    const isOwn = !completes || attachmentsOf(init) !== undefined;
+    if (isOwn || !isBelowBasePath(url, basePaths)) return engineFetch(input, init);
     const signal = init?.signal ?? (input instanceof Request ? input.signal : null);
     const text = await request.text();
     const decide = (reason: UpstreamReason | undefined) => {

@@ -1,7 +1,7 @@
 //! The engine as the worker uses it: `wasm/inpage.d.ts` declares the real one, tests use a fake one.
 
 import type { EngineFailure } from "../exchange/error_response.js";
-import type { HeaderList, StartOptions } from "../exchange/protocol.js";
+import type { Attachment, HeaderList, StartOptions } from "../exchange/protocol.js";
 import type { EngineInfo } from "../exchange/engine_info.js";
 import type { Hasher } from "../model_source/hash.js";
 import type { ModelFiles } from "../model_source/source.js";
@@ -31,9 +31,10 @@ export interface HostedAdapter {
 
 /** The endpoint, and the model once it is loaded. */
 export interface HostedEngine {
-  /** Requests the GPU device, reads the model from `files` and the adapters, and makes it ready. */
+  /** Requests the GPU device, reads the model from `files`, the projector and the adapters, and makes it ready. */
   load(
     files: ModelFiles,
+    projector: ModelFiles | undefined,
     lora: HostedAdapter[],
     onProgress: (loadedBytes: number, totalBytes: number) => void,
   ): Promise<void>;
@@ -54,7 +55,7 @@ export interface HostedEngine {
   setLora(lora: HostedAdapter[]): Promise<void>;
   /**
    * `signal` cancels the request until the head of its answer is there. With the `position` of an answer that
-   * another engine began, the answer continues there.
+   * another engine began, the answer continues there. `attachments` are the pictures that the body names.
    */
   handle(
     method: string,
@@ -63,6 +64,7 @@ export interface HostedEngine {
     body: Uint8Array,
     signal: AbortSignal,
     position: string | undefined,
+    attachments: readonly Attachment[],
   ): Promise<EngineResponse>;
   info(): EngineInfo;
   /**

@@ -2,10 +2,12 @@
 
 import { orAborted } from "../exchange/abort.js";
 import { codeOf, messageOf } from "../exchange/error_response.js";
-import type { LoadProgress, StartOptions } from "../exchange/protocol.js";
+import type { LoadProgress, ModelLocation, StartOptions } from "../exchange/protocol.js";
 import { NoSuchFile } from "../model_source/http.js";
-import { openModel } from "../model_source/open.js";
+import { type OpenOptions, openModel } from "../model_source/open.js";
 import type { DownloadPause } from "../model_source/pause.js";
+import { DownloadProgress } from "../model_source/progress.js";
+import type { ModelFiles } from "../model_source/source.js";
 import type { StorageReport } from "../model_source/url_file.js";
 import { openAdapters } from "./adapters.js";
 import type { EngineLife } from "./engine_life.js";
@@ -23,7 +25,7 @@ export interface LoadHooks {
 
 /** @throws whatever the download or the engine fails with */
 export async function loadModel(
-  { model, lora }: StartOptions,
+  { model, projector, lora }: StartOptions,
   life: EngineLife,
   { pause, onProgress, onStorage, mayRead }: LoadHooks,
 ): Promise<void> {
@@ -46,21 +48,36 @@ export async function loadModel(
     const engine = await life.engine;
     const createHasher = () => engine.createHasher();
     const options = { signal, pause, reading, createHasher };
-    const [files, adapters] = await Promise.all([
-      openModel(model, { ...options, onProgress: onDownload, onStorage }),
+    const progress = new DownloadProgress(onDownload);
+    const [files, tower, adapters] = await Promise.all([
+      openModel(model, { ...options, progress, onStorage }),
+      projector && openProjector(projector, { ...options, progress, onStorage }),
       openAdapters(lora, options),
     ]);
+    const towerBytes = () => tower?.openedBytes ?? 0;
     if (mayRead) {
       const needed = await orAborted(Promise.resolve(engine.memoryNeeded?.(files)), signal);
-      await orAborted(mayRead(needed ?? files.openedBytes), signal);
+      await orAborted(mayRead((needed ?? files.openedBytes) + towerBytes()), signal);
     }
-    await orAborted(engine.load(files, adapters, onLoad), signal);
-    report({ phase: "ready", loadedBytes: files.openedBytes, totalBytes: files.openedBytes });
+    await orAborted(engine.load(files, tower, adapters, onLoad), signal);
+    const openedBytes = files.openedBytes + towerBytes();
+    report({ phase: "ready", loadedBytes: openedBytes, totalBytes: openedBytes });
   } catch (error) {
     failed.abort(error);
     throw error;
   } finally {
     ended.abort();
+  }
+}
+
+/** @throws an error that says that it is about the projector */
+async function openProjector(location: ModelLocation, options: OpenOptions): Promise<ModelFiles> {
+  try {
+    return await openModel(location, options);
+  } catch (error) {
+    options.signal.throwIfAborted();
+    const Kind = error instanceof NoSuchFile ? NoSuchFile : TypeError;
+    throw new Kind(`projector: ${messageOf(error)}`);
   }
 }
 

@@ -23,8 +23,9 @@ async function answer(
   const either = AbortSignal.any([life.dead, cancelled]);
   try {
     const hosted = await orAborted(life.engine, either);
-    const { method, url, headers, body } = request;
-    const handled = hosted.handle(method, url, headers, body, cancelled, resume?.position);
+    const { method, url, headers, body, attachments = [] } = request;
+    const position = resume?.position;
+    const handled = hosted.handle(method, url, headers, body, cancelled, position, attachments);
     // An answer that comes after its requester is gone would otherwise continue unread.
     handled.then(
       (late) => {

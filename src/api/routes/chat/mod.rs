@@ -48,7 +48,8 @@ pub(super) async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Res
     };
     let now = LocalTime::new(created_s, endpoint.host.utc_offset_minutes());
     let warn_unknown = |name: &str| endpoint.warn_unknown(name);
-    let (plan, streaming) = parse::parse(&request.body, &endpoint.switches, now, warn_unknown)?;
+    let (mut plan, streaming) = parse::parse(&request.body, &endpoint.switches, now, warn_unknown)?;
+    plan.images.attach(&request.attachments)?;
     let has_logprobs = plan.logprobs.top.is_some();
     let run = Run::start(endpoint, plan, earlier.as_ref()).await;
     // What is wrong with the prompt is wrong with the messages.

@@ -33,7 +33,8 @@ pub(super) fn visit_types(visitor: &mut impl ts_rs::TypeVisitor) {
 /// Answers the request, or continues the stream of an earlier run of it.
 pub(super) async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Response> {
     let warn_unknown = |name: &str| endpoint.warn_unknown(name);
-    let (plan, streaming) = parse::parse(&request.body, &endpoint.switches, warn_unknown)?;
+    let (mut plan, streaming) = parse::parse(&request.body, &endpoint.switches, warn_unknown)?;
+    plan.images.attach(&request.attachments)?;
     let earlier = request
         .position
         .as_deref()

@@ -65,7 +65,8 @@ pub(super) async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Res
     };
     let now = LocalTime::new(created_s, endpoint.host.utc_offset_minutes());
     let warn_unknown = |name: &str| endpoint.warn_unknown(name);
-    let (plan, answer) = parse::parse(&request.body, &endpoint.switches, now, warn_unknown)?;
+    let (mut plan, answer) = parse::parse(&request.body, &endpoint.switches, now, warn_unknown)?;
+    plan.images.attach(&request.attachments)?;
     let run = Run::start(endpoint, plan, earlier.as_ref()).await;
     let mut run = run.map_err(|error| rename_param(error, RENAMED))?;
     let id = match &earlier {

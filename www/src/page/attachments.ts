@@ -1,0 +1,134 @@
+//! Pictures in the bodies of JavaScript calls: each is replaced by a URL, and travels beside the body. What is in a file
+//! is checked in Rust.
+
+import type { Attachment } from "../exchange/protocol.js";
+import { InpageError } from "./inpage_error.js";
+
+/**
+ * A picture: a `data:` URL, a file, or pixels. A file keeps its orientation; of an animated one, the first frame is
+ * taken. Pixels are put on white.
+ */
+export type PictureInput =
+  | string
+  | Blob
+  | ImageBitmap
+  | ImageData
+  | HTMLImageElement
+  | HTMLCanvasElement
+  | OffscreenCanvas;
+
+type PictureObject = Exclude<PictureInput, string>;
+
+/** The member of `fetch` options that holds the pictures of a body. */
+const ATTACHMENTS = Symbol("attachments");
+
+export type InitWithAttachments = RequestInit & { [ATTACHMENTS]?: readonly Attachment[] };
+
+/** Options of `engine.fetch` with the pictures of the body. */
+export function withAttachments(
+  init: RequestInit,
+  attachments: readonly Attachment[],
+): RequestInit {
+  return attachments.length === 0 ? init : ({ ...init, [ATTACHMENTS]: attachments } as RequestInit);
+}
+
+/** The pictures that `withAttachments` has added. */
+export function attachmentsOf(init: RequestInit | undefined): readonly Attachment[] | undefined {
+  return (init as InitWithAttachments | undefined)?.[ATTACHMENTS];
+}
+
+/**
+ * The body with URLs in place of pictures, and the pictures. Only `images` and the `image_url` of parts are searched.
+ *
+ * @throws InpageError `invalid_value` if the pixels of a picture cannot be read
+ */
+export async function detachPictures(
+  body: Record<string, unknown>,
+): Promise<{ body: Record<string, unknown>; attachments: Attachment[] }> {
+  const found: { picture: PictureObject; field: string }[] = [];
+  const urlOf = (value: unknown, field: string): unknown => {
+    if (!isPicture(value)) return value;
+    found.push({ picture: value, field });
+    return `attachment:${found.length - 1}`;
+  };
+  const detached = { ...body };
+  const { images } = body;
+  if (Array.isArray(images)) {
+    detached.images = images.map((it) =>
+      Array.isArray(it) ? it.map((inner) => urlOf(inner, "images")) : urlOf(it, "images"),
+    );
+  }
+  for (const field of ["messages", "input"]) {
+    const list = body[field];
+    if (Array.isArray(list)) detached[field] = list.map((item) => inItem(item, field, urlOf));
+  }
+  const attachments = found.map(({ picture, field }) => attachmentOf(picture, field));
+  return { body: detached, attachments: await Promise.all(attachments) };
+}
+
+type Replace = (value: unknown, field: string) => unknown;
+
+/** A message, or an output of a tool, with the pictures of its parts replaced. */
+function inItem(item: unknown, field: string, urlOf: Replace): unknown {
+  if (!isObject(item)) return item;
+  const replaced = { ...item };
+  for (const member of ["content", "output"]) {
+    const parts = item[member];
+    if (!Array.isArray(parts)) continue;
+    replaced[member] = parts.map((part) => inPart(part, field, urlOf));
+  }
+  return replaced;
+}
+
+function inPart(part: unknown, field: string, urlOf: Replace): unknown {
+  if (!isObject(part) || !("image_url" in part)) return part;
+  const { image_url: given } = part;
+  const isWrapped = isObject(given) && !isPicture(given);
+  const url = isWrapped ? { ...given, url: urlOf(given.url, field) } : urlOf(given, field);
+  return { ...part, image_url: url };
+}
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null;
+
+/** Some of the classes exist only in browsers. */
+function isPicture(value: unknown): value is PictureObject {
+  const { Blob, ImageBitmap, ImageData, HTMLImageElement, HTMLCanvasElement, OffscreenCanvas } =
+    globalThis;
+  const classes = [Blob, ImageBitmap, ImageData, HTMLImageElement, HTMLCanvasElement];
+  return [...classes, OffscreenCanvas].some(
+    (known) => known !== undefined && value instanceof known,
+  );
+}
+
+async function attachmentOf(picture: PictureObject, field: string): Promise<Attachment> {
+  try {
+    if (picture instanceof Blob) return { file: new Uint8Array(await picture.arrayBuffer()) };
+    return await pixelsOf(picture);
+  } catch (error) {
+    throw new InpageError(400, {
+      message: `${field}: the pixels of a picture cannot be read: ${(error as Error).message}`,
+      type: "invalid_request_error",
+      param: field,
+      code: "invalid_value",
+    });
+  }
+}
+
+async function pixelsOf(picture: Exclude<PictureObject, Blob>): Promise<Attachment> {
+  // An element that is not loaded has no size yet.
+  if ("decode" in picture) await picture.decode();
+  const width = "naturalWidth" in picture ? picture.naturalWidth : picture.width;
+  const height = "naturalHeight" in picture ? picture.naturalHeight : picture.height;
+  if (!(width > 0 && height > 0)) throw new TypeError(`it is ${width}x${height} pixels`);
+  const canvas = new OffscreenCanvas(width, height);
+  const context = canvas.getContext("2d");
+  if (context === null) throw new TypeError("there is no 2D canvas");
+  if ("data" in picture) context.putImageData(picture, 0, 0);
+  else context.drawImage(picture, 0, 0, width, height);
+  context.globalCompositeOperation = "destination-over";
+  context.fillStyle = "#fff";
+  context.fillRect(0, 0, width, height);
+  const { data } = context.getImageData(0, 0, width, height);
+  return { width, rgba: new Uint8Array(data.buffer) };
+}
