@@ -107,8 +107,8 @@ impl Handler {
     /// The checks of specification 2.3 that come before the body, then the route's own work.
     async fn answer(&self, request: &Request) -> Result<Response> {
         let switches = &self.0.switches;
-        let (route, parameter) =
-            routes::find(&request.url, &switches.base_paths).ok_or_else(routes::unknown_url)?;
+        let (route, parameter) = routes::find(&request.url, &switches.base_paths)
+            .ok_or_else(|| routes::unknown_url(&request.url, &switches.base_paths))?;
         if request.method == "OPTIONS" {
             return Ok(Response::preflight(request));
         }

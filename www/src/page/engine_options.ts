@@ -64,6 +64,11 @@ export interface EngineOptions extends EngineSwitches {
    * own.
    */
   shared?: boolean | string;
+  /**
+   * Origins besides the page's own whose endpoint `engine.fetch` answers, such as `["https://api.openai.com"]` for an SDK
+   * without a base URL. `serveFromPage` has `origins` for the plain `fetch`.
+   */
+  fetchOrigins?: readonly string[];
   /** The wasm module, where a bundler cannot find it by itself. */
   wasmUrl?: string | URL;
   /** The engine worker's script, where a bundler cannot find it by itself. */
