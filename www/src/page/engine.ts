@@ -47,6 +47,15 @@ export async function createEngine(options: EngineOptions = {}): Promise<Engine>
   return engine;
 }
 
+/**
+ * An answer to a request that comes while the model loads is worth waiting for, unless another server would answer
+ * meanwhile.
+ */
+function withDefaults(options: EngineOptions): EngineOptions {
+  const whenModelNotReady = options.whenModelNotReady ?? (options.upstream ? "error" : "wait");
+  return { ...options, whenModelNotReady };
+}
+
 /** A model that answers requests, or several; created by `createEngine`. */
 export class Engine {
   /** The chat API. */
@@ -73,7 +82,8 @@ export class Engine {
   #disposed = new AbortController();
 
   /** Use `createEngine`. */
-  constructor(options: EngineOptions) {
+  constructor(given: EngineOptions) {
+    const options = withDefaults(given);
     const { models, memoryBudgetBytes, fetchOrigins = [], ...ofOne } = options;
     const { apiKey, basePaths, persist, profile, signal, upstream } = options;
     this.basePaths = basePaths ?? basePathsOf(profile);

@@ -54,7 +54,10 @@ export interface EngineOptions extends EngineSwitches {
   onProgress?: (progress: LoadProgress) => void;
   /** Aborts the load. */
   signal?: AbortSignal;
-  /** Resolve immediately and load in the background: until `engine.ready`, requests get 503 `model_loading`. */
+  /**
+   * Resolve immediately and load in the background: until `engine.ready`, requests wait. With `upstream`, or
+   * `whenModelNotReady: "error"`, they get 503 `model_loading`.
+   */
   background?: boolean;
   /**
    * One engine for all tabs of the site that ask for the same model with the same options: one of them runs it, and when

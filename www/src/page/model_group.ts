@@ -58,9 +58,7 @@ export class ModelGroup implements EngineCore {
 
   /** @throws TypeError for an option that cannot be used */
   constructor(options: EngineOptions, basePaths: readonly string[]) {
-    // An answer to the first request for a model is worth waiting for, unless another server would answer meanwhile.
-    const waits = options.whenModelNotReady ?? (options.upstream ? "error" : "wait");
-    this.#options = { ...options, whenModelNotReady: waits };
+    this.#options = options;
     this.#basePaths = basePaths;
     this.#slots = resolveModels(this.#options).map((named) => ({
       ...named,
