@@ -6,7 +6,7 @@ import { cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { createEngine, InpageError, inspectModel, serveFromPage, servedFetch } from "inpage";
+import { createEngine, getEngine, InpageError, inspectModel, serveFromPage, servedFetch } from "inpage";
 import OpenAI from "openai";
 import { root, which } from "../../scripts/process.mjs";
 import { temporaryFolder } from "../../scripts/temporary_folder.mjs";
@@ -300,6 +300,19 @@ describe("options", () => {
     const loading = createEngine({ signal: controller.signal });
     controller.abort(reason);
     await assert.rejects(loading, { name: "AbortError" });
+  });
+
+  test("getEngine gives equal options one engine, on the CPU, until it is disposed", async () => {
+    const engine = await getEngine({ maxQueue: 3 });
+    try {
+      assert.equal(await getEngine({ maxQueue: 3 }), engine);
+      assert.equal((await engine.info()).device, "cpu");
+    } finally {
+      await engine.dispose();
+    }
+    const next = await getEngine({ maxQueue: 3, background: true });
+    await next.dispose();
+    assert.notEqual(next, engine);
   });
 
   test("in the background, requests get 503 until the model is loaded", async () => {
