@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { startHarness } from "./harness.mjs";
+import { startHarness, wasmIsBuilt } from "./harness.mjs";
 
 let harness;
 before(async () => {
@@ -71,4 +71,21 @@ test("a sandboxed frame is told what it needs", async () => {
   await tab.goto(`${harness.origin}/outer`);
   await tab.waitForFunction(() => document.title !== "");
   assert.match(await tab.title(), /^InpageError\|worker_unavailable\|.*allow-same-origin/);
+});
+
+test("a wasm module that is none is named with the likely causes", {
+  skip: !wasmIsBuilt,
+}, async () => {
+  const tab = await harness.open();
+  const ask = (wasmUrl) =>
+    tab.evaluate(
+      (url) => caught(() => inpage.createEngine({ wasmUrl: url, shared: false })),
+      wasmUrl,
+    );
+  const page = await ask("/plain");
+  assert.equal(page.code, "wasm_unavailable");
+  assert.match(page.message, /the wasm module http.*\/plain could not.*web page.*wasmUrl/);
+  const unreached = await ask("https://wasm.example.invalid/x.wasm");
+  assert.equal(unreached.code, "wasm_unavailable");
+  assert.match(unreached.message, /wasm\.example\.invalid\/x\.wasm could not.*CORS.*connect-src/);
 });
