@@ -5,7 +5,7 @@
 //! | folder | runs in | part |
 //! |---|---|---|
 //! | `node` | Node, Deno, Bun | the entry there, and what a browser would supply |
-//! | `page` | the page | `createEngine`, `engine.fetch`, `completions.create`, `serveFromPage`, `inspectModel`, `cache` |
+//! | `page` | the page | `createEngine`, `getEngine`, `engine.fetch`, `completions.create`, `serveFromPage`, `inspectModel`, `cache` |
 //! | `service_worker`, `sw.ts` | the service worker | relays requests to a tab with an engine |
 //! | `worker.ts` | the engine worker | connects `wasm` to `worker` |
 //! | `wasm` | page and engine worker | the wasm module and its types |
@@ -53,7 +53,7 @@ export {
   cache,
 } from "./page/cache.js";
 export type { CachedModel } from "./page/cached_model.js";
-export type { AnswerStream, CallOptions } from "./page/calls.js";
+export type { AnswerStream, CallOptions, ComingStream } from "./page/calls.js";
 export type {
   ChatCompletionRequest,
   ChatCompletionStream,
@@ -64,6 +64,7 @@ export type { CompletionRequest, CompletionStream } from "./page/completions.js"
 export type { EmbeddingRequest } from "./page/embeddings.js";
 export { type Engine, createEngine } from "./page/engine.js";
 export type { EngineOptions, ModelsOption, OneOfModels } from "./page/engine_options.js";
+export { getEngine } from "./page/get_engine.js";
 export type { EngineInfo, ModelInfo } from "./exchange/engine_info.js";
 export { type ErrorObject, InpageError } from "./page/inpage_error.js";
 export { type InspectOptions, inspectModel } from "./page/inspect_model.js";

@@ -6,15 +6,20 @@ import type {
   ChatCompletionFields,
   ChatContentPart,
   ChatMessage,
+  FunctionTool,
 } from "../generated/types.js";
 import type { PictureInput } from "./attachments.js";
-import type { AnswerStream, CallOptions, Calls } from "./calls.js";
+import type { AnswerStream, CallOptions, Calls, ComingStream, Open, Typed } from "./calls.js";
 
 /** A request; `docs/api.md` says what each field means. Fields that are not listed are sent too. */
-export type ChatCompletionRequest = Omit<ChatCompletionFields, "messages"> & {
-  messages: readonly ChatRequestMessage[];
-  [field: string]: unknown;
-};
+export type ChatCompletionRequest = Open<
+  Omit<ChatCompletionFields, "messages" | "response_format" | "tool_choice" | "tools"> & {
+    messages: readonly (ChatRequestMessage | OtherMessage)[];
+    response_format?: ChatCompletionFields["response_format"] | Typed;
+    tool_choice?: ChatCompletionFields["tool_choice"] | Typed;
+    tools?: readonly (FunctionTool | Typed)[] | null;
+  }
+>;
 
 /** A message, whose pictures may be objects. */
 export type ChatRequestMessage = Omit<ChatMessage, "content"> & {
@@ -25,6 +30,11 @@ export type ChatRequestMessage = Omit<ChatMessage, "content"> & {
 export interface ChatPicturePart {
   type: "image_url";
   image_url: PictureInput | { url: PictureInput; detail?: string | null };
+}
+
+/** A message as other packages declare it. The endpoint checks it. */
+interface OtherMessage {
+  role: string;
 }
 
 /** A streamed message, to be iterated once. Leaving the loop or calling `cancel()` stops the generation. */
@@ -57,7 +67,7 @@ export class ChatCompletions {
   create(
     body: ChatCompletionRequest & { stream: true },
     options?: CallOptions,
-  ): Promise<ChatCompletionStream>;
+  ): ComingStream<ChatCompletionStream>;
   create(
     body: ChatCompletionRequest & { stream?: false | null },
     options?: CallOptions,

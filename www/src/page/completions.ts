@@ -2,14 +2,15 @@
 
 import type { Completion, CompletionFields } from "../generated/types.js";
 import type { PictureInput } from "./attachments.js";
-import type { AnswerStream, CallOptions, Calls } from "./calls.js";
+import type { AnswerStream, CallOptions, Calls, ComingStream, Open } from "./calls.js";
 
 /** A request; `docs/api.md` says what each field means. Fields that are not listed are sent too. */
-export type CompletionRequest = Omit<CompletionFields, "images"> & {
-  /** Pictures, or one list of them per prompt. */
-  images?: readonly PictureInput[] | readonly (readonly PictureInput[])[] | null;
-  [field: string]: unknown;
-};
+export type CompletionRequest = Open<
+  Omit<CompletionFields, "images"> & {
+    /** Pictures, or one list of them per prompt. */
+    images?: readonly PictureInput[] | readonly (readonly PictureInput[])[] | null;
+  }
+>;
 
 /** A streamed completion, to be iterated once. Leaving the loop or calling `cancel()` stops the generation. */
 export type CompletionStream = AnswerStream<Completion>;
@@ -23,7 +24,7 @@ export class Completions {
   }
 
   /**
-   * Requests a completion.
+   * Requests a completion. A stream can be awaited, or iterated at once.
    *
    * @throws InpageError for every error answer of the endpoint
    * @throws DOMException named `AbortError` if `signal` aborts; also from the iterator
@@ -31,7 +32,7 @@ export class Completions {
   create(
     body: CompletionRequest & { stream: true },
     options?: CallOptions,
-  ): Promise<CompletionStream>;
+  ): ComingStream<CompletionStream>;
   create(
     body: CompletionRequest & { stream?: false | null },
     options?: CallOptions,

@@ -2,6 +2,7 @@
 
 import type { ChatMessage, TokenList, TokenPieceList } from "../generated/types.js";
 import { basePathsOf } from "../exchange/base_paths.js";
+import { normalizedOrigins } from "../exchange/served_urls.js";
 import type { EngineInfo } from "../exchange/engine_info.js";
 import { cache } from "./cache.js";
 import { type CallOptions, Calls } from "./calls.js";
@@ -10,9 +11,11 @@ import { Completions } from "./completions.js";
 import { Embeddings } from "./embeddings.js";
 import type { EngineCore } from "./engine_core.js";
 import type { EngineOptions } from "./engine_options.js";
-import { createFetchDoor } from "./fetch_door.js";
+import { type Answering, createFetchDoor, networkFetch } from "./fetch_door.js";
 import type { LoraAdapter } from "./lora_option.js";
 import { ModelGroup } from "./model_group.js";
+import { invalidOption, refuseUnknownOptions } from "./option_names.js";
+import { refusePlace } from "./place_check.js";
 import { relay } from "./relay.js";
 import { Responses } from "./responses.js";
 import { SingleModel } from "./single_model.js";
@@ -22,19 +25,19 @@ import {
   type TokenizeRequest,
   Tokens,
 } from "./tokens.js";
-import { createUpstreamDoor, replacesFailedEngine } from "./upstream.js";
+import { answerWithUpstream, replacesFailedEngine } from "./upstream.js";
 
 /**
  * Starts an engine in a worker and loads its model, or joins the tabs that share one: see `shared`. With `models` it resolves at
  * once, and models are loaded when they are asked for.
  *
- * @throws InpageError if there is no WebGPU where `device` requires it, or the model cannot be fetched or run; not if `upstream` replaces a failed
+ * @throws InpageError for an option that cannot be used (`invalid_option`), and if there is no WebGPU where `device` requires it, or the model cannot be fetched or run; not if `upstream` replaces a failed
  * engine
  * @throws DOMException named `AbortError` if `signal` aborts first
  */
 export async function createEngine(options: EngineOptions = {}): Promise<Engine> {
   options.signal?.throwIfAborted();
-  const engine = new Engine(options);
+  const engine = engineOf(options);
   try {
     if (!options.background) await engine.ready;
   } catch (error) {
@@ -44,6 +47,27 @@ export async function createEngine(options: EngineOptions = {}): Promise<Engine>
     throw error;
   }
   return engine;
+}
+
+/** @throws InpageError `invalid_option` for an option that cannot be used, and those of `refusePlace` */
+function engineOf(options: EngineOptions): Engine {
+  refuseUnknownOptions(options);
+  refusePlace(options);
+  try {
+    return new Engine(options);
+  } catch (error) {
+    // Only the options are read here.
+    throw error instanceof TypeError ? invalidOption(error.message, error) : error;
+  }
+}
+
+/**
+ * An answer to a request that comes while the model loads is worth waiting for, unless another server would answer
+ * meanwhile.
+ */
+function withDefaults(options: EngineOptions): EngineOptions {
+  const whenModelNotReady = options.whenModelNotReady ?? (options.upstream ? "error" : "wait");
+  return { ...options, whenModelNotReady };
 }
 
 /** A model that answers requests, or several; created by `createEngine`. */
@@ -56,34 +80,43 @@ export class Engine {
   readonly embeddings: Embeddings;
   /** The Responses API. */
   readonly responses: Responses;
-  /** A `fetch` that answers URLs below the base paths itself. Pass it to an SDK. */
+  /**
+   * A `fetch` whose endpoint is this engine. Pass it to an SDK, or put it in place of the global one: it answers the routes of
+   * the endpoint on the page's own origin, on `fetchOrigins`, and below `https://inpage.invalid`. Everything else goes to the
+   * network as it is.
+   */
   readonly fetch: typeof fetch;
   /** The paths below which the endpoint answers. */
   readonly basePaths: readonly string[];
 
   readonly #tokens: Tokens;
   readonly #core: EngineCore;
-  /** Requests of the service worker pass through `fetch`, too. */
-  readonly #relays: boolean;
+  /** Answers the requests of the service worker, where the page has to. */
+  readonly #relayed: Answering | undefined;
   #disposed = new AbortController();
 
   /** Use `createEngine`. */
-  constructor(options: EngineOptions) {
-    const { models, memoryBudgetBytes, ...ofOne } = options;
+  constructor(given: EngineOptions) {
+    const options = withDefaults(given);
+    const { models, memoryBudgetBytes, fetchOrigins = [], ...ofOne } = options;
     const { apiKey, basePaths, persist, profile, signal, upstream } = options;
     this.basePaths = basePaths ?? basePathsOf(profile);
+    const origins = normalizedOrigins(fetchOrigins, "fetchOrigins");
     if (models === undefined && memoryBudgetBytes !== undefined) {
       throw new TypeError(
         "memoryBudgetBytes is for models; of one model, set load.memoryBudgetBytes",
       );
     }
+    const network = networkFetch();
+    const own: Answering = (request, requestSignal) => this.#core.answer(request, requestSignal);
+    // Before a worker is started: its options may be wrong.
+    this.#relayed = upstream && answerWithUpstream(own, this.basePaths, upstream, network);
+    const answer = this.#relayed ?? own;
     const core =
       models === undefined ? new SingleModel(ofOne) : new ModelGroup(options, this.basePaths);
     this.#core = core;
     if (persist) void cache.persist();
-    const door = createFetchDoor(core.answer, this.basePaths);
-    this.fetch = upstream ? createUpstreamDoor(door, this.basePaths, upstream) : door;
-    this.#relays = upstream !== undefined;
+    this.fetch = createFetchDoor(answer, { basePaths: this.basePaths, origins, network });
     const calls = new Calls(this.fetch, this.basePaths[0] ?? "/v1", apiKey ?? undefined);
     this.chat = new Chat(calls);
     this.completions = new Completions(calls);
@@ -242,7 +275,7 @@ export class Engine {
 
   /** Passes the engine a port for a single exchange; the other end of the channel may be anywhere. */
   connect(port: MessagePort): void {
-    if (this.#relays) void relay(port, this.fetch);
+    if (this.#relayed) void relay(port, this.#relayed);
     else this.#core.connect(port);
   }
 }

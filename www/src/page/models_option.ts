@@ -22,7 +22,7 @@ const OWN_OPTIONS = ["projector", "lora", "device", "threads", "load", "chatTemp
 
 /** @throws TypeError that says which option cannot be used */
 export function resolveModels(options: EngineOptions): NamedModel[] {
-  const { model, models, memoryBudgetBytes, ...ofAll } = options;
+  const { model, models, memoryBudgetBytes, fetchOrigins: _fetchOrigins, ...ofAll } = options;
   if (model !== undefined) throw new TypeError("model and models exclude each other");
   if (ofAll.projector !== undefined) {
     throw new TypeError(
