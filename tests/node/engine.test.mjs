@@ -6,7 +6,14 @@ import { cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { createEngine, getEngine, InpageError, inspectModel, serveFromPage, servedFetch } from "inpage";
+import {
+  createEngine,
+  getEngine,
+  InpageError,
+  inspectModel,
+  serveFromPage,
+  servedFetch,
+} from "inpage";
 import OpenAI from "openai";
 import { root, which } from "../../scripts/process.mjs";
 import { temporaryFolder } from "../../scripts/temporary_folder.mjs";

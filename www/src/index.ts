@@ -7,9 +7,9 @@
 //! | `node` | Node, Deno, Bun | the entry there, and what a browser would supply |
 //! | `page` | the page | `createEngine`, `getEngine`, `engine.fetch`, `completions.create`, `serveFromPage`, `inspectModel`, `cache` |
 //! | `service_worker`, `sw.ts` | the service worker | relays requests to a tab with an engine |
-//! | `worker.ts` | the engine worker | connects `wasm` to `worker` |
+//! | `worker.ts` | the engine worker | its script, one file after the build |
 //! | `wasm` | page and engine worker | the wasm module and its types |
-//! | `worker` | the engine worker | answers exchanges, loads the model, extends WebGPU |
+//! | `worker` | the engine worker | starts `wasm`, answers exchanges, loads the model, extends WebGPU |
 //! | `model_source` | page and engine worker | reads model files: URLs, cache, local files |
 //! | `platform.ts` | everywhere | what a browser or another program supplies: cache folder, locks, files, threads |
 //! | `exchange` | everywhere | messages, ports, response bodies, the error answers of a dead engine |
