@@ -322,20 +322,27 @@ describe("options", () => {
     assert.notEqual(next, engine);
   });
 
-  test("in the background, requests get 503 until the model is loaded", async () => {
-    const engine = await createEngine({ background: true, persist: true });
-    try {
-      const early = await engine.fetch("http://localhost/v1/completions", {
-        method: "POST",
-        headers: { "content-type": "application/json" },
-        body: JSON.stringify(greedy),
-      });
-      assert.equal(early.status, 503);
-      assert.equal((await early.json()).error.code, "model_loading");
-      await engine.ready;
-      assert.equal((await engine.completions.create(greedy)).usage.completion_tokens, 16);
-    } finally {
-      await engine.dispose();
+  test("in the background, requests wait for the model unless they are not supposed to", async () => {
+    for (const whenModelNotReady of [undefined, "error"]) {
+      const engine = await createEngine({ background: true, persist: true, whenModelNotReady });
+      try {
+        const early = await engine.fetch("http://localhost/v1/completions", {
+          method: "POST",
+          headers: { "content-type": "application/json" },
+          body: JSON.stringify(greedy),
+        });
+        if (whenModelNotReady === undefined) {
+          assert.equal((await early.json()).usage.completion_tokens, 16);
+          continue;
+        }
+        assert.equal(early.status, 503);
+        assert.equal(early.headers.get("retry-after"), "5");
+        assert.equal((await early.json()).error.code, "model_loading");
+        await engine.ready;
+        assert.equal((await engine.completions.create(greedy)).usage.completion_tokens, 16);
+      } finally {
+        await engine.dispose();
+      }
     }
   });
 });
