@@ -56,7 +56,7 @@ export {
   cache,
 } from "./page/cache.js";
 export type { CachedModel } from "./page/cached_model.js";
-export type { AnswerStream, CallOptions } from "./page/calls.js";
+export type { AnswerStream, CallOptions, ComingStream } from "./page/calls.js";
 export type { ChatCompletionRequest, ChatCompletionStream } from "./page/chat.js";
 export type { CompletionRequest, CompletionStream } from "./page/completions.js";
 export type { EmbeddingRequest } from "./page/embeddings.js";
