@@ -5,11 +5,14 @@
 //! | folder | runs in | part |
 //! |---|---|---|
 //! | `node` | Node, Deno, Bun | the entry there, and what a browser would supply |
+//! | `react` | the page | hooks for React, an entry of its own |
+//! | `ai_sdk` | the page | a provider for the AI SDK, an entry of its own |
+//! | `prompt_api` | the page | Chrome's Prompt API, an entry of its own |
 //! | `page` | the page | `createEngine`, `getEngine`, `engine.fetch`, `completions.create`, `serveFromPage`, `inspectModel`, `cache` |
 //! | `service_worker`, `sw.ts` | the service worker | relays requests to a tab with an engine |
-//! | `worker.ts` | the engine worker | connects `wasm` to `worker` |
+//! | `worker.ts` | the engine worker | its script, one file after the build |
 //! | `wasm` | page and engine worker | the wasm module and its types |
-//! | `worker` | the engine worker | answers exchanges, loads the model, extends WebGPU |
+//! | `worker` | the engine worker | starts `wasm`, answers exchanges, loads the model, extends WebGPU |
 //! | `model_source` | page and engine worker | reads model files: URLs, cache, local files |
 //! | `platform.ts` | everywhere | what a browser or another program supplies: cache folder, locks, files, threads |
 //! | `exchange` | everywhere | messages, ports, response bodies, the error answers of a dead engine |
