@@ -62,7 +62,7 @@ async function resolveFile(mounts, path) {
     : undefined;
 }
 
-async function answer(mounts, pages, isolation, request, response) {
+async function answer(mounts, pages, more, request, response) {
   const url = new URL(request.url, "http://localhost");
   if (request.method !== "GET" && request.method !== "HEAD") {
     response.writeHead(405, { Allow: "GET, HEAD" }).end();
@@ -71,7 +71,7 @@ async function answer(mounts, pages, isolation, request, response) {
   const headers = {
     "Cache-Control": "no-cache",
     "X-Content-Type-Options": "nosniff",
-    ...isolation,
+    ...more,
   };
   const page = pages[url.pathname];
   if (page !== undefined) {
@@ -125,12 +125,12 @@ const ISOLATION = {
 /**
  * Serves `mounts` (URL prefix ending in "/" -> folder, or URL path -> file) and `pages` (URL path -> HTML text).
  * Resolves with `{ origin, close }`. Port 0 selects any free port. If `port` is in use, any free port is used.
- * The pages are cross-origin isolated if `isolated` is true.
+ * The pages are cross-origin isolated if `isolated` is true. All responses with a body have `headers`, too.
  */
-export async function serve({ mounts, pages = {}, port = 0, isolated = false }) {
-  const isolation = isolated ? ISOLATION : {};
+export async function serve({ mounts, pages = {}, port = 0, isolated = false, headers = {} }) {
+  const more = { ...(isolated ? ISOLATION : {}), ...headers };
   const server = createServer((request, response) => {
-    answer(mounts, pages, isolation, request, response).catch(() => {
+    answer(mounts, pages, more, request, response).catch(() => {
       if (!response.headersSent) response.writeHead(400, { "Content-Type": "text/plain" });
       response.end();
     });

@@ -68,7 +68,7 @@ export function groups() {
 const LINK = /(!?)\[((?:[^[\]]|\[[^\]]*\])*)\]\(([^)#\s]*)(#[^)\s]*)?\)/g;
 
 /**
- * The text of a document with the links of its page. `pageOf` maps paths of the repository to pages; `addPicture(path)` is
+ * The text of a document with the links of its page. `pageOf` maps paths of the repository to entries of `groups`; `addPicture(path)` is
  * called for each picture and returns its address.
  */
 export function relink(text, source, pageOf, addPicture) {
@@ -78,7 +78,10 @@ export function relink(text, source, pageOf, addPicture) {
       const path = posix.join(posix.dirname(source), target).replace(/\/$/, "");
       if (isPicture) return `![${label}](${addPicture(path)})`;
       const page = pageOf.get(path);
-      return page === undefined ? label : `[${label}](./${page}${anchor})`;
+      if (page === undefined) return label;
+      // A site has no file names: the title takes the place of `api.md`.
+      const words = label === target || label === path ? page.title : label;
+      return `[${words}](./${page.page}${anchor})`;
     });
   // Links in code are text. A label may contain code, so whole links are found first.
   return text
@@ -91,7 +94,7 @@ export function relink(text, source, pageOf, addPicture) {
 export function writePages(folder) {
   const { use, reference, development } = groups();
   const all = [...use, ...reference, ...development];
-  const pageOf = new Map(all.map(({ source, page }) => [source, page]));
+  const pageOf = new Map(all.map((entry) => [entry.source, entry]));
   const addPicture = (path) => {
     const to = join(folder, "pictures", posix.basename(path));
     mkdirSync(dirname(to), { recursive: true });
@@ -104,8 +107,8 @@ export function writePages(folder) {
   }
 }
 
-/** The README below the head of the site's first page, which has its title. */
+/** The sections of the README below the head of the site's first page, which says what comes before them. */
 function homePage(readme) {
   const head = readFileSync(join(root, "website/index.md"), "utf8");
-  return `${head}\n${readme.slice(readme.indexOf("\n\n") + 2)}`;
+  return `${head}\n${readme.slice(readme.indexOf("\n## "))}`;
 }

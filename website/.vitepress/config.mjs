@@ -18,7 +18,10 @@ const slugify = (heading) =>
     .replaceAll(" ", "-");
 
 const links = (pages) =>
-  pages.map(({ title, page }) => ({ text: title, link: `/${page.replace(/(index)?\.md$/, "")}` }));
+  pages.map(({ title, page }) => ({
+    text: page === "index.md" ? "Overview" : title,
+    link: `/${page.replace(/(index)?\.md$/, "")}`,
+  }));
 
 /** The pages that were generated of the package's types, by kind. */
 function typeGroups() {
