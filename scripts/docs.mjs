@@ -78,7 +78,10 @@ if (isProgram(import.meta.url)) {
     const { values } = parseArgs({ args, options });
     await build(await setUpForBuild());
     if (!(await installGenerators())) {
-      throw new Remediable("the generators could not be installed", "Is the npm registry reachable?");
+      throw new Remediable(
+        "the generators could not be installed",
+        "Is the npm registry reachable?",
+      );
     }
     await buildSite(values);
     say(`\nThe site is in ${site}`);

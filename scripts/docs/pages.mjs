@@ -1,7 +1,14 @@
 //! The Markdown of the repository as pages of the site: which files, where they go, and links between them. A link to a
 //! file that is no page becomes its text.
 
-import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  writeFileSync,
+} from "node:fs";
 import { dirname, join, posix } from "node:path";
 import { root } from "../process.mjs";
 

@@ -83,7 +83,9 @@ test("without 'wasm-unsafe-eval' the engine does not start", async () => {
 });
 
 test("without frame-src there are no threads", async () => {
-  const { isolation, isolationReason, text } = await visit(policy.replace("; frame-src 'self'", ""));
+  const { isolation, isolationReason, text } = await visit(
+    policy.replace("; frame-src 'self'", ""),
+  );
   assert.equal(isolation, "none");
   assert.match(isolationReason, /frame-src/);
   assert.match(text, /[a-z]/);

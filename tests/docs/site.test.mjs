@@ -60,8 +60,18 @@ test("links of documents lead to pages, and those to other files are text", () =
 test("broken links are found", () => {
   const folder = temporaryFolder("inpage-links-");
   mkdirSync(join(folder, "sub"));
-  writeFileSync(join(folder, "index.html"), '<a id="top" href="/base/sub/page#one"></a><img src="x.png">');
-  const links = ["../index.html#top", "#one", "#two", "https://example.com", "/other/", "../sub/none"];
+  writeFileSync(
+    join(folder, "index.html"),
+    '<a id="top" href="/base/sub/page#one"></a><img src="x.png">',
+  );
+  const links = [
+    "../index.html#top",
+    "#one",
+    "#two",
+    "https://example.com",
+    "/other/",
+    "../sub/none",
+  ];
   const anchors = links.map((link) => `<a href="${link}"></a>`).join("");
   writeFileSync(join(folder, "sub/page.html"), `<p id="one">${anchors}</p>`);
   assert.deepEqual(brokenLinks(folder, "/base/"), [
@@ -88,7 +98,7 @@ const node = async (program) =>
   (await run(process.execPath, ["--input-type=module", "--eval", program], { cwd: root })).stdout;
 
 test("the playground writes a completion, and its code does the same", { skip }, async () => {
-  const { context, page, faults } = await open("playground", { width: 1280, height: 900 });
+  const { context, page, faults } = await open("playground.html", { width: 1280, height: 900 });
   const generate = async () => {
     await page.click("#generate:enabled");
     const done = "#text:not([data-finish='']), #failure";
@@ -97,7 +107,7 @@ test("the playground writes a completion, and its code does the same", { skip },
     await page.locator("#generate:enabled").waitFor();
     return (await page.locator(".token").allTextContents()).join("");
   };
-  await page.fill("#prompt", "Tim's \"old\" dog");
+  await page.fill("#prompt", 'Tim\'s "old" dog');
   await page.fill("#max-tokens", "24");
   await page.fill("#seed", "7");
   const text = await generate();
@@ -126,13 +136,13 @@ test("the playground writes a completion, and its code does the same", { skip },
     await stop();
   }
 
+  await page.fill("#max-tokens", "300");
   await page.selectOption("#constraint", "lark");
   assert.match(await generate(), /^(- [A-Z][a-z]{2,8} (runs|sleeps|sings)\.\n){3}$/);
   await page.fill("#constraint-text", "start: nothing");
   await page.click("#generate:enabled");
   await page.locator("#failure", { hasText: /nothing/ }).waitFor();
   await page.selectOption("#constraint", "schema");
-  await page.fill("#max-tokens", "300");
   assert.ok(JSON.parse(await generate()).friends.length <= 2);
   await page.fill("#constraint-text", "{");
   await page.click("#generate:enabled");
@@ -142,7 +152,13 @@ test("the playground writes a completion, and its code does the same", { skip },
 });
 
 test("pages fit a phone, and have no errors", { skip }, async () => {
-  for (const path of ["", "guide", "api", "playground", "reference/interfaces/EngineOptions"]) {
+  for (const path of [
+    "",
+    "guide.html",
+    "api.html",
+    "playground.html",
+    "reference/interfaces/EngineOptions.html",
+  ]) {
     const { context, page, faults } = await open(path, { width: 390, height: 844 });
     await page.locator("h1, h2").first().waitFor();
     const width = await page.evaluate(() => document.documentElement.scrollWidth);

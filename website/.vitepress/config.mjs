@@ -77,7 +77,11 @@ export default defineConfig({
   },
   themeConfig: {
     nav: [
-      { text: "Guide", link: "/guide", activeMatch: "^/(guide|clients|bundlers|deployment|models|troubleshooting)" },
+      {
+        text: "Guide",
+        link: "/guide",
+        activeMatch: "^/(guide|clients|bundlers|deployment|models|troubleshooting)",
+      },
       { text: "Playground", link: "/playground" },
       { text: "Endpoint", link: "/api" },
       { text: "TypeScript", link: "/reference/", activeMatch: "^/reference/" },

@@ -20,17 +20,21 @@ export const CONSTRAINTS = {
       2,
     ),
     body: (text) => ({
-      response_format: { type: "json_schema", json_schema: { name: "answer", schema: parsed(text) } },
+      response_format: {
+        type: "json_schema",
+        json_schema: { name: "answer", schema: parsed(text) },
+      },
     }),
   },
   regex: {
     label: "Regular expression",
-    example: "The (fox|owl) said: \"[a-z ]{8,24}[.!]\"",
+    example: 'The (fox|owl) said: "[a-z ]{8,24}[.!]"',
     body: (value) => ({ grammar: { type: "regex", value } }),
   },
   lark: {
     label: "Grammar (Lark)",
-    example: 'start: line{3}\nline: "- " /[A-Z][a-z]{2,8}/ " " VERB ".\\n"\nVERB: "runs" | "sleeps" | "sings"',
+    example:
+      'start: line{3}\nline: "- " /[A-Z][a-z]{2,8}/ " " VERB ".\\n"\nVERB: "runs" | "sleeps" | "sings"',
     body: (value) => ({ grammar: { type: "lark", value } }),
   },
 };
@@ -47,7 +51,15 @@ function parsed(text) {
 const ALTERNATIVES = 5;
 
 /** The body of the request. Throws a `SyntaxError` if the schema is no JSON. */
-export function requestOf({ prompt, maxTokens, temperature, topP, seed, constraint, constraintText }) {
+export function requestOf({
+  prompt,
+  maxTokens,
+  temperature,
+  topP,
+  seed,
+  constraint,
+  constraintText,
+}) {
   const body = { model: "default", prompt, max_tokens: maxTokens, temperature, top_p: topP };
   if (seed !== "") body.seed = Number(seed);
   return { ...body, ...CONSTRAINTS[constraint].body(constraintText), logprobs: ALTERNATIVES };

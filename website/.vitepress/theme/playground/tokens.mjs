@@ -1,7 +1,8 @@
 //! The tokens of a completion, from the `logprobs` of its chunks: their texts, probabilities and alternatives.
 
 /** White space that a table cannot show otherwise. */
-export const visible = (text) => text.replaceAll("\n", "↵").replaceAll("\t", "⇥").replaceAll(" ", "␣");
+export const visible = (text) =>
+  text.replaceAll("\n", "↵").replaceAll("\t", "⇥").replaceAll(" ", "␣");
 
 const percent = (logprob) => {
   const value = 100 * Math.exp(logprob);
