@@ -1,4 +1,4 @@
-//! Builds the npm package into www/dist: the wasm module, its glue, the TypeScript and the service worker.
+//! Builds the npm package into www/dist: the wasm module, its glue, the TypeScript, the worker and the service worker.
 //! A step is skipped if its inputs have not changed. Run by `npm run build`. `-- --dev` compiles faster, but the module runs
 //! slower. `-- --test-hooks` builds what conformance cases need into www/dist-test, which is never shipped.
 
@@ -31,6 +31,7 @@ const CPU_KERNELS = [
   ["wasm/cpu_kernels.wasm", "+simd128,+relaxed-simd"],
   ["wasm/cpu_kernels_simd.wasm", "+simd128"],
 ];
+const MODULES = [WASM, ...CPU_KERNELS.map(([file]) => file)];
 const CPU_KERNEL_INPUTS = ["Cargo.toml", "src/cpu"];
 const RUST_INPUTS = [
   "Cargo.toml",
@@ -41,8 +42,8 @@ const RUST_INPUTS = [
   "shaders",
 ];
 const TYPESCRIPT_INPUTS = ["www/src", "tsconfig.json", "package-lock.json"];
-// The types of the wasm module are written by hand, because those of wasm-bindgen are less precise.
-const GLUE_TYPES = "wasm/inpage.d.ts";
+// The types of the wasm module's glue are written by hand, because those of wasm-bindgen are less precise.
+const WASM_TYPES = [GLUE.replace(/js$/, "d.ts"), ...MODULES.map((file) => `${file}.d.ts`)];
 
 // Features that every browser with WebGPU supports. `--all-features` writes modules that browsers reject.
 const WASM_FEATURES = [
@@ -243,10 +244,16 @@ function copyLibrariesOfDemo() {
   cpSync(join(library, "marked.d.ts"), join(folder, "marked.d.ts"));
 }
 
+/** The scripts of the package. `worker.js` is there once the wasm module is built, whose glue it contains. */
 export async function buildTypeScript() {
   copyLibrariesOfDemo();
+  await compileTypeScript();
+  await bundleWorker(DIST);
+}
+
+async function compileTypeScript() {
   const inputs = digest(TYPESCRIPT_INPUTS);
-  const outputs = ["index.js", "node/index.js", "sw.js", GLUE_TYPES];
+  const outputs = ["index.js", "node/index.js", "sw.js", ...WASM_TYPES];
   if (
     isFresh(
       "typescript",
@@ -266,7 +273,7 @@ export async function buildTypeScript() {
     });
   }
   mkdirSync(join(root, DIST, "wasm"), { recursive: true });
-  cpSync(join(root, "www/src", GLUE_TYPES), join(root, DIST, GLUE_TYPES));
+  for (const file of WASM_TYPES) cpSync(join(root, "www/src", file), join(root, DIST, file));
   // Hosts serve this single file. It is a classic script, because not every browser supports modules as service workers.
   const bundle = [
     "--bundle",
@@ -281,10 +288,54 @@ export async function buildTypeScript() {
   writeStamp("typescript", inputs);
 }
 
+/** What wasm-bindgen uses if it is given no module. The worker always gives one, and bundlers would look for this file. */
+const DEFAULT_MODULE = "new URL('inpage_bg.wasm', import.meta.url)";
+
+/**
+ * Makes `worker.js` a single file, so that it can be copied and every bundler finds what it needs: only the wasm modules, by
+ * addresses that are the same before and after.
+ */
+async function bundleWorker(dist) {
+  const glue = join(root, dist, GLUE);
+  if (!existsSync(glue)) return;
+  const inputs = digest([...TYPESCRIPT_INPUTS, "scripts/build.mjs", `${dist}/${GLUE}`]);
+  const stamp = dist === DIST ? "worker" : "worker-test";
+  const script = `${dist}/worker.js`;
+  if (isFresh(stamp, inputs, [script])) return;
+  dropStamp(stamp);
+  const text = readFileSync(glue, "utf8");
+  if (!text.includes(DEFAULT_MODULE)) {
+    throw new Error(`the glue of wasm-bindgen has no ${DEFAULT_MODULE}`);
+  }
+  // Not at the top: the first set-up runs without the npm packages.
+  const esbuild = await import("esbuild");
+  await esbuild.build({
+    entryPoints: [join(root, dist, "worker/run.js")],
+    outfile: join(root, script),
+    bundle: true,
+    format: "esm",
+    target: "es2022",
+    sourcemap: true,
+    allowOverwrite: true,
+    logLevel: "warning",
+    plugins: [
+      {
+        name: "glue",
+        setup({ onLoad }) {
+          const contents = text.replace(DEFAULT_MODULE, "undefined");
+          onLoad({ filter: /[\\/]wasm[\\/]inpage\.js$/ }, () => ({ contents }));
+        },
+      },
+    ],
+  });
+  writeStamp(stamp, inputs);
+}
+
 /** Completes the package with hooks: adds the files that are shipped to the wasm module of the test build. */
 function copyPackageForTests() {
   for (const entry of readdirSync(join(root, DIST))) {
-    if (entry === "wasm") continue;
+    // The worker contains the glue of its module.
+    if (entry === "wasm" || entry.startsWith("worker.js")) continue;
     cpSync(join(root, DIST, entry), join(root, TEST_DIST, entry), { recursive: true });
   }
 }
@@ -299,7 +350,10 @@ export async function build(tools, { dev = false, testHooks = false, shipped = t
   }
   await buildWasm(tools, { dev, testHooks, shipped });
   await buildTypeScript();
-  if (testHooks) copyPackageForTests();
+  if (testHooks) {
+    copyPackageForTests();
+    await bundleWorker(TEST_DIST);
+  }
 }
 
 if (isProgram(import.meta.url)) {

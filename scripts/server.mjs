@@ -62,7 +62,7 @@ async function resolveFile(mounts, path) {
     : undefined;
 }
 
-async function answer(mounts, pages, more, request, response) {
+async function answer(mounts, pages, always, request, response) {
   const url = new URL(request.url, "http://localhost");
   if (request.method !== "GET" && request.method !== "HEAD") {
     response.writeHead(405, { Allow: "GET, HEAD" }).end();
@@ -71,7 +71,7 @@ async function answer(mounts, pages, more, request, response) {
   const headers = {
     "Cache-Control": "no-cache",
     "X-Content-Type-Options": "nosniff",
-    ...more,
+    ...always,
   };
   const page = pages[url.pathname];
   if (page !== undefined) {
@@ -121,16 +121,19 @@ const ISOLATION = {
   "Cross-Origin-Opener-Policy": "same-origin",
   "Cross-Origin-Embedder-Policy": "require-corp",
 };
+/** Pages of every origin may read the files, as on a CDN. In isolated pages, WebKit wants the second one, too. */
+const CORS = { "Access-Control-Allow-Origin": "*", "Cross-Origin-Resource-Policy": "cross-origin" };
 
 /**
  * Serves `mounts` (URL prefix ending in "/" -> folder, or URL path -> file) and `pages` (URL path -> HTML text).
  * Resolves with `{ origin, close }`. Port 0 selects any free port. If `port` is in use, any free port is used.
- * The pages are cross-origin isolated if `isolated` is true. All responses with a body have `headers`, too.
+ * The pages are cross-origin isolated if `isolated` is true. With `cors`, pages of other origins may read the files.
+ * `headers` are sent with every answer that has a file or a page.
  */
-export async function serve({ mounts, pages = {}, port = 0, isolated = false, headers = {} }) {
-  const more = { ...(isolated ? ISOLATION : {}), ...headers };
+export async function serve({ mounts, pages = {}, port = 0, isolated = false, cors = false, headers = {} }) {
+  const always = { ...(isolated && ISOLATION), ...(cors && CORS), ...headers };
   const server = createServer((request, response) => {
-    answer(mounts, pages, more, request, response).catch(() => {
+    answer(mounts, pages, always, request, response).catch(() => {
       if (!response.headersSent) response.writeHead(400, { "Content-Type": "text/plain" });
       response.end();
     });

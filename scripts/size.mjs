@@ -1,7 +1,7 @@
 //! Brotli sizes of the files that a page downloads: the wasm module and each script. Fails above the limit.
 
 import { readFileSync } from "node:fs";
-import { join, relative } from "node:path";
+import { dirname, join, relative } from "node:path";
 import { brotliCompressSync, constants } from "node:zlib";
 import { main, root, Remediable } from "./process.mjs";
 import { filesUnder } from "./stamp.mjs";
@@ -9,6 +9,9 @@ import { filesUnder } from "./stamp.mjs";
 export const LIMIT_BYTES = 3_000_000;
 /** Downloaded instead of `cpu_kernels.wasm`, which is larger. */
 const ALTERNATIVE = "wasm/cpu_kernels_simd.wasm";
+/** What a page starts from. */
+const SCRIPTS = ["index.js", "worker.js", "sw.js"];
+const IMPORTS = /(?:\bfrom|\bimport\(?)\s*"(\.[^"]+\.js)"/g;
 
 function brotliBytes(file) {
   const content = readFileSync(file);
@@ -21,17 +24,28 @@ function brotliBytes(file) {
   }).length;
 }
 
+/** The scripts that a page downloads for `scripts`: themselves and what they import. */
+function withImports(scripts) {
+  const found = new Set();
+  const add = (file) => {
+    if (found.has(file)) return;
+    found.add(file);
+    for (const [, path] of readFileSync(file, "utf8").matchAll(IMPORTS))
+      add(join(dirname(file), path));
+  };
+  scripts.forEach(add);
+  return [...found];
+}
+
 await main(async (args) => {
   const dist = join(root, "www/dist");
-  const parts = filesUnder(dist)
-    .filter((file) => file.endsWith(".wasm") || file.endsWith(".js"))
-    // Pages download nothing of it.
-    .filter((file) => !relative(dist, file).startsWith("node"))
-    .map((file) => ({
-      part: relative(dist, file),
-      bytes: readFileSync(file).length,
-      brotli_bytes: brotliBytes(file),
-    }));
+  const modules = filesUnder(join(dist, "wasm")).filter((file) => file.endsWith(".wasm"));
+  const scripts = withImports(SCRIPTS.map((name) => join(dist, name)));
+  const parts = [...modules, ...scripts].sort().map((file) => ({
+    part: relative(dist, file),
+    bytes: readFileSync(file).length,
+    brotli_bytes: brotliBytes(file),
+  }));
   if (!parts.some(({ part }) => part.endsWith(".wasm")))
     throw new Remediable("www/dist has no wasm module", "Run: npm run build");
   const downloaded = parts.filter(({ part }) => part !== ALTERNATIVE);

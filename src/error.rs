@@ -99,7 +99,10 @@ pub enum RequestFault {
     /// The content type is not JSON.
     UnsupportedMediaType,
     /// The model is still loading.
-    ModelLoading,
+    ModelLoading {
+        /// Seconds until it is expected to be loaded.
+        retry_after_s: u32,
+    },
     /// The model is registered but not loaded, or its load failed.
     ModelNotLoaded,
     /// The load failed and will be tried again.

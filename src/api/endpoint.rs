@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
+use super::expected_wait::RequestPace;
 use super::host::Host;
 use super::models::Models;
 use super::switches::Switches;
@@ -17,6 +18,8 @@ pub(super) struct Endpoint {
     pub switches: Switches,
     pub host: Rc<dyn Host>,
     pub models: Models,
+    /// How long requests take.
+    pub pace: Rc<RequestPace>,
     warned: RefCell<BTreeSet<String>>,
 }
 
@@ -27,6 +30,7 @@ impl Endpoint {
             switches,
             host,
             models: Models::default(),
+            pace: Rc::default(),
             warned: RefCell::default(),
         }
     }

@@ -53,7 +53,10 @@ fn request_row(fault: RequestFault) -> Row {
         F::MethodNotAllowed => (405, "method_not_allowed"),
         F::RequestTooLarge => (413, "request_too_large"),
         F::UnsupportedMediaType => (415, "unsupported_media_type"),
-        F::ModelLoading => return (503, SERVER, "model_loading", Some(5), false),
+        F::ModelLoading { retry_after_s } => {
+            let retry_after_s = retry_after_s.clamp(1, 60);
+            return (503, SERVER, "model_loading", Some(retry_after_s), false);
+        }
         // Retrying does not help: the page has to load the model first.
         F::ModelNotLoaded => return (503, SERVER, "model_not_loaded", Some(60), true),
         F::ModelLoadFailed { retry_after_s } => {
@@ -228,7 +231,11 @@ mod tests {
             Error::OutOfMemory("x".into()),
             Error::InvalidLogits { position: 3 },
             Error::Internal("x".into()),
-            fault(RequestFault::ModelLoading, "model", "x"),
+            fault(
+                RequestFault::ModelLoading { retry_after_s: 61 },
+                "model",
+                "x",
+            ),
             fault(RequestFault::ModelNotLoaded, "model", "x"),
             fault(
                 RequestFault::ModelLoadFailed { retry_after_s: 0 },

@@ -16,6 +16,7 @@
 //! | `switches/` | settings and their presets |
 //! | `progress` | how much of an answer was delivered |
 //! | `error` | the error catalogue |
+//! | `expected_wait` | `Retry-After` of what is refused for now |
 //! | `host`, `json`, `random_id` | time and log; JSON text; names of answers |
 //!
 //! `docs/adding-a-route.md` says how a route is added.
@@ -24,6 +25,7 @@ use std::rc::Rc;
 
 mod endpoint;
 mod error;
+mod expected_wait;
 mod fields;
 mod host;
 mod http;
@@ -51,7 +53,7 @@ pub use switches::{
     ToolNames, UnknownFields, UsagePlace, WhenModelNotReady,
 };
 
-use crate::{RequestFault, Result};
+use crate::{Error, RequestFault, Result};
 use endpoint::Endpoint;
 use error::fault_without_param;
 
@@ -79,8 +81,12 @@ impl Handler {
 
     /// Registers a model or changes its state.
     pub fn set_model(&self, id: &str, state: ModelState) {
-        let now_s = self.0.host.now_ms() / 1000;
-        self.0.models.set(id, state, now_s);
+        self.0.models.set(id, state, self.0.host.now_ms());
+    }
+
+    /// The share (0 to 1) of a loading model that was read. It decides how long refused requests are told to wait.
+    pub fn set_load_progress(&self, id: &str, share: f64) {
+        self.0.models.set_load_progress(id, share);
     }
 
     /// Removes a model.
@@ -95,7 +101,12 @@ impl Handler {
         let response = match self.answer(&request).await {
             Ok(response) => response,
             Err(error) => {
-                let failure = Failure::with_status(&error, self.0.switches.invalid_request_status);
+                let status = self.0.switches.invalid_request_status;
+                let mut failure = Failure::with_status(&error, status);
+                if matches!(error, Error::QueueFull { .. }) {
+                    let now_ms = self.0.host.now_ms();
+                    failure.retry_after_s = Some(self.0.pace.retry_after_s(now_ms));
+                }
                 let response = Response::failure(&failure);
                 response.progress.fail(&error);
                 response
@@ -107,8 +118,8 @@ impl Handler {
     /// The checks of specification 2.3 that come before the body, then the route's own work.
     async fn answer(&self, request: &Request) -> Result<Response> {
         let switches = &self.0.switches;
-        let (route, parameter) =
-            routes::find(&request.url, &switches.base_paths).ok_or_else(routes::unknown_url)?;
+        let (route, parameter) = routes::find(&request.url, &switches.base_paths)
+            .ok_or_else(|| routes::unknown_url(&request.url, &switches.base_paths))?;
         if request.method == "OPTIONS" {
             return Ok(Response::preflight(request));
         }

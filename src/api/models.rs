@@ -7,6 +7,7 @@ use std::rc::Rc;
 use futures_channel::oneshot;
 
 use super::error::fault;
+use super::expected_wait::LoadPace;
 use super::switches::{Switches, WhenModelNotReady};
 use crate::engine::EngineHandle;
 use crate::engine::embed::EmbeddingHandle;
@@ -195,22 +196,43 @@ pub(super) struct Entry {
     /// Unix seconds of the registration.
     pub created_s: u64,
     pub state: ModelState,
+    /// Of the load that runs, or else of the last one.
+    load: LoadPace,
 }
 
 impl Models {
     /// Registers `id` or changes its state.
-    pub(super) fn set(&self, id: &str, state: ModelState, now_s: u64) {
+    pub(super) fn set(&self, id: &str, state: ModelState, now_ms: u64) {
+        let load = LoadPace {
+            started_ms: now_ms,
+            share: 0.0,
+        };
         let mut entries = self.entries.borrow_mut();
         match entries.iter_mut().find(|entry| entry.id == id) {
-            Some(entry) => entry.state = state,
+            Some(entry) => {
+                let was_loading = matches!(entry.state, ModelState::Loading);
+                if matches!(state, ModelState::Loading) && !was_loading {
+                    entry.load = load;
+                }
+                entry.state = state;
+            }
             None => entries.push(Entry {
                 id: id.to_owned(),
-                created_s: now_s,
+                created_s: now_ms / 1000,
                 state,
+                load,
             }),
         }
         drop(entries);
         self.wake();
+    }
+
+    /// How much of `id` was read, from 0 to 1.
+    pub(super) fn set_load_progress(&self, id: &str, share: f64) {
+        let mut entries = self.entries.borrow_mut();
+        if let Some(entry) = entries.iter_mut().find(|entry| entry.id == id) {
+            entry.load.share = share.clamp(0.0, 1.0);
+        }
     }
 
     /// Removes `id`.
@@ -316,7 +338,7 @@ impl Models {
             let changed = {
                 let entries = self.entries.borrow();
                 let found = find(&entries, name, Some(wanted), switches);
-                let entry = found.ok_or_else(|| not_found(name))?;
+                let entry = found.ok_or_else(|| not_found(name, &entries))?;
                 let id = &entry.id;
                 match &entry.state {
                     state @ (ModelState::Ready(_) | ModelState::ReadyToEmbed(_)) => {
@@ -325,8 +347,9 @@ impl Models {
                     ModelState::Loading => match switches.when_model_not_ready {
                         WhenModelNotReady::Wait => self.next_change(),
                         WhenModelNotReady::Error => {
+                            let retry_after_s = entry.load.retry_after_s(now_ms());
                             return Err(fault(
-                                RequestFault::ModelLoading,
+                                RequestFault::ModelLoading { retry_after_s },
                                 "model",
                                 format!("the model \"{id}\" is still loading"),
                             ));
@@ -388,17 +411,23 @@ impl Models {
         let found = Ref::filter_map(self.entries.borrow(), |entries| {
             find(entries, name, None, switches)
         });
-        found.map_err(|_| not_found(name))
+        found.map_err(|entries| not_found(name, &entries))
     }
 }
 
-fn not_found(name: &str) -> Error {
+fn not_found(name: &str, entries: &[Entry]) -> Error {
     let shown: String = name.chars().take(64).collect();
-    fault(
-        RequestFault::ModelNotFound,
-        "model",
-        format!("the model \"{shown}\" does not exist"),
-    )
+    let known = entries.iter().map(|entry| entry.id.as_str());
+    let known = known.chain((!entries.is_empty()).then_some(ALIAS));
+    let known: Vec<String> = known.map(|id| format!("\"{id}\"")).collect();
+    let message = match known.is_empty() {
+        true => format!("the model \"{shown}\" does not exist: there is none"),
+        false => format!(
+            "the model \"{shown}\" does not exist; these do: {}",
+            known.join(", ")
+        ),
+    };
+    fault(RequestFault::ModelNotFound, "model", message)
 }
 
 /// The entry that `name` refers to. The alias refers to the model that is ready for what is wanted; among
@@ -456,6 +485,45 @@ mod tests {
         assert_eq!(found(&models, "c", &switches), None);
         models.remove("b");
         assert_eq!(found(&models, "b", &switches), None);
+    }
+
+    #[test]
+    fn an_unknown_model_lists_the_known_ones() {
+        let models = Models::default();
+        let message = |models: &Models| match models.find("x", &Switches::default()) {
+            Ok(_) => panic!("found"),
+            Err(error) => error.to_string(),
+        };
+        assert!(message(&models).ends_with("does not exist: there is none"));
+        models.set("a", ModelState::Unloaded, 1);
+        models.set("org/b", ModelState::Loading, 2);
+        let expected = "these do: \"a\", \"org/b\", \"default\"";
+        assert!(message(&models).ends_with(expected));
+    }
+
+    /// `Retry-After` of a request for the model "a".
+    fn wait_s(models: &Models, now_ms: u64) -> Option<u32> {
+        use futures_util::FutureExt;
+        let switches = Switches::default();
+        let ready = models.ready("a", &switches, || now_ms).now_or_never();
+        match ready.expect("no wait") {
+            Ok(_) => None,
+            Err(error) => crate::api::Failure::from(&error).retry_after_s,
+        }
+    }
+
+    #[test]
+    fn requests_for_a_loading_model_are_told_its_expected_wait() {
+        let models = Models::default();
+        models.set("a", ModelState::Loading, 10_000);
+        assert_eq!(wait_s(&models, 10_000), Some(5));
+        models.set_load_progress("a", 0.5);
+        // The state is set again where the load begins to read.
+        models.set("a", ModelState::Loading, 20_000);
+        assert_eq!(wait_s(&models, 30_000), Some(25));
+        models.set("a", ModelState::Failed("x".into()), 40_000);
+        models.set("a", ModelState::Loading, 90_000);
+        assert_eq!(wait_s(&models, 90_000), Some(5), "another load");
     }
 
     #[test]

@@ -83,11 +83,8 @@ impl EngineHandle {
         }
         if generations.iter().any(needs_model) {
             shared.purge_queue();
-            // An idle engine admits one request beyond the queue as soon as it is polled. A running
-            // engine admits requests before its next prompt; until then they wait.
-            let place = usize::from(shared.running.get() == 0);
             let max_queue = self.inner.max_queue.get();
-            if shared.queue.borrow().len() >= max_queue.saturating_add(place) {
+            if shared.is_full(max_queue, self.inner.model.max_batch.max(1)) {
                 return Err(Error::QueueFull { max_queue });
             }
         }

@@ -5,7 +5,7 @@ use super::model::ModelLimits;
 /// Limits of an engine; the defaults are those of specification 14 where it names one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EngineLimits {
-    /// Requests that may wait; a running one does not count.
+    /// Requests that may wait; those that run, or will as soon as the engine is polled, do not count.
     pub max_queue: usize,
     /// Unread events of one candidate at which its generation pauses; at least 2.
     pub max_unread_events: usize,

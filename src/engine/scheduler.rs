@@ -129,7 +129,8 @@ impl Scheduler {
 
     pub(super) fn publish(&self) {
         let requests = self.running.iter().filter(|job| !job.is_preparation());
-        self.shared.running.set(requests.count());
+        let sequences = requests.map(|job| job.sequences.len()).sum();
+        self.shared.running_sequences.set(sequences);
         self.shared.free.set(self.pool.free());
     }
 }

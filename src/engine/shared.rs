@@ -17,8 +17,8 @@ pub(super) struct Shared {
     pub(super) queue: RefCell<VecDeque<Job>>,
     /// Prompts to feed while the engine is idle.
     pub(super) preparations: RefCell<Preparations>,
-    /// Requests the engine has taken from the queue and not ended.
-    pub(super) running: Cell<usize>,
+    /// Sequences of the requests that the engine has taken from the queue and not ended.
+    pub(super) running_sequences: Cell<usize>,
     /// Memory that no sequence holds.
     pub(super) free: Cell<Amount>,
     /// Changes to the model that wait or run. Until they are done no request is admitted.
@@ -31,6 +31,20 @@ pub(super) struct Shared {
 }
 
 impl Shared {
+    /// Whether a new request would have to wait for a place in the batch, behind `max_queue` others. Those that will have
+    /// a place as soon as the engine is polled do not wait.
+    pub(super) fn is_full(&self, max_queue: usize, max_batch: usize) -> bool {
+        let mut places = max_batch.saturating_sub(self.running_sequences.get());
+        let mut waiting = 0;
+        for job in self.queue.borrow().iter() {
+            match places {
+                0 => waiting += 1,
+                _ => places = places.saturating_sub(job.sequences.len()),
+            }
+        }
+        places == 0 && waiting >= max_queue
+    }
+
     /// Removes cancelled requests from the queue.
     pub(super) fn purge_queue(&self) {
         self.queue.borrow_mut().retain(|job| !job.is_over());

@@ -118,6 +118,11 @@ impl HookedHandler {
         self.current().set_model(id, state);
     }
 
+    /// The share (0 to 1) of a loading model that was read.
+    pub fn set_load_progress(&self, id: &str, share: f64) {
+        self.current().set_load_progress(id, share);
+    }
+
     /// Answers a request. Once a model is loaded, a request to `/_hooks` is a command.
     pub async fn handle(&self, request: Request) -> Response {
         match self.command(&request) {

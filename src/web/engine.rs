@@ -217,6 +217,8 @@ impl InpageEngine {
         let device = self.request_device();
         let progress = |loaded_bytes: u64, total_bytes: u64| {
             let (loaded_bytes, total_bytes) = (loaded_bytes as f64, total_bytes as f64);
+            self.handler
+                .set_load_progress(&self.model_id, loaded_bytes / total_bytes.max(1.0));
             let (loaded_bytes, total_bytes) = (loaded_bytes.into(), total_bytes.into());
             // An exception in the page's callback does not stop the load.
             let _ = on_progress.call2(&JsValue::UNDEFINED, &loaded_bytes, &total_bytes);

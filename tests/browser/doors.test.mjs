@@ -342,29 +342,122 @@ describe("details", () => {
     );
   });
 
-  test("engine.fetch passes other paths to the network and accepts a Request", async () => {
+  test("engine.fetch answers the endpoint of the page's origin and passes the rest to the network", async () => {
     const result = await page.evaluate(async () => {
       const network = await engine.fetch("/plain");
       const request = new Request("/openai/v1/models", { headers: { "x-a": "b" } });
       const models = await (await engine.fetch(request)).json();
-      const below = await engine.fetch("/v1/nonsense");
-      const beside = await engine.fetch("/v1x");
+      const url = await engine.fetch(new URL("/v1/models", location.href));
+      const theirs = [];
+      for (const path of ["/v1/charges", "/v1", "/v1x", "/v1/chat/unknown", "/v1/files"]) {
+        theirs.push(await (await engine.fetch(path)).text());
+      }
+      const ours = [];
+      for (const path of ["/v1/audio/speech", "/v1/images/generations/", "/v1/responses/resp_1"]) {
+        const answer = await engine.fetch(path, { method: "POST", body: "{}" });
+        ours.push([answer.status, (await answer.json()).error.code]);
+      }
+      const below = await engine.fetch("https://inpage.invalid/v1/nonsense");
       const text = await engine.fetch("/v1/completions", { method: "POST", body: "{}" });
       return {
         network: [network.status, (await network.text()).slice(0, 15)],
         models: models.data[0].id,
+        url: url.status,
+        theirs,
+        ours,
         below: [below.status, (await below.json()).error.code],
-        beside: beside.headers.get("content-type"),
         text: text.status,
       };
     });
     assert.deepEqual(result, {
       network: [200, "<!doctype html>"],
       models: "fake",
+      url: 200,
+      theirs: Array(5).fill("Not found\n"),
+      ours: Array(3).fill([404, "unknown_url"]),
       below: [404, "unknown_url"],
-      beside: "text/plain",
       text: 415,
     });
+  });
+
+  test("engine.fetch can take the place of the global one", async () => {
+    const result = await page.evaluate(async () => {
+      const native = window.fetch;
+      const seen = [];
+      window.fetch = (input, init) => {
+        seen.push(`${input instanceof Request ? input.url : input}`);
+        return native(input, init);
+      };
+      const other = await startFake({ fetchOrigins: ["https://api.example.invalid"] });
+      window.fetch = other.fetch;
+      try {
+        const own = (await (await fetch("/v1/models")).json()).data[0].id;
+        const listed = (await fetch("https://api.example.invalid/v1/models")).status;
+        const charges = [];
+        for (const url of [
+          "/v1/charges",
+          "https://shop.example.invalid/v1/completions",
+          "https://api.example.invalid/v1/charges",
+          "/plain",
+        ]) {
+          charges.push(
+            await fetch(url).then(
+              ({ status }) => status,
+              ({ name }) => name,
+            ),
+          );
+        }
+        const aborted = await caught(() => fetch("/v1/models", { signal: AbortSignal.abort() }));
+        const body = new Blob(['{"model":"fake","prompt":"count:2"}']).stream();
+        const headers = { "content-type": "application/json" };
+        const init = { method: "POST", headers, body, duplex: "half" };
+        const streamed = await (await fetch("/v1/completions", init)).json();
+        return {
+          own,
+          listed,
+          charges,
+          aborted: aborted.name,
+          text: streamed.choices[0].text,
+          seen,
+        };
+      } finally {
+        window.fetch = native;
+        await other.dispose();
+      }
+    });
+    assert.deepEqual(result, {
+      own: "fake",
+      listed: 200,
+      charges: [404, "TypeError", "TypeError", 200],
+      aborted: "AbortError",
+      text: "é0 é1 ",
+      seen: [
+        "/v1/charges",
+        "https://shop.example.invalid/v1/completions",
+        "https://api.example.invalid/v1/charges",
+        "/plain",
+      ],
+    });
+  });
+
+  test("servedFetch can take the place of the global fetch", async () => {
+    const status = await page.evaluate(async () => {
+      const native = window.fetch;
+      window.fetch = inpage.servedFetch;
+      try {
+        return (await fetch("/plain")).status;
+      } finally {
+        window.fetch = native;
+      }
+    });
+    assert.equal(status, 200);
+  });
+
+  test("fetchOrigins must be origins", async () => {
+    const result = await page.evaluate(() =>
+      caught(() => startFake({ fetchOrigins: ["https://api.example.com/v1"] })),
+    );
+    assert.match(result.message, /fetchOrigins\[0\].*without a path/);
   });
 
   test("after dispose, every door answers engine_unavailable", async () => {

@@ -101,8 +101,8 @@ export async function startHarness({
   };
 }
 
-/** The server of the tests' page, the package and the fixtures. */
-export async function startServer(mounts = {}, { isolated = false } = {}) {
+/** The server of the tests' page, the package and the fixtures. `isolated` and `cors` are those of `serve`. */
+export async function startServer(mounts = {}, { isolated = false, cors = false } = {}) {
   const folder = temporaryFolder("inpage-browser-");
   await bundleSdk(join(folder, "openai.js"));
   return serve({
@@ -116,5 +116,6 @@ export async function startServer(mounts = {}, { isolated = false } = {}) {
     },
     pages: { "/": PAGE, "/plain": '<!doctype html><link rel="icon" href="data:,">' },
     isolated,
+    cors,
   });
 }

@@ -105,7 +105,7 @@ export class Context {
     return this.#door.embed(body, options);
   }
 
-  /** The page's own `fetch`. */
+  /** The page's own `fetch`, or the function that may take its place. */
   plainFetch(url, init) {
     return this.#door.plainFetch(url, init);
   }

@@ -13,11 +13,11 @@ async function openDoor(name, device) {
     name,
     origin: location.origin,
     fetch: engine.fetch,
-    plainFetch: (url, init) => fetch(url, init),
+    plainFetch: name === "sw" ? (url, init) => fetch(url, init) : engine.fetch,
     OpenAI,
     async hooks(command) {
       const init = { method: "POST", body: JSON.stringify(command) };
-      const response = await engine.fetch(`${location.origin}/v1/_hooks`, init);
+      const response = await engine.fetch("https://inpage.invalid/v1/_hooks", init);
       if (!response.ok) throw new Error(`hook ${init.body}: ${await response.text()}`);
       return response.json();
     },

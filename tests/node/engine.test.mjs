@@ -6,7 +6,14 @@ import { cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { createEngine, InpageError, inspectModel, serveFromPage, servedFetch } from "inpage";
+import {
+  createEngine,
+  getEngine,
+  InpageError,
+  inspectModel,
+  serveFromPage,
+  servedFetch,
+} from "inpage";
 import OpenAI from "openai";
 import { root, which } from "../../scripts/process.mjs";
 import { temporaryFolder } from "../../scripts/temporary_folder.mjs";
@@ -302,20 +309,40 @@ describe("options", () => {
     await assert.rejects(loading, { name: "AbortError" });
   });
 
-  test("in the background, requests get 503 until the model is loaded", async () => {
-    const engine = await createEngine({ background: true, persist: true });
+  test("getEngine gives equal options one engine, on the CPU, until it is disposed", async () => {
+    const engine = await getEngine({ maxQueue: 3 });
     try {
-      const early = await engine.fetch("http://localhost/v1/completions", {
-        method: "POST",
-        headers: { "content-type": "application/json" },
-        body: JSON.stringify(greedy),
-      });
-      assert.equal(early.status, 503);
-      assert.equal((await early.json()).error.code, "model_loading");
-      await engine.ready;
-      assert.equal((await engine.completions.create(greedy)).usage.completion_tokens, 16);
+      assert.equal(await getEngine({ maxQueue: 3 }), engine);
+      assert.equal((await engine.info()).device, "cpu");
     } finally {
       await engine.dispose();
+    }
+    const next = await getEngine({ maxQueue: 3, background: true });
+    await next.dispose();
+    assert.notEqual(next, engine);
+  });
+
+  test("in the background, requests wait for the model unless they are not supposed to", async () => {
+    for (const whenModelNotReady of [undefined, "error"]) {
+      const engine = await createEngine({ background: true, persist: true, whenModelNotReady });
+      try {
+        const early = await engine.fetch("http://localhost/v1/completions", {
+          method: "POST",
+          headers: { "content-type": "application/json" },
+          body: JSON.stringify(greedy),
+        });
+        if (whenModelNotReady === undefined) {
+          assert.equal((await early.json()).usage.completion_tokens, 16);
+          continue;
+        }
+        assert.equal(early.status, 503);
+        assert.equal(early.headers.get("retry-after"), "5");
+        assert.equal((await early.json()).error.code, "model_loading");
+        await engine.ready;
+        assert.equal((await engine.completions.create(greedy)).usage.completion_tokens, 16);
+      } finally {
+        await engine.dispose();
+      }
     }
   });
 });

@@ -99,17 +99,37 @@ export function testLife({ launch, devices }) {
     });
   }
 
-  async function answers(device) {
-    const { info, text, shares, processors } = await page.evaluate(async (device) => {
-      const engine = await inpage.createEngine({ device, load: { contextTokens: 256 } });
-      const body = { model: "default", prompt: "Once upon a time", max_tokens: 4, temperature: 0 };
-      const { choices } = await engine.completions.create(body);
-      const info = await engine.info();
-      await engine.dispose();
-      const shares = crossOriginIsolated && typeof SharedArrayBuffer !== "undefined";
-      const processors = navigator.hardwareConcurrency;
-      return { info, text: choices[0].text, shares, processors };
-    }, device);
+  test("the package works from another origin", async (t) => {
+    if (!wasmIsBuilt) return t.skip("the wasm module is not built");
+    const cdn = await startServer({}, { cors: true });
+    try {
+      await answers("cpu", cdn.origin);
+    } finally {
+      await cdn.close();
+    }
+  });
+
+  async function answers(device, origin = server.origin) {
+    const module = `${origin}/dist/index.js`;
+    const { info, text, shares, processors } = await page.evaluate(
+      async ({ device, module }) => {
+        const { createEngine } = await import(module);
+        const engine = await createEngine({ device, load: { contextTokens: 256 } });
+        const body = {
+          model: "default",
+          prompt: "Once upon a time",
+          max_tokens: 4,
+          temperature: 0,
+        };
+        const { choices } = await engine.completions.create(body);
+        const info = await engine.info();
+        await engine.dispose();
+        const shares = crossOriginIsolated && typeof SharedArrayBuffer !== "undefined";
+        const processors = navigator.hardwareConcurrency;
+        return { info, text: choices[0].text, shares, processors };
+      },
+      { device, module },
+    );
     assert.ok(text.length > 0);
     assert.notEqual(info.adapter, "unnamed adapter");
     assert.ok(info.adapter.length > 0);

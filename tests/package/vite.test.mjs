@@ -1,7 +1,6 @@
 //! The package as users get it: packed, installed into a copy of `examples/vite`, bundled and used there.
 
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
 import { cpSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { before, test } from "node:test";
@@ -9,17 +8,14 @@ import { launchChromium } from "../../scripts/chromium.mjs";
 import { root } from "../../scripts/process.mjs";
 import { serve } from "../../scripts/server.mjs";
 import { temporaryFolder } from "../../scripts/temporary_folder.mjs";
-
-const run = (program, args, cwd) =>
-  execFileSync(program, args, { cwd, encoding: "utf8", shell: process.platform === "win32" });
-const npm = (args, cwd) => run("npm", [...args, "--loglevel=error"], cwd);
+import { npm, pack, run } from "./packed.mjs";
 
 let folder;
 let packed;
 
 before(() => {
   folder = temporaryFolder("inpage-vite-");
-  packed = JSON.parse(npm(["pack", "--json", "--pack-destination", folder], root))[0];
+  packed = pack(folder);
 });
 
 test("the package has every file that package.json names, and no others", () => {

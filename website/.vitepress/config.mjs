@@ -75,6 +75,10 @@ export default defineConfig({
       };
     },
   },
+  // The tables of the reference need the width.
+  transformPageData(page) {
+    if (page.relativePath.startsWith("reference/")) page.frontmatter.aside = false;
+  },
   themeConfig: {
     nav: [
       {

@@ -216,7 +216,12 @@ async function run({ host, port, access, maxBodyBytes, engine: options }) {
   });
   // The endpoint answers 503 until the model is loaded. The port is bound first, so that a port in use fails before a
   // load that may take minutes.
-  const engine = await createEngine({ ...options, background: true, onProgress: progressLine() });
+  const engine = await createEngine({
+    // The model of a server is loaded from the start; those of several begin with a request, which waits.
+    ...(!options.models && { whenModelNotReady: "error" }),
+    ...options,
+    ...{ background: true, onProgress: progressLine() },
+  });
   engine.ready.catch(() => {});
   const server = serverOf(engine, access, maxBodyBytes);
   try {

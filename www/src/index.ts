@@ -5,11 +5,11 @@
 //! | folder | runs in | part |
 //! |---|---|---|
 //! | `node` | Node, Deno, Bun | the entry there, and what a browser would supply |
-//! | `page` | the page | `createEngine`, `engine.fetch`, `completions.create`, `serveFromPage`, `inspectModel`, `cache` |
+//! | `page` | the page | `createEngine`, `getEngine`, `engine.fetch`, `completions.create`, `serveFromPage`, `inspectModel`, `cache` |
 //! | `service_worker`, `sw.ts` | the service worker | relays requests to a tab with an engine |
-//! | `worker.ts` | the engine worker | connects `wasm` to `worker` |
+//! | `worker.ts` | the engine worker | its script, one file after the build |
 //! | `wasm` | page and engine worker | the wasm module and its types |
-//! | `worker` | the engine worker | answers exchanges, loads the model, extends WebGPU |
+//! | `worker` | the engine worker | starts `wasm`, answers exchanges, loads the model, extends WebGPU |
 //! | `model_source` | page and engine worker | reads model files: URLs, cache, local files |
 //! | `platform.ts` | everywhere | what a browser or another program supplies: cache folder, locks, files, threads |
 //! | `exchange` | everywhere | messages, ports, response bodies, the error answers of a dead engine |
@@ -59,6 +59,7 @@ export type { CompletionRequest, CompletionStream } from "./page/completions.js"
 export type { EmbeddingRequest } from "./page/embeddings.js";
 export { type Engine, createEngine } from "./page/engine.js";
 export type { EngineOptions, ModelsOption, OneOfModels } from "./page/engine_options.js";
+export { getEngine } from "./page/get_engine.js";
 export type { EngineInfo, ModelInfo } from "./exchange/engine_info.js";
 export { type ErrorObject, InpageError } from "./page/inpage_error.js";
 export { type InspectOptions, inspectModel } from "./page/inspect_model.js";

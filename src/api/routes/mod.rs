@@ -105,15 +105,34 @@ pub(super) fn find(url: &str, base_paths: &[String]) -> Option<(&'static Route, 
     })
 }
 
-/// No route is at the URL.
-pub(super) fn unknown_url() -> Error {
+/// No route is at `url`.
+pub(super) fn unknown_url(url: &str, base_paths: &[String]) -> Error {
     let paths = ROUTES.iter().map(|route| match route.path.ends_with('/') {
         true => format!("/{}{{id}}", route.path),
         false => format!("/{}", route.path),
     });
     let paths = paths.collect::<Vec<_>>().join(", ");
-    let message = format!("no such URL: the base paths are followed by one of {paths}");
+    let message = match below_base(path_of(url), base_paths) {
+        Some(route) => format!("the route {route} is not supported; these are: {paths}"),
+        None => {
+            let bases = base_paths.join(", ");
+            format!("no such URL: a base path ({bases}) is followed by one of {paths}")
+        }
+    };
     fault_without_param(RequestFault::UnknownUrl, message)
+}
+
+/// The part of `path` below a base path, with its slash and shortened for a message.
+fn below_base(path: &str, base_paths: &[String]) -> Option<String> {
+    const MAX_CHARS: usize = 80;
+    base_paths.iter().find_map(|base| {
+        let rest = path.strip_prefix(base.trim_end_matches('/'))?;
+        let is_below = rest.len() > 1 && rest.starts_with('/');
+        is_below.then(|| match rest.char_indices().nth(MAX_CHARS) {
+            Some((end, _)) => format!("{}...", &rest[..end]),
+            None => rest.to_owned(),
+        })
+    })
 }
 
 /// Visits the types of all requests and answers.
@@ -219,6 +238,25 @@ mod tests {
         assert!(script.contains(&declaration), "expected: {declaration}");
         let declaration = format!("  fireworks: {:?},", switches("fireworks").base_paths);
         assert!(script.contains(&declaration), "expected: {declaration}");
+    }
+
+    #[test]
+    fn refusals_name_the_route_and_those_that_there_are() {
+        let bases = ["/v1".to_owned(), "/openai/v1/".to_owned()];
+        let message = |url: &str| unknown_url(url, &bases).to_string();
+        for url in [
+            "/v1/audio/speech",
+            "https://a.example/openai/v1/audio/speech?x=1",
+        ] {
+            let message = message(url);
+            let start = "the route /audio/speech is not supported; these are: /completions, ";
+            assert!(message.contains(start), "{message}");
+            assert!(message.contains("/models/{id}"), "{message}");
+        }
+        assert!(message("/v1").contains("a base path (/v1, /openai/v1/) is followed by"));
+        let long = message(&format!("/v1/{}", "é".repeat(500)));
+        let shortened = format!("/{}... is not", "é".repeat(79));
+        assert!(long.contains(&shortened), "{long}");
     }
 
     #[test]

@@ -22,6 +22,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use super::endpoint::Endpoint;
+use super::expected_wait::RequestTimer;
 use super::fields::{Constraint, Length, Prompt, check_ids};
 use super::host::Host;
 use super::models::ReadyModel;
@@ -77,6 +78,8 @@ pub(super) struct Run {
     first_token_ms: Option<u64>,
     host: Rc<dyn Host>,
     deadline: Deadline,
+    /// Measures how long the request takes.
+    _timer: RequestTimer,
     /// The engine, and the conversation that is prepared for its next turn.
     engine: EngineHandle,
     next_turn: Option<NextTurn>,
@@ -157,6 +160,7 @@ impl Run {
         }
         let seeds = generations.iter().map(|it| it.sampling.seed).collect();
         let events = model.engine.submit(generations)?;
+        let timer = RequestTimer::start(&endpoint.pace, &endpoint.host);
 
         let first = events.iter().filter_map(|candidates| candidates.first());
         let cached_tokens = first.map(Events::cached_prompt_tokens).collect();
@@ -184,6 +188,7 @@ impl Run {
             first_token_ms: None,
             host: endpoint.host.clone(),
             deadline,
+            _timer: timer,
             engine: model.engine.clone(),
             next_turn,
             tokenizer: model.tokenizer.clone(),

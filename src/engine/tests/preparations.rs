@@ -122,8 +122,8 @@ fn an_idle_engine_admits_as_many_requests_as_without_it() {
     bench.controls.suspensions.set(1);
     prepare(&bench, &prompt(1, 300));
     assert!(bench.step().is_pending());
-    let _events = [2, 3].map(|owner| bench.submit(&generation(owner, 5, 2)));
-    let refused = bench.handle.submit(vec![generation(4, 5, 2)]);
+    let _events = [2, 3, 4, 5, 6].map(|owner| bench.submit(&generation(owner, 5, 2)));
+    let refused = bench.handle.submit(vec![generation(7, 5, 2)]);
     assert_eq!(refused.unwrap_err(), Error::QueueFull { max_queue: 1 });
 }
 

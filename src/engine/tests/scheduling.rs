@@ -32,15 +32,15 @@ fn first_come_first_served() {
 }
 
 #[test]
-fn the_queue_is_bounded_and_the_running_one_does_not_count() {
+fn the_queue_is_bounded_and_those_that_run_do_not_count() {
     let limits = EngineLimits {
         max_queue: 2,
         ..EngineLimits::default()
     };
     let mut bench = Bench::new(FakeModel::new(64, 64, 4), limits);
     let full = Err(Error::QueueFull { max_queue: 2 });
-    // Before and after the engine is first polled: one runs, two wait.
-    let mut kept: Vec<Events> = (0..3)
+    // Before and after the engine is first polled: four run, two wait.
+    let mut kept: Vec<Events> = (0..6)
         .map(|owner| bench.submit(&generation(owner, 6, 20)))
         .collect();
     assert_eq!(
@@ -55,7 +55,7 @@ fn the_queue_is_bounded_and_the_running_one_does_not_count() {
     assert!(bench.settle().is_pending());
     kept.push(bench.submit(&generation(9, 6, 20)));
     assert!(bench.settle().is_pending());
-    for (mut events, owner) in kept.into_iter().zip([0, 1, 2, 9]) {
+    for (mut events, owner) in kept.into_iter().zip([0, 1, 2, 3, 4, 5, 9]) {
         assert_eq!(
             read_all(&mut events),
             expected_events(&generation(owner, 6, 20), 64)
@@ -64,22 +64,49 @@ fn the_queue_is_bounded_and_the_running_one_does_not_count() {
 }
 
 #[test]
-fn no_queue_at_all_still_runs_one() {
+fn no_queue_at_all_still_fills_the_batch() {
     let limits = EngineLimits {
         max_queue: 0,
         ..EngineLimits::default()
     };
     let mut bench = Bench::new(FakeModel::new(64, 64, 4), limits);
-    let mut events = bench.submit(&generation(1, 6, 20));
+    let requests = [(1, 1), (2, 2), (3, 3)].map(|(owner, candidates)| Generation {
+        candidates,
+        ..generation(owner, 6, 20)
+    });
+    let mut kept = requests.each_ref().map(|request| bench.submit(request));
+    for _ in 0..2 {
+        // Six candidates fill four places, admitted or not.
+        assert_eq!(
+            bench.handle.submit(vec![generation(4, 6, 20)]).unwrap_err(),
+            Error::QueueFull { max_queue: 0 }
+        );
+        assert!(bench.step().is_pending());
+    }
+    assert!(bench.settle().is_pending());
+    for (events, request) in kept.iter_mut().zip(&requests) {
+        assert_eq!(read_all(events), expected_events(request, 64));
+    }
+}
+
+#[test]
+fn as_many_at_once_as_run_and_wait() {
+    let mut model = FakeModel::new(64, 64, 4);
+    model.max_batch = 8;
+    let mut bench = Bench::new(model, EngineLimits::default());
+    let requests: Vec<_> = (0..24).map(|owner| generation(owner, 6, 20)).collect();
+    let mut events: Vec<Events> = requests.iter().map(|it| bench.submit(it)).collect();
     assert_eq!(
-        bench.handle.submit(vec![generation(2, 6, 20)]).unwrap_err(),
-        Error::QueueFull { max_queue: 0 }
+        bench
+            .handle
+            .submit(vec![generation(30, 6, 20)])
+            .unwrap_err(),
+        Error::QueueFull { max_queue: 16 }
     );
     assert!(bench.settle().is_pending());
-    assert_eq!(
-        read_all(&mut events),
-        expected_events(&generation(1, 6, 20), 64)
-    );
+    for (events, request) in events.iter_mut().zip(&requests) {
+        assert_eq!(read_all(events), expected_events(request, 64));
+    }
 }
 
 #[test]

@@ -81,20 +81,24 @@ export default [
     doors: ["native", "page"],
     async run(ctx) {
       const post = withHeaders({ "content-type": JSON_TYPE });
+      // On the page's own origin, they are its server's (case 006).
+      const site = ctx.door === "page" ? "https://inpage.invalid" : "";
       for (const [path, init] of [
-        ["/v1/nonsense", post],
-        ["/v1", { method: "GET" }],
-        ["/v1/chat/unknown", post],
+        [`${site}/v1/nonsense`, post],
+        [`${site}/v1`, { method: "GET" }],
+        [`${site}/v1/chat/unknown`, post],
+        ["/v1/audio/speech", post],
       ]) {
         const { status, body } = await ctx.request(path, init);
         equal([status, body?.error?.code], [404, "unknown_url"], `${path}: status and code`);
+        matches(body.error.message, /\/chat\/completions, /, `${path}: the routes are named`);
       }
     },
   },
   {
     id: "006",
-    title: "the service worker leaves everything else to the network",
-    doors: ["sw"],
+    title: "everything else is left to the network",
+    doors: ["page", "sw"],
     async run(ctx) {
       const asset = await ctx.plainFetch(new URL("../asset.txt", import.meta.url).href);
       equal(asset.status, 200, "status of the asset");

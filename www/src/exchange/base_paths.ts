@@ -17,6 +17,27 @@ const ROUTE_PATHS = [
   "models/",
 ];
 
+/**
+ * Routes of OpenAI's API that the endpoint does not have and answers with 404. Words that the API of a site may well use for
+ * something else (`files`, `threads`, `batches`) are not listed. A path that ends with a slash stands for all below it.
+ */
+const ROUTES_OF_OPENAI = [
+  "audio/speech",
+  "audio/transcriptions",
+  "audio/translations",
+  "chat/completions/",
+  "edits",
+  "fine_tuning/",
+  "images/edits",
+  "images/generations",
+  "images/variations",
+  "moderations",
+  "realtime/",
+  "responses/",
+  "vector_stores",
+  "vector_stores/",
+];
+
 /** The base paths if none are configured (specification 1.2). */
 export const DEFAULT_BASE_PATHS: readonly string[] = ["/v1", "/openai/v1"];
 
@@ -40,13 +61,21 @@ export function isBelowBasePath(url: URL, basePaths: readonly string[]): boolean
 
 /** The route of the endpoint at `url`, without its base path: `completions`, `models/NAME`; `undefined` if there is none. */
 export function routeAt(url: URL, basePaths: readonly string[]): string | undefined {
+  return findRoute(url, basePaths, ROUTE_PATHS);
+}
+
+function findRoute(
+  url: URL,
+  basePaths: readonly string[],
+  routes: readonly string[],
+): string | undefined {
   // The endpoint tolerates one trailing slash.
   const path = url.pathname.replace(/\/$/, "");
   for (const base of basePaths) {
     const prefix = `${base.replace(/\/+$/, "")}/`;
     if (!path.startsWith(prefix)) continue;
     const rest = path.slice(prefix.length);
-    const isRoute = ROUTE_PATHS.some((route) =>
+    const isRoute = routes.some((route) =>
       route.endsWith("/") ? rest.startsWith(route) && rest !== route : rest === route,
     );
     if (isRoute) return rest;
@@ -57,6 +86,11 @@ export function routeAt(url: URL, basePaths: readonly string[]): string | undefi
 /** True if a route of the endpoint is at `url`. */
 export function isRoute(url: URL, basePaths: readonly string[]): boolean {
   return routeAt(url, basePaths) !== undefined;
+}
+
+/** True if a route of the endpoint is at `url`, or one of OpenAI's that it refuses by name. */
+export function isKnownRoute(url: URL, basePaths: readonly string[]): boolean {
+  return findRoute(url, basePaths, [...ROUTE_PATHS, ...ROUTES_OF_OPENAI]) !== undefined;
 }
 
 /** The profiles in which a request may name no model. A test of `src/api/switches` compares them with those in Rust. */

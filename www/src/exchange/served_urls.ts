@@ -57,17 +57,17 @@ export function normalizedBasePaths(basePaths: readonly string[]): string[] {
 }
 
 /**
- * `origins` as the origins of URLs have them.
+ * `origins` as the origins of URLs have them. `option` names the list in errors.
  *
  * @throws TypeError naming the one that is not an origin
  */
-export function normalizedOrigins(origins: readonly string[]): string[] {
+export function normalizedOrigins(origins: readonly string[], option = "origins"): string[] {
   return origins.map((given, index) => {
     const url = URL.canParse(given) ? new URL(given) : undefined;
     const isOrigin = url !== undefined && url.origin !== "null" && url.href === `${url.origin}/`;
     if (!isOrigin) {
       throw new TypeError(
-        `origins[${index}] is ${JSON.stringify(given)}: give an origin such as "https://api.example.com", without a path (paths belong to basePaths)`,
+        `${option}[${index}] is ${JSON.stringify(given)}: give an origin such as "https://api.example.com", without a path (paths belong to basePaths)`,
       );
     }
     return url.origin;

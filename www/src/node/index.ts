@@ -6,5 +6,6 @@ import { nodePlatform } from "./platform.js";
 export * from "../index.js";
 export { serveFromPage, servedFetch } from "./browser_only.js";
 export { createEngine } from "./create_engine.js";
+export { getEngine } from "./get_engine.js";
 
 usePlatform(nodePlatform);

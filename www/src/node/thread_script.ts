@@ -10,4 +10,4 @@ if (parentPort === null) throw new Error("this script runs in a thread that the 
 usePlatform(nodePlatform);
 supplyWorkerGlobals(parentPort, (workerData as ThreadData).name);
 // It uses the globals when it is evaluated.
-await import("../worker.js");
+await import("../worker/run.js");

@@ -4,6 +4,7 @@
 
 import { abortError } from "../exchange/abort.js";
 import { eventData } from "./event_stream.js";
+import { PLACEHOLDER_SITE } from "./fetch_scope.js";
 import { InpageError } from "./inpage_error.js";
 import { encodeBody } from "./json_body.js";
 
@@ -30,8 +31,8 @@ export class Calls {
   /** `fetchDoor` must answer below `basePath`. */
   constructor(fetchDoor: typeof fetch, basePath: string, apiKey: string | undefined) {
     this.#fetch = fetchDoor;
-    // `engine.fetch` looks at the path only, and the page's own origin may be opaque.
-    this.#base = new URL(basePath, "http://inpage.invalid").href.replace(/\/+$/, "");
+    // The page's own origin may be opaque.
+    this.#base = new URL(basePath, PLACEHOLDER_SITE).href.replace(/\/+$/, "");
     this.#headers = { "content-type": "application/json" };
     // Whoever holds the engine object has configured the key.
     if (apiKey !== undefined) this.#headers.authorization = `Bearer ${apiKey}`;

@@ -2,6 +2,7 @@
 
 import type { ChatMessage, TokenList, TokenPieceList } from "../generated/types.js";
 import { basePathsOf } from "../exchange/base_paths.js";
+import { normalizedOrigins } from "../exchange/served_urls.js";
 import type { EngineInfo } from "../exchange/engine_info.js";
 import { cache } from "./cache.js";
 import { type CallOptions, Calls } from "./calls.js";
@@ -10,7 +11,7 @@ import { Completions } from "./completions.js";
 import { Embeddings } from "./embeddings.js";
 import type { EngineCore } from "./engine_core.js";
 import type { EngineOptions } from "./engine_options.js";
-import { createFetchDoor } from "./fetch_door.js";
+import { type Answering, createFetchDoor, networkFetch } from "./fetch_door.js";
 import type { LoraAdapter } from "./lora_option.js";
 import { ModelGroup } from "./model_group.js";
 import { relay } from "./relay.js";
@@ -22,7 +23,7 @@ import {
   type TokenizeRequest,
   Tokens,
 } from "./tokens.js";
-import { createUpstreamDoor, replacesFailedEngine } from "./upstream.js";
+import { answerWithUpstream, replacesFailedEngine } from "./upstream.js";
 
 /**
  * Starts an engine in a worker and loads its model, or joins the tabs that share one: see `shared`. With `models` it resolves at
@@ -46,6 +47,15 @@ export async function createEngine(options: EngineOptions = {}): Promise<Engine>
   return engine;
 }
 
+/**
+ * An answer to a request that comes while the model loads is worth waiting for, unless another server would answer
+ * meanwhile.
+ */
+function withDefaults(options: EngineOptions): EngineOptions {
+  const whenModelNotReady = options.whenModelNotReady ?? (options.upstream ? "error" : "wait");
+  return { ...options, whenModelNotReady };
+}
+
 /** A model that answers requests, or several; created by `createEngine`. */
 export class Engine {
   /** The chat API. */
@@ -56,22 +66,28 @@ export class Engine {
   readonly embeddings: Embeddings;
   /** The Responses API. */
   readonly responses: Responses;
-  /** A `fetch` that answers URLs below the base paths itself. Pass it to an SDK. */
+  /**
+   * A `fetch` whose endpoint is this engine. Pass it to an SDK, or put it in place of the global one: it answers the routes of
+   * the endpoint on the page's own origin, on `fetchOrigins`, and below `https://inpage.invalid`. Everything else goes to the
+   * network as it is.
+   */
   readonly fetch: typeof fetch;
   /** The paths below which the endpoint answers. */
   readonly basePaths: readonly string[];
 
   readonly #tokens: Tokens;
   readonly #core: EngineCore;
-  /** Requests of the service worker pass through `fetch`, too. */
-  readonly #relays: boolean;
+  /** Answers the requests of the service worker, where the page has to. */
+  readonly #relayed: Answering | undefined;
   #disposed = new AbortController();
 
   /** Use `createEngine`. */
-  constructor(options: EngineOptions) {
-    const { models, memoryBudgetBytes, ...ofOne } = options;
+  constructor(given: EngineOptions) {
+    const options = withDefaults(given);
+    const { models, memoryBudgetBytes, fetchOrigins = [], ...ofOne } = options;
     const { apiKey, basePaths, persist, profile, signal, upstream } = options;
     this.basePaths = basePaths ?? basePathsOf(profile);
+    const origins = normalizedOrigins(fetchOrigins, "fetchOrigins");
     if (models === undefined && memoryBudgetBytes !== undefined) {
       throw new TypeError(
         "memoryBudgetBytes is for models; of one model, set load.memoryBudgetBytes",
@@ -81,9 +97,12 @@ export class Engine {
       models === undefined ? new SingleModel(ofOne) : new ModelGroup(options, this.basePaths);
     this.#core = core;
     if (persist) void cache.persist();
-    const door = createFetchDoor(core.answer, this.basePaths);
-    this.fetch = upstream ? createUpstreamDoor(door, this.basePaths, upstream) : door;
-    this.#relays = upstream !== undefined;
+    const network = networkFetch();
+    const answer = upstream
+      ? answerWithUpstream(core.answer, this.basePaths, upstream, network)
+      : core.answer;
+    this.#relayed = upstream && answer;
+    this.fetch = createFetchDoor(answer, { basePaths: this.basePaths, origins, network });
     const calls = new Calls(this.fetch, this.basePaths[0] ?? "/v1", apiKey ?? undefined);
     this.chat = new Chat(calls);
     this.completions = new Completions(calls);
@@ -242,7 +261,7 @@ export class Engine {
 
   /** Passes the engine a port for a single exchange; the other end of the channel may be anywhere. */
   connect(port: MessagePort): void {
-    if (this.#relays) void relay(port, this.fetch);
+    if (this.#relayed) void relay(port, this.#relayed);
     else this.#core.connect(port);
   }
 }

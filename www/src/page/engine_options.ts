@@ -54,7 +54,10 @@ export interface EngineOptions extends EngineSwitches {
   onProgress?: (progress: LoadProgress) => void;
   /** Aborts the load. */
   signal?: AbortSignal;
-  /** Resolve immediately and load in the background: until `engine.ready`, requests get 503 `model_loading`. */
+  /**
+   * Resolve immediately and load in the background: until `engine.ready`, requests wait. With `upstream`, or
+   * `whenModelNotReady: "error"`, they get 503 `model_loading`.
+   */
   background?: boolean;
   /**
    * One engine for all tabs of the site that ask for the same model with the same options: one of them runs it, and when
@@ -64,6 +67,11 @@ export interface EngineOptions extends EngineSwitches {
    * own.
    */
   shared?: boolean | string;
+  /**
+   * Origins besides the page's own whose endpoint `engine.fetch` answers, such as `["https://api.openai.com"]` for an SDK
+   * without a base URL. `serveFromPage` has `origins` for the plain `fetch`.
+   */
+  fetchOrigins?: readonly string[];
   /** The wasm module, where a bundler cannot find it by itself. */
   wasmUrl?: string | URL;
   /** The engine worker's script, where a bundler cannot find it by itself. */

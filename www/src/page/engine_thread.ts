@@ -7,6 +7,7 @@ import type { StartOptions, WorkerToPage } from "../exchange/protocol.js";
 import type { EngineThread } from "../platform.js";
 import { IsolatedFrame } from "./isolated_frame.js";
 import { type IsolatedFrameOptions, findFrame } from "./isolation.js";
+import { startWorkerScript } from "./worker_script.js";
 
 /**
  * Starts as a plain worker, whose first message names its script: only a bundler knows that URL. If a frame with the same
@@ -25,7 +26,7 @@ export class PageThread implements EngineThread {
     options: StartOptions,
     frame: IsolatedFrameOptions | false | undefined,
   ) {
-    const plain = startWorker(scriptUrl);
+    const plain = startWorkerScript(scriptUrl);
     this.#thread = plain;
     if (globalThis.crossOriginIsolated) this.#listenTo(plain);
     else void this.#choose(plain, options, frame);
@@ -92,11 +93,4 @@ function scriptOf(message: WorkerToPage): string {
     throw new Error("the engine worker's script is no file of this site");
   }
   return script;
-}
-
-function startWorker(scriptUrl: string | URL | undefined): Worker {
-  return scriptUrl === undefined
-    ? // Bundlers recognise this expression.
-      new Worker(new URL("../worker.js", import.meta.url), { type: "module", name: "inpage" })
-    : new Worker(scriptUrl, { type: "module", name: "inpage" });
 }

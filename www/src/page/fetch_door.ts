@@ -1,6 +1,5 @@
-//! `engine.fetch`: a WHATWG fetch whose base paths the engine answers. The Rust side handles routes and JSON.
+//! `engine.fetch`: a WHATWG fetch whose endpoint is the engine (`fetch_scope.ts`: which URLs). The Rust side handles routes and JSON.
 
-import { isBelowBasePath } from "../exchange/base_paths.js";
 import { failureResponse } from "../exchange/error_response.js";
 import type { WireRequest } from "../exchange/protocol.js";
 import {
@@ -10,6 +9,7 @@ import {
   exchange,
 } from "../exchange/requester.js";
 import { toWireRequest } from "../exchange/wire_request.js";
+import { isAnswered, urlOf } from "./fetch_scope.js";
 
 /** Answers a request; rejects with the reason of `signal` if that aborts first. */
 export type Answering = (
@@ -17,14 +17,32 @@ export type Answering = (
   signal: AbortSignal | undefined,
 ) => Promise<Response>;
 
+/** What a door to the engine answers. */
+export interface FetchScope {
+  basePaths: readonly string[];
+  /** Besides the page's own. */
+  origins: readonly string[];
+  /** The `fetch` for everything else. */
+  network: typeof fetch;
+}
+
 /**
- * A `fetch` that has `answer` answer URLs below `basePaths`, and asks the network for all others. The host is
- * ignored, so a prompt for an SDK's default host never leaves the page.
+ * The program's `fetch` of this moment. An app may replace the global one by a door of this package, which must not ask
+ * itself.
  */
-export function createFetchDoor(answer: Answering, basePaths: readonly string[]): typeof fetch {
+export function networkFetch(): typeof fetch {
+  return globalThis.fetch.bind(globalThis);
+}
+
+/** A `fetch` that has `answer` answer the URLs of its scope, and hands everything else to the network as it is. */
+export function createFetchDoor(
+  answer: Answering,
+  { basePaths, origins, network }: FetchScope,
+): typeof fetch {
   return async (input, init) => {
+    const url = urlOf(input);
+    if (url === undefined || !isAnswered(url, basePaths, origins)) return network(input, init);
     const request = new Request(input, init);
-    if (!isBelowBasePath(new URL(request.url), basePaths)) return fetch(request);
     // Not `request.signal`: in some browsers it follows the caller's signal only while it is in use.
     const signal = init?.signal ?? (input instanceof Request ? input.signal : undefined);
     signal?.throwIfAborted();

@@ -16,6 +16,7 @@ import type { ModelCard } from "../generated/types.js";
 import type { EngineCore } from "./engine_core.js";
 import type { EngineOptions } from "./engine_options.js";
 import type { Answering } from "./fetch_door.js";
+import { PLACEHOLDER_SITE } from "./fetch_scope.js";
 import { InpageError } from "./inpage_error.js";
 import { Loads } from "./loads.js";
 import type { LoraAdapter } from "./lora_option.js";
@@ -57,9 +58,7 @@ export class ModelGroup implements EngineCore {
 
   /** @throws TypeError for an option that cannot be used */
   constructor(options: EngineOptions, basePaths: readonly string[]) {
-    // An answer to the first request for a model is worth waiting for, unless another server would answer meanwhile.
-    const waits = options.whenModelNotReady ?? (options.upstream ? "error" : "wait");
-    this.#options = { ...options, whenModelNotReady: waits };
+    this.#options = options;
     this.#basePaths = basePaths;
     this.#slots = resolveModels(this.#options).map((named) => ({
       ...named,
@@ -263,7 +262,7 @@ export class ModelGroup implements EngineCore {
   /** The list of one endpoint, with the headers of `request`. */
   #listRequest(headers: HeaderList): WireRequest {
     const [base = "/v1"] = this.#basePaths;
-    const url = new URL(`${base.replace(/\/+$/, "")}/models`, "http://inpage.invalid").href;
+    const url = new URL(`${base.replace(/\/+$/, "")}/models`, PLACEHOLDER_SITE).href;
     return { method: "GET", url, headers: withoutBody(headers), body: new Uint8Array() };
   }
 

@@ -21,7 +21,7 @@ const OWN_OPTIONS = ["lora", "device", "threads", "load", "chatTemplate"] as con
 
 /** @throws TypeError that says which option cannot be used */
 export function resolveModels(options: EngineOptions): NamedModel[] {
-  const { model, models, memoryBudgetBytes, ...ofAll } = options;
+  const { model, models, memoryBudgetBytes, fetchOrigins: _fetchOrigins, ...ofAll } = options;
   if (model !== undefined) throw new TypeError("model and models exclude each other");
   if (!isPlainObject(models)) {
     throw new TypeError("models must be an object of models by their names");

@@ -1,21 +1,16 @@
-//! Answers an exchange in the page itself with a `fetch`. Used for requests of the service worker that may be handed to
+//! Answers an exchange in the page itself with a `Response`. Used for requests of the service worker that may be handed to
 //! another server.
 
 import { deferred } from "../exchange/abort.js";
 import { EngineFailure, failureResponse, messageOf } from "../exchange/error_response.js";
 import type { BodyItem } from "../exchange/protocol.js";
 import { type Answer, servePort } from "../exchange/serve_port.js";
+import type { Answering } from "./fetch_door.js";
 
-/** Answers the request that comes over `port` with what `door` answers. */
-export function relay(port: MessagePort, door: typeof fetch): Promise<void> {
-  return servePort(port, async ({ method, url, headers, body }, cancelled) => {
-    const hasBody = method !== "GET" && method !== "HEAD";
-    const response = await door(url, {
-      method,
-      headers,
-      signal: cancelled,
-      ...(hasBody && { body: body as Uint8Array<ArrayBuffer> }),
-    }).catch((error) => {
+/** Answers the request that comes over `port` with what `answer` gives. */
+export function relay(port: MessagePort, answer: Answering): Promise<void> {
+  return servePort(port, async (request, cancelled) => {
+    const response = await answer(request, cancelled).catch((error) => {
       cancelled.throwIfAborted();
       return failureResponse(new EngineFailure("engine_unavailable", messageOf(error)));
     });

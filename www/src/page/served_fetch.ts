@@ -11,6 +11,10 @@ import {
   REQUEST_ID_HEADER,
 } from "../exchange/protocol.js";
 import { fromQuery } from "../exchange/served_urls.js";
+import { networkFetch } from "./fetch_door.js";
+
+/** The browser's: an app may put `servedFetch` in its place. */
+const network = /* @__PURE__ */ networkFetch();
 
 type Bytes = Uint8Array<ArrayBuffer>;
 
@@ -22,7 +26,7 @@ export const servedFetch: typeof fetch = async (input, init) => {
   const signal = init?.signal ?? (input instanceof Request ? input.signal : undefined);
   const worker = navigator.serviceWorker?.controller;
   const request = new Request(input, init);
-  if (!worker || !mayBeServed(request, worker)) return fetch(request);
+  if (!worker || !mayBeServed(request, worker)) return network(input, init);
   const id = crypto.randomUUID();
   const headers = new Headers(request.headers);
   if (signal) headers.set(REQUEST_ID_HEADER, id);
@@ -32,7 +36,7 @@ export const servedFetch: typeof fetch = async (input, init) => {
   };
   signal?.addEventListener("abort", cancel, { once: true });
   try {
-    return withLastEvent(await fetch(request, { headers, signal: signal ?? null }), signal);
+    return withLastEvent(await network(request, { headers, signal: signal ?? null }), signal);
   } finally {
     // After the head, cancelling the body is enough.
     signal?.removeEventListener("abort", cancel);

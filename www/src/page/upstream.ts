@@ -3,6 +3,7 @@
 
 import { isBelowBasePath } from "../exchange/base_paths.js";
 import { messageOf } from "../exchange/error_response.js";
+import type { Answering } from "./fetch_door.js";
 
 /**
  * Why the own engine cannot answer: the model is still loading; it could not be loaded, or the engine failed; the queue
@@ -49,15 +50,16 @@ export function replacesFailedEngine({ when = REASONS }: UpstreamOptions): boole
 }
 
 /**
- * A `fetch` like `engineFetch` that sends completions to the server.
+ * Answers like `own`, but has the server answer completions as the options say. `network` sends them.
  *
  * @throws TypeError if an option is wrong
  */
-export function createUpstreamDoor(
-  engineFetch: typeof fetch,
+export function answerWithUpstream(
+  own: Answering,
   basePaths: readonly string[],
   options: UpstreamOptions,
-): typeof fetch {
+  network: typeof fetch,
+): Answering {
   const target = targetOf(options.baseURL, basePaths);
   const { when = REASONS } = options;
   if (typeof when !== "function") {
@@ -66,32 +68,28 @@ export function createUpstreamDoor(
       throw new TypeError(`upstream.when: "${unknown}" is none of ${REASONS.join(", ")}`);
     }
   }
-  return async (input, init) => {
-    const request = new Request(input, init);
-    const url = new URL(request.url);
-    const completes = request.method === "POST" && /\/completions\/?$/.test(url.pathname);
-    if (!completes || !isBelowBasePath(url, basePaths)) return engineFetch(input, init);
-    const signal = init?.signal ?? (input instanceof Request ? input.signal : null);
-    const text = await request.text();
+  return async (request, signal) => {
+    const { method, url, headers, body } = request;
+    const completes = method === "POST" && /\/completions\/?$/.test(new URL(url).pathname);
+    if (!completes) return own(request, signal);
+    const text = new TextDecoder().decode(body);
     const decide = (reason: UpstreamReason | undefined) => {
       if (typeof when !== "function") return reason !== undefined && when.includes(reason);
-      const headers = new Headers(request.headers);
-      return when({ url: request.url, headers, body: parsed(text), reason });
+      return when({ url, headers: new Headers(headers), body: parsed(text), reason });
     };
-    const handOver = () => forward(target, options, text, signal);
+    const handOver = () => forward(network, target, options, text, signal ?? null);
     if (await decide(undefined)) return handOver();
-    const { headers } = request;
-    const own = await engineFetch(request.url, { method: "POST", headers, body: text, signal });
-    const reason = await reasonIn(own);
-    if (reason === undefined || !(await decide(reason))) return own;
+    const answer = await own(request, signal);
+    const reason = await reasonIn(answer);
+    if (reason === undefined || !(await decide(reason))) return answer;
     try {
-      const answer = await handOver();
-      await own.body?.cancel();
-      return answer;
+      const theirs = await handOver();
+      await answer.body?.cancel();
+      return theirs;
     } catch (error) {
       signal?.throwIfAborted();
       console.warn(`inpage: ${messageOf(error)}`);
-      return own;
+      return answer;
     }
   };
 }
@@ -114,6 +112,7 @@ function targetOf(baseURL: string | URL, basePaths: readonly string[]): string {
 }
 
 async function forward(
+  network: typeof fetch,
   target: string,
   { headers, model }: UpstreamOptions,
   text: string,
@@ -121,7 +120,7 @@ async function forward(
 ): Promise<Response> {
   const body = parsed(text);
   const renamed = model !== undefined && typeof body === "object" && body !== null;
-  const response = await fetch(target, {
+  const response = await network(target, {
     method: "POST",
     headers: { "content-type": "application/json", ...headers },
     body: renamed ? JSON.stringify({ ...body, model }) : text,

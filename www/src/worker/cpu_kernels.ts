@@ -2,6 +2,7 @@
 //! starts it. Without it the main module's own kernels are used, which give the same bits.
 
 import type { ComputePart } from "./cpu_division.js";
+import { cpuKernels as packagedKernels } from "../wasm_files.js";
 import { withSharedMemory } from "./shared_memory.js";
 
 /** The bytes of a kernel module. */
@@ -35,10 +36,7 @@ function urlOf(relaxed: boolean, wasmUrl: string | undefined): URL {
   if (wasmUrl !== undefined) {
     return new URL(relaxed ? "cpu_kernels.wasm" : "cpu_kernels_simd.wasm", wasmUrl);
   }
-  // Bundlers recognise these expressions.
-  return relaxed
-    ? new URL("../wasm/cpu_kernels.wasm", import.meta.url)
-    : new URL("../wasm/cpu_kernels_simd.wasm", import.meta.url);
+  return packagedKernels(relaxed);
 }
 
 /** Compiles the module for a memory; `undefined` if the engine or the memory does not allow it. */

@@ -1,6 +1,7 @@
 //! Starts the main wasm module, in shared memory if threads are to compute in it.
 
 import init from "../wasm/inpage.js";
+import { mainModule } from "../wasm_files.js";
 import { withSharedMemory } from "./shared_memory.js";
 
 /**
@@ -11,7 +12,8 @@ export async function startMainModule(
   wasmUrl: string | undefined,
   shared: boolean,
 ): Promise<WebAssembly.Memory> {
-  const module = shared ? await sharedModule(wasmUrl) : undefined;
+  const url = wasmUrl ?? mainModule();
+  const module = shared ? await sharedModule(url) : undefined;
   if (module) {
     try {
       return (await init({ module_or_path: module })).memory;
@@ -20,15 +22,11 @@ export async function startMainModule(
       if (!(error instanceof RangeError)) throw error;
     }
   }
-  return (await init(wasmUrl === undefined ? undefined : { module_or_path: wasmUrl })).memory;
+  return (await init({ module_or_path: url })).memory;
 }
 
 /** The module's bytes; `undefined` if they cannot be fetched, which the other way to start it reports. */
-async function sharedModule(
-  wasmUrl: string | undefined,
-): Promise<Uint8Array<ArrayBuffer> | undefined> {
-  // Bundlers recognise this expression.
-  const url = wasmUrl ?? new URL("../wasm/inpage_bg.wasm", import.meta.url);
+async function sharedModule(url: string | URL): Promise<Uint8Array<ArrayBuffer> | undefined> {
   try {
     const response = await fetch(url);
     if (!response.ok) return undefined;

@@ -9,6 +9,7 @@ mod vector;
 
 use crate::api::endpoint::Endpoint;
 use crate::api::error::fault;
+use crate::api::expected_wait::RequestTimer;
 use crate::api::fields::{Prompt, invalid_value, out_of_range};
 use crate::api::http::{Request, Response};
 use crate::api::models::ReadyEmbedder;
@@ -42,7 +43,9 @@ pub(super) async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Res
     let inputs = inputs.collect::<Result<Vec<_>>>()?;
     let prompt_tokens = inputs.iter().map(Vec::len).sum();
     let vectors = model.engine.submit(inputs)?.vectors();
+    let timer = RequestTimer::start(&endpoint.pace, &endpoint.host);
     let mut vectors = deadline.limit(vectors).await?;
+    drop(timer);
     if let Some(dimensions) = plan.dimensions {
         for vector in &mut vectors {
             vector::shorten(vector, dimensions);

@@ -91,7 +91,7 @@ import OpenAI from "openai";
 
 ${start}
 const client = new OpenAI({
-  baseURL: "https://localhost/v1", // never contacted: engine.fetch answers
+  baseURL: "https://inpage.invalid/v1", // never contacted: engine.fetch answers
   apiKey: "unused",
   dangerouslyAllowBrowser: true, // the key is none
   fetch: engine.fetch,

@@ -1,0 +1,108 @@
+//! An app that each bundler builds with the files of docs/bundlers.md, in Chromium: the worker, the wasm modules and the model are found.
+
+import assert from "node:assert/strict";
+import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { launchChromium } from "../../scripts/chromium.mjs";
+import { root } from "../../scripts/process.mjs";
+import { serve } from "../../scripts/server.mjs";
+import { temporaryFolder } from "../../scripts/temporary_folder.mjs";
+import { BUNDLERS, installBundlers, recipe, startVite } from "./bundlers.mjs";
+import { pack, unpack } from "./packed.mjs";
+
+const HTML = `<!doctype html><meta charset="utf-8"><title>app</title><link rel="icon" href="data:,">
+<script type="module" src="SCRIPT"></script>`;
+const APP = {
+  "package.json": '{ "private": true, "type": "module" }',
+  "index.html": HTML.replace("SCRIPT", "./src/main.js"),
+  "src/engine.js": `import { createEngine } from "inpage";
+export const engine = createEngine();
+`,
+  "src/main.js": `import { engine } from "./engine.js";
+async function complete() {
+  const body = { model: "default", prompt: "Once upon a time", max_tokens: 4 };
+  return (await (await engine).completions.create(body)).choices[0].text;
+}
+complete().catch((error) => "failed: " + error.message).then((text) => {
+  document.body.dataset.text = text;
+});
+`,
+};
+/** Bundlers that write no page. */
+const SCRIPT_ONLY = ["webpack", "Rspack", "esbuild"];
+
+const skip = !(await installBundlers()) && "skipped: the bundlers cannot be installed";
+
+describe("an app built with", { skip }, () => {
+  let folder;
+  let archive;
+  let browser;
+  before(async () => {
+    folder = temporaryFolder("inpage-bundlers-");
+    archive = join(folder, pack(folder).filename);
+    browser = await launchChromium({ webgpu: false });
+  });
+  after(() => browser?.close());
+
+  function makeApp(name) {
+    const app = join(folder, name.replace(" ", "-"));
+    const recipes = BUNDLERS[name].files.map((file) => [file, recipe(file)]);
+    for (const [file, text] of [...Object.entries(APP), ...recipes]) {
+      mkdirSync(dirname(join(app, file)), { recursive: true });
+      writeFileSync(join(app, file), text);
+    }
+    unpack(archive, app);
+    const esbuild = join(root, "node_modules/esbuild");
+    symlinkSync(esbuild, join(app, "node_modules/esbuild"), "junction");
+    return app;
+  }
+
+  /** What the app at an address writes. */
+  async function textAt(origin) {
+    const page = await browser.newPage();
+    const faults = [];
+    page.on("pageerror", (error) => faults.push(error.message));
+    page.on("response", (response) => {
+      if (response.status() >= 400) faults.push(`${response.status()} ${response.url()}`);
+    });
+    await page.goto(origin);
+    await page
+      .waitForFunction(() => document.body.dataset.text !== undefined, null, { timeout: 60_000 })
+      .catch((error) => assert.fail(`${error.message}\n${faults.join("\n")}`));
+    const text = await page.evaluate(() => document.body.dataset.text);
+    await page.close();
+    assert.deepEqual(faults, []);
+    return text;
+  }
+
+  for (const name of Object.keys(BUNDLERS)) {
+    test(name, async () => {
+      const app = makeApp(name);
+      await BUNDLERS[name].build(app);
+      const pages = SCRIPT_ONLY.includes(name) ? { "/": HTML.replace("SCRIPT", "/main.js") } : {};
+      const server = await serve({ mounts: { "/": join(app, "dist/") }, pages });
+      try {
+        const text = await textAt(server.origin);
+        assert.match(text, /[a-z]/);
+        assert.doesNotMatch(text, /^failed/);
+      } finally {
+        await server.close();
+      }
+    });
+  }
+
+  for (const [name, vite] of [
+    ["Vite 8", "vite"],
+    ["Vite 7", "vite-7"],
+  ]) {
+    test(`the development server of ${name}`, async () => {
+      const server = await startVite(vite, join(folder, name.replace(" ", "-")));
+      try {
+        assert.doesNotMatch(await textAt(server.origin), /^failed/);
+      } finally {
+        await server.close();
+      }
+    });
+  }
+});
