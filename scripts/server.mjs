@@ -130,7 +130,14 @@ const CORS = { "Access-Control-Allow-Origin": "*", "Cross-Origin-Resource-Policy
  * The pages are cross-origin isolated if `isolated` is true. With `cors`, pages of other origins may read the files.
  * `headers` are sent with every answer that has a file or a page.
  */
-export async function serve({ mounts, pages = {}, port = 0, isolated = false, cors = false, headers = {} }) {
+export async function serve({
+  mounts,
+  pages = {},
+  port = 0,
+  isolated = false,
+  cors = false,
+  headers = {},
+}) {
   const always = { ...(isolated && ISOLATION), ...(cors && CORS), ...headers };
   const server = createServer((request, response) => {
     answer(mounts, pages, always, request, response).catch(() => {
