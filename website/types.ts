@@ -1,9 +1,9 @@
 //! What the TypeScript reference describes: what the package exports, and the types that those name.
 
-export * from "../www/src/index.js";
+export * from "../www/src/api.js";
 export type * from "../www/src/generated/types.js";
 // Both have types of these names.
-export type { EngineInfo, ErrorObject } from "../www/src/index.js";
+export type { EngineInfo, ErrorObject } from "../www/src/api.js";
 export type { BodyTransport } from "../www/src/exchange/protocol.js";
 export type {
   EngineIsolation,
