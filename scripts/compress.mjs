@@ -1,7 +1,7 @@
 //! Writes compressed copies of the files that a page downloads beside them (`.br`, `.gz`), for hosts that send such files as they are.
 //! Run by `npm pack`. A copy is written again only if its file has changed: the wasm module takes a minute.
 
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { brotliCompress, constants, gzip } from "node:zlib";

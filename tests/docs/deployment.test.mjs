@@ -61,9 +61,11 @@ async function visit(contentSecurityPolicy) {
   const context = await browser.newContext();
   try {
     const tab = await context.newPage();
+    const requested = new Set();
+    context.on("request", (request) => requested.add(new URL(request.url()).pathname));
     await tab.goto(server.origin);
     await tab.waitForFunction(() => window.result !== undefined, null, { timeout: 120_000 });
-    return await tab.evaluate(() => window.result);
+    return { ...(await tab.evaluate(() => window.result)), requested: [...requested].sort() };
   } finally {
     await context.close();
     await server.close();
@@ -83,12 +85,24 @@ test("without 'wasm-unsafe-eval' the engine does not start", async () => {
 });
 
 test("without frame-src there are no threads", async () => {
-  const { isolation, isolationReason, text } = await visit(
+  const { isolation, isolationReason, text, requested } = await visit(
     policy.replace("; frame-src 'self'", ""),
   );
   assert.equal(isolation, "none");
   assert.match(isolationReason, /frame-src/);
   assert.match(text, /[a-z]/);
+  // Each script is one file: a module that is left out of a bundle would be one more.
+  assert.deepEqual(
+    requested.filter((path) => path.startsWith("/www/")),
+    [
+      "/www/dist/index.js",
+      "/www/dist/sw.js",
+      "/www/dist/wasm/cpu_kernels.wasm",
+      "/www/dist/wasm/inpage_bg.wasm",
+      "/www/dist/worker.js",
+      "/www/models/tales.gguf",
+    ],
+  );
 });
 
 test("the engine runs in a page of an extension with the manifest", async () => {
