@@ -1,7 +1,7 @@
 //! An app that each bundler builds with the files of docs/bundlers.md, in Chromium: the worker, the wasm modules and the model are found.
 
 import assert from "node:assert/strict";
-import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { launchChromium } from "../../scripts/chromium.mjs";
@@ -29,6 +29,11 @@ complete().catch((error) => "failed: " + error.message).then((text) => {
 });
 `,
 };
+/** The package's service worker, without the address of its source map. */
+const PACKAGED = readFileSync(join(root, "www/dist/sw.js"), "utf8")
+  .replace(/\/\/# source.*/, "")
+  .trim();
+const serviceWorkerAt = async (origin) => (await (await fetch(`${origin}/sw.js`)).text()).trim();
 /** Bundlers that write no page. */
 const SCRIPT_ONLY = ["webpack", "Rspack", "esbuild"];
 
@@ -86,6 +91,7 @@ describe("an app built with", { skip }, () => {
         const text = await textAt(server.origin);
         assert.match(text, /[a-z]/);
         assert.doesNotMatch(text, /^failed/);
+        if (name.startsWith("Vite")) assert.ok((await serviceWorkerAt(server.origin)) === PACKAGED);
       } finally {
         await server.close();
       }
@@ -100,6 +106,10 @@ describe("an app built with", { skip }, () => {
       const server = await startVite(vite, join(folder, name.replace(" ", "-")));
       try {
         assert.doesNotMatch(await textAt(server.origin), /^failed/);
+        assert.ok((await serviceWorkerAt(server.origin)) === PACKAGED);
+        const { headers } = await fetch(server.origin);
+        assert.equal(headers.get("cross-origin-opener-policy"), "same-origin");
+        assert.equal(headers.get("cross-origin-embedder-policy"), "require-corp");
       } finally {
         await server.close();
       }

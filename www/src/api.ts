@@ -5,6 +5,8 @@
 //! | folder | runs in | part |
 //! |---|---|---|
 //! | `node` | Node, Deno, Bun | the entry there, and what a browser would supply |
+//! | `react` | the page | hooks for React, an entry of its own |
+//! | `ai_sdk` | the page | a provider for the AI SDK, an entry of its own |
 //! | `page` | the page | `createEngine`, `getEngine`, `engine.fetch`, `completions.create`, `serveFromPage`, `inspectModel`, `cache` |
 //! | `service_worker`, `sw.ts` | the service worker | relays requests to a tab with an engine |
 //! | `worker.ts` | the engine worker | its script, one file after the build |

@@ -1,0 +1,100 @@
+//! `inpage/vite`: a plugin for Vite that does what a site with the package needs. Vite's own types are not imported, so that one plugin fits
+//! several of its versions.
+
+import { existsSync, readFileSync } from "node:fs";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { join } from "node:path";
+
+/** What the plugin does; everything if omitted. */
+export interface InpagePluginOptions {
+  /**
+   * Send the headers that make pages cross-origin isolated, from the development server and the preview: the CPU device has threads
+   * there. A site's own server must send them itself.
+   */
+  isolated?: boolean;
+  /** The name of the service worker at the root of the site; false: there is none. A file of that name in the public folder is left alone. */
+  serviceWorker?: string | false;
+}
+
+/** The parts of a resolved configuration that the plugin reads. */
+interface ResolvedConfig {
+  base: string;
+  publicDir: string;
+}
+
+/** The part of Vite's development server that the plugin uses. */
+interface DevServer {
+  middlewares: {
+    use(
+      handle: (request: IncomingMessage, response: ServerResponse, next: () => void) => void,
+    ): unknown;
+  };
+}
+
+/** What the plugin uses to write a file of the build. */
+interface BuildContext {
+  emitFile(file: { type: "asset"; fileName: string; source: string }): string;
+}
+
+/** A plugin of Vite. */
+export interface InpagePlugin {
+  name: string;
+  config(): {
+    optimizeDeps: { exclude: string[] };
+    server: { headers: Record<string, string> };
+    preview: { headers: Record<string, string> };
+  };
+  configResolved(config: ResolvedConfig): void;
+  configureServer(server: DevServer): void;
+  generateBundle(this: BuildContext): void;
+}
+
+const ISOLATING = {
+  "Cross-Origin-Opener-Policy": "same-origin",
+  "Cross-Origin-Embedder-Policy": "require-corp",
+};
+const SERVICE_WORKER = new URL("../sw.js", import.meta.url);
+/** What its last line names is not copied. */
+const SOURCE_MAP = /\n\/\/# sourceMappingURL=.*\s*$/;
+
+/** The plugin: `plugins: [inpage()]`. */
+export default function inpage({
+  isolated = true,
+  serviceWorker = "sw.js",
+}: InpagePluginOptions = {}): InpagePlugin {
+  const headers = isolated ? { ...ISOLATING } : {};
+  let site: ResolvedConfig = { base: "/", publicDir: "" };
+  const name = serviceWorker === false ? undefined : serviceWorker.replace(/^\//, "");
+  /** The script; undefined if the site has its own. */
+  const script = () =>
+    name === undefined || (site.publicDir !== "" && existsSync(join(site.publicDir, name)))
+      ? undefined
+      : readFileSync(SERVICE_WORKER, "utf8").replace(SOURCE_MAP, "\n");
+  return {
+    name: "inpage",
+    config: () => ({
+      // Its worker and wasm modules are files beside the scripts, which pre-bundling would move.
+      optimizeDeps: { exclude: ["inpage"] },
+      server: { headers },
+      preview: { headers },
+    }),
+    configResolved(config) {
+      site = config;
+    },
+    configureServer({ middlewares }) {
+      middlewares.use((request, response, next) => {
+        const path = request.url?.replace(/\?.*/, "");
+        const source = path === `${site.base}${name}` ? script() : undefined;
+        if (source === undefined) return next();
+        response.writeHead(200, { "content-type": "text/javascript", "cache-control": "no-cache" });
+        response.end(source);
+      });
+    },
+    generateBundle() {
+      const source = script();
+      if (name !== undefined && source !== undefined) {
+        this.emitFile({ type: "asset", fileName: name, source });
+      }
+    },
+  };
+}
