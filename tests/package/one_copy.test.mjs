@@ -27,7 +27,10 @@ function modulesOf(entry) {
 
 test("entries for pages have the modules of the page once", () => {
   const { exports } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
-  const entries = ["./react", "./ai-sdk"].map((name) => exports[name].browser);
+  const entries = Object.entries(exports)
+    .filter(([name]) => name !== ".")
+    .flatMap(([, { browser }]) => browser ?? []);
+  assert.ok(entries.length > 1);
   for (const entry of entries) {
     const modules = modulesOf(entry.slice("./www/dist/".length));
     const copies = modules.filter((file) => /^(page|exchange|model_source|platform)/.test(file));
