@@ -254,6 +254,7 @@ const TIERS = {
     }
     await tally.build("TypeScript", buildTypeScript);
     await tally.check("types of the demo", npmProgram("tsc"), ["-p", "www/demo"]);
+    await tally.check("types for apps", npmProgram("tsc"), ["-p", "tests/types"]);
     await tally.check("download size", process.execPath, ["scripts/size.mjs"]);
   },
   browser: async (tally) => {

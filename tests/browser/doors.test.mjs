@@ -342,6 +342,38 @@ describe("details", () => {
     );
   });
 
+  test("a stream can be iterated without awaiting it first", async () => {
+    const result = await page.evaluate(async () => {
+      const request = (prompt) => ({ model: "fake", prompt, stream: true });
+      let text = "";
+      for await (const { choices } of engine.completions.create(request("count:3"))) {
+        text += choices[0].text;
+      }
+      const refused = await caught(async () => {
+        for await (const _ of engine.completions.create({ ...request("x"), temperature: 9 })) break;
+      });
+      for await (const _ of engine.completions.create(request("count:5000:2"))) break;
+      await until(async () => (await engine.info()).active === 0, "leaving the loop stops it");
+      const stream = engine.completions.create(request("count:2"));
+      for await (const _ of stream);
+      const again = await caught(async () => {
+        for await (const _ of stream) break;
+      });
+      const whole = engine.completions.create({ model: "fake", prompt: "count:2" });
+      return [
+        text,
+        refused.code,
+        again.message,
+        Symbol.asyncIterator in whole,
+        (await whole).object,
+      ];
+    });
+    assert.equal(result[0], "é0 é1 é2 ");
+    assert.equal(result[1], "out_of_range");
+    assert.match(result[2], /only once/);
+    assert.deepEqual(result.slice(3), [false, "text_completion"]);
+  });
+
   test("engine.fetch answers the endpoint of the page's origin and passes the rest to the network", async () => {
     const result = await page.evaluate(async () => {
       const network = await engine.fetch("/plain");

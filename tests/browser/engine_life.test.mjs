@@ -31,9 +31,16 @@ test("an engine that cannot start rejects with the reason", async () => {
   assert.match(result.message, /cannot start/);
 });
 
-test("a missing worker script rejects and does not hang", async () => {
-  const result = await page.evaluate(() => caught(() => startFake({ workerUrl: "/absent.mjs" })));
-  assert.equal(result.code, "internal_error");
+test("a worker script that cannot be loaded is named with the likely causes", async () => {
+  const absent = await page.evaluate(() => caught(() => startFake({ workerUrl: "/absent.mjs" })));
+  assert.equal(absent.code, "worker_unavailable");
+  const start = `the engine worker's script ${harness.origin}/absent.mjs could not be started`;
+  assert.ok(absent.message.startsWith(start), absent.message);
+  for (const cause of ["bundler", "workerUrl", "worker-src"]) {
+    assert.ok(absent.message.includes(cause), absent.message);
+  }
+  const wrong = await page.evaluate(() => caught(() => startFake({ workerUrl: "http://[" })));
+  assert.equal(wrong.code, "worker_unavailable");
 });
 
 test("with `background`, the engine answers while the model loads", async () => {

@@ -272,10 +272,9 @@ describe("models on disk", () => {
         return true;
       });
     }
-    await assert.rejects(
-      createEngine({ model: { url: TALES, sha256: "0".repeat(64) } }),
-      TypeError,
-    );
+    await assert.rejects(createEngine({ model: { url: TALES, sha256: "0".repeat(64) } }), {
+      code: "invalid_option",
+    });
   });
 });
 
@@ -301,7 +300,11 @@ describe("options", () => {
   });
 
   test("an unknown switch is an error, and a signal aborts the load", async () => {
-    await assert.rejects(createEngine({ maxM: 1 }), /maxM/);
+    await assert.rejects(createEngine({ maxM: 1 }), {
+      code: "invalid_option",
+      message: /maxM.*use maxN/,
+    });
+    await assert.rejects(createEngine({ maxN: -1 }), { code: "invalid_option" });
     const controller = new AbortController();
     const reason = new DOMException("enough", "AbortError");
     const loading = createEngine({ signal: controller.signal });

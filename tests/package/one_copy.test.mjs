@@ -9,7 +9,7 @@ import { root } from "../../scripts/process.mjs";
 const dist = join(root, "www/dist");
 const IMPORTS = /(?:\bfrom|\bimport\(?)\s*"(\.[^"]+\.js)"/g;
 /** Modules without state. */
-const PURE = ["page/options_key.js"];
+const PURE = ["page/options_key.js", "exchange/abort.js"];
 
 /** The files of `dist` that `entry` loads besides the bundle. */
 function modulesOf(entry) {

@@ -1,7 +1,7 @@
-//! The package as users get it: packed, installed into a copy of `examples/vite`, bundled and used there.
+//! The package as users get it: packed, and installed, bundled and used in the app that `inpage create` writes (`examples/vite`).
 
 import assert from "node:assert/strict";
-import { cpSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { before, test } from "node:test";
 import { launchChromium } from "../../scripts/chromium.mjs";
@@ -22,7 +22,7 @@ test("the package has every file that package.json names, and no others", () => 
   const files = packed.files.map(({ path }) => path);
   const stray = files.filter(
     (path) =>
-      !/^(LICENSE|README\.md|package\.json|www\/bin\/[^/]+\.mjs|www\/dist\/[^.].*|www\/models\/[^/]+\.gguf)$/.test(
+      !/^(LICENSE|examples\/vite\/(index\.html|package\.json|tsconfig\.json|vite\.config\.js|src\/main\.ts)|README\.md|package\.json|www\/bin\/[^/]+\.mjs|www\/dist\/[^.].*|www\/models\/[^/]+\.gguf)$/.test(
         path,
       ),
   );
@@ -54,20 +54,24 @@ await engine.dispose();
 console.log(JSON.stringify({ device, isText: typeof choices[0].text === "string" }));
 `;
 
-/** A copy of `examples/vite` whose only dependency is the packed package. Vite and tsc are those of the root. */
-function installApp() {
-  const app = join(folder, "app");
-  cpSync(join(root, "examples/vite"), app, { recursive: true });
+/** The app that `inpage create` writes, whose only dependency is the packed package. Vite and tsc are those of the root. */
+function createApp() {
+  const app = join(folder, "My App");
+  const archive = join(folder, packed.filename);
+  const npx = ["--yes", "--package", archive, "inpage", "create", app, "--no-install"];
+  run("npx", [...npx, "--package", archive], folder);
   const description = JSON.parse(readFileSync(join(app, "package.json"), "utf8"));
-  description.dependencies = { inpage: `file:${join(folder, packed.filename)}` };
+  assert.deepEqual(description.dependencies, { inpage: `file:${archive}` });
+  assert.deepEqual([description.name, description.private], ["my-app", true]);
+  assert.deepEqual(Object.keys(description.devDependencies), ["typescript", "vite"]);
   delete description.devDependencies;
   writeFileSync(join(app, "package.json"), JSON.stringify(description));
   npm(["install", "--ignore-scripts", "--no-audit", "--no-fund"], app);
   return app;
 }
 
-test("examples/vite installs it, runs its command and Node, compiles against its types, builds and runs", async () => {
-  const app = installApp();
+test("the app of `inpage create` installs it, runs its command and Node, compiles against its types, builds and runs", async () => {
+  const app = createApp();
   const model = "node_modules/inpage/www/models/tales.gguf";
   assert.match(run("npx", ["--no", "inpage", "inspect", model], app), /^It runs /m);
   run(process.execPath, [join(root, "node_modules/typescript/bin/tsc"), "-p", app], root);

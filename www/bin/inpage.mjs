@@ -1,11 +1,12 @@
 #!/usr/bin/env node
 //! The package's command: runs the subcommand.
 
+import { create, USAGE as CREATE_USAGE } from "./create.mjs";
 import { inspect, USAGE as INSPECT_USAGE } from "./inspect.mjs";
 import { serve, USAGE as SERVE_USAGE } from "./serve.mjs";
 
-const COMMANDS = { inspect, serve };
-const USAGE = `${INSPECT_USAGE}\n${SERVE_USAGE}`;
+const COMMANDS = { create, inspect, serve };
+const USAGE = `${CREATE_USAGE}\n${INSPECT_USAGE}\n${SERVE_USAGE}`;
 
 const [command, ...args] = process.argv.slice(2);
 if (Object.hasOwn(COMMANDS, command ?? "")) {

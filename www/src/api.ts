@@ -7,6 +7,7 @@
 //! | `node` | Node, Deno, Bun | the entry there, and what a browser would supply |
 //! | `react` | the page | hooks for React, an entry of its own |
 //! | `ai_sdk` | the page | a provider for the AI SDK, an entry of its own |
+//! | `prompt_api` | the page | Chrome's Prompt API, an entry of its own |
 //! | `page` | the page | `createEngine`, `getEngine`, `engine.fetch`, `completions.create`, `serveFromPage`, `inspectModel`, `cache` |
 //! | `service_worker`, `sw.ts` | the service worker | relays requests to a tab with an engine |
 //! | `worker.ts` | the engine worker | its script, one file after the build |
@@ -56,7 +57,7 @@ export {
   cache,
 } from "./page/cache.js";
 export type { CachedModel } from "./page/cached_model.js";
-export type { AnswerStream, CallOptions } from "./page/calls.js";
+export type { AnswerStream, CallOptions, ComingStream } from "./page/calls.js";
 export type { ChatCompletionRequest, ChatCompletionStream } from "./page/chat.js";
 export type { CompletionRequest, CompletionStream } from "./page/completions.js";
 export type { EmbeddingRequest } from "./page/embeddings.js";

@@ -19,7 +19,7 @@ export class EngineFailure extends Error {
 /** `reason` as an [`EngineFailure`]; anything unknown is an `internal_error`. */
 export function toEngineFailure(reason: unknown): EngineFailure {
   if (reason instanceof EngineFailure) return reason;
-  if (reason instanceof InvalidOptions) return new EngineFailure("internal_error", reason.message);
+  if (reason instanceof InvalidOptions) return new EngineFailure("invalid_option", reason.message);
   return new EngineFailure("internal_error", messageOf(reason));
 }
 

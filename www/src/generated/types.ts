@@ -325,7 +325,7 @@ export type CompletionFields = {
   /** Not used. */
   user?: string | null,
   /** One prompt or several, each as text or as token ids; both may be mixed with the switch `mixedPrompts`. */
-  prompt: string | string[] | ArrayLike<number> | ArrayLike<number>[] | (string | number | (string | number)[])[],
+  prompt: string | string[] | ArrayLike<number> | ArrayLike<number>[] | (string | number | (string | number)[])[] | null,
   /** What follows the completion. */
   suffix?: string | null,
   /** What `suffix` means. */

@@ -4,18 +4,19 @@ import { createEngine as createEngineAnywhere } from "../page/engine.js";
 import type { Engine } from "../page/engine.js";
 import type { EngineOptions, ModelsOption } from "../page/engine_options.js";
 import { InpageError } from "../page/inpage_error.js";
+import { invalidOption } from "../page/option_names.js";
 
 /**
  * Starts an engine in a thread of its own and loads its model. Paths and `file:` URLs name files on disk, which are read in
  * place. It computes on the CPU unless `device` is `webgpu`. The program runs until the engine is disposed.
  *
  * @throws InpageError if the model cannot be read or run, or if there is no WebGPU and `device` requires it
- * @throws TypeError for an option that only a page has
+ * @throws InpageError `invalid_option` for an option that cannot be used, or that only a page has
  * @throws DOMException named `AbortError` if `signal` aborts first
  */
 export async function createEngine(options: EngineOptions = {}): Promise<Engine> {
   for (const name of ["shared", "workerUrl"] as const) {
-    if (options[name]) throw new TypeError(`${name} has a meaning only in a browser`);
+    if (options[name]) throw invalidOption(`${name} has a meaning only in a browser`);
   }
   return createEngineAnywhere({
     ...options,
@@ -43,7 +44,7 @@ function deviceFor(device: EngineOptions["device"] = "auto"): NonNullable<Engine
   if (device === "webgpu" && globalThis.navigator?.gpu === undefined) {
     throw InpageError.local(
       "no_webgpu_device",
-      'there is no navigator.gpu in this program: device "cpu" computes on the CPU',
+      'there is no navigator.gpu in this program (Deno has one): device "cpu", the default here, computes on the CPU',
     );
   }
   return device;

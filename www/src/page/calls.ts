@@ -13,11 +13,27 @@ export interface CallOptions {
   signal?: AbortSignal | undefined;
 }
 
+/** A request with these fields, and with others, which are sent too. */
+export type Open<Fields> = Fields | (Fields & { [field: string]: unknown });
+
+/** A member as other packages declare it, with what the endpoint does not have. The endpoint checks it. */
+export interface Typed {
+  type: string;
+}
+
 /** A streamed answer, to be iterated once. Leaving the loop or calling `cancel()` stops the generation. */
 export interface AnswerStream<Chunk> extends AsyncIterable<Chunk> {
   /** Stops the generation; a running loop ends. */
   cancel(): Promise<void>;
 }
+
+/**
+ * A streamed answer that is on its way. It can be awaited, for the errors of the request apart from those of the stream, or
+ * iterated at once: `for await (const chunk of engine.completions.create({ ..., stream: true }))`.
+ */
+export interface ComingStream<Stream extends AnswerStream<unknown>>
+  extends Promise<Stream>,
+    AsyncIterable<Stream extends AnswerStream<infer Chunk> ? Chunk : never> {}
 
 /** Events that end a stream, besides `[DONE]`. A failed response has an event `error` before its last one. */
 const LAST_EVENTS = ["response.completed", "response.incomplete"];
@@ -39,14 +55,28 @@ export class Calls {
   }
 
   /**
-   * Sends a request to a route and returns its answer: a stream if the body asks for one.
+   * Sends a request to a route and returns its answer: a stream (`ComingStream`) if the body asks for one.
    *
    * @throws InpageError for every error answer of the endpoint
    * @throws DOMException named `AbortError` if `signal` aborts; also from the iterator
    */
-  async post<Whole, Chunk>(
+  post<Whole, Chunk>(
     route: string,
-    body: Record<string, unknown>,
+    body: object,
+    options?: CallOptions,
+  ): Promise<Whole | AnswerStream<Chunk>> {
+    const answer = this.#send<Whole, Chunk>(route, body, options);
+    const isStream = (body as { stream?: unknown } | undefined)?.stream === true;
+    if (!isStream) return answer;
+    const iterate = async function* () {
+      yield* (await answer) as AnswerStream<Chunk>;
+    };
+    return Object.defineProperty(answer, Symbol.asyncIterator, { value: iterate });
+  }
+
+  async #send<Whole, Chunk>(
+    route: string,
+    body: object,
     { signal }: CallOptions = {},
   ): Promise<Whole | AnswerStream<Chunk>> {
     // One controller for both the caller's signal and `cancel()` of the stream.

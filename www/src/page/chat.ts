@@ -4,11 +4,25 @@ import type {
   ChatCompletion,
   ChatCompletionChunk,
   ChatCompletionFields,
+  ChatMessage,
+  FunctionTool,
 } from "../generated/types.js";
-import type { AnswerStream, CallOptions, Calls } from "./calls.js";
+import type { AnswerStream, CallOptions, Calls, ComingStream, Open, Typed } from "./calls.js";
 
 /** A request; `docs/api.md` says what each field means. Fields that are not listed are sent too. */
-export type ChatCompletionRequest = ChatCompletionFields & { [field: string]: unknown };
+export type ChatCompletionRequest = Open<
+  Omit<ChatCompletionFields, "messages" | "response_format" | "tool_choice" | "tools"> & {
+    messages: readonly (ChatMessage | OtherMessage)[];
+    response_format?: ChatCompletionFields["response_format"] | Typed;
+    tool_choice?: ChatCompletionFields["tool_choice"] | Typed;
+    tools?: readonly (FunctionTool | Typed)[] | null;
+  }
+>;
+
+/** A message as other packages declare it. The endpoint checks it. */
+interface OtherMessage {
+  role: string;
+}
 
 /** A streamed message, to be iterated once. Leaving the loop or calling `cancel()` stops the generation. */
 export type ChatCompletionStream = AnswerStream<ChatCompletionChunk>;
@@ -40,7 +54,7 @@ export class ChatCompletions {
   create(
     body: ChatCompletionRequest & { stream: true },
     options?: CallOptions,
-  ): Promise<ChatCompletionStream>;
+  ): ComingStream<ChatCompletionStream>;
   create(
     body: ChatCompletionRequest & { stream?: false | null },
     options?: CallOptions,

@@ -1,10 +1,10 @@
 //! `engine.completions.create`: completions of prompts.
 
 import type { Completion, CompletionFields } from "../generated/types.js";
-import type { AnswerStream, CallOptions, Calls } from "./calls.js";
+import type { AnswerStream, CallOptions, Calls, ComingStream, Open } from "./calls.js";
 
 /** A request; `docs/api.md` says what each field means. Fields that are not listed are sent too. */
-export type CompletionRequest = CompletionFields & { [field: string]: unknown };
+export type CompletionRequest = Open<CompletionFields>;
 
 /** A streamed completion, to be iterated once. Leaving the loop or calling `cancel()` stops the generation. */
 export type CompletionStream = AnswerStream<Completion>;
@@ -18,7 +18,7 @@ export class Completions {
   }
 
   /**
-   * Requests a completion.
+   * Requests a completion. A stream can be awaited, or iterated at once.
    *
    * @throws InpageError for every error answer of the endpoint
    * @throws DOMException named `AbortError` if `signal` aborts; also from the iterator
@@ -26,7 +26,7 @@ export class Completions {
   create(
     body: CompletionRequest & { stream: true },
     options?: CallOptions,
-  ): Promise<CompletionStream>;
+  ): ComingStream<CompletionStream>;
   create(
     body: CompletionRequest & { stream?: false | null },
     options?: CallOptions,

@@ -1,10 +1,10 @@
 //! `engine.embeddings.create`: vectors of texts.
 
 import type { EmbeddingFields, EmbeddingList } from "../generated/types.js";
-import type { CallOptions, Calls } from "./calls.js";
+import type { CallOptions, Calls, Open } from "./calls.js";
 
 /** A request; `docs/api.md` says what each field means. Fields that are not listed are sent too. */
-export type EmbeddingRequest = EmbeddingFields & { [field: string]: unknown };
+export type EmbeddingRequest = Open<EmbeddingFields>;
 
 /** The embeddings API. */
 export class Embeddings {

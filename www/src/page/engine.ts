@@ -14,6 +14,8 @@ import type { EngineOptions } from "./engine_options.js";
 import { type Answering, createFetchDoor, networkFetch } from "./fetch_door.js";
 import type { LoraAdapter } from "./lora_option.js";
 import { ModelGroup } from "./model_group.js";
+import { invalidOption, refuseUnknownOptions } from "./option_names.js";
+import { refusePlace } from "./place_check.js";
 import { relay } from "./relay.js";
 import { Responses } from "./responses.js";
 import { SingleModel } from "./single_model.js";
@@ -29,13 +31,13 @@ import { answerWithUpstream, replacesFailedEngine } from "./upstream.js";
  * Starts an engine in a worker and loads its model, or joins the tabs that share one: see `shared`. With `models` it resolves at
  * once, and models are loaded when they are asked for.
  *
- * @throws InpageError if there is no WebGPU where `device` requires it, or the model cannot be fetched or run; not if `upstream` replaces a failed
+ * @throws InpageError for an option that cannot be used (`invalid_option`), and if there is no WebGPU where `device` requires it, or the model cannot be fetched or run; not if `upstream` replaces a failed
  * engine
  * @throws DOMException named `AbortError` if `signal` aborts first
  */
 export async function createEngine(options: EngineOptions = {}): Promise<Engine> {
   options.signal?.throwIfAborted();
-  const engine = new Engine(options);
+  const engine = engineOf(options);
   try {
     if (!options.background) await engine.ready;
   } catch (error) {
@@ -45,6 +47,18 @@ export async function createEngine(options: EngineOptions = {}): Promise<Engine>
     throw error;
   }
   return engine;
+}
+
+/** @throws InpageError `invalid_option` for an option that cannot be used, and those of `refusePlace` */
+function engineOf(options: EngineOptions): Engine {
+  refuseUnknownOptions(options);
+  refusePlace(options);
+  try {
+    return new Engine(options);
+  } catch (error) {
+    // Only the options are read here.
+    throw error instanceof TypeError ? invalidOption(error.message, error) : error;
+  }
 }
 
 /**
@@ -93,15 +107,15 @@ export class Engine {
         "memoryBudgetBytes is for models; of one model, set load.memoryBudgetBytes",
       );
     }
+    const network = networkFetch();
+    const own: Answering = (request, requestSignal) => this.#core.answer(request, requestSignal);
+    // Before a worker is started: its options may be wrong.
+    this.#relayed = upstream && answerWithUpstream(own, this.basePaths, upstream, network);
+    const answer = this.#relayed ?? own;
     const core =
       models === undefined ? new SingleModel(ofOne) : new ModelGroup(options, this.basePaths);
     this.#core = core;
     if (persist) void cache.persist();
-    const network = networkFetch();
-    const answer = upstream
-      ? answerWithUpstream(core.answer, this.basePaths, upstream, network)
-      : core.answer;
-    this.#relayed = upstream && answer;
     this.fetch = createFetchDoor(answer, { basePaths: this.basePaths, origins, network });
     const calls = new Calls(this.fetch, this.basePaths[0] ?? "/v1", apiKey ?? undefined);
     this.chat = new Chat(calls);

@@ -7,6 +7,7 @@ import { type EngineThread, platform } from "../platform.js";
 import { PageThread } from "./engine_thread.js";
 import { InpageError } from "./inpage_error.js";
 import type { IsolatedFrameOptions } from "./isolation.js";
+import { scriptFailure } from "./worker_script.js";
 import type {
   LoadProgress,
   LoraLocation,
@@ -27,6 +28,14 @@ export interface Admission {
   /** The number of in-flight requests has changed. */
   onOpenExchanges(): void;
 }
+
+/** In place of a thread that could not be started. */
+const NO_THREAD: EngineThread = {
+  onmessage: null,
+  onerror: null,
+  postMessage() {},
+  terminate() {},
+};
 
 export class EngineWorker {
   #worker: EngineThread & { readonly isolation?: EngineIsolation };
@@ -61,15 +70,32 @@ export class EngineWorker {
   ) {
     this.#onProgress = onProgress;
     this.#admission = admission;
-    this.#worker = platform().startThread?.() ?? new PageThread(scriptUrl, options, isolatedFrame);
+    try {
+      this.#worker =
+        platform().startThread?.() ?? new PageThread(scriptUrl, options, isolatedFrame);
+    } catch (error) {
+      this.#worker = NO_THREAD;
+      this.#failToStart(scriptUrl, messageOf(error));
+      return;
+    }
     this.#worker.onmessage = ({ data }: MessageEvent<WorkerToPage>) => this.#take(data);
     this.#worker.onerror = (event) => {
       event.preventDefault();
-      const message = event.message || "its script could not be loaded";
+      const { message = "" } = event;
+      // A script that has sent a message was loaded.
+      if (this.#unsent !== undefined && platform().startThread === undefined) {
+        this.#failToStart(scriptUrl, message);
+        return;
+      }
       this.fail(new EngineFailure("internal_error", `the engine worker failed: ${message}`));
       this.#end();
     };
     this.#post({ type: "start", options });
+  }
+
+  #failToStart(scriptUrl: string | URL | undefined, reason: string): void {
+    this.fail(new EngineFailure("worker_unavailable", scriptFailure(scriptUrl, reason)));
+    this.#end();
   }
 
   /** Resolves when the model is loaded. */

@@ -10,6 +10,7 @@ import {
 } from "../exchange/protocol.js";
 import { type ServedUrls, fromQuery, unionOf, withQuery } from "../exchange/served_urls.js";
 import { InpageError } from "./inpage_error.js";
+import { trustedScriptUrl } from "./trusted_script.js";
 
 /** Where the service worker is, and how it is registered. */
 export interface WorkerPlace {
@@ -73,7 +74,7 @@ export function registerForClaims(
     const url = withQuery(script, named);
     try {
       const options: RegistrationOptions = { updateViaCache: "none", scope, type };
-      return { registration: await container.register(url, options), named };
+      return { registration: await container.register(trustedScriptUrl(url.href), options), named };
     } catch (error) {
       throw InpageError.local(
         "service_worker_unavailable",

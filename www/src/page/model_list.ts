@@ -73,8 +73,7 @@ export async function namingKnown(
   if (error?.code !== "model_not_found") return same();
   const names = models.flatMap(({ name, aliases }) => [name, ...aliases]);
   const known = names.map((name) => JSON.stringify(name)).join(", ");
-  return withBody(answer, {
-    ...body,
-    error: { ...error, message: `${error.message}; these do: ${known}` },
-  });
+  // The endpoint of a model lists that one only.
+  const said = `${error.message}`.replace(/( does not exist).*$/s, "$1");
+  return withBody(answer, { ...body, error: { ...error, message: `${said}; these do: ${known}` } });
 }

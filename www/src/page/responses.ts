@@ -1,10 +1,48 @@
 //! `engine.responses.create`: answers of the Responses API. Nothing is stored.
 
-import type { ResponseEvent, ResponseFields, ResponseObject } from "../generated/types.js";
-import type { AnswerStream, CallOptions, Calls } from "./calls.js";
+import type {
+  ResponseEvent,
+  ResponseFields,
+  ResponseInputItem,
+  ResponseObject,
+} from "../generated/types.js";
+import type { AnswerStream, CallOptions, Calls, ComingStream, Open, Typed } from "./calls.js";
 
 /** A request; `docs/api.md` says what each field means. Fields that are not listed are sent too. */
-export type ResponseRequest = ResponseFields & { [field: string]: unknown };
+export type ResponseRequest = Open<
+  Omit<
+    ResponseFields,
+    | "model"
+    | "background"
+    | "input"
+    | "include"
+    | "store"
+    | "tools"
+    | "tool_choice"
+    | "truncation"
+    | "text"
+  > & {
+    model?: string;
+    include?: readonly string[] | null;
+    truncation?: string | null;
+    store?: boolean | null;
+    background?: boolean | null;
+    input?: string | readonly (ResponseInputItem | OtherItem)[];
+    tools?: readonly (NonNullable<ResponseFields["tools"]>[number] | Typed)[] | null;
+    tool_choice?: ResponseFields["tool_choice"] | Typed;
+    text?: ResponseFields["text"] | OtherText;
+  }
+>;
+
+/** An item as other packages declare it. The endpoint checks it. */
+interface OtherItem {
+  type?: string | null;
+}
+
+/** The form of a text as other packages declare it. */
+interface OtherText {
+  format?: Typed;
+}
 
 /** The events of a response, to be iterated once. Leaving the loop or calling `cancel()` stops the generation. */
 export type ResponseStream = AnswerStream<ResponseEvent>;
@@ -23,7 +61,10 @@ export class Responses {
    * @throws InpageError for every error answer of the endpoint, and from the iterator for a failed response
    * @throws DOMException named `AbortError` if `signal` aborts; also from the iterator
    */
-  create(body: ResponseRequest & { stream: true }, options?: CallOptions): Promise<ResponseStream>;
+  create(
+    body: ResponseRequest & { stream: true },
+    options?: CallOptions,
+  ): ComingStream<ResponseStream>;
   create(
     body: ResponseRequest & { stream?: false | null },
     options?: CallOptions,

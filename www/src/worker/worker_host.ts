@@ -23,6 +23,7 @@ import { EngineLife } from "./engine_life.js";
 import type { EngineFactory } from "./hosted_engine.js";
 import { KeptKernels } from "./kept_kernels.js";
 import { isPermanent, loadModel, reportFailure } from "./model_load.js";
+import { namingModule } from "./wasm_failure.js";
 import { StorageSummary } from "./storage_summary.js";
 import { respond } from "./responder.js";
 
@@ -102,7 +103,7 @@ class WorkerHost {
       life.created(await this.#createEngine(options, onDeath, life.dead, kept.text));
     } catch (error) {
       this.#optionsAreInvalid = error instanceof InvalidOptions;
-      this.life.die(toEngineFailure(error));
+      this.life.die(toEngineFailure(namingModule(error, options.wasmUrl)));
       return;
     }
     try {

@@ -15,7 +15,7 @@ fields! {
     OwnFields {
         /// One prompt or several, each as text or as token ids; both may be mixed with the switch `mixedPrompts`.
         #[ts(
-            type = "string | string[] | ArrayLike<number> | ArrayLike<number>[] | (string | number | (string | number)[])[]"
+            type = "string | string[] | ArrayLike<number> | ArrayLike<number>[] | (string | number | (string | number)[])[] | null"
         )]
         prompt: (),
         /// What follows the completion.

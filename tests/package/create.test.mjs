@@ -1,0 +1,54 @@
+//! `inpage create` as a command: what it refuses, and what it writes. `vite.test.mjs` builds and runs the app.
+
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { root } from "../../scripts/process.mjs";
+import { temporaryFolder } from "../../scripts/temporary_folder.mjs";
+
+const folder = temporaryFolder("inpage-create-");
+const create = (...args) =>
+  spawnSync(process.execPath, [join(root, "www/bin/inpage.mjs"), "create", ...args], {
+    cwd: folder,
+    encoding: "utf8",
+    // npm asks no registry before it fails.
+    env: { ...process.env, npm_config_offline: "true" },
+  });
+
+test("the files of an app are written, with this version of the package", () => {
+  const { status, stdout } = create("app", "--no-install");
+  assert.equal(status, 0);
+  assert.match(stdout, /cd app\n {2}npm install\n {2}npm run dev/);
+  const files = readdirSync(join(folder, "app")).sort();
+  const wanted = [".gitignore", "index.html", "package.json", "src", "tsconfig.json"];
+  assert.deepEqual(files, [...wanted, "vite.config.js"]);
+  const read = (path) => JSON.parse(readFileSync(path, "utf8"));
+  const { dependencies, scripts } = read(join(folder, "app/package.json"));
+  const { version } = read(join(root, "package.json"));
+  assert.deepEqual(dependencies, { inpage: `^${version}` });
+  assert.equal(scripts.dev, "vite");
+});
+
+test("a folder with files is left alone, and an empty one is used", () => {
+  mkdirSync(join(folder, "full"));
+  writeFileSync(join(folder, "full/note.txt"), "mine");
+  const refused = create("full", "--no-install");
+  assert.equal(refused.status, 1);
+  assert.match(refused.stderr, /full is not empty/);
+  assert.deepEqual(readdirSync(join(folder, "full")), ["note.txt"]);
+  mkdirSync(join(folder, "empty"));
+  assert.equal(create("empty", "--no-install").status, 0);
+});
+
+test("a failed installation and wrong usage are told", () => {
+  const failed = create("failing", "--package", "file:./none.tgz");
+  assert.equal(failed.status, 1);
+  assert.match(failed.stderr, /npm install failed/);
+  for (const args of [[], ["a", "b"], ["a", "--none"]]) {
+    assert.equal(create(...args).status, 2);
+  }
+  assert.equal(existsSync(join(folder, "a")), false);
+  assert.match(create("--help").stdout, /^Usage: inpage create FOLDER/);
+});
