@@ -41,7 +41,7 @@ const RUST_INPUTS = [
   "src",
   "shaders",
 ];
-const TYPESCRIPT_INPUTS = ["www/src", "tsconfig.json", "package-lock.json"];
+const TYPESCRIPT_INPUTS = ["www/src", "tsconfig.json", "package-lock.json", "scripts/build.mjs"];
 // The types of the wasm module's glue are written by hand, because those of wasm-bindgen are less precise.
 const WASM_TYPES = [GLUE.replace(/js$/, "d.ts"), ...MODULES.map((file) => `${file}.d.ts`)];
 
@@ -274,18 +274,38 @@ async function compileTypeScript() {
   }
   mkdirSync(join(root, DIST, "wasm"), { recursive: true });
   for (const file of WASM_TYPES) cpSync(join(root, "www/src", file), join(root, DIST, file));
-  // Hosts serve this single file. It is a classic script, because not every browser supports modules as service workers.
-  const bundle = [
-    "--bundle",
-    "--format=iife",
-    "--target=es2022",
-    "--sourcemap",
-    "--allow-overwrite",
-    "--log-level=warning",
-  ];
-  await mustRun(npmProgram("esbuild"), ["www/src/sw.ts", ...bundle, `--outfile=${DIST}/sw.js`]);
+  // A classic script, because not every browser supports modules as service workers.
+  await bundle("www/src/sw.ts", `${DIST}/sw.js`, { format: "iife" });
+  // Only `inspectModel` needs the glue, and imports it when it is called.
+  const glue = { filter: /[\\/]wasm[\\/]inpage\.js$/ };
+  const setup = ({ onResolve }) =>
+    onResolve(glue, () => ({ path: `./${GLUE}`, external: true, sideEffects: false }));
+  await bundle("www/src/index.ts", `${DIST}/index.js`, { plugins: [{ name: "glue", setup }] });
   say(`  ${seconds(start)}`);
   writeStamp("typescript", inputs);
+}
+
+/**
+ * Makes a script a single file: a page without a bundler downloads one file instead of one for each module. Lines and comments are
+ * left out, names are not.
+ */
+async function bundle(entry, outfile, options) {
+  // Not at the top: the first set-up runs without the npm packages.
+  const esbuild = await import("esbuild");
+  await esbuild.build({
+    entryPoints: [join(root, entry)],
+    outfile: join(root, outfile),
+    bundle: true,
+    format: "esm",
+    target: "es2022",
+    minifyWhitespace: true,
+    minifySyntax: true,
+    legalComments: "none",
+    sourcemap: true,
+    allowOverwrite: true,
+    logLevel: "warning",
+    ...options,
+  });
 }
 
 /** What wasm-bindgen uses if it is given no module. The worker always gives one, and bundlers would look for this file. */
@@ -298,7 +318,7 @@ const DEFAULT_MODULE = "new URL('inpage_bg.wasm', import.meta.url)";
 async function bundleWorker(dist) {
   const glue = join(root, dist, GLUE);
   if (!existsSync(glue)) return;
-  const inputs = digest([...TYPESCRIPT_INPUTS, "scripts/build.mjs", `${dist}/${GLUE}`]);
+  const inputs = digest([...TYPESCRIPT_INPUTS, `${dist}/${GLUE}`]);
   const stamp = dist === DIST ? "worker" : "worker-test";
   const script = `${dist}/worker.js`;
   if (isFresh(stamp, inputs, [script])) return;
@@ -307,27 +327,10 @@ async function bundleWorker(dist) {
   if (!text.includes(DEFAULT_MODULE)) {
     throw new Error(`the glue of wasm-bindgen has no ${DEFAULT_MODULE}`);
   }
-  // Not at the top: the first set-up runs without the npm packages.
-  const esbuild = await import("esbuild");
-  await esbuild.build({
-    entryPoints: [join(root, dist, "worker/run.js")],
-    outfile: join(root, script),
-    bundle: true,
-    format: "esm",
-    target: "es2022",
-    sourcemap: true,
-    allowOverwrite: true,
-    logLevel: "warning",
-    plugins: [
-      {
-        name: "glue",
-        setup({ onLoad }) {
-          const contents = text.replace(DEFAULT_MODULE, "undefined");
-          onLoad({ filter: /[\\/]wasm[\\/]inpage\.js$/ }, () => ({ contents }));
-        },
-      },
-    ],
-  });
+  const contents = text.replace(DEFAULT_MODULE, "undefined");
+  const setup = ({ onLoad }) =>
+    onLoad({ filter: /[\\/]wasm[\\/]inpage\.js$/ }, () => ({ contents }));
+  await bundle(`${dist}/worker/run.js`, script, { plugins: [{ name: "glue", setup }] });
   writeStamp(stamp, inputs);
 }
 

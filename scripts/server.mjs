@@ -128,9 +128,17 @@ const CORS = { "Access-Control-Allow-Origin": "*", "Cross-Origin-Resource-Policy
  * Serves `mounts` (URL prefix ending in "/" -> folder, or URL path -> file) and `pages` (URL path -> HTML text).
  * Resolves with `{ origin, close }`. Port 0 selects any free port. If `port` is in use, any free port is used.
  * The pages are cross-origin isolated if `isolated` is true. With `cors`, pages of other origins may read the files.
+ * `headers` are sent with every answer that has a file or a page.
  */
-export async function serve({ mounts, pages = {}, port = 0, isolated = false, cors = false }) {
-  const always = { ...(isolated && ISOLATION), ...(cors && CORS) };
+export async function serve({
+  mounts,
+  pages = {},
+  port = 0,
+  isolated = false,
+  cors = false,
+  headers = {},
+}) {
+  const always = { ...(isolated && ISOLATION), ...(cors && CORS), ...headers };
   const server = createServer((request, response) => {
     answer(mounts, pages, always, request, response).catch(() => {
       if (!response.headersSent) response.writeHead(400, { "Content-Type": "text/plain" });

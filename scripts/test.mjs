@@ -312,6 +312,11 @@ const TIERS = {
     const env = { CHROMIUM: await provideBrowser() };
     await nodeTests(tally, "tests/package", env);
   },
+  docs: async (tally) => {
+    await provideBuild(tally);
+    const env = { CHROMIUM: await provideBrowser() };
+    await nodeTests(tally, "tests/docs", env);
+  },
 };
 
 // Tiers that run only by name. The training program and its autodiff take minutes to compile, and nothing else depends on

@@ -15,8 +15,8 @@ test("worker.js and sw.js import nothing, and the worker names the wasm modules 
     ["sw.js", []],
   ]) {
     const text = readFileSync(join(root, "www/dist", name), "utf8");
-    assert.doesNotMatch(text, /^\s*(import|export)\b|\bimport\(/m, name);
-    const named = [...text.matchAll(/new URL\(\s*"([^"]+)", import\.meta\.url/g)].map(
+    assert.doesNotMatch(text, /(?:^|[;}])\s*(?:import|export)\s*[{*"'\w]|\bimport\(/m, name);
+    const named = [...text.matchAll(/new URL\(\s*"([^"]+)",\s*import\.meta\.url/g)].map(
       ([, path]) => path,
     );
     assert.deepEqual(

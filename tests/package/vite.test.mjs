@@ -38,6 +38,8 @@ test("the package has every file that package.json names, and no others", () => 
     "LICENSE",
     "README.md",
     "www/models/tales.gguf",
+    "www/dist/index.js.br",
+    "www/dist/wasm/inpage_bg.wasm.gz",
   ]) {
     assert.ok(files.includes(target), `${target} is not in the package`);
   }

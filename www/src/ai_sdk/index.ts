@@ -1,6 +1,7 @@
 //! `inpage/ai-sdk` in browsers.
 
-import { getEngine } from "../page/get_engine.js";
+// Not from `page`, of which the entry `index.js` has a copy: both must know the same engines.
+import { getEngine } from "../index.js";
 import { providerWith } from "./provider.js";
 
 export type { LanguageModel } from "./model_types.js";

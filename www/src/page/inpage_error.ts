@@ -32,22 +32,29 @@ export class InpageError extends Error {
   static fromAnswer(status: number, body: string): InpageError {
     try {
       const { error } = JSON.parse(body);
-      if (typeof error?.message === "string") return InpageError.fromErrorObject(status, error);
+      if (typeof error?.message === "string") return completed(status, error);
     } catch {
       // Not JSON: handled below.
     }
-    const message = `status ${status} without an error object`;
-    return new InpageError(status, { message, type: "server_error", param: null, code: null });
+    return completed(status, { message: `status ${status} without an error object` });
   }
 
   /** The error for a parsed error object. */
   static fromErrorObject(status: number | undefined, error: Partial<ErrorObject>): InpageError {
-    const { message = "unknown error", type = "server_error", param = null, code = null } = error;
-    return new InpageError(status, { message, type, param, code });
+    return completed(status, error);
   }
 
   /** The error for a failure before any request: the engine could not start, the page is not controlled, ... */
   static local(code: string, message: string): InpageError {
-    return new InpageError(undefined, { message, type: "server_error", param: null, code });
+    return completed(undefined, { message, code });
   }
+}
+
+/**
+ * An error of which some members may be missing. Not a part of the class, because the build renames a class whose own text names it, and
+ * `error.constructor.name` is for users to read.
+ */
+function completed(status: number | undefined, error: Partial<ErrorObject>): InpageError {
+  const { message = "unknown error", type = "server_error", param = null, code = null } = error;
+  return new InpageError(status, { message, type, param, code });
 }

@@ -1,6 +1,7 @@
 //! Resolves the `model` option to an id and the location of its files. Whether they are a model is checked in Rust.
 
 import type { CrossOriginUse, ModelLocation } from "../exchange/protocol.js";
+import { embeddedModel } from "../package_files.js";
 import { platform } from "../platform.js";
 import {
   type HubOptions,
@@ -136,8 +137,7 @@ function resolveUrl(place: string | URL, hub: HubOptions, isFolder: boolean): UR
   if (isHubReference(text)) {
     url = hubUrl(text, hub);
   } else if (text === "embedded" && !isFolder) {
-    // Bundlers recognise this expression.
-    url = new URL("../../models/tales.gguf", import.meta.url);
+    url = embeddedModel();
   } else if (onDisk !== undefined) {
     ({ url } = onDisk);
   } else {

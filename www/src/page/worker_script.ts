@@ -1,6 +1,7 @@
 //! Starts the engine worker's script, also one of another origin such as a CDN's: browsers take the script of a worker from
 //! the page's own origin only, so a module of the page imports it.
 
+import { startPackagedWorker } from "../package_files.js";
 import { trustedScriptUrl } from "./trusted_script.js";
 
 /** By script: the URLs of modules that import it. They live as long as the page, because a worker starts its threads from its own URL. */
@@ -51,14 +52,13 @@ export function scriptFailure(scriptUrl: string | URL | undefined, reason: strin
 
 function start(scriptUrl: string | URL | undefined): Worker {
   return scriptUrl === undefined
-    ? // Bundlers recognise this expression.
-      new Worker(new URL("../worker.js", import.meta.url), { type: "module", name: "inpage" })
+    ? startPackagedWorker()
     : new Worker(scriptUrl, { type: "module", name: "inpage" });
 }
 
 /**
  * The URL of the package's script. Only a bundler knows where it puts the script, and it says so only in the expression of
- * `start`: what that gives to the constructor of workers is recorded. A bundler that reads the URL anywhere else
+ * `startPackagedWorker`: what that gives to the constructor of workers is recorded. A bundler that reads the URL anywhere else
  * makes a second copy of the script, which does not find the wasm modules.
  */
 function packagedScript(): string | URL | undefined {

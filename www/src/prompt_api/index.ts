@@ -1,6 +1,7 @@
 //! `inpage/prompt-api` in browsers.
 
-import { getEngine } from "../page/get_engine.js";
+// Not from `page`, of which the entry `index.js` has a copy: both must know the same engines.
+import { getEngine } from "../index.js";
 import { type PromptApiOptions, install, languageModelWith } from "./language_model.js";
 
 export type {

@@ -1,6 +1,7 @@
 //! `inpage/react` in browsers.
 
-import { getEngine } from "../page/get_engine.js";
+// Not from `page`, of which the entry `index.js` has a copy: both must know the same engines.
+import { getEngine } from "../index.js";
 import { type Hooks, hooksWith } from "./hooks.js";
 
 export type {
