@@ -32,6 +32,7 @@ const PARTS: [(&str, &str); 3] = [
 ];
 
 /// A vision tower of one of the kinds.
+#[allow(clippy::large_enum_variant)] // One per model; a box would save nothing.
 pub(crate) enum AnyTower {
     /// Of squares of one size.
     Squares(Tower),
