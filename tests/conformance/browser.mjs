@@ -44,7 +44,12 @@ export async function runInBrowser({ browser, door, device, ids, model, projecto
       },
     });
     const url = `${server.origin}/conformance/page.html`;
-    const wanted = { door, device: device === "gpu" ? "webgpu" : device, ids, sees: Boolean(projector) };
+    const wanted = {
+      door,
+      device: device === "gpu" ? "webgpu" : device,
+      ids,
+      sees: Boolean(projector),
+    };
     const runIn = browser === "firefox" ? runInFirefox : runInChromium;
     await runIn(url, wanted, onResult);
   } finally {

@@ -42,7 +42,8 @@ const chunk = (name, data) => {
 /** A PNG file of these pixels, not compressed. */
 export function png(rgb) {
   const rows = [];
-  for (let y = 0; y < HEIGHT; y++) rows.push(0, ...rgb.subarray(3 * WIDTH * y, 3 * WIDTH * (y + 1)));
+  for (let y = 0; y < HEIGHT; y++)
+    rows.push(0, ...rgb.subarray(3 * WIDTH * y, 3 * WIDTH * (y + 1)));
   const size = [rows.length & 255, rows.length >> 8];
   const stored = [1, ...size, ...size.map((byte) => ~byte & 255), ...rows];
   const data = [0x78, 0x01, ...stored, ...bigEndian(adler32(rows))];

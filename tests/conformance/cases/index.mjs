@@ -20,4 +20,19 @@ import n from "./n_pictures.mjs";
 
 const k = [...k1, ...k2, ...k3, ...k4];
 
-export const cases = [...a, ...b, ...c, ...d, ...e, ...f, ...g, ...h, ...i, ...j, ...k, ...l, ...m, ...n];
+export const cases = [
+  ...a,
+  ...b,
+  ...c,
+  ...d,
+  ...e,
+  ...f,
+  ...g,
+  ...h,
+  ...i,
+  ...j,
+  ...k,
+  ...l,
+  ...m,
+  ...n,
+];

@@ -43,7 +43,7 @@ export function attachmentsOf(init: RequestInit | undefined): readonly Attachmen
  * @throws InpageError `invalid_value` if the pixels of a picture cannot be read
  */
 export async function detachPictures(
-  body: Record<string, unknown>,
+  given: object,
 ): Promise<{ body: Record<string, unknown>; attachments: Attachment[] }> {
   const found: { picture: PictureObject; field: string }[] = [];
   const urlOf = (value: unknown, field: string): unknown => {
@@ -51,6 +51,7 @@ export async function detachPictures(
     found.push({ picture: value, field });
     return `attachment:${found.length - 1}`;
   };
+  const body = given as Record<string, unknown>;
   const detached = { ...body };
   const { images } = body;
   if (Array.isArray(images)) {
