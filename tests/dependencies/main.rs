@@ -16,7 +16,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (
         "web",
         &[
-            "runtime", "api", "engine", "model", "weights", "ops", "device", "kernel",
+            "runtime", "api", "engine", "model", "pictures", "weights", "ops", "device", "kernel",
         ],
     ),
     (
@@ -36,15 +36,17 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("test_hooks", &["api", "engine", "sample"]),
-    ("api", &["text", "engine", "grammar", "sample"]),
+    ("api", &["text", "engine", "grammar", "pictures", "sample"]),
     ("text", &["weights"]),
-    ("engine", &["sample", "grammar"]),
+    ("engine", &["sample", "grammar", "pictures"]),
     ("grammar", &["sample", "text"]),
+    ("pictures", &[]),
     ("sample", &[]),
     (
         "model",
         &[
             "engine",
+            "pictures",
             "sample",
             "tuner",
             "ops",
