@@ -1,6 +1,10 @@
 //! Specification 4.2: model, prompt, suffix, images, user.
 
+use std::rc::Rc;
+
 use super::*;
+use crate::api::fields::images::ImageFile;
+use crate::api::http::Attachment;
 
 #[test]
 fn case_016_model_and_prompt_are_required() {
@@ -169,8 +173,8 @@ fn case_112_images() {
     }
     let two = r#""images":["data:image/bmp;base64,AAAA","data:image/bmp;base64,/wA="]"#;
     let files = ok(two).images.files;
-    let bytes: Vec<&[u8]> = files.iter().map(|file| &*file.0).collect();
-    assert_eq!(bytes, [&[0, 0, 0][..], &[255, 0]]);
+    let file = |bytes: &[u8]| ImageFile::Given(Attachment::File(bytes.into()));
+    assert_eq!(files, [file(&[0, 0, 0]), file(&[255, 0])]);
     let lists = r#""prompt":["a","b"],"images":[[],["data:image/bmp;base64,AAAA"]]"#;
     assert_eq!(ok(lists).images.per_prompt, Some(vec![0, 1]));
     // As many lists as prompts.
@@ -207,6 +211,31 @@ fn case_112_images() {
     let good = "data:image/png;base64,AAAA";
     fails(InvalidValue, &format!(r#""images":["{good}","x"]"#));
     fails(InvalidType, &format!(r#""images":["{good}",1]"#));
+}
+
+#[test]
+fn pictures_beside_the_body_are_taken_by_their_numbers() {
+    let named = r#""images":["attachment:1","data:image/bmp;base64,AAAA","attachment:0"]"#;
+    let attached = |byte: u8| Attachment::File(Rc::from([byte]));
+    let mut images = ok(named).images;
+    images.attach(&[attached(7), attached(8)]).unwrap();
+    let given: Vec<_> = [&[8][..], &[0, 0, 0], &[7]]
+        .map(|bytes| ImageFile::Given(Attachment::File(bytes.into())))
+        .into();
+    assert_eq!(images.files, given);
+    // HTTP has none.
+    for attachments in [&[][..], &[attached(7)]] {
+        let result = ok(named).images.attach(attachments);
+        is_fault(result, InvalidValue, "images", named);
+    }
+    for malformed in [
+        "attachment:",
+        "attachment:-1",
+        "attachment:x",
+        "attachment:1.0",
+    ] {
+        fails(InvalidValue, &format!(r#""images":["{malformed}"]"#));
+    }
 }
 
 #[test]
