@@ -72,6 +72,12 @@ impl Job {
         self.sequences.iter().all(|it| it.candidate.is_closed())
     }
 
+    /// The number of candidates that take places in a batch, or will.
+    pub(super) fn open_sequences(&self) -> usize {
+        let sequences = self.sequences.iter();
+        sequences.filter(|it| !it.candidate.is_closed()).count()
+    }
+
     /// Releases candidates that have ended or lost their reader, and prompts that no candidate
     /// waits for. Their memory is free at once; pages may stay cached.
     pub(super) fn purge(&mut self, pool: &mut MemoryPool, limits: &StepLimits) {

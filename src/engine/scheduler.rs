@@ -129,7 +129,7 @@ impl Scheduler {
 
     pub(super) fn publish(&self) {
         let requests = self.running.iter().filter(|job| !job.is_preparation());
-        let sequences = requests.map(|job| job.sequences.len()).sum();
+        let sequences = requests.map(Job::open_sequences).sum();
         self.shared.running_sequences.set(sequences);
         self.shared.free.set(self.pool.free());
     }

@@ -39,7 +39,7 @@ impl Shared {
         for job in self.queue.borrow().iter() {
             match places {
                 0 => waiting += 1,
-                _ => places = places.saturating_sub(job.sequences.len()),
+                _ => places = places.saturating_sub(job.open_sequences()),
             }
         }
         places == 0 && waiting >= max_queue

@@ -91,9 +91,9 @@ mod tests {
     #[test]
     fn listed_in_order_without_the_alias() {
         let models = Models::default();
-        models.set("org/b", ModelState::Loading, 7);
-        models.set("a", ModelState::Failed("no memory".into()), 8);
-        models.set("org/b", ModelState::Unloaded, 9);
+        models.set("org/b", ModelState::Loading, 7000);
+        models.set("a", ModelState::Failed("no memory".into()), 8500);
+        models.set("org/b", ModelState::Unloaded, 9000);
         let list = String::from_utf8(body(&models)).unwrap();
         assert_eq!(
             list,

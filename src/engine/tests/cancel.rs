@@ -69,12 +69,10 @@ fn while_it_waits() {
     let mut bench = bench();
     let first = generation(1, 20, 10);
     let mut events = bench.submit(&first);
-    let waiting = [
-        bench.submit(&generation(2, 20, 10)),
-        bench.submit(&generation(3, 20, 10)),
-    ];
+    // Three more run at once, and two wait.
+    let waiting = [2, 3, 5, 6, 7].map(|owner| bench.submit(&generation(owner, 20, 10)));
     assert!(bench.handle.submit(vec![generation(4, 20, 10)]).is_err());
-    assert_eq!(bench.handle.active_generations(), 3);
+    assert_eq!(bench.handle.active_generations(), 6);
     drop(waiting);
     assert_eq!(bench.handle.active_generations(), 1);
     let mut last = bench.submit(&generation(4, 20, 10));
