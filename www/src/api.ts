@@ -8,6 +8,7 @@
 //! | `react` | the page | hooks for React, an entry of its own |
 //! | `ai_sdk` | the page | a provider for the AI SDK, an entry of its own |
 //! | `prompt_api` | the page | Chrome's Prompt API, an entry of its own |
+//! | `langchain` | the page | a model of LangChain, an entry of its own |
 //! | `page` | the page | `createEngine`, `getEngine`, `engine.fetch`, `completions.create`, `serveFromPage`, `inspectModel`, `cache` |
 //! | `service_worker`, `sw.ts` | the service worker | relays requests to a tab with an engine |
 //! | `worker.ts` | the engine worker | its script, one file after the build |
