@@ -3,7 +3,7 @@
 //! `-- --serve` shows it.
 
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { parseArgs } from "node:util";
 import { build } from "./build.mjs";
 import { brokenLinks } from "./docs/links.mjs";
@@ -13,6 +13,7 @@ import { serve } from "./server.mjs";
 import { setUpForBuild } from "./setup.mjs";
 
 const website = join(root, "website");
+const PLAYGROUND = "website/playground.md";
 const pages = join(website, "dist/pages");
 export const site = join(website, "dist/site");
 /** The lock file that the installed packages are of. */
@@ -60,7 +61,7 @@ export async function buildSite({ base = "/" } = {}) {
   rmSync(join(website, "dist"), { recursive: true, force: true });
   mkdirSync(pages, { recursive: true });
   writePages(pages);
-  cpSync(join(website, "playground.md"), join(pages, "playground.md"));
+  cpSync(join(root, PLAYGROUND), join(pages, basename(PLAYGROUND)));
   await generate("typedoc", [program("typedoc/bin/typedoc"), "--options", "typedoc.json"]);
   copyPackage();
   const vitepress = [program("vitepress/bin/vitepress.js"), "build"];

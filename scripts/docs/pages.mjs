@@ -14,7 +14,7 @@ import { root } from "../process.mjs";
 
 /** The order of the pages in the sidebar. Documents that are not named here are found in `docs`, and come last in the first group. */
 const USE = [
-  ["README.md", "index.md"],
+  ["README.md", "index"],
   "docs/guide.md",
   "docs/clients.md",
   "docs/bundlers.md",
@@ -25,15 +25,15 @@ const USE = [
 ];
 const REFERENCE = ["docs/api.md"];
 const DEVELOPMENT = [
-  ["CONTRIBUTING.md", "contributing.md"],
-  ["ARCHITECTURE.md", "architecture.md"],
+  ["CONTRIBUTING.md", "contributing"],
+  ["ARCHITECTURE.md", "architecture"],
   "docs/development.md",
   "docs/adding-*.md",
   "docs/specification.md",
   "docs/conformance.md",
   "docs/reliability.md",
   "docs/training.md",
-  ["CHANGELOG.md", "changelog.md"],
+  ["CHANGELOG.md", "changelog"],
   "docs/log.md",
 ];
 
@@ -47,7 +47,7 @@ function pagesOf(list) {
         end === undefined
           ? [start]
           : documents().filter((name) => name.startsWith(start) && name.endsWith(end));
-      return names.map((name) => ({ source: `docs/${name}`, page: name }));
+      return names.map((name) => ({ source: `docs/${name}`, page: name.replace(/\.md$/, "") }));
     })
     .filter(({ source }) => existsSync(join(root, source)));
 }
@@ -64,7 +64,8 @@ export function groups() {
   const [use, reference, development] = [USE, REFERENCE, DEVELOPMENT].map(pagesOf);
   const named = new Set([...use, ...reference, ...development].map(({ source }) => source));
   for (const name of documents()) {
-    if (!named.has(`docs/${name}`)) use.push({ source: `docs/${name}`, page: name });
+    if (!named.has(`docs/${name}`))
+      use.push({ source: `docs/${name}`, page: name.replace(/\.md$/, "") });
   }
   for (const entry of [...use, ...reference, ...development]) {
     entry.title = titleOf(readFileSync(join(root, entry.source), "utf8")) ?? entry.page;
@@ -86,7 +87,7 @@ export function relink(text, source, pageOf, addPicture) {
       if (isPicture) return `![${label}](${addPicture(path)})`;
       const page = pageOf.get(path);
       if (page === undefined) return label;
-      // A site has no file names: the title takes the place of `api.md`.
+      // A site has no file names: the title takes the place of a name.
       const words = label === target || label === path ? page.title : label;
       return `[${words}](./${page.page}${anchor})`;
     });
@@ -110,7 +111,7 @@ export function writePages(folder) {
   };
   for (const { source, page } of all) {
     const text = relink(readFileSync(join(root, source), "utf8"), source, pageOf, addPicture);
-    writeFileSync(join(folder, page), page === "index.md" ? homePage(text) : text);
+    writeFileSync(join(folder, `${page}.md`), page === "index" ? homePage(text) : text);
   }
 }
 

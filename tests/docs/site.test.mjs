@@ -37,23 +37,23 @@ after(async () => {
 });
 
 test("links of documents lead to pages, and those to other files are text", () => {
-  const pageOf = new Map([["docs/api.md", { page: "api.md", title: "The endpoint" }]]);
+  const pageOf = new Map([["docs/api.md", { page: "api", title: "The endpoint" }]]);
   const pictures = [];
   const addPicture = (path) => {
     pictures.push(path);
     return "./picture.png";
   };
   const text = [
-    "[api.md](api.md) [`a` field](api.md#fields) [source](../src/lib.rs) [self](#here)",
-    "[web](https://example.com/x.md) ![a picture](demo.png)",
-    "```js\n[text](api.md)\n```",
+    "[docs/api.md](docs/api.md) [`a` field](docs/api.md#fields) [source](src/lib.rs) [self](#here)",
+    "[web](https://example.com/x) ![a picture](docs/demo.png)",
+    "```js\n[text](docs/api.md)\n```",
   ].join("\n");
   const expected = [
-    "[The endpoint](./api.md) [`a` field](./api.md#fields) source [self](#here)",
-    "[web](https://example.com/x.md) ![a picture](./picture.png)",
-    "```js\n[text](api.md)\n```",
+    "[The endpoint](./api) [`a` field](./api#fields) source [self](#here)",
+    "[web](https://example.com/x) ![a picture](./picture.png)",
+    "```js\n[text](docs/api.md)\n```",
   ].join("\n");
-  assert.equal(relink(text, "docs/guide.md", pageOf, addPicture), expected);
+  assert.equal(relink(text, "README.md", pageOf, addPicture), expected);
   assert.deepEqual(pictures, ["docs/demo.png"]);
 });
 

@@ -19,8 +19,8 @@ const slugify = (heading) =>
 
 const links = (pages) =>
   pages.map(({ title, page }) => ({
-    text: page === "index.md" ? "Overview" : title,
-    link: `/${page.replace(/(index)?\.md$/, "")}`,
+    text: page === "index" ? "Overview" : title,
+    link: `/${page.replace(/^index$/, "")}`,
   }));
 
 /** The pages that were generated of the package's types, by kind. */
@@ -39,7 +39,7 @@ function typeGroups() {
 }
 
 const { use, reference, development } = groups();
-const first = use.find(({ page }) => page === "index.md");
+const first = use.find(({ page }) => page === "index");
 
 export default defineConfig({
   title: "inpage",
