@@ -13,6 +13,7 @@ import json
 import re
 import sys
 import zlib
+from functools import partial
 from pathlib import Path
 
 sys.dont_write_bytecode = True
@@ -271,6 +272,14 @@ def gemma3(name):
     write_reference(name, sizes, features, prompt, logits, np.abs(logits - causal)[-1].max())
 
 
+def embedded(embeddings, pixel_values, patch_attention_mask):
+    """The embeddings of patches of whole pictures. transformers 4.57 gives most patches the position of the one before:
+    it multiplies their places by 1 - 1e-6. The versions that models were trained with do not, nor does llama.cpp."""
+    assert patch_attention_mask.all()
+    patches = embeddings.patch_embedding(pixel_values).flatten(2).transpose(1, 2)
+    return patches + embeddings.position_embedding.weight
+
+
 def idefics3(name):
     """As SmolVLM: pictures that are cut into tiles of 16 rows each."""
     specials = ["<unk>", "<s>", "</s>", "<image>", "<fake_token_around_image>", "<global-img>"]
@@ -291,6 +300,8 @@ def idefics3(name):
         attn_implementation="eager",
     )  # fmt: skip
     model = SmolVLMForConditionalGeneration(config).eval()
+    embeddings = model.model.vision_model.embeddings
+    embeddings.forward = partial(embedded, embeddings)
     fill(model, name)
     state = model.state_dict()
     of_text = "model.text_model."

@@ -130,12 +130,12 @@ impl Prompt {
 
     /// The positions of the picture that a cut at `position` would divide.
     pub(super) fn picture_around(&self, position: usize) -> Option<Range<usize>> {
-        let divided = self.embeddings.iter().find(|placed| {
+        let pictures = self.embeddings.iter().filter(|placed| {
             let range = placed.range();
             let is_picture = matches!(placed.content.content, Content::Pixels(_));
             is_picture && range.start < position && position < range.end
         });
-        divided.map(Placed::range)
+        pictures.map(Placed::range).next()
     }
 
     /// Tokens that follow the prompt.

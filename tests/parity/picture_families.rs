@@ -11,7 +11,7 @@ use inpage::{
         CausalModel, Chooser, Row,
         generation::{Content, Embeddings, Prompt, Span},
     },
-    model::{Checkpoint, LoadOptions, Transformer},
+    model::{Checkpoint, LoadOptions, Quantize, Transformer},
     ops::kv_memory::KvFormat,
     pictures::{Part, Picture},
     runtime::start_vision,
@@ -42,6 +42,7 @@ fn options() -> LoadOptions {
         context_tokens: Some(512),
         kv_format: KvFormat::F32,
         takes_embeddings: true,
+        quantize: Quantize::None,
         ..LoadOptions::default()
     }
 }

@@ -125,9 +125,7 @@ impl TowerPlan {
 fn renamed(gguf: &Gguf, dim: usize) -> Result<Gguf> {
     let down = gguf.tensor("v.blk.0.ffn_down.weight");
     // Converters have exchanged the names of the two matrices for years.
-    let dim = dim as u64;
-    let is_swapped = down
-        .is_some_and(|down| matches!(down.shape[..], [cols, rows] if cols == dim && rows != dim));
+    let is_swapped = down.is_some_and(|down| down.shape[0] == dim as u64);
     let mut tensors = gguf.tensors.clone();
     for tensor in &mut tensors {
         tensor.name = decoder_name(&tensor.name);
