@@ -122,6 +122,7 @@ impl Vision {
             position: 0,
             tokens: grid.count(),
             pages: &self.pages,
+            is_seen_whole: false,
             rotary: Rotary {
                 offset: 0,
                 rows: &grid.rotary(),

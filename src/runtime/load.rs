@@ -4,10 +4,12 @@ use std::future::Future;
 use std::rc::Rc;
 
 use super::{
-    AdapterFiles, ChosenDevice, LoadReport, LoadTimes, Opened, Projector, Tuning,
+    AdapterFiles, ChosenDevice, LoadReport, LoadTimes, Opened, Tuning,
     fingerprint::FingerprintParts,
     kernel_choice::{KernelChoice, KnownKernels, conditions},
-    open, projector, start,
+    open,
+    projector::{self, Projector},
+    start,
     start::start_tower,
 };
 use crate::{
