@@ -15,7 +15,8 @@ const installed = join(folder, "node_modules/.inpage-lock.json");
 /** Installs the bundlers, unless they are there: whether they are now. Without npm's registry they may not be. */
 export async function installBundlers() {
   if (existsSync(installed) && readFileSync(installed, "utf8") === lock()) return true;
-  const install = ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
+  // Not `npm ci`: it refuses a lock file without the optional packages of every platform, which registries do not all have.
+  const install = ["install", "--no-save", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
   if ((await run("npm", install, { cwd: folder })) !== 0) return false;
   writeFileSync(installed, lock());
   return true;
