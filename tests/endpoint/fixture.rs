@@ -265,6 +265,7 @@ impl CausalModel for FakeModel {
             few_tokens: 0,
             state_slots: 0,
             embedding_width: Some(1),
+            whole_pictures: false,
         }
     }
 
