@@ -93,7 +93,9 @@ impl Vision {
                 let dim = self.config.layers.dim;
                 means(&squares(&rows, edge, side), side.pow(2), dim)
             }
-            Projector::Merger(_) => return Err(Error::Internal("a projector of another kind".into())),
+            Projector::Merger(_) => {
+                return Err(Error::Internal("a projector of another kind".into()));
+            }
         };
         let squares = upload(&self.device, squares, self.config.projector_shape()[0]);
         self.floats(tower.project(squares)).await

@@ -24,7 +24,8 @@ fn encoded(image: &DynamicImage, format: ImageFormat) -> Vec<u8> {
 }
 
 fn png(seed: u8) -> Vec<u8> {
-    let pixels = (0..3 * 7 * 5).map(|at| seed.wrapping_mul(31).wrapping_add(at * 3));
+    let pixels =
+        (0..3 * 7 * 5).map(|at: u8| seed.wrapping_mul(31).wrapping_add(at.wrapping_mul(3)));
     let image = image::RgbImage::from_raw(7, 5, pixels.collect()).unwrap();
     encoded(&image.into(), ImageFormat::Png)
 }
@@ -41,7 +42,8 @@ fn see(test: impl AsyncFnOnce(&Server)) {
 }
 
 fn prompt_tokens(object: &Value) -> u64 {
-    object["usage"]["prompt_tokens"].as_u64().unwrap()
+    let tokens = object["usage"]["prompt_tokens"].as_u64();
+    tokens.unwrap_or_else(|| panic!("{object}"))
 }
 
 async fn refused(server: &Server, members: Value) -> (u16, String, String) {

@@ -502,7 +502,7 @@ fn errors_name_the_fields_of_this_route() {
         let schema = json!({"type": "json_schema", "schema": {"type": "nonsense"}});
         let schema = json!({"text": {"format": schema}});
         assert_eq!(error(schema).await, is("invalid_schema", "text"));
-        let image = json!({"type": "input_image", "image_url": "data:,"});
+        let image = json!({"type": "input_image", "image_url": "data:image/png;base64,AAAA"});
         let image = json!({"input": [{"role": "user", "content": [image]}]});
         assert_eq!(error(image).await, is("unsupported_parameter", "input"));
         server.set_template(None);

@@ -112,7 +112,7 @@ pub(in crate::api) fn read(fields: &Fields, prompts: usize) -> Result<Images> {
     Ok(Images {
         field: NAME,
         files,
-        per_prompt: Some(per_prompt),
+        per_prompt: (!per_prompt.iter().all(|count| *count == 0)).then_some(per_prompt),
     })
 }
 

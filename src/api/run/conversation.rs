@@ -133,7 +133,9 @@ fn shape_contents(messages: &mut [Value], template: &str, marker: Marker, placeh
                 marker,
             },
         );
-        rendered.is_ok_and(|text| text.contains(PROBE))
+        // A list as it is does not count.
+        let is_list = |text: &str| ["'type'", "\"type\""].iter().any(|it| text.contains(it));
+        rendered.is_ok_and(|text| text.contains(PROBE) && !is_list(&text))
     };
     let prints_lists = prints(json!([{"type": "text", "text": PROBE}]));
     match prints_lists && !prints(PROBE.into()) {

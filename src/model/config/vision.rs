@@ -104,7 +104,9 @@ impl VisionConfig {
             None => return Err(unsupported("without clip.projector_type")),
         };
         let (layers, deepstack) = match projector {
-            Projector::PixelShuffle { .. } | Projector::AveragePool { .. } => (layers(&keys, side_patches.pow(2))?, Vec::new()),
+            Projector::PixelShuffle { .. } | Projector::AveragePool { .. } => {
+                (layers(&keys, side_patches.pow(2))?, Vec::new())
+            }
             Projector::Merger(merger) => {
                 let mut layers = layers(&keys, merger.max_patches(patch_size))?;
                 merger::configure(&mut layers);

@@ -128,7 +128,9 @@ impl<'a, S: ByteSource> Loader<'a, S> {
                 None => None,
             },
             projector: match projector {
-                Projector::PixelShuffle { .. } | Projector::Merger(_) => self.linear("projector").await?,
+                Projector::PixelShuffle { .. } | Projector::Merger(_) => {
+                    self.linear("projector").await?
+                }
                 Projector::AveragePool { .. } => {
                     linear_of(self.tensors.transposed("projector.weight").await?, None)
                 }

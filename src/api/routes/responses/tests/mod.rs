@@ -219,7 +219,7 @@ fn wrong_inputs_are_refused() {
         is(MissingRequiredParameter)
     );
     let image = json!([{"type": "input_image", "image_url": "data:,"}]);
-    assert_eq!(answered(output("1", image)), is(UnsupportedParameter));
+    assert_eq!(answered(output("1", image)), is(InvalidValue));
     let thought = |name: &str, value: Value| one(json!({"type": "reasoning", name: value}));
     assert_eq!(thought("content", json!("a")), is(InvalidType));
     assert_eq!(
