@@ -413,7 +413,9 @@ describe("loads", () => {
     assert.match(result.failed.message, /the fake model cannot be loaded/);
     assert.match(result.others[0].message, /the fake model cannot be loaded/);
     assert.deepEqual(result.others[1], { value: "c" });
-    assert.deepEqual(result.listed, { a: "failed", b: "failed", c: "ready" });
+    // On a busy machine the pause of a is over by then, and its next attempt has begun.
+    assert.match(result.listed.a, /^(failed|loading)$/);
+    assert.deepEqual([result.listed.b, result.listed.c], ["failed", "ready"]);
     assert.deepEqual(result.later, [{ value: "b" }, "a"]);
     assert.deepEqual(result.after, { a: "ready", b: "ready", c: "ready" });
   });
