@@ -191,7 +191,7 @@ describe("a tab", () => {
       workerUrl: "https://other.example/worker.mjs",
     });
     assert.equal(value, undefined);
-    assert.match(message, /Worker/);
+    assert.match(message, /script https:\/\/other\.example\/worker\.mjs could not be started/);
   });
 
   test("whose timers do not run, as in hidden tabs, still gets long answers", async () => {
