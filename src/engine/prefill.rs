@@ -99,12 +99,14 @@ impl Prefill {
         };
         // At least one token is fed, to have logits.
         let mut most = prompt.len() - 1;
-        while limits.whole_pictures {
-            let cached = pool.cached(prompt.page_keys(most, limits.page_tokens));
-            let pages = limits.pages_before_pictures(prompt, cached);
-            most = pages * limits.page_tokens;
-            if pages == cached {
-                break;
+        if limits.whole_pictures {
+            loop {
+                let cached = pool.cached(prompt.page_keys(most, limits.page_tokens));
+                let pages = limits.pages_before_pictures(prompt, cached);
+                most = pages * limits.page_tokens;
+                if pages == cached {
+                    break;
+                }
             }
         }
         let keys = prompt.page_keys(most, limits.page_tokens);
