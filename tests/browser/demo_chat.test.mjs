@@ -201,7 +201,9 @@ describe("the chat with a fake engine", () => {
     assert.deepEqual([temperature, max_tokens, stop], [0, 7, ["\nUser:", "\nAssistant:"]]);
     await done(page);
     await page.reload();
-    assert.equal(await page.inputValue("#chat-system"), "Answer in rhymes.");
+    await page.waitForFunction(
+      () => document.querySelector("#chat-system").value === "Answer in rhymes.",
+    );
   });
 
   test("reasoning is folded", async () => {
