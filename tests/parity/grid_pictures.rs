@@ -33,7 +33,7 @@ fn folder() -> PathBuf {
 }
 
 fn open(name: &str) -> (Gguf, FileSource) {
-    let source = FileSource::open(&folder().join(name)).expect("a model");
+    let source = FileSource::open(folder().join(name)).expect("a model");
     (block_on(Gguf::read(&source)).expect("a GGUF"), source)
 }
 
