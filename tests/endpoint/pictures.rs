@@ -179,7 +179,7 @@ fn mutated_files_end_in_an_answer_or_an_error() {
                 .wrapping_add(1);
             (state >> 33) as usize % below
         };
-        for round in 0..2_000 {
+        for round in 0..10_000 {
             let mut file = encoded(&image, formats[round % formats.len()]);
             for _ in 0..=random(4) {
                 let at = random(file.len());
