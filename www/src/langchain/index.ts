@@ -1,6 +1,6 @@
 //! `inpage/langchain` in browsers.
 
-import { getEngine } from "../page/get_engine.js";
+import { getEngine } from "../index.js";
 import { CompletionModel } from "./completion_model.js";
 
 export type { Fields, InpageCallOptions, InpageParams } from "./completion_model.js";
