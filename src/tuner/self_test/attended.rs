@@ -17,7 +17,8 @@ use crate::ops::{
 /// An attention to compute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Attended {
-    /// Of this many queries in the middle of a sequence, by the kernels for that number of tokens.
+    /// Of this many queries in the middle of a sequence, by the kernels for that number of tokens. Among many, the second
+    /// half see each other, as the rows of some pictures do.
     Causal { tokens: usize },
     /// Of the tokens of sequences to each other, with or without a window.
     Whole { window: Option<usize> },
@@ -36,7 +37,7 @@ impl Attended {
         };
         // Without barriers few tokens and many use the same shader module.
         match variant.barrier_free {
-            true => &[FEW],
+            true => &[MANY],
             false => &[FEW, MANY],
         }
     }
@@ -107,19 +108,38 @@ fn sequences(
 }
 
 fn causal(device: &Device, tokens: usize, format: KvFormat, variant: Variant) -> Tensor<2> {
+    let has_pictures = tokens > MAX_TOKENS;
+    causal_and_seen_whole(device, tokens, has_pictures, format, variant)
+}
+
+fn causal_and_seen_whole(
+    device: &Device,
+    tokens: usize,
+    has_pictures: bool,
+    format: KvFormat,
+    variant: Variant,
+) -> Tensor<2> {
     let shape = shape(format, None);
     let (position, pages) = (2 * PAGE_TOKENS + 5, [1, 2, 0]);
     let kv_dim = shape.kv_dim();
     let kv_rows = wave(pages.len() * 2 * PAGE_TOKENS * kv_dim, 0.7);
     let mut kv = KvMemory::of(&kv_rows, kv_dim, format, device);
-    let mut step = Step::new(tokens, pages.len(), device);
-    step.set(&[Segment {
+    let segment = |tokens, is_seen_whole| Segment {
         position,
         tokens,
         pages: &pages,
-        is_seen_whole: false,
+        is_seen_whole,
         rotary: Default::default(),
-    }]);
+    };
+    let segments = match tokens > MAX_TOKENS {
+        true => vec![
+            segment(tokens / 2, false),
+            segment(tokens.div_ceil(2), has_pictures),
+        ],
+        false => vec![segment(tokens, false)],
+    };
+    let mut step = Step::new(tokens, segments.len() * pages.len(), device);
+    step.set(&segments);
     if !attention_split::serves(tokens, variant) {
         let q = rows(tokens, shape.q_dim(), 0.3, device);
         return attention(q, &kv, &step, shape, variant);
@@ -174,6 +194,23 @@ mod tests {
             assert_eq!(whole.len(), 2);
             let causal = attention_cases(needs(false), variant);
             assert!(matches!(causal, [Attended::Causal { .. }, ..]));
+        }
+    }
+
+    #[test]
+    fn rows_that_do_not_see_each_other_are_found() {
+        let (device, variant) = (Device::flex(), Variant::PORTABLE);
+        for format in KvFormat::ALL {
+            let [expected, computed] = [true, false].map(|has_pictures| {
+                let tokens = 2 * MAX_TOKENS;
+                let rows = causal_and_seen_whole(&device, tokens, has_pictures, format, variant);
+                block_on(floats(rows)).unwrap()
+            });
+            let tolerance = attention_tolerance(format);
+            assert!(
+                compare("", &computed, &expected, tolerance).is_err(),
+                "{format:?}"
+            );
         }
     }
 
