@@ -17,8 +17,8 @@ use crate::ops::{
 /// An attention to compute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Attended {
-    /// Of this many queries in the middle of a sequence, by the kernels for that number of tokens. Among many, the second
-    /// half see each other, as the rows of some pictures do.
+    /// Of this many queries in the middle of a sequence, by the kernels for that number of tokens. Of many, the second
+    /// half follow few others and see each other, as the rows of some pictures do.
     Causal { tokens: usize },
     /// Of the tokens of sequences to each other, with or without a window.
     Whole { window: Option<usize> },
@@ -124,7 +124,7 @@ fn causal_and_seen_whole(
     let kv_dim = shape.kv_dim();
     let kv_rows = wave(pages.len() * 2 * PAGE_TOKENS * kv_dim, 0.7);
     let mut kv = KvMemory::of(&kv_rows, kv_dim, format, device);
-    let segment = |tokens, is_seen_whole| Segment {
+    let segment = |position, tokens, is_seen_whole| Segment {
         position,
         tokens,
         pages: &pages,
@@ -133,10 +133,11 @@ fn causal_and_seen_whole(
     };
     let segments = match tokens > MAX_TOKENS {
         true => vec![
-            segment(tokens / 2, false),
-            segment(tokens.div_ceil(2), has_pictures),
+            segment(position, tokens / 2, false),
+            // After few tokens, so that those of the segment have much weight.
+            segment(3, tokens.div_ceil(2), has_pictures),
         ],
-        false => vec![segment(tokens, false)],
+        false => vec![segment(position, tokens, false)],
     };
     let mut step = Step::new(tokens, segments.len() * pages.len(), device);
     step.set(&segments);
