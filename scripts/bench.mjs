@@ -15,7 +15,6 @@ import { serve } from "./server.mjs";
 import { provideBrowser } from "./setup/browser.mjs";
 import { setUpForBuild } from "./setup.mjs";
 
-const ROUNDS = 3;
 const REPLAY_ROUNDS = 9;
 const REPLAY_STEPS = 32;
 /** Context lengths to decode after. On a software adapter the longest would take minutes to fill. */
@@ -30,7 +29,7 @@ async function printPeers(values, facts, request, ratiosTo) {
   const { folder, peers } = values.peers;
   const lines = measurePeers({
     ...{ folder, peers, ...request, ofPictures: values.projector !== undefined },
-    threads: values.threads,
+    ...{ threads: values.threads, rounds: values.rounds },
     models: values["peer-models"] ? fromUser(values["peer-models"]) : join(folder, "../models"),
     chromium: await provideBrowser(),
     adapter: facts.software_adapter ? "swiftshader" : "",
@@ -65,7 +64,7 @@ async function measureTexts({ values, tools, browser, page, model, url }) {
     contextsDefault: CONTEXTS,
     contextsEmulated: CONTEXTS_EMULATED,
     batchSizes: values.batches,
-    rounds: ROUNDS,
+    rounds: values.rounds,
   });
   if (measured.error) throw new Remediable(measured.error);
   const facts = factsOf(values, model, browser, measured.info);
@@ -122,7 +121,7 @@ async function measureTexts({ values, tools, browser, page, model, url }) {
 async function measurePictures({ values, browser, page, model, url, projectorUrl }) {
   const measured = await page.evaluate(measurePicturesInPage, {
     ...{ url, projectorUrl, device: values.device, threads: values.threads },
-    ...{ side: PICTURE_SIDE, rounds: ROUNDS },
+    ...{ side: PICTURE_SIDE, rounds: values.rounds },
   });
   if (measured.error) throw new Remediable(measured.error);
   const facts = factsOf(values, model, browser, measured.info);

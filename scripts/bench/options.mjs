@@ -14,6 +14,7 @@ export const USAGE = `npm run bench [-- options]   measures in headless Chromium
     --threads N            most threads of the CPU device, and those of peers on the CPU (all)
     --tokens N             tokens to decode (64)
     --prompt-tokens N      tokens of the prompt (128)
+    --rounds N             measurements of each kind, of which the median is printed (3)
     --contexts N,N,...     context lengths to decode after (128,1024,4096; 128,1024 on software adapters)
     --batches N,N,...      sequences to decode together (1,4,8)
     --json                 JSON lines
@@ -32,6 +33,7 @@ const OPTIONS = {
   threads: { type: "string" },
   tokens: { type: "string", default: "64" },
   "prompt-tokens": { type: "string", default: "128" },
+  rounds: { type: "string", default: "3" },
   contexts: { type: "string" },
   batches: { type: "string", default: "1,4,8" },
   json: { type: "boolean" },
@@ -59,7 +61,7 @@ export function parseOptions(args) {
     if (!/^[1-9]\d{0,5}$/.test(text)) throw wrong(`--${name} takes positive numbers, not ${text}`);
     return Number(text);
   };
-  for (const name of ["tokens", "prompt-tokens", "threads"]) {
+  for (const name of ["tokens", "prompt-tokens", "rounds", "threads"]) {
     if (values[name] !== undefined) values[name] = number(name, values[name]);
   }
   for (const name of ["contexts", "batches"]) {

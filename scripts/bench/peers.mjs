@@ -74,6 +74,7 @@ export async function* measurePeers({
   tokens,
   promptTokens,
   ofPictures = false,
+  rounds,
   threads = availableParallelism(),
   chromium,
   adapter,
@@ -87,7 +88,14 @@ export async function* measurePeers({
       continue;
     }
     let output = "";
-    const options = { models: resolve(models), model, device, prompt: promptTokens, gen: tokens };
+    const options = {
+      models: resolve(models),
+      model,
+      device,
+      prompt: promptTokens,
+      gen: tokens,
+      runs: rounds,
+    };
     const limits = { threads, timeout: PEER_LIMIT_MS / 1000 };
     const args = Object.entries({ ...options, ...limits }).flatMap(([key, value]) => [
       `--${key}`,
