@@ -2,43 +2,143 @@
 //! CPU time of replaying a decode step. `cargo run --release --example bench` measures natively.
 
 import { basename, join } from "node:path";
-import { modelFile } from "./bench/model.mjs";
+import { modelFile, projectorFile } from "./bench/model.mjs";
 import { fromUser, parseOptions, USAGE } from "./bench/options.mjs";
 import { measureInPage, replayInPage } from "./bench/page.mjs";
 import { measurePeers } from "./bench/peers.mjs";
-import { completionLine, print, replayLine, rounded } from "./bench/report.mjs";
+import { measurePicturesInPage, PICTURE_SIDE } from "./bench/pictures_page.mjs";
+import { completionLine, pictureLine, print, replayLine, rounded } from "./bench/report.mjs";
 import { build, buildWasm } from "./build.mjs";
 import { launchChromium } from "./chromium.mjs";
-import { main, Remediable, root } from "./process.mjs";
+import { main, Remediable, root, say } from "./process.mjs";
 import { serve } from "./server.mjs";
 import { provideBrowser } from "./setup/browser.mjs";
 import { setUpForBuild } from "./setup.mjs";
 
-const ROUNDS = 3;
 const REPLAY_ROUNDS = 9;
 const REPLAY_STEPS = 32;
 /** Context lengths to decode after. On a software adapter the longest would take minutes to fill. */
 const CONTEXTS = [128, 1024, 4096];
 const CONTEXTS_EMULATED = CONTEXTS.slice(0, 2);
 
-/** Measures the peers on the same adapter. Prints their rates and the speed of inpage relative to each. */
-async function printPeers(values, { facts, greedy }) {
+/**
+ * Measures the peers on the same adapter. Prints what they take and the speed of inpage relative to each: `ratiosTo` a line.
+ * `tokens` and `promptTokens` are those of a request.
+ */
+async function printPeers(values, facts, request, ratiosTo) {
   const { folder, peers } = values.peers;
   const lines = measurePeers({
-    ...{ folder, peers, tokens: values.tokens, promptTokens: values["prompt-tokens"] },
-    threads: values.threads,
+    ...{ folder, peers, ...request, ofPictures: values.projector !== undefined },
+    ...{ threads: values.threads, rounds: values.rounds },
     models: values["peer-models"] ? fromUser(values["peer-models"]) : join(folder, "../models"),
     chromium: await provideBrowser(),
     adapter: facts.software_adapter ? "swiftshader" : "",
   });
   for await (const line of lines) {
-    const times = (field) => (line[field] ? rounded(greedy[field] / line[field]) : undefined);
-    const ratios = {
-      prefill_ratio: times("prefill_tokens_per_s"),
-      decode_ratio: times("decode_tokens_per_s"),
-    };
-    print(values.json, facts, "peer", JSON.parse(JSON.stringify({ ...line, ...ratios })));
+    // Fields without a value are left out.
+    const whole = JSON.parse(JSON.stringify({ ...line, ...ratiosTo(line) }));
+    print(values.json, facts, "peer", whole);
   }
+}
+
+function factsOf(values, model, browser, info) {
+  const { device, threads, adapter, backend, softwareAdapter, variant } = info;
+  const facts = {
+    ...{ model, device, threads, adapter, backend, software_adapter: softwareAdapter },
+    ...{ variant, release: !values.dev },
+    ...{ browser: `Chromium ${browser.version()}`, os: process.platform, arch: process.arch },
+  };
+  if (!values.json) print(false, facts, "machine", facts);
+  return facts;
+}
+
+/** Loading, first token, prefill, decode and replay. Resolves with what the peers are compared with. */
+async function measureTexts({ values, tools, browser, page, model, url }) {
+  const measured = await page.evaluate(measureInPage, {
+    url,
+    device: values.device,
+    threads: values.threads,
+    tokens: values.tokens,
+    promptTokens: values["prompt-tokens"],
+    contexts: values.contexts,
+    contextsDefault: CONTEXTS,
+    contextsEmulated: CONTEXTS_EMULATED,
+    batchSizes: values.batches,
+    rounds: values.rounds,
+  });
+  if (measured.error) throw new Remediable(measured.error);
+  const facts = factsOf(values, model, browser, measured.info);
+  const [first, second] = measured.loads;
+  print(values.json, facts, "load", {
+    first_load_ms: rounded(first.whole_ms),
+    second_load_ms: rounded(second.whole_ms),
+  });
+  for (const [name, times] of Object.entries({ first, second })) {
+    const parts = Object.entries(times).map(([part, ms]) => [part, rounded(ms)]);
+    print(values.json, facts, "load_parts", { load: name, ...Object.fromEntries(parts) });
+  }
+  for (const [name, samples] of Object.entries(measured.samples)) {
+    print(values.json, facts, name, completionLine(samples));
+  }
+  const { repeated, after, batches } = measured;
+  print(values.json, facts, "repeated", {
+    prompt_tokens: repeated.prompt_tokens,
+    first_token_ms: rounded(repeated.first_ms),
+    again_first_token_ms: rounded(repeated.again_ms),
+    saved_share: rounded(1 - repeated.again_ms / repeated.first_ms),
+  });
+  for (const sample of after) print(values.json, facts, "context", completionLine([sample]));
+  for (const { n, decode_ms, tokens } of batches) {
+    const tokens_per_s = rounded((tokens / decode_ms) * 1000);
+    print(values.json, facts, "batch", { sequences: n, tokens_per_s });
+  }
+  print(values.json, facts, "page", {
+    longest_task_ms: rounded(Math.max(0, ...measured.long_tasks_ms)),
+  });
+  // The CPU device records no steps.
+  if (facts.device === "webgpu") {
+    await buildWasm(tools, { dev: values.dev, replayBench: true });
+    const steps = Math.min(REPLAY_STEPS, measured.info.contextTokens);
+    const replay = await page.evaluate(replayInPage, { url, steps, rounds: REPLAY_ROUNDS });
+    if (replay.error) throw new Remediable(`replay: ${replay.error}`);
+    print(values.json, facts, "replay", replayLine(replay.report));
+  }
+  const greedy = completionLine(measured.samples.greedy);
+  return () => {
+    const ratiosTo = (line) => {
+      const times = (field) => (line[field] ? rounded(greedy[field] / line[field]) : undefined);
+      return {
+        prefill_ratio: times("prefill_tokens_per_s"),
+        decode_ratio: times("decode_tokens_per_s"),
+      };
+    };
+    const request = { tokens: values.tokens, promptTokens: values["prompt-tokens"] };
+    return printPeers(values, facts, request, ratiosTo);
+  };
+}
+
+/** Encoding of pictures, and the first token after one. Resolves as `measureTexts` does. */
+async function measurePictures({ values, browser, page, model, url, projectorUrl }) {
+  const measured = await page.evaluate(measurePicturesInPage, {
+    ...{ url, projectorUrl, device: values.device, threads: values.threads },
+    ...{ side: PICTURE_SIDE, rounds: values.rounds },
+  });
+  if (measured.error) throw new Remediable(measured.error);
+  const facts = factsOf(values, model, browser, measured.info);
+  print(values.json, facts, "load", { first_load_ms: rounded(measured.load_ms) });
+  const ours = pictureLine(measured.samples);
+  const cold_first_token_ms = rounded(measured.cold.first_ms);
+  print(values.json, facts, "picture", { side: PICTURE_SIDE, ...ours, cold_first_token_ms });
+  return () => {
+    const ratiosTo = (line) => {
+      const times = (field) => (line[field] ? rounded(line[field] / ours[field]) : undefined);
+      return {
+        picture_ratio: times("picture_ms"),
+        first_token_ratio: times("first_token_ms"),
+      };
+    };
+    return printPeers(values, facts, { tokens: 1, promptTokens: ours.prompt_tokens }, ratiosTo);
+  };
 }
 
 await main(async (args) => {
@@ -48,84 +148,34 @@ await main(async (args) => {
     return 0;
   }
   const file = await modelFile(values);
+  const projector = projectorFile(values);
   const tools = await setUpForBuild();
   await build(tools, { dev: values.dev });
 
   const model = basename(file);
   const url = `/local/${encodeURIComponent(model)}`;
+  const projectorUrl = projector && "/local/projector/projector.gguf";
   const mounts = {
     "/dist/": join(root, "www/dist/"),
     "/dist-bench/": join(root, "www/dist-bench/"),
     "/bench/": join(root, "www/bench/"),
     [`/local/${model}`]: file,
+    ...(projector && { [projectorUrl]: projector }),
   };
   const pages = { "/": '<!doctype html><title>inpage</title><link rel="icon" href="data:,">' };
   const server = await serve({ mounts, pages, isolated: true });
   const browser = await launchChromium();
-  let ours;
+  let comparePeers;
   try {
     const page = await browser.newPage();
     await page.goto(`${server.origin}/`);
-    const measured = await page.evaluate(measureInPage, {
-      url,
-      device: values.device,
-      threads: values.threads,
-      tokens: values.tokens,
-      promptTokens: values["prompt-tokens"],
-      contexts: values.contexts,
-      contextsDefault: CONTEXTS,
-      contextsEmulated: CONTEXTS_EMULATED,
-      batchSizes: values.batches,
-      rounds: ROUNDS,
-    });
-    if (measured.error) throw new Remediable(measured.error);
-    const { device, threads, adapter, backend, softwareAdapter, variant } = measured.info;
-    const facts = {
-      ...{ model, device, threads, adapter, backend, software_adapter: softwareAdapter },
-      ...{ variant, release: !values.dev },
-      ...{ browser: `Chromium ${browser.version()}`, os: process.platform, arch: process.arch },
-    };
-    if (!values.json) print(false, facts, "machine", facts);
-    const [first, second] = measured.loads;
-    print(values.json, facts, "load", {
-      first_load_ms: rounded(first.whole_ms),
-      second_load_ms: rounded(second.whole_ms),
-    });
-    for (const [name, times] of Object.entries({ first, second })) {
-      const parts = Object.entries(times).map(([part, ms]) => [part, rounded(ms)]);
-      print(values.json, facts, "load_parts", { load: name, ...Object.fromEntries(parts) });
-    }
-    for (const [name, samples] of Object.entries(measured.samples)) {
-      print(values.json, facts, name, completionLine(samples));
-    }
-    const { repeated, after, batches } = measured;
-    print(values.json, facts, "repeated", {
-      prompt_tokens: repeated.prompt_tokens,
-      first_token_ms: rounded(repeated.first_ms),
-      again_first_token_ms: rounded(repeated.again_ms),
-      saved_share: rounded(1 - repeated.again_ms / repeated.first_ms),
-    });
-    for (const sample of after) print(values.json, facts, "context", completionLine([sample]));
-    for (const { n, decode_ms, tokens } of batches) {
-      const tokens_per_s = rounded((tokens / decode_ms) * 1000);
-      print(values.json, facts, "batch", { sequences: n, tokens_per_s });
-    }
-    print(values.json, facts, "page", {
-      longest_task_ms: rounded(Math.max(0, ...measured.long_tasks_ms)),
-    });
-    // The CPU device records no steps.
-    if (device === "webgpu") {
-      await buildWasm(tools, { dev: values.dev, replayBench: true });
-      const steps = Math.min(REPLAY_STEPS, measured.info.contextTokens);
-      const replay = await page.evaluate(replayInPage, { url, steps, rounds: REPLAY_ROUNDS });
-      if (replay.error) throw new Remediable(`replay: ${replay.error}`);
-      print(values.json, facts, "replay", replayLine(replay.report));
-    }
-    ours = { facts, greedy: completionLine(measured.samples.greedy) };
+    const target = { values, tools, browser, page, model, url, projectorUrl };
+    comparePeers = await (projector ? measurePictures : measureTexts)(target);
   } finally {
     await browser.close();
     await server.close();
   }
-  if (values.peers) await printPeers(values, ours);
+  if (values.peers) await comparePeers();
+  else if (projector) say("bench: inpage alone, because no --peer is named");
   return 0;
 });

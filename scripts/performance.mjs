@@ -99,6 +99,42 @@ function section(model) {
 
 const plotName = (model) => `${model.name.replace(/[^A-Za-z0-9._-]/g, "_")}.svg`;
 
+/** A model that was measured with pictures. */
+function pictureSection(model) {
+  const { adapter, variant, browser } = model.facts;
+  const { picture, load } = model;
+  const row = (label, line, ratios) => [
+    label,
+    number(line.pictures_per_s),
+    number(line.picture_ms),
+    number(line.first_token_ms),
+    ratios,
+  ];
+  const rows = [
+    [
+      "runtime",
+      "pictures/s",
+      "a picture, ms",
+      "first token, ms",
+      "inpage is faster by (picture, first token)",
+    ],
+    row("inpage", picture, ""),
+    ...model.peers.map((peer) =>
+      row(
+        `${peer.peer} on ${peer.device}`,
+        peer,
+        peer.error ?? `${number(peer.picture_ratio)}, ${number(peer.first_token_ratio)}`,
+      ),
+    ),
+  ];
+  return [
+    `### ${model.name}, pictures`,
+    `${browser}, ${adapter}, variant "${variant}". Pictures of ${picture.side} by ${picture.side} pixels, prompts of ${picture.prompt_tokens} tokens with them.`,
+    table(rows),
+    ...(load ? [`Load ${number(load.first_load_ms)} ms.`] : []),
+  ].join("\n\n");
+}
+
 /** Horizontal bars of decode speed. */
 function plot(model) {
   const bars = [
@@ -129,8 +165,11 @@ await main(async (files) => {
   const [begin, end] = [page.indexOf(BEGIN), page.indexOf(END)];
   if (begin < 0 || end < begin) throw new Remediable(`${PAGE} has no markers`);
   mkdirSync(PLOTS, { recursive: true });
-  for (const model of models) writeFileSync(join(PLOTS, plotName(model)), plot(model));
-  const measured = models.map(section).join("\n\n");
+  for (const model of models.filter(({ picture }) => !picture))
+    writeFileSync(join(PLOTS, plotName(model)), plot(model));
+  const measured = models
+    .map((model) => (model.picture ? pictureSection : section)(model))
+    .join("\n\n");
   writeFileSync(
     PAGE,
     `${page.slice(0, begin + BEGIN.length)}\n\n${measured}\n\n${page.slice(end)}`,

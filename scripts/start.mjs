@@ -20,6 +20,7 @@ npm start -- --prompt TEXT [options]      writes a completion in headless Chromi
     --json                only one JSON line on standard output
     --port N              port of the demo page (8017)
     --open                opens the demo page in the browser
+    --no-build            uses what was built before
     --dev                 builds the wasm module faster, for development`;
 
 const OPTIONS = {
@@ -38,11 +39,14 @@ const OPTIONS = {
   json: { type: "boolean" },
   port: { type: "string" },
   open: { type: "boolean" },
+  "no-build": { type: "boolean" },
   dev: { type: "boolean" },
   help: { type: "boolean" },
 };
 
 const NUMBERS = ["max-tokens", "temperature", "top-p", "top-k", "min-p", "seed"];
+/** There once everything is built. */
+const BUILT = "www/dist/worker.js";
 const EMBEDDED_MODEL = "www/models/tales.gguf";
 
 function parse(args) {
@@ -185,10 +189,18 @@ await main(async (args) => {
     return 0;
   }
   const isDemo = values.prompt === undefined;
+  const unused = ["model", "projector", "image"].find((name) => values[name] !== undefined);
+  if (isDemo && unused !== undefined) {
+    const problem = new Remediable(`--${unused} needs --prompt`, USAGE);
+    throw Object.assign(problem, { exitStatus: 2 });
+  }
   const model = isDemo ? undefined : modelOf(values);
   const projector = isDemo ? undefined : projectorOf(values);
   const request = isDemo ? undefined : requestOf(values);
-  await build(await setUpForBuild(), { dev: values.dev, shipped: false });
+  if (!values["no-build"]) await build(await setUpForBuild(), { dev: values.dev, shipped: false });
+  else if (!existsSync(resolve(root, BUILT))) {
+    throw new Remediable("nothing was built before", "Leave out --no-build.");
+  }
   if (isDemo) return serveDemo(values);
   const { generate } = await import("./generate.mjs");
   return generate({ model, projector, device: values.device, request, json: values.json });

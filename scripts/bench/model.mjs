@@ -18,10 +18,16 @@ function existing(name) {
       "Name a model with --model FILE.gguf.",
     );
   }
+  return named("model", name);
+}
+
+function named(option, name) {
   const file = [fromUser(name), resolve(name)].find(
     (path) => existsSync(path) && statSync(path).isFile(),
   );
-  if (!file) throw new Remediable(`there is no model file ${name}`, "--model takes a GGUF file.");
+  if (!file) {
+    throw new Remediable(`there is no ${option} file ${name}`, `--${option} takes a GGUF file.`);
+  }
   return file;
 }
 
@@ -41,3 +47,7 @@ async function synthesized(shape, type) {
 /** The model's file. It is checked or written before anything else is built. */
 export const modelFile = ({ model, shape, type = "q4_0" }) =>
   shape === undefined ? existing(model) : synthesized(shape, type.toLowerCase());
+
+/** The projector's file, if one is named. */
+export const projectorFile = ({ projector }) =>
+  projector === undefined ? undefined : named("projector", projector);

@@ -3,16 +3,18 @@
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { Remediable } from "../process.mjs";
-import { parsePeer } from "./peers.mjs";
+import { parsePeer, takesPictures } from "./peers.mjs";
 
 export const USAGE = `npm run bench [-- options]   measures in headless Chromium; defaults are in parentheses
     --model FILE.gguf      the model (the embedded one)
     --shape NAME           random weights instead, in the shape of smollm2-135m, qwen3-0.6b, llama-1b or llama-8b
     --type NAME            tensor type of the random weights (q4_0)
+    --projector FILE.gguf  measures pictures instead of texts: their encoding, and the first token after one
     --device NAME          auto, webgpu or cpu (auto)
     --threads N            most threads of the CPU device, and those of peers on the CPU (all)
     --tokens N             tokens to decode (64)
     --prompt-tokens N      tokens of the prompt (128)
+    --rounds N             measurements of each kind, of which the median is printed (3)
     --contexts N,N,...     context lengths to decode after (128,1024,4096; 128,1024 on software adapters)
     --batches N,N,...      sequences to decode together (1,4,8)
     --json                 JSON lines
@@ -26,10 +28,12 @@ const OPTIONS = {
   model: { type: "string" },
   shape: { type: "string" },
   type: { type: "string" },
+  projector: { type: "string" },
   device: { type: "string", default: "auto" },
   threads: { type: "string" },
   tokens: { type: "string", default: "64" },
   "prompt-tokens": { type: "string", default: "128" },
+  rounds: { type: "string", default: "3" },
   contexts: { type: "string" },
   batches: { type: "string", default: "1,4,8" },
   json: { type: "boolean" },
@@ -57,7 +61,7 @@ export function parseOptions(args) {
     if (!/^[1-9]\d{0,5}$/.test(text)) throw wrong(`--${name} takes positive numbers, not ${text}`);
     return Number(text);
   };
-  for (const name of ["tokens", "prompt-tokens", "threads"]) {
+  for (const name of ["tokens", "prompt-tokens", "rounds", "threads"]) {
     if (values[name] !== undefined) values[name] = number(name, values[name]);
   }
   for (const name of ["contexts", "batches"]) {
@@ -67,9 +71,15 @@ export function parseOptions(args) {
     throw wrong("--model and --shape cannot be combined");
   }
   if (values.type !== undefined && values.shape === undefined) throw wrong("--type needs --shape");
+  if (values.projector !== undefined && values.model === undefined) {
+    throw wrong("--projector needs --model");
+  }
   const peers = values.peer.map((text) => {
     const peer = parsePeer(text);
     if (!peer) throw wrong(`--peer takes NAME=MODEL, not ${text}`);
+    if (values.projector !== undefined && !takesPictures(peer)) {
+      throw wrong(`pictures are not measured with ${peer.name}`);
+    }
     return peer;
   });
   if (peers.length > 0 && values.peers === undefined) throw wrong("--peer needs --peers FOLDER");

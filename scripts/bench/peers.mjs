@@ -4,11 +4,15 @@
 import { createHash } from "node:crypto";
 import { cpSync, existsSync, readFileSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
 import { Remediable, run, say } from "../process.mjs";
 
 /** A peer that takes longer is stopped. */
 const PEER_LIMIT_MS = 40 * 60_000;
+
+/** Pages that are added to those of the harness. */
+const PAGES = join(dirname(fileURLToPath(import.meta.url)), "peer_pages");
 
 /** Peers: the runtime of the harness, and its device. */
 const PEERS = {
@@ -19,7 +23,8 @@ const PEERS = {
 };
 
 /**
- * Installs a copy of the harness in a temporary folder. The given folder is not changed.
+ * Installs a copy of the harness in a temporary folder. The given folder is not changed. Resolves with the copy, or with
+ * undefined if its packages cannot be installed.
  */
 async function install(folder) {
   const lock = join(folder, "package-lock.json");
@@ -35,12 +40,11 @@ async function install(folder) {
     recursive: true,
     filter: (path) => !path.includes("node_modules"),
   });
+  cpSync(PAGES, join(installed, "www"), { recursive: true });
   if (!existsSync(join(installed, "node_modules/.package-lock.json"))) {
     say("peers: npm ci --ignore-scripts");
     const args = ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
-    if ((await run("npm", args, { cwd: installed })) !== 0) {
-      throw new Remediable("the peers' packages could not be installed");
-    }
+    if ((await run("npm", args, { cwd: installed })) !== 0) return undefined;
   }
   return installed;
 }
@@ -53,9 +57,15 @@ export function parsePeer(text) {
   return { name, runtime, model: model.join("="), device };
 }
 
+const pageOfPictures = ({ runtime }) => `${runtime}-pictures`;
+
+/** Whether there is a page that measures the peer with pictures. */
+export const takesPictures = (peer) => existsSync(join(PAGES, `${pageOfPictures(peer)}.html`));
+
 /**
  * Runs each peer on its model, which is in `models`. Yields `{ peer, device, peer_model, prefill_tokens_per_s,
- * decode_tokens_per_s, ... }`, or `{ peer, device, peer_model, error }` for one that fails.
+ * decode_tokens_per_s, ... }` or, `ofPictures`, `{ ..., picture_ms, pictures_per_s, first_token_ms, ... }`, and
+ * `{ peer, device, peer_model, error }` for one that fails.
  */
 export async function* measurePeers({
   folder,
@@ -63,20 +73,35 @@ export async function* measurePeers({
   peers,
   tokens,
   promptTokens,
+  ofPictures = false,
+  rounds,
   threads = availableParallelism(),
   chromium,
   adapter,
 }) {
   const installed = await install(resolve(folder));
-  for (const { name, runtime, model, device } of peers) {
+  for (const peer of peers) {
+    const { name, runtime, model, device } = peer;
+    if (installed === undefined) {
+      const error = "the peers' packages could not be installed";
+      yield { peer: name, device, peer_model: model, error };
+      continue;
+    }
     let output = "";
-    const options = { models: resolve(models), model, device, prompt: promptTokens, gen: tokens };
+    const options = {
+      models: resolve(models),
+      model,
+      device,
+      prompt: promptTokens,
+      gen: tokens,
+      runs: rounds,
+    };
     const limits = { threads, timeout: PEER_LIMIT_MS / 1000 };
     const args = Object.entries({ ...options, ...limits }).flatMap(([key, value]) => [
       `--${key}`,
       String(value),
     ]);
-    await run(process.execPath, ["run.mjs", runtime, ...args], {
+    await run(process.execPath, ["run.mjs", ofPictures ? pageOfPictures(peer) : runtime, ...args], {
       cwd: installed,
       env: { CHROMIUM: chromium, GPU_ADAPTER: adapter },
       timeout_ms: PEER_LIMIT_MS,
@@ -95,10 +120,21 @@ export async function* measurePeers({
             peer_model: model,
             threads: device === "cpu" ? threads : undefined,
           },
-          prefill_tokens_per_s: said.prefill_tps.median,
-          decode_tokens_per_s: said.decode_tps.median,
+          ...(ofPictures ? pictureRates(said) : textRates(said)),
           load_ms: said.load_ms,
           busy_before: said.cpu_busy_before,
         };
   }
 }
+
+const textRates = ({ prefill_tps, decode_tps }) => ({
+  prefill_tokens_per_s: prefill_tps.median,
+  decode_tokens_per_s: decode_tps.median,
+});
+
+const pictureRates = ({ prompt_tokens, picture_ms, first_token_ms }) => ({
+  prompt_tokens,
+  first_token_ms: first_token_ms.median,
+  picture_ms: picture_ms.median,
+  pictures_per_s: Math.round(1e6 / picture_ms.median) / 1000,
+});

@@ -27,6 +27,19 @@ export function completionLine(samples) {
   };
 }
 
+/** Of pictures, each with a prompt that is asked for one token. */
+export function pictureLine(samples) {
+  const of = (field) => median(samples.map((sample) => sample[field]));
+  const picture_ms = of("picture_ms");
+  return {
+    prompt_tokens: samples[0].prompt_tokens,
+    first_token_ms: rounded(of("first_ms")),
+    picture_ms: rounded(picture_ms),
+    // A picture that takes less than the noise has no rate.
+    pictures_per_s: picture_ms > 0 ? rounded(1000 / picture_ms) : null,
+  };
+}
+
 export function replayLine({ roundMs, steps, dispatchesPerStep, layers }) {
   // The first round is slower: buffers grow during it.
   const perDispatch = roundMs.slice(1).map((ms) => (ms * 1000) / (steps * dispatchesPerStep));

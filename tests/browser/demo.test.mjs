@@ -11,6 +11,7 @@ import { root } from "../../scripts/process.mjs";
 import { serve } from "../../scripts/server.mjs";
 import { temporaryFolder } from "../../scripts/temporary_folder.mjs";
 import { startHarness, wasmIsBuilt } from "./harness.mjs";
+import { png } from "./picture_files.mjs";
 
 const DEMO = { "/demo/": join(root, "www/demo/") };
 const SHOTS = process.env.INPAGE_SCREENSHOTS;
@@ -112,6 +113,93 @@ describe("the demo with a fake engine", () => {
     assert.equal(await written(page), text, "the generation continued");
     assert.equal(await page.isEnabled("#stop"), false);
     assert.equal(await page.isVisible("#run-error"), false);
+  });
+
+  test("pictures of the prompt are picked, pasted and dropped where the cursor is, and sent in that order", async () => {
+    assert.equal(await page.isVisible("#prompt-picture-tools"), false);
+    await page.check('input[name="source"][value="url"]');
+    const url = `${harness.origin}/models/tales.gguf`;
+    await page.fill("#model-url", url);
+    await page.fill("#projector-url", `${url}?projector`);
+    await page.click("#load");
+    await page.waitForSelector("#prompt-picture-tools:visible");
+    const picture = png({ width: 40, height: 30, data: Buffer.alloc(40 * 30 * 3, 90) });
+    // The fake engine tells pictures by their sizes. Bytes after the end of a PNG file are ignored.
+    const [a, b, c] = [1, 2, 3].map((count) => Buffer.concat([picture, Buffer.alloc(count)]));
+    const transferOf = (buffer, name) =>
+      page.evaluateHandle(
+        ({ bytes, name }) => {
+          const given = new DataTransfer();
+          given.items.add(new File([new Uint8Array(bytes)], name, { type: "image/png" }));
+          return given;
+        },
+        { bytes: Array.from(buffer), name },
+      );
+    await page.fill("#prompt", "say:pictures");
+    const picked = { name: "a.png", mimeType: "image/png", buffer: a };
+    await page.setInputFiles("#prompt-picture-file", picked);
+    await says(page, "#prompt-pictures", /19 tokens, read in \d+\.\d s/);
+    assert.equal(await page.inputValue("#prompt"), "say:pictures<image>");
+
+    // The others before the first one.
+    await page.evaluate(() => document.querySelector("#prompt").setSelectionRange(4, 4));
+    await page.evaluate(
+      (clipboardData) => {
+        const event = new ClipboardEvent("paste", {
+          clipboardData,
+          bubbles: true,
+          cancelable: true,
+        });
+        document.querySelector("#prompt").dispatchEvent(event);
+      },
+      await transferOf(b, "b.png"),
+    );
+    assert.equal(await page.inputValue("#prompt"), "say:<image>pictures<image>");
+    await page.dispatchEvent("body", "drop", { dataTransfer: await transferOf(c, "c.png") });
+    assert.equal(await page.inputValue("#prompt"), "say:<image><image>pictures<image>");
+    assert.equal(await page.locator("#prompt-pictures li").count(), 3);
+    await shot(page, "prompt-pictures");
+    const sizes = (...files) => files.map(({ length }) => `${length} bytes`).join(", ");
+    await page.click("#generate");
+    await says(page, "#run-state", /^Done/);
+    assert.equal(await written(page), sizes(b, c, a));
+
+    // A picture that is removed takes its own placeholder along.
+    await page.fill("#prompt", "say:<image>pic<image>tures<image>");
+    await page.click("#prompt-pictures li:nth-child(2) button");
+    assert.equal(await page.inputValue("#prompt"), "say:<image>pictures<image>");
+    await page.click("#generate");
+    await says(page, "#written", new RegExp(`^${sizes(b, a)}$`));
+    await says(page, "#run-state", /^Done/);
+
+    const code = await page.locator("#code").textContent();
+    assert.ok(code.includes('prompt: "say:<image>pictures<image>",'), code);
+    assert.ok(code.includes(`{ model: "${url}", projector: "${url}?projector" }`), code);
+    assert.match(code, /files; \/\/ b\.png, a\.png\n/);
+    assert.match(code, /images: await Promise\.all\(Array\.from\(pictures, dataUrl\)\),/);
+    const AsyncFunction = (async () => {}).constructor;
+    assert.doesNotThrow(() => new AsyncFunction(code.replaceAll(/^import .*$/gm, "")));
+
+    await page.reload();
+    await ready(page);
+    // The embedded model takes no pictures, and none are kept.
+    assert.equal(await page.isVisible("#prompt-picture-tools"), false);
+    assert.equal(await page.inputValue("#prompt"), "say:pictures");
+    await page.dispatchEvent("body", "drop", { dataTransfer: await transferOf(a, "a.png") });
+    await says(page, "#run-state", /takes no pictures/);
+  });
+
+  test("the code is that of the last completion", async () => {
+    await page.fill("#prompt", 'A "quoted"\nprompt');
+    await page.fill('input[name="seed"]', "9007199254740993");
+    await page.click("#generate");
+    await says(page, "#run-state", /^Done/);
+    const code = await page.locator("#code").textContent();
+    assert.match(code, /const engine = await createEngine\(\);/);
+    assert.ok(code.includes('prompt: "A \\"quoted\\"\\nprompt",'), code);
+    assert.match(code, /temperature: 0\.7,/);
+    assert.match(code, /seed: 9007199254740993 .*engine\.completions\.create.*9007199254740993n/);
+    assert.doesNotMatch(code, /images|dataUrl/);
   });
 
   test("stop restores the focus, and another run works", async () => {

@@ -22,6 +22,8 @@ export class CurrentModel {
   engine;
 
   #name = "";
+  /** @type {Choice | undefined} */
+  #choice;
   /** @type {EngineInfo} */
   #info = {};
   /** @type {AbortController | undefined} */
@@ -34,12 +36,23 @@ export class CurrentModel {
     this.#report = report;
   }
 
+  /** What the current engine was made of. */
+  get choice() {
+    return this.engine && this.#choice;
+  }
+
+  /** The current engine, if it takes pictures. */
+  get engineOfPictures() {
+    return this.#info.projector ? this.engine : undefined;
+  }
+
   /**
    * Loads the chosen model and cancels a load in progress. The old model answers until the new one is ready.
    *
    * @param {Choice} choice
    */
-  async load({ name, option, projector, chatTemplate }) {
+  async load(choice) {
+    const { name, option, projector, chatTemplate } = choice;
     this.#loading?.abort();
     const loading = new AbortController();
     this.#loading = loading;
@@ -72,6 +85,7 @@ export class CurrentModel {
       await this.#letGo();
       this.engine = engine;
       this.#name = name;
+      this.#choice = choice;
       this.#info = info;
       this.#report({ kind: "ready", name, info, engine });
     } catch (error) {

@@ -2,6 +2,7 @@
 
 import { Chat } from "./chat/chat.js";
 import { chooseSimpleTemplate, chosenTemplate, hasTemplate } from "./chat/template.js";
+import { codeOf } from "./code.js";
 import { CurrentModel } from "./current_model.js";
 import { byId, copyOnClick } from "./dom.js";
 import { EMBEDDED, setUpPicker } from "./model_picker.js";
@@ -37,7 +38,14 @@ const model = new CurrentModel((state) => {
   }
   void showChat(state);
 });
-const writer = new Writer(() => model.engine, sampling.fields);
+const writer = new Writer(
+  () => model.engine,
+  () => model.engineOfPictures,
+  sampling.fields,
+  (fields) => {
+    if (model.choice) byId("code", HTMLElement).textContent = codeOf(model.choice, fields);
+  },
+);
 const chat = new Chat(() => chatModel, sampling.fields);
 
 /** @param {State} state */
@@ -65,7 +73,10 @@ function load(chosen) {
 
 setUpPicker(
   (chosen) => void load(chosen),
-  (files) => chat.pictures.add(files),
+  (files) => {
+    const { pictures } = byId("write-panel", HTMLElement).hidden ? chat : writer;
+    pictures.add(files);
+  },
 );
 byId("chat-simple", HTMLButtonElement).addEventListener("click", () => {
   chooseSimpleTemplate(choice.name);

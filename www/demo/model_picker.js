@@ -1,8 +1,8 @@
 //! Chooses a model: the embedded one, a local file (picked or dropped on the page), or a URL.
 
 import { byId } from "./dom.js";
-import { isPicture } from "./chat/pictures.js";
 import { recall, remember } from "./memory.js";
+import { isPicture } from "./pictures.js";
 import { fileNameIn } from "./words.js";
 
 /** @import { Choice } from "./current_model.js" */

@@ -3,6 +3,7 @@
 import { complete } from "./completion.js";
 import { byId, copyOnClick, showText } from "./dom.js";
 import { recall, remember } from "./memory.js";
+import { PromptPictures } from "./prompt_pictures.js";
 import { durationInWords, errorInWords, rateInWords } from "./words.js";
 
 /**
@@ -22,6 +23,10 @@ export class Writer {
   #engine;
   /** @type {() => Record<string, unknown>} */
   #fields;
+  /** @type {(fields: Record<string, unknown>) => void} */
+  #onRequest;
+  /** @type {PromptPictures} */
+  pictures;
   /** @type {AbortController | undefined} */
   #running;
 
@@ -37,13 +42,18 @@ export class Writer {
 
   /**
    * @param {() => Engine | undefined} engine the current engine
-   * @param {() => Record<string, unknown>} fields of the request besides the prompt
+   * @param {() => Engine | undefined} engineOfPictures the current engine, if it takes pictures
+   * @param {() => Record<string, unknown>} fields of the request besides the prompt and its pictures
+   * @param {(fields: Record<string, unknown>) => void} onRequest called with all fields of each request
    */
-  constructor(engine, fields) {
+  constructor(engine, engineOfPictures, fields, onRequest) {
     this.#engine = engine;
     this.#fields = fields;
+    this.#onRequest = onRequest;
     this.#prompt.value = recall("prompt") ?? this.#prompt.value;
-    this.#prompt.addEventListener("input", () => remember("prompt", this.#prompt.value));
+    const keep = () => remember("prompt", this.pictures.keptPrompt);
+    this.pictures = new PromptPictures(this.#prompt, engineOfPictures, keep);
+    this.#prompt.addEventListener("input", keep);
     byId("writer", HTMLFormElement).addEventListener("submit", (event) => {
       event.preventDefault();
       void this.generate();
@@ -67,6 +77,7 @@ export class Writer {
     this.#generate.setAttribute("aria-disabled", String(!(idle && this.#engine())));
     if (idle && document.activeElement === this.#stop) this.#generate.focus();
     this.#stop.disabled = idle;
+    this.pictures.refresh();
     this.#output.classList.toggle("writing", !idle);
   }
 
@@ -94,7 +105,9 @@ export class Writer {
     // On a phone it may be outside the screen.
     this.#state.scrollIntoView({ block: "nearest" });
     try {
-      const fields = { ...this.#fields(), prompt: this.#prompt.value };
+      const prompt = this.#prompt.value;
+      const fields = { ...this.#fields(), prompt, ...this.pictures.fields };
+      this.#onRequest(fields);
       let begun = false;
       const end = await complete(engine, fields, running.signal, (text, measures) => {
         if (!begun) this.#state.textContent = "Writing…";
@@ -134,6 +147,7 @@ export class Writer {
       button.className = "small";
       button.textContent = example.split("\n")[0] ?? example;
       button.addEventListener("click", () => {
+        this.pictures.clear();
         this.#prompt.value = example;
         remember("prompt", example);
       });

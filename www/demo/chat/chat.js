@@ -1,12 +1,12 @@
 //! The chat tab: sends messages, streams answers, edits and regenerates them. Conversations are kept by `library.js`.
 
 import { byId, showText } from "../dom.js";
+import { PictureTray } from "../pictures.js";
 import { errorInWords } from "../words.js";
 import { answer } from "./answer.js";
 import { requestMessages } from "./conversation.js";
 import { Library } from "./library.js";
 import { MessageView, submitOnEnter } from "./message_view.js";
-import { PictureTray } from "./pictures.js";
 import { withStops } from "./template.js";
 
 /**
@@ -36,9 +36,15 @@ export class Chat {
   #running;
   #library = new Library(() => this.#open());
   /** Of the message that is being written. */
-  pictures = new PictureTray(() => {
-    const model = this.#model();
-    return model?.takesPictures ? model.engine : undefined;
+  pictures = new PictureTray({
+    prefix: "chat",
+    what: "message",
+    text: byId("chat-text", HTMLTextAreaElement),
+    state: byId("chat-state", HTMLElement),
+    engine: () => {
+      const model = this.#model();
+      return model?.takesPictures ? model.engine : undefined;
+    },
   });
 
   #thread = byId("thread", HTMLElement);

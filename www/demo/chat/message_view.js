@@ -2,7 +2,7 @@
 
 import { copyOnClick } from "../dom.js";
 import { markdown } from "./markdown.js";
-import { thumbnail } from "./pictures.js";
+import { thumbnail } from "../pictures.js";
 
 /** @import { Message } from "./conversation.js" */
 

@@ -1,10 +1,11 @@
-//! The pictures of the message that is being written: picked, pasted, dropped or taken with the camera, and shown with their tokens.
+//! Pictures that belong to a text that is being written: picked, pasted, or taken with the camera, and shown with their tokens.
+//! Drops on the page are passed to `add`.
 
-import { byId } from "../dom.js";
+import { byId } from "./dom.js";
 
-/** @import { Engine } from "../../dist/index.js" */
+/** @import { Engine } from "../dist/index.js" */
 
-/** More make a message that no small model understands. */
+/** More make a request that no small model understands. */
 const MAX_PICTURES = 8;
 
 /**
@@ -13,27 +14,42 @@ const MAX_PICTURES = 8;
  * @typedef {{ tokens: number, readMs: number }} Cost
  */
 
+/**
+ * @typedef {object} TrayOptions
+ * @property {string} prefix of the ids of its elements
+ * @property {string} what they belong to, such as "message"
+ * @property {HTMLTextAreaElement} text
+ * @property {HTMLElement} state says what is wrong
+ * @property {() => Engine | undefined} engine of the current model, if that takes pictures
+ * @property {() => number} [placeOfNext] the index among the pictures where the next one is added; at the end without it
+ * @property {() => void} [onAdd] called before a picture is shown
+ * @property {(index: number) => void} [onRemove] called before a picture is removed with its button
+ */
+
 export class PictureTray {
   /** @type {{ file: Blob, element: HTMLElement }[]} */
   #pictures = [];
-  /** @type {() => Engine | undefined} */
-  #engine;
-  #tray = byId("chat-pictures", HTMLElement);
-  #tools = byId("chat-picture-tools", HTMLElement);
-  #state = byId("chat-state", HTMLElement);
+  /** @type {TrayOptions} */
+  #options;
+  #tray;
+  #tools;
 
-  /** @param {() => Engine | undefined} engine of the current model, if that takes pictures */
-  constructor(engine) {
-    this.#engine = engine;
-    for (const id of ["chat-picture", "chat-camera"]) {
-      const input = byId(`${id}-file`, HTMLInputElement);
-      byId(id, HTMLButtonElement).addEventListener("click", () => input.click());
+  /** @param {TrayOptions} options */
+  constructor(options) {
+    this.#options = options;
+    const { prefix, text } = options;
+    this.#tray = byId(`${prefix}-pictures`, HTMLElement);
+    this.#tools = byId(`${prefix}-picture-tools`, HTMLElement);
+    for (const input of this.#tools.querySelectorAll("input")) {
+      // The button in front of each input of files opens it.
+      const button = byId(input.id.replace(/-file$/, ""), HTMLButtonElement);
+      button.addEventListener("click", () => input.click());
       input.addEventListener("change", () => {
         this.add([...(input.files ?? [])]);
         input.value = "";
       });
     }
-    byId("chat-text", HTMLTextAreaElement).addEventListener("paste", (event) => {
+    text.addEventListener("paste", (event) => {
       const files = [...(event.clipboardData?.files ?? [])].filter(isPicture);
       if (files.length === 0) return;
       event.preventDefault();
@@ -41,26 +57,31 @@ export class PictureTray {
     });
   }
 
+  /** In their order. */
+  get files() {
+    return this.#pictures.map(({ file }) => file);
+  }
+
   /** To be called when the model changes. */
   refresh() {
-    this.#tools.hidden = this.#engine() === undefined;
+    this.#tools.hidden = this.#options.engine() === undefined;
   }
 
   /** @param {Blob[]} files */
   add(files) {
-    if (this.#engine() === undefined) {
-      this.#state.textContent = "This model takes no pictures. Load one with its projector.";
+    const { engine, state, what } = this.#options;
+    if (engine() === undefined) {
+      state.textContent = "This model takes no pictures. Load one with its projector.";
       return;
     }
     const room = MAX_PICTURES - this.#pictures.length;
-    if (files.length > room)
-      this.#state.textContent = `A message has at most ${MAX_PICTURES} pictures.`;
+    if (files.length > room) state.textContent = `A ${what} has at most ${MAX_PICTURES} pictures.`;
     for (const file of files.slice(0, room)) void this.#add(file);
   }
 
   /** The pictures; none are left. */
   take() {
-    const files = this.#pictures.map(({ file }) => file);
+    const { files } = this;
     this.#pictures = [];
     this.#show();
     return files;
@@ -76,15 +97,18 @@ export class PictureTray {
     remove.textContent = "Remove";
     const picture = { file, element };
     remove.addEventListener("click", () => {
-      this.#pictures = this.#pictures.filter((it) => it !== picture);
+      const index = this.#pictures.indexOf(picture);
+      this.#options.onRemove?.(index);
+      this.#pictures.splice(index, 1);
       this.#show();
-      byId("chat-text", HTMLTextAreaElement).focus();
+      this.#options.text.focus();
     });
     note.textContent = "Reading…";
     element.append(thumbnail(file), note, remove);
-    this.#pictures.push(picture);
+    this.#pictures.splice(this.#options.placeOfNext?.() ?? this.#pictures.length, 0, picture);
+    this.#options.onAdd?.();
     this.#show();
-    const engine = this.#engine();
+    const engine = this.#options.engine();
     if (engine === undefined) return;
     try {
       const { tokens, readMs } = await costOf(engine, file);
