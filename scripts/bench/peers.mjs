@@ -7,6 +7,7 @@ import { availableParallelism, tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Remediable, run, say } from "../process.mjs";
+import { perSecond } from "./report.mjs";
 
 /** A peer that takes longer is stopped. */
 const PEER_LIMIT_MS = 40 * 60_000;
@@ -136,5 +137,5 @@ const pictureRates = ({ prompt_tokens, picture_ms, first_token_ms }) => ({
   prompt_tokens,
   first_token_ms: first_token_ms.median,
   picture_ms: picture_ms.median,
-  pictures_per_s: Math.round(1e6 / picture_ms.median) / 1000,
+  pictures_per_s: perSecond(picture_ms.median),
 });

@@ -27,6 +27,9 @@ export function completionLine(samples) {
   };
 }
 
+/** A rate with three digits: on software adapters a picture takes minutes. */
+export const perSecond = (ms) => Number((1000 / ms).toPrecision(3));
+
 /** Of pictures, each with a prompt that is asked for one token. */
 export function pictureLine(samples) {
   const of = (field) => median(samples.map((sample) => sample[field]));
@@ -36,7 +39,7 @@ export function pictureLine(samples) {
     first_token_ms: rounded(of("first_ms")),
     picture_ms: rounded(picture_ms),
     // A picture that takes less than the noise has no rate.
-    pictures_per_s: picture_ms > 0 ? rounded(1000 / picture_ms) : null,
+    pictures_per_s: picture_ms > 0 ? perSecond(picture_ms) : null,
   };
 }
 

@@ -1,11 +1,12 @@
 """Writes a model in the shape of SmolVLM-256M with random weights, for `npm run bench -- --projector`: the same weights as
-GGUF files (FOLDER/smolvlm.gguf, FOLDER/mmproj-smolvlm.gguf) and as a folder of transformers.js (FOLDER/smolvlm).
+GGUF files (FOLDER/NAME.gguf, FOLDER/mmproj-NAME.gguf) and as a folder of transformers.js (FOLDER/NAME). NAME is smolvlm-12-30:
+the layers of the tower and of the text model.
 
     VENV/bin/python scripts/references/smolvlm_shape.py FOLDER [--tower-layers 12] [--text-layers 30] [--vocab 49280]
 
-Needs onnx, onnxruntime and onnxruntime-genai besides requirements.txt. A picture is one tile of 512 by 512 pixels, 1024
-patches and 64 tokens: pictures are not split. Matrices of the text model have 4 bits in blocks of 32 in both forms; the tower
-has F16 in the GGUF file, and f32 (`vision_encoder.onnx`) or 4 bits (`vision_encoder_q4.onnx`) in the folder.
+Needs onnx, onnxruntime and onnxruntime-genai 0.11 (later ones need a later transformers) besides requirements.txt. A picture
+is one tile of 512 by 512 pixels, 1024 patches and 64 tokens: pictures are not split. Matrices of the text model have 4 bits
+in blocks of 32 in both forms; the tower has F16, or another type with --tower-type, in the GGUF file, and f32 in the folder.
 """
 
 import argparse
@@ -21,7 +22,6 @@ import gguf  # noqa: E402
 import numpy as np  # noqa: E402
 import onnx  # noqa: E402
 import torch  # noqa: E402
-from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer  # noqa: E402
 from onnxruntime_genai.models.builder import create_model  # noqa: E402
 from transformers import LlamaForCausalLM, SmolVLMConfig, SmolVLMForConditionalGeneration  # noqa: E402
 
@@ -29,7 +29,6 @@ import metadata  # noqa: E402
 import names  # noqa: E402
 import tiny_tokenizer  # noqa: E402
 
-NAME = "smolvlm"
 SIZE = 512
 SPECIALS = ["<unk>", "<s>", "</s>", "<image>", "<fake_token_around_image>", "<global-img>"]
 
@@ -50,24 +49,24 @@ def config_of(args, image):
     )  # fmt: skip
 
 
-def write_gguf(path, architecture, kind, add_keys, tensors):
+def write_gguf(path, name, architecture, kind, add_keys, tensors):
     """`tensors` yields a name, an array and the name of a type."""
     writer = gguf.GGUFWriter(path, architecture)
     writer.add_type(kind)
-    writer.add_name(NAME)
+    writer.add_name(name)
     writer.add_quantization_version(gguf.GGML_QUANT_VERSION)
     add_keys(writer)
-    for name, array, type_name in tensors:
+    for key, array, type_name in tensors:
         tensor_type = gguf.GGMLQuantizationType[type_name]
         data = gguf.quants.quantize(np.ascontiguousarray(array, np.float32), tensor_type)
-        writer.add_tensor(name, data, raw_dtype=tensor_type)
+        writer.add_tensor(key, data, raw_dtype=tensor_type)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
 
 
-def write_text_gguf(folder, config, state):
+def write_text_gguf(folder, name, config, state):
     def add_keys(writer):
         metadata.add_to_gguf(writer, "llama", config)
         tiny_tokenizer.add_to_gguf(writer, ("gpt-2", SPECIALS, "<s>", "</s>", False))
@@ -77,10 +76,10 @@ def write_text_gguf(folder, config, state):
             place = names.place("llama", config, key)
             yield place.name, place.to_gguf(value.numpy()), "Q4_0" if value.ndim > 1 else "F32"
 
-    write_gguf(folder / f"{NAME}.gguf", "llama", gguf.GGUFType.MODEL, add_keys, tensors())
+    write_gguf(folder / f"{name}.gguf", name, "llama", gguf.GGUFType.MODEL, add_keys, tensors())
 
 
-def write_tower_gguf(folder, config, state):
+def write_tower_gguf(folder, name, tower_type, config, state):
     vision = config.vision_config
 
     def add_keys(writer):
@@ -106,11 +105,12 @@ def write_tower_gguf(folder, config, state):
     def tensors():
         for key, value in state.items():
             known = key.replace("model.vision_model.", "vision_tower.vision_model.")
-            name = table.get_name(known, try_suffixes=(".weight", ".bias"))
+            place = table.get_name(known, try_suffixes=(".weight", ".bias"))
             is_matrix = value.ndim > 1 and "embeddings" not in key
-            yield name, value.numpy(), "F16" if is_matrix else "F32"
+            yield place, value.numpy(), tower_type if is_matrix else "F32"
 
-    write_gguf(folder / f"mmproj-{NAME}.gguf", "clip", gguf.GGUFType.MMPROJ, add_keys, tensors())
+    path = folder / f"mmproj-{name}.gguf"
+    write_gguf(path, name, "clip", gguf.GGUFType.MMPROJ, add_keys, tensors())
 
 
 def embedded(embeddings, pixel_values, patch_attention_mask=None):
@@ -141,16 +141,13 @@ class Embedding(torch.nn.Module):
         return self.tokens(input_ids)
 
 
-def write_onnx(folder, model, config, text_state):
-    files = folder / NAME / "onnx"
+def write_onnx(folder, name, model, config, text_state):
+    files = folder / name / "onnx"
     files.mkdir(parents=True, exist_ok=True)
     export = partial(torch.onnx.export, opset_version=20, dynamo=False)
     vision = files / "vision_encoder.onnx"
     pixels = torch.zeros(1, 1, 3, SIZE, SIZE)
     export(Tower(model), (pixels,), vision, input_names=["pixel_values"], output_names=["image_features"])
-    quantizer = MatMulNBitsQuantizer(onnx.load(vision), block_size=32, is_symmetric=True, accuracy_level=1)
-    quantizer.process()
-    quantizer.model.save_model_to_file(str(files / "vision_encoder_q4.onnx"))
     axes = {0: "batch_size", 1: "sequence_length"}
     export(
         Embedding(model), (torch.zeros(1, 3, dtype=torch.long),), files / "embed_tokens.onnx",
@@ -192,8 +189,8 @@ def write_onnx(folder, model, config, text_state):
         "preprocessor_config.json": preprocessor,
         "generation_config.json": {"bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0},
     }
-    for name, document in documents.items():
-        (folder / NAME / name).write_text(json.dumps(document, indent=1) + "\n")
+    for file, document in documents.items():
+        (folder / name / file).write_text(json.dumps(document, indent=1) + "\n")
 
 
 def main():
@@ -202,7 +199,9 @@ def main():
     parser.add_argument("--tower-layers", type=int, default=12)
     parser.add_argument("--text-layers", type=int, default=30)
     parser.add_argument("--vocab", type=int, default=49280)
+    parser.add_argument("--tower-type", default="F16")
     args = parser.parse_args()
+    name = f"smolvlm-{args.tower_layers}-{args.text_layers}"
     args.folder.mkdir(parents=True, exist_ok=True)
     tiny_tokenizer.VOCAB_SIZE = args.vocab
     texts, _ = tiny_tokenizer.byte_level(SPECIALS)
@@ -213,9 +212,10 @@ def main():
     of_text = "model.text_model."
     is_text = lambda key: of_text in key or key == "lm_head.weight"  # noqa: E731
     text_state = {key.replace(of_text, "model."): value for key, value in state.items() if is_text(key)}
-    write_text_gguf(args.folder, config.text_config, text_state)
-    write_tower_gguf(args.folder, config, {key: value for key, value in state.items() if not is_text(key)})
-    write_onnx(args.folder, model, config, text_state)
+    write_text_gguf(args.folder, name, config.text_config, text_state)
+    tower_state = {key: value for key, value in state.items() if not is_text(key)}
+    write_tower_gguf(args.folder, name, args.tower_type, config, tower_state)
+    write_onnx(args.folder, name, model, config, text_state)
 
 
 main()
