@@ -1,5 +1,5 @@
-// Attention without a causal mask: a token attends to the tokens of its sequence, or to those less than WINDOW
-// away from it. The step holds whole sequences. A workgroup handles a query head of WORKGROUP consecutive tokens, a
+// Attention without a causal mask: a token attends to the tokens of its segment, or to those less than WINDOW
+// away from it. The segments of the step are whole sequences. A workgroup handles a query head of WORKGROUP consecutive tokens, a
 // lane one of them; TILE keys and values at a time are shared. Sequences that begin or end within the workgroup
 // come one after the other. A lane adds keys in the order of their positions, so its result does not depend on where
 // tiles begin, nor on other sequences.
@@ -11,9 +11,9 @@
 var<workgroup> keys: array<vec4<f32>, TILE * VECTORS>;
 var<workgroup> values: array<vec4<f32>, TILE * VECTORS>;
 
-// The first key that a token at `position` sees.
-fn begin_of(position: u32) -> u32 {
-    return position - min(position, WINDOW - 1u);
+// The first key that a token at `position` sees, in a sequence that begins at `first`.
+fn begin_of(position: u32, first: u32) -> u32 {
+    return position - min(position - first, WINDOW - 1u);
 }
 
 // The end of the keys that it sees, in a sequence of `length` tokens. WINDOW may be the largest number.
@@ -37,7 +37,7 @@ fn main(
     let token = min(first_token + local, last_token);
     let own_table = row_table(token);
     let position = row_position(token);
-    let begin = begin_of(position);
+    let begin = begin_of(position, row_first(token));
     let end = end_of(position, row_length(token));
     let kv_head = head / (HEADS / KV_HEADS);
     let q_at = token * (Q_DIM / 4u) + head * VECTORS;
@@ -55,7 +55,7 @@ fn main(
         let after = next + length - row_position(next);
         let last_position = row_position(min(after - 1u, last_token));
         let tiles_end = end_of(last_position, length);
-        for (var base = begin_of(row_position(next)); base < tiles_end; base += TILE) {
+        for (var base = begin_of(row_position(next), row_first(next)); base < tiles_end; base += TILE) {
             let count = min(TILE, tiles_end - base);
             for (var i = local; i < count * VECTORS; i += WORKGROUP) {
                 let vector = kv_head * VECTORS + i % VECTORS;

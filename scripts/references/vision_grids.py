@@ -1,12 +1,13 @@
 """Makes tests/parity/pictures: tiny random models with vision towers as llama.cpp's converter would write them, a text
-model and an `mmproj` file each (of qwen2vl the text model alone), and what transformers computes from their weights in float32.
+model and an `mmproj` file each, and what transformers computes from their weights in float32.
 
     VENV/bin/python scripts/references/vision_grids.py [NAME ...]
 
 NAME.json has the `pictures` (their sizes; the pixels are those of pictures.py), the `prompt` (token ids, and the index of
 a picture where one stands, as `[index]`), the `logits` after it, the tokens that are chosen greedily after it (`greedy`)
 and the logits after the last of these (`greedy_logits`). NAME.npy has the rows of the pictures, one after another, each
-row with the values for the first layers. The same names give the same bytes. Pictures become pixels by Pillow and the
+row with the values for the first layers. NAME.folder.json describes the same model as a Hugging Face folder, as those of
+vision.py do; a tensor of the checkpoint may be several of the file, one after another or frame by frame. The same names give the same bytes. Pictures become pixels by Pillow and the
 slow processor.
 """
 
@@ -22,8 +23,11 @@ import numpy as np  # noqa: E402
 import torch  # noqa: E402
 from PIL import Image  # noqa: E402
 from transformers import (  # noqa: E402
+    PretrainedConfig,
     Qwen2_5_VLConfig,
     Qwen2_5_VLForConditionalGeneration,
+    Qwen2VLConfig,
+    Qwen2VLForConditionalGeneration,
     Qwen2VLImageProcessor,
     Qwen3VLConfig,
     Qwen3VLForConditionalGeneration,
@@ -114,8 +118,44 @@ def write_text(path, architecture, name, config, state, add):
     prefix = "model.language_model."
     text = {"model." + key[len(prefix):]: value for key, value in state.items() if key.startswith(prefix)}
     text["lm_head.weight"] = state["lm_head.weight"]
+    places = {key: [names.place(architecture, config, key).name] for key in text}
     tensors = names.to_gguf(architecture, config, {key: value.numpy() for key, value in text.items()})
     add_tensors(file, tensors)
+    return places
+
+
+# Members of the configurations of all models, which say nothing about these.
+COMMON = PretrainedConfig().to_dict().keys() - {"tie_word_embeddings", "model_type"}
+
+
+def members(config):
+    return {key: value for key, value in config.to_dict().items() if key not in COMMON and value is not None}
+
+
+def write_folder(name, config, state, text, tower, pixels, is_flat=False):
+    """`text` and `tower` are the tensors of the files that a tensor of the checkpoint becomes. Folders that were published
+    first are flat: the text model's configuration is not in an object, and names have fewer prefixes."""
+    json_config = members(config)
+    json_config["text_config"], json_config["vision_config"] = members(config.text_config), members(config.vision_config)
+    key_of = lambda key: key  # noqa: E731
+    if is_flat:
+        text_config = json_config.pop("text_config")
+        json_config = text_config | json_config
+        json_config["rope_scaling"] = {"type": "mrope", "mrope_section": config.text_config.rope_scaling["mrope_section"]}
+        key_of = lambda key: key.replace("model.language_model.", "model.").replace("model.visual.", "visual.")  # noqa: E731
+    tensors = {}
+    for key, value in state.items():
+        at = 1 if key.startswith("model.visual.") else 0
+        place = tower[key] if at else text[key.replace("model.language_model.", "model.")]
+        form = "frames" if value.ndim == 5 else "as it is"
+        tensors[key_of(key)] = [at, place, form, 0, list(value.shape)]
+    preprocessor = {"image_mean": [0.5] * 3, "image_std": [0.5] * 3}
+    if is_flat:
+        preprocessor |= {"min_pixels": pixels["shortest_edge"], "max_pixels": pixels["longest_edge"]}
+    else:
+        preprocessor["size"] = pixels
+    document = {"config.json": json_config, "preprocessor_config.json": preprocessor, "tensors": tensors}
+    (FOLDER / f"{name}.folder.json").write_text(json.dumps(document, separators=(",", ":")) + "\n")
 
 
 def add_vision(file, projector, vision, dim, eps):
@@ -144,8 +184,8 @@ QWEN3VL_NAMES = {
 
 
 def qwen3vl_tower(state, indexes):
-    """The tensors of the tower."""
-    tensors = {}
+    """The tensors of the tower, and those of the checkpoint that each is."""
+    tensors, places = {}, {}
     for key, value in state.items():
         if not key.startswith("model.visual."):
             continue
@@ -155,6 +195,8 @@ def qwen3vl_tower(state, indexes):
         if key.endswith("patch_embed.proj.weight"):
             tensors["v.patch_embd.weight"] = value[:, :, 0]
             tensors["v.patch_embd.weight.1"] = value[:, :, 1]
+            places[key] = list(tensors)[-2:]
+            continue
         elif module == "patch_embed.proj":
             tensors["v.patch_embd.bias"] = value
         elif module == "pos_embed":
@@ -167,7 +209,8 @@ def qwen3vl_tower(state, indexes):
         else:
             part = parts[2].removeprefix("linear_")
             tensors[f"v.deepstack.{indexes[int(parts[1])]}.{part}.{suffix}"] = value
-    return tensors
+        places[key] = list(tensors)[-1:]
+    return tensors, places
 
 
 def qwen3vl():
@@ -192,43 +235,140 @@ def qwen3vl():
         file.add_rope_dimension_sections([4, 2, 2, 0])
         file.add_num_deepstack_layers(2)
 
-    write_text(FOLDER / "qwen3vl.gguf", "qwen3vl", "qwen3vl", text, state, add)
+    text_places = write_text(FOLDER / "qwen3vl.gguf", "qwen3vl", "qwen3vl", text, state, add)
     file = writer(FOLDER / "mmproj-qwen3vl.gguf", "clip", "qwen3vl")
     add_vision(file, "qwen3vl_merger", vision, text.hidden_size, 1e-6)
     file.add_vision_image_size(5 * vision.patch_size)
     file.add_vision_use_gelu(True)
     file.add_vision_is_deepstack_layers([layer in (0, 2) for layer in range(3)])
-    add_tensors(file, qwen3vl_tower(state, [0, 2]))
+    tensors, places = qwen3vl_tower(state, [0, 2])
+    add_tensors(file, tensors)
+    write_folder("qwen3vl", config, state, text_places, places, PIXELS)
 
     def features(pixels, grid):
         rows, deep = model.model.visual(pixels, grid_thw=grid)
         return torch.cat([rows, *deep], dim=1)
 
-    refer("qwen3vl", model, 4, features)
+    refer("qwen3vl", model, 4, features, PIXELS)
 
 
-def qwen2vl():
-    """The text model of Qwen2.5-VL alone."""
-    sections = [2, 3, 3]
+def qwen2_tower(state, depth):
+    """The tensors of the towers of Qwen2-VL and Qwen2.5-VL, by the names that the converter looks up, and those of the
+    checkpoint that each is."""
+    table = gguf.get_tensor_name_map(gguf.MODEL_ARCH.MMPROJ, depth)
+    tensors, places = {}, {}
+    for key, value in state.items():
+        if not key.startswith("model.visual."):
+            continue
+        value = value.numpy()
+        if key.endswith("patch_embed.proj.weight"):
+            tensors["v.patch_embd.weight"] = value[:, :, 0]
+            tensors["v.patch_embd.weight.1"] = value[:, :, 1]
+            places[key] = list(tensors)[-2:]
+            continue
+        parts = {key: value}
+        if ".qkv." in key:
+            parts = {key.replace("qkv", part): rows for part, rows in zip("qkv", np.split(value, 3))}
+        for part, rows in parts.items():
+            found = table.get_name(part.removeprefix("model."), try_suffixes=(".weight", ".bias"))
+            assert found, part
+            tensors[found] = rows
+        places[key] = list(tensors)[-len(parts):]
+    return tensors, places
+
+
+def qwen2_text(sections):
     text = {key: value for key, value in TEXT.items() if key != "head_dim"}
-    config = Qwen2_5_VLConfig(
-        text_config=text | {"rope_scaling": {"type": "mrope", "mrope_section": sections}},
-        vision_config={"depth": 1, "hidden_size": 32, "intermediate_size": 64, "num_heads": 2, "patch_size": 4,
-                       "out_hidden_size": 64, "fullatt_block_indexes": [0], "window_size": 16},
-        image_token_id=IMAGE, video_token_id=VIDEO, vision_start_token_id=VISION_START, tie_word_embeddings=False,
-    )  # fmt: skip
+    return text | {"rope_scaling": {"type": "mrope", "mrope_section": sections}}
+
+
+def qwen2(name, model, config, projector, add_keys, rows, is_flat):
+    """A model of Qwen2-VL or Qwen2.5-VL: its files and references."""
+    sections = config.text_config.rope_scaling["mrope_section"]
     config._attn_implementation = "eager"
-    model = Qwen2_5_VLForConditionalGeneration(config).float().eval()
-    fill(model, "qwen2vl, 2")
     model.load_state_dict(rounded(model.state_dict()))
+    state = model.state_dict()
+    text, vision = config.text_config, config.vision_config
 
     def add(file):
         file.add_rope_dimension_sections([*sections, 0])
 
-    write_text(FOLDER / "qwen2vl.gguf", "qwen2vl", "qwen2vl", model.config.text_config, model.state_dict(), add)
-    ids = np.random.default_rng(8).integers(0, 250, 90).tolist()
-    with torch.no_grad():
-        describe("qwen2vl", [], [], ids, lambda more: model(torch.tensor([ids + more])).logits[0].numpy())
+    text_places = write_text(FOLDER / f"{name}.gguf", "qwen2vl", name, text, state, add)
+    file = writer(FOLDER / f"mmproj-{name}.gguf", "clip", name)
+    # The keys that the converter writes: bounds of pixels and the size of squares are not among them.
+    file.add_type(gguf.GGUFType.MMPROJ)
+    file.add_clip_has_vision_encoder(True)
+    file.add_clip_projector_type(projector)
+    file.add_vision_projection_dim(text.hidden_size)
+    file.add_vision_image_size(560)
+    file.add_vision_patch_size(vision.patch_size)
+    file.add_vision_block_count(vision.depth)
+    file.add_vision_head_count(vision.num_heads)
+    file.add_vision_attention_layernorm_eps(1e-6)
+    file.add_vision_image_mean([0.5] * 3)
+    file.add_vision_image_std([0.5] * 3)
+    add_keys(file, vision)
+    tensors, places = qwen2_tower(state, vision.depth)
+    add_tensors(file, tensors)
+    # 4 to 1,024 rows.
+    square = (2 * vision.patch_size) ** 2
+    pixels = {"shortest_edge": 4 * square, "longest_edge": 1024 * square}
+    write_folder(name, config, state, text_places, places, pixels, is_flat)
+    refer(name, model, vision.patch_size, rows, pixels)
+
+
+def qwen2vl():
+    config = Qwen2VLConfig(
+        text_config=qwen2_text([2, 3, 3]),
+        # The hidden size is the text model's.
+        vision_config={"depth": 3, "embed_dim": 32, "hidden_size": 64, "mlp_ratio": 3, "num_heads": 2, "patch_size": 4,
+                       "hidden_act": "quick_gelu"},
+        image_token_id=IMAGE, video_token_id=VIDEO, vision_start_token_id=VISION_START, tie_word_embeddings=False,
+    )  # fmt: skip
+    model = Qwen2VLForConditionalGeneration(config).float().eval()
+    fill(model, "qwen2vl, 3")
+
+    def add(file, vision):
+        file.add_vision_embedding_length(vision.embed_dim)
+        # What the converter makes of the configuration. The tensors are wider.
+        file.add_vision_feed_forward_length(vision.hidden_size)
+
+    def rows(pixels, grid):
+        return model.model.visual(pixels, grid_thw=grid)
+
+    qwen2("qwen2vl", model, config, "qwen2vl_merger", add, rows, is_flat=True)
+
+
+def qwen25vl():
+    """Windows of three squares of patches, which fill no page, in the first and in the third layer."""
+    config = Qwen2_5_VLConfig(
+        text_config=qwen2_text([4, 2, 2]),
+        vision_config={"depth": 4, "hidden_size": 32, "intermediate_size": 68, "num_heads": 2, "patch_size": 4,
+                       "out_hidden_size": 64, "fullatt_block_indexes": [1, 3], "window_size": 24},
+        image_token_id=IMAGE, video_token_id=VIDEO, vision_start_token_id=VISION_START, tie_word_embeddings=False,
+    )  # fmt: skip
+    model = Qwen2_5_VLForConditionalGeneration(config).float().eval()
+    fill(model, "qwen25vl")
+
+    def add(file, vision):
+        file.add_vision_embedding_length(vision.hidden_size)
+        file.add_vision_feed_forward_length(vision.intermediate_size)
+        file.add_vision_use_silu(True)
+        file.add_vision_n_wa_pattern(2)
+        # The converter leaves it out: it is 112 in all of the family's models.
+        file.add_uint32("clip.vision.window_size", vision.window_size)
+
+    def rows(pixels, grid):
+        tower = model.model.visual
+        rows = tower(pixels, grid_thw=grid)
+        tower.fullatt_block_indexes = [0, 1, 2, 3]
+        moved = (tower(pixels, grid_thw=grid) - rows).abs().amax(dim=1)
+        tower.fullatt_block_indexes = [1, 3]
+        # The first picture is larger than a window.
+        assert moved[:50].min() > 0.05, f"windows move rows by {moved[:50].min()}"
+        return rows
+
+    qwen2("qwen25vl", model, config, "qwen2.5vl_merger", add, rows, is_flat=False)
 
 
 def describe(name, pictures, counts, prompt, logits):
@@ -248,10 +388,10 @@ def describe(name, pictures, counts, prompt, logits):
     (FOLDER / f"{name}.json").write_text(json.dumps(document, separators=(",", ":")) + "\n")
 
 
-def refer(name, model, patch_size, features):
-    """Writes the references."""
+def refer(name, model, patch_size, features, pixels):
+    """Writes the references; `pixels` bounds those of a picture."""
     processor = Qwen2VLImageProcessor(
-        patch_size=patch_size, merge_size=2, min_pixels=PIXELS["shortest_edge"], max_pixels=PIXELS["longest_edge"],
+        patch_size=patch_size, merge_size=2, min_pixels=pixels["shortest_edge"], max_pixels=pixels["longest_edge"],
         image_mean=[0.5] * 3, image_std=[0.5] * 3,
     )  # fmt: skip
     found = processor([picture(*size) for size in SIZES], return_tensors="pt")
@@ -299,7 +439,7 @@ def assert_sensitive(model, ids, expected, logits):
         assert moved > 0.3, f"no values for the first layers move logits by {moved}"
 
 
-MODELS = {"qwen3vl": qwen3vl, "qwen2vl": qwen2vl}
+MODELS = {"qwen3vl": qwen3vl, "qwen2vl": qwen2vl, "qwen25vl": qwen25vl}
 
 
 def main():

@@ -22,6 +22,11 @@ fn row_length(row: u32) -> u32 {
     return step[row_table(row) - 1u];
 }
 
+// The first token of a row's segment.
+fn row_first(row: u32) -> u32 {
+    return step[row_table(row) - 4u];
+}
+
 // Tokens of its sequence that a row sees in causal attention: those up to its own, or up to the end of its picture.
 fn row_end(row: u32) -> u32 {
     return max(row_position(row) + 1u, step[row_table(row) - 2u]);

@@ -1,5 +1,7 @@
-//! The patches of a picture of any size, in the order of towers that merge squares of patches: square by square from the
-//! top left, and within a square patch by patch.
+//! The patches of a picture of any size, in the order of towers that merge squares of patches: window by window from the
+//! top left, within a window square by square, and within a square patch by patch.
+
+use std::ops::Range;
 
 use crate::ops::step::PARTS;
 
@@ -12,6 +14,9 @@ pub(super) struct PatchGrid {
     pub(super) columns: usize,
     /// Patches on each side of a square.
     pub(super) merge: usize,
+    /// Squares on each side of a window. Those at the right and at the lower edge may be smaller. `None` if the picture is
+    /// one window.
+    pub(super) window: Option<usize>,
 }
 
 impl PatchGrid {
@@ -20,14 +25,47 @@ impl PatchGrid {
         self.rows * self.columns
     }
 
+    /// The rows and columns of squares of each window.
+    fn window_squares(self) -> impl Iterator<Item = [Range<usize>; 2]> {
+        let [rows, columns] = [self.rows, self.columns].map(|patches| patches / self.merge);
+        let side = self.window.unwrap_or(rows.max(columns));
+        let ranges = move |count: usize| {
+            let begins = (0..count).step_by(side.max(1));
+            begins.map(move |begin| begin..(begin + side).min(count))
+        };
+        ranges(rows).flat_map(move |row| ranges(columns).map(move |column| [row.clone(), column]))
+    }
+
+    /// Row and column of each square.
+    fn squares(self) -> impl Iterator<Item = [usize; 2]> {
+        self.window_squares().flat_map(|[rows, columns]| {
+            rows.flat_map(move |row| columns.clone().map(move |column| [row, column]))
+        })
+    }
+
+    /// Patches of each window.
+    pub(super) fn windows(self) -> impl Iterator<Item = usize> {
+        let square = self.merge.pow(2);
+        let squares = self.window_squares();
+        squares.map(move |[rows, columns]| rows.len() * columns.len() * square)
+    }
+
+    /// Where each square is in the order of towers, from the top left of the picture row by row.
+    pub(super) fn square_places(self) -> Vec<usize> {
+        let columns = self.columns / self.merge;
+        let mut places = vec![0; self.count() / self.merge.pow(2)];
+        for (at, [row, column]) in self.squares().enumerate() {
+            places[row * columns + column] = at;
+        }
+        places
+    }
+
     /// Row and column of each patch.
     pub(super) fn places(self) -> impl Iterator<Item = [usize; 2]> {
         let merge = self.merge;
-        let squares = (0..self.rows / merge).flat_map(move |row| {
-            (0..self.columns / merge).map(move |column| [row * merge, column * merge])
-        });
-        squares.flat_map(move |[row, column]| {
-            (0..merge * merge).map(move |at| [row + at / merge, column + at % merge])
+        self.squares().flat_map(move |[row, column]| {
+            let patches = 0..merge * merge;
+            patches.map(move |at| [row * merge + at / merge, column * merge + at % merge])
         })
     }
 
@@ -112,6 +150,7 @@ mod tests {
         rows: 2,
         columns: 4,
         merge: 2,
+        window: None,
     };
 
     #[test]
@@ -129,6 +168,37 @@ mod tests {
         ];
         assert_eq!(places, expected);
         assert_eq!(GRID.rotary()[5], [0, 0, 3]);
+    }
+
+    #[test]
+    fn the_squares_of_a_window_come_one_after_another() {
+        // Squares: 3 rows of 5.
+        let grid = PatchGrid {
+            rows: 6,
+            columns: 10,
+            merge: 2,
+            window: Some(2),
+        };
+        assert_eq!(grid.windows().collect::<Vec<_>>(), [16, 16, 8, 8, 8, 4]);
+        assert_eq!(
+            grid.square_places(),
+            [0, 1, 4, 5, 8, 2, 3, 6, 7, 9, 10, 11, 12, 13, 14]
+        );
+        let places: Vec<[usize; 2]> = grid.places().collect();
+        // The first square of the second row, and the first of the second window.
+        assert_eq!(places[8..12], [[2, 0], [2, 1], [3, 0], [3, 1]]);
+        assert_eq!(places[16], [0, 4]);
+        // A larger window than the picture is none.
+        let whole = PatchGrid {
+            window: Some(9),
+            ..grid
+        };
+        assert_eq!(whole.windows().collect::<Vec<_>>(), [60]);
+        let none = PatchGrid {
+            window: None,
+            ..grid
+        };
+        assert!(whole.places().eq(none.places()));
     }
 
     #[test]

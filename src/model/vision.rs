@@ -1,9 +1,13 @@
 //! Runs a vision tower: from the pixels of a tile to rows of the text model.
 
-use burn::tensor::{Tensor, TensorData};
+use burn::tensor::{Device, Tensor, TensorData};
 
 use super::{
-    config::vision::{Projector, VisionConfig},
+    config::{
+        Merger,
+        vision::{Projector, VisionConfig},
+    },
+    layers::merger_tower::PatchSteps,
     load::{AnyTower, TowerPlan},
     patch_grid::PatchGrid,
 };
@@ -13,7 +17,7 @@ use crate::{
     ops::{
         Variant,
         kv_memory::KvMemory,
-        step::{Rotary, Segment, Step},
+        step::{PAGE_TOKENS, PARTS, Rotary, Segment, Step},
     },
     pictures::Picture,
 };
@@ -25,7 +29,7 @@ pub struct Vision {
     config: VisionConfig,
     /// K and V of one layer at a time.
     kv: KvMemory,
-    step: Step,
+    steps: PatchSteps,
     pages: Vec<u32>,
 }
 
@@ -45,7 +49,10 @@ impl Vision {
         let tensors = device.tensors();
         Vision {
             kv: reservation.memory(tensors),
-            step: Step::new(plan.config.patches(), reservation.pages, tensors),
+            steps: PatchSteps {
+                whole: Step::new(plan.config.patches(), reservation.pages, tensors),
+                windows: window_step(&plan.config, tensors),
+            },
             pages: (0..reservation.pages as u32).collect(),
             config: plan.config.clone(),
             tower,
@@ -75,7 +82,7 @@ impl Vision {
         let pixels = pixels.normalized(self.config.mean, self.config.std);
         self.device.give_turn().await;
         let count = self.config.patches();
-        self.step.set(&[Segment {
+        self.steps.whole.set(&[Segment {
             position: 0,
             tokens: count,
             pages: &self.pages,
@@ -84,7 +91,7 @@ impl Vision {
         }]);
         let patches = patches(&pixels, size, self.config.patch_size);
         let patches = upload(&self.device, patches, self.config.patch_values());
-        let rows = tower.forward(patches, &mut self.kv, &self.step);
+        let rows = tower.forward(patches, &mut self.kv, &self.steps.whole);
         let rows = self.floats(rows).await?;
         let edge = size / self.config.patch_size;
         let squares = match self.config.projector {
@@ -113,6 +120,7 @@ impl Vision {
             rows: pixels.height / patch,
             columns: pixels.width / patch,
             merge: merger.side,
+            window: merger.windows.map(|it| it.side),
         };
         let is_whole = pixels.width.is_multiple_of(side) && pixels.height.is_multiple_of(side);
         if !is_whole || !(1..=self.config.patches()).contains(&grid.count()) {
@@ -120,28 +128,30 @@ impl Vision {
         }
         let pixels = pixels.normalized(self.config.mean, self.config.std);
         self.device.give_turn().await;
-        self.step.set(&[Segment {
-            position: 0,
-            tokens: grid.count(),
-            pages: &self.pages,
-            is_seen_whole: false,
-            rotary: Rotary {
-                offset: 0,
-                rows: &grid.rotary(),
-            },
-        }]);
-        let learned_side = self.config.image_size / patch;
-        let positions = grid.positions(&tower.position_embd, learned_side);
-        let positions = upload(&self.device, positions, self.config.layers.dim);
+        let rotary = grid.rotary();
+        let whole = window(0, grid.count(), &self.pages, &rotary);
+        self.steps.whole.set(&[whole]);
+        if merger.windows.is_some() {
+            let mut begin = 0;
+            let windows = grid.windows().map(|patches| {
+                begin += patches;
+                window(begin - patches, begin, &self.pages, &rotary)
+            });
+            self.steps.windows.set(&windows.collect::<Vec<_>>());
+        }
+        let positions = tower.position_embd.as_ref().map(|table| {
+            let positions = grid.positions(table, self.config.image_size / patch);
+            upload(&self.device, positions, self.config.layers.dim)
+        });
         let patches = grid.patches(&pixels, patch);
         let patches = upload(&self.device, patches, self.config.patch_values());
-        let parts = tower.forward(patches, positions, &mut self.kv, &self.step);
+        let parts = tower.forward(patches, positions, &mut self.kv, &self.steps);
         let mut values = Vec::with_capacity(parts.len());
         for part in parts {
             values.push(self.floats(part).await?);
         }
         let dim = self.config.projection_dim;
-        let rows = (0..grid.count() / self.config.square()).flat_map(|row| {
+        let rows = grid.square_places().into_iter().flat_map(|row| {
             values
                 .iter()
                 .flat_map(move |part| &part[row * dim..][..dim])
@@ -155,6 +165,41 @@ impl Vision {
         data.try_into_vec()
             .map_err(|e| Error::Internal(format!("{e:?}")))
     }
+}
+
+/// The patches `begin..end` of a picture, whose keys and values are on the pages that the whole picture has.
+fn window<'a>(
+    begin: usize,
+    end: usize,
+    pages: &'a [u32],
+    rotary: &'a [[u32; PARTS]],
+) -> Segment<'a> {
+    Segment {
+        position: begin % PAGE_TOKENS,
+        tokens: end - begin,
+        pages: &pages[begin / PAGE_TOKENS..end.div_ceil(PAGE_TOKENS)],
+        is_seen_whole: false,
+        rotary: Rotary {
+            offset: 0,
+            rows: &rotary[begin..end],
+        },
+    }
+}
+
+/// The step state of the windows of any picture.
+fn window_step(config: &VisionConfig, device: &Device) -> Step {
+    let Projector::Merger(Merger {
+        windows: Some(windows),
+        ..
+    }) = config.projector
+    else {
+        return Step::new(0, 0, device);
+    };
+    // A picture has the most windows if it is one square high.
+    let count = config.rows().div_ceil(windows.side);
+    // Beside the pages that it fills, a window may have parts of two.
+    let pages = config.patches() / PAGE_TOKENS + 2 * count;
+    Step::new(config.patches(), pages, device)
 }
 
 fn upload(device: &ComputeDevice, values: Vec<f32>, cols: usize) -> Tensor<2> {

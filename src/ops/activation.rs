@@ -12,6 +12,8 @@ pub enum Activation {
     /// `x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))` (Hendrycks and Gimpel 2016,
     /// <https://arxiv.org/abs/1606.08415>).
     Gelu,
+    /// `x * sigmoid(1.702 x)`, an approximation of GELU, too.
+    QuickGelu,
 }
 
 impl Activation {
@@ -19,6 +21,7 @@ impl Activation {
         match self {
             Activation::Silu => wgsl!("shared/activation/silu"),
             Activation::Gelu => wgsl!("shared/activation/gelu"),
+            Activation::QuickGelu => wgsl!("shared/activation/quick_gelu"),
         }
     }
 
@@ -36,6 +39,7 @@ impl Activation {
         match self {
             Activation::Silu => activation::Activation::Silu,
             Activation::Gelu => activation::Activation::Gelu,
+            Activation::QuickGelu => activation::Activation::QuickGelu,
         }
     }
 
@@ -47,6 +51,7 @@ impl Activation {
                 let y = (2.0 / std::f32::consts::PI).sqrt() * (x + 0.044_715 * x * x * x);
                 0.5 * x * (1.0 + y.tanh())
             }
+            Activation::QuickGelu => x / (1.0 + (-1.702 * x).exp()),
         }
     }
 }

@@ -62,7 +62,7 @@ pub fn kernel(gate: MatrixShape, up: MatrixShape, used: usize, variant: Variant)
     let kernel =
         group_experts::tile_modules(gate.constants(kernel), 2, used, variant).binding("out");
     let kernel = gated_matmul::matrices(kernel, gate, up, Arithmetic::F32);
-    gated_matmul::rows(kernel, false, Activation::Silu)
+    gated_matmul::rows(kernel, gated_matmul::Added::Nothing, Activation::Silu)
 }
 
 pub(super) fn launch(

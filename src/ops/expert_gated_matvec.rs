@@ -79,7 +79,8 @@ pub fn kernel(
     let kernel = gated_matmul::matrices(kernel, gate, up, Arithmetic::F32);
     let kernel = matvec::lanes(kernel, gate, 1, Arithmetic::F32, variant);
     let kernel = matvec::input(kernel, norm_eps);
-    gated_matmul::rows(kernel, false, Activation::Silu).module(wgsl!("expert_gated_matvec"))
+    gated_matmul::rows(kernel, gated_matmul::Added::Nothing, Activation::Silu)
+        .module(wgsl!("expert_gated_matvec"))
 }
 
 pub(super) fn launch(

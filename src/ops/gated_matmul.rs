@@ -31,6 +31,31 @@ op! {
     ) -> FloatTensor<Self>
 }
 
+/// What is added to the products with gate and with up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Added {
+    /// Nothing.
+    Nothing,
+    /// A row for all tokens: biases.
+    ToAll,
+    /// A row per token: the adapters' output.
+    ToEach,
+}
+
+impl Added {
+    /// Of a tensor of `rows` rows, if there is one, in a step of `tokens`.
+    pub(super) fn of(rows: Option<usize>, tokens: usize) -> Added {
+        match rows {
+            None => Added::Nothing,
+            Some(rows) if rows == tokens => Added::ToEach,
+            Some(rows) => {
+                assert_eq!(rows, 1, "rows that are added to {tokens} tokens");
+                Added::ToAll
+            }
+        }
+    }
+}
+
 /// `x` is `[tokens, cols]`, `delta` as in `gated_matvec`. Returns `[tokens, rows]`.
 pub fn gated_matmul(
     x: Tensor<2>,
@@ -54,7 +79,7 @@ pub fn gated_matmul(
 pub fn kernel(
     gate: MatrixShape,
     up: MatrixShape,
-    delta: bool,
+    added: Added,
     activation: Activation,
     tokens: usize,
     variant: Variant,
@@ -64,7 +89,7 @@ pub fn kernel(
         .binding("out");
     let arithmetic = tile::arithmetic(&[gate.ty, up.ty], variant);
     let kernel = matrices(gate.constants(kernel), gate, up, arithmetic);
-    let kernel = rows(kernel, delta, activation);
+    let kernel = rows(kernel, added, activation);
     tile::modules(kernel, tokens, &[gate, up], arithmetic, variant)
 }
 
@@ -82,12 +107,13 @@ pub(super) fn matrices(
     kernel
 }
 
-/// Adds the modules of rows that join those of gate and up. Declares the binding of `delta`, if there is
-/// one.
-pub(super) fn rows(kernel: Kernel, delta: bool, activation: Activation) -> Kernel {
-    let kernel = match delta {
-        true => kernel.binding("delta").module(wgsl!("shared/gated/delta")),
-        false => kernel.module(wgsl!("shared/gated/plain")),
+/// Adds the modules of rows that join those of gate and up. Declares the binding of `delta`, if something is
+/// added.
+pub(super) fn rows(kernel: Kernel, added: Added, activation: Activation) -> Kernel {
+    let kernel = match added {
+        Added::Nothing => kernel.module(wgsl!("shared/gated/plain")),
+        Added::ToAll => kernel.binding("delta").module(wgsl!("shared/gated/biased")),
+        Added::ToEach => kernel.binding("delta").module(wgsl!("shared/gated/delta")),
     };
     Store::default()
         .modules(kernel)
@@ -110,8 +136,8 @@ pub(super) fn launch(
     let mut buffers = vec![&x, &out];
     buffers.extend(gate.buffers().chain(up.buffers()));
     buffers.extend(delta.as_ref());
-    let has_delta = delta.as_ref().is_some();
-    kernel(gate.shape, up.shape, has_delta, activation, tokens, variant)
+    let added = Added::of(delta.as_ref().map(|it| it.shape().dims::<2>()[0]), tokens);
+    kernel(gate.shape, up.shape, added, activation, tokens, variant)
         .launch(&buffers, tile::workgroups(tokens, 2 * rows, variant));
     out
 }
@@ -167,13 +193,14 @@ pub(super) fn cpu(
     twin_output(out, [tokens, rows])
 }
 
-/// Adds the adapters' output `[tokens, 2 * rows]` to the products with gate and with up.
+/// Adds `[tokens, 2 * rows]` or, to those of each token, `[1, 2 * rows]` to the products with gate and with up.
 fn add_delta(gates: &mut [f32], ups: &mut [f32], delta: &Maybe<Flex>, rows: usize) {
     let Some(delta) = delta.as_ref() else {
         return;
     };
     let outputs = gates.chunks_exact_mut(rows).zip(ups.chunks_exact_mut(rows));
-    let deltas = delta.storage::<f32>().chunks_exact(2 * rows);
+    // A single row repeats; one per token does not come to its end.
+    let deltas = delta.storage::<f32>().chunks_exact(2 * rows).cycle();
     for ((gates, ups), delta) in outputs.zip(deltas) {
         gates.iter_mut().zip(delta).for_each(|(g, d)| *g += d);
         ups.iter_mut()
@@ -192,11 +219,9 @@ mod tests {
     fn kernels_are_valid_wgsl() {
         for (shape, variant) in matrices() {
             for tokens in [16, 256] {
-                assert_valid(
-                    [false, true].map(|delta| {
-                        kernel(shape, shape, delta, Activation::Gelu, tokens, variant)
-                    }),
-                );
+                assert_valid([Added::Nothing, Added::ToAll, Added::ToEach].map(|added| {
+                    kernel(shape, shape, added, Activation::QuickGelu, tokens, variant)
+                }));
             }
         }
     }

@@ -11,7 +11,7 @@ use burn_wgpu::CubeTensor;
 
 use super::{
     activation::Activation,
-    gated_matmul,
+    gated_matmul::{self, Added},
     matrix::{Matrix, MatrixShape, MatrixTensors},
     matvec,
     op::{Maybe, op, output},
@@ -34,8 +34,8 @@ op! {
 }
 
 /// `x` is `[tokens, cols]` with at most [`matvec::MAX_TOKENS`], `norm` `[cols]` (`None` if `x` is already
-/// normalized), `delta` `[tokens, 2 * rows]` what adapters add to the products with gate and with up.
-/// Returns `[tokens, rows]`.
+/// normalized), `delta` what is added to the products with gate and with up: `[tokens, 2 * rows]`, such as the
+/// adapters' output, or `[1, 2 * rows]` for all tokens, such as biases. Returns `[tokens, rows]`.
 pub fn gated_matvec(
     x: Tensor<2>,
     norm: Option<(Tensor<1>, f32)>,
@@ -64,7 +64,7 @@ pub fn gated_matvec(
 pub fn kernel(
     gate: MatrixShape,
     up: MatrixShape,
-    delta: bool,
+    added: Added,
     activation: Activation,
     tokens: usize,
     norm_eps: Option<f32>,
@@ -77,7 +77,7 @@ pub fn kernel(
     let arithmetic = variant.matvec.on(&[gate.ty, up.ty]);
     let kernel = gated_matmul::matrices(kernel, gate, up, arithmetic);
     let kernel = matvec::lanes(kernel, gate, tokens, arithmetic, variant);
-    matvec::main(gated_matmul::rows(kernel, delta, activation), tokens)
+    matvec::main(gated_matmul::rows(kernel, added, activation), tokens)
 }
 
 pub(super) fn launch(
@@ -95,7 +95,7 @@ pub(super) fn launch(
     let kernel = kernel(
         gate.shape,
         up.shape,
-        delta.is_some(),
+        Added::of(delta.map(|it| it.shape().dims::<2>()[0]), tokens),
         activation,
         tokens,
         norm.eps(),
@@ -148,8 +148,8 @@ mod tests {
                 (1, Activation::Silu, Some(1e-5)),
                 (matvec::MAX_TOKENS, Activation::Gelu, None),
             ] {
-                assert_valid([false, true].map(|delta| {
-                    kernel(shape, shape, delta, activation, tokens, norm_eps, variant)
+                assert_valid([Added::Nothing, Added::ToAll, Added::ToEach].map(|added| {
+                    kernel(shape, shape, added, activation, tokens, norm_eps, variant)
                 }));
             }
         }

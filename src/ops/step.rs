@@ -16,9 +16,10 @@ const ROTARY: usize = 2;
 /// First word of the rows. A row has its position and the index of the first word of its block table.
 pub const ROWS: usize = 3;
 const ROW_WORDS: usize = 2;
-/// Words before a block table: what is added to the index of a token to get its rotary position, how many tokens of the
-/// sequence all of its rows see at least, and the number of tokens that the sequence has after the step.
-const TABLE_HEAD: usize = 3;
+/// Words before a block table: the first token of the segment, what is added to the index of a token to get its rotary
+/// position, how many tokens of the sequence all of its rows see at least, and the number of tokens that the sequence has
+/// after the step.
+const TABLE_HEAD: usize = 4;
 /// Parts of a rotary position: time, row, column.
 pub const PARTS: usize = 3;
 pub use inpage_cpu::lanes::kv::PAGE_TOKENS;
@@ -26,7 +27,8 @@ pub use inpage_cpu::lanes::kv::PAGE_TOKENS;
 /// Consecutive tokens of one sequence, each a row of a step.
 #[derive(Debug, Clone, Copy)]
 pub struct Segment<'a> {
-    /// Tokens that precede them in the sequence.
+    /// Tokens that precede them in the sequence. Where attention is not causal they are not seen: the segment may begin
+    /// within a page that it shares.
     pub position: usize,
     /// The number of tokens.
     pub tokens: usize,
@@ -73,7 +75,8 @@ impl Step {
         for segment in segments {
             let end = segment.position + segment.tokens;
             let sight = if segment.is_seen_whole { end } else { 0 };
-            words.extend([segment.rotary.offset, sight as u32, end as u32]);
+            let first = segment.position as u32;
+            words.extend([first, segment.rotary.offset, sight as u32, end as u32]);
             words.extend_from_slice(segment.pages);
         }
         if segments.iter().any(|it| !it.rotary.rows.is_empty()) {
@@ -137,6 +140,11 @@ pub(super) fn row_length(step: &[u32], row: usize) -> usize {
     step[row_table(step, row) - 1] as usize
 }
 
+/// The first token of a row's segment: the CPU twin of `row_first`.
+pub(super) fn row_first(step: &[u32], row: usize) -> usize {
+    step[row_table(step, row) - 4] as usize
+}
+
 /// Tokens of its sequence that a row sees in causal attention: the CPU twin of `row_end`.
 pub(super) fn row_end(step: &[u32], row: usize) -> usize {
     let sight = step[row_table(step, row) - 2] as usize;
@@ -151,7 +159,7 @@ pub(super) fn row_rotary(step: &[u32], row: usize) -> [u32; PARTS] {
     if rotary > 0 && position < row_length(step, row) {
         return std::array::from_fn(|part| step[rotary + PARTS * row + part]);
     }
-    let offset = step[row_table(step, row) - TABLE_HEAD];
+    let offset = step[row_table(step, row) - 3];
     [(position as u32).wrapping_add(offset); PARTS]
 }
 

@@ -39,8 +39,9 @@ const WORKGROUP: usize = 64;
 /// Vectors of the keys, and of the values, that a workgroup shares: half of the 16 KiB that every device has.
 const TILE_VECTORS: usize = 512;
 
-/// Attends with rotated, scaled queries `[tokens, heads * head_dim]` to all tokens of each query's sequence, or,
-/// with a window of n, to those less than n away on either side. The segments of the step are whole sequences.
+/// Attends with rotated, scaled queries `[tokens, heads * head_dim]` to all tokens of each query's segment, or,
+/// with a window of n, to those less than n away on either side. The segments of the step are whole sequences, which may
+/// begin within a page.
 /// Returns the same shape; padding rows are undefined.
 pub fn whole_attention(
     q: Tensor<2>,
@@ -130,7 +131,7 @@ pub(super) fn twin(
                 let at = step::kv_row(words, table, other, value, shape.kv_dim()) + kv_at;
                 format.load(memory, at, vector);
             };
-            let all = 0..step::row_length(words, token);
+            let all = step::row_first(words, token)..step::row_length(words, token);
             let seen: Vec<usize> = all.filter(|it| it.abs_diff(position) < window).collect();
             let scores = seen.iter().map(|&other| {
                 load(other, 0, &mut vector);
@@ -164,7 +165,8 @@ fn cpu(
     let words = step.storage();
     let mut rows = step::cpu_rows(words, tokens);
     for (token, row) in rows.iter_mut().enumerate() {
-        *row = row.seeing(step::row_length(words, token));
+        let first = step::row_first(words, token);
+        *row = row.seeing(step::row_length(words, token)).since(first);
     }
     let mut out = vec![0.0; tokens * dim];
     let (team, format) = (team::current(), format.on_cpu());

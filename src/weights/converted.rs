@@ -45,6 +45,9 @@ pub enum Part {
     Rows(TensorInfo, f32),
     /// The columns of the tensor, as rows.
     Transposed(TensorInfo),
+    /// A frame of the kernels of a convolution over time, a row per kernel. The tensor is `[outputs, channels, frames,
+    /// pixels]`.
+    Frame(TensorInfo, usize),
     /// The rows of a packed matrix.
     Packed(Box<Packed>),
 }
@@ -55,6 +58,10 @@ impl Part {
         match self {
             Part::Rows(tensor, _) => tensor.shape.clone(),
             Part::Transposed(tensor) => tensor.shape.iter().rev().copied().collect(),
+            Part::Frame(tensor, _) => match tensor.shape[..] {
+                [pixels, _, channels, outputs] => vec![pixels.saturating_mul(channels), outputs],
+                _ => vec![0, 0],
+            },
             Part::Packed(packed) => packed.shape().to_vec(),
         }
     }
@@ -163,6 +170,10 @@ impl<S: ByteSource> ConvertedSource<S> {
                 let converted = self.transposed(stored, ty);
                 self.read_whole(index, converted, within, buf).await
             }
+            Part::Frame(stored, frame) => {
+                let converted = self.frame(stored, *frame, ty);
+                self.read_whole(index, converted, within, buf).await
+            }
             Part::Packed(packed) => {
                 let converted = packed.read(&self.stored, ty);
                 self.read_whole(index, converted, within, buf).await
@@ -224,6 +235,14 @@ impl<S: ByteSource> ConvertedSource<S> {
         let latest = self.latest.borrow();
         let bytes = latest.as_ref().map_or(&[][..], |latest| &latest.bytes);
         Ok(copy(bytes, within as usize, buf))
+    }
+
+    /// A frame of the kernels of a convolution, as rows of type `ty`.
+    async fn frame(&self, stored: &TensorInfo, frame: usize, ty: TensorType) -> Result<Vec<u8>> {
+        let values = stored.read_f32(&self.stored).await?;
+        let [pixels, frames] = [stored.shape[0], stored.shape[1]].map(|it| it as usize);
+        let rows = values.chunks_exact(pixels).skip(frame).step_by(frames);
+        Ok(ty.quantize(&rows.collect::<Vec<_>>().concat()))
     }
 
     /// The columns of a matrix as rows of type `ty`.
@@ -309,6 +328,11 @@ mod tests {
         let rows = |at, count, plus| Part::Rows(stored(at, count), plus);
         let stack = Origin::Stored(vec![rows(2 * 128, 3, 0.0), rows(0, 2, 0.0)]);
         let transposed = Origin::Stored(vec![Part::Transposed(stored(128, 4)); 2]);
+        // 10 outputs of 2 channels of 2 frames of 4 pixels.
+        let kernels = TensorInfo {
+            shape: vec![4, 2, 2, 10],
+            ..stored(0, 5)
+        };
         let recipes = vec![
             recipe("stack", &[32, 5], TensorType::Q8_0, stack),
             recipe(
@@ -324,6 +348,12 @@ mod tests {
                 Origin::Stored(vec![rows(0, 1, 1.0)]),
             ),
             recipe("turned", &[4, 64], TensorType::F16, transposed),
+            recipe(
+                "framed",
+                &[8, 10],
+                TensorType::F16,
+                Origin::Stored(vec![Part::Frame(kernels, 1)]),
+            ),
             recipe(
                 "made",
                 &[2],
@@ -344,6 +374,8 @@ mod tests {
         for _ in 0..2 {
             whole.extend(TensorType::F16.quantize(&turned));
         }
+        let second = values.chunks_exact(4).skip(1).step_by(2);
+        whole.extend(TensorType::F16.quantize(&second.collect::<Vec<_>>().concat()));
         whole.extend([0.5f32, 0.25].iter().flat_map(|value| value.to_le_bytes()));
         assert_eq!(source.size_bytes(), whole.len() as u64);
         assert_eq!(gguf.tensor("more").unwrap().offset_bytes, 5 * 34 + 256);

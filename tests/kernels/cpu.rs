@@ -144,18 +144,23 @@ fn gated_products_equal_their_twins() {
         for tokens in [1, 4, 20] {
             let x = noise.floats(tokens * cols);
             let delta = noise.floats(tokens * 2 * rows);
-            compare(&format!("{ty}, {tokens} tokens"), |i, variant| {
-                let x = tensor(&x, [tokens, cols], &device);
-                let delta = Some(tensor(&delta, [tokens, 2 * rows], &device));
-                let (gate, up) = (&gate[i], &up[i]);
-                values(match tokens <= 8 {
-                    true => {
-                        let norm = Some((tensor(&norm, [cols], &device), 1e-5));
-                        gated_matvec(x, norm, gate, up, delta, Activation::Silu, variant)
-                    }
-                    false => gated_matmul(x, gate, up, delta, Activation::Silu, variant),
-                })
-            });
+            // A row per token, or one for all.
+            for (added, activation) in [(tokens, Activation::Silu), (1, Activation::QuickGelu)] {
+                let what = format!("{ty}, {tokens} tokens, {added} rows added");
+                compare(&what, |i, variant| {
+                    let x = tensor(&x, [tokens, cols], &device);
+                    let delta = &delta[..added * 2 * rows];
+                    let delta = Some(tensor(delta, [added, 2 * rows], &device));
+                    let (gate, up) = (&gate[i], &up[i]);
+                    values(match tokens <= 8 {
+                        true => {
+                            let norm = Some((tensor(&norm, [cols], &device), 1e-5));
+                            gated_matvec(x, norm, gate, up, delta, activation, variant)
+                        }
+                        false => gated_matmul(x, gate, up, delta, activation, variant),
+                    })
+                });
+            }
         }
     }
 }

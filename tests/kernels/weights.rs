@@ -354,6 +354,49 @@ fn matmul_of_a_token_does_not_depend_on_the_tile() {
 }
 
 #[test]
+fn gates_with_biases_equal_their_twins() {
+    let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(8));
+    let variants = variants(&gpu);
+    for format in [TensorType::F16, TensorType::Q8_0] {
+        for variant in variants_for(format, &variants) {
+            let (rows, cols) = (37, 96);
+            let [gate_gpu, gate_cpu] =
+                matrices(format, rows, cols, &mut noise, [gpu.device(), &cpu]);
+            let [up_gpu, up_cpu] = matrices(format, rows, cols, &mut noise, [gpu.device(), &cpu]);
+            let biases = noise.floats(2 * rows);
+            for tokens in [1, 3, 33] {
+                let x = noise.floats(tokens * cols);
+                let run = |device: &Device, gate: &Matrix, up: &Matrix, times: usize| {
+                    let x = tensor(&x, [tokens, cols], device);
+                    let added = tensor(&biases.repeat(times), [times, 2 * rows], device);
+                    let added = Some(added);
+                    let activation = Activation::QuickGelu;
+                    values(match tokens <= MAX_TOKENS {
+                        true => gated_matvec(x, None, gate, up, added, activation, variant),
+                        false => gated_matmul(x, gate, up, added, activation, variant),
+                    })
+                };
+                let on_gpu = run(gpu.device(), &gate_gpu, &up_gpu, 1);
+                let twin = run(&cpu, &gate_cpu, &up_cpu, 1);
+                let arithmetic = match tokens <= MAX_TOKENS {
+                    true => variant.matvec,
+                    false => variant.matmul,
+                };
+                let what = format!("{tokens} tokens, {format:?}, {variant:?}");
+                assert_near(&what, &on_gpu, &twin, arithmetic, 2e-4);
+                // The same as a row per token, to the last bit.
+                assert_eq!(
+                    on_gpu,
+                    run(gpu.device(), &gate_gpu, &up_gpu, tokens),
+                    "{what}"
+                );
+                assert_eq!(twin, run(&cpu, &gate_cpu, &up_cpu, tokens), "{what}");
+            }
+        }
+    }
+}
+
+#[test]
 fn gated_matmul_equals_its_twin() {
     let (gpu, cpu, mut noise) = (gpu(), Device::flex(), Noise(6));
     for (variant, format) in matmuls(&gpu) {

@@ -55,7 +55,8 @@ fn stride(shape: AttentionShape) -> usize {
     shape.q_dim() + 2 * shape.kv_dim()
 }
 
-/// The attention of the sequences whose projections are `rows`, with `padding` rows after them.
+/// The attention of the sequences whose projections are `rows`, with padding rows after them. Each is on pages of its
+/// own.
 fn attended(
     shape: AttentionShape,
     lengths: &[usize],
@@ -64,20 +65,56 @@ fn attended(
     device: &Device,
     variant: Variant,
 ) -> Vec<f32> {
-    let tokens: usize = lengths.iter().sum();
-    let mut pages: Vec<Vec<u32>> = Vec::new();
+    let mut places = Vec::new();
     let mut next = 0;
     for length in lengths {
         let count = length.div_ceil(PAGE_TOKENS) as u32;
         // In reverse, so that block tables matter.
-        pages.push((next..next + count).rev().collect());
+        places.push((0, (next..next + count).rev().collect()));
         next += count;
     }
-    let mut kv = KvMemory::new(next as usize, shape.kv_dim(), format, device);
-    let mut step = Step::new(tokens, next as usize, device);
-    let segments = lengths.iter().zip(&pages);
-    let segments: Vec<Segment> = segments.map(|(n, pages)| segment(0, *n, pages)).collect();
-    step.set(&segments);
+    attended_at(&places, shape, lengths, rows, format, device, variant)
+}
+
+/// As [`attended`], of sequences that follow each other on the same pages.
+fn attended_on_shared_pages(
+    shape: AttentionShape,
+    lengths: &[usize],
+    rows: &[f32],
+    device: &Device,
+    variant: Variant,
+) -> Vec<f32> {
+    let tokens: usize = lengths.iter().sum();
+    let pages: Vec<u32> = (0..tokens.div_ceil(PAGE_TOKENS) as u32).rev().collect();
+    let mut next = 0;
+    let places = lengths.iter().map(|length| {
+        let begin = next;
+        next += length;
+        let own = begin / PAGE_TOKENS..next.div_ceil(PAGE_TOKENS);
+        (begin % PAGE_TOKENS, pages[own].to_vec())
+    });
+    let places: Vec<_> = places.collect();
+    let format = KvFormat::F32;
+    attended_at(&places, shape, lengths, rows, format, device, variant)
+}
+
+/// As [`attended`]. `places` are the position at which each sequence begins, and its pages.
+fn attended_at(
+    places: &[(usize, Vec<u32>)],
+    shape: AttentionShape,
+    lengths: &[usize],
+    rows: &[f32],
+    format: KvFormat,
+    device: &Device,
+    variant: Variant,
+) -> Vec<f32> {
+    let tokens: usize = lengths.iter().sum();
+    let entries = places.iter().map(|(_, pages)| pages.len()).sum();
+    let mut kv = KvMemory::new(entries, shape.kv_dim(), format, device);
+    let mut step = Step::new(tokens, entries, device);
+    let segments = lengths.iter().zip(places);
+    let segments = segments.map(|(n, (position, pages))| segment(*position, *n, pages));
+    step.set(&segments.collect::<Vec<Segment>>());
     let padded = tokens + 5;
     let mut rows = rows.to_vec();
     rows.resize(padded * stride(shape), 0.5);
@@ -165,6 +202,14 @@ fn tokens_attend_to_their_whole_sequence() {
                 let what = format!("{lengths:?} of {shape:?} on {name}");
                 assert_close(&what, &found, &expected, tolerance(KvFormat::F32));
                 // Bits do not depend on the other sequences of the step.
+                let on_shared_pages =
+                    attended_on_shared_pages(shape, lengths, &rows, device, variant);
+                assert_close(
+                    &format!("{what}, shared pages"),
+                    &on_shared_pages,
+                    &expected,
+                    tolerance(KvFormat::F32),
+                );
                 let last = lengths[lengths.len() - 1];
                 let own = &rows[(tokens - last) * stride(shape)..];
                 let alone = run(&[last], own);

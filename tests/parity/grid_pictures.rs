@@ -7,11 +7,12 @@ use std::{
 };
 
 use inpage::{
+    Error,
     engine::{
         CausalModel, Chooser, Row, RowSampler, SequenceMemory,
         generation::{Content, Embeddings, Prompt, Span},
     },
-    model::{LoadOptions, Transformer},
+    model::{Checkpoint, LoadOptions, Quantize, Transformer},
     ops::kv_memory::KvFormat,
     pictures::{Part, Picture},
     runtime::start_vision,
@@ -19,10 +20,11 @@ use inpage::{
     weights::{FileSource, Gguf},
 };
 use pollster::block_on;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
-    fixture::{Compute, all_computes, floats, ids, json, load, npy},
+    fixture::{self, Compute, all_computes, floats, ids, load, npy},
+    picture_folders::Folder,
     references::assert_parity,
 };
 
@@ -37,21 +39,33 @@ fn open(name: &str) -> (Gguf, FileSource) {
     (block_on(Gguf::read(&source)).expect("a GGUF"), source)
 }
 
-fn model(compute: &Compute, name: &str) -> Transformer {
-    let (gguf, source) = open(&format!("{name}.gguf"));
-    let options = LoadOptions {
+fn options() -> LoadOptions {
+    LoadOptions {
         context_tokens: Some(256),
         kv_format: KvFormat::F32,
         takes_embeddings: true,
+        quantize: Quantize::None,
         ..LoadOptions::default()
-    };
-    let model = load(compute.clone(), &gguf, &source, options, |_, _| ());
-    let mut model = block_on(model).expect("a model that runs");
-    if WITH_TOWERS.contains(&name) {
-        let (gguf, source) = open(&format!("mmproj-{name}.gguf"));
-        block_on(start_vision(&mut model, &gguf, &source, |_| ())).expect("a tower that runs");
     }
-    model
+}
+
+fn model(compute: &Compute, name: &str) -> Transformer {
+    altered(compute, name, |_| ()).expect("a tower that runs")
+}
+
+/// A model whose tower's file was changed.
+fn altered(
+    compute: &Compute,
+    name: &str,
+    alter: impl FnOnce(&mut Gguf),
+) -> Result<Transformer, Error> {
+    let (gguf, source) = open(&format!("{name}.gguf"));
+    let model = load(compute.clone(), &gguf, &source, options(), |_, _| ());
+    let mut model = block_on(model).expect("a model that runs");
+    let (mut gguf, source) = open(&format!("mmproj-{name}.gguf"));
+    alter(&mut gguf);
+    block_on(start_vision(&mut model, &gguf, &source, |_| ()))?;
+    Ok(model)
 }
 
 /// Gradients with noise, as the script makes them.
@@ -152,15 +166,13 @@ fn best(logits: &[f32]) -> u32 {
     best.unwrap() as u32
 }
 
-const NAMES: [&str; 2] = ["qwen3vl", "qwen2vl"];
-/// The other models are compared without pictures.
-const WITH_TOWERS: [&str; 1] = ["qwen3vl"];
+const NAMES: [&str; 3] = ["qwen3vl", "qwen25vl", "qwen2vl"];
 
 #[test]
 fn pictures_of_any_size_become_the_rows_of_the_reference() {
     for (device, compute) in all_computes() {
-        for name in WITH_TOWERS {
-            let reference = json(&folder().join(format!("{name}.json")));
+        for name in NAMES {
+            let reference = fixture::json(&folder().join(format!("{name}.json")));
             let expected = npy(&folder().join(format!("{name}.npy")));
             let mut model = model(&compute, name);
             let mut rows = Vec::new();
@@ -181,7 +193,7 @@ fn pictures_of_any_size_become_the_rows_of_the_reference() {
 fn prompts_with_pictures_meet_their_references() {
     for (device, compute) in all_computes() {
         for name in NAMES {
-            let reference = json(&folder().join(format!("{name}.json")));
+            let reference = fixture::json(&folder().join(format!("{name}.json")));
             let expected = floats(&reference["logits"]);
             let mut model = model(&compute, name);
             let prompt = prompt(&model, &reference);
@@ -201,7 +213,7 @@ fn tokens_after_pictures_meet_their_references() {
     for (device, compute) in all_computes() {
         for name in NAMES {
             let what = format!("{name} on the {device}");
-            let reference = json(&folder().join(format!("{name}.json")));
+            let reference = fixture::json(&folder().join(format!("{name}.json")));
             let greedy = ids(&reference["greedy"]);
             let expected = floats(&reference["greedy_logits"]);
             let mut model = model(&compute, name);
@@ -247,7 +259,7 @@ fn batches_keep_the_positions_of_each_sequence() {
     for (device, compute) in all_computes() {
         for name in NAMES {
             let what = format!("{name} on the {device}");
-            let reference = json(&folder().join(format!("{name}.json")));
+            let reference = fixture::json(&folder().join(format!("{name}.json")));
             let greedy = ids(&reference["greedy"]);
             let expected = floats(&reference["greedy_logits"]);
             let mut model = model(&compute, name);
@@ -302,20 +314,201 @@ fn batches_keep_the_positions_of_each_sequence() {
     }
 }
 
+/// The folder of a model.
+fn folder_of(name: &str) -> Folder {
+    let files = [format!("{name}.gguf"), format!("mmproj-{name}.gguf")];
+    let description = folder().join(format!("{name}.folder.json"));
+    Folder::of(&description, &files.map(|file| open(&file)))
+}
+
+/// Text model and tower of one folder, against the references of the files.
+#[test]
+fn folders_with_towers_meet_the_references() {
+    for name in NAMES {
+        let files = folder_of(name);
+        let text = block_on(Checkpoint::open(&files, &options())).expect("a text model");
+        let tower = block_on(Checkpoint::open_tower(&files)).unwrap();
+        let tower = tower.expect("a tower");
+        let reference = fixture::json(&folder().join(format!("{name}.json")));
+        for (device, compute) in all_computes() {
+            let model = load(compute, &text.gguf, &text.source, options(), |_, _| ());
+            let mut model = block_on(model).expect("a model that runs");
+            let started = start_vision(&mut model, &tower.gguf, &tower.source, |_| ());
+            block_on(started).expect("a tower that runs");
+            let prompt = prompt(&model, &reference);
+            let mut memory = memory(&model, 0);
+            let logits = fed(&mut model, &mut memory, &prompt, 512);
+            let what = format!("the folder of {name} on the {device}");
+            assert_parity(&what, &logits, &floats(&reference["logits"]), TOLERANCE);
+        }
+    }
+}
+
+#[test]
+fn folders_of_other_towers_are_refused() {
+    for (name, key, value, wanted) in [
+        (
+            "qwen25vl",
+            "fullatt_block_indexes",
+            json!([1, 2]),
+            "fullatt_block_indexes [1,2]",
+        ),
+        ("qwen25vl", "hidden_act", json!("gelu"), "hidden_act"),
+        (
+            "qwen25vl",
+            "temporal_patch_size",
+            json!(1),
+            "temporal_patch_size 1",
+        ),
+        (
+            "qwen3vl",
+            "deepstack_visual_indexes",
+            json!([2, 0]),
+            "deepstack_visual_indexes [2,0]",
+        ),
+        (
+            "qwen3vl",
+            "deepstack_visual_indexes",
+            json!([0]),
+            "deepstack_merger_list.1",
+        ),
+        ("qwen2vl", "hidden_act", json!("gelu"), "hidden_act"),
+    ] {
+        let mut files = folder_of(name);
+        files.change("config.json", |config| {
+            config["vision_config"][key] = value;
+        });
+        let error = block_on(Checkpoint::open_tower(&files)).err();
+        let error = error.unwrap_or_else(|| panic!("{name} with another {key}"));
+        assert!(error.to_string().contains(wanted), "{name}: {error}");
+    }
+}
+
+/// Says why a tower is refused whose file was changed.
+fn refusal(name: &str, alter: impl FnOnce(&mut Gguf)) -> String {
+    match altered(&Compute::reference(), name, alter) {
+        Ok(_) => panic!("the altered tower of {name} runs"),
+        Err(error) => error.to_string(),
+    }
+}
+
 #[test]
 fn a_projector_of_another_model_is_refused() {
-    let compute = Compute::reference();
-    let mut model = model(&compute, "qwen3vl");
-    let (mut gguf, source) = open("mmproj-qwen3vl.gguf");
-    gguf.metadata.insert("clip.vision.projection_dim", 128u32);
-    let error = block_on(start_vision(&mut model, &gguf, &source, |_| ())).unwrap_err();
-    assert!(error.to_string().contains("another model"), "{error}");
-    let (mut gguf, source) = open("mmproj-qwen3vl.gguf");
-    gguf.metadata
-        .insert("clip.vision.is_deepstack_layers", vec![true, false]);
-    let error = block_on(start_vision(&mut model, &gguf, &source, |_| ())).unwrap_err();
-    assert!(
-        error.to_string().contains("2 of the model take some"),
-        "{error}"
-    );
+    let error = refusal("qwen3vl", |gguf| {
+        gguf.metadata.insert("clip.vision.projection_dim", 128u32);
+    });
+    assert!(error.contains("another model"), "{error}");
+    let error = refusal("qwen3vl", |gguf| {
+        let key = "clip.vision.is_deepstack_layers";
+        gguf.metadata.insert(key, vec![true, false]);
+    });
+    assert!(error.contains("2 of the model take some"), "{error}");
+}
+
+/// One square high, in windows of one square and of three: the most sequences that a step of patches can have.
+#[test]
+fn narrow_pictures_have_many_windows() {
+    for window in [8u32, 24] {
+        let rows = all_computes().into_iter().map(|(device, compute)| {
+            let mut model = altered(&compute, "qwen25vl", |gguf| {
+                gguf.metadata.insert("clip.vision.window_size", window);
+                gguf.metadata
+                    .insert("clip.vision.image_max_pixels", 64 * 64u32);
+            });
+            let vision = model.as_mut().unwrap().vision_mut().unwrap();
+            let rows = block_on(vision.encode(&picture(64 * 8, 8))).unwrap();
+            assert_eq!(rows.len(), 64 * 64);
+            (device, rows)
+        });
+        let rows: Vec<_> = rows.collect();
+        for (device, other) in &rows[1..] {
+            let what = format!("windows of {window} pixels on the {device}");
+            assert_parity(&what, other, &rows[0].1, TOLERANCE);
+        }
+    }
+}
+
+#[test]
+fn towers_with_wrong_metadata_are_refused() {
+    for (key, value, wanted) in [
+        ("attention.head_count", 0, "attention.head_count is 0"),
+        ("attention.head_count", 5, "5 heads"),
+        ("patch_size", 0, "patch_size is 0"),
+        ("patch_size", 1 << 20, "more pixels than supported"),
+        ("spatial_merge_size", 9, "more pixels than supported"),
+        ("spatial_merge_size", 4, "mm.0.weight has shape"),
+        ("block_count", 1 << 20, "1048576 layers"),
+        ("block_count", 3, "blk.3."),
+        ("feed_forward_length", 64, "ffn_gate.weight has shape"),
+        ("window_size", 0, "window_size is 0"),
+        ("window_size", 7, "less than the 8 pixels of a row"),
+        ("window_size", 1 << 30, "window_size is 1073741824"),
+        ("n_wa_pattern", 1 << 30, "n_wa_pattern is 1073741824"),
+    ] {
+        let error = refusal("qwen25vl", |gguf| {
+            let key = format!("clip.vision.{key}");
+            gguf.metadata.insert(key, value as u32);
+        });
+        assert!(error.contains(wanted), "{key} {value}: {error}");
+    }
+    let error = refusal("qwen25vl", |gguf| {
+        gguf.metadata.insert("clip.use_gelu", true);
+    });
+    assert!(error.contains("are both set"), "{error}");
+    // The file does not say which layers have windows.
+    let error = refusal("qwen2vl", |gguf| {
+        let projector = "qwen2.5vl_merger";
+        gguf.metadata.insert("clip.projector_type", projector);
+    });
+    assert!(error.contains("n_wa_pattern is missing"), "{error}");
+}
+
+#[test]
+fn towers_with_missing_or_unknown_tensors_are_refused() {
+    for (name, tensor, renamed, wanted) in [
+        (
+            "qwen25vl",
+            "v.blk.1.ffn_gate.weight",
+            "a",
+            "ffn_up.weight has shape",
+        ),
+        ("qwen25vl", "v.blk.1.ffn_gate.bias", "blk.a", "\"blk.a\""),
+        (
+            "qwen25vl",
+            "v.blk.2.ln1.weight",
+            "a",
+            "blk.2.attn_norm.weight is missing",
+        ),
+        (
+            "qwen25vl",
+            "v.patch_embd.weight.1",
+            "a",
+            "patch_embd_1.weight is missing",
+        ),
+        ("qwen25vl", "mm.2.weight", "a", "mm.2.weight is missing"),
+        (
+            "qwen2vl",
+            "v.blk.0.ffn_up.weight",
+            "a",
+            "blk.0.ffn_up.weight is missing",
+        ),
+        (
+            "qwen2vl",
+            "v.post_ln.bias",
+            "a",
+            "output_norm.bias is missing",
+        ),
+        (
+            "qwen2vl",
+            "mm.2.bias",
+            "v.position_embd.weight",
+            "\"position_embd.weight\"",
+        ),
+    ] {
+        let error = refusal(name, |gguf| {
+            let found = gguf.tensors.iter_mut().find(|it| it.name == tensor);
+            found.expect("the tensor").name = renamed.to_owned();
+        });
+        assert!(error.contains(wanted), "{tensor}: {error}");
+    }
 }

@@ -20,6 +20,7 @@ mod kept_kernels;
 mod kv_formats;
 mod long_context;
 mod picture_families;
+mod picture_folders;
 mod pictures;
 mod prefixes;
 mod quantized;

@@ -1,7 +1,6 @@
 //! Families of models that take pictures against the references that `scripts/references/vision.py` makes: the rows of
 //! each picture, the logits after a prompt with several, and how such a prompt may be divided. Files and folders.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -15,13 +14,13 @@ use inpage::{
     ops::kv_memory::KvFormat,
     pictures::{Part, Picture},
     runtime::start_vision,
-    weights::{ByteSource, BytesSource, FileSource, Gguf, ModelFiles},
+    weights::{ByteSource, FileSource, Gguf},
 };
 use pollster::block_on;
-use serde_json::json;
 
 use crate::{
     fixture::{self, Compute, all_computes, floats, load, sequence},
+    picture_folders::Folder,
     references::assert_parity,
 };
 
@@ -61,64 +60,10 @@ fn started<S: ByteSource>(compute: &Compute, text: (&Gguf, &S), tower: (&Gguf, &
     model
 }
 
-/// A Hugging Face folder in memory.
-struct Folder(BTreeMap<String, Vec<u8>>);
-
-impl ModelFiles for Folder {
-    type Source = BytesSource<Vec<u8>>;
-
-    fn gguf_name(&self) -> Option<String> {
-        None
-    }
-
-    async fn open(&self, name: &str) -> Result<Option<Self::Source>, Error> {
-        Ok(self.0.get(name).cloned().map(BytesSource))
-    }
-}
-
-/// The folder of the model in the files, whose description is `NAME.folder.json`. Its tensors are f32.
+/// The folder of the model in the files.
 fn folder(name: &str) -> Folder {
     let files = ["gguf", "mmproj.gguf"].map(|end| open(&file(&format!("{name}.{end}"))));
-    let description = fixture::json(&file(&format!("{name}.folder.json")));
-    let (mut header, mut data) = (serde_json::Map::new(), Vec::<u8>::new());
-    for (name, place) in description["tensors"].as_object().unwrap() {
-        let (gguf, source) = &files[place[0].as_u64().unwrap() as usize];
-        let tensor = gguf.tensor(place[1].as_str().unwrap()).unwrap();
-        let mut values = block_on(tensor.read_f32(source)).unwrap();
-        let cols = tensor.shape[0] as usize;
-        match place[2].as_str().unwrap() {
-            "as it is" => {}
-            "plus one" => values.iter_mut().for_each(|value| *value -= 1.0),
-            // Of a head, rows 2k and 2k + 1 of the file are k and half + k of the checkpoint.
-            "interleaved" => {
-                let heads = place[3].as_u64().unwrap() as usize;
-                let head_rows = values.len() / cols / heads;
-                let row = |row: usize| {
-                    let (head, within) = (row / head_rows, row % head_rows);
-                    let half = head_rows / 2;
-                    let from = head * head_rows + within % half * 2 + within / half;
-                    values[from * cols..(from + 1) * cols].to_vec()
-                };
-                values = (0..heads * head_rows).flat_map(row).collect();
-            }
-            other => panic!("a form {other:?}"),
-        }
-        let start = data.len();
-        data.extend(values.iter().flat_map(|value| value.to_le_bytes()));
-        let offsets = [start, data.len()];
-        let entry = json!({"dtype": "F32", "shape": place[4], "data_offsets": offsets});
-        header.insert(name.clone(), entry);
-    }
-    let header = serde_json::to_vec(&header).unwrap();
-    let mut tensors = (header.len() as u64).to_le_bytes().to_vec();
-    tensors.extend(header);
-    tensors.extend(data);
-    let mut files = BTreeMap::from([("model.safetensors".to_owned(), tensors)]);
-    for name in ["config.json", "preprocessor_config.json"] {
-        let bytes = serde_json::to_vec(&description[name]).unwrap();
-        files.insert(name.to_owned(), bytes);
-    }
-    Folder(files)
+    Folder::of(&file(&format!("{name}.folder.json")), &files)
 }
 
 /// Gradients with noise, as the script makes them.

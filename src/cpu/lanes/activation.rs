@@ -13,6 +13,8 @@ pub enum Activation {
     /// `x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))` (Hendrycks and Gimpel 2016,
     /// <https://arxiv.org/abs/1606.08415>).
     Gelu,
+    /// `x * sigmoid(1.702 x)`, an approximation of GELU, too.
+    QuickGelu,
 }
 
 /// Writes `activation(gate) * up` to `out`. All have the same length.
@@ -42,6 +44,7 @@ fn apply<L: F32x8>(x: L, activation: Activation) -> L {
             let y = factor.mul(x.add(cubed));
             L::splat(0.5).mul(x).mul(tanh(y).add(one))
         }
+        Activation::QuickGelu => x.div(exp(L::splat(-1.702).mul(x)).add(one)),
     }
 }
 
@@ -104,6 +107,7 @@ mod tests {
                 let y = (2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x * x * x);
                 0.5 * x * (1.0 + y.tanh())
             }
+            Activation::QuickGelu => x / (1.0 + (-1.702 * x).exp()),
         }
     }
 
@@ -112,7 +116,7 @@ mod tests {
         let mut gate: Vec<f32> = (-4000..4000).map(|i| i as f32 * 0.005).collect();
         gate.extend([1e4, -1e4, 1e-30, -0.0, 3.0]);
         let up = wave(gate.len(), 3);
-        for activation in [Activation::Silu, Activation::Gelu] {
+        for activation in [Activation::Silu, Activation::Gelu, Activation::QuickGelu] {
             let mut seen = Vec::new();
             for backend in backends() {
                 let (mut out, mut alone) = (vec![0.0; gate.len()], gate.clone());
@@ -156,6 +160,9 @@ mod tests {
         assert!(x[0].is_nan() && x[1] == f32::INFINITY);
         let mut x = [f32::NAN, f32::INFINITY];
         activate(&mut x, Activation::Gelu);
+        assert!(x[0].is_nan() && x[1] == f32::INFINITY);
+        let mut x = [f32::NAN, f32::INFINITY];
+        activate(&mut x, Activation::QuickGelu);
         assert!(x[0].is_nan() && x[1] == f32::INFINITY);
     }
 }

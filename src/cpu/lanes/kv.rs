@@ -17,6 +17,7 @@ pub(crate) const BLOCK_WORDS: usize = 1 + BLOCK / 4;
 #[repr(C)]
 pub struct Row<'a> {
     position: usize,
+    first: usize,
     length: usize,
     rotary: [u32; 3],
     pages: *const u32,
@@ -43,6 +44,7 @@ impl<'a> Row<'a> {
         );
         Row {
             position,
+            first: 0,
             length: position + 1,
             rotary: [position as u32; 3],
             pages: pages.as_ptr(),
@@ -65,6 +67,19 @@ impl<'a> Row<'a> {
         Row { length, ..self }
     }
 
+    /// The same token where it sees none before `first`.
+    ///
+    /// # Panics
+    /// If it is one of these.
+    pub fn since(self, first: usize) -> Row<'a> {
+        assert!(
+            first <= self.position,
+            "token {} since {first}",
+            self.position
+        );
+        Row { first, ..self }
+    }
+
     /// The same token at a rotary position of its own: time, row and column.
     pub fn turned(self, rotary: [u32; 3]) -> Row<'a> {
         Row { rotary, ..self }
@@ -78,6 +93,11 @@ impl<'a> Row<'a> {
     /// Tokens of the sequence that attention may see: `position + 1` where it is causal.
     pub fn length(self) -> usize {
         self.length
+    }
+
+    /// The first token that attention may see.
+    pub fn first(self) -> usize {
+        self.first
     }
 
     /// Tokens that precede the token in its sequence.
@@ -102,7 +122,10 @@ impl<'a> Row<'a> {
 
     /// Whether `next` is the next token of the same sequence, and sees no fewer tokens.
     pub(crate) fn precedes(self, next: Row) -> bool {
-        self.pages == next.pages && next.position == self.position + 1 && next.length >= self.length
+        self.pages == next.pages
+            && next.position == self.position + 1
+            && next.length >= self.length
+            && next.first == self.first
     }
 }
 

@@ -26,6 +26,7 @@ mod smollm3;
 mod starcoder2;
 
 pub use architecture::{Architecture, Names};
+pub use qwen3vl::DEEPSTACK_LAYERS;
 
 use super::config::{
     ConfigJson, Keys, ModelConfig, RopePairs, keys::missing, llama_like, rope::ROPE_HALVES,

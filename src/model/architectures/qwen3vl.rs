@@ -1,18 +1,25 @@
 //! The text model of Qwen3-VL (Bai et al. 2025, <https://arxiv.org/abs/2511.21631>): a Qwen3 with rotary positions of
 //! three parts, whose first layers take values of pictures.
 
-use super::{architecture::Architecture, qwen3};
+use super::{architecture::Architecture, qwen2, qwen3, shared::QK_NORM_TENSORS};
 use crate::{
     Error, Result,
     model::config::{Keys, ModelConfig, RopeParts},
 };
 
-/// Its Hugging Face folders hold the tower as well, and are not read.
 pub const ARCHITECTURE: Architecture = Architecture {
     name: "qwen3vl",
+    model_types: &["qwen3_vl_text"],
     configure,
+    read_json: qwen2::read_json,
+    json_sizes: &[(DEEPSTACK_LAYERS, "n_deepstack_layers")],
+    tensors: &[QK_NORM_TENSORS],
     ..Architecture::LLAMA_LIKE
 };
+
+/// Member of `config.json` with the number of layers that take values of pictures. The tower's configuration has it; it is
+/// copied from there.
+pub const DEEPSTACK_LAYERS: &str = "deepstack_layers";
 
 fn configure(keys: &Keys, config: &mut ModelConfig) -> Result<()> {
     qwen3::configure(keys, config)?;

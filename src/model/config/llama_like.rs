@@ -69,6 +69,7 @@ pub fn read(keys: &Keys, vocab: usize) -> Result<ModelConfig> {
         attention_scale: keys.positive("attention.scale")?,
         attention_soft_cap: None,
         feed_forward: FeedForwardKind::Gated(Activation::Silu),
+        has_gate_biases: false,
         embedding_scale: 1.0,
         residual_scale: 1.0,
         logit_scale: 1.0,

@@ -12,6 +12,7 @@ pub mod vision;
 
 pub use json::ConfigJson;
 pub use keys::Keys;
+pub use merger::{Merger, MergerFamily, Windows};
 pub use model_config::{
     Experts, FeedForwardKind, LayerConfig, LayerRope, ModelConfig, NormKind, NormPlaces, Positions,
     QkNorm,

@@ -42,6 +42,8 @@ pub struct ModelConfig {
     pub attention_soft_cap: Option<f32>,
     /// The feed-forward layers.
     pub feed_forward: FeedForwardKind,
+    /// Whether the products with gate and up may have biases. Adapters leave them out.
+    pub has_gate_biases: bool,
     /// Factor of embeddings.
     pub embedding_scale: f32,
     /// Factor of the outputs of attention and feed-forward before they are added to the residual

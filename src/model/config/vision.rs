@@ -1,7 +1,7 @@
 //! The hyperparameters of a vision tower and its projector, from the metadata of an `mmproj` file as llama.cpp writes
 //! it: `clip.vision.*`.
 
-use super::merger::{self, Merger};
+use super::merger::{self, Merger, MergerFamily};
 use super::{
     Activation, FeedForwardKind, Keys, LayerConfig, LayerRope, ModelConfig, NormKind, NormPlaces,
     Positions, QkNorm,
@@ -26,7 +26,7 @@ pub struct VisionConfig {
     pub layers: ModelConfig,
     /// How the rows are projected.
     pub projector: Projector,
-    /// Width and height of a picture, in pixels: a multiple of the patch size.
+    /// Width and height of a picture, or of what learned positions cover, in pixels: a multiple of the patch size.
     pub image_size: usize,
     /// Width and height of a patch, in pixels.
     pub patch_size: usize,
@@ -57,7 +57,8 @@ pub enum Projector {
         /// Patches on each side of a square.
         side: usize,
     },
-    /// Qwen3-VL: pictures of any size, whose squares of patches are one row, which goes through a feed-forward.
+    /// Qwen2-VL and its successors: pictures of any size, whose squares of patches are one row, which goes through a
+    /// feed-forward.
     Merger(Merger),
 }
 
@@ -72,8 +73,17 @@ impl VisionConfig {
         if metadata.bool("clip.has_vision_encoder")? == Some(false) {
             return Err(unsupported("without a vision tower"));
         }
-        let image_size = keys.size("image_size")?;
+        let kind = match metadata.str("clip.projector_type")? {
+            Some(kind) => Some(kind),
+            None => keys.str("projector_type")?,
+        };
+        let family = kind.and_then(MergerFamily::of);
         let patch_size = keys.size("patch_size")?;
+        let image_size = match family {
+            // Converters make up the key.
+            Some(family) if !family.learns_positions() => patch_size,
+            _ => keys.size("image_size")?,
+        };
         if !image_size.is_multiple_of(patch_size) {
             return Err(invalid("image_size", "no multiple of patch_size"));
         }
@@ -81,27 +91,23 @@ impl VisionConfig {
         if side_patches.pow(2) > MAX_PATCHES {
             return Err(unsupported("with more patches than supported"));
         }
-        let kind = match metadata.str("clip.projector_type")? {
-            Some(kind) => Some(kind),
-            None => keys.str("projector_type")?,
-        };
-        let projector = match kind {
-            Some("gemma3") => Projector::AveragePool {
+        let projector = match (family, kind) {
+            (Some(family), _) => Projector::Merger(Merger::read(&keys, family, patch_size)?),
+            (None, Some("gemma3")) => Projector::AveragePool {
                 side: square_side(&keys, side_patches)?,
             },
-            Some("idefics3") => {
+            (None, Some("idefics3")) => {
                 let side = square_side(&keys, side_patches)?;
                 Projector::PixelShuffle {
                     side,
                     longest_edge: keys.size_or("preproc_image_size", 4 * image_size)?,
                 }
             }
-            Some("qwen3vl_merger") => Projector::Merger(Merger::read(&keys, patch_size)?),
-            Some(other) => {
+            (None, Some(other)) => {
                 let other: String = other.chars().take(64).collect();
                 return Err(unsupported(&format!("with a projector {other:?}")));
             }
-            None => return Err(unsupported("without clip.projector_type")),
+            (None, None) => return Err(unsupported("without clip.projector_type")),
         };
         let (layers, deepstack) = match projector {
             Projector::PixelShuffle { .. } | Projector::AveragePool { .. } => {
@@ -109,7 +115,7 @@ impl VisionConfig {
             }
             Projector::Merger(merger) => {
                 let mut layers = layers(&keys, merger.max_patches(patch_size))?;
-                merger::configure(&mut layers);
+                merger::configure(&mut layers, merger.family);
                 let deepstack = merger::deepstack(metadata, layers.layers.len())?;
                 (layers, deepstack)
             }
@@ -201,9 +207,13 @@ fn layers(keys: &Keys, patches: usize) -> Result<ModelConfig> {
     let metadata = keys.metadata();
     let flag = |name: &str| metadata.bool(&format!("clip.{name}"));
     let activation = match (flag("use_gelu")?, flag("use_silu")?) {
+        (Some(true), Some(true)) => {
+            let message = "clip.use_gelu and clip.use_silu are both set";
+            return Err(Error::InvalidModelFile(message.to_owned()));
+        }
         (Some(true), _) => Activation::Gelu,
         (_, Some(true)) => Activation::Silu,
-        _ => return Err(unsupported("with the approximation of GELU by a sigmoid")),
+        _ => Activation::QuickGelu,
     };
     let dim = keys.size("embedding_length")?;
     let heads = keys.size("attention.head_count")?;
@@ -243,6 +253,7 @@ fn layers(keys: &Keys, patches: usize) -> Result<ModelConfig> {
         attention_scale: None,
         attention_soft_cap: None,
         feed_forward: FeedForwardKind::Plain(activation),
+        has_gate_biases: false,
         embedding_scale: 1.0,
         residual_scale: 1.0,
         logit_scale: 1.0,

@@ -83,6 +83,8 @@ fn check(config: &ConfigJson, model: &ModelConfig) -> Result<()> {
         FeedForwardKind::Gated(Activation::Gelu) | FeedForwardKind::Plain(Activation::Gelu) => {
             &["gelu_pytorch_tanh", "gelu_new"]
         }
+        FeedForwardKind::Gated(Activation::QuickGelu)
+        | FeedForwardKind::Plain(Activation::QuickGelu) => &["quick_gelu"],
         FeedForwardKind::Gated(Activation::Silu)
         | FeedForwardKind::Plain(Activation::Silu)
         | FeedForwardKind::Experts(_) => &["silu"],

@@ -3,6 +3,7 @@
 //! keep their bits. `text` reads the tokenizers.
 
 mod dense;
+mod grid_tower;
 mod metadata;
 mod names;
 mod packed;

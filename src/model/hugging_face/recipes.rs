@@ -105,6 +105,30 @@ pub fn dense(matrices: Vec<StoredTensor>, quantize: Quantize) -> Result<Vec<Reci
     DENSE.iter().zip(matrices).map(recipe).collect()
 }
 
+/// Where a tensor of a vision tower is, and how it is converted: matrices keep their type, all else becomes f32.
+pub fn tower_recipe(name: String, stored: StoredTensor) -> Result<(u64, Recipe)> {
+    let stored = stored.into_floats()?;
+    let is_matrix = stored.shape.len() == 2 && name != "v.position_embd.weight";
+    // Gemma's code adds 1 to its norms.
+    let offset = match name.starts_with("mm.soft_emb_norm") {
+        true => 1.0,
+        false => 0.0,
+    };
+    let recipe = Recipe {
+        ty: if is_matrix {
+            stored.ty
+        } else {
+            TensorType::F32
+        },
+        name,
+        shape: stored.shape.clone(),
+        origin: Origin::Stored(Vec::new()),
+    };
+    let offset_bytes = stored.offset_bytes;
+    let origin = Origin::Stored(vec![Part::Rows(stored, offset)]);
+    Ok((offset_bytes, Recipe { origin, ..recipe }))
+}
+
 /// The tensors of the folder in the order of their data, and the GGUF tensors that they belong to.
 fn parts(
     architecture: &Architecture,
@@ -143,7 +167,7 @@ fn parts(
 /// The type that a tensor is converted to. Packed levels keep their bits if a block type can hold them.
 fn ty(name: &str, part: &Part, tied: bool, quantize: Quantize) -> TensorType {
     let stored = match part {
-        Part::Rows(stored, _) | Part::Transposed(stored) => stored.ty,
+        Part::Rows(stored, _) | Part::Transposed(stored) | Part::Frame(stored, _) => stored.ty,
         Part::Packed(packed) => match packed.blocks() {
             Some(ty) => return ty,
             None => TensorType::F16,

@@ -103,6 +103,10 @@ pub fn add(
     let Some(scaling) = &rope.scaling else {
         return Ok(());
     };
+    if let Some(sections) = scaling.numbers("mrope_section")? {
+        let sections: Vec<u32> = sections.into_iter().map(|it| it as u32).collect();
+        add("rope.dimension_sections", sections.into());
+    }
     add_scaling(&rope.kind, scaling, config, add)
 }
 
@@ -118,7 +122,7 @@ fn add_scaling(
     mut add: impl FnMut(&str, MetadataValue),
 ) -> Result<()> {
     match kind {
-        "default" | "llama3" => {}
+        "default" | "llama3" | "mrope" => {}
         "longrope" | "su" => {
             let original = original_tokens(config, scaling)?;
             let tokens = f64::from(config.needed("max_position_embeddings")?);

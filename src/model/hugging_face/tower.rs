@@ -1,19 +1,16 @@
 //! The vision tower of a folder as the `mmproj` file that a converter would make of it, and the folder's text model
 //! without the tower.
 
-use super::shards;
+use super::{grid_tower, recipes::tower_recipe, shards};
 use crate::{
     Error, Result,
     model::config::{
-        ConfigJson,
+        ConfigJson, MergerFamily,
         json::{MAX_JSON_BYTES, missing},
         vision::ARCHITECTURE,
     },
-    tensor_types::TensorType,
     weights::{
-        ConvertedSource, Gguf, JoinedSource, Metadata, ModelFiles,
-        converted::{Origin, Part, Recipe},
-        files::read_small,
+        ConvertedSource, Gguf, JoinedSource, Metadata, ModelFiles, files::read_small,
         safetensors::StoredTensor,
     },
 };
@@ -24,6 +21,8 @@ pub enum Family {
     Gemma3,
     /// Also SmolVLM.
     Idefics3,
+    /// Qwen2-VL and its successors.
+    Qwen(MergerFamily),
 }
 
 /// Modules of the tower and the projector: names in checkpoints and in `mmproj` files. `*` is the layer's number.
@@ -43,11 +42,12 @@ const MODULES: &[(&str, &str)] = &[
     ("mm_soft_emb_norm", "mm.soft_emb_norm"),
 ];
 /// What precedes names of the tower's tensors, after an optional `model.`.
-const PREFIXES: [&str; 4] = [
+const PREFIXES: [&str; 5] = [
     "vision_tower.vision_model.",
     "vision_model.",
     "multi_modal_projector.",
     "connector.",
+    "visual.",
 ];
 /// What precedes names of the text model's tensors, and what takes its place. Later versions of transformers have
 /// other names.
@@ -75,12 +75,18 @@ impl Family {
         Ok(match config.str("model_type")? {
             Some("gemma3") => Some(Family::Gemma3),
             Some("idefics3" | "smolvlm") => Some(Family::Idefics3),
+            Some("qwen2_vl") => Some(Family::Qwen(MergerFamily::Qwen2)),
+            Some("qwen2_5_vl") => Some(Family::Qwen(MergerFamily::Qwen25)),
+            Some("qwen3_vl") => Some(Family::Qwen(MergerFamily::Qwen3)),
             _ => None,
         })
     }
 
     /// The configuration of the text model alone.
     pub fn text(self, config: &ConfigJson) -> Result<ConfigJson> {
+        if let Family::Qwen(family) = self {
+            return grid_tower::text(family, config);
+        }
         let mut text = config
             .object("text_config")?
             .ok_or_else(|| missing("text_config"))?;
@@ -100,13 +106,6 @@ impl Family {
             text.add("tie_word_embeddings", true);
         }
         Ok(text)
-    }
-
-    fn projector(self) -> &'static str {
-        match self {
-            Family::Gemma3 => "gemma3",
-            Family::Idefics3 => "idefics3",
-        }
     }
 }
 
@@ -133,7 +132,8 @@ fn tower_part(name: &str) -> Option<&str> {
     PREFIXES.iter().find_map(|prefix| name.strip_prefix(prefix))
 }
 
-/// The name in an `mmproj` file of what [`tower_part`] returns.
+/// The name in an `mmproj` file of what [`tower_part`] returns. Layers whose outputs become values for the text model are
+/// counted; their numbers are in the configuration.
 fn tower_name(part: &str) -> Option<String> {
     // Neither a weight of a module nor in its place: rows are multiplied by it from the right.
     if part == "mm_input_projection_weight" {
@@ -147,7 +147,8 @@ fn tower_name(part: &str) -> Option<String> {
         [number] => module.replacen(&format!(".{number}."), ".*.", 1),
         _ => return None,
     };
-    let (_, name) = MODULES.iter().find(|(theirs, _)| *theirs == pattern)?;
+    let mut modules = MODULES.iter().chain(grid_tower::MODULES);
+    let (_, name) = modules.find(|(theirs, _)| *theirs == pattern)?;
     let name = name.replacen('*', numbers.first().unwrap_or(&""), 1);
     Some(format!("{name}.{suffix}"))
 }
@@ -186,35 +187,14 @@ pub async fn read<F: ModelFiles>(
             let name: String = stored.name.chars().take(80).collect();
             Error::UnsupportedModel(format!("a vision tower with a tensor {name:?}"))
         })?;
-        recipes.push(recipe(name, stored)?);
+        match family {
+            Family::Qwen(_) => recipes.extend(grid_tower::recipes(&config, name, stored)?),
+            Family::Gemma3 | Family::Idefics3 => recipes.push(tower_recipe(name, stored)?),
+        }
     }
     recipes.sort_by_key(|(offset_bytes, _)| *offset_bytes);
     let recipes = recipes.into_iter().map(|(_, recipe)| recipe).collect();
     ConvertedSource::new(shards.source, metadata, recipes).map(Some)
-}
-
-/// Where a tensor is, and how it is converted: matrices keep their type, all else becomes f32.
-fn recipe(name: String, stored: StoredTensor) -> Result<(u64, Recipe)> {
-    let stored = stored.into_floats()?;
-    let is_matrix = stored.shape.len() == 2 && name != "v.position_embd.weight";
-    // Gemma's code adds 1 to its norms.
-    let offset = match name.starts_with("mm.soft_emb_norm") {
-        true => 1.0,
-        false => 0.0,
-    };
-    let recipe = Recipe {
-        ty: if is_matrix {
-            stored.ty
-        } else {
-            TensorType::F32
-        },
-        name,
-        shape: stored.shape.clone(),
-        origin: Origin::Stored(Vec::new()),
-    };
-    let offset_bytes = stored.offset_bytes;
-    let origin = Origin::Stored(vec![Part::Rows(stored, offset)]);
-    Ok((offset_bytes, Recipe { origin, ..recipe }))
 }
 
 /// The metadata of the `mmproj` file. Members that are left out have the defaults of transformers.
@@ -227,9 +207,10 @@ fn metadata(
         .object("vision_config")?
         .ok_or_else(|| missing("vision_config"))?;
     let text = family.text(config)?;
-    let [dim, heads, image, patch] = match family {
-        Family::Gemma3 => [768, 12, 224, 16],
-        Family::Idefics3 => [1152, 16, 224, 32],
+    let (projector, [dim, heads, image, patch]) = match family {
+        Family::Gemma3 => ("gemma3", [768, 12, 224, 16]),
+        Family::Idefics3 => ("idefics3", [1152, 16, 224, 32]),
+        Family::Qwen(family) => return grid_tower::metadata(family, &vision, &text, preprocessor),
     };
     let activation = vision.str("hidden_act")?;
     let is_gelu = activation.is_none_or(|it| ["gelu_pytorch_tanh", "gelu_new"].contains(&it));
@@ -242,12 +223,12 @@ fn metadata(
             let side_patches = image.checked_div(patch).unwrap_or_default();
             side_patches.checked_div(rows.isqrt()).unwrap_or_default()
         }
-        Family::Idefics3 => config.size("scale_factor")?.unwrap_or(2),
+        _ => config.size("scale_factor")?.unwrap_or(2),
     };
     let mut metadata = Metadata::new();
     metadata.insert("general.architecture", ARCHITECTURE);
     metadata.insert("clip.has_vision_encoder", true);
-    metadata.insert("clip.projector_type", family.projector());
+    metadata.insert("clip.projector_type", projector);
     metadata.insert("clip.use_gelu", true);
     for (key, value) in [
         ("projection_dim", text.needed("hidden_size")?),

@@ -75,6 +75,8 @@ pub struct GatedFeedForward {
     pub ffn_gate: Matrix,
     /// `ffn_up`, `[ffn_dim, dim]`
     pub ffn_up: Matrix,
+    /// Of `ffn_gate` and `ffn_up`, `[1, 2 * ffn_dim]`. Models with adapters have none.
+    pub biases: Option<Tensor<2>>,
     /// Adapters of the rows of `ffn_gate`, followed by those of `ffn_up`.
     pub low_rank: Option<LowRank>,
     /// `ffn_down`, `[dim, ffn_dim]`
@@ -94,7 +96,8 @@ impl GatedFeedForward {
         let norm = self.ffn_norm.as_ref();
         let delta = |x: &Tensor<2>, norm| {
             let low_rank = self.low_rank.as_ref();
-            low_rank.map(|it| it.delta(x.clone(), norm, variant))
+            let delta = low_rank.map(|it| it.delta(x.clone(), norm, variant));
+            delta.or_else(|| self.biases.clone())
         };
         let hidden = if x.dims()[0] <= MAX_TOKENS {
             let norm = norm.map(|norm| (norm.weight.clone(), norm.eps));

@@ -1,5 +1,5 @@
-//! The vision tower of Qwen3-VL (Bai et al. 2025, <https://arxiv.org/abs/2511.21631>): patches of a picture of any size
-//! attend to each other; squares of them become rows of the text model, after the last layer and after some others.
+//! The vision towers of Qwen2-VL and its successors: patches of a picture of any size attend to each other, or to those of
+//! their window; squares of them become rows of the text model, after the last layer and after some others.
 
 use burn::tensor::Tensor;
 
@@ -7,7 +7,10 @@ use super::{
     decoder::Block,
     linear::{Linear, Norm},
 };
-use crate::ops::{Activation, Finish, Variant, kv_memory::KvMemory, step::Step};
+use crate::{
+    model::config::Windows,
+    ops::{Activation, Finish, Variant, kv_memory::KvMemory, step::Step},
+};
 
 /// The whole tower and its projectors.
 #[derive(Debug)]
@@ -15,8 +18,8 @@ pub struct MergerTower {
     /// `v.patch_embd.weight` and `v.patch_embd.weight.1`, `[dim, 3 * patch height * patch width]` each: of the two frames
     /// of a video that become a patch. A picture is both frames.
     pub patch_embd: [Linear; 2],
-    /// `v.position_embd`, `[side * side, dim]`, on the host, which interpolates it.
-    pub position_embd: Vec<f32>,
+    /// `v.position_embd`, `[side * side, dim]`, on the host, which interpolates it; `None` if no positions are learned.
+    pub position_embd: Option<Vec<f32>>,
     /// `v.blk.N`
     pub blocks: Vec<Block>,
     /// `v.post_ln`
@@ -27,6 +30,17 @@ pub struct MergerTower {
     pub deepstack: Vec<(usize, DeepMerger)>,
     /// Patches that become a row.
     pub square: usize,
+    /// Which layers attend within windows.
+    pub windows: Option<Windows>,
+}
+
+/// The patches of a picture, as layers attend to them.
+#[derive(Debug)]
+pub struct PatchSteps {
+    /// All patches are one sequence.
+    pub whole: Step,
+    /// Each window is a sequence.
+    pub windows: Step,
 }
 
 /// Makes rows of the output of a layer.
@@ -44,15 +58,24 @@ impl MergerTower {
     pub fn forward(
         &self,
         patches: Tensor<2>,
-        positions: Tensor<2>,
+        positions: Option<Tensor<2>>,
         kv: &mut KvMemory,
-        step: &Step,
+        steps: &PatchSteps,
     ) -> Vec<Tensor<2>> {
         let [first, second] = &self.patch_embd;
-        let x = first.plus(patches.clone(), positions);
+        let x = match positions {
+            Some(positions) => first.plus(patches.clone(), positions),
+            None => first.normed(patches.clone(), None, Finish::Plain),
+        };
         let mut x = second.plus(patches, x);
         let mut deep = Vec::new();
         for (layer, block) in self.blocks.iter().enumerate() {
+            let is_whole = self.windows.is_none_or(|it| it.is_whole(layer));
+            let step = if is_whole {
+                &steps.whole
+            } else {
+                &steps.windows
+            };
             x = block.attention.forward(x, kv, step);
             x = block.feed_forward.forward(x);
             let mergers = self.deepstack.iter().filter(|(of, _)| *of == layer);

@@ -302,14 +302,9 @@ impl<'a, S: ByteSource> Loader<'a, S> {
         let weights = weights.each_ref().map(String::as_str);
         let weight = self.tensors.matrix(&weights).await?;
         let (q, kv) = (self.config.q_dim(), self.config.kv_dim());
-        let (mut bias, mut has_bias) = (Vec::new(), false);
-        for (name, len) in names.iter().zip([q, kv, kv]) {
-            let part = self.bias(name).await?;
-            has_bias |= part.is_some();
-            // Zeros, if only the others have a bias.
-            bias.extend(part.unwrap_or_else(|| vec![0.0; len]));
-        }
-        let bias = has_bias.then(|| self.tensors.vector(bias));
+        let bias = self
+            .biases(names.each_ref().map(String::as_str), [q, kv, kv])
+            .await?;
         Ok(Qkv::Fused(linear_of(weight, bias)))
     }
 
@@ -336,6 +331,10 @@ impl<'a, S: ByteSource> Loader<'a, S> {
     async fn gated(&mut self, layer: usize, activation: Activation) -> Result<GatedFeedForward> {
         let ffn_norm = self.norm_before(&name(layer, "ffn_norm")).await?;
         let [gate, up] = ["ffn_gate", "ffn_up"].map(|part| name(layer, part));
+        let biases = match self.config.has_gate_biases {
+            true => self.biases([&gate, &up], [self.config.ffn_dim; 2]).await?,
+            false => None,
+        };
         let (ffn_gate, ffn_up) = if self.tensors.find(&format!("{gate}.weight")).is_some() {
             (self.matrix(&gate).await?, self.matrix(&up).await?)
         } else {
@@ -349,6 +348,7 @@ impl<'a, S: ByteSource> Loader<'a, S> {
             ffn_norm,
             ffn_gate,
             ffn_up,
+            biases: biases.map(|it| it.reshape([1, 2 * self.config.ffn_dim])),
             low_rank: None,
             ffn_down: self.linear(&name(layer, "ffn_down")).await?,
             join: self
@@ -422,6 +422,22 @@ impl<'a, S: ByteSource> Loader<'a, S> {
             sum_norm: self.norm_named(places.on_sum.then_some(&*on_sum)).await?,
             scale: self.config.residual_scale,
         })
+    }
+
+    /// The biases of matrices with so many rows, one after another; `None` if none of them has one.
+    async fn biases<const N: usize>(
+        &mut self,
+        names: [&str; N],
+        rows: [usize; N],
+    ) -> Result<Option<Tensor<1>>> {
+        let (mut biases, mut has_bias) = (Vec::new(), false);
+        for (name, len) in names.into_iter().zip(rows) {
+            let part = self.bias(name).await?;
+            has_bias |= part.is_some();
+            // Zeros, if only the others have a bias.
+            biases.extend(part.unwrap_or_else(|| vec![0.0; len]));
+        }
+        Ok(has_bias.then(|| self.tensors.vector(biases)))
     }
 
     async fn bias(&mut self, name: &str) -> Result<Option<Vec<f32>>> {

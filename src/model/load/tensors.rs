@@ -54,7 +54,7 @@ pub(super) fn check_tower_tensors(
             check.needed("position_embd.weight", &[config.dim, vision.patches()])?;
             check.norm("output_norm", config.dim)?;
         }
-        Projector::Merger(_) => check.merger_tower(vision)?,
+        Projector::Merger(merger) => check.merger_tower(vision, merger.family)?,
     }
     match vision.projector {
         Projector::PixelShuffle { .. } => check.linear("projector", vision.projector_shape())?,
@@ -224,6 +224,10 @@ impl Check<'_> {
                 self.needed(&name("ffn_gate.weight"), &[dim, ffn])?;
                 self.needed(&name("ffn_up.weight"), &[dim, ffn])?;
                 self.linear(&name("ffn_down"), [ffn, dim])?;
+                if config.has_gate_biases {
+                    self.possible(&name("ffn_gate.bias"), &[ffn])?;
+                    self.possible(&name("ffn_up.bias"), &[ffn])?;
+                }
             }
             FeedForwardKind::Gated(_) => {
                 // The rows of the gate, then those of the other half.

@@ -7,7 +7,7 @@ use crate::{
     model::{
         LoadOptions,
         config::{
-            ModelConfig,
+            MergerFamily, ModelConfig,
             vision::{ARCHITECTURE, Projector, VisionConfig},
         },
         kv_reservation::KvReservation,
@@ -68,7 +68,7 @@ impl TowerPlan {
                 "a projector file of architecture {architecture:?}, not \"{ARCHITECTURE}\""
             )));
         }
-        let config = VisionConfig::read(&gguf.metadata)?;
+        let mut config = VisionConfig::read(&gguf.metadata)?;
         if config.projection_dim != dim {
             return Err(Error::InvalidModelFile(format!(
                 "the projector makes rows of {}, and those of the model have {dim}: it belongs to another model",
@@ -83,6 +83,9 @@ impl TowerPlan {
             )));
         }
         let gguf = renamed(gguf, config.layers.dim)?;
+        if let Some(ffn_dim) = unsaid_ffn_dim(&gguf, config.projector) {
+            config.layers.ffn_dim = ffn_dim;
+        }
         check_tower_tensors(&gguf, &config, max_binding_bytes)?;
         let options = LoadOptions {
             context_tokens: Some(config.patches()),
@@ -116,8 +119,23 @@ impl TowerPlan {
             projector @ (Projector::PixelShuffle { .. } | Projector::AveragePool { .. }) => {
                 AnyTower::Squares(loader.tower(projector).await?)
             }
-            Projector::Merger(_) => AnyTower::Merger(loader.merger_tower(&self.config).await?),
+            Projector::Merger(merger) => {
+                AnyTower::Merger(loader.merger_tower(&self.config, merger).await?)
+            }
         })
+    }
+}
+
+/// The width of the feed-forwards, where the metadata does not have it: converters write that of the text model for
+/// Qwen2-VL. The check of the tensors compares it with all of their shapes.
+fn unsaid_ffn_dim(gguf: &Gguf, projector: Projector) -> Option<usize> {
+    match projector {
+        Projector::Merger(merger) if merger.family == MergerFamily::Qwen2 => {
+            let up = gguf.tensor("blk.0.ffn_up.weight")?;
+            let rows = up.shape.get(1).copied().unwrap_or_default();
+            usize::try_from(rows).ok().filter(|rows| *rows > 0)
+        }
+        _ => None,
     }
 }
 

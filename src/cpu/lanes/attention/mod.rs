@@ -282,7 +282,7 @@ impl<'a> AttentionParts<'a> {
     fn seen(&self, row: Row) -> [usize; 2] {
         let position = row.position();
         let end = position + self.window.min(row.length() - position);
-        [window_begin(self.window, position), end]
+        [window_begin(self.window, position).max(row.first()), end]
     }
 
     /// A head of the K (`value == 0`) or the V (`1`) of a page, which is in memory.

@@ -31,7 +31,7 @@ fn cache(shape: AttentionShape, format: KvFormat, last: usize) -> Vec<u32> {
 fn exact(q: &[f32], kv: &[u32], row: Row, shape: AttentionShape, format: KvFormat) -> Vec<f64> {
     let (dim, kv_dim) = (shape.head_dim, shape.kv_dim());
     let window = shape.window.unwrap_or(usize::MAX);
-    let seen = (0..row.length()).filter(|other| other.abs_diff(row.position()) < window);
+    let seen = (row.first()..row.length()).filter(|other| other.abs_diff(row.position()) < window);
     let load = |past: usize, value: usize| {
         let page = PAGES[past / PAGE_TOKENS];
         let at = format.row_at(page, value, past % PAGE_TOKENS, kv_dim);
@@ -177,20 +177,28 @@ fn rows_of_a_prompt_have_the_bits_of_single_rows_on_any_team() {
 }
 
 /// Two sequences of 130 and 5 tokens, as an encoder feeds them; those of the shorter one are on the page that is last
-/// of the longer one's table.
+/// of the longer one's table. Then three that begin and end within pages and share them: each sees its own tokens.
 #[test]
 fn whole_sequences_see_the_tokens_after_them_too() {
     let row = |length: usize, pages: &'static [u32]| {
         (0..length).map(move |position| Row::new(position, pages).seeing(length))
     };
+    let part = |begin: usize, end: usize| {
+        let positions = begin..end;
+        positions.map(move |at| Row::new(at, &PAGES[..3]).seeing(end).since(begin))
+    };
     let rows: Vec<Row> = row(130, &PAGES[..3]).chain(row(5, &PAGES[..1])).collect();
+    let parts = part(3, 9).chain(part(9, 100)).chain(part(100, 129));
+    let rows: Vec<Row> = rows.into_iter().chain(parts).collect();
     let team = Team::new(3);
     for (shape, format) in cases() {
         let kv = cache(shape, format, 130);
         let q = queries(rows.len(), shape);
         let mut out = vec![0.0; q.len()];
         attention_with(&team, &q, &kv, &rows, shape, format, &mut out);
-        for i in [0, 1, 62, 64, 100, 128, 129, 130, 134] {
+        for i in [
+            0, 1, 62, 64, 100, 128, 129, 130, 134, 135, 140, 141, 200, 231, 232, 260,
+        ] {
             let cells = i * shape.q_dim()..(i + 1) * shape.q_dim();
             let exact = exact(&q[cells.clone()], &kv, rows[i], shape, format);
             for (value, exact) in out[cells.clone()].iter().zip(exact) {
