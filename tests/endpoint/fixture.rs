@@ -353,12 +353,15 @@ pub struct TestHost {
 }
 
 /// Counts itself when it is dropped before its end.
-struct Fetching(Rc<Cell<usize>>, bool);
+struct Fetching {
+    dropped: Rc<Cell<usize>>,
+    has_ended: bool,
+}
 
 impl Drop for Fetching {
     fn drop(&mut self) {
-        if !self.1 {
-            self.0.set(self.0.get() + 1);
+        if !self.has_ended {
+            self.dropped.set(self.dropped.get() + 1);
         }
     }
 }
@@ -376,14 +379,18 @@ impl Host for TestHost {
     fn fetch_picture(&self, url: &str, max_bytes: usize) -> FetchedPicture {
         self.allowed_bytes.borrow_mut().push(max_bytes);
         let file = self.remote.borrow().get(url).cloned();
-        let mut fetching = Fetching(self.dropped.clone(), false);
+        let fetching = Fetching {
+            dropped: self.dropped.clone(),
+            has_ended: false,
+        };
         Box::pin(async move {
+            let mut fetching = fetching;
             let file = match file {
                 None => Err(PictureError::Invalid("it could not be fetched".into())),
                 Some(None) => std::future::pending().await,
                 Some(Some(file)) => Ok(file),
             };
-            fetching.1 = true;
+            fetching.has_ended = true;
             file
         })
     }
