@@ -6,8 +6,26 @@ use std::pin::Pin;
 
 use crate::pictures::{FileHeader, Picture};
 
-/// A picture that is being decoded, or what is wrong with its file.
-pub type DecodedPicture<'f> = Pin<Box<dyn Future<Output = Result<Picture, String>> + 'f>>;
+/// A picture that is being decoded.
+pub type DecodedPicture<'f> = Pin<Box<dyn Future<Output = Result<Picture, PictureError>> + 'f>>;
+
+/// The file of a picture that is being fetched. Dropping it ends the request.
+pub type FetchedPicture = Pin<Box<dyn Future<Output = Result<Vec<u8>, PictureError>>>>;
+
+/// Why there are no pixels.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PictureError {
+    /// The file or the URL cannot be used.
+    Invalid(String),
+    /// This host cannot use any.
+    Unsupported(String),
+}
+
+impl From<String> for PictureError {
+    fn from(reason: String) -> PictureError {
+        PictureError::Invalid(reason)
+    }
+}
 
 /// The environment of a handler.
 pub trait Host {
@@ -21,7 +39,13 @@ pub trait Host {
     }
     /// Decodes a picture's file: its first frame, in the orientation that it names, on white.
     fn decode_picture<'f>(&self, _file: &'f [u8], _header: FileHeader) -> DecodedPicture<'f> {
-        Box::pin(async { Err("pictures are not decoded here".into()) })
+        let reason = "pictures are not decoded here".to_owned();
+        Box::pin(async { Err(PictureError::Unsupported(reason)) })
+    }
+    /// Fetches the file of a picture, which may have `max_bytes`, from an `http:` or `https:` URL.
+    fn fetch_picture(&self, _url: &str, _max_bytes: usize) -> FetchedPicture {
+        let reason = "URLs are fetched in web pages only: send a data: URL".to_owned();
+        Box::pin(async { Err(PictureError::Unsupported(reason)) })
     }
     /// Warns the page's developer (`console.warn`).
     fn warn(&self, message: &str);
@@ -53,7 +77,7 @@ impl Host for SystemHost {
     }
 
     fn decode_picture<'f>(&self, file: &'f [u8], header: FileHeader) -> DecodedPicture<'f> {
-        Box::pin(async move { Picture::decode(file, header) })
+        Box::pin(async move { Ok(Picture::decode(file, header)?) })
     }
 
     fn warn(&self, message: &str) {

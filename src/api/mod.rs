@@ -43,7 +43,7 @@ pub use crate::grammar::OutputForm;
 pub use error::Failure;
 #[cfg(not(target_arch = "wasm32"))]
 pub use host::SystemHost;
-pub use host::{DecodedPicture, Host};
+pub use host::{DecodedPicture, FetchedPicture, Host, PictureError};
 pub use http::{Attachment, Body, Request, Response};
 pub use models::{Fingerprint, LazyCompiler, ModelState, PictureReader, ReadyEmbedder, ReadyModel};
 pub use progress::Progress;

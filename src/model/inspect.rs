@@ -202,7 +202,8 @@ pub fn inspect(gguf: &Gguf, options: LoadOptions) -> ModelReport {
     }
 }
 
-fn tensor_types(gguf: &Gguf) -> Vec<TensorTypeReport> {
+/// The tensors by their types.
+pub(super) fn tensor_types(gguf: &Gguf) -> Vec<TensorTypeReport> {
     let mut types = BTreeMap::new();
     for tensor in &gguf.tensors {
         let ty = tensor.ty.name();

@@ -14,7 +14,7 @@
 //! | `steps`, `slots`, `pace` | steps of the device and their captured graphs |
 //! | `vision`, `features` | runs a vision tower; the rows it has made |
 //! | `transformer` | the model that the engine runs: sequences in pages, cut into steps |
-//! | `inspect`, `refusal` | a report on a header; why the model does not load |
+//! | `inspect`, `inspect_tower`, `refusal` | a report on a header; why the model does not load |
 //! | `sampling_defaults` | the sampling that a header recommends |
 
 mod architectures;
@@ -23,6 +23,7 @@ pub mod config;
 mod features;
 mod hugging_face;
 mod inspect;
+mod inspect_tower;
 mod kv_reservation;
 mod layers;
 mod load;
@@ -45,12 +46,13 @@ pub use checkpoint::{Checkpoint, CheckpointSource};
 pub use config::ModelConfig;
 pub use hugging_face::Quantize;
 pub use inspect::{ModelReport, for_sequences, inspect};
+pub use inspect_tower::{InspectedTower, inspect_tower, is_tower};
 pub use layers::{experts::ExpertFeedForward, linear::Norm};
 pub use load::matrix_types;
 pub(crate) use load::{Plan, TowerPlan, load_weights, outline, plan};
 pub use load_options::LoadOptions;
 pub use lora::Adapter;
-pub use refusal::{check_budget, refusal};
+pub use refusal::{check_budget, refusal, tower_refusal};
 pub use sampling_defaults::sampling_defaults;
 pub use transformer::Transformer;
 pub use vision::Vision;

@@ -2,7 +2,10 @@
 //! options.
 
 use super::inspect::{MemoryReport, for_sequences, inspect};
-use super::{LoadOptions, load::plan};
+use super::{
+    LoadOptions,
+    load::{TowerPlan, plan},
+};
 use crate::{Error, Result, ops::kv_memory::KvFormat, ops::step::PAGE_TOKENS, weights::Gguf};
 
 /// Shorter contexts are not suggested.
@@ -15,6 +18,21 @@ pub fn refusal(gguf: &Gguf, options: LoadOptions, max_binding_bytes: u64) -> Opt
     planned
         .and_then(|()| check_budget(gguf, options, None))
         .err()
+}
+
+/// Why this build does not load a vision tower on such a device, beside the text model of `text` if that is known. `None` if the
+/// headers show no reason.
+pub fn tower_refusal(
+    gguf: &Gguf,
+    text: Option<(&Gguf, LoadOptions)>,
+    max_binding_bytes: u64,
+) -> Option<Error> {
+    let planned = match text {
+        None => TowerPlan::alone(gguf, max_binding_bytes),
+        Some((text, options)) => plan(text, options, max_binding_bytes)
+            .and_then(|text| TowerPlan::new(gguf, text.config(), max_binding_bytes)),
+    };
+    planned.err()
 }
 
 /// Compares what the model needs when it is loaded with `options` with their memory budget, and with the memory that

@@ -15,7 +15,7 @@ impl Picture {
             FileFormat::Jpeg => ImageFormat::Jpeg,
             FileFormat::WebP => ImageFormat::WebP,
             FileFormat::Gif => ImageFormat::Gif,
-            FileFormat::Bmp => ImageFormat::Bmp,
+            FileFormat::Bmp => return Picture::decode_bmp(file),
         };
         let damaged = |error| format!("it cannot be decoded: {error}");
         let reader = ImageReader::with_format(Cursor::new(file), format);
@@ -27,23 +27,13 @@ impl Picture {
             image.apply_orientation(orientation);
         }
         let (width, height) = (image.width() as usize, image.height() as usize);
-        let rgb = match image.color().has_alpha() {
-            false => image.into_rgb8().into_raw(),
-            true => on_white(image.into_rgba8().as_raw()),
-        };
-        Ok(Picture { width, height, rgb })
+        Ok(match image.color().has_alpha() {
+            false => Picture {
+                width,
+                height,
+                rgb: image.into_rgb8().into_raw(),
+            },
+            true => Picture::on_white(width, height, image.into_rgba8().as_raw()),
+        })
     }
-}
-
-/// Red, green, blue and opacity of pixels to what is seen on white.
-fn on_white(rgba: &[u8]) -> Vec<u8> {
-    let pixels = rgba.chunks_exact(4).flat_map(|pixel| {
-        let opacity = u32::from(pixel[3]);
-        let blend = move |channel: u8| {
-            let sum = u32::from(channel) * opacity + 255 * (255 - opacity);
-            ((sum + 127) / 255) as u8
-        };
-        [blend(pixel[0]), blend(pixel[1]), blend(pixel[2])]
-    });
-    pixels.collect()
 }

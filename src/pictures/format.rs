@@ -3,6 +3,9 @@
 
 use super::{Filter, Grid, GridSizes, Picture, Tiles};
 
+/// A picture of this width and a height of 1 is as narrow as any that matters.
+const MAX_ASPECT: usize = 1 << 20;
+
 /// What a model wants of a picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PictureFormat {
@@ -52,6 +55,26 @@ impl PictureFormat {
             PictureFormat::Tiles { .. } => "<image>",
             PictureFormat::Stretched { .. } => "<image_soft_token>",
             PictureFormat::Grid(_) => "<|image_pad|>",
+        }
+    }
+
+    /// Fewest and most rows of the text model that a picture becomes.
+    pub fn tokens(self) -> [usize; 2] {
+        match self {
+            PictureFormat::Tiles {
+                size,
+                longest_edge,
+                rows,
+            } => {
+                let count = |height| Tiles::count(MAX_ASPECT, height, size, longest_edge);
+                [count(1) * rows, count(MAX_ASPECT) * rows]
+            }
+            PictureFormat::Stretched { rows, .. } => [rows, rows],
+            PictureFormat::Grid(sizes) => {
+                let square = sizes.side.pow(2);
+                let most = (sizes.max_pixels / square).max(1);
+                [sizes.min_pixels.div_ceil(square).clamp(1, most), most]
+            }
         }
     }
 

@@ -1,8 +1,9 @@
 //! Pictures as the vision towers of models take them: pixels, resampling and tiles. What a model makes of the
 //! pixels is not known here.
 //!
-//! Order, lowest first: `picture`, `file_header`, `decode`, `resample`, `tiles`, `grid`, `format`.
+//! Order, lowest first: `picture`, `file_header`, `bmp`, `decode`, `resample`, `tiles`, `grid`, `format`.
 
+mod bmp;
 #[cfg(not(target_arch = "wasm32"))]
 mod decode;
 mod file_header;

@@ -12,6 +12,23 @@ pub struct Picture {
 }
 
 impl Picture {
+    /// What is seen of red, green, blue and opacity of pixels on white.
+    pub fn on_white(width: usize, height: usize, rgba: &[u8]) -> Picture {
+        let pixels = rgba.chunks_exact(4).flat_map(|pixel| {
+            let opacity = u32::from(pixel[3]);
+            let blend = move |channel: u8| {
+                let sum = u32::from(channel) * opacity + 255 * (255 - opacity);
+                ((sum + 127) / 255) as u8
+            };
+            [blend(pixel[0]), blend(pixel[1]), blend(pixel[2])]
+        });
+        Picture {
+            width,
+            height,
+            rgb: pixels.collect(),
+        }
+    }
+
     /// The part of `width` by `height` pixels from `left` and `top` on.
     pub(super) fn crop(&self, left: usize, top: usize, width: usize, height: usize) -> Picture {
         let rows = self.rgb.chunks_exact(3 * self.width).skip(top).take(height);

@@ -4,8 +4,8 @@ use std::cell::Cell;
 
 use serde::{Deserialize, Serialize};
 
-use super::error_code;
-use crate::model::{self, Checkpoint, LoadOptions, ModelReport};
+use super::{error_code, projector::named};
+use crate::model::{self, Checkpoint, InspectedTower, LoadOptions, ModelReport};
 use crate::text::{Tokenizer, TokenizerReport};
 use crate::weights::{ByteSource, ModelFiles};
 use crate::{Error, Result};
@@ -49,8 +49,10 @@ pub struct Inspection {
     pub refusal: Option<Refusal>,
     /// The same for each limit: the one in the options, or the smallest and the usual one.
     pub devices: Vec<LimitReport>,
-    /// `None` if a header cannot be read.
+    /// `None` if a header cannot be read, or if the file is only a projector.
     pub model: Option<ModelReport>,
+    /// The vision tower and its projector, of an `mmproj` file or of a folder that has one.
+    pub projector: Option<InspectedTower>,
     /// `None` if this build supports no tokenizer of the model.
     pub tokenizer: Option<TokenizerReport>,
 }
@@ -107,8 +109,22 @@ impl Inspection {
             refusal: None,
             devices: Vec::new(),
             model: None,
+            projector: None,
             tokenizer: None,
         }
+    }
+}
+
+impl Inspection {
+    /// Notes for each limit why nothing runs there; the last one decides.
+    fn judge(&mut self, limits: &[u64], refusal: impl Fn(u64) -> Option<Error>) {
+        let on_device = |max_binding_bytes: &u64| LimitReport {
+            max_binding_bytes: *max_binding_bytes,
+            refusal: refusal(*max_binding_bytes).as_ref().map(Refusal::of),
+        };
+        self.devices = limits.iter().map(on_device).collect();
+        self.refusal = self.devices.last().and_then(|it| it.refusal.clone());
+        self.runs = self.refusal.is_none();
     }
 }
 
@@ -149,7 +165,8 @@ impl<F: ModelFiles> ModelFiles for CountedFiles<'_, F> {
 }
 
 /// Reads the headers of the model that `files` make up and reports what it is, how much GPU memory it
-/// needs and whether this build runs it.
+/// needs and whether this build runs it. Of a projector's file alone: what it is, and whether this build runs it beside a
+/// model that it fits.
 ///
 /// # Errors
 /// [`Error::Read`] when the bytes cannot be read. Files that are no model, or one that does not run,
@@ -171,6 +188,22 @@ pub async fn inspect<F: ModelFiles>(files: &F, options: InspectionOptions) -> Re
             return Ok(report);
         }
     };
+    let limits = match options.max_binding_bytes {
+        Some(bytes) => vec![bytes],
+        None => vec![SMALLEST_BINDING_BYTES, USUAL_BINDING_BYTES],
+    };
+    if model::is_tower(&checkpoint.gguf) {
+        report.projector = Some(model::inspect_tower(&checkpoint.gguf));
+        report.judge(&limits, |bytes| {
+            model::tower_refusal(&checkpoint.gguf, None, bytes).map(named)
+        });
+        return Ok(report);
+    }
+    // The files of the model are counted once.
+    let tower = match Checkpoint::open_tower(files.files).await {
+        Err(error @ Error::Read(_)) => return Err(error),
+        tower => tower,
+    };
     let tokenizer = match Tokenizer::of(&files, &checkpoint.gguf.metadata).await {
         Ok(tokenizer) => {
             checkpoint.set_token_count(tokenizer.vocab_size());
@@ -180,30 +213,30 @@ pub async fn inspect<F: ModelFiles>(files: &F, options: InspectionOptions) -> Re
         Err(error) => Err(error),
     };
     let gguf = checkpoint.gguf;
-    let load = match options.sequences {
+    let mut load = match options.sequences {
         Some(sequences) => model::for_sequences(&gguf, options.load, sequences),
         None => options.load,
     };
-    let limits = match options.max_binding_bytes {
-        Some(bytes) => vec![bytes],
-        None => vec![SMALLEST_BINDING_BYTES, USUAL_BINDING_BYTES],
-    };
-    let on_device = |max_binding_bytes| {
-        let refusal = match &tokenizer {
-            Err(error) => Some(Refusal::of(error)),
-            Ok(_) => model::refusal(&gguf, load, max_binding_bytes)
-                .as_ref()
-                .map(Refusal::of),
-        };
-        LimitReport {
-            max_binding_bytes,
-            refusal,
+    if let Ok(Some(tower)) = &tower {
+        load.takes_embeddings = true;
+        let tower = model::inspect_tower(&tower.gguf);
+        let budget = &mut load.memory_budget_bytes;
+        *budget = budget.map(|bytes| bytes.saturating_sub(tower.loaded_bytes));
+        report.projector = Some(tower);
+    }
+    report.judge(&limits, |bytes| {
+        if let Err(error) = &tokenizer {
+            return Some(error.clone());
         }
-    };
-    report.devices = limits.into_iter().map(on_device).collect();
-    // The last one decides.
-    report.refusal = report.devices.last().and_then(|it| it.refusal.clone());
-    report.runs = report.refusal.is_none();
+        let of_tower = || match &tower {
+            Ok(None) => None,
+            Ok(Some(tower)) => {
+                model::tower_refusal(&tower.gguf, Some((&gguf, load)), bytes).map(named)
+            }
+            Err(error) => Some(error.clone()),
+        };
+        model::refusal(&gguf, load, bytes).or_else(of_tower)
+    });
     report.model = Some(model::inspect(&gguf, load));
     let tokenizer = tokenizer.as_ref().ok();
     report.tokenizer = tokenizer.map(|it| TokenizerReport::of(it, &gguf.metadata));

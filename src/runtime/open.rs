@@ -4,8 +4,8 @@ use std::rc::Rc;
 
 use super::{AdapterFiles, Adapters};
 use crate::{
-    Result,
-    model::{Checkpoint, LoadOptions},
+    Error, Result,
+    model::{Checkpoint, LoadOptions, is_tower},
     text::Tokenizer,
     weights::ModelFiles,
 };
@@ -32,6 +32,11 @@ pub async fn open<F: ModelFiles, A: ModelFiles>(
 ) -> Result<Opened<F::Source, A::Source>> {
     let adapters = Adapters::open(adapters).await?;
     let mut checkpoint = Checkpoint::open(files, options).await?;
+    if is_tower(&checkpoint.gguf) {
+        return Err(Error::UnsupportedModel(
+            "the file is a vision tower with its projector: load its text model, with this file as projector".into(),
+        ));
+    }
     let tokenizer = Rc::new(Tokenizer::of(files, &checkpoint.gguf.metadata).await?);
     checkpoint.set_token_count(tokenizer.vocab_size());
     Ok(Opened {

@@ -12,8 +12,9 @@ use web_sys::AbortSignal;
 
 use super::adapters::{PageAdapter, adapter_files};
 use super::attachments::{PageAttachment, attachment};
+use super::clock::now_ms;
 use super::errors::to_js;
-use super::host::{BrowserHost, now_ms};
+use super::host::BrowserHost;
 use super::json_value::to_object;
 use super::options::EngineOptions;
 use super::response::InpageResponse;
@@ -60,8 +61,9 @@ impl InpageEngine {
         let page_has_webgpu = options.page_has_webgpu().unwrap_or(false);
         let cpu = options.cpu_options();
         let (kernels, kept_kernels) = (options.kernels(), options.kept_kernels());
+        let host = Rc::new(BrowserHost::new(options.again()));
         set_on_panic(options);
-        let handler = Rc::new(ServedHandler::new(switches, Rc::new(BrowserHost)));
+        let handler = Rc::new(ServedHandler::new(switches, host));
         handler.set_model(&model_id, ModelState::Loading);
         Ok(InpageEngine {
             model_id,

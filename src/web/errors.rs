@@ -20,3 +20,8 @@ pub(super) fn message_of(thrown: &JsValue) -> String {
         None => thrown.as_string().unwrap_or_else(|| format!("{thrown:?}")),
     }
 }
+
+/// The `code` of anything JavaScript threw.
+pub(super) fn code_of(thrown: &JsValue) -> Option<String> {
+    Reflect::get(thrown, &"code".into()).ok()?.as_string()
+}

@@ -1,4 +1,4 @@
-//! The browser's clock, timers and console for the endpoint.
+//! The browser's clock, timers, console, decoder and network for the endpoint.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -6,21 +6,22 @@ use std::pin::Pin;
 use futures_channel::oneshot;
 use gloo::timers::callback::Timeout;
 
-use wasm_bindgen::prelude::*;
-
-use super::picture;
-use crate::api::{DecodedPicture, Host};
+use super::options::EngineOptions;
+use super::{picture, remote_picture};
+use crate::api::{DecodedPicture, FetchedPicture, Host};
 use crate::pictures::FileHeader;
 
-#[wasm_bindgen]
-extern "C" {
-    /// Milliseconds on the browser's monotonic clock.
-    #[wasm_bindgen(js_namespace = performance, js_name = now)]
-    pub(super) fn now_ms() -> f64;
+/// The browser, or the program around the package.
+pub(super) struct BrowserHost {
+    options: EngineOptions,
 }
 
-/// The browser.
-pub(super) struct BrowserHost;
+impl BrowserHost {
+    /// `options` has what decodes and fetches pictures.
+    pub(super) fn new(options: EngineOptions) -> BrowserHost {
+        BrowserHost { options }
+    }
+}
 
 impl Host for BrowserHost {
     fn now_ms(&self) -> u64 {
@@ -44,8 +45,19 @@ impl Host for BrowserHost {
         -(js_sys::Date::new_0().get_timezone_offset() as i32)
     }
 
-    fn decode_picture<'f>(&self, file: &'f [u8], _header: FileHeader) -> DecodedPicture<'f> {
-        Box::pin(picture::decode(file))
+    fn decode_picture<'f>(&self, file: &'f [u8], header: FileHeader) -> DecodedPicture<'f> {
+        match self.options.decode_picture() {
+            None => Box::pin(picture::decode(file)),
+            Some(decoder) => Box::pin(picture::decode_with(decoder, file, header)),
+        }
+    }
+
+    fn fetch_picture(&self, url: &str, max_bytes: usize) -> FetchedPicture {
+        Box::pin(remote_picture::fetch(
+            self.options.again(),
+            url.to_owned(),
+            max_bytes,
+        ))
     }
 
     fn warn(&self, message: &str) {

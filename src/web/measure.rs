@@ -6,8 +6,8 @@ use std::rc::Rc;
 use serde::Serialize;
 use wasm_bindgen::prelude::*;
 
+use super::clock::now_ms;
 use super::errors::to_js;
-use super::host::now_ms;
 use super::json_value::to_object;
 use super::source::PageFiles;
 use super::webgpu::{PageWebGpu, gpu_options};

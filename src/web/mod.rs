@@ -11,11 +11,12 @@
 //! | `sha256` | the hash of a downloaded file |
 //! | `webgpu` | the GPU device in a browser |
 //! | `measure` | the CPU time of a decode step; only with the feature `replay-bench` |
-//! | `picture`, `attachments` | decodes pictures; those beside the body of a request |
-//! | `host`, `errors` | time and log; errors as JavaScript sees them |
+//! | `picture`, `remote_picture`, `attachments` | decodes pictures; fetches them; those beside the body of a request |
+//! | `host`, `clock`, `errors` | what the endpoint needs of the browser; time; errors as JavaScript sees them |
 
 mod adapters;
 mod attachments;
+mod clock;
 mod cpu_kernels;
 mod engine;
 mod errors;
@@ -26,6 +27,7 @@ mod json_value;
 mod measure;
 mod options;
 mod picture;
+mod remote_picture;
 mod response;
 mod sha256;
 mod source;

@@ -2,11 +2,12 @@
 
 use std::rc::Rc;
 
-use js_sys::Promise;
+use js_sys::{Function, Promise};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
+use web_sys::AbortSignal;
 
-use super::{host::now_ms, json_value, webgpu::PageWebGpu};
+use super::{clock::now_ms, json_value, webgpu::PageWebGpu};
 use crate::api::Switches;
 use crate::device::CpuOptions;
 use crate::model::LoadOptions;
@@ -45,12 +46,31 @@ extern "C" {
     #[wasm_bindgen(method, getter, js_name = keptKernels)]
     pub(super) fn kept_kernels(this: &EngineOptions) -> Option<String>;
 
+    /// Decodes the file of a picture, where the program has no `createImageBitmap`:
+    /// `(file) => Promise<{ width, height, channels, data }>` of 8 bits per channel, turned as Exif says.
+    #[wasm_bindgen(method, getter, js_name = decodePicture)]
+    pub(super) fn decode_picture(this: &EngineOptions) -> Option<Function>;
+
+    /// Fetches the file of a picture: `(url, maxBytes, signal) => Promise<Uint8Array>`.
+    #[wasm_bindgen(method, catch, js_name = fetchPicture)]
+    pub(super) fn fetch_picture(
+        this: &EngineOptions,
+        url: &str,
+        max_bytes: f64,
+        signal: &AbortSignal,
+    ) -> std::result::Result<Promise, JsValue>;
+
     /// Called with a message when the module panics.
     #[wasm_bindgen(method, js_name = onPanic)]
     pub(super) fn on_panic(this: &EngineOptions, message: &str);
 }
 
 impl EngineOptions {
+    /// The same object.
+    pub(super) fn again(&self) -> EngineOptions {
+        EngineOptions::from(JsValue::from(self))
+    }
+
     /// The endpoint's switches.
     pub(super) fn switches(&self) -> Result<Switches> {
         Switches::from_value(json_value::object(&self.given_switches(), "switches")?)
@@ -74,7 +94,7 @@ impl EngineOptions {
 
     /// How to set up the CPU device: on this thread alone.
     pub(super) fn cpu_options(&self) -> CpuOptions {
-        let options = EngineOptions::from(JsValue::from(self));
+        let options = self.again();
         CpuOptions {
             threads: 1,
             now_ms,

@@ -6,7 +6,7 @@ use js_sys::{Array, Promise};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 
-use super::host::now_ms;
+use super::clock::now_ms;
 use crate::device::{BrowserDevice, BrowserWebGpu, GpuOptions};
 
 #[wasm_bindgen]

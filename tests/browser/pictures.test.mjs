@@ -184,7 +184,7 @@ describe("pictures", { skip }, () => {
       ["30,000 pixels wide", url(wide), undefined],
       ["900 million pixels", url(huge), 400],
       ["four inks", url(CMYK_JPEG, "image/jpeg"), undefined],
-      ["a URL of the network", "https://example.org/a.png", 400],
+      ["a URL of the network, without the option for it", "https://example.org/a.png", 400],
       ["a picture beside the body that is not there", "attachment:0", 400],
     ];
     for (const [what, image, status] of cases) {

@@ -11,8 +11,9 @@ use std::task::Poll;
 use futures_util::StreamExt;
 use futures_util::future::{Either, select};
 use inpage::api::{
-    Body, DecodedPicture, Fingerprint, Handler, Host, LazyCompiler, ModelState, OutputForm,
-    PictureReader, ReadyModel, Request, Response, SamplingDefaults, Switches, SystemHost,
+    Body, DecodedPicture, FetchedPicture, Fingerprint, Handler, Host, LazyCompiler, ModelState,
+    OutputForm, PictureError, PictureReader, ReadyModel, Request, Response, SamplingDefaults,
+    Switches, SystemHost,
 };
 use inpage::engine::generation::TokenScore;
 use inpage::engine::{
@@ -337,10 +338,32 @@ pub async fn yield_now() {
     .await;
 }
 
-/// The system's clock, and a log that tests read.
+/// The system's clock, a log that tests read, and pictures that tests put on the network.
 #[derive(Default)]
 pub struct TestHost {
     pub warnings: RefCell<Vec<String>>,
+    /// Files by their URLs; `None` never arrives. The others fail.
+    pub remote: RefCell<BTreeMap<String, Option<Vec<u8>>>>,
+    /// The bytes that each request for a picture allowed.
+    pub allowed_bytes: RefCell<Vec<usize>>,
+    /// Requests for pictures that were dropped before they ended.
+    pub dropped: Rc<Cell<usize>>,
+    /// Timers end at once.
+    pub is_hasty: Cell<bool>,
+}
+
+/// Counts itself when it is dropped before its end.
+struct Fetching {
+    dropped: Rc<Cell<usize>>,
+    has_ended: bool,
+}
+
+impl Drop for Fetching {
+    fn drop(&mut self) {
+        if !self.has_ended {
+            self.dropped.set(self.dropped.get() + 1);
+        }
+    }
 }
 
 impl Host for TestHost {
@@ -348,7 +371,28 @@ impl Host for TestHost {
         SystemHost.now_ms()
     }
     fn sleep_ms(&self, duration_ms: u32) -> Pin<Box<dyn Future<Output = ()>>> {
-        SystemHost.sleep_ms(duration_ms)
+        match self.is_hasty.get() {
+            true => Box::pin(std::future::ready(())),
+            false => SystemHost.sleep_ms(duration_ms),
+        }
+    }
+    fn fetch_picture(&self, url: &str, max_bytes: usize) -> FetchedPicture {
+        self.allowed_bytes.borrow_mut().push(max_bytes);
+        let file = self.remote.borrow().get(url).cloned();
+        let fetching = Fetching {
+            dropped: self.dropped.clone(),
+            has_ended: false,
+        };
+        Box::pin(async move {
+            let mut fetching = fetching;
+            let file = match file {
+                None => Err(PictureError::Invalid("it could not be fetched".into())),
+                Some(None) => std::future::pending().await,
+                Some(Some(file)) => Ok(file),
+            };
+            fetching.has_ended = true;
+            file
+        })
     }
     fn decode_picture<'f>(&self, file: &'f [u8], header: FileHeader) -> DecodedPicture<'f> {
         SystemHost.decode_picture(file, header)

@@ -276,3 +276,113 @@ fn parts_of_messages_with_pictures() {
         assert_eq!(error, unsupported);
     });
 }
+
+/// A server that sees, with these switches and with `files` on the network.
+fn see_remote(switches: Value, files: &[(&str, Option<Vec<u8>>)], test: impl AsyncFnOnce(&Server)) {
+    serve(switches, async |server| {
+        server.see(ROWS, TEMPLATE);
+        let mut remote = server.host.remote.borrow_mut();
+        remote.extend(
+            files
+                .iter()
+                .map(|(url, file)| ((*url).to_owned(), file.clone())),
+        );
+        drop(remote);
+        test(server).await;
+    });
+}
+
+const REMOTE: &str = "https://pictures.example/a.png";
+
+#[test]
+fn urls_of_the_network_are_fetched_if_a_switch_allows_it() {
+    see_remote(
+        json!({"remoteImages": true}),
+        &[(REMOTE, Some(png(1)))],
+        async |server| {
+            let members =
+                |url: &str| json!({"prompt": "a<image> b", "images": [url], "max_tokens": 1});
+            let given = server.ok(members(&url(&png(1)))).await;
+            let fetched = server.ok(members(REMOTE)).await;
+            assert_eq!(prompt_tokens(&fetched), prompt_tokens(&given));
+            let content = json!([{"type": "image_url", "image_url": {"url": REMOTE}}, {"type": "text", "text": "a"}]);
+            let body = json!({"model": "default", "messages": [{"role": "user", "content": content}], "max_tokens": 1});
+            let reply = server.send(chat(&body.to_string())).await;
+            assert_eq!(reply.status, 200, "{}", reply.text());
+            assert_eq!(server.host.allowed_bytes.borrow().len(), 2);
+        },
+    );
+}
+
+#[test]
+fn urls_of_the_network_are_refused_with_the_name_of_the_option() {
+    see_remote(json!({}), &[(REMOTE, Some(png(1)))], async |server| {
+        for images in [json!([REMOTE]), json!([["HTTP://a.example/b.png"]])] {
+            let reply = server
+                .complete(json!({"prompt": "<image>", "images": images}))
+                .await;
+            assert_eq!(reply.error().1, "invalid_value");
+            assert!(
+                reply.text().contains("remoteImages: true"),
+                "{}",
+                reply.text()
+            );
+        }
+        let other = json!({"prompt": "<image>", "images": ["ftp://a.example/b.png"]});
+        let reply = server.complete(other).await;
+        assert!(!reply.text().contains("remoteImages"), "{}", reply.text());
+        assert!(server.host.allowed_bytes.borrow().is_empty());
+    });
+}
+
+#[test]
+fn remote_pictures_have_the_bounds_of_a_body() {
+    let file = png(1);
+    let bound = 2 * file.len() + file.len() / 2;
+    let files = [
+        ("http://a.example/1", Some(file.clone())),
+        ("http://a.example/2", Some(file.clone())),
+        ("http://a.example/3", Some(file.clone())),
+    ];
+    let switches = json!({"remoteImages": true, "maxBodyBytes": bound});
+    see_remote(switches, &files, async |server| {
+        let urls: Vec<&str> = files.iter().map(|(url, _)| *url).collect();
+        let members = json!({"prompt": "<image><image>", "images": urls[..2], "max_tokens": 1});
+        server.ok(members).await;
+        let members = json!({"prompt": "<image><image><image>", "images": urls});
+        let reply = server.complete(members).await;
+        assert_eq!(reply.error().1, "invalid_value");
+        assert!(
+            reply.text().contains("http://a.example/3"),
+            "{}",
+            reply.text()
+        );
+        let allowed = server.host.allowed_bytes.borrow();
+        let (first, second) = (bound - file.len(), bound - 2 * file.len());
+        assert_eq!(*allowed, [bound, first, bound, first, second]);
+    });
+}
+
+#[test]
+fn a_remote_picture_that_fails_or_never_comes_is_named() {
+    let silent = "https://silent.example/a.png";
+    let files = [
+        (silent, None),
+        ("https://text.example/", Some(b"hello".to_vec())),
+    ];
+    see_remote(json!({"remoteImages": true}), &files, async |server| {
+        server.host.is_hasty.set(true);
+        for (url, reason) in [
+            (silent, "did not arrive within 30 s"),
+            ("https://none.example/a.png", "could not be fetched"),
+            ("https://text.example/", "none of png"),
+        ] {
+            let members = json!({"prompt": "<image>", "images": [url]});
+            let reply = server.complete(members).await;
+            assert_eq!(reply.error().1, "invalid_value");
+            assert!(reply.text().contains(reason), "{}", reply.text());
+        }
+        // The request that never ended was dropped with its time.
+        assert_eq!(server.host.dropped.get(), 1);
+    });
+}

@@ -16,7 +16,14 @@ const installed = join(folder, "node_modules/.inpage-lock.json");
 export async function installBundlers() {
   if (existsSync(installed) && readFileSync(installed, "utf8") === lock()) return true;
   // Not `npm ci`: it refuses a lock file without the optional packages of every platform, which registries do not all have.
-  const install = ["install", "--no-save", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
+  const install = [
+    "install",
+    "--no-save",
+    "--ignore-scripts",
+    "--no-audit",
+    "--no-fund",
+    "--loglevel=error",
+  ];
   if ((await run("npm", install, { cwd: folder })) !== 0) return false;
   writeFileSync(installed, lock());
   return true;

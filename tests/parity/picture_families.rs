@@ -13,10 +13,11 @@ use inpage::{
     model::{Checkpoint, LoadOptions, Quantize, Transformer},
     ops::kv_memory::KvFormat,
     pictures::{Part, Picture},
-    runtime::start_vision,
-    weights::{ByteSource, FileSource, Gguf},
+    runtime::{InspectionOptions, inspect, start_vision},
+    weights::{ByteSource, FileSource, Gguf, LocalFiles},
 };
 use pollster::block_on;
+use serde_json::{Value, json};
 
 use crate::{
     fixture::{self, Compute, all_computes, floats, load, sequence},
@@ -235,4 +236,47 @@ fn a_prompt_may_be_divided_where_no_picture_is() {
             .max_by(|a, b| whole[*a].total_cmp(&whole[*b]));
         assert_eq!(Some(first as usize), best, "{device}");
     }
+}
+
+/// The widths that a report names: that of the text model, and that of the models that its tower fits.
+#[test]
+fn an_inspection_tells_of_text_model_and_tower_of_a_folder() {
+    for name in NAMES {
+        let folder = folder(name);
+        let report = block_on(inspect(&folder, InspectionOptions::default())).unwrap();
+        let model = report.model.expect("a text model").hyperparameters;
+        let tower = report.projector.expect("a tower");
+        let sizes = tower.hyperparameters.expect("a known family");
+        assert_eq!(tower.kind.as_deref(), Some(name));
+        assert_eq!(sizes.embedding_length, model.unwrap().dim);
+        let stored: usize = folder.file("model.safetensors").len();
+        assert_eq!(
+            (report.file_bytes, report.container.files),
+            (stored as u64, 1)
+        );
+
+        let alone = LocalFiles::at(file(&format!("{name}.mmproj.gguf"))).unwrap();
+        let alone = block_on(inspect(&alone, InspectionOptions::default())).unwrap();
+        assert!(alone.runs && alone.model.is_none() && alone.tokenizer.is_none());
+        assert_eq!(alone.projector.unwrap().hyperparameters, Some(sizes));
+    }
+}
+
+#[test]
+fn a_tower_that_does_not_run_is_the_refusal_of_its_folder() {
+    let folder = folder("gemma3");
+    let path = "tests/parity/models/qwen3-hf/tokenizer.json";
+    let tokenizer = std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap();
+    let mut config: Value = serde_json::from_slice(folder.file("config.json")).unwrap();
+    config["vision_config"]["image_size"] = json!(15);
+    let config = config.to_string().into_bytes();
+    let folder = folder
+        .with("tokenizer.json", tokenizer)
+        .with("config.json", config);
+    let report = block_on(inspect(&folder, InspectionOptions::default())).unwrap();
+    let message = report.refusal.expect("a refusal").message;
+    assert!(
+        message.starts_with("projector:") || message.contains(": projector"),
+        "{message}"
+    );
 }

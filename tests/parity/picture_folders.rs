@@ -28,6 +28,17 @@ impl ModelFiles for Folder {
 }
 
 impl Folder {
+    /// The bytes of one of its files.
+    pub fn file(&self, name: &str) -> &[u8] {
+        &self.0[name]
+    }
+
+    /// The folder with another file.
+    pub fn with(mut self, name: &str, bytes: Vec<u8>) -> Folder {
+        self.0.insert(name.to_owned(), bytes);
+        self
+    }
+
     /// The folder of the model in `files`, a text model and its tower. Its tensors are f32.
     pub fn of(description: &Path, files: &[(Gguf, FileSource); 2]) -> Folder {
         let description = fixture::json(description);

@@ -41,13 +41,52 @@ function modelRows({ name, architecture, parameters, loadedBytes, tensorTypes, .
   rows.push(row("architecture", architecture === null ? "not specified" : quoted(architecture)));
   rows.push(row("parameters", count(parameters)));
   rows.push(row("tensors", `${size(loadedBytes)} after loading`));
-  for (const [index, { type, tensors, elements, bytes }] of tensorTypes.entries()) {
-    const shown = `${type.padEnd(7)} ${String(tensors).padStart(4)} tensors ${count(elements).padStart(9)} elements ${size(bytes).padStart(11)}`;
-    rows.push(row(index === 0 ? "tensor types" : "", shown));
+  for (const [index, type] of tensorTypes.entries()) {
+    rows.push(row(index === 0 ? "tensor types" : "", tensorTypeText(type)));
   }
   if (hyperparameters !== null) rows.push(...sizeRows(hyperparameters));
   return rows;
 }
+
+/** Of a file that is only a projector, or of the tower of a folder. */
+function projectorRows({ name, kind, parameters, loadedBytes, tensorTypes, hyperparameters }) {
+  const rows = [row("projector", kind === null ? "not specified" : quoted(kind))];
+  if (name !== null) rows.push(row("  name", quoted(name)));
+  rows.push(row("  parameters", count(parameters)));
+  rows.push(row("  tensors", size(loadedBytes)));
+  for (const [index, type] of tensorTypes.entries()) {
+    rows.push(row(index === 0 ? "  tensor types" : "", tensorTypeText(type)));
+  }
+  if (hyperparameters === null) return rows;
+  const { layers, dim, ffnDim, heads, patchPixels, pictures, placeholder } = hyperparameters;
+  rows.push(
+    row("  layers", `${layers} of width ${dim}, feed-forward ${ffnDim}, ${heads} heads`),
+    row("  pictures", `${pictureText(pictures)}, patches of ${patchPixels}x${patchPixels}`),
+    row("  tokens", `${tokensText(pictures)} in place of ${quoted(placeholder)}`),
+    row("  fits", `text models of width ${hyperparameters.embeddingLength}`),
+  );
+  return rows;
+}
+
+function pictureText({ kind, sidePixels, longestEdgePixels }) {
+  const square = `${sidePixels}x${sidePixels} pixels`;
+  switch (kind) {
+    case "square":
+      return `stretched to ${square}`;
+    case "tiles":
+      return `a longest side of ${longestEdgePixels} pixels, cut into tiles of ${square}`;
+    default:
+      return `near their own size, in squares of ${square}`;
+  }
+}
+
+const tokensText = ({ minTokens, maxTokens }) =>
+  minTokens === maxTokens
+    ? `${maxTokens} for a picture`
+    : `${minTokens} to ${maxTokens} for a picture`;
+
+const tensorTypeText = ({ type, tensors, elements, bytes }) =>
+  `${type.padEnd(7)} ${String(tensors).padStart(4)} tensors ${count(elements).padStart(9)} elements ${size(bytes).padStart(11)}`;
 
 function sizeRows(sizes) {
   const { layers, dim, ffnDim, experts, heads, headDim, kvHeads, vocab, windows, rope } = sizes;
@@ -105,16 +144,21 @@ function memoryRows(memory) {
 }
 
 /** The report, with a line break at its end. */
-export function reportText({ fileBytes, container, model, tokenizer, ...verdicts }) {
+export function reportText({ fileBytes, container, model, projector, tokenizer, ...verdicts }) {
   const { devices, runs, refusal, version } = verdicts;
   const rows = [fileRow(container, fileBytes)];
   if (model !== null) rows.push(...modelRows(model));
   if (tokenizer !== null) rows.push(...tokenizerRows(tokenizer));
+  if (projector !== null) rows.push(...projectorRows(projector));
   if (model?.memory) rows.push(...memoryRows(model.memory));
   for (const device of devices) {
     const verdict = device.refusal === null ? "runs" : "does not run";
     rows.push(row("  buffers to", `${size(device.maxBindingBytes)}: ${verdict}`));
   }
-  const verdict = runs ? "It runs" : `It does not run: ${refusal.message.replace(/\p{Cc}/gu, "?")}`;
+  const where =
+    projector !== null && model === null ? " beside a text model, as its projector" : "";
+  const verdict = runs
+    ? `It runs${where}`
+    : `It does not run: ${refusal.message.replace(/\p{Cc}/gu, "?")}`;
   return `${rows.join("\n")}\n\n${verdict} (inpage ${version}).\n`;
 }

@@ -28,6 +28,8 @@ in it begins with ./ or /.
   --kv-format FORMAT   format of the KV cache: f32, f16 (default), q8_0
   --kv-pool N          KV cache for N tokens, shared by all sequences (default 4096)
   --quantize TYPE      type that a folder's matrices are converted to: q8_0 (default), q4_0, q4_k, ..., none
+  --projector PLACE    the GGUF file (mmproj) with which the model sees pictures; of models with names NAME=PLACE, which
+                       may be given several times. Pictures need the package sharp: npm install sharp
   --lora PLACE[=SCALE] a low-rank adapter: a GGUF file or a folder of PEFT; may be given several times
   --allow-host NAME    answers requests to this name, besides those of this machine (localhost, 127.0.0.1)
   --allow-origin URL   lets pages of this origin use the server, besides those of this machine; * lets every page on
@@ -57,6 +59,7 @@ const OPTIONS = {
   "kv-format": { type: "string" },
   "kv-pool": { type: "string" },
   quantize: { type: "string" },
+  projector: { type: "string", multiple: true, default: [] },
   lora: { type: "string", multiple: true, default: [] },
   "allow-host": { type: "string", multiple: true, default: [] },
   "allow-origin": { type: "string", multiple: true, default: [] },
@@ -120,6 +123,9 @@ function requestOf(args) {
   };
 }
 
+/** The match of `NAME=PLACE`; null for a place alone. */
+const withName = (text) => /^([^=:/\\]+)=(.+)$/.exec(text);
+
 /** One model, or several with names. */
 function modelsOf(positionals, values) {
   const modelAt = (place) => ({
@@ -127,7 +133,7 @@ function modelsOf(positionals, values) {
     cache: !values["no-cache"],
   });
   const memoryBudgetBytes = wholeNumber("memory-budget", values["memory-budget"], 1);
-  const named = positionals.map((text) => /^([^=:/\\]+)=(.+)$/.exec(text));
+  const named = positionals.map(withName);
   if (!named.some((it) => it !== null)) {
     if (positionals.length > 1) {
       throw new Error(`several models need names: NAME=${positionals[0]} NAME=${positionals[1]}`);
@@ -135,7 +141,15 @@ function modelsOf(positionals, values) {
     if (memoryBudgetBytes !== undefined)
       throw new Error("--memory-budget is for models with names");
     const [place = "embedded"] = positionals;
-    return { model: { ...modelAt(place), ...(values.id && { id: values.id }) } };
+    const [projector, ...further] = values.projector;
+    if (further.length > 0) throw new Error("--projector is given twice");
+    if (projector !== undefined && positionals.length === 0) {
+      throw new Error("--projector needs the model that it belongs to");
+    }
+    return {
+      model: { ...modelAt(place), ...(values.id && { id: values.id }) },
+      ...(projector !== undefined && { projector: modelAt(projector) }),
+    };
   }
   if (values.id !== undefined) throw new Error("--id is for one model: the others have names");
   if (values.lora.length > 0) throw new Error("--lora is for one model without a name");
@@ -145,6 +159,13 @@ function modelsOf(positionals, values) {
     const [, name, place] = match;
     if (Object.hasOwn(models, name)) throw new Error(`the name ${name} is given twice`);
     models[name] = modelAt(place);
+  }
+  for (const given of values.projector) {
+    const [, name, place] = withName(given) ?? [];
+    if (name === undefined) throw new Error(`--projector ${given} has no name: NAME=PLACE`);
+    if (!Object.hasOwn(models, name)) throw new Error(`--projector: no model has the name ${name}`);
+    if ("projector" in models[name]) throw new Error(`--projector is given twice for ${name}`);
+    models[name] = { model: models[name], projector: modelAt(place) };
   }
   return { models, ...(memoryBudgetBytes !== undefined && { memoryBudgetBytes }) };
 }
@@ -165,6 +186,7 @@ function switchesOf(values) {
     "models",
     "memoryBudgetBytes",
     "hub",
+    "projector",
     "lora",
     "device",
     "threads",
@@ -249,9 +271,10 @@ async function listen(server, port, host) {
 }
 
 async function loaded(engine) {
-  const { model, adapter, threads, kvFormat } = await engine.info();
+  const { model, adapter, threads, kvFormat, projector } = await engine.info();
   const on = threads > 0 ? `${adapter}, ${threads} thread${threads === 1 ? "" : "s"}` : adapter;
-  return `${model} on ${on}, KV cache as ${kvFormat}`;
+  const sees = projector ? `, pictures through ${projector.kind}` : "";
+  return `${model} on ${on}, KV cache as ${kvFormat}${sees}`;
 }
 
 /** `names` are those of several models. */

@@ -16,6 +16,14 @@ export interface PlaceOnDisk {
   isFolder: boolean;
 }
 
+/** Pixels of 8 bits per channel, row by row: of 4 channels, the last one is the opacity. */
+export interface DecodedPicture {
+  width: number;
+  height: number;
+  channels: 3 | 4;
+  data: Uint8Array;
+}
+
 export interface Platform {
   /** What `engine.info()` calls the storage of the cache. */
   readonly cacheKind: "opfs" | "disk";
@@ -37,6 +45,8 @@ export interface Platform {
   readonly sharesMemory: boolean;
   /** Resolves once the events that wait now were handled, where the queue of a port cannot tell. */
   nextTurn?(): Promise<void>;
+  /** Decodes the file of a picture, where there is no `createImageBitmap`; rejects with a `code` if that is not possible here. */
+  decodePicture?(file: Uint8Array): Promise<DecodedPicture>;
   /** The wasm module, where `fetch` cannot read it: the package's, or the one at the given URL. */
   readWasm?(url: string | URL | undefined): Promise<BufferSource>;
 }

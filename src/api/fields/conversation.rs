@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::declare::{fields, wire_types};
 use super::given::{Given, arguments, call};
-use super::images::{ImageFile, Images};
+use super::images::{ImageReader, Images};
 use super::reader::{Fields, invalid_value, missing, shorten};
 use crate::api::error::fault;
 use crate::api::switches::Switches;
@@ -112,7 +112,7 @@ pub(in crate::api) fn read(
         return Err(invalid_value(MESSAGES, "must not be an empty array"));
     }
     let messages = given.iter().enumerate();
-    let mut images = Vec::new();
+    let mut images = ImageReader::new(switches);
     let messages = messages
         .map(|(index, given)| message(index, given, &mut images))
         .collect::<Result<Vec<_>>>()?;
@@ -142,12 +142,12 @@ pub(in crate::api) fn read(
         add_generation_prompt: add_generation_prompt.unwrap_or(!continues_final_message),
         continues_final_message,
         parallel_tool_calls: fields.boolean("parallel_tool_calls")?.unwrap_or(true),
-        images: Images::new(MESSAGES, images),
+        images: images.finish(MESSAGES),
         now,
     })
 }
 
-fn message(index: usize, given: &Value, images: &mut Vec<ImageFile>) -> Result<Value> {
+fn message(index: usize, given: &Value, images: &mut ImageReader) -> Result<Value> {
     let given = Given::new(MESSAGES, index, given)?;
     let role = given.required_string("role")?;
     let template_role = match role {

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::images::{self, ImageFile};
+use super::images::ImageReader;
 use super::reader::{describe, invalid_type, member, shorten};
 use crate::api::error::fault;
 use crate::{Error, RequestFault, Result};
@@ -71,7 +71,7 @@ impl<'a> Given<'a> {
 
     /// The content of a message: a text, or parts. The texts of parts are joined by newlines; with pictures, they become
     /// a list of parts as templates know it. The pictures are appended to `images`.
-    pub(super) fn content(&self, name: &str, images: &mut Vec<ImageFile>) -> Result<Option<Value>> {
+    pub(super) fn content(&self, name: &str, images: &mut ImageReader) -> Result<Option<Value>> {
         let is_picture = |part: &Value| {
             let kind = part.get("type").and_then(Value::as_str);
             kind.is_some_and(|kind| PICTURES.contains(&kind))
@@ -82,7 +82,7 @@ impl<'a> Given<'a> {
         };
         let part = |part: &'a Value| match is_picture(part) {
             true => {
-                images.push(self.picture(name, part)?);
+                self.picture(name, part, images)?;
                 Ok(json!({"type": "image"}))
             }
             false => Ok(json!({"type": "text", "text": self.part_text(name, part)?})),
@@ -92,7 +92,7 @@ impl<'a> Given<'a> {
     }
 
     /// The picture of a part: `{"image_url": URL}` or `{"image_url": {"url": URL}}`.
-    fn picture(&self, name: &str, part: &Value) -> Result<ImageFile> {
+    fn picture(&self, name: &str, part: &Value, images: &mut ImageReader) -> Result<()> {
         let given = part.get("image_url").filter(|given| !given.is_null());
         let Some(given) = given else {
             return Err(match part.get("file_id") {
@@ -108,7 +108,8 @@ impl<'a> Given<'a> {
             let member = format!("{name}[].image_url");
             return Err(self.wrong_type(&member, "a URL or an object with a url", url));
         };
-        images::read_url(url).map_err(|reason| self.wrong(format!("image_url: {reason}")))
+        let pushed = images.push(url);
+        pushed.map_err(|reason| self.wrong(format!("image_url: {reason}")))
     }
 
     /// A text, or parts whose texts are joined by newlines.

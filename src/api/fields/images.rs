@@ -1,5 +1,5 @@
-//! Pictures of a request: data URLs in `images` (specification 4.2) and in parts of messages (specification 18.2). What is
-//! in them is decoded once the model is known.
+//! Pictures of a request: URLs in `images` (specification 4.2) and in parts of messages (specification 18.2). They are
+//! fetched and decoded once the model is known.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -9,10 +9,11 @@ use super::declare::fields;
 use super::reader::{Fields, invalid_type, invalid_value, shorten};
 use crate::Result;
 use crate::api::http::Attachment;
+use crate::api::switches::Switches;
 
 fields! {
     ImageFields {
-        /// `data:` URLs, or one list of them per prompt.
+        /// `data:` URLs, or one list of them per prompt; with the switch `remoteImages` also `http:` and `https:` URLs.
         #[ts(optional, type = "string[] | string[][] | null")]
         images: Option<()>,
     }
@@ -37,6 +38,46 @@ pub(in crate::api) enum ImageFile {
     Given(Attachment),
     /// The picture of this number beside the body.
     Attached(usize),
+    /// At this `http:` or `https:` URL.
+    Remote(String),
+}
+
+/// Reads the URLs of a request's pictures, one after another.
+#[derive(Debug)]
+pub(in crate::api) struct ImageReader {
+    may_be_remote: bool,
+    files: Vec<ImageFile>,
+}
+
+impl ImageReader {
+    pub(in crate::api) fn new(switches: &Switches) -> ImageReader {
+        ImageReader {
+            may_be_remote: switches.remote_images,
+            files: Vec::new(),
+        }
+    }
+
+    /// Appends the picture of a URL. The error says what is wrong with it.
+    pub(in crate::api) fn push(&mut self, url: &str) -> std::result::Result<(), String> {
+        let file = read_url(url)?;
+        if matches!(file, ImageFile::Remote(_)) && !self.may_be_remote {
+            return Err(format!(
+                "\"{}\" is not a data: URL, and others are fetched only in a page whose engine has the option remoteImages: true",
+                shorten(url)
+            ));
+        }
+        self.files.push(file);
+        Ok(())
+    }
+
+    /// Pictures that follow the placeholders of all prompts.
+    pub(in crate::api) fn finish(self, field: &'static str) -> Images {
+        Images {
+            field,
+            files: self.files,
+            per_prompt: None,
+        }
+    }
 }
 
 /// The pictures of a request.
@@ -51,15 +92,6 @@ pub(in crate::api) struct Images {
 }
 
 impl Images {
-    /// Pictures that follow the placeholders of all prompts.
-    pub(in crate::api) fn new(field: &'static str, files: Vec<ImageFile>) -> Images {
-        Images {
-            field,
-            files,
-            per_prompt: None,
-        }
-    }
-
     /// Takes the pictures that URLs name from those beside the body.
     ///
     /// # Errors
@@ -81,28 +113,33 @@ impl Images {
 
     /// All of them; none are left.
     pub(in crate::api) fn take(&mut self) -> Images {
-        let none = Images::new(self.field, Vec::new());
-        std::mem::replace(self, none)
+        Images {
+            field: self.field,
+            files: std::mem::take(&mut self.files),
+            per_prompt: self.per_prompt.take(),
+        }
     }
 }
 
 /// Reads the pictures of `prompts` prompts.
-pub(in crate::api) fn read(fields: &Fields, prompts: usize) -> Result<Images> {
+pub(in crate::api) fn read(fields: &Fields, prompts: usize, switches: &Switches) -> Result<Images> {
     let given = fields.array(NAME)?.unwrap_or_default();
+    let mut images = ImageReader::new(switches);
     if !given.iter().any(Value::is_array) {
-        let files = given.iter().map(image).collect::<Result<Vec<_>>>()?;
-        return Ok(Images::new(NAME, files));
+        for url in given {
+            push(&mut images, url)?;
+        }
+        return Ok(images.finish(NAME));
     }
-    let mut files = Vec::new();
     let mut per_prompt = Vec::new();
     for element in given {
-        let Value::Array(images) = element else {
+        let Value::Array(urls) = element else {
             let expected = "either strings or one array of strings per prompt";
             return Err(invalid_type(NAME, expected, element));
         };
-        per_prompt.push(images.len());
-        for given in images {
-            files.push(image(given)?);
+        per_prompt.push(urls.len());
+        for url in urls {
+            push(&mut images, url)?;
         }
     }
     if per_prompt.len() != prompts {
@@ -110,34 +147,33 @@ pub(in crate::api) fn read(fields: &Fields, prompts: usize) -> Result<Images> {
         return Err(invalid_value(NAME, message));
     }
     Ok(Images {
-        field: NAME,
-        files,
         per_prompt: (!per_prompt.iter().all(|count| *count == 0)).then_some(per_prompt),
+        ..images.finish(NAME)
     })
 }
 
-fn image(given: &Value) -> Result<ImageFile> {
+fn push(images: &mut ImageReader, given: &Value) -> Result<()> {
     let url = given.as_str();
     let url = url.ok_or_else(|| invalid_type(NAME, "made of strings", given))?;
-    read_url(url).map_err(|reason| invalid_value(NAME, reason))
+    images
+        .push(url)
+        .map_err(|reason| invalid_value(NAME, reason))
 }
 
 /// The picture of a URL, or what is wrong with it.
-pub(in crate::api) fn read_url(url: &str) -> std::result::Result<ImageFile, String> {
+fn read_url(url: &str) -> std::result::Result<ImageFile, String> {
     if let Some(number) = url.strip_prefix(ATTACHMENT) {
         let number = number.parse().ok();
         let number = number.ok_or_else(|| format!("\"{}\" has no number", shorten(url)))?;
         return Ok(ImageFile::Attached(number));
     }
-    // Compared byte by byte: the text may be cut anywhere.
-    if !url
-        .as_bytes()
-        .get(..5)
-        .is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"data:"))
-    {
+    if has_scheme(url, "https://") || has_scheme(url, "http://") {
+        return Ok(ImageFile::Remote(url.to_owned()));
+    }
+    if !has_scheme(url, "data:") {
         return Err(format!("\"{}\" is not a data: URL", shorten(url)));
     }
-    let Some((mime, payload)) = url[5..].split_once(";base64,") else {
+    let Some((mime, payload)) = url["data:".len()..].split_once(";base64,") else {
         return Err("a data URL needs \";base64,\"".into());
     };
     if !MIME_TYPES
@@ -151,4 +187,10 @@ pub(in crate::api) fn read_url(url: &str) -> std::result::Result<ImageFile, Stri
         Ok(bytes) if !bytes.is_empty() => Ok(ImageFile::Given(Attachment::File(bytes.into()))),
         _ => Err("the data is not valid base64".into()),
     }
+}
+
+fn has_scheme(url: &str, scheme: &str) -> bool {
+    // Compared byte by byte: the text may be cut anywhere.
+    let start = url.as_bytes().get(..scheme.len());
+    start.is_some_and(|start| start.eq_ignore_ascii_case(scheme.as_bytes()))
 }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::conversation::Conversation;
 use super::declare::{fields, wire_types};
 use super::given::{Given, arguments, call};
-use super::images::{ImageFile, Images};
+use super::images::ImageReader;
 use super::reader::{Fields, invalid_type, invalid_value, missing, shorten};
 use crate::api::switches::Switches;
 use crate::text::{LocalTime, alias_reasoning};
@@ -136,7 +136,7 @@ pub(in crate::api) fn read(
     switches: &Switches,
     now: LocalTime,
 ) -> Result<Conversation> {
-    let mut messages = Messages::default();
+    let mut messages = Messages::new(switches);
     if let Some(instructions) = fields.string("instructions")? {
         messages.push_text("system", instructions);
     }
@@ -153,10 +153,10 @@ pub(in crate::api) fn read(
         }
         Some(other) => return Err(invalid_type(INPUT, "a string or an array", other)),
     }
-    let images = Images::new(INPUT, std::mem::take(&mut messages.images));
+    let (messages, images) = messages.finish();
     Ok(Conversation {
-        messages: messages.finish(),
-        images,
+        messages,
+        images: images.finish(INPUT),
         template: switches.chat_template.clone(),
         tools,
         variables: fields
@@ -172,14 +172,13 @@ pub(in crate::api) fn read(
 }
 
 /// Messages for a chat template.
-#[derive(Default)]
 struct Messages {
     done: Vec<Value>,
     /// The assistant's message that the next items may belong to.
     open: Option<Turn>,
     /// Id and function of each call.
     calls: Vec<(String, String)>,
-    images: Vec<ImageFile>,
+    images: ImageReader,
 }
 
 /// A message of the assistant in the making: templates expect reasoning, content and calls in one message.
@@ -191,6 +190,15 @@ struct Turn {
 }
 
 impl Messages {
+    fn new(switches: &Switches) -> Messages {
+        Messages {
+            done: Vec::new(),
+            open: None,
+            calls: Vec::new(),
+            images: ImageReader::new(switches),
+        }
+    }
+
     fn push_text(&mut self, role: &str, text: &str) {
         self.push(role, text.into());
     }
@@ -300,9 +308,9 @@ impl Messages {
         }
     }
 
-    fn finish(mut self) -> Vec<Value> {
+    fn finish(mut self) -> (Vec<Value>, ImageReader) {
         self.close();
-        self.done
+        (self.done, self.images)
     }
 }
 

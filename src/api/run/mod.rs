@@ -16,6 +16,7 @@ mod pictures;
 mod prompt;
 mod prompt_listing;
 mod ranking;
+mod remote_pictures;
 mod stop_ids;
 mod token_rules;
 
@@ -127,7 +128,7 @@ impl Run {
 
         let context_tokens = model.engine.context_tokens();
         let reader = model.pictures.as_ref();
-        let supply = Supply::read(&plan.images, reader, context_tokens, &*endpoint.host);
+        let supply = Supply::read(&plan.images, reader, context_tokens, endpoint);
         let mut supply = deadline.limit(supply).await?;
         let next_turn = next_turn(&plan, &model, switches).filter(|_| earlier.is_none());
         let mut prompts = fit_prompts(&mut plan, &model, switches, &mut supply)?;

@@ -5,15 +5,18 @@ use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hasher};
 use std::rc::Rc;
 
+use crate::api::endpoint::Endpoint;
 use crate::api::error::fault;
 use crate::api::fields::images::{ImageFile, Images};
-use crate::api::host::Host;
+use crate::api::host::{Host, PictureError};
 use crate::api::http::Attachment;
 use crate::api::models::PictureReader;
 use crate::engine::generation::{Content, Embeddings, Prompt, Span};
 use crate::pictures::{FileHeader, Part, Picture};
 use crate::text::Tokenizer;
 use crate::{Error, RequestFault, Result};
+
+use super::remote_pictures::RemotePictures;
 
 /// What texts of prompts may have in place of a model's own placeholder.
 const COMMON_PLACEHOLDER: &str = "<image>";
@@ -44,12 +47,12 @@ pub(super) struct Pictures {
 }
 
 impl Supply {
-    /// Decodes the pictures of a request. They may become `context_tokens` rows at most.
+    /// Fetches and decodes the pictures of a request. They may become `context_tokens` rows at most.
     pub(super) async fn read(
         images: &Images,
         reader: Option<&PictureReader>,
         context_tokens: usize,
-        host: &dyn Host,
+        endpoint: &Endpoint,
     ) -> Result<Supply> {
         let mut supply = Supply {
             reader: reader.copied(),
@@ -67,16 +70,20 @@ impl Supply {
                 }
             };
         };
+        let host = &*endpoint.host;
+        let mut remote = RemotePictures::new(host, endpoint.switches.max_body_bytes);
         let mut rows = 0;
         for (index, file) in images.files.iter().enumerate() {
-            let ImageFile::Given(given) = file else {
-                return Err(Error::Internal("a picture that was not attached".into()));
+            let wrong = |error| supply.unusable(index, error);
+            let given = match file {
+                ImageFile::Given(given) => given.clone(),
+                ImageFile::Remote(url) => remote.fetch(url).await.map_err(wrong)?,
+                ImageFile::Attached(_) => {
+                    return Err(Error::Internal("a picture that was not attached".into()));
+                }
             };
-            let picture = decode(given, host).await.map_err(|reason| {
-                let reason = format!("picture {index}: {reason}");
-                supply.fault(RequestFault::InvalidValue, &reason)
-            })?;
-            let decoded = converted(given, &picture, reader);
+            let picture = decode(&given, host).await.map_err(wrong)?;
+            let decoded = converted(&given, &picture, reader);
             rows += decoded.pixels.iter().map(|it| it.positions).sum::<usize>();
             if rows > context_tokens {
                 let reason = format!(
@@ -145,13 +152,25 @@ impl Supply {
         self.fault(RequestFault::InvalidValue, &reason)
     }
 
+    /// The error of the picture of this number.
+    fn unusable(&self, index: usize, error: PictureError) -> Error {
+        let (kind, reason) = match error {
+            PictureError::Invalid(reason) => (RequestFault::InvalidValue, reason),
+            PictureError::Unsupported(reason) => (RequestFault::UnsupportedParameter, reason),
+        };
+        self.fault(kind, &format!("picture {index}: {reason}"))
+    }
+
     /// An error that names the field of the pictures.
     pub(super) fn fault(&self, kind: RequestFault, reason: &str) -> Error {
         fault(kind, self.field, format!("{}: {reason}", self.field))
     }
 }
 
-async fn decode(given: &Attachment, host: &dyn Host) -> std::result::Result<Rc<Picture>, String> {
+async fn decode(
+    given: &Attachment,
+    host: &dyn Host,
+) -> std::result::Result<Rc<Picture>, PictureError> {
     let picture: Rc<Picture> = match given {
         Attachment::File(file) => {
             let header = FileHeader::read(file)?;
@@ -162,7 +181,7 @@ async fn decode(given: &Attachment, host: &dyn Host) -> std::result::Result<Rc<P
     let Picture { width, height, rgb } = &*picture;
     match *width > 0 && *height > 0 && rgb.len() == 3 * width * height {
         true => Ok(picture),
-        false => Err("it has no pixels".into()),
+        false => Err("it has no pixels".to_owned().into()),
     }
 }
 

@@ -194,6 +194,7 @@ impl Profile {
                 .map(|path| (*path).to_owned())
                 .collect(),
             max_body_bytes: 33_554_432,
+            remote_images: false,
             max_queue: 16,
             keep_alive_ms: 10_000,
             schema_url: self.schema_url.map(str::to_owned),

@@ -55,6 +55,8 @@ pub struct Switches {
     pub base_paths: Vec<String>,
     /// Largest request body.
     pub max_body_bytes: usize,
+    /// Whether pictures may be at `http:` and `https:` URLs, which a web page fetches under its own rules.
+    pub remote_images: bool,
     /// Most waiting requests; the engine enforces it.
     pub max_queue: usize,
     /// Silence on a stream after which a comment is sent; 0 sends none.

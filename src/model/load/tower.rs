@@ -62,13 +62,7 @@ impl TowerPlan {
         max_binding_bytes: u64,
     ) -> Result<TowerPlan> {
         let dim = text.dim;
-        let architecture = gguf.metadata.str("general.architecture")?;
-        if architecture != Some(ARCHITECTURE) {
-            return Err(Error::UnsupportedModel(format!(
-                "a projector file of architecture {architecture:?}, not \"{ARCHITECTURE}\""
-            )));
-        }
-        let mut config = VisionConfig::read(&gguf.metadata)?;
+        let config = config_of(gguf)?;
         if config.projection_dim != dim {
             return Err(Error::InvalidModelFile(format!(
                 "the projector makes rows of {}, and those of the model have {dim}: it belongs to another model",
@@ -82,6 +76,22 @@ impl TowerPlan {
                 text.deepstack_layers
             )));
         }
+        TowerPlan::validated(gguf, config, max_binding_bytes)
+    }
+
+    /// Validates an `mmproj` file without its text model.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub(crate) fn alone(gguf: &Gguf, max_binding_bytes: u64) -> Result<TowerPlan> {
+        TowerPlan::validated(gguf, config_of(gguf)?, max_binding_bytes)
+    }
+
+    fn validated(
+        gguf: &Gguf,
+        mut config: VisionConfig,
+        max_binding_bytes: u64,
+    ) -> Result<TowerPlan> {
         let gguf = renamed(gguf, config.layers.dim)?;
         if let Some(ffn_dim) = unsaid_ffn_dim(&gguf, config.projector) {
             config.layers.ffn_dim = ffn_dim;
@@ -137,6 +147,16 @@ fn unsaid_ffn_dim(gguf: &Gguf, projector: Projector) -> Option<usize> {
         }
         _ => None,
     }
+}
+
+fn config_of(gguf: &Gguf) -> Result<VisionConfig> {
+    let architecture = gguf.metadata.str("general.architecture")?;
+    if architecture != Some(ARCHITECTURE) {
+        return Err(Error::UnsupportedModel(format!(
+            "a projector file of architecture {architecture:?}, not \"{ARCHITECTURE}\""
+        )));
+    }
+    VisionConfig::read(&gguf.metadata)
 }
 
 /// The file under other names, for a tower of `dim` columns. The kernel of a patch becomes a row of a matrix.

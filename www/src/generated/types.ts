@@ -384,7 +384,7 @@ export type CompletionFields = {
   store?: unknown,
   /** Not used. */
   timings_per_token?: unknown,
-  /** `data:` URLs, or one list of them per prompt. */
+  /** `data:` URLs, or one list of them per prompt; with the switch `remoteImages` also `http:` and `https:` URLs. */
   images?: string[] | string[][] | null,
   /** Most tokens of a completion. */
   max_tokens?: number | null,
@@ -664,6 +664,21 @@ export type InspectedModel = {
   /** GPU memory that it needs. */
   memory: MemoryReport | null, };
 
+/** What a header says about a vision tower and its projector. What this build does not support is `None`. */
+export type InspectedProjector = {
+  /** `general.name`. */
+  name: string | null,
+  /** The family of models, as `clip.projector_type` names it. */
+  kind: string | null,
+  /** Elements of all tensors. */
+  parameters: number,
+  /** Bytes of all tensors. */
+  loadedBytes: number,
+  /** Types of the tensors, the one with the most bytes first. */
+  tensorTypes: Array<TensorTypeReport>,
+  /** Its sizes, if the family is known. */
+  hyperparameters: TowerSizes | null, };
+
 /** One token. */
 export type InspectedToken = {
   /** Its id. */
@@ -881,8 +896,10 @@ export type ModelInspection = {
   refusal: ModelRefusal | null,
   /** The same for each limit: the one in the options, or the smallest and the usual one. */
   devices: Array<LimitReport>,
-  /** `None` if a header cannot be read. */
+  /** `None` if a header cannot be read, or if the file is only a projector. */
   model: InspectedModel | null,
+  /** The vision tower and its projector, of an `mmproj` file or of a folder that has one. */
+  projector: InspectedProjector | null,
   /** `None` if this build supports no tokenizer of the model. */
   tokenizer: InspectedTokenizer | null, };
 
@@ -901,6 +918,20 @@ export type NamedSchema = { schema: JsonSchema, name?: string | null, descriptio
 
 /** Times of a request in seconds, and its tokens. */
 export type PerfMetricsMember = { "prompt-tokens": number, "cached-prompt-tokens": number, "server-time-to-first-token": number, "server-processing-time": number, };
+
+/** Sizes of pictures, and how many tokens they become. */
+export type PictureSizes = {
+  /** `square`: every picture is stretched to one square. `tiles`: it is cut into squares, beside the whole picture as one. `any`: it is
+  * seen in a size near its own. */
+  kind: "square" | "tiles" | "any",
+  /** Width and height of a square, in pixels; of `any`, what both sides are multiples of. */
+  sidePixels: number,
+  /** The longest side that a picture is resized to before it is cut. */
+  longestEdgePixels: number | null,
+  /** Fewest tokens of a picture, without the texts around it. */
+  minTokens: number,
+  /** Most tokens of a picture, without the texts around it. */
+  maxTokens: number, };
 
 /** Arithmetic that products may use. */
 export type Precision = "auto" | "f32";
@@ -1285,6 +1316,8 @@ export type Switches = {
   basePaths: Array<string>,
   /** Largest request body. */
   maxBodyBytes: number,
+  /** Whether pictures may be at `http:` and `https:` URLs, which a web page fetches under its own rules. */
+  remoteImages: boolean,
   /** Most waiting requests; the engine enforces it. */
   maxQueue: number,
   /** Silence on a stream after which a comment is sent; 0 sends none. */
@@ -1421,6 +1454,25 @@ export type ToolName = { type: "function", name: string, } | { type: "function",
 
 /** Which names tools may have. */
 export type ToolNames = "standard" | "any";
+
+/** The sizes of a vision tower. */
+export type TowerSizes = {
+  /** The embedding length of the text models that it fits. */
+  embeddingLength: number,
+  /** What stands for a picture in a prompt. */
+  placeholder: string,
+  /** Layers. */
+  layers: number,
+  /** Width of the residual stream. */
+  dim: number,
+  /** Width of the feed-forward layers. */
+  ffnDim: number,
+  /** Attention heads. */
+  heads: number,
+  /** Width and height of a patch, in pixels. */
+  patchPixels: number,
+  /** What becomes of a picture. */
+  pictures: PictureSizes, };
 
 /** What happens to unknown fields. */
 export type UnknownFields = "ignore" | "error";

@@ -18,6 +18,11 @@ export async function createEngine(options: EngineOptions = {}): Promise<Engine>
   for (const name of ["shared", "workerUrl"] as const) {
     if (options[name]) throw invalidOption(`${name} has a meaning only in a browser`);
   }
+  if (options.remoteImages) {
+    throw invalidOption(
+      "remoteImages has a meaning only in a browser, whose rules say what a page may fetch: send data: URLs",
+    );
+  }
   return createEngineAnywhere({
     ...options,
     ...(options.models && { models: withDevices(options.models) }),

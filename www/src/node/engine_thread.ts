@@ -2,7 +2,10 @@
 //! page's worker.
 
 import { Worker } from "node:worker_threads";
+import { codeOf, messageOf } from "../exchange/error_response.js";
 import type { EngineThread as Thread } from "../platform.js";
+import { type DecodeReply, type DecodeRequest, isDecodeRequest } from "./decode_by_owner.js";
+import { decodePicture } from "./decode_picture.js";
 
 /** A message to the thread. A port is part of it, because not every program passes transferred ports on by themselves. */
 export interface ThreadMessage {
@@ -30,9 +33,10 @@ export class EngineThread implements Thread {
       workerData: { name } satisfies ThreadData,
       execArgv: [],
     });
-    this.#worker.on("message", (data) =>
-      this.#emit("onmessage", new MessageEvent("message", { data })),
-    );
+    this.#worker.on("message", (data) => {
+      if (isDecodeRequest(data)) void this.#decode(data);
+      else this.#emit("onmessage", new MessageEvent("message", { data }));
+    });
     this.#worker.on("error", (error) =>
       this.#fail(error instanceof Error ? error.message : `${error}`),
     );
@@ -47,6 +51,17 @@ export class EngineThread implements Thread {
   terminate(): void {
     this.#isEnded = true;
     void this.#worker.terminate();
+  }
+
+  async #decode({ decode, file }: DecodeRequest): Promise<void> {
+    let reply: DecodeReply;
+    try {
+      reply = { decoded: decode, picture: await decodePicture(file) };
+    } catch (error) {
+      const failure = { code: codeOf(error, "invalid_value"), message: messageOf(error) };
+      reply = { decoded: decode, failure };
+    }
+    if (!this.#isEnded) this.#worker.postMessage(reply);
   }
 
   #fail(message: string): void {

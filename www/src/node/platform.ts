@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Platform } from "../platform.js";
 import { cachePlace } from "./cache_place.js";
+import { decodeByOwner } from "./decode_by_owner.js";
 import { DiskFolder } from "./disk_folder.js";
 import { EngineThread } from "./engine_thread.js";
 import { FileLocks } from "./file_locks.js";
@@ -60,5 +61,6 @@ export const nodePlatform: Platform = {
   sharesMemory: true,
   // Node handles up to 1000 messages of a port before it looks at another one.
   nextTurn: () => new Promise((resolve) => setImmediate(resolve)),
+  decodePicture: decodeByOwner,
   readWasm: (url = PACKAGED_WASM) => readFile(/^file:/i.test(`${url}`) ? new URL(url) : `${url}`),
 };

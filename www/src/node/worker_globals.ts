@@ -8,6 +8,7 @@ import type { MessagePort as ThreadPort } from "node:worker_threads";
 import { messageOf } from "../exchange/error_response.js";
 import type { WorkerToPage } from "../exchange/protocol.js";
 import type { WorkerScope } from "../worker_scopes.js";
+import { type DecodeReply, isDecodeReply, takeReply } from "./decode_by_owner.js";
 import type { ThreadMessage } from "./engine_thread.js";
 
 /** Makes this thread look like a page's worker to the scripts that are imported from now on. */
@@ -41,7 +42,9 @@ class ThreadScope extends EventTarget implements WorkerScope {
   constructor(port: ThreadPort) {
     super();
     this.#port = port;
-    port.on("message", ({ message, ports }: ThreadMessage) => {
+    port.on("message", (received: ThreadMessage | DecodeReply) => {
+      if (isDecodeReply(received)) return takeReply(received);
+      const { message, ports } = received;
       const event = new MessageEvent("message", { data: message });
       // Not in the constructor's argument, which accepts only some kinds of ports.
       Object.defineProperty(event, "ports", { value: ports });

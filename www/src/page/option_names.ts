@@ -53,6 +53,7 @@ const ENGINE: Record<keyof EngineOptions, true> = {
   cors: true,
   basePaths: true,
   maxBodyBytes: true,
+  remoteImages: true,
   maxQueue: true,
   keepAliveMs: true,
   schemaUrl: true,

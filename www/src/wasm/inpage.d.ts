@@ -9,6 +9,7 @@ import type {
   ModelInspection,
 } from "../generated/types.js";
 import type { ModelFiles } from "../model_source/source.js";
+import type { DecodedPicture } from "../platform.js";
 import type { HostedEngine } from "../worker/hosted_engine.js";
 import type { WebGpuExtension } from "../worker/webgpu_features.js";
 
@@ -50,6 +51,13 @@ export interface EngineOptions {
   readonly webgpu?: WebGpuExtension;
   /** Resolves once waiting events were handled: the CPU device computes on the thread that receives them. */
   nextTurn(): Promise<void>;
+  /**
+   * The first frame of a picture's file, turned as Exif says. Without it the module uses `createImageBitmap`. BMP files
+   * are not passed.
+   */
+  decodePicture?: ((file: Uint8Array) => Promise<DecodedPicture>) | undefined;
+  /** The file of a picture at a URL, of at most `maxBytes`. */
+  fetchPicture(url: string, maxBytes: number, signal: AbortSignal): Promise<Uint8Array>;
   /** Called with a message when the module panics; the module must not be called afterwards. */
   onPanic(message: string): void;
 }

@@ -2,10 +2,12 @@
 
 import { EngineFailure, InvalidOptions, messageOf } from "../exchange/error_response.js";
 import { InpageEngine, cpuKernelStackTop, inspectModel, useCpuKernels } from "../wasm/inpage.js";
+import { platform } from "../platform.js";
 import { fetchCpuKernels } from "./cpu_kernels.js";
 import { isServedAsThread, startCpuThreads, threadLimit } from "./cpu_threads.js";
 import type { ModelFiles } from "../model_source/source.js";
 import type { EngineFactory } from "./hosted_engine.js";
+import { fetchPicture } from "./fetch_picture.js";
 import { startMainModule } from "./main_module.js";
 import { nextTurn } from "./next_turn.js";
 import { extendWebGpu, hasHardwareAdapter } from "./webgpu_features.js";
@@ -46,7 +48,7 @@ async function createEngine(
   try {
     const engine = InpageEngine.create({
       ...{ modelId, switches, device, pageHasWebGpu, load, kernels, keptKernels, webgpu },
-      ...{ nextTurn, onPanic },
+      ...{ nextTurn, onPanic, fetchPicture, decodePicture: platform().decodePicture },
     });
     return Object.assign(engine, {
       memoryNeeded: async (files: ModelFiles) =>

@@ -119,7 +119,7 @@ pub(super) fn parse(
     let prompts = prompts.ok_or_else(|| missing("prompt"))??;
     let suffix = suffix(&fields, switches, &prompts)?;
     model::check_user(&fields)?;
-    let images = images::read(&fields, prompts.len())?;
+    let images = images::read(&fields, prompts.len(), switches)?;
     let length = length::read(&fields, switches, switches.default_max_tokens, None)?;
     let streaming = streaming::read(&fields, switches, &mut unknown)?;
     let (n, best_of) = candidates::read(&fields, switches, streaming.stream)?;
