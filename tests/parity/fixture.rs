@@ -8,6 +8,7 @@ use inpage::{
     engine::{CausalModel, Chooser, Input, Row, SequenceMemory},
     model::{LoadOptions, Transformer},
     ops::{Variant, kv_memory::KvFormat},
+    pictures::Picture,
     runtime::{Tuning, start},
     tensor_types::TensorType,
     tuner::{Needs, Precision, best_variant, candidates},
@@ -24,6 +25,20 @@ pub fn npy(path: &Path) -> Vec<f32> {
         .chunks_exact(4)
         .map(|b| f32::from_le_bytes(b.try_into().unwrap()))
         .collect()
+}
+
+/// A picture of gradients with noise, as the scripts make them.
+pub fn picture(width: usize, height: usize) -> Picture {
+    let mut rgb = Vec::new();
+    for y in 0..height {
+        for x in 0..width {
+            for channel in 0..3 {
+                let noise = (x * 73 + y * 151 + channel * 199).pow(2) % 97;
+                rgb.push(((x * 5 + y * 3 + channel * 40 + noise) % 256) as u8);
+            }
+        }
+    }
+    Picture { width, height, rgb }
 }
 
 pub fn json(path: &Path) -> serde_json::Value {

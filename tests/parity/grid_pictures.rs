@@ -23,7 +23,7 @@ use pollster::block_on;
 use serde_json::{Value, json};
 
 use crate::{
-    fixture::{self, Compute, all_computes, floats, ids, load, npy},
+    fixture::{self, Compute, all_computes, floats, ids, load, npy, picture},
     picture_folders::Folder,
     references::assert_parity,
 };
@@ -66,20 +66,6 @@ fn altered(
     alter(&mut gguf);
     block_on(start_vision(&mut model, &gguf, &source, |_| ()))?;
     Ok(model)
-}
-
-/// Gradients with noise, as the script makes them.
-fn picture(width: usize, height: usize) -> Picture {
-    let mut rgb = Vec::new();
-    for y in 0..height {
-        for x in 0..width {
-            for channel in 0..3 {
-                let noise = (x * 73 + y * 151 + channel * 199).pow(2) % 97;
-                rgb.push(((x * 5 + y * 3 + channel * 40 + noise) % 256) as u8);
-            }
-        }
-    }
-    Picture { width, height, rgb }
 }
 
 /// The pictures of a reference as the tower takes them, each with its number of rows.

@@ -20,7 +20,7 @@ use pollster::block_on;
 use serde_json::{Value, json};
 
 use crate::{
-    fixture::{self, Compute, all_computes, floats, load, sequence},
+    fixture::{self, Compute, all_computes, floats, load, picture, sequence},
     picture_folders::Folder,
     references::assert_parity,
 };
@@ -65,20 +65,6 @@ fn started<S: ByteSource>(compute: &Compute, text: (&Gguf, &S), tower: (&Gguf, &
 fn folder(name: &str) -> Folder {
     let files = ["gguf", "mmproj.gguf"].map(|end| open(&file(&format!("{name}.{end}"))));
     Folder::of(&file(&format!("{name}.folder.json")), &files)
-}
-
-/// Gradients with noise, as the script makes them.
-fn picture(width: usize, height: usize) -> Picture {
-    let mut rgb = Vec::new();
-    for y in 0..height {
-        for x in 0..width {
-            for channel in 0..3 {
-                let noise = (x * 73 + y * 151 + channel * 199).pow(2) % 97;
-                rgb.push(((x * 5 + y * 3 + channel * 40 + noise) % 256) as u8);
-            }
-        }
-    }
-    Picture { width, height, rgb }
 }
 
 /// What a reference says, with pixels as the tower takes them.
