@@ -10,7 +10,7 @@ import { type ModelSource, checkRange } from "./source.js";
 /** The length of the first read of a header. */
 const FIRST_BYTES = 256 * 1024;
 
-/** A source whose reads must follow one another from the start of the file. */
+/** A source whose reads must follow one another from the start of the file. What was read can be read again, also after its end. */
 export interface HeadSource extends ModelSource {
   /** Cancels what the server is still sending. */
   close(): Promise<void>;
@@ -47,14 +47,14 @@ function streamedHead(url: string, { endBytes, body }: Answer): HeadSource {
     );
   }
   let fetchedBytes = 0;
-  // Bytes that have arrived and were not read yet.
+  // All bytes that have arrived: headers, a few MB.
   let pieces: Uint8Array<ArrayBuffer>[] = [];
   let readBytes = 0;
   const source: HeadSource = {
     size: endBytes,
     async read(offset, length) {
       checkRange(source, offset, length);
-      if (offset !== readBytes) throw new RangeError(`${url} can only be read in order`);
+      if (offset > readBytes) throw new RangeError(`${url} can only be read in order`);
       while (fetchedBytes < offset + length) {
         const { done, value } = await reader.read();
         if (done) {
@@ -67,10 +67,10 @@ function streamedHead(url: string, { endBytes, body }: Answer): HeadSource {
           throw new TypeError(`${url} sent more than the ${source.size} bytes that it announced`);
         }
       }
-      readBytes += length;
-      const joined = new Uint8Array(await new Blob(pieces).arrayBuffer());
-      pieces = [joined.subarray(length)];
-      return joined.subarray(0, length);
+      readBytes = Math.max(readBytes, offset + length);
+      if (pieces.length > 1) pieces = [new Uint8Array(await new Blob(pieces).arrayBuffer())];
+      const [joined = new Uint8Array()] = pieces;
+      return joined.slice(offset, offset + length);
     },
     close: () => reader.cancel().catch(() => {}),
   };
