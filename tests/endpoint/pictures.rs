@@ -281,13 +281,10 @@ fn parts_of_messages_with_pictures() {
 fn see_remote(switches: Value, files: &[(&str, Option<Vec<u8>>)], test: impl AsyncFnOnce(&Server)) {
     serve(switches, async |server| {
         server.see(ROWS, TEMPLATE);
-        let mut remote = server.host.remote.borrow_mut();
-        remote.extend(
-            files
-                .iter()
-                .map(|(url, file)| ((*url).to_owned(), file.clone())),
-        );
-        drop(remote);
+        let files = files
+            .iter()
+            .map(|(url, file)| ((*url).to_owned(), file.clone()));
+        server.host.remote.borrow_mut().extend(files);
         test(server).await;
     });
 }
