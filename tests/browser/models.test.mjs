@@ -112,7 +112,7 @@ describe("which model answers", () => {
         t: file("t"),
         u: file("u"),
       };
-      await startModels({ models });
+      await startModels({ models, fakeCapabilities: { e: ["embeddings"] } });
       const embedded = await engine.embeddings.create({ model: "default", input: "x" });
       return [embedded.model, await ask("default"), await statuses()];
     });
@@ -124,7 +124,6 @@ describe("which model answers", () => {
     const result = await page.evaluate(async () => {
       await startModels({ fakeCapabilities: { a: ["embeddings"] } });
       const guessed = await ask("default");
-      await eventually(async () => (await get("/v1/models/a")).body.capabilities, "it is known");
       return [guessed, await ask("default"), (await get("/v1/models/a")).body.capabilities];
     });
     assert.deepEqual(result, [{ value: "a" }, { value: "b" }, ["embeddings"]]);
@@ -315,6 +314,8 @@ describe("loads", () => {
       );
       letGo();
       await Promise.all(asked);
+      const ended = () => progress.filter(({ phase }) => phase === "ready").length === 3;
+      await eventually(async () => ended(), "the end of all loads was reported");
       return progress.map(({ model, phase }) => `${model} ${phase}`);
     });
     const models = events.map((event) => event[0]);

@@ -186,6 +186,8 @@ export class ModelGroup implements EngineCore {
     const { isObject, model } = modelFieldOf(request.body);
     const { allowMissingModel, profile, apiKey } = this.#options;
     const name = model ?? (mayOmitModel(allowMissingModel, profile) ? DEFAULT_NAME : undefined);
+    // What the loaded models can do decides which of them `default` means.
+    if (name === DEFAULT_NAME) await this.#describeLoaded();
     const slot = isObject && name !== undefined ? this.#slotFor(name, route) : undefined;
     if (slot === undefined) return "any";
     if (apiKey && slot.started === undefined) {
@@ -197,6 +199,11 @@ export class ModelGroup implements EngineCore {
     const isAlias = name !== slot.name && name !== DEFAULT_NAME;
     const body = isAlias ? withModel(request.body, slot.name) : request.body;
     return { slot, request: { ...request, body } };
+  }
+
+  async #describeLoaded(): Promise<void> {
+    const loaded = this.#slots.flatMap(({ started }) => (started?.isLoaded ? [started] : []));
+    await Promise.all(loaded.map(({ described }) => described));
   }
 
   /** The model that `name` means for a route. */
@@ -313,8 +320,7 @@ export class ModelGroup implements EngineCore {
     });
     slot.started = started;
     if (this.#isPaused) engine.pauseDownload(true);
-    // What it can do decides which requests for `default` it gets.
-    engine.ready.then(
+    started.described = engine.ready.then(
       () => this.#entryOf(slot).catch(() => {}),
       () => {
         started.hasFailed = true;

@@ -11,6 +11,8 @@ let uses = 0;
 export class StartedModel implements Member {
   readonly engine: SingleModel;
   isLoaded = false;
+  /** Settles when it is known what the loaded model can do, or when the load has failed. */
+  described: Promise<unknown> = Promise.resolve();
   /** The last load has failed. */
   hasFailed = false;
   leases = 0;
