@@ -6,8 +6,12 @@
 mod access;
 #[path = "shared/adapters.rs"]
 mod adapters;
+#[path = "serve/body.rs"]
+mod body;
 #[path = "shared/device.rs"]
 mod device;
+#[path = "serve/limits.rs"]
+mod limits;
 #[path = "serve/load.rs"]
 mod load;
 #[path = "shared/load_arguments.rs"]
@@ -16,6 +20,8 @@ mod load_arguments;
 mod options;
 #[path = "serve/server.rs"]
 mod server;
+#[path = "serve/timed_stream.rs"]
+mod timed_stream;
 
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
@@ -23,6 +29,7 @@ use std::rc::Rc;
 
 use inpage::api::{ModelState, SystemHost};
 use inpage::runtime::ServedHandler;
+use limits::Limits;
 use options::{Options, USAGE};
 use tokio::net::TcpListener;
 use tokio::runtime;
@@ -48,6 +55,7 @@ async fn run(options: Options) -> Outcome<()> {
         listener,
         Rc::clone(&handler),
         Rc::new(options.access),
+        Rc::new(Limits::default()),
     ));
 
     println!("listening on http://{address}");

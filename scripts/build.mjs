@@ -1,4 +1,4 @@
-//! Builds the npm package into www/dist: the wasm module, its glue, the TypeScript, the worker and the service worker.
+//! Builds the npm package into www/dist: the wasm module, its glue, the TypeScript, the worker, the service worker and the notices.
 //! A step is skipped if its inputs have not changed. Run by `npm run build`. `-- --dev` compiles faster, but the module runs
 //! slower. `-- --test-hooks` builds what conformance cases need into www/dist-test, which is never shipped.
 
@@ -13,8 +13,9 @@ import {
   statSync,
   writeFileSync,
 } from "node:fs";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { withSharedMemory } from "./glue.mjs";
+import { buildNotices, NOTICES } from "./notices.mjs";
 import { isProgram, main, mustRun, npmProgram, root, run, say, Remediable } from "./process.mjs";
 import { putIntoCache, takeFromCache } from "./setup/cache.mjs";
 import { setUpForBuild } from "./setup.mjs";
@@ -229,7 +230,9 @@ function removeScripts() {
   const folder = join(root, DIST);
   if (!existsSync(folder)) return;
   for (const entry of readdirSync(folder)) {
-    if (entry !== "wasm") rmSync(join(folder, entry), { recursive: true, force: true });
+    // They are written by steps of their own.
+    if (entry !== "wasm" && entry !== basename(NOTICES))
+      rmSync(join(folder, entry), { recursive: true, force: true });
   }
 }
 
@@ -353,6 +356,7 @@ export async function build(tools, { dev = false, testHooks = false, shipped = t
   }
   await buildWasm(tools, { dev, testHooks, shipped });
   await buildTypeScript();
+  await buildNotices();
   if (testHooks) {
     copyPackageForTests();
     await bundleWorker(TEST_DIST);

@@ -1,10 +1,11 @@
 //! Writes compressed copies of the files that a page downloads beside them (`.br`, `.gz`), for hosts that send such files as they are.
 //! Run by `npm pack`. A copy is written again only if its file has changed: the wasm module takes a minute.
 
-import { readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { brotliCompress, constants, gzip } from "node:zlib";
+import { NOTICES } from "./notices.mjs";
 import { isProgram, main, Remediable, root } from "./process.mjs";
 import { digest, filesUnder, isFresh, writeStamp } from "./stamp.mjs";
 
@@ -50,4 +51,11 @@ async function compressFile(name) {
   writeStamp(stamp, inputs);
 }
 
-if (isProgram(import.meta.url)) await main(compressPackage);
+if (isProgram(import.meta.url)) {
+  await main(async () => {
+    // Before `npm pack`: licences of what is in the package require them.
+    if (!existsSync(join(root, NOTICES)))
+      throw new Remediable(`${NOTICES} is missing`, "Run: npm run build");
+    await compressPackage();
+  });
+}

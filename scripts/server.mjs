@@ -75,7 +75,8 @@ async function answer(mounts, pages, always, request, response) {
   };
   const page = pages[url.pathname];
   if (page !== undefined) {
-    response.writeHead(200, { ...headers, "Content-Type": MEDIA_TYPES[".html"] }).end(page);
+    const { text, headers: own } = typeof page === "string" ? { text: page } : page;
+    response.writeHead(200, { ...headers, "Content-Type": MEDIA_TYPES[".html"], ...own }).end(text);
     return;
   }
   const found = await resolveFile(mounts, decodeURIComponent(url.pathname));
@@ -125,7 +126,7 @@ const ISOLATION = {
 const CORS = { "Access-Control-Allow-Origin": "*", "Cross-Origin-Resource-Policy": "cross-origin" };
 
 /**
- * Serves `mounts` (URL prefix ending in "/" -> folder, or URL path -> file) and `pages` (URL path -> HTML text).
+ * Serves `mounts` (URL prefix ending in "/" -> folder, or URL path -> file) and `pages` (URL path -> HTML text, or `{ text, headers }`).
  * Resolves with `{ origin, close }`. Port 0 selects any free port. If `port` is in use, any free port is used.
  * The pages are cross-origin isolated if `isolated` is true. With `cors`, pages of other origins may read the files.
  * `headers` are sent with every answer that has a file or a page.

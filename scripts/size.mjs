@@ -11,11 +11,11 @@ import { isProgram, main, root } from "./process.mjs";
  * Raise a budget in the change that needs it.
  */
 export const BUDGETS = [
-  { feature: "scripts of the page", files: ["index.js"], limit_bytes: 40_000 },
+  { feature: "scripts of the page", files: ["index.js"], limit_bytes: 44_000 },
   { feature: "script of the worker", files: ["worker.js"], limit_bytes: 42_000 },
   { feature: "service worker", files: ["sw.js"], limit_bytes: 9_000 },
   { feature: "inspectModel", files: ["wasm/inpage.js"], limit_bytes: 13_000 },
-  { feature: "wasm module", files: ["wasm/inpage_bg.wasm"], limit_bytes: 2_930_000 },
+  { feature: "wasm module", files: ["wasm/inpage_bg.wasm"], limit_bytes: 2_970_000 },
   {
     feature: "kernels of the CPU",
     files: ["wasm/cpu_kernels.wasm", "wasm/cpu_kernels_simd.wasm"],
@@ -23,7 +23,7 @@ export const BUDGETS = [
   },
 ];
 /** All of these together. */
-export const LIMIT_BYTES = 3_050_000;
+export const LIMIT_BYTES = 3_100_000;
 /** Not compressed: weights are nearly random. Downloaded only where an app uses it. */
 const MODEL = {
   feature: "embedded model",

@@ -5,7 +5,9 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { buildTypeScript, buildWasm } from "./build.mjs";
 import { findFirefox } from "./firefox.mjs";
-import { main, npmProgram, Remediable, root, run, say } from "./process.mjs";
+import { buildFuzzer, fuzzAll, obstacle, targets } from "./fuzz.mjs";
+import { buildNotices } from "./notices.mjs";
+import { main, npmProgram, Remediable, root, run, say, which } from "./process.mjs";
 import { installPackages, isDebian } from "./setup/apt.mjs";
 import { provideBrowser } from "./setup/browser.mjs";
 import { provideNpmPackages } from "./setup/npm.mjs";
@@ -19,6 +21,8 @@ const PROGRAM_LIMIT_MS = 40 * 60_000;
 const NODE_TEST_LIMIT_MS = 5 * 60_000;
 /** For a browser without which its tier is skipped. */
 const INSTALL_LIMIT_MS = 3 * 60_000;
+/** Long enough to find what a change breaks for inputs like those of the corpus. `npm run fuzz` takes longer. */
+const FUZZ_SECONDS = 20;
 
 /** Counts of one tier. `skipped` counts tests that report themselves as skipped. */
 class Tally {
@@ -206,6 +210,9 @@ const TIERS = {
     await provideNpmPackages();
     await tally.check("biome", npmProgram("biome"), ["ci", "--error-on-warnings"]);
     await tally.check("cargo fmt", "cargo", ["fmt", "--all", "--check"]);
+    // It takes minutes to compile, so it is not installed for this. Advisories need the network.
+    const deny = ["--locked", "check", "licenses", "bans", "sources"];
+    if (which("cargo-deny")) await tally.check("cargo deny", "cargo-deny", deny);
   },
   rust: async (tally) => {
     await requireRust();
@@ -229,12 +236,27 @@ const TIERS = {
     const clippyOfKernels = ["clippy", "--locked", ...kernels, "--all-targets"];
     const deny = ["--", "-D", "warnings"];
     await tally.check("clippy for the kernels of the CPU", "cargo", [...clippyOfKernels, ...deny]);
+    const clippyOfFuzzing = ["clippy", "--locked", "--package", "inpage-fuzz"];
+    if (!obstacle())
+      await tally.check("clippy for fuzzing", "cargo", [...clippyOfFuzzing, ...deny]);
     // Without hooks, as shipped. The example brings the development dependencies in, whose features clippy has checked the
     // others with: without it, cargo would check all of them once more.
     const documented = ["doc", "--locked", "--no-deps", "--lib", "--example", "tokenize"];
     await tally.check("cargo doc", "cargo", documented, {
       env: { RUSTDOCFLAGS: "-D warnings" },
     });
+  },
+  fuzz: async (tally) => {
+    const reason = obstacle();
+    if (reason) {
+      say(`skipped: ${reason}`);
+      tally.skipped += 1;
+      return;
+    }
+    const program = await tally.build("fuzz program", buildFuzzer);
+    const failures = await tally.time("fuzz", () => fuzzAll(program, targets(), FUZZ_SECONDS));
+    for (const [target] of failures) tally.fail(`fuzz ${target}`);
+    tally.passed += targets().length - failures.length;
   },
   shaders: async (tally) => {
     await requireRust();
@@ -253,6 +275,7 @@ const TIERS = {
       await tally.check("clippy for wasm", cargo, check, { env });
     }
     await tally.build("TypeScript", buildTypeScript);
+    await tally.build("notices of third parties", buildNotices);
     await tally.check("types of the demo", npmProgram("tsc"), ["-p", "www/demo"]);
     await tally.check("types for apps", npmProgram("tsc"), ["-p", "tests/types"]);
     await tally.check("download size", process.execPath, ["scripts/size.mjs"]);
@@ -403,6 +426,7 @@ async function provideBuild(tally) {
     await modulesBuilt;
     await buildWasm(await setUpForBuild());
     await buildTypeScript();
+    await buildNotices();
   });
 }
 

@@ -51,6 +51,9 @@ pub enum Error {
         /// Index of the token that was to be sampled.
         position: usize,
     },
+    /// The reader of an answer read too little of it while other requests waited.
+    #[error("the answer was not read while other requests waited for its memory")]
+    StalledReader,
     /// The caller aborted.
     #[error("aborted")]
     Aborted,

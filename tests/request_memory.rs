@@ -1,11 +1,13 @@
-//! A prompt of a million token ids uses memory in proportion to its ids, not to a tree of JSON values.
-//! This is a separate test program because it counts every allocation.
+//! A prompt of a million token ids uses memory in proportion to its ids, not to a tree of JSON values, and a resized picture in
+//! proportion to its old and its new size. This is a separate test program because it counts every allocation.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::rc::Rc;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use inpage::api::{Body, Handler, Request, Switches, SystemHost};
+use inpage::pictures::{Picture, PictureFormat};
 
 /// The system allocator, which tracks the bytes in use and their maximum.
 struct Counting;
@@ -57,9 +59,47 @@ fn post(prompt: &str) -> (String, usize) {
     (code, taken_bytes)
 }
 
-/// A single test, so that nothing else allocates meanwhile.
+/// Held by each test, so that nothing else allocates meanwhile.
+static ALONE: Mutex<()> = Mutex::new(());
+
+#[test]
+fn long_narrow_pictures_use_memory_in_proportion_to_their_pixels() {
+    let _alone = ALONE.lock().unwrap();
+    let tiles = PictureFormat::Tiles {
+        size: 512,
+        longest_edge: 2048,
+        rows: 64,
+    };
+    let stretched = PictureFormat::Stretched {
+        size: 896,
+        rows: 256,
+    };
+    for format in [tiles, stretched] {
+        for [width, height] in [[1, 32_767], [32_767, 1]] {
+            let cost_bytes = format.cost([width, height]).unwrap().bytes as usize;
+            let picture = Picture {
+                width,
+                height,
+                rgb: vec![7; 3 * width * height],
+            };
+            let before = IN_USE_BYTES.load(Relaxed);
+            PEAK_BYTES.store(before, Relaxed);
+            let parts = format.parts(&picture);
+            let taken_bytes = PEAK_BYTES.load(Relaxed) - before;
+            // Beside the parts there are the picture that is cut, and weights.
+            let bound_bytes = 3 * cost_bytes + (4 << 20);
+            assert!(
+                taken_bytes <= bound_bytes,
+                "{format:?}: {taken_bytes} bytes"
+            );
+            drop(parts);
+        }
+    }
+}
+
 #[test]
 fn prompts_use_memory_in_proportion_to_their_ids() {
+    let _alone = ALONE.lock().unwrap();
     const COUNT: usize = 1_000_000;
     let ids = vec!["7"; COUNT].join(",");
     // Four bytes per id in a vector that doubles; half as much again is in use while it grows.

@@ -32,6 +32,7 @@ const DEVELOPMENT = [
   "docs/specification.md",
   "docs/conformance.md",
   "docs/reliability.md",
+  "docs/security.md",
   "docs/training.md",
   ["CHANGELOG.md", "changelog"],
   "docs/log.md",

@@ -1,56 +1,67 @@
-//! The wasm-bindgen program in exactly the version of Cargo.lock. Any other version rejects the module.
+//! The program that writes the glue of the wasm module, in exactly the version of Cargo.lock. Any other version rejects the module.
+//! It is built from the crate in `bindgen`, whose dependencies are locked too.
 
-import { existsSync, readFileSync, rmSync } from "node:fs";
-import { join } from "node:path";
+import { copyFileSync, existsSync, mkdirSync, readFileSync, renameSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { capture, Remediable, root, run, say, which, windows } from "../process.mjs";
+import { digest } from "../stamp.mjs";
 import { targetFolder } from "./target.mjs";
 
-function lockedVersion() {
-  const lock = readFileSync(join(root, "Cargo.lock"), "utf8");
-  return /name = "wasm-bindgen"\r?\nversion = "([^"]+)"/.exec(lock)[1];
+const CRATE = "scripts/setup/bindgen";
+const SOURCES = ["Cargo.toml", "Cargo.lock", "src"].map((path) => `${CRATE}/${path}`);
+const SUFFIX = windows ? ".exe" : "";
+
+function lockedVersion(lock, name) {
+  const text = readFileSync(join(root, lock), "utf8");
+  return new RegExp(`name = "${name}"\\r?\\nversion = "([^"]+)"`).exec(text)?.[1];
 }
 
-/** The path of a matching wasm-bindgen, which is built with cargo if there is none. */
-export async function provideBindgen() {
-  const version = lockedVersion();
-  const tools = join(targetFolder(), "tools");
-  const built = join(tools, "bin", windows ? "wasm-bindgen.exe" : "wasm-bindgen");
-  for (const program of [built, which("wasm-bindgen")]) {
-    if (
-      program &&
-      existsSync(program) &&
-      capture(program, ["--version"])?.split(" ")[1] === version
-    )
-      return program;
-  }
-  say(`set-up: wasm-bindgen ${version} (built once with cargo, a few minutes)`);
-  const install = (...more) => {
-    const args = ["install", "wasm-bindgen-cli", "--version", version, "--root", tools];
-    return run(
-      "cargo",
-      [...args, "--no-default-features", "--bin", "wasm-bindgen", "--force", "--quiet", ...more],
-      {
-        // The wasm module is compiled at the same time and takes longer.
-        background: true,
-        // It runs for a second per build, so compile it without much optimization.
-        env: {
-          CARGO_PROFILE_RELEASE_OPT_LEVEL: "1",
-          CARGO_PROFILE_RELEASE_LTO: "off",
-          CARGO_TARGET_DIR: join(tools, "build"),
-        },
-      },
+/**
+ * The version of wasm-bindgen.
+ *
+ * @throws Remediable if the two lock files name different versions
+ */
+export function bindgenVersion() {
+  const version = lockedVersion("Cargo.lock", "wasm-bindgen");
+  const glue = lockedVersion(`${CRATE}/Cargo.lock`, "wasm-bindgen-cli-support");
+  if (version !== glue) {
+    throw new Remediable(
+      `Cargo.lock has wasm-bindgen ${version}, but ${CRATE} has ${glue}`,
+      `Name ${version} in ${CRATE}/Cargo.toml and run:\n    cargo update --manifest-path ${CRATE}/Cargo.toml`,
     );
-  };
-  // Its lock file may name a crate that the configured registry does not have.
-  if ((await install("--locked")) !== 0) {
-    say("  failed with its own lock file; trying again with the newest dependencies");
-    if ((await install()) !== 0) {
-      throw new Remediable(
-        `wasm-bindgen ${version} could not be built`,
-        `Is crates.io reachable? Try it yourself:\n    cargo install wasm-bindgen-cli --version ${version}`,
-      );
-    }
   }
-  rmSync(join(tools, "build"), { recursive: true, force: true });
+  return version;
+}
+
+/** The path of a matching program, which is built with cargo if there is none. */
+export async function provideBindgen() {
+  const version = bindgenVersion();
+  const installed = which("wasm-bindgen");
+  if (installed && capture(installed, ["--version"])?.split(" ")[1] === version) return installed;
+  const tools = join(targetFolder(), "tools");
+  // The name changes with the lock file, so that a program of other dependencies is not taken for this one.
+  const name = `bindgen-${digest(SOURCES).slice(0, 16)}${SUFFIX}`;
+  const built = join(tools, "bin", name);
+  if (existsSync(built)) return built;
+  say(`set-up: wasm-bindgen ${version} (built once with cargo, a few minutes)`);
+  // Not removed afterwards: a second build that starts meanwhile waits for cargo's lock in it, and then compiles nothing.
+  const build = join(tools, "build");
+  const manifest = `${CRATE}/Cargo.toml`;
+  const args = ["build", "--manifest-path", manifest, "--locked", "--release", "--quiet"];
+  const status = await run("cargo", [...args, "--target-dir", build], {
+    // The wasm module is compiled at the same time and takes longer.
+    background: true,
+  });
+  if (status !== 0) {
+    throw new Remediable(
+      `wasm-bindgen ${version} could not be built`,
+      `Is crates.io reachable? Try it yourself:\n    cargo ${args.join(" ")}`,
+    );
+  }
+  mkdirSync(dirname(built), { recursive: true });
+  const partial = `${built}.${process.pid}`;
+  copyFileSync(join(build, "release", `inpage-bindgen${SUFFIX}`), partial);
+  // Another build may already run it.
+  renameSync(partial, built);
   return built;
 }

@@ -8,6 +8,7 @@ use super::expected_wait::RequestPace;
 use super::host::Host;
 use super::models::Models;
 use super::switches::Switches;
+use crate::engine::Semaphore;
 
 /// Names of unknown fields that are remembered in order to warn once each. Further names are ignored
 /// without a warning.
@@ -20,6 +21,8 @@ pub(super) struct Endpoint {
     pub models: Models,
     /// How long requests take.
     pub pace: Rc<RequestPace>,
+    /// One picture is decoded at a time.
+    pub decoder: Semaphore,
     warned: RefCell<BTreeSet<String>>,
 }
 
@@ -31,6 +34,7 @@ impl Endpoint {
             host,
             models: Models::default(),
             pace: Rc::default(),
+            decoder: Semaphore::new(1),
             warned: RefCell::default(),
         }
     }

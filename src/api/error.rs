@@ -75,6 +75,7 @@ fn row(error: &Error) -> Row {
         Error::DeviceLost(_) => (500, SERVER, "device_lost", None, true),
         Error::InvalidLogits { .. } => (500, SERVER, "invalid_logits", None, true),
         Error::GrammarDeadEnd { .. } => (500, SERVER, "grammar_dead_end", None, true),
+        Error::StalledReader => (500, SERVER, "stalled_reader", None, true),
         Error::InvalidModelFile(_)
         | Error::UnsupportedModel(_)
         | Error::Read(_)
@@ -230,6 +231,7 @@ mod tests {
             Error::QueueFull { max_queue: 1 },
             Error::OutOfMemory("x".into()),
             Error::InvalidLogits { position: 3 },
+            Error::StalledReader,
             Error::Internal("x".into()),
             fault(
                 RequestFault::ModelLoading { retry_after_s: 61 },

@@ -3,11 +3,13 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::rc::Rc;
 
+use crate::engine::{Clock, Permit};
 use crate::pictures::{FileHeader, Picture};
 
 /// A picture that is being decoded.
-pub type DecodedPicture<'f> = Pin<Box<dyn Future<Output = Result<Picture, PictureError>> + 'f>>;
+pub type DecodedPicture = Pin<Box<dyn Future<Output = Result<Picture, PictureError>>>>;
 
 /// The file of a picture that is being fetched. Dropping it ends the request.
 pub type FetchedPicture = Pin<Box<dyn Future<Output = Result<Vec<u8>, PictureError>>>>;
@@ -28,17 +30,19 @@ impl From<String> for PictureError {
 }
 
 /// The environment of a handler.
-pub trait Host {
-    /// Milliseconds since 1970.
-    fn now_ms(&self) -> u64;
-    /// Completes after `duration_ms`.
-    fn sleep_ms(&self, duration_ms: u32) -> Pin<Box<dyn Future<Output = ()>>>;
+pub trait Host: Clock {
     /// How many minutes local clocks are ahead of UTC. Only dates in chat templates depend on it.
     fn utc_offset_minutes(&self) -> i32 {
         0
     }
-    /// Decodes a picture's file: its first frame, in the orientation that it names, on white.
-    fn decode_picture<'f>(&self, _file: &'f [u8], _header: FileHeader) -> DecodedPicture<'f> {
+    /// Decodes a picture's file: its first frame, in the orientation that it names, on white. A decoder that goes on after
+    /// the future was dropped keeps `_turn` until it has ended: meanwhile nothing else is decoded.
+    fn decode_picture(
+        &self,
+        _file: Rc<[u8]>,
+        _header: FileHeader,
+        _turn: Rc<Permit>,
+    ) -> DecodedPicture {
         let reason = "pictures are not decoded here".to_owned();
         Box::pin(async { Err(PictureError::Unsupported(reason)) })
     }
@@ -57,7 +61,7 @@ pub trait Host {
 pub struct SystemHost;
 
 #[cfg(not(target_arch = "wasm32"))]
-impl Host for SystemHost {
+impl Clock for SystemHost {
     fn now_ms(&self) -> u64 {
         std::time::SystemTime::now()
             .duration_since(std::time::UNIX_EPOCH)
@@ -75,9 +79,17 @@ impl Host for SystemHost {
             let _ = receiver.await;
         })
     }
+}
 
-    fn decode_picture<'f>(&self, file: &'f [u8], header: FileHeader) -> DecodedPicture<'f> {
-        Box::pin(async move { Ok(Picture::decode(file, header)?) })
+#[cfg(not(target_arch = "wasm32"))]
+impl Host for SystemHost {
+    fn decode_picture(
+        &self,
+        file: Rc<[u8]>,
+        header: FileHeader,
+        _turn: Rc<Permit>,
+    ) -> DecodedPicture {
+        Box::pin(async move { Ok(Picture::decode(&file, header)?) })
     }
 
     fn warn(&self, message: &str) {

@@ -79,6 +79,11 @@ impl Handler {
         &self.0.switches
     }
 
+    /// Time and log.
+    pub fn host(&self) -> Rc<dyn Host> {
+        self.0.host.clone()
+    }
+
     /// Registers a model or changes its state.
     pub fn set_model(&self, id: &str, state: ModelState) {
         self.0.models.set(id, state, self.0.host.now_ms());
@@ -97,7 +102,6 @@ impl Handler {
     /// Answers a request. Dropping the future or the response's body cancels what is being
     /// generated for it.
     pub async fn handle(&self, request: Request) -> Response {
-        let request_id = random_id::request_id();
         let response = match self.answer(&request).await {
             Ok(response) => response,
             Err(error) => {
@@ -112,16 +116,39 @@ impl Handler {
                 response
             }
         };
-        response.finish(&request_id, &self.0.switches.cors.allow_origin)
+        self.finish(response)
     }
 
-    /// The checks of specification 2.3 that come before the body, then the route's own work.
+    /// The answer to a request that does not depend on its body, or `None`. `body_bytes` is the length that its head
+    /// states, or 0. A server asks this before it reads the body.
+    pub fn answer_before_body(&self, request: &Request, body_bytes: u64) -> Option<Response> {
+        let response = match self.check_head(request, body_bytes) {
+            Ok(Checked::Route(..)) => return None,
+            Ok(Checked::Answered(response)) => response,
+            Err(error) => Response::failure(&Failure::from(&error)),
+        };
+        Some(self.finish(response))
+    }
+
+    fn finish(&self, response: Response) -> Response {
+        let allow_origin = &self.0.switches.cors.allow_origin;
+        response.finish(&random_id::request_id(), allow_origin)
+    }
+
     async fn answer(&self, request: &Request) -> Result<Response> {
+        match self.check_head(request, request.body.len() as u64)? {
+            Checked::Route(route, parameter) => (route.answer)(&self.0, request, parameter).await,
+            Checked::Answered(response) => Ok(response),
+        }
+    }
+
+    /// The checks of specification 2.3 that come before the body.
+    fn check_head(&self, request: &Request, body_bytes: u64) -> Result<Checked> {
         let switches = &self.0.switches;
         let (route, parameter) = routes::find(&request.url, &switches.base_paths)
             .ok_or_else(|| routes::unknown_url(&request.url, &switches.base_paths))?;
         if request.method == "OPTIONS" {
-            return Ok(Response::preflight(request));
+            return Ok(Checked::Answered(Response::preflight(request)));
         }
         if request.method != route.method {
             let allow = route.allow();
@@ -130,26 +157,33 @@ impl Handler {
             let error = fault_without_param(RequestFault::MethodNotAllowed, message);
             let mut response = Response::failure(&Failure::from(&error));
             response.push_header("allow", &allow);
-            return Ok(response);
+            return Ok(Checked::Answered(response));
         }
         http::check_authorization(request, switches.api_key.as_deref())?;
         if route.method == "POST" {
-            check_body_form(request, switches.max_body_bytes)?;
+            check_body_form(request, body_bytes, switches.max_body_bytes)?;
         }
-        (route.answer)(&self.0, request, parameter).await
+        Ok(Checked::Route(route, parameter))
     }
 }
 
+/// A request whose head was checked.
+enum Checked {
+    /// The route answers, with the parameter of its path.
+    Route(&'static routes::Route, String),
+    /// The answer.
+    Answered(Response),
+}
+
 /// Checks media type and size of the body.
-fn check_body_form(request: &Request, max_body_bytes: usize) -> Result<()> {
+fn check_body_form(request: &Request, body_bytes: u64, max_body_bytes: usize) -> Result<()> {
     if !request.has_json_content_type() {
         return Err(fault_without_param(
             RequestFault::UnsupportedMediaType,
             "the content type must be application/json",
         ));
     }
-    let body_bytes = request.body.len();
-    if body_bytes > max_body_bytes {
+    if body_bytes > max_body_bytes as u64 {
         return Err(fault_without_param(
             RequestFault::RequestTooLarge,
             format!("the body has {body_bytes} bytes, more than {max_body_bytes}"),

@@ -1,5 +1,5 @@
-//! The bounded channel of events from the engine to one reader: reports whether there is room and
-//! whether the reader is gone, and wakes the waiting side.
+//! The bounded channels of events from the engine to the reader of a request: report whether there is room and
+//! whether the reader is gone, and wake the waiting side.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -23,9 +23,37 @@ pub(super) struct Activity {
     pub(super) wake: WakeFlag,
 }
 
+/// Places of an open channel that no other channel takes: for one event, and for the last one.
+const OWN_PLACES: usize = 2;
+
+/// The unread events that the candidates of a request share.
+pub(super) struct EventBudget {
+    max_unread: usize,
+    taken: Cell<usize>,
+    /// Channels that are not closed.
+    open: Cell<usize>,
+}
+
+impl EventBudget {
+    /// At most `max_unread` events, or [`OWN_PLACES`] per candidate if that is more.
+    pub(super) fn new(max_unread: usize) -> Rc<Self> {
+        Rc::new(Self {
+            max_unread,
+            taken: Cell::new(0),
+            open: Cell::new(0),
+        })
+    }
+
+    /// Free places of each open channel, so that all of them may take theirs in one step.
+    fn share(&self) -> usize {
+        let free = self.max_unread.saturating_sub(self.taken.get());
+        free / self.open.get().max(1)
+    }
+}
+
 struct Channel {
     unread: VecDeque<Event>,
-    max_unread: usize,
+    budget: Rc<EventBudget>,
     reader: Option<Waker>,
     /// The last event was sent or the reader is gone; nothing follows.
     closed: bool,
@@ -33,16 +61,34 @@ struct Channel {
 }
 
 impl Channel {
-    /// Events that may be sent. One place is reserved for the last event.
+    /// The places that it takes. One is reserved for the last event.
+    fn taken(&self) -> usize {
+        match self.closed {
+            true => self.unread.len(),
+            false => OWN_PLACES.max(self.unread.len() + 1),
+        }
+    }
+
+    /// Events that may be sent, the last one not counted.
     fn room(&self) -> usize {
-        (self.max_unread - 1).saturating_sub(self.unread.len())
+        OWN_PLACES.saturating_sub(self.unread.len() + 1) + self.budget.share()
+    }
+
+    /// Makes a change and takes or returns the places for it.
+    fn change<T>(&mut self, change: impl FnOnce(&mut Self) -> T) -> T {
+        let before = self.taken();
+        let result = change(self);
+        let taken = &self.budget.taken;
+        taken.set(taken.get() - before + self.taken());
+        result
     }
 }
 
 /// The events of one candidate, in order; ends after `Finished` or `Failed`.
 ///
 /// Dropping it cancels the candidate within one step of the engine. While 256 events
-/// ([`super::EngineLimits::max_unread_events`]) are unread, generation pauses.
+/// ([`super::EngineLimits::max_unread_events`]) of the candidates of a request are unread, generation pauses. Each
+/// candidate has a place of its own for one event.
 pub struct Events {
     channel: Rc<RefCell<Channel>>,
     activity: Rc<Activity>,
@@ -55,10 +101,12 @@ pub(super) struct EventSender {
 }
 
 /// A channel for one candidate, which counts as active until it is closed.
-pub(super) fn channel(activity: &Rc<Activity>, max_unread: usize) -> (EventSender, Events) {
+pub(super) fn channel(activity: &Rc<Activity>, budget: &Rc<EventBudget>) -> (EventSender, Events) {
+    budget.taken.set(budget.taken.get() + OWN_PLACES);
+    budget.open.set(budget.open.get() + 1);
     let channel = Rc::new(RefCell::new(Channel {
         unread: VecDeque::new(),
-        max_unread,
+        budget: budget.clone(),
         reader: None,
         closed: false,
         cached_tokens: Rc::default(),
@@ -79,6 +127,8 @@ pub(super) fn channel(activity: &Rc<Activity>, max_unread: usize) -> (EventSende
 fn close(channel: &mut Channel, activity: &Activity) {
     if !channel.closed {
         channel.closed = true;
+        let open = &channel.budget.open;
+        open.set(open.get() - 1);
         activity.active.set(activity.active.get() - 1);
     }
 }
@@ -90,10 +140,12 @@ impl EventSender {
         if channel.closed {
             return;
         }
-        if matches!(event, Event::Finished { .. } | Event::Failed(_)) {
-            close(&mut channel, &self.activity);
-        }
-        channel.unread.push_back(event);
+        channel.change(|channel| {
+            if matches!(event, Event::Finished { .. } | Event::Failed(_)) {
+                close(channel, &self.activity);
+            }
+            channel.unread.push_back(event);
+        });
         let reader = channel.reader.take();
         drop(channel);
         if let Some(reader) = reader {
@@ -149,11 +201,13 @@ impl Stream for Events {
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Event>> {
         let mut channel = self.channel.borrow_mut();
         let was_full = channel.room() == 0;
-        match channel.unread.pop_front() {
+        let others_were_full = channel.budget.share() == 0;
+        match channel.change(|channel| channel.unread.pop_front()) {
             Some(event) => {
                 let resumes = was_full && channel.room() > 0;
+                let resumes_others = others_were_full && channel.budget.share() > 0;
                 drop(channel);
-                if resumes {
+                if resumes || resumes_others {
                     self.activity.wake.raise();
                 }
                 Poll::Ready(Some(event))
@@ -170,8 +224,10 @@ impl Stream for Events {
 impl Drop for Events {
     fn drop(&mut self) {
         let mut channel = self.channel.borrow_mut();
-        close(&mut channel, &self.activity);
-        channel.unread.clear();
+        channel.change(|channel| {
+            close(channel, &self.activity);
+            channel.unread.clear();
+        });
         channel.reader = None;
         drop(channel);
         self.activity.wake.raise();

@@ -4,12 +4,14 @@ use std::cell::Cell;
 use std::fmt;
 use std::rc::Rc;
 
+use super::clock::TimeLimit;
 use super::event::{Event, FinishReason};
-use super::events::{self, EventSender, Events};
+use super::events::{self, EventBudget, EventSender, Events};
 use super::generation::{Content, Embeddings, Generation, Prompt};
 use super::job::Job;
 use super::limits::EngineLimits;
 use super::model::ModelLimits;
+use super::reservation::Reservation;
 use super::shared::Shared;
 use crate::{Error, RequestFault, Result};
 
@@ -63,7 +65,8 @@ impl EngineHandle {
     /// Queues the prompts of one request, as one place in the queue, and returns the events per
     /// prompt and candidate; dropping a candidate's events cancels it.
     ///
-    /// The candidates of a request may wait for each other's pages: read all of them, as they come.
+    /// The candidates of a request may wait for each other's pages: read all of them, as they come. A request that waits
+    /// for its reader while others wait for its memory fails after a while ([`Error::StalledReader`]).
     ///
     /// # Errors
     /// [`Error::Request`] for a prompt that is empty, does not fit the context, or holds an id outside
@@ -71,29 +74,39 @@ impl EngineHandle {
     /// [`Error::DeviceLost`] after the loss of the device; [`Error::Internal`] without any prompt or
     /// candidate.
     pub fn submit(&self, generations: Vec<Generation>) -> Result<Vec<Vec<Events>>> {
+        self.submit_at(None, generations, None)
+    }
+
+    /// The same at a place that was [reserved](Self::reserve), in which case the queue is not full, and for a request that
+    /// fails with the error of its time limit. This frees its memory and its place in the queue even if its reader reads
+    /// nothing.
+    ///
+    /// # Errors
+    /// Those of [`submit`](Self::submit).
+    pub fn submit_at(
+        &self,
+        reservation: Option<Reservation>,
+        generations: Vec<Generation>,
+        time_limit: Option<TimeLimit>,
+    ) -> Result<Vec<Vec<Events>>> {
         let Inner { shared, limits, .. } = &*self.inner;
-        if let Some(error) = &*shared.down.borrow() {
-            return Err(error.clone());
-        }
+        self.check_is_up()?;
         if generations.is_empty() {
             return Err(Error::Internal("a request without prompts".into()));
         }
         for generation in &generations {
             self.check(generation)?;
         }
-        if generations.iter().any(needs_model) {
-            shared.purge_queue();
-            let max_queue = self.inner.max_queue.get();
-            if shared.is_full(max_queue, self.inner.model.max_batch.max(1)) {
-                return Err(Error::QueueFull { max_queue });
-            }
+        if reservation.is_none() && generations.iter().any(needs_model) {
+            self.check_room()?;
         }
+        let budget = EventBudget::new(limits.max_unread_events);
         let mut prompts = Vec::with_capacity(generations.len());
         let mut readers = Vec::with_capacity(generations.len());
         for mut generation in generations {
             let room = self.inner.context_tokens - generation.prompt.len();
             generation.max_tokens = generation.max_tokens.min(room);
-            let channel = |_| events::channel(&shared.activity, limits.max_unread_events);
+            let channel = |_| events::channel(&shared.activity, &budget);
             let (senders, events): (Vec<_>, Vec<_>) =
                 (0..generation.candidates).map(channel).unzip();
             readers.push(events);
@@ -103,11 +116,40 @@ impl EngineHandle {
             }
         }
         if !prompts.is_empty() {
-            let job = Job::new(prompts, limits.max_run_ahead_tokens);
+            let mut job = Job::new(prompts, limits.max_run_ahead_tokens, time_limit);
+            job.held = reservation.and_then(Reservation::into_held);
             shared.queue.borrow_mut().push_back(job);
             shared.activity.wake.raise();
         }
         Ok(readers)
+    }
+
+    /// Takes a place in the queue for a request of so many candidates that takes time to prepare. The request is behind those
+    /// that are submitted meanwhile.
+    ///
+    /// # Errors
+    /// [`Error::QueueFull`]; [`Error::DeviceLost`] after the loss of the device.
+    pub fn reserve(&self, candidates: usize) -> Result<Reservation> {
+        self.check_is_up()?;
+        self.check_room()?;
+        Ok(Reservation::new(self.inner.shared.clone(), candidates))
+    }
+
+    fn check_is_up(&self) -> Result<()> {
+        match &*self.inner.shared.down.borrow() {
+            Some(error) => Err(error.clone()),
+            None => Ok(()),
+        }
+    }
+
+    fn check_room(&self) -> Result<()> {
+        let Inner { shared, model, .. } = &*self.inner;
+        shared.purge_queue();
+        let max_queue = self.inner.max_queue.get();
+        match shared.is_full(max_queue, model.max_batch.max(1)) {
+            true => Err(Error::QueueFull { max_queue }),
+            false => Ok(()),
+        }
     }
 
     /// Feeds a prompt as soon as the engine is idle, so that requests whose prompts begin like it find its pages cached.

@@ -4,14 +4,17 @@
 use std::rc::Rc;
 
 use super::banker::{Amount, Claim, GroupClaim};
-use super::events::{self, EventSender, Events};
+use super::clock::TimeLimit;
+use super::events::{self, EventBudget, EventSender, Events};
 use super::generation::Generation;
 use super::limits::StepLimits;
+use super::patience::Patience;
 use super::pool::MemoryPool;
 use super::prefill::Prefill;
 use super::preparation;
 use super::prompt::Prompt;
 use super::run_ahead::RunAhead;
+use super::semaphore::Permit;
 use super::sequence::Sequence;
 use crate::Error;
 
@@ -22,6 +25,10 @@ pub(super) struct Job {
     pub(super) sequences: Vec<Sequence>,
     /// The events of a part of a preparation, which nobody reads and which do not count as active.
     unread: Option<Events>,
+    time_limit: Option<TimeLimit>,
+    pub(super) patience: Patience,
+    /// The memory of its pictures, until it is admitted.
+    pub(super) held: Option<Permit>,
 }
 
 impl Job {
@@ -30,12 +37,16 @@ impl Job {
     pub(super) fn new(
         prompts: Vec<(Generation, Vec<EventSender>)>,
         max_run_ahead_tokens: usize,
+        time_limit: Option<TimeLimit>,
     ) -> Self {
         let run_ahead = RunAhead::new(max_run_ahead_tokens);
         let mut job = Self {
             prompts: Vec::with_capacity(prompts.len()),
             sequences: Vec::new(),
             unread: None,
+            time_limit,
+            patience: Patience::default(),
+            held: None,
         };
         for (index, (generation, senders)) in prompts.into_iter().enumerate() {
             let generation = Rc::new(generation);
@@ -54,11 +65,11 @@ impl Job {
     pub(super) fn preparation(part: Prompt) -> Self {
         // A token, the end and the place reserved for it.
         const MAX_UNREAD: usize = 3;
-        let (sender, events) = events::channel(&Rc::default(), MAX_UNREAD);
+        let (sender, events) = events::channel(&Rc::default(), &EventBudget::new(MAX_UNREAD));
         let prompts = vec![(preparation::generation(part), vec![sender])];
         Self {
             unread: Some(events),
-            ..Self::new(prompts, 1)
+            ..Self::new(prompts, 1, None)
         }
     }
 
@@ -70,6 +81,29 @@ impl Job {
     /// Whether no candidate is left, cancelled ones not counted.
     pub(super) fn is_over(&self) -> bool {
         self.sequences.iter().all(|it| it.candidate.is_closed())
+    }
+
+    /// Whether it waits for its reader: a candidate has no room for its next event, and none that has started has any.
+    pub(super) fn is_paused(&self) -> bool {
+        let is_full = |it: &Sequence| it.candidate.room() == 0;
+        let mut sequences = self.sequences.iter();
+        sequences.clone().any(is_full) && sequences.all(|it| !it.is_started || is_full(it))
+    }
+
+    /// The error that ends it now, if there is one.
+    pub(super) fn end(&self, now_ms: u64) -> Option<Error> {
+        let is_past = |end_ms: u64| end_ms <= now_ms;
+        if let Some(limit) = self.time_limit.filter(|it| is_past(it.end_ms)) {
+            return Some(limit.error());
+        }
+        let has_stalled = self.patience.end_ms().is_some_and(is_past) && self.is_paused();
+        has_stalled.then_some(Error::StalledReader)
+    }
+
+    /// When it ends unless something happens before.
+    pub(super) fn end_ms(&self) -> Option<u64> {
+        let limit = self.time_limit.map(|it| it.end_ms);
+        [limit, self.patience.end_ms()].into_iter().flatten().min()
     }
 
     /// The number of candidates that take places in a batch, or will.

@@ -8,7 +8,7 @@ use super::prompt::Prompt;
 pub struct EngineLimits {
     /// Requests that may wait; those that run, or will as soon as the engine is polled, do not count.
     pub max_queue: usize,
-    /// Unread events of one candidate at which its generation pauses; at least 2.
+    /// Unread events of all candidates of a request at which its generation pauses; at least 2 per candidate.
     pub max_unread_events: usize,
     /// Prompt tokens fed in one step, in whole pages, at least one. Bounds how long a cancel may
     /// take and how long a prompt delays running sequences.

@@ -6,12 +6,13 @@
 //! |---|---|
 //! | `prompt`, `model` | what is fed; the contract with a model |
 //! | `token_rules`, `generation`, `event` | what comes in, what goes out |
-//! | `limits`, `run_ahead`, `wake` | bounds of steps; sleeping and yielding |
-//! | `events` | the bounded stream of events to one reader |
+//! | `limits`, `run_ahead`, `wake`, `semaphore` | bounds of steps; sleeping and yielding; turns |
+//! | `clock`, `patience` | the time by which requests end; how long one may wait for its reader |
+//! | `events` | the bounded streams of events to the reader of a request |
 //! | `prefix_cache`, `states`, `banker`, `pool` | the memory: kept prompts, states, who may take more |
 //! | `candidate`, `sequence`, `single` | one candidate: its tokens and events; with memory; by itself |
 //! | `prefill`, `preparation`, `job` | feeding a prompt, once for all its candidates, or ahead of its request; a request |
-//! | `shared`, `handle`, `change` | the entry: submitting requests, changing the model |
+//! | `shared`, `reservation`, `handle`, `change` | the entry: reserving places, submitting requests, changing the model |
 //! | `planned_step`, `scheduler` | a step; the running requests |
 //! | `plan`, `execute` | deciding on the next step; running it |
 //! | `run` | the loop |
@@ -26,20 +27,24 @@ pub mod prompt;
 mod banker;
 mod candidate;
 mod change;
+mod clock;
 mod events;
 mod execute;
 mod handle;
 mod job;
 mod limits;
+mod patience;
 mod plan;
 mod planned_step;
 mod pool;
 mod prefill;
 mod prefix_cache;
 mod preparation;
+mod reservation;
 mod run;
 mod run_ahead;
 mod scheduler;
+mod semaphore;
 mod sequence;
 mod shared;
 mod single;
@@ -51,6 +56,7 @@ mod wake;
 mod tests;
 
 pub use change::ModelAccess;
+pub use clock::{Clock, TimeLimit};
 pub use events::Events;
 pub use handle::EngineHandle;
 pub use limits::EngineLimits;
@@ -58,4 +64,6 @@ pub use model::{
     CausalModel, Chooser, Input, MemoryCopy, ModelLimits, Row, RowSampler, SequenceMemory,
     StepOutput,
 };
+pub use reservation::Reservation;
 pub use run::Engine;
+pub use semaphore::{Permit, Semaphore};

@@ -10,7 +10,7 @@
 //!
 //! A request that lacks memory waits, and so do the requests after it, except those that already hold
 //! memory: a started request continues, so that it ends. Later requests go first only while no sequence
-//! can generate, because then the holders of the memory wait for their readers, perhaps for a long time.
+//! can generate, because then the holders of the memory wait for their readers, perhaps until the patience with them ends.
 
 use super::banker::{GroupClaim, held, is_safe};
 use super::job::Job;
@@ -36,33 +36,36 @@ enum Preparation {
 
 impl Scheduler {
     /// The next step, its memory already in the sequences; `None` if all have to wait.
-    pub(super) fn next_step(&mut self) -> Option<PlannedStep> {
-        let planned = self.plan();
+    pub(super) fn next_step(&mut self, now_ms: u64) -> Option<PlannedStep> {
+        self.lacks_memory = false;
+        let rows = self.next_rows();
+        let planned = self.plan(&rows);
+        self.run_patience(&rows, now_ms);
         self.publish();
         planned
     }
 
-    fn plan(&mut self) -> Option<PlannedStep> {
-        let rows = self.next_rows();
+    fn plan(&mut self, rows: &[SequenceIndex]) -> Option<PlannedStep> {
         let decode_is_due = std::mem::take(&mut self.decode_is_due) && !rows.is_empty();
         if rows.len() < self.limits.max_batch && !decode_is_due {
-            let more = self.prepare(&rows);
+            let more = self.prepare(rows);
             if more.is_some() {
                 return more;
             }
         }
         self.turns += 1;
-        for &SequenceIndex { job, sequence } in &rows {
+        for &SequenceIndex { job, sequence } in rows {
             self.running[job].sequences[sequence].last_turn = self.turns;
         }
-        match rows[..] {
+        match *rows {
             [] => None,
             [at] if self.sequence(at).is_single() => Some(self.single(at, decode_is_due)),
             _ => {
                 let steps = match decode_is_due {
                     true => 1,
-                    false => self.steps_ahead(&rows),
+                    false => self.steps_ahead(rows),
                 };
+                let rows = rows.to_vec();
                 Some(PlannedStep::Batch { rows, steps })
             }
         }
@@ -82,8 +85,12 @@ impl Scheduler {
         let mut rows = Vec::with_capacity(self.limits.max_batch);
         for (_, at) in turns {
             let kv_tokens = self.sequence(at).memory.len_tokens + 1;
-            if rows.len() < self.limits.max_batch && self.hold(Holder::Sequence(at), kv_tokens) {
-                rows.push(at);
+            if rows.len() == self.limits.max_batch {
+                break;
+            }
+            match self.hold(Holder::Sequence(at), kv_tokens) {
+                true => rows.push(at),
+                false => self.lacks_memory = true,
             }
         }
         rows
@@ -141,7 +148,7 @@ impl Scheduler {
                     self.decode_is_due = feeds && rows.iter().any(|row| row.job != job);
                     return Some(step);
                 }
-                _ if is_new => {
+                Preparation::LacksMemory if is_new => {
                     self.dismiss();
                     return None;
                 }
@@ -176,6 +183,7 @@ impl Scheduler {
                 None => lacks_memory = true,
             }
         }
+        self.lacks_memory |= lacks_memory;
         match lacks_memory {
             true => Preparation::LacksMemory,
             false => Preparation::Nothing,

@@ -37,6 +37,17 @@ pub(super) enum PlannedStep {
     },
 }
 
+impl PlannedStep {
+    /// Whether it is for this running request.
+    pub(super) fn is_for(&self, index: usize) -> bool {
+        match self {
+            Self::Feed { job, .. } => *job == index,
+            Self::Start { at, .. } | Self::Single { at, .. } => at.job == index,
+            Self::Batch { rows, .. } => rows.iter().any(|row| row.job == index),
+        }
+    }
+}
+
 /// Where a sequence is: index of its request among the running ones, index of the sequence there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct SequenceIndex {

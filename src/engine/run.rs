@@ -1,11 +1,18 @@
-//! The engine's loop: takes planned steps from the scheduler to the model, one at a time.
+//! The engine's loop: takes planned steps from the scheduler to the model, one at a time, and sleeps between them.
 
+use std::future::Future;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 
+use futures_util::future::{Either, select};
+
 use super::change::{Changes, ModelAccess};
+use super::clock::Clock;
 use super::handle::EngineHandle;
 use super::limits::{EngineLimits, StepLimits};
 use super::model::CausalModel;
+use super::patience::PATIENCE_MS;
+use super::planned_step::PlannedStep;
 use super::pool::MemoryPool;
 use super::scheduler::Scheduler;
 use super::shared::Shared;
@@ -18,11 +25,16 @@ pub struct Engine<M: CausalModel> {
     model: M,
     scheduler: Scheduler,
     changes: Rc<Changes<M>>,
+    clock: Rc<dyn Clock>,
+    /// The timer that was set last, and when it completes.
+    timer: Option<(u64, Timer)>,
 }
+
+type Timer = Pin<Box<dyn Future<Output = ()>>>;
 
 impl<M: CausalModel> Engine<M> {
     /// An engine and its first handle; nothing happens until [`Engine::run`] is polled.
-    pub fn new(model: M, limits: EngineLimits) -> (Self, EngineHandle) {
+    pub fn new(model: M, limits: EngineLimits, clock: Rc<dyn Clock>) -> (Self, EngineHandle) {
         let limits = limits.at_least_minimal();
         let shared = Rc::new(Shared::default());
         let sizes = model.limits();
@@ -34,6 +46,8 @@ impl<M: CausalModel> Engine<M> {
             model,
             scheduler,
             changes: Rc::default(),
+            clock,
+            timer: None,
         };
         (engine, handle)
     }
@@ -53,20 +67,20 @@ impl<M: CausalModel> Engine<M> {
     /// [`crate::Error::DeviceLost`]: the device is gone, everything has failed.
     pub async fn run(mut self) -> Result<()> {
         loop {
+            let now_ms = self.clock.now_ms();
+            self.scheduler.end_late(now_ms);
             self.scheduler.purge();
             if self.scheduler.is_idle() && self.make_change().await? {
                 continue;
             }
-            let Some(step) = self.scheduler.next_step() else {
+            let Some(step) = self.scheduler.next_step(now_ms) else {
                 if self.scheduler.is_done() {
                     return Ok(());
                 }
-                let shared = self.scheduler.shared().clone();
-                shared.activity.wake.raised().await;
+                self.sleep(now_ms).await;
                 continue;
             };
-            let jobs = self.scheduler.jobs();
-            if let Err(error) = step.run(&mut self.model, jobs).await {
+            if let Err(error) = self.run_step(step, now_ms).await {
                 self.scheduler.shut_down(&error);
                 return Err(error);
             }
@@ -74,6 +88,35 @@ impl<M: CausalModel> Engine<M> {
             // next step.
             self.scheduler.purge();
             yield_now().await;
+        }
+    }
+
+    async fn run_step(&mut self, step: PlannedStep, now_ms: u64) -> Result<()> {
+        let jobs = self.scheduler.jobs();
+        let served: Vec<usize> = (0..jobs.len()).filter(|job| step.is_for(*job)).collect();
+        let result = step.run(&mut self.model, jobs).await;
+        let duration_ms = self.clock.now_ms().saturating_sub(now_ms);
+        self.scheduler.restore_patience(&served, duration_ms);
+        result
+    }
+
+    /// Sleeps until it is woken, or until a request may have to end.
+    async fn sleep(&mut self, now_ms: u64) {
+        let shared = self.scheduler.shared().clone();
+        let woken = shared.activity.wake.raised();
+        let Some(end_ms) = self.scheduler.next_end_ms() else {
+            return woken.await;
+        };
+        // Where a timer is a thread, it should not be set with every wake, and not for long.
+        let set = self.timer.take().filter(|(at_ms, _)| *at_ms <= end_ms);
+        let (at_ms, timer) = set.unwrap_or_else(|| {
+            let left_ms = end_ms.saturating_sub(now_ms).clamp(1, PATIENCE_MS);
+            (now_ms + left_ms, self.clock.sleep_ms(left_ms as u32))
+        });
+        match select(pin!(woken), timer).await {
+            Either::Left(((), timer)) => self.timer = Some((at_ms, timer)),
+            // A timer may complete a little early. Readers run before the next one is set.
+            Either::Right(_) => yield_now().await,
         }
     }
 

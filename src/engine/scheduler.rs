@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use super::job::Job;
 use super::limits::StepLimits;
+use super::planned_step::SequenceIndex;
 use super::pool::MemoryPool;
 use super::shared::Shared;
 use crate::Error;
@@ -19,6 +20,8 @@ pub(super) struct Scheduler {
     pub(super) turns: u64,
     /// The last step fed a prompt while sequences of other requests could continue.
     pub(super) decode_is_due: bool,
+    /// The last plan lacked memory for something.
+    pub(super) lacks_memory: bool,
 }
 
 impl Scheduler {
@@ -31,6 +34,7 @@ impl Scheduler {
             running: Vec::new(),
             turns: 0,
             decode_is_due: false,
+            lacks_memory: false,
         };
         scheduler.publish();
         scheduler
@@ -75,6 +79,67 @@ impl Scheduler {
         self.publish();
     }
 
+    /// Fails the requests whose time is up, and those whose readers have stalled.
+    pub(super) fn end_late(&self, now_ms: u64) {
+        for job in &self.running {
+            if let Some(error) = job.end(now_ms) {
+                job.fail(&error);
+            }
+        }
+        // Taken out first: a reader that is woken may access the queue.
+        let next_late = || {
+            let mut queue = self.shared.queue.borrow_mut();
+            let late = queue.iter().map(|job| job.end(now_ms));
+            let (at, error) = late
+                .enumerate()
+                .find_map(|(at, error)| Some((at, error?)))?;
+            Some((queue.remove(at)?, error))
+        };
+        while let Some((job, error)) = next_late() {
+            job.fail(&error);
+        }
+    }
+
+    /// When the next request ends unless something happens before.
+    pub(super) fn next_end_ms(&self) -> Option<u64> {
+        let queue = self.shared.queue.borrow();
+        self.running
+            .iter()
+            .chain(&*queue)
+            .filter_map(Job::end_ms)
+            .min()
+    }
+
+    /// Lets the patience with those requests run out that wait for their readers while others wait: for memory, or for
+    /// a change of the model. `rows` can continue.
+    pub(super) fn run_patience(&mut self, rows: &[SequenceIndex], now_ms: u64) {
+        let changes = self.shared.changes.get() > 0;
+        let queued = self.lacks_memory && !self.shared.queue.borrow().is_empty();
+        let waits = |(job, it): (usize, &Job)| {
+            let mut sequences = it.sequences.iter().enumerate();
+            sequences.any(|(sequence, it)| {
+                it.candidate.room() > 0 && !rows.contains(&SequenceIndex { job, sequence })
+            })
+        };
+        let waiting: Vec<bool> = match self.lacks_memory {
+            true => self.running.iter().enumerate().map(waits).collect(),
+            false => Vec::new(),
+        };
+        for (index, job) in self.running.iter_mut().enumerate() {
+            let mut others = waiting.iter().enumerate();
+            let keeps_waiting =
+                changes || queued || others.any(|(other, waits)| other != index && *waits);
+            job.patience.run(keeps_waiting && job.is_paused(), now_ms);
+        }
+    }
+
+    /// A step for these running requests took `duration_ms`.
+    pub(super) fn restore_patience(&mut self, jobs: &[usize], duration_ms: u64) {
+        for &job in jobs {
+            self.running[job].patience.restore(duration_ms);
+        }
+    }
+
     pub(super) fn jobs(&mut self) -> &mut [Job] {
         &mut self.running
     }
@@ -104,6 +169,8 @@ impl Scheduler {
         let Some(mut job) = waiting.or_else(|| self.next_preparation()) else {
             return false;
         };
+        // The pictures of running requests are bounded by the batch, so others may be decoded.
+        job.held = None;
         // Some of its candidates may have been cancelled.
         job.purge(&mut self.pool, &self.limits);
         self.running.push(job);

@@ -8,13 +8,20 @@ use super::banker::Amount;
 use super::events::Activity;
 use super::job::Job;
 use super::preparation::Preparations;
+use super::semaphore::Semaphore;
 use crate::Error;
 
+/// Most bytes of pixels of the requests that wait. A request that has more waits until no other one has any.
+const MAX_PICTURE_BYTES: u64 = 128 << 20;
+
 /// State shared on one thread; no borrow of it outlives a call.
-#[derive(Default)]
 pub(super) struct Shared {
     /// The waiting requests in order of arrival. Cancelled requests stay here until the queue is purged.
     pub(super) queue: RefCell<VecDeque<Job>>,
+    /// The sequences of each request that waits and is not in the queue yet.
+    pub(super) reserved: RefCell<Vec<usize>>,
+    /// Bytes of pixels that the waiting requests hold.
+    pub(super) picture_bytes: Semaphore,
     /// Prompts to feed while the engine is idle.
     pub(super) preparations: RefCell<Preparations>,
     /// Sequences of the requests that the engine has taken from the queue and not ended.
@@ -30,16 +37,36 @@ pub(super) struct Shared {
     pub(super) activity: Rc<Activity>,
 }
 
+impl Default for Shared {
+    fn default() -> Shared {
+        Shared {
+            queue: RefCell::default(),
+            reserved: RefCell::default(),
+            picture_bytes: Semaphore::new(MAX_PICTURE_BYTES),
+            preparations: RefCell::default(),
+            running_sequences: Cell::default(),
+            free: Cell::default(),
+            changes: Cell::default(),
+            abandoned: Cell::default(),
+            down: RefCell::default(),
+            activity: Rc::default(),
+        }
+    }
+}
+
 impl Shared {
     /// Whether a new request would have to wait for a place in the batch, behind `max_queue` others. Those that will have
     /// a place as soon as the engine is polled do not wait.
     pub(super) fn is_full(&self, max_queue: usize, max_batch: usize) -> bool {
         let mut places = max_batch.saturating_sub(self.running_sequences.get());
         let mut waiting = 0;
-        for job in self.queue.borrow().iter() {
+        let queue = self.queue.borrow();
+        let reserved = self.reserved.borrow();
+        let queued = queue.iter().map(Job::open_sequences);
+        for sequences in queued.chain(reserved.iter().copied()) {
             match places {
                 0 => waiting += 1,
-                _ => places = places.saturating_sub(job.open_sequences()),
+                _ => places = places.saturating_sub(sequences),
             }
         }
         places == 0 && waiting >= max_queue
@@ -47,6 +74,14 @@ impl Shared {
 
     /// Removes cancelled requests from the queue.
     pub(super) fn purge_queue(&self) {
-        self.queue.borrow_mut().retain(|job| !job.is_over());
+        let mut queue = self.queue.borrow_mut();
+        let mut over = Vec::new();
+        for index in (0..queue.len()).rev() {
+            if queue[index].is_over() {
+                over.extend(queue.remove(index));
+            }
+        }
+        // Dropped after the borrow: a request that waits for their memory is woken, and may access the queue.
+        drop(queue);
     }
 }

@@ -5,7 +5,7 @@ use std::io::Cursor;
 use image::codecs::bmp::BmpDecoder;
 use image::{ColorType, ImageDecoder};
 
-use super::Picture;
+use super::{Picture, check_size};
 
 impl Picture {
     /// Decodes a BMP file whose header was checked, on white. The error says what is wrong with the file.
@@ -13,11 +13,12 @@ impl Picture {
         let damaged = |error| format!("it cannot be decoded: {error}");
         let decoder = BmpDecoder::new(Cursor::new(file)).map_err(damaged)?;
         let (width, height) = decoder.dimensions();
+        let (width, height) = (width as usize, height as usize);
+        check_size([width, height])?;
         let color = decoder.color_type();
         let bytes = usize::try_from(decoder.total_bytes()).map_err(|_| "it is too large")?;
         let mut pixels = vec![0; bytes];
         decoder.read_image(&mut pixels).map_err(damaged)?;
-        let (width, height) = (width as usize, height as usize);
         match color {
             ColorType::Rgb8 => Ok(Picture {
                 width,

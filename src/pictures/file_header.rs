@@ -2,8 +2,7 @@
 
 use imagesize::ImageType;
 
-/// Most pixels of a picture. Decoded, they take four bytes each.
-const MAX_PIXELS: usize = 64 << 20;
+use super::bounds::check_size;
 
 /// The format and the size of a picture's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,16 +41,11 @@ impl FileHeader {
         let size = imagesize::blob_size(file);
         let size = size.map_err(|_| "its header is damaged".to_owned())?;
         let (width, height) = (size.width, size.height);
-        match width.checked_mul(height) {
-            None | Some(0) => Err(format!("it is {width}x{height} pixels")),
-            Some(pixels) if pixels > MAX_PIXELS => Err(format!(
-                "{width}x{height} pixels are more than {MAX_PIXELS}"
-            )),
-            Some(_) => Ok(FileHeader {
-                format,
-                width,
-                height,
-            }),
-        }
+        check_size([width, height])?;
+        Ok(FileHeader {
+            format,
+            width,
+            height,
+        })
     }
 }

@@ -1,6 +1,7 @@
 //! How a family of models takes pictures: the text that stands for one in a prompt, and the text and the pixels that it
 //! becomes.
 
+use super::bounds::check_size;
 use super::{Filter, Grid, GridSizes, Picture, Tiles};
 
 /// A picture of this width and a height of 1 is as narrow as any that matters.
@@ -27,6 +28,15 @@ pub enum PictureFormat {
     },
     /// Qwen3-VL: the whole picture in a size near its own, a row per square of pixels.
     Grid(GridSizes),
+}
+
+/// What the parts of a picture take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Cost {
+    /// Rows of the text model.
+    pub rows: usize,
+    /// Bytes of the pixels that the vision tower takes.
+    pub bytes: u64,
 }
 
 /// Part of what a picture becomes in a prompt.
@@ -66,7 +76,7 @@ impl PictureFormat {
                 longest_edge,
                 rows,
             } => {
-                let count = |height| Tiles::count(MAX_ASPECT, height, size, longest_edge);
+                let count = |height| Tiles::count([MAX_ASPECT, height], size, longest_edge);
                 [count(1) * rows, count(MAX_ASPECT) * rows]
             }
             PictureFormat::Stretched { rows, .. } => [rows, rows],
@@ -76,6 +86,44 @@ impl PictureFormat {
                 [sizes.min_pixels.div_ceil(square).clamp(1, most), most]
             }
         }
+    }
+
+    /// What a picture of this size will take. The error says why no such picture is resized: its own size, its shape, or a
+    /// size that it would get.
+    pub fn cost(self, own: [usize; 2]) -> Result<Cost, String> {
+        check_size(own)?;
+        let bytes = |pixels: [usize; 2]| {
+            let checked = check_size(pixels).map(|()| 3 * pixels[0] as u64 * pixels[1] as u64);
+            checked.map_err(|reason| format!("for this model it would be enlarged: {reason}"))
+        };
+        Ok(match self {
+            PictureFormat::Tiles {
+                size,
+                longest_edge,
+                rows,
+            } => {
+                for size in Tiles::sizes(own, size, longest_edge) {
+                    bytes(size)?;
+                }
+                let tiles = Tiles::count(own, size, longest_edge);
+                Cost {
+                    rows: tiles.saturating_mul(rows),
+                    bytes: (tiles as u64).saturating_mul(bytes([size, size])?),
+                }
+            }
+            PictureFormat::Stretched { size, rows } => Cost {
+                rows,
+                bytes: bytes([size, size])?,
+            },
+            PictureFormat::Grid(sizes) => {
+                sizes.check_shape(own)?;
+                let size = sizes.size_of(own[0], own[1]);
+                Cost {
+                    rows: sizes.rows(size),
+                    bytes: bytes(size)?,
+                }
+            }
+        })
     }
 
     /// What replaces the placeholder.
@@ -89,7 +137,7 @@ impl PictureFormat {
             PictureFormat::Stretched { size, rows } => stretched(picture, size, rows),
             PictureFormat::Grid(sizes) => {
                 let picture = sizes.fit(picture);
-                let rows = sizes.rows(&picture);
+                let rows = sizes.rows([picture.width, picture.height]);
                 vec![Part::Pixels(picture, rows)]
             }
         }

@@ -3,6 +3,9 @@
 
 use super::{Filter, Picture};
 
+/// The longer side of a picture has at most as many times the length of the shorter one.
+const MAX_ASPECT_RATIO: usize = 200;
+
 /// Sizes that a tower takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GridSizes {
@@ -22,11 +25,23 @@ impl GridSizes {
     }
 
     /// Rows of the text model that a picture of such a size becomes.
-    pub fn rows(self, picture: &Picture) -> usize {
-        (picture.width / self.side) * (picture.height / self.side)
+    pub fn rows(self, [width, height]: [usize; 2]) -> usize {
+        (width / self.side) * (height / self.side)
     }
 
-    fn size_of(self, width: usize, height: usize) -> [usize; 2] {
+    /// Refuses pictures of a shape that the image processor refuses.
+    pub(super) fn check_shape(self, [width, height]: [usize; 2]) -> Result<(), String> {
+        let longest = width.min(height).saturating_mul(MAX_ASPECT_RATIO);
+        match width.max(height) > longest {
+            true => Err(format!(
+                "a side of {width}x{height} pixels is more than {MAX_ASPECT_RATIO} times as long as the other"
+            )),
+            false => Ok(()),
+        }
+    }
+
+    /// The size that a picture of this size gets.
+    pub(super) fn size_of(self, width: usize, height: usize) -> [usize; 2] {
         let side = self.side as f64;
         let own = [width, height].map(|pixels| pixels as f64);
         let pixels = own[0] * own[1];

@@ -1,9 +1,11 @@
 //! Pictures as the vision towers of models take them: pixels, resampling and tiles. What a model makes of the
 //! pixels is not known here.
 //!
-//! Order, lowest first: `picture`, `file_header`, `bmp`, `decode`, `resample`, `tiles`, `grid`, `format`.
+//! Order, lowest first: `bounds`, `picture`, `file_header`, `bmp`, `webp_frames`, `decode`, `resample`, `tiles`, `grid`,
+//! `format`.
 
 mod bmp;
+mod bounds;
 #[cfg(not(target_arch = "wasm32"))]
 mod decode;
 mod file_header;
@@ -12,9 +14,12 @@ mod grid;
 mod picture;
 mod resample;
 mod tiles;
+#[cfg(not(target_arch = "wasm32"))]
+mod webp_frames;
 
+pub use bounds::check_size;
 pub use file_header::{FileFormat, FileHeader};
-pub use format::{Part, PictureFormat};
+pub use format::{Cost, Part, PictureFormat};
 pub use grid::GridSizes;
 pub use picture::Picture;
 pub use resample::Filter;

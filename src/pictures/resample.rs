@@ -1,6 +1,9 @@
 //! Resampling as Pillow does it, to the last bit: the preprocessors of models were written with it. Both passes, first
 //! along the rows, then along the columns, compute in integers with 22 bits behind the point and round to bytes. Pillow 13
-//! begins with the columns where that is cheaper; models were trained before.
+//! begins with the columns where that is cheaper, which changes bytes; models were trained before. The passes are interleaved,
+//! so that memory and work stay small where the first one enlarges and the second one shrinks.
+
+use std::collections::VecDeque;
 
 use super::Picture;
 
@@ -86,54 +89,61 @@ fn weights(from: usize, to: usize, filter: Filter) -> Vec<Weights> {
     (0..to).map(of_pixel).collect()
 }
 
-/// The weighted sum of bytes, rounded.
-fn blend(bytes: impl Iterator<Item = u8>, weights: &[i32]) -> u8 {
-    let half = 1 << (PRECISION_BITS - 1);
-    let products = bytes
-        .zip(weights)
-        .map(|(byte, weight)| i32::from(byte) * weight);
-    let sum = products.fold(half, |sum: i32, product| sum.wrapping_add(product));
+/// Half of the last place, which sums begin with so that they are rounded.
+const HALF: i32 = 1 << (PRECISION_BITS - 1);
+
+/// The byte of a weighted sum.
+fn byte(sum: i32) -> u8 {
     (sum >> PRECISION_BITS).clamp(0, 255) as u8
 }
 
+/// A row with as many pixels as there are `columns`; without them, the row itself.
+fn resized_row(row: &[u8], columns: Option<&[Weights]>) -> Vec<u8> {
+    let Some(columns) = columns else {
+        return row.to_vec();
+    };
+    let mut resized = Vec::with_capacity(3 * columns.len());
+    for Weights { first, weights } in columns {
+        let mut sums = [HALF; 3];
+        for (pixel, weight) in row[3 * first..].chunks_exact(3).zip(weights) {
+            for (sum, channel) in sums.iter_mut().zip(pixel) {
+                *sum = sum.wrapping_add(i32::from(*channel) * weight);
+            }
+        }
+        resized.extend(sums.map(byte));
+    }
+    resized
+}
+
 impl Picture {
-    /// The same picture in another size; both are at least 1.
+    /// The same picture in another size; both are at least 1. Besides the result it holds the rows that one row of the result
+    /// is made of.
     pub fn resized(&self, width: usize, height: usize, filter: Filter) -> Picture {
-        let mut picture = self.clone();
-        if width != picture.width {
-            let weights = weights(picture.width, width, filter);
-            let mut rgb = Vec::with_capacity(3 * width * picture.height);
-            for row in picture.rgb.chunks_exact(3 * picture.width) {
-                for Weights { first, weights } in &weights {
-                    for channel in 0..3 {
-                        let bytes = row[3 * first..].iter().skip(channel).step_by(3);
-                        rgb.push(blend(bytes.copied(), weights));
-                    }
+        let columns = (width != self.width).then(|| weights(self.width, width, filter));
+        let mut rows = self.rgb.chunks_exact(3 * self.width);
+        let mut next_row = || resized_row(rows.next().unwrap_or_default(), columns.as_deref());
+        let mut rgb = Vec::with_capacity(3 * width * height);
+        if height == self.height {
+            (0..height).for_each(|_| rgb.extend(next_row()));
+            return Picture { width, height, rgb };
+        }
+        // Rows in the new width, from `begin` on. A row of the result needs some of those that the row before it needed.
+        let mut band = VecDeque::new();
+        let mut begin = 0;
+        for Weights { first, weights } in weights(self.height, height, filter) {
+            band.drain(..first - begin);
+            begin = first;
+            while band.len() < weights.len() {
+                band.push_back(next_row());
+            }
+            let mut sums = vec![HALF; 3 * width];
+            for (row, weight) in band.iter().zip(&weights) {
+                for (sum, channel) in sums.iter_mut().zip(row) {
+                    *sum = sum.wrapping_add(i32::from(*channel) * weight);
                 }
             }
-            picture = Picture {
-                width,
-                rgb,
-                ..picture
-            };
+            rgb.extend(sums.into_iter().map(byte));
         }
-        if height != picture.height {
-            let weights = weights(picture.height, height, filter);
-            let row_bytes = 3 * width;
-            let mut rgb = Vec::with_capacity(row_bytes * height);
-            for Weights { first, weights } in &weights {
-                let rows = &picture.rgb[first * row_bytes..];
-                for column in 0..row_bytes {
-                    let bytes = rows.iter().skip(column).step_by(row_bytes);
-                    rgb.push(blend(bytes.copied(), weights));
-                }
-            }
-            picture = Picture {
-                height,
-                rgb,
-                ..picture
-            };
-        }
-        picture
+        Picture { width, height, rgb }
     }
 }

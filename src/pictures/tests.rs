@@ -104,7 +104,7 @@ fn tiles_are_those_of_the_processor() {
         let all = found.tiles.iter().chain([&found.whole]);
         let hashes: Vec<String> = all.map(|tile| fnv1a(&tile.rgb)).collect();
         assert_eq!(hashes, cut.hashes, "{from:?}");
-        let count = Tiles::count(from[0], from[1], cut.size, cut.longest);
+        let count = Tiles::count(from, cut.size, cut.longest);
         assert_eq!(count, cut.hashes.len());
     }
 }
@@ -143,7 +143,75 @@ fn grids_are_those_of_the_processor() {
         assert_eq!(size, fitted.to, "{:?}", fitted.from);
         assert_eq!(fnv1a(&found.rgb), fitted.hash, "{:?}", fitted.from);
         let squares = fitted.to.map(|pixels| pixels / fitted.side);
-        assert_eq!(sizes.rows(&found), squares[0] * squares[1]);
+        assert_eq!(sizes.rows(size), squares[0] * squares[1]);
+    }
+}
+
+fn families() -> [PictureFormat; 3] {
+    let tiles = PictureFormat::Tiles {
+        size: 64,
+        longest_edge: 256,
+        rows: 3,
+    };
+    let sizes = GridSizes {
+        side: 32,
+        min_pixels: 1 << 14,
+        max_pixels: 1 << 17,
+    };
+    let stretched = PictureFormat::Stretched { size: 96, rows: 7 };
+    [tiles, stretched, PictureFormat::Grid(sizes)]
+}
+
+#[test]
+fn costs_are_those_of_the_parts() {
+    let sizes = [[1, 1], [1, 150], [200, 1], [37, 23], [512, 400], [90, 700]];
+    for format in families() {
+        for size in sizes {
+            let mut found = Cost::default();
+            for part in format.parts(&picture(size)) {
+                if let Part::Pixels(pixels, rows) = part {
+                    found.rows += rows;
+                    found.bytes += pixels.rgb.len() as u64;
+                }
+            }
+            assert_eq!(format.cost(size), Ok(found), "{format:?} of {size:?}");
+        }
+    }
+}
+
+#[test]
+fn sizes_beyond_the_bounds_are_refused() {
+    const MOST: usize = usize::MAX;
+    for format in families() {
+        for [width, height] in [
+            [1, 8_000_000],
+            [60_000_000, 1],
+            [0, 9],
+            [8193, 8192],
+            [MOST, MOST],
+        ] {
+            let message = format.cost([width, height]).unwrap_err();
+            assert!(message.contains("pixels"), "{message}");
+        }
+        assert!(format.cost([8192, 8192]).is_ok());
+        assert!(format.cost([164, 32_767]).is_ok());
+    }
+    let [tiles, stretched, grid] = families();
+    assert!(grid.cost([1, 200]).is_ok());
+    let message = grid.cost([201, 1]).unwrap_err();
+    assert!(message.contains("200 times"), "{message}");
+    assert!(tiles.cost([1, 32_767]).is_ok() && stretched.cost([32_767, 1]).is_ok());
+    // Sizes of a model's file, not of a picture's.
+    for size in [8193, 40_000, 1 << 30] {
+        let stretched = PictureFormat::Stretched { size, rows: 1 };
+        let message = stretched.cost([8, 8]).unwrap_err();
+        assert!(message.contains("for this model"), "{message}");
+        let tiles = PictureFormat::Tiles {
+            size,
+            longest_edge: 64,
+            rows: 1,
+        };
+        assert!(tiles.cost([8, 8]).is_err());
     }
 }
 

@@ -30,9 +30,9 @@ impl Tiles {
     /// Resizes a picture so that its longer side is `longest_edge`, then so that it can be cut into squares of `size`.
     /// Both resize with Lanczos weights.
     pub fn of(picture: &Picture, size: usize, longest_edge: usize) -> Tiles {
-        let [width, height] = longest(picture, longest_edge.min(MAX_EDGE));
-        let picture = picture.resized(width, height, Filter::Lanczos);
-        let [width, height] = multiples(&picture, size);
+        let own = [picture.width, picture.height];
+        let [first, [width, height]] = Tiles::sizes(own, size, longest_edge);
+        let picture = picture.resized(first[0], first[1], Filter::Lanczos);
         let picture = picture.resized(width, height, Filter::Lanczos);
         let (columns, rows) = (width / size, height / size);
         let mut tiles = Vec::new();
@@ -49,22 +49,15 @@ impl Tiles {
         }
     }
 
+    /// The two sizes that [`of`](Self::of) gives a picture of this size, one after the other.
+    pub(super) fn sizes(own: [usize; 2], size: usize, longest_edge: usize) -> [[usize; 2]; 2] {
+        let first = longest(own, longest_edge.min(MAX_EDGE));
+        [first, multiples(first, size)]
+    }
+
     /// How many tiles [`of`](Self::of) makes of a picture of this size, the whole picture included.
-    pub fn count(width: usize, height: usize, size: usize, longest_edge: usize) -> usize {
-        let picture = Picture {
-            width,
-            height,
-            rgb: Vec::new(),
-        };
-        let [width, height] = longest(&picture, longest_edge.min(MAX_EDGE));
-        let [width, height] = multiples(
-            &Picture {
-                width,
-                height,
-                rgb: Vec::new(),
-            },
-            size,
-        );
+    pub fn count(own: [usize; 2], size: usize, longest_edge: usize) -> usize {
+        let [_, [width, height]] = Tiles::sizes(own, size, longest_edge);
         match (width / size) * (height / size) {
             1 => 1,
             tiles => tiles + 1,
@@ -73,26 +66,26 @@ impl Tiles {
 }
 
 /// Width and height with a longer side of `edge`; the other one is even.
-fn longest(picture: &Picture, edge: usize) -> [usize; 2] {
-    let ratio = picture.width as f64 / picture.height as f64;
+fn longest([width, height]: [usize; 2], edge: usize) -> [usize; 2] {
+    let ratio = width as f64 / height as f64;
     let even = |length: f64| (length as usize).next_multiple_of(2).max(1);
-    match picture.width >= picture.height {
+    match width >= height {
         true => [edge, even(edge as f64 / ratio)],
         false => [even(edge as f64 * ratio), edge],
     }
 }
 
 /// Width and height as multiples of `size`: the longer side rounded up, the other one in proportion and rounded up.
-fn multiples(picture: &Picture, size: usize) -> [usize; 2] {
-    let ratio = picture.width as f64 / picture.height as f64;
+fn multiples([width, height]: [usize; 2], size: usize) -> [usize; 2] {
+    let ratio = width as f64 / height as f64;
     let up = |length: usize| length.max(1).next_multiple_of(size);
-    match picture.width >= picture.height {
+    match width >= height {
         true => {
-            let width = up(picture.width);
+            let width = up(width);
             [width, up((width as f64 / ratio) as usize)]
         }
         false => {
-            let height = up(picture.height);
+            let height = up(height);
             [up((height as f64 * ratio) as usize), height]
         }
     }

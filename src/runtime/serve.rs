@@ -83,7 +83,8 @@ pub fn serve(loaded: Loaded, handler: &ServedHandler, model_id: &str) -> Served 
             max_queue,
             ..EngineLimits::default()
         };
-        let (engine, handle) = Engine::new(attach(handler, loaded.model), limits);
+        let clock = handler.host();
+        let (engine, handle) = Engine::new(attach(handler, loaded.model), limits, clock);
         let ready = ReadyModel {
             engine: handle.clone(),
             output_form: ReadyModel::form_of(

@@ -90,6 +90,11 @@ impl HookedHandler {
         model
     }
 
+    /// Time and log.
+    pub fn host(&self) -> Rc<dyn Host> {
+        self.host.clone()
+    }
+
     /// The switches after the last command.
     pub fn switches(&self) -> Switches {
         self.current().switches().clone()
@@ -121,6 +126,14 @@ impl HookedHandler {
     /// The share (0 to 1) of a loading model that was read.
     pub fn set_load_progress(&self, id: &str, share: f64) {
         self.current().set_load_progress(id, share);
+    }
+
+    /// The same as [`Handler::answer_before_body`]. Commands are never answered before their bodies, which they need.
+    pub fn answer_before_body(&self, request: &Request, body_bytes: u64) -> Option<Response> {
+        match request.url.ends_with("/_hooks") {
+            true => None,
+            false => self.current().answer_before_body(request, body_bytes),
+        }
     }
 
     /// Answers a request. Once a model is loaded, a request to `/_hooks` is a command.

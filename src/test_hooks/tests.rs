@@ -19,7 +19,7 @@ struct Clock {
     slept_ms: RefCell<Vec<u32>>,
 }
 
-impl Host for Clock {
+impl crate::engine::Clock for Clock {
     fn now_ms(&self) -> u64 {
         0
     }
@@ -28,7 +28,9 @@ impl Host for Clock {
         self.slept_ms.borrow_mut().push(duration_ms);
         Box::pin(std::future::ready(()))
     }
+}
 
+impl Host for Clock {
     fn warn(&self, _message: &str) {}
 }
 

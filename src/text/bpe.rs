@@ -6,6 +6,7 @@ use tokenizers::models::bpe::{BPE, Vocab};
 
 use super::byte_level;
 use super::description::Merges;
+use super::sentencepiece;
 use super::token::TokenSpelling;
 use crate::{Error, Result};
 
@@ -15,6 +16,8 @@ pub struct RankedBpe {
     model: BPE,
     /// Every byte or character becomes a token, and no token stands for arbitrarily long text.
     pub keeps_text: bool,
+    /// Spaces are spelled ▁, and no token has one after another character: words can be merged one by one.
+    pub words_stand_apart: bool,
 }
 
 impl RankedBpe {
@@ -43,6 +46,10 @@ impl RankedBpe {
             }
         };
         let has_unknown = unknown_id.is_some() && !merges.fuse_unknown;
+        // Fused unknown characters would be one token across words.
+        let words_stand_apart = spelling == TokenSpelling::SentencePiece
+            && ids.contains_key("▁")
+            && sentencepiece::words_stand_apart(texts);
         let keeps_text = has_unknown || (0..=255).all(has_byte);
         // The crate joins the two tokens in a buffer as long as the longest token.
         let longest_bytes = texts.iter().map(String::len).max().unwrap_or(0);
@@ -70,6 +77,7 @@ impl RankedBpe {
             spelling,
             model,
             keeps_text,
+            words_stand_apart,
         })
     }
 

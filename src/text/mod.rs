@@ -34,7 +34,7 @@ pub use detokenizer::Detokenizer;
 pub use from_hugging_face::HuggingFaceFiles;
 pub use placement::Place;
 pub use stop::{StopMatcher, StopOutcome};
-pub use tokenizer::Tokenizer;
+pub use tokenizer::{Pause, Special, Tokenizer};
 pub use tokenizer_report::TokenizerReport;
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ pub struct SentencePieceBpe {
     byte_ids: Vec<u32>,
     /// No token has a ▁ after another character. Then no merge crosses the start of a word, and words
     /// can be merged one by one, which takes little memory for texts of any length.
-    words_stand_apart: bool,
+    pub words_stand_apart: bool,
 }
 
 impl SentencePieceBpe {
@@ -48,7 +48,7 @@ impl SentencePieceBpe {
             .collect::<Result<_>>()?;
         // Adding zero turns -0 into 0, so that they tie.
         let scores = scores.iter().map(|score| score + 0.0).collect();
-        let words_stand_apart = texts.iter().all(|text| first_word_bytes(text).is_none());
+        let words_stand_apart = words_stand_apart(texts);
         Ok(SentencePieceBpe {
             tokens,
             scores,
@@ -114,6 +114,11 @@ impl SentencePieceBpe {
             joined_bytes,
         })
     }
+}
+
+/// Whether no token has a ▁ after another character.
+pub fn words_stand_apart(texts: &[String]) -> bool {
+    texts.iter().all(|text| first_word_bytes(text).is_none())
 }
 
 /// Length in bytes of the first word of `text`, up to the first ▁ after another character; `None` if

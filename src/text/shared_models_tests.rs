@@ -61,7 +61,21 @@ fn every_vocabulary_reproduces_its_vectors_and_decodes_to_the_text() {
             let ids = tokenizer.encode(text, false).unwrap();
             assert_eq!(ids, expected, "{name}: {text:?}");
             assert_eq!(tokenizer.decode(&ids, true), *text, "{name}");
+            let pause: Pause = &|| Box::pin(std::future::ready(()));
+            let sliced = tokenizer.encode_slices_of(1, text, Special::None, pause);
+            let sliced = pollster::block_on(sliced).unwrap();
+            assert_eq!(sliced, expected, "{name}, in slices: {text:?}");
         }
+        let text = texts.join("\n").repeat(200);
+        let pauses = std::cell::Cell::new(0);
+        let pause: Pause = &|| {
+            pauses.set(pauses.get() + 1);
+            Box::pin(std::future::ready(()))
+        };
+        let ids = tokenizer.encode(&text, false).unwrap();
+        let sliced = tokenizer.encode_in_slices(&text, Special::None, pause);
+        assert!(ids == pollster::block_on(sliced).unwrap(), "{name}");
+        assert!(pauses.get() >= text.len() / (64 << 10), "{name}");
     }
 }
 

@@ -1,6 +1,6 @@
 //! Splits text into the pieces that are tokenized one by one.
 
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 
 use tokenizers::utils::SysRegex;
 
@@ -31,6 +31,8 @@ pub struct Splitter {
 struct Cut {
     finder: Finder,
     behavior: Behavior,
+    /// No match depends on the text before it.
+    is_blind: bool,
     /// The text between matches counts as matched, and the matches do not.
     invert: bool,
 }
@@ -86,6 +88,7 @@ impl Splitter {
             None => Finder::Regex(regex(pattern)?),
         };
         self.cuts.push(Cut {
+            is_blind: matches!(finder, Finder::Thousands { .. }) || is_blind(pattern),
             finder,
             behavior,
             invert,
@@ -111,6 +114,48 @@ impl Splitter {
     ) -> Result<()> {
         split_with(&self.cuts, text, piece)
     }
+
+    /// Whether there is nothing to split at.
+    pub fn is_empty(&self) -> bool {
+        self.cuts.is_empty()
+    }
+
+    /// [`Self::split`] up to the first place from `least_bytes` on where the rest can be split on its own. Returns
+    /// this place.
+    ///
+    /// # Errors
+    /// The first error of `piece`.
+    pub fn split_first<'t>(
+        &self,
+        text: &'t str,
+        least_bytes: usize,
+        piece: &mut dyn FnMut(&'t str) -> Result<()>,
+    ) -> Result<usize> {
+        let can_pause = |first: &Cut| first.is_blind && first.behavior == Behavior::Isolated;
+        let Some((first, rest)) = self.cuts.split_first().filter(|cuts| can_pause(cuts.0)) else {
+            self.split(text, piece)?;
+            return Ok(text.len());
+        };
+        let mut done_bytes = 0;
+        let stopped = first.parts(text, &mut |part, _| {
+            done_bytes = part.end;
+            match split_with(rest, &text[part], piece) {
+                Ok(()) if done_bytes < least_bytes => ControlFlow::Continue(()),
+                end => ControlFlow::Break(end),
+            }
+        });
+        stopped.break_value().unwrap_or(Ok(()))?;
+        Ok(done_bytes)
+    }
+}
+
+/// Whether `pattern` neither looks behind nor names the beginning of the text.
+fn is_blind(pattern: &str) -> bool {
+    let looks_behind = ["(?<", r"\b", r"\B", r"\A", r"\G", r"\K"];
+    let names_begin = pattern
+        .match_indices('^')
+        .any(|(at, _)| !pattern[..at].ends_with('['));
+    !names_begin && !looks_behind.iter().any(|it| pattern.contains(it))
 }
 
 fn split_with<'t>(
@@ -125,13 +170,20 @@ fn split_with<'t>(
         return piece(text);
     };
     if first.behavior == Behavior::Isolated {
-        return first.parts(text, &mut |part, _| split_with(rest, &text[part], piece));
+        let stopped = first.parts(
+            text,
+            &mut |part, _| match split_with(rest, &text[part], piece) {
+                Ok(()) => ControlFlow::Continue(()),
+                error => ControlFlow::Break(error),
+            },
+        );
+        return stopped.break_value().unwrap_or(Ok(()));
     }
     let mut parts = Vec::new();
-    first.parts(text, &mut |part, matched| {
+    let _ = first.parts(text, &mut |part, matched| {
         parts.push((part, matched));
-        Ok(())
-    })?;
+        ControlFlow::Continue(())
+    });
     for part in first.behavior.arrange(parts) {
         split_with(rest, &text[part], piece)?;
     }
@@ -139,12 +191,12 @@ fn split_with<'t>(
 }
 
 impl Cut {
-    /// Calls `visit` with the matches and the parts between them, in order; none is empty.
+    /// Calls `visit` with the matches and the parts between them, in order, until it breaks; none is empty.
     fn parts(
         &self,
         text: &str,
-        visit: &mut dyn FnMut(Range<usize>, bool) -> Result<()>,
-    ) -> Result<()> {
+        visit: &mut dyn FnMut(Range<usize>, bool) -> ControlFlow<Result<()>>,
+    ) -> ControlFlow<Result<()>> {
         let mut done = 0;
         let mut found = |start: usize, end: usize| {
             if done < start {
@@ -154,7 +206,7 @@ impl Cut {
                 visit(start..end, !self.invert)?;
             }
             done = end;
-            Ok(())
+            ControlFlow::Continue(())
         };
         match &self.finder {
             Finder::Regex(regex) => {

@@ -1,6 +1,10 @@
 //! Text to token ids and back, as a model file describes it (specification 4.2, 6.3, 6.5).
 
 use std::borrow::Cow;
+use std::future::{Future, ready};
+use std::pin::Pin;
+
+use futures_util::FutureExt;
 
 use super::bpe::RankedBpe;
 use super::chat_template::{ChatTemplates, Marker};
@@ -24,6 +28,23 @@ use crate::{Error, Result};
 
 /// Largest accepted file of a folder's tokenizer; the largest real ones have about 35 MB.
 const MAX_FILE_BYTES: u64 = 128 << 20;
+
+/// Bytes of a text that are tokenized at once: some milliseconds in a page.
+const SLICE_BYTES: usize = 32 << 10;
+
+/// Makes what is awaited between slices of a long text, so that other tasks can run.
+pub type Pause<'p> = &'p dyn Fn() -> Pin<Box<dyn Future<Output = ()>>>;
+
+/// How special tokens are treated when a text is encoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Special {
+    /// None are added.
+    None,
+    /// The model's start- and end-of-text tokens are added as it wants them.
+    Added,
+    /// The rules for the prompt of a chat template: [`Tokenizer::encode_rendered`].
+    Rendered(Marker),
+}
 
 /// The tokenizer of one model.
 pub struct Tokenizer {
@@ -178,14 +199,37 @@ impl Tokenizer {
     /// # Errors
     /// [`Error::Internal`] if the BPE library fails.
     pub fn encode(&self, text: &str, add_special: bool) -> Result<Vec<u32>> {
-        let add_bos = add_special && self.adds_bos;
-        let mut ids = self.encode_segments(text, add_bos, None, |_| ())?;
-        ids.extend(
-            self.vocabulary
-                .eos_id
-                .filter(|_| add_special && self.adds_eos),
-        );
-        Ok(ids)
+        let special = match add_special {
+            true => Special::Added,
+            false => Special::None,
+        };
+        at_once(self.encode_segments(text, special, usize::MAX, &never_pause, |_| ()))
+    }
+
+    /// [`Self::encode`], with a pause after each slice of a long text. The ids are the same. What a tokenizer cannot
+    /// divide is one slice: a word, or the whole text if it has neither a pre-tokenizer nor words.
+    ///
+    /// # Errors
+    /// As [`Self::encode`].
+    pub async fn encode_in_slices(
+        &self,
+        text: &str,
+        special: Special,
+        pause: Pause<'_>,
+    ) -> Result<Vec<u32>> {
+        self.encode_slices_of(SLICE_BYTES, text, special, pause)
+            .await
+    }
+
+    pub(super) async fn encode_slices_of(
+        &self,
+        slice_bytes: usize,
+        text: &str,
+        special: Special,
+        pause: Pause<'_>,
+    ) -> Result<Vec<u32>> {
+        self.encode_segments(text, special, slice_bytes, pause, |_| ())
+            .await
     }
 
     /// [`Self::encode`], and where each token lies in `text`. Tokens that are not from the text have
@@ -194,15 +238,28 @@ impl Tokenizer {
     /// # Errors
     /// As [`Self::encode`].
     pub fn encode_placed(&self, text: &str, add_special: bool) -> Result<(Vec<u32>, Vec<Place>)> {
+        let special = match add_special {
+            true => Special::Added,
+            false => Special::None,
+        };
+        at_once(self.encode_placed_in_slices(text, special, &never_pause))
+    }
+
+    /// [`Self::encode_placed`], as [`Self::encode_in_slices`].
+    ///
+    /// # Errors
+    /// As [`Self::encode`].
+    pub async fn encode_placed_in_slices(
+        &self,
+        text: &str,
+        special: Special,
+        pause: Pause<'_>,
+    ) -> Result<(Vec<u32>, Vec<Place>)> {
         let mut segments = Vec::new();
-        let add_bos = add_special && self.adds_bos;
-        let mut ids =
-            self.encode_segments(text, add_bos, None, |segment| segments.push(segment))?;
-        ids.extend(
-            self.vocabulary
-                .eos_id
-                .filter(|_| add_special && self.adds_eos),
-        );
+        let keep = |segment| segments.push(segment);
+        let ids = self
+            .encode_segments(text, special, SLICE_BYTES, pause, keep)
+            .await?;
         let places = placement::place(&self.vocabulary, text, &ids, &segments);
         Ok((ids, places))
     }
@@ -214,9 +271,8 @@ impl Tokenizer {
     /// # Errors
     /// As [`Self::encode`].
     pub fn encode_rendered(&self, text: &str, marker: Marker) -> Result<Vec<u32>> {
-        let bos = self.bos_id().map(|id| self.token_bytes(id));
-        let has_bos = bos.is_some_and(|bos| text.as_bytes().starts_with(bos));
-        self.encode_segments(text, self.adds_bos && !has_bos, Some(marker), |_| ())
+        let special = Special::Rendered(marker);
+        at_once(self.encode_segments(text, special, usize::MAX, &never_pause, |_| ()))
     }
 
     /// `text` with a marker in every text of a control token, so that [`Self::encode_rendered`] reads it as text;
@@ -251,58 +307,98 @@ impl Tokenizer {
     }
 
     /// Encodes and calls `visit` with each segment of the text.
-    fn encode_segments<'t>(
+    async fn encode_segments<'t>(
         &self,
         text: &'t str,
-        add_bos: bool,
-        marker: Option<Marker>,
+        special: Special,
+        slice_bytes: usize,
+        pause: Pause<'_>,
         mut visit: impl FnMut(PlacedSegment<'t>),
     ) -> Result<Vec<u32>> {
+        let marker = match special {
+            Special::Rendered(marker) => Some(marker),
+            Special::None | Special::Added => None,
+        };
         let mut ids = Vec::new();
-        if add_bos {
-            ids.extend(self.vocabulary.bos_id);
-        }
-        let character = marker.map(Marker::char);
+        let bos = self.bos_id().filter(|id| match special {
+            Special::None => false,
+            Special::Added => self.adds_bos,
+            Special::Rendered(_) => {
+                self.adds_bos && !text.as_bytes().starts_with(self.token_bytes(*id))
+            }
+        });
+        ids.extend(bos);
+        let mut segments = Vec::new();
         self.special
-            .split_marked(text, character, |start_byte, segment| {
-                let first = ids.len();
-                let mut drops_space = false;
-                let normalized = match segment {
-                    Segment::Special(id) => {
-                        ids.push(id);
-                        Normalized::default()
-                    }
-                    Segment::Text(text) => {
-                        let normalized = match marker {
-                            Some(marker) if text.contains(marker.char()) => {
-                                let text = marker.remove(text);
-                                self.normalizer.normalize(&text).into_owned()
-                            }
-                            _ => self.normalizer.normalize(text),
-                        };
-                        let text = &normalized.text;
-                        drops_space = self.space_prefix.applies(self.spelling, start_byte, text);
-                        let spelled = match drops_space {
-                            true => Cow::Owned(format!(" {text}")),
-                            false => Cow::Borrowed(&**text),
-                        };
-                        self.encode_text(&spelled, &mut ids)?;
-                        normalized
-                    }
-                };
-                visit(PlacedSegment {
-                    tokens: first..ids.len(),
-                    start_byte,
-                    normalized,
-                    drops_space,
-                });
+            .split_marked(text, marker.map(Marker::char), |start_byte, segment| {
+                segments.push((start_byte, segment));
                 Ok::<(), Error>(())
             })?;
+        // Bytes since the last pause.
+        let mut done_bytes = 0;
+        for (start_byte, segment) in segments {
+            let first = ids.len();
+            let mut drops_space = false;
+            let normalized = match segment {
+                Segment::Special(id) => {
+                    ids.push(id);
+                    Normalized::default()
+                }
+                Segment::Text(text) => {
+                    let normalized = match marker {
+                        Some(marker) if text.contains(marker.char()) => {
+                            let text = marker.remove(text);
+                            self.normalizer.normalize(&text).into_owned()
+                        }
+                        _ => self.normalizer.normalize(text),
+                    };
+                    let text = &normalized.text;
+                    drops_space = self.space_prefix.applies(self.spelling, start_byte, text);
+                    let spelled = match drops_space {
+                        true => Cow::Owned(format!(" {text}")),
+                        false => Cow::Borrowed(&**text),
+                    };
+                    let mut rest = &*spelled;
+                    while !rest.is_empty() {
+                        if done_bytes >= slice_bytes {
+                            pause().await;
+                            done_bytes = 0;
+                        }
+                        let end = self.encode_slice(rest, slice_bytes, &mut ids)?;
+                        done_bytes += end;
+                        rest = &rest[end..];
+                    }
+                    normalized
+                }
+            };
+            visit(PlacedSegment {
+                tokens: first..ids.len(),
+                start_byte,
+                normalized,
+                drops_space,
+            });
+        }
+        ids.extend(
+            self.vocabulary
+                .eos_id
+                .filter(|_| special == Special::Added && self.adds_eos),
+        );
         Ok(ids)
     }
 
-    fn encode_text(&self, text: &str, ids: &mut Vec<u32>) -> Result<()> {
-        self.splitter.split(text, &mut |piece| {
+    /// Appends the ids of a slice that `text` begins with, and returns its bytes. A slice ends where the text after it
+    /// has the same ids alone, from `least_bytes` on.
+    fn encode_slice(&self, text: &str, least_bytes: usize, ids: &mut Vec<u32>) -> Result<usize> {
+        let words_stand_apart = match &self.encoder {
+            Encoder::Ranked(bpe) => bpe.words_stand_apart,
+            Encoder::Scored(bpe) => bpe.words_stand_apart,
+            Encoder::Unigram(_) | Encoder::WordPiece(_) => false,
+        };
+        let text = match self.splitter.is_empty() && words_stand_apart {
+            true => &text[..next_word(text, least_bytes)],
+            false => text,
+        };
+        self.splitter.split_first(text, least_bytes, &mut |piece| {
             match &self.encoder {
                 Encoder::Ranked(bpe) => bpe.encode(piece, ids)?,
                 Encoder::Scored(bpe) => bpe.encode(piece, ids),
@@ -319,10 +415,11 @@ impl Tokenizer {
     ///
     /// # Errors
     /// As [`Self::encode`].
-    pub fn encode_around(
+    pub async fn encode_around(
         &self,
         prefix: &str,
         suffix: &str,
+        pause: Pause<'_>,
     ) -> Result<Option<(Vec<u32>, Vec<Place>)>> {
         let Some(MiddleTokens {
             prefix: prefix_id,
@@ -335,11 +432,13 @@ impl Tokenizer {
         let bos_id = self.bos_id().filter(|_| self.adds_bos);
         let mut ids: Vec<u32> = bos_id.into_iter().chain([prefix_id]).collect();
         let mut places = vec![Place::default(); ids.len()];
-        let (prefix_ids, prefix_places) = self.encode_placed(prefix, false)?;
+        let (prefix_ids, prefix_places) = self
+            .encode_placed_in_slices(prefix, Special::None, pause)
+            .await?;
         ids.extend(prefix_ids);
         places.extend(prefix_places);
         ids.push(suffix_id);
-        ids.extend(self.encode(suffix, false)?);
+        ids.extend(self.encode_in_slices(suffix, Special::None, pause).await?);
         ids.push(middle_id);
         let end = Place {
             start: prefix.chars().count(),
@@ -471,6 +570,28 @@ impl Tokenizer {
     pub fn chat_templates(&self) -> &ChatTemplates {
         &self.chat_templates
     }
+}
+
+/// The first place from `least_bytes` on where a space follows another character; else the end of `text`.
+fn next_word(text: &str, least_bytes: usize) -> usize {
+    let is_space = |byte: u8| byte == b' ';
+    let bytes = text.as_bytes();
+    let mut places = least_bytes.max(3)..bytes.len();
+    // A ▁ in the text is a space, too.
+    let is_place = |at: &usize| {
+        is_space(bytes[*at]) && !is_space(bytes[at - 1]) && !bytes[..*at].ends_with("▁".as_bytes())
+    };
+    places.find(is_place).unwrap_or(bytes.len())
+}
+
+fn never_pause() -> Pin<Box<dyn Future<Output = ()>>> {
+    Box::pin(ready(()))
+}
+
+/// The result of work that never waits.
+fn at_once<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
+    let waited = || Error::Internal("tokenization waited".into());
+    work.now_or_never().ok_or_else(waited)?
 }
 
 /// Whether `tokenizer_config.json` has a chat template.

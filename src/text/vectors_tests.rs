@@ -15,6 +15,12 @@ fn check(name: &str, tokenizer: &Tokenizer, texts: &Texts) {
     for (text, expected) in texts {
         let (ids, places) = tokenizer.encode_placed(text, false).unwrap();
         assert_eq!(&ids, expected, "{name}: {text:?}");
+        let pause: Pause = &|| Box::pin(std::future::ready(()));
+        for slice_bytes in [1, 7] {
+            let sliced = tokenizer.encode_slices_of(slice_bytes, text, Special::None, pause);
+            let sliced = pollster::block_on(sliced).unwrap();
+            assert_eq!(&sliced, expected, "{name}, in slices: {text:?}");
+        }
         assert!(
             places.is_sorted_by_key(|place| place.start),
             "{name}: {text:?}"

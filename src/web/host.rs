@@ -2,13 +2,16 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::rc::Rc;
 
 use futures_channel::oneshot;
 use gloo::timers::callback::Timeout;
+use wasm_bindgen_futures::spawn_local;
 
 use super::options::EngineOptions;
 use super::{picture, remote_picture};
-use crate::api::{DecodedPicture, FetchedPicture, Host};
+use crate::api::{DecodedPicture, FetchedPicture, Host, PictureError};
+use crate::engine::{Clock, Permit};
 use crate::pictures::FileHeader;
 
 /// The browser, or the program around the package.
@@ -23,7 +26,7 @@ impl BrowserHost {
     }
 }
 
-impl Host for BrowserHost {
+impl Clock for BrowserHost {
     fn now_ms(&self) -> u64 {
         js_sys::Date::now() as u64
     }
@@ -40,16 +43,35 @@ impl Host for BrowserHost {
             let _ = receiver.await;
         })
     }
+}
 
+impl Host for BrowserHost {
     fn utc_offset_minutes(&self) -> i32 {
         -(js_sys::Date::new_0().get_timezone_offset() as i32)
     }
 
-    fn decode_picture<'f>(&self, file: &'f [u8], header: FileHeader) -> DecodedPicture<'f> {
-        match self.options.decode_picture() {
-            None => Box::pin(picture::decode(file)),
-            Some(decoder) => Box::pin(picture::decode_with(decoder, file, header)),
-        }
+    fn decode_picture(
+        &self,
+        file: Rc<[u8]>,
+        header: FileHeader,
+        turn: Rc<Permit>,
+    ) -> DecodedPicture {
+        let decoder = self.options.decode_picture();
+        let (sender, receiver) = oneshot::channel();
+        // Neither decoder can be stopped, so this goes on after the future was dropped.
+        spawn_local(async move {
+            let decoded = match decoder {
+                None => picture::decode(&file, || sender.is_canceled()).await,
+                Some(decoder) => picture::decode_with(decoder, &file, header).await,
+            };
+            drop(turn);
+            // The receiver is gone if the request was cancelled.
+            let _ = sender.send(decoded);
+        });
+        Box::pin(async move {
+            let ended = || Err(PictureError::Invalid("the decoder has ended".into()));
+            receiver.await.unwrap_or_else(|_| ended())
+        })
     }
 
     fn fetch_picture(&self, url: &str, max_bytes: usize) -> FetchedPicture {

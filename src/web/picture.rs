@@ -12,6 +12,9 @@ use super::errors::{code_of, message_of};
 use crate::api::PictureError;
 use crate::pictures::{FileFormat, FileHeader, Picture};
 
+/// Pixels that are read from a canvas at once.
+const BAND_PIXELS: u32 = 4 << 20;
+
 #[wasm_bindgen]
 extern "C" {
     #[wasm_bindgen(catch, js_name = createImageBitmap)]
@@ -38,18 +41,20 @@ extern "C" {
 
 /// The first frame, in the orientation that the file names, on white. Its colors are those of the file: without
 /// conversion to another color space.
-pub(super) async fn decode(file: &[u8]) -> Result<Picture, PictureError> {
+/// The pixels are not read if nobody wants them any more by then.
+pub(super) async fn decode(
+    file: &[u8],
+    is_unwanted: impl Fn() -> bool,
+) -> Result<Picture, PictureError> {
     let bitmap = bitmap(file).await.map_err(failed)?;
-    let (width, height) = (bitmap.width(), bitmap.height());
-    let rgba = pixels(&bitmap);
+    let rgb = match is_unwanted() {
+        true => Ok(Vec::new()),
+        false => pixels(&bitmap),
+    };
+    let (width, height) = (bitmap.width() as usize, bitmap.height() as usize);
     bitmap.close();
-    let rgba = rgba.map_err(failed)?;
-    let rgb = rgba.chunks_exact(4).flat_map(|pixel| &pixel[..3]);
-    Ok(Picture {
-        width: width as usize,
-        height: height as usize,
-        rgb: rgb.copied().collect(),
-    })
+    let rgb = rgb.map_err(failed)?;
+    Ok(Picture { width, height, rgb })
 }
 
 /// The same with a decoder of the program, which knows all formats but BMP.
@@ -93,15 +98,23 @@ async fn bitmap(file: &[u8]) -> Result<ImageBitmap, JsValue> {
     create_image_bitmap(&blob, &options).await?.dyn_into()
 }
 
-/// Red, green, blue and opacity, which is 255, of each pixel.
+/// Red, green and blue of each pixel, on white. They are read in bands of rows, because a canvas and its data take four bytes per
+/// pixel each.
 fn pixels(bitmap: &ImageBitmap) -> Result<Vec<u8>, JsValue> {
     let (width, height) = (bitmap.width(), bitmap.height());
-    let context = OffscreenCanvas::new(width, height)?.get_context("2d")?;
+    let band = (BAND_PIXELS / width.max(1)).clamp(1, height.max(1));
+    let context = OffscreenCanvas::new(width, band)?.get_context("2d")?;
     let context = context.ok_or_else(|| JsValue::from_str("no 2D canvas"))?;
     let context: OffscreenCanvasRenderingContext2d = context.dyn_into()?;
     context.set_fill_style_str("#fff");
-    context.fill_rect(0.0, 0.0, width.into(), height.into());
-    context.draw_image_with_image_bitmap(bitmap, 0.0, 0.0)?;
-    let data = context.get_image_data(0.0, 0.0, width.into(), height.into())?;
-    Ok(data.data().0)
+    let mut rgb = Vec::with_capacity(3 * width as usize * height as usize);
+    for top in (0..height).step_by(band as usize) {
+        context.fill_rect(0.0, 0.0, width.into(), band.into());
+        context.draw_image_with_image_bitmap(bitmap, 0.0, -f64::from(top))?;
+        let rows = band.min(height - top);
+        let rgba = context.get_image_data(0.0, 0.0, width.into(), rows.into())?;
+        let rgba = rgba.data().0;
+        rgb.extend(rgba.chunks_exact(4).flat_map(|pixel| &pixel[..3]));
+    }
+    Ok(rgb)
 }

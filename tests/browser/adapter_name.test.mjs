@@ -12,9 +12,10 @@ const { extendWebGpu } = await import(
 
 /** The name that the engine gets for an adapter with this `info`. */
 async function nameOf(info) {
-  const device = { features: new Set(), lost: new Promise(() => {}) };
+  const queue = { onSubmittedWorkDone: async () => {} };
+  const device = { features: new Set(), lost: new Promise(() => {}), queue };
   const methods = ["createShaderModule", "createComputePipeline", "createBuffer"];
-  for (const method of methods) device[method] = () => {};
+  for (const method of [...methods, "createComputePipelineAsync"]) device[method] = () => {};
   const adapter = { info, features: new Set(), requestDevice: async () => device };
   const gpu = { requestAdapter: async () => adapter, wgslLanguageFeatures: new Set() };
   // Not every version of Node has a navigator.

@@ -82,6 +82,9 @@ describe("the demo with a fake engine", () => {
     page = await harness.open(undefined, "/demo/");
     faults = [];
     page.on("pageerror", (error) => faults.push(error.message));
+    page.on("console", (message) => {
+      if (/Content Security Policy/.test(message.text())) faults.push(message.text());
+    });
     await ready(page);
   });
   afterEach(async () => {
@@ -200,6 +203,59 @@ describe("the demo with a fake engine", () => {
     assert.match(code, /temperature: 0\.7,/);
     assert.match(code, /seed: 9007199254740993 .*engine\.completions\.create.*9007199254740993n/);
     assert.doesNotMatch(code, /images|dataUrl/);
+  });
+
+  test("the page connects to its own site only, runs no inline script, and takes models from elsewhere", async () => {
+    const elsewhere = await serve({ mounts, cors: true });
+    const asked = [];
+    page.on("response", (response) => asked.push(response.url()));
+    try {
+      const refused = await page.evaluate(async (origin) => {
+        const violations = [];
+        document.addEventListener("securitypolicyviolation", ({ effectiveDirective }) =>
+          violations.push(effectiveDirective),
+        );
+        const attempts = [];
+        attempts.push(await fetch(`${origin}/?fetch`).then(String, ({ name }) => name));
+        attempts.push(navigator.sendBeacon(`${origin}/?beacon`, "x"));
+        new Image().src = `${origin}/?picture`;
+        try {
+          new WebSocket(origin.replace("http", "ws"));
+        } catch {
+          attempts.push("no socket");
+        }
+        const script = document.createElement("script");
+        script.textContent = "window.attacked = true";
+        document.body.append(script);
+        // Text as a program.
+        setTimeout("window.attacked = true");
+        document.body.insertAdjacentHTML("beforeend", '<p id="styled" style="color: red"></p>');
+        while (
+          !["connect-src", "img-src", "script-src", "script-src-elem", "style-src-attr"].every(
+            (it) => violations.includes(it),
+          )
+        )
+          await new Promise((resolve) => setTimeout(resolve, 20));
+        return { attempts, attacked: window.attacked };
+      }, elsewhere.origin);
+      assert.equal(refused.attempts[0], "TypeError");
+      assert.equal(refused.attacked, undefined);
+      assert.deepEqual(
+        asked.filter((url) => url.startsWith(elsewhere.origin)),
+        [],
+      );
+      // These were refused on purpose.
+      faults = faults.filter((text) => !/Content Security Policy/.test(text));
+      await page.check('input[name="source"][value="url"]');
+      await page.fill("#model-url", `${elsewhere.origin}/models/tales.gguf`);
+      await page.click("#load");
+      await says(page, "#stored", /tales\.gguf/);
+      await ready(page);
+      await page.click("#generate");
+      await says(page, "#run-state", /^Done/);
+    } finally {
+      await elsewhere.close();
+    }
   });
 
   test("stop restores the focus, and another run works", async () => {

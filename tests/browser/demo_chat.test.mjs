@@ -78,6 +78,9 @@ describe("the chat with a fake engine", () => {
     page = await harness.open(context, "/demo/");
     faults = [];
     page.on("pageerror", (error) => faults.push(error.message));
+    page.on("console", (message) => {
+      if (/Content Security Policy/.test(message.text())) faults.push(message.text());
+    });
     await canSend(page);
   });
   afterEach(async () => {
@@ -176,6 +179,131 @@ describe("the chat with a fake engine", () => {
     assert.deepEqual(await texts(page), ["count:1", "é0", "count:2", "é0 é1"]);
     const regenerating = await page.locator("text=Regenerate").count();
     assert.equal(regenerating, 1, "only the last answer can be written again");
+  });
+
+  /** What the page keeps of the last message of its only conversation. */
+  const stored = () =>
+    page.evaluate(async () => {
+      const outcome = (request) =>
+        new Promise((resolve, reject) => {
+          request.onsuccess = () => resolve(request.result);
+          request.onerror = () => reject(request.error);
+        });
+      const database = await outcome(indexedDB.open("inpage-demo-chat"));
+      const store = database.transaction("conversations").objectStore("conversations");
+      const all = await outcome(store.getAll());
+      database.close();
+      return all[0]?.messages.at(-1);
+    });
+
+  test("an answer stays until the one that replaces it has text", async () => {
+    await send(page, "hold");
+    await says(page, ".message.assistant .text", /é2/);
+    await page.keyboard.press("Escape");
+    await says(page, "#chat-state", /^Stopped\.$/);
+    const answer = await stored();
+    // The same message is answered after a minute.
+    await page.click(".message.user >> text=Edit");
+    await page.fill(".edit textarea", "count:2");
+    await page.press(".edit textarea", "Enter");
+    await done(page);
+    assert.equal(answer.isIncomplete, undefined);
+    await page.evaluate(() => {
+      const { postMessage } = MessagePort.prototype;
+      MessagePort.prototype.postMessage = function (message, ...rest) {
+        if (message.type === "request") {
+          const body = JSON.parse(new TextDecoder().decode(message.request.body));
+          body.messages.at(-1).content = "count:9:60000";
+          message.request.body = new TextEncoder().encode(JSON.stringify(body));
+          return postMessage.call(this, message);
+        }
+        return postMessage.call(this, message, ...rest);
+      };
+    });
+    await page.click("text=Regenerate");
+    await says(page, "#chat-state", /^Reading/);
+    assert.deepEqual(await texts(page), ["count:2", "é0 é1"]);
+    assert.equal((await stored()).content, "é0 é1 ");
+    await page.click("#chat-stop");
+    await says(page, "#chat-state", /^Stopped\.$/);
+    assert.deepEqual(await texts(page), ["count:2", "é0 é1"]);
+    assert.equal(await page.isVisible("text=Regenerate"), true);
+    // A tab that ends meanwhile does not lose it either.
+    await page.click("text=Regenerate");
+    await says(page, "#chat-state", /^Reading/);
+    await page.reload();
+    await canSend(page);
+    assert.deepEqual(await texts(page), ["count:2", "é0 é1"]);
+    assert.equal(
+      await page.isVisible(".message:last-child >> text=This answer is incomplete"),
+      false,
+    );
+  });
+
+  test("an answer whose tab ends is kept as incomplete, and can be continued", async () => {
+    await send(page, "hold");
+    await says(page, ".message.assistant .text", /é2/);
+    // It is kept while it is written, not only when the page is told that it ends.
+    for (const end = Date.now() + 20_000; (await stored())?.content !== "é0 é1 é2 "; ) {
+      assert.ok(Date.now() < end, "the answer is not kept");
+      await page.waitForTimeout(50);
+    }
+    await page.reload();
+    await canSend(page);
+    assert.deepEqual(await texts(page), ["hold", "é0 é1 é2"]);
+    assert.equal(
+      await page.isVisible(".message:last-child >> text=This answer is incomplete"),
+      true,
+    );
+    assert.equal(await page.isVisible("text=Regenerate"), true);
+    await shot(page, "chat-incomplete");
+    const sent = page.evaluate(() => {
+      const { postMessage } = MessagePort.prototype;
+      return new Promise((resolve) => {
+        MessagePort.prototype.postMessage = function (message, ...rest) {
+          if (message.type === "request") resolve(new TextDecoder().decode(message.request.body));
+          return postMessage.call(this, message, ...rest);
+        };
+      });
+    });
+    await page.click(".tools >> text=Continue");
+    const body = JSON.parse(await sent);
+    assert.equal(body.continue_final_message, true);
+    assert.deepEqual(
+      body.messages.map(({ role, content }) => [role, content]),
+      [
+        ["user", "hold"],
+        ["assistant", "é0 é1 é2 "],
+      ],
+    );
+    await done(page);
+    const [, whole] = await texts(page);
+    assert.match(whole, /^é0 é1 é2é0 é1/);
+    assert.equal(
+      await page.isVisible(".message:last-child >> text=This answer is incomplete"),
+      false,
+    );
+    assert.equal(await page.isVisible(".tools >> text=Continue"), false);
+    await page.reload();
+    await canSend(page);
+    assert.deepEqual(await texts(page), ["hold", whole]);
+    assert.equal(
+      await page.isVisible(".message:last-child >> text=This answer is incomplete"),
+      false,
+    );
+  });
+
+  test("text that is not kept yet is saved when the page is left", async () => {
+    await send(page, "hold");
+    await says(page, ".message.assistant .text", /é0/);
+    await page.goto(`${harness.origin}/demo/theme.css`);
+    await page.goto(`${harness.origin}/demo/`);
+    await canSend(page);
+    assert.match((await texts(page))[1] ?? "", /^é0/);
+    assert.equal(
+      await page.isVisible(".message:last-child >> text=This answer is incomplete"),
+      true,
+    );
   });
 
   test("the system message and the sampling fields are sent", async () => {
@@ -401,15 +529,16 @@ describe("the chat with a fake engine", () => {
     await says(page, "#chat-count", /^Conversations \(1\)$/);
   });
 
-  test("a message whose answer was cut off by a reload can be answered", async () => {
-    await send(page, "hold");
-    await says(page, ".message.assistant .text", /é2/);
+  test("a message whose answer had not begun before a reload can be answered", async () => {
+    await send(page, "count:9:60000");
+    await says(page, "#chat-state", /^Reading/);
     await page.reload();
-    await says(page, ".message.user .text", /^hold$/);
-    assert.deepEqual(await texts(page), ["hold"]);
+    await says(page, ".message.user .text", /^count:9:60000$/);
+    assert.deepEqual(await texts(page), ["count:9:60000"]);
     await canSend(page);
     await page.click("#chat-retry");
-    await says(page, ".message.assistant .text", /é2/);
+    await says(page, "#chat-state", /^Reading/);
+    assert.equal(await page.locator(".message.assistant").count(), 1);
   });
 
   test("a conversation is exported as JSON and as Markdown", async () => {

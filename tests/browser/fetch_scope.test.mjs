@@ -64,6 +64,22 @@ test("on the origins that the app lists: the same", () => {
   assert.deepEqual(answered(["https://other.example/v1/models"], origins), []);
 });
 
+test("however their paths are spelled", () => {
+  openPage("https://site.example/");
+  const spellings = [
+    "//v1/completions",
+    "/v1//chat/completions",
+    "/v1/%63ompletions",
+    "/V1/Models",
+  ];
+  const api = "https://api.openai.com";
+  const ours = ["https://site.example", api].flatMap((origin) =>
+    spellings.map((path) => origin + path),
+  );
+  assert.deepEqual(answered(ours, [api]), ours);
+  assert.deepEqual(answered(ours), ours.slice(0, 4));
+});
+
 test("below the base paths of the placeholder: everything", () => {
   openPage("https://site.example/");
   const ours = ["http://inpage.invalid/v1/anything", "https://inpage.invalid/openai/v1/models"];

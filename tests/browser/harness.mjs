@@ -114,7 +114,11 @@ export async function startServer(mounts = {}, { isolated = false, cors = false 
       "/openai.js": join(folder, "openai.js"),
       ...mounts,
     },
-    pages: { "/": PAGE, "/plain": '<!doctype html><link rel="icon" href="data:,">' },
+    pages: {
+      "/": PAGE,
+      "/plain": '<!doctype html><link rel="icon" href="data:,">',
+      "/logout": { text: "", headers: { "Clear-Site-Data": '"storage"' } },
+    },
     isolated,
     cors,
   });

@@ -168,6 +168,22 @@ describe("the frame", () => {
     assert.deepEqual(found, expected);
   });
 
+  test("is replaced by another one after the storage of the site was cleared", async () => {
+    assert.deepEqual(await startFake(), inFrame);
+    const isolation = await page.evaluate(async () => {
+      await inpage.serveFromPage(engine).ready;
+      const former = navigator.serviceWorker.controller;
+      await fetch("/logout");
+      const isGone = () => navigator.serviceWorker.controller !== former;
+      await until(isGone, "the former worker is gone", 20_000);
+      await inpage.serveFromPage(engine).ready;
+      await engine.reload();
+      const { isolation, isolationReason } = await engine.info();
+      return isolationReason ?? isolation;
+    });
+    assert.equal(isolation, "frame");
+  });
+
   test("is given up with an engine that is disposed before it has started", async () => {
     const found = await page.evaluate(async () => {
       const engine = await window.startFake({ device: "cpu", threads: 2, background: true });

@@ -368,6 +368,72 @@ describe("loads", () => {
     });
   });
 
+  test("one that does not fit now holds no later one up that fits", async () => {
+    const result = await page.evaluate(async () => {
+      await startModels({ memoryBudgetBytes: 100, fakeMemoryBytes: { a: 40, b: 70, c: 40 } });
+      const readOn = await openStream("a");
+      const log = [];
+      const asked = ask("b").then(({ value }) => log.push(value));
+      await isWaiting("b");
+      log.push((await ask("c")).value, (await ask("c")).value);
+      const during = await statuses();
+      await readOn();
+      await asked;
+      return { log, during, after: await statuses() };
+    });
+    assert.deepEqual(result, {
+      log: ["c", "c", "b"],
+      during: { a: "ready", b: "loading", c: "ready" },
+      after: { a: "unloaded", b: "ready", c: "unloaded" },
+    });
+  });
+
+  test("one that waits gets the room of those that went ahead, however often they are asked", async () => {
+    const result = await page.evaluate(async () => {
+      await startModels({ memoryBudgetBytes: 100, fakeMemoryBytes: { a: 40, b: 70, c: 40 } });
+      const readA = await openStream("a");
+      const log = [];
+      const asked = ask("b").then(({ value }) => log.push(value));
+      await isWaiting("b");
+      const readC = await openStream("c");
+      await readA();
+      // The stream of c is not read, and b waits for it. Further requests for c wait for b.
+      await eventually(async () => (await statuses()).c === "unloaded", "it takes no requests");
+      const later = ask("c").then(({ value }) => log.push(value));
+      await eventually(async () => (await statuses()).c === "loading", "c is to be loaded again");
+      const count = await readC();
+      await Promise.all([asked, later]);
+      return { log, count };
+    });
+    assert.deepEqual(result, { log: ["b", "c"], count: 50 });
+  });
+
+  test("one that waits for room for too long is refused with 503, and tried again", async () => {
+    const result = await page.evaluate(async () => {
+      window.inpage = await import("/dist/api.js");
+      const { LOADS } = await import("/dist/page/loads.js");
+      LOADS.maxWaitMs = 1000;
+      await startModels({ memoryBudgetBytes: 50 });
+      const readOn = await openStream("a");
+      const post = () =>
+        engine.fetch("/v1/completions", {
+          method: "POST",
+          headers: { "content-type": "application/json" },
+          body: JSON.stringify({ model: "b", prompt: "count:1" }),
+        });
+      const refused = await post();
+      const { error } = await refused.json();
+      const retryAfter = refused.headers.get("retry-after");
+      const count = await readOn();
+      const answered = await eventually(async () => (await post()).ok, "it is loaded");
+      return { status: refused.status, error, retryAfter, count, answered };
+    });
+    const { status, error, retryAfter } = result;
+    assert.deepEqual([status, error.code, retryAfter], [503, "model_not_loaded", "1"]);
+    assert.match(error.message, /no room for the model for 1 s: it needs 40 of the 50 bytes/);
+    assert.deepEqual([result.count, result.answered], [50, true]);
+  });
+
   test("a stream that is left, or aborted, makes room", async () => {
     const result = await page.evaluate(async () => {
       await startModels({ memoryBudgetBytes: 50 });

@@ -7,7 +7,7 @@ import { pathToFileURL } from "node:url";
 import { root } from "../../scripts/process.mjs";
 
 const load = (file) => import(pathToFileURL(join(root, "www/dist", file)).href);
-const { isRoute } = await load("exchange/base_paths.js");
+const { isRoute, routeAt, spelledByEndpoint } = await load("exchange/base_paths.js");
 const urls = await load("exchange/served_urls.js");
 
 test("only the endpoint's routes belong to it", () => {
@@ -32,7 +32,7 @@ test("only the endpoint's routes belong to it", () => {
     "/v1/",
     "/v1/users/me",
     "/v1/completionsx",
-    "/v1/completions//",
+    "/v1/%2563ompletions",
     "/v1/chat",
     "/v1/chat/completions/x",
     "/v1/responses/resp_1",
@@ -47,12 +47,47 @@ test("only the endpoint's routes belong to it", () => {
   assert.ok(isRoute(new URL("https://site.example/completions"), ["/"]));
 });
 
+/** Paths of one base path as callers may spell them, and as the endpoint does. */
+const SPELLINGS = [
+  ["//v1/completions", "/v1/completions"],
+  ["/v1//completions", "/v1/completions"],
+  ["/v1/completions//", "/v1/completions"],
+  ["/v1/%63ompletions", "/v1/completions"],
+  ["/%76%31/completions/", "/v1/completions"],
+  ["/v1%2Fcompletions", "/v1/completions"],
+  ["/v1/x/%2e%2e/completions", "/v1/completions"],
+  ["/v1/x%2f..%2fcompletions", "/v1/completions"],
+  ["/v1%5ccompletions", "/v1/completions"],
+  ["/V1/Completions", "/v1/completions"],
+  ["//v1//chat//completions?x=1", "/v1/chat/completions?x=1"],
+  ["/v1/%6dodels", "/v1/models"],
+  ["/v1//models/Org%2Fname%25x%3Fy", "/v1/models/Org/name%25x%3Fy"],
+];
+
+test("a route is found however its path is spelled, and the endpoint gets its own spelling", () => {
+  for (const [spelling, path] of SPELLINGS) {
+    const url = new URL(`https://site.example${spelling}`);
+    assert.ok(isRoute(url, ["/v1"]), spelling);
+    assert.equal(spelledByEndpoint(url.href, ["/v1/"]), `https://site.example${path}`);
+    // Behind the doors that look for spellings, only the endpoint's own is a route. The URL parser resolves `%2e%2e`.
+    if (url.pathname !== path) assert.equal(routeAt(url, ["/v1"]), undefined, spelling);
+    assert.equal(`/v1/${routeAt(new URL(path, url), ["/v1"])}`, path.replace(/\?.*/, ""));
+  }
+  for (const path of ["/v1/models/a//b", "/v1/models/%61", "/v1/completions/", "/v1//users/me"]) {
+    const url = `https://site.example${path}`;
+    assert.equal(spelledByEndpoint(url, ["/v1"]), url);
+  }
+  const atRoot = (base) => spelledByEndpoint("https://site.example//%63ompletions", [base]);
+  assert.deepEqual(["", "/"].map(atRoot), Array(2).fill("https://site.example/completions"));
+});
+
 test("another origin is covered only when it is named", () => {
   const served = { basePaths: ["/v1"], origins: ["https://api.example"], offline: false };
   const isCovered = (url) => urls.covers(served, new URL(url), "https://site.example");
   assert.ok(isCovered("https://site.example/v1/models"));
   assert.ok(isCovered("https://api.example/v1/models"));
   assert.ok(isCovered("https://api.example:443/v1/models"));
+  assert.ok(isCovered("https://api.example//v1/%6dodels"));
   assert.ok(!isCovered("http://api.example/v1/models"));
   assert.ok(!isCovered("https://api.example/v1/files"));
   assert.ok(!isCovered("https://other.example/v1/models"));

@@ -181,14 +181,24 @@ describe("a frozen tab", () => {
 
   test("that does not announce it is detected because its engine is silent", async () => {
     await serve(page);
-    const { status, error } = await page.evaluate(async () => {
+    const caller = await harness.open(context);
+    const running = caller.evaluate(async () => {
       const response = await fetch("/v1/completions", {
         method: "POST",
         headers: { "content-type": "application/json" },
-        body: JSON.stringify({ model: "fake", prompt: "block:30000" }),
+        body: JSON.stringify({ model: "fake", prompt: "block:40000" }),
       });
       return { status: response.status, error: (await response.json()).error };
     });
+    await page.evaluate(() => until(() => engine.openExchanges > 0, "it runs"));
+    // A page that runs would say that the tab is not frozen.
+    await page.evaluate(() => {
+      setTimeout(() => {
+        const end = performance.now() + 40_000;
+        while (performance.now() < end);
+      });
+    });
+    const { status, error } = await running;
     assert.deepEqual([status, error.code], [503, "engine_unavailable"]);
     assert.match(error.message, /does not answer any more/);
   });

@@ -225,6 +225,83 @@ test("requests of the service worker are also forwarded", async () => {
   assert.match(own.text, /é0 é1 /);
 });
 
+test("a request goes to its own route of the server, without the caller's query", async () => {
+  const { base, answers } = await page.evaluate(async () => {
+    const base = `${upstream.baseURL}deep//?version=1`;
+    const basePaths = ["/v1", "/openai/v1", "/site/api/"];
+    const always = { ...upstream, baseURL: base, when: () => true };
+    const engine = await startFake({ upstream: always, basePaths });
+    const answers = {};
+    for (const path of [
+      ...["/v1/completions", "/v1/completions/", "/openai/v1/completions?secret=1"],
+      ...["/v1/chat/completions", "/site/api/chat/completions/?x=/completions"],
+      ...["/v1/responses", "/openai/v1/responses?stream=true", "/v1/embeddings"],
+      // Answered here, or refused here.
+      ...["/v1/tokenize", "/v1/detokenize", "/v1/apply-template", "/v1/models"],
+      ...["/v1/other/completions", "/v1/completions//", "/v1//completions", "/v1/edits"],
+    ]) {
+      const response = await engine.fetch(`https://inpage.invalid${path}`, {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify({ model: "fake", prompt: path }),
+      });
+      answers[path] = response.headers.get("x-inpage-upstream");
+      await response.body?.cancel();
+    }
+    return { base, answers };
+  });
+  const { origin, pathname } = new URL(base);
+  const prefix = pathname.replace(/\/+$/, "");
+  const expected = {
+    "/v1/completions": "/completions",
+    "/v1/completions/": "/completions",
+    "/openai/v1/completions?secret=1": "/completions",
+    "/v1/chat/completions": "/chat/completions",
+    "/site/api/chat/completions/?x=/completions": "/chat/completions",
+    "/v1/responses": "/responses",
+    "/openai/v1/responses?stream=true": "/responses",
+    "/v1/embeddings": "/embeddings",
+  };
+  for (const [path, by] of Object.entries(answers)) {
+    const route = expected[path];
+    assert.equal(by, route ? `${origin}${prefix}${route}` : null, path);
+  }
+  assert.deepEqual(
+    requests.map(({ url, body }) => [body.prompt, url]),
+    Object.entries(expected).map(([path, route]) => [path, `${prefix}${route}?version=1`]),
+  );
+});
+
+test("a reason sends chats and responses, but no embeddings", async () => {
+  const { chat, response, embedding, list } = await page.evaluate(async () => {
+    const engine = await startFake({ upstream, fakeLoadError: true, chatTemplate: "x" });
+    const post = async (route, body) => {
+      const init = { method: "POST", headers: { "content-type": "application/json" } };
+      const answer = await engine.fetch(`/v1/${route}`, { ...init, body: JSON.stringify(body) });
+      return { status: answer.status, text: await answer.text() };
+    };
+    const messages = [{ role: "user", content: "hello" }];
+    const list = await engine.fetch("/v1/models");
+    return {
+      chat: await post("chat/completions", { model: "fake", messages }),
+      response: await post("responses", { model: "fake", input: "hello" }),
+      embedding: await post("embeddings", { model: "fake", input: "hello" }),
+      list: list.headers.get("x-inpage-upstream"),
+    };
+  });
+  assert.match(chat.text, /upstream/);
+  assert.match(response.text, /upstream/);
+  assert.equal(embedding.status, 503);
+  assert.equal(list, null);
+  assert.deepEqual(
+    requests.map(({ url, body }) => [url, Object.keys(body)]),
+    [
+      ["/v1/chat/completions", ["model", "messages"]],
+      ["/v1/responses", ["model", "input"]],
+    ],
+  );
+});
+
 test("a wrong option is refused by name", async () => {
   const results = await page.evaluate(async () => [
     await caught(() => startFake({ upstream: { baseURL: "/v1" } })),

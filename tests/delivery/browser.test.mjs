@@ -47,6 +47,11 @@ async function load({ model = `${server.origin}/m.gguf`, ...options } = {}, tab 
         const onProgress = (event) => progress.push(event);
         const engine = await startFake({ model, onProgress, ...options });
         const { sourceDigest, storage, storageReason } = await engine.info();
+        // The engine has the model a moment before its last bytes are stored, and `dispose` would end the download.
+        const isPartial = async () => (await inpage.cache.list()).some((file) => !file.complete);
+        while (storage === "opfs" && (await isPartial())) {
+          await new Promise((resolve) => setTimeout(resolve, 10));
+        }
         await engine.dispose();
         return { digest: sourceDigest, storage, storageReason };
       });
@@ -56,6 +61,11 @@ async function load({ model = `${server.origin}/m.gguf`, ...options } = {}, tab 
   );
   tab.off("console", onConsole);
   return { ...result, warnings: warnings.join("\n") };
+}
+
+/** Resolves when `isDone()`. */
+async function pollUntil(isDone) {
+  while (!(await isDone())) await new Promise((resolve) => setTimeout(resolve, 20));
 }
 
 async function assertLoads(bytes, options, tab) {
@@ -184,6 +194,26 @@ describe("in Chromium", () => {
     assert.match(storageReason, /is full: \d.* MB of 9.4 MB are missing/);
     assert.match(warnings, /is not kept for the next visit/);
     assert.equal(server.sentBytes, SIZE);
+    // The part that was stored is removed when it is not read any more.
+    await pollUntil(() => page.evaluate(async () => (await inpage.cache.size()).files === 0));
+  });
+
+  test("storage that is cleared in mid-download is reported as such", async () => {
+    server.pause_ms = 20;
+    const client = await page.context().newCDPSession(page);
+    const loading = load();
+    await pollUntil(() => server.sentBytes > 5 * MIB);
+    await client.send("Storage.clearDataForOrigin", {
+      origin: harness.origin,
+      storageTypes: "file_systems",
+    });
+    const { digest, message, storageReason } = await loading;
+    // The load fails only if the engine has not read yet what is lost.
+    if (digest === undefined) assert.match(message, /m\.gguf .*cleared in the meantime.*again/);
+    else assert.match(storageReason, /cleared in the meantime/);
+    server.pause_ms = 0;
+    const again = await assertLoads(FIRST);
+    assert.equal(again.storage, "opfs");
   });
 
   test("a tab that waits shows the other tab's progress, and continues when that tab is closed", async () => {

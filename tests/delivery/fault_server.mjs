@@ -12,6 +12,8 @@ export const FAULTS = {
   cut: "cut",
   /** Nothing more is sent, before the head (`at` undefined) or in the body. */
   stall: "stall",
+  /** From `at` on, `pieceBytes` (one, if undefined) are sent each second. */
+  trickle: "trickle",
   /** Another status, perhaps with Retry-After. */
   status: "status",
   /** Content-Range and the bytes start at another offset. */
@@ -28,7 +30,7 @@ export const FAULTS = {
   long: "long",
   /** The whole file instead of the range. */
   whole: "whole",
-  /** Fewer bytes than requested, with a correct head. */
+  /** Fewer bytes than requested (`length`, or half of them), with a correct head. */
   lessRange: "lessRange",
   /** A web page with status 200. */
   page: "page",
@@ -134,7 +136,9 @@ export class FaultServer {
         body: Buffer.alloc(0),
       };
     }
-    if (kind === FAULTS.lessRange) end = start + Math.max(1, Math.floor((end - start) / 2));
+    if (kind === FAULTS.lessRange) {
+      end = start + (fault.length ?? Math.max(1, Math.floor((end - start) / 2)));
+    }
     let total = size;
     if (kind === FAULTS.wrongTotal) total = size + 7;
     if (kind === FAULTS.otherRange) start = start > 0 ? start - 1 : Math.min(1, end - 1);
@@ -157,8 +161,13 @@ export class FaultServer {
     const kind = fault?.kind;
     const endsAt =
       kind === FAULTS.cut || kind === FAULTS.stall ? Math.min(fault.at, body.length) : body.length;
-    for (let offset = 0; offset < endsAt; offset += pieceBytes) {
-      let piece = body.subarray(offset, Math.min(endsAt, offset + pieceBytes));
+    const trickleFrom = kind === FAULTS.trickle ? fault.at : endsAt;
+    for (let offset = 0, end; offset < endsAt; offset = end) {
+      record.isTrickling = offset >= trickleFrom;
+      end = record.isTrickling
+        ? Math.min(endsAt, offset + (fault.pieceBytes ?? 1))
+        : Math.min(trickleFrom, offset + pieceBytes);
+      let piece = body.subarray(offset, end);
       if (kind === FAULTS.flip && fault.at >= offset && fault.at < offset + piece.length) {
         piece = Buffer.from(piece);
         piece[fault.at - offset] ^= 0x10;
@@ -220,6 +229,7 @@ export class FaultServer {
         else if (value === undefined) response.end();
         return;
       }
+      if (answer.record.isTrickling) await new Promise((resolve) => setTimeout(resolve, 1000));
       if (!response.write(value)) {
         const raced = new AbortController();
         const { signal } = raced;

@@ -135,6 +135,91 @@ describe("a failure that may pass", () => {
     }
   });
 
+  describe("a server that trickles", () => {
+    /** Large enough that bytes can be progress. */
+    const LARGE = randomBytes(400_000, 3);
+    const AT = 100_000;
+    const trickle = (pieceBytes) => ({ kind: FAULTS.trickle, at: AT, pieceBytes });
+    beforeEach(() => {
+      server.bytes = LARGE;
+    });
+
+    test("is asked again after 30 seconds, from where it was", async () => {
+      failNext(trickle(1));
+      const start_ms = browser.now_ms;
+      await assertLoads(LARGE);
+      const waited_s = (browser.now_ms - start_ms) / 1000;
+      assert.ok(waited_s >= 30 && waited_s <= 31, `${waited_s} s`);
+      const [first, second, ...more] = sent();
+      assert.equal(first, "GET bytes=0-");
+      assert.match(second, /^GET bytes=1000(29|30)-$/);
+      assert.deepEqual(more, []);
+    });
+
+    test("all the time is an error that says so, not cached as well", async () => {
+      for (const cache of [true, false]) {
+        server.nextFault = () => ({ ...trickle(1), at: 0 });
+        const start_ms = browser.now_ms;
+        await assertFails(/sent only \d+ bytes in 30 seconds, tried 6 times; \d+ of 400000/, {
+          cache,
+        });
+        assert.ok(browser.now_ms - start_ms < 220_000, `${browser.now_ms - start_ms} ms`);
+      }
+    });
+
+    test("is given up at once where another server has the file", async () => {
+      server.nextFault = () => trickle(1);
+      const start_ms = browser.now_ms;
+      const options = { source: { hasMirror: true } };
+      await assertFails(/sent only \d+ bytes in 30 seconds; 1000\d\d of 400000/, options);
+      assert.ok(browser.now_ms - start_ms <= 31_000);
+      assert.equal(sent().length, 1);
+    });
+
+    test("a slow connection is no failure", async () => {
+      for (const bytesPerSecond of [20_000, 5000]) {
+        server.requests.length = 0;
+        server.nextFault = () => ({ ...trickle(bytesPerSecond), at: 0 });
+        const url = `${URL_OF_MODEL}?${bytesPerSecond}`;
+        const { warnings } = await assertLoads(LARGE, { url });
+        assert.deepEqual(sent(), ["GET bytes=0-"]);
+        assert.deepEqual(warnings, []);
+      }
+    });
+
+    test("a slow connection that breaks off again and again is no failure", async () => {
+      // Each answer is less than what counts as progress.
+      server.nextFault = () => ({ kind: FAULTS.cut, at: 40_000 });
+      await assertLoads(LARGE);
+      assert.equal(sent().length, 10);
+    });
+
+    test("a tab that sleeps and a pause do not make a server slow", async () => {
+      server.nextFault = () => ({ ...trickle(5000), at: 0 });
+      const tab = browser.openTab();
+      const loading = load(tab, server);
+      for (let minute = 1; minute < 40; minute++) {
+        browser.after(minute * 20_000 - 8000, () => tab.freeze());
+        browser.after(minute * 20_000, () => tab.thaw());
+      }
+      const { bytes, error } = await browser.run(loading);
+      if (error) throw error;
+      assert.equal(Buffer.compare(bytes, LARGE), 0);
+      assert.equal(sent().length, 1);
+    });
+  });
+
+  for (const [what, fault] of [
+    ["breaks off after each byte", { kind: FAULTS.cut, at: 1 }],
+    ["sends a byte of each requested range", { kind: FAULTS.lessRange, length: 1 }],
+  ]) {
+    test(`a server that ${what} is given up after six attempts`, async () => {
+      server.nextFault = () => fault;
+      await assertFails(/tried 6 times; 6 of \d+ bytes/);
+      assert.equal(sent().length, 6);
+    });
+  }
+
   test("that does not pass gives an error with the URL, the bytes, the attempts and the cause", async () => {
     let count = 0;
     server.nextFault = () =>
@@ -241,6 +326,46 @@ describe("a stored file", () => {
     await assertLoads(FIRST);
     assert.deepEqual(sent(), ["HEAD bytes=0-", "GET bytes=0-0"]);
     assert.ok(server.sentBytes <= SIZE + 1);
+  });
+
+  describe("of a server whose replicas state other validators", () => {
+    const NAMES = ["one", "two", "three"];
+    /** The replica that answers all requests of the next load. */
+    const turnTo = (number, validator) => {
+      const stated = { etag: undefined, lastModified: undefined };
+      const value = {
+        etag: `"${NAMES[number]}"`,
+        lastModified: `Sun, 2${number} Nov 2026 01:00:00 GMT`,
+      };
+      Object.assign(server, stated, { [validator]: value[validator] });
+    };
+
+    for (const validator of ["etag", "lastModified"]) {
+      test(`is downloaded from each of them once, by its ${validator}`, async () => {
+        for (let visits = 0; visits < 12; visits++) {
+          turnTo(visits % 3, validator);
+          await assertLoads(FIRST);
+        }
+        assert.equal(server.sentBytes, 3 * SIZE);
+        turnTo(0, validator);
+        sent();
+        await assertLoads(FIRST);
+        assert.deepEqual(sent(), ["HEAD bytes=0-"]);
+      });
+    }
+
+    test("is updated when the bytes have changed, also back to what they were", async () => {
+      for (const number of [0, 1, 0]) {
+        turnTo(number, "etag");
+        await assertLoads(FIRST);
+      }
+      turnTo(2, "etag");
+      server.bytes = SECOND;
+      await assertLoads(SECOND);
+      turnTo(0, "etag");
+      server.bytes = FIRST;
+      await assertLoads(FIRST);
+    });
   });
 
   test("that is damaged is repaired by fetching only the damaged chunk", async () => {
@@ -453,6 +578,62 @@ describe("storage that is too small", () => {
     assert.equal(storage.at(-1).storage, "memory");
     assert.match(warnings.join(), /is not kept for the next visit: .*full/);
     assert.equal(server.sentBytes, SIZE);
+  });
+
+  const storedBytes = () => {
+    const folders = browser.root.entries.get("inpage-models").entries.values();
+    const files = [...folders].flatMap((folder) => [...folder.entries]);
+    const parts = files.filter(([name]) => /\.(data|hashes|json)$/.test(name));
+    return parts.reduce((sum, [, { size }]) => sum + size, 0);
+  };
+
+  test("keeps no part of the file once it is loaded", async () => {
+    browser.quotaBytes = 3 * CHUNK;
+    navigator.storage.estimate = async () => ({});
+    const loaded = new AbortController();
+    const { bytes, storage } = await visit({ source: { reading: loaded.signal } });
+    assert.equal(Buffer.compare(bytes, FIRST), 0);
+    assert.equal(storage.at(-1).storage, "memory");
+    assert.ok(storedBytes() >= CHUNK);
+    const tab = browser.openTab();
+    loaded.abort();
+    await browser.run(tab.run(() => tab.clock.sleep(1, new AbortController().signal)));
+    assert.equal(storedBytes(), 0);
+  });
+
+  test("keeps no part of the file that a tab left", async () => {
+    failNext({ kind: FAULTS.cut, at: 3 * CHUNK }, { kind: FAULTS.status, status: 403 });
+    await assertFails(/answered 403/);
+    assert.ok(storedBytes() >= 3 * CHUNK);
+    browser.quotaBytes = browser.usedBytes + CHUNK;
+    const { storage } = await assertLoads(FIRST);
+    assert.match(storage[0].reason, /are missing/);
+    assert.equal(storedBytes(), 0);
+  });
+
+  describe("and storage that is cleared in mid-download", () => {
+    const after = (ms) => new Promise((resolve) => browser.after(ms, resolve));
+    beforeEach(() => {
+      failNext({ kind: FAULTS.stall, at: 4 * CHUNK + PIECE });
+      browser.after(5000, () => browser.clearStorage());
+    });
+
+    test("are told apart, and the engine gets the rest of what it has read", async () => {
+      const { storage } = await assertLoads(FIRST, { mostBytes: 100 });
+      assert.equal(storage.at(-1).storage, "memory");
+      assert.match(storage.at(-1).reason, /storage for this site was cleared in the meantime$/);
+      assert.equal(server.sentBytes, SIZE);
+      const again = await assertLoads(FIRST);
+      assert.equal(again.storage.at(-1).storage, "opfs");
+    });
+
+    test("are told apart, where the engine has not read what is lost", async () => {
+      const onRead = (offset) => (offset < CHUNK ? after(6000) : undefined);
+      await assertFails(/cannot be read any more .*cleared in the meantime.*load the model again/, {
+        onRead,
+      });
+      await assertLoads(FIRST);
+    });
   });
 
   test("does not lose the stored version to an update", async () => {

@@ -19,19 +19,20 @@ const createHasher = () => {
 };
 
 /** Small reads, like those of a header parser, then larger ones. */
-async function readAll(source, random, mostBytes) {
+async function readAll(source, random, mostBytes, onRead) {
   const bytes = new Uint8Array(source.size);
   let offset = 0;
   for (let step = 10; offset < source.size; step = Math.min(step * 3, mostBytes)) {
     const length = Math.min(1 + random.below(step), source.size - offset);
     bytes.set(await source.read(offset, length), offset);
     offset += length;
+    await onRead?.(offset);
   }
   return Buffer.from(bytes);
 }
 
 /**
- * One load in a tab: `{ bytes }`, `{ error }` or `{ killed: true }`, with everything that was reported meanwhile. It advances only
+ * One load in a tab, which calls `onRead` with the number of bytes that the engine has read: `{ bytes }`, `{ error }` or `{ killed: true }`, with everything that was reported meanwhile. It advances only
  * within `browser.run`.
  */
 export function load(tab, server, options = {}) {
@@ -43,6 +44,7 @@ export function load(tab, server, options = {}) {
     pieceBytes = PIECE,
     mostBytes = CHUNK,
     signal,
+    onRead,
   } = options;
   const report = { progress: [], waiting: [], warnings: [], storage: [] };
   const loading = tab.run(async () => {
@@ -61,7 +63,7 @@ export function load(tab, server, options = {}) {
         windowBytes: 2 * CHUNK,
         ...options.source,
       });
-      return { bytes: await readAll(source, random, mostBytes), ...report };
+      return { bytes: await readAll(source, random, mostBytes, onRead), ...report };
     } catch (error) {
       return { error, ...report };
     }

@@ -154,6 +154,18 @@ export class MemoryBrowser {
     file.changes += 1;
   }
 
+  /** As `Clear-Site-Data` does. Files that are open take and give no bytes any more, as in Chromium. */
+  clearStorage() {
+    const clear = (folder) => {
+      for (const entry of folder.entries.values()) {
+        if (entry instanceof Folder) clear(entry);
+        else Object.assign(entry, { isCleared: true, changes: entry.changes + 1 });
+      }
+      folder.entries.clear();
+    };
+    clear(this.root);
+  }
+
   addTimer(timer) {
     this.#timers.push(timer);
   }
@@ -275,6 +287,7 @@ class Tab {
           pull: async (controller) => {
             const next = this.alive().then(() => pieces.next());
             const { done, value } = await Promise.race([next, aborted]);
+            if (!done && answer.record.isTrickling) await this.clock.sleep(1000, signal);
             if (!done) controller.enqueue(new Uint8Array(value));
             else if (value === "cut") throw new TypeError("terminated");
             else if (value === "stall") await aborted;
@@ -513,6 +526,7 @@ class AccessHandle {
     this.#check();
     const { file, tab } = this;
     const { browser } = file;
+    if (file.isCleared) return 0;
     let { length } = bytes;
     if (browser.quotaBytes !== undefined) {
       const free = browser.quotaBytes - browser.usedBytes;
@@ -537,6 +551,7 @@ class AccessHandle {
 
   read(bytes, { at }) {
     this.#check();
+    if (this.file.isCleared) return 0;
     const piece = this.file.bytes.subarray(at, at + bytes.length);
     bytes.set(piece);
     return piece.length;

@@ -5,6 +5,8 @@ import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { createServer } from "node:http";
 import { after, afterEach, before, beforeEach, describe, test } from "node:test";
+import { setTimeout as pause } from "node:timers/promises";
+import { systemClock } from "../../www/dist/model_source/clock.js";
 import { openHeads } from "../../www/dist/model_source/head_files.js";
 import { openModel } from "../../www/dist/model_source/open.js";
 import { DownloadPause } from "../../www/dist/model_source/pause.js";
@@ -105,6 +107,39 @@ describe("mirrors", () => {
     assert.equal(Buffer.compare(Buffer.concat([header, rest]), FILE), 0);
   });
 
+  test("that trickle are replaced", async () => {
+    const trickling = createServer(async (request, response) => {
+      const headers = { etag: '"file"', "content-length": FILE.length - 1000 };
+      const range = `bytes 1000-${FILE.length - 1}/${FILE.length}`;
+      if (request.headers.range?.startsWith("bytes=1000-")) {
+        response.writeHead(206, { ...headers, "content-range": range });
+      } else {
+        response.writeHead(200, { ...headers, "content-length": FILE.length });
+        response.write(FILE.subarray(0, 1000));
+      }
+      for (let at = 1000; !response.destroyed; at++) {
+        response.write(FILE.subarray(at, at + 1));
+        await pause(50);
+      }
+    });
+    await once(trickling.listen(0, "127.0.0.1"), "listening");
+    try {
+      const urls = [`http://127.0.0.1:${trickling.address().port}/m.gguf`, right.url];
+      // A twentieth of the time: a server is too slow after 1.5 seconds.
+      const clock = { ...systemClock, sleep: (ms, end) => systemClock.sleep(ms / 20, end) };
+      for (const hash of [undefined, sha256]) {
+        const { location } = resolveModel({ url: urls, cache: false, sha256: hash });
+        const over = new AbortController();
+        const files = await openModel(location, { signal: over.signal, createHasher, clock });
+        assert.equal(Buffer.compare(await readAll(files), FILE), 0);
+        over.abort();
+      }
+    } finally {
+      trickling.closeAllConnections();
+      trickling.close();
+    }
+  });
+
   test("that all have the wrong bytes are an error with both hashes", async () => {
     const files = open([wrong.url, wrong.url]).then(async (files) => {
       const source = await files.open(files.ggufName);
@@ -151,7 +186,7 @@ describe("a server that answers slowly", () => {
 
   test("is paused and resumed from where it stopped, and the pause is not a failure", async () => {
     stallsAfter = 5_000_000;
-    const pause = new DownloadPause();
+    const downloadPause = new DownloadPause();
     const progress = [];
     let onHalf;
     const half = new Promise((resolve) => {
@@ -161,7 +196,7 @@ describe("a server that answers slowly", () => {
     const model = { url, cache: false, sha256: "0".repeat(64) };
     const files = await openModel(resolveModel(model).location, {
       signal: new AbortController().signal,
-      pause,
+      pause: downloadPause,
       onProgress(event) {
         progress.push(event);
         if (event.loadedBytes === 5_000_000) onHalf();
@@ -170,12 +205,12 @@ describe("a server that answers slowly", () => {
     const whole = readAll(files);
     await half;
     const closed = once(server, "request").then(() => "asked again");
-    pause.pause();
+    downloadPause.pause();
     const waited = new Promise((resolve) => setTimeout(resolve, 100, "silence"));
     assert.equal(await Promise.race([closed, waited]), "silence");
     assert.equal(ranges.length, 1);
     stallsAfter = Number.POSITIVE_INFINITY;
-    pause.resume();
+    downloadPause.resume();
     assert.equal(Buffer.compare(await whole, FILE), 0);
     assert.deepEqual(ranges, ["bytes=0-", "bytes=5000000-"]);
     assert.equal(progress.at(-1).loadedBytes, FILE.length);

@@ -2,7 +2,9 @@
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { inspect } from "node:util";
 import { cacheKey } from "../../www/dist/model_source/cache_key.js";
+import { Redaction } from "../../www/dist/model_source/redact.js";
 import { identityOf, selectKeys } from "../../www/dist/page/cached_model.js";
 import { resolveModel } from "../../www/dist/page/model_option.js";
 
@@ -32,10 +34,74 @@ describe("a cache key", () => {
     assert.notEqual(cacheKey(`${FILE}?v=1&sig=x`), cacheKey(`${FILE}?v=2&sig=x`));
   });
 
+  const CREDENTIALS = [
+    ...["private_token", "api_key", "apikey", "apiKey", "auth", "jwt", "key", "password", "sig"],
+    ...["signature", "token", "access_token", "accessToken", "job-token", "X-Amz-Credential"],
+    ...["X-Amz-Security-Token", "authorization", "client_secret", "x-api-key", "Passwd", "pwd"],
+    ...["auth%5Ftoken", "subscription-key", "AWSAccessKeyId", "session_id", "AUTH", "hdnea"],
+  ];
+  test("has no credential, and keeps what is beside it", () => {
+    for (const name of CREDENTIALS) {
+      assert.equal(cacheKey(`${FILE}?${name}=SECRET`), FILE, name);
+      const kept = "revision=v2&download=true";
+      assert.equal(cacheKey(`${FILE}?revision=v2&${name}=SECRET&download=true`), `${FILE}?${kept}`);
+      assert.equal(cacheKey(`${FILE}?${name}=SECRET;v=1`), `${FILE}?v=1`, "separated by ;");
+      const proxy = `https://proxy.example/get?url=`;
+      const behind = cacheKey(`${proxy}${encodeURIComponent(`${FILE}?v=1&${name}=SECRET`)}&x=1`);
+      assert.equal(behind, `${proxy}${encodeURIComponent(`${FILE}?v=1`)}&x=1`);
+      assert.equal(
+        cacheKey(`https://proxy.example/?${FILE}?${name}=SECRET`),
+        `https://proxy.example/?${encodeURIComponent(FILE)}`,
+      );
+    }
+  });
+
+  test("keeps names that resemble those of credentials, and a key that names a file", () => {
+    const plain = `${FILE}?tokenizer=v2&author=x&monkey=1&sigma=2&passage=3&keys=4&design=5&id=6`;
+    assert.equal(cacheKey(plain), plain);
+    const file = "https://example.org/get?key=models%2Ftiny.gguf";
+    assert.equal(cacheKey(`${file}&token=SECRET`), file);
+    const proxy = `https://proxy.example/get?url=${encodeURIComponent(`${FILE}?v=1`)}`;
+    assert.equal(cacheKey(proxy), proxy);
+  });
+
+  test("stays the same when it is computed again", () => {
+    for (const query of [...Object.values(SIGNED), "key=SECRET&v=1;w=2", "sig=S&se=1"]) {
+      const key = cacheKey(`${FILE}?version=7&${query}`);
+      assert.equal(cacheKey(key), key);
+    }
+  });
+
   test("omits parameters that the app names, the fragment, and a password", () => {
     const url = "https://user:secret@example.org/dir/model.gguf?Session=1&id=2#part";
     assert.equal(cacheKey(url, ["session"]), `${FILE}?id=2`);
   });
+});
+
+test("failures name a URL without its query and password, in stack and cause as well", async () => {
+  const url = "https://user:SECRET@example.org/m.gguf?v=1&jwt=SECRET#SECRET";
+  const error = new TypeError(`${url} answered 403`, { cause: new Error(`refused: ${url}`) });
+  const redaction = new Redaction(url);
+  await assert.rejects(redaction.failure(Promise.reject(error)), (failure) => {
+    assert.equal(failure.message, "https://example.org/m.gguf answered 403");
+    assert.doesNotMatch(inspect(failure), /SECRET|v=1/);
+    return true;
+  });
+});
+
+describe("options that cannot be used", () => {
+  for (const model of [
+    "models/m?token=SECRET://",
+    "https://u:SECRET@example.org/dir/?key=SECRET",
+    "https://huggingface.co/o/n/blob/main/m.gguf?token=SECRET",
+  ]) {
+    test(`are named without secrets: ${model.replace(/SECRET/g, "...")}`, () => {
+      assert.throws(
+        () => resolveModel(model),
+        (error) => !error.message.includes("SECRET"),
+      );
+    });
+  }
 });
 
 describe("a name on the hub", () => {

@@ -17,8 +17,8 @@ use inpage::api::{
 };
 use inpage::engine::generation::TokenScore;
 use inpage::engine::{
-    CausalModel, Chooser, Engine, EngineHandle, EngineLimits, Input, MemoryCopy, ModelLimits, Row,
-    SequenceMemory, StepOutput,
+    CausalModel, Chooser, Clock, Engine, EngineHandle, EngineLimits, Input, MemoryCopy,
+    ModelLimits, Permit, Row, SequenceMemory, StepOutput,
 };
 use inpage::pictures::{FileHeader, PictureFormat};
 use inpage::sample::Sampled;
@@ -350,6 +350,12 @@ pub struct TestHost {
     pub dropped: Rc<Cell<usize>>,
     /// Timers end at once.
     pub is_hasty: Cell<bool>,
+    /// Files that the decoder was given.
+    pub decoded: Cell<usize>,
+    /// The decoder never ends, not even when its request is dropped.
+    pub decodes_for_ever: Cell<bool>,
+    /// The turns of such decoders; emptying the list ends them.
+    pub turns: RefCell<Vec<Rc<Permit>>>,
 }
 
 /// Counts itself when it is dropped before its end.
@@ -366,7 +372,7 @@ impl Drop for Fetching {
     }
 }
 
-impl Host for TestHost {
+impl Clock for TestHost {
     fn now_ms(&self) -> u64 {
         SystemHost.now_ms()
     }
@@ -376,6 +382,9 @@ impl Host for TestHost {
             false => SystemHost.sleep_ms(duration_ms),
         }
     }
+}
+
+impl Host for TestHost {
     fn fetch_picture(&self, url: &str, max_bytes: usize) -> FetchedPicture {
         self.allowed_bytes.borrow_mut().push(max_bytes);
         let file = self.remote.borrow().get(url).cloned();
@@ -394,8 +403,20 @@ impl Host for TestHost {
             file
         })
     }
-    fn decode_picture<'f>(&self, file: &'f [u8], header: FileHeader) -> DecodedPicture<'f> {
-        SystemHost.decode_picture(file, header)
+    fn decode_picture(
+        &self,
+        file: Rc<[u8]>,
+        header: FileHeader,
+        turn: Rc<Permit>,
+    ) -> DecodedPicture {
+        self.decoded.set(self.decoded.get() + 1);
+        match self.decodes_for_ever.get() {
+            true => {
+                self.turns.borrow_mut().push(turn);
+                Box::pin(std::future::pending())
+            }
+            false => SystemHost.decode_picture(file, header, turn),
+        }
     }
     fn warn(&self, message: &str) {
         self.warnings.borrow_mut().push(message.to_owned());
@@ -422,7 +443,7 @@ pub fn serve(switches: Value, test: impl AsyncFnOnce(&Server)) {
         max_queue: switches.max_queue,
         ..EngineLimits::default()
     };
-    let (engine, handle) = Engine::new(model, limits);
+    let (engine, handle) = Engine::new(model, limits, Rc::new(SystemHost));
     let host = Rc::new(TestHost::default());
     let server = Server {
         handler: Handler::new(switches, host.clone()),
@@ -478,13 +499,18 @@ impl Server {
     /// Makes it a model that takes pictures, of `rows` tokens each, with this chat template.
     pub fn see(&self, rows: usize, template: &str) {
         let control = ["<image>", "<fake_token_around_image>", "<global-img>"];
-        let metadata = metadata(control, Some(template));
-        let tokenizer = Rc::new(Tokenizer::from_gguf(&metadata).unwrap());
         let format = PictureFormat::Tiles {
             size: 8,
             longest_edge: 8,
             rows,
         };
+        self.see_as(format, control, template);
+    }
+
+    /// Makes it a model that takes pictures in this format, which has some of the control tokens.
+    pub fn see_as(&self, format: PictureFormat, control: [&str; 3], template: &str) {
+        let metadata = metadata(control, Some(template));
+        let tokenizer = Rc::new(Tokenizer::from_gguf(&metadata).unwrap());
         let pictures = PictureReader::new(format, &tokenizer).unwrap();
         let ModelState::Ready(mut ready) = self.ready_with(tokenizer) else {
             panic!("it is ready");

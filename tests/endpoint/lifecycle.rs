@@ -3,10 +3,12 @@
 use std::future::poll_fn;
 use std::pin::pin;
 use std::task::Poll;
+use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
 use futures_util::future::{join, join_all};
-use inpage::api::ModelState;
+use inpage::api::{ModelState, SystemHost};
+use inpage::engine::Clock;
 use serde_json::json;
 
 use crate::fixture::*;
@@ -119,6 +121,28 @@ fn a_time_limit_ends_both_kinds_of_responses() {
         let last = chunks.last().unwrap();
         assert_eq!(error_of(last), ("internal_error".into(), None));
         assert_eq!(server.engine.active_generations(), 0);
+    });
+}
+
+#[test]
+fn a_time_limit_ends_a_stream_that_nobody_reads() {
+    serve(json!({"requestTimeoutMs": 200}), async |server| {
+        // More tokens than may be unread.
+        let members = json!({"stream": true, "n": 8, "max_tokens": 50, "seed": 1});
+        let all_pages = server.engine.free_pages();
+        let response = server.handler.handle(completion(&body(members))).await;
+        assert_eq!(response.status, 200);
+        // Nothing but the engine's clock ends it.
+        let begun = Instant::now();
+        while server.engine.active_generations() > 0 {
+            assert!(begun.elapsed() < Duration::from_secs(60), "it never ends");
+            SystemHost.sleep_ms(5).await;
+        }
+        assert_eq!(server.engine.free_pages(), all_pages);
+        let chunks = read(response).await.chunks();
+        assert!(!joined(&chunks[..chunks.len() - 1]).is_empty());
+        let last = chunks.last().unwrap();
+        assert_eq!(error_of(last), ("internal_error".into(), None));
     });
 }
 

@@ -1,6 +1,7 @@
 //! Objects, usage, echo and models (specification 10.1, 10.6 and 13; cases C, 035, 039, 082).
 
-use inpage::api::{Host, ModelState, SystemHost};
+use inpage::api::{ModelState, SystemHost};
+use inpage::engine::Clock;
 use serde_json::{Value, json};
 
 use crate::fixture::*;

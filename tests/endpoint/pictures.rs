@@ -5,7 +5,9 @@ use std::io::Cursor;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use futures_util::FutureExt;
 use image::{DynamicImage, ImageFormat};
+use inpage::pictures::{GridSizes, PictureFormat};
 use serde_json::{Value, json};
 
 use crate::fixture::*;
@@ -157,6 +159,154 @@ fn case_112_files_of_all_formats() {
             let members = json!({"prompt": "<image>", "images": [url(file)]});
             assert_eq!(refused(server, members).await, invalid(), "{file:?}");
         }
+    });
+}
+
+/// How three families take pictures, and their control tokens.
+fn families() -> [(PictureFormat, [&'static str; 3]); 3] {
+    let tiles = PictureFormat::Tiles {
+        size: 512,
+        longest_edge: 2048,
+        rows: 1,
+    };
+    let stretched = PictureFormat::Stretched { size: 896, rows: 1 };
+    let grid = PictureFormat::Grid(GridSizes {
+        side: 32,
+        min_pixels: 1 << 10,
+        max_pixels: 1 << 20,
+    });
+    [
+        (
+            tiles,
+            ["<image>", "<fake_token_around_image>", "<global-img>"],
+        ),
+        (
+            stretched,
+            ["<start_of_image>", "<image_soft_token>", "<end_of_image>"],
+        ),
+        (
+            grid,
+            ["<|image_pad|>", "<|vision_start|>", "<|vision_end|>"],
+        ),
+    ]
+}
+
+/// A file whose header says that it has this size.
+fn png_of(width: u32, height: u32) -> Vec<u8> {
+    let mut file = png(0);
+    file[16..20].copy_from_slice(&width.to_be_bytes());
+    file[20..24].copy_from_slice(&height.to_be_bytes());
+    file
+}
+
+#[test]
+fn pictures_with_a_long_side_are_refused_before_any_is_decoded() {
+    serve_default(async |server| {
+        for (format, control) in families() {
+            server.see_as(format, control, TEMPLATE);
+            for (width, height, reason) in [
+                (
+                    1,
+                    8_000_000,
+                    "a side of 8000000 pixels is longer than 32767",
+                ),
+                (
+                    1,
+                    60_000_000,
+                    "a side of 60000000 pixels is longer than 32767",
+                ),
+                (
+                    8_000_000,
+                    1,
+                    "a side of 8000000 pixels is longer than 32767",
+                ),
+                (u32::MAX >> 1, u32::MAX >> 1, "is longer than 32767"),
+                (32_000, 32_000, "32000x32000 pixels are more than 67108864"),
+            ] {
+                let images = [url(&png(1)), url(&png_of(width, height))];
+                let members = json!({"prompt": "<image><image>", "images": images});
+                let reply = server.complete(members).await;
+                assert_eq!(
+                    reply.error(),
+                    (400, "invalid_value".into(), Some("images".into()))
+                );
+                assert!(reply.text().contains(reason), "{}", reply.text());
+                assert!(reply.text().contains("picture 1"), "{}", reply.text());
+            }
+        }
+        // The image processor refuses such shapes, too.
+        let members = json!({"prompt": "<image>", "images": [url(&png_of(2, 401))]});
+        let reply = server.complete(members).await;
+        assert!(
+            reply.text().contains("200 times as long"),
+            "{}",
+            reply.text()
+        );
+        assert_eq!(server.host.decoded.get(), 0);
+    });
+}
+
+#[test]
+fn pictures_that_exceed_the_context_are_refused_before_any_is_decoded() {
+    serve_default(async |server| {
+        let (grid, control) = families()[2];
+        server.see_as(grid, control, TEMPLATE);
+        let many = vec![url(&png_of(3000, 3000)); 20];
+        let members = json!({"prompt": "<image>".repeat(20), "images": many});
+        let exceeded = (400, "context_length_exceeded".into(), "images".into());
+        assert_eq!(refused(server, members).await, exceeded);
+        assert_eq!(server.host.decoded.get(), 0);
+    });
+}
+
+#[test]
+fn pictures_are_decoded_one_at_a_time() {
+    see(async |server| {
+        let members = || json!({"prompt": "<image>", "images": [url(&png(0))], "max_tokens": 1});
+        server.host.decodes_for_ever.set(true);
+        let mut first = Box::pin(server.complete(members()));
+        let mut second = Box::pin(server.stream(members()));
+        let mut third = Box::pin(server.complete(members()));
+        assert!(first.as_mut().now_or_never().is_none());
+        assert!(second.as_mut().now_or_never().is_none());
+        assert!(third.as_mut().now_or_never().is_none());
+        assert_eq!(server.host.decoded.get(), 1);
+        // The decoder goes on without its request.
+        drop(first);
+        assert!(second.as_mut().now_or_never().is_none());
+        assert_eq!(server.host.decoded.get(), 1);
+        // A request that gives its turn up delays nobody.
+        drop(second);
+        server.host.decodes_for_ever.set(false);
+        server.host.turns.borrow_mut().clear();
+        let reply = third.await;
+        assert_eq!(reply.status, 200, "{}", reply.text());
+        assert_eq!(server.host.decoded.get(), 2);
+    });
+}
+
+#[test]
+fn pictures_are_decoded_after_the_admission_of_their_request() {
+    serve(json!({"maxQueue": 1}), async |server| {
+        server.see(ROWS, TEMPLATE);
+        let members = |n: usize| json!({"prompt": "<image>", "images": [url(&png(0))], "n": n, "temperature": 1});
+        let full = (429, "queue_full".into(), None);
+        server.host.decodes_for_ever.set(true);
+        // Four candidates run at once, and one request waits.
+        let mut batch = Box::pin(server.complete(members(4)));
+        assert!(batch.as_mut().now_or_never().is_none());
+        let mut waiting = Box::pin(server.complete(members(1)));
+        assert!(waiting.as_mut().now_or_never().is_none());
+        assert_eq!(server.complete(members(1)).await.error(), full);
+        assert_eq!(server.complete(json!({})).await.error(), full);
+        assert_eq!(server.host.decoded.get(), 1);
+        // Cancelled requests give their places up.
+        drop(batch);
+        server.ok(json!({})).await;
+        server.host.decodes_for_ever.set(false);
+        server.host.turns.borrow_mut().clear();
+        let reply = waiting.await;
+        assert_eq!(reply.status, 200, "{}", reply.text());
     });
 }
 

@@ -205,6 +205,16 @@ fn prompts_are_cut_to_their_last_tokens() {
         let members = json!({"prompt": long, "truncate_prompt_tokens": CONTEXT + 1});
         let error = server.complete(members).await.error();
         assert_eq!(error.1, "context_length_exceeded");
+        // A single slice.
+        for (unit, is_accepted) in [("x ", true), ("x", false), (" ", false)] {
+            let prompt = unit.repeat((1 << 20) / unit.len() + 1);
+            let members = json!({"prompt": prompt, "truncate_prompt_tokens": 3, "max_tokens": 1});
+            let reply = server.complete(members).await;
+            match is_accepted {
+                true => assert_eq!(reply.json()["usage"]["prompt_tokens"], 3),
+                false => assert_eq!(reply.error().1, "out_of_range"),
+            }
+        }
     });
 }
 

@@ -13,6 +13,7 @@ import {
   writeSync,
 } from "node:fs";
 import { join, resolve } from "node:path";
+import { createInterface } from "node:readline";
 import { describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { cache, createEngine, InpageError } from "inpage";
@@ -118,6 +119,18 @@ test("a file is read behind its first 4 GiB, and not after it has changed", asyn
   assert.equal(await fileSource(join(path, "none")), undefined);
 });
 
+/** How many programs ask for a lock at the same time, and how often. */
+const CONTENDERS = 4;
+const ROUNDS = Number(process.env.INPAGE_LOCK_ROUNDS ?? 150);
+
+/** Reads the files of a folder. Returns a function that puts them there again. */
+function remains(folder) {
+  const files = readdirSync(folder).map((name) => [name, readFileSync(join(folder, name))]);
+  return () => {
+    for (const [name, bytes] of files) writeFileSync(join(folder, name), bytes);
+  };
+}
+
 describe("locks", () => {
   const folder = temporaryFolder("inpage-locks-");
   const locks = new FileLocks(() => folder);
@@ -171,11 +184,58 @@ describe("locks", () => {
     assert.equal(await waiting, "d");
   });
 
+  test("programs never share a lock that a killed program has left", async () => {
+    const contended = temporaryFolder("inpage-contended-");
+    const holder = fileURLToPath(new URL("lock_holder.mjs", import.meta.url));
+    const killed = spawn(process.execPath, [holder, contended, "f"], {
+      stdio: ["ignore", "pipe", 2],
+    });
+    await once(killed.stdout, "data");
+    killed.kill("SIGKILL");
+    await once(killed, "close");
+    const leave = remains(contended);
+
+    const script = fileURLToPath(new URL("lock_contender.mjs", import.meta.url));
+    const marker = join(temporaryFolder("inpage-marker-"), "in the lock");
+    const programs = Array.from({ length: CONTENDERS }, () => {
+      const program = spawn(process.execPath, [script, contended, "f", marker], {
+        stdio: ["pipe", "pipe", 2],
+      });
+      const lines = createInterface({ input: program.stdout })[Symbol.asyncIterator]();
+      return { program, lines };
+    });
+    const askAll = (what) =>
+      Promise.all(
+        programs.map(async ({ program, lines }) => {
+          program.stdin.write(`${what}\n`);
+          return (await lines.next()).value;
+        }),
+      );
+    try {
+      let held = 0;
+      let shared = 0;
+      for (let round = 0; round < ROUNDS; round++) {
+        leave();
+        const answers = await askAll("now");
+        if (answers.includes("shared")) shared += 1;
+        held += answers.filter((answer) => answer === "held").length;
+      }
+      assert.equal(shared, 0, `${shared} of ${ROUNDS} rounds`);
+      assert.ok(held >= ROUNDS / 2, `the lock was held ${held} times in ${ROUNDS} rounds`);
+      leave();
+      assert.deepEqual(await askAll("wait"), Array(CONTENDERS).fill("held"));
+      assert.deepEqual(readdirSync(contended), []);
+    } finally {
+      for (const { program } of programs) program.kill();
+    }
+  });
+
   test("a holder whose file is another's learns that it has lost the lock", async () => {
     const held = locks.request("e", () => new Promise(() => {}));
     const other = { pid: process.pid, host: "another", id: "another" };
-    writeFileSync(join(folder, "e.lock"), JSON.stringify(other));
+    const [file] = readdirSync(folder).filter((name) => name.startsWith("e."));
+    writeFileSync(join(folder, file), JSON.stringify(other));
     await assert.rejects(held, { name: "AbortError" });
-    assert.deepEqual(JSON.parse(readFileSync(join(folder, "e.lock"), "utf8")), other);
+    assert.deepEqual(JSON.parse(readFileSync(join(folder, file), "utf8")), other);
   });
 });

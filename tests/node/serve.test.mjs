@@ -179,7 +179,7 @@ test("a client that leaves ends its generation", async () => {
       return engine.fetch(url, init);
     },
   };
-  const server = serverOf(watched, new Access(), 1 << 20);
+  const server = serverOf(watched, new Access());
   try {
     server.listen(0, "127.0.0.1");
     await once(server, "listening");

@@ -14,7 +14,7 @@ export function runServe(...args) {
   });
 }
 
-/** Resolves once the server listens: its address, its output so far, and `stop()`, which gives the exit status. */
+/** Resolves once the server listens: its address and process id, its output so far, and `stop()`, which gives the exit status. */
 export async function startServe(...args) {
   const { child, output } = spawnServe(["--port", "0", ...args]);
   const closed = new Promise((resolve) => child.on("close", resolve));
@@ -29,7 +29,7 @@ export async function startServe(...args) {
     child.kill(signal);
     return closed;
   };
-  return { origin, output, stop };
+  return { origin, pid: child.pid, output, stop };
 }
 
 function spawnServe(args) {

@@ -6,6 +6,7 @@ use futures_util::{
     future::{join_all, select},
 };
 use inpage::{
+    api::SystemHost,
     engine::{
         CausalModel, Engine, EngineLimits, Input, SequenceMemory,
         event::Event,
@@ -14,7 +15,7 @@ use inpage::{
     model::Transformer,
 };
 use pollster::block_on;
-use std::{path::Path, pin::pin};
+use std::{path::Path, pin::pin, rc::Rc};
 
 use crate::{
     fixture::{Compute, Feed, all_computes, ids, json, model, sequence},
@@ -107,7 +108,7 @@ fn run(
     at_once: bool,
 ) -> Vec<(Vec<u32>, usize)> {
     let model = model(compute, &folder.join(FILE));
-    let (engine, handle) = Engine::new(model, limits);
+    let (engine, handle) = Engine::new(model, limits, Rc::new(SystemHost));
     let answer = async |request: &Generation| {
         let mut events = handle.submit(vec![request.clone()]).unwrap();
         let mut events = events.remove(0).remove(0);

@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { parseArgs } from "node:util";
 import { createEngine } from "../dist/node/index.js";
 import { Access } from "./access.mjs";
+import { apiKeyOf } from "./api_key.mjs";
 import { serverOf } from "./http_door.mjs";
 import { hubOf, remoteModel } from "./model_place.mjs";
 
@@ -13,15 +14,17 @@ export const USAGE = `Usage: inpage serve [MODEL] [options]
 Answers OpenAI's POST /v1/completions over HTTP with a model on this machine's CPU. MODEL is a GGUF file (of a split
 one, any part), a Hugging Face folder, a URL of one, or a name on the hub: hf:OWNER/NAME/FILE.gguf or hf:OWNER/NAME,
 with @REVISION at the end. Without it, the small model in the package is used. The environment variables HF_ENDPOINT,
-HF_TOKEN and INPAGE_CACHE_DIR are used. Models with names are loaded when requests first ask for them. A path with a =
-in it begins with ./ or /.
+HF_TOKEN, INPAGE_API_KEY and INPAGE_CACHE_DIR are used. Models with names are loaded when requests first ask for them.
+A path with a = in it begins with ./ or /.
 
   --id NAME            what requests may call the model besides "default" (default: the name of the file)
   --memory-budget N    most bytes that all loaded models with names may need; those that were not used for the longest
                        time are unloaded (default: no limit)
   --port N             default 8080; 0 takes any free port
   --host ADDRESS       the address to listen on: 127.0.0.1 (default), or another one to be reached from outside
-  --api-key KEY        requests need "Authorization: Bearer KEY"
+  --api-key KEY        requests need "Authorization: Bearer KEY". Other users of this machine can see arguments: the
+                       environment variable INPAGE_API_KEY and --api-key-file hide the key
+  --api-key-file FILE  the key is the content of this file; a line end after it does not count
   --device NAME        auto (default), cpu, or webgpu where the program has it
   --threads N          most threads of the CPU (default: one for each processor, at most 8)
   --context N          longest sequence, in tokens (default: the model's own context, at most 4096)
@@ -34,6 +37,13 @@ in it begins with ./ or /.
   --allow-host NAME    answers requests to this name, besides those of this machine (localhost, 127.0.0.1)
   --allow-origin URL   lets pages of this origin use the server, besides those of this machine; * lets every page on
                        the web that runs in a browser here
+  --max-connections N  connections at the same time; further ones are closed (default 512)
+  --header-timeout S   seconds until the headers of a request are there (default 15); then it gets 408
+  --body-timeout S     seconds until its body is there, too (default 60); then it gets 408
+  --body-budget BYTES  most bytes of all requests that are not answered, beyond the first 64 KiB of each (default: twice
+                       the switch maxBodyBytes, 64 MiB); requests beyond it get 503
+  --write-timeout S    seconds in which a client must take bytes of its answer, at most 64 KiB at a time (default 30);
+                       then it is closed and its generation ends
   --switches JSON      the endpoint's switches, such as '{"maxN":4}'
   --no-cache           do not keep downloads for the next start
   -h, --help           this text
@@ -44,8 +54,8 @@ Ctrl-C stops it. Exit status: 0 it was stopped, 1 the model or the port could no
 const FAILED = 1;
 const WRONG_USAGE = 2;
 
-/** What the endpoint accepts if no switch says otherwise. */
-const MAX_BODY_BYTES = 32 * 1024 * 1024;
+/** A timer of Node cannot be longer: 24 days. */
+const MAX_TIMEOUT_S = 2_000_000;
 
 const OPTIONS = {
   id: { type: "string" },
@@ -53,6 +63,7 @@ const OPTIONS = {
   port: { type: "string", default: "8080" },
   host: { type: "string", default: "127.0.0.1" },
   "api-key": { type: "string" },
+  "api-key-file": { type: "string" },
   device: { type: "string", default: "auto" },
   threads: { type: "string" },
   context: { type: "string" },
@@ -63,6 +74,11 @@ const OPTIONS = {
   lora: { type: "string", multiple: true, default: [] },
   "allow-host": { type: "string", multiple: true, default: [] },
   "allow-origin": { type: "string", multiple: true, default: [] },
+  "max-connections": { type: "string" },
+  "header-timeout": { type: "string" },
+  "body-timeout": { type: "string" },
+  "body-budget": { type: "string" },
+  "write-timeout": { type: "string" },
   switches: { type: "string", default: "{}" },
   "no-cache": { type: "boolean", default: false },
   help: { type: "boolean", short: "h" },
@@ -110,7 +126,12 @@ function requestOf(args) {
     host: values.host,
     port: wholeNumber("port", values.port, 0, 65_535),
     access,
-    maxBodyBytes: switches.maxBodyBytes ?? MAX_BODY_BYTES,
+    door: {
+      apiKey: switches.apiKey ?? undefined,
+      allowOrigin: switches.cors?.allowOrigin,
+      maxBodyBytes: switches.maxBodyBytes ?? undefined,
+      ...limitsIn(values),
+    },
     engine: {
       ...switches,
       ...served,
@@ -120,6 +141,21 @@ function requestOf(args) {
       threads: positive("threads"),
       load: Object.fromEntries(Object.entries(load).filter(([, value]) => value !== undefined)),
     },
+  };
+}
+
+/** What clients may cost; undefined where no option says it. */
+function limitsIn(values) {
+  const timeoutMs = (name) => {
+    const seconds = wholeNumber(name, values[name], 1, MAX_TIMEOUT_S);
+    return seconds === undefined ? undefined : 1000 * seconds;
+  };
+  return {
+    maxConnections: wholeNumber("max-connections", values["max-connections"], 1),
+    headerTimeoutMs: timeoutMs("header-timeout"),
+    bodyTimeoutMs: timeoutMs("body-timeout"),
+    bodyBudgetBytes: wholeNumber("body-budget", values["body-budget"], 1),
+    writeTimeoutMs: timeoutMs("write-timeout"),
   };
 }
 
@@ -197,8 +233,9 @@ function switchesOf(values) {
   ]) {
     if (name in switches) throw new Error(`--switches: ${name} is not a switch of the endpoint`);
   }
-  const apiKey = values["api-key"];
-  if (apiKey === "") throw new Error("--api-key is empty");
+  const warn = (message) => process.stderr.write(`inpage serve: ${message}\n`);
+  const environment = switches.apiKey ? {} : process.env;
+  const apiKey = apiKeyOf(values, environment, warn);
   return apiKey === undefined ? switches : { ...switches, apiKey };
 }
 
@@ -226,7 +263,7 @@ function adapterAt(text) {
   return { url: place, scale: Number(scale) };
 }
 
-async function run({ host, port, access, maxBodyBytes, engine: options }) {
+async function run({ host, port, access, door, engine: options }) {
   let isInterrupted = false;
   const interrupted = new Promise((resolve) => {
     const stop = () => {
@@ -245,7 +282,7 @@ async function run({ host, port, access, maxBodyBytes, engine: options }) {
     ...{ background: true, onProgress: progressLine() },
   });
   engine.ready.catch(() => {});
-  const server = serverOf(engine, access, maxBodyBytes);
+  const server = serverOf(engine, access, door);
   try {
     await listen(server, port, host);
     await Promise.race([engine.ready, interrupted]);

@@ -171,6 +171,21 @@ impl Fields {
     }
 }
 
+/// Bytes of all texts of a field that are tokenized before the request is admitted.
+const MAX_TEXT_BYTES: usize = 64 << 10;
+
+/// Checks that the `texts` of the field `name` together are not too long.
+pub(super) fn check_text_bytes<'t>(name: &str, texts: impl Iterator<Item = &'t str>) -> Result<()> {
+    let bytes: usize = texts.map(str::len).sum();
+    match bytes > MAX_TEXT_BYTES {
+        true => {
+            let bounds = format!("made of texts of at most {MAX_TEXT_BYTES} bytes together");
+            Err(out_of_range(name, &bounds, format!("{bytes} bytes")))
+        }
+        false => Ok(()),
+    }
+}
+
 /// Checks that a model with `vocab_size` tokens has the ids that the field `name` lists.
 pub(in crate::api) fn check_ids(name: &str, ids: &[u32], vocab_size: usize) -> Result<()> {
     match ids.iter().find(|id| **id as usize >= vocab_size) {

@@ -2,7 +2,7 @@
 //! the engine in `run`, which knows the tokenizer.
 
 use super::declare::fields;
-use super::reader::{Fields, check_ids, invalid_value};
+use super::reader::{Fields, check_ids, check_text_bytes, invalid_value};
 use crate::Result;
 
 fields! {
@@ -45,10 +45,12 @@ pub(in crate::api) fn read(fields: &Fields) -> Result<Restrictions> {
             "an empty list would forbid every token",
         ));
     }
+    let bad_words = fields
+        .texts("bad_words", MAX_BAD_WORDS)?
+        .unwrap_or_default();
+    check_text_bytes("bad_words", bad_words.iter().map(String::as_str))?;
     Ok(Restrictions {
         allowed_token_ids,
-        bad_words: fields
-            .texts("bad_words", MAX_BAD_WORDS)?
-            .unwrap_or_default(),
+        bad_words,
     })
 }

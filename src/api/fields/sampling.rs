@@ -8,7 +8,9 @@ use serde_json::Value;
 
 use super::breakers;
 use super::declare::fields;
-use super::reader::{Fields, describe, integer, invalid_type, invalid_value, out_of_range};
+use super::reader::{
+    Fields, check_text_bytes, describe, integer, invalid_type, invalid_value, out_of_range,
+};
 use crate::api::error::fault;
 use crate::api::switches::{MirostatTargetUnit, SamplingBounds, Switches};
 use crate::engine::generation::SamplingDefaults;
@@ -360,6 +362,7 @@ fn bias_pairs(name: &str, pairs: &[Value], most: f64) -> Result<Biases> {
             }
         }
     }
+    check_text_bytes(name, biases.texts.iter().map(|(text, _)| text.as_str()))?;
     Ok(biases)
 }
 
@@ -440,5 +443,7 @@ fn dry_breakers(fields: &Fields) -> Result<Vec<String>> {
         Some("") => Err(invalid_value(name, "a sequence breaker must not be empty")),
         Some(text) => Ok(text.to_owned()),
     };
-    breakers.iter().map(breaker).collect()
+    let breakers: Vec<String> = breakers.iter().map(breaker).collect::<Result<_>>()?;
+    check_text_bytes(name, breakers.iter().map(String::as_str))?;
+    Ok(breakers)
 }

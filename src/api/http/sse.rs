@@ -95,6 +95,7 @@ mod tests {
     use futures_util::{FutureExt, StreamExt};
 
     use super::*;
+    use crate::engine::Clock;
 
     /// A clock that the test moves; it has at most one timer.
     #[derive(Default)]
@@ -113,7 +114,7 @@ mod tests {
         }
     }
 
-    impl Host for ManualHost {
+    impl Clock for ManualHost {
         fn now_ms(&self) -> u64 {
             self.now_ms.get()
         }
@@ -126,6 +127,9 @@ mod tests {
                 let _ = receiver.await;
             })
         }
+    }
+
+    impl Host for ManualHost {
         fn warn(&self, _: &str) {}
     }
 

@@ -5,7 +5,9 @@ use serde_json::{Map, Value, json};
 
 use crate::api::error::fault;
 use crate::api::fields::Conversation;
-use crate::text::{LocalTime, Marker, TemplateError, TemplateInput, Tokenizer, render};
+use crate::text::{
+    LocalTime, Marker, Pause, Special, TemplateError, TemplateInput, Tokenizer, render,
+};
 use crate::{Error, RequestFault, Result};
 
 const MESSAGES: &str = "messages";
@@ -62,13 +64,21 @@ pub(super) fn render_prompt(
 impl RenderedPrompt {
     /// The ids of the prompt, at least one.
     pub(super) fn tokenize(&self, tokenizer: &Tokenizer) -> Result<Vec<u32>> {
-        let mut ids = tokenizer.encode_rendered(&self.text, self.marker)?;
-        if ids.is_empty() {
-            let start = tokenizer.document_start_id();
-            let start = start.ok_or_else(|| invalid("the chat template makes an empty prompt"))?;
-            ids.push(start);
-        }
-        Ok(ids)
+        let ids = tokenizer.encode_rendered(&self.text, self.marker)?;
+        at_least_one(ids, tokenizer)
+    }
+
+    /// [`Self::tokenize`], with pauses.
+    pub(super) async fn tokenize_in_slices(
+        &self,
+        tokenizer: &Tokenizer,
+        pause: Pause<'_>,
+    ) -> Result<Vec<u32>> {
+        let special = Special::Rendered(self.marker);
+        let ids = tokenizer
+            .encode_in_slices(&self.text, special, pause)
+            .await?;
+        at_least_one(ids, tokenizer)
     }
 
     /// The text without markers.
@@ -84,6 +94,15 @@ impl RenderedPrompt {
         let start = starts.nth(TAIL_CHARS).map_or(0, |(at, _)| at);
         self.text[start..].to_owned()
     }
+}
+
+fn at_least_one(mut ids: Vec<u32>, tokenizer: &Tokenizer) -> Result<Vec<u32>> {
+    if ids.is_empty() {
+        let start = tokenizer.document_start_id();
+        let start = start.ok_or_else(|| invalid("the chat template makes an empty prompt"))?;
+        ids.push(start);
+    }
+    Ok(ids)
 }
 
 /// What depends on the words that the template knows.

@@ -8,6 +8,7 @@ mod constraint;
 mod context;
 mod conversation;
 mod deadline;
+mod decoded_picture;
 mod logprobs;
 mod merge;
 mod message_text;
@@ -34,7 +35,7 @@ use super::switches::{ContextWord, DefaultMaxTokens, Switches, TextOffsetBase};
 use crate::engine::generation::{Generation, SamplingDefaults, SamplingParams, ScoreRequest};
 use crate::engine::{EngineHandle, Events};
 use crate::grammar::Grammar;
-use crate::text::Tokenizer;
+use crate::text::{Pause, Tokenizer};
 use crate::{Error, Result};
 use candidate_text::{CandidateText, TextOptions};
 use constraint::CallReader;
@@ -126,12 +127,13 @@ impl Run {
             .ready(&plan.model, switches, || endpoint.host.now_ms());
         let (model_id, model) = deadline.limit(ready).await?;
 
-        let context_tokens = model.engine.context_tokens();
-        let reader = model.pictures.as_ref();
-        let supply = Supply::read(&plan.images, reader, context_tokens, endpoint);
+        let candidates = plan.prompts.len() * plan.best_of;
+        let supply = Supply::read(&plan.images, &model, candidates, endpoint);
         let mut supply = deadline.limit(supply).await?;
         let next_turn = next_turn(&plan, &model, switches).filter(|_| earlier.is_none());
-        let mut prompts = fit_prompts(&mut plan, &model, switches, &mut supply)?;
+        let pause = || endpoint.host.sleep_ms(0);
+        let prompts = fit_prompts(&mut plan, &model, switches, &mut supply, &pause);
+        let mut prompts = deadline.limit(prompts).await?;
         let next_turn =
             next_turn.and_then(|turn| Some(turn.with_pictures(prompts.first()?.pictures.clone())));
         plan.sampling.check_vocabulary(model.vocab_size())?;
@@ -168,7 +170,11 @@ impl Run {
             }
         }
         let seeds = generations.iter().map(|it| it.sampling.seed).collect();
-        let events = model.engine.submit(generations)?;
+        let events = model.engine.submit_at(
+            supply.take_reservation(),
+            generations,
+            deadline.time_limit(),
+        )?;
         let timer = RequestTimer::start(&endpoint.pace, &endpoint.host);
 
         let first = events.iter().filter_map(|candidates| candidates.first());
@@ -305,11 +311,12 @@ fn next_turn(plan: &Plan, model: &ReadyModel, switches: &Switches) -> Option<Nex
 }
 
 /// Takes the prompts out of the plan and fits them; the first that does not fit fails the request.
-fn fit_prompts(
+async fn fit_prompts(
     plan: &mut Plan,
     model: &ReadyModel,
     switches: &Switches,
     supply: &mut Supply,
+    pause: Pause<'_>,
 ) -> Result<Vec<FittedPrompt>> {
     let has_logprobs = plan.logprobs.top.is_some();
     let wanted = Wanted {
@@ -321,10 +328,19 @@ fn fit_prompts(
         Some(_) => DefaultMaxTokens::Context(ContextWord::Context),
         None => switches.default_max_tokens,
     };
-    let fitted = std::mem::take(&mut plan.prompts)
-        .into_iter()
-        .map(|prompt| FittedPrompt::new(prompt, plan, model, default_max_tokens, wanted, supply));
-    let fitted = fitted.collect::<Result<_>>()?;
+    let mut fitted = Vec::with_capacity(plan.prompts.len());
+    for prompt in std::mem::take(&mut plan.prompts) {
+        let prompt = FittedPrompt::new(
+            prompt,
+            plan,
+            model,
+            default_max_tokens,
+            wanted,
+            supply,
+            pause,
+        );
+        fitted.push(prompt.await?);
+    }
     supply.finish()?;
     Ok(fitted)
 }

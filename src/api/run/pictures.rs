@@ -1,21 +1,20 @@
-//! Pictures of a request: decoded, converted to what the model takes, and put in the places of the placeholders
-//! (specification 4.2).
+//! Pictures of a request: fetched, decoded and put in the places of the placeholders (specification 4.2).
 
 use std::collections::VecDeque;
-use std::hash::{DefaultHasher, Hasher};
 use std::rc::Rc;
 
 use crate::api::endpoint::Endpoint;
 use crate::api::error::fault;
 use crate::api::fields::images::{ImageFile, Images};
-use crate::api::host::{Host, PictureError};
-use crate::api::http::Attachment;
-use crate::api::models::PictureReader;
-use crate::engine::generation::{Content, Embeddings, Prompt, Span};
-use crate::pictures::{FileHeader, Part, Picture};
+use crate::api::host::PictureError;
+use crate::api::models::{PictureReader, ReadyModel};
+use crate::engine::Reservation;
+use crate::engine::generation::{Embeddings, Prompt, Span};
+use crate::pictures::Cost;
 use crate::text::Tokenizer;
 use crate::{Error, RequestFault, Result};
 
+use super::decoded_picture::{Decoded, SizedPicture};
 use super::remote_pictures::RemotePictures;
 
 /// What texts of prompts may have in place of a model's own placeholder.
@@ -29,14 +28,28 @@ pub(super) struct Supply {
     pictures: VecDeque<Rc<Decoded>>,
     /// Of the prompts that follow.
     per_prompt: Option<VecDeque<usize>>,
+    /// In the queue; taken before anything is decoded.
+    reservation: Option<Reservation>,
 }
 
-/// What replaces a placeholder.
-#[derive(Debug)]
-struct Decoded {
-    /// With the token of a row once per element of `pixels`.
-    text: String,
-    pixels: Vec<Rc<Embeddings>>,
+/// What pictures of a request take together.
+struct Total {
+    pictures: usize,
+    rows: usize,
+    bytes: u64,
+    /// Most rows.
+    context_tokens: usize,
+}
+
+impl Total {
+    fn new(context_tokens: usize) -> Total {
+        Total {
+            pictures: 0,
+            rows: 0,
+            bytes: 0,
+            context_tokens,
+        }
+    }
 }
 
 /// The pictures of one prompt.
@@ -47,21 +60,24 @@ pub(super) struct Pictures {
 }
 
 impl Supply {
-    /// Fetches and decodes the pictures of a request. They may become `context_tokens` rows at most.
+    /// Fetches and decodes the pictures of a request of so many candidates. They may become as many rows as the context of the
+    /// model holds. What their sizes show to be wrong is refused before any is decoded, and none is decoded before the
+    /// request has a place in the queue.
     pub(super) async fn read(
         images: &Images,
-        reader: Option<&PictureReader>,
-        context_tokens: usize,
+        model: &ReadyModel,
+        candidates: usize,
         endpoint: &Endpoint,
     ) -> Result<Supply> {
         let mut supply = Supply {
-            reader: reader.copied(),
+            reader: model.pictures,
             field: images.field,
             pictures: VecDeque::new(),
             per_prompt: images.per_prompt.clone().map(Into::into),
+            reservation: None,
         };
         let count = images.files.len();
-        let Some(reader) = reader else {
+        let Some(reader) = supply.reader.filter(|_| count > 0) else {
             return match count {
                 0 => Ok(supply),
                 _ => {
@@ -70,31 +86,58 @@ impl Supply {
                 }
             };
         };
-        let host = &*endpoint.host;
-        let mut remote = RemotePictures::new(host, endpoint.switches.max_body_bytes);
-        let mut rows = 0;
+        let mut remote = RemotePictures::new(&*endpoint.host, endpoint.switches.max_body_bytes);
+        let mut files = Vec::with_capacity(count);
+        let mut expected = Total::new(model.engine.context_tokens());
         for (index, file) in images.files.iter().enumerate() {
             let wrong = |error| supply.unusable(index, error);
-            let given = match file {
+            let file = match file {
                 ImageFile::Given(given) => given.clone(),
                 ImageFile::Remote(url) => remote.fetch(url).await.map_err(wrong)?,
                 ImageFile::Attached(_) => {
                     return Err(Error::Internal("a picture that was not attached".into()));
                 }
             };
-            let picture = decode(&given, host).await.map_err(wrong)?;
-            let decoded = converted(&given, &picture, reader);
-            rows += decoded.pixels.iter().map(|it| it.positions).sum::<usize>();
-            if rows > context_tokens {
-                let reason = format!(
-                    "the first {} pictures are {rows} tokens, but the context holds {context_tokens}",
-                    index + 1
-                );
-                return Err(supply.fault(RequestFault::ContextLengthExceeded, &reason));
-            }
+            let sized = SizedPicture::new(file, reader.format).map_err(wrong)?;
+            supply.add(&mut expected, sized.cost())?;
+            files.push(sized);
+        }
+        let mut reservation = model.engine.reserve(candidates)?;
+        reservation.hold(expected.bytes).await;
+        supply.reservation = Some(reservation);
+        let mut found = Total::new(model.engine.context_tokens());
+        for (index, file) in files.into_iter().enumerate() {
+            let decoded = file.decode(&reader, endpoint).await;
+            let (decoded, cost) = decoded.map_err(|error| supply.unusable(index, error))?;
+            supply.add(&mut found, cost)?;
             supply.pictures.push_back(Rc::new(decoded));
         }
         Ok(supply)
+    }
+
+    /// Adds what the next picture takes; fails if the context does not hold the rows.
+    fn add(&self, total: &mut Total, cost: Cost) -> Result<()> {
+        total.pictures += 1;
+        total.rows = total.rows.saturating_add(cost.rows);
+        total.bytes = total.bytes.saturating_add(cost.bytes);
+        if total.rows > total.context_tokens {
+            let Total {
+                pictures,
+                rows,
+                context_tokens,
+                ..
+            } = total;
+            let reason = format!(
+                "the first {pictures} pictures are {rows} tokens, but the context holds {context_tokens}"
+            );
+            return Err(self.fault(RequestFault::ContextLengthExceeded, &reason));
+        }
+        Ok(())
+    }
+
+    /// The reserved place in the queue. The first call takes it.
+    pub(super) fn take_reservation(&mut self) -> Option<Reservation> {
+        self.reservation.take()
     }
 
     /// The text of a prompt that a person wrote, with the model's placeholder instead of the one that all models have in
@@ -165,64 +208,6 @@ impl Supply {
     pub(super) fn fault(&self, kind: RequestFault, reason: &str) -> Error {
         fault(kind, self.field, format!("{}: {reason}", self.field))
     }
-}
-
-async fn decode(
-    given: &Attachment,
-    host: &dyn Host,
-) -> std::result::Result<Rc<Picture>, PictureError> {
-    let picture: Rc<Picture> = match given {
-        Attachment::File(file) => {
-            let header = FileHeader::read(file)?;
-            host.decode_picture(file, header).await?.into()
-        }
-        Attachment::Pixels(picture) => picture.clone(),
-    };
-    let Picture { width, height, rgb } = &*picture;
-    match *width > 0 && *height > 0 && rgb.len() == 3 * width * height {
-        true => Ok(picture),
-        false => Err("it has no pixels".to_owned().into()),
-    }
-}
-
-fn converted(given: &Attachment, picture: &Picture, reader: &PictureReader) -> Decoded {
-    let mut decoded = Decoded {
-        text: String::new(),
-        pixels: Vec::new(),
-    };
-    let key_of_whole = key(given);
-    for part in reader.format.parts(picture) {
-        match part {
-            Part::Text(text) => decoded.text.push_str(&text),
-            Part::Pixels(pixels, positions) => {
-                decoded.text.push_str(reader.format.row_token());
-                decoded.pixels.push(Rc::new(Embeddings {
-                    // Parts of a picture differ in the low bits.
-                    key: key_of_whole.wrapping_add(decoded.pixels.len() as u128),
-                    positions,
-                    content: Content::Pixels(pixels),
-                }));
-            }
-        }
-    }
-    decoded
-}
-
-/// A name for a picture. It is valid for this run of the program.
-fn key(given: &Attachment) -> u128 {
-    let half = |salt: u8| {
-        let mut hasher = DefaultHasher::new();
-        hasher.write_u8(salt);
-        match given {
-            Attachment::File(file) => hasher.write(file),
-            Attachment::Pixels(picture) => {
-                hasher.write_usize(picture.width);
-                hasher.write(&picture.rgb);
-            }
-        }
-        u128::from(hasher.finish())
-    };
-    half(0) << 64 | half(1)
 }
 
 impl Pictures {

@@ -12,7 +12,7 @@ use crate::api::models::{ReadyModel, Texts};
 use crate::api::plan::{Plan, Suffix};
 use crate::api::switches::DefaultMaxTokens;
 use crate::engine::generation;
-use crate::text::{Detokenizer, Place, Tokenizer};
+use crate::text::{Detokenizer, Pause, Place, Special, Tokenizer};
 use crate::{RequestFault, Result};
 
 /// A prompt as the model receives it.
@@ -48,22 +48,27 @@ pub(super) struct Wanted {
 type Tokens = (Vec<u32>, Vec<Place>);
 
 impl FittedPrompt {
-    /// Tokenizes `prompt` and applies the context rules.
-    pub(super) fn new(
+    /// Tokenizes `prompt`, with pauses, and applies the context rules.
+    pub(super) async fn new(
         prompt: Prompt,
         plan: &Plan,
         model: &ReadyModel,
         default_max_tokens: DefaultMaxTokens,
         wanted: Wanted,
         supply: &mut Supply,
+        pause: Pause<'_>,
     ) -> Result<FittedPrompt> {
         let PromptTokens { add_special, kept } = plan.prompt_tokens;
         let texts = &model.texts();
         let truncates = plan.length.truncate_sequence || kept != KeptTokens::All;
-        if let Prompt::Text(text) = &prompt
-            && !truncates
-        {
-            check_size(text, texts)?;
+        if let Prompt::Text(text) = &prompt {
+            match truncates {
+                true => check_words(text)?,
+                false => check_size(text, texts)?,
+            }
+        }
+        if let Suffix::FillInMiddle(suffix) = &plan.suffix {
+            check_size(suffix, texts)?;
         }
         let mut tail = String::new();
         let (text, (ids, places), pictures) = match (prompt, &plan.suffix) {
@@ -71,20 +76,24 @@ impl FittedPrompt {
                 let placeholder = model.pictures.map(|reader| reader.format.placeholder());
                 let mut rendered =
                     conversation::render_prompt(*chat, &model.tokenizer, placeholder)?;
-                if !plan.length.truncate_sequence {
-                    check_size(&rendered.text, texts)?;
+                match plan.length.truncate_sequence {
+                    true => check_words(&rendered.text)?,
+                    false => check_size(&rendered.text, texts)?,
                 }
                 tail = rendered.tail();
                 let pictures = supply.take_for_text(&rendered.text)?;
                 rendered.text = pictures.place_in_text(rendered.text);
                 (
                     None,
-                    (rendered.tokenize(&model.tokenizer)?, Vec::new()),
+                    (
+                        rendered.tokenize_in_slices(&model.tokenizer, pause).await?,
+                        Vec::new(),
+                    ),
                     pictures,
                 )
             }
             (Prompt::Text(text), Suffix::FillInMiddle(suffix)) => {
-                let tokens = tokenize_around(&text, suffix, &model.tokenizer)?;
+                let tokens = tokenize_around(&text, suffix, &model.tokenizer, pause).await?;
                 let pictures = supply.take_for_ids(&tokens.0)?;
                 let ids = pictures.place_in_ids(tokens.0, &model.tokenizer)?;
                 (Some(text), (ids, tokens.1), pictures)
@@ -93,7 +102,7 @@ impl FittedPrompt {
                 let written = supply.with_own_placeholders(text.clone());
                 let pictures = supply.take_for_text(&written)?;
                 let written = pictures.place_in_text(written);
-                let tokens = tokenize(&written, add_special, texts, wanted.places)?;
+                let tokens = tokenize(&written, add_special, texts, wanted.places, pause).await?;
                 (Some(text), tokens, pictures)
             }
             (Prompt::Tokens(ids), _) => {
@@ -103,7 +112,8 @@ impl FittedPrompt {
                 (None, (ids, Vec::new()), pictures)
             }
             (Prompt::Mixed(parts), _) => {
-                let ids = checked(mixed(&parts, add_special, texts, check_size)?, texts)?;
+                let ids = mixed(&parts, add_special, texts, check_size, pause).await?;
+                let ids = checked(ids, texts)?;
                 let pictures = supply.take_for_ids(&ids)?;
                 let ids = pictures.place_in_ids(ids, &model.tokenizer)?;
                 (None, (ids, Vec::new()), pictures)
@@ -165,19 +175,27 @@ impl FittedPrompt {
 
 /// The ids of `prompt` as the model would receive them, before the context rules. It may exceed the context, but a
 /// text of more than [`MAX_UNFIT_BYTES`] must not with any tokenization.
-pub(in crate::api) fn ids_of(prompt: Prompt, add_special: bool, model: &Texts) -> Result<Vec<u32>> {
+pub(in crate::api) async fn ids_of(
+    prompt: Prompt,
+    add_special: bool,
+    model: &Texts,
+    pause: Pause<'_>,
+) -> Result<Vec<u32>> {
     match prompt {
         Prompt::Text(text) => {
             check_bytes(&text, model)?;
-            Ok(tokenize(&text, add_special, model, false)?.0)
+            Ok(tokenize(&text, add_special, model, false, pause).await?.0)
         }
         Prompt::Conversation(chat) => {
             let rendered = conversation::render_prompt(*chat, &model.tokenizer, None)?;
             check_bytes(&rendered.text, model)?;
-            rendered.tokenize(&model.tokenizer)
+            rendered.tokenize_in_slices(&model.tokenizer, pause).await
         }
         Prompt::Tokens(ids) => checked(ids, model),
-        Prompt::Mixed(parts) => checked(mixed(&parts, add_special, model, check_bytes)?, model),
+        Prompt::Mixed(parts) => {
+            let ids = mixed(&parts, add_special, model, check_bytes, pause).await?;
+            checked(ids, model)
+        }
     }
 }
 
@@ -186,7 +204,7 @@ pub(in crate::api) fn text_of(chat: Conversation, tokenizer: &Tokenizer) -> Resu
     Ok(conversation::render_prompt(chat, tokenizer, None)?.plain_text())
 }
 
-/// Longest text that is tokenized although it may not fit the context. It bounds how long other requests wait.
+/// Longest text that is tokenized although it may not fit the context.
 const MAX_UNFIT_BYTES: usize = 1 << 20;
 
 fn check_bytes(text: &str, model: &Texts) -> Result<()> {
@@ -196,8 +214,8 @@ fn check_bytes(text: &str, model: &Texts) -> Result<()> {
     }
 }
 
-/// Rejects a text that exceeds the context with any tokenization. Tokenizing megabytes would block the page
-/// for many seconds before the prompt is rejected.
+/// Rejects a text that exceeds the context with any tokenization. Tokenizing megabytes would take many seconds before
+/// the prompt is rejected.
 fn check_size(text: &str, model: &Texts) -> Result<()> {
     const CHECKED_FROM_BYTES: usize = 1 << 16;
     if text.len() < CHECKED_FROM_BYTES {
@@ -219,10 +237,46 @@ fn check_size(text: &str, model: &Texts) -> Result<()> {
     ))
 }
 
-fn tokenize(text: &str, add_special: bool, model: &Texts, places: bool) -> Result<Tokens> {
+/// Rejects a text that is truncated after tokenization if a word or a run of spaces in it is very long: it is tokenized
+/// without a pause.
+fn check_words(text: &str) -> Result<()> {
+    const MAX_WORD_BYTES: usize = 1 << 20;
+    if text.len() <= MAX_WORD_BYTES {
+        return Ok(());
+    }
+    let mut words = text
+        .as_bytes()
+        .chunk_by(|a, b| (*a == b' ') == (*b == b' '));
+    match words.any(|word| word.len() > MAX_WORD_BYTES) {
+        true => Err(fault(
+            RequestFault::OutOfRange,
+            "prompt",
+            format!(
+                "prompt: a text that is truncated must not have {MAX_WORD_BYTES} bytes without a space"
+            ),
+        )),
+        false => Ok(()),
+    }
+}
+
+async fn tokenize(
+    text: &str,
+    add_special: bool,
+    model: &Texts,
+    places: bool,
+    pause: Pause<'_>,
+) -> Result<Tokens> {
+    let (tokenizer, special) = (&model.tokenizer, added(add_special));
     let (mut ids, mut places) = match places {
-        true => model.tokenizer.encode_placed(text, add_special)?,
-        false => (model.tokenizer.encode(text, add_special)?, Vec::new()),
+        true => {
+            tokenizer
+                .encode_placed_in_slices(text, special, pause)
+                .await?
+        }
+        false => (
+            tokenizer.encode_in_slices(text, special, pause).await?,
+            Vec::new(),
+        ),
     };
     if ids.is_empty() {
         let start = model.tokenizer.document_start_id().ok_or_else(|| {
@@ -238,13 +292,21 @@ fn tokenize(text: &str, add_special: bool, model: &Texts, places: bool) -> Resul
     Ok((ids, places))
 }
 
+fn added(add_special: bool) -> Special {
+    match add_special {
+        true => Special::Added,
+        false => Special::None,
+    }
+}
+
 /// The ids of parts that follow each other. Special tokens are added only to a text at the beginning. `check` bounds the
 /// texts.
-fn mixed(
+async fn mixed(
     parts: &[PromptPart],
     add_special: bool,
     model: &Texts,
     check: impl Fn(&str, &Texts) -> Result<()>,
+    pause: Pause<'_>,
 ) -> Result<Vec<u32>> {
     let mut ids = Vec::new();
     for (index, part) in parts.iter().enumerate() {
@@ -252,7 +314,9 @@ fn mixed(
             PromptPart::Token(id) => ids.push(*id),
             PromptPart::Text(text) => {
                 check(text, model)?;
-                ids.extend(model.tokenizer.encode(text, add_special && index == 0)?);
+                let special = added(add_special && index == 0);
+                let part = model.tokenizer.encode_in_slices(text, special, pause);
+                ids.extend(part.await?);
             }
         }
     }
@@ -260,8 +324,13 @@ fn mixed(
 }
 
 /// The model's fill-in-the-middle prompt for the gap between `text` and `suffix`.
-fn tokenize_around(text: &str, suffix: &str, tokenizer: &Tokenizer) -> Result<Tokens> {
-    let around = tokenizer.encode_around(text, suffix)?;
+async fn tokenize_around(
+    text: &str,
+    suffix: &str,
+    tokenizer: &Tokenizer,
+    pause: Pause<'_>,
+) -> Result<Tokens> {
+    let around = tokenizer.encode_around(text, suffix, pause).await?;
     around.ok_or_else(|| {
         fault(
             RequestFault::UnsupportedParameter,

@@ -18,13 +18,15 @@ fn bench() -> (Bench, ModelAccess<FakeModel>) {
         max_unread_events: 4,
         ..EngineLimits::default()
     };
-    let (engine, handle) = Engine::new(model, limits);
+    let clock = Rc::new(FakeClock::default());
+    let (engine, handle) = Engine::new(model, limits, clock.clone());
     let access = engine.model_access();
     let bench = Bench {
         run: Some(Box::pin(engine.run())),
         handle,
         controls,
         limits: sizes,
+        clock,
     };
     (bench, access)
 }

@@ -5,6 +5,7 @@ mod candidates;
 mod changes;
 mod constraint;
 mod failure;
+mod fake_clock;
 mod fake_model;
 mod joining;
 mod output;
@@ -12,9 +13,11 @@ mod prefixes;
 mod preparations;
 mod prompts;
 mod random;
+mod reservations;
 mod scheduling;
 mod scores;
 mod spans;
+mod stalls;
 mod states;
 
 use std::future::Future;
@@ -32,6 +35,7 @@ use super::model::{CausalModel, ModelLimits};
 use super::{Engine, EngineHandle, EngineLimits, Events};
 use crate::Result;
 use crate::sample::SamplingParams;
+use fake_clock::FakeClock;
 use fake_model::{Call, Controls, FakeModel, Kind, Poison, expected};
 
 /// An engine whose task is polled by hand.
@@ -40,18 +44,21 @@ struct Bench {
     handle: EngineHandle,
     controls: Rc<Controls>,
     limits: ModelLimits,
+    clock: Rc<FakeClock>,
 }
 
 impl Bench {
     fn new(model: FakeModel, limits: EngineLimits) -> Self {
         let controls = model.controls.clone();
         let sizes = model.limits();
-        let (engine, handle) = Engine::new(model, limits);
+        let clock = Rc::new(FakeClock::default());
+        let (engine, handle) = Engine::new(model, limits, clock.clone());
         Self {
             run: Some(Box::pin(engine.run())),
             handle,
             controls,
             limits: sizes,
+            clock,
         }
     }
 

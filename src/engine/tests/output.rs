@@ -1,6 +1,6 @@
 //! The output depends only on the model and the sampler, not on chunks, pages and run-ahead.
 
-use super::super::events::{Activity, channel};
+use super::super::events::{Activity, EventBudget, channel};
 use super::super::run_ahead::RunAhead;
 use super::super::sequence::Sequence;
 use super::*;
@@ -98,7 +98,7 @@ fn tokens_past_a_stop_are_rolled_back() {
     let first = ids.iter().position(|id| *id == ids[10]).unwrap();
     let limits = EngineLimits::default();
     let activity = Rc::new(Activity::default());
-    let (sender, _events) = channel(&activity, limits.max_unread_events);
+    let (sender, _events) = channel(&activity, &EventBudget::new(limits.max_unread_events));
     let mut history = generation.prompt.ids().to_vec();
     history.extend(&ids[..=first]);
     let run_ahead = RunAhead::new(limits.max_run_ahead_tokens);

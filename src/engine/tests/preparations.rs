@@ -192,7 +192,11 @@ fn an_engine_without_handles_ends_at_once() {
 
 #[test]
 fn a_change_of_the_model_drops_what_waits() {
-    let (engine, handle) = Engine::new(model(0), EngineLimits::default());
+    let (engine, handle) = Engine::new(
+        model(0),
+        EngineLimits::default(),
+        Rc::new(FakeClock::default()),
+    );
     let access = engine.model_access();
     let mut run = Box::pin(engine.run());
     let calls = async {

@@ -309,11 +309,8 @@ fn a_batch_takes_those_that_waited_longest() {
     let mut model = FakeModel::new(64, 96, 4);
     model.max_batch = 2;
     let mut bench = Bench::new(model, limits);
-    let request = Generation {
-        candidates: 6,
-        ..generation(1, 6, 40)
-    };
-    let mut events = bench.submit_all(&[request]).remove(0);
+    let requests = (1..7).map(|owner| generation(owner, 6, 40));
+    let mut events: Vec<Events> = requests.map(|request| bench.submit(&request)).collect();
     assert!(bench.settle().is_pending());
     // All are paused; reading wakes all of them.
     for events in &mut events {

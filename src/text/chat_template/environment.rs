@@ -1,19 +1,25 @@
 //! The environment that `transformers` gives to chat templates: Jinja2 with trimmed blocks, Python's methods, and a few
 //! functions and filters.
 
-use minijinja::syntax::SyntaxConfig;
-use minijinja::value::{Kwargs, ValueKind};
-use minijinja::{AutoEscape, Environment, Error, ErrorKind, State, UndefinedBehavior, Value};
-use minijinja_contrib::pycompat::unknown_method_callback;
+use std::sync::Arc;
+use std::time::Duration;
 
+use minijinja::syntax::SyntaxConfig;
+use minijinja::value::{Kwargs, Rest, Tuple, ValueKind, ValueOrKwargs};
+use minijinja::{AutoEscape, Environment, Error, ErrorKind, State, UndefinedBehavior, Value};
+use minijinja::{filters, tests};
+
+use super::budget::{PaidText, TimeLimit, measure, pay_bytes, pay_sorting};
 use super::marker::Marker;
-use super::python::{self, MAX_NESTING};
-use super::rewrite::{CHECKED, ITERABLE};
+use super::operators::{JOINED, PRODUCT};
+use super::rewrite::{CHECKED, CONTINUES, ITERABLE, LISTED};
 use super::strftime::LocalTime;
-use super::to_json;
+use super::{methods, python, to_json};
 
 /// Nested blocks, macros and calls. A page's wasm stack has 1 MB.
 const MAX_DEPTH: usize = 100;
+/// Characters of the message of `raise_exception`.
+const MAX_MESSAGE_CHARS: usize = 2000;
 
 /// The message of `raise_exception`.
 #[derive(Debug)]
@@ -27,8 +33,13 @@ impl std::fmt::Display for Raised {
 
 impl std::error::Error for Raised {}
 
-/// The environment without a template.
-pub(super) fn new(now: LocalTime, marker: Marker, fuel: u64) -> Environment<'static> {
+/// The environment without a template. Renderings end after `time_limit`, counted from now.
+pub(super) fn new(
+    now: LocalTime,
+    marker: Marker,
+    fuel: u64,
+    time_limit: Duration,
+) -> Environment<'static> {
     let mut environment = Environment::new();
     // Delimiters are the usual ones, so that building cannot fail.
     let syntax = SyntaxConfig::builder()
@@ -40,84 +51,273 @@ pub(super) fn new(now: LocalTime, marker: Marker, fuel: u64) -> Environment<'sta
     environment.set_auto_escape_callback(|_| AutoEscape::None);
     environment.set_fuel(Some(fuel));
     environment.set_recursion_limit(MAX_DEPTH);
-    environment.set_formatter(|output, state, value| {
+    let limit = Arc::new(TimeLimit::new(time_limit));
+    let time = limit.clone();
+    environment.set_formatter(move |output, state, value| {
+        time.check()?;
         match value.as_str() {
             Some(text) => output.write_str(text)?,
-            None => output.write_str(&text_of(state, value)?)?,
+            None => output.write_str(&python::text(state, value)?)?,
         }
         Ok(())
     });
-    environment.set_unknown_method_callback(method);
-    environment.add_function("raise_exception", |message: String| -> Result<Value, _> {
-        let error = Error::new(ErrorKind::InvalidOperation, "raised by the template");
-        Err(error.with_source(Raised(message)))
-    });
-    environment.add_function(CHECKED, |state: &State, value: Value| {
-        check(state, &value, 0)?;
+    environment.set_unknown_method_callback(methods::call);
+    add_statements(&mut environment, &limit);
+    add_functions(&mut environment, now);
+    add_tests(&mut environment);
+    methods::add_filters(&mut environment);
+    add_filters(&mut environment, marker);
+    environment
+}
+
+/// What `rewrite` and `operators` put into templates.
+fn add_statements(environment: &mut Environment<'static>, limit: &Arc<TimeLimit>) {
+    let time = limit.clone();
+    environment.add_function(CONTINUES, move || time.check().map(|()| true));
+    let time = limit.clone();
+    environment.add_function(CHECKED, move |state: &State, value: Value| {
+        time.check()?;
+        measure(state, &value)?;
         Ok::<_, Error>(value)
     });
-    environment.add_function(ITERABLE, |state: &State, value: Value| {
-        if value.is_none() {
-            let message = "none is not iterable";
-            return Err(Error::new(ErrorKind::InvalidOperation, message));
+    for (name, is_checked) in [(ITERABLE, false), (LISTED, true)] {
+        let time = limit.clone();
+        environment.add_function(name, move |state: &State, value: Value| {
+            time.check()?;
+            if value.is_none() {
+                return Err(invalid("none is not iterable"));
+            }
+            if !is_checked {
+                measure(state, &value)?;
+            }
+            Ok(value)
+        });
+    }
+    environment.add_function(JOINED, |state: &State, values: Rest<Value>| {
+        let mut text = PaidText::new(state);
+        for value in values.iter() {
+            python::write_text(value, &mut text)?;
         }
-        check(state, &value, 0)?;
-        Ok(value)
+        Ok::<_, Error>(text.into_text())
     });
+    environment.add_function(PRODUCT, |state: &State, factors: Rest<Value>| {
+        let mut factors = factors.0.into_iter();
+        let first = factors.next().unwrap_or_default();
+        factors.try_fold(first, |left, right| product(state, &left, &right))
+    });
+}
+
+fn add_functions(environment: &mut Environment<'static>, now: LocalTime) {
+    // Prints everything there is.
+    environment.remove_global("debug");
+    environment.add_function(
+        "raise_exception",
+        |state: &State, message: &Value| -> Result<Value, _> {
+            let message = python::text(state, message)?;
+            let message = message.chars().take(MAX_MESSAGE_CHARS).collect();
+            Err(invalid("raised by the template").with_source(Raised(message)))
+        },
+    );
+    environment.add_function("strftime_now", move |state: &State, format: &str| {
+        // "%c" becomes 24 bytes.
+        pay_bytes(state, format.len().saturating_mul(12))?;
+        Ok::<_, Error>(now.strftime(format))
+    });
+}
+
+/// Tests that compare values or convert them to text, which is not charged by the library.
+fn add_tests(environment: &mut Environment<'static>) {
+    type Compare = fn(&Value, &Value) -> bool;
+    let comparisons: [(&[&str], Compare); 6] = [
+        (&["eq", "equalto", "=="], |a, b| a == b),
+        (&["ne", "!="], |a, b| a != b),
+        (&["lt", "lessthan", "<"], |a, b| a < b),
+        (&["le", "<="], |a, b| a <= b),
+        (&["gt", "greaterthan", ">"], |a, b| a > b),
+        (&["ge", ">="], |a, b| a >= b),
+    ];
+    for (names, compare) in comparisons {
+        for name in names {
+            environment.add_test(*name, move |state: &State, a: &Value, b: &Value| {
+                measure(state, a)?;
+                measure(state, b)?;
+                Ok::<_, Error>(compare(a, b))
+            });
+        }
+    }
+    environment.add_test("in", |state: &State, value: &Value, list: &Value| {
+        measure(state, value)?;
+        measure(state, list)?;
+        tests::is_in(state, value, list)
+    });
+    environment.add_test(
+        "startingwith",
+        |state: &State, value: &Value, part: &Value| {
+            Ok::<_, Error>(python::text(state, value)?.starts_with(&python::text(state, part)?))
+        },
+    );
+    environment.add_test(
+        "endingwith",
+        |state: &State, value: &Value, part: &Value| {
+            Ok::<_, Error>(python::text(state, value)?.ends_with(&python::text(state, part)?))
+        },
+    );
     environment.add_test("iterable", |value: &Value| {
         value.kind() != ValueKind::None && value.try_iter().is_ok()
     });
-    environment.add_function("strftime_now", move |format: &str| now.strftime(format));
-    environment.add_filter("string", |state: &State, value: &Value| {
-        text_of(state, value)
-    });
+}
+
+fn add_filters(environment: &mut Environment<'static>, marker: Marker) {
+    // Not Jinja2's, or of no use in a prompt.
+    for name in ["pprint", "chain", "zip"] {
+        environment.remove_filter(name);
+    }
+    environment.add_filter("string", python::text);
     environment.add_filter(
         "tojson",
         move |state: &State, value: &Value, options: Kwargs| {
             to_json::filter(state, value, &options, marker)
         },
     );
-    environment
+    environment.add_filter("safe", |state: &State, value: &Value| {
+        python::text(state, value).map(Value::from_safe_string)
+    });
+    for name in ["escape", "e"] {
+        environment.add_filter(name, |state: &mut State, value: &Value| {
+            if value.is_safe() {
+                return Ok(value.clone());
+            }
+            let text = python::text(state, value)?;
+            pay_bytes(state, text.len().saturating_mul(6))?;
+            filters::escape(state, &text.into())
+        });
+    }
+    environment.add_filter(
+        "format",
+        |state: &mut State, format: &Value, values: Rest<ValueOrKwargs>| {
+            let values: Vec<Value> = values
+                .0
+                .into_iter()
+                .map(ValueOrKwargs::into_value)
+                .collect();
+            let text = format.as_str().unwrap_or_default();
+            methods::check_printf_keys(text)?;
+            let fields = text.matches('%').count();
+            for value in &values {
+                pay_bytes(state, measure(state, value)?.saturating_mul(fields))?;
+            }
+            filters::format(
+                state,
+                format,
+                Rest(values.into_iter().map(ValueOrKwargs::from).collect()),
+            )
+        },
+    );
+    environment.add_filter(
+        "sum",
+        |state: &State,
+         list: Value,
+         attribute: Option<&str>,
+         start: Option<Value>,
+         options: Kwargs| {
+            let start = match start {
+                Some(start) => start,
+                None => options
+                    .get::<Option<Value>>("start")?
+                    .unwrap_or(Value::from(0)),
+            };
+            match start.kind() {
+                ValueKind::String => return Err(invalid("sum cannot add texts: use join")),
+                ValueKind::Number => {}
+                // Each sum is a list of its own.
+                _ => state.consume_fuel((list.len().unwrap_or(0) as u64).saturating_pow(2) / 16)?,
+            }
+            filters::sum(state, list, attribute, Some(start), options)
+        },
+    );
+    environment.add_filter("sort", |state: &State, list: Value, options: Kwargs| {
+        pay_sorting(state, &list)?;
+        filters::sort(state, list, options)
+    });
+    environment.add_filter("min", |state: &State, list: Value, options: Kwargs| {
+        pay_sorting(state, &list)?;
+        filters::min(state, list, options)
+    });
+    environment.add_filter("max", |state: &State, list: Value, options: Kwargs| {
+        pay_sorting(state, &list)?;
+        filters::max(state, list, options)
+    });
+    environment.add_filter("unique", |state: &State, list: Value, options: Kwargs| {
+        pay_sorting(state, &list)?;
+        filters::unique(state, list, options)
+    });
+    environment.add_filter("dictsort", |state: &State, map: &Value, options: Kwargs| {
+        pay_sorting(state, map)?;
+        filters::dictsort(map, options)
+    });
+    environment.add_filter(
+        "groupby",
+        |state: &State, list: Value, attribute: Option<&str>, options: Kwargs| {
+            pay_sorting(state, &list)?;
+            filters::groupby(list, attribute, options)
+        },
+    );
 }
 
-/// Visits everything in `value`, which costs fuel, down to a depth at which dropping and comparing it is safe.
-fn check(state: &State, value: &Value, depth: usize) -> Result<(), Error> {
-    let is_map = value.kind() == ValueKind::Map;
-    if !is_map && !matches!(value.kind(), ValueKind::Seq | ValueKind::Iterable) {
-        return Ok(());
+/// `left * right`: the product of numbers, or a text or list so many times.
+fn product(state: &State, left: &Value, right: &Value) -> Result<Value, Error> {
+    let is_repeated = |value: &Value| {
+        matches!(
+            value.kind(),
+            ValueKind::String | ValueKind::Seq | ValueKind::Iterable
+        )
+    };
+    let (repeated, count) = match (is_repeated(left), is_repeated(right)) {
+        (true, false) => (left, right),
+        (false, true) => (right, left),
+        (false, false) => return number_product(left, right),
+        (true, true) => return Err(invalid("tried to multiply two texts or lists")),
+    };
+    let count = i128::try_from(count.clone())?.max(0);
+    let count = usize::try_from(count).unwrap_or(usize::MAX);
+    pay_bytes(state, measure(state, repeated)?.saturating_mul(count))?;
+    if let Some(text) = repeated.as_str() {
+        return Ok(text.repeat(count).into());
     }
-    if depth > MAX_NESTING {
-        return Err(python::too_deep());
-    }
-    // Lists that are concatenated lazily are slow to visit.
-    const COST: u64 = 4;
-    state.consume_fuel(COST * value.len().unwrap_or(0) as u64)?;
-    for element in value.try_iter()? {
-        state.consume_fuel(COST)?;
-        match is_map {
-            true => check(state, &value.get_item(&element)?, depth + 1)?,
-            false => check(state, &element, depth + 1)?,
-        }
-    }
-    Ok(())
+    let elements: Vec<Value> = repeated.try_iter()?.collect();
+    const ELEMENT_BYTES: usize = 32;
+    pay_bytes(
+        state,
+        elements
+            .len()
+            .saturating_mul(ELEMENT_BYTES)
+            .saturating_mul(count),
+    )?;
+    let length = elements.len() * count;
+    let elements: Vec<Value> = elements.into_iter().cycle().take(length).collect();
+    Ok(match repeated.is_tuple() {
+        true => Tuple::from(elements).into(),
+        false => elements.into(),
+    })
 }
 
-/// Python's `str`.
-fn text_of(state: &State, value: &Value) -> Result<String, Error> {
-    python::str(value, &mut |cost| state.consume_fuel(cost))
+fn number_product(left: &Value, right: &Value) -> Result<Value, Error> {
+    let is_integer = |value: &Value| value.is_integer() || value.kind() == ValueKind::Bool;
+    let is_number = |value: &Value| is_integer(value) || value.kind() == ValueKind::Number;
+    if !is_number(left) || !is_number(right) {
+        let message = format!("tried to multiply {} and {}", left.kind(), right.kind());
+        return Err(Error::new(ErrorKind::InvalidOperation, message));
+    }
+    if !is_integer(left) || !is_integer(right) {
+        let factor = |value: &Value| f64::try_from(value.clone());
+        return Ok((factor(left)? * factor(right)?).into());
+    }
+    let factor = |value: &Value| i128::try_from(value.clone());
+    let product = factor(left)?.checked_mul(factor(right)?);
+    let product = product.ok_or_else(|| invalid("a product is too large"))?;
+    Ok(i64::try_from(product).map_or_else(|_| Value::from(product), Value::from))
 }
 
-/// Methods of Python's values that the library lacks.
-fn method(state: &mut State, value: &Value, name: &str, args: &[Value]) -> Result<Value, Error> {
-    if value.kind() == ValueKind::String
-        && let (Some(text), [argument]) = (value.as_str(), args)
-        && let Some(argument) = argument.as_str()
-    {
-        match name {
-            "removeprefix" => return Ok(text.strip_prefix(argument).unwrap_or(text).into()),
-            "removesuffix" => return Ok(text.strip_suffix(argument).unwrap_or(text).into()),
-            _ => {}
-        }
-    }
-    unknown_method_callback(state, value, name, args)
+fn invalid(reason: &'static str) -> Error {
+    Error::new(ErrorKind::InvalidOperation, reason)
 }

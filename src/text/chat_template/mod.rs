@@ -4,15 +4,20 @@
 //! | file | part |
 //! |---|---|
 //! | `mod` | [`render`] and its limits |
-//! | `environment` | the functions and filters that templates expect |
+//! | `environment`, `methods` | the functions, filters, tests and methods that templates expect |
 //! | `marker` | keeps special tokens in a message's text from being recognized |
 //! | `rewrite` | statements of Jinja2 that the library lacks |
+//! | `operators` | `~` and `*` as functions |
+//! | `budget` | pays for what a rendering makes |
 //! | `sources` | the templates of one model by name |
 //! | `to_json`, `python`, `values` | values as Python writes them |
 //! | `strftime` | dates |
 
+mod budget;
 mod environment;
 mod marker;
+mod methods;
+mod operators;
 mod python;
 mod rewrite;
 mod sources;
@@ -23,6 +28,7 @@ mod to_json;
 mod values;
 
 use std::io;
+use std::time::Duration;
 
 use minijinja::{Error as JinjaError, ErrorKind, Value};
 use serde_json::{Map, Value as Json};
@@ -74,8 +80,10 @@ pub enum TemplateError {
 const BASE_FUEL: u64 = 1_000_000;
 /// More steps per message. Some templates look through all messages for each of them.
 const FUEL_PER_MESSAGE: u64 = 20_000;
-/// The bound for any number of messages.
-const MAX_FUEL: u64 = 32_000_000;
+/// The bound for any number of messages. It bounds the memory, too: 512 MB of text, and twice that while a text grows.
+const MAX_FUEL: u64 = 8_000_000;
+/// The time after which a rendering ends, whatever its steps.
+const TIME_LIMIT: Duration = Duration::from_secs(10);
 /// Bytes that a template may write besides a multiple of what it is given.
 const BASE_OUTPUT_BYTES: usize = 4 << 20;
 const OUTPUT_BYTES_PER_INPUT_BYTE: usize = 8;
@@ -96,7 +104,7 @@ pub fn render(template: &str, input: &TemplateInput<'_>) -> Result<String, Templ
         + template.len();
     let source =
         rewrite::rewrite(template).map_err(|reason| TemplateError::TooMuch(reason.to_owned()))?;
-    let environment = environment::new(input.now, input.marker, fuel);
+    let environment = environment::new(input.now, input.marker, fuel, TIME_LIMIT);
     let template = environment
         .template_from_str(&source)
         .map_err(|error| TemplateError::Syntax(describe(&error)))?;

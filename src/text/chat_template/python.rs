@@ -1,99 +1,94 @@
 //! Values as Python writes them: `str`, `repr` and floats.
 
 use minijinja::value::ValueKind;
-use minijinja::{Error, ErrorKind, Value};
+use minijinja::{Error, State, Value};
 
-/// Containers within containers. Deeper ones come from hostile templates only.
-pub(super) const MAX_NESTING: usize = 128;
-
-/// Pays for a step. Lists may be lazy and long, and contain the same list many times.
-type Pay<'p> = &'p mut dyn FnMut(u64) -> Result<(), Error>;
+use super::budget::{MAX_NESTING, PaidText, too_deep};
 
 /// Python's `str(value)`.
-pub(super) fn str(value: &Value, pay: Pay<'_>) -> Result<String, Error> {
-    let mut text = String::new();
+pub(super) fn text(state: &State, value: &Value) -> Result<String, Error> {
+    let mut text = PaidText::new(state);
+    write_text(value, &mut text)?;
+    Ok(text.into_text())
+}
+
+/// Appends Python's `str(value)`.
+pub(super) fn write_text(value: &Value, text: &mut PaidText) -> Result<(), Error> {
     match value.as_str() {
         Some(given) => text.push_str(given),
-        None => repr(value, 0, pay, &mut text)?,
+        None => repr(value, 0, text),
     }
-    Ok(text)
 }
 
 /// Appends Python's `repr(value)`.
-fn repr(value: &Value, depth: usize, pay: Pay<'_>, text: &mut String) -> Result<(), Error> {
-    pay(1 + value.as_str().map_or(0, |text| text.len()) as u64 / 16)?;
+fn repr(value: &Value, depth: usize, text: &mut PaidText) -> Result<(), Error> {
+    // The same list may be in a value many times, and lazy lists may be long.
+    text.state().consume_fuel(1)?;
     if depth > MAX_NESTING {
         return Err(too_deep());
     }
     match value.kind() {
-        ValueKind::String => repr_str(value.as_str().unwrap_or_default(), text),
-        ValueKind::Number => text.push_str(&number(value)),
+        ValueKind::String => repr_str(value.as_str().unwrap_or_default(), text)?,
+        ValueKind::Number => text.push_str(&number(value))?,
         ValueKind::Map => {
-            text.push('{');
+            text.push('{')?;
             for (index, key) in value.try_iter()?.enumerate() {
                 if index > 0 {
-                    text.push_str(", ");
+                    text.push_str(", ")?;
                 }
-                repr(&key, depth + 1, pay, text)?;
-                text.push_str(": ");
-                repr(&value.get_item(&key)?, depth + 1, pay, text)?;
+                repr(&key, depth + 1, text)?;
+                text.push_str(": ")?;
+                repr(&value.get_item(&key)?, depth + 1, text)?;
             }
-            text.push('}');
+            text.push('}')?;
         }
         ValueKind::Seq | ValueKind::Iterable if value.len().is_some() => {
             let [open, close] = match value.is_tuple() {
                 true => ['(', ')'],
                 false => ['[', ']'],
             };
-            text.push(open);
+            text.push(open)?;
             for (index, element) in value.try_iter()?.enumerate() {
                 if index > 0 {
-                    text.push_str(", ");
+                    text.push_str(", ")?;
                 }
-                repr(&element, depth + 1, pay, text)?;
+                repr(&element, depth + 1, text)?;
             }
             if value.is_tuple() && value.len() == Some(1) {
-                text.push(',');
+                text.push(',')?;
             }
-            text.push(close);
+            text.push(close)?;
         }
-        _ => text.push_str(&value.to_string()),
+        _ => text.push_str(&value.to_string())?,
     }
     Ok(())
 }
 
-pub(super) fn too_deep() -> Error {
-    Error::new(
-        ErrorKind::InvalidOperation,
-        format!("a value is nested more than {MAX_NESTING} deep"),
-    )
-}
-
 /// Single quotes, unless the text has single quotes and no double quotes.
-fn repr_str(given: &str, text: &mut String) {
+fn repr_str(given: &str, text: &mut PaidText) -> Result<(), Error> {
     let quote = match given.contains('\'') && !given.contains('"') {
         true => '"',
         false => '\'',
     };
-    text.push(quote);
+    text.push(quote)?;
     for character in given.chars() {
         match character {
-            '\\' => text.push_str("\\\\"),
-            '\n' => text.push_str("\\n"),
-            '\r' => text.push_str("\\r"),
-            '\t' => text.push_str("\\t"),
+            '\\' => text.push_str("\\\\")?,
+            '\n' => text.push_str("\\n")?,
+            '\r' => text.push_str("\\r")?,
+            '\t' => text.push_str("\\t")?,
             _ if character == quote => {
-                text.push('\\');
-                text.push(character);
+                text.push('\\')?;
+                text.push(character)?;
             }
             // Of what Python escapes, the characters that texts have.
             _ if character.is_control() || matches!(character, '\u{a0}' | '\u{ad}') => {
-                text.push_str(&format!("\\x{:02x}", u32::from(character)));
+                text.push_str(&format!("\\x{:02x}", u32::from(character)))?;
             }
-            _ => text.push(character),
+            _ => text.push(character)?,
         }
     }
-    text.push(quote);
+    text.push(quote)
 }
 
 /// An integer or a float.

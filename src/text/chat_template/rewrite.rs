@@ -1,11 +1,17 @@
 //! Statements that the library reads differently than Jinja2, or does not bound, are written in another way before the
 //! template is parsed: loops refuse `none`, `{% generation %}` is a block, and what is assigned passes a check.
 
+use super::operators;
+
 /// The function that a loop's iterable goes through: an error for `none`, else as [`CHECKED`].
 pub(super) const ITERABLE: &str = "__iterable";
+/// The same for a variable, whose value was checked when it was assigned.
+pub(super) const LISTED: &str = "__listed";
 /// The function that assigned values go through: an error if they are too large or nested too deep. Concatenated lists
 /// are lazy in the library and cost no fuel, so doubling one forty times would fill the memory.
 pub(super) const CHECKED: &str = "__checked";
+/// The function that conditions begin with: an error if the rendering takes too long.
+pub(super) const CONTINUES: &str = "__continues";
 
 /// Blocks within blocks, each `elif` counted as one. The library reads and drops them recursively, and a page's wasm
 /// stack has 1 MB.
@@ -32,7 +38,12 @@ pub(super) fn rewrite(template: &str) -> Result<String, &'static str> {
         let (tag, after) = rest.split_at(end);
         let mut after = after;
         check_tag(tag)?;
-        if !tag.starts_with("{%") {
+        if tag.starts_with("{{") {
+            let (start, content) = inner(tag);
+            result.push_str(&tag[..start]);
+            result.push_str(&operators::replace(content));
+            result.push_str(&tag[start + content.len()..]);
+        } else if !tag.starts_with("{%") {
             result.push_str(tag);
         } else if word(tag) == "raw" {
             // Its content is text up to the tag that ends it.
@@ -184,19 +195,63 @@ fn word(tag: &str) -> &str {
 
 fn statement(tag: &str) -> String {
     let (start, content) = inner(tag);
-    let replaced = match word(tag) {
-        "generation" => Some(" if true ".to_owned()),
-        "endgeneration" => Some(" endif ".to_owned()),
-        "for" => checked_loop(content),
-        "set" | "with" => checked_assignments(content),
+    let (open, close) = (&tag[..start], &tag[start + content.len()..]);
+    let word = word(tag);
+    let body = content.trim_start();
+    let body = body.strip_prefix(word).unwrap_or(body);
+    let replaced = match word {
+        "generation" => " if true ".to_owned(),
+        "endgeneration" => " endif ".to_owned(),
+        "if" | "elif" => format!(" {word} {CONTINUES}() and ({}) ", operators::replace(body)),
+        "for" => match checked_loop(content) {
+            Some(checked) => checked,
+            None => return tag.to_owned(),
+        },
+        "set" | "with" => {
+            let content = format!(" {word}{}", operators::replace(body));
+            checked_assignments(&content).unwrap_or(content)
+        }
+        _ => match operators::replace(body) {
+            same if same == body => content.to_owned(),
+            replaced => format!(" {word}{replaced}"),
+        },
+    };
+    // What a macro, the body of a call or a recursive loop is called with has not been checked.
+    let names = match word {
+        "macro" => body.find('(').and_then(|at| parameters(&body[at..])),
+        "call" => parameters(body),
+        "for" if is_recursive(body) => {
+            let end = top_level(body, |rest| is_word(rest, "in")).unwrap_or(0);
+            Some(body[..end].trim().to_owned())
+        }
         _ => None,
     };
-    match replaced {
-        Some(replaced) => {
-            let end = start + content.len();
-            format!("{}{replaced}{}", &tag[..start], &tag[end..])
+    let mut statement = format!("{open}{replaced}{close}");
+    if let Some(names) = names.filter(|names| !names.is_empty()) {
+        statement.push_str(&format!("{{% set {names} = {CHECKED}(({names})) {close}"));
+    }
+    statement
+}
+
+fn is_recursive(body: &str) -> bool {
+    top_level(body, |rest| is_word(rest, "recursive")).is_some()
+}
+
+/// The names in the brackets that `text` begins with, without defaults.
+fn parameters(text: &str) -> Option<String> {
+    let mut rest = text.trim_start().strip_prefix('(')?;
+    let mut names = Vec::new();
+    loop {
+        let end = top_level(rest, |rest| rest.starts_with([',', ')']))?;
+        let (parameter, after) = rest.split_at(end);
+        let name = parameter.split('=').next().unwrap_or_default().trim();
+        if !name.is_empty() {
+            names.push(name);
         }
-        None => tag.to_owned(),
+        rest = after.strip_prefix(',').unwrap_or_default();
+        if rest.is_empty() {
+            return Some(names.join(", "));
+        }
     }
 }
 
@@ -209,7 +264,14 @@ fn checked_loop(content: &str) -> Option<String> {
         is_word(rest, "if") || is_word(rest, "recursive")
     });
     let (iterable, rest) = rest.split_at(end.unwrap_or(rest.len()));
-    Some(format!("{target} {ITERABLE}(({iterable})){rest}"))
+    let is_name =
+        |character: char| character.is_alphanumeric() || matches!(character, '_' | '.' | ' ');
+    let function = match iterable.contains(|character: char| !is_name(character)) {
+        true => ITERABLE,
+        false => LISTED,
+    };
+    let (iterable, rest) = (operators::replace(iterable), operators::replace(rest));
+    Some(format!("{target} {function}(({iterable})){rest}"))
 }
 
 /// `set x = a` as `set x = __checked((a))`, and the same for every variable of `with x = a, y = b`.
@@ -247,14 +309,14 @@ mod tests {
                 "a{% generation %}b{%- endgeneration -%}c",
                 "a{% if true %}b{%- endif -%}c",
             ),
-            ("{%- for x in a %}", "{%- for x in __iterable(( a ))%}"),
+            ("{%- for x in a %}", "{%- for x in __listed(( a ))%}"),
             (
                 "{% for x, y in f('in if', [1]) if y in z -%}",
                 "{% for x, y in __iterable(( f('in if', [1]))) if y in z -%}",
             ),
             (
                 "{% for x in a.b recursive %}",
-                "{% for x in __iterable(( a.b)) recursive %}",
+                "{% for x in __listed(( a.b)) recursive %}{% set x = __checked((x)) %}",
             ),
             ("{% for x in '%}' %}", "{% for x in __iterable(( '%}' ))%}"),
             (
@@ -269,6 +331,16 @@ mod tests {
                 "{% with a = [1, 2], b='=' %}",
                 "{% with a = __checked(( [1, 2])), b= __checked(('=' ))%}",
             ),
+            (
+                "{% if a ~ b %}{%- elif c -%}",
+                "{% if __continues() and ( __joined(( a ),( b ),) ) %}{%- elif __continues() and ( c ) -%}",
+            ),
+            (
+                "{%- macro f(a, b='x,)') -%}{% call(c) f(d * 2) %}{% call f(d) %}",
+                "{%- macro f(a, b='x,)') -%}{% set a, b = __checked((a, b)) -%}\
+                 {% call(c) f( __product((d ),( 2),) ) %}{% set c = __checked((c)) %}{% call f(d) %}",
+            ),
+            ("{{- a ~ '}}' -}}", "{{- __joined(( a ),( '}}' ),) -}}"),
         ] {
             assert_eq!(rewrite(template).unwrap(), expected);
         }

@@ -201,6 +201,10 @@ fn hostile_templates_end_with_an_error() {
         "{% for i in range(9999) %}{% for j in range(9999) %}abcdefghijklmnopqrstuvwxyz{% endfor %}\
          {% endfor %}"
             .into(),
+        // The library panics at such keys.
+        "{{ '%((é%d' | format('a', 4) }}".into(),
+        "{{ '{a[{é]}'.format(a=1) }}".into(),
+        "{{ '{a[b][é'.format(a=1) }}".into(),
         "{{ 'x' * 90000000 }}".into(),
         "{{ [1] * 90000000 }}".into(),
         "{{ [[1] * 90000000] | tojson }}".into(),
@@ -259,4 +263,140 @@ fn the_deepest_templates_are_rendered() {
     };
     let thread = std::thread::Builder::new().stack_size(1 << 20).spawn(run);
     thread.unwrap().join().unwrap();
+}
+
+/// Each would take gigabytes or minutes if it were not paid for before it happens.
+#[test]
+fn what_grows_is_paid_for_first() {
+    let s = "{% set s = 'x' * 1000000 %}";
+    let templates = [
+        format!("{s}{{{{ s.replace('x', s) }}}}"),
+        format!("{s}{{{{ s | replace('x', s) }}}}"),
+        format!("{s}{{{{ s.replace('', s, 5000) }}}}"),
+        "{{ ('x'*1000000).join(range(3000)) }}".into(),
+        format!("{s}{{{{ range(3000) | join(s) }}}}"),
+        format!("{s}{{{{ ([s] * 3000) | join }}}}"),
+        format!("{s}{{{{ ''.join([s] * 3000) }}}}"),
+        format!("{s}{{% set l = [s] * 300 %}}{{{{ (l + l + l) | string }}}}"),
+        format!("{s}{{{{ '' ~ [s] * 3000 }}}}"),
+        format!("{s}{{% set l = [s] * 250 %}}{{{{ [l, l, l] in s }}}}{{{{ [l, l] is in s }}}}"),
+        format!("{s}{{{{ [s, s, s] * 2000 }}}}"),
+        "{{ '' ~ [1] * 90000000 }}".into(),
+        "{{ [[1] * 10000] * 10000 == [[1] * 10000] * 10000 }}".into(),
+        "{{ '{:>2000000000}'.format('a') }}".into(),
+        "{{ '{:.2000000000f}'.format(1.5) }}".into(),
+        "{{ '%2000000000d' | format(1) }}".into(),
+        "{{ '%*d' | format(2000000000, 1) }}".into(),
+        format!("{s}{{{{ ('{{0}}' * 1000).format(s) }}}}"),
+        format!("{s}{{{{ ('%(a)s' * 1000) | format(a=s) }}}}"),
+        "{{ [[1] * 1000] | tojson(indent='x'*1000000) }}".into(),
+        "{{ messages | tojson(indent=2000000000) }}".into(),
+        "{{ ([1] * 1000) | tojson(separators=('x' * 1000000, ':')) }}".into(),
+        "{{ ('\n' * 30000000).splitlines() | length }}".into(),
+        "{{ (' a' * 10000000).split() | length }}".into(),
+        "{{ ('a,' * 10000000) | split(',') | length }}".into(),
+        "{{ ('a\n' * 1000000) | indent(64) | indent(64) }}".into(),
+        "{{ 'a\nb' | indent(2000000000) }}".into(),
+        format!("{s}{{{{ ([s] * 10000) | sum(start='') }}}}"),
+        "{% for i in range(99) %}{{ range(99999) | map('string') | list }}{% endfor %}".into(),
+        "{{ range(99999) | batch(1) | map('string') | join('x' * 10000) }}".into(),
+        "{{ [1] | batch(100000000, 'a') | first | length }}".into(),
+        "{{ [1] | slice(100000000) | first | length }}".into(),
+        format!("{s}{{% for i in range(9999) %}}{{{{ s | upper | lower | title | capitalize | escape }}}}{{% endfor %}}"),
+        format!("{s}{{% set ns = namespace(s=s) %}}{{% for i in range(60) %}}{{% set ns.s = ns.s ~ ns.s %}}{{% endfor %}}"),
+        format!("{s}{{% set ns = namespace(s=s) %}}{{% for i in range(60) %}}{{% set ns.s = ns.s + ns.s %}}{{% endfor %}}"),
+        format!("{s}{{{{ raise_exception([s] * 3000) }}}}"),
+        format!("{s}{{{{ strftime_now('%c' * 90000000) }}}}"),
+        format!("{s}{{{{ s.strip(s) }}}}"),
+        "{% macro f(x) %}{{ f([x, x]) }}{{ x == [x] }}{% endmacro %}{{ f(1) }}".into(),
+        "{% macro f(x) %}{{ f([[[[[[[[x]]]]]]]]) }}{% endmacro %}{{ f(1) }}".into(),
+        "{% for a in [1] recursive %}{{ loop([[a, a]]) }}{% endfor %}".into(),
+        "{% for a in [1] recursive %}{{ loop([[[[[[[[[a]]]]]]]]]) }}{% endfor %}".into(),
+        "{% macro f(n) %}{{ caller([n, n]) }}{% endmacro %}{% macro g(n) %}{% call(x) f(n) %}{{ g(x) }}{% endcall %}\
+         {% endmacro %}{{ g(1) }}"
+            .into(),
+        format!("{s}{{{{ ([s] * 100) | sort | unique | list | length }}}}{}", "{{ [s, s] * 100 | sort }}".repeat(90)),
+        format!("{s}{{% set x %}}{{% for i in range(9999) %}}{{{{ s }}}}{{% endfor %}}{{% endset %}}"),
+        "{% for x in range(99999) %}{% for y in range(99999) %}{% if x == y * -1 %}{% endif %}{% endfor %}{% endfor %}".into(),
+    ];
+    for template in &templates {
+        let shown = &template[..template.len().min(120)];
+        let error = rendered(template, &json!({})).expect_err(shown);
+        assert!(
+            matches!(error, TemplateError::TooMuch(_) | TemplateError::Failed(_)),
+            "{shown}: {error:?}"
+        );
+    }
+}
+
+/// The loop of Llama 3.1's template over a tool that is nested deeply, in a long conversation.
+#[test]
+fn indentation_is_paid_for() {
+    let mut tool = json!(vec![1; 500_000]);
+    for _ in 0..115 {
+        tool = json!([tool]);
+    }
+    let messages = vec![json!({"role": "user", "content": "a"}); 100];
+    let template = "{%- for t in tools %}{{- t | tojson(indent=4) }}{{- '\n\n' }}{%- endfor %}";
+    let tools = [tool];
+    let variables = Map::new();
+    let input = TemplateInput {
+        tools: Some(&tools),
+        ..input(&messages, &variables)
+    };
+    let error = render(template, &input).unwrap_err();
+    assert_eq!(error, TemplateError::TooMuch("it computes too long".into()));
+}
+
+#[test]
+fn operators_write_as_python_does() {
+    for (template, expected) in [
+        (
+            "{{ 'a' ~ [true, none, 'b'] ~ 1.0 ~ none ~ missing }}",
+            "a[True, None, 'b']1.0None",
+        ),
+        ("{{ 2 * 3 ~ 'x' * 2 ~ -2 * 4 }}", "6xx-8"),
+        (
+            "{{ 1.5 * 2 }} {{ true * 3 }} {{ 7 // 2 * 2 % 4 }} {{ 9007199254740993 * 9007199254740993 }}",
+            "3.0 3 2 81129638414606699710187514626049",
+        ),
+        (
+            "{{ [1, 'a'] * 2 }} {{ (1,) * 2 }} {{ [1] * -1 }} {{ 2 * [3] }}",
+            "[1, 'a', 1, 'a'] (1, 1) [] [3, 3]",
+        ),
+        (
+            "{{ ['a', 1, none] | join('-') }} {{ [{'a': {'b': 1}}] | join(attribute='a.b') }}",
+            "a-1-None 1",
+        ),
+        (
+            "{{ 'a b'|replace(' ', 3) }} {{ 'aaa'|replace('a', 'b', count=2) }} {{ ' a '|trim }} {{ 'xax'|trim('x') }}",
+            "a3b bba a a",
+        ),
+        (
+            "{{ 'a\n\nb'|indent }}|{{ 'a\nb'|indent(2, true) }}|{{ 'a\nb'|indent('> ') }}",
+            "a\n\n    b|  a\n  b|a\n> b",
+        ),
+        (
+            "{{ [3, 1, 2]|sort|join }} {{ [1, 1]|unique|list }} {{ [1, 2]|sum }} {{ [[1], [2]]|sum(start=[])|list }}",
+            "123 [1] 3 [1, 2]",
+        ),
+        (
+            "{{ '{:>4}{}'.format('a', 'b') }} {{ '%s-%03d'|format('a', 7) }}",
+            "   ab a-007",
+        ),
+        (
+            "{% macro f(a, b=2) %}{{ a * b }}{% endmacro %}{{ f(3) }}{{ f('a', b=3) }}",
+            "6aaa",
+        ),
+        (
+            "{% if 'a' is in ['a'] and 'a' ~ 'b' == 'ab' %}yes{% elif 1 %}no{% endif %}",
+            "yes",
+        ),
+    ] {
+        assert_eq!(
+            rendered(template, &json!({})).as_deref(),
+            Ok(expected),
+            "{template}"
+        );
+    }
 }

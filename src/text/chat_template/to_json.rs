@@ -1,13 +1,13 @@
 //! The filter `tojson`: Python's `json.dumps` with `ensure_ascii=False`. Unlike Jinja's own it escapes nothing for HTML
 //! and keeps the order of members.
 
-use std::fmt::Write;
-
 use minijinja::value::{Kwargs, ValueKind};
 use minijinja::{Error, ErrorKind, State, Value};
 
+use super::budget::{MAX_NESTING, PaidText, measure, pay_bytes, pay_sorting, too_deep};
 use super::marker::Marker;
-use super::python::{self, MAX_NESTING};
+use super::methods;
+use super::python;
 
 /// How JSON is laid out.
 struct Layout {
@@ -30,19 +30,13 @@ pub(super) fn filter(
     let indent = match options.get::<Option<Value>>("indent")? {
         None => None,
         Some(indent) if indent.is_none() => None,
-        Some(indent) => Some(match indent.as_str() {
-            Some(text) => text.to_owned(),
-            None => {
-                let spaces = indent.as_i64().unwrap_or(0).clamp(0, 64);
-                " ".repeat(usize::try_from(spaces).unwrap_or(0))
-            }
-        }),
+        Some(indent) => Some(methods::indentation(&indent)?),
     };
     let separators: Option<Value> = options.get("separators")?;
     let separator = |index: usize, default: &str| match &separators {
         Some(given) if !given.is_none() => {
             let separator = given.get_item_by_index(index)?;
-            python::str(&separator, &mut |cost| state.consume_fuel(cost))
+            python::text(state, &separator)
         }
         _ => Ok(default.to_owned()),
     };
@@ -55,9 +49,9 @@ pub(super) fn filter(
         marker,
     };
     options.assert_all_used()?;
-    let mut text = String::new();
-    layout.write(state, value, 0, &mut text)?;
-    Ok(text)
+    let mut text = PaidText::new(state);
+    layout.write(value, 0, &mut text)?;
+    Ok(text.into_text())
 }
 
 fn is_set(options: &Kwargs, name: &str) -> Result<bool, Error> {
@@ -66,47 +60,41 @@ fn is_set(options: &Kwargs, name: &str) -> Result<bool, Error> {
 }
 
 impl Layout {
-    fn write(
-        &self,
-        state: &State,
-        value: &Value,
-        depth: usize,
-        text: &mut String,
-    ) -> Result<(), Error> {
+    fn write(&self, value: &Value, depth: usize, text: &mut PaidText) -> Result<(), Error> {
         // The same list may be in a value many times.
-        state.consume_fuel(1)?;
+        text.state().consume_fuel(1)?;
         if depth > MAX_NESTING {
-            return Err(python::too_deep());
+            return Err(too_deep());
         }
         match value.kind() {
-            ValueKind::None => text.push_str("null"),
-            ValueKind::Bool => text.push_str(if value.is_true() { "true" } else { "false" }),
+            ValueKind::None => text.push_str("null")?,
+            ValueKind::Bool => text.push_str(if value.is_true() { "true" } else { "false" })?,
             ValueKind::Number => text.push_str(match &*python::number(value) {
                 "nan" => "NaN",
                 "inf" => "Infinity",
                 "-inf" => "-Infinity",
                 number => number,
-            }),
-            ValueKind::String => {
-                let string = value.as_str().unwrap_or_default();
-                state.consume_fuel(string.len() as u64 / 16)?;
-                self.write_string(string, text);
-            }
+            })?,
+            ValueKind::String => self.write_string(value.as_str().unwrap_or_default(), text)?,
             ValueKind::Seq | ValueKind::Iterable => {
                 let elements = value.try_iter()?;
                 self.write_all(depth, ['[', ']'], elements, text, |element, text| {
-                    self.write(state, &element, depth + 1, text)
+                    self.write(&element, depth + 1, text)
                 })?;
             }
             ValueKind::Map => {
                 let mut keys: Vec<Value> = value.try_iter()?.collect();
                 if self.sorts_keys {
+                    pay_sorting(text.state(), &Value::from(keys.clone()))?;
                     keys.sort_by_cached_key(Value::to_string);
                 }
                 self.write_all(depth, ['{', '}'], keys.into_iter(), text, |key, text| {
-                    self.write_string(&key_text(&key), text);
-                    text.push_str(&self.after_key);
-                    self.write(state, &value.get_item(&key)?, depth + 1, text)
+                    if key.as_str().is_none() {
+                        pay_bytes(text.state(), measure(text.state(), &key)?)?;
+                    }
+                    self.write_string(&key_text(&key), text)?;
+                    text.push_str(&self.after_key)?;
+                    self.write(&value.get_item(&key)?, depth + 1, text)
                 })?;
             }
             other => {
@@ -124,53 +112,52 @@ impl Layout {
         depth: usize,
         [open, close]: [char; 2],
         elements: impl Iterator<Item = Value>,
-        text: &mut String,
-        mut write: impl FnMut(Value, &mut String) -> Result<(), Error>,
+        text: &mut PaidText,
+        mut write: impl FnMut(Value, &mut PaidText) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let new_line = |depth: usize, text: &mut String| {
-            if let Some(indent) = &self.indent {
-                text.push('\n');
-                (0..depth).for_each(|_| text.push_str(indent));
+        let new_line = |depth: usize, text: &mut PaidText| match &self.indent {
+            Some(indent) => {
+                text.push('\n')?;
+                (0..depth).try_for_each(|_| text.push_str(indent))
             }
+            None => Ok(()),
         };
-        text.push(open);
+        text.push(open)?;
         let mut is_empty = true;
         for element in elements {
             if !is_empty {
-                text.push_str(&self.between_elements);
+                text.push_str(&self.between_elements)?;
             }
             is_empty = false;
-            new_line(depth + 1, text);
+            new_line(depth + 1, text)?;
             write(element, text)?;
         }
         if !is_empty {
-            new_line(depth, text);
+            new_line(depth, text)?;
         }
-        text.push(close);
-        Ok(())
+        text.push(close)
     }
 
-    fn write_string(&self, string: &str, text: &mut String) {
-        text.push('"');
+    fn write_string(&self, string: &str, text: &mut PaidText) -> Result<(), Error> {
+        text.push('"')?;
         for character in string.chars() {
             match character {
-                '"' => text.push_str("\\\""),
-                '\\' => text.push_str("\\\\"),
-                '\n' => text.push_str("\\n"),
-                '\r' => text.push_str("\\r"),
-                '\t' => text.push_str("\\t"),
-                '\u{8}' => text.push_str("\\b"),
-                '\u{c}' => text.push_str("\\f"),
+                '"' => text.push_str("\\\"")?,
+                '\\' => text.push_str("\\\\")?,
+                '\n' => text.push_str("\\n")?,
+                '\r' => text.push_str("\\r")?,
+                '\t' => text.push_str("\\t")?,
+                '\u{8}' => text.push_str("\\b")?,
+                '\u{c}' => text.push_str("\\f")?,
                 _ if character < ' ' || (self.is_ascii && self.is_escaped(character)) => {
                     for unit in character.encode_utf16(&mut [0; 2]) {
-                        // Writing to a string does not fail.
-                        let _ = write!(text, "\\u{unit:04x}");
+                        text.push_str(&format!("\\u{unit:04x}"))?;
                     }
                 }
-                _ => text.push(character),
+                _ => text.push(character)?,
             }
         }
-        text.push('"');
+        text.push('"')
     }
 
     fn is_escaped(&self, character: char) -> bool {

@@ -7,6 +7,7 @@ import { answer } from "./answer.js";
 import { requestMessages } from "./conversation.js";
 import { Library } from "./library.js";
 import { MessageView, submitOnEnter } from "./message_view.js";
+import { PartialSaves } from "./partial_saves.js";
 import { withStops } from "./template.js";
 
 /**
@@ -22,6 +23,12 @@ import { withStops } from "./template.js";
  * @property {boolean} hasTemplate
  * @property {boolean} takesPictures
  * @property {boolean} isSimple whether it uses the simple template
+ *
+ * What happens to the last message of the conversation, an answer. It stays until the new one has text.
+ *
+ * @typedef {object} Last
+ * @property {Message} [replaced] the answer that is written again
+ * @property {Message} [continued] the answer that goes on
  */
 
 /** From the end of the messages up to this distance, new text keeps the end in view. */
@@ -35,6 +42,7 @@ export class Chat {
   /** @type {AbortController | undefined} */
   #running;
   #library = new Library(() => this.#open());
+  #partialSaves = new PartialSaves((conversation) => this.#library.keep(conversation));
   /** Of the message that is being written. */
   pictures = new PictureTray({
     prefix: "chat",
@@ -123,7 +131,13 @@ export class Chat {
       const isLast = index === messages.length - 1;
       return new MessageView(message, {
         ...(isUser && { onEdit: (text) => this.#edit(index, text) }),
-        ...(!isUser && isLast && { onRegenerate: () => void this.#regenerate() }),
+        ...(!isUser && isLast && { onRegenerate: () => void this.#answer({ replaced: message }) }),
+        // Reasoning alone cannot be continued.
+        ...(isLast &&
+          message.isIncomplete &&
+          message.content !== "" && {
+            onContinue: () => void this.#answer({ continued: message }),
+          }),
       });
     });
     this.#messages.replaceChildren(...views.map(({ element }) => element));
@@ -157,11 +171,6 @@ export class Chat {
     return true;
   }
 
-  async #regenerate() {
-    if (this.#running || !this.#canAnswer()) return;
-    await this.#answer(this.#library.current.messages.pop());
-  }
-
   /** Says why not. */
   #canAnswer() {
     const model = this.#model();
@@ -175,9 +184,9 @@ export class Chat {
   /**
    * Requests the answer to the messages so far, and shows and keeps it.
    *
-   * @param {Message} [before] the answer that stays if nothing is written
+   * @param {Last} [last]
    */
-  async #answer(before) {
+  async #answer({ replaced, continued } = {}) {
     const model = this.#model();
     if (this.#running || model === undefined || !this.#canAnswer()) return;
     const running = new AbortController();
@@ -185,10 +194,12 @@ export class Chat {
     const conversation = this.#library.current;
     const isOpen = () => this.#library.current === conversation;
     void this.#library.save();
-    const sent = requestMessages(conversation);
+    const { system, messages } = conversation;
+    const sent = requestMessages({ system, messages: messages.filter((it) => it !== replaced) });
     /** @type {Message} */
-    const message = { role: "assistant", content: "" };
-    conversation.messages.push(message);
+    const message = { role: "assistant", content: "", isIncomplete: true };
+    const shown = replaced ?? continued;
+    if (shown === undefined) messages.push(message);
     const view = this.#draw().at(-1);
     view?.setWriting(true);
     this.#thread.scrollTop = this.#thread.scrollHeight;
@@ -203,13 +214,19 @@ export class Chat {
     let failure;
     try {
       const fields = withStops(model.isSimple, this.#fields());
+      if (continued) Object.assign(fields, { continue_final_message: true });
+      // A continued prompt has no white space at its end.
+      const begin = continued?.content.trimEnd() ?? "";
       let begun = false;
       const end = await answer(model.engine, fields, sent, running.signal, (text) => {
         // Screen readers announce every assignment.
         if (!begun && isOpen()) this.#state.textContent = "Writing…";
+        if (!begun && shown) messages.splice(messages.indexOf(shown), 1, message);
         begun = true;
-        message.content = text.content;
-        if (text.reasoning !== "") message.reasoning = text.reasoning;
+        message.content = begin + text.content;
+        const reasoning = (continued?.reasoning ?? "") + text.reasoning;
+        if (reasoning !== "") message.reasoning = reasoning;
+        this.#partialSaves.changed(conversation);
         this.#follow(() => view?.update(message));
       });
       const tokens = end.usage
@@ -218,16 +235,19 @@ export class Chat {
       state =
         end.finishReason === "length" ? "Done: reached the maximum number of tokens." : "Done.";
       state += tokens;
+      delete message.isIncomplete;
+      delete continued?.isIncomplete;
     } catch (error) {
       const stopped = running.signal.aborted;
       state = stopped ? "Stopped." : "Failed.";
-      if (!stopped) failure = errorInWords(error);
+      if (stopped) delete message.isIncomplete;
+      else failure = errorInWords(error);
     }
     this.#running = undefined;
+    this.#partialSaves.end();
     const isEmpty = message.content === "" && message.reasoning === undefined;
     if (isEmpty) {
-      const kept = before ? [before] : [];
-      conversation.messages.splice(conversation.messages.indexOf(message), 1, ...kept);
+      if (shown === undefined) messages.splice(messages.indexOf(message), 1);
       if (state.startsWith("Done")) state = "The model wrote nothing.";
     }
     await this.#finish(conversation, state, failure);

@@ -10,6 +10,7 @@
  * @property {string} content
  * @property {string} [reasoning] what the model thought before it answered
  * @property {Blob[]} [pictures] that a user's message begins with
+ * @property {true} [isIncomplete] an answer that is being written, or that was lost before its end
  *
  * @typedef {object} Conversation
  * @property {string} id
@@ -57,7 +58,7 @@ export function titleOf({ title, messages }) {
 /**
  * The messages of a request.
  *
- * @param {Conversation} conversation
+ * @param {Pick<Conversation, "system" | "messages">} conversation
  * @returns {ChatRequestMessage[]}
  */
 export function requestMessages({ system, messages }) {
@@ -94,11 +95,12 @@ export function asMarkdown(conversation) {
   const { system, messages } = conversation;
   const parts = [`# ${titleOf(conversation)}`];
   if (system.trim() !== "") parts.push("## System", system);
-  for (const { role, content, reasoning, pictures = [] } of messages) {
+  for (const { role, content, reasoning, pictures = [], isIncomplete } of messages) {
     parts.push(role === "user" ? "## User" : "## Assistant");
     if (reasoning) parts.push(quoted(reasoning));
     if (pictures.length > 0) parts.push(pictures.map(() => "[picture]").join(" "));
     parts.push(content);
+    if (isIncomplete) parts.push("*(incomplete)*");
   }
   return `${parts.join("\n\n")}\n`;
 }
@@ -124,11 +126,12 @@ export function restored(stored) {
   const text = (/** @type {unknown} */ value) => (typeof value === "string" ? value : "");
   const time = (/** @type {unknown} */ value) => (typeof value === "number" ? value : 0);
   const messages = given.messages.flatMap((message) => {
-    const { role, content, reasoning, pictures } = Object(message);
+    const { role, content, reasoning, pictures, isIncomplete } = Object(message);
     if (role !== "user" && role !== "assistant") return [];
     /** @type {Message} */
     const known = { role, content: text(content) };
     if (typeof reasoning === "string") known.reasoning = reasoning;
+    if (isIncomplete === true) known.isIncomplete = true;
     if (Array.isArray(pictures)) known.pictures = pictures.filter((it) => it instanceof Blob);
     return [known];
   });

@@ -83,6 +83,12 @@ export class Library {
 
   /** Keeps a conversation as it is now: the current one, or another one whose answer has just ended. */
   async save(conversation = this.current) {
+    await this.keep(conversation);
+    await this.#show();
+  }
+
+  /** Keeps a conversation as it is now, and leaves the list as it is. @param {Conversation} conversation */
+  async keep(conversation) {
     conversation.updatedMs = Date.now();
     // A copy: the conversation goes on while this waits.
     const kept = structuredClone(conversation);
@@ -101,7 +107,6 @@ export class Library {
     };
     this.#writing = this.#writing.then(write);
     await this.#writing;
-    await this.#show();
   }
 
   async #delete() {

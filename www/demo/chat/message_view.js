@@ -10,6 +10,7 @@ import { thumbnail } from "../pictures.js";
  * @typedef {object} Actions
  * @property {(text: string) => boolean} [onEdit] called with the new text of a user's message; false if it cannot be sent now
  * @property {() => void} [onRegenerate] of the last answer
+ * @property {() => void} [onContinue] of the last answer, if it is incomplete
  */
 
 /** While a message is written, at most a fourth of the time is spent on drawing it. */
@@ -27,6 +28,7 @@ export class MessageView {
   #reasoning = document.createElement("details");
   #thoughts = document.createElement("div");
   #summary = document.createElement("summary");
+  #incomplete = document.createElement("p");
   #tools = document.createElement("div");
   #isShown = true;
   /** How long it took to draw the text the last time. */
@@ -36,7 +38,7 @@ export class MessageView {
    * @param {Message} message
    * @param {Actions} actions
    */
-  constructor(message, { onEdit, onRegenerate }) {
+  constructor(message, { onEdit, onRegenerate, onContinue }) {
     this.#message = message;
     const isUser = message.role === "user";
     this.element.className = `message ${message.role}`;
@@ -50,10 +52,15 @@ export class MessageView {
     copyOnClick(copy, () => this.#message.content);
     this.#tools.append(copy);
     if (onEdit) this.#addButton("Edit", () => this.#edit(onEdit));
+    if (onContinue) this.#addButton("Continue", onContinue);
     if (onRegenerate) this.#addButton("Regenerate", onRegenerate);
     this.#pictures.className = "pictures";
     this.#pictures.append(...(message.pictures ?? []).map(thumbnail));
-    this.element.append(who, this.#pictures, this.#reasoning, this.#body, this.#tools);
+    this.#incomplete.className = "hint";
+    this.#incomplete.textContent = "This answer is incomplete.";
+    this.element.append(who, this.#pictures, this.#reasoning, this.#body);
+    if (!isUser) this.element.append(this.#incomplete);
+    this.element.append(this.#tools);
     this.#draw();
   }
 
@@ -80,12 +87,14 @@ export class MessageView {
   #draw() {
     const start = performance.now();
     this.#isShown = true;
-    const { role, content, reasoning } = this.#message;
+    const { role, content, reasoning, isIncomplete } = this.#message;
+    const isWriting = this.element.classList.contains("writing");
     if (role === "user") this.#body.textContent = content;
     else this.#body.replaceChildren(markdown(content));
     this.#reasoning.hidden = !reasoning;
     this.#thoughts.textContent = reasoning ?? "";
-    const thinks = this.element.classList.contains("writing") && content === "";
+    this.#incomplete.hidden = !isIncomplete || isWriting;
+    const thinks = isWriting && content === "";
     const words = thinks ? "Thinking…" : "Reasoning";
     if (this.#summary.textContent !== words) this.#summary.textContent = words;
     this.#drawMs = performance.now() - start;

@@ -71,5 +71,7 @@ function write(database, change) {
     transaction.oncomplete = () => resolve();
     transaction.onabort = () => reject(transaction.error ?? new Error("the storage refused it"));
     change(transaction.objectStore(STORE));
+    // Otherwise it would wait for the page, which may be about to end.
+    transaction.commit();
   });
 }

@@ -1,9 +1,43 @@
-//! Promises that can be abandoned, and promises with their handles outside.
+//! What waits for a signal, promises that can be abandoned, and promises with their handles outside.
+
+/** What is called when a signal aborts. */
+const callbacksOf = new WeakMap<AbortSignal, Set<() => void>>();
+
+/**
+ * Calls `callback` once when `signal` aborts; not if it has aborted already. Returns a function that ends this.
+ *
+ * A signal gets one listener, however many requests wait for it: the loss of an engine ends all of them, and Node takes
+ * more than ten listeners for a leak.
+ */
+export function onceAborted(signal: AbortSignal, callback: () => void): () => void {
+  let callbacks = callbacksOf.get(signal);
+  if (callbacks === undefined) {
+    callbacks = new Set();
+    callbacksOf.set(signal, callbacks);
+  }
+  const registered = callbacks;
+  // A function of its own, because one callback may be registered twice.
+  const entry = () => callback();
+  const remove = () => {
+    if (registered.delete(entry) && registered.size === 0) {
+      signal.removeEventListener("abort", callAll);
+    }
+  };
+  if (registered.size === 0) signal.addEventListener("abort", callAll, { once: true });
+  registered.add(entry);
+  return remove;
+}
+
+function callAll(this: AbortSignal): void {
+  const callbacks = callbacksOf.get(this);
+  callbacksOf.delete(this);
+  for (const callback of callbacks ?? []) callback();
+}
 
 /**
  * Settles as `promise` does; if `signal` aborts first, rejects with `signal.reason`.
  *
- * The listener is removed when either happens, so a long-lived signal does not collect listeners, as a
+ * The callback is removed when either happens, so a long-lived signal does not collect callbacks, as a
  * long-lived promise in `Promise.race` would.
  */
 export function orAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
@@ -15,8 +49,7 @@ export function orAborted<T>(promise: Promise<T>, signal: AbortSignal | undefine
       onAbort();
       return;
     }
-    signal.addEventListener("abort", onAbort, { once: true });
-    promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", onAbort));
+    promise.then(resolve, reject).finally(onceAborted(signal, onAbort));
   });
 }
 

@@ -1,7 +1,7 @@
 //! One attempt to get an answer: a request over one port to one engine, its head, and its body piece by piece.
 //! `requester.ts` handles the loss of the engine.
 
-import { orAborted } from "./abort.js";
+import { onceAborted, orAborted } from "./abort.js";
 import { ChunkReceiver, pieceOf } from "./body_stream.js";
 import { EngineFailure } from "./error_response.js";
 import type {
@@ -56,6 +56,7 @@ export class Attempt {
   #reader: ReadableStreamDefaultReader<BodyItem> | undefined;
   #beat: ReturnType<typeof setInterval> | undefined;
   #ended = false;
+  #unwatch: (() => void) | undefined;
   #cancel = () => this.#post({ type: "cancel" });
 
   /** Sends the request. */
@@ -66,7 +67,7 @@ export class Attempt {
     this.#connection = connection;
     this.#signal = signal;
     if (heartbeat) this.#beat = setInterval(() => this.#post({ type: "alive" }), HEARTBEAT_MS);
-    signal?.addEventListener("abort", this.#cancel);
+    this.#unwatch = signal && onceAborted(signal, this.#cancel);
     let receiver: ChunkReceiver | undefined;
     this.#head = new Promise<Head>((resolve, reject) => {
       connection.port.onmessage = ({ data }: MessageEvent<ResponderMessage>) => {
@@ -144,7 +145,7 @@ export class Attempt {
     if (this.#reader === undefined) this.#cancel();
     this.#ended = true;
     clearInterval(this.#beat);
-    this.#signal?.removeEventListener("abort", this.#cancel);
+    this.#unwatch?.();
     this.#connection.port.onmessage = null;
     // Messages posted before still arrive.
     this.#connection.port.close();

@@ -21,21 +21,21 @@ export interface HeldClaim {
   gone: Promise<void>;
 }
 
-/** Holds `claim` until `released` aborts. */
-export function holdClaim(claim: Claim, released: AbortSignal): HeldClaim {
+/** Holds `claim` among `locks` until `released` aborts. */
+export function holdClaim(claim: Claim, released: AbortSignal, locks: LockManager): HeldClaim {
   const held = deferred<void>();
   const hold = () => {
     held.resolve();
     return orAborted(new Promise<void>(() => {}), released).catch(() => {});
   };
-  const gone = navigator.locks.request(PREFIX + JSON.stringify(claim), hold);
+  const gone = locks.request(PREFIX + JSON.stringify(claim), hold);
   gone.catch(held.reject);
   return { held: held.promise, gone: gone.then(() => {}) };
 }
 
-/** The claims of all open pages for the service worker with this scope. */
-export async function claimsIn(scope: string): Promise<Claim[]> {
-  const { held = [] } = await navigator.locks.query();
+/** The claims of all open pages for the service worker with this scope, as far as they are among `locks`. */
+export async function claimsIn(scope: string, locks = navigator.locks): Promise<Claim[]> {
+  const { held = [] } = await locks.query();
   return held
     .filter(({ name }) => name?.startsWith(PREFIX))
     .map(({ name = "" }) => JSON.parse(name.slice(PREFIX.length)) as Claim)

@@ -79,7 +79,7 @@ function errorObject(failure: EngineFailure) {
 }
 
 /** `req_` and 24 characters of `[a-z0-9]`. */
-function requestId(): string {
+export function requestId(): string {
   const alphabet = "abcdefghijklmnopqrstuvwxyz0123456789";
   let id = "req_";
   while (id.length < 28) {

@@ -66,8 +66,8 @@ export type BodyItem = Uint8Array<ArrayBuffer> | BodyPiece | BodyLoss;
 
 /** Engine worker to requester, on the exchange's port. */
 export type ResponderMessage =
-  /** The page has an engine and accepts the port (sent by the page, before anything else). */
-  | { type: "accepted" }
+  /** The page has an engine and accepts the port (sent by the page, before anything else). `engine`: its number in the page. */
+  | { type: "accepted"; engine?: number }
   /** Sent every few seconds if the requester announced heartbeats: this end is not frozen. */
   | { type: "alive" }
   /** `stream` is present if and only if the transport is "transfer". */
@@ -174,6 +174,18 @@ export interface LoadProgress {
   remainingMs?: number | undefined;
 }
 
+/** What the worker does: nothing, answer requests, or load a model or adapters. */
+export type WorkerActivity = "idle" | "requests" | "load";
+
+/** The answer to a `ping`. */
+export interface Pulse {
+  /** That of the `ping`. */
+  beat: number;
+  activity: WorkerActivity;
+  /** The number of the oldest operation that the GPU has not finished. */
+  operation: number | undefined;
+}
+
 /** A failure in a form that survives structured clone. */
 export interface WireFailure {
   /** A code of specification 2.2 (`internal_error`, `device_lost`, ...) or `aborted`. */
@@ -193,6 +205,10 @@ export type PageToWorker =
   | { type: "set-lora"; call: number; lora: LoraLocation[] }
   /** What the last `ask-to-load` asked for may be done. */
   | { type: "load-allowed" }
+  /** There is no room for the model. The load fails, and is tried again by later requests. */
+  | { type: "load-refused"; failure: WireFailure }
+  /** Answered by `pong` as soon as the worker handles events. */
+  | { type: "ping"; beat: number }
   /** End in-flight requests with an error answer each; answered by `disposed`. */
   | { type: "dispose" };
 
@@ -201,7 +217,7 @@ export type WorkerToPage =
   /** The script at this URL listens; messages sent before this may be lost (a bundler may load scripts late). */
   | { type: "here"; script: string | undefined }
   | { type: "progress"; progress: LoadProgress }
-  /** May the files be opened; with `memoryBytes`, may a model that needs so much memory be loaded? Answered by `load-allowed`. */
+  /** May the files be opened; with `memoryBytes`, may a model that needs so much memory be loaded? Answered by `load-allowed` or `load-refused`. */
   | { type: "ask-to-load"; memoryBytes: number | undefined }
   | { type: "ready"; kernels: string | undefined }
   | { type: "load-failed"; failure: WireFailure; permanent: boolean }
@@ -212,12 +228,18 @@ export type WorkerToPage =
   | { type: "lora-set"; call: number; failure: WireFailure | undefined }
   /** The number of open exchanges; the page keeps the service worker awake while there are any. */
   | { type: "open-exchanges"; count: number }
+  | ({ type: "pong" } & Pulse)
   | { type: "disposed" };
 
 /** Service worker to page. */
 export type ServiceWorkerToPage =
   /** Accept the port that comes with this message, if you serve `url` in this scope. */
   | { type: typeof CONNECT; url: string; scope: string }
+  /**
+   * Do you serve `url` in this scope? Answer with a [`ServesAnswer`] over the port that comes with this message. `claims` are
+   * the ids of the claims that the worker sees.
+   */
+  | { type: typeof ASK; url: string; scope: string; claims: readonly string[] }
   /** Answer with `KEEP_ALIVE`: an exchange is open, and the browser stops a service worker that gets no events. */
   | { type: typeof PING };
 
@@ -227,12 +249,19 @@ export type PageToServiceWorker =
   | { type: typeof CLAIM }
   /** Answer over the port that comes with this message, with an [`InterceptionReport`]. */
   | { type: typeof REPORT }
-  /** Receiving a message keeps the browser from stopping an idle service worker. */
+  /** Receiving a message keeps the browser from stopping an idle service worker, and says that the page is not frozen. */
   | { type: typeof KEEP_ALIVE }
   /** This page is frozen or was left: its engine will not continue the answers that it began. */
   | { type: typeof PAUSED }
+  /** The worker of an engine of this page hangs or has ended without a word. Another one continues the answers that it began. */
+  | { type: typeof WORKER_LOST; engine: number; failure: WireFailure }
   /** The caller of the request with this id aborted it before its head. */
   | { type: typeof CANCEL; id: string };
+
+/** Whether a page serves a URL. */
+export interface ServesAnswer {
+  serves: boolean;
+}
 
 /** What a service worker intercepts. */
 export interface InterceptionReport {
@@ -246,11 +275,13 @@ export interface InterceptionReport {
 }
 
 export const CONNECT = "inpage:connect";
+export const ASK = "inpage:ask";
 export const PING = "inpage:ping";
 export const CLAIM = "inpage:claim";
 export const REPORT = "inpage:report";
 export const KEEP_ALIVE = "inpage:keep-alive";
 export const PAUSED = "inpage:paused";
+export const WORKER_LOST = "inpage:worker-lost";
 export const CANCEL = "inpage:cancel";
 
 /** Identifies a request for [`CANCEL`]; used between page and service worker only. */

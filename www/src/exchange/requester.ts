@@ -11,7 +11,10 @@ export type { Connection } from "./attempt.js";
 
 type Bytes = Uint8Array<ArrayBuffer>;
 
-/** A request that lost this many engines within [`LOSS_WINDOW_MS`] is given up, because it may be what breaks them. */
+/**
+ * A request that lost this many engines within [`LOSS_WINDOW_MS`], or without a piece of its answer in between, is given up, because it
+ * may be what breaks them.
+ */
 const MAX_LOSSES = 3;
 const LOSS_WINDOW_MS = 60_000;
 
@@ -93,6 +96,8 @@ class Answer {
   #position: string | undefined;
   #hasBegun = false;
   #lossTimes_ms: number[] = [];
+  /** Engines that broke since the last piece. Those that were closed or replaced do not count. */
+  #breaksInARow = 0;
 
   /** The last delivered bytes are a part of an event. */
   midEvent = false;
@@ -130,6 +135,7 @@ class Answer {
         if (piece === undefined) return undefined;
         this.#position = piece.position ?? this.#position;
         this.#hasBegun = true;
+        this.#breaksInARow = 0;
         this.midEvent = !endsEvent(piece.bytes);
         return piece.bytes;
       } catch (reason) {
@@ -158,8 +164,11 @@ class Answer {
     const now = performance.now();
     this.#lossTimes_ms = this.#lossTimes_ms.filter((time) => now - time < LOSS_WINDOW_MS);
     this.#lossTimes_ms.push(now);
-    if (this.#lossTimes_ms.length >= MAX_LOSSES) {
-      const message = `${failure.message}. This happened ${MAX_LOSSES} times within a minute while this request was answered, so it is given up`;
+    if (failure.code !== "engine_unavailable") this.#breaksInARow += 1;
+    const isOften = this.#lossTimes_ms.length >= MAX_LOSSES;
+    if (isOften || this.#breaksInARow >= MAX_LOSSES) {
+      const when = isOften ? "within a minute" : "in a row";
+      const message = `${failure.message}. This happened ${MAX_LOSSES} times ${when} while this request was answered, so it is given up`;
       throw new Lost(new EngineFailure(failure.code, message), true);
     }
     return this.#reconnect(failure);

@@ -3,16 +3,17 @@
 import type { WireRequest } from "./protocol.js";
 
 /**
- * A `Request` as bytes and header lines. A `body` that it was made of is taken as it is: in Chromium, reading a
+ * A `Request` as bytes and header lines, to `url`. A `body` that it was made of is taken as it is: in Chromium, reading a
  * request's body was seen to fail under load.
  */
 export async function toWireRequest(
   request: Request,
+  url: string,
   body?: BodyInit | null,
 ): Promise<WireRequest> {
   return {
     method: request.method,
-    url: request.url,
+    url,
     headers: [...request.headers],
     body:
       typeof body === "string"

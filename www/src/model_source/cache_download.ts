@@ -1,10 +1,12 @@
 //! One download into the cache: a version that becomes the current one when it is complete and verified.
 
+import { locks } from "../platform.js";
 import type { Arrival } from "./arrival.js";
-import type { StoredVersion } from "./cache_layout.js";
+import { type StoredVersion, type Validators, entryLock } from "./cache_layout.js";
 import { BlobStore } from "./chunk_store.js";
 import { offerFile } from "./cross_origin_storage.js";
 import { ChangedFile, isStorageFailure } from "./failure.js";
+import { sameBytes } from "./hash.js";
 import { Intake } from "./intake.js";
 import type { ModelStore } from "./model_store.js";
 import { readAhead } from "./read_ahead.js";
@@ -18,6 +20,9 @@ import { type Context, WrongHash, hasherFor, jobOf, verifyHash } from "./url_fil
 import { VerifiedSource } from "./verified_source.js";
 import type { FileVersion } from "./version.js";
 import type { VersionWriter } from "./version_writer.js";
+
+/** A server has at most so many replicas with validators of their own; the oldest are forgotten. */
+const MOST_ALIASES = 8;
 
 /** The file of a version. With `isFresh`, its chunks were hashed a moment ago. */
 export async function storedSource(
@@ -58,7 +63,8 @@ export class CacheDownload {
       store: writer,
       spare: new BlobStore(),
       createHasher: () => hasherFor(this.#context, intake),
-      onSpare: ({ message }) => report("memory", `${message}${missing(intake)}`),
+      onSpare: ({ name, message }) =>
+        report("memory", name === "QuotaExceededError" ? message + missing(intake) : message),
       onArrived: () => {
         onBytes(intake.position, intake.version?.sizeBytes);
         this.#turn.report(intake.position, intake.version?.sizeBytes);
@@ -75,7 +81,10 @@ export class CacheDownload {
       const stated = intake.version as FileVersion;
       const version = { ...stated, sizeBytes: intake.position, sha256: verified ?? stated.sha256 };
       const isHashVerified = verified !== undefined;
-      if (!intake.usesSpare) await writer.complete(version, isHashVerified, clock.nowMs());
+      if (!intake.usesSpare) {
+        const aliases = await this.#aliases(intake, version);
+        await writer.complete(version, { isHashVerified, storedAtMs: clock.nowMs(), aliases });
+      }
     } catch (error) {
       intake.release();
       await writer.close();
@@ -88,7 +97,7 @@ export class CacheDownload {
     if (intake.usesSpare) {
       const source = intakeSource(intake);
       arrival.finish(readAhead(source, this.#context.windowBytes), intake);
-      void offerFile(this.#context, source, verified);
+      void this.#removeAfterRead(writer.number, offerFile(this.#context, source, verified));
       return;
     }
     await this.#store.removeOthers(writer.number);
@@ -99,6 +108,40 @@ export class CacheDownload {
     arrival.finish(await source(), intake);
     // A source of its own, because the loader's reads ahead of what the loader reads.
     void offerFile(this.#context, await source(), verified);
+  }
+
+  /**
+   * The validators of the stored version, if it has the same bytes as the new one: a server of several replicas may state others at
+   * each request.
+   */
+  async #aliases(intake: Intake, { sizeBytes, etag, lastModified }: FileVersion) {
+    const { current } = await this.#store.versions();
+    const { file, chunkBytes } = this.#context;
+    if (current === undefined) return [];
+    const { note } = current;
+    const hashes = await this.#store.hashes(current);
+    const isSame =
+      note.sizeBytes === sizeBytes &&
+      note.chunkBytes === chunkBytes &&
+      new URL(note.url).origin === new URL(file.url).origin &&
+      intake.hashes.every((hash, index) => sameBytes(hash, hashes[index] ?? new Uint8Array()));
+    if (!isSame) return [];
+    const known = [{ etag: note.etag, lastModified: note.lastModified }, ...(note.aliases ?? [])];
+    const isOther = (alias: Validators) =>
+      alias.etag !== etag || alias.lastModified !== lastModified;
+    return known.filter(isOther).slice(0, MOST_ALIASES);
+  }
+
+  /** What a storage that was too small has taken is of no use, but it is read until the load has ended. */
+  async #removeAfterRead(version: number, offered: Promise<void>): Promise<void> {
+    const { reading } = this.#context;
+    if (reading === undefined) return;
+    if (!reading.aborted)
+      await new Promise((resolve) => reading.addEventListener("abort", resolve));
+    await offered;
+    const remove = (lock: Lock | null) => lock && this.#store.remove(version);
+    // A tab that holds the lock goes on with the version.
+    await locks().request(entryLock(this.#store.name), { ifAvailable: true }, remove);
   }
 
   /** Opens the version that broke off, or a new one. */

@@ -19,6 +19,7 @@
 
 import { CACHE_FOLDER, platform } from "../platform.js";
 import { CacheApiRoot } from "./cache_api_files.js";
+import { cacheKey } from "./cache_key.js";
 import type { Folder, Snapshot } from "./file_system.js";
 import type { FileVersion } from "./version.js";
 
@@ -33,6 +34,9 @@ export const PINNED_FILE = "pinned";
 export const USED_FILE = "used";
 export const KERNELS_FILE = "kernels";
 
+/** What a server says of a version: replicas may say different things of the same bytes. */
+export type Validators = Pick<FileVersion, "etag" | "lastModified">;
+
 /** The note of one version of a file. */
 export interface CacheNote extends FileVersion {
   /** The cache key: see `entryName`. */
@@ -45,6 +49,8 @@ export interface CacheNote extends FileVersion {
   chunkBytes: number;
   /** True once the file is complete and verified. */
   complete: boolean;
+  /** Other validators with which the server has sent the same bytes. */
+  aliases?: readonly Validators[];
   /** When the download began or, if it is complete, ended; milliseconds since 1970. */
   storedAtMs: number;
 }
@@ -208,7 +214,17 @@ async function readEntry(folder: Folder, name: string): Promise<StoredEntry | un
     }
   }
   const { key, url } = shown.note;
-  return { name, key, url, current, next, occupiedBytes, pinned, usedAtMs };
+  // The key of an earlier release may contain a secret: see `remove_entry.ts`.
+  return {
+    name,
+    key: URL.canParse(key) ? cacheKey(key) : key,
+    url,
+    current,
+    next,
+    occupiedBytes,
+    pinned,
+    usedAtMs,
+  };
 }
 
 /** A snapshot of a file; works on every thread, also while another tab writes. */

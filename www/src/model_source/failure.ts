@@ -32,6 +32,9 @@ export class TransientFailure extends TypeError {
   }
 }
 
+/** The bytes of the answer arrive too slowly. */
+export class SlowAnswer extends TransientFailure {}
+
 /**
  * A partial answer that is not the requested range, or does not state its range. The file must be requested
  * as a whole.

@@ -8,6 +8,7 @@ import { fetchWhole } from "./http.js";
 import { openLocalFile } from "./local_file.js";
 import { openFirst } from "./mirrors.js";
 import { locatedFiles } from "./named_files.js";
+import { Redaction } from "./redact.js";
 import { NO_OPTIONS, fetchWith } from "./requests.js";
 import type { ModelFiles } from "./source.js";
 
@@ -33,12 +34,17 @@ export async function openHeads(location: ModelLocation, signal: AbortSignal): P
       if (local !== undefined) return local;
       // The other files are small, and servers that compress them do not send their size.
       if (!isWithTensors(name)) {
-        return blobSource(
-          await openFirst(urls, (url) => fetchWhole(url, fetchFile, signal), signal),
-        );
+        const open = (url: string) =>
+          new Redaction(url).failure(fetchWhole(url, fetchFile, signal));
+        return blobSource(await openFirst(urls, open, signal));
       }
       await last?.close();
-      last = await openFirst(urls, (url) => openHead(url, fetchFile, signal), signal);
+      const open = async (url: string) => {
+        const redaction = new Redaction(url);
+        const head = await redaction.failure(openHead(url, fetchFile, signal));
+        return { ...redaction.source(head), close: () => head.close() };
+      };
+      last = await openFirst(urls, open, signal);
       return last;
     },
     blob: blobSource,

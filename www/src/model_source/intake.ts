@@ -255,12 +255,16 @@ export class Intake implements Sink {
   }
 
   async #readChunk(index: number, start: number, end: number): Promise<Uint8Array<ArrayBuffer>> {
-    const { store, spare } = this.#options;
+    const { store, spare, url } = this.#options;
     if (index < this.#hashes.length) {
       if (index >= this.#spareFrom && spare !== undefined) return spare.read(index, start, end);
-      return this.#isReleased
-        ? this.#readReleased(index, start, end)
-        : store.read(index, start, end);
+      if (this.#isReleased) return this.#readReleased(index, start, end);
+      return store.read(index, start, end).catch((error: unknown) => {
+        if (!isStorageFailure(error)) throw error;
+        throw new TypeError(
+          `the stored part of ${url} cannot be read any more (${error.message}): load the model again`,
+        );
+      });
     }
     const isHeld = this.#held !== undefined && end <= this.#held.length;
     const bytes = isHeld ? (this.#held as Uint8Array<ArrayBuffer>) : this.#buffer;

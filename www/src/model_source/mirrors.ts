@@ -2,6 +2,7 @@
 //! read again from the next server and compared, so that two versions are never combined.
 
 import { messageOf } from "../exchange/error_response.js";
+import { shownUrl } from "./cache_key.js";
 import { NoSuchFile } from "./failure.js";
 import { type ModelSource, checkRange } from "./source.js";
 
@@ -116,11 +117,13 @@ class MirroredSource implements ModelSource {
   async #compare(url: string, source: ModelSource): Promise<void> {
     if (source.size !== this.size) {
       throw new TypeError(
-        `${url} has ${source.size} bytes, but the server that failed has ${this.size}: they are not mirrors of one file`,
+        `${shownUrl(url)} has ${source.size} bytes, but the server that failed has ${this.size}: they are not mirrors of one file`,
       );
     }
     if (await this.#read.differ(source)) {
-      throw new TypeError(`${url} has other bytes than were read from the server that failed`);
+      throw new TypeError(
+        `${shownUrl(url)} has other bytes than were read from the server that failed`,
+      );
     }
   }
 }

@@ -78,6 +78,14 @@ export class ModelStore {
     return fileOf(this.#folder, dataFile(version));
   }
 
+  /** False if the version's bytes were removed. */
+  has(version: number): Promise<boolean> {
+    return this.data(version).then(
+      () => true,
+      (error: unknown) => (error as Error).name !== "NotFoundError",
+    );
+  }
+
   async hashes({ number, note, storedBytes }: StoredVersion): Promise<Uint8Array<ArrayBuffer>[]> {
     const file = await fileOf(this.#folder, hashesFile(number));
     const bytes = new Uint8Array(await file.arrayBuffer());

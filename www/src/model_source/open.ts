@@ -2,8 +2,7 @@
 
 import type { LoadProgress, ModelLocation } from "../exchange/protocol.js";
 import { blobSource } from "./blob_source.js";
-import { cacheKey } from "./cache_key.js";
-import { systemClock } from "./clock.js";
+import { type Clock, systemClock } from "./clock.js";
 import type { Hasher } from "./hash.js";
 import { openMirrored } from "./mirrors.js";
 import { openLocalFile } from "./local_file.js";
@@ -13,6 +12,7 @@ import { DownloadProgress } from "./progress.js";
 import { readAhead } from "./read_ahead.js";
 import { markReading } from "./reading.js";
 import { Redaction } from "./redact.js";
+import { removeOldEntries } from "./remove_entry.js";
 import { NO_OPTIONS, fetchWith } from "./requests.js";
 import type { ModelFiles } from "./source.js";
 import type { StorageReport } from "./url_file.js";
@@ -32,9 +32,14 @@ export interface OpenOptions {
   createHasher?: (() => Hasher) | undefined;
   /** The first file of a folder. */
   config?: string;
+  /** For tests. */
+  clock?: Clock;
 }
 
-const LOCAL = { cache: false, requests: NO_OPTIONS, ignoreQuery: [], crossOrigin: undefined };
+/** Whether this worker has done so. */
+let hasRemovedOldEntries = false;
+
+const LOCAL = { cache: false, requests: NO_OPTIONS, crossOrigin: undefined };
 
 /**
  * Opens the first file: a GGUF file, the first of its parts, or a folder's `config`.
@@ -52,12 +57,17 @@ export async function openModel(
     reading,
     createHasher,
     config = FOLDER_CONFIG,
+    clock: time = systemClock,
   }: OpenOptions,
 ): Promise<ModelFiles> {
   signal.throwIfAborted();
-  const { cache, requests, ignoreQuery, crossOrigin } = location.kind === "url" ? location : LOCAL;
+  const { cache, requests, crossOrigin } = location.kind === "url" ? location : LOCAL;
+  if (cache && !hasRemovedOldEntries) {
+    hasRemovedOldEntries = true;
+    void removeOldEntries();
+  }
   const fetchFile = pause.gate(fetchWith(requests));
-  const clock = pause.clocked(systemClock);
+  const clock = pause.clocked(time);
   const openers = {
     url: async ({ urls, key, sha256 }: RemoteFile) => {
       const local = await openLocalFile(urls);
@@ -65,17 +75,18 @@ export async function openModel(
       if (cache && reading) await markReading(key, reading);
       const onBytes = progress.of(key);
       const options = {
-        ...{ cache, signal, clock, onBytes, onStorage, createHasher, crossOrigin },
+        ...{ cache, signal, reading, clock, onBytes, onStorage, createHasher, crossOrigin },
         onWaiting: (loadedBytes: number, totalBytes: number | undefined) =>
           onBytes(loadedBytes, totalBytes, true),
       };
       const open = async (url: string) => {
-        const redaction = new Redaction(url, cacheKey(url, ignoreQuery));
+        const redaction = new Redaction(url);
         const file = { url, key, sha256, fetchFile };
         const onWarning = (message: string) => console.warn(`inpage: ${redaction.text(message)}`);
         // Bytes that were read cannot be taken back, so wrong bytes must be found before they are read.
-        const verifiesFirst = sha256 !== undefined && url !== urls.at(-1);
-        const source = urlSource(file, { ...options, onWarning, verifiesFirst });
+        const hasMirror = url !== urls.at(-1);
+        const verifiesFirst = sha256 !== undefined && hasMirror;
+        const source = urlSource(file, { ...options, onWarning, verifiesFirst, hasMirror });
         return redaction.source(await redaction.failure(source));
       };
       return openMirrored(urls, open, signal);

@@ -1,16 +1,17 @@
-//! Keeps the secrets of a URL (signatures, passwords) out of messages: these reach logs, and everyone who may send a
+//! Keeps the secrets of a URL (signatures, tokens, passwords) out of messages: these reach logs, and everyone who may send a
 //! request to the endpoint.
 
+import { shownUrl } from "./cache_key.js";
 import type { ModelSource } from "./source.js";
 
-/** Replaces `url` by `shown` in text and in the messages of failures. */
+/** Leaves user name, password, query and fragment of `url` out of text and failures. */
 export class Redaction {
   #url: string;
   #shown: string;
 
-  constructor(url: string, shown: string) {
+  constructor(url: string) {
     this.#url = url;
-    this.#shown = shown;
+    this.#shown = shownUrl(url);
   }
 
   text(message: string): string {
@@ -22,10 +23,7 @@ export class Redaction {
     try {
       return await promise;
     } catch (error) {
-      // The error keeps its class, which says what may be done about it. Messages of DOMExceptions are the browser's.
-      if (error instanceof Error && !(error instanceof DOMException)) {
-        error.message = this.text(error.message);
-      }
+      this.#redact(error);
       throw error;
     }
   }
@@ -35,5 +33,14 @@ export class Redaction {
       size: source.size,
       read: (offset, length) => this.failure(source.read(offset, length)),
     };
+  }
+
+  /** The error keeps its class, which says what may be done about it. Messages of DOMExceptions are the browser's. */
+  #redact(error: unknown): void {
+    if (!(error instanceof Error) || error instanceof DOMException) return;
+    error.message = this.text(error.message);
+    // Some engines repeat the message in the stack, which consoles print.
+    if (error.stack !== undefined) error.stack = this.text(error.stack);
+    this.#redact(error.cause);
   }
 }

@@ -32,7 +32,8 @@ export async function stateOf(
   // Servers choose their own ETags and dates, so those of a mirror cannot be compared.
   const isMirror = new URL(note.url).origin !== new URL(file.url).origin;
   const comparable = isMirror ? { ...now, etag: null, lastModified: null } : now;
-  return isCurrent(note, comparable) ? "current" : "outdated";
+  const stated = [note, ...(note.aliases ?? []).map((alias) => ({ ...note, ...alias }))];
+  return stated.some((known) => isCurrent(known, comparable)) ? "current" : "outdated";
 }
 
 /** The version on the server, or the error of the request. */
@@ -79,5 +80,8 @@ export async function checkSpace(
   if (next !== undefined && !isUsable) await store.remove(next.number);
   const storedBytes = isUsable ? next.storedBytes : 0;
   const reason = shortage(await freeBytes(), now.sizeBytes - storedBytes);
-  if (reason !== undefined) throw new Uncachable(reason);
+  if (reason === undefined) return;
+  // A part of a file that does not fit only takes space.
+  if (isUsable) await store.remove(next.number);
+  throw new Uncachable(reason);
 }

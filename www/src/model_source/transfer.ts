@@ -3,7 +3,14 @@
 
 import { messageOf } from "../exchange/error_response.js";
 import type { Clock } from "./clock.js";
-import { ChangedFile, NoRanges, TransientFailure, UntrustedRange, likelyCause } from "./failure.js";
+import {
+  ChangedFile,
+  NoRanges,
+  SlowAnswer,
+  TransientFailure,
+  UntrustedRange,
+  likelyCause,
+} from "./failure.js";
 import {
   type Answer,
   type FetchFile,
@@ -16,12 +23,24 @@ import { type FileVersion, joinable } from "./version.js";
 
 /** A request fails if no byte arrives for this time. */
 export const STALL_MS = 20_000;
+/**
+ * So many bytes are progress. A connection that breaks off before that has failed again, however many bytes it has sent. Less than a
+ * chunk of the cache: a slow connection breaks off more often.
+ */
+const PROGRESS_BYTES = 64 * 1024;
+/** A server whose answer makes no progress for this time is too slow: below about 2 kB/s. */
+export const SLOW_MS = 30_000;
+/**
+ * How often the rate is looked at. Looks are counted, and only while bytes are awaited: neither the sleep of a computer or tab, nor a
+ * pause, nor a slow storage makes a server slow.
+ */
+const LOOK_MS = 5000;
 /** The wait before the second attempt; it doubles with each further one. */
 const FIRST_WAIT_MS = 500;
 const LONGEST_WAIT_MS = 16_000;
 /** The longest wait that a server can ask for. A longer one is cut to this time. */
 const LONGEST_RETRY_AFTER_MS = 60_000;
-/** This many attempts without a new byte end the transfer. */
+/** This many attempts without progress end the transfer. */
 const ATTEMPTS = 6;
 /** The same if no answer has ever come: the URL may be wrong, or the browser may forbid the request. */
 const UNREACHED_ATTEMPTS = 4;
@@ -50,6 +69,8 @@ export interface Transfer {
   endBytes?: number;
   /** Takes the file from its start if it cannot be read by ranges; without it, that is an error. */
   whole?: Sink;
+  /** Another server has the file: one that is too slow is given up at once. */
+  hasMirror?: boolean;
 }
 
 /**
@@ -61,17 +82,25 @@ export async function transfer(job: Transfer, sink: Sink): Promise<Sink> {
   const requests = new Requests(job, sink);
   const { clock, signal } = job;
   let failures = 0;
+  // Where the last progress ended.
   let furthest = sink.position;
+  const hasProgressed = () => {
+    const { position } = requests.sink;
+    if (position < furthest + PROGRESS_BYTES) return false;
+    furthest = position;
+    failures = 0;
+    return true;
+  };
   for (let attempt = 1; ; attempt++) {
     try {
       if (await requests.next()) return requests.sink;
-      failures = 0;
+      if (!hasProgressed()) {
+        throw new TransientFailure(`${job.url} sends only a few bytes of what is requested`);
+      }
     } catch (error) {
       signal.throwIfAborted();
       if (!(error instanceof TransientFailure)) throw error;
-      const { position } = requests.sink;
-      if (position > furthest) failures = 0;
-      furthest = Math.max(furthest, position);
+      hasProgressed();
       failures += 1;
       const isOffline = requests.isUnreached && globalThis.navigator?.onLine === false;
       const isLast = failures >= (requests.isUnreached ? UNREACHED_ATTEMPTS : ATTEMPTS);
@@ -82,7 +111,8 @@ export async function transfer(job: Transfer, sink: Sink): Promise<Sink> {
       }
       if (error instanceof UntrustedRange && job.endBytes !== undefined)
         throw new NoRanges(error.message);
-      if (isOffline || isLast || error instanceof UntrustedRange) {
+      const isTooSlow = error instanceof SlowAnswer && job.hasMirror === true;
+      if (isOffline || isLast || isTooSlow || error instanceof UntrustedRange) {
         throw lastFailure(job, requests.sink, error, attempt);
       }
       await clock.sleep(waitMs(failures, error, clock), signal);
@@ -183,19 +213,21 @@ class Requests {
   async #receive(answer: Answer, attempt: AbortController): Promise<boolean> {
     const { url, signal } = this.#job;
     const reader = answer.body.getReader();
+    const rate = new Rate(this.#job, attempt);
     let at = answer.startBytes;
     for (;;) {
-      const { done, value } = await this.#unstalled(reader.read(), attempt).catch(
-        (error: unknown) => {
+      const { done, value } = await rate
+        .of(this.#unstalled(reader.read(), attempt))
+        .catch((error: unknown) => {
           signal.throwIfAborted();
           if (error instanceof TransientFailure) throw error;
           throw new TransientFailure(`the answer of ${url} broke off (${messageOf(error)})`);
-        },
-      );
+        });
       if (done) break;
       if (at === 0 && looksLikeWebPage(value)) throw webPage(url);
       at += value.length;
       if (at > (answer.endBytes ?? at)) throw tooLong(url, answer);
+      rate.add(value.length);
       await this.sink.accept(value);
     }
     if (at < (answer.endBytes ?? at)) {
@@ -225,6 +257,44 @@ class Requests {
     } finally {
       settled.abort();
     }
+  }
+}
+
+/** Aborts an attempt whose answer makes no progress. */
+class Rate {
+  #arrivedBytes = 0;
+  /** Looks since the last progress. */
+  #looks = 0;
+  #isAwaited = false;
+
+  constructor({ url, clock }: Transfer, attempt: AbortController) {
+    const watch = async () => {
+      while (this.#looks < SLOW_MS / LOOK_MS) {
+        await clock.sleep(LOOK_MS, attempt.signal);
+        if (this.#isAwaited) this.#looks += 1;
+      }
+      const message = `${url} sent only ${this.#arrivedBytes} bytes in ${SLOW_MS / 1000} seconds`;
+      attempt.abort(new SlowAnswer(message));
+    };
+    // The attempt is over.
+    watch().catch(() => {});
+  }
+
+  /** Settles as `bytes` does, which the network sends. */
+  async of<T>(bytes: Promise<T>): Promise<T> {
+    this.#isAwaited = true;
+    try {
+      return await bytes;
+    } finally {
+      this.#isAwaited = false;
+    }
+  }
+
+  add(bytes: number): void {
+    this.#arrivedBytes += bytes;
+    if (this.#arrivedBytes < PROGRESS_BYTES) return;
+    this.#arrivedBytes = 0;
+    this.#looks = 0;
   }
 }
 

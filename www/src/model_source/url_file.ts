@@ -33,6 +33,8 @@ export interface SourceOptions {
   /** Keep the file for the next visit. */
   cache: boolean;
   signal: AbortSignal;
+  /** Aborts when the file is no longer read. */
+  reading?: AbortSignal | undefined;
   /** Bytes that have arrived from the network. */
   onBytes: OnBytes;
   /** The bytes of another tab, which downloads the file. */
@@ -42,6 +44,8 @@ export interface SourceOptions {
   onWarning?: ((message: string) => void) | undefined;
   /** The file is read only when it is complete and verified. If it is not what it should be, another server is asked. */
   verifiesFirst?: boolean | undefined;
+  /** Another server is asked if this one fails: see `Transfer`. */
+  hasMirror?: boolean | undefined;
   /** Creates the hash of a whole file; without it, only chunks are verified. */
   createHasher?: (() => Hasher) | undefined;
   /** How the storage that sites share is used; undefined: not at all. */
@@ -56,8 +60,10 @@ export interface SourceOptions {
 
 export interface Context {
   verifiesFirst: boolean;
+  hasMirror: boolean;
   file: UrlFile;
   signal: AbortSignal;
+  reading: AbortSignal | undefined;
   clock: Clock;
   chunkBytes: number;
   windowBytes: number;
@@ -69,11 +75,12 @@ export interface Context {
   report: (storage: StorageReport["storage"], reason?: string) => void;
 }
 
-export const jobOf = ({ file, clock, signal }: Context): Transfer => ({
+export const jobOf = ({ file, clock, signal, hasMirror }: Context): Transfer => ({
   url: file.url,
   fetchFile: file.fetchFile,
   clock,
   signal,
+  hasMirror,
 });
 
 /** The hash that the file must have, if it is known and can be computed. */

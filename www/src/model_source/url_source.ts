@@ -72,7 +72,9 @@ function contextOf(file: UrlFile, options: SourceOptions): Context {
   return {
     ...{ file, signal, createHasher, onBytes, warn },
     crossOrigin: options.crossOrigin,
+    reading: options.reading,
     verifiesFirst: options.verifiesFirst ?? false,
+    hasMirror: options.hasMirror ?? false,
     clock: options.clock ?? systemClock,
     chunkBytes: options.chunkBytes ?? CHUNK_BYTES,
     windowBytes: options.windowBytes ?? WINDOW_BYTES,

@@ -1,5 +1,6 @@
 //! Writes one version of a file in the cache, chunk by chunk. A chunk counts as stored only after it is flushed.
 
+import { shownUrl } from "./cache_key.js";
 import { type CacheNote, HASH_BYTES } from "./cache_layout.js";
 import type { ChunkStore } from "./chunk_store.js";
 import type { FileAccess, Snapshot } from "./file_system.js";
@@ -13,6 +14,7 @@ interface Entry {
   readonly key: string;
   readonly chunkBytes: number;
   data(version: number): Promise<Snapshot>;
+  has(version: number): Promise<boolean>;
 }
 
 /** Appends chunks to a version and reads them back. */
@@ -39,7 +41,8 @@ export class VersionWriter implements ChunkStore {
   }
 
   async describe(version: FileVersion): Promise<void> {
-    await this.#writeNote(version, false, this.#nowMs);
+    const note = { isHashVerified: false, complete: false, storedAtMs: this.#nowMs, aliases: [] };
+    await this.#writeNote(version, note);
   }
 
   async put(
@@ -55,6 +58,7 @@ export class VersionWriter implements ChunkStore {
       await writeAll(hashes, hash, index * HASH_BYTES);
       await hashes.flush();
     } catch (error) {
+      await this.#checkCleared();
       // The part that was written takes space that may be needed.
       await data.truncate(at);
       throw error;
@@ -69,6 +73,7 @@ export class VersionWriter implements ChunkStore {
     }
     const bytes = new Uint8Array(end - start);
     if ((await this.#files.data.read(bytes, { at: at + start })) !== bytes.length) {
+      await this.#checkCleared();
       throw new DOMException(
         "the browser's storage lost data that was written",
         "InvalidStateError",
@@ -85,8 +90,11 @@ export class VersionWriter implements ChunkStore {
   }
 
   /** The version is whole and verified: from this write on, it is the current one. */
-  async complete(version: FileVersion, isHashVerified: boolean, nowMs: number): Promise<void> {
-    await this.#writeNote(version, true, nowMs, isHashVerified);
+  async complete(
+    version: FileVersion,
+    note: Pick<CacheNote, "isHashVerified" | "storedAtMs" | "aliases">,
+  ): Promise<void> {
+    await this.#writeNote(version, { ...note, complete: true });
   }
 
   /** `read` can still be called. */
@@ -98,25 +106,32 @@ export class VersionWriter implements ChunkStore {
 
   async #writeNote(
     version: FileVersion,
-    complete: boolean,
-    storedAtMs: number,
-    isHashVerified = false,
+    more: Pick<CacheNote, "isHashVerified" | "storedAtMs" | "aliases" | "complete">,
   ): Promise<void> {
     const { etag, lastModified, sizeBytes, sha256 } = version;
     const { key, chunkBytes } = this.#entry;
-    const url = new URL(this.#url);
-    url.search = "";
-    url.hash = "";
-    url.username = "";
-    url.password = "";
     const note: CacheNote = {
-      ...{ key, url: url.href, etag, lastModified, sizeBytes, sha256 },
-      ...{ isHashVerified, chunkBytes, complete, storedAtMs },
+      ...{ key, url: shownUrl(this.#url), etag, lastModified, sizeBytes, sha256 },
+      ...{ chunkBytes, ...more },
     };
     const bytes = noteBytes(note);
-    await writeAll(this.#files.note, bytes, 0);
-    await this.#files.note.truncate(bytes.length);
-    await this.#files.note.flush();
+    try {
+      await writeAll(this.#files.note, bytes, 0);
+      await this.#files.note.truncate(bytes.length);
+      await this.#files.note.flush();
+    } catch (error) {
+      await this.#checkCleared();
+      throw error;
+    }
+  }
+
+  /** Files that were removed while they are open take no bytes, as those of a full storage. */
+  async #checkCleared(): Promise<void> {
+    if (await this.#entry.has(this.number)) return;
+    throw new DOMException(
+      "the browser's storage for this site was cleared in the meantime",
+      "NotFoundError",
+    );
   }
 }
 

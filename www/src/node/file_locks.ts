@@ -1,5 +1,6 @@
 //! Locks between all threads and programs of this machine, as files in one folder: the interface of Web Locks. Some
-//! versions of Node have none, and those of the others work within one program. A holder that is killed loses its lock.
+//! versions of Node have none, and those of the others work within one program. A holder that is killed loses its lock. Holders find each
+//! other by listing the folder: it must be on a disk of this machine.
 
 import {
   mkdirSync,
@@ -19,6 +20,13 @@ const BEAT_MS = 2000;
 const STALE_MS = 20_000;
 /** A waiting program looks again after this time, and up to as much more. */
 const RETRY_MS = 50;
+/** Two requests at the same time may keep each other from a lock that is free. So one that does not wait looks this often. */
+const LOOKS = 3;
+const LOOK_AGAIN_MS = 2;
+
+/** Ends of the names of lock files, after the lock's name. Earlier releases had one exclusive file, without an id. */
+const EXCLUSIVE = ".lock";
+const SHARED = ".shared";
 
 interface Options {
   mode?: LockMode;
@@ -53,11 +61,12 @@ export class FileLocks {
     const [options, granted] = rest.length === 1 ? [{}, rest[0]] : rest;
     const { mode = "exclusive", ifAvailable = false, signal } = options;
     const held = new LockFile(this.#folder(), name, mode);
-    for (;;) {
+    const pauseMs = ifAvailable ? LOOK_AGAIN_MS : RETRY_MS;
+    for (let looks = 1; ; looks++) {
       signal?.throwIfAborted();
       if (held.take()) break;
-      if (ifAvailable) return granted(null);
-      await new Promise((resolve) => setTimeout(resolve, RETRY_MS * (1 + Math.random())));
+      if (ifAvailable && looks === LOOKS) return granted(null);
+      await new Promise((resolve) => setTimeout(resolve, pauseMs * (1 + Math.random())));
     }
     const lost = held.watch();
     try {
@@ -68,40 +77,39 @@ export class FileLocks {
   }) as LockManager["request"];
 }
 
-/** One request for a lock. Everything is synchronous, so that a thread that is about to end still releases it. */
+/**
+ * One request for a lock: a file whose name no other request ever has. So a file that is found to be of a holder that is gone can be
+ * removed at any later time: it cannot have become another holder's in the meantime. Everything is synchronous, so that a thread
+ * that is about to end still releases its lock.
+ */
 class LockFile {
   #folder: string;
   #prefix: string;
   #file: string;
+  /** Ends of the names of the files that exclude this lock. */
+  #excluding: readonly string[];
   #holder: Holder = { pid: process.pid, host: hostname(), id: crypto.randomUUID() };
   #beat: ReturnType<typeof setInterval> | undefined;
 
   constructor(folder: string, name: string, mode: LockMode) {
     this.#folder = folder;
     this.#prefix = name.replace(/[^\w-]/g, "_");
-    this.#file =
-      mode === "exclusive" ? this.#exclusive : `${this.#prefix}.${this.#holder.id}.shared`;
-  }
-
-  get #exclusive(): string {
-    return `${this.#prefix}.lock`;
+    const isExclusive = mode === "exclusive";
+    this.#file = `${this.#prefix}.${this.#holder.id}${isExclusive ? EXCLUSIVE : SHARED}`;
+    this.#excluding = isExclusive ? [EXCLUSIVE, SHARED] : [EXCLUSIVE];
   }
 
   /**
    * True if the lock is held now. Everyone creates a file first and looks for the files of others then, so that of two at
-   * least one finds the other.
+   * least one finds the other; both may, and then neither gets the lock.
    */
   take(): boolean {
     mkdirSync(this.#folder, { recursive: true });
+    // A file that is created in vain keeps others from the lock for a moment.
+    if (this.#isExcluded()) return false;
     const path = this.#path(this.#file);
-    this.#removeIfGone(this.#exclusive);
-    try {
-      writeFileSync(path, JSON.stringify(this.#holder), { flag: "wx" });
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === "EEXIST") return false;
-      throw error;
-    }
-    if (!this.#others().some((file) => !this.#removeIfGone(file))) return true;
+    writeFileSync(path, JSON.stringify(this.#holder), { flag: "wx" });
+    if (!this.#isExcluded()) return true;
     rmSync(path, { force: true });
     return false;
   }
@@ -130,12 +138,15 @@ class LockFile {
     if (holderOf(path)?.id === this.#holder.id) rmSync(path, { force: true });
   }
 
-  /** The files of others that exclude this lock. */
-  #others(): string[] {
-    if (this.#file !== this.#exclusive) return [this.#exclusive];
-    return readdirSync(this.#folder).filter(
-      (file) => file.startsWith(`${this.#prefix}.`) && file.endsWith(".shared"),
+  /** True if another holder excludes this lock. The files of holders that are gone are removed. */
+  #isExcluded(): boolean {
+    const others = readdirSync(this.#folder).filter(
+      (file) =>
+        file !== this.#file &&
+        file.startsWith(`${this.#prefix}.`) &&
+        this.#excluding.some((end) => file.endsWith(end)),
     );
+    return others.filter((file) => !this.#removeIfGone(file)).length > 0;
   }
 
   /** True if there is no such file, or there was one of a holder that is gone. */

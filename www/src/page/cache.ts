@@ -5,18 +5,17 @@ import {
   PINNED_FILE,
   type StoredEntry,
   cacheFolder,
-  entryLock,
   listEntries,
 } from "../model_source/cache_layout.js";
+import { shownUrl } from "../model_source/cache_key.js";
 import type { Folder } from "../model_source/file_system.js";
-import { readingLock } from "../model_source/reading.js";
-import { locks } from "../platform.js";
+import { removeEntry } from "../model_source/remove_entry.js";
 import { type CachedModel, selectKeys } from "./cached_model.js";
 import { InpageError } from "./inpage_error.js";
 
 /** A file in the cache. A split model or a folder has several. */
 export interface CachedFile {
-  /** Identifies the file: its URL without signatures and fragment. */
+  /** Identifies the file: its URL without credentials, signatures and fragment. */
   key: string;
   /** Where it came from, without the query. */
   url: string;
@@ -117,7 +116,7 @@ export class ModelCache {
     const deleted: CachedFile[] = [];
     for (const entry of entries) {
       if (occupiedBytes <= toBytes) break;
-      if (entry.pinned || !(await deleteFolder(entry.name))) continue;
+      if (entry.pinned || !(await removeEntry(entry.name))) continue;
       occupiedBytes -= entry.occupiedBytes;
       deleted.push(describe(entry));
     }
@@ -183,48 +182,21 @@ const sum = (entries: StoredEntry[]) =>
 
 const nameOf = (model: CachedModel) =>
   typeof model === "string" || model instanceof URL
-    ? `${model}`
-    : `${[model.folder ?? model.url ?? []].flat()[0]}`;
+    ? shownUrl(model)
+    : shownUrl([model.folder ?? model.url ?? []].flat()[0] ?? "");
 
 async function deleteAll(entries: StoredEntry[]): Promise<CachedFile[]> {
   const deleted: CachedFile[] = [];
   const kept: string[] = [];
   for (const entry of entries) {
-    if (await deleteFolder(entry.name)) deleted.push(describe(entry));
-    else kept.push(entry.key);
+    if (await removeEntry(entry.name)) deleted.push(describe(entry));
+    else kept.push(entry.url);
   }
   if (kept.length === 0) return deleted;
   throw InpageError.local(
     "cache_in_use",
     `${kept.join(" and ")} is being downloaded or loaded, perhaps in another tab, and was not deleted: try again when the load has ended or was aborted`,
   );
-}
-
-/** False if a tab downloads it or reads it. */
-async function deleteFolder(name: string): Promise<boolean> {
-  const ifAvailable = true;
-  const isDeleted = await locks().request(entryLock(name), { ifAvailable }, (lock) =>
-    lock === null
-      ? false
-      : locks().request(readingLock(name), { ifAvailable }, (lock) =>
-          lock === null ? false : deleteUnlocked(name),
-        ),
-  );
-  return isDeleted;
-}
-
-async function deleteUnlocked(name: string): Promise<boolean> {
-  const folder = await cacheFolder();
-  try {
-    await folder?.removeEntry(name, { recursive: true });
-    return true;
-  } catch (error) {
-    const { name: failure } = error as Error;
-    // Another tab has deleted it.
-    if (failure === "NotFoundError") return true;
-    if (failure === "NoModificationAllowedError") return false;
-    throw error;
-  }
 }
 
 /** Deletes the folders that hold no version of a file, such as those that note that a server lacks one. */
@@ -234,5 +206,5 @@ async function deleteRemains(): Promise<void> {
   const listed = new Set((await listEntries()).map(({ name }) => name));
   const names: string[] = [];
   for await (const name of folder.keys()) if (!listed.has(name)) names.push(name);
-  for (const name of names) await deleteFolder(name);
+  for (const name of names) await removeEntry(name);
 }

@@ -2,7 +2,7 @@
 //! Rust; which routes there are is the concern of `completions.ts`, `chat.ts`, `responses.ts`, `embeddings.ts` and
 //! `tokens.ts`.
 
-import { abortError } from "../exchange/abort.js";
+import { abortError, onceAborted } from "../exchange/abort.js";
 import { detachPictures, withAttachments } from "./attachments.js";
 import { eventData } from "./event_stream.js";
 import { PLACEHOLDER_SITE } from "./fetch_scope.js";
@@ -84,8 +84,8 @@ export class Calls {
     const controller = new AbortController();
     const follow = () => controller.abort(abortError(signal?.reason));
     if (signal?.aborted) follow();
-    signal?.addEventListener("abort", follow, { once: true });
-    const unfollow = () => signal?.removeEventListener("abort", follow);
+    const stopFollowing = signal && onceAborted(signal, follow);
+    const unfollow = () => stopFollowing?.();
     try {
       const { body: detached, attachments } = await detachPictures(body);
       const init = {

@@ -273,9 +273,13 @@ export class Engine {
     await this.#core.dispose();
   }
 
-  /** Passes the engine a port for a single exchange; the other end of the channel may be anywhere. */
-  connect(port: MessagePort): void {
-    if (this.#relayed) void relay(port, this.#relayed);
-    else this.#core.connect(port);
+  /**
+   * Passes the engine a port for a single exchange; the other end of the channel may be anywhere. Resolves with a signal that aborts
+   * when the worker that has the port is lost.
+   */
+  connect(port: MessagePort): Promise<AbortSignal> | undefined {
+    if (this.#relayed === undefined) return this.#core.connect(port);
+    void relay(port, this.#relayed);
+    return undefined;
   }
 }

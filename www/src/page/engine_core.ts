@@ -19,6 +19,9 @@ export interface EngineCore {
   setLora(lora: readonly LoraAdapter[], model?: string): Promise<void>;
   reload(): Promise<void>;
   dispose(): Promise<void>;
-  /** Answers the one request that comes over `port`. */
-  connect(port: MessagePort): void;
+  /**
+   * Answers the one request that comes over `port`. If the worker has the port, resolves with a signal that aborts when the worker is
+   * lost; otherwise the page itself tells the requester.
+   */
+  connect(port: MessagePort): Promise<AbortSignal> | undefined;
 }

@@ -2,9 +2,10 @@
 
 import { type Deferred, deferred } from "../exchange/abort.js";
 import type { EngineInfo, EngineIsolation } from "../exchange/engine_info.js";
-import { EngineFailure, messageOf } from "../exchange/error_response.js";
+import { EngineFailure, messageOf, toEngineFailure } from "../exchange/error_response.js";
 import { type EngineThread, platform } from "../platform.js";
 import { PageThread } from "./engine_thread.js";
+import { Heartbeat } from "./heartbeat.js";
 import { InpageError } from "./inpage_error.js";
 import type { IsolatedFrameOptions } from "./isolation.js";
 import { scriptFailure } from "./worker_script.js";
@@ -13,17 +14,31 @@ import type {
   LoraLocation,
   PageToWorker,
   StartOptions,
+  WorkerActivity,
   WorkerToPage,
 } from "../exchange/protocol.js";
 
 /** How long a worker may take to send its last answers before it is terminated. */
 const DISPOSE_TIMEOUT_MS = 1000;
 
+/** What the worker does after these messages; it does nothing after the others. */
+const ACTIVITIES: { readonly [type in PageToWorker["type"]]?: WorkerActivity } = {
+  start: "load",
+  "load-allowed": "load",
+  "set-lora": "load",
+  connect: "requests",
+  info: "requests",
+};
+
 /** Decides when a worker with `asksToLoad` may load its model. */
 export interface Admission {
   /** Resolves when the files may be opened. `loaded` settles when the load has ended. */
   mayOpen(loaded: Promise<void>): Promise<void>;
-  /** Resolves when there is room for a model that needs so much memory. */
+  /**
+   * Resolves when there is room for a model that needs so much memory.
+   *
+   * @throws EngineFailure `model_not_loaded` if there is none for too long
+   */
   mayRead(memoryBytes: number): Promise<void>;
   /** The number of in-flight requests has changed. */
   onOpenExchanges(): void;
@@ -49,6 +64,10 @@ export class EngineWorker {
   #unsent: [PageToWorker, Transferable[]][] | undefined = [];
   #onProgress: (progress: LoadProgress) => void;
   #admission: Admission | undefined;
+  #heartbeat = new Heartbeat(
+    (beat) => this.#post({ type: "ping", beat }),
+    (failure) => this.#lose(failure),
+  );
 
   /** True when it cannot answer any more. */
   failed = false;
@@ -87,8 +106,7 @@ export class EngineWorker {
         this.#failToStart(scriptUrl, message);
         return;
       }
-      this.fail(new EngineFailure("internal_error", `the engine worker failed: ${message}`));
-      this.#end();
+      this.#lose(new EngineFailure("internal_error", `the engine worker failed: ${message}`));
     };
     this.#post({ type: "start", options });
   }
@@ -103,7 +121,10 @@ export class EngineWorker {
     return this.#ready.promise;
   }
 
-  /** Aborts when no more answers can arrive. */
+  /**
+   * Aborts when no more answers can arrive. The reason is an `EngineFailure`: `engine_unavailable` if the worker has told its
+   * requesters, another one if it hangs or has ended without a word.
+   */
   get lost(): AbortSignal {
     return this.#lost.signal;
   }
@@ -156,6 +177,7 @@ export class EngineWorker {
   /** Marks the worker as failed; rejects `ready` if the model is still loading. */
   fail(reason: unknown, permanent = false): void {
     this.failed = true;
+    this.#heartbeat.end();
     if (this.isLoading) this.loadFailure = { message: messageOf(reason), permanent };
     this.isLoading = false;
     this.#ready.reject(
@@ -170,6 +192,7 @@ export class EngineWorker {
         break;
       case "ready":
         this.isLoading = false;
+        this.#heartbeat.loaded();
         this.kernels = message.kernels;
         this.#ready.resolve();
         break;
@@ -210,6 +233,9 @@ export class EngineWorker {
       case "disposed":
         this.#disposed.resolve();
         break;
+      case "pong":
+        this.#heartbeat.take(message);
+        break;
       case "here": {
         const unsent = this.#unsent ?? [];
         this.#unsent = undefined;
@@ -220,12 +246,24 @@ export class EngineWorker {
   }
 
   async #ask(memoryBytes: number | undefined): Promise<void> {
-    if (memoryBytes === undefined) await this.#admission?.mayOpen(this.ready);
-    else await this.#admission?.mayRead(memoryBytes);
-    if (!this.failed) this.#post({ type: "load-allowed" });
+    try {
+      if (memoryBytes === undefined) await this.#admission?.mayOpen(this.ready);
+      else await this.#admission?.mayRead(memoryBytes);
+      if (!this.failed) this.#post({ type: "load-allowed" });
+    } catch (error) {
+      const { code, message } = toEngineFailure(error);
+      if (!this.failed) this.#post({ type: "load-refused", failure: { code, message } });
+    }
   }
 
-  #end(): void {
+  /** The worker has ended or hangs: nobody gets an answer from it. */
+  #lose(failure: EngineFailure): void {
+    this.fail(failure);
+    this.#end(failure);
+  }
+
+  #end(reason = new EngineFailure("engine_unavailable", "the engine was stopped")): void {
+    this.#heartbeat.end();
     this.#worker.terminate();
     this.openExchanges = 0;
     this.#admission?.onOpenExchanges();
@@ -234,7 +272,7 @@ export class EngineWorker {
     const ended = InpageError.local("engine_unavailable", "the engine was stopped");
     for (const made of this.#loraCalls.values()) made.reject(ended);
     this.#loraCalls.clear();
-    this.#lost.abort(new EngineFailure("engine_unavailable", "the engine was stopped"));
+    this.#lost.abort(reason);
   }
 
   #post(message: PageToWorker, transfer: Transferable[] = []): void {
@@ -242,6 +280,8 @@ export class EngineWorker {
       this.#unsent.push([message, transfer]);
       return;
     }
+    const activity = ACTIVITIES[message.type];
+    if (activity) this.#heartbeat.expect(activity);
     try {
       this.#worker.postMessage(message, transfer);
     } catch (error) {

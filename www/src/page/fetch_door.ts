@@ -10,7 +10,7 @@ import {
 } from "../exchange/requester.js";
 import { toWireRequest } from "../exchange/wire_request.js";
 import { attachmentsOf } from "./attachments.js";
-import { isAnswered, urlOf } from "./fetch_scope.js";
+import { endpointUrl, isAnswered, urlOf } from "./fetch_scope.js";
 
 /** Answers a request; rejects with the reason of `signal` if that aborts first. */
 export type Answering = (
@@ -47,7 +47,7 @@ export function createFetchDoor(
     // Not `request.signal`: in some browsers it follows the caller's signal only while it is in use.
     const signal = init?.signal ?? (input instanceof Request ? input.signal : undefined);
     signal?.throwIfAborted();
-    const wire = await toWireRequest(request, init?.body);
+    const wire = await toWireRequest(request, endpointUrl(url, basePaths), init?.body);
     signal?.throwIfAborted();
     return answer({ ...wire, attachments: attachmentsOf(init) }, signal);
   };

@@ -1,6 +1,6 @@
 //! Which URLs `engine.fetch` answers and which it leaves to the network. What a route does is defined in Rust.
 
-import { isBelowBasePath, isKnownRoute } from "../exchange/base_paths.js";
+import { isBelowBasePath, isKnownRoute, spelledByEndpoint } from "../exchange/base_paths.js";
 
 /**
  * The site that exists in no network: for SDKs that want an absolute base URL where there is no page, and for the package's
@@ -19,13 +19,22 @@ const WITHOUT_SITE = /^(about|data|blob):/;
  *
  * - below a base path of `inpage.invalid` and, in a program that is no page, of `localhost` without a port: everything;
  * - on the page's own site and on `origins`: the routes of the endpoint, and those of OpenAI that it lacks, which it refuses
- *   by name. A site's own `/v1/users/me` is its server's.
+ *   by name, however their paths are spelled. A site's own `/v1/users/me` is its server's.
  */
 export function isAnswered(url: URL, basePaths: readonly string[], origins: readonly string[]) {
-  const places = globalThis.location === undefined ? WITHOUT_PAGE : [];
-  const isPlaceholder = url.hostname === "inpage.invalid" || places.includes(url.origin);
-  if (isPlaceholder) return isBelowBasePath(url, basePaths);
+  if (isPlaceholder(url)) return isBelowBasePath(url, basePaths);
   return (isOwn(url) || origins.includes(url.origin)) && isKnownRoute(url, basePaths);
+}
+
+/** The URL that the endpoint gets. A path that other servers may know by another spelling is spelled as the endpoint does. */
+export function endpointUrl(url: URL, basePaths: readonly string[]): string {
+  return isPlaceholder(url) ? url.href : spelledByEndpoint(url.href, basePaths);
+}
+
+/** True for a site that stands for the engine. */
+function isPlaceholder(url: URL): boolean {
+  const places = globalThis.location === undefined ? WITHOUT_PAGE : [];
+  return url.hostname === "inpage.invalid" || places.includes(url.origin);
 }
 
 /** True for the site of this page. Origins are not compared, because those of `file:` and of apps' schemes are opaque. */

@@ -1,6 +1,8 @@
 //! Model hubs: what `hf:owner/name/...` stands for, and remedies for what is often written instead. Makes no
 //! requests.
 
+import { shownUrl } from "../model_source/cache_key.js";
+
 /** Where `hf:` names are looked up. */
 export interface HubOptions {
   /** `https://huggingface.co` if omitted; a mirror of it or a hub of your own. */
@@ -31,7 +33,9 @@ export function hubBase({ baseUrl = HUGGING_FACE }: HubOptions): URL {
   try {
     base = new URL(baseUrl, globalThis.document?.baseURI);
   } catch {
-    throw new TypeError(`hub.baseUrl must be a URL such as "${HUGGING_FACE}", not "${baseUrl}"`);
+    throw new TypeError(
+      `hub.baseUrl must be a URL such as "${HUGGING_FACE}", not "${shownUrl(baseUrl)}"`,
+    );
   }
   if (!base.pathname.endsWith("/")) base.pathname += "/";
   return base;
@@ -47,7 +51,7 @@ export function hubUrl(reference: string, hub: HubOptions): URL {
   const isMisplaced = path === "" && /\.gguf$/i.test(revision);
   if (owner === undefined || name === undefined || isMisplaced) {
     throw new TypeError(
-      `"${reference}" is not understood: write "hf:OWNER/NAME/FILE.gguf" for a GGUF file, or "hf:OWNER/NAME" for a folder of safetensors, with "@REVISION" at the end for a branch, a tag or a commit`,
+      `"${shownUrl(reference)}" is not understood: write "hf:OWNER/NAME/FILE.gguf" for a GGUF file, or "hf:OWNER/NAME" for a folder of safetensors, with "@REVISION" at the end for a branch, a tag or a commit`,
     );
   }
   const segments = path.split("/").filter(Boolean).map(encodeURIComponent);
@@ -79,6 +83,6 @@ export function refuseHubPage(place: string, hub: HubOptions): void {
     ? ""
     : ` for a GGUF file, or "hf:${repository}${at}" for a folder of safetensors`;
   throw new TypeError(
-    `${place} is a web page of the model hub and not a file: write "${file}"${folder}`,
+    `${shownUrl(place)} is a web page of the model hub and not a file: write "${file}"${folder}`,
   );
 }

@@ -1,7 +1,9 @@
 //! Makes the service worker intercept what the open pages claim: registers its script under a URL that lists all claims,
 //! and asks the worker that controls this page whether they are in effect.
 
+import { orAborted } from "../exchange/abort.js";
 import { claimsIn } from "../exchange/claims.js";
+import { messageOf } from "../exchange/error_response.js";
 import {
   CLAIM,
   type InterceptionReport,
@@ -10,6 +12,7 @@ import {
 } from "../exchange/protocol.js";
 import { type ServedUrls, fromQuery, unionOf, withQuery } from "../exchange/served_urls.js";
 import { InpageError } from "./inpage_error.js";
+import { siteLocks } from "./site_locks.js";
 import { trustedScriptUrl } from "./trusted_script.js";
 
 /** Where the service worker is, and how it is registered. */
@@ -51,37 +54,88 @@ const CLAIM_TIMEOUT_MS = 8000;
 /** How long a service worker may take to start and report. */
 const REPORT_TIMEOUT_MS = 4000;
 
+/** How long a registration may take, the download of the script included. Browsers were seen to leave it pending for ever. */
+const REGISTER_TIMEOUT_MS = 20_000;
+
+/** How long to wait for other pages that register the script. */
+const TURN_TIMEOUT_MS = 30_000;
+
 /**
  * Registers the script under a URL that names the claims of all open pages, `basePaths` and, unless `narrow`, what it named before.
  * Only one page does so at a time, so that none drops what another has just added.
  *
- * @throws InpageError `service_worker_unavailable` if the script cannot be registered
+ * @throws InpageError `service_worker_unavailable` if the script cannot be registered, or not in time
  */
-export function registerForClaims(
+export async function registerForClaims(
   container: ServiceWorkerContainer,
-  { script, scope, type }: WorkerPlace,
-  { narrow = false, basePaths: more = [] as readonly string[] } = {},
+  place: WorkerPlace,
+  options: NamedUrls = {},
 ): Promise<Registered> {
-  return navigator.locks.request(`inpage-registration:${scope}`, async () => {
-    const present = newestOf(await container.getRegistration(scope), scope);
-    const sets: ServedUrls[] = await claimsIn(scope);
-    sets.push({ basePaths: more, origins: [], offline: false });
-    if (present && new URL(present.scriptURL).pathname === script.pathname) {
-      const { basePaths = [], origins = [], offline } = fromQuery(new URL(present.scriptURL));
-      sets.push({ basePaths, origins: narrow ? [] : origins, offline });
-    }
-    const named = unionOf(sets);
-    const url = withQuery(script, named);
-    try {
-      const options: RegistrationOptions = { updateViaCache: "none", scope, type };
-      return { registration: await container.register(trustedScriptUrl(url.href), options), named };
-    } catch (error) {
-      throw InpageError.local(
-        "service_worker_unavailable",
-        `the service worker ${script.href} could not be registered: ${error instanceof Error ? error.message : error}`,
-      );
-    }
-  });
+  const { script, scope } = place;
+  let late = `another tab of this site has been registering it for ${TURN_TIMEOUT_MS / 1000} s`;
+  try {
+    const signal = AbortSignal.timeout(TURN_TIMEOUT_MS);
+    return await siteLocks().request(`inpage-registration:${scope}`, { signal }, () => {
+      late = `the browser has not finished the registration after ${REGISTER_TIMEOUT_MS / 1000} s`;
+      const limit = AbortSignal.timeout(REGISTER_TIMEOUT_MS);
+      return orAborted(register(container, place, options), limit);
+    });
+  } catch (error) {
+    const isLate = error instanceof DOMException && error.name === "TimeoutError";
+    const reason = isLate
+      ? `${late}. Close all tabs of this site and open it again`
+      : messageOf(error);
+    throw InpageError.local(
+      "service_worker_unavailable",
+      `the service worker ${script.href} could not be registered: ${reason}`,
+    );
+  }
+}
+
+/** What the URL of the script names. */
+interface NamedUrls {
+  /** Only origins that pages serve now. */
+  narrow?: boolean;
+  /** Besides those that pages serve. */
+  basePaths?: readonly string[];
+}
+
+async function register(
+  container: ServiceWorkerContainer,
+  place: WorkerPlace,
+  { narrow = false, basePaths: more = [] }: NamedUrls,
+): Promise<Registered> {
+  const { script, scope, type } = place;
+  const present = newestOf(await container.getRegistration(scope), scope);
+  warnOfOther(present, place);
+  const sets: ServedUrls[] = await claimsIn(scope, siteLocks());
+  sets.push({ basePaths: more, origins: [], offline: false });
+  if (present && new URL(present.scriptURL).pathname === script.pathname) {
+    const { basePaths = [], origins = [], offline } = fromQuery(new URL(present.scriptURL));
+    sets.push({ basePaths, origins: narrow ? [] : origins, offline });
+  }
+  const named = unionOf(sets);
+  const url = withQuery(script, named);
+  const options: RegistrationOptions = { updateViaCache: "none", scope, type };
+  return { registration: await container.register(trustedScriptUrl(url.href), options), named };
+}
+
+/** True if another program than inpage has registered `worker`. The URLs of scripts that pages of inpage register name base paths. */
+export function isOther({ scriptURL }: ServiceWorker, { script }: WorkerPlace): boolean {
+  const url = new URL(scriptURL);
+  return url.pathname !== script.pathname && fromQuery(url).basePaths === undefined;
+}
+
+/** The scripts that this page has warned of. */
+const warnedOf = new Set<string>();
+
+/** Warns once of a worker in the place of the one that intercepts. */
+export function warnOfOther(worker: ServiceWorker | null | undefined, place: WorkerPlace): void {
+  if (!worker || !isOther(worker, place) || warnedOf.has(worker.scriptURL)) return;
+  warnedOf.add(worker.scriptURL);
+  console.warn(
+    `inpage: another script is registered as the service worker of ${place.scope}, which can have only one: ${worker.scriptURL}. While it is in control, requests reach the network. Call intercept() of inpage/sw in that script, and name it as serviceWorkerUrl`,
+  );
 }
 
 /** The script that was registered last: it replaces the others. */
@@ -103,7 +157,7 @@ function newestOf(
 export async function inForce(
   container: ServiceWorkerContainer,
   registration: ServiceWorkerRegistration,
-  isInForce: (report: InterceptionReport) => boolean,
+  isInForce: (report: InterceptionReport) => boolean | Promise<boolean>,
   refusal: (report: InterceptionReport) => string | undefined,
   stopped: AbortSignal,
 ): Promise<void> {
@@ -124,7 +178,7 @@ export async function inForce(
       stopped.throwIfAborted();
       // While it answered, another worker may have taken over.
       const isCurrent = controller !== null && controller === container.controller;
-      if (isCurrent && report && isInForce(report)) return;
+      if (isCurrent && report && (await isInForce(report))) return;
 
       const { active } = registration;
       const isFinal = !isReplaced && isCurrent && controller.scriptURL === active?.scriptURL;
@@ -151,7 +205,7 @@ function notInForce(
   if (controller?.scriptURL !== active.scriptURL) {
     return InpageError.local(
       "page_not_controlled",
-      "the service worker is active but does not control this page: the page was loaded by a forced reload, or is outside the scope. Reload it normally, or use engine.fetch, which needs no service worker",
+      "the service worker is active but does not control this page: the page was loaded by a forced reload, is outside the scope, or another worker of a narrower scope controls it. Reload it normally, or use engine.fetch, which needs no service worker",
     );
   }
   return InpageError.local(

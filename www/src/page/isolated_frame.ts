@@ -9,6 +9,8 @@ import {
   type PageToFrame,
 } from "../exchange/isolated_frame.js";
 import type { EngineThread } from "../platform.js";
+import { addHiddenFrame } from "./hidden_frame.js";
+import { siteLocks } from "./site_locks.js";
 
 /** How long the frame may take to listen, the start of the service worker included. */
 const CONNECT_TIMEOUT_MS = 8000;
@@ -17,7 +19,7 @@ const CONNECT_TIMEOUT_MS = 8000;
 export class IsolatedFrame implements EngineThread {
   onmessage: EngineThread["onmessage"] = null;
   onerror: EngineThread["onerror"] = null;
-  readonly #element = document.createElement("iframe");
+  readonly #element: HTMLIFrameElement;
   readonly #port: MessagePort;
   readonly #ended = new AbortController();
   readonly #isolated = deferred<void>();
@@ -31,12 +33,10 @@ export class IsolatedFrame implements EngineThread {
     const { signal } = this.#ended;
     this.#port = port1;
     port1.onmessage = ({ data }: MessageEvent<FrameToPage>) => this.#take(data);
-    const element = this.#element;
     const connect = () => {
       const message: ConnectToFrame = { type: FRAME_CONNECT, lock: this.#lock };
-      element.contentWindow?.postMessage(message, location.origin, [port2]);
+      this.#element.contentWindow?.postMessage(message, location.origin, [port2]);
     };
-    element.addEventListener("load", connect, { once: true, signal });
     const onViolation = ({ blockedURI, effectiveDirective }: SecurityPolicyViolationEvent) => {
       if (effectiveDirective === "frame-src" && blockedURI === url) {
         this.#fail("the page's content security policy forbids the frame (frame-src)");
@@ -46,14 +46,9 @@ export class IsolatedFrame implements EngineThread {
     const late = setTimeout(() => this.#fail("the frame does not answer"), CONNECT_TIMEOUT_MS);
     const onTime = () => clearTimeout(late);
     this.#isolated.promise.then(onTime, onTime);
-    element.hidden = true;
-    // Style sheets may show hidden elements.
-    element.style.setProperty("display", "none", "important");
-    element.setAttribute("aria-hidden", "true");
-    element.tabIndex = -1;
-    element.src = url;
-    // Not in the body, which apps replace.
-    document.documentElement.append(element);
+    this.#element = addHiddenFrame(url, (element) =>
+      element.addEventListener("load", connect, { once: true, signal }),
+    );
   }
 
   /** Resolves when the frame listens and its workers can share memory; rejects if they cannot. */
@@ -107,7 +102,7 @@ export class IsolatedFrame implements EngineThread {
   /** From now on, notices that the app has removed or moved the frame, and that its process has crashed. */
   #watch(): void {
     const gone = () => this.#fail("its frame is gone");
-    navigator.locks.request(this.#lock, { signal: this.#ended.signal }, gone).catch(gone);
+    siteLocks().request(this.#lock, { signal: this.#ended.signal }, gone).catch(gone);
     this.#isolated.resolve();
   }
 

@@ -146,7 +146,7 @@ export class ModelGroup implements EngineCore {
     return started.answer(addressee.request, signal);
   };
 
-  connect(port: MessagePort): void {
+  connect(port: MessagePort): undefined {
     void servePort(port, (request, cancelled, resume) => this.#passOn(request, cancelled, resume));
   }
 

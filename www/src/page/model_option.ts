@@ -1,6 +1,7 @@
 //! Resolves the `model` option to an id and the location of its files. Whether they are a model is checked in Rust.
 
 import type { CrossOriginUse, ModelLocation } from "../exchange/protocol.js";
+import { shownUrl } from "../model_source/cache_key.js";
 import { embeddedModel } from "../package_files.js";
 import { platform } from "../platform.js";
 import {
@@ -41,7 +42,7 @@ export interface ModelWithId {
   id?: string;
   /** False: do not cache the download for the next visit. */
   cache?: boolean;
-  /** Names of query parameters that do not say which file it is. Those of signatures are recognized. */
+  /** Names of query parameters that do not say which file it is. Those of credentials and signatures are recognized. */
   ignoreQuery?: readonly string[];
   /** The expected SHA-256 of the file in hexadecimal digits; of several files, an object by file name. */
   sha256?: string | Readonly<Record<string, string>>;
@@ -147,12 +148,12 @@ function resolveUrl(place: string | URL, hub: HubOptions, isFolder: boolean): UR
       // Node has no document: there, URLs must be absolute.
       url = new URL(place, globalThis.document?.baseURI);
     } catch {
-      throw new TypeError(`"${text}" is not a URL`);
+      throw new TypeError(`"${shownUrl(text)}" is not a URL`);
     }
   }
   if (isFolder && !url.pathname.endsWith("/")) url.pathname += "/";
   if (!isFolder && url.pathname.endsWith("/")) {
-    throw new TypeError(`${text} is a folder: write { folder: "${text}" }`);
+    throw new TypeError(`${shownUrl(text)} is a folder: write { folder: "${shownUrl(text)}" }`);
   }
   return url;
 }

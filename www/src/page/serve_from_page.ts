@@ -1,6 +1,7 @@
 //! `serveFromPage`: claims URLs for an engine, and reports when this page's requests for them are intercepted.
 //! `interception.ts` sets up the interception, `served_engines.ts` answers.
 
+import { orAborted } from "../exchange/abort.js";
 import { type HeldClaim, holdClaim } from "../exchange/claims.js";
 import { messageOf } from "../exchange/error_response.js";
 import { deleteSite } from "../exchange/kept_site.js";
@@ -18,11 +19,14 @@ import {
   type WorkerPlace,
   currentReport,
   inForce,
+  isOther,
   placeOf,
   registerForClaims,
+  warnOfOther,
 } from "./interception.js";
 import { keepSite } from "./keep_site.js";
 import { addServedEngine } from "./served_engines.js";
+import { renewSiteLocks, siteLocks } from "./site_locks.js";
 
 /** The service worker's script and the requests it intercepts. */
 export interface ServeOptions extends PlaceOptions {
@@ -41,9 +45,10 @@ export interface ServeOptions extends PlaceOptions {
 export interface Serving {
   /**
    * Resolves when the service worker that controls this page has confirmed that it intercepts what this call serves. From
-   * then on these requests of this page never reach the network, until `stop()`.
+   * then on these requests of this page never reach the network, until `stop()`. docs/guide.md names what no service worker
+   * sees, such as synchronous requests.
    *
-   * @throws InpageError `service_worker_unavailable`, or `page_not_controlled` after a forced reload
+   * @throws InpageError `service_worker_unavailable`, also after a time limit, or `page_not_controlled` after a forced reload
    */
   readonly ready: Promise<void>;
   /**
@@ -57,6 +62,9 @@ export interface Serving {
    */
   stop(options?: { unregister?: boolean }): Promise<void>;
 }
+
+/** How long `stop` waits until the claim is gone; a frame that the app removes never reports it. */
+const RELEASE_TIMEOUT_MS = 2000;
 
 /** How long `stop` waits until requests to other origins go to the network again. */
 const NARROW_TIMEOUT_MS = 5000;
@@ -100,8 +108,12 @@ class PageServing implements Serving {
   readonly #stopped = new AbortController();
   /** Aborts when the claim ends: at the end, and while the page is in the back/forward cache. */
   #released = new AbortController();
+  /** The claim is one of them. */
+  #locks = siteLocks();
   #claim: HeldClaim;
   #checked: Promise<void>;
+  /** The registration that is watched for other scripts. */
+  #watched: ServiceWorkerRegistration | undefined;
 
   constructor(
     container: ServiceWorkerContainer,
@@ -112,17 +124,28 @@ class PageServing implements Serving {
     this.#container = container;
     this.#served = served;
     this.#place = place;
-    this.#removeEngine = addServedEngine(container, { ...served, scope: place.scope, engine });
+    this.#removeEngine = addServedEngine(container, {
+      ...served,
+      scope: place.scope,
+      engine,
+      id: this.#id,
+      onUnseen: () => this.#check(),
+    });
     this.#claim = this.#hold();
     this.ready = this.#bringInForce();
-    // Without this, a failure that nobody awaits would be reported as an unhandled rejection.
-    this.ready.catch(() => {});
-    this.#checked = this.ready.catch(() => {});
+    this.#checked = this.ready.catch((error) => this.#warn("are not intercepted", error));
 
     const { signal } = this.#stopped;
     // A page that claims URLs and cannot answer would delay the requests of others.
     engine.disposed.addEventListener("abort", () => this.#end(), { once: true, signal });
-    container.addEventListener("controllerchange", () => this.#check(), { signal });
+    const onControllerChange = () => {
+      if (container.controller === null) {
+        const reason = "it was unregistered, or the storage of the site was cleared";
+        this.#warn("reach the network, because no service worker controls it now", reason);
+      }
+      this.#check();
+    };
+    container.addEventListener("controllerchange", onControllerChange, { signal });
     const onPageHide = ({ persisted }: PageTransitionEvent) => {
       if (persisted) this.#released.abort();
     };
@@ -139,7 +162,7 @@ class PageServing implements Serving {
   async stop({ unregister = false } = {}): Promise<void> {
     const { gone } = this.#claim;
     this.#end();
-    await gone.catch(() => {});
+    await orAborted(gone, AbortSignal.timeout(RELEASE_TIMEOUT_MS)).catch(() => {});
     if (this.#served.origins.length > 0) await this.#narrow().catch(() => {});
     if (!unregister) return;
     const { scope } = this.#place;
@@ -157,7 +180,19 @@ class PageServing implements Serving {
 
   #hold(): HeldClaim {
     const { scope } = this.#place;
-    return holdClaim({ ...this.#served, id: this.#id, scope }, this.#released.signal);
+    this.#locks = siteLocks();
+    return holdClaim({ ...this.#served, id: this.#id, scope }, this.#released.signal, this.#locks);
+  }
+
+  /** Holds the claim where service workers see it. */
+  async #renewClaim(): Promise<void> {
+    await renewSiteLocks(this.#locks);
+    this.#stopped.signal.throwIfAborted();
+    const previous = this.#released;
+    this.#released = new AbortController();
+    this.#claim = this.#hold();
+    previous.abort();
+    await this.#claim.held;
   }
 
   #end(): void {
@@ -166,8 +201,33 @@ class PageServing implements Serving {
     this.#removeEngine();
   }
 
-  #isInForce = ({ intercepted, claims }: InterceptionReport): boolean =>
-    includesAll(intercepted, this.#served) && claims.includes(this.#id);
+  /** True if the worker intercepts what this page serves, and sees the claim. */
+  #isInForce = async ({ intercepted, claims }: InterceptionReport): Promise<boolean> => {
+    if (!includesAll(intercepted, this.#served)) return false;
+    if (claims.includes(this.#id)) return true;
+    await this.#renewClaim();
+    return false;
+  };
+
+  /** Asks the worker that controls this page, and again if the claim had to be renewed. */
+  async #isInForceAlready(): Promise<boolean> {
+    for (const _ of [1, 2]) {
+      const { controller } = this.#container;
+      // Other programs do not answer.
+      if (controller === null || isOther(controller, this.#place)) return false;
+      const report = await currentReport(this.#container);
+      if (report === undefined) return false;
+      if (await this.#isInForce(report)) return true;
+    }
+    return false;
+  }
+
+  #watch(registration: ServiceWorkerRegistration): void {
+    if (registration === this.#watched) return;
+    this.#watched = registration;
+    const onUpdate = () => warnOfOther(registration.installing, this.#place);
+    registration.addEventListener("updatefound", onUpdate, { signal: this.#stopped.signal });
+  }
 
   async #bringInForce(): Promise<void> {
     // First, because the page that registers next includes all claims that it sees.
@@ -176,13 +236,13 @@ class PageServing implements Serving {
     const registered = await registerForClaims(this.#container, this.#place).catch(
       async (error: unknown) => {
         // Without a network, the worker of an earlier visit may be enough.
-        const report = await currentReport(this.#container);
-        if (report === undefined || !this.#isInForce(report)) throw error;
+        if (!(await this.#isInForceAlready())) throw error;
         return undefined;
       },
     );
     if (registered === undefined) return;
     const { registration } = registered;
+    this.#watch(registration);
     await inForce(
       this.#container,
       registration,
@@ -202,13 +262,16 @@ class PageServing implements Serving {
       await this.#claim.held;
       if (this.#stopped.signal.aborted) return;
       // Asked first, so that pages with different scripts do not replace each other's in turn.
-      const report = await currentReport(this.#container);
-      if (report === undefined || !this.#isInForce(report)) await this.#bringInForce();
+      if (!(await this.#isInForceAlready())) await this.#bringInForce();
     };
-    this.#checked = this.#checked.then(check).catch((error) => {
-      if (this.#stopped.signal.aborted) return;
-      console.warn(`inpage: requests are no longer intercepted: ${messageOf(error)}`);
-    });
+    this.#checked = this.#checked
+      .then(check)
+      .catch((error) => this.#warn("are no longer intercepted", error));
+  }
+
+  #warn(what: string, reason: unknown): void {
+    if (this.#stopped.signal.aborted) return;
+    console.warn(`inpage: requests of this page ${what}: ${messageOf(reason)}`);
   }
 
   /** Leaves origins that no page serves any more to the network. */

@@ -1,16 +1,27 @@
 //! One exchange of this tab with the engine of another tab, over a broadcast channel of its own, because ports cannot be
 //! sent to another tab. When that tab is lost, the requester is told, and asks the next engine to continue.
 
+import type { EngineFailure } from "../exchange/error_response.js";
 import type { RequesterMessage, ResponderMessage, WireFailure } from "../exchange/protocol.js";
 
 /** The engine cancels an exchange whose requester is silent; four of these may be missed. */
 const ALIVE_INTERVAL_MS = 2000;
 
-/** The other tab is frozen after this many silent intervals: its engine sends a message every three seconds. */
+/**
+ * The other tab is frozen after this many silent intervals: its engine sends a message every three seconds, and its page an answer to
+ * every question. A page that is not frozen notices itself that its engine hangs.
+ */
 const MAX_SILENT_INTERVALS = 10;
 
 /** The first message of the other tab: it listens from now on. */
 const OPENED = "opened";
+
+/** A question to the other tab's page, and its answer. */
+const ASK = "ask";
+const HERE = "here";
+
+/** What comes from the tab that runs the engine. */
+type FromOwner = ResponderMessage | typeof OPENED | typeof HERE;
 
 const channelOf = (exchange: string) => new BroadcastChannel(`inpage-exchange:${exchange}`);
 
@@ -37,13 +48,12 @@ export class SharedExchange {
   attach(exchange: string): void {
     this.#channel = channelOf(exchange);
     this.#silentIntervals = 0;
-    this.#channel.onmessage = ({ data }: MessageEvent<ResponderMessage | typeof OPENED>) => {
-      if (data !== OPENED) {
-        this.#fromEngine(data);
-        return;
-      }
-      this.#isOpen = true;
-      if (this.#request) this.#channel?.postMessage(this.#request);
+    this.#channel.onmessage = ({ data }: MessageEvent<FromOwner>) => {
+      if (data === OPENED) {
+        this.#isOpen = true;
+        if (this.#request) this.#channel?.postMessage(this.#request);
+      } else if (data === HERE) this.#silentIntervals = 0;
+      else this.#fromEngine(data);
     };
   }
 
@@ -76,7 +86,10 @@ export class SharedExchange {
 
   #tick(): void {
     if (!this.isAttached) return;
-    if (this.#isOpen) this.#sendAlive();
+    if (this.#isOpen) {
+      this.#sendAlive();
+      this.#channel?.postMessage(ASK);
+    }
     if (++this.#silentIntervals <= MAX_SILENT_INTERVALS) return;
     this.lose({
       code: "engine_unavailable",
@@ -97,18 +110,38 @@ export class SharedExchange {
   }
 }
 
-/** In the tab that runs the engine: connects the channel of an exchange with a port of the engine. */
-export function openForOther(exchange: string, port: MessagePort): void {
+/** In the tab that runs the engine: connects the channel of an exchange with a port of the engine. `lost` aborts with the engine. */
+export function openForOther(
+  exchange: string,
+  port: MessagePort,
+  lost: Promise<AbortSignal>,
+): void {
   const channel = channelOf(exchange);
+  const ended = new AbortController();
   const close = () => {
+    ended.abort();
     channel.close();
     port.close();
   };
+  /** A worker that hangs or has ended could not say so itself. */
+  const lose = ({ code, message }: EngineFailure) => {
+    if (ended.signal.aborted) return;
+    channel.postMessage({ type: "lost", failure: { code, message } } satisfies ResponderMessage);
+    close();
+  };
+  void lost.then((signal) => {
+    if (signal.aborted) lose(signal.reason);
+    signal.addEventListener("abort", () => lose(signal.reason), { signal: ended.signal });
+  });
   port.onmessage = ({ data }: MessageEvent<ResponderMessage>) => {
     channel.postMessage(data);
     if (isLast(data)) close();
   };
-  channel.onmessage = ({ data }: MessageEvent<RequesterMessage>) => {
+  channel.onmessage = ({ data }: MessageEvent<RequesterMessage | typeof ASK>) => {
+    if (data === ASK) {
+      channel.postMessage(HERE);
+      return;
+    }
     port.postMessage(data);
     if (data.type === "cancel") close();
   };

@@ -323,8 +323,11 @@ export class SharedKeeper implements Keeper {
 
   #openForOther(own: Keeper, exchange: string): void {
     const { port1, port2 } = new MessageChannel();
-    openForOther(exchange, port1);
-    void this.#loaded.then(() => own.connect(port2));
+    openForOther(
+      exchange,
+      port1,
+      this.#loaded.then(() => own.connect(port2)),
+    );
   }
 
   #call(call: Call): Promise<unknown> {

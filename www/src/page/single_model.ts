@@ -203,8 +203,8 @@ export class SingleModel implements EngineCore {
     await this.#keeper.dispose();
   }
 
-  connect(port: MessagePort): void {
-    void this.#connect(port);
+  connect(port: MessagePort): Promise<AbortSignal> {
+    return this.#connect(port);
   }
 
   /** Opens a port for a single exchange. `afterLoss`: the request was in flight when an earlier engine was lost. */

@@ -1,7 +1,7 @@
 //! Hands requests to an OpenAI-compatible server that the app names, where the page's own engine cannot answer or is not
 //! supposed to. Off unless it is configured: nothing else of the package sends a prompt anywhere.
 
-import { isBelowBasePath } from "../exchange/base_paths.js";
+import { isBelowBasePath, routeAt } from "../exchange/base_paths.js";
 import { messageOf } from "../exchange/error_response.js";
 import type { Answering } from "./fetch_door.js";
 
@@ -23,15 +23,15 @@ export interface UpstreamRequest {
 
 /** The server, and which requests it gets. */
 export interface UpstreamOptions {
-  /** The URL below which it has `completions`, such as `https://llm.example.org/v1`. */
+  /** The URL below which it has the same routes, such as `https://llm.example.org/v1`. A query string in it is sent along. */
   baseURL: string | URL;
   /** Headers of the requests to it, such as its `Authorization`. Those of the caller are not passed on. */
   headers?: Record<string, string>;
   /** The model's id there, in place of the request's `model`. */
   model?: string;
   /**
-   * The reasons for which requests are handed over; all three if omitted. Or a function that decides for each request:
-   * it is called before the own engine is asked, and again with the reason if that cannot answer.
+   * The reasons for which texts are requested there; all three if omitted. Or a function that decides for each request,
+   * embeddings included: it is called before the own engine is asked, and again with the reason if that cannot answer.
    */
   when?:
     | readonly UpstreamReason[]
@@ -42,6 +42,15 @@ export interface UpstreamOptions {
 /** Names the server in the answers that it gave. */
 export const UPSTREAM_HEADER = "x-inpage-upstream";
 
+/** Their answers are texts, which any model may give. */
+const TEXT_ROUTES = ["completions", "chat/completions", "responses"];
+
+/**
+ * Vectors of two models cannot be compared, so a reason alone does not send these away. Tokens and the list of models are
+ * only ever those of the own engine.
+ */
+const VECTOR_ROUTES = ["embeddings"];
+
 const REASONS: readonly UpstreamReason[] = ["loading", "failed", "busy"];
 
 /** True if the engine is useful although its model cannot be loaded. */
@@ -50,7 +59,7 @@ export function replacesFailedEngine({ when = REASONS }: UpstreamOptions): boole
 }
 
 /**
- * Answers like `own`, but has the server answer completions as the options say. `network` sends them.
+ * Answers like `own`, but has the server answer texts, and vectors, on the same routes as the options say. `network` sends them.
  *
  * @throws TypeError if an option is wrong
  */
@@ -60,7 +69,7 @@ export function answerWithUpstream(
   options: UpstreamOptions,
   network: typeof fetch,
 ): Answering {
-  const target = targetOf(options.baseURL, basePaths);
+  const base = baseOf(options.baseURL, basePaths);
   const { when = REASONS } = options;
   if (typeof when !== "function") {
     const unknown = when.find((reason) => !REASONS.includes(reason));
@@ -68,16 +77,21 @@ export function answerWithUpstream(
       throw new TypeError(`upstream.when: "${unknown}" is none of ${REASONS.join(", ")}`);
     }
   }
+  const routes = typeof when === "function" ? [...TEXT_ROUTES, ...VECTOR_ROUTES] : TEXT_ROUTES;
   return async (request, signal) => {
     const { method, url, headers, body } = request;
-    const completes = method === "POST" && /\/completions\/?$/.test(new URL(url).pathname);
+    const route = method === "POST" ? routeAt(new URL(url), basePaths) : undefined;
     // Servers know nothing of attachments.
-    if (!completes || request.attachments !== undefined) return own(request, signal);
+    if (route === undefined || !routes.includes(route) || request.attachments !== undefined) {
+      return own(request, signal);
+    }
     const text = new TextDecoder().decode(body);
     const decide = (reason: UpstreamReason | undefined) => {
       if (typeof when !== "function") return reason !== undefined && when.includes(reason);
       return when({ url, headers: new Headers(headers), body: parsed(text), reason });
     };
+    const target = new URL(base);
+    target.pathname = `${base.pathname.replace(/\/+$/, "")}/${route}`;
     const handOver = () => forward(network, target, options, text, signal ?? null);
     if (await decide(undefined)) return handOver();
     const answer = await own(request, signal);
@@ -95,30 +109,32 @@ export function answerWithUpstream(
   };
 }
 
-function targetOf(baseURL: string | URL, basePaths: readonly string[]): string {
+/** The URL below which the routes are. */
+function baseOf(baseURL: string | URL, basePaths: readonly string[]): URL {
   let url: URL;
   try {
     url = new URL(baseURL, globalThis.document?.baseURI);
   } catch {
     throw new TypeError(`upstream.baseURL: "${baseURL}" is not a URL`);
   }
-  url.pathname = `${url.pathname.replace(/\/+$/, "")}/completions`;
   // The page's own service worker would send the request back to this engine.
   if (url.origin === globalThis.location?.origin && isBelowBasePath(url, basePaths)) {
     throw new TypeError(
       `upstream.baseURL: ${baseURL} is answered by this engine itself; name another server or path`,
     );
   }
-  return url.href;
+  return url;
 }
 
 async function forward(
   network: typeof fetch,
-  target: string,
+  target: URL,
   { headers, model }: UpstreamOptions,
   text: string,
   signal: AbortSignal | null,
 ): Promise<Response> {
+  // A query string may contain a key, which is not shown.
+  const place = `${target.origin}${target.pathname}`;
   const body = parsed(text);
   const renamed = model !== undefined && typeof body === "object" && body !== null;
   const response = await network(target, {
@@ -129,14 +145,14 @@ async function forward(
   }).catch((error) => {
     signal?.throwIfAborted();
     throw new TypeError(
-      `the upstream server did not answer at ${target}: ${messageOf(error)} (is it running, and does it allow this origin by CORS?)`,
+      `the upstream server did not answer at ${place}: ${messageOf(error)} (is it running, and does it allow this origin by CORS?)`,
     );
   });
   const received = new Headers(response.headers);
   // `fetch` has decoded the body.
   received.delete("content-encoding");
   received.delete("content-length");
-  received.set(UPSTREAM_HEADER, target);
+  received.set(UPSTREAM_HEADER, place);
   const { status, statusText } = response;
   return new Response(response.body, { status, statusText, headers: received });
 }

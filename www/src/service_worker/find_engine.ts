@@ -11,6 +11,8 @@ import type { Clients } from "../worker_scopes.js";
 /** A tab with an engine, and a port to that engine. */
 export interface EngineOwner {
   clientId: string;
+  /** Its number in that tab. */
+  engine: number | undefined;
   port: MessagePort;
 }
 
@@ -49,7 +51,7 @@ export async function findEngine(
       asked.push(port1);
       port1.onmessage = ({ data }: MessageEvent<ResponderMessage>) => {
         if (data.type !== "accepted") return;
-        const owner = { clientId: page.id, port: port1 };
+        const owner = { clientId: page.id, engine: data.engine, port: port1 };
         if (page.id === preferredId || !preferredIsThere) resolve(owner);
         else setTimeout(() => resolve(owner), OWN_TAB_GRACE_MS);
       };

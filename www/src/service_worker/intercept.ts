@@ -1,7 +1,7 @@
 //! The service worker: relays requests for the endpoint's routes to a tab that owns an engine, and leaves all others to the
 //! network. It keeps no state that it cannot recover, because a browser may stop it between any two events.
 
-import { DEFAULT_BASE_PATHS } from "../exchange/base_paths.js";
+import { DEFAULT_BASE_PATHS, spelledByEndpoint } from "../exchange/base_paths.js";
 import { claimsIn } from "../exchange/claims.js";
 import { EngineFailure, failureResponse } from "../exchange/error_response.js";
 import { frameUrl } from "../exchange/isolated_frame.js";
@@ -9,12 +9,14 @@ import {
   CANCEL,
   CLAIM,
   type InterceptionReport,
+  KEEP_ALIVE,
   type PageToServiceWorker,
   PAUSED,
   RELAYED_HEADER,
   REPORT,
   REQUEST_ID_HEADER,
   type WireRequest,
+  WORKER_LOST,
 } from "../exchange/protocol.js";
 import { type Connection, LostBeforeHead, exchange } from "../exchange/requester.js";
 import {
@@ -30,10 +32,17 @@ import type {
   FetchEvent,
   ServiceWorkerScope,
 } from "../worker_scopes.js";
+import { heardFrom, pagesServe } from "./ask_pages.js";
 import { findEngine } from "./find_engine.js";
 import { frameAnswer, isFrameRequest } from "./isolated_frame.js";
 import { isSiteFile, siteAnswer } from "./site_answer.js";
-import { callerGone, ownerPaused, watchExchange } from "./watch_exchange.js";
+import {
+  callerGone,
+  ownerIsAlive,
+  ownerPaused,
+  watchExchange,
+  workerLost,
+} from "./watch_exchange.js";
 
 /** Which requests to intercept. The pages that call `serveFromPage` decide about omitted members. */
 export interface InterceptOptions {
@@ -86,10 +95,15 @@ export function intercept({ basePaths, origins, offline }: InterceptOptions = {}
   scope.addEventListener("message", (event) => {
     const sent = event as ExtendableMessageEvent;
     const message = sent.data as PageToServiceWorker | null;
-    // KEEP_ALIVE needs no action: receiving the event is its whole effect.
     if (message?.type === CLAIM) sent.waitUntil(scope.clients.claim());
     if (message?.type === CANCEL) cancellable.get(message.id)?.abort(callerGone());
-    if (message?.type === PAUSED && sent.source !== null) ownerPaused(sent.source.id);
+    if (sent.source !== null) {
+      const { id } = sent.source;
+      heardFrom(id);
+      if (message?.type === KEEP_ALIVE) ownerIsAlive(id);
+      if (message?.type === PAUSED) ownerPaused(id);
+      if (message?.type === WORKER_LOST) workerLost(id, message.engine, message.failure);
+    }
     if (message?.type === REPORT) sent.waitUntil(report(sent));
   });
   scope.addEventListener("fetch", (event) => {
@@ -102,7 +116,7 @@ export function intercept({ basePaths, origins, offline }: InterceptOptions = {}
     } else if (!isPage && covers(intercepted, new URL(request.url), scope.location.origin)) {
       // No waitUntil for the body: browsers stop a worker whose event takes longer than five minutes. The answers to pings
       // keep the worker running while the body is sent.
-      fetchEvent.respondWith(answer(scope, fetchEvent));
+      fetchEvent.respondWith(answer(scope, fetchEvent, intercepted.basePaths));
     } else if (intercepted.offline && isSiteFile(request)) {
       fetchEvent.respondWith(siteAnswer(scope, fetchEvent));
     }
@@ -113,23 +127,33 @@ export function intercept({ basePaths, origins, offline }: InterceptOptions = {}
 const cancellable = new Map<string, AbortController>();
 
 /**
- * The engine's answer if an open page claims the URL. Otherwise the network's answer, but only on the site's own origin:
+ * The engine's answer if an open page serves the URL. Otherwise the network's answer, but only on the site's own origin:
  * a request to another origin carries that origin's API key, and must not change from local to remote because a tab was
  * closed.
  */
-async function answer(scope: ServiceWorkerScope, event: FetchEvent): Promise<Response> {
+async function answer(
+  scope: ServiceWorkerScope,
+  event: FetchEvent,
+  basePaths: readonly string[],
+): Promise<Response> {
   const { request } = event;
   const url = new URL(request.url);
   const ownOrigin = scope.location.origin;
-  const isClaimed = async () =>
-    (await claimsIn(scope.registration.scope)).some((claim) => covers(claim, url, ownOrigin));
+  const isServed = async () => {
+    const site = scope.registration.scope;
+    const claims = await claimsIn(site);
+    if (claims.some((claim) => covers(claim, url, ownOrigin))) return true;
+    // Without a visible claim, the pages themselves decide.
+    const ids = claims.map(({ id }) => id);
+    return pagesServe(scope.clients, { url: request.url, scope: site, claims: ids });
+  };
   let unread = request;
-  if (await isClaimed()) {
+  if (await isServed()) {
     unread = request.clone();
-    const response = await relay(scope, event);
+    const response = await relay(scope, event, basePaths);
     if (response !== undefined) return response;
     // The claim of a page that was just closed lasts a little longer than its answers.
-    if (await isClaimed()) return failureResponse(noTab("no open tab of this site answers"));
+    if (await isServed()) return failureResponse(noTab("no open tab of this site answers"));
   }
   if (url.origin === ownOrigin) return fetch(unread);
   return failureResponse(
@@ -145,13 +169,15 @@ const noTab = (message: string) => new EngineFailure("engine_unavailable", messa
 async function relay(
   scope: ServiceWorkerScope,
   { request, clientId }: FetchEvent,
+  basePaths: readonly string[],
 ): Promise<Response | undefined> {
   const id = request.headers.get(REQUEST_ID_HEADER);
   const cancelled = new AbortController();
   if (id !== null) cancellable.set(id, cancelled);
   const signal = AbortSignal.any([request.signal, cancelled.signal]);
   try {
-    const response = await answerFromTab(scope, await toWireRequest(request), clientId, signal);
+    const wire = await toWireRequest(request, spelledByEndpoint(request.url, basePaths));
+    const response = await answerFromTab(scope, wire, clientId, signal);
     response?.headers.set(RELAYED_HEADER, "1");
     return response;
   } catch (reason) {
@@ -187,8 +213,10 @@ async function answerFromTab(
       excluded,
     });
     if (owner === undefined) return undefined;
-    const watch = watchExchange(scope.clients, owner.clientId, callerId);
-    watch.ownerLost.addEventListener("abort", () => excluded.add(owner.clientId));
+    const watch = watchExchange(scope.clients, owner, callerId);
+    watch.ownerLost.addEventListener("abort", () => {
+      if (!watch.hasOtherEngine) excluded.add(owner.clientId);
+    });
     watch.callerLost.addEventListener("abort", () => caller.abort(watch.callerLost.reason));
     const { port } = owner;
     return { port, lost: watch.ownerLost, onSign: watch.onSign, onEnd: watch.stop };

@@ -51,6 +51,7 @@ async function createEngine(
       ...{ nextTurn, onPanic, fetchPicture, decodePicture: platform().decodePicture },
     });
     return Object.assign(engine, {
+      pendingOperation: () => webgpu.operations.oldest,
       memoryNeeded: async (files: ModelFiles) =>
         (await inspectModel(files, { load })).model?.memory?.totalBytes,
     });

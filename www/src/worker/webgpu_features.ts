@@ -1,7 +1,8 @@
 //! Adds to WebGPU what wgpu does not do on the web: requests `subgroups`, describes the device,
-//! compiles pipelines ahead, and reports a lost device.
+//! compiles pipelines ahead, and reports a lost device and unfinished operations.
 
 import { compileAheadOn } from "./compile_ahead.js";
+import { GpuOperations } from "./gpu_operations.js";
 import { type OnOutOfMemory, watchMemoryOf } from "./gpu_memory.js";
 
 /** The engine's device, as the Rust side asks for it (`src/web/webgpu.rs`). */
@@ -20,6 +21,8 @@ export interface ExtendedDevice {
 export interface WebGpuExtension {
   /** The device that was created last. */
   readonly device: ExtendedDevice | undefined;
+  /** What the devices have not finished. */
+  readonly operations: GpuOperations;
   /** Destroys all devices: the engine is dead. */
   destroy(): void;
 }
@@ -35,8 +38,10 @@ export function extendWebGpu(
   onOutOfMemory: OnOutOfMemory,
 ): WebGpuExtension {
   const devices: GPUDevice[] = [];
-  const extension: { device: ExtendedDevice | undefined; destroy(): void } = {
+  const operations = new GpuOperations();
+  const extension: { -readonly [name in keyof WebGpuExtension]: WebGpuExtension[name] } = {
     device: undefined,
+    operations,
     destroy() {
       for (const device of devices) device.destroy();
     },
@@ -46,17 +51,17 @@ export function extendWebGpu(
   if (gpu === undefined) return extension;
   const requestAdapter = gpu.requestAdapter.bind(gpu);
   gpu.requestAdapter = async (options) => {
-    const adapter = await requestAdapter(options);
+    const adapter = await operations.track(requestAdapter(options));
     if (adapter === null) return null;
     const requestDevice = adapter.requestDevice.bind(adapter);
     adapter.requestDevice = async (descriptor = {}) => {
       const requiredFeatures = new Set(descriptor.requiredFeatures ?? []);
       if (adapter.features.has("subgroups")) requiredFeatures.add("subgroups");
-      const device = await requestDevice({
-        ...descriptor,
-        requiredFeatures: [...requiredFeatures],
-      });
+      const device = await operations.track(
+        requestDevice({ ...descriptor, requiredFeatures: [...requiredFeatures] }),
+      );
       devices.push(device);
+      operations.watch(device);
       watchMemoryOf(device, onOutOfMemory);
       extension.device = describe(adapter, device);
       void device.lost.then(({ reason, message }) => {

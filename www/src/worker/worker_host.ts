@@ -4,7 +4,7 @@
 import { type Deferred, deferred, orAborted } from "../exchange/abort.js";
 import {
   codeOf,
-  type EngineFailure,
+  EngineFailure,
   InvalidOptions,
   messageOf,
   toEngineFailure,
@@ -13,6 +13,7 @@ import type {
   LoadProgress,
   PageToWorker,
   StartOptions,
+  WorkerActivity,
   WorkerToPage,
 } from "../exchange/protocol.js";
 import { DownloadPause } from "../model_source/pause.js";
@@ -20,7 +21,7 @@ import type { StorageReport } from "../model_source/url_file.js";
 import type { WorkerScope } from "../worker_scopes.js";
 import { AdapterChanges } from "./adapters.js";
 import { EngineLife } from "./engine_life.js";
-import type { EngineFactory } from "./hosted_engine.js";
+import type { EngineFactory, HostedEngine } from "./hosted_engine.js";
 import { KeptKernels } from "./kept_kernels.js";
 import { isPermanent, loadModel, reportFailure } from "./model_load.js";
 import { namingModule } from "./wasm_failure.js";
@@ -51,7 +52,10 @@ class WorkerHost {
   #adapters: AdapterChanges;
   #pause = new DownloadPause();
   #storage = new StorageSummary();
+  #engine: HostedEngine | undefined;
   #openExchanges = 0;
+  #openChanges = 0;
+  #isLoading = false;
   #optionsAreInvalid = false;
   #allowed: Deferred<void> | undefined;
 
@@ -81,14 +85,26 @@ class WorkerHost {
         break;
       case "set-lora": {
         const { call, lora } = message;
-        void this.#adapters
-          .set(lora)
-          .then((failure) => this.#post({ type: "lora-set", call, failure }));
+        this.#openChanges += 1;
+        void this.#adapters.set(lora).then((failure) => {
+          this.#openChanges -= 1;
+          this.#post({ type: "lora-set", call, failure });
+        });
         break;
       }
       case "load-allowed":
         this.#allowed?.resolve();
         break;
+      case "load-refused": {
+        const { code, message: reason } = message.failure;
+        this.#allowed?.reject(new EngineFailure(code, reason));
+        break;
+      }
+      case "ping": {
+        const operation = this.#engine?.pendingOperation?.();
+        this.#post({ type: "pong", beat: message.beat, activity: this.#activity(), operation });
+        break;
+      }
       case "dispose":
         void this.#dispose();
         break;
@@ -96,11 +112,13 @@ class WorkerHost {
   }
 
   async #start(options: StartOptions): Promise<void> {
+    this.#isLoading = true;
     const kept = new KeptKernels(options);
     try {
       const { life } = this;
       const onDeath = (failure: EngineFailure) => life.die(failure);
-      life.created(await this.#createEngine(options, onDeath, life.dead, kept.text));
+      this.#engine = await this.#createEngine(options, onDeath, life.dead, kept.text);
+      life.created(this.#engine);
     } catch (error) {
       this.#optionsAreInvalid = error instanceof InvalidOptions;
       this.life.die(toEngineFailure(namingModule(error, options.wasmUrl)));
@@ -116,6 +134,7 @@ class WorkerHost {
       await loadModel(options, this.life, hooks);
       const engine = await this.life.engine;
       const kernels = engine.kernels?.();
+      this.#isLoading = false;
       this.#post({ type: "ready", kernels });
       await kept.keep(kernels);
     } catch (error) {
@@ -125,6 +144,7 @@ class WorkerHost {
       if (BLAMED_ON_KERNELS.includes(codeOf(cause, ""))) await kept.drop();
       if (this.life.over.aborted) return;
       await reportFailure(error, options, this.life);
+      this.#isLoading = false;
       const code = codeOf(error, "model_not_loaded");
       const failure = { code, message: messageOf(error) };
       this.#post({ type: "load-failed", failure, permanent: isPermanent(error) });
@@ -135,7 +155,17 @@ class WorkerHost {
   async #ask(memoryBytes: number | undefined): Promise<void> {
     this.#allowed = deferred();
     this.#post({ type: "ask-to-load", memoryBytes });
-    await orAborted(this.#allowed.promise, this.life.over);
+    try {
+      await orAborted(this.#allowed.promise, this.life.over);
+    } finally {
+      this.#allowed = undefined;
+    }
+  }
+
+  #activity(): WorkerActivity {
+    // A load that waits until it may go on does nothing.
+    if ((this.#isLoading && !this.#allowed) || this.#openChanges > 0) return "load";
+    return this.#openExchanges > 0 ? "requests" : "idle";
   }
 
   async #serve(port: MessagePort): Promise<void> {

@@ -14,6 +14,7 @@ use crate::api::fields::{Prompt, invalid_value, out_of_range};
 use crate::api::http::{Request, Response};
 use crate::api::models::ReadyEmbedder;
 use crate::api::run::Deadline;
+use crate::text::{Pause, Special};
 use crate::{Error, RequestFault, Result};
 
 /// Visits the types of requests and answers.
@@ -39,8 +40,11 @@ pub(super) async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Res
         let bounds = format!("from 1 to {width}, the width of this model's vectors");
         return Err(out_of_range("dimensions", &bounds, dimensions));
     }
-    let inputs = plan.inputs.into_iter().map(|input| ids_of(input, &model));
-    let inputs = inputs.collect::<Result<Vec<_>>>()?;
+    let pause = || endpoint.host.sleep_ms(0);
+    let mut inputs = Vec::with_capacity(plan.inputs.len());
+    for input in plan.inputs {
+        inputs.push(deadline.limit(ids_of(input, &model, &pause)).await?);
+    }
     let prompt_tokens = inputs.iter().map(Vec::len).sum();
     let vectors = model.engine.submit(inputs)?.vectors();
     let timer = RequestTimer::start(&endpoint.pace, &endpoint.host);
@@ -56,14 +60,18 @@ pub(super) async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Res
 }
 
 /// The ids of an input: a text with the tokens that the model's tokenizer adds, or the ids as given.
-fn ids_of(input: Prompt, model: &ReadyEmbedder) -> Result<Vec<u32>> {
+async fn ids_of(input: Prompt, model: &ReadyEmbedder, pause: Pause<'_>) -> Result<Vec<u32>> {
     match input {
         Prompt::Text(text) if text.is_empty() => {
             Err(invalid_value("input", "must not be an empty string"))
         }
         Prompt::Text(text) => {
             check_size(&text, model)?;
-            model.tokenizer.encode(&text, true)
+            let special = Special::Added;
+            model
+                .tokenizer
+                .encode_in_slices(&text, special, pause)
+                .await
         }
         Prompt::Conversation(_) | Prompt::Mixed(_) => {
             Err(Error::Internal("an input of another route".into()))
@@ -81,13 +89,20 @@ fn ids_of(input: Prompt, model: &ReadyEmbedder) -> Result<Vec<u32>> {
     }
 }
 
-/// Rejects a text that exceeds the context with any tokenization, without tokenizing megabytes.
+/// Rejects a text that exceeds the context with any tokenization, without tokenizing megabytes, and a long text for a
+/// tokenizer that drops text: the number of its tokens says nothing, and it is tokenized without a pause.
 fn check_size(text: &str, model: &ReadyEmbedder) -> Result<()> {
     const CHECKED_FROM_BYTES: usize = 1 << 16;
+    const MAX_DROPPED_BYTES: usize = 1 << 20;
     let context_tokens = model.engine.context_tokens();
-    if text.len() < CHECKED_FROM_BYTES
-        || model.tokenizer.fewest_tokens(text.len()) <= context_tokens
-    {
+    if text.len() < CHECKED_FROM_BYTES {
+        return Ok(());
+    }
+    let fits = match model.tokenizer.fewest_tokens(text.len()) {
+        0 => text.len() <= MAX_DROPPED_BYTES,
+        fewest => fewest <= context_tokens,
+    };
+    if fits {
         return Ok(());
     }
     let message = format!(

@@ -130,7 +130,8 @@ pub(in crate::api) async fn answer(endpoint: &Endpoint, request: &Request) -> Re
     let wants_pieces = fields.boolean("with_pieces")?.unwrap_or(false);
 
     let model = ready(endpoint, &name).await?;
-    let ids = ids_of(prompt, add_special, &model);
+    let pause = || endpoint.host.sleep_ms(0);
+    let ids = ids_of(prompt, add_special, &model, &pause).await;
     let tokens = ids.map_err(|error| rename_param(error, &[("prompt", field)]))?;
     let (count, max_model_len) = (tokens.len(), model.context_tokens);
     let label = |id: &u32| model.tokenizer.token_label(*id);

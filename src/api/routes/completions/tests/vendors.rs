@@ -37,6 +37,28 @@ fn restrictions_are_read() {
 }
 
 #[test]
+fn texts_of_fields_are_bounded() {
+    for (bytes, is_accepted) in [(32 << 10, true), (33 << 10, false)] {
+        let texts = format!(r#""{}","{}""#, "a".repeat(bytes), "b".repeat(bytes));
+        let pairs = format!(
+            r#"["{}",1],["{}",false]"#,
+            "a".repeat(bytes),
+            "b".repeat(bytes)
+        );
+        for members in [
+            format!(r#""bad_words":[{texts}]"#),
+            format!(r#""dry_sequence_breakers":[{texts}]"#),
+            format!(r#""logit_bias":[{pairs}]"#),
+        ] {
+            match is_accepted {
+                true => drop(ok(&members)),
+                false => fails(OutOfRange, &members),
+            }
+        }
+    }
+}
+
+#[test]
 fn prompts_are_cut_and_completed_as_asked() {
     let read = |members: &str| ok(members).prompt_tokens;
     let all = PromptTokens {

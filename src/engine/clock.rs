@@ -1,0 +1,31 @@
+//! The time by which the engine ends requests. Its callers implement it.
+
+use std::future::Future;
+use std::pin::Pin;
+
+use crate::Error;
+
+/// The time and timers.
+pub trait Clock {
+    /// Milliseconds since 1970.
+    fn now_ms(&self) -> u64;
+    /// Completes after `duration_ms`.
+    fn sleep_ms(&self, duration_ms: u32) -> Pin<Box<dyn Future<Output = ()>>>;
+}
+
+/// When a request ends with an error if it has not ended before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimeLimit {
+    /// In milliseconds since 1970.
+    pub end_ms: u64,
+    /// How long the request was allowed to take.
+    pub timeout_ms: u32,
+}
+
+impl TimeLimit {
+    /// The error of a request whose time is up.
+    pub fn error(self) -> Error {
+        let Self { timeout_ms, .. } = self;
+        Error::Internal(format!("the request took longer than {timeout_ms} ms"))
+    }
+}
