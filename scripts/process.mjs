@@ -51,25 +51,66 @@ export function capture(program, args, options = {}) {
   return done.status === 0 ? done.stdout.trim() : undefined;
 }
 
+/** How long a program may take to end after it was asked to. */
+const END_LIMIT_MS = 10_000;
+
+/** Ends a program and the programs that it started, which would otherwise keep its output open. */
+function endGroup(child) {
+  const send = (signal) => {
+    try {
+      if (windows) child.kill(signal);
+      else process.kill(-child.pid, signal);
+    } catch {
+      // All of them have exited.
+    }
+  };
+  send("SIGTERM");
+  setTimeout(() => send("SIGKILL"), END_LIMIT_MS).unref();
+}
+
+/** Running programs that have a process group of their own, which signals of a terminal do not reach. */
+const groups = new Set();
+const ENDING_SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"];
+
+function endAllGroups(signal) {
+  for (const child of groups) endGroup(child);
+  for (const each of ENDING_SIGNALS) process.removeListener(each, endAllGroups);
+  process.kill(process.pid, signal);
+}
+
+function addGroup(child) {
+  if (groups.size === 0) for (const signal of ENDING_SIGNALS) process.on(signal, endAllGroups);
+  groups.add(child);
+}
+
+function removeGroup(child) {
+  if (!groups.delete(child) || groups.size > 0) return;
+  for (const signal of ENDING_SIGNALS) process.removeListener(signal, endAllGroups);
+}
+
 /**
  * Runs a program to its end. Its stdout and stderr both go to our stderr, or through `onOutput(text)`.
  * With `background`, it runs at low priority.
- * Resolves with the exit status (124 after `timeout_ms`, 127 if the program could not be started).
+ * Resolves with the exit status (124 after `timeout_ms`, or after `silence_ms` without output if there is `onOutput`; 127 if
+ * the program could not be started).
  */
 export function run(
   program,
   args,
-  { env, cwd = root, timeout_ms, background = false, onOutput } = {},
+  { env, cwd = root, timeout_ms, silence_ms, background = false, onOutput } = {},
 ) {
   return new Promise((resolve) => {
     // npm and similar programs are .cmd files on Windows, which only a shell can start.
     const shell = windows && /\.cmd$|^npm$|^npx$/.test(program);
+    const grouped = timeout_ms !== undefined;
     const child = spawn(program, args, {
       cwd,
+      detached: grouped && !windows,
       env: { ...process.env, ...env },
       shell,
       stdio: ["ignore", onOutput ? "pipe" : 2, onOutput ? "pipe" : 2],
     });
+    if (grouped) addGroup(child);
     if (background && child.pid !== undefined) {
       try {
         setPriority(child.pid, constants.priority.PRIORITY_LOW);
@@ -78,26 +119,33 @@ export function run(
       }
     }
     let timedOut = false;
-    const timer = timeout_ms
-      ? setTimeout(() => {
-          timedOut = true;
-          child.kill("SIGTERM");
-        }, timeout_ms)
-      : undefined;
+    const limit = (why, ms) =>
+      setTimeout(() => {
+        timedOut = true;
+        say(`\n${program}: ended after ${Math.round(ms / 1000)} s${why}`);
+        endGroup(child);
+      }, ms);
+    const timer = timeout_ms ? limit("", timeout_ms) : undefined;
+    const silence = silence_ms && onOutput ? limit(" without output", silence_ms) : undefined;
     if (onOutput) {
       for (const stream of [child.stdout, child.stderr]) {
         stream.setEncoding("utf8");
-        stream.on("data", onOutput);
+        stream.on("data", (text) => {
+          silence?.refresh();
+          onOutput(text);
+        });
       }
     }
-    child.on("error", () => {
+    const settle = (status) => {
       clearTimeout(timer);
-      resolve(127);
-    });
-    child.on("close", (status, signal) => {
-      clearTimeout(timer);
-      resolve(timedOut ? 124 : (status ?? (signal ? 128 : 1)));
-    });
+      clearTimeout(silence);
+      removeGroup(child);
+      resolve(status);
+    };
+    child.on("error", () => settle(127));
+    child.on("close", (status, signal) =>
+      settle(timedOut ? 124 : (status ?? (signal ? 128 : 1))),
+    );
   });
 }
 

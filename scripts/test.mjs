@@ -19,6 +19,8 @@ import { findWebKit } from "./webkit.mjs";
 /** Limits, so that nothing hangs forever. The longest step is a first build on a slow machine. */
 const PROGRAM_LIMIT_MS = 40 * 60_000;
 const NODE_TEST_LIMIT_MS = 5 * 60_000;
+/** A test program in Rust that prints nothing for so long hangs. */
+const RUST_SILENCE_LIMIT_MS = 5 * 60_000;
 /** For a browser without which its tier is skipped. */
 const INSTALL_LIMIT_MS = 3 * 60_000;
 /** Long enough to find what a change breaks for inputs like those of the corpus. `npm run fuzz` takes longer. */
@@ -130,7 +132,10 @@ const rustTestNames = () => [
 ];
 
 const cargoTest = (tally, name, args, env) =>
-  tally.count(name, "cargo", ["test", "--locked", ...args], CARGO_COUNTS, { env });
+  tally.count(name, "cargo", ["test", "--locked", ...args], CARGO_COUNTS, {
+    env,
+    silence_ms: RUST_SILENCE_LIMIT_MS,
+  });
 
 // Each of these tests requests a GPU device. Its runtime polls until the process ends, even when the device is idle: fifty
 // devices keep two cores busy.
@@ -149,7 +154,7 @@ async function gpuTests(tally, name, env) {
   const run = (what, filters) => {
     const args = ["test", "--locked", ...HOOKS, "--test", name, "--", ...filters];
     // A group of modules may have no tests, for example those with inputs of the others.
-    const options = { env, mayBeEmpty: true };
+    const options = { env, mayBeEmpty: true, silence_ms: RUST_SILENCE_LIMIT_MS };
     return tally.count(`${name}: ${what}`, "cargo", args, CARGO_COUNTS, options);
   };
   for (let first = 0; first < modules.length; first += MODULES_PER_PROCESS) {

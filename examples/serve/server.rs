@@ -354,11 +354,21 @@ mod tests {
                 read_to_end(stream)
             };
             let is_refused = |answer: &String| answer.starts_with("HTTP/1.1 503 ");
-            // Two bodies that do not end. It takes a while until they are read, and until they are given up.
-            let held = [send(), send()];
-            let mut answers = std::iter::repeat_with(answer_of_whole);
+            let began = Instant::now();
+            let mut answers = std::iter::repeat_with(|| {
+                assert!(began.elapsed() < LONG);
+                // Two bodies that do not end. The third is refused, unless the server reads it before one of these.
+                let held = [send(), send()];
+                let answer = answer_of_whole();
+                drop(held);
+                answer
+            });
             let refused = answers.find(is_refused).unwrap();
-            drop(held);
+            // It takes a while until the server notices that the clients of the two bodies left.
+            let mut answers = std::iter::repeat_with(|| {
+                assert!(began.elapsed() < 2 * LONG);
+                answer_of_whole()
+            });
             let answer = answers.find(|answer| !is_refused(answer)).unwrap();
             (refused, answer)
         });

@@ -8,15 +8,18 @@
 //! | `gpu` | the adapter, the wgpu device, its loss |
 //! | `report` | what was found |
 //! | `graph` | recorded launches |
+//! | `transfer` | tensors from values and values from tensors |
 
 mod compute_device;
 mod cpu;
 mod gpu;
 mod graph;
 mod report;
+mod transfer;
 
 pub use compute_device::ComputeDevice;
 pub use cpu::{Cpu, CpuOptions};
 pub use gpu::{BrowserWebGpu, Gpu, GpuOptions, Pending};
 pub use graph::Graph;
 pub use report::{BrowserDevice, DeviceKind, DeviceReport};
+pub use transfer::{read, read_all, upload, upload_words};

@@ -1,6 +1,6 @@
 //! Runs a vision tower: from the pixels of a tile to rows of the text model.
 
-use burn::tensor::{Device, Tensor, TensorData};
+use burn::tensor::{Device, Tensor};
 
 use super::{
     config::{
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     Error, Result,
-    device::ComputeDevice,
+    device::{self, ComputeDevice, read},
     ops::{
         Variant,
         kv_memory::KvMemory,
@@ -160,10 +160,8 @@ impl Vision {
     }
 
     async fn floats(&self, tensor: Tensor<2>) -> Result<Vec<f32>> {
-        let data = tensor.into_data_async().await;
-        let data = data.map_err(|e| self.device.failure(format!("{e:?}")))?;
-        data.try_into_vec()
-            .map_err(|e| Error::Internal(format!("{e:?}")))
+        let values = read(tensor.into_dispatch()).await;
+        values.map_err(|e| self.device.failure(e))
     }
 }
 
@@ -204,7 +202,7 @@ fn window_step(config: &VisionConfig, device: &Device) -> Step {
 
 fn upload(device: &ComputeDevice, values: Vec<f32>, cols: usize) -> Tensor<2> {
     let rows = values.len() / cols;
-    Tensor::from_data(TensorData::new(values, [rows, cols]), device.tensors())
+    device::upload(values, [rows, cols], device.tensors())
 }
 
 /// The patches of `pixels` `[3, size, size]`, in rows from the top left: `[patches, 3 * patch * patch]`.

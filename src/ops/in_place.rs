@@ -1,8 +1,9 @@
 //! A tensor that ops change in place.
 
-use burn::tensor::{DType, Device, Int, Tensor, TensorData};
+use burn::tensor::{Device, Int, Tensor};
 
 use super::write_words::write_words;
+use crate::device::upload_words;
 
 /// Words on a device that ops change in place. An op takes the tensor and puts it back: the twins write
 /// in place only while nothing else holds it. A clone on the GPU shares the memory.
@@ -18,8 +19,7 @@ impl InPlace {
     /// Uploads words.
     pub fn upload(words: Vec<u32>, device: &Device) -> Self {
         let len = words.len();
-        let data = TensorData::new(words, [len]);
-        Self::new(Tensor::from_data(data, (device, DType::U32)))
+        Self::new(upload_words(words, [len], device))
     }
 
     /// The tensor, to read.

@@ -43,6 +43,7 @@ pub mod last_row;
 pub mod layer_norm;
 pub mod matmul;
 pub mod matvec;
+pub mod reshape;
 pub mod rms_norm;
 pub mod rope_kv;
 pub mod route_experts;

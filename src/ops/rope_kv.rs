@@ -8,7 +8,7 @@ use burn::{
         Backend, Cube, Dispatch, ExtensionType, Flex, TensorMetadata,
         tensor::{FloatTensor, IntTensor},
     },
-    tensor::{DType, Device, Int, Tensor, TensorData},
+    tensor::{Device, Int, Tensor},
 };
 use burn_wgpu::CubeTensor;
 pub use inpage_cpu::lanes::rope::RopeShape;
@@ -20,6 +20,7 @@ use super::{
     step::{self, Step},
     variant::Variant,
 };
+use crate::device::upload_words;
 use crate::kernel::{Kernel, grid, wgsl};
 
 op! {
@@ -44,7 +45,7 @@ const RADIANS: f32 = (std::f64::consts::TAU / 4_294_967_296.0) as f32;
 pub fn turns(radians: &[f64], device: &Device) -> Tensor<1, Int> {
     let turns = in_turns(radians);
     let len = turns.len();
-    Tensor::from_data(TensorData::new(turns, [len]), (device, DType::U32))
+    upload_words(turns, [len], device)
 }
 
 /// As [`turns`], for rotary positions of parts: the angles, then the part that each pair turns by.
@@ -53,7 +54,7 @@ pub fn turns_by_parts(radians: &[f64], parts: &[u32], device: &Device) -> Tensor
     let mut words = in_turns(radians);
     words.extend_from_slice(parts);
     let len = words.len();
-    Tensor::from_data(TensorData::new(words, [len]), (device, DType::U32))
+    upload_words(words, [len], device)
 }
 
 fn in_turns(radians: &[f64]) -> Vec<u32> {

@@ -1,8 +1,10 @@
 //! What a workgroup barrier costs on a device.
 
-use burn::tensor::{DType, Tensor, TensorData};
-
-use crate::{Error, Result, device::ComputeDevice, ops::barriers::barriers};
+use crate::{
+    Error, Result,
+    device::{ComputeDevice, read, upload_words},
+    ops::barriers::barriers,
+};
 
 /// Workgroups that wait at barriers concurrently.
 const WORKGROUPS: usize = 64;
@@ -16,8 +18,7 @@ const ROUNDS: usize = 3;
 /// # Errors
 /// When the device failed or miscounts.
 pub async fn barrier_us(device: &ComputeDevice) -> Result<f64> {
-    let zeros = TensorData::new(vec![0u32; WORKGROUPS], [WORKGROUPS]);
-    let mut out = Tensor::from_data(zeros, (device.tensors(), DType::U32));
+    let mut out = upload_words(vec![0; WORKGROUPS], [WORKGROUPS], device.tensors());
     let mut best_ms = [f64::INFINITY; 2];
     for round in 0..=ROUNDS {
         for (count, best_ms) in BARRIERS.into_iter().zip(&mut best_ms) {
@@ -30,11 +31,9 @@ pub async fn barrier_us(device: &ComputeDevice) -> Result<f64> {
             }
         }
     }
-    let counted = out.into_data_async().await;
-    let counted = counted.map_err(|e| device.failure(format!("{e:?}")))?;
-    if counted
-        .iter::<u32>()
-        .any(|count| count as usize != BARRIERS[1])
+    let counted = read::<u32>(out.into_dispatch()).await;
+    let counted = counted.map_err(|e| device.failure(e))?;
+    if counted.iter().any(|count| *count as usize != BARRIERS[1])
     {
         return Err(Error::NoDevice("barriers do not work".into()));
     }

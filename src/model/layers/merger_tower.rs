@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     model::config::Windows,
-    ops::{Activation, Finish, Variant, kv_memory::KvMemory, step::Step},
+    ops::{Activation, Finish, Variant, kv_memory::KvMemory, reshape::reshape, step::Step},
 };
 
 /// The whole tower and its projectors.
@@ -93,7 +93,7 @@ impl MergerTower {
     /// The patches of each square as one row.
     fn merged(&self, x: Tensor<2>) -> Tensor<2> {
         let [patches, dim] = x.dims();
-        x.reshape([patches / self.square, dim * self.square])
+        reshape(x, [patches / self.square, dim * self.square])
     }
 
     /// Uses the kernels of `variant` from now on.

@@ -25,6 +25,7 @@ use crate::{
         Activation, Finish, Variant,
         attention::AttentionShape,
         matrix::Matrix,
+        reshape::reshape,
         rope_kv::{RopeShape, turns, turns_by_parts},
     },
     weights::{ByteSource, Gguf},
@@ -348,7 +349,7 @@ impl<'a, S: ByteSource> Loader<'a, S> {
             ffn_norm,
             ffn_gate,
             ffn_up,
-            biases: biases.map(|it| it.reshape([1, 2 * self.config.ffn_dim])),
+            biases: biases.map(|it| reshape(it, [1, 2 * self.config.ffn_dim])),
             low_rank: None,
             ffn_down: self.linear(&name(layer, "ffn_down")).await?,
             join: self

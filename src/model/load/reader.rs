@@ -3,13 +3,13 @@
 
 use std::ops::Range;
 
-use burn::tensor::{Device, Tensor, TensorData};
+use burn::tensor::{Device, Tensor};
 use futures_util::future::try_join;
 
 use super::layout::{RowRepacker, matrix_shape};
 use crate::{
     Error, Result,
-    device::ComputeDevice,
+    device::{ComputeDevice, upload},
     ops::matrix::{Layout, Matrix, MatrixShape},
     tensor_types::TensorType,
     weights::{ByteSource, Gguf, TensorInfo},
@@ -84,7 +84,7 @@ impl<'a, S: ByteSource> TensorReader<'a, S> {
     /// A vector on the device.
     pub(super) fn vector(&self, values: Vec<f32>) -> Tensor<1> {
         let len = values.len();
-        Tensor::from_data(TensorData::new(values, [len]), self.device())
+        upload(values, [len], self.device())
     }
 
     /// All rows of tensors of one type and row length, one tensor below the other.

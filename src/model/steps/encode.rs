@@ -1,10 +1,10 @@
 //! Steps of an encoder: whole texts, op by op, without captured graphs.
 
-use burn::tensor::{Device, Tensor, TensorData};
+use burn::tensor::{Device, Tensor};
 
 use super::{Steps, sizes::encoder_rows, upload};
 use crate::{
-    Error, Result,
+    Error, Result, device,
     ops::{matvec, rows::rows, step::Segment},
 };
 
@@ -52,8 +52,5 @@ fn upload_rows(vectors: &[Vec<f32>], device: &Device) -> Result<Tensor<2>> {
     let width = vectors.first().ok_or_else(none)?.len();
     let mut values = vectors.concat();
     values.resize(DENSE_ROWS * width, 0.0);
-    Ok(Tensor::from_data(
-        TensorData::new(values, [DENSE_ROWS, width]),
-        device,
-    ))
+    Ok(device::upload(values, [DENSE_ROWS, width], device))
 }

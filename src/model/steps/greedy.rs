@@ -1,6 +1,5 @@
 //! Greedy steps: the device chooses the token with the largest logit and feeds it.
 
-use burn::tensor::Transaction;
 
 use super::{Fed, Ready, Steps, ids_of};
 use crate::{Error, Result, engine::SequenceMemory, ops::argmax::argmax};
@@ -72,7 +71,7 @@ impl Steps {
     /// The ring of ids chosen since the last feed.
     pub async fn chosen(&self) -> Result<Vec<u32>> {
         let ring = self.chosen.get();
-        let words = self.words(Transaction::default().register(ring)).await?;
+        let words = self.words(vec![ring]).await?;
         words
             .into_iter()
             .next()

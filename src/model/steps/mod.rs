@@ -12,7 +12,7 @@ pub(super) mod sizes;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use burn::tensor::{DType, Device, Int, Tensor, TensorData, Transaction};
+use burn::tensor::{Device, Int, Tensor};
 
 use self::{
     graphs::{DecodeGraphs, StepGraphs},
@@ -29,7 +29,7 @@ use super::{
 };
 use crate::{
     Error, Result,
-    device::{ComputeDevice, Graph},
+    device::{ComputeDevice, Graph, read, read_all, upload_words},
     ops::{
         InPlace, Variant,
         copy_page::copy_page,
@@ -329,24 +329,15 @@ impl Steps {
 
     /// Reads floats back.
     pub async fn floats(&self, tensor: Tensor<2>) -> Result<Vec<f32>> {
-        let data = tensor
-            .into_data_async()
-            .await
-            .map_err(|e| self.device.failure(format!("{e:?}")))?;
-        data.try_into_vec()
-            .map_err(|e| Error::Internal(format!("{e:?}")))
+        let values = read(tensor.into_dispatch()).await;
+        values.map_err(|e| self.device.failure(e))
     }
 
     /// Reads several tensors of words back at once.
-    pub async fn words(&self, tensors: Transaction) -> Result<Vec<Vec<u32>>> {
+    pub async fn words<const D: usize>(&self, tensors: Vec<Tensor<D, Int>>) -> Result<Vec<Vec<u32>>> {
         self.device.give_turn().await;
-        let read = tensors.execute_async().await;
-        let read = read.map_err(|e| self.device.failure(format!("{e:?}")))?;
-        let words = read.into_iter().map(|data| {
-            data.try_into_vec()
-                .map_err(|e| Error::Internal(format!("{e:?}")))
-        });
-        words.collect()
+        let words = read_all(tensors.into_iter().map(Tensor::into_dispatch).collect()).await;
+        words.map_err(|e| self.device.failure(e))
     }
 }
 
@@ -361,6 +352,5 @@ fn ids_of<'a>(
 }
 
 fn upload(words: &[u32], device: &Device) -> Tensor<1, Int> {
-    let data = TensorData::new(words.to_vec(), [words.len()]);
-    Tensor::from_data(data, (device, DType::U32))
+    upload_words(words.to_vec(), [words.len()], device)
 }

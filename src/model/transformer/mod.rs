@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use burn::tensor::Transaction;
 
 mod chunks;
 mod embed;
@@ -549,12 +548,10 @@ impl CausalModel for Transformer {
         }
         let top = top.min(vocab);
         let first = memory.len_tokens;
-        let mut parts = Transaction::default();
+        let mut parts = vec![];
         for (tokens, next) in chunks(tokens).zip(chunks(next)) {
             let fed = self.feed_chunks(memory, tokens).await?;
-            for part in self.steps.scores(&fed, next, top) {
-                parts = parts.register(part);
-            }
+            parts.extend(self.steps.scores(&fed, next, top));
         }
         let parts = self.steps.words(parts).await?;
         let rows = parts

@@ -1,7 +1,6 @@
 //! Steps of several sequences whose samplers choose on the device: what is uploaded, and how
 //! results return to the samplers.
 
-use burn::tensor::Transaction;
 
 use super::Transformer;
 use crate::{
@@ -53,8 +52,7 @@ impl Transformer {
             // If this call fails or is dropped, the samplers do not record the chosen tokens.
             on_device.forget(&slots);
             let results = on_device.memory.results();
-            let words = Transaction::default().register(results);
-            let words = self.steps.words(words).await?.remove(0);
+            let words = self.steps.words(vec![results]).await?.remove(0);
             for (i, slot) in slots.into_iter().enumerate() {
                 batch[i].memory.len_tokens += count;
                 take_in(&mut samplers[i], &mut chosen[i], &words, slot, count);

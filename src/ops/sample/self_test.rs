@@ -1,12 +1,12 @@
 //! Validates the sampler's kernels on the current device, in the shape in which they will run.
 
-use burn::tensor::{Device, Tensor, TensorData};
+use burn::tensor::Device;
 use serde::{Deserialize, Serialize};
 
 use super::{RowChoice, SamplerMemory, SamplerShape, parse, sample};
 use crate::{
     Error, Result,
-    device::ComputeDevice,
+    device::{ComputeDevice, read, upload},
     ops::{
         in_place::InPlace,
         step::{Segment, Step},
@@ -103,15 +103,11 @@ async fn sampled(device: &Device, shape: SamplerShape) -> Result<Vec<Result<u32>
         |i: usize| (i as f32 * 0.7).sin() * 4.0 + if i.is_multiple_of(97) { 5.0 } else { 0.0 };
     let logits: Vec<f32> = (0..count * shape.vocab).map(wave).collect();
     for _ in 0..STEPS {
-        let logits = TensorData::new(logits.clone(), [count, shape.vocab]);
-        let logits = Tensor::<2>::from_data(logits, device);
+        let logits = upload(logits.clone(), [count, shape.vocab], device);
         sample(logits, &mut memory, &mut ids, &mut step);
     }
-    let data = memory.results().into_data_async().await;
-    let data = data.map_err(|e| Error::Internal(format!("{e:?}")))?;
-    let words = data
-        .try_into_vec::<u32>()
-        .map_err(|e| Error::Internal(format!("{e:?}")))?;
+    let words = read(memory.results().into_dispatch()).await;
+    let words = words.map_err(Error::Internal)?;
     let wanted = (0..count).flat_map(|slot| (0..STEPS).map(move |step| (slot, step)));
     let ids = wanted.map(|(slot, step)| {
         let chosen = parse(&words, slot, step, None)?;

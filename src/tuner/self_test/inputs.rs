@@ -1,8 +1,9 @@
 //! Inputs for the validation: varied, finite, and the same on every device.
 
-use burn::tensor::{Device, Tensor, TensorData};
+use burn::tensor::{Device, Tensor};
 
 use crate::{
+    device::upload,
     ops::matrix::{Layout, Matrix, MatrixShape},
     tensor_types::{ScaleWord, TensorType},
 };
@@ -12,12 +13,11 @@ pub(super) fn wave(n: usize, step: f32) -> Vec<f32> {
 }
 
 pub(super) fn rows(tokens: usize, n: usize, step: f32, device: &Device) -> Tensor<2> {
-    let values = TensorData::new(wave(tokens * n, step), [tokens, n]);
-    Tensor::from_data(values, device)
+    upload(wave(tokens * n, step), [tokens, n], device)
 }
 
 pub(super) fn vector(n: usize, step: f32, device: &Device) -> Tensor<1> {
-    Tensor::from_data(TensorData::new(wave(n, step), [n]), device)
+    upload(wave(n, step), [n], device)
 }
 
 pub(super) fn matrix(device: &Device, ty: TensorType, rows: usize, cols: usize) -> Matrix {

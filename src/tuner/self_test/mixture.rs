@@ -1,10 +1,11 @@
 //! A small mixture of experts for the validation: every op of its layer, by the kernels for a number
 //! of tokens.
 
-use burn::tensor::{Device, Tensor, TensorData};
+use burn::tensor::{Device, Tensor};
 
 use super::inputs::{matrix, rows, wave};
 use crate::{
+    device::upload,
     ops::{
         Variant,
         expert_gated_matmul::expert_gated_matmul,
@@ -42,13 +43,11 @@ pub(super) fn mixture(
     );
     // Small, because the output of the gates is multiplied twice more.
     let small = |n: usize, step| wave(n, step).into_iter().map(|v| 0.05 * v).collect();
-    let x = TensorData::new::<f32, _>(small(tokens * dim, 0.3), [tokens, dim]);
-    let x = Tensor::<2>::from_data(x, device);
+    let x = upload(small(tokens * dim, 0.3), [tokens, dim], device);
     // No two scores are equal, because rounding would decide between them.
     let routes = route_experts(rows(tokens, SHAPE.experts, 0.9, device), SHAPE);
     if tokens <= MAX_TOKENS {
-        let norm = TensorData::new::<f32, _>(small(dim, 0.7), [dim]);
-        let norm = (Tensor::from_data(norm, device), 1e-5);
+        let norm = (upload(small(dim, 0.7), [dim], device), 1e-5);
         let (chosen, few) = (routes.experts.clone(), x.clone());
         let hidden = expert_gated_matvec(few, norm, &gate, &up, ffn_dim, chosen, variant);
         return expert_matvec(hidden, &down, routes, x, variant);

@@ -6,7 +6,7 @@ use burn::tensor::{Device, Tensor};
 use super::needs::Needs;
 use crate::{
     Error, Result,
-    device::ComputeDevice,
+    device::{ComputeDevice, read},
     ops::{
         Activation, Addends, Arithmetic, Finish, Kernel, Variant, dry_run,
         gated_matmul::gated_matmul,
@@ -208,10 +208,8 @@ fn compare(what: &str, computed: &[f32], expected: &[f32], tolerance: f32) -> Re
 }
 
 async fn floats(tensor: Tensor<2>) -> Result<Vec<f32>> {
-    let data = tensor.into_data_async().await;
-    let data = data.map_err(|e| Error::Internal(format!("{e:?}")))?;
-    data.try_into_vec()
-        .map_err(|e| Error::Internal(format!("{e:?}")))
+    let values = read(tensor.into_dispatch()).await;
+    values.map_err(Error::Internal)
 }
 
 async fn all_floats(tensors: [Tensor<2>; 2]) -> Result<Vec<f32>> {
