@@ -60,6 +60,8 @@ pub struct Gpu {
     wgpu: wgpu::Device,
     report: DeviceReport,
     lost: Arc<Mutex<Option<String>>>,
+    // A native program can use a device on any thread, what JavaScript does belongs to one.
+    #[cfg(target_arch = "wasm32")]
     browser: Option<BrowserWebGpu>,
     now_ms: fn() -> f64,
 }
@@ -125,6 +127,7 @@ impl Gpu {
             wgpu: device,
             report,
             lost,
+            #[cfg(target_arch = "wasm32")]
             browser: options.browser,
             now_ms: options.now_ms,
         })
@@ -139,10 +142,12 @@ impl Gpu {
     /// platform can do that without blocking the device. A kernel that is refused is refused again,
     /// with an error, when it is launched.
     pub fn compile_ahead(&self, kernels: Vec<String>) -> Pending {
-        match &self.browser {
-            Some(browser) => (browser.compile_ahead)(kernels),
-            None => Box::pin(std::future::ready(())),
+        #[cfg(target_arch = "wasm32")]
+        if let Some(browser) = &self.browser {
+            return (browser.compile_ahead)(kernels);
         }
+        drop(kernels);
+        Box::pin(std::future::ready(()))
     }
 
     /// Milliseconds of a monotonic clock, for measuring the device.

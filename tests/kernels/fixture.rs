@@ -2,7 +2,7 @@
 
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 use inpage::{
-    device::{Gpu, GpuOptions},
+    device::Gpu,
     ops::{
         Arithmetic, Variant,
         kv_memory::KvFormat,
@@ -12,6 +12,8 @@ use inpage::{
     tensor_types::{ScaleWord, TensorType},
 };
 use pollster::block_on;
+
+pub use crate::shared_gpus::{gpu, new_gpu};
 
 /// Deterministic values in [-1, 1).
 pub struct Noise(pub u64);
@@ -28,11 +30,6 @@ impl Noise {
     pub fn floats(&mut self, n: usize) -> Vec<f32> {
         (0..n).map(|_| self.next()).collect()
     }
-}
-
-pub fn gpu() -> Gpu {
-    block_on(Gpu::request(GpuOptions::default()))
-        .expect("a GPU device (a Vulkan driver, perhaps lavapipe)")
 }
 
 pub fn variants(gpu: &Gpu) -> Vec<Variant> {

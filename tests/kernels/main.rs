@@ -1,6 +1,9 @@
 //! Every kernel against its CPU twin at awkward sizes, on the machine's Vulkan, Metal or D3D12
 //! device, and on the CPU device. A missing device fails the test: a driver is part of the set-up.
 
+#[path = "../shared_gpus/mod.rs"]
+mod shared_gpus;
+
 mod fixture;
 mod given_rows;
 

@@ -14,7 +14,7 @@ use inpage::ops::{
 };
 
 use crate::fixture::{
-    Noise, assert_close, gpu, ids, segment, tensor, tilings, tolerance, values, words,
+    Noise, assert_close, gpu, new_gpu, ids, segment, tensor, tilings, tolerance, values, words,
 };
 
 /// All elements of `pages` pages.
@@ -196,8 +196,7 @@ fn batched_attention(head_dim: usize, format: KvFormat) {
     };
     let on_cpu = run(&cpu, Variant::PORTABLE);
     for variant in tilings(&gpu()) {
-        // The memory of a new device is zero.
-        let gpu = gpu();
+        let gpu = new_gpu();
         let on_gpu = run(gpu.device(), variant);
         let what = format!("{format:?} {variant:?}");
         assert_close(&what, &on_gpu.0, &on_cpu.0, tolerance(format));
@@ -214,8 +213,7 @@ fn copy_page_equals_its_twin() {
         (12, KvFormat::F16),
         (96, KvFormat::Q8_0),
     ] {
-        // The memory of a new device is zero.
-        let gpu = gpu();
+        let gpu = new_gpu();
         let rope = RopeShape {
             heads: 1,
             kv_heads: 1,

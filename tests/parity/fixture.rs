@@ -1,10 +1,11 @@
 //! Models on both devices, and their references.
 
 use std::path::Path;
+use std::sync::OnceLock;
 
 use inpage::{
     Result,
-    device::{ComputeDevice, CpuOptions, GpuOptions},
+    device::{ComputeDevice, CpuOptions},
     engine::{CausalModel, Chooser, Input, Row, SequenceMemory},
     model::{LoadOptions, Transformer},
     ops::{Variant, kv_memory::KvFormat},
@@ -15,6 +16,8 @@ use inpage::{
     weights::{ByteSource, FileSource, Gguf},
 };
 use pollster::block_on;
+
+use crate::shared_gpus;
 
 /// f32 values of a NumPy file.
 pub fn npy(path: &Path) -> Vec<f32> {
@@ -85,6 +88,8 @@ impl Compute {
 }
 
 pub fn computes() -> Vec<(&'static str, Compute)> {
+    // All tests run on the same kind of device.
+    static BEST: OnceLock<Variant> = OnceLock::new();
     let device = gpu();
     // `tests/kernels` covers the other types.
     let needs = Needs {
@@ -94,7 +99,8 @@ pub fn computes() -> Vec<(&'static str, Compute)> {
         kv_format: KvFormat::default(),
         precision: Precision::F32,
     };
-    let variant = block_on(best_variant(&device, needs)).expect("a variant");
+    let best = || block_on(best_variant(&device, needs)).expect("a variant");
+    let variant = *BEST.get_or_init(best);
     vec![
         ("reference", Compute::reference()),
         ("GPU", Compute { device, variant }),
@@ -128,7 +134,7 @@ pub fn computes_of_every_tiling() -> Vec<(String, Compute)> {
 }
 
 fn gpu() -> ComputeDevice {
-    block_on(ComputeDevice::gpu(GpuOptions::default())).expect("a GPU device")
+    ComputeDevice::Gpu(shared_gpus::gpu())
 }
 
 /// Starts a model with the kernels of `compute`.

@@ -3,6 +3,8 @@
 
 #[path = "../shared_models/mod.rs"]
 mod shared_models;
+#[path = "../shared_gpus/mod.rs"]
+mod shared_gpus;
 
 mod fixture;
 
