@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use burn::tensor::Tensor;
 use half::{bf16, f16};
 use inpage::{
-    device::{ComputeDevice, Graph},
+    device::{ComputeDevice, Graph, upload},
     ops::{
         Activation, Addends, Finish,
         gated_matvec::gated_matvec,
@@ -80,7 +80,7 @@ struct Measured<'m> {
 
 impl Measured<'_> {
     fn ones(&self, tokens: usize, n: usize) -> Tensor<2> {
-        Tensor::<2>::ones([tokens, n], self.machine.device.tensors())
+        upload(vec![1.0; tokens * n], [tokens, n], self.machine.device.tensors())
     }
 
     fn print(&self, op: &str, values: Value) {
@@ -123,7 +123,7 @@ impl Measured<'_> {
 
     async fn gated_matvec(&self) -> Outcome<()> {
         let cols = self.shape.cols;
-        let norm = Tensor::<1>::ones([cols], self.machine.device.tensors());
+        let norm = upload(vec![1.0; cols], [cols], self.machine.device.tensors());
         let (x, variant) = (self.ones(1, cols), self.machine.variant);
         let gated = |pair: &[Matrix]| {
             gated_matvec(

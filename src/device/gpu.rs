@@ -6,10 +6,10 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
-use burn::{backend::CubeDevice, cubecl::prelude::Client, tensor::Device};
-use burn_wgpu::{MemoryConfiguration, RuntimeOptions, WgpuSetup, try_init_device};
+use burn::{cubecl::prelude::Client, tensor::Device};
+use burn_wgpu::WgpuSetup;
 
-use super::{BrowserDevice, DeviceKind, DeviceReport};
+use super::{runtime::hand_to_burn, BrowserDevice, DeviceKind, DeviceReport};
 use crate::{Error, Result};
 
 /// Work that was started and is done when the future completes.
@@ -120,9 +120,9 @@ impl Gpu {
             device: device.clone(),
             queue,
         };
-        let cube = hand_to_burn(setup)?;
+        let (cube, client) = hand_to_burn(setup).map_err(Error::NoDevice)?;
         Ok(Gpu {
-            client: cube.client(),
+            client,
             device: Device::from(cube),
             wgpu: device,
             report,
@@ -203,19 +203,6 @@ impl Gpu {
             Error::Internal(text)
         }
     }
-}
-
-fn hand_to_burn(setup: WgpuSetup) -> Result<CubeDevice> {
-    let runtime = RuntimeOptions {
-        // One submit holds several decode steps; the default of 32 would split each of them.
-        tasks_max: 4096,
-        // A buffer per tensor: kernels declare their inputs read-only, and WebGPU forbids one
-        // buffer to be read-only and writable in the same dispatch.
-        memory_config: MemoryConfiguration::ExclusivePages,
-    };
-    let device = try_init_device(setup, runtime);
-    let device = device.map_err(|error| Error::NoDevice(error.to_string()))?;
-    Ok(CubeDevice::Wgpu(device))
 }
 
 /// `described` is what the browser adds; `None` outside of browsers.

@@ -7,6 +7,7 @@
 //! | `cpu` | the CPU: its threads, its turns |
 //! | `gpu` | the adapter, the wgpu device, its loss |
 //! | `report` | what was found |
+//! | `runtime` | burn's runtime on a wgpu device, without a kernel compiler |
 //! | `graph` | recorded launches |
 //! | `transfer` | tensors from values and values from tensors |
 
@@ -15,6 +16,7 @@ mod cpu;
 mod gpu;
 mod graph;
 mod report;
+mod runtime;
 mod transfer;
 
 pub use compute_device::ComputeDevice;
@@ -22,4 +24,4 @@ pub use cpu::{Cpu, CpuOptions};
 pub use gpu::{BrowserWebGpu, Gpu, GpuOptions, Pending};
 pub use graph::Graph;
 pub use report::{BrowserDevice, DeviceKind, DeviceReport};
-pub use transfer::{read, read_all, upload, upload_words};
+pub use transfer::{read, read_all, reserve_words, upload, upload_words};

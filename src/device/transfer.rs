@@ -1,7 +1,7 @@
 //! Tensors from values and values from tensors. What they mean is not known here.
 //!
-//! burn's own functions convert elements and make tensors contiguous, with kernels that cubecl compiles. Tensors here are
-//! contiguous and need no conversion, so the wasm module does not contain that compiler.
+//! burn's own functions convert elements and make tensors contiguous, with kernels that cubecl compiles, which
+//! [`runtime`] cannot. Tensors here are contiguous and need no conversion.
 
 use burn::backend::{
     BackendTensor, Cube, DispatchDevice, DispatchTensor, DispatchTensorKind, Flex,
@@ -11,6 +11,8 @@ use burn::cubecl::{bytes::Bytes, server::CopyDescriptor};
 use burn::tensor::{DType, Device, Int, Shape, Tensor, TensorData};
 use burn_wgpu::CubeTensor;
 use bytemuck::AnyBitPattern;
+
+use super::runtime;
 
 /// A tensor of floats with these values.
 ///
@@ -52,11 +54,26 @@ pub fn upload_words<const D: usize>(
     }
 }
 
+/// Memory for words, which may hold anything.
+pub fn reserve_words(words: usize, device: &Device) -> Tensor<1, Int> {
+    let shape = Shape::from([words]);
+    match device.as_dispatch() {
+        DispatchDevice::Cube(device) => {
+            let client = runtime::client(device);
+            let handle = client.empty(words * size_of::<u32>());
+            let device = device.clone();
+            let tensor = CubeTensor::new_contiguous(client, device, shape, handle, DType::U32);
+            Tensor::from_primitive::<Cube>(tensor)
+        }
+        _ => Tensor::from_primitive::<Flex>(FlexTensor::empty(shape, DType::U32)),
+    }
+}
+
 fn on_gpu(bytes: Bytes, shape: Shape, dtype: DType, device: &Device) -> CubeTensor {
     let DispatchDevice::Cube(device) = device.as_dispatch() else {
         unreachable!("the caller has seen a GPU");
     };
-    let client = device.client();
+    let client = runtime::client(device);
     let handle = client.create(bytes);
     CubeTensor::new_contiguous(client, device.clone(), shape, handle, dtype)
 }

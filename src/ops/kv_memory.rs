@@ -1,11 +1,11 @@
 //! The paged KV cache of a layer and its formats.
 
-use burn::tensor::{DType, Device, Int, Tensor};
+use burn::tensor::{Device, Int, Tensor};
 use half::f16;
 use serde::{Deserialize, Serialize};
 
 use super::{in_place::InPlace, step::PAGE_TOKENS};
-use crate::kernel::wgsl;
+use crate::{device::reserve_words, kernel::wgsl};
 
 /// Elements of a block of [`KvFormat::Q8_0`].
 const BLOCK: usize = 32;
@@ -169,7 +169,7 @@ impl KvMemory {
     pub fn new(pages: usize, kv_dim: usize, format: KvFormat, device: &Device) -> Self {
         debug_assert!(kv_dim.is_multiple_of(format.head_multiple()));
         let page_words = format.page_words(kv_dim);
-        let words = Tensor::empty([pages * page_words], (device, DType::U32));
+        let words = reserve_words(pages * page_words, device);
         Self {
             words: InPlace::new(words),
             format,

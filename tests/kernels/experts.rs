@@ -1,8 +1,8 @@
 //! Mixtures of experts: each op against its twin, and the layer against the formula.
 
-use burn::tensor::{DType, Device, Int, Tensor, TensorData};
+use burn::tensor::{Device, Int, Tensor};
 use inpage::{
-    device::{Gpu, Graph},
+    device::{Gpu, Graph, upload_words},
     model::{ExpertFeedForward, Norm},
     ops::{
         Variant,
@@ -33,10 +33,7 @@ const EPS: f32 = 1e-5;
 
 fn experts_of(values: &[u32], used: usize, device: &Device) -> Tensor<2, Int> {
     let shape = [values.len() / used, used];
-    Tensor::from_data(
-        TensorData::new(values.to_vec(), shape),
-        (device, DType::U32),
-    )
+    upload_words(values.to_vec(), shape, device)
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Random inputs on both devices, and the comparison.
 
-use burn::tensor::{DType, Device, Int, Tensor, TensorData};
+use burn::tensor::{Device, Int, Tensor};
 use inpage::{
-    device::Gpu,
+    device::{Gpu, read, upload, upload_words},
     ops::{
         Arithmetic, Variant,
         kv_memory::KvFormat,
@@ -102,28 +102,19 @@ pub fn tilings(gpu: &Gpu) -> Vec<Variant> {
 }
 
 pub fn tensor<const D: usize>(values: &[f32], shape: [usize; D], device: &Device) -> Tensor<D> {
-    Tensor::from_data(TensorData::new(values.to_vec(), shape), device)
+    upload(values.to_vec(), shape, device)
 }
 
 pub fn ids(values: &[u32], device: &Device) -> Tensor<1, Int> {
-    Tensor::from_data(
-        TensorData::new(values.to_vec(), [values.len()]),
-        (device, DType::U32),
-    )
+    upload_words(values.to_vec(), [values.len()], device)
 }
 
 pub fn values<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
-    block_on(tensor.into_data_async())
-        .expect("readable")
-        .try_into_vec()
-        .expect("f32")
+    block_on(read(tensor.into_dispatch())).expect("readable")
 }
 
 pub fn words<const D: usize>(tensor: Tensor<D, Int>) -> Vec<u32> {
-    block_on(tensor.into_data_async())
-        .expect("readable")
-        .try_into_vec()
-        .expect("u32")
+    block_on(read(tensor.into_dispatch())).expect("readable")
 }
 
 pub fn segment(position: usize, tokens: usize, pages: &[u32]) -> Segment<'_> {

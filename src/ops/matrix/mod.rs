@@ -4,13 +4,14 @@
 use burn::{
     backend::{Backend, Cube, Dispatch, ExtensionType, tensor::IntTensor},
     module::Module,
-    tensor::{DType, Device, Int, Tensor},
+    tensor::{Device, Int, Tensor},
 };
 use burn_wgpu::CubeTensor;
 use inpage_cpu::format::PANEL_ROWS;
 
 use super::write_words::write_words;
 use crate::{
+    device::reserve_words,
     device::ComputeDevice,
     kernel::Kernel,
     tensor_types::{BLOCK_COLS, TensorType},
@@ -109,7 +110,7 @@ impl Matrix {
     /// Allocates the memory of a matrix. [`Matrix::write`] fills it.
     pub fn reserve(shape: MatrixShape, layout: Layout, device: &Device) -> Self {
         let words = layout.words(shape);
-        let [quants, scales] = words.map(|n| Tensor::empty([n], (device, DType::U32)));
+        let [quants, scales] = words.map(|n| reserve_words(n, device));
         Self {
             quants,
             scales,
@@ -120,7 +121,7 @@ impl Matrix {
 
     /// A matrix without memory: enough to tell which kernels it takes.
     pub fn outline(shape: MatrixShape, device: &Device) -> Self {
-        let word = || Tensor::empty([1], (device, DType::U32));
+        let word = || reserve_words(1, device);
         Self {
             quants: word(),
             scales: word(),
