@@ -21,12 +21,15 @@ import { putIntoCache, takeFromCache } from "./setup/cache.mjs";
 import { setUpForBuild } from "./setup.mjs";
 import { targetFolder } from "./setup/target.mjs";
 import { digest, dropStamp, isFresh, writeStamp } from "./stamp.mjs";
+import { codeByCrate, withoutNames } from "./wasm_crates.mjs";
 
 const DIST = "www/dist";
 const TEST_DIST = "www/dist-test";
 const BENCH_DIST = "www/dist-bench";
 const WASM = "wasm/inpage_bg.wasm";
 const GLUE = "wasm/inpage.js";
+/** How much code of the module each crate has. Not packed. */
+export const CRATES = "wasm/inpage_bg.crates.json";
 /** The kernels of the CPU device, by the target features they need. A page downloads one of them. */
 const CPU_KERNELS = [
   ["wasm/cpu_kernels.wasm", "+simd128,+relaxed-simd"],
@@ -76,7 +79,7 @@ const mebibytes = (path) => `${(statSync(join(root, path)).size / 2 ** 20).toFix
 async function optimize(module) {
   const start = performance.now();
   const optimized = `${module}.optimized`;
-  const args = [OPTIMIZE_LEVEL, ...WASM_FEATURES, module, "-o", optimized];
+  const args = [OPTIMIZE_LEVEL, "-g", ...WASM_FEATURES, module, "-o", optimized];
   if ((await run(npmProgram("wasm-opt"), args, { timeout_ms: OPTIMIZE_LIMIT_MS })) === 0) {
     renameSync(optimized, module);
     say(`  wasm-opt ${OPTIMIZE_LEVEL} ${seconds(start)}`);
@@ -125,10 +128,10 @@ export async function buildWasm(
   if (testHooks) [name, dist, features] = ["wasm-test", TEST_DIST, ["--features", "test-hooks"]];
   if (replayBench)
     [name, dist, features] = ["wasm-bench", BENCH_DIST, ["--features", "replay-bench"]];
-  const files = [WASM, GLUE].map((file) => `${dist}/${file}`);
+  const files = [WASM, GLUE, CRATES].map((file) => `${dist}/${file}`);
   const inputsOf = (linking) =>
     digest(
-      [...RUST_INPUTS, "scripts/glue.mjs"],
+      [...RUST_INPUTS, "scripts/glue.mjs", "scripts/wasm_crates.mjs"],
       toolchain.name,
       profile,
       WASM_FEATURES,
@@ -143,7 +146,9 @@ export async function buildWasm(
     const work = await bind(await bindgen, compiled);
     const module = join(work, "inpage_bg.wasm");
     if (linking.length === 0 && !dev) await optimize(module);
-    cpSync(module, join(root, dist, WASM));
+    const named = readFileSync(module);
+    writeFileSync(join(root, dist, CRATES), JSON.stringify(codeByCrate(named), null, 1));
+    writeFileSync(join(root, dist, WASM), withoutNames(named));
     const glue = readFileSync(join(work, "inpage.js"), "utf8");
     writeFileSync(join(root, dist, GLUE), withSharedMemory(glue));
     say(`  ${dist}/${WASM} ${mebibytes(`${dist}/${WASM}`)}`);

@@ -143,9 +143,7 @@ export function run(
       resolve(status);
     };
     child.on("error", () => settle(127));
-    child.on("close", (status, signal) =>
-      settle(timedOut ? 124 : (status ?? (signal ? 128 : 1))),
-    );
+    child.on("close", (status, signal) => settle(timedOut ? 124 : (status ?? (signal ? 128 : 1))));
   });
 }
 

@@ -137,33 +137,8 @@ const cargoTest = (tally, name, args, env) =>
     silence_ms: RUST_SILENCE_LIMIT_MS,
   });
 
-// Each of these tests requests a GPU device. Its runtime polls until the process ends, even when the device is idle: fifty
-// devices keep two cores busy.
+// Their time is listed apart from that of the other tests.
 const GPU_TESTS = ["kernels", "parity"];
-/** Few enough that a process has at most about fifteen devices. */
-const MODULES_PER_PROCESS = 3;
-
-/** Runs a test program some modules at a time, then the tests that are in none of them. */
-async function gpuTests(tally, name, env) {
-  const folder = join(root, "tests", name);
-  const modules = readdirSync(folder)
-    .filter((entry) => entry.endsWith(".rs") || existsSync(join(folder, entry, "mod.rs")))
-    .map((entry) => `${entry.replace(/\.rs$/, "")}::`)
-    .filter((module) => module !== "main::")
-    .sort();
-  const run = (what, filters) => {
-    const args = ["test", "--locked", ...HOOKS, "--test", name, "--", ...filters];
-    // A group of modules may have no tests, for example those with inputs of the others.
-    const options = { env, mayBeEmpty: true, silence_ms: RUST_SILENCE_LIMIT_MS };
-    return tally.count(`${name}: ${what}`, "cargo", args, CARGO_COUNTS, options);
-  };
-  for (let first = 0; first < modules.length; first += MODULES_PER_PROCESS) {
-    const some = modules.slice(first, first + MODULES_PER_PROCESS);
-    await run(some.map((module) => module.slice(0, -2)).join(", "), some);
-  }
-  const skipped = modules.flatMap((module) => ["--skip", module]);
-  await run("the rest", skipped);
-}
 
 /** Runs the files of a folder one at a time, because a software GPU or a model on the CPU keeps all cores busy. */
 async function nodeTests(tally, folder, env) {
@@ -229,7 +204,7 @@ const TIERS = {
     const run = [...HOOKS, "--lib", "--examples", ...others.flatMap((name) => ["--test", name])];
     const all = ["--no-fail-fast", ...run, "--", "--skip", SHADER_TESTS];
     await cargoTest(tally, "run the tests", all, env);
-    for (const name of GPU_TESTS) await gpuTests(tally, name, env);
+    for (const name of GPU_TESTS) await cargoTest(tally, name, [...HOOKS, "--test", name], env);
     const kernels = ["--package", "inpage-cpu"];
     await cargoTest(tally, "kernels of the CPU", kernels);
     const documentation = ["test", "--locked", "--doc", ...HOOKS];
@@ -435,17 +410,22 @@ async function provideBuild(tally) {
   });
 }
 
+/** How many of the slowest steps are listed once more. */
+const SLOWEST_STEPS = 20;
+
 function printTable(rows) {
   const print = (line) => process.stdout.write(`${line}\n`);
+  const line = (name, taken) => print(`    ${name.padEnd(44)}${taken.toFixed(1).padStart(9)}`);
   print("\ntier         passed failed skipped   seconds");
   for (const { name, tally, seconds } of rows) {
     const counts = [tally.passed, tally.failed, tally.skipped].map((n) => String(n).padStart(6));
     print(`${name.padEnd(12)} ${counts.join(" ")}   ${seconds.toFixed(1).padStart(9)}`);
-    for (const [step, taken] of tally.steps) {
-      print(`    ${step.padEnd(44)}${taken.toFixed(1).padStart(9)}`);
-    }
+    for (const [step, taken] of tally.steps) line(step, taken);
     for (const failure of tally.failures) print(`  failed: ${failure}`);
   }
+  const steps = rows.flatMap(({ tally }) => tally.steps).sort((a, b) => b[1] - a[1]);
+  print("\nslowest steps");
+  for (const [step, taken] of steps.slice(0, SLOWEST_STEPS)) line(step, taken);
   print("");
 }
 

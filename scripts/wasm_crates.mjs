@@ -104,9 +104,9 @@ function demangled(name) {
     at += length.length + Number(length);
     path += `::${name.slice(at - Number(length), at)}`;
   }
-  const decoded = path.slice("::".length).replace(/\$(u[0-9a-f]+|[A-Z]+)\$/g, (_, escape) => {
-    const code = /^u([0-9a-f]+)$/.exec(escape);
-    return code ? String.fromCodePoint(Number.parseInt(code[1], 16)) : (ESCAPES[escape] ?? "?");
+  const decoded = path.slice("::".length).replace(/\$(u[0-9a-f]+|[A-Z]+)\$/g, (_, character) => {
+    const code = /^u([0-9a-f]+)$/.exec(character);
+    return code ? String.fromCodePoint(Number.parseInt(code[1], 16)) : (ESCAPES[character] ?? "?");
   });
   return decoded.replaceAll("..", "::");
 }

@@ -1,12 +1,10 @@
 //! Choices by measurement: arithmetic that is clearly faster on a device than f32 and computes
 //! correctly, and sizes of tiles. One matrix represents all of a model.
 
-use burn::tensor::{DType, Tensor};
-
 use super::self_test::agrees;
 use crate::{
     Error, Result,
-    device::{ComputeDevice, Gpu, Graph},
+    device::{ComputeDevice, Gpu, Graph, upload, upload_words},
     ops::{
         Addends, Arithmetic, Finish, Variant,
         matmul::matmul,
@@ -140,7 +138,7 @@ impl Bench<'_> {
     async fn launch_ms(&mut self, variant: Variant, tokens: usize) -> Result<f64> {
         let (device, recorder, matrix) = (self.device, self.recorder, &self.matrix);
         let MatrixShape { cols, .. } = matrix.shape;
-        let x = Tensor::<2>::ones([tokens, cols], device.tensors());
+        let x = upload(vec![1.0; tokens * cols], [tokens, cols], device.tensors());
         let launches = if tokens <= MAX_TOKENS {
             MATVEC_LAUNCHES
         } else {
@@ -183,7 +181,7 @@ impl Bench<'_> {
 fn matrix(device: &ComputeDevice, ty: TensorType) -> Matrix {
     let [rows, cols] = MEASURED;
     let shape = MatrixShape { ty, rows, cols };
-    let zeros = |words| Tensor::zeros([words], (device.tensors(), DType::U32));
+    let zeros = |words| upload_words(vec![0; words], [words], device.tensors());
     Matrix {
         quants: zeros(shape.quant_words()),
         scales: zeros(shape.scale_words()),
