@@ -80,7 +80,11 @@ struct Measured<'m> {
 
 impl Measured<'_> {
     fn ones(&self, tokens: usize, n: usize) -> Tensor<2> {
-        upload(vec![1.0; tokens * n], [tokens, n], self.machine.device.tensors())
+        upload(
+            vec![1.0; tokens * n],
+            [tokens, n],
+            self.machine.device.tensors(),
+        )
     }
 
     fn print(&self, op: &str, values: Value) {

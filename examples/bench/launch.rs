@@ -35,6 +35,7 @@ pub async fn run(machine: &Machine) -> Outcome<()> {
     report(machine, "raw_wgpu", rounds);
 
     // On a device of burn's own, because ours compiles no kernels of burn.
+    #[allow(clippy::disallowed_methods)]
     let x = Tensor::<2>::ones([1, ELEMENTS], &Device::wgpu(Default::default()));
     let add = || {
         for _ in 0..DISPATCHES {

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use burn::{cubecl::prelude::Client, tensor::Device};
 use burn_wgpu::WgpuSetup;
 
-use super::{runtime::hand_to_burn, BrowserDevice, DeviceKind, DeviceReport};
+use super::{BrowserDevice, DeviceKind, DeviceReport, runtime::hand_to_burn};
 use crate::{Error, Result};
 
 /// Work that was started and is done when the future completes.

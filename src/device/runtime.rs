@@ -79,11 +79,7 @@ impl WgpuCompiler for FinishedWgsl {
         CompiledKernel::compile(&*kernel, definition, self, &Default::default())
     }
 
-    fn validate_ir(
-        &self,
-        _: &Option<Never>,
-        _: &DeviceProperties,
-    ) -> Result<(), LaunchError> {
+    fn validate_ir(&self, _: &Option<Never>, _: &DeviceProperties) -> Result<(), LaunchError> {
         Ok(())
     }
 
@@ -161,7 +157,8 @@ fn server(setup: WgpuSetup, device: &WgpuDevice) -> WgpuServer<FinishedWgsl> {
         name: info.name,
         physical: None,
     };
-    let timing = TimingMethod::System;
+    // Nothing is profiled. On the web, the runtime refuses the other method.
+    let timing = TimingMethod::Device;
     let properties = DeviceProperties::new(
         Default::default(),
         memory.clone(),

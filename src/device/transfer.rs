@@ -4,7 +4,7 @@
 //! [`runtime`] cannot. Tensors here are contiguous and need no conversion.
 
 use burn::backend::{
-    BackendTensor, Cube, DispatchDevice, DispatchTensor, DispatchTensorKind, Flex,
+    Backend, BackendTensor, Cube, DispatchDevice, DispatchTensor, DispatchTensorKind, Flex,
     flex::FlexTensor,
 };
 use burn::cubecl::{bytes::Bytes, server::CopyDescriptor};
@@ -122,11 +122,9 @@ pub async fn read_all<T: AnyBitPattern>(
 }
 
 /// The backend's tensor, whatever the kind of its elements.
-fn primitive<B: burn::backend::Backend>(tensor: BackendTensor<B>) -> B::FloatTensorPrimitive
+fn primitive<B, P>(tensor: BackendTensor<B>) -> P
 where
-    B: burn::backend::BackendTypes<
-            IntTensorPrimitive = <B as burn::backend::BackendTypes>::FloatTensorPrimitive,
-        >,
+    B: Backend<FloatTensorPrimitive = P, IntTensorPrimitive = P>,
 {
     match tensor {
         BackendTensor::Int(tensor) => tensor,

@@ -33,8 +33,7 @@ pub async fn barrier_us(device: &ComputeDevice) -> Result<f64> {
     }
     let counted = read::<u32>(out.into_dispatch()).await;
     let counted = counted.map_err(|e| device.failure(e))?;
-    if counted.iter().any(|count| *count as usize != BARRIERS[1])
-    {
+    if counted.iter().any(|count| *count as usize != BARRIERS[1]) {
         return Err(Error::NoDevice("barriers do not work".into()));
     }
     let difference = (BARRIERS[1] - BARRIERS[0]) * WORKGROUPS;

@@ -3,6 +3,7 @@
 
 use burn::tensor::Device;
 use inpage::{
+    device::upload_words,
     ops::{
         Activation, Addends, Finish, Variant,
         add_positions::add_positions,
@@ -207,7 +208,7 @@ fn experts_equal_their_twins() {
                 .flat_map(|token| [token % EXPERTS, (token * 3 + 1) % EXPERTS])
                 .map(|expert| expert as u32)
                 .collect();
-            let routed = || ids(&chosen, &device).reshape([tokens, USED]);
+            let routed = || upload_words(chosen.to_vec(), [tokens, USED], &device);
             let of_x = || tensor(&x, [tokens, dim], &device);
             let of_inner = || tensor(&inner, [tokens * USED, ffn_dim], &device);
             compare(&format!("gated {ty}, {tokens} tokens"), |i, variant| {

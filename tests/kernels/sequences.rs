@@ -14,7 +14,7 @@ use inpage::ops::{
 };
 
 use crate::fixture::{
-    Noise, assert_close, gpu, new_gpu, ids, segment, tensor, tilings, tolerance, values, words,
+    Noise, assert_close, gpu, ids, new_gpu, segment, tensor, tilings, tolerance, values, words,
 };
 
 /// All elements of `pages` pages.

@@ -1,10 +1,10 @@
 //! Whole models, real and random, on the reference, the CPU and the GPU: against references, and one way of
 //! feeding tokens against another.
 
-#[path = "../shared_models/mod.rs"]
-mod shared_models;
 #[path = "../shared_gpus/mod.rs"]
 mod shared_gpus;
+#[path = "../shared_models/mod.rs"]
+mod shared_models;
 
 mod fixture;
 

@@ -1,6 +1,5 @@
 //! Greedy steps: the device chooses the token with the largest logit and feeds it.
 
-
 use super::{Fed, Ready, Steps, ids_of};
 use crate::{Error, Result, engine::SequenceMemory, ops::argmax::argmax};
 

@@ -334,7 +334,10 @@ impl Steps {
     }
 
     /// Reads several tensors of words back at once.
-    pub async fn words<const D: usize>(&self, tensors: Vec<Tensor<D, Int>>) -> Result<Vec<Vec<u32>>> {
+    pub async fn words<const D: usize>(
+        &self,
+        tensors: Vec<Tensor<D, Int>>,
+    ) -> Result<Vec<Vec<u32>>> {
         self.device.give_turn().await;
         let words = read_all(tensors.into_iter().map(Tensor::into_dispatch).collect()).await;
         words.map_err(|e| self.device.failure(e))

@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-
 mod chunks;
 mod embed;
 mod greedy;

@@ -1,7 +1,6 @@
 //! Steps of several sequences whose samplers choose on the device: what is uploaded, and how
 //! results return to the samplers.
 
-
 use super::Transformer;
 use crate::{
     Error, Result,

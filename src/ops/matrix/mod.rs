@@ -11,8 +11,8 @@ use inpage_cpu::format::PANEL_ROWS;
 
 use super::write_words::write_words;
 use crate::{
-    device::reserve_words,
     device::ComputeDevice,
+    device::reserve_words,
     kernel::Kernel,
     tensor_types::{BLOCK_COLS, TensorType},
 };
