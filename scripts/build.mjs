@@ -92,7 +92,7 @@ async function optimize(module) {
 async function compile(toolchain, profile, features, linking, build) {
   const start = performance.now();
   say(
-    `build: wasm module (${toolchain.name}, profile ${profile}; the first time takes about eight minutes)`,
+    `build: wasm module (${toolchain.name}, profile ${profile}; the first time takes several minutes)`,
   );
   // The only crate type, because cargo does no link-time optimization for a library that is also an rlib.
   const args = ["rustc", "--lib", "--crate-type", "cdylib", "--locked", "--profile", profile];
