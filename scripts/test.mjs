@@ -1,5 +1,6 @@
-//! `npm test`: runs every tier of tests except `NAMED_TIERS`. `npm test -- rust browser` runs the named ones. Prints the seconds
-//! of every step and a last line "N passed, N failed". Fails if anything failed. The checks themselves are in the tests.
+//! `npm test`: runs every tier of tests except `NAMED_TIERS`. `npm test -- rust browser` runs the named ones,
+//! `npm run test:rust -- MODULE` the tests of a module alone. Prints the seconds of every step and a last line "N passed, N
+//! failed". Fails if anything failed. The checks themselves are in the tests.
 
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -370,6 +371,23 @@ async function isProvided(tally, name, find, packages) {
   }
 }
 
+/**
+ * The tests of some modules alone, which is what a change of them needs first: `engine::tests`, or `endpoint::pictures` for a
+ * module of `tests/endpoint`.
+ */
+async function rustModules(tally, modules) {
+  await requireRust();
+  const programs = rustTestNames();
+  for (const module of modules) {
+    const [program, ...path] = module.split("::");
+    const isProgram = programs.includes(program);
+    const tests = isProgram ? ["--test", program] : ["--lib"];
+    const filter = isProgram ? path.join("::") : module;
+    const env = GPU_TESTS.includes(program) ? await gpuEnv() : {};
+    await cargoTest(tally, module, [...HOOKS, ...tests, "--", filter], env);
+  }
+}
+
 /** The native server with hooks. It is built here, because the tests' own limit is shorter than a first build. */
 async function buildServer(tally) {
   await requireRust();
@@ -431,6 +449,10 @@ function printTable(rows) {
 
 await main(async (names) => {
   const tiers = { ...TIERS, ...NAMED_TIERS };
+  if (names[0] === "rust" && names.length > 1 && names.slice(1).every((it) => !(it in tiers))) {
+    const modules = names.splice(1);
+    tiers.rust = (tally) => rustModules(tally, modules);
+  }
   for (const name of names) {
     if (!(name in tiers)) {
       const known = Object.keys(tiers).join(", ");
