@@ -10,7 +10,7 @@ import { after, afterEach, before, beforeEach, describe, test } from "node:test"
 import { root } from "../../scripts/process.mjs";
 import { serve } from "../../scripts/server.mjs";
 import { temporaryFolder } from "../../scripts/temporary_folder.mjs";
-import { startHarness, wasmIsBuilt } from "./harness.mjs";
+import { bundleFakeWorker, startHarness, wasmIsBuilt } from "./harness.mjs";
 import { png } from "./picture_files.mjs";
 
 const DEMO = { "/demo/": join(root, "www/demo/") };
@@ -63,9 +63,7 @@ describe("the demo with a fake engine", () => {
 
   before(async () => {
     folder = temporaryFolder("inpage-demo-fake-");
-    const fake = readFileSync(join(root, "tests/browser/fixtures/fake_worker.mjs"), "utf8");
-    // Relative imports, as in the package, so that they are found and cached.
-    writeFileSync(join(folder, "worker.js"), fake.replaceAll('"/dist/', '"./'));
+    await bundleFakeWorker(join(folder, "worker.js"));
     writeFileSync(join(folder, "empty.wasm"), "");
     writeFileSync(join(folder, "tales.gguf"), Buffer.alloc(100_000, 7));
     mounts = {

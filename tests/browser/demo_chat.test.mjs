@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { after, afterEach, before, beforeEach, describe, test } from "node:test";
 import { root } from "../../scripts/process.mjs";
 import { temporaryFolder } from "../../scripts/temporary_folder.mjs";
-import { startHarness, wasmIsBuilt } from "./harness.mjs";
+import { bundleFakeWorker, startHarness, wasmIsBuilt } from "./harness.mjs";
 import { png } from "./picture_files.mjs";
 
 const DEMO = { "/demo/": join(root, "www/demo/") };
@@ -55,8 +55,7 @@ describe("the chat with a fake engine", () => {
 
   before(async () => {
     const folder = temporaryFolder("inpage-demo-chat-");
-    const fake = readFileSync(join(root, "tests/browser/fixtures/fake_worker.mjs"), "utf8");
-    writeFileSync(join(folder, "worker.js"), fake.replaceAll('"/dist/', '"./'));
+    await bundleFakeWorker(join(folder, "worker.js"));
     writeFileSync(join(folder, "empty.wasm"), "");
     writeFileSync(join(folder, "tales.gguf"), Buffer.alloc(100_000, 7));
     harness = await startHarness({

@@ -1,5 +1,5 @@
-//! LoRA adapters in the page: set at load, replaced while requests are in flight, refused, and kept by a new worker.
-//! `tests/parity` checks their results.
+//! LoRA adapters in the page: set at load on the GPU; on the CPU, which loads sooner, replaced while requests are in flight, refused,
+//! and kept by a new worker. `tests/parity` checks their results.
 
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
@@ -35,23 +35,31 @@ describe("LoRA adapters", { skip: !wasmIsBuilt && "skipped: the wasm module is n
     harness = await startHarness();
     server = await startModelServer(state);
     at = (name) => new URL(name, server.url).href;
-    page = await harness.open();
-    await page.evaluate(async (url) => {
-      window.engine = await inpage.createEngine({ device: "webgpu", lora: [{ url, scale: 0.5 }] });
-      window.ask = async (change = {}) => {
-        const { choices, system_fingerprint } = await engine.completions.create({
-          ...{ model: "tales", prompt: "Once upon a time", max_tokens: 8, temperature: 0 },
-          ...{ logprobs: 1, ...change },
-        });
-        const [{ text, logprobs }] = choices;
-        return { text, logprobs: logprobs?.token_logprobs, fingerprint: system_fingerprint };
-      };
-    }, at("one.gguf"));
   });
   after(async () => {
     await harness?.close();
     await server?.close();
   });
+
+  /** From here on, the tests' engine computes on this device. It is loaded with an adapter. */
+  async function openOn(device) {
+    await page?.context().close();
+    page = await harness.open();
+    await page.evaluate(
+      async ([device, url]) => {
+        window.engine = await inpage.createEngine({ device, lora: [{ url, scale: 0.5 }] });
+        window.ask = async (change = {}) => {
+          const { choices, system_fingerprint } = await engine.completions.create({
+            ...{ model: "tales", prompt: "Once upon a time", max_tokens: 8, temperature: 0 },
+            ...{ logprobs: 1, ...change },
+          });
+          const [{ text, logprobs }] = choices;
+          return { text, logprobs: logprobs?.token_logprobs, fingerprint: system_fingerprint };
+        };
+      },
+      [device, at("one.gguf")],
+    );
+  }
 
   const ask = (change) => page.evaluate((change) => ask(change), change);
   const setLora = (...lora) => page.evaluate((lora) => caught(() => engine.setLora(lora)), lora);
@@ -60,6 +68,7 @@ describe("LoRA adapters", { skip: !wasmIsBuilt && "skipped: the wasm module is n
     Math.max(...a.logprobs.map((logprob, i) => Math.abs(logprob - b.logprobs[i])));
 
   test("are in use from the start, and are removed and added without loading the model again", async () => {
+    await openOn("webgpu");
     assert.deepEqual(await info(), [{ name: "one", scale: 0.5 }]);
     const dispatches = () => page.evaluate(async () => (await engine.info()).decodeDispatches);
     const adaptedDispatches = await dispatches();
@@ -100,18 +109,25 @@ describe("LoRA adapters", { skip: !wasmIsBuilt && "skipped: the wasm module is n
   });
 
   test("wait for in-flight requests, and later requests wait for them", async () => {
+    await openOn("cpu");
     await setLora();
-    const alone = await ask({ max_tokens: 60 });
+    const long = { max_tokens: 200, ignore_eos: true };
+    const alone = await ask(long);
     await setLora({ url: at("two.gguf") });
-    const adapted = await ask({ max_tokens: 60 });
+    const adapted = await ask(long);
     await setLora();
-    const [running, queued] = await page.evaluate(async (url) => {
-      const running = ask({ max_tokens: 60 });
-      await until(async () => (await engine.info()).activeGenerations > 0, "it runs");
-      const set = engine.setLora([{ url }]);
-      await set;
-      return Promise.all([running, ask({ max_tokens: 60 })]);
-    }, at("two.gguf"));
+    const { wasActive, running, queued } = await page.evaluate(
+      async ([url, long]) => {
+        const running = ask(long);
+        await until(async () => (await engine.info()).activeGenerations > 0, "it runs");
+        const set = engine.setLora([{ url }]);
+        const wasActive = (await engine.info()).activeGenerations;
+        await set;
+        return { wasActive, running: await running, queued: await ask(long) };
+      },
+      [at("two.gguf"), long],
+    );
+    assert.equal(wasActive, 1, "it ran while the adapters were set");
     assert.deepEqual(running.text, alone.text);
     assert.deepEqual(queued, adapted);
     assert.notEqual(alone.text, adapted.text);

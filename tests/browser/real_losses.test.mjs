@@ -7,54 +7,74 @@ import { startHarness, wasmIsBuilt } from "./harness.mjs";
 describe("the real engine", { skip: !wasmIsBuilt && "the wasm module is not built" }, () => {
   let harness;
   let page;
+  /** What the undisturbed engine on the GPU answers to `body`. */
+  let expected;
 
   before(async () => {
     harness = await startHarness();
-    page = await harness.open();
-    const failure = await page.evaluate(() =>
-      caught(async () => {
-        // The modules that the package's file is bundled of: their limits can be changed.
-        window.inpage = await import("/dist/api.js");
-        const { HEARTBEAT } = await import("/dist/page/heartbeat.js");
-        HEARTBEAT.maxSilentBeats.requests = 10;
-        window.engine = await inpage.createEngine({
-          device: "webgpu",
-          workerUrl: "/fixtures/losing_worker.mjs",
-        });
-        const channel = new BroadcastChannel("gpu-faults");
-        window.fault = (name) => channel.postMessage(name);
-        /** A streamed response, joined. `onChunk(count)` is called for every chunk. */
-        window.streamed = async (body, onChunk = () => {}) => {
-          const texts = [];
-          const reasons = [];
-          const ids = new Set();
-          let [count, usage] = [0, undefined];
-          const stream = { ...body, stream: true, stream_options: { include_usage: true } };
-          for await (const chunk of await engine.completions.create(stream)) {
-            ids.add(chunk.id);
-            usage = chunk.usage ?? usage;
-            for (const { index, text, finish_reason } of chunk.choices) {
-              texts[index] = (texts[index] ?? "") + text;
-              reasons[index] ??= finish_reason;
-            }
-            onChunk(++count);
-          }
-          return { texts, reasons, ids: ids.size, tokens: usage.completion_tokens };
-        };
-        window.whole = async (body) => {
-          const { choices, usage } = await engine.completions.create(body);
-          return {
-            texts: choices.map(({ text }) => text),
-            reasons: choices.map(({ finish_reason }) => finish_reason),
-            ids: 1,
-            tokens: usage.completion_tokens,
-          };
-        };
-      }),
+    page = await openLosing("webgpu");
+    expected = await page.evaluate(
+      async (body) => ({ streamed: await streamed(body), whole: await whole(body) }),
+      body,
     );
-    assert.equal(failure.message, undefined);
   });
   after(() => harness?.close());
+
+  /** A page whose engine computes on this device, and whose worker fails on command. */
+  async function openLosing(device) {
+    const opened = await harness.open();
+    const failure = await opened.evaluate(
+      (device) =>
+        caught(async () => {
+          // The modules that the package's file is bundled of: their limits can be changed.
+          window.inpage = await import("/dist/api.js");
+          window.workers = 0;
+          const channel = new BroadcastChannel("gpu-faults");
+          channel.onmessage = ({ data }) => {
+            if (data === "started") window.workers += 1;
+          };
+          const { HEARTBEAT } = await import("/dist/page/heartbeat.js");
+          // 10 s on the software adapter, whose steps are long on a busy machine, and 5 s on the CPU.
+          HEARTBEAT.beatMs = device === "webgpu" ? 1000 : 500;
+          HEARTBEAT.maxSilentBeats = { idle: 10, requests: 10, load: 300 };
+          window.engine = await inpage.createEngine({
+            device,
+            workerUrl: "/fixtures/losing_worker.mjs",
+          });
+          window.fault = (name) => channel.postMessage(name);
+          /** A streamed response, joined. `onChunk(count)` is called for every chunk. */
+          window.streamed = async (body, onChunk = () => {}) => {
+            const texts = [];
+            const reasons = [];
+            const ids = new Set();
+            let [count, usage] = [0, undefined];
+            const stream = { ...body, stream: true, stream_options: { include_usage: true } };
+            for await (const chunk of await engine.completions.create(stream)) {
+              ids.add(chunk.id);
+              usage = chunk.usage ?? usage;
+              for (const { index, text, finish_reason } of chunk.choices) {
+                texts[index] = (texts[index] ?? "") + text;
+                reasons[index] ??= finish_reason;
+              }
+              onChunk(++count);
+            }
+            return { texts, reasons, ids: ids.size, tokens: usage.completion_tokens };
+          };
+          window.whole = async (body) => {
+            const { choices, usage } = await engine.completions.create(body);
+            return {
+              texts: choices.map(({ text }) => text),
+              reasons: choices.map(({ finish_reason }) => finish_reason),
+              ids: 1,
+              tokens: usage.completion_tokens,
+            };
+          };
+        }),
+      device,
+    );
+    assert.equal(failure.message, undefined);
+    return opened;
+  }
 
   const body = {
     model: "default",
@@ -66,63 +86,86 @@ describe("the real engine", { skip: !wasmIsBuilt && "the wasm module is not buil
     ignore_eos: true,
   };
 
-  for (const fault of ["lose", "trap", "hang", "spin"]) {
+  /** Streams `body` while the worker fails; also gives how many workers were started meanwhile. */
+  const streamThrough = (fault, page) =>
+    page.evaluate(
+      async ([body, fault]) => {
+        const before = window.workers;
+        const found = await streamed(body, (count) => count === 25 && window.fault(fault));
+        return { found, workers: window.workers - before };
+      },
+      [body, fault],
+    );
+
+  const assertSame = ({ found, workers }, expected) => {
+    assert.deepEqual(found, expected);
+    assert.equal(found.ids, 1, "all chunks have the same id");
+    assert.equal(found.tokens, 120);
+    assert.ok(workers > 0, "a new worker has loaded the model");
+  };
+
+  for (const fault of ["lose", "trap", "hang"]) {
     test(`streams the same text through "${fault}"`, async () => {
-      const [expected, found, model] = await page.evaluate(
-        async ([body, fault]) => {
-          const expected = await streamed(body);
-          const found = await streamed(body, (count) => count === 25 && window.fault(fault));
-          return [expected, found, (await engine.info()).loadMs !== undefined];
-        },
-        [body, fault],
-      );
-      assert.deepEqual(found, expected);
-      assert.equal(found.ids, 1, "all chunks have the same id");
-      assert.equal(found.tokens, 120);
-      assert.ok(model, "a new worker has loaded the model");
+      assertSame(await streamThrough(fault, page), expected.streamed);
     });
 
-    // Hangs take the time of their limit, and a whole answer is lost in the same way.
-    if (fault === "hang" || fault === "spin") continue;
+    // A hang takes the time of its limit, and a whole answer is lost in the same way.
+    if (fault === "hang") continue;
     test(`answers whole with the same text through "${fault}"`, async () => {
-      const [expected, found] = await page.evaluate(
+      const { found, workers } = await page.evaluate(
         async ([body, fault]) => {
-          const expected = await whole(body);
+          const before = window.workers;
           const running = whole(body);
           await until(async () => (await engine.info()).activeGenerations === 2, "it runs");
           window.fault(fault);
-          return [expected, await running];
+          return { found: await running, workers: window.workers - before };
         },
         [body, fault],
       );
-      assert.deepEqual(found, expected);
+      assert.deepEqual(found, expected.whole);
+      assert.ok(workers > 0, "another worker has answered");
     });
   }
 
-  test("continues a stream without a seed and with logprobs", async () => {
-    const { ids, tokens, logprobs } = await page.evaluate(async (body) => {
+  describe("on the CPU", () => {
+    let page;
+    before(async () => {
+      page = await openLosing("cpu");
+    });
+    after(() => page?.context().close());
+
+    test('streams the same text through "spin"', async () => {
+      const undisturbed = await page.evaluate((body) => streamed(body), body);
+      assertSame(await streamThrough("spin", page), undisturbed);
+    });
+
+    test("continues a stream without a seed and with logprobs", async () => {
       const { seed, n, ...unseeded } = body;
-      let [tokens, count] = [0, 0];
-      const ids = new Set();
-      const logprobs = [];
-      const stream = { ...unseeded, stream: true, logprobs: 1, return_tokens_as_token_ids: true };
-      for await (const chunk of await engine.completions.create(stream)) {
-        ids.add(chunk.id);
-        for (const choice of chunk.choices) {
-          tokens += choice.token_ids.length;
-          logprobs.push(...choice.logprobs.text_offset);
+      const fields = { ...unseeded, logprobs: 1, return_tokens_as_token_ids: true };
+      const { ids, tokens, logprobs, isNew } = await page.evaluate(async (fields) => {
+        let [tokens, count] = [0, 0];
+        const ids = new Set();
+        const logprobs = [];
+        const { workers } = window;
+        for await (const chunk of await engine.completions.create({ ...fields, stream: true })) {
+          ids.add(chunk.id);
+          for (const choice of chunk.choices) {
+            tokens += choice.token_ids.length;
+            logprobs.push(...choice.logprobs.text_offset);
+          }
+          if (++count === 20) window.fault("spin");
         }
-        if (++count === 20) window.fault("lose");
-      }
-      return { ids: ids.size, tokens, logprobs };
-    }, body);
-    assert.equal(ids, 1);
-    assert.equal(tokens, 60);
-    assert.deepEqual(
-      logprobs,
-      [...logprobs].sort((a, b) => a - b),
-      "offsets continue where they were",
-    );
+        return { ids: ids.size, tokens, logprobs, isNew: window.workers > workers };
+      }, fields);
+      assert.equal(ids, 1);
+      assert.equal(tokens, 60);
+      assert.ok(isNew, "another worker has continued it");
+      assert.deepEqual(
+        logprobs,
+        [...logprobs].sort((a, b) => a - b),
+        "offsets continue where they were",
+      );
+    });
   });
 
   test("tells the sizes when the GPU is out of memory, and works when there is memory", async () => {
@@ -153,7 +196,7 @@ describe("the real engine", { skip: !wasmIsBuilt && "the wasm module is not buil
 
   test("refuses a model that exceeds the memory budget before its weights are read", async () => {
     const { refused, fits } = await page.evaluate(async () => {
-      const create = (load) => inpage.createEngine({ device: "webgpu", load });
+      const create = (load) => inpage.createEngine({ device: "cpu", threads: 1, load });
       const { memory } = (await inpage.inspectModel("embedded")).model;
       const memoryBudgetBytes = memory.totalBytes - memory.kvBytes / 4;
       const refused = await caught(() => create({ memoryBudgetBytes }));

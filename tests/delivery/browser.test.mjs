@@ -48,10 +48,11 @@ async function load({ model = `${server.origin}/m.gguf`, ...options } = {}, tab 
         const engine = await startFake({ model, onProgress, ...options });
         const { sourceDigest, storage, storageReason } = await engine.info();
         // The engine has the model a moment before its last bytes are stored, and `dispose` would end the download.
-        const isPartial = async () => (await inpage.cache.list()).some((file) => !file.complete);
-        while (storage === "opfs" && (await isPartial())) {
-          await new Promise((resolve) => setTimeout(resolve, 10));
-        }
+        const isStored = async () => {
+          const files = await inpage.cache.list();
+          return files.length > 0 && files.every(({ complete }) => complete);
+        };
+        if (storage === "opfs") await until(isStored, "it is stored", 60_000);
         await engine.dispose();
         return { digest: sourceDigest, storage, storageReason };
       });

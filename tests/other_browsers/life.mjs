@@ -2,7 +2,9 @@
 //! real engine. Which browser is the caller's concern.
 
 import assert from "node:assert/strict";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { root } from "../../scripts/process.mjs";
 import { startServer, wasmIsBuilt } from "../browser/harness.mjs";
 
 /** Ways to fetch, and whether the answer is a stream, whose aborts reach the engine. */
@@ -21,7 +23,10 @@ export function testLife({ launch, devices }) {
 
   before(async () => {
     // Isolated, so that the CPU device has threads where the browser shares memory.
-    server = await startServer({}, { isolated: true });
+    // A worker of many modules: those that it imports are kept for offline visits, too.
+    const fakeWorker = join(root, "tests/browser/fixtures/fake_worker.mjs");
+    const mounts = { "/fixtures/fake_worker.mjs": fakeWorker };
+    server = await startServer(mounts, { isolated: true });
     browser = await launch();
     page = await openPage();
   });
