@@ -54,38 +54,38 @@ export function capture(program, args, options = {}) {
 /** How long a program may take to end after it was asked to. */
 const END_LIMIT_MS = 10_000;
 
-/** Ends a program and the programs that it started, which would otherwise keep its output open. */
-function endGroup(child) {
+/** The programs that a program started, and those that these started. */
+function descendants(pid) {
+  const lines = capture("ps", ["-A", "-o", "pid=,ppid="])?.split("\n") ?? [];
+  const found = [pid];
+  // A parent may be listed after its children.
+  for (const parent of found) {
+    for (const line of lines) {
+      const [child, ppid] = line.trim().split(/\s+/).map(Number);
+      if (ppid === parent && !found.includes(child)) found.push(child);
+    }
+  }
+  return found.slice(1);
+}
+
+/**
+ * Ends a program and all that it started, which would otherwise keep its output open. They have no process group of their
+ * own: Linux shares processor time between sessions first, so the low priority of a background build would mean nothing.
+ */
+function endTree(child) {
+  const pids = windows ? [] : descendants(child.pid);
   const send = (signal) => {
-    try {
-      if (windows) child.kill(signal);
-      else process.kill(-child.pid, signal);
-    } catch {
-      // All of them have exited.
+    child.kill(signal);
+    for (const pid of pids) {
+      try {
+        process.kill(pid, signal);
+      } catch {
+        // It has exited.
+      }
     }
   };
   send("SIGTERM");
   setTimeout(() => send("SIGKILL"), END_LIMIT_MS).unref();
-}
-
-/** Running programs that have a process group of their own, which signals of a terminal do not reach. */
-const groups = new Set();
-const ENDING_SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"];
-
-function endAllGroups(signal) {
-  for (const child of groups) endGroup(child);
-  for (const each of ENDING_SIGNALS) process.removeListener(each, endAllGroups);
-  process.kill(process.pid, signal);
-}
-
-function addGroup(child) {
-  if (groups.size === 0) for (const signal of ENDING_SIGNALS) process.on(signal, endAllGroups);
-  groups.add(child);
-}
-
-function removeGroup(child) {
-  if (!groups.delete(child) || groups.size > 0) return;
-  for (const signal of ENDING_SIGNALS) process.removeListener(signal, endAllGroups);
 }
 
 /**
@@ -102,15 +102,12 @@ export function run(
   return new Promise((resolve) => {
     // npm and similar programs are .cmd files on Windows, which only a shell can start.
     const shell = windows && /\.cmd$|^npm$|^npx$/.test(program);
-    const grouped = timeout_ms !== undefined;
     const child = spawn(program, args, {
       cwd,
-      detached: grouped && !windows,
       env: { ...process.env, ...env },
       shell,
       stdio: ["ignore", onOutput ? "pipe" : 2, onOutput ? "pipe" : 2],
     });
-    if (grouped) addGroup(child);
     if (background && child.pid !== undefined) {
       try {
         setPriority(child.pid, constants.priority.PRIORITY_LOW);
@@ -123,7 +120,7 @@ export function run(
       setTimeout(() => {
         timedOut = true;
         say(`\n${program}: ended after ${Math.round(ms / 1000)} s${why}`);
-        endGroup(child);
+        endTree(child);
       }, ms);
     const timer = timeout_ms ? limit("", timeout_ms) : undefined;
     const silence = silence_ms && onOutput ? limit(" without output", silence_ms) : undefined;
@@ -139,7 +136,6 @@ export function run(
     const settle = (status) => {
       clearTimeout(timer);
       clearTimeout(silence);
-      removeGroup(child);
       resolve(status);
     };
     child.on("error", () => settle(127));
