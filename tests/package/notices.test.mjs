@@ -37,7 +37,8 @@ function cratesOf(name, ...features) {
     text
       .trim()
       .split(/\r?\n/)
-      .filter((line) => !line.startsWith("inpage"))
+      // Our own crates have a path.
+      .filter((line) => !/ v\S+ \((?!proc-macro|\*)/.test(line))
       .map((line) => line.split(" ").slice(0, 2).join(" ").replace(" v", " ")),
   );
 }
