@@ -25,7 +25,7 @@ impl Default for Patience {
 }
 
 impl Patience {
-    /// Starts the countdown or pauses it.
+    /// Starts or pauses the countdown.
     pub(super) fn run(&mut self, runs: bool, now_ms: u64) {
         if let Some(since_ms) = self.runs_since_ms {
             let ran_ms = now_ms.saturating_sub(since_ms);
