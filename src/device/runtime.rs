@@ -1,8 +1,8 @@
 //! burn's runtime on a wgpu device, for kernels that are WGSL already.
 //!
-//! The runtime's own constructor comes with cubecl's kernel compiler, an eighth of the wasm module, which no kernel here
-//! needs. This one has a compiler that passes WGSL on and refuses everything else. So burn's tensor operations fail on this
-//! device with a clear error if they need a kernel of their own: use those of `ops` and [`super::upload`].
+//! The runtime's own constructor brings in cubecl's kernel compiler, which no kernel here needs. This one has a compiler
+//! that passes WGSL on and refuses everything else. So burn's tensor operations that need a kernel of their own fail on this
+//! device: use those of `ops`, [`super::upload`] and [`super::read`].
 
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -94,7 +94,7 @@ const MAX_TASKS: usize = 4096;
 /// Hands a wgpu device to burn.
 ///
 /// # Errors
-/// As text, if burn refuses it.
+/// The reason as text if burn refuses the device.
 pub(super) fn hand_to_burn(setup: WgpuSetup) -> Result<(CubeDevice, Client), String> {
     static DEVICES: AtomicU32 = AtomicU32::new(0);
     let number = DEVICES.fetch_add(1, Ordering::Relaxed);

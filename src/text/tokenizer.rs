@@ -210,7 +210,7 @@ impl Tokenizer {
     /// divide is one slice: a word, or the whole text if it has neither a pre-tokenizer nor words.
     ///
     /// # Errors
-    /// As [`Self::encode`].
+    /// The errors of [`Self::encode`].
     pub async fn encode_in_slices(
         &self,
         text: &str,
@@ -236,7 +236,7 @@ impl Tokenizer {
     /// no width.
     ///
     /// # Errors
-    /// As [`Self::encode`].
+    /// The errors of [`Self::encode`].
     pub fn encode_placed(&self, text: &str, add_special: bool) -> Result<(Vec<u32>, Vec<Place>)> {
         let special = match add_special {
             true => Special::Added,
@@ -248,7 +248,7 @@ impl Tokenizer {
     /// [`Self::encode_placed`], as [`Self::encode_in_slices`].
     ///
     /// # Errors
-    /// As [`Self::encode`].
+    /// The errors of [`Self::encode`].
     pub async fn encode_placed_in_slices(
         &self,
         text: &str,
@@ -269,7 +269,7 @@ impl Tokenizer {
     /// with the end-of-text token.
     ///
     /// # Errors
-    /// As [`Self::encode`].
+    /// The errors of [`Self::encode`].
     pub fn encode_rendered(&self, text: &str, marker: Marker) -> Result<Vec<u32>> {
         let special = Special::Rendered(marker);
         at_once(self.encode_segments(text, special, usize::MAX, &never_pause, |_| ()))
@@ -414,7 +414,7 @@ impl Tokenizer {
     /// no fill-in-the-middle tokens.
     ///
     /// # Errors
-    /// As [`Self::encode`].
+    /// The errors of [`Self::encode`].
     pub async fn encode_around(
         &self,
         prefix: &str,

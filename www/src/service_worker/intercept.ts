@@ -143,7 +143,7 @@ async function answer(
     const site = scope.registration.scope;
     const claims = await claimsIn(site);
     if (claims.some((claim) => covers(claim, url, ownOrigin))) return true;
-    // Without a visible claim, the pages themselves decide.
+    // If no claim is visible, the pages are asked.
     const ids = claims.map(({ id }) => id);
     return pagesServe(scope.clients, { url: request.url, scope: site, claims: ids });
   };
