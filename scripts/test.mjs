@@ -16,6 +16,7 @@ import { requireRust } from "./setup/rust.mjs";
 import { provideVulkan } from "./setup/vulkan.mjs";
 import { requireNode, setUpForBuild } from "./setup.mjs";
 import { findWebKit } from "./webkit.mjs";
+import { installPackages as installClients } from "../tests/clients/packages.mjs";
 
 /** Limits, so that nothing hangs forever. The longest step is a first build on a slow machine. */
 const PROGRAM_LIMIT_MS = 40 * 60_000;
@@ -141,18 +142,21 @@ const cargoTest = (tally, name, args, env) =>
 // Their time is listed apart from that of the other tests.
 const GPU_TESTS = ["kernels", "parity"];
 
-/** Runs the files of a folder one at a time, because a software GPU or a model on the CPU keeps all cores busy. */
-async function nodeTests(tally, folder, env) {
-  await nodeTestFiles(tally, folder, testFilesIn(folder), 1, env);
+/** Runs the files of a folder, `concurrency` at a time. */
+async function nodeTests(tally, folder, env, concurrency = 1) {
+  await nodeTestFiles(tally, folder, testFilesIn(folder), concurrency, env);
 }
 
-/** Like `nodeTests`, but files with a fake engine run two at a time, because they wait most of the time. */
+/**
+ * Like `nodeTests`. Files with the real engine run two at a time: each keeps about one core busy, in a worker or in SwiftShader. More
+ * of those with a fake engine run at once, because they wait most of the time.
+ */
 async function browserTests(tally, folder, env) {
   const usesEngine = (file) => readFileSync(join(root, file), "utf8").includes("wasmIsBuilt");
   const files = testFilesIn(folder);
   const [real, fake] = [files.filter(usesEngine), files.filter((file) => !usesEngine(file))];
-  await nodeTestFiles(tally, `${folder}, fake engine`, fake, 2, env);
-  if (real.length > 0) await nodeTestFiles(tally, `${folder}, real engine`, real, 1, env);
+  await nodeTestFiles(tally, `${folder}, fake engine`, fake, 4, env);
+  if (real.length > 0) await nodeTestFiles(tally, `${folder}, real engine`, real, 2, env);
 }
 
 const testFilesIn = (folder) => filesIn(folder, ".test.mjs").map((name) => `${folder}/${name}`);
@@ -289,13 +293,25 @@ const TIERS = {
     await provideBrowser();
     const hooks = ["scripts/build.mjs", "--test-hooks"];
     await tally.check("package with hooks", process.execPath, hooks);
-    await ask("embedded model, in the page, on the GPU", ["--door", "page"]);
-    const onCpu = ["--door", "sw", "--device", "cpu"];
-    await ask("embedded model, through the service worker, on the CPU", onCpu);
+    // What the GPU does not decide (validation, routes, chats and responses as text) runs on the CPU in pages. Natively, all of it runs on
+    // the GPU.
+    const onGpu = ["--door", "page", "--group", "DEFGHIJLN"];
+    await ask("embedded model, in the page, on the GPU", onGpu);
+    const onCpu = ["--device", "cpu"];
+    await ask("embedded model, in the page, on the CPU", [
+      ...onCpu,
+      "--door",
+      "page",
+      "--group",
+      "ABCKM",
+    ]);
+    await ask("embedded model, through the service worker, on the CPU", [...onCpu, "--door", "sw"]);
   },
   clients: async (tally) => {
     await buildServer(tally);
-    await nodeTests(tally, "tests/clients");
+    // Before the tests: two would install at once.
+    await installClients();
+    await nodeTests(tally, "tests/clients", {}, 2);
   },
   firefox: async (tally) => {
     if (!(await isProvided(tally, "Firefox", findFirefox, ["firefox-esr"]))) return;
@@ -309,7 +325,7 @@ const TIERS = {
   },
   node: async (tally) => {
     await provideBuild(tally);
-    await nodeTests(tally, "tests/node");
+    await nodeTests(tally, "tests/node", {}, 2);
   },
   package: async (tally) => {
     await provideBuild(tally);
