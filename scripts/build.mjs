@@ -66,12 +66,11 @@ const WASM_FEATURES = [
 const OPTIMIZE_LEVEL = "-O1";
 const OPTIMIZE_LIMIT_MS = 10 * 60_000;
 
-// For the last compiler call of a test build only, so that the compiled dependencies of the shipped module are reused.
-const QUICKER = ["--", "-C", "lto=thin", "-C", "opt-level=1"];
+// For the last compiler call only, so that the compiled dependencies of the shipped module are reused.
 // A module that is not downloaded may be larger. On two cores, these options take 140 s instead of 220 s, and save the
 // 70 s of wasm-opt.
 const LARGER = ["--", "-C", "lto=thin", "-C", "codegen-units=16"];
-// For development, without any of that: the linker makes code of the dependencies' bitcode, which is that of the shipped module. It
+// For development and tests, without any of that: the linker makes code of the dependencies' bitcode, which is that of the shipped module. It
 // keeps the code of parts that do not change, as the compiler does for this crate.
 const DEVELOPED = ["--", "-C", "lto=no", "-C", "linker-plugin-lto", "-C", "opt-level=1"];
 DEVELOPED.push("-C", "codegen-units=64", "-C", "link-arg=--lto-O0");
@@ -146,7 +145,7 @@ export async function buildWasm(
       OPTIMIZE_LEVEL,
       linking,
     );
-  let linking = testHooks ? QUICKER : [];
+  let linking = testHooks ? DEVELOPED : [];
   if ((dev || !shipped) && !isFresh(name, inputsOf(linking), files))
     linking = dev ? DEVELOPED : LARGER;
   await cachedStep(name, inputsOf(linking), files, async () => {

@@ -16,7 +16,6 @@ import { requireRust } from "./setup/rust.mjs";
 import { provideVulkan } from "./setup/vulkan.mjs";
 import { requireNode, setUpForBuild } from "./setup.mjs";
 import { findWebKit } from "./webkit.mjs";
-import { installPackages as installClients } from "../tests/clients/packages.mjs";
 
 /** Limits, so that nothing hangs forever. The longest step is a first build on a slow machine. */
 const PROGRAM_LIMIT_MS = 40 * 60_000;
@@ -309,9 +308,7 @@ const TIERS = {
   },
   clients: async (tally) => {
     await buildServer(tally);
-    // Before the tests: two would install at once.
-    await installClients();
-    await nodeTests(tally, "tests/clients", {}, 2);
+    await nodeTests(tally, "tests/clients");
   },
   firefox: async (tally) => {
     if (!(await isProvided(tally, "Firefox", findFirefox, ["firefox-esr"]))) return;
