@@ -66,21 +66,11 @@ const WASM_FEATURES = [
 const OPTIMIZE_LEVEL = "-O1";
 const OPTIMIZE_LIMIT_MS = 10 * 60_000;
 
-// For the last compiler call only, so that the compiled dependencies of the shipped module are reused.
+// For the last compiler call of a test or development build only, so that the compiled dependencies of the shipped module are reused.
+const QUICKER = ["--", "-C", "lto=thin", "-C", "opt-level=1"];
 // A module that is not downloaded may be larger. On two cores, these options take 140 s instead of 220 s, and save the
 // 70 s of wasm-opt.
 const LARGER = ["--", "-C", "lto=thin", "-C", "codegen-units=16"];
-// For development and tests, without any of that: the linker makes code of the dependencies' bitcode, which is that of the shipped module. It
-// keeps the code of parts that do not change, as the compiler does for this crate.
-const DEVELOPED = ["--", "-C", "lto=no", "-C", "linker-plugin-lto", "-C", "opt-level=1"];
-DEVELOPED.push("-C", "codegen-units=64", "-C", "link-arg=--lto-O0");
-
-/** Where parts of the module for development are kept. */
-const keptParts = () => {
-  const folder = join(targetFolder(), "develop");
-  const code = `link-arg=--thinlto-cache-dir=${join(folder, "code")}`;
-  return ["-C", `incremental=${join(folder, "incremental")}`, "-C", code];
-};
 
 const seconds = (start) => `${((performance.now() - start) / 1000).toFixed(1)} s`;
 const mebibytes = (path) => `${(statSync(join(root, path)).size / 2 ** 20).toFixed(2)} MiB`;
@@ -105,7 +95,6 @@ async function compile(toolchain, features, linking, build) {
   // The only crate type, because cargo does no link-time optimization for a library that is also an rlib.
   const args = ["rustc", "--lib", "--crate-type", "cdylib", "--locked", "--profile", "web"];
   args.push(...features, ...toolchain.args, ...linking);
-  if (linking === DEVELOPED) args.push(...keptParts());
   await mustRun(toolchain.cargo, args, {
     // What is kept of an earlier visit is not used by another build.
     env: { ...toolchain.env, INPAGE_BUILD: build },
@@ -145,9 +134,9 @@ export async function buildWasm(
       OPTIMIZE_LEVEL,
       linking,
     );
-  let linking = testHooks ? DEVELOPED : [];
+  let linking = testHooks ? QUICKER : [];
   if ((dev || !shipped) && !isFresh(name, inputsOf(linking), files))
-    linking = dev ? DEVELOPED : LARGER;
+    linking = dev ? QUICKER : LARGER;
   await cachedStep(name, inputsOf(linking), files, async () => {
     const build = `${name}-${inputsOf([])}`;
     const compiled = await compile(toolchain, features, linking, build);
