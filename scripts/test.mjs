@@ -141,9 +141,9 @@ const cargoTest = (tally, name, args, env) =>
 // Their time is listed apart from that of the other tests.
 const GPU_TESTS = ["kernels", "parity"];
 
-/** Runs the files of a folder, `concurrency` at a time. */
-async function nodeTests(tally, folder, env, concurrency = 1) {
-  await nodeTestFiles(tally, folder, testFilesIn(folder), concurrency, env);
+/** Runs the files of a folder one at a time, because a software GPU or a model on the CPU keeps all cores busy. */
+async function nodeTests(tally, folder, env) {
+  await nodeTestFiles(tally, folder, testFilesIn(folder), 1, env);
 }
 
 /**
@@ -322,7 +322,7 @@ const TIERS = {
   },
   node: async (tally) => {
     await provideBuild(tally);
-    await nodeTests(tally, "tests/node", {}, 2);
+    await nodeTests(tally, "tests/node");
   },
   package: async (tally) => {
     await provideBuild(tally);

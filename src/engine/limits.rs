@@ -26,7 +26,7 @@ impl Default for EngineLimits {
             max_queue: 16,
             max_unread_events: 256,
             prefill_chunk_tokens: 512,
-            max_run_ahead_tokens: 17,
+            max_run_ahead_tokens: 16,
             max_cached_pages: usize::MAX,
         }
     }
