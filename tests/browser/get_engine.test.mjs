@@ -7,8 +7,8 @@ import { pathToFileURL } from "node:url";
 import { root } from "../../scripts/process.mjs";
 
 const load = (file) => import(pathToFileURL(join(root, "www/dist", file)).href);
-const { engineGetter } = await load("page/get_engine.js");
-const { optionsKey } = await load("page/options_key.js");
+const { engineGetter } = await load("engine/get_engine.js");
+const { optionsKey } = await load("options/options_key.js");
 
 /** A `getEngine` over fake engines, which are listed in `created`. The loads of the first `failures` fail. */
 function fakes({ failures = 0 } = {}) {

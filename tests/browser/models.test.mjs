@@ -410,8 +410,8 @@ describe("loads", () => {
 
   test("one that waits for room for too long is refused with 503, and tried again", async () => {
     const result = await page.evaluate(async () => {
-      window.inpage = await import("/dist/api.js");
-      const { LOADS } = await import("/dist/page/loads.js");
+      window.inpage = await import("/dist/exports.js");
+      const { LOADS } = await import("/dist/models/loads.js");
       LOADS.maxWaitMs = 1000;
       await startModels({ memoryBudgetBytes: 50 });
       const readOn = await openStream("a");

@@ -7,9 +7,9 @@ import { pathToFileURL } from "node:url";
 import { root } from "../../scripts/process.mjs";
 
 const load = (file) => import(pathToFileURL(join(root, "www/dist", file)).href);
-const { refuseUnknownOptions } = await load("page/option_names.js");
-const { refusePlace } = await load("page/place_check.js");
-const { createEngine } = await load("page/engine.js");
+const { refuseUnknownOptions } = await load("options/names.js");
+const { refusePlace } = await load("options/place_check.js");
+const { createEngine } = await load("engine/engine.js");
 
 const refusal = (code, message) => (error) => {
   assert.deepEqual([error.name, error.code], ["InpageError", code], `${error}`);

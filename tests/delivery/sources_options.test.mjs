@@ -3,10 +3,10 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { inspect } from "node:util";
-import { cacheKey } from "../../www/dist/model_source/cache_key.js";
-import { Redaction } from "../../www/dist/model_source/redact.js";
-import { identityOf, selectKeys } from "../../www/dist/page/cached_model.js";
-import { resolveModel } from "../../www/dist/page/model_option.js";
+import { cacheKey } from "../../www/dist/model_source/store/cache_key.js";
+import { Redaction } from "../../www/dist/model_source/transfer/redact.js";
+import { identityOf, selectKeys } from "../../www/dist/cache/selection.js";
+import { resolveModel } from "../../www/dist/options/model.js";
 
 const FILE = "https://example.org/dir/model.gguf";
 

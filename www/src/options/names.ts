@@ -1,0 +1,192 @@
+//! The names of all options of `createEngine`, so that a wrong name is refused with the right one.
+
+import type { LoadOptions } from "../generated/types.js";
+import type { EngineOptions, OneOfModels } from "./engine_options.js";
+import type { HubOptions } from "./hub.js";
+import { InpageError } from "../api/inpage_error.js";
+import type { ModelWithId } from "./model.js";
+import type { UpstreamOptions } from "../api/upstream.js";
+
+// The types make the compiler find a name that is missing or wrong here.
+
+const ENGINE: Record<keyof EngineOptions, true> = {
+  model: true,
+  models: true,
+  memoryBudgetBytes: true,
+  hub: true,
+  persist: true,
+  lora: true,
+  projector: true,
+  device: true,
+  threads: true,
+  isolatedFrame: true,
+  load: true,
+  onProgress: true,
+  signal: true,
+  background: true,
+  shared: true,
+  wasmUrl: true,
+  workerUrl: true,
+  bodyTransport: true,
+  fetchOrigins: true,
+  upstream: true,
+  profile: true,
+  stopTextIncluded: true,
+  contextLengthExceededBehavior: true,
+  defaultMaxTokens: true,
+  suffixMode: true,
+  unknownFields: true,
+  alwaysIncludeUsage: true,
+  mirostatTargetUnit: true,
+  logprobsMode: true,
+  textOffsetBase: true,
+  maxLogprobs: true,
+  maxStopSequences: true,
+  maxN: true,
+  maxBestOf: true,
+  maxPrompts: true,
+  maxSequences: true,
+  useModelGenerationDefaults: true,
+  allowMissingModel: true,
+  whenModelNotReady: true,
+  apiKey: true,
+  cors: true,
+  basePaths: true,
+  maxBodyBytes: true,
+  remoteImages: true,
+  maxQueue: true,
+  keepAliveMs: true,
+  schemaUrl: true,
+  logprobsShape: true,
+  booleanLogprobs: true,
+  samplingBounds: true,
+  toolNames: true,
+  mixedPrompts: true,
+  invalidRequestStatus: true,
+  requestTimeoutMs: true,
+  chatTemplate: true,
+  prepareNextTurn: true,
+  defaultModel: true,
+};
+
+const LOAD: Record<keyof LoadOptions, true> = {
+  contextTokens: true,
+  kvFormat: true,
+  quantize: true,
+  kvPoolTokens: true,
+  memoryBudgetBytes: true,
+  precision: true,
+};
+
+const ONE_OF_MODELS: Record<keyof OneOfModels, true> = {
+  model: true,
+  aliases: true,
+  capabilities: true,
+  lora: true,
+  projector: true,
+  device: true,
+  threads: true,
+  load: true,
+  chatTemplate: true,
+};
+
+const MODEL: Record<keyof ModelWithId, true> = {
+  url: true,
+  file: true,
+  folder: true,
+  files: true,
+  id: true,
+  cache: true,
+  ignoreQuery: true,
+  sha256: true,
+  fetch: true,
+  crossOriginStorage: true,
+};
+
+const HUB: Record<keyof HubOptions, true> = {
+  baseUrl: true,
+  token: true,
+};
+
+const UPSTREAM: Record<keyof UpstreamOptions, true> = {
+  baseURL: true,
+  headers: true,
+  model: true,
+  when: true,
+};
+
+/** An option that cannot be used. `cause` is what was thrown for it. */
+export function invalidOption(message: string, cause?: unknown): InpageError {
+  const error = InpageError.local("invalid_option", message);
+  if (cause !== undefined) Object.defineProperty(error, "cause", { value: cause });
+  return error;
+}
+
+/**
+ * Refuses options that do not exist. A worker of the app's own (`workerUrl`) may have further ones: that one's module
+ * checks the switches itself.
+ *
+ * @throws InpageError `invalid_option` with the name that was probably meant
+ */
+export function refuseUnknownOptions(options: EngineOptions): void {
+  if (options.workerUrl !== undefined) return;
+  refuseUnknown(options, ENGINE, "");
+  refuseUnknown(options.load, LOAD, "load.");
+  refuseUnknown(options.model, MODEL, "model.");
+  refuseUnknown(options.hub, HUB, "hub.");
+  refuseUnknown(options.upstream, UPSTREAM, "upstream.");
+  for (const [name, given] of Object.entries(options.models ?? {})) {
+    const place = `models[${JSON.stringify(name)}].`;
+    if (!isPlainObject(given)) continue;
+    const isOne = "model" in given || !Object.keys(given).some((it) => it in MODEL);
+    refuseUnknown(given, isOne ? ONE_OF_MODELS : MODEL, place, ENGINE);
+    if (!isOne) continue;
+    const { model, load } = given as Partial<OneOfModels>;
+    refuseUnknown(model, MODEL, `${place}model.`);
+    refuseUnknown(load, LOAD, `${place}load.`);
+  }
+}
+
+/** `elsewhere` are names that exist one level above. */
+function refuseUnknown(value: unknown, known: object, place: string, elsewhere: object = {}): void {
+  if (!isPlainObject(value)) return;
+  for (const name of Object.keys(value)) {
+    if (Object.hasOwn(known, name)) continue;
+    if (Object.hasOwn(elsewhere, name)) {
+      throw invalidOption(`${place}${name}: it is an option of all models, beside models`);
+    }
+    const meant = nearest(name, Object.keys(known));
+    const remedy =
+      meant === undefined ? `these do: ${Object.keys(known).join(", ")}` : `use ${place}${meant}`;
+    throw invalidOption(`the option ${place}${name} does not exist: ${remedy}`);
+  }
+}
+
+function isPlainObject(value: unknown): value is object {
+  if (typeof value !== "object" || value === null) return false;
+  const prototype = Object.getPrototypeOf(value);
+  return prototype === null || prototype === Object.prototype;
+}
+
+/** The one of `names` that differs from `name` by a few letters; undefined if none does. */
+function nearest(name: string, names: readonly string[]): string | undefined {
+  const plain = (text: string) => text.toLowerCase().replace(/[_-]/g, "");
+  const scored = names.map((it): [number, string] => [distance(plain(name), plain(it)), it]);
+  const [best] = scored.sort(([a], [b]) => a - b);
+  const most = Math.max(2, Math.floor(name.length / 3));
+  return best && best[0] <= most ? best[1] : undefined;
+}
+
+/** Letters that have to be added, removed or changed to make `b` of `a`. */
+function distance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, index) => index);
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j++) {
+      const change = (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1);
+      next.push(Math.min(change, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1));
+    }
+    row = next;
+  }
+  return row[b.length] ?? 0;
+}
