@@ -64,7 +64,12 @@ test("equal options get one engine, before and after its load", async () => {
 test("other options get another engine", async () => {
   const { get, created } = fakes();
   const url = "https://a.example/x.gguf";
-  for (const options of [{}, { model: url }, { model: url, maxQueue: 4 }, { model: `${url}?2` }]) {
+  for (const options of [
+    {},
+    { model: url },
+    { model: url, endpoint: { maxQueue: 4 } },
+    { model: `${url}?2` },
+  ]) {
     await get({ ...options, background: true });
   }
   assert.equal(created.length, 4);

@@ -196,14 +196,14 @@ describe("the real engine", { skip: !wasmIsBuilt && "the wasm module is not buil
 
   test("refuses a model that exceeds the memory budget before its weights are read", async () => {
     const { refused, fits } = await page.evaluate(async () => {
-      const create = (load) => inpage.createEngine({ device: "cpu", threads: 1, load });
+      const create = (load) =>
+        inpage.createEngine({ device: "cpu", threads: 1, memoryBudgetBytes, load });
       const { memory } = (await inpage.inspectModel("embedded")).model;
       const memoryBudgetBytes = memory.totalBytes - memory.kvBytes / 4;
-      const refused = await caught(() => create({ memoryBudgetBytes }));
+      const refused = await caught(() => create({}));
       const suggested = /load: \{ contextTokens: (\d+), kvPoolTokens: (\d+), kvFormat: "(\w+)" \}/;
       const [, contextTokens, kvPoolTokens, kvFormat] = suggested.exec(refused.message) ?? [];
       const engine = await create({
-        memoryBudgetBytes,
         contextTokens: Number(contextTokens),
         kvPoolTokens: Number(kvPoolTokens),
         kvFormat,

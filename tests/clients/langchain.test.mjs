@@ -15,7 +15,7 @@ describe("LangChain over engine.fetch", { skip }, () => {
   let langchain;
   before(async () => {
     langchain = await import("@langchain/openai");
-    engine = await createEngine({ chatTemplate: CHAT_TEMPLATE });
+    engine = await createEngine({ endpoint: { chatTemplate: CHAT_TEMPLATE } });
     given = {
       ...{ model: "default", apiKey: "unused", temperature: 0, maxTokens: 12, maxRetries: 0 },
       configuration: { baseURL: "https://inpage.invalid/v1", fetch: engine.fetch },

@@ -42,7 +42,7 @@ describe("the hub", () => {
   });
   const locate = (token) =>
     resolveModel("hf:owner/name/model.gguf", {
-      baseUrl: hub.hub.origin,
+      baseURL: hub.hub.origin,
       ...(token && { token }),
     }).location;
 
@@ -63,7 +63,7 @@ describe("the hub", () => {
 
   test("says that a repository of GGUF files is not a model folder", async () => {
     const { location } = resolveModel("hf:owner/name", {
-      baseUrl: hub.hub.origin,
+      baseURL: hub.hub.origin,
       token: "hf_secret",
     });
     await assert.rejects(

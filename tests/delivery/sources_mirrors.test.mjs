@@ -178,7 +178,7 @@ describe("requests", () => {
   test("have the app's headers, and the token only at its origin", async (context) => {
     const seen = [];
     context.mock.method(globalThis, "fetch", async (url, init) => seen.push([url, init]));
-    const hub = { baseUrl: "https://hub.example", token: "hf_x" };
+    const hub = { baseURL: "https://hub.example", token: "hf_x" };
     const model = {
       url: ["hf:o/n/m.gguf", "https://hub.example.evil.example/m.gguf"],
       fetch: { headers: { "x-key": "1" }, credentials: "include" },

@@ -127,7 +127,7 @@ describe("a name on the hub", () => {
   });
 
   test("is resolved at the hub that the app names, and the token is only for that origin", () => {
-    const options = { baseUrl: "https://hub.example.com/mirror", token: "hf_secret" };
+    const options = { baseURL: "https://hub.example.com/mirror", token: "hf_secret" };
     const location = at("hf:owner/name/m.gguf", options);
     assert.deepEqual(location.urls, [
       "https://hub.example.com/mirror/owner/name/resolve/main/m.gguf",
@@ -152,11 +152,11 @@ describe("a name on the hub", () => {
   });
 
   test("needs an encrypted connection for a token", () => {
-    const options = { baseUrl: "http://hub.example.com", token: "x" };
+    const options = { baseURL: "http://hub.example.com", token: "x" };
     assert.throws(() => at("hf:o/n", options), /hub\.token would be sent .* in the clear/);
-    assert.ok(at("hf:o/n", { baseUrl: "http://localhost:1234", token: "x" }));
+    assert.ok(at("hf:o/n", { baseURL: "http://localhost:1234", token: "x" }));
     assert.throws(() => at("hf:o/n", { token: "a b" }), /hub\.token/);
-    assert.throws(() => at("hf:o/n", { baseUrl: "no url" }), /hub\.baseUrl must be a URL/);
+    assert.throws(() => at("hf:o/n", { baseURL: "no url" }), /hub\.baseURL must be a URL/);
   });
 });
 

@@ -15,7 +15,6 @@ export type {
   InspectedToken,
   InspectedTokenizer,
   JsonSchema,
-  LoadOptions,
   Logprobs,
   ModelInspection,
   ModelRefusal,
@@ -48,8 +47,15 @@ export type {
 export type { CompletionRequest, CompletionStream } from "./api/completions.js";
 export type { EmbeddingRequest } from "./api/embeddings.js";
 export { type Engine, createEngine } from "./engine/engine.js";
-export type { EngineOptions, ModelsOption, OneOfModels } from "./options/engine_options.js";
+export type {
+  EngineOptions,
+  LoadOptions,
+  ModelsOption,
+  OneOfModels,
+} from "./options/engine_options.js";
+export type { EngineEventMap, EngineEvents } from "./engine/events.js";
 export { getEngine } from "./engine/get_engine.js";
+export type { LoadState } from "./exchange/engine_change.js";
 export type { EngineInfo, ModelInfo } from "./exchange/engine_info.js";
 export { type ErrorObject, InpageError } from "./api/inpage_error.js";
 export { type InspectOptions, inspectModel } from "./engine/inspect.js";

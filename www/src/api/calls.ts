@@ -6,7 +6,7 @@ import { abortError, onceAborted } from "../exchange/abort.js";
 import { detachPictures, withAttachments } from "./attachments.js";
 import { eventData } from "./event_stream.js";
 import { PLACEHOLDER_SITE } from "./fetch_scope.js";
-import { InpageError } from "./inpage_error.js";
+import { InpageError, asInpageError } from "./inpage_error.js";
 import { encodeBody } from "./json_body.js";
 
 /** How a call can be aborted. */
@@ -108,7 +108,8 @@ export class Calls {
       unfollow();
       // In Chromium, a body that fails is a TypeError "Failed to fetch", whatever the reason.
       if (controller.signal.aborted) throw controller.signal.reason;
-      throw error;
+      // `fetch` rejects with a TypeError where nobody answers.
+      throw asInpageError(error, "engine_unavailable");
     }
   }
 }
@@ -133,7 +134,9 @@ class ChunkStream<Chunk> implements AnswerStream<Chunk> {
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<Chunk, void> {
-    if (this.#started) throw new TypeError("the stream of an answer can be read only once");
+    if (this.#started) {
+      throw InpageError.local("invalid_option", "the stream of an answer can be read only once");
+    }
     this.#started = true;
     try {
       for await (const data of eventData(this.#body)) {
@@ -154,7 +157,7 @@ class ChunkStream<Chunk> implements AnswerStream<Chunk> {
         code: "engine_unavailable",
       });
     } catch (error) {
-      if (!this.#cancelled) throw error;
+      if (!this.#cancelled) throw asInpageError(error, "engine_unavailable");
     } finally {
       this.#onEnd();
     }

@@ -1,5 +1,7 @@
 //! The error class of the public API, around the error object of specification 2.1.
 
+import { codeOf, messageOf } from "../exchange/error_response.js";
+
 /** The error object of the endpoint. */
 export interface ErrorObject {
   message: string;
@@ -57,4 +59,24 @@ export class InpageError extends Error {
 function completed(status: number | undefined, error: Partial<ErrorObject>): InpageError {
   const { message = "unknown error", type = "server_error", param = null, code = null } = error;
   return new InpageError(status, { message, type, param, code });
+}
+
+/**
+ * What a call of the package throws for `reason`: the reason of an abort as it is, anything else as an `InpageError`. A `TypeError`
+ * means an argument that cannot be used, unless the caller says otherwise.
+ */
+export function asInpageError(reason: unknown, codeOfTypeError = "invalid_option"): unknown {
+  if (reason instanceof InpageError || reason instanceof DOMException) return reason;
+  const code = codeOf(reason, reason instanceof TypeError ? codeOfTypeError : "internal_error");
+  const error = InpageError.local(code, messageOf(reason));
+  return Object.defineProperty(error, "cause", { value: reason });
+}
+
+/** Runs a call of the package, which throws and rejects with what `asInpageError` gives. */
+export async function throwingInpageErrors<Value>(call: () => Promise<Value>): Promise<Value> {
+  try {
+    return await call();
+  } catch (reason) {
+    throw asInpageError(reason);
+  }
 }

@@ -8,12 +8,13 @@ import { InpageError } from "./inpage_error.js";
 type Path = readonly (string | number)[];
 
 /**
- * @throws TypeError if the body contains itself or is `undefined`
- * @throws InpageError `invalid_type` with the field's name if a value in it has no JSON form
+ * @throws InpageError `invalid_type` if the body contains itself or is `undefined`, and with the field's name if a value in it has no
+ * JSON form
  */
 export function encodeBody(body: unknown): string {
   const json = encode(body, [], []);
-  if (json === undefined) throw new TypeError("the request body has no JSON form");
+  if (json === undefined)
+    throw InpageError.local("invalid_type", "the request body has no JSON form");
   return json;
 }
 
@@ -33,7 +34,8 @@ function encode(given: unknown, path: Path, ancestors: readonly object[]): strin
       throw notJson(path, `a ${typeof value}`);
     case "object":
       if (value === null) return "null";
-      if (ancestors.includes(value)) throw new TypeError("the request body contains itself");
+      if (ancestors.includes(value))
+        throw InpageError.local("invalid_type", "the request body contains itself");
       return isArray(value)
         ? encodeArray(value, path, [...ancestors, value])
         : encodeObject(value, path, [...ancestors, value]);

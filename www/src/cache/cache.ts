@@ -11,7 +11,7 @@ import { shownUrl } from "../model_source/store/cache_key.js";
 import type { Folder } from "../model_source/store/file_system.js";
 import { removeEntry } from "../model_source/store/remove_entry.js";
 import { type CachedModel, selectKeys } from "./selection.js";
-import { InpageError } from "../api/inpage_error.js";
+import { InpageError, asInpageError } from "../api/inpage_error.js";
 
 /** A file in the cache. A split model or a folder has several. */
 export interface CachedFile {
@@ -85,7 +85,7 @@ export class ModelCache {
    * @throws InpageError `cache_in_use` if one is being downloaded or read; the others are deleted
    */
   async delete(model: CachedModel): Promise<CachedFile[]> {
-    const selects = selectKeys(model);
+    const selects = selected(model);
     return deleteAll((await listEntries()).filter(({ key }) => selects(key)));
   }
 
@@ -109,7 +109,8 @@ export class ModelCache {
    */
   async evict({ toBytes }: { toBytes: number }): Promise<CachedFile[]> {
     if (!(typeof toBytes === "number" && toBytes >= 0)) {
-      throw new TypeError(`evict: toBytes must be a number of bytes of at least 0, not ${toBytes}`);
+      const message = `evict: toBytes must be a number of bytes of at least 0, not ${toBytes}`;
+      throw InpageError.local("invalid_option", message);
     }
     const entries = await entriesByUse();
     let occupiedBytes = sum(entries);
@@ -139,7 +140,7 @@ export class ModelCache {
   }
 
   async #folders(model: CachedModel): Promise<Folder[]> {
-    const selects = selectKeys(model);
+    const selects = selected(model);
     const entries = (await listEntries()).filter(({ key }) => selects(key));
     const folder = await cacheFolder();
     if (folder === undefined || entries.length === 0) {
@@ -149,6 +150,15 @@ export class ModelCache {
       );
     }
     return Promise.all(entries.map(({ name }) => folder.getDirectoryHandle(name)));
+  }
+}
+
+/** @throws InpageError `invalid_option` if `model` does not name a URL */
+function selected(model: CachedModel): (key: string) => boolean {
+  try {
+    return selectKeys(model);
+  } catch (error) {
+    throw asInpageError(error);
   }
 }
 

@@ -1,7 +1,12 @@
 //! `createEngine` and `Engine`: the public face of one model or several. `single.ts` and `group.ts` do the work.
 
+// For apps whose own `lib` has no `AsyncDisposable`.
+/// <reference lib="esnext.disposable" preserve="true" />
+
 import type { ChatMessage, TokenList, TokenPieceList } from "../generated/types.js";
+import { throwingInpageErrors } from "../api/inpage_error.js";
 import { basePathsOf } from "../exchange/base_paths.js";
+import type { EngineChange, LoadState } from "../exchange/engine_change.js";
 import { normalizedOrigins } from "../exchange/served_urls.js";
 import type { EngineInfo } from "../exchange/engine_info.js";
 import { cache } from "../cache/cache.js";
@@ -13,6 +18,8 @@ import type { EngineCore } from "../models/engine_core.js";
 import type { EngineOptions } from "../options/engine_options.js";
 import { type Answering, createFetchDoor, networkFetch } from "../api/fetch_door.js";
 import type { LoraAdapter } from "../options/lora.js";
+import { EngineEvents, eventOf } from "./events.js";
+import { setInternals } from "./internals.js";
 import { ModelGroup } from "../models/group.js";
 import { invalidOption, refuseUnknownOptions } from "../options/names.js";
 import { refusePlace } from "../options/place_check.js";
@@ -66,12 +73,28 @@ function engineOf(options: EngineOptions): Engine {
  * meanwhile.
  */
 function withDefaults(options: EngineOptions): EngineOptions {
-  const whenModelNotReady = options.whenModelNotReady ?? (options.upstream ? "error" : "wait");
-  return { ...options, whenModelNotReady };
+  const { endpoint, upstream, memoryBudgetBytes } = options;
+  const whenModelNotReady = endpoint?.whenModelNotReady ?? (upstream ? "error" : "wait");
+  const isNumber = typeof memoryBudgetBytes === "number" && memoryBudgetBytes > 0;
+  if (memoryBudgetBytes !== undefined && !isNumber) {
+    throw new TypeError(`memoryBudgetBytes must be a positive number, not ${memoryBudgetBytes}`);
+  }
+  return {
+    ...options,
+    ...(isNumber && { memoryBudgetBytes: Math.floor(memoryBudgetBytes) }),
+    endpoint: { ...endpoint, whenModelNotReady },
+  };
 }
 
-/** A model that answers requests, or several; created by `createEngine`. */
-export class Engine {
+/** The key of the method that `await using` calls; the one of bundlers where the program has none. */
+const ASYNC_DISPOSE: typeof Symbol.asyncDispose =
+  Symbol.asyncDispose ?? Symbol.for("Symbol.asyncDispose");
+
+/**
+ * A model that answers requests, or several; created by `createEngine`. It dispatches the events `progress`, `statechange` and
+ * `lost`. `await using engine = await createEngine()` disposes it at the end of the block.
+ */
+export class Engine extends EngineEvents implements AsyncDisposable {
   /** The chat API. */
   readonly chat: Chat;
   /** The completions API. */
@@ -91,30 +114,40 @@ export class Engine {
 
   readonly #tokens: Tokens;
   readonly #core: EngineCore;
-  /** Answers the requests of the service worker, where the page has to. */
-  readonly #relayed: Answering | undefined;
   #disposed = new AbortController();
+  #state: LoadState;
 
   /** Use `createEngine`. */
   constructor(given: EngineOptions) {
+    super();
     const options = withDefaults(given);
-    const { models, memoryBudgetBytes, fetchOrigins = [], ...ofOne } = options;
-    const { apiKey, basePaths, persist, profile, signal, upstream } = options;
+    const { models, fetchOrigins = [], persist, signal, upstream, onProgress } = options;
+    const { apiKey, basePaths, profile } = options.endpoint ?? {};
     this.basePaths = basePaths ?? basePathsOf(profile);
     const origins = normalizedOrigins(fetchOrigins, "fetchOrigins");
-    if (models === undefined && memoryBudgetBytes !== undefined) {
-      throw new TypeError(
-        "memoryBudgetBytes is for models; of one model, set load.memoryBudgetBytes",
-      );
-    }
     const network = networkFetch();
     const own: Answering = (request, requestSignal) => this.#core.answer(request, requestSignal);
     // Before a worker is started: its options may be wrong.
-    this.#relayed = upstream && answerWithUpstream(own, this.basePaths, upstream, network);
-    const answer = this.#relayed ?? own;
+    const relayed = upstream && answerWithUpstream(own, this.basePaths, upstream, network);
+    const answer = relayed ?? own;
+    this.#state = models === undefined ? "loading" : "ready";
+    const onChange = (change: EngineChange) => {
+      if (change.type === "progress") onProgress?.(change.progress);
+      this.#take(change);
+    };
     const core =
-      models === undefined ? new SingleModel(ofOne) : new ModelGroup(options, this.basePaths);
+      models === undefined
+        ? new SingleModel(options, onChange)
+        : new ModelGroup(options, this.basePaths, onChange);
     this.#core = core;
+    setInternals(this, {
+      connect(port) {
+        if (relayed === undefined) return core.connect(port);
+        // The page answers requests of the service worker itself.
+        void relay(port, relayed);
+        return undefined;
+      },
+    });
     if (persist) void cache.persist();
     this.fetch = createFetchDoor(answer, { basePaths: this.basePaths, origins, network });
     const calls = new Calls(this.fetch, this.basePaths[0] ?? "/v1", apiKey ?? undefined);
@@ -138,6 +171,11 @@ export class Engine {
     return this.#core.ready;
   }
 
+  /** Whether the model can answer. An engine with several models is `ready` from the start; `info` and events tell their states. */
+  get state(): LoadState {
+    return this.#state;
+  }
+
   /** False once disposed. */
   get alive(): boolean {
     return !this.disposed.aborted;
@@ -146,11 +184,6 @@ export class Engine {
   /** Aborts when the engine is disposed. */
   get disposed(): AbortSignal {
     return this.#disposed.signal;
-  }
-
-  /** The number of in-flight requests. */
-  get openExchanges(): number {
-    return this.#core.openExchanges;
   }
 
   /**
@@ -202,7 +235,7 @@ export class Engine {
 
   /** The device, the kernels, the model and the timings of its load. */
   info(): Promise<EngineInfo> {
-    return this.#core.info();
+    return throwingInpageErrors(() => this.#core.info());
   }
 
   /**
@@ -210,11 +243,11 @@ export class Engine {
    * the next attempt begins at once.
    *
    * @param model its name or an alias
-   * @throws InpageError if it cannot be loaded
-   * @throws TypeError if there is no such model, or if the engine was created without `models`
+   * @throws InpageError if it cannot be loaded, if there is no such model (`model_not_found`), or if the engine was created without
+   * `models` (`invalid_option`)
    */
-  async load(model: string): Promise<void> {
-    await this.#group("load").load(model);
+  loadModel(model: string): Promise<void> {
+    return throwingInpageErrors(() => this.#group("loadModel").load(model));
   }
 
   /**
@@ -222,10 +255,11 @@ export class Engine {
    * model that is not loaded.
    *
    * @param model its name or an alias
-   * @throws TypeError if there is no such model, or if the engine was created without `models`
+   * @throws InpageError if there is no such model (`model_not_found`), or if the engine was created without `models`
+   * (`invalid_option`)
    */
-  async unload(model: string): Promise<void> {
-    await this.#group("unload").unload(model);
+  unloadModel(model: string): Promise<void> {
+    return throwingInpageErrors(() => this.#group("unloadModel").unload(model));
   }
 
   #group(method: string): ModelGroup {
@@ -254,7 +288,7 @@ export class Engine {
    * @throws InpageError if an adapter cannot be fetched or does not fit the model; the old ones stay in use
    */
   setLora(lora: readonly LoraAdapter[], model?: string): Promise<void> {
-    return this.#core.setLora(lora, model);
+    return throwingInpageErrors(() => this.#core.setLora(lora, model));
   }
 
   /**
@@ -262,24 +296,32 @@ export class Engine {
    * a failure of the engine, the loss of the GPU device or a load that failed, requests do this automatically. `reload`
    * does it at once, and also after a failure that would recur unless its cause is removed. Of several models, it does
    * this with all that are loaded, or could not be.
+   *
+   * @throws InpageError if the model cannot be loaded
    */
   reload(): Promise<void> {
-    return this.#core.reload();
+    return throwingInpageErrors(() => this.#core.reload());
   }
 
   /** Ends in-flight requests and frees all resources. */
   async dispose(): Promise<void> {
+    this.#take({ type: "statechange", state: "disposed" });
     this.#disposed.abort();
     await this.#core.dispose();
   }
 
-  /**
-   * Passes the engine a port for a single exchange; the other end of the channel may be anywhere. Resolves with a signal that aborts
-   * when the worker that has the port is lost.
-   */
-  connect(port: MessagePort): Promise<AbortSignal> | undefined {
-    if (this.#relayed === undefined) return this.#core.connect(port);
-    void relay(port, this.#relayed);
-    return undefined;
+  /** `dispose`, at the end of a block with `await using`. */
+  [ASYNC_DISPOSE](): Promise<void> {
+    return this.dispose();
+  }
+
+  /** Dispatches what has happened; nothing happens to a disposed engine. */
+  #take(change: EngineChange): void {
+    if (this.#state === "disposed") return;
+    if (change.type === "statechange" && change.model === undefined) {
+      if (change.state === this.#state) return;
+      this.#state = change.state;
+    }
+    this.dispatchEvent(eventOf(change));
   }
 }

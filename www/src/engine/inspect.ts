@@ -3,6 +3,7 @@
 
 import { codeOf, messageOf } from "../exchange/error_response.js";
 import type { InspectionOptions, ModelInspection } from "../generated/types.js";
+import type { LoadOptions } from "../options/engine_options.js";
 import type { HubOptions } from "../options/hub.js";
 import { InpageError } from "../api/inpage_error.js";
 import { type ModelOption, resolveModel } from "../options/model.js";
@@ -10,7 +11,11 @@ import { openHeads } from "../model_source/head_files.js";
 import { platform } from "../platform.js";
 
 /** How the model would be loaded, and how its files are read. All optional. */
-export interface InspectOptions extends InspectionOptions {
+export interface InspectOptions extends Omit<InspectionOptions, "load"> {
+  /** As for `createEngine`. */
+  load?: LoadOptions;
+  /** Most bytes of memory that the model may need: with less than it needs, `refusal` says what would fit. */
+  memoryBudgetBytes?: number;
   signal?: AbortSignal;
   /** The wasm module, where a bundler cannot find it by itself. */
   wasmUrl?: string | URL;
@@ -38,7 +43,9 @@ export async function inspectModel(
   model: ModelOption,
   options: InspectOptions = {},
 ): Promise<ModelInspection> {
-  const { signal = new AbortController().signal, wasmUrl, hub, ...loading } = options;
+  const { signal = new AbortController().signal, wasmUrl, hub, ...given } = options;
+  const { memoryBudgetBytes, ...inspection } = given;
+  const load = { ...given.load, ...(memoryBudgetBytes !== undefined && { memoryBudgetBytes }) };
   signal.throwIfAborted();
   started ??= start(wasmUrl);
   try {
@@ -49,7 +56,7 @@ export async function inspectModel(
     const { location } = resolveModel(model, hub);
     const files = await openHeads(location, signal);
     try {
-      return await wasm.inspectModel(files, loading);
+      return await wasm.inspectModel(files, { ...inspection, load });
     } finally {
       await files.close();
     }

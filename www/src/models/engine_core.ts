@@ -9,8 +9,6 @@ export interface EngineCore {
   readonly answer: Answering;
   /** Resolves when requests can be answered; rejects if the model cannot be loaded. */
   readonly ready: Promise<void>;
-  /** The number of in-flight requests. */
-  readonly openExchanges: number;
   /** Ends the load: `ready` rejects with `reason`. */
   fail(reason: unknown): void;
   info(): Promise<EngineInfo>;

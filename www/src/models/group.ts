@@ -2,17 +2,12 @@
 //! endpoint of one of them; `loads.ts` decides when a model may be loaded, `list.ts` joins the lists.
 
 import { mayOmitModel, routeAt } from "../exchange/base_paths.js";
+import type { EngineChange } from "../exchange/engine_change.js";
 import type { EngineInfo, ModelInfo } from "../exchange/engine_info.js";
 import { EngineFailure, failureResponse } from "../exchange/error_response.js";
-import type {
-  HeaderList,
-  LoadProgress,
-  Resume,
-  WireFailure,
-  WireRequest,
-} from "../exchange/protocol.js";
+import type { HeaderList, Resume, WireFailure, WireRequest } from "../exchange/protocol.js";
 import { type Answer, servePort } from "../exchange/serve_port.js";
-import type { ModelCard } from "../generated/types.js";
+import type { EngineSwitches, ModelCard } from "../generated/types.js";
 import type { EngineCore } from "./engine_core.js";
 import type { EngineOptions } from "../options/engine_options.js";
 import type { Answering } from "../api/fetch_door.js";
@@ -47,6 +42,8 @@ type Addressee = { slot: Slot; request: WireRequest } | "any";
 export class ModelGroup implements EngineCore {
   readonly ready = Promise.resolve();
   readonly #options: EngineOptions;
+  readonly #endpoint: EngineSwitches;
+  readonly #onChange: (change: EngineChange) => void;
   readonly #basePaths: readonly string[];
   readonly #slots: Slot[];
   readonly #loads: Loads;
@@ -57,8 +54,14 @@ export class ModelGroup implements EngineCore {
   #isDisposed = false;
 
   /** @throws TypeError for an option that cannot be used */
-  constructor(options: EngineOptions, basePaths: readonly string[]) {
+  constructor(
+    options: EngineOptions,
+    basePaths: readonly string[],
+    onChange: (change: EngineChange) => void,
+  ) {
     this.#options = options;
+    this.#endpoint = options.endpoint ?? {};
+    this.#onChange = onChange;
     this.#basePaths = basePaths;
     this.#slots = resolveModels(this.#options).map((named) => ({
       ...named,
@@ -66,10 +69,6 @@ export class ModelGroup implements EngineCore {
       started: undefined,
     }));
     this.#loads = new Loads(options.memoryBudgetBytes);
-  }
-
-  get openExchanges(): number {
-    return this.#started().reduce((sum, { openExchanges }) => sum + openExchanges, 0);
   }
 
   /** There is no load to end before a request. */
@@ -184,7 +183,7 @@ export class ModelGroup implements EngineCore {
     const route = routeAt(new URL(request.url), this.#basePaths);
     if (request.method !== "POST" || route === undefined || isOfModels(route)) return "any";
     const { isObject, model } = modelFieldOf(request.body);
-    const { allowMissingModel, profile, apiKey } = this.#options;
+    const { allowMissingModel, profile, apiKey } = this.#endpoint;
     const name = model ?? (mayOmitModel(allowMissingModel, profile) ? DEFAULT_NAME : undefined);
     // What the loaded models can do decides which of them `default` means.
     if (name === DEFAULT_NAME) await this.#describeLoaded();
@@ -212,7 +211,7 @@ export class ModelGroup implements EngineCore {
     const needed = route === "embeddings" ? "embeddings" : "completions";
     const fits = (slot: Slot) => route === undefined || capabilitiesOf(slot)?.includes(needed);
     const mayFit = (slot: Slot) => capabilitiesOf(slot) === undefined || fits(slot);
-    const { defaultModel } = this.#options;
+    const { defaultModel } = this.#endpoint;
     const chosen = this.#slots.find((slot) => defaultModel && isNameOf(slot, defaultModel));
     if (chosen && mayFit(chosen)) return chosen;
     return this.#slots.find(fits) ?? this.#slots.find(mayFit) ?? this.#slots[0];
@@ -253,11 +252,11 @@ export class ModelGroup implements EngineCore {
       ...first.options,
       // It computes nothing, and no request may wait for its model.
       ...{ device: "webgpu", threads: 1, lora: [], isolatedFrame: false, shared: false },
-      whenModelNotReady: "error",
+      endpoint: { ...first.options.endpoint, whenModelNotReady: "error" },
     };
     const never = () => new Promise<void>(() => {});
     const admission = { mayOpen: never, mayRead: never, onOpenExchanges: () => {} };
-    this.#lobby ??= new StartedModel(new SingleModel(options, admission), () => {});
+    this.#lobby ??= new StartedModel(new SingleModel(options, () => {}, admission), () => {});
     return this.#lobby;
   }
 
@@ -275,7 +274,7 @@ export class ModelGroup implements EngineCore {
 
   /** What the endpoint of a started model says about it. */
   async #cardOf(started: StartedModel): Promise<ModelCard | undefined> {
-    const { apiKey } = this.#options;
+    const { apiKey } = this.#endpoint;
     const request = this.#listRequest(apiKey ? [["authorization", `Bearer ${apiKey}`]] : []);
     started.use(false);
     return cardIn(await started.answer(request, undefined));
@@ -302,7 +301,6 @@ export class ModelGroup implements EngineCore {
   }
 
   #start(slot: Slot): StartedModel {
-    const { onProgress } = this.#options;
     const admission = this.#loads.admissionOf(
       () => started,
       (isLoaded) => {
@@ -311,12 +309,20 @@ export class ModelGroup implements EngineCore {
         if (isLoaded) this.#closeLobby();
       },
     );
-    const report = (progress: LoadProgress) => onProgress?.({ ...progress, model: slot.name });
-    const engine = new SingleModel({ ...slot.options, onProgress: report }, admission);
+    const model = slot.name;
+    const onChange = (change: EngineChange) =>
+      this.#onChange(
+        change.type === "progress"
+          ? { ...change, progress: { ...change.progress, model } }
+          : { ...change, model },
+      );
+    const engine = new SingleModel(slot.options, onChange, admission);
     const started: StartedModel = new StartedModel(engine, () => {
       if (started.isGone && slot.started === started) slot.started = undefined;
-      if (started.isFree) this.#loads.leave(started);
-      else this.#loads.changed();
+      if (!started.isFree) return this.#loads.changed();
+      this.#loads.leave(started);
+      // Its next load may have begun.
+      if (slot.started === undefined) onChange({ type: "statechange", state: "unloaded" });
     });
     slot.started = started;
     if (this.#isPaused) engine.pauseDownload(true);
@@ -333,7 +339,8 @@ export class ModelGroup implements EngineCore {
     const slot = this.#slots.find((it) => isNameOf(it, name));
     if (slot) return slot;
     const known = this.#slots.map((it) => JSON.stringify(it.name)).join(", ");
-    throw new TypeError(`there is no model ${JSON.stringify(name)}; these are: ${known}`);
+    const message = `there is no model ${JSON.stringify(name)}; these are: ${known}`;
+    throw InpageError.local("model_not_found", message);
   }
 
   #started(): StartedModel[] {

@@ -1,9 +1,10 @@
 //! One model behind an engine: keeps its worker alive, shares it with other tabs, changes its adapters. `exchange` defines
 //! what is sent over a port.
 
+import type { EngineChange } from "../exchange/engine_change.js";
 import type { EngineInfo } from "../exchange/engine_info.js";
 import { EngineFailure } from "../exchange/error_response.js";
-import type { LoadProgress, LoraLocation } from "../exchange/protocol.js";
+import type { LoraLocation } from "../exchange/protocol.js";
 import type { Connection } from "../exchange/requester.js";
 import { VERSION } from "../exchange/version.js";
 import { identityOf } from "../cache/selection.js";
@@ -33,38 +34,26 @@ export class SingleModel implements EngineCore {
   #disposed = new AbortController();
 
   /**
-   * Starts to load the model of `options`; with `admission`, when that allows it.
+   * Starts to load the model of `options`; with `admission`, when that allows it. `onChange` is called from then on.
    *
    * @throws TypeError for an option that cannot be used
    */
-  constructor(options: EngineOptions, admission?: Admission) {
-    const {
-      model,
-      hub,
-      persist: _persist,
-      projector,
-      lora,
-      device,
-      threads,
-      isolatedFrame,
-      load,
-      onProgress,
-      signal: _signal,
-      background: _background,
-      wasmUrl,
-      workerUrl,
-      bodyTransport,
-      upstream: _upstream,
-      shared,
-      ...switches
-    } = options;
+  constructor(
+    options: EngineOptions,
+    onChange: (change: EngineChange) => void,
+    admission?: Admission,
+  ) {
+    const { model, hub, projector, lora, device, threads, isolatedFrame, shared } = options;
+    const { wasmUrl, workerUrl, bodyTransport, memoryBudgetBytes, endpoint } = options;
+    const switches = { ...endpoint };
+    const load = { ...options.load, ...(memoryBudgetBytes !== undefined && { memoryBudgetBytes }) };
     const resolved = resolveModel(model, hub);
     const projectorFile = resolveProjector(projector, hub);
     this.#resolveLora = (adapters) => resolveLora(adapters, hub);
     this.#lora = this.#resolveLora(lora ?? []);
     const absolute = (url: string | URL) => new URL(url, globalThis.document?.baseURI).href;
     this.answer = answerOver((afterLoss) => this.openPort(afterLoss), bodyTransport);
-    let report = (progress: LoadProgress) => onProgress?.(progress);
+    let report = onChange;
     const start = (retryDelayMs: number, kernels: string | undefined) =>
       new EngineWorker(
         workerUrl,
@@ -76,18 +65,18 @@ export class SingleModel implements EngineCore {
           device,
           threads,
           pageHasWebGpu: "gpu" in (globalThis.navigator ?? {}),
-          load: { ...load },
+          load,
           wasmUrl: wasmUrl === undefined ? undefined : absolute(wasmUrl),
-          switches: { ...switches },
+          switches,
           retryDelayMs,
           kernels,
           asksToLoad: admission !== undefined,
         },
-        report,
+        (progress) => report({ type: "progress", progress }),
         isolatedFrame,
         admission,
       );
-    this.#startOwn = () => new WorkerKeeper(start);
+    this.#startOwn = () => new WorkerKeeper(start, (change) => report(change));
     const { id, location } = resolved;
     const isByDefault =
       shared === undefined &&
@@ -109,15 +98,15 @@ export class SingleModel implements EngineCore {
         ]),
         {
           start: this.#startOwn,
-          onProgress: (progress) => onProgress?.(progress),
+          onChange,
           onLora: (located) => {
             this.#lora = located;
           },
         },
       );
-      report = (progress) => {
-        onProgress?.(progress);
-        keeper.report(progress);
+      report = (change) => {
+        onChange(change);
+        keeper.report(change);
       };
       this.#keeper = keeper;
       if (isByDefault) this.#sharedByDefault = keeper;

@@ -18,9 +18,9 @@ export async function createEngine(options: EngineOptions = {}): Promise<Engine>
   for (const name of ["shared", "workerUrl"] as const) {
     if (options[name]) throw invalidOption(`${name} has a meaning only in a browser`);
   }
-  if (options.remoteImages) {
+  if (options.endpoint?.remoteImages) {
     throw invalidOption(
-      "remoteImages has a meaning only in a browser, whose rules say what a page may fetch: send data: URLs",
+      "endpoint.remoteImages has a meaning only in a browser, whose rules say what a page may fetch: send data: URLs",
     );
   }
   return createEngineAnywhere({

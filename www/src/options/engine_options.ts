@@ -1,7 +1,11 @@
 //! The options of `createEngine`.
 
 import type { BodyTransport, LoadProgress } from "../exchange/protocol.js";
-import type { DeviceChoice, EngineSwitches, LoadOptions } from "../generated/types.js";
+import type {
+  DeviceChoice,
+  EngineSwitches,
+  LoadOptions as RustLoadOptions,
+} from "../generated/types.js";
 import type { HubOptions } from "./hub.js";
 import type { IsolatedFrameOptions } from "../site/interception.js";
 import type { LoraAdapter } from "./lora.js";
@@ -9,8 +13,8 @@ import type { ModelOption } from "./model.js";
 import type { ProjectorOption } from "./projector.js";
 import type { UpstreamOptions } from "../api/upstream.js";
 
-/** The options of `createEngine`, in one object with the endpoint's switches. */
-export interface EngineOptions extends EngineSwitches {
+/** The options of `createEngine`. */
+export interface EngineOptions {
   /**
    * `"embedded"` (the model in the package; the default), the URL of a GGUF file, `hf:OWNER/NAME/FILE.gguf`, a `File`
    * or a `Blob`; or an object: one of these with the model's `id`, `{ folder: URL }` of a Hugging Face folder, or
@@ -23,8 +27,9 @@ export interface EngineOptions extends EngineSwitches {
    */
   models?: ModelsOption;
   /**
-   * Most bytes of memory that the loaded models of `models` may need together; no limit if omitted. The models that were
-   * not used for the longest time are unloaded before another one is loaded.
+   * Most bytes of memory that the engine's models may need together; no limit if omitted. A model that needs more by itself is refused
+   * before its weights are read. Of several models, those that were not used for the longest time are unloaded before another one is
+   * loaded.
    */
   memoryBudgetBytes?: number;
   /** Where `hf:` names are looked up, and the token for it. */
@@ -55,14 +60,17 @@ export interface EngineOptions extends EngineSwitches {
    * Without the frame there is one thread; `engine.info().isolationReason` says why.
    */
   isolatedFrame?: IsolatedFrameOptions | false;
-  /** Context and memory. */
+  /** The length of the context, the KV cache and the arithmetic. */
   load?: LoadOptions;
+  /** The switches of the endpoint: which dialect it speaks, what it allows. */
+  endpoint?: EngineSwitches;
+  /** Called as listeners of the event `progress` are, from the first report on. */
   onProgress?: (progress: LoadProgress) => void;
   /** Aborts the load. */
   signal?: AbortSignal;
   /**
    * Resolve immediately and load in the background: until `engine.ready`, requests wait. With `upstream`, or
-   * `whenModelNotReady: "error"`, they get 503 `model_loading`.
+   * `endpoint: { whenModelNotReady: "error" }`, they get 503 `model_loading`.
    */
   background?: boolean;
   /**
@@ -91,15 +99,18 @@ export interface EngineOptions extends EngineSwitches {
   upstream?: UpstreamOptions;
 }
 
+/** How a model is loaded. How much memory it may need is `memoryBudgetBytes` of the engine. */
+export type LoadOptions = Omit<RustLoadOptions, "memoryBudgetBytes">;
+
 /** Several models by their names: none is empty or `default`. */
 export type ModelsOption = Readonly<Record<string, ModelOption | OneOfModels>>;
 
 /** One of several models, with options of its own. */
 export interface OneOfModels
-  extends Partial<
-    Pick<EngineOptions, "projector" | "lora" | "device" | "threads" | "load" | "chatTemplate">
-  > {
+  extends Partial<Pick<EngineOptions, "projector" | "lora" | "device" | "threads" | "load">> {
   model: ModelOption;
+  /** The switches that are those of one model. */
+  endpoint?: Pick<EngineSwitches, "chatTemplate">;
   /** Other names that requests may use for it. */
   aliases?: readonly string[];
   /** What it can do, for requests for `default` and for the list of models before it was loaded for the first time. */

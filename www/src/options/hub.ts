@@ -6,9 +6,9 @@ import { shownUrl } from "../model_source/store/cache_key.js";
 /** Where `hf:` names are looked up. */
 export interface HubOptions {
   /** `https://huggingface.co` if omitted; a mirror of it or a hub of your own. */
-  baseUrl?: string | URL;
+  baseURL?: string | URL;
   /**
-   * An access token, for private and gated models. It is sent to the origin of `baseUrl` only, never stored, and not
+   * An access token, for private and gated models. It is sent to the origin of `baseURL` only, never stored, and not
    * part of the cache key.
    */
   token?: string;
@@ -28,13 +28,13 @@ const HUB_PAGE = /^([\w.-]+\/[\w.-]+)(?:\/?|\/(blob|tree)\/([^/?#]+)\/?([^?#]*))
 export const isHubReference = (text: string) => text.startsWith("hf:");
 
 /** The base URL of the hub, with a slash at its end. */
-export function hubBase({ baseUrl = HUGGING_FACE }: HubOptions): URL {
+export function hubBase({ baseURL = HUGGING_FACE }: HubOptions): URL {
   let base: URL;
   try {
-    base = new URL(baseUrl, globalThis.document?.baseURI);
+    base = new URL(baseURL, globalThis.document?.baseURI);
   } catch {
     throw new TypeError(
-      `hub.baseUrl must be a URL such as "${HUGGING_FACE}", not "${shownUrl(baseUrl)}"`,
+      `hub.baseURL must be a URL such as "${HUGGING_FACE}", not "${shownUrl(baseURL)}"`,
     );
   }
   if (!base.pathname.endsWith("/")) base.pathname += "/";

@@ -1,7 +1,7 @@
 //! The names of all options of `createEngine`, so that a wrong name is refused with the right one.
 
-import type { LoadOptions } from "../generated/types.js";
-import type { EngineOptions, OneOfModels } from "./engine_options.js";
+import type { EngineSwitches } from "../generated/types.js";
+import type { EngineOptions, LoadOptions, OneOfModels } from "./engine_options.js";
 import type { HubOptions } from "./hub.js";
 import { InpageError } from "../api/inpage_error.js";
 import type { ModelWithId } from "./model.js";
@@ -30,6 +30,10 @@ const ENGINE: Record<keyof EngineOptions, true> = {
   bodyTransport: true,
   fetchOrigins: true,
   upstream: true,
+  endpoint: true,
+};
+
+const ENDPOINT: Record<keyof EngineSwitches, true> = {
   profile: true,
   stopTextIncluded: true,
   contextLengthExceededBehavior: true,
@@ -74,7 +78,6 @@ const LOAD: Record<keyof LoadOptions, true> = {
   kvFormat: true,
   quantize: true,
   kvPoolTokens: true,
-  memoryBudgetBytes: true,
   precision: true,
 };
 
@@ -87,6 +90,11 @@ const ONE_OF_MODELS: Record<keyof OneOfModels, true> = {
   device: true,
   threads: true,
   load: true,
+  endpoint: true,
+};
+
+/** The switches that can differ between several models. */
+const ENDPOINT_OF_ONE: Record<keyof NonNullable<OneOfModels["endpoint"]>, true> = {
   chatTemplate: true,
 };
 
@@ -104,7 +112,7 @@ const MODEL: Record<keyof ModelWithId, true> = {
 };
 
 const HUB: Record<keyof HubOptions, true> = {
-  baseUrl: true,
+  baseURL: true,
   token: true,
 };
 
@@ -122,16 +130,29 @@ export function invalidOption(message: string, cause?: unknown): InpageError {
   return error;
 }
 
+/** Names of one place that exist in another one, with what to say about them. */
+type Elsewhere = readonly [names: object, remedy: (name: string) => string];
+
+const IN_ENDPOINT: Elsewhere = [
+  ENDPOINT,
+  (name) => `it is a switch of the endpoint: write endpoint: { ${name} }`,
+];
+const OF_ALL: Elsewhere = [ENGINE, () => "it is an option of all models, beside models"];
+const BESIDE_LOAD: Elsewhere = [
+  { memoryBudgetBytes: true },
+  () => "it is an option of the engine, beside load",
+];
+
 /**
- * Refuses options that do not exist. A worker of the app's own (`workerUrl`) may have further ones: that one's module
- * checks the switches itself.
+ * Refuses options that do not exist. The module of a worker of the app's own (`workerUrl`) may have further switches: it checks
+ * them itself, as the package's module does.
  *
- * @throws InpageError `invalid_option` with the name that was probably meant
+ * @throws InpageError `invalid_option` with the name or the place that was probably meant
  */
 export function refuseUnknownOptions(options: EngineOptions): void {
-  if (options.workerUrl !== undefined) return;
-  refuseUnknown(options, ENGINE, "");
-  refuseUnknown(options.load, LOAD, "load.");
+  refuseUnknown(options, ENGINE, "", IN_ENDPOINT);
+  if (options.workerUrl === undefined) refuseUnknown(options.endpoint, ENDPOINT, "endpoint.");
+  refuseUnknown(options.load, LOAD, "load.", BESIDE_LOAD);
   refuseUnknown(options.model, MODEL, "model.");
   refuseUnknown(options.hub, HUB, "hub.");
   refuseUnknown(options.upstream, UPSTREAM, "upstream.");
@@ -139,22 +160,26 @@ export function refuseUnknownOptions(options: EngineOptions): void {
     const place = `models[${JSON.stringify(name)}].`;
     if (!isPlainObject(given)) continue;
     const isOne = "model" in given || !Object.keys(given).some((it) => it in MODEL);
-    refuseUnknown(given, isOne ? ONE_OF_MODELS : MODEL, place, ENGINE);
+    refuseUnknown(given, isOne ? ONE_OF_MODELS : MODEL, place, IN_ENDPOINT, OF_ALL);
     if (!isOne) continue;
-    const { model, load } = given as Partial<OneOfModels>;
+    const { model, load, endpoint } = given as Partial<OneOfModels>;
     refuseUnknown(model, MODEL, `${place}model.`);
-    refuseUnknown(load, LOAD, `${place}load.`);
+    refuseUnknown(load, LOAD, `${place}load.`, BESIDE_LOAD);
+    refuseUnknown(endpoint, ENDPOINT_OF_ONE, `${place}endpoint.`, [ENDPOINT, OF_ALL[1]]);
   }
 }
 
-/** `elsewhere` are names that exist one level above. */
-function refuseUnknown(value: unknown, known: object, place: string, elsewhere: object = {}): void {
+function refuseUnknown(
+  value: unknown,
+  known: object,
+  place: string,
+  ...elsewhere: readonly Elsewhere[]
+): void {
   if (!isPlainObject(value)) return;
   for (const name of Object.keys(value)) {
     if (Object.hasOwn(known, name)) continue;
-    if (Object.hasOwn(elsewhere, name)) {
-      throw invalidOption(`${place}${name}: it is an option of all models, beside models`);
-    }
+    const moved = elsewhere.find(([names]) => Object.hasOwn(names, name));
+    if (moved) throw invalidOption(`${place}${name}: ${moved[1](name)}`);
     const meant = nearest(name, Object.keys(known));
     const remedy =
       meant === undefined ? `these do: ${Object.keys(known).join(", ")}` : `use ${place}${meant}`;

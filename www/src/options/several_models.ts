@@ -18,11 +18,9 @@ export interface NamedModel {
 /** The name that no model can have: it means whichever model fits. */
 export const DEFAULT_NAME = "default";
 
-const OWN_OPTIONS = ["projector", "lora", "device", "threads", "load", "chatTemplate"] as const;
-
 /** @throws TypeError that says which option cannot be used */
 export function resolveModels(options: EngineOptions): NamedModel[] {
-  const { model, models, memoryBudgetBytes, fetchOrigins: _fetchOrigins, ...ofAll } = options;
+  const { model, models, fetchOrigins: _fetchOrigins, ...ofAll } = options;
   if (model !== undefined) throw new TypeError("model and models exclude each other");
   if (ofAll.projector !== undefined) {
     throw new TypeError(
@@ -32,17 +30,13 @@ export function resolveModels(options: EngineOptions): NamedModel[] {
   if (!isPlainObject(models)) {
     throw new TypeError("models must be an object of models by their names");
   }
-  const isNumber = typeof memoryBudgetBytes === "number" && memoryBudgetBytes > 0;
-  if (memoryBudgetBytes !== undefined && !isNumber) {
-    throw new TypeError(`memoryBudgetBytes must be a positive number, not ${memoryBudgetBytes}`);
-  }
   const entries = Object.entries(models);
   if (entries.length === 0) throw new TypeError("models names no model");
-  const named = entries.map(([name, given]) => namedModel(name, given, ofAll, memoryBudgetBytes));
+  const named = entries.map(([name, given]) => namedModel(name, given, ofAll));
   refuseDuplicates(named);
-  const { defaultModel } = ofAll;
+  const { defaultModel } = ofAll.endpoint ?? {};
   if (typeof defaultModel === "string" && !named.some((it) => isNameOf(it, defaultModel))) {
-    throw new TypeError(`defaultModel: there is no model "${defaultModel}" in models`);
+    throw new TypeError(`endpoint.defaultModel: there is no model "${defaultModel}" in models`);
   }
   return named;
 }
@@ -52,31 +46,18 @@ export function isNameOf({ name, aliases }: NamedModel, asked: string): boolean 
   return name === asked || aliases.includes(asked);
 }
 
-function namedModel(
-  name: string,
-  given: unknown,
-  ofAll: EngineOptions,
-  memoryBudgetBytes: number | undefined,
-): NamedModel {
+function namedModel(name: string, given: unknown, ofAll: EngineOptions): NamedModel {
   const place = `models[${JSON.stringify(name)}]`;
   checkName(name, "models");
   const own = isOneOfModels(given) ? given : { model: given as ModelOption };
   const { model, aliases = [], capabilities, ...rest } = own;
-  for (const option of Object.keys(rest)) {
-    if ((OWN_OPTIONS as readonly string[]).includes(option)) continue;
-    throw new TypeError(`${place}: ${option} is no option of one of several models`);
-  }
   checkTexts(aliases, `${place}.aliases`);
   for (const alias of aliases) checkName(alias, `${place}.aliases`);
   if (capabilities !== undefined) checkTexts(capabilities, `${place}.capabilities`);
   const load = { ...ofAll.load, ...rest.load };
-  const most = Math.min(
-    load.memoryBudgetBytes ?? Number.POSITIVE_INFINITY,
-    memoryBudgetBytes ?? Number.POSITIVE_INFINITY,
-  );
+  const endpoint = { ...ofAll.endpoint, ...rest.endpoint };
   // A model that is larger than the whole budget is refused by its own load, with its sizes.
-  if (Number.isFinite(most)) load.memoryBudgetBytes = Math.floor(most);
-  const options = { ...ofAll, ...rest, load, model: withId(model, name, place) };
+  const options = { ...ofAll, ...rest, load, endpoint, model: withId(model, name, place) };
   try {
     resolveModel(options.model, ofAll.hub);
     resolveProjector(options.projector, ofAll.hub);
@@ -113,7 +94,7 @@ function checkName(name: string, place: string): void {
   if (name === "") throw new TypeError(`${place}: a name is empty`);
   if (name === DEFAULT_NAME) {
     throw new TypeError(
-      `${place}: "${DEFAULT_NAME}" means whichever model fits; the switch defaultModel chooses one`,
+      `${place}: "${DEFAULT_NAME}" means whichever model fits; endpoint.defaultModel chooses one`,
     );
   }
 }

@@ -13,7 +13,7 @@ import {
   normalizedOrigins,
 } from "../exchange/served_urls.js";
 import type { Engine } from "../engine/engine.js";
-import { InpageError } from "../api/inpage_error.js";
+import { InpageError, asInpageError } from "../api/inpage_error.js";
 import {
   type PlaceOptions,
   type WorkerPlace,
@@ -72,9 +72,17 @@ const NARROW_TIMEOUT_MS = 5000;
 /**
  * Makes `engine` answer `fetch("/v1/completions")` in this and other tabs of the site.
  *
- * @throws TypeError if one of `origins` is not an origin, or a base path not a path
+ * @throws InpageError `invalid_option` if one of `origins` is not an origin, a base path not a path, or the script not a URL
  */
 export function serveFromPage(engine: Engine, options: ServeOptions = {}): Serving {
+  try {
+    return serve(engine, options);
+  } catch (error) {
+    throw asInpageError(error);
+  }
+}
+
+function serve(engine: Engine, options: ServeOptions): Serving {
   const served: ServedUrls = {
     basePaths: normalizedBasePaths(options.basePaths ?? engine.basePaths),
     origins: normalizedOrigins(options.origins ?? []),

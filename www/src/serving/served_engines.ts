@@ -16,6 +16,7 @@ import {
 } from "../exchange/protocol.js";
 import { type ServedUrls, covers } from "../exchange/served_urls.js";
 import type { Engine } from "../engine/engine.js";
+import { internalsOf } from "../engine/internals.js";
 
 /** An engine, and what it is served for. */
 export interface ServedEngine extends ServedUrls {
@@ -97,7 +98,9 @@ function connect(
   if (worker) connected.add(worker);
   const engine = numberOf(found.engine);
   port.postMessage({ type: "accepted", engine } satisfies ResponderMessage);
-  void found.engine.connect(port)?.then((lost) => watch(lost, engine));
+  void internalsOf(found.engine)
+    .connect(port)
+    ?.then((lost) => watch(lost, engine));
 }
 
 function numberOf(engine: Engine): number {

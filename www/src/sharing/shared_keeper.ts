@@ -2,6 +2,7 @@
 //! their exchanges and calls there. When that tab ends or does not answer any more, the next one starts the engine.
 
 import { type Deferred, deferred } from "../exchange/abort.js";
+import type { EngineChange, LoadState } from "../exchange/engine_change.js";
 import type { EngineInfo } from "../exchange/engine_info.js";
 import { EngineFailure, codeOf, messageOf } from "../exchange/error_response.js";
 import type { LoadProgress, LoraLocation, WireFailure } from "../exchange/protocol.js";
@@ -24,8 +25,8 @@ const MAX_SILENT_QUESTIONS = 10;
 export interface SharedHooks {
   /** Starts the engine in this tab. */
   start(): Keeper;
-  /** The engine runs in another tab and reports this. */
-  onProgress(progress: LoadProgress): void;
+  /** The engine runs in another tab, which reports this, or that tab has ended. */
+  onChange(change: EngineChange): void;
   /** Some tab has set these adapters: an engine that is started from now on begins with them. */
   onLora(lora: LoraLocation[]): void;
 }
@@ -52,8 +53,9 @@ export class SharedKeeper implements Keeper {
   #hadOwner = false;
   /** Why this tab cannot start the engine. */
   #startFailure: unknown;
-  /** This tab's engine has reported this. */
+  /** The last progress and the state that this tab's engine has reported. */
   #progress: LoadProgress | undefined;
+  #state: LoadState = "loading";
   /** No more requests come from this tab. */
   #isRetired = false;
   #unanswered = 0;
@@ -72,11 +74,11 @@ export class SharedKeeper implements Keeper {
     return this.#facade;
   }
 
-  /** Reports the progress of the shared engine, if this tab runs it, to the other tabs. */
-  report(progress: LoadProgress): void {
-    if (this.#own === undefined) return;
-    this.#progress = progress;
-    this.#post({ type: "progress", progress });
+  /** Tells the other tabs what has happened to the shared engine, if this tab runs it. */
+  report(change: EngineChange): void {
+    if (change.type === "progress") this.#progress = change.progress;
+    if (change.type === "statechange") this.#state = change.state;
+    if (this.#own) this.#post({ type: "change", change });
   }
 
   async connect(port: MessagePort, afterLoss = false): Promise<AbortSignal> {
@@ -220,6 +222,7 @@ export class SharedKeeper implements Keeper {
     const { signal } = tenure;
     const own = async () => {
       if (signal.aborted) return;
+      this.#setOwner(undefined);
       try {
         this.#own = this.#hooks.start();
       } catch (error) {
@@ -251,7 +254,8 @@ export class SharedKeeper implements Keeper {
   }
 
   #postOwner(): void {
-    this.#post({ type: "owner", owner: this.#id, progress: this.#progress });
+    const [progress, state] = [this.#progress, this.#state];
+    this.#post({ type: "owner", owner: this.#id, progress, state });
   }
 
   async #endTenure(): Promise<void> {
@@ -271,7 +275,9 @@ export class SharedKeeper implements Keeper {
         // A tab that was frozen says so before it learns that this one has taken its place.
         if (this.#own || message.owner === this.#owner) break;
         this.#setOwner(message.owner);
-        if (message.progress) this.#hooks.onProgress(message.progress);
+        if (message.progress)
+          this.#hooks.onChange({ type: "progress", progress: message.progress });
+        this.#hooks.onChange({ type: "statechange", state: message.state });
         break;
       case "who":
         if (this.#own) this.#postOwner();
@@ -286,8 +292,8 @@ export class SharedKeeper implements Keeper {
       case "result":
         this.#settle(message.id, message.value, message.failure);
         break;
-      case "progress":
-        this.#hooks.onProgress(message.progress);
+      case "change":
+        this.#hooks.onChange(message.change);
         break;
       case "lora":
         this.#hooks.onLora(message.lora);
@@ -297,9 +303,14 @@ export class SharedKeeper implements Keeper {
 
   #setOwner(owner: string | undefined): void {
     if (owner === this.#owner) return;
+    const message = "the tab that ran the engine was closed or frozen";
+    if (this.#owner !== undefined && !this.#disposed.signal.aborted) {
+      this.#hooks.onChange({ type: "lost", failure: { code: "engine_unavailable", message } });
+      this.#hooks.onChange({ type: "statechange", state: "loading" });
+    }
     this.#owner = owner;
     this.#hadOwner ||= owner !== undefined;
-    this.#loseExchanges("the tab that ran the engine was closed or frozen");
+    this.#loseExchanges(message);
     for (const exchange of this.#exchanges) this.#attach(exchange);
     for (const [id, { call }] of this.#calls) this.#ask(id, call);
   }

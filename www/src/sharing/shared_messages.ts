@@ -1,5 +1,6 @@
 //! What the tabs that share an engine send each other, and which tabs share one. `shared_keeper.ts` sends and answers.
 
+import type { EngineChange, LoadState } from "../exchange/engine_change.js";
 import type { LoadProgress, LoraLocation, WireFailure } from "../exchange/protocol.js";
 
 /** A text that is equal for equal options. Files count as equal when their names, sizes and times are. */
@@ -23,13 +24,18 @@ export type Call =
 
 /** On the channel of all tabs that share an engine. */
 export type Message =
-  /** I run the engine from now on, or still do. `progress` is the last one of its load. */
-  | { type: "owner"; owner: string; progress: LoadProgress | undefined }
+  /** I run the engine from now on, or still do. `progress` is the last one of its load, `state` that of its model. */
+  | {
+      type: "owner";
+      owner: string;
+      progress: LoadProgress | undefined;
+      state: LoadState;
+    }
   /** Who runs the engine? */
   | { type: "who" }
   /** Open the channel of this exchange. */
   | { type: "open"; owner: string; exchange: string }
   | { type: "call"; owner: string; id: string; call: Call }
   | { type: "result"; id: string; value?: unknown; failure?: WireFailure }
-  | { type: "progress"; progress: LoadProgress }
+  | { type: "change"; change: EngineChange }
   | { type: "lora"; lora: LoraLocation[] };

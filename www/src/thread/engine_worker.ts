@@ -2,7 +2,7 @@
 
 import { type Deferred, deferred } from "../exchange/abort.js";
 import type { EngineInfo, EngineIsolation } from "../exchange/engine_info.js";
-import { EngineFailure, messageOf, toEngineFailure } from "../exchange/error_response.js";
+import { EngineFailure, codeOf, messageOf, toEngineFailure } from "../exchange/error_response.js";
 import { type EngineThread, platform } from "../platform.js";
 import { PageThread } from "./engine_thread.js";
 import { Heartbeat } from "./heartbeat.js";
@@ -14,6 +14,7 @@ import type {
   LoraLocation,
   PageToWorker,
   StartOptions,
+  WireFailure,
   WorkerActivity,
   WorkerToPage,
 } from "../exchange/protocol.js";
@@ -56,6 +57,7 @@ export class EngineWorker {
   #worker: EngineThread & { readonly isolation?: EngineIsolation };
   #ready = deferred<void>();
   #lost = new AbortController();
+  #broken = deferred<WireFailure>();
   #disposed = deferred<void>();
   #infoCalls = new Map<number, (info: EngineInfo) => void>();
   #loraCalls = new Map<number, Deferred<void>>();
@@ -129,6 +131,11 @@ export class EngineWorker {
     return this.#lost.signal;
   }
 
+  /** Resolves when a worker whose model was loaded fails; never if that does not happen. */
+  get broken(): Promise<WireFailure> {
+    return this.#broken.promise;
+  }
+
   connect(port: MessagePort): void {
     this.#post({ type: "connect" }, [port]);
   }
@@ -180,6 +187,9 @@ export class EngineWorker {
     this.#heartbeat.end();
     if (this.isLoading) this.loadFailure = { message: messageOf(reason), permanent };
     this.isLoading = false;
+    if (this.loadFailure === undefined) {
+      this.#broken.resolve({ code: codeOf(reason, "internal_error"), message: messageOf(reason) });
+    }
     this.#ready.reject(
       reason instanceof EngineFailure ? InpageError.local(reason.code, reason.message) : reason,
     );

@@ -1,5 +1,6 @@
 //! Keeps an engine going: which worker gets a request, and when another worker is started after a failure.
 
+import type { EngineChange } from "../exchange/engine_change.js";
 import { EngineFailure } from "../exchange/error_response.js";
 import type { EngineWorker } from "./engine_worker.js";
 import { refuse } from "../exchange/refusal.js";
@@ -24,6 +25,7 @@ export type StartWorker = (retryDelayMs: number, kernels: string | undefined) =>
  */
 export class WorkerKeeper {
   readonly #start: StartWorker;
+  readonly #onChange: (change: EngineChange) => void;
   #worker: EngineWorker;
   #failedLoads = 0;
   #hasLoaded = false;
@@ -33,8 +35,9 @@ export class WorkerKeeper {
   #restarted: Promise<void> | undefined;
   #disposed = false;
 
-  constructor(start: StartWorker) {
+  constructor(start: StartWorker, onChange: (change: EngineChange) => void) {
     this.#start = start;
+    this.#onChange = onChange;
     this.#worker = this.#begin();
   }
 
@@ -96,19 +99,28 @@ export class WorkerKeeper {
 
   #begin(): EngineWorker {
     const pause_ms = Math.min(FIRST_PAUSE_MS * 2 ** this.#failedLoads, LONGEST_PAUSE_MS);
+    this.#onChange({ type: "statechange", state: "loading" });
     const worker = this.#start(pause_ms, this.#kernels);
     worker.ready.then(
       () => {
         this.#failedLoads = 0;
         this.#hasLoaded = true;
         this.#kernels = worker.kernels;
+        if (worker === this.#worker) this.#onChange({ type: "statechange", state: "ready" });
       },
       () => {
         if (worker !== this.#worker) return;
         this.#failedLoads += 1;
         this.#nextAttempt_ms = performance.now() + pause_ms;
+        // It may have been disposed meanwhile.
+        if (worker.loadFailure) this.#onChange({ type: "statechange", state: "failed" });
       },
     );
+    void worker.broken.then((failure) => {
+      if (worker !== this.#worker || this.#disposed) return;
+      this.#onChange({ type: "lost", failure });
+      this.#onChange({ type: "statechange", state: "failed" });
+    });
     return worker;
   }
 

@@ -31,7 +31,7 @@ export function useCpuKernels(
 ): void;
 
 /** The argument of `InpageEngine.create`. */
-export interface EngineOptions {
+export interface EngineStart {
   /** The model's id in requests. */
   readonly modelId: string;
   /** The endpoint's switches, as given by the caller; Rust validates them. */
@@ -67,7 +67,7 @@ export const InpageEngine: {
    *
    * @throws Error naming the switch or option that is unknown or has a wrong value
    */
-  create(options: EngineOptions): HostedEngine;
+  create(options: EngineStart): HostedEngine;
 };
 
 /**
