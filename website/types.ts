@@ -3,7 +3,7 @@
 export * from "../www/src/exports.js";
 export type * from "../www/src/generated/types.js";
 // Both have types of these names.
-export type { EngineInfo, ErrorObject } from "../www/src/exports.js";
+export type { EngineInfo, ErrorObject, LoadOptions } from "../www/src/exports.js";
 export type { BodyTransport } from "../www/src/exchange/protocol.js";
 export type {
   EngineIsolation,

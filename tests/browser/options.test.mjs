@@ -25,7 +25,7 @@ describe("an option that does not exist", () => {
     [{ profile: "vllm" }, /^profile: .* write endpoint: \{ profile \}$/],
     [{ Model: "x" }, /use model$/],
     [{ endpoint: { whenModelIsNotReady: "wait" } }, /use endpoint\.whenModelNotReady$/],
-    [{ zzzzzzzzz: 1 }, /does not exist: these do: .*\bmodel, .*\bendpoint, /],
+    [{ zzzzzzzzz: 1 }, /does not exist: these do: .*\bmodel, .*\bendpoint$/],
     [{ load: { contextToken: 5 } }, /the option load\.contextToken .* use load\.contextTokens$/],
     [{ model: { ulr: "x.gguf" } }, /use model\.url$/],
     [{ hub: { baseUrl: "https://a.example" } }, /use hub\.baseURL$/],

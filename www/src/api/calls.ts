@@ -87,6 +87,9 @@ export class Calls {
     const stopFollowing = signal && onceAborted(signal, follow);
     const unfollow = () => stopFollowing?.();
     try {
+      if (typeof body !== "object" || body === null) {
+        throw InpageError.local("invalid_type", "the request body must be an object");
+      }
       const { body: detached, attachments } = await detachPictures(body);
       const init = {
         method: "POST",

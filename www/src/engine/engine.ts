@@ -166,7 +166,7 @@ export class Engine extends EngineEvents implements AsyncDisposable {
     this.ready.then(loaded, loaded);
   }
 
-  /** Resolves when the model is loaded; rejects if loading fails. With several models it is resolved: see `load`. */
+  /** Resolves when the model is loaded; rejects if loading fails. With several models it is resolved: see `loadModel`. */
   get ready(): Promise<void> {
     return this.#core.ready;
   }

@@ -2,15 +2,15 @@
 //! their exchanges and calls there. When that tab ends or does not answer any more, the next one starts the engine.
 
 import { type Deferred, deferred } from "../exchange/abort.js";
-import type { EngineChange, LoadState } from "../exchange/engine_change.js";
+import type { EngineChange } from "../exchange/engine_change.js";
 import type { EngineInfo } from "../exchange/engine_info.js";
 import { EngineFailure, codeOf, messageOf } from "../exchange/error_response.js";
-import type { LoadProgress, LoraLocation, WireFailure } from "../exchange/protocol.js";
+import type { LoraLocation, WireFailure } from "../exchange/protocol.js";
 import { InpageError } from "../api/inpage_error.js";
 import type { AnsweringWorker, Keeper } from "../thread/keeper.js";
 import { refuse } from "../exchange/refusal.js";
 import { SharedExchange, openForOther } from "./shared_exchange.js";
-import type { Call, Message } from "./shared_messages.js";
+import type { Call, Message, Standing } from "./shared_messages.js";
 
 /** A tab that waits for an answer asks this often whether the engine's tab is there. */
 const ASK_INTERVAL_MS = 2000;
@@ -53,9 +53,8 @@ export class SharedKeeper implements Keeper {
   #hadOwner = false;
   /** Why this tab cannot start the engine. */
   #startFailure: unknown;
-  /** The last progress and the state that this tab's engine has reported. */
-  #progress: LoadProgress | undefined;
-  #state: LoadState = "loading";
+  /** What this tab's engine has reported. */
+  #standing: Standing = { progress: undefined, state: "loading" };
   /** No more requests come from this tab. */
   #isRetired = false;
   #unanswered = 0;
@@ -76,8 +75,8 @@ export class SharedKeeper implements Keeper {
 
   /** Tells the other tabs what has happened to the shared engine, if this tab runs it. */
   report(change: EngineChange): void {
-    if (change.type === "progress") this.#progress = change.progress;
-    if (change.type === "statechange") this.#state = change.state;
+    if (change.type === "progress") this.#standing.progress = change.progress;
+    if (change.type === "statechange") this.#standing.state = change.state;
     if (this.#own) this.#post({ type: "change", change });
   }
 
@@ -254,15 +253,14 @@ export class SharedKeeper implements Keeper {
   }
 
   #postOwner(): void {
-    const [progress, state] = [this.#progress, this.#state];
-    this.#post({ type: "owner", owner: this.#id, progress, state });
+    this.#post({ type: "owner", owner: this.#id, ...this.#standing });
   }
 
   async #endTenure(): Promise<void> {
     this.#tenure.abort();
     const own = this.#own;
     this.#own = undefined;
-    this.#progress = undefined;
+    this.#standing.progress = undefined;
     if (own === undefined) return;
     this.#setOwner(undefined);
     await own.dispose();

@@ -22,15 +22,16 @@ export type Call =
   | { method: "pauseDownload"; isPaused: boolean }
   | { method: "setLora"; lora: LoraLocation[] };
 
+/** How an engine is doing: the last progress of its load, and its state. */
+export interface Standing {
+  progress: LoadProgress | undefined;
+  state: LoadState;
+}
+
 /** On the channel of all tabs that share an engine. */
 export type Message =
-  /** I run the engine from now on, or still do. `progress` is the last one of its load, `state` that of its model. */
-  | {
-      type: "owner";
-      owner: string;
-      progress: LoadProgress | undefined;
-      state: LoadState;
-    }
+  /** I run the engine from now on, or still do. */
+  | ({ type: "owner"; owner: string } & Standing)
   /** Who runs the engine? */
   | { type: "who" }
   /** Open the channel of this exchange. */
