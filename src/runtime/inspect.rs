@@ -2,7 +2,7 @@
 //!
 //! Inspection uses the loader. `npx inpage inspect` runs the same wasm module in Node, and its refusals come from the
 //! loader's own plan. Only opening differs: `model_source/open.ts` downloads and caches, `head_files.ts` reads headers
-//! one after the other, `www/src/node/file_source.ts` reads from disk. 404s are cached like any other version of a
+//! one after the other, `www/src/node/disk_file.ts` reads from disk. 404s are cached like any other version of a
 //! file: checked again online, trusted offline.
 
 use std::cell::Cell;

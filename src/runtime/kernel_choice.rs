@@ -3,7 +3,7 @@
 //!
 //! A self-test is kept for the next visit. A load yields a text: the form of the kernels, what the validation of the
 //! sampling kernels found, and the conditions under which that is true: the build, the device with its limits, and what
-//! the model needs. The worker keeps it beside the model's first file (`model_source/kernel_note.ts`) with a hash, the
+//! the model needs. The worker keeps it beside the model's first file (`model_source/store/kernel_note.ts`) with a hash, the
 //! browser's full version and the time, because drivers change unseen: after 30 days the kernels are tested again. A
 //! load under the same conditions skips validation and measurement, and records the steps of a single token only. The
 //! kernels of prompts compile once the model is ready; a prompt that comes earlier waits for its own. A load that loses
