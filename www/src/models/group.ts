@@ -1,5 +1,14 @@
 //! Several models behind one endpoint: which one gets a request, when it is started and ended. Every answer comes from the
 //! endpoint of one of them; `loads.ts` decides when a model may be loaded, `list.ts` joins the lists.
+//!
+//! Several models are several workers. A wasm module's memory never shrinks and a GPU device is lost as a whole, so a
+//! model that is unloaded or fails ends with its worker, and the others do not notice. The page chooses the worker and
+//! answers nothing itself: HTTP semantics stay in Rust. It reads only the body's `model` and replaces an alias by the
+//! name, without touching another byte (`body_field.ts`). A request that is for no model goes to the endpoint of
+//! any, which refuses it; if no model is loaded, to an endpoint that never loads its own (the lobby). Two answers are
+//! completed in the page, because an endpoint knows only its own model: the list (`list.ts`, from the
+//! entries of the endpoints) and `model_not_found`, whose message gets the known names. A service worker's exchange is
+//! passed on with its positions and losses (`pass_on.ts`), so another tab can continue it.
 
 import { mayOmitModel, routeAt } from "../exchange/base_paths.js";
 import type { EngineChange } from "../exchange/engine_change.js";

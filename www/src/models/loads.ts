@@ -1,4 +1,11 @@
 //! When one of several models may be loaded: one after the other, and within a memory budget. Models that are not in use make room.
+//!
+//! A load asks twice. The worker of such a model asks the page before it opens the files, where loads wait for their
+//! turn, and before it reads the weights, when the headers have told what the model needs: then models that are not in
+//! use make room. So the endpoint of a model that waits already answers, and the size needs no second download. A
+//! worker that takes over from a lost one does not wait: the load before it may be waiting for the requests of this
+//! one. A model is idle when the page has no request for it and, asked after that, its worker has none either, because
+//! other tabs may use it.
 
 import { type Deferred, deferred } from "../exchange/abort.js";
 import { EngineFailure } from "../exchange/error_response.js";

@@ -1,5 +1,11 @@
 //! One engine for all tabs of the site that ask for the same one: the tab that holds a lock runs it, and the others send
 //! their exchanges and calls there. When that tab ends or does not answer any more, the next one starts the engine.
+//!
+//! One engine for the tabs of a site (`shared_messages.ts`). The holder of a Web Lock runs the engine; the others
+//! open exchanges with it over broadcast channels. The name of the lock is a hash of the version, the model's identity
+//! and all options, so an engine never answers for a page that asked for another one. `setLora` is the one call that
+//! would change that: an engine that is shared by default leaves the sharing first. Requests that lose the engine's tab
+//! are run again by the next one, as after any other loss.
 
 import { type Deferred, deferred } from "../exchange/abort.js";
 import type { EngineChange } from "../exchange/engine_change.js";

@@ -1,5 +1,14 @@
 //! A hidden frame with the engine worker in it: `service_worker/isolated_frame.ts` is its other side. Whether a page needs one
 //! is decided in `isolation.ts`.
+//!
+//! In a page that is not isolated, a frame is. Activations sent by `MessagePort` would cost more than a second thread
+//! saves, and the headers that isolate a page need a server and cut it off from other sites. The service worker answers
+//! a hidden frame with `Document-Isolation-Policy`, and the engine worker runs there with the origin, the storage and
+//! the locks of the page. Messages pass through the frame; the ports of exchanges go to the worker itself.
+//! `engine_thread.ts` starts a plain worker in any case, because only a bundler knows the URL of the script, which
+//! the worker reports. The frame's worker replaces it before the page's first message, or not at all. The frame holds a
+//! Web Lock, so the page notices that it is gone: a `MessagePort` in Chromium does not report that. A service worker
+//! whose URL names no base paths is not asked for frames, because a foreign one never answers.
 
 import { type Deferred, deferred } from "../exchange/abort.js";
 import {

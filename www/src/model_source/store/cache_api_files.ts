@@ -3,6 +3,11 @@
 //! A folder is one cache. A file is an index, which states its size, and parts, each a response of its own: a write of a whole
 //! part replaces one response, and the others stay as they are. A part is written before the index that includes it, so a
 //! file whose tab is killed keeps a size whose bytes are there.
+//!
+//! The Cache API is a second file system, not a second download (`file_system.ts`). Where OPFS is missing, a folder is
+//! a cache and a file is an index and parts, each a response of 4 MiB, so that a chunk is replaced by one `put`. A Web
+//! Lock per open file stands for the exclusive handle of OPFS. Everything above (versions, hashes, turns, repairs) is
+//! the same code, and runs under the same schedules of faults.
 
 import { messageOf } from "../../exchange/error_response.js";
 import { isStorageFailure } from "./failure.js";

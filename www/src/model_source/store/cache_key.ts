@@ -1,5 +1,10 @@
 //! What of a URL may be stored and shown: the cache key, which stays the same when a server signs the URL again, and the name in
 //! messages. Secrets are part of neither. Makes no requests and knows no storage.
+//!
+//! A file is known by its key: its URL without secrets. Everything that differs between two requests for the same bytes
+//! stays outside of the cache: signatures, headers and tokens (`requests.ts`), mirrors (`mirrors.ts`, which reads again
+//! and compares what was read from a server that failed), pauses (`pause.ts`, which wraps `fetch` and the clock, so
+//! that the download knows nothing of them).
 
 /** The words of a parameter's name that say that it is a credential. The lists are documented in docs/guide.md. */
 const CREDENTIAL_WORDS = new Set([

@@ -16,6 +16,10 @@
 //! The complete version with the highest number is the current one. A download is a version with a higher number, written
 //! beside it. It becomes the current one with a single write: its note then says `complete`. So a tab that is killed at any
 //! point leaves the current version as it was, and no file has to be renamed.
+//!
+//! An update is not read while it arrives. A first download is, because there is nothing else to read. A new version is
+//! read when it is complete and verified: if it breaks off, the old one is still there, and the loader has not seen
+//! bytes of both.
 
 import { CACHE_FOLDER, platform } from "../../platform.js";
 import { CacheApiRoot } from "./cache_api_files.js";

@@ -1,5 +1,13 @@
 //! One HTTP request for a file or a part of it. The answer is checked against the request, so that no caller has to trust
 //! a server. Nothing is retried or cached here.
+//!
+//! No answer is trusted, no stored byte is trusted. This file compares each answer with what was asked; one that does
+//! not prove what it is leads to a request for the whole file. `transfer.ts` repeats what may pass and knows no
+//! storage. `intake.ts` hashes chunks of 4 MiB as they arrive; bytes that come a second time, because a server cannot
+//! resume, are compared with those hashes, so that two versions are never joined, validators or not. `cache_layout.ts`
+//! says what lies where: versions of a file side by side, the current one being the newest that is complete, so that
+//! one small write replaces a version and nothing is renamed. `sources/verified.ts` compares each chunk with its hash
+//! when it is first read.
 
 import { NoSuchFile, TransientFailure, UntrustedRange, WebPage } from "../store/failure.js";
 import type { FileVersion } from "../store/version.js";

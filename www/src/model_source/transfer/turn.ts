@@ -1,5 +1,9 @@
 //! One tab at a time checks, downloads or repairs a file. The others see its progress, and take over if it is gone,
 //! frozen or stuck. The caller does the work of a turn.
+//!
+//! The turn of a tab is a Web Lock and a heartbeat. The lock is released by the browser when a tab ends; the heartbeat
+//! shows that it is not frozen. A tab that takes over cannot write the files that the frozen one holds open, so it
+//! copies their chunks to a version of its own.
 
 import { locks } from "../../platform.js";
 import type { Clock } from "./clock.js";
