@@ -62,10 +62,10 @@ async function inPage(work, argument) {
 
 const words = (count) => Array.from({ length: count }, (_, index) => `é${index} `).join("");
 
-describe("a worker is replaced, and its requests continue", { concurrency: 3 }, () => {
+describe("a worker is replaced, and its requests continue", { concurrency: 6 }, () => {
   for (const [what, fault] of [
     ["that ends", "close"],
-    ["in an endless loop", "spin"],
+    ["that is blocked", "spin"],
     ["whose GPU does nothing", "stuck"],
   ]) {
     test(`one ${what}`, async () => {
@@ -187,7 +187,7 @@ describe("a worker is replaced, and its requests continue", { concurrency: 3 }, 
   });
 });
 
-describe("a worker is kept", { concurrency: 3 }, () => {
+describe("a worker is kept", { concurrency: 6 }, () => {
   const once = (count) => ({ loads: 1, produced: count });
   const state = ({ loads, produced }) => ({ loads, produced });
 

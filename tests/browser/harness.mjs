@@ -34,7 +34,7 @@ Object.assign(window, {
   client: (options) => new OpenAI({
     baseURL: location.origin + "/v1", apiKey: "x", dangerouslyAllowBrowser: true, ...options,
   }),
-  until: async (condition, what, limit_ms = 4000) => {
+  until: async (condition, what, limit_ms = 20_000) => {
     const end = performance.now() + limit_ms;
     for (;;) {
       const value = await condition();
