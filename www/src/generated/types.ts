@@ -1,5 +1,5 @@
-// Generated from the Rust types: do not edit. Rewrite it with
-// `INPAGE_WRITE_TYPES=1 cargo test --lib --features test-hooks typescript`.
+// Generated from the Rust code: do not edit. Rewrite it with
+// `INPAGE_GENERATE=1 cargo test --lib --features test-hooks generated`.
 
 /** Token counts in streams that do not ask for them. */
 export type AlwaysIncludeUsage = boolean | UsagePlace;
@@ -10,6 +10,9 @@ export type BufferReport = {
   name: string,
   /** Its size. */
   bytes: number, };
+
+/** What a request wants of a model. */
+export type Capability = "completions" | "embeddings";
 
 /** One choice of a whole answer. */
 export type ChatChoice = { index: number, message: ChatCompletionMessage, logprobs: ChatLogprobs | null, finish_reason: "stop" | "length" | "tool_calls",
@@ -570,6 +573,15 @@ export type EmbeddingList = { object: "list", data: Array<Embedding>,
 
 /** Token counts of an embedding request. */
 export type EmbeddingUsage = { prompt_tokens: number, total_tokens: number, };
+
+/** A route, as TypeScript knows it. */
+export type EndpointRoute = {
+  /** Below a base path. If it ends with a slash, the rest of the URL's path is the parameter. */
+  path: string, method: "GET" | "POST",
+  /** What a model has to be able to do, so that the name `default` means it. Null: the route answers without a model. */
+  capability: Capability | null,
+  /** Which requests another server may answer instead. */
+  upstream: Upstream, };
 
 /** The result of `engine.info()`. Once a model is loaded, it also has the members of the load report. */
 export type EngineInfo = {
@@ -1477,6 +1489,9 @@ export type TowerSizes = {
 /** What happens to unknown fields. */
 export type UnknownFields = "ignore" | "error";
 
+/** Which requests of a route the page may hand to the server of the option `upstream`. */
+export type Upstream = "any" | "chosen" | "never";
+
 /** Token counts of a request. */
 export type Usage = { prompt_tokens: number, completion_tokens: number, total_tokens: number,
   /** Only if some prompt tokens were cached. */
@@ -1494,3 +1509,82 @@ export type WindowReport = {
   tokens: number,
   /** Number of layers. */
   layers: number, };
+
+/** The routes below a base path. */
+export const ROUTES: readonly EndpointRoute[] = [
+  {"path":"completions","method":"POST","capability":"completions","upstream":"any"},
+  {"path":"chat/completions","method":"POST","capability":"completions","upstream":"any"},
+  {"path":"responses","method":"POST","capability":"completions","upstream":"any"},
+  {"path":"embeddings","method":"POST","capability":"embeddings","upstream":"chosen"},
+  {"path":"tokenize","method":"POST","capability":"completions","upstream":"never"},
+  {"path":"detokenize","method":"POST","capability":"completions","upstream":"never"},
+  {"path":"apply-template","method":"POST","capability":"completions","upstream":"never"},
+  {"path":"models","method":"GET","capability":null,"upstream":"never"},
+  {"path":"models/","method":"GET","capability":null,"upstream":"never"},
+];
+
+/** The names of the switches. */
+export const SWITCHES: Readonly<Record<keyof EngineSwitches, true>> = {
+  "profile": true,
+  "stopTextIncluded": true,
+  "contextLengthExceededBehavior": true,
+  "defaultMaxTokens": true,
+  "suffixMode": true,
+  "unknownFields": true,
+  "alwaysIncludeUsage": true,
+  "mirostatTargetUnit": true,
+  "logprobsMode": true,
+  "textOffsetBase": true,
+  "maxLogprobs": true,
+  "maxStopSequences": true,
+  "maxN": true,
+  "maxBestOf": true,
+  "maxPrompts": true,
+  "maxSequences": true,
+  "useModelGenerationDefaults": true,
+  "allowMissingModel": true,
+  "whenModelNotReady": true,
+  "apiKey": true,
+  "cors": true,
+  "basePaths": true,
+  "maxBodyBytes": true,
+  "remoteImages": true,
+  "maxQueue": true,
+  "keepAliveMs": true,
+  "schemaUrl": true,
+  "logprobsShape": true,
+  "booleanLogprobs": true,
+  "samplingBounds": true,
+  "toolNames": true,
+  "mixedPrompts": true,
+  "invalidRequestStatus": true,
+  "requestTimeoutMs": true,
+  "chatTemplate": true,
+  "prepareNextTurn": true,
+  "defaultModel": true,
+};
+
+/** What the profiles set that the page reads itself. */
+export const PROFILES: Readonly<Record<NonNullable<EngineSwitches["profile"]>, Readonly<Pick<Switches, "basePaths" | "allowMissingModel">>>> = {
+  "default": {"basePaths":["/v1","/openai/v1"],"allowMissingModel":false},
+  "openai": {"basePaths":["/v1","/openai/v1"],"allowMissingModel":false},
+  "openai-strict": {"basePaths":["/v1","/openai/v1"],"allowMissingModel":false},
+  "jiekou": {"basePaths":["/v1","/openai/v1"],"allowMissingModel":false},
+  "tokensmind": {"basePaths":["/v1","/openai/v1"],"allowMissingModel":false},
+  "fireworks": {"basePaths":["/v1","/openai/v1","/inference/v1"],"allowMissingModel":false},
+  "vllm": {"basePaths":["/v1","/openai/v1"],"allowMissingModel":false},
+  "mistralrs": {"basePaths":["/v1","/openai/v1"],"allowMissingModel":true},
+  "mistral.rs": {"basePaths":["/v1","/openai/v1"],"allowMissingModel":true},
+  "llamacpp": {"basePaths":["/v1","/openai/v1"],"allowMissingModel":true},
+  "llama.cpp": {"basePaths":["/v1","/openai/v1"],"allowMissingModel":true},
+};
+
+/** The names of the options of a load. */
+export const LOAD_OPTIONS: Readonly<Record<keyof LoadOptions, true>> = {
+  "contextTokens": true,
+  "kvFormat": true,
+  "quantize": true,
+  "kvPoolTokens": true,
+  "memoryBudgetBytes": true,
+  "precision": true,
+};

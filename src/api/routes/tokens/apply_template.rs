@@ -8,7 +8,19 @@ use crate::api::endpoint::Endpoint;
 use crate::api::fields::{Body, conversation as messages, model, tools, wire_types};
 use crate::api::http::{Request, Response};
 use crate::api::json::to_json;
+use crate::api::models::Purpose;
+use crate::api::routes::route::{Route, Upstream};
 use crate::api::run::text_of;
+
+pub(in crate::api) static ROUTE: Route = Route {
+    path: "apply-template",
+    method: "POST",
+    purpose: Some(Purpose::Text),
+    upstream: Upstream::Never,
+    answer: |endpoint, request, _| Box::pin(answer(endpoint, request)),
+    #[cfg(test)]
+    response: "the text that the chat template makes of messages",
+};
 
 wire_types! {
     /// A request for the text of messages; `docs/api.md` says what each field means.
@@ -30,7 +42,7 @@ pub(in crate::api) struct RenderedTemplate {
 }
 
 /// Answers the request.
-pub(in crate::api) async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Response> {
+async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Response> {
     let Body { fields, prompts } = Body::parse(&request.body, 1, false)?;
     let prompt = prompts.is_some().then_some("prompt");
     let known = [messages::FIELDS, model::FIELDS, tools::FIELDS];

@@ -11,6 +11,18 @@ use crate::api::fields::{
 };
 use crate::api::http::{Request, Response};
 use crate::api::json::to_json;
+use crate::api::models::Purpose;
+use crate::api::routes::route::{Route, Upstream};
+
+pub(in crate::api) static ROUTE: Route = Route {
+    path: "detokenize",
+    method: "POST",
+    purpose: Some(Purpose::Text),
+    upstream: Upstream::Never,
+    answer: |endpoint, request, _| Box::pin(answer(endpoint, request)),
+    #[cfg(test)]
+    response: "the text of ids",
+};
 
 /// Most ids of a request to a model with a smaller context. It bounds the text of an answer: a token may have hundreds
 /// of bytes.
@@ -44,7 +56,7 @@ pub(in crate::api) struct TokenText {
 }
 
 /// Answers the request.
-pub(in crate::api) async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Response> {
+async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Response> {
     let tokens = PromptReader {
         field: "tokens",
         max_prompts: 1,

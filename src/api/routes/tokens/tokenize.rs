@@ -11,9 +11,21 @@ use crate::api::fields::{
 };
 use crate::api::http::{Request, Response};
 use crate::api::json::to_json;
+use crate::api::models::Purpose;
+use crate::api::routes::route::{Route, Upstream};
 use crate::api::run::ids_of;
 use crate::text::Tokenizer;
 use crate::{Error, RequestFault, Result};
+
+pub(in crate::api) static ROUTE: Route = Route {
+    path: "tokenize",
+    method: "POST",
+    purpose: Some(Purpose::Text),
+    upstream: Upstream::Never,
+    answer: |endpoint, request, _| Box::pin(answer(endpoint, request)),
+    #[cfg(test)]
+    response: "the ids of a text or of messages: [Tokens and templates](#tokens-and-templates)",
+};
 
 fields! {
     #[ts(rename = "TokenizeOwnFields")]
@@ -106,7 +118,7 @@ enum Piece {
 }
 
 /// Answers the request.
-pub(in crate::api) async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Response> {
+async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Response> {
     let prompt = PromptReader {
         field: "prompt",
         max_prompts: 1,
