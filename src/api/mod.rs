@@ -9,7 +9,7 @@
 //! | `routes/` | the table of routes; each route parses its body into a plan and renders the result |
 //! | `run/` | runs a plan: prompts that fit, candidates as pieces of text, ranking, deadline |
 //! | `plan` | what every route that generates text produces |
-//! | `fields/` | groups of request fields that routes share, validated one by one |
+//! | `fields/` | declarations of request fields; groups of them that routes share, validated one by one |
 //! | `endpoint` | what all routes share |
 //! | `models` | the registered models and their states |
 //! | `http/` | requests, responses, headers, authorization, URLs, server-sent events |

@@ -113,6 +113,39 @@ pub(super) fn table() -> String {
     )
 }
 
+/// The tables of the fields in `groups`, by the routes that have them.
+#[cfg(test)]
+pub(super) fn field_tables(groups: &[&str]) -> String {
+    let mut tables = String::new();
+    let mut earlier = String::new();
+    for group in groups {
+        let on = ROUTES.iter().filter_map(|route| {
+            let listed = (route.fields)().into_iter().find(|it| it.name == *group)?;
+            Some((format!("`{}`", route.shown_path()), listed))
+        });
+        let (routes, mut listed): (Vec<_>, Vec<_>) = on.unzip();
+        let listed = listed.pop();
+        let listed = listed.unwrap_or_else(|| panic!("no route has the fields {group}"));
+        let routes = routes.join(", ");
+        if routes != earlier {
+            tables.push_str(if earlier.is_empty() { "" } else { "\n" });
+            tables.push_str(&format!("{routes}:\n\n"));
+            tables.push_str("| field | type | default | range | meaning | vendors |\n");
+            tables.push_str("|---|---|---|---|---|---|\n");
+            earlier = routes;
+        }
+        tables.extend(listed.members.iter().map(|member| member.row()));
+    }
+    tables
+}
+
+/// The names of all groups of fields.
+#[cfg(test)]
+pub(super) fn field_groups() -> std::collections::BTreeSet<&'static str> {
+    let groups = ROUTES.iter().flat_map(|route| (route.fields)());
+    groups.map(|group| group.name).collect()
+}
+
 /// Visits the types of all requests and answers.
 #[cfg(test)]
 pub(super) fn visit_types(visitor: &mut impl ts_rs::TypeVisitor) {

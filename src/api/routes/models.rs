@@ -18,6 +18,8 @@ pub(in crate::api) static LIST: Route = Route {
     answer: |endpoint, _, _| Box::pin(async { Ok(list(endpoint)) }),
     #[cfg(test)]
     response: "the registered models, with `status` and `capabilities`; of an engine with [several models](guide.md#several-models) all, loaded or not",
+    #[cfg(test)]
+    fields: Vec::new,
 };
 
 /// `GET /models/{id}`.
@@ -29,6 +31,8 @@ pub(in crate::api) static CARD: Route = Route {
     answer: |endpoint, _, id| Box::pin(async move { card(endpoint, &id) }),
     #[cfg(test)]
     response: "one of them; `default` and aliases are resolved, `%2F` and `/` in an id are the same",
+    #[cfg(test)]
+    fields: Vec::new,
 };
 
 /// Visits the types of the answers.

@@ -28,6 +28,9 @@ pub(in crate::api) struct Route {
     /// The response, for the table of routes in `docs/api.md`.
     #[cfg(test)]
     pub response: &'static str,
+    /// The fields of the body, for the tables of fields in `docs/api.md`.
+    #[cfg(test)]
+    pub fields: fn() -> Vec<crate::api::fields::listed::ListedGroup>,
 }
 
 /// Which requests of a route the page may hand to the server of the option `upstream`.

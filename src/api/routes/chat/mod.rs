@@ -32,6 +32,8 @@ pub(in crate::api) static ROUTE: Route = Route {
     answer: |endpoint, request, _| Box::pin(answer(endpoint, request)),
     #[cfg(test)]
     response: "a message that answers a conversation: [Chat](#chat)",
+    #[cfg(test)]
+    fields: parse::ChatCompletionFields::listed,
 };
 
 /// Visits the types of requests and answers.

@@ -31,6 +31,8 @@ pub(in crate::api) static ROUTE: Route = Route {
     answer: |endpoint, request, _| Box::pin(answer(endpoint, request)),
     #[cfg(test)]
     response: "a completion",
+    #[cfg(test)]
+    fields: parse::CompletionFields::listed,
 };
 
 /// Visits the types of requests and answers.

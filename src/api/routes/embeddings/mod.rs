@@ -26,6 +26,8 @@ pub(in crate::api) static ROUTE: Route = Route {
     answer: |endpoint, request, _| Box::pin(answer(endpoint, request)),
     #[cfg(test)]
     response: "vectors of texts: [Embeddings](#embeddings)",
+    #[cfg(test)]
+    fields: parse::EmbeddingFields::listed,
 };
 
 /// Visits the types of requests and answers.

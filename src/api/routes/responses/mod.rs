@@ -49,6 +49,8 @@ pub(in crate::api) static ROUTE: Route = Route {
     answer: |endpoint, request, _| Box::pin(answer(endpoint, request)),
     #[cfg(test)]
     response: "a response, OpenAI's newer form of a message: [Responses](#responses)",
+    #[cfg(test)]
+    fields: request::ResponseFields::listed,
 };
 
 /// Visits the types of requests and answers.
