@@ -17,7 +17,7 @@ pub(in crate::api) static LIST: Route = Route {
     upstream: Upstream::Never,
     answer: |endpoint, _, _| Box::pin(async { Ok(list(endpoint)) }),
     #[cfg(test)]
-    response: "the registered models, with `status` and `capabilities`; of an engine with [several models](guide.md#several-models) all, loaded or not",
+    response: "the registered models, with `status` and `capabilities`; of an engine with several models all, loaded or not",
     #[cfg(test)]
     fields: Vec::new,
 };
