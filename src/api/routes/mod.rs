@@ -15,7 +15,7 @@ use crate::{Error, RequestFault};
 pub(super) use route::Route;
 
 /// All routes. The handler, its errors, the page (`www/src/generated/types.ts`) and `docs/api.md` read this list.
-static ROUTES: [&Route; 9] = [
+static ROUTES: &[&Route] = &[
     &completions::ROUTE,
     &chat::ROUTE,
     &responses::ROUTE,
@@ -34,8 +34,8 @@ pub(super) fn find(url: &str, base_paths: &[String]) -> Option<(&'static Route, 
     base_paths.iter().find_map(|base| {
         let base = base.trim_end_matches('/');
         let path = path.strip_prefix(base)?.strip_prefix('/')?;
-        let mut routes = ROUTES.into_iter();
-        routes.find_map(|route| Some((route, route.parameter(path)?)))
+        let mut routes = ROUTES.iter();
+        routes.find_map(|route| Some((*route, route.parameter(path)?)))
     })
 }
 
