@@ -81,6 +81,8 @@ pub mod tensor_types;
 mod kernel;
 
 #[cfg(test)]
+mod generated;
+#[cfg(test)]
 mod typescript;
 
 mod error;

@@ -57,3 +57,16 @@ pub(crate) fn visit_types(visitor: &mut impl ts_rs::TypeVisitor) {
     visitor.visit::<InspectionOptions>();
     visitor.visit::<DeviceChoice>();
 }
+
+/// What TypeScript knows of the options besides their types.
+#[cfg(test)]
+pub(crate) fn constants() -> Vec<crate::typescript::Constant> {
+    vec![crate::typescript::Constant::names::<
+        crate::model::LoadOptions,
+    >(
+        "The names of the options of a load.",
+        "LOAD_OPTIONS",
+        "Readonly<Record<keyof LoadOptions, true>>",
+        &[],
+    )]
+}

@@ -1,8 +1,9 @@
 //! Hands requests to an OpenAI-compatible server that the app names, where the page's own engine cannot answer or is not
 //! supposed to. Off unless it is configured: nothing else of the package sends a prompt anywhere.
 
-import { isBelowBasePath, routeAt } from "../exchange/base_paths.js";
+import { endpointRoute, isBelowBasePath } from "../exchange/base_paths.js";
 import { messageOf } from "../exchange/error_response.js";
+import type { EndpointRoute } from "../generated/types.js";
 import type { Answering } from "./fetch_door.js";
 
 /**
@@ -42,15 +43,6 @@ export interface UpstreamOptions {
 /** Names the server in the answers that it gave. */
 export const UPSTREAM_HEADER = "x-inpage-upstream";
 
-/** Their answers are texts, which any model may give. */
-const TEXT_ROUTES = ["completions", "chat/completions", "responses"];
-
-/**
- * Vectors of two models cannot be compared, so a reason alone does not send these away. Tokens and the list of models are
- * only ever those of the own engine.
- */
-const VECTOR_ROUTES = ["embeddings"];
-
 const REASONS: readonly UpstreamReason[] = ["loading", "failed", "busy"];
 
 /** True if the engine is useful although its model cannot be loaded. */
@@ -77,21 +69,19 @@ export function answerWithUpstream(
       throw new TypeError(`upstream.when: "${unknown}" is none of ${REASONS.join(", ")}`);
     }
   }
-  const routes = typeof when === "function" ? [...TEXT_ROUTES, ...VECTOR_ROUTES] : TEXT_ROUTES;
   return async (request, signal) => {
     const { method, url, headers, body } = request;
-    const route = method === "POST" ? routeAt(new URL(url), basePaths) : undefined;
+    const route = endpointRoute(new URL(url), basePaths);
+    const isTheirs = route?.method === method && mayHandOver(route, when);
     // Servers know nothing of attachments.
-    if (route === undefined || !routes.includes(route) || request.attachments !== undefined) {
-      return own(request, signal);
-    }
+    if (!isTheirs || request.attachments !== undefined) return own(request, signal);
     const text = new TextDecoder().decode(body);
     const decide = (reason: UpstreamReason | undefined) => {
       if (typeof when !== "function") return reason !== undefined && when.includes(reason);
       return when({ url, headers: new Headers(headers), body: parsed(text), reason });
     };
     const target = new URL(base);
-    target.pathname = `${base.pathname.replace(/\/+$/, "")}/${route}`;
+    target.pathname = `${base.pathname.replace(/\/+$/, "")}/${route.path}`;
     const handOver = () => forward(network, target, options, text, signal ?? null);
     if (await decide(undefined)) return handOver();
     const answer = await own(request, signal);
@@ -107,6 +97,10 @@ export function answerWithUpstream(
       return answer;
     }
   };
+}
+
+function mayHandOver({ upstream }: EndpointRoute, when: UpstreamOptions["when"]): boolean {
+  return upstream === "any" || (upstream === "chosen" && typeof when === "function");
 }
 
 /** The URL below which the routes are. */

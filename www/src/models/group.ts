@@ -10,13 +10,13 @@
 //! entries of the endpoints) and `model_not_found`, whose message gets the known names. A service worker's exchange is
 //! passed on with its positions and losses (`pass_on.ts`), so another tab can continue it.
 
-import { mayOmitModel, routeAt } from "../exchange/base_paths.js";
+import { endpointRoute, mayOmitModel, routeAt } from "../exchange/base_paths.js";
 import type { EngineChange } from "../exchange/engine_change.js";
 import type { EngineInfo, ModelInfo } from "../exchange/engine_info.js";
 import { EngineFailure, failureResponse } from "../exchange/error_response.js";
 import type { HeaderList, Resume, WireFailure, WireRequest } from "../exchange/protocol.js";
 import { type Answer, servePort } from "../exchange/serve_port.js";
-import type { EngineSwitches, ModelCard } from "../generated/types.js";
+import type { Capability, EngineSwitches, ModelCard } from "../generated/types.js";
 import type { EngineCore } from "./engine_core.js";
 import type { EngineOptions } from "../options/engine_options.js";
 import type { Answering } from "../api/fetch_door.js";
@@ -189,14 +189,14 @@ export class ModelGroup implements EngineCore {
     request: WireRequest,
     signal: AbortSignal | undefined,
   ): Promise<Addressee | Response> {
-    const route = routeAt(new URL(request.url), this.#basePaths);
-    if (request.method !== "POST" || route === undefined || isOfModels(route)) return "any";
+    const route = endpointRoute(new URL(request.url), this.#basePaths);
+    if (!route?.capability || request.method !== route.method) return "any";
     const { isObject, model } = modelFieldOf(request.body);
     const { allowMissingModel, profile, apiKey } = this.#endpoint;
     const name = model ?? (mayOmitModel(allowMissingModel, profile) ? DEFAULT_NAME : undefined);
     // What the loaded models can do decides which of them `default` means.
     if (name === DEFAULT_NAME) await this.#describeLoaded();
-    const slot = isObject && name !== undefined ? this.#slotFor(name, route) : undefined;
+    const slot = isObject && name !== undefined ? this.#slotFor(name, route.capability) : undefined;
     if (slot === undefined) return "any";
     if (apiKey && slot.started === undefined) {
       // Without the key nobody makes the page load a model.
@@ -214,11 +214,10 @@ export class ModelGroup implements EngineCore {
     await Promise.all(loaded.map(({ described }) => described));
   }
 
-  /** The model that `name` means for a route. */
-  #slotFor(name: string, route: string | undefined): Slot | undefined {
+  /** The model that `name` means where a model has to be able to do `needed`. */
+  #slotFor(name: string, needed: Capability | undefined): Slot | undefined {
     if (name !== DEFAULT_NAME) return this.#slots.find((slot) => isNameOf(slot, name));
-    const needed = route === "embeddings" ? "embeddings" : "completions";
-    const fits = (slot: Slot) => route === undefined || capabilitiesOf(slot)?.includes(needed);
+    const fits = (slot: Slot) => needed === undefined || capabilitiesOf(slot)?.includes(needed);
     const mayFit = (slot: Slot) => capabilitiesOf(slot) === undefined || fits(slot);
     const { defaultModel } = this.#endpoint;
     const chosen = this.#slots.find((slot) => defaultModel && isNameOf(slot, defaultModel));

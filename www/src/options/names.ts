@@ -1,6 +1,6 @@
 //! The names of all options of `createEngine`, so that a wrong name is refused with the right one.
 
-import type { EngineSwitches } from "../generated/types.js";
+import { LOAD_OPTIONS, SWITCHES } from "../generated/types.js";
 import type { EngineOptions, LoadOptions, OneOfModels } from "./engine_options.js";
 import type { HubOptions } from "./hub.js";
 import { InpageError } from "../api/inpage_error.js";
@@ -33,53 +33,9 @@ const ENGINE: Record<keyof EngineOptions, true> = {
   endpoint: true,
 };
 
-const ENDPOINT: Record<keyof EngineSwitches, true> = {
-  profile: true,
-  stopTextIncluded: true,
-  contextLengthExceededBehavior: true,
-  defaultMaxTokens: true,
-  suffixMode: true,
-  unknownFields: true,
-  alwaysIncludeUsage: true,
-  mirostatTargetUnit: true,
-  logprobsMode: true,
-  textOffsetBase: true,
-  maxLogprobs: true,
-  maxStopSequences: true,
-  maxN: true,
-  maxBestOf: true,
-  maxPrompts: true,
-  maxSequences: true,
-  useModelGenerationDefaults: true,
-  allowMissingModel: true,
-  whenModelNotReady: true,
-  apiKey: true,
-  cors: true,
-  basePaths: true,
-  maxBodyBytes: true,
-  remoteImages: true,
-  maxQueue: true,
-  keepAliveMs: true,
-  schemaUrl: true,
-  logprobsShape: true,
-  booleanLogprobs: true,
-  samplingBounds: true,
-  toolNames: true,
-  mixedPrompts: true,
-  invalidRequestStatus: true,
-  requestTimeoutMs: true,
-  chatTemplate: true,
-  prepareNextTurn: true,
-  defaultModel: true,
-};
-
-const LOAD: Record<keyof LoadOptions, true> = {
-  contextTokens: true,
-  kvFormat: true,
-  quantize: true,
-  kvPoolTokens: true,
-  precision: true,
-};
+/** The budget is an option of the engine. */
+const { memoryBudgetBytes: _, ...LOAD }: Record<keyof LoadOptions | "memoryBudgetBytes", true> =
+  LOAD_OPTIONS;
 
 const ONE_OF_MODELS: Record<keyof OneOfModels, true> = {
   model: true,
@@ -134,7 +90,7 @@ export function invalidOption(message: string, cause?: unknown): InpageError {
 type Elsewhere = readonly [names: object, remedy: (name: string) => string];
 
 const IN_ENDPOINT: Elsewhere = [
-  ENDPOINT,
+  SWITCHES,
   (name) => `it is a switch of the endpoint: write endpoint: { ${name} }`,
 ];
 const OF_ALL: Elsewhere = [ENGINE, () => "it is an option of all models, beside models"];
@@ -151,7 +107,7 @@ const BESIDE_LOAD: Elsewhere = [
  */
 export function refuseUnknownOptions(options: EngineOptions): void {
   refuseUnknown(options, ENGINE, "", IN_ENDPOINT);
-  if (options.workerUrl === undefined) refuseUnknown(options.endpoint, ENDPOINT, "endpoint.");
+  if (options.workerUrl === undefined) refuseUnknown(options.endpoint, SWITCHES, "endpoint.");
   refuseUnknown(options.load, LOAD, "load.", BESIDE_LOAD);
   refuseUnknown(options.model, MODEL, "model.");
   refuseUnknown(options.hub, HUB, "hub.");
@@ -165,7 +121,7 @@ export function refuseUnknownOptions(options: EngineOptions): void {
     const { model, load, endpoint } = given as Partial<OneOfModels>;
     refuseUnknown(model, MODEL, `${place}model.`);
     refuseUnknown(load, LOAD, `${place}load.`, BESIDE_LOAD);
-    refuseUnknown(endpoint, ENDPOINT_OF_ONE, `${place}endpoint.`, [ENDPOINT, OF_ALL[1]]);
+    refuseUnknown(endpoint, ENDPOINT_OF_ONE, `${place}endpoint.`, [SWITCHES, OF_ALL[1]]);
   }
 }
 

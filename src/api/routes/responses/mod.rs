@@ -23,11 +23,13 @@ use std::rc::Rc;
 use futures_core::Stream;
 use futures_util::stream;
 
+use super::route::{Route, Upstream};
 use crate::api::endpoint::Endpoint;
 use crate::api::error::{Failure, rename_param};
 use crate::api::host::Host;
 use crate::api::http::{KeepAlive, Request, Response};
 use crate::api::json::to_json;
+use crate::api::models::Purpose;
 use crate::api::progress::{Position, Progress};
 use crate::api::random_id;
 use crate::api::run::{Piece, Run, TokenCounts};
@@ -38,6 +40,18 @@ use echo::Echo;
 use event::{Event, Frames};
 use object::{CONSTANTS, IncompleteDetails, ResponseError, ResponseObject, ResponseUsage, Status};
 use output::Output;
+
+pub(in crate::api) static ROUTE: Route = Route {
+    path: "responses",
+    method: "POST",
+    purpose: Some(Purpose::Text),
+    upstream: Upstream::Any,
+    answer: |endpoint, request, _| Box::pin(answer(endpoint, request)),
+    #[cfg(test)]
+    response: "a response, OpenAI's newer form of a message: [Responses](#responses)",
+    #[cfg(test)]
+    fields: request::ResponseFields::listed,
+};
 
 /// Visits the types of requests and answers.
 #[cfg(test)]
@@ -60,7 +74,7 @@ const RENAMED: &[(&str, &str)] = &[
 ];
 
 /// Answers the request, or continues the stream of an earlier run of it.
-pub(super) async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Response> {
+async fn answer(endpoint: &Endpoint, request: &Request) -> Result<Response> {
     let earlier = request
         .position
         .as_deref()
