@@ -303,7 +303,7 @@ describe("options", () => {
   });
 
   test("an unknown switch is an error, and a signal aborts the load", async () => {
-    await assert.rejects(createEngine({ maxM: 1 }), {
+    await assert.rejects(createEngine({ endpoint: { maxM: 1 } }), {
       code: "invalid_option",
       message: /maxM.*use maxN/,
     });
