@@ -28,6 +28,8 @@ pub struct Vision {
     kv: KvMemory,
     steps: PatchSteps,
     pages: Vec<u32>,
+    /// The learned positions of the last pixels' patches, on the device. The tiles of a picture have the same.
+    positions: Option<(PatchGrid, Tensor<2>)>,
 }
 
 impl Vision {
@@ -49,6 +51,7 @@ impl Vision {
                 windows: window_step(&plan.config, tensors),
             },
             pages: (0..reservation.pages as u32).collect(),
+            positions: None,
             config: plan.config.clone(),
             tower,
             device,
@@ -70,10 +73,7 @@ impl Vision {
         let pixels = pixels.normalized(self.config.mean, self.config.std);
         self.device.give_turn().await;
         self.set_steps(grid);
-        let positions = self.tower.position_embd.as_ref().map(|table| {
-            let positions = grid.positions(table, self.config.position_side());
-            upload(&self.device, positions, self.config.layers.dim)
-        });
+        let positions = self.positions(grid);
         let patches = grid.patches(&pixels, self.config.patch_size);
         let patches = upload(&self.device, patches, self.config.patch_values());
         let (x, deep) = self
@@ -116,6 +116,20 @@ impl Vision {
             true => Ok(grid),
             false => Err(Error::Internal("pixels of another size".into())),
         }
+    }
+
+    /// The learned positions of patches, `[patches, dim]`.
+    fn positions(&mut self, grid: PatchGrid) -> Option<Tensor<2>> {
+        let table = self.tower.position_embd.as_ref()?;
+        let (_, positions) = match self.positions.take().filter(|(of, _)| *of == grid) {
+            Some(kept) => self.positions.insert(kept),
+            None => {
+                let positions = grid.positions(table, self.config.position_side());
+                let positions = upload(&self.device, positions, self.config.layers.dim);
+                self.positions.insert((grid, positions))
+            }
+        };
+        Some(positions.clone())
     }
 
     /// Tells the steps of the patches and, if there are such, of their windows.
