@@ -76,7 +76,7 @@ fn long_narrow_pictures_use_memory_in_proportion_to_their_pixels() {
     };
     for (geometry, filter) in [(tiles, Filter::Lanczos), (stretched, Filter::Bilinear)] {
         let format = PictureFormat {
-            texts: PictureTexts::plain("<image>"),
+            texts: const { &PictureTexts::plain("<image>") },
             filter,
             geometry,
         };

@@ -11,7 +11,7 @@ const MAX_ASPECT: usize = 1 << 20;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PictureFormat {
     /// Tokens and text of its family.
-    pub texts: PictureTexts,
+    pub texts: &'static PictureTexts,
     /// How the family's processor resizes pictures.
     pub filter: Filter,
     /// The sizes that pictures get.

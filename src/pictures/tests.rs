@@ -101,9 +101,16 @@ const TILES: PictureTexts = PictureTexts {
     ..PictureTexts::plain("<image>")
 };
 
+const AROUND: PictureTexts = PictureTexts {
+    before_whole: "before",
+    after_whole: "after",
+    ..PLAIN
+};
+const PLAIN: PictureTexts = PictureTexts::plain("<image>");
+
 fn tiles(size: usize, longest_edge: usize, rows: usize) -> PictureFormat {
     PictureFormat {
-        texts: TILES,
+        texts: &TILES,
         filter: Filter::Lanczos,
         geometry: PictureGeometry::Tiles {
             size,
@@ -115,11 +122,7 @@ fn tiles(size: usize, longest_edge: usize, rows: usize) -> PictureFormat {
 
 fn stretched(size: usize, rows: usize) -> PictureFormat {
     PictureFormat {
-        texts: PictureTexts {
-            before_whole: "before",
-            after_whole: "after",
-            ..PictureTexts::plain("<image>")
-        },
+        texts: &AROUND,
         filter: Filter::Bilinear,
         geometry: PictureGeometry::Stretched { size, rows },
     }
@@ -127,7 +130,7 @@ fn stretched(size: usize, rows: usize) -> PictureFormat {
 
 fn grid(side: usize, [min_pixels, max_pixels]: [usize; 2]) -> PictureFormat {
     PictureFormat {
-        texts: PictureTexts::plain("<image>"),
+        texts: &PLAIN,
         filter: Filter::Bicubic,
         geometry: PictureGeometry::Grid(GridSizes {
             side,

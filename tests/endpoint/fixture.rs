@@ -508,7 +508,7 @@ impl Server {
     pub fn see(&self, rows: usize, template: &str) {
         let control = ["<image>", "<fake_token_around_image>", "<global-img>"];
         let format = PictureFormat {
-            texts: TILE_TEXTS,
+            texts: &TILE_TEXTS,
             filter: Filter::Lanczos,
             geometry: PictureGeometry::Tiles {
                 size: 8,

@@ -165,7 +165,7 @@ fn case_112_files_of_all_formats() {
 /// How three families take pictures, and their control tokens.
 fn families() -> [(PictureFormat, [&'static str; 3]); 3] {
     let tiles = PictureFormat {
-        texts: TILE_TEXTS,
+        texts: &TILE_TEXTS,
         filter: Filter::Lanczos,
         geometry: PictureGeometry::Tiles {
             size: 512,
@@ -174,17 +174,19 @@ fn families() -> [(PictureFormat, [&'static str; 3]); 3] {
         },
     };
     let stretched = PictureFormat {
-        texts: PictureTexts {
-            row_token: "<image_soft_token>",
-            before_whole: "\n\n<start_of_image>",
-            after_whole: "<end_of_image>\n\n",
-            ..PictureTexts::plain("<start_of_image>")
+        texts: const {
+            &PictureTexts {
+                row_token: "<image_soft_token>",
+                before_whole: "\n\n<start_of_image>",
+                after_whole: "<end_of_image>\n\n",
+                ..PictureTexts::plain("<start_of_image>")
+            }
         },
         filter: Filter::Bilinear,
         geometry: PictureGeometry::Stretched { size: 896, rows: 1 },
     };
     let grid = PictureFormat {
-        texts: PictureTexts::plain("<|image_pad|>"),
+        texts: const { &PictureTexts::plain("<|image_pad|>") },
         filter: Filter::Bicubic,
         geometry: PictureGeometry::Grid(GridSizes {
             side: 32,

@@ -116,7 +116,7 @@ impl VisionConfig {
     /// What it wants of a picture.
     pub fn format(&self) -> PictureFormat {
         PictureFormat {
-            texts: self.tower.texts,
+            texts: &self.tower.texts,
             filter: self.tower.filter,
             geometry: self.squares.geometry,
         }

@@ -19,7 +19,7 @@ fn text(projector: &str, geometry: PictureGeometry) -> String {
     let family = FAMILIES.iter().find(|it| it.projector == projector);
     let tower = &family.unwrap().tower;
     let format = PictureFormat {
-        texts: tower.texts,
+        texts: &tower.texts,
         filter: tower.filter,
         geometry,
     };

@@ -42,7 +42,7 @@ pub fn run(input: &[u8]) {
     };
     for (geometry, filter) in GEOMETRIES {
         let format = PictureFormat {
-            texts: PictureTexts::plain("<image>"),
+            texts: const { &PictureTexts::plain("<image>") },
             filter,
             geometry,
         };
