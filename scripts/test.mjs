@@ -295,6 +295,7 @@ const TIERS = {
   },
   clients: async (tally) => {
     await buildServer(tally);
+    await provideBuild(tally);
     await nodeTests(tally, "tests/clients");
   },
   firefox: async (tally) => {

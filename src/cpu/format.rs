@@ -1,4 +1,8 @@
 //! The formats of packed matrices: names, sizes, packing and exact values. The formats themselves are in `formats`.
+//!
+//! Panels. Eight rows are interleaved so that one vector holds four columns of each. A dot-product instruction then
+//! adds to eight rows at once, and no sum over lanes is needed. Tensors are packed while they are read, and every byte
+//! of the file is stored once.
 
 use crate::formats::{Floats, Quantized, planes};
 

@@ -8,6 +8,8 @@
 //! There are two units. A *file block* is what the file stores together: one element of plain floats, 32
 //! elements, or a super-block of 256. A *kernel block* is [`BLOCK_COLS`] columns of a row, for every type.
 //! [`TensorType::repack`] turns file blocks into kernel blocks.
+//!
+//! Mixed types within a file are normal. Files called Q4_0 keep their largest matrix in Q6_K.
 
 mod bf16;
 mod codec;

@@ -16,8 +16,8 @@ async function open(context, path) {
   const page = await harness.open(context, path);
   await page.evaluate(async () => {
     // The modules that the package's file is bundled of: their limits can be changed.
-    const inpage = await import("/dist/api.js");
-    const { HEARTBEAT } = await import("/dist/page/heartbeat.js");
+    const inpage = await import("/dist/exports.js");
+    const { HEARTBEAT } = await import("/dist/thread/heartbeat.js");
     window.inpage = inpage;
     window.startFake = (options) =>
       inpage.createEngine({

@@ -27,13 +27,13 @@ describe("the real engine", { skip: !wasmIsBuilt && "the wasm module is not buil
       (device) =>
         caught(async () => {
           // The modules that the package's file is bundled of: their limits can be changed.
-          window.inpage = await import("/dist/api.js");
+          window.inpage = await import("/dist/exports.js");
           window.workers = 0;
           const channel = new BroadcastChannel("gpu-faults");
           channel.onmessage = ({ data }) => {
             if (data === "started") window.workers += 1;
           };
-          const { HEARTBEAT } = await import("/dist/page/heartbeat.js");
+          const { HEARTBEAT } = await import("/dist/thread/heartbeat.js");
           // 10 s on the software adapter, whose steps are long on a busy machine, and 5 s on the CPU.
           HEARTBEAT.beatMs = device === "webgpu" ? 1000 : 500;
           HEARTBEAT.maxSilentBeats = { idle: 10, requests: 10, load: 300 };
@@ -196,14 +196,14 @@ describe("the real engine", { skip: !wasmIsBuilt && "the wasm module is not buil
 
   test("refuses a model that exceeds the memory budget before its weights are read", async () => {
     const { refused, fits } = await page.evaluate(async () => {
-      const create = (load) => inpage.createEngine({ device: "cpu", threads: 1, load });
+      const create = (load) =>
+        inpage.createEngine({ device: "cpu", threads: 1, memoryBudgetBytes, load });
       const { memory } = (await inpage.inspectModel("embedded")).model;
       const memoryBudgetBytes = memory.totalBytes - memory.kvBytes / 4;
-      const refused = await caught(() => create({ memoryBudgetBytes }));
+      const refused = await caught(() => create({}));
       const suggested = /load: \{ contextTokens: (\d+), kvPoolTokens: (\d+), kvFormat: "(\w+)" \}/;
       const [, contextTokens, kvPoolTokens, kvFormat] = suggested.exec(refused.message) ?? [];
       const engine = await create({
-        memoryBudgetBytes,
         contextTokens: Number(contextTokens),
         kvPoolTokens: Number(kvPoolTokens),
         kvFormat,

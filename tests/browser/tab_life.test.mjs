@@ -190,7 +190,7 @@ describe("a frozen tab", () => {
       });
       return { status: response.status, error: (await response.json()).error };
     });
-    await page.evaluate(() => until(() => engine.openExchanges > 0, "it runs"));
+    await page.evaluate(() => until(async () => (await engine.info()).active > 0, "it runs"));
     // A page that runs would say that the tab is not frozen.
     await page.evaluate(() => {
       setTimeout(() => {

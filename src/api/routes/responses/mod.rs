@@ -1,5 +1,13 @@
 //! `POST /responses`: parses the body, runs the plan and renders the response, whole or in events. Nothing is stored. Every
 //! check is made before the first byte of the answer.
+//!
+//! A response is a chat completion that numbers its events. `output.rs` makes items of the parts, and events of the
+//! items; a whole response is made by the same code without the events. The last events of an item repeat all of it, so
+//! a continued stream needs what was delivered before: `Plan::repeats_delivered` makes the second run return it once
+//! more as a marked piece, which changes the items and sends nothing. Ids of items are made of the response's id and
+//! their index, and the number of events is part of the position, so both are the same after a continuation. Which
+//! tokens a message's log-probabilities list follows from `Piece::part_places`, the order of tokens and parts, not from
+//! how the text was divided.
 
 mod echo;
 mod event;
